@@ -1,0 +1,161 @@
+// Package config holds plumbline's configuration: one YAML file, decoded strictly, with defaults.
+package config
+
+import "time"
+
+// Config is the whole file. Zero values mean the documented default; see Default.
+type Config struct {
+	Kafka       Kafka       `yaml:"kafka"`
+	Topics      Topics      `yaml:"topics"`
+	Group       string      `yaml:"group"` // prefix of the two consumer groups and of the checkpoints
+	Models      []Model     `yaml:"models"`
+	Slices      Slices      `yaml:"slices"`
+	EventTime   EventTime   `yaml:"event_time"`
+	Join        Join        `yaml:"join"`
+	Stats       Stats       `yaml:"stats"`
+	Sample      Sample      `yaml:"sample"`
+	Windows     []Window    `yaml:"windows"`
+	Rules       []Rule      `yaml:"rules"`
+	Refit       Refit       `yaml:"refit"`
+	Calibrated  Calibrated  `yaml:"calibrated"`
+	Checkpoints Checkpoints `yaml:"checkpoints"`
+	HTTP        HTTP        `yaml:"http"`
+}
+
+// Kafka is how to reach the brokers.
+type Kafka struct {
+	Brokers     []string `yaml:"brokers"`
+	ClientID    string   `yaml:"client_id"`
+	FetchMax    int      `yaml:"fetch_max_bytes"`   // per partition and request
+	MessageMax  int      `yaml:"message_max_bytes"` // decoded and produced
+	TLS         TLS      `yaml:"tls"`
+	SASL        SASL     `yaml:"sasl"`
+	Replication int      `yaml:"replication"` // of topics that `topics create` makes
+	Partitions  int      `yaml:"partitions"`
+}
+
+// TLS turns on encryption to the brokers.
+type TLS struct {
+	Enabled bool   `yaml:"enabled"`
+	CAFile  string `yaml:"ca_file"`
+}
+
+// SASL is PLAIN authentication; the password comes from a file or an environment variable, never from the YAML.
+type SASL struct {
+	Username     string `yaml:"username"`
+	PasswordEnv  string `yaml:"password_env"`
+	PasswordFile string `yaml:"password_file"`
+}
+
+// Topics are the topic names.
+type Topics struct {
+	Logits      string `yaml:"logits"`
+	Labels      string `yaml:"labels"` // "" = labels travel with the logits
+	Panes       string `yaml:"panes"`
+	Snapshots   string `yaml:"snapshots"`
+	Calibrators string `yaml:"calibrators"`
+	Alerts      string `yaml:"alerts"`
+	Calibrated  string `yaml:"calibrated"`
+	DeadLetter  string `yaml:"deadletter"`
+}
+
+// Model declares a model; undeclared ones are accepted with the K of their first message.
+type Model struct {
+	Name    string `yaml:"name"`
+	Classes int    `yaml:"classes"` // 0 = learnt from the first message
+}
+
+// Slices are the cohort columns; every value gets statistics of its own.
+type Slices struct {
+	Columns []string `yaml:"columns"`
+	MaxKeys int      `yaml:"max_keys"` // (model, version, slice) keys a shard holds; the rest are pooled and counted
+}
+
+// EventTime is panes and lateness.
+type EventTime struct {
+	Pane            time.Duration `yaml:"pane"`
+	AllowedLateness time.Duration `yaml:"allowed_lateness"`
+	MaxAhead        time.Duration `yaml:"max_ahead"`    // a row may be this far ahead of its Kafka timestamp
+	IdleTimeout     time.Duration `yaml:"idle_timeout"` // wall clock: an exhausted input stops holding the watermark back; 0 = never
+}
+
+// Join is the wait of predictions for labels.
+type Join struct {
+	Wait    time.Duration `yaml:"wait"`     // event time
+	MaxRows int           `yaml:"max_rows"` // waiting rows a shard; the oldest goes out first
+}
+
+// Stats configures the accumulators.
+type Stats struct {
+	Bins            int     `yaml:"bins"`       // must divide 3600
+	ExtraBins       []int   `yaml:"extra_bins"` // further ECEs by number of bins
+	SoftBins        int     `yaml:"soft_bins"`
+	SoftTemperature float64 `yaml:"soft_temperature"`
+	CDFNu           float64 `yaml:"cdf_nu"`
+	Resamples       int     `yaml:"resamples"` // of the null expectation and the interval
+}
+
+// Sample is the bounded sample of labelled rows.
+type Sample struct {
+	RowsPerCell  int `yaml:"rows_per_cell"`
+	BytesPerCell int `yaml:"bytes_per_cell"`
+	Rows         int `yaml:"rows"` // kept by key in the model task
+}
+
+// Window is one window definition.
+type Window struct {
+	Name  string        `yaml:"name"`
+	Kind  string        `yaml:"kind"`  // time | rows
+	Size  time.Duration `yaml:"size"`  // kind time: prediction time
+	Slide time.Duration `yaml:"slide"` // kind time; = size (tumbling) where absent
+	Rows  int64         `yaml:"rows"`  // kind rows: latest whole label panes with at least this many labelled rows
+	Every int64         `yaml:"every"` // kind rows; labelled rows between windows; = rows: tumbling; absent: each pane
+}
+
+// Rule is an alarm on excess ECE over what a calibrated model would show.
+type Rule struct {
+	Name       string        `yaml:"name"`
+	Signal     string        `yaml:"signal"` // calibrated (what the calibrator in force gives) | raw
+	Rows       int64         `yaml:"rows"`   // judged on the latest label panes with at least this many rows
+	MinRows    int64         `yaml:"min_rows"`
+	WarmupRows int64         `yaml:"warmup_rows"` // labelled rows of the key before the rule may fire
+	Fire       float64       `yaml:"fire"`        // excess ECE above which it is pending
+	Clear      float64       `yaml:"clear"`       // excess ECE below which it resolves
+	For        time.Duration `yaml:"for"`         // event time over Fire before it fires
+	ClearFor   time.Duration `yaml:"clear_for"`
+	Severity   string        `yaml:"severity"` // info | warning | critical
+	Slices     bool          `yaml:"slices"`   // judge every slice too
+}
+
+// Refit is when and how calibrators are refitted.
+type Refit struct {
+	Method     string        `yaml:"method"` // temperature | none
+	Period     time.Duration `yaml:"period"` // event time; 0 = never by period
+	OnAlarm    bool          `yaml:"on_alarm"`
+	FreshRows  int           `yaml:"fresh_rows"` // sampled rows since the alarm's start that a refit on alarm waits for
+	MinRows    int           `yaml:"min_rows"`
+	MaxRows    int           `yaml:"max_rows"`     // latest sampled rows that a refit uses
+	TestShare  float64       `yaml:"test_share"`   // newest share, never fitted on
+	Z          float64       `yaml:"z"`            // published where mean NLL difference + Z·SE < 0
+	MaxECERise float64       `yaml:"max_ece_rise"` // and ECE does not rise by more
+	MaxAccDrop float64       `yaml:"max_accuracy_drop"`
+	Cooldown   time.Duration `yaml:"cooldown"` // event time between refits on alarm
+}
+
+// Calibrated turns on the calibrated stream.
+type Calibrated struct {
+	Enabled bool   `yaml:"enabled"`
+	Columns string `yaml:"columns"` // probs | top1
+}
+
+// Checkpoints are where and how often state is saved.
+type Checkpoints struct {
+	Dir      string        `yaml:"dir"`
+	Interval time.Duration `yaml:"interval"` // wall clock; outputs become visible at checkpoints
+	Keep     int           `yaml:"keep"`
+}
+
+// HTTP is the page, the API and the metrics.
+type HTTP struct {
+	Listen string `yaml:"listen"` // "" = off
+}
