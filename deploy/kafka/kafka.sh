@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# kafka.sh start|stop|status: an Apache Kafka broker (or three) on loopback, KRaft combined mode, for development and tests.
+#
+# Environment, with defaults:
+#   KAFKA_PORT=19092     client port of the first broker; broker i listens on KAFKA_PORT+i, its controller on KAFKA_PORT+100+i
+#   KAFKA_BROKERS=1      number of brokers, 1 or 3
+#   KAFKA_DIR=target/data (beside this script)   configuration, logs, pid files and data; `stop` keeps them
+#   KAFKA_HEAP=512m      heap of each broker
+#   KAFKA_WAIT=90        seconds to wait for the brokers to answer
+# Needs Java 17 and Maven. The first start fetches the jars with Maven into target/lib.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+port=${KAFKA_PORT:-19092}
+brokers=${KAFKA_BROKERS:-1}
+dir=${KAFKA_DIR:-$here/target/data}
+heap=${KAFKA_HEAP:-512m}
+wait_s=${KAFKA_WAIT:-90}
+
+die() { echo "kafka.sh: $*" >&2; exit 1; }
+
+case $brokers in 1 | 3) ;; *) die "KAFKA_BROKERS is $brokers, want 1 or 3" ;; esac
+[[ $port =~ ^[0-9]+$ ]] && ((port > 0 && port < 65400)) || die "KAFKA_PORT is $port, want a port number below 65400"
+
+fetch() {
+	compgen -G "$here/target/lib/kafka_2.13-*.jar" >/dev/null && return
+	echo "kafka.sh: fetching the broker with Maven" >&2
+	mvn -q -B -ntp -f "$here/pom.xml" dependency:copy-dependencies
+}
+
+jvm() { java -cp "$here/target/lib/*" -Dlog4j2.configurationFile="file:$here/log4j2.yaml" "$@"; }
+
+# pid_of N prints the pid of broker N if it runs and is ours: the command line must name our own properties file,
+# since a pid file may outlive its process and the number may be another's by now.
+pid_of() {
+	local pid file=$dir/broker-$1/pid
+	[[ -r $file ]] && pid=$(<"$file") && [[ $pid =~ ^[0-9]+$ ]] || return 1
+	ps -o args= -p "$pid" 2>/dev/null | grep -qF "$dir/broker-$1/server.properties" && echo "$pid"
+}
+
+# answers PORT sends an ApiVersions request (key 18, version 0) and reads the first byte of the answer.
+answers() {
+	(
+		exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 1
+		printf '\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff' >&3
+		timeout 5 head -c 1 <&3 | wc -c | grep -qx 1
+	) 2>/dev/null
+}
+
+configure() { # N
+	local i=$1 n voters=""
+	for ((n = 0; n < brokers; n++)); do voters+="${voters:+,}$((n + 1))@127.0.0.1:$((port + 100 + n))"; done
+	mkdir -p "$dir/broker-$i"
+	cat >"$dir/broker-$i/server.properties" <<-EOF
+		process.roles=broker,controller
+		node.id=$((i + 1))
+		controller.quorum.voters=$voters
+		listeners=PLAINTEXT://127.0.0.1:$((port + i)),CONTROLLER://127.0.0.1:$((port + 100 + i))
+		advertised.listeners=PLAINTEXT://127.0.0.1:$((port + i))
+		listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+		inter.broker.listener.name=PLAINTEXT
+		controller.listener.names=CONTROLLER
+		log.dirs=$dir/broker-$i/data
+		num.partitions=4
+		default.replication.factor=$brokers
+		offsets.topic.replication.factor=$brokers
+		offsets.topic.num.partitions=4
+		transaction.state.log.replication.factor=$brokers
+		transaction.state.log.num.partitions=4
+		transaction.state.log.min.isr=1
+		share.coordinator.state.topic.replication.factor=$brokers
+		share.coordinator.state.topic.min.isr=1
+		group.initial.rebalance.delay.ms=0
+		auto.create.topics.enable=false
+		message.max.bytes=16777216
+		replica.fetch.max.bytes=16777216
+		log.retention.hours=24
+	EOF
+}
+
+start() {
+	local i pid id deadline=$((SECONDS + wait_s))
+	fetch
+	mkdir -p "$dir"
+	[[ -s $dir/cluster-id ]] || jvm kafka.tools.StorageTool random-uuid 2>/dev/null | tail -n 1 >"$dir/cluster-id"
+	id=$(<"$dir/cluster-id")
+	for ((i = 0; i < brokers; i++)); do
+		if pid=$(pid_of "$i"); then
+			echo "broker $i already runs, pid $pid" >&2
+			continue
+		fi
+		if answers "$((port + i))"; then die "port $((port + i)) is taken by another broker"; fi
+		configure "$i"
+		jvm kafka.tools.StorageTool format --ignore-formatted -t "$id" -c "$dir/broker-$i/server.properties" \
+			>"$dir/broker-$i/format.log" 2>&1 || { cat "$dir/broker-$i/format.log" >&2; die "format broker $i"; }
+		# exec, so that the pid is the JVM's own; setsid, so that a Ctrl-C in the terminal does not reach it.
+		setsid bash -c 'echo $$ >"$1"; shift; exec "$@"' _ "$dir/broker-$i/pid" \
+			java -Xms"$heap" -Xmx"$heap" -XX:+UseG1GC -cp "$here/target/lib/*" \
+			-Dlog4j2.configurationFile="file:$here/log4j2.yaml" \
+			kafka.Kafka "$dir/broker-$i/server.properties" </dev/null >"$dir/broker-$i/server.log" 2>&1 &
+	done
+	for ((i = 0; i < brokers; i++)); do
+		until answers "$((port + i))" && grep -q "Kafka Server started" "$dir/broker-$i/server.log"; do
+			if ((SECONDS > deadline)); then
+				tail -n 30 "$dir/broker-$i/server.log" >&2
+				die "broker $i did not answer on port $((port + i)) within $wait_s s"
+			fi
+			if [[ -e $dir/broker-$i/pid ]] && ! pid_of "$i" >/dev/null && ! kill -0 "$(<"$dir/broker-$i/pid")" 2>/dev/null; then
+				tail -n 30 "$dir/broker-$i/server.log" >&2
+				die "broker $i ended while starting"
+			fi
+			sleep 0.3
+		done
+	done
+	bootstrap
+}
+
+bootstrap() {
+	local i out=""
+	for ((i = 0; i < brokers; i++)); do out+="${out:+,}127.0.0.1:$((port + i))"; done
+	echo "$out"
+}
+
+stop() {
+	local d i pid pids=()
+	for d in "$dir"/broker-*; do
+		[[ -d $d ]] || continue
+		i=${d##*-}
+		if pid=$(pid_of "$i"); then
+			kill -TERM "$pid"
+			pids+=("$pid")
+		fi
+		rm -f "$d/pid"
+	done
+	for pid in "${pids[@]}"; do
+		for ((i = 0; i < 100; i++)); do
+			kill -0 "$pid" 2>/dev/null || continue 2
+			sleep 0.2
+		done
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+}
+
+status() {
+	local i pid rc=0
+	for ((i = 0; i < brokers; i++)); do
+		if pid=$(pid_of "$i") && answers "$((port + i))"; then
+			echo "broker $i: pid $pid answers on 127.0.0.1:$((port + i))"
+		else
+			echo "broker $i: down"
+			rc=1
+		fi
+	done
+	return $rc
+}
+
+case ${1:-} in
+start | stop | status) "$1" ;;
+*)
+	echo "usage: kafka.sh start|stop|status" >&2
+	exit 2
+	;;
+esac
