@@ -1,0 +1,88 @@
+package config
+
+import "time"
+
+// Default returns the configuration that an empty file gives. Example writes it out with its comments.
+func Default() Config {
+	return Config{
+		Kafka: Kafka{
+			Brokers:     []string{"127.0.0.1:9092"},
+			ClientID:    "plumbline",
+			FetchMax:    8 << 20,
+			MessageMax:  8 << 20,
+			Replication: 1,
+			Partitions:  4,
+		},
+		Topics: Topics{
+			Logits:      "plumbline.logits",
+			Labels:      "plumbline.labels",
+			Panes:       "plumbline.panes",
+			Snapshots:   "plumbline.snapshots",
+			Calibrators: "plumbline.calibrators",
+			Alerts:      "plumbline.alerts",
+			Calibrated:  "plumbline.calibrated",
+			DeadLetter:  "plumbline.deadletter",
+		},
+		Group:  "plumbline",
+		Slices: Slices{MaxKeys: 1000},
+		EventTime: EventTime{
+			Pane:            10 * time.Second,
+			AllowedLateness: 10 * time.Second,
+			MaxAhead:        24 * time.Hour,
+			IdleTimeout:     time.Minute,
+		},
+		Join: Join{Wait: time.Hour, MaxRows: 200_000},
+		Stats: Stats{
+			Bins:            15,
+			SoftBins:        15,
+			SoftTemperature: 0.01,
+			CDFNu:           0.1,
+			Resamples:       200,
+		},
+		Sample: Sample{RowsPerCell: 1024, BytesPerCell: 262_144, Rows: 8192},
+		Windows: []Window{
+			{Name: "10m", Kind: KindTime, Size: 10 * time.Minute, Slide: time.Minute},
+			{Name: "day", Kind: KindTime, Size: 24 * time.Hour, Slide: 24 * time.Hour},
+			{Name: "last5000", Kind: KindRows, Rows: 5000},
+		},
+		Rules: []Rule{defaultRule("excess-ece")},
+		Refit: Refit{
+			Method:     "temperature",
+			Period:     time.Hour,
+			OnAlarm:    true,
+			FreshRows:  2000,
+			MinRows:    500,
+			MaxRows:    5000,
+			TestShare:  0.3,
+			Z:          1.645,
+			MaxECERise: 0.005,
+			MaxAccDrop: 0.005,
+			Cooldown:   2 * time.Minute,
+		},
+		Calibrated:  Calibrated{Columns: "probs"},
+		Checkpoints: Checkpoints{Dir: "./state", Interval: 5 * time.Second, Keep: 2},
+		HTTP:        HTTP{Listen: "127.0.0.1:8080"},
+	}
+}
+
+// Window kinds.
+const (
+	KindTime = "time"
+	KindRows = "rows"
+)
+
+// defaultRule is what the keys that a rule in the file leaves out stand for.
+func defaultRule(name string) Rule {
+	return Rule{
+		Name:       name,
+		Signal:     "calibrated",
+		Rows:       2000,
+		MinRows:    500,
+		WarmupRows: 2000,
+		Fire:       0.05,
+		Clear:      0.03,
+		For:        30 * time.Second,
+		ClearFor:   30 * time.Second,
+		Severity:   "warning",
+	}
+}

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// field is what is known of one key: its meaning, and the values that it may have by itself.
+// Conditions between keys are in cross.go.
+type field struct {
+	doc string
+	// lo and hi bound numbers and durations (in nanoseconds); above excludes lo itself.
+	lo, hi float64
+	above  bool
+	enum   []string
+	// pattern is a regular expression for a text; required forbids the empty text or list.
+	pattern  string
+	required bool
+}
+
+const (
+	maxRows     = 1e9
+	maxDuration = float64(366 * 24 * time.Hour)
+)
+
+func number(doc string, lo, hi float64) field { return field{doc: doc, lo: lo, hi: hi} }
+func positive(doc string, hi float64) field   { return field{doc: doc, hi: hi, above: true} }
+func duration(doc string, lo time.Duration) field {
+	return field{doc: doc, lo: float64(lo), hi: maxDuration}
+}
+func text(doc string) field                    { return field{doc: doc, lo: math.Inf(-1), hi: math.Inf(1)} }
+func needed(doc string) field                  { f := text(doc); f.required = true; return f }
+func oneOf(doc string, values ...string) field { return field{doc: doc, enum: values} }
+func named(doc, pattern string, required bool) field {
+	return field{doc: doc, pattern: pattern, required: required}
+}
+
+const (
+	topicPattern = `^[a-zA-Z0-9._-]{1,249}$`
+	namePattern  = `^[a-zA-Z0-9._-]{1,100}$`
+)
+
+// fields describes every key by its path; list items have "[]" after the list's key.
+// A test holds it against the struct: no key without an entry, no entry without a key.
+var fields = map[string]field{
+	"kafka":                    text("How to reach the brokers."),
+	"kafka.brokers":            needed("First brokers to ask, host:port."),
+	"kafka.brokers[]":          needed("host:port."),
+	"kafka.client_id":          needed("Name that the brokers log and count quotas by."),
+	"kafka.fetch_max_bytes":    number("Most bytes fetched per partition and request; at least message_max_bytes.", 1024, 1<<30),
+	"kafka.message_max_bytes":  number("Largest message that is decoded or produced; larger ones go to the dead-letter topic.", 1024, 1<<30),
+	"kafka.tls":                text("Encryption to the brokers."),
+	"kafka.tls.enabled":        text("Connect by TLS."),
+	"kafka.tls.ca_file":        text("PEM file of the authorities to trust; empty: the system's."),
+	"kafka.sasl":               text("PLAIN authentication. The password never stands in this file."),
+	"kafka.sasl.username":      text("User name; empty: no authentication."),
+	"kafka.sasl.password_env":  text("Environment variable that holds the password."),
+	"kafka.sasl.password_file": text("File that holds the password; a line feed at its end is not part of it."),
+	"kafka.replication":        number("Replication factor of topics that `topics create` makes.", 1, 32767),
+	"kafka.partitions":         number("Partitions of topics that `topics create` makes; logits and labels always have the same number.", 1, 100_000),
+
+	"topics":             text("Topic names, all different."),
+	"topics.logits":      named("Predictions: Arrow IPC streams.", topicPattern, true),
+	"topics.labels":      named("Late labels, partitioned as the logits; empty: labels travel with the logits.", topicPattern, false),
+	"topics.panes":       named("Increments from shards to model tasks.", topicPattern, true),
+	"topics.snapshots":   named("Window metrics, JSON.", topicPattern, true),
+	"topics.calibrators": named("Calibrators with their evidence, JSON, compacted.", topicPattern, true),
+	"topics.alerts":      named("Alerts, JSON, compacted.", topicPattern, true),
+	"topics.calibrated":  named("Calibrated probabilities; used where calibrated.enabled is true.", topicPattern, false),
+	"topics.deadletter":  named("Messages that could not be read, as they came.", topicPattern, true),
+
+	"group": named("Prefix of the two consumer groups and of the checkpoints.", namePattern, true),
+
+	"models":           text("Models whose number of classes is fixed beforehand; others are taken with that of their first message."),
+	"models[]":         text("One model."),
+	"models[].name":    needed("Model name, as in the messages."),
+	"models[].classes": number("Number of classes K, 2 or more; 0: that of the first message.", 0, 1_000_000),
+
+	"slices":           text("Cohorts that get statistics of their own."),
+	"slices.columns":   text("Text columns whose values are cohorts."),
+	"slices.columns[]": needed("Column name."),
+	"slices.max_keys":  number("Keys (model, version, slice) that a shard holds; the rest are pooled and counted.", 1, 1_000_000),
+
+	"event_time":                  text("Panes and lateness; event time unless said otherwise."),
+	"event_time.pane":             duration("Length of a pane, the grain of all windows.", 100*time.Millisecond),
+	"event_time.allowed_lateness": duration("How much later than the newest row a row may come and still count in its own pane.", 0),
+	"event_time.max_ahead":        duration("A row further ahead of its Kafka timestamp is rejected and counted.", 0),
+	"event_time.idle_timeout":     duration("Wall clock: an input without messages for so long holds the watermark back no more; 0: it always does.", 0),
+
+	"join":          text("Predictions that wait for their label."),
+	"join.wait":     duration("Event time that a prediction waits.", 0),
+	"join.max_rows": number("Waiting rows of a shard; when full, the oldest goes out and is counted.", 1, maxRows),
+
+	"stats":                  text("Accumulators and metrics."),
+	"stats.bins":             number("Bins of the reliability diagram and of ECE; divides 3600.", 1, 3600),
+	"stats.extra_bins":       text("Numbers of bins of further ECEs; each divides 3600."),
+	"stats.extra_bins[]":     number("Number of bins.", 1, 3600),
+	"stats.soft_bins":        number("Soft bins of SB-ECE.", 1, 1000),
+	"stats.soft_temperature": positive("Temperature T of the soft bins.", 100),
+	"stats.cdf_nu":           positive("Width ν of the smoothed confidence CDF.", 10),
+	"stats.resamples":        number("Resamples behind the null expectation and the interval of ECE.", 20, 100_000),
+
+	"sample":                text("Bounded sample of labelled rows, chosen by hash of the id."),
+	"sample.rows_per_cell":  number("Most rows of one cell (key, label pane, prediction pane).", 1, 1_000_000),
+	"sample.bytes_per_cell": number("Most bytes of one cell; at most kafka.message_max_bytes.", 0, 1<<30),
+	"sample.rows":           number("Latest sampled rows that a model task keeps by key; at least refit.max_rows.", 1, 10_000_000),
+
+	"windows":         text("Windows that snapshots are taken of. A list here replaces the default list."),
+	"windows[]":       text("One window."),
+	"windows[].name":  named("Name in snapshots and metrics; each once.", namePattern, true),
+	"windows[].kind":  oneOf("time: by prediction time; rows: the latest label panes with enough labelled rows.", KindTime, KindRows),
+	"windows[].size":  duration("Kind time: length, a multiple of event_time.pane.", 0),
+	"windows[].slide": duration("Kind time: distance between starts, a multiple of event_time.pane that divides size; absent: size.", 0),
+	"windows[].rows":  number("Kind rows: labelled rows at least.", 0, maxRows),
+	"windows[].every": number("Kind rows: labelled rows between windows; = rows: tumbling; absent: at each pane.", 0, maxRows),
+
+	"rules":               text("Alarms on excess ECE: ECE less what a calibrated model would show at this n. A list here replaces the default list."),
+	"rules[]":             text("One rule."),
+	"rules[].name":        named("Name in alerts and metrics; each once.", namePattern, true),
+	"rules[].signal":      oneOf("calibrated: what the calibrator in force gives; raw: the model's own confidence.", "calibrated", "raw"),
+	"rules[].rows":        number("Judged on the latest label panes with at least this many labelled rows.", 1, maxRows),
+	"rules[].min_rows":    number("Not judged below; at most rows.", 1, maxRows),
+	"rules[].warmup_rows": number("Labelled rows of the key before the rule may fire.", 0, maxRows),
+	"rules[].fire":        positive("Excess ECE above which the rule is pending.", 1),
+	"rules[].clear":       number("Excess ECE below which it resolves; less than fire.", 0, 1),
+	"rules[].for":         duration("Event time above fire before it fires.", 0),
+	"rules[].clear_for":   duration("Event time below clear before it resolves.", 0),
+	"rules[].severity":    oneOf("Severity label of the alert.", "info", "warning", "critical"),
+	"rules[].slices":      text("Judge every slice too."),
+
+	"refit":                   text("When and how calibrators are refitted. A candidate is published only if it is better on rows newer than those it was fitted on."),
+	"refit.method":            oneOf("Calibrator to fit; none: never refit.", "temperature", "none"),
+	"refit.period":            duration("Event time between refits; 0: not by period, else at least event_time.pane.", 0),
+	"refit.on_alarm":          text("Refit when a rule fires."),
+	"refit.fresh_rows":        number("Sampled rows since the alarm's start that a refit on alarm waits for; at most max_rows.", 0, 10_000_000),
+	"refit.min_rows":          number("No refit with fewer sampled rows; at most max_rows.", 10, 10_000_000),
+	"refit.max_rows":          number("Latest sampled rows that a refit uses.", 10, 10_000_000),
+	"refit.test_share":        number("Newest share of them, never fitted on.", 0.05, 0.9),
+	"refit.z":                 number("Published where mean NLL difference + z·SE < 0 (1.645: one-sided 5 %).", 0, 10),
+	"refit.max_ece_rise":      number("And ECE rises by no more.", 0, 1),
+	"refit.max_accuracy_drop": number("And accuracy drops by no more.", 0, 1),
+	"refit.cooldown":          duration("Event time between refits on alarm.", 0),
+
+	"calibrated":         text("Stream of calibrated probabilities."),
+	"calibrated.enabled": text("Write topics.calibrated."),
+	"calibrated.columns": oneOf("probs: all K; top1: the class and its confidence.", "probs", "top1"),
+
+	"checkpoints":          text("Where and how often state is saved."),
+	"checkpoints.dir":      needed("Directory, kept over restarts."),
+	"checkpoints.interval": duration("Wall clock between checkpoints; outputs become visible at checkpoints.", 10*time.Millisecond),
+	"checkpoints.keep":     number("Checkpoints kept; the previous one is used if the newest is damaged.", 2, 100),
+
+	"http":        text("Page, API and metrics."),
+	"http.listen": text("host:port to listen on; empty: off."),
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// keyOf is the YAML key of a struct field.
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return key
+}
+
+// join appends a key to a path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
