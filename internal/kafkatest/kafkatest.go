@@ -1,0 +1,140 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// timeout bounds every helper; an in-process broker answers in milliseconds.
+const timeout = 20 * time.Second
+
+// messageMax is what deploy/kafka allows too; kfake's default of 1 MB is one batch of 256 rows at K = 1000.
+const messageMax = "16777216"
+
+// Start runs a one-broker Kafka until the test ends and returns its address. Topics are not created on first use.
+func Start(t testing.TB) (brokers []string) {
+	t.Helper()
+	return StartDir(t, "")
+}
+
+// StartDir is Start with a directory that keeps topics and offsets over restarts; "" keeps them in memory.
+func StartDir(t testing.TB, dir string) (brokers []string) {
+	t.Helper()
+	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{"message.max.bytes": messageMax})}
+	if dir != "" {
+		opts = append(opts, kfake.DataDir(dir))
+	}
+	cluster, err := kfake.NewCluster(opts...)
+	if err != nil {
+		t.Fatalf("start in-process kafka: %v", err)
+	}
+	t.Cleanup(cluster.Close)
+	return cluster.ListenAddrs()
+}
+
+// CreateTopics makes topics with the given number of partitions; one that exists is an error of the test.
+func CreateTopics(t testing.TB, brokers []string, partitions int, topics ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	req := &kafka.CreateTopicsRequest{Addr: kafka.TCP(brokers...)}
+	for _, name := range topics {
+		req.Topics = append(req.Topics, kafka.TopicConfig{Topic: name, NumPartitions: partitions, ReplicationFactor: 1})
+	}
+	resp, err := (&kafka.Client{Addr: req.Addr}).CreateTopics(ctx, req)
+	if err != nil {
+		t.Fatalf("create topics %v: %v", topics, err)
+	}
+	for name, err := range resp.Errors {
+		if err != nil {
+			t.Fatalf("create topic %s: %v", name, err)
+		}
+	}
+}
+
+// Write appends messages to their Topic and Partition, exactly as set, and waits until they are acknowledged.
+func Write(t testing.TB, brokers []string, msgs ...kafka.Message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	want := make([]int, len(msgs))
+	for i := range msgs {
+		want[i] = msgs[i].Partition
+	}
+	w := &kafka.Writer{
+		Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 16 << 20,
+		Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return m.WriterData.(int) }),
+	}
+	defer w.Close()
+	sent := make([]kafka.Message, len(msgs))
+	for i, m := range msgs {
+		m.WriterData = want[i]
+		sent[i] = m
+	}
+	if err := w.WriteMessages(ctx, sent...); err != nil {
+		t.Fatalf("write %d messages: %v", len(msgs), err)
+	}
+}
+
+// ReadAll returns the messages that the topic holds now, partition by partition, in offset order.
+func ReadAll(t testing.TB, brokers []string, topic string) []kafka.Message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...)}
+	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		t.Fatalf("metadata of %s: %v", topic, err)
+	}
+	if err := meta.Topics[0].Error; err != nil {
+		t.Fatalf("metadata of %s: %v", topic, err)
+	}
+	var all []kafka.Message
+	for _, p := range meta.Topics[0].Partitions {
+		msgs, err := readPartition(ctx, brokers[0], topic, p.ID)
+		if err != nil {
+			t.Fatalf("read %s/%d: %v", topic, p.ID, err)
+		}
+		all = append(all, msgs...)
+	}
+	return all
+}
+
+func readPartition(ctx context.Context, broker, topic string, partition int) ([]kafka.Message, error) {
+	conn, err := kafka.DialLeader(ctx, "tcp", broker, topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	first, last, err := conn.ReadOffsets()
+	conn.Close()
+	if err != nil || first == last {
+		return nil, err
+	}
+	r := kafka.NewReader(kafka.ReaderConfig{
+		Brokers: []string{broker}, Topic: topic, Partition: partition, MaxBytes: 32 << 20, MaxWait: 50 * time.Millisecond,
+	})
+	defer r.Close()
+	if err := r.SetOffset(first); err != nil {
+		return nil, err
+	}
+	var msgs []kafka.Message
+	for {
+		m, err := r.ReadMessage(ctx)
+		if errors.Is(err, io.EOF) {
+			return msgs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		msgs = append(msgs, m)
+		if m.Offset >= last-1 {
+			return msgs, nil
+		}
+	}
+}

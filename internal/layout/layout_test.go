@@ -1,0 +1,183 @@
+package layout
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/plumbline/plumbline"
+
+// maxLines is the length of the longest file, tests and generated code exempt.
+const maxLines = 400
+
+// rules is the import table: leaves import nothing of ours, the middle imports leaves, only the top imports all.
+// A pattern "x/..." matches x and everything below it. The first rule whose pkg matches a package holds for it, and
+// what its may does not list, the package may not import (its own sub-packages under the same pattern included).
+// third lists the modules outside the standard library; nil means any.
+var rules = []struct {
+	pkg   string
+	may   []string
+	third []string
+}{
+	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc"}, third: []string{"gonum.org/v1/gonum"}},
+	{pkg: "arrowio/...", may: []string{"arrowio/...", "internal/binenc"}},
+	{pkg: "pipeline/output", third: []string{}},
+	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "internal/binenc"}},
+	{pkg: "operators/...", may: []string{"operators/...", "pipeline/...", "arrowio", "calib/...", "internal/binenc"}},
+	{pkg: "sinks/...", may: []string{"pipeline/...", "arrowio", "calib/..."}},
+	{pkg: "web/...", may: []string{"pipeline/output", "sinks"}},
+	{pkg: "trainer/...", may: []string{"trainer/...", "calib/..."}},
+	{pkg: "cmd/...", may: []string{"..."}},
+	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
+	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio"}},
+	{pkg: "internal/binenc", third: []string{}},
+	{pkg: "internal/config"},
+	{pkg: "internal/kafkatest"},
+	{pkg: "internal/layout"},
+	{pkg: "internal/integration", may: []string{"arrowio", "pipeline/output"}},
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range list(t) {
+		pkg := strings.TrimPrefix(strings.TrimPrefix(p.path, module), "/")
+		rule := -1
+		for i := range rules {
+			if matches(rules[i].pkg, pkg) {
+				rule = i
+				break
+			}
+		}
+		if rule < 0 {
+			t.Errorf("%s: no rule for this package; add it to the table", pkg)
+			continue
+		}
+		for _, imp := range p.imports {
+			if !allowed(imp, rules[rule].may, rules[rule].third) {
+				t.Errorf("%s imports %s; allowed of ours: %v, of others: %s", pkg, imp, rules[rule].may, describe(rules[rule].third))
+			}
+		}
+	}
+}
+
+// TestRulesBite keeps the matcher honest: each pair is one the table must refuse.
+func TestRulesBite(t *testing.T) {
+	for _, c := range []struct {
+		imp        string
+		may, third []string
+	}{
+		{module + "/pipeline", []string{"calib/..."}, nil},
+		{module + "/calibration", []string{"calib/..."}, nil},
+		{module + "/pipeline/output", []string{"pipeline"}, nil},
+		{module, []string{"calib/..."}, nil},
+		{"github.com/segmentio/kafka-go", nil, []string{"gonum.org/v1/gonum"}},
+		{"gonum.org/v1/gonumx", nil, []string{"gonum.org/v1/gonum"}},
+	} {
+		if allowed(c.imp, c.may, c.third) {
+			t.Errorf("import of %s is allowed by %v, %v; want refused", c.imp, c.may, c.third)
+		}
+	}
+}
+
+func TestFileLength(t *testing.T) {
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "target") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := bytes.Count(src, []byte("\n")); n > maxLines && !bytes.Contains(src, []byte("\n// Code generated ")) {
+			rel, _ := filepath.Rel(root, path)
+			t.Errorf("%s has %d lines, the most is %d", rel, n, maxLines)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type pkg struct {
+	path    string
+	imports []string
+}
+
+// list returns every package of the module with its direct imports, test files excepted.
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"/...")
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
+		if f := strings.Fields(sc.Text()); len(f) > 0 {
+			pkgs = append(pkgs, pkg{path: f[0], imports: f[1:]})
+		}
+	}
+	if len(pkgs) == 0 {
+		t.Fatal("go list: no packages")
+	}
+	return pkgs
+}
+
+// allowed says whether a package with these lists may import imp. The standard library always: its first path
+// element has no dot.
+func allowed(imp string, may, third []string) bool {
+	if imp == module || strings.HasPrefix(imp, module+"/") {
+		rel := strings.TrimPrefix(strings.TrimPrefix(imp, module), "/")
+		for _, m := range may {
+			if matches(m, rel) {
+				return true
+			}
+		}
+		return false
+	}
+	first, _, _ := strings.Cut(imp, "/")
+	if !strings.Contains(first, ".") || third == nil {
+		return true
+	}
+	for _, m := range third {
+		if imp == m || strings.HasPrefix(imp, m+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(pattern, path string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if base, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == base || strings.HasPrefix(path, base+"/")
+	}
+	return path == pattern
+}
+
+func describe(third []string) string {
+	if third == nil {
+		return "any"
+	}
+	return "[" + strings.Join(third, " ") + "]"
+}
