@@ -1,0 +1,39 @@
+package feed
+
+import "github.com/plumbline/plumbline/arrowio"
+
+// Stream is which topic a message is for.
+type Stream uint8
+
+const (
+	Logits Stream = iota
+	Labels
+)
+
+// String returns the stream's name.
+func (s Stream) String() string {
+	if s == Labels {
+		return "labels"
+	}
+	return "logits"
+}
+
+// WatermarkHeader is the header of a control message: decimal nanoseconds of event time that the partition has reached.
+const WatermarkHeader = "plumbline-watermark"
+
+// Header is a Kafka record header.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Message is one Kafka record to be.
+type Message struct {
+	Stream    Stream
+	Partition int32
+	Key       []byte // the first row's id, which the default partitioner puts on the same partition; nil for control messages
+	Value     []byte // an Arrow IPC stream; empty for control messages
+	Headers   []Header
+	Time      arrowio.Time // event time of the newest row
+	Rows      int
+}

@@ -1,0 +1,109 @@
+package feed
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// pending are the rows of one (stream, partition) that wait for their message.
+type pending struct {
+	group int          // the source whose schema they have
+	first arrowio.Time // of the oldest row; meaningful where cols has rows
+	cols  arrowio.Columns
+}
+
+func (p *pending) rows() int { return len(p.cols.IDs) }
+
+// addRow appends a prediction.
+func (p *pending) addRow(s *Schema, row *Row, id string, t arrowio.Time, inline bool) {
+	c := &p.cols
+	p.stamp(id, t)
+	if s.Probs {
+		c.Probs = append(c.Probs, row.Scores...)
+	} else {
+		c.Logits = append(c.Logits, row.Scores...)
+	}
+	c.Features = append(c.Features, row.Features...)
+	if inline {
+		c.Label = append(c.Label, row.Label)
+	}
+	if s.Served {
+		c.Served = append(c.Served, row.Served)
+	}
+	if s.Weight {
+		c.Weight = append(c.Weight, row.Weight)
+	}
+	if c.Slices == nil && len(s.Slices) > 0 {
+		c.Slices = make([]arrowio.StringColumn, len(s.Slices))
+	}
+	for i, v := range row.Slices {
+		c.Slices[i].Values = append(c.Slices[i].Values, v)
+	}
+}
+
+// addLabel appends a label.
+func (p *pending) addLabel(l *label) {
+	p.stamp(l.id, l.time)
+	p.cols.Label = append(p.cols.Label, l.class)
+}
+
+func (p *pending) stamp(id string, t arrowio.Time) {
+	if p.rows() == 0 {
+		p.first = t
+	}
+	p.cols.IDs = append(p.cols.IDs, id)
+	p.cols.TS = append(p.cols.TS, t)
+}
+
+// reset empties p and keeps its memory.
+func (p *pending) reset() {
+	c := &p.cols
+	clear(c.IDs)
+	c.IDs, c.TS, c.Label = c.IDs[:0], c.TS[:0], c.Label[:0]
+	c.Logits, c.Probs, c.Features = c.Logits[:0], c.Probs[:0], c.Features[:0]
+	c.Served, c.Weight = c.Served[:0], c.Weight[:0]
+	for i := range c.Slices {
+		clear(c.Slices[i].Values)
+		c.Slices[i].Values = c.Slices[i].Values[:0]
+	}
+}
+
+// message encodes the rows of p, which has some, as one of model and version, and empties p.
+func (p *pending) message(stream Stream, partition int32, s *Schema) (Message, error) {
+	c := p.cols
+	var value []byte
+	var err error
+	if stream == Labels {
+		value, err = arrowio.EncodeLabels(s.Model, s.Version, c.IDs, c.TS, c.Label)
+	} else {
+		value, err = arrowio.EncodePredictions(p.columns(s))
+	}
+	if err != nil {
+		return Message{}, fmt.Errorf("encode %d rows of %v for partition %d: %w", p.rows(), stream, partition, err)
+	}
+	n := p.rows()
+	m := Message{Stream: stream, Partition: partition, Key: []byte(c.IDs[0]), Value: value, Time: c.TS[n-1], Rows: n}
+	p.reset()
+	return m, nil
+}
+
+// columns is what the encoder takes: nil for what the source does not have, as empty and absent differ there.
+func (p *pending) columns(s *Schema) arrowio.Columns {
+	c := p.cols
+	c.Model, c.Version, c.K, c.D = s.Model, s.Version, s.K, s.D
+	c.Logits, c.Probs = present(c.Logits), present(c.Probs)
+	c.Label, c.Features = present(c.Label), present(c.Features)
+	c.Served, c.Weight = present(c.Served), present(c.Weight)
+	for i := range c.Slices {
+		c.Slices[i].Name = s.Slices[i]
+	}
+	return c
+}
+
+func present[T any](v []T) []T {
+	if len(v) == 0 {
+		return nil
+	}
+	return v
+}
