@@ -1,0 +1,70 @@
+# make check is what a change must pass; .ci/run runs the tests again on a new machine, with a real broker.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := check
+
+BIN := .cache/bin
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(BIN)/golangci-lint
+CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
+FUZZTIME := 30s
+
+.PHONY: check fmt vet lint race tidy configs test integration bench bench-stream fuzz kafka-start kafka-stop clean
+
+check: fmt vet lint race tidy configs
+
+fmt:
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); \
+	if [[ -n "$$bad" ]]; then echo "not gofmt-ed:"; echo "$$bad"; exit 1; fi
+
+vet:
+	go vet ./...
+	go vet -tags integration ./internal/integration/... ./web/...
+
+# Built from source at one version, so that everybody has the same findings.
+$(GOLANGCI)-$(GOLANGCI_VERSION):
+	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(GOLANGCI) $@
+
+lint: $(GOLANGCI)-$(GOLANGCI_VERSION)
+	$< run ./...
+
+race:
+	go test -race ./...
+
+tidy:
+	go mod tidy -diff
+
+configs:
+	@for f in $(CONFIGS); do echo "config check $$f"; go run ./cmd/plumbline config check -c "$$f"; done
+
+test:
+	go test ./...
+
+# Needs Java 17 and Maven, or PLUMBLINE_KAFKA=host:port of a broker that may be used.
+integration:
+	go test -tags integration -count=1 -v -timeout 20m ./internal/integration/... ./web/...
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./calib/... ./arrowio/... ./pipeline/...
+
+# Throughput of the whole path from a real broker; rewrites its section of docs/benchmarks.md.
+bench-stream:
+	PLUMBLINE_BENCH=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestThroughput$$' ./internal/integration/
+
+# Every fuzz target of the module for FUZZTIME each.
+fuzz:
+	@for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
+		done; \
+	done
+
+kafka-start:
+	deploy/kafka/kafka.sh start
+
+kafka-stop:
+	deploy/kafka/kafka.sh stop
+
+clean:
+	rm -rf .cache plumbline state
