@@ -1,0 +1,59 @@
+package kernel
+
+import "math"
+
+const (
+	// probSumSlack is how far Σq may be from 1 before a row is refused: it lets low-precision rows
+	// (float16, rounded CSV) in and keeps logits that were sent as probabilities out.
+	probSumSlack = 0.05
+	// probSumExact is how far Σq may be from 1 for q to be taken as it is. It is about the error of a
+	// float32 softmax, and dividing by such a sum would push a probability off a bin edge it lies on.
+	probSumExact = 0x1p-20
+)
+
+// Probs writes the probabilities q to p, normalised, and returns the row's summary:
+//
+//	p_k = q_k / s,  s = 1 if |Σq - 1| <= 2^-20, else Σq
+//	H = -Σ p_k ln p_k,  Max = ln max q,  LSE = ln s
+//
+// q and p have length K; natural logarithms. A zero stays exactly zero and adds nothing to H.
+// It returns false, with p undefined, if K = 0, any q is NaN, below 0 or above 1, or |Σq - 1| > 0.05.
+// It panics if p is shorter than q.
+func Probs[T Float](q []T, p []float64) (Row, bool) {
+	if len(q) == 0 {
+		return Row{}, false
+	}
+	p = p[:len(q)]
+	arg, top, sum := 0, float64(q[0]), 0.0
+	for k, v := range q {
+		x := float64(v)
+		if !(x >= 0 && x <= 1) {
+			return Row{}, false
+		}
+		sum += x
+		p[k] = x
+		if x > top {
+			arg, top = k, x
+		}
+	}
+	off := math.Abs(sum - 1)
+	if off > probSumSlack {
+		return Row{}, false
+	}
+	if off <= probSumExact {
+		sum = 1
+	}
+	r := Row{Arg: arg, Max: Log(top), LSE: Log(sum), Conf: top / sum}
+	for k, x := range p {
+		x /= sum
+		p[k] = x
+		r.SumP2 += x * x
+		if x > 0 {
+			r.Entropy -= x * Log(x)
+		}
+		if k != arg && x > r.Second {
+			r.Second = x
+		}
+	}
+	return r, true
+}
