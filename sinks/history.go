@@ -1,0 +1,290 @@
+package sinks
+
+import (
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// HistoryConfig bounds a History; a zero field means the default in its comment. The memory is at most about
+// Keys·(SnapshotsPerKey·1.5 KB + DetailedPerKey·6 KB), with 15 bins and CDF and soft bins on.
+type HistoryConfig struct {
+	Keys                int // 512 (model, version, slice, window) keys; the one longest without news goes first
+	SnapshotsPerKey     int // 360
+	DetailedPerKey      int // 60 newest keep bins, soft bins and CDF; older ones keep their numbers
+	Models              int // 128 (model, version) pairs with alerts and calibrators; longest without news goes first
+	AlertsPerModel      int // 256
+	CalibratorsPerModel int // 128
+	Backlog             int // 1024 latest events, for subscribers that come back
+	Subscribers         int // 64
+	SubscriberBuffer    int // 256 events; a subscriber that is further behind is dropped
+}
+
+func (c *HistoryConfig) defaults() {
+	def := func(p *int, v int) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	def(&c.Keys, 512)
+	def(&c.SnapshotsPerKey, 360)
+	def(&c.DetailedPerKey, 60)
+	def(&c.Models, 128)
+	def(&c.AlertsPerModel, 256)
+	def(&c.CalibratorsPerModel, 128)
+	def(&c.Backlog, 1024)
+	def(&c.Subscribers, 64)
+	def(&c.SubscriberBuffer, 256)
+}
+
+// SnapshotKey names one series of snapshots; Window is the window's name.
+type SnapshotKey struct{ Model, Version, Slice, Window string }
+
+type modelKey struct{ model, version string }
+
+// History keeps the latest output records in bounded memory, for the page and the API. Records are shared with
+// the caller and must not be changed after they were added. Safe for concurrent use; adding never blocks on a reader.
+type History struct {
+	cfg HistoryConfig
+
+	mu     sync.RWMutex
+	series lru[SnapshotKey, *series]
+	models lru[modelKey, *decisions]
+	bus    bus
+	stats  HistoryStats
+}
+
+// HistoryStats counts what did not fit or could not be kept.
+type HistoryStats struct {
+	Keys               int    `json:"keys"`
+	Snapshots          int    `json:"snapshots"`
+	EvictedKeys        uint64 `json:"evicted_keys"`
+	EvictedModels      uint64 `json:"evicted_models"`
+	Repeats            uint64 `json:"repeats"`             // records that were there already, or older than what replaced them
+	BadTimes           uint64 `json:"bad_times"`           // records whose time is not RFC 3339
+	DroppedSubscribers uint64 `json:"dropped_subscribers"` // too slow
+}
+
+// series is the ring of one snapshot key. Invariant: sorted by x, one entry for each x.
+type series struct {
+	kind string
+	ring []stored
+}
+
+type stored struct {
+	x, at int64 // x identifies the window: its end for kind "time", else the pane's end
+	snap  *output.Snapshot
+}
+
+// decisions are the rings of one (model, version). Invariant: sorted by time.
+type decisions struct {
+	alerts      []timed[*output.Alert]
+	calibrators []timed[*output.Calibrator]
+	// current is the last state of every (slice, rule) that is not resolved.
+	current map[[2]string]timed[*output.Alert]
+}
+
+type timed[T any] struct {
+	at  int64
+	rec T
+}
+
+// NewHistory returns an empty History.
+func NewHistory(cfg HistoryConfig) *History {
+	cfg.defaults()
+	return &History{
+		cfg:    cfg,
+		series: newLRU[SnapshotKey, *series](),
+		models: newLRU[modelKey, *decisions](),
+		bus:    newBus(cfg),
+	}
+}
+
+// AddSnapshot keeps s. A time window is revised as its labels come: the snapshot with the latest At stands.
+// A repeat, or an older revision, changes nothing.
+func (h *History) AddSnapshot(s output.Snapshot) {
+	at, ok := parseTime(s.At)
+	x := at
+	if s.Window.Kind == "time" && ok {
+		x, ok = parseTime(s.Window.End)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !ok {
+		h.stats.BadTimes++
+		return
+	}
+	k := SnapshotKey{s.Model, s.Version, s.Slice, s.Window.Name}
+	sr, found := h.series.get(k)
+	if !found {
+		sr = &series{}
+		h.stats.EvictedKeys += h.series.put(k, sr, h.cfg.Keys)
+	}
+	sr.kind = s.Window.Kind
+	if !sr.add(stored{x, at, &s}, h.cfg) {
+		h.stats.Repeats++
+		return
+	}
+	h.publish("snapshot", s.Model, s.Version, &s)
+}
+
+// add inserts e in order, trims the ring and strips entries past the detailed ones; false for a repeat.
+func (sr *series) add(e stored, cfg HistoryConfig) bool {
+	i := len(sr.ring)
+	for i > 0 && sr.ring[i-1].x > e.x {
+		i--
+	}
+	if i > 0 && sr.ring[i-1].x == e.x {
+		if sr.ring[i-1].at >= e.at {
+			return false
+		}
+		i--
+		sr.ring[i] = e
+	} else {
+		if i == 0 && len(sr.ring) >= cfg.SnapshotsPerKey {
+			return false
+		}
+		before := len(sr.ring) + 1
+		sr.ring = insert(sr.ring, i, e, cfg.SnapshotsPerKey)
+		i -= before - len(sr.ring)
+	}
+	// The entry that just left the detailed ones, and e itself where it came late, give up their detail.
+	old := len(sr.ring) - 1 - cfg.DetailedPerKey
+	for _, j := range []int{old, i} {
+		if j >= 0 && j <= old {
+			sr.ring[j].snap = Slim(sr.ring[j].snap)
+		}
+	}
+	return true
+}
+
+// AddAlert keeps a. A repeat (the same slice, rule, state and time) changes nothing.
+func (h *History) AddAlert(a output.Alert) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, ok := parseTime(a.At)
+	if !ok {
+		h.stats.BadTimes++
+		return
+	}
+	d := h.decisions(modelKey{a.Model, a.Version})
+	same := func(b *output.Alert) bool {
+		return b.At == a.At && b.Slice == a.Slice && b.Rule == a.Rule && b.State == a.State
+	}
+	if !addTimed(&d.alerts, timed[*output.Alert]{at, &a}, same, h.cfg.AlertsPerModel) {
+		h.stats.Repeats++
+		return
+	}
+	d.setCurrent(at, &a, h.cfg.Keys)
+	h.publish("alert", a.Model, a.Version, &a)
+}
+
+// setCurrent follows the latest state of a's rule; at most limit rules are followed, further ones are in the ring only.
+func (d *decisions) setCurrent(at int64, a *output.Alert, limit int) {
+	for i := len(d.alerts) - 1; i >= 0 && d.alerts[i].at > at; i-- {
+		if b := d.alerts[i].rec; b.Slice == a.Slice && b.Rule == a.Rule {
+			return // a came late: a newer state of the rule is known
+		}
+	}
+	id := [2]string{a.Slice, a.Rule}
+	_, found := d.current[id]
+	switch {
+	case a.State == "resolved":
+		delete(d.current, id)
+	case found || len(d.current) < limit:
+		d.current[id] = timed[*output.Alert]{at, a}
+	}
+}
+
+// AddCalibrator keeps the refit decision c. A repeat (the same time, revision, reason and outcome) changes nothing.
+func (h *History) AddCalibrator(c output.Calibrator) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, ok := parseTime(c.DecidedAt)
+	if !ok {
+		h.stats.BadTimes++
+		return
+	}
+	d := h.decisions(modelKey{c.Model, c.Version})
+	same := func(b *output.Calibrator) bool {
+		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published && b.Reason == c.Reason
+	}
+	if !addTimed(&d.calibrators, timed[*output.Calibrator]{at, &c}, same, h.cfg.CalibratorsPerModel) {
+		h.stats.Repeats++
+		return
+	}
+	h.publish("calibrator", c.Model, c.Version, &c)
+}
+
+func (h *History) decisions(k modelKey) *decisions {
+	d, ok := h.models.get(k)
+	if !ok {
+		d = &decisions{current: map[[2]string]timed[*output.Alert]{}}
+		h.stats.EvictedModels += h.models.put(k, d, h.cfg.Models)
+	}
+	return d
+}
+
+func (h *History) publish(kind, model, version string, rec any) {
+	h.stats.DroppedSubscribers += h.bus.publish(Event{Type: kind, Model: model, Version: version, Record: rec})
+}
+
+// addTimed inserts e after all entries that are not later; false if same holds for an entry or e is older than a full ring.
+func addTimed[T any](ring *[]timed[T], e timed[T], same func(T) bool, limit int) bool {
+	i := len(*ring)
+	for i > 0 && (*ring)[i-1].at > e.at {
+		i--
+	}
+	for j := i - 1; j >= 0 && (*ring)[j].at == e.at; j-- {
+		if same((*ring)[j].rec) {
+			return false
+		}
+	}
+	if i == 0 && len(*ring) >= limit {
+		return false
+	}
+	*ring = insert(*ring, i, e, limit)
+	return true
+}
+
+// insert puts e at i and drops the first entries until at most limit are left.
+func insert[E any](s []E, i int, e E, limit int) []E {
+	s = append(s, e)
+	copy(s[i+1:], s[i:])
+	s[i] = e
+	if drop := len(s) - limit; drop > 0 {
+		copy(s, s[drop:])
+		clear(s[limit:])
+		s = s[:limit]
+	}
+	return s
+}
+
+// Slim returns s without bins, soft bins and CDF, sharing the rest.
+func Slim(s *output.Snapshot) *output.Snapshot {
+	c := *s
+	strip := func(m *output.Metrics) { m.Bins, m.SoftBins, m.CDF, m.ECEByBins = nil, nil, nil, nil }
+	strip(&c.Raw)
+	strip(&c.Calibrated)
+	if c.Served != nil {
+		m := *c.Served
+		strip(&m)
+		c.Served = &m
+	}
+	if c.InForce != nil {
+		f := *c.InForce
+		strip(&f.Raw)
+		strip(&f.Calibrated)
+		c.InForce = &f
+	}
+	return &c
+}
+
+func parseTime(s string) (int64, bool) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return 0, false
+	}
+	return t.UnixNano(), true
+}

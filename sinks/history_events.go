@@ -1,0 +1,116 @@
+package sinks
+
+import (
+	"errors"
+	"strconv"
+	"time"
+)
+
+// Event is one record that was added to a History. Seq counts from 1.
+type Event struct {
+	Seq            uint64
+	Type           string // snapshot | alert | calibrator
+	Model, Version string
+	Record         any // *output.Snapshot, *output.Alert or *output.Calibrator: read-only
+}
+
+// ErrTooManySubscribers is returned by Subscribe at HistoryConfig.Subscribers; the caller may try again later.
+var ErrTooManySubscribers = errors.New("too many event subscribers")
+
+// Subscription receives the events that follow Backlog.
+type Subscription struct {
+	// Backlog are the events after the asked one, oldest first. Complete is false if some are gone or the asked
+	// number is of another run: then Backlog is empty and the reader must load the state anew.
+	Backlog  []Event
+	Complete bool
+	// Seq is the number of the last event before those on Events.
+	Seq uint64
+	// Events is closed when the subscriber fell behind by more than its buffer, or closed itself.
+	Events <-chan Event
+
+	ch chan Event
+	h  *History
+}
+
+// Close ends the subscription; it may be called twice.
+func (s *Subscription) Close() {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	s.h.bus.remove(s)
+}
+
+// Subscribe starts a subscription after event number seq of the run epoch; 0 with any epoch asks for new events only.
+func (h *History) Subscribe(epoch string, seq uint64) (*Subscription, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.bus.subs) >= h.cfg.Subscribers {
+		return nil, ErrTooManySubscribers
+	}
+	ch := make(chan Event, h.cfg.SubscriberBuffer)
+	s := &Subscription{Seq: h.bus.seq, Events: ch, ch: ch, h: h}
+	s.Backlog, s.Complete = h.bus.after(epoch, seq)
+	h.bus.subs[s] = struct{}{}
+	return s, nil
+}
+
+// Epoch tells the runs of a program apart: event numbers are comparable within one epoch only.
+func (h *History) Epoch() string { return h.bus.epoch }
+
+// bus numbers events, keeps the latest ones and hands them to subscribers. The History's lock guards it.
+type bus struct {
+	epoch   string
+	seq     uint64
+	backlog []Event // the latest, oldest first
+	keep    int     // at least this many stay in backlog, and fewer than twice as many
+	subs    map[*Subscription]struct{}
+}
+
+func newBus(cfg HistoryConfig) bus {
+	return bus{
+		epoch: strconv.FormatInt(time.Now().UnixNano(), 36),
+		keep:  cfg.Backlog,
+		subs:  map[*Subscription]struct{}{},
+	}
+}
+
+func (b *bus) publish(e Event) (dropped uint64) {
+	b.seq++
+	e.Seq = b.seq
+	b.backlog = append(b.backlog, e)
+	if len(b.backlog) >= 2*b.keep {
+		// Trimmed by halves, so that an event costs amortised constant time.
+		n := copy(b.backlog, b.backlog[len(b.backlog)-b.keep:])
+		clear(b.backlog[n:])
+		b.backlog = b.backlog[:n]
+	}
+	for s := range b.subs {
+		select {
+		case s.ch <- e:
+		default:
+			b.remove(s)
+			dropped++
+		}
+	}
+	return dropped
+}
+
+func (b *bus) remove(s *Subscription) {
+	if _, ok := b.subs[s]; ok {
+		delete(b.subs, s)
+		close(s.ch)
+	}
+}
+
+func (b *bus) after(epoch string, seq uint64) (events []Event, complete bool) {
+	switch {
+	case seq == 0:
+		return nil, true
+	case epoch != b.epoch || seq > b.seq:
+		return nil, false
+	case seq == b.seq:
+		return nil, true
+	case len(b.backlog) == 0 || seq+1 < b.backlog[0].Seq:
+		return nil, false
+	}
+	return append([]Event(nil), b.backlog[seq+1-b.backlog[0].Seq:]...), true
+}

@@ -1,0 +1,170 @@
+package sinks
+
+import (
+	"sort"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// SeriesInfo describes one series of snapshots.
+type SeriesInfo struct {
+	SnapshotKey
+	Kind      string // of the window: time | rows
+	Snapshots int
+	LatestAt  string // At of the newest snapshot
+}
+
+// Series lists the series, sorted by model, version, slice and window.
+func (h *History) Series() []SeriesInfo {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	out := make([]SeriesInfo, 0, len(h.series.m))
+	for k := range h.series.m {
+		s, _ := h.series.peek(k)
+		if len(s.ring) == 0 {
+			continue
+		}
+		out = append(out, SeriesInfo{k, s.kind, len(s.ring), s.ring[len(s.ring)-1].snap.At})
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		switch {
+		case a.Model != b.Model:
+			return a.Model < b.Model
+		case a.Version != b.Version:
+			return a.Version < b.Version
+		case a.Slice != b.Slice:
+			return a.Slice < b.Slice
+		}
+		return a.Window < b.Window
+	})
+	return out
+}
+
+// Latest returns the newest snapshot of the series k.
+func (h *History) Latest(k SnapshotKey) (output.Snapshot, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	s, ok := h.series.peek(k)
+	if !ok || len(s.ring) == 0 {
+		return output.Snapshot{}, false
+	}
+	return *s.ring[len(s.ring)-1].snap, true
+}
+
+// AsOf returns the newest snapshot of k whose window end (kind time) or pane end is at or before t, in Unix nanoseconds.
+func (h *History) AsOf(k SnapshotKey, t int64) (output.Snapshot, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	s, ok := h.series.peek(k)
+	if !ok {
+		return output.Snapshot{}, false
+	}
+	i := sort.Search(len(s.ring), func(i int) bool { return s.ring[i].x > t })
+	if i == 0 {
+		return output.Snapshot{}, false
+	}
+	return *s.ring[i-1].snap, true
+}
+
+// Snapshots returns the newest snapshots of k, at most limit (0 = all), oldest first; false for an unknown key.
+func (h *History) Snapshots(k SnapshotKey, limit int) ([]output.Snapshot, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	s, ok := h.series.peek(k)
+	if !ok {
+		return nil, false
+	}
+	ring := newest(s.ring, limit)
+	out := make([]output.Snapshot, len(ring))
+	for i, e := range ring {
+		out[i] = *e.snap
+	}
+	return out, true
+}
+
+// Alerts returns the newest state changes of a model, at most limit (0 = all), oldest first.
+// An empty model or version means any.
+func (h *History) Alerts(model, version string, limit int) []output.Alert {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var all []timed[*output.Alert]
+	h.eachModel(model, version, func(d *decisions) { all = append(all, d.alerts...) })
+	return merged(all, limit)
+}
+
+// CurrentAlerts returns the pending and firing alerts, oldest first. An empty model or version means any.
+func (h *History) CurrentAlerts(model, version string) []output.Alert {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var all []timed[*output.Alert]
+	h.eachModel(model, version, func(d *decisions) {
+		for _, a := range d.current {
+			all = append(all, a)
+		}
+	})
+	// The map's order must not show where times are equal.
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i].rec, all[j].rec
+		return a.Slice < b.Slice || a.Slice == b.Slice && a.Rule < b.Rule
+	})
+	return merged(all, 0)
+}
+
+// Calibrators returns the newest refit decisions, published or not, at most limit (0 = all), oldest first.
+// An empty model or version means any.
+func (h *History) Calibrators(model, version string, limit int) []output.Calibrator {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var all []timed[*output.Calibrator]
+	h.eachModel(model, version, func(d *decisions) { all = append(all, d.calibrators...) })
+	return merged(all, limit)
+}
+
+// Stats returns the counters.
+func (h *History) Stats() HistoryStats {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	st := h.stats
+	st.Keys = len(h.series.m)
+	for k := range h.series.m {
+		s, _ := h.series.peek(k)
+		st.Snapshots += len(s.ring)
+	}
+	return st
+}
+
+// eachModel calls f in the order of (model, version).
+func (h *History) eachModel(model, version string, f func(*decisions)) {
+	var keys []modelKey
+	for k := range h.models.m {
+		if (model == "" || k.model == model) && (version == "" || k.version == version) {
+			keys = append(keys, k)
+		}
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		a, b := keys[i], keys[j]
+		return a.model < b.model || a.model == b.model && a.version < b.version
+	})
+	for _, k := range keys {
+		d, _ := h.models.peek(k)
+		f(d)
+	}
+}
+
+func merged[T any](all []timed[*T], limit int) []T {
+	sort.SliceStable(all, func(i, j int) bool { return all[i].at < all[j].at })
+	all = newest(all, limit)
+	out := make([]T, len(all))
+	for i, e := range all {
+		out[i] = *e.rec
+	}
+	return out
+}
+
+func newest[E any](s []E, limit int) []E {
+	if limit > 0 && len(s) > limit {
+		return s[len(s)-limit:]
+	}
+	return s
+}

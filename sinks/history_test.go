@@ -1,0 +1,238 @@
+package sinks
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+var t0 = time.Date(2024, 3, 5, 12, 0, 0, 0, time.UTC)
+
+func stamp(i int) string { return t0.Add(time.Duration(i) * 10 * time.Second).Format(time.RFC3339) }
+
+func rowsSnap(i int) output.Snapshot {
+	return output.Snapshot{
+		Schema: 1, Model: "m", Version: "1", At: stamp(i), Labelled: int64(i),
+		Window: output.Window{Name: "w", Kind: "rows", End: stamp(i)},
+		Raw:    output.Metrics{Bins: []output.Bin{{N: 1}}},
+	}
+}
+
+func timeSnap(end, at int) output.Snapshot {
+	s := rowsSnap(at)
+	s.Window = output.Window{Name: "hour", Kind: "time", End: stamp(end)}
+	return s
+}
+
+var key = SnapshotKey{"m", "1", "", "w"}
+
+func labelled(t *testing.T, h *History, k SnapshotKey) string {
+	t.Helper()
+	s, _ := h.Snapshots(k, 0)
+	out := ""
+	for _, x := range s {
+		out += fmt.Sprint(x.Labelled, " ")
+	}
+	return out
+}
+
+func TestHistorySnapshotRing(t *testing.T) {
+	h := NewHistory(HistoryConfig{SnapshotsPerKey: 4, DetailedPerKey: 2})
+	for _, i := range []int{1, 2, 4, 3, 3, 5, 1, 6} { // out of order, a repeat, one older than the full ring
+		h.AddSnapshot(rowsSnap(i))
+	}
+	if got, want := labelled(t, h, key), "3 4 5 6 "; got != want {
+		t.Errorf("ring: got %q, want %q", got, want)
+	}
+	if got := h.Stats(); got.Repeats != 2 || got.Snapshots != 4 || got.Keys != 1 {
+		t.Errorf("stats: got %+v, want 2 repeats, 4 snapshots, 1 key", got)
+	}
+	all, _ := h.Snapshots(key, 0)
+	for i, s := range all {
+		if got, want := len(s.Raw.Bins), i/2; got != want {
+			t.Errorf("snapshot %d of 4: got %d bins, want %d (the newest two are detailed)", i, got, want)
+		}
+	}
+	if two, _ := h.Snapshots(key, 2); len(two) != 2 || two[0].Labelled != 5 {
+		t.Errorf("limit 2: got %d snapshots from %d, want 2 from 5", len(two), two[0].Labelled)
+	}
+	if s, ok := h.Latest(key); !ok || s.Labelled != 6 {
+		t.Errorf("latest: got %d, %v, want 6", s.Labelled, ok)
+	}
+	at, _ := parseTime(stamp(4))
+	if s, ok := h.AsOf(key, at+1); !ok || s.Labelled != 4 {
+		t.Errorf("as of pane 4: got %d, %v", s.Labelled, ok)
+	}
+	if _, ok := h.AsOf(key, 0); ok {
+		t.Error("as of 1970: got a snapshot, want none")
+	}
+}
+
+func TestHistoryTimeWindowIsRevised(t *testing.T) {
+	h := NewHistory(HistoryConfig{DetailedPerKey: 1})
+	k := SnapshotKey{"m", "1", "", "hour"}
+	for _, e := range [][2]int{{10, 11}, {20, 21}, {10, 15}, {10, 12}} {
+		h.AddSnapshot(timeSnap(e[0], e[1]))
+	}
+	if got, want := labelled(t, h, k), "15 21 "; got != want {
+		t.Errorf("got %q, want %q: one entry a window, the latest revision", got, want)
+	}
+	if all, _ := h.Snapshots(k, 0); all[0].Raw.Bins != nil || all[1].Raw.Bins == nil {
+		t.Error("a late revision must not keep its detail, the newest window must")
+	}
+}
+
+func TestHistoryEvictsTheStalestKey(t *testing.T) {
+	h := NewHistory(HistoryConfig{Keys: 2})
+	for _, v := range []string{"1", "2", "1", "3"} {
+		s := rowsSnap(1)
+		s.Version = v
+		h.AddSnapshot(s)
+	}
+	got := ""
+	for _, s := range h.Series() {
+		got += s.Version
+	}
+	if got != "13" || h.Stats().EvictedKeys != 1 {
+		t.Errorf("got versions %q and %d evicted, want 13 and 1", got, h.Stats().EvictedKeys)
+	}
+}
+
+func alert(i int, rule, state string) output.Alert {
+	return output.Alert{Model: "m", Version: "1", Rule: rule, State: state, At: stamp(i)}
+}
+
+func TestHistoryAlerts(t *testing.T) {
+	h := NewHistory(HistoryConfig{AlertsPerModel: 3})
+	h.AddAlert(alert(1, "a", "firing"))
+	h.AddAlert(alert(1, "a", "firing"))
+	h.AddAlert(alert(2, "b", "pending"))
+	h.AddAlert(alert(3, "b", "firing"))
+	h.AddAlert(alert(4, "a", "resolved"))
+	h.AddAlert(alert(3, "a", "firing")) // late: must not reopen the resolved rule
+	if got := h.Alerts("m", "", 0); len(got) != 3 || got[2].State != "resolved" {
+		t.Errorf("ring: got %+v, want the 3 newest, resolved last", got)
+	}
+	got := h.CurrentAlerts("", "")
+	for _, a := range got {
+		if a.Rule == "a" && a.At == stamp(3) {
+			t.Errorf("rule a is current again by an alert older than its resolution")
+		}
+	}
+	if len(got) != 1 || got[0].Rule != "b" || got[0].State != "firing" {
+		t.Errorf("current: got %+v, want b firing", got)
+	}
+	if n := len(h.CurrentAlerts("other", "")); n != 0 {
+		t.Errorf("another model: got %d current alerts, want 0", n)
+	}
+}
+
+func TestHistoryCalibrators(t *testing.T) {
+	h := NewHistory(HistoryConfig{CalibratorsPerModel: 2})
+	for _, i := range []int{1, 2, 2, 3} {
+		h.AddCalibrator(output.Calibrator{Model: "m", Version: "1", Revision: i, DecidedAt: stamp(i)})
+	}
+	got := h.Calibrators("m", "1", 0)
+	if len(got) != 2 || got[0].Revision != 2 || got[1].Revision != 3 {
+		t.Errorf("got %+v, want revisions 2 and 3", got)
+	}
+	if got := h.Calibrators("m", "2", 0); got == nil || len(got) != 0 {
+		t.Errorf("unknown version: got %v, want an empty list", got)
+	}
+}
+
+func TestHistoryBadTime(t *testing.T) {
+	h := NewHistory(HistoryConfig{})
+	h.AddSnapshot(output.Snapshot{At: "yesterday"})
+	h.AddAlert(output.Alert{})
+	h.AddCalibrator(output.Calibrator{DecidedAt: "2024-13-01T00:00:00Z"})
+	if st := h.Stats(); st.BadTimes != 3 || st.Keys != 0 {
+		t.Errorf("got %+v, want 3 bad times and no key", st)
+	}
+}
+
+func TestSubscribeResumes(t *testing.T) {
+	h := NewHistory(HistoryConfig{Backlog: 2})
+	for i := 1; i <= 4; i++ { // the backlog is trimmed to 2 when the fourth comes
+		h.AddSnapshot(rowsSnap(i))
+	}
+	f := func(epoch string, seq uint64, complete bool, want ...uint64) {
+		t.Helper()
+		s, err := h.Subscribe(epoch, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		got := []uint64{}
+		for _, e := range s.Backlog {
+			got = append(got, e.Seq)
+		}
+		if s.Complete != complete || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after %d: got %v, complete %v; want %v, %v", seq, got, s.Complete, want, complete)
+		}
+	}
+	f(h.Epoch(), 0, true)
+	f(h.Epoch(), 4, true)
+	f(h.Epoch(), 3, true, 4)
+	f(h.Epoch(), 2, true, 3, 4)
+	f(h.Epoch(), 1, false)
+	f(h.Epoch(), 9, false)
+	f("another run", 3, false)
+}
+
+func TestSlowSubscriberIsDropped(t *testing.T) {
+	h := NewHistory(HistoryConfig{Subscribers: 2, SubscriberBuffer: 2})
+	slow, _ := h.Subscribe("", 0)
+	quick, _ := h.Subscribe("", 0)
+	if _, err := h.Subscribe("", 0); !errors.Is(err, ErrTooManySubscribers) {
+		t.Fatalf("third of two subscribers: got %v", err)
+	}
+	for i := 1; i <= 3; i++ {
+		h.AddSnapshot(rowsSnap(i))
+		if e := <-quick.Events; e.Seq != uint64(i) {
+			t.Fatalf("quick: got event %d, want %d", e.Seq, i)
+		}
+	}
+	n := 0
+	for range slow.Events { // ends because the channel was closed
+		n++
+	}
+	if n != 2 || h.Stats().DroppedSubscribers != 1 {
+		t.Errorf("slow: got %d events, %d dropped; want 2 and 1", n, h.Stats().DroppedSubscribers)
+	}
+	slow.Close()
+	quick.Close()
+	quick.Close()
+}
+
+func TestHistoryConcurrent(t *testing.T) {
+	h := NewHistory(HistoryConfig{SnapshotsPerKey: 8, Keys: 3})
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				s := rowsSnap(i)
+				s.Slice = fmt.Sprint(g)
+				h.AddSnapshot(s)
+				h.AddAlert(alert(i, "r", "firing"))
+				if sub, err := h.Subscribe("", 0); err == nil {
+					sub.Close()
+				}
+				for _, k := range h.Series() {
+					h.Snapshots(k.SnapshotKey, 3)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if st := h.Stats(); st.Keys != 3 {
+		t.Errorf("got %d keys, want 3", st.Keys)
+	}
+	if n := len(h.Alerts("m", "1", 0)); n != 200 {
+		t.Errorf("got %d alerts, want 200: each once, whoever added it", n)
+	}
+}
