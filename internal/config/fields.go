@@ -127,7 +127,7 @@ var fields = map[string]field{
 	"rules[].clear":       number("Excess ECE below which it resolves; less than fire.", 0, 1),
 	"rules[].for":         duration("Event time above fire before it fires.", 0),
 	"rules[].clear_for":   duration("Event time below clear before it resolves.", 0),
-	"rules[].severity":    oneOf("Severity label of the alert.", "info", "warning", "critical"),
+	"rules[].severity":    oneOf("Severity label of the alert: info, warning or critical.", "info", "warning", "critical"),
 	"rules[].slices":      text("Judge every slice too."),
 
 	"refit":                   text("When and how calibrators are refitted. A candidate is published only if it is better on rows newer than those it was fitted on."),

@@ -1,0 +1,186 @@
+package config
+
+import (
+	"net"
+	"strconv"
+)
+
+// gridCells is the number of equal cells of the confidence grid: ECE is exact for numbers of bins that divide it.
+const gridCells = 3600
+
+// reserved are the columns that the wire schema gives a meaning; they cannot be cohorts.
+var reserved = []string{"id", "ts", "logits", "logit", "probs", "prob", "label", "features", "model", "version", "served", "weight"}
+
+// cross checks the conditions between keys, and those that the table of fields cannot state.
+func (ck *checker) cross(c Config) {
+	ck.kafka(c.Kafka)
+	ck.topics(c)
+	ck.models(c)
+	ck.stats(c)
+	ck.windows(c)
+	ck.rules(c.Rules)
+	ck.refit(c)
+	if c.HTTP.Listen != "" {
+		ck.address("http.listen", c.HTTP.Listen)
+	}
+}
+
+func (ck *checker) kafka(k Kafka) {
+	for i, b := range k.Brokers {
+		ck.address(indexed("kafka.brokers", i), b)
+	}
+	if k.FetchMax < k.MessageMax {
+		ck.fail("kafka.fetch_max_bytes", k.FetchMax, "must be at least kafka.message_max_bytes, %d", k.MessageMax)
+	}
+	if k.TLS.CAFile != "" && !k.TLS.Enabled {
+		ck.fail("kafka.tls.ca_file", quoted(k.TLS.CAFile), "has no effect while kafka.tls.enabled is false")
+	}
+	s := k.SASL
+	switch {
+	case s.Username == "" && s.PasswordEnv+s.PasswordFile != "":
+		ck.fail("kafka.sasl.username", quoted(""), "must not be empty where a password is named")
+	case s.Username != "" && s.PasswordEnv == "" && s.PasswordFile == "":
+		ck.fail("kafka.sasl.username", quoted(s.Username), "needs a password: set kafka.sasl.password_env or kafka.sasl.password_file")
+	case s.PasswordEnv != "" && s.PasswordFile != "":
+		ck.fail("kafka.sasl.password_file", quoted(s.PasswordFile), "only one of password_env and password_file may be set")
+	}
+}
+
+// address checks host:port; the host may be empty (all interfaces) only for listening.
+func (ck *checker) address(path, s string) {
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.ParseUint(port, 10, 16)
+	listen := path == "http.listen"
+	if err != nil || perr != nil || (n == 0 || host == "") && !listen {
+		ck.fail(path, quoted(s), "must be host:port, such as 127.0.0.1:9092")
+	}
+}
+
+func (ck *checker) topics(c Config) {
+	t := c.Topics
+	seen := map[string]string{}
+	for _, e := range []struct{ key, name string }{
+		{"logits", t.Logits}, {"labels", t.Labels}, {"panes", t.Panes}, {"snapshots", t.Snapshots},
+		{"calibrators", t.Calibrators}, {"alerts", t.Alerts}, {"calibrated", t.Calibrated}, {"deadletter", t.DeadLetter},
+	} {
+		if e.name == "" {
+			continue
+		}
+		if other, dup := seen[e.name]; dup {
+			ck.fail("topics."+e.key, quoted(e.name), "must differ from topics.%s", other)
+		}
+		seen[e.name] = e.key
+	}
+	if c.Calibrated.Enabled && t.Calibrated == "" {
+		ck.fail("topics.calibrated", quoted(""), "must not be empty while calibrated.enabled is true")
+	}
+}
+
+func (ck *checker) models(c Config) {
+	names := ck.distinct("models", ".name")
+	for i, m := range c.Models {
+		names(i, m.Name)
+		if m.Classes == 1 {
+			ck.fail(indexed("models", i)+".classes", m.Classes, "must be 0 (learnt) or 2 to 1000000")
+		}
+	}
+	columns := ck.distinct("slices.columns", "")
+	for i, col := range c.Slices.Columns {
+		columns(i, col)
+		for _, r := range reserved {
+			if col == r {
+				ck.fail(indexed("slices.columns", i), quoted(col), "is a column of the schema, not a cohort")
+			}
+		}
+	}
+}
+
+// distinct returns a check that the items of a list have different names.
+func (ck *checker) distinct(list, key string) func(i int, name string) {
+	seen := map[string]int{}
+	return func(i int, name string) {
+		if first, dup := seen[name]; dup && name != "" {
+			ck.fail(indexed(list, i)+key, quoted(name), "is that of %s; each must be there once", indexed(list, first))
+			return
+		}
+		seen[name] = i
+	}
+}
+
+func (ck *checker) stats(c Config) {
+	divides := func(path string, n int) {
+		if n > 0 && n <= gridCells && gridCells%n != 0 {
+			ck.fail(path, n, "must divide %d, such as 10, 12, 15, 18, 20, 24, 25, 30", gridCells)
+		}
+	}
+	divides("stats.bins", c.Stats.Bins)
+	seen := map[int]bool{c.Stats.Bins: true}
+	for i, n := range c.Stats.ExtraBins {
+		path := indexed("stats.extra_bins", i)
+		divides(path, n)
+		if seen[n] {
+			ck.fail(path, n, "is there already, here or as stats.bins")
+		}
+		seen[n] = true
+	}
+	if c.Sample.BytesPerCell > c.Kafka.MessageMax {
+		ck.fail("sample.bytes_per_cell", c.Sample.BytesPerCell, "must be at most kafka.message_max_bytes, %d", c.Kafka.MessageMax)
+	}
+}
+
+func (ck *checker) windows(c Config) {
+	pane := c.EventTime.Pane
+	names := ck.distinct("windows", ".name")
+	for i, w := range c.Windows {
+		names(i, w.Name)
+		path := indexed("windows", i)
+		switch w.Kind {
+		case KindTime:
+			if w.Size <= 0 || pane > 0 && w.Size%pane != 0 {
+				ck.fail(path+".size", w.Size, "must be a multiple of event_time.pane, %s", show(pane))
+			} else if slide := w.Slide; slide > 0 && (w.Size%slide != 0 || pane > 0 && slide%pane != 0) {
+				ck.fail(path+".slide", slide, "must divide size, %s, and be a multiple of event_time.pane, %s", show(w.Size), show(pane))
+			}
+			if w.Rows != 0 || w.Every != 0 {
+				ck.fail(path+".kind", w.Kind, "takes size and slide; rows and every are for kind rows")
+			}
+		case KindRows:
+			if w.Rows < 1 {
+				ck.fail(path+".rows", w.Rows, "must be 1 to %d", int64(maxRows))
+			}
+			if w.Size != 0 || w.Slide != 0 {
+				ck.fail(path+".kind", w.Kind, "takes rows and every; size and slide are for kind time")
+			}
+		}
+	}
+}
+
+func (ck *checker) rules(rules []Rule) {
+	names := ck.distinct("rules", ".name")
+	for i, r := range rules {
+		names(i, r.Name)
+		path := indexed("rules", i)
+		if r.Clear >= r.Fire {
+			ck.fail(path+".clear", r.Clear, "must be less than fire, %s", show(r.Fire))
+		}
+		if r.MinRows > r.Rows {
+			ck.fail(path+".min_rows", r.MinRows, "must be at most rows, %d", r.Rows)
+		}
+	}
+}
+
+func (ck *checker) refit(c Config) {
+	r := c.Refit
+	if r.Period > 0 && r.Period < c.EventTime.Pane {
+		ck.fail("refit.period", r.Period, "must be 0 (never) or at least event_time.pane, %s", show(c.EventTime.Pane))
+	}
+	if r.MinRows > r.MaxRows {
+		ck.fail("refit.min_rows", r.MinRows, "must be at most refit.max_rows, %d", r.MaxRows)
+	}
+	if r.FreshRows > r.MaxRows {
+		ck.fail("refit.fresh_rows", r.FreshRows, "must be at most refit.max_rows, %d", r.MaxRows)
+	}
+	if r.Method != "none" && c.Sample.Rows < r.MaxRows {
+		ck.fail("sample.rows", c.Sample.Rows, "must be at least refit.max_rows, %d", r.MaxRows)
+	}
+}

@@ -1,0 +1,271 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// decoder writes a YAML tree into a Config and remembers where every key stood, so that later checks can name
+// the place. It goes on after a problem, to report all of them.
+type decoder struct {
+	problems Problems
+	places   map[string][2]int // line and column by path
+	wrong    map[string]bool   // paths with a problem
+	anchors  map[string]ast.Node
+}
+
+func newDecoder() *decoder {
+	return &decoder{places: map[string][2]int{}, wrong: map[string]bool{}, anchors: map[string]ast.Node{}}
+}
+
+// document decodes the root.
+func (d *decoder) document(root ast.Node, c *Config) {
+	line, column := position(root)
+	d.places[""] = [2]int{line, column}
+	d.value(root, "", reflect.ValueOf(c).Elem())
+}
+
+// place is the line and column of the key at path, or of the nearest key above it that the file has.
+func (d *decoder) place(path string) (line, column int) {
+	for {
+		if p, ok := d.places[path]; ok {
+			return p[0], p[1]
+		}
+		if path == "" {
+			return 1, 1
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+}
+
+// faulty reports whether path or something it lies in could not be decoded.
+func (d *decoder) faulty(path string) bool {
+	for path != "" {
+		if d.wrong[path] {
+			return true
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return d.wrong[""]
+}
+
+func (d *decoder) fail(path, value, format string, args ...any) {
+	line, column := d.place(path)
+	d.wrong[path] = true
+	d.problems = append(d.problems, Problem{
+		Line: line, Column: column, Path: path, Value: value, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// value decodes n into v, which is the value at path.
+func (d *decoder) value(n ast.Node, path string, v reflect.Value) {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		d.value(a.Value, path, v)
+		// Known only now, so that no alias inside can lead back to it.
+		d.anchors[a.Name.String()] = a.Value
+		return
+	}
+	n = d.resolve(n, path)
+	if n == nil {
+		return
+	}
+	switch {
+	case v.Type() == durationType:
+		d.duration(n, path, v)
+	case v.Kind() == reflect.Struct:
+		d.section(n, path, v)
+	case v.Kind() == reflect.Slice:
+		d.list(n, path, v)
+	default:
+		d.scalar(n, path, v)
+	}
+}
+
+// resolve follows an alias; nil after a problem.
+func (d *decoder) resolve(n ast.Node, path string) ast.Node {
+	switch t := n.(type) {
+	case *ast.AliasNode:
+		target, ok := d.anchors[t.Value.String()]
+		if !ok {
+			d.fail(path, "*"+t.Value.String(), "no anchor &%s before it", t.Value.String())
+			return nil
+		}
+		return d.resolve(target, path)
+	case *ast.AnchorNode, *ast.TagNode:
+		d.fail(path, written(n), "must be a plain value")
+		return nil
+	}
+	return n
+}
+
+// section decodes a mapping into a struct. An empty section (all its keys commented out) keeps the defaults.
+func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
+	if _, ok := n.(*ast.NullNode); ok {
+		return
+	}
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		d.fail(path, written(n), "must be a mapping with the keys %s", strings.Join(keysOf(v.Type()), ", "))
+		return
+	}
+	for it := m.MapRange(); it.Next(); { // first what is merged in, for the section's own keys go before it
+		if _, ok := it.Key().(*ast.MergeKeyNode); ok {
+			if from := d.resolve(it.Value(), path); from != nil {
+				d.section(from, path, v)
+			}
+		}
+	}
+	for it := m.MapRange(); it.Next(); {
+		key := it.Key()
+		if _, ok := key.(*ast.MergeKeyNode); ok {
+			continue
+		}
+		name := keyText(key)
+		sub := join(path, name)
+		line, column := position(key)
+		d.places[sub] = [2]int{line, column}
+		i := fieldIndex(v.Type(), name)
+		if i < 0 {
+			d.fail(sub, "", "unknown key; %s", suggest(v.Type(), name))
+			continue
+		}
+		d.value(it.Value(), sub, v.Field(i))
+	}
+}
+
+// list decodes a sequence; it replaces the default list, and its items start from itemDefault.
+func (d *decoder) list(n ast.Node, path string, v reflect.Value) {
+	s, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.fail(path, written(n), "must be a list; [] for none, leave the key out for the default")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(s.Values), len(s.Values))
+	for i, item := range s.Values {
+		sub := path + "[" + strconv.Itoa(i) + "]"
+		line, column := position(item)
+		d.places[sub] = [2]int{line, column}
+		if def := itemDefault(v.Type().Elem()); def.IsValid() {
+			out.Index(i).Set(def)
+		}
+		d.value(item, sub, out.Index(i))
+	}
+	v.Set(out)
+}
+
+// itemDefault is what the keys that a list item leaves out stand for.
+func itemDefault(t reflect.Type) reflect.Value {
+	if t == reflect.TypeFor[Rule]() {
+		return reflect.ValueOf(defaultRule(""))
+	}
+	return reflect.Value{}
+}
+
+func (d *decoder) duration(n ast.Node, path string, v reflect.Value) {
+	s, ok := n.(*ast.StringNode)
+	if !ok && written(n) == "0" {
+		v.SetInt(0)
+		return
+	}
+	var parsed time.Duration
+	var err error
+	if ok {
+		parsed, err = time.ParseDuration(s.Value)
+	}
+	if !ok || err != nil {
+		d.fail(path, written(n), "must be a duration with units, such as 500ms, 10s, 5m or 1h30m")
+		return
+	}
+	v.SetInt(int64(parsed))
+}
+
+func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		switch t := n.(type) {
+		case *ast.StringNode:
+			v.SetString(t.Value)
+			return
+		case *ast.LiteralNode:
+			v.SetString(t.Value.Value)
+			return
+		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+			d.fail(path, written(n), `must be text; write "%s" in quotes`, written(n))
+			return
+		}
+		d.fail(path, written(n), "must be text; in quotes where it has a colon")
+	case reflect.Bool:
+		if t, ok := n.(*ast.BoolNode); ok {
+			v.SetBool(t.Value)
+			return
+		}
+		d.fail(path, written(n), "must be true or false")
+	case reflect.Int, reflect.Int64:
+		if i, ok := integer(n); ok {
+			v.SetInt(i)
+			return
+		}
+		d.fail(path, written(n), "must be a whole number")
+	case reflect.Float64:
+		if f, ok := float(n); ok {
+			v.SetFloat(f)
+			return
+		}
+		d.fail(path, written(n), "must be a number")
+	default:
+		panic("config: no decoding of " + v.Type().String() + " at " + path)
+	}
+}
+
+func integer(n ast.Node) (int64, bool) {
+	t, ok := n.(*ast.IntegerNode)
+	if !ok {
+		return 0, false
+	}
+	switch i := t.Value.(type) {
+	case int64:
+		return i, true
+	case uint64:
+		return int64(i), i <= math.MaxInt64
+	}
+	return 0, false
+}
+
+func float(n ast.Node) (float64, bool) {
+	if t, ok := n.(*ast.FloatNode); ok {
+		return t.Value, true
+	}
+	i, ok := integer(n)
+	return float64(i), ok
+}
+
+// written is n as the file has it, shortened.
+func written(n ast.Node) string {
+	switch n.(type) {
+	case *ast.NullNode:
+		return "no value"
+	case *ast.SequenceNode:
+		return "a list"
+	case ast.MapNode:
+		return "a mapping"
+	}
+	s := strings.TrimSpace(firstLine(n.String()))
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+// keyText is the text of a mapping key.
+func keyText(key ast.MapKeyNode) string {
+	if s, ok := key.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return strings.TrimSpace(key.String())
+}

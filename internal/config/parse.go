@@ -1,0 +1,125 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxFileBytes bounds a configuration file; a real one has a few thousand bytes.
+const maxFileBytes = 4 << 20
+
+// Load reads the configuration in the file path over the defaults. Path "" gives the defaults.
+func Load(path string) (Config, error) {
+	if path == "" {
+		return Default(), nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(data, path)
+}
+
+// Parse decodes data, which came from the file name, over the defaults: a key that is absent keeps its default, a
+// list replaces the default list. Unknown keys, wrong types and values out of range are errors. The error is
+// Problems, with all of them.
+func Parse(data []byte, name string) (Config, error) {
+	if len(data) > maxFileBytes {
+		return Config{}, Problems{{File: name, Message: fmt.Sprintf("%d bytes: at most %d are read", len(data), maxFileBytes)}}
+	}
+	root, err := parseYAML(data, name)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Default()
+	d := newDecoder()
+	if root != nil {
+		d.document(root, &c)
+	}
+	c.normalise()
+	problems := d.problems
+	for _, p := range c.check() {
+		// A value of the wrong type has been reported already; what was checked is not it.
+		if !d.faulty(p.Path) {
+			p.Line, p.Column = d.place(p.Path)
+			problems = append(problems, p)
+		}
+	}
+	for i := range problems {
+		problems[i].File = name
+	}
+	if err := problems.err(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// normalise writes out what an absent key of a list item means.
+func (c *Config) normalise() {
+	for i := range c.Windows {
+		if w := &c.Windows[i]; w.Kind == KindTime && w.Slide == 0 {
+			w.Slide = w.Size
+		}
+	}
+}
+
+// parseYAML returns the only document of data, or nil where it is empty.
+func parseYAML(data []byte, name string) (root ast.Node, err error) {
+	// The parser has panicked on odd input before; its input is the user's.
+	defer func() {
+		if r := recover(); r != nil {
+			root, err = nil, Problems{{File: name, Message: fmt.Sprintf("not YAML: %v", r)}}
+		}
+	}()
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, Problems{syntaxProblem(err, name)}
+	}
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
+			continue
+		}
+		if root != nil {
+			p := Problem{File: name, Message: "a second document: a configuration is one YAML document"}
+			p.Line, p.Column = position(doc.Body)
+			return nil, Problems{p}
+		}
+		root = doc.Body
+	}
+	return root, nil
+}
+
+// syntaxProblem takes place and message out of the parser's error.
+func syntaxProblem(err error, name string) Problem {
+	p := Problem{File: name, Message: "not YAML: " + firstLine(err.Error())}
+	var ye yaml.Error
+	if errors.As(err, &ye) {
+		p.Message = "not YAML: " + ye.GetMessage()
+		if t := ye.GetToken(); t != nil && t.Position != nil {
+			p.Line, p.Column = t.Position.Line, t.Position.Column
+		}
+	}
+	return p
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+// position is the line and column at which n starts.
+func position(n ast.Node) (line, column int) {
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		return position(m.Values[0].Key) // the mapping's own is that of its first colon
+	}
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line, t.Position.Column
+	}
+	return 0, 0
+}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	File         string // "" where the configuration did not come from a file
+	Line, Column int    // of the key, from 1; 0 where unknown
+	Path         string // of the key, such as windows[1].slide; "" = the whole file
+	Value        string // as written; "" where there is none
+	Message      string // what is allowed
+}
+
+// Error returns FILE:LINE:COLUMN: PATH: VALUE: MESSAGE, less what is unknown.
+func (p Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File + ":")
+	}
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d:", p.Line, p.Column)
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	if p.Value != "" {
+		b.WriteString(p.Value + ": ")
+	}
+	return b.String() + p.Message
+}
+
+// Problems is everything that is wrong with a configuration; it is what Parse, Load and Validate return as
+// error, through errors.As.
+type Problems []Problem
+
+// Error returns one line a problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// err is ps in order of place, or nil where there is none.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return ps
+}

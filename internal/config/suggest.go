@@ -1,0 +1,66 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// keysOf lists the keys of a struct in order.
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i] = keyOf(t.Field(i))
+	}
+	return keys
+}
+
+// fieldIndex is the index of the field with that key, or -1.
+func fieldIndex(t reflect.Type, key string) int {
+	for i := range t.NumField() {
+		if keyOf(t.Field(i)) == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// suggest says what an unknown key in a section of type t may have been meant to be: the nearest key of the
+// section, the same key elsewhere, or else all keys of the section.
+func suggest(t reflect.Type, name string) string {
+	known := keysOf(t)
+	best, distance := "", 1+max(1, len(name)/3)
+	for _, k := range known {
+		if d := editDistance(strings.ToLower(name), k); d < distance {
+			best, distance = k, d
+		}
+	}
+	if best != "" {
+		return "nearest is " + best
+	}
+	for _, k := range keys() {
+		if k.pattern == name || strings.HasSuffix(k.pattern, "."+name) {
+			return "it belongs at " + k.pattern
+		}
+	}
+	return "allowed are " + strings.Join(known, ", ")
+}
+
+// editDistance is the Levenshtein distance of a and b in bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		previous := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			previous, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, previous+cost)
+		}
+	}
+	return row[len(b)]
+}
