@@ -1,0 +1,129 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// GridCells is the number B of equal cells of a confidence grid: every M that divides it gives exact bins.
+	GridCells = 3600
+
+	// Cells in the order of confidence: the point j/B is 2j, the open interval (j/B, (j+1)/B) is 2j+1 for
+	// j <= B-2; the last interval has tailCells of its own, then comes the point 1. Points are cells of their own
+	// because metrics bin by (lo, hi] and CDF counts by [lo, hi).
+	lastPoint = 2 * (GridCells - 1)
+	tailCells = 64
+	tailFirst = lastPoint + 1
+	cellOne   = tailFirst + tailCells
+	cellCount = cellOne + 1
+)
+
+// Bits of 1/B and of 2^-½/B; cell i of the tail has 1-c in (2^(-(i+1)/2)/B, 2^(-i/2)/B], the last one down to 0.
+var (
+	tailBits = math.Float64bits(1.0 / GridCells)
+	tailHalf = math.Float64bits(math.Sqrt(0.5) / GridCells)
+)
+
+// edge returns j/B. Correctly rounded, hence the same float64 as i/M for the same number.
+func edge(j int) float64 { return float64(j) / GridCells }
+
+// cellOf returns the cell of c in [0,1], in float64 without any quantisation.
+func cellOf(c float64) int {
+	x := c * GridCells
+	j := int(x)
+	// x is off by less than 2^-41, so away from the integers its floor is right.
+	const near = 1e-9
+	if f := x - float64(j); f < near || f > 1-near {
+		j = int(x + 0.5)
+		if c < edge(j) {
+			j--
+		} else if c == edge(j) {
+			return pointCell(j)
+		}
+	}
+	if j == GridCells-1 {
+		return tailFirst + tailOf(c)
+	}
+	return 2*j + 1
+}
+
+func pointCell(j int) int {
+	if j == GridCells {
+		return cellOne
+	}
+	return 2 * j
+}
+
+// tailOf returns the half octave of 1-c, which is exact, for c in ((B-1)/B, 1). Scaling by 2 moves the exponent
+// only, so integer arithmetic on the bits compares with the thresholds exactly.
+func tailOf(c float64) int {
+	d := math.Float64bits(1 - c)
+	if d >= tailBits { // (B-1)/B is rounded: d may exceed 1/B by an ulp
+		return 0
+	}
+	octave := (tailBits - d) >> 52
+	i := int(2 * octave)
+	if d+octave<<52 <= tailHalf {
+		i++
+	}
+	return min(i, tailCells-1)
+}
+
+// cellBounds returns the interval of a cell; lo = hi for a point, else the ends are not in it (but hi is, for the
+// cells of the tail, and 1 is the end of its last cell).
+func cellBounds(cell int) (lo, hi float64) {
+	switch {
+	case cell == cellOne:
+		return 1, 1
+	case cell >= tailFirst:
+		i := cell - tailFirst
+		lo, hi = 1-tailEdge(i), 1-tailEdge(i+1)
+		if i == 0 {
+			lo = edge(GridCells - 1)
+		}
+		if i == tailCells-1 {
+			hi = 1
+		}
+		return lo, hi
+	case cell%2 == 0:
+		return edge(cell / 2), edge(cell / 2)
+	}
+	return edge(cell / 2), edge(cell/2 + 1)
+}
+
+func tailEdge(i int) float64 {
+	b := tailBits
+	if i%2 == 1 {
+		b = tailHalf
+	}
+	return math.Ldexp(math.Float64frombits(b), -(i / 2))
+}
+
+// binOf returns the bin (i/m, (i+1)/m] of a cell; confidence 0 is put into the first. m must divide GridCells.
+func binOf(cell, m int) int {
+	switch {
+	case cell >= tailFirst:
+		return m - 1
+	case cell%2 == 1:
+		return cell / 2 * m / GridCells
+	case cell == 0:
+		return 0
+	}
+	return (cell/2*m+GridCells-1)/GridCells - 1
+}
+
+// cdfBinOf returns the bin [i/k, (i+1)/k) of a cell, the last one closed. k must divide GridCells.
+func cdfBinOf(cell, k int) int {
+	if cell >= tailFirst {
+		return k - 1
+	}
+	return cell / 2 * k / GridCells
+}
+
+func checkDivides(m int) error {
+	if m < 1 || GridCells%m != 0 {
+		return fmt.Errorf("%d bins: allowed are the divisors of %d: %w", m, GridCells, ErrShape)
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// MaxClasses bounds K.
+const MaxClasses = 1 << 20
+
+// Fields of a class-wise entry: rows, Σw, Σ w·p_k, and Σw of the rows whose label is the class.
+const (
+	cN = iota
+	cW
+	cWP
+	cWA
+)
+
+// ClassWise holds, for each of K classes, the M bins (i/M, (i+1)/M] of the class's probability.
+//
+// Most probabilities are in bin 0, so that bin has Σ w·p in a dense vector, and its count and Σw are what the others
+// leave of the total; an exact zero is in no bin and kept apart, as pseudo-bin M. All else is a sparse table by
+// (class, bin); for bin 0 it has the hits only. Make it with NewClassWise; the zero value only decodes.
+type ClassWise struct {
+	k, m  int
+	n, w  int64
+	dense []int64       // K: Σ w·p of bin 0. Invariant: each is at most w.
+	t     table[uint32] // key class·(M+1) + bin. Invariant: the N, W of one class add up to at most n, w; Σ WA = w.
+	edges []float64     // M+1: i/M
+}
+
+// NewClassWise returns an empty accumulator of k classes, 2 to MaxClasses, and m bins, 1 to 3600, else ErrShape.
+func NewClassWise(k, m int) (*ClassWise, error) {
+	if err := checkClassWise(k, m); err != nil {
+		return nil, err
+	}
+	c := &ClassWise{k: k, m: m, dense: make([]int64, k), edges: make([]float64, m+1)}
+	for i := range c.edges {
+		c.edges[i] = float64(i) / float64(m)
+	}
+	return c, nil
+}
+
+func checkClassWise(k, m int) error {
+	if k < 2 || k > MaxClasses {
+		return fmt.Errorf("classes is %d, allowed 2 to %d: %w", k, MaxClasses, ErrShape)
+	}
+	if m < 1 || m > maxBins || uint64(k)*uint64(m+1) >= math.MaxUint32 {
+		return fmt.Errorf("class-wise bins is %d for %d classes, allowed 1 to %d and fewer than 2^32 in all: %w", m, k, maxBins, ErrShape)
+	}
+	return nil
+}
+
+// Shape returns K and M.
+func (c *ClassWise) Shape() (k, m int) { return c.k, c.m }
+
+// Add adds a row of K probabilities p, label y and weight w.
+func (c *ClassWise) Add(p []float64, y int, w float64) error {
+	if err := checkProbs(p, c.k, y); err != nil {
+		return err
+	}
+	if err := checkWeight(w); err != nil {
+		return err
+	}
+	wf := fix(w)
+	if err := checkRoom(c.n, c.w, 1, wf); err != nil {
+		return err
+	}
+	c.add(p, y, w, wf)
+	return nil
+}
+
+func checkProbs(p []float64, k, y int) error {
+	if len(p) != k {
+		return fmt.Errorf("row of %d probabilities for %d classes: %w", len(p), k, ErrShape)
+	}
+	if y < 0 || y >= k {
+		return fmt.Errorf("label is %d, allowed 0 to %d: %w", y, k-1, ErrValue)
+	}
+	for i, v := range p {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("probability of class %d is %v, allowed 0 to 1: %w", i, v, ErrValue)
+		}
+	}
+	return nil
+}
+
+func (c *ClassWise) add(p []float64, y int, w float64, wf int64) {
+	edge, dense := c.edges[1], c.dense[:len(p)]
+	fast := w < fixFast
+	for k, v := range p {
+		if v > edge || v == 0 {
+			e := c.t.at(c.key(k, v))
+			e[cN]++
+			e[cW] += wf
+			e[cWP] += fix(v * w)
+		} else if fast {
+			// fix, without its test for size
+			dense[k] += int64(math.Float64bits(float64(v*w)+fixMagic) - fixMagicBits)
+		} else {
+			dense[k] += fix(v * w)
+		}
+	}
+	c.t.at(c.key(y, p[y]))[cWA] += wf
+	c.n++
+	c.w += wf
+}
+
+// key returns the table's key of probability v of class k.
+func (c *ClassWise) key(k int, v float64) uint32 {
+	base := uint32(k) * uint32(c.m+1)
+	if v == 0 {
+		return base + uint32(c.m)
+	}
+	i := min(int(v*float64(c.m)), c.m-1) // off by at most one
+	for i > 0 && v <= c.edges[i] {
+		i--
+	}
+	for i < c.m-1 && v > c.edges[i+1] {
+		i++
+	}
+	return base + uint32(i)
+}
+
+// bins returns the M bins of class k in integers.
+func (c *ClassWise) bins(k int, dst []entry) []entry {
+	dst = dst[:0]
+	base := uint32(k) * uint32(c.m+1)
+	zero := c.t.get(base + uint32(c.m))
+	first := entry{c.n - zero[cN], c.w - zero[cW], c.dense[k], c.t.get(base)[cWA]}
+	dst = append(dst, first)
+	for i := 1; i < c.m; i++ {
+		e := c.t.get(base + uint32(i))
+		dst[0][cN] -= e[cN]
+		dst[0][cW] -= e[cW]
+		dst = append(dst, e)
+	}
+	return dst
+}
+
+// Bins returns the M bins of class k: SumC = Σ w·p_k, SumA = Σw of the rows of label k. It panics unless 0 <= k < K.
+func (c *ClassWise) Bins(k int) []metric.Bin {
+	if k < 0 || k >= c.k {
+		panic("acc: class out of range")
+	}
+	out := make([]metric.Bin, c.m)
+	for i, e := range c.bins(k, make([]entry, 0, c.m)) {
+		out[i] = metric.Bin{N: e[cN], W: unfix(e[cW]), SumC: unfix(e[cWP]), SumA: unfix(e[cWA])}
+	}
+	return out
+}
+
+// ECE returns the class-wise calibration error, the mean over all K classes, present or not, and its L2 form:
+//
+//	cwece    = (1/K) Σ_k Σ_b |Σ_b w·(p_k - 1[y=k])| / W
+//	cwece_l2 = sqrt((1/K) Σ_k Σ_b W_b/W · gap²),  gap = Σ_b w·(p_k - 1[y=k]) / W_b
+//
+// over the bins b of class k with W_b = Σw > 0, W the total. NaN without weight.
+// Reference: Kull et al., Beyond temperature scaling, 2019 (the L2 form as in Kumar et al., 2019).
+func (c *ClassWise) ECE() (cwece, cweceL2 float64) {
+	if c.w == 0 {
+		return math.NaN(), math.NaN()
+	}
+	w := float64(c.w)
+	scratch := make([]entry, 0, c.m)
+	for k := range c.k {
+		var l1, l2 float64
+		scratch = c.bins(k, scratch)
+		for _, e := range scratch {
+			if e[cW] <= 0 {
+				continue
+			}
+			gap := float64(e[cWP] - e[cWA])
+			l1 += math.Abs(gap)
+			l2 += gap / w * (gap / float64(e[cW]))
+		}
+		cwece += l1 / w
+		cweceL2 += l2
+	}
+	return cwece / float64(c.k), math.Sqrt(cweceL2 / float64(c.k))
+}
+
+// Total returns the number of rows and Σw.
+func (c *ClassWise) Total() (n int64, w float64) { return c.n, unfix(c.w) }
+
+// Merge adds the rows of o, which stays as it is. Another K or M is ErrShape.
+func (c *ClassWise) Merge(o *ClassWise) error {
+	if err := c.check(o); err != nil {
+		return err
+	}
+	c.merge(o)
+	return nil
+}
+
+func (c *ClassWise) check(o *ClassWise) error {
+	if c.k != o.k || c.m != o.m {
+		return fmt.Errorf("merge class-wise bins %d×%d into %d×%d: %w", o.k, o.m, c.k, c.m, ErrShape)
+	}
+	return checkRoom(c.n, c.w, o.n, o.w)
+}
+
+func (c *ClassWise) merge(o *ClassWise) {
+	for k, v := range o.dense {
+		c.dense[k] += v
+	}
+	n, w := o.n, o.w
+	c.t.add(&o.t)
+	c.n += n
+	c.w += w
+}
+
+// Reset empties the accumulator and keeps its capacity.
+func (c *ClassWise) Reset() {
+	clear(c.dense)
+	c.t.reset()
+	c.n, c.w = 0, 0
+}
+
+// Clone returns a deep copy.
+func (c *ClassWise) Clone() *ClassWise {
+	d := *c
+	d.dense = append([]int64(nil), c.dense...)
+	d.t = c.t.clone()
+	return &d
+}
+
+const classWiseVersion = 1
+
+// AppendBinary appends the encoding (docs/format.md, ClassWise).
+func (c *ClassWise) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, classWiseVersion)
+	b = binenc.AppendUvarint(b, uint64(c.k))
+	b = binenc.AppendUvarint(b, uint64(c.m))
+	b = appendTotal(b, c.n, c.w)
+	for _, v := range c.dense {
+		b = binenc.AppendUvarint(b, uint64(v))
+	}
+	b = binenc.AppendUvarint(b, uint64(c.t.n))
+	prev := uint32(0)
+	for _, k := range c.t.sorted() {
+		e := c.t.get(k)
+		b = binenc.AppendUvarint(b, uint64(k-prev))
+		b = appendTotal(b, e[cN], e[cW])
+		b = binenc.AppendVarint(b, e[cWP]-c.predictWP(k, e[cW]))
+		// Whole weights leave the low half 0: turned round, a small number is left.
+		b = binenc.AppendUvarint(b, bits.RotateLeft64(uint64(e[cWA]), fixBits))
+		prev = k
+	}
+	return b, nil
+}
+
+// predictWP is what the codec takes off Σ w·p: Σw times the middle of the bin, 0 for the pseudo-bin of zeros.
+func (c *ClassWise) predictWP(key uint32, w int64) int64 {
+	bin := int64(key % uint32(c.m+1))
+	if bin == int64(c.m) {
+		return 0
+	}
+	return mulDiv(w, 2*bin+1, 2*int64(c.m))
+}
+
+// UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
+func (c *ClassWise) UnmarshalBinary(data []byte) error {
+	r := binenc.NewReader(data)
+	r.Version(classWiseVersion)
+	k, m := r.Count(1, MaxClasses), r.Int("bins", 1, maxBins)
+	if r.Err() != nil {
+		return fmt.Errorf("decode class-wise bins: %w", r.Err())
+	}
+	d, err := NewClassWise(k, int(m))
+	if err != nil {
+		return fmt.Errorf("decode class-wise bins: %w: %w", err, ErrCorrupt)
+	}
+	d.n, d.w = readTotal(&r)
+	for i := range d.dense {
+		d.dense[i] = r.Int("sum of bin 0", 0, d.w)
+	}
+	d.readTable(&r)
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode class-wise bins: %w", err)
+	}
+	*c = *d
+	return nil
+}
+
+func (c *ClassWise) readTable(r *binenc.Reader) {
+	limit := int64(c.k) * int64(c.m+1)
+	const entryBytes = 5
+	key := int64(-1)
+	var class, n, w, hits int64 // sums of the class, and Σ WA of all
+	for i := r.Count(entryBytes, int(limit)); i > 0 && r.Err() == nil; i-- {
+		if key < 0 {
+			key = r.Int("key", 0, limit-1)
+		} else {
+			key += r.Int("key step", 1, limit)
+		}
+		if key >= limit {
+			r.Failf("key is %d, allowed below %d", key, limit)
+			return
+		}
+		if k := key / int64(c.m+1); k != class {
+			class, n, w = k, 0, 0
+		}
+		var e entry
+		e[cN], e[cW] = readTotal(r)
+		e[cWP] = r.Varint() + c.predictWP(uint32(key), e[cW])
+		e[cWA] = int64(bits.RotateLeft64(r.Uvarint(), fixBits))
+		bin := key % int64(c.m+1)
+		if e[cWP] < 0 || e[cWP] > e[cW] || e[cWA] < 0 || (bin == 0) != (e[cN] == 0) ||
+			bin > 0 && e[cWA] > e[cW] || bin == int64(c.m) && e[cWP] != 0 {
+			r.Failf("sums %v of class %d bin %d", e, class, bin)
+			return
+		}
+		if e[cN] > c.n-n || e[cW] > c.w-w || e[cWA] > c.w-hits {
+			r.Failf("sums %v of class %d exceed the total of %d rows", e, class, c.n)
+			return
+		}
+		n, w, hits = n+e[cN], w+e[cW], hits+e[cWA]
+		*c.t.at(uint32(key)) = e
+	}
+	if r.Err() == nil && hits != c.w {
+		r.Failf("hits %d of weight %d", hits, c.w)
+	}
+}

@@ -1,0 +1,23 @@
+// Package acc holds the exactly mergeable accumulators of a calibration stream.
+//
+// A [Set] is one cell of the stream: what is known of one key (model, version, slice) in one pane. Feed it with
+// what the row kernel computes, once per prediction (Predict), once per labelled row (Label) and, for the bounded
+// sample of rows, Sample. Sets of any panes, partitions and machines are merged, and read:
+//
+//	s, err := acc.New(acc.Config{K: 10, SampleRows: 64})
+//	err = s.Predict(row, 1)
+//	err = s.Label(row, p, y, nll, 1, lag, math.NaN())
+//	err = total.Merge(s)
+//	bins, err := total.Labelled.MSP.Bins(15)
+//	ece := metric.ECE(bins)
+//
+// All sums are integers, multiples of 2^-32: a row's value is rounded once, to nearest, ties to even, and added
+// without rounding. Addition is then commutative and associative, so every order and split of the same rows gives
+// the same state, and since the encodings are canonical, the same bytes (docs/format.md). A mean is off by at most
+// 2^-33 = 1.2e-10.
+//
+// A row has a weight w, 0 < w < 2^31, 1 unless it was sampled; the sum of the weights of an accumulator stays
+// below 2^31. What does not fit is [ErrOverflow], and nothing is changed.
+//
+// Nothing here is safe for concurrent use.
+package acc

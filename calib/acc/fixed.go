@@ -1,0 +1,124 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+const (
+	fixBits = 32
+	fixOne  = 1 << fixBits
+	unit    = 1.0 / fixOne
+
+	// Adding 1.5·2^20 to 0 <= x < 2^19 leaves a float64 whose last bit is worth 2^-32: the addition is the rounding.
+	fixMagic     = 3 << 19
+	fixMagicBits = 0x4138000000000000
+	fixFast      = 1 << 19
+
+	// maxWeight bounds a row's weight, so that it and its products with values in [0,1] fit in 63 bits.
+	maxWeight = 1 << 31
+)
+
+// fix rounds x, 0 <= x < 2^31, to the nearest multiple of 2^-32, ties to even, in units of 2^-32.
+// It is monotone, which keeps w·c² <= w·c <= w true of the rounded values and hence of their sums.
+func fix(x float64) int64 {
+	// The conversion forbids fusing the caller's product into this sum, which would round differently by platform.
+	x = float64(x)
+	if x < fixFast {
+		return int64(math.Float64bits(x+fixMagic) - fixMagicBits)
+	}
+	return int64(math.RoundToEven(x * fixOne))
+}
+
+func unfix(v int64) float64 { return float64(v) * unit }
+
+// checkWeight returns ErrValue unless 0 < w < 2^31.
+func checkWeight(w float64) error {
+	if !(w > 0 && w < maxWeight) {
+		return fmt.Errorf("weight is %v, allowed above 0 and below 2^31: %w", w, ErrValue)
+	}
+	return nil
+}
+
+// checkUnit returns ErrValue unless v is in [0,1].
+func checkUnit(name string, v float64) error {
+	if !(v >= 0 && v <= 1) {
+		return fmt.Errorf("%s is %v, allowed 0 to 1: %w", name, v, ErrValue)
+	}
+	return nil
+}
+
+// checkRoom returns ErrOverflow unless n more rows and the weight w fit into sums of n0 rows and weight w0.
+// All other 64-bit sums of an accumulator are at most its Σw, so this is the only check that they need.
+func checkRoom(n0, w0, n, w int64) error {
+	if n > math.MaxInt64-n0 || w > math.MaxInt64-w0 {
+		return fmt.Errorf("add %d rows of weight %g to %d of %g: %w", n, unfix(w), n0, unfix(w0), ErrOverflow)
+	}
+	return nil
+}
+
+// i128 is a two's complement 128-bit integer, hi·2^64 + lo.
+type i128 struct {
+	hi int64
+	lo uint64
+}
+
+// saturation is the largest magnitude of one row's value in an i128 sum, in the value's own unit.
+const saturation = 1 << 62
+
+// fix128 rounds x to the nearest multiple of 2^-32, ties to even; |x| >= 2^62, infinity included, becomes ±2^62.
+func fix128(x float64) i128 {
+	if x < 0 {
+		return fix128(-x).neg()
+	}
+	x = math.RoundToEven(min(x, saturation) * fixOne)
+	const two64 = 1 << 64
+	hi := math.Floor(x / two64)
+	return i128{int64(hi), uint64(x - hi*two64)} // exact: x is an integer of 53 significant bits
+}
+
+func int128(v int64) i128 { return i128{v >> 63, uint64(v)} }
+
+func (a i128) neg() i128 {
+	lo, borrow := bits.Sub64(0, a.lo, 0)
+	hi, _ := bits.Sub64(0, uint64(a.hi), borrow)
+	return i128{int64(hi), lo}
+}
+
+// add returns a + b, and false where that does not fit.
+func (a i128) add(b i128) (i128, bool) {
+	lo, carry := bits.Add64(a.lo, b.lo, 0)
+	h, _ := bits.Add64(uint64(a.hi), uint64(b.hi), carry)
+	hi := int64(h)
+	return i128{hi, lo}, (a.hi^b.hi) < 0 || (a.hi^hi) >= 0
+}
+
+// float returns a as the nearest float64 or its neighbour.
+func (a i128) float() float64 {
+	if a.hi < 0 && a != (i128{math.MinInt64, 0}) {
+		return -a.neg().float()
+	}
+	return float64(a.hi)*(1<<64) + float64(a.lo)
+}
+
+// value returns the sum that a holds in units of 2^-32.
+func (a i128) value() float64 { return a.float() * unit }
+
+func (a i128) append(b []byte) []byte {
+	return binenc.AppendUvarint(binenc.AppendVarint(b, a.hi), a.lo)
+}
+
+func readI128(r *binenc.Reader) i128 { return i128{r.Varint(), r.Uvarint()} }
+
+// mulDiv returns ⌊a·b/d⌋ for 0 <= a, 0 <= b <= d, and 0 where d = 0. The codecs predict one sum from others by it.
+func mulDiv(a, b, d int64) int64 {
+	if d <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, _ := bits.Div64(hi, lo, uint64(d))
+	return int64(q)
+}

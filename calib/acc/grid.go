@@ -1,0 +1,158 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Fields of a grid entry: rows, Σw, Σ w·c and Σ w·c².
+const (
+	gN = iota
+	gW
+	gWC
+	gWC2
+)
+
+// Grid is the confidence grid of one confidence score function with values in [0,1]: by cell and outcome the
+// rows, Σw, Σ w·c and Σ w·c². The zero value is empty and ready for use.
+//
+// The cell is chosen from the exact float64; only the sums are rounded. Σ w·c of n rows may therefore lie up to
+// n·2^-33 outside Σw times the cell's interval: a reader that needs mean confidences inside it must clamp.
+type Grid struct {
+	t    table[uint16] // key 2·cell + outcome
+	n, w int64         // totals over t. Invariant: every sum in t is at most w, every count at most n.
+}
+
+// Add adds a row of confidence c and weight w; correct is its outcome, false where it has none yet.
+func (g *Grid) Add(c, w float64, correct bool) error {
+	if err := checkUnit("confidence", c); err != nil {
+		return err
+	}
+	if err := checkWeight(w); err != nil {
+		return err
+	}
+	wf := fix(w)
+	if err := checkRoom(g.n, g.w, 1, wf); err != nil {
+		return err
+	}
+	g.add(c, w, wf, correct)
+	return nil
+}
+
+// add is Add after the checks; wf is fix(w).
+func (g *Grid) add(c, w float64, wf int64, correct bool) {
+	key := 2 * cellOf(c)
+	if correct {
+		key++
+	}
+	wc := w * c
+	e := g.t.at(uint16(key))
+	e[gN]++
+	e[gW] += wf
+	e[gWC] += fix(wc)
+	e[gWC2] += fix(wc * c)
+	g.n++
+	g.w += wf
+}
+
+// Merge adds the rows of o, which stays as it is.
+func (g *Grid) Merge(o *Grid) error {
+	if err := g.check(o); err != nil {
+		return err
+	}
+	g.merge(o)
+	return nil
+}
+
+func (g *Grid) check(o *Grid) error { return checkRoom(g.n, g.w, o.n, o.w) }
+
+func (g *Grid) merge(o *Grid) {
+	n, w := o.n, o.w
+	g.t.add(&o.t)
+	g.n += n
+	g.w += w
+}
+
+// Reset empties the grid and keeps its capacity.
+func (g *Grid) Reset() {
+	g.t.reset()
+	g.n, g.w = 0, 0
+}
+
+// Clone returns a deep copy.
+func (g *Grid) Clone() *Grid { return &Grid{g.t.clone(), g.n, g.w} }
+
+const gridVersion = 1
+
+// AppendBinary appends the encoding (docs/format.md, Grid).
+func (g *Grid) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, gridVersion)
+	b = binenc.AppendUvarint(b, uint64(g.t.n))
+	prev := uint16(0)
+	for _, k := range g.t.sorted() {
+		e := g.t.get(k)
+		b = binenc.AppendUvarint(b, uint64(k-prev))
+		b = binenc.AppendUvarint(b, uint64(e[gN]))
+		b = binenc.AppendVarint(b, e[gW]-e[gN]<<fixBits)
+		b = binenc.AppendVarint(b, e[gWC]-predictWC(int(k/2), e[gW]))
+		b = binenc.AppendVarint(b, e[gWC2]-mulDiv(e[gWC], e[gWC], e[gW]))
+		prev = k
+	}
+	return b, nil
+}
+
+// predictWC is what the codec takes off Σ w·c: Σw times about the middle of the cell.
+func predictWC(cell int, w int64) int64 {
+	return mulDiv(w, int64(min(cell, 2*GridCells)), 2*GridCells)
+}
+
+// UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
+func (g *Grid) UnmarshalBinary(data []byte) error {
+	r := binenc.NewReader(data)
+	var d Grid
+	d.read(&r)
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode grid: %w", err)
+	}
+	*g = d
+	return nil
+}
+
+func (g *Grid) read(r *binenc.Reader) {
+	r.Version(gridVersion)
+	const entryBytes = 5
+	key := int64(-1)
+	for i := r.Count(entryBytes, 2*cellCount); i > 0 && r.Err() == nil; i-- {
+		if key < 0 {
+			key = r.Int("key", 0, 2*cellCount-1)
+		} else {
+			key += r.Int("key step", 1, 2*cellCount-1)
+		}
+		if key >= 2*cellCount {
+			r.Failf("key is %d, allowed below %d", key, 2*cellCount)
+			return
+		}
+		var e entry
+		e[gN] = r.Int("rows", 1, math.MaxInt64)
+		e[gW] = r.Varint() + e[gN]<<fixBits
+		if e[gW] >= 0 {
+			e[gWC] = r.Varint() + predictWC(int(key/2), e[gW])
+		}
+		if e[gWC] >= 0 && e[gWC] <= e[gW] {
+			e[gWC2] = r.Varint() + mulDiv(e[gWC], e[gWC], e[gW])
+		}
+		if e[gW] < 0 || e[gWC] < 0 || e[gWC] > e[gW] || e[gWC2] < 0 || e[gWC2] > e[gWC] {
+			r.Failf("sums %v of key %d are not of confidences in [0,1]", e, key)
+			return
+		}
+		if err := checkRoom(g.n, g.w, e[gN], e[gW]); err != nil {
+			r.Failf("key %d: %v", key, err)
+			return
+		}
+		*g.t.at(uint16(key)) = e
+		g.n += e[gN]
+		g.w += e[gW]
+	}
+}

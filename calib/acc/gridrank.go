@@ -1,0 +1,113 @@
+package acc
+
+import (
+	"math"
+	"slices"
+)
+
+// KS returns the Kolmogorov–Smirnov calibration error, at the ends of cells:
+//
+//	KS = max_t |Σ_{c <= t} w·(a - c)| / Σw
+//
+// The rows of one cell count as one group of equal confidence: the result is at most the raw one, and below it by
+// no more than a cell's share of the weight. NaN without weight.
+// Reference: Gupta et al., Calibration of Neural Networks using Splines, 2020.
+func (g *Grid) KS() float64 {
+	if g.w == 0 {
+		return math.NaN()
+	}
+	var sum, worst int64
+	keys := g.t.sorted()
+	for i, k := range keys {
+		e := g.t.get(k)
+		sum -= e[gWC]
+		if k&1 == 1 {
+			sum += e[gW]
+		}
+		if i+1 == len(keys) || keys[i+1]/2 != k/2 {
+			worst = max(worst, sum, -sum)
+		}
+	}
+	return float64(worst) / float64(g.w)
+}
+
+// AUROC returns the area under the ROC curve of the confidence as a score for correctness, P(c₁ > c₀) + ½P(c₁ = c₀)
+// for a correct and a wrong row drawn by weight; the rows of a cell are tied. NaN unless there are both.
+func (g *Grid) AUROC() float64 {
+	var below, area, right float64
+	for c := range g.Cells() {
+		area += c.Correct.W * (below + c.Wrong.W/2)
+		below += c.Wrong.W
+		right += c.Correct.W
+	}
+	if below == 0 || right == 0 {
+		return math.NaN()
+	}
+	return area / (below * right)
+}
+
+// AURC returns the area under the risk–coverage curve with 0/1 loss, the mean over the rows i of the error rate of
+// the rows at or above i:
+//
+//	AURC = (1/n) Σ_i (Σ_{c_j >= c_i} e_j) / #{c_j >= c_i}
+//
+// The rows of a cell are tied: they share their mean weight, as tied scores do. With weights every row counts w,
+// and the rows of a cell share its mean weight. NaN without weight.
+// Reference: Zhou et al., the finite-sample form with weights H_n - H_{n-r} on ascending rank r.
+func (g *Grid) AURC() float64 {
+	cells := slices.Collect(g.Cells())
+	slices.Reverse(cells)
+	var u, e, total float64 // weight and wrong weight of the cells above
+	for _, c := range cells {
+		w := c.Wrong.W + c.Correct.W
+		if w == 0 {
+			continue
+		}
+		n := float64(c.Wrong.N + c.Correct.N)
+		step, risk := w/n, c.Wrong.W/w
+		// Σ_{i=1..n} step·(e + i·step·risk)/(u + i·step), with the part that depends on i apart.
+		total += w * risk
+		if d := e - u*risk; d != 0 {
+			total += d * harmonic(u/step, n)
+		}
+		u += w
+		e += c.Wrong.W
+	}
+	return total / u
+}
+
+// EAURC returns AURC less that of the best ordering of the same n rows with the same share r of errors:
+//
+//	E-AURC = AURC - (r - (1-r)·(H_n - H_{n(1-r)}))
+func (g *Grid) EAURC() float64 {
+	r := 1 - g.Accuracy()
+	if math.IsNaN(r) {
+		return r
+	}
+	n := float64(g.n)
+	return g.AURC() - (r - (1-r)*harmonic(n*(1-r), n*r))
+}
+
+// harmonic returns H_{x+n} - H_x = Σ_{i=1..n} 1/(x+i) for x >= 0, n >= 0; n need not be whole.
+func harmonic(x, n float64) float64 {
+	const direct = 64 // below, the terms themselves: the difference of two digammas cancels for large x
+	if n <= direct && n == math.Floor(n) {
+		s := 0.0
+		for i := n; i >= 1; i-- {
+			s += 1 / (x + i)
+		}
+		return s
+	}
+	return digamma(x+n+1) - digamma(x+1)
+}
+
+// digamma returns ψ(x) for x > 0: recurrence up to x >= 16, then the asymptotic series, whose first dropped term
+// is below 1e-16 there.
+func digamma(x float64) float64 {
+	s := 0.0
+	for ; x < 16; x++ {
+		s -= 1 / x
+	}
+	y := 1 / (x * x)
+	return s + math.Log(x) - 0.5/x - y*(1.0/12-y*(1.0/120-y*(1.0/252-y*(1.0/240-y*(1.0/132)))))
+}

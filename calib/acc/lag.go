@@ -1,0 +1,188 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Cells of a lag histogram: 0 is zero and below, 1 is under a millisecond, then four to an octave from 1 ms.
+const (
+	lagUnit   = 1_000_000 // ns
+	lagPerOct = 4
+	lagFirst  = 2
+	lagCells  = lagFirst + 44*lagPerOct
+)
+
+// lagQuarter[q] is 1 ms · 2^(q/4) in ns.
+var lagQuarter = [lagPerOct + 1]float64{
+	lagUnit, lagUnit * math.Sqrt(math.Sqrt2), lagUnit * math.Sqrt2, lagUnit * math.Sqrt2 * math.Sqrt(math.Sqrt2), 2 * lagUnit,
+}
+
+// Lag is a histogram of label time minus prediction time, with the exact sum. Rows count once, whatever their weight.
+// The zero value is empty and ready for use.
+type Lag struct {
+	n      int64
+	sum    i128 // ns
+	counts [lagCells]int64
+}
+
+// Add adds a row whose label came nanos after its prediction (before, if negative).
+func (l *Lag) Add(nanos int64) error {
+	sum, ok := l.sum.add(int128(nanos))
+	if !ok || l.n == math.MaxInt64 {
+		return fmt.Errorf("add a lag to %d: %w", l.n, ErrOverflow)
+	}
+	l.sum = sum
+	l.n++
+	l.counts[lagCell(nanos)]++
+	return nil
+}
+
+func lagCell(nanos int64) int {
+	if nanos <= 0 {
+		return 0
+	}
+	if nanos < lagUnit {
+		return 1
+	}
+	octave := bits.Len64(uint64(nanos)/lagUnit) - 1
+	// Both sides have fewer than 64 bits and scaling is exact; a float64 of nanos could cross a threshold by
+	// rounding, but the same way everywhere.
+	x := math.Ldexp(float64(nanos), -octave)
+	q := 0
+	for q < lagPerOct-1 && x >= lagQuarter[q+1] {
+		q++
+	}
+	return lagFirst + lagPerOct*octave + q
+}
+
+// lagEdge returns the lower end of a cell in seconds; cell lagCells is the end of the last.
+func lagEdge(cell int) float64 {
+	if cell < lagFirst {
+		return 0
+	}
+	i := cell - lagFirst
+	return math.Ldexp(lagQuarter[i%lagPerOct], i/lagPerOct) * 1e-9
+}
+
+// N returns the number of rows.
+func (l *Lag) N() int64 { return l.n }
+
+// Mean returns the mean lag in seconds; NaN without rows.
+func (l *Lag) Mean() float64 { return l.sum.float() / float64(l.n) * 1e-9 }
+
+// Quantile returns the q-quantile in seconds, to one cell: linear interpolation inside the cell of rank q·N, 0 for
+// lags of zero and below. NaN without rows; q is clamped to [0,1].
+func (l *Lag) Quantile(q float64) float64 {
+	if l.n == 0 {
+		return math.NaN()
+	}
+	rank := min(max(q, 0), 1) * float64(l.n)
+	below, last := 0.0, 0
+	for i, c := range l.counts {
+		if c == 0 {
+			continue
+		}
+		last = i
+		if n := float64(c); below+n >= rank {
+			return lagAt(i, (rank-below)/n)
+		}
+		below += float64(c)
+	}
+	return lagAt(last, 1)
+}
+
+func lagAt(cell int, f float64) float64 {
+	if cell == 0 {
+		return 0
+	}
+	lo := lagEdge(cell)
+	return lo + f*(lagEdge(cell+1)-lo)
+}
+
+// Merge adds the rows of o, which stays as it is.
+func (l *Lag) Merge(o *Lag) error {
+	if err := l.check(o); err != nil {
+		return err
+	}
+	l.merge(o)
+	return nil
+}
+
+func (l *Lag) check(o *Lag) error {
+	if _, ok := l.sum.add(o.sum); !ok || o.n > math.MaxInt64-l.n {
+		return fmt.Errorf("add %d lags to %d: %w", o.n, l.n, ErrOverflow)
+	}
+	return nil
+}
+
+func (l *Lag) merge(o *Lag) {
+	l.sum, _ = l.sum.add(o.sum)
+	l.n += o.n
+	for i, c := range o.counts {
+		l.counts[i] += c
+	}
+}
+
+// Reset empties the histogram.
+func (l *Lag) Reset() { *l = Lag{} }
+
+// Clone returns a copy.
+func (l *Lag) Clone() *Lag {
+	d := *l
+	return &d
+}
+
+const lagVersion = 1
+
+// AppendBinary appends the encoding (docs/format.md, Lag).
+func (l *Lag) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, lagVersion)
+	used := 0
+	for _, c := range l.counts {
+		if c != 0 {
+			used++
+		}
+	}
+	b = binenc.AppendUvarint(b, uint64(used))
+	prev := 0
+	for i, c := range l.counts {
+		if c != 0 {
+			b = binenc.AppendUvarint(b, uint64(i-prev))
+			b = binenc.AppendUvarint(b, uint64(c))
+			prev = i
+		}
+	}
+	return l.sum.append(b), nil
+}
+
+// UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
+func (l *Lag) UnmarshalBinary(data []byte) error {
+	r := binenc.NewReader(data)
+	r.Version(lagVersion)
+	var d Lag
+	const entryBytes = 2
+	cell := int64(0)
+	for i, n := 0, r.Count(entryBytes, lagCells); i < n && r.Err() == nil; i++ {
+		cell += r.Int("cell step", int64(min(i, 1)), lagCells-1)
+		if cell >= lagCells {
+			r.Failf("cell is %d, allowed below %d", cell, lagCells)
+			break
+		}
+		c := r.Int("count", 1, math.MaxInt64-d.n)
+		d.counts[cell] = c
+		d.n += c
+	}
+	d.sum = readI128(&r)
+	if d.n == 0 && d.sum != (i128{}) {
+		r.Failf("a sum without lags")
+	}
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode lag: %w", err)
+	}
+	*l = d
+	return nil
+}

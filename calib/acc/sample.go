@@ -1,0 +1,281 @@
+package acc
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// SampleRow is one labelled row of a Sample.
+type SampleRow struct {
+	ID          [16]byte
+	TS, LabelTS int64 // ns since 1970
+	W           float32
+	Y           int32
+	Z           []float32 // K logits or log-probabilities
+}
+
+// Sample keeps the rows with the k smallest seeded hashes of their ID: a simple random sample of the IDs that does
+// not depend on the order or the split of the stream. Ties go by ID, then TS, then the other fields.
+// Make it with NewSample; the zero value only decodes. A capacity of 0 keeps nothing.
+type Sample struct {
+	k, capacity int
+	seed        uint64
+	heap        []sampled // max-heap by order; grows to capacity rows
+	slab        []float32 // len(heap)×K: scores, by slot
+}
+
+type sampled struct {
+	hash        uint64
+	id          [16]byte
+	ts, labelTS int64
+	w           float32
+	y           int32
+	slot        int
+}
+
+const maxSampleRows = math.MaxInt32
+
+// NewSample returns an empty sample of at most capacity rows of k scores, else ErrShape.
+func NewSample(k, capacity int, seed uint64) (*Sample, error) {
+	if err := checkSample(k, capacity); err != nil {
+		return nil, err
+	}
+	return &Sample{k: k, capacity: capacity, seed: seed}, nil
+}
+
+func checkSample(k, capacity int) error {
+	if k < 1 || k > MaxClasses {
+		return fmt.Errorf("classes is %d, allowed 1 to %d: %w", k, MaxClasses, ErrShape)
+	}
+	if capacity < 0 || capacity > maxSampleRows {
+		return fmt.Errorf("sample rows is %d, allowed 0 to %d: %w", capacity, maxSampleRows, ErrShape)
+	}
+	return nil
+}
+
+// SampleHash is the order of the rows: 64 well-mixed bits of the id and the seed.
+func SampleHash(id [16]byte, seed uint64) uint64 {
+	h := mix64(seed + 0x9E3779B97F4A7C15)
+	h = mix64(h ^ binary.LittleEndian.Uint64(id[:8]))
+	return mix64(h ^ binary.LittleEndian.Uint64(id[8:]))
+}
+
+// mix64 is the finaliser of SplitMix64 (Steele, Lea, Flood, 2014), a bijection.
+func mix64(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// Shape returns K and the capacity in rows.
+func (s *Sample) Shape() (k, capacity int) { return s.k, s.capacity }
+
+// Len returns the number of rows held.
+func (s *Sample) Len() int { return len(s.heap) }
+
+// Add offers a row, in O(log capacity). It copies Z.
+func (s *Sample) Add(r SampleRow) error {
+	if len(r.Z) != s.k {
+		return fmt.Errorf("sample a row of %d scores for %d classes: %w", len(r.Z), s.k, ErrShape)
+	}
+	s.offer(sampled{SampleHash(r.ID, s.seed), r.ID, r.TS, r.LabelTS, r.W, r.Y, 0}, r.Z)
+	return nil
+}
+
+func (s *Sample) offer(r sampled, z []float32) {
+	n := len(s.heap)
+	if n < s.capacity {
+		r.slot = n
+		s.slab = append(s.slab, z...)
+		s.heap = append(s.heap, r)
+		s.up(n)
+		return
+	}
+	if n == 0 || compareSampled(r, z, s.heap[0], s.scores(s.heap[0])) >= 0 {
+		return
+	}
+	r.slot = s.heap[0].slot
+	copy(s.scores(r), z)
+	s.heap[0] = r
+	s.down()
+}
+
+func (s *Sample) scores(r sampled) []float32 { return s.slab[r.slot*s.k : (r.slot+1)*s.k] }
+
+func (s *Sample) compare(a, b sampled) int { return compareSampled(a, s.scores(a), b, s.scores(b)) }
+
+// compareSampled is a total order of rows: equal only where every field is, bit for bit.
+func compareSampled(a sampled, za []float32, b sampled, zb []float32) int {
+	if a.hash != b.hash {
+		return cmp.Compare(a.hash, b.hash)
+	}
+	if c := bytes.Compare(a.id[:], b.id[:]); c != 0 {
+		return c
+	}
+	if c := cmp.Or(cmp.Compare(a.ts, b.ts), cmp.Compare(a.labelTS, b.labelTS), cmp.Compare(a.y, b.y),
+		compareBits(a.w, b.w)); c != 0 {
+		return c
+	}
+	return slices.CompareFunc(za, zb, compareBits)
+}
+
+func compareBits(a, b float32) int { return cmp.Compare(math.Float32bits(a), math.Float32bits(b)) }
+
+func (s *Sample) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if s.compare(s.heap[i], s.heap[parent]) <= 0 {
+			return
+		}
+		s.heap[i], s.heap[parent] = s.heap[parent], s.heap[i]
+		i = parent
+	}
+}
+
+func (s *Sample) down() {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(s.heap) {
+			return
+		}
+		if child+1 < len(s.heap) && s.compare(s.heap[child+1], s.heap[child]) > 0 {
+			child++
+		}
+		if s.compare(s.heap[child], s.heap[i]) <= 0 {
+			return
+		}
+		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]
+		i = child
+	}
+}
+
+// ordered returns the rows in ascending order.
+func (s *Sample) ordered() []sampled {
+	rows := slices.Clone(s.heap)
+	slices.SortFunc(rows, s.compare)
+	return rows
+}
+
+// Rows returns the rows in the order of their hashes. Z shares the sample's memory: valid until the next change.
+func (s *Sample) Rows() []SampleRow {
+	rows := make([]SampleRow, 0, len(s.heap))
+	for _, r := range s.ordered() {
+		rows = append(rows, SampleRow{r.id, r.ts, r.labelTS, r.w, r.y, s.scores(r)})
+	}
+	return rows
+}
+
+// Merge offers the rows of o, which stays as it is. Another K, capacity or seed is ErrShape.
+func (s *Sample) Merge(o *Sample) error {
+	if err := s.check(o); err != nil {
+		return err
+	}
+	s.merge(o)
+	return nil
+}
+
+func (s *Sample) check(o *Sample) error {
+	if s.k != o.k || s.capacity != o.capacity || s.seed != o.seed {
+		return fmt.Errorf("merge a sample of %d rows of %d (seed %d) into %d rows of %d (seed %d): %w",
+			o.capacity, o.k, o.seed, s.capacity, s.k, s.seed, ErrShape)
+	}
+	return nil
+}
+
+func (s *Sample) merge(o *Sample) {
+	if s == o {
+		o = o.Clone() // offers rewrite the slots
+	}
+	for _, r := range o.heap {
+		s.offer(r, o.scores(r))
+	}
+}
+
+// Reset drops the rows and keeps the memory.
+func (s *Sample) Reset() {
+	s.heap, s.slab = s.heap[:0], s.slab[:0]
+}
+
+// Clone returns a deep copy.
+func (s *Sample) Clone() *Sample {
+	d := *s
+	d.heap, d.slab = slices.Clone(s.heap), slices.Clone(s.slab)
+	return &d
+}
+
+const sampleVersion = 1
+
+// AppendBinary appends the encoding (docs/format.md, Sample).
+func (s *Sample) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, sampleVersion)
+	b = binenc.AppendUvarint(b, uint64(s.k))
+	b = binenc.AppendUvarint(b, uint64(s.capacity))
+	b = binenc.AppendFixed64(b, s.seed)
+	b = binenc.AppendUvarint(b, uint64(len(s.heap)))
+	b = slices.Grow(b, len(s.heap)*(minSampledBytes+4*s.k))
+	ts := int64(0)
+	for _, r := range s.ordered() {
+		b = append(b, r.id[:]...)
+		b = binenc.AppendVarint(b, r.ts-ts)
+		b = binenc.AppendVarint(b, r.labelTS-r.ts)
+		b = binenc.AppendFixed32(b, math.Float32bits(r.w))
+		b = binenc.AppendVarint(b, int64(r.y))
+		for _, z := range s.scores(r) {
+			b = binenc.AppendFixed32(b, math.Float32bits(z))
+		}
+		ts = r.ts
+	}
+	return b, nil
+}
+
+// minSampledBytes is the least that a row takes beside its scores: id, two times, weight, label.
+const minSampledBytes = 16 + 1 + 1 + 4 + 1
+
+// UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
+func (s *Sample) UnmarshalBinary(data []byte) error {
+	r := binenc.NewReader(data)
+	r.Version(sampleVersion)
+	k := r.Int("classes", 1, MaxClasses)
+	capacity := r.Int("capacity", 0, maxSampleRows)
+	d := Sample{k: int(k), capacity: int(capacity), seed: r.Fixed64()}
+	n := r.Count(minSampledBytes+4*d.k, d.capacity)
+	d.heap, d.slab = make([]sampled, 0, n), make([]float32, 0, n*d.k)
+	ts := int64(0)
+	for range n {
+		row := sampled{slot: len(d.heap)}
+		copy(row.id[:], r.Raw(len(row.id)))
+		row.hash = SampleHash(row.id, d.seed)
+		row.ts = ts + r.Varint()
+		row.labelTS = row.ts + r.Varint()
+		row.w = math.Float32frombits(r.Fixed32())
+		y := r.Varint()
+		row.y = int32(y)
+		if int64(row.y) != y {
+			r.Failf("label %d does not fit", y)
+		}
+		for range d.k {
+			d.slab = append(d.slab, math.Float32frombits(r.Fixed32()))
+		}
+		if r.Err() != nil {
+			break
+		}
+		if i := len(d.heap); i > 0 && d.compare(d.heap[i-1], row) > 0 {
+			r.Failf("row %d out of order", i)
+			break
+		}
+		d.heap = append(d.heap, row)
+		ts = row.ts
+	}
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode sample: %w", err)
+	}
+	slices.Reverse(d.heap) // descending order is a max-heap
+	*s = d
+	return nil
+}

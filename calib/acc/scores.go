@@ -1,0 +1,134 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Scores are the sums of the proper scores: N, Σw, Σw², Σ w·NLL, Σ w·Brier, Σ w·a, Σ w·c.
+// The zero value is empty and ready for use. A row's w·NLL saturates at ±2^62 nats: a label of probability 0 leaves
+// a visible mark, not an infinity, and the sum stays mergeable.
+type Scores struct {
+	n, w           int64
+	w2, nll, brier i128
+	wa, wc         int64 // at most w
+}
+
+// Add adds a row: nll = -ln p_y, brier = Σ_k (p_k - 1[k=y])², c its confidence.
+func (s *Scores) Add(nll, brier, c, w float64, correct bool) error {
+	if err := checkUnit("confidence", c); err != nil {
+		return err
+	}
+	if err := checkWeight(w); err != nil {
+		return err
+	}
+	d, err := scoreRow(nll, brier, c, w, correct)
+	if err != nil {
+		return err
+	}
+	return s.Merge(&d)
+}
+
+// scoreRow returns the sums of one row, c and w already checked.
+func scoreRow(nll, brier, c, w float64, correct bool) (Scores, error) {
+	if math.IsNaN(nll) || math.IsNaN(brier) {
+		return Scores{}, fmt.Errorf("nll is %v, brier %v, allowed numbers: %w", nll, brier, ErrValue)
+	}
+	wf := fix(w)
+	d := Scores{n: 1, w: wf, w2: fix128(w * w), nll: fix128(w * nll), brier: fix128(w * brier), wc: fix(w * c)}
+	if correct {
+		d.wa = wf
+	}
+	return d, nil
+}
+
+// Total returns the number of rows and Σw.
+func (s *Scores) Total() (n int64, w float64) { return s.n, unfix(s.w) }
+
+// EffectiveN returns (Σw)²/Σw², Kish's effective number of rows; NaN without weight.
+func (s *Scores) EffectiveN() float64 { return unfix(s.w) * unfix(s.w) / s.w2.value() }
+
+// NLL returns Σ w·NLL / Σw in nats; NaN without weight.
+func (s *Scores) NLL() float64 { return s.nll.value() / unfix(s.w) }
+
+// Brier returns Σ w·Brier / Σw, in [0,2]; NaN without weight.
+func (s *Scores) Brier() float64 { return s.brier.value() / unfix(s.w) }
+
+// Accuracy returns Σ w·a / Σw; NaN without weight.
+func (s *Scores) Accuracy() float64 { return ratio(s.wa, s.w) }
+
+// MeanConfidence returns Σ w·c / Σw; NaN without weight.
+func (s *Scores) MeanConfidence() float64 { return ratio(s.wc, s.w) }
+
+// Merge adds the rows of o, which stays as it is.
+func (s *Scores) Merge(o *Scores) error {
+	d, err := s.plus(o)
+	if err != nil {
+		return err
+	}
+	*s = d
+	return nil
+}
+
+func (s *Scores) check(o *Scores) error {
+	_, err := s.plus(o)
+	return err
+}
+
+func (s *Scores) plus(o *Scores) (Scores, error) {
+	if err := checkRoom(s.n, s.w, o.n, o.w); err != nil {
+		return Scores{}, err
+	}
+	d := Scores{n: s.n + o.n, w: s.w + o.w, wa: s.wa + o.wa, wc: s.wc + o.wc}
+	var ok1, ok2, ok3 bool
+	d.w2, ok1 = s.w2.add(o.w2)
+	d.nll, ok2 = s.nll.add(o.nll)
+	d.brier, ok3 = s.brier.add(o.brier)
+	if !ok1 || !ok2 || !ok3 {
+		return Scores{}, fmt.Errorf("add scores of %d rows to %d: %w", o.n, s.n, ErrOverflow)
+	}
+	return d, nil
+}
+
+// Reset sets all sums to 0.
+func (s *Scores) Reset() { *s = Scores{} }
+
+// Clone returns a copy.
+func (s *Scores) Clone() *Scores {
+	d := *s
+	return &d
+}
+
+const scoresVersion = 1
+
+// AppendBinary appends the encoding (docs/format.md, Scores).
+func (s *Scores) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, scoresVersion)
+	b = appendTotal(b, s.n, s.w)
+	b = binenc.AppendUvarint(b, uint64(s.wa))
+	b = binenc.AppendUvarint(b, uint64(s.wc))
+	b = s.w2.append(b)
+	b = s.nll.append(b)
+	return s.brier.append(b), nil
+}
+
+// UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
+func (s *Scores) UnmarshalBinary(data []byte) error {
+	r := binenc.NewReader(data)
+	r.Version(scoresVersion)
+	var d Scores
+	d.n, d.w = readTotal(&r)
+	d.wa = r.Int("sum of a", 0, d.w)
+	d.wc = r.Int("sum of c", 0, d.w)
+	d.w2, d.nll, d.brier = readI128(&r), readI128(&r), readI128(&r)
+	if zero := (i128{}); d.n == 0 && (d.w2 != zero || d.nll != zero || d.brier != zero) {
+		r.Failf("sums without rows")
+	}
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode scores: %w", err)
+	}
+	*s = d
+	return nil
+}

@@ -1,0 +1,304 @@
+package acc
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Config is the shape of a Set. Sets merge only if they have the same.
+type Config struct {
+	K               int     // classes, at least 2
+	Bins            int     // class-wise bins M; 0 = 15
+	SoftBins        int     // 0 = 15
+	SoftTemperature float64 // 0 = 0.01
+	// SampleRows is the capacity of the sample; 0 = no sample. SampleBytes bounds its scores: 4·K·rows is at most
+	// SampleBytes, but one row is always kept; 0 = no bound.
+	SampleRows, SampleBytes int
+	SampleSeed              uint64
+}
+
+// Defaults of Config.
+const (
+	DefaultBins            = 15
+	DefaultSoftTemperature = 0.01
+)
+
+// normal returns c with its defaults filled in and the bound on the sample's bytes applied.
+func (c Config) normal() Config {
+	if c.Bins == 0 {
+		c.Bins = DefaultBins
+	}
+	if c.SoftBins == 0 {
+		c.SoftBins = DefaultBins
+	}
+	if c.SoftTemperature == 0 {
+		c.SoftTemperature = DefaultSoftTemperature
+	}
+	if c.SampleBytes > 0 && c.SampleRows > 0 && c.K > 0 {
+		c.SampleRows = max(1, min(c.SampleRows, c.SampleBytes/(4*c.K)))
+	}
+	c.SampleBytes = 0
+	return c
+}
+
+// check returns ErrShape unless the normalised c is valid; it allocates nothing that depends on K.
+func (c Config) check() error {
+	if err := checkClassWise(c.K, c.Bins); err != nil {
+		return err
+	}
+	if err := checkSoft(c.SoftBins, c.SoftTemperature); err != nil {
+		return err
+	}
+	return checkSample(c.K, c.SampleRows)
+}
+
+// Set holds all that is known of one key in one pane. Make it with New; the zero value only decodes.
+type Set struct {
+	cfg Config
+	lnK float64
+	// Seen and Labelled are nil until their first row: most cells of late labels have no predictions of their own.
+	Seen     *Seen
+	Labelled *Labelled
+}
+
+// New returns an empty set, or ErrShape with the field that is out of range.
+func New(cfg Config) (*Set, error) {
+	cfg = cfg.normal()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &Set{cfg: cfg, lnK: math.Log(float64(cfg.K))}, nil
+}
+
+// Config returns the configuration with the defaults filled in; SampleRows has the bound of SampleBytes applied.
+func (s *Set) Config() Config { return s.cfg }
+
+// Predict adds a prediction, labelled or not, with weight w.
+func (s *Set) Predict(r kernel.Row, w float64) error {
+	f, err := s.scores(r)
+	if err != nil {
+		return err
+	}
+	if err := checkWeight(w); err != nil {
+		return err
+	}
+	if s.Seen == nil {
+		s.Seen = &Seen{}
+	}
+	return s.Seen.add(f, w)
+}
+
+// Label adds a labelled row: p its K probabilities, y its label, nll = -ln p_y from the logits, w its weight,
+// lagNanos the label's time minus the prediction's, served the confidence that was served (NaN = absent).
+// The row is correct where r.Arg = y. After an error nothing has changed.
+func (s *Set) Label(r kernel.Row, p []float64, y int, nll, w float64, lagNanos int64, served float64) error {
+	if err := checkProbs(p, s.cfg.K, y); err != nil {
+		return err
+	}
+	f, err := s.scores(r)
+	if err != nil {
+		return err
+	}
+	if err := checkWeight(w); err != nil {
+		return err
+	}
+	if !math.IsNaN(served) {
+		if err := checkUnit("served", served); err != nil {
+			return err
+		}
+	}
+	if s.Labelled == nil {
+		if s.Labelled, err = newLabelled(s.cfg); err != nil {
+			return err
+		}
+	}
+	// Σ_k (p_k - 1[k=y])² = Σ p² - 2 p_y + 1
+	brier := max(0, r.SumP2-2*p[y]+1)
+	return s.Labelled.add(f, p, y, nll, brier, w, lagNanos, served, r.Arg == y)
+}
+
+// Sample offers a labelled row to the sample; it copies Z.
+func (s *Set) Sample(r SampleRow) error {
+	if len(r.Z) != s.cfg.K {
+		return fmt.Errorf("sample a row of %d scores for %d classes: %w", len(r.Z), s.cfg.K, ErrShape)
+	}
+	if s.Labelled == nil {
+		var err error
+		if s.Labelled, err = newLabelled(s.cfg); err != nil {
+			return err
+		}
+	}
+	return s.Labelled.Sample.Add(r)
+}
+
+// confidences are a row's three confidence score functions, each on [0,1].
+type confidences struct{ msp, margin, negent float64 }
+
+func (s *Set) scores(r kernel.Row) (confidences, error) {
+	f := confidences{clamp(r.Conf), clamp(r.Margin()), clamp(1 - r.Entropy/s.lnK)}
+	if !(f.msp >= 0 && f.margin >= 0 && f.negent >= 0) {
+		return f, fmt.Errorf("confidence is %v, margin %v, entropy %v, allowed numbers: %w", r.Conf, r.Margin(), r.Entropy, ErrValue)
+	}
+	return f, nil
+}
+
+// clamp takes off what rounding put outside [0,1]; NaN stays.
+func clamp(x float64) float64 { return max(0, min(x, 1)) }
+
+// Merge adds the rows of o, which stays as it is. Another configuration is ErrShape. After an error nothing has changed.
+func (s *Set) Merge(o *Set) error {
+	if s.cfg != o.cfg {
+		return fmt.Errorf("merge set %+v into %+v: %w", o.cfg, s.cfg, ErrShape)
+	}
+	if s.Seen != nil && o.Seen != nil {
+		if err := s.Seen.check(o.Seen); err != nil {
+			return err
+		}
+	}
+	if s.Labelled != nil && o.Labelled != nil {
+		if err := s.Labelled.check(o.Labelled); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Seen == nil:
+	case s.Seen == nil:
+		s.Seen = o.Seen.Clone()
+	default:
+		s.Seen.merge(o.Seen)
+	}
+	switch {
+	case o.Labelled == nil:
+	case s.Labelled == nil:
+		s.Labelled = o.Labelled.Clone()
+	default:
+		s.Labelled.merge(o.Labelled)
+	}
+	return nil
+}
+
+// Empty reports whether nothing was ever added.
+func (s *Set) Empty() bool {
+	return (s.Seen == nil || s.Seen.empty()) && (s.Labelled == nil || s.Labelled.empty())
+}
+
+// Reset empties the set and keeps the memory.
+func (s *Set) Reset() {
+	if s.Seen != nil {
+		s.Seen.Reset()
+	}
+	if s.Labelled != nil {
+		s.Labelled.Reset()
+	}
+}
+
+// Clone returns a deep copy.
+func (s *Set) Clone() *Set {
+	d := *s
+	if s.Seen != nil {
+		d.Seen = s.Seen.Clone()
+	}
+	if s.Labelled != nil {
+		d.Labelled = s.Labelled.Clone()
+	}
+	return &d
+}
+
+const (
+	setVersion  = 1
+	hasSeen     = 1
+	hasLabelled = 2
+)
+
+// AppendBinary appends the encoding (docs/format.md, Set). A part without rows is left out.
+func (s *Set) AppendBinary(b []byte) ([]byte, error) {
+	var parts byte
+	if s.Seen != nil && !s.Seen.empty() {
+		parts |= hasSeen
+	}
+	if s.Labelled != nil && !s.Labelled.empty() {
+		parts |= hasLabelled
+	}
+	b = append(b, setVersion)
+	b = binenc.AppendUvarint(b, uint64(s.cfg.K))
+	b = binenc.AppendUvarint(b, uint64(s.cfg.Bins))
+	b = binenc.AppendUvarint(b, uint64(s.cfg.SoftBins))
+	b = binenc.AppendFloat64(b, s.cfg.SoftTemperature)
+	b = binenc.AppendUvarint(b, uint64(s.cfg.SampleRows))
+	b = binenc.AppendFixed64(b, s.cfg.SampleSeed)
+	b = append(b, parts)
+	var err error
+	if parts&hasSeen != 0 {
+		if b, err = binenc.AppendBlock(b, s.Seen.AppendBinary); err != nil {
+			return b, err
+		}
+	}
+	if parts&hasLabelled != 0 {
+		return binenc.AppendBlock(b, s.Labelled.AppendBinary)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
+// A reader that expects a configuration compares Config, or lets Merge do it.
+func (s *Set) UnmarshalBinary(data []byte) error {
+	d, err := decodeSet(data)
+	if err != nil {
+		return fmt.Errorf("decode set: %w", err)
+	}
+	*s = d
+	return nil
+}
+
+func decodeSet(data []byte) (Set, error) {
+	r := binenc.NewReader(data)
+	r.Version(setVersion)
+	cfg := Config{
+		K:               int(r.Int("classes", 2, MaxClasses)),
+		Bins:            int(r.Int("bins", 1, maxBins)),
+		SoftBins:        int(r.Int("soft bins", 1, maxBins)),
+		SoftTemperature: r.Float64(),
+		SampleRows:      int(r.Int("sample rows", 0, maxSampleRows)),
+		SampleSeed:      r.Fixed64(),
+	}
+	parts := r.Byte()
+	if parts > hasSeen|hasLabelled {
+		r.Failf("parts is %d, allowed 0 to %d", parts, hasSeen|hasLabelled)
+	}
+	var seen, labelled []byte
+	if parts&hasSeen != 0 {
+		seen = r.Bytes(r.Len())
+	}
+	if parts&hasLabelled != 0 {
+		labelled = r.Bytes(r.Len())
+	}
+	if err := r.Close(); err != nil {
+		return Set{}, err
+	}
+	if err := cfg.check(); err != nil {
+		return Set{}, fmt.Errorf("%w: %w", err, ErrCorrupt)
+	}
+	d := Set{cfg: cfg, lnK: math.Log(float64(cfg.K))}
+	if parts&hasSeen != 0 {
+		d.Seen = &Seen{}
+		if err := d.Seen.UnmarshalBinary(seen); err != nil {
+			return Set{}, err
+		}
+		if d.Seen.empty() {
+			return Set{}, fmt.Errorf("an empty part: %w", ErrCorrupt)
+		}
+	}
+	if parts&hasLabelled != 0 {
+		d.Labelled = &Labelled{}
+		if err := d.Labelled.UnmarshalBinary(labelled); err != nil {
+			return Set{}, err
+		}
+		if got := d.Labelled.config(); got != cfg || d.Labelled.empty() {
+			return Set{}, fmt.Errorf("labelled part is %+v, set %+v: %w", got, cfg, ErrCorrupt)
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,40 @@
+// Package binenc appends and reads the primitives of plumbline's binary formats (docs/format.md).
+//
+// Every value has exactly one encoding, so that equal states have equal bytes: varints are minimal, and
+// Reader rejects the others. Reader never allocates more than the bytes that it was given justify.
+package binenc
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// AppendUvarint appends v in 1 to 10 bytes, 7 bits each, low bits first.
+func AppendUvarint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
+
+// AppendVarint appends v zigzag-coded, (v << 1) ^ (v >> 63), as an unsigned varint.
+func AppendVarint(b []byte, v int64) []byte { return binary.AppendVarint(b, v) }
+
+// AppendFixed32 appends v in 4 bytes, little endian.
+func AppendFixed32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
+
+// AppendFixed64 appends v in 8 bytes, little endian.
+func AppendFixed64(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
+
+// AppendFloat64 appends the IEEE 754 bits of v, so NaN payloads and the sign of zero survive.
+func AppendFloat64(b []byte, v float64) []byte { return AppendFixed64(b, math.Float64bits(v)) }
+
+// AppendBytes appends the length of v as a varint, then v.
+func AppendBytes(b, v []byte) []byte { return append(AppendUvarint(b, uint64(len(v))), v...) }
+
+// AppendString appends the length of v in bytes as a varint, then v.
+func AppendString(b []byte, v string) []byte { return append(AppendUvarint(b, uint64(len(v))), v...) }
+
+// AppendBlock appends what f appends, preceded by its length as a varint. It returns f's error, and b unchanged then.
+func AppendBlock(b []byte, f func([]byte) ([]byte, error)) ([]byte, error) {
+	body, err := f(nil)
+	if err != nil {
+		return b, err
+	}
+	return AppendBytes(b, body), nil
+}
