@@ -1,0 +1,73 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+const (
+	dialTimeout   = 10 * time.Second
+	clientTimeout = 30 * time.Second
+)
+
+// newKafkaClient returns a client of the brokers and, for readers and consumer groups, a dialer with the same TLS,
+// user and name. Writers take the client's Transport. No connection is made yet.
+func newKafkaClient(cfg config.Kafka) (*kafka.Client, *kafka.Dialer, error) {
+	encryption, err := tlsConfig(cfg.TLS)
+	if err != nil {
+		return nil, nil, err
+	}
+	mechanism, err := saslMechanism(cfg.SASL)
+	if err != nil {
+		return nil, nil, err
+	}
+	client := &kafka.Client{
+		Addr:    kafka.TCP(cfg.Brokers...),
+		Timeout: clientTimeout,
+		Transport: &kafka.Transport{
+			DialTimeout: dialTimeout, ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
+		},
+	}
+	dialer := &kafka.Dialer{
+		Timeout: dialTimeout, DualStack: true, ClientID: cfg.ClientID, TLS: encryption, SASLMechanism: mechanism,
+	}
+	return client, dialer, nil
+}
+
+// tlsConfig is nil where TLS is off.
+func tlsConfig(cfg config.TLS) (*tls.Config, error) {
+	if !cfg.Enabled {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.CAFile == "" {
+		return out, nil
+	}
+	pem, err := os.ReadFile(cfg.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.tls.ca_file: %w", err)
+	}
+	out.RootCAs = x509.NewCertPool()
+	if !out.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("kafka.tls.ca_file: %s: no certificate in it, PEM is needed", cfg.CAFile)
+	}
+	return out, nil
+}
+
+// saslMechanism is nil where no user name is set.
+func saslMechanism(cfg config.SASL) (sasl.Mechanism, error) {
+	password, err := cfg.Password()
+	if err != nil || cfg.Username == "" {
+		return nil, err
+	}
+	return plain.Mechanism{Username: cfg.Username, Password: password}, nil
+}

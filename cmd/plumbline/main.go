@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := exitCode(err)
+	if err.Error() != "" {
+		fmt.Fprintf(stderr, "plumbline: %v\n", err)
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "usage: %s --help\n", cmd.CommandPath())
+	}
+	return code
+}
+
+// usageError is an error of whoever called the command; it exits with 2.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usageErrorf is fmt.Errorf for wrong usage: an argument or flag that cannot be.
+func usageErrorf(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// exitCode is 2 for wrong usage and invalid configurations, else 1.
+func exitCode(err error) int {
+	var usage usageError
+	var problems config.Problems
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage), errors.As(err, &problems):
+		return exitUsage
+	}
+	return exitFailed
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+// subcommands are the constructors of all subcommands, in the order of help.
+var subcommands = []func() *cobra.Command{
+	newTopicsCommand,
+	newConfigCommand,
+	newVersionCommand,
+}
+
+// newRootCommand returns the command plumbline with all its subcommands.
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "plumbline",
+		Short: "Streaming confidence calibration: observe, alarm, refit, verify, publish",
+		Long: "plumbline watches the logits and labels of classifiers on Kafka, tells whether their confidence is true,\n" +
+			"raises an alarm when it is not, refits a calibrator and publishes it if it is better.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	group(root)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringP("config", "c", "", "configuration `file` (default: built-in defaults)")
+	flags.Bool("json", false, "print one JSON object instead of text")
+	flags.String("log-level", "info", "log `level`: debug, info, warn or error")
+	for _, newCommand := range subcommands {
+		root.AddCommand(newCommand())
+	}
+	return root
+}
+
+// group makes cmd one that only has subcommands: without one of them it is wrong usage.
+func group(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageErrorf("%s: a subcommand is needed: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
+		}
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return usageErrorf("unknown command %q; nearest is %s", args[0], near[0])
+		}
+		return usageErrorf("unknown command %q; allowed are %s", args[0], strings.Join(names(cmd), ", "))
+	}
+	cmd.RunE = func(*cobra.Command, []string) error { return nil } // Args has refused before
+	cmd.SuggestionsMinimumDistance = 2
+}
+
+func names(cmd *cobra.Command) []string {
+	var out []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			out = append(out, c.Name())
+		}
+	}
+	return out
+}
+
+// usageArgs makes an argument check exit with 2.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// loadConfig reads the file that -c names, or gives the defaults. A file that cannot be read is wrong usage.
+func loadConfig(cmd *cobra.Command) (config.Config, error) {
+	path, err := cmd.Flags().GetString("config")
+	if err != nil {
+		return config.Config{}, err
+	}
+	return loadConfigFile(path)
+}
+
+func loadConfigFile(path string) (config.Config, error) {
+	c, err := config.Load(path)
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return c, usageError{err}
+	}
+	return c, err
+}
+
+// jsonOutput reports whether --json is set.
+func jsonOutput(cmd *cobra.Command) bool {
+	on, err := cmd.Flags().GetBool("json")
+	return err == nil && on
+}
+
+// printJSON writes v as one indented JSON object on stdout.
+func printJSON(cmd *cobra.Command, v any) error {
+	e := json.NewEncoder(cmd.OutOrStdout())
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// newLogger returns a text logger on stderr at --log-level.
+func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
+	name, err := cmd.Flags().GetString("log-level")
+	if err != nil {
+		return nil, err
+	}
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, ok := levels[strings.ToLower(name)]
+	if !ok {
+		return nil, usageErrorf("--log-level %q: must be debug, info, warn or error", name)
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
+}
+
+// printf writes a line of text on stdout.
+func printf(cmd *cobra.Command, format string, args ...any) {
+	fmt.Fprintf(cmd.OutOrStdout(), format, args...)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+// batchOverhead is what a record batch needs around one message: max.message.bytes bounds the batch.
+const batchOverhead = 64 << 10
+
+// topicStatus is one topic in `plumbline topics create --json`.
+type topicStatus struct {
+	Topic      string `json:"topic"`
+	Status     string `json:"status"` // created | exists
+	Partitions int    `json:"partitions"`
+	Wanted     int    `json:"wanted_partitions"`
+	Cleanup    string `json:"cleanup_policy"` // of a topic that exists: what it would have been made with
+}
+
+func newTopicsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "topics", Short: "Make the Kafka topics"}
+	group(cmd)
+	cmd.AddCommand(&cobra.Command{
+		Use:   "create",
+		Short: "Make all topics of the configuration; those that exist are checked and left as they are",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runTopicsCreate(cmd) },
+	})
+	return cmd
+}
+
+func runTopicsCreate(cmd *cobra.Command) error {
+	cfg, err := loadConfig(cmd)
+	if err != nil {
+		return err
+	}
+	client, _, err := newKafkaClient(cfg.Kafka)
+	if err != nil {
+		return err
+	}
+	statuses, err := createTopics(cmd.Context(), client, cfg)
+	if err != nil {
+		return err
+	}
+	if jsonOutput(cmd) {
+		if err := printJSON(cmd, map[string]any{"topics": statuses}); err != nil {
+			return err
+		}
+	} else {
+		for _, s := range statuses {
+			printf(cmd, "%-8s %s: %d partitions, cleanup %s\n", s.Status, s.Topic, s.Partitions, s.Cleanup)
+		}
+	}
+	log, err := newLogger(cmd)
+	if err != nil {
+		return err
+	}
+	for _, s := range statuses {
+		if s.Partitions != s.Wanted {
+			log.Warn("topic exists with another number of partitions", "topic", s.Topic, "partitions", s.Partitions, "configured", s.Wanted)
+		}
+	}
+	return checkCopartitioned(cfg.Topics, statuses)
+}
+
+// checkCopartitioned holds the invariant of the join: a prediction and its label have one partition number.
+func checkCopartitioned(t config.Topics, statuses []topicStatus) error {
+	partitions := map[string]int{}
+	for _, s := range statuses {
+		partitions[s.Topic] = s.Partitions
+	}
+	if t.Labels != "" && partitions[t.Labels] != partitions[t.Logits] {
+		return fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number, so that labels find their predictions",
+			t.Logits, partitions[t.Logits], t.Labels, partitions[t.Labels])
+	}
+	return nil
+}
+
+// topicConfigs are the topics that cfg names, in its order, with their settings.
+func topicConfigs(cfg config.Config) []kafka.TopicConfig {
+	t := cfg.Topics
+	var out []kafka.TopicConfig
+	for _, e := range []struct{ name, cleanup string }{
+		{t.Logits, "delete"}, {t.Labels, "delete"}, {t.Panes, "delete"}, {t.Snapshots, "delete"},
+		{t.Calibrators, "compact"}, {t.Alerts, "compact,delete"}, {t.Calibrated, "delete"}, {t.DeadLetter, "delete"},
+	} {
+		if e.name == "" {
+			continue
+		}
+		out = append(out, kafka.TopicConfig{
+			Topic:             e.name,
+			NumPartitions:     cfg.Kafka.Partitions,
+			ReplicationFactor: cfg.Kafka.Replication,
+			ConfigEntries: []kafka.ConfigEntry{
+				{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
+				{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + batchOverhead)},
+			},
+		})
+	}
+	return out
+}
+
+// createTopics makes the topics of cfg that do not exist yet and returns the state of all.
+func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]topicStatus, error) {
+	topics := topicConfigs(cfg)
+	resp, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
+	if err != nil {
+		return nil, fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
+	}
+	var statuses []topicStatus
+	var errs []error
+	for _, t := range topics {
+		s := topicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions, Cleanup: t.ConfigEntries[0].ConfigValue}
+		switch err := resp.Errors[t.Topic]; {
+		case errors.Is(err, kafka.TopicAlreadyExists):
+			s.Status = "exists"
+			if s.Partitions, err = partitionCount(ctx, client, t.Topic); err != nil {
+				errs = append(errs, err)
+			}
+		case err != nil:
+			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic, t.NumPartitions, t.ReplicationFactor, err))
+		}
+		statuses = append(statuses, s)
+	}
+	return statuses, errors.Join(errs...)
+}
+
+// metadataWait bounds how long a topic that was just made may be unknown to the broker that is asked.
+const metadataWait = 10 * time.Second
+
+// partitionCount asks for the number of partitions of a topic that exists.
+func partitionCount(ctx context.Context, client *kafka.Client, topic string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, metadataWait)
+	defer cancel()
+	for {
+		meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+		if err != nil {
+			return 0, fmt.Errorf("metadata of topic %s: %w", topic, err)
+		}
+		if len(meta.Topics) == 1 && meta.Topics[0].Error == nil && len(meta.Topics[0].Partitions) > 0 {
+			return len(meta.Topics[0].Partitions), nil
+		}
+		select {
+		case <-ctx.Done():
+			if len(meta.Topics) == 1 && meta.Topics[0].Error != nil {
+				return 0, fmt.Errorf("metadata of topic %s: %w", topic, meta.Topics[0].Error)
+			}
+			return 0, fmt.Errorf("metadata of topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
