@@ -50,7 +50,7 @@ bench:
 
 # Throughput of the whole path from a real broker; rewrites its section of docs/benchmarks.md.
 bench-stream:
-	PLUMBLINE_BENCH=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestThroughput$$' ./internal/integration/
+	PLUMBLINE_BENCH=1 PLUMBLINE_DOCS=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestThroughput$$' ./internal/integration/
 
 # Every fuzz target of the module for FUZZTIME each.
 fuzz:

@@ -74,7 +74,7 @@ configure() { # N
 		auto.create.topics.enable=false
 		message.max.bytes=16777216
 		replica.fetch.max.bytes=16777216
-		log.retention.hours=24
+		log.retention.ms=-1
 	EOF
 }
 

@@ -1,0 +1,11 @@
+// Package integration drives the real binary against a real Apache Kafka broker: what is produced, streamed, crashed,
+// damaged and replayed must give the numbers of the offline evaluation. Everything is in its tests, behind the build
+// tag integration:
+//
+//	go test -tags integration -count=1 -v ./internal/integration/
+//
+// PLUMBLINE_KAFKA=host:port names a broker that may be used; unset, deploy/kafka/kafka.sh starts one and stops it.
+// PLUMBLINE_BIN names a binary; unset, cmd/plumbline is built. PLUMBLINE_DATA names the folder of real data sets;
+// unset, ../shared/data beside the repository; tests that need it skip where it is absent. PLUMBLINE_DOCS=1
+// rewrites the tables in docs/benchmarks.md, PLUMBLINE_BENCH=1 turns the throughput measurement on.
+package integration

@@ -1,0 +1,69 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Set once by TestMain.
+var (
+	root    string   // of the repository
+	binary  string   // plumbline
+	brokers []string // of the real Kafka
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	var err error
+	if root, err = filepath.Abs(filepath.Join("..", "..")); err != nil {
+		return fail("find the repository: %v", err)
+	}
+	dir, err := os.MkdirTemp("", "plumbline-integration-")
+	if err != nil {
+		return fail("temporary directory: %v", err)
+	}
+	defer os.RemoveAll(dir)
+
+	if binary = os.Getenv("PLUMBLINE_BIN"); binary == "" {
+		binary = filepath.Join(dir, "plumbline")
+		build := exec.Command("go", "build", "-o", binary, "./cmd/plumbline")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			return fail("build the binary: %v\n%s", err, out)
+		}
+	}
+	if list := os.Getenv("PLUMBLINE_KAFKA"); list != "" {
+		brokers = strings.Split(list, ",")
+		return m.Run()
+	}
+	script := filepath.Join(root, "deploy", "kafka", "kafka.sh")
+	// Its own port and directory, so that a developer's broker is not disturbed.
+	env := append(os.Environ(), "KAFKA_PORT=19492", "KAFKA_BROKERS=1", "KAFKA_DIR="+filepath.Join(dir, "kafka"))
+	start := exec.Command(script, "start")
+	start.Env, start.Stderr = env, os.Stderr
+	out, err := start.Output()
+	defer func() {
+		stop := exec.Command(script, "stop")
+		stop.Env, stop.Stderr = env, os.Stderr
+		if err := stop.Run(); err != nil {
+			fail("stop kafka: %v", err)
+		}
+	}()
+	if err != nil {
+		return fail("start kafka: %v", err)
+	}
+	brokers = strings.Split(strings.TrimSpace(string(out)), ",")
+	return m.Run()
+}
+
+func fail(format string, args ...any) int {
+	fmt.Fprintf(os.Stderr, "integration: "+format+"\n", args...)
+	return 1
+}

@@ -1,0 +1,62 @@
+//go:build integration
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// records decodes every message of a topic of JSON records, partition by partition.
+func records[T any](t *testing.T, topic string) []T {
+	t.Helper()
+	var all []T
+	for _, m := range kafkatest.ReadAll(t, brokers, topic) {
+		var v T
+		if err := json.Unmarshal(m.Value, &v); err != nil {
+			t.Fatalf("%s/%d@%d: %v", topic, m.Partition, m.Offset, err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// lastSnapshots is the last value on the snapshots topic by key and window: what a reader of the topic ends up with.
+func lastSnapshots(t *testing.T, topic string) map[string]string {
+	t.Helper()
+	last := map[string]string{}
+	for _, m := range kafkatest.ReadAll(t, brokers, topic) {
+		var s output.Snapshot
+		if err := json.Unmarshal(m.Value, &s); err != nil {
+			t.Fatalf("%s/%d@%d: %v", topic, m.Partition, m.Offset, err)
+		}
+		last[fmt.Sprintf("%s %s %s", m.Key, s.Window.Name, s.Window.Start)] = string(m.Value)
+	}
+	return last
+}
+
+// distinct is the set of values of a topic by key, in order: repeats after a crash must be the same bytes.
+func distinct(t *testing.T, topic string) []string {
+	t.Helper()
+	var all []string
+	for _, m := range kafkatest.ReadAll(t, brokers, topic) {
+		all = append(all, string(m.Key)+" "+string(m.Value))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func parseTime(t *testing.T, s string) time.Time {
+	t.Helper()
+	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		t.Fatalf("time %q: %v", s, err)
+	}
+	return v
+}
