@@ -1,0 +1,75 @@
+package metric
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Interval is the uncertainty of an ECE: what a perfectly calibrated model would show at the same counts and
+// confidences (Null its mean, NullHi its 95 % quantile), and a 95 % interval [Lo, Hi] of the observed value.
+type Interval struct{ Null, NullHi, Lo, Hi float64 }
+
+// Resample returns the null expectation and the interval of ECE(bins) by resampling the hits of every bin:
+//
+//	null:     hits_b ~ Binomial(n_b, conf_b),  Null = mean ECE, NullHi = 95 % quantile
+//	interval: hits_b ~ Binomial(n_b, acc_b),   [Lo, Hi] = 2.5 % and 97.5 % quantiles + (ECE - mean)
+//
+// The resampled ECE of the interval is biased upward by the noise that resampling adds, hence the shift by
+// its mean: the interval is about the observed value, brackets it, and is cut to [0,1]. It speaks of sampling
+// noise, not of the bias of the observed value itself: for that compare it with Null. Bins whose rows are all
+// right or all wrong add no width. Weighted bins are scaled by W_b/n_b.
+// It is deterministic in (bins, resamples, seed). All four are NaN where there is no row or resamples < 1.
+func Resample(bins []Bin, resamples int, seed uint64) Interval {
+	nan := math.NaN()
+	total := Total(bins)
+	if !(total > 0) || resamples < 1 {
+		return Interval{nan, nan, nan, nan}
+	}
+	null := resampleECE(bins, total, resamples, rand.NewPCG(seed, 0), Bin.conf)
+	boot := resampleECE(bins, total, resamples, rand.NewPCG(seed, 1), Bin.acc)
+	observed := ECE(bins)
+	shift := observed - mean(boot)
+	return Interval{
+		Null:   mean(null),
+		NullHi: quantile(null, 0.95),
+		Lo:     max(0, min(observed, quantile(boot, 0.025)+shift)),
+		Hi:     min(1, max(observed, quantile(boot, 0.975)+shift)),
+	}
+}
+
+func (b Bin) conf() float64 { return b.SumC / b.W }
+func (b Bin) acc() float64  { return b.SumA / b.W }
+
+// resampleECE returns the ECEs of the resamples, ascending.
+func resampleECE(bins []Bin, total float64, resamples int, rng *rand.PCG, p func(Bin) float64) []float64 {
+	eces := make([]float64, resamples)
+	for _, b := range bins {
+		if b.N == 0 || !(b.W > 0) {
+			continue
+		}
+		dist := newBinomial(b.N, p(b))
+		scale := b.W / float64(b.N)
+		for r := range eces {
+			eces[r] += math.Abs(dist.draw(rng)*scale-b.SumC) / total
+		}
+	}
+	slices.Sort(eces)
+	return eces
+}
+
+func mean(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// quantile interpolates linearly between the order statistics of ascending x.
+func quantile(x []float64, q float64) float64 {
+	pos := q * float64(len(x)-1)
+	i := min(int(pos), len(x)-1)
+	j := min(i+1, len(x)-1)
+	return x[i] + (pos-float64(i))*(x[j]-x[i])
+}
