@@ -1,5 +1,7 @@
 package arrowio
 
+import "sync/atomic"
+
 // Time is event time: nanoseconds since 1970-01-01T00:00:00Z.
 type Time = int64
 
@@ -68,6 +70,55 @@ type Batch struct {
 	Reject []string
 	// Raw is the message's value as it came, for the dead-letter topic; nil for joined batches.
 	Raw []byte
+
+	keys *keyColumns // the id and ts columns as they came; nil for batches that were not decoded
+	mem  *scratch    // what Release gives back; nil where there is nothing to reuse
+	refs int32       // holders beyond the first
+}
+
+// Reasons why a row takes no part. The set is bounded: it becomes a metric label and a header.
+const (
+	NullRow         = "null_row"         // null id, ts, scores or model, or an empty id or model
+	NonfiniteScores = "nonfinite_scores" // NaN or infinite logits; probabilities outside [0,1] or not summing to 1
+	LabelRange      = "label_range"      // label outside [0, K)
+	BadWeight       = "bad_weight"       // weight not finite or not in (0, 2^20]
+	BadServed       = "bad_served"       // served confidence outside [0,1]
+	TimeRange       = "ts_range"         // ts outside the years 1677 to 2262 that nanoseconds cover
+)
+
+// Rejected is the number of rows that take no part.
+func (b *Batch) Rejected() int {
+	n := 0
+	for _, r := range b.Reject {
+		if r != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// reject marks row i; the first reason stays.
+func (b *Batch) reject(i int, reason string) {
+	if b.Reject == nil {
+		b.Reject = make([]string, b.N)
+	}
+	if b.Reject[i] == "" {
+		b.Reject[i] = reason
+	}
+}
+
+// Retain keeps the batch valid until one more Release.
+func (b *Batch) Retain() { atomic.AddInt32(&b.refs, 1) }
+
+// Release says that the caller is done with the batch. After the last one its slices may be reused by a
+// later Decode. Optional: a batch that is never released is collected as garbage.
+func (b *Batch) Release() {
+	if atomic.AddInt32(&b.refs, -1) >= 0 || b.mem == nil {
+		return
+	}
+	mem := b.mem
+	*b = Batch{}
+	scratches.Put(mem)
 }
 
 // SliceColumn is one cohort column: Values[Index[i]] is the value of row i; Index[i] < 0 where null.

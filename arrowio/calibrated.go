@@ -1,0 +1,118 @@
+package arrowio
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
+
+// Record is the id and ts columns of a decoded batch as they came (those that the message has), or nil
+// for a batch that was not decoded. It views the message; the caller must Release it.
+func (b *Batch) Record() arrow.Record {
+	if b.keys == nil {
+		return nil
+	}
+	r := &recordBuilder{n: b.N}
+	b.addKeys(r)
+	return r.record()
+}
+
+// addKeys adds the id and ts columns.
+func (b *Batch) addKeys(r *recordBuilder) {
+	if b.keys.id != nil {
+		r.add("id", b.keys.id.Valid != nil, keyArray(b.keys.id))
+	}
+	if b.keys.ts != nil {
+		r.add("ts", b.keys.ts.Valid != nil, keyArray(b.keys.ts))
+	}
+}
+
+// keyArray is an Arrow array over a column that ids or times has checked.
+func keyArray(c *wire.Column) arrow.Array {
+	switch t := keyType(c.Field); c.Field.Type {
+	case wire.Int, wire.Timestamp:
+		return arrayOf(t, c.N, c.Nulls, nil, c.Valid, c.Data)
+	default:
+		return arrayOf(t, c.N, c.Nulls, nil, c.Valid, c.Data, c.Text)
+	}
+}
+
+var timeUnits = [4]arrow.TimeUnit{arrow.Second, arrow.Millisecond, arrow.Microsecond, arrow.Nanosecond}
+
+func keyType(f *wire.Field) arrow.DataType {
+	switch f.Type {
+	case wire.Utf8:
+		return arrow.BinaryTypes.String
+	case wire.LargeUtf8:
+		return arrow.BinaryTypes.LargeString
+	case wire.Binary:
+		return arrow.BinaryTypes.Binary
+	case wire.LargeBinary:
+		return arrow.BinaryTypes.LargeBinary
+	case wire.Timestamp:
+		return &arrow.TimestampType{Unit: timeUnits[f.Unit], TimeZone: "UTC"}
+	}
+	if f.Signed {
+		return arrow.PrimitiveTypes.Int64
+	}
+	return arrow.PrimitiveTypes.Uint64
+}
+
+// EncodeCalibrated encodes the calibrated probabilities (n×K) of a decoded batch: its id and ts columns as
+// they came, model and version, and either probs or, where top1, the class and its confidence. Rejected
+// rows have null scores. calibrator names what was applied, in the metadata plumbline.calibrator.
+func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) ([]byte, error) {
+	if b.keys == nil {
+		return nil, fmt.Errorf("encode calibrated: the batch was not decoded from a message")
+	}
+	if len(probs) != b.N*b.K {
+		return nil, fmt.Errorf("encode calibrated: %d probabilities for %d rows of %d classes", len(probs), b.N, b.K)
+	}
+	r := &recordBuilder{n: b.N}
+	if len(b.Models) == 1 {
+		r = newRecordBuilder(b.N, b.Models[0].Model, b.Models[0].Version)
+	}
+	r.meta(MetaCalibrator, calibrator)
+	b.addKeys(r)
+	if len(b.Models) > 1 {
+		b.addModels(r)
+	}
+	null := func(i int) bool { return b.Reject != nil && b.Reject[i] != "" }
+	if top1 {
+		class, conf := topClass(probs, b.K)
+		r.add("class", true, fixedArray(arrow.PrimitiveTypes.Int32, class, null))
+		r.add("confidence", true, fixedArray(arrow.PrimitiveTypes.Float32, conf, null))
+	} else {
+		r.add("probs", true, listArray(fixedArray(arrow.PrimitiveTypes.Float32, probs, nil), b.N, b.K, null))
+	}
+	rec := r.record()
+	defer rec.Release()
+	return encodeStream(rec)
+}
+
+func (b *Batch) addModels(r *recordBuilder) {
+	model, version := make([]string, b.N), make([]string, b.N)
+	for i, m := range b.Model {
+		model[i], version[i] = b.Models[m].Model, b.Models[m].Version
+	}
+	r.add("model", false, stringArray(model))
+	r.add("version", false, stringArray(version))
+}
+
+// topClass is the lowest index of the largest probability of each row, and that probability.
+func topClass(probs []float32, k int) (class []int32, conf []float32) {
+	n := len(probs) / k
+	class, conf = make([]int32, n), make([]float32, n)
+	for i := range n {
+		row := probs[i*k : (i+1)*k]
+		for j, p := range row {
+			if p > row[class[i]] {
+				class[i] = int32(j)
+			}
+		}
+		conf[i] = row[class[i]]
+	}
+	return class, conf
+}

@@ -1,0 +1,96 @@
+package arrowio
+
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
+
+// sumTolerance is how far the probabilities of a row may sum from 1: float16 columns of many classes
+// and published figures rounded to two digits pass, scores that are no distribution do not.
+const sumTolerance = 0.05
+
+// scores reads the score column and marks the rows that are no scores.
+func (r *reader) scores(b *Batch, c *wire.Column) error {
+	b.Probs = r.plan.form.probs
+	if r.plan.form.binary {
+		return r.binaryScores(b, c)
+	}
+	k, slab, err := r.slab(c, r.d.opt.MaxClasses, &b.mem.scores)
+	if err != nil {
+		return err
+	}
+	if k < 2 {
+		return wire.Errorf(wire.Shape, "column %q: %d scores a row, at least 2", c.Field.Name, k)
+	}
+	b.K, b.Scores = k, slab
+	if err := childNulls(c, b.N, k, func(i int) { b.reject(i, NullRow) }); err != nil {
+		return err
+	}
+	check := finite
+	if b.Probs {
+		check = distribution
+	}
+	for i := range b.N {
+		if !check(slab[i*k : (i+1)*k]) {
+			b.reject(i, NonfiniteScores)
+		}
+	}
+	return nil
+}
+
+// binaryScores expands one score a row to K = 2: (0, z) or (1-p, p).
+func (r *reader) binaryScores(b *Batch, c *wire.Column) error {
+	var mem []float32
+	v, err := floats(c, b.N, &mem)
+	if err != nil {
+		return err
+	}
+	b.K, b.Scores = 2, take(&b.mem.scores, 2*b.N)
+	for i, x := range v {
+		ok := !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0)
+		rest := float32(0)
+		if b.Probs {
+			ok, rest = x >= 0 && x <= 1, 1-x
+		}
+		switch {
+		case c.IsNull(i):
+			b.reject(i, NullRow)
+		case !ok:
+			b.reject(i, NonfiniteScores)
+		}
+		b.Scores[2*i], b.Scores[2*i+1] = rest, x
+	}
+	return nil
+}
+
+// finite says whether no logit is NaN or infinite, which is all-ones in the exponent: adding 1 to
+// the exponent then carries into the sign bit.
+func finite(z []float32) bool {
+	const exponent, one, carry = 0x7f800000, 0x00800000, 0x80000000
+	var c0, c1, c2, c3 uint32
+	i := 0
+	for ; i+4 <= len(z); i += 4 {
+		q := z[i : i+4 : i+4]
+		c0 |= math.Float32bits(q[0])&exponent + one
+		c1 |= math.Float32bits(q[1])&exponent + one
+		c2 |= math.Float32bits(q[2])&exponent + one
+		c3 |= math.Float32bits(q[3])&exponent + one
+	}
+	for ; i < len(z); i++ {
+		c0 |= math.Float32bits(z[i])&exponent + one
+	}
+	return (c0|c1|c2|c3)&carry == 0
+}
+
+// distribution says whether p is a distribution within sumTolerance. NaN fails every comparison.
+func distribution(p []float32) bool {
+	sum := 0.0
+	for _, x := range p {
+		if !(x >= 0 && x <= 1) {
+			return false
+		}
+		sum += float64(x)
+	}
+	return math.Abs(sum-1) <= sumTolerance
+}
