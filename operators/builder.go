@@ -1,0 +1,69 @@
+package operators
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// groupKey is what the rows of one joined batch have in common.
+type groupKey struct {
+	model int32
+	k     int
+	probs bool
+}
+
+// builder collects joined rows into one reused Labelled batch.
+type builder struct{ b arrowio.Batch }
+
+func newBuilder(key arrowio.ModelKey, k int, probs bool, columns []string) *builder {
+	g := &builder{b: arrowio.Batch{Kind: arrowio.Labelled, Models: []arrowio.ModelKey{key}, K: k, Probs: probs}}
+	for _, c := range columns {
+		g.b.Slices = append(g.b.Slices, arrowio.SliceColumn{Name: c})
+	}
+	return g
+}
+
+func (g *builder) add(w *waiting, p *entry, labelTS pipeline.Time, label int32) {
+	b := &g.b
+	b.N++
+	b.IDs = append(b.IDs, p.id)
+	b.TS = append(b.TS, p.ts)
+	b.LabelTS = append(b.LabelTS, labelTS)
+	b.Label = append(b.Label, label)
+	b.Scores = append(b.Scores, w.row(p)...)
+	b.Served = append(b.Served, p.served)
+	b.Weight = append(b.Weight, p.weight)
+	for c := range b.Slices {
+		b.Slices[c].Values = w.values // interned: one table for all columns
+		b.Slices[c].Index = append(b.Slices[c].Index, p.slices[c])
+	}
+}
+
+func (g *builder) reset() {
+	b := &g.b
+	b.N = 0
+	b.IDs, b.TS, b.LabelTS, b.Label = b.IDs[:0], b.TS[:0], b.LabelTS[:0], b.Label[:0]
+	b.Scores, b.Served, b.Weight = b.Scores[:0], b.Served[:0], b.Weight[:0]
+	for c := range b.Slices {
+		b.Slices[c].Index = b.Slices[c].Index[:0]
+	}
+}
+
+func bits(flags ...bool) byte {
+	var b byte
+	for i, f := range flags {
+		if f {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+func errColumns(got, want int) error {
+	return fmt.Errorf("the checkpoint has %d slice columns, the configuration %d (slices.columns changed since)", got, want)
+}
+
+func isNaN32(x float32) bool { return math.IsNaN(float64(x)) }

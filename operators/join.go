@@ -1,0 +1,208 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// JoinConfig configures Join.
+type JoinConfig struct {
+	Wait    int64    // a label joins if its event time is at most this after the prediction's, ns
+	MaxRows int      // waiting predictions and labels; the oldest to arrive goes out first
+	Slices  []string // configured slice columns, in order
+}
+
+// Join keeps predictions until their label comes, and labels until their prediction comes. A label joins every
+// waiting prediction of its id (of its model, where it names one), and the first label wins. Whether a pair joins
+// depends on event times alone, so it does not matter which topic is read first; only the bound on rows, when it
+// is hit, depends on arrival, and what it pushes out is counted.
+type Join struct {
+	cfg    JoinConfig
+	out    *pipeline.Out
+	counts *pipeline.Counts
+	w      waiting
+	build  map[groupKey]*builder
+	order  []*builder
+}
+
+// NewJoin returns the operator.
+func NewJoin(cfg JoinConfig, out *pipeline.Out, counts *pipeline.Counts) *Join {
+	j := &Join{cfg: cfg, out: out, counts: counts, build: map[groupKey]*builder{}}
+	j.w.reset(len(cfg.Slices))
+	return j
+}
+
+// Process implements pipeline.Operator: predictions pass on, joined rows follow as Labelled batches.
+func (j *Join) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+	var err error
+	if b.Kind == arrowio.Labels {
+		err = j.labels(b)
+	} else {
+		j.predictions(b)
+		err = emit(b)
+	}
+	if err != nil {
+		return err
+	}
+	return j.flush(emit)
+}
+
+func (j *Join) predictions(b *arrowio.Batch) {
+	n := int64(0)
+	for i := range b.N {
+		if !good(b, i) {
+			continue
+		}
+		if b.IDs == nil || (b.Label != nil && b.Label[i] >= 0) {
+			n++ // labelled already
+			continue
+		}
+		key, _ := modelOf(b, i)
+		if j.w.hasPrediction(b.IDs[i], key) {
+			j.counts.Add(pipeline.CountDuplicates, 1)
+			b.Reject = rejectRow(b.Reject, b.N, i, "duplicate")
+			continue
+		}
+		n++
+		e := j.w.add(b.IDs[i])
+		j.w.setPrediction(e, b, i, key, j.cfg.Slices)
+		j.matchLabel(e)
+		j.evict()
+	}
+	j.counts.Add(pipeline.CountPredictions, n)
+}
+
+// matchLabel joins a new prediction with a label that came before it.
+func (j *Join) matchLabel(e int32) {
+	p := &j.w.entries[e]
+	for l, ok := j.w.first(p.id); ok && l >= 0; l = j.w.entries[l].chain {
+		lab := &j.w.entries[l]
+		if lab.label < 0 || (lab.named && lab.model != p.model) {
+			continue
+		}
+		if !j.inTime(p.ts, lab.labelTS) {
+			continue
+		}
+		lab.used = true
+		// An unnamed label may serve further versions' predictions of this id; it leaves by age.
+		named := lab.named
+		j.pair(e, lab.labelTS, lab.label)
+		if named {
+			j.w.remove(l)
+		}
+		return
+	}
+}
+
+func (j *Join) labels(b *arrowio.Batch) error {
+	if b.IDs == nil || b.Label == nil {
+		return fmt.Errorf("labels batch without id or label column passed the decoder")
+	}
+	for i := range b.N {
+		if !good(b, i) {
+			continue
+		}
+		j.counts.Add(pipeline.CountLabels, 1)
+		key, named := modelOf(b, i)
+		met := false
+		for e, ok := j.w.first(b.IDs[i]); ok && e >= 0; {
+			next := j.w.entries[e].chain
+			p := &j.w.entries[e]
+			if p.label < 0 && (!named || j.w.models[p.model] == key) && j.inTime(p.ts, b.TS[i]) {
+				met = true
+				if int(b.Label[i]) >= p.k {
+					j.rejectLabel(b, i, p.k)
+				} else {
+					j.pair(e, b.TS[i], b.Label[i])
+				}
+			}
+			e = next
+		}
+		if !met {
+			e := j.w.add(b.IDs[i])
+			j.w.setLabel(e, b.TS[i], b.Label[i], key, named)
+			j.evict()
+		}
+	}
+	return nil
+}
+
+// rejectLabel counts a label whose range could only be checked against its prediction; the message goes to
+// the dead-letter topic.
+func (j *Join) rejectLabel(b *arrowio.Batch, i, k int) {
+	j.counts.AddReason(pipeline.CountRejected, ReasonLabelRange, 1)
+	j.out.DeadLetter(ReasonLabelRange, fmt.Sprintf("label %d, allowed [0, %d)", b.Label[i], k), []int{i})
+}
+
+func (j *Join) inTime(prediction, label pipeline.Time) bool { return label-prediction <= j.cfg.Wait }
+
+// pair moves waiting prediction e, now labelled, to the batch of its model version.
+func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) {
+	p := &j.w.entries[e]
+	if int(label) >= p.k {
+		j.counts.AddReason(pipeline.CountRejected, ReasonLabelRange, 1)
+		j.out.DeadLetter(ReasonLabelRange, fmt.Sprintf("an earlier label %d, allowed [0, %d)", label, p.k), nil)
+		return
+	}
+	gk := groupKey{p.model, p.k, p.probs}
+	g := j.build[gk]
+	if g == nil {
+		g = newBuilder(j.w.models[p.model], p.k, p.probs, j.cfg.Slices)
+		j.build[gk] = g
+	}
+	if g.b.N == 0 {
+		j.order = append(j.order, g)
+	}
+	g.add(&j.w, p, labelTS, label)
+	j.counts.Add(pipeline.CountJoined, 1)
+	j.w.remove(e)
+}
+
+func (j *Join) flush(emit pipeline.Emit) error {
+	for _, g := range j.order {
+		if err := emit(&g.b); err != nil {
+			return err
+		}
+		g.reset()
+	}
+	j.order = j.order[:0]
+	return nil
+}
+
+func (j *Join) evict() {
+	for j.w.live > j.cfg.MaxRows {
+		j.counts.Add(pipeline.CountEvicted, 1)
+		j.w.remove(j.w.oldest)
+	}
+}
+
+// Advance implements pipeline.Operator: what has waited too long goes, in order of arrival.
+func (j *Join) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	for j.w.oldest >= 0 {
+		e := &j.w.entries[j.w.oldest]
+		if e.label < 0 && e.ts+j.cfg.Wait >= wm || e.label >= 0 && e.labelTS+j.cfg.Wait >= wm {
+			return nil
+		}
+		if e.label < 0 {
+			j.counts.Add(pipeline.CountExpired, 1)
+		} else if !e.used {
+			j.counts.Add(pipeline.CountOrphans, 1)
+		}
+		j.w.remove(j.w.oldest)
+	}
+	return nil
+}
+
+// State implements pipeline.Operator: everything that waits.
+func (j *Join) State() pipeline.State { return &j.w }
+
+func rejectRow(reject []string, n, i int, reason string) []string {
+	if reject == nil {
+		reject = make([]string, n)
+	}
+	reject[i] = reason
+	return reject
+}

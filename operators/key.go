@@ -1,0 +1,180 @@
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// version is the state of one model version; its calibrators belong to all its slices.
+type version struct {
+	model, name string
+	k           int
+	keys        map[string]*keyState
+	calibrators []*inForce // by effective time, oldest first
+	refit       refitState
+}
+
+// keyState is the state of one (model, version, slice).
+type keyState struct {
+	slice    string
+	k        int
+	pending  map[int64]map[int64]*acc.Set // label pane → prediction pane
+	late     map[int64]int64              // label pane → late rows in pending
+	labelled int64                        // rows so far
+	lateRows int64
+	windows  []*window
+	recent   recent
+	sample   []acc.SampleRow // latest rows, in order of label pane
+	since    sinceInForce
+	rules    []ruleState
+	ledger   [32]byte
+}
+
+func (v *version) key(slice string, cfg *ModelConfig) *keyState {
+	k := v.keys[slice]
+	if k == nil {
+		k = &keyState{slice: slice, k: v.k, pending: map[int64]map[int64]*acc.Set{}, late: map[int64]int64{}}
+		for i := range cfg.Windows {
+			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
+		}
+		k.rules = make([]ruleState, len(cfg.Rules))
+		v.keys[slice] = k
+	}
+	return k
+}
+
+// setConfig is the accumulator configuration of a model version.
+func setConfig(cfg *ModelConfig, k int) acc.Config {
+	c := cfg.Acc
+	c.K = k
+	return c
+}
+
+// put decodes a cell and merges it with what other shards sent for the same one.
+func (k *keyState) put(labelPane int64, c *pipeline.Cell, late bool) error {
+	set := new(acc.Set)
+	if err := set.UnmarshalBinary(c.Set); err != nil {
+		return err
+	}
+	cells := k.pending[labelPane]
+	if cells == nil {
+		cells = map[int64]*acc.Set{}
+		k.pending[labelPane] = cells
+	}
+	if late {
+		k.late[labelPane] += labelledRows(set)
+	}
+	if have := cells[c.PredictionPane]; have != nil {
+		return have.Merge(set)
+	}
+	cells[c.PredictionPane] = set
+	return nil
+}
+
+func (k *keyState) open() bool {
+	for _, w := range k.windows {
+		if w.open() {
+			return true
+		}
+	}
+	return false
+}
+
+// paneInput is one label pane of a key, merged over the shards.
+type paneInput struct {
+	pane, end int64 // index, and end in event time
+	cells     []paneCell
+	labelled  int64
+	late      int64
+	rows      []acc.SampleRow // sampled rows, by (prediction time, id)
+}
+
+type paneCell struct {
+	predictionPane int64
+	set            *acc.Set
+}
+
+// takePane removes a label pane from what waits.
+func (k *keyState) takePane(pane, length int64) paneInput {
+	in := paneInput{pane: pane, end: (pane + 1) * length, late: k.late[pane]}
+	cells := k.pending[pane]
+	for _, p := range slices.Sorted(maps.Keys(cells)) {
+		set := cells[p]
+		in.cells = append(in.cells, paneCell{p, set})
+		in.labelled += labelledRows(set)
+		in.rows = append(in.rows, set.TakeSample()...)
+	}
+	slices.SortFunc(in.rows, compareSample)
+	delete(k.pending, pane)
+	delete(k.late, pane)
+	return in
+}
+
+// step processes one label pane of a version: statistics of every key first, slices before the whole, then the
+// decisions, which take effect at the pane's end.
+func (t *ModelTask) step(v *version, pane int64) error {
+	names := slices.Sorted(maps.Keys(v.keys))
+	// "" sorts first; the whole comes last, so that a refit sees every slice's statistics of this pane done.
+	if len(names) > 0 && names[0] == "" {
+		names = append(names[1:], "")
+	}
+	for _, name := range names {
+		k := v.keys[name]
+		in := k.takePane(pane, t.cfg.Pane)
+		if err := t.stepKey(v, k, &in); err != nil {
+			return fmt.Errorf("slice %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
+	k.labelled += in.labelled
+	k.lateRows += in.late
+	scored, err := t.score(v, k, in)
+	if err != nil {
+		return err
+	}
+	for _, w := range k.windows {
+		dropped, err := w.add(t, k, in, scored)
+		if err != nil {
+			return err
+		}
+		t.counts.Add(CountDroppedOld, dropped)
+	}
+	if err := k.recent.add(in, scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
+		return err
+	}
+	k.keepSample(in.rows, t.cfg.SampleRows)
+	if err := t.snapshots(v, k, in); err != nil {
+		return err
+	}
+	if in.labelled > 0 {
+		t.detect(v, k, in)
+	}
+	if k.slice == "" && in.labelled > 0 {
+		return t.maybeRefit(v, k, in)
+	}
+	return nil
+}
+
+// keepSample appends a pane's rows and forgets the oldest.
+func (k *keyState) keepSample(rows []acc.SampleRow, limit int) {
+	k.sample = append(k.sample, rows...)
+	if over := len(k.sample) - limit; over > 0 {
+		k.sample = slices.Delete(k.sample, 0, over)
+	}
+}
+
+// keepRows is how many labelled rows the rules look back.
+func keepRows(cfg *ModelConfig) int64 {
+	n := int64(0)
+	for i := range cfg.Rules {
+		n = max(n, cfg.Rules[i].Rows)
+	}
+	return n
+}

@@ -1,0 +1,65 @@
+package operators
+
+import (
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// statsKey is one (model, version, slice).
+type statsKey struct {
+	model   arrowio.ModelKey
+	slice   string
+	classes int
+}
+
+// keyTable numbers the keys of a shard. Past the bound, new slices are pooled as ~other of their model version;
+// the keys of whole model versions always find a place: without them nothing would be counted at all.
+type keyTable struct {
+	max  int
+	keys []statsKey
+	ix   map[statsKey]int32
+}
+
+func newKeyTable(limit int) keyTable { return keyTable{max: limit, ix: map[statsKey]int32{}} }
+
+func (t *keyTable) index(m arrowio.ModelKey, slice string, classes int) (key int32, pooled bool) {
+	k := statsKey{m, slice, classes}
+	if i, ok := t.ix[k]; ok {
+		return i, false
+	}
+	if slice != "" && slice != OtherSlice && t.max > 0 && len(t.keys) >= t.max {
+		i, _ := t.index(m, OtherSlice, classes)
+		return i, true
+	}
+	return t.add(k), false
+}
+
+func (t *keyTable) add(k statsKey) int32 {
+	i := int32(len(t.keys))
+	t.keys = append(t.keys, k)
+	t.ix[k] = i
+	return i
+}
+
+func (t *keyTable) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(t.keys)))
+	for _, k := range t.keys {
+		dst = binenc.AppendString(dst, k.model.Model)
+		dst = binenc.AppendString(dst, k.model.Version)
+		dst = binenc.AppendString(dst, k.slice)
+		dst = binenc.AppendUvarint(dst, uint64(k.classes))
+	}
+	return dst
+}
+
+func (t *keyTable) restore(r *binenc.Reader) {
+	t.keys, t.ix = nil, map[statsKey]int32{}
+	for range r.Count(4, 1<<24) {
+		k := statsKey{model: arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}, slice: r.String(maxName)}
+		k.classes = int(r.Uvarint())
+		if r.Err() != nil {
+			return
+		}
+		t.add(k)
+	}
+}

@@ -1,0 +1,277 @@
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+func (k *keyState) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendString(dst, k.slice)
+	dst = binenc.AppendVarint(dst, k.labelled)
+	dst = binenc.AppendVarint(dst, k.lateRows)
+	dst = append(dst, k.ledger[:]...)
+	dst, err := k.appendPending(dst)
+	if err != nil {
+		return dst, err
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(k.windows)))
+	for _, w := range k.windows {
+		if dst, err = w.append(dst); err != nil {
+			return dst, err
+		}
+	}
+	dst = k.recent.append(dst)
+	dst = appendRows(dst, k.sample)
+	dst = binenc.AppendUvarint(dst, uint64(k.since.revision))
+	for _, s := range []*acc.Set{k.since.raw, k.since.cal} {
+		if dst, err = appendSet(dst, s); err != nil {
+			return dst, err
+		}
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
+	for i := range k.rules {
+		dst = k.rules[i].append(dst)
+	}
+	return dst, nil
+}
+
+// restore reads what append wrote after the slice's name. Windows and rules are those of the configuration; a
+// checkpoint with others is refused rather than half used.
+func (k *keyState) restore(r *binenc.Reader, cfg *ModelConfig) error {
+	k.labelled, k.lateRows = r.Varint(), r.Varint()
+	copy(k.ledger[:], r.Raw(len(k.ledger)))
+	if err := k.restorePending(r); err != nil {
+		return err
+	}
+	if n := r.Count(4, maxItems); r.Err() == nil && n != len(k.windows) {
+		return fmt.Errorf("the checkpoint has %d windows, the configuration %d (windows changed since)", n, len(k.windows))
+	}
+	for _, w := range k.windows {
+		if err := w.restore(r); err != nil {
+			return err
+		}
+	}
+	k.recent.restore(r)
+	k.sample = restoreRows(r)
+	k.since.revision = int(r.Uvarint())
+	for _, s := range []**acc.Set{&k.since.raw, &k.since.cal} {
+		var err error
+		if *s, err = restoreSet(r); err != nil {
+			return err
+		}
+	}
+	if n := r.Count(4, maxItems); r.Err() == nil && n != len(cfg.Rules) {
+		return fmt.Errorf("the checkpoint has %d rules, the configuration %d (rules changed since)", n, len(cfg.Rules))
+	}
+	for i := range k.rules {
+		k.rules[i].restore(r)
+	}
+	return r.Err()
+}
+
+func (k *keyState) appendPending(dst []byte) ([]byte, error) {
+	var err error
+	dst = binenc.AppendUvarint(dst, uint64(len(k.pending)))
+	for _, l := range slices.Sorted(maps.Keys(k.pending)) {
+		cells := k.pending[l]
+		dst = binenc.AppendVarint(dst, l)
+		dst = binenc.AppendVarint(dst, k.late[l])
+		dst = binenc.AppendUvarint(dst, uint64(len(cells)))
+		for _, p := range slices.Sorted(maps.Keys(cells)) {
+			dst = binenc.AppendVarint(dst, p)
+			if dst, err = appendSet(dst, cells[p]); err != nil {
+				return dst, err
+			}
+		}
+	}
+	return dst, nil
+}
+
+func (k *keyState) restorePending(r *binenc.Reader) error {
+	for range r.Count(3, maxItems) {
+		l, late := r.Varint(), r.Varint()
+		cells := map[int64]*acc.Set{}
+		for range r.Count(2, maxItems) {
+			p := r.Varint()
+			s, err := restoreSet(r)
+			if err != nil {
+				return err
+			}
+			cells[p] = s
+		}
+		k.pending[l] = cells
+		if late != 0 {
+			k.late[l] = late
+		}
+	}
+	return r.Err()
+}
+
+func (w *window) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendString(dst, w.spec.Name)
+	dst = append(dst, bits(w.started))
+	dst = binenc.AppendVarint(dst, w.final)
+	dst = binenc.AppendVarint(dst, w.total)
+	var err error
+	dst = binenc.AppendUvarint(dst, uint64(len(w.buckets)))
+	for _, i := range slices.Sorted(maps.Keys(w.buckets)) {
+		dst = binenc.AppendVarint(dst, i)
+		if dst, err = w.buckets[i].append(dst); err != nil {
+			return dst, err
+		}
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(w.dirty)))
+	for _, i := range slices.Sorted(maps.Keys(w.dirty)) {
+		dst = binenc.AppendVarint(dst, i)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(w.panes)))
+	for _, b := range w.panes {
+		if dst, err = b.append(dst); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (w *window) restore(r *binenc.Reader) error {
+	if name := r.String(maxName); r.Err() == nil && name != w.spec.Name {
+		return fmt.Errorf("the checkpoint has window %q where the configuration has %q (windows changed since)", name, w.spec.Name)
+	}
+	w.started = r.Byte() == 1
+	w.final, w.total = r.Varint(), r.Varint()
+	for range r.Count(4, maxItems) {
+		i := r.Varint()
+		b := &bucket{}
+		if err := b.restore(r); err != nil {
+			return err
+		}
+		w.buckets[i] = b
+	}
+	for range r.Count(1, maxItems) {
+		w.dirty[r.Varint()] = true
+	}
+	for range r.Count(4, maxItems) {
+		b := &bucket{}
+		if err := b.restore(r); err != nil {
+			return err
+		}
+		w.panes = append(w.panes, b)
+	}
+	return r.Err()
+}
+
+func (b *bucket) append(dst []byte) ([]byte, error) {
+	for _, v := range []int64{b.start, b.end, b.late, b.labelled} {
+		dst = binenc.AppendVarint(dst, v)
+	}
+	dst, err := appendSet(dst, b.raw)
+	if err != nil {
+		return dst, err
+	}
+	return appendSet(dst, b.cal)
+}
+
+func (b *bucket) restore(r *binenc.Reader) error {
+	b.start, b.end, b.late, b.labelled = r.Varint(), r.Varint(), r.Varint(), r.Varint()
+	var err error
+	if b.raw, err = restoreSet(r); err != nil {
+		return err
+	}
+	b.cal, err = restoreSet(r)
+	return err
+}
+
+func (s *recent) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(s.panes)))
+	for i := range s.panes {
+		p := &s.panes[i]
+		dst = binenc.AppendVarint(dst, p.end)
+		dst = binenc.AppendVarint(dst, p.rawN)
+		dst = appendBins(dst, p.raw)
+		dst = binenc.AppendVarint(dst, p.calN)
+		dst = appendBins(dst, p.cal)
+	}
+	return dst
+}
+
+func (s *recent) restore(r *binenc.Reader) {
+	for range r.Count(5, maxItems) {
+		var p paneBins
+		p.end, p.rawN = r.Varint(), r.Varint()
+		p.raw = restoreBins(r)
+		p.calN = r.Varint()
+		p.cal = restoreBins(r)
+		s.panes = append(s.panes, p)
+	}
+}
+
+func appendBins(dst []byte, bins []metric.Bin) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(bins)))
+	for _, b := range bins {
+		dst = binenc.AppendVarint(dst, b.N)
+		dst = binenc.AppendFloat64(binenc.AppendFloat64(binenc.AppendFloat64(dst, b.W), b.SumC), b.SumA)
+	}
+	return dst
+}
+
+func restoreBins(r *binenc.Reader) []metric.Bin {
+	var bins []metric.Bin
+	for range r.Count(25, maxItems) {
+		bins = append(bins, metric.Bin{N: r.Varint(), W: r.Float64(), SumC: r.Float64(), SumA: r.Float64()})
+	}
+	return bins
+}
+
+func appendRows(dst []byte, rows []acc.SampleRow) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(rows)))
+	for i := range rows {
+		row := &rows[i]
+		dst = append(dst, row.ID[:]...)
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, row.TS), row.LabelTS)
+		dst = binenc.AppendFixed32(dst, math.Float32bits(row.W))
+		dst = binenc.AppendUvarint(dst, uint64(row.Y))
+		dst = binenc.AppendUvarint(dst, uint64(len(row.Z)))
+		for _, z := range row.Z {
+			dst = binenc.AppendFixed32(dst, math.Float32bits(z))
+		}
+	}
+	return dst
+}
+
+func restoreRows(r *binenc.Reader) []acc.SampleRow {
+	var rows []acc.SampleRow
+	for range r.Count(24, maxItems) {
+		var row acc.SampleRow
+		copy(row.ID[:], r.Raw(16))
+		row.TS, row.LabelTS = r.Varint(), r.Varint()
+		row.W = math.Float32frombits(r.Fixed32())
+		row.Y = int32(r.Uvarint())
+		row.Z = make([]float32, r.Count(4, maxItems))
+		for i := range row.Z {
+			row.Z[i] = math.Float32frombits(r.Fixed32())
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+var ruleStates = []string{ruleOK, pending, firing}
+
+func (s *ruleState) append(dst []byte) []byte {
+	dst = append(dst, byte(slices.Index(ruleStates, s.state)))
+	for _, v := range []int64{s.since, s.overFrom, s.clearFrom, s.lastChange} {
+		dst = binenc.AppendVarint(dst, v)
+	}
+	return dst
+}
+
+func (s *ruleState) restore(r *binenc.Reader) {
+	s.state = ruleStates[min(int(r.Byte()), len(ruleStates)-1)]
+	s.since, s.overFrom, s.clearFrom, s.lastChange = r.Varint(), r.Varint(), r.Varint(), r.Varint()
+}

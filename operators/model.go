@@ -1,0 +1,264 @@
+package operators
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// ModelConfig configures a model task.
+type ModelConfig struct {
+	Pane       int64
+	Acc        acc.Config // as the shards'; K is set by model version
+	Bins       int
+	ExtraBins  []int
+	CDFNu      float64
+	Resamples  int
+	SampleRows int   // kept by key
+	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
+	Windows    []WindowSpec
+	Rules      []RuleSpec
+	Refit      RefitSpec
+}
+
+// ModelTask does everything that is per model. It reads one partition of the panes topic, a complete and ordered
+// log, and decides on nothing else: no clock, no other input. So its outputs are a function of that log.
+//
+// A label pane is processed when every shard has closed it (Barrier), keys in a fixed order, so that neither the
+// order of the shards' messages nor how far one punctuation jumps makes a difference.
+type ModelTask struct {
+	cfg       ModelConfig
+	partition int
+	next      int64
+	shards    []progress
+	models    map[string]*model
+	counts    *pipeline.Counts
+	log       *slog.Logger
+	out       []pipeline.Message
+	dirty     bool
+	status    atomic.Pointer[pipeline.TaskStatus]
+}
+
+// progress is what a shard has told: its last message, and the first label pane it has not closed.
+type progress struct {
+	seq    uint64
+	closed int64
+}
+
+// minPane is before every pane.
+const minPane = math.MinInt64
+
+// model is the state of one model: its versions, and the first label pane not yet processed.
+type model struct {
+	name     string
+	versions map[string]*version
+	next     int64
+}
+
+// NewModelTask returns the task of one partition of the panes topic.
+func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
+	return &ModelTask{cfg: cfg, partition: partition, next: -1, models: map[string]*model{}, counts: counts, log: log}
+}
+
+// Counts of a model task.
+const (
+	CountPanes      = "pane_messages"
+	CountRepeats    = "pane_repeats"
+	CountBadPanes   = "pane_rejected"
+	CountDroppedOld = "rows_after_final" // labelled rows whose time window was final already
+)
+
+// Name implements the runtime's task.
+func (t *ModelTask) Name() string { return fmt.Sprintf("model-%05d", t.partition) }
+
+// Next implements the runtime's task.
+func (t *ModelTask) Next() map[pipeline.Input]int64 {
+	return map[pipeline.Input]int64{pipeline.Panes: t.next}
+}
+
+// Take processes one message of the panes topic.
+func (t *ModelTask) Take(_ context.Context, r pipeline.Record) error {
+	if r.Idle || r.Offset < t.next {
+		return nil
+	}
+	t.dirty = true
+	err := t.take(r.Value)
+	if err != nil && !errors.Is(err, pipeline.ErrPane) {
+		return fmt.Errorf("%s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
+	if err != nil {
+		t.counts.Add(CountBadPanes, 1)
+		t.log.Error("pane message cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+	}
+	t.next = r.Offset + 1
+	return nil
+}
+
+func (t *ModelTask) take(value []byte) error {
+	m, err := pipeline.DecodePane(value)
+	if err != nil {
+		return err
+	}
+	if m.Length != t.cfg.Pane {
+		return fmt.Errorf("%w: pane length %s, configured %s", pipeline.ErrPane, time.Duration(m.Length), time.Duration(t.cfg.Pane))
+	}
+	if err := t.setShards(m.Of); err != nil {
+		return err
+	}
+	p := &t.shards[m.Shard]
+	if m.Seq <= p.seq {
+		t.counts.Add(CountRepeats, 1)
+		return nil
+	}
+	if m.Seq != p.seq+1 {
+		return fmt.Errorf("%w: shard %d goes from message %d to %d: panes were lost (retention, or state of another stream)", pipeline.ErrPane, m.Shard, p.seq, m.Seq)
+	}
+	p.seq = m.Seq
+	t.counts.Add(CountPanes, 1)
+	if m.Punctuation {
+		p.closed = max(p.closed, m.Closed)
+		return t.process(t.barrier())
+	}
+	return t.increment(m)
+}
+
+func (t *ModelTask) setShards(of int) error {
+	if len(t.shards) == 0 {
+		t.shards = make([]progress, of)
+		for i := range t.shards {
+			t.shards[i].closed = minPane
+		}
+	}
+	if of != len(t.shards) {
+		return fmt.Errorf("%w: of %d shards, this state is of %d (partitions were added)", pipeline.ErrPane, of, len(t.shards))
+	}
+	return nil
+}
+
+// barrier is the first label pane that some shard has not closed.
+func (t *ModelTask) barrier() int64 {
+	b := int64(math.MaxInt64)
+	for _, p := range t.shards {
+		b = min(b, p.closed)
+	}
+	return b
+}
+
+// increment puts cells aside until their label pane is processed; late ones join the next pane to come.
+func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
+	md := t.models[m.Model]
+	if md == nil {
+		md = &model{name: m.Model, versions: map[string]*version{}, next: m.LabelPane}
+		t.models[m.Model] = md
+	}
+	pane := m.LabelPane
+	if barrier := t.barrier(); !m.Late && pane >= barrier {
+		// Another shard may begin this model later with an earlier pane, as long as none was processed.
+		md.next = min(md.next, pane)
+	} else if m.Late {
+		pane = max(pane, md.next)
+	}
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		v := md.version(c.Version, c.K)
+		if c.K != v.k {
+			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)
+		}
+		if err := v.key(c.Slice, &t.cfg).put(pane, c, m.Late); err != nil {
+			return fmt.Errorf("%w: %s version %q: %v", pipeline.ErrPane, m.Model, c.Version, err)
+		}
+	}
+	return nil
+}
+
+func (m *model) version(name string, k int) *version {
+	v := m.versions[name]
+	if v == nil {
+		v = &version{model: m.name, name: name, k: k, keys: map[string]*keyState{}}
+		m.versions[name] = v
+	}
+	return v
+}
+
+// process walks every model's label panes up to the barrier.
+func (t *ModelTask) process(barrier int64) error {
+	for _, name := range slices.Sorted(maps.Keys(t.models)) {
+		m := t.models[name]
+		for m.next < barrier {
+			pane := m.nextBusy(barrier)
+			if pane >= barrier {
+				m.next = barrier
+				break
+			}
+			for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
+				if err := t.step(m.versions[vn], pane); err != nil {
+					return fmt.Errorf("model %s version %q label pane %s: %w", name, vn, pipeline.Format(pane*t.cfg.Pane), err)
+				}
+			}
+			m.next = pane + 1
+		}
+	}
+	return nil
+}
+
+// nextBusy is the next pane at which anything can happen: m.next while a window is open or cells wait for it,
+// else that of the first waiting cells, so that a gap of years costs nothing.
+func (m *model) nextBusy(barrier int64) int64 {
+	first := barrier
+	for _, v := range m.versions {
+		for _, k := range v.keys {
+			if k.open() {
+				return m.next
+			}
+			for pane := range k.pending {
+				first = min(first, pane)
+			}
+		}
+	}
+	return max(first, m.next)
+}
+
+// emit publishes one output of a key and chains it into the key's ledger, which is part of the state hash.
+func (t *ModelTask) emit(k *keyState, m pipeline.Message) {
+	h := sha256.New()
+	h.Write(k.ledger[:])
+	h.Write([]byte(m.Stream))
+	h.Write(m.Key)
+	h.Write(m.Value)
+	h.Sum(k.ledger[:0])
+	m.Partition = -1
+	t.out = append(t.out, m)
+}
+
+// Outputs returns and clears what has been decided: for in-process use, where no Runner writes it.
+func (t *ModelTask) Outputs() []pipeline.Message {
+	out := t.out
+	t.out = nil
+	return out
+}
+
+// Hash is the state hash by model: SHA-256 over the ledgers and states of its keys. Panes partitions, shards,
+// batch sizes and crashes leave no trace in it.
+func (t *ModelTask) Hash() (map[string]string, error) {
+	out := map[string]string{}
+	for name, m := range t.models {
+		b, err := m.append(nil)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(b)
+		out[name] = hex.EncodeToString(sum[:])
+	}
+	return out, nil
+}

@@ -1,0 +1,157 @@
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Bounds on what a checkpoint may claim.
+const (
+	maxItems = 1 << 28
+	maxBlob  = 1 << 32
+)
+
+// taskState is the task's part of the checkpoint.
+type taskState struct{ t *ModelTask }
+
+// AppendState implements pipeline.State.
+func (s taskState) AppendState(dst []byte) ([]byte, error) {
+	t := s.t
+	dst = binenc.AppendVarint(dst, t.next)
+	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
+	for _, p := range t.shards {
+		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(t.models)) {
+		if dst, err = t.models[name].append(dst); err != nil {
+			return dst, fmt.Errorf("model %s: %w", name, err)
+		}
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State.
+func (s taskState) RestoreState(src []byte) error {
+	t := s.t
+	r := binenc.NewReader(src)
+	t.next = r.Varint()
+	for range r.Count(2, 1<<20) {
+		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint()})
+	}
+	for range r.Count(3, maxItems) {
+		m := &model{versions: map[string]*version{}}
+		if err := m.restore(&r, &t.cfg); err != nil {
+			return err
+		}
+		t.models[m.name] = m
+	}
+	return r.Close()
+}
+
+func (m *model) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendString(dst, m.name)
+	dst = binenc.AppendVarint(dst, m.next)
+	dst = binenc.AppendUvarint(dst, uint64(len(m.versions)))
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
+		v := m.versions[name]
+		dst = binenc.AppendString(dst, name)
+		dst = binenc.AppendUvarint(dst, uint64(v.k))
+		dst = v.refit.append(dst)
+		dst = binenc.AppendUvarint(dst, uint64(len(v.calibrators)))
+		for _, f := range v.calibrators {
+			dst = f.append(dst)
+		}
+		dst = binenc.AppendUvarint(dst, uint64(len(v.keys)))
+		for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
+			if dst, err = v.keys[slice].append(dst); err != nil {
+				return dst, fmt.Errorf("version %q slice %q: %w", name, slice, err)
+			}
+		}
+	}
+	return dst, nil
+}
+
+func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
+	m.name = r.String(maxName)
+	m.next = r.Varint()
+	for range r.Count(4, maxItems) {
+		v := &version{model: m.name, name: r.String(maxName), keys: map[string]*keyState{}}
+		v.k = int(r.Uvarint())
+		v.refit.restore(r)
+		for range r.Count(4, maxItems) {
+			f := &inForce{}
+			if err := f.restore(r); err != nil {
+				return err
+			}
+			v.calibrators = append(v.calibrators, f)
+		}
+		for range r.Count(4, maxItems) {
+			slice := r.String(maxName)
+			if r.Err() != nil {
+				break
+			}
+			if err := v.key(slice, cfg).restore(r, cfg); err != nil {
+				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.name, slice, err)
+			}
+		}
+		m.versions[v.name] = v
+	}
+	return r.Err()
+}
+
+func (s *refitState) append(dst []byte) []byte {
+	dst = append(dst, bits(s.started))
+	dst = binenc.AppendVarint(dst, s.period)
+	dst = binenc.AppendVarint(dst, s.alarmAt)
+	dst = binenc.AppendUvarint(dst, uint64(s.revision))
+	return binenc.AppendBytes(dst, s.last)
+}
+
+func (s *refitState) restore(r *binenc.Reader) {
+	s.started = r.Byte() == 1
+	s.period, s.alarmAt, s.revision = r.Varint(), r.Varint(), int(r.Uvarint())
+	s.last = slices.Clone(r.Bytes(maxBlob))
+}
+
+func (f *inForce) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(f.revision))
+	dst = binenc.AppendVarint(dst, f.from)
+	dst = binenc.AppendString(dst, f.reason)
+	return binenc.AppendBytes(dst, f.encoded)
+}
+
+func (f *inForce) restore(r *binenc.Reader) error {
+	f.revision, f.from, f.reason = int(r.Uvarint()), r.Varint(), r.String(maxName)
+	f.encoded = slices.Clone(r.Bytes(maxBlob))
+	if err := r.Err(); err != nil {
+		return err
+	}
+	var err error
+	f.cal, err = calibrator.Decode(f.encoded)
+	return err
+}
+
+// appendSet appends a set or its absence.
+func appendSet(dst []byte, s *acc.Set) ([]byte, error) {
+	if s == nil {
+		return binenc.AppendUvarint(dst, 0), nil
+	}
+	return binenc.AppendBlock(dst, s.AppendBinary)
+}
+
+func restoreSet(r *binenc.Reader) (*acc.Set, error) {
+	b := r.Bytes(maxBlob)
+	if len(b) == 0 {
+		return nil, r.Err()
+	}
+	s := new(acc.Set)
+	return s, s.UnmarshalBinary(b)
+}

@@ -1,0 +1,54 @@
+package operators
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// The runtime's view of a model task (pipeline.Task).
+
+// Sections implements pipeline.Task.
+func (t *ModelTask) Sections() []pipeline.Section {
+	return []pipeline.Section{{Name: "model", State: taskState{t}}, {Name: "counts", State: t.counts}}
+}
+
+// Full implements pipeline.Task.
+func (t *ModelTask) Full() bool { return len(t.out) > 4096 }
+
+// Dirty implements pipeline.Task.
+func (t *ModelTask) Dirty() bool { return t.dirty }
+
+// Before implements pipeline.Task: outputs are deterministic, so a repeat overwrites itself and needs no fence.
+func (t *ModelTask) Before() []pipeline.Message { return t.out }
+
+// After implements pipeline.Task.
+func (t *ModelTask) After() []pipeline.Message { return nil }
+
+// Written implements pipeline.Task.
+func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
+
+// Report implements pipeline.Task.
+func (t *ModelTask) Report(caughtUp, active bool) {
+	old := t.status.Load()
+	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next}, CaughtUp: caughtUp, Counts: t.counts.All(), Active: time.Now()}
+	if old != nil && !active {
+		st.Active, st.StateHash = old.Active, old.StateHash
+	}
+	if b := t.barrier(); len(t.shards) > 0 && b != minPane {
+		st.WM = b * t.cfg.Pane
+		st.Watermark = pipeline.Format(st.WM)
+	}
+	// The hash costs as much as a checkpoint: it is taken when there is nothing else to do.
+	if caughtUp && (active || st.StateHash == nil) {
+		h, err := t.Hash()
+		if err != nil {
+			t.log.Error("state hash", "err", err)
+		}
+		st.StateHash = h
+	}
+	t.status.Store(st)
+}
+
+// Status returns the latest status, nil before the first.
+func (t *ModelTask) Status() *pipeline.TaskStatus { return t.status.Load() }

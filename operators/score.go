@@ -1,0 +1,127 @@
+package operators
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// inForce is a published calibrator with the event time from which it is in force.
+type inForce struct {
+	revision int
+	from     int64
+	cal      calibrator.Calibrator
+	encoded  []byte
+	// published is the record as it went out, for the page.
+	reason string
+}
+
+// at returns the calibrator in force at an event time; nil = the identity.
+func (v *version) at(ts int64) *inForce {
+	for i := len(v.calibrators) - 1; i >= 0; i-- {
+		if v.calibrators[i].from <= ts {
+			return v.calibrators[i]
+		}
+	}
+	return nil
+}
+
+// sinceInForce are the sampled rows that came after the newest calibrator took force: as they came, and as it
+// makes them. It is the evidence that the calibrator helps, on rows that it was not fitted on.
+type sinceInForce struct {
+	revision int
+	raw, cal *acc.Set
+}
+
+// score scores a pane's sampled rows by the calibrator in force at each row's event time: what a server that
+// follows the calibrators would have served. There is no feedback edge into the shards' statistics.
+func (t *ModelTask) score(v *version, k *keyState, in *paneInput) (scored, error) {
+	out := scored{}
+	p, z := make([]float64, k.k), make([]float64, k.k)
+	for i := range in.rows {
+		row := &in.rows[i]
+		pane := pipeline.PaneIndex(row.TS, t.cfg.Pane)
+		set := out[pane]
+		if set == nil {
+			var err error
+			if set, err = newSums(&t.cfg, k.k); err != nil {
+				return nil, err
+			}
+			out[pane] = set
+		}
+		f := v.at(row.TS)
+		if err := addScored(set, f, row, z, p); err != nil {
+			return nil, err
+		}
+		if f == nil || f != v.newest() {
+			continue
+		}
+		if err := t.addSince(k, f, row, z, p); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (v *version) newest() *inForce {
+	if len(v.calibrators) == 0 {
+		return nil
+	}
+	return v.calibrators[len(v.calibrators)-1]
+}
+
+func (t *ModelTask) addSince(k *keyState, f *inForce, row *acc.SampleRow, z, p []float64) error {
+	if k.since.revision != f.revision || k.since.raw == nil {
+		raw, err := newSums(&t.cfg, k.k)
+		if err != nil {
+			return err
+		}
+		cal, err := newSums(&t.cfg, k.k)
+		if err != nil {
+			return err
+		}
+		k.since = sinceInForce{f.revision, raw, cal}
+	}
+	if err := addScored(k.since.raw, nil, row, z, p); err != nil {
+		return err
+	}
+	return addScored(k.since.cal, f, row, z, p)
+}
+
+// addScored adds a row to labelled sums as calibrator f (nil = identity) makes it.
+func addScored(set *acc.Set, f *inForce, row *acc.SampleRow, z, p []float64) error {
+	for i, x := range row.Z {
+		z[i] = float64(x)
+	}
+	var cal calibrator.Calibrator
+	if f != nil {
+		cal = f.cal
+	}
+	r, nll, err := calibrated(cal, z, p, int(row.Y))
+	if err != nil {
+		return err
+	}
+	return set.Label(r, p, int(row.Y), nll, float64(row.W), row.LabelTS-row.TS, math.NaN())
+}
+
+// calibrated applies cal (nil = identity) to logits z: p gets the probabilities.
+func calibrated(cal calibrator.Calibrator, z, p []float64, y int) (kernel.Row, float64, error) {
+	if cal == nil {
+		r, ok := kernel.Logits(z, p)
+		if !ok {
+			return r, 0, fmt.Errorf("sampled logits are not finite")
+		}
+		return r, kernel.NLL(r, z, y, false), nil
+	}
+	q := make([]float64, len(z))
+	cal.Apply(q, z)
+	r, ok := kernel.Probs(q, p)
+	if !ok {
+		return r, 0, fmt.Errorf("calibrator %s gives no probabilities", cal.Method())
+	}
+	return r, kernel.NLL(r, q, y, true), nil
+}

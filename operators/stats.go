@@ -1,0 +1,355 @@
+package operators
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// OtherSlice pools the rows of the slices that are beyond slices.max_keys.
+const OtherSlice = "~other"
+
+// StatsConfig configures Stats.
+type StatsConfig struct {
+	Acc     acc.Config // K is set by model
+	Pane    int64      // pane length, ns
+	Slices  []string   // slice columns
+	MaxKeys int        // (model, version, slice) keys
+}
+
+// Stats keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to
+// the outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell
+// (pane of ts, pane of ts) as seen; every labelled row in (pane of label ts, pane of ts) as labelled.
+type Stats struct {
+	cfg    StatsConfig
+	outbox *pipeline.Outbox
+	counts *pipeline.Counts
+	keys   keyTable
+	cells  map[cellKey]*acc.Set
+	late   map[cellKey]*acc.Set
+	closed int64 // label panes before this one have been emitted
+	pool   map[int][]*acc.Set
+	p      []float64 // softmax of the row at hand
+	last   cachedCell
+}
+
+type cellKey struct {
+	key                       int32
+	labelPane, predictionPane int64
+}
+
+type cachedCell struct {
+	key  cellKey
+	set  *acc.Set
+	late bool
+}
+
+// NewStats returns the operator.
+func NewStats(cfg StatsConfig, outbox *pipeline.Outbox, counts *pipeline.Counts) *Stats {
+	return &Stats{cfg: cfg, outbox: outbox, counts: counts, keys: newKeyTable(cfg.MaxKeys), cells: map[cellKey]*acc.Set{},
+		late: map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}}
+}
+
+// Process implements pipeline.Operator; batches pass on unchanged.
+func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+	if b.Kind == arrowio.Labels {
+		return emit(b)
+	}
+	if cap(s.p) < b.K {
+		s.p = make([]float64, b.K)
+	}
+	for i := range b.N {
+		if !good(b, i) {
+			continue
+		}
+		if err := s.row(b, i); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return emit(b)
+}
+
+func (s *Stats) row(b *arrowio.Batch, i int) error {
+	z, p := b.Scores[i*b.K:(i+1)*b.K], s.p[:b.K]
+	r, ok := scoreRow(z, p, b.Probs)
+	if !ok {
+		// The decoder rejects such rows; here they would be a programmer's mistake.
+		return fmt.Errorf("scores of a good row are not finite")
+	}
+	w := 1.0
+	if b.Weight != nil {
+		w = float64(b.Weight[i])
+	}
+	labelTS, label := b.TS[i], int32(-1)
+	if b.Label != nil {
+		label = b.Label[i]
+	}
+	if b.LabelTS != nil {
+		labelTS = b.LabelTS[i]
+	}
+	model, _ := modelOf(b, i)
+	if err := s.count(b, i, arrowio.ModelKey(model), "", r, z, p, label, labelTS, w); err != nil {
+		return err
+	}
+	for c := range b.Slices {
+		col := &b.Slices[c]
+		if col.Index[i] < 0 {
+			continue
+		}
+		if err := s.count(b, i, model, col.Name+"="+col.Values[col.Index[i]], r, z, p, label, labelTS, w); err != nil {
+			return err
+		}
+	}
+	if label >= 0 {
+		s.counts.Add(pipeline.CountLabelled, 1)
+	}
+	return nil
+}
+
+// scoreRow runs the row kernel.
+func scoreRow(z []float32, p []float64, probs bool) (kernel.Row, bool) {
+	if probs {
+		return kernel.Probs(z, p)
+	}
+	return kernel.Logits(z, p)
+}
+
+// count adds a row to the cells of one key.
+func (s *Stats) count(b *arrowio.Batch, i int, m arrowio.ModelKey, slice string, r kernel.Row, z []float32, p []float64, label int32, labelTS int64, w float64) error {
+	key, pooled := s.keys.index(m, slice, b.K)
+	if pooled {
+		s.counts.Add(pipeline.CountPooled, 1)
+	}
+	ts := b.TS[i]
+	pane := pipeline.PaneIndex(ts, s.cfg.Pane)
+	if b.Kind == arrowio.Predictions {
+		set, late, err := s.cell(cellKey{key, pane, pane}, b.K)
+		if err != nil {
+			return err
+		}
+		if err := set.Predict(r, w); err != nil {
+			return err
+		}
+		s.countLate(late, slice)
+	}
+	if label < 0 {
+		return nil
+	}
+	set, late, err := s.cell(cellKey{key, pipeline.PaneIndex(labelTS, s.cfg.Pane), pane}, b.K)
+	if err != nil {
+		return err
+	}
+	served := math.NaN()
+	if b.Served != nil {
+		served = float64(b.Served[i])
+	}
+	nll := kernel.NLL(r, z, int(label), b.Probs)
+	if err := set.Label(r, p, int(label), nll, w, labelTS-ts, served); err != nil {
+		return err
+	}
+	if b.Kind == arrowio.Labelled {
+		s.countLate(late, slice)
+	}
+	return set.Sample(acc.SampleRow{ID: rowID(b, i), TS: ts, LabelTS: labelTS, W: float32(w), Y: label, Z: logits(z, b.Probs)})
+}
+
+func (s *Stats) countLate(late bool, slice string) {
+	if late && slice == "" {
+		s.counts.Add(pipeline.CountLate, 1)
+	}
+}
+
+// rowID is the row's id, or for rows without one a hash of where the row came from.
+func rowID(b *arrowio.Batch, i int) arrowio.ID {
+	if b.IDs != nil {
+		return b.IDs[i]
+	}
+	var buf [16]byte
+	binary.BigEndian.PutUint64(buf[:], uint64(b.Origin.Offset))
+	binary.BigEndian.PutUint32(buf[8:], uint32(b.Origin.Partition))
+	binary.BigEndian.PutUint32(buf[12:], uint32(i))
+	return arrowio.HashID(string(buf[:]))
+}
+
+// logits are what the sample keeps: the scores, or the logarithms of probabilities, with zero taken as the
+// smallest float32 so that every kept score is finite.
+func logits(z []float32, probs bool) []float32 {
+	if !probs {
+		return z
+	}
+	out := make([]float32, len(z))
+	for k, q := range z {
+		out[k] = float32(math.Log(max(float64(q), math.SmallestNonzeroFloat32)))
+	}
+	return out
+}
+
+// cell finds or makes the set of a cell; late if its label pane has been emitted.
+func (s *Stats) cell(k cellKey, classes int) (set *acc.Set, late bool, err error) {
+	if s.last.set != nil && s.last.key == k {
+		return s.last.set, s.last.late, nil
+	}
+	late = k.labelPane < s.closed
+	m := s.cells
+	if late {
+		m = s.late
+	}
+	set = m[k]
+	if set == nil {
+		if free := s.pool[classes]; len(free) > 0 {
+			set = free[len(free)-1]
+			s.pool[classes] = free[:len(free)-1]
+		} else {
+			cfg := s.cfg.Acc
+			cfg.K = classes
+			if set, err = acc.New(cfg); err != nil {
+				return nil, false, err
+			}
+		}
+		m[k] = set
+	}
+	s.last = cachedCell{k, set, late}
+	return set, late, nil
+}
+
+// maxPooled bounds the emptied sets kept for reuse, by K.
+const maxPooled = 256
+
+// Advance implements pipeline.Operator: it emits the cells of the label panes that end at or before wm, and
+// the late cells that have gathered.
+func (s *Stats) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
+	if closed <= s.closed {
+		return nil
+	}
+	s.last = cachedCell{}
+	if err := s.emit(s.late, true, math.MaxInt64); err != nil {
+		return err
+	}
+	s.closed = closed
+	return s.emit(s.cells, false, closed)
+}
+
+// emit moves the cells of label panes before end from m to the outbox, in canonical order.
+func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
+	var ready []cellKey
+	for k := range m {
+		if k.labelPane < end {
+			ready = append(ready, k)
+		}
+	}
+	slices.SortFunc(ready, s.compare)
+	for len(ready) > 0 {
+		n := 0
+		first := s.keys.keys[ready[0].key]
+		var cells []pipeline.Cell
+		for n < len(ready) && ready[n].labelPane == ready[0].labelPane && s.keys.keys[ready[n].key].model.Model == first.model.Model {
+			k := s.keys.keys[ready[n].key]
+			set := m[ready[n]]
+			body, err := set.AppendBinary(nil)
+			if err != nil {
+				return err
+			}
+			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: k.slice, K: k.classes, PredictionPane: ready[n].predictionPane, Set: body})
+			s.recycle(k.classes, set)
+			delete(m, ready[n])
+			n++
+		}
+		s.outbox.Increment(first.model.Model, ready[0].labelPane, late, cells)
+		ready = ready[n:]
+	}
+	return nil
+}
+
+func (s *Stats) recycle(classes int, set *acc.Set) {
+	if len(s.pool[classes]) < maxPooled {
+		set.Reset()
+		s.pool[classes] = append(s.pool[classes], set)
+	}
+}
+
+func (s *Stats) compare(a, b cellKey) int {
+	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
+	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(ka.slice, kb.slice), cmp.Compare(a.predictionPane, b.predictionPane))
+}
+
+// State implements pipeline.Operator.
+func (s *Stats) State() pipeline.State { return s }
+
+// AppendState implements pipeline.State: the keys, then the open and the late cells in canonical order.
+func (s *Stats) AppendState(dst []byte) ([]byte, error) {
+	dst = binenc.AppendVarint(dst, s.closed)
+	dst = s.keys.append(dst)
+	var err error
+	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
+		if dst, err = s.appendCells(dst, m); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+func (s *Stats) appendCells(dst []byte, m map[cellKey]*acc.Set) ([]byte, error) {
+	all := make([]cellKey, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, s.compare)
+	dst = binenc.AppendUvarint(dst, uint64(len(all)))
+	for _, k := range all {
+		dst = binenc.AppendUvarint(dst, uint64(k.key))
+		dst = binenc.AppendVarint(dst, k.labelPane)
+		dst = binenc.AppendVarint(dst, k.predictionPane)
+		body, err := m[k].AppendBinary(nil)
+		if err != nil {
+			return dst, err
+		}
+		dst = binenc.AppendBytes(dst, body)
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State.
+func (s *Stats) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	s.closed = r.Varint()
+	s.keys.restore(&r)
+	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
+		clear(m)
+		for range r.Count(4, 1<<30) {
+			k := cellKey{key: int32(r.Uvarint()), labelPane: r.Varint(), predictionPane: r.Varint()}
+			body := r.Bytes(1 << 30)
+			if r.Err() != nil {
+				return r.Err()
+			}
+			if int(k.key) >= len(s.keys.keys) {
+				return fmt.Errorf("cell of key %d, there are %d", k.key, len(s.keys.keys))
+			}
+			cfg := s.cfg.Acc
+			cfg.K = s.keys.keys[k.key].classes
+			want, err := acc.New(cfg)
+			if err != nil {
+				return err
+			}
+			set := new(acc.Set)
+			if err := set.UnmarshalBinary(body); err != nil {
+				return err
+			}
+			if set.Config() != want.Config() {
+				return fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v (stats or sample changed since)", set.Config(), want.Config())
+			}
+			m[k] = set
+		}
+	}
+	return r.Err()
+}

@@ -1,0 +1,69 @@
+package operators
+
+import (
+	"errors"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// newSums returns an empty set without a sample: windows keep sums, the key keeps the rows.
+func newSums(cfg *ModelConfig, k int) (*acc.Set, error) {
+	c := cfg.Acc
+	c.K, c.SampleRows, c.SampleBytes = k, 0, 0
+	return acc.New(c)
+}
+
+// CountOverRange counts labelled rows that a window could not take because its 64-bit sums are full (2^31 rows).
+const CountOverRange = "rows_over_range"
+
+// mergeInto merges set into dst; a full dst is left as it is and the rows are counted.
+func (t *ModelTask) mergeInto(dst, set *acc.Set) error {
+	err := dst.Merge(set)
+	if errors.Is(err, acc.ErrOverflow) {
+		t.counts.Add(CountOverRange, labelledRows(set))
+		return nil
+	}
+	return err
+}
+
+func labelledRows(s *acc.Set) int64 {
+	if s.Labelled == nil {
+		return 0
+	}
+	n, _ := s.Labelled.Total()
+	return n
+}
+
+// seenRows returns the number of predictions and their mean confidence.
+func seenRows(s *acc.Set) (n int64, conf float64) {
+	if s.Seen == nil {
+		return 0, math.NaN()
+	}
+	n, _ = s.Seen.Total()
+	return n, s.Seen.MSP.MeanConfidence()
+}
+
+func lagOf(s *acc.Set) output.Lag {
+	if labelledRows(s) == 0 {
+		return output.Lag{}
+	}
+	l := &s.Labelled.Lag
+	return output.Lag{Mean: l.Mean(), P50: l.Quantile(.5), P90: l.Quantile(.9), P99: l.Quantile(.99)}
+}
+
+// addBins adds the reliability bins of a set's labelled rows.
+func addBins(dst *[]metric.Bin, n *int64, s *acc.Set, m int) error {
+	if labelledRows(s) == 0 {
+		return nil
+	}
+	b, err := s.Labelled.MSP.Bins(m)
+	if err != nil {
+		return err
+	}
+	*dst = plusBins(*dst, b)
+	*n += labelledRows(s)
+	return nil
+}

@@ -1,0 +1,169 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Reasons why a row takes no part that need more than the row's own bytes.
+const (
+	ReasonClasses    = "classes"     // K differs from that of the model version
+	ReasonLabelRange = "label_range" // label outside [0, K)
+	ReasonTooFar     = "too_far_ahead"
+	ReasonNoID       = "no_id" // the join needs ids
+)
+
+// ValidateConfig configures Validate.
+type ValidateConfig struct {
+	Classes  map[string]int // declared K by model; others are learnt from the first message
+	MaxAhead int64          // a row's event time may be this much after its record's timestamp, ns
+	NeedID   bool           // predictions without a label wait for one by id
+}
+
+// Validate rejects rows that cannot be right and sends the message that held them to the dead-letter topic.
+type Validate struct {
+	cfg    ValidateConfig
+	k      map[arrowio.ModelKey]int
+	out    *pipeline.Out
+	counts *pipeline.Counts
+}
+
+// NewValidate returns the operator.
+func NewValidate(cfg ValidateConfig, out *pipeline.Out, counts *pipeline.Counts) *Validate {
+	return &Validate{cfg: cfg, k: map[arrowio.ModelKey]int{}, out: out, counts: counts}
+}
+
+// Process implements pipeline.Operator.
+func (v *Validate) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+	for i := range b.N {
+		if reason := v.check(b, i); reason != "" {
+			if b.Reject == nil {
+				b.Reject = make([]string, b.N)
+			}
+			b.Reject[i] = reason
+		}
+	}
+	v.report(b)
+	return emit(b)
+}
+
+func (v *Validate) check(b *arrowio.Batch, i int) string {
+	if b.Reject != nil && b.Reject[i] != "" {
+		return b.Reject[i]
+	}
+	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
+		return ReasonTooFar
+	}
+	key, named := modelOf(b, i)
+	k, known := v.k[key]
+	if !known {
+		k, known = v.cfg.Classes[key.Model]
+	}
+	if b.Kind == arrowio.Labels {
+		if b.Label[i] < 0 || (named && known && int(b.Label[i]) >= k) {
+			return ReasonLabelRange
+		}
+		return ""
+	}
+	switch {
+	case known && b.K != k:
+		return ReasonClasses
+	case b.Label != nil && int(b.Label[i]) >= b.K:
+		return ReasonLabelRange
+	case v.cfg.NeedID && b.IDs == nil && (b.Label == nil || b.Label[i] < 0):
+		return ReasonNoID
+	}
+	if _, learnt := v.k[key]; !learnt {
+		v.k[key] = b.K
+	}
+	return ""
+}
+
+// report counts the rejected rows and dead-letters their message.
+func (v *Validate) report(b *arrowio.Batch) {
+	if b.Reject == nil {
+		return
+	}
+	reasons := map[string]int64{}
+	var rows []int
+	for i, r := range b.Reject {
+		if r != "" {
+			reasons[r]++
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	var detail []string
+	for _, r := range slices.Sorted(maps.Keys(reasons)) {
+		v.counts.AddReason(pipeline.CountRejected, r, reasons[r])
+		detail = append(detail, fmt.Sprintf("%d rows: %s", reasons[r], r))
+	}
+	reason := "rows"
+	if len(reasons) == 1 {
+		reason = b.Reject[rows[0]]
+	}
+	v.out.DeadLetter(reason, strings.Join(detail, ", "), rows)
+}
+
+// Advance implements pipeline.Operator.
+func (v *Validate) Advance(context.Context, pipeline.Time, pipeline.Emit) error { return nil }
+
+// State implements pipeline.Operator: the learnt numbers of classes.
+func (v *Validate) State() pipeline.State { return v }
+
+// AppendState implements pipeline.State.
+func (v *Validate) AppendState(dst []byte) ([]byte, error) {
+	keys := slices.SortedFunc(maps.Keys(v.k), compareModelKey)
+	dst = binenc.AppendUvarint(dst, uint64(len(keys)))
+	for _, k := range keys {
+		dst = binenc.AppendString(dst, k.Model)
+		dst = binenc.AppendString(dst, k.Version)
+		dst = binenc.AppendUvarint(dst, uint64(v.k[k]))
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State.
+func (v *Validate) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	v.k = map[arrowio.ModelKey]int{}
+	for range r.Count(3, 1<<20) {
+		key := arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}
+		v.k[key] = int(r.Uvarint())
+	}
+	return r.Err()
+}
+
+const maxName = 1 << 12
+
+func compareModelKey(a, b arrowio.ModelKey) int {
+	if c := strings.Compare(a.Model, b.Model); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Version, b.Version)
+}
+
+// modelOf returns the model version of row i; named is false for labels that name none.
+func modelOf(b *arrowio.Batch, i int) (key arrowio.ModelKey, named bool) {
+	if len(b.Models) == 0 {
+		return arrowio.ModelKey{}, false
+	}
+	if b.Model == nil {
+		return b.Models[0], b.Models[0].Model != ""
+	}
+	if b.Model[i] < 0 {
+		return arrowio.ModelKey{}, false
+	}
+	return b.Models[b.Model[i]], true
+}
+
+func good(b *arrowio.Batch, i int) bool { return b.Reject == nil || b.Reject[i] == "" }

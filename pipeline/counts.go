@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Counts counts what became of the rows and messages of a shard, by name. It is part of the checkpoint, so a
+// row is counted once whatever happens. Reads may come from another goroutine.
+type Counts struct {
+	mu sync.Mutex
+	n  map[string]int64
+}
+
+// The names of the counts; those with a reason are "name:reason".
+const (
+	CountMessages    = "messages"     // messages taken, by input
+	CountPredictions = "predictions"  // good rows of the logits topic
+	CountLabels      = "labels"       // good rows of the labels topic
+	CountJoined      = "joined"       // labels that met their prediction
+	CountLabelled    = "labelled"     // rows that entered the labelled statistics, inline labels included
+	CountRejected    = "rejected"     // rows that take no part, by reason
+	CountDeadLetters = "dead_letters" // messages to the dead-letter topic, by reason
+	CountLate        = "late"         // rows that came after their pane was emitted
+	CountExpired     = "expired"      // predictions that waited longer than join.wait
+	CountOrphans     = "orphans"      // labels whose prediction did not come in time
+	CountEvicted     = "evicted"      // waiting rows pushed out of the full buffer
+	CountDuplicates  = "duplicates"   // predictions of an id that already waits
+	CountPooled      = "pooled"       // rows counted under slice ~other
+	CountControl     = "control"      // watermark records
+)
+
+// NewCounts returns counts that are all zero.
+func NewCounts() *Counts { return &Counts{n: map[string]int64{}} }
+
+// Add adds d to a count.
+func (c *Counts) Add(name string, d int64) {
+	c.mu.Lock()
+	c.n[name] += d
+	c.mu.Unlock()
+}
+
+// AddReason adds d to a count by reason.
+func (c *Counts) AddReason(name, reason string, d int64) { c.Add(name+":"+reason, d) }
+
+// All returns a copy.
+func (c *Counts) All() map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.n)
+}
+
+// AppendState implements State.
+func (c *Counts) AppendState(dst []byte) ([]byte, error) {
+	n := c.All()
+	dst = binenc.AppendUvarint(dst, uint64(len(n)))
+	for _, k := range slices.Sorted(maps.Keys(n)) {
+		dst = binenc.AppendString(dst, k)
+		dst = binenc.AppendVarint(dst, n[k])
+	}
+	return dst, nil
+}
+
+// RestoreState implements State.
+func (c *Counts) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	n := map[string]int64{}
+	for range r.Count(2, 1<<16) {
+		k := r.String(1 << 10)
+		n[k] = r.Varint()
+	}
+	c.mu.Lock()
+	c.n = n
+	c.mu.Unlock()
+	return r.Err()
+}

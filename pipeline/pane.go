@@ -1,0 +1,122 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// ErrPane means that bytes on the panes topic are not a pane message of a known version.
+var ErrPane = errors.New("not a pane message")
+
+const (
+	paneMagic   = "PLBP"
+	paneVersion = 1
+	// Limits of what a pane message may claim; a Kafka message is far below them.
+	maxPaneName  = 1 << 12
+	maxPaneCells = 1 << 20
+	maxPaneBytes = 1 << 28
+)
+
+// PaneMessage is what shards tell model tasks: an increment (some cells of one label pane of one model) or a
+// punctuation (the shard has closed every label pane before Closed). docs/format.md draws the bytes.
+type PaneMessage struct {
+	Shard, Of int
+	// Seq counts the messages of this shard on this panes partition from 1: a repeat is recognised by it.
+	Seq uint64
+	// Length is the pane length in nanoseconds.
+	Length int64
+	// Punctuation: Closed is the index of the first label pane still open.
+	Punctuation bool
+	Closed      int64
+	// Increment: the label pane, and whether its rows came after the pane had been emitted.
+	Model     string
+	LabelPane int64
+	Late      bool
+	Cells     []Cell
+}
+
+// Cell is one (version, slice, prediction pane) part of an increment; Set is an encoded acc.Set.
+type Cell struct {
+	Version, Slice string
+	K              int
+	PredictionPane int64
+	Set            []byte
+}
+
+// AppendPane appends the encoding of m to dst.
+func AppendPane(dst []byte, m *PaneMessage) []byte {
+	dst = append(dst, paneMagic...)
+	dst = append(dst, paneVersion)
+	var flags byte
+	if m.Punctuation {
+		flags |= 1
+	}
+	if m.Late {
+		flags |= 2
+	}
+	dst = append(dst, flags)
+	dst = binenc.AppendUvarint(dst, uint64(m.Shard))
+	dst = binenc.AppendUvarint(dst, uint64(m.Of))
+	dst = binenc.AppendUvarint(dst, m.Seq)
+	dst = binenc.AppendUvarint(dst, uint64(m.Length))
+	if m.Punctuation {
+		return binenc.AppendVarint(dst, m.Closed)
+	}
+	dst = binenc.AppendString(dst, m.Model)
+	dst = binenc.AppendVarint(dst, m.LabelPane)
+	dst = binenc.AppendUvarint(dst, uint64(len(m.Cells)))
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		dst = binenc.AppendString(dst, c.Version)
+		dst = binenc.AppendString(dst, c.Slice)
+		dst = binenc.AppendUvarint(dst, uint64(c.K))
+		dst = binenc.AppendVarint(dst, c.PredictionPane)
+		dst = binenc.AppendBytes(dst, c.Set)
+	}
+	return dst
+}
+
+// DecodePane reads a pane message; Cells' Set share b's memory. The error wraps ErrPane.
+func DecodePane(b []byte) (*PaneMessage, error) {
+	if len(b) < 6 || string(b[:4]) != paneMagic {
+		return nil, fmt.Errorf("%w: no %q at the start of %d bytes", ErrPane, paneMagic, len(b))
+	}
+	if b[4] != paneVersion {
+		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrPane, b[4], paneVersion)
+	}
+	m := &PaneMessage{Punctuation: b[5]&1 != 0, Late: b[5]&2 != 0}
+	r := binenc.NewReader(b[6:])
+	m.Shard, m.Of = int(r.Uvarint()), int(r.Uvarint())
+	m.Seq = r.Uvarint()
+	m.Length = int64(r.Uvarint())
+	if m.Punctuation {
+		m.Closed = r.Varint()
+	} else {
+		m.Model = r.String(maxPaneName)
+		m.LabelPane = r.Varint()
+		decodeCells(&r, m)
+	}
+	if err := r.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrPane, err)
+	}
+	if r.Len() != 0 || m.Of <= 0 || m.Shard < 0 || m.Shard >= m.Of || m.Length <= 0 || m.Seq == 0 {
+		return nil, fmt.Errorf("%w: shard %d of %d, seq %d, pane length %d, %d bytes left over", ErrPane, m.Shard, m.Of, m.Seq, m.Length, r.Len())
+	}
+	return m, nil
+}
+
+func decodeCells(r *binenc.Reader, m *PaneMessage) {
+	n := r.Count(5, maxPaneCells)
+	m.Cells = make([]Cell, 0, n)
+	for range n {
+		c := Cell{Version: r.String(maxPaneName), Slice: r.String(maxPaneName), K: int(r.Uvarint())}
+		c.PredictionPane = r.Varint()
+		c.Set = r.Bytes(maxPaneBytes)
+		if r.Err() != nil {
+			return
+		}
+		m.Cells = append(m.Cells, c)
+	}
+}

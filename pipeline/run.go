@@ -1,0 +1,176 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Task is what the run loop drives: a shard or a model task.
+type Task interface {
+	Name() string
+	Next() map[Input]int64
+	Take(ctx context.Context, r Record) error
+	Full() bool
+	Dirty() bool
+	Sections() []Section
+	// Before and After return the outputs to be written before the checkpoint and, only then visible, after it.
+	Before() []Message
+	After() []Message
+	Written()
+	Report(caughtUp, active bool)
+}
+
+// Runner runs tasks of one stage.
+type Runner struct {
+	Group    string // checkpoint key prefix
+	Store    CheckpointStore
+	Sink     Sink
+	Interval time.Duration // wall clock between checkpoints
+	Log      *slog.Logger
+}
+
+// Run restores the task that build makes, opens its source where the checkpoint ends, and processes records
+// until ctx is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well.
+func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open func(next map[Input]int64) (Source, error)) error {
+	t, err := restore(ctx, rn, build)
+	if err != nil {
+		return err
+	}
+	// The outbox of the restored checkpoint may or may not have been written: write it again.
+	if err := rn.Sink.Write(ctx, t.After()); err != nil {
+		return fmt.Errorf("%s: write again what the checkpoint held: %w", t.Name(), err)
+	}
+	t.Written()
+	src, err := open(t.Next())
+	if err != nil {
+		return fmt.Errorf("%s: open source: %w", t.Name(), err)
+	}
+	defer src.Close()
+	err = rn.loop(ctx, t, src)
+	if err == nil || errors.Is(err, context.Canceled) {
+		// The generation may have ended: the last checkpoint gets a bounded time of its own.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return rn.checkpoint(last, t, src)
+	}
+	return err
+}
+
+// restore tries the stored checkpoints, newest first, each on a fresh task.
+func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (T, error) {
+	t, err := build()
+	if err != nil {
+		return t, err
+	}
+	stored, err := rn.Store.Load(ctx, rn.Group+"/"+t.Name())
+	if err != nil {
+		return t, fmt.Errorf("list checkpoints of %s: %w", t.Name(), err)
+	}
+	var errs []error
+	for _, st := range stored {
+		data, err := st.Read()
+		if err == nil {
+			err = restoreCheckpoint(data, t.Sections())
+		}
+		if err == nil {
+			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data))
+			return t, nil
+		}
+		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name, "err", err)
+		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
+		if t, err = build(); err != nil {
+			return t, err
+		}
+	}
+	if len(errs) > 0 {
+		return t, fmt.Errorf("no checkpoint of %s can be used (move them away to start from nothing): %w", t.Name(), errors.Join(errs...))
+	}
+	return t, nil
+}
+
+func (rn Runner) loop(ctx context.Context, t Task, src Source) error {
+	due := time.Now().Add(rn.Interval)
+	for {
+		wait, cancel := context.WithDeadline(ctx, due)
+		r, err := src.Next(wait)
+		timeout := err != nil && wait.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case isEOF(err):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !timeout:
+			return fmt.Errorf("%s: read: %w", t.Name(), err)
+		case err == nil:
+			if err := t.Take(ctx, r); err != nil {
+				return fmt.Errorf("%s: %w", t.Name(), err)
+			}
+		}
+		if now := time.Now(); !now.Before(due) || t.Full() {
+			if err := rn.checkpoint(ctx, t, src); err != nil {
+				return err
+			}
+			due = time.Now().Add(rn.Interval)
+		}
+	}
+}
+
+// checkpoint makes everything up to here durable and visible: first the outputs that need no fence, then the
+// checkpoint, then the outputs that must never be decided anew, then the group's offsets, for lag tools.
+func (rn Runner) checkpoint(ctx context.Context, t Task, src Source) error {
+	active := t.Dirty()
+	if active {
+		if err := rn.Sink.Write(ctx, t.Before()); err != nil {
+			return fmt.Errorf("%s: write outputs: %w", t.Name(), err)
+		}
+		data, err := encodeCheckpoint(t.Sections())
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name(), err)
+		}
+		if err := rn.Store.Save(ctx, rn.Group+"/"+t.Name(), data); err != nil {
+			return fmt.Errorf("%s: %w", t.Name(), err)
+		}
+		if err := rn.Sink.Write(ctx, t.After()); err != nil {
+			return fmt.Errorf("%s: write panes: %w", t.Name(), err)
+		}
+		t.Written()
+		if err := src.Commit(ctx, t.Next()); err != nil {
+			rn.Log.Warn("commit offsets (only lag tools use them)", "task", t.Name(), "err", err)
+		}
+	}
+	t.Report(src.CaughtUp(), active)
+	return nil
+}
+
+func (s *Shard) Dirty() bool       { return s.dirty }
+func (s *Shard) Before() []Message { return s.Out.pending }
+func (s *Shard) After() []Message  { return s.Outbox.Pending() }
+
+func (s *Shard) Written() {
+	s.dirty = false
+	s.Out.clear()
+	s.Outbox.Clear()
+}
+
+func (s *Shard) Report(caughtUp, active bool) {
+	st := &TaskStatus{Task: "shard", Partition: s.ID, Next: map[string]int64{}, CaughtUp: caughtUp, Counts: s.Counts.All(), WM: s.Watermark.Now()}
+	for i, o := range s.next {
+		st.Next[Input(i).String()] = o
+	}
+	if st.WM != NoTime {
+		st.Watermark = Format(st.WM)
+	}
+	st.Active = lastActive(s.status.Load(), active)
+	s.status.Store(st)
+}
+
+func lastActive(old *TaskStatus, active bool) time.Time {
+	if old == nil || active {
+		return time.Now()
+	}
+	return old.Active
+}

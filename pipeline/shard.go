@@ -1,0 +1,225 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// WatermarkHeader marks a control record: an empty value, and in this header decimal Unix nanoseconds t, which
+// promise that no row with an event time before t follows in this partition of this topic.
+const WatermarkHeader = "plumbline-watermark"
+
+// maxBuffered is how many bytes of outputs a task holds before it takes a checkpoint ahead of time.
+const maxBuffered = 32 << 20
+
+// Decoder decodes one message; the batches are released by the shard.
+type Decoder interface {
+	Decode(value []byte, o arrowio.Origin, kind arrowio.Kind) ([]*arrowio.Batch, error)
+}
+
+// ShardSpec is what a shard is made of. Everything in it belongs to the shard alone.
+type ShardSpec struct {
+	ID         int
+	Inputs     int // 1: labels travel with the logits; 2: labels topic
+	PaneLength int64
+	Watermark  *Watermark
+	Decoder    Decoder
+	Stages     []Stage
+	Outbox     *Outbox
+	Out        *Out
+	Counts     *Counts
+	Log        *slog.Logger
+}
+
+// Shard is one partition, one goroutine, one state, one checkpoint.
+type Shard struct {
+	ShardSpec
+	next   []int64 // first offset not yet taken, by input; -1 = from the start of the log
+	dirty  bool
+	status atomic.Pointer[TaskStatus]
+}
+
+// TaskStatus is what a task tells about itself.
+type TaskStatus struct {
+	Task      string            `json:"task"`
+	Partition int               `json:"partition"`
+	Next      map[string]int64  `json:"next_offsets"`
+	Watermark string            `json:"watermark,omitempty"`
+	WM        Time              `json:"-"`
+	CaughtUp  bool              `json:"caught_up"` // read to the end of the log, and everything written
+	Counts    map[string]int64  `json:"counts,omitempty"`
+	StateHash map[string]string `json:"state_hash,omitempty"` // by model
+	Active    time.Time         `json:"last_active"`
+}
+
+// NewShard returns a shard at the start of its inputs.
+func NewShard(spec ShardSpec) *Shard {
+	s := &Shard{ShardSpec: spec, next: make([]int64, spec.Inputs)}
+	for i := range s.next {
+		s.next[i] = -1
+	}
+	return s
+}
+
+// Name keys the shard's checkpoints.
+func (s *Shard) Name() string { return fmt.Sprintf("shard-%05d", s.ID) }
+
+// Next returns the first offset to read, by input; -1 means the start of the log.
+func (s *Shard) Next() map[Input]int64 {
+	m := map[Input]int64{}
+	for i, o := range s.next {
+		m[Input(i)] = o
+	}
+	return m
+}
+
+// Status returns the latest status, nil before the first.
+func (s *Shard) Status() *TaskStatus { return s.status.Load() }
+
+// Take processes one record.
+func (s *Shard) Take(ctx context.Context, r Record) error {
+	if r.Idle {
+		s.Watermark.Idle(r.Input)
+		return s.advance(ctx)
+	}
+	if r.Offset < s.next[r.Input] {
+		return nil
+	}
+	s.Out.current = r
+	s.dirty = true
+	if err := s.take(ctx, r); err != nil {
+		return err
+	}
+	s.next[r.Input] = r.Offset + 1
+	return s.advance(ctx)
+}
+
+func (s *Shard) take(ctx context.Context, r Record) error {
+	if t, ok, err := controlTime(r); ok {
+		s.Counts.Add(CountControl, 1)
+		if err != nil {
+			s.Out.DeadLetter("control", err.Error(), nil)
+			return nil
+		}
+		s.Watermark.Control(r.Input, t)
+		return nil
+	}
+	s.Counts.AddReason(CountMessages, r.Input.String(), 1)
+	kind := arrowio.Predictions
+	if r.Input == Labels {
+		kind = arrowio.Labels
+	}
+	bs, err := s.Decoder.Decode(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}, kind)
+	if err != nil {
+		var de *arrowio.DecodeError
+		if !errors.As(err, &de) {
+			return fmt.Errorf("decode %s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, err)
+		}
+		s.Out.DeadLetter(de.Reason, de.Detail, nil)
+		return nil
+	}
+	for i, b := range bs {
+		if err == nil {
+			err = chain(ctx, s.Stages, b)
+		}
+		if err == nil {
+			s.observe(r.Input, b)
+		}
+		bs[i].Release()
+	}
+	if err != nil {
+		return fmt.Errorf("%s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
+	return nil
+}
+
+// observe moves the input's clock by the good rows.
+func (s *Shard) observe(in Input, b *arrowio.Batch) {
+	newest := NoTime
+	for i, t := range b.TS {
+		if b.Reject == nil || b.Reject[i] == "" {
+			newest = max(newest, t)
+		}
+	}
+	if newest != NoTime {
+		s.Watermark.Observe(in, newest)
+	}
+}
+
+func (s *Shard) advance(ctx context.Context) error {
+	before := s.Watermark.Now()
+	wm, rose := s.Watermark.Advance(s.PaneLength)
+	if !rose || (before != NoTime && PaneIndex(wm, s.PaneLength) == PaneIndex(before, s.PaneLength)) {
+		return nil
+	}
+	s.dirty = true
+	if err := advance(ctx, s.Stages, wm); err != nil {
+		return fmt.Errorf("advance to %s: %w", Format(wm), err)
+	}
+	s.Outbox.Punctuate(PaneIndex(wm, s.PaneLength))
+	return nil
+}
+
+func controlTime(r Record) (t Time, ok bool, err error) {
+	for _, h := range r.Headers {
+		if h.Key == WatermarkHeader && len(r.Value) == 0 {
+			t, err = strconv.ParseInt(string(h.Value), 10, 64)
+			return t, true, err
+		}
+	}
+	return 0, false, nil
+}
+
+// Full reports whether outputs should not wait for the checkpoint's time.
+func (s *Shard) Full() bool { return s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered }
+
+// Sections are the parts of the checkpoint.
+func (s *Shard) Sections() []Section {
+	out := []Section{{"offsets", (*offsets)(&s.next)}, {"watermark", s.Watermark}, {"counts", s.Counts}, {"outbox", s.Outbox}}
+	return append(out, stageSections(s.Stages)...)
+}
+
+func stageSections(stages []Stage) []Section {
+	var out []Section
+	for _, st := range stages {
+		if state := st.Operator.State(); state != nil {
+			out = append(out, Section{"operator/" + st.Name, state})
+		}
+	}
+	return out
+}
+
+// offsets is the state of the inputs' positions.
+type offsets []int64
+
+func (o *offsets) AppendState(dst []byte) ([]byte, error) {
+	dst = binenc.AppendUvarint(dst, uint64(len(*o)))
+	for _, v := range *o {
+		dst = binenc.AppendVarint(dst, v)
+	}
+	return dst, nil
+}
+
+func (o *offsets) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	n := r.Count(1, 16)
+	if r.Err() == nil && n != len(*o) {
+		return fmt.Errorf("the checkpoint has %d inputs, the configuration %d (topics.labels set or unset since)", n, len(*o))
+	}
+	for i := range n {
+		(*o)[i] = r.Varint()
+	}
+	return r.Err()
+}
+
+// EOF reports whether err ends a bounded input.
+func isEOF(err error) bool { return errors.Is(err, io.EOF) }

@@ -1,0 +1,78 @@
+package pipeline
+
+import "context"
+
+// Input is one of the two topics that a shard reads.
+type Input uint8
+
+// The inputs of a shard. Panes is the model task's only input.
+const (
+	Logits Input = iota
+	Labels
+	Panes
+)
+
+func (i Input) String() string { return [...]string{"logits", "labels", "panes"}[i] }
+
+// Header is a Kafka record header.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Record is one record of an input, or, where Idle is set, the news that the input is exhausted: it was read
+// to its end and nothing came for the idle timeout.
+type Record struct {
+	Input     Input
+	Topic     string
+	Partition int32
+	Offset    int64
+	Time      Time // the record's timestamp; 0 = none
+	Key       []byte
+	Value     []byte
+	Headers   []Header
+	Idle      bool
+}
+
+// Source yields the records of one partition number over its co-partitioned topics, each topic in offset order.
+type Source interface {
+	// Next blocks for the next record, whose memory is valid until the call after; io.EOF ends a bounded input.
+	Next(ctx context.Context) (Record, error)
+	// Commit tells that everything before these offsets (by input) is in a durable checkpoint. It is advisory:
+	// recovery reads the checkpoint, never the group's offsets.
+	Commit(ctx context.Context, next map[Input]int64) error
+	// CaughtUp reports whether everything that the log held has been handed out.
+	CaughtUp() bool
+	Close() error
+}
+
+// Message is one output record.
+type Message struct {
+	Stream    Stream
+	Partition int32 // -1 = by key, as Kafka's default partitioner does
+	Key       []byte
+	Value     []byte
+	Headers   []Header
+	Time      Time
+}
+
+// Stream names an output; the sink maps it to a topic.
+type Stream string
+
+// The outputs.
+const (
+	StreamPanes       Stream = "panes"
+	StreamSnapshots   Stream = "snapshots"
+	StreamCalibrators Stream = "calibrators"
+	StreamDecisions   Stream = "decisions" // refits that changed nothing: log, page and history, no topic
+	StreamAlerts      Stream = "alerts"
+	StreamCalibrated  Stream = "calibrated"
+	StreamDeadLetter  Stream = "deadletter"
+)
+
+// Sink delivers messages, in order by stream and partition. When Write returns nil they are durable.
+// A repeated message has the same key and the same bytes, so that a repeat overwrites itself.
+type Sink interface {
+	Write(ctx context.Context, ms []Message) error
+	Close() error
+}

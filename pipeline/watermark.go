@@ -1,0 +1,105 @@
+package pipeline
+
+import "github.com/plumbline/plumbline/internal/binenc"
+
+// Watermark follows the event time of a shard's inputs:
+//
+//	w(input) = max(newest event time seen - allowed lateness, newest control record)
+//	w(shard) = min over the inputs that are not idle
+//
+// Control records (header plumbline-watermark) are part of the stream, so what they close is the same live and
+// in replay. Idleness is the one thing taken from the wall clock: it can make rows late (they are counted and
+// still in every sum), never lose them.
+type Watermark struct {
+	Lateness int64
+	in       []inputMark
+	now      Time
+}
+
+type inputMark struct {
+	newest, control Time
+	idle            bool
+}
+
+// NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
+func NewWatermark(inputs int, lateness int64) *Watermark {
+	w := &Watermark{Lateness: lateness, in: make([]inputMark, inputs), now: NoTime}
+	for i := range w.in {
+		w.in[i] = inputMark{newest: NoTime, control: NoTime}
+	}
+	return w
+}
+
+// Observe takes note of a row's event time.
+func (w *Watermark) Observe(in Input, t Time) {
+	w.in[in].newest = max(w.in[in].newest, t)
+	w.in[in].idle = false
+}
+
+// Control takes note of a control record.
+func (w *Watermark) Control(in Input, t Time) {
+	w.in[in].control = max(w.in[in].control, t)
+	w.in[in].idle = false
+}
+
+// Idle takes note that an input is exhausted.
+func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
+
+// Advance recomputes the watermark, which never falls, and reports whether it rose. Where all inputs are
+// idle it goes to the end of the pane (of the given length) of the newest row: nothing is held back by silence.
+func (w *Watermark) Advance(paneLength int64) (Time, bool) {
+	t, newest, active := EndTime, NoTime, false
+	for _, m := range w.in {
+		newest = max(newest, m.newest, m.control)
+		if m.idle {
+			continue
+		}
+		active = true
+		t = min(t, max(m.control, minus(m.newest, w.Lateness)))
+	}
+	if !active {
+		if newest == NoTime {
+			return w.now, false
+		}
+		t = (PaneIndex(newest, paneLength) + 1) * paneLength
+	}
+	if t <= w.now {
+		return w.now, false
+	}
+	w.now = t
+	return t, true
+}
+
+// Now returns the watermark.
+func (w *Watermark) Now() Time { return w.now }
+
+func minus(t Time, d int64) Time {
+	if t < NoTime+d {
+		return NoTime
+	}
+	return t - d
+}
+
+// AppendState implements State. Idleness is not saved: an input proves it anew.
+func (w *Watermark) AppendState(dst []byte) ([]byte, error) {
+	dst = binenc.AppendUvarint(dst, uint64(len(w.in)))
+	for _, m := range w.in {
+		dst = binenc.AppendVarint(dst, m.newest)
+		dst = binenc.AppendVarint(dst, m.control)
+	}
+	return binenc.AppendVarint(dst, w.now), nil
+}
+
+// RestoreState implements State.
+func (w *Watermark) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	n := r.Count(2, 16)
+	for i := range n {
+		m := inputMark{newest: r.Varint(), control: r.Varint()}
+		if i < len(w.in) {
+			w.in[i] = m
+		}
+	}
+	w.now = r.Varint()
+	return r.Err()
+}
