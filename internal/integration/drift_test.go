@@ -20,12 +20,12 @@ const (
 )
 
 // The two uses of the rule. "calibrated" is the usual one: a calibrator is fitted on clean rows by period, the
-// rule watches what is left over. "raw" has no calibrator before the alarm: the clean net's own ECE of 12 % is
+// rule watches what is left over, once a window of rows has passed since the first calibrator (warm-up). "raw" has no calibrator before the alarm: the clean net's own ECE of 12 % is
 // accepted, and the alarm is for the noisy one's 34 %.
 var driftSetups = []struct{ signal, yaml string }{
 	{"calibrated", `
-rules: [{name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 6000, fire: 0.05, clear: 0.03, for: 20s, clear_for: 30s}]
-refit: {method: temperature, period: 250s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
+rules: [{name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s, clear_for: 30s}]
+refit: {method: temperature, period: 150s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 `},
 	{"raw", `
 rules: [{name: ece, signal: raw, rows: 2000, min_rows: 1000, warmup_rows: 2000, fire: 0.18, clear: 0.15, for: 20s, clear_for: 30s}]
@@ -65,9 +65,8 @@ func drift(t *testing.T, file, signal, yaml string, seed int) (row string) {
 		"--start", start.Format(time.RFC3339), "--label-delay", "0s-10s",
 		file+":resnet20", file+":resnet20_gauss_noise_s1")
 	p.drain(driftTotal, driftTotal)
-	var snaps []output.Snapshot
-	p.mustGet("/api/v1/snapshots/latest", &snaps)
 	p.stop()
+	snaps := latest(t, s)
 
 	change := start.Add(driftBefore / driftRate * time.Second)
 	alarm := firstAlarm(t, s, change)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -52,9 +53,10 @@ func TestGarbage(t *testing.T) {
 		st, err = p.status()
 		return err == nil && sum(st.Counts.DeadLetters) >= int64(len(bad.dead))
 	})
-	var snaps []output.Snapshot
-	p.mustGet("/api/v1/snapshots/latest", &snaps)
+	var api output.Snapshot
+	p.mustGet("/api/v1/snapshots/latest?model=net&version=1&window=day", &api)
 	p.stop()
+	snaps := latest(t, s)
 
 	t.Run("counts", func(t *testing.T) { checkGarbageCounts(t, st.Counts, bad) })
 	t.Run("dead letters", func(t *testing.T) { checkDeadLetters(t, s, bad.dead) })
@@ -62,6 +64,9 @@ func TestGarbage(t *testing.T) {
 		i := slices.IndexFunc(snaps, func(s output.Snapshot) bool { return s.Model == "net" && s.Slice == "" })
 		if i < 0 {
 			t.Fatal("no snapshot of model net")
+		}
+		if !reflect.DeepEqual(api, snaps[i]) {
+			t.Errorf("latest snapshot of the API: got %+v, want that of the topic, %+v", api, snaps[i])
 		}
 		if got, want := snaps[i].Predictions, bad.predictions; got != want {
 			t.Errorf("predictions: got %d, want %d, good but never labelled rows included", got, want)

@@ -5,6 +5,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -39,6 +40,21 @@ func lastSnapshots(t *testing.T, topic string) map[string]string {
 		last[fmt.Sprintf("%s %s %s", m.Key, s.Window.Name, s.Window.Start)] = string(m.Value)
 	}
 	return last
+}
+
+// latest decodes the last snapshots of the topic.
+func latest(t *testing.T, s settings) []output.Snapshot {
+	t.Helper()
+	last := lastSnapshots(t, s.topic("snapshots"))
+	var all []output.Snapshot
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		var v output.Snapshot
+		if err := json.Unmarshal([]byte(last[key]), &v); err != nil {
+			t.Fatalf("snapshot of %s: %v", key, err)
+		}
+		all = append(all, v)
+	}
+	return all
 }
 
 // distinct is the set of values of a topic by key, in order: repeats after a crash must be the same bytes.

@@ -56,9 +56,8 @@ func TestStreaming(t *testing.T) {
 	runOK(t, append([]string{"produce", "-c", s.file}, feed...)...)
 	total := int64(len(streams) * streamRows)
 	st := p.drain(total, total)
-	var snaps []output.Snapshot
-	p.mustGet("/api/v1/snapshots/latest", &snaps)
 	p.stop()
+	snaps := latest(t, s)
 
 	t.Run("counts", func(t *testing.T) {
 		c := st.Counts
