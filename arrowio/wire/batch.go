@@ -47,10 +47,13 @@ func (m Message) header(pos int) (header, error) {
 	return h, nil
 }
 
-// node is the length and null count of field node i; both are non-negative and nulls <= length.
+// maxLength keeps products of a column's length inside 64 bits; no body has as many values.
+const maxLength = 1 << 40
+
+// node is the length and null count of field node i: 0 <= nulls <= length <= maxLength.
 func (h *header) node(i int) (n, nulls int64, err error) {
 	n, nulls = h.f.i64(h.nodes+16*i), h.f.i64(h.nodes+16*i+8)
-	if n < 0 || nulls < 0 || nulls > n {
+	if n < 0 || n > maxLength || nulls < 0 || nulls > n {
 		return 0, 0, Errorf(Shape, "field node %d: length %d with %d nulls", i, n, nulls)
 	}
 	return n, nulls, nil
