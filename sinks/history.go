@@ -8,11 +8,11 @@ import (
 )
 
 // HistoryConfig bounds a History; a zero field means the default in its comment. The memory is at most about
-// Keys·(SnapshotsPerKey·1.5 KB + DetailedPerKey·6 KB), with 15 bins and CDF and soft bins on.
+// Keys·(SnapshotsPerKey·3 KB + DetailedPerKey·5 KB), with 15 bins and CDF and soft bins on.
 type HistoryConfig struct {
-	Keys                int // 512 (model, version, slice, window) keys; the one longest without news goes first
+	Keys                int // 256 (model, version, slice, window) keys; the one longest without news goes first
 	SnapshotsPerKey     int // 360
-	DetailedPerKey      int // 60 newest keep bins, soft bins and CDF; older ones keep their numbers
+	DetailedPerKey      int // 60 newest keep soft bins, CDF and the calibrator's bins; older ones their numbers and diagrams
 	Models              int // 128 (model, version) pairs with alerts and calibrators; longest without news goes first
 	AlertsPerModel      int // 256
 	CalibratorsPerModel int // 128
@@ -27,7 +27,7 @@ func (c *HistoryConfig) defaults() {
 			*p = v
 		}
 	}
-	def(&c.Keys, 512)
+	def(&c.Keys, 256)
 	def(&c.SnapshotsPerKey, 360)
 	def(&c.DetailedPerKey, 60)
 	def(&c.Models, 128)
@@ -153,7 +153,7 @@ func (sr *series) add(e stored, cfg HistoryConfig) bool {
 	old := len(sr.ring) - 1 - cfg.DetailedPerKey
 	for _, j := range []int{old, i} {
 		if j >= 0 && j <= old {
-			sr.ring[j].snap = Slim(sr.ring[j].snap)
+			sr.ring[j].snap = trim(sr.ring[j].snap)
 		}
 	}
 	return true
@@ -263,10 +263,16 @@ func insert[E any](s []E, i int, e E, limit int) []E {
 
 // Slim returns s without bins, soft bins and CDF, sharing the rest.
 func Slim(s *output.Snapshot) *output.Snapshot {
+	c := trim(s)
+	c.Raw.Bins, c.Calibrated.Bins = nil, nil
+	return c
+}
+
+// trim returns s with the bins of its raw and calibrated metrics only: no soft bins, no CDF, no other bins.
+func trim(s *output.Snapshot) *output.Snapshot {
 	c := *s
-	strip := func(m *output.Metrics) { m.Bins, m.SoftBins, m.CDF, m.ECEByBins = nil, nil, nil, nil }
-	strip(&c.Raw)
-	strip(&c.Calibrated)
+	c.Raw.SoftBins, c.Raw.CDF, c.Calibrated.SoftBins, c.Calibrated.CDF = nil, nil, nil, nil
+	strip := func(m *output.Metrics) { m.Bins, m.SoftBins, m.CDF = nil, nil, nil }
 	if c.Served != nil {
 		m := *c.Served
 		strip(&m)

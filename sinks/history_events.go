@@ -39,7 +39,7 @@ func (s *Subscription) Close() {
 	s.h.bus.remove(s)
 }
 
-// Subscribe starts a subscription after event number seq of the run epoch; 0 with any epoch asks for new events only.
+// Subscribe starts a subscription after event number seq of the run epoch; an empty epoch asks for new events only.
 func (h *History) Subscribe(epoch string, seq uint64) (*Subscription, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,12 +53,16 @@ func (h *History) Subscribe(epoch string, seq uint64) (*Subscription, error) {
 	return s, nil
 }
 
-// Epoch tells the runs of a program apart: event numbers are comparable within one epoch only.
-func (h *History) Epoch() string { return h.bus.epoch }
+// Position is the epoch and the number of the latest event: what is read after it holds at least that event.
+func (h *History) Position() (epoch string, seq uint64) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.bus.epoch, h.bus.seq
+}
 
 // bus numbers events, keeps the latest ones and hands them to subscribers. The History's lock guards it.
 type bus struct {
-	epoch   string
+	epoch   string // tells the runs of a program apart: numbers are comparable within one epoch only
 	seq     uint64
 	backlog []Event // the latest, oldest first
 	keep    int     // at least this many stay in backlog, and fewer than twice as many
@@ -103,7 +107,7 @@ func (b *bus) remove(s *Subscription) {
 
 func (b *bus) after(epoch string, seq uint64) (events []Event, complete bool) {
 	switch {
-	case seq == 0:
+	case epoch == "":
 		return nil, true
 	case epoch != b.epoch || seq > b.seq:
 		return nil, false

@@ -18,7 +18,7 @@ func rowsSnap(i int) output.Snapshot {
 	return output.Snapshot{
 		Schema: 1, Model: "m", Version: "1", At: stamp(i), Labelled: int64(i),
 		Window: output.Window{Name: "w", Kind: "rows", End: stamp(i)},
-		Raw:    output.Metrics{Bins: []output.Bin{{N: 1}}},
+		Raw:    output.Metrics{Bins: []output.Bin{{N: 1}}, CDF: &output.CDF{}},
 	}
 }
 
@@ -53,8 +53,8 @@ func TestHistorySnapshotRing(t *testing.T) {
 	}
 	all, _ := h.Snapshots(key, 0)
 	for i, s := range all {
-		if got, want := len(s.Raw.Bins), i/2; got != want {
-			t.Errorf("snapshot %d of 4: got %d bins, want %d (the newest two are detailed)", i, got, want)
+		if got, want := s.Raw.CDF != nil, i >= 2; got != want || len(s.Raw.Bins) != 1 {
+			t.Errorf("snapshot %d of 4: got a CDF: %v, want %v (the newest two are detailed); %d bins, want 1", i, got, want, len(s.Raw.Bins))
 		}
 	}
 	if two, _ := h.Snapshots(key, 2); len(two) != 2 || two[0].Labelled != 5 {
@@ -81,7 +81,7 @@ func TestHistoryTimeWindowIsRevised(t *testing.T) {
 	if got, want := labelled(t, h, k), "15 21 "; got != want {
 		t.Errorf("got %q, want %q: one entry a window, the latest revision", got, want)
 	}
-	if all, _ := h.Snapshots(k, 0); all[0].Raw.Bins != nil || all[1].Raw.Bins == nil {
+	if all, _ := h.Snapshots(k, 0); all[0].Raw.CDF != nil || all[1].Raw.CDF == nil {
 		t.Error("a late revision must not keep its detail, the newest window must")
 	}
 }
@@ -175,13 +175,28 @@ func TestSubscribeResumes(t *testing.T) {
 			t.Errorf("after %d: got %v, complete %v; want %v, %v", seq, got, s.Complete, want, complete)
 		}
 	}
-	f(h.Epoch(), 0, true)
-	f(h.Epoch(), 4, true)
-	f(h.Epoch(), 3, true, 4)
-	f(h.Epoch(), 2, true, 3, 4)
-	f(h.Epoch(), 1, false)
-	f(h.Epoch(), 9, false)
+	epoch, seq := h.Position()
+	if seq != 4 {
+		t.Fatalf("position: got %d, want 4", seq)
+	}
+	f("", 0, true)
+	f(epoch, 0, false)
+	f(epoch, 4, true)
+	f(epoch, 3, true, 4)
+	f(epoch, 2, true, 3, 4)
+	f(epoch, 1, false)
+	f(epoch, 9, false)
 	f("another run", 3, false)
+}
+
+func TestSubscribeFromTheStart(t *testing.T) {
+	h := NewHistory(HistoryConfig{})
+	epoch, seq := h.Position()
+	h.AddSnapshot(rowsSnap(1))
+	s, err := h.Subscribe(epoch, seq)
+	if err != nil || !s.Complete || len(s.Backlog) != 1 {
+		t.Fatalf("got %+v, %v; want the event since position 0", s, err)
+	}
 }
 
 func TestSlowSubscriberIsDropped(t *testing.T) {

@@ -1,0 +1,190 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// Default values of the parameter limit.
+const (
+	defaultSnapshots = 360
+	defaultDecisions = 100
+)
+
+type modelInfo struct {
+	Model    string        `json:"model"`
+	Versions []versionInfo `json:"versions"`
+}
+
+type versionInfo struct {
+	Version string      `json:"version"`
+	Pending int         `json:"alerts_pending"`
+	Firing  int         `json:"alerts_firing"`
+	Slices  []sliceInfo `json:"slices"`
+}
+
+type sliceInfo struct {
+	Slice   string       `json:"slice"` // "" = all rows
+	Windows []windowInfo `json:"windows"`
+}
+
+type windowInfo struct {
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`
+	Snapshots int    `json:"snapshots"`
+	LatestAt  string `json:"latest_at"`
+}
+
+// models answers with the tree of models, versions, slices and windows that have snapshots.
+func (a *api) models(w http.ResponseWriter, r *http.Request) {
+	if p := parse(r.URL.RawQuery); p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	tree := []modelInfo{}
+	for _, s := range a.History.Series() { // sorted, so that equal names are adjacent
+		if n := len(tree); n == 0 || tree[n-1].Model != s.Model {
+			tree = append(tree, modelInfo{Model: s.Model})
+		}
+		m := &tree[len(tree)-1]
+		if n := len(m.Versions); n == 0 || m.Versions[n-1].Version != s.Version {
+			m.Versions = append(m.Versions, a.version(s.Model, s.Version))
+		}
+		v := &m.Versions[len(m.Versions)-1]
+		if n := len(v.Slices); n == 0 || v.Slices[n-1].Slice != s.Slice {
+			v.Slices = append(v.Slices, sliceInfo{Slice: s.Slice})
+		}
+		sl := &v.Slices[len(v.Slices)-1]
+		sl.Windows = append(sl.Windows, windowInfo{s.Window, s.Kind, s.Snapshots, s.LatestAt})
+	}
+	a.reply(w, map[string]any{"models": tree})
+}
+
+func (a *api) version(model, version string) versionInfo {
+	v := versionInfo{Version: version}
+	for _, al := range a.History.CurrentAlerts(model, version) {
+		if al.State == "firing" {
+			v.Firing++
+		} else {
+			v.Pending++
+		}
+	}
+	return v
+}
+
+// key finds the series that the parameters name. An absent version or window means the one with the newest snapshot;
+// an absent slice means all rows. The second result is the HTTP status of the error.
+func (a *api) key(p *params) (sinks.SnapshotKey, int, error) {
+	k := sinks.SnapshotKey{Model: p.required("model"), Version: p.text("version"), Slice: p.text("slice"), Window: p.text("window")}
+	if p.err != nil {
+		return k, http.StatusBadRequest, p.err
+	}
+	var best *sinks.SeriesInfo
+	var bestAt time.Time
+	for _, s := range a.History.Series() {
+		if s.Model != k.Model || s.Slice != k.Slice || (k.Version != "" && s.Version != k.Version) || (k.Window != "" && s.Window != k.Window) {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, s.LatestAt)
+		if err == nil && (best == nil || at.After(bestAt)) {
+			best, bestAt = &s, at
+		}
+	}
+	if best == nil {
+		return k, http.StatusNotFound, fmt.Errorf("no snapshots of model %q, version %q, slice %q, window %q", k.Model, k.Version, k.Slice, k.Window)
+	}
+	return best.SnapshotKey, http.StatusOK, nil
+}
+
+// snapshots answers with a series, oldest first.
+func (a *api) snapshots(w http.ResponseWriter, r *http.Request) {
+	p := parse(r.URL.RawQuery, "model", "version", "slice", "window", "limit", "detail")
+	limit, detail := p.limit(defaultSnapshots), p.oneOf("detail", "full", "none")
+	k, code, err := a.key(p)
+	if err != nil {
+		a.fail(w, code, err.Error())
+		return
+	}
+	list, _ := a.History.Snapshots(k, limit)
+	if list == nil {
+		list = []output.Snapshot{} // the key was evicted since
+	}
+	if detail == "none" {
+		for i := range list {
+			list[i] = *sinks.Slim(&list[i])
+		}
+	}
+	a.reply(w, map[string]any{"snapshots": list})
+}
+
+// latest answers with the newest snapshot of a series, or the newest that is not after the parameter at.
+func (a *api) latest(w http.ResponseWriter, r *http.Request) {
+	p := parse(r.URL.RawQuery, "model", "version", "slice", "window", "at")
+	at, past := p.time("at")
+	k, code, err := a.key(p)
+	if err != nil {
+		a.fail(w, code, err.Error())
+		return
+	}
+	s, ok := a.History.Latest(k)
+	if past {
+		s, ok = a.History.AsOf(k, at)
+	}
+	if !ok {
+		a.fail(w, http.StatusNotFound, fmt.Sprintf("no snapshot at or before %q is kept", p.text("at")))
+		return
+	}
+	a.reply(w, s)
+}
+
+// calibrators answers with the refit decisions, oldest first.
+func (a *api) calibrators(w http.ResponseWriter, r *http.Request) {
+	p := parse(r.URL.RawQuery, "model", "version", "limit")
+	limit := p.limit(defaultDecisions)
+	if p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	a.reply(w, map[string]any{"calibrators": a.History.Calibrators(p.text("model"), p.text("version"), limit)})
+}
+
+// alerts answers with the state changes, oldest first, and with the rules that are pending or firing now.
+func (a *api) alerts(w http.ResponseWriter, r *http.Request) {
+	p := parse(r.URL.RawQuery, "model", "version", "limit")
+	limit := p.limit(defaultDecisions)
+	if p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	model, version := p.text("model"), p.text("version")
+	a.reply(w, map[string]any{
+		"alerts":  a.History.Alerts(model, version, limit),
+		"current": a.History.CurrentAlerts(model, version),
+	})
+}
+
+func (a *api) status(w http.ResponseWriter, r *http.Request) {
+	if p := parse(r.URL.RawQuery); p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	a.reply(w, a.statusValue())
+}
+
+// statusValue is the reply of /api/v1/status and the data of the event status.
+func (a *api) statusValue() map[string]any {
+	v := map[string]any{"history": a.History.Stats(), "ready": true, "process": nil}
+	if a.Ready != nil {
+		if err := a.Ready(); err != nil {
+			v["ready"], v["not_ready_because"] = false, err.Error()
+		}
+	}
+	if a.Status != nil {
+		v["process"] = a.Status()
+	}
+	return v
+}

@@ -1,0 +1,209 @@
+// The page: loads the state by plain fetches, paints it, then follows the event stream from where the fetches stood.
+import { get, Stream } from "./api.js";
+import { choose, fillSelectors, readURL, writeURL } from "./select.js";
+import { drawDiagram, drawBinTable } from "./reliability.js";
+import { drawTiles } from "./tiles.js";
+import { timeline, drawLog } from "./events.js";
+import { Timeline, moment } from "./timeline.js";
+import { drawStatus } from "./status.js";
+import { clock, el } from "./format.js";
+
+const $ = (id) => document.getElementById(id);
+const KEEP = 360; // snapshots on the time line, as many as the server keeps
+const PAINT_MS = 200;
+
+const state = {
+  models: [], sel: null, snaps: [], latest: null, pinned: null, // pinned: {x, snap}
+  alerts: [], current: [], calibrators: [], show: { raw: true, cal: true }, generation: 0,
+};
+let painting = 0;
+
+const chart = new Timeline(
+  { ece: $("ecechart"), acc: $("accchart"), eceRead: $("eceread"), accRead: $("accread") },
+  $("tip"), (i) => pin(i),
+);
+
+const stream = new Stream({
+  state: (s) => connection(s),
+  snapshot: (s) => { if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
+  alert: (a) => { state.alerts.push(a); follow(a); paintSoon(); },
+  calibrator: (c) => { state.calibrators.push(c); paintSoon(); },
+  status: (v) => { drawStatus($("status"), v); refreshModels(); },
+  reset: () => load(),
+});
+
+function connection(s) {
+  const text = { live: "live", lost: "connection lost, retrying", connecting: "connecting" };
+  if ($("conn").dataset.state === s) return;
+  $("conn").dataset.state = s;
+  $("conn").textContent = text[s];
+}
+
+const matches = (s) => s.model === state.sel.model && s.version === state.sel.version && s.slice === state.sel.slice && s.window.name === state.sel.window;
+
+// merge puts s into the series: a new moment, or a revision of a known one.
+function merge(s) {
+  const x = moment(s);
+  let i = state.snaps.length;
+  while (i > 0 && moment(state.snaps[i - 1]) >= x) i--;
+  const known = i < state.snaps.length && moment(state.snaps[i]) === x;
+  state.snaps.splice(i, known ? 1 : 0, s);
+  state.snaps = state.snaps.slice(-KEEP);
+  if (state.snaps[state.snaps.length - 1] === s) state.latest = s;
+  if (state.pinned && state.pinned.x === x) state.pinned.snap = s;
+}
+
+// follow keeps the list of current alerts, as the server does.
+function follow(a) {
+  state.current = state.current.filter((b) => !(b.slice === a.slice && b.rule === a.rule && b.version === a.version));
+  if (a.state !== "resolved") state.current.push(a);
+}
+
+async function load() {
+  const generation = ++state.generation;
+  try {
+    const models = await get("models");
+    if (generation !== state.generation) return;
+    state.models = models.data.models;
+    state.sel = choose(state.models, state.sel || readURL());
+    if (!state.sel) {
+      waiting();
+      get("status").then((v) => drawStatus($("status"), v.data), () => {});
+      return stream.open({}, models.id);
+    }
+    await loadSelection(generation, models.id);
+  } catch (err) {
+    failed(err, generation);
+  }
+}
+
+async function loadSelection(generation, position) {
+  const { model, version, slice, window } = state.sel;
+  const [snaps, latest, alerts, calibrators, status] = await Promise.all([
+    get("snapshots", { model, version, slice, window, limit: KEEP, detail: "none" }),
+    get("snapshots/latest", { model, version, slice, window }),
+    get("alerts", { model, version, limit: 256 }),
+    get("calibrators", { model, version, limit: 128 }),
+    get("status"),
+  ]);
+  if (generation !== state.generation) return;
+  state.snaps = snaps.data.snapshots;
+  merge(latest.data);
+  state.alerts = alerts.data.alerts;
+  state.current = alerts.data.current;
+  state.calibrators = calibrators.data.calibrators;
+  state.pinned = null;
+  fillSelectors($("selectors"), state.models, state.sel);
+  writeURL(state.sel);
+  notice("", "");
+  $("content").hidden = false;
+  drawStatus($("status"), status.data);
+  paint();
+  stream.open(state.sel, position);
+}
+
+async function refreshModels() {
+  try {
+    state.models = (await get("models")).data.models;
+    if (state.sel) fillSelectors($("selectors"), state.models, state.sel);
+  } catch { /* the connection state tells */ }
+}
+
+function waiting() {
+  fillSelectors($("selectors"), [], null);
+  $("content").hidden = true;
+  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far.");
+}
+
+function failed(err, generation) {
+  if (generation !== state.generation) return;
+  connection("lost");
+  notice("Cannot load", `${err.message}. Trying again every few seconds.`, "error");
+  setTimeout(() => generation === state.generation && load(), 5000);
+}
+
+function notice(title, text, kind = "") {
+  $("notice").hidden = !title;
+  $("notice").dataset.kind = kind;
+  $("notice").replaceChildren(el("strong", {}, title), text);
+}
+
+function paintSoon() {
+  if (!painting) painting = setTimeout(() => { painting = 0; paint(); }, PAINT_MS);
+}
+
+function paint() {
+  if (!state.latest || !state.snaps.length) return;
+  const snap = state.pinned ? state.pinned.snap : state.latest;
+  const events = timeline(state.alerts, state.calibrators);
+  drawTiles($("tiles"), snap, state.pinned ? null : state.current);
+  const signals = [
+    { key: "raw", name: "raw", bins: snap.raw.bins },
+    { key: "cal", name: "calibrated", bins: snap.calibrated.bins },
+  ].filter((s) => state.show[s.key]);
+  drawDiagram($("diagram"), signals, (text) => { $("binread").textContent = text; });
+  drawBinTable($("bintable"), signals);
+  const index = state.pinned ? state.snaps.findIndex((s) => moment(s) === state.pinned.x) : null;
+  const marks = events.filter((e) => (e.slice === null || e.slice === state.sel.slice) && e.kind !== "pending");
+  chart.update(state.snaps, marks, state.show, index === -1 ? null : index);
+  drawLog($("log"), events, state.sel.slice, $("onlyslice").checked, state.latest.at);
+  drawMoment(snap, index);
+}
+
+function drawMoment(snap, index) {
+  const scrub = $("scrub");
+  scrub.max = String(state.snaps.length - 1);
+  scrub.value = index === null ? scrub.max : String(index);
+  const text = state.pinned ? clock(snap.at) : "live";
+  scrub.nextElementSibling.textContent = text;
+  scrub.setAttribute("aria-valuetext", text);
+  $("asof").textContent = `as of ${clock(state.latest.at)} UTC`;
+  $("pinbar").hidden = !state.pinned;
+  $("pinbar").firstElementChild.textContent = `Shown as of ${clock(snap.at)} UTC. The time line goes on.`;
+  const firing = state.current.filter((a) => a.state === "firing").length;
+  document.title = `${firing ? `▲ ${firing} ` : ""}${state.sel.model} ${state.sel.version} – plumbline`;
+}
+
+// pin shows the moment of snapshot i; its diagram comes from the server, since the time line holds numbers only.
+async function pin(i) {
+  const s = state.snaps[i];
+  if (!s || i === state.snaps.length - 1) return unpin();
+  const x = moment(s);
+  state.pinned = { x, snap: s };
+  paintSoon();
+  try {
+    const { data } = await get("snapshots/latest", { ...state.sel, at: new Date(x * 1000).toISOString() });
+    if (state.pinned && state.pinned.x === x) { state.pinned.snap = data; paintSoon(); }
+  } catch { /* the numbers stay, without the diagram */ }
+}
+
+function unpin() {
+  state.pinned = null;
+  paintSoon();
+}
+
+function legend() {
+  const names = { raw: "raw", cal: "calibrated" };
+  $("legend").replaceChildren(...Object.keys(names).map((k) => {
+    const b = el("button", { type: "button", "aria-pressed": String(state.show[k]) }, el(`i.key.${k}`), names[k]);
+    b.addEventListener("click", () => {
+      state.show[k] = !state.show[k];
+      b.setAttribute("aria-pressed", String(state.show[k]));
+      paint();
+    });
+    return b;
+  }));
+}
+
+$("selectors").addEventListener("change", (e) => {
+  state.sel = choose(state.models, { ...state.sel, [e.target.name]: e.target.value });
+  state.pinned = null;
+  load();
+});
+$("selectors").addEventListener("submit", (e) => e.preventDefault());
+$("scrub").addEventListener("input", (e) => pin(Number(e.target.value)));
+$("pinbar").lastElementChild.addEventListener("click", unpin);
+$("onlyslice").addEventListener("change", paint);
+addEventListener("keydown", (e) => { if (e.key === "Escape" && state.pinned) unpin(); });
+legend();
+load();

@@ -1,0 +1,51 @@
+// Alerts and refit decisions as sentences, for the list and for the markers on the time line.
+import { el, pct, pctBare, count, fixed, clock, sliceName } from "./format.js";
+
+export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇" };
+const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", published: "Calibrator published", kept: "No change" };
+
+/** One list, newest first: {kind, at, slice, title, text}. slice is null for what concerns all slices. */
+export function timeline(alerts, calibrators) {
+  const list = [...alerts.map(fromAlert), ...calibrators.map(fromCalibrator)];
+  return list.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+}
+
+function fromAlert(a) {
+  const kind = GLYPHS[a.state] ? a.state : "pending";
+  const signal = a.signal === "raw" ? "Raw" : "Calibrated";
+  const over = `${signal} ECE ${pct(a.ece)}`;
+  const against = `the ${pct(a.ece_null)} expected of a calibrated model at ${count(a.rows)} rows`;
+  const points = `${pctBare(a.value)} points`;
+  const texts = {
+    firing: `${over} is ${points} above ${against}; the limit is ${pctBare(a.threshold)}.`,
+    pending: `${over} is ${points} above ${against}; the limit is ${pctBare(a.threshold)}. Not yet for long enough to fire.`,
+    resolved: `${over} is ${points} from ${against}: below the limit again.`,
+  };
+  return { kind, at: a.at, slice: a.slice, title: `${TITLES[kind]}: ${a.rule}`, text: texts[kind], note: a.severity };
+}
+
+function fromCalibrator(c) {
+  const e = c.evidence || {};
+  const kind = c.published ? "published" : "kept";
+  const change = `NLL ${fixed(e.nll_in_force)} → ${fixed(e.nll_new)} (${fixed(e.nll_diff, 4)} ± ${fixed(1.96 * e.nll_diff_se, 4)}), ECE ${pct(e.ece_in_force)} → ${pct(e.ece_new)}`;
+  const proof = e.test_rows ? ` On ${count(e.test_rows)} newer rows: ${change}.` : "";
+  const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
+  return {
+    kind, at: c.decided_at, slice: null,
+    title: kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
+    text: `${t}${sentence(c.outcome)}${proof}`, note: `by ${c.reason}`,
+  };
+}
+
+const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1).replace(/\.?$/, ".") : "");
+
+export function drawLog(root, list, slice, onlySlice, ref) {
+  const shown = list.filter((e) => !onlySlice || e.slice === null || e.slice === slice);
+  if (!shown.length) return root.replaceChildren(el("li.empty", {}, "No alarms and no refits yet."));
+  root.replaceChildren(...shown.map((e) =>
+    el("li", {},
+      el("span.glyph", { "data-kind": e.kind, "aria-hidden": "true" }, GLYPHS[e.kind]),
+      el("div", {}, el("span.what", { "data-kind": e.kind }, e.title), " ", e.slice ? el("span.chip", {}, sliceName(e.slice)) : null),
+      el("p", {}, e.text),
+      el("time", { datetime: e.at }, clock(e.at, ref)), e.note ? ` ${e.note}` : "")));
+}

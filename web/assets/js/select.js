@@ -1,0 +1,50 @@
+// The four selectors, the selection in the address bar, and the choice where something is not given or is gone.
+import { el, sliceName } from "./format.js";
+
+const FIELDS = ["model", "version", "slice", "window"];
+const newest = (windows) => windows.reduce((t, w) => (w.latest_at > t ? w.latest_at : t), "");
+
+/** The levels of the tree under a (partial) selection. */
+function levels(models, want) {
+  const model = models.find((m) => m.model === want.model) || models[0];
+  if (!model) return null;
+  const age = (v) => v.slices.reduce((t, s) => { const n = newest(s.windows); return n > t ? n : t; }, "");
+  const version = model.versions.find((v) => v.version === want.version) || [...model.versions].sort((a, b) => (age(a) < age(b) ? 1 : -1))[0];
+  const slice = version.slices.find((s) => s.slice === (want.slice || "")) || version.slices[0];
+  const window = slice.windows.find((w) => w.name === want.window) || slice.windows.find((w) => w.kind === "rows") || slice.windows[0];
+  return { model, version, slice, window };
+}
+
+/** choose completes want to a selection that exists, or null where there is nothing at all. */
+export function choose(models, want) {
+  const l = levels(models, want || {});
+  return l && { model: l.model.model, version: l.version.version, slice: l.slice.slice, window: l.window.name };
+}
+
+export function fillSelectors(form, models, sel) {
+  const l = sel && levels(models, sel);
+  const options = l
+    ? { model: models.map((m) => m.model), version: l.model.versions.map((v) => v.version), slice: l.version.slices.map((s) => s.slice), window: l.slice.windows.map((w) => w.name) }
+    : { model: [], version: [], slice: [], window: [] };
+  const firing = new Map((l ? l.model.versions : []).map((v) => [v.version, v.alerts_firing]));
+  for (const f of FIELDS) {
+    const select = form.elements[f];
+    const label = (v) => (f === "slice" ? sliceName(v) : f === "version" && firing.get(v) ? `${v} ▲` : v);
+    const want = JSON.stringify(options[f].map(label));
+    if (select.dataset.options !== want) { // left alone otherwise: it may be open
+      select.dataset.options = want;
+      select.replaceChildren(...options[f].map((v) => el("option", { value: v }, label(v))));
+    }
+    if (sel) select.value = sel[f];
+    select.disabled = options[f].length < 1;
+  }
+}
+
+export function readURL() {
+  const q = new URLSearchParams(location.search);
+  return Object.fromEntries(FIELDS.map((f) => [f, q.get(f) || ""]));
+}
+
+export function writeURL(sel) {
+  history.replaceState(null, "", "?" + new URLSearchParams(sel));
+}

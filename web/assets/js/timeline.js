@@ -1,0 +1,151 @@
+// The time series: ECE with its interval and null expectation, and accuracy against mean confidence. Canvas by uPlot.
+import { clock, pct, pctBare, el } from "./format.js";
+import { Markers } from "./markers.js";
+
+/* global uPlot */
+const SYNC = "plumbline";
+
+/** seconds since 1970 of a snapshot on the time axis: the window's end, or the pane's for windows of rows. */
+export const moment = (s) => Date.parse(s.window.kind === "time" ? s.window.end : s.at) / 1000;
+
+const ECE = [
+  { label: "raw", key: "raw", of: (s) => s.raw.ece, lo: (s) => s.raw.ece_lo, hi: (s) => s.raw.ece_hi, null: (s) => s.raw.ece_null },
+  { label: "calibrated", key: "cal", of: (s) => s.calibrated.ece, lo: (s) => s.calibrated.ece_lo, hi: (s) => s.calibrated.ece_hi, null: (s) => s.calibrated.ece_null },
+];
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const opt = (v) => (v === undefined ? null : v);
+
+export class Timeline {
+  /** roots: {ece, acc, eceRead, accRead}; onPick(index) is called when a moment is clicked. */
+  constructor(roots, tip, onPick) {
+    this.roots = roots;
+    this.onPick = onPick;
+    this.markers = new Markers(tip);
+    this.pin = el("div.pin", { hidden: "" });
+    this.snaps = [];
+    this.show = { raw: true, cal: true };
+    new ResizeObserver(() => this.resize()).observe(roots.ece);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.rebuild());
+  }
+
+  /** update draws snaps (oldest first) with events as markers; pinned is the pinned index or null. */
+  update(snaps, events, show, pinned) {
+    const rebuild = !this.ece || show.raw !== this.show.raw || show.cal !== this.show.cal;
+    Object.assign(this, { snaps, show: { ...show }, pinned });
+    this.markers.events = events;
+    if (rebuild) return this.rebuild();
+    this.ece.setData(this.eceData());
+    this.acc.setData(this.accData());
+  }
+
+  signals() {
+    return ECE.filter((s) => this.show[s.key]);
+  }
+
+  eceData() {
+    const cols = this.signals().flatMap((s) => [s.lo, s.hi, s.null, s.of]);
+    return [this.snaps.map(moment), ...cols.map((f) => this.snaps.map((x) => opt(f(x))))];
+  }
+
+  accData() {
+    const cols = [(s) => s.raw.accuracy, (s) => s.raw.mean_confidence, (s) => s.calibrated.mean_confidence];
+    return [this.snaps.map(moment), ...cols.map((f) => this.snaps.map((x) => opt(f(x))))];
+  }
+
+  rebuild() {
+    if (this.ece) this.ece.destroy();
+    if (this.acc) this.acc.destroy();
+    const { ece, acc } = this.roots;
+    this.ece = new uPlot(this.options(ece, 250, this.eceSeries(), true), this.eceData(), ece);
+    this.acc = new uPlot(this.options(acc, 130, this.accSeries(), false), this.accData(), acc);
+    this.ece.over.append(this.pin);
+    this.readout(null);
+  }
+
+  eceSeries() {
+    const hidden = { width: 0, points: { show: false } };
+    return this.signals().flatMap((s) => [
+      { ...hidden }, { ...hidden },
+      { stroke: css(`--${s.key}`), width: 1, dash: [4, 4], alpha: 0.8, points: { show: false } },
+      { stroke: css(`--${s.key}`), width: 2, points: { show: this.snaps.length < 2, size: 6 } },
+    ]);
+  }
+
+  accSeries() {
+    const points = { show: this.snaps.length < 2, size: 6 };
+    return [
+      { stroke: css("--text"), width: 2, points },
+      { stroke: css("--raw"), width: 1.5, points },
+      { stroke: css("--cal"), width: 1.5, points },
+    ].map((s, i) => ({ ...s, show: i === 0 || this.show[i === 1 ? "raw" : "cal"] }));
+  }
+
+  options(root, height, series, isECE) {
+    const axis = { stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const percent = (u, splits) => splits.map((v) => +(100 * v).toFixed(2) + "%");
+    return {
+      width: Math.max(200, root.clientWidth), height, legend: { show: false },
+      padding: [isECE ? 20 : 8, 10, 0, 0],
+      tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
+      scales: { y: { range: isECE ? (u, lo, hi) => [0, Math.max(0.02, hi * 1.08)] : (u, lo, hi) => padded(lo, hi) } },
+      axes: [{ ...axis, size: 28, space: 70, values: timeLabels }, { ...axis, size: 46, space: 28, values: percent }],
+      series: [{}, ...series],
+      bands: isECE ? this.signals().map((s, i) => ({ series: [4 * i + 2, 4 * i + 1], fill: css(`--${s.key}-fill`) })) : [],
+      cursor: { y: false, sync: { key: SYNC }, drag: { x: false, y: false }, points: { size: 6 }, bind: { click: (u) => () => this.pick(u) } },
+      hooks: {
+        setCursor: [(u) => isECE && this.readout(u.cursor.idx)],
+        draw: isECE ? [(u) => { this.markers.draw(u); this.placePin(u); }] : [],
+      },
+    };
+  }
+
+  pick(u) {
+    if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.onPick(u.cursor.idx);
+  }
+
+  placePin(u) {
+    const at = this.pinned === null || this.pinned === undefined ? null : this.snaps[this.pinned];
+    this.pin.hidden = !at;
+    if (at) this.pin.style.left = u.valToPos(moment(at), "x") + "px";
+  }
+
+  /** readout writes the numbers under the cursor, or the newest ones; it is the legend too. */
+  readout(idx) {
+    const s = this.snaps[idx === null || idx === undefined ? (this.pinned ?? this.snaps.length - 1) : idx];
+    const at = s ? clock(new Date(moment(s) * 1000).toISOString()).slice(5, 16) : "";
+    const eceText = this.signals().flatMap((d) => [
+      el(`i.swatch.${d.key}`), `${d.label} ${s ? pct(d.of(s)) : ""}`, s ? ` [${pctBare(d.lo(s))}, ${pctBare(d.hi(s))}]` : "",
+      el(`i.swatch.dash.${d.key}`), `null ${s ? pctBare(d.null(s)) : ""}`,
+    ]);
+    this.roots.eceRead.replaceChildren(...eceText, `  ${at}`);
+    const parts = [["", "accuracy", s?.raw.accuracy], ["raw", "confidence, raw", s?.raw.mean_confidence], ["cal", "calibrated", s?.calibrated.mean_confidence]];
+    this.roots.accRead.replaceChildren(...parts.filter(([k]) => !k || this.show[k]).flatMap(([k, name, v]) => [el("i.swatch" + (k ? "." + k : ".text")), `${name} ${pct(v)}`]));
+  }
+
+  resize() {
+    for (const [u, root] of [[this.ece, this.roots.ece], [this.acc, this.roots.acc]]) {
+      if (u && root.clientWidth && root.clientWidth !== u.width) u.setSize({ width: root.clientWidth, height: u.height });
+    }
+  }
+}
+
+function padded(lo, hi) {
+  if (lo === null || hi === null) return [0, 1];
+  const pad = Math.max(0.01, (hi - lo) * 0.15);
+  return [Math.max(0, lo - pad), Math.min(1, hi + pad)];
+}
+
+// 24-hour labels; the date where the day changes and at the first one, seconds only below a minute.
+function timeLabels(u, splits, axis, space, step) {
+  let day = "";
+  return splits.map((t) => {
+    const iso = new Date(t * 1000).toISOString();
+    const date = iso.slice(5, 10);
+    const text = step >= 86400 ? date : iso.slice(11, step < 60 ? 19 : 16);
+    const first = date !== day && step < 86400 && (day !== "" || splits.length > 1);
+    const withDate = first && day !== "" ? `${date} ${text}` : text;
+    day = date;
+    return withDate;
+  });
+}

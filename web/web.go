@@ -1,0 +1,157 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// Deps is what the handler needs. Only History is required.
+type Deps struct {
+	History *sinks.History
+	// Status describes the running process; its result is encoded as JSON. Nil: /api/v1/status has the history only.
+	Status func() any
+	// Ready returns why the process cannot serve yet, or nil. Nil: always ready.
+	Ready func() error
+	// Metrics answers /metrics. Nil: 404.
+	Metrics http.Handler
+	// Log gets what clients are not told. Nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// api is the handler's state: immutable after New.
+type api struct {
+	Deps
+	heartbeat time.Duration
+}
+
+// New returns the handler of all routes in docs/api.md. It panics if d.History is nil.
+func New(d Deps) http.Handler { return newHandler(d, 15*time.Second) }
+
+func newHandler(d Deps, heartbeat time.Duration) http.Handler {
+	if d.History == nil {
+		panic("web: Deps.History is nil")
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &api{Deps: d, heartbeat: heartbeat}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/-/healthy", a.healthy)
+	mux.HandleFunc("/-/ready", a.ready)
+	if d.Metrics != nil {
+		mux.Handle("/metrics", d.Metrics)
+	}
+	for path, h := range map[string]http.HandlerFunc{
+		"models":           a.models,
+		"snapshots":        a.snapshots,
+		"snapshots/latest": a.latest,
+		"calibrators":      a.calibrators,
+		"alerts":           a.alerts,
+		"status":           a.status,
+	} {
+		mux.HandleFunc("/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(eventIDHeader, eventID(a.History.Position())) // before h reads
+			h(w, r)
+		})
+	}
+	mux.HandleFunc("/api/v1/events", a.events)
+	pages := newAssets()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if !pages.serve(w, r) {
+			a.fail(w, http.StatusNotFound, "no such path: "+r.URL.Path)
+		}
+	})
+	return a.guard(mux)
+}
+
+// csp lets the page load its own files and nothing else; styles are set through the CSSOM, never as attributes.
+const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guard sets the security headers and refuses all methods but GET and HEAD.
+func (a *api) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", csp)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Server returns an http.Server for handler with limits on slow and oversized requests. Its Shutdown also ends the
+// event streams, which otherwise would never become idle.
+func Server(addr string, handler http.Handler) *http.Server {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &http.Server{
+		Addr:              addr,
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute, // event streams move their own deadline
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	s.RegisterOnShutdown(cancel)
+	return s
+}
+
+func (a *api) healthy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("plumbline is healthy\n"))
+}
+
+func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
+	if a.Ready != nil {
+		if err := a.Ready(); err != nil {
+			a.fail(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("plumbline is ready\n"))
+}
+
+// reply sends v as JSON. Encoding comes first, so that a value that JSON cannot hold (NaN) is an error, not half a reply.
+func (a *api) reply(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		a.Log.Error("encode reply", "err", err)
+		a.fail(w, http.StatusInternalServerError, "encode reply: "+err.Error())
+		return
+	}
+	a.send(w, http.StatusOK, body)
+}
+
+// fail sends {"error": msg}.
+func (a *api) fail(w http.ResponseWriter, code int, msg string) {
+	body, err := json.Marshal(map[string]string{"error": msg})
+	if err != nil {
+		panic("web: a string does not encode: " + err.Error())
+	}
+	a.send(w, code, body)
+}
+
+func (a *api) send(w http.ResponseWriter, code int, body []byte) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	if _, err := w.Write(append(body, '\n')); err != nil {
+		a.Log.Debug("write reply", "err", err)
+	}
+}
