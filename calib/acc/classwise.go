@@ -20,6 +20,8 @@ const (
 	cWA
 )
 
+const oneBits = 0x3FF0000000000000 // of 1.0
+
 // ClassWise holds, for each of K classes, the M bins (i/M, (i+1)/M] of the class's probability.
 //
 // Most probabilities are in bin 0, so that bin has Σ w·p in a dense vector, and its count and Σw are what the others
@@ -49,8 +51,8 @@ func checkClassWise(k, m int) error {
 	if k < 2 || k > MaxClasses {
 		return fmt.Errorf("classes is %d, allowed 2 to %d: %w", k, MaxClasses, ErrShape)
 	}
-	if m < 1 || m > maxBins || uint64(k)*uint64(m+1) >= math.MaxUint32 {
-		return fmt.Errorf("class-wise bins is %d for %d classes, allowed 1 to %d and fewer than 2^32 in all: %w", m, k, maxBins, ErrShape)
+	if m < 1 || m > maxBins { // with both bounds all keys fit in 32 bits
+		return fmt.Errorf("class-wise bins is %d, allowed 1 to %d: %w", m, maxBins, ErrShape)
 	}
 	return nil
 }
@@ -81,7 +83,15 @@ func checkProbs(p []float64, k, y int) error {
 	if y < 0 || y >= k {
 		return fmt.Errorf("label is %d, allowed 0 to %d: %w", y, k-1, ErrValue)
 	}
-	for i, v := range p {
+	// The bits of non-negative floats are in order, those of negative ones and NaN above.
+	top := uint64(0)
+	for _, v := range p {
+		top = max(top, math.Float64bits(v))
+	}
+	if top <= oneBits {
+		return nil
+	}
+	for i, v := range p { // which one? -0 is none
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("probability of class %d is %v, allowed 0 to 1: %w", i, v, ErrValue)
 		}
