@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/feed"
+)
+
+// feedFlags say how files become a stream; `produce` and `replay` share them.
+type feedFlags struct {
+	array, labels  string
+	model, version string
+	eventRate      float64
+	start          string
+	labelDelay     string
+	noLabels       bool
+	inlineLabels   bool
+	batch          int
+	seed           uint64
+	shuffle        bool
+	repeat         int
+	skip, limit    int64
+	idPrefix       string
+	end            bool
+
+	startTime          time.Time // of start; zero where it is not given
+	delayMin, delayMax time.Duration
+}
+
+// addFeedFlags adds the flags to cmd. Call check, then open.
+func addFeedFlags(cmd *cobra.Command) *feedFlags {
+	f := &feedFlags{}
+	flags := cmd.Flags()
+	flags.StringVar(&f.array, "array", "", "scores `array` of npz files, where FILE does not name it")
+	flags.StringVar(&f.labels, "labels", "", "labels `array` of npz files")
+	flags.StringVar(&f.model, "model", "", "model `name`; default: the file's, else its name and array")
+	flags.StringVar(&f.version, "version", "", "model `version`; default: the file's, else 0")
+	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' own times")
+	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: now")
+	flags.StringVar(&f.labelDelay, "label-delay", "0s", "event time from a row to its label, `MIN-MAX` such as 0s-5m, uniform")
+	flags.BoolVar(&f.noLabels, "no-labels", false, "send no labels")
+	flags.BoolVar(&f.inlineLabels, "inline-labels", false, "send labels in the logits messages, without delay")
+	flags.IntVar(&f.batch, "batch", 256, "rows of a message at most")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of order and delays")
+	flags.BoolVar(&f.shuffle, "shuffle", false, "send the rows of each file in random order")
+	flags.IntVar(&f.repeat, "repeat", 1, "passes over each file")
+	flags.Int64Var(&f.skip, "skip", 0, "rows to pass over; they keep their numbers and times")
+	flags.Int64Var(&f.limit, "limit", 0, "rows to send; 0: all")
+	flags.StringVar(&f.idPrefix, "id-prefix", "", "`prefix` of ids of rows without one; different streams need different ones (default: row)")
+	flags.BoolVar(&f.end, "end", true, "close the stream with a watermark, so that all windows complete")
+	return f
+}
+
+// check parses and checks the flags; its errors are wrong usage.
+func (f *feedFlags) check() error {
+	var err error
+	if f.start != "" {
+		if f.startTime, err = time.Parse(time.RFC3339Nano, f.start); err != nil {
+			return usageErrorf("--start %q: must be a time such as 2026-01-31T12:00:00Z", f.start)
+		}
+	}
+	if f.delayMin, f.delayMax, err = parseDelay(f.labelDelay); err != nil {
+		return err
+	}
+	switch {
+	case !(f.eventRate >= 0) || f.eventRate > 1e9:
+		return usageErrorf("--event-rate %v: must be 0 to 1e9 rows per second", f.eventRate)
+	case f.batch < 1:
+		return usageErrorf("--batch %d: must be at least 1 row", f.batch)
+	case f.repeat < 1:
+		return usageErrorf("--repeat %d: must be at least 1", f.repeat)
+	case f.skip < 0:
+		return usageErrorf("--skip %d: must not be negative", f.skip)
+	case f.limit < 0:
+		return usageErrorf("--limit %d: must not be negative", f.limit)
+	case f.eventRate == 0 && (f.shuffle || f.repeat > 1):
+		return usageErrorf("--event-rate 0: the files' own times exclude --shuffle and --repeat")
+	case f.noLabels && f.inlineLabels:
+		return usageErrorf("--no-labels and --inline-labels: only one of them")
+	}
+	return nil
+}
+
+// parseDelay reads MIN-MAX, or one duration for both.
+func parseDelay(s string) (lo, hi time.Duration, err error) {
+	min, max, spread := strings.Cut(s, "-")
+	if !spread {
+		max = min
+	}
+	lo, err = time.ParseDuration(min)
+	if err == nil {
+		hi, err = time.ParseDuration(max)
+	}
+	if err != nil || lo < 0 || hi < lo {
+		return 0, 0, usageErrorf("--label-delay %q: must be MIN-MAX such as 0s-5m, 0 <= MIN <= MAX", s)
+	}
+	return lo, hi, nil
+}
+
+// options are the feed's, for a stream of so many partitions that starts at start unless --start says otherwise.
+func (f *feedFlags) options(cfg config.Config, partitions int, start time.Time) feed.Options {
+	if !f.startTime.IsZero() {
+		start = f.startTime
+	}
+	return feed.Options{
+		Model: f.model, Version: f.version,
+		Partitions: partitions,
+		EventRate:  f.eventRate, Start: start.UnixNano(),
+		DelayMin: f.delayMin, DelayMax: f.delayMax,
+		NoLabels: f.noLabels, InlineLabels: f.inlineLabels || cfg.Topics.Labels == "" && !f.noLabels,
+		Batch: f.batch, FlushEvery: flushEvery(cfg),
+		Seed: f.seed, Skip: f.skip, Limit: f.limit,
+		IDPrefix: f.idPrefix, End: f.end, Pane: cfg.EventTime.Pane,
+	}
+}
+
+// flushEvery keeps rows from waiting for their message longer than the shards wait for them.
+func flushEvery(cfg config.Config) time.Duration {
+	if late := cfg.EventTime.AllowedLateness; late > 0 {
+		return min(feed.DefaultFlushEvery, late)
+	}
+	return feed.DefaultFlushEvery
+}
+
+// open returns the feed of the files one after another, and the number of rows it will send.
+func (f *feedFlags) open(files []string, cfg config.Config, partitions int, start time.Time) (*feed.Feed, int64, error) {
+	var sources []feed.Source
+	var total int64
+	for i, file := range files {
+		rows, err := readFeedRows(file, f.array, f.labels, cfg.Slices.Columns)
+		if err != nil {
+			return nil, 0, err
+		}
+		order := feed.Order{Shuffle: f.shuffle, Seed: f.seed + uint64(i), Repeat: f.repeat, ByTime: f.eventRate == 0}
+		src, err := rows.Source(order)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", file, err)
+		}
+		sources = append(sources, src)
+		total += int64(rows.N) * int64(f.repeat)
+	}
+	out, err := feed.NewSequence(sources, f.options(cfg, partitions, start))
+	if err != nil {
+		return nil, 0, err
+	}
+	total = max(0, total-f.skip)
+	if f.limit > 0 {
+		total = min(total, f.limit)
+	}
+	return out, total, nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress is a bar on a terminal, and nothing elsewhere. A nil progress is nothing too.
+type progress struct{ bar *progressbar.ProgressBar }
+
+// newProgress shows how many of total units are done, on w where that is a terminal; total < 0 is unknown.
+func newProgress(w io.Writer, total int64, what, unit string) *progress {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return &progress{progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(f),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionSetItsString(unit),
+		progressbar.OptionShowIts(),
+		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(),
+	)}
+}
+
+// add counts n more units. A terminal that cannot be written to stops no work.
+func (p *progress) add(n int64) {
+	if p != nil {
+		_ = p.bar.Add64(n)
+	}
+}
+
+// finish takes the bar away.
+func (p *progress) finish() {
+	if p != nil {
+		_ = p.bar.Finish()
+	}
+}
