@@ -1,0 +1,128 @@
+//go:build integration
+
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// chromium runs the browser on url with args and returns its standard output; the test is skipped where there is none.
+func chromium(t *testing.T, url string, args ...string) string {
+	t.Helper()
+	bin, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("no chromium on PATH: the page is not tried in a browser")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+		"--virtual-time-budget=8000", "--enable-logging=stderr",
+	}, append(args, url)...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	for _, line := range strings.Split(stderr.String(), "\n") {
+		// The page's own errors, a broken content security policy among them.
+		if strings.Contains(line, "CONSOLE") && !strings.Contains(line, "503") {
+			t.Errorf("console: %s", line)
+		}
+	}
+	if err != nil {
+		t.Fatalf("chromium: %v\n%s", err, stderr.String())
+	}
+	return string(out)
+}
+
+// still is the handler without the event stream, which would keep a page loading for ever.
+func still(h *sinks.History) http.Handler {
+	all := testHandler(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/events" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("retry: 600000\n\n"))
+			return
+		}
+		all.ServeHTTP(w, r)
+	})
+}
+
+func TestPageInBrowser(t *testing.T) {
+	srv := httptest.NewServer(still(synthetic()))
+	defer srv.Close()
+	f := func(query string, want ...string) {
+		t.Helper()
+		dom := chromium(t, srv.URL+"/"+query, "--dump-dom")
+		for _, w := range want {
+			if !strings.Contains(dom, w) {
+				t.Errorf("%q: the page lacks %q", query, w)
+			}
+		}
+		if t.Failed() {
+			t.Log(dom)
+		}
+	}
+	s := snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
+	thin := "\u202f"
+	f("", "ECE calibrated", percent(*s.Raw.ECE), percent(*s.Calibrated.ECE), "5"+thin+"043", "T 1.619", "revision 3",
+		"1 firing in other slices", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`, "Reliability diagram. raw")
+	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", "ece-calibrated, critical")
+	f("?model=gone", "digits-resnet20")
+}
+
+func TestEmptyPageInBrowser(t *testing.T) {
+	srv := httptest.NewServer(still(sinks.NewHistory(sinks.HistoryConfig{})))
+	defer srv.Close()
+	if dom := chromium(t, srv.URL, "--dump-dom"); !strings.Contains(dom, "Waiting for the first labels") {
+		t.Errorf("got %s, want the empty state", dom)
+	}
+}
+
+func TestUnlabelledPageInBrowser(t *testing.T) {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h.AddSnapshot(output.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: output.Window{Name: "w", Kind: "rows"}, Predictions: 91})
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	for _, want := range []string{"no labelled rows yet", "of 91 predictions", "no labelled rows in this window", "No alarms and no refits yet"} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page lacks %q: %s", want, dom)
+		}
+	}
+}
+
+func percent(v float64) string {
+	return strconv.FormatFloat(100*v, 'f', 2, 64) + "\u202f%"
+}
+
+// TestScreenshots writes pictures of the page for people to look at.
+func TestScreenshots(t *testing.T) {
+	dir := os.Getenv("PLUMBLINE_SCREENSHOTS")
+	if dir == "" {
+		t.Skip("PLUMBLINE_SCREENSHOTS names no directory: no pictures wanted")
+	}
+	srv := httptest.NewServer(still(synthetic()))
+	defer srv.Close()
+	for _, theme := range []struct{ name, flag string }{{"dark", "0"}, {"light", "1"}} {
+		for _, size := range []struct{ name, flag string }{{"desktop", "1400,900"}, {"phone", "390,844"}, {"tall", "500,3000"}} {
+			file := filepath.Join(dir, size.name+"-"+theme.name+".png")
+			chromium(t, srv.URL+"/?"+series, "--screenshot="+file, "--window-size="+size.flag, "--blink-settings=preferredColorScheme="+theme.flag)
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("no picture: %v", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+var t0 = time.Date(2024, 3, 5, 11, 30, 0, 0, time.UTC)
+
+const pane = 10 * time.Second
+
+func stamp(d time.Duration) string { return t0.Add(d).Format(time.RFC3339) }
+
+func ptr(v float64) *float64 { return &v }
+
+// metrics returns metrics of n rows whose accuracy is its confidence less gap; the gap grows towards confidence ½.
+func metrics(n int64, gap, wiggle float64) output.Metrics {
+	m := output.Metrics{N: n}
+	share := []float64{0, 0, 0, .004, .012, .02, .03, .035, .04, .05, .06, .08, .12, .2, .349}
+	var ece, acc, conf float64
+	for i, s := range share {
+		lo, hi := float64(i)/15, float64(i+1)/15
+		b := output.Bin{Lo: lo, Hi: hi, N: int64(s * float64(n))}
+		if b.N > 0 {
+			b.Conf = lo + .6*(hi-lo)
+			b.Acc = b.Conf - gap*4*b.Conf*(1-b.Conf) + .01*math.Sin(wiggle+float64(3*i))
+			se := 1.96 * math.Sqrt(b.Acc*(1-b.Acc)/float64(b.N))
+			b.AccLo, b.AccHi = math.Max(0, b.Acc-se), math.Min(1, b.Acc+se)
+		}
+		m.Bins = append(m.Bins, b)
+		ece += s * math.Abs(b.Acc-b.Conf)
+		acc += s * b.Acc
+		conf += s * b.Conf
+	}
+	null := .55 / math.Sqrt(float64(n))
+	m.Accuracy, m.MeanConfidence, m.ECE = ptr(acc), ptr(conf), ptr(ece+.4*null)
+	m.NLL, m.Brier = ptr(.38+2*ece), ptr(.21+ece/2)
+	m.ECENull, m.ECENullHi = ptr(null), ptr(1.6*null)
+	m.ECELo, m.ECEHi = ptr(math.Max(0, *m.ECE-1.3*null)), ptr(*m.ECE+1.3*null)
+	return m
+}
+
+// synthetic fills a history with an hour of a model that drifts at minute 20, alarms at 23, is refitted at 25 and
+// resolves at 30; slices and a second window have a little of it, and a second version is young.
+func synthetic() *sinks.History {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	const m, v = "digits-resnet20", "2024-03-01"
+	for i := 1; i <= 360; i++ {
+		for _, slice := range []string{"", "region=eu", "region=us"} {
+			if slice == "" || i > 300 {
+				h.AddSnapshot(snapshotAt(m, v, slice, time.Duration(i)*pane))
+			}
+		}
+	}
+	for i := 1; i <= 12; i++ {
+		s := snapshotAt(m, v, "", time.Duration(i)*5*time.Minute)
+		s.Window = output.Window{Name: "5m", Kind: "time", Start: stamp(time.Duration(i-1) * 5 * time.Minute), End: s.At, Final: true}
+		h.AddSnapshot(s)
+	}
+	h.AddSnapshot(snapshotAt(m, "2024-02-10", "", 90*pane))
+	decisions(h, m, v)
+	return h
+}
+
+func snapshotAt(model, version, slice string, d time.Duration) output.Snapshot {
+	min := d.Minutes()
+	gap := .004 + .16*(1/(1+math.Exp(-(min-21)/.7)))
+	calGap := gap
+	s := output.Snapshot{
+		Schema: 1, Model: model, Version: version, Slice: slice, At: stamp(d),
+		Window:      output.Window{Name: "last-5000", Kind: "rows", Start: stamp(d - 5*time.Minute), End: stamp(d)},
+		Predictions: 5812, Labelled: 5043, Coverage: ptr(.8677), Late: 12,
+		Lag: output.Lag{Mean: 61, P50: 42.5, P90: 151, P99: 610},
+	}
+	if min > 25 {
+		calGap = .004 + (gap-.004)*math.Exp(-(min-25)/1.5)
+		s.InForce = &output.InForce{
+			Version: 3, Method: "temperature", Temperature: 1.6187, EffectiveFrom: stamp(25 * time.Minute),
+			Raw: metrics(4000, gap, 0), Calibrated: metrics(4000, .004, 0),
+		}
+	}
+	s.Raw, s.Calibrated = metrics(5043, gap, min/2), metrics(2048, calGap, min/3+1)
+	return s
+}
+
+func decisions(h *sinks.History, m, v string) {
+	alert := func(at time.Duration, slice, state string, ece, null float64) {
+		h.AddAlert(output.Alert{
+			Schema: 1, Model: m, Version: v, Slice: slice, Rule: "ece-calibrated", Severity: "critical", State: state,
+			Since: stamp(22 * time.Minute), At: stamp(at), Value: ece - null, Threshold: .02, ECE: ece, ECENull: null,
+			ECELo: ptr(ece - .01), ECEHi: ptr(ece + .01), Rows: 5043, Signal: "calibrated", Window: "last-5000",
+		})
+	}
+	alert(22*time.Minute, "", "pending", .0342, .0121)
+	alert(23*time.Minute, "", "firing", .0687, .0121)
+	alert(30*time.Minute, "", "resolved", .0140, .0121)
+	alert(57*time.Minute, "region=eu", "firing", .0512, .0301)
+	refit := func(at time.Duration, rev int, published bool, reason, outcome string, ev output.Evidence) {
+		h.AddCalibrator(output.Calibrator{
+			Schema: 1, Model: m, Version: v, Revision: rev, Published: published, Reason: reason, Outcome: outcome,
+			DecidedAt: stamp(at), EffectiveFrom: stamp(at), Calibrator: json.RawMessage(`{"method":"temperature"}`), Evidence: ev,
+		})
+	}
+	kept := output.Evidence{FitRows: 3000, TestRows: 1200, NLLInForce: .3811, NLLNew: .3809, NLLDiff: -.0002, NLLDiffSE: .0006, ECEInForce: .012, ECENew: .0118, Temperature: 1.02}
+	refit(10*time.Minute, 2, false, "period", "mean NLL is not significantly lower", kept)
+	refit(25*time.Minute, 3, true, "alarm", "mean NLL is significantly lower, accuracy and ECE hold", output.Evidence{
+		FitRows: 3000, TestRows: 1200, NLLInForce: .6122, NLLNew: .5401, NLLDiff: -.0721, NLLDiffSE: .0063, ECEInForce: .0687, ECENew: .0141, Temperature: 1.6187,
+	})
+	for i := range 3 {
+		refit(time.Duration(35+10*i)*time.Minute, 3, false, "period", fmt.Sprintf("mean NLL is not significantly lower (attempt %d)", i+1), kept)
+	}
+}
