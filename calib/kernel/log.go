@@ -10,3 +10,12 @@ func Log(x float64) float64 {
 	}
 	return math.Log(x)
 }
+
+// LogProb returns ln q of a probability q ≥ 0, with 0 taken as the smallest positive value of the input type
+// (2^-149 or 2^-1074), so that it is finite. softmax of the log-probabilities is q again.
+func LogProb[T Float](q T) float64 {
+	if q <= 0 {
+		return Log(smallest[T]())
+	}
+	return Log(float64(q))
+}

@@ -10,14 +10,10 @@ import "math"
 // smallest positive value of the input type (2^-149 or 2^-1074), so that the result is finite:
 // at most 103.3 nats for float32 and 744.5 for float64. It panics if y is outside [0, K).
 func NLL[T Float](r Row, scores []T, y int, probs bool) float64 {
-	v := float64(scores[y])
 	if !probs {
-		return r.LSE - v
+		return r.LSE - float64(scores[y])
 	}
-	if v <= 0 {
-		v = smallest[T]()
-	}
-	return r.LSE - Log(v)
+	return r.LSE - LogProb(scores[y])
 }
 
 func smallest[T Float]() float64 {

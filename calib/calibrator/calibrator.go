@@ -1,0 +1,76 @@
+package calibrator
+
+import (
+	"fmt"
+	"math"
+)
+
+// Bounds of the temperature, for fitting and for decoding.
+const (
+	MinTemperature = 0.05
+	MaxTemperature = 20.0
+)
+
+// Calibrator maps one row of K logits to K probabilities. It is immutable, so safe for concurrent use.
+type Calibrator interface {
+	// Apply writes the calibrated probabilities of the logits z to p, of the same length; p and z may be one
+	// slice. Probabilities go in as their logarithms. A row with a NaN or +Inf comes out as NaN.
+	// It panics if p is shorter than z.
+	Apply(p, z []float64)
+	// Method is the name under which Encode writes it.
+	Method() string
+}
+
+// Identity leaves the model as it is: p = softmax(z).
+type Identity struct{}
+
+// Apply implements Calibrator.
+func (Identity) Apply(p, z []float64) { softmax(p, z, 1) }
+
+// Method implements Calibrator; it is "identity".
+func (Identity) Method() string { return "identity" }
+
+// Temperature divides all logits by one T > 0, p = softmax(z/T), which keeps every argmax. Make it with
+// NewTemperature or FitTemperature; the zero value is not one and Apply panics on it.
+// Reference: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
+type Temperature struct{ t float64 }
+
+// NewTemperature returns the calibrator with temperature t in [MinTemperature, MaxTemperature].
+func NewTemperature(t float64) (Temperature, error) {
+	if !(t >= MinTemperature && t <= MaxTemperature) {
+		return Temperature{}, fmt.Errorf("temperature: %g, allowed %g..%g", t, MinTemperature, MaxTemperature)
+	}
+	return Temperature{t: t}, nil
+}
+
+// T returns the temperature.
+func (t Temperature) T() float64 { return t.t }
+
+// Apply implements Calibrator.
+func (t Temperature) Apply(p, z []float64) {
+	if t.t == 0 {
+		panic("calibrator: Temperature without a temperature")
+	}
+	softmax(p, z, t.t)
+}
+
+// Method implements Calibrator; it is "temperature".
+func (Temperature) Method() string { return "temperature" }
+
+// softmax writes softmax(z/t) to p. The maximum is taken off before the division, so that nothing overflows.
+func softmax(p, z []float64, t float64) {
+	p = p[:len(z)]
+	top := math.Inf(-1)
+	for _, v := range z {
+		top = max(top, v) // keeps a NaN
+	}
+	var sum float64
+	for k, v := range z {
+		p[k] = math.Exp((v - top) / t)
+		sum += p[k]
+	}
+	inv := 1 / sum
+	for k := range p {
+		p[k] *= inv
+	}
+}

@@ -1,0 +1,94 @@
+package calibrator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Version is the format version that Encode writes and Decode reads. A change that an old reader would
+// misunderstand raises it.
+const Version = 1
+
+// ErrFormat is wrapped by every error of Decode.
+var ErrFormat = errors.New("calibrator format")
+
+// wire is the JSON object; the parameters of other methods are absent.
+type wire struct {
+	Version     *int     `json:"version"`
+	Method      string   `json:"method"`
+	Temperature *float64 `json:"temperature,omitempty"`
+}
+
+// Encode returns c as one JSON object, always the same bytes for the same calibrator:
+//
+//	{"version":1,"method":"identity"}
+//	{"version":1,"method":"temperature","temperature":2.03}
+//
+// It returns an error for a calibrator of another type, or a Temperature that was never made.
+func Encode(c Calibrator) ([]byte, error) {
+	v := Version
+	w := wire{Version: &v}
+	switch c := c.(type) {
+	case Identity:
+	case Temperature:
+		if _, err := NewTemperature(c.t); err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		w.Temperature = &c.t
+	default:
+		return nil, fmt.Errorf("encode: calibrator %T, allowed are Identity and Temperature", c)
+	}
+	w.Method = c.Method()
+	return json.Marshal(w)
+}
+
+// Decode reads what Encode wrote. It is strict: an unknown version, method or key, a missing or extra parameter,
+// a value out of range, or anything after the object is an error that wraps ErrFormat.
+func Decode(b []byte) (Calibrator, error) {
+	c, err := decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return c, nil
+}
+
+func decode(b []byte) (Calibrator, error) {
+	var w wire
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&w); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("data after the object at offset %d, allowed is one object", dec.InputOffset())
+	}
+	if w.Version == nil {
+		return nil, fmt.Errorf("version: absent, allowed %d", Version)
+	}
+	if *w.Version != Version {
+		return nil, fmt.Errorf("version: %d, allowed %d", *w.Version, Version)
+	}
+	switch w.Method {
+	case Identity{}.Method():
+		if w.Temperature != nil {
+			return nil, errors.New("temperature: present, not allowed for method identity")
+		}
+		return Identity{}, nil
+	case Temperature{}.Method():
+		if w.Temperature == nil {
+			return nil, errors.New("temperature: absent, required for method temperature")
+		}
+		return asCalibrator(NewTemperature(*w.Temperature))
+	}
+	return nil, fmt.Errorf("method: %q, allowed are identity and temperature", w.Method)
+}
+
+func asCalibrator(t Temperature, err error) (Calibrator, error) {
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
