@@ -115,9 +115,7 @@ func (s *Set) Label(r kernel.Row, p []float64, y int, nll, w float64, lagNanos i
 			return err
 		}
 	}
-	// Σ_k (p_k - 1[k=y])² = Σ p² - 2 p_y + 1
-	brier := max(0, r.SumP2-2*p[y]+1)
-	return s.Labelled.add(f, p, y, nll, brier, w, lagNanos, served, r.Arg == y)
+	return s.Labelled.add(f, p, y, nll, kernel.Brier(r, p[y]), w, lagNanos, served, r.Arg == y)
 }
 
 // Sample offers a labelled row to the sample; it copies Z.
