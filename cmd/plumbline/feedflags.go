@@ -88,13 +88,13 @@ func (f *feedFlags) check() error {
 
 // parseDelay reads MIN-MAX, or one duration for both.
 func parseDelay(s string) (lo, hi time.Duration, err error) {
-	min, max, spread := strings.Cut(s, "-")
+	first, last, spread := strings.Cut(s, "-")
 	if !spread {
-		max = min
+		last = first
 	}
-	lo, err = time.ParseDuration(min)
+	lo, err = time.ParseDuration(first)
 	if err == nil {
-		hi, err = time.ParseDuration(max)
+		hi, err = time.ParseDuration(last)
 	}
 	if err != nil || lo < 0 || hi < lo {
 		return 0, 0, usageErrorf("--label-delay %q: must be MIN-MAX such as 0s-5m, 0 <= MIN <= MAX", s)
