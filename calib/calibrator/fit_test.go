@@ -33,7 +33,7 @@ func meanNLL[T float32 | float64](z []T, k int, y []int32, w []float64, t float6
 
 // gridMinimum searches ln T by golden section between grid points, with nothing but values of the NLL.
 func gridMinimum(nll func(t float64) float64) float64 {
-	const steps = 60
+	const steps = 30
 	lo, hi := math.Log(calibrator.MinTemperature), math.Log(calibrator.MaxTemperature)
 	at := func(i int) float64 { return lo + (hi-lo)*float64(i)/steps }
 	best := 0
@@ -133,7 +133,7 @@ func TestFitOnRealLogits(t *testing.T) {
 	} {
 		t.Run(c.scores, func(t *testing.T) {
 			z, y := readScores(t, c.file, c.scores, "test_labels")
-			n := 2000 // of 10,000: the search by values is slow
+			n := 50_000 / c.k // of 10,000: the search by values is slow
 			z, y = z[:n*c.k], y[:n]
 			got, r, err := calibrator.FitTemperature(z, c.k, y, nil, calibrator.Options{})
 			if err != nil || r.OnBound || r.Rows != n || r.Classes != c.k {
