@@ -85,6 +85,8 @@ func snapshotAt(model, version, slice string, d time.Duration) output.Snapshot {
 		}
 	}
 	s.Raw, s.Calibrated = metrics(5043, gap, min/2), metrics(2048, calGap, min/3+1)
+	s.Calibrated.MeanConfidence = ptr(*s.Raw.Accuracy + *s.Calibrated.MeanConfidence - *s.Calibrated.Accuracy)
+	s.Calibrated.Accuracy = s.Raw.Accuracy
 	return s
 }
 

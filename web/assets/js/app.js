@@ -3,13 +3,14 @@ import { get, Stream } from "./api.js";
 import { choose, fillSelectors, readURL, writeURL } from "./select.js";
 import { drawDiagram, drawBinTable } from "./reliability.js";
 import { drawTiles } from "./tiles.js";
-import { timeline, drawLog } from "./events.js";
+import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus } from "./status.js";
 import { clock, el } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
 const KEEP = 360; // snapshots on the time line, as many as the server keeps
+const ALERTS = 256; // state changes asked for
 const PAINT_MS = 200;
 
 const state = {
@@ -26,8 +27,8 @@ const chart = new Timeline(
 const stream = new Stream({
   state: (s) => connection(s),
   snapshot: (s) => { if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
-  alert: (a) => { state.alerts.push(a); follow(a); paintSoon(); },
-  calibrator: (c) => { state.calibrators.push(c); paintSoon(); },
+  alert: (a) => { if (known(state.alerts, a, ["at", "slice", "rule", "state"])) return; state.alerts.push(a); follow(a); paintSoon(); },
+  calibrator: (c) => { if (known(state.calibrators, c, ["decided_at", "revision", "reason", "published"])) return; state.calibrators.push(c); paintSoon(); },
   status: (v) => { drawStatus($("status"), v); refreshModels(); },
   reset: () => load(),
 });
@@ -52,6 +53,9 @@ function merge(s) {
   if (state.snaps[state.snaps.length - 1] === s) state.latest = s;
   if (state.pinned && state.pinned.x === x) state.pinned.snap = s;
 }
+
+// known tells whether a record is there already: an event may be of before the fetches that followed its position.
+const known = (list, r, fields) => list.some((o) => fields.every((f) => o[f] === r[f]));
 
 // follow keeps the list of current alerts, as the server does.
 function follow(a) {
@@ -82,7 +86,7 @@ async function loadSelection(generation, position) {
   const [snaps, latest, alerts, calibrators, status] = await Promise.all([
     get("snapshots", { model, version, slice, window, limit: KEEP, detail: "none" }),
     get("snapshots/latest", { model, version, slice, window }),
-    get("alerts", { model, version, limit: 256 }),
+    get("alerts", { model, version, limit: ALERTS }),
     get("calibrators", { model, version, limit: 128 }),
     get("status"),
   ]);
@@ -136,7 +140,7 @@ function paint() {
   if (!state.latest || !state.snaps.length) return;
   const snap = state.pinned ? state.pinned.snap : state.latest;
   const events = timeline(state.alerts, state.calibrators);
-  drawTiles($("tiles"), snap, state.pinned ? null : state.current);
+  drawTiles($("tiles"), snap, state.pinned ? alertsAt(state.alerts, state.pinned.x * 1000, state.alerts.length < ALERTS) : state.current);
   const signals = [
     { key: "raw", name: "raw", bins: snap.raw.bins },
     { key: "cal", name: "calibrated", bins: snap.calibrated.bins },

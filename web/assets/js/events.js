@@ -19,7 +19,7 @@ function fromAlert(a) {
   const texts = {
     firing: `${over} is ${points} above ${against}; the limit is ${pctBare(a.threshold)}.`,
     pending: `${over} is ${points} above ${against}; the limit is ${pctBare(a.threshold)}. Not yet for long enough to fire.`,
-    resolved: `${over} is ${points} from ${against}: below the limit again.`,
+    resolved: `${over} is ${pctBare(Math.abs(a.value))} points ${a.value < 0 ? "below" : "above"} ${against}: within bounds again.`,
   };
   return { kind, at: a.at, slice: a.slice, title: `${TITLES[kind]}: ${a.rule}`, text: texts[kind], note: a.severity };
 }
@@ -38,6 +38,14 @@ function fromCalibrator(c) {
 }
 
 const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1).replace(/\.?$/, ".") : "");
+
+/** The alerts pending or firing at a past time, from the kept state changes (oldest first); null where they do not reach back. */
+export function alertsAt(alerts, time, complete) {
+  const past = alerts.filter((a) => Date.parse(a.at) <= time);
+  if (!complete && !past.length) return null;
+  const last = new Map(past.map((a) => [JSON.stringify([a.slice, a.rule]), a]));
+  return [...last.values()].filter((a) => a.state !== "resolved");
+}
 
 export function drawLog(root, list, slice, onlySlice, ref) {
   const shown = list.filter((e) => !onlySlice || e.slice === null || e.slice === slice);

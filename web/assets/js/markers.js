@@ -2,7 +2,7 @@
 import { el, clock } from "./format.js";
 import { GLYPHS } from "./events.js";
 
-const APART = 18; // pixels
+const APART = 13; // pixels
 const RANK = { firing: 4, published: 3, resolved: 2, pending: 1, kept: 0 };
 
 export class Markers {

@@ -3,7 +3,7 @@ import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH }
 
 const METHODS = { temperature: "Temperature" };
 
-/** snap: the snapshot shown; current: the model version's pending and firing alerts, or null for a past moment. */
+/** snap: the snapshot shown; current: the alerts pending and firing at its moment, or null where that is not known. */
 export function drawTiles(root, snap, current) {
   const scale = Math.max(0.02, ...[snap.raw, snap.calibrated].flatMap((m) => [m.ece_hi, m.ece, m.ece_null_hi].filter((v) => v !== null && v !== undefined))) * 1.05;
   root.replaceChildren(
@@ -14,32 +14,39 @@ export function drawTiles(root, snap, current) {
     tile("Accuracy", pct(snap.raw.accuracy), `mean confidence ${pct(snap.raw.mean_confidence)}`, accuracyError(snap.raw)),
     tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`),
     tile("Labelled rows", count(snap.labelled), `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late"),
-    tile("Label coverage", pct(snap.coverage, 1), `window ${snap.window.name}`, snap.window.final ? "final" : "still filling"),
+    tile("Label coverage", pct(snap.coverage, 1), `window ${snap.window.name}`, extent(snap.window)),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
   );
 }
 
+// A window of time fills up as its labels come; a window of rows reaches back as far as it needs.
+function extent(w) {
+  if (w.kind === "time") return w.final ? "final" : "still filling";
+  return `since ${clock(w.start, w.end)}`;
+}
+
 function tile(name, big, ...subs) {
-  return el("div.tile", {}, el("dt", {}, name), el("dd.big", {}, big), ...subs.map((s) => el("dd.sub", {}, s)));
+  return el("div.tile", {}, el("dt", {}, name), el("dd.big", {}, big), ...subs.filter(Boolean).map((s) => el("dd.sub", {}, s)));
 }
 
 function alarm(snap, current) {
-  if (!current) return tile("Alarm", DASH, "not kept for past moments");
+  if (!current) return tile("Alarm", DASH, "not kept that far back");
   const rank = { firing: 2, pending: 1 };
   const mine = current.filter((a) => a.slice === snap.slice).sort((a, b) => rank[b.state] - rank[a.state]);
   const firing = current.filter((a) => a.state === "firing");
   const others = firing.filter((a) => a.slice !== snap.slice);
-  const elsewhere = others.length ? `${others.length} firing in other slices` : "";
+  const elsewhere = others.length ? `▲ ${others.length} firing in other slices` : "";
   let t;
   if (mine.length) {
     const a = mine[0];
     t = tile("Alarm", a.state === "firing" ? "▲ firing" : "△ pending", a.rule + (a.severity ? `, ${a.severity}` : ""), `since ${clock(a.since, snap.at)}`, elsewhere);
     t.dataset.state = a.state;
   } else {
-    t = tile("Alarm", "● none", `for ${sliceName(snap.slice)}`, elsewhere);
+    t = tile("Alarm", "none", `for ${sliceName(snap.slice)}`, elsewhere);
     t.dataset.state = others.length ? "" : "ok";
   }
+  if (elsewhere) t.lastElementChild.classList.add("bad");
   return t;
 }
 
@@ -66,7 +73,7 @@ function bar(key, m, scale) {
   const x = (v) => Math.min(100, (100 * (v || 0)) / scale);
   const colour = key === "served" ? "var(--soft)" : `var(--${key})`;
   const g = svg("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none" });
-  g.append(svg("rect", { x: 0, y: 4, width: x(m.ece_null_hi), height: 4, fill: "var(--line)" }));
+  g.append(svg("rect", { x: 0, y: 4, width: x(m.ece_null_hi), height: 4, fill: "var(--soft)", "fill-opacity": 0.35 }));
   if (m.ece_lo !== null) g.append(svg("rect", { x: x(m.ece_lo), y: 5, width: Math.max(0.5, x(m.ece_hi) - x(m.ece_lo)), height: 2, fill: colour }));
   g.append(svg("rect", { x: x(m.ece) - 0.8, y: 1, width: 1.6, height: 10, fill: colour }));
   return g;

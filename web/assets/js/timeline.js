@@ -37,6 +37,7 @@ export class Timeline {
     if (rebuild) return this.rebuild();
     this.ece.setData(this.eceData());
     this.acc.setData(this.accData());
+    this.readout(this.ece.cursor.idx); // setData leaves the cursor alone
   }
 
   signals() {
@@ -57,8 +58,8 @@ export class Timeline {
     if (this.ece) this.ece.destroy();
     if (this.acc) this.acc.destroy();
     const { ece, acc } = this.roots;
-    this.ece = new uPlot(this.options(ece, 250, this.eceSeries(), true), this.eceData(), ece);
-    this.acc = new uPlot(this.options(acc, 130, this.accSeries(), false), this.accData(), acc);
+    this.ece = new uPlot(this.options(ece, 280, this.eceSeries(), true), this.eceData(), ece);
+    this.acc = new uPlot(this.options(acc, 150, this.accSeries(), false), this.accData(), acc);
     this.ece.over.append(this.pin);
     this.readout(null);
   }
@@ -86,7 +87,7 @@ export class Timeline {
     const percent = (u, splits) => splits.map((v) => +(100 * v).toFixed(2) + "%");
     return {
       width: Math.max(200, root.clientWidth), height, legend: { show: false },
-      padding: [isECE ? 20 : 8, 10, 0, 0],
+      padding: [isECE ? 22 : 8, 24, 0, 0],
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC"),
       scales: { y: { range: isECE ? (u, lo, hi) => [0, Math.max(0.02, hi * 1.08)] : (u, lo, hi) => padded(lo, hi) } },
       axes: [{ ...axis, size: 28, space: 70, values: timeLabels }, { ...axis, size: 46, space: 28, values: percent }],
@@ -113,14 +114,15 @@ export class Timeline {
   /** readout writes the numbers under the cursor, or the newest ones; it is the legend too. */
   readout(idx) {
     const s = this.snaps[idx === null || idx === undefined ? (this.pinned ?? this.snaps.length - 1) : idx];
-    const at = s ? clock(new Date(moment(s) * 1000).toISOString()).slice(5, 16) : "";
+    const at = s ? clock(new Date(moment(s) * 1000).toISOString()).slice(11) : "";
+    const item = (swatch, text) => el("span.item", {}, el("i.swatch" + swatch), text);
     const eceText = this.signals().flatMap((d) => [
-      el(`i.swatch.${d.key}`), `${d.label} ${s ? pct(d.of(s)) : ""}`, s ? ` [${pctBare(d.lo(s))}, ${pctBare(d.hi(s))}]` : "",
-      el(`i.swatch.dash.${d.key}`), `null ${s ? pctBare(d.null(s)) : ""}`,
+      item(`.${d.key}`, `${d.label} ${s ? `${pct(d.of(s))} [${pctBare(d.lo(s))}, ${pctBare(d.hi(s))}]` : ""}`),
+      item(`.dash.${d.key}`, `null ${s ? pctBare(d.null(s)) : ""}`),
     ]);
-    this.roots.eceRead.replaceChildren(...eceText, `  ${at}`);
+    this.roots.eceRead.replaceChildren(el("span.at", {}, at), ...eceText);
     const parts = [["", "accuracy", s?.raw.accuracy], ["raw", "confidence, raw", s?.raw.mean_confidence], ["cal", "calibrated", s?.calibrated.mean_confidence]];
-    this.roots.accRead.replaceChildren(...parts.filter(([k]) => !k || this.show[k]).flatMap(([k, name, v]) => [el("i.swatch" + (k ? "." + k : ".text")), `${name} ${pct(v)}`]));
+    this.roots.accRead.replaceChildren(...parts.filter(([k]) => !k || this.show[k]).map(([k, name, v]) => item(k ? `.${k}` : ".text", `${name} ${pct(v)}`)));
   }
 
   resize() {
