@@ -1,0 +1,69 @@
+package feed
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// TestFile: a file's rows come through the messages as plumbline's own decoder reads them.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	text := "id,probs_0,probs_1,label,zone,device\na,0.25,0.75,1,n,x\nb,0.5,0.5,0,s,y\nc,1,0,,n,z\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table, err := arrowio.OpenTable(path, arrowio.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := play(t, Options{Model: "m", Version: "2"}, source(t, FromTable(table), Order{}))
+	if len(messages) != 2 {
+		t.Fatalf("got %d messages, want one of predictions and one of labels", len(messages))
+	}
+	decoder := arrowio.NewDecoder(arrowio.Options{Slices: []string{"device", "zone"}})
+	decode := func(m Message, kind arrowio.Kind) *arrowio.Batch {
+		batches, err := decoder.Decode(m.Value, arrowio.Origin{}, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batches) != 1 || batches[0].Models[0] != (arrowio.ModelKey{Model: "m", Version: "2"}) {
+			t.Fatalf("got %d batches of %v, want 1 of m/2", len(batches), batches[0].Models)
+		}
+		return batches[0]
+	}
+	b := decode(messages[0], arrowio.Predictions)
+	if b.N != 3 || b.K != 2 || !b.Probs || b.Scores[1] != 0.75 || b.Scores[4] != 1 {
+		t.Errorf("got N %d, K %d, probs %v, scores %v, want the file's", b.N, b.K, b.Probs, b.Scores)
+	}
+	got := map[string]string{}
+	for _, s := range b.Slices {
+		for _, i := range s.Index {
+			got[s.Name] += s.Values[i]
+		}
+	}
+	if got["zone"] != "nsn" || got["device"] != "xyz" {
+		t.Errorf("slices: got %v, want zone nsn and device xyz", got)
+	}
+	l := decode(messages[1], arrowio.Labels)
+	if l.N != 2 || l.IDs[0] != b.IDs[0] || l.IDs[1] != b.IDs[1] || l.Label[0] != 1 || l.Label[1] != 0 {
+		t.Errorf("labels: got %d with classes %v, want those of a and b: 1 and 0", l.N, l.Label)
+	}
+}
+
+func TestFloat64ScoresAreRounded(t *testing.T) {
+	r := FromTable(&arrowio.Table{N: 1, K: 2, Scores64: []float64{0.1, -3}})
+	if len(r.Scores) != 2 || r.Scores[0] != float32(0.1) || r.Scores[1] != -3 {
+		t.Errorf("got %v, want the float32 nearest to 0.1 and -3", r.Scores)
+	}
+	if _, err := r.Source(Order{}); err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
+	r.Scores = r.Scores[:1]
+	if _, err := r.Source(Order{}); err == nil || !strings.Contains(err.Error(), "column scores") {
+		t.Errorf("got error %v, want one on the column scores", err)
+	}
+}
