@@ -66,4 +66,4 @@ func errColumns(got, want int) error {
 	return fmt.Errorf("the checkpoint has %d slice columns, the configuration %d (slices.columns changed since)", got, want)
 }
 
-func isNaN32(x float32) bool { return math.IsNaN(float64(x)) }
+var nan32 = float32(math.NaN())

@@ -102,7 +102,7 @@ func (t *ModelTask) refit(v *version, k *keyState, rows []acc.SampleRow, reason 
 		return nil
 	}
 	z, y, w := columns(fit)
-	cal, report, err := calibrator.FitTemperature(z, y, w, calibrator.TemperatureOptions{K: v.k})
+	cal, report, err := calibrator.FitTemperature(z, v.k, y, w, calibrator.Options{})
 	if err != nil {
 		return t.decide(v, k, output.Calibrator{Reason: reason, Outcome: "no change: " + err.Error()}, nil, now)
 	}
@@ -112,7 +112,7 @@ func (t *ModelTask) refit(v *version, k *keyState, rows []acc.SampleRow, reason 
 	}
 	e.FitRows, e.TestRows = len(fit), len(test)
 	e.FitFrom, e.FitTo, e.TestTo = pipeline.Format(fit[0].TS), pipeline.Format(fit[len(fit)-1].TS), pipeline.Format(test[len(test)-1].TS)
-	e.Temperature, e.OnBound = cal.T, report.OnBound
+	e.Temperature, e.OnBound = cal.T(), report.OnBound
 	d := output.Calibrator{Reason: reason, Evidence: e}
 	d.Published, d.Outcome = verdict(spec, &e)
 	return t.decide(v, k, d, cal, now)

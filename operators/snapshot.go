@@ -83,7 +83,7 @@ func (t *ModelTask) inForce(v *version, k *keyState, in *paneInput) (*output.InF
 	}
 	out := &output.InForce{Version: f.revision, Method: f.cal.Method(), EffectiveFrom: pipeline.Format(f.from)}
 	if tmp, ok := f.cal.(calibrator.Temperature); ok {
-		out.Temperature = tmp.T
+		out.Temperature = tmp.T()
 	}
 	if k.since.revision != f.revision || k.since.raw == nil {
 		return out, nil
@@ -108,7 +108,8 @@ func (t *ModelTask) metrics(v *version, k *keyState, signal string, set *acc.Set
 	}
 	m.Accuracy, m.MeanConfidence = number(l.MSP.Accuracy()), number(l.MSP.MeanConfidence())
 	m.NLL, m.Brier = number(l.Scores.NLL()), number(l.Scores.Brier())
-	m.CWECE, m.CWECEL2 = number(l.ClassWise.ECE()), number(l.ClassWise.ECEL2())
+	cw, cwL2 := l.ClassWise.ECE()
+	m.CWECE, m.CWECEL2 = number(cw), number(cwL2)
 	m.AURC = number(l.MSP.AURC())
 	soft := l.Soft.Sums()
 	m.SBECEBin, m.SBECELB = number(metric.SBECEBin(soft, 2)), number(metric.SBECELB(soft))
@@ -156,11 +157,7 @@ func (t *ModelTask) cdf(m *output.Metrics, g *acc.Grid) error {
 		return err
 	}
 	c := &output.CDF{Nu: t.cfg.CDFNu}
-	for i := range metric.CDFBins + 1 {
-		at := float64(i) / metric.CDFBins
-		c.Grid = append(c.Grid, at)
-		c.G = append(c.G, metric.BinnedCDF(h, t.cfg.CDFNu, at))
-	}
+	c.Grid, c.G = metric.CDFCurve(h, t.cfg.CDFNu)
 	m.CDF = c
 	return nil
 }

@@ -189,7 +189,7 @@ func logits(z []float32, probs bool) []float32 {
 	}
 	out := make([]float32, len(z))
 	for k, q := range z {
-		out[k] = float32(math.Log(max(float64(q), math.SmallestNonzeroFloat32)))
+		out[k] = float32(kernel.LogProb(q))
 	}
 	return out
 }

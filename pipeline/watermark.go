@@ -48,9 +48,9 @@ func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 // Advance recomputes the watermark, which never falls, and reports whether it rose. Where all inputs are
 // idle it goes to the end of the pane (of the given length) of the newest row: nothing is held back by silence.
 func (w *Watermark) Advance(paneLength int64) (Time, bool) {
-	t, newest, active := EndTime, NoTime, false
+	t, newest, control, active := EndTime, NoTime, NoTime, false
 	for _, m := range w.in {
-		newest = max(newest, m.newest, m.control)
+		newest, control = max(newest, m.newest), max(control, m.control)
 		if m.idle {
 			continue
 		}
@@ -58,10 +58,10 @@ func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 		t = min(t, max(m.control, minus(m.newest, w.Lateness)))
 	}
 	if !active {
-		if newest == NoTime {
-			return w.now, false
+		t = control
+		if newest != NoTime {
+			t = max(t, (PaneIndex(newest, paneLength)+1)*paneLength)
 		}
-		t = (PaneIndex(newest, paneLength) + 1) * paneLength
 	}
 	if t <= w.now {
 		return w.now, false

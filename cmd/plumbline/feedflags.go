@@ -13,7 +13,7 @@ import (
 
 // feedFlags say how files become a stream; `produce` and `replay` share them.
 type feedFlags struct {
-	array, labels  string
+	inputFlags
 	model, version string
 	eventRate      float64
 	start          string
@@ -36,9 +36,8 @@ type feedFlags struct {
 func addFeedFlags(cmd *cobra.Command) *feedFlags {
 	f := &feedFlags{}
 	flags := cmd.Flags()
-	flags.StringVar(&f.array, "array", "", "scores `array` of npz files, where FILE does not name it")
-	flags.StringVar(&f.labels, "labels", "", "labels `array` of npz files")
-	flags.StringVar(&f.model, "model", "", "model `name`; default: the file's, else its name and array")
+	f.add(cmd)
+	flags.StringVar(&f.model, "model", "", "model `name`; default: the file's, else the file's name and array")
 	flags.StringVar(&f.version, "version", "", "model `version`; default: the file's, else 0")
 	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' own times")
 	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: now")
@@ -132,7 +131,7 @@ func (f *feedFlags) open(files []string, cfg config.Config, partitions int, star
 	var sources []feed.Source
 	var total int64
 	for i, file := range files {
-		rows, err := readFeedRows(file, f.array, f.labels, cfg.Slices.Columns)
+		rows, err := f.feedRows(file, cfg.Slices.Columns)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkatest"
@@ -175,6 +177,53 @@ func TestFeedFlags(t *testing.T) {
 		code, _, stderr := runCommand(t, "produce", "x.npz", c.flag+"="+c.value)
 		if code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s=%s: got exit code %d, stderr %q, want %d and %q", c.flag, c.value, code, stderr, exitUsage, c.want)
+		}
+	}
+}
+
+func TestProduceFiles(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	file := brokerConfig(t, brokers, "")
+	if code, _, stderr := runCommand(t, "topics", "create", "-c", file); code != exitDone {
+		t.Fatal(stderr)
+	}
+	first := writeFile(t, "monday.csv", "id,logits_0,logits_1,label\na,1,2,1\nb,2,1,0\nc,3,1,0\n")
+	second := writeFile(t, "tuesday.csv", "id,logits_0,logits_1,label\nd,1,2,1\ne,2,1,\n")
+	code, out, stderr := runCommand(t, "produce", first, second, "-c", file, "--json", "--start", "2026-01-02T03:04:05Z", "--event-rate", "1")
+	var got produceSummary
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone {
+		t.Fatalf("exit code %d, %v, stdout %q, stderr %q", code, err, out, stderr)
+	}
+	if got.Rows != 5 || got.Labels != 4 || got.Partitions != 4 || got.FirstEvent != "2026-01-02T03:04:05Z" || got.LastEvent != "2026-01-02T03:04:09Z" {
+		t.Errorf("got %+v, want 5 rows and 4 labels on 4 partitions within 4 s", got)
+	}
+	models := map[string]int{}
+	d := arrowio.NewDecoder(arrowio.Options{})
+	for _, m := range kafkatest.ReadAll(t, brokers, "plumbline.logits") {
+		if len(m.Value) == 0 {
+			continue // the watermark at the end
+		}
+		batches, err := d.Decode(m.Value, arrowio.Origin{Time: m.Time.UnixNano()}, arrowio.Predictions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range batches {
+			models[b.Models[0].Model] += b.N
+		}
+	}
+	if models["monday"] != 3 || models["tuesday"] != 2 || len(models) != 2 {
+		t.Errorf("got rows by model %v, want 3 of monday and 2 of tuesday", models)
+	}
+}
+
+func TestDefaultModel(t *testing.T) {
+	for _, c := range []struct{ file, array, want string }{
+		{"/data/nets.npz:resnet20", "", "nets-resnet20"},
+		{"nets.npz", "vgg", "nets-vgg"},
+		{"dir.d/monday.parquet", "", "monday"},
+	} {
+		if got := defaultModel(c.file, c.array); got != c.want {
+			t.Errorf("%s, %q: got %s, want %s", c.file, c.array, got, c.want)
 		}
 	}
 }

@@ -14,7 +14,10 @@ import (
 
 // subcommands are the constructors of all subcommands, in the order of help.
 var subcommands = []func() *cobra.Command{
+	newRunCommand,
+	newReplayCommand,
 	newProduceCommand,
+	newEvalCommand,
 	newTopicsCommand,
 	newConfigCommand,
 	newVersionCommand,

@@ -149,7 +149,13 @@ func sum(m map[string]int64) (n int64) {
 	return n
 }
 
-func (p *process) status() (st status, err error) { return st, p.get("/api/v1/status", &st) }
+func (p *process) status() (status, error) {
+	var answer struct {
+		Process status `json:"process"`
+	}
+	err := p.get("/api/v1/status", &answer)
+	return answer.Process, err
+}
 
 // drain waits until everything that was produced has been read and every pane of it evaluated.
 func (p *process) drain(predictions, labels int64) status {

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// engine builds shards and model tasks from a configuration and knows those that run in this process.
+type engine struct {
+	cfg       config.Config
+	log       *slog.Logger
+	published *operators.Published
+	history   *sinks.History
+	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
+
+	mu    sync.Mutex
+	tasks map[string]statuser
+}
+
+type statuser interface {
+	Status() *pipeline.TaskStatus
+}
+
+func newEngine(cfg config.Config, log *slog.Logger) *engine {
+	return &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), tasks: map[string]statuser{}}
+}
+
+// sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
+const sampleSeed = 0x706c756d62
+
+func (rt *engine) accConfig() acc.Config {
+	c := &rt.cfg
+	return acc.Config{Bins: c.Stats.Bins, SoftBins: c.Stats.SoftBins, SoftTemperature: c.Stats.SoftTemperature,
+		SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell, SampleSeed: sampleSeed}
+}
+
+// newShard builds shard id of so many, with empty state.
+func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
+	c := &rt.cfg
+	pane := int64(c.EventTime.Pane)
+	counts := pipeline.NewCounts()
+	out := pipeline.NewOut(counts)
+	outbox := pipeline.NewOutbox(id, of, pane, panesPartitions)
+	inputs := 1
+	if c.Topics.Labels != "" {
+		inputs = 2
+	}
+	classes := map[string]int{}
+	for _, m := range c.Models {
+		if m.Classes > 0 {
+			classes[m.Name] = m.Classes
+		}
+	}
+	stages := []pipeline.Stage{
+		{Name: "validate", Operator: operators.NewValidate(operators.ValidateConfig{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2}, out, counts)},
+		{Name: "join", Operator: operators.NewJoin(operators.JoinConfig{Wait: int64(c.Join.Wait), MaxRows: c.Join.MaxRows, Slices: c.Slices.Columns}, out, counts)},
+	}
+	if c.Calibrated.Enabled {
+		stages = append(stages, pipeline.Stage{Name: "apply", Operator: operators.NewApply(rt.published, c.Calibrated.Columns == "top1", out)})
+	}
+	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
+		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys}, outbox, counts)})
+	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: pipeline.NewWatermark(inputs, int64(c.EventTime.AllowedLateness)),
+		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
+		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, Log: rt.log}), nil
+}
+
+// newModelTask builds the model task of a panes partition, with empty state.
+func (rt *engine) newModelTask(partition int) *operators.ModelTask {
+	c := &rt.cfg
+	mc := operators.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
+		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
+		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness)}
+	for _, w := range c.Windows {
+		slide := w.Slide
+		if slide == 0 {
+			slide = w.Size
+		}
+		mc.Windows = append(mc.Windows, operators.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
+	}
+	for _, r := range c.Rules {
+		mc.Rules = append(mc.Rules, operators.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
+			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices})
+	}
+	f := c.Refit
+	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
+		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Z: f.Z, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop}
+	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
+}
+
+// observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
+// the history behind the page, decisions to the log.
+func (rt *engine) observe(ms []pipeline.Message) {
+	for i := range ms {
+		if err := rt.observeOne(&ms[i]); err != nil {
+			rt.log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
+		}
+		if rt.listen != nil {
+			rt.listen(ms[i])
+		}
+	}
+}
+
+func (rt *engine) observeOne(m *pipeline.Message) error {
+	switch m.Stream {
+	case pipeline.StreamSnapshots:
+		var s output.Snapshot
+		if err := json.Unmarshal(m.Value, &s); err != nil {
+			return err
+		}
+		rt.history.AddSnapshot(s)
+	case pipeline.StreamAlerts:
+		var a output.Alert
+		if err := json.Unmarshal(m.Value, &a); err != nil {
+			return err
+		}
+		rt.history.AddAlert(a)
+		rt.log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
+	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
+		var c output.Calibrator
+		if err := json.Unmarshal(m.Value, &c); err != nil {
+			return err
+		}
+		rt.log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
+		return rt.addCalibrator(c)
+	}
+	return nil
+}
+
+func (rt *engine) addCalibrator(c output.Calibrator) error {
+	rt.history.AddCalibrator(c)
+	if !c.Published {
+		return nil
+	}
+	from, err := parseTime(c.EffectiveFrom)
+	if err != nil {
+		return err
+	}
+	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, c.Revision, from, c.Calibrator)
+}
+
+// teeSink writes to Kafka first, then shows: what the page shows is durable.
+type teeSink struct {
+	pipeline.Sink
+	rt *engine
+}
+
+// Write implements pipeline.Sink.
+func (s teeSink) Write(ctx context.Context, ms []pipeline.Message) error {
+	if err := s.Sink.Write(ctx, ms); err != nil {
+		return err
+	}
+	s.rt.observe(ms)
+	return nil
+}
+
+func (rt *engine) add(name string, t statuser) {
+	rt.mu.Lock()
+	rt.tasks[name] = t
+	rt.mu.Unlock()
+}
+
+func (rt *engine) remove(name string) {
+	rt.mu.Lock()
+	delete(rt.tasks, name)
+	rt.mu.Unlock()
+}
+
+func hostname() string {
+	h, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return h
+}
+
+func taskName(stage string, partition int) string { return fmt.Sprintf("%s-%d", stage, partition) }

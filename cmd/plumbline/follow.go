@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// followCalibrators reads the compacted calibrators topic, from its start and for ever, into the table that shards
+// apply and the history behind the page: every process needs all of them, so there is no group.
+func (r *kafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
+	n, err := kafkaio.Partitions(ctx, r.client, r.cfg.Topics.Calibrators)
+	if err != nil {
+		return err
+	}
+	for p := range n {
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Calibrators}, Partition: p,
+			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.cfg.Kafka.FetchMax, Log: r.log})
+		g.Go(func() error {
+			defer src.Close()
+			return r.follow(ctx, src)
+		})
+	}
+	return nil
+}
+
+func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
+	for {
+		rec, err := src.Next(ctx)
+		if ctx.Err() != nil || err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var c output.Calibrator
+		err = json.Unmarshal(rec.Value, &c)
+		if err == nil {
+			err = r.addCalibrator(c)
+		}
+		if err != nil {
+			r.log.Error("calibrator cannot be used", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "err", err)
+		}
+	}
+}
+
+func parseTime(s string) (pipeline.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return 0, err
+	}
+	return t.UnixNano(), nil
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/web"
+)
+
+func newRunCommand() *cobra.Command {
+	var stages string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the pipeline on Kafka until it is told to stop",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(cmd)
+			if err != nil {
+				return err
+			}
+			which, err := parseStages(stages)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return newEngine(cfg, log).run(ctx, which)
+		},
+	}
+	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, shards or models")
+	return cmd
+}
+
+type stageSet struct{ shards, models bool }
+
+func parseStages(s string) (stageSet, error) {
+	switch s {
+	case "all":
+		return stageSet{true, true}, nil
+	case "shards":
+		return stageSet{shards: true}, nil
+	case "models":
+		return stageSet{models: true}, nil
+	}
+	return stageSet{}, usageErrorf("--stages %q: must be all, shards or models", s)
+}
+
+// kafkaRun is a run against brokers.
+type kafkaRun struct {
+	*engine
+	client *kafka.Client
+	dialer *kafka.Dialer
+	store  pipeline.CheckpointStore
+	sink   pipeline.Sink
+	shards int // partitions of logits and labels
+	panes  int // partitions of panes
+}
+
+// run serves until ctx is done or an error that trying again cannot mend.
+func (rt *engine) run(ctx context.Context, which stageSet) error {
+	r := &kafkaRun{engine: rt, store: &pipeline.DirStore{Dir: rt.cfg.Checkpoints.Dir, Keep: rt.cfg.Checkpoints.Keep}}
+	var err error
+	if r.client, r.dialer, err = newKafkaClient(rt.cfg.Kafka); err != nil {
+		return err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	if err := rt.serveHTTP(ctx, g); err != nil {
+		return err
+	}
+	if err := r.followCalibrators(ctx, g); err != nil {
+		return err
+	}
+	if which.shards {
+		g.Go(func() error { return r.runShards(ctx) })
+	}
+	if which.models {
+		g.Go(func() error { return r.runModels(ctx) })
+	}
+	err = g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// prepare checks the topics and opens the sink.
+func (r *kafkaRun) prepare(ctx context.Context) error {
+	t := r.cfg.Topics
+	var err error
+	if r.shards, err = kafkaio.Partitions(ctx, r.client, t.Logits); err != nil {
+		return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+	}
+	if t.Labels != "" {
+		n, err := kafkaio.Partitions(ctx, r.client, t.Labels)
+		if err != nil {
+			return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+		}
+		if n != r.shards {
+			return fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, so they need the same number", t.Logits, r.shards, t.Labels, n)
+		}
+	}
+	if r.panes, err = kafkaio.Partitions(ctx, r.client, t.Panes); err != nil {
+		return err
+	}
+	s, err := kafkaio.NewSink(ctx, r.client, outputTopics(r.cfg), r.cfg.Kafka.MessageMax, r.log)
+	if err != nil {
+		return err
+	}
+	r.sink = teeSink{s, r.engine}
+	return nil
+}
+
+func outputTopics(cfg config.Config) map[pipeline.Stream]string {
+	t := cfg.Topics
+	m := map[pipeline.Stream]string{pipeline.StreamPanes: t.Panes, pipeline.StreamSnapshots: t.Snapshots, pipeline.StreamCalibrators: t.Calibrators,
+		pipeline.StreamAlerts: t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
+	if cfg.Calibrated.Enabled {
+		m[pipeline.StreamCalibrated] = t.Calibrated
+	}
+	return m
+}
+
+func (r *kafkaRun) runner(stage string) pipeline.Runner {
+	return pipeline.Runner{Group: r.cfg.Group + "/" + stage, Store: r.store, Sink: r.sink, Interval: r.cfg.Checkpoints.Interval, Log: r.log}
+}
+
+func (r *kafkaRun) runShards(ctx context.Context) error {
+	topics := map[pipeline.Input]string{pipeline.Logits: r.cfg.Topics.Logits}
+	names := []string{r.cfg.Topics.Logits}
+	if r.cfg.Topics.Labels != "" {
+		topics[pipeline.Labels] = r.cfg.Topics.Labels
+		names = append(names, r.cfg.Topics.Labels)
+	}
+	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log}
+	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+		name := taskName("shard", p)
+		defer r.remove(name)
+		return pipeline.Run(ctx, r.runner("shards"), func() (*pipeline.Shard, error) {
+			s, err := r.newShard(p, r.shards, r.panes)
+			if err == nil {
+				r.add(name, s)
+			}
+			return s, err
+		}, r.source(topics, p, commit))
+	})
+}
+
+func (r *kafkaRun) runModels(ctx context.Context) error {
+	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log}
+	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+		name := taskName("model", p)
+		defer r.remove(name)
+		return pipeline.Run(ctx, r.runner("models"), func() (*operators.ModelTask, error) {
+			t := r.newModelTask(p)
+			r.add(name, t)
+			return t, nil
+		}, r.source(map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit))
+	})
+}
+
+func (r *kafkaRun) source(topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
+	return func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+		return kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: topics, Partition: p, Next: next, MaxBytes: r.cfg.Kafka.FetchMax,
+			IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Log: r.log}), nil
+	}
+}
+
+// serveHTTP starts the page, the API and the metrics; the listener is bound before it returns.
+func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
+	if rt.cfg.HTTP.Listen == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", rt.cfg.HTTP.Listen)
+	if err != nil {
+		return fmt.Errorf("http.listen %q: %w", rt.cfg.HTTP.Listen, err)
+	}
+	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
+		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Log: rt.log})
+	srv := web.Server(rt.cfg.HTTP.Listen, handler)
+	rt.log.Info("serving", "url", "http://"+l.Addr().String())
+	g.Go(func() error {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := srv.Shutdown(stop); err != nil {
+			return srv.Close() // event streams never end by themselves
+		}
+		return nil
+	})
+	return nil
+}

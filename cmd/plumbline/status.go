@@ -1,0 +1,119 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// settled is how long nothing may have happened before a process that has read everything says that it is drained.
+const settled = 1500 * time.Millisecond
+
+// processStatus is the object "process" of /api/v1/status.
+type processStatus struct {
+	Version   string                 `json:"version"`
+	Host      string                 `json:"host"`
+	Drained   bool                   `json:"drained"`
+	StateHash string                 `json:"state_hash,omitempty"`
+	Watermark string                 `json:"watermark,omitempty"`
+	Counts    map[string]any         `json:"counts"`
+	Models    map[string]string      `json:"state_hash_by_model"`
+	Tasks     []*pipeline.TaskStatus `json:"tasks"`
+}
+
+func (rt *engine) statuses() (all []*pipeline.TaskStatus, complete bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	complete = len(rt.tasks) > 0
+	for _, name := range slices.Sorted(maps.Keys(rt.tasks)) {
+		st := rt.tasks[name].Status()
+		if st == nil {
+			complete = false
+			continue
+		}
+		all = append(all, st)
+	}
+	return all, complete
+}
+
+func (rt *engine) taskStatuses() []*pipeline.TaskStatus {
+	all, _ := rt.statuses()
+	return all
+}
+
+// status describes the process. It is drained when every task has read to the end of its log, everything is
+// written, and nothing has happened for a moment: then a pane that a shard wrote has reached its model task.
+func (rt *engine) status() *processStatus {
+	tasks, complete := rt.statuses()
+	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{}}
+	st.Drained = complete
+	wm, shards := pipeline.EndTime, 0
+	for _, t := range tasks {
+		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled
+		maps.Copy(st.Models, t.StateHash)
+		if t.Task == "shard" {
+			wm = min(wm, t.WM)
+			shards++
+		}
+	}
+	if shards > 0 && wm != pipeline.NoTime && wm != pipeline.EndTime {
+		st.Watermark = pipeline.Format(wm)
+	}
+	st.StateHash = combineHashes(st.Models)
+	return st
+}
+
+// combineHashes is one hash over all models, whichever tasks they are in.
+func combineHashes(by map[string]string) string {
+	if len(by) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, m := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(h, "%s=%s\n", m, by[m])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// countTree sums the counts over tasks; "name:reason" becomes an object by reason.
+func countTree(tasks []*pipeline.TaskStatus) map[string]any {
+	out := map[string]any{pipeline.CountRejected: map[string]int64{}, pipeline.CountDeadLetters: map[string]int64{}}
+	for _, name := range []string{pipeline.CountPredictions, pipeline.CountLabels, pipeline.CountJoined, pipeline.CountLabelled, pipeline.CountLate,
+		pipeline.CountExpired, pipeline.CountOrphans, pipeline.CountEvicted, pipeline.CountDuplicates, pipeline.CountPooled} {
+		out[name] = int64(0)
+	}
+	for _, t := range tasks {
+		for name, n := range t.Counts {
+			head, reason, by := strings.Cut(name, ":")
+			if !by {
+				have, _ := out[head].(int64)
+				out[head] = have + n
+				continue
+			}
+			m, _ := out[head].(map[string]int64)
+			if m == nil {
+				m = map[string]int64{}
+				out[head] = m
+			}
+			m[reason] += n
+		}
+	}
+	return out
+}
+
+var errNotAssigned = errors.New("no partition is assigned to this process yet")
+
+// ready is nil once this process has tasks that have restored their state.
+func (rt *engine) ready() error {
+	if _, complete := rt.statuses(); !complete {
+		return errNotAssigned
+	}
+	return nil
+}

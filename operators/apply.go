@@ -1,0 +1,127 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Published holds the calibrators that shards apply, by model version and effective time. It is filled from the
+// compacted calibrators topic and read by every shard.
+type Published struct {
+	mu sync.RWMutex
+	by map[arrowio.ModelKey][]*inForce
+}
+
+// NewPublished returns an empty table.
+func NewPublished() *Published { return &Published{by: map[arrowio.ModelKey][]*inForce{}} }
+
+// Put adds a calibrator in force from an event time on; encoded is as calib/calibrator wrote it. A revision that
+// is there already is replaced.
+func (p *Published) Put(m arrowio.ModelKey, revision int, from pipeline.Time, encoded []byte) error {
+	cal, err := calibrator.Decode(encoded)
+	if err != nil {
+		return fmt.Errorf("calibrator %s/%s revision %d: %w", m.Model, m.Version, revision, err)
+	}
+	f := &inForce{revision: revision, from: from, cal: cal}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.by[m]
+	for i, old := range list {
+		if old.revision == revision {
+			list[i] = f
+			return nil
+		}
+	}
+	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
+	p.by[m] = append(append([]*inForce(nil), list...), f)
+	return nil
+}
+
+func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time) *inForce {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	list := p.by[m]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].from <= ts {
+			return list[i]
+		}
+	}
+	return nil
+}
+
+// Apply writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that
+// the calibrator in force at its event time gives. It observes only: no statistic depends on it.
+type Apply struct {
+	published *Published
+	top1      bool
+	out       *pipeline.Out
+	z, p      []float64
+	probs     []float32
+}
+
+// NewApply returns the operator.
+func NewApply(published *Published, top1 bool, out *pipeline.Out) *Apply {
+	return &Apply{published: published, top1: top1, out: out}
+}
+
+// Process implements pipeline.Operator; batches pass on unchanged.
+func (a *Apply) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+	if b.Kind == arrowio.Predictions {
+		if err := a.write(b); err != nil {
+			return err
+		}
+	}
+	return emit(b)
+}
+
+func (a *Apply) write(b *arrowio.Batch) error {
+	if cap(a.z) < b.K {
+		a.z, a.p = make([]float64, b.K), make([]float64, b.K)
+	}
+	a.probs = a.probs[:0]
+	revision := 0
+	for i := range b.N {
+		z, p := a.z[:b.K], a.p[:b.K]
+		if !good(b, i) {
+			for range b.K {
+				a.probs = append(a.probs, nan32)
+			}
+			continue
+		}
+		scores := b.Scores[i*b.K : (i+1)*b.K]
+		if b.Probs {
+			scores = logits(scores, true)
+		}
+		for k, x := range scores {
+			z[k] = float64(x)
+		}
+		m, _ := modelOf(b, i)
+		if f := a.published.at(m, b.TS[i]); f != nil {
+			f.cal.Apply(p, z)
+			revision = f.revision
+		} else {
+			calibrator.Identity{}.Apply(p, z)
+		}
+		for _, x := range p {
+			a.probs = append(a.probs, float32(x))
+		}
+	}
+	value, err := arrowio.EncodeCalibrated(b, a.probs, a.top1, strconv.Itoa(revision))
+	if err != nil {
+		return fmt.Errorf("encode calibrated batch: %w", err)
+	}
+	a.out.Put(pipeline.Message{Stream: pipeline.StreamCalibrated, Partition: b.Origin.Partition, Value: value, Time: b.Origin.Time})
+	return nil
+}
+
+// Advance implements pipeline.Operator.
+func (a *Apply) Advance(context.Context, pipeline.Time, pipeline.Emit) error { return nil }
+
+// State implements pipeline.Operator.
+func (a *Apply) State() pipeline.State { return nil }

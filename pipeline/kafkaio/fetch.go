@@ -1,0 +1,195 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Limits of one fetch.
+const (
+	fetchWait    = 500 * time.Millisecond
+	fetchQueue   = 2 // responses read ahead
+	retryBackoff = 500 * time.Millisecond
+	maxBackoff   = 10 * time.Second
+)
+
+// fetcher reads one partition ahead of its consumer, a bounded number of responses.
+type fetcher struct {
+	client    *kafka.Client
+	input     pipeline.Input
+	topic     string
+	partition int
+	maxBytes  int
+	until     int64 // stop before this offset; -1 = never
+	log       *slog.Logger
+
+	out  chan []pipeline.Record
+	next int64        // offset to fetch
+	done atomic.Int64 // next, for the consumer; every record before it is in out or was handed out
+	end  atomic.Int64 // the log's end as last told; -1 = not yet
+	high int64        // end, until the records are in out
+	err  error        // set before out is closed
+}
+
+// run fetches until ctx is done, the end offset, or an error that retrying cannot mend.
+func (f *fetcher) run(ctx context.Context) {
+	defer close(f.out)
+	backoff := retryBackoff
+	for {
+		if f.until >= 0 && f.next >= f.until {
+			f.err = io.EOF
+			return
+		}
+		rs, err := f.fetch(ctx)
+		if ctx.Err() != nil {
+			f.err = ctx.Err()
+			return
+		}
+		if err != nil {
+			if errors.Is(err, kafka.OffsetOutOfRange) {
+				f.err = fmt.Errorf("%s partition %d: offset %d is not in the log any more (retention); records were lost: reset the checkpoint to accept that: %w", f.topic, f.partition, f.next, err)
+				return
+			}
+			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, "err", err)
+			sleep(ctx, backoff)
+			backoff = min(2*backoff, maxBackoff)
+			continue
+		}
+		backoff = retryBackoff
+		if len(rs) > 0 {
+			select {
+			case f.out <- rs:
+			case <-ctx.Done():
+				f.err = ctx.Err()
+				return
+			}
+		}
+		// In this order: who sees position = end finds the records before it in out.
+		f.done.Store(f.next)
+		f.end.Store(f.high)
+	}
+}
+
+// fetch reads one response. Transaction control markers are no records; the position moves past them.
+func (f *fetcher) fetch(ctx context.Context) ([]pipeline.Record, error) {
+	if f.next < 0 {
+		first, _, err := Bounds(ctx, f.client, f.topic, f.partition)
+		if err != nil {
+			return nil, err
+		}
+		f.next = first
+	}
+	res, err := f.client.Fetch(ctx, &kafka.FetchRequest{Topic: f.topic, Partition: f.partition, Offset: f.next,
+		MinBytes: 1, MaxBytes: int64(f.maxBytes), MaxWait: fetchWait})
+	if err == nil {
+		err = res.Error
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []pipeline.Record
+	position := f.next
+	for {
+		rec, err := res.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read records: %w", err)
+		}
+		r, err := f.record(rec)
+		if err != nil {
+			return nil, err
+		}
+		position = max(position, r.Offset+1)
+		if r.Offset >= f.next && (f.until < 0 || r.Offset < f.until) {
+			out = append(out, r)
+		}
+	}
+	f.next = max(position, afterMarkers(res.Records))
+	f.high = res.HighWatermark
+	return out, nil
+}
+
+func (f *fetcher) record(rec *kafka.Record) (pipeline.Record, error) {
+	r := pipeline.Record{Input: f.input, Topic: f.topic, Partition: int32(f.partition), Offset: rec.Offset}
+	if !rec.Time.IsZero() {
+		r.Time = rec.Time.UnixNano()
+	}
+	var err error
+	if r.Key, err = kafka.ReadAll(rec.Key); err != nil {
+		return r, fmt.Errorf("read key at offset %d: %w", rec.Offset, err)
+	}
+	if r.Value, err = kafka.ReadAll(rec.Value); err != nil {
+		return r, fmt.Errorf("read value at offset %d: %w", rec.Offset, err)
+	}
+	for _, h := range rec.Headers {
+		r.Headers = append(r.Headers, pipeline.Header{Key: h.Key, Value: h.Value})
+	}
+	return r, nil
+}
+
+// afterMarkers is the offset after the last control batch in the response, which kafka-go does not hand out.
+func afterMarkers(r kafka.RecordReader) int64 {
+	after := int64(-1)
+	switch r := r.(type) {
+	case *protocol.ControlBatch:
+		after = r.Offset() + 1
+	case *protocol.RecordStream:
+		for _, b := range r.Records {
+			after = max(after, afterMarkers(b))
+		}
+	}
+	return after
+}
+
+// Bounds returns the first offset of a partition and the one after its last.
+func Bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
+	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{
+		topic: {kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)}}})
+	if err != nil {
+		return 0, 0, fmt.Errorf("list offsets of %s partition %d: %w", topic, partition, err)
+	}
+	for _, p := range res.Topics[topic] {
+		if p.Partition == partition {
+			return p.FirstOffset, p.LastOffset, p.Error
+		}
+	}
+	return 0, 0, fmt.Errorf("list offsets of %s: no partition %d", topic, partition)
+}
+
+// Partitions returns the number of partitions of a topic.
+func Partitions(ctx context.Context, c *kafka.Client, topic string) (int, error) {
+	res, err := c.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return 0, fmt.Errorf("metadata of topic %s: %w", topic, err)
+	}
+	for _, t := range res.Topics {
+		if t.Name == topic {
+			if t.Error != nil {
+				return 0, fmt.Errorf("topic %s: %w", topic, t.Error)
+			}
+			return len(t.Partitions), nil
+		}
+	}
+	return 0, fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+}
+
+func (f *fetcher) position() int64 { return f.done.Load() }
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,150 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Group runs one worker per assigned partition number, as a Kafka consumer group. All topics must have the same
+// number of partitions: the range assignment then gives one process the same numbers of each (co-partitioning).
+// Workers start where their checkpoint says; the group's offsets are written for lag tools only.
+type Group struct {
+	ID      string
+	Brokers []string
+	Dialer  *kafka.Dialer
+	Topics  []string
+	Log     *slog.Logger
+}
+
+// Commit writes the group's offsets of one partition number, by topic.
+type Commit func(ctx context.Context, next map[string]int64) error
+
+// Timeouts of the group membership: a member that dies without a word is replaced after sessionTimeout.
+const (
+	sessionTimeout   = 6 * time.Second
+	heartbeat        = time.Second
+	rebalanceTimeout = 30 * time.Second
+	joinBackoff      = time.Second
+)
+
+// Run joins the group and runs work for every partition number that it is assigned, until ctx is done. An error of
+// work that is Fatal ends Run; any other makes the group assign anew, after a pause.
+func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer, Topics: g.Topics,
+		GroupBalancers: []kafka.GroupBalancer{kafka.RangeGroupBalancer{}}, SessionTimeout: sessionTimeout, HeartbeatInterval: heartbeat,
+		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
+	if err != nil {
+		return fmt.Errorf("consumer group %s: %w", g.ID, err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer func() { _ = cg.Close() }()
+	fatal := make(chan error, 1)
+	for {
+		gen, err := next(ctx, cg, fatal)
+		if err != nil {
+			return err
+		}
+		if gen == nil {
+			return nil
+		}
+		ps := g.assigned(gen)
+		g.Log.Info("assigned", "group", g.ID, "generation", gen.ID, "partitions", ps)
+		for _, p := range ps {
+			wg.Add(1)
+			gen.Start(func(gctx context.Context) {
+				defer wg.Done()
+				wctx, cancel := context.WithCancel(gctx)
+				defer cancel()
+				stop := context.AfterFunc(ctx, cancel)
+				defer stop()
+				err := work(wctx, p, g.commit(gen, p))
+				if err == nil || wctx.Err() != nil {
+					return
+				}
+				g.Log.Error("worker ended", "group", g.ID, "partition", p, "err", err)
+				var f *FatalError
+				if errors.As(err, &f) {
+					select {
+					case fatal <- err:
+					default:
+					}
+				}
+				sleep(wctx, joinBackoff)
+			})
+		}
+	}
+}
+
+// next waits for the next generation; nil without an error when ctx is done.
+func next(ctx context.Context, cg *kafka.ConsumerGroup, fatal <-chan error) (*kafka.Generation, error) {
+	for {
+		wctx, cancel := context.WithCancel(ctx)
+		type result struct {
+			gen *kafka.Generation
+			err error
+		}
+		got := make(chan result, 1)
+		go func() {
+			gen, err := cg.Next(wctx)
+			got <- result{gen, err}
+		}()
+		select {
+		case err := <-fatal:
+			cancel()
+			<-got
+			return nil, err
+		case r := <-got:
+			cancel()
+			if ctx.Err() != nil || errors.Is(r.err, kafka.ErrGroupClosed) {
+				return nil, nil
+			}
+			if r.err == nil {
+				return r.gen, nil
+			}
+			// kafka-go joins anew by itself; what it reports here is for the log.
+			sleep(ctx, joinBackoff)
+		}
+	}
+}
+
+// assigned lists the partition numbers that this member has of every topic.
+func (g *Group) assigned(gen *kafka.Generation) []int {
+	count := map[int]int{}
+	for _, t := range g.Topics {
+		for _, a := range gen.Assignments[t] {
+			count[a.ID]++
+		}
+	}
+	var ps []int
+	for p, n := range count {
+		if n == len(g.Topics) {
+			ps = append(ps, p)
+		}
+	}
+	slices.Sort(ps)
+	return ps
+}
+
+func (g *Group) commit(gen *kafka.Generation, partition int) Commit {
+	return func(_ context.Context, next map[string]int64) error {
+		offsets := map[string]map[int]int64{}
+		for topic, o := range next {
+			offsets[topic] = map[int]int64{partition: o}
+		}
+		return gen.CommitOffsets(offsets)
+	}
+}
+
+// FatalError is an error that joining again cannot mend.
+type FatalError struct{ Err error }
+
+func (e *FatalError) Error() string { return e.Err.Error() }
+func (e *FatalError) Unwrap() error { return e.Err }

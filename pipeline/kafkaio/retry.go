@@ -1,0 +1,27 @@
+package kafkaio
+
+import (
+	"errors"
+	"io"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// permanent errors do not go away by trying again.
+func permanent(err error) bool {
+	for _, p := range []error{kafka.MessageSizeTooLarge, kafka.InvalidMessageSize, kafka.TopicAuthorizationFailed, kafka.SASLAuthenticationFailed, kafka.InvalidTopic} {
+		if errors.Is(err, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// rewind makes a record's key and value readable from the start again.
+func rewind(r *kafka.Record) {
+	for _, b := range []kafka.Bytes{r.Key, r.Value} {
+		if s, ok := b.(io.Seeker); ok {
+			_, _ = s.Seek(0, io.SeekStart) // in memory: cannot fail
+		}
+	}
+}

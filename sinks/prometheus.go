@@ -1,0 +1,154 @@
+package sinks
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// MaxSeries bounds the (model, version, slice, window) keys that are exported; the rest are counted in
+// plumbline_export_dropped_keys.
+const MaxSeries = 500
+
+// collector reads the history and the tasks' statuses at scrape time: nothing is kept twice.
+type collector struct {
+	history *History
+	tasks   func() []*pipeline.TaskStatus
+}
+
+// MetricsHandler answers /metrics with the calibration of the latest windows, the counts of the tasks in this
+// process, and the Go runtime's own metrics.
+func MetricsHandler(h *History, tasks func() []*pipeline.TaskStatus) http.Handler {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{h, tasks})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+}
+
+var (
+	keyLabels    = []string{"model", "version", "slice", "window"}
+	signalLabels = append(append([]string{}, keyLabels...), "signal")
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("plumbline_"+name, help, labels, nil)
+}
+
+var (
+	descECE        = desc("ece_ratio", "Expected calibration error of the latest window.", signalLabels...)
+	descECENull    = desc("ece_null_ratio", "ECE that a perfectly calibrated model would show at these counts.", signalLabels...)
+	descECELo      = desc("ece_lower_ratio", "Lower end of the 95 % interval of the ECE.", signalLabels...)
+	descECEHi      = desc("ece_upper_ratio", "Upper end of the 95 % interval of the ECE.", signalLabels...)
+	descAccuracy   = desc("accuracy_ratio", "Accuracy of the latest window.", signalLabels...)
+	descConfidence = desc("mean_confidence_ratio", "Mean top-label confidence of the labelled rows.", signalLabels...)
+	descNLL        = desc("nll_nats", "Mean negative log-likelihood.", signalLabels...)
+	descBrier      = desc("brier_score", "Mean Brier score, summed over classes.", signalLabels...)
+	descRows       = desc("window_labelled_rows", "Labelled rows of the latest window.", signalLabels...)
+	descPredicted  = desc("window_predictions", "Predictions of the latest window, labelled or not.", keyLabels...)
+	descCoverage   = desc("label_coverage_ratio", "Labelled rows per prediction of the latest window.", keyLabels...)
+	descLag        = desc("label_lag_seconds", "Label time minus prediction time.", append(append([]string{}, keyLabels...), "quantile")...)
+	descAt         = desc("window_end_timestamp_seconds", "End of the label pane that the latest window was taken at.", keyLabels...)
+	descRevision   = desc("calibrator_revision", "Revision of the calibrator in force; 0 is the identity.", "model", "version")
+	descAlert      = desc("alert_state", "1 while the rule is in this state.", "model", "version", "slice", "rule", "severity", "state")
+	descDropped    = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
+	descCount      = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")
+	descWatermark  = desc("watermark_timestamp_seconds", "Event time up to which a task has everything.", "task", "partition")
+	descCaughtUp   = desc("task_caught_up", "1 if the task has read to the end of its log.", "task", "partition")
+	descOffset     = desc("task_next_offset", "First offset not yet in a checkpoint.", "task", "partition", "input")
+)
+
+// Describe implements prometheus.Collector: the metrics are not known before a scrape.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- descDropped }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	dropped := 0
+	exported := 0
+	for _, s := range c.history.Series() {
+		if exported >= MaxSeries {
+			dropped++
+			continue
+		}
+		if snap, ok := c.history.Latest(s.SnapshotKey); ok {
+			exported++
+			collectSnapshot(ch, &snap)
+		}
+	}
+	gauge(ch, descDropped, float64(dropped))
+	for _, a := range c.history.CurrentAlerts("", "") {
+		if a.State != "resolved" {
+			gauge(ch, descAlert, 1, a.Model, a.Version, a.Slice, a.Rule, a.Severity, a.State)
+		}
+	}
+	for _, t := range c.tasks() {
+		collectTask(ch, t)
+	}
+}
+
+func collectSnapshot(ch chan<- prometheus.Metric, s *output.Snapshot) {
+	key := []string{s.Model, s.Version, s.Slice, s.Window.Name}
+	collectMetrics(ch, &s.Raw, append(key[:4:4], "raw"))
+	collectMetrics(ch, &s.Calibrated, append(key[:4:4], "calibrated"))
+	if s.Served != nil {
+		collectMetrics(ch, s.Served, append(key[:4:4], "served"))
+	}
+	if s.Window.Kind == "time" {
+		gauge(ch, descPredicted, float64(s.Predictions), key...)
+		optional(ch, descCoverage, s.Coverage, key...)
+	}
+	if s.Labelled > 0 {
+		gauge(ch, descLag, s.Lag.P50, append(key[:4:4], "0.5")...)
+		gauge(ch, descLag, s.Lag.P90, append(key[:4:4], "0.9")...)
+		gauge(ch, descLag, s.Lag.P99, append(key[:4:4], "0.99")...)
+	}
+	if at, err := time.Parse(time.RFC3339Nano, s.At); err == nil {
+		gauge(ch, descAt, float64(at.UnixNano())/1e9, key...)
+	}
+}
+
+func collectMetrics(ch chan<- prometheus.Metric, m *output.Metrics, labels []string) {
+	gauge(ch, descRows, float64(m.N), labels...)
+	for _, x := range []struct {
+		d *prometheus.Desc
+		v *float64
+	}{{descECE, m.ECE}, {descECENull, m.ECENull}, {descECELo, m.ECELo}, {descECEHi, m.ECEHi}, {descAccuracy, m.Accuracy},
+		{descConfidence, m.MeanConfidence}, {descNLL, m.NLL}, {descBrier, m.Brier}} {
+		optional(ch, x.d, x.v, labels...)
+	}
+}
+
+func collectTask(ch chan<- prometheus.Metric, t *pipeline.TaskStatus) {
+	p := strconv.Itoa(t.Partition)
+	for name, n := range t.Counts {
+		event, reason, _ := strings.Cut(name, ":")
+		ch <- prometheus.MustNewConstMetric(descCount, prometheus.CounterValue, float64(n), t.Task, p, event, reason)
+	}
+	if t.WM != pipeline.NoTime && t.WM != 0 {
+		gauge(ch, descWatermark, float64(t.WM)/1e9, t.Task, p)
+	}
+	up := 0.0
+	if t.CaughtUp {
+		up = 1
+	}
+	gauge(ch, descCaughtUp, up, t.Task, p)
+	for in, o := range t.Next {
+		gauge(ch, descOffset, float64(o), t.Task, p, in)
+	}
+}
+
+func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func optional(ch chan<- prometheus.Metric, d *prometheus.Desc, v *float64, labels ...string) {
+	if v != nil {
+		gauge(ch, d, *v, labels...)
+	}
+}
