@@ -73,7 +73,7 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	bar.finish()
 	summary.Partitions = partitions
 	if err != nil {
-		return fmt.Errorf("%w (after %d rows)", err, summary.Rows)
+		return fmt.Errorf("%w (%d rows were sent, not all acknowledged)", err, summary.Rows)
 	}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, summary)
@@ -97,7 +97,8 @@ func inputPartitions(ctx context.Context, client *kafka.Client, t config.Topics)
 	return n, err
 }
 
-// produceFeed sends all of f, at most rate rows a second where rate > 0, and returns what is acknowledged.
+// produceFeed sends all of f, at most rate rows a second where rate > 0, and returns what was sent: all of it is
+// acknowledged where there is no error.
 func produceFeed(ctx context.Context, client *kafka.Client, t config.Topics, f *feed.Feed, rate float64, bar *progress) (produceSummary, error) {
 	var s produceSummary
 	start := time.Now()
