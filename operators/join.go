@@ -80,17 +80,17 @@ func (j *Join) matchLabel(e int32) {
 	p := &j.w.entries[e]
 	for l, ok := j.w.first(p.id); ok && l >= 0; l = j.w.entries[l].chain {
 		lab := &j.w.entries[l]
-		if lab.label < 0 || (lab.named && lab.model != p.model) {
+		if lab.label < 0 || (lab.named && !names(j.w.models[lab.model], j.w.models[p.model])) {
 			continue
 		}
 		if !j.inTime(p.ts, lab.labelTS) {
 			continue
 		}
 		lab.used = true
-		// An unnamed label may serve further versions' predictions of this id; it leaves by age.
+		// A label that names no version may serve further versions' predictions of this id; it leaves by age.
 		named := lab.named
 		j.pair(e, lab.labelTS, lab.label)
-		if named {
+		if named && j.w.models[lab.model].Version != "" {
 			j.w.remove(l)
 		}
 		return
@@ -111,7 +111,7 @@ func (j *Join) labels(b *arrowio.Batch) error {
 		for e, ok := j.w.first(b.IDs[i]); ok && e >= 0; {
 			next := j.w.entries[e].chain
 			p := &j.w.entries[e]
-			if p.label < 0 && (!named || j.w.models[p.model] == key) && j.inTime(p.ts, b.TS[i]) {
+			if p.label < 0 && (!named || names(key, j.w.models[p.model])) && j.inTime(p.ts, b.TS[i]) {
 				met = true
 				if int(b.Label[i]) >= p.k {
 					j.rejectLabel(b, i, p.k)
@@ -128,6 +128,11 @@ func (j *Join) labels(b *arrowio.Batch) error {
 		}
 	}
 	return nil
+}
+
+// names reports whether a label for key l is one for predictions of p: it may leave the version, or both, open.
+func names(l, p arrowio.ModelKey) bool {
+	return (l.Model == "" || l.Model == p.Model) && (l.Version == "" || l.Version == p.Version)
 }
 
 // rejectLabel counts a label whose range could only be checked against its prediction; the message goes to

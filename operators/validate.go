@@ -158,7 +158,7 @@ func modelOf(b *arrowio.Batch, i int) (key arrowio.ModelKey, named bool) {
 		return arrowio.ModelKey{}, false
 	}
 	if b.Model == nil {
-		return b.Models[0], b.Models[0].Model != ""
+		return b.Models[0], b.Models[0] != arrowio.ModelKey{}
 	}
 	if b.Model[i] < 0 {
 		return arrowio.ModelKey{}, false
