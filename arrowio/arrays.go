@@ -87,7 +87,7 @@ func slabArray(slab []float32, k int) arrow.Array {
 func listArray(elements arrow.Array, n, k int, null func(int) bool) arrow.Array {
 	defer elements.Release()
 	valid, nulls := bitmap(n, null)
-	t := arrow.FixedSizeListOfField(int32(k), arrow.Field{Name: "item", Type: elements.DataType()})
+	t := arrow.FixedSizeListOf(int32(k), elements.DataType())
 	return arrayOf(t, n, nulls, []arrow.ArrayData{elements.Data()}, valid)
 }
 

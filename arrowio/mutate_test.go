@@ -191,6 +191,8 @@ func messageEnds(t *testing.T, v []byte) map[int]bool {
 	}
 }
 
+// FuzzDecode runs best with -fuzzminimizetime 10x: pools and caches make its coverage vary, which the default
+// minimiser spends a minute on each time.
 func FuzzDecode(f *testing.F) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, v := range seedMessages(f) {

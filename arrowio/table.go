@@ -1,0 +1,151 @@
+package arrowio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// TableOptions select arrays of an .npz file by name; the zero value picks them, see OpenTable.
+type TableOptions struct {
+	Array  string // the scores
+	Labels string // the labels
+}
+
+// Table is a whole file of predictions: N rows of K scores.
+type Table struct {
+	N, K int
+	// One of the two is the row-major N×K slab: Scores64 where the file holds float64 (or text), else Scores32.
+	Scores32 []float32
+	Scores64 []float64
+	Probs    bool
+	// Source names the scores and, where it was guessed, why they are taken for probabilities or logits.
+	Source string
+
+	Label  []int32 // -1 = not known; nil where the file has no labels
+	IDs    []string
+	TS     []Time
+	Weight []float32
+	Served []float32 // NaN where null
+
+	D        int
+	Features []float32 // N×D; NaN rows where null
+
+	Slices         map[string][]string // the other text columns; "" where null
+	Model, Version string
+}
+
+// OpenTable reads predictions from an Arrow IPC file or stream, Parquet, .npz or CSV file; the content
+// decides which, and everything that is none of the first four is read as CSV.
+//
+// Arrow, Parquet and CSV columns go by the names of docs/schema.md; in CSV, logits, probs and features are
+// columns logits_0, logits_1, … In an .npz file the scores are the array o.Array, or what follows a colon
+// after the path (FILE.npz:array), else logits, probs, test_logits, test_probs or the only
+// two-dimensional float array; the labels are o.Labels, else the array named as the scores with labels
+// for logits or probs, else label, labels, test_labels, y, or the only integer array of N entries. An array
+// is of probabilities if its name contains probs, or if its rows lie in [0,1] and sum to 1 within 1e-3.
+func OpenTable(path string, o TableOptions) (t *Table, err error) {
+	defer func() {
+		// The Arrow and Parquet libraries panic on some broken files.
+		if r := recover(); r != nil {
+			t, err = nil, fmt.Errorf("read %s: %v", path, r)
+		}
+	}()
+	file, array := splitArray(path)
+	if array != "" {
+		if o.Array != "" && o.Array != array {
+			return nil, fmt.Errorf("read %s: the path names array %q, the option %q", path, array, o.Array)
+		}
+		o.Array = array
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err // names the file
+	}
+	defer f.Close()
+	head := make([]byte, 8)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if t, err = readTable(f, head[:n], o); err == nil {
+		err = t.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return t, nil
+}
+
+func readTable(f *os.File, head []byte, o TableOptions) (*Table, error) {
+	has := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	if has("PK") {
+		return readNPZ(f, o)
+	}
+	if o.Array != "" || o.Labels != "" {
+		return nil, fmt.Errorf("array names (%q, %q) are for .npz files", o.Array, o.Labels)
+	}
+	switch {
+	case has("ARROW1"):
+		return readArrowFile(f)
+	case has("\xff\xff\xff\xff"):
+		return readArrowStream(f)
+	case has("PAR1"):
+		return readParquet(f)
+	case has("\x93NUMPY"):
+		return nil, fmt.Errorf("a single .npy array has no labels; save both with numpy.savez")
+	}
+	return readCSV(f)
+}
+
+// splitArray splits FILE.npz:array, which is only read so where FILE ends in .npz.
+func splitArray(path string) (file, array string) {
+	if i := strings.LastIndex(path, ".npz:"); i >= 0 {
+		return path[:i+4], path[i+5:]
+	}
+	return path, ""
+}
+
+// check validates what all formats share.
+func (t *Table) check() error {
+	if t.N == 0 {
+		return fmt.Errorf("no rows")
+	}
+	if t.K < 2 {
+		return fmt.Errorf("%s: %d scores a row, at least 2", t.Source, t.K)
+	}
+	for i, y := range t.Label {
+		if y < -1 || int(y) >= t.K {
+			return fmt.Errorf("label %d at row %d, allowed are 0 to %d, and -1 or null where not known", y, i, t.K-1)
+		}
+	}
+	return nil
+}
+
+// WriteTable writes t as an Arrow IPC file (.arrow), Parquet (.parquet) or CSV (.csv), by the extension.
+func WriteTable(path string, t *Table) (err error) {
+	write := map[string]func(*os.File, *Table) error{".arrow": writeArrow, ".parquet": writeParquet, ".csv": writeCSV}[filepath.Ext(path)]
+	if write == nil {
+		return fmt.Errorf("write %s: extension %q, allowed are .arrow, .parquet and .csv", path, filepath.Ext(path))
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err // names the file
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("write %s: %w", path, cerr)
+		}
+	}()
+	if err := write(f, t); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package arrowio
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+)
+
+// tableBuilder appends records of one schema to a Table.
+type tableBuilder struct {
+	t       *Table
+	form    scoreForm
+	text    map[string][]string
+	columns []string
+}
+
+func newTableBuilder(s *arrow.Schema) *tableBuilder {
+	b := &tableBuilder{t: &Table{}, text: make(map[string][]string)}
+	for _, f := range s.Fields() {
+		b.columns = append(b.columns, f.Name)
+	}
+	for _, form := range scoreForms {
+		if b.form.column == "" && slices.Contains(b.columns, form.column) {
+			b.form = form
+		}
+	}
+	md := s.Metadata()
+	b.t.Model, _ = md.GetValue(MetaModel)
+	b.t.Version, _ = md.GetValue(MetaVersion)
+	b.t.Probs, b.t.Source = b.form.probs, "column "+b.form.column
+	return b
+}
+
+func (b *tableBuilder) append(rec arrow.Record) error {
+	if b.form.column == "" {
+		return fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(b.columns, ", "))
+	}
+	for i, name := range b.columns {
+		if err := b.column(name, rec.Column(i)); err != nil {
+			return fmt.Errorf("column %s: %w", name, err)
+		}
+	}
+	b.t.N += int(rec.NumRows())
+	return nil
+}
+
+func (b *tableBuilder) column(name string, c arrow.Array) (err error) {
+	t := b.t
+	switch name {
+	case b.form.column:
+		return b.scores(c)
+	case "label":
+		return appendInts(&t.Label, c)
+	case "ts":
+		return appendTimes(&t.TS, c)
+	case "id":
+		return appendText(&t.IDs, c)
+	case "served":
+		return appendFloats(&t.Served, c, math.NaN())
+	case "weight":
+		return appendFloats(&t.Weight, c, 1)
+	case "features":
+		var d int
+		d, err = appendLists(&t.Features, c, t.D, true)
+		t.D = d
+		return err
+	}
+	switch c.DataType().ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.DICTIONARY:
+		v := b.text[name]
+		err = appendText(&v, c)
+		b.text[name] = v
+	}
+	return err
+}
+
+// scores appends the score column: in float64 where the file has that.
+func (b *tableBuilder) scores(c arrow.Array) (err error) {
+	t := b.t
+	if b.form.binary {
+		var v []float64
+		if err := appendFloats(&v, c, math.NaN()); err != nil {
+			return err
+		}
+		t.K = 2
+		for _, x := range v {
+			rest := 0.0
+			if t.Probs {
+				rest = 1 - x
+			}
+			if c.DataType().ID() == arrow.FLOAT64 {
+				t.Scores64 = append(t.Scores64, rest, x)
+			} else {
+				t.Scores32 = append(t.Scores32, float32(rest), float32(x))
+			}
+		}
+		return nil
+	}
+	l, ok := c.(array.ListLike)
+	if ok && l.ListValues().DataType().ID() == arrow.FLOAT64 {
+		t.K, err = appendLists(&t.Scores64, c, t.K, false)
+	} else {
+		t.K, err = appendLists(&t.Scores32, c, t.K, false)
+	}
+	return err
+}
+
+// table ends the building: model and version columns of one value are the table's, other text is slices.
+func (b *tableBuilder) table() (*Table, error) {
+	if b.form.column == "" {
+		return nil, fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(b.columns, ", "))
+	}
+	b.t.setText(b.text)
+	return b.t, nil
+}
+
+func (t *Table) setText(text map[string][]string) {
+	for name, to := range map[string]*string{"model": &t.Model, "version": &t.Version} {
+		if v := text[name]; len(v) > 0 && len(slices.Compact(slices.Clone(v))) == 1 {
+			*to = v[0]
+			delete(text, name)
+		}
+	}
+	if len(text) > 0 {
+		t.Slices = text
+	}
+}
+
+func sortedKeys(m map[string][]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+type float interface{ ~float32 | ~float64 }
+
+// floatAt is a reader of a float array, or nil for other types.
+func floatAt(c arrow.Array) func(int) float64 {
+	switch c := c.(type) {
+	case *array.Float16:
+		return func(i int) float64 { return float64(c.Value(i).Float32()) }
+	case *array.Float32:
+		return func(i int) float64 { return float64(c.Value(i)) }
+	case *array.Float64:
+		return func(i int) float64 { return c.Value(i) }
+	}
+	return nil
+}
+
+func appendFloats[T float](out *[]T, c arrow.Array, null float64) error {
+	at := floatAt(c)
+	if at == nil {
+		return fmt.Errorf("type %s, allowed are float16, float32, float64", c.DataType())
+	}
+	for i := range c.Len() {
+		x := null
+		if !c.IsNull(i) {
+			x = at(i)
+		}
+		*out = append(*out, T(x))
+	}
+	return nil
+}
+
+// appendLists appends the rows of a list column, all of k values (any number where k is 0), and returns k.
+// A null row becomes NaN if nullable.
+func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, error) {
+	l, ok := c.(array.ListLike)
+	var at func(int) float64
+	if ok {
+		at = floatAt(l.ListValues())
+	}
+	if at == nil {
+		return k, fmt.Errorf("type %s, allowed is a list of float16, float32, float64", c.DataType())
+	}
+	if f, ok := c.DataType().(*arrow.FixedSizeListType); ok && k == 0 {
+		k = int(f.Len())
+	}
+	values := l.ListValues()
+	for i := range c.Len() {
+		if c.IsNull(i) {
+			if !nullable {
+				return k, fmt.Errorf("null at row %d", i)
+			}
+			for range k {
+				*out = append(*out, T(math.NaN()))
+			}
+			continue
+		}
+		from, to := l.ValueOffsets(i)
+		if k == 0 {
+			k = int(to - from)
+		}
+		if int(to-from) != k {
+			return k, fmt.Errorf("row %d has %d values, the rows before %d", i, to-from, k)
+		}
+		for j := int(from); j < int(to); j++ {
+			if values.IsNull(j) {
+				return k, fmt.Errorf("null among the values of row %d", i)
+			}
+			*out = append(*out, T(at(j)))
+		}
+	}
+	return k, nil
+}
+
+func appendInts(out *[]int32, c arrow.Array) error {
+	if !arrow.IsInteger(c.DataType().ID()) {
+		return fmt.Errorf("type %s, allowed are integers", c.DataType())
+	}
+	for i := range c.Len() {
+		if c.IsNull(i) {
+			*out = append(*out, -1)
+			continue
+		}
+		y, err := strconv.ParseInt(c.ValueStr(i), 10, 32)
+		if err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+		*out = append(*out, int32(y))
+	}
+	return nil
+}
+
+func appendTimes(out *[]Time, c arrow.Array) error {
+	a, ok := c.(*array.Timestamp)
+	if !ok {
+		return fmt.Errorf("type %s, allowed are timestamps", c.DataType())
+	}
+	unit := nanoseconds[c.DataType().(*arrow.TimestampType).Unit]
+	for i := range c.Len() {
+		t := int64(a.Value(i))
+		if c.IsNull(i) || t > math.MaxInt64/unit || t < -(math.MaxInt64/unit) {
+			return fmt.Errorf("row %d is null or outside the years 1677 to 2262", i)
+		}
+		*out = append(*out, t*unit)
+	}
+	return nil
+}
+
+// appendText appends any column as text; "" where null. Binary values stay bytes.
+func appendText(out *[]string, c arrow.Array) error {
+	for i := range c.Len() {
+		s := ""
+		switch a := c.(type) {
+		case *array.Binary:
+			s = string(a.Value(i))
+		case *array.LargeBinary:
+			s = string(a.Value(i))
+		default:
+			s = c.ValueStr(i)
+		}
+		if c.IsNull(i) {
+			s = ""
+		}
+		*out = append(*out, strings.Clone(s))
+	}
+	return nil
+}

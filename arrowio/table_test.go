@@ -1,0 +1,290 @@
+package arrowio
+
+import (
+	"archive/zip"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func testTable(double bool) *Table {
+	t := &Table{N: 4, K: 3, Model: "m", Version: "2", Label: []int32{0, -1, 2, 1}, IDs: []string{"a", "b", "c,\"d\"", "e"},
+		TS: []Time{1, 1_600_000_000_123_456_789, -5, 3}, Weight: []float32{1, .5, 2, 1}, Served: []float32{.5, 1, 0, .25},
+		D: 2, Features: []float32{1, 2, 3, 4, 5, 6, 7, 1e-20}, Slices: map[string][]string{"region": {"eu", "us", "", "eu"}}}
+	for i := range t.N * t.K {
+		if x := math.Sqrt(float64(i)) - 1; double {
+			t.Scores64 = append(t.Scores64, x)
+		} else {
+			t.Scores32 = append(t.Scores32, float32(x))
+		}
+	}
+	return t
+}
+
+func TestTableRoundTrip(t *testing.T) {
+	for _, ext := range []string{".arrow", ".parquet", ".csv"} {
+		for _, double := range []bool{false, true} {
+			want := testTable(double)
+			path := filepath.Join(t.TempDir(), "t"+ext)
+			if err := WriteTable(path, want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := OpenTable(path, TableOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ext == ".csv" && !double { // text is read in float64
+				for _, x := range got.Scores64 {
+					got.Scores32 = append(got.Scores32, float32(x))
+				}
+				got.Scores64 = nil
+			}
+			got.Source = ""
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, float64 %v: got %+v, want %+v", ext, double, got, want)
+			}
+		}
+	}
+}
+
+func TestMessageIsATableToo(t *testing.T) {
+	c := testColumns(7, 4)
+	path := filepath.Join(t.TempDir(), "stream")
+	if err := os.WriteFile(path, mustEncode(t, c), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := OpenTable(path, TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "scores", got.Scores32, c.Logits)
+	equal(t, "labels", got.Label, c.Label)
+	equal(t, "model", got.Model+"/"+got.Version, "m/7")
+}
+
+// npyBytes is a version-1 .npy array.
+func npyBytes(descr, shape string, data []byte) string {
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr, shape)
+	return "\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), byte(len(header) >> 8)}) + header + string(data)
+}
+
+func writeNPZ(t *testing.T, arrays map[string]string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.npz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for name, body := range arrays {
+		w, err := z.Create(name + ".npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestNPZ(t *testing.T) {
+	f32 := bytesOf([]float32{.25, .75, 1, 0, .5, .5})
+	f64 := bytesOf([]float64{.25, .75, 1, 0, -.5, .5})
+	y := npyBytes("<i8", "3,", bytesOf([]int64{1, 0, -1}))
+	path := writeNPZ(t, map[string]string{
+		"a": npyBytes("<f4", "3, 2", f32), "b": npyBytes("<f8", "3, 2", f64), "p1": npyBytes("<f4", "3,", f32[:12]),
+		"targets": y, "other": npyBytes("|u1", "2,", []byte{1, 2}), "region": npyBytes("<U2", "3,", bytesOf([]uint32{'e', 'u', 'é', 0, 'x', 0})),
+		"object": npyBytes("|O", "3,", nil), "ts": npyBytes("<M8[s]", "3,", bytesOf([]int64{1, 2, 3})),
+	})
+	a, err := OpenTable(path+":a", TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "a", a.Scores32, []float32{.25, .75, 1, 0, .5, .5})
+	equal(t, "labels", a.Label, []int32{1, 0, -1})
+	equal(t, "region", a.Slices["region"], []string{"eu", "é", "x"})
+	equal(t, "ts", a.TS, []Time{1e9, 2e9, 3e9})
+	if !a.Probs || !strings.Contains(a.Source, "sums to 1") || !strings.Contains(a.Source, "labels targets") {
+		t.Errorf("got probs %v by %q", a.Probs, a.Source)
+	}
+	b, err := OpenTable(path, TableOptions{Array: "b", Labels: "targets"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "b", b.Scores64, []float64{.25, .75, 1, 0, -.5, .5})
+	if b.Probs || !strings.Contains(b.Source, "row 2 holds -0.5") {
+		t.Errorf("got probs %v by %q", b.Probs, b.Source)
+	}
+	p, err := OpenTable(path, TableOptions{Array: "p1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "binary", p.Scores32, []float32{.75, .25, .25, .75, 0, 1})
+
+	for _, c := range []struct {
+		o    TableOptions
+		want string
+	}{
+		{TableOptions{}, "which array holds the scores? name it; there are: "},
+		{TableOptions{Array: "zzz"}, `no array "zzz"; there are: `},
+		{TableOptions{Array: "targets"}, "array targets int64[3] holds no scores"},
+		{TableOptions{Array: "a", Labels: "other"}, "array other uint8[2] holds no labels: want integers of shape [3]"},
+		{TableOptions{Array: "object"}, "array object"},
+	} {
+		if _, err := OpenTable(path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v, want %q", c.o, err, c.want)
+		}
+	}
+}
+
+func TestNPYFortranOrder(t *testing.T) {
+	s := strings.Replace(npyBytes("<f4", "2, 3", bytesOf([]float32{1, 4, 2, 5, 3, 6})), "False", "True ", 1)
+	a, err := parseNPY("a", []byte(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "rows", a.float32s(), []float32{1, 2, 3, 4, 5, 6})
+}
+
+func TestNPYTypes(t *testing.T) {
+	for descr, data := range map[string][]byte{
+		"|i1": {254}, "<i2": {254, 255}, "<i4": {254, 255, 255, 255}, "<i8": {254, 255, 255, 255, 255, 255, 255, 255},
+	} {
+		a, err := parseNPY("a", []byte(npyBytes(descr, "1,", data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, descr, a.int(0), int64(-2))
+	}
+	a, err := parseNPY("a", []byte(npyBytes("<f2", "2,", []byte{0, 0x3c, 0, 0xc0})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "float16", a.float64s(), []float64{1, -2})
+	for _, bad := range []string{
+		npyBytes("<f4", "2,", []byte{1}), npyBytes(">f4", "1,", make([]byte, 4)), npyBytes("<f4", "9999999999,9999999999", nil),
+		npyBytes("<f4", "1,", make([]byte, 4))[:20], "", npyBytes("<f0", "1,", nil),
+	} {
+		if _, err := parseNPY("a", []byte(bad)); err == nil {
+			t.Errorf("%.60q was accepted", bad)
+		}
+	}
+}
+
+func TestCSV(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.csv")
+	open := func(text string) (*Table, error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return OpenTable(path, TableOptions{})
+	}
+	got, err := open("\ufeffprob,label,ts,model\n0.25,1,2020-01-01T00:00:00Z,a\n1,,5,b\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "scores", got.Scores64, []float64{.75, .25, 0, 1})
+	equal(t, "label", got.Label, []int32{1, -1})
+	equal(t, "ts", got.TS, []Time{1_577_836_800_000_000_000, 5})
+	equal(t, "two models", got.Slices["model"], []string{"a", "b"})
+	for text, want := range map[string]string{
+		"":                                 "EOF",
+		"a,b\n1,2\n":                       "no column logits_0, probs_0, logit or prob; there are: a, b",
+		"logits_0,logits_2\n1,2\n":         "column logits_2 where logits_1 is due",
+		"logits_0,label\n1,0\n":            "1 scores a row, at least 2",
+		"logits_0,logits_1\n1,x\n":         "line 2, column logits_1",
+		"logits_0,logits_1\n":              "no rows",
+		"logits_0,logits_1,label\n1,2,2\n": "label 2 at row 0, allowed are 0 to 1",
+		"logit,logit\n1,2\n":               "column logit occurs twice",
+	} {
+		if _, err := open(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestBrokenFilesAreErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, ext := range []string{".arrow", ".parquet"} {
+		path := filepath.Join(dir, "t"+ext)
+		if err := WriteTable(path, testTable(false)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b[:len(b)/2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenTable(path, TableOptions{}); err == nil {
+			t.Errorf("half of a %s file was accepted", ext)
+		}
+	}
+	if err := WriteTable(filepath.Join(dir, "t.xls"), testTable(false)); err == nil {
+		t.Error("extension .xls was accepted")
+	}
+}
+
+// dataDir is the folder of real data beside the repository, or $PLUMBLINE_DATA.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("PLUMBLINE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no real data: %v; set PLUMBLINE_DATA to its folder", err)
+	}
+	return dir
+}
+
+func TestRealFiles(t *testing.T) {
+	dir := dataDir(t)
+	for _, c := range []struct {
+		file     string
+		n, k     int
+		probs    bool
+		accuracy float64
+	}{
+		{"c10_resnet18_78acc_wasscal_logits.npz", 10000, 10, false, .7784},
+		{"c100_wideresnet-16-4_netcal_probs.npz", 10000, 100, true, .7543},
+		{"c10jpeg_resnet_logits.npz:resnet20", 10000, 10, false, .8103},
+		{"mnist_cnn_metacal.npz", 10000, 10, false, .9917},
+		{"mnist_cnn_metacal.npz:train_logits", 60000, 10, false, math.NaN()},
+	} {
+		got, err := OpenTable(filepath.Join(dir, c.file), TableOptions{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		equal(t, c.file, []any{got.N, got.K, got.Probs, len(got.Label)}, []any{c.n, c.k, c.probs, c.n})
+		hits := 0
+		for i, y := range got.Label {
+			row := got.Scores32[i*c.k : (i+1)*c.k]
+			arg := 0
+			for j, x := range row {
+				if x > row[arg] {
+					arg = j
+				}
+			}
+			if int32(arg) == y {
+				hits++
+			}
+		}
+		if acc := float64(hits) / float64(c.n); !math.IsNaN(c.accuracy) && math.Abs(acc-c.accuracy) > 5e-5 {
+			t.Errorf("%s: got accuracy %v, want %v", c.file, acc, c.accuracy)
+		}
+	}
+}
