@@ -121,7 +121,6 @@ func childNulls(c *wire.Column, n, k int, null func(row int)) error {
 	if c.Child == nil || c.Child.Valid == nil {
 		return nil
 	}
-	first := 0
 	if c.Field.Type != wire.FixedSizeList {
 		off, _, err := wire.Offsets(c, c.Child.N, nil)
 		if err != nil {
@@ -139,7 +138,7 @@ func childNulls(c *wire.Column, n, k int, null func(row int)) error {
 	}
 	for i := range n {
 		for j := range k {
-			if c.Child.IsNull(first + i*k + j) {
+			if c.Child.IsNull(i*k + j) {
 				null(i)
 				break
 			}

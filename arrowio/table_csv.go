@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (c *csvReader) columns(header []string) ([]csvColumn, error) {
 	t := c.t
 	scores := ""
 	for _, p := range []string{"logits_0", "probs_0", "logit", "prob"} {
-		if scores == "" && contains(header, p) {
+		if scores == "" && slices.Contains(header, p) {
 			scores = strings.TrimSuffix(p, "_0")
 		}
 	}
@@ -86,15 +87,6 @@ func (c *csvReader) columns(header []string) ([]csvColumn, error) {
 		}
 	}
 	return out, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *csvReader) column(name, scores string) (csvColumn, error) {

@@ -1,0 +1,76 @@
+package arrowio
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// A Kafka client may hand out values at any address; the views must not depend on it.
+func TestUnalignedMessages(t *testing.T) {
+	c := testColumns(33, 7)
+	v := mustEncode(t, c)
+	for shift := range 8 {
+		moved := append(make([]byte, shift, shift+len(v)), v...)[shift:]
+		b := decodeOne(t, Options{Slices: []string{"region"}}, moved, Predictions)
+		equal(t, "scores", b.Scores, c.Logits)
+		equal(t, "ts", b.TS, c.TS)
+		equal(t, "features", b.Features, c.Features)
+		equal(t, "id", b.IDs[32], HashID("id-32"))
+		equal(t, "reject", b.Rejected(), 0)
+	}
+}
+
+// Several record batches, whose dictionary grows (delta) or is replaced in between.
+func TestManyBatchesAndGrowingDictionaries(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String}
+		md := arrow.MetadataFrom(model)
+		schema := arrow.NewSchema([]arrow.Field{field("region", dict), field("label", arrow.PrimitiveTypes.Int8),
+			field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))}, &md)
+		b := array.NewRecordBuilder(mem, schema)
+		var buf bytes.Buffer
+		w := ipc.NewWriter(&buf, ipc.WithSchema(schema), ipc.WithAllocator(mem), ipc.WithDictionaryDeltas(delta))
+		regions := []string{"eu", "us", "ap"}
+		for i := range regions {
+			for _, r := range regions[:i+1] {
+				rowsOf(t, `{"region":"`+r+`","label":1,"logits":[1,2]}`)(b)
+			}
+			rec := b.NewRecord()
+			if err := w.Write(rec); err != nil {
+				t.Fatal(err)
+			}
+			rec.Release()
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
+		bs, err := NewDecoder(Options{Slices: []string{"region"}}).Decode(buf.Bytes(), testOrigin, Predictions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "batches", len(bs), 3)
+		for i, x := range bs {
+			equal(t, "rows", x.N, i+1)
+			for j := range x.N {
+				equal(t, "region", x.Slices[0].Values[x.Slices[0].Index[j]], regions[j])
+			}
+		}
+		mem.AssertSize(t, 0)
+	}
+}
+
+// A stream without rows is valid and gives nothing to count.
+func TestNoRows(t *testing.T) {
+	fields := []arrow.Field{field("label", arrow.PrimitiveTypes.Int8), field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))}
+	bs, err := NewDecoder(Options{}).Decode(stream(t, fields, model, func(*array.RecordBuilder) {}), testOrigin, Predictions)
+	if err != nil || len(bs) != 0 {
+		t.Errorf("got %d batches and error %v, want none", len(bs), err)
+	}
+}
