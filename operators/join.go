@@ -26,6 +26,7 @@ type Join struct {
 	w      waiting
 	build  map[groupKey]*builder
 	order  []*builder
+	joined int64 // rows of the batch at hand
 }
 
 // NewJoin returns the operator.
@@ -101,11 +102,13 @@ func (j *Join) labels(b *arrowio.Batch) error {
 	if b.IDs == nil || b.Label == nil {
 		return fmt.Errorf("labels batch without id or label column passed the decoder")
 	}
+	n := int64(0)
+	defer func() { j.counts.Add(pipeline.CountLabels, n) }()
 	for i := range b.N {
 		if !good(b, i) {
 			continue
 		}
-		j.counts.Add(pipeline.CountLabels, 1)
+		n++
 		key, named := modelOf(b, i)
 		met := false
 		for e, ok := j.w.first(b.IDs[i]); ok && e >= 0; {
@@ -162,7 +165,7 @@ func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) {
 		j.order = append(j.order, g)
 	}
 	g.add(&j.w, p, labelTS, label)
-	j.counts.Add(pipeline.CountJoined, 1)
+	j.joined++
 	j.w.remove(e)
 }
 
@@ -174,6 +177,8 @@ func (j *Join) flush(emit pipeline.Emit) error {
 		g.reset()
 	}
 	j.order = j.order[:0]
+	j.counts.Add(pipeline.CountJoined, j.joined)
+	j.joined = 0
 	return nil
 }
 

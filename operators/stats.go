@@ -40,7 +40,10 @@ type Stats struct {
 	closed int64 // label panes before this one have been emitted
 	pool   map[int][]*acc.Set
 	p      []float64 // softmax of the row at hand
+	z      []float32 // scratch of sampleScores
 	last   cachedCell
+
+	labelled int64 // rows of the batch at hand
 }
 
 type cellKey struct {
@@ -76,29 +79,43 @@ func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit)
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
+	s.counts.Add(pipeline.CountLabelled, s.labelled)
+	s.labelled = 0
 	return emit(b)
 }
 
+// statRow is a row with what every key that it counts in needs.
+type statRow struct {
+	kernel.Row
+	z               []float32
+	p               []float64
+	probs           bool
+	id              arrowio.ID
+	ts, labelTS     int64
+	pane, labelPane int64
+	label           int32 // -1 = not yet known
+	weight, served  float64
+	nll             float64
+	prediction      bool // counts as seen
+}
+
 func (s *Stats) row(b *arrowio.Batch, i int) error {
-	z, p := b.Scores[i*b.K:(i+1)*b.K], s.p[:b.K]
-	r, ok := scoreRow(z, p, b.Probs)
-	if !ok {
+	x := statRow{z: b.Scores[i*b.K : (i+1)*b.K], p: s.p[:b.K], probs: b.Probs, ts: b.TS[i], labelTS: b.TS[i], label: -1,
+		weight: 1, served: math.NaN(), prediction: b.Kind == arrowio.Predictions}
+	var ok bool
+	if x.Row, ok = scoreRow(x.z, x.p, b.Probs); !ok {
 		// The decoder rejects such rows; here they would be a programmer's mistake.
 		return fmt.Errorf("scores of a good row are not finite")
 	}
-	w := 1.0
+	x.pane = pipeline.PaneIndex(x.ts, s.cfg.Pane)
 	if b.Weight != nil {
-		w = float64(b.Weight[i])
+		x.weight = float64(b.Weight[i])
 	}
-	labelTS, label := b.TS[i], int32(-1)
-	if b.Label != nil {
-		label = b.Label[i]
+	if b.Label != nil && b.Label[i] >= 0 {
+		s.label(&x, b, i)
 	}
-	if b.LabelTS != nil {
-		labelTS = b.LabelTS[i]
-	}
-	model, _ := modelOf(b, i)
-	if err := s.count(b, i, arrowio.ModelKey(model), "", r, z, p, label, labelTS, w); err != nil {
+	m, _ := modelOf(b, i)
+	if err := s.count(&x, m, "", ""); err != nil {
 		return err
 	}
 	for c := range b.Slices {
@@ -106,14 +123,25 @@ func (s *Stats) row(b *arrowio.Batch, i int) error {
 		if col.Index[i] < 0 {
 			continue
 		}
-		if err := s.count(b, i, model, col.Name+"="+col.Values[col.Index[i]], r, z, p, label, labelTS, w); err != nil {
+		if err := s.count(&x, m, col.Name, col.Values[col.Index[i]]); err != nil {
 			return err
 		}
 	}
-	if label >= 0 {
-		s.counts.Add(pipeline.CountLabelled, 1)
-	}
 	return nil
+}
+
+// label fills what a labelled row has more.
+func (s *Stats) label(x *statRow, b *arrowio.Batch, i int) {
+	x.label, x.id = b.Label[i], rowID(b, i)
+	if b.LabelTS != nil {
+		x.labelTS = b.LabelTS[i]
+	}
+	x.labelPane = pipeline.PaneIndex(x.labelTS, s.cfg.Pane)
+	x.nll = kernel.NLL(x.Row, x.z, int(x.label), x.probs)
+	if b.Served != nil {
+		x.served = float64(b.Served[i])
+	}
+	s.labelled++
 }
 
 // scoreRow runs the row kernel.
@@ -125,46 +153,40 @@ func scoreRow(z []float32, p []float64, probs bool) (kernel.Row, bool) {
 }
 
 // count adds a row to the cells of one key.
-func (s *Stats) count(b *arrowio.Batch, i int, m arrowio.ModelKey, slice string, r kernel.Row, z []float32, p []float64, label int32, labelTS int64, w float64) error {
-	key, pooled := s.keys.index(m, slice, b.K)
+func (s *Stats) count(x *statRow, m arrowio.ModelKey, column, value string) error {
+	key, pooled := s.keys.index(m, column, value, len(x.z))
 	if pooled {
 		s.counts.Add(pipeline.CountPooled, 1)
 	}
-	ts := b.TS[i]
-	pane := pipeline.PaneIndex(ts, s.cfg.Pane)
-	if b.Kind == arrowio.Predictions {
-		set, late, err := s.cell(cellKey{key, pane, pane}, b.K)
+	if x.prediction {
+		set, late, err := s.cell(cellKey{key, x.pane, x.pane}, len(x.z))
 		if err != nil {
 			return err
 		}
-		if err := set.Predict(r, w); err != nil {
+		if err := set.Predict(x.Row, x.weight); err != nil {
 			return err
 		}
-		s.countLate(late, slice)
+		s.countLate(late, column)
 	}
-	if label < 0 {
+	if x.label < 0 {
 		return nil
 	}
-	set, late, err := s.cell(cellKey{key, pipeline.PaneIndex(labelTS, s.cfg.Pane), pane}, b.K)
+	set, late, err := s.cell(cellKey{key, x.labelPane, x.pane}, len(x.z))
 	if err != nil {
 		return err
 	}
-	served := math.NaN()
-	if b.Served != nil {
-		served = float64(b.Served[i])
-	}
-	nll := kernel.NLL(r, z, int(label), b.Probs)
-	if err := set.Label(r, p, int(label), nll, w, labelTS-ts, served); err != nil {
+	if err := set.Label(x.Row, x.p, int(x.label), x.nll, x.weight, x.labelTS-x.ts, x.served); err != nil {
 		return err
 	}
-	if b.Kind == arrowio.Labelled {
-		s.countLate(late, slice)
+	if !x.prediction {
+		s.countLate(late, column)
 	}
-	return set.Sample(acc.SampleRow{ID: rowID(b, i), TS: ts, LabelTS: labelTS, W: float32(w), Y: label, Z: logits(z, b.Probs)})
+	return set.Sample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label, Z: s.sampleScores(x.z, x.probs)})
 }
 
-func (s *Stats) countLate(late bool, slice string) {
-	if late && slice == "" {
+// countLate counts a late row once, not once for every slice.
+func (s *Stats) countLate(late bool, column string) {
+	if late && column == "" {
 		s.counts.Add(pipeline.CountLate, 1)
 	}
 }
@@ -181,17 +203,29 @@ func rowID(b *arrowio.Batch, i int) arrowio.ID {
 	return arrowio.HashID(string(buf[:]))
 }
 
+// sampleScores is logits into scratch memory: the sample copies what it keeps.
+func (s *Stats) sampleScores(z []float32, probs bool) []float32 {
+	if !probs {
+		return z
+	}
+	s.z = append(s.z[:0], z...)
+	return logitsOf(s.z)
+}
+
 // logits are what the sample keeps: the scores, or the logarithms of probabilities, with zero taken as the
 // smallest float32 so that every kept score is finite.
 func logits(z []float32, probs bool) []float32 {
 	if !probs {
 		return z
 	}
-	out := make([]float32, len(z))
-	for k, q := range z {
-		out[k] = float32(kernel.LogProb(q))
+	return logitsOf(append([]float32(nil), z...))
+}
+
+func logitsOf(q []float32) []float32 {
+	for k := range q {
+		q[k] = float32(kernel.LogProb(q[k]))
 	}
-	return out
+	return q
 }
 
 // cell finds or makes the set of a cell; late if its label pane has been emitted.
@@ -260,7 +294,7 @@ func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 			if err != nil {
 				return err
 			}
-			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: k.slice, K: k.classes, PredictionPane: ready[n].predictionPane, Set: body})
+			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: k.slice(), K: k.classes, PredictionPane: ready[n].predictionPane, Set: body})
 			s.recycle(k.classes, set)
 			delete(m, ready[n])
 			n++
@@ -280,7 +314,7 @@ func (s *Stats) recycle(classes int, set *acc.Set) {
 
 func (s *Stats) compare(a, b cellKey) int {
 	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
-	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(ka.slice, kb.slice), cmp.Compare(a.predictionPane, b.predictionPane))
+	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(ka.slice(), kb.slice()), cmp.Compare(a.predictionPane, b.predictionPane))
 }
 
 // State implements pipeline.Operator.

@@ -198,6 +198,9 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
 		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Log: rt.log})
+	if rt.cfg.HTTP.Pprof {
+		handler = withProfiles(handler)
+	}
 	srv := web.Server(rt.cfg.HTTP.Listen, handler)
 	rt.log.Info("serving", "url", "http://"+l.Addr().String())
 	g.Go(func() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // batchOverhead is what a record batch needs around one message: max.message.bytes bounds the batch.
@@ -130,7 +131,37 @@ func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 		}
 		statuses = append(statuses, s)
 	}
+	if len(errs) == 0 {
+		errs = append(errs, waitForLeaders(ctx, client, topics))
+	}
 	return statuses, errors.Join(errs...)
+}
+
+// waitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
+// find errors to try again on.
+func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, metadataWait)
+	defer cancel()
+	for _, t := range topics {
+		n, err := partitionCount(ctx, client, t.Topic)
+		if err != nil {
+			return err
+		}
+		for p := range n {
+			for {
+				_, _, err := kafkaio.Bounds(ctx, client, t.Topic, p)
+				if err == nil {
+					break
+				}
+				select {
+				case <-ctx.Done():
+					return fmt.Errorf("topic %s partition %d has no leader: %w", t.Topic, p, err)
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // metadataWait bounds how long a topic that was just made may be unknown to the broker that is asked.

@@ -158,4 +158,5 @@ type Checkpoints struct {
 // HTTP is the page, the API and the metrics.
 type HTTP struct {
 	Listen string `yaml:"listen"` // "" = off
+	Pprof  bool   `yaml:"pprof"`  // serve /debug/pprof/ too
 }

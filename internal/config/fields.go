@@ -154,6 +154,7 @@ var fields = map[string]field{
 
 	"http":        text("Page, API and metrics."),
 	"http.listen": text("host:port to listen on; empty: off."),
+	"http.pprof":  text("Serve Go profiles at /debug/pprof/ too; they tell about the process to whoever can reach the port."),
 }
 
 var durationType = reflect.TypeFor[time.Duration]()

@@ -51,7 +51,7 @@ func (s settings) write(t *testing.T, more string) string {
 	}
 	fmt.Fprintf(&b, "group: %s\n", s.prefix)
 	fmt.Fprintf(&b, "checkpoints:\n  dir: %q\n  interval: 500ms\n", s.state)
-	fmt.Fprintf(&b, "http:\n  listen: %q\n", s.listen)
+	fmt.Fprintf(&b, "http:\n  listen: %q\n  pprof: true\n", s.listen)
 	b.WriteString(strings.TrimSpace(more) + "\n")
 	file := filepath.Join(dir, "plumbline.yaml")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

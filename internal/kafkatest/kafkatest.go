@@ -67,8 +67,11 @@ func Write(t testing.TB, brokers []string, msgs ...kafka.Message) {
 	for i := range msgs {
 		want[i] = msgs[i].Partition
 	}
+	// A transport of its own: the default one may hold metadata from before the topic was made.
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
 	w := &kafka.Writer{
-		Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 16 << 20,
+		Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 16 << 20,
 		Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return m.WriterData.(int) }),
 	}
 	defer w.Close()
@@ -87,7 +90,9 @@ func ReadAll(t testing.TB, brokers []string, topic string) []kafka.Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...)}
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport}
 	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
 	if err != nil {
 		t.Fatalf("metadata of %s: %v", topic, err)

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/examples/digits"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/feed"
+)
+
+// What the demo's stream is. Event time runs demoSpeed times as fast as the clock that paces the producer.
+const (
+	demoModel     = "digits"
+	demoVersion   = "1"
+	demoSpeed     = 20
+	demoEventRate = 20 // rows a second of event time: 400 a second of the clock
+	demoPane      = 10 * time.Second
+
+	demoDelayMin = 5 * time.Second // from a row to its label, in event time
+	demoDelayMax = time.Minute
+
+	demoWindow = "last1000" // what the story and the result are told from
+	demoRun    = "run"      // the window that holds everything
+	demoRule   = "excess-ece"
+
+	demoForMin = 20 * time.Second // shorter runs end before there are labelled rows of the new calibrator
+	demoForMax = time.Hour        // demoRun is one window of 24 h of event time
+)
+
+// demoStart is the event time of the first row, whatever the date.
+var demoStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// demoPlan is what follows from --for and --seed alone, so that these two decide every result in event time.
+type demoPlan struct {
+	Seed  uint64
+	Rows  int64
+	Shift time.Time // event time of the first shifted row
+
+	shiftRow int64
+	period   time.Duration // event time between refits by period
+}
+
+// newDemoPlan plans a run of so much wall-clock time. The shift comes right after the second refit by period, at 40 %
+// of the run or a little before it.
+func newDemoPlan(length time.Duration, seed uint64) demoPlan {
+	total := length * demoSpeed
+	period := refitPeriod(total / 5)
+	return demoPlan{
+		Seed: seed, Rows: int64(total / time.Second * demoEventRate), period: period,
+		Shift: demoStart.Add(2 * period), shiftRow: int64(2*period/time.Second) * demoEventRate,
+	}
+}
+
+// refitPeriod is the longest period of whole panes, at most limit, that divides a day: periods count from the Unix
+// epoch, so they begin at demoStart too. limit is at least 80 s.
+func refitPeriod(limit time.Duration) time.Duration {
+	p := limit.Truncate(demoPane)
+	for 24*time.Hour%p != 0 {
+		p -= demoPane
+	}
+	return p
+}
+
+// feed returns the messages of the run.
+func (p demoPlan) feed(net *digits.Network, held digits.Set, partitions int) (*feed.Feed, error) {
+	src := &digitsSource{stream: digits.NewStream(net, held, digits.StreamOptions{Seed: p.Seed, ShiftAt: p.shiftRow})}
+	return feed.New(src, feed.Options{
+		Partitions: partitions, EventRate: demoEventRate, Start: demoStart.UnixNano(),
+		DelayMin: demoDelayMin, DelayMax: demoDelayMax, Batch: 256, FlushEvery: 5 * time.Second,
+		Seed: p.Seed, Limit: p.Rows, End: true, Pane: demoPane,
+	})
+}
+
+// config is the configuration that the run has: that of `plumbline run`, with everything in dir.
+func (p demoPlan) config(broker, dir, listen string) config.Config {
+	c := config.Default()
+	c.Kafka.Brokers = []string{broker}
+	c.Group = "demo"
+	c.Models = []config.Model{{Name: demoModel, Classes: digits.Classes}}
+	c.Slices.Columns = []string{"device"}
+	// Inputs are never idle by the clock, which would close panes early on a slow machine: the producer ends the
+	// stream with a watermark instead.
+	c.EventTime = config.EventTime{Pane: demoPane, AllowedLateness: demoPane, MaxAhead: 24 * time.Hour}
+	c.Join.Wait = 5 * time.Minute
+	c.Windows = []config.Window{
+		{Name: demoWindow, Kind: config.KindRows, Rows: 1000},
+		{Name: "2m", Kind: config.KindTime, Size: 2 * time.Minute, Slide: 30 * time.Second},
+		{Name: demoRun, Kind: config.KindTime, Size: 24 * time.Hour},
+	}
+	c.Rules = []config.Rule{{
+		Name: demoRule, Signal: "calibrated", Severity: "critical", Rows: 1000, MinRows: 500, WarmupRows: 1000,
+		Fire: 0.05, Clear: 0.03, For: 20 * time.Second, ClearFor: 20 * time.Second,
+	}}
+	c.Refit.Period = p.period
+	c.Refit.FreshRows, c.Refit.MinRows, c.Refit.MaxRows = 800, 500, 3000
+	// The rule looks back on rows of the old calibrator for a while; a second refit meanwhile would be for nothing.
+	c.Refit.Cooldown = 2 * time.Minute
+	c.Calibrated.Enabled = true
+	c.Checkpoints = config.Checkpoints{Dir: filepath.Join(dir, "state"), Interval: 500 * time.Millisecond, Keep: 2}
+	c.HTTP.Listen = listen
+	return c
+}
+
+// digitsSource gives the rows of the digits stream to the feed.
+type digitsSource struct {
+	stream *digits.Stream
+	row    digits.Row
+	device [1]string
+}
+
+// Schema implements feed.Source.
+func (s *digitsSource) Schema() feed.Schema {
+	return feed.Schema{Model: demoModel, Version: demoVersion, K: digits.Classes, D: digits.Hidden, Slices: []string{"device"}}
+}
+
+// Next implements feed.Source; it never ends by itself.
+func (s *digitsSource) Next(row *feed.Row) error {
+	s.stream.Next(&s.row)
+	s.device[0] = s.row.Device
+	*row = feed.Row{ID: s.row.ID, Scores: s.row.Logits[:], Label: s.row.Label, Features: s.row.Features[:], Weight: 1, Slices: s.device[:]}
+	return nil
+}
