@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 
@@ -24,6 +25,7 @@ type engine struct {
 	published *operators.Published
 	history   *sinks.History
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
+	listener  net.Listener           // of the page, bound already; nil = bind http.listen
 
 	mu    sync.Mutex
 	tasks map[string]statuser

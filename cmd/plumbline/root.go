@@ -14,6 +14,7 @@ import (
 
 // subcommands are the constructors of all subcommands, in the order of help.
 var subcommands = []func() *cobra.Command{
+	newDemoCommand,
 	newRunCommand,
 	newReplayCommand,
 	newProduceCommand,

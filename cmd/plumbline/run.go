@@ -189,12 +189,15 @@ func (r *kafkaRun) source(topics map[pipeline.Input]string, p int, commit kafkai
 
 // serveHTTP starts the page, the API and the metrics; the listener is bound before it returns.
 func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
-	if rt.cfg.HTTP.Listen == "" {
+	if rt.cfg.HTTP.Listen == "" && rt.listener == nil {
 		return nil
 	}
-	l, err := net.Listen("tcp", rt.cfg.HTTP.Listen)
-	if err != nil {
-		return fmt.Errorf("http.listen %q: %w", rt.cfg.HTTP.Listen, err)
+	l := rt.listener
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", rt.cfg.HTTP.Listen); err != nil {
+			return fmt.Errorf("http.listen %q: %w", rt.cfg.HTTP.Listen, err)
+		}
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
 		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Log: rt.log})

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/plumbline/plumbline/examples/digits"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// demoOptions are the flags of `plumbline demo`.
+type demoOptions struct {
+	length   time.Duration
+	seed     uint64
+	headless bool
+	listen   string
+	dir      string
+	linger   bool // keep the page up after the story
+	unpaced  bool // as fast as the machine can: for tests
+}
+
+func newDemoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, with a broker and a model of its own",
+		Long: "demo starts a Kafka broker in this process, trains a small classifier of handwritten digits, streams its logits\n" +
+			"and late labels, and runs the pipeline of `plumbline run` on them. At 40 % of the run the images change. The exit code\n" +
+			"is 1 if the loop did not close: alarm after the change and not before, a calibrator published, its ECE below half.\n" +
+			"Event time starts at a fixed date and runs 20 times as fast as the clock: --for and --seed alone decide the results.",
+		Args: usageArgs(cobra.NoArgs),
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&o.length, "for", time.Minute, "`length` of the run on a machine that keeps up, 20s to 1h")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the model, of the order of the images and of how they are changed")
+	flags.BoolVar(&o.headless, "headless", false, "serve no page")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` of the page; where it is taken, a free port")
+	flags.StringVar(&o.dir, "dir", "", "empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("config") {
+			return usageErrorf("--config: the demo has a configuration of its own")
+		}
+		if o.length < demoForMin || o.length > demoForMax {
+			return usageErrorf("--for %v: must be %v to %v", o.length, demoForMin, demoForMax)
+		}
+		o.length = o.length.Truncate(time.Second)
+		o.linger = !o.headless && !cmd.Flags().Changed("for") && terminal(cmd.OutOrStdout())
+		return runDemo(cmd, o)
+	}
+	return cmd
+}
+
+func terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func runDemo(cmd *cobra.Command, o demoOptions) error {
+	w := cmd.OutOrStdout()
+	if jsonOutput(cmd) {
+		w = cmd.ErrOrStderr()
+	}
+	lines := &demoLines{w: w, colour: terminal(w) && os.Getenv("NO_COLOR") == ""}
+	result, err := demo(cmd.Context(), o, lines, func(r demoResult) error {
+		if !jsonOutput(cmd) {
+			return nil
+		}
+		return printJSON(cmd, r)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !result.LoopClosed:
+		return fmt.Errorf("the loop did not close: %s", strings.Join(result.Reasons, "; "))
+	}
+	return nil
+}
+
+// demo runs the whole thing and hands the result to report before it lingers.
+func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demoResult) error) (demoResult, error) {
+	began := time.Now()
+	dir, remove, err := openDemoDir(o.dir)
+	if err != nil {
+		return demoResult{}, err
+	}
+	defer remove()
+	log, closeLog, err := newDemoLogger(dir)
+	if err != nil {
+		return demoResult{}, err
+	}
+	defer closeLog()
+
+	plan := newDemoPlan(o.length, o.seed)
+	lines.plain("seed %d: %d rows in about %v; event time starts at %s, runs %d times as fast as the clock,", o.seed, plan.Rows, o.length, demoStart.Format(time.RFC3339), demoSpeed)
+	lines.plain("and is what the lines below begin with: the same seed and length give the same on any machine")
+	d := &demoRunner{options: o, plan: plan, lines: lines, dir: dir, began: began}
+	if err := d.train(); err != nil {
+		return demoResult{}, err
+	}
+	cluster, err := startDemoBroker(dir)
+	if err != nil {
+		return demoResult{}, err
+	}
+	defer cluster.Close()
+	d.cfg = plan.config(cluster.ListenAddrs()[0], dir, "")
+	topics, err := demoTopics(ctx, d.cfg)
+	if err != nil {
+		return demoResult{}, err
+	}
+	lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics, d.cfg.Kafka.Partitions, dir)
+
+	d.engine = newEngine(d.cfg, log)
+	if err := d.openPage(); err != nil {
+		return demoResult{}, err
+	}
+	d.story = newDemoStory(plan, lines)
+	d.engine.listen = d.story.take
+	return d.withEngine(ctx, report)
+}
+
+// demoRunner is one run of the demo.
+type demoRunner struct {
+	options demoOptions
+	plan    demoPlan
+	lines   *demoLines
+	dir     string
+	cfg     config.Config
+	engine  *engine
+	story   *demoStory
+	began   time.Time
+	page    string
+
+	net      *digits.Network
+	held     digits.Set
+	accuracy float64
+}
+
+func (d *demoRunner) train() error {
+	set, err := digits.Load()
+	if err != nil {
+		return err
+	}
+	train, held := set.Split(d.plan.Seed)
+	began := time.Now()
+	d.net, d.held = digits.Train(train, d.plan.Seed), held
+	d.accuracy = accuracy(d.net, held)
+	d.lines.plain("model trained on %d of %d images of digits in %.1f s: accuracy %s on the others", len(train.Images), len(set.Images), time.Since(began).Seconds(), percent(&d.accuracy))
+	return nil
+}
+
+func accuracy(net *digits.Network, set digits.Set) float64 {
+	hits := 0
+	for i := range set.Images {
+		_, z := net.Forward(&set.Images[i])
+		top := 0
+		for k := range z {
+			if z[k] > z[top] {
+				top = k
+			}
+		}
+		if int32(top) == set.Labels[i] {
+			hits++
+		}
+	}
+	return float64(hits) / float64(len(set.Images))
+}
+
+// openPage binds the address of the page, or a free port where it is taken.
+func (d *demoRunner) openPage() error {
+	if d.options.headless {
+		return nil
+	}
+	l, err := net.Listen("tcp", d.options.listen)
+	if err != nil {
+		host, _, splitErr := net.SplitHostPort(d.options.listen)
+		if splitErr != nil {
+			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", d.options.listen)
+		}
+		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+			return fmt.Errorf("--listen %q: %w", d.options.listen, err)
+		}
+	}
+	d.engine.listener = l
+	d.page = "http://" + l.Addr().String()
+	d.lines.plain("page at %s", d.page)
+	return nil
+}
+
+// stopWait bounds how long the pipeline may take to stop: Ctrl-C answers within two seconds.
+const stopWait = 1500 * time.Millisecond
+
+// withEngine runs the pipeline, and the stream beside it.
+func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) error) (demoResult, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := d.engine.run(ctx, stageSet{shards: true, models: true})
+		if err == nil {
+			err = errors.New("the pipeline ended")
+		}
+		cancel(err)
+	}()
+	defer func() {
+		cancel(nil)
+		select {
+		case <-ended:
+		case <-time.After(stopWait):
+		}
+	}()
+	result, err := d.stream(ctx)
+	if err == nil {
+		err = report(result)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
+			return result, errors.New("interrupted")
+		} else if cause != nil {
+			return result, cause
+		}
+		return result, err
+	}
+	if d.options.linger {
+		d.lines.plain("the page stays up at %s until Ctrl-C", d.page)
+		<-ctx.Done()
+	}
+	return result, nil
+}
+
+// stream sends everything, waits until it is processed, and sums up.
+func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
+	if err := d.await(ctx, d.assigned); err != nil {
+		return demoResult{}, err
+	}
+	client, _, err := newKafkaClient(d.cfg.Kafka)
+	if err != nil {
+		return demoResult{}, err
+	}
+	f, err := d.plan.feed(d.net, d.held, d.cfg.Kafka.Partitions)
+	if err != nil {
+		return demoResult{}, err
+	}
+	if _, err := produceFeed(ctx, client, d.cfg.Topics, f, d.rate(), nil); err != nil {
+		return demoResult{}, err
+	}
+	if err := d.await(ctx, d.drained); err != nil {
+		return demoResult{}, err
+	}
+	r, err := d.story.result()
+	if err != nil {
+		return r, err
+	}
+	r.ModelAccuracy, r.StateHash = d.accuracy, d.engine.status().StateHash
+	r.Wall = demoWall{Seconds: time.Since(d.began).Seconds(), Page: d.page, Dir: d.options.dir}
+	d.summary(&r)
+	return r, nil
+}
+
+// drainTime is about how long the last rows take through the pipeline.
+const drainTime = 2 * time.Second
+
+// rate paces the rows so that the run ends after --for; a slow start is made up for by at most a quarter more.
+func (d *demoRunner) rate() float64 {
+	if d.options.unpaced {
+		return 0
+	}
+	left := max(d.options.length-time.Since(d.began)-drainTime, d.options.length*4/5)
+	return float64(d.plan.Rows) / left.Seconds()
+}
+
+// assigned reports whether every partition has its task.
+func (d *demoRunner) assigned(tasks []*pipeline.TaskStatus) bool {
+	return len(tasks) == 2*d.cfg.Kafka.Partitions
+}
+
+// drained reports whether every shard has read the two watermarks that end its inputs, and the model tasks have
+// written all that the shards closed by them.
+func (d *demoRunner) drained(tasks []*pipeline.TaskStatus) bool {
+	if !d.assigned(tasks) {
+		return false
+	}
+	end := int64(pipeline.NoTime)
+	for _, t := range tasks {
+		if t.Task == "shard" {
+			end = max(end, t.WM)
+		}
+	}
+	for _, t := range tasks {
+		shard := t.Task == "shard"
+		if t.WM < end || shard && t.Counts[pipeline.CountControl] != 2 || !shard && t.Next["panes"] > 0 && !t.CaughtUp {
+			return false
+		}
+	}
+	return d.engine.status().StateHash != ""
+}
+
+// stuck is how long nothing may happen before the demo gives up.
+const stuck = time.Minute
+
+// await polls the tasks until they are as wanted.
+func (d *demoRunner) await(ctx context.Context, wanted func([]*pipeline.TaskStatus) bool) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		tasks, complete := d.engine.statuses()
+		if complete && wanted(tasks) {
+			return nil
+		}
+		for _, t := range tasks {
+			if t.Active.After(last) {
+				last = t.Active
+			}
+		}
+		if time.Since(last) > stuck {
+			return fmt.Errorf("nothing has happened in the pipeline for %v; see plumbline.log in --dir", stuck)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// summary ends the story.
+func (d *demoRunner) summary(r *demoResult) {
+	verdict := d.lines.mark("the loop is closed")
+	if !r.LoopClosed {
+		verdict = d.lines.mark("THE LOOP IS NOT CLOSED") + ": " + strings.Join(r.Reasons, "; ")
+	}
+	d.lines.plain("%s; %d rows, %d labelled, %.1f s, state hash %.12s", verdict, r.Rows, r.Labelled, r.Wall.Seconds, r.StateHash)
+	if b, a, c := r.ECEBeforeShift, r.ECEAfterShift, r.ECEAfterRefit; b != nil && a != nil && c != nil {
+		d.lines.plain("ECE before the shift %s, after it %s, after the refit %s raw and %s calibrated",
+			percent(b.Raw.ECE), percent(a.Raw.ECE), percent(c.Raw.ECE), percent(c.Calibrated.ECE))
+	}
+}

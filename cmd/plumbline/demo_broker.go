@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+// openDemoDir returns the directory of the run, and what removes it where it is a temporary one. A directory that is
+// not empty is refused: the run would go on from what an earlier one left.
+func openDemoDir(path string) (dir string, done func(), err error) {
+	if path == "" {
+		dir, err = os.MkdirTemp("", "plumbline-demo-")
+		return dir, func() { _ = os.RemoveAll(dir) }, err
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return "", nil, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(entries) > 0 {
+		return "", nil, usageErrorf("--dir %q: holds %d entries, must be empty or not there", path, len(entries))
+	}
+	return path, func() {}, nil
+}
+
+// startDemoBroker runs a one-broker Kafka in this process, with its log segments in dir.
+func startDemoBroker(dir string) (*kfake.Cluster, error) {
+	limit := strconv.Itoa(config.Default().Kafka.MessageMax + batchOverhead)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(filepath.Join(dir, "kafka")),
+		kfake.BrokerConfigs(map[string]string{"message.max.bytes": limit}))
+	if err != nil {
+		return nil, fmt.Errorf("in-process kafka: %w", err)
+	}
+	return cluster, nil
+}
+
+// demoTopics makes the topics of cfg.
+func demoTopics(ctx context.Context, cfg config.Config) (int, error) {
+	client, _, err := newKafkaClient(cfg.Kafka)
+	if err != nil {
+		return 0, err
+	}
+	topics, err := createTopics(ctx, client, cfg)
+	return len(topics), err
+}
+
+// newDemoLogger writes to a file in dir: the story is what the terminal is for.
+func newDemoLogger(dir string) (*slog.Logger, func(), error) {
+	f, err := os.Create(filepath.Join(dir, "plumbline.log"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return slog.New(slog.NewTextHandler(f, nil)), func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// demoResult is what `plumbline demo --json` prints. All but Wall is the same for equal --for and --seed.
+type demoResult struct {
+	Seed           uint64  `json:"seed"`
+	Rows           int64   `json:"rows"`
+	Labelled       int64   `json:"labelled_rows"`
+	Start          string  `json:"start"` // event time of the first row
+	ModelAccuracy  float64 `json:"model_accuracy"`
+	ShiftAt        string  `json:"shift_at"`
+	ShiftRow       int64   `json:"shift_row"`
+	LabelledBefore int64   `json:"labelled_rows_before_shift"`
+
+	AlarmAt        string           `json:"alarm_at,omitempty"`
+	AlarmAfter     *float64         `json:"alarm_after_shift_s"` // event time; null = no alarm
+	AlarmAfterRows *int64           `json:"alarm_after_shift_labelled_rows"`
+	ResolvedAt     string           `json:"resolved_at,omitempty"`
+	ECEBeforeShift *demoECE         `json:"ece_before_shift"`
+	ECEAfterShift  *demoECE         `json:"ece_after_shift"` // before the refit
+	ECEAfterRefit  *demoECE         `json:"ece_after_refit"` // both of the same rows, that came after the publication
+	Calibrators    []demoCalibrator `json:"calibrators"`
+	Alerts         []output.Alert   `json:"alerts"`
+	LoopClosed     bool             `json:"loop_closed"`
+	Reasons        []string         `json:"reasons"` // why the loop did not close
+	StateHash      string           `json:"state_hash"`
+	Wall           demoWall         `json:"wall_clock"`
+}
+
+// demoWall is what depends on the machine.
+type demoWall struct {
+	Seconds float64 `json:"seconds"`
+	Page    string  `json:"page,omitempty"`
+	Dir     string  `json:"dir,omitempty"`
+}
+
+// demoECE is the calibration error at one moment, as the model gave its confidences and as calibrated.
+type demoECE struct {
+	At         string     `json:"at"`
+	Raw        demoMetric `json:"raw"`
+	Calibrated demoMetric `json:"calibrated"`
+}
+
+// demoMetric is an ECE with what belongs to it.
+type demoMetric struct {
+	N        int64    `json:"n"`
+	ECE      *float64 `json:"ece"`
+	Null     *float64 `json:"ece_null"`
+	Lo       *float64 `json:"ece_lo"`
+	Hi       *float64 `json:"ece_hi"`
+	Accuracy *float64 `json:"accuracy"`
+}
+
+// demoCalibrator is a refit decision.
+type demoCalibrator struct {
+	Revision      int             `json:"revision"`
+	Published     bool            `json:"published"`
+	Temperature   float64         `json:"temperature"` // of the candidate
+	EffectiveFrom string          `json:"effective_from"`
+	Reason        string          `json:"reason"`
+	Outcome       string          `json:"outcome"`
+	Evidence      output.Evidence `json:"evidence"`
+}
+
+// demoECEShare is how much of the raw ECE the calibrator may leave for the loop to count as closed.
+const demoECEShare = 0.5
+
+// result judges the story.
+func (s *demoStory) result() (demoResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := demoResult{Seed: s.plan.Seed, Rows: s.plan.Rows, Labelled: s.labelled, Start: demoStart.Format(time.RFC3339),
+		ShiftAt: s.plan.Shift.Format(time.RFC3339), ShiftRow: s.plan.shiftRow, LabelledBefore: s.atShift, Alerts: s.alerts, Reasons: []string{}}
+	if s.alarm != nil {
+		r.AlarmAt, r.AlarmAfterRows = s.alarm.At, &s.alarmRows
+		at, err := time.Parse(time.RFC3339Nano, s.alarm.At)
+		if err != nil {
+			return r, err
+		}
+		after := at.Sub(s.plan.Shift).Seconds()
+		r.AlarmAfter = &after
+	}
+	if s.resolved != nil {
+		r.ResolvedAt = s.resolved.At
+	}
+	if s.before != nil {
+		r.ECEBeforeShift = &demoECE{s.before.At, demoMetrics(&s.before.Raw), demoMetrics(&s.before.Calibrated)}
+	}
+	if s.after != nil {
+		r.ECEAfterShift = &demoECE{s.after.At, demoMetrics(&s.after.Raw), demoMetrics(&s.after.Calibrated)}
+	}
+	if s.refitted != nil {
+		f := s.refitted.InForce
+		r.ECEAfterRefit = &demoECE{s.refitted.At, demoMetrics(&f.Raw), demoMetrics(&f.Calibrated)}
+	}
+	for _, c := range s.calibrators {
+		r.Calibrators = append(r.Calibrators, demoCalibrator{c.Revision, c.Published, c.Evidence.Temperature, c.EffectiveFrom, c.Reason, c.Outcome, c.Evidence})
+	}
+	r.Reasons = append(r.Reasons, s.open()...)
+	r.LoopClosed = len(r.Reasons) == 0
+	return r, s.err
+}
+
+// open lists what is missing for the loop to be closed.
+func (s *demoStory) open() (why []string) {
+	missing := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	if s.labelled != s.plan.Rows {
+		missing("%d of %d rows got their label", s.labelled, s.plan.Rows)
+	}
+	switch {
+	case s.alarm == nil:
+		missing("no alarm after the shift")
+	case s.before == nil || s.atShift == 0 || s.alarmRows <= 0:
+		missing("the alarm came at %s, not after the shift", s.alarm.At)
+	case s.refit == nil:
+		missing("no calibrator was published on the alarm")
+	case s.refitted == nil:
+		missing("no labelled rows came after the refit")
+	default:
+		f := s.refitted.InForce
+		if f.Raw.ECE == nil || f.Calibrated.ECE == nil || !(*f.Calibrated.ECE < demoECEShare**f.Raw.ECE) {
+			missing("after the refit the calibrated ECE is %s, not below half of the raw one, %s", percent(f.Calibrated.ECE), percent(f.Raw.ECE))
+		}
+	}
+	return why
+}
+
+func demoMetrics(m *output.Metrics) demoMetric {
+	return demoMetric{m.N, m.ECE, m.ECENull, m.ECELo, m.ECEHi, m.Accuracy}
+}

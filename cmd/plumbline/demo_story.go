@@ -1,0 +1,202 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// demoStory follows the outputs of the model task that concern the whole model, tells them line by line, and keeps
+// what the result is made of. It looks at nothing else, so equal outputs give equal stories and results.
+type demoStory struct {
+	plan  demoPlan
+	lines *demoLines
+
+	mu          sync.Mutex
+	seen        map[[sha256.Size]byte]bool // a rebalance repeats outputs, byte by byte
+	shifted     bool                       // SHIFT is told
+	told        int                        // of milestones
+	since       int                        // lines about the calibrator in force
+	before      *output.Snapshot           // the last at or before the shift
+	after       *output.Snapshot           // the last after it that the refit had seen
+	refitted    *output.Snapshot           // the last with the calibrator of the refit in force
+	labelled    int64                      // labelled rows up to now
+	atShift     int64                      // labelled up to the shift
+	alarmRows   int64                      // labelled from the shift to the alarm
+	alarm       *output.Alert              // the first that fired
+	resolved    *output.Alert              // the first that resolved it
+	refit       *output.Calibrator         // the first published because of the alarm
+	alerts      []output.Alert
+	calibrators []output.Calibrator
+	err         error // the first output that could not be read
+}
+
+func newDemoStory(plan demoPlan, lines *demoLines) *demoStory {
+	return &demoStory{plan: plan, lines: lines, seen: map[[sha256.Size]byte]bool{}}
+}
+
+// take is the engine's listener. Outputs of one model come in order of event time.
+func (s *demoStory) take(m pipeline.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	switch m.Stream {
+	case pipeline.StreamSnapshots:
+		if !strings.HasSuffix(string(m.Key), "/") { // of a slice
+			return
+		}
+		err = told(s, m, s.snapshot)
+	case pipeline.StreamAlerts:
+		err = told(s, m, s.alert)
+	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
+		err = told(s, m, s.calibrator)
+	}
+	if err != nil && s.err == nil {
+		s.err = fmt.Errorf("output on %s: %w", m.Stream, err)
+	}
+}
+
+// told decodes an output that was not there yet and tells it, after the shift where that comes first.
+func told[T any](s *demoStory, m pipeline.Message, tell func(T, time.Time)) error {
+	id := sha256.Sum256(m.Value)
+	if s.seen[id] {
+		return nil
+	}
+	s.seen[id] = true
+	var record T
+	if err := json.Unmarshal(m.Value, &record); err != nil {
+		return err
+	}
+	at := time.Unix(0, m.Time).UTC()
+	if !s.shifted && at.After(s.plan.Shift) {
+		s.shifted = true
+		s.lines.at(s.plan.Shift, "%s begins: from row %d on the images are rotated, noisy and partly hidden", s.lines.mark("SHIFT"), s.plan.shiftRow)
+	}
+	tell(record, at)
+	return nil
+}
+
+// milestones are the times after the shift at which the story says how the ECE does until the refit.
+var milestones = []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.Second, 100 * time.Second}
+
+// sinceRows are the labelled rows of the new calibrator at which the story says how it does.
+var sinceRows = []int64{250, 1000, 3000}
+
+func (s *demoStory) snapshot(n output.Snapshot, at time.Time) {
+	switch n.Window.Name {
+	case demoRun:
+		s.labelled = n.Labelled
+		if !at.After(s.plan.Shift) {
+			s.atShift = n.Labelled
+		}
+	case demoWindow:
+		s.ece(&n, at)
+	}
+}
+
+func (s *demoStory) ece(n *output.Snapshot, at time.Time) {
+	switch {
+	case !at.After(s.plan.Shift):
+		if n.Labelled >= 1000 && (s.before == nil || s.before.Labelled < 1000 || at.Equal(s.plan.Shift)) {
+			s.lines.at(at, "ECE %s", eceText(&n.Raw))
+		}
+		s.before = n
+	case s.refit == nil:
+		for s.told < len(milestones) && at.Sub(s.plan.Shift) >= milestones[s.told] {
+			s.told++
+			s.lines.at(at, "ECE %s, accuracy %s", eceText(&n.Raw), percent(n.Raw.Accuracy))
+		}
+		s.after = n
+	case n.InForce != nil && n.InForce.Version == s.refit.Revision && n.InForce.Raw.N > 0:
+		s.refitted = n
+		if s.since < len(sinceRows) && n.InForce.Raw.N >= sinceRows[s.since] {
+			s.since++
+			s.lines.at(at, "ECE of the calibrated stream %s, without the refit %s; %d rows since it",
+				percent(n.InForce.Calibrated.ECE), percent(n.InForce.Raw.ECE), n.InForce.Raw.N)
+		}
+	}
+}
+
+func (s *demoStory) alert(a output.Alert, at time.Time) {
+	if a.Slice != "" || a.Rule != demoRule {
+		return
+	}
+	s.alerts = append(s.alerts, a)
+	switch {
+	case a.State == "firing" && s.alarm == nil:
+		s.alarm = &a
+		s.alarmRows = s.labelled - s.atShift
+		s.lines.at(at, "%s: ECE %s, %s more than a calibrated model's; %s and %d labelled rows after the shift", s.lines.mark("ALARM firing"),
+			percent(&a.ECE), percent(&a.Value), at.Sub(s.plan.Shift), s.alarmRows)
+		return
+	case a.State == "resolved" && s.alarm != nil && s.resolved == nil:
+		s.resolved = &a
+	}
+	word := map[string]string{"pending": "ALARM pending", "firing": "ALARM firing", "resolved": "resolved"}[a.State]
+	s.lines.at(at, "%s: ECE %s with the calibrator in force, %s more than a calibrated model's", s.lines.mark(word), percent(&a.ECE), percent(&a.Value))
+}
+
+func (s *demoStory) calibrator(c output.Calibrator, at time.Time) {
+	s.calibrators = append(s.calibrators, c)
+	if c.Published && c.Reason == "alarm" && s.alarm != nil && s.refit == nil {
+		s.refit = &c
+	}
+	if !c.Published {
+		s.lines.at(at, "refit by %s: %s", c.Reason, ascii.Replace(c.Outcome))
+		return
+	}
+	s.lines.at(at, "%s by %s published T = %.3f as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows", s.lines.mark("REFIT"), c.Reason,
+		c.Evidence.Temperature, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce), percent(&c.Evidence.ECENew), c.Evidence.TestRows)
+}
+
+// ascii writes what the records say for people without other characters.
+var ascii = strings.NewReplacer("→", "->", "±", "+-")
+
+// eceText is an ECE with what belongs to it.
+func eceText(m *output.Metrics) string {
+	return fmt.Sprintf("%s of %d labelled rows (95 %% interval %s to %s; a calibrated model would show %s)",
+		percent(m.ECE), m.N, percent(m.ECELo), percent(m.ECEHi), percent(m.ECENull))
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f %%", 100**v)
+}
+
+// demoLines writes the story: a line an event, the event time first.
+type demoLines struct {
+	mu     sync.Mutex
+	w      io.Writer
+	colour bool
+}
+
+// at writes a line about a moment of event time.
+func (l *demoLines) at(t time.Time, format string, args ...any) {
+	l.write(t.Format(time.TimeOnly), format, args...)
+}
+
+// plain writes a line that has no event time.
+func (l *demoLines) plain(format string, args ...any) { l.write("", format, args...) }
+
+func (l *demoLines) write(stamp, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(l.w, "%8s  %s\n", stamp, fmt.Sprintf(format, args...))
+}
+
+// mark makes a word stand out on a terminal.
+func (l *demoLines) mark(word string) string {
+	if !l.colour {
+		return word
+	}
+	return "\x1b[1m" + word + "\x1b[0m"
+}
