@@ -31,6 +31,7 @@ type ruleState struct {
 	overFrom   int64  // end of that pane: `for` counts from here
 	clearFrom  int64  // end of the first pane under Clear while firing; 0 = none
 	lastChange int64
+	last       []byte // the latest alert, as published
 }
 
 const (
@@ -124,7 +125,9 @@ func (t *ModelTask) detect(v *version, k *keyState, in *paneInput) {
 		}
 		j := judgement{rows: n, ece: metric.ECE(bins), iv: metric.Resample(bins, t.cfg.Resamples, seed(v, k, spec.Signal, in.pane))}
 		if state, changed := k.rules[i].judge(spec, j, in.end-t.cfg.Pane, in.end); changed {
-			t.emit(k, alertMessage(v, k, spec, &k.rules[i], state, j, in.end))
+			m := alertMessage(v, k, spec, &k.rules[i], state, j, in.end)
+			k.rules[i].last = m.Value
+			t.emit(k, m)
 		}
 	}
 }

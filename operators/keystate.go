@@ -115,6 +115,7 @@ func (k *keyState) restorePending(r *binenc.Reader) error {
 
 func (w *window) append(dst []byte) ([]byte, error) {
 	dst = binenc.AppendString(dst, w.spec.Name)
+	dst = binenc.AppendBytes(dst, w.last)
 	dst = append(dst, bits(w.started))
 	dst = binenc.AppendVarint(dst, w.final)
 	dst = binenc.AppendVarint(dst, w.total)
@@ -143,6 +144,7 @@ func (w *window) restore(r *binenc.Reader) error {
 	if name := r.String(maxName); r.Err() == nil && name != w.spec.Name {
 		return fmt.Errorf("the checkpoint has window %q where the configuration has %q (windows changed since)", name, w.spec.Name)
 	}
+	w.last = slices.Clone(r.Bytes(maxBlob))
 	w.started = r.Byte() == 1
 	w.final, w.total = r.Varint(), r.Varint()
 	for range r.Count(4, maxItems) {
@@ -268,10 +270,11 @@ func (s *ruleState) append(dst []byte) []byte {
 	for _, v := range []int64{s.since, s.overFrom, s.clearFrom, s.lastChange} {
 		dst = binenc.AppendVarint(dst, v)
 	}
-	return dst
+	return binenc.AppendBytes(dst, s.last)
 }
 
 func (s *ruleState) restore(r *binenc.Reader) {
 	s.state = ruleStates[min(int(r.Byte()), len(ruleStates)-1)]
 	s.since, s.overFrom, s.clearFrom, s.lastChange = r.Varint(), r.Varint(), r.Varint(), r.Varint()
+	s.last = slices.Clone(r.Bytes(maxBlob))
 }

@@ -28,6 +28,31 @@ func (t *ModelTask) After() []pipeline.Message { return nil }
 // Written implements pipeline.Task.
 func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
 
+// Remembered returns the latest snapshot of every window, the latest alert of every rule and the latest refit
+// decision of every model version: what a restarted process shows until new ones come.
+func (t *ModelTask) Remembered() []pipeline.Message {
+	var out []pipeline.Message
+	add := func(s pipeline.Stream, value []byte) {
+		if len(value) > 0 {
+			out = append(out, pipeline.Message{Stream: s, Value: value})
+		}
+	}
+	for _, m := range t.models {
+		for _, v := range m.versions {
+			add(pipeline.StreamDecisions, v.refit.last)
+			for _, k := range v.keys {
+				for _, w := range k.windows {
+					add(pipeline.StreamSnapshots, w.last)
+				}
+				for i := range k.rules {
+					add(pipeline.StreamAlerts, k.rules[i].last)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // Report implements pipeline.Task.
 func (t *ModelTask) Report(caughtUp, active bool) {
 	old := t.status.Load()

@@ -25,6 +25,7 @@ func (t *ModelTask) snapshots(v *version, k *keyState, in *paneInput) error {
 			if err != nil {
 				return err
 			}
+			w.last = value
 			t.emit(k, pipeline.Message{Stream: pipeline.StreamSnapshots, Key: []byte(v.model + "/" + v.name + "/" + k.slice), Value: value, Time: in.end})
 		}
 	}

@@ -1,18 +1,14 @@
 package operators
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/kernel"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -228,162 +224,3 @@ func logitsOf(q []float32) []float32 {
 	return q
 }
 
-// cell finds or makes the set of a cell; late if its label pane has been emitted.
-func (s *Stats) cell(k cellKey, classes int) (set *acc.Set, late bool, err error) {
-	if s.last.set != nil && s.last.key == k {
-		return s.last.set, s.last.late, nil
-	}
-	late = k.labelPane < s.closed
-	m := s.cells
-	if late {
-		m = s.late
-	}
-	set = m[k]
-	if set == nil {
-		if free := s.pool[classes]; len(free) > 0 {
-			set = free[len(free)-1]
-			s.pool[classes] = free[:len(free)-1]
-		} else {
-			cfg := s.cfg.Acc
-			cfg.K = classes
-			if set, err = acc.New(cfg); err != nil {
-				return nil, false, err
-			}
-		}
-		m[k] = set
-	}
-	s.last = cachedCell{k, set, late}
-	return set, late, nil
-}
-
-// maxPooled bounds the emptied sets kept for reuse, by K.
-const maxPooled = 256
-
-// Advance implements pipeline.Operator: it emits the cells of the label panes that end at or before wm, and
-// the late cells that have gathered.
-func (s *Stats) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
-	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
-	if closed <= s.closed {
-		return nil
-	}
-	s.last = cachedCell{}
-	if err := s.emit(s.late, true, math.MaxInt64); err != nil {
-		return err
-	}
-	s.closed = closed
-	return s.emit(s.cells, false, closed)
-}
-
-// emit moves the cells of label panes before end from m to the outbox, in canonical order.
-func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
-	var ready []cellKey
-	for k := range m {
-		if k.labelPane < end {
-			ready = append(ready, k)
-		}
-	}
-	slices.SortFunc(ready, s.compare)
-	for len(ready) > 0 {
-		n := 0
-		first := s.keys.keys[ready[0].key]
-		var cells []pipeline.Cell
-		for n < len(ready) && ready[n].labelPane == ready[0].labelPane && s.keys.keys[ready[n].key].model.Model == first.model.Model {
-			k := s.keys.keys[ready[n].key]
-			set := m[ready[n]]
-			body, err := set.AppendBinary(nil)
-			if err != nil {
-				return err
-			}
-			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: k.slice(), K: k.classes, PredictionPane: ready[n].predictionPane, Set: body})
-			s.recycle(k.classes, set)
-			delete(m, ready[n])
-			n++
-		}
-		s.outbox.Increment(first.model.Model, ready[0].labelPane, late, cells)
-		ready = ready[n:]
-	}
-	return nil
-}
-
-func (s *Stats) recycle(classes int, set *acc.Set) {
-	if len(s.pool[classes]) < maxPooled {
-		set.Reset()
-		s.pool[classes] = append(s.pool[classes], set)
-	}
-}
-
-func (s *Stats) compare(a, b cellKey) int {
-	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
-	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(ka.slice(), kb.slice()), cmp.Compare(a.predictionPane, b.predictionPane))
-}
-
-// State implements pipeline.Operator.
-func (s *Stats) State() pipeline.State { return s }
-
-// AppendState implements pipeline.State: the keys, then the open and the late cells in canonical order.
-func (s *Stats) AppendState(dst []byte) ([]byte, error) {
-	dst = binenc.AppendVarint(dst, s.closed)
-	dst = s.keys.append(dst)
-	var err error
-	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		if dst, err = s.appendCells(dst, m); err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
-
-func (s *Stats) appendCells(dst []byte, m map[cellKey]*acc.Set) ([]byte, error) {
-	all := make([]cellKey, 0, len(m))
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, s.compare)
-	dst = binenc.AppendUvarint(dst, uint64(len(all)))
-	for _, k := range all {
-		dst = binenc.AppendUvarint(dst, uint64(k.key))
-		dst = binenc.AppendVarint(dst, k.labelPane)
-		dst = binenc.AppendVarint(dst, k.predictionPane)
-		body, err := m[k].AppendBinary(nil)
-		if err != nil {
-			return dst, err
-		}
-		dst = binenc.AppendBytes(dst, body)
-	}
-	return dst, nil
-}
-
-// RestoreState implements pipeline.State.
-func (s *Stats) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	s.closed = r.Varint()
-	s.keys.restore(&r)
-	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		clear(m)
-		for range r.Count(4, 1<<30) {
-			k := cellKey{key: int32(r.Uvarint()), labelPane: r.Varint(), predictionPane: r.Varint()}
-			body := r.Bytes(1 << 30)
-			if r.Err() != nil {
-				return r.Err()
-			}
-			if int(k.key) >= len(s.keys.keys) {
-				return fmt.Errorf("cell of key %d, there are %d", k.key, len(s.keys.keys))
-			}
-			cfg := s.cfg.Acc
-			cfg.K = s.keys.keys[k.key].classes
-			want, err := acc.New(cfg)
-			if err != nil {
-				return err
-			}
-			set := new(acc.Set)
-			if err := set.UnmarshalBinary(body); err != nil {
-				return err
-			}
-			if set.Config() != want.Config() {
-				return fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v (stats or sample changed since)", set.Config(), want.Config())
-			}
-			m[k] = set
-		}
-	}
-	return r.Err()
-}

@@ -41,6 +41,7 @@ type window struct {
 	// rows
 	panes []*bucket
 	total int64
+	last  []byte // the latest snapshot, as published
 }
 
 func newWindow(spec *WindowSpec) *window {

@@ -105,17 +105,41 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
 // the history behind the page, decisions to the log.
 func (rt *engine) observe(ms []pipeline.Message) {
+	rt.show(ms)
 	for i := range ms {
-		if err := rt.observeOne(&ms[i]); err != nil {
-			rt.log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
-		}
+		rt.logOutput(&ms[i])
 		if rt.listen != nil {
 			rt.listen(ms[i])
 		}
 	}
 }
 
-func (rt *engine) observeOne(m *pipeline.Message) error {
+// show hands outputs to the history and the shards, without news for the log.
+func (rt *engine) show(ms []pipeline.Message) {
+	for i := range ms {
+		if err := rt.showOne(&ms[i]); err != nil {
+			rt.log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
+		}
+	}
+}
+
+// logOutput is the log sink: alerts and refits are news, snapshots are not. What does not decode show has reported.
+func (rt *engine) logOutput(m *pipeline.Message) {
+	switch m.Stream {
+	case pipeline.StreamAlerts:
+		var a output.Alert
+		if json.Unmarshal(m.Value, &a) == nil {
+			rt.log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
+		}
+	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
+		var c output.Calibrator
+		if json.Unmarshal(m.Value, &c) == nil {
+			rt.log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
+		}
+	}
+}
+
+func (rt *engine) showOne(m *pipeline.Message) error {
 	switch m.Stream {
 	case pipeline.StreamSnapshots:
 		var s output.Snapshot
@@ -129,13 +153,11 @@ func (rt *engine) observeOne(m *pipeline.Message) error {
 			return err
 		}
 		rt.history.AddAlert(a)
-		rt.log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
 		var c output.Calibrator
 		if err := json.Unmarshal(m.Value, &c); err != nil {
 			return err
 		}
-		rt.log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
 		return rt.addCalibrator(c)
 	}
 	return nil

@@ -172,11 +172,16 @@ func (r *kafkaRun) runModels(ctx context.Context) error {
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		name := taskName("model", p)
 		defer r.remove(name)
+		var task *operators.ModelTask
+		open := r.source(map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit)
 		return pipeline.Run(ctx, r.runner("models"), func() (*operators.ModelTask, error) {
-			t := r.newModelTask(p)
-			r.add(name, t)
-			return t, nil
-		}, r.source(map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit))
+			task = r.newModelTask(p)
+			r.add(name, task)
+			return task, nil
+		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+			r.show(task.Remembered())
+			return open(next)
+		})
 	})
 }
 

@@ -71,7 +71,7 @@ func Write(t testing.TB, brokers []string, msgs ...kafka.Message) {
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
 	w := &kafka.Writer{
-		Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 16 << 20,
+		Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 6 << 20,
 		Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return m.WriterData.(int) }),
 	}
 	defer w.Close()
