@@ -47,13 +47,6 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	return k
 }
 
-// setConfig is the accumulator configuration of a model version.
-func setConfig(cfg *ModelConfig, k int) acc.Config {
-	c := cfg.Acc
-	c.K = k
-	return c
-}
-
 // put decodes a cell and merges it with what other shards sent for the same one.
 func (k *keyState) put(labelPane int64, c *pipeline.Cell, late bool) error {
 	set := new(acc.Set)

@@ -189,10 +189,10 @@ func (b *bucket) restore(r *binenc.Reader) error {
 	return err
 }
 
-func (s *recent) append(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(len(s.panes)))
-	for i := range s.panes {
-		p := &s.panes[i]
+func (r *recent) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(r.panes)))
+	for i := range r.panes {
+		p := &r.panes[i]
 		dst = binenc.AppendVarint(dst, p.end)
 		dst = binenc.AppendVarint(dst, p.rawN)
 		dst = appendBins(dst, p.raw)
@@ -202,14 +202,14 @@ func (s *recent) append(dst []byte) []byte {
 	return dst
 }
 
-func (s *recent) restore(r *binenc.Reader) {
-	for range r.Count(5, maxItems) {
+func (r *recent) restore(in *binenc.Reader) {
+	for range in.Count(5, maxItems) {
 		var p paneBins
-		p.end, p.rawN = r.Varint(), r.Varint()
-		p.raw = restoreBins(r)
-		p.calN = r.Varint()
-		p.cal = restoreBins(r)
-		s.panes = append(s.panes, p)
+		p.end, p.rawN = in.Varint(), in.Varint()
+		p.raw = restoreBins(in)
+		p.calN = in.Varint()
+		p.cal = restoreBins(in)
+		r.panes = append(r.panes, p)
 	}
 }
 
@@ -265,16 +265,16 @@ func restoreRows(r *binenc.Reader) []acc.SampleRow {
 
 var ruleStates = []string{ruleOK, pending, firing}
 
-func (s *ruleState) append(dst []byte) []byte {
-	dst = append(dst, byte(slices.Index(ruleStates, s.state)))
-	for _, v := range []int64{s.since, s.overFrom, s.clearFrom, s.lastChange} {
+func (r *ruleState) append(dst []byte) []byte {
+	dst = append(dst, byte(slices.Index(ruleStates, r.state)))
+	for _, v := range []int64{r.since, r.overFrom, r.clearFrom, r.lastChange} {
 		dst = binenc.AppendVarint(dst, v)
 	}
-	return binenc.AppendBytes(dst, s.last)
+	return binenc.AppendBytes(dst, r.last)
 }
 
-func (s *ruleState) restore(r *binenc.Reader) {
-	s.state = ruleStates[min(int(r.Byte()), len(ruleStates)-1)]
-	s.since, s.overFrom, s.clearFrom, s.lastChange = r.Varint(), r.Varint(), r.Varint(), r.Varint()
-	s.last = slices.Clone(r.Bytes(maxBlob))
+func (r *ruleState) restore(in *binenc.Reader) {
+	r.state = ruleStates[min(int(in.Byte()), len(ruleStates)-1)]
+	r.since, r.overFrom, r.clearFrom, r.lastChange = in.Varint(), in.Varint(), in.Varint(), in.Varint()
+	r.last = slices.Clone(in.Bytes(maxBlob))
 }

@@ -176,7 +176,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)
 		}
 		if err := v.key(c.Slice, &t.cfg).put(pane, c, m.Late); err != nil {
-			return fmt.Errorf("%w: %s version %q: %v", pipeline.ErrPane, m.Model, c.Version, err)
+			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 	}
 	return nil

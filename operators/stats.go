@@ -223,4 +223,3 @@ func logitsOf(q []float32) []float32 {
 	}
 	return q
 }
-

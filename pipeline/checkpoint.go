@@ -40,8 +40,8 @@ type Section struct {
 	State State
 }
 
-// encodeCheckpoint writes magic, version and the sections, each with its CRC32C, then the CRC32C of the whole.
-func encodeCheckpoint(sections []Section) ([]byte, error) {
+// EncodeCheckpoint writes magic, version and the sections, each with its CRC32C, then the CRC32C of the whole.
+func EncodeCheckpoint(sections []Section) ([]byte, error) {
 	dst := append([]byte(checkpointMagic), checkpointVersion)
 	dst = binenc.AppendUvarint(dst, uint64(len(sections)))
 	for _, s := range sections {
@@ -80,13 +80,13 @@ func Sections(data []byte) (map[string][]byte, error) {
 		out[name] = b
 	}
 	if err := r.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrCheckpoint, err)
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	return out, nil
 }
 
-// restoreCheckpoint fills the sections from data. Every section must be there.
-func restoreCheckpoint(data []byte, sections []Section) error {
+// RestoreCheckpoint fills the sections from data. Every section must be there.
+func RestoreCheckpoint(data []byte, sections []Section) error {
 	have, err := Sections(data)
 	if err != nil {
 		return err

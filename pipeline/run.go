@@ -73,7 +73,7 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (T
 	for _, st := range stored {
 		data, err := st.Read()
 		if err == nil {
-			err = restoreCheckpoint(data, t.Sections())
+			err = RestoreCheckpoint(data, t.Sections())
 		}
 		if err == nil {
 			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data))
@@ -127,7 +127,7 @@ func (rn Runner) checkpoint(ctx context.Context, t Task, src Source) error {
 		if err := rn.Sink.Write(ctx, t.Before()); err != nil {
 			return fmt.Errorf("%s: write outputs: %w", t.Name(), err)
 		}
-		data, err := encodeCheckpoint(t.Sections())
+		data, err := EncodeCheckpoint(t.Sections())
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name(), err)
 		}
@@ -146,16 +146,23 @@ func (rn Runner) checkpoint(ctx context.Context, t Task, src Source) error {
 	return nil
 }
 
-func (s *Shard) Dirty() bool       { return s.dirty }
-func (s *Shard) Before() []Message { return s.Out.pending }
-func (s *Shard) After() []Message  { return s.Outbox.Pending() }
+// Dirty implements Task.
+func (s *Shard) Dirty() bool { return s.dirty }
 
+// Before implements Task: dead letters and the calibrated stream.
+func (s *Shard) Before() []Message { return s.Out.pending }
+
+// After implements Task: the panes.
+func (s *Shard) After() []Message { return s.Outbox.Pending() }
+
+// Written implements Task.
 func (s *Shard) Written() {
 	s.dirty = false
 	s.Out.clear()
 	s.Outbox.Clear()
 }
 
+// Report implements Task.
 func (s *Shard) Report(caughtUp, active bool) {
 	st := &TaskStatus{Task: "shard", Partition: s.ID, Next: map[string]int64{}, CaughtUp: caughtUp, Counts: s.Counts.All(), WM: s.Watermark.Now()}
 	for i, o := range s.next {

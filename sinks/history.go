@@ -1,3 +1,5 @@
+// Package sinks holds where results go beside Kafka: the bounded history behind the page and the API, and the
+// Prometheus metrics, which are read from it.
 package sinks
 
 import (

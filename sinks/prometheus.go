@@ -55,7 +55,6 @@ var (
 	descCoverage   = desc("label_coverage_ratio", "Labelled rows per prediction of the latest window.", keyLabels...)
 	descLag        = desc("label_lag_seconds", "Label time minus prediction time.", append(append([]string{}, keyLabels...), "quantile")...)
 	descAt         = desc("window_end_timestamp_seconds", "End of the label pane that the latest window was taken at.", keyLabels...)
-	descRevision   = desc("calibrator_revision", "Revision of the calibrator in force; 0 is the identity.", "model", "version")
 	descAlert      = desc("alert_state", "1 while the rule is in this state.", "model", "version", "slice", "rule", "severity", "state")
 	descDropped    = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
 	descCount      = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")

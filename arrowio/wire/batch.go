@@ -131,7 +131,7 @@ func (h *header) checkBuffers(s *Schema) error {
 	for i := range s.Fields {
 		views += s.Fields[i].views
 	}
-	if h.nViews != views && !(views == 0) {
+	if h.nViews != views && views != 0 {
 		return Errorf(Shape, "record batch with %d variadic counts, the schema has %d view columns", h.nViews, views)
 	}
 	want := int64(s.buffers)

@@ -5,6 +5,7 @@ import "encoding/binary"
 // Header says what an encapsulated message holds, as in the MessageHeader union of Message.fbs.
 type Header uint8
 
+// The kinds of messages that a stream of record batches holds.
 const (
 	HeaderSchema     Header = 1
 	HeaderDictionary Header = 2

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
@@ -54,7 +55,7 @@ func (z *Inflater) lz4(b []byte, size int) ([]byte, error) {
 		return nil, Errorf(Compressed, "lz4: %d of %d bytes: %v", n, size, err)
 	}
 	var more [1]byte
-	if n, err := r.Read(more[:]); n != 0 || err != io.EOF {
+	if n, err := r.Read(more[:]); n != 0 || !errors.Is(err, io.EOF) {
 		return nil, Errorf(Compressed, "lz4: more than the declared %d bytes", size)
 	}
 	return out, nil

@@ -3,6 +3,7 @@ package wire
 // Type is a logical type, numbered as in the Type union of Schema.fbs.
 type Type uint8
 
+// The types of columns that the wire schema allows, as in the Type union of Schema.fbs.
 const (
 	Null            Type = 1
 	Int             Type = 2

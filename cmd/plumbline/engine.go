@@ -28,15 +28,15 @@ type engine struct {
 	listener  net.Listener           // of the page, bound already; nil = bind http.listen
 
 	mu    sync.Mutex
-	tasks map[string]statuser
+	tasks map[string]reporter
 }
 
-type statuser interface {
+type reporter interface {
 	Status() *pipeline.TaskStatus
 }
 
 func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	return &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), tasks: map[string]statuser{}}
+	return &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), tasks: map[string]reporter{}}
 }
 
 // sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
@@ -190,7 +190,7 @@ func (s teeSink) Write(ctx context.Context, ms []pipeline.Message) error {
 	return nil
 }
 
-func (rt *engine) add(name string, t statuser) {
+func (rt *engine) add(name string, t reporter) {
 	rt.mu.Lock()
 	rt.tasks[name] = t
 	rt.mu.Unlock()

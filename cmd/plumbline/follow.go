@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
@@ -34,7 +35,7 @@ func (r *kafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) err
 func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
 	for {
 		rec, err := src.Next(ctx)
-		if ctx.Err() != nil || err == io.EOF {
+		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -39,7 +39,7 @@ func TestExitCodesAndMessages(t *testing.T) {
 		{[]string{"topics", "create", "--help"}, exitDone, ""},
 		{[]string{}, exitUsage, "a subcommand is needed"},
 		{[]string{"config"}, exitUsage, "a subcommand is needed: check, example, schema"},
-		{[]string{"versoin"}, exitUsage, `unknown command "versoin"; nearest is version`},
+		{[]string{"verion"}, exitUsage, `unknown command "verion"; nearest is version`},
 		{[]string{"zzzzzzzz"}, exitUsage, `unknown command "zzzzzzzz"; allowed are`},
 		{[]string{"config", "chekc"}, exitUsage, `nearest is check`},
 		{[]string{"version", "--nope"}, exitUsage, "unknown flag: --nope"},

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 )
 
+// The shape of the data.
 const (
 	Side    = 8           // pixels a row and column
 	Pixels  = Side * Side // input of the network

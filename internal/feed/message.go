@@ -5,6 +5,7 @@ import "github.com/plumbline/plumbline/arrowio"
 // Stream is which topic a message is for.
 type Stream uint8
 
+// The streams of a feed.
 const (
 	Logits Stream = iota
 	Labels

@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -82,7 +83,7 @@ func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
 		}
 		ended := true
 		for i, in := range s.in {
-			if in.ended && in.f.err != io.EOF {
+			if in.ended && !errors.Is(in.f.err, io.EOF) {
 				return pipeline.Record{}, in.f.err
 			}
 			ended = ended && in.ended

@@ -1,0 +1,70 @@
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+)
+
+// TestCrashAfterAnyMessage loses the memory of shards and of the model task at random points, before, between and
+// after checkpoint and outputs, and compares with the run that was left alone.
+func TestCrashAfterAnyMessage(t *testing.T) {
+	rows := batchtest.Rows(1, batchtest.Options{N: 2400, MaxLag: 40 * second, Unlabelled: .1, Sharpness: 2, Regions: 2, Versions: []string{"a", "b"}, Weights: true, Served: true})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	s.join.MaxRows = 1 << 20
+	// The lanes go on for as long as every window needs to become final, so that nothing depends on the end.
+	in := stream(t, rows, 3, 16)
+	want := newWorld(t, s, in, 1).run(anyOrder)
+	if n := want.counts()["late"]; n != 0 {
+		t.Fatalf("%d late rows in a stream that has none", n)
+	}
+	if len(want.snapshots()) == 0 || len(firsts(want.outputs)) < 5 {
+		t.Fatalf("outputs %v: too few to compare", slices.Sorted(maps.Keys(firsts(want.outputs))))
+	}
+	for seed := uint64(2); seed < 6; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld(t, s, in, seed)
+			w.save, w.crash = .2, .03
+			w.run(anyOrder)
+			compareWorlds(t, w, want)
+		})
+	}
+}
+
+func compareWorlds(t *testing.T, got, want *world) {
+	t.Helper()
+	if g, w := got.hash(), want.hash(); g != w {
+		t.Errorf("state hash %s, want %s", g, w)
+	}
+	if g, w := got.counts(), want.counts(); !maps.Equal(g, w) {
+		t.Errorf("counts %v, want %v", g, w)
+	}
+	compareOutputs(t, firsts(got.outputs), firsts(want.outputs))
+	if g, w := firsts(got.letters), firsts(want.letters); !reflect.DeepEqual(g, w) {
+		t.Errorf("%d lanes of dead letters, want %d", len(g), len(w))
+	}
+}
+
+func compareOutputs(t *testing.T, got, want map[string][]string) {
+	t.Helper()
+	for lane := range want {
+		g, w := got[lane], want[lane]
+		for i := range min(len(g), len(w)) {
+			if g[i] != w[i] {
+				t.Errorf("%s: output %d is\n%s, want\n%s", lane, i, g[i], w[i])
+				return
+			}
+		}
+		if len(g) != len(w) {
+			t.Errorf("%s: %d outputs, want %d", lane, len(g), len(w))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d lanes of outputs, want %d", len(got), len(want))
+	}
+}

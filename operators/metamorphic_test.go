@@ -1,0 +1,116 @@
+package operators
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+)
+
+// TestSplitAndOrderLeaveNoTrace runs the same rows over other numbers of shards, batch sizes and interleavings of
+// the two topics: the state hash and every output must be the same bytes.
+func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
+	rows := batchtest.Rows(3, batchtest.Options{N: 1500, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	var want *world
+	for _, c := range []struct {
+		name          string
+		shards, batch int
+		order         pick
+	}{
+		{"one shard", 1, 64, anyOrder}, {"rows one by one", 1, 1, anyOrder}, {"logits first", 1, 100, logitsFirst}, {"labels first", 1, 100, labelsFirst},
+		{"two shards", 2, 30, anyOrder}, {"five shards, labels first", 5, 1000, labelsFirst}, {"nine shards", 9, 7, anyOrder},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
+			if want == nil {
+				want = w
+				return
+			}
+			compareWorlds(t, w, want)
+		})
+	}
+}
+
+// TestFewRowsOverManyShards leaves most shards without a single row.
+func TestFewRowsOverManyShards(t *testing.T) {
+	rows := batchtest.Rows(4, batchtest.Options{N: 5, Step: 25 * second})
+	s := defaultSetup()
+	want := newWorld(t, s, stream(t, rows, 1, 10), 1).run(anyOrder)
+	if len(want.snapshots()) == 0 {
+		t.Fatal("no snapshot of five rows in one shard")
+	}
+	got := newWorld(t, s, stream(t, rows, 16, 10), 2).run(anyOrder)
+	compareWorlds(t, got, want)
+}
+
+// TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted: the
+// final windows have the sums of the stream that came in order.
+func TestLateRowsAreInEverySum(t *testing.T) {
+	rows := batchtest.Rows(5, batchtest.Options{N: 1200, MaxLag: 20 * second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	s.join.Wait = 3600 * second
+	s.model.FinalAfter = 3600 * second
+	s.model.Refit.Method = "none" // what is in force when a late row comes may differ
+	// Far later rows drive every window past its final moment.
+	tail := batchtest.Rows(6, batchtest.Options{N: 40, Start: batchtest.Start + 3*3600*second, Step: second, Regions: 1})
+	ordered := newWorld(t, s, stream(t, append(rows, tail...), 2, 10), 1).run(anyOrder)
+	shuffled := displaced(rows, 200)
+	in := make([]lanes, 2)
+	for i, part := range batchtest.Split(append(shuffled, tail...), 2) {
+		in[i] = lanes{batchtest.Predictions(t, part, 10), batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(part[:len(part)-len(batchtest.Split(tail, 2)[i])]), 200), batchtest.ByLabelTime(batchtest.Split(tail, 2)[i])...), 10)}
+	}
+	late := newWorld(t, s, in, 2).run(anyOrder)
+	if n := late.counts()["late"]; n == 0 {
+		t.Fatal("no late rows: nothing tested")
+	}
+	for _, name := range []string{"predictions", "labels", "joined", "labelled"} {
+		if g, w := late.counts()[name], ordered.counts()[name]; g != w {
+			t.Errorf("%s = %d, want %d", name, g, w)
+		}
+	}
+	got, want := late.finals(), ordered.finals()
+	for key, w := range want {
+		g := got[key]
+		// The resampled interval is seeded by the pane of the snapshot; the lag and all sums are the rows' own.
+		w.Raw.ECENull, w.Raw.ECENullHi, w.Raw.ECELo, w.Raw.ECEHi = g.Raw.ECENull, g.Raw.ECENullHi, g.Raw.ECELo, g.Raw.ECEHi
+		if g.Predictions != w.Predictions || g.Labelled != w.Labelled || !reflect.DeepEqual(g.Lag, w.Lag) || !reflect.DeepEqual(g.Raw, w.Raw) {
+			t.Errorf("%s: %d predictions, %d labelled, want %d, %d; raw\n%+v, want\n%+v", key, g.Predictions, g.Labelled, w.Predictions, w.Labelled, g.Raw, w.Raw)
+		}
+	}
+	if len(want) < 10 || len(got) != len(want) {
+		t.Errorf("%d windows, want %d (10 or more)", len(got), len(want))
+	}
+	n := int64(0)
+	for _, s := range late.snapshots() {
+		if s.Window.Name == "tumbling" && s.Slice == "" && s.Window.Final {
+			n += s.Late
+		}
+	}
+	if want := late.counts()["late"]; n == 0 || n > want {
+		t.Errorf("windows report %d late rows, shards counted %d", n, want)
+	}
+}
+
+// displaced shuffles rows within blocks of n.
+func displaced(rows []batchtest.Row, n int) []batchtest.Row {
+	out := append([]batchtest.Row(nil), rows...)
+	r := rand.New(rand.NewPCG(9, 9))
+	for len(rows) > 0 {
+		b := out[len(out)-len(rows):]
+		b = b[:min(n, len(b))]
+		r.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
+		rows = rows[len(b):]
+	}
+	return out
+}
+
+func TestSeedsDiffer(t *testing.T) {
+	if a, b := fmt.Sprint(batchtest.Rows(1, batchtest.Options{N: 3})), fmt.Sprint(batchtest.Rows(2, batchtest.Options{N: 3})); a == b {
+		t.Error("two seeds give the same rows")
+	}
+}
