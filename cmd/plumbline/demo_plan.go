@@ -14,7 +14,7 @@ const (
 	demoModel     = "digits"
 	demoVersion   = "1"
 	demoSpeed     = 20
-	demoEventRate = 20 // rows a second of event time: 400 a second of the clock
+	demoEventRate = 30 // rows a second of event time: 600 a second of the clock
 	demoPane      = 10 * time.Second
 
 	demoDelayMin = 5 * time.Second // from a row to its label, in event time
@@ -41,19 +41,19 @@ type demoPlan struct {
 	period   time.Duration // event time between refits by period
 }
 
-// newDemoPlan plans a run of so much wall-clock time. The shift comes right after the second refit by period, at 40 %
-// of the run or a little before it.
+// newDemoPlan plans a run of so much wall-clock time. The shift comes right after the first refit by period, at 40 % of
+// the run or a little before it, so that the refit on the alarm has the time to the second for itself.
 func newDemoPlan(length time.Duration, seed uint64) demoPlan {
 	total := length * demoSpeed
-	period := refitPeriod(total / 5)
+	period := refitPeriod(total * 2 / 5)
 	return demoPlan{
 		Seed: seed, Rows: int64(total / time.Second * demoEventRate), period: period,
-		Shift: demoStart.Add(2 * period), shiftRow: int64(2*period/time.Second) * demoEventRate,
+		Shift: demoStart.Add(period), shiftRow: int64(period/time.Second) * demoEventRate,
 	}
 }
 
 // refitPeriod is the longest period of whole panes, at most limit, that divides a day: periods count from the Unix
-// epoch, so they begin at demoStart too. limit is at least 80 s.
+// epoch, so one begins at demoStart. limit is at least a pane.
 func refitPeriod(limit time.Duration) time.Duration {
 	p := limit.Truncate(demoPane)
 	for 24*time.Hour%p != 0 {
@@ -93,7 +93,7 @@ func (p demoPlan) config(broker, dir, listen string) config.Config {
 		Fire: 0.05, Clear: 0.03, For: 20 * time.Second, ClearFor: 20 * time.Second,
 	}}
 	c.Refit.Period = p.period
-	c.Refit.FreshRows, c.Refit.MinRows, c.Refit.MaxRows = 800, 500, 3000
+	c.Refit.FreshRows, c.Refit.MinRows, c.Refit.MaxRows = 1500, 500, 3000
 	// The rule looks back on rows of the old calibrator for a while; a second refit meanwhile would be for nothing.
 	c.Refit.Cooldown = 2 * time.Minute
 	c.Calibrated.Enabled = true

@@ -116,8 +116,8 @@ func (s *demoStory) open() (why []string) {
 	switch {
 	case s.alarm == nil:
 		missing("no alarm after the shift")
-	case s.before == nil || s.atShift == 0 || s.alarmRows <= 0:
-		missing("the alarm came at %s, not after the shift", s.alarm.At)
+	case s.alarmRows <= 0:
+		missing("the alarm came at %s, not after the shift at %s", s.alarm.At, s.plan.Shift.Format(time.RFC3339))
 	case s.refit == nil:
 		missing("no calibrator was published on the alarm")
 	case s.refitted == nil:

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// replayDemo runs the demo's stream through the operators without a broker between them.
+func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
+	t.Helper()
+	plan := newDemoPlan(length, seed)
+	d := &demoRunner{plan: plan, lines: &demoLines{w: io.Discard}}
+	if err := d.train(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := plan.config("127.0.0.1:1", t.TempDir(), "")
+	r := &replay{engine: newEngine(cfg, slog.New(slog.DiscardHandler))}
+	story := newDemoStory(plan, d.lines)
+	r.listen = story.take
+	if err := r.open(cfg.Kafka.Partitions); err != nil {
+		t.Fatal(err)
+	}
+	f, err := plan.feed(d.net, d.held, cfg.Kafka.Partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.feed(context.Background(), f, nil); err != nil {
+		t.Fatal(err)
+	}
+	result, err := story.result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes, err := r.model.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result.ModelAccuracy, result.StateHash = d.accuracy, combineHashes(hashes)
+	return result
+}
+
+// TestDemo runs the demo without pacing, and holds it against a replay of the same stream without a broker: what is
+// told in event time must not depend on clock, broker, checkpoints or how partitions interleave.
+func TestDemo(t *testing.T) {
+	o := demoOptions{length: demoForMin, seed: 1, headless: true, unpaced: true}
+	var story bytes.Buffer
+	var encoded []byte
+	live, err := demo(t.Context(), o, &demoLines{w: &story}, func(r demoResult) (err error) {
+		encoded, err = json.Marshal(r)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &story)
+	}
+	checkClosed(t, live)
+	checkStory(t, story.String())
+	checkKeys(t, encoded)
+
+	want := replayDemo(t, o.length, o.seed)
+	live.Wall = demoWall{}
+	if !reflect.DeepEqual(live, want) {
+		t.Errorf("live: got %s\nwant what the replay gives, %s", encode(t, live), encode(t, want))
+	}
+}
+
+// TestDemoSeeds closes the loop for other seeds.
+func TestDemoSeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two more runs of some seconds")
+	}
+	for _, seed := range []uint64{2, 3} {
+		checkClosed(t, replayDemo(t, demoForMin, seed))
+	}
+}
+
+func checkClosed(t *testing.T, r demoResult) {
+	t.Helper()
+	if !r.LoopClosed || len(r.Reasons) > 0 {
+		t.Fatalf("seed %d: loop closed is %v, reasons %q; want true and none", r.Seed, r.LoopClosed, r.Reasons)
+	}
+	if r.Rows != 12000 || r.Labelled != r.Rows {
+		t.Errorf("seed %d: got %d rows, %d labelled; want 12000 of both", r.Seed, r.Rows, r.Labelled)
+	}
+	if !(*r.AlarmAfter > 0) || *r.AlarmAfterRows <= 0 {
+		t.Errorf("seed %d: alarm %v s and %d labelled rows after the shift, want it later", r.Seed, *r.AlarmAfter, *r.AlarmAfterRows)
+	}
+	before, shifted, refitted := r.ECEBeforeShift, r.ECEAfterShift, r.ECEAfterRefit
+	if b, a := *before.Raw.ECE, *shifted.Raw.ECE; b > 0.04 || a < 0.1 {
+		t.Errorf("seed %d: raw ece before and after the shift: got %.4f and %.4f, want at most 0.04 and at least 0.1", r.Seed, b, a)
+	}
+	if raw, cal := *refitted.Raw.ECE, *refitted.Calibrated.ECE; !(cal < raw/2) || refitted.Raw.N != refitted.Calibrated.N || refitted.Raw.N < 1000 {
+		t.Errorf("seed %d: after the refit raw %.4f of %d rows, calibrated %.4f of %d; want below half, of the same 1000 or more",
+			r.Seed, raw, refitted.Raw.N, cal, refitted.Calibrated.N)
+	}
+	for _, m := range []demoMetric{before.Raw, before.Calibrated, shifted.Raw, shifted.Calibrated, refitted.Raw, refitted.Calibrated} {
+		if m.Null == nil || m.Lo == nil || m.Hi == nil || !(*m.Lo < *m.Hi) || m.N == 0 {
+			t.Errorf("seed %d: got %+v, want an ECE with its null expectation, interval and count", r.Seed, m)
+		}
+	}
+}
+
+func checkStory(t *testing.T, story string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(story, "\n"), "\n")
+	if len(lines) > 25 {
+		t.Errorf("got %d lines, want at most 25:\n%s", len(lines), story)
+	}
+	next, last := 0, ""
+	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "ALARM pending", "ALARM firing", "REFIT by alarm", "calibrated stream", "resolved", "the loop is closed"}
+	for _, line := range lines {
+		if next < len(words) && strings.Contains(line, words[next]) {
+			next++
+		}
+		if stamp := line[:8]; stamp != strings.Repeat(" ", 8) {
+			if stamp < last {
+				t.Errorf("line %q comes after %s", line, last)
+			}
+			last = stamp
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return r > 126 || r < 32 }) {
+			t.Errorf("line %q: want plain ASCII", line)
+		}
+	}
+	if next < len(words) {
+		t.Errorf("no %q, in the order of %q:\n%s", words[next], words, story)
+	}
+}
+
+func checkKeys(t *testing.T, encoded []byte) {
+	t.Helper()
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(encoded, &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"seed", "rows", "labelled_rows", "shift_at", "alarm_after_shift_s", "alarm_after_shift_labelled_rows",
+		"ece_before_shift", "ece_after_shift", "ece_after_refit", "calibrators", "alerts", "loop_closed", "reasons", "state_hash", "wall_clock"} {
+		if len(object[key]) == 0 || string(object[key]) == "null" {
+			t.Errorf("key %q: got %q, want a value", key, object[key])
+		}
+	}
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestDemoNotClosed judges stories that miss something.
+func TestDemoNotClosed(t *testing.T) {
+	unlabelled := "0 of 12000 rows got their label"
+	firing := func(at string) pipeline.Message {
+		a := output.Alert{Rule: demoRule, State: "firing", At: at}
+		when, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pipeline.Message{Stream: pipeline.StreamAlerts, Value: encode(t, a), Time: when.UnixNano()}
+	}
+	for _, c := range []struct {
+		outputs []pipeline.Message
+		want    []string
+	}{
+		{nil, []string{unlabelled, "no alarm after the shift"}},
+		{[]pipeline.Message{firing("2026-01-01T00:02:40Z")}, []string{unlabelled, "the alarm came at 2026-01-01T00:02:40Z, not after the shift at 2026-01-01T00:02:40Z"}},
+	} {
+		s := newDemoStory(newDemoPlan(demoForMin, 1), &demoLines{w: io.Discard})
+		for _, m := range c.outputs {
+			s.take(m)
+		}
+		r, err := s.result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.LoopClosed || !reflect.DeepEqual(r.Reasons, c.want) {
+			t.Errorf("got closed %v, %q; want false, %q", r.LoopClosed, r.Reasons, c.want)
+		}
+	}
+}
+
+// TestDemoInterrupted stops a run in its middle: soon, and with nothing left behind.
+func TestDemoInterrupted(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	var stopped time.Time
+	time.AfterFunc(3*time.Second, func() { stopped = time.Now(); cancel() })
+	o := demoOptions{length: demoForMin, seed: 1, listen: "127.0.0.1:0"}
+	_, err := demo(ctx, o, &demoLines{w: io.Discard}, func(demoResult) error { return nil })
+	if err == nil || err.Error() != "interrupted" {
+		t.Errorf("got error %v, want interrupted", err)
+	}
+	if took := time.Since(stopped); took > 2*time.Second {
+		t.Errorf("stopped after %v, want at most 2 s", took)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v; want nothing", left, err)
+	}
+}
+
+func TestDemoUsage(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--for", "19s"}, {"--for", "2h"}, {"--seed", "-1"}, {"--dir", full}, {"-c", "x.yaml"}, {"x"},
+	} {
+		var stderr bytes.Buffer
+		if code := execute(t.Context(), append([]string{"demo"}, args...), io.Discard, &stderr); code != exitUsage {
+			t.Errorf("demo %q: got exit code %d, want %d; stderr %s", args, code, exitUsage, &stderr)
+		}
+	}
+}
+
+func TestRefitPeriod(t *testing.T) {
+	for length := demoForMin; length <= demoForMax; length += 7 * time.Second {
+		p := newDemoPlan(length, 1)
+		if 24*time.Hour%p.period != 0 || p.period%demoPane != 0 {
+			t.Errorf("for %v: period %v must divide a day and be whole panes", length, p.period)
+		}
+		if share := float64(p.shiftRow) / float64(p.Rows); share < 0.3 || share > 0.4 {
+			t.Errorf("for %v: shift at %.2f of the rows, want about 0.4 and no more", length, share)
+		}
+	}
+}
