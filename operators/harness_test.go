@@ -175,7 +175,8 @@ func (w *world) step(p pick) bool {
 		w.must(s.Take(context.Background(), w.in[i][in][len(w.in[i][in])-left[in]]))
 	}
 	if w.crash == 0 {
-		w.saveShard(i)
+		w.letters = append(w.letters, s.Before()...)
+		w.writePanes(s)
 	}
 	w.readPanes(w.r.IntN(4))
 	return true

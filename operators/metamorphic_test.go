@@ -1,12 +1,14 @@
 package operators
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // TestSplitAndOrderLeaveNoTrace runs the same rows over other numbers of shards, batch sizes and interleavings of
@@ -21,7 +23,7 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 		shards, batch int
 		order         pick
 	}{
-		{"one shard", 1, 64, anyOrder}, {"rows one by one", 1, 1, anyOrder}, {"logits first", 1, 100, logitsFirst}, {"labels first", 1, 100, labelsFirst},
+		{"one shard", 1, 64, anyOrder}, {"batches of two", 1, 2, anyOrder}, {"logits first", 1, 100, logitsFirst}, {"labels first", 1, 100, labelsFirst},
 		{"two shards", 2, 30, anyOrder}, {"five shards, labels first", 5, 1000, labelsFirst}, {"nine shards", 9, 7, anyOrder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -30,7 +32,7 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 				want = w
 				return
 			}
-			compareWorlds(t, w, want)
+			w.compare(want)
 		})
 	}
 }
@@ -44,7 +46,7 @@ func TestFewRowsOverManyShards(t *testing.T) {
 		t.Fatal("no snapshot of five rows in one shard")
 	}
 	got := newWorld(t, s, stream(t, rows, 16, 10), 2).run(anyOrder)
-	compareWorlds(t, got, want)
+	got.compare(want)
 }
 
 // TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted: the
@@ -93,6 +95,50 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	}
 	if want := late.counts()["late"]; n == 0 || n > want {
 		t.Errorf("windows report %d late rows, shards counted %d", n, want)
+	}
+}
+
+// TestShardThatWakesUp lets one of two shards fall idle, the model go on without it, and then brings its rows: they
+// count as late, and every one is in the sums.
+func TestShardThatWakesUp(t *testing.T) {
+	rows := batchtest.Rows(7, batchtest.Options{N: 600, MaxLag: 20 * second})
+	s := defaultSetup()
+	s.model.Refit.Method = "none"
+	in := stream(t, rows, 2, 10)
+	w := newWorld(t, s, in, 1)
+	sleeper, other := w.shards[0], w.shards[1]
+	idle := func(sh *pipeline.Shard) {
+		for in := range s.inputs {
+			w.must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
+		}
+	}
+	feed := func(i int, from, to [2]int) {
+		for l := range 2 {
+			for _, r := range in[i][l][from[l]:to[l]] {
+				w.must(w.shards[i].Take(context.Background(), r))
+			}
+		}
+		w.writePanes(w.shards[i])
+		w.readPanes(len(w.panes))
+	}
+	end := func(i int) [2]int { return [2]int{len(in[i][0]), len(in[i][1])} }
+	feed(0, [2]int{}, [2]int{10, 10})
+	idle(sleeper)
+	feed(0, [2]int{10, 10}, [2]int{10, 10})
+	feed(1, [2]int{}, end(1))
+	reached := w.model.barrier()
+	if want := pipeline.PaneIndex(other.Watermark.Now(), s.model.Pane); reached != want {
+		t.Fatalf("barrier %d with the other shard idle, want %d", reached, want)
+	}
+	feed(0, [2]int{10, 10}, end(0))
+	if got := w.model.barrier(); got < reached {
+		t.Errorf("barrier fell from %d to %d", reached, got)
+	}
+	w.drained[0], w.drained[1] = false, false
+	w.run(anyOrder)
+	k := w.model.models["m"].versions["v1"].keys[""]
+	if k.labelled != 600 || k.lateRows == 0 || len(k.pending) != 0 {
+		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.labelled, k.lateRows, len(k.pending))
 	}
 }
 

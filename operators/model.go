@@ -42,6 +42,7 @@ type ModelTask struct {
 	partition int
 	next      int64
 	shards    []progress
+	reached   int64 // the furthest barrier so far
 	models    map[string]*model
 	counts    *pipeline.Counts
 	log       *slog.Logger
@@ -50,10 +51,12 @@ type ModelTask struct {
 	status    atomic.Pointer[pipeline.TaskStatus]
 }
 
-// progress is what a shard has told: its last message, and the first label pane it has not closed.
+// progress is what a shard has told: its last message, the first label pane it has not closed, and whether it has
+// nothing more to read for now.
 type progress struct {
 	seq    uint64
 	closed int64
+	idle   bool
 }
 
 // minPane is before every pane.
@@ -68,7 +71,7 @@ type model struct {
 
 // NewModelTask returns the task of one partition of the panes topic.
 func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
-	return &ModelTask{cfg: cfg, partition: partition, next: -1, models: map[string]*model{}, counts: counts, log: log}
+	return &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log}
 }
 
 // Counts of a model task.
@@ -124,11 +127,12 @@ func (t *ModelTask) take(value []byte) error {
 	if m.Seq != p.seq+1 {
 		return fmt.Errorf("%w: shard %d goes from message %d to %d: panes were lost (retention, or state of another stream)", pipeline.ErrPane, m.Shard, p.seq, m.Seq)
 	}
-	p.seq = m.Seq
+	p.seq, p.idle = m.Seq, m.Punctuation && m.Idle
 	t.counts.Add(CountPanes, 1)
 	if m.Punctuation {
 		p.closed = max(p.closed, m.Closed)
-		return t.process(t.barrier())
+		t.reached = t.barrier()
+		return t.process(t.reached)
 	}
 	return t.increment(m)
 }
@@ -146,13 +150,21 @@ func (t *ModelTask) setShards(of int) error {
 	return nil
 }
 
-// barrier is the first label pane that some shard has not closed.
+// barrier is the first label pane that some shard has not closed. An idle shard has sent all that it has and holds
+// back nobody: a partition without rows must not stop a model. Where all are idle, everything has come. The barrier
+// never falls; what a shard that wakes up sends for a pane before it counts as late.
 func (t *ModelTask) barrier() int64 {
-	b := int64(math.MaxInt64)
+	active, last, any := int64(math.MaxInt64), int64(minPane), false
 	for _, p := range t.shards {
-		b = min(b, p.closed)
+		last = max(last, p.closed)
+		if !p.idle {
+			active, any = min(active, p.closed), true
+		}
 	}
-	return b
+	if !any {
+		active = last
+	}
+	return max(t.reached, active)
 }
 
 // increment puts cells aside until their label pane is processed; late ones join the next pane to come.
@@ -163,11 +175,12 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		t.models[m.Model] = md
 	}
 	pane := m.LabelPane
-	if barrier := t.barrier(); !m.Late && pane >= barrier {
+	late := m.Late || pane < t.barrier()
+	if late {
+		pane = max(pane, md.next)
+	} else {
 		// Another shard may begin this model later with an earlier pane, as long as none was processed.
 		md.next = min(md.next, pane)
-	} else if m.Late {
-		pane = max(pane, md.next)
 	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
@@ -175,7 +188,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		if c.K != v.k {
 			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)
 		}
-		if err := v.key(c.Slice, &t.cfg).put(pane, c, m.Late); err != nil {
+		if err := v.key(c.Slice, &t.cfg).put(pane, c, late); err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 	}

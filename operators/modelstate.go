@@ -25,8 +25,9 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendVarint(dst, t.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
-		dst = binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed)
+		dst = append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), bits(p.idle))
 	}
+	dst = binenc.AppendVarint(dst, t.reached)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
@@ -42,9 +43,10 @@ func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
 	t.next = r.Varint()
-	for range r.Count(2, 1<<20) {
-		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint()})
+	for range r.Count(3, 1<<20) {
+		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})
 	}
+	t.reached = r.Varint()
 	for range r.Count(3, maxItems) {
 		m := &model{versions: map[string]*version{}}
 		if err := m.restore(&r, &t.cfg); err != nil {

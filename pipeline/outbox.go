@@ -18,6 +18,7 @@ type Outbox struct {
 	shard, of int
 	length    int64
 	seq       []uint64
+	idle      bool // what the last punctuation told
 	pending   []Message
 }
 
@@ -40,10 +41,12 @@ func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cel
 	}
 }
 
-// Punctuate tells every panes partition that the label panes before closed are complete.
-func (o *Outbox) Punctuate(closed int64) {
+// Punctuate tells every panes partition that the label panes before closed are complete, and whether the shard has
+// nothing more to read.
+func (o *Outbox) Punctuate(closed int64, idle bool) {
+	o.idle = idle
 	for p := range o.seq {
-		o.put(p, nil, &PaneMessage{Punctuation: true, Closed: closed})
+		o.put(p, nil, &PaneMessage{Punctuation: true, Closed: closed, Idle: idle})
 	}
 }
 
@@ -65,6 +68,11 @@ func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
 	for _, s := range o.seq {
 		dst = binenc.AppendUvarint(dst, s)
 	}
+	told := byte(0)
+	if o.idle {
+		told = 1
+	}
+	dst = append(dst, told)
 	dst = binenc.AppendUvarint(dst, uint64(len(o.pending)))
 	for _, m := range o.pending {
 		dst = binenc.AppendUvarint(dst, uint64(m.Partition))
@@ -85,6 +93,7 @@ func (o *Outbox) RestoreState(src []byte) error {
 	for i := range n {
 		o.seq[i] = r.Uvarint()
 	}
+	o.idle = r.Byte() == 1
 	k := r.Count(3, 1<<24)
 	o.pending = nil
 	for range k {

@@ -27,9 +27,11 @@ type PaneMessage struct {
 	Seq uint64
 	// Length is the pane length in nanoseconds.
 	Length int64
-	// Punctuation: Closed is the index of the first label pane still open.
+	// Punctuation: Closed is the index of the first label pane still open. Idle says that the shard's inputs are
+	// exhausted: it has sent all that it has, and does not hold back the others until its next message.
 	Punctuation bool
 	Closed      int64
+	Idle        bool
 	// Increment: the label pane, and whether its rows came after the pane had been emitted.
 	Model     string
 	LabelPane int64
@@ -55,6 +57,9 @@ func AppendPane(dst []byte, m *PaneMessage) []byte {
 	}
 	if m.Late {
 		flags |= 2
+	}
+	if m.Idle {
+		flags |= 4
 	}
 	dst = append(dst, flags)
 	dst = binenc.AppendUvarint(dst, uint64(m.Shard))
@@ -86,7 +91,7 @@ func DecodePane(b []byte) (*PaneMessage, error) {
 	if b[4] != paneVersion {
 		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrPane, b[4], paneVersion)
 	}
-	m := &PaneMessage{Punctuation: b[5]&1 != 0, Late: b[5]&2 != 0}
+	m := &PaneMessage{Punctuation: b[5]&1 != 0, Late: b[5]&2 != 0, Idle: b[5]&4 != 0}
 	r := binenc.NewReader(b[6:])
 	m.Shard, m.Of = int(r.Uvarint()), int(r.Uvarint())
 	m.Seq = r.Uvarint()

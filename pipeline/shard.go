@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -156,17 +157,29 @@ func (s *Shard) observe(in Input, b *arrowio.Batch) {
 }
 
 func (s *Shard) advance(ctx context.Context) error {
-	before := s.Watermark.Now()
-	wm, rose := s.Watermark.Advance(s.PaneLength)
-	if !rose || (before != NoTime && PaneIndex(wm, s.PaneLength) == PaneIndex(before, s.PaneLength)) {
+	before := s.closed()
+	wm, _ := s.Watermark.Advance(s.PaneLength)
+	closed, idle := s.closed(), s.Watermark.AllIdle()
+	if closed == before && idle == s.Outbox.idle {
 		return nil
 	}
 	s.dirty = true
-	if err := advance(ctx, s.Stages, wm); err != nil {
-		return fmt.Errorf("advance to %s: %w", Format(wm), err)
+	if closed != before {
+		if err := advance(ctx, s.Stages, wm); err != nil {
+			return fmt.Errorf("advance to %s: %w", Format(wm), err)
+		}
 	}
-	s.Outbox.Punctuate(PaneIndex(wm, s.PaneLength))
+	s.Outbox.Punctuate(closed, idle)
 	return nil
+}
+
+// closed is the first label pane still open; math.MinInt64 while nothing has been seen.
+func (s *Shard) closed() int64 {
+	wm := s.Watermark.Now()
+	if wm == NoTime {
+		return math.MinInt64
+	}
+	return PaneIndex(wm, s.PaneLength)
 }
 
 func controlTime(r Record) (t Time, ok bool, err error) {

@@ -45,6 +45,16 @@ func (w *Watermark) Control(in Input, t Time) {
 // Idle takes note that an input is exhausted.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 
+// AllIdle reports whether every input is exhausted.
+func (w *Watermark) AllIdle() bool {
+	for _, m := range w.in {
+		if !m.idle {
+			return false
+		}
+	}
+	return true
+}
+
 // Advance recomputes the watermark, which never falls, and reports whether it rose. Where all inputs are
 // idle it goes to the end of the pane (of the given length) of the newest row: nothing is held back by silence.
 func (w *Watermark) Advance(paneLength int64) (Time, bool) {
