@@ -31,6 +31,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", default="localhost:9092")
     parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--logits", default="plumbline.logits", help="topic")
+    parser.add_argument("--labels", default="plumbline.labels", help="topic")
     args = parser.parse_args()
     producer = KafkaProducer(bootstrap_servers=args.brokers.split(","))
 
@@ -41,7 +43,7 @@ def main():
 
     # Rows go to the partition of their id, so that a prediction and its label meet: one message for each partition,
     # whose key is an id that belongs there.
-    partitions = len(producer.partitions_for("plumbline.logits"))
+    partitions = len(producer.partitions_for(args.logits))
     split = collections.defaultdict(list)
     for row, name in enumerate(ids):
         split[(murmur2(name.encode()) & 0x7FFFFFFF) % partitions].append(row)
@@ -50,11 +52,11 @@ def main():
         names = pa.array([ids[row] for row in rows])
         slab = pa.FixedSizeListArray.from_arrays(pa.array(logits[rows].ravel()), CLASSES)
         value = encode({"id": names, "ts": now(len(rows)), "logits": slab})
-        producer.send("plumbline.logits", key=ids[rows[0]].encode(), value=value).get(timeout=30)
+        producer.send(args.logits, key=ids[rows[0]].encode(), value=value).get(timeout=30)
     for rows in split.values():
         names = pa.array([ids[row] for row in rows])
         value = encode({"id": names, "ts": now(len(rows)), "label": pa.array(labels[rows])})
-        producer.send("plumbline.labels", key=ids[rows[0]].encode(), value=value).get(timeout=30)
+        producer.send(args.labels, key=ids[rows[0]].encode(), value=value).get(timeout=30)
     producer.close()
 
 
