@@ -51,9 +51,12 @@ func runEval(cmd *cobra.Command, files []string, f evalFlags) error {
 	}
 	results := make([]evalResult, len(files))
 	for i, file := range files {
-		rows, err := f.metricRows(file)
+		rows, weighted, err := f.metricRows(file)
 		if err != nil {
 			return err
+		}
+		if weighted {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: column weight is not used: every row counts once\n", file)
 		}
 		report, err := metric.Evaluate(rows, f.opt)
 		if err != nil {

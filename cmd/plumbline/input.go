@@ -69,14 +69,14 @@ func (f inputFlags) feedRows(file string, slices []string) (*feed.Rows, error) {
 	return rows, nil
 }
 
-// metricRows reads a file for evaluation, in float64 where the file is.
-func (f inputFlags) metricRows(file string) (metric.Rows, error) {
+// metricRows reads a file for evaluation, in float64 where the file is; weighted tells that it has a column weight.
+func (f inputFlags) metricRows(file string) (rows metric.Rows, weighted bool, err error) {
 	t, err := f.open(file)
 	if err != nil {
-		return metric.Rows{}, err
+		return rows, false, err
 	}
 	if t.Label == nil {
-		return metric.Rows{}, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
+		return rows, false, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
 	}
-	return metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}, nil
+	return metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}, t.Weight != nil, nil
 }
