@@ -26,7 +26,8 @@ type Join struct {
 	w      waiting
 	build  map[groupKey]*builder
 	order  []*builder
-	joined int64 // rows of the batch at hand
+	joined int64   // rows of the batch at hand
+	match  []int32 // labels that fit the prediction at hand
 }
 
 // NewJoin returns the operator.
@@ -76,25 +77,30 @@ func (j *Join) predictions(b *arrowio.Batch) {
 	j.counts.Add(pipeline.CountPredictions, n)
 }
 
-// matchLabel joins a new prediction with a label that came before it.
+// matchLabel joins a new prediction with the first label that came before it, as if it had been there first.
 func (j *Join) matchLabel(e int32) {
 	p := &j.w.entries[e]
+	j.match = j.match[:0]
 	for l, ok := j.w.first(p.id); ok && l >= 0; l = j.w.entries[l].chain {
 		lab := &j.w.entries[l]
-		if lab.label < 0 || (lab.named && !names(j.w.models[lab.model], j.w.models[p.model])) {
-			continue
+		if lab.label >= 0 && (!lab.named || names(j.w.models[lab.model], j.w.models[p.model])) && j.inTime(p.ts, lab.labelTS) {
+			j.match = append(j.match, l)
 		}
-		if !j.inTime(p.ts, lab.labelTS) {
-			continue
-		}
-		lab.used = true
-		// A label that names no version may serve further versions' predictions of this id; it leaves by age.
-		named := lab.named
+	}
+	// The chain has the newest first; one that is out of range leaves the prediction to the next.
+	for i := len(j.match) - 1; i >= 0; i-- {
+		l := j.match[i]
+		lab := j.w.entries[l]
+		j.w.entries[l].used = true
+		joined := int(lab.label) < p.k
 		j.pair(e, lab.labelTS, lab.label)
-		if named && j.w.models[lab.model].Version != "" {
+		// A label that names no version may serve further versions' predictions of this id; it leaves by age.
+		if lab.named && j.w.models[lab.model].Version != "" {
 			j.w.remove(l)
 		}
-		return
+		if joined {
+			return
+		}
 	}
 }
 
@@ -184,7 +190,9 @@ func (j *Join) flush(emit pipeline.Emit) error {
 
 func (j *Join) evict() {
 	for j.w.live > j.cfg.MaxRows {
-		j.counts.Add(pipeline.CountEvicted, 1)
+		if !j.w.entries[j.w.oldest].used { // a label that has served is no loss
+			j.counts.Add(pipeline.CountEvicted, 1)
+		}
 		j.w.remove(j.w.oldest)
 	}
 }
