@@ -70,13 +70,16 @@ func runDemo(cmd *cobra.Command, o demoOptions) error {
 		w = cmd.ErrOrStderr()
 	}
 	lines := &demoLines{w: w, colour: terminal(w) && os.Getenv("NO_COLOR") == ""}
-	result, err := demo(cmd.Context(), o, lines, func(r demoResult) error {
+	ctx := cmd.Context()
+	result, err := demo(ctx, o, lines, func(r demoResult) error {
 		if !jsonOutput(cmd) {
 			return nil
 		}
 		return printJSON(cmd, r)
 	})
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("interrupted")
 	case err != nil:
 		return err
 	case !result.LoopClosed:
@@ -103,7 +106,7 @@ func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demo
 	lines.plain("seed %d: %d rows in about %v; event time starts at %s, runs %d times as fast as the clock,", o.seed, plan.Rows, o.length, demoStart.Format(time.RFC3339), demoSpeed)
 	lines.plain("and is what the lines below begin with: the same seed and length give the same on any machine")
 	d := &demoRunner{options: o, plan: plan, lines: lines, dir: dir, began: began}
-	if err := d.train(); err != nil {
+	if err := d.train(ctx); err != nil {
 		return demoResult{}, err
 	}
 	cluster, err := startDemoBroker(dir)
@@ -144,14 +147,22 @@ type demoRunner struct {
 	accuracy float64
 }
 
-func (d *demoRunner) train() error {
+// train makes the model, or gives up when ctx is done.
+func (d *demoRunner) train(ctx context.Context) error {
 	set, err := digits.Load()
 	if err != nil {
 		return err
 	}
 	train, held := set.Split(d.plan.Seed)
 	began := time.Now()
-	d.net, d.held = digits.Train(train, d.plan.Seed), held
+	trained := make(chan *digits.Network, 1)
+	go func() { trained <- digits.Train(train, d.plan.Seed) }()
+	select {
+	case d.net = <-trained:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	d.held = held
 	d.accuracy = accuracy(d.net, held)
 	d.lines.plain("model trained on %d of %d images of digits in %.1f s: accuracy %s on the others", len(train.Images), len(set.Images), time.Since(began).Seconds(), percent(&d.accuracy))
 	return nil
@@ -220,13 +231,10 @@ func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) err
 	result, err := d.stream(ctx)
 	if err == nil {
 		err = report(result)
+	} else if ctx.Err() != nil {
+		err = context.Cause(ctx) // why the pipeline ended, where that is what stopped the stream
 	}
 	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
-			return result, errors.New("interrupted")
-		} else if cause != nil {
-			return result, cause
-		}
 		return result, err
 	}
 	if d.options.linger {
@@ -288,7 +296,7 @@ func (d *demoRunner) drained(tasks []*pipeline.TaskStatus) bool {
 	if !d.assigned(tasks) {
 		return false
 	}
-	end := int64(pipeline.NoTime)
+	end := pipeline.NoTime
 	for _, t := range tasks {
 		if t.Task == "shard" {
 			end = max(end, t.WM)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -22,7 +23,7 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
 	t.Helper()
 	plan := newDemoPlan(length, seed)
 	d := &demoRunner{plan: plan, lines: &demoLines{w: io.Discard}}
-	if err := d.train(); err != nil {
+	if err := d.train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	cfg := plan.config("127.0.0.1:1", t.TempDir(), "")
@@ -193,24 +194,41 @@ func TestDemoNotClosed(t *testing.T) {
 	}
 }
 
-// TestDemoInterrupted stops a run in its middle: soon, and with nothing left behind.
+// TestDemoInterrupted stops runs early and in their middle: soon, and with nothing left behind.
 func TestDemoInterrupted(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	var stopped time.Time
-	time.AfterFunc(3*time.Second, func() { stopped = time.Now(); cancel() })
-	o := demoOptions{length: demoForMin, seed: 1, listen: "127.0.0.1:0"}
-	_, err := demo(ctx, o, &demoLines{w: io.Discard}, func(demoResult) error { return nil })
-	if err == nil || err.Error() != "interrupted" {
-		t.Errorf("got error %v, want interrupted", err)
+	for _, line := range []string{"seed 1", "page at", "SHIFT begins"} {
+		t.Setenv("TMPDIR", t.TempDir())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := &cancelWriter{word: line, cancel: cancel}
+		o := demoOptions{length: demoForMin, seed: 1, listen: "127.0.0.1:0", unpaced: true}
+		_, err := demo(ctx, o, &demoLines{w: w}, func(demoResult) error { return nil })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("at %q: got error %v, want canceled", line, err)
+		}
+		if took := time.Since(w.at); took > 2*time.Second {
+			t.Errorf("at %q: stopped after %v, want at most 2 s", line, took)
+		}
+		left, err := os.ReadDir(os.Getenv("TMPDIR"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("at %q: left behind %v, %v; want nothing", line, left, err)
+		}
 	}
-	if took := time.Since(stopped); took > 2*time.Second {
-		t.Errorf("stopped after %v, want at most 2 s", took)
+}
+
+// cancelWriter cancels when a word is written.
+type cancelWriter struct {
+	word   string
+	cancel context.CancelFunc
+	at     time.Time
+}
+
+func (w *cancelWriter) Write(p []byte) (int, error) {
+	if w.at.IsZero() && strings.Contains(string(p), w.word) {
+		w.at = time.Now()
+		w.cancel()
 	}
-	left, err := os.ReadDir(os.Getenv("TMPDIR"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v; want nothing", left, err)
-	}
+	return len(p), nil
 }
 
 func TestDemoUsage(t *testing.T) {
