@@ -22,6 +22,7 @@ type RefitSpec struct {
 	FreshRows            int
 	MinRows, MaxRows     int
 	TestShare, Z         float64
+	MinNLLGain           float64 // nats
 	MaxECERise, MaxAccDr float64
 }
 
@@ -60,6 +61,8 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
 			return nil
 		}
 		v.refit.alarmAt = in.end
+		// It is the refit of its period too: the next by period does not follow on its heels.
+		v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.end, max(spec.Period, 1))
 		return t.refit(v, k, rows, reasonAlarm, in.end)
 	}
 	if spec.Period <= 0 {
@@ -123,6 +126,8 @@ func verdict(spec *RefitSpec, e *output.Evidence) (publish bool, why string) {
 	switch {
 	case e.NLLDiff+spec.Z*e.NLLDiffSE >= 0:
 		return false, fmt.Sprintf("no change: NLL difference %.5f ± %.5f on %d newer rows is not significantly below 0", e.NLLDiff, e.NLLDiffSE, e.TestRows)
+	case -e.NLLDiff < spec.MinNLLGain:
+		return false, fmt.Sprintf("no change: NLL would fall by %.5f on %d newer rows, less than %g", -e.NLLDiff, e.TestRows, spec.MinNLLGain)
 	case e.ECENew > e.ECEInForce+spec.MaxECERise:
 		return false, fmt.Sprintf("no change: ECE would rise from %.4f to %.4f", e.ECEInForce, e.ECENew)
 	case e.AccNew < e.AccInForce-spec.MaxAccDr:

@@ -98,7 +98,7 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 	}
 	f := c.Refit
 	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
-		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Z: f.Z, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop}
+		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Z: f.Z, MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop}
 	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
 }
 

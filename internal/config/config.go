@@ -137,6 +137,7 @@ type Refit struct {
 	MaxRows    int           `yaml:"max_rows"`     // latest sampled rows that a refit uses
 	TestShare  float64       `yaml:"test_share"`   // newest share, never fitted on
 	Z          float64       `yaml:"z"`            // published where mean NLL difference + Z·SE < 0
+	MinNLLGain float64       `yaml:"min_nll_gain"` // and by at least so much, in nats
 	MaxECERise float64       `yaml:"max_ece_rise"` // and ECE does not rise by more
 	MaxAccDrop float64       `yaml:"max_accuracy_drop"`
 	Cooldown   time.Duration `yaml:"cooldown"` // event time between refits on alarm

@@ -55,6 +55,7 @@ func Default() Config {
 			MaxRows:    5000,
 			TestShare:  0.3,
 			Z:          1.645,
+			MinNLLGain: 0.001,
 			MaxECERise: 0.005,
 			MaxAccDrop: 0.005,
 			Cooldown:   2 * time.Minute,

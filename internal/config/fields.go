@@ -139,6 +139,7 @@ var fields = map[string]field{
 	"refit.max_rows":          number("Latest sampled rows that a refit uses.", 10, 10_000_000),
 	"refit.test_share":        number("Newest share of them, never fitted on.", 0.05, 0.9),
 	"refit.z":                 number("Published where mean NLL difference + z·SE < 0 (1.645: one-sided 5 %).", 0, 10),
+	"refit.min_nll_gain":      number("And by at least so many nats: a difference that nobody would notice is not worth a publication.", 0, 10),
 	"refit.max_ece_rise":      number("And ECE rises by no more.", 0, 1),
 	"refit.max_accuracy_drop": number("And accuracy drops by no more.", 0, 1),
 	"refit.cooldown":          duration("Event time between refits on alarm.", 0),
