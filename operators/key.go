@@ -13,6 +13,7 @@ import (
 type version struct {
 	model, name string
 	k           int
+	shape       acc.Config // of every set that shards send
 	keys        map[string]*keyState
 	calibrators []*inForce // by effective time, oldest first
 	refit       refitState
@@ -48,9 +49,12 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 }
 
 // put decodes a cell and merges it with what other shards sent for the same one.
-func (k *keyState) put(labelPane int64, c *pipeline.Cell, late bool) error {
+func (k *keyState) put(labelPane int64, c *pipeline.Cell, late bool, shape acc.Config) error {
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
+		return err
+	}
+	if err := checkShape(set, shape); err != nil {
 		return err
 	}
 	cells := k.pending[labelPane]

@@ -184,24 +184,34 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		v := md.version(c.Version, c.K)
+		v, err := md.version(c.Version, c.K, &t.cfg)
+		if err != nil {
+			return fmt.Errorf("%w: %s version %q: %v", pipeline.ErrPane, m.Model, c.Version, err)
+		}
 		if c.K != v.k {
 			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)
 		}
-		if err := v.key(c.Slice, &t.cfg).put(pane, c, late); err != nil {
+		if err := v.key(c.Slice, &t.cfg).put(pane, c, late, v.shape); err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 	}
 	return nil
 }
 
-func (m *model) version(name string, k int) *version {
-	v := m.versions[name]
-	if v == nil {
-		v = &version{model: m.name, name: name, k: k, keys: map[string]*keyState{}}
-		m.versions[name] = v
+// version finds or makes a version; a K that no statistics can have is an error.
+func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) {
+	if v := m.versions[name]; v != nil {
+		return v, nil
 	}
-	return v
+	shape := cfg.Acc
+	shape.K = k
+	empty, err := acc.New(shape)
+	if err != nil {
+		return nil, err
+	}
+	v := &version{model: m.name, name: name, k: k, shape: empty.Config(), keys: map[string]*keyState{}}
+	m.versions[name] = v
+	return v, nil
 }
 
 // process walks every model's label panes up to the barrier.

@@ -85,8 +85,14 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
 	m.name = r.String(maxName)
 	m.next = r.Varint()
 	for range r.Count(4, maxItems) {
-		v := &version{model: m.name, name: r.String(maxName), keys: map[string]*keyState{}}
-		v.k = int(r.Uvarint())
+		name, k := r.String(maxName), int(r.Uvarint())
+		if r.Err() != nil {
+			break
+		}
+		v, err := m.version(name, k, cfg)
+		if err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
 		v.refit.restore(r)
 		for range r.Count(4, maxItems) {
 			f := &inForce{}
@@ -100,11 +106,15 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
 			if r.Err() != nil {
 				break
 			}
-			if err := v.key(slice, cfg).restore(r, cfg); err != nil {
+			key := v.key(slice, cfg)
+			err := key.restore(r, cfg)
+			if err == nil {
+				err = key.checkShapes(v.shape)
+			}
+			if err != nil {
 				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.name, slice, err)
 			}
 		}
-		m.versions[v.name] = v
 	}
 	return r.Err()
 }
@@ -139,6 +149,37 @@ func (f *inForce) restore(r *binenc.Reader) error {
 	var err error
 	f.cal, err = calibrator.Decode(f.encoded)
 	return err
+}
+
+// checkShapes refuses restored statistics of another configuration.
+func (k *keyState) checkShapes(shape acc.Config) error {
+	sums := shape
+	sums.SampleRows = 0
+	for _, cells := range k.pending {
+		for _, s := range cells {
+			if s == nil {
+				return fmt.Errorf("a waiting cell without statistics")
+			}
+			if err := checkShape(s, shape); err != nil {
+				return err
+			}
+		}
+	}
+	sets := []*acc.Set{k.since.raw, k.since.cal}
+	for _, w := range k.windows {
+		for _, b := range w.buckets {
+			sets = append(sets, b.raw, b.cal)
+		}
+		for _, b := range w.panes {
+			sets = append(sets, b.raw, b.cal)
+		}
+	}
+	for _, s := range sets {
+		if err := checkShape(s, sums); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // appendSet appends a set or its absence.

@@ -2,6 +2,7 @@ package operators
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -14,6 +15,14 @@ func newSums(cfg *ModelConfig, k int) (*acc.Set, error) {
 	c := cfg.Acc
 	c.K, c.SampleRows, c.SampleBytes = k, 0, 0
 	return acc.New(c)
+}
+
+// checkShape refuses sets of another configuration: they could not be merged with what comes later.
+func checkShape(s *acc.Set, want acc.Config) error {
+	if s != nil && s.Config() != want {
+		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)", s.Config(), want)
+	}
+	return nil
 }
 
 // CountOverRange counts labelled rows that a window could not take because its 64-bit sums are full (2^31 rows).

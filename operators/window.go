@@ -146,6 +146,13 @@ func (w *window) due(t *ModelTask, in *paneInput) []view {
 		}
 		return []view{{w.panes, w.panes[0].start, in.end, w.tumbling() && w.total >= w.spec.Rows}}
 	}
+	if len(w.buckets) == 0 {
+		// Nothing to publish or to forget; a gap of years must not be walked window by window.
+		if w.started {
+			w.final = max(w.final, w.finalTo(t, in))
+		}
+		return nil
+	}
 	latest := pipeline.PaneIndex(in.end-1, w.spec.Slide)
 	boundary := in.end%w.spec.Slide == 0
 	finalTo := w.finalTo(t, in)

@@ -17,6 +17,7 @@ const (
 	maxPaneName  = 1 << 12
 	maxPaneCells = 1 << 20
 	maxPaneBytes = 1 << 28
+	maxShards    = 1 << 16 // Kafka's practical bound on partitions is far below
 )
 
 // PaneMessage is what shards tell model tasks: an increment (some cells of one label pane of one model) or a
@@ -106,7 +107,7 @@ func DecodePane(b []byte) (*PaneMessage, error) {
 	if err := r.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPane, err)
 	}
-	if r.Len() != 0 || m.Of <= 0 || m.Shard < 0 || m.Shard >= m.Of || m.Length <= 0 || m.Seq == 0 {
+	if r.Len() != 0 || m.Of <= 0 || m.Of > maxShards || m.Shard < 0 || m.Shard >= m.Of || m.Length <= 0 || m.Seq == 0 {
 		return nil, fmt.Errorf("%w: shard %d of %d, seq %d, pane length %d, %d bytes left over", ErrPane, m.Shard, m.Of, m.Seq, m.Length, r.Len())
 	}
 	return m, nil
