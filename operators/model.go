@@ -78,6 +78,7 @@ func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *
 const (
 	CountPanes      = "pane_messages"
 	CountRepeats    = "pane_repeats"
+	CountLostPanes  = "pane_lost" // messages that a shard sent and that are not in the log any more
 	CountBadPanes   = "pane_rejected"
 	CountDroppedOld = "rows_after_final" // labelled rows whose time window was final already
 )
@@ -124,8 +125,10 @@ func (t *ModelTask) take(value []byte) error {
 		t.counts.Add(CountRepeats, 1)
 		return nil
 	}
-	if m.Seq != p.seq+1 {
-		return fmt.Errorf("%w: shard %d goes from message %d to %d: panes were lost (retention, or state of another stream)", pipeline.ErrPane, m.Shard, p.seq, m.Seq)
+	if lost := m.Seq - p.seq - 1; lost > 0 {
+		// They are gone from the log: going on without them, loudly, is all that is left to do.
+		t.counts.Add(CountLostPanes, int64(lost))
+		t.log.Error("pane messages were lost: retention of the panes topic, or it was emptied", "shard", m.Shard, "last", p.seq, "next", m.Seq)
 	}
 	p.seq, p.idle = m.Seq, m.Punctuation && m.Idle
 	t.counts.Add(CountPanes, 1)

@@ -33,7 +33,6 @@ func hostilePanes(t testing.TB, s *setup) map[string]*pipeline.PaneMessage {
 		"other statistics":               {Cells: cell(4, other)},
 		"no set":                         {Cells: cell(4, []byte("x"))},
 		"other pane length":              {Length: 1, Cells: cell(4, body)},
-		"a gap in the sequence":          {Seq: 5, Cells: cell(4, body)},
 		"other number of shards":         {Of: 3, Cells: cell(4, body)},
 	}
 }
@@ -64,6 +63,23 @@ func TestForeignPanesAreCountedNotFatal(t *testing.T) {
 		if n := task.counts.All()[CountBadPanes]; n == 0 || task.next != 3 {
 			t.Errorf("%s: %d messages refused, next offset %d", name, n, task.next)
 		}
+	}
+}
+
+// TestLostPanesAreCounted: where retention has cut messages off, or the panes topic begins late, the task goes on
+// and says how many are missing.
+func TestLostPanesAreCounted(t *testing.T) {
+	s := defaultSetup()
+	task := s.task()
+	for i, seq := range []uint64{4, 5, 5, 9} {
+		m := &pipeline.PaneMessage{Of: 1, Seq: seq, Length: s.model.Pane, Punctuation: true, Closed: int64(i)}
+		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i), Value: pipeline.AppendPane(nil, m)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := task.counts.All()
+	if n[CountLostPanes] != 6 || n[CountRepeats] != 1 || n[CountPanes] != 3 || n[CountBadPanes] != 0 {
+		t.Errorf("counts %v, want 6 lost, 1 repeat, 3 taken, 0 refused", n)
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 // ErrCheckpoint means that bytes are not a whole checkpoint of a known version.
 var ErrCheckpoint = errors.New("damaged or foreign checkpoint")
 
+// ErrUnusable means that there are checkpoints, and that none can be used: starting from nothing instead would count
+// rows twice or lose them, so that is for a person to decide.
+var ErrUnusable = errors.New("no checkpoint can be used")
+
 const (
 	checkpointMagic   = "PLBC"
 	checkpointVersion = 1

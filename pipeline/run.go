@@ -86,7 +86,7 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (T
 		}
 	}
 	if len(errs) > 0 {
-		return t, fmt.Errorf("no checkpoint of %s can be used (move them away to start from nothing): %w", t.Name(), errors.Join(errs...))
+		return t, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable, errors.Join(errs...))
 	}
 	return t, nil
 }

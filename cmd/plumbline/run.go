@@ -157,13 +157,13 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		name := taskName("shard", p)
 		defer r.remove(name)
-		return pipeline.Run(ctx, r.runner("shards"), func() (*pipeline.Shard, error) {
+		return fatal(pipeline.Run(ctx, r.runner("shards"), func() (*pipeline.Shard, error) {
 			s, err := r.newShard(p, r.shards, r.panes)
 			if err == nil {
 				r.add(name, s)
 			}
 			return s, err
-		}, r.source(topics, p, commit))
+		}, r.source(topics, p, commit)))
 	})
 }
 
@@ -174,15 +174,24 @@ func (r *kafkaRun) runModels(ctx context.Context) error {
 		defer r.remove(name)
 		var task *operators.ModelTask
 		open := r.source(map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit)
-		return pipeline.Run(ctx, r.runner("models"), func() (*operators.ModelTask, error) {
+		return fatal(pipeline.Run(ctx, r.runner("models"), func() (*operators.ModelTask, error) {
 			task = r.newModelTask(p)
 			r.add(name, task)
 			return task, nil
 		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
 			r.show(task.Remembered())
 			return open(next)
-		})
+		}))
 	})
+}
+
+// fatal marks the errors that joining the group again cannot mend: they end the process with their message instead
+// of being met again every second.
+func fatal(err error) error {
+	if errors.Is(err, pipeline.ErrUnusable) || errors.Is(err, kafka.OffsetOutOfRange) {
+		return &kafkaio.FatalError{Err: err}
+	}
+	return err
 }
 
 func (r *kafkaRun) source(topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
