@@ -53,8 +53,9 @@ var (
 	descRows       = desc("window_labelled_rows", "Labelled rows of the latest window.", signalLabels...)
 	descPredicted  = desc("window_predictions", "Predictions of the latest window, labelled or not.", keyLabels...)
 	descCoverage   = desc("label_coverage_ratio", "Labelled rows per prediction of the latest window.", keyLabels...)
-	descLag        = desc("label_lag_seconds", "Label time minus prediction time.", append(append([]string{}, keyLabels...), "quantile")...)
+	descLag        = desc("label_lag_seconds", "Label time minus prediction time.", append(append([]string{}, keyLabels...), "percentile")...)
 	descAt         = desc("window_end_timestamp_seconds", "End of the label pane that the latest window was taken at.", keyLabels...)
+	descRevision   = desc("calibrator_revision", "Revision of the calibrator in force; 0 is the identity.", "model", "version")
 	descAlert      = desc("alert_state", "1 while the rule is in this state.", "model", "version", "slice", "rule", "severity", "state")
 	descDropped    = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
 	descCount      = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")
@@ -70,6 +71,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- descDropped }
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	dropped := 0
 	exported := 0
+	revision := map[modelKey]int{}
 	for _, s := range c.history.Series() {
 		if exported >= MaxSeries {
 			dropped++
@@ -78,9 +80,14 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if snap, ok := c.history.Latest(s.SnapshotKey); ok {
 			exported++
 			collectSnapshot(ch, &snap)
+			m := modelKey{snap.Model, snap.Version}
+			revision[m] = max(revision[m], inForce(&snap))
 		}
 	}
 	gauge(ch, descDropped, float64(dropped))
+	for m, r := range revision {
+		gauge(ch, descRevision, float64(r), m.model, m.version)
+	}
 	for _, a := range c.history.CurrentAlerts("", "") {
 		if a.State != "resolved" {
 			gauge(ch, descAlert, 1, a.Model, a.Version, a.Slice, a.Rule, a.Severity, a.State)
@@ -89,6 +96,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, t := range c.tasks() {
 		collectTask(ch, t)
 	}
+}
+
+func inForce(s *output.Snapshot) int {
+	if s.InForce == nil {
+		return 0
+	}
+	return s.InForce.Version
 }
 
 func collectSnapshot(ch chan<- prometheus.Metric, s *output.Snapshot) {
@@ -103,9 +117,9 @@ func collectSnapshot(ch chan<- prometheus.Metric, s *output.Snapshot) {
 		optional(ch, descCoverage, s.Coverage, key...)
 	}
 	if s.Labelled > 0 {
-		gauge(ch, descLag, s.Lag.P50, append(key[:4:4], "0.5")...)
-		gauge(ch, descLag, s.Lag.P90, append(key[:4:4], "0.9")...)
-		gauge(ch, descLag, s.Lag.P99, append(key[:4:4], "0.99")...)
+		gauge(ch, descLag, s.Lag.P50, append(key[:4:4], "50")...)
+		gauge(ch, descLag, s.Lag.P90, append(key[:4:4], "90")...)
+		gauge(ch, descLag, s.Lag.P99, append(key[:4:4], "99")...)
 	}
 	if at, err := time.Parse(time.RFC3339Nano, s.At); err == nil {
 		gauge(ch, descAt, float64(at.UnixNano())/1e9, key...)

@@ -1,0 +1,159 @@
+package sinks
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+func scrape(t *testing.T, h *History, tasks ...*pipeline.TaskStatus) string {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	MetricsHandler(h, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	if rec.Code != 200 {
+		t.Fatalf("scrape answers %d: %s", rec.Code, rec.Body)
+	}
+	return rec.Body.String()
+}
+
+var sampleLine = regexp.MustCompile(`^(plumbline_\w+(?:\{.*\})?) (\S+)$`)
+
+// samples parses our own series of a scrape.
+func samples(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for sc := bufio.NewScanner(strings.NewReader(text)); sc.Scan(); {
+		if m := sampleLine.FindStringSubmatch(sc.Text()); m != nil {
+			v, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				t.Fatalf("%s: %v", sc.Text(), err)
+			}
+			if _, twice := out[m[1]]; twice {
+				t.Errorf("series %s twice", m[1])
+			}
+			out[m[1]] = v
+		}
+	}
+	return out
+}
+
+func ptr(x float64) *float64 { return &x }
+
+// fullSnapshot has a value of its own in every field that is exported.
+func fullSnapshot() output.Snapshot {
+	m := func(d float64) output.Metrics {
+		return output.Metrics{N: 100 + int64(1000*d), ECE: ptr(.1 + d), ECENull: ptr(.02 + d), ECELo: ptr(.08 + d), ECEHi: ptr(.12 + d), Accuracy: ptr(.8 + d), MeanConfidence: ptr(.9 + d), NLL: ptr(.5 + d), Brier: ptr(.3 + d)}
+	}
+	served := m(.03)
+	return output.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`, At: "2026-01-31T00:00:10.5Z",
+		Window: output.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z", End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
+		Coverage: ptr(.25), Lag: output.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
+		InForce: &output.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
+}
+
+func TestScrapeEqualsTheHistory(t *testing.T) {
+	h := NewHistory(HistoryConfig{})
+	h.AddSnapshot(fullSnapshot())
+	for i, state := range []string{"firing", "resolved"} {
+		h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	}
+	task := &pipeline.TaskStatus{Task: "shard", Partition: 2, Next: map[string]int64{"logits": 17, "labels": 9}, WM: 1769817600_500000000, CaughtUp: true,
+		Counts: map[string]int64{"predictions": 400, "rejected:classes": 3, "dead_letters:truncated": 1}}
+	fresh := &pipeline.TaskStatus{Task: "model", WM: pipeline.NoTime}
+	text := scrape(t, h, task, fresh)
+	got := samples(t, text)
+	key := `model="m",slice="region=\"north\"",`
+	tail := `version="v",window="10m"`
+	want := map[string]float64{
+		`plumbline_export_dropped_keys`: 0,
+		`plumbline_window_predictions{` + key + tail + `}`:           400,
+		`plumbline_label_coverage_ratio{` + key + tail + `}`:         .25,
+		`plumbline_window_end_timestamp_seconds{` + key + tail + `}`: 1769817610.5,
+		`plumbline_calibrator_revision{model="m",version="v"}`:       3,
+		`plumbline_alert_state{model="m",rule="rule0",severity="warning",slice="",state="firing",version="v"}`: 1,
+		`plumbline_events_total{event="predictions",partition="2",reason="",task="shard"}`:           400,
+		`plumbline_events_total{event="rejected",partition="2",reason="classes",task="shard"}`:       3,
+		`plumbline_events_total{event="dead_letters",partition="2",reason="truncated",task="shard"}`: 1,
+		`plumbline_watermark_timestamp_seconds{partition="2",task="shard"}`:                          1769817600.5,
+		`plumbline_task_caught_up{partition="2",task="shard"}`:                                       1,
+		`plumbline_task_caught_up{partition="0",task="model"}`:                                       0,
+		`plumbline_task_next_offset{input="logits",partition="2",task="shard"}`:                      17,
+		`plumbline_task_next_offset{input="labels",partition="2",task="shard"}`:                      9,
+	}
+	for q, v := range map[string]float64{"50": 5, "90": 20, "99": 60} {
+		want[`plumbline_label_lag_seconds{model="m",percentile="`+q+`",slice="region=\"north\"",`+tail+`}`] = v
+	}
+	s := fullSnapshot()
+	for signal, m := range map[string]*output.Metrics{"raw": &s.Raw, "calibrated": &s.Calibrated, "served": s.Served} {
+		l := `{model="m",signal="` + signal + `",slice="region=\"north\"",` + tail + `}`
+		for name, v := range map[string]float64{"ece_ratio": *m.ECE, "ece_null_ratio": *m.ECENull, "ece_lower_ratio": *m.ECELo, "ece_upper_ratio": *m.ECEHi, "accuracy_ratio": *m.Accuracy,
+			"mean_confidence_ratio": *m.MeanConfidence, "nll_nats": *m.NLL, "brier_score": *m.Brier, "window_labelled_rows": float64(m.N)} {
+			want["plumbline_"+name+l] = v
+		}
+	}
+	for k, v := range want {
+		if g, ok := got[k]; !ok || g != v {
+			t.Errorf("%s = %v (present: %v), want %v", k, g, ok, v)
+		}
+	}
+	for k := range got {
+		if _, ok := want[k]; !ok {
+			t.Errorf("%s = %v, which the history does not have", k, got[k])
+		}
+	}
+	problems, err := promlint.New(bytes.NewReader([]byte(text))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "plumbline_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+func TestScrapeOfNothing(t *testing.T) {
+	if got := samples(t, scrape(t, NewHistory(HistoryConfig{}))); len(got) != 1 {
+		t.Errorf("series %v, want the dropped keys alone", got)
+	}
+}
+
+// TestUndefinedIsAbsent: a value that is not known is left out, never 0 or NaN.
+func TestUndefinedIsAbsent(t *testing.T) {
+	h := NewHistory(HistoryConfig{})
+	h.AddSnapshot(output.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: output.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
+	for k, v := range samples(t, scrape(t, h)) {
+		if !strings.HasPrefix(k, "plumbline_window_labelled_rows") && !strings.HasPrefix(k, "plumbline_window_end") && k != "plumbline_export_dropped_keys" && !strings.HasPrefix(k, "plumbline_calibrator_revision") {
+			t.Errorf("%s = %v of a window without rows", k, v)
+		}
+	}
+}
+
+func TestScrapeIsBounded(t *testing.T) {
+	h := NewHistory(HistoryConfig{Keys: MaxSeries + 20})
+	for i := range MaxSeries + 7 {
+		s := fullSnapshot()
+		s.Slice = fmt.Sprintf("tenant=%d", i)
+		h.AddSnapshot(s)
+	}
+	got := samples(t, scrape(t, h))
+	n := 0
+	for k := range got {
+		if strings.HasPrefix(k, "plumbline_window_predictions") {
+			n++
+		}
+	}
+	if n != MaxSeries || got["plumbline_export_dropped_keys"] != 7 {
+		t.Errorf("%d keys exported, %v dropped; want %d, 7", n, got["plumbline_export_dropped_keys"], MaxSeries)
+	}
+}
