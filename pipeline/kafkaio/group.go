@@ -13,7 +13,7 @@ import (
 )
 
 // Group runs one worker per assigned partition number, as a Kafka consumer group. All topics must have the same
-// number of partitions: the range assignment then gives one process the same numbers of each (co-partitioning).
+// number of partitions: one process then has the same numbers of each (co-partitioning).
 // Workers start where their checkpoint says; the group's offsets are written for lag tools only.
 type Group struct {
 	ID      string
@@ -38,7 +38,7 @@ const (
 // work that is Fatal ends Run; any other makes the group assign anew, after a pause.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer, Topics: g.Topics,
-		GroupBalancers: []kafka.GroupBalancer{kafka.RangeGroupBalancer{}}, SessionTimeout: sessionTimeout, HeartbeatInterval: heartbeat,
+		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: sessionTimeout, HeartbeatInterval: heartbeat,
 		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
 	if err != nil {
 		return fmt.Errorf("consumer group %s: %w", g.ID, err)
