@@ -199,10 +199,18 @@ func (j *Join) evict() {
 
 // Advance implements pipeline.Operator: what has waited too long goes, in order of arrival.
 func (j *Join) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	j.expire(wm)
+	if j.w.compact() {
+		clear(j.build) // keyed by the old indices; empty between batches
+	}
+	return nil
+}
+
+func (j *Join) expire(wm pipeline.Time) {
 	for j.w.oldest >= 0 {
 		e := &j.w.entries[j.w.oldest]
 		if e.label < 0 && e.ts+j.cfg.Wait >= wm || e.label >= 0 && e.labelTS+j.cfg.Wait >= wm {
-			return nil
+			return
 		}
 		if e.label < 0 {
 			j.counts.Add(pipeline.CountExpired, 1)
@@ -211,7 +219,6 @@ func (j *Join) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) err
 		}
 		j.w.remove(j.w.oldest)
 	}
-	return nil
 }
 
 // State implements pipeline.Operator: everything that waits.

@@ -189,6 +189,40 @@ func TestJoinConserves(t *testing.T) {
 	}
 }
 
+// TestNamesAreForgotten sends slice values and versions without number: what is kept is bounded by what waits, and
+// the rows that wait keep theirs.
+func TestNamesAreForgotten(t *testing.T) {
+	r := newJoinRun(t, JoinConfig{Wait: 10, MaxRows: 100, Slices: []string{"tenant"}})
+	region := map[string]string{}
+	check := func(b *arrowio.Batch) error {
+		for i := 0; b.Kind == arrowio.Labelled && i < b.N; i++ {
+			id := strings.TrimRight(string(b.IDs[i][:]), "\x00")
+			if got := b.Slices[0].Values[b.Slices[0].Index[i]] + " " + b.Models[0].Version; got != region[id] {
+				t.Errorf("row %s came out as %q, went in as %q", id, got, region[id])
+			}
+			r.joined = append(r.joined, id)
+		}
+		return nil
+	}
+	for i := range 5000 {
+		id := fmt.Sprint("id", i)
+		b := scriptBatch([]string{"p", id, fmt.Sprint(i), fmt.Sprintf("m/%d", i)})
+		b.Slices = []arrowio.SliceColumn{{Name: "tenant", Values: []string{"t" + id}, Index: []int32{0}}}
+		region[id] = fmt.Sprintf("t%s %d", id, i)
+		for _, b := range []*arrowio.Batch{b, scriptBatch([]string{"l", fmt.Sprint("id", i-5), fmt.Sprint(i), "1"})} {
+			if err := r.j.Process(context.Background(), b, check); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.j.Advance(context.Background(), int64(i), check); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(r.j.w.models) + len(r.j.w.values); n > 2000 || len(r.j.build) > 2000 || len(r.joined) < 4990 {
+		t.Errorf("%d names and %d builders kept for %d waiting rows; %d joined", n, len(r.j.build), r.j.w.live, len(r.joined))
+	}
+}
+
 // reopen puts the join's state through its encoding.
 func (r *joinRun) reopen() {
 	r.t.Helper()

@@ -146,7 +146,7 @@ func (s *Stats) RestoreState(src []byte) error {
 	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
 		clear(m)
 		for range r.Count(4, 1<<30) {
-			k := cellKey{key: int32(r.Uvarint()), labelPane: r.Varint(), predictionPane: r.Varint()}
+			k := cellKey{key: int32(r.Int("key", 0, math.MaxInt32)), labelPane: r.Varint(), predictionPane: r.Varint()}
 			body := r.Bytes(1 << 30)
 			if r.Err() != nil {
 				return r.Err()

@@ -262,18 +262,27 @@ func (w *waiting) restoreEntry(r *binenc.Reader) {
 	e := w.add(id)
 	p := &w.entries[e]
 	p.named, p.used, p.probs = flags&2 != 0, flags&4 != 0, flags&8 != 0
-	p.model = int32(r.Varint())
+	p.model = restoreIndex(r, "model", len(w.models))
 	if flags&1 != 0 {
-		p.labelTS, p.label = r.Varint(), int32(r.Uvarint())
+		p.labelTS, p.label = r.Varint(), int32(r.Int("label", 0, math.MaxInt32))
+		if p.named && p.model < 0 {
+			r.Failf("a label that names no model says that it does")
+		}
 		return
+	}
+	if p.model < 0 {
+		r.Failf("a prediction without a model")
 	}
 	p.ts = r.Varint()
 	p.served, p.weight = math.Float32frombits(r.Fixed32()), math.Float32frombits(r.Fixed32())
 	for range w.columns {
-		p.slices = append(p.slices, int32(r.Varint()))
+		p.slices = append(p.slices, restoreIndex(r, "slice value", len(w.values)))
 	}
 	k := r.Count(4, 1<<24)
-	if r.Err() != nil || k == 0 {
+	if k == 0 {
+		r.Failf("a prediction without scores")
+	}
+	if r.Err() != nil {
 		return
 	}
 	p.k = k
@@ -282,4 +291,37 @@ func (w *waiting) restoreEntry(r *binenc.Reader) {
 	for i := range row {
 		row[i] = math.Float32frombits(r.Fixed32())
 	}
+}
+
+// restoreIndex reads an index into a table of n; -1 = none.
+func restoreIndex(r *binenc.Reader, name string, n int) int32 {
+	i := r.Varint()
+	if i < -1 || i >= int64(n) {
+		r.Failf("%s %d, allowed -1 to %d", name, i, n-1)
+		return -1
+	}
+	return int32(i)
+}
+
+// compact forgets the names that no entry uses any more, once they are many: slice values may be without number
+// over time (tenants, sessions). Indices change. It reports whether it did anything.
+func (w *waiting) compact() bool {
+	if len(w.models)+len(w.values) <= 1024+4*w.live*(1+w.columns) {
+		return false
+	}
+	models, values := w.models, w.values
+	w.models, w.modelIx = nil, map[arrowio.ModelKey]int32{}
+	w.values, w.valueIx = nil, map[string]int32{}
+	for e := w.oldest; e >= 0; e = w.entries[e].next {
+		p := &w.entries[e]
+		if p.model >= 0 {
+			p.model = w.model(models[p.model])
+		}
+		for i, v := range p.slices {
+			if v >= 0 {
+				p.slices[i] = w.value(values[v])
+			}
+		}
+	}
+	return true
 }
