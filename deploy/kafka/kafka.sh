@@ -25,7 +25,7 @@ case $brokers in 1 | 3) ;; *) die "KAFKA_BROKERS is $brokers, want 1 or 3" ;; es
 fetch() {
 	compgen -G "$here/target/lib/kafka_2.13-*.jar" >/dev/null && return
 	echo "kafka.sh: fetching the broker with Maven" >&2
-	mvn -q -B -ntp -f "$here/pom.xml" dependency:copy-dependencies
+	mvn -q -B -ntp -f "$here/pom.xml" dependency:copy-dependencies >&2 </dev/null
 }
 
 jvm() { java -cp "$here/target/lib/*" -Dlog4j2.configurationFile="file:$here/log4j2.yaml" "$@"; }
