@@ -93,7 +93,7 @@ func TestEmptyPageInBrowser(t *testing.T) {
 
 func TestUnlabelledPageInBrowser(t *testing.T) {
 	h := sinks.NewHistory(sinks.HistoryConfig{})
-	h.AddSnapshot(output.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: output.Window{Name: "w", Kind: "time"}, Predictions: 91})
+	h.AddSnapshot(output.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: output.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91})
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
