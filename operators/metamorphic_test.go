@@ -160,3 +160,76 @@ func TestSeedsDiffer(t *testing.T) {
 		t.Error("two seeds give the same rows")
 	}
 }
+
+// TestPauseLeavesNoTrace lets every input fall idle half way: rows that come a while later find the same state as in a
+// stream without a pause.
+func TestPauseLeavesNoTrace(t *testing.T) {
+	rows := batchtest.Rows(8, batchtest.Options{N: 1200, MaxLag: 20 * second, Sharpness: 2, Unlabelled: .1})
+	for i := 700; i < len(rows); i++ {
+		rows[i].TS += 60 * second
+		rows[i].LabelTS += 60 * second
+	}
+	s := defaultSetup()
+	whole, first := stream(t, rows, 2, 10), stream(t, rows[:700], 2, 10)
+	want := newWorld(t, s, whole, 1).run(anyOrder)
+	got := newWorld(t, s, first, 2).run(anyOrder)
+	rest := stream(t, rows[700:], 2, 10)
+	for i := range got.in {
+		for l := range got.in[i] {
+			for _, r := range rest[i][l] {
+				r.Offset = int64(len(got.in[i][l]))
+				got.in[i][l] = append(got.in[i][l], r)
+			}
+		}
+		got.drained[i] = false
+	}
+	got.run(anyOrder).compare(want)
+}
+
+// TestIdleIsTakenBack: a shard that wakes up wants to be heard at once, and one that nobody reads any more is not idle.
+func TestIdleIsTakenBack(t *testing.T) {
+	s := defaultSetup()
+	in := stream(t, batchtest.Rows(9, batchtest.Options{N: 20, Step: second}), 1, 10)
+	w := newWorld(t, s, in, 1)
+	sh := w.shards[0]
+	told := func(idle bool) {
+		t.Helper()
+		ms := sh.After()
+		if len(ms) == 0 || !sh.Dirty() {
+			t.Fatal("nothing to tell")
+		}
+		m, err := pipeline.DecodePane(ms[len(ms)-1].Value)
+		if err != nil || !m.Punctuation || m.Idle != idle {
+			t.Errorf("told %+v, %v, want idle = %v", m, err, idle)
+		}
+		sh.Written()
+	}
+	idle := func() {
+		t.Helper()
+		for in := range s.inputs {
+			w.must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
+		}
+	}
+	idle()
+	told(true)
+	w.must(sh.Take(context.Background(), in[0][0][0]))
+	if !sh.Full() {
+		t.Error("the news that the shard is awake waits for the checkpoint's time")
+	}
+	told(false)
+	if sh.Full() {
+		t.Error("full after everything was written")
+	}
+	idle()
+	told(true)
+	idle()
+	if len(sh.After()) != 0 {
+		t.Error("idle twice is no news")
+	}
+	sh.Closing()
+	told(false)
+	sh.Closing()
+	if len(sh.After()) != 0 {
+		t.Error("closing twice is no news")
+	}
+}

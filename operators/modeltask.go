@@ -53,6 +53,9 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 	return out
 }
 
+// Closing implements pipeline.Task.
+func (t *ModelTask) Closing() {}
+
 // Report implements pipeline.Task.
 func (t *ModelTask) Report(caughtUp, active bool) {
 	old := t.status.Load()

@@ -20,6 +20,8 @@ type Task interface {
 	Before() []Message
 	After() []Message
 	Written()
+	// Closing tells that nobody reads the task's inputs from here on; a last checkpoint follows.
+	Closing()
 	Report(caughtUp, active bool)
 }
 
@@ -50,6 +52,9 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 	}
 	defer src.Close()
 	err = rn.loop(ctx, t, src)
+	if errors.Is(err, context.Canceled) {
+		t.Closing()
+	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		// The generation may have ended: the last checkpoint gets a bounded time of its own.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -157,7 +162,7 @@ func (s *Shard) After() []Message { return s.Outbox.Pending() }
 
 // Written implements Task.
 func (s *Shard) Written() {
-	s.dirty = false
+	s.dirty, s.woke = false, false
 	s.Out.clear()
 	s.Outbox.Clear()
 }

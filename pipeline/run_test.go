@@ -19,6 +19,7 @@ type adder struct {
 	state   adderState
 	before  []Message
 	dirty   bool
+	closed  bool
 	reports []bool // caughtUp of every Report
 }
 
@@ -54,6 +55,7 @@ func (a *adder) Dirty() bool           { return a.dirty }
 func (a *adder) Sections() []Section   { return []Section{{"sum", &a.state}} }
 func (a *adder) Before() []Message     { return a.before }
 func (a *adder) Written()              { a.before, a.state.pending, a.dirty = nil, nil, false }
+func (a *adder) Closing()              { a.closed = true }
 func (a *adder) Report(caughtUp, _ bool) {
 	a.reports = append(a.reports, caughtUp)
 }
@@ -327,7 +329,7 @@ func TestStopSavesOnceMore(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if want := "write deadletter, save, write panes, commit"; strings.Join(r.events, ", ") != want {
+	if want := "write deadletter, save, write panes, commit"; strings.Join(r.events, ", ") != want || !r.task.closed {
 		t.Errorf("got %v, want %s", r.events, want)
 	}
 }

@@ -46,6 +46,7 @@ type Shard struct {
 	ShardSpec
 	next   []int64 // first offset not yet taken, by input; -1 = from the start of the log
 	dirty  bool
+	woke   bool // has told that it is not idle any more, and nobody has heard it yet
 	status atomic.Pointer[TaskStatus]
 }
 
@@ -169,8 +170,17 @@ func (s *Shard) advance(ctx context.Context) error {
 			return fmt.Errorf("advance to %s: %w", Format(wm), err)
 		}
 	}
+	s.woke = s.woke || s.Outbox.idle && !idle
 	s.Outbox.Punctuate(closed, idle)
 	return nil
+}
+
+// Closing takes back that the shard is idle: what comes while nobody reads must not be overtaken.
+func (s *Shard) Closing() {
+	if s.Outbox.idle {
+		s.dirty = true
+		s.Outbox.Punctuate(s.closed(), false)
+	}
 }
 
 // closed is the first label pane still open; math.MinInt64 while nothing has been seen.
@@ -192,8 +202,11 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 	return 0, false, nil
 }
 
-// Full reports whether outputs should not wait for the checkpoint's time.
-func (s *Shard) Full() bool { return s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered }
+// Full reports whether outputs should not wait for the checkpoint's time: they are many, or the models go on without
+// this shard because they take it for idle.
+func (s *Shard) Full() bool {
+	return s.woke || s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered
+}
 
 // Sections are the parts of the checkpoint.
 func (s *Shard) Sections() []Section {

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// drainPatience bounds the wait for a run that has read everything; it takes a few seconds.
+const drainPatience = 40 * time.Second
+
+// start runs an engine until stop, which waits for its last checkpoint.
+func start(t *testing.T, cfg config.Config, which stageSet) (rt *engine, stop func()) {
+	t.Helper()
+	rt = newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.run(ctx, which) }()
+	return rt, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}
+}
+
+func drained(t *testing.T, rt *engine) *processStatus {
+	t.Helper()
+	for deadline := time.Now().Add(drainPatience); ; time.Sleep(50 * time.Millisecond) {
+		if st := rt.status(); st.Drained {
+			return st
+		}
+		if time.Now().After(deadline) {
+			b, _ := json.Marshal(rt.status())
+			t.Fatalf("not drained after %s: %s", drainPatience, b)
+		}
+	}
+}
+
+// TestRunAndReplay runs the whole pipeline on an in-process broker with one partition that stays empty, stops and
+// starts it half way, and compares with the replay of the topics: the same state hash, every row counted once.
+func TestRunAndReplay(t *testing.T) {
+	const partitions = 3
+	brokers := kafkatest.Start(t)
+	dir := t.TempDir()
+	yaml := fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\ncheckpoints: {dir: %q, interval: 100ms}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\nslices: {columns: [region]}\n", brokers[0], partitions, dir)
+	path := writeFile(t, "plumbline.yaml", yaml)
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runCommand(t, "topics", "create", "-c", path); code != exitDone {
+		t.Fatalf("topics create: %s", stderr)
+	}
+	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	send := func(rows []batchtest.Row) {
+		t.Helper()
+		var ms []kafka.Message
+		for p, part := range batchtest.Split(rows, partitions-1) { // by id over all but the last
+			for _, r := range append(batchtest.Predictions(t, part, 50), batchtest.Labels(t, batchtest.ByLabelTime(part), 50)...) {
+				ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic, Partition: p, Value: r.Value, Time: time.Unix(0, r.Time)})
+			}
+		}
+		kafkatest.Write(t, brokers, ms...)
+	}
+	all := stageSet{shards: true, models: true}
+	send(rows[:900])
+	rt, stop := start(t, cfg, all)
+	drained(t, rt)
+	stop()
+	// Far enough that nothing is late: the idle inputs had closed the pane of the newest row.
+	rest := rows[900:]
+	for i := range rest {
+		rest[i].TS += 60 * batchtest.Second
+		rest[i].LabelTS += 60 * batchtest.Second
+	}
+	send(rest)
+	rt, stop = start(t, cfg, all)
+	st := drained(t, rt)
+	stop()
+	labelled := int64(len(batchtest.ByLabelTime(rows)))
+	if p, l, late := st.Counts["predictions"], st.Counts["labelled"], st.Counts["late"]; p != int64(1500) || l != labelled || late != int64(0) {
+		t.Errorf("predictions %v, labelled %v, late %v; want 1500, %d, 0", p, l, late, labelled)
+	}
+	if len(st.Tasks) != 2*partitions || st.StateHash == "" {
+		t.Errorf("%d tasks, state hash %q", len(st.Tasks), st.StateHash)
+	}
+
+	// Once more over the checkpoints: nothing new, the same state.
+	rt, stop = start(t, cfg, all)
+	again := drained(t, rt)
+	stop()
+	if again.StateHash != st.StateHash {
+		t.Errorf("state hash %s after a restart, want %s", again.StateHash, st.StateHash)
+	}
+
+	code, out, stderr := runCommand(t, "replay", "--topic", "-c", path, "--json")
+	if code != exitDone {
+		t.Fatalf("replay: %s", stderr)
+	}
+	var res replayResult
+	if err := json.Unmarshal([]byte(out), &res); err != nil {
+		t.Fatal(err)
+	}
+	if res.StateHash != st.StateHash || res.Rows != 1500 || res.Labelled != labelled {
+		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows, res.Labelled, st.StateHash, labelled)
+	}
+	if live := len(kafkatest.ReadAll(t, brokers, cfg.Topics.Calibrators)); live != countPublished(res.Calibrators) {
+		t.Errorf("%d calibrators published live, %d in replay", live, countPublished(res.Calibrators))
+	}
+	if len(kafkatest.ReadAll(t, brokers, cfg.Topics.DeadLetter)) != 0 {
+		t.Error("dead letters of good messages")
+	}
+}
+
+func countPublished(cs []output.Calibrator) int {
+	n := 0
+	for _, c := range cs {
+		if c.Published {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 2, "plumbline.logits")
+	kafkatest.CreateTopics(t, brokers, 3, "plumbline.labels")
+	cfg := config.Default()
+	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, t.TempDir(), ""
+	rt := newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	err := rt.run(context.Background(), stageSet{shards: true})
+	if err == nil || err.Error() != "topic plumbline.logits has 2 partitions, plumbline.labels has 3: predictions and labels join by partition, so they need the same number" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseStages(t *testing.T) {
+	for s, want := range map[string]stageSet{"all": {true, true}, "shards": {shards: true}, "models": {models: true}} {
+		if got, err := parseStages(s); err != nil || got != want {
+			t.Errorf("%s: %v, %v", s, got, err)
+		}
+	}
+	if _, err := parseStages("none"); err == nil {
+		t.Error("none: want an error")
+	}
+}

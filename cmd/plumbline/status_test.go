@@ -1,0 +1,68 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+type fakeTask struct{ st *pipeline.TaskStatus }
+
+func (f fakeTask) Status() *pipeline.TaskStatus { return f.st }
+
+func TestProcessStatus(t *testing.T) {
+	long, now := time.Now().Add(-time.Minute), time.Now()
+	shard := func(p int, wm int64, caughtUp bool, active time.Time, counts map[string]int64) fakeTask {
+		return fakeTask{&pipeline.TaskStatus{Task: "shard", Partition: p, WM: wm, CaughtUp: caughtUp, Active: active, Counts: counts}}
+	}
+	model := fakeTask{&pipeline.TaskStatus{Task: "model", CaughtUp: true, Active: long, StateHash: map[string]string{"m": "h"}}}
+	for _, c := range []struct {
+		name      string
+		tasks     []fakeTask
+		drained   bool
+		watermark string
+		ready     bool
+	}{
+		{"nothing assigned", nil, false, "", false},
+		{"restoring", []fakeTask{{nil}, model}, false, "", false},
+		{"done", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, 3e9, true, long, nil), model}, true, "1970-01-01T00:00:03Z", true},
+		{"reading", []fakeTask{shard(0, 5e9, false, long, nil), model}, false, "1970-01-01T00:00:05Z", true},
+		{"active a moment ago", []fakeTask{shard(0, 5e9, true, now, nil), model}, false, "1970-01-01T00:00:05Z", true},
+		{"a shard has seen nothing", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, pipeline.NoTime, true, long, nil)}, true, "", true},
+	} {
+		rt := newEngine(config.Default(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+		for i, task := range c.tasks {
+			rt.add(taskName("t", i), task)
+		}
+		st := rt.status()
+		if st.Drained != c.drained || st.Watermark != c.watermark || (rt.ready() == nil) != c.ready {
+			t.Errorf("%s: drained %v, watermark %q, ready %v", c.name, st.Drained, st.Watermark, rt.ready())
+		}
+	}
+}
+
+func TestCountTree(t *testing.T) {
+	got := countTree([]*pipeline.TaskStatus{
+		{Counts: map[string]int64{"predictions": 3, "rejected:classes": 1, "messages:logits": 2}},
+		{Counts: map[string]int64{"predictions": 4, "rejected:classes": 2, "rejected:no_id": 5, "new": 1}}})
+	if got["predictions"] != int64(7) || got["labelled"] != int64(0) || got["new"] != int64(1) {
+		t.Errorf("counts %v", got)
+	}
+	if r := got["rejected"].(map[string]int64); r["classes"] != 3 || r["no_id"] != 5 {
+		t.Errorf("rejected %v", r)
+	}
+	if m := got["messages"].(map[string]int64); m["logits"] != 2 {
+		t.Errorf("messages %v", m)
+	}
+}
+
+func TestCombineHashes(t *testing.T) {
+	a := combineHashes(map[string]string{"m": "1", "n": "2"})
+	if a == "" || a != combineHashes(map[string]string{"n": "2", "m": "1"}) || a == combineHashes(map[string]string{"m": "2", "n": "1"}) || combineHashes(nil) != "" {
+		t.Error("the hash must depend on every model and its hash, and on nothing else")
+	}
+}
