@@ -74,6 +74,7 @@ func TestRuleStates(t *testing.T) {
 // TestAlarmComesWithTheShift shifts the confidences half way: no alarm before, one after, refit on fresh rows only,
 // and the alarm resolves under the new calibrator.
 func TestAlarmComesWithTheShift(t *testing.T) {
+	t.Parallel()
 	rows := batchtest.Rows(31, batchtest.Options{N: 3000, MaxLag: 5 * second})
 	shift := rows[len(rows)-1].TS + second
 	rows = append(rows, batchtest.Rows(32, batchtest.Options{N: 4000, MaxLag: 5 * second, Sharpness: 3, Start: shift})...)

@@ -244,6 +244,7 @@ func (r *joinRun) reopen() {
 // TestJoinedRowsKeepWhatTheyCameWith compares joined rows with those of labels that travelled with the scores, over
 // everything that a row may carry: the statistics must be the same bytes.
 func TestJoinedRowsKeepWhatTheyCameWith(t *testing.T) {
+	t.Parallel()
 	for _, o := range []batchtest.Options{
 		{N: 200}, {N: 200, Weights: true, Served: true, Regions: 3}, {N: 200, Probs: true, Weights: true}, {N: 200, K: 2, Probs: true}, {N: 200, Versions: []string{"a", "b"}},
 	} {

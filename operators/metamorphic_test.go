@@ -14,7 +14,8 @@ import (
 // TestSplitAndOrderLeaveNoTrace runs the same rows over other numbers of shards, batch sizes and interleavings of
 // the two topics: the state hash and every output must be the same bytes.
 func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
-	rows := batchtest.Rows(3, batchtest.Options{N: 1500, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	t.Parallel()
+	rows := batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	var want *world
@@ -52,7 +53,8 @@ func TestFewRowsOverManyShards(t *testing.T) {
 // TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted: the
 // final windows have the sums of the stream that came in order.
 func TestLateRowsAreInEverySum(t *testing.T) {
-	rows := batchtest.Rows(5, batchtest.Options{N: 1200, MaxLag: 20 * second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	t.Parallel()
+	rows := batchtest.Rows(5, batchtest.Options{N: 800, MaxLag: 20 * second, Unlabelled: .1, Sharpness: 2, Regions: 2})
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	s.join.Wait = 3600 * second
@@ -164,6 +166,7 @@ func TestSeedsDiffer(t *testing.T) {
 // TestPauseLeavesNoTrace lets every input fall idle half way: rows that come a while later find the same state as in a
 // stream without a pause.
 func TestPauseLeavesNoTrace(t *testing.T) {
+	t.Parallel()
 	rows := batchtest.Rows(8, batchtest.Options{N: 1200, MaxLag: 20 * second, Sharpness: 2, Unlabelled: .1})
 	for i := 700; i < len(rows); i++ {
 		rows[i].TS += 60 * second

@@ -85,6 +85,7 @@ func TestLostPanesAreCounted(t *testing.T) {
 
 // TestGapOfYears: keys whose windows are long over must not walk every slide of a gap in event time.
 func TestGapOfYears(t *testing.T) {
+	t.Parallel()
 	rows := batchtest.Rows(51, batchtest.Options{N: 100, Regions: 2})
 	for i := range rows {
 		rows[i].Region = "r0"
@@ -99,7 +100,7 @@ func TestGapOfYears(t *testing.T) {
 	start := time.Now()
 	w := newWorld(t, s, stream(t, append(rows, later...), 1, 50), 1).run(anyOrder)
 	// 200 years are 315 million slides: seconds to minutes of walking, and gigabytes.
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %s", took)
 	}
 	if n := w.counts()["labelled"]; n != 200 {
@@ -148,7 +149,7 @@ func addState(f *testing.F, s pipeline.State) {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	for i := 0; i < len(b); i += 1 + len(b)/50 {
+	for i := 0; i < len(b); i += 1 + len(b)/10 {
 		bad := append([]byte(nil), b...)
 		bad[i] ^= 0x55
 		f.Add(bad)
@@ -172,7 +173,7 @@ func FuzzShardState(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(byte(i), b)
-		for j := 0; j < len(b); j += 1 + len(b)/30 {
+		for j := 0; j < len(b); j += 1 + len(b)/6 {
 			bad := append([]byte(nil), b...)
 			bad[j] ^= 0x55
 			f.Add(byte(i), bad)

@@ -22,6 +22,7 @@ const aurcCells = 2e-3
 
 // TestWindowsEqualTheRowsMetrics compares every final window with the metrics of the rows that belong to it.
 func TestWindowsEqualTheRowsMetrics(t *testing.T) {
+	t.Parallel()
 	rows := batchtest.Rows(11, batchtest.Options{N: 1500, MaxLag: 45 * second, Unlabelled: .15, Sharpness: 1.7, Regions: 2})
 	tail := batchtest.Rows(12, batchtest.Options{N: 30, Start: batchtest.Start + 1000*second, Step: second, Regions: 2})
 	s := defaultSetup()
@@ -127,6 +128,7 @@ func nanos(t *testing.T, s string) int64 {
 
 // TestCalibratedIsScoredAfterItsFit recomputes what the calibrator in force makes of the rows after its fit.
 func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
+	t.Parallel()
 	rows := batchtest.Rows(13, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules = nil

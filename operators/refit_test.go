@@ -54,6 +54,7 @@ func TestPairedMean(t *testing.T) {
 
 // TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why.
 func TestNoChangeHasEvidence(t *testing.T) {
+	t.Parallel()
 	rows := batchtest.Rows(41, batchtest.Options{N: 3000, MaxLag: 5 * second})
 	s := defaultSetup()
 	s.model.Rules = nil
