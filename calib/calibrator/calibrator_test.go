@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -90,6 +91,13 @@ var badCalibrators = []string{
 	`{"version":1,"method":"temperature"}`, `{"version":1,"method":"temperature","temperature":null}`,
 	`{"version":1,"method":"temperature","temperature":0}`, `{"version":1,"method":"temperature","temperature":21}`,
 	`{"version":1,"method":"temperature","temperature":"1"}`, `{"version":1,"method":"temperature","temperature":1e999}`,
+	`{"version":1,"method":"identity","params":{}}`, `{"version":1,"method":"platt","params":null}`,
+	`{"version":1,"method":"platt","params":{"slope":1}}`, `{"version":1,"method":"platt","params":{"slope":1,"intercept":null}}`,
+	`{"version":1,"method":"platt","params":{"slope":1,"intercept":0,"slope":2}}`, `{"version":1,"method":"platt","params":{"slope":1,"Intercept":0}}`,
+	`{"version":1,"method":"platt","params":{"slope":1e7,"intercept":0}}`, `{"version":1,"method":"platt","temperature":1,"params":{"slope":1,"intercept":0}}`,
+	`{"version":1,"method":"beta","params":{"a":-1,"b":0,"m":0}}`, `{"version":1,"method":"isotonic","params":{"x":[0.5,0.5],"v":[0,1]}}`,
+	`{"version":1,"method":"isotonic","params":{"x":[],"v":[]}}`, `{"version":1,"method":"histogram","params":{"edges":[0,1],"values":[2]}}`,
+	`{"version":1,"method":"scaling_binning","params":{"slope":1,"intercept":0,"edges":[0,1],"values":[]}}`,
 	`{"version":1,"method":"identity","extra":0}`, `{"version":1,"method":"identity"} {}`, `{"version":1,"method":"identity"}x`,
 }
 
@@ -121,7 +129,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		back, err := calibrator.Decode(text)
 		again, _ := calibrator.Encode(back)
-		if err != nil || back != c || !bytes.Equal(again, text) {
+		if err != nil || !reflect.DeepEqual(back, c) || !bytes.Equal(again, text) {
 			t.Fatalf("got %v, %v, want %v", back, err, c)
 		}
 		p := make([]float64, 3)

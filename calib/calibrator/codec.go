@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Version is the format version that Encode writes and Decode reads. A change that an old reader would
@@ -15,19 +18,22 @@ const Version = 1
 // ErrFormat is wrapped by every error of Decode.
 var ErrFormat = errors.New("calibrator format")
 
-// wire is the JSON object; the parameters of other methods are absent.
+// wire is the JSON object; temperature is there for the method of that name only, params for all but that and identity.
 type wire struct {
-	Version     *int     `json:"version"`
-	Method      string   `json:"method"`
-	Temperature *float64 `json:"temperature,omitempty"`
+	Version     *int            `json:"version"`
+	Method      string          `json:"method"`
+	Temperature *float64        `json:"temperature,omitempty"`
+	Params      json.RawMessage `json:"params,omitempty"`
 }
 
-// Encode returns c as one JSON object, always the same bytes for the same calibrator:
+// Encode returns c as one JSON object, always the same bytes for the same calibrator, and floats that read back
+// bit for bit:
 //
 //	{"version":1,"method":"identity"}
 //	{"version":1,"method":"temperature","temperature":2.03}
+//	{"version":1,"method":"platt","params":{"slope":0.71,"intercept":-0.2}}
 //
-// It returns an error for a calibrator of another type, or a Temperature that was never made.
+// It returns an error for a calibrator of a type that is not this package's, or one that was never made.
 func Encode(c Calibrator) ([]byte, error) {
 	v := Version
 	w := wire{Version: &v}
@@ -38,8 +44,17 @@ func Encode(c Calibrator) ([]byte, error) {
 			return nil, fmt.Errorf("encode: %w", err)
 		}
 		w.Temperature = &c.t
+	case parametric:
+		if err := c.check(); err != nil {
+			return nil, fmt.Errorf("encode: %s: %w", c.Method(), err)
+		}
+		text, err := json.Marshal(c.params())
+		if err != nil {
+			return nil, fmt.Errorf("encode: %s: %w", c.Method(), err)
+		}
+		w.Params = text
 	default:
-		return nil, fmt.Errorf("encode: calibrator %T, allowed are Identity and Temperature", c)
+		return nil, fmt.Errorf("encode: calibrator %T, allowed are those of this package", c)
 	}
 	w.Method = c.Method()
 	return json.Marshal(w)
@@ -71,6 +86,15 @@ func decode(b []byte) (Calibrator, error) {
 	if *w.Version != Version {
 		return nil, fmt.Errorf("version: %d, allowed %d", *w.Version, Version)
 	}
+	if mk, ok := parametrics[w.Method]; ok {
+		if w.Temperature != nil {
+			return nil, fmt.Errorf("temperature: present, not allowed for method %s", w.Method)
+		}
+		return decodeParams(mk(), w.Params)
+	}
+	if w.Params != nil {
+		return nil, fmt.Errorf("params: present, not allowed for method %q", w.Method)
+	}
 	switch w.Method {
 	case Identity{}.Method():
 		if w.Temperature != nil {
@@ -83,7 +107,8 @@ func decode(b []byte) (Calibrator, error) {
 		}
 		return asCalibrator(NewTemperature(*w.Temperature))
 	}
-	return nil, fmt.Errorf("method: %q, allowed are identity and temperature", w.Method)
+	return nil, fmt.Errorf("method: %q, allowed are identity, temperature, %s", w.Method,
+		strings.Join(slices.Sorted(maps.Keys(parametrics)), ", "))
 }
 
 func asCalibrator(t Temperature, err error) (Calibrator, error) {

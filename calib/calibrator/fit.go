@@ -1,6 +1,7 @@
 package calibrator
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -56,7 +57,7 @@ func FitTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, opts O
 	f := fitter[T]{z: z, k: k, y: y, w: w, probs: opts.Probs}
 	report, err := f.check()
 	if err != nil {
-		return Temperature{}, FitReport{}, err
+		return Temperature{}, FitReport{}, fmt.Errorf("fit temperature: %w", err)
 	}
 	f.d = make([]float64, k)
 	t := f.minimise(&report)

@@ -12,11 +12,11 @@ func (f *fitter[T]) check() (FitReport, error) {
 	n := len(f.y)
 	switch {
 	case f.k < 2:
-		return FitReport{}, fmt.Errorf("fit temperature: %d classes, allowed are 2 and more", f.k)
+		return FitReport{}, fmt.Errorf("%d classes, allowed are 2 and more", f.k)
 	case len(f.z)%f.k != 0 || len(f.z)/f.k != n:
-		return FitReport{}, fmt.Errorf("fit temperature: %d scores for %d labels, want %d labels × %d classes", len(f.z), n, n, f.k)
+		return FitReport{}, fmt.Errorf("%d scores for %d labels, want %d labels × %d classes", len(f.z), n, n, f.k)
 	case f.w != nil && len(f.w) != n:
-		return FitReport{}, fmt.Errorf("fit temperature: %d weights for %d labels, want one a label", len(f.w), n)
+		return FitReport{}, fmt.Errorf("%d weights for %d labels, want one a label", len(f.w), n)
 	}
 	var r FitReport
 	seen := make([]bool, f.k)
@@ -27,7 +27,7 @@ func (f *fitter[T]) check() (FitReport, error) {
 			w = f.w[i]
 		}
 		if err := f.checkRow(i, y, w, p); err != nil {
-			return FitReport{}, fmt.Errorf("fit temperature: row %d: %w", i, err)
+			return FitReport{}, fmt.Errorf("row %d: %w", i, err)
 		}
 		if w == 0 {
 			continue
@@ -40,10 +40,10 @@ func (f *fitter[T]) check() (FitReport, error) {
 		}
 	}
 	if r.Rows == 0 {
-		return FitReport{}, fmt.Errorf("fit temperature: no row of positive weight among %d, need at least 1", n)
+		return FitReport{}, fmt.Errorf("no row of positive weight among %d, need at least 1", n)
 	}
 	if math.IsInf(f.total, 0) {
-		return FitReport{}, fmt.Errorf("fit temperature: the weights sum to infinity, allowed are finite sums")
+		return FitReport{}, fmt.Errorf("the weights sum to infinity, allowed are finite sums")
 	}
 	return r, nil
 }

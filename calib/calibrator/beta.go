@@ -1,0 +1,84 @@
+package calibrator
+
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+)
+
+// Beta is beta calibration (abm) of the top confidence,
+//
+//	c' = σ(a ln c - b ln(1-c) + m),  a, b ≥ 0
+//
+// with the K-class vector of Scalar. It does not reverse the order of the rows. Make it with FitBeta.
+// Reference: Kull, Silva Filho, Flach, Beta calibration, AISTATS 2017.
+type Beta struct{ p betaParams }
+
+type betaParams struct {
+	A float64 `json:"a"`
+	B float64 `json:"b"`
+	M float64 `json:"m"`
+}
+
+// Map implements Scalar.
+func (c *Beta) Map(conf float64) float64 {
+	if math.IsNaN(conf) {
+		return conf
+	}
+	return sigmoid(c.p.A*lnC(conf) - c.p.B*lnC(1-conf) + c.p.M)
+}
+
+// Apply implements Calibrator.
+func (c *Beta) Apply(p, z []float64) { applyTop(c, p, z) }
+
+// Method implements Calibrator; it is "beta".
+func (*Beta) Method() string { return "beta" }
+
+func (c *Beta) params() any { return &c.p }
+
+func (c *Beta) check() error {
+	if err := within("a, b", []float64{c.p.A, c.p.B}, 0, maxParam); err != nil {
+		return err
+	}
+	return within("m", []float64{c.p.M}, -maxParam, maxParam)
+}
+
+// FitBeta fits a, b and m by log loss; a negative coefficient is dropped and the rest fitted again, and so is
+// the other where it turns negative by that. A ridge of 1e-9 keeps m finite when all rows are right or wrong.
+// Arguments and errors are those of FitTemperature. L-BFGS on a convex objective.
+func FitBeta[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Beta, Report, error) {
+	s, err := newSample("beta", z, k, y, w, opts)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	conf, right := s.top()
+	x, t := make([]float64, 0, 2*s.n), make([]float64, s.n)
+	for i, v := range conf {
+		x = append(x, lnC(v), -lnC(1-v))
+		if right[i] {
+			t[i] = 1
+		}
+	}
+	keep := []bool{true, true}
+	var th []float64
+	for {
+		var n int
+		th, n, s.report.Converged = logistic(x, 2, t, s.w, keep, []float64{0, 0, 0})
+		s.report.Iterations += n
+		j := 0
+		if th[1] < th[0] {
+			j = 1
+		}
+		if th[j] >= 0 {
+			break
+		}
+		keep[j] = false
+		s.warn("coefficient %s: %.3g, dropped", []string{"a", "b"}[j], th[j])
+	}
+	c := &Beta{p: betaParams{A: th[0], B: th[1], M: th[2]}}
+	r, err := s.finish(c, 3)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	return c, r, nil
+}

@@ -1,0 +1,91 @@
+package calibrator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+)
+
+// maxParam bounds every parameter, so that no finite row overflows a product of two of them.
+const maxParam = 1e6
+
+// parametric is a calibrator that Encode writes as a params object.
+type parametric interface {
+	Calibrator
+	params() any  // pointer to a struct; every field has a JSON key
+	check() error // names the parameter that is out of range
+}
+
+// parametrics makes, by method, an empty calibrator to decode into.
+var parametrics = map[string]func() parametric{
+	"platt":           func() parametric { return &Platt{} },
+	"beta":            func() parametric { return &Beta{} },
+	"isotonic":        func() parametric { return &Isotonic{} },
+	"histogram":       func() parametric { return &Histogram{} },
+	"scaling_binning": func() parametric { return &ScalingBinning{} },
+}
+
+// decodeParams reads raw into c: every key of its params exactly once, none null, nothing else.
+func decodeParams(c parametric, raw json.RawMessage) (Calibrator, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); raw == nil || err != nil || keys == nil {
+		return nil, fmt.Errorf("params: not an object, required for method %s", c.Method())
+	}
+	kind := reflect.TypeOf(c.params()).Elem()
+	for i := range kind.NumField() {
+		key := kind.Field(i).Tag.Get("json")
+		if v, ok := keys[key]; !ok || bytes.Equal(v, []byte("null")) {
+			return nil, fmt.Errorf("params: %s: absent, required for method %s", key, c.Method())
+		}
+		delete(keys, key)
+	}
+	for key := range keys {
+		return nil, fmt.Errorf("params: %q: not allowed for method %s", key, c.Method())
+	}
+	if err := noRepeats(raw, kind.NumField()); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, c.params()); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Method(), err)
+	}
+	return c, nil
+}
+
+// noRepeats refuses an object with more than n keys, which with n distinct ones has one twice.
+func noRepeats(raw json.RawMessage, n int) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil {
+		return err
+	}
+	got := 0
+	for ; dec.More(); got++ {
+		if _, err := dec.Token(); err != nil {
+			return err
+		}
+		var skip json.RawMessage
+		if err := dec.Decode(&skip); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	if got != n {
+		return fmt.Errorf("params: %d keys, allowed are %d, each once", got, n)
+	}
+	return nil
+}
+
+// within checks a named list of parameters.
+func within(name string, v []float64, lo, hi float64) error {
+	for i, x := range v {
+		if !(x >= lo && x <= hi) || math.IsNaN(x) {
+			return fmt.Errorf("%s %d: %g, allowed %g..%g", name, i, x, lo, hi)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package calibrator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+)
+
+// maxBins bounds the bins of Histogram and ScalingBinning.
+const maxBins = 100_000
+
+// Binning is how the edges of bins are laid.
+type Binning int
+
+// The binnings. Equal mass puts as many rows in each bin as ties allow: equal confidences share a bin, so there
+// may be fewer bins than asked for.
+const (
+	EqualMass Binning = iota
+	EqualWidth
+)
+
+// Histogram is histogram binning of the top confidence: bins (e_j, e_j+1] of [0, 1], each with one value, with the
+// K-class vector of Scalar. Make it with FitHistogram.
+// Reference: Zadrozny and Elkan, Obtaining calibrated probability estimates from decision trees and naive Bayesian
+// classifiers, ICML 2001.
+type Histogram struct{ p binParams }
+
+type binParams struct {
+	Edges  []float64 `json:"edges"`  // M+1, from 0 to 1
+	Values []float64 `json:"values"` // M
+}
+
+func (b binParams) at(conf float64) float64 {
+	if conf != conf {
+		return conf
+	}
+	return b.Values[binOf(b.Edges, conf)]
+}
+
+func (b binParams) check() error {
+	m := len(b.Values)
+	if m < 1 || m > maxBins || len(b.Edges) != m+1 || b.Edges[0] != 0 || b.Edges[m] != 1 {
+		return fmt.Errorf("edges, values: %d, %d, allowed are M+1 edges from 0 to 1 for M values, M 1..%d", len(b.Edges), m, maxBins)
+	}
+	for j := range m {
+		if !(b.Edges[j+1] > b.Edges[j]) {
+			return errors.New("edges: allowed are rising ones")
+		}
+	}
+	return within("value", b.Values, 0, 1)
+}
+
+// binOf is the j with conf in (e_j, e_j+1]; the outer bins take what lies outside.
+func binOf(edges []float64, conf float64) int {
+	j := sort.SearchFloat64s(edges, conf) - 1
+	return min(max(j, 0), len(edges)-2)
+}
+
+// Map implements Scalar.
+func (c *Histogram) Map(conf float64) float64 { return c.p.at(conf) }
+
+// Apply implements Calibrator.
+func (c *Histogram) Apply(p, z []float64) { applyTop(c, p, z) }
+
+// Method implements Calibrator; it is "histogram".
+func (*Histogram) Method() string { return "histogram" }
+
+func (c *Histogram) params() any { return &c.p }
+
+func (c *Histogram) check() error { return c.p.check() }
+
+// FitHistogram fits at most m bins, 1 ≤ m ≤ 100,000, with the weighted accuracy of their rows as values; an empty
+// bin has its midpoint. The other arguments and errors are those of FitTemperature.
+func FitHistogram[T kernel.Float](z []T, k int, y []int32, w []float64, m int, by Binning, opts Options) (*Histogram, Report, error) {
+	s, err := newSample("histogram", z, k, y, w, opts)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if err := checkBins(s.method, m, by); err != nil {
+		return nil, Report{}, err
+	}
+	conf, right := s.top()
+	edges := widthEdges(m)
+	if by == EqualMass {
+		edges = massEdges(conf, s.w, m)
+	}
+	hits := make([]float64, s.n)
+	for i, a := range right {
+		if a {
+			hits[i] = 1
+		}
+	}
+	c := &Histogram{p: binMeans(edges, conf, hits, s.w)}
+	r, err := s.finish(c, len(c.p.Values))
+	if err != nil {
+		return nil, Report{}, err
+	}
+	return c, r, nil
+}
+
+func checkBins(method string, m int, by Binning) error {
+	if m < 1 || m > maxBins {
+		return fmt.Errorf("fit %s: %d bins, allowed 1..%d", method, m, maxBins)
+	}
+	if by != EqualMass && by != EqualWidth {
+		return fmt.Errorf("fit %s: binning %d, allowed are EqualMass and EqualWidth", method, by)
+	}
+	return nil
+}
+
+// binMeans returns bins with the weighted mean of v as values; an empty bin has its midpoint.
+func binMeans(edges, conf, v, w []float64) binParams {
+	m := len(edges) - 1
+	sum, mass := make([]float64, m), make([]float64, m)
+	for i, x := range conf {
+		j := binOf(edges, x)
+		sum[j] += w[i] * v[i]
+		mass[j] += w[i]
+	}
+	for j := range sum {
+		if mass[j] > 0 {
+			sum[j] = min(1, sum[j]/mass[j])
+		} else {
+			sum[j] = (edges[j] + edges[j+1]) / 2
+		}
+	}
+	return binParams{Edges: edges, Values: sum}
+}
+
+func widthEdges(m int) []float64 {
+	e := make([]float64, m+1)
+	for j := range e {
+		e[j] = float64(j) / float64(m)
+	}
+	return e
+}
+
+// massEdges ends bin j at the first confidence where the cumulative weight reaches (j+1)/m of the whole. Edges lie
+// midway between confidences, so that the fitted rows are not on them.
+func massEdges(conf, w []float64, m int) []float64 {
+	order := make([]int, len(conf))
+	var total float64
+	for i := range order {
+		order[i] = i
+		total += w[i]
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case conf[i] < conf[j]:
+			return -1
+		case conf[i] > conf[j]:
+			return 1
+		}
+		return 0
+	})
+	edges := []float64{0}
+	var mass float64
+	for at, i := range order[:len(order)-1] {
+		mass += w[i]
+		x, next := conf[i], conf[order[at+1]]
+		target := float64(len(edges)) / float64(m) * total
+		if len(edges) == m || next == x || mass < target*(1-1e-12) {
+			continue
+		}
+		mid := x + (next-x)/2
+		if mid >= next { // neighbours in float64: (…, x] is the bin
+			mid = x
+		}
+		if mid > edges[len(edges)-1] && mid < 1 {
+			edges = append(edges, mid)
+		}
+	}
+	return append(edges, 1)
+}

@@ -1,0 +1,92 @@
+package calibrator
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/optimize"
+)
+
+const (
+	// ridge is the weight of |θ - θ₀|² in nats, for objectives whose optimum may lie at infinity (separable
+	// rows): far below any difference of NLL that matters, and enough for a finite optimum.
+	ridge = 1e-9
+	// gradientEnds ends a minimisation, per component.
+	gradientEnds = 1e-8
+	// maxEvaluations bounds it.
+	maxEvaluations = 2000
+)
+
+// objective returns the value at x and writes its gradient.
+type objective func(grad, x []float64) float64
+
+// minimise runs L-BFGS from x0 and returns the best point found, the evaluations, and whether it converged.
+func minimise(f objective, x0 []float64) (x []float64, evaluations int, converged bool) {
+	grad := make([]float64, len(x0))
+	problem := optimize.Problem{
+		Func: func(x []float64) float64 { return f(grad, x) },
+		Grad: func(g, x []float64) { f(g, x) },
+	}
+	settings := &optimize.Settings{
+		GradientThreshold: gradientEnds,
+		FuncEvaluations:   maxEvaluations,
+		Converger:         &optimize.FunctionConverge{Absolute: 1e-13, Iterations: 20},
+	}
+	r, err := optimize.Minimize(problem, x0, settings, &optimize.LBFGS{})
+	if r == nil || r.Location.X == nil {
+		return x0, 1, false
+	}
+	// A line search that finds no lower value ends with an error; near the optimum that is convergence.
+	f(grad, r.Location.X)
+	var steepest float64
+	for _, g := range grad {
+		steepest = max(steepest, math.Abs(g))
+	}
+	const flat = 1e-5
+	ok := steepest < flat || err == nil && r.Status == optimize.FunctionConvergence
+	return r.Location.X, r.Stats.FuncEvaluations, ok
+}
+
+// logistic minimises the weighted log loss of targets t in [0, 1] under σ(θ·x_i + θ_d), x row-major n×d:
+//
+//	1/W Σ_i w_i [ln(1 + e^f_i) - t_i f_i] + ridge |θ|²
+//
+// keep says which of the d coefficients are free; the others are 0. It starts at θ = start.
+func logistic(x []float64, d int, t, w []float64, keep []bool, start []float64) ([]float64, int, bool) {
+	var total float64
+	for _, v := range w {
+		total += v
+	}
+	f := func(grad, th []float64) float64 {
+		var sum, size float64
+		clear(grad)
+		for i, ti := range t {
+			row := x[i*d : (i+1)*d]
+			s := th[d]
+			for j, v := range row {
+				if keep[j] {
+					s += th[j] * v
+				}
+			}
+			sum += w[i] * (softplus(s) - ti*s)
+			g := w[i] * (sigmoid(s) - ti) / total
+			for j, v := range row {
+				if keep[j] {
+					grad[j] += g * v
+				}
+			}
+			grad[d] += g
+		}
+		for j, v := range th {
+			size += v * v
+			grad[j] += 2 * ridge * v
+		}
+		return sum/total + ridge*size
+	}
+	th, n, ok := minimise(f, start)
+	for j := range keep {
+		if !keep[j] {
+			th[j] = 0
+		}
+	}
+	return th, n, ok
+}

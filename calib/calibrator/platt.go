@@ -1,0 +1,77 @@
+package calibrator
+
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+)
+
+// Platt is logistic calibration of the top confidence c in its log-odds,
+//
+//	c' = σ(A ln(c/(1-c)) + B)
+//
+// with the K-class vector of Scalar. A < 0, which reverses the order of the rows, is possible where the rows say
+// so. Make it with FitPlatt.
+// Reference: Platt, Probabilistic Outputs for Support Vector Machines, 1999 (there A and B have the other sign).
+type Platt struct{ p plattParams }
+
+type plattParams struct {
+	Slope     float64 `json:"slope"`
+	Intercept float64 `json:"intercept"`
+}
+
+// Map implements Scalar.
+func (c *Platt) Map(conf float64) float64 { return sigmoid(c.p.Slope*logOdds(conf) + c.p.Intercept) }
+
+// Apply implements Calibrator.
+func (c *Platt) Apply(p, z []float64) { applyTop(c, p, z) }
+
+// Method implements Calibrator; it is "platt".
+func (*Platt) Method() string { return "platt" }
+
+func (c *Platt) params() any { return &c.p }
+
+func (c *Platt) check() error {
+	return within("slope, intercept", []float64{c.p.Slope, c.p.Intercept}, -maxParam, maxParam)
+}
+
+// FitPlatt fits A and B by log loss on Platt's targets, which keep them finite when all rows are right or wrong:
+//
+//	t = (N₊+1)/(N₊+2) where the top class is right, 1/(N₋+2) where it is wrong
+//
+// with N the summed weights. Arguments and errors are those of FitTemperature. L-BFGS on a convex objective.
+func FitPlatt[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Platt, Report, error) {
+	s, err := newSample("platt", z, k, y, w, opts)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	conf, right := s.top()
+	c := &Platt{}
+	c.p, s.report.Iterations, s.report.Converged = platt(conf, right, s.w)
+	r, err := s.finish(c, 2)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	return c, r, nil
+}
+
+func platt(conf []float64, right []bool, w []float64) (plattParams, int, bool) {
+	var pos, neg float64
+	for i, a := range right {
+		if a {
+			pos += w[i]
+		} else {
+			neg += w[i]
+		}
+	}
+	x, t := make([]float64, len(conf)), make([]float64, len(conf))
+	for i, a := range right {
+		x[i], t[i] = logOdds(conf[i]), 1/(neg+2)
+		if a {
+			t[i] = (pos + 1) / (pos + 2)
+		}
+	}
+	start := []float64{0, math.Log((pos + 1) / (neg + 1))} // Platt's
+	th, n, ok := logistic(x, 1, t, w, []bool{true}, start)
+	return plattParams{Slope: th[0], Intercept: th[1]}, n, ok
+}

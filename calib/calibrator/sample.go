@@ -1,0 +1,132 @@
+package calibrator
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+)
+
+// Report says how the fit of a calibrator other than the temperature went.
+type Report struct {
+	FitReport
+	// Converged says that the optimum was reached; without it the parameters are the best that were found.
+	// Methods with a closed form always converge.
+	Converged bool `json:"converged"`
+	// Warnings say what makes the fit doubtful: too few rows, one class, all rows right or wrong, a bound.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// sample is the fitted rows of positive weight in float64.
+type sample struct {
+	method string
+	n, k   int
+	z      []float64 // n×K logits, or log-probabilities
+	y      []int32
+	w      []float64 // n weights
+	total  float64
+	report Report
+}
+
+func (s *sample) row(i int) []float64 { return s.z[i*s.k : (i+1)*s.k] }
+
+// newSample checks and copies the input; errors start with "fit <method>".
+func newSample[T kernel.Float](method string, z []T, k int, y []int32, w []float64, opts Options) (*sample, error) {
+	f := fitter[T]{z: z, k: k, y: y, w: w, probs: opts.Probs}
+	r, err := f.check()
+	if err != nil {
+		return nil, fmt.Errorf("fit %s: %w", method, err)
+	}
+	s := &sample{method: method, n: r.Rows, k: k, total: f.total, report: Report{FitReport: r, Converged: true}}
+	s.z, s.y, s.w = make([]float64, 0, r.Rows*k), make([]int32, 0, r.Rows), make([]float64, 0, r.Rows)
+	for i, yi := range y {
+		wi := 1.0
+		if w != nil {
+			wi = w[i]
+		}
+		if wi == 0 {
+			continue
+		}
+		for _, v := range z[i*k : (i+1)*k] {
+			x := float64(v)
+			if opts.Probs {
+				x = kernel.LogProb(v)
+			}
+			s.z = append(s.z, x)
+		}
+		s.y, s.w = append(s.y, yi), append(s.w, wi)
+	}
+	return s, nil
+}
+
+// top returns the top confidence of every row and whether its class (ties: the lowest) is right.
+func (s *sample) top() (c []float64, right []bool) {
+	c, right = make([]float64, s.n), make([]bool, s.n)
+	p := make([]float64, s.k)
+	for i := range c {
+		softmax(p, s.row(i), 1)
+		a := argmax(s.row(i))
+		c[i], right[i] = p[a], int(s.y[i]) == a
+	}
+	return c, right
+}
+
+// nll is the mean NLL of c in nats; a probability of 0 counts as the smallest positive float64.
+func (s *sample) nll(c Calibrator) float64 {
+	p := make([]float64, s.k)
+	var sum float64
+	for i, y := range s.y {
+		c.Apply(p, s.row(i))
+		sum -= s.w[i] * math.Log(max(p[y], math.SmallestNonzeroFloat64))
+	}
+	return sum / s.total
+}
+
+// finish completes the report of c, which has m parameters.
+func (s *sample) finish(c parametric, m int) (Report, error) {
+	if err := c.check(); err != nil {
+		return Report{}, fmt.Errorf("fit %s: no usable optimum: %w", s.method, err)
+	}
+	r := &s.report
+	r.NLLBefore, r.NLLAfter = s.nll(Identity{}), s.nll(c)
+	if math.IsNaN(r.NLLAfter) || math.IsInf(r.NLLAfter, 0) {
+		return Report{}, fmt.Errorf("fit %s: NLL %g after the fit, allowed are finite values", s.method, r.NLLAfter)
+	}
+	if s.n < m {
+		s.warn("%d rows for %d parameters", s.n, m)
+	}
+	if r.Classes == 1 {
+		s.warn("all labels are %d", s.y[0])
+	}
+	hits := 0
+	for i, y := range s.y {
+		if argmax(s.row(i)) == int(y) {
+			hits++
+		}
+	}
+	if hits == s.n {
+		s.warn("all rows are right")
+	}
+	if hits == 0 {
+		s.warn("all rows are wrong")
+	}
+	if !r.Converged {
+		s.warn("not converged after %d evaluations", r.Iterations)
+	}
+	return *r, nil
+}
+
+func (s *sample) warn(format string, args ...any) {
+	s.report.Warnings = append(s.report.Warnings, fmt.Sprintf(format, args...))
+}
+
+// argmax is the index of the largest value, the lowest among ties.
+func argmax(z []float64) int {
+	a := 0
+	for k, v := range z {
+		if v > z[a] {
+			a = k
+		}
+	}
+	return a
+}

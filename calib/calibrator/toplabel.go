@@ -1,0 +1,85 @@
+package calibrator
+
+import "math"
+
+// Scalar maps the top confidence of a row to a recalibrated one. Platt, Beta, Isotonic, Histogram and
+// ScalingBinning are Scalars.
+//
+// Their Apply makes a K-class vector of it, with ŷ = argmax z (ties: lowest index), c = softmax(z)_ŷ:
+//
+//	p_ŷ = c' = Map(c),  p_k = (1 - c') softmax(z)_k / (1 - c) for k ≠ ŷ
+//
+// so the other classes keep their ranking and their ratios, and are computed from logits, as exact for c = 1 as
+// elsewhere. A class with p_k > c', possible where c' < 1/2, becomes the argmax: c' remains the estimate that ŷ
+// is right, and a caller who must keep the decision reads ŷ from z. With K = 1, p = 1.
+type Scalar interface {
+	Calibrator
+	// Map returns the recalibrated confidence in [0, 1] of c in [0, 1]; NaN gives NaN.
+	Map(c float64) float64
+}
+
+// applyTop is Apply of a Scalar.
+func applyTop(s Scalar, p, z []float64) {
+	p = p[:len(z)]
+	if len(z) < 2 {
+		softmax(p, z, 1)
+		return
+	}
+	a := argmax(z)
+	second := math.Inf(-1)
+	var bad bool
+	for k, v := range z {
+		bad = bad || math.IsNaN(v)
+		if k != a {
+			second = max(second, v)
+		}
+	}
+	top := z[a]
+	if bad || math.IsInf(top, 0) {
+		fill(p, math.NaN())
+		return
+	}
+	var sum, rest float64
+	for _, v := range z {
+		sum += math.Exp(v - top)
+	}
+	c := s.Map(1 / sum)
+	for k, v := range z {
+		switch {
+		case k == a:
+			p[k] = 0
+		case math.IsInf(second, -1):
+			p[k] = 1 // no ranking to keep: equal shares
+		default:
+			p[k] = math.Exp(v - second)
+		}
+		rest += p[k]
+	}
+	for k := range p {
+		p[k] *= (1 - c) / rest
+	}
+	p[a] = c
+}
+
+func fill(p []float64, v float64) {
+	for k := range p {
+		p[k] = v
+	}
+}
+
+// logOdds is ln c/(1-c), with c kept an ulp off 0 and 1.
+func logOdds(c float64) float64 { return lnC(c) - lnC(1-c) }
+
+// lnC is ln c with c kept at 2⁻⁵³ at least, the distance of 1 from the float64 below it.
+func lnC(c float64) float64 { return math.Log(max(c, 0x1p-53)) }
+
+func sigmoid(x float64) float64 {
+	if x >= 0 {
+		return 1 / (1 + math.Exp(-x))
+	}
+	e := math.Exp(x)
+	return e / (1 + e)
+}
+
+// softplus is ln(1 + eˣ).
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
