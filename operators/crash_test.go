@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
 )
 
 // TestCrashAfterAnyMessage loses the memory of shards and of the model task at random points, before, between and
@@ -34,6 +36,48 @@ func TestCrashAfterAnyMessage(t *testing.T) {
 			w.run(anyOrder).compare(want)
 		})
 	}
+}
+
+// TestModelTaskReloadsAtEveryMessage feeds one panes log, with late rows, alarms, refits and shards that fall idle, to
+// a task that goes on and to one that is rebuilt from its checkpoint again and again.
+func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(61, batchtest.Options{N: 1500, MaxLag: 10 * second, Unlabelled: .05, Sharpness: 2.5})
+	s := defaultSetup()
+	in := make([]lanes, 2)
+	for i, part := range batchtest.Split(rows, 2) {
+		in[i] = lanes{batchtest.Predictions(t, displaced(part, 80), 10), batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 80), 10)}
+	}
+	w := newWorld(t, s, in, 1).run(anyOrder)
+	if w.counts()["late"] == 0 || len(decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)) == 0 || len(decodeAll[output.Alert](t, w.outputs, pipeline.StreamAlerts)) == 0 {
+		t.Fatalf("counts %v: want late rows, a calibrator and an alert", w.counts())
+	}
+	task, outputs := s.task(), []pipeline.Message(nil)
+	for i, r := range w.panes {
+		w.must(task.Take(t.Context(), r))
+		w.must(task.Take(t.Context(), r)) // once more at the same offset
+		outputs = append(outputs, task.Outputs()...)
+		if i%3 > 0 && i < len(w.panes)-3 {
+			continue
+		}
+		data, err := pipeline.EncodeCheckpoint(task.Sections())
+		w.must(err)
+		task = s.task()
+		w.must(pipeline.RestoreCheckpoint(data, task.Sections()))
+		again, err := pipeline.EncodeCheckpoint(task.Sections())
+		w.must(err)
+		if !bytes.Equal(data, again) {
+			t.Fatalf("message %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(data), len(again))
+		}
+	}
+	got, err := task.Hash()
+	w.must(err)
+	want, err := w.model.Hash()
+	w.must(err)
+	if !maps.Equal(got, want) || !maps.Equal(task.counts.All(), w.model.counts.All()) {
+		t.Errorf("hash %v, counts %v, want %v, %v", got, task.counts.All(), want, w.model.counts.All())
+	}
+	compareOutputs(t, firsts(outputs), firsts(w.outputs))
 }
 
 // compare reports what differs between two runs of the same rows.
