@@ -41,6 +41,14 @@ func methods() []method {
 		{"scaling-binning", func(z z, k int, y y, w z) (c, r, error) {
 			return as(calibrator.FitScalingBinning(z, k, y, w, 15, opts))
 		}, false, false},
+		{"vector", func(z z, k int, y y, w z) (c, r, error) { return as(calibrator.FitVector(z, k, y, w, opts)) }, false, true},
+		{"ensemble temperature", func(z z, k int, y y, w z) (c, r, error) { return as(calibrator.FitEnsemble(z, k, y, w, opts)) }, true, true},
+		{"class temperature", func(z z, k int, y y, w z) (c, r, error) {
+			return as(calibrator.FitClassTemperature(z, k, y, w, opts))
+		}, false, true},
+		{"temperature by SB-ECE", func(z z, k int, y y, w z) (c, r, error) {
+			return as(calibrator.FitTemperatureSBECE(z, k, y, w, opts))
+		}, true, true},
 	}
 }
 
@@ -213,11 +221,11 @@ func TestRealLogits(t *testing.T) {
 		{"c10jpeg_resnet_logits.npz", "resnet20", 10},
 		{"c100_chenyaofo_logits.npz", "resnet56", 100},
 	} {
+		if testing.Short() && set.k > 10 {
+			continue // seconds
+		}
 		s, y := readScores(t, set.file, set.scores, "test_labels")
 		n := len(y)
-		if testing.Short() {
-			n /= 5
-		}
 		z := make([]float64, n*set.k)
 		for i := range z {
 			z[i] = float64(s[i])

@@ -87,13 +87,21 @@ func (s *sample) finish(c parametric, m int) (Report, error) {
 	if err := c.check(); err != nil {
 		return Report{}, fmt.Errorf("fit %s: no usable optimum: %w", s.method, err)
 	}
+	if err := s.describe(c, m); err != nil {
+		return Report{}, fmt.Errorf("fit %s: %w", s.method, err)
+	}
+	return s.report, nil
+}
+
+// describe fills in what every report says: the NLLs and what makes the fit doubtful.
+func (s *sample) describe(c Calibrator, m int) error {
 	r := &s.report
 	r.NLLBefore, r.NLLAfter = s.nll(Identity{}), s.nll(c)
 	if math.IsNaN(r.NLLAfter) || math.IsInf(r.NLLAfter, 0) {
-		return Report{}, fmt.Errorf("fit %s: NLL %g after the fit, allowed are finite values", s.method, r.NLLAfter)
+		return fmt.Errorf("NLL %g after the fit, allowed are finite values", r.NLLAfter)
 	}
-	if s.n < m {
-		s.warn("%d rows for %d parameters", s.n, m)
+	if s.n < max(m, 2) {
+		s.warn("%d rows of positive weight for %d parameters", s.n, m)
 	}
 	if r.Classes == 1 {
 		s.warn("all labels are %d", s.y[0])
@@ -113,7 +121,7 @@ func (s *sample) finish(c parametric, m int) (Report, error) {
 	if !r.Converged {
 		s.warn("not converged after %d evaluations", r.Iterations)
 	}
-	return *r, nil
+	return nil
 }
 
 func (s *sample) warn(format string, args ...any) {

@@ -1,0 +1,112 @@
+package calibrator
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// small returns a weighted sample of n rows.
+func small(t *testing.T, n, k int) *sample {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(21, 1))
+	z, y, w := make([]float64, n*k), make([]int32, n), make([]float64, n)
+	for i := range y {
+		y[i], w[i] = int32(rng.IntN(k)), 0.5+rng.Float64()
+		for j := range k {
+			z[i*k+j] = 2 * rng.NormFloat64()
+		}
+		z[i*k+int(y[i])] += 2
+	}
+	s, err := newSample("test", z, k, y, w, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestGradients compares every objective's gradient with central differences.
+func TestGradients(t *testing.T) {
+	s := small(t, 40, 3)
+	ts, _ := NewTemperature(2.5)
+	for name, c := range map[string]struct {
+		f objective
+		n int
+	}{
+		"vector":            {s.vectorLoss(), 6},
+		"class temperature": {s.classTemperatureLoss(), 3},
+		"mixture":           {s.mixtureLoss(s.parts(ts)), 3},
+	} {
+		rng := rand.New(rand.NewPCG(5, 5))
+		x, grad, skip := make([]float64, c.n), make([]float64, c.n), make([]float64, c.n)
+		for i := range x {
+			x[i] = 0.3 + 0.5*rng.NormFloat64()
+		}
+		c.f(grad, x)
+		for i := range x {
+			const h = 1e-5
+			at := x[i]
+			x[i] = at + h
+			up := c.f(skip, x)
+			x[i] = at - h
+			down := c.f(skip, x)
+			x[i] = at
+			if want := (up - down) / (2 * h); math.Abs(grad[i]-want) > 1e-7*(1+math.Abs(want)) {
+				t.Errorf("%s, %d: got %.10g, differences %.10g", name, i, grad[i], want)
+			}
+		}
+	}
+}
+
+// TestEnsembleAgainstGrid looks for a better mixture on the simplex.
+func TestEnsembleAgainstGrid(t *testing.T) {
+	s := small(t, 300, 4)
+	c, r, err := FitEnsemble(s.z, 4, s.y, s.w, Options{})
+	if err != nil || !r.Converged {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	const steps = 50
+	for a := 0; a <= steps; a++ {
+		for b := 0; a+b <= steps; b++ {
+			w := []float64{float64(a) / steps, float64(b) / steps, float64(steps-a-b) / steps}
+			if nll := s.nll(&Ensemble{p: ensembleParams{T: c.T(), Weights: w}}); nll < r.NLLAfter-gapEnds {
+				t.Errorf("weights %v have NLL %.9f, fit %v %.9f", w, nll, c.Weights(), r.NLLAfter)
+			}
+		}
+	}
+}
+
+// TestClassTemperatureIsTheMinimum steps from the fit along every axis; in 1/T the objective is convex.
+func TestClassTemperatureIsTheMinimum(t *testing.T) {
+	s := small(t, 300, 3)
+	c, r, err := FitClassTemperature(s.z, 3, s.y, s.w, Options{})
+	if err != nil || !r.Converged || r.OnBound {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for k := range 3 {
+		for _, by := range []float64{0.5, 0.99, 1.01, 2} {
+			other := &ClassTemperature{p: classTemperatureParams{T: c.Temperatures()}}
+			other.p.T[k] *= by
+			if nll := s.nll(other); nll < r.NLLAfter {
+				t.Errorf("class %d × %g: NLL %.9f, fit %.9f", k, by, nll, r.NLLAfter)
+			}
+		}
+	}
+}
+
+// TestSBECEIsTheGlobalMinimum compares with a grid ten times as fine.
+func TestSBECEIsTheGlobalMinimum(t *testing.T) {
+	s := small(t, 200, 3)
+	c, _, err := FitTemperatureSBECE(s.z, 3, s.y, s.w, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := s.sbeceAt()
+	got := at(math.Log(c.T()))
+	lo, hi := math.Log(MinTemperature), math.Log(MaxTemperature)
+	for i := range 1201 {
+		if v := at(lo + (hi-lo)*float64(i)/1200); v < got-1e-9 {
+			t.Errorf("T %.4f: %.9f, fit T %.4f %.9f", math.Exp(lo+(hi-lo)*float64(i)/1200), v, c.T(), got)
+		}
+	}
+}
