@@ -98,6 +98,11 @@ var badCalibrators = []string{
 	`{"version":1,"method":"beta","params":{"a":-1,"b":0,"m":0}}`, `{"version":1,"method":"isotonic","params":{"x":[0.5,0.5],"v":[0,1]}}`,
 	`{"version":1,"method":"isotonic","params":{"x":[],"v":[]}}`, `{"version":1,"method":"histogram","params":{"edges":[0,1],"values":[2]}}`,
 	`{"version":1,"method":"scaling_binning","params":{"slope":1,"intercept":0,"edges":[0,1],"values":[]}}`,
+	`{"version":1,"method":"vector","params":{"w":[1],"b":[0]}}`, `{"version":1,"method":"vector","params":{"w":[1,1],"b":[0]}}`,
+	`{"version":1,"method":"ensemble_temperature","params":{"temperature":2,"weights":[0.5,0.5,0.5]}}`,
+	`{"version":1,"method":"ensemble_temperature","params":{"temperature":2,"weights":[1,0]}}`,
+	`{"version":1,"method":"class_temperature","params":{"temperatures":[1,0]}}`,
+	`{"version":1,"method":"matrix","params":{"w":[1,0,0],"b":[0,0]}}`, `{"version":1,"method":"dirichlet","params":{"w":[],"b":[]}}`,
 	`{"version":1,"method":"identity","extra":0}`, `{"version":1,"method":"identity"} {}`, `{"version":1,"method":"identity"}x`,
 }
 

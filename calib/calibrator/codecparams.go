@@ -29,6 +29,8 @@ var parametrics = map[string]func() parametric{
 	"vector":               func() parametric { return &Vector{} },
 	"ensemble_temperature": func() parametric { return &Ensemble{} },
 	"class_temperature":    func() parametric { return &ClassTemperature{} },
+	"matrix":               func() parametric { return &Matrix{} },
+	"dirichlet":            func() parametric { return &Dirichlet{} },
 	"scaling_binning":      func() parametric { return &ScalingBinning{} },
 }
 

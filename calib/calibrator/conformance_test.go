@@ -3,6 +3,7 @@ package calibrator_test
 import (
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -45,6 +46,12 @@ func methods() []method {
 		{"ensemble temperature", func(z z, k int, y y, w z) (c, r, error) { return as(calibrator.FitEnsemble(z, k, y, w, opts)) }, true, true},
 		{"class temperature", func(z z, k int, y y, w z) (c, r, error) {
 			return as(calibrator.FitClassTemperature(z, k, y, w, opts))
+		}, false, true},
+		{"dirichlet ODIR", func(z z, k int, y y, w z) (c, r, error) {
+			return as(calibrator.FitDirichlet(z, k, y, w, calibrator.ODIR{}, opts))
+		}, false, true},
+		{"matrix", func(z z, k int, y y, w z) (c, r, error) {
+			return as(calibrator.FitMatrix(z, k, y, w, calibrator.ODIR{}, opts))
 		}, false, true},
 		{"temperature by SB-ECE", func(z z, k int, y y, w z) (c, r, error) {
 			return as(calibrator.FitTemperatureSBECE(z, k, y, w, opts))
@@ -235,6 +242,9 @@ func TestRealLogits(t *testing.T) {
 		acc0, nll0, ece0 := score(calibrator.Identity{}, testZ, set.k, testY)
 		t.Logf("%-14s %-24s accuracy %.4f NLL %.4f ECE %.4f", set.scores, "identity", acc0, nll0, ece0)
 		for _, m := range methods() {
+			if set.k > 10 && strings.Contains("dirichlet ODIR, matrix", m.name) {
+				continue // K² parameters: minutes
+			}
 			c, r, err := m.fit(fitZ, set.k, fitY, nil)
 			if err != nil {
 				t.Errorf("%s: %v", m.name, err)

@@ -2,6 +2,7 @@ package calibrator
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/optimize"
 )
@@ -21,22 +22,33 @@ type objective func(grad, x []float64) float64
 
 // minimise runs L-BFGS from x0 and returns the best point found, the evaluations, and whether it converged.
 func minimise(f objective, x0 []float64) (x []float64, evaluations int, converged bool) {
-	grad := make([]float64, len(x0))
+	grad, at := make([]float64, len(x0)), make([]float64, len(x0))
+	value, known := 0.0, false
+	eval := func(x []float64) float64 { // the optimiser asks for value and gradient one after the other
+		if !known || !slices.Equal(x, at) {
+			value, known = f(grad, x), true
+			copy(at, x)
+		}
+		return value
+	}
 	problem := optimize.Problem{
-		Func: func(x []float64) float64 { return f(grad, x) },
-		Grad: func(g, x []float64) { f(g, x) },
+		Func: eval,
+		Grad: func(g, x []float64) {
+			eval(x)
+			copy(g, grad)
+		},
 	}
 	settings := &optimize.Settings{
 		GradientThreshold: gradientEnds,
 		FuncEvaluations:   maxEvaluations,
-		Converger:         &optimize.FunctionConverge{Absolute: 1e-13, Iterations: 20},
+		Converger:         &optimize.FunctionConverge{Absolute: 1e-12, Iterations: 20},
 	}
 	r, err := optimize.Minimize(problem, x0, settings, &optimize.LBFGS{})
 	if r == nil || r.Location.X == nil {
 		return x0, 1, false
 	}
 	// A line search that finds no lower value ends with an error; near the optimum that is convergence.
-	f(grad, r.Location.X)
+	eval(r.Location.X)
 	var steepest float64
 	for _, g := range grad {
 		steepest = max(steepest, math.Abs(g))
