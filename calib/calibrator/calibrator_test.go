@@ -120,6 +120,11 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(`{"version":1,"method":"identity"}`))
 	f.Add([]byte(` {"version":1,"method":"temperature","temperature":2.03} `))
+	f.Add([]byte(`{"version":1,"method":"vector","params":{"w":[1,1,2],"b":[0,1,-1]}}`))
+	f.Add([]byte(`{"version":1,"method":"vector","params":{"w":[1,1],"b":[0,0]}}`))
+	f.Add([]byte(`{"version":1,"method":"histogram","params":{"edges":[0,0.5,1],"values":[0.2,1]}}`))
+	f.Add([]byte(`{"version":1,"method":"isotonic","params":{"x":[0.4,0.5],"v":[0,1]}}`))
+	f.Add([]byte(`{"version":1,"method":"beta","params":{"a":1,"b":0,"m":-3}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := calibrator.Decode(b)
 		if err != nil {
@@ -136,6 +141,9 @@ func FuzzDecode(f *testing.F) {
 		again, _ := calibrator.Encode(back)
 		if err != nil || !reflect.DeepEqual(back, c) || !bytes.Equal(again, text) {
 			t.Fatalf("got %v, %v, want %v", back, err, c)
+		}
+		if of, ok := c.(interface{ Classes() int }); ok && of.Classes() != 3 {
+			return
 		}
 		p := make([]float64, 3)
 		c.Apply(p, []float64{80, 0, -80})
