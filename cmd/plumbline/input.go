@@ -69,14 +69,10 @@ func (f inputFlags) feedRows(file string, slices []string) (*feed.Rows, error) {
 	return rows, nil
 }
 
-// metricRows reads a file for evaluation, in float64 where the file is; weighted tells that it has a column weight.
-func (f inputFlags) metricRows(file string) (rows metric.Rows, weighted bool, err error) {
-	t, err := f.open(file)
-	if err != nil {
-		return rows, false, err
-	}
+// metricRows are the rows of an opened file for evaluation, in float64 where the file is.
+func metricRows(file string, t *arrowio.Table) (metric.Rows, error) {
 	if t.Label == nil {
-		return rows, false, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
+		return metric.Rows{}, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
 	}
-	return metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}, t.Weight != nil, nil
+	return metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}, nil
 }

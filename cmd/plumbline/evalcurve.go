@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/calib/metric"
+)
+
+// maxCurvePoints bounds what is drawn of a curve: more do not show on a panel.
+const maxCurvePoints = 1000
+
+// topLabel is the top-label view of the labelled rows: confidence, the score that the risk-coverage curve ranks by,
+// and correctness.
+type topLabel struct {
+	c, csf []float64
+	a      []bool
+}
+
+func topLabels(r metric.Rows, csf string) (topLabel, error) {
+	if r.F64 != nil {
+		return topLabelsOf(r, r.F64, csf)
+	}
+	return topLabelsOf(r, r.F32, csf)
+}
+
+func topLabelsOf[T kernel.Float](r metric.Rows, scores []T, csf string) (topLabel, error) {
+	var out topLabel
+	p := make([]float64, r.K)
+	summarise := kernel.Logits[T]
+	if r.Probs {
+		summarise = kernel.Probs[T]
+	}
+	for i, y := range r.Labels {
+		if y < 0 {
+			continue
+		}
+		row, ok := summarise(scores[i*r.K:(i+1)*r.K], p)
+		if !ok {
+			return out, fmt.Errorf("row %d: scores not allowed", i)
+		}
+		v := row.Conf
+		switch csf {
+		case metric.Margin:
+			v = row.Margin()
+		case metric.NegEnt:
+			v = kernel.NegEnt(row, r.K)
+		}
+		out.c, out.csf, out.a = append(out.c, row.Conf), append(out.csf, v), append(out.a, row.Arg == int(y))
+	}
+	return out, nil
+}
+
+// riskCoverage returns the share of wrong rows among the k of the highest score, over k/n, for k at the ends of groups
+// of equal score, so that the order within ties does not matter; about maxCurvePoints of them, the last one always.
+func riskCoverage(s metric.Sorted) plotter.XYs {
+	var out plotter.XYs
+	n, wrong, next := len(s.C), 0, 0
+	for i := n - 1; i >= 0; i-- {
+		if !s.A[i] {
+			wrong++
+		}
+		k := n - i
+		if i > 0 && (s.C[i-1] == s.C[i] || k < next) {
+			continue
+		}
+		out = append(out, plotter.XY{X: float64(k) / float64(n), Y: float64(wrong) / float64(k)})
+		next = k + (n+maxCurvePoints-1)/maxCurvePoints
+	}
+	return out
+}
