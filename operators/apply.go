@@ -3,7 +3,9 @@ package operators
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -43,20 +45,28 @@ func (p *Published) Put(m arrowio.ModelKey, revision int, from pipeline.Time, en
 	return nil
 }
 
-func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time) *inForce {
+// at returns the calibrator in force for rows of k classes. One of another K, which only a foreign writer of the
+// topic can have put there, is passed over.
+func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time, k int) *inForce {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	list := p.by[m]
 	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].from <= ts {
+		if list[i].from <= ts && fits(list[i].cal, k) {
 			return list[i]
 		}
 	}
 	return nil
 }
 
+// fits reports whether a calibrator can be applied to rows of k classes.
+func fits(c calibrator.Calibrator, k int) bool {
+	sized, ok := c.(interface{ Classes() int })
+	return !ok || sized.Classes() == k
+}
+
 // Apply writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that
-// the calibrator in force at its event time gives. It observes only: no statistic depends on it.
+// the calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity. It observes only: no statistic depends on it.
 type Apply struct {
 	published *Published
 	top1      bool
@@ -85,7 +95,7 @@ func (a *Apply) write(b *arrowio.Batch) error {
 		a.z, a.p = make([]float64, b.K), make([]float64, b.K)
 	}
 	a.probs = a.probs[:0]
-	revision := 0
+	var revisions []string
 	for i := range b.N {
 		z, p := a.z[:b.K], a.p[:b.K]
 		if !good(b, i) {
@@ -102,17 +112,21 @@ func (a *Apply) write(b *arrowio.Batch) error {
 			z[k] = float64(x)
 		}
 		m, _ := modelOf(b, i)
-		if f := a.published.at(m, b.TS[i]); f != nil {
+		revision := "0"
+		if f := a.published.at(m, b.TS[i], b.K); f != nil {
 			f.cal.Apply(p, z)
-			revision = f.revision
+			revision = strconv.Itoa(f.revision)
 		} else {
 			calibrator.Identity{}.Apply(p, z)
+		}
+		if !slices.Contains(revisions, revision) {
+			revisions = append(revisions, revision)
 		}
 		for _, x := range p {
 			a.probs = append(a.probs, float32(x))
 		}
 	}
-	value, err := arrowio.EncodeCalibrated(b, a.probs, a.top1, strconv.Itoa(revision))
+	value, err := arrowio.EncodeCalibrated(b, a.probs, a.top1, strings.Join(revisions, ","))
 	if err != nil {
 		return fmt.Errorf("encode calibrated batch: %w", err)
 	}

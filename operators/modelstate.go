@@ -99,6 +99,9 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
 			if err := f.restore(r); err != nil {
 				return err
 			}
+			if !fits(f.cal, v.k) {
+				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.revision, m.name, v.name, v.k)
+			}
 			v.calibrators = append(v.calibrators, f)
 		}
 		for range r.Count(4, maxItems) {

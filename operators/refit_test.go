@@ -174,7 +174,7 @@ func TestPublishedByEventTime(t *testing.T) {
 	put(1, 100, 2)
 	put(2, 200, 3)
 	put(2, 200, 3) // the topic is read again after a restart
-	if p.at(m, 99) != nil || p.at(m, 100).revision != 1 || p.at(m, 200).revision != 2 || len(p.by[m]) != 2 || p.at(arrowio.ModelKey{Model: "m", Version: "w"}, 500) != nil {
+	if p.at(m, 99, 2) != nil || p.at(m, 100, 2).revision != 1 || p.at(m, 200, 2).revision != 2 || len(p.by[m]) != 2 || p.at(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2) != nil {
 		t.Errorf("table %+v", p.by)
 	}
 	if err := p.Put(m, 3, 300, []byte("{}")); err == nil {
