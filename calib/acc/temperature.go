@@ -11,37 +11,39 @@ import (
 // CurvePoints is the number of inverse temperatures of a TemperatureCurve.
 const CurvePoints = 24
 
-// plastic is the plastic ratio ρ, the real root of ρ³ = ρ + 1. β_j = β_0·ρ^j then obeys β_j = β_{j-2} + β_{j-3}, so
-// exp(β_j·d) = exp(β_{j-2}·d)·exp(β_{j-3}·d): three exponentials a class serve all the points.
-const plastic = 1.3247179572447460260
+// curvePowers are the β_j in units of curveStep. m_j = m_{j-2} + m_{j-3} (Padovan's recurrence) grows by a factor near
+// 1.3247, so the points are nearly equidistant in ln β, and exp(β_j·d) = exp(β_{j-2}·d)·exp(β_{j-3}·d): with x³, x⁴ and
+// x⁵ of x = exp(d/66) to start from, one exponential a class serves all of them. A fit needs β from 1/20 to 20; one
+// point lies below that range and two above it, since interpolation is less exact in the first and the last piece.
+var curvePowers = [CurvePoints]float64{
+	3, 4, 5, 7, 9, 12, 16, 21, 28, 37, 49, 65, 86, 114, 151, 200, 265, 351, 465, 616, 816, 1081, 1432, 1897,
+}
 
-// curveFirst is β_0. A fit needs β from 1/20 to 20, a ratio of 400; the 23 steps make 642. One point lies below that
-// range and two above it, since interpolation is less exact in the first and the last piece.
-const curveFirst = 1 / 22.0
+const curveStep = 1 / 66.0
 
 var curveBetas = func() (b [CurvePoints]float64) {
-	b[0], b[1], b[2] = curveFirst, curveFirst*plastic, curveFirst*plastic*plastic
-	for j := 3; j < CurvePoints; j++ {
-		b[j] = b[j-2] + b[j-3]
+	for j, m := range curvePowers {
+		b[j] = m / 66
 	}
 	return b
 }()
 
 // A class is left out where d < curveLeast and, from the fourth point on, where exp(β·d) < curveSmall, about
-// exp(-44.4). Of K = 65,536 classes, all at this value, the error of ln S (S ≥ 1) is 4e-15 and that of the slope
+// exp(-44.4), for both classes of a pair. Of K = 65,536 classes, all at this value, the error of ln S (S ≥ 1) is 4e-15 and that of the slope
 // K·2^-64·44.4/β_0 = 3.5e-12 nats, small against the rounding to 2^-32.
 const (
 	curveSmall = 0x1p-64
-	curveLeast = -44.4 / curveFirst
+	curveLeast = -44.4 * 22
 )
 
 // TemperatureCurve holds the NLL of labelled rows, and its slope, as functions of the temperature T = 1/β at fixed
 // points, so that a temperature is fitted to any merged set of rows without the rows (Fit):
 //
-//	N, Σw,  Σ w·L(β_j),  Σ w·L'(β_j),  β_j = ρ^j/22,  j = 0..23
+//	N, Σw,  Σ w·L(β_j),  Σ w·L'(β_j),  β_j = m_j/66,  j = 0..23
 //	L(β) = ln Σ_k exp(β z_k) - β z_y,  L'(β) = E_p[z] - z_y,  p = softmax(β z)
 //
-// in nats. ρ = 1.3247 is the plastic ratio; T_j = 1/β_j falls from 22 to 0.0343. The zero value is empty and ready for use. A row's w·L and w·L' saturate at ±2^62: scores so wide apart leave a visible mark, and
+// in nats. m = 3, 4, 5, 7, 9, 12, …, 1897 grows by about 1.3247, so T_j = 1/β_j falls from 22 to 0.0348. The zero value
+// is empty and ready for use. A row's w·L and w·L' saturate at ±2^62: scores so wide apart leave a visible mark, and
 // the sums stay mergeable.
 // Reference for the fitted family: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
 type TemperatureCurve struct {
@@ -51,9 +53,9 @@ type TemperatureCurve struct {
 
 type curveSum struct{ nll, slope i128 } // Invariant: nll ≥ 0.
 
-// AddLogits adds a row of logits z with label y and weight w to c, in one pass over z. It allocates nothing.
-// A score that is NaN or infinite, a label outside [0, len(z)) or a weight outside (0, 2^31) is ErrValue, and fewer than two
-// scores are ErrShape; nothing is changed then. Probabilities q go in as ln q (kernel.LogProb).
+// AddLogits adds a row of logits z with label y and weight w to c, with one exponential a class for all points and
+// without allocation. A score that is NaN or infinite, a label outside [0, len(z)) or a weight outside (0, 2^31) is
+// ErrValue, fewer than two scores are ErrShape, and a sum that leaves its range is ErrOverflow; nothing is changed then. Probabilities q go in as ln q (kernel.LogProb).
 func AddLogits[T kernel.Float](c *TemperatureCurve, z []T, y int, w float64) error {
 	if len(z) < 2 {
 		return fmt.Errorf("%d scores in a row, allowed are 2 and more: %w", len(z), ErrShape)
@@ -70,10 +72,20 @@ func AddLogits[T kernel.Float](c *TemperatureCurve, z []T, y int, w float64) err
 	}
 	var m curveMoments
 	top := float64(z[arg])
+	var pair [2]float64
+	at := 0
 	for k, v := range z {
-		if k != arg {
-			m.add(float64(v) - top)
+		d := float64(v) - top
+		if k == arg || d < curveLeast {
+			continue
 		}
+		pair[at&1] = d
+		if at++; at&1 == 0 {
+			m.add(pair[0], pair[1])
+		}
+	}
+	if at&1 == 1 {
+		m.add(pair[0], curveLeast) // which adds no more than what is left out elsewhere
 	}
 	d := m.row(float64(z[y])-top, w)
 	return c.Merge(&d)
@@ -95,27 +107,35 @@ func largest[T kernel.Float](z []T) (arg int, ok bool) {
 // rest_j = Σ exp(β_j d_k) and ed_j = Σ exp(β_j d_k)·d_k, d_k = z_k - max z ≤ 0.
 type curveMoments struct{ rest, ed [CurvePoints]float64 }
 
-// add adds a class. Products are converted so that no platform fuses them into a sum.
-func (m *curveMoments) add(d float64) {
-	if d < curveLeast {
-		return
-	}
-	// x, x1 and x2 are the powers at j, j-1 and j-2; those before β_2 are exponentials.
-	x2, x1, x := math.Exp(d*curveBetas[0]), math.Exp(d*curveBetas[1]), math.Exp(d*curveBetas[2])
-	m.rest[0] += x2
-	m.ed[0] += float64(x2 * d)
-	m.rest[1] += x1
-	m.ed[1] += float64(x1 * d)
-	m.rest[2] += x
-	m.ed[2] += float64(x * d)
+// add adds two classes, with one read and write of the sums for both. Products are converted so that no platform fuses
+// them into a sum.
+func (m *curveMoments) add(d, e float64) {
+	x2, x1, x := firstPowers(d)
+	y2, y1, y := firstPowers(e)
+	m.put(0, x2, y2, d, e)
+	m.put(1, x1, y1, d, e)
+	m.put(2, x, y, d, e)
 	for j := 3; j < CurvePoints; j++ {
 		x, x1, x2 = float64(x1*x2), x, x1
-		if x < curveSmall {
+		y, y1, y2 = float64(y1*y2), y, y1
+		if x+y < curveSmall {
 			return
 		}
-		m.rest[j] += x
-		m.ed[j] += float64(x * d)
+		m.put(j, x, y, d, e)
 	}
+}
+
+func (m *curveMoments) put(j int, x, y, d, e float64) {
+	m.rest[j] += x + y
+	m.ed[j] += float64(x*d) + float64(y*e)
+}
+
+// firstPowers returns exp(β_j d) of the first three points.
+func firstPowers(d float64) (p0, p1, p2 float64) {
+	x := math.Exp(d * curveStep)
+	xx := float64(x * x)
+	p0 = float64(x * xx)
+	return p0, float64(xx * xx), float64(p0 * xx)
 }
 
 // row returns the sums of the row, dy being the d of its label.

@@ -5,7 +5,7 @@ import "math"
 // Bounds of the temperatures that Fit returns, those of calibrator.FitTemperature.
 const minFitT, maxFitT = 0.05, 20.0
 
-// fitHalvings ends Fit's bisection: a bracket of ln ρ shrinks below 1e-15.
+// fitHalvings ends Fit's bisection: a bracket of ln 1.4 shrinks below 1e-15.
 const fitHalvings = 50
 
 // Fit returns the temperature T in [0.05, 20] that minimises the mean NLL, and that NLL in nats. L is convex in
