@@ -75,20 +75,20 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	key := `model="m",slice="region=\"north\"",`
 	tail := `version="v",window="10m"`
 	want := map[string]float64{
-		`plumbline_export_dropped_keys`: 0,
-		`plumbline_window_predictions{` + key + tail + `}`:           400,
-		`plumbline_label_coverage_ratio{` + key + tail + `}`:         .25,
-		`plumbline_window_end_timestamp_seconds{` + key + tail + `}`: 1769817610.5,
-		`plumbline_calibrator_revision{model="m",version="v"}`:       3,
+		`plumbline_export_dropped_keys`:                                                                        0,
+		`plumbline_window_predictions{` + key + tail + `}`:                                                     400,
+		`plumbline_label_coverage_ratio{` + key + tail + `}`:                                                   .25,
+		`plumbline_window_end_timestamp_seconds{` + key + tail + `}`:                                           1769817610.5,
+		`plumbline_calibrator_revision{model="m",version="v"}`:                                                 3,
 		`plumbline_alert_state{model="m",rule="rule0",severity="warning",slice="",state="firing",version="v"}`: 1,
-		`plumbline_events_total{event="predictions",partition="2",reason="",task="shard"}`:           400,
-		`plumbline_events_total{event="rejected",partition="2",reason="classes",task="shard"}`:       3,
-		`plumbline_events_total{event="dead_letters",partition="2",reason="truncated",task="shard"}`: 1,
-		`plumbline_watermark_timestamp_seconds{partition="2",task="shard"}`:                          1769817600.5,
-		`plumbline_task_caught_up{partition="2",task="shard"}`:                                       1,
-		`plumbline_task_caught_up{partition="0",task="model"}`:                                       0,
-		`plumbline_task_next_offset{input="logits",partition="2",task="shard"}`:                      17,
-		`plumbline_task_next_offset{input="labels",partition="2",task="shard"}`:                      9,
+		`plumbline_events_total{event="predictions",partition="2",reason="",task="shard"}`:                     400,
+		`plumbline_events_total{event="rejected",partition="2",reason="classes",task="shard"}`:                 3,
+		`plumbline_events_total{event="dead_letters",partition="2",reason="truncated",task="shard"}`:           1,
+		`plumbline_watermark_timestamp_seconds{partition="2",task="shard"}`:                                    1769817600.5,
+		`plumbline_task_caught_up{partition="2",task="shard"}`:                                                 1,
+		`plumbline_task_caught_up{partition="0",task="model"}`:                                                 0,
+		`plumbline_task_next_offset{input="logits",partition="2",task="shard"}`:                                17,
+		`plumbline_task_next_offset{input="labels",partition="2",task="shard"}`:                                9,
 	}
 	for q, v := range map[string]float64{"50": 5, "90": 20, "99": 60} {
 		want[`plumbline_label_lag_seconds{model="m",percentile="`+q+`",slice="region=\"north\"",`+tail+`}`] = v
