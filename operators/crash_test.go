@@ -81,24 +81,24 @@ func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 }
 
 // compare reports what differs between two runs of the same rows.
-func (got *world) compare(want *world) {
-	t := got.t
+func (w *world) compare(want *world) {
+	t := w.t
 	t.Helper()
-	if g, w := got.hash(), want.hash(); g != w {
-		t.Errorf("state hash %s, want %s", g, w)
+	if got, want := w.hash(), want.hash(); got != want {
+		t.Errorf("state hash %s, want %s", got, want)
 	}
-	g, w := got.counts(), want.counts()
-	if len(got.shards) != len(want.shards) {
+	got, wanted := w.counts(), want.counts()
+	if len(w.shards) != len(want.shards) {
 		// What has expired by the end depends on how far each shard has come.
-		delete(g, pipeline.CountExpired)
-		delete(w, pipeline.CountExpired)
+		delete(got, pipeline.CountExpired)
+		delete(wanted, pipeline.CountExpired)
 	}
-	if !maps.Equal(g, w) {
-		t.Errorf("counts %v, want %v", g, w)
+	if !maps.Equal(got, wanted) {
+		t.Errorf("counts %v, want %v", got, wanted)
 	}
-	compareOutputs(t, firsts(got.outputs), firsts(want.outputs))
-	if g, w := firsts(got.letters), firsts(want.letters); !reflect.DeepEqual(g, w) {
-		t.Errorf("%d lanes of dead letters, want %d", len(g), len(w))
+	compareOutputs(t, firsts(w.outputs), firsts(want.outputs))
+	if got, want := firsts(w.letters), firsts(want.letters); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d lanes of dead letters, want %d", len(got), len(want))
 	}
 }
 

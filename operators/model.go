@@ -189,7 +189,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		c := &m.Cells[i]
 		v, err := md.version(c.Version, c.K, &t.cfg)
 		if err != nil {
-			return fmt.Errorf("%w: %s version %q: %v", pipeline.ErrPane, m.Model, c.Version, err)
+			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 		if c.K != v.k {
 			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)

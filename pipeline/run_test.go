@@ -288,7 +288,7 @@ type badSource struct{ *listSource }
 
 func (s badSource) Next(ctx context.Context) (Record, error) {
 	r, err := s.listSource.Next(ctx)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return Record{Offset: 2}, nil
 	}
 	return r, err
