@@ -20,7 +20,7 @@ refit: {method: temperature, period: 150s, on_alarm: true, fresh_rows: 2000, min
 const (
 	kills = 10
 	// Rows a second of wall time: slow enough that the stream is still being produced at the last kill.
-	crashRate = 500
+	crashRate = 250
 )
 
 // TestCrash kills the process at ten random moments while a stream is produced. What it published in the end is, byte
