@@ -16,9 +16,10 @@ type JoinConfig struct {
 }
 
 // Join keeps predictions until their label comes, and labels until their prediction comes. A label joins every
-// waiting prediction of its id (of its model, where it names one), and the first label wins. Whether a pair joins
-// depends on event times alone, so it does not matter which topic is read first; only the bound on rows, when it
-// is hit, depends on arrival, and what it pushes out is counted.
+// waiting prediction of its id (of its model, where it names one), and the first label wins. With one prediction and
+// one label of an id, whether they join depends on event times alone, so it does not matter which topic is read
+// first. Arrival matters in two cases: the bound on rows, when it is hit (what it pushes out is counted), and several
+// versions under one id with labels that name no version (docs/architecture.md, limits).
 type Join struct {
 	cfg    JoinConfig
 	out    *pipeline.Out
