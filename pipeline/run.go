@@ -55,7 +55,7 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 		return fmt.Errorf("%s: open source: %w", t.Name(), err)
 	}
 	defer src.Close()
-	lp := newLoop(ctx, rn, t, src, newest)
+	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, newest)
 	defer lp.cancel()
 	err = lp.run(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -90,12 +90,14 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t
 	}
 	var errs []error
 	for _, st := range stored {
+		begin := time.Now()
 		data, err := st.Read()
+		read := time.Since(begin)
 		if err == nil {
 			err = RestoreCheckpoint(data, t.Sections(), st.Fetch)
 		}
 		if err == nil {
-			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data))
+			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read, "took", time.Since(begin))
 			return t, newest, nil
 		}
 		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name, "err", err)
