@@ -109,13 +109,21 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 }
 
 func (s *Shard) take(ctx context.Context, r Record) error {
+	src, fresh := s.from(&r)
+	if !fresh {
+		return nil
+	}
 	if t, ok, err := controlTime(r); ok {
 		s.Counts.Add(CountControl, 1)
 		if err != nil {
 			s.Out.DeadLetter("control", err.Error(), nil)
 			return nil
 		}
-		s.Watermark.Control(r.Input, t)
+		if src != nil {
+			src.control = max(src.control, t)
+		} else {
+			s.Watermark.Control(r.Input, t)
+		}
 		return nil
 	}
 	s.Counts.AddReason(CountMessages, r.Input.String(), 1)
@@ -139,7 +147,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 			err = chain(ctx, s.Stages, b)
 		}
 		if err == nil {
-			s.observe(r.Input, b)
+			s.observe(r.Input, src, b)
 		}
 		bs[i].Release()
 	}
@@ -149,8 +157,30 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 	return nil
 }
 
-// observe moves the input's clock by the good rows.
-func (s *Shard) observe(in Input, b *arrowio.Batch) {
+// from finds the source of a message of the repartition stage; nil where another sent it. fresh is false where there is
+// nothing more to do: the message is a repeat, or tells of the source alone, or its header cannot be read.
+func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
+	p, idle, ok, err := provenance(r)
+	switch {
+	case !ok:
+		return nil, true
+	case err == nil && idle != "":
+		s.Counts.Add(CountControl, 1)
+		err = s.Watermark.sourceIdle(r.Input, p, idle == "1")
+	case err == nil:
+		if src, fresh, err = s.Watermark.source(r.Input, p); err == nil && !fresh {
+			s.Counts.AddReason(CountRepeats, r.Input.String(), 1)
+		}
+	}
+	if err != nil {
+		s.Out.DeadLetter("source", err.Error(), nil)
+		return nil, false
+	}
+	return src, fresh
+}
+
+// observe moves the input's clock by the good rows, and that of their source.
+func (s *Shard) observe(in Input, src *sourceMark, b *arrowio.Batch) {
 	newest := NoTime
 	for i, t := range b.TS {
 		if b.Reject == nil || b.Reject[i] == "" {
@@ -159,6 +189,9 @@ func (s *Shard) observe(in Input, b *arrowio.Batch) {
 	}
 	if newest != NoTime {
 		s.Watermark.Observe(in, newest)
+		if src != nil {
+			src.newest = max(src.newest, newest)
+		}
 	}
 }
 

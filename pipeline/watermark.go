@@ -7,18 +7,26 @@ import "github.com/plumbline/plumbline/internal/binenc"
 //	w(input) = max(newest event time seen - allowed lateness, newest control record)
 //	w(shard) = min over the inputs that are not idle
 //
+// An input that the repartition stage fills has the rows of several sources, each with a clock of its own, of which one
+// may be hours behind another; there
+//
+//	w(input) = min over the sources that are not idle of max(newest of the source - allowed lateness, its newest control record)
+//
 // Control records (header plumbline-watermark) are part of the stream, so what they close is the same live and
 // in replay. Idleness is the one thing taken from the wall clock: it can make rows late (they are counted and
 // still in every sum), never lose them.
 type Watermark struct {
 	Lateness int64
 	in       []inputMark
+	sources  map[sourceKey]*sourceMark
 	now      Time
 }
 
 type inputMark struct {
 	newest, control Time
 	idle            bool
+	topic           string // the unkeyed topic that the latest message was made of; "" = none
+	of              int32  // its partitions
 }
 
 // NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
@@ -59,13 +67,17 @@ func (w *Watermark) AllIdle() bool {
 // idle it goes to the end of the pane (of the given length) of the newest row: nothing is held back by silence.
 func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 	t, newest, control, active := EndTime, NoTime, NoTime, false
-	for _, m := range w.in {
+	for i, m := range w.in {
 		newest, control = max(newest, m.newest), max(control, m.control)
 		if m.idle {
 			continue
 		}
 		active = true
-		t = min(t, max(m.control, minus(m.newest, w.Lateness)))
+		own, ok := w.bySource(Input(i))
+		if !ok {
+			own = max(m.control, minus(m.newest, w.Lateness))
+		}
+		t = min(t, own)
 	}
 	if !active {
 		t = control
@@ -97,7 +109,7 @@ func (w *Watermark) AppendState(dst []byte) ([]byte, error) {
 		dst = binenc.AppendVarint(dst, m.newest)
 		dst = binenc.AppendVarint(dst, m.control)
 	}
-	return binenc.AppendVarint(dst, w.now), nil
+	return w.appendSources(binenc.AppendVarint(dst, w.now)), nil
 }
 
 // RestoreState implements State.
@@ -111,5 +123,6 @@ func (w *Watermark) RestoreState(src []byte) error {
 		}
 	}
 	w.now = r.Varint()
+	w.restoreSources(&r, n)
 	return r.Err()
 }

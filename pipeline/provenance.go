@@ -1,0 +1,213 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Headers of the messages that the repartition stage writes.
+const (
+	// SourceHeader says what a message was made of: TOPIC/PARTITION/OF/OFFSET/PART, see Provenance.
+	SourceHeader = "plumbline-source"
+	// SourceIdleHeader marks, on an empty value, the news that a source is exhausted ("1"), or not any more ("0"). OFFSET is
+	// then the one to be read next.
+	SourceIdleHeader = "plumbline-source-idle"
+)
+
+// CountRepeats counts messages of the repartition stage that came again, by input: they are passed over.
+const CountRepeats = "repeats"
+
+// Provenance is the place of a message of a keyed topic among those that the repartition stage makes of an unkeyed one.
+// The stage reads a source, which is one partition, in order, and says that it has read an offset only when all that was
+// made of it is written. So in each keyed partition the messages of one source come in the order of (Offset, Part), but
+// for repeats, which are those not beyond the greatest seen; no message comes for the first time after a later one.
+type Provenance struct {
+	Topic         string
+	Partition, Of int32 // Of is the number of partitions of Topic
+	Offset        int64
+	Part          int32 // of the messages made of one offset for one keyed partition
+}
+
+// Header returns p as a header.
+func (p Provenance) Header() Header {
+	return Header{SourceHeader, fmt.Appendf(nil, "%s/%d/%d/%d/%d", p.Topic, p.Partition, p.Of, p.Offset, p.Part)}
+}
+
+// maxSources bounds the sources that a shard knows: headers are the sender's.
+const maxSources = 1 << 16
+
+// provenance reads the header of r; ok is false where it has none.
+func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
+	for _, h := range r.Headers {
+		switch h.Key {
+		case SourceIdleHeader:
+			idle = string(h.Value)
+		case SourceHeader:
+			ok = true
+			p, err = parseProvenance(string(h.Value))
+		}
+	}
+	if err == nil && idle != "" && (!ok || len(r.Value) > 0 || idle != "0" && idle != "1") {
+		err = fmt.Errorf("header %s %.16q: must be 0 or 1, on an empty value, beside %s", SourceIdleHeader, idle, SourceHeader)
+	}
+	return p, idle, ok || err != nil, err
+}
+
+func parseProvenance(s string) (p Provenance, err error) {
+	f := strings.Split(s, "/")
+	if len(f) != 5 || f[0] == "" || len(f[0]) > 249 {
+		return p, fmt.Errorf("header %s %.64q: must be TOPIC/PARTITION/OF/OFFSET/PART", SourceHeader, s)
+	}
+	p.Topic = f[0]
+	var n [4]int64
+	for i := range n {
+		bits := 32
+		if i == 2 {
+			bits = 64
+		}
+		if n[i], err = strconv.ParseInt(f[i+1], 10, bits); err != nil || n[i] < 0 {
+			return p, fmt.Errorf("header %s %.64q: %.32q must be a number of 0 or more", SourceHeader, s, f[i+1])
+		}
+	}
+	p.Partition, p.Of, p.Offset, p.Part = int32(n[0]), int32(n[1]), n[2], int32(n[3])
+	if p.Partition >= p.Of || p.Of > maxSources {
+		return p, fmt.Errorf("header %s %.64q: partition %d of %d", SourceHeader, s, p.Partition, p.Of)
+	}
+	return p, nil
+}
+
+// sourceKey is one source of an input.
+type sourceKey struct {
+	in        Input
+	topic     string
+	partition int32
+}
+
+// sourceMark is what is known of a source: the last message taken, and its own clock.
+type sourceMark struct {
+	offset          int64 // -1: none yet
+	part            int32
+	newest, control Time
+	idle            bool
+}
+
+// source finds what is known of the source of a message. fresh is false where the message was taken before; otherwise it
+// counts as taken from now on.
+func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, err error) {
+	m, err = w.known(in, p)
+	if err != nil || p.Offset < m.offset || p.Offset == m.offset && p.Part <= m.part {
+		return m, false, err
+	}
+	m.offset, m.part, m.idle = p.Offset, p.Part, false
+	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, false
+	return m, true, nil
+}
+
+// sourceIdle takes note that a source is exhausted, or is not, before p.Offset. News that messages have overtaken count
+// no more.
+func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
+	m, err := w.known(in, p)
+	if err != nil || p.Offset <= m.offset {
+		return err
+	}
+	m.idle = idle
+	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, w.in[in].idle && idle
+	return nil
+}
+
+func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
+	k := sourceKey{in, p.Topic, p.Partition}
+	m := w.sources[k]
+	if m == nil {
+		if len(w.sources) >= maxSources {
+			return nil, fmt.Errorf("source %s partition %d: more than %d sources", p.Topic, p.Partition, maxSources)
+		}
+		if w.sources == nil {
+			w.sources = map[sourceKey]*sourceMark{}
+		}
+		m = &sourceMark{offset: -1, newest: NoTime, control: NoTime}
+		w.sources[k] = m
+	}
+	return m, nil
+}
+
+// bySource is the watermark of an input whose rows come from the partitions of an unkeyed topic: the least of those that
+// are not idle, each by its own rows. One that has told nothing yet holds it back. ok is false where none counts.
+func (w *Watermark) bySource(in Input) (t Time, ok bool) {
+	i := &w.in[in]
+	t = EndTime
+	for p := range i.of {
+		m := w.sources[sourceKey{in, i.topic, p}]
+		if m == nil {
+			return NoTime, true
+		}
+		if !m.idle {
+			ok = true
+			t = min(t, max(m.control, minus(m.newest, w.Lateness)))
+		}
+	}
+	return t, ok
+}
+
+// appendSources appends nothing where there are none, as before there were any.
+func (w *Watermark) appendSources(dst []byte) []byte {
+	if len(w.sources) == 0 {
+		return dst
+	}
+	for i := range w.in {
+		dst = binenc.AppendString(dst, w.in[i].topic)
+		dst = binenc.AppendUvarint(dst, uint64(w.in[i].of))
+	}
+	keys := make([]sourceKey, 0, len(w.sources))
+	for k := range w.sources {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b sourceKey) int {
+		return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
+	})
+	dst = binenc.AppendUvarint(dst, uint64(len(keys)))
+	for _, k := range keys {
+		m := w.sources[k]
+		idle := byte(0)
+		if m.idle {
+			idle = 1
+		}
+		dst = append(dst, byte(k.in), idle)
+		dst = binenc.AppendString(dst, k.topic)
+		dst = binenc.AppendUvarint(dst, uint64(k.partition))
+		dst = binenc.AppendVarint(dst, m.offset)
+		dst = binenc.AppendUvarint(dst, uint64(m.part))
+		dst = binenc.AppendVarint(dst, m.newest)
+		dst = binenc.AppendVarint(dst, m.control)
+	}
+	return dst
+}
+
+// restoreSources reads what appendSources wrote for a watermark of so many inputs.
+func (w *Watermark) restoreSources(r *binenc.Reader, inputs int) {
+	w.sources = nil
+	if r.Len() == 0 {
+		return
+	}
+	for i := range inputs {
+		topic, of := r.String(maxPaneName), int32(r.Int("partitions", 0, maxSources))
+		if i < len(w.in) {
+			w.in[i].topic, w.in[i].of = topic, of
+		}
+	}
+	w.sources = map[sourceKey]*sourceMark{}
+	for range r.Count(8, maxSources) {
+		k, m := sourceKey{in: Input(r.Byte())}, &sourceMark{}
+		m.idle = r.Byte() == 1
+		k.topic, k.partition = r.String(maxPaneName), int32(r.Int("partition", 0, maxSources))
+		m.offset, m.part = r.Varint(), int32(r.Int("part", 0, math.MaxInt32))
+		m.newest, m.control = r.Varint(), r.Varint()
+		w.sources[k] = m
+	}
+}

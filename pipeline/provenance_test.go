@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+const unkeyed = "z-unkeyed"
+
+func from(partition, of int32, offset int64, part int32) Provenance {
+	return Provenance{Topic: unkeyed, Partition: partition, Of: of, Offset: offset, Part: part}
+}
+
+func TestProvenanceHeader(t *testing.T) {
+	p := from(3, 8, 1<<40, 2)
+	r := Record{Headers: []Header{{"other", nil}, p.Header()}}
+	if got, idle, ok, err := provenance(&r); got != p || idle != "" || !ok || err != nil {
+		t.Errorf("got %+v %q %v %v, want %+v", got, idle, ok, err, p)
+	}
+	if _, _, ok, err := provenance(&Record{Headers: []Header{{"other", []byte("1")}}}); ok || err != nil {
+		t.Errorf("a record without the header: %v, %v", ok, err)
+	}
+	for _, bad := range []string{"", "z/1/2/3", "z/1/2/3/4/5", "/0/1/2/3", "z/x/2/3/4", "z/-1/2/3/4", "z/2/2/0/0", "z/0/0/0/0", "z/0/99999999/0/0",
+		"z/0/1/9223372036854775808/0", "z/0/1/0/4294967296", strings.Repeat("z", 250) + "/0/1/0/0"} {
+		if _, _, ok, err := provenance(&Record{Headers: []Header{{SourceHeader, []byte(bad)}}}); !ok || err == nil {
+			t.Errorf("%.40q: taken, want an error", bad)
+		}
+	}
+	for _, r := range []Record{
+		{Headers: []Header{{SourceIdleHeader, []byte("1")}}},
+		{Headers: []Header{{SourceIdleHeader, []byte("2")}, p.Header()}},
+		{Headers: []Header{{SourceIdleHeader, []byte("1")}, p.Header()}, Value: []byte("x")},
+	} {
+		if _, _, _, err := provenance(&r); err == nil {
+			t.Errorf("%+v: taken, want an error", r)
+		}
+	}
+}
+
+// TestRepeatsOfSources writes the messages of two sources as restarted and stopped writers do: each goes back to some
+// place that was written and goes on from there. Every message is taken once, in order, over restores of the state.
+func TestRepeatsOfSources(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var log []Provenance
+	for p := range int32(2) {
+		at := 0
+		for at < 60 {
+			at = max(0, at-rng.IntN(9))
+			for range 1 + rng.IntN(12) {
+				log = append(log, from(p, 2, int64(at/2), int32(at%2)))
+				at++
+			}
+		}
+	}
+	w, taken := NewWatermark(1, 0), map[string]int{}
+	last := map[int32]int{0: -1, 1: -1}
+	for i, p := range log {
+		_, fresh, err := w.source(Logits, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fresh {
+			taken[fmt.Sprint(p)]++
+			if at := int(p.Offset)*2 + int(p.Part); at != last[p.Partition]+1 {
+				t.Fatalf("message %d: took %v after number %d", i, p, last[p.Partition])
+			}
+			last[p.Partition]++
+		}
+		if i%7 == 0 {
+			b, _ := w.AppendState(nil)
+			w = NewWatermark(1, 0)
+			if err := w.RestoreState(b); err != nil {
+				t.Fatal(err)
+			}
+			if again, _ := w.AppendState(nil); !bytes.Equal(again, b) {
+				t.Fatalf("state %x after a restore, want %x", again, b)
+			}
+		}
+	}
+	for p, n := range taken {
+		if n != 1 {
+			t.Errorf("%s taken %d times", p, n)
+		}
+	}
+}
+
+func TestWatermarkBySource(t *testing.T) {
+	w := NewWatermark(1, 10)
+	see := func(p Provenance, ts Time) {
+		t.Helper()
+		m, fresh, err := w.source(Logits, p)
+		if err != nil || !fresh {
+			t.Fatalf("%v: fresh %v, %v", p, fresh, err)
+		}
+		w.Observe(Logits, ts)
+		m.newest = max(m.newest, ts)
+	}
+	want := func(when string, at Time) {
+		t.Helper()
+		if got, _ := w.Advance(100); got != at {
+			t.Errorf("%s: watermark %d, want %d", when, got, at)
+		}
+	}
+	see(from(0, 3, 5, 0), 1000)
+	want("two sources have told nothing", NoTime)
+	see(from(1, 3, 0, 0), 400)
+	if err := w.sourceIdle(Logits, from(2, 3, 0, 0), true); err != nil {
+		t.Fatal(err)
+	}
+	want("the least of two, the third idle", 390)
+	see(from(1, 3, 1, 0), 700)
+	want("it moves on", 690)
+	if err := w.sourceIdle(Logits, from(1, 3, 1, 0), true); err != nil {
+		t.Fatal(err)
+	}
+	want("news that a message has overtaken", 690)
+	b, _ := w.AppendState(nil)
+	w = NewWatermark(1, 10)
+	if err := w.RestoreState(b); err != nil {
+		t.Fatal(err)
+	}
+	see(from(2, 3, 0, 0), 695) // not idle any more
+	see(from(1, 3, 2, 0), 2000)
+	want("back from idleness", 690)
+	m, _, _ := w.source(Logits, from(2, 3, 1, 0))
+	m.control = 900
+	want("a control record", 900)
+	for p := range int32(3) {
+		if err := w.sourceIdle(Logits, from(p, 3, 10, 0), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("all idle: as without sources", 1990)
+	// Another topic takes over: what is known of the first says nothing of it.
+	m, _, _ = w.source(Logits, Provenance{Topic: "new", Of: 1})
+	m.newest = 5000
+	want("a new topic", 4990)
+}
+
+// TestShardTakesSourcesOnce is the shard's handling of the header: repeats are counted and nothing else, what cannot be
+// read is a dead letter, and a stream without the header has the bytes in its checkpoints that it always had.
+func TestShardTakesSourcesOnce(t *testing.T) {
+	counts := NewCounts()
+	s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0), Decoder: arrowio.NewDecoder(arrowio.Options{}),
+		Outbox: NewOutbox(0, 1, 100, 1), Out: NewOut(counts), Counts: counts, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", IDs: []string{"a"}, TS: []int64{250}, K: 2, Logits: []float32{1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(offset int64, value []byte, hs ...Header) {
+		t.Helper()
+		if err := s.Take(context.Background(), Record{Topic: "z", Offset: offset, Value: value, Headers: hs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain, _ := s.Watermark.AppendState(nil)
+	take(0, value)
+	if got, _ := s.Watermark.AppendState(nil); len(got) > len(plain)+4 {
+		t.Errorf("watermark of a stream without sources takes %d bytes, %d before it", len(got), len(plain))
+	}
+	take(1, value, from(0, 1, 7, 0).Header())
+	take(2, value, from(0, 1, 7, 0).Header())
+	take(3, value, from(0, 1, 6, 3).Header())
+	take(4, value, Header{SourceHeader, []byte("nonsense")})
+	take(5, nil, from(0, 1, 8, 0).Header(), Header{WatermarkHeader, []byte("1000")})
+	take(6, nil, from(0, 1, 8, 0).Header(), Header{WatermarkHeader, []byte("2000")}) // a repeat
+	take(7, nil, from(0, 1, 9, 0).Header(), Header{SourceIdleHeader, []byte("1")})
+	n := counts.All()
+	if n["rows:logits"] != 2 || n["repeats:logits"] != 3 || n["dead_letters:source"] != 1 || n["control"] != 2 {
+		t.Errorf("counts %v", n)
+	}
+	if wm := s.Watermark.Now(); wm != 1000 {
+		t.Errorf("watermark %d, want 1000: that of the control record", wm)
+	}
+	if got := s.Next()[Logits]; got != 8 {
+		t.Errorf("next offset %d, want 8", got)
+	}
+}
