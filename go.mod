@@ -21,6 +21,7 @@ require (
 	golang.org/x/term v0.43.0
 	gonum.org/v1/gonum v0.16.0
 	gonum.org/v1/plot v0.16.0
+	google.golang.org/protobuf v1.36.8
 )
 
 require (
@@ -75,5 +76,4 @@ require (
 	golang.org/x/xerrors v0.0.0-20231012003039-104605ab7028 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240227224415-6ceb2ff114de // indirect
 	google.golang.org/grpc v1.63.2 // indirect
-	google.golang.org/protobuf v1.36.8 // indirect
 )

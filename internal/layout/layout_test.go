@@ -25,6 +25,7 @@ var rules = []struct {
 	may   []string
 	third []string
 }{
+	{pkg: "calib/onnx", may: []string{"calib/calibrator"}, third: []string{"google.golang.org/protobuf"}},
 	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc"}, third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
 	{pkg: "arrowio/...", may: []string{"arrowio/...", "internal/binenc"}},
 	{pkg: "pipeline/output", third: []string{}},

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/onnx"
+)
+
+// convertResult is the object of `plumbline convert --json`.
+type convertResult struct {
+	File       string `json:"file"`
+	Method     string `json:"method"`
+	Calibrator string `json:"calibrator"`
+	Classes    int    `json:"classes,omitempty"` // absent: any
+	Output     string `json:"output"`
+	Bytes      int    `json:"bytes"`
+}
+
+func newConvertCommand() *cobra.Command {
+	var (
+		out   string
+		force bool
+	)
+	cmd := &cobra.Command{
+		Use:   "convert CALIBRATOR -o OUT.onnx",
+		Short: "A calibrator as an ONNX model",
+		Long: "Convert writes CALIBRATOR (of plumbline fit) as an ONNX model, operator set 17: input \"" + onnx.InputName + "\", float32 N x K,\n" +
+			"output \"" + onnx.OutputName + "\", float32 N x K. It computes in float64 inside, and gives what plumbline apply gives.",
+		Example: "  plumbline convert cal.json -o cal.onnx",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args[0], out, force) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&out, "output", "o", "", "`file` to write, with the extension .onnx")
+	flags.BoolVar(&force, "force", false, "replace OUT if it is there")
+	return cmd
+}
+
+func runConvert(cmd *cobra.Command, file, out string, force bool) error {
+	if ext := filepath.Ext(out); ext != ".onnx" {
+		return usageErrorf("-o: %q, allowed is a file with the extension .onnx", out)
+	}
+	c, err := readCalibrator(file)
+	if err != nil {
+		return err
+	}
+	model, err := onnx.Calibrator(c)
+	if err != nil {
+		return fmt.Errorf("convert %s: %w", file, err)
+	}
+	err = replaceFile(out, force, func(temporary string) error { return os.WriteFile(temporary, model, 0o600) })
+	if err != nil {
+		return err
+	}
+	result := convertResult{File: file, Method: c.Method(), Calibrator: c.Describe(), Output: out, Bytes: len(model)}
+	if s, ok := c.(calibrator.Sized); ok {
+		result.Classes = s.Classes()
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, result)
+	}
+	printf(cmd, "%s: %s, %d bytes\n", out, result.Calibrator, result.Bytes)
+	return nil
+}
