@@ -63,11 +63,11 @@ func TestBlocksAgreeWithFloat64(t *testing.T) {
 					}
 				}
 				o, _ := Options{CSF: Margin}.withDefaults()
-				got, err := scanBlocks(r, o)
+				got, err := scanBlocks(r, o, true)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := scanExact(r, r.F32, o)
+				want, err := scanExact(r, r.F32, o, true)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -111,20 +111,25 @@ func compareScans(t *testing.T, r Rows, got, want *scanned, tol float64) {
 }
 
 func TestBlocksDoNotDependOnTheirSize(t *testing.T) {
-	// Rows in two parts, the first of any length, give the same sums as all at once.
-	r := blockCase(700, 10, false, 3)
+	for _, probs := range []bool{false, true} {
+		testBlockSizes(t, blockCase(700, 10, probs, 3))
+	}
+}
+
+// testBlockSizes: rows in two parts, the first of any length, give the same sums as all at once.
+func testBlockSizes(t *testing.T, r Rows) {
 	o, _ := Options{}.withDefaults()
-	whole, err := scanBlocks(r, o)
+	whole, err := scanBlocks(r, o, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, cut := range []int{1, 15, 16, 17, 300, 699} {
-		lead := Rows{K: 10, F32: make([]float32, 10*cut), Labels: make([]int32, cut)}
+		lead := Rows{K: 10, Probs: r.Probs, F32: make([]float32, 10*cut), Labels: make([]int32, cut)}
 		for i := range lead.Labels {
 			lead.Labels[i] = -1 // shifts the blocks and adds nothing
 		}
 		lead.F32, lead.Labels = append(lead.F32, r.F32...), append(lead.Labels, r.Labels...)
-		s, err := scanBlocks(lead, o)
+		s, err := scanBlocks(lead, o, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,19 +149,19 @@ func TestBesideAnEdgeIsFloat64(t *testing.T) {
 			z := make([]float32, k)
 			z[0] = float32(math.Log(p / (1 - p) * float64(k-1)))
 			r := Rows{K: k, F32: z, Labels: []int32{0}}
-			want, err := scanExact(r, z, o)
+			want, err := scanExact(r, z, o, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, off := range []float64{-9e-7, 9e-7} {
-				b := block{Rows: r}
-				row := make([]kernel.Row, 1)
-				e := make([]float32, k)
-				kernel.LogitRows(row, e, z, k, 1)
-				row[0].Conf *= 1 + off
-				row[0].Scale *= 1 + off
-				got := newScanned(r, o)
-				b.add(got, &o, &row[0], e, z, 0, 1)
+				b := block{Rows: r, rows: make([]kernel.Row, 1), z: z, e: make([]float32, k), likely: logProduct{p: 1}}
+				kernel.LogitRows(b.rows, b.e, z, k, 1)
+				b.rows[0].Conf *= 1 + off
+				b.rows[0].Scale *= 1 + off
+				got := newScanned(r, o, true)
+				if err := b.addTo(got, &o); err != nil {
+					t.Fatal(err)
+				}
 				if BinIndex(got.c[0], 15) != BinIndex(want.c[0], 15) {
 					t.Errorf("K=%d, %d/15: conf %v, want the bin of %v", k, j+1, got.c[0], want.c[0])
 				}
@@ -177,7 +182,7 @@ func TestUnderflowIsNotZero(t *testing.T) {
 	for z, want := range map[float32]Bin{80: {N: 1, W: 1, W2: 1, SumA: 1}, 2000: {}} {
 		r := Rows{K: 2, F32: []float32{z, -z}, Labels: []int32{1}}
 		o, _ := Options{}.withDefaults()
-		s, err := scanBlocks(r, o)
+		s, err := scanBlocks(r, o, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,8 +200,8 @@ func TestBlockErrorsNameTheRow(t *testing.T) {
 	r := blockCase(40, 3, false, 4)
 	r.Labels[33], r.F32[33*3+1] = 0, float32(math.Inf(1))
 	o, _ := Options{}.withDefaults()
-	_, got := scanBlocks(r, o)
-	_, want := scanExact(r, r.F32, o)
+	_, got := scanBlocks(r, o, true)
+	_, want := scanExact(r, r.F32, o, true)
 	if got == nil || want == nil || got.Error() != want.Error() {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -204,19 +209,34 @@ func TestBlockErrorsNameTheRow(t *testing.T) {
 
 func benchmarkBasic(b *testing.B, n, k int) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	r := Rows{K: k, F32: make([]float32, n*k), Labels: make([]int32, n)}
-	for i := range r.F32 {
-		r.F32[i] = float32(2 * rng.NormFloat64())
+	z, q := make([]float32, n*k), make([]float32, n*k)
+	r := Rows{K: k, Labels: make([]int32, n)}
+	for i := range z {
+		z[i] = float32(2 * rng.NormFloat64())
 	}
+	p := make([]float64, k)
 	for i := range r.Labels {
 		r.Labels[i] = int32(rng.IntN(k))
-		r.F32[i*k+int(r.Labels[i])] += 6
-	}
-	b.SetBytes(int64(4 * n * k))
-	for b.Loop() {
-		if _, err := Basic(r, Options{}); err != nil {
-			b.Fatal(err)
+		row := z[i*k : (i+1)*k]
+		row[r.Labels[i]] += 6
+		kernel.Logits(row, p)
+		for j, v := range p {
+			q[i*k+j] = float32(v)
 		}
+	}
+	for _, probs := range []bool{false, true} {
+		r.Probs, r.F32 = probs, z
+		if probs {
+			r.F32 = q
+		}
+		b.Run(map[bool]string{false: "logits", true: "probs"}[probs], func(b *testing.B) {
+			b.SetBytes(int64(4 * n * k))
+			for b.Loop() {
+				if _, err := Basic(r, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

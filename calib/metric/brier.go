@@ -82,7 +82,7 @@ func DecomposeTopLabel(rows Rows, opt Options) (BrierParts, error) {
 		return BrierParts{}, err
 	}
 	opt.CSF = MSP
-	s, err := rows.scan(opt)
+	s, err := rows.scan(opt, true)
 	if err != nil {
 		return BrierParts{}, err
 	}

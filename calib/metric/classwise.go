@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/plumbline/plumbline/calib/kernel"
-	"github.com/plumbline/plumbline/calib/kernel/fixedpoint"
 )
 
 // ClassWise holds the equal-width bins of every class's probability: m bins a class, over all rows.
@@ -12,16 +11,12 @@ type ClassWise struct {
 	k, m int
 	n    int64
 	w    float64
-	bins []Bin   // k×m
-	edge float64 // up to which a probability of the block kernel is in bin 0 for certain
+	bins []Bin // k×m
 
-	// Most probabilities are in bin 0. The block path keeps their sum apart, in low, in multiples of 2^-32, and counts
-	// by class the rows that are elsewhere; fold puts both into the bins.
-	low     []int64
-	away    []int32
-	lowRows int32
-	index   []uint32  // scratch of small: the classes whose probability is not small,
-	large   []float32 // and its e
+	// Of the block path: its rows of weight 1, up to where a probability is in the first bin for certain, and for
+	// clearBin how far p·m must be from integers, and up to where.
+	unit              classUnit
+	edge, slack, last float64
 }
 
 // NewClassWise returns an empty one for k classes and m bins. It panics if either is below 1.
@@ -29,7 +24,13 @@ func NewClassWise(k, m int) *ClassWise {
 	if k < 1 || m < 1 {
 		panic("metric: class-wise bins need at least one class and one bin")
 	}
-	return &ClassWise{k: k, m: m, bins: make([]Bin, k*m), edge: (1 - 2*kernel.EdgeTolerance) / float64(m)}
+	c := &ClassWise{k: k, m: m, bins: make([]Bin, k*m), edge: (1 - 2*kernel.EdgeTolerance) / float64(m)}
+	c.slack = 2 * kernel.EdgeTolerance * float64(m)
+	if m == 1 {
+		c.slack = 1 // nothing is sure: all belongs to the first bin
+	}
+	c.last = float64(m) - 2*c.slack
+	return c
 }
 
 // Add adds a row: p are its k probabilities and y its label. A probability of exactly 0 is in no bin.
@@ -57,41 +58,6 @@ func (c *ClassWise) hit(y int, p, w float64) {
 	if p > 0 {
 		c.bins[y*c.m+BinIndex(p, c.m)].SumA += w
 	}
-}
-
-// small adds the probabilities e·scale that are in bin 0 for certain, of a row of weight 1, and returns the classes and
-// the e that are left, and whether some e is 0. ok is false, with nothing done, if e·scale is no probability.
-func (c *ClassWise) small(e []float32, scale float64) (index []uint32, large []float32, zero, ok bool) {
-	if c.low == nil {
-		room := fixedpoint.ListRoom(c.k)
-		c.low, c.away, c.index, c.large = make([]int64, room), make([]int32, c.k), make([]uint32, room), make([]float32, room)
-	}
-	if c.lowRows == math.MaxInt32 {
-		c.fold()
-	}
-	n, zero, ok := fixedpoint.AddScaled(c.low, c.index, c.large, e, scale, c.edge)
-	if !ok {
-		return nil, nil, false, false
-	}
-	c.lowRows++
-	return c.index[:n], c.large[:n], zero, true
-}
-
-// fold moves what the block path kept apart into the bins.
-func (c *ClassWise) fold() {
-	if c.lowRows == 0 {
-		return
-	}
-	for k := range c.away {
-		n := c.lowRows - c.away[k]
-		b := &c.bins[k*c.m]
-		b.N += int64(n)
-		b.W += float64(n)
-		b.W2 += float64(n)
-		b.SumC += float64(c.low[k]) * 0x1p-32
-		c.low[k], c.away[k] = 0, 0
-	}
-	c.lowRows = 0
 }
 
 // Bins returns the m bins of class k; SumA counts the rows labelled k.

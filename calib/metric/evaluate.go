@@ -10,12 +10,12 @@ func Evaluate(rows Rows, opt Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	s, err := rows.scan(opt)
+	s, err := rows.scan(opt, true)
 	if err != nil {
 		return Report{}, err
 	}
 	r := Report{
-		N:        int64(len(s.c)),
+		N:        s.n,
 		Accuracy: s.right / s.total, // a total of 0 makes the means NaN
 		NLL:      s.nll / s.total,
 		Brier:    s.brier / s.total,
@@ -23,8 +23,7 @@ func Evaluate(rows Rows, opt Options) (Report, error) {
 		CWECEL2:  s.classes.ECEL2(),
 		SmECE:    SmECE(s.c, s.a, s.w),
 	}
-	bins := EqualWidth(s.c, s.a, s.w, opt.Bins)
-	r.setBinned(bins, opt)
+	r.setBinned(s.top, opt)
 	sorted := SortWeighted(s.c, s.a, s.w)
 	r.setSorted(sorted, opt)
 	soft := SoftBins(s.c, s.a, s.w, opt.SoftBins, opt.SoftTemperature)
@@ -35,7 +34,7 @@ func Evaluate(rows Rows, opt Options) (Report, error) {
 		r.SBECELB = SBECELBRows(s.c, s.a, s.w, opt.SoftBins, opt.SoftTemperature, opt.Norm)
 	}
 	if opt.Uncertainty {
-		if r.Intervals, err = uncertainties(rows, sorted, bins, s.classes, opt, UncertaintyKeys); err != nil {
+		if r.Intervals, err = uncertainties(rows, sorted, s.top, s.classes, opt, UncertaintyKeys); err != nil {
 			return Report{}, err
 		}
 	}
@@ -44,7 +43,7 @@ func Evaluate(rows Rows, opt Options) (Report, error) {
 	}
 	r.AURC, r.EAURC, r.AUROC, r.FPR95 = AURC(sorted), EAURC(sorted), AUROC(sorted), FPR95(sorted)
 	if opt.Detail {
-		r.Detail = newDetail(bins, soft, s, opt)
+		r.Detail = newDetail(s.top, soft, s, opt)
 	}
 	return r, nil
 }
@@ -82,14 +81,13 @@ func Basic(rows Rows, opt Options) (Basics, error) {
 	if err != nil {
 		return Basics{}, err
 	}
-	opt.CSF = MSP
-	s, err := rows.scan(opt)
+	s, err := rows.scan(opt, false)
 	if err != nil {
 		return Basics{}, err
 	}
-	bins := EqualWidth(s.c, s.a, s.w, opt.Bins)
+	bins := s.top
 	b := Basics{
-		N: int64(len(s.c)), W: s.total, Accuracy: s.right / s.total, Confidence: math.NaN(), NLL: s.nll / s.total, Brier: s.brier / s.total,
+		N: s.n, W: s.total, Accuracy: s.right / s.total, Confidence: math.NaN(), NLL: s.nll / s.total, Brier: s.brier / s.total,
 		ECE: ECE(bins), ECEL2: ECEL2(bins), MCE: MCE(bins), CWECE: s.classes.ECE(), CWECEL2: s.classes.ECEL2(),
 		Bins: bins, Classes: s.classes,
 	}

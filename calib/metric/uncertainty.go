@@ -43,11 +43,11 @@ func Uncertainty(rows Rows, key string, opt Options) (Interval, error) {
 		return Interval{}, err
 	}
 	opt.CSF = MSP
-	s, err := rows.scan(opt)
+	s, err := rows.scan(opt, true)
 	if err != nil {
 		return Interval{}, err
 	}
-	iv, err := uncertainties(rows, SortWeighted(s.c, s.a, s.w), EqualWidth(s.c, s.a, s.w, opt.Bins), s.classes, opt, []string{key})
+	iv, err := uncertainties(rows, SortWeighted(s.c, s.a, s.w), s.top, s.classes, opt, []string{key})
 	if err != nil {
 		return Interval{}, err
 	}
