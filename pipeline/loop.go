@@ -9,6 +9,14 @@ import (
 // lastTime is what checkpoints may take after the task was told to end: its generation may be over.
 const lastTime = 10 * time.Second
 
+// How a task's time is divided. Checkpoints that come due while the one before is being saved are put off, and so are
+// those of a state so large that copying it would take more than a part in restShare+1 of the task's time: a state
+// that grows must not keep the task from getting to its end.
+const (
+	restShare = 8
+	savePoll  = 10 * time.Millisecond // how often a task without records looks whether a save has ended
+)
+
 // loop is a task that runs. It takes a checkpoint in two parts: what must be of one moment is copied while the task
 // stands still (begin); then it goes on, and the copy is made durable and visible beside it (save). There is at most one
 // such copy in flight: the next begins when all of it is done. So the outputs of one checkpoint are written before those of
@@ -55,7 +63,11 @@ func (l *loop) run(ctx context.Context) error {
 	}()
 	due := time.Now().Add(l.Interval)
 	for {
-		wait, cancel := context.WithDeadline(reading, due)
+		until := due
+		if l.saving() {
+			until = later(due, time.Now().Add(savePoll))
+		}
+		wait, cancel := context.WithDeadline(reading, until)
 		r, err := l.src.Next(wait)
 		timeout := err != nil && wait.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -74,30 +86,45 @@ func (l *loop) run(ctx context.Context) error {
 		if reading.Err() != nil && ctx.Err() == nil {
 			return l.settle() // the error that stopped it
 		}
-		if now := time.Now(); !now.Before(due) || l.task.Full() {
-			due = now.Add(l.Interval)
-			if err := l.begin(); err != nil {
+		// A full task waits for the save in flight: that bounds what it holds.
+		if full := l.task.Full(); full || !time.Now().Before(due) && !l.saving() {
+			stood, err := l.begin()
+			if err != nil {
 				return err
 			}
+			due = time.Now().Add(max(l.Interval-stood, restShare*stood))
 		}
 	}
 }
 
-// begin copies the task as it is now and has the copy saved, once the one before is done.
-func (l *loop) begin() error {
-	if err := l.settle(); err != nil {
-		return err
+// saving reports whether a checkpoint is in flight.
+func (l *loop) saving() bool { return l.inFlight != nil && len(l.inFlight) == 0 }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
+	return b
+}
+
+// begin copies the task as it is now and has the copy saved, once the one before is done. It returns how long the task
+// stood still for the copy.
+func (l *loop) begin() (stood time.Duration, err error) {
+	if err := l.settle(); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	defer func() { stood = time.Since(start) }()
 	t := l.task
 	active := t.Dirty()
 	show := t.Report(l.src.CaughtUp(), active)
 	if !active {
 		show()
-		return nil
+		return 0, nil
 	}
 	c, err := EncodeCheckpoint(t.Sections())
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.Name(), err)
+		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
 	l.number++
 	s := &copied{Checkpoint: c, number: l.number, before: t.Before(), after: t.After(), next: t.Next(), show: show}
@@ -111,7 +138,7 @@ func (l *loop) begin() error {
 		}
 		done <- err
 	}()
-	return nil
+	return 0, nil
 }
 
 // settle waits for the checkpoint in flight and returns the error of the one that failed.

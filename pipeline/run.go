@@ -62,7 +62,7 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 		t.Closing()
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
-		if err := lp.begin(); err != nil {
+		if _, err := lp.begin(); err != nil {
 			return err
 		}
 		return lp.settle()

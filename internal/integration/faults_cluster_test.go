@@ -52,7 +52,11 @@ func (c *cluster) script(t *testing.T, command string, numbers ...int) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Errorf("kafka.sh %s: %v\n%s", strings.Join(args, " "), err, tail(stderr.Bytes()))
+		text := fmt.Sprintf("kafka.sh %s: %v\n%s", strings.Join(args, " "), err, tail(stderr.Bytes()))
+		if command == "start" { // nothing that follows could mean anything
+			t.Fatal(text)
+		}
+		t.Error(text)
 	}
 	return strings.TrimSpace(string(out))
 }

@@ -123,7 +123,7 @@ func (d *deployment) yaml(w *worker) string {
 	fmt.Fprintf(&b, "checkpoints:\n  store: %s\n  dir: %q\n  interval: %s\n", d.store, d.state, d.interval)
 	// Beside the checkpoints: what fills the disk of the one fills that of the other.
 	fmt.Fprintf(&b, "join:\n  memory_bytes: %d\n  dir: %q\n", d.memory, filepath.Join(d.state, fmt.Sprintf("join-%d", w.number)))
-	fmt.Fprintf(&b, "http:\n  listen: %q\n", w.listen)
+	fmt.Fprintf(&b, "http:\n  listen: %q\n  pprof: true\n", w.listen)
 	b.WriteString(strings.TrimSpace(faultsYAML) + "\n")
 	return b.String()
 }

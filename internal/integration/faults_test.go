@@ -28,13 +28,14 @@ type suite struct {
 const (
 	faultPartitions = 6
 	faultProcesses  = 3
-	faultInterval   = 300 * time.Millisecond
+	faultInterval   = 300 * time.Millisecond // between checkpoints
+	fullInterval    = time.Second            // the same for states of 5 M rows
 	faultMemory     = 64 << 10 // of waiting rows: most of them are on disk
 )
 
-// drainLimit bounds what is waited for after the last row: rebalances, a coordinator that moves, a machine with other
-// work.
-const drainLimit = 5 * time.Minute
+// drainLimit bounds what is waited for after the last row: everything, in the full form, rebalances, a coordinator that
+// moves, a machine with other work.
+const drainLimit = 15 * time.Minute
 
 // TestFaults runs three processes on three brokers and disturbs them: whatever happens, the states, snapshots and
 // calibrators are in the end those of an undisturbed run, and every row has one fate.
@@ -98,7 +99,11 @@ func newSuite(t *testing.T) *suite {
 }
 
 func (s *suite) options() deployOptions {
-	return deployOptions{partitions: faultPartitions, processes: faultProcesses, interval: faultInterval, store: "directory", memory: faultMemory}
+	o := deployOptions{partitions: faultPartitions, processes: faultProcesses, interval: faultInterval, store: "directory", memory: faultMemory}
+	if s.full {
+		o.interval = fullInterval
+	}
+	return o
 }
 
 // undisturbed makes the result that all others must have.
