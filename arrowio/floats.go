@@ -69,9 +69,11 @@ func (r *reader) slab(c *wire.Column, maxK int, mem *[]float32) (k int, slab []f
 		return k, values[off[0]:off[c.N]], nil
 	}
 	// Null rows of length zero leave gaps; the memory is fresh because values may lie in *mem.
-	if int64(c.N)*int64(k) > int64(maxSparse) {
-		return 0, nil, wire.Errorf(wire.TooLarge, "column %q: %d rows of %d with empty null rows", name, c.N, k)
+	size := int64(c.N) * int64(k)
+	if size > r.sparse {
+		return 0, nil, wire.Errorf(wire.TooLarge, "column %q: %d rows of %d with empty null rows, %d values are left to the message", name, c.N, k, r.sparse)
 	}
+	r.sparse -= size
 	slab = make([]float32, c.N*k)
 	for i := range c.N {
 		if row := values[off[i]:off[i+1]]; len(row) == k {
@@ -81,8 +83,9 @@ func (r *reader) slab(c *wire.Column, maxK int, mem *[]float32) (k int, slab []f
 	return k, slab, nil
 }
 
-// maxSparse bounds the values of a slab that is larger than the message it comes from.
-const maxSparse = 1 << 24
+// sparseValues bounds the values of the slabs of one message that are larger than what they come from: those with empty
+// null rows. Without it, one row of many classes and many nulls, batch after batch, would cost gigabytes.
+func sparseValues(messageBytes int) int64 { return 1<<20 + 4*int64(messageBytes) }
 
 // listSize is the common length of the rows that are not null; dense is true where null rows have it too.
 func listSize(c *wire.Column, off []int64, maxK int) (k int, dense bool, err error) {

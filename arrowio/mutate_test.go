@@ -1,19 +1,24 @@
 package arrowio
 
 import (
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-var mutations = flag.Int("mutations", 40_000, "number of mutated messages that TestMutatedMessages decodes")
+var (
+	mutations    = flag.Int("mutations", 40_000, "number of mutated messages that TestMutatedMessages decodes")
+	mutationSeed = flag.Int("mutation-seed", 2, "which messages those are")
+)
 
 var reasons = map[string]bool{
 	wire.Truncated: true, wire.NotArrow: true, wire.NoSchema: true, wire.Trailing: true, wire.TooLarge: true,
@@ -65,99 +70,142 @@ func touch(b *Batch) (sum float64) {
 	return sum + float64(len(b.IDs)+len(b.TS))
 }
 
-// decodeHostile decodes value, checks the error and touches the batches. It says whether it was accepted.
-func decodeHostile(t testing.TB, d *Decoder, value []byte, kind Kind) bool {
-	bs, err := d.Decode(value, testOrigin, kind)
+// hostile decodes messages that may be anything, and measures what that costs.
+type hostile struct {
+	d      *Decoder
+	o      Options
+	allocs []metrics.Sample
+
+	decoded, accepted, compared int
+	mostBytes                   uint64
+	longest                     time.Duration
+}
+
+func newHostile(o Options) *hostile {
+	d := NewDecoder(o)
+	return &hostile{d: d, o: d.opt, allocs: []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}}
+}
+
+func (h *hostile) allocated() uint64 {
+	metrics.Read(h.allocs)
+	return h.allocs[0].Value.Uint64()
+}
+
+// Bounds on one message. Memory: what the decoder documents, a small multiple of the message and what it may inflate. Time:
+// two orders of magnitude above what the slowest message takes, since the machine may be busy, and the least of three tries.
+const (
+	fixedBytes    = 8 << 20 // schemas whose fields share a long name, slabs with empty rows
+	bytesPerByte  = 64
+	inflatedTwice = 2
+	longestDecode = 500 * time.Millisecond
+	// The cheap count of allocations lags behind by what the other code of the test has allocated.
+	suspicious = 1 << 20
+)
+
+// limit is how many bytes decoding value may allocate.
+func (h *hostile) limit(value []byte) uint64 {
+	n := uint64(fixedBytes + bytesPerByte*len(value))
+	if h.o.Inflate {
+		n += inflatedTwice * uint64(h.o.MaxInflated)
+	}
+	return n
+}
+
+// exactly is how many bytes decoding value allocates, by a count that stops the world.
+func (h *hostile) exactly(value []byte, kind Kind) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _ = h.d.Decode(value, testOrigin, kind)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// decode decodes value, checks time, memory, error and batches, and compares them with what the Arrow library reads.
+func (h *hostile) decode(t testing.TB, value []byte, kind Kind) {
+	before, start := h.allocated(), time.Now()
+	bs, err := h.d.Decode(value, testOrigin, kind)
+	took, bytes := time.Since(start), h.allocated()-before
+	h.decoded++
+	if bytes > suspicious {
+		bytes = h.exactly(value, kind)
+	}
+	if limit := h.limit(value); bytes > limit {
+		t.Fatalf("%d bytes allocated, at most %d, for %x", bytes, limit, value)
+	}
+	for try := 0; took > longestDecode; try++ {
+		if try == 3 {
+			t.Fatalf("took %v for %x", took, value)
+		}
+		start = time.Now()
+		_, _ = h.d.Decode(value, testOrigin, kind)
+		took = min(took, time.Since(start))
+	}
+	h.mostBytes, h.longest = max(h.mostBytes, bytes), max(h.longest, took)
 	if err != nil {
 		var de *DecodeError
 		if !errors.As(err, &de) || !reasons[de.Reason] || len(de.Detail) > 240 || bs != nil {
 			t.Fatalf("got %d batches and error %v for %x", len(bs), err, value)
 		}
-		return false
+		return
 	}
+	h.accepted++
 	for _, b := range bs {
 		touch(b)
-		if rec := b.Record(); rec != nil {
-			for _, c := range rec.Columns() {
-				_ = c.String()
-			}
-			rec.Release()
+	}
+	// What the library refuses, though this package does not, are faults in columns that nobody asked for.
+	if want, err := slowDecode(value, h.o, kind); err == nil {
+		h.compared++
+		if d := differ(bs, want); d != "" {
+			t.Fatalf("%s, in %x", d, value)
 		}
-		if b.K > 0 && b.K < 64 {
-			if _, err := EncodeCalibrated(b, make([]float32, b.N*b.K), false, "c"); err != nil {
-				t.Fatal(err)
-			}
-		}
+	}
+	for _, b := range bs {
+		consume(t, b)
 		b.Release()
 	}
-	return true
 }
 
-// lies are lengths that make a trusting reader allocate or index wildly.
-var lies = []uint64{0, 1, 7, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 40, 1<<63 - 1, 1 << 63, 1<<64 - 1, 1<<64 - 8}
-
-// mutate damages a message in one to four places.
-func mutate(r *rand.Rand, valid []byte) []byte {
-	v := append([]byte(nil), valid...)
-	for range 1 + r.IntN(4) {
-		if len(v) < 16 {
-			return v
+// consume does with a batch what its other readers do: the record of its keys, and the calibrated stream.
+func consume(t testing.TB, b *Batch) {
+	if rec := b.Record(); rec != nil {
+		for _, c := range rec.Columns() {
+			_ = c.String()
 		}
-		// Most of what can go wrong is in the metadata, at the front.
-		at := r.IntN(len(v))
-		if r.IntN(2) == 0 {
-			at = r.IntN(min(len(v), 2048))
-		}
-		switch r.IntN(8) {
-		case 0:
-			v = v[:at]
-		case 1, 2:
-			v[at] ^= 1 << r.IntN(8)
-		case 3:
-			v[at] = byte(r.Uint32())
-		case 4:
-			at = min(at&^3, len(v)-4)
-			binary.LittleEndian.PutUint32(v[at:], uint32(lies[r.IntN(len(lies))]))
-		case 5:
-			at = min(at&^7, len(v)-8)
-			binary.LittleEndian.PutUint64(v[at:], lies[r.IntN(len(lies))])
-		case 6:
-			at = min(at&^7, len(v)-8)
-			binary.LittleEndian.PutUint64(v[at:], binary.LittleEndian.Uint64(v[at:])+uint64(r.IntN(17)-8))
-		default:
-			to, n := r.IntN(len(v)), r.IntN(64)
-			copy(v[at:], v[to:min(len(v), to+n)])
+		rec.Release()
+	}
+	if b.K > 0 && b.K < 64 {
+		if _, err := EncodeCalibrated(b, make([]float32, b.N*b.K), false, "c"); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return v
 }
 
+// hostileOptions are bounds that mutated messages can reach.
+func hostileOptions(inflate bool) Options {
+	return Options{Slices: []string{"region", "tenant"}, MaxMessageBytes: 1 << 20, MaxRows: 4096, MaxBatches: 64, Inflate: inflate, MaxInflated: 1 << 20}
+}
+
+// TestMutatedMessages decodes mutated messages, half of them mutated with the structure of the message in mind: none may
+// panic, cost much time or memory, or give a row that the Arrow library reads otherwise. `make fuzz-messages` runs ten
+// million.
 func TestMutatedMessages(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(512 << 20))
-	o := Options{Slices: []string{"region", "tenant"}, MaxMessageBytes: 1 << 20, MaxRows: 4096, Inflate: true, MaxInflated: 1 << 20}
-	plain := o
-	plain.Inflate = false
-	decoders := []*Decoder{NewDecoder(o), NewDecoder(plain)}
-	seeds := seedMessages(t)
-	r := rand.New(rand.NewPCG(1, 2))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	accepted := 0
+	m := newMutator(seedMessages(t))
+	of := []*hostile{newHostile(hostileOptions(true)), newHostile(hostileOptions(false))}
+	r := rand.New(rand.NewPCG(1, uint64(*mutationSeed)))
 	for i := range *mutations {
-		v := mutate(r, seeds[r.IntN(len(seeds))])
-		if decodeHostile(t, decoders[i%2], v, Kind(r.IntN(2))) {
-			accepted++
+		v := m.structured(r)
+		if i%3 == 0 {
+			v = m.bytes(r)
 		}
+		of[i/3%2].decode(t, v, Kind(r.IntN(4)/3))
 	}
-	runtime.ReadMemStats(&after)
-	// Seeds have at most 20 KiB and 64 rows; a trusting reader asks for up to gigabytes on one of them.
-	perMessage := (after.TotalAlloc - before.TotalAlloc) / uint64(*mutations)
-	t.Logf("%d of %d accepted, %d bytes allocated a message, %d MiB from the system", accepted, *mutations, perMessage, after.Sys>>20)
-	if perMessage > 1<<20 {
-		t.Errorf("got %d bytes allocated a message, want at most 1 MiB", perMessage)
-	}
-	if accepted == 0 || accepted == *mutations {
-		t.Errorf("got %d of %d accepted: the mutations test nothing", accepted, *mutations)
+	for _, h := range of {
+		t.Logf("inflate %v: %d messages, %d accepted, %d of them compared with the Arrow library; at most %d bytes allocated and %v a message",
+			h.o.Inflate, h.decoded, h.accepted, h.compared, h.mostBytes, h.longest)
+		if h.accepted < h.decoded/50 || h.accepted > h.decoded*9/10 || h.compared < h.accepted/2 {
+			t.Errorf("got %d accepted of %d and %d compared: the mutations test little", h.accepted, h.decoded, h.compared)
+		}
 	}
 }
 
@@ -200,8 +248,34 @@ func FuzzDecode(f *testing.F) {
 		f.Add(v, uint8(1))
 		f.Add(mutate(r, v), uint8(0))
 	}
-	o := Options{Slices: []string{"region", "tenant"}, MaxMessageBytes: 1 << 20, MaxRows: 1 << 14, Inflate: true, MaxInflated: 1 << 20}
+	of := hostilePool()
 	f.Fuzz(func(t *testing.T, value []byte, kind uint8) {
-		decodeHostile(t, NewDecoder(o), value, Kind(kind%2))
+		h := of.Get().(*hostile)
+		defer of.Put(h)
+		h.decode(t, value, Kind(kind%2))
 	})
+}
+
+// FuzzStructured lets the fuzzing engine choose the mutations of TestMutatedMessages: its input is read as their choices.
+func FuzzStructured(f *testing.F) {
+	m := newMutator(seedMessages(f))
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 64 {
+		choices := make([]byte, 8+r.IntN(64))
+		for i := range choices {
+			choices[i] = byte(r.Uint32())
+		}
+		f.Add(choices, uint8(r.IntN(2)))
+	}
+	of := hostilePool()
+	f.Fuzz(func(t *testing.T, choices []byte, kind uint8) {
+		h := of.Get().(*hostile)
+		defer of.Put(h)
+		h.decode(t, m.structured(&program{choices}), Kind(kind%2))
+	})
+}
+
+// hostilePool has decoders for targets that the engine may call at once.
+func hostilePool() *sync.Pool {
+	return &sync.Pool{New: func() any { return newHostile(hostileOptions(true)) }}
 }

@@ -159,7 +159,7 @@ func (d *Decoder) plan(m wire.Message, kind Kind) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Meta) > maxCachedSchema {
+	if len(m.Meta) > maxCachedSchema || p.schema.Bytes() > maxCachedSchema {
 		return p, nil
 	}
 	if c.byKey[kind] == nil {
@@ -174,5 +174,6 @@ func (d *Decoder) plan(m wire.Message, kind Kind) (*plan, error) {
 	return p, nil
 }
 
-// maxCachedSchema keeps a stranger's long schemas from filling the cache's memory.
+// maxCachedSchema keeps a stranger's long schemas from filling the cache's memory: in bytes of the message, and of what it
+// became, since fields that share one table in the message do not when parsed.
 const maxCachedSchema = 64 << 10

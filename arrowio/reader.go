@@ -13,7 +13,8 @@ type reader struct {
 	origin Origin
 	kind   Kind
 	raw    []byte
-	left   int // rows that the message may still have
+	left   int   // rows that the message may still have
+	sparse int64 // values that its slabs with empty rows may still have
 	dicts  map[int64]dictionary
 	out    []*Batch
 }

@@ -243,25 +243,3 @@ func TestCompressedBodies(t *testing.T) {
 		equal(t, "region", b.Slices[0].Values, []string{"eu"})
 	}
 }
-
-// seedMessages are valid messages of all layouts, for mutation.
-func seedMessages(t testing.TB) [][]byte {
-	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
-	fields := []arrow.Field{
-		field("id", arrow.BinaryTypes.LargeString), field("h", arrow.BinaryTypes.StringView), field("model", dict), field("region", dict),
-		field("logits", arrow.ListOf(arrow.FixedWidthTypes.Float16)), field("features", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float64)),
-		field("label", arrow.PrimitiveTypes.Uint8), field("ts", &arrow.TimestampType{Unit: arrow.Millisecond}),
-	}
-	rows := rowsOf(t,
-		`{"id":"x","h":"a string longer than twelve bytes","model":"a","region":"eu","logits":[1,2,3],"features":[1,2],"label":1,"ts":"2020-01-01T00:00:00Z"}`,
-		`{"id":"y","h":null,"model":"b","region":null,"logits":null,"features":null,"label":null,"ts":null}`)
-	labels, err := EncodeLabels("m", "1", []string{"a", "b", "c"}, []Time{1, 2, 3}, []int32{0, 1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	probs := Columns{Model: "m", K: 4, Probs: []float32{.25, .25, .25, .25, 1, 0, 0, 0}, IDs: []string{"a", "b"}}
-	return [][]byte{
-		mustEncode(t, testColumns(64, 10)), mustEncode(t, testColumns(3, 2)), mustEncode(t, probs), labels,
-		stream(t, fields, nil, rows), stream(t, fields, nil, rows, ipc.WithZstd()), stream(t, fields, nil, rows, ipc.WithLZ4()),
-	}
-}

@@ -175,6 +175,9 @@ func (h *header) column(f *Field, node, buf int, z *Inflater) (*Column, error) {
 	if c.Data, err = h.buffer(buf+1, z); err != nil {
 		return nil, err
 	}
+	if err := c.backed(); err != nil {
+		return nil, err
+	}
 	switch {
 	case f.Dict != nil:
 	case f.Type == List || f.Type == LargeList:
@@ -183,6 +186,23 @@ func (h *header) column(f *Field, node, buf int, z *Inflater) (*Column, error) {
 		c.Text, err = h.buffer(buf+2, z)
 	}
 	return c, err
+}
+
+// backed refuses a column whose data buffer is too short for its rows, before anyone allocates by the number of rows.
+func (c *Column) backed() error {
+	bits := int64(c.Field.Bits)
+	switch f := c.Field; {
+	case f.Dict != nil:
+		bits = int64(f.Dict.Bits)
+	case f.Type == Timestamp || f.Type == LargeUtf8 || f.Type == LargeBinary || f.Type == LargeList:
+		bits = 64
+	case f.Type == Utf8 || f.Type == Binary || f.Type == List:
+		bits = 32
+	}
+	if need := int64(c.N) * bits / 8; int64(len(c.Data)) < need {
+		return Errorf(Shape, "column %.64q: buffer of %d bytes for %d values, at least %d", c.Field.Name, len(c.Data), c.N, need)
+	}
+	return nil
 }
 
 // child is the element column of a list; elements must be plain values, as logits and features are.

@@ -64,7 +64,7 @@ func (f *fb) indirect(pos int) int {
 func (f *fb) field(pos, slot int) int {
 	vt := pos - int(int32(f.u32(pos)))
 	size := int(f.u16(vt))
-	if f.bad || size < 4 || f.at(vt, size) == nil {
+	if f.bad || size < 4 || size&1 != 0 || f.at(vt, size) == nil {
 		f.bad = true
 		return 0
 	}

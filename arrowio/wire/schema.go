@@ -1,5 +1,7 @@
 package wire
 
+import "unsafe"
+
 // Type is a logical type, numbered as in the Type union of Schema.fbs.
 type Type uint8
 
@@ -72,6 +74,23 @@ type Schema struct {
 	Meta   map[string]string
 
 	nodes, buffers int // without the variadic buffers of view types
+}
+
+// Bytes is about how much memory the schema takes.
+func (s *Schema) Bytes() int {
+	n := 0
+	for k, v := range s.Meta {
+		n += len(k) + len(v)
+	}
+	return n + fieldBytes(s.Fields)
+}
+
+func fieldBytes(fields []Field) int {
+	n := 0
+	for i := range fields {
+		n += int(unsafe.Sizeof(Field{})) + len(fields[i].Name) + fieldBytes(fields[i].Children)
+	}
+	return n
 }
 
 type schemaParser struct {

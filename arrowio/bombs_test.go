@@ -1,0 +1,166 @@
+package arrowio
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
+
+// allocates is how many bytes f allocates.
+func allocates(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// One row of many classes and null rows of no length make a slab far larger than the message: of one batch it is
+// harmless, of a hundred batches it is gigabytes. The bound is of the message.
+func TestSparseBatchesAreBoundedByMessage(t *testing.T) {
+	const n, k = 256, 512
+	fields := []arrow.Field{field("id", arrow.PrimitiveTypes.Int64), field("logits", arrow.ListOf(arrow.FixedWidthTypes.Float16))}
+	v := stream(t, fields, model, func(b *array.RecordBuilder) {
+		for i := range n {
+			b.Field(0).(*array.Int64Builder).Append(int64(i))
+			l := b.Field(1).(*array.ListBuilder)
+			if i > 0 {
+				l.AppendNull()
+				continue
+			}
+			l.Append(true)
+			for range k {
+				l.ValueBuilder().(*array.Float16Builder).AppendValueFromString("1")
+			}
+		}
+	})
+	p := pieces(v)
+	b := decodeOne(t, Options{}, v, Predictions)
+	equal(t, "rejected", b.Rejected(), n-1)
+	many := concat(p[0].raw)
+	for range 100 {
+		many = append(many, p[1].raw...)
+	}
+	got := allocates(func() { wantReason(t, Options{}, many, Predictions, wire.TooLarge) })
+	if limit := uint64(64*len(many) + 8<<20); got > limit {
+		t.Errorf("got %d bytes allocated for a message of %d, want at most %d", got, len(many), limit)
+	}
+}
+
+// A message of a few hundred bytes may declare a million rows.
+func TestDeclaredRowsCostNothing(t *testing.T) {
+	for _, kind := range []Kind{Predictions, Labels} {
+		for s, v := range seedMessages(t) {
+			list := pieces(v)
+			for _, p := range list {
+				for _, sp := range p.spots {
+					if sp.meaning == rowCount {
+						binary.LittleEndian.PutUint64(p.raw[sp.at:], 1<<20)
+					}
+				}
+			}
+			got := allocates(func() {
+				if _, err := NewDecoder(Options{Slices: []string{"region", "tenant"}}).Decode(v, testOrigin, kind); err == nil {
+					t.Errorf("seed %d: a million rows were accepted", s)
+				}
+			})
+			if got > 1<<20 {
+				t.Errorf("seed %d: got %d bytes allocated for a message of %d that declares a million rows", s, got, len(v))
+			}
+		}
+	}
+}
+
+// Every buffer of a compressed body declares its length: a lie must not be believed before the bytes could give it.
+func TestDeclaredLengthsOfCompressedBuffers(t *testing.T) {
+	two := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)
+	fields := []arrow.Field{field("logits", two), field("label", arrow.PrimitiveTypes.Int64)}
+	for _, codec := range []ipc.Option{ipc.WithZstd(), ipc.WithLZ4()} {
+		v := stream(t, fields, model, rowsOf(t, `{"logits":[3,4],"label":1}`), codec)
+		for _, sp := range pieces(v)[1].spots {
+			if sp.meaning != prefix {
+				continue
+			}
+			for _, lie := range []uint64{256 << 20, 1 << 31, 1 << 40, 1<<63 - 1, 1<<64 - 2} {
+				bad := concat(v)
+				at := len(pieces(v)[0].raw) + sp.at
+				binary.LittleEndian.PutUint64(bad[at:], lie)
+				got := allocates(func() {
+					if _, err := NewDecoder(Options{Inflate: true}).Decode(bad, testOrigin, Predictions); err == nil {
+						t.Errorf("declared length %d was accepted", lie)
+					}
+				})
+				if got > 16<<20 {
+					t.Errorf("declared length %d: got %d bytes allocated", lie, got)
+				}
+			}
+		}
+	}
+}
+
+// bomb is a message of n equal values, which compresses a thousandfold.
+func bomb(t testing.TB, n int, codec ipc.Option) []byte {
+	fields := []arrow.Field{field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float64)), field("label", arrow.PrimitiveTypes.Int64)}
+	return stream(t, fields, model, func(b *array.RecordBuilder) {
+		l := b.Field(0).(*array.FixedSizeListBuilder)
+		for range n {
+			l.Append(true)
+			l.ValueBuilder().(*array.Float64Builder).AppendValues([]float64{0, 0}, nil)
+			b.Field(1).(*array.Int64Builder).Append(0)
+		}
+	}, codec)
+}
+
+func TestCompressionBombs(t *testing.T) {
+	const rows = 1 << 18
+	for name, codec := range map[string]ipc.Option{"zstd": ipc.WithZstd(), "lz4": ipc.WithLZ4()} {
+		v := bomb(t, rows, codec)
+		plain := rows * 24
+		if len(v)*50 > plain {
+			t.Fatalf("%s: %d bytes of %d are no bomb", name, len(v), plain)
+		}
+		wantReason(t, Options{}, v, Predictions, wire.Compressed)
+		o := Options{Inflate: true, MaxInflated: 2 << 20}
+		got := allocates(func() { wantReason(t, o, v, Predictions, wire.TooLarge) })
+		if limit := uint64(2*o.MaxInflated + 16<<20); got > limit {
+			t.Errorf("%s: got %d bytes allocated for a bomb of %d, want at most %d", name, got, plain, limit)
+		}
+		b := decodeOne(t, Options{Inflate: true}, v, Predictions)
+		equal(t, name, b.N, rows)
+	}
+}
+
+// Many field tables that are one in the message are many when parsed: such a schema is not kept.
+func TestLargeSchemasAreNotKept(t *testing.T) {
+	d := NewDecoder(Options{})
+	fields := []arrow.Field{field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)), field("label", arrow.PrimitiveTypes.Int8)}
+	keep := func() int { return d.plans.order.Len() }
+	decode := func() {
+		t.Helper()
+		v := stream(t, fields, model, func(b *array.RecordBuilder) {
+			for i := range fields {
+				b.Field(i).AppendEmptyValue()
+			}
+		})
+		bs, err := d.Decode(v, testOrigin, Predictions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "rows", bs[0].N, 1)
+	}
+	decode()
+	equal(t, "small schemas kept", keep(), 1)
+	for i := range 200 {
+		fields = append(fields, field(fmt.Sprint(i, strings.Repeat("x", 400)), arrow.PrimitiveTypes.Int8))
+	}
+	decode()
+	equal(t, "large schemas kept", keep(), 1)
+}
