@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/calib/kernel/fixedpoint"
 )
 
 // blockCase are float32 rows with what the block path could get wrong: ties, uniform rows, probabilities on edges,
@@ -155,6 +156,7 @@ func TestBesideAnEdgeIsFloat64(t *testing.T) {
 			}
 			for _, off := range []float64{-9e-7, 9e-7} {
 				b := block{Rows: r, rows: make([]kernel.Row, 1), z: z, e: make([]float32, k), likely: logProduct{p: 1}}
+				b.unit = fixedpoint.ScaledRows{V: b.e, K: k, Rows: make([]int32, 1), Scale: make([]float64, 1)}
 				kernel.LogitRows(b.rows, b.e, z, k, 1)
 				b.rows[0].Conf *= 1 + off
 				b.rows[0].Scale *= 1 + off

@@ -32,14 +32,6 @@ func (c *ClassWise) hasUnit() bool {
 	return true
 }
 
-// clearBin returns the bin of p ≤ 1, and whether p is far enough from the bin's ends for that to be sure.
-func (c *ClassWise) clearBin(p float64) (bin int, sure bool) {
-	x := min(p*float64(c.m), c.last) // up to 1 it is the last bin's
-	bin = int(x)
-	f := x - float64(bin)
-	return bin, f > c.slack && f < 1-c.slack
-}
-
 // addUnit adds the probabilities of the rows of b.unit.
 func (c *ClassWise) addUnit(b *block) {
 	r, l, u := &b.unit, &b.large, &c.unit
@@ -52,6 +44,8 @@ func (c *ClassWise) addUnit(b *block) {
 			break
 		}
 		b.addEach(c, int(r.Rows[at]), 1) // one with a -0
+		c.n++
+		c.w++
 		r.Rows, r.Scale = slices.Delete(r.Rows, at, at+1), slices.Delete(r.Scale, at, at+1)
 	}
 	l.FindKeys(r, c.m, c.slack)
@@ -73,6 +67,8 @@ func (c *ClassWise) addUnit(b *block) {
 			b.exactOf(j).EachZero(b.e[j*b.K:(j+1)*b.K], func(k int) { u.bins[k*(c.m+1)+c.m].n++ })
 		}
 	}
+	c.n += int64(len(r.Rows))
+	c.w += float64(len(r.Rows))
 	if u.rows += int64(len(r.Rows)); u.rows > maxUnitRows {
 		c.fold()
 	}
