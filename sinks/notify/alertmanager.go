@@ -1,0 +1,132 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// postable is an alert as POST /api/v2/alerts of Alertmanager takes it.
+type postable struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     string            `json:"startsAt"`
+	EndsAt       string            `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL,omitempty"`
+}
+
+// stale is how many times the interval of sending an alert lives in Alertmanager without being sent again, as in
+// Prometheus: one that nobody speaks of any more resolves by itself.
+const stale = 4
+
+// postable makes of an alert what Alertmanager is told at now. Event time stands in for its clock, but nothing starts
+// or ends later than now: a future end would keep a resolved alert firing.
+func (c *Config) postable(a *output.Alert, now time.Time) postable {
+	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
+	if a.State == resolved {
+		end = earlier(a.At, now)
+	}
+	labels := map[string]string{"alertname": a.Rule, "severity": a.Severity, "model": a.Model, "version": a.Version}
+	if a.Slice != "" {
+		labels["slice"] = a.Slice
+	}
+	for k, v := range c.Labels {
+		labels[k] = v
+	}
+	return postable{
+		Labels: labels,
+		Annotations: map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal, "window": a.Window,
+			"value": number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE), "ece_null": number(a.ECENull),
+			"rows": strconv.FormatInt(a.Rows, 10)},
+		StartsAt:     start.UTC().Format(time.RFC3339Nano),
+		EndsAt:       end.UTC().Format(time.RFC3339Nano),
+		GeneratorURL: c.link(a),
+	}
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// earlier is the time of an alert, or now where that is earlier or the text is none.
+func earlier(text string, now time.Time) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.After(now) {
+		return now
+	}
+	return t
+}
+
+// link is the page at the alert's window and time: the reliability diagram that it was raised on.
+func (c *Config) link(a *output.Alert) string {
+	if c.ExternalURL == "" {
+		return ""
+	}
+	q := url.Values{"model": {a.Model}, "version": {a.Version}, "slice": {a.Slice}, "window": {a.Window}, "at": {a.At}}
+	return strings.TrimSuffix(c.ExternalURL, "/") + "/?" + q.Encode()
+}
+
+// maxBatch bounds a request; Alertmanager's own limit is memory.
+const maxBatch = 1000
+
+// tell sends alerts to one Alertmanager.
+func (c *Config) tell(ctx context.Context, base string, alerts []postable) error {
+	for len(alerts) > 0 {
+		n := min(len(alerts), maxBatch)
+		body, err := json.Marshal(alerts[:n])
+		if err != nil {
+			return err
+		}
+		if err := c.post(ctx, strings.TrimSuffix(base, "/")+"/api/v2/alerts", body, nil); err != nil {
+			return err
+		}
+		alerts = alerts[n:]
+	}
+	return nil
+}
+
+// statusError is an answer that is not 2xx.
+type statusError struct {
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
+
+// final reports that sending the same again cannot help.
+func (e *statusError) final() bool {
+	return e.status >= 400 && e.status < 500 && e.status != http.StatusRequestTimeout && e.status != http.StatusTooManyRequests
+}
+
+// post sends body and reads a bounded answer. The address does not come into the error: it may hold a secret.
+func (c *Config) post(ctx context.Context, address string, body []byte, header http.Header) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return withoutURL(err)
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "plumbline")
+	resp, err := c.Client.Do(req)
+	if err != nil {
+		return withoutURL(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	const enough = 512
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
+	if resp.StatusCode/100 != 2 {
+		return &statusError{resp.StatusCode, strings.TrimSpace(string(text))}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package notify
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// topic is a source of alert records that ends in an Idle record and more as they are added.
+type topic struct {
+	records chan pipeline.Record
+	offset  int64
+}
+
+func newTopic() *topic { return &topic{records: make(chan pipeline.Record, 10_000)} }
+
+func (s *topic) add(key string, value []byte) {
+	s.records <- pipeline.Record{Topic: "alerts", Partition: 2, Offset: s.offset, Key: []byte(key), Value: value}
+	s.offset++
+}
+
+func (s *topic) alert(t *testing.T, rule, state string) {
+	t.Helper()
+	b, err := json.Marshal(output.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule, Severity: "critical", State: state,
+		Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:10:00Z", Value: 0.07, Threshold: 0.05, Rows: 1200, Message: rule + " " + state, Window: "last-5000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.add("m/1/region=eu/"+rule, b)
+}
+
+func (s *topic) idle() { s.records <- pipeline.Record{Idle: true} }
+
+func (s *topic) Next(ctx context.Context) (pipeline.Record, error) {
+	select {
+	case r := <-s.records:
+		return r, nil
+	case <-ctx.Done():
+		return pipeline.Record{}, ctx.Err()
+	}
+}
+func (s *topic) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
+func (s *topic) CaughtUp() bool                                         { return len(s.records) == 0 }
+func (s *topic) Close() error                                           { return nil }
+
+// server records what it is sent, and answers with the statuses that it is given, then 200.
+type server struct {
+	*httptest.Server
+	mu       sync.Mutex
+	statuses []int
+	bodies   []string
+	headers  []http.Header
+	paths    []string
+}
+
+func newServer(t *testing.T, statuses ...int) *server {
+	t.Helper()
+	s := &server{statuses: statuses}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.bodies, s.headers, s.paths = append(s.bodies, string(b)), append(s.headers, r.Header), append(s.paths, r.URL.Path)
+		if len(s.statuses) > 0 {
+			w.WriteHeader(s.statuses[0])
+			s.statuses = s.statuses[1:]
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bodies)
+}
+
+// running runs a notifier, and returns what has been committed and how to stop it.
+func running(t *testing.T, cfg Config, s *topic, done int64) (*Counts, func() int64, func()) {
+	t.Helper()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	var mu sync.Mutex
+	committed := int64(-1)
+	counts := &Counts{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- New(cfg, counts).Run(ctx, s, done, func(_ context.Context, next int64) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if next <= committed {
+				t.Errorf("offset %d committed after %d", next, committed)
+			}
+			committed = next
+			return nil
+		})
+	}()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return counts, func() int64 { mu.Lock(); defer mu.Unlock(); return committed }, stop
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("not after 20 s: %s", what)
+		}
+	}
+}
+
+// TestAlertmanagerIsToldTheState: nothing before the topic's end; then what fires and what resolved of late, with a past
+// end for the resolved one and a future end for the other, and again after each change.
+func TestAlertmanagerIsToldTheState(t *testing.T) {
+	am, topic := newServer(t), newTopic()
+	topic.alert(t, "a", firing)
+	topic.alert(t, "b", firing)
+	topic.alert(t, "b", resolved)
+	topic.alert(t, "c", "pending")
+	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", Labels: map[string]string{"team": "x"}}, topic, 0)
+	eventually(t, "all read", func() bool { return committed() == 4 })
+	if n := am.requests(); n != 0 {
+		t.Fatalf("%d requests before the topic's end", n)
+	}
+	topic.idle()
+	eventually(t, "told", func() bool { return counts.AlertmanagerSent.Load() == 1 })
+	var got []postable
+	if err := json.Unmarshal([]byte(am.bodies[0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if am.paths[0] != "/api/v2/alerts" || len(got) != 2 || got[0].Labels["alertname"] != "a" || got[1].Labels["alertname"] != "b" {
+		t.Fatalf("%s: %+v", am.paths[0], got)
+	}
+	for i, want := range []string{"critical", "m", "1", "region=eu", "x"} {
+		if l := got[0].Labels; l[[]string{"severity", "model", "version", "slice", "team"}[i]] != want {
+			t.Errorf("labels %v, want %s among them", l, want)
+		}
+	}
+	if end, err := time.Parse(time.RFC3339Nano, got[0].EndsAt); err != nil || time.Until(end) < 3*DefaultResend {
+		t.Errorf("a firing alert ends at %s (%v)", got[0].EndsAt, err)
+	}
+	if got[1].EndsAt != "2026-01-01T00:10:00Z" || got[1].StartsAt != "2026-01-01T00:00:00Z" {
+		t.Errorf("the resolved one is from %s to %s", got[1].StartsAt, got[1].EndsAt)
+	}
+	if want := "https://page.example/?at=2026-01-01T00%3A10%3A00Z&model=m&slice=region%3Deu&version=1&window=last-5000"; got[0].GeneratorURL != want {
+		t.Errorf("link %s, want %s", got[0].GeneratorURL, want)
+	}
+	topic.alert(t, "a", resolved)
+	eventually(t, "told the change", func() bool { return counts.AlertmanagerSent.Load() == 2 })
+	if !strings.Contains(am.bodies[1], "a resolved") {
+		t.Errorf("the second request: %s", am.bodies[1])
+	}
+	topic.add("m/1/region=eu/a", nil) // a tombstone
+	topic.alert(t, "d", firing)
+	eventually(t, "told the next", func() bool { return counts.AlertmanagerSent.Load() == 3 })
+	if strings.Contains(am.bodies[2], "a resolved") {
+		t.Errorf("after its tombstone: %s", am.bodies[2])
+	}
+}
+
+// TestAlertmanagerAway: the state is sent again, soon, to the one that did not take it.
+func TestAlertmanagerAway(t *testing.T) {
+	am, topic := newServer(t, http.StatusServiceUnavailable), newTopic()
+	topic.alert(t, "a", firing)
+	topic.idle()
+	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}, topic, 0)
+	eventually(t, "told again", func() bool { return counts.AlertmanagerFailed.Load() == 1 && counts.AlertmanagerSent.Load() >= 2 })
+}
+
+// TestWebhook: every change once, in order, signed, from the committed offset on; a failure is tried again with the
+// same id, a refusal is not.
+func TestWebhook(t *testing.T) {
+	key := "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123"))
+	secret, err := ParseSecret(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, topic := newServer(t, http.StatusInternalServerError, http.StatusOK, http.StatusGone), newTopic()
+	topic.alert(t, "old", firing)
+	topic.alert(t, "a", firing)
+	topic.add("x", []byte("{")) // no alert
+	topic.alert(t, "a", "pending")
+	topic.alert(t, "b", firing)
+	topic.alert(t, "a", resolved)
+	counts, committed, _ := running(t, Config{Webhooks: []Webhook{{URL: hook.URL + "/hook", Secret: secret}}}, topic, 1)
+	eventually(t, "all read", func() bool { return committed() == 6 })
+	var ids []string
+	for i, h := range hook.headers {
+		ids = append(ids, h.Get("webhook-id"))
+		var seconds int64
+		if _, err := fmt.Sscan(h.Get("webhook-timestamp"), &seconds); err != nil {
+			t.Fatal(err)
+		}
+		if want := Sign(secret, ids[i], time.Unix(seconds, 0), []byte(hook.bodies[i])); h.Get("webhook-signature") != want {
+			t.Errorf("request %d is signed %q, want %q", i, h.Get("webhook-signature"), want)
+		}
+	}
+	if got, want := strings.Join(ids, " "), "alerts-2-1 alerts-2-1 alerts-2-4 alerts-2-5"; got != want {
+		t.Errorf("ids %s, want %s", got, want)
+	}
+	if sent, gone, bad := counts.WebhookSent.Load(), counts.WebhookGivenUp.Load(), counts.Unreadable.Load(); sent != 2 || gone != 1 || bad != 1 {
+		t.Errorf("%d sent, %d given up, %d unreadable, want 2, 1, 1", sent, gone, bad)
+	}
+	var e event
+	if err := json.Unmarshal([]byte(hook.bodies[3]), &e); err != nil || e.Type != "alert.resolved" || e.Data.Rule != "a" {
+		t.Errorf("the last body %s (%v)", hook.bodies[3], err)
+	}
+}
+
+// TestDeadWebhook: one that never answers delays the others once, and Alertmanager not at all.
+func TestDeadWebhook(t *testing.T) {
+	am, hook, topic := newServer(t), newServer(t), newTopic()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL}, RetryFor: 1500 * time.Millisecond,
+		Webhooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
+	topic.idle()
+	for i := range 20 {
+		topic.alert(t, fmt.Sprint(i), firing)
+	}
+	eventually(t, "told all", func() bool {
+		am.mu.Lock()
+		defer am.mu.Unlock()
+		return len(am.bodies) > 0 && strings.Contains(am.bodies[len(am.bodies)-1], "19 firing")
+	})
+	if committed() >= 20 {
+		t.Error("all was committed before the dead webhook was given up")
+	}
+	eventually(t, "all delivered", func() bool { return committed() == 20 })
+	if hook.requests() != 20 || counts.WebhookGivenUp.Load() != 20 {
+		t.Errorf("%d delivered, %d given up, want 20 and 20", hook.requests(), counts.WebhookGivenUp.Load())
+	}
+}
+
+// TestNotDeliveredIsNotCommitted: a stop while a webhook is away leaves its record for the next run.
+func TestNotDeliveredIsNotCommitted(t *testing.T) {
+	hook, topic := newServer(t, 500, 500, 500, 500, 500, 500, 500, 500), newTopic()
+	topic.alert(t, "a", firing)
+	_, committed, stop := running(t, Config{Webhooks: []Webhook{{URL: hook.URL}}}, topic, 0)
+	eventually(t, "tried", func() bool { return hook.requests() > 0 })
+	stop()
+	if committed() != -1 {
+		t.Errorf("offset %d is committed", committed())
+	}
+}
+
+func TestEviction(t *testing.T) {
+	n := New(Config{MaxAlerts: 2, Log: slog.New(slog.DiscardHandler)}, &Counts{})
+	topic := newTopic()
+	for _, a := range [][2]string{{"a", resolved}, {"b", firing}, {"c", firing}, {"d", firing}} {
+		topic.alert(t, a[0], a[1])
+		r := <-topic.records
+		n.take(&r)
+	}
+	if len(n.alerts) != 2 || n.alerts["m/1/region=eu/c"] == nil || n.alerts["m/1/region=eu/d"] == nil || n.counts.Evicted.Load() != 2 {
+		t.Errorf("kept %v, %d evicted; want c and d, 2", n.alerts, n.counts.Evicted.Load())
+	}
+}
+
+// TestSign holds Sign against the example of the Standard Webhooks specification.
+func TestSign(t *testing.T) {
+	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Sign(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestParseSecretRefuses(t *testing.T) {
+	for _, s := range []string{"", "short", "whsec_!!", "whsec_c2hvcnQ="} {
+		if b, err := ParseSecret(s); err == nil {
+			t.Errorf("%q gave %d bytes, want an error", s, len(b))
+		} else if strings.Contains(err.Error(), "short") {
+			t.Errorf("the error %q shows the secret", err)
+		}
+	}
+}

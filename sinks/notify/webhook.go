@@ -1,0 +1,141 @@
+package notify
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// Webhook is told every change of an alert's state that it asks for.
+type Webhook struct {
+	URL string
+	// Secret signs, "" does not: see ParseSecret.
+	Secret []byte
+	// States are those of the alerts that are sent; nil is firing and resolved.
+	States []string
+}
+
+// event is the body of a webhook's request.
+type event struct {
+	Type      string        `json:"type"` // alert.firing, alert.resolved, alert.pending
+	Timestamp string        `json:"timestamp"`
+	Link      string        `json:"link,omitempty"`
+	Data      *output.Alert `json:"data"`
+}
+
+// ParseSecret reads a secret: "whsec_" and base64, as Standard Webhooks has it, or at least 16 bytes of any other text.
+func ParseSecret(text string) ([]byte, error) {
+	const least = 16
+	if b64, ok := strings.CutPrefix(text, "whsec_"); ok {
+		key, err := base64.StdEncoding.DecodeString(b64)
+		if err != nil {
+			return nil, errors.New("after whsec_: not base64")
+		}
+		if len(key) < least {
+			return nil, fmt.Errorf("%d bytes, allowed are %d and more", len(key), least)
+		}
+		return key, nil
+	}
+	if len(text) < least {
+		return nil, fmt.Errorf("%d bytes, allowed are %d and more", len(text), least)
+	}
+	return []byte(text), nil
+}
+
+// Sign is the webhook-signature of Standard Webhooks 1.0.0: "v1," and the base64 of
+// HMAC-SHA256(secret, id "." seconds "." body).
+func Sign(secret []byte, id string, at time.Time, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func (w *Webhook) wants(state string) bool {
+	if w.States == nil {
+		return state == firing || state == resolved
+	}
+	return slices.Contains(w.States, state)
+}
+
+// deliver sends one change until it is taken, refused for good, or patience is over; it reports whether it was taken.
+// The error is ctx's only.
+func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output.Alert, patience time.Duration) (bool, error) {
+	c := &n.cfg
+	body, err := json.Marshal(event{Type: "alert." + a.State, Timestamp: a.At, Link: c.link(a), Data: a})
+	if err != nil {
+		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
+		return false, nil
+	}
+	begin, pause := time.Now(), firstPause
+	for {
+		at := time.Now()
+		h := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}}
+		if len(w.Secret) > 0 {
+			h.Set("Webhook-Signature", Sign(w.Secret, id, at, body))
+		}
+		err := c.post(ctx, w.URL, body, h)
+		if err == nil {
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		var s *statusError
+		if errors.As(err, &s) && s.final() || time.Since(begin)+pause > patience {
+			c.Log.Error("webhook given up", "webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
+			return false, nil
+		}
+		c.Log.Warn("webhook failed, trying again", "webhook", host(w.URL), "id", id, "in", pause, "err", err)
+		if err := sleep(ctx, pause); err != nil {
+			return false, err
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// host is what a log may show of an address: paths, queries and users may be secrets.
+func host(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "?"
+	}
+	return u.Host
+}
+
+// withoutURL takes the address out of an error of net/http.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
