@@ -55,3 +55,13 @@ func rowList(rows []int) string {
 }
 
 func (o *Out) clear() { o.pending, o.bytes = nil, 0 }
+
+// Begin says which record is processed from here on.
+func (o *Out) Begin(r Record) { o.current = r }
+
+// Drain returns what was collected, and forgets it.
+func (o *Out) Drain() []Message {
+	ms := o.pending
+	o.clear()
+	return ms
+}

@@ -99,7 +99,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	if r.Offset < s.next[r.Input] {
 		return nil
 	}
-	s.Out.current = r
+	s.Out.Begin(r)
 	s.dirty = true
 	if err := s.take(ctx, r); err != nil {
 		return err
@@ -228,6 +228,12 @@ func (s *Shard) closed() int64 {
 		return math.MinInt64
 	}
 	return PaneIndex(wm, s.PaneLength)
+}
+
+// IsControl reports whether a record is a control record.
+func IsControl(r *Record) bool {
+	_, ok, _ := controlTime(*r)
+	return ok
 }
 
 func controlTime(r Record) (t Time, ok bool, err error) {

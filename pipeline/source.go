@@ -68,6 +68,8 @@ const (
 	StreamAlerts      Stream = "alerts"
 	StreamCalibrated  Stream = "calibrated"
 	StreamDeadLetter  Stream = "deadletter"
+	StreamLogits      Stream = "logits" // of the repartition stage, as the next
+	StreamLabels      Stream = "labels"
 )
 
 // Sink delivers messages, in order by stream and partition. When Write returns nil they are durable.

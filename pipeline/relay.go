@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// Converter makes messages of records, one record after the other; what it makes of one depends on nothing else.
+type Converter interface {
+	Take(r Record) []Message
+	// Closing returns what is to be said when nobody reads on.
+	Closing() []Message
+}
+
+// Buffered is a Source that knows whether Next would have to wait.
+type Buffered interface {
+	Source
+	Buffered() bool
+}
+
+// Relay runs a stage without state: what it reads becomes messages, those are written, and then the source is told. It is
+// at least once; readers know a repeat by its Provenance.
+type Relay struct {
+	Name     string
+	Source   Buffered
+	Convert  Converter
+	Sink     Sink
+	Input    Input
+	Next     int64         // first offset to read; -1 = the log's start
+	Interval time.Duration // wall clock between commits
+	Log      *slog.Logger
+	Counts   *Counts
+	Status   *RelayStatus
+}
+
+// RelayStatus is what a relay tells of itself.
+type RelayStatus struct {
+	Partition int
+	p         atomic.Pointer[TaskStatus]
+}
+
+// Status returns the latest status, nil before the first.
+func (s *RelayStatus) Status() *TaskStatus { return s.p.Load() }
+
+// maxRelayed is how many bytes of messages wait at most before they are written, but for those of one record.
+const maxRelayed = 4 << 20
+
+// Run relays until ctx is done (nil), the source ends (nil) or an error. What it makes of a record is written at once
+// when no other record is at hand, and else together with that of the others at hand.
+func (y *Relay) Run(ctx context.Context) error {
+	done, last := y.Next, time.Time{}
+	y.report(done, false)
+	for {
+		ms, next, err := y.gather(ctx, last.Add(y.Interval))
+		if next >= 0 || len(ms) > 0 {
+			if werr := y.Sink.Write(ctx, ms); werr != nil {
+				err = werr
+			} else {
+				done = max(done, next)
+			}
+		}
+		stopped := ctx.Err() != nil
+		if stopped || isEOF(err) || time.Since(last) >= y.Interval {
+			last = time.Now()
+			y.commit(ctx, done, stopped)
+		}
+		y.report(done, len(ms) > 0)
+		switch {
+		case stopped || isEOF(err):
+			return nil
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("%s: %w", y.Name, err)
+		}
+	}
+}
+
+// gather takes a record, waiting for it until a time, and those after it that are at hand. next is the offset after them,
+// -1 where there were none.
+func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, err error) {
+	next = -1
+	if least := time.Now().Add(relayWait); until.Before(least) {
+		until = least
+	}
+	wait, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	for size := 0; size < maxRelayed; {
+		r, err := y.Source.Next(wait)
+		if err != nil {
+			return ms, next, err
+		}
+		made := y.Convert.Take(r)
+		for i := range made {
+			size += len(made[i].Value)
+		}
+		ms = append(ms, made...)
+		if !r.Idle {
+			next = r.Offset + 1
+		}
+		if !y.Source.Buffered() {
+			break
+		}
+	}
+	return ms, next, nil
+}
+
+// relayWait is the shortest wait for a record.
+const relayWait = 100 * time.Millisecond
+
+// commit tells the source how far everything is written. At the end it first says what is to be said then.
+func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
+	if stopped {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+		defer cancel()
+		if err := y.Sink.Write(ctx, y.Convert.Closing()); err != nil {
+			y.Log.Warn("write the last messages", "task", y.Name, "err", err)
+		}
+	}
+	if err := y.Source.Commit(ctx, map[Input]int64{y.Input: done}); err != nil {
+		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as a repeat", "task", y.Name, "err", err)
+	}
+}
+
+func (y *Relay) report(done int64, active bool) {
+	st := &TaskStatus{Task: "repartition-" + y.Input.String(), Partition: y.Status.Partition, Next: map[string]int64{y.Input.String(): done},
+		CaughtUp: y.Source.CaughtUp(), Counts: y.Counts.All(), WM: NoTime}
+	st.Active = lastActive(y.Status.p.Load(), active)
+	y.Status.p.Store(st)
+}
