@@ -6,7 +6,7 @@ func (s *Schema) Dictionary(m Message, want []bool, maxLen int, z *Inflater) (id
 	f := fb{b: m.Meta}
 	id = f.int64Field(m.pos, 0)
 	data := f.tableField(m.pos, 1)
-	delta = f.byteField(m.pos, 2) != 0
+	delta = f.boolField(m.pos, 2)
 	if f.bad || data == 0 {
 		return 0, false, nil, Errorf(NotArrow, "dictionary batch is no valid flatbuffer")
 	}

@@ -79,7 +79,7 @@ func (f *fb) field(pos, slot int) int {
 	return pos + off
 }
 
-// int16Field, boolField, … read a scalar field with its default.
+// int16Field, byteField, … read a scalar field with its default.
 func (f *fb) int16Field(pos, slot int, def int16) int16 {
 	if p := f.field(pos, slot); p != 0 {
 		return int16(f.u16(p))
@@ -92,6 +92,15 @@ func (f *fb) byteField(pos, slot int) uint8 {
 		return f.u8(p)
 	}
 	return 0
+}
+
+// boolField refuses what is neither 0 nor 1: readers differ about it.
+func (f *fb) boolField(pos, slot int) bool {
+	v := f.byteField(pos, slot)
+	if v > 1 {
+		f.bad = true
+	}
+	return v == 1
 }
 
 func (f *fb) int32Field(pos, slot int) int32 {

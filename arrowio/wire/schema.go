@@ -165,7 +165,7 @@ func (p *schemaParser) field(pos, depth int, out *Field) {
 	if d := p.f.tableField(pos, 4); d != 0 {
 		out.Dict = &Dict{ID: p.f.int64Field(d, 0), Bits: 32, Signed: true}
 		if t := p.f.tableField(d, 1); t != 0 {
-			out.Dict.Bits, out.Dict.Signed = int(p.f.int32Field(t, 0)), p.f.byteField(t, 1) != 0
+			out.Dict.Bits, out.Dict.Signed = int(p.f.int32Field(t, 0)), p.f.boolField(t, 1)
 		}
 		checkInt(p, out.Name, out.Dict.Bits)
 	}
@@ -183,7 +183,7 @@ func (p *schemaParser) parameters(pos int, out *Field) {
 	}
 	switch out.Type {
 	case Int:
-		out.Bits, out.Signed = int(p.f.int32Field(pos, 0)), p.f.byteField(pos, 1) != 0
+		out.Bits, out.Signed = int(p.f.int32Field(pos, 0)), p.f.boolField(pos, 1)
 		checkInt(p, out.Name, out.Bits)
 	case Float:
 		precision := p.f.int16Field(pos, 0, 0)
