@@ -3,7 +3,6 @@ package sinks
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,13 +21,14 @@ const MaxSeries = 500
 type collector struct {
 	history *History
 	tasks   func() []*pipeline.TaskStatus
+	saved   savedTimes
 }
 
 // MetricsHandler answers /metrics with the calibration of the latest windows, the counts of the tasks in this
 // process, and the Go runtime's own metrics.
 func MetricsHandler(h *History, tasks func() []*pipeline.TaskStatus) http.Handler {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{h, tasks})
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{history: h, tasks: tasks})
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 }
 
@@ -57,12 +57,15 @@ var (
 	descAt         = desc("window_end_timestamp_seconds", "End of the label pane that the latest window was taken at.", keyLabels...)
 	descRevision   = desc("calibrator_revision", "Revision of the calibrator in force; 0 is the identity.", "model", "version")
 	descAlert      = desc("alert_state", "1 while the rule is in this state.", "model", "version", "slice", "rule", "severity", "state")
+	descRefit      = desc("refit_state", "1 for the outcome of the newest refit: published, kept or failed.", "model", "version", "reason", "result")
+	descRefitAt    = desc("refit_decided_timestamp_seconds", "Event time of the newest refit decision.", "model", "version")
 	descDropped    = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
 	descCount      = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")
 	descWaiting    = desc("waiting_rows", "Rows that wait in the join.", "partition", "kind")
 	descUnaccount  = desc("rows_unaccounted", "Rows of a shard whose fates do not add up; anything but 0 is a defect.", "partition")
 	descWatermark  = desc("watermark_timestamp_seconds", "Event time up to which a task has everything.", "task", "partition")
 	descCaughtUp   = desc("task_caught_up", "1 if the task has read to the end of its log.", "task", "partition")
+	descSaved      = desc("task_saved_timestamp_seconds", "When everything that a task had processed was last seen to be in a checkpoint.", "task", "partition")
 	descOffset     = desc("task_next_offset", "First offset not yet in a checkpoint.", "task", "partition", "input")
 )
 
@@ -95,9 +98,39 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(ch, descAlert, 1, a.Model, a.Version, a.Slice, a.Rule, a.Severity, a.State)
 		}
 	}
-	for _, t := range c.tasks() {
+	collectRefits(ch, c.history)
+	tasks := c.tasks()
+	c.saved.see(tasks, time.Now())
+	for _, t := range tasks {
 		collectTask(ch, t)
+		gauge(ch, descSaved, float64(c.saved.of(t).UnixMilli())/1e3, t.Task, strconv.Itoa(t.Partition))
 	}
+}
+
+// collectRefits shows the newest decision of every model version.
+func collectRefits(ch chan<- prometheus.Metric, h *History) {
+	newest := map[modelKey]output.Calibrator{}
+	for _, d := range h.Calibrators("", "", 0) { // oldest first
+		newest[modelKey{d.Model, d.Version}] = d
+	}
+	for m, d := range newest {
+		gauge(ch, descRefit, 1, m.model, m.version, d.Reason, refitResult(&d))
+		if at, err := time.Parse(time.RFC3339Nano, d.DecidedAt); err == nil {
+			gauge(ch, descRefitAt, float64(at.UnixNano())/1e9, m.model, m.version)
+		}
+	}
+}
+
+// refitResult is published; kept where the candidate was no better than the calibrator in force; failed where there was
+// no candidate to compare.
+func refitResult(d *output.Calibrator) string {
+	switch {
+	case d.Published:
+		return "published"
+	case d.Evidence.TestRows > 0:
+		return "kept"
+	}
+	return "failed"
 }
 
 func inForce(s *output.Snapshot) int {
@@ -136,36 +169,6 @@ func collectMetrics(ch chan<- prometheus.Metric, m *output.Metrics, labels []str
 	}{{descECE, m.ECE}, {descECENull, m.ECENull}, {descECELo, m.ECELo}, {descECEHi, m.ECEHi}, {descAccuracy, m.Accuracy},
 		{descConfidence, m.MeanConfidence}, {descNLL, m.NLL}, {descBrier, m.Brier}} {
 		optional(ch, x.d, x.v, labels...)
-	}
-}
-
-// waitingKinds are the counts that fall again.
-var waitingKinds = map[string]string{pipeline.CountWaiting: "predictions", pipeline.CountWaitingLabels: "labels"}
-
-func collectTask(ch chan<- prometheus.Metric, t *pipeline.TaskStatus) {
-	p := strconv.Itoa(t.Partition)
-	for name, n := range t.Counts {
-		if kind, ok := waitingKinds[name]; ok {
-			gauge(ch, descWaiting, float64(n), p, kind)
-			continue
-		}
-		event, reason, _ := strings.Cut(name, ":")
-		ch <- prometheus.MustNewConstMetric(descCount, prometheus.CounterValue, float64(n), t.Task, p, event, reason)
-	}
-	if t.Task == "shard" {
-		rows, _ := pipeline.Unaccounted(t.Counts)
-		gauge(ch, descUnaccount, float64(rows), p)
-	}
-	if t.WM != pipeline.NoTime && t.WM != 0 {
-		gauge(ch, descWatermark, float64(t.WM)/1e9, t.Task, p)
-	}
-	up := 0.0
-	if t.CaughtUp {
-		up = 1
-	}
-	gauge(ch, descCaughtUp, up, t.Task, p)
-	for in, o := range t.Next {
-		gauge(ch, descOffset, float64(o), t.Task, p, in)
 	}
 }
 

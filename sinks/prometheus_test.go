@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -67,6 +68,9 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	for i, state := range []string{"firing", "resolved"} {
 		h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	}
+	for i, outcome := range []string{"no change: 12 rows", "published: better"} {
+		h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm", Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
+	}
 	task := &pipeline.TaskStatus{Task: "shard", Partition: 2, Next: map[string]int64{"logits": 17, "labels": 9}, WM: 1769817600_500000000, CaughtUp: true,
 		Counts: map[string]int64{"rows:logits": 403, "predictions": 400, "waiting": 397, "rejected:classes": 3, "dead_letters:truncated": 1}}
 	fresh := &pipeline.TaskStatus{Task: "model", WM: pipeline.NoTime}
@@ -103,6 +107,15 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 			"mean_confidence_ratio": *m.MeanConfidence, "nll_nats": *m.NLL, "brier_score": *m.Brier, "window_labelled_rows": float64(m.N)} {
 			want["plumbline_"+name+l] = v
 		}
+	}
+	want[`plumbline_refit_state{model="m",reason="alarm",result="published",version="v"}`] = 1
+	want[`plumbline_refit_decided_timestamp_seconds{model="m",version="v"}`] = 1769817610
+	for _, saved := range []string{`{partition="2",task="shard"}`, `{partition="0",task="model"}`} {
+		saved = "plumbline_task_saved_timestamp_seconds" + saved
+		if age := time.Since(time.UnixMilli(int64(got[saved] * 1e3))); age < 0 || age > time.Minute {
+			t.Errorf("%s is %v ago, want now", saved, age)
+		}
+		delete(got, saved)
 	}
 	for k, v := range want {
 		if g, ok := got[k]; !ok || g != v {
@@ -159,4 +172,39 @@ func TestScrapeIsBounded(t *testing.T) {
 	if n != MaxSeries || got["plumbline_export_dropped_keys"] != 7 {
 		t.Errorf("%d keys exported, %v dropped; want %d, 7", n, got["plumbline_export_dropped_keys"], MaxSeries)
 	}
+}
+
+func TestRefitResult(t *testing.T) {
+	for want, d := range map[string]output.Calibrator{
+		"published": {Published: true, Evidence: output.Evidence{TestRows: 10}},
+		"kept":      {Evidence: output.Evidence{TestRows: 10}},
+		"failed":    {Outcome: "no change: the fit has no rows"},
+	} {
+		if got := refitResult(&d); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestSavedTimes: a status that stays grows old, a new one is young, and a task that comes back starts anew.
+func TestSavedTimes(t *testing.T) {
+	var s savedTimes
+	at := func(sec int) time.Time { return time.Unix(int64(sec), 0) }
+	a, b := &pipeline.TaskStatus{Task: "shard"}, &pipeline.TaskStatus{Task: "model"}
+	check := func(task *pipeline.TaskStatus, want int) {
+		t.Helper()
+		if got := s.of(task); !got.Equal(at(want)) {
+			t.Errorf("%s: got %v, want %v", task.Task, got, at(want))
+		}
+	}
+	s.see([]*pipeline.TaskStatus{a, b}, at(1))
+	s.see([]*pipeline.TaskStatus{a, b}, at(2))
+	check(a, 1)
+	next := *a
+	s.see([]*pipeline.TaskStatus{&next, b}, at(3))
+	check(&next, 3)
+	check(b, 1)
+	s.see([]*pipeline.TaskStatus{&next}, at(4))
+	s.see([]*pipeline.TaskStatus{&next, b}, at(5))
+	check(b, 5)
 }
