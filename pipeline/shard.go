@@ -92,6 +92,12 @@ func (s *Shard) Status() *TaskStatus { return s.status.Load() }
 
 // Take processes one record.
 func (s *Shard) Take(ctx context.Context, r Record) error {
+	if r.Paused {
+		s.Watermark.awake()
+		s.Closing()
+		s.woke = s.dirty // a checkpoint now
+		return nil
+	}
 	if r.Idle {
 		s.Watermark.Idle(r.Input)
 		return s.advance(ctx)

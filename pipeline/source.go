@@ -21,7 +21,7 @@ type Header struct {
 }
 
 // Record is one record of an input, or, where Idle is set, the news that the input is exhausted: it was read
-// to its end and nothing came for the idle timeout.
+// to its end and nothing came for the idle timeout. Where Paused is set it is the news that nobody reads for a while.
 type Record struct {
 	Input     Input
 	Topic     string
@@ -32,6 +32,7 @@ type Record struct {
 	Value     []byte
 	Headers   []Header
 	Idle      bool
+	Paused    bool
 }
 
 // Source yields the records of one partition number over its co-partitioned topics, each topic in offset order.

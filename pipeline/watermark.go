@@ -53,6 +53,13 @@ func (w *Watermark) Control(in Input, t Time) {
 // Idle takes note that an input is exhausted.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 
+// awake takes back that inputs are exhausted: they have to prove it anew.
+func (w *Watermark) awake() {
+	for i := range w.in {
+		w.in[i].idle = false
+	}
+}
+
 // AllIdle reports whether every input is exhausted.
 func (w *Watermark) AllIdle() bool {
 	for _, m := range w.in {

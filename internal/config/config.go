@@ -7,7 +7,7 @@ import "time"
 type Config struct {
 	Kafka       Kafka       `yaml:"kafka"`
 	Topics      Topics      `yaml:"topics"`
-	Group       string      `yaml:"group"` // prefix of the two consumer groups and of the checkpoints
+	Group       string      `yaml:"group"` // prefix of the consumer groups and of the checkpoints
 	Models      []Model     `yaml:"models"`
 	Slices      Slices      `yaml:"slices"`
 	EventTime   EventTime   `yaml:"event_time"`
@@ -20,6 +20,8 @@ type Config struct {
 	Calibrated  Calibrated  `yaml:"calibrated"`
 	Checkpoints Checkpoints `yaml:"checkpoints"`
 	HTTP        HTTP        `yaml:"http"`
+
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"` // wall clock
 }
 
 // Kafka is how to reach the brokers.
@@ -68,6 +70,10 @@ type Topics struct {
 	Calibrated  string `yaml:"calibrated"`
 	DeadLetter  string `yaml:"deadletter"`
 	Checkpoints string `yaml:"checkpoints"` // used where checkpoints.store is topic
+
+	// Filled by producers that cannot split their batches by id; "" = none. The repartition stage does it.
+	LogitsUnkeyed string `yaml:"logits_unkeyed"`
+	LabelsUnkeyed string `yaml:"labels_unkeyed"`
 }
 
 // Model declares a model; undeclared ones are accepted with the K of their first message.
@@ -183,4 +189,5 @@ type HTTP struct {
 	Listen    string `yaml:"listen"`          // "" = off
 	WebConfig string `yaml:"web_config_file"` // TLS and users; "" = neither
 	Pprof     bool   `yaml:"pprof"`           // serve /debug/pprof/ too
+	Control   bool   `yaml:"control"`         // take POST /api/v1/pause and /resume
 }

@@ -70,6 +70,7 @@ func (ck *checker) topics(c Config) {
 	for _, e := range []struct{ key, name string }{
 		{"logits", t.Logits}, {"labels", t.Labels}, {"panes", t.Panes}, {"snapshots", t.Snapshots},
 		{"calibrators", t.Calibrators}, {"alerts", t.Alerts}, {"calibrated", t.Calibrated}, {"deadletter", t.DeadLetter}, {"checkpoints", t.Checkpoints},
+		{"logits_unkeyed", t.LogitsUnkeyed}, {"labels_unkeyed", t.LabelsUnkeyed},
 	} {
 		if e.name == "" {
 			continue
@@ -81,6 +82,9 @@ func (ck *checker) topics(c Config) {
 	}
 	if c.Calibrated.Enabled && t.Calibrated == "" {
 		ck.fail("topics.calibrated", quoted(""), "must not be empty while calibrated.enabled is true")
+	}
+	if t.LabelsUnkeyed != "" && t.Labels == "" {
+		ck.fail("topics.labels_unkeyed", quoted(t.LabelsUnkeyed), "has no effect while topics.labels is empty")
 	}
 	if c.Checkpoints.Store == StoreTopic && t.Checkpoints == "" {
 		ck.fail("topics.checkpoints", quoted(""), "must not be empty while checkpoints.store is topic")

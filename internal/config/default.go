@@ -65,6 +65,8 @@ func Default() Config {
 		Calibrated:  Calibrated{Columns: "probs"},
 		Checkpoints: Checkpoints{Store: StoreDirectory, Dir: "./state", Interval: 5 * time.Second, Keep: 2},
 		HTTP:        HTTP{Listen: "127.0.0.1:8080"},
+
+		ShutdownTimeout: 25 * time.Second,
 	}
 }
 

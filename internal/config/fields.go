@@ -64,18 +64,20 @@ var fields = map[string]field{
 	"kafka.replication":        number("Replication factor of topics that `topics create` makes.", 1, 32767),
 	"kafka.partitions":         number("Partitions of topics that `topics create` makes; logits and labels always have the same number.", 1, 100_000),
 
-	"topics":             text("Topic names, all different."),
-	"topics.logits":      named("Predictions: Arrow IPC streams.", topicPattern, true),
-	"topics.labels":      named("Late labels, partitioned as the logits; empty: labels travel with the logits.", topicPattern, false),
-	"topics.panes":       named("Increments from shards to model tasks.", topicPattern, true),
-	"topics.snapshots":   named("Window metrics, JSON.", topicPattern, true),
-	"topics.calibrators": named("Calibrators with their evidence, JSON, compacted.", topicPattern, true),
-	"topics.alerts":      named("Alerts, JSON, compacted.", topicPattern, true),
-	"topics.calibrated":  named("Calibrated probabilities; used where calibrated.enabled is true.", topicPattern, false),
-	"topics.deadletter":  named("Messages that could not be read, as they came.", topicPattern, true),
-	"topics.checkpoints": named("Checkpoints, compacted; used where checkpoints.store is topic.", topicPattern, false),
+	"topics":                text("Topic names, all different."),
+	"topics.logits":         named("Predictions: Arrow IPC streams.", topicPattern, true),
+	"topics.labels":         named("Late labels, partitioned as the logits; empty: labels travel with the logits.", topicPattern, false),
+	"topics.panes":          named("Increments from shards to model tasks.", topicPattern, true),
+	"topics.snapshots":      named("Window metrics, JSON.", topicPattern, true),
+	"topics.calibrators":    named("Calibrators with their evidence, JSON, compacted.", topicPattern, true),
+	"topics.alerts":         named("Alerts, JSON, compacted.", topicPattern, true),
+	"topics.calibrated":     named("Calibrated probabilities; used where calibrated.enabled is true.", topicPattern, false),
+	"topics.deadletter":     named("Messages that could not be read, as they came.", topicPattern, true),
+	"topics.checkpoints":    named("Checkpoints, compacted; used where checkpoints.store is topic.", topicPattern, false),
+	"topics.logits_unkeyed": named("Predictions of producers that cannot split batches by id, such as plumbline.logits-unkeyed: the repartition stage sends them to topics.logits; empty: none.", topicPattern, false),
+	"topics.labels_unkeyed": named("Labels of such producers: the repartition stage sends them to topics.labels; empty: none.", topicPattern, false),
 
-	"group": named("Prefix of the two consumer groups and of the checkpoints.", namePattern, true),
+	"group": named("Prefix of the consumer groups and of the checkpoints.", namePattern, true),
 
 	"models":           text("Models whose number of classes is fixed beforehand; others are taken with that of their first message."),
 	"models[]":         text("One model."),
@@ -166,6 +168,9 @@ var fields = map[string]field{
 	"http.listen":          text("host:port to listen on; empty: off."),
 	"http.web_config_file": text("File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect."),
 	"http.pprof":           text("Serve Go profiles at /debug/pprof/ too; they tell about the process to whoever can reach the port."),
+	"http.control":         text("Take POST /api/v1/pause and /api/v1/resume, from whoever can reach the port and is let in by web_config_file."),
+
+	"shutdown_timeout": duration("Wall clock for the last checkpoints after SIGTERM; then the process ends with exit code 1, and the records since the checkpoints before are read again.", time.Second),
 }
 
 var durationType = reflect.TypeFor[time.Duration]()

@@ -31,6 +31,7 @@ type fetcher struct {
 	partition int
 	maxBytes  int
 	until     int64 // stop before this offset; -1 = never
+	gate      *Gate
 	log       *slog.Logger
 
 	out  chan []pipeline.Record
@@ -50,6 +51,7 @@ func (f *fetcher) run(ctx context.Context) {
 			f.err = io.EOF
 			return
 		}
+		f.stand(ctx)
 		rs, err := f.fetch(ctx)
 		if ctx.Err() != nil {
 			f.err = ctx.Err()
@@ -57,7 +59,7 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		if err != nil {
 			if errors.Is(err, kafka.OffsetOutOfRange) {
-				f.err = fmt.Errorf("%s partition %d: offset %d is not in the log any more (retention); records were lost: reset the checkpoint to accept that: %w", f.topic, f.partition, f.next, err)
+				f.err = fmt.Errorf("%s partition %d: offset %d is not in the log (retention has removed it, or the topic was made anew); records were lost: reset the checkpoint to accept that: %w", f.topic, f.partition, f.next, err)
 				return
 			}
 			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, "err", err)

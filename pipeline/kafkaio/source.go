@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -22,7 +23,10 @@ type Spec struct {
 	MaxBytes    int
 	IdleTimeout time.Duration // 0 = inputs are never idle
 	Commit      func(ctx context.Context, next map[string]int64) error
-	Log         *slog.Logger
+	Gate        *Gate // nil: always open
+	// TellPause makes the source hand out one record with Paused set each time when the gate is closed.
+	TellPause bool
+	Log       *slog.Logger
 }
 
 // Source merges the topics of one partition. Where both have records, the one whose record is older goes first:
@@ -32,15 +36,22 @@ type Source struct {
 	cancel context.CancelFunc
 	in     []*input
 	order  []pipeline.Input
+	paused bool // has been told
 }
 
 type input struct {
-	f      *fetcher
-	queue  []pipeline.Record
-	handed int64 // offset after the last record handed out; -1 = none
-	since  time.Time
-	idle   bool
-	ended  bool
+	f     *fetcher
+	queue []pipeline.Record
+	since time.Time
+	idle  bool
+	ended bool
+
+	// For other goroutines.
+	handed     atomic.Int64 // offset after the last record handed out; -1 = none
+	committed  atomic.Int64 // offset up to which everything is in a checkpoint
+	last       atomic.Int64 // timestamp of the last record handed out
+	headOffset atomic.Int64 // of the first record in queue; -1 = none
+	headTime   atomic.Int64
 }
 
 // NewSource starts reading.
@@ -57,12 +68,18 @@ func NewSource(spec Spec) *Source {
 			until = -1
 		}
 		f := &fetcher{client: spec.Client, input: in, topic: topic, partition: spec.Partition, maxBytes: spec.MaxBytes, until: until,
-			log: spec.Log, out: make(chan []pipeline.Record, fetchQueue), next: spec.Next[in]}
+			gate: spec.Gate, log: spec.Log, out: make(chan []pipeline.Record, fetchQueue), next: spec.Next[in]}
 		f.end.Store(-1)
-		s.in = append(s.in, &input{f: f, handed: spec.Next[in], since: time.Now()})
+		f.done.Store(f.next)
+		i := &input{f: f, since: time.Now()}
+		i.handed.Store(f.next)
+		i.committed.Store(f.next)
+		i.headOffset.Store(-1)
+		s.in = append(s.in, i)
 		s.order = append(s.order, in)
 		go f.run(ctx)
 	}
+	spec.Gate.add(s)
 	return s
 }
 
@@ -72,13 +89,19 @@ const poll = 20 * time.Millisecond
 // Next implements pipeline.Source.
 func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
 	for {
+		if told, err := s.stand(ctx); told || err != nil {
+			return pipeline.Record{Input: s.order[0], Paused: told}, err
+		}
 		for _, in := range s.in {
 			in.fill()
 		}
 		if best := s.pick(); best != nil {
 			r := best.queue[0]
 			best.queue = best.queue[1:]
-			best.handed, best.since, best.idle = r.Offset+1, time.Now(), false
+			best.since, best.idle = time.Now(), false
+			best.handed.Store(r.Offset + 1)
+			best.last.Store(r.Time)
+			best.noteHead()
 			return r, nil
 		}
 		ended := true
@@ -98,6 +121,44 @@ func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
 			return pipeline.Record{}, err
 		}
 	}
+}
+
+// stand waits while the gate is closed; told says that the task is to be told first. Time that passes there makes no
+// input idle, and one that was idle has to prove it anew.
+func (s *Source) stand(ctx context.Context) (told bool, err error) {
+	opened := s.spec.Gate.wait()
+	if opened == nil && !s.paused {
+		return false, nil
+	}
+	if opened != nil {
+		if !s.paused {
+			s.paused = true
+			if s.spec.TellPause {
+				return true, nil
+			}
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	s.paused = false
+	for _, in := range s.in {
+		in.since, in.idle = time.Now(), false
+	}
+	return false, nil
+}
+
+// Buffered implements pipeline.Buffered.
+func (s *Source) Buffered() bool {
+	if s.spec.Gate.wait() != nil {
+		return false
+	}
+	for _, in := range s.in {
+		in.fill()
+	}
+	return s.pick() != nil
 }
 
 // pick returns the input whose next record is oldest; nil where nothing may be handed out yet: an input that is
@@ -166,6 +227,7 @@ func (in *input) take(rs []pipeline.Record, ok bool) {
 		return
 	}
 	in.queue = rs
+	in.noteHead()
 }
 
 // caughtUp reports whether everything up to the log's end, as last told, has been handed out. Offsets after the
@@ -190,6 +252,9 @@ func (s *Source) CaughtUp() bool {
 
 // Commit implements pipeline.Source.
 func (s *Source) Commit(ctx context.Context, next map[pipeline.Input]int64) error {
+	for i, in := range s.in {
+		in.committed.Store(max(in.committed.Load(), next[s.order[i]]))
+	}
 	if s.spec.Commit == nil {
 		return nil
 	}
@@ -204,6 +269,7 @@ func (s *Source) Commit(ctx context.Context, next map[pipeline.Input]int64) erro
 
 // Close implements pipeline.Source.
 func (s *Source) Close() error {
+	s.spec.Gate.remove(s)
 	s.cancel()
 	for _, in := range s.in {
 		for range in.f.out { // until the fetcher has gone

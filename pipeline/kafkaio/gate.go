@@ -1,0 +1,106 @@
+package kafkaio
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Gate stops all sources of a process and lets them go on: group membership, and what has been handed out, are not
+// touched. A nil Gate is always open. Sources that are made while it is closed begin stopped.
+type Gate struct {
+	mu      sync.Mutex
+	opened  chan struct{} // closed when the gate opens; nil while it is open
+	sources map[*Source]bool
+}
+
+// Close stops the sources; false where they stood already.
+func (g *Gate) Close() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		return false
+	}
+	g.opened = make(chan struct{})
+	return true
+}
+
+// Open lets them go on; false where they did.
+func (g *Gate) Open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened == nil {
+		return false
+	}
+	close(g.opened)
+	g.opened = nil
+	return true
+}
+
+// wait returns a channel that is closed when the gate opens, nil while it is open.
+func (g *Gate) wait() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened
+}
+
+// Settled reports whether everything that the sources have handed out is in durable checkpoints, and all of it written.
+func (g *Gate) Settled() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.sources {
+		if !s.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Gate) add(s *Source) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sources == nil {
+		g.sources = map[*Source]bool{}
+	}
+	g.sources[s] = true
+}
+
+func (g *Gate) remove(s *Source) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.sources, s)
+}
+
+// endPoll is how often a fetcher behind a closed gate asks where the log ends, so that its lag can be seen to grow.
+const endPoll = 2 * time.Second
+
+// stand waits until the gate is open or ctx is done.
+func (f *fetcher) stand(ctx context.Context) {
+	for {
+		opened := f.gate.wait()
+		if opened == nil {
+			return
+		}
+		if _, end, err := Bounds(ctx, f.client, f.topic, f.partition); err == nil {
+			f.end.Store(end)
+		}
+		t := time.NewTimer(endPoll)
+		select {
+		case <-opened:
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		t.Stop()
+	}
+}

@@ -1,0 +1,58 @@
+package kafkaio
+
+import "github.com/plumbline/plumbline/pipeline"
+
+// Lag is what of an input has not been handed out.
+type Lag struct {
+	// Offsets is how many offsets lie between the next record and the end of the log: its last stable offset, so that an open
+	// transaction is no lag. It is 0 once the end has been reached. In between it counts offsets, not records: markers, aborted
+	// records and gaps that compaction left are among them until they have been passed.
+	Offsets int64
+	// Oldest is the timestamp of the first record that has not been handed out, as far as it is known: else that of the
+	// last one that was; 0 where there is nothing left, or nothing known.
+	Oldest pipeline.Time
+}
+
+// Lag returns the lag by input; an input whose end is not known yet is absent. Any goroutine may call it.
+func (s *Source) Lag() map[pipeline.Input]Lag {
+	out := map[pipeline.Input]Lag{}
+	for i, in := range s.in {
+		end := in.f.end.Load()
+		if end < 0 {
+			continue
+		}
+		// What is between position and end has not been fetched; what is before it waits here, or was handed out.
+		from, oldest := in.handed.Load(), in.last.Load()
+		if at := in.headOffset.Load(); at >= 0 {
+			from, oldest = at, in.headTime.Load()
+		} else if len(in.f.out) == 0 {
+			from = max(from, in.f.position())
+		}
+		l := Lag{Offsets: max(0, end-max(from, 0)), Oldest: oldest}
+		if l.Offsets == 0 {
+			l.Oldest = 0
+		}
+		out[s.order[i]] = l
+	}
+	return out
+}
+
+// noteHead makes what waits first in the queue known to Lag.
+func (in *input) noteHead() {
+	if len(in.queue) == 0 {
+		in.headOffset.Store(-1)
+		return
+	}
+	in.headTime.Store(in.queue[0].Time)
+	in.headOffset.Store(in.queue[0].Offset)
+}
+
+// settled reports whether everything that was handed out has been committed.
+func (s *Source) settled() bool {
+	for _, in := range s.in {
+		if in.committed.Load() < in.handed.Load() {
+			return false
+		}
+	}
+	return true
+}
