@@ -80,14 +80,18 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.log}), nil
 }
 
+// workDir is where this process keeps what is of use to itself and its next life only.
+func (rt *engine) workDir() string {
+	if dir := rt.cfg.Join.Dir; dir != "" {
+		return dir
+	}
+	return filepath.Join(rt.cfg.Checkpoints.Dir, "work")
+}
+
 func (rt *engine) joinConfig(shard int) operators.JoinConfig {
 	j := &rt.cfg.Join
-	dir := j.Dir
-	if dir == "" {
-		dir = filepath.Join(rt.cfg.Checkpoints.Dir, "work")
-	}
 	return operators.JoinConfig{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.cfg.Slices.Columns, Remember: j.Remember,
-		MemoryBytes: j.MemoryBytes, Dir: dir, Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard)}
+		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard)}
 }
 
 // newModelTask builds the model task of a panes partition, with empty state.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/web"
+	"github.com/plumbline/plumbline/web/calibrate"
 )
 
 func newRunCommand() *cobra.Command {
@@ -166,7 +168,8 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 		topics[pipeline.Labels] = r.cfg.Topics.Labels
 		names = append(names, r.cfg.Topics.Labels)
 	}
-	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log}
+	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log,
+		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		name := taskName("shard", p)
 		defer r.remove(name)
@@ -181,7 +184,8 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 }
 
 func (r *kafkaRun) runModels(ctx context.Context) error {
-	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log}
+	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log,
+		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		name := taskName("model", p)
 		defer r.remove(name)
@@ -227,7 +231,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		}
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Log: rt.log})
+		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

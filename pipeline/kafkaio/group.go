@@ -21,6 +21,11 @@ type Group struct {
 	Dialer  *kafka.Dialer
 	Topics  []string
 	Log     *slog.Logger
+
+	// Client and Members, a directory, let a process that was killed and starts again take its partitions back at once
+	// instead of after sessionTimeout: see member. "" = not.
+	Client  *kafka.Client
+	Members string
 }
 
 // Commit writes the group's offsets of one partition number, by topic.
@@ -43,9 +48,12 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 	if err != nil {
 		return fmt.Errorf("consumer group %s: %w", g.ID, err)
 	}
+	mem := g.member()
+	defer mem.close()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer func() { _ = cg.Close() }()
+	wg.Go(func() { mem.leaveStale(ctx, g.Client, g.ID) })
 	fatal := make(chan error, 1)
 	for {
 		gen, err := next(ctx, cg, fatal)
@@ -55,6 +63,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 		if gen == nil {
 			return nil
 		}
+		mem.remember(gen.MemberID)
 		ps := g.assigned(gen)
 		g.Log.Info("assigned", "group", g.ID, "generation", gen.ID, "partitions", ps)
 		for _, p := range ps {

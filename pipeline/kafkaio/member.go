@@ -1,0 +1,203 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// member is this process's membership of a group, written to a file that is locked while the process lives. The lock of
+// one that was killed is free: the next process that starts beside the file tells the broker that the member has left,
+// which otherwise knows only when the session times out. The name of the host is part of the file's, since on shared
+// storage a lock may be known to its own host only.
+type member struct {
+	file  *os.File // nil = nothing is remembered
+	stale []staleMember
+	log   *slog.Logger
+}
+
+// staleMember is the membership of a process that is gone, whose file is locked by this one.
+type staleMember struct {
+	id   string
+	file *os.File
+}
+
+const (
+	memberSuffix = ".member"
+	// memberForget is the age from which the file of another host is removed: its sessions are over.
+	memberForget = 24 * time.Hour
+	// memberMax bounds what is read of a file: broker-made ids have some 60 bytes.
+	memberMax = 1 << 10
+)
+
+// member opens the group's membership file; without one everything works, and restarts are slower.
+func (g *Group) member() *member {
+	if g.Members == "" || g.Client == nil {
+		return &member{log: g.Log}
+	}
+	m, err := openMember(g.Members, g.ID)
+	if err != nil {
+		g.Log.Warn("no file to remember the member id in; after a crash its session must time out", "dir", g.Members, "err", err)
+		m = &member{}
+	}
+	m.log = g.Log
+	return m
+}
+
+// openMember makes this process's file in dir and finds those that processes of the same host and group have left.
+func openMember(dir, group string) (*member, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	m := &member{}
+	prefix := url.QueryEscape(group) + "@"
+	own := prefix + url.QueryEscape(host) + "@"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasPrefix(name, prefix) && strings.HasSuffix(name, memberSuffix) {
+			m.take(filepath.Join(dir, name), strings.HasPrefix(name, own))
+		}
+	}
+	for m.file == nil {
+		f, err := os.CreateTemp(dir, own+"*"+memberSuffix)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		// Until it is locked another process may take the new file for a dead one's and remove it.
+		if tryLock(f) && stillNamed(f) {
+			m.file = f
+		} else {
+			_ = f.Close()
+		}
+	}
+	return m, nil
+}
+
+// take locks the file of a process that is gone; one that names no member is removed.
+func (m *member) take(name string, own bool) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	st, err := f.Stat()
+	if err == nil && (own || time.Since(st.ModTime()) > memberForget) && tryLock(f) && stillNamed(f) {
+		buf := make([]byte, memberMax)
+		n, _ := f.ReadAt(buf, 0)
+		if own && n > 0 {
+			m.stale = append(m.stale, staleMember{string(buf[:n]), f})
+			return
+		}
+		_ = os.Remove(name)
+	}
+	_ = f.Close()
+}
+
+func stillNamed(f *os.File) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(f.Name())
+	return err == nil && os.SameFile(a, b)
+}
+
+// remember writes the id that this process has in the group.
+func (m *member) remember(id string) {
+	if m.file == nil {
+		return
+	}
+	err := m.file.Truncate(0)
+	if err == nil {
+		_, err = m.file.WriteAt([]byte(id), 0)
+	}
+	if err != nil {
+		m.log.Warn("remember the member id; after a crash its session must time out", "file", m.file.Name(), "err", err)
+	}
+}
+
+// close removes the file: a process that ends well leaves its group.
+func (m *member) close() {
+	for _, s := range m.stale {
+		_ = s.file.Close()
+	}
+	if m.file != nil {
+		_ = os.Remove(m.file.Name())
+		_ = m.file.Close()
+	}
+}
+
+// How long leaveStale waits for this process's own request to join to reach the broker.
+const (
+	joinSeen = 3 * time.Second
+	joinPoll = 20 * time.Millisecond
+)
+
+// leaveStale tells the broker that the members of processes that are gone have left. It waits until this process has
+// asked to join: a group that was empty for a moment waits group.initial.rebalance.delay.ms for others, one that lost a
+// member while another joins does not.
+func (m *member) leaveStale(ctx context.Context, c *kafka.Client, group string) {
+	stale := m.stale
+	m.stale = nil
+	if len(stale) == 0 {
+		return
+	}
+	awaitJoin(ctx, c, group)
+	for _, s := range stale {
+		err := leave(ctx, c, group, s.id)
+		if err != nil {
+			m.log.Warn("leave the group for a process that is gone; its session will time out", "group", group, "member", s.id, "err", err)
+		} else {
+			m.log.Info("left the group for a process that is gone", "group", group, "member", s.id)
+		}
+		_ = os.Remove(s.file.Name())
+		_ = s.file.Close()
+	}
+}
+
+// awaitJoin returns when the group is rebalancing, has no members or cannot be asked, or after joinSeen.
+func awaitJoin(ctx context.Context, c *kafka.Client, group string) {
+	ctx, cancel := context.WithTimeout(ctx, joinSeen)
+	defer cancel()
+	for ctx.Err() == nil {
+		res, err := c.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
+		if err == nil && len(res.Groups) == 1 && res.Groups[0].Error == nil && res.Groups[0].GroupState != "Stable" {
+			return
+		}
+		sleep(ctx, joinPoll)
+	}
+}
+
+func leave(ctx context.Context, c *kafka.Client, group, id string) error {
+	res, err := c.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: group, Members: []kafka.LeaveGroupRequestMember{{ID: id}}})
+	if err != nil {
+		return err
+	}
+	errs := []error{res.Error}
+	for _, m := range res.Members {
+		errs = append(errs, m.Error)
+	}
+	err = errors.Join(errs...)
+	if errors.Is(err, kafka.UnknownMemberId) { // its session is over
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	return nil
+}
