@@ -1,0 +1,169 @@
+package detect
+
+import "math"
+
+// dictionaryVersion changes whenever an expert does: state of another dictionary is refused.
+const dictionaryVersion = 1
+
+// Kind says what an expert bets on.
+type Kind uint8
+
+const (
+	// Global experts bet on all bins, by a shift of the whole curve fixed beforehand.
+	Global Kind = iota
+	// Local experts bet on one bin.
+	Local
+	// Adaptive experts bet on what past panes have shown.
+	Adaptive
+)
+
+func (k Kind) String() string { return [...]string{"global", "local", "adaptive"}[k] }
+
+// expert is one betting strategy. Adaptive ones have no chords of their own: they are made for every pane.
+type expert struct {
+	kind      Kind
+	dir       float64 // sign s of a - c that it bets on; 0 where adaptive
+	bin       int     // of a local expert, else -1
+	logWeight float64
+	half      int     // index into halfLives, of an adaptive expert
+	shy       float64 // share of the noise that is taken off the growth of an adaptive expert of NullECE
+	theta     float64 // stake of a fixed expert of NullECE
+	chords    []chord // by bin; one for a local expert
+	bets      uint64  // bins with a bet, as bits
+}
+
+// halfLives, in rows, over which adaptive experts remember.
+var halfLives = [...]float64{1000, 8000}
+
+// dictionary is what all detectors of one specification share. It never changes.
+type dictionary struct {
+	spec    Spec
+	bins    []bin
+	experts []expert
+	// eceStake is the largest θ of an expert of NullECE.
+	eceStake float64
+	print    uint64
+}
+
+func newDictionary(s Spec) *dictionary {
+	d := &dictionary{spec: s, bins: newBins(s), print: s.fingerprint()}
+	if s.Null == NullBin {
+		d.experts = binExperts(d.bins)
+		return d
+	}
+	loss := 1.0
+	for _, b := range d.bins {
+		loss = max(loss, 1+math.Abs(b.bias)+b.tol)
+	}
+	d.eceStake = stakeShare / loss
+	d.experts = d.eceExperts()
+	return d
+}
+
+// group gives the experts of a group equal shares of its weight.
+func group(weight float64, e []expert) []expert {
+	for i := range e {
+		e[i].logWeight = math.Log(weight / float64(len(e)))
+	}
+	return e
+}
+
+// keep drops an expert that bets nowhere: its weight would be lost.
+func keep(e []expert, x expert) []expert {
+	for i, c := range x.chords {
+		if c == (chord{}) {
+			continue
+		}
+		if x.bin >= 0 {
+			i = x.bin
+		}
+		x.bets |= 1 << i
+	}
+	if x.bets == 0 {
+		return e
+	}
+	return append(e, x)
+}
+
+var (
+	signs        = [...]float64{1, -1}
+	logitShifts  = [...]float64{.5, 1, 2}
+	globalShifts = [...]float64{.04, .08, .16, .32}
+	localShifts  = [...]float64{.05, .1, .2, .4}
+	eceStakes    = [...]float64{.05, .1, .2, .4, .8}
+)
+
+// binExperts returns the dictionary of NullBin: global shifts ½, local shifts ¼, adaptive ¼.
+func binExperts(bins []bin) []expert {
+	var global, local, adaptive []expert
+	for _, s := range signs {
+		for _, d := range logitShifts {
+			global = keep(global, globalExpert(bins, s, func(m float64) float64 { return shiftLogit(m, s*d) }))
+		}
+		for _, d := range globalShifts {
+			global = keep(global, globalExpert(bins, s, func(m float64) float64 { return m + s*d }))
+		}
+		for j, b := range bins {
+			for _, d := range localShifts {
+				const edge = 1e-9 // 1.5/15 - .1 is a rate of 0, whichever way it rounds
+				if p := b.mid + b.bias + s*d; p > edge && p < 1-edge {
+					c := b.newChord(b.stake(s, p), s, b.tol)
+					local = keep(local, expert{kind: Local, dir: s, bin: j, chords: []chord{c}})
+				}
+			}
+		}
+	}
+	for h := range halfLives {
+		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})
+	}
+	return joinGroups([]float64{2, 1, 1}, global, local, adaptive)
+}
+
+// joinGroups shares a weight of 1 over the groups that have experts.
+func joinGroups(weights []float64, groups ...[]expert) []expert {
+	var total float64
+	for i, g := range groups {
+		if len(g) > 0 {
+			total += weights[i]
+		}
+	}
+	var all []expert
+	for i, g := range groups {
+		all = append(all, group(weights[i]/total, g)...)
+	}
+	return all
+}
+
+// globalExpert bets in every bin on the rate at(middle of the bin + bias).
+func globalExpert(bins []bin, s float64, at func(float64) float64) expert {
+	x := expert{kind: Global, dir: s, bin: -1}
+	for _, b := range bins {
+		x.chords = append(x.chords, b.newChord(b.stake(s, at(b.mid+b.bias)), s, b.tol))
+	}
+	return x
+}
+
+func shiftLogit(p, d float64) float64 {
+	p = clipRate(p)
+	return 1 / (1 + (1-p)/p*math.Exp(-d))
+}
+
+// eceExperts returns the dictionary of NullECE: fixed stakes of both signs ½, adaptive ½.
+func (d *dictionary) eceExperts() []expert {
+	var fixed, adaptive []expert
+	for _, s := range signs {
+		for _, theta := range eceStakes {
+			x := expert{kind: Global, dir: s, bin: -1, theta: min(theta, d.eceStake)}
+			for j := range d.bins {
+				x.chords = append(x.chords, d.eceChord(j, x.theta, s))
+			}
+			fixed = keep(fixed, x)
+		}
+	}
+	for h := range halfLives {
+		for _, shy := range shyness {
+			adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h, shy: shy})
+		}
+	}
+	return joinGroups([]float64{1, 1}, fixed, adaptive)
+}

@@ -1,0 +1,82 @@
+package detect
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/acc"
+)
+
+// margin widens every bin and every tolerance, so that bets stay fair although confidences are summed as multiples of
+// 2^-32: Σ w·c and w of a row with weight w are each off by at most 2^-33, hence their quotient by at most 2^-32/w, which is
+// at most margin for w >= 2^-10.
+const margin = 0x1p-22
+
+// BinSums are the sums of the rows of one bin: N1 = Σw and C1 = Σ w·c of the correct ones, N0 and C0 of the wrong ones.
+type BinSums struct{ N1, C1, N0, C0 float64 }
+
+// N returns Σw of the bin.
+func (b BinSums) N() float64 { return b.N1 + b.N0 }
+
+// Pane holds the sums of M equal-width bins (j/M, (j+1)/M]; confidence 0 is in the first.
+type Pane []BinSums
+
+// FromGrid returns the pane of the labelled rows of g with m bins, m a divisor of 3600, else acc.ErrShape. Exact
+// but for Σ w·c, off by at most 2^-33 a row; the detectors allow for that where weights are at least 2^-10. The grid must
+// hold no unlabelled rows: they would count as wrong ones.
+func FromGrid(g *acc.Grid, m int) (Pane, error) {
+	wrong, correct, err := g.BinsByOutcome(m)
+	if err != nil {
+		return nil, fmt.Errorf("pane of a grid: %w", err)
+	}
+	p := make(Pane, m)
+	for j := range p {
+		w1, w0 := correct[j].W, wrong[j].W
+		p[j] = BinSums{N1: w1, C1: intoBin(correct[j].SumC, w1, j, m), N0: w0, C0: intoBin(wrong[j].SumC, w0, j, m)}
+	}
+	return p, nil
+}
+
+// intoBin moves Σ w·c by the rounding of rows of tiny weight, back to where its bin allows it to be.
+func intoBin(sum, w float64, j, m int) float64 {
+	return min(max(sum, w*float64(j)/float64(m)), w*float64(j+1)/float64(m))
+}
+
+// Scale multiplies all sums by f: 1/(largest weight) makes sampling weights fit for a detector.
+func (p Pane) Scale(f float64) {
+	for j := range p {
+		b := &p[j]
+		b.N1, b.C1, b.N0, b.C0 = b.N1*f, b.C1*f, b.N0*f, b.C0*f
+	}
+}
+
+// N returns Σw.
+func (p Pane) N() float64 {
+	var n float64
+	for _, b := range p {
+		n += b.N()
+	}
+	return n
+}
+
+// maxWeight is the largest Σw of a pane: four times what a grid can hold. It keeps every number of a detector finite.
+const maxWeight = 1 << 34
+
+// check returns ErrPane unless p has m bins and every mean confidence lies in its bin.
+func (p Pane) check(m int) error {
+	if len(p) != m {
+		return fmt.Errorf("pane of %d bins, detector of %d: %w", len(p), m, ErrPane)
+	}
+	for j, b := range p {
+		lo, hi := float64(j)/float64(m)-margin, float64(j+1)/float64(m)+margin
+		if !within(b.N1, b.C1, lo, hi) || !within(b.N0, b.C0, lo, hi) {
+			return fmt.Errorf("bin %d: sums n1=%g c1=%g n0=%g c0=%g: mean confidence allowed in (%g, %g]: %w", j,
+				b.N1, b.C1, b.N0, b.C0, float64(j)/float64(m), float64(j+1)/float64(m), ErrPane)
+		}
+	}
+	return nil
+}
+
+// within reports whether n rows can have Σc in [n·lo, n·hi]; NaN is nowhere.
+func within(n, c, lo, hi float64) bool {
+	return n >= 0 && n <= maxWeight && c >= n*lo && c <= n*hi
+}

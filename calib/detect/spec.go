@@ -1,0 +1,128 @@
+package detect
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Null names what a detector takes for granted until the rows speak against it, with r = a - c, b_ij = E[r of row i |
+// past, bin j] and β_j the reference curve, 0 unless set.
+type Null uint8
+
+const (
+	// NullECE is Σ_j P(bin j | past)·|b_ij - β_j| ≤ ε for every row i: the binned ECE is at most ε.
+	NullECE Null = iota
+	// NullBin is |b_ij - β_j| ≤ ε for every row i and bin j: no bin is off by more than ε.
+	NullBin
+)
+
+func (n Null) String() string {
+	switch n {
+	case NullECE:
+		return "ece"
+	case NullBin:
+		return "bin"
+	}
+	return fmt.Sprintf("Null(%d)", uint8(n))
+}
+
+// Defaults of a Spec: 15 bins, ε by null, one false alarm a year at panes of 10 s.
+const (
+	DefaultBins    = 15
+	DefaultECE     = .02
+	DefaultBin     = .05
+	PanesPerYear10 = 3_150_000
+
+	maxBins = 60
+)
+
+// Reference is the calibration curve that the change mode compares with, by bin: Bias[j] is β_j, mean a - c of the
+// reference window. Slack[j] ≥ 0, if given, is added to the tolerance of bin j: what the curve may be off by itself.
+type Reference struct{ Bias, Slack []float64 }
+
+// Spec is the specification of a detector. Zero values stand for the defaults.
+type Spec struct {
+	Null    Null
+	Bins    int     // M, a divisor of 3600, 2 to 60; default 15
+	Epsilon float64 // tolerance, in (0, .5]; default .02 for NullECE, .05 for NullBin
+	// Alpha is 1/(least average number of panes to a false alarm), in (0, 1); default 1/3,150,000. With Ever it is the
+	// probability that there ever is a false alarm.
+	Alpha float64
+	// Ever weighs pane t by 1/(t(t+1)): P(ever a false alarm) ≤ α, at the price of slower alarms as time goes by. The sum
+	// is then an e-value at every time (what e-BH needs); it is not put back to 0 by an alarm.
+	Ever      bool
+	Reference *Reference
+}
+
+// withDefaults returns s with defaults filled in, or ErrSpec.
+func (s Spec) withDefaults() (Spec, error) {
+	if s.Null > NullBin {
+		return s, fmt.Errorf("null is %d, allowed ece (0) and bin (1): %w", s.Null, ErrSpec)
+	}
+	if s.Bins == 0 {
+		s.Bins = DefaultBins
+	}
+	if s.Bins < 2 || s.Bins > maxBins || acc.GridCells%s.Bins != 0 {
+		return s, fmt.Errorf("bins is %d, allowed the divisors of %d from 2 to %d: %w", s.Bins, acc.GridCells, maxBins, ErrSpec)
+	}
+	if s.Epsilon == 0 {
+		s.Epsilon = DefaultECE
+		if s.Null == NullBin {
+			s.Epsilon = DefaultBin
+		}
+	}
+	if !(s.Epsilon > 0 && s.Epsilon <= .5) {
+		return s, fmt.Errorf("epsilon is %v, allowed above 0 to 0.5: %w", s.Epsilon, ErrSpec)
+	}
+	if s.Alpha == 0 {
+		s.Alpha = 1.0 / PanesPerYear10
+	}
+	if !(s.Alpha >= 1e-300 && s.Alpha < 1) {
+		return s, fmt.Errorf("alpha is %v, allowed 1e-300 to below 1: %w", s.Alpha, ErrSpec)
+	}
+	return s, s.Reference.check(s.Bins)
+}
+
+func (r *Reference) check(bins int) error {
+	if r == nil {
+		return nil
+	}
+	if len(r.Bias) != bins {
+		return fmt.Errorf("reference has %d bins, the detector %d: %w", len(r.Bias), bins, ErrSpec)
+	}
+	if r.Slack != nil && len(r.Slack) != bins {
+		return fmt.Errorf("slack of the reference has %d bins, the detector %d: %w", len(r.Slack), bins, ErrSpec)
+	}
+	for j, b := range r.Bias {
+		if !(math.Abs(b) <= 1) {
+			return fmt.Errorf("reference bias of bin %d is %v, allowed -1 to 1: %w", j, b, ErrSpec)
+		}
+	}
+	for j, s := range r.Slack {
+		if !(s >= 0 && s <= 1) {
+			return fmt.Errorf("reference slack of bin %d is %v, allowed 0 to 1: %w", j, s, ErrSpec)
+		}
+	}
+	return nil
+}
+
+// fingerprint distinguishes specifications: state of one is nothing to another.
+func (s Spec) fingerprint() uint64 {
+	b := []byte{dictionaryVersion, byte(s.Null), byte(s.Bins), 0}
+	if s.Ever {
+		b[3] = 1
+	}
+	b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Epsilon), s.Alpha)
+	if s.Reference != nil {
+		for _, x := range append(append([]float64(nil), s.Reference.Bias...), s.Reference.Slack...) {
+			b = binenc.AppendFloat64(b, x)
+		}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	return h.Sum64()
+}
