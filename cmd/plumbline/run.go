@@ -22,7 +22,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/web"
-	"github.com/plumbline/plumbline/web/calibrate"
 )
 
 func newRunCommand() *cobra.Command {
@@ -231,7 +230,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		}
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
+		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}
