@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/sinks"
@@ -18,8 +19,12 @@ type Deps struct {
 	Status func() any
 	// Ready returns why the process cannot serve yet, or nil. Nil: always ready.
 	Ready func() error
+	// Control takes POST requests. Nil: they are refused.
+	Control Control
 	// Metrics answers /metrics. Nil: 404.
 	Metrics http.Handler
+	// Calibrate answers under /api/v1/models/, POST included. Nil: 404.
+	Calibrate http.Handler
 	// Log gets what clients are not told. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -61,6 +66,11 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 		})
 	}
 	mux.HandleFunc("/api/v1/events", a.events)
+	mux.HandleFunc(controlPrefix+"pause", a.pause)
+	mux.HandleFunc(controlPrefix+"resume", a.resume)
+	if d.Calibrate != nil {
+		mux.Handle(calibratePrefix, d.Calibrate)
+	}
 	pages := newAssets()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if !pages.serve(w, r) {
@@ -74,7 +84,10 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard sets the security headers and refuses all methods but GET and HEAD.
+// calibratePrefix is the path of Deps.Calibrate, whose handler refuses methods itself.
+const calibratePrefix = "/api/v1/models/"
+
+// guard sets the security headers and refuses all methods but GET and HEAD, except where a path is for POST.
 func (a *api) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -84,7 +97,8 @@ func (a *api) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		own := isControl(r.URL.Path) || a.Calibrate != nil && strings.HasPrefix(r.URL.Path, calibratePrefix)
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !own {
 			h.Set("Allow", "GET, HEAD")
 			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
 			return

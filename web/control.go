@@ -1,0 +1,73 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"unicode/utf8"
+)
+
+// Control is what POST requests may do to the process.
+type Control interface {
+	// Pause stops reading, Resume goes on; both return the state, which is encoded as JSON.
+	Pause(by, why string) any
+	Resume() any
+}
+
+// maxReason bounds the texts of a pause in bytes.
+const maxReason = 200
+
+const controlPrefix = "/api/v1/"
+
+// isControl reports whether a path changes something.
+func isControl(path string) bool { return path == controlPrefix+"pause" || path == controlPrefix+"resume" }
+
+// pause and resume answer POST only; a page of another site cannot make a browser send them.
+func (a *api) pause(w http.ResponseWriter, r *http.Request) {
+	p, ok := a.control(w, r, "by", "why")
+	if !ok {
+		return
+	}
+	by := p.text("by")
+	if user, _, ok := r.BasicAuth(); ok {
+		by = user // web_config_file has let it in
+	} else if by == "" {
+		by, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	a.Log.Info("pause", "by", by, "why", p.text("why"), "from", r.RemoteAddr)
+	a.reply(w, a.Control.Pause(by, p.text("why")))
+}
+
+func (a *api) resume(w http.ResponseWriter, r *http.Request) {
+	if _, ok := a.control(w, r); ok {
+		a.Log.Info("resume", "from", r.RemoteAddr)
+		a.reply(w, a.Control.Resume())
+	}
+}
+
+// control checks a request that changes something.
+func (a *api) control(w http.ResponseWriter, r *http.Request, known ...string) (*params, bool) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: POST")
+		return nil, false
+	}
+	if a.Control == nil {
+		a.fail(w, http.StatusForbidden, "control over HTTP is off: set http.control: true")
+		return nil, false
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		a.fail(w, http.StatusForbidden, err.Error())
+		return nil, false
+	}
+	p := parse(r.URL.RawQuery, known...)
+	for _, name := range known {
+		if v := p.text(name); len(v) > maxReason || !utf8.ValidString(v) {
+			p.fail("%s: must be at most %d bytes of UTF-8", name, maxReason)
+		}
+	}
+	if p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return nil, false
+	}
+	return p, true
+}
