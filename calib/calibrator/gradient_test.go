@@ -35,7 +35,7 @@ func TestGradients(t *testing.T) {
 	}{
 		"vector":            {s.vectorLoss(), 6},
 		"class temperature": {s.classTemperatureLoss(), 3},
-		"matrix":            {newMatrixFit(s, s.z).loss(ODIR{OffDiagonal: 0.3, Intercept: 0.2}), 12},
+		"matrix":            {newMatrixFit(s, s.z).loss(ODIR{OffDiagonal: 0.3, Intercept: 0.2, Diagonal: 0.1}), 12},
 		"mixture":           {s.mixtureLoss(s.parts(ts)), 3},
 	} {
 		rng := rand.New(rand.NewPCG(5, 5))

@@ -3,6 +3,7 @@ package calibrator
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -48,7 +49,20 @@ func slowMatrixLoss(m matrixParams, x []float64, y []int32, w []float64, reg ODI
 		}
 		b2 += m.B[j] * m.B[j]
 	}
-	return sum/total + reg.OffDiagonal/float64(k*(k-1))*off + reg.Intercept/float64(k)*b2
+	d, mean, spread := make([]float64, k), 0.0, 0.0
+	for l := range k {
+		d[l] = m.W[l*k+l]
+		for j := range k {
+			if j != l {
+				d[l] -= m.W[j*k+l] / float64(k-1)
+			}
+		}
+		mean += d[l] / float64(k)
+	}
+	for _, v := range d {
+		spread += (v - mean) * (v - mean)
+	}
+	return sum/total + reg.OffDiagonal/float64(k*(k-1))*off + (reg.Intercept*b2+reg.Diagonal*spread)/float64(k)
 }
 
 // TestMatrixIsTheMinimum steps from the fit in many directions, for every way to make coordinates, and with penalties
@@ -59,6 +73,7 @@ func TestMatrixIsTheMinimum(t *testing.T) {
 		reg  ODIR
 	}{
 		{700, 5, ODIR{}}, {700, 5, ODIR{OffDiagonal: 1e-6, Intercept: 1e-6}}, {700, 5, ODIR{OffDiagonal: 1e4, Intercept: 1e3}},
+		{700, 5, ODIR{OffDiagonal: 0.1, Intercept: 1e-6, Diagonal: 30}},
 		{300, 33, ODIR{}}, {120, blockClasses + 1, ODIR{}},
 	} {
 		z, y := confused(c.n, c.k, 2)
@@ -139,7 +154,7 @@ func TestCrossValidateODIR(t *testing.T) {
 				}
 			}
 			scale := float64(len(y)) / float64(len(label))
-			f, _, err := FitDirichlet(in, 6, label, nil, ODIR{OffDiagonal: scale * s.OffDiagonal, Intercept: scale * s.Intercept}, Options{})
+			f, _, err := FitDirichlet(in, 6, label, nil, ODIR{OffDiagonal: scale * s.OffDiagonal, Intercept: scale * s.Intercept, Diagonal: scale * s.Diagonal}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,5 +194,44 @@ func TestCrossValidateODIR(t *testing.T) {
 		if f() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// TestDirichletHoldsTheDiagonal: all fitted rows of class 0 are certain, ln p_0 = 0, so that nothing but a penalty keeps
+// W_00 from growing; a row of the class that is not certain must not be impossible then.
+func TestDirichletHoldsTheDiagonal(t *testing.T) {
+	const k = 3
+	rng := rand.New(rand.NewPCG(5, 5))
+	var z []float64
+	var y []int32
+	for i := range 600 {
+		label := i % k
+		row := make([]float64, k)
+		for j := range row {
+			row[j] = 1.5 * rng.NormFloat64()
+		}
+		row[0] -= 4
+		if row[label] += 1; label == 0 {
+			row[0] += 60
+		}
+		z, y = append(z, row...), append(y, int32(label))
+	}
+	c, r, err := FitDirichlet(z, k, y, nil, ODIR{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := c.p.W[0]; !(w < 3) || len(r.Warnings) != 0 {
+		t.Errorf("W_00 = %g, warnings %q, want below 3 and none", w, r.Warnings)
+	}
+	p := make([]float64, k)
+	if c.Apply(p, []float64{-3, 0, 0}); !(p[0] > 1e-4) {
+		t.Errorf("p_0 = %g of a row that has it at %g", p[0], 1/(1+2*math.Exp(3)))
+	}
+	c, r, err = FitDirichlet(z, k, y, nil, ODIR{OffDiagonal: 1, Intercept: 1}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := c.p.W[0]; w < 3 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "class 0") {
+		t.Errorf("without a penalty of the diagonal: W_00 = %g, warnings %q, want one", w, r.Warnings)
 	}
 }

@@ -20,7 +20,7 @@ var defaultODIRGrid = []float64{100, 30, 10, 3, 1, 0.3, 0.1}
 
 // CrossValidateODIR chooses the penalties of FitDirichlet, or with logits of FitMatrix, as the paper does: the least
 // mean NLL of rows that were held out, over folds. Row i, of those of positive weight, is in fold i mod folds, 2..20.
-// A nil grid is the default penalties times 100 to 0.1 in seven steps. It returns
+// A nil grid is the default λ and μ times 100 to 0.1 in seven steps, with the default κ. It returns
 // the best pair, which Options.ODIR takes, and the scores of all in the order of the grid. A fit starts where the one
 // before it in the grid ended, so a grid in order is cheaper. Fit on all rows afterwards.
 // The other arguments and errors are those of FitDirichlet.
@@ -44,7 +44,7 @@ func CrossValidateODIR[T kernel.Float](z []T, k int, y []int32, w []float64, log
 	if grid == nil {
 		def := DefaultODIR(s.n, k)
 		for _, v := range defaultODIRGrid {
-			grid = append(grid, ODIR{OffDiagonal: v * def.OffDiagonal, Intercept: v * def.Intercept})
+			grid = append(grid, ODIR{OffDiagonal: v * def.OffDiagonal, Intercept: v * def.Intercept, Diagonal: def.Diagonal})
 		}
 	}
 	scores := make([]ODIRScore, len(grid))
@@ -98,7 +98,7 @@ func (s *sample) scoreFold(x []float64, fold, folds int, scores []ODIRScore) err
 	// The penalties are of all rows: their weight against the rows of a fold's fit is the same.
 	for i := range scores {
 		scale := s.total / in.total
-		reg := ODIR{OffDiagonal: scores[i].OffDiagonal * scale, Intercept: scores[i].Intercept * scale}
+		reg := ODIR{OffDiagonal: scores[i].OffDiagonal * scale, Intercept: scores[i].Intercept * scale, Diagonal: scores[i].Diagonal * scale}
 		start, _, _ = fit.fit(reg, start)
 		th := append(append([]float64(nil), start.W...), start.B...)
 		held.outputs(th, func(j int, u []float64) { scores[i].NLL += out.w[j] * nllGrad(u, out.y[j]) }, func(int, int) {})

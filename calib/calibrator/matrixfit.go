@@ -3,46 +3,58 @@ package calibrator
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// ODIR are the weights of off-diagonal and intercept regularisation; 0 is that of DefaultODIR, and there is always a
-// ridge of 1e-9 towards the identity.
+// ODIR are the weights of off-diagonal and intercept regularisation, finite and ≥ 0; 0 is that of DefaultODIR. There is
+// always a ridge of 1e-9 towards the identity.
 type ODIR struct {
-	OffDiagonal float64 // λ ≥ 0, finite
-	Intercept   float64 // μ ≥ 0, finite
+	OffDiagonal float64 // λ
+	Intercept   float64 // μ
+	// Diagonal is κ, which draws the diagonal weights to their mean. The paper has none. 0 is that of DefaultODIR, but
+	// none where both others are set: that is the paper's objective.
+	Diagonal float64
 }
 
-// Prior deviations of the off-diagonal weights and of the intercepts. On halves of real logits of 10 and 100 classes
-// the held-out NLL is nearly flat around them.
+// Prior deviations of the off-diagonal weights, of the intercepts and of the diagonal weights from their mean. On halves
+// of real logits of 10 and 100 classes the held-out NLL is nearly flat around them.
 const (
 	offDiagonalDeviation = 0.025
 	interceptDeviation   = 0.3
+	diagonalDeviation    = 0.1
 )
 
 // DefaultODIR returns the penalties where none are set, for n rows of K classes: those of a Gaussian prior with
-// deviation 0.025 of each off-diagonal weight and 0.3 of each intercept, which lose their force as rows grow:
+// deviation 0.025 of each off-diagonal weight, 0.3 of each intercept and 0.1 of each diagonal weight from their mean,
+// which lose their force as rows grow:
 //
-//	λ = K(K-1)/(2 n 0.025²),  μ = K/(2 n 0.3²)
+//	λ = K(K-1)/(2 n 0.025²),  μ = K/(2 n 0.3²),  κ = K/(2 n 0.1²)
 //
-// The paper chooses both by cross-validation, as CrossValidateODIR does.
+// The paper chooses λ and μ by cross-validation, as CrossValidateODIR does. It has no κ, and then nothing holds W_jj of a
+// class whose fitted rows all have p_j ≈ 1, ln p_j ≈ 0: the larger it is the better, and the first other row of the
+// class has a likelihood of 0.
 func DefaultODIR(n, k int) ODIR {
 	rows, classes := float64(max(n, 1)), float64(k)
 	return ODIR{
 		OffDiagonal: classes * (classes - 1) / (2 * rows * offDiagonalDeviation * offDiagonalDeviation),
 		Intercept:   classes / (2 * rows * interceptDeviation * interceptDeviation),
+		Diagonal:    classes / (2 * rows * diagonalDeviation * diagonalDeviation),
 	}
 }
 
 func (o ODIR) withDefaults(n, k int) (ODIR, error) {
 	def := DefaultODIR(n, k)
+	if o.OffDiagonal > 0 && o.Intercept > 0 {
+		def.Diagonal = 0
+	}
 	for _, f := range []struct {
 		v   *float64
 		def float64
-	}{{&o.OffDiagonal, def.OffDiagonal}, {&o.Intercept, def.Intercept}} {
+	}{{&o.OffDiagonal, def.OffDiagonal}, {&o.Intercept, def.Intercept}, {&o.Diagonal, def.Diagonal}} {
 		if !(*f.v >= 0) || math.IsInf(*f.v, 0) {
 			return o, fmt.Errorf("regularisation %g, allowed are finite values from 0", *f.v)
 		}
@@ -55,9 +67,9 @@ func (o ODIR) withDefaults(n, k int) (ODIR, error) {
 
 // FitDirichlet fits W and b to
 //
-//	L = mean NLL + λ/(K(K-1)) Σ_{j≠l} W_jl² + μ/K Σ_j b_j²
+//	L = mean NLL + λ/(K(K-1)) Σ_{j≠l} W_jl² + μ/K Σ_j b_j² + κ/K Σ_l (d_l - mean d)²
 //
-// in nats: a convex objective, by L-BFGS from temperature scaling, W = I/T, in coordinates in which each class's own
+// in nats, d_l = W_ll - mean_{j≠l} W_jl, which like softmax does not see a number added to a column: a convex objective, by L-BFGS from temperature scaling, W = I/T, in coordinates in which each class's own
 // block of the Hessian there is the identity. A pass costs 4 n K² products and sums; for sensible penalties 15–40 are
 // needed, more where they are so weak that the fit follows every row. Arguments and errors are those of
 // FitTemperature; also K beyond 2000, logits beyond ±1e6 and a penalty that is negative or not finite are errors.
@@ -124,7 +136,25 @@ func (s *sample) fitMatrix(x []float64, reg ODIR) (matrixParams, error) {
 	}
 	m, evaluations, converged := f.fit(reg, start)
 	s.report.Iterations, s.report.Converged = evaluations, converged
+	s.doubtDiagonal(m)
 	return m, nil
+}
+
+// steepDiagonal is how many times the median a diagonal weight is that the report mentions.
+const steepDiagonal = 5
+
+// doubtDiagonal warns of the classes whose rows do not say how large their diagonal weight is.
+func (s *sample) doubtDiagonal(m matrixParams) {
+	d := make([]float64, s.k)
+	for j := range d {
+		d[j] = m.W[j*(s.k+1)]
+	}
+	sorted := slices.Sorted(slices.Values(d))
+	for j, v := range d {
+		if most := steepDiagonal * math.Abs(sorted[s.k/2]); math.Abs(v) > most {
+			s.warn("diagonal weight of class %d: %.3g, above %.3g, which is %d times the median: set ODIR.Diagonal", j, v, most, steepDiagonal)
+		}
+	}
 }
 
 // scaled is temperature scaling of the inputs, as parameters.

@@ -64,7 +64,7 @@ func (f *matrixFit) outputs(th []float64, see func(i int, u []float64), after fu
 // products are the same on every machine.
 func (f *matrixFit) loss(reg ODIR) objective {
 	k := f.k
-	lambda, mu := reg.weights(k)
+	lambda, mu, kappa := reg.weights(k)
 	return func(grad, th []float64) float64 {
 		var sum float64
 		clear(f.g)
@@ -82,13 +82,27 @@ func (f *matrixFit) loss(reg ODIR) objective {
 			copy(grad[j*k:(j+1)*k], row)
 			grad[k*k+j] = row[k]
 		}
-		return sum/f.total + f.penalty(grad, th, lambda, mu)
+		return sum/f.total + f.penalty(grad, th, lambda, mu) + f.spread(grad, th, kappa)
 	}
 }
 
-// weights are those of single squares, λ/(K(K-1)) and μ/K.
-func (o ODIR) weights(k int) (lambda, mu float64) {
-	return o.OffDiagonal / float64(k*(k-1)), o.Intercept / float64(k)
+// weights are those of single squares, λ/(K(K-1)), μ/K and κ/K.
+func (o ODIR) weights(k int) (lambda, mu, kappa float64) {
+	return o.OffDiagonal / float64(k*(k-1)), o.Intercept / float64(k), o.Diagonal / float64(k)
+}
+
+// spread is penalty of the diagonal weights' differences from their mean, for W that least has seen: d_l = W_ll.
+func (f *matrixFit) spread(grad, th []float64, kappa float64) (value float64) {
+	var mean float64
+	for j := range f.k {
+		mean += th[j*(f.k+1)] / float64(f.k)
+	}
+	for j := range f.k {
+		d := th[j*(f.k+1)] - mean
+		value += kappa * d * d
+		grad[j*(f.k+1)] += 2 * kappa * d
+	}
+	return value
 }
 
 // penalty returns the value of the penalties and adds their gradient.

@@ -38,11 +38,11 @@ type precondition struct {
 func (f *matrixFit) precondition(reg ODIR, th []float64) *precondition {
 	k := f.k
 	p := &precondition{k: k, tmp: make([]float64, k+1)}
-	lambda, mu := reg.weights(k)
+	lambda, mu, kappa := reg.weights(k)
 	weight := func(j, l int) float64 {
 		switch l {
 		case j:
-			return 2 * ridge
+			return 2 * (kappa + ridge)
 		case k:
 			return 2 * (mu + ridge)
 		}
