@@ -16,12 +16,16 @@ import (
 // Published holds the calibrators that shards apply, by model version and effective time. It is filled from the
 // compacted calibrators topic and read by every shard.
 type Published struct {
-	mu sync.RWMutex
-	by map[arrowio.ModelKey][]*inForce
+	mu      sync.RWMutex
+	by      map[arrowio.ModelKey][]*inForce
+	last    map[string]string // model → the version that was published last
+	changed chan struct{}     // closed and replaced by every Put
 }
 
 // NewPublished returns an empty table.
-func NewPublished() *Published { return &Published{by: map[arrowio.ModelKey][]*inForce{}} }
+func NewPublished() *Published {
+	return &Published{by: map[arrowio.ModelKey][]*inForce{}, last: map[string]string{}, changed: make(chan struct{})}
+}
 
 // Put adds a calibrator in force from an event time on; encoded is as calib/calibrator wrote it. A revision that
 // is there already is replaced.
@@ -33,6 +37,8 @@ func (p *Published) Put(m arrowio.ModelKey, revision int, from pipeline.Time, en
 	f := &inForce{revision: revision, from: from, cal: cal}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	close(p.changed)
+	p.changed = make(chan struct{})
 	list := p.by[m]
 	for i, old := range list {
 		if old.revision == revision {
@@ -40,9 +46,35 @@ func (p *Published) Put(m arrowio.ModelKey, revision int, from pipeline.Time, en
 			return nil
 		}
 	}
+	p.last[m.Model] = m.Version
 	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
 	p.by[m] = append(append([]*inForce(nil), list...), f)
 	return nil
+}
+
+// Latest is the newest calibrator of a model version.
+type Latest struct {
+	Version    string
+	Revision   int
+	From       pipeline.Time // event time from which it is in force
+	Calibrator calibrator.Calibrator
+}
+
+// Latest returns the newest calibrator of a model version, and a channel that is closed when anything is published.
+// Version "" is that of the model's latest publication. ok is false where there is none.
+func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{}, ok bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if m.Version == "" {
+		m.Version = p.last[m.Model]
+	}
+	l.Version = m.Version
+	for _, f := range p.by[m] {
+		if f.revision > l.Revision {
+			l.Revision, l.From, l.Calibrator = f.revision, f.from, f.cal
+		}
+	}
+	return l, p.changed, l.Calibrator != nil
 }
 
 // at returns the calibrator in force for rows of k classes. One of another K, which only a foreign writer of the

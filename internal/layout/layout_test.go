@@ -32,6 +32,7 @@ var rules = []struct {
 	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "internal/binenc"}},
 	{pkg: "operators/...", may: []string{"operators/...", "pipeline/...", "arrowio", "calib/...", "internal/binenc", "internal/joinstore"}},
 	{pkg: "sinks/...", may: []string{"pipeline/...", "arrowio", "calib/..."}},
+	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"}, third: []string{}},
 	{pkg: "web/...", may: []string{"pipeline/output", "sinks"}},
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/..."}},
 	{pkg: "cmd/...", may: []string{"..."}},

@@ -1,0 +1,158 @@
+package calibrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+// Content types of calibrate requests and answers.
+const (
+	typeJSON  = "application/json"
+	typeArrow = "application/vnd.apache.arrow.stream"
+)
+
+// rows is the JSON body: one of the two, n rows of K numbers.
+type rows struct {
+	Logits        [][]float64 `json:"logits"`
+	Probabilities [][]float64 `json:"probabilities"`
+}
+
+// answer is the JSON answer.
+type answer struct {
+	Model         string      `json:"model"`
+	Version       string      `json:"version"`
+	Revision      int         `json:"revision"`
+	Probabilities [][]float64 `json:"probabilities"`
+}
+
+func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
+	if !h.method(w, r, http.MethodPost) || !h.known(w, r, "version") {
+		return
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != typeJSON && kind != typeArrow {
+		h.fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("content type %q: must be %s or %s", r.Header.Get("Content-Type"), typeJSON, typeArrow))
+		return
+	}
+	f, _, ok := h.find(w, r)
+	if !ok {
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			h.fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", large.Limit))
+			return
+		}
+		h.fail(w, http.StatusBadRequest, "body: "+err.Error())
+		return
+	}
+	w.Header().Set("Plumbline-Revision", strconv.Itoa(f.Revision))
+	if kind == typeArrow {
+		h.arrow(w, &f, body)
+		return
+	}
+	out, err := f.json(body)
+	if err != nil {
+		h.fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	h.reply(w, out)
+}
+
+// json calibrates the rows of a JSON body.
+func (f *InForce) json(body []byte) (*answer, error) {
+	var in rows
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("body: more than one JSON value")
+	}
+	if (in.Logits == nil) == (in.Probabilities == nil) {
+		return nil, errors.New("body: exactly one of logits and probabilities is needed")
+	}
+	list, name := in.Logits, "logits"
+	if list == nil {
+		list, name = in.Probabilities, "probabilities"
+	}
+	out := &answer{Model: f.Model, Version: f.Version, Revision: f.Revision, Probabilities: make([][]float64, len(list))}
+	if len(list) == 0 {
+		return out, nil
+	}
+	k := len(list[0])
+	if k < 2 {
+		return nil, fmt.Errorf("%s: row 0 has %d values, allowed are 2 and more", name, k)
+	}
+	slab := make([]float64, 0, len(list)*k)
+	for i, row := range list {
+		if len(row) != k {
+			return nil, fmt.Errorf("%s: row %d has %d values, row 0 has %d", name, i, len(row), k)
+		}
+		slab = append(slab, row...)
+	}
+	if err := calibrator.ApplyRows(f.Calibrator, slab, slab, k, name == "probabilities"); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		p := slab[i*k : (i+1)*k]
+		if p[0] != p[0] {
+			return nil, fmt.Errorf("%s: row %d gives no probabilities: allowed are finite logits, or values in [0, 1] whose sum is within 0.05 of 1", name, i)
+		}
+		out.Probabilities[i] = p
+	}
+	return out, nil
+}
+
+// arrow calibrates a message as it is on the logits topic, and answers as on the calibrated topic.
+func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
+	d := h.decoders.Get().(*arrowio.Decoder)
+	defer h.decoders.Put(d)
+	batches, err := d.Decode(body, arrowio.Origin{}, arrowio.Predictions)
+	if err != nil {
+		h.fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	defer func() {
+		for _, b := range batches {
+			b.Release()
+		}
+	}()
+	if len(batches) != 1 {
+		h.fail(w, http.StatusBadRequest, fmt.Sprintf("%d record batches with rows, allowed is 1", len(batches)))
+		return
+	}
+	b := batches[0]
+	want := arrowio.ModelKey{Model: f.Model, Version: f.Version}
+	for _, m := range b.Models {
+		if m != want {
+			h.fail(w, http.StatusBadRequest, fmt.Sprintf("rows of model %q, version %q; allowed are %q, %q", m.Model, m.Version, want.Model, want.Version))
+			return
+		}
+	}
+	probs := make([]float32, len(b.Scores))
+	if err := calibrator.ApplyRows(f.Calibrator, probs, b.Scores, b.K, b.Probs); err != nil {
+		h.fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	out, err := arrowio.EncodeCalibrated(b, probs, false, strconv.Itoa(f.Revision))
+	if err != nil {
+		h.fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	h.send(w, http.StatusOK, typeArrow, out)
+}
