@@ -1,0 +1,152 @@
+package sinks
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// names are the distinct first groups of a pattern's matches.
+func names(text, pattern string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		out[m[1]] = true
+	}
+	return out
+}
+
+func sameNames(t *testing.T, what string, got, want map[string]bool) {
+	t.Helper()
+	for _, n := range slices.Sorted(maps.Keys(got)) {
+		if !want[n] {
+			t.Errorf("%s: %s is too much", what, n)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(want)) {
+		if !got[n] {
+			t.Errorf("%s: %s is missing", what, n)
+		}
+	}
+}
+
+// exported are the names of all metrics of a process where everything that can have a value has one.
+func exported(t *testing.T) (text string, own map[string]bool) {
+	h := NewHistory(HistoryConfig{})
+	h.AddSnapshot(fullSnapshot())
+	h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
+	text = scrape(t, h, fullStatus())
+	return text, names(text, `(?m)^plumbline_(\w+)[{ ]`)
+}
+
+// fullStatus has a value in every field that is exported.
+func fullStatus() *pipeline.TaskStatus {
+	return &pipeline.TaskStatus{Task: "shard", Partition: 1, Next: map[string]int64{"logits": 1}, WM: 1e18, CaughtUp: true,
+		Counts: map[string]int64{"predictions": 1, "waiting": 1}}
+}
+
+// TestEveryMetricIsDocumented: the tables of docs/metrics.md have the exported metrics, all of them and no others.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	_, doc, ok := strings.Cut(read(t, "../docs/metrics.md"), "\n## Prometheus: `/metrics`\n")
+	if !ok {
+		t.Fatal("docs/metrics.md has no section of the metrics")
+	}
+	doc, events, ok := strings.Cut(doc, "| `event` |")
+	if !ok {
+		t.Fatal("docs/metrics.md has no table of the events")
+	}
+	documented := map[string]bool{}
+	for line := range strings.Lines(doc) {
+		if cells := strings.Split(line, "|"); len(cells) > 4 {
+			maps.Copy(documented, names(cells[1], "`([a-z_]+)`"))
+		}
+	}
+	_, own := exported(t)
+	sameNames(t, "metrics in the tables of docs/metrics.md", documented, own)
+
+	listed := map[string]bool{}
+	events, _, _ = strings.Cut(events, "**Conservation.**")
+	for line := range strings.Lines(events) {
+		if cells := strings.Split(line, "|"); len(cells) > 4 {
+			maps.Copy(listed, names(cells[1], "`([a-z_]+)`"))
+		}
+	}
+	sameNames(t, "events in docs/metrics.md", listed, counted(t))
+}
+
+// counted are the names of the counts in the source: they become the values of the label event.
+func counted(t *testing.T) map[string]bool {
+	out := map[string]bool{}
+	for _, dir := range []string{"../pipeline", "../operators"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", dir, len(files), err)
+		}
+		for _, f := range files {
+			if !strings.HasSuffix(f, "_test.go") {
+				maps.Copy(out, names(read(t, f), `\b[cC]ount[A-Z]\w*\s+= "(\w+)"`))
+			}
+		}
+	}
+	for name := range waitingKinds {
+		delete(out, name)
+	}
+	return out
+}
+
+// foreign are the metrics of the rules that others export: Prometheus itself, and node_exporter.
+var foreign = map[string]bool{"up": true, "node_filesystem_avail_bytes": true, "node_filesystem_size_bytes": true}
+
+// TestRulesNameWhatIsExported: a rule on a metric, or on an event, that does not exist would never fire.
+func TestRulesNameWhatIsExported(t *testing.T) {
+	rules := regexp.MustCompile(`(?m)#.*$`).ReplaceAllString(read(t, "../deploy/prometheus/rules.yml"), "")
+	text, _ := exported(t)
+	all := names(text, `(?m)^(\w+)[{ ]`)
+	used := names(rules, `\b((?:plumbline|process|go|node)_\w+)`)
+	maps.Copy(used, names(rules, `\b(up)\{`))
+	if len(used) < 15 {
+		t.Fatalf("only %d metrics found in the rules", len(used))
+	}
+	for name := range used {
+		if !all[name] && !foreign[name] {
+			t.Errorf("the rules use %s, which is not exported", name)
+		}
+	}
+	known := counted(t)
+	for list := range names(rules, `event=~?"([\w|]+)"`) {
+		for name := range strings.SplitSeq(list, "|") {
+			if !known[name] {
+				t.Errorf("the rules use the event %s, which is not counted", name)
+			}
+		}
+	}
+}
+
+// TestEveryAlertHasATestAndARunbook: docs/operations.md says what to do about each alert, and promtool has tried each.
+func TestEveryAlertHasATestAndARunbook(t *testing.T) {
+	rules := read(t, "../deploy/prometheus/rules.yml")
+	alerts := names(rules, `- alert: (\w+)`)
+	sameNames(t, "alerts that rules_test.yml sees fire", names(read(t, "../deploy/prometheus/rules_test.yml"), `(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
+	sameNames(t, "alerts with a section in docs/operations.md", names(read(t, "../docs/operations.md"), `(?m)^### (Plumbline\w+)$`), alerts)
+	linked := map[string]bool{}
+	for name := range alerts {
+		linked[strings.ToLower(name)] = true
+	}
+	sameNames(t, "links to the runbook", names(rules, `runbook: docs/operations\.md#(\w+)`), linked)
+}
