@@ -1,0 +1,223 @@
+package loss
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Spec is a loss as text, for configuration files: it unmarshals from JSON or YAML strings, checked.
+type Spec string
+
+// UnmarshalText checks the text and takes it.
+func (s *Spec) UnmarshalText(text []byte) error {
+	if _, err := Parse(string(text)); err != nil {
+		return err
+	}
+	*s = Spec(text)
+	return nil
+}
+
+// UnmarshalJSON takes a string, or an object {"name": "focal", "weight": 1, "options": {"gamma": 3}, "of": {…}}, or an
+// array of those, which are added.
+func (s *Spec) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		return s.UnmarshalText([]byte(text))
+	}
+	var list []termJSON
+	if err := json.Unmarshal(b, &list); err != nil {
+		list = make([]termJSON, 1)
+		if err := json.Unmarshal(b, &list[0]); err != nil {
+			return fmt.Errorf("loss: %w", err)
+		}
+	}
+	parts := make([]string, len(list))
+	for i, t := range list {
+		var err error
+		if parts[i], err = t.text(); err != nil {
+			return err
+		}
+	}
+	return s.UnmarshalText([]byte(strings.Join(parts, " + ")))
+}
+
+type termJSON struct {
+	Name    string                     `json:"name"`
+	Weight  *float64                   `json:"weight"`
+	Options map[string]json.RawMessage `json:"options"`
+	Of      *termJSON                  `json:"of"`
+}
+
+func (t termJSON) text() (string, error) {
+	var b strings.Builder
+	if t.Weight != nil {
+		fmt.Fprintf(&b, "%g*", *t.Weight)
+	}
+	b.WriteString(t.Name)
+	sep := "{"
+	for _, key := range sortedKeys(t.Options) {
+		value := string(t.Options[key])
+		if q, err := strconv.Unquote(value); err == nil {
+			value = q
+		}
+		if strings.ContainsAny(key+value, "{}(),:+") {
+			return "", fmt.Errorf("loss %s: option %q: value %q, allowed numbers, words, true and false", t.Name, key, value)
+		}
+		b.WriteString(sep + key + ":" + value)
+		sep = ","
+	}
+	if sep == "," {
+		b.WriteByte('}')
+	}
+	if t.Of != nil {
+		inner, err := t.Of.text()
+		if err != nil {
+			return "", err
+		}
+		b.WriteString("(" + inner + ")")
+	}
+	return b.String(), nil
+}
+
+// parsed is one term of the text, weight*name{options}(of).
+type parsed struct {
+	weight  float64
+	name    string
+	options map[string]string
+	of      *parsed
+}
+
+// Parse makes a loss of text: terms joined by +, each [weight*]name[{key:value,…}][(name…)], where only classwise, aurc
+// and au take an inner loss in parentheses (one that is a mean over rows; cross-entropy unless given).
+// Errors name the term, the key, its value and what is allowed.
+func Parse(text string) (*Loss, error) {
+	s := scanner{text: text}
+	l := &Loss{}
+	var names []string
+	for {
+		p, err := s.term()
+		if err != nil {
+			return nil, err
+		}
+		t, name, err := build(p)
+		if err != nil {
+			return nil, err
+		}
+		if p.weight != 1 {
+			name = strconv.FormatFloat(p.weight, 'g', -1, 64) + "*" + name
+		}
+		l.terms, names = append(l.terms, weighted{p.weight, t}), append(names, name)
+		if s.done() {
+			break
+		}
+		if !s.take('+') {
+			return nil, s.fail("+ or the end")
+		}
+	}
+	l.text, l.parts = strings.Join(names, " + "), make([]float64, len(l.terms))
+	return l, nil
+}
+
+// scanner reads the text from left to right.
+type scanner struct {
+	text string
+	at   int
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
+		s.at++
+	}
+}
+
+func (s *scanner) done() bool {
+	s.space()
+	return s.at == len(s.text)
+}
+
+func (s *scanner) take(c byte) bool {
+	if s.done() || s.text[s.at] != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+func (s *scanner) fail(allowed string) error {
+	got := "the end"
+	if s.at < len(s.text) {
+		got = strconv.Quote(s.text[s.at:min(s.at+12, len(s.text))])
+	}
+	return fmt.Errorf("loss %q: offset %d: %s, allowed %s", s.text, s.at, got, allowed)
+}
+
+// word reads a name, a number or another value: what stands before one of the marks.
+func (s *scanner) word(marks string) string {
+	s.space()
+	from := s.at
+	for s.at < len(s.text) && strings.IndexByte(marks, s.text[s.at]) < 0 {
+		s.at++
+	}
+	return strings.TrimSpace(s.text[from:s.at])
+}
+
+// maxNesting bounds the losses inside losses: none takes one that takes another.
+const maxNesting = 2
+
+func (s *scanner) term() (parsed, error) { return s.nested(0) }
+
+func (s *scanner) nested(depth int) (parsed, error) {
+	p := parsed{weight: 1}
+	start := s.at
+	if w := s.word("*{}(),:+"); depth == 0 && s.take('*') {
+		v, err := strconv.ParseFloat(w, 64)
+		if err != nil || !(v >= 0 && v <= maxWeight) {
+			return p, fmt.Errorf("loss %q: weight %q, allowed 0..%g", s.text, w, maxWeight)
+		}
+		p.weight = v
+	} else {
+		s.at = start
+	}
+	if p.name = s.word("*{}(),:+"); p.name == "" {
+		return p, s.fail("the name of a loss")
+	}
+	if s.take('{') {
+		if err := s.options(&p); err != nil {
+			return p, err
+		}
+	}
+	if s.take('(') {
+		if depth == maxNesting {
+			return p, s.fail("no further loss inside this one")
+		}
+		of, err := s.nested(depth + 1)
+		if err != nil {
+			return p, err
+		}
+		p.of = &of
+		if !s.take(')') {
+			return p, s.fail(")")
+		}
+	}
+	return p, nil
+}
+
+func (s *scanner) options(p *parsed) error {
+	p.options = map[string]string{}
+	for !s.take('}') {
+		key := s.word("*{}(),:+")
+		if key == "" || !s.take(':') {
+			return s.fail("key:value")
+		}
+		if _, twice := p.options[key]; twice {
+			return fmt.Errorf("loss %s: %s given twice, allowed once", p.name, key)
+		}
+		p.options[key] = s.word("{}(),:") // a value may be 1e+3
+		if !s.take(',') && (s.done() || s.text[s.at] != '}') {
+			return s.fail(", or }")
+		}
+	}
+	return nil
+}
