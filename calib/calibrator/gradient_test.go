@@ -95,19 +95,36 @@ func TestClassTemperatureIsTheMinimum(t *testing.T) {
 	}
 }
 
-// TestSBECEIsTheGlobalMinimum compares with a grid ten times as fine.
+// TestSBECEIsTheGlobalMinimum compares with a grid ten times as fine, and what the report says of other minima with it.
 func TestSBECEIsTheGlobalMinimum(t *testing.T) {
 	s := small(t, 200, 3)
-	c, _, err := FitTemperatureSBECE(s.z, 3, s.y, s.w, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := s.sbeceAt()
-	got := at(math.Log(c.T()))
-	lo, hi := math.Log(MinTemperature), math.Log(MaxTemperature)
-	for i := range 1201 {
-		if v := at(lo + (hi-lo)*float64(i)/1200); v < got-1e-9 {
-			t.Errorf("T %.4f: %.9f, fit T %.4f %.9f", math.Exp(lo+(hi-lo)*float64(i)/1200), v, c.T(), got)
+	for _, set := range []SoftBins{{}, {Bins: 4, Temperature: 0.1, Norm: 1}, {Bins: 30, Temperature: 1e-4, Norm: 3}} {
+		c, r, err := FitTemperatureSBECE(s.z, 3, s.y, s.w, Options{SoftBins: set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, _ = set.withDefaults()
+		at := s.sbeceAt(set)
+		got := at(math.Log(c.T()))
+		if r.SBECE == nil || math.Abs(r.SBECE.Least-got) > 1e-12 || !(r.SBECE.Error > 0) || len(r.SBECE.Minima) == 0 {
+			t.Fatalf("%+v: report %+v, SB-ECE %g at T %g", set, r.SBECE, got, c.T())
+		}
+		lo, hi := math.Log(MinTemperature), math.Log(MaxTemperature)
+		inside := func(t float64) bool { return t > r.SBECE.Low*0.95 && t < r.SBECE.High/0.95 }
+		for i := range 1201 {
+			u := lo + (hi-lo)*float64(i)/1200
+			v := at(u)
+			if v < got-1e-9 {
+				t.Errorf("%+v: T %.4f: %.9f, fit T %.4f %.9f", set, math.Exp(u), v, c.T(), got)
+			}
+			if set.Temperature > 1e-3 && v <= got+r.SBECE.Error && !inside(math.Exp(u)) {
+				t.Errorf("%+v: T %.4f has %.6f, within %.2g of the least, but lies outside %+v", set, math.Exp(u), v, r.SBECE.Error, *r.SBECE)
+			}
+		}
+		for _, m := range r.SBECE.Minima {
+			if v := at(math.Log(m)); v > got+r.SBECE.Error || !inside(m) {
+				t.Errorf("%+v: minimum at %g has %g, the least is %g ± %g", set, m, v, got, r.SBECE.Error)
+			}
 		}
 	}
 }

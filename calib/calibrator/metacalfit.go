@@ -119,7 +119,11 @@ const metaCalParameters = 2
 // fitMetaCal is FitMetaCal for the registry.
 func fitMetaCal[T kernel.Float](by Constraint) fitFunc[T] {
 	return general(func(z []T, k int, y []int32, w []float64, opts Options) (*MetaCal, Report, error) {
-		set := MetaCalSettings{Constraint: by, Target: opts.Miscoverage}
+		set := opts.MetaCal
+		if set.Constraint != "" || set.Target != 0 {
+			return nil, Report{}, fmt.Errorf("fit metacal: constraint %q and target %g in the options' MetaCal, allowed are none: the method's name and accuracy or miscoverage say them", set.Constraint, set.Target)
+		}
+		set.Constraint, set.Target = by, opts.Miscoverage
 		if by == CoverageAccuracy {
 			set.Target = opts.Accuracy
 		}

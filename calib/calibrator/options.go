@@ -13,6 +13,8 @@ type Options struct {
 	Probs bool
 	// Bins is the number of bins of histogram, histogram_width and scaling_binning, 1..100,000; 0 is DefaultBins.
 	Bins int
+	// SoftBins are those of temperature_sbece.
+	SoftBins SoftBins
 	// ODIR are the penalties of dirichlet and matrix.
 	ODIR ODIR
 	// LossScaling is class-wise loss scaling, for the methods that are Scalable.
@@ -21,12 +23,17 @@ type Options struct {
 	Parameterised Parameterised
 	// Knots is the number of knots of spline, 2..MaxSplineKnots; 0 is 6.
 	Knots int
+	// Residual makes spline fit what is left of the accuracy after the confidence: see SplineSettings.
+	Residual bool
 	// Accuracy is the target of metacal_accuracy: the accuracy wanted of the rows that are kept, in (0, 1); 0 is half
-	// the error of the fitted rows. See MetaCalSettings, also for the other settings of Meta-Cal.
+	// the error of the fitted rows. See MetaCalSettings.
 	Accuracy float64
 	// Miscoverage is the target of metacal_miscoverage: the share of right rows that may be given up, in (0, 1);
 	// 0 is 0.05.
 	Miscoverage float64
+	// MetaCal are the other settings of Meta-Cal: its Constraint and Target must be left at their zero values, for the
+	// method and the two fields above say them.
+	MetaCal MetaCalSettings
 	// Seed is that of the methods that draw, those whose Method is Seeded. The same seed gives the same bits.
 	Seed uint64
 }
@@ -39,6 +46,39 @@ func (o Options) bins() int {
 		return DefaultBins
 	}
 	return o.Bins
+}
+
+// SoftBins are the settings of temperature scaling by SB-ECE. The zero value is the default, that of the metric.
+type SoftBins struct {
+	// Bins is M, the number of soft bins on [0, 1], 1..1,000; 0 is 15.
+	Bins int
+	// Temperature is T of the membership softmax_j(-(c - ξ_j)²/T), finite and above 0; 0 is 0.01.
+	Temperature float64
+	// Norm is p, finite and ≥ 1; 0 is 2.
+	Norm float64
+}
+
+const maxSoftBins = 1000
+
+func (b SoftBins) withDefaults() (SoftBins, error) {
+	if b.Bins == 0 {
+		b.Bins = 15
+	}
+	if b.Temperature == 0 {
+		b.Temperature = 0.01
+	}
+	if b.Norm == 0 {
+		b.Norm = 2
+	}
+	switch {
+	case b.Bins < 1 || b.Bins > maxSoftBins:
+		return b, fmt.Errorf("soft bins: %d, allowed 1..%d", b.Bins, maxSoftBins)
+	case !(b.Temperature > 0) || math.IsInf(b.Temperature, 0):
+		return b, fmt.Errorf("soft bins: temperature %g, allowed are finite values above 0", b.Temperature)
+	case !(b.Norm >= 1) || math.IsInf(b.Norm, 0):
+		return b, fmt.Errorf("soft bins: norm %g, allowed are finite values from 1", b.Norm)
+	}
+	return b, nil
 }
 
 // Parameterised are the settings of parameterised temperature scaling. The zero value is the default.

@@ -17,6 +17,8 @@ type Report struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// LossScaling is there if class-wise loss scaling was asked for.
 	LossScaling *LossScalingReport `json:"loss_scaling,omitempty"`
+	// SBECE is there for temperature_sbece, unless all T are alike.
+	SBECE *SBECEReport `json:"sbece,omitempty"`
 }
 
 // sample is the fitted rows of positive weight in float64.

@@ -9,34 +9,47 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// Soft bins of FitTemperatureSBECE, those of the metric's defaults.
-const (
-	softBins        = 15
-	softTemperature = 0.01
-	softNorm        = 2
-)
-
 const (
 	sbeceGrid  = 121  // points in ln T: 5 % apart
 	sbeceWidth = 1e-6 // of the last bracket in ln T
 )
 
+// SBECEReport says how far the rows tell temperatures apart by SB-ECE: the objective follows the noise of its bins and
+// has several minima, so that one far from the best T by NLL may win by less than chance.
+type SBECEReport struct {
+	// Least is SB-ECE at the T that was taken.
+	Least float64 `json:"least"`
+	// Error is the standard error of the accuracy, √(acc(1-acc)/n) with Kish's n for weights: a difference of SB-ECE
+	// below it says nothing.
+	Error float64 `json:"error"`
+	// Minima are the T of all minima with SB-ECE up to Least + Error, ascending, and Low and High the least and the
+	// largest T of these and of the 121 of the search that have it.
+	Minima []float64 `json:"minima"`
+	Low    float64   `json:"low"`
+	High   float64   `json:"high"`
+}
+
 // FitTemperatureSBECE returns the T in [MinTemperature, MaxTemperature] with the least
 //
-//	SB-ECE(T) = (Σ_j S_j/W |A_j - C_j|²)^½
+//	SB-ECE(T) = (Σ_j S_j/W |A_j - C_j|^p)^(1/p)
 //
-// of the top confidences of softmax(z/T), with 15 soft bins of temperature 0.01. It can have several minima: the
+// of the top confidences of softmax(z/T), in the soft bins of opts.SoftBins. It can have several minima: the
 // search looks at 121 points, 5 % apart in T, and refines every local minimum among them by golden section, so it
-// is the global one unless a dip is narrower than that. Rows whose confidence is 1/K at T → ∞ can make that the minimum: compare
-// the NLL of the report. The report's OnBound says that the minimum is a bound. It costs about 300 passes.
-// Arguments and errors are those of FitTemperature.
+// is the global one unless a dip is narrower than that. The report's SBECE says which other minima are as good but for
+// chance, and there is a warning where there is one. Rows whose confidence is 1/K at T → ∞ can make that the minimum:
+// compare the NLL of the report. The report's OnBound says that the minimum is a bound. It costs about 300 passes.
+// Arguments and errors are those of FitTemperature; a setting that is not allowed is an error too.
 // Reference: Karandikar et al., Soft Calibration Objectives for Neural Networks, NeurIPS 2021, Eq. 8-12.
 func FitTemperatureSBECE[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Temperature, Report, error) {
 	s, err := newSample("temperature by SB-ECE", z, k, y, w, opts)
 	if err != nil {
 		return Temperature{}, Report{}, err
 	}
-	at := s.sbeceAt()
+	bins, err := opts.SoftBins.withDefaults()
+	if err != nil {
+		return Temperature{}, Report{}, fmt.Errorf("fit %s: %w", s.method, err)
+	}
+	at := s.sbeceAt(bins)
 	lo, hi := math.Log(MinTemperature), math.Log(MaxTemperature)
 	step := (hi - lo) / (sbeceGrid - 1)
 	values := make([]float64, sbeceGrid)
@@ -49,26 +62,76 @@ func FitTemperatureSBECE[T kernel.Float](z []T, k int, y []int32, w []float64, o
 		s.report.Flat = true
 		return s.sbeceDone(Temperature{t: 1})
 	}
-	best, least := lo, values[0]
-	for i, v := range values {
-		if i > 0 && values[i-1] < v || i+1 < sbeceGrid && values[i+1] < v {
-			continue
-		}
-		u, f := lo+float64(i)*step, v
-		a, b := max(lo, u-step), min(hi, u+step)
-		if x, fx := golden(at, a, b); fx < f {
-			u, f = x, fx
-		}
-		if f < least {
-			best, least = u, f
+	minima := sbeceMinima(at, values, lo, step)
+	best := minima[0]
+	for _, m := range minima {
+		if m.value < best.value {
+			best = m
 		}
 	}
-	s.report.OnBound = best-lo < sbeceWidth || hi-best < sbeceWidth
-	return s.sbeceDone(Temperature{t: clampTemperature(math.Exp(best))})
+	s.report.OnBound = best.u-lo < sbeceWidth || hi-best.u < sbeceWidth
+	s.sbeceFlatness(minima, best, values, lo, step)
+	return s.sbeceDone(Temperature{t: clampTemperature(math.Exp(best.u))})
+}
+
+// sbecePoint is SB-ECE at u = ln T.
+type sbecePoint struct{ u, value float64 }
+
+// sbeceMinima refines the local minima of the values at lo, lo + step, …; those on a plateau may be equal.
+func sbeceMinima(at func(float64) float64, values []float64, lo, step float64) []sbecePoint {
+	var minima []sbecePoint
+	last := len(values) - 1
+	for i, v := range values {
+		if i > 0 && values[i-1] < v || i < last && values[i+1] < v {
+			continue
+		}
+		m := sbecePoint{lo + float64(i)*step, v}
+		a, b := lo+float64(max(0, i-1))*step, lo+float64(min(last, i+1))*step
+		if x, fx := golden(at, a, b); fx < v {
+			m = sbecePoint{x, fx}
+		}
+		minima = append(minima, m)
+	}
+	return minima
+}
+
+// sbeceFlatness fills in the report's SBECE.
+func (s *sample) sbeceFlatness(minima []sbecePoint, best sbecePoint, values []float64, lo, step float64) {
+	var hits, squares float64
+	for i, y := range s.y {
+		squares += s.w[i] * s.w[i]
+		if argmax(s.row(i)) == int(y) {
+			hits += s.w[i]
+		}
+	}
+	acc := min(1, hits/s.total)
+	r := &SBECEReport{Least: best.value, Error: math.Sqrt(acc * (1 - acc) * squares / s.total / s.total)}
+	r.Low, r.High = math.Exp(best.u), math.Exp(best.u)
+	for i, v := range values {
+		if v <= r.Least+r.Error {
+			t := math.Exp(lo + float64(i)*step)
+			r.Low, r.High = min(r.Low, t), max(r.High, t)
+		}
+	}
+	for _, m := range minima {
+		if m.value > r.Least+r.Error {
+			continue
+		}
+		t := math.Exp(m.u)
+		r.Low, r.High = min(r.Low, t), max(r.High, t)
+		// Neighbours on a plateau are one minimum.
+		if len(r.Minima) == 0 || math.Log(t/r.Minima[len(r.Minima)-1]) > 1.5*step {
+			r.Minima = append(r.Minima, t)
+		}
+	}
+	s.report.SBECE = r
+	if len(r.Minima) > 1 {
+		s.warn("SB-ECE has minima at %.3g, all within %.2g of the least: these rows do not tell them apart", r.Minima, r.Error)
+	}
 }
 
 // sbeceAt returns SB-ECE as a function of ln T.
-func (s *sample) sbeceAt() func(u float64) float64 {
+func (s *sample) sbeceAt(b SoftBins) func(u float64) float64 {
 	conf, right := s.top()
 	e := make([]float64, s.k)
 	gaps := make([]float64, len(s.z)) // z - max z
@@ -89,7 +152,7 @@ func (s *sample) sbeceAt() func(u float64) float64 {
 			vexp.Shifted(e, e, 0)
 			conf[i] = 1 / total(e)
 		}
-		return metric.SBECEBin(metric.SoftBins(conf, right, s.w, softBins, softTemperature), softNorm)
+		return metric.SBECEBin(metric.SoftBins(conf, right, s.w, b.Bins, b.Temperature), b.Norm)
 	}
 }
 

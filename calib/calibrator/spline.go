@@ -136,7 +136,7 @@ func FitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, set SplineS
 // fitSpline is FitSpline for the registry.
 func fitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
 	return general(func(z []T, k int, y []int32, w []float64, opts Options) (*Spline, Report, error) {
-		return FitSpline(z, k, y, w, SplineSettings{Knots: opts.Knots}, opts)
+		return FitSpline(z, k, y, w, SplineSettings{Knots: opts.Knots, Residual: opts.Residual}, opts)
 	})(z, k, y, w, opts)
 }
 
