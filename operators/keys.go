@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// statsKey is one (model, version, slice). The slice's name is put together only when it is written, so that
-// counting a row makes no string.
+// statsKey is one (model, version, slice). The slice's name is put together once, when the key is added, so
+// that counting a row makes no string.
 type statsKey struct {
 	model         arrowio.ModelKey
 	column, value string // "" and "" = all rows; OtherSlice and "" = pooled
@@ -26,9 +26,10 @@ func (k *statsKey) slice() string {
 // keyTable numbers the keys of a shard. Past the bound, new slices are pooled as ~other of their model version;
 // the keys of whole model versions always find a place: without them nothing would be counted at all.
 type keyTable struct {
-	max  int
-	keys []statsKey
-	ix   map[statsKey]int32
+	max   int
+	keys  []statsKey
+	names []string // slice() of keys
+	ix    map[statsKey]int32
 }
 
 func newKeyTable(limit int) keyTable { return keyTable{max: limit, ix: map[statsKey]int32{}} }
@@ -48,7 +49,7 @@ func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) 
 
 func (t *keyTable) add(k statsKey) int32 {
 	i := int32(len(t.keys))
-	t.keys = append(t.keys, k)
+	t.keys, t.names = append(t.keys, k), append(t.names, k.slice())
 	t.ix[k] = i
 	return i
 }
@@ -66,7 +67,7 @@ func (t *keyTable) append(dst []byte) []byte {
 }
 
 func (t *keyTable) restore(r *binenc.Reader) {
-	t.keys, t.ix = nil, map[statsKey]int32{}
+	t.keys, t.names, t.ix = nil, nil, map[statsKey]int32{}
 	for range r.Count(5, 1<<24) {
 		k := statsKey{model: arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}, column: r.String(maxName), value: r.String(maxName)}
 		k.classes = int(r.Uvarint())

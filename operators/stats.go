@@ -44,6 +44,9 @@ type Stats struct {
 	recent int                // the group found last
 
 	labelled int64 // rows of the batch at hand
+
+	buf        []byte // scratch of emit
+	stateBytes int    // about the size of the next state
 }
 
 type cellKey struct {

@@ -68,18 +68,21 @@ func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 		}
 	}
 	slices.SortFunc(ready, s.compare)
+	var cells []pipeline.Cell
+	var err error
 	for len(ready) > 0 {
 		n := 0
 		first := s.keys.keys[ready[0].key]
-		var cells []pipeline.Cell
+		cells, s.buf = cells[:0], s.buf[:0] // the outbox encodes them at once
 		for n < len(ready) && ready[n].labelPane == ready[0].labelPane && s.keys.keys[ready[n].key].model.Model == first.model.Model {
 			k := s.keys.keys[ready[n].key]
 			set := m[ready[n]]
-			body, err := set.AppendBinary(nil)
-			if err != nil {
+			at := len(s.buf)
+			if s.buf, err = set.AppendBinary(s.buf); err != nil {
 				return err
 			}
-			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: k.slice(), K: k.classes, PredictionPane: ready[n].predictionPane, Set: body})
+			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: s.keys.names[ready[n].key], K: k.classes,
+				PredictionPane: ready[n].predictionPane, Set: s.buf[at:len(s.buf):len(s.buf)]})
 			s.recycle(k.classes, set)
 			delete(m, ready[n])
 			n++
@@ -99,7 +102,7 @@ func (s *Stats) recycle(classes int, set *acc.Set) {
 
 func (s *Stats) compare(a, b cellKey) int {
 	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
-	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(ka.slice(), kb.slice()), cmp.Compare(a.predictionPane, b.predictionPane))
+	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
 }
 
 // State implements pipeline.Operator.
@@ -107,6 +110,8 @@ func (s *Stats) State() pipeline.State { return s }
 
 // AppendState implements pipeline.State: the keys, then the open and the late cells in canonical order.
 func (s *Stats) AppendState(dst []byte) ([]byte, error) {
+	dst = slices.Grow(dst, s.stateBytes)
+	start := len(dst)
 	dst = binenc.AppendVarint(dst, s.closed)
 	dst = s.keys.append(dst)
 	var err error
@@ -115,6 +120,7 @@ func (s *Stats) AppendState(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	s.stateBytes = (len(dst) - start) + (len(dst)-start)/8
 	return dst, nil
 }
 
@@ -129,11 +135,10 @@ func (s *Stats) appendCells(dst []byte, m map[cellKey]*acc.Set) ([]byte, error) 
 		dst = binenc.AppendUvarint(dst, uint64(k.key))
 		dst = binenc.AppendVarint(dst, k.labelPane)
 		dst = binenc.AppendVarint(dst, k.predictionPane)
-		body, err := m[k].AppendBinary(nil)
-		if err != nil {
+		var err error
+		if dst, err = binenc.AppendBlock(dst, m[k].AppendBinary); err != nil {
 			return dst, err
 		}
-		dst = binenc.AppendBytes(dst, body)
 	}
 	return dst, nil
 }

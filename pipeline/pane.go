@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -50,6 +51,7 @@ type Cell struct {
 
 // AppendPane appends the encoding of m to dst.
 func AppendPane(dst []byte, m *PaneMessage) []byte {
+	dst = slices.Grow(dst, paneSize(m))
 	dst = append(dst, paneMagic...)
 	dst = append(dst, paneVersion)
 	var flags byte
@@ -82,6 +84,16 @@ func AppendPane(dst []byte, m *PaneMessage) []byte {
 		dst = binenc.AppendBytes(dst, c.Set)
 	}
 	return dst
+}
+
+// paneSize is at least about the length of m encoded: numbers are taken as long as they usually are.
+func paneSize(m *PaneMessage) int {
+	n := 64 + len(m.Model)
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		n += 16 + len(c.Version) + len(c.Slice) + len(c.Set)
+	}
+	return n
 }
 
 // DecodePane reads a pane message; Cells' Set share b's memory. The error wraps ErrPane.

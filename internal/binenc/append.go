@@ -31,10 +31,24 @@ func AppendBytes(b, v []byte) []byte { return append(AppendUvarint(b, uint64(len
 func AppendString(b []byte, v string) []byte { return append(AppendUvarint(b, uint64(len(v))), v...) }
 
 // AppendBlock appends what f appends, preceded by its length as a varint. It returns f's error, and b unchanged then.
+// The block is written in place, without a buffer of its own, and moved where its length takes another number of bytes
+// than most do: blocks within blocks would be copied once for each level.
 func AppendBlock(b []byte, f func([]byte) ([]byte, error)) ([]byte, error) {
-	body, err := f(nil)
+	const most = 2 // bytes of a length from 128 to 16383
+	var length [binary.MaxVarintLen64]byte
+	start := len(b)
+	out, err := f(append(b, length[:most]...))
 	if err != nil {
 		return b, err
 	}
-	return AppendBytes(b, body), nil
+	body := out[start+most:]
+	n := binary.PutUvarint(length[:], uint64(len(body)))
+	if n > most {
+		out = append(out, length[:n-most]...) // room
+	}
+	if n != most {
+		copy(out[start+n:], body)
+	}
+	copy(out[start:], length[:n])
+	return out[:start+n+len(body)], nil
 }
