@@ -7,7 +7,7 @@ import (
 )
 
 // small returns a weighted sample of n rows.
-func small(t *testing.T, n, k int) *sample {
+func small(t testing.TB, n, k int) *sample {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(21, 1))
 	z, y, w := make([]float64, n*k), make([]int32, n), make([]float64, n)
