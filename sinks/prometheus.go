@@ -25,8 +25,8 @@ type collector struct {
 }
 
 // MetricsHandler answers /metrics with the calibration of the latest windows, the counts of the tasks in this
-// process, and the Go runtime's own metrics.
-func MetricsHandler(h *History, tasks func() []*pipeline.TaskStatus) http.Handler {
+// process, the Go runtime's own metrics, and what more collects.
+func MetricsHandler(h *History, tasks func() []*pipeline.TaskStatus, more ...prometheus.Collector) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{history: h, tasks: tasks})
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})

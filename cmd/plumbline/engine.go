@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/sinks"
 )
@@ -28,16 +30,24 @@ type engine struct {
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	listener  net.Listener           // of the page, bound already; nil = bind http.listen
 
-	mu    sync.Mutex
-	tasks map[string]reporter
+	pauser
+	watchEvery time.Duration // between questions for the topics' numbers of partitions
+
+	mu      sync.Mutex
+	tasks   map[string]reporter
+	sources map[string]*kafkaio.Source // what the tasks read, by the same names
 }
+
+// metadataInterval is how often a run asks whether topics have got other numbers of partitions.
+const metadataInterval = 10 * time.Second
 
 type reporter interface {
 	Status() *pipeline.TaskStatus
 }
 
 func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	return &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), tasks: map[string]reporter{}}
+	return &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
+		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 }
 
 // sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
@@ -211,9 +221,17 @@ func (rt *engine) add(name string, t reporter) {
 	rt.mu.Unlock()
 }
 
+// reads says what a task reads from now on.
+func (rt *engine) reads(name string, s *kafkaio.Source) {
+	rt.mu.Lock()
+	rt.sources[name] = s
+	rt.mu.Unlock()
+}
+
 func (rt *engine) remove(name string) {
 	rt.mu.Lock()
 	delete(rt.tasks, name)
+	delete(rt.sources, name)
 	rt.mu.Unlock()
 }
 

@@ -23,6 +23,8 @@ var subcommands = []func() *cobra.Command{
 	newApplyCommand,
 	newConvertCommand,
 	newTopicsCommand,
+	newPauseCommand,
+	newResumeCommand,
 	newInspectCommand,
 	newConfigCommand,
 	newVersionCommand,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -48,22 +49,30 @@ func newRunCommand() *cobra.Command {
 			return newEngine(cfg, log).run(ctx, which)
 		},
 	}
-	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, shards or models")
+	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, or some of shards, models and repartition, with commas")
 	return cmd
 }
 
-type stageSet struct{ shards, models bool }
+type stageSet struct{ shards, models, repartition bool }
 
+// parseStages reads a list with commas; all are those that the configuration has work for.
 func parseStages(s string) (stageSet, error) {
-	switch s {
-	case "all":
-		return stageSet{true, true}, nil
-	case "shards":
-		return stageSet{shards: true}, nil
-	case "models":
-		return stageSet{models: true}, nil
+	var out stageSet
+	for name := range strings.SplitSeq(s, ",") {
+		switch name {
+		case "all":
+			out = stageSet{true, true, true}
+		case "shards":
+			out.shards = true
+		case "models":
+			out.models = true
+		case "repartition":
+			out.repartition = true
+		default:
+			return stageSet{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition with commas", s)
+		}
 	}
-	return stageSet{}, usageErrorf("--stages %q: must be all, shards or models", s)
+	return out, nil
 }
 
 // kafkaRun is a run against brokers.
@@ -77,14 +86,19 @@ type kafkaRun struct {
 	panes  int // partitions of panes
 }
 
-// run serves until ctx is done or an error that trying again cannot mend.
+// run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
+// opened, then the groups are joined; each task restores its state before it reads.
 func (rt *engine) run(ctx context.Context, which stageSet) error {
 	r := &kafkaRun{engine: rt}
 	var err error
 	if r.client, r.dialer, err = newKafkaClient(rt.cfg.Kafka); err != nil {
 		return err
 	}
-	if err := r.prepare(ctx); err != nil {
+	if which.repartition && !which.shards && !which.models && len(rt.unkeyed()) == 0 {
+		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
+	}
+	topics, err := r.prepare(ctx)
+	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -94,13 +108,36 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if err := r.followCalibrators(ctx, g); err != nil {
 		return err
 	}
+	g.Go(func() error { return r.watchTopology(ctx, topics) })
+	if which.repartition {
+		if err := r.runRepartition(ctx, g); err != nil {
+			return err
+		}
+	}
 	if which.shards {
 		g.Go(func() error { return r.runShards(ctx) })
 	}
 	if which.models {
 		g.Go(func() error { return r.runModels(ctx) })
 	}
-	err = g.Wait()
+	return rt.waitFor(ctx, g)
+}
+
+// waitFor waits for the end of g, and for no longer than the configured time once ctx is done.
+func (rt *engine) waitFor(ctx context.Context, g *errgroup.Group) error {
+	done := make(chan error, 1)
+	go func() { done <- g.Wait() }()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(rt.cfg.ShutdownTimeout, func() { close(late) }) })()
+	var err error
+	select {
+	case err = <-done:
+	case <-late:
+		err = fmt.Errorf("not stopped within shutdown_timeout, %s: the last checkpoints may be missing; nothing is lost by it", rt.cfg.ShutdownTimeout)
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			err = errors.Join(cause, err)
+		}
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -108,33 +145,29 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 }
 
 // prepare checks the topics and opens the sink and the checkpoints.
-func (r *kafkaRun) prepare(ctx context.Context) error {
-	t := r.cfg.Topics
-	var err error
-	if r.shards, err = kafkaio.Partitions(ctx, r.client, t.Logits); err != nil {
-		return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
+	t, err := r.askTopology(ctx)
+	if err != nil {
+		return t, err
 	}
-	if t.Labels != "" {
-		n, err := kafkaio.Partitions(ctx, r.client, t.Labels)
-		if err != nil {
-			return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+	r.shards, r.panes = t[0].partitions, t[2].partitions
+	for _, u := range r.unkeyed() {
+		if _, err := kafkaio.Partitions(ctx, r.client, u.topic); err != nil {
+			return t, fmt.Errorf("%w (plumbline topics create makes the topics)", err)
 		}
-		if n != r.shards {
-			return fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, so they need the same number", t.Logits, r.shards, t.Labels, n)
-		}
-	}
-	if r.panes, err = kafkaio.Partitions(ctx, r.client, t.Panes); err != nil {
-		return err
 	}
 	if r.store, err = r.openStore(ctx); err != nil {
-		return err
+		return t, err
+	}
+	if err := r.checkTopology(ctx, t); err != nil {
+		return t, err
 	}
 	s, err := kafkaio.NewSink(ctx, r.client, outputTopics(r.cfg), r.cfg.Kafka.MessageMax, r.log)
 	if err != nil {
-		return err
+		return t, err
 	}
 	r.sink = teeSink{s, r.engine}
-	return nil
+	return t, nil
 }
 
 // openStore opens what holds the checkpoints.
@@ -170,6 +203,9 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log,
 		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+		if p >= r.shards {
+			return r.added(names[0], p, r.shards)
+		}
 		name := taskName("shard", p)
 		defer r.remove(name)
 		return fatal(pipeline.Run(ctx, r.runner("shards"), func() (*pipeline.Shard, error) {
@@ -178,7 +214,7 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 				r.add(name, s)
 			}
 			return s, err
-		}, r.source(topics, p, commit)))
+		}, r.source(name, topics, p, commit)))
 	})
 }
 
@@ -186,10 +222,13 @@ func (r *kafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log,
 		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+		if p >= r.panes {
+			return r.added(r.cfg.Topics.Panes, p, r.panes)
+		}
 		name := taskName("model", p)
 		defer r.remove(name)
 		var task *operators.ModelTask
-		open := r.source(map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit)
+		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit)
 		return fatal(pipeline.Run(ctx, r.runner("models"), func() (*operators.ModelTask, error) {
 			task = r.newModelTask(p)
 			r.add(name, task)
@@ -210,10 +249,19 @@ func fatal(err error) error {
 	return err
 }
 
-func (r *kafkaRun) source(topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
+// added is the error where a rebalance shows partitions that were not there at the start.
+func (r *kafkaRun) added(topic string, p, was int) error {
+	return &kafkaio.FatalError{Err: fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process started: "+
+		"partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
+}
+
+func (r *kafkaRun) source(name string, topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
+	_, models := topics[pipeline.Panes]
 	return func(next map[pipeline.Input]int64) (pipeline.Source, error) {
-		return kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: topics, Partition: p, Next: next, MaxBytes: r.cfg.Kafka.FetchMax,
-			IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Log: r.log}), nil
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: topics, Partition: p, Next: next, MaxBytes: r.cfg.Kafka.FetchMax,
+			IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: !models, Log: r.log})
+		r.reads(name, src)
+		return src, nil
 	}
 }
 
@@ -229,8 +277,12 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 			return fmt.Errorf("http.listen %q: %w", rt.cfg.HTTP.Listen, err)
 		}
 	}
+	var control web.Control
+	if rt.cfg.HTTP.Control {
+		control = &rt.pauser
+	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses), Log: rt.log})
+		Control: control, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, runMetrics{rt}), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

@@ -161,7 +161,7 @@ func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
 }
 
 func TestParseStages(t *testing.T) {
-	for s, want := range map[string]stageSet{"all": {true, true}, "shards": {shards: true}, "models": {models: true}} {
+	for s, want := range map[string]stageSet{"all": {true, true, true}, "shards": {shards: true}, "models": {models: true}, "repartition,shards": {shards: true, repartition: true}} {
 		if got, err := parseStages(s); err != nil || got != want {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}

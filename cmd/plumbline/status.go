@@ -28,6 +28,34 @@ type processStatus struct {
 	Unaccounted int64                  `json:"rows_unaccounted"`
 	Models      map[string]string      `json:"state_hash_by_model"`
 	Tasks       []*pipeline.TaskStatus `json:"tasks"`
+	Paused      *pauseStatus           `json:"paused,omitempty"`
+	// Lag is as of now, the rest as of the last checkpoints.
+	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
+}
+
+// lagStatus is what of an input has not been read.
+type lagStatus struct {
+	Offsets int64   `json:"offsets"`
+	Seconds float64 `json:"seconds"` // now less the timestamp of the oldest record
+}
+
+// lag is that of all tasks of this process.
+func (rt *engine) lag(now time.Time) map[string]map[string]lagStatus {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	out := map[string]map[string]lagStatus{}
+	for name, src := range rt.sources {
+		by := map[string]lagStatus{}
+		for in, l := range src.Lag() {
+			st := lagStatus{Offsets: l.Offsets}
+			if l.Oldest > 0 {
+				st.Seconds = max(0, now.Sub(time.Unix(0, l.Oldest)).Seconds())
+			}
+			by[in.String()] = st
+		}
+		out[name] = by
+	}
+	return out
 }
 
 func (rt *engine) statuses() (all []*pipeline.TaskStatus, complete bool) {
@@ -54,7 +82,8 @@ func (rt *engine) taskStatuses() []*pipeline.TaskStatus {
 // written, and nothing has happened for a moment: then a pane that a shard wrote has reached its model task.
 func (rt *engine) status() *processStatus {
 	tasks, complete := rt.statuses()
-	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{}}
+	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
+		Paused: rt.paused(), Lag: rt.lag(time.Now())}
 	st.Drained = complete
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
@@ -115,8 +144,11 @@ func countTree(tasks []*pipeline.TaskStatus) map[string]any {
 
 var errNotAssigned = errors.New("no partition is assigned to this process yet")
 
-// ready is nil once this process has tasks that have restored their state.
+// ready is nil once this process has tasks that have restored their state, and while it is not paused.
 func (rt *engine) ready() error {
+	if p := rt.paused(); p != nil {
+		return fmt.Errorf("paused since %s by %q: %s", p.Since.Format(time.RFC3339), p.By, p.Why)
+	}
 	if _, complete := rt.statuses(); !complete {
 		return errNotAssigned
 	}

@@ -92,7 +92,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	for _, e := range []struct{ name, cleanup string }{
 		{t.Logits, "delete"}, {t.Labels, "delete"}, {t.Panes, "delete"}, {t.Snapshots, "delete"},
 		{t.Calibrators, "compact"}, {t.Alerts, "compact,delete"}, {t.Calibrated, "delete"}, {t.DeadLetter, "delete"},
-		{t.Checkpoints, "compact"},
+		{t.Checkpoints, "compact"}, {t.LogitsUnkeyed, "delete"}, {t.LabelsUnkeyed, "delete"},
 	} {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != config.StoreTopic {
 			continue

@@ -20,6 +20,7 @@ type Group struct {
 	Brokers []string
 	Dialer  *kafka.Dialer
 	Topics  []string
+	Watch   bool // assign anew when a topic gets partitions
 	Log     *slog.Logger
 
 	// Client and Members, a directory, let a process that was killed and starts again take its partitions back at once
@@ -44,7 +45,7 @@ const (
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer, Topics: g.Topics,
 		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: sessionTimeout, HeartbeatInterval: heartbeat,
-		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
+		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset, WatchPartitionChanges: g.Watch})
 	if err != nil {
 		return fmt.Errorf("consumer group %s: %w", g.ID, err)
 	}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// controlFlags say which processes, and how to be let in.
+type controlFlags struct {
+	urls                   []string
+	user, passwordFile, ca string
+	wait                   time.Duration
+}
+
+func (f *controlFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.urls, "url", nil, "`address` of a process, such as http://host:8080; may be repeated (default: http.listen of the configuration)")
+	cmd.Flags().StringVar(&f.user, "user", "", "user `name` of http.web_config_file")
+	cmd.Flags().StringVar(&f.passwordFile, "password-file", "", "`file` with the password")
+	cmd.Flags().StringVar(&f.ca, "ca-file", "", "PEM `file` of the authorities to trust")
+}
+
+func newPauseCommand() *cobra.Command {
+	var f controlFlags
+	var why, by string
+	cmd := &cobra.Command{
+		Use:   "pause",
+		Short: "Make running processes stop reading, and keep their partitions",
+		Long: "pause asks processes to read no more: they keep their partitions, take a checkpoint and write what comes of it.\n" +
+			"It needs http.control: true there. A process is paused until `plumbline resume`, or until it ends.",
+		Example: "  plumbline pause --url http://10.0.0.7:8080 --url http://10.0.0.8:8080 --why 'broker upgrade' --wait 1m",
+		Args:    usageArgs(cobra.NoArgs),
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&why, "why", "", "`reason`, shown in the status")
+	cmd.Flags().StringVar(&by, "by", os.Getenv("USER"), "`name` of who asks, where no --user says so")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait so long until everything that was read is in checkpoints; 0: not")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return f.each(cmd, "pause", url.Values{"by": {by}, "why": {why}})
+	}
+	return cmd
+}
+
+func newResumeCommand() *cobra.Command {
+	var f controlFlags
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "Let paused processes go on",
+		Args:  usageArgs(cobra.NoArgs),
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.each(cmd, "resume", nil) }
+	return cmd
+}
+
+// pauseAnswer is the answer of one process.
+type pauseAnswer struct {
+	URL    string       `json:"url"`
+	Paused *pauseStatus `json:"paused"`
+}
+
+// each asks all processes, and waits for them; the first that does not answer ends it.
+func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) error {
+	urls := f.urls
+	if len(urls) == 0 {
+		cfg, err := loadConfig(cmd)
+		if err != nil {
+			return err
+		}
+		urls = []string{"http://" + cfg.HTTP.Listen}
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	var answers []pauseAnswer
+	for _, u := range urls {
+		a, err := f.post(cmd.Context(), client, strings.TrimSuffix(u, "/"), what, query)
+		for deadline := time.Now().Add(f.wait); err == nil && f.wait > 0 && a.Paused != nil && !a.Paused.Settled; time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				err = fmt.Errorf("%s is paused, but not everything is in checkpoints after %s", u, f.wait)
+				break
+			}
+			a, err = f.post(cmd.Context(), client, strings.TrimSuffix(u, "/"), what, query)
+		}
+		if err != nil {
+			return err
+		}
+		answers = append(answers, a)
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, map[string]any{"processes": answers})
+	}
+	for _, a := range answers {
+		if a.Paused == nil {
+			printf(cmd, "%s reads\n", a.URL)
+			continue
+		}
+		printf(cmd, "%s is paused since %s by %q: %s (settled: %v)\n", a.URL, a.Paused.Since.Format(time.RFC3339), a.Paused.By, a.Paused.Why, a.Paused.Settled)
+	}
+	return nil
+}
+
+func (f *controlFlags) client() (*http.Client, error) {
+	c := &http.Client{Timeout: 10 * time.Second}
+	if f.ca == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(f.ca)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--ca-file %s: no certificate in it, PEM is needed", f.ca)
+	}
+	c.Transport = &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}
+	return c, nil
+}
+
+func (f *controlFlags) post(ctx context.Context, c *http.Client, base, what string, query url.Values) (a pauseAnswer, err error) {
+	a.URL = base
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/v1/"+what+"?"+query.Encode(), nil)
+	if err != nil {
+		return a, fmt.Errorf("--url %s: %w", base, err)
+	}
+	if f.user != "" {
+		password, err := os.ReadFile(f.passwordFile)
+		if err != nil {
+			return a, fmt.Errorf("--password-file: %w", err)
+		}
+		req.SetBasicAuth(f.user, string(bytes.TrimRight(password, "\r\n")))
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return a, fmt.Errorf("%s %s: %w", what, base, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return a, fmt.Errorf("%s %s: %w", what, base, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return a, fmt.Errorf("%s %s: %s: %.200s", what, base, resp.Status, bytes.TrimSpace(body))
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return a, fmt.Errorf("%s %s: answer %.100q: %w", what, base, body, err)
+	}
+	return a, nil
+}

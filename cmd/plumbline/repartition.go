@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+)
+
+// unkeyed is a topic whose messages the repartition stage splits by id.
+type unkeyed struct {
+	input         pipeline.Input
+	topic, target string
+}
+
+// unkeyed lists the topics that are configured.
+func (rt *engine) unkeyed() []unkeyed {
+	var out []unkeyed
+	t := rt.cfg.Topics
+	if t.LogitsUnkeyed != "" {
+		out = append(out, unkeyed{pipeline.Logits, t.LogitsUnkeyed, t.Logits})
+	}
+	if t.LabelsUnkeyed != "" {
+		out = append(out, unkeyed{pipeline.Labels, t.LabelsUnkeyed, t.Labels})
+	}
+	return out
+}
+
+// runRepartition runs a consumer group for each unkeyed topic: their numbers of partitions are their own.
+func (r *kafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
+	sink, err := kafkaio.NewSink(ctx, r.client, map[pipeline.Stream]string{pipeline.StreamLogits: r.cfg.Topics.Logits,
+		pipeline.StreamLabels: r.cfg.Topics.Labels, pipeline.StreamDeadLetter: r.cfg.Topics.DeadLetter}, r.cfg.Kafka.MessageMax, r.log)
+	if err != nil {
+		return err
+	}
+	for _, u := range r.unkeyed() {
+		id := r.cfg.Group + "-repartition-" + u.input.String()
+		// Partitions that are added need nothing but to be read.
+		group := kafkaio.Group{ID: id, Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{u.topic}, Watch: true, Log: r.log,
+			Client: r.client, Members: filepath.Join(r.workDir(), "members")}
+		g.Go(func() error {
+			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+				return r.repartition(ctx, u, id, p, sink, commit)
+			})
+		})
+	}
+	return nil
+}
+
+// repartition works on one partition until ctx is done.
+func (r *kafkaRun) repartition(ctx context.Context, u unkeyed, group string, p int, sink pipeline.Sink, commit kafkaio.Commit) error {
+	next, err := kafkaio.Committed(ctx, r.client, group, u.topic, p)
+	if err != nil {
+		return err
+	}
+	of, err := kafkaio.Partitions(ctx, r.client, u.topic)
+	if err != nil {
+		return err
+	}
+	src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{u.input: u.topic}, Partition: p,
+		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, Log: r.log})
+	defer src.Close()
+	counts := pipeline.NewCounts()
+	convert := operators.NewRepartition(operators.RepartitionConfig{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
+		Decode: arrowio.Options{Slices: r.cfg.Slices.Columns, MaxMessageBytes: r.cfg.Kafka.MessageMax}}, next, pipeline.NewOut(counts), counts)
+	status := &pipeline.RelayStatus{Partition: p}
+	name := taskName("repartition-"+u.input.String(), p)
+	r.add(name, status)
+	r.reads(name, src)
+	defer r.remove(name)
+	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.input, Next: next,
+		Interval: r.cfg.Checkpoints.Interval, Log: r.log, Counts: counts, Status: status}
+	return fatal(relay.Run(ctx))
+}

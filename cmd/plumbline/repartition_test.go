@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// repartitionConfig is a configuration with unkeyed topics in which nothing depends on the wall clock.
+func repartitionConfig(t *testing.T, brokers []string, partitions int) (path string, cfg config.Config) {
+	t.Helper()
+	path = writeFile(t, "plumbline.yaml", fmt.Sprintf(`
+kafka: {brokers: [%q], partitions: %d}
+topics: {logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed}
+event_time: {idle_timeout: 0s, max_ahead: 0s}
+http: {listen: ""}
+slices: {columns: [region]}
+checkpoints: {dir: %q, interval: 100ms}
+`, brokers[0], partitions, t.TempDir()))
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runCommand(t, "topics", "create", "-c", path); code != exitDone {
+		t.Fatalf("topics create: %s", stderr)
+	}
+	return path, cfg
+}
+
+// sendRows writes predictions and labels of rows to partitions of topics with the suffix, and then the promise that nothing
+// before until follows. place says where row i goes.
+func sendRows(t *testing.T, brokers []string, suffix string, partitions int, rows []batchtest.Row, until int64, place func(i int, r *batchtest.Row) int) {
+	t.Helper()
+	parts := make([][]batchtest.Row, partitions)
+	for i := range rows {
+		p := place(i, &rows[i])
+		parts[p] = append(parts[p], rows[i])
+	}
+	var ms []kafka.Message
+	for p, part := range parts {
+		for _, r := range append(batchtest.Predictions(t, part, 50), batchtest.Labels(t, batchtest.ByLabelTime(part), 50)...) {
+			ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic + suffix, Partition: p, Value: r.Value, Time: time.Unix(0, r.Time)})
+		}
+		for _, topic := range []string{"logits", "labels"} {
+			ms = append(ms, kafka.Message{Topic: "plumbline." + topic + suffix, Partition: p, Value: []byte{}, Time: time.Unix(0, until),
+				Headers: []kafka.Header{{Key: pipeline.WatermarkHeader, Value: strconv.AppendInt(nil, until, 10)}}})
+		}
+	}
+	kafkatest.Write(t, brokers, ms...)
+}
+
+// drainedAt waits until every task has read and written everything, and the watermark is there.
+func drainedAt(t *testing.T, rt *engine, until int64) *processStatus {
+	t.Helper()
+	for {
+		if st := drained(t, rt); st.Watermark == pipeline.Format(until) {
+			return st
+		}
+	}
+}
+
+// TestRepartition runs the same rows keyed and unkeyed, these with a restart between that reads everything again, and
+// compares the state. The repartition stage alone comes first, so that its sources are far apart.
+func TestRepartition(t *testing.T) {
+	const partitions = 3
+	rows := batchtest.Rows(7, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	until := rows[len(rows)-1].TS + 100*batchtest.Second
+	all, err := parseStages("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	keyed := kafkatest.Start(t)
+	_, cfg := repartitionConfig(t, keyed, partitions)
+	sendRows(t, keyed, "", partitions, rows, until, func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) })
+	rt, stop := start(t, cfg, all)
+	want := drainedAt(t, rt, until)
+	stop()
+
+	unkeyed := kafkatest.Start(t)
+	path, cfg := repartitionConfig(t, unkeyed, partitions)
+	half := rows[750].TS
+	anywhere := func(i int, _ *batchtest.Row) int { return i / 10 % partitions }
+	sendRows(t, unkeyed, "-unkeyed", partitions, rows[:750], half, anywhere)
+	rt, stop = start(t, cfg, stageSet{repartition: true})
+	st := drained(t, rt)
+	stop()
+	if n := reason(st.Counts, operators.CountRepartitionRows, "logits"); n != 750 {
+		t.Errorf("%d predictions repartitioned, want 750: %v", n, st.Counts)
+	}
+	first := len(kafkatest.ReadAll(t, unkeyed, cfg.Topics.Logits))
+	rt, stop = start(t, cfg, all)
+	drainedAt(t, rt, half)
+	stop()
+	forgetOffsets(t, unkeyed, cfg, partitions)
+	sendRows(t, unkeyed, "-unkeyed", partitions, rows[750:], until, anywhere)
+	rt, stop = start(t, cfg, all)
+	got := drainedAt(t, rt, until)
+	stop()
+	if got.StateHash != want.StateHash || got.StateHash == "" {
+		t.Errorf("state hash %s, of the keyed rows %s", got.StateHash, want.StateHash)
+	}
+	for _, name := range []string{"predictions", "labels", "labelled", "late", "duplicates", "corrections"} {
+		if got.Counts[name] != want.Counts[name] {
+			t.Errorf("%s: %v, of the keyed rows %v", name, got.Counts[name], want.Counts[name])
+		}
+	}
+	if n := reason(got.Counts, pipeline.CountRepeats, "logits"); n != int64(first) {
+		t.Errorf("%d repeats of messages, want %d: those of the first half", n, first)
+	}
+	if got.Unaccounted != 0 || len(kafkatest.ReadAll(t, unkeyed, cfg.Topics.DeadLetter)) != 0 {
+		t.Errorf("%d rows unaccounted, counts %v", got.Unaccounted, got.Counts)
+	}
+	code, out, stderr := runCommand(t, "replay", "--topic", "-c", path, "--json")
+	if code != exitDone {
+		t.Fatalf("replay: %s", stderr)
+	}
+	var res replayResult
+	if err := json.Unmarshal([]byte(out), &res); err != nil {
+		t.Fatal(err)
+	}
+	if res.StateHash != want.StateHash {
+		t.Errorf("replay: state hash %s, want %s", res.StateHash, want.StateHash)
+	}
+}
+
+func reason(counts map[string]any, name, of string) int64 {
+	by, _ := counts[name].(map[string]int64)
+	return by[of]
+}
+
+// forgetOffsets sets what the repartition groups have committed back to the start.
+func forgetOffsets(t *testing.T, brokers []string, cfg config.Config, partitions int) {
+	t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}
+	for in, topic := range map[string]string{"logits": cfg.Topics.LogitsUnkeyed, "labels": cfg.Topics.LabelsUnkeyed} {
+		var offsets []kafka.OffsetCommit
+		for p := range partitions {
+			offsets = append(offsets, kafka.OffsetCommit{Partition: p, Offset: 0})
+		}
+		res, err := client.OffsetCommit(context.Background(), &kafka.OffsetCommitRequest{GroupID: cfg.Group + "-repartition-" + in, GenerationID: -1,
+			Topics: map[string][]kafka.OffsetCommit{topic: offsets}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range res.Topics[topic] {
+			if p.Error != nil {
+				t.Fatal(p.Error)
+			}
+		}
+	}
+}
+
+func TestRepartitionNeedsATopic(t *testing.T) {
+	_, cfg := repartitionConfig(t, kafkatest.Start(t), 1)
+	cfg.Topics.LogitsUnkeyed, cfg.Topics.LabelsUnkeyed = "", ""
+	rt := newEngine(cfg, slog.New(slog.DiscardHandler))
+	if err := rt.run(context.Background(), stageSet{repartition: true}); err == nil {
+		t.Error("it ran without an unkeyed topic")
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// runMetrics collects what is true at the moment of the scrape: lag, and whether the process is paused.
+type runMetrics struct{ rt *engine }
+
+var (
+	descPaused     = prometheus.NewDesc("plumbline_paused", "1 while this process is paused.", nil, nil)
+	descLagOffsets = prometheus.NewDesc("plumbline_lag_offsets", "Offsets between the next record to be read and the end of the log.", []string{"task", "partition", "input"}, nil)
+	descLagSeconds = prometheus.NewDesc("plumbline_lag_seconds", "Now less the timestamp of the oldest record that has not been read; 0 at the end of the log.", []string{"task", "partition", "input"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descPaused
+	ch <- descLagOffsets
+	ch <- descLagSeconds
+}
+
+// Collect implements prometheus.Collector.
+func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
+	paused := 0.0
+	if c.rt.paused() != nil {
+		paused = 1
+	}
+	ch <- prometheus.MustNewConstMetric(descPaused, prometheus.GaugeValue, paused)
+	lag := c.rt.lag(time.Now())
+	for _, name := range slices.Sorted(maps.Keys(lag)) {
+		i := strings.LastIndexByte(name, '-')
+		for in, l := range lag[name] {
+			ch <- prometheus.MustNewConstMetric(descLagOffsets, prometheus.GaugeValue, float64(l.Offsets), name[:i], name[i+1:], in)
+			ch <- prometheus.MustNewConstMetric(descLagSeconds, prometheus.GaugeValue, l.Seconds, name[:i], name[i+1:], in)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+)
+
+// topology is what the place of everything in a deployment depends on: ids by the partitions of logits and labels, models by
+// those of panes. Where it changes, what is looked for is elsewhere, and nothing would tell.
+type topology [3]topicShape
+
+// topicShape is a topic by its key in the configuration; no name: it is not used.
+type topicShape struct {
+	key, name  string
+	partitions int
+}
+
+// askTopology asks the brokers.
+func (r *kafkaRun) askTopology(ctx context.Context) (topology, error) {
+	t := topology{{key: "logits", name: r.cfg.Topics.Logits}, {key: "labels", name: r.cfg.Topics.Labels}, {key: "panes", name: r.cfg.Topics.Panes}}
+	for i := range t {
+		if t[i].name == "" {
+			continue
+		}
+		var err error
+		if t[i].partitions, err = kafkaio.Partitions(ctx, r.client, t[i].name); err != nil {
+			return t, fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+		}
+		if logits := t[0]; t[i].key == "labels" && t[i].partitions != logits.partitions {
+			return t, fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, so they need the same number",
+				logits.name, logits.partitions, t[i].name, t[i].partitions)
+		}
+	}
+	return t, nil
+}
+
+// sameTopology compares what a deployment's state is of with what is there now.
+func sameTopology(group string, was, now topology) error {
+	for i := range was {
+		a, b := was[i], now[i]
+		if a.name != b.name {
+			return fmt.Errorf("topics.%s is %q, the state of group %s is of %q: set it back, or start from nothing with a new group and a new topics.panes", b.key, b.name, group, a.name)
+		}
+		if a.partitions != b.partitions {
+			return fmt.Errorf("topic %s has %d partitions, the state of group %s is of %d: %s. Make new topics for logits, labels and panes with the number you want, "+
+				"set their names and a new group, and let producers send there (docs/operations.md, Partitions)", b.name, b.partitions, group, a.partitions, moved[b.key])
+		}
+	}
+	return nil
+}
+
+// moved says what a changed number of partitions does.
+var moved = map[string]string{
+	"logits": "ids have moved to other partitions, away from what waits for them",
+	"labels": "ids have moved to other partitions, away from what waits for them",
+	"panes":  "models have moved to other partitions, away from their windows",
+}
+
+// checkTopology compares the topics with those that the group's checkpoints are of, which it notes at the first start.
+func (r *kafkaRun) checkTopology(ctx context.Context, now topology) error {
+	key := r.cfg.Group + "/topology"
+	for {
+		stored, err := r.store.Load(ctx, key)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
+		if len(stored) > 0 {
+			data, err := stored[0].Read()
+			if err != nil {
+				return fmt.Errorf("read %s: %w", stored[0].Name, err)
+			}
+			was := now
+			if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "topology", State: &was}}, nil); err != nil {
+				return fmt.Errorf("%s: %w", stored[0].Name, err)
+			}
+			return sameTopology(r.cfg.Group, was, now)
+		}
+		c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "topology", State: &now}})
+		if err != nil {
+			return err
+		}
+		if err := r.store.Save(ctx, key, 1, c); err == nil || !errors.Is(err, pipeline.ErrFenced) {
+			return err
+		}
+	}
+}
+
+// watchTopology asks again and again, and returns the difference.
+func (r *kafkaRun) watchTopology(ctx context.Context, was topology) error {
+	tick := time.NewTicker(r.watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := was
+		for i := range now {
+			if now[i].name == "" {
+				continue
+			}
+			n, err := kafkaio.Partitions(ctx, r.client, now[i].name)
+			if err != nil {
+				r.log.Debug("partitions of a topic", "topic", now[i].name, "err", err)
+				continue
+			}
+			now[i].partitions = n
+		}
+		if err := sameTopology(r.cfg.Group, was, now); err != nil {
+			return err
+		}
+	}
+}
+
+const topologyVersion = 1
+
+// AppendState implements pipeline.State.
+func (t *topology) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, topologyVersion)
+	for _, s := range t {
+		dst = binenc.AppendString(dst, s.name)
+		dst = binenc.AppendUvarint(dst, uint64(s.partitions))
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State.
+func (t *topology) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	r.Version(topologyVersion)
+	for i := range t {
+		t[i].name, t[i].partitions = r.String(249), int(r.Int("partitions", 0, 1<<20))
+	}
+	return r.Close()
+}
