@@ -3,6 +3,7 @@ package calibrator
 import (
 	"math"
 
+	"github.com/plumbline/plumbline/calib/calibrator/internal/vexp"
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
@@ -127,7 +128,7 @@ type orderLoss struct {
 	ds    []float64
 	p, h  []float64    // of a row: probabilities, distances from the knot below
 	j     []uint8      // of a row: pieces
-	r     [3][]float64 // Σ r, Σ r h, Σ r h² by piece, r = w (p - 1[label])/W
+	r     [][3]float64 // Σ r, Σ r h, Σ r h² by piece, r = w (p - 1[label])/W
 }
 
 // intraOrderLoss returns the objective for knots on the edges of the cells of gapKnots.
@@ -135,10 +136,7 @@ func (s *sample) intraOrderLoss(knots []float64, t float64) objective {
 	n := len(knots)
 	f := &orderLoss{s: s, t: t, q: intraOrderParams{Knots: knots, Slopes: make([]float64, n)},
 		at: make([]float64, n), bend: make([]float64, n), rate: make([]float64, n), ds: make([]float64, n),
-		p: make([]float64, s.k), h: make([]float64, s.k), j: make([]uint8, s.k)}
-	for i := range f.r {
-		f.r[i] = make([]float64, n)
-	}
+		p: make([]float64, s.k), h: make([]float64, s.k), j: make([]uint8, s.k), r: make([][3]float64, n)}
 	for c := range f.piece {
 		f.piece[c] = uint8(f.q.piece((float64(c) + 0.5) / orderCells * orderReach * t))
 	}
@@ -155,9 +153,7 @@ func (f *orderLoss) eval(grad, x []float64) float64 {
 		f.bend[j] = (q.Slopes[j+1] - q.Slopes[j]) / (2 * (q.Knots[j+1] - q.Knots[j]))
 	}
 	clear(f.ds)
-	for _, r := range f.r {
-		clear(r)
-	}
+	clear(f.r)
 	var sum float64
 	for i, y := range f.s.y {
 		sum += f.s.w[i] * f.row(f.s.row(i), int(y), f.s.w[i]/f.s.total)
@@ -188,14 +184,16 @@ func (f *orderLoss) row(z []float64, y int, w float64) float64 {
 		j := f.piece[int(min(orderCells, g*inv))]
 		h := g - f.q.Knots[j]
 		drop := f.at[j] + h*(f.q.Slopes[j]+f.bend[j]*h)
-		f.p[k], f.h[k], f.j[k] = math.Exp(-drop), h, j
-		sum += f.p[k]
-		if k == y {
-			uy = -drop
-		}
+		f.p[k], f.h[k], f.j[k] = -drop, h, j
 	}
+	uy = f.p[y]
+	vexp.Shifted(f.p, f.p, 0)
+	for _, e := range f.p {
+		sum += e
+	}
+	scale := 1 / sum
 	for k, e := range f.p {
-		r := e / sum
+		r := e * scale
 		if k == y {
 			r--
 		}
@@ -203,10 +201,10 @@ func (f *orderLoss) row(z []float64, y int, w float64) float64 {
 			continue // most classes of a large K
 		}
 		r *= w
-		j, rh := f.j[k], r*f.h[k]
-		f.r[0][j] += r
-		f.r[1][j] += rh
-		f.r[2][j] += rh * f.h[k]
+		to, rh := &f.r[f.j[k]], r*f.h[k]
+		to[0] += r
+		to[1] += rh
+		to[2] += rh * f.h[k]
 	}
 	return math.Log(sum) - uy
 }
@@ -215,13 +213,13 @@ func (f *orderLoss) row(z []float64, y int, w float64) float64 {
 // s_j (h - h²/2width) + s_{j+1} h²/2width there, and (s_i + s_{i+1}) width/2 in every piece i before it.
 func (f *orderLoss) gather() {
 	last := len(f.ds) - 1
-	f.ds[last] -= f.r[1][last]
+	f.ds[last] -= f.r[last][1]
 	var beyond float64
 	for j := last - 1; j >= 0; j-- {
 		width := f.q.Knots[j+1] - f.q.Knots[j]
-		beyond += f.r[0][j+1]
-		far := f.r[2][j] / (2 * width)
-		f.ds[j] -= f.r[1][j] - far + beyond*width/2
+		beyond += f.r[j+1][0]
+		far := f.r[j][2] / (2 * width)
+		f.ds[j] -= f.r[j][1] - far + beyond*width/2
 		f.ds[j+1] -= far + beyond*width/2
 	}
 }
