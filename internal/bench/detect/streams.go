@@ -1,0 +1,160 @@
+package main
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// row is one labelled row.
+type row struct {
+	c     float64
+	right bool
+}
+
+// stream draws run after run of a scenario: n rows each, the same for the same number of the run.
+type stream struct {
+	group, name string
+	n, change   int // rows; the change comes before row `change`, 0 where there is none or it is there from the start
+	// epsilon is the tolerance that the stream keeps (bounded is true), the reason why nobody may alarm.
+	bounded bool
+	draw    func(rng *rand.Rand, i int) row
+	// arrival reorders a run: labels come late. nil: in order.
+	arrival func(rng *rand.Rand, rows []row) []row
+}
+
+func (p pool) row(rng *rand.Rand) row {
+	u := rng.Uint64()
+	i := int((u >> 32) * uint64(len(p.c)) >> 32)
+	if p.p == nil {
+		return row{p.c[i], p.right[i]}
+	}
+	return row{p.c[i], rng.Float64() < p.p[i]}
+}
+
+// rows draws a run in the order in which its labels come.
+func (s *stream) rows(run int, buffer []row) []row {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s.group + "/" + s.name))
+	rng := rand.New(rand.NewPCG(h.Sum64(), uint64(run)))
+	buffer = buffer[:0]
+	for i := range s.n {
+		buffer = append(buffer, s.draw(rng, i))
+	}
+	if s.arrival != nil {
+		return s.arrival(rng, buffer)
+	}
+	return buffer
+}
+
+const (
+	groupCalm    = "false alarms"
+	groupDelay   = "delay"
+	groupStable  = "stably wrong"
+	groupLate    = "late labels"
+	changeAt     = 10_000
+	tolerance    = .02 // of the headline: what the boundary streams keep
+	alternate    = 5_000
+	delayLimit   = 50_000 // rows after a change; beyond it counts as never
+	strangeShare = .05
+)
+
+func always(p pool) func(*rand.Rand, int) row {
+	return func(rng *rand.Rand, _ int) row { return p.row(rng) }
+}
+
+// after draws from p up to the change and from q after it.
+func after(p, q pool) func(*rand.Rand, int) row {
+	return func(rng *rand.Rand, i int) row {
+		if i < changeAt {
+			return p.row(rng)
+		}
+		return q.row(rng)
+	}
+}
+
+// calm are the streams on which nobody may alarm: calibrated, and on the boundary of the tolerance.
+func calm(s *scores, n int) []stream {
+	p := s.calibrated()
+	plus := p.biased(func(float64) float64 { return tolerance })
+	minus := p.biased(func(float64) float64 { return -tolerance })
+	checker := p.biased(func(c float64) float64 {
+		if int(c*15)%2 == 0 {
+			return tolerance
+		}
+		return -tolerance
+	})
+	mk := func(name string, draw func(*rand.Rand, int) row) stream {
+		return stream{group: groupCalm, name: name, n: n, bounded: true, draw: draw}
+	}
+	return []stream{
+		mk("calibrated", always(p)),
+		mk("+ε everywhere", always(plus)),
+		mk("−ε everywhere", always(minus)),
+		mk("±ε by bin", always(checker)),
+		mk("±ε in turns", func(rng *rand.Rand, i int) row {
+			if i/alternate%2 == 0 {
+				return plus.row(rng)
+			}
+			return minus.row(rng)
+		}),
+	}
+}
+
+// delays are streams that are calibrated for 10,000 rows and then change.
+func delays(s *scores) []stream {
+	p := s.calibrated()
+	mk := func(name string, draw func(*rand.Rand, int) row) stream {
+		return stream{group: groupDelay, name: name, n: changeAt + delayLimit, change: changeAt, draw: draw}
+	}
+	var out []stream
+	for _, c := range []string{"gauss_noise_s1", "gauss_noise_s3", "contrast_s3", "gauss_blur_s3", "gauss_blur_s5"} {
+		out = append(out, mk(c, after(p, s.rows("resnet20_"+c, 1))))
+	}
+	contrast, blur := s.rows("resnet20_contrast_s3", 1), s.rows("resnet20_gauss_blur_s3", 1)
+	oneBin := p.biased(func(c float64) float64 {
+		if c > 9./15 && c <= 10./15 {
+			return -.2
+		}
+		return 0
+	})
+	out = append(out,
+		mk("temperature ×0.67", after(p, s.distorted(.67))),
+		mk("temperature ×1.25", after(p, s.distorted(1.25))),
+		mk("bin (0.6, 0.67] off by 0.2", after(p, oneBin)),
+		mk("all off by 0.05", after(p, p.biased(func(float64) float64 { return -.05 }))),
+		mk("all off by 0.10", after(p, p.biased(func(float64) float64 { return -.1 }))),
+		mk("contrast_s3, gradual over 10,000 rows", func(rng *rand.Rand, i int) row {
+			if rng.Float64() < float64(i-changeAt)/10_000 {
+				return contrast.row(rng)
+			}
+			return p.row(rng)
+		}),
+		mk("contrast_s3, 500 rows in every 2,500", func(rng *rand.Rand, i int) row {
+			if i >= changeAt && i%2500 < 500 {
+				return contrast.row(rng)
+			}
+			return p.row(rng)
+		}),
+		mk("gauss_blur_s3 in a slice of 5 %", func(rng *rand.Rand, i int) row {
+			if i >= changeAt && rng.Float64() < strangeShare {
+				return blur.row(rng)
+			}
+			return p.row(rng)
+		}),
+	)
+	return out
+}
+
+// stable are models that are wrong from the first row and never change.
+func stable(s *scores) []stream {
+	p := s.calibrated()
+	var out []stream
+	for _, b := range []struct {
+		name string
+		bias float64
+	}{{"0.03", .03}, {"0.05", .05}, {"0.10", .1}} {
+		out = append(out, stream{group: groupStable, name: "overconfident by " + b.name, n: 100_000,
+			draw: always(p.biased(func(float64) float64 { return -b.bias }))})
+	}
+	return out
+}
