@@ -18,6 +18,7 @@ type Config struct {
 	Rules       []Rule      `yaml:"rules"`
 	Refit       Refit       `yaml:"refit"`
 	Calibrated  Calibrated  `yaml:"calibrated"`
+	Notify      Notify      `yaml:"notify"`
 	Checkpoints Checkpoints `yaml:"checkpoints"`
 	HTTP        HTTP        `yaml:"http"`
 
@@ -167,6 +168,26 @@ type Refit struct {
 type Calibrated struct {
 	Enabled bool   `yaml:"enabled"`
 	Columns string `yaml:"columns"` // probs | top1
+}
+
+// Notify is whom to tell of alerts.
+type Notify struct {
+	ExternalURL   string        `yaml:"external_url"`  // of the page
+	Alertmanagers []string      `yaml:"alertmanagers"` // base URLs
+	Labels        []string      `yaml:"labels"`        // name=value
+	Resend        time.Duration `yaml:"resend"`
+	Timeout       time.Duration `yaml:"timeout"`
+	RetryFor      time.Duration `yaml:"retry_for"`
+	Webhooks      []Webhook     `yaml:"webhooks"`
+}
+
+// Webhook is one address that is told of changes. The address may be a secret, and the key that signs is one.
+type Webhook struct {
+	URL        string   `yaml:"url"`
+	URLFile    string   `yaml:"url_file"`
+	SecretEnv  string   `yaml:"secret_env"`
+	SecretFile string   `yaml:"secret_file"`
+	States     []string `yaml:"states"` // empty: firing and resolved
 }
 
 // Values of checkpoints.store.

@@ -40,13 +40,14 @@ func TestExampleParsesToDefault(t *testing.T) {
 	want := Default()
 	// The example writes empty lists out, which is the same as none.
 	want.Models, want.Slices.Columns, want.Stats.ExtraBins = []Model{}, []string{}, []int{}
+	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{}, []Webhook{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	for _, k := range keys() {
 		last := k.pattern[strings.LastIndexByte(k.pattern, '.')+1:]
-		windowsOrModels := strings.HasPrefix(k.pattern, "windows[]") || strings.HasPrefix(k.pattern, "models[]")
-		if !strings.HasSuffix(last, "[]") && !windowsOrModels && !strings.Contains(string(Example()), last+":") {
+		itemsOfNone := strings.HasPrefix(k.pattern, "windows[]") || strings.HasPrefix(k.pattern, "models[]") || strings.HasPrefix(k.pattern, "notify.webhooks[]")
+		if !strings.HasSuffix(last, "[]") && !itemsOfNone && !strings.Contains(string(Example()), last+":") {
 			t.Errorf("the example lacks %s", k.pattern)
 		}
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"regexp"
 	"strconv"
 )
 
@@ -20,6 +21,7 @@ func (ck *checker) cross(c Config) {
 	ck.windows(c)
 	ck.rules(c.Rules)
 	ck.refit(c)
+	ck.notify(c.Notify)
 	if c.HTTP.Listen != "" {
 		ck.address("http.listen", c.HTTP.Listen)
 	}
@@ -197,5 +199,20 @@ func (ck *checker) refit(c Config) {
 	}
 	if r.Method != "none" && c.Sample.Rows < r.MaxRows {
 		ck.fail("sample.rows", c.Sample.Rows, "must be at least refit.max_rows, %d", r.MaxRows)
+	}
+}
+
+func (ck *checker) notify(n Notify) {
+	if n.ExternalURL != "" && !regexp.MustCompile(urlPattern).MatchString(n.ExternalURL) {
+		ck.fail("notify.external_url", quoted(n.ExternalURL), "must be http:// or https:// and a host")
+	}
+	for i, w := range n.Webhooks {
+		path := indexed("notify.webhooks", i)
+		if (w.URL == "") == (w.URLFile == "") {
+			ck.fail(path+".url", quoted(w.URL), "exactly one of url and url_file must be set")
+		}
+		if w.SecretEnv != "" && w.SecretFile != "" {
+			ck.fail(path+".secret_file", quoted(w.SecretFile), "only one of secret_env and secret_file may be set")
+		}
 	}
 }

@@ -63,6 +63,7 @@ func Default() Config {
 			Cooldown:   2 * time.Minute,
 		},
 		Calibrated:  Calibrated{Columns: "probs"},
+		Notify:      Notify{Resend: time.Minute, Timeout: 10 * time.Second, RetryFor: 15 * time.Minute},
 		Checkpoints: Checkpoints{Store: StoreDirectory, Dir: "./state", Interval: 5 * time.Second, Keep: 2},
 		HTTP:        HTTP{Listen: "127.0.0.1:8080"},
 

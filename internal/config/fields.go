@@ -40,6 +40,7 @@ func named(doc, pattern string, required bool) field {
 const (
 	topicPattern = `^[a-zA-Z0-9._-]{1,249}$`
 	namePattern  = `^[a-zA-Z0-9._-]{1,100}$`
+	urlPattern   = `^https?://[^\s]+$`
 )
 
 // fields describes every key by its path; list items have "[]" after the list's key.
@@ -156,6 +157,24 @@ var fields = map[string]field{
 	"calibrated":         text("Stream of calibrated probabilities."),
 	"calibrated.enabled": text("Write topics.calibrated."),
 	"calibrated.columns": oneOf("probs: all K; top1: the class and its confidence.", "probs", "top1"),
+
+	"notify":                        text("Whom to tell of alerts. The processes that run model tasks share the work; without alertmanagers and webhooks there is none."),
+	"notify.external_url":           text("Where people reach the page, for links in alerts: https://host/path; empty: no links."),
+	"notify.alertmanagers":          text("Alertmanagers (API v2), all of which are told everything."),
+	"notify.alertmanagers[]":        named("Base URL.", urlPattern, true),
+	"notify.labels":                 text("Labels added to every alert for Alertmanager."),
+	"notify.labels[]":               named("name=value.", `^[a-zA-Z_][a-zA-Z0-9_]*=.+$`, true),
+	"notify.resend":                 duration("Wall clock between tellings of what fires; Alertmanager forgets an alert that it does not hear of for four times as long.", time.Second),
+	"notify.timeout":                duration("Wall clock of one request.", 100*time.Millisecond),
+	"notify.retry_for":              duration("Wall clock before a webhook that does not answer is given up; then each change is tried once until it answers.", 0),
+	"notify.webhooks":               text("Addresses that are told each change once at least, as Standard Webhooks has it (docs/api.md)."),
+	"notify.webhooks[]":             text("One webhook."),
+	"notify.webhooks[].url":         named("Its address; or", urlPattern, false),
+	"notify.webhooks[].url_file":    text("File that holds the address, where that is a secret."),
+	"notify.webhooks[].secret_env":  text("Environment variable that holds the key that signs, whsec_ and base64 or 16 bytes of other text at least; or"),
+	"notify.webhooks[].secret_file": text("File that holds it; neither: not signed."),
+	"notify.webhooks[].states":      text("Of pending, firing and resolved; empty: firing and resolved."),
+	"notify.webhooks[].states[]":    oneOf("State.", "pending", "firing", "resolved"),
 
 	"checkpoints":          text("Where and how often state is saved."),
 	"checkpoints.store":    oneOf("directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.", StoreDirectory, StoreTopic),
