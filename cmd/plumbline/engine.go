@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -19,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/notify"
 )
 
 // engine builds shards and model tasks from a configuration and knows those that run in this process.
@@ -28,6 +30,8 @@ type engine struct {
 	published *operators.Published
 	history   *sinks.History
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
+	notified  notify.Counts
+	following atomic.Int32           // partitions of the calibrators topic that have not been read to their end yet
 	listener  net.Listener           // of the page, bound already; nil = bind http.listen
 
 	pauser

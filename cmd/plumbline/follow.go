@@ -21,9 +21,10 @@ func (r *kafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) err
 	if err != nil {
 		return err
 	}
+	r.following.Store(int32(n)) //nolint:gosec // a topic's partitions
 	for p := range n {
 		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Calibrators}, Partition: p,
-			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.cfg.Kafka.FetchMax, Log: r.log})
+			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.log})
 		g.Go(func() error {
 			defer src.Close()
 			return r.follow(ctx, src)
@@ -33,13 +34,20 @@ func (r *kafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) err
 }
 
 func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
-	for {
+	for first := true; ; {
 		rec, err := src.Next(ctx)
 		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if rec.Idle { // at the end of what was published
+			if first {
+				r.following.Add(-1)
+				first = false
+			}
+			continue
 		}
 		var c output.Calibrator
 		err = json.Unmarshal(rec.Value, &c)

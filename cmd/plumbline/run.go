@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
-	"path/filepath"
 	"strings"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/web"
+	"github.com/plumbline/plumbline/web/calibrate"
 )
 
 func newRunCommand() *cobra.Command {
@@ -97,11 +98,16 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if which.repartition && !which.shards && !which.models && len(rt.unkeyed()) == 0 {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
+	whom, tell, err := notifyConfig(rt.cfg.Notify, rt.log)
+	if err != nil {
+		return err
+	}
 	topics, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	r.following.Store(1) // until it is known how many
 	if err := rt.serveHTTP(ctx, g); err != nil {
 		return err
 	}
@@ -119,6 +125,9 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	}
 	if which.models {
 		g.Go(func() error { return r.runModels(ctx) })
+		if tell {
+			g.Go(func() error { return r.runNotify(ctx, whom) })
+		}
 	}
 	return rt.waitFor(ctx, g)
 }
@@ -282,7 +291,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.pauser
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, runMetrics{rt}), Log: rt.log})
+		Control: control, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, runMetrics{rt}, notifyMetrics{&rt.notified}), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/sinks/notify"
+)
+
+// notifyConfig reads addresses and secrets; ok is false where there is nobody to tell.
+func notifyConfig(c config.Notify, log *slog.Logger) (out notify.Config, ok bool, err error) {
+	out = notify.Config{Alertmanagers: c.Alertmanagers, ExternalURL: c.ExternalURL, Labels: map[string]string{}, Resend: c.Resend, Timeout: c.Timeout,
+		RetryFor: c.RetryFor, Log: log}
+	for _, l := range c.Labels {
+		name, value, _ := strings.Cut(l, "=")
+		out.Labels[name] = value
+	}
+	for i, w := range c.Webhooks {
+		hook := notify.Webhook{States: w.States}
+		if hook.URL, err = w.Address(); err != nil {
+			return out, false, err
+		}
+		secret, err := w.Secret()
+		if err != nil {
+			return out, false, err
+		}
+		if secret != "" {
+			if hook.Secret, err = notify.ParseSecret(secret); err != nil {
+				return out, false, fmt.Errorf("notify.webhooks[%d]: its secret: %w", i, err)
+			}
+		}
+		out.Webhooks = append(out.Webhooks, hook)
+	}
+	return out, len(out.Alertmanagers)+len(out.Webhooks) > 0, nil
+}
+
+// runNotify shares the partitions of the alerts topic with the other processes and tells of those that it gets. The
+// group's offsets say what the webhooks have been told; the state comes from the topic's start.
+func (r *kafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
+	topic, id := r.cfg.Topics.Alerts, r.cfg.Group+"-notify"
+	g := kafkaio.Group{ID: id, Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{topic}, Log: r.log}
+	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
+		done, err := r.told(ctx, id, topic, p, commit)
+		if err != nil {
+			return err
+		}
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
+			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.log})
+		defer src.Close()
+		return notify.New(cfg, &r.notified).Run(ctx, src, done, func(ctx context.Context, next int64) error {
+			return commit(ctx, map[string]int64{topic: next})
+		})
+	})
+}
+
+// told is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end, and
+// committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is no news.
+func (r *kafkaRun) told(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
+	resp, err := r.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: {p}}})
+	if err == nil {
+		err = resp.Error
+	}
+	if err != nil {
+		return 0, fmt.Errorf("offsets of group %s: %w", group, err)
+	}
+	for _, o := range resp.Topics[topic] {
+		if o.Partition == p && o.Error == nil && o.CommittedOffset >= 0 {
+			return o.CommittedOffset, nil
+		}
+	}
+	ends, err := r.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(p)}}})
+	if err != nil {
+		return 0, fmt.Errorf("end of topic %s: %w", topic, err)
+	}
+	for _, o := range ends.Topics[topic] {
+		if o.Partition == p && o.Error == nil {
+			return o.LastOffset, commit(ctx, map[string]int64{topic: o.LastOffset})
+		}
+	}
+	return 0, errors.New("end of topic " + topic + ": the broker did not say")
+}
+
+// notifyMetrics collects how notifications went.
+type notifyMetrics struct{ *notify.Counts }
+
+var (
+	descNotifications = prometheus.NewDesc("plumbline_notifications_total", "Requests to Alertmanagers and deliveries to webhooks, by outcome: ok; failed is tried again; given_up is not.", []string{"to", "outcome"}, nil)
+	descNotifyDropped = prometheus.NewDesc("plumbline_notify_alerts_dropped_total", "Alerts that nobody is told of: no room, or the record cannot be read.", []string{"reason"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c notifyMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descNotifications
+	ch <- descNotifyDropped
+}
+
+// Collect implements prometheus.Collector.
+func (c notifyMetrics) Collect(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, n int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	counter(descNotifications, c.AlertmanagerSent.Load(), "alertmanager", "ok")
+	counter(descNotifications, c.AlertmanagerFailed.Load(), "alertmanager", "failed")
+	counter(descNotifications, c.WebhookSent.Load(), "webhook", "ok")
+	counter(descNotifications, c.WebhookGivenUp.Load(), "webhook", "given_up")
+	counter(descNotifyDropped, c.Evicted.Load(), "no_room")
+	counter(descNotifyDropped, c.Unreadable.Load(), "unreadable")
+}
