@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-go bench-stream join-memory fuzz kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-go bench-stream join-memory fuzz fuzz-messages rules-test vuln kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -113,6 +113,33 @@ fuzz:
 			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
 		done; \
 	done
+
+# Hostile messages: ten million mutated with their structure in mind, then Go's coverage-guided fuzzing of the decoder. An hour
+# and a half on two cores; `go test ./arrowio` has the first part in a short form.
+MUTATIONS := 10000000
+FUZZ_EXECS := 1000000x
+
+fuzz-messages:
+	go test -count=1 -v -timeout 4h -run '^TestMutatedMessages$$' ./arrowio -args -mutations $(MUTATIONS) -mutation-seed 1
+	for target in FuzzStructured FuzzDecode; do \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_EXECS) -fuzzminimizetime 10x -timeout 4h ./arrowio; \
+	done
+
+# The alerting rules and the tests of them; skips, saying so, where there is no promtool and no package of it.
+rules-test:
+	@deploy/prometheus/promtool.sh check rules deploy/prometheus/rules.yml || [[ $$? == 77 ]]
+	@deploy/prometheus/promtool.sh test rules deploy/prometheus/rules_test.yml || [[ $$? == 77 ]]
+
+# Known vulnerabilities that the code reaches. VULNDB=file:///DIR is a copy of the database where its host cannot be reached;
+# without either it says so and passes.
+GOVULNCHECK_VERSION := v1.1.4
+VULNDB :=
+
+vuln:
+	@set +e; out=$$(go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) $(if $(VULNDB),-db $(VULNDB)) ./... 2>&1); code=$$?; echo "$$out"; \
+	if [[ $$code == 1 && $$out == *"fetching vulnerabilities"* ]]; then \
+		echo "NOT CHECKED: the vulnerability database cannot be reached from here; run make vuln where it can, or with VULNDB=file:///DIR"; exit 0; \
+	fi; exit $$code
 
 kafka-start:
 	deploy/kafka/kafka.sh start

@@ -52,7 +52,19 @@ func exported(t *testing.T) (text string, own map[string]bool) {
 	h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
 	text = scrape(t, h, fullStatus())
-	return text, names(text, `(?m)^plumbline_(\w+)[{ ]`)
+	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
+	// The command has collectors of its own, which every process exports.
+	files, err := filepath.Glob("../cmd/plumbline/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		for name := range names(read(t, f), `prometheus\.NewDesc\("plumbline_(\w+)"`) {
+			own[name] = true
+			text += "plumbline_" + name + " 0\n"
+		}
+	}
+	return text, own
 }
 
 // fullStatus has a value in every field that is exported.
