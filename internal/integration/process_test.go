@@ -140,6 +140,7 @@ type counts struct {
 	Duplicates  int64            `json:"duplicates"`
 	Rejected    map[string]int64 `json:"rejected"`
 	DeadLetters map[string]int64 `json:"dead_letters"`
+	Repeats     map[string]int64 `json:"repeats"`
 }
 
 func sum(m map[string]int64) (n int64) {

@@ -1,0 +1,148 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// relaySource has records at hand in groups: Next of the first of a group would have waited.
+type relaySource struct {
+	groups    [][]string
+	at        int64
+	committed []int64
+	wait      bool // at the end: until ctx is done, instead of io.EOF
+}
+
+func (s *relaySource) Next(ctx context.Context) (Record, error) {
+	for len(s.groups) > 0 && len(s.groups[0]) == 0 {
+		s.groups = s.groups[1:]
+	}
+	if len(s.groups) == 0 {
+		if !s.wait {
+			return Record{}, io.EOF
+		}
+		<-ctx.Done()
+		return Record{}, ctx.Err()
+	}
+	v := s.groups[0][0]
+	s.groups[0] = s.groups[0][1:]
+	s.at++
+	return Record{Offset: s.at - 1, Value: []byte(v)}, nil
+}
+
+func (s *relaySource) Buffered() bool { return len(s.groups) > 0 && len(s.groups[0]) > 0 }
+func (s *relaySource) CaughtUp() bool { return len(s.groups) == 0 }
+func (s *relaySource) Close() error   { return nil }
+func (s *relaySource) Commit(_ context.Context, next map[Input]int64) error {
+	s.committed = append(s.committed, next[Logits])
+	return nil
+}
+
+// doubles makes two messages of each record.
+type doubles struct{}
+
+func (doubles) Take(r Record) []Message {
+	return []Message{{Value: append([]byte("1"), r.Value...)}, {Value: append([]byte("2"), r.Value...)}}
+}
+func (doubles) Closing() []Message { return []Message{{Value: []byte("end")}} }
+
+// groupSink keeps what each Write had; it fails from the n-th on.
+type groupSink struct {
+	writes []string
+	fail   int
+}
+
+var errSink = errors.New("no room")
+
+func (s *groupSink) Write(_ context.Context, ms []Message) error {
+	if s.fail > 0 && len(s.writes)+1 >= s.fail {
+		return errSink
+	}
+	var b strings.Builder
+	for _, m := range ms {
+		fmt.Fprintf(&b, "%s ", m.Value)
+	}
+	s.writes = append(s.writes, b.String())
+	return nil
+}
+func (s *groupSink) Close() error { return nil }
+
+func newRelay(src *relaySource, sink Sink) *Relay {
+	return &Relay{Name: "r", Source: src, Convert: doubles{}, Sink: sink, Next: 0, Interval: time.Hour,
+		Log: slog.New(slog.DiscardHandler), Counts: NewCounts(), Status: &RelayStatus{}}
+}
+
+// TestRelayWritesAtOnce: what is at hand goes together, a record alone goes alone, and nothing waits for more.
+func TestRelayWritesAtOnce(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a", "b", "c"}, {"d"}, {"e", "f"}}}, &groupSink{}
+	y := newRelay(src, sink)
+	if err := y.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(sink.writes, "| "), "1a 2a 1b 2b 1c 2c | 1d 2d | 1e 2e 1f 2f "; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+	if n := len(src.committed); n == 0 || src.committed[n-1] != 6 {
+		t.Errorf("committed %v, want 6 at the end", src.committed)
+	}
+	if st := y.Status.Status(); !st.CaughtUp || st.Next["logits"] != 6 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// TestRelayBoundsWhatWaits: much at hand is written in pieces.
+func TestRelayBoundsWhatWaits(t *testing.T) {
+	big := strings.Repeat("x", maxRelayed/4)
+	src, sink := &relaySource{groups: [][]string{{big, big, big, big, big}}}, &groupSink{}
+	if err := newRelay(src, sink).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range sink.writes {
+		if len(w) > maxRelayed+3*len(big) {
+			t.Errorf("write %d of %d bytes", i, len(w))
+		}
+	}
+	if len(sink.writes) != 3 {
+		t.Errorf("%d writes, want 3", len(sink.writes))
+	}
+}
+
+// TestRelayCommitsWhatIsWritten: after an error nothing that is not written has been committed.
+func TestRelayCommitsWhatIsWritten(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a"}, {"b"}, {"c"}}}, &groupSink{fail: 2}
+	y := newRelay(src, sink)
+	y.Interval = 0
+	if err := y.Run(context.Background()); !errors.Is(err, errSink) {
+		t.Fatalf("got %v, want the sink's error", err)
+	}
+	for _, o := range src.committed {
+		if o > 1 {
+			t.Errorf("committed %v, written was up to 1", src.committed)
+		}
+	}
+}
+
+// TestRelayStops says at the end what is to be said then, and commits.
+func TestRelayStops(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a"}}, wait: true}, &groupSink{}
+	y := newRelay(src, sink)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- y.Run(ctx) }()
+	for y.Status.Status() == nil || y.Status.Status().Next["logits"] != 1 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(sink.writes, "| "); got != "1a 2a | end " || src.committed[len(src.committed)-1] != 1 {
+		t.Errorf("wrote %q, committed %v", got, src.committed)
+	}
+}
