@@ -87,7 +87,9 @@ func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	if c := int(r.Uvarint()); r.Err() == nil && c != w.columns {
 		return errColumns(c, w.columns)
 	}
-	for range r.Count(18, 1<<31) {
+	n := r.Count(18, 1<<31)
+	w.entries, w.index = make([]entry, 0, n), make(map[arrowio.ID]int32, n)
+	for range n {
 		w.restoreEntry(&r)
 		if r.Err() != nil {
 			break

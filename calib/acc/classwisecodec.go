@@ -70,7 +70,9 @@ func (c *ClassWise) readTable(r *binenc.Reader) {
 	const entryBytes = 5
 	key := int64(-1)
 	var class, n, w, hits int64 // sums of the class, and Σ WA of all
-	for i := r.Count(entryBytes, int(limit)); i > 0 && r.Err() == nil; i-- {
+	i := r.Count(entryBytes, int(limit))
+	c.t.reserve(i)
+	for ; i > 0 && r.Err() == nil; i-- {
 		if key < 0 {
 			key = r.Int("key", 0, limit-1)
 		} else {

@@ -129,7 +129,9 @@ func (g *Grid) read(r *binenc.Reader) {
 	const entryBytes = 5
 	g.t.space = gridKeys
 	key := int64(-1)
-	for i := r.Count(entryBytes, gridKeys); i > 0 && r.Err() == nil; i-- {
+	i := r.Count(entryBytes, gridKeys)
+	g.t.reserve(i)
+	for ; i > 0 && r.Err() == nil; i-- {
 		if key < 0 {
 			key = r.Int("key", 0, gridKeys-1)
 		} else {

@@ -73,6 +73,23 @@ func (t *table[K]) insert(k K) *entry {
 	return &t.ents[n-1]
 }
 
+// reserve makes room for n keys in an empty table, so that a decoder need not grow it step by step.
+func (t *table[K]) reserve(n int) {
+	if n == 0 || len(t.keys) > 0 {
+		return
+	}
+	t.keys, t.ents = make([]K, 0, n), make([]entry, 0, n)
+	size := tableMin
+	for size < 2*n {
+		size *= 2
+	}
+	if n*placeShare <= t.space {
+		t.hash = make([]K, size)
+	} else {
+		t.place = make([]K, t.space)
+	}
+}
+
 // get returns the sums of k, zero where it is absent.
 func (t *table[K]) get(k K) entry {
 	i := K(0)

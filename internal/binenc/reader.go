@@ -67,6 +67,14 @@ func (r *Reader) Version(want byte) {
 
 // Uvarint reads an unsigned varint; a non-minimal one is an error.
 func (r *Reader) Uvarint() uint64 {
+	if r.err == nil && r.off < len(r.b) && r.b[r.off] < 0x80 { // most are
+		r.off++
+		return uint64(r.b[r.off-1])
+	}
+	return r.uvarint()
+}
+
+func (r *Reader) uvarint() uint64 {
 	if r.err != nil {
 		return 0
 	}
