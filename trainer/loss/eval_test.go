@@ -88,11 +88,11 @@ func TestNoAllocation(t *testing.T) {
 // TestAfterOtherBatch: what an earlier batch left in the workspace has no effect.
 func TestAfterOtherBatch(t *testing.T) {
 	for _, c := range cases() {
-		used, fresh := mustParse(t, c.text), mustParse(t, c.text)
+		used := mustParse(t, c.text)
 		for _, in := range inputs() {
 			g1, g2 := make([]float64, len(in.z)), make([]float64, len(in.z))
 			v1, err1 := used.Eval(in.z, c.batch(in), g1)
-			fresh = mustParse(t, c.text)
+			fresh := mustParse(t, c.text)
 			v2, err2 := fresh.Eval(in.z, c.batch(in), g2)
 			if err1 != nil || err2 != nil || v1 != v2 {
 				t.Fatalf("%s, %s: %v, %v; %v, %v", c.text, in.name, v1, err1, v2, err2)

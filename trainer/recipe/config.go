@@ -1,0 +1,153 @@
+package recipe
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/trainer/loss"
+	"github.com/plumbline/plumbline/trainer/optim"
+)
+
+// Heads that a training starts from.
+const (
+	HeadCurrent    = "current"    // the one that serves
+	HeadLinear     = "linear"     // one layer, fresh
+	HeadBottleneck = "bottleneck" // two layers with ReLU, fresh
+)
+
+// Config is a training. The recipes ([CrossEntropy], [AU], [MaCCalStable], [MaCCalPrinted]) are starting points.
+type Config struct {
+	// Loss is text of package loss.
+	Loss string `json:"loss"`
+	// Head is current, linear or bottleneck, and Width the bottleneck's; 0 means min(D, 512).
+	Head  string `json:"head"`
+	Width int    `json:"width,omitempty"`
+
+	Epochs int `json:"epochs"`
+	Batch  int `json:"batch"`
+	// LR is the learning rate, which Schedule multiplies; the others are those of optim.SGD.
+	LR          float64        `json:"lr"`
+	Momentum    float64        `json:"momentum"`
+	WeightDecay float64        `json:"weight_decay"`
+	Decoupled   bool           `json:"decoupled,omitempty"`
+	Nesterov    bool           `json:"nesterov,omitempty"`
+	Schedule    optim.Schedule `json:"schedule"`
+
+	// Patience stops after that many epochs without a lower validation NLL; 0 never stops.
+	Patience int `json:"patience,omitempty"`
+	// KeepLast returns the head of the last epoch, not of that with the lowest validation NLL.
+	KeepLast bool `json:"keep_last,omitempty"`
+	// Mixup is α of Beta(α, α) for mixing features, in (0, 1]; 0 is off.
+	Mixup float64 `json:"mixup,omitempty"`
+
+	Interleave *Interleave `json:"interleave,omitempty"`
+	MaCCal     *MaCCal     `json:"maccal,omitempty"`
+
+	// Seed decides initial weights, orders, masks, mixup and which rows are held for interleaving.
+	Seed uint64 `json:"seed"`
+}
+
+// Interleave trains on a second loss after every epoch, on training rows of its own that the first loss never sees.
+// Reference: Karandikar et al., Soft Calibration Objectives for Neural Networks, NeurIPS 2021, Appendix B.
+type Interleave struct {
+	// Loss is text of package loss.
+	Loss string `json:"loss"`
+	// Share of the training rows, drawn by seed; 0 means 0.1.
+	Share float64 `json:"share,omitempty"`
+	// LR is its learning rate; 0 means that of the first loss.
+	LR float64 `json:"lr,omitempty"`
+	// Batch is its mini-batch; 0 means that of the first loss.
+	Batch int `json:"batch,omitempty"`
+}
+
+const defaultShare = 0.1
+
+func (v *Interleave) share() float64 {
+	if v.Share == 0 {
+		return defaultShare
+	}
+	return v.Share
+}
+
+func (v *Interleave) batch(c Config) int {
+	if v.Batch == 0 {
+		return c.Batch
+	}
+	return v.Batch
+}
+
+// CrossEntropy fine-tunes the current head.
+func CrossEntropy() Config {
+	return Config{Loss: "ce", Head: HeadCurrent, Epochs: 40, Batch: 128, LR: 0.03, Momentum: 0.9, WeightDecay: 5e-4,
+		Schedule: optim.Schedule{Kind: optim.Cosine}}
+}
+
+// AU fine-tunes the current head on AU_{P_Xτ} with detached weights, at three times cross-entropy's rate, since its mean
+// weight is below 1.
+func AU() Config {
+	c := CrossEntropy()
+	c.Loss, c.LR = "au{csf:msp,kappa:0.5,nu:0.1}", 3*c.LR
+	return c
+}
+
+const (
+	maxEpochs = 1_000_000
+	maxBatch  = 1 << 20
+	maxWidth  = 1 << 16
+)
+
+// Validate returns an error that names the key, its value and what is allowed.
+func (c Config) Validate() error {
+	if _, err := loss.Parse(c.Loss); err != nil {
+		return err
+	}
+	switch c.Head {
+	case HeadCurrent, HeadLinear, HeadBottleneck:
+	default:
+		return fmt.Errorf("head %q, allowed current, linear, bottleneck", c.Head)
+	}
+	for _, r := range []struct {
+		key    string
+		v      float64
+		lo, hi float64
+	}{
+		{"width", float64(c.Width), 0, maxWidth}, {"epochs", float64(c.Epochs), 1, maxEpochs}, {"batch", float64(c.Batch), 1, maxBatch},
+		{"lr", c.LR, 0, 1e6}, {"weight_decay", c.WeightDecay, 0, 1e3},
+		{"patience", float64(c.Patience), 0, maxEpochs}, {"mixup", c.Mixup, 0, 1},
+	} {
+		if !(r.v >= r.lo && r.v <= r.hi) {
+			return fmt.Errorf("%s %v, allowed %v..%v", r.key, r.v, r.lo, r.hi)
+		}
+	}
+	if !(c.Momentum >= 0 && c.Momentum < 1) {
+		return fmt.Errorf("momentum %v, allowed 0 up to and without 1", c.Momentum)
+	}
+	if err := c.Schedule.Validate(); err != nil {
+		return err
+	}
+	if v := c.Interleave; v != nil {
+		if err := v.validate(); err != nil {
+			return fmt.Errorf("interleave: %w", err)
+		}
+	}
+	if c.MaCCal != nil {
+		if err := c.MaCCal.validate(); err != nil {
+			return fmt.Errorf("maccal: %w", err)
+		}
+	}
+	return nil
+}
+
+func (v *Interleave) validate() error {
+	if _, err := loss.Parse(v.Loss); err != nil {
+		return err
+	}
+	switch {
+	case !(v.Share >= 0 && v.Share < 1):
+		return fmt.Errorf("share %v, allowed 0 up to and without 1", v.Share)
+	case !(v.LR >= 0 && v.LR <= 1e6):
+		return fmt.Errorf("lr %v, allowed 0..1e6", v.LR)
+	case v.Batch < 0 || v.Batch > maxBatch:
+		return fmt.Errorf("batch %d, allowed 0..%d", v.Batch, maxBatch)
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+// Package recipe runs whole trainings of a head on a backend: plain training with any loss, AU fine-tuning from the
+// current head, MaC-Cal, interleaved losses, early stopping on validation rows, mixup of features, checkpoints.
+//
+//	cfg := recipe.AU()
+//	cfg.Seed = 1
+//	h, report, err := recipe.Run(ctx, cfg, recipe.Input{Train: train, Valid: valid, Current: head}, backend.Go{}, nil)
+//
+// Choose hyper-parameters by validation NLL, never by validation ECE, which picks damaged heads. The same seed, rows
+// and backend give the same bits, also across a checkpoint.
+package recipe
