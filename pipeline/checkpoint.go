@@ -55,12 +55,17 @@ type Stored struct {
 	// Fetch brings one of the files that the checkpoint refers to. Whoever reads it checks that the bytes are those that
 	// the name says.
 	Fetch Fetch
+	// Journal brings what was saved as Checkpoint.Journal; nil where nothing was.
+	Journal func() ([]byte, error)
 }
 
 // Checkpoint is one moment of a task, encoded.
 type Checkpoint struct {
 	Data  []byte
 	Files []File // that Data refers to
+	// Journal is how the task got here from the checkpoint before. It is kept apart from Data, so that damage to the one
+	// leaves the other; nil where it is not needed.
+	Journal []byte
 }
 
 // Section is a named part of a checkpoint.

@@ -149,6 +149,7 @@ func (d *dirFiles) prune(dir string, kept, old []uint64) {
 			loose[f.Name] = complete
 		}
 		_ = os.Remove(name)
+		_ = os.Remove(filepath.Join(dir, journalName(n)))
 		d.mu.Lock()
 		delete(d.refs, name)
 		d.mu.Unlock()

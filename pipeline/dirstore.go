@@ -15,13 +15,15 @@ import (
 
 const (
 	checkpointPrefix = "checkpoint-"
+	journalPrefix    = "journal-"
 	tempSuffix       = ".tmp"
 )
 
 // DirStore keeps checkpoints as files DIR/KEY/checkpoint-<n>: temporary file, fsync, hard link, fsync of the
 // directory. A link to a name that exists fails, on shared storage too, so a number has one writer. The Keep newest
 // stay. The files that they refer to are in DIR/KEY/files, linked where the work directory is on the same file system;
-// they are durable before the checkpoint is there.
+// they are durable before the checkpoint is there. The journal of a checkpoint is DIR/KEY/journal-<n>, written by who won
+// the number.
 type DirStore struct {
 	Dir  string
 	Keep int // at least 2: a damaged newest one falls back to the one before
@@ -44,6 +46,11 @@ func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoi
 	if err := writeDurably(dir, checkpointName(number), c.Data); err != nil {
 		return err
 	}
+	if c.Journal != nil {
+		if err := writeDurably(dir, journalName(number), c.Journal); err != nil {
+			return err
+		}
+	}
 	s.files.noted(filepath.Join(dir, checkpointName(number)), c.Files)
 	// Between the look and the link this process may have been away for so long that the number was written and
 	// removed again by others.
@@ -60,6 +67,8 @@ func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoi
 }
 
 func checkpointName(n uint64) string { return fmt.Sprintf("%s%020d", checkpointPrefix, n) }
+
+func journalName(n uint64) string { return fmt.Sprintf("%s%020d", journalPrefix, n) }
 
 // newest returns ErrFenced where there is a checkpoint beyond number.
 func newest(dir string, number uint64) error {
@@ -108,7 +117,8 @@ func (s *DirStore) Load(_ context.Context, key string) ([]Stored, error) {
 	var out []Stored
 	for _, n := range ns {
 		name := filepath.Join(dir, checkpointName(n))
-		out = append(out, Stored{Name: name, Number: n, Read: func() ([]byte, error) { return os.ReadFile(name) }, Fetch: fetch})
+		out = append(out, Stored{Name: name, Number: n, Read: func() ([]byte, error) { return os.ReadFile(name) }, Fetch: fetch,
+			Journal: func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, journalName(n))) }})
 	}
 	return out, nil
 }

@@ -31,6 +31,7 @@ type loop struct {
 	inFlight chan error    // nil where there is none
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
+	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
 }
 
 // copied is a task at one moment.
@@ -42,8 +43,12 @@ type copied struct {
 	show          func()
 }
 
-func newLoop(ctx context.Context, rn Runner, t Task, src Source, newest uint64) *loop {
+// newLoop returns the loop of a task that was restored from checkpoint base; newest is the last number in the store.
+func newLoop(ctx context.Context, rn Runner, t Task, src Source, base, newest uint64) *loop {
 	l := &loop{Runner: rn, task: t, src: src, number: newest, failed: make(chan struct{})}
+	if o, ok := t.(Ordered); ok {
+		l.journal = &takeLog{base: base, idle: o.IdleInputs()}
+	}
 	of, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })
 	l.ctx, l.cancel = of, func() { forget(); cancel() }
@@ -79,8 +84,8 @@ func (l *loop) run(ctx context.Context) error {
 		case err != nil && !timeout:
 			return fmt.Errorf("%s: read: %w", l.task.Name(), err)
 		case err == nil:
-			if err := l.task.Take(ctx, r); err != nil {
-				return fmt.Errorf("%s: %w", l.task.Name(), err)
+			if err := l.take(ctx, r); err != nil {
+				return err
 			}
 		}
 		if reading.Err() != nil && ctx.Err() == nil {
@@ -94,6 +99,25 @@ func (l *loop) run(ctx context.Context) error {
 			}
 			due = time.Now().Add(max(l.Interval-stood, restShare*stood))
 		}
+	}
+}
+
+// take hands a record to the task and notes that it did.
+func (l *loop) take(ctx context.Context, r Record) error {
+	if err := l.task.Take(ctx, r); err != nil {
+		return fmt.Errorf("%s: %w", l.task.Name(), err)
+	}
+	if l.journal != nil {
+		l.journal.took(r)
+	}
+	return nil
+}
+
+// close tells the task that nobody reads on, and notes it.
+func (l *loop) close() {
+	l.task.Closing()
+	if l.journal != nil {
+		l.journal.closing()
 	}
 }
 
@@ -127,6 +151,9 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
 	l.number++
+	if l.journal != nil {
+		c.Journal = l.journal.cut(l.number, t.(Ordered).IdleInputs())
+	}
 	s := &copied{Checkpoint: c, number: l.number, before: t.Before(), after: t.After(), next: t.Next(), show: show}
 	t.Written()
 	done := make(chan error, 1)

@@ -40,7 +40,7 @@ type Runner struct {
 // until ctx is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at
 // most lastTime after ctx is done.
 func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open func(next map[Input]int64) (Source, error)) error {
-	t, newest, err := restore(ctx, rn, build)
+	t, from, err := restore(ctx, rn, build)
 	if err != nil {
 		return err
 	}
@@ -55,11 +55,14 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 		return fmt.Errorf("%s: open source: %w", t.Name(), err)
 	}
 	defer src.Close()
-	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, newest)
+	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, from.base, from.newest)
 	defer lp.cancel()
+	if err := lp.retake(ctx, from.pasts); err != nil {
+		return err // without a checkpoint, which would not have the rest
+	}
 	err = lp.run(ctx)
 	if errors.Is(err, context.Canceled) {
-		t.Closing()
+		lp.close()
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		if _, err := lp.begin(); err != nil {
@@ -74,22 +77,27 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 	return err
 }
 
-// restore tries the stored checkpoints, newest first, each on a fresh task. It also returns the newest's number,
-// whether it could be used or not; 0 where there is none.
-func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t T, newest uint64, err error) {
+// restored tells where a task begins.
+type restored struct {
+	base, newest uint64  // numbers of the checkpoint that it was restored from, and of the newest; 0 = none
+	pasts        []*past // what was taken between the two
+}
+
+// restore tries the stored checkpoints, newest first, each on a fresh task.
+func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t T, from restored, err error) {
 	if t, err = build(); err != nil {
-		return t, 0, err
+		return t, from, err
 	}
 	stored, err := rn.Store.Load(ctx, rn.Group+"/"+t.Name())
 	if err != nil {
 		closeTask(rn, t)
-		return t, 0, fmt.Errorf("list checkpoints of %s: %w", t.Name(), err)
+		return t, from, fmt.Errorf("list checkpoints of %s: %w", t.Name(), err)
 	}
 	if len(stored) > 0 {
-		newest = stored[0].Number
+		from.newest = stored[0].Number
 	}
 	var errs []error
-	for _, st := range stored {
+	for i, st := range stored {
 		begin := time.Now()
 		data, err := st.Read()
 		read := time.Since(begin)
@@ -98,20 +106,22 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t
 		}
 		if err == nil {
 			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read, "took", time.Since(begin))
-			return t, newest, nil
+			from.base = st.Number
+			from.pasts = rn.pasts(t, st.Number, stored[:i])
+			return t, from, nil
 		}
 		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name, "err", err)
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
 		closeTask(rn, t)
 		if t, err = build(); err != nil {
-			return t, newest, err
+			return t, from, err
 		}
 	}
 	if len(errs) > 0 {
 		closeTask(rn, t)
-		return t, newest, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable, errors.Join(errs...))
+		return t, from, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable, errors.Join(errs...))
 	}
-	return t, newest, nil
+	return t, from, nil
 }
 
 // closeTask lets go of what a task holds beside memory.

@@ -19,7 +19,7 @@ func (s *suite) killLeader(t *testing.T) {
 	d := s.deploy(t, s.options())
 	s.disturbed(t, d, func(p *producer) {
 		for i, name := range []string{"logits", "panes"} {
-			s.progress(t, p, 0.2+0.4*float64(i))
+			s.progress(t, d, 0.2+0.4*float64(i))
 			s.cluster.heal(t, d.topics()...)
 			n := s.cluster.leader(t, d.topic(name), 0)
 			s.cluster.kill(t, n)
@@ -36,7 +36,7 @@ func (s *suite) killBrokersInTurn(t *testing.T) {
 	s.disturbed(t, d, func(p *producer) {
 		first := s.random.IntN(clusterBrokers)
 		for i := range 2 {
-			s.progress(t, p, 0.2+0.4*float64(i))
+			s.progress(t, d, 0.2+0.4*float64(i))
 			n := (first + i) % clusterBrokers
 			s.cluster.heal(t, d.topics()...)
 			s.cluster.kill(t, n)
@@ -51,7 +51,7 @@ func (s *suite) killBrokersInTurn(t *testing.T) {
 func (s *suite) killAllBrokers(t *testing.T) {
 	d := s.deploy(t, s.options())
 	s.disturbed(t, d, func(p *producer) {
-		s.progress(t, p, 0.4)
+		s.progress(t, d, 0.4)
 		s.cluster.kill(t)
 		time.Sleep(outage)
 		s.cluster.start(t)
@@ -69,7 +69,7 @@ func (s *suite) sinkRefuses(t *testing.T) {
 	}
 	s.disturbed(t, d, func(p *producer) {
 		for i, name := range []string{"snapshots", "panes"} {
-			s.progress(t, p, 0.1+0.3*float64(i))
+			s.progress(t, d, 0.1+0.3*float64(i))
 			before := d.logged("Message Size Too Large")
 			s.setLimit(t, d.topic(name), "10")
 			t.Logf("%s refuses from %d rows", name, p.rows.Load())

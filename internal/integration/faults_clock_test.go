@@ -98,7 +98,7 @@ func (s *suite) clockJumps(t *testing.T) {
 	s.disturbed(t, d, func(p *producer) {
 		for i, seconds := range []int{7200, -86400, 30, 0} {
 			for j, w := range d.workers {
-				s.progress(t, p, 0.1+0.2*float64(i)+0.05*float64(j))
+				s.progress(t, d, 0.1+0.2*float64(i)+0.05*float64(j))
 				set(w, seconds)
 			}
 			w := d.workers[i%len(d.workers)]

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 func (s *suite) metamorphic(t *testing.T) {
 	variants := 2
 	if s.full {
-		variants = 12
+		variants = 6
 	}
 	for range variants {
 		in := s.input
@@ -25,17 +26,21 @@ func (s *suite) metamorphic(t *testing.T) {
 		o.interval = 20*time.Millisecond + s.during(3*time.Second)
 		o.store = []string{"directory", "topic"}[s.random.IntN(2)]
 		o.memory = []int{0, 32 << 10, 1 << 20, 32 << 20}[s.random.IntN(4)]
-		kills := s.random.IntN(4)
+		kills := make([]float64, s.random.IntN(4)) // after which share of the rows
+		for i := range kills {
+			kills[i] = 0.9 * s.random.Float64()
+		}
+		slices.Sort(kills)
 		over := s.over/4 + s.during(s.over/2)
 		t.Run("variant", func(t *testing.T) {
-			t.Logf("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in %s, %d bytes of waiting rows in memory, %d kills, sent in %v",
+			t.Logf("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in %s, %d bytes of waiting rows in memory, kills after %.2f of the rows, sent in %v",
 				in.partitions, in.batch, in.flush, o.processes, o.interval, o.store, o.memory, kills, over)
 			d := s.deploy(t, o)
 			d.start()
 			d.ready(2 * time.Minute)
 			p := d.produce(in, over)
-			for range kills {
-				time.Sleep(s.during(over / time.Duration(kills+1)))
+			for _, share := range kills {
+				s.progress(t, d, share)
 				w := d.workers[s.random.IntN(len(d.workers))]
 				w.kill()
 				t.Logf("kill of worker %d at %d rows", w.number, p.rows.Load())

@@ -25,7 +25,7 @@ func (s *suite) fullDisk(t *testing.T) {
 	d := s.deploy(t, o)
 	s.disturbed(t, d, func(p *producer) {
 		for i := range 2 {
-			s.progress(t, p, 0.2+0.4*float64(i))
+			s.progress(t, d, 0.2+0.4*float64(i))
 			before := d.logged("save checkpoint")
 			fill(t, o.state)
 			t.Logf("full at %d rows", p.rows.Load())
@@ -110,7 +110,7 @@ func (s *suite) damagedCheckpoint(t *testing.T) {
 	d := s.deploy(t, s.options())
 	s.disturbed(t, d, func(p *producer) {
 		for i := range 2 {
-			s.progress(t, p, 0.3+0.3*float64(i))
+			s.progress(t, d, 0.3+0.3*float64(i))
 			for _, w := range d.workers {
 				if i == 0 {
 					w.stop()

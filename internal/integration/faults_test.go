@@ -18,8 +18,9 @@ type suite struct {
 	cluster *cluster
 	input   input
 	full    bool
-	over    time.Duration // in which the input of a scenario is sent
+	over    time.Duration // in which the input of a scenario is sent; 0 = as fast as the brokers take it
 	kills   int
+	killing time.Duration // in which the input is sent that is disturbed by kills at random moments
 	want    result
 	random  *rand.Rand
 }
@@ -30,8 +31,11 @@ const (
 	faultProcesses  = 3
 	faultInterval   = 300 * time.Millisecond // between checkpoints
 	fullInterval    = time.Second            // the same for states of 5 M rows
-	faultMemory     = 64 << 10 // of waiting rows: most of them are on disk
+	faultMemory     = 64 << 10               // of waiting rows: most of them are on disk
 )
+
+// killTime is in which the kills of the full form come.
+const killTime = 5 * time.Minute
 
 // drainLimit bounds what is waited for after the last row: everything, in the full form, rebalances, a coordinator that
 // moves, a machine with other work.
@@ -41,7 +45,8 @@ const drainLimit = 15 * time.Minute
 // calibrators are in the end those of an undisturbed run, and every row has one fate.
 //
 // PLUMBLINE_FAULTS=short or full turns it on (`make faults`), PLUMBLINE_FAULTS_ROWS sets the number of rows,
-// PLUMBLINE_FAULTS_SEED the random moments.
+// PLUMBLINE_FAULTS_SEED the random moments. PLUMBLINE_FAULTS_RESULT names a file for the result of the undisturbed run:
+// where it exists it is read, so that scenarios can be run one by one.
 func TestFaults(t *testing.T) {
 	s := newSuite(t)
 	t.Run("kill", s.killWorkers)
@@ -67,9 +72,9 @@ func newSuite(t *testing.T) *suite {
 	case "":
 		t.Skip("minutes of real faults: set PLUMBLINE_FAULTS=short or full (make faults)")
 	case "short":
-		s.input.rows, s.over, s.kills = 200_000, 45*time.Second, 6
+		s.input.rows, s.over, s.killing, s.kills = 200_000, 45*time.Second, 45*time.Second, 6
 	case "full":
-		s.input.rows, s.over, s.kills, s.full = 5_000_000, 5*time.Minute, 50, true
+		s.input.rows, s.killing, s.kills, s.full = 5_000_000, killTime, 50, true
 	default:
 		t.Fatalf("PLUMBLINE_FAULTS is %q, want short or full", mode)
 	}
@@ -92,6 +97,9 @@ func newSuite(t *testing.T) *suite {
 	s.random = rand.New(rand.NewPCG(seed, 0))
 	s.input.models, s.input.partitions, s.input.batch, s.input.flush = loadModels(t), faultPartitions, feed.DefaultBatch, 3*time.Second
 	s.cluster = startCluster(t)
+	if s.remember(t) {
+		return s
+	}
 	if !t.Run("undisturbed", s.undisturbed) {
 		t.FailNow()
 	}
@@ -129,6 +137,7 @@ func (s *suite) undisturbed(t *testing.T) {
 	if ended := d.unexpected(); len(ended) > 0 {
 		t.Errorf("processes ended by themselves: %v", ended)
 	}
+	s.store(t)
 	t.Logf("%d rows: hash %s, %d last snapshots, %d calibrators, %d alerts", rows, s.want.hash, len(s.want.snapshots), len(s.want.calibrators), len(s.want.alerts))
 }
 
@@ -136,11 +145,16 @@ func (s *suite) undisturbed(t *testing.T) {
 // processes run when disturb returns.
 func (s *suite) disturbed(t *testing.T, d *deployment, disturb func(p *producer)) {
 	t.Helper()
+	s.disturbedOver(t, d, s.over, disturb)
+}
+
+func (s *suite) disturbedOver(t *testing.T, d *deployment, over time.Duration, disturb func(p *producer)) {
+	t.Helper()
 	d.start()
 	d.ready(2 * time.Minute)
-	p := d.produce(s.input, s.over)
+	p := d.produce(s.input, over)
 	disturb(p)
-	p.wait(t, s.over+drainLimit)
+	p.wait(t, over+drainLimit)
 	s.finish(t, d)
 }
 
@@ -176,12 +190,14 @@ func (s *suite) during(limit time.Duration) time.Duration {
 	return time.Duration(s.random.Int64N(int64(limit) + 1))
 }
 
-// progress waits until a share of the rows has been sent.
-func (s *suite) progress(t *testing.T, p *producer, share float64) {
+// progress waits until the processes have taken a share of the rows.
+func (s *suite) progress(t *testing.T, d *deployment, share float64) {
 	t.Helper()
-	eventually(t, s.over+drainLimit, fmt.Sprintf("send %.0f %% of the rows", 100*share), func() error {
-		if n := float64(p.rows.Load()); n < share*float64(s.input.total()) && p.running() {
-			return fmt.Errorf("%v rows", n)
+	var most int64
+	eventually(t, s.over+drainLimit, fmt.Sprintf("take %.0f %% of the rows", 100*share), func() error {
+		most = max(most, d.view().counts["predictions"]) // fewer where a process is away
+		if float64(most) < share*float64(s.input.total()) {
+			return fmt.Errorf("%d rows", most)
 		}
 		return nil
 	})

@@ -19,11 +19,11 @@ func (s *suite) killWorkersTopicStore(t *testing.T) {
 
 func (s *suite) killAtRandom(t *testing.T, o deployOptions) {
 	d := s.deploy(t, o)
-	s.disturbed(t, d, func(p *producer) {
+	s.disturbedOver(t, d, s.killing, func(p *producer) {
 		for i := range s.kills {
 			// Kills come in all states of the group: while it works, while it still waits for the last one killed, and
 			// while it assigns.
-			time.Sleep(s.during(2 * s.over / time.Duration(s.kills+1)))
+			time.Sleep(s.during(2 * s.killing / time.Duration(s.kills+1)))
 			w := d.workers[s.random.IntN(len(d.workers))]
 			w.kill()
 			t.Logf("kill %d: worker %d at %d rows", i+1, w.number, p.rows.Load())
@@ -43,7 +43,7 @@ func (s *suite) zombie(t *testing.T) {
 	d := s.deploy(t, s.options())
 	s.disturbed(t, d, func(p *producer) {
 		for i, share := range []float64{0.1, 0.5} {
-			s.progress(t, p, share)
+			s.progress(t, d, share)
 			w := d.workers[i%len(d.workers)]
 			w.pause()
 			t.Logf("worker %d stopped at %d rows", w.number, p.rows.Load())
@@ -51,7 +51,7 @@ func (s *suite) zombie(t *testing.T) {
 			w.resume()
 			d.ready(2 * time.Minute)
 		}
-		s.progress(t, p, 0.85)
+		s.progress(t, d, 0.85)
 		w := d.workers[2%len(d.workers)]
 		w.pause()
 		t.Logf("worker %d stopped at %d rows", w.number, p.rows.Load())
@@ -75,7 +75,7 @@ func (s *suite) rollingRestart(t *testing.T) {
 	s.disturbed(t, d, func(p *producer) {
 		rounds := 2
 		for i := range rounds * len(d.workers) {
-			s.progress(t, p, float64(i+1)/float64(rounds*len(d.workers)+2))
+			s.progress(t, d, float64(i+1)/float64(rounds*len(d.workers)+2))
 			w := d.workers[i%len(d.workers)]
 			begin := time.Now()
 			w.stop()

@@ -20,6 +20,8 @@ type claim struct {
 	Bytes     int     `json:"bytes"`
 	Table     int     `json:"table,omitempty"` // bytes after those: where the checkpoint's files are, as JSON
 	CRC       uint32  `json:"crc32c"`          // of both
+	// Journal are the offsets of further chunks, numbered on: the checkpoint's journal, which has a CRC of its own.
+	Journal []int64 `json:"journal,omitempty"`
 }
 
 const claimPrefix = "claim/"

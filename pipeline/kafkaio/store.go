@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
@@ -106,15 +107,14 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 	tail := encodeTable(table)
 	c := claim{Key: key, Number: number, Writer: s.writer, Partition: s.place(key), Bytes: len(cp.Data), Table: len(tail)}
 	data := append(append([]byte{}, cp.Data...), tail...) // not nil: that would be a tombstone
-	c.CRC = crc32.Checksum(data, castagnoli)
-	for i := 0; i == 0 || len(data) > 0; i++ {
-		n := min(len(data), s.chunk)
-		offset, err := s.write(ctx, c.Partition, c.chunkKey(i), data[:n])
-		if err != nil {
+	c.CRC = crc(data)
+	if c.Chunks, err = s.writeChunks(ctx, c, 0, data); err != nil {
+		return err
+	}
+	if cp.Journal != nil {
+		if c.Journal, err = s.writeChunks(ctx, c, len(c.Chunks), cp.Journal); err != nil {
 			return err
 		}
-		c.Chunks = append(c.Chunks, offset)
-		data = data[n:]
 	}
 	known.tables[c.recordKey()], known.fresh[c.recordKey()] = table, fresh
 	end, err := s.write(ctx, 0, c.recordKey(), c.encode())
@@ -134,7 +134,23 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 	return err
 }
 
+// writeChunks writes data as the chunks of a claim from a number on, one at least, and returns their offsets.
+func (s *Store) writeChunks(ctx context.Context, c claim, first int, data []byte) (offsets []int64, err error) {
+	for i := first; i == first || len(data) > 0; i++ {
+		n := min(len(data), s.chunk)
+		offset, err := s.write(ctx, c.Partition, c.chunkKey(i), data[:n])
+		if err != nil {
+			return nil, err
+		}
+		offsets = append(offsets, offset)
+		data = data[n:]
+	}
+	return offsets, nil
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func crc(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
 // place is the partition of a key's chunks.
 func (s *Store) place(key string) int {
@@ -166,7 +182,7 @@ func (s *Store) Load(ctx context.Context, key string) ([]pipeline.Stored, error)
 
 // stored is the checkpoint of a claim, read on demand.
 func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Stored {
-	return pipeline.Stored{Name: fmt.Sprintf("%s checkpoint %d", c.Key, c.Number), Number: c.Number,
+	st := pipeline.Stored{Name: fmt.Sprintf("%s checkpoint %d", c.Key, c.Number), Number: c.Number,
 		Read: func() ([]byte, error) {
 			data, table, err := s.read(ctx, c)
 			known.tables[c.recordKey()] = table
@@ -183,6 +199,10 @@ func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Sto
 			}
 			return s.fetchFile(ctx, known, table[i], path)
 		}}
+	if len(c.Journal) > 0 {
+		st.Journal = func() ([]byte, error) { return s.readChunks(ctx, c, len(c.Chunks), c.Journal) }
+	}
+	return st
 }
 
 // follow reads the claims of known's key up to the offset end at least.
@@ -205,16 +225,12 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 
 // read fetches a checkpoint and where its files are.
 func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error) {
-	data := make([]byte, 0, c.Bytes+c.Table)
-	for i, offset := range c.Chunks {
-		value, err := s.readChunk(ctx, c.Partition, offset, c.chunkKey(i))
-		if err != nil {
-			return nil, nil, fmt.Errorf("chunk %d of %d: %w", i, len(c.Chunks), err)
-		}
-		data = append(data, value...)
+	data, err := s.readChunks(ctx, c, 0, c.Chunks)
+	if err != nil {
+		return nil, nil, err
 	}
-	if len(data) != c.Bytes+c.Table || crc32.Checksum(data, castagnoli) != c.CRC {
-		return nil, nil, fmt.Errorf("%d bytes with CRC32C %08x, written were %d with %08x", len(data), crc32.Checksum(data, castagnoli), c.Bytes+c.Table, c.CRC)
+	if len(data) != c.Bytes+c.Table || crc(data) != c.CRC {
+		return nil, nil, fmt.Errorf("%d bytes with CRC32C %08x, written were %d with %08x", len(data), crc(data), c.Bytes+c.Table, c.CRC)
 	}
 	if c.Table == 0 {
 		return data, nil, nil
@@ -224,6 +240,19 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 		return nil, nil, fmt.Errorf("files of %s: %w", c.recordKey(), err)
 	}
 	return data[:c.Bytes:c.Bytes], table, nil
+}
+
+// readChunks reads the chunks of a claim from a number on.
+func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64) ([]byte, error) {
+	data := []byte{}
+	for i, offset := range offsets {
+		value, err := s.readChunk(ctx, c.Partition, offset, c.chunkKey(first+i))
+		if err != nil {
+			return nil, fmt.Errorf("chunk %d of %d: %w", i, len(offsets), err)
+		}
+		data = append(data, value...)
+	}
+	return data, nil
 }
 
 // readChunk reads the record at an offset, which must have the key.
@@ -263,7 +292,7 @@ func (s *Store) prune(ctx context.Context, known *claims) {
 		}
 	}
 	for _, c := range obsolete {
-		for i := range c.Chunks {
+		for i := range len(c.Chunks) + len(c.Journal) {
 			if _, err := s.write(ctx, c.Partition, c.chunkKey(i), nil); err != nil {
 				warn(err)
 				return
@@ -323,7 +352,8 @@ func (s *Store) fetch(ctx context.Context, partition int, offset int64, yield fu
 			*next = max(*next, after)
 			return err
 		}
-		if ctx.Err() != nil || permanent(err) {
+		// What is not in the log does not come by waiting.
+		if ctx.Err() != nil || permanent(err) || errors.Is(err, kafka.OffsetOutOfRange) {
 			return err
 		}
 		s.log.Warn("fetch, trying again", "topic", s.topic, "partition", partition, "offset", offset, "err", err)

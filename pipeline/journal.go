@@ -1,0 +1,309 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Ordered is a task whose decisions depend on how its inputs interleave, and on when one is idle. What it has shown
+// must come out the same where its newest checkpoint cannot be used and the records are taken again from the one
+// before; so the order in which it took them is kept beside each checkpoint, in a journal.
+type Ordered interface {
+	// IdleInputs is the set of inputs that are taken for idle now, a bit each.
+	IdleInputs() uint64
+	// SetIdleInputs restores such a set. Nothing is decided by it.
+	SetIdleInputs(set uint64)
+}
+
+// IdleInputs implements Ordered.
+func (s *Shard) IdleInputs() uint64 {
+	var set uint64
+	for i, m := range s.Watermark.in {
+		if m.idle {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// SetIdleInputs implements Ordered.
+func (s *Shard) SetIdleInputs(set uint64) {
+	for i := range s.Watermark.in {
+		s.Watermark.in[i].idle = set>>i&1 == 1
+	}
+}
+
+const (
+	journalMagic   = "PLBO"
+	journalVersion = 1
+	maxEvents      = 1 << 30
+)
+
+// What a task is told, in the low bits of an event; the input is above.
+const (
+	eventTake  = iota // the records of an input before an offset
+	eventIdle         // an input is exhausted
+	eventClose        // nobody reads on
+	eventKinds
+)
+
+// takeLog is the order in which a task took what came between two checkpoints: uvarint events, of a take followed by
+// varint the offset after its last record, less that of the take of the same input before.
+type takeLog struct {
+	base   uint64 // the checkpoint that it follows; 0 = none
+	idle   uint64 // inputs that were idle there
+	events []byte
+	count  int
+	next   [8]int64 // by input: the offset after the last record taken, 0 where none was
+	run    Record   // the latest take, not yet in events
+	open   bool
+}
+
+func (j *takeLog) took(r Record) {
+	switch {
+	case int(r.Input) >= len(j.next):
+		panic(fmt.Sprintf("pipeline: input %d in a journal", r.Input))
+	case r.Idle:
+		j.add(eventIdle, r.Input)
+	case r.Offset < j.next[r.Input]: // a task passes it over
+	default:
+		if j.open && j.run.Input != r.Input {
+			j.flush()
+		}
+		j.run, j.open = Record{Input: r.Input, Offset: r.Offset}, true
+	}
+}
+
+func (j *takeLog) closing() { j.add(eventClose, 0) }
+
+func (j *takeLog) add(kind int, in Input) {
+	j.flush()
+	j.events = binenc.AppendUvarint(j.events, uint64(in)*eventKinds+uint64(kind))
+	j.count++
+}
+
+func (j *takeLog) flush() {
+	if !j.open {
+		return
+	}
+	j.open = false
+	in := j.run.Input
+	j.add(eventTake, in)
+	j.events = binenc.AppendVarint(j.events, j.run.Offset+1-j.next[in])
+	j.next[in] = j.run.Offset + 1
+}
+
+// cut returns the journal encoded, and begins the next one, which follows the checkpoint number.
+func (j *takeLog) cut(number, idle uint64) []byte {
+	j.flush()
+	dst := append([]byte(journalMagic), journalVersion)
+	dst = binenc.AppendUvarint(dst, j.base)
+	dst = binenc.AppendUvarint(dst, j.idle)
+	dst = binenc.AppendUvarint(dst, uint64(j.count))
+	dst = append(dst, j.events...)
+	dst = binenc.AppendFixed32(dst, crc32.Checksum(dst, castagnoli))
+	*j = takeLog{base: number, idle: idle, events: j.events[:0]}
+	return dst
+}
+
+// event is one thing that a task is told.
+type event struct {
+	kind  int
+	input Input
+	until int64 // of a take: the offset after its last record
+}
+
+// past is a journal that has been read.
+type past struct {
+	base, idle uint64
+	events     []event
+}
+
+func decodeJournal(data []byte) (*past, error) {
+	if len(data) < len(journalMagic)+5 || string(data[:len(journalMagic)]) != journalMagic {
+		return nil, fmt.Errorf("%w: no %q at the start of %d bytes", ErrCheckpoint, journalMagic, len(data))
+	}
+	body, tail := data[:len(data)-4], binenc.NewReader(data[len(data)-4:])
+	if got, want := crc32.Checksum(body, castagnoli), tail.Fixed32(); got != want {
+		return nil, fmt.Errorf("%w: journal: CRC32C %08x, written %08x", ErrCheckpoint, got, want)
+	}
+	r := binenc.NewReader(body[len(journalMagic):])
+	r.Version(journalVersion)
+	p := &past{base: r.Uvarint(), idle: r.Uvarint()}
+	var next [len(takeLog{}.next)]int64
+	for range r.Count(1, maxEvents) {
+		code := r.Uvarint()
+		e := event{kind: int(code % eventKinds), input: Input(min(code/eventKinds, math.MaxUint8))}
+		if r.Err() == nil && int(e.input) >= len(next) {
+			r.Failf("event of input %d, allowed are %d", e.input, len(next))
+			break
+		}
+		if e.kind == eventTake {
+			next[e.input] += r.Varint()
+			e.until = next[e.input]
+		}
+		p.events = append(p.events, e)
+	}
+	if err := r.Close(); err != nil {
+		return nil, fmt.Errorf("%w: journal: %w", ErrCheckpoint, err)
+	}
+	return p, nil
+}
+
+// pasts returns the journals that lead from checkpoint base to the newest of those, newest first, that cannot be used.
+func pasts(base uint64, unusable []Stored) ([]*past, error) {
+	var out []*past
+	for at := unusable[0].Number; at != base; {
+		i := slices.IndexFunc(unusable, func(s Stored) bool { return s.Number == at })
+		if i < 0 {
+			return nil, fmt.Errorf("the journal of checkpoint %d leads to %d, not to %d", unusable[0].Number, at, base)
+		}
+		if unusable[i].Journal == nil {
+			return nil, fmt.Errorf("checkpoint %d has no journal", at)
+		}
+		data, err := unusable[i].Journal()
+		if err != nil {
+			return nil, fmt.Errorf("journal of checkpoint %d: %w", at, err)
+		}
+		p, err := decodeJournal(data)
+		if err != nil {
+			return nil, fmt.Errorf("journal of checkpoint %d: %w", at, err)
+		}
+		if p.base >= at {
+			return nil, fmt.Errorf("%w: the journal of checkpoint %d follows checkpoint %d", ErrCheckpoint, at, p.base)
+		}
+		out, at = append(out, p), p.base
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// pasts are the journals between the checkpoint that a task was restored from and the newest. Without them the task goes
+// on: what it has shown may be decided otherwise, which is for a person to know.
+func (rn Runner) pasts(t Task, base uint64, unusable []Stored) []*past {
+	if _, ok := t.(Ordered); !ok || len(unusable) == 0 {
+		return nil
+	}
+	ps, err := pasts(base, unusable)
+	if err != nil {
+		rn.Log.Error("the order of what was taken since is not known: late rows of that time may count twice or not at all", "task", t.Name(), "err", err)
+		return nil
+	}
+	return ps
+}
+
+// rereader is a source whose records were taken before, as far as the journals go.
+type rereader struct {
+	Source
+	held [len(takeLog{}.next)][]Record // read ahead of their turn, by input
+}
+
+// retake takes what the journals tell in their order. There is no checkpoint on the way: it would not have the rest of
+// them.
+func (l *loop) retake(ctx context.Context, ps []*past) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	task := l.task.(Ordered)
+	src := &rereader{Source: l.src}
+	l.src = src
+	for _, p := range ps {
+		task.SetIdleInputs(p.idle)
+		for _, e := range p.events {
+			if err := l.again(ctx, src, e); err != nil {
+				return err
+			}
+		}
+	}
+	task.SetIdleInputs(0) // whether one is idle now is to be seen
+	return nil
+}
+
+// again tells the task one thing once more.
+func (l *loop) again(ctx context.Context, src *rereader, e event) error {
+	switch e.kind {
+	case eventClose:
+		l.close()
+		return nil
+	case eventIdle:
+		return l.take(ctx, Record{Input: e.input, Idle: true})
+	}
+	for l.next(e.input) < e.until {
+		r, err := src.of(ctx, e.input)
+		if err != nil {
+			return fmt.Errorf("%s: read again: %w", l.task.Name(), err)
+		}
+		if r.Offset >= e.until { // the last records of the run are not in the log any more
+			src.held[e.input] = slices.Insert(src.held[e.input], 0, r)
+			return nil
+		}
+		if err := l.take(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next is the first offset of an input that the task has not taken.
+func (l *loop) next(in Input) int64 { return l.task.Next()[in] }
+
+// of returns the next record of one input; those of others are held until it is their turn.
+func (s *rereader) of(ctx context.Context, in Input) (Record, error) {
+	if h := s.held[in]; len(h) > 0 {
+		s.held[in] = h[1:]
+		return h[0], nil
+	}
+	for {
+		r, err := s.Source.Next(ctx)
+		switch {
+		case err != nil:
+			return r, err
+		case r.Idle: // the journal says when
+		case r.Input == in:
+			return r, nil
+		case int(r.Input) >= len(s.held):
+			return r, fmt.Errorf("record of input %d", r.Input)
+		default:
+			s.held[r.Input] = append(s.held[r.Input], r.clone())
+		}
+	}
+}
+
+// Next implements Source: what is held comes first, the oldest first as far as it is known.
+func (s *rereader) Next(ctx context.Context) (Record, error) {
+	best := -1
+	for i, h := range s.held {
+		if len(h) > 0 && (best < 0 || h[0].Time < s.held[best][0].Time) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return s.Source.Next(ctx)
+	}
+	return s.of(ctx, Input(best))
+}
+
+// CaughtUp implements Source.
+func (s *rereader) CaughtUp() bool {
+	for _, h := range s.held {
+		if len(h) > 0 {
+			return false
+		}
+	}
+	return s.Source.CaughtUp()
+}
+
+// clone copies what a record's memory is.
+func (r Record) clone() Record {
+	r.Key, r.Value = slices.Clone(r.Key), slices.Clone(r.Value)
+	r.Headers = slices.Clone(r.Headers)
+	for i := range r.Headers {
+		r.Headers[i].Value = slices.Clone(r.Headers[i].Value)
+	}
+	return r
+}

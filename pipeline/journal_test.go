@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// TestTakeLogRoundTrip compares the decoded events with a plain list of what was told, runs joined.
+func TestTakeLogRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for seed := range 50 {
+		j := &takeLog{base: uint64(seed), idle: uint64(seed % 4)}
+		var want []event
+		next := [2]int64{r.Int64N(100), r.Int64N(1 << 40)}
+		for range r.IntN(60) {
+			in := Input(r.IntN(2))
+			switch r.IntN(8) {
+			case 0:
+				j.took(Record{Input: in, Idle: true})
+				want = append(want, event{kind: eventIdle, input: in})
+			case 1:
+				j.closing()
+				want = append(want, event{kind: eventClose})
+			default:
+				next[in] += 1 + r.Int64N(3) // gaps: transaction markers
+				j.took(Record{Input: in, Offset: next[in] - 1})
+				if n := len(want); n > 0 && want[n-1].kind == eventTake && want[n-1].input == in {
+					want[n-1].until = next[in]
+				} else {
+					want = append(want, event{eventTake, in, next[in]})
+				}
+			}
+		}
+		data := j.cut(uint64(seed+1), 3)
+		got, err := decodeJournal(data)
+		if err != nil || got.base != uint64(seed) || got.idle != uint64(seed%4) || !reflect.DeepEqual(got.events, want) {
+			t.Fatalf("seed %d: got %+v, %v, want %v", seed, got, err, want)
+		}
+		if again, err := decodeJournal(j.cut(9, 0)); err != nil || again.base != uint64(seed+1) || again.idle != 3 || len(again.events) != 0 {
+			t.Errorf("after a cut: %+v, %v, want an empty one", again, err)
+		}
+		for i := range data {
+			bad := append([]byte{}, data...)
+			bad[i] ^= 1 << r.IntN(8)
+			if _, err := decodeJournal(bad); !errors.Is(err, ErrCheckpoint) {
+				t.Fatalf("seed %d: a flip of byte %d of %d gives %v", seed, i, len(data), err)
+			}
+			if _, err := decodeJournal(data[:i]); !errors.Is(err, ErrCheckpoint) {
+				t.Fatalf("seed %d: %d bytes of %d give %v", seed, i, len(data), err)
+			}
+		}
+	}
+}
+
+// stored makes journals by checkpoint number, from the base that each follows; a nil one is absent.
+func stored(bases map[uint64]uint64, numbers ...uint64) (out []Stored) {
+	for _, n := range numbers {
+		base := bases[n]
+		data := (&takeLog{base: base}).cut(n, 0)
+		out = append(out, Stored{Number: n, Journal: func() ([]byte, error) { return data, nil }})
+	}
+	return out
+}
+
+// TestPastsLeadToTheNewest: a checkpoint that was made after a fallback follows the one that was fallen back to.
+func TestPastsLeadToTheNewest(t *testing.T) {
+	missing := stored(map[uint64]uint64{8: 7, 7: 6}, 8, 7)
+	missing[1].Journal = nil
+	broken := stored(map[uint64]uint64{8: 7}, 8)
+	broken[0].Journal = func() ([]byte, error) { return nil, io.ErrUnexpectedEOF }
+	for name, c := range map[string]struct {
+		base     uint64
+		unusable []Stored
+		want     []uint64 // bases, in order; nil = an error
+	}{
+		"one":                  {6, stored(map[uint64]uint64{7: 6}, 7), []uint64{6}},
+		"two":                  {5, stored(map[uint64]uint64{7: 6, 6: 5}, 7, 6), []uint64{5, 6}},
+		"after a fallback":     {5, stored(map[uint64]uint64{7: 5, 6: 5}, 7, 6), []uint64{5}},
+		"leads past the base":  {6, stored(map[uint64]uint64{7: 4}, 7), nil},
+		"follows itself":       {6, stored(map[uint64]uint64{7: 7}, 7), nil},
+		"no journal":           {6, missing, nil},
+		"a journal unreadable": {7, broken, nil},
+	} {
+		ps, err := pasts(c.base, c.unusable)
+		var got []uint64
+		for _, p := range ps {
+			got = append(got, p.base)
+		}
+		if (err != nil) != (c.want == nil) || fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+}
+
+// orderedAdder is an adder that says that its order matters.
+type orderedAdder struct{ *adder }
+
+func (orderedAdder) IdleInputs() uint64   { return 0 }
+func (orderedAdder) SetIdleInputs(uint64) {}
+
+// TestNoCheckpointBeforeAllIsTakenAgain: a checkpoint on the way would not have what comes after it, which was shown.
+func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
+	r := newRig(1, 2, 3, 4, 5, 6, 7)
+	store := &DirStore{Dir: t.TempDir(), Keep: 2}
+	r.runner.Store = store
+	run := func(ctx context.Context) error {
+		return Run(ctx, r.runner, func() (orderedAdder, error) { r.task = &adder{}; return orderedAdder{r.task}, nil },
+			func(next map[Input]int64) (Source, error) { r.source.next = next[Logits]; return r.source, nil })
+	}
+	if err := run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(store.Dir, "g", "adder")
+	names := func() (out []string) {
+		files, err := filepath.Glob(filepath.Join(dir, "*-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			out = append(out, filepath.Base(f)[:7]+f[len(f)-2:])
+		}
+		return out
+	}
+	if got, want := fmt.Sprint(names()), "[checkpo02 checkpo03 journal02 journal03]"; got != want { // full at 3, 6, and the end
+		t.Fatalf("files %v, want %v", got, want)
+	}
+	if err := os.Truncate(filepath.Join(dir, checkpointName(3)), 10); err != nil {
+		t.Fatal(err)
+	}
+	panes := len(r.sink.panes)
+	r.source.values, r.source.wait = r.source.values[:6], true // the record that was taken is not there yet
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped on the way: %v", err)
+	}
+	if got := names(); len(got) != 4 {
+		t.Errorf("files %v: a checkpoint was written on the way", got)
+	}
+	r.source.values, r.source.wait = append(r.source.values, 7, 8), false
+	if err := run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// What checkpoint 2 held is written again by both, then what 3 had, and the new one.
+	if got, want := fmt.Sprint(r.sink.panes[panes:]), "[10 15 21 10 15 21 28 36]"; got != want {
+		t.Errorf("panes %v, want %v", got, want)
+	}
+	if got, want := fmt.Sprint(names()), "[checkpo03 checkpo04 journal03 journal04]"; got != want {
+		t.Errorf("files %v, want %v", got, want)
+	}
+}
