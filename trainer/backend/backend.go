@@ -12,10 +12,10 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// ErrUnsupported: this backend cannot run this problem (no device, a loss it lacks, too little memory); another can.
+// ErrUnsupported means that this backend cannot run this problem (no device, a loss it lacks, too little memory); another can.
 var ErrUnsupported = errors.New("not supported by this backend")
 
-// ErrDiverged: logits became infinite or NaN. A smaller learning rate may help.
+// ErrDiverged means that logits became infinite or NaN. A smaller learning rate may help.
 var ErrDiverged = errors.New("training diverged")
 
 // Backend makes sessions.

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
-// ErrCheckpoint: the bytes are no checkpoint, damaged, or of another training.
+// ErrCheckpoint means that the bytes are no checkpoint, damaged, or of another training.
 var ErrCheckpoint = errors.New("checkpoint")
 
 // A checkpoint is, little-endian:

@@ -77,7 +77,7 @@ func (v *Interleave) batch(c Config) int {
 
 // CrossEntropy fine-tunes the current head.
 func CrossEntropy() Config {
-	return Config{Loss: "ce", Head: HeadCurrent, Epochs: 40, Batch: 128, LR: 0.03, Momentum: 0.9, WeightDecay: 5e-4,
+	return Config{Loss: "ce", Head: HeadCurrent, Epochs: 40, Batch: 128, LR: 0.1, Momentum: 0.9, WeightDecay: 5e-4,
 		Schedule: optim.Schedule{Kind: optim.Cosine}}
 }
 

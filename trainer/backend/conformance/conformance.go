@@ -270,8 +270,12 @@ func refuses(c Case, s backend.Session) error {
 	} {
 		e := c.Epoch
 		edit(&e)
-		if _, err := s.Epoch(e); err == nil || !strings.Contains(err.Error(), want) {
-			return fmt.Errorf("error %v, want one with %q", err, want)
+		_, err := s.Epoch(e)
+		switch {
+		case err == nil:
+			return fmt.Errorf("no error, want one with %q", want)
+		case !strings.Contains(err.Error(), want):
+			return fmt.Errorf("want an error with %q: %w", want, err)
 		}
 	}
 	if _, err := s.Measure(len(c.Problem.Eval), backend.Weights{}); err == nil {
