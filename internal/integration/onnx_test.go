@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	le "encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/onnx"
+	"github.com/plumbline/plumbline/trainer/artefact"
+	classifier "github.com/plumbline/plumbline/trainer/head"
 )
 
 // TestCalibratorsElsewhere: every method's calibrator gives the same probabilities in onnxruntime, to 1e-5, and by the
@@ -116,17 +119,64 @@ func writeCase(t *testing.T, path string, c calibrator.Calibrator, k int, z []fl
 	if err := calibrator.ApplyRows(c, p, z, k, false); err != nil {
 		t.Fatal(err)
 	}
-	var logits, probs []byte
-	for _, v := range z {
-		logits = le.LittleEndian.AppendUint32(logits, math.Float32bits(v))
-	}
+	var probs []byte
 	for _, v := range p {
 		probs = le.LittleEndian.AppendUint64(probs, math.Float64bits(v))
 	}
 	text := fmt.Appendf(nil, `{"classes":%d,"calibrator":%s}`, k, encoded)
-	for kind, b := range map[string][]byte{".json": text, ".onnx": model, ".logits": logits, ".probs": probs} {
+	for kind, b := range map[string][]byte{".json": text, ".onnx": model, ".logits": float32s(z), ".probs": probs} {
 		if err := os.WriteFile(path+kind, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestHeadsElsewhere: a head gives the same logits in onnxruntime and from its safetensors file in NumPy, as far as
+// float32 sums in another order can.
+func TestHeadsElsewhere(t *testing.T) {
+	python := pythonWith(t, filepath.Join("testdata", "requirements-onnx.txt"))
+	const n, temperature = 100, 1.7
+	dir, h, random := t.TempDir(), classifier.Bottleneck(64, 32, 10, 5), rand.New(rand.NewPCG(2, 3))
+	x := make([]float32, n*h.D())
+	for i := range x {
+		x[i] = float32(random.NormFloat64())
+	}
+	z := classifier.NewPass(h, n, classifier.Gonum{}).Forward(h, x, n)
+	model, err := artefact.ONNX(h, temperature, map[string]string{"recipe": "au"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tensors bytes.Buffer
+	if err := artefact.WriteSafetensors(&tensors, h, map[string]string{"recipe": "au"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"head.onnx": model, "head.safetensors": tensors.Bytes(), "features": float32s(x), "logits": float32s(z)} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(python, "-B", filepath.Join("testdata", "check_head.py"), dir, fmt.Sprint(temperature))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("check_head.py: %v\n%s", err, tail(out))
+	}
+	var got struct {
+		ONNX, Safetensors, Probabilities float64
+		Meta                             map[string]string
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !(got.ONNX <= 1e-5) || !(got.Safetensors <= 1e-5) || !(got.Probabilities <= 1e-5) || got.Meta["recipe"] != "au" {
+		t.Errorf("differences at most 1e-5 and the metadata are wanted, got %s", out)
+	}
+}
+
+func float32s(v []float32) []byte {
+	var b []byte
+	for _, x := range v {
+		b = le.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
 }
