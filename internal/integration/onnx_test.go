@@ -20,10 +20,17 @@ import (
 	classifier "github.com/plumbline/plumbline/trainer/head"
 )
 
-// TestCalibratorsElsewhere: every method's calibrator gives the same probabilities in onnxruntime, to 1e-5, and by the
-// reference in Python, to 1e-6, on rows of all sizes of logits; and the ONNX checker accepts it.
-func TestCalibratorsElsewhere(t *testing.T) {
+// TestElsewhere: what other runtimes make of calibrators and heads.
+func TestElsewhere(t *testing.T) {
 	python := pythonWith(t, filepath.Join("testdata", "requirements-onnx.txt"))
+	t.Run("calibrators", func(t *testing.T) { calibratorsElsewhere(t, python) })
+	t.Run("heads", func(t *testing.T) { headsElsewhere(t, python) })
+}
+
+// calibratorsElsewhere: every method's calibrator gives the same probabilities in onnxruntime, to 1e-5, and by the
+// reference in Python, to 1e-6, on rows of all sizes of logits; and the ONNX checker accepts it.
+func calibratorsElsewhere(t *testing.T, python string) {
+	t.Helper()
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(1, 7))
 	for _, k := range []int{2, 10} {
@@ -131,10 +138,10 @@ func writeCase(t *testing.T, path string, c calibrator.Calibrator, k int, z []fl
 	}
 }
 
-// TestHeadsElsewhere: a head gives the same logits in onnxruntime and from its safetensors file in NumPy, as far as
+// headsElsewhere: a head gives the same logits in onnxruntime and from its safetensors file in NumPy, as far as
 // float32 sums in another order can.
-func TestHeadsElsewhere(t *testing.T) {
-	python := pythonWith(t, filepath.Join("testdata", "requirements-onnx.txt"))
+func headsElsewhere(t *testing.T, python string) {
+	t.Helper()
 	const n, temperature = 100, 1.7
 	dir, h, random := t.TempDir(), classifier.Bottleneck(64, 32, 10, 5), rand.New(rand.NewPCG(2, 3))
 	x := make([]float32, n*h.D())
