@@ -130,23 +130,23 @@ func inputs() []input {
 		randomInput(1, 9, 4, 1), randomInput(2, 14, 7, 2), randomInput(3, 17, 3, 0.3), randomInput(4, 5, 2, 1),
 		randomInput(5, 1, 5, 1), randomInput(6, 13, 6, 5),
 		input{name: "uniform rows", n: 6, k: 4}.each(func(int, int) float64 { return 0.25 }),
-		input{name: "identical rows", n: 7, k: 3}.each(func(_, k int) float64 { return float64(k*k) / 3 }),
+		input{name: "identical rows", smooth: true, n: 7, k: 3}.each(func(_, k int) float64 { return float64(k*k) / 3 }),
 		input{name: "tied maxima", n: 6, k: 5}.each(func(i, k int) float64 { return float64((k + i) / 2 % 2) }),
 		input{name: "one uniform row", n: 1, k: 2}.each(func(int, int) float64 { return 0 }),
 		input{name: "plus and minus 80", n: 8, k: 4}.each(func(i, k int) float64 { return []float64{80, -80}[(i/2+i*k)%2] }),
-		input{name: "one class at 80", n: 8, k: 5}.each(func(i, k int) float64 {
+		input{name: "one class at 80", smooth: true, n: 8, k: 5}.each(func(i, k int) float64 {
 			if k == i*3%5 {
 				return 80
 			}
 			return -80
 		}),
-		input{name: "certain and right", n: 5, k: 3}.each(func(i, k int) float64 {
+		input{name: "certain and right", smooth: true, n: 5, k: 3}.each(func(i, k int) float64 {
 			if k == i%3 {
 				return 40
 			}
 			return float64(-k)
 		}),
-		input{name: "certain and wrong", n: 4, k: 3}.each(func(i, k int) float64 {
+		input{name: "certain and wrong", smooth: true, n: 4, k: 3}.each(func(i, k int) float64 {
 			if k == (i+1)%3 {
 				return 60
 			}
@@ -223,12 +223,18 @@ func TestGradientsMatchDifferences(t *testing.T) {
 	for _, c := range cases() {
 		l := mustParse(t, c.text)
 		for _, in := range inputs() {
-			if !in.smooth {
+			if !in.smooth || in.name == "identical rows" && kinked(c.text) {
 				continue
 			}
 			checkGradient(t, l, c, in)
 		}
 	}
+}
+
+// kinked says whether a loss has a kink where rows are identical, at which differences only converge with the step:
+// |c_i − c_j| of mmce, and a logit exactly the margin below the largest.
+func kinked(text string) bool {
+	return strings.HasPrefix(text, "mmce") || text == "acls{margin:1,released:true}"
 }
 
 func checkGradient(t *testing.T, l *Loss, c testCase, in input) {

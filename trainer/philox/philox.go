@@ -57,15 +57,15 @@ func Threshold(q float64) uint64 { return uint64(min(max(q, 0), 1)*(1<<32) + 0.5
 // Bernoulli fills mask with 1 with probability q, else 0: mask[i] = 1 iff Word(i) < Threshold(q).
 func (s Stream) Bernoulli(mask []uint8, q float64) {
 	t := Threshold(q)
-	for i := 0; i < len(mask); i += 4 {
-		for j, w := range s.Block4(uint32(i / 4)) {
-			if i+j < len(mask) {
-				mask[i+j] = 0
-				if uint64(w) < t {
-					mask[i+j] = 1
-				}
-			}
-		}
+	below := func(w uint32) uint8 { return uint8((uint64(w) - t) >> 63) }
+	i := uint32(0)
+	for ; len(mask) >= 4; i, mask = i+1, mask[4:] {
+		w := s.Block4(i)
+		mask[0], mask[1], mask[2], mask[3] = below(w[0]), below(w[1]), below(w[2]), below(w[3])
+	}
+	w := s.Block4(i)
+	for j := range mask {
+		mask[j] = below(w[j])
 	}
 }
 

@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/metric"
@@ -76,5 +77,44 @@ func TestRealMaCCal(t *testing.T) {
 	t.Logf("stable: accuracy %.2f, ECE %.2f, q %.3f", acc, ece, last.Q)
 	if acc < 82.3 || ece > 2.5 {
 		t.Errorf("accuracy %.2f, ECE %.2f; want at least 82.3 and at most 2.5", acc, ece)
+	}
+}
+
+// TestRealPrinted: as printed, q rises to 1 and the result is that of the bottleneck without masks, within a point.
+func TestRealPrinted(t *testing.T) {
+	in, test := clean(t, 1)
+	printed := recipe.MaCCalPrinted()
+	printed.Seed = 1
+	bottleneck := printed
+	bottleneck.MaCCal = nil
+	h, report := run(t, printed, in)
+	plain, _ := run(t, bottleneck, in)
+	acc, ece := score(t, h, test)
+	accPlain, ecePlain := score(t, plain, test)
+	t.Logf("printed: accuracy %.2f, ECE %.2f; without masks %.2f, %.2f", acc, ece, accPlain, ecePlain)
+	if q := report.Epochs[20].Q; q != 1 || math.Abs(acc-accPlain) > 1 || math.Abs(ece-ecePlain) > 1 {
+		t.Errorf("q %v after 20 epochs, accuracy %.2f and %.2f, ECE %.2f and %.2f", q, acc, accPlain, ece, ecePlain)
+	}
+}
+
+// TestRealAU: on clean data and at equal weight decay, the ECE of AU is at least half a point below cross-entropy's.
+func TestRealAU(t *testing.T) {
+	var ce, au float64
+	const seeds = 3
+	for seed := range uint64(seeds) {
+		in, test := clean(t, seed)
+		for _, c := range []struct {
+			cfg recipe.Config
+			sum *float64
+		}{{recipe.CrossEntropy(), &ce}, {recipe.AU(), &au}} {
+			c.cfg.Seed = seed
+			h, _ := run(t, c.cfg, in)
+			_, ece := score(t, h, test)
+			*c.sum += ece / seeds
+		}
+	}
+	t.Logf("ECE: cross-entropy %.2f, AU %.2f", ce, au)
+	if ce-au < 0.5 {
+		t.Errorf("ECE: cross-entropy %.2f, AU %.2f; want a difference of at least 0.5", ce, au)
 	}
 }

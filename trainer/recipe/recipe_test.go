@@ -336,3 +336,42 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryPartOfMaCCalCanBeSwitchedOff: each switch gives another training, and without masks the rest has no effect on
+// the weights.
+func TestEveryPartOfMaCCalCanBeSwitchedOff(t *testing.T) {
+	base := variants()["stable"]
+	whole, _ := mustRun(t, base, small())
+	for name, edit := range map[string]func(*recipe.MaCCal){
+		"masks":          func(m *recipe.MaCCal) { m.Masks = false },
+		"restriction":    func(m *recipe.MaCCal) { m.Restrict = false },
+		"adaptive":       func(m *recipe.MaCCal) { m.Adaptive = false },
+		"decaying bound": func(m *recipe.MaCCal) { m.Decay, m.Gamma = false, 0.5 },
+		"scaling":        func(m *recipe.MaCCal) { m.Scale = false },
+		"measurement":    func(m *recipe.MaCCal) { m.Measure = recipe.MeasurePlain },
+		"sign":           func(m *recipe.MaCCal) { m.Reversed, m.Measure = false, recipe.MeasurePlain },
+	} {
+		cfg := base
+		m := *base.MaCCal
+		cfg.MaCCal = &m
+		edit(&m)
+		h, r := mustRun(t, cfg, small())
+		if same(h, whole) {
+			t.Errorf("%s: switching it off changes nothing", name)
+		}
+		if name == "adaptive" && r.Epochs[5].NextQ != m.Start {
+			t.Errorf("q %v without adaption, want %v", r.Epochs[5].NextQ, m.Start)
+		}
+	}
+	off := base
+	m := *base.MaCCal
+	m.Masks = false
+	off.MaCCal = &m
+	plain := base
+	plain.MaCCal = nil
+	a, _ := mustRun(t, off, small())
+	b, _ := mustRun(t, plain, small())
+	if !same(a, b) {
+		t.Error("without masks the weights are not those of the plain bottleneck")
+	}
+}
