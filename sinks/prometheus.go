@@ -29,6 +29,7 @@ type collector struct {
 func MetricsHandler(h *History, tasks func() []*pipeline.TaskStatus, more ...prometheus.Collector) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{history: h, tasks: tasks})
+	reg.MustRegister(more...)
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 }
 
