@@ -444,6 +444,113 @@ DATA int2f<>+48(SB)/8, $0x4330000000000000
 DATA int2f<>+56(SB)/8, $0x4330000000000000
 GLOBL int2f<>(SB), RODATA|NOPTR, $64
 
+DATA int127<>+0(SB)/4, $0x0000007f
+DATA int127<>+4(SB)/4, $0x0000007f
+DATA int127<>+8(SB)/4, $0x0000007f
+DATA int127<>+12(SB)/4, $0x0000007f
+DATA int127<>+16(SB)/4, $0x0000007f
+DATA int127<>+20(SB)/4, $0x0000007f
+DATA int127<>+24(SB)/4, $0x0000007f
+DATA int127<>+28(SB)/4, $0x0000007f
+DATA int127<>+32(SB)/4, $0x0000007f
+DATA int127<>+36(SB)/4, $0x0000007f
+DATA int127<>+40(SB)/4, $0x0000007f
+DATA int127<>+44(SB)/4, $0x0000007f
+DATA int127<>+48(SB)/4, $0x0000007f
+DATA int127<>+52(SB)/4, $0x0000007f
+DATA int127<>+56(SB)/4, $0x0000007f
+DATA int127<>+60(SB)/4, $0x0000007f
+GLOBL int127<>(SB), RODATA|NOPTR, $64
+
+DATA lowByte<>+0(SB)/4, $0x000000ff
+DATA lowByte<>+4(SB)/4, $0x000000ff
+DATA lowByte<>+8(SB)/4, $0x000000ff
+DATA lowByte<>+12(SB)/4, $0x000000ff
+DATA lowByte<>+16(SB)/4, $0x000000ff
+DATA lowByte<>+20(SB)/4, $0x000000ff
+DATA lowByte<>+24(SB)/4, $0x000000ff
+DATA lowByte<>+28(SB)/4, $0x000000ff
+DATA lowByte<>+32(SB)/4, $0x000000ff
+DATA lowByte<>+36(SB)/4, $0x000000ff
+DATA lowByte<>+40(SB)/4, $0x000000ff
+DATA lowByte<>+44(SB)/4, $0x000000ff
+DATA lowByte<>+48(SB)/4, $0x000000ff
+DATA lowByte<>+52(SB)/4, $0x000000ff
+DATA lowByte<>+56(SB)/4, $0x000000ff
+DATA lowByte<>+60(SB)/4, $0x000000ff
+GLOBL lowByte<>(SB), RODATA|NOPTR, $64
+
+DATA nibbles<>+0(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+4(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+8(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+12(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+16(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+20(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+24(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+28(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+32(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+36(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+40(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+44(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+48(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+52(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+56(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+60(SB)/4, $0x0f0f0f0f
+GLOBL nibbles<>(SB), RODATA|NOPTR, $64
+
+DATA nibbleCounts<>+0(SB)/4, $0x02010100
+DATA nibbleCounts<>+4(SB)/4, $0x03020201
+DATA nibbleCounts<>+8(SB)/4, $0x03020201
+DATA nibbleCounts<>+12(SB)/4, $0x04030302
+DATA nibbleCounts<>+16(SB)/4, $0x02010100
+DATA nibbleCounts<>+20(SB)/4, $0x03020201
+DATA nibbleCounts<>+24(SB)/4, $0x03020201
+DATA nibbleCounts<>+28(SB)/4, $0x04030302
+DATA nibbleCounts<>+32(SB)/4, $0x02010100
+DATA nibbleCounts<>+36(SB)/4, $0x03020201
+DATA nibbleCounts<>+40(SB)/4, $0x03020201
+DATA nibbleCounts<>+44(SB)/4, $0x04030302
+DATA nibbleCounts<>+48(SB)/4, $0x02010100
+DATA nibbleCounts<>+52(SB)/4, $0x03020201
+DATA nibbleCounts<>+56(SB)/4, $0x03020201
+DATA nibbleCounts<>+60(SB)/4, $0x04030302
+GLOBL nibbleCounts<>(SB), RODATA|NOPTR, $64
+
+DATA columnBits<>+0(SB)/4, $0x00000001
+DATA columnBits<>+4(SB)/4, $0x00000002
+DATA columnBits<>+8(SB)/4, $0x00000004
+DATA columnBits<>+12(SB)/4, $0x00000008
+DATA columnBits<>+16(SB)/4, $0x00000010
+DATA columnBits<>+20(SB)/4, $0x00000020
+DATA columnBits<>+24(SB)/4, $0x00000040
+DATA columnBits<>+28(SB)/4, $0x00000080
+DATA columnBits<>+32(SB)/4, $0x00000100
+DATA columnBits<>+36(SB)/4, $0x00000200
+DATA columnBits<>+40(SB)/4, $0x00000400
+DATA columnBits<>+44(SB)/4, $0x00000800
+DATA columnBits<>+48(SB)/4, $0x00001000
+DATA columnBits<>+52(SB)/4, $0x00002000
+DATA columnBits<>+56(SB)/4, $0x00004000
+DATA columnBits<>+60(SB)/4, $0x00008000
+DATA columnBits<>+64(SB)/4, $0x00000000
+DATA columnBits<>+68(SB)/4, $0x00000001
+DATA columnBits<>+72(SB)/4, $0x00000003
+DATA columnBits<>+76(SB)/4, $0x00000007
+DATA columnBits<>+80(SB)/4, $0x0000000f
+DATA columnBits<>+84(SB)/4, $0x0000001f
+DATA columnBits<>+88(SB)/4, $0x0000003f
+DATA columnBits<>+92(SB)/4, $0x0000007f
+DATA columnBits<>+96(SB)/4, $0x000000ff
+DATA columnBits<>+100(SB)/4, $0x000001ff
+DATA columnBits<>+104(SB)/4, $0x000003ff
+DATA columnBits<>+108(SB)/4, $0x000007ff
+DATA columnBits<>+112(SB)/4, $0x00000fff
+DATA columnBits<>+116(SB)/4, $0x00001fff
+DATA columnBits<>+120(SB)/4, $0x00003fff
+DATA columnBits<>+124(SB)/4, $0x00007fff
+DATA columnBits<>+128(SB)/4, $0x0000ffff
+GLOBL columnBits<>(SB), RODATA|NOPTR, $132
+
 DATA tailMask<>+0(SB)/4, $0x00000000
 DATA tailMask<>+4(SB)/4, $0x00000000
 DATA tailMask<>+8(SB)/4, $0x00000000
@@ -825,7 +932,7 @@ DATA headMask<>+124(SB)/4, $0x00000000
 GLOBL headMask<>(SB), RODATA|NOPTR, $128
 
 // func longMax512(z *float32, k int) float32
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, SSE
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+, SSE
 TEXT ·longMax512(SB), NOSPLIT, $0-20
 	MOVQ    z+0(FP), AX
 	MOVQ    k+8(FP), CX
@@ -833,6 +940,7 @@ TEXT ·longMax512(SB), NOSPLIT, $0-20
 	SHRQ    $0x04, CX
 
 longMax512_loop:
+	PREFETCHT0    4096(AX)
 	VMAXPS        (AX), Z0, Z0
 	ADDQ          $0x40, AX
 	DECQ          CX
@@ -978,7 +1086,8 @@ longRows512_chunk:
 longRows512_vector:
 	VMOVUPS       (DX)(R9*4), Z16
 	VMAXPS        (SI)(R9*4), Z14, Z14
-	PREFETCHT0    4096(SI)(R9*4)
+	PREFETCHT1    4096(SI)(R9*4)
+	PREFETCHT0    1024(DX)(R9*4)
 	VMAXPS        Z12, Z16, Z24
 	VMOVAPS       Z13, Z25
 	VFMADD231PS   Z8, Z24, Z25
@@ -1083,7 +1192,7 @@ longRows512_vector:
 	RET
 
 // func shortRows512(a *byte, e *float32, z *float32, k int, p *byte)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·shortRows512(SB), $4160-40
 	MOVQ    k+24(FP), AX
 	VMOVUPS negInf<>+0(SB), Z0
@@ -1201,116 +1310,144 @@ shortRows512_in_done:
 	VMOVUPS      exp1<>+0(SB), Z5
 	VMOVUPS      one<>+0(SB), Z6
 	VMOVUPS      sumP2Start<>+0(SB), Z7
-	VBROADCASTSS (DX), Z12
-	VBROADCASTSS 4(DX), Z13
-	VBROADCASTSS 8(DX), Z14
-	VMOVUPS      (CX), Z15
-	VMOVUPS      magic<>+0(SB), Z16
-	VFMADD231PS  Z12, Z15, Z16
-	VSUBPS       magic<>+0(SB), Z16, Z16
-	VMOVUPS      magicBias<>+0(SB), Z17
-	VSUBPS       Z16, Z17, Z17
-	VSUBPS       zeroScale<>+0(SB), Z16, Z16
-	VMULPS       Z14, Z16, Z16
-	VMOVAPS      Z17, Z14
-	VFMADD231PS  Z12, Z15, Z14
-	VSUBPS       Z17, Z14, Z18
-	VFMSUB231PS  Z12, Z15, Z18
-	VFMADD231PS  Z13, Z15, Z18
-	VPSLLD       $0x17, Z14, Z14
-	VMOVAPS      Z0, Z19
-	VFMADD213PS  Z1, Z18, Z19
-	VFMADD213PS  Z2, Z18, Z19
-	VFMADD213PS  Z3, Z18, Z19
-	VFMADD213PS  Z4, Z18, Z19
-	VFMADD213PS  Z5, Z18, Z19
-	VFMADD213PS  Z6, Z18, Z19
-	VMULPS       Z14, Z19, Z19
-	VMOVAPS      Z6, Z14
-	VDIVPS       Z19, Z14, Z14
-	VMOVUPS      Z14, 704(CX)
+	VBROADCASTSS (DX), Z11
+	VBROADCASTSS 4(DX), Z12
+	VBROADCASTSS 8(DX), Z13
+	VMOVUPS      (CX), Z14
+	VMOVUPS      magic<>+0(SB), Z15
+	VFMADD231PS  Z11, Z14, Z15
+	VSUBPS       magic<>+0(SB), Z15, Z15
+	VMOVUPS      magicBias<>+0(SB), Z16
+	VSUBPS       Z15, Z16, Z16
+	VSUBPS       zeroScale<>+0(SB), Z15, Z15
+	VMULPS       Z13, Z15, Z15
+	VMOVAPS      Z16, Z13
+	VFMADD231PS  Z11, Z14, Z13
+	VSUBPS       Z16, Z13, Z17
+	VFMSUB231PS  Z11, Z14, Z17
+	VFMADD231PS  Z12, Z14, Z17
+	VPSLLD       $0x17, Z13, Z13
+	VMOVAPS      Z0, Z18
+	VFMADD213PS  Z1, Z17, Z18
+	VFMADD213PS  Z2, Z17, Z18
+	VFMADD213PS  Z3, Z17, Z18
+	VFMADD213PS  Z4, Z17, Z18
+	VFMADD213PS  Z5, Z17, Z18
+	VFMADD213PS  Z6, Z17, Z18
+	VMULPS       Z13, Z18, Z18
+	VMOVAPS      Z6, Z13
+	VDIVPS       Z18, Z13, Z13
+	VMOVUPS      Z13, 704(CX)
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
-	VMOVAPS      Z7, Z14
+	VMOVAPS      Z7, Z13
 	VPXORD       Z10, Z10, Z10
-	VPBROADCASTD k+24(FP), Z18
-	VPBROADCASTD abs<>+0(SB), Z19
-	VPXORD       Z11, Z11, Z11
 	LEAQ         63(SP), DX
 	ANDQ         $-64, DX
+	MOVQ         z+16(FP), BX
+	MOVQ         AX, SI
+	XORL         R8, R8
+	VMOVDQU32    abs<>+0(SB), Z17
+	VMOVUPS      Z17, 256(CX)
+	VPXORD       Z17, Z17, Z17
+	VMOVUPS      Z17, 192(CX)
 
 shortRows512_columns0:
-	MOVL    $0x00000010, SI
-	MOVQ    AX, BX
-	CMPQ    BX, SI
-	CMOVQGT SI, BX
-	SUBQ    BX, AX
+	MOVL    $0x00000010, AX
+	MOVQ    SI, DI
+	CMPQ    DI, AX
+	CMOVQGT AX, DI
+	SUBQ    DI, SI
+	LEAQ    columnBits<>+0(SB), AX
+	VPXORD  Z17, Z17, Z17
 
 shortRows512_columns0_next:
-	VMOVUPS       (DX), Z20
-	VMAXPS        Z16, Z20, Z21
-	VMOVAPS       Z17, Z22
-	VFMADD231PS   Z12, Z21, Z22
-	VSUBPS        Z17, Z22, Z23
-	VFMSUB231PS   Z12, Z21, Z23
-	VFMADD231PS   Z13, Z21, Z23
-	VPSLLD        $0x17, Z22, Z22
-	VMOVAPS       Z0, Z21
-	VFMADD213PS   Z1, Z23, Z21
-	VFMADD213PS   Z2, Z23, Z21
-	VFMADD213PS   Z3, Z23, Z21
-	VFMADD213PS   Z4, Z23, Z21
-	VFMADD213PS   Z5, Z23, Z21
-	VFMADD213PS   Z6, Z23, Z21
-	VCMPPS        $0x04, Z15, Z20, K1
-	VMULPS.Z      Z22, Z21, K1, Z21
-	VADDPS        Z21, Z8, Z8
-	VFMADD231PS   Z21, Z21, Z14
-	VMAXPS        Z21, Z10, Z10
-	VSUBPS        Z15, Z20, Z20
-	VFMADD231PS   Z20, Z21, Z9
-	KNOTW         K1, K2
-	VPSUBD        int1<>+0(SB), Z18, K1, Z18
-	VPMINUD       Z11, Z19, K2, Z19
-	VPADDD        int1<>+0(SB), Z11, Z11
+	PREFETCHT0    4096(BX)
+	ADDQ          $0x40, BX
+	VMOVUPS       (DX), Z18
+	VMAXPS        Z15, Z18, Z19
+	VMOVAPS       Z16, Z20
+	VFMADD231PS   Z11, Z19, Z20
+	VSUBPS        Z16, Z20, Z21
+	VFMSUB231PS   Z11, Z19, Z21
+	VFMADD231PS   Z12, Z19, Z21
+	VPSLLD        $0x17, Z20, Z20
+	VMOVAPS       Z0, Z19
+	VFMADD213PS   Z1, Z21, Z19
+	VFMADD213PS   Z2, Z21, Z19
+	VFMADD213PS   Z3, Z21, Z19
+	VFMADD213PS   Z4, Z21, Z19
+	VFMADD213PS   Z5, Z21, Z19
+	VFMADD213PS   Z6, Z21, Z19
+	VCMPPS        $0x04, Z14, Z18, K1
+	VMULPS.Z      Z20, Z19, K1, Z19
+	VADDPS        Z19, Z8, Z8
+	VFMADD231PS   Z19, Z19, Z13
+	VMAXPS        Z19, Z10, Z10
+	VSUBPS        Z14, Z18, Z18
+	VFMADD231PS   Z18, Z19, Z9
+	VPORD.BCST    (AX), Z17, K1, Z17
+	ADDQ          $0x04, AX
 	ADDQ          $0x40, DX
-	DECQ          BX
+	DECQ          DI
 	JNZ           shortRows512_columns0_next
-	VCVTPS2PD     Y8, Z20
-	VADDPD        320(CX), Z20, Z20
-	VMOVUPD       Z20, 320(CX)
-	VEXTRACTF64X4 $0x01, Z8, Y20
-	VCVTPS2PD     Y20, Z20
-	VADDPD        384(CX), Z20, Z20
-	VMOVUPD       Z20, 384(CX)
-	VCVTPS2PD     Y9, Z20
-	VADDPD        448(CX), Z20, Z20
-	VMOVUPD       Z20, 448(CX)
-	VEXTRACTF64X4 $0x01, Z9, Y20
-	VCVTPS2PD     Y20, Z20
-	VADDPD        512(CX), Z20, Z20
-	VMOVUPD       Z20, 512(CX)
-	VCVTPS2PD     Y14, Z20
-	VADDPD        576(CX), Z20, Z20
-	VMOVUPD       Z20, 576(CX)
-	VEXTRACTF64X4 $0x01, Z14, Y14
-	VCVTPS2PD     Y14, Z20
-	VADDPD        640(CX), Z20, Z20
-	VMOVUPD       Z20, 640(CX)
+	VPANDND.BCST  64(AX), Z17, Z18
+	VPANDD        nibbles<>+0(SB), Z18, Z19
+	VPSRLD        $0x04, Z18, Z20
+	VPANDD        nibbles<>+0(SB), Z20, Z20
+	VMOVDQU32     nibbleCounts<>+0(SB), Z17
+	VPSHUFB       Z19, Z17, Z19
+	VPSHUFB       Z20, Z17, Z20
+	VPADDD        Z20, Z19, Z19
+	VPSRLD        $0x08, Z19, Z20
+	VPADDD        Z20, Z19, Z19
+	VPANDD        lowByte<>+0(SB), Z19, Z19
+	VPXORD        Z20, Z20, Z20
+	VPSUBD        Z18, Z20, Z20
+	VPANDD        Z18, Z20, Z20
+	VCVTDQ2PS     Z20, Z20
+	VPSRLD        $0x17, Z20, Z20
+	VPSUBD        int127<>+0(SB), Z20, Z20
+	VPADDD        192(CX), Z19, Z19
+	VMOVUPS       Z19, 192(CX)
+	VPBROADCASTD  R8, Z19
+	VPADDD        Z19, Z20, Z20
+	VPMINUD       256(CX), Z20, Z20
+	VMOVUPS       Z20, 256(CX)
+	ADDQ          $0x10, R8
+	VCVTPS2PD     Y8, Z18
+	VADDPD        320(CX), Z18, Z18
+	VMOVUPD       Z18, 320(CX)
+	VEXTRACTF64X4 $0x01, Z8, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        384(CX), Z18, Z18
+	VMOVUPD       Z18, 384(CX)
+	VCVTPS2PD     Y9, Z18
+	VADDPD        448(CX), Z18, Z18
+	VMOVUPD       Z18, 448(CX)
+	VEXTRACTF64X4 $0x01, Z9, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        512(CX), Z18, Z18
+	VMOVUPD       Z18, 512(CX)
+	VCVTPS2PD     Y13, Z18
+	VADDPD        576(CX), Z18, Z18
+	VMOVUPD       Z18, 576(CX)
+	VEXTRACTF64X4 $0x01, Z13, Y13
+	VCVTPS2PD     Y13, Z18
+	VADDPD        640(CX), Z18, Z18
+	VMOVUPD       Z18, 640(CX)
 	VPXORD        Z8, Z8, Z8
 	VPXORD        Z9, Z9, Z9
-	VMOVAPS       Z7, Z14
-	TESTQ         AX, AX
+	VMOVAPS       Z7, Z13
+	TESTQ         SI, SI
 	JNZ           shortRows512_columns0
 	VMOVUPS       Z10, 128(CX)
-	VMOVUPS       Z18, 192(CX)
-	VMOVUPS       Z19, 256(CX)
 	VZEROUPPER
 	RET
 
 // func blocks512(rows *byte, e *float32, z *float32, n int, k int, p *byte) (left int, bad uint32)
-// Requires: AVX, AVX512F
-TEXT ·blocks512(SB), $1984-60
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·blocks512(SB), $1992-60
 	MOVQ         k+32(FP), AX
 	LEAQ         63(SP), CX
 	ANDQ         $-64, CX
@@ -1320,39 +1457,37 @@ TEXT ·blocks512(SB), $1984-60
 	VMOVUPS      Z0, 1856(SP)
 	VBROADCASTSD 24(DX), Z0
 	VMOVUPS      Z0, 1920(SP)
-	MOVQ         rows+0(FP), BX
-
-blocks512_block:
-	VMOVUPS negInf<>+0(SB), Z0
-	LEAQ    (AX)(AX*1), SI
-	ADDQ    SI, SI
-	LEAQ    (SI)(SI*2), DI
-	MOVQ    z+16(FP), R9
-	LEAQ    (R9)(SI*4), R10
-	LEAQ    (R10)(SI*4), R11
-	LEAQ    (R11)(SI*4), R12
-	LEAQ    63(SP), R8
-	ANDQ    $-64, R8
-	MOVQ    AX, R13
-	SHRQ    $0x02, R13
+	MOVQ         rows+0(FP), DX
+	VMOVUPS      negInf<>+0(SB), Z0
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         z+16(FP), R8
+	LEAQ         (R8)(BX*4), R9
+	LEAQ         (R9)(BX*4), R10
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         63(SP), DI
+	ANDQ         $-64, DI
+	MOVQ         AX, R12
+	SHRQ         $0x02, R12
 
 blocks512_in:
-	VBROADCASTF32X4 (R9), Z9
-	VINSERTF32X4    $0x01, (R10), Z9, Z9
-	VINSERTF32X4    $0x02, (R11), Z9, Z9
-	VINSERTF32X4    $0x03, (R12), Z9, Z9
-	VBROADCASTF32X4 (R9)(SI*1), Z10
-	VINSERTF32X4    $0x01, (R10)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x02, (R11)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x03, (R12)(SI*1), Z10, Z10
-	VBROADCASTF32X4 (R9)(SI*2), Z11
-	VINSERTF32X4    $0x01, (R10)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x02, (R11)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x03, (R12)(SI*2), Z11, Z11
-	VBROADCASTF32X4 (R9)(DI*1), Z12
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x02, (R11)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x03, (R12)(DI*1), Z12, Z12
+	VBROADCASTF32X4 (R8), Z9
+	VINSERTF32X4    $0x01, (R9), Z9, Z9
+	VINSERTF32X4    $0x02, (R10), Z9, Z9
+	VINSERTF32X4    $0x03, (R11), Z9, Z9
+	VBROADCASTF32X4 (R8)(BX*1), Z10
+	VINSERTF32X4    $0x01, (R9)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(BX*1), Z10, Z10
+	VBROADCASTF32X4 (R8)(BX*2), Z11
+	VINSERTF32X4    $0x01, (R9)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(BX*2), Z11, Z11
+	VBROADCASTF32X4 (R8)(SI*1), Z12
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R10)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R11)(SI*1), Z12, Z12
 	VUNPCKLPS       Z10, Z9, Z13
 	VUNPCKHPS       Z10, Z9, Z14
 	VUNPCKLPS       Z12, Z11, Z10
@@ -1362,46 +1497,45 @@ blocks512_in:
 	VUNPCKLPD       Z12, Z14, Z11
 	VUNPCKHPD       Z12, Z14, Z12
 	VMAXPS          Z9, Z0, Z0
-	VMOVUPS         Z9, (R8)
+	VMOVUPS         Z9, (DI)
 	VMAXPS          Z10, Z0, Z0
-	VMOVUPS         Z10, 64(R8)
+	VMOVUPS         Z10, 64(DI)
 	VMAXPS          Z11, Z0, Z0
-	VMOVUPS         Z11, 128(R8)
+	VMOVUPS         Z11, 128(DI)
 	VMAXPS          Z12, Z0, Z0
-	VMOVUPS         Z12, 192(R8)
+	VMOVUPS         Z12, 192(DI)
+	ADDQ            $0x10, R8
 	ADDQ            $0x10, R9
 	ADDQ            $0x10, R10
 	ADDQ            $0x10, R11
-	ADDQ            $0x10, R12
-	ADDQ            $0x00000100, R8
-	DECQ            R13
+	ADDQ            $0x00000100, DI
+	DECQ            R12
 	JNZ             blocks512_in
-	MOVQ            AX, R13
-	ANDQ            $0x03, R13
+	ANDQ            $0x03, AX
 	JZ              blocks512_in_done
-	SUBQ            $0x04, R13
-	LEAQ            (R9)(R13*4), R9
-	LEAQ            (R10)(R13*4), R10
-	LEAQ            (R11)(R13*4), R11
-	LEAQ            (R12)(R13*4), R12
-	SHLQ            $0x06, R13
-	ADDQ            R13, R8
-	VBROADCASTF32X4 (R9), Z9
-	VINSERTF32X4    $0x01, (R10), Z9, Z9
-	VINSERTF32X4    $0x02, (R11), Z9, Z9
-	VINSERTF32X4    $0x03, (R12), Z9, Z9
-	VBROADCASTF32X4 (R9)(SI*1), Z10
-	VINSERTF32X4    $0x01, (R10)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x02, (R11)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x03, (R12)(SI*1), Z10, Z10
-	VBROADCASTF32X4 (R9)(SI*2), Z11
-	VINSERTF32X4    $0x01, (R10)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x02, (R11)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x03, (R12)(SI*2), Z11, Z11
-	VBROADCASTF32X4 (R9)(DI*1), Z12
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x02, (R11)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x03, (R12)(DI*1), Z12, Z12
+	SUBQ            $0x04, AX
+	LEAQ            (R8)(AX*4), R8
+	LEAQ            (R9)(AX*4), R9
+	LEAQ            (R10)(AX*4), R10
+	LEAQ            (R11)(AX*4), R11
+	SHLQ            $0x06, AX
+	ADDQ            AX, DI
+	VBROADCASTF32X4 (R8), Z9
+	VINSERTF32X4    $0x01, (R9), Z9, Z9
+	VINSERTF32X4    $0x02, (R10), Z9, Z9
+	VINSERTF32X4    $0x03, (R11), Z9, Z9
+	VBROADCASTF32X4 (R8)(BX*1), Z10
+	VINSERTF32X4    $0x01, (R9)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(BX*1), Z10, Z10
+	VBROADCASTF32X4 (R8)(BX*2), Z11
+	VINSERTF32X4    $0x01, (R9)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(BX*2), Z11, Z11
+	VBROADCASTF32X4 (R8)(SI*1), Z12
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R10)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R11)(SI*1), Z12, Z12
 	VUNPCKLPS       Z10, Z9, Z13
 	VUNPCKHPS       Z10, Z9, Z14
 	VUNPCKLPS       Z12, Z11, Z10
@@ -1411,16 +1545,19 @@ blocks512_in:
 	VUNPCKLPD       Z12, Z14, Z11
 	VUNPCKHPD       Z12, Z14, Z12
 	VMAXPS          Z9, Z0, Z0
-	VMOVUPS         Z9, (R8)
+	VMOVUPS         Z9, (DI)
 	VMAXPS          Z10, Z0, Z0
-	VMOVUPS         Z10, 64(R8)
+	VMOVUPS         Z10, 64(DI)
 	VMAXPS          Z11, Z0, Z0
-	VMOVUPS         Z11, 128(R8)
+	VMOVUPS         Z11, 128(DI)
 	VMAXPS          Z12, Z0, Z0
-	VMOVUPS         Z12, 192(R8)
+	VMOVUPS         Z12, 192(DI)
 
 blocks512_in_done:
-	VMOVUPS      Z0, (CX)
+	VMOVUPS Z0, (CX)
+
+blocks512_block:
+	MOVQ         k+32(FP), AX
 	VMOVUPS      exp6<>+0(SB), Z0
 	VMOVUPS      exp5<>+0(SB), Z9
 	VMOVUPS      exp4<>+0(SB), Z10
@@ -1429,9 +1566,10 @@ blocks512_in_done:
 	VMOVUPS      exp1<>+0(SB), Z13
 	VMOVUPS      one<>+0(SB), Z14
 	VMOVUPS      sumP2Start<>+0(SB), Z15
-	VBROADCASTSS (DX), Z16
-	VBROADCASTSS 4(DX), Z17
-	VBROADCASTSS 8(DX), Z18
+	MOVQ         p+40(FP), BX
+	VBROADCASTSS (BX), Z16
+	VBROADCASTSS 4(BX), Z17
+	VBROADCASTSS 8(BX), Z18
 	VMOVUPS      (CX), Z19
 	VMOVUPS      magic<>+0(SB), Z20
 	VFMADD231PS  Z16, Z19, Z20
@@ -1461,305 +1599,537 @@ blocks512_in_done:
 	VPXORD       Z2, Z2, Z2
 	VMOVAPS      Z15, Z15
 	VPXORD       Z3, Z3, Z3
-	VPBROADCASTD k+32(FP), Z18
-	VPBROADCASTD abs<>+0(SB), Z22
-	VPXORD       Z4, Z4, Z4
-	LEAQ         63(SP), SI
-	ANDQ         $-64, SI
+	LEAQ         63(SP), BX
+	ANDQ         $-64, BX
+	MOVQ         z+16(FP), R8
 	MOVQ         AX, DI
+	LEAQ         columnBits<>+0(SB), SI
+	VPXORD       Z4, Z4, Z4
 
 blocks512_columns0:
-	VMOVUPS      (SI), Z23
-	VMAXPS       Z20, Z23, Z24
-	VMOVAPS      Z21, Z25
-	VFMADD231PS  Z16, Z24, Z25
-	VSUBPS       Z21, Z25, Z26
-	VFMSUB231PS  Z16, Z24, Z26
-	VFMADD231PS  Z17, Z24, Z26
-	VPSLLD       $0x17, Z25, Z25
-	VMOVAPS      Z0, Z24
-	VFMADD213PS  Z9, Z26, Z24
-	VFMADD213PS  Z10, Z26, Z24
-	VFMADD213PS  Z11, Z26, Z24
-	VFMADD213PS  Z12, Z26, Z24
-	VFMADD213PS  Z13, Z26, Z24
-	VFMADD213PS  Z14, Z26, Z24
-	VCMPPS       $0x04, Z19, Z23, K1
-	VMULPS.Z     Z25, Z24, K1, Z24
-	VADDPS       Z24, Z1, Z1
-	VFMADD231PS  Z24, Z24, Z15
-	VMAXPS       Z24, Z3, Z3
-	VSUBPS       Z19, Z23, Z23
-	VFMADD231PS  Z23, Z24, Z2
-	KNOTW        K1, K2
-	VPSUBD       int1<>+0(SB), Z18, K1, Z18
-	VPMINUD      Z4, Z22, K2, Z22
-	VPADDD       int1<>+0(SB), Z4, Z4
-	ADDQ         $0x40, SI
-	DECQ         DI
-	JNZ          blocks512_columns0
-	VMOVUPS      Z1, 320(CX)
-	VMOVUPS      Z2, 448(CX)
-	VMOVUPS      Z15, 576(CX)
-	VMOVUPS      Z3, 128(CX)
-	VMOVUPS      Z18, 192(CX)
-	VMOVUPS      Z22, 256(CX)
-	VMOVUPS      (CX), Z0
-	VMOVUPS      magic<>+0(SB), Z9
-	VFMADD231PS  Z16, Z0, Z9
-	VSUBPS       magic<>+0(SB), Z9, Z9
-	VMOVUPS      704(CX), Z0
-	VMULPS       128(CX), Z0, Z0
-	VMINPS       one<>+0(SB), Z0, Z0
-	VMOVUPS      Z0, 128(CX)
-	VPANDD       abs<>+0(SB), Z9, Z9
-	VCMPPS       $0x02, maxExponent<>+0(SB), Z9, K1
-	KMOVW        K1, SI
-	XORL         DI, DI
-	VCVTPS2PD    704(CX), Z9
-	VCVTDQ2PD    192(CX), Z0
-	VSUBPD       unit<>+0(SB), Z0, Z10
-	VCVTPS2PD    320(CX), Z11
-	VMULPD       Z11, Z9, Z11
-	VMAXPD       Z10, Z11, Z12
-	VCMPPD       $0x0d, 1920(SP), Z12, K1
-	KMOVW        K1, R8
-	VCVTPS2PD    128(CX), Z12
-	VMINPD       unit<>+0(SB), Z10, Z10
-	VMAXPD       Z10, Z12, Z12
-	VADDPD       Z11, Z0, Z10
-	VMOVUPS      unit<>+0(SB), Z13
-	VDIVPD       Z10, Z13, Z13
-	VCVTPS2PD    736(CX), Z16
-	VCVTDQ2PD    224(CX), Z15
-	VSUBPD       unit<>+0(SB), Z15, Z14
-	VCVTPS2PD    352(CX), Z17
-	VMULPD       Z17, Z16, Z17
-	VMAXPD       Z14, Z17, Z18
-	VCMPPD       $0x0d, 1920(SP), Z18, K1
-	KMOVW        K1, R9
-	VCVTPS2PD    160(CX), Z18
-	VMINPD       unit<>+0(SB), Z14, Z14
-	VMAXPD       Z14, Z18, Z18
-	VADDPD       Z17, Z15, Z19
-	VMOVUPS      unit<>+0(SB), Z20
-	VDIVPD       Z19, Z20, Z20
-	VSUBPD       Z0, Z10, Z14
-	VSUBPD       Z14, Z11, Z14
-	VPSUBQ       sqrtHalf<>+0(SB), Z10, Z11
-	VPSRLQ       $0x34, Z11, Z11
-	VPSLLQ       $0x34, Z11, Z21
-	VPSUBQ       Z21, Z10, Z21
-	VSUBPD       unit<>+0(SB), Z21, Z21
-	VPORQ        int2f<>+0(SB), Z11, Z11
-	VSUBPD       int2f<>+0(SB), Z11, Z11
-	VADDPD       two<>+0(SB), Z21, Z22
-	VDIVPD       Z22, Z21, Z22
-	VSUBPD       Z15, Z19, Z10
-	VSUBPD       Z10, Z17, Z10
-	VPSUBQ       sqrtHalf<>+0(SB), Z19, Z17
-	VPSRLQ       $0x34, Z17, Z17
-	VPSLLQ       $0x34, Z17, Z23
-	VPSUBQ       Z23, Z19, Z23
-	VSUBPD       unit<>+0(SB), Z23, Z23
-	VPORQ        int2f<>+0(SB), Z17, Z17
-	VSUBPD       int2f<>+0(SB), Z17, Z17
-	VADDPD       two<>+0(SB), Z23, Z26
-	VDIVPD       Z26, Z23, Z26
-	VMULPD       Z22, Z22, Z19
-	VMULPD       Z19, Z19, Z25
-	VMULPD       Z25, Z25, Z24
-	VMOVUPS      ln5<>+0(SB), Z28
-	VFMADD213PD  ln3<>+0(SB), Z19, Z28
-	VMOVUPS      ln9<>+0(SB), Z29
-	VFMADD213PD  ln7<>+0(SB), Z19, Z29
-	VMOVUPS      ln13<>+0(SB), Z30
-	VFMADD213PD  ln11<>+0(SB), Z19, Z30
-	VMOVUPS      ln17<>+0(SB), Z27
-	VFMADD213PD  ln15<>+0(SB), Z19, Z27
-	VFMADD213PD  Z28, Z25, Z29
-	VFMADD213PD  Z30, Z25, Z27
-	VFMADD231PD  ln19<>+0(SB), Z24, Z27
-	VMOVAPS      Z29, Z25
-	VFMADD231PD  Z27, Z24, Z25
-	VMULPD       Z19, Z25, Z25
-	VMULPD       Z26, Z26, Z19
-	VMULPD       Z19, Z19, Z27
-	VMULPD       Z27, Z27, Z24
-	VMOVUPS      ln5<>+0(SB), Z29
-	VFMADD213PD  ln3<>+0(SB), Z19, Z29
-	VMOVUPS      ln9<>+0(SB), Z30
-	VFMADD213PD  ln7<>+0(SB), Z19, Z30
-	VMOVUPS      ln13<>+0(SB), Z31
-	VFMADD213PD  ln11<>+0(SB), Z19, Z31
-	VMOVUPS      ln17<>+0(SB), Z28
-	VFMADD213PD  ln15<>+0(SB), Z19, Z28
-	VFMADD213PD  Z29, Z27, Z30
-	VFMADD213PD  Z31, Z27, Z28
-	VFMADD231PD  ln19<>+0(SB), Z24, Z28
-	VMOVAPS      Z30, Z27
-	VFMADD231PD  Z28, Z24, Z27
-	VMULPD       Z19, Z27, Z27
-	VMULPD       half<>+0(SB), Z21, Z24
-	VMULPD       Z21, Z24, Z24
-	VADDPD       Z24, Z25, Z25
-	VMULPD       ln2Lo<>+0(SB), Z11, Z19
-	VFMADD231PD  Z25, Z22, Z19
-	VSUBPD       Z19, Z24, Z24
-	VSUBPD       Z24, Z21, Z21
-	VFMADD231PD  ln2Hi<>+0(SB), Z11, Z21
-	VFMADD231PD  Z13, Z14, Z21
-	VMULPD       Z13, Z12, Z12
-	VMULPD       Z9, Z9, Z11
-	VCVTPS2PD    576(CX), Z14
-	VFMADD132PD  Z14, Z0, Z11
-	VMULPD       Z13, Z11, Z11
-	VMULPD       Z13, Z11, Z11
-	VCVTPS2PD    448(CX), Z0
-	VMOVAPS      Z0, Z0
-	VPXORD       Z5, Z5, Z5
-	VCMPPD       $0x02, Z5, Z0, K1
-	KMOVW        K1, R10
-	ANDL         R10, R8
-	VMULPD       Z0, Z9, Z0
-	VMULPD       1856(SP), Z0, Z0
-	VMOVAPS      Z21, Z9
-	VFNMADD231PD Z0, Z13, Z9
-	VCVTPS2PD    (CX), Z0
-	VPXORD       Z6, Z6, Z6
-	VFMADD231PD  1856(SP), Z0, Z6
-	VFMADD231PD  1856(SP), Z0, Z21
-	VPMOVSXDQ    256(CX), Z0
-	VUNPCKLPD    Z6, Z0, Z14
-	VUNPCKHPD    Z6, Z0, Z0
-	VUNPCKLPD    Z13, Z21, Z19
-	VUNPCKHPD    Z13, Z21, Z21
-	VUNPCKLPD    Z9, Z12, Z22
-	VUNPCKHPD    Z9, Z12, Z9
-	VUNPCKLPD    Z13, Z11, Z12
-	VUNPCKHPD    Z13, Z11, Z11
-	VSHUFF64X2   $0x88, Z19, Z14, Z13
-	VSHUFF64X2   $0x88, Z12, Z22, Z24
-	VSHUFF64X2   $0x88, Z24, Z13, Z25
-	VMOVUPD      Z25, (BX)
-	VSHUFF64X2   $0xdd, Z24, Z13, Z13
-	VMOVUPD      Z13, 288(BX)
-	VSHUFF64X2   $0xdd, Z19, Z14, Z13
-	VSHUFF64X2   $0xdd, Z12, Z22, Z12
-	VSHUFF64X2   $0x88, Z12, Z13, Z14
-	VMOVUPD      Z14, 144(BX)
-	VSHUFF64X2   $0xdd, Z12, Z13, Z12
-	VMOVUPD      Z12, 432(BX)
-	VSHUFF64X2   $0x88, Z21, Z0, Z12
-	VSHUFF64X2   $0x88, Z11, Z9, Z13
-	VSHUFF64X2   $0x88, Z13, Z12, Z14
-	VMOVUPD      Z14, 72(BX)
-	VSHUFF64X2   $0xdd, Z13, Z12, Z12
-	VMOVUPD      Z12, 360(BX)
-	VSHUFF64X2   $0xdd, Z21, Z0, Z0
-	VSHUFF64X2   $0xdd, Z11, Z9, Z9
-	VSHUFF64X2   $0x88, Z9, Z0, Z11
-	VMOVUPD      Z11, 216(BX)
-	VSHUFF64X2   $0xdd, Z9, Z0, Z0
-	VMOVUPD      Z0, 504(BX)
-	SHLL         $0x00, R8
-	ORL          R8, DI
-	VMULPD       half<>+0(SB), Z23, Z0
-	VMULPD       Z23, Z0, Z0
-	VADDPD       Z0, Z27, Z27
-	VMULPD       ln2Lo<>+0(SB), Z17, Z19
-	VFMADD231PD  Z27, Z26, Z19
-	VSUBPD       Z19, Z0, Z0
-	VSUBPD       Z0, Z23, Z23
-	VFMADD231PD  ln2Hi<>+0(SB), Z17, Z23
-	VFMADD231PD  Z20, Z10, Z23
-	VMULPD       Z20, Z18, Z18
-	VMULPD       Z16, Z16, Z0
-	VCVTPS2PD    608(CX), Z9
-	VFMADD132PD  Z9, Z15, Z0
-	VMULPD       Z20, Z0, Z0
-	VMULPD       Z20, Z0, Z0
-	VCVTPS2PD    480(CX), Z9
-	VMOVAPS      Z9, Z9
-	VPXORD       Z7, Z7, Z7
-	VCMPPD       $0x02, Z7, Z9, K1
-	KMOVW        K1, R8
-	ANDL         R8, R9
-	MOVL         R9, R8
-	VMULPD       Z9, Z16, Z9
-	VMULPD       1856(SP), Z9, Z9
-	VMOVAPS      Z23, Z16
-	VFNMADD231PD Z9, Z20, Z16
-	VCVTPS2PD    32(CX), Z9
-	VPXORD       Z8, Z8, Z8
-	VFMADD231PD  1856(SP), Z9, Z8
-	VFMADD231PD  1856(SP), Z9, Z23
-	VPMOVSXDQ    288(CX), Z9
-	VUNPCKLPD    Z8, Z9, Z10
-	VUNPCKHPD    Z8, Z9, Z9
-	VUNPCKLPD    Z20, Z23, Z11
-	VUNPCKHPD    Z20, Z23, Z12
-	VUNPCKLPD    Z16, Z18, Z13
-	VUNPCKHPD    Z16, Z18, Z14
-	VUNPCKLPD    Z20, Z0, Z15
-	VUNPCKHPD    Z20, Z0, Z0
-	VSHUFF64X2   $0x88, Z11, Z10, Z16
-	VSHUFF64X2   $0x88, Z15, Z13, Z17
-	VSHUFF64X2   $0x88, Z17, Z16, Z18
-	VMOVUPD      Z18, 576(BX)
-	VSHUFF64X2   $0xdd, Z17, Z16, Z16
-	VMOVUPD      Z16, 864(BX)
-	VSHUFF64X2   $0xdd, Z11, Z10, Z10
-	VSHUFF64X2   $0xdd, Z15, Z13, Z11
-	VSHUFF64X2   $0x88, Z11, Z10, Z13
-	VMOVUPD      Z13, 720(BX)
-	VSHUFF64X2   $0xdd, Z11, Z10, Z10
-	VMOVUPD      Z10, 1008(BX)
-	VSHUFF64X2   $0x88, Z12, Z9, Z10
-	VSHUFF64X2   $0x88, Z0, Z14, Z11
-	VSHUFF64X2   $0x88, Z11, Z10, Z13
-	VMOVUPD      Z13, 648(BX)
-	VSHUFF64X2   $0xdd, Z11, Z10, Z10
-	VMOVUPD      Z10, 936(BX)
-	VSHUFF64X2   $0xdd, Z12, Z9, Z9
-	VSHUFF64X2   $0xdd, Z0, Z14, Z0
-	VSHUFF64X2   $0x88, Z0, Z9, Z10
-	VMOVUPD      Z10, 792(BX)
-	VSHUFF64X2   $0xdd, Z0, Z9, Z0
-	VMOVUPD      Z0, 1080(BX)
-	SHLL         $0x08, R8
-	ORL          R8, DI
-	MOVB         $0x01, 64(BX)
-	MOVB         $0x01, 136(BX)
-	MOVB         $0x01, 208(BX)
-	MOVB         $0x01, 280(BX)
-	MOVB         $0x01, 352(BX)
-	MOVB         $0x01, 424(BX)
-	MOVB         $0x01, 496(BX)
-	MOVB         $0x01, 568(BX)
-	MOVB         $0x01, 640(BX)
-	MOVB         $0x01, 712(BX)
-	MOVB         $0x01, 784(BX)
-	MOVB         $0x01, 856(BX)
-	MOVB         $0x01, 928(BX)
-	MOVB         $0x01, 1000(BX)
-	MOVB         $0x01, 1072(BX)
-	MOVB         $0x01, 1144(BX)
-	ANDL         SI, DI
-	XORL         $0x0000ffff, DI
-	ADDQ         $0x00000480, BX
-	MOVQ         AX, SI
-	SHLQ         $0x06, SI
-	ADDQ         SI, z+16(FP)
-	DECQ         n+24(FP)
-	JZ           blocks512_done
-	TESTL        DI, DI
-	JZ           blocks512_block
+	PREFETCHT0      4096(R8)
+	ADDQ            $0x40, R8
+	VMOVUPS         (BX), Z18
+	VMAXPS          Z20, Z18, Z22
+	VMOVAPS         Z21, Z23
+	VFMADD231PS     Z16, Z22, Z23
+	VSUBPS          Z21, Z23, Z24
+	VFMSUB231PS     Z16, Z22, Z24
+	VFMADD231PS     Z17, Z22, Z24
+	VPSLLD          $0x17, Z23, Z23
+	VMOVAPS         Z0, Z22
+	VFMADD213PS     Z9, Z24, Z22
+	VFMADD213PS     Z10, Z24, Z22
+	VFMADD213PS     Z11, Z24, Z22
+	VFMADD213PS     Z12, Z24, Z22
+	VFMADD213PS     Z13, Z24, Z22
+	VFMADD213PS     Z14, Z24, Z22
+	VCMPPS          $0x04, Z19, Z18, K1
+	VMULPS.Z        Z23, Z22, K1, Z22
+	VADDPS          Z22, Z1, Z1
+	VFMADD231PS     Z22, Z22, Z15
+	VMAXPS          Z22, Z3, Z3
+	VSUBPS          Z19, Z18, Z18
+	VFMADD231PS     Z18, Z22, Z2
+	VPORD.BCST      (SI), Z4, K1, Z4
+	ADDQ            $0x04, SI
+	ADDQ            $0x40, BX
+	DECQ            DI
+	JNZ             blocks512_columns0
+	VPANDND.BCST    64(SI), Z4, Z0
+	VPANDD          nibbles<>+0(SB), Z0, Z9
+	VPSRLD          $0x04, Z0, Z10
+	VPANDD          nibbles<>+0(SB), Z10, Z10
+	VMOVDQU32       nibbleCounts<>+0(SB), Z4
+	VPSHUFB         Z9, Z4, Z9
+	VPSHUFB         Z10, Z4, Z10
+	VPADDD          Z10, Z9, Z9
+	VPSRLD          $0x08, Z9, Z10
+	VPADDD          Z10, Z9, Z9
+	VPANDD          lowByte<>+0(SB), Z9, Z9
+	VPXORD          Z10, Z10, Z10
+	VPSUBD          Z0, Z10, Z10
+	VPANDD          Z0, Z10, Z10
+	VCVTDQ2PS       Z10, Z10
+	VPSRLD          $0x17, Z10, Z10
+	VPSUBD          int127<>+0(SB), Z10, Z10
+	VMOVUPS         Z9, 192(CX)
+	VMOVUPS         Z10, 256(CX)
+	VMOVUPS         Z1, 320(CX)
+	VMOVUPS         Z2, 448(CX)
+	VMOVUPS         Z15, 576(CX)
+	VMOVUPS         Z3, 128(CX)
+	SHLQ            $0x06, AX
+	XORL            BX, BX
+	CMPQ            n+24(FP), $0x01
+	CMOVQEQ         BX, AX
+	ADDQ            AX, z+16(FP)
+	MOVQ            k+32(FP), AX
+	VMOVUPS         (CX), Z0
+	VMOVUPS         magic<>+0(SB), Z9
+	VFMADD231PS     Z16, Z0, Z9
+	VSUBPS          magic<>+0(SB), Z9, Z9
+	VMOVUPS         704(CX), Z0
+	VMULPS          128(CX), Z0, Z0
+	VMINPS          one<>+0(SB), Z0, Z0
+	VMOVUPS         Z0, 128(CX)
+	VPANDD          abs<>+0(SB), Z9, Z9
+	VCMPPS          $0x02, maxExponent<>+0(SB), Z9, K1
+	KMOVW           K1, BX
+	MOVL            BX, 1984(SP)
+	MOVL            $0x00000000, 1988(SP)
+	LEAQ            (AX)(AX*1), AX
+	ADDQ            AX, AX
+	LEAQ            (AX)(AX*2), BX
+	MOVQ            z+16(FP), DI
+	LEAQ            (DI)(AX*4), R8
+	LEAQ            (R8)(AX*4), R9
+	LEAQ            (R9)(AX*4), R10
+	LEAQ            63(SP), SI
+	ANDQ            $-64, SI
+	VMOVUPS         negInf<>+0(SB), Z0
+	VBROADCASTF32X4 (DI), Z9
+	VINSERTF32X4    $0x01, (R8), Z9, Z9
+	VINSERTF32X4    $0x02, (R9), Z9, Z9
+	VINSERTF32X4    $0x03, (R10), Z9, Z9
+	VBROADCASTF32X4 (DI)(AX*1), Z10
+	VINSERTF32X4    $0x01, (R8)(AX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R9)(AX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R10)(AX*1), Z10, Z10
+	VBROADCASTF32X4 (DI)(AX*2), Z11
+	VINSERTF32X4    $0x01, (R8)(AX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R9)(AX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R10)(AX*2), Z11, Z11
+	VBROADCASTF32X4 (DI)(BX*1), Z12
+	VINSERTF32X4    $0x01, (R8)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R9)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R10)(BX*1), Z12, Z12
+	VUNPCKLPS       Z10, Z9, Z13
+	VUNPCKHPS       Z10, Z9, Z14
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z12
+	VUNPCKLPD       Z10, Z13, Z9
+	VUNPCKHPD       Z10, Z13, Z10
+	VUNPCKLPD       Z12, Z14, Z11
+	VUNPCKHPD       Z12, Z14, Z12
+	VMAXPS          Z9, Z0, Z0
+	VMOVUPS         Z9, (SI)
+	VMAXPS          Z10, Z0, Z0
+	VMOVUPS         Z10, 64(SI)
+	VMAXPS          Z11, Z0, Z0
+	VMOVUPS         Z11, 128(SI)
+	VMAXPS          Z12, Z0, Z0
+	VMOVUPS         Z12, 192(SI)
+	VCVTPS2PD       704(CX), Z10
+	VCVTDQ2PD       192(CX), Z9
+	VSUBPD          unit<>+0(SB), Z9, Z11
+	VCVTPS2PD       320(CX), Z12
+	VMULPD          Z12, Z10, Z12
+	VMAXPD          Z11, Z12, Z13
+	VCMPPD          $0x0d, 1920(SP), Z13, K1
+	KMOVW           K1, R12
+	VCVTPS2PD       128(CX), Z13
+	VMINPD          unit<>+0(SB), Z11, Z11
+	VMAXPD          Z11, Z13, Z13
+	VADDPD          Z12, Z9, Z11
+	VMOVUPS         unit<>+0(SB), Z14
+	VDIVPD          Z11, Z14, Z14
+	VCVTPS2PD       736(CX), Z16
+	VCVTDQ2PD       224(CX), Z15
+	VSUBPD          unit<>+0(SB), Z15, Z17
+	VCVTPS2PD       352(CX), Z18
+	VMULPD          Z18, Z16, Z18
+	VMAXPD          Z17, Z18, Z19
+	VCMPPD          $0x0d, 1920(SP), Z19, K1
+	KMOVW           K1, R13
+	VCVTPS2PD       160(CX), Z19
+	VMINPD          unit<>+0(SB), Z17, Z17
+	VMAXPD          Z17, Z19, Z19
+	VADDPD          Z18, Z15, Z17
+	VMOVUPS         unit<>+0(SB), Z20
+	VDIVPD          Z17, Z20, Z20
+	MOVL            $0x00000010, R11
+	MOVQ            k+32(FP), SI
+	SHLQ            $0x02, SI
+	SUBQ            $0x10, SI
+	CMPQ            R11, SI
+	CMOVQGT         SI, R11
+	MOVQ            z+16(FP), SI
+	LEAQ            (SI)(R11*1), DI
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R8
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R9
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R10
+	LEAQ            63(SP), SI
+	ANDQ            $-64, SI
+	SHLQ            $0x04, R11
+	ADDQ            R11, SI
+	VBROADCASTF32X4 (DI), Z21
+	VINSERTF32X4    $0x01, (R8), Z21, Z21
+	VINSERTF32X4    $0x02, (R9), Z21, Z21
+	VINSERTF32X4    $0x03, (R10), Z21, Z21
+	VBROADCASTF32X4 (DI)(AX*1), Z22
+	VINSERTF32X4    $0x01, (R8)(AX*1), Z22, Z22
+	VINSERTF32X4    $0x02, (R9)(AX*1), Z22, Z22
+	VINSERTF32X4    $0x03, (R10)(AX*1), Z22, Z22
+	VBROADCASTF32X4 (DI)(AX*2), Z23
+	VINSERTF32X4    $0x01, (R8)(AX*2), Z23, Z23
+	VINSERTF32X4    $0x02, (R9)(AX*2), Z23, Z23
+	VINSERTF32X4    $0x03, (R10)(AX*2), Z23, Z23
+	VBROADCASTF32X4 (DI)(BX*1), Z24
+	VINSERTF32X4    $0x01, (R8)(BX*1), Z24, Z24
+	VINSERTF32X4    $0x02, (R9)(BX*1), Z24, Z24
+	VINSERTF32X4    $0x03, (R10)(BX*1), Z24, Z24
+	VUNPCKLPS       Z22, Z21, Z25
+	VUNPCKHPS       Z22, Z21, Z26
+	VUNPCKLPS       Z24, Z23, Z22
+	VUNPCKHPS       Z24, Z23, Z24
+	VUNPCKLPD       Z22, Z25, Z21
+	VUNPCKHPD       Z22, Z25, Z22
+	VUNPCKLPD       Z24, Z26, Z23
+	VUNPCKHPD       Z24, Z26, Z24
+	VMAXPS          Z21, Z0, Z0
+	VMOVUPS         Z21, (SI)
+	VMAXPS          Z22, Z0, Z0
+	VMOVUPS         Z22, 64(SI)
+	VMAXPS          Z23, Z0, Z0
+	VMOVUPS         Z23, 128(SI)
+	VMAXPS          Z24, Z0, Z0
+	VMOVUPS         Z24, 192(SI)
+	VSUBPD          Z9, Z11, Z9
+	VSUBPD          Z9, Z12, Z9
+	VPSUBQ          sqrtHalf<>+0(SB), Z11, Z12
+	VPSRLQ          $0x34, Z12, Z12
+	VPSLLQ          $0x34, Z12, Z21
+	VPSUBQ          Z21, Z11, Z21
+	VSUBPD          unit<>+0(SB), Z21, Z21
+	VPORQ           int2f<>+0(SB), Z12, Z12
+	VSUBPD          int2f<>+0(SB), Z12, Z12
+	VADDPD          two<>+0(SB), Z21, Z11
+	VDIVPD          Z11, Z21, Z11
+	VSUBPD          Z15, Z17, Z15
+	VSUBPD          Z15, Z18, Z15
+	VPSUBQ          sqrtHalf<>+0(SB), Z17, Z18
+	VPSRLQ          $0x34, Z18, Z18
+	VPSLLQ          $0x34, Z18, Z22
+	VPSUBQ          Z22, Z17, Z22
+	VSUBPD          unit<>+0(SB), Z22, Z22
+	VPORQ           int2f<>+0(SB), Z18, Z18
+	VSUBPD          int2f<>+0(SB), Z18, Z18
+	VADDPD          two<>+0(SB), Z22, Z25
+	VDIVPD          Z25, Z22, Z25
+	MOVL            $0x00000020, R11
+	MOVQ            k+32(FP), SI
+	SHLQ            $0x02, SI
+	SUBQ            $0x10, SI
+	CMPQ            R11, SI
+	CMOVQGT         SI, R11
+	MOVQ            z+16(FP), SI
+	LEAQ            (SI)(R11*1), DI
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R8
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R9
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R10
+	LEAQ            63(SP), SI
+	ANDQ            $-64, SI
+	SHLQ            $0x04, R11
+	ADDQ            R11, SI
+	VBROADCASTF32X4 (DI), Z17
+	VINSERTF32X4    $0x01, (R8), Z17, Z17
+	VINSERTF32X4    $0x02, (R9), Z17, Z17
+	VINSERTF32X4    $0x03, (R10), Z17, Z17
+	VBROADCASTF32X4 (DI)(AX*1), Z23
+	VINSERTF32X4    $0x01, (R8)(AX*1), Z23, Z23
+	VINSERTF32X4    $0x02, (R9)(AX*1), Z23, Z23
+	VINSERTF32X4    $0x03, (R10)(AX*1), Z23, Z23
+	VBROADCASTF32X4 (DI)(AX*2), Z24
+	VINSERTF32X4    $0x01, (R8)(AX*2), Z24, Z24
+	VINSERTF32X4    $0x02, (R9)(AX*2), Z24, Z24
+	VINSERTF32X4    $0x03, (R10)(AX*2), Z24, Z24
+	VBROADCASTF32X4 (DI)(BX*1), Z26
+	VINSERTF32X4    $0x01, (R8)(BX*1), Z26, Z26
+	VINSERTF32X4    $0x02, (R9)(BX*1), Z26, Z26
+	VINSERTF32X4    $0x03, (R10)(BX*1), Z26, Z26
+	VUNPCKLPS       Z23, Z17, Z27
+	VUNPCKHPS       Z23, Z17, Z28
+	VUNPCKLPS       Z26, Z24, Z23
+	VUNPCKHPS       Z26, Z24, Z26
+	VUNPCKLPD       Z23, Z27, Z17
+	VUNPCKHPD       Z23, Z27, Z23
+	VUNPCKLPD       Z26, Z28, Z24
+	VUNPCKHPD       Z26, Z28, Z26
+	VMAXPS          Z17, Z0, Z0
+	VMOVUPS         Z17, (SI)
+	VMAXPS          Z23, Z0, Z0
+	VMOVUPS         Z23, 64(SI)
+	VMAXPS          Z24, Z0, Z0
+	VMOVUPS         Z24, 128(SI)
+	VMAXPS          Z26, Z0, Z0
+	VMOVUPS         Z26, 192(SI)
+	VMULPD          Z11, Z11, Z17
+	VMULPD          Z17, Z17, Z24
+	VMULPD          Z24, Z24, Z23
+	VMOVUPS         ln5<>+0(SB), Z27
+	VFMADD213PD     ln3<>+0(SB), Z17, Z27
+	VMOVUPS         ln9<>+0(SB), Z28
+	VFMADD213PD     ln7<>+0(SB), Z17, Z28
+	VMOVUPS         ln13<>+0(SB), Z29
+	VFMADD213PD     ln11<>+0(SB), Z17, Z29
+	VMOVUPS         ln17<>+0(SB), Z26
+	VFMADD213PD     ln15<>+0(SB), Z17, Z26
+	VFMADD213PD     Z27, Z24, Z28
+	VFMADD213PD     Z29, Z24, Z26
+	VFMADD231PD     ln19<>+0(SB), Z23, Z26
+	VMOVAPS         Z28, Z24
+	VFMADD231PD     Z26, Z23, Z24
+	VMULPD          Z17, Z24, Z24
+	VMULPD          Z25, Z25, Z17
+	VMULPD          Z17, Z17, Z26
+	VMULPD          Z26, Z26, Z23
+	VMOVUPS         ln5<>+0(SB), Z28
+	VFMADD213PD     ln3<>+0(SB), Z17, Z28
+	VMOVUPS         ln9<>+0(SB), Z29
+	VFMADD213PD     ln7<>+0(SB), Z17, Z29
+	VMOVUPS         ln13<>+0(SB), Z30
+	VFMADD213PD     ln11<>+0(SB), Z17, Z30
+	VMOVUPS         ln17<>+0(SB), Z27
+	VFMADD213PD     ln15<>+0(SB), Z17, Z27
+	VFMADD213PD     Z28, Z26, Z29
+	VFMADD213PD     Z30, Z26, Z27
+	VFMADD231PD     ln19<>+0(SB), Z23, Z27
+	VMOVAPS         Z29, Z26
+	VFMADD231PD     Z27, Z23, Z26
+	VMULPD          Z17, Z26, Z26
+	VMULPD          half<>+0(SB), Z21, Z23
+	VMULPD          Z21, Z23, Z23
+	VADDPD          Z23, Z24, Z24
+	VMULPD          ln2Lo<>+0(SB), Z12, Z17
+	VFMADD231PD     Z24, Z11, Z17
+	VSUBPD          Z17, Z23, Z23
+	VSUBPD          Z23, Z21, Z21
+	VFMADD231PD     ln2Hi<>+0(SB), Z12, Z21
+	VFMADD231PD     Z14, Z9, Z21
+	VMULPD          Z14, Z13, Z13
+	VCVTDQ2PD       192(CX), Z9
+	VMULPD          Z10, Z10, Z11
+	VCVTPS2PD       576(CX), Z12
+	VFMADD132PD     Z12, Z9, Z11
+	VMULPD          Z14, Z11, Z11
+	VMULPD          Z14, Z11, Z11
+	VCVTPS2PD       448(CX), Z9
+	VMOVAPS         Z9, Z9
+	VPXORD          Z5, Z5, Z5
+	VCMPPD          $0x02, Z5, Z9, K1
+	KMOVW           K1, AX
+	ANDL            AX, R12
+	MOVL            R12, AX
+	VMULPD          Z9, Z10, Z9
+	VMULPD          1856(SP), Z9, Z9
+	VMOVAPS         Z21, Z10
+	VFNMADD231PD    Z9, Z14, Z10
+	VCVTPS2PD       (CX), Z9
+	VPXORD          Z6, Z6, Z6
+	VFMADD231PD     1856(SP), Z9, Z6
+	VFMADD231PD     1856(SP), Z9, Z21
+	VPMOVSXDQ       256(CX), Z9
+	VUNPCKLPD       Z6, Z9, Z12
+	VUNPCKHPD       Z6, Z9, Z9
+	VUNPCKLPD       Z14, Z21, Z17
+	VUNPCKHPD       Z14, Z21, Z21
+	VUNPCKLPD       Z10, Z13, Z23
+	VUNPCKHPD       Z10, Z13, Z10
+	VUNPCKLPD       Z14, Z11, Z13
+	VUNPCKHPD       Z14, Z11, Z11
+	VSHUFF64X2      $0x88, Z17, Z12, Z14
+	VSHUFF64X2      $0x88, Z13, Z23, Z24
+	VSHUFF64X2      $0x88, Z24, Z14, Z27
+	VMOVUPD         Z27, (DX)
+	VSHUFF64X2      $0xdd, Z24, Z14, Z14
+	VMOVUPD         Z14, 288(DX)
+	VSHUFF64X2      $0xdd, Z17, Z12, Z12
+	VSHUFF64X2      $0xdd, Z13, Z23, Z13
+	VSHUFF64X2      $0x88, Z13, Z12, Z14
+	VMOVUPD         Z14, 144(DX)
+	VSHUFF64X2      $0xdd, Z13, Z12, Z12
+	VMOVUPD         Z12, 432(DX)
+	VSHUFF64X2      $0x88, Z21, Z9, Z12
+	VSHUFF64X2      $0x88, Z11, Z10, Z13
+	VSHUFF64X2      $0x88, Z13, Z12, Z14
+	VMOVUPD         Z14, 72(DX)
+	VSHUFF64X2      $0xdd, Z13, Z12, Z12
+	VMOVUPD         Z12, 360(DX)
+	VSHUFF64X2      $0xdd, Z21, Z9, Z9
+	VSHUFF64X2      $0xdd, Z11, Z10, Z10
+	VSHUFF64X2      $0x88, Z10, Z9, Z11
+	VMOVUPD         Z11, 216(DX)
+	VSHUFF64X2      $0xdd, Z10, Z9, Z9
+	VMOVUPD         Z9, 504(DX)
+	SHLL            $0x00, AX
+	ORL             AX, 1988(SP)
+	VMULPD          half<>+0(SB), Z22, Z9
+	VMULPD          Z22, Z9, Z9
+	VADDPD          Z9, Z26, Z26
+	VMULPD          ln2Lo<>+0(SB), Z18, Z17
+	VFMADD231PD     Z26, Z25, Z17
+	VSUBPD          Z17, Z9, Z9
+	VSUBPD          Z9, Z22, Z22
+	VFMADD231PD     ln2Hi<>+0(SB), Z18, Z22
+	VFMADD231PD     Z20, Z15, Z22
+	VMULPD          Z20, Z19, Z19
+	VCVTDQ2PD       224(CX), Z15
+	VMULPD          Z16, Z16, Z9
+	VCVTPS2PD       608(CX), Z10
+	VFMADD132PD     Z10, Z15, Z9
+	VMULPD          Z20, Z9, Z9
+	VMULPD          Z20, Z9, Z9
+	VCVTPS2PD       480(CX), Z10
+	VMOVAPS         Z10, Z10
+	VPXORD          Z7, Z7, Z7
+	VCMPPD          $0x02, Z7, Z10, K1
+	KMOVW           K1, AX
+	ANDL            AX, R13
+	MOVL            R13, AX
+	VMULPD          Z10, Z16, Z10
+	VMULPD          1856(SP), Z10, Z10
+	VMOVAPS         Z22, Z16
+	VFNMADD231PD    Z10, Z20, Z16
+	VCVTPS2PD       32(CX), Z10
+	VPXORD          Z8, Z8, Z8
+	VFMADD231PD     1856(SP), Z10, Z8
+	VFMADD231PD     1856(SP), Z10, Z22
+	VPMOVSXDQ       288(CX), Z10
+	VUNPCKLPD       Z8, Z10, Z11
+	VUNPCKHPD       Z8, Z10, Z10
+	VUNPCKLPD       Z20, Z22, Z12
+	VUNPCKHPD       Z20, Z22, Z13
+	VUNPCKLPD       Z16, Z19, Z14
+	VUNPCKHPD       Z16, Z19, Z15
+	VUNPCKLPD       Z20, Z9, Z16
+	VUNPCKHPD       Z20, Z9, Z9
+	VSHUFF64X2      $0x88, Z12, Z11, Z17
+	VSHUFF64X2      $0x88, Z16, Z14, Z18
+	VSHUFF64X2      $0x88, Z18, Z17, Z19
+	VMOVUPD         Z19, 576(DX)
+	VSHUFF64X2      $0xdd, Z18, Z17, Z17
+	VMOVUPD         Z17, 864(DX)
+	VSHUFF64X2      $0xdd, Z12, Z11, Z11
+	VSHUFF64X2      $0xdd, Z16, Z14, Z12
+	VSHUFF64X2      $0x88, Z12, Z11, Z14
+	VMOVUPD         Z14, 720(DX)
+	VSHUFF64X2      $0xdd, Z12, Z11, Z11
+	VMOVUPD         Z11, 1008(DX)
+	VSHUFF64X2      $0x88, Z13, Z10, Z11
+	VSHUFF64X2      $0x88, Z9, Z15, Z12
+	VSHUFF64X2      $0x88, Z12, Z11, Z14
+	VMOVUPD         Z14, 648(DX)
+	VSHUFF64X2      $0xdd, Z12, Z11, Z11
+	VMOVUPD         Z11, 936(DX)
+	VSHUFF64X2      $0xdd, Z13, Z10, Z10
+	VSHUFF64X2      $0xdd, Z9, Z15, Z9
+	VSHUFF64X2      $0x88, Z9, Z10, Z11
+	VMOVUPD         Z11, 792(DX)
+	VSHUFF64X2      $0xdd, Z9, Z10, Z9
+	VMOVUPD         Z9, 1080(DX)
+	SHLL            $0x08, AX
+	ORL             AX, 1988(SP)
+	MOVB            $0x01, 64(DX)
+	MOVB            $0x01, 136(DX)
+	MOVB            $0x01, 208(DX)
+	MOVB            $0x01, 280(DX)
+	MOVB            $0x01, 352(DX)
+	MOVB            $0x01, 424(DX)
+	MOVB            $0x01, 496(DX)
+	MOVB            $0x01, 568(DX)
+	MOVB            $0x01, 640(DX)
+	MOVB            $0x01, 712(DX)
+	MOVB            $0x01, 784(DX)
+	MOVB            $0x01, 856(DX)
+	MOVB            $0x01, 928(DX)
+	MOVB            $0x01, 1000(DX)
+	MOVB            $0x01, 1072(DX)
+	MOVB            $0x01, 1144(DX)
+	MOVL            1988(SP), AX
+	ANDL            1984(SP), AX
+	XORL            $0x0000ffff, AX
+	MOVQ            k+32(FP), BX
+	CMPQ            k+32(FP), $0x0c
+	JLE             blocks512_few
+	LEAQ            (BX)(BX*1), BX
+	ADDQ            BX, BX
+	LEAQ            (BX)(BX*2), SI
+	MOVQ            z+16(FP), R8
+	LEAQ            (R8)(BX*4), R9
+	LEAQ            (R9)(BX*4), R10
+	LEAQ            (R10)(BX*4), R11
+	LEAQ            63(SP), DI
+	ANDQ            $-64, DI
+	MOVL            $0x00000030, R12
+	MOVQ            k+32(FP), DI
+	SHLQ            $0x02, DI
+	SUBQ            $0x10, DI
+	CMPQ            R12, DI
+	CMOVQGT         DI, R12
+	MOVQ            z+16(FP), DI
+	LEAQ            (DI)(R12*1), R8
+	LEAQ            (DI)(BX*4), DI
+	LEAQ            (DI)(R12*1), R9
+	LEAQ            (DI)(BX*4), DI
+	LEAQ            (DI)(R12*1), R10
+	LEAQ            (DI)(BX*4), DI
+	LEAQ            (DI)(R12*1), R11
+	LEAQ            63(SP), DI
+	ANDQ            $-64, DI
+	SHLQ            $0x04, R12
+	ADDQ            R12, DI
+	VBROADCASTF32X4 (R8), Z9
+	VINSERTF32X4    $0x01, (R9), Z9, Z9
+	VINSERTF32X4    $0x02, (R10), Z9, Z9
+	VINSERTF32X4    $0x03, (R11), Z9, Z9
+	VBROADCASTF32X4 (R8)(BX*1), Z10
+	VINSERTF32X4    $0x01, (R9)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(BX*1), Z10, Z10
+	VBROADCASTF32X4 (R8)(BX*2), Z11
+	VINSERTF32X4    $0x01, (R9)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(BX*2), Z11, Z11
+	VBROADCASTF32X4 (R8)(SI*1), Z12
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R10)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R11)(SI*1), Z12, Z12
+	VUNPCKLPS       Z10, Z9, Z13
+	VUNPCKHPS       Z10, Z9, Z14
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z12
+	VUNPCKLPD       Z10, Z13, Z9
+	VUNPCKHPD       Z10, Z13, Z10
+	VUNPCKLPD       Z12, Z14, Z11
+	VUNPCKHPD       Z12, Z14, Z12
+	VMAXPS          Z9, Z0, Z0
+	VMOVUPS         Z9, (DI)
+	VMAXPS          Z10, Z0, Z0
+	VMOVUPS         Z10, 64(DI)
+	VMAXPS          Z11, Z0, Z0
+	VMOVUPS         Z11, 128(DI)
+	VMAXPS          Z12, Z0, Z0
+	VMOVUPS         Z12, 192(DI)
+
+blocks512_few:
+	VMOVUPS Z0, (CX)
+	ADDQ    $0x00000480, DX
+	DECQ    n+24(FP)
+	JZ      blocks512_done
+	TESTL   AX, AX
+	JZ      blocks512_block
 
 blocks512_done:
-	MOVQ n+24(FP), AX
-	MOVQ AX, left+48(FP)
-	MOVL DI, bad+56(FP)
+	MOVQ n+24(FP), CX
+	MOVQ CX, left+48(FP)
+	MOVL AX, bad+56(FP)
 	VZEROUPPER
 	RET
 
@@ -1897,7 +2267,8 @@ longRowsE512_chunk:
 longRowsE512_vector:
 	VMOVUPS       (DX)(R10*4), Z24
 	VMAXPS        (DI)(R10*4), Z15, Z15
-	PREFETCHT0    4096(DI)(R10*4)
+	PREFETCHT1    4096(DI)(R10*4)
+	PREFETCHT0    1024(DX)(R10*4)
 	VMAXPS        Z12, Z24, Z25
 	VMOVAPS       Z13, Z26
 	VFMADD231PS   Z8, Z25, Z26
@@ -2007,7 +2378,7 @@ longRowsE512_vector:
 	RET
 
 // func shortRowsE512(a *byte, e *float32, z *float32, k int, p *byte)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·shortRowsE512(SB), $4160-40
 	MOVQ    k+24(FP), AX
 	VMOVUPS negInf<>+0(SB), Z0
@@ -2125,115 +2496,142 @@ shortRowsE512_in_done:
 	VMOVUPS      exp1<>+0(SB), Z5
 	VMOVUPS      one<>+0(SB), Z6
 	VMOVUPS      sumP2Start<>+0(SB), Z7
-	VBROADCASTSS (DX), Z12
-	VBROADCASTSS 4(DX), Z13
-	VBROADCASTSS 8(DX), Z14
-	VMOVUPS      (CX), Z15
-	VMOVUPS      magic<>+0(SB), Z16
-	VFMADD231PS  Z12, Z15, Z16
-	VSUBPS       magic<>+0(SB), Z16, Z16
-	VMOVUPS      magicBias<>+0(SB), Z17
-	VSUBPS       Z16, Z17, Z17
-	VSUBPS       zeroScale<>+0(SB), Z16, Z16
-	VMULPS       Z14, Z16, Z16
-	VMOVAPS      Z17, Z14
-	VFMADD231PS  Z12, Z15, Z14
-	VSUBPS       Z17, Z14, Z18
-	VFMSUB231PS  Z12, Z15, Z18
-	VFMADD231PS  Z13, Z15, Z18
-	VPSLLD       $0x17, Z14, Z14
-	VMOVAPS      Z0, Z19
-	VFMADD213PS  Z1, Z18, Z19
-	VFMADD213PS  Z2, Z18, Z19
-	VFMADD213PS  Z3, Z18, Z19
-	VFMADD213PS  Z4, Z18, Z19
-	VFMADD213PS  Z5, Z18, Z19
-	VFMADD213PS  Z6, Z18, Z19
-	VMULPS       Z14, Z19, Z19
-	VMOVAPS      Z6, Z14
-	VDIVPS       Z19, Z14, Z14
-	VMOVUPS      Z14, 704(CX)
+	VBROADCASTSS (DX), Z11
+	VBROADCASTSS 4(DX), Z12
+	VBROADCASTSS 8(DX), Z13
+	VMOVUPS      (CX), Z14
+	VMOVUPS      magic<>+0(SB), Z15
+	VFMADD231PS  Z11, Z14, Z15
+	VSUBPS       magic<>+0(SB), Z15, Z15
+	VMOVUPS      magicBias<>+0(SB), Z16
+	VSUBPS       Z15, Z16, Z16
+	VSUBPS       zeroScale<>+0(SB), Z15, Z15
+	VMULPS       Z13, Z15, Z15
+	VMOVAPS      Z16, Z13
+	VFMADD231PS  Z11, Z14, Z13
+	VSUBPS       Z16, Z13, Z17
+	VFMSUB231PS  Z11, Z14, Z17
+	VFMADD231PS  Z12, Z14, Z17
+	VPSLLD       $0x17, Z13, Z13
+	VMOVAPS      Z0, Z18
+	VFMADD213PS  Z1, Z17, Z18
+	VFMADD213PS  Z2, Z17, Z18
+	VFMADD213PS  Z3, Z17, Z18
+	VFMADD213PS  Z4, Z17, Z18
+	VFMADD213PS  Z5, Z17, Z18
+	VFMADD213PS  Z6, Z17, Z18
+	VMULPS       Z13, Z18, Z18
+	VMOVAPS      Z6, Z13
+	VDIVPS       Z18, Z13, Z13
+	VMOVUPS      Z13, 704(CX)
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
-	VMOVAPS      Z7, Z18
+	VMOVAPS      Z7, Z17
 	VPXORD       Z10, Z10, Z10
-	VPBROADCASTD k+24(FP), Z19
-	VPBROADCASTD abs<>+0(SB), Z20
-	VPXORD       Z11, Z11, Z11
 	LEAQ         63(SP), DX
 	ANDQ         $-64, DX
-	MOVQ         AX, BX
+	MOVQ         z+16(FP), R9
+	MOVQ         AX, SI
+	XORL         R8, R8
+	VMOVDQU32    abs<>+0(SB), Z18
+	VMOVUPS      Z18, 256(CX)
+	VPXORD       Z18, Z18, Z18
+	VMOVUPS      Z18, 192(CX)
 
 shortRowsE512_columns0:
-	MOVL    $0x00000010, DI
-	MOVQ    BX, SI
-	CMPQ    SI, DI
-	CMOVQGT DI, SI
-	SUBQ    SI, BX
+	MOVL    $0x00000010, BX
+	MOVQ    SI, DI
+	CMPQ    DI, BX
+	CMOVQGT BX, DI
+	SUBQ    DI, SI
+	LEAQ    columnBits<>+0(SB), BX
+	VPXORD  Z18, Z18, Z18
 
 shortRowsE512_columns0_next:
-	VMOVUPS       (DX), Z21
-	VMAXPS        Z16, Z21, Z22
-	VMOVAPS       Z17, Z23
-	VFMADD231PS   Z12, Z22, Z23
-	VSUBPS        Z17, Z23, Z24
-	VFMSUB231PS   Z12, Z22, Z24
-	VFMADD231PS   Z13, Z22, Z24
-	VPSLLD        $0x17, Z23, Z23
-	VMOVAPS       Z0, Z22
-	VFMADD213PS   Z1, Z24, Z22
-	VFMADD213PS   Z2, Z24, Z22
-	VFMADD213PS   Z3, Z24, Z22
-	VFMADD213PS   Z4, Z24, Z22
-	VFMADD213PS   Z5, Z24, Z22
-	VFMADD213PS   Z6, Z24, Z22
-	VCMPPS        $0x04, Z15, Z21, K1
-	VMULPS.Z      Z23, Z22, K1, Z22
-	VMULPS        Z14, Z22, Z23
-	VMOVAPS       Z6, Z24
-	VMINPS        Z6, Z23, K1, Z24
-	VMOVUPS       Z24, (DX)
-	VADDPS        Z22, Z8, Z8
-	VFMADD231PS   Z22, Z22, Z18
-	VMAXPS        Z22, Z10, Z10
-	VSUBPS        Z15, Z21, Z21
-	VFMADD231PS   Z21, Z22, Z9
-	KNOTW         K1, K2
-	VPSUBD        int1<>+0(SB), Z19, K1, Z19
-	VPMINUD       Z11, Z20, K2, Z20
-	VPADDD        int1<>+0(SB), Z11, Z11
+	PREFETCHT0    4096(R9)
+	ADDQ          $0x40, R9
+	VMOVUPS       (DX), Z19
+	VMAXPS        Z15, Z19, Z20
+	VMOVAPS       Z16, Z21
+	VFMADD231PS   Z11, Z20, Z21
+	VSUBPS        Z16, Z21, Z22
+	VFMSUB231PS   Z11, Z20, Z22
+	VFMADD231PS   Z12, Z20, Z22
+	VPSLLD        $0x17, Z21, Z21
+	VMOVAPS       Z0, Z20
+	VFMADD213PS   Z1, Z22, Z20
+	VFMADD213PS   Z2, Z22, Z20
+	VFMADD213PS   Z3, Z22, Z20
+	VFMADD213PS   Z4, Z22, Z20
+	VFMADD213PS   Z5, Z22, Z20
+	VFMADD213PS   Z6, Z22, Z20
+	VCMPPS        $0x04, Z14, Z19, K1
+	VMULPS.Z      Z21, Z20, K1, Z20
+	VMULPS        Z13, Z20, Z21
+	VMOVAPS       Z6, Z22
+	VMINPS        Z6, Z21, K1, Z22
+	VMOVUPS       Z22, (DX)
+	VADDPS        Z20, Z8, Z8
+	VFMADD231PS   Z20, Z20, Z17
+	VMAXPS        Z20, Z10, Z10
+	VSUBPS        Z14, Z19, Z19
+	VFMADD231PS   Z19, Z20, Z9
+	VPORD.BCST    (BX), Z18, K1, Z18
+	ADDQ          $0x04, BX
 	ADDQ          $0x40, DX
-	DECQ          SI
+	DECQ          DI
 	JNZ           shortRowsE512_columns0_next
-	VCVTPS2PD     Y8, Z21
-	VADDPD        320(CX), Z21, Z21
-	VMOVUPD       Z21, 320(CX)
-	VEXTRACTF64X4 $0x01, Z8, Y21
-	VCVTPS2PD     Y21, Z21
-	VADDPD        384(CX), Z21, Z21
-	VMOVUPD       Z21, 384(CX)
-	VCVTPS2PD     Y9, Z21
-	VADDPD        448(CX), Z21, Z21
-	VMOVUPD       Z21, 448(CX)
-	VEXTRACTF64X4 $0x01, Z9, Y21
-	VCVTPS2PD     Y21, Z21
-	VADDPD        512(CX), Z21, Z21
-	VMOVUPD       Z21, 512(CX)
-	VCVTPS2PD     Y18, Z21
-	VADDPD        576(CX), Z21, Z21
-	VMOVUPD       Z21, 576(CX)
-	VEXTRACTF64X4 $0x01, Z18, Y18
-	VCVTPS2PD     Y18, Z21
-	VADDPD        640(CX), Z21, Z21
-	VMOVUPD       Z21, 640(CX)
+	VPANDND.BCST  64(BX), Z18, Z19
+	VPANDD        nibbles<>+0(SB), Z19, Z20
+	VPSRLD        $0x04, Z19, Z21
+	VPANDD        nibbles<>+0(SB), Z21, Z21
+	VMOVDQU32     nibbleCounts<>+0(SB), Z18
+	VPSHUFB       Z20, Z18, Z20
+	VPSHUFB       Z21, Z18, Z21
+	VPADDD        Z21, Z20, Z20
+	VPSRLD        $0x08, Z20, Z21
+	VPADDD        Z21, Z20, Z20
+	VPANDD        lowByte<>+0(SB), Z20, Z20
+	VPXORD        Z21, Z21, Z21
+	VPSUBD        Z19, Z21, Z21
+	VPANDD        Z19, Z21, Z21
+	VCVTDQ2PS     Z21, Z21
+	VPSRLD        $0x17, Z21, Z21
+	VPSUBD        int127<>+0(SB), Z21, Z21
+	VPADDD        192(CX), Z20, Z20
+	VMOVUPS       Z20, 192(CX)
+	VPBROADCASTD  R8, Z20
+	VPADDD        Z20, Z21, Z21
+	VPMINUD       256(CX), Z21, Z21
+	VMOVUPS       Z21, 256(CX)
+	ADDQ          $0x10, R8
+	VCVTPS2PD     Y8, Z19
+	VADDPD        320(CX), Z19, Z19
+	VMOVUPD       Z19, 320(CX)
+	VEXTRACTF64X4 $0x01, Z8, Y19
+	VCVTPS2PD     Y19, Z19
+	VADDPD        384(CX), Z19, Z19
+	VMOVUPD       Z19, 384(CX)
+	VCVTPS2PD     Y9, Z19
+	VADDPD        448(CX), Z19, Z19
+	VMOVUPD       Z19, 448(CX)
+	VEXTRACTF64X4 $0x01, Z9, Y19
+	VCVTPS2PD     Y19, Z19
+	VADDPD        512(CX), Z19, Z19
+	VMOVUPD       Z19, 512(CX)
+	VCVTPS2PD     Y17, Z19
+	VADDPD        576(CX), Z19, Z19
+	VMOVUPD       Z19, 576(CX)
+	VEXTRACTF64X4 $0x01, Z17, Y17
+	VCVTPS2PD     Y17, Z19
+	VADDPD        640(CX), Z19, Z19
+	VMOVUPD       Z19, 640(CX)
 	VPXORD        Z8, Z8, Z8
 	VPXORD        Z9, Z9, Z9
-	VMOVAPS       Z7, Z18
-	TESTQ         BX, BX
+	VMOVAPS       Z7, Z17
+	TESTQ         SI, SI
 	JNZ           shortRowsE512_columns0
 	VMOVUPS       Z10, 128(CX)
-	VMOVUPS       Z19, 192(CX)
-	VMOVUPS       Z20, 256(CX)
 	LEAQ          (AX)(AX*1), CX
 	ADDQ          CX, CX
 	LEAQ          (CX)(CX*2), DX
@@ -2325,8 +2723,8 @@ shortRowsE512_out_done:
 	RET
 
 // func blocksE512(rows *byte, e *float32, z *float32, n int, k int, p *byte) (left int, bad uint32)
-// Requires: AVX, AVX512F
-TEXT ·blocksE512(SB), $1984-60
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·blocksE512(SB), $1992-60
 	MOVQ         k+32(FP), AX
 	LEAQ         63(SP), CX
 	ANDQ         $-64, CX
@@ -2336,39 +2734,37 @@ TEXT ·blocksE512(SB), $1984-60
 	VMOVUPS      Z0, 1856(SP)
 	VBROADCASTSD 24(DX), Z0
 	VMOVUPS      Z0, 1920(SP)
-	MOVQ         rows+0(FP), BX
-
-blocksE512_block:
-	VMOVUPS negInf<>+0(SB), Z0
-	LEAQ    (AX)(AX*1), SI
-	ADDQ    SI, SI
-	LEAQ    (SI)(SI*2), DI
-	MOVQ    z+16(FP), R9
-	LEAQ    (R9)(SI*4), R10
-	LEAQ    (R10)(SI*4), R11
-	LEAQ    (R11)(SI*4), R12
-	LEAQ    63(SP), R8
-	ANDQ    $-64, R8
-	MOVQ    AX, R13
-	SHRQ    $0x02, R13
+	MOVQ         rows+0(FP), DX
+	VMOVUPS      negInf<>+0(SB), Z0
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         z+16(FP), R8
+	LEAQ         (R8)(BX*4), R9
+	LEAQ         (R9)(BX*4), R10
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         63(SP), DI
+	ANDQ         $-64, DI
+	MOVQ         AX, R12
+	SHRQ         $0x02, R12
 
 blocksE512_in:
-	VBROADCASTF32X4 (R9), Z9
-	VINSERTF32X4    $0x01, (R10), Z9, Z9
-	VINSERTF32X4    $0x02, (R11), Z9, Z9
-	VINSERTF32X4    $0x03, (R12), Z9, Z9
-	VBROADCASTF32X4 (R9)(SI*1), Z10
-	VINSERTF32X4    $0x01, (R10)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x02, (R11)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x03, (R12)(SI*1), Z10, Z10
-	VBROADCASTF32X4 (R9)(SI*2), Z11
-	VINSERTF32X4    $0x01, (R10)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x02, (R11)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x03, (R12)(SI*2), Z11, Z11
-	VBROADCASTF32X4 (R9)(DI*1), Z12
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x02, (R11)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x03, (R12)(DI*1), Z12, Z12
+	VBROADCASTF32X4 (R8), Z9
+	VINSERTF32X4    $0x01, (R9), Z9, Z9
+	VINSERTF32X4    $0x02, (R10), Z9, Z9
+	VINSERTF32X4    $0x03, (R11), Z9, Z9
+	VBROADCASTF32X4 (R8)(BX*1), Z10
+	VINSERTF32X4    $0x01, (R9)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(BX*1), Z10, Z10
+	VBROADCASTF32X4 (R8)(BX*2), Z11
+	VINSERTF32X4    $0x01, (R9)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(BX*2), Z11, Z11
+	VBROADCASTF32X4 (R8)(SI*1), Z12
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R10)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R11)(SI*1), Z12, Z12
 	VUNPCKLPS       Z10, Z9, Z13
 	VUNPCKHPS       Z10, Z9, Z14
 	VUNPCKLPS       Z12, Z11, Z10
@@ -2378,46 +2774,45 @@ blocksE512_in:
 	VUNPCKLPD       Z12, Z14, Z11
 	VUNPCKHPD       Z12, Z14, Z12
 	VMAXPS          Z9, Z0, Z0
-	VMOVUPS         Z9, (R8)
+	VMOVUPS         Z9, (DI)
 	VMAXPS          Z10, Z0, Z0
-	VMOVUPS         Z10, 64(R8)
+	VMOVUPS         Z10, 64(DI)
 	VMAXPS          Z11, Z0, Z0
-	VMOVUPS         Z11, 128(R8)
+	VMOVUPS         Z11, 128(DI)
 	VMAXPS          Z12, Z0, Z0
-	VMOVUPS         Z12, 192(R8)
+	VMOVUPS         Z12, 192(DI)
+	ADDQ            $0x10, R8
 	ADDQ            $0x10, R9
 	ADDQ            $0x10, R10
 	ADDQ            $0x10, R11
-	ADDQ            $0x10, R12
-	ADDQ            $0x00000100, R8
-	DECQ            R13
+	ADDQ            $0x00000100, DI
+	DECQ            R12
 	JNZ             blocksE512_in
-	MOVQ            AX, R13
-	ANDQ            $0x03, R13
+	ANDQ            $0x03, AX
 	JZ              blocksE512_in_done
-	SUBQ            $0x04, R13
-	LEAQ            (R9)(R13*4), R9
-	LEAQ            (R10)(R13*4), R10
-	LEAQ            (R11)(R13*4), R11
-	LEAQ            (R12)(R13*4), R12
-	SHLQ            $0x06, R13
-	ADDQ            R13, R8
-	VBROADCASTF32X4 (R9), Z9
-	VINSERTF32X4    $0x01, (R10), Z9, Z9
-	VINSERTF32X4    $0x02, (R11), Z9, Z9
-	VINSERTF32X4    $0x03, (R12), Z9, Z9
-	VBROADCASTF32X4 (R9)(SI*1), Z10
-	VINSERTF32X4    $0x01, (R10)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x02, (R11)(SI*1), Z10, Z10
-	VINSERTF32X4    $0x03, (R12)(SI*1), Z10, Z10
-	VBROADCASTF32X4 (R9)(SI*2), Z11
-	VINSERTF32X4    $0x01, (R10)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x02, (R11)(SI*2), Z11, Z11
-	VINSERTF32X4    $0x03, (R12)(SI*2), Z11, Z11
-	VBROADCASTF32X4 (R9)(DI*1), Z12
-	VINSERTF32X4    $0x01, (R10)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x02, (R11)(DI*1), Z12, Z12
-	VINSERTF32X4    $0x03, (R12)(DI*1), Z12, Z12
+	SUBQ            $0x04, AX
+	LEAQ            (R8)(AX*4), R8
+	LEAQ            (R9)(AX*4), R9
+	LEAQ            (R10)(AX*4), R10
+	LEAQ            (R11)(AX*4), R11
+	SHLQ            $0x06, AX
+	ADDQ            AX, DI
+	VBROADCASTF32X4 (R8), Z9
+	VINSERTF32X4    $0x01, (R9), Z9, Z9
+	VINSERTF32X4    $0x02, (R10), Z9, Z9
+	VINSERTF32X4    $0x03, (R11), Z9, Z9
+	VBROADCASTF32X4 (R8)(BX*1), Z10
+	VINSERTF32X4    $0x01, (R9)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(BX*1), Z10, Z10
+	VBROADCASTF32X4 (R8)(BX*2), Z11
+	VINSERTF32X4    $0x01, (R9)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(BX*2), Z11, Z11
+	VBROADCASTF32X4 (R8)(SI*1), Z12
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R10)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R11)(SI*1), Z12, Z12
 	VUNPCKLPS       Z10, Z9, Z13
 	VUNPCKHPS       Z10, Z9, Z14
 	VUNPCKLPS       Z12, Z11, Z10
@@ -2427,16 +2822,19 @@ blocksE512_in:
 	VUNPCKLPD       Z12, Z14, Z11
 	VUNPCKHPD       Z12, Z14, Z12
 	VMAXPS          Z9, Z0, Z0
-	VMOVUPS         Z9, (R8)
+	VMOVUPS         Z9, (DI)
 	VMAXPS          Z10, Z0, Z0
-	VMOVUPS         Z10, 64(R8)
+	VMOVUPS         Z10, 64(DI)
 	VMAXPS          Z11, Z0, Z0
-	VMOVUPS         Z11, 128(R8)
+	VMOVUPS         Z11, 128(DI)
 	VMAXPS          Z12, Z0, Z0
-	VMOVUPS         Z12, 192(R8)
+	VMOVUPS         Z12, 192(DI)
 
 blocksE512_in_done:
-	VMOVUPS      Z0, (CX)
+	VMOVUPS Z0, (CX)
+
+blocksE512_block:
+	MOVQ         k+32(FP), AX
 	VMOVUPS      exp6<>+0(SB), Z0
 	VMOVUPS      exp5<>+0(SB), Z9
 	VMOVUPS      exp4<>+0(SB), Z10
@@ -2445,9 +2843,10 @@ blocksE512_in_done:
 	VMOVUPS      exp1<>+0(SB), Z13
 	VMOVUPS      one<>+0(SB), Z14
 	VMOVUPS      sumP2Start<>+0(SB), Z15
-	VBROADCASTSS (DX), Z16
-	VBROADCASTSS 4(DX), Z17
-	VBROADCASTSS 8(DX), Z18
+	MOVQ         p+40(FP), BX
+	VBROADCASTSS (BX), Z16
+	VBROADCASTSS 4(BX), Z17
+	VBROADCASTSS 8(BX), Z18
 	VMOVUPS      (CX), Z19
 	VMOVUPS      magic<>+0(SB), Z20
 	VFMADD231PS  Z16, Z19, Z20
@@ -2477,70 +2876,87 @@ blocksE512_in_done:
 	VPXORD       Z2, Z2, Z2
 	VMOVAPS      Z15, Z15
 	VPXORD       Z3, Z3, Z3
-	VPBROADCASTD k+32(FP), Z22
-	VPBROADCASTD abs<>+0(SB), Z23
-	VPXORD       Z4, Z4, Z4
-	LEAQ         63(SP), SI
-	ANDQ         $-64, SI
+	LEAQ         63(SP), BX
+	ANDQ         $-64, BX
+	MOVQ         z+16(FP), R8
 	MOVQ         AX, DI
+	LEAQ         columnBits<>+0(SB), SI
+	VPXORD       Z4, Z4, Z4
 
 blocksE512_columns0:
-	VMOVUPS     (SI), Z24
-	VMAXPS      Z20, Z24, Z25
-	VMOVAPS     Z21, Z26
-	VFMADD231PS Z16, Z25, Z26
-	VSUBPS      Z21, Z26, Z27
-	VFMSUB231PS Z16, Z25, Z27
-	VFMADD231PS Z17, Z25, Z27
-	VPSLLD      $0x17, Z26, Z26
-	VMOVAPS     Z0, Z25
-	VFMADD213PS Z9, Z27, Z25
-	VFMADD213PS Z10, Z27, Z25
-	VFMADD213PS Z11, Z27, Z25
-	VFMADD213PS Z12, Z27, Z25
-	VFMADD213PS Z13, Z27, Z25
-	VFMADD213PS Z14, Z27, Z25
-	VCMPPS      $0x04, Z19, Z24, K1
-	VMULPS.Z    Z26, Z25, K1, Z25
-	VMULPS      Z18, Z25, Z26
-	VMOVAPS     Z14, Z27
-	VMINPS      Z14, Z26, K1, Z27
-	VMOVUPS     Z27, (SI)
-	VADDPS      Z25, Z1, Z1
-	VFMADD231PS Z25, Z25, Z15
-	VMAXPS      Z25, Z3, Z3
-	VSUBPS      Z19, Z24, Z24
-	VFMADD231PS Z24, Z25, Z2
-	KNOTW       K1, K2
-	VPSUBD      int1<>+0(SB), Z22, K1, Z22
-	VPMINUD     Z4, Z23, K2, Z23
-	VPADDD      int1<>+0(SB), Z4, Z4
-	ADDQ        $0x40, SI
-	DECQ        DI
-	JNZ         blocksE512_columns0
-	VMOVUPS     Z1, 320(CX)
-	VMOVUPS     Z2, 448(CX)
-	VMOVUPS     Z15, 576(CX)
-	VMOVUPS     Z3, 128(CX)
-	VMOVUPS     Z22, 192(CX)
-	VMOVUPS     Z23, 256(CX)
-	LEAQ        (AX)(AX*1), SI
-	ADDQ        SI, SI
-	LEAQ        (SI)(SI*2), DI
-	MOVQ        e+8(FP), R9
-	LEAQ        (R9)(SI*4), R10
-	LEAQ        (R10)(SI*4), R11
-	LEAQ        (R11)(SI*4), R12
-	LEAQ        63(SP), R8
-	ANDQ        $-64, R8
-	MOVQ        AX, R13
-	SHRQ        $0x02, R13
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x40, R8
+	VMOVUPS      (BX), Z22
+	VMAXPS       Z20, Z22, Z23
+	VMOVAPS      Z21, Z24
+	VFMADD231PS  Z16, Z23, Z24
+	VSUBPS       Z21, Z24, Z25
+	VFMSUB231PS  Z16, Z23, Z25
+	VFMADD231PS  Z17, Z23, Z25
+	VPSLLD       $0x17, Z24, Z24
+	VMOVAPS      Z0, Z23
+	VFMADD213PS  Z9, Z25, Z23
+	VFMADD213PS  Z10, Z25, Z23
+	VFMADD213PS  Z11, Z25, Z23
+	VFMADD213PS  Z12, Z25, Z23
+	VFMADD213PS  Z13, Z25, Z23
+	VFMADD213PS  Z14, Z25, Z23
+	VCMPPS       $0x04, Z19, Z22, K1
+	VMULPS.Z     Z24, Z23, K1, Z23
+	VMULPS       Z18, Z23, Z24
+	VMOVAPS      Z14, Z25
+	VMINPS       Z14, Z24, K1, Z25
+	VMOVUPS      Z25, (BX)
+	VADDPS       Z23, Z1, Z1
+	VFMADD231PS  Z23, Z23, Z15
+	VMAXPS       Z23, Z3, Z3
+	VSUBPS       Z19, Z22, Z22
+	VFMADD231PS  Z22, Z23, Z2
+	VPORD.BCST   (SI), Z4, K1, Z4
+	ADDQ         $0x04, SI
+	ADDQ         $0x40, BX
+	DECQ         DI
+	JNZ          blocksE512_columns0
+	VPANDND.BCST 64(SI), Z4, Z0
+	VPANDD       nibbles<>+0(SB), Z0, Z9
+	VPSRLD       $0x04, Z0, Z10
+	VPANDD       nibbles<>+0(SB), Z10, Z10
+	VMOVDQU32    nibbleCounts<>+0(SB), Z4
+	VPSHUFB      Z9, Z4, Z9
+	VPSHUFB      Z10, Z4, Z10
+	VPADDD       Z10, Z9, Z9
+	VPSRLD       $0x08, Z9, Z10
+	VPADDD       Z10, Z9, Z9
+	VPANDD       lowByte<>+0(SB), Z9, Z9
+	VPXORD       Z10, Z10, Z10
+	VPSUBD       Z0, Z10, Z10
+	VPANDD       Z0, Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	VPSRLD       $0x17, Z10, Z10
+	VPSUBD       int127<>+0(SB), Z10, Z10
+	VMOVUPS      Z9, 192(CX)
+	VMOVUPS      Z10, 256(CX)
+	VMOVUPS      Z1, 320(CX)
+	VMOVUPS      Z2, 448(CX)
+	VMOVUPS      Z15, 576(CX)
+	VMOVUPS      Z3, 128(CX)
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         e+8(FP), R8
+	LEAQ         (R8)(BX*4), R9
+	LEAQ         (R9)(BX*4), R10
+	LEAQ         (R10)(BX*4), R11
+	LEAQ         63(SP), DI
+	ANDQ         $-64, DI
+	MOVQ         AX, R12
+	SHRQ         $0x02, R12
 
 blocksE512_out:
-	VMOVUPS       (R8), Z0
-	VMOVUPS       64(R8), Z9
-	VMOVUPS       128(R8), Z10
-	VMOVUPS       192(R8), Z11
+	VMOVUPS       (DI), Z0
+	VMOVUPS       64(DI), Z9
+	VMOVUPS       128(DI), Z10
+	VMOVUPS       192(DI), Z11
 	VUNPCKLPS     Z9, Z0, Z12
 	VUNPCKHPS     Z9, Z0, Z13
 	VUNPCKLPS     Z11, Z10, Z9
@@ -2549,43 +2965,43 @@ blocksE512_out:
 	VUNPCKHPD     Z9, Z12, Z9
 	VUNPCKLPD     Z11, Z13, Z10
 	VUNPCKHPD     Z11, Z13, Z11
-	VMOVUPS       X0, (R9)
-	VEXTRACTF32X4 $0x01, Z0, (R10)
-	VEXTRACTF32X4 $0x02, Z0, (R11)
-	VEXTRACTF32X4 $0x03, Z0, (R12)
-	VMOVUPS       X9, (R9)(SI*1)
-	VEXTRACTF32X4 $0x01, Z9, (R10)(SI*1)
-	VEXTRACTF32X4 $0x02, Z9, (R11)(SI*1)
-	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*1)
-	VMOVUPS       X10, (R9)(SI*2)
-	VEXTRACTF32X4 $0x01, Z10, (R10)(SI*2)
-	VEXTRACTF32X4 $0x02, Z10, (R11)(SI*2)
-	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
-	VMOVUPS       X11, (R9)(DI*1)
-	VEXTRACTF32X4 $0x01, Z11, (R10)(DI*1)
-	VEXTRACTF32X4 $0x02, Z11, (R11)(DI*1)
-	VEXTRACTF32X4 $0x03, Z11, (R12)(DI*1)
+	VMOVUPS       X0, (R8)
+	VEXTRACTF32X4 $0x01, Z0, (R9)
+	VEXTRACTF32X4 $0x02, Z0, (R10)
+	VEXTRACTF32X4 $0x03, Z0, (R11)
+	VMOVUPS       X9, (R8)(BX*1)
+	VEXTRACTF32X4 $0x01, Z9, (R9)(BX*1)
+	VEXTRACTF32X4 $0x02, Z9, (R10)(BX*1)
+	VEXTRACTF32X4 $0x03, Z9, (R11)(BX*1)
+	VMOVUPS       X10, (R8)(BX*2)
+	VEXTRACTF32X4 $0x01, Z10, (R9)(BX*2)
+	VEXTRACTF32X4 $0x02, Z10, (R10)(BX*2)
+	VEXTRACTF32X4 $0x03, Z10, (R11)(BX*2)
+	VMOVUPS       X11, (R8)(SI*1)
+	VEXTRACTF32X4 $0x01, Z11, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z11, (R10)(SI*1)
+	VEXTRACTF32X4 $0x03, Z11, (R11)(SI*1)
+	ADDQ          $0x10, R8
 	ADDQ          $0x10, R9
 	ADDQ          $0x10, R10
 	ADDQ          $0x10, R11
-	ADDQ          $0x10, R12
-	ADDQ          $0x00000100, R8
-	DECQ          R13
+	ADDQ          $0x00000100, DI
+	DECQ          R12
 	JNZ           blocksE512_out
-	MOVQ          AX, R13
-	ANDQ          $0x03, R13
+	MOVQ          AX, R12
+	ANDQ          $0x03, R12
 	JZ            blocksE512_out_done
-	SUBQ          $0x04, R13
-	LEAQ          (R9)(R13*4), R9
-	LEAQ          (R10)(R13*4), R10
-	LEAQ          (R11)(R13*4), R11
-	LEAQ          (R12)(R13*4), R12
-	SHLQ          $0x06, R13
-	ADDQ          R13, R8
-	VMOVUPS       (R8), Z0
-	VMOVUPS       64(R8), Z9
-	VMOVUPS       128(R8), Z10
-	VMOVUPS       192(R8), Z11
+	SUBQ          $0x04, R12
+	LEAQ          (R8)(R12*4), R8
+	LEAQ          (R9)(R12*4), R9
+	LEAQ          (R10)(R12*4), R10
+	LEAQ          (R11)(R12*4), R11
+	SHLQ          $0x06, R12
+	ADDQ          R12, DI
+	VMOVUPS       (DI), Z0
+	VMOVUPS       64(DI), Z9
+	VMOVUPS       128(DI), Z10
+	VMOVUPS       192(DI), Z11
 	VUNPCKLPS     Z9, Z0, Z12
 	VUNPCKHPS     Z9, Z0, Z13
 	VUNPCKLPS     Z11, Z10, Z9
@@ -2594,287 +3010,502 @@ blocksE512_out:
 	VUNPCKHPD     Z9, Z12, Z9
 	VUNPCKLPD     Z11, Z13, Z10
 	VUNPCKHPD     Z11, Z13, Z11
-	VMOVUPS       X0, (R9)
-	VEXTRACTF32X4 $0x01, Z0, (R10)
-	VEXTRACTF32X4 $0x02, Z0, (R11)
-	VEXTRACTF32X4 $0x03, Z0, (R12)
-	VMOVUPS       X9, (R9)(SI*1)
-	VEXTRACTF32X4 $0x01, Z9, (R10)(SI*1)
-	VEXTRACTF32X4 $0x02, Z9, (R11)(SI*1)
-	VEXTRACTF32X4 $0x03, Z9, (R12)(SI*1)
-	VMOVUPS       X10, (R9)(SI*2)
-	VEXTRACTF32X4 $0x01, Z10, (R10)(SI*2)
-	VEXTRACTF32X4 $0x02, Z10, (R11)(SI*2)
-	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
-	VMOVUPS       X11, (R9)(DI*1)
-	VEXTRACTF32X4 $0x01, Z11, (R10)(DI*1)
-	VEXTRACTF32X4 $0x02, Z11, (R11)(DI*1)
-	VEXTRACTF32X4 $0x03, Z11, (R12)(DI*1)
+	VMOVUPS       X0, (R8)
+	VEXTRACTF32X4 $0x01, Z0, (R9)
+	VEXTRACTF32X4 $0x02, Z0, (R10)
+	VEXTRACTF32X4 $0x03, Z0, (R11)
+	VMOVUPS       X9, (R8)(BX*1)
+	VEXTRACTF32X4 $0x01, Z9, (R9)(BX*1)
+	VEXTRACTF32X4 $0x02, Z9, (R10)(BX*1)
+	VEXTRACTF32X4 $0x03, Z9, (R11)(BX*1)
+	VMOVUPS       X10, (R8)(BX*2)
+	VEXTRACTF32X4 $0x01, Z10, (R9)(BX*2)
+	VEXTRACTF32X4 $0x02, Z10, (R10)(BX*2)
+	VEXTRACTF32X4 $0x03, Z10, (R11)(BX*2)
+	VMOVUPS       X11, (R8)(SI*1)
+	VEXTRACTF32X4 $0x01, Z11, (R9)(SI*1)
+	VEXTRACTF32X4 $0x02, Z11, (R10)(SI*1)
+	VEXTRACTF32X4 $0x03, Z11, (R11)(SI*1)
 
 blocksE512_out_done:
-	VMOVUPS      (CX), Z0
-	VMOVUPS      magic<>+0(SB), Z9
-	VFMADD231PS  Z16, Z0, Z9
-	VSUBPS       magic<>+0(SB), Z9, Z9
-	VMOVUPS      704(CX), Z0
-	VMULPS       128(CX), Z0, Z0
-	VMINPS       one<>+0(SB), Z0, Z0
-	VMOVUPS      Z0, 128(CX)
-	VPANDD       abs<>+0(SB), Z9, Z9
-	VCMPPS       $0x02, maxExponent<>+0(SB), Z9, K1
-	KMOVW        K1, SI
-	XORL         DI, DI
-	VCVTPS2PD    704(CX), Z9
-	VCVTDQ2PD    192(CX), Z0
-	VSUBPD       unit<>+0(SB), Z0, Z10
-	VCVTPS2PD    320(CX), Z11
-	VMULPD       Z11, Z9, Z11
-	VMAXPD       Z10, Z11, Z12
-	VCMPPD       $0x0d, 1920(SP), Z12, K1
-	KMOVW        K1, R8
-	VCVTPS2PD    128(CX), Z12
-	VMINPD       unit<>+0(SB), Z10, Z10
-	VMAXPD       Z10, Z12, Z12
-	VADDPD       Z11, Z0, Z10
-	VMOVUPS      unit<>+0(SB), Z13
-	VDIVPD       Z10, Z13, Z13
-	VCVTPS2PD    736(CX), Z16
-	VCVTDQ2PD    224(CX), Z15
-	VSUBPD       unit<>+0(SB), Z15, Z14
-	VCVTPS2PD    352(CX), Z17
-	VMULPD       Z17, Z16, Z17
-	VMAXPD       Z14, Z17, Z18
-	VCMPPD       $0x0d, 1920(SP), Z18, K1
-	KMOVW        K1, R9
-	VCVTPS2PD    160(CX), Z18
-	VMINPD       unit<>+0(SB), Z14, Z14
-	VMAXPD       Z14, Z18, Z18
-	VADDPD       Z17, Z15, Z19
-	VMOVUPS      unit<>+0(SB), Z20
-	VDIVPD       Z19, Z20, Z20
-	VSUBPD       Z0, Z10, Z14
-	VSUBPD       Z14, Z11, Z14
-	VPSUBQ       sqrtHalf<>+0(SB), Z10, Z11
-	VPSRLQ       $0x34, Z11, Z11
-	VPSLLQ       $0x34, Z11, Z21
-	VPSUBQ       Z21, Z10, Z21
-	VSUBPD       unit<>+0(SB), Z21, Z21
-	VPORQ        int2f<>+0(SB), Z11, Z11
-	VSUBPD       int2f<>+0(SB), Z11, Z11
-	VADDPD       two<>+0(SB), Z21, Z22
-	VDIVPD       Z22, Z21, Z22
-	VSUBPD       Z15, Z19, Z10
-	VSUBPD       Z10, Z17, Z10
-	VPSUBQ       sqrtHalf<>+0(SB), Z19, Z17
-	VPSRLQ       $0x34, Z17, Z17
-	VPSLLQ       $0x34, Z17, Z23
-	VPSUBQ       Z23, Z19, Z23
-	VSUBPD       unit<>+0(SB), Z23, Z23
-	VPORQ        int2f<>+0(SB), Z17, Z17
-	VSUBPD       int2f<>+0(SB), Z17, Z17
-	VADDPD       two<>+0(SB), Z23, Z26
-	VDIVPD       Z26, Z23, Z26
-	VMULPD       Z22, Z22, Z19
-	VMULPD       Z19, Z19, Z25
-	VMULPD       Z25, Z25, Z24
-	VMOVUPS      ln5<>+0(SB), Z28
-	VFMADD213PD  ln3<>+0(SB), Z19, Z28
-	VMOVUPS      ln9<>+0(SB), Z29
-	VFMADD213PD  ln7<>+0(SB), Z19, Z29
-	VMOVUPS      ln13<>+0(SB), Z30
-	VFMADD213PD  ln11<>+0(SB), Z19, Z30
-	VMOVUPS      ln17<>+0(SB), Z27
-	VFMADD213PD  ln15<>+0(SB), Z19, Z27
-	VFMADD213PD  Z28, Z25, Z29
-	VFMADD213PD  Z30, Z25, Z27
-	VFMADD231PD  ln19<>+0(SB), Z24, Z27
-	VMOVAPS      Z29, Z25
-	VFMADD231PD  Z27, Z24, Z25
-	VMULPD       Z19, Z25, Z25
-	VMULPD       Z26, Z26, Z19
-	VMULPD       Z19, Z19, Z27
-	VMULPD       Z27, Z27, Z24
-	VMOVUPS      ln5<>+0(SB), Z29
-	VFMADD213PD  ln3<>+0(SB), Z19, Z29
-	VMOVUPS      ln9<>+0(SB), Z30
-	VFMADD213PD  ln7<>+0(SB), Z19, Z30
-	VMOVUPS      ln13<>+0(SB), Z31
-	VFMADD213PD  ln11<>+0(SB), Z19, Z31
-	VMOVUPS      ln17<>+0(SB), Z28
-	VFMADD213PD  ln15<>+0(SB), Z19, Z28
-	VFMADD213PD  Z29, Z27, Z30
-	VFMADD213PD  Z31, Z27, Z28
-	VFMADD231PD  ln19<>+0(SB), Z24, Z28
-	VMOVAPS      Z30, Z27
-	VFMADD231PD  Z28, Z24, Z27
-	VMULPD       Z19, Z27, Z27
-	VMULPD       half<>+0(SB), Z21, Z24
-	VMULPD       Z21, Z24, Z24
-	VADDPD       Z24, Z25, Z25
-	VMULPD       ln2Lo<>+0(SB), Z11, Z19
-	VFMADD231PD  Z25, Z22, Z19
-	VSUBPD       Z19, Z24, Z24
-	VSUBPD       Z24, Z21, Z21
-	VFMADD231PD  ln2Hi<>+0(SB), Z11, Z21
-	VFMADD231PD  Z13, Z14, Z21
-	VMULPD       Z13, Z12, Z12
-	VMULPD       Z9, Z9, Z11
-	VCVTPS2PD    576(CX), Z14
-	VFMADD132PD  Z14, Z0, Z11
-	VMULPD       Z13, Z11, Z11
-	VMULPD       Z13, Z11, Z11
-	VCVTPS2PD    448(CX), Z0
-	VMOVAPS      Z0, Z0
-	VPXORD       Z5, Z5, Z5
-	VCMPPD       $0x02, Z5, Z0, K1
-	KMOVW        K1, R10
-	ANDL         R10, R8
-	VMULPD       Z0, Z9, Z0
-	VMULPD       1856(SP), Z0, Z0
-	VMOVAPS      Z21, Z9
-	VFNMADD231PD Z0, Z13, Z9
-	VCVTPS2PD    (CX), Z0
-	VPXORD       Z6, Z6, Z6
-	VFMADD231PD  1856(SP), Z0, Z6
-	VFMADD231PD  1856(SP), Z0, Z21
-	VPMOVSXDQ    256(CX), Z0
-	VUNPCKLPD    Z6, Z0, Z14
-	VUNPCKHPD    Z6, Z0, Z0
-	VUNPCKLPD    Z13, Z21, Z19
-	VUNPCKHPD    Z13, Z21, Z21
-	VUNPCKLPD    Z9, Z12, Z22
-	VUNPCKHPD    Z9, Z12, Z9
-	VUNPCKLPD    Z13, Z11, Z12
-	VUNPCKHPD    Z13, Z11, Z11
-	VSHUFF64X2   $0x88, Z19, Z14, Z13
-	VSHUFF64X2   $0x88, Z12, Z22, Z24
-	VSHUFF64X2   $0x88, Z24, Z13, Z25
-	VMOVUPD      Z25, (BX)
-	VSHUFF64X2   $0xdd, Z24, Z13, Z13
-	VMOVUPD      Z13, 288(BX)
-	VSHUFF64X2   $0xdd, Z19, Z14, Z13
-	VSHUFF64X2   $0xdd, Z12, Z22, Z12
-	VSHUFF64X2   $0x88, Z12, Z13, Z14
-	VMOVUPD      Z14, 144(BX)
-	VSHUFF64X2   $0xdd, Z12, Z13, Z12
-	VMOVUPD      Z12, 432(BX)
-	VSHUFF64X2   $0x88, Z21, Z0, Z12
-	VSHUFF64X2   $0x88, Z11, Z9, Z13
-	VSHUFF64X2   $0x88, Z13, Z12, Z14
-	VMOVUPD      Z14, 72(BX)
-	VSHUFF64X2   $0xdd, Z13, Z12, Z12
-	VMOVUPD      Z12, 360(BX)
-	VSHUFF64X2   $0xdd, Z21, Z0, Z0
-	VSHUFF64X2   $0xdd, Z11, Z9, Z9
-	VSHUFF64X2   $0x88, Z9, Z0, Z11
-	VMOVUPD      Z11, 216(BX)
-	VSHUFF64X2   $0xdd, Z9, Z0, Z0
-	VMOVUPD      Z0, 504(BX)
-	SHLL         $0x00, R8
-	ORL          R8, DI
-	VMULPD       half<>+0(SB), Z23, Z0
-	VMULPD       Z23, Z0, Z0
-	VADDPD       Z0, Z27, Z27
-	VMULPD       ln2Lo<>+0(SB), Z17, Z19
-	VFMADD231PD  Z27, Z26, Z19
-	VSUBPD       Z19, Z0, Z0
-	VSUBPD       Z0, Z23, Z23
-	VFMADD231PD  ln2Hi<>+0(SB), Z17, Z23
-	VFMADD231PD  Z20, Z10, Z23
-	VMULPD       Z20, Z18, Z18
-	VMULPD       Z16, Z16, Z0
-	VCVTPS2PD    608(CX), Z9
-	VFMADD132PD  Z9, Z15, Z0
-	VMULPD       Z20, Z0, Z0
-	VMULPD       Z20, Z0, Z0
-	VCVTPS2PD    480(CX), Z9
-	VMOVAPS      Z9, Z9
-	VPXORD       Z7, Z7, Z7
-	VCMPPD       $0x02, Z7, Z9, K1
-	KMOVW        K1, R8
-	ANDL         R8, R9
-	MOVL         R9, R8
-	VMULPD       Z9, Z16, Z9
-	VMULPD       1856(SP), Z9, Z9
-	VMOVAPS      Z23, Z16
-	VFNMADD231PD Z9, Z20, Z16
-	VCVTPS2PD    32(CX), Z9
-	VPXORD       Z8, Z8, Z8
-	VFMADD231PD  1856(SP), Z9, Z8
-	VFMADD231PD  1856(SP), Z9, Z23
-	VPMOVSXDQ    288(CX), Z9
-	VUNPCKLPD    Z8, Z9, Z10
-	VUNPCKHPD    Z8, Z9, Z9
-	VUNPCKLPD    Z20, Z23, Z11
-	VUNPCKHPD    Z20, Z23, Z12
-	VUNPCKLPD    Z16, Z18, Z13
-	VUNPCKHPD    Z16, Z18, Z14
-	VUNPCKLPD    Z20, Z0, Z15
-	VUNPCKHPD    Z20, Z0, Z0
-	VSHUFF64X2   $0x88, Z11, Z10, Z16
-	VSHUFF64X2   $0x88, Z15, Z13, Z17
-	VSHUFF64X2   $0x88, Z17, Z16, Z18
-	VMOVUPD      Z18, 576(BX)
-	VSHUFF64X2   $0xdd, Z17, Z16, Z16
-	VMOVUPD      Z16, 864(BX)
-	VSHUFF64X2   $0xdd, Z11, Z10, Z10
-	VSHUFF64X2   $0xdd, Z15, Z13, Z11
-	VSHUFF64X2   $0x88, Z11, Z10, Z13
-	VMOVUPD      Z13, 720(BX)
-	VSHUFF64X2   $0xdd, Z11, Z10, Z10
-	VMOVUPD      Z10, 1008(BX)
-	VSHUFF64X2   $0x88, Z12, Z9, Z10
-	VSHUFF64X2   $0x88, Z0, Z14, Z11
-	VSHUFF64X2   $0x88, Z11, Z10, Z13
-	VMOVUPD      Z13, 648(BX)
-	VSHUFF64X2   $0xdd, Z11, Z10, Z10
-	VMOVUPD      Z10, 936(BX)
-	VSHUFF64X2   $0xdd, Z12, Z9, Z9
-	VSHUFF64X2   $0xdd, Z0, Z14, Z0
-	VSHUFF64X2   $0x88, Z0, Z9, Z10
-	VMOVUPD      Z10, 792(BX)
-	VSHUFF64X2   $0xdd, Z0, Z9, Z0
-	VMOVUPD      Z0, 1080(BX)
-	SHLL         $0x08, R8
-	ORL          R8, DI
-	MOVB         $0x01, 64(BX)
-	MOVB         $0x01, 136(BX)
-	MOVB         $0x01, 208(BX)
-	MOVB         $0x01, 280(BX)
-	MOVB         $0x01, 352(BX)
-	MOVB         $0x01, 424(BX)
-	MOVB         $0x01, 496(BX)
-	MOVB         $0x01, 568(BX)
-	MOVB         $0x01, 640(BX)
-	MOVB         $0x01, 712(BX)
-	MOVB         $0x01, 784(BX)
-	MOVB         $0x01, 856(BX)
-	MOVB         $0x01, 928(BX)
-	MOVB         $0x01, 1000(BX)
-	MOVB         $0x01, 1072(BX)
-	MOVB         $0x01, 1144(BX)
-	ANDL         SI, DI
-	XORL         $0x0000ffff, DI
-	ADDQ         $0x00000480, BX
-	MOVQ         AX, SI
-	SHLQ         $0x06, SI
-	ADDQ         SI, z+16(FP)
-	ADDQ         SI, e+8(FP)
-	DECQ         n+24(FP)
-	JZ           blocksE512_done
-	TESTL        DI, DI
-	JZ           blocksE512_block
+	SHLQ            $0x06, AX
+	ADDQ            AX, e+8(FP)
+	XORL            BX, BX
+	CMPQ            n+24(FP), $0x01
+	CMOVQEQ         BX, AX
+	ADDQ            AX, z+16(FP)
+	MOVQ            k+32(FP), AX
+	VMOVUPS         (CX), Z0
+	VMOVUPS         magic<>+0(SB), Z9
+	VFMADD231PS     Z16, Z0, Z9
+	VSUBPS          magic<>+0(SB), Z9, Z9
+	VMOVUPS         704(CX), Z0
+	VMULPS          128(CX), Z0, Z0
+	VMINPS          one<>+0(SB), Z0, Z0
+	VMOVUPS         Z0, 128(CX)
+	VPANDD          abs<>+0(SB), Z9, Z9
+	VCMPPS          $0x02, maxExponent<>+0(SB), Z9, K1
+	KMOVW           K1, BX
+	MOVL            BX, 1984(SP)
+	MOVL            $0x00000000, 1988(SP)
+	LEAQ            (AX)(AX*1), AX
+	ADDQ            AX, AX
+	LEAQ            (AX)(AX*2), BX
+	MOVQ            z+16(FP), DI
+	LEAQ            (DI)(AX*4), R8
+	LEAQ            (R8)(AX*4), R9
+	LEAQ            (R9)(AX*4), R10
+	LEAQ            63(SP), SI
+	ANDQ            $-64, SI
+	VMOVUPS         negInf<>+0(SB), Z0
+	VBROADCASTF32X4 (DI), Z9
+	VINSERTF32X4    $0x01, (R8), Z9, Z9
+	VINSERTF32X4    $0x02, (R9), Z9, Z9
+	VINSERTF32X4    $0x03, (R10), Z9, Z9
+	VBROADCASTF32X4 (DI)(AX*1), Z10
+	VINSERTF32X4    $0x01, (R8)(AX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R9)(AX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R10)(AX*1), Z10, Z10
+	VBROADCASTF32X4 (DI)(AX*2), Z11
+	VINSERTF32X4    $0x01, (R8)(AX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R9)(AX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R10)(AX*2), Z11, Z11
+	VBROADCASTF32X4 (DI)(BX*1), Z12
+	VINSERTF32X4    $0x01, (R8)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R9)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R10)(BX*1), Z12, Z12
+	VUNPCKLPS       Z10, Z9, Z13
+	VUNPCKHPS       Z10, Z9, Z14
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z12
+	VUNPCKLPD       Z10, Z13, Z9
+	VUNPCKHPD       Z10, Z13, Z10
+	VUNPCKLPD       Z12, Z14, Z11
+	VUNPCKHPD       Z12, Z14, Z12
+	VMAXPS          Z9, Z0, Z0
+	VMOVUPS         Z9, (SI)
+	VMAXPS          Z10, Z0, Z0
+	VMOVUPS         Z10, 64(SI)
+	VMAXPS          Z11, Z0, Z0
+	VMOVUPS         Z11, 128(SI)
+	VMAXPS          Z12, Z0, Z0
+	VMOVUPS         Z12, 192(SI)
+	VCVTPS2PD       704(CX), Z10
+	VCVTDQ2PD       192(CX), Z9
+	VSUBPD          unit<>+0(SB), Z9, Z11
+	VCVTPS2PD       320(CX), Z12
+	VMULPD          Z12, Z10, Z12
+	VMAXPD          Z11, Z12, Z13
+	VCMPPD          $0x0d, 1920(SP), Z13, K1
+	KMOVW           K1, R12
+	VCVTPS2PD       128(CX), Z13
+	VMINPD          unit<>+0(SB), Z11, Z11
+	VMAXPD          Z11, Z13, Z13
+	VADDPD          Z12, Z9, Z11
+	VMOVUPS         unit<>+0(SB), Z14
+	VDIVPD          Z11, Z14, Z14
+	VCVTPS2PD       736(CX), Z16
+	VCVTDQ2PD       224(CX), Z15
+	VSUBPD          unit<>+0(SB), Z15, Z17
+	VCVTPS2PD       352(CX), Z18
+	VMULPD          Z18, Z16, Z18
+	VMAXPD          Z17, Z18, Z19
+	VCMPPD          $0x0d, 1920(SP), Z19, K1
+	KMOVW           K1, R13
+	VCVTPS2PD       160(CX), Z19
+	VMINPD          unit<>+0(SB), Z17, Z17
+	VMAXPD          Z17, Z19, Z19
+	VADDPD          Z18, Z15, Z17
+	VMOVUPS         unit<>+0(SB), Z20
+	VDIVPD          Z17, Z20, Z20
+	MOVL            $0x00000010, R11
+	MOVQ            k+32(FP), SI
+	SHLQ            $0x02, SI
+	SUBQ            $0x10, SI
+	CMPQ            R11, SI
+	CMOVQGT         SI, R11
+	MOVQ            z+16(FP), SI
+	LEAQ            (SI)(R11*1), DI
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R8
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R9
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R10
+	LEAQ            63(SP), SI
+	ANDQ            $-64, SI
+	SHLQ            $0x04, R11
+	ADDQ            R11, SI
+	VBROADCASTF32X4 (DI), Z21
+	VINSERTF32X4    $0x01, (R8), Z21, Z21
+	VINSERTF32X4    $0x02, (R9), Z21, Z21
+	VINSERTF32X4    $0x03, (R10), Z21, Z21
+	VBROADCASTF32X4 (DI)(AX*1), Z22
+	VINSERTF32X4    $0x01, (R8)(AX*1), Z22, Z22
+	VINSERTF32X4    $0x02, (R9)(AX*1), Z22, Z22
+	VINSERTF32X4    $0x03, (R10)(AX*1), Z22, Z22
+	VBROADCASTF32X4 (DI)(AX*2), Z23
+	VINSERTF32X4    $0x01, (R8)(AX*2), Z23, Z23
+	VINSERTF32X4    $0x02, (R9)(AX*2), Z23, Z23
+	VINSERTF32X4    $0x03, (R10)(AX*2), Z23, Z23
+	VBROADCASTF32X4 (DI)(BX*1), Z24
+	VINSERTF32X4    $0x01, (R8)(BX*1), Z24, Z24
+	VINSERTF32X4    $0x02, (R9)(BX*1), Z24, Z24
+	VINSERTF32X4    $0x03, (R10)(BX*1), Z24, Z24
+	VUNPCKLPS       Z22, Z21, Z25
+	VUNPCKHPS       Z22, Z21, Z26
+	VUNPCKLPS       Z24, Z23, Z22
+	VUNPCKHPS       Z24, Z23, Z24
+	VUNPCKLPD       Z22, Z25, Z21
+	VUNPCKHPD       Z22, Z25, Z22
+	VUNPCKLPD       Z24, Z26, Z23
+	VUNPCKHPD       Z24, Z26, Z24
+	VMAXPS          Z21, Z0, Z0
+	VMOVUPS         Z21, (SI)
+	VMAXPS          Z22, Z0, Z0
+	VMOVUPS         Z22, 64(SI)
+	VMAXPS          Z23, Z0, Z0
+	VMOVUPS         Z23, 128(SI)
+	VMAXPS          Z24, Z0, Z0
+	VMOVUPS         Z24, 192(SI)
+	VSUBPD          Z9, Z11, Z9
+	VSUBPD          Z9, Z12, Z9
+	VPSUBQ          sqrtHalf<>+0(SB), Z11, Z12
+	VPSRLQ          $0x34, Z12, Z12
+	VPSLLQ          $0x34, Z12, Z21
+	VPSUBQ          Z21, Z11, Z21
+	VSUBPD          unit<>+0(SB), Z21, Z21
+	VPORQ           int2f<>+0(SB), Z12, Z12
+	VSUBPD          int2f<>+0(SB), Z12, Z12
+	VADDPD          two<>+0(SB), Z21, Z11
+	VDIVPD          Z11, Z21, Z11
+	VSUBPD          Z15, Z17, Z15
+	VSUBPD          Z15, Z18, Z15
+	VPSUBQ          sqrtHalf<>+0(SB), Z17, Z18
+	VPSRLQ          $0x34, Z18, Z18
+	VPSLLQ          $0x34, Z18, Z22
+	VPSUBQ          Z22, Z17, Z22
+	VSUBPD          unit<>+0(SB), Z22, Z22
+	VPORQ           int2f<>+0(SB), Z18, Z18
+	VSUBPD          int2f<>+0(SB), Z18, Z18
+	VADDPD          two<>+0(SB), Z22, Z25
+	VDIVPD          Z25, Z22, Z25
+	MOVL            $0x00000020, R11
+	MOVQ            k+32(FP), SI
+	SHLQ            $0x02, SI
+	SUBQ            $0x10, SI
+	CMPQ            R11, SI
+	CMOVQGT         SI, R11
+	MOVQ            z+16(FP), SI
+	LEAQ            (SI)(R11*1), DI
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R8
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R9
+	LEAQ            (SI)(AX*4), SI
+	LEAQ            (SI)(R11*1), R10
+	LEAQ            63(SP), SI
+	ANDQ            $-64, SI
+	SHLQ            $0x04, R11
+	ADDQ            R11, SI
+	VBROADCASTF32X4 (DI), Z17
+	VINSERTF32X4    $0x01, (R8), Z17, Z17
+	VINSERTF32X4    $0x02, (R9), Z17, Z17
+	VINSERTF32X4    $0x03, (R10), Z17, Z17
+	VBROADCASTF32X4 (DI)(AX*1), Z23
+	VINSERTF32X4    $0x01, (R8)(AX*1), Z23, Z23
+	VINSERTF32X4    $0x02, (R9)(AX*1), Z23, Z23
+	VINSERTF32X4    $0x03, (R10)(AX*1), Z23, Z23
+	VBROADCASTF32X4 (DI)(AX*2), Z24
+	VINSERTF32X4    $0x01, (R8)(AX*2), Z24, Z24
+	VINSERTF32X4    $0x02, (R9)(AX*2), Z24, Z24
+	VINSERTF32X4    $0x03, (R10)(AX*2), Z24, Z24
+	VBROADCASTF32X4 (DI)(BX*1), Z26
+	VINSERTF32X4    $0x01, (R8)(BX*1), Z26, Z26
+	VINSERTF32X4    $0x02, (R9)(BX*1), Z26, Z26
+	VINSERTF32X4    $0x03, (R10)(BX*1), Z26, Z26
+	VUNPCKLPS       Z23, Z17, Z27
+	VUNPCKHPS       Z23, Z17, Z28
+	VUNPCKLPS       Z26, Z24, Z23
+	VUNPCKHPS       Z26, Z24, Z26
+	VUNPCKLPD       Z23, Z27, Z17
+	VUNPCKHPD       Z23, Z27, Z23
+	VUNPCKLPD       Z26, Z28, Z24
+	VUNPCKHPD       Z26, Z28, Z26
+	VMAXPS          Z17, Z0, Z0
+	VMOVUPS         Z17, (SI)
+	VMAXPS          Z23, Z0, Z0
+	VMOVUPS         Z23, 64(SI)
+	VMAXPS          Z24, Z0, Z0
+	VMOVUPS         Z24, 128(SI)
+	VMAXPS          Z26, Z0, Z0
+	VMOVUPS         Z26, 192(SI)
+	VMULPD          Z11, Z11, Z17
+	VMULPD          Z17, Z17, Z24
+	VMULPD          Z24, Z24, Z23
+	VMOVUPS         ln5<>+0(SB), Z27
+	VFMADD213PD     ln3<>+0(SB), Z17, Z27
+	VMOVUPS         ln9<>+0(SB), Z28
+	VFMADD213PD     ln7<>+0(SB), Z17, Z28
+	VMOVUPS         ln13<>+0(SB), Z29
+	VFMADD213PD     ln11<>+0(SB), Z17, Z29
+	VMOVUPS         ln17<>+0(SB), Z26
+	VFMADD213PD     ln15<>+0(SB), Z17, Z26
+	VFMADD213PD     Z27, Z24, Z28
+	VFMADD213PD     Z29, Z24, Z26
+	VFMADD231PD     ln19<>+0(SB), Z23, Z26
+	VMOVAPS         Z28, Z24
+	VFMADD231PD     Z26, Z23, Z24
+	VMULPD          Z17, Z24, Z24
+	VMULPD          Z25, Z25, Z17
+	VMULPD          Z17, Z17, Z26
+	VMULPD          Z26, Z26, Z23
+	VMOVUPS         ln5<>+0(SB), Z28
+	VFMADD213PD     ln3<>+0(SB), Z17, Z28
+	VMOVUPS         ln9<>+0(SB), Z29
+	VFMADD213PD     ln7<>+0(SB), Z17, Z29
+	VMOVUPS         ln13<>+0(SB), Z30
+	VFMADD213PD     ln11<>+0(SB), Z17, Z30
+	VMOVUPS         ln17<>+0(SB), Z27
+	VFMADD213PD     ln15<>+0(SB), Z17, Z27
+	VFMADD213PD     Z28, Z26, Z29
+	VFMADD213PD     Z30, Z26, Z27
+	VFMADD231PD     ln19<>+0(SB), Z23, Z27
+	VMOVAPS         Z29, Z26
+	VFMADD231PD     Z27, Z23, Z26
+	VMULPD          Z17, Z26, Z26
+	VMULPD          half<>+0(SB), Z21, Z23
+	VMULPD          Z21, Z23, Z23
+	VADDPD          Z23, Z24, Z24
+	VMULPD          ln2Lo<>+0(SB), Z12, Z17
+	VFMADD231PD     Z24, Z11, Z17
+	VSUBPD          Z17, Z23, Z23
+	VSUBPD          Z23, Z21, Z21
+	VFMADD231PD     ln2Hi<>+0(SB), Z12, Z21
+	VFMADD231PD     Z14, Z9, Z21
+	VMULPD          Z14, Z13, Z13
+	VCVTDQ2PD       192(CX), Z9
+	VMULPD          Z10, Z10, Z11
+	VCVTPS2PD       576(CX), Z12
+	VFMADD132PD     Z12, Z9, Z11
+	VMULPD          Z14, Z11, Z11
+	VMULPD          Z14, Z11, Z11
+	VCVTPS2PD       448(CX), Z9
+	VMOVAPS         Z9, Z9
+	VPXORD          Z5, Z5, Z5
+	VCMPPD          $0x02, Z5, Z9, K1
+	KMOVW           K1, AX
+	ANDL            AX, R12
+	MOVL            R12, AX
+	VMULPD          Z9, Z10, Z9
+	VMULPD          1856(SP), Z9, Z9
+	VMOVAPS         Z21, Z10
+	VFNMADD231PD    Z9, Z14, Z10
+	VCVTPS2PD       (CX), Z9
+	VPXORD          Z6, Z6, Z6
+	VFMADD231PD     1856(SP), Z9, Z6
+	VFMADD231PD     1856(SP), Z9, Z21
+	VPMOVSXDQ       256(CX), Z9
+	VUNPCKLPD       Z6, Z9, Z12
+	VUNPCKHPD       Z6, Z9, Z9
+	VUNPCKLPD       Z14, Z21, Z17
+	VUNPCKHPD       Z14, Z21, Z21
+	VUNPCKLPD       Z10, Z13, Z23
+	VUNPCKHPD       Z10, Z13, Z10
+	VUNPCKLPD       Z14, Z11, Z13
+	VUNPCKHPD       Z14, Z11, Z11
+	VSHUFF64X2      $0x88, Z17, Z12, Z14
+	VSHUFF64X2      $0x88, Z13, Z23, Z24
+	VSHUFF64X2      $0x88, Z24, Z14, Z27
+	VMOVUPD         Z27, (DX)
+	VSHUFF64X2      $0xdd, Z24, Z14, Z14
+	VMOVUPD         Z14, 288(DX)
+	VSHUFF64X2      $0xdd, Z17, Z12, Z12
+	VSHUFF64X2      $0xdd, Z13, Z23, Z13
+	VSHUFF64X2      $0x88, Z13, Z12, Z14
+	VMOVUPD         Z14, 144(DX)
+	VSHUFF64X2      $0xdd, Z13, Z12, Z12
+	VMOVUPD         Z12, 432(DX)
+	VSHUFF64X2      $0x88, Z21, Z9, Z12
+	VSHUFF64X2      $0x88, Z11, Z10, Z13
+	VSHUFF64X2      $0x88, Z13, Z12, Z14
+	VMOVUPD         Z14, 72(DX)
+	VSHUFF64X2      $0xdd, Z13, Z12, Z12
+	VMOVUPD         Z12, 360(DX)
+	VSHUFF64X2      $0xdd, Z21, Z9, Z9
+	VSHUFF64X2      $0xdd, Z11, Z10, Z10
+	VSHUFF64X2      $0x88, Z10, Z9, Z11
+	VMOVUPD         Z11, 216(DX)
+	VSHUFF64X2      $0xdd, Z10, Z9, Z9
+	VMOVUPD         Z9, 504(DX)
+	SHLL            $0x00, AX
+	ORL             AX, 1988(SP)
+	VMULPD          half<>+0(SB), Z22, Z9
+	VMULPD          Z22, Z9, Z9
+	VADDPD          Z9, Z26, Z26
+	VMULPD          ln2Lo<>+0(SB), Z18, Z17
+	VFMADD231PD     Z26, Z25, Z17
+	VSUBPD          Z17, Z9, Z9
+	VSUBPD          Z9, Z22, Z22
+	VFMADD231PD     ln2Hi<>+0(SB), Z18, Z22
+	VFMADD231PD     Z20, Z15, Z22
+	VMULPD          Z20, Z19, Z19
+	VCVTDQ2PD       224(CX), Z15
+	VMULPD          Z16, Z16, Z9
+	VCVTPS2PD       608(CX), Z10
+	VFMADD132PD     Z10, Z15, Z9
+	VMULPD          Z20, Z9, Z9
+	VMULPD          Z20, Z9, Z9
+	VCVTPS2PD       480(CX), Z10
+	VMOVAPS         Z10, Z10
+	VPXORD          Z7, Z7, Z7
+	VCMPPD          $0x02, Z7, Z10, K1
+	KMOVW           K1, AX
+	ANDL            AX, R13
+	MOVL            R13, AX
+	VMULPD          Z10, Z16, Z10
+	VMULPD          1856(SP), Z10, Z10
+	VMOVAPS         Z22, Z16
+	VFNMADD231PD    Z10, Z20, Z16
+	VCVTPS2PD       32(CX), Z10
+	VPXORD          Z8, Z8, Z8
+	VFMADD231PD     1856(SP), Z10, Z8
+	VFMADD231PD     1856(SP), Z10, Z22
+	VPMOVSXDQ       288(CX), Z10
+	VUNPCKLPD       Z8, Z10, Z11
+	VUNPCKHPD       Z8, Z10, Z10
+	VUNPCKLPD       Z20, Z22, Z12
+	VUNPCKHPD       Z20, Z22, Z13
+	VUNPCKLPD       Z16, Z19, Z14
+	VUNPCKHPD       Z16, Z19, Z15
+	VUNPCKLPD       Z20, Z9, Z16
+	VUNPCKHPD       Z20, Z9, Z9
+	VSHUFF64X2      $0x88, Z12, Z11, Z17
+	VSHUFF64X2      $0x88, Z16, Z14, Z18
+	VSHUFF64X2      $0x88, Z18, Z17, Z19
+	VMOVUPD         Z19, 576(DX)
+	VSHUFF64X2      $0xdd, Z18, Z17, Z17
+	VMOVUPD         Z17, 864(DX)
+	VSHUFF64X2      $0xdd, Z12, Z11, Z11
+	VSHUFF64X2      $0xdd, Z16, Z14, Z12
+	VSHUFF64X2      $0x88, Z12, Z11, Z14
+	VMOVUPD         Z14, 720(DX)
+	VSHUFF64X2      $0xdd, Z12, Z11, Z11
+	VMOVUPD         Z11, 1008(DX)
+	VSHUFF64X2      $0x88, Z13, Z10, Z11
+	VSHUFF64X2      $0x88, Z9, Z15, Z12
+	VSHUFF64X2      $0x88, Z12, Z11, Z14
+	VMOVUPD         Z14, 648(DX)
+	VSHUFF64X2      $0xdd, Z12, Z11, Z11
+	VMOVUPD         Z11, 936(DX)
+	VSHUFF64X2      $0xdd, Z13, Z10, Z10
+	VSHUFF64X2      $0xdd, Z9, Z15, Z9
+	VSHUFF64X2      $0x88, Z9, Z10, Z11
+	VMOVUPD         Z11, 792(DX)
+	VSHUFF64X2      $0xdd, Z9, Z10, Z9
+	VMOVUPD         Z9, 1080(DX)
+	SHLL            $0x08, AX
+	ORL             AX, 1988(SP)
+	MOVB            $0x01, 64(DX)
+	MOVB            $0x01, 136(DX)
+	MOVB            $0x01, 208(DX)
+	MOVB            $0x01, 280(DX)
+	MOVB            $0x01, 352(DX)
+	MOVB            $0x01, 424(DX)
+	MOVB            $0x01, 496(DX)
+	MOVB            $0x01, 568(DX)
+	MOVB            $0x01, 640(DX)
+	MOVB            $0x01, 712(DX)
+	MOVB            $0x01, 784(DX)
+	MOVB            $0x01, 856(DX)
+	MOVB            $0x01, 928(DX)
+	MOVB            $0x01, 1000(DX)
+	MOVB            $0x01, 1072(DX)
+	MOVB            $0x01, 1144(DX)
+	MOVL            1988(SP), AX
+	ANDL            1984(SP), AX
+	XORL            $0x0000ffff, AX
+	MOVQ            k+32(FP), BX
+	CMPQ            k+32(FP), $0x0c
+	JLE             blocksE512_few
+	LEAQ            (BX)(BX*1), BX
+	ADDQ            BX, BX
+	LEAQ            (BX)(BX*2), SI
+	MOVQ            z+16(FP), R8
+	LEAQ            (R8)(BX*4), R9
+	LEAQ            (R9)(BX*4), R10
+	LEAQ            (R10)(BX*4), R11
+	LEAQ            63(SP), DI
+	ANDQ            $-64, DI
+	MOVL            $0x00000030, R12
+	MOVQ            k+32(FP), DI
+	SHLQ            $0x02, DI
+	SUBQ            $0x10, DI
+	CMPQ            R12, DI
+	CMOVQGT         DI, R12
+	MOVQ            z+16(FP), DI
+	LEAQ            (DI)(R12*1), R8
+	LEAQ            (DI)(BX*4), DI
+	LEAQ            (DI)(R12*1), R9
+	LEAQ            (DI)(BX*4), DI
+	LEAQ            (DI)(R12*1), R10
+	LEAQ            (DI)(BX*4), DI
+	LEAQ            (DI)(R12*1), R11
+	LEAQ            63(SP), DI
+	ANDQ            $-64, DI
+	SHLQ            $0x04, R12
+	ADDQ            R12, DI
+	VBROADCASTF32X4 (R8), Z9
+	VINSERTF32X4    $0x01, (R9), Z9, Z9
+	VINSERTF32X4    $0x02, (R10), Z9, Z9
+	VINSERTF32X4    $0x03, (R11), Z9, Z9
+	VBROADCASTF32X4 (R8)(BX*1), Z10
+	VINSERTF32X4    $0x01, (R9)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, (R10)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, (R11)(BX*1), Z10, Z10
+	VBROADCASTF32X4 (R8)(BX*2), Z11
+	VINSERTF32X4    $0x01, (R9)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x02, (R10)(BX*2), Z11, Z11
+	VINSERTF32X4    $0x03, (R11)(BX*2), Z11, Z11
+	VBROADCASTF32X4 (R8)(SI*1), Z12
+	VINSERTF32X4    $0x01, (R9)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, (R10)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, (R11)(SI*1), Z12, Z12
+	VUNPCKLPS       Z10, Z9, Z13
+	VUNPCKHPS       Z10, Z9, Z14
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z12
+	VUNPCKLPD       Z10, Z13, Z9
+	VUNPCKHPD       Z10, Z13, Z10
+	VUNPCKLPD       Z12, Z14, Z11
+	VUNPCKHPD       Z12, Z14, Z12
+	VMAXPS          Z9, Z0, Z0
+	VMOVUPS         Z9, (DI)
+	VMAXPS          Z10, Z0, Z0
+	VMOVUPS         Z10, 64(DI)
+	VMAXPS          Z11, Z0, Z0
+	VMOVUPS         Z11, 128(DI)
+	VMAXPS          Z12, Z0, Z0
+	VMOVUPS         Z12, 192(DI)
+
+blocksE512_few:
+	VMOVUPS Z0, (CX)
+	ADDQ    $0x00000480, DX
+	DECQ    n+24(FP)
+	JZ      blocksE512_done
+	TESTL   AX, AX
+	JZ      blocksE512_block
 
 blocksE512_done:
-	MOVQ n+24(FP), AX
-	MOVQ AX, left+48(FP)
-	MOVL DI, bad+56(FP)
+	MOVQ n+24(FP), CX
+	MOVQ CX, left+48(FP)
+	MOVL AX, bad+56(FP)
 	VZEROUPPER
 	RET
 
 // func finish512(rows *byte, a *byte, p *byte) uint32
 // Requires: AVX, AVX512F
-TEXT ·finish512(SB), $192-28
+TEXT ·finish512(SB), $200-28
 	MOVQ         rows+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         p+16(FP), DX
@@ -2896,188 +3527,191 @@ TEXT ·finish512(SB), $192-28
 	VPANDD       abs<>+0(SB), Z6, Z6
 	VCMPPS       $0x02, maxExponent<>+0(SB), Z6, K1
 	KMOVW        K1, DX
-	XORL         BX, BX
+	MOVL         DX, 192(SP)
+	MOVL         $0x00000000, 196(SP)
 	VCVTPS2PD    704(CX), Z1
 	VCVTDQ2PD    192(CX), Z0
 	VSUBPD       unit<>+0(SB), Z0, Z6
 	VMULPD       320(CX), Z1, Z7
 	VMAXPD       Z6, Z7, Z8
 	VCMPPD       $0x0d, 128(SP), Z8, K1
-	KMOVW        K1, SI
+	KMOVW        K1, DX
 	VCVTPS2PD    (SP), Z8
 	VMINPD       unit<>+0(SB), Z6, Z6
 	VMAXPD       Z6, Z8, Z8
 	VADDPD       Z7, Z0, Z6
 	VMOVUPS      unit<>+0(SB), Z9
 	VDIVPD       Z6, Z9, Z9
-	VCVTPS2PD    736(CX), Z12
-	VCVTDQ2PD    224(CX), Z11
-	VSUBPD       unit<>+0(SB), Z11, Z10
-	VMULPD       384(CX), Z12, Z13
-	VMAXPD       Z10, Z13, Z14
+	VCVTPS2PD    736(CX), Z11
+	VCVTDQ2PD    224(CX), Z10
+	VSUBPD       unit<>+0(SB), Z10, Z12
+	VMULPD       384(CX), Z11, Z13
+	VMAXPD       Z12, Z13, Z14
 	VCMPPD       $0x0d, 128(SP), Z14, K1
-	KMOVW        K1, DI
+	KMOVW        K1, BX
 	VCVTPS2PD    32(SP), Z14
-	VMINPD       unit<>+0(SB), Z10, Z10
-	VMAXPD       Z10, Z14, Z14
-	VADDPD       Z13, Z11, Z15
-	VMOVUPS      unit<>+0(SB), Z16
-	VDIVPD       Z15, Z16, Z16
-	VSUBPD       Z0, Z6, Z10
-	VSUBPD       Z10, Z7, Z10
+	VMINPD       unit<>+0(SB), Z12, Z12
+	VMAXPD       Z12, Z14, Z14
+	VADDPD       Z13, Z10, Z12
+	VMOVUPS      unit<>+0(SB), Z15
+	VDIVPD       Z12, Z15, Z15
+	VSUBPD       Z0, Z6, Z0
+	VSUBPD       Z0, Z7, Z0
 	VPSUBQ       sqrtHalf<>+0(SB), Z6, Z7
 	VPSRLQ       $0x34, Z7, Z7
-	VPSLLQ       $0x34, Z7, Z17
-	VPSUBQ       Z17, Z6, Z17
-	VSUBPD       unit<>+0(SB), Z17, Z17
+	VPSLLQ       $0x34, Z7, Z16
+	VPSUBQ       Z16, Z6, Z16
+	VSUBPD       unit<>+0(SB), Z16, Z16
 	VPORQ        int2f<>+0(SB), Z7, Z7
 	VSUBPD       int2f<>+0(SB), Z7, Z7
-	VADDPD       two<>+0(SB), Z17, Z18
-	VDIVPD       Z18, Z17, Z18
-	VSUBPD       Z11, Z15, Z6
-	VSUBPD       Z6, Z13, Z6
-	VPSUBQ       sqrtHalf<>+0(SB), Z15, Z13
+	VADDPD       two<>+0(SB), Z16, Z6
+	VDIVPD       Z6, Z16, Z6
+	VSUBPD       Z10, Z12, Z10
+	VSUBPD       Z10, Z13, Z10
+	VPSUBQ       sqrtHalf<>+0(SB), Z12, Z13
 	VPSRLQ       $0x34, Z13, Z13
-	VPSLLQ       $0x34, Z13, Z19
-	VPSUBQ       Z19, Z15, Z19
-	VSUBPD       unit<>+0(SB), Z19, Z19
+	VPSLLQ       $0x34, Z13, Z17
+	VPSUBQ       Z17, Z12, Z17
+	VSUBPD       unit<>+0(SB), Z17, Z17
 	VPORQ        int2f<>+0(SB), Z13, Z13
 	VSUBPD       int2f<>+0(SB), Z13, Z13
-	VADDPD       two<>+0(SB), Z19, Z22
-	VDIVPD       Z22, Z19, Z22
-	VMULPD       Z18, Z18, Z15
-	VMULPD       Z15, Z15, Z21
-	VMULPD       Z21, Z21, Z20
-	VMOVUPS      ln5<>+0(SB), Z24
-	VFMADD213PD  ln3<>+0(SB), Z15, Z24
-	VMOVUPS      ln9<>+0(SB), Z25
-	VFMADD213PD  ln7<>+0(SB), Z15, Z25
-	VMOVUPS      ln13<>+0(SB), Z26
-	VFMADD213PD  ln11<>+0(SB), Z15, Z26
-	VMOVUPS      ln17<>+0(SB), Z23
-	VFMADD213PD  ln15<>+0(SB), Z15, Z23
-	VFMADD213PD  Z24, Z21, Z25
-	VFMADD213PD  Z26, Z21, Z23
-	VFMADD231PD  ln19<>+0(SB), Z20, Z23
-	VMOVAPS      Z25, Z21
-	VFMADD231PD  Z23, Z20, Z21
-	VMULPD       Z15, Z21, Z21
-	VMULPD       Z22, Z22, Z15
-	VMULPD       Z15, Z15, Z23
-	VMULPD       Z23, Z23, Z20
-	VMOVUPS      ln5<>+0(SB), Z25
-	VFMADD213PD  ln3<>+0(SB), Z15, Z25
-	VMOVUPS      ln9<>+0(SB), Z26
-	VFMADD213PD  ln7<>+0(SB), Z15, Z26
-	VMOVUPS      ln13<>+0(SB), Z27
-	VFMADD213PD  ln11<>+0(SB), Z15, Z27
-	VMOVUPS      ln17<>+0(SB), Z24
-	VFMADD213PD  ln15<>+0(SB), Z15, Z24
-	VFMADD213PD  Z25, Z23, Z26
-	VFMADD213PD  Z27, Z23, Z24
-	VFMADD231PD  ln19<>+0(SB), Z20, Z24
-	VMOVAPS      Z26, Z23
-	VFMADD231PD  Z24, Z20, Z23
-	VMULPD       Z15, Z23, Z23
-	VMULPD       half<>+0(SB), Z17, Z20
-	VMULPD       Z17, Z20, Z20
-	VADDPD       Z20, Z21, Z21
-	VMULPD       ln2Lo<>+0(SB), Z7, Z15
-	VFMADD231PD  Z21, Z18, Z15
-	VSUBPD       Z15, Z20, Z20
-	VSUBPD       Z20, Z17, Z17
-	VFMADD231PD  ln2Hi<>+0(SB), Z7, Z17
-	VFMADD231PD  Z9, Z10, Z17
+	VADDPD       two<>+0(SB), Z17, Z20
+	VDIVPD       Z20, Z17, Z20
+	VMULPD       Z6, Z6, Z12
+	VMULPD       Z12, Z12, Z19
+	VMULPD       Z19, Z19, Z18
+	VMOVUPS      ln5<>+0(SB), Z22
+	VFMADD213PD  ln3<>+0(SB), Z12, Z22
+	VMOVUPS      ln9<>+0(SB), Z23
+	VFMADD213PD  ln7<>+0(SB), Z12, Z23
+	VMOVUPS      ln13<>+0(SB), Z24
+	VFMADD213PD  ln11<>+0(SB), Z12, Z24
+	VMOVUPS      ln17<>+0(SB), Z21
+	VFMADD213PD  ln15<>+0(SB), Z12, Z21
+	VFMADD213PD  Z22, Z19, Z23
+	VFMADD213PD  Z24, Z19, Z21
+	VFMADD231PD  ln19<>+0(SB), Z18, Z21
+	VMOVAPS      Z23, Z19
+	VFMADD231PD  Z21, Z18, Z19
+	VMULPD       Z12, Z19, Z19
+	VMULPD       Z20, Z20, Z12
+	VMULPD       Z12, Z12, Z21
+	VMULPD       Z21, Z21, Z18
+	VMOVUPS      ln5<>+0(SB), Z23
+	VFMADD213PD  ln3<>+0(SB), Z12, Z23
+	VMOVUPS      ln9<>+0(SB), Z24
+	VFMADD213PD  ln7<>+0(SB), Z12, Z24
+	VMOVUPS      ln13<>+0(SB), Z25
+	VFMADD213PD  ln11<>+0(SB), Z12, Z25
+	VMOVUPS      ln17<>+0(SB), Z22
+	VFMADD213PD  ln15<>+0(SB), Z12, Z22
+	VFMADD213PD  Z23, Z21, Z24
+	VFMADD213PD  Z25, Z21, Z22
+	VFMADD231PD  ln19<>+0(SB), Z18, Z22
+	VMOVAPS      Z24, Z21
+	VFMADD231PD  Z22, Z18, Z21
+	VMULPD       Z12, Z21, Z21
+	VMULPD       half<>+0(SB), Z16, Z18
+	VMULPD       Z16, Z18, Z18
+	VADDPD       Z18, Z19, Z19
+	VMULPD       ln2Lo<>+0(SB), Z7, Z12
+	VFMADD231PD  Z19, Z6, Z12
+	VSUBPD       Z12, Z18, Z18
+	VSUBPD       Z18, Z16, Z16
+	VFMADD231PD  ln2Hi<>+0(SB), Z7, Z16
+	VFMADD231PD  Z9, Z0, Z16
 	VMULPD       Z9, Z8, Z8
-	VMULPD       Z1, Z1, Z7
-	VFMADD132PD  576(CX), Z0, Z7
-	VMULPD       Z9, Z7, Z7
-	VMULPD       Z9, Z7, Z7
+	VCVTDQ2PD    192(CX), Z0
+	VMULPD       Z1, Z1, Z6
+	VFMADD132PD  576(CX), Z0, Z6
+	VMULPD       Z9, Z6, Z6
+	VMULPD       Z9, Z6, Z6
 	VMOVUPS      448(CX), Z0
 	VPXORD       Z2, Z2, Z2
 	VCMPPD       $0x02, Z2, Z0, K1
-	KMOVW        K1, R8
-	ANDL         R8, SI
+	KMOVW        K1, SI
+	ANDL         SI, DX
 	VMULPD       Z0, Z1, Z0
 	VMULPD       64(SP), Z0, Z0
-	VMOVAPS      Z17, Z1
+	VMOVAPS      Z16, Z1
 	VFNMADD231PD Z0, Z9, Z1
 	VCVTPS2PD    (CX), Z0
 	VPXORD       Z3, Z3, Z3
 	VFMADD231PD  64(SP), Z0, Z3
-	VFMADD231PD  64(SP), Z0, Z17
+	VFMADD231PD  64(SP), Z0, Z16
 	VPMOVSXDQ    256(CX), Z0
 	VUNPCKLPD    Z3, Z0, Z2
 	VUNPCKHPD    Z3, Z0, Z0
-	VUNPCKLPD    Z9, Z17, Z3
-	VUNPCKHPD    Z9, Z17, Z10
-	VUNPCKLPD    Z1, Z8, Z15
+	VUNPCKLPD    Z9, Z16, Z3
+	VUNPCKHPD    Z9, Z16, Z7
+	VUNPCKLPD    Z1, Z8, Z12
 	VUNPCKHPD    Z1, Z8, Z1
-	VUNPCKLPD    Z9, Z7, Z8
-	VUNPCKHPD    Z9, Z7, Z7
+	VUNPCKLPD    Z9, Z6, Z8
+	VUNPCKHPD    Z9, Z6, Z6
 	VSHUFF64X2   $0x88, Z3, Z2, Z9
-	VSHUFF64X2   $0x88, Z8, Z15, Z17
-	VSHUFF64X2   $0x88, Z17, Z9, Z18
+	VSHUFF64X2   $0x88, Z8, Z12, Z16
+	VSHUFF64X2   $0x88, Z16, Z9, Z18
 	VMOVUPD      Z18, (AX)
-	VSHUFF64X2   $0xdd, Z17, Z9, Z9
+	VSHUFF64X2   $0xdd, Z16, Z9, Z9
 	VMOVUPD      Z9, 288(AX)
 	VSHUFF64X2   $0xdd, Z3, Z2, Z2
-	VSHUFF64X2   $0xdd, Z8, Z15, Z3
+	VSHUFF64X2   $0xdd, Z8, Z12, Z3
 	VSHUFF64X2   $0x88, Z3, Z2, Z8
 	VMOVUPD      Z8, 144(AX)
 	VSHUFF64X2   $0xdd, Z3, Z2, Z2
 	VMOVUPD      Z2, 432(AX)
-	VSHUFF64X2   $0x88, Z10, Z0, Z2
-	VSHUFF64X2   $0x88, Z7, Z1, Z3
+	VSHUFF64X2   $0x88, Z7, Z0, Z2
+	VSHUFF64X2   $0x88, Z6, Z1, Z3
 	VSHUFF64X2   $0x88, Z3, Z2, Z8
 	VMOVUPD      Z8, 72(AX)
 	VSHUFF64X2   $0xdd, Z3, Z2, Z2
 	VMOVUPD      Z2, 360(AX)
-	VSHUFF64X2   $0xdd, Z10, Z0, Z0
-	VSHUFF64X2   $0xdd, Z7, Z1, Z1
+	VSHUFF64X2   $0xdd, Z7, Z0, Z0
+	VSHUFF64X2   $0xdd, Z6, Z1, Z1
 	VSHUFF64X2   $0x88, Z1, Z0, Z2
 	VMOVUPD      Z2, 216(AX)
 	VSHUFF64X2   $0xdd, Z1, Z0, Z0
 	VMOVUPD      Z0, 504(AX)
-	SHLL         $0x00, SI
-	ORL          SI, BX
-	VMULPD       half<>+0(SB), Z19, Z0
-	VMULPD       Z19, Z0, Z0
-	VADDPD       Z0, Z23, Z23
-	VMULPD       ln2Lo<>+0(SB), Z13, Z15
-	VFMADD231PD  Z23, Z22, Z15
-	VSUBPD       Z15, Z0, Z0
-	VSUBPD       Z0, Z19, Z19
-	VFMADD231PD  ln2Hi<>+0(SB), Z13, Z19
-	VFMADD231PD  Z16, Z6, Z19
-	VMULPD       Z16, Z14, Z14
-	VMULPD       Z12, Z12, Z0
-	VFMADD132PD  640(CX), Z11, Z0
-	VMULPD       Z16, Z0, Z0
-	VMULPD       Z16, Z0, Z0
+	SHLL         $0x00, DX
+	ORL          DX, 196(SP)
+	VMULPD       half<>+0(SB), Z17, Z0
+	VMULPD       Z17, Z0, Z0
+	VADDPD       Z0, Z21, Z21
+	VMULPD       ln2Lo<>+0(SB), Z13, Z12
+	VFMADD231PD  Z21, Z20, Z12
+	VSUBPD       Z12, Z0, Z0
+	VSUBPD       Z0, Z17, Z17
+	VFMADD231PD  ln2Hi<>+0(SB), Z13, Z17
+	VFMADD231PD  Z15, Z10, Z17
+	VMULPD       Z15, Z14, Z14
+	VCVTDQ2PD    224(CX), Z10
+	VMULPD       Z11, Z11, Z0
+	VFMADD132PD  640(CX), Z10, Z0
+	VMULPD       Z15, Z0, Z0
+	VMULPD       Z15, Z0, Z0
 	VMOVUPS      512(CX), Z1
 	VPXORD       Z4, Z4, Z4
 	VCMPPD       $0x02, Z4, Z1, K1
-	KMOVW        K1, SI
-	ANDL         SI, DI
-	MOVL         DI, SI
-	VMULPD       Z1, Z12, Z1
+	KMOVW        K1, DX
+	ANDL         DX, BX
+	MOVL         BX, DX
+	VMULPD       Z1, Z11, Z1
 	VMULPD       64(SP), Z1, Z1
-	VMOVAPS      Z19, Z12
-	VFNMADD231PD Z1, Z16, Z12
+	VMOVAPS      Z17, Z11
+	VFNMADD231PD Z1, Z15, Z11
 	VCVTPS2PD    32(CX), Z1
 	VPXORD       Z5, Z5, Z5
 	VFMADD231PD  64(SP), Z1, Z5
-	VFMADD231PD  64(SP), Z1, Z19
+	VFMADD231PD  64(SP), Z1, Z17
 	VPMOVSXDQ    288(CX), Z1
 	VUNPCKLPD    Z5, Z1, Z2
 	VUNPCKHPD    Z5, Z1, Z1
-	VUNPCKLPD    Z16, Z19, Z3
-	VUNPCKHPD    Z16, Z19, Z4
-	VUNPCKLPD    Z12, Z14, Z5
-	VUNPCKHPD    Z12, Z14, Z6
-	VUNPCKLPD    Z16, Z0, Z7
-	VUNPCKHPD    Z16, Z0, Z0
+	VUNPCKLPD    Z15, Z17, Z3
+	VUNPCKHPD    Z15, Z17, Z4
+	VUNPCKLPD    Z11, Z14, Z5
+	VUNPCKHPD    Z11, Z14, Z6
+	VUNPCKLPD    Z15, Z0, Z7
+	VUNPCKHPD    Z15, Z0, Z0
 	VSHUFF64X2   $0x88, Z3, Z2, Z8
 	VSHUFF64X2   $0x88, Z7, Z5, Z9
 	VSHUFF64X2   $0x88, Z9, Z8, Z10
@@ -3102,8 +3736,8 @@ TEXT ·finish512(SB), $192-28
 	VMOVUPD      Z2, 792(AX)
 	VSHUFF64X2   $0xdd, Z0, Z1, Z0
 	VMOVUPD      Z0, 1080(AX)
-	SHLL         $0x08, SI
-	ORL          SI, BX
+	SHLL         $0x08, DX
+	ORL          DX, 196(SP)
 	MOVB         $0x01, 64(AX)
 	MOVB         $0x01, 136(AX)
 	MOVB         $0x01, 208(AX)
@@ -3120,9 +3754,10 @@ TEXT ·finish512(SB), $192-28
 	MOVB         $0x01, 1000(AX)
 	MOVB         $0x01, 1072(AX)
 	MOVB         $0x01, 1144(AX)
-	ANDL         DX, BX
-	XORL         $0x0000ffff, BX
-	MOVL         BX, ret+24(FP)
+	MOVL         196(SP), AX
+	ANDL         192(SP), AX
+	XORL         $0x0000ffff, AX
+	MOVL         AX, ret+24(FP)
 	VZEROUPPER
 	RET
 
@@ -3868,7 +4503,7 @@ probFinish512_exacti:
 	RET
 
 // func longMax2(z *float32, k int) float32
-// Requires: AVX, SSE
+// Requires: AVX, MMX+, SSE
 TEXT ·longMax2(SB), NOSPLIT, $0-20
 	MOVQ    z+0(FP), AX
 	MOVQ    k+8(FP), CX
@@ -3877,6 +4512,7 @@ TEXT ·longMax2(SB), NOSPLIT, $0-20
 	SHRQ    $0x04, CX
 
 longMax2_loop:
+	PREFETCHT0   4096(AX)
 	VMAXPS       (AX), Y0, Y0
 	VMAXPS       32(AX), Y1, Y1
 	ADDQ         $0x40, AX
@@ -4059,7 +4695,8 @@ longRows2_chunk:
 longRows2_vector:
 	VMOVUPS      (DX)(R9*4), Y10
 	VMAXPS       (SI)(R9*4), Y0, Y0
-	PREFETCHT0   4096(SI)(R9*4)
+	PREFETCHT1   4096(SI)(R9*4)
+	PREFETCHT0   1024(DX)(R9*4)
 	VMAXPS       168(SP), Y10, Y11
 	VMOVUPS      136(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
@@ -4226,7 +4863,7 @@ longRows2_vector:
 	RET
 
 // func shortRows2(a *byte, e *float32, z *float32, k int, p *byte)
-// Requires: AVX, AVX2, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·shortRows2(SB), $4352-40
 	MOVQ    k+24(FP), AX
 	VMOVUPS negInf<>+0(SB), Y0
@@ -4414,11 +5051,12 @@ shortRows2_in_done:
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), DX
+	ANDQ         $-64, DX
 	VPBROADCASTD k+24(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), DX
-	ANDQ         $-64, DX
+	MOVQ         z+16(FP), R8
 	MOVQ         AX, BX
 
 shortRows2_columns0:
@@ -4429,6 +5067,8 @@ shortRows2_columns0:
 	SUBQ    SI, BX
 
 shortRows2_columns0_next:
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x40, R8
 	VMOVUPS      (DX), Y7
 	VMAXPS       4288(SP), Y7, Y8
 	VMOVUPS      4256(SP), Y9
@@ -4520,11 +5160,11 @@ shortRows2_columns0_next:
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), DX
+	ANDQ         $-64, DX
 	VPBROADCASTD k+24(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), DX
-	ANDQ         $-64, DX
 	ADDQ         $0x20, DX
 
 shortRows2_columns1:
@@ -4598,43 +5238,44 @@ shortRows2_columns1_next:
 	RET
 
 // func blocks2(rows *byte, e *float32, z *float32, n int, k int, p *byte) (left int, bad uint32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·blocks2(SB), $2112-60
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·blocks2(SB), $2120-60
 	MOVQ         k+32(FP), AX
-	LEAQ         63(SP), CX
-	ANDQ         $-64, CX
-	ADDQ         $0x00000400, CX
-	MOVQ         p+40(FP), DX
-	VBROADCASTSD 16(DX), Y0
+	LEAQ         63(SP), AX
+	ANDQ         $-64, AX
+	ADDQ         $0x00000400, AX
+	MOVQ         p+40(FP), CX
+	VBROADCASTSD 16(CX), Y0
 	VMOVUPS      Y0, 1856(SP)
-	VBROADCASTSD 24(DX), Y0
+	VBROADCASTSD 24(CX), Y0
 	VMOVUPS      Y0, 1888(SP)
-	MOVQ         rows+0(FP), BX
+	MOVQ         rows+0(FP), CX
 
 blocks2_block:
+	MOVQ    k+32(FP), DX
 	VMOVUPS negInf<>+0(SB), Y0
 	VMOVUPS negInf<>+0(SB), Y1
-	LEAQ    (AX)(AX*1), SI
-	ADDQ    SI, SI
-	LEAQ    (SI)(SI*2), DI
-	MOVQ    z+16(FP), R9
-	LEAQ    (R9)(SI*4), R10
-	LEAQ    (R10)(SI*4), R11
-	LEAQ    (R11)(SI*4), R12
-	LEAQ    63(SP), R8
-	ANDQ    $-64, R8
-	MOVQ    AX, R13
-	SHRQ    $0x02, R13
+	LEAQ    (DX)(DX*1), BX
+	ADDQ    BX, BX
+	LEAQ    (BX)(BX*2), SI
+	MOVQ    z+16(FP), R8
+	LEAQ    (R8)(BX*4), R9
+	LEAQ    (R9)(BX*4), R10
+	LEAQ    (R10)(BX*4), R11
+	LEAQ    63(SP), DI
+	ANDQ    $-64, DI
+	MOVQ    DX, R12
+	SHRQ    $0x02, R12
 
 blocks2_in:
-	VBROADCASTF128 (R9), Y2
-	VINSERTF128    $0x01, (R10), Y2, Y2
-	VBROADCASTF128 (R9)(SI*1), Y3
-	VINSERTF128    $0x01, (R10)(SI*1), Y3, Y3
-	VBROADCASTF128 (R9)(SI*2), Y4
-	VINSERTF128    $0x01, (R10)(SI*2), Y4, Y4
-	VBROADCASTF128 (R9)(DI*1), Y5
-	VINSERTF128    $0x01, (R10)(DI*1), Y5, Y5
+	VBROADCASTF128 (R8), Y2
+	VINSERTF128    $0x01, (R9), Y2, Y2
+	VBROADCASTF128 (R8)(BX*1), Y3
+	VINSERTF128    $0x01, (R9)(BX*1), Y3, Y3
+	VBROADCASTF128 (R8)(BX*2), Y4
+	VINSERTF128    $0x01, (R9)(BX*2), Y4, Y4
+	VBROADCASTF128 (R8)(SI*1), Y5
+	VINSERTF128    $0x01, (R9)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -4644,21 +5285,21 @@ blocks2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y0, Y0
-	VMOVUPS        Y2, (R8)
+	VMOVUPS        Y2, (DI)
 	VMAXPS         Y3, Y0, Y0
-	VMOVUPS        Y3, 64(R8)
+	VMOVUPS        Y3, 64(DI)
 	VMAXPS         Y4, Y0, Y0
-	VMOVUPS        Y4, 128(R8)
+	VMOVUPS        Y4, 128(DI)
 	VMAXPS         Y5, Y0, Y0
-	VMOVUPS        Y5, 192(R8)
-	VBROADCASTF128 (R11), Y2
-	VINSERTF128    $0x01, (R12), Y2, Y2
-	VBROADCASTF128 (R11)(SI*1), Y3
-	VINSERTF128    $0x01, (R12)(SI*1), Y3, Y3
-	VBROADCASTF128 (R11)(SI*2), Y4
-	VINSERTF128    $0x01, (R12)(SI*2), Y4, Y4
-	VBROADCASTF128 (R11)(DI*1), Y5
-	VINSERTF128    $0x01, (R12)(DI*1), Y5, Y5
+	VMOVUPS        Y5, 192(DI)
+	VBROADCASTF128 (R10), Y2
+	VINSERTF128    $0x01, (R11), Y2, Y2
+	VBROADCASTF128 (R10)(BX*1), Y3
+	VINSERTF128    $0x01, (R11)(BX*1), Y3, Y3
+	VBROADCASTF128 (R10)(BX*2), Y4
+	VINSERTF128    $0x01, (R11)(BX*2), Y4, Y4
+	VBROADCASTF128 (R10)(SI*1), Y5
+	VINSERTF128    $0x01, (R11)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -4668,38 +5309,38 @@ blocks2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y1, Y1
-	VMOVUPS        Y2, 32(R8)
+	VMOVUPS        Y2, 32(DI)
 	VMAXPS         Y3, Y1, Y1
-	VMOVUPS        Y3, 96(R8)
+	VMOVUPS        Y3, 96(DI)
 	VMAXPS         Y4, Y1, Y1
-	VMOVUPS        Y4, 160(R8)
+	VMOVUPS        Y4, 160(DI)
 	VMAXPS         Y5, Y1, Y1
-	VMOVUPS        Y5, 224(R8)
+	VMOVUPS        Y5, 224(DI)
+	ADDQ           $0x10, R8
 	ADDQ           $0x10, R9
 	ADDQ           $0x10, R10
 	ADDQ           $0x10, R11
-	ADDQ           $0x10, R12
-	ADDQ           $0x00000100, R8
-	DECQ           R13
+	ADDQ           $0x00000100, DI
+	DECQ           R12
 	JNZ            blocks2_in
-	MOVQ           AX, R13
-	ANDQ           $0x03, R13
+	MOVQ           DX, R12
+	ANDQ           $0x03, R12
 	JZ             blocks2_in_done
-	SUBQ           $0x04, R13
-	LEAQ           (R9)(R13*4), R9
-	LEAQ           (R10)(R13*4), R10
-	LEAQ           (R11)(R13*4), R11
-	LEAQ           (R12)(R13*4), R12
-	SHLQ           $0x06, R13
-	ADDQ           R13, R8
-	VBROADCASTF128 (R9), Y2
-	VINSERTF128    $0x01, (R10), Y2, Y2
-	VBROADCASTF128 (R9)(SI*1), Y3
-	VINSERTF128    $0x01, (R10)(SI*1), Y3, Y3
-	VBROADCASTF128 (R9)(SI*2), Y4
-	VINSERTF128    $0x01, (R10)(SI*2), Y4, Y4
-	VBROADCASTF128 (R9)(DI*1), Y5
-	VINSERTF128    $0x01, (R10)(DI*1), Y5, Y5
+	SUBQ           $0x04, R12
+	LEAQ           (R8)(R12*4), R8
+	LEAQ           (R9)(R12*4), R9
+	LEAQ           (R10)(R12*4), R10
+	LEAQ           (R11)(R12*4), R11
+	SHLQ           $0x06, R12
+	ADDQ           R12, DI
+	VBROADCASTF128 (R8), Y2
+	VINSERTF128    $0x01, (R9), Y2, Y2
+	VBROADCASTF128 (R8)(BX*1), Y3
+	VINSERTF128    $0x01, (R9)(BX*1), Y3, Y3
+	VBROADCASTF128 (R8)(BX*2), Y4
+	VINSERTF128    $0x01, (R9)(BX*2), Y4, Y4
+	VBROADCASTF128 (R8)(SI*1), Y5
+	VINSERTF128    $0x01, (R9)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -4709,21 +5350,21 @@ blocks2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y0, Y0
-	VMOVUPS        Y2, (R8)
+	VMOVUPS        Y2, (DI)
 	VMAXPS         Y3, Y0, Y0
-	VMOVUPS        Y3, 64(R8)
+	VMOVUPS        Y3, 64(DI)
 	VMAXPS         Y4, Y0, Y0
-	VMOVUPS        Y4, 128(R8)
+	VMOVUPS        Y4, 128(DI)
 	VMAXPS         Y5, Y0, Y0
-	VMOVUPS        Y5, 192(R8)
-	VBROADCASTF128 (R11), Y2
-	VINSERTF128    $0x01, (R12), Y2, Y2
-	VBROADCASTF128 (R11)(SI*1), Y3
-	VINSERTF128    $0x01, (R12)(SI*1), Y3, Y3
-	VBROADCASTF128 (R11)(SI*2), Y4
-	VINSERTF128    $0x01, (R12)(SI*2), Y4, Y4
-	VBROADCASTF128 (R11)(DI*1), Y5
-	VINSERTF128    $0x01, (R12)(DI*1), Y5, Y5
+	VMOVUPS        Y5, 192(DI)
+	VBROADCASTF128 (R10), Y2
+	VINSERTF128    $0x01, (R11), Y2, Y2
+	VBROADCASTF128 (R10)(BX*1), Y3
+	VINSERTF128    $0x01, (R11)(BX*1), Y3, Y3
+	VBROADCASTF128 (R10)(BX*2), Y4
+	VINSERTF128    $0x01, (R11)(BX*2), Y4, Y4
+	VBROADCASTF128 (R10)(SI*1), Y5
+	VINSERTF128    $0x01, (R11)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -4733,24 +5374,25 @@ blocks2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y1, Y1
-	VMOVUPS        Y2, 32(R8)
+	VMOVUPS        Y2, 32(DI)
 	VMAXPS         Y3, Y1, Y1
-	VMOVUPS        Y3, 96(R8)
+	VMOVUPS        Y3, 96(DI)
 	VMAXPS         Y4, Y1, Y1
-	VMOVUPS        Y4, 160(R8)
+	VMOVUPS        Y4, 160(DI)
 	VMAXPS         Y5, Y1, Y1
-	VMOVUPS        Y5, 224(R8)
+	VMOVUPS        Y5, 224(DI)
 
 blocks2_in_done:
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      Y1, 32(CX)
-	VBROADCASTSS (DX), Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	MOVQ         p+40(FP), BX
+	VBROADCASTSS (BX), Y0
 	VMOVUPS      Y0, 1920(SP)
-	VBROADCASTSS 4(DX), Y0
+	VBROADCASTSS 4(BX), Y0
 	VMOVUPS      Y0, 1952(SP)
-	VBROADCASTSS 8(DX), Y0
+	VBROADCASTSS 8(BX), Y0
 	VMOVUPS      Y0, 1984(SP)
-	VMOVUPS      (CX), Y0
+	VMOVUPS      (AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
@@ -4777,20 +5419,23 @@ blocks2_in_done:
 	VMOVUPS      one<>+0(SB), Y1
 	VDIVPS       Y3, Y1, Y1
 	VMOVUPS      Y0, 2080(SP)
-	VMOVUPS      Y1, 704(CX)
+	VMOVUPS      Y1, 704(AX)
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), BX
+	ANDQ         $-64, BX
 	VPBROADCASTD k+32(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), SI
-	ANDQ         $-64, SI
-	MOVQ         AX, DI
+	MOVQ         z+16(FP), DI
+	MOVQ         DX, SI
 
 blocks2_columns0:
-	VMOVUPS      (SI), Y7
+	PREFETCHT0   4096(DI)
+	ADDQ         $0x40, DI
+	VMOVUPS      (BX), Y7
 	VMAXPS       2048(SP), Y7, Y8
 	VMOVUPS      2016(SP), Y9
 	VFMADD231PS  1920(SP), Y8, Y9
@@ -4817,16 +5462,16 @@ blocks2_columns0:
 	VPOR         Y9, Y6, Y7
 	VPMINUD      Y7, Y5, Y5
 	VPADDD       int1<>+0(SB), Y6, Y6
-	ADDQ         $0x40, SI
-	DECQ         DI
+	ADDQ         $0x40, BX
+	DECQ         SI
 	JNZ          blocks2_columns0
-	VMOVUPS      Y0, 320(CX)
-	VMOVUPS      Y1, 448(CX)
-	VMOVUPS      Y2, 576(CX)
-	VMOVUPS      Y3, 128(CX)
-	VMOVUPS      Y4, 192(CX)
-	VMOVUPS      Y5, 256(CX)
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      Y0, 320(AX)
+	VMOVUPS      Y1, 448(AX)
+	VMOVUPS      Y2, 576(AX)
+	VMOVUPS      Y3, 128(AX)
+	VMOVUPS      Y4, 192(AX)
+	VMOVUPS      Y5, 256(AX)
+	VMOVUPS      32(AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
@@ -4853,21 +5498,21 @@ blocks2_columns0:
 	VMOVUPS      one<>+0(SB), Y1
 	VDIVPS       Y3, Y1, Y1
 	VMOVUPS      Y0, 2080(SP)
-	VMOVUPS      Y1, 736(CX)
+	VMOVUPS      Y1, 736(AX)
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), BX
+	ANDQ         $-64, BX
 	VPBROADCASTD k+32(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), SI
-	ANDQ         $-64, SI
-	ADDQ         $0x20, SI
-	MOVQ         AX, DI
+	ADDQ         $0x20, BX
+	MOVQ         DX, SI
 
 blocks2_columns1:
-	VMOVUPS      (SI), Y7
+	VMOVUPS      (BX), Y7
 	VMAXPS       2048(SP), Y7, Y8
 	VMOVUPS      2016(SP), Y9
 	VFMADD231PS  1920(SP), Y8, Y9
@@ -4894,463 +5539,469 @@ blocks2_columns1:
 	VPOR         Y9, Y6, Y7
 	VPMINUD      Y7, Y5, Y5
 	VPADDD       int1<>+0(SB), Y6, Y6
-	ADDQ         $0x40, SI
-	DECQ         DI
+	ADDQ         $0x40, BX
+	DECQ         SI
 	JNZ          blocks2_columns1
-	VMOVUPS      Y0, 352(CX)
-	VMOVUPS      Y1, 480(CX)
-	VMOVUPS      Y2, 608(CX)
-	VMOVUPS      Y3, 160(CX)
-	VMOVUPS      Y4, 224(CX)
-	VMOVUPS      Y5, 288(CX)
-	VMOVUPS      (CX), Y0
+	VMOVUPS      Y0, 352(AX)
+	VMOVUPS      Y1, 480(AX)
+	VMOVUPS      Y2, 608(AX)
+	VMOVUPS      Y3, 160(AX)
+	VMOVUPS      Y4, 224(AX)
+	VMOVUPS      Y5, 288(AX)
+	SHLQ         $0x06, DX
+	ADDQ         DX, z+16(FP)
+	MOVQ         k+32(FP), DX
+	VMOVUPS      (AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
-	VMOVUPS      704(CX), Y0
-	VMULPS       128(CX), Y0, Y0
+	VMOVUPS      704(AX), Y0
+	VMULPS       128(AX), Y0, Y0
 	VMINPS       one<>+0(SB), Y0, Y0
-	VMOVUPS      Y0, 128(CX)
+	VMOVUPS      Y0, 128(AX)
 	VANDPS       abs<>+0(SB), Y1, Y1
 	VCMPPS       $0x02, maxExponent<>+0(SB), Y1, Y0
-	VMOVMSKPS    Y0, SI
-	VMOVUPS      32(CX), Y0
+	VMOVMSKPS    Y0, DX
+	VMOVUPS      32(AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
-	VMOVUPS      736(CX), Y0
-	VMULPS       160(CX), Y0, Y0
+	VMOVUPS      736(AX), Y0
+	VMULPS       160(AX), Y0, Y0
 	VMINPS       one<>+0(SB), Y0, Y0
-	VMOVUPS      Y0, 160(CX)
+	VMOVUPS      Y0, 160(AX)
 	VANDPS       abs<>+0(SB), Y1, Y1
 	VCMPPS       $0x02, maxExponent<>+0(SB), Y1, Y0
-	VMOVMSKPS    Y0, DI
-	SHLL         $0x08, DI
-	ORL          DI, SI
-	XORL         DI, DI
-	VCVTPS2PD    704(CX), Y1
-	VCVTDQ2PD    192(CX), Y0
+	VMOVMSKPS    Y0, BX
+	SHLL         $0x08, BX
+	ORL          BX, DX
+	MOVL         DX, 2112(SP)
+	MOVL         $0x00000000, 2116(SP)
+	VCVTPS2PD    704(AX), Y1
+	VCVTDQ2PD    192(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    320(CX), Y3
+	VCVTPS2PD    320(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    128(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    128(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    192(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    576(CX), Y3
+	VCVTPS2PD    576(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    448(CX), Y0
+	VCVTPS2PD    448(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    (AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    256(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, (BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 144(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    256(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, (CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 144(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 72(BX)
+	VMOVUPD      Y6, 72(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 216(BX)
+	VMOVUPD      Y0, 216(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 32(BX)
+	VMOVUPD      Y6, 32(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 176(BX)
+	VMOVUPD      Y0, 176(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 104(BX)
+	VMOVUPD      Y2, 104(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 248(BX)
-	SHLL         $0x00, R8
-	ORL          R8, DI
-	VCVTPS2PD    720(CX), Y1
-	VCVTDQ2PD    208(CX), Y0
+	VMOVUPD      Y0, 248(CX)
+	SHLL         $0x00, DX
+	ORL          DX, 2116(SP)
+	VCVTPS2PD    720(AX), Y1
+	VCVTDQ2PD    208(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    336(CX), Y3
+	VCVTPS2PD    336(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    144(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    144(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    208(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    592(CX), Y3
+	VCVTPS2PD    592(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    464(CX), Y0
+	VCVTPS2PD    464(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    16(CX), Y0
+	VCVTPS2PD    16(AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    272(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, 288(BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 432(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    272(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, 288(CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 432(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 360(BX)
+	VMOVUPD      Y6, 360(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 504(BX)
+	VMOVUPD      Y0, 504(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 320(BX)
+	VMOVUPD      Y6, 320(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 464(BX)
+	VMOVUPD      Y0, 464(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 392(BX)
+	VMOVUPD      Y2, 392(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 536(BX)
-	SHLL         $0x04, R8
-	ORL          R8, DI
-	VCVTPS2PD    736(CX), Y1
-	VCVTDQ2PD    224(CX), Y0
+	VMOVUPD      Y0, 536(CX)
+	SHLL         $0x04, DX
+	ORL          DX, 2116(SP)
+	VCVTPS2PD    736(AX), Y1
+	VCVTDQ2PD    224(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    352(CX), Y3
+	VCVTPS2PD    352(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    160(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    160(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    224(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    608(CX), Y3
+	VCVTPS2PD    608(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    480(CX), Y0
+	VCVTPS2PD    480(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    32(CX), Y0
+	VCVTPS2PD    32(AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    288(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, 576(BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 720(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    288(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, 576(CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 720(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 648(BX)
+	VMOVUPD      Y6, 648(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 792(BX)
+	VMOVUPD      Y0, 792(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 608(BX)
+	VMOVUPD      Y6, 608(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 752(BX)
+	VMOVUPD      Y0, 752(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 680(BX)
+	VMOVUPD      Y2, 680(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 824(BX)
-	SHLL         $0x08, R8
-	ORL          R8, DI
-	VCVTPS2PD    752(CX), Y1
-	VCVTDQ2PD    240(CX), Y0
+	VMOVUPD      Y0, 824(CX)
+	SHLL         $0x08, DX
+	ORL          DX, 2116(SP)
+	VCVTPS2PD    752(AX), Y1
+	VCVTDQ2PD    240(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    368(CX), Y3
+	VCVTPS2PD    368(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    176(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    176(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    240(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    624(CX), Y3
+	VCVTPS2PD    624(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    496(CX), Y0
+	VCVTPS2PD    496(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    48(CX), Y0
+	VCVTPS2PD    48(AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    304(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, 864(BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 1008(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    304(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, 864(CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 1008(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 936(BX)
+	VMOVUPD      Y6, 936(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 1080(BX)
+	VMOVUPD      Y0, 1080(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 896(BX)
+	VMOVUPD      Y6, 896(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 1040(BX)
+	VMOVUPD      Y0, 1040(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 968(BX)
+	VMOVUPD      Y2, 968(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 1112(BX)
-	SHLL         $0x0c, R8
-	ORL          R8, DI
-	MOVB         $0x01, 64(BX)
-	MOVB         $0x01, 136(BX)
-	MOVB         $0x01, 208(BX)
-	MOVB         $0x01, 280(BX)
-	MOVB         $0x01, 352(BX)
-	MOVB         $0x01, 424(BX)
-	MOVB         $0x01, 496(BX)
-	MOVB         $0x01, 568(BX)
-	MOVB         $0x01, 640(BX)
-	MOVB         $0x01, 712(BX)
-	MOVB         $0x01, 784(BX)
-	MOVB         $0x01, 856(BX)
-	MOVB         $0x01, 928(BX)
-	MOVB         $0x01, 1000(BX)
-	MOVB         $0x01, 1072(BX)
-	MOVB         $0x01, 1144(BX)
-	ANDL         SI, DI
-	XORL         $0x0000ffff, DI
-	ADDQ         $0x00000480, BX
-	MOVQ         AX, SI
-	SHLQ         $0x06, SI
-	ADDQ         SI, z+16(FP)
+	VMOVUPD      Y0, 1112(CX)
+	SHLL         $0x0c, DX
+	ORL          DX, 2116(SP)
+	MOVB         $0x01, 64(CX)
+	MOVB         $0x01, 136(CX)
+	MOVB         $0x01, 208(CX)
+	MOVB         $0x01, 280(CX)
+	MOVB         $0x01, 352(CX)
+	MOVB         $0x01, 424(CX)
+	MOVB         $0x01, 496(CX)
+	MOVB         $0x01, 568(CX)
+	MOVB         $0x01, 640(CX)
+	MOVB         $0x01, 712(CX)
+	MOVB         $0x01, 784(CX)
+	MOVB         $0x01, 856(CX)
+	MOVB         $0x01, 928(CX)
+	MOVB         $0x01, 1000(CX)
+	MOVB         $0x01, 1072(CX)
+	MOVB         $0x01, 1144(CX)
+	MOVL         2116(SP), DX
+	ANDL         2112(SP), DX
+	XORL         $0x0000ffff, DX
+	ADDQ         $0x00000480, CX
 	DECQ         n+24(FP)
 	JZ           blocks2_done
-	TESTL        DI, DI
+	TESTL        DX, DX
 	JZ           blocks2_block
 
 blocks2_done:
 	MOVQ n+24(FP), AX
 	MOVQ AX, left+48(FP)
-	MOVL DI, bad+56(FP)
+	MOVL DX, bad+56(FP)
 	VZEROUPPER
 	RET
 
@@ -5532,7 +6183,8 @@ longRowsE2_chunk:
 longRowsE2_vector:
 	VMOVUPS      (DX)(R10*4), Y10
 	VMAXPS       (DI)(R10*4), Y0, Y0
-	PREFETCHT0   4096(DI)(R10*4)
+	PREFETCHT1   4096(DI)(R10*4)
+	PREFETCHT0   1024(DX)(R10*4)
 	VMAXPS       168(SP), Y10, Y11
 	VMOVUPS      136(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
@@ -5710,7 +6362,7 @@ longRowsE2_vector:
 	RET
 
 // func shortRowsE2(a *byte, e *float32, z *float32, k int, p *byte)
-// Requires: AVX, AVX2, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·shortRowsE2(SB), $4384-40
 	MOVQ    k+24(FP), AX
 	VMOVUPS negInf<>+0(SB), Y0
@@ -5899,11 +6551,12 @@ shortRowsE2_in_done:
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), DX
+	ANDQ         $-64, DX
 	VPBROADCASTD k+24(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), DX
-	ANDQ         $-64, DX
+	MOVQ         z+16(FP), R8
 	MOVQ         AX, BX
 
 shortRowsE2_columns0:
@@ -5914,6 +6567,8 @@ shortRowsE2_columns0:
 	SUBQ    SI, BX
 
 shortRowsE2_columns0_next:
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x40, R8
 	VMOVUPS      (DX), Y7
 	VMAXPS       4288(SP), Y7, Y8
 	VMOVUPS      4256(SP), Y9
@@ -6011,11 +6666,11 @@ shortRowsE2_columns0_next:
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), DX
+	ANDQ         $-64, DX
 	VPBROADCASTD k+24(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), DX
-	ANDQ         $-64, DX
 	ADDQ         $0x20, DX
 	MOVQ         AX, BX
 
@@ -6206,43 +6861,44 @@ shortRowsE2_out_done:
 	RET
 
 // func blocksE2(rows *byte, e *float32, z *float32, n int, k int, p *byte) (left int, bad uint32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·blocksE2(SB), $2144-60
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·blocksE2(SB), $2152-60
 	MOVQ         k+32(FP), AX
-	LEAQ         63(SP), CX
-	ANDQ         $-64, CX
-	ADDQ         $0x00000400, CX
-	MOVQ         p+40(FP), DX
-	VBROADCASTSD 16(DX), Y0
+	LEAQ         63(SP), AX
+	ANDQ         $-64, AX
+	ADDQ         $0x00000400, AX
+	MOVQ         p+40(FP), CX
+	VBROADCASTSD 16(CX), Y0
 	VMOVUPS      Y0, 1856(SP)
-	VBROADCASTSD 24(DX), Y0
+	VBROADCASTSD 24(CX), Y0
 	VMOVUPS      Y0, 1888(SP)
-	MOVQ         rows+0(FP), BX
+	MOVQ         rows+0(FP), CX
 
 blocksE2_block:
+	MOVQ    k+32(FP), DX
 	VMOVUPS negInf<>+0(SB), Y0
 	VMOVUPS negInf<>+0(SB), Y1
-	LEAQ    (AX)(AX*1), SI
-	ADDQ    SI, SI
-	LEAQ    (SI)(SI*2), DI
-	MOVQ    z+16(FP), R9
-	LEAQ    (R9)(SI*4), R10
-	LEAQ    (R10)(SI*4), R11
-	LEAQ    (R11)(SI*4), R12
-	LEAQ    63(SP), R8
-	ANDQ    $-64, R8
-	MOVQ    AX, R13
-	SHRQ    $0x02, R13
+	LEAQ    (DX)(DX*1), BX
+	ADDQ    BX, BX
+	LEAQ    (BX)(BX*2), SI
+	MOVQ    z+16(FP), R8
+	LEAQ    (R8)(BX*4), R9
+	LEAQ    (R9)(BX*4), R10
+	LEAQ    (R10)(BX*4), R11
+	LEAQ    63(SP), DI
+	ANDQ    $-64, DI
+	MOVQ    DX, R12
+	SHRQ    $0x02, R12
 
 blocksE2_in:
-	VBROADCASTF128 (R9), Y2
-	VINSERTF128    $0x01, (R10), Y2, Y2
-	VBROADCASTF128 (R9)(SI*1), Y3
-	VINSERTF128    $0x01, (R10)(SI*1), Y3, Y3
-	VBROADCASTF128 (R9)(SI*2), Y4
-	VINSERTF128    $0x01, (R10)(SI*2), Y4, Y4
-	VBROADCASTF128 (R9)(DI*1), Y5
-	VINSERTF128    $0x01, (R10)(DI*1), Y5, Y5
+	VBROADCASTF128 (R8), Y2
+	VINSERTF128    $0x01, (R9), Y2, Y2
+	VBROADCASTF128 (R8)(BX*1), Y3
+	VINSERTF128    $0x01, (R9)(BX*1), Y3, Y3
+	VBROADCASTF128 (R8)(BX*2), Y4
+	VINSERTF128    $0x01, (R9)(BX*2), Y4, Y4
+	VBROADCASTF128 (R8)(SI*1), Y5
+	VINSERTF128    $0x01, (R9)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -6252,21 +6908,21 @@ blocksE2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y0, Y0
-	VMOVUPS        Y2, (R8)
+	VMOVUPS        Y2, (DI)
 	VMAXPS         Y3, Y0, Y0
-	VMOVUPS        Y3, 64(R8)
+	VMOVUPS        Y3, 64(DI)
 	VMAXPS         Y4, Y0, Y0
-	VMOVUPS        Y4, 128(R8)
+	VMOVUPS        Y4, 128(DI)
 	VMAXPS         Y5, Y0, Y0
-	VMOVUPS        Y5, 192(R8)
-	VBROADCASTF128 (R11), Y2
-	VINSERTF128    $0x01, (R12), Y2, Y2
-	VBROADCASTF128 (R11)(SI*1), Y3
-	VINSERTF128    $0x01, (R12)(SI*1), Y3, Y3
-	VBROADCASTF128 (R11)(SI*2), Y4
-	VINSERTF128    $0x01, (R12)(SI*2), Y4, Y4
-	VBROADCASTF128 (R11)(DI*1), Y5
-	VINSERTF128    $0x01, (R12)(DI*1), Y5, Y5
+	VMOVUPS        Y5, 192(DI)
+	VBROADCASTF128 (R10), Y2
+	VINSERTF128    $0x01, (R11), Y2, Y2
+	VBROADCASTF128 (R10)(BX*1), Y3
+	VINSERTF128    $0x01, (R11)(BX*1), Y3, Y3
+	VBROADCASTF128 (R10)(BX*2), Y4
+	VINSERTF128    $0x01, (R11)(BX*2), Y4, Y4
+	VBROADCASTF128 (R10)(SI*1), Y5
+	VINSERTF128    $0x01, (R11)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -6276,38 +6932,38 @@ blocksE2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y1, Y1
-	VMOVUPS        Y2, 32(R8)
+	VMOVUPS        Y2, 32(DI)
 	VMAXPS         Y3, Y1, Y1
-	VMOVUPS        Y3, 96(R8)
+	VMOVUPS        Y3, 96(DI)
 	VMAXPS         Y4, Y1, Y1
-	VMOVUPS        Y4, 160(R8)
+	VMOVUPS        Y4, 160(DI)
 	VMAXPS         Y5, Y1, Y1
-	VMOVUPS        Y5, 224(R8)
+	VMOVUPS        Y5, 224(DI)
+	ADDQ           $0x10, R8
 	ADDQ           $0x10, R9
 	ADDQ           $0x10, R10
 	ADDQ           $0x10, R11
-	ADDQ           $0x10, R12
-	ADDQ           $0x00000100, R8
-	DECQ           R13
+	ADDQ           $0x00000100, DI
+	DECQ           R12
 	JNZ            blocksE2_in
-	MOVQ           AX, R13
-	ANDQ           $0x03, R13
+	MOVQ           DX, R12
+	ANDQ           $0x03, R12
 	JZ             blocksE2_in_done
-	SUBQ           $0x04, R13
-	LEAQ           (R9)(R13*4), R9
-	LEAQ           (R10)(R13*4), R10
-	LEAQ           (R11)(R13*4), R11
-	LEAQ           (R12)(R13*4), R12
-	SHLQ           $0x06, R13
-	ADDQ           R13, R8
-	VBROADCASTF128 (R9), Y2
-	VINSERTF128    $0x01, (R10), Y2, Y2
-	VBROADCASTF128 (R9)(SI*1), Y3
-	VINSERTF128    $0x01, (R10)(SI*1), Y3, Y3
-	VBROADCASTF128 (R9)(SI*2), Y4
-	VINSERTF128    $0x01, (R10)(SI*2), Y4, Y4
-	VBROADCASTF128 (R9)(DI*1), Y5
-	VINSERTF128    $0x01, (R10)(DI*1), Y5, Y5
+	SUBQ           $0x04, R12
+	LEAQ           (R8)(R12*4), R8
+	LEAQ           (R9)(R12*4), R9
+	LEAQ           (R10)(R12*4), R10
+	LEAQ           (R11)(R12*4), R11
+	SHLQ           $0x06, R12
+	ADDQ           R12, DI
+	VBROADCASTF128 (R8), Y2
+	VINSERTF128    $0x01, (R9), Y2, Y2
+	VBROADCASTF128 (R8)(BX*1), Y3
+	VINSERTF128    $0x01, (R9)(BX*1), Y3, Y3
+	VBROADCASTF128 (R8)(BX*2), Y4
+	VINSERTF128    $0x01, (R9)(BX*2), Y4, Y4
+	VBROADCASTF128 (R8)(SI*1), Y5
+	VINSERTF128    $0x01, (R9)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -6317,21 +6973,21 @@ blocksE2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y0, Y0
-	VMOVUPS        Y2, (R8)
+	VMOVUPS        Y2, (DI)
 	VMAXPS         Y3, Y0, Y0
-	VMOVUPS        Y3, 64(R8)
+	VMOVUPS        Y3, 64(DI)
 	VMAXPS         Y4, Y0, Y0
-	VMOVUPS        Y4, 128(R8)
+	VMOVUPS        Y4, 128(DI)
 	VMAXPS         Y5, Y0, Y0
-	VMOVUPS        Y5, 192(R8)
-	VBROADCASTF128 (R11), Y2
-	VINSERTF128    $0x01, (R12), Y2, Y2
-	VBROADCASTF128 (R11)(SI*1), Y3
-	VINSERTF128    $0x01, (R12)(SI*1), Y3, Y3
-	VBROADCASTF128 (R11)(SI*2), Y4
-	VINSERTF128    $0x01, (R12)(SI*2), Y4, Y4
-	VBROADCASTF128 (R11)(DI*1), Y5
-	VINSERTF128    $0x01, (R12)(DI*1), Y5, Y5
+	VMOVUPS        Y5, 192(DI)
+	VBROADCASTF128 (R10), Y2
+	VINSERTF128    $0x01, (R11), Y2, Y2
+	VBROADCASTF128 (R10)(BX*1), Y3
+	VINSERTF128    $0x01, (R11)(BX*1), Y3, Y3
+	VBROADCASTF128 (R10)(BX*2), Y4
+	VINSERTF128    $0x01, (R11)(BX*2), Y4, Y4
+	VBROADCASTF128 (R10)(SI*1), Y5
+	VINSERTF128    $0x01, (R11)(SI*1), Y5, Y5
 	VUNPCKLPS      Y3, Y2, Y6
 	VUNPCKHPS      Y3, Y2, Y7
 	VUNPCKLPS      Y5, Y4, Y3
@@ -6341,24 +6997,25 @@ blocksE2_in:
 	VUNPCKLPD      Y5, Y7, Y4
 	VUNPCKHPD      Y5, Y7, Y5
 	VMAXPS         Y2, Y1, Y1
-	VMOVUPS        Y2, 32(R8)
+	VMOVUPS        Y2, 32(DI)
 	VMAXPS         Y3, Y1, Y1
-	VMOVUPS        Y3, 96(R8)
+	VMOVUPS        Y3, 96(DI)
 	VMAXPS         Y4, Y1, Y1
-	VMOVUPS        Y4, 160(R8)
+	VMOVUPS        Y4, 160(DI)
 	VMAXPS         Y5, Y1, Y1
-	VMOVUPS        Y5, 224(R8)
+	VMOVUPS        Y5, 224(DI)
 
 blocksE2_in_done:
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      Y1, 32(CX)
-	VBROADCASTSS (DX), Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	MOVQ         p+40(FP), BX
+	VBROADCASTSS (BX), Y0
 	VMOVUPS      Y0, 1920(SP)
-	VBROADCASTSS 4(DX), Y0
+	VBROADCASTSS 4(BX), Y0
 	VMOVUPS      Y0, 1952(SP)
-	VBROADCASTSS 8(DX), Y0
+	VBROADCASTSS 8(BX), Y0
 	VMOVUPS      Y0, 1984(SP)
-	VMOVUPS      (CX), Y0
+	VMOVUPS      (AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
@@ -6386,20 +7043,23 @@ blocksE2_in_done:
 	VDIVPS       Y3, Y1, Y1
 	VMOVUPS      Y1, 2080(SP)
 	VMOVUPS      Y0, 2112(SP)
-	VMOVUPS      Y1, 704(CX)
+	VMOVUPS      Y1, 704(AX)
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), BX
+	ANDQ         $-64, BX
 	VPBROADCASTD k+32(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), SI
-	ANDQ         $-64, SI
-	MOVQ         AX, DI
+	MOVQ         z+16(FP), DI
+	MOVQ         DX, SI
 
 blocksE2_columns0:
-	VMOVUPS      (SI), Y7
+	PREFETCHT0   4096(DI)
+	ADDQ         $0x40, DI
+	VMOVUPS      (BX), Y7
 	VMAXPS       2048(SP), Y7, Y8
 	VMOVUPS      2016(SP), Y9
 	VFMADD231PS  1920(SP), Y8, Y9
@@ -6421,7 +7081,7 @@ blocksE2_columns0:
 	VMINPS       one<>+0(SB), Y9, Y9
 	VMOVUPS      one<>+0(SB), Y11
 	VBLENDVPS    Y10, Y9, Y11, Y9
-	VMOVUPS      Y9, (SI)
+	VMOVUPS      Y9, (BX)
 	VADDPS       Y8, Y0, Y0
 	VFMADD231PS  Y8, Y8, Y2
 	VMAXPS       Y8, Y3, Y3
@@ -6431,16 +7091,16 @@ blocksE2_columns0:
 	VPOR         Y10, Y6, Y7
 	VPMINUD      Y7, Y5, Y5
 	VPADDD       int1<>+0(SB), Y6, Y6
-	ADDQ         $0x40, SI
-	DECQ         DI
+	ADDQ         $0x40, BX
+	DECQ         SI
 	JNZ          blocksE2_columns0
-	VMOVUPS      Y0, 320(CX)
-	VMOVUPS      Y1, 448(CX)
-	VMOVUPS      Y2, 576(CX)
-	VMOVUPS      Y3, 128(CX)
-	VMOVUPS      Y4, 192(CX)
-	VMOVUPS      Y5, 256(CX)
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      Y0, 320(AX)
+	VMOVUPS      Y1, 448(AX)
+	VMOVUPS      Y2, 576(AX)
+	VMOVUPS      Y3, 128(AX)
+	VMOVUPS      Y4, 192(AX)
+	VMOVUPS      Y5, 256(AX)
+	VMOVUPS      32(AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
@@ -6468,21 +7128,21 @@ blocksE2_columns0:
 	VDIVPS       Y3, Y1, Y1
 	VMOVUPS      Y1, 2080(SP)
 	VMOVUPS      Y0, 2112(SP)
-	VMOVUPS      Y1, 736(CX)
+	VMOVUPS      Y1, 736(AX)
 	VPXOR        Y0, Y0, Y0
 	VPXOR        Y1, Y1, Y1
 	VMOVUPS      sumP2Start<>+0(SB), Y2
 	VPXOR        Y3, Y3, Y3
+	LEAQ         63(SP), BX
+	ANDQ         $-64, BX
 	VPBROADCASTD k+32(FP), Y4
 	VPBROADCASTD abs<>+0(SB), Y5
 	VPXOR        Y6, Y6, Y6
-	LEAQ         63(SP), SI
-	ANDQ         $-64, SI
-	ADDQ         $0x20, SI
-	MOVQ         AX, DI
+	ADDQ         $0x20, BX
+	MOVQ         DX, SI
 
 blocksE2_columns1:
-	VMOVUPS     (SI), Y7
+	VMOVUPS     (BX), Y7
 	VMAXPS      2048(SP), Y7, Y8
 	VMOVUPS     2016(SP), Y9
 	VFMADD231PS 1920(SP), Y8, Y9
@@ -6504,7 +7164,7 @@ blocksE2_columns1:
 	VMINPS      one<>+0(SB), Y9, Y9
 	VMOVUPS     one<>+0(SB), Y11
 	VBLENDVPS   Y10, Y9, Y11, Y9
-	VMOVUPS     Y9, (SI)
+	VMOVUPS     Y9, (BX)
 	VADDPS      Y8, Y0, Y0
 	VFMADD231PS Y8, Y8, Y2
 	VMAXPS      Y8, Y3, Y3
@@ -6514,32 +7174,32 @@ blocksE2_columns1:
 	VPOR        Y10, Y6, Y7
 	VPMINUD     Y7, Y5, Y5
 	VPADDD      int1<>+0(SB), Y6, Y6
-	ADDQ        $0x40, SI
-	DECQ        DI
+	ADDQ        $0x40, BX
+	DECQ        SI
 	JNZ         blocksE2_columns1
-	VMOVUPS     Y0, 352(CX)
-	VMOVUPS     Y1, 480(CX)
-	VMOVUPS     Y2, 608(CX)
-	VMOVUPS     Y3, 160(CX)
-	VMOVUPS     Y4, 224(CX)
-	VMOVUPS     Y5, 288(CX)
-	LEAQ        (AX)(AX*1), SI
-	ADDQ        SI, SI
-	LEAQ        (SI)(SI*2), DI
-	MOVQ        e+8(FP), R9
-	LEAQ        (R9)(SI*4), R10
-	LEAQ        (R10)(SI*4), R11
-	LEAQ        (R11)(SI*4), R12
-	LEAQ        63(SP), R8
-	ANDQ        $-64, R8
-	MOVQ        AX, R13
-	SHRQ        $0x02, R13
+	VMOVUPS     Y0, 352(AX)
+	VMOVUPS     Y1, 480(AX)
+	VMOVUPS     Y2, 608(AX)
+	VMOVUPS     Y3, 160(AX)
+	VMOVUPS     Y4, 224(AX)
+	VMOVUPS     Y5, 288(AX)
+	LEAQ        (DX)(DX*1), BX
+	ADDQ        BX, BX
+	LEAQ        (BX)(BX*2), SI
+	MOVQ        e+8(FP), R8
+	LEAQ        (R8)(BX*4), R9
+	LEAQ        (R9)(BX*4), R10
+	LEAQ        (R10)(BX*4), R11
+	LEAQ        63(SP), DI
+	ANDQ        $-64, DI
+	MOVQ        DX, R12
+	SHRQ        $0x02, R12
 
 blocksE2_out:
-	VMOVUPS      (R8), Y0
-	VMOVUPS      64(R8), Y1
-	VMOVUPS      128(R8), Y2
-	VMOVUPS      192(R8), Y3
+	VMOVUPS      (DI), Y0
+	VMOVUPS      64(DI), Y1
+	VMOVUPS      128(DI), Y2
+	VMOVUPS      192(DI), Y3
 	VUNPCKLPS    Y1, Y0, Y4
 	VUNPCKHPS    Y1, Y0, Y5
 	VUNPCKLPS    Y3, Y2, Y1
@@ -6548,18 +7208,18 @@ blocksE2_out:
 	VUNPCKHPD    Y1, Y4, Y1
 	VUNPCKLPD    Y3, Y5, Y2
 	VUNPCKHPD    Y3, Y5, Y3
-	VMOVUPS      X0, (R9)
-	VEXTRACTF128 $0x01, Y0, (R10)
-	VMOVUPS      X1, (R9)(SI*1)
-	VEXTRACTF128 $0x01, Y1, (R10)(SI*1)
-	VMOVUPS      X2, (R9)(SI*2)
-	VEXTRACTF128 $0x01, Y2, (R10)(SI*2)
-	VMOVUPS      X3, (R9)(DI*1)
-	VEXTRACTF128 $0x01, Y3, (R10)(DI*1)
-	VMOVUPS      32(R8), Y0
-	VMOVUPS      96(R8), Y1
-	VMOVUPS      160(R8), Y2
-	VMOVUPS      224(R8), Y3
+	VMOVUPS      X0, (R8)
+	VEXTRACTF128 $0x01, Y0, (R9)
+	VMOVUPS      X1, (R8)(BX*1)
+	VEXTRACTF128 $0x01, Y1, (R9)(BX*1)
+	VMOVUPS      X2, (R8)(BX*2)
+	VEXTRACTF128 $0x01, Y2, (R9)(BX*2)
+	VMOVUPS      X3, (R8)(SI*1)
+	VEXTRACTF128 $0x01, Y3, (R9)(SI*1)
+	VMOVUPS      32(DI), Y0
+	VMOVUPS      96(DI), Y1
+	VMOVUPS      160(DI), Y2
+	VMOVUPS      224(DI), Y3
 	VUNPCKLPS    Y1, Y0, Y4
 	VUNPCKHPS    Y1, Y0, Y5
 	VUNPCKLPS    Y3, Y2, Y1
@@ -6568,35 +7228,35 @@ blocksE2_out:
 	VUNPCKHPD    Y1, Y4, Y1
 	VUNPCKLPD    Y3, Y5, Y2
 	VUNPCKHPD    Y3, Y5, Y3
-	VMOVUPS      X0, (R11)
-	VEXTRACTF128 $0x01, Y0, (R12)
-	VMOVUPS      X1, (R11)(SI*1)
-	VEXTRACTF128 $0x01, Y1, (R12)(SI*1)
-	VMOVUPS      X2, (R11)(SI*2)
-	VEXTRACTF128 $0x01, Y2, (R12)(SI*2)
-	VMOVUPS      X3, (R11)(DI*1)
-	VEXTRACTF128 $0x01, Y3, (R12)(DI*1)
+	VMOVUPS      X0, (R10)
+	VEXTRACTF128 $0x01, Y0, (R11)
+	VMOVUPS      X1, (R10)(BX*1)
+	VEXTRACTF128 $0x01, Y1, (R11)(BX*1)
+	VMOVUPS      X2, (R10)(BX*2)
+	VEXTRACTF128 $0x01, Y2, (R11)(BX*2)
+	VMOVUPS      X3, (R10)(SI*1)
+	VEXTRACTF128 $0x01, Y3, (R11)(SI*1)
+	ADDQ         $0x10, R8
 	ADDQ         $0x10, R9
 	ADDQ         $0x10, R10
 	ADDQ         $0x10, R11
-	ADDQ         $0x10, R12
-	ADDQ         $0x00000100, R8
-	DECQ         R13
+	ADDQ         $0x00000100, DI
+	DECQ         R12
 	JNZ          blocksE2_out
-	MOVQ         AX, R13
-	ANDQ         $0x03, R13
+	MOVQ         DX, R12
+	ANDQ         $0x03, R12
 	JZ           blocksE2_out_done
-	SUBQ         $0x04, R13
-	LEAQ         (R9)(R13*4), R9
-	LEAQ         (R10)(R13*4), R10
-	LEAQ         (R11)(R13*4), R11
-	LEAQ         (R12)(R13*4), R12
-	SHLQ         $0x06, R13
-	ADDQ         R13, R8
-	VMOVUPS      (R8), Y0
-	VMOVUPS      64(R8), Y1
-	VMOVUPS      128(R8), Y2
-	VMOVUPS      192(R8), Y3
+	SUBQ         $0x04, R12
+	LEAQ         (R8)(R12*4), R8
+	LEAQ         (R9)(R12*4), R9
+	LEAQ         (R10)(R12*4), R10
+	LEAQ         (R11)(R12*4), R11
+	SHLQ         $0x06, R12
+	ADDQ         R12, DI
+	VMOVUPS      (DI), Y0
+	VMOVUPS      64(DI), Y1
+	VMOVUPS      128(DI), Y2
+	VMOVUPS      192(DI), Y3
 	VUNPCKLPS    Y1, Y0, Y4
 	VUNPCKHPS    Y1, Y0, Y5
 	VUNPCKLPS    Y3, Y2, Y1
@@ -6605,18 +7265,18 @@ blocksE2_out:
 	VUNPCKHPD    Y1, Y4, Y1
 	VUNPCKLPD    Y3, Y5, Y2
 	VUNPCKHPD    Y3, Y5, Y3
-	VMOVUPS      X0, (R9)
-	VEXTRACTF128 $0x01, Y0, (R10)
-	VMOVUPS      X1, (R9)(SI*1)
-	VEXTRACTF128 $0x01, Y1, (R10)(SI*1)
-	VMOVUPS      X2, (R9)(SI*2)
-	VEXTRACTF128 $0x01, Y2, (R10)(SI*2)
-	VMOVUPS      X3, (R9)(DI*1)
-	VEXTRACTF128 $0x01, Y3, (R10)(DI*1)
-	VMOVUPS      32(R8), Y0
-	VMOVUPS      96(R8), Y1
-	VMOVUPS      160(R8), Y2
-	VMOVUPS      224(R8), Y3
+	VMOVUPS      X0, (R8)
+	VEXTRACTF128 $0x01, Y0, (R9)
+	VMOVUPS      X1, (R8)(BX*1)
+	VEXTRACTF128 $0x01, Y1, (R9)(BX*1)
+	VMOVUPS      X2, (R8)(BX*2)
+	VEXTRACTF128 $0x01, Y2, (R9)(BX*2)
+	VMOVUPS      X3, (R8)(SI*1)
+	VEXTRACTF128 $0x01, Y3, (R9)(SI*1)
+	VMOVUPS      32(DI), Y0
+	VMOVUPS      96(DI), Y1
+	VMOVUPS      160(DI), Y2
+	VMOVUPS      224(DI), Y3
 	VUNPCKLPS    Y1, Y0, Y4
 	VUNPCKHPS    Y1, Y0, Y5
 	VUNPCKLPS    Y3, Y2, Y1
@@ -6625,471 +7285,477 @@ blocksE2_out:
 	VUNPCKHPD    Y1, Y4, Y1
 	VUNPCKLPD    Y3, Y5, Y2
 	VUNPCKHPD    Y3, Y5, Y3
-	VMOVUPS      X0, (R11)
-	VEXTRACTF128 $0x01, Y0, (R12)
-	VMOVUPS      X1, (R11)(SI*1)
-	VEXTRACTF128 $0x01, Y1, (R12)(SI*1)
-	VMOVUPS      X2, (R11)(SI*2)
-	VEXTRACTF128 $0x01, Y2, (R12)(SI*2)
-	VMOVUPS      X3, (R11)(DI*1)
-	VEXTRACTF128 $0x01, Y3, (R12)(DI*1)
+	VMOVUPS      X0, (R10)
+	VEXTRACTF128 $0x01, Y0, (R11)
+	VMOVUPS      X1, (R10)(BX*1)
+	VEXTRACTF128 $0x01, Y1, (R11)(BX*1)
+	VMOVUPS      X2, (R10)(BX*2)
+	VEXTRACTF128 $0x01, Y2, (R11)(BX*2)
+	VMOVUPS      X3, (R10)(SI*1)
+	VEXTRACTF128 $0x01, Y3, (R11)(SI*1)
 
 blocksE2_out_done:
-	VMOVUPS      (CX), Y0
+	SHLQ         $0x06, DX
+	ADDQ         DX, e+8(FP)
+	ADDQ         DX, z+16(FP)
+	MOVQ         k+32(FP), DX
+	VMOVUPS      (AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
-	VMOVUPS      704(CX), Y0
-	VMULPS       128(CX), Y0, Y0
+	VMOVUPS      704(AX), Y0
+	VMULPS       128(AX), Y0, Y0
 	VMINPS       one<>+0(SB), Y0, Y0
-	VMOVUPS      Y0, 128(CX)
+	VMOVUPS      Y0, 128(AX)
 	VANDPS       abs<>+0(SB), Y1, Y1
 	VCMPPS       $0x02, maxExponent<>+0(SB), Y1, Y0
-	VMOVMSKPS    Y0, SI
-	VMOVUPS      32(CX), Y0
+	VMOVMSKPS    Y0, DX
+	VMOVUPS      32(AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
 	VFMADD231PS  1920(SP), Y0, Y1
 	VSUBPS       magic<>+0(SB), Y1, Y1
-	VMOVUPS      736(CX), Y0
-	VMULPS       160(CX), Y0, Y0
+	VMOVUPS      736(AX), Y0
+	VMULPS       160(AX), Y0, Y0
 	VMINPS       one<>+0(SB), Y0, Y0
-	VMOVUPS      Y0, 160(CX)
+	VMOVUPS      Y0, 160(AX)
 	VANDPS       abs<>+0(SB), Y1, Y1
 	VCMPPS       $0x02, maxExponent<>+0(SB), Y1, Y0
-	VMOVMSKPS    Y0, DI
-	SHLL         $0x08, DI
-	ORL          DI, SI
-	XORL         DI, DI
-	VCVTPS2PD    704(CX), Y1
-	VCVTDQ2PD    192(CX), Y0
+	VMOVMSKPS    Y0, BX
+	SHLL         $0x08, BX
+	ORL          BX, DX
+	MOVL         DX, 2144(SP)
+	MOVL         $0x00000000, 2148(SP)
+	VCVTPS2PD    704(AX), Y1
+	VCVTDQ2PD    192(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    320(CX), Y3
+	VCVTPS2PD    320(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    128(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    128(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    192(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    576(CX), Y3
+	VCVTPS2PD    576(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    448(CX), Y0
+	VCVTPS2PD    448(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    (AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    256(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, (BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 144(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    256(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, (CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 144(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 72(BX)
+	VMOVUPD      Y6, 72(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 216(BX)
+	VMOVUPD      Y0, 216(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 32(BX)
+	VMOVUPD      Y6, 32(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 176(BX)
+	VMOVUPD      Y0, 176(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 104(BX)
+	VMOVUPD      Y2, 104(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 248(BX)
-	SHLL         $0x00, R8
-	ORL          R8, DI
-	VCVTPS2PD    720(CX), Y1
-	VCVTDQ2PD    208(CX), Y0
+	VMOVUPD      Y0, 248(CX)
+	SHLL         $0x00, DX
+	ORL          DX, 2148(SP)
+	VCVTPS2PD    720(AX), Y1
+	VCVTDQ2PD    208(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    336(CX), Y3
+	VCVTPS2PD    336(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    144(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    144(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    208(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    592(CX), Y3
+	VCVTPS2PD    592(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    464(CX), Y0
+	VCVTPS2PD    464(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    16(CX), Y0
+	VCVTPS2PD    16(AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    272(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, 288(BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 432(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    272(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, 288(CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 432(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 360(BX)
+	VMOVUPD      Y6, 360(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 504(BX)
+	VMOVUPD      Y0, 504(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 320(BX)
+	VMOVUPD      Y6, 320(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 464(BX)
+	VMOVUPD      Y0, 464(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 392(BX)
+	VMOVUPD      Y2, 392(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 536(BX)
-	SHLL         $0x04, R8
-	ORL          R8, DI
-	VCVTPS2PD    736(CX), Y1
-	VCVTDQ2PD    224(CX), Y0
+	VMOVUPD      Y0, 536(CX)
+	SHLL         $0x04, DX
+	ORL          DX, 2148(SP)
+	VCVTPS2PD    736(AX), Y1
+	VCVTDQ2PD    224(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    352(CX), Y3
+	VCVTPS2PD    352(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    160(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    160(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    224(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    608(CX), Y3
+	VCVTPS2PD    608(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    480(CX), Y0
+	VCVTPS2PD    480(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    32(CX), Y0
+	VCVTPS2PD    32(AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    288(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, 576(BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 720(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    288(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, 576(CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 720(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 648(BX)
+	VMOVUPD      Y6, 648(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 792(BX)
+	VMOVUPD      Y0, 792(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 608(BX)
+	VMOVUPD      Y6, 608(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 752(BX)
+	VMOVUPD      Y0, 752(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 680(BX)
+	VMOVUPD      Y2, 680(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 824(BX)
-	SHLL         $0x08, R8
-	ORL          R8, DI
-	VCVTPS2PD    752(CX), Y1
-	VCVTDQ2PD    240(CX), Y0
+	VMOVUPD      Y0, 824(CX)
+	SHLL         $0x08, DX
+	ORL          DX, 2148(SP)
+	VCVTPS2PD    752(AX), Y1
+	VCVTDQ2PD    240(AX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
-	VCVTPS2PD    368(CX), Y3
+	VCVTPS2PD    368(AX), Y3
 	VMULPD       Y3, Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 1888(SP), Y4, Y4
-	VMOVMSKPD    Y4, R8
-	VCVTPS2PD    176(CX), Y4
+	VMOVMSKPD    Y4, DX
+	VCVTPS2PD    176(AX), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    240(AX), Y0
 	VMULPD       Y1, Y1, Y2
-	VCVTPS2PD    624(CX), Y3
+	VCVTPS2PD    624(AX), Y3
 	VFMADD132PD  Y3, Y0, Y2
 	VMULPD       Y5, Y2, Y2
 	VMULPD       Y5, Y2, Y2
-	VCVTPS2PD    496(CX), Y0
+	VCVTPS2PD    496(AX), Y0
 	VMOVAPS      Y0, Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, R9
-	ANDL         R9, R8
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       1856(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
-	VCVTPS2PD    48(CX), Y0
+	VCVTPS2PD    48(AX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  1856(SP), Y0, Y3
-	VFMADD231PD  1856(SP), Y0, Y7
-	VPMOVSXDQ    304(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
-	VMOVUPD      Y9, 864(BX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 1008(BX)
+	VFMADD231PD  1856(SP), Y0, Y6
+	VPMOVSXDQ    304(AX), Y0
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
+	VMOVUPD      Y9, 864(CX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 1008(CX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 936(BX)
+	VMOVUPD      Y6, 936(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 1080(BX)
+	VMOVUPD      Y0, 1080(CX)
 	VUNPCKLPD    Y1, Y4, Y0
 	VUNPCKLPD    Y5, Y2, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
-	VMOVUPD      Y6, 896(BX)
+	VMOVUPD      Y6, 896(CX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
-	VMOVUPD      Y0, 1040(BX)
+	VMOVUPD      Y0, 1040(CX)
 	VUNPCKHPD    Y1, Y4, Y0
 	VUNPCKHPD    Y5, Y2, Y1
 	VPERM2F128   $0x20, Y1, Y0, Y2
-	VMOVUPD      Y2, 968(BX)
+	VMOVUPD      Y2, 968(CX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
-	VMOVUPD      Y0, 1112(BX)
-	SHLL         $0x0c, R8
-	ORL          R8, DI
-	MOVB         $0x01, 64(BX)
-	MOVB         $0x01, 136(BX)
-	MOVB         $0x01, 208(BX)
-	MOVB         $0x01, 280(BX)
-	MOVB         $0x01, 352(BX)
-	MOVB         $0x01, 424(BX)
-	MOVB         $0x01, 496(BX)
-	MOVB         $0x01, 568(BX)
-	MOVB         $0x01, 640(BX)
-	MOVB         $0x01, 712(BX)
-	MOVB         $0x01, 784(BX)
-	MOVB         $0x01, 856(BX)
-	MOVB         $0x01, 928(BX)
-	MOVB         $0x01, 1000(BX)
-	MOVB         $0x01, 1072(BX)
-	MOVB         $0x01, 1144(BX)
-	ANDL         SI, DI
-	XORL         $0x0000ffff, DI
-	ADDQ         $0x00000480, BX
-	MOVQ         AX, SI
-	SHLQ         $0x06, SI
-	ADDQ         SI, z+16(FP)
-	ADDQ         SI, e+8(FP)
+	VMOVUPD      Y0, 1112(CX)
+	SHLL         $0x0c, DX
+	ORL          DX, 2148(SP)
+	MOVB         $0x01, 64(CX)
+	MOVB         $0x01, 136(CX)
+	MOVB         $0x01, 208(CX)
+	MOVB         $0x01, 280(CX)
+	MOVB         $0x01, 352(CX)
+	MOVB         $0x01, 424(CX)
+	MOVB         $0x01, 496(CX)
+	MOVB         $0x01, 568(CX)
+	MOVB         $0x01, 640(CX)
+	MOVB         $0x01, 712(CX)
+	MOVB         $0x01, 784(CX)
+	MOVB         $0x01, 856(CX)
+	MOVB         $0x01, 928(CX)
+	MOVB         $0x01, 1000(CX)
+	MOVB         $0x01, 1072(CX)
+	MOVB         $0x01, 1144(CX)
+	MOVL         2148(SP), DX
+	ANDL         2144(SP), DX
+	XORL         $0x0000ffff, DX
+	ADDQ         $0x00000480, CX
 	DECQ         n+24(FP)
 	JZ           blocksE2_done
-	TESTL        DI, DI
+	TESTL        DX, DX
 	JZ           blocksE2_block
 
 blocksE2_done:
 	MOVQ n+24(FP), AX
 	MOVQ AX, left+48(FP)
-	MOVL DI, bad+56(FP)
+	MOVL DX, bad+56(FP)
 	VZEROUPPER
 	RET
 
 // func finish2(rows *byte, a *byte, p *byte) uint32
 // Requires: AVX, AVX2, FMA3
-TEXT ·finish2(SB), $224-28
+TEXT ·finish2(SB), $232-28
 	MOVQ         rows+0(FP), AX
 	MOVQ         a+8(FP), CX
 	MOVQ         p+16(FP), DX
@@ -7127,58 +7793,60 @@ TEXT ·finish2(SB), $224-28
 	VMOVMSKPS    Y0, BX
 	SHLL         $0x08, BX
 	ORL          BX, DX
-	XORL         BX, BX
+	MOVL         DX, 224(SP)
+	MOVL         $0x00000000, 228(SP)
 	VCVTPS2PD    704(CX), Y1
 	VCVTDQ2PD    192(CX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
 	VMULPD       320(CX), Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 192(SP), Y4, Y4
-	VMOVMSKPD    Y4, SI
+	VMOVMSKPD    Y4, DX
 	VCVTPS2PD    (SP), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    192(CX), Y0
 	VMULPD       Y1, Y1, Y2
 	VFMADD132PD  576(CX), Y0, Y2
 	VMULPD       Y5, Y2, Y2
@@ -7186,25 +7854,25 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPS      448(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, DI
-	ANDL         DI, SI
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       160(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
 	VCVTPS2PD    (CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  160(SP), Y0, Y3
-	VFMADD231PD  160(SP), Y0, Y7
+	VFMADD231PD  160(SP), Y0, Y6
 	VPMOVSXDQ    256(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
 	VMOVUPD      Y9, (AX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 144(AX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 144(AX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
 	VMOVUPD      Y6, 72(AX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
@@ -7221,59 +7889,60 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPD      Y2, 104(AX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
 	VMOVUPD      Y0, 248(AX)
-	SHLL         $0x00, SI
-	ORL          SI, BX
+	SHLL         $0x00, DX
+	ORL          DX, 228(SP)
 	VCVTPS2PD    720(CX), Y1
 	VCVTDQ2PD    208(CX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
 	VMULPD       352(CX), Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 192(SP), Y4, Y4
-	VMOVMSKPD    Y4, SI
+	VMOVMSKPD    Y4, DX
 	VCVTPS2PD    16(SP), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    208(CX), Y0
 	VMULPD       Y1, Y1, Y2
 	VFMADD132PD  608(CX), Y0, Y2
 	VMULPD       Y5, Y2, Y2
@@ -7281,25 +7950,25 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPS      480(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, DI
-	ANDL         DI, SI
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       160(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
 	VCVTPS2PD    16(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  160(SP), Y0, Y3
-	VFMADD231PD  160(SP), Y0, Y7
+	VFMADD231PD  160(SP), Y0, Y6
 	VPMOVSXDQ    272(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
 	VMOVUPD      Y9, 288(AX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 432(AX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 432(AX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
 	VMOVUPD      Y6, 360(AX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
@@ -7316,59 +7985,60 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPD      Y2, 392(AX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
 	VMOVUPD      Y0, 536(AX)
-	SHLL         $0x04, SI
-	ORL          SI, BX
+	SHLL         $0x04, DX
+	ORL          DX, 228(SP)
 	VCVTPS2PD    736(CX), Y1
 	VCVTDQ2PD    224(CX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
 	VMULPD       384(CX), Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 192(SP), Y4, Y4
-	VMOVMSKPD    Y4, SI
+	VMOVMSKPD    Y4, DX
 	VCVTPS2PD    32(SP), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    224(CX), Y0
 	VMULPD       Y1, Y1, Y2
 	VFMADD132PD  640(CX), Y0, Y2
 	VMULPD       Y5, Y2, Y2
@@ -7376,25 +8046,25 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPS      512(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, DI
-	ANDL         DI, SI
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       160(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
 	VCVTPS2PD    32(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  160(SP), Y0, Y3
-	VFMADD231PD  160(SP), Y0, Y7
+	VFMADD231PD  160(SP), Y0, Y6
 	VPMOVSXDQ    288(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
 	VMOVUPD      Y9, 576(AX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 720(AX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 720(AX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
 	VMOVUPD      Y6, 648(AX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
@@ -7411,59 +8081,60 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPD      Y2, 680(AX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
 	VMOVUPD      Y0, 824(AX)
-	SHLL         $0x08, SI
-	ORL          SI, BX
+	SHLL         $0x08, DX
+	ORL          DX, 228(SP)
 	VCVTPS2PD    752(CX), Y1
 	VCVTDQ2PD    240(CX), Y0
 	VSUBPD       unit<>+0(SB), Y0, Y2
 	VMULPD       416(CX), Y1, Y3
 	VMAXPD       Y2, Y3, Y4
 	VCMPPD       $0x0d, 192(SP), Y4, Y4
-	VMOVMSKPD    Y4, SI
+	VMOVMSKPD    Y4, DX
 	VCVTPS2PD    48(SP), Y4
 	VMINPD       unit<>+0(SB), Y2, Y2
 	VMAXPD       Y2, Y4, Y4
 	VADDPD       Y3, Y0, Y2
 	VMOVUPS      unit<>+0(SB), Y5
 	VDIVPD       Y2, Y5, Y5
-	VSUBPD       Y0, Y2, Y6
-	VSUBPD       Y6, Y3, Y6
+	VSUBPD       Y0, Y2, Y0
+	VSUBPD       Y0, Y3, Y0
 	VPSUBQ       sqrtHalf<>+0(SB), Y2, Y3
 	VPSRLQ       $0x34, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y7
-	VPSUBQ       Y7, Y2, Y7
-	VSUBPD       unit<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y3, Y6
+	VPSUBQ       Y6, Y2, Y6
+	VSUBPD       unit<>+0(SB), Y6, Y6
 	VPOR         int2f<>+0(SB), Y3, Y3
 	VSUBPD       int2f<>+0(SB), Y3, Y3
-	VADDPD       two<>+0(SB), Y7, Y2
-	VDIVPD       Y2, Y7, Y2
-	VMULPD       Y2, Y2, Y8
-	VMULPD       Y8, Y8, Y10
-	VMULPD       Y10, Y10, Y9
-	VMOVUPS      ln5<>+0(SB), Y12
-	VFMADD213PD  ln3<>+0(SB), Y8, Y12
-	VMOVUPS      ln9<>+0(SB), Y13
-	VFMADD213PD  ln7<>+0(SB), Y8, Y13
-	VMOVUPS      ln13<>+0(SB), Y14
-	VFMADD213PD  ln11<>+0(SB), Y8, Y14
-	VMOVUPS      ln17<>+0(SB), Y11
-	VFMADD213PD  ln15<>+0(SB), Y8, Y11
-	VFMADD213PD  Y12, Y10, Y13
-	VFMADD213PD  Y14, Y10, Y11
-	VFMADD231PD  ln19<>+0(SB), Y9, Y11
-	VMOVAPS      Y13, Y10
-	VFMADD231PD  Y11, Y9, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       half<>+0(SB), Y7, Y9
+	VADDPD       two<>+0(SB), Y6, Y2
+	VDIVPD       Y2, Y6, Y2
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y7, Y9
+	VMULPD       Y9, Y9, Y8
+	VMOVUPS      ln5<>+0(SB), Y11
+	VFMADD213PD  ln3<>+0(SB), Y7, Y11
+	VMOVUPS      ln9<>+0(SB), Y12
+	VFMADD213PD  ln7<>+0(SB), Y7, Y12
+	VMOVUPS      ln13<>+0(SB), Y13
+	VFMADD213PD  ln11<>+0(SB), Y7, Y13
+	VMOVUPS      ln17<>+0(SB), Y10
+	VFMADD213PD  ln15<>+0(SB), Y7, Y10
+	VFMADD213PD  Y11, Y9, Y12
+	VFMADD213PD  Y13, Y9, Y10
+	VFMADD231PD  ln19<>+0(SB), Y8, Y10
+	VMOVAPS      Y12, Y9
+	VFMADD231PD  Y10, Y8, Y9
 	VMULPD       Y7, Y9, Y9
-	VADDPD       Y9, Y10, Y10
-	VMULPD       ln2Lo<>+0(SB), Y3, Y8
-	VFMADD231PD  Y10, Y2, Y8
-	VSUBPD       Y8, Y9, Y9
-	VSUBPD       Y9, Y7, Y7
-	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y7
-	VFMADD231PD  Y5, Y6, Y7
+	VMULPD       half<>+0(SB), Y6, Y8
+	VMULPD       Y6, Y8, Y8
+	VADDPD       Y8, Y9, Y9
+	VMULPD       ln2Lo<>+0(SB), Y3, Y7
+	VFMADD231PD  Y9, Y2, Y7
+	VSUBPD       Y7, Y8, Y8
+	VSUBPD       Y8, Y6, Y6
+	VFMADD231PD  ln2Hi<>+0(SB), Y3, Y6
+	VFMADD231PD  Y5, Y0, Y6
 	VMULPD       Y5, Y4, Y4
+	VCVTDQ2PD    240(CX), Y0
 	VMULPD       Y1, Y1, Y2
 	VFMADD132PD  672(CX), Y0, Y2
 	VMULPD       Y5, Y2, Y2
@@ -7471,25 +8142,25 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPS      544(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VCMPPD       $0x02, Y3, Y0, Y3
-	VMOVMSKPD    Y3, DI
-	ANDL         DI, SI
+	VMOVMSKPD    Y3, BX
+	ANDL         BX, DX
 	VMULPD       Y0, Y1, Y0
 	VMULPD       160(SP), Y0, Y0
-	VMOVAPS      Y7, Y1
+	VMOVAPS      Y6, Y1
 	VFNMADD231PD Y0, Y5, Y1
 	VCVTPS2PD    48(CX), Y0
 	VPXOR        Y3, Y3, Y3
 	VFMADD231PD  160(SP), Y0, Y3
-	VFMADD231PD  160(SP), Y0, Y7
+	VFMADD231PD  160(SP), Y0, Y6
 	VPMOVSXDQ    304(CX), Y0
-	VUNPCKLPD    Y3, Y0, Y6
-	VUNPCKLPD    Y5, Y7, Y8
-	VPERM2F128   $0x20, Y8, Y6, Y9
+	VUNPCKLPD    Y3, Y0, Y7
+	VUNPCKLPD    Y5, Y6, Y8
+	VPERM2F128   $0x20, Y8, Y7, Y9
 	VMOVUPD      Y9, 864(AX)
-	VPERM2F128   $0x31, Y8, Y6, Y6
-	VMOVUPD      Y6, 1008(AX)
+	VPERM2F128   $0x31, Y8, Y7, Y7
+	VMOVUPD      Y7, 1008(AX)
 	VUNPCKHPD    Y3, Y0, Y0
-	VUNPCKHPD    Y5, Y7, Y3
+	VUNPCKHPD    Y5, Y6, Y3
 	VPERM2F128   $0x20, Y3, Y0, Y6
 	VMOVUPD      Y6, 936(AX)
 	VPERM2F128   $0x31, Y3, Y0, Y0
@@ -7506,8 +8177,8 @@ TEXT ·finish2(SB), $224-28
 	VMOVUPD      Y2, 968(AX)
 	VPERM2F128   $0x31, Y1, Y0, Y0
 	VMOVUPD      Y0, 1112(AX)
-	SHLL         $0x0c, SI
-	ORL          SI, BX
+	SHLL         $0x0c, DX
+	ORL          DX, 228(SP)
 	MOVB         $0x01, 64(AX)
 	MOVB         $0x01, 136(AX)
 	MOVB         $0x01, 208(AX)
@@ -7524,9 +8195,10 @@ TEXT ·finish2(SB), $224-28
 	MOVB         $0x01, 1000(AX)
 	MOVB         $0x01, 1072(AX)
 	MOVB         $0x01, 1144(AX)
-	ANDL         DX, BX
-	XORL         $0x0000ffff, BX
-	MOVL         BX, ret+24(FP)
+	MOVL         228(SP), AX
+	ANDL         224(SP), AX
+	XORL         $0x0000ffff, AX
+	MOVL         AX, ret+24(FP)
 	VZEROUPPER
 	RET
 

@@ -1,3 +1,5 @@
+//go:build amd64 && !purego
+
 package fixedpoint
 
 // scaledPaths lists the paths of this machine: each function switches one on, and returns what switches it off.

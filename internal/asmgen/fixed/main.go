@@ -27,7 +27,7 @@ func constant(name string, lanes int, bits uint64) Mem {
 var magicMem, unitMem, classesMem, sixteenMem Mem
 
 func main() {
-	ConstraintExpr("amd64")
+	ConstraintExpr("amd64,!purego")
 	magicMem = constant("magic", 8, magicBits)
 	unitMem = constant("unit", 8, math.Float64bits(1))
 	classesMem = GLOBL("classes", RODATA|NOPTR)

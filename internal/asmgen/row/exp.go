@@ -113,18 +113,31 @@ func (g *gen) inverse(mx reg.VecVirtual) reg.VecVirtual {
 
 // exp returns 2^r and 2^k with 2^(x·hi+x·lo-mq) = 2^r·2^k.
 func (g *gen) exp(x reg.VecVirtual) (p, scale reg.VecVirtual) {
-	t, r, p := g.vec(), g.vec(), g.vec()
+	r, t := g.reduce(x)
+	return g.power(r), t
+}
+
+// reduce returns r and 2^k of exp.
+func (g *gen) reduce(x reg.VecVirtual) (r, scale reg.VecVirtual) {
+	t := g.vec()
+	r = g.vec()
 	move(g.c("bias"), t)
 	VFMADD231PS(g.c("hi"), x, t)
 	VSUBPS(g.c("bias"), t, r)
 	VFMSUB231PS(g.c("hi"), x, r)
 	VFMADD231PS(g.c("lo"), x, r)
 	VPSLLD(Imm(23), t, t)
+	return r, t
+}
+
+// power returns 2^r.
+func (g *gen) power(r reg.VecVirtual) reg.VecVirtual {
+	p := g.vec()
 	move(g.c(expNames[0]), p)
 	for _, n := range expNames[1:] {
 		VFMADD213PS(g.c(n), r, p)
 	}
-	return p, t
+	return p
 }
 
 // lanesum are the float32 lanes of a row's sums, one register's worth.
@@ -160,6 +173,11 @@ func (g *gen) add(l lanesum, x reg.VecVirtual, out *Mem, tail Op) reg.Register {
 	if !g.wide {
 		return g.add2(l, x, e, scale, out, tail)
 	}
+	return g.add512(l, x, e, scale, out, tail)
+}
+
+// add512 is the last third of add: e and scale are exp's.
+func (g *gen) add512(l lanesum, x, e, scale reg.VecVirtual, out *Mem, tail Op) reg.Register {
 	differ := K()
 	VCMPPS(Imm(4), g.c("max"), x, differ)
 	VMULPS_Z(scale, e, differ, e)

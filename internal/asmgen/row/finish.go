@@ -19,7 +19,7 @@ func finish(s isa) {
 	p := Load(Param("p"), GP64())
 	g.params(p)
 	g.doubleParams(p)
-	bad := g.all()
+	bad := g.all(func() {})
 	Store(bad.As32(), ReturnIndex(0))
 	VZEROUPPER()
 	RET()
@@ -45,10 +45,11 @@ func (g *gen) doubleParams(p reg.Register) {
 	}
 }
 
-// all makes the 16 rows and returns those that it cannot.
-func (g *finisher) all() reg.GPVirtual {
-	good, ok := g.singles(), GP64()
-	XORL(ok.As32(), ok.As32())
+// all makes the 16 rows and returns those that it cannot; AVX-512 does other work meanwhile.
+func (g *finisher) all(other func()) reg.GPVirtual {
+	good, ok := AllocLocal(4), AllocLocal(4) // in the frame: the other work needs registers
+	MOVL(g.singles().As32(), good)
+	MOVL(U32(0), ok)
 	w := g.bytes() / 8
 	var parts []func()
 	for at := 0; at < 16; at += w {
@@ -56,11 +57,11 @@ func (g *finisher) all() reg.GPVirtual {
 			m := GP64()
 			g.doubles(at, m)
 			SHLL(Imm(uint64(at)), m.As32())
-			ORL(m.As32(), ok.As32())
+			ORL(m.As32(), ok)
 		})
 	}
 	if g.wide { // AVX2 has too few registers
-		g.interleave(parts...)
+		g.interleave(append([]func(){other}, parts...)...)
 	} else {
 		for _, part := range parts {
 			part()
@@ -69,9 +70,11 @@ func (g *finisher) all() reg.GPVirtual {
 	for i := range 16 {
 		MOVB(Imm(1), Mem{Base: g.rows, Disp: i*rowBytes + offOK})
 	}
-	ANDL(good.As32(), ok.As32())
-	XORL(U32(0xffff), ok.As32())
-	return ok
+	bad := GP64()
+	MOVL(ok, bad.As32())
+	ANDL(good, bad.As32())
+	XORL(U32(0xffff), bad.As32())
+	return bad
 }
 
 // singles is the part in float32: the runner-up. It returns the lanes whose maximum is in range.
@@ -171,6 +174,7 @@ func (g *finisher) doubles(at int, ok reg.GPVirtual) {
 	VMULPD(conf, second, second)
 
 	sumP2 := g.vec()
+	VCVTDQ2PD(field(offCount, 4), count) // once more: there are not enough registers to keep it
 	VMULPD(c, c, sumP2)
 	VFMADD132PD(g.sum(offQ, at), count, sumP2)
 	VMULPD(conf, sumP2, sumP2)

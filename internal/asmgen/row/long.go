@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// prefetchAhead is how far ahead of the maximum's reads lines are asked for.
-const prefetchAhead = 4096
+// prefetchAhead is how far ahead of the maximum's reads lines are asked for. They come into the second cache only: the
+// first one's few buffers for lines under way are left to the row itself, which is asked for prefetchRow ahead.
+const prefetchAhead, prefetchRow = 4096, 1024
 
 // longMax: the maximum of one long row.
 func longMax(s isa) {
@@ -24,6 +25,7 @@ func longMax(s isa) {
 	}
 	SHRQ(Imm(4), k)
 	Label("longMax" + s.suffix + "_loop")
+	PREFETCHT0(Mem{Base: z, Disp: prefetchAhead})
 	for h := range m {
 		VMAXPS(Mem{Base: z, Disp: h * g.bytes()}, m[h], m[h])
 	}
@@ -220,7 +222,8 @@ func (r *long) vector(tail bool) {
 		ahead := Mem{Base: r.next, Index: r.i, Scale: 4, Disp: h * r.bytes()}
 		VMAXPS(ahead, r.max[h], r.max[h])
 		if h == 0 && !tail {
-			PREFETCHT0(ahead.Offset(prefetchAhead))
+			PREFETCHT1(ahead.Offset(prefetchAhead))
+			PREFETCHT0(Mem{Base: r.z, Index: r.i, Scale: 4, Disp: prefetchRow})
 		}
 		var out *Mem
 		if r.store {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -60,6 +61,18 @@ func repeat(name string, lanes, size int, bits uint64) {
 	table[name] = m
 }
 
+// words is a table of uint32.
+func words(name string, v []uint32) {
+	m := GLOBL(name, RODATA|NOPTR)
+	for i, w := range v {
+		DATA(4*i, U32(w))
+	}
+	table[name] = m
+}
+
+// columnMasks is where columnBits, a bit for each of 16 columns, has the masks of 0 to 16 of them.
+const columnMasks = 64
+
 // expNames are the coefficients of 2^r from the highest degree; lnNames those of ln from the lowest.
 var (
 	expNames = []string{"exp6", "exp5", "exp4", "exp3", "exp2", "exp1", "one"}
@@ -91,6 +104,19 @@ func constants() {
 	f64("ln2Lo", 0x1.a39ef35793c76p-33)
 	repeat("sqrtHalf", 8, 8, 0x3fe6a09e667f3bcd)
 	f64("int2f", 0x1p52)
+	repeat("int127", 16, 4, 127)
+	repeat("lowByte", 16, 4, 0xff)
+	repeat("nibbles", 16, 4, 0x0f0f0f0f)
+	counts := []uint32{0x02010100, 0x03020201, 0x03020201, 0x04030302} // of the bits of 0 to 15
+	words("nibbleCounts", slices.Concat(counts, counts, counts, counts))
+	masks := make([]uint32, 2*columnMasks/4+1)
+	for i := range 17 {
+		masks[columnMasks/4+i] = 1<<i - 1
+		if i < 16 {
+			masks[i] = 1 << i
+		}
+	}
+	words("columnBits", masks)
 	m := GLOBL("tailMask", RODATA|NOPTR)
 	for i := range 32 {
 		v := uint32(0)

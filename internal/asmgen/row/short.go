@@ -89,19 +89,7 @@ func (g *group) row(i, j int) Mem {
 
 // groups runs body over the columns by fours, the last ones once more where they overlap.
 func (r *short) groups(param, label string, body func(*group)) {
-	g := &group{stride: GP64(), three: GP64(), buf: GP64()}
-	LEAQ(Mem{Base: r.k, Index: r.k, Scale: 1}, g.stride)
-	ADDQ(g.stride, g.stride)
-	LEAQ(Mem{Base: g.stride, Index: g.stride, Scale: 2}, g.three)
-	for i := range g.base {
-		g.base[i] = GP64()
-		if i == 0 {
-			Load(Param(param), g.base[0])
-			continue
-		}
-		LEAQ(Mem{Base: g.base[i-1], Index: g.stride, Scale: 4}, g.base[i])
-	}
-	r.columnsAt(g.buf)
+	g := r.firstGroup(param)
 	n, t := GP64(), GP64()
 	MOVQ(r.k, n)
 	SHRQ(Imm(2), n)
@@ -125,6 +113,24 @@ func (r *short) groups(param, label string, body func(*group)) {
 	ADDQ(t, g.buf)
 	body(g)
 	Label(loop + "_done")
+}
+
+// firstGroup is that of the columns 0 to 3.
+func (r *short) firstGroup(param string) *group {
+	g := &group{stride: GP64(), three: GP64(), buf: GP64()}
+	LEAQ(Mem{Base: r.k, Index: r.k, Scale: 1}, g.stride)
+	ADDQ(g.stride, g.stride)
+	LEAQ(Mem{Base: g.stride, Index: g.stride, Scale: 2}, g.three)
+	for i := range g.base {
+		g.base[i] = GP64()
+		if i == 0 {
+			Load(Param(param), g.base[0])
+			continue
+		}
+		LEAQ(Mem{Base: g.base[i-1], Index: g.stride, Scale: 4}, g.base[i])
+	}
+	r.columnsAt(g.buf)
+	return g
 }
 
 // columnsAt loads the address of the columns.
@@ -195,8 +201,10 @@ func (g *group) save(r *short) {
 // columnSums are the sums of one register's rows: the vectors of lanesum, and what concerns the maximum.
 type columnSums struct {
 	lanesum
-	count, arg, index reg.VecVirtual
-	at                reg.GPVirtual // the next column
+	at                reg.GPVirtual  // the next column
+	count, arg, index reg.VecVirtual // AVX2
+	differ            reg.VecVirtual // AVX-512: a bit for each of 16 columns that differs from the maximum
+	bits              reg.GPVirtual  // AVX-512: where columnBits has the bit of the next column
 }
 
 // startColumns keeps what the maxima of half h give, and begins its sums.
@@ -204,64 +212,139 @@ func (r *short) startColumns(h int) *columnSums {
 	mx := r.vec()
 	VMOVUPS(Mem{Base: r.a, Disp: offMax + h*r.bytes()}, mx)
 	VMOVUPS(r.scaling(mx, r.store), Mem{Base: r.a, Disp: offInverse + h*r.bytes()})
-	c := &columnSums{r.newSums(), r.vec(), r.vec(), r.vec(), GP64()}
+	c := &columnSums{lanesum: r.newSums(), at: GP64()}
+	r.columnsAt(c.at)
+	if r.wide {
+		c.differ, c.bits = r.vec(), GP64()
+		return c
+	}
+	c.count, c.arg, c.index = r.vec(), r.vec(), r.vec()
 	VPBROADCASTD(NewParamAddr("k", r.kAt), c.count)
 	VPBROADCASTD(table["abs"], c.arg) // any number ≥ k
 	r.zero(c.index)
-	r.columnsAt(c.at)
 	if h > 0 {
 		ADDQ(Imm(uint64(h*r.bytes())), c.at)
 	}
 	return c
 }
 
+// startAhead and fetch ask for lines of rows to come: k scores of 16 rows are k lines, one for every column.
+func (r *short) startAhead(h int) reg.Register {
+	if h > 0 {
+		return nil
+	}
+	return Load(Param("z"), GP64())
+}
+
+func fetch(ahead reg.Register) {
+	if ahead != nil {
+		PREFETCHT0(Mem{Base: ahead, Disp: prefetchAhead})
+		ADDQ(Imm(64), ahead)
+	}
+}
+
+// startChunk is called before the first and every 16th column after it.
+func (r *short) startChunk(c *columnSums) {
+	if r.wide {
+		LEAQ(table["columnBits"], c.bits)
+		r.zero(c.differ)
+	}
+}
+
 // column adds the next column to c.
 func (r *short) column(c *columnSums) {
-	x := r.vec()
-	VMOVUPS(Mem{Base: c.at}, x)
+	at := Mem{Base: c.at}
 	var out *Mem
 	if r.store {
-		out = &Mem{Base: c.at}
+		out = &at
 	}
-	differ := r.add(c.lanesum, x, out, nil)
 	if r.wide {
-		equal := K()
-		KNOTW(differ, equal)
-		VPSUBD(table["int1"], c.count, differ, c.count)
-		VPMINUD(c.index, c.arg, equal, c.arg)
+		x := r.vec()
+		VMOVUPS(at, x)
+		differ := r.add(c.lanesum, x, out, nil)
+		VPORD_BCST(Mem{Base: c.bits}, c.differ, differ, c.differ)
+		ADDQ(Imm(4), c.bits)
 	} else {
-		cand := r.vec()
+		x, cand := r.vec(), r.vec()
+		VMOVUPS(at, x)
+		differ := r.add(c.lanesum, x, out, nil)
 		VPADDD(differ, c.count, c.count)
 		VPOR(differ, c.index, cand)
 		VPMINUD(cand, c.arg, c.arg)
+		VPADDD(table["int1"], c.index, c.index)
 	}
-	VPADDD(table["int1"], c.index, c.index)
 	ADDQ(Imm(64), c.at)
+}
+
+// equals returns how many columns of the last 16 equal the maximum, and the first of them, or a number above 2^31.
+func (r *short) equals(c *columnSums) (count, first reg.VecVirtual) {
+	equal, v, u := r.vec(), r.vec(), r.vec()
+	// c.bits is now where the mask of as many columns stands.
+	VPANDND_BCST(Mem{Base: c.bits, Disp: columnMasks}, c.differ, equal)
+	VPANDD(table["nibbles"], equal, v)
+	VPSRLD(Imm(4), equal, u)
+	VPANDD(table["nibbles"], u, u)
+	VMOVDQU32(table["nibbleCounts"], c.differ)
+	VPSHUFB(v, c.differ, v)
+	VPSHUFB(u, c.differ, u)
+	VPADDD(u, v, v)
+	VPSRLD(Imm(8), v, u)
+	VPADDD(u, v, v)
+	VPANDD(table["lowByte"], v, v)
+	// The lowest bit as a float32 has its place in the exponent; none, that of 0 less 127, is a large uint32.
+	r.zero(u)
+	VPSUBD(equal, u, u)
+	VPANDD(equal, u, u)
+	VCVTDQ2PS(u, u)
+	VPSRLD(Imm(23), u, u)
+	VPSUBD(table["int127"], u, u)
+	return v, u
 }
 
 // saveColumns stores what is not summed in float64.
 func (r *short) saveColumns(c *columnSums, h int) {
 	VMOVUPS(c.second, Mem{Base: r.a, Disp: offSecond + h*r.bytes()})
-	VMOVUPS(c.count, Mem{Base: r.a, Disp: offCount + h*r.bytes()})
-	VMOVUPS(c.arg, Mem{Base: r.a, Disp: offArg + h*r.bytes()})
+	if !r.wide {
+		VMOVUPS(c.count, Mem{Base: r.a, Disp: offCount + h*r.bytes()})
+		VMOVUPS(c.arg, Mem{Base: r.a, Disp: offArg + h*r.bytes()})
+	}
 }
 
 // columns adds the columns of one register's rows, one after the other.
 func (r *short) columns(h int) {
 	label := r.label + "_columns" + string(rune('0'+h))
 	s := r.startColumns(h)
-	n, c, most := GP64(), GP64(), GP64()
+	n, c, most, from, ahead := GP64(), GP64(), GP64(), GP64(), r.startAhead(h)
 	MOVQ(r.k, n)
+	if r.wide {
+		XORL(from.As32(), from.As32())
+		VMOVDQU32(table["abs"], s.differ) // any number ≥ k
+		VMOVUPS(s.differ, Mem{Base: r.a, Disp: offArg})
+		r.zero(s.differ)
+		VMOVUPS(s.differ, Mem{Base: r.a, Disp: offCount})
+	}
 	Label(label)
 	MOVL(U32(16), most.As32())
 	MOVQ(n, c)
 	CMPQ(c, most)
 	CMOVQGT(most, c)
 	SUBQ(c, n)
+	r.startChunk(s)
 	Label(label + "_next")
+	fetch(ahead)
 	r.column(s)
 	DECQ(c)
 	JNZ(LabelRef(label + "_next"))
+	if r.wide {
+		count, first := r.equals(s)
+		VPADDD(Mem{Base: r.a, Disp: offCount}, count, count)
+		VMOVUPS(count, Mem{Base: r.a, Disp: offCount})
+		VPBROADCASTD(from.As32(), count)
+		VPADDD(count, first, first)
+		VPMINUD(Mem{Base: r.a, Disp: offArg}, first, first)
+		VMOVUPS(first, Mem{Base: r.a, Disp: offArg})
+		ADDQ(Imm(16), from)
+	}
 	r.flush(s.lanesum, h)
 	TESTQ(n, n)
 	JNZ(LabelRef(label))
