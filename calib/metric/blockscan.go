@@ -103,7 +103,7 @@ func (b *block) addTo(s *scanned, o *Options) error {
 // addUnit is addTo of rows of weight 1, but for their class probabilities: it lists the rows that take part. At ten
 // classes its steps are a third of the cost of a row.
 func (b *block) addUnit(s *scanned, o *Options) error {
-	t, likely, n := s.sums, b.likely, 0
+	nll, brier, likely, n := s.nll, s.brier, b.likely.p, 0
 	rows, scale, hits, m := b.unit.Rows[:len(b.rows)], b.unit.Scale[:len(b.rows)], s.classes.unit.bins, o.Bins
 	other, edges, cells := kernel.EdgeCells%m != 0, gridOf(kernel.EdgeCells), gridOf(m)
 	for j, label := range b.Labels[b.from : b.from+len(b.rows)] {
@@ -119,14 +119,17 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 		}
 		at := j*b.K + y
 		if b.Probs {
-			t.nll += row.LSE
-			likely.times(b.z[at])
+			nll += row.LSE
+			if likely *= positive(b.z[at]); likely < leastProduct {
+				b.likely.take(likely)
+				likely = 1
+			}
 		} else {
-			t.nll += row.LSE - float64(b.z[at])
+			nll += row.LSE - float64(b.z[at])
 		}
 		py := float64(b.e[at]) * row.Scale
-		if brier := row.SumP2 - float64(2*py) + 1; brier > 0 { // as kernel.Brier
-			t.brier += brier
+		if v := row.SumP2 - float64(2*py) + 1; v > 0 { // as kernel.Brier
+			brier += v
 		}
 		bin, _ := cells.find(row.Conf)
 		if _, clear := edges.find(row.Conf); !clear || other {
@@ -152,8 +155,8 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 		rows[n], scale[n] = int32(j), row.Scale
 		n++
 	}
-	t.n += int64(n)
-	s.sums, b.likely = t, likely
+	s.n += int64(n)
+	s.nll, s.brier, b.likely.p = nll, brier, likely
 	b.unit.Rows, b.unit.Scale = rows[:n], scale[:n]
 	return nil
 }
@@ -161,10 +164,9 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 // grid finds cells of equal width. Adding magic to x ≥ 0 leaves the integer part of x in the upper half of its bits, from
 // magicBits on, and the fraction in the lower half.
 type grid struct {
-	m       float64
-	lo, hi  int64 // where p·m is taken to be at least and at most
-	slack   uint32
-	between uint32 // twice slack
+	m      float64
+	lo, hi int64 // where p·m is taken to be at least and at most
+	slack  uint32
 }
 
 const (
@@ -174,15 +176,14 @@ const (
 
 func gridOf(m int) grid {
 	// The tolerance of the kernel is relative to the edge; this is that of the last edge.
-	slack := uint32(math.Ceil(kernel.EdgeTolerance*float64(m)*(1<<32))) + 16
-	g := grid{m: float64(m), lo: magicBits + int64(slack), hi: magicBits + int64(m)<<32 - int64(slack) - 1, slack: slack, between: 2 * slack}
-	return g
+	slack := int64(kernel.EdgeTolerance*float64(m)*(1<<32)) + 16
+	return grid{m: float64(m), lo: magicBits + slack, hi: magicBits + int64(m)<<32 - slack - 1, slack: uint32(slack)}
 }
 
 // find returns the bin of p in [0, 1], and false if p may be beside the edge between two.
-func (g *grid) find(p float64) (bin int, clear bool) {
+func (g grid) find(p float64) (bin int, clear bool) {
 	t := min(max(int64(math.Float64bits(p*g.m+magic)), g.lo), g.hi)
-	return int(t>>32 - magicBits>>32), uint32(t)+g.slack >= g.between
+	return int(t>>32 - magicBits>>32), uint32(t)+g.slack >= 2*g.slack
 }
 
 // unitWeights fills in what follows from every row having weight 1.
@@ -266,15 +267,17 @@ func (b *block) exactOf(j int) *kernel.Exact {
 // rounded by 2^-53 of it, its logarithm by 2^-53, as a sum of logarithms would be. Start with p = 1.
 type logProduct struct{ p, sum float64 }
 
-func (l *logProduct) times(q float32) {
-	x := float64(q)
-	if x <= 0 {
-		x = math.SmallestNonzeroFloat32 // as kernel.LogProb
-	}
-	if l.p *= x; l.p < 0x1p-800 {
-		l.sum += kernel.Log(l.p)
-		l.p = 1
-	}
-}
+// leastProduct is where a product is taken: a float32 times it is not subnormal.
+const leastProduct = 0x1p-800
+
+func (l *logProduct) take(p float64) { l.sum += kernel.Log(p) }
 
 func (l *logProduct) log() float64 { return l.sum + kernel.Log(l.p) }
+
+// positive is q, or in place of 0 the smallest positive value, as in kernel.LogProb.
+func positive(q float32) float64 {
+	if q <= 0 {
+		return math.SmallestNonzeroFloat32
+	}
+	return float64(q)
+}
