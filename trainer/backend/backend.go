@@ -27,7 +27,8 @@ type Backend interface {
 	Open(p Problem) (Session, error)
 }
 
-// Problem is what does not change in a training. Backends read it and keep no reference after Session.Close.
+// Problem is what does not change in a training. Backends read it, features through Set.Gather or Set.Chunk, and keep
+// no reference after Session.Close. Train and Eval may be views of one slab.
 type Problem struct {
 	Train *data.Set
 	// Eval are further sets that are measured, such as validation rows.

@@ -47,6 +47,7 @@ func (g Go) Open(p Problem) (Session, error) {
 	n := p.Train.N()
 	s.right, s.seen = make([]int32, n), make([]int32, n)
 	s.x, s.y, s.y2 = make([]float32, p.Batch*p.Train.D), make([]int32, p.Batch), make([]int32, p.Batch)
+	s.chunk = make([]float32, max(p.Batch, measureRows)*p.Train.D)
 	s.history, s.grad2 = make([]float64, p.Batch), make([]float32, p.Batch*p.Train.K)
 	return s, nil
 }
@@ -65,6 +66,7 @@ type goSession struct {
 	right, seen []int32
 
 	x       []float32
+	chunk   []float32 // rows of a measurement, or mixup's partners
 	y, y2   []int32
 	history []float64
 	grad2   []float32
@@ -122,9 +124,8 @@ func (s *goSession) batch(e Epoch, b int) (float64, int, error) {
 }
 
 func (s *goSession) gather(rows []int32) {
-	d := s.p.Train.D
+	s.p.Train.Gather(s.x[:len(rows)*s.p.Train.D], rows)
 	for i, r := range rows {
-		copy(s.x[i*d:(i+1)*d], s.p.Train.X[int(r)*d:])
 		s.y[i] = s.p.Train.Y[r]
 		s.history[i] = 0
 		if s.seen[r] > 0 {
@@ -134,13 +135,13 @@ func (s *goSession) gather(rows []int32) {
 }
 
 func (s *goSession) mix(partner []int32, lambda float32) {
-	d := s.p.Train.D
+	other := s.chunk[:len(partner)*s.p.Train.D]
+	s.p.Train.Gather(other, partner)
+	for i, v := range other {
+		s.x[i] = lambda*s.x[i] + (1-lambda)*v
+	}
 	for i, r := range partner {
 		s.y2[i] = s.p.Train.Y[r]
-		other := s.p.Train.X[int(r)*d : (int(r)+1)*d]
-		for j := range other {
-			s.x[i*d+j] = lambda*s.x[i*d+j] + (1-lambda)*other[j]
-		}
 	}
 }
 
@@ -225,7 +226,7 @@ func (s *goSession) each(set int, w Weights, f func(from int, z []float32)) (*da
 	}
 	for from := 0; from < rows.N(); from += measureRows {
 		n := min(measureRows, rows.N()-from)
-		z := s.pass.Forward(h, rows.X[from*rows.D:(from+n)*rows.D], n)
+		z := s.pass.Forward(h, rows.Chunk(s.chunk, from, n), n)
 		if err := diverged(z); err != nil {
 			return nil, err
 		}

@@ -4,18 +4,22 @@ package data
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/trainer/philox"
 )
 
-// Set is a view of labelled rows: nothing is copied, and nobody writes to it.
+// Set is a view of labelled rows: features are not copied, and nobody writes to them.
 type Set struct {
 	// D is the number of features, K the number of classes.
 	D, K int
-	// X has the features, n×D.
-	X []float32
+	// X has the features as float32, rows of D; or Half has them as the bits of IEEE 754 binary16, at half the memory.
+	// The other is nil.
+	X    []float32
+	Half []uint16
+	// Index says for each of the n rows which row of X or Half it is; nil means the same.
+	Index []int32
 	// Y has the n labels, each in [0, K).
 	Y []int32
 	// Time has the n event times in any unit, or is nil: then rows are in order of time.
@@ -25,38 +29,93 @@ type Set struct {
 // N is the number of rows.
 func (s *Set) N() int { return len(s.Y) }
 
+// stored is the number of rows of X or Half.
+func (s *Set) stored() int { return max(len(s.X), len(s.Half)) / s.D }
+
 // Check returns an error that names the row and column of the first feature that is not finite, or label out of range.
 func (s *Set) Check() error {
 	if s.D < 1 || s.K < 2 {
 		return fmt.Errorf("training rows: %d features and %d classes, allowed at least 1 and 2", s.D, s.K)
 	}
-	if len(s.X) != s.N()*s.D {
-		return fmt.Errorf("training rows: %d feature values for %d rows of %d", len(s.X), s.N(), s.D)
+	if have := len(s.X) + len(s.Half); s.X != nil && s.Half != nil || have%s.D != 0 || s.Index == nil && have != s.N()*s.D {
+		return fmt.Errorf("training rows: %d float32 and %d float16 feature values for %d rows of %d, allowed one of them, complete", len(s.X), len(s.Half), s.N(), s.D)
 	}
-	if s.Time != nil && len(s.Time) != s.N() {
-		return fmt.Errorf("training rows: %d times for %d rows", len(s.Time), s.N())
+	if s.Index != nil && len(s.Index) != s.N() || s.Time != nil && len(s.Time) != s.N() {
+		return fmt.Errorf("training rows: %d times and %d places for %d rows, allowed none or one a row", len(s.Time), len(s.Index), s.N())
+	}
+	for i, r := range s.Index {
+		if r < 0 || int(r) >= s.stored() {
+			return fmt.Errorf("training row %d: place %d, allowed 0..%d", i, r, s.stored()-1)
+		}
 	}
 	for i, y := range s.Y {
 		if y < 0 || int(y) >= s.K {
 			return fmt.Errorf("training row %d: label %d, allowed 0..%d", i, y, s.K-1)
 		}
 	}
-	for i, v := range s.X {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return fmt.Errorf("training row %d, feature %d: %v, allowed finite numbers", i/s.D, i%s.D, v)
+	var scratch []float32
+	for i := range s.N() {
+		scratch = s.Chunk(scratch, i, 1)
+		for j, v := range scratch {
+			if v-v != 0 {
+				return fmt.Errorf("training row %d, feature %d: %v, allowed finite numbers", i, j, v)
+			}
 		}
 	}
 	return nil
 }
 
-// Subset copies the given rows, in their order.
-func (s *Set) Subset(rows []int32) *Set {
-	out := &Set{D: s.D, K: s.K, X: make([]float32, 0, len(rows)*s.D), Y: make([]int32, 0, len(rows))}
-	for _, r := range rows {
-		out.X = append(out.X, s.X[int(r)*s.D:(int(r)+1)*s.D]...)
-		out.Y = append(out.Y, s.Y[r])
+// place is where row i is stored.
+func (s *Set) place(i int) int {
+	if s.Index != nil {
+		return int(s.Index[i])
+	}
+	return i
+}
+
+// Gather copies the features of rows to dst, len(rows)×D.
+func (s *Set) Gather(dst []float32, rows []int32) {
+	for i, r := range rows {
+		from := s.place(int(r)) * s.D
+		if to := dst[i*s.D : (i+1)*s.D]; s.Half != nil {
+			kernel.HalfToFloat32(to, s.Half[from:from+s.D])
+		} else {
+			copy(to, s.X[from:])
+		}
+	}
+}
+
+// Chunk returns the features of rows from to from+n−1, n×D: a part of X where they lie there one after the other, else
+// scratch, grown as needed, with a copy.
+func (s *Set) Chunk(scratch []float32, from, n int) []float32 {
+	if s.Index == nil && s.Half == nil {
+		return s.X[from*s.D : (from+n)*s.D]
+	}
+	if cap(scratch) < n*s.D {
+		scratch = make([]float32, n*s.D)
+	}
+	scratch = scratch[:n*s.D]
+	if s.Index == nil {
+		kernel.HalfToFloat32(scratch, s.Half[from*s.D:(from+n)*s.D])
+		return scratch
+	}
+	for i := range n {
+		row := [1]int32{int32(from + i)}
+		s.Gather(scratch[i*s.D:(i+1)*s.D], row[:])
+	}
+	return scratch
+}
+
+// Select is a view of the given rows, in their order; features are not copied.
+func (s *Set) Select(rows []int32) *Set {
+	out := &Set{D: s.D, K: s.K, X: s.X, Half: s.Half, Index: make([]int32, len(rows)), Y: make([]int32, len(rows))}
+	if s.Time != nil {
+		out.Time = make([]int64, len(rows))
+	}
+	for i, r := range rows {
+		out.Index[i], out.Y[i] = int32(s.place(int(r))), s.Y[r]
 		if s.Time != nil {
-			out.Time = append(out.Time, s.Time[r])
+			out.Time[i] = s.Time[r]
 		}
 	}
 	return out

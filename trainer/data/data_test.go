@@ -85,11 +85,15 @@ func TestSplitRefuses(t *testing.T) {
 
 func TestCheckNamesTheRow(t *testing.T) {
 	for want, edit := range map[string]func(*Set){
-		"row 3: label 3":           func(s *Set) { s.Y[3] = 3 },
-		"row 2, feature 1: NaN":    func(s *Set) { s.X[5] = float32(math.NaN()) },
-		"19 feature values for 10": func(s *Set) { s.X = s.X[:19] },
-		"9 times for 10 rows":      func(s *Set) { s.Time = s.Time[:9] },
-		"2 features and 1 classes": func(s *Set) { s.K = 1 },
+		"row 3: label 3":            func(s *Set) { s.Y[3] = 3 },
+		"row 2, feature 1: NaN":     func(s *Set) { s.X[5] = float32(math.NaN()) },
+		"19 float32 and 0 float16":  func(s *Set) { s.X = s.X[:19] },
+		"9 times and 0 places":      func(s *Set) { s.Time = s.Time[:9] },
+		"20 float32 and 20 float16": func(s *Set) { s.Half = make([]uint16, 20) },
+		"row 1, feature 0: +Inf":    func(s *Set) { s.X, s.Half = nil, make([]uint16, 20); s.Half[2] = 0x7c00 },
+		"place 10, allowed 0..9":    func(s *Set) { s.Index = Rows(10); s.Index[4] = 10 },
+		"3 places for 10 rows":      func(s *Set) { s.Index = Rows(3) },
+		"2 features and 1 classes":  func(s *Set) { s.K = 1 },
 	} {
 		s := sample(10)
 		if err := s.Check(); err != nil {
@@ -102,11 +106,22 @@ func TestCheckNamesTheRow(t *testing.T) {
 	}
 }
 
-func TestSubsetAndOrders(t *testing.T) {
+func TestViewsAndOrders(t *testing.T) {
 	s := sample(20)
-	sub := s.Subset([]int32{7, 0, 7})
-	if fmt.Sprint(sub.X, sub.Y, sub.Time) != fmt.Sprint([]float32{7, -7, 0, 0, 7, -7}, []int32{0, 1, 0}, []int64{57, 0, 57}) {
-		t.Errorf("%v %v %v", sub.X, sub.Y, sub.Time)
+	sub := s.Select([]int32{7, 0, 7})
+	if x := sub.Chunk(nil, 0, 3); fmt.Sprint(x, sub.Y, sub.Time) != fmt.Sprint([]float32{7, -7, 0, 0, 7, -7}, []int32{0, 1, 0}, []int64{57, 0, 57}) {
+		t.Errorf("%v %v %v", x, sub.Y, sub.Time)
+	}
+	again, x := sub.Select([]int32{1, 2}), make([]float32, 4)
+	if again.Gather(x, []int32{1, 0}); fmt.Sprint(x) != "[7 -7 0 0]" || again.Check() != nil {
+		t.Errorf("a view of a view: %v, %v", x, again.Check())
+	}
+	half := &Set{D: 2, K: 3, Half: []uint16{0x3c00, 0xc000, 0, 0x3800}, Y: []int32{0, 1}} // 1, −2; 0, ½
+	if x := half.Chunk(nil, 0, 2); fmt.Sprint(x) != "[1 -2 0 0.5]" || half.Check() != nil {
+		t.Errorf("float16: %v, %v", x, half.Check())
+	}
+	if half.Gather(x[:2], []int32{1}); x[1] != 0.5 {
+		t.Errorf("float16: row 1 is %v", x[:2])
 	}
 	a, b := Shuffled(Rows(50), 1, 2), Shuffled(Rows(50), 1, 2)
 	if !slices.Equal(a, b) || slices.Equal(a, Shuffled(Rows(50), 1, 3)) || slices.Equal(a, Shuffled(Rows(50), 2, 2)) {

@@ -36,8 +36,21 @@ type checkpointHeader struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fingerprint is FNV-1a over configuration, shapes, rows and initial parameters.
+// fingerprintRows is how many rows the fingerprint takes at a time.
+const fingerprintRows = 256
+
+// fingerprint is FNV-1a over configuration, shapes, rows and initial parameters; computed once.
 func (t *Training) fingerprint() (uint64, error) {
+	if t.of == 0 {
+		var err error
+		if t.of, err = t.hashAll(); err != nil {
+			return 0, err
+		}
+	}
+	return t.of, nil
+}
+
+func (t *Training) hashAll() (uint64, error) {
 	h := fnv.New64a()
 	cfg, err := json.Marshal(t.cfg)
 	if err != nil {
@@ -51,7 +64,12 @@ func (t *Training) fingerprint() (uint64, error) {
 		buf = binary.LittleEndian.AppendUint32(buf, uint32(s.K))
 		h.Write(buf)
 		h.Write(appendInts(buf[:0], s.Y))
-		h.Write(appendFloats(buf[:0], s.X))
+		var scratch []float32
+		for from := 0; from < s.N(); from += fingerprintRows {
+			scratch = s.Chunk(scratch, from, min(fingerprintRows, s.N()-from))
+			buf = appendFloats(buf[:0], scratch)
+			h.Write(buf)
+		}
 	}
 	for _, p := range t.problem.Head.Params() {
 		h.Write(appendFloats(buf[:0], p))

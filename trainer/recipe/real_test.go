@@ -15,7 +15,7 @@ import (
 // score is accuracy and ECE, 15 bins, of a head on rows, in percent.
 func score(t testing.TB, h *head.Head, s *data.Set) (accuracy, ece float64) {
 	t.Helper()
-	z := head.NewPass(h, s.N(), head.Gonum{}).Forward(h, s.X, s.N())
+	z := head.NewPass(h, s.N(), head.Gonum{}).Forward(h, s.Chunk(nil, 0, s.N()), s.N())
 	r, err := metric.Evaluate(metric.Rows{K: h.K(), F32: z, Labels: s.Y}, metric.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestRealDrift(t *testing.T) {
 // images that validate and 9,000 that test.
 func clean(t testing.TB, seed uint64) (recipe.Input, *data.Set) {
 	all := realRows(t, "train_features", "train_labels", 0, 0)
-	in := recipe.Input{Train: all.Subset(data.Shuffled(data.Rows(all.N()), seed, 0)[:5000]), Current: realHead(t)}
+	in := recipe.Input{Train: all.Select(data.Shuffled(data.Rows(all.N()), seed, 0)[:5000]), Current: realHead(t)}
 	in.Valid = realRows(t, "test_features", "test_labels", 0, 1000)
 	return in, realRows(t, "test_features", "test_labels", 1000, 10000)
 }

@@ -34,6 +34,7 @@ type Training struct {
 	best       [][]float32 // parameters
 	bestNLL    float64
 	bestScale  float32
+	of         uint64 // fingerprint, 0 until it is needed
 }
 
 // New prepares a training on a backend.

@@ -58,6 +58,8 @@ func Cases() []Case {
 		list = append(list, Case{Name: name, Problem: p, Epoch: e})
 	}
 	ce := []string{"ce"}
+	half := Rows(rows+5, 4)
+	half.X, half.Half = nil, halves(half.X)
 	add("linear", linear, ce, nil)
 	add("bottleneck", bottleneck, ce, nil)
 	add("decoupled decay, nesterov", bottleneck, ce, func(e *backend.Epoch) { e.Decoupled, e.Nesterov = true, true })
@@ -70,6 +72,10 @@ func Cases() []Case {
 	})
 	add("some rows, twice", linear, ce, func(e *backend.Epoch) { e.Rows = []int32{3, 3, 9, 60, 0, 3, 12}; e.Batch = 3 })
 	add("second loss, larger batch", bottleneck, []string{"ce", "focal{gamma:2}"}, func(e *backend.Epoch) { e.Loss, e.Batch = 1, batch+3 })
+	add("float16, views", bottleneck, ce, func(e *backend.Epoch) { e.Mix = &backend.Mix{Partner: e.Rows, Lambda: make([]float32, batch)} })
+	order := data.Shuffled(data.Rows(rows+5), 2, 2)
+	list[len(list)-1].Problem.Train = half.Select(order[:rows])
+	list[len(list)-1].Problem.Eval = []*data.Set{half, half.Select(order[rows:])}
 	for _, l := range []string{"squared", "smoothing", "focal", "flsd53", "inverse_focal", "dual_focal", "aurc",
 		"au", "au{csf:margin}", "au{csf:negent,through:true}", "ce + 0.5*sbece", "ce + 0.5*sbece{variant:lb}", "ce + 0.3*avuc", "focal + 0.5*savuc", "ce + mmce",
 		"ce + mbls{margin:1}", "ce + acls{margin:1}", "ce + mdca", "ce + 0.1*cpc", "ce + 0.5*crl", "ce + 0.1*entropy", "kde_xe", "classwise"} {
@@ -97,6 +103,18 @@ func Rows(n int, seed uint64) *data.Set {
 		s.Y = append(s.Y, y)
 	}
 	return s
+}
+
+// halves are the bits of float16 numbers near x, which are normal numbers or 0.
+func halves(x []float32) []uint16 {
+	out := make([]uint16, len(x))
+	for i, v := range x {
+		b := math.Float32bits(v)
+		if e := int(b>>23&0xff) - 127 + 15; e > 0 && e < 31 {
+			out[i] = uint16(b>>16&0x8000) | uint16(e<<10) | uint16(b>>13&0x3ff)
+		}
+	}
+	return out
 }
 
 // Check runs all cases on b and on the reference and compares. A loss that b refuses with ErrUnsupported is logged;
