@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-go bench-stream join-memory fuzz fuzz-messages rules-test vuln kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-go bench-stream recovery soak join-memory fuzz fuzz-messages rules-test vuln kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -101,6 +101,21 @@ bench-go:
 # Throughput of the whole path from a real broker; rewrites its section of docs/benchmarks.md.
 bench-stream:
 	PLUMBLINE_BENCH=1 PLUMBLINE_DOCS=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestThroughput$$' ./internal/integration/
+
+# Time from kill -9 to the first row and to caught up, with a state of 1,000 keys of K = 100; rewrites its section of
+# docs/benchmarks.md.
+recovery:
+	PLUMBLINE_RECOVERY=1 PLUMBLINE_DOCS=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestRecovery$$' ./internal/integration/
+
+# Memory, goroutines and lag at a steady rate of rows a second and through a ten-fold burst in the middle;
+# PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md and the graph. SOAK_MINUTES=3 is the shortest that means
+# anything, and too short to judge memory by.
+SOAK_MINUTES := 30
+SOAK_RATE := 1000
+
+soak:
+	PLUMBLINE_SOAK_MINUTES=$(SOAK_MINUTES) PLUMBLINE_SOAK_RATE=$(SOAK_RATE) \
+		go test -tags integration -count=1 -v -timeout 2h -run '^TestSoak$$' ./internal/integration/
 
 # 10 M waiting predictions in under 1 GiB of resident memory: a minute, 1.2 GB of disk.
 join-memory:

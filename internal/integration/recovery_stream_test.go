@@ -80,7 +80,6 @@ type pump struct {
 	w     *kafka.Writer
 
 	rows, labels int64 // written
-	late         time.Duration
 }
 
 // newPump plays models by turns through plan p; a label follows its row within delay.
@@ -181,7 +180,6 @@ func (p *pump) follow(ctx context.Context, tick func(written int64)) {
 	for ctx.Err() == nil {
 		now := time.Now()
 		p.produce(now)
-		p.late = max(p.late, time.Since(now))
 		tick(p.rows)
 		select {
 		case <-ctx.Done():

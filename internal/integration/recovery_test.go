@@ -120,6 +120,26 @@ func (w *written) note(rows int64) {
 	w.when, w.rows = append(w.when, time.Now()), append(w.rows, rows)
 }
 
+// total is how much has been written.
+func (w *written) total() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rows) == 0 {
+		return 0
+	}
+	return w.rows[len(w.rows)-1]
+}
+
+// late is the longest time between two writes.
+func (w *written) late() (longest time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := 1; i < len(w.when); i++ {
+		longest = max(longest, w.when[i].Sub(w.when[i-1]))
+	}
+	return longest
+}
+
 // caughtUp reports whether the process has what was written recoverySteady ago.
 func (w *written) caughtUp(p *process) bool {
 	now := time.Now()

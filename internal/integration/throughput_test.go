@@ -4,8 +4,10 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +48,7 @@ func TestThroughput(t *testing.T) {
 			seconds, rows, profile := drainTimed(t, s, c.rows)
 			fmt.Fprintf(&table, "| %d | %d | %d | %.0f | %.1f | %.0f | %.0f |\n", c.k, c.rows, c.batch, float64(size)/1e6,
 				seconds, float64(rows)/seconds, float64(size)/1e6*float64(rows)/float64(c.rows)/seconds)
-			fmt.Fprintf(&profiles, "\nK = %d:\n```\n%s```\n", c.k, profile)
+			fmt.Fprintf(&profiles, "\nProcessor time at K = %d: %s", c.k, profile)
 		})
 	}
 	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker on the same machine.\n\n%s%s",
@@ -137,9 +140,7 @@ func drainTimed(t *testing.T, s settings, total int64) (seconds float64, rows in
 	return seconds, total - skipped, profile
 }
 
-var topLine = regexp.MustCompile(`(?m)^\s*[\d.]+m?s\s.*$`)
-
-// takeProfile returns the top entries of a CPU profile of 3 seconds, or why there is none.
+// takeProfile returns where the time of 3 seconds went, or why that is not known.
 func takeProfile(p *process) string {
 	resp, err := http.Get("http://" + p.s.listen + "/debug/pprof/profile?seconds=3")
 	if err != nil {
@@ -154,11 +155,73 @@ func takeProfile(p *process) string {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		return err.Error() + "\n"
 	}
-	out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=12", binary, file).Output()
+	out, err := exec.Command("go", "tool", "pprof", "-traces", binary, file).Output()
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	return "      flat  flat%   sum%        cum   cum%\n" + strings.Join(topLine.FindAllString(string(out), -1), "\n") + "\n"
+	return shares(string(out))
+}
+
+// parts are what the time of the process goes into. A sample belongs to the part of its innermost function that has one.
+var parts = []struct {
+	name  string
+	marks []string // in function names
+}{
+	{"row kernel", []string{"calib/kernel."}},
+	{"sums", []string{"calib/acc.(*Block)", "calib/acc.(*Set).PredictRows", "calib/acc.(*Set).LabelRows", "calib/acc.(*Set).Sample", "operators.(*Stats).Process"}},
+	{"panes out", []string{"operators.(*Stats).Advance", "pipeline.(*Outbox)"}},
+	{"join", []string{"operators.(*Join)", "internal/joinstore."}},
+	{"decode", []string{"arrowio.(*Decoder)"}},
+	{"fetch", []string{"kafkaio.(*fetcher)", "kafkaio.fetchCommitted", "kafka-go/protocol.(*Conn).Read", "kafka-go.(*conn)"}},
+	{"model tasks", []string{"operators.(*ModelTask)"}},
+	{"writes to Kafka", []string{"kafkaio.(*Sink)"}},
+	{"checkpoints", []string{"pipeline.EncodeCheckpoint", "pipeline.(*loop).save", "pipeline.(*loop).begin"}},
+	{"collector", []string{"runtime.gcBgMarkWorker", "runtime.bgsweep", "runtime.bgscavenge"}},
+}
+
+var traceValue = regexp.MustCompile(`^\s*([\d.]+)(ms|s|us)\s+(.*)$`)
+
+// shares sums pprof's traces by part, the largest first.
+func shares(traces string) string {
+	by := map[string]time.Duration{}
+	var all time.Duration
+	_, traces, _ = strings.Cut(traces, "-----------+")
+	for _, trace := range strings.Split(traces, "-----------+") {
+		var spent time.Duration
+		part := "rest"
+		for _, line := range strings.Split(trace, "\n") {
+			function := strings.TrimSpace(line)
+			if m := traceValue.FindStringSubmatch(line); m != nil {
+				spent, _ = time.ParseDuration(m[1] + m[2])
+				function = m[3]
+			}
+			if name := partOf(function); name != "" {
+				part = name
+				break
+			}
+		}
+		by[part] += spent
+		all += spent
+	}
+	var b strings.Builder
+	for i, name := range slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Compare(by[b], by[a]) }) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %.0f %%", name, 100*by[name].Seconds()/all.Seconds())
+	}
+	return b.String() + "\n"
+}
+
+func partOf(function string) string {
+	for _, p := range parts {
+		for _, m := range p.marks {
+			if strings.Contains(function, m) {
+				return p.name
+			}
+		}
+	}
+	return ""
 }
 
 func cpuName() string {
