@@ -19,7 +19,9 @@ const maxReason = 200
 const controlPrefix = "/api/v1/"
 
 // isControl reports whether a path changes something.
-func isControl(path string) bool { return path == controlPrefix+"pause" || path == controlPrefix+"resume" }
+func isControl(path string) bool {
+	return path == controlPrefix+"pause" || path == controlPrefix+"resume"
+}
 
 // pause and resume answer POST only; a page of another site cannot make a browser send them.
 func (a *api) pause(w http.ResponseWriter, r *http.Request) {

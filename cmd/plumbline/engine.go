@@ -31,8 +31,8 @@ type engine struct {
 	history   *sinks.History
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
-	following atomic.Int32           // partitions of the calibrators topic that have not been read to their end yet
-	listener  net.Listener           // of the page, bound already; nil = bind http.listen
+	following atomic.Int32 // partitions of the calibrators topic that have not been read to their end yet
+	listener  net.Listener // of the page, bound already; nil = bind http.listen
 
 	pauser
 	watchEvery time.Duration // between questions for the topics' numbers of partitions

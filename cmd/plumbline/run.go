@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
-	"strings"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
