@@ -8,10 +8,10 @@ import (
 )
 
 // A block has about blockScores scores, so that they and what is made of them stay in the second-level cache, and at
-// most blockRows rows, for the same reason.
+// most blockRows rows, so that few scores a row stay in the first.
 const (
 	blockScores = 1 << 14
-	blockRows   = 256
+	blockRows   = 64
 )
 
 // block is the scratch of scanBlocks.
