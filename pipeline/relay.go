@@ -92,12 +92,12 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 		if err != nil {
 			return ms, next, err
 		}
-		made := y.Convert.Take(r)
+		made := y.made(r)
 		for i := range made {
 			size += len(made[i].Value)
 		}
 		ms = append(ms, made...)
-		if !r.Idle {
+		if !r.Idle && !r.Paused {
 			next = r.Offset + 1
 		}
 		if !y.Source.Buffered() {
@@ -105,6 +105,14 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 		}
 	}
 	return ms, next, nil
+}
+
+// made is what a record becomes; a pause is an end for those who read what is written.
+func (y *Relay) made(r Record) []Message {
+	if r.Paused {
+		return y.Convert.Closing()
+	}
+	return y.Convert.Take(r)
 }
 
 // relayWait is the shortest wait for a record.

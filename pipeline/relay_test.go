@@ -32,6 +32,9 @@ func (s *relaySource) Next(ctx context.Context) (Record, error) {
 	}
 	v := s.groups[0][0]
 	s.groups[0] = s.groups[0][1:]
+	if v == "pause" {
+		return Record{Paused: true}, nil
+	}
 	s.at++
 	return Record{Offset: s.at - 1, Value: []byte(v)}, nil
 }
@@ -93,6 +96,17 @@ func TestRelayWritesAtOnce(t *testing.T) {
 	}
 	if st := y.Status.Status(); !st.CaughtUp || st.Next["logits"] != 6 {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// TestRelayPauses says on a pause what is to be said when nobody reads, and takes it for no record.
+func TestRelayPauses(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a"}, {"pause"}, {"b"}}}, &groupSink{}
+	if err := newRelay(src, sink).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(sink.writes, "| "), "1a 2a | end | 1b 2b "; got != want || src.committed[len(src.committed)-1] != 2 {
+		t.Errorf("wrote %q, want %q; committed %v", got, want, src.committed)
 	}
 }
 

@@ -63,7 +63,7 @@ func (r *kafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 		return err
 	}
 	src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{u.input: u.topic}, Partition: p,
-		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, Log: r.log})
+		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: true, Log: r.log})
 	defer src.Close()
 	counts := pipeline.NewCounts()
 	convert := operators.NewRepartition(operators.RepartitionConfig{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
