@@ -9,13 +9,11 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
-// paneRows is the number of rows of a pane.
-const paneRows = 100
-
 const bins = detect.DefaultBins
 
-// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset.
-var levels = []float64{1e2, 1e3, 1e4, 1e5, 1e6, 3.15e6}
+// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Every second one is twice the
+// one before, for two tests that share an α.
+var levels = []float64{1e3, 2e3, 1e4, 2e4, 1e5, 2e5, 3.15e6, 6.3e6}
 
 // test is one detector under measurement.
 type test struct {
@@ -23,13 +21,14 @@ type test struct {
 	spec detect.Spec
 	// learn is the number of rows at the start that make the reference curve, 0 for none. The test begins after them.
 	learn int
+	pane  int // rows
 }
 
-// outcome is where a run of a test first crossed each level, in rows; -1 for never. For the joint alarm too.
-type outcome [][]int // by test and level
+// outcome is where a run first crossed each level, in rows, by test and level; -1 for never.
+type outcome [][]int
 
 // runs measures all tests on a stream, every run once, on all cores.
-func runs(s *stream, tests []test, n int) ([]outcome, error) {
+func runs(s *stream, tests []test, n int) ([][][]int, error) {
 	out := make([]outcome, n)
 	errs := make([]error, n)
 	next := make(chan int)
@@ -54,7 +53,21 @@ func runs(s *stream, tests []test, n int) ([]outcome, error) {
 			return nil, fmt.Errorf("%s, run %d: %w", s.name, i, err)
 		}
 	}
-	return out, nil
+	return byTest(out, len(tests)), nil
+}
+
+// byTest turns what is by run, test and level to test, level and run.
+func byTest(out []outcome, tests int) [][][]int {
+	by := make([][][]int, tests)
+	for k := range by {
+		by[k] = make([][]int, len(levels))
+		for l := range by[k] {
+			for _, o := range out {
+				by[k][l] = append(by[k][l], o[k][l])
+			}
+		}
+	}
+	return by
 }
 
 // never is a level that no sum reaches: detectors that are not reset.
@@ -76,38 +89,36 @@ func detectors(tests []test) []*detect.Detector {
 // observe feeds one run to every test, and notes the first crossings.
 func observe(rows []row, tests []test, prototypes []*detect.Detector) (outcome, error) {
 	out := make(outcome, len(tests))
-	ds := make([]*detect.Detector, len(tests))
 	for k, t := range tests {
-		out[k] = make([]int, len(levels))
-		for l := range out[k] {
-			out[k][l] = -1
+		d := prototypes[k]
+		if t.learn > 0 {
+			t.spec.Reference = curve(rows[:t.learn])
+			d = detectors([]test{t})[0]
 		}
-		if t.learn == 0 {
-			ds[k] = prototypes[k].Fresh()
-			continue
-		}
-		t.spec.Reference = curve(rows[:t.learn])
-		ds[k] = detectors([]test{t})[0]
-	}
-	pane := make(detect.Pane, bins)
-	for i := 0; i+paneRows <= len(rows); i += paneRows {
-		sum(pane, rows[i:i+paneRows])
-		for k, d := range ds {
-			if i < tests[k].learn {
-				continue
-			}
-			if _, err := d.Observe(int64(i/paneRows), pane); err != nil {
-				return nil, err
-			}
-			e := d.LogE()
-			for l, level := range levels {
-				if out[k][l] < 0 && e >= math.Log(level) {
-					out[k][l] = i + paneRows
-				}
-			}
+		var err error
+		if out[k], err = crossings(d.Fresh(), rows, t); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
+}
+
+func crossings(d *detect.Detector, rows []row, t test) ([]int, error) {
+	first := make([]int, len(levels))
+	for l := range first {
+		first[l] = -1
+	}
+	pane := make(detect.Pane, bins)
+	for i, next := t.learn, 0; i+t.pane <= len(rows) && next < len(levels); i += t.pane {
+		sum(pane, rows[i:i+t.pane])
+		if _, err := d.Observe(int64(i/t.pane), pane); err != nil {
+			return nil, err
+		}
+		for e := d.LogE(); next < len(levels) && e >= math.Log(levels[next]); next++ {
+			first[next] = i + t.pane
+		}
+	}
+	return first, nil
 }
 
 // sum makes the pane of rows.

@@ -1,0 +1,213 @@
+package reference
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/metric"
+)
+
+// ErrInput is for windows without rows or of different shape.
+var ErrInput = errors.New("invalid window")
+
+// Window is what is known of the labelled rows of a window.
+type Window struct {
+	Bins  []metric.Bin // M equal-width bins, of acc.Grid.Bins
+	Cells []metric.Bin // acc.Grid.Groups; may be empty: then DebiasedL2 and SmECE are NaN
+	NLL   Moments
+}
+
+// Moments are the sums of a loss: Σw, Σ w·x, Σ w·x². The zero value says that it is not known.
+type Moments struct{ W, Sum, Square float64 }
+
+// mean returns the mean and its variance, as if all weights were equal.
+func (m Moments) mean() (mean, variance float64) {
+	mean = m.Sum / m.W
+	return mean, max(0, m.Square/m.W-mean*mean) / (m.W - 1)
+}
+
+// Options are the settings of Compare; zero values mean the defaults of metric.Options.
+type Options struct {
+	Resamples int
+	Seed      uint64
+}
+
+// Change is a value in the reference and now, and a 95 % interval of the difference, now - reference. NaN where not known.
+type Change struct{ Reference, Now, Difference, Lo, Hi float64 }
+
+// Significant reports whether the interval is without 0.
+func (c Change) Significant() bool { return c.Lo > 0 || c.Hi < 0 }
+
+// BinChange is the change of a - c in one bin. P is its two-sided p-value, PHolm that after Holm's correction for the M bins:
+// the smallest of them is one p-value for "the curves are the same".
+type BinChange struct {
+	Change
+	RowsReference, RowsNow int64
+	P, PHolm               float64
+}
+
+// Changes are the differences between two windows.
+type Changes struct {
+	Curve      []BinChange // by bin; NaN, and p-values of 1, where a window has fewer than two rows there
+	Accuracy   Change      // Newcombe's interval
+	NLL        Change      // normal interval
+	ECE        Change      // DebiasedECE of the equal-width bins
+	DebiasedL2 Change      // equal-mass bins
+	SmECE      Change
+}
+
+// Compare returns the differences between cur and ref, windows that share no rows. Intervals of differences are by MOVER from
+// those [l, u] of the two values x (now) and y (reference):
+//
+//	Lo = (x - y) - sqrt((x - l_x)² + (u_y - y)²),   Hi = (x - y) + sqrt((u_x - x)² + (y - l_y)²)
+//
+// with Wilson's for accuracy (Newcombe's hybrid) and resampling for what is read from cells.
+// ErrInput where a window has no rows or the numbers of bins differ.
+// References: Zou, Donner, Statistics in Medicine 27, 2008; Newcombe, Statistics in Medicine 17, 1998, method 10.
+func Compare(ref, cur Window, opt Options) (Changes, error) {
+	if len(ref.Bins) != len(cur.Bins) || len(ref.Bins) == 0 {
+		return Changes{}, fmt.Errorf("windows of %d and %d bins, allowed 1 or more, the same: %w", len(ref.Bins), len(cur.Bins), ErrInput)
+	}
+	if !(metric.Total(ref.Bins) > 0) || !(metric.Total(cur.Bins) > 0) {
+		return Changes{}, fmt.Errorf("windows of weight %v and %v, allowed above 0: %w", metric.Total(ref.Bins), metric.Total(cur.Bins), ErrInput)
+	}
+	if opt.Resamples == 0 {
+		opt.Resamples = 1000
+	}
+	c := Changes{Curve: curve(ref.Bins, cur.Bins), Accuracy: accuracy(ref.Bins, cur.Bins), NLL: nll(ref.NLL, cur.NLL)}
+	c.ECE = mover(debiased(ref.Bins), debiased(cur.Bins))
+	var err error
+	if c.DebiasedL2, err = ofCells("debiased_l2", ref, cur, opt); err != nil {
+		return Changes{}, err
+	}
+	c.SmECE, err = ofCells("smece", ref, cur, opt)
+	return c, err
+}
+
+// massBins is M of the equal-mass bins of DebiasedL2, the default of package metric.
+const massBins = 15
+
+// estimate is a value with its 95 % interval.
+type estimate struct{ value, lo, hi float64 }
+
+func mover(ref, cur estimate) Change {
+	d := cur.value - ref.value
+	return Change{Reference: ref.value, Now: cur.value, Difference: d,
+		Lo: d - math.Hypot(cur.value-cur.lo, ref.hi-ref.value), Hi: d + math.Hypot(cur.hi-cur.value, ref.value-ref.lo)}
+}
+
+func unknown() Change {
+	nan := math.NaN()
+	return Change{nan, nan, nan, nan, nan}
+}
+
+func accuracy(ref, cur []metric.Bin) Change {
+	of := func(bins []metric.Bin) estimate {
+		var hits, n float64
+		for _, b := range bins {
+			hits += b.SumA
+			n += b.W
+		}
+		lo, hi := metric.Wilson(hits, n)
+		return estimate{hits / n, lo, hi}
+	}
+	return mover(of(ref), of(cur))
+}
+
+const z95 = 1.959963984540054
+
+func nll(ref, cur Moments) Change {
+	if ref.W < 2 || cur.W < 2 {
+		return unknown()
+	}
+	m0, v0 := ref.mean()
+	m1, v1 := cur.mean()
+	half := z95 * math.Sqrt(v0+v1)
+	return Change{m0, m1, m1 - m0, m1 - m0 - half, m1 - m0 + half}
+}
+
+// debiased returns DebiasedECE with the interval ± 1.96 sqrt(Σ_b d_b²), d_b half of how much it changes between g_b - s_b and g_b + s_b, and
+// at least (n_b/n)·s_b, what the plain ECE does.
+func debiased(bins []metric.Bin) estimate {
+	total := metric.Total(bins)
+	moved := slices.Clone(bins)
+	var variance float64
+	for j, b := range bins {
+		if !(b.W > 0) {
+			continue
+		}
+		_, v := gap(b)
+		s := math.Sqrt(v)
+		moved[j].SumA = b.SumA + s*b.W
+		up := DebiasedECE(moved)
+		moved[j].SumA = b.SumA - s*b.W
+		d := max(math.Abs(up-DebiasedECE(moved))/2, b.W/total*s)
+		moved[j] = b
+		variance += d * d
+	}
+	ece, half := DebiasedECE(bins), z95*math.Sqrt(variance)
+	return estimate{ece, ece - half, ece + half}
+}
+
+// DebiasedECE returns ECE less what noise adds to it. A bin's gap g of n rows has variance s² = p(1-p)/n (p its accuracy, one row of each
+// kind added), so |g| has the mean of a folded normal distribution, which is above the true |Δ|. With the Δ of all bins taken
+// for their debiased root mean square:
+//
+//	Σ_b n_b/n · (|g_b| - E|N(Δ, s_b²)| + Δ),   Δ² = max(0, Σ_b n_b/n (g_b² - s_b²))
+//
+// Where the model is calibrated that is about 0 at any n, where gaps are large nothing is taken off, as there is nothing: windows
+// of different size are comparable. (To take off the null expectation is too much for a model that is wrong.) It can be
+// below 0; NaN without rows.
+func DebiasedECE(bins []metric.Bin) float64 {
+	total := metric.Total(bins)
+	var square float64
+	for _, b := range bins {
+		if b.W > 0 {
+			g, v := gap(b)
+			square += b.W / total * (g*g - v)
+		}
+	}
+	delta := math.Sqrt(max(0, square))
+	var sum float64
+	for _, b := range bins {
+		if b.W > 0 {
+			g, v := gap(b)
+			sum += b.W * (math.Abs(g) - folded(delta, math.Sqrt(v)) + delta)
+		}
+	}
+	return sum / total
+}
+
+// folded returns E|N(d, s²)|.
+func folded(d, s float64) float64 {
+	x := d / s
+	return s*math.Sqrt(2/math.Pi)*math.Exp(-x*x/2) + d*math.Erf(x/math.Sqrt2)
+}
+
+func ofCells(key string, ref, cur Window, opt Options) (Change, error) {
+	if len(ref.Cells) == 0 || len(cur.Cells) == 0 {
+		return unknown(), nil
+	}
+	of := func(cells []metric.Bin) (estimate, error) {
+		iv, err := metric.UncertaintyCells(cells, key, metric.Options{Resamples: opt.Resamples, Seed: opt.Seed})
+		if err != nil {
+			return estimate{}, err
+		}
+		value := metric.DebiasedL2(metric.EqualMassCells(cells, massBins))
+		if key == "smece" {
+			value = metric.SmECECells(cells)
+		}
+		return estimate{value, min(iv.Lo, value), max(iv.Hi, value)}, nil
+	}
+	r, err := of(ref.Cells)
+	if err != nil {
+		return Change{}, fmt.Errorf("%s of the reference: %w", key, err)
+	}
+	c, err := of(cur.Cells)
+	if err != nil {
+		return Change{}, fmt.Errorf("%s of the window: %w", key, err)
+	}
+	return mover(r, c), nil
+}
