@@ -99,6 +99,18 @@ func (h *Head) Scaled(q float32) *Head {
 	return out
 }
 
+// Tempered is a copy whose logits are divided by t > 0: the last layer's weights and biases are.
+func (h *Head) Tempered(t float64) *Head {
+	out := h.Clone()
+	last := out.Layers[len(out.Layers)-1]
+	for _, p := range [][]float32{last.W, last.B} {
+		for i := range p {
+			p[i] = float32(float64(p[i]) / t)
+		}
+	}
+	return out
+}
+
 // Params are the parameters of all layers, W and then b of each: the head's own memory.
 func (h *Head) Params() [][]float32 {
 	var p [][]float32
