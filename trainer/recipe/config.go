@@ -36,6 +36,9 @@ type Config struct {
 	Patience int `json:"patience,omitempty"`
 	// KeepLast returns the head of the last epoch, not of that with the lowest validation NLL.
 	KeepLast bool `json:"keep_last,omitempty"`
+	// Tempered compares epochs by the validation NLL after the best temperature: for losses that leave a head too sure or
+	// too unsure on purpose, such as focal, of which the NLL itself picks an early epoch.
+	Tempered bool `json:"tempered,omitempty"`
 	// Mixup is α of Beta(α, α) for mixing features, in (0, 1]; 0 is off.
 	Mixup float64 `json:"mixup,omitempty"`
 

@@ -40,6 +40,9 @@ func variants() map[string]recipe.Config {
 	c = recipe.MaCCalStable()
 	c.MaCCal.Measure, c.KeepLast, c.Mixup = recipe.MeasureMasked, false, 1
 	list["stable, measured under masks"] = c
+	c = recipe.CrossEntropy()
+	c.Loss, c.Tempered = "focal{gamma:5}", true
+	list["tempered"] = c
 	for name, c := range list {
 		c.Epochs, c.Batch, c.Seed = 6, 16, 7
 		list[name] = c
@@ -203,6 +206,27 @@ func TestEarlyStopping(t *testing.T) {
 	}
 	if got := nll(h, in); math.Abs(got-r.Epochs[r.Best-1].Valid.NLL) > 1e-5 {
 		t.Errorf("NLL %v, want that of the best epoch", got)
+	}
+}
+
+// TestTemperedSelection: the best epoch is that of the lowest NLL after a temperature, whatever the NLL itself says.
+func TestTemperedSelection(t *testing.T) {
+	cfg := variants()["tempered"]
+	cfg.Epochs = 12
+	in := small()
+	h, r := mustRun(t, cfg, in)
+	best := r.Epochs[r.Best-1]
+	for _, e := range r.Epochs {
+		if e.Tempered < best.Tempered || e.Tempered > e.Valid.NLL+1e-6 {
+			t.Errorf("epoch %d: NLL %v, with a temperature %v; the best is %d with %v", e.Epoch, e.Valid.NLL, e.Tempered, r.Best, best.Tempered)
+		}
+	}
+	low := math.Inf(1)
+	for temp := 0.05; temp < 20; temp *= 1.01 {
+		low = math.Min(low, nll(h.Tempered(temp), in))
+	}
+	if math.Abs(low-best.Tempered) > 1e-4 {
+		t.Errorf("lowest NLL of any temperature %v, reported %v", low, best.Tempered)
 	}
 }
 

@@ -12,7 +12,9 @@ type Report struct {
 	Held  int `json:"held,omitempty"`
 	// Before is the initial head on the validation rows.
 	Before backend.Measure `json:"before"`
-	Epochs []EpochReport   `json:"epochs"`
+	// BeforeTempered is its NLL after the best temperature, where epochs are compared so.
+	BeforeTempered float64       `json:"before_tempered,omitempty"`
+	Epochs         []EpochReport `json:"epochs"`
 	// Best is the epoch, from 1, that the head is of: of the lowest validation NLL, 0 for the current head as it was, or
 	// the last with keep_last.
 	Best int `json:"best"`
@@ -29,6 +31,8 @@ type EpochReport struct {
 	Second float64 `json:"second,omitempty"`
 	// Valid is the head of this epoch on the validation rows.
 	Valid backend.Measure `json:"valid"`
+	// Tempered is its NLL after the best temperature, where epochs are compared so.
+	Tempered float64 `json:"tempered,omitempty"`
 	// Q is the share of kept weights in this epoch, NextQ what follows from Train under the bound Eta.
 	Q     float64          `json:"q,omitempty"`
 	NextQ float64          `json:"next_q,omitempty"`

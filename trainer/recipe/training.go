@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -107,7 +108,23 @@ func (t *Training) begin(name string) error {
 		return fmt.Errorf("initial head: %w", err)
 	}
 	t.report = Report{Config: t.cfg, Backend: name, Train: t.in.Train.N(), Valid: t.in.Valid.N(), Held: len(t.held), Before: before}
+	if t.cfg.Tempered {
+		if t.report.BeforeTempered, err = t.tempered(); err != nil {
+			return fmt.Errorf("initial head: %w", err)
+		}
+		return t.keep(0, t.report.BeforeTempered)
+	}
 	return t.keep(0, before.NLL)
+}
+
+// tempered is the validation NLL after the best temperature.
+func (t *Training) tempered() (float64, error) {
+	z := make([]float32, t.in.Valid.N()*t.in.Valid.K)
+	if err := t.session.Logits(0, t.inference(), z); err != nil {
+		return 0, err
+	}
+	_, r, err := calibrator.FitTemperature(z, t.in.Valid.K, t.in.Valid.Y, nil, calibrator.Options{})
+	return r.NLLAfter, err
 }
 
 // keep notes the head as the best so far.
@@ -148,9 +165,16 @@ func (t *Training) Step() error {
 	if r.Valid, err = t.session.Measure(0, t.inference()); err != nil {
 		return fmt.Errorf("epoch %d: validation: %w", e+1, err)
 	}
+	nll := r.Valid.NLL
+	if t.cfg.Tempered {
+		if r.Tempered, err = t.tempered(); err != nil {
+			return fmt.Errorf("epoch %d: validation: %w", e+1, err)
+		}
+		nll = r.Tempered
+	}
 	// A fresh head's first epoch always counts: its initial weights say nothing.
-	if r.Valid.NLL < t.bestNLL || e == 0 && t.cfg.Head != HeadCurrent || t.cfg.KeepLast {
-		if err := t.keep(e+1, r.Valid.NLL); err != nil {
+	if nll < t.bestNLL || e == 0 && t.cfg.Head != HeadCurrent || t.cfg.KeepLast {
+		if err := t.keep(e+1, nll); err != nil {
 			return err
 		}
 	}
