@@ -15,14 +15,15 @@ const outage = 5 * time.Second
 
 // killLeader is kill -9 of the broker that leads a partition of the input, and later of the one that leads a
 // partition of the panes.
-func (s *suite) killLeader(t *testing.T) {
-	d := s.deploy(t, s.options())
+func (s *suite) killLeader(t *testing.T, o deployOptions) {
+	d := s.deploy(t, o)
 	s.disturbed(t, d, func(p *producer) {
 		for i, name := range []string{"logits", "panes"} {
 			s.progress(t, d, 0.2+0.4*float64(i))
 			s.cluster.heal(t, d.topics()...)
 			n := s.cluster.leader(t, d.topic(name), 0)
 			s.cluster.kill(t, n)
+			d.did("kill -9 of the leader of a partition of %s", name)
 			time.Sleep(outage)
 			s.cluster.start(t, n)
 		}
@@ -40,6 +41,7 @@ func (s *suite) killBrokersInTurn(t *testing.T) {
 			n := (first + i) % clusterBrokers
 			s.cluster.heal(t, d.topics()...)
 			s.cluster.kill(t, n)
+			d.did("kill -9 of a broker")
 			time.Sleep(outage)
 			s.cluster.start(t, n)
 		}
@@ -53,6 +55,7 @@ func (s *suite) killAllBrokers(t *testing.T) {
 	s.disturbed(t, d, func(p *producer) {
 		s.progress(t, d, 0.4)
 		s.cluster.kill(t)
+		d.did("kill -9 of all brokers at once")
 		time.Sleep(outage)
 		s.cluster.start(t)
 		s.cluster.heal(t, d.topics()...)
@@ -61,8 +64,8 @@ func (s *suite) killAllBrokers(t *testing.T) {
 
 // sinkRefuses makes the brokers refuse every record of the snapshots, then of the panes: the tasks stand still, and
 // go on when the topic takes records again.
-func (s *suite) sinkRefuses(t *testing.T) {
-	d := s.deploy(t, s.options())
+func (s *suite) sinkRefuses(t *testing.T, o deployOptions) {
+	d := s.deploy(t, o)
 	refusal := 20 * time.Second
 	if s.full {
 		refusal = time.Minute
@@ -72,10 +75,9 @@ func (s *suite) sinkRefuses(t *testing.T) {
 			s.progress(t, d, 0.1+0.3*float64(i))
 			before := d.logged("Message Size Too Large")
 			s.setLimit(t, d.topic(name), "10")
-			t.Logf("%s refuses from %d rows", name, p.rows.Load())
+			d.did("%s refuses every record for %v", name, refusal)
 			time.Sleep(refusal)
 			s.setLimit(t, d.topic(name), "16777216")
-			t.Logf("%s takes records from %d rows", name, p.rows.Load())
 			if d.logged("Message Size Too Large") == before {
 				t.Errorf("no log line tells that %s refused: the test did not test it", name)
 			}

@@ -44,7 +44,6 @@ func init() {
 // buildWithClock builds the binary whose clock can be set.
 func buildWithClock(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatalf("go env GOROOT: %v", err)
@@ -60,8 +59,14 @@ func buildWithClock(t *testing.T) string {
 	}
 	changed := append(source[:i:i], bytes.Replace(source[i:], []byte(nowBefore), []byte(nowAfter), 1)...)
 	changed = append(changed, jumpVar...)
-	replace := map[string]string{}
-	for name, content := range map[string][]byte{file: changed, filepath.Join(root, "cmd", "plumbline", "clock_jump.go"): []byte(jumpMain)} {
+	return buildOverlaid(t, map[string][]byte{file: changed, filepath.Join(root, "cmd", "plumbline", "clock_jump.go"): []byte(jumpMain)})
+}
+
+// buildOverlaid builds the binary with other contents of some files.
+func buildOverlaid(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	dir, replace := t.TempDir(), map[string]string{}
+	for name, content := range files {
 		replace[name] = filepath.Join(dir, fmt.Sprintf("overlay-%d.go", len(replace)))
 		if err := os.WriteFile(replace[name], content, 0o600); err != nil {
 			t.Fatal(err)
@@ -78,7 +83,7 @@ func buildWithClock(t *testing.T) string {
 	build := exec.Command("go", "build", "-overlay", list, "-o", path, "./cmd/plumbline")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build with a clock that can be set: %v\n%s", err, out)
+		t.Fatalf("build with changed sources: %v\n%s", err, out)
 	}
 	return path
 }
@@ -93,7 +98,7 @@ func (s *suite) clockJumps(t *testing.T) {
 		if err := os.WriteFile(w.clock, fmt.Append(nil, seconds), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("clock of worker %d is off by %d s", w.number, seconds)
+		d.did("clock of a worker set %v off", time.Duration(seconds)*time.Second)
 	}
 	s.disturbed(t, d, func(p *producer) {
 		for i, seconds := range []int{7200, -86400, 30, 0} {

@@ -47,8 +47,9 @@ func (s *suite) duplicates(t *testing.T) {
 	p := d.produce(in, s.over/2)
 	p.wait(t, s.over+drainLimit)
 	rows := in.total()
-	v := d.drain(rows, rows, drainLimit)
+	v := s.drained(d, rows)
 	d.stop()
+	d.did("%d rows sent twice", sent[feed.Logits]+sent[feed.Labels])
 	t.Logf("%d predictions and %d labels were sent twice", sent[feed.Logits], sent[feed.Labels])
 	if sent[feed.Logits] == 0 || sent[feed.Labels] == 0 {
 		t.Error("nothing was sent twice: the test did not test it")
@@ -111,7 +112,7 @@ func (s *suite) reordered(t *testing.T) {
 	d.ready(2 * time.Minute)
 	p := d.produce(in, s.over/2)
 	p.wait(t, s.over+drainLimit)
-	t.Logf("%d messages came before an older one", moved)
+	d.did("%d messages before an older one", moved)
 	if moved == 0 {
 		t.Error("nothing came out of order: the test did not test it")
 	}

@@ -17,9 +17,8 @@ import (
 )
 
 // faultsYAML has everything on: windows of both kinds, slices, a rule, refits by period and on alarm, the calibrated
-// stream. Inputs are never taken for idle, since that alone would let the wall clock into the results.
+// stream.
 const faultsYAML = `
-event_time: {idle_timeout: 0s}
 slices: {columns: [device]}
 stats: {resamples: 20}
 sample: {rows_per_cell: 256, rows: 3000}
@@ -37,6 +36,12 @@ type deployment struct {
 	prefix  string
 	dir     string
 	workers []*worker
+
+	// For the table of scenarios.
+	rows          int64
+	began         time.Time
+	events        []string
+	took, drained time.Duration
 }
 
 type deployOptions struct {
@@ -47,6 +52,7 @@ type deployOptions struct {
 	state      string        // the directory; "" = one of the deployment's own
 	memory     int           // bytes of a shard's waiting rows that are not on disk; 0 = all
 	binary     string        // of the processes; "" = the one under test
+	idle       time.Duration // after which an input is taken for idle; 0 = never, which alone makes results comparable
 }
 
 // worker is one of the processes: `plumbline run`, again and again.
@@ -57,6 +63,7 @@ type worker struct {
 	file   string
 	log    string
 	clock  string // holds what the process adds to its clock, where its binary can
+	halt   string // while there is such a file, a process whose binary can stops itself
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -69,7 +76,8 @@ type worker struct {
 // test ends.
 func (s *suite) deploy(t *testing.T, o deployOptions) *deployment {
 	t.Helper()
-	d := &deployment{deployOptions: o, t: t, cluster: s.cluster, prefix: topicPrefix(t), dir: t.TempDir()}
+	d := &deployment{deployOptions: o, t: t, cluster: s.cluster, prefix: topicPrefix(t), dir: t.TempDir(), rows: s.input.total(), began: time.Now()}
+	t.Cleanup(func() { s.tabulate(t, d) })
 	if d.state == "" {
 		d.state = filepath.Join(d.dir, "state")
 	}
@@ -78,7 +86,7 @@ func (s *suite) deploy(t *testing.T, o deployOptions) *deployment {
 	}
 	for i := range o.processes {
 		name := filepath.Join(d.dir, fmt.Sprintf("worker-%d", i))
-		w := &worker{d: d, number: i, listen: freePort(t), file: name + ".yaml", log: name + ".log", clock: name + ".clock"}
+		w := &worker{d: d, number: i, listen: freePort(t), file: name + ".yaml", log: name + ".log", clock: name + ".clock", halt: name + ".halt"}
 		if err := os.WriteFile(w.file, []byte(d.yaml(w)), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -124,6 +132,7 @@ func (d *deployment) yaml(w *worker) string {
 	// Beside the checkpoints: what fills the disk of the one fills that of the other.
 	fmt.Fprintf(&b, "join:\n  memory_bytes: %d\n  dir: %q\n", d.memory, filepath.Join(d.state, fmt.Sprintf("join-%d", w.number)))
 	fmt.Fprintf(&b, "http:\n  listen: %q\n  pprof: true\n", w.listen)
+	fmt.Fprintf(&b, "event_time: {idle_timeout: %s}\n", d.idle)
 	b.WriteString(strings.TrimSpace(faultsYAML) + "\n")
 	return b.String()
 }
@@ -138,7 +147,7 @@ func (w *worker) start() {
 	defer f.Close()
 	cmd := exec.Command(w.d.binary, "run", "-c", w.file)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = w.d.dir, f, f
-	cmd.Env = append(os.Environ(), "PLUMBLINE_CLOCK_JUMP="+w.clock)
+	cmd.Env = append(os.Environ(), "PLUMBLINE_CLOCK_JUMP="+w.clock, "PLUMBLINE_STOP="+w.halt)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := cmd.Start(); err != nil {

@@ -33,9 +33,9 @@ func (s *suite) metamorphic(t *testing.T) {
 		slices.Sort(kills)
 		over := s.over/4 + s.during(s.over/2)
 		t.Run("variant", func(t *testing.T) {
-			t.Logf("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in %s, %d bytes of waiting rows in memory, kills after %.2f of the rows, sent in %v",
-				in.partitions, in.batch, in.flush, o.processes, o.interval, o.store, o.memory, kills, over)
 			d := s.deploy(t, o)
+			d.did("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in a %s, %d bytes of waiting rows in memory, kills after %.2f of the rows",
+				in.partitions, in.batch, in.flush.Round(time.Millisecond), o.processes, o.interval.Round(time.Millisecond), o.store, o.memory, kills)
 			d.start()
 			d.ready(2 * time.Minute)
 			p := d.produce(in, over)
@@ -43,7 +43,6 @@ func (s *suite) metamorphic(t *testing.T) {
 				s.progress(t, d, share)
 				w := d.workers[s.random.IntN(len(d.workers))]
 				w.kill()
-				t.Logf("kill of worker %d at %d rows", w.number, p.rows.Load())
 				w.start()
 			}
 			p.wait(t, over+drainLimit)

@@ -146,12 +146,17 @@ func (d *deployment) drain(predictions, labels int64, limit time.Duration) view 
 func (d *deployment) result(v view) result {
 	d.t.Helper()
 	r := result{hash: v.hash(), models: v.models, counts: v.counts, snapshots: map[string]string{}}
+	at := map[string]string{}
 	for _, m := range d.read("snapshots") {
 		var s output.Snapshot
 		if err := json.Unmarshal(m.Value, &s); err != nil {
 			d.t.Fatalf("snapshots/%d@%d: %v", m.Partition, m.Offset, err)
 		}
-		r.snapshots[fmt.Sprintf("%s %s %s", m.Key, s.Window.Name, s.Window.Start)] = string(m.Value)
+		// The latest is not always the last: docs/operations.md, Fencing.
+		key := fmt.Sprintf("%s %s %s", m.Key, s.Window.Name, s.Window.Start)
+		if s.At >= at[key] {
+			r.snapshots[key], at[key] = string(m.Value), s.At
+		}
 	}
 	distinct := func(topic string) []string {
 		var all []string

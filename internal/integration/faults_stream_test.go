@@ -309,16 +309,6 @@ func (p *producer) wait(t *testing.T, limit time.Duration) {
 	}
 }
 
-// running reports whether the input is still being sent.
-func (p *producer) running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // byTime sorts messages as they would have been sent.
 func byTime(ms []feed.Message) {
 	slices.SortStableFunc(ms, func(a, b feed.Message) int { return cmp.Compare(a.Time, b.Time) })

@@ -23,6 +23,7 @@ type suite struct {
 	killing time.Duration // in which the input is sent that is disturbed by kills at random moments
 	want    result
 	random  *rand.Rand
+	table   map[string]tableRow // by scenario
 }
 
 // What all scenarios have unless they say otherwise.
@@ -49,16 +50,32 @@ const drainLimit = 15 * time.Minute
 // where it exists it is read, so that scenarios can be run one by one.
 func TestFaults(t *testing.T) {
 	s := newSuite(t)
-	t.Run("kill", s.killWorkers)
-	t.Run("kill-topic-store", s.killWorkersTopicStore)
-	t.Run("zombie", s.zombie)
+	defer s.publish(t)
+	// Checkpoints are in a directory, or in a topic; most waiting rows are on disk in all of them.
+	for _, store := range []string{"directory", "topic"} {
+		run := func(name string, scenario func(*testing.T, deployOptions)) {
+			o := s.options()
+			if o.store = store; store == "topic" {
+				name += "-topic-store"
+			}
+			t.Run(name, func(t *testing.T) { scenario(t, o) })
+		}
+		run("kill", s.killAtRandom)
+		run("zombie", s.zombie)
+		run("zombie-behind", s.zombieBehind)
+		run("broker-leader", s.killLeader)
+		run("sink-refuses", s.sinkRefuses)
+		if store == "directory" {
+			run("damaged-checkpoint", s.damagedCheckpoint)
+			run("damaged-sparse", s.damagedSparse)
+		} else {
+			run("damaged-checkpoint", s.claimsWithoutBody)
+		}
+	}
 	t.Run("rolling-restart", s.rollingRestart)
-	t.Run("broker-leader", s.killLeader)
 	t.Run("brokers-in-turn", s.killBrokersInTurn)
 	t.Run("brokers-all", s.killAllBrokers)
-	t.Run("sink-refuses", s.sinkRefuses)
 	t.Run("full-disk", s.fullDisk)
-	t.Run("damaged-checkpoint", s.damagedCheckpoint)
 	t.Run("duplicates", s.duplicates)
 	t.Run("reordered", s.reordered)
 	t.Run("clock-jumps", s.clockJumps)
@@ -96,6 +113,7 @@ func newSuite(t *testing.T) *suite {
 	t.Logf("PLUMBLINE_FAULTS_SEED=%d", seed)
 	s.random = rand.New(rand.NewPCG(seed, 0))
 	s.input.models, s.input.partitions, s.input.batch, s.input.flush = loadModels(t), faultPartitions, feed.DefaultBatch, 3*time.Second
+	s.oldTable(t)
 	s.cluster = startCluster(t)
 	if s.remember(t) {
 		return s
@@ -125,9 +143,11 @@ func (s *suite) undisturbed(t *testing.T) {
 	p := d.produce(s.input, 0)
 	p.wait(t, drainLimit)
 	step("sent")
+	sent := time.Now()
 	rows := s.input.total()
 	v := d.drain(rows, rows, drainLimit)
 	step("drained")
+	d.took, d.drained = time.Since(begin), time.Since(sent)
 	d.stop()
 	step("stopped")
 	s.want = d.result(v)
@@ -161,15 +181,23 @@ func (s *suite) disturbedOver(t *testing.T, d *deployment, over time.Duration, d
 // finish drains, stops and compares.
 func (s *suite) finish(t *testing.T, d *deployment) {
 	t.Helper()
-	begin := time.Now()
 	rows := s.input.total()
-	v := d.drain(rows, rows, drainLimit)
-	t.Logf("drained %v after the last row", time.Since(begin).Round(100*time.Millisecond))
+	v := s.drained(d, rows)
 	d.stop()
 	got := d.result(v)
 	conserve(t, got.counts, rows)
 	compare(t, got, s.want)
 	s.quiet(t, d)
+}
+
+// drained waits for the end, and notes how long it took.
+func (s *suite) drained(d *deployment, rows int64) view {
+	d.t.Helper()
+	begin := time.Now()
+	v := d.drain(rows, rows, drainLimit)
+	d.took, d.drained = time.Since(d.began), time.Since(begin)
+	d.t.Logf("drained %v after the last row", d.drained.Round(100*time.Millisecond))
+	return v
 }
 
 // quiet checks that no process ended by itself, and that none met what must not be.

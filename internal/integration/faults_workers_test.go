@@ -7,16 +7,7 @@ import (
 	"time"
 )
 
-// killWorkers is kill -9 of processes at random moments; each comes back soon, often before the group has missed it.
-func (s *suite) killWorkers(t *testing.T) { s.killAtRandom(t, s.options()) }
-
-// killWorkersTopicStore is the same where the checkpoints are in a topic.
-func (s *suite) killWorkersTopicStore(t *testing.T) {
-	o := s.options()
-	o.store = "topic"
-	s.killAtRandom(t, o)
-}
-
+// killAtRandom is kill -9 of processes at random moments; each comes back soon, often before the group has missed it.
 func (s *suite) killAtRandom(t *testing.T, o deployOptions) {
 	d := s.deploy(t, o)
 	s.disturbedOver(t, d, s.killing, func(p *producer) {
@@ -26,7 +17,8 @@ func (s *suite) killAtRandom(t *testing.T, o deployOptions) {
 			time.Sleep(s.during(2 * s.killing / time.Duration(s.kills+1)))
 			w := d.workers[s.random.IntN(len(d.workers))]
 			w.kill()
-			t.Logf("kill %d: worker %d at %d rows", i+1, w.number, p.rows.Load())
+			d.did("kill -9 of a worker")
+			t.Logf("kill %d: worker %d, %d rows sent", i+1, w.number, p.rows.Load())
 			time.Sleep(s.during(time.Second))
 			w.start()
 		}
@@ -39,14 +31,14 @@ const away = 12 * time.Second
 // zombie stops a process for longer than the session timeout; the others take its tasks, and when it wakes it finds
 // its checkpoint numbers taken. The last one wakes when everything is done: nothing that it still writes may change
 // what is there.
-func (s *suite) zombie(t *testing.T) {
-	d := s.deploy(t, s.options())
+func (s *suite) zombie(t *testing.T, o deployOptions) {
+	d := s.deploy(t, o)
 	s.disturbed(t, d, func(p *producer) {
 		for i, share := range []float64{0.1, 0.5} {
 			s.progress(t, d, share)
 			w := d.workers[i%len(d.workers)]
 			w.pause()
-			t.Logf("worker %d stopped at %d rows", w.number, p.rows.Load())
+			d.did("SIGSTOP of a worker for %v", away)
 			time.Sleep(away)
 			w.resume()
 			d.ready(2 * time.Minute)
@@ -54,7 +46,7 @@ func (s *suite) zombie(t *testing.T) {
 		s.progress(t, d, 0.85)
 		w := d.workers[2%len(d.workers)]
 		w.pause()
-		t.Logf("worker %d stopped at %d rows", w.number, p.rows.Load())
+		d.did("SIGSTOP of a worker until all is done")
 		p.wait(t, s.over+drainLimit)
 		others := *d
 		others.workers = d.workers[:len(d.workers)-1]
@@ -79,7 +71,8 @@ func (s *suite) rollingRestart(t *testing.T) {
 			w := d.workers[i%len(d.workers)]
 			begin := time.Now()
 			w.stop()
-			t.Logf("worker %d stopped in %v at %d rows", w.number, time.Since(begin).Round(time.Millisecond), p.rows.Load())
+			t.Logf("worker %d stopped in %v", w.number, time.Since(begin).Round(time.Millisecond))
+			d.did("restart of a worker")
 			w.start()
 		}
 	})
