@@ -279,6 +279,13 @@ func (d *deployment) ready(limit time.Duration) {
 	})
 }
 
+// without is the deployment as it is while one process is away.
+func (d *deployment) without(away *worker) *deployment {
+	others := *d
+	others.workers = slices.DeleteFunc(slices.Clone(d.workers), func(w *worker) bool { return w == away })
+	return &others
+}
+
 // checkpoints are the files under the directory, newest first in each task's.
 func (d *deployment) checkpoints() map[string][]string {
 	out := map[string][]string{}
