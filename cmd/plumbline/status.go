@@ -78,13 +78,33 @@ func (rt *engine) taskStatuses() []*pipeline.TaskStatus {
 	return all
 }
 
+// shown reports whether the statuses are of everything that the tasks have taken: they are those of the last checkpoints,
+// and one that takes long must not be mistaken for silence.
+func (rt *engine) shown() bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for name, src := range rt.sources {
+		t := rt.tasks[name]
+		if t == nil || t.Status() == nil {
+			return false
+		}
+		next := t.Status().Next
+		for in, o := range src.Handed() {
+			if next[in.String()] < o {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // status describes the process. It is drained when every task has read to the end of its log, everything is
 // written, and nothing has happened for a moment: then a pane that a shard wrote has reached its model task.
 func (rt *engine) status() *processStatus {
 	tasks, complete := rt.statuses()
 	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Lag: rt.lag(time.Now())}
-	st.Drained = complete
+	st.Drained = complete && rt.shown()
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
 		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled

@@ -47,6 +47,15 @@ func (in *input) noteHead() {
 	in.headOffset.Store(in.queue[0].Offset)
 }
 
+// Handed returns, by input, the offset after the last record that was handed out; -1 where none was. Any goroutine may call it.
+func (s *Source) Handed() map[pipeline.Input]int64 {
+	out := map[pipeline.Input]int64{}
+	for i, in := range s.in {
+		out[s.order[i]] = in.handed.Load()
+	}
+	return out
+}
+
 // settled reports whether everything that was handed out has been committed.
 func (s *Source) settled() bool {
 	for _, in := range s.in {
