@@ -5,7 +5,7 @@ package loss
 //	1/n Σ_i max(0, |h_i − h_{i+1}| − sign(h_i − h_{i+1})(κ_i − κ_{i+1}))
 //
 // h the share of earlier epochs in which a row was right (Batch.Correct), κ the CSF. A pair of equal h counts 0.
-// Reference: Moon et al., Confidence-Aware Learning for Deep Neural Networks, ICML 2020, Eq. 3.
+// Reference: Moon et al., Confidence-Aware Learning for Deep Neural Networks, ICML 2020.
 type crl struct {
 	csf string
 

@@ -6,7 +6,7 @@ import "math"
 //
 //	1/K Σ_k |1/n Σ_i p_ik − 1/n Σ_i 1[y_i = k]|
 //
-// with slope 0 where a difference is 0. Reference: Hebbalaguppe et al., A Stitch in Time Saves Nine, CVPR 2022, Eq. 3.
+// with slope 0 where a difference is 0. Reference: Hebbalaguppe et al., A Stitch in Time Saves Nine, CVPR 2022.
 type mdca struct{ sign []float64 }
 
 func (l *mdca) add(r *rows, scale float64, grad []float64) float64 {

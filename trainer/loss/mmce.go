@@ -14,7 +14,7 @@ import (
 // product of the steps, so the double sum is two passes over sorted rows: O(n log n). Rows of equal c have no slope
 // through each other's kernel.
 // Reference: Kumar, Sarawagi, Jain, Trainable Calibration Measures for Neural Networks from Kernel Mean Embeddings,
-// ICML 2018, Eq. 4.
+// ICML 2018.
 type mmce struct {
 	root bool
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 )
@@ -133,4 +134,34 @@ func ExampleParse() {
 	v, err := l.Eval32(z, Batch{N: 2, K: 3, Y: []int32{0, 2}}, grad)
 	fmt.Printf("%s: %.4f %v, first row's gradient %.4f\n", l.Name(), v, err, grad[:3])
 	// Output: ce + 0.5*mdca: 1.3885 <nil>, first row's gradient [-0.1205 0.0691 0.0514]
+}
+
+// TestDocumented: every loss and every option has its row in docs/math.md.
+func TestDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/math.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries() {
+		o := &options{name: e.name}
+		if e.row != nil {
+			e.row(o)
+		} else {
+			e.batch(o, crossEntropy{})
+		}
+		row := ""
+		for _, line := range strings.Split(string(b), "\n") {
+			if cells := strings.Split(line, "|"); len(cells) > 2 && strings.Contains(cells[1], "`"+e.name+"`") {
+				row = line
+			}
+		}
+		if row == "" {
+			t.Errorf("%s has no row", e.name)
+		}
+		for _, key := range o.known {
+			if !strings.Contains(row, "`"+key+"`") {
+				t.Errorf("%s: option %s is not in its row", e.name, key)
+			}
+		}
+	}
 }

@@ -6,5 +6,5 @@
 //	h, report, err := recipe.Run(ctx, cfg, recipe.Input{Train: train, Valid: valid, Current: head}, backend.Go{}, nil)
 //
 // Choose hyper-parameters by validation NLL, never by validation ECE, which picks damaged heads. The same seed, rows
-// and backend give the same bits, also across a checkpoint.
+// and backend give the same bits on one kind of machine, also across a checkpoint.
 package recipe
