@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowState takes its time to be copied.
+type slowState struct {
+	*adderState
+	takes time.Duration
+}
+
+func (s slowState) AppendState(dst []byte) ([]byte, error) {
+	time.Sleep(s.takes)
+	return s.adderState.AppendState(dst)
+}
+
+// largeAdder is an adder that is never full, with a state that takes its time to be copied.
+type largeAdder struct {
+	*adder
+	takes time.Duration
+}
+
+func (a largeAdder) Full() bool          { return false }
+func (a largeAdder) Sections() []Section { return []Section{{"sum", slowState{&a.state, a.takes}}} }
+
+// tickSource has a record every millisecond, until it was read for a time.
+type tickSource struct {
+	listSource
+	end time.Time
+}
+
+func (s *tickSource) Next(ctx context.Context) (Record, error) {
+	select {
+	case <-time.After(time.Millisecond):
+	case <-ctx.Done():
+		return Record{}, ctx.Err()
+	}
+	if time.Now().After(s.end) {
+		s.values = s.values[:0]
+	}
+	return s.listSource.Next(ctx)
+}
+
+func runLarge(t *testing.T, r *rig, takes, length time.Duration) {
+	t.Helper()
+	for range 100_000 {
+		r.source.values = append(r.source.values, 1)
+	}
+	src := &tickSource{listSource: *r.source, end: time.Now().Add(length)}
+	err := Run(t.Context(), r.runner, func() (largeAdder, error) { r.task = &adder{}; return largeAdder{r.task, takes}, nil },
+		func(map[Input]int64) (Source, error) { return src, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLargeStatesAreCopiedLessOften: however short the interval, a task has most of its time for records.
+func TestLargeStatesAreCopiedLessOften(t *testing.T) {
+	for _, c := range []struct {
+		takes, interval time.Duration
+		least, most     int // checkpoints in ten seconds
+	}{
+		{0, 100 * time.Millisecond, 95, 105},
+		{time.Millisecond, 100 * time.Millisecond, 95, 105},
+		{100 * time.Millisecond, 100 * time.Millisecond, 10, 13}, // one in 900 ms
+		{2 * time.Second, 100 * time.Millisecond, 1, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig()
+			r.runner.Interval = c.interval
+			runLarge(t, r, c.takes, 10*time.Second)
+			if n := len(r.store.saved); n < c.least || n > c.most {
+				t.Errorf("copying takes %v: %d checkpoints in ten seconds, want %d to %d", c.takes, n, c.least, c.most)
+			}
+		})
+	}
+}
+
+// TestCheckpointDueDuringASaveIsPutOff: the task takes records meanwhile, and the next checkpoint comes when the save is done.
+func TestCheckpointDueDuringASaveIsPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.runner.Interval = 100 * time.Millisecond
+		r.store.fail = func(int) error { time.Sleep(time.Second); return nil }
+		runLarge(t, r, 0, 5*time.Second)
+		taken := r.task.state.sum
+		if n := len(r.store.saved); n < 5 || n > 7 {
+			t.Errorf("%d checkpoints in five seconds, each of one second, want 5 to 7", n)
+		}
+		if taken < 4900 {
+			t.Errorf("%d records taken, one came every millisecond for five seconds", taken)
+		}
+	})
+}
