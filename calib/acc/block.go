@@ -29,18 +29,25 @@ type Block struct {
 	scores, v []float32 // n×K: as they came, and what kernel.Row.Scale makes probabilities of
 	slab      []float32 // the memory of v, for logits
 	rows      []kernel.Row
-	info      []blockRow
-	w         []float64 // by row, with room for whole vectors
-	wf        []int64   // the same in units
-	hit       []uint16  // 1 for correct rows
-	csf       [blockCSFs]celled
-	stale     bool // SetRow came after the cells were found
+
+	// By row, with room for whole vectors: what SetRow is told, and what follows from it once finish was called.
+	w      []float64
+	wf     []int64 // the same in units
+	y      []int32 // -1 without a label
+	lag    []int64
+	cell   []uint16 // of the lag
+	served []bool
+	of     *kernel.Outcomes
+	csf    [blockCSFs]celled
+	stale  bool // SetRow came after finish
+	heavy  bool // some weight is fixFast or more
 
 	// Of the rows at hand: those of weight 1, their class probabilities that do not belong to the first bin, and the
 	// rows that are added one by one.
 	unit  fixedpoint.ScaledRows
 	large fixedpoint.Large
 	slow  []int32
+	key   []uint32 // of the labels' classes
 	soft  blockSoft
 
 	exact    kernel.Exact // of exactRow, the row in which a probability was beside an edge last
@@ -64,18 +71,10 @@ type celled struct {
 	used bool    // some row has this one
 }
 
-func newCelled(padded int, w []int64, hit []uint16) celled {
-	rows := fixedpoint.CellRows{Key: make([]uint16, padded), Hit: hit, W: w, WC: make([]int64, padded), WC2: make([]int64, padded)}
-	return celled{c: make([]float64, padded), CellRows: rows, near: make([]uint8, padded/8)}
-}
-
-// blockRow is what the other accumulators add.
-type blockRow struct {
-	nll, brier float64 // times w
-	p          float64 // of the label
-	lag        int64
-	y          int32 // -1 without a label
-	served     bool
+func newCelled(c []float64, w []int64, hit []uint16) celled {
+	n := len(c)
+	rows := fixedpoint.CellRows{Key: make([]uint16, n), Hit: hit, W: w, WC: make([]int64, n), WC2: make([]int64, n)}
+	return celled{c: c, CellRows: rows, near: make([]uint8, n/8)}
 }
 
 // blockSoft is what the soft bins need of rows of weight 1: ρ, the confidence, and 0xFF for a correct row.
@@ -107,16 +106,11 @@ func (b *Block) Score(scores []float32, probs bool) {
 	n := len(scores) / b.k
 	b.probs, b.scores, b.v = probs, scores[:n*b.k], scores[:n*b.k]
 	if cap(b.rows) < n {
-		padded := fixedpoint.Padded(n)
-		b.rows, b.info, b.w = make([]kernel.Row, n), make([]blockRow, n), make([]float64, padded)
-		b.wf, b.hit = make([]int64, padded), make([]uint16, padded)
-		for f := range b.csf {
-			b.csf[f] = newCelled(padded, b.wf, b.hit)
-		}
+		b.grow(n)
 	}
-	b.csf[csfServed].used = false
+	b.csf[csfServed].used, b.heavy = false, false
 	b.exact = kernel.Exact{}
-	b.rows, b.info = b.rows[:n], b.info[:n]
+	b.rows = b.rows[:n]
 	if probs {
 		kernel.ProbRows(b.rows, scores, b.k)
 		return
@@ -128,83 +122,80 @@ func (b *Block) Score(scores []float32, probs bool) {
 	kernel.LogitRows(b.rows, b.v, scores, b.k, 1)
 }
 
+// grow makes room for n rows; what was known of others is lost.
+func (b *Block) grow(n int) {
+	padded := fixedpoint.Padded(n)
+	b.rows, b.w, b.wf = make([]kernel.Row, n), make([]float64, padded), make([]int64, padded)
+	b.y, b.lag, b.served = make([]int32, padded), make([]int64, padded), make([]bool, padded)
+	b.cell, b.of = make([]uint16, padded), kernel.NewOutcomes(padded)
+	for f, c := range [blockCSFs][]float64{b.of.Conf, b.of.Margin, b.of.NegEnt, make([]float64, padded)} {
+		b.csf[f] = newCelled(c, b.wf, b.of.Hit)
+	}
+}
+
 // Row returns what the kernel made of row i. A row that is not OK must not be counted. Rows that SetRow has seen are
 // settled (kernel.Row.Settle) when the first rows are added to a set.
 func (b *Block) Row(i int) *kernel.Row { return &b.rows[i] }
 
 // SetRow prepares row i: y its label or -1, w its weight, lagNanos the label's time minus the prediction's, served the
-// confidence that was served (NaN = absent). Values out of range are ErrValue; the row then must not be counted.
+// confidence that was served (NaN = absent). Values out of range, and a row that is not OK, are ErrValue; the row then
+// must not be counted.
 func (b *Block) SetRow(i, y int, w float64, lagNanos int64, served float64) error {
-	r := &b.rows[i]
-	// Calls only where something is out of range: they cost as much as the rest.
-	f := confidences{r.Conf, r.Conf - r.Second, 1 - r.Entropy/b.lnK}
-	if !(f.msp >= 0 && f.msp <= 1 && f.margin >= 0 && f.margin <= 1 && f.negent >= 0 && f.negent <= 1) {
-		var err error
-		if f, err = confidencesOf(r, b.lnK); err != nil {
-			return err
-		}
+	// All that follows from these is worked out for many rows at once, by finish.
+	if !b.rows[i].OK || y >= b.k || !(w > 0 && w < maxWeight) {
+		return b.refuse(i, y, w)
 	}
-	if !(w > 0 && w < fixFast) {
-		if err := checkWeight(w); err != nil {
-			return err
-		}
+	b.stale, b.heavy = true, b.heavy || w >= fixFast
+	b.w[i], b.wf[i], b.lag[i] = w, fix(w), lagNanos
+	b.y[i], b.served[i] = int32(max(y, -1)), false
+	if served == served && y >= 0 {
+		return b.serve(i, served)
 	}
-	x := &b.info[i]
-	x.lag, x.y, x.served = lagNanos, -1, false
-	b.w[i], b.wf[i], b.hit[i], b.stale = w, fix(w), 0, true
-	b.csf[csfMSP].c[i], b.csf[csfMargin].c[i], b.csf[csfNegEnt].c[i] = f.msp, f.margin, f.negent
-	if y < 0 {
-		return nil
+	return nil
+}
+
+// refuse says what SetRow has found out of range.
+func (b *Block) refuse(i, y int, w float64) error {
+	if err := checkWeight(w); err != nil {
+		return err
 	}
 	if y >= b.k {
 		return fmt.Errorf("label is %d, allowed 0 to %d: %w", y, b.k-1, ErrValue)
 	}
-	if !(r.Scale >= minScale && r.Scale <= maxScale) {
-		return fmt.Errorf("scale is %v, allowed %v to %v: %w", r.Scale, minScale, maxScale, ErrValue)
+	return fmt.Errorf("row %d of the block is not finite or no distribution: %w", i, ErrValue)
+}
+
+// serve notes the served confidence of row i.
+func (b *Block) serve(i int, served float64) error {
+	if err := checkUnit("served", served); err != nil {
+		return err
 	}
-	if !math.IsNaN(served) {
-		if err := checkUnit("served", served); err != nil {
-			return err
-		}
-		x.served = true
-		b.csf[csfServed].c[i], b.csf[csfServed].used = served, true
-	}
-	nll := r.LSE - float64(b.scores[i*b.k+y])
-	if b.probs {
-		nll = kernel.NLL(*r, b.scores[i*b.k:(i+1)*b.k], y, true)
-	}
-	p := float64(b.v[i*b.k+y]) * r.Scale
-	if p > 1 {
-		p = 1
-	}
-	brier := r.SumP2 - float64(2*p) + 1 // as kernel.Brier
-	if brier < 0 {
-		brier = 0
-	}
-	if !(brier >= 0) || math.IsNaN(nll) {
-		return fmt.Errorf("nll is %v, brier %v, allowed numbers: %w", nll, brier, ErrValue)
-	}
-	x.nll, x.brier, x.p = w*nll, w*brier, p
-	x.y = int32(y)
-	correct := uint16(0) // a value, not a branch that nobody can predict
-	if r.Arg == y {
-		correct = 1
-	}
-	b.hit[i] = correct
+	b.served[i] = true
+	b.csf[csfServed].c[i], b.csf[csfServed].used = served, true
 	return nil
 }
 
-// finish finds the cells of all rows that have been set since it was last called.
+// finish works out what follows from all rows that have been set since it was last called, and finds their cells.
 func (b *Block) finish() {
 	if !b.stale {
 		return
 	}
 	b.stale = false
-	b.csf[csfMSP].find(b.w, len(b.rows))
+	b.of.Fill(b.rows, b.v, b.scores, b.k, b.y, b.w, b.lnK)
+	for i := range b.rows {
+		if !b.probs {
+			break
+		}
+		if y := b.y[i]; y >= 0 && b.rows[i].OK {
+			b.of.NLL[i] = b.w[i] * kernel.NLL(b.rows[i], b.scores[i*b.k:(i+1)*b.k], int(y), true)
+		}
+	}
+	lagCellsOf(b.cell, b.lag[:len(b.rows)])
+	b.csf[csfMSP].find(b.w, b.heavy, len(b.rows))
 	b.settle()
 	for f := csfMargin; f < blockCSFs; f++ {
 		if x := &b.csf[f]; f != csfServed || x.used {
-			x.find(b.w, len(b.rows))
+			x.find(b.w, b.heavy, len(b.rows))
 		}
 	}
 }
@@ -230,8 +221,9 @@ func (b *Block) settle() {
 	}
 }
 
-// find finds the cells of n rows of weights w, and notes those near to an edge, or all of them.
-func (x *celled) find(w []float64, n int) {
+// find finds the cells of n rows of weights w, and notes those near to an edge, or all of them. heavy says that some
+// weight may be fixFast or more.
+func (x *celled) find(w []float64, heavy bool, n int) {
 	padded := fixedpoint.Padded(n)
 	if !fixedpoint.Cells(x.Key, x.WC, x.WC2, x.near, x.c[:padded], w) {
 		for i, c := range x.c[:n] {
@@ -245,6 +237,9 @@ func (x *celled) find(w []float64, n int) {
 			i := 8*v + bits.TrailingZeros8(mask)
 			x.set(i, x.c[i], w[i])
 		}
+	}
+	if !heavy {
+		return
 	}
 	for i, v := range w[:n] {
 		if v >= fixFast {

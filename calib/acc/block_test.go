@@ -186,7 +186,7 @@ func TestBlockCells(t *testing.T) {
 	}
 	n := len(cs)
 	padded := (n + 7) &^ 7
-	x := newCelled(padded, nil, nil)
+	x := newCelled(make([]float64, padded), nil, nil)
 	w := make([]float64, padded)
 	for i, c := range cs {
 		x.c[i], w[i] = clamp(c), randWeight(rng)
@@ -194,7 +194,7 @@ func TestBlockCells(t *testing.T) {
 			w[i] = 1 << 30
 		}
 	}
-	x.find(w, n)
+	x.find(w, true, n)
 	for i, c := range x.c[:n] {
 		wc := w[i] * c
 		if want := uint16(2 * cellOf(c)); x.Key[i] != want || x.WC[i] != fix(wc) || x.WC2[i] != fix(wc*c) {

@@ -88,10 +88,12 @@ func (l *Labelled) addRows(b *Block, rows []int32) error {
 	l.Scores.addRows(b, rows)
 	l.Scores.n += n
 	l.Scores.w += wf
+	l.Lag.addRows(b.lag, b.cell, rows)
+	if !b.csf[csfServed].used {
+		return nil
+	}
 	for _, i := range rows {
-		x := &b.info[i]
-		l.Lag.add(x.lag)
-		if x.served {
+		if b.served[i] {
 			l.Served.addRows(b, csfServed, []int32{i}, 1)
 			l.Served.n++
 			l.Served.w += b.wf[i]
@@ -126,10 +128,10 @@ func (b *SoftBins) addRows(block *Block, rows []int32) {
 	n, c := 0, block.csf[csfMSP].c
 	for _, i := range rows {
 		if b.gauss == nil || block.w[i] != 1 {
-			b.addOne(c[i], block.w[i], block.hit[i] == 1)
+			b.addOne(c[i], block.w[i], block.of.Hit[i] == 1)
 			continue
 		}
-		conf[n], hit[n] = c[i], -uint8(block.hit[i])
+		conf[n], hit[n] = c[i], -uint8(block.of.Hit[i])
 		n++
 	}
 	l.conf, l.hit = conf[:n], hit[:n]
@@ -142,22 +144,24 @@ func (b *SoftBins) addRows(block *Block, rows []int32) {
 // first: a value is below 2^51 units.
 func (s *Scores) addRows(b *Block, rows []int32) {
 	const atOnce = 1 << 11
+	of, wcs := b.of, b.csf[csfMSP].WC
 	for ; len(rows) > 0; rows = rows[min(len(rows), atOnce):] {
-		var ones, nll, brier int64
+		var ones, nll, brier, wc, wa int64
 		for _, i := range rows[:min(len(rows), atOnce)] {
-			x := &b.info[i]
-			s.wc += b.csf[csfMSP].WC[i]
-			s.wa += b.wf[i] & -int64(b.hit[i])
-			if b.w[i] == 1 && x.nll >= 0 && x.nll < fixFast && x.brier < fixFast {
+			wc += wcs[i]
+			wa += b.wf[i] & -int64(of.Hit[i])
+			x, y := of.NLL[i], of.Brier[i]
+			if b.w[i] == 1 && x >= 0 && x < fixFast && y < fixFast {
 				ones++
-				nll += fixedpoint.Round(x.nll)
-				brier += fixedpoint.Round(x.brier)
+				nll += fixedpoint.Round(x)
+				brier += fixedpoint.Round(y)
 				continue
 			}
 			s.w2 = s.w2.plusFix(b.w[i] * b.w[i])
-			s.nll = s.nll.plusFix(x.nll)
-			s.brier = s.brier.plusFix(x.brier)
+			s.nll = s.nll.plusFix(x)
+			s.brier = s.brier.plusFix(y)
 		}
+		s.wc, s.wa = s.wc+wc, s.wa+wa
 		s.w2, s.nll, s.brier = s.w2.plus(ones*fixOne), s.nll.plus(nll), s.brier.plus(brier)
 	}
 }
@@ -171,11 +175,13 @@ func (c *ClassWise) addRows(b *Block, rows []int32, wf int64) error {
 	for _, i := range b.slow {
 		c.addEach(&b.rows[i], b.row(i), b.logits(i), b.w[i], b.wf[i])
 	}
-	for _, i := range rows {
-		x := &b.info[i]
-		key, clear := c.clearKey(int(x.y), x.p)
-		if !clear {
-			key = c.key(int(x.y), b.settled(i, int(x.y), x.p, c.m))
+	b.key = slices.Grow(b.key[:0], len(rows))[:len(rows)]
+	fixedpoint.LabelKeys(b.key, b.y, b.of.P, rows, c.m, c.slack)
+	for x, i := range rows {
+		key := b.key[x]
+		if key == fixedpoint.NoKey {
+			y := int(b.y[i])
+			key = c.key(y, b.settled(i, y, b.of.P[i], c.m))
 		}
 		e := c.t.known(key)
 		if e == nil {

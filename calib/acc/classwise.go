@@ -35,7 +35,7 @@ type ClassWise struct {
 	edges []float64     // M+1: i/M
 	clear float64       // up to here a probability of the block kernel is in bin 0 for certain
 
-	slack, last float64 // of clearKey: how far v·M must be from integers, and where the last bin's end is out of the way
+	slack float64 // how far v·M must be from integers for its bin to be certain
 }
 
 // NewClassWise returns an empty accumulator of k classes, 2 to MaxClasses, and m bins, 1 to 3600, else ErrShape.
@@ -50,7 +50,6 @@ func NewClassWise(k, m int) (*ClassWise, error) {
 	if m == 1 {
 		c.slack = 1 // nothing is: all belongs to the first bin
 	}
-	c.last = float64(m) - 2*c.slack
 	for i := range c.edges {
 		c.edges[i] = float64(i) / float64(m)
 	}
@@ -145,14 +144,6 @@ func (c *ClassWise) key(k int, v float64) uint32 {
 		bin++
 	}
 	return base + uint32(bin)
-}
-
-// clearKey is key of 0 < v <= 1 that is far from all edges, above the first bin's; false for others.
-func (c *ClassWise) clearKey(k int, v float64) (key uint32, clear bool) {
-	x := min(v*float64(c.m), c.last) // up to 1 it is the last bin's: not a branch that nobody can predict
-	bin := int(x)
-	f := x - float64(bin)
-	return uint32(k)*uint32(c.m+1) + uint32(bin), f > c.slack && f < 1-c.slack
 }
 
 // bins returns the M bins of class k in integers.

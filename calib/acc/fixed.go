@@ -98,6 +98,12 @@ func (a i128) plus(b int64) i128 {
 	return i128{a.hi + b>>63 + int64(carry), lo}
 }
 
+// plusShifted returns a + b·2^shift where the caller knows that it fits.
+func (a i128) plusShifted(b int64, shift uint) i128 {
+	lo, carry := bits.Add64(a.lo, uint64(b)<<shift, 0)
+	return i128{a.hi + b>>(64-shift) + int64(carry), lo}
+}
+
 // roomy says that any 2^31 values of fix128, each below 2^95 units, may be added.
 func (a i128) roomy() bool {
 	const far = 1 << 62

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/plumbline/plumbline/calib/kernel/fixedpoint"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
@@ -59,31 +60,73 @@ func (l *Lag) add(nanos int64) {
 	l.counts[lagCell(nanos)]++
 }
 
-func lagCell(nanos int64) int {
-	if nanos <= 0 {
-		return 0
+// addRows adds the given rows of lags, whose cells are known, and that they fit.
+func (l *Lag) addRows(lags []int64, cells []uint16, rows []int32) {
+	const half = 32
+	var low, high int64 // of up to 2^31 rows
+	for _, i := range rows {
+		nanos := lags[i]
+		low += nanos & (1<<half - 1)
+		high += nanos >> half
+		l.counts[cells[i]]++
 	}
-	if nanos < lagUnit {
-		return 1
-	}
-	octave := bits.Len64(uint64(nanos)/lagUnit) - 1
-	// Both sides have fewer than 64 bits and the thresholds are scaled exactly; a float64 of nanos could cross one by
-	// rounding, but the same way everywhere.
-	x, above := int64(math.Float64bits(float64(nanos))), int64(0)
-	for _, t := range &lagThresholds[octave] {
-		above -= (t - 1 - x) >> 63 // 1 where x >= t, in the bits of positive floats; lags cannot be predicted
-	}
-	return lagFirst + lagPerOct*octave + int(above)
+	l.sum, l.n = l.sum.plus(low).plusShifted(high, half), l.n+int64(len(rows))
 }
 
-// lagThresholds[o][q] is where quarter q+1 of octave o begins, in ns: the bits of a float64.
-var lagThresholds = func() (t [lagOctaves][lagPerOct - 1]int64) {
-	for o := range t {
-		for q := range t[o] {
-			t[o][q] = int64(math.Float64bits(math.Ldexp(lagQuarter[q+1], o)))
+// lagCellsOf finds the cells of lags.
+func lagCellsOf(cells []uint16, lags []int64) {
+	vectors := fixedpoint.LagCells(cells, lags, lagUnit, &lagMantissas, lagBase)
+	for i, nanos := range lags {
+		if !vectors || cells[i] == fixedpoint.LongLag {
+			cells[i] = uint16(lagCell(nanos))
 		}
 	}
-	return t
+}
+
+func lagCell(nanos int64) int {
+	if nanos < lagUnit {
+		return int(min(1, uint64(max(0, nanos))))
+	}
+	if nanos >= lagExact {
+		return longLagCell(nanos)
+	}
+	// An octave of float64 has four thresholds, at mantissas that do not depend on it.
+	x := int64(math.Float64bits(float64(nanos)))
+	m, above := x&(1<<52-1), int64(0)
+	for _, t := range &lagMantissas {
+		above -= (t - 1 - m) >> 63 // 1 where m >= t: lags cannot be predicted
+	}
+	return int(lagPerOct*(x>>52)+above) - lagBase
+}
+
+// lagExact is the first number of ns whose neighbour float64 does not have.
+const lagExact = 1 << 53
+
+// longLagCell is lagCell of lags that float64 may round to the end of their octave.
+func longLagCell(nanos int64) int {
+	octave := bits.Len64(uint64(nanos)/lagUnit) - 1
+	cell := lagFirst + lagPerOct*octave
+	for _, q := range lagQuarter[1:lagPerOct] {
+		if float64(nanos) >= math.Ldexp(q, octave) {
+			cell++
+		}
+	}
+	return cell
+}
+
+// lagMantissas are the mantissas of 1 ms · 2^(q/4) in ns, as bits; lagBase makes cells of exponents.
+var lagMantissas, lagBase = func() (t [lagPerOct]int64, base int) {
+	below := 0
+	for q := range t {
+		t[q] = int64(math.Float64bits(lagQuarter[q])) & (1<<52 - 1)
+	}
+	first := math.Float64bits(lagUnit)
+	for _, m := range t {
+		if m <= t[0] {
+			below++
+		}
+	}
+	return t, lagPerOct*int(first>>52) + below - lagFirst
 }()
 
 // lagEdge returns the lower end of a cell in seconds; cell lagCells is the end of the last.

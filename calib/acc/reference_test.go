@@ -445,6 +445,23 @@ func TestLag(t *testing.T) {
 			t.Fatalf("edge %d ns of cell %d: cells %d and %d", e, i, lagCell(e-d-1), lagCell(e+d))
 		}
 	}
+	var lags []int64 // on both sides of every edge
+	for i := lagFirst; i < lagCells; i++ {
+		e := int64(math.Ceil(lagEdge(i) * 1e9))
+		lags = append(lags, e-2, e-1, e, e+1, e+2, e+e/9)
+	}
+	lags = append(lags, math.MinInt64, -1, 0, 1, lagUnit-1, lagUnit, lagExact-1, lagExact, math.MaxInt64)
+	cells := make([]uint16, len(lags))
+	lagCellsOf(cells, lags)
+	for i, nanos := range lags {
+		want := min(1, max(0, nanos))
+		if nanos >= lagUnit {
+			want = int64(longLagCell(nanos))
+		}
+		if got := lagCell(nanos); got != int(want) || cells[i] != uint16(want) {
+			t.Errorf("lag of %d ns: cell %d, among many %d, want %d", nanos, got, cells[i], want)
+		}
+	}
 	if lagCell(math.MaxInt64) >= lagCells || lagCell(math.MinInt64) != 0 {
 		t.Error("extreme lags have no cell")
 	}

@@ -167,3 +167,13 @@ func halfVector(dst []float32, src []uint16) int {
 	half512(&dst[0], &src[0], n)
 	return n
 }
+
+// fill returns false where there is no vector path.
+func (o *Outcomes) fill(rows []Row, v, z []float32, k int, y []int32, w []float64, lnK float64) bool {
+	if inUse != pathAVX512 {
+		return false
+	}
+	outcomes512((*byte)(unsafe.Pointer(&rows[0])), &v[0], &z[0], &y[0], &w[0], k, len(rows), lnK,
+		&o.Conf[0], &o.Margin[0], &o.NegEnt[0], &o.P[0], &o.NLL[0], &o.Brier[0], &o.Hit[0])
+	return true
+}

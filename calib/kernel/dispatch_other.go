@@ -22,3 +22,7 @@ func (a *probSums) block(rows []Row, q []float32, k int, least float64) (bad uin
 
 // halfVector converts what vector instructions can and returns how many.
 func halfVector([]float32, []uint16) int { return 0 }
+
+func (o *Outcomes) fill(rows []Row, v, z []float32, k int, y []int32, w []float64, lnK float64) bool {
+	return false
+}

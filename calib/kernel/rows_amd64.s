@@ -931,6 +931,26 @@ DATA headMask<>+120(SB)/4, $0x00000000
 DATA headMask<>+124(SB)/4, $0x00000000
 GLOBL headMask<>(SB), RODATA|NOPTR, $128
 
+DATA rowOffsets<>+0(SB)/8, $0x0000000000000000
+DATA rowOffsets<>+8(SB)/8, $0x0000000000000048
+DATA rowOffsets<>+16(SB)/8, $0x0000000000000090
+DATA rowOffsets<>+24(SB)/8, $0x00000000000000d8
+DATA rowOffsets<>+32(SB)/8, $0x0000000000000120
+DATA rowOffsets<>+40(SB)/8, $0x0000000000000168
+DATA rowOffsets<>+48(SB)/8, $0x00000000000001b0
+DATA rowOffsets<>+56(SB)/8, $0x00000000000001f8
+GLOBL rowOffsets<>(SB), RODATA|NOPTR, $64
+
+DATA lane64<>+0(SB)/8, $0x0000000000000000
+DATA lane64<>+8(SB)/8, $0x0000000000000001
+DATA lane64<>+16(SB)/8, $0x0000000000000002
+DATA lane64<>+24(SB)/8, $0x0000000000000003
+DATA lane64<>+32(SB)/8, $0x0000000000000004
+DATA lane64<>+40(SB)/8, $0x0000000000000005
+DATA lane64<>+48(SB)/8, $0x0000000000000006
+DATA lane64<>+56(SB)/8, $0x0000000000000007
+GLOBL lane64<>(SB), RODATA|NOPTR, $64
+
 // func longMax512(z *float32, k int) float32
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+, SSE
 TEXT ·longMax512(SB), NOSPLIT, $0-20
@@ -9443,6 +9463,112 @@ half512_loop:
 	ADDQ      $0x40, AX
 	DECQ      DX
 	JNZ       half512_loop
+	VZEROUPPER
+	RET
+
+// func outcomes512(rows *byte, v *float32, z *float32, y *int32, w *float64, k int, n int, lnK float64, conf *float64, margin *float64, negent *float64, p *float64, nll *float64, brier *float64, hit *uint16)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·outcomes512(SB), NOSPLIT, $0-120
+	MOVQ         rows+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         z+16(FP), DX
+	MOVQ         k+40(FP), BX
+	MOVQ         n+48(FP), SI
+	VMOVDQU64    rowOffsets<>+0(SB), Z0
+	VPBROADCASTQ BX, Z1
+	VPMULLQ      lane64<>+0(SB), Z1, Z1
+	VBROADCASTSD lnK+56(FP), Z3
+	VPXORD       Z2, Z2, Z2
+	SHLQ         $0x05, BX
+	XORQ         DI, DI
+
+outcomes512_rows:
+	MOVL  $0x000000ff, R8
+	CMPQ  SI, $0x08
+	JGE   outcomes512_whole
+	MOVL  $0xffffffff, R8
+	SHLXL SI, R8, R8
+	NOTL  R8
+
+outcomes512_whole:
+	KMOVB      R8, K1
+	KMOVB      K1, K2
+	VPXORD     Z4, Z4, Z4
+	VGATHERQPD 24(AX)(Z0*1), K2, Z4
+	KMOVB      K1, K2
+	VPXORD     Z5, Z5, Z5
+	VGATHERQPD 32(AX)(Z0*1), K2, Z5
+	VSUBPD     Z5, Z4, Z5
+	VMAXPD     Z2, Z4, Z4
+	VMINPD     unit<>+0(SB), Z4, Z4
+	VMAXPD     Z2, Z5, Z5
+	VMINPD     unit<>+0(SB), Z5, Z5
+	MOVQ       conf+64(FP), R8
+	VMOVUPD    Z4, (R8)(DI*8)
+	MOVQ       margin+72(FP), R8
+	VMOVUPD    Z5, (R8)(DI*8)
+	KMOVB      K1, K2
+	VPXORD     Z6, Z6, Z6
+	VGATHERQPD 40(AX)(Z0*1), K2, Z6
+	VDIVPD     Z3, Z6, Z6
+	VMOVUPD    unit<>+0(SB), Z7
+	VSUBPD     Z6, Z7, Z6
+	VMAXPD     Z2, Z6, Z6
+	VMINPD     unit<>+0(SB), Z6, Z6
+	MOVQ       negent+80(FP), R8
+	VMOVUPD    Z6, (R8)(DI*8)
+	MOVQ       y+24(FP), R8
+	VPMOVSXDQ  (R8)(DI*4), Z8
+	VPMAXSQ    Z2, Z8, Z9
+	VPADDQ     Z1, Z9, Z9
+	MOVQ       w+32(FP), R8
+	VMOVUPD    (R8)(DI*8), Z10
+	KMOVB      K1, K2
+	VPXORD     Y11, Y11, Y11
+	VGATHERQPS (CX)(Z9*4), K2, Y11
+	VCVTPS2PD  Y11, Z12
+	KMOVB      K1, K2
+	VPXORD     Z13, Z13, Z13
+	VGATHERQPD 56(AX)(Z0*1), K2, Z13
+	VMULPD     Z13, Z12, Z12
+	VMINPD     Z7, Z12, Z12
+	MOVQ       p+88(FP), R8
+	VMOVUPD    Z12, (R8)(DI*8)
+	KMOVB      K1, K2
+	VPXORD     Z14, Z14, Z14
+	VGATHERQPD 16(AX)(Z0*1), K2, Z14
+	KMOVB      K1, K2
+	VPXORD     Y15, Y15, Y15
+	VGATHERQPS (DX)(Z9*4), K2, Y15
+	VCVTPS2PD  Y15, Z9
+	VSUBPD     Z9, Z14, Z14
+	VMULPD     Z10, Z14, Z14
+	MOVQ       nll+96(FP), R8
+	VMOVUPD    Z14, (R8)(DI*8)
+	VADDPD     Z12, Z12, Z12
+	KMOVB      K1, K2
+	VPXORD     Z16, Z16, Z16
+	VGATHERQPD 48(AX)(Z0*1), K2, Z16
+	VSUBPD     Z12, Z16, Z16
+	VADDPD     Z7, Z16, Z16
+	VMAXPD     Z2, Z16, Z16
+	VMULPD     Z10, Z16, Z16
+	MOVQ       brier+104(FP), R8
+	VMOVUPD    Z16, (R8)(DI*8)
+	KMOVB      K1, K1
+	VPXORD     Z17, Z17, Z17
+	VGATHERQPD (AX)(Z0*1), K1, Z17
+	VPCMPEQQ   Z8, Z17, K1
+	VPMOVM2W   K1, X7
+	VPSRLW     $0x0f, X7, X7
+	MOVQ       hit+112(FP), R8
+	VMOVDQU16  X7, (R8)(DI*2)
+	ADDQ       $0x00000240, AX
+	ADDQ       BX, CX
+	ADDQ       BX, DX
+	ADDQ       $0x08, DI
+	SUBQ       $0x08, SI
+	JG         outcomes512_rows
 	VZEROUPPER
 	RET
 

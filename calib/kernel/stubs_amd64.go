@@ -123,6 +123,11 @@ func probFinish2(rows *byte, a *byte, least float64) uint32
 //go:noescape
 func half512(dst *float32, src *uint16, n int)
 
+// outcomes512 is fillGo by AVX-512; it reads y and w, and writes all results, in whole vectors.
+//
+//go:noescape
+func outcomes512(rows *byte, v *float32, z *float32, y *int32, w *float64, k int, n int, lnK float64, conf *float64, margin *float64, negent *float64, p *float64, nll *float64, brier *float64, hit *uint16)
+
 // readAll512 sums n scores, n a multiple of 128, as fast as they can be read. Benchmarks only.
 //
 //go:noescape

@@ -4,6 +4,7 @@ package fixedpoint
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"golang.org/x/sys/cpu"
 )
@@ -65,13 +66,33 @@ func addSoft(s, uc, uc2 []int64, g, e []float64, rho, c, w float64) {
 	}
 }
 
+// softLanesFrom is the number of rows from which a row per lane is the faster order, although 512 sums must be added.
+const softLanesFrom = 128
+
+func sumLanes(raw *[4][16]int64, lanes []int64) {
+	for f := range raw {
+		for j := range raw[f] {
+			v := lanes[8*(16*f+j):][:8]
+			raw[f][j] = v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]
+		}
+	}
+}
+
 // addSoftRows returns false where there is no vector path for so many bins.
 func addSoftRows(wrong, right, uc, uc2 []int64, g, rho, c []float64, hit []uint8) bool {
 	if !hasAVX512 || len(g) != 16 {
 		return false
 	}
 	var raw [4][16]int64
-	addSoftRows512(&raw[0][0], &g[0], &rho[0], &c[0], &hit[0], len(rho))
+	if len(rho) < softLanesFrom {
+		addSoftRows512(&raw[0][0], &g[0], &rho[0], &c[0], &hit[0], len(rho))
+	} else {
+		var memory [4*16*8 + 7]int64
+		// From a whole line on: vectors in two lines each would take twice as long.
+		lanes := memory[-(uintptr(unsafe.Pointer(&memory))/8)%8:][:4*16*8]
+		addSoftLanes512(&lanes[0], &g[0], &rho[0], &c[0], &hit[0], len(rho))
+		sumLanes(&raw, lanes)
+	}
 	takeOffMagic(wrong[:16], right[:16], uc[:16], uc2[:16], &raw, hit)
 	return true
 }
@@ -114,4 +135,28 @@ func addCells(entries [][4]int64, places []uint16, c *CellRows, rows []int32, ou
 		return addCellsGo(entries, places, c, rows, outcome)
 	}
 	return addCells2(&entries[0][0], &places[0], &c.Key[0], &c.Hit[0], &c.W[0], &c.WC[0], &c.WC2[0], &rows[0], len(rows), uint64(outcome))
+}
+
+func rowLimits(edges, most []uint32, scales []float64, edge float64) {
+	if !hasAVX512 {
+		rowLimitsGo(edges, most, scales, edge)
+		return
+	}
+	limits512(&edges[0], &most[0], &scales[0], len(scales), edge, 1+Slack)
+}
+
+func labelKeys(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
+	if !hasAVX512 {
+		labelKeysGo(keys, y, p, rows, m, slack)
+		return
+	}
+	labelKeys512(&keys[0], &y[0], &p[0], &rows[0], len(rows), float64(m), float64(m)-2*slack, slack, 1-slack, uint64(m+1))
+}
+
+func lagCells(cells []uint16, lags []int64, unit int64, mantissas *[4]int64, base int) bool {
+	if !hasAVX512 {
+		return false
+	}
+	lagCells512(&cells[0], &lags[0], len(lags), unit, &mantissas[0], base)
+	return true
 }

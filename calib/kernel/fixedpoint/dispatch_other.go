@@ -29,3 +29,15 @@ func addEntries(entries [][4]int64, places, keys []uint32, sums []int64, one int
 func addCells(entries [][4]int64, places []uint16, c *CellRows, rows []int32, outcome uint16) int {
 	return addCellsGo(entries, places, c, rows, outcome)
 }
+
+func rowLimits(edges, most []uint32, scales []float64, edge float64) {
+	rowLimitsGo(edges, most, scales, edge)
+}
+
+func labelKeys(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
+	labelKeysGo(keys, y, p, rows, m, slack)
+}
+
+func lagCells(cells []uint16, lags []int64, unit int64, mantissas *[4]int64, base int) bool {
+	return false
+}

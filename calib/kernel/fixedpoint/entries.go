@@ -38,6 +38,27 @@ func findKeysGo(l *Large, scales []float64, m int, slack float64) {
 	}
 }
 
+// LabelKeys writes to keys the keys of the probabilities p of classes y of the given rows, as FindKeys does: y·(m+1) + ⌊p·m⌋,
+// or NoKey.
+func LabelKeys(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
+	if len(rows) > 0 {
+		labelKeys(keys[:len(rows)], y, p, rows, m, slack)
+	}
+}
+
+func labelKeysGo(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
+	fm := float64(m)
+	last := fm - 2*slack
+	for x, i := range rows {
+		at := min(p[i]*fm, last)
+		bin := uint32(at)
+		keys[x] = NoKey
+		if f := at - float64(bin); f > slack && f < 1-slack {
+			keys[x] = uint32(y[i])*uint32(m+1) + bin
+		}
+	}
+}
+
 // AddEntries adds {1, one, sums_x, 0} to the entry of each key, entries[places[key]-1], up to the first key that is NoKey
 // or has place 0, and returns how many keys come before that. All other keys and places must be in range.
 func AddEntries(entries [][4]int64, places, keys []uint32, sums []int64, one int64) int {

@@ -49,6 +49,12 @@ func limits(scale, edge float64) (limit, small uint32) {
 	return math.Float32bits(float32((1 + Slack) * inv)), math.Float32bits(float32(min(edge*inv, math.MaxFloat32)))
 }
 
+func rowLimitsGo(edges, most []uint32, scales []float64, edge float64) {
+	for i, s := range scales {
+		most[i], edges[i] = limits(s, edge)
+	}
+}
+
 // ScaledRows lists rows of K values v (row-major), and what makes probabilities of them: p_ik = v_ik·Scale.
 type ScaledRows struct {
 	V     []float32
@@ -88,9 +94,9 @@ func AddScaledRows(dense []int64, l *Large, r *ScaledRows, at int, edge float64)
 		return n
 	}
 	r.limit, r.edge = slices.Grow(r.limit[:0], n)[:n], slices.Grow(r.edge[:0], n)[:n]
-	for i, s := range r.Scale[:n] {
-		r.limit[i], r.edge[i] = limits(s, edge)
-		if row := int(r.Rows[i]); row < 0 || (row+1)*r.K > len(r.V) {
+	rowLimits(r.edge, r.limit, r.Scale[:n], edge)
+	for _, i := range r.Rows {
+		if row := int(i); row < 0 || (row+1)*r.K > len(r.V) {
 			panic("fixedpoint: no such row")
 		}
 	}

@@ -29,6 +29,11 @@ func addSoft2(s *int64, uc *int64, uc2 *int64, f *float64, e *float64, n int, rh
 //go:noescape
 func addSoftRows512(raw *int64, f *float64, rho *float64, c *float64, right *uint8, rows int)
 
+// addSoftLanes512 adds to raw, of 4×16×8, what addSoftRows512 sums, apart for rows i mod 8. right is 1 for correct rows.
+//
+//go:noescape
+func addSoftLanes512(raw *int64, f *float64, rho *float64, c *float64, right *uint8, rows int)
+
 // cells512 is Cells by AVX-512 for a multiple of 8 rows, but for confidences near to a cell's edge, which it lists in near, a bit each.
 //
 //go:noescape
@@ -53,3 +58,18 @@ func addEntries2(entries *int64, places *uint32, keys *uint32, sums *int64, n in
 //
 //go:noescape
 func addCells2(entries *int64, places *uint16, key *uint16, hit *uint16, w *int64, wc *int64, wc2 *int64, rows *int32, n int, outcome uint64) (done int)
+
+// limits512 is limits of n rows by AVX-512: least is the edge, most what no product exceeds.
+//
+//go:noescape
+func limits512(edge *uint32, limit *uint32, scale *float64, n int, least float64, most float64)
+
+// labelKeys512 is labelKeysGo by AVX-512; last is m - 2·slack, rest 1 - slack and step m+1.
+//
+//go:noescape
+func labelKeys512(key *uint32, y *int32, p *float64, rows *int32, n int, m float64, last float64, slack float64, rest float64, step uint64)
+
+// lagCells512 is LagCells by AVX-512.
+//
+//go:noescape
+func lagCells512(cell *uint16, lag *int64, n int, unit int64, mantissas *int64, base int)

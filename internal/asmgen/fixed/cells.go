@@ -26,6 +26,7 @@ func cells512() {
 	tailBits, tailHalf := math.Float64bits(1.0/gridCells), math.Float64bits(math.Sqrt(0.5)/gridCells)
 	tailMem, halfMem := constant("gridTail", 8, tailBits), constant("gridHalf", 8, tailHalf)
 	oneMem, lastMem, firstMem := constant("gridOne", 8, 1), constant("gridLast", 8, tailCells-1), constant("gridFirst", 8, tailFirst)
+	certainMem := constant("gridCertain", 8, tailCells)
 	one32Mem, last32Mem := i32("gridOne32", 1), i32("gridLast32", gridCells-1)
 
 	TEXT("cells512", NOSPLIT, "func(keys *uint16, wc, wc2 *int64, near *uint8, c, w *float64, n int)")
@@ -58,10 +59,12 @@ func cells512() {
 	VRNDSCALEPD(Imm(0), p, whole) // to nearest
 	VSUBPD(whole, p, q)
 	VPANDQ(absMem, q, q)
+	below := K() // beside 1 the cell is that of the tail, whose edges are exact
+	VCMPPD(Imm(4), scale, whole, below)
 	VMULPD(edgeMem, whole, whole)
 	VADDPD(nearMem, whole, whole)
 	isNear := K()
-	VCMPPD(Imm(2), whole, q, isNear) // at most
+	VCMPPD(Imm(2), whole, q, below, isNear) // at most
 	KMOVB(isNear, mask)
 	MOVB(mask.As8(), Mem{Base: out})
 	VCVTTPD2DQ(p, j)
@@ -82,10 +85,13 @@ func cells512() {
 	VPADDQ(oneMem, tail, half, tail)
 	VPMAXSQ(zero, tail, tail)
 	VPMINSQ(lastMem, tail, tail)
+	certain := K()
+	VCMPPD(Imm(0), one, x, certain)
+	VMOVDQU64(certainMem, certain, tail)
 	VPADDQ(firstMem, tail, tail)
 	tail32, isTail := YMM(), K()
 	VPMOVQD(tail, tail32)
-	VPCMPEQD(last32Mem, j, isTail)
+	VPCMPD(Imm(5), last32Mem, j, isTail) // not below: rounding may reach gridCells
 	VMOVDQA32(tail32, isTail, cell)
 	VPADDD(cell, cell, cell)
 	key := XMM()

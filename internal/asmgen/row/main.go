@@ -132,6 +132,7 @@ func main() {
 	ConstraintExpr("amd64,!purego")
 	constants()
 	probConstants()
+	outcomeConstants()
 	for _, s := range []isa{{"512", true}, {"2", false}} {
 		longMax(s)
 		for _, store := range []bool{false, true} {
@@ -145,6 +146,7 @@ func main() {
 		probFinish(s)
 	}
 	half()
+	outcomes512()
 	readAll()
 	Generate()
 }
