@@ -45,8 +45,9 @@ type Stats struct {
 
 	labelled int64 // rows of the batch at hand
 
-	buf        []byte // scratch of emit
-	stateBytes int    // about the size of the next state
+	buf         []byte // scratch of emit
+	stateBytes  int    // about the size of the next state
+	pooledBytes int    // memory of the sets in pool
 }
 
 type cellKey struct {

@@ -28,6 +28,7 @@ func (s *Stats) cell(k cellKey, classes int) (set *acc.Set, late bool, err error
 		if free := s.pool[classes]; len(free) > 0 {
 			set = free[len(free)-1]
 			s.pool[classes] = free[:len(free)-1]
+			s.pooledBytes -= set.Memory()
 		} else {
 			cfg := s.cfg.Acc
 			cfg.K = classes
@@ -41,8 +42,12 @@ func (s *Stats) cell(k cellKey, classes int) (set *acc.Set, late bool, err error
 	return set, late, nil
 }
 
-// maxPooled bounds the emptied sets kept for reuse, by K.
-const maxPooled = 256
+// maxPooled bounds the emptied sets kept for reuse, by K, and maxPooledBytes what they hold together: a set keeps the
+// memory that it has grown to, so after a burst the pool would be as large as the burst was.
+const (
+	maxPooled      = 256
+	maxPooledBytes = 8 << 20
+)
 
 // Advance implements pipeline.Operator: it emits the cells of the label panes that end at or before wm, and
 // the late cells that have gathered.
@@ -94,9 +99,10 @@ func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 }
 
 func (s *Stats) recycle(classes int, set *acc.Set) {
-	if len(s.pool[classes]) < maxPooled {
+	if n := set.Memory(); len(s.pool[classes]) < maxPooled && s.pooledBytes+n <= maxPooledBytes {
 		set.Reset()
 		s.pool[classes] = append(s.pool[classes], set)
+		s.pooledBytes += n
 	}
 }
 
