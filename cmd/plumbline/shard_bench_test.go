@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// benchRows yields seeded logits for ever.
+type benchRows struct {
+	k      int
+	random *rand.Rand
+	pool   []float32 // rows are windows into it
+}
+
+func (s *benchRows) Schema() feed.Schema { return feed.Schema{Model: "m", Version: "1", K: s.k} }
+
+func (s *benchRows) Next(row *feed.Row) error {
+	from := s.random.IntN(len(s.pool) - s.k)
+	*row = feed.Row{Scores: s.pool[from : from+s.k], Label: int32(s.random.IntN(s.k)), Weight: 1}
+	return nil
+}
+
+// benchRecords are rows with new ids and their labels, which follow within two seconds, in the order of a source.
+func benchRecords(b *testing.B, k, batch int, rows int64) (records []pipeline.Record) {
+	b.Helper()
+	src := &benchRows{k: k, random: rand.New(rand.NewPCG(1, uint64(k))), pool: make([]float32, 1<<20)}
+	for i := range src.pool {
+		src.pool[i] = float32(2 * src.random.NormFloat64())
+	}
+	f, err := feed.New(src, feed.Options{EventRate: 20_000, Start: 1_700_000_000e9, DelayMax: 2 * time.Second, Batch: batch, Seed: 1, Limit: rows, FlushEvery: 10 * time.Second})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var next [2]int64
+	for {
+		m, err := f.Next()
+		if errors.Is(err, io.EOF) {
+			return records
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		in := pipeline.Logits
+		if m.Stream == feed.Labels {
+			in = pipeline.Labels
+		}
+		records = append(records, pipeline.Record{Input: in, Topic: in.String(), Offset: next[in], Time: m.Time, Key: m.Key, Value: m.Value})
+		next[in]++
+	}
+}
+
+// BenchmarkShard is everything between the fetch and the checkpoint, as configured by default, panes and the join's rows
+// on disk included. An operation is a prediction and its label; the benchmark of the same name in operators is the part
+// that is done for every row of one message again and again.
+func BenchmarkShard(b *testing.B) {
+	for _, c := range []struct {
+		k, batch int
+		join     string
+		set      func(*config.Join)
+	}{
+		{10, 1000, "default", func(*config.Join) {}},
+		{10, 1000, "memory", func(j *config.Join) { j.MemoryBytes = 0 }},
+		{10, 1000, "forget", func(j *config.Join) { j.Remember = 0 }},
+		{100, 1000, "default", func(*config.Join) {}},
+		{100, 1000, "memory", func(j *config.Join) { j.MemoryBytes = 0 }},
+		{100, 1000, "forget", func(j *config.Join) { j.Remember = 0 }},
+		{1000, 256, "default", func(*config.Join) {}},
+		{1000, 256, "memory", func(j *config.Join) { j.MemoryBytes = 0 }},
+	} {
+		b.Run(fmt.Sprintf("K=%d/join=%s", c.k, c.join), func(b *testing.B) {
+			cfg := config.Default()
+			cfg.Checkpoints.Dir = b.TempDir()
+			c.set(&cfg.Join)
+			s, err := newEngine(cfg, slog.New(slog.DiscardHandler)).newShard(0, 1, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			records := benchRecords(b, c.k, c.batch, int64(b.N))
+			b.ReportAllocs()
+			b.ResetTimer()
+			for _, r := range records {
+				if err := s.Take(context.Background(), r); err != nil {
+					b.Fatal(err)
+				}
+				if s.Full() {
+					s.Written()
+				}
+			}
+		})
+	}
+}
