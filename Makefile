@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-go bench-stream recovery soak join-memory fuzz fuzz-messages rules-test vuln kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality detection-bench bench-go bench-stream recovery soak join-memory fuzz fuzz-messages rules-test vuln kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -93,6 +93,27 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 # docs/benchmarks.md. `go run ./internal/bench/quality -resume` goes on with a run that was stopped.
 bench-quality:
 	go run ./internal/bench/quality
+
+# Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams.
+# Half an hour for DETECTION="-calm-runs 1000 -delay-runs 100", hours for the peers without --quick. PLUMBLINE_DOCS=1 rewrites
+# its section of docs/benchmarks.md. A try of a minute: make detection-bench DETECTION="-calm-runs 20 -delay-runs 20 -peer-runs 2"
+DETECTION := -calm-runs 1000 -delay-runs 100 -peer-runs 20
+DETECTION_PEERS := --quick --runs 10
+DETECTION_OUT := .cache/detection
+DETECTION_VENV := .cache/detect-venv
+
+detection-bench: $(DETECTION_VENV)/.ready
+	mkdir -p $(DETECTION_OUT)
+	$(DETECTION_VENV)/bin/python -B bench/detect/frozen.py ../shared/data $(DETECTION_OUT)
+	go run ./internal/bench/detect -stage ours -out $(DETECTION_OUT) $(DETECTION)
+	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_PEERS)
+	go run ./internal/bench/detect -stage report -out $(DETECTION_OUT)
+
+$(DETECTION_VENV)/.ready: bench/requirements-detect.txt
+	rm -rf $(DETECTION_VENV)
+	python3 -m venv $(DETECTION_VENV)
+	$(DETECTION_VENV)/bin/pip install -q -r bench/requirements-detect.txt
+	touch $@
 
 # Every Go benchmark of the hot packages.
 bench-go:

@@ -1,11 +1,11 @@
 """River's drift detectors on the streams that the Go harness wrote: first alarm of every run, for a grid of settings.
 
-peers.py DIR reads DIR/streams.json and the arrays beside it, and writes DIR/peers.json:
-[{"stream": name, "detector": name, "setting": text, "default": bool, "first": [row or -1, ...]}, ...]
-A run is followed to the first alarm after the change; alarms before it are put in "early" (runs with one), and the detector
-goes on, as it would in service. Rows count from 1.
+peers.py DIR reads DIR/streams.json and the arrays beside it, and writes DIR/peers.json: by stream, detector and setting the
+row of the first alarm after the change in every run, from 1 (-1: none), and in "early" how many runs had one before it (the
+detector goes on then, as it would in service).
 """
 
+import argparse
 import json
 import multiprocessing
 import sys
@@ -18,7 +18,6 @@ from river.drift import binary
 # What each watches: "gap" is a - c, "error" is 1 - a. The first setting is river's default.
 GRIDS = {
     "ADWIN (a − c)": ("gap", "delta", [2e-3, 1e-4, 1e-6, 1e-9, 1e-15, 1e-25], lambda v: drift.ADWIN(delta=v)),
-    "ADWIN (error)": ("error", "delta", [2e-3, 1e-4, 1e-6, 1e-9, 1e-15, 1e-25], lambda v: drift.ADWIN(delta=v)),
     "Page–Hinkley (a − c)": ("gap", "threshold", [50, 20, 100, 200, 400], lambda v: drift.PageHinkley(threshold=v)),
     "KSWIN (a − c)": ("gap", "alpha", [5e-3, 1e-5, 1e-8, 1e-12], lambda v: drift.KSWIN(alpha=v, seed=1)),
     "DDM (error)": ("error", "drift_threshold", [3.0, 4.0, 5.0, 7.0], lambda v: binary.DDM(drift_threshold=v)),
@@ -63,20 +62,32 @@ def work(job):
 
 
 def main():
-    folder, processes = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else multiprocessing.cpu_count()
-    streams = json.loads((folder / "streams.json").read_text())
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=int, default=10**9, help="runs of a stream, at most those in the files")
+    parser.add_argument("--quick", action="store_true", help="every second setting (of slow detectors the default), and no late labels")
+    parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
+    args = parser.parse_args()
     jobs = []
-    for stream in streams:
+    for stream in json.loads((args.folder / "streams.json").read_text()) + json.loads((args.folder / "frozen.json").read_text()):
+        # One kind of boundary stream decides the level of false alarms; the others are for detectors with a guarantee.
+        if stream["group"] == "false alarms" and stream["name"] not in ("calibrated", "±ε in turns"):
+            continue
+        if args.quick and stream["group"] == "late labels":
+            continue
+        runs = min(args.runs, stream["runs"])
         for name, (_, _, values, _) in GRIDS.items():
-            runs = stream["runs"] if name not in SLOW else max(1, stream["runs"] // SLOW[name])
-            jobs += [(folder, stream, name, value, runs) for value in values]
+            few = max(1, runs // SLOW.get(name, 1))
+            if args.quick:
+                values = values[:1] if name in SLOW else values[::2]
+            jobs += [(args.folder, stream, name, value, few) for value in values]
     results = []
-    with multiprocessing.Pool(processes) as pool:
-        for k, result in enumerate(pool.imap(work, jobs), 1):
+    with multiprocessing.Pool(args.processes) as pool:
+        for k, result in enumerate(pool.imap_unordered(work, jobs), 1):
             results.append(result)
-            print(f"\r{k}/{len(jobs)} {result['stream']}: {result['detector']}".ljust(100), end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    (folder / "peers.json").write_text(json.dumps(results))
+            print(f"{k}/{len(jobs)} {result['stream']}: {result['detector']}, {result['setting']}", file=sys.stderr, flush=True)
+    results.sort(key=lambda r: (r["stream"], r["detector"], not r["default"], r["setting"]))
+    (args.folder / "peers.json").write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ type Detector struct {
 type expertState struct {
 	logR  float64 // log R_k, -Inf for 0
 	cusum float64 // max(0, cusum + L): the evidence since the likeliest start
-	since int64   // id of the last pane at which cusum was 0
+	since int64   // id of the last pane at which cusum was 0, or of the first pane of all
 }
 
 // New returns a detector without any rows; ErrSpec where the specification is out of range. Detectors of the
@@ -71,6 +71,11 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 	}
 	if id < d.last {
 		return nil, fmt.Errorf("pane %d after pane %d: %w", id, d.last, ErrPane)
+	}
+	if d.last == math.MinInt64 {
+		for k := range d.state {
+			d.state[k].since = id
+		}
 	}
 	d.last = id
 	var active uint64

@@ -12,8 +12,8 @@ type Evidence struct {
 	Epsilon         float64
 	LogE, Threshold float64 // log Σ w R, and log 1/α: an alarm where LogE ≥ Threshold
 	Pane            int64   // the last pane seen
-	// Since is the last pane at which the cusum of the best-weighted expert was at 0: an estimate of the last pane before
-	// the error began. No confidence is attached to it.
+	// Since is the last pane at which the cusum of the best-weighted expert was at 0, or the first pane of all: an estimate of
+	// the last pane before the error began. No confidence is attached to it.
 	Since int64
 	// Direction is the sign of a - c that the best expert bet on: -1 overconfident, 1 underconfident, 0 both.
 	Direction int

@@ -13,7 +13,7 @@ import (
 )
 
 type options struct {
-	data, out, stage              string
+	data, out, stage, only        string
 	calmRuns, delayRuns, peerRuns int
 	rows                          int
 }
@@ -23,6 +23,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "../shared/data", "folder of the real data")
 	flag.StringVar(&o.out, "out", ".cache/detection", "folder for streams and results")
 	flag.StringVar(&o.stage, "stage", "ours", "ours: measure and write the streams for peers; report: tables from the results")
+	flag.StringVar(&o.only, "only", "", "one group of streams: false alarms, delay, stably wrong, late labels")
 	flag.IntVar(&o.calmRuns, "calm-runs", 1000, "runs of the streams on which nobody may alarm")
 	flag.IntVar(&o.delayRuns, "delay-runs", 200, "runs of the other streams")
 	flag.IntVar(&o.peerRuns, "peer-runs", 20, "runs of every stream that peers see")
@@ -72,19 +73,31 @@ func measure(o options) error {
 	if err := export(o.out, streams, o.peerRuns); err != nil {
 		return err
 	}
+	real, err := frozen(o.out)
+	if err != nil {
+		return err
+	}
+	streams = append(streams, real...)
 	var results []result
 	for i := range streams {
 		st := &streams[i]
+		if o.only != "" && o.only != st.group {
+			continue
+		}
 		n := o.delayRuns
 		if st.bounded {
 			n = o.calmRuns
+		}
+		few := o.delayRuns
+		if st.group == groupReal {
+			n, few = 1, 1
 		}
 		begin := time.Now()
 		r, err := runs(st, tests[:longPanes], n)
 		if err != nil {
 			return err
 		}
-		short, err := runs(st, tests[longPanes:], o.delayRuns)
+		short, err := runs(st, tests[longPanes:], few)
 		if err != nil {
 			return err
 		}

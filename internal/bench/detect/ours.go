@@ -92,6 +92,7 @@ func observe(rows []row, tests []test, prototypes []*detect.Detector) (outcome, 
 	for k, t := range tests {
 		d := prototypes[k]
 		if t.learn > 0 {
+			t.learn = min(t.learn, len(rows)/5)
 			t.spec.Reference = curve(rows[:t.learn])
 			d = detectors([]test{t})[0]
 		}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/bench/npy"
+)
+
+func TestSummarise(t *testing.T) {
+	for _, c := range []struct {
+		first  []int
+		change int
+		want   summary
+	}{
+		{[]int{150, 120, 180}, 100, summary{crossed: 1, median: 50}},
+		{[]int{150, -1, -1}, 100, summary{crossed: 1. / 3, median: -1}},
+		{[]int{150, 160, -1}, 100, summary{crossed: 2. / 3, median: 60}},
+		{[]int{50, 160, 170}, 100, summary{crossed: 2. / 3, early: 1. / 3, median: 70}},
+		{[]int{-1}, 0, summary{median: -1}},
+	} {
+		if got := summarise(c.first, c.change); got != c.want {
+			t.Errorf("%v, change at %d: got %+v, want %+v", c.first, c.change, got, c.want)
+		}
+	}
+	if got := jointly([]int{-1, 5, 7, -1}, []int{3, -1, 6, -1}); !slices.Equal(got, []int{3, 5, 6, -1}) {
+		t.Errorf("jointly: got %v", got)
+	}
+}
+
+// TestJointLevels: the alarm splits α in two, so twice every level at which it is reported must have been noted.
+func TestJointLevels(t *testing.T) {
+	for _, l := range []float64{1e3, 1e4, 1e5, 3.15e6} {
+		if !slices.Contains(levels, l) || !slices.Contains(levels, 2*l) {
+			t.Errorf("levels %v lack %v or its double", levels, l)
+		}
+	}
+}
+
+// toy is a stream of 2,000 rows that are right with probability c + bias.
+func toy(bias float64) stream {
+	return stream{group: "toy", name: "toy", n: 2000, draw: func(rng *rand.Rand, _ int) row {
+		c := float64(float32(1 - .5*rng.Float64()))
+		return row{c, rng.Float64() < c+bias}
+	}}
+}
+
+// TestRuns: a run is the same on any core, a calibrated one crosses nothing, one off by .3 crosses all levels at once in order.
+func TestRuns(t *testing.T) {
+	few := tests[:2]
+	for bias, crosses := range map[float64]bool{0: false, -.3: true} {
+		s := toy(bias)
+		a, err := runs(&s, few, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := runs(&s, few, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range few {
+			for l := range levels {
+				if !slices.Equal(a[k][l], b[k][l]) {
+					t.Errorf("bias %v, %s: two measurements differ", bias, few[k].name)
+				}
+				for run, at := range a[k][l] {
+					if (at >= 0) != crosses || l > 0 && at < a[k][l-1][run] {
+						t.Errorf("bias %v, %s, run %d: first crossings %v, %v", bias, few[k].name, run, a[k][max(l-1, 0)][run], at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestExport: peers read the rows that the detectors see.
+func TestExport(t *testing.T) {
+	dir := t.TempDir()
+	s := toy(0)
+	if err := export(dir, []stream{s}, 2); err != nil {
+		t.Fatal(err)
+	}
+	c, err := npy.ReadFile(filepath.Join(dir, "c0.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := npy.ReadFile(filepath.Join(dir, "a0.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := s.rows(1, nil)
+	for i, r := range rows {
+		if float64(c.F32[s.n+i]) != r.c || (a.Int[s.n+i] != 0) != r.right {
+			t.Fatalf("row %d of run 1 is %v, %d in the files, %+v in the run", i, c.F32[s.n+i], a.Int[s.n+i], r)
+		}
+	}
+}
+
+// TestLateLabels: every row arrives once; matured ones in the order of issue; complaints come first.
+func TestLateLabels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	rows := make([]row, 3000)
+	for i := range rows {
+		rows[i] = row{float64(i), i%2 == 0}
+	}
+	out := delayed(func(_ *rand.Rand, _ row) float64 { return longestLag })(rng, rows)
+	if !slices.Equal(out, rows) {
+		t.Error("equal lags changed the order")
+	}
+	out = delayed(func(rng *rand.Rand, r row) float64 {
+		if r.right {
+			return longestLag
+		}
+		return 0
+	})(rng, rows)
+	if wrong := slices.IndexFunc(out, func(r row) bool { return r.right }); wrong != len(rows)/2 {
+		t.Errorf("first right row arrives at %d, want after the %d wrong ones", wrong, len(rows)/2)
+	}
+	slices.SortFunc(out, func(a, b row) int { return int(a.c - b.c) })
+	if !slices.Equal(out, rows) {
+		t.Error("rows were lost or doubled")
+	}
+}
+
+func TestKL(t *testing.T) {
+	if got, want := kl(.8, .9), .8*math.Log(.8/.9)+.2*math.Log(2); math.Abs(got-want) > 1e-12 {
+		t.Errorf("kl(.8, .9) is %v, want %v", got, want)
+	}
+	if got := kl(1, .5); math.Abs(got-math.Ln2) > 1e-12 {
+		t.Errorf("kl(1, .5) is %v, want ln 2", got)
+	}
+}
+
+func TestWriteSection(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("a\n<!-- begin x -->\nold\n<!-- end x -->\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSection(page, "x", "new\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(page); string(got) != "a\n<!-- begin x -->\nnew\n<!-- end x -->\nb\n" {
+		t.Errorf("%q", got)
+	}
+	if err := writeSection(page, "y", ""); err == nil || !strings.Contains(err.Error(), "y") {
+		t.Errorf("a section that is not there: %v", err)
+	}
+}
