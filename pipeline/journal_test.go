@@ -105,14 +105,31 @@ type orderedAdder struct{ *adder }
 func (orderedAdder) IdleInputs() uint64   { return 0 }
 func (orderedAdder) SetIdleInputs(uint64) {}
 
+// endingSource ends its reader where it has nothing.
+type endingSource struct {
+	*listSource
+	stop func()
+}
+
+func (s *endingSource) Next(ctx context.Context) (Record, error) {
+	if s.stop != nil && s.CaughtUp() {
+		s.stop()
+	}
+	return s.listSource.Next(ctx)
+}
+
 // TestNoCheckpointBeforeAllIsTakenAgain: a checkpoint on the way would not have what comes after it, which was shown.
 func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	r := newRig(1, 2, 3, 4, 5, 6, 7)
 	store := &DirStore{Dir: t.TempDir(), Keep: 2}
 	r.runner.Store = store
+	var stop func()
 	run := func(ctx context.Context) error {
 		return Run(ctx, r.runner, func() (orderedAdder, error) { r.task = &adder{}; return orderedAdder{r.task}, nil },
-			func(next map[Input]int64) (Source, error) { r.source.next = next[Logits]; return r.source, nil })
+			func(next map[Input]int64) (Source, error) {
+				r.source.next = next[Logits]
+				return &endingSource{r.source, stop}, nil
+			})
 	}
 	if err := run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -137,10 +154,11 @@ func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	panes := len(r.sink.panes)
 	r.source.values, r.source.wait = r.source.values[:6], true // the record that was taken is not there yet
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	stop = cancel
 	if err := run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped on the way: %v", err)
 	}
+	stop = nil
 	if got := names(); len(got) != 4 {
 		t.Errorf("files %v: a checkpoint was written on the way", got)
 	}
@@ -155,4 +173,27 @@ func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	if got, want := fmt.Sprint(names()), "[checkpo03 checkpo04 journal03 journal04]"; got != want {
 		t.Errorf("files %v, want %v", got, want)
 	}
+}
+
+// TestStoppedRestoreBlamesNoCheckpoint: reading one that is cut off by the end of the task says nothing about it.
+func TestStoppedRestoreBlamesNoCheckpoint(t *testing.T) {
+	r := newRig(1, 2, 3)
+	if err := r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.runner.Store = &cutStore{r.store, cancel}
+	if err := r.run(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnusable) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// cutStore ends the task while a checkpoint is read.
+type cutStore struct {
+	*failStore
+	cancel func()
+}
+
+func (s *cutStore) Load(context.Context, string) ([]Stored, error) {
+	return []Stored{{Name: "cut off", Number: 1, Read: func() ([]byte, error) { s.cancel(); return nil, context.Canceled }}}, nil
 }

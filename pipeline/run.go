@@ -110,6 +110,10 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t
 			from.pasts = rn.pasts(t, st.Number, stored[:i])
 			return t, from, nil
 		}
+		if ctx.Err() != nil { // no fault of the checkpoint's
+			closeTask(rn, t)
+			return t, from, ctx.Err()
+		}
 		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name, "err", err)
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
 		closeTask(rn, t)

@@ -352,8 +352,10 @@ func (s *Store) fetch(ctx context.Context, partition int, offset int64, yield fu
 			*next = max(*next, after)
 			return err
 		}
-		// What is not in the log does not come by waiting.
-		if ctx.Err() != nil || permanent(err) || errors.Is(err, kafka.OffsetOutOfRange) {
+		if errors.Is(err, kafka.OffsetOutOfRange) { // what is not in the log does not come by waiting
+			return fmt.Errorf("offset %d of %s partition %d is not in the log", offset, s.topic, partition)
+		}
+		if ctx.Err() != nil || permanent(err) {
 			return err
 		}
 		s.log.Warn("fetch, trying again", "topic", s.topic, "partition", partition, "offset", offset, "err", err)
