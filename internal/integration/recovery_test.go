@@ -18,10 +18,10 @@ import (
 
 const (
 	recoveryKills = 5
-	recoveryRate  = 1000 // rows a second, before, while and after the process is away
+	recoveryRate  = 500 // rows a second, before, while and after the process is away
 	recoverySpan  = 200 * time.Second
 	// recoverySteady is how far behind the writer a process that has caught up may be: it shows what its checkpoints hold.
-	recoverySteady = 2 * time.Second
+	recoverySteady = 3 * time.Second
 )
 
 // recovery is one kill -9 and what followed.
@@ -77,7 +77,7 @@ func recoveries(t *testing.T, store string) []recovery {
 			models = append(models, liveModel{net, fmt.Sprint(v + 1), rows, cohorts(100)})
 		}
 	}
-	s := configureEdited(t, "slices: {columns: [cohort], max_keys: 2000}", "interval: 500ms", "interval: 1s",
+	s := configureEdited(t, "slices: {columns: [cohort], max_keys: 2000}", "interval: 500ms", "interval: 2s",
 		"checkpoints:", "checkpoints:\n  store: "+store, "  deadletter:", "  checkpoints: "+topicPrefix(t)+".checkpoints\n  deadletter:")
 	// The stream's past is written at once, then it goes on in real time.
 	begin := time.Now().Add(-recoverySpan)
