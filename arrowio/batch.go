@@ -83,7 +83,7 @@ const (
 	LabelRange      = "label_range"      // label outside [0, K)
 	BadWeight       = "bad_weight"       // weight not finite or not in (0, 2^20]
 	BadServed       = "bad_served"       // served confidence outside [0,1]
-	TimeRange       = "ts_range"         // ts outside the years 1677 to 2262 that nanoseconds cover
+	TimeRange       = "ts_range"         // ts outside the years that nanoseconds cover, 1677 to 2262, or at their ends
 )
 
 // Rejected is the number of rows that take no part.

@@ -20,6 +20,9 @@ const (
 	ReasonNoID       = "no_id" // the join needs ids
 )
 
+// farthest bounds event times, from 1681-08 to 2258-05: what is added to them, panes and waits, stays in 64 bits.
+const farthest = 9_100_000_000_000_000_000
+
 // ValidateConfig configures Validate.
 type ValidateConfig struct {
 	Classes  map[string]int // declared K by model; others are learnt from the first message
@@ -58,7 +61,11 @@ func (v *Validate) check(b *arrowio.Batch, i int) string {
 	if b.Reject != nil && b.Reject[i] != "" {
 		return b.Reject[i]
 	}
-	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
+	if b.TS[i] < -farthest || b.TS[i] > farthest {
+		return arrowio.TimeRange
+	}
+	// Both times are positive, so their difference is in range.
+	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i] > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
 		return ReasonTooFar
 	}
 	key, named := modelOf(b, i)

@@ -102,10 +102,10 @@ func (o *oddStream) fill() {
 	o.dead("column_missing")
 
 	// Event times: far ahead, the end of time; and long ago, which is only late.
-	o.predictions("ahead", 2, 10, func(c *arrowio.Columns) {
-		c.TS = []int64{start.AddDate(10, 0, 0).UnixNano(), math.MaxInt64}
-	})
-	o.refused("too_far_ahead", 2)
+	o.predictions("ahead", 1, 10, func(c *arrowio.Columns) { c.TS[0] = start.AddDate(10, 0, 0).UnixNano() })
+	o.refused("too_far_ahead", 1)
+	o.predictions("never", 2, 10, func(c *arrowio.Columns) { c.TS = []int64{math.MinInt64, math.MaxInt64} })
+	o.refused("ts_range", 2)
 	o.predictions("past", 1, 10, func(c *arrowio.Columns) { c.TS[0] = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() })
 
 	o.predictions("null", 3, 10, func(c *arrowio.Columns) { c.IDs[1] = "" })
