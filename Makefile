@@ -105,6 +105,7 @@ DETECTION_VENV := .cache/detect-venv
 detection-bench: $(DETECTION_VENV)/.ready
 	mkdir -p $(DETECTION_OUT)
 	$(DETECTION_VENV)/bin/python -B bench/detect/frozen.py ../shared/data $(DETECTION_OUT)
+	$(DETECTION_VENV)/bin/python -B bench/detect/cbpe.py ../shared/data $(DETECTION_OUT)
 	go run ./internal/bench/detect -stage ours -out $(DETECTION_OUT) $(DETECTION)
 	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_PEERS)
 	go run ./internal/bench/detect -stage report -out $(DETECTION_OUT)

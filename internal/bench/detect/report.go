@@ -94,6 +94,9 @@ func report(o options) error {
 	if err := realTable(&b, ours, peers, o.out); err != nil {
 		return err
 	}
+	if err := estimateTable(&b, s, o.out); err != nil {
+		return err
+	}
 	fmt.Print(b.String())
 	if os.Getenv("PLUMBLINE_DOCS") != "" {
 		return writeSection("docs/benchmarks.md", "detection", b.String())
