@@ -177,3 +177,12 @@ func (o *Outcomes) fill(rows []Row, v, z []float32, k int, y []int32, w []float6
 		&o.Conf[0], &o.Margin[0], &o.NegEnt[0], &o.P[0], &o.NLL[0], &o.Brier[0], &o.Hit[0])
 	return true
 }
+
+// expRow writes exp(z - top), z ≤ top, for as many z as vector instructions can do, and returns how many.
+func expRow(dst []float64, z []float32, top float64) int {
+	n := len(z) &^ 7
+	if n == 0 || inUse != pathAVX512 || expRow512(&dst[0], &z[0], n, top) != 0 {
+		return 0
+	}
+	return n
+}

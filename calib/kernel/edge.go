@@ -88,23 +88,43 @@ func (x *Exact) sum() {
 	if x.s != 0 {
 		return
 	}
-	sum := 0.0
-	for j, v := range x.Scores {
-		e := float64(v)
-		if !x.Probs {
-			if j == x.Row.Arg {
-				continue
-			}
-			e = exp(e - x.Row.Max)
+	var e [expChunk]float64
+	sum, second := 0.0, 0.0
+	for at := 0; at < len(x.Scores); at += expChunk {
+		part := x.Scores[at:min(at+expChunk, len(x.Scores))]
+		x.terms(&e, part)
+		arg, largest := x.Row.Arg-at, 0.0
+		if arg >= 0 && arg < len(part) {
+			largest, e[arg] = e[arg], 0 // of logits it is left out of the sum
 		}
-		sum += e
-		if j != x.Row.Arg {
-			x.second = max(x.second, e)
+		for j, v := range e[:len(part)] {
+			second = max(second, v)
+			if x.Probs && j == arg {
+				v = largest
+			}
+			sum += v
 		}
 	}
+	x.second = second
 	x.s = sum
 	if !x.Probs {
 		x.s = 1 / (1 + sum)
+	}
+}
+
+// expChunk is how many terms are worked out at a time.
+const expChunk = 64
+
+// terms are those that sum adds for some scores.
+func (x *Exact) terms(e *[expChunk]float64, scores []float32) {
+	if x.Probs {
+		for j, v := range scores {
+			e[j] = float64(v)
+		}
+		return
+	}
+	for j := expRow(e[:], scores, x.Row.Max); j < len(scores); j++ {
+		e[j] = exp(float64(scores[j]) - x.Row.Max)
 	}
 }
 

@@ -951,6 +951,166 @@ DATA lane64<>+48(SB)/8, $0x0000000000000006
 DATA lane64<>+56(SB)/8, $0x0000000000000007
 GLOBL lane64<>(SB), RODATA|NOPTR, $64
 
+DATA taylor2<>+0(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+8(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+16(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+24(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+32(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+40(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+48(SB)/8, $0x3fe0000000000000
+DATA taylor2<>+56(SB)/8, $0x3fe0000000000000
+GLOBL taylor2<>(SB), RODATA|NOPTR, $64
+
+DATA taylor3<>+0(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+8(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+16(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+24(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+32(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+40(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+48(SB)/8, $0x3fc5555555555555
+DATA taylor3<>+56(SB)/8, $0x3fc5555555555555
+GLOBL taylor3<>(SB), RODATA|NOPTR, $64
+
+DATA taylor4<>+0(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+8(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+16(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+24(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+32(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+40(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+48(SB)/8, $0x3fa5555555555555
+DATA taylor4<>+56(SB)/8, $0x3fa5555555555555
+GLOBL taylor4<>(SB), RODATA|NOPTR, $64
+
+DATA taylor5<>+0(SB)/8, $0x3f81111111111111
+DATA taylor5<>+8(SB)/8, $0x3f81111111111111
+DATA taylor5<>+16(SB)/8, $0x3f81111111111111
+DATA taylor5<>+24(SB)/8, $0x3f81111111111111
+DATA taylor5<>+32(SB)/8, $0x3f81111111111111
+DATA taylor5<>+40(SB)/8, $0x3f81111111111111
+DATA taylor5<>+48(SB)/8, $0x3f81111111111111
+DATA taylor5<>+56(SB)/8, $0x3f81111111111111
+GLOBL taylor5<>(SB), RODATA|NOPTR, $64
+
+DATA taylor6<>+0(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+8(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+16(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+24(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+32(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+40(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+48(SB)/8, $0x3f56c16c16c16c17
+DATA taylor6<>+56(SB)/8, $0x3f56c16c16c16c17
+GLOBL taylor6<>(SB), RODATA|NOPTR, $64
+
+DATA taylor7<>+0(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+8(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+16(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+24(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+32(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+40(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+48(SB)/8, $0x3f2a01a01a01a01a
+DATA taylor7<>+56(SB)/8, $0x3f2a01a01a01a01a
+GLOBL taylor7<>(SB), RODATA|NOPTR, $64
+
+DATA taylor8<>+0(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+8(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+16(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+24(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+32(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+40(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+48(SB)/8, $0x3efa01a01a01a01a
+DATA taylor8<>+56(SB)/8, $0x3efa01a01a01a01a
+GLOBL taylor8<>(SB), RODATA|NOPTR, $64
+
+DATA taylor9<>+0(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+8(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+16(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+24(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+32(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+40(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+48(SB)/8, $0x3ec71de3a556c734
+DATA taylor9<>+56(SB)/8, $0x3ec71de3a556c734
+GLOBL taylor9<>(SB), RODATA|NOPTR, $64
+
+DATA taylor10<>+0(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+8(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+16(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+24(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+32(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+40(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+48(SB)/8, $0x3e927e4fb7789f5c
+DATA taylor10<>+56(SB)/8, $0x3e927e4fb7789f5c
+GLOBL taylor10<>(SB), RODATA|NOPTR, $64
+
+DATA taylor11<>+0(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+8(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+16(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+24(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+32(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+40(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+48(SB)/8, $0x3e5ae64567f544e4
+DATA taylor11<>+56(SB)/8, $0x3e5ae64567f544e4
+GLOBL taylor11<>(SB), RODATA|NOPTR, $64
+
+DATA taylor12<>+0(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+8(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+16(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+24(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+32(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+40(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+48(SB)/8, $0x3e21eed8eff8d898
+DATA taylor12<>+56(SB)/8, $0x3e21eed8eff8d898
+GLOBL taylor12<>(SB), RODATA|NOPTR, $64
+
+DATA taylor13<>+0(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+8(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+16(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+24(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+32(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+40(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+48(SB)/8, $0x3de6124613a86d09
+DATA taylor13<>+56(SB)/8, $0x3de6124613a86d09
+GLOBL taylor13<>(SB), RODATA|NOPTR, $64
+
+DATA log2e64<>+0(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+8(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+16(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+24(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+32(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+40(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+48(SB)/8, $0x3ff71547652b82fe
+DATA log2e64<>+56(SB)/8, $0x3ff71547652b82fe
+GLOBL log2e64<>(SB), RODATA|NOPTR, $64
+
+DATA magic64<>+0(SB)/8, $0x4338000000000000
+DATA magic64<>+8(SB)/8, $0x4338000000000000
+DATA magic64<>+16(SB)/8, $0x4338000000000000
+DATA magic64<>+24(SB)/8, $0x4338000000000000
+DATA magic64<>+32(SB)/8, $0x4338000000000000
+DATA magic64<>+40(SB)/8, $0x4338000000000000
+DATA magic64<>+48(SB)/8, $0x4338000000000000
+DATA magic64<>+56(SB)/8, $0x4338000000000000
+GLOBL magic64<>(SB), RODATA|NOPTR, $64
+
+DATA expLeast64<>+0(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+8(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+16(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+24(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+32(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+40(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+48(SB)/8, $0xc085e00000000000
+DATA expLeast64<>+56(SB)/8, $0xc085e00000000000
+GLOBL expLeast64<>(SB), RODATA|NOPTR, $64
+
+DATA bias64<>+0(SB)/8, $0x00000000000003ff
+DATA bias64<>+8(SB)/8, $0x00000000000003ff
+DATA bias64<>+16(SB)/8, $0x00000000000003ff
+DATA bias64<>+24(SB)/8, $0x00000000000003ff
+DATA bias64<>+32(SB)/8, $0x00000000000003ff
+DATA bias64<>+40(SB)/8, $0x00000000000003ff
+DATA bias64<>+48(SB)/8, $0x00000000000003ff
+DATA bias64<>+56(SB)/8, $0x00000000000003ff
+GLOBL bias64<>(SB), RODATA|NOPTR, $64
+
 // func longMax512(z *float32, k int) float32
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+, SSE
 TEXT ·longMax512(SB), NOSPLIT, $0-20
@@ -9569,6 +9729,60 @@ outcomes512_whole:
 	ADDQ       $0x08, DI
 	SUBQ       $0x08, SI
 	JG         outcomes512_rows
+	VZEROUPPER
+	RET
+
+// func expRow512(dst *float64, z *float32, n int, top float64) (low uint32)
+// Requires: AVX, AVX512F
+TEXT ·expRow512(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         z+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD top+24(FP), Z0
+	XORL         BX, BX
+
+expRow512_loop:
+	VCVTPS2PD    (CX), Z1
+	VSUBPD       Z0, Z1, Z1
+	VCMPPD       $0x01, expLeast64<>+0(SB), Z1, K1
+	KMOVW        K1, SI
+	ORL          SI, BX
+	VMOVUPD      magic64<>+0(SB), Z2
+	VFMADD231PD  log2e64<>+0(SB), Z1, Z2
+	VSUBPD       magic64<>+0(SB), Z2, Z3
+	VMOVAPD      Z1, Z1
+	VFNMADD231PD ln2Hi<>+0(SB), Z3, Z1
+	VFNMADD231PD ln2Lo<>+0(SB), Z3, Z1
+	VMULPD       Z1, Z1, Z3
+	VMULPD       Z3, Z3, Z4
+	VMOVUPD      taylor3<>+0(SB), Z5
+	VFMADD213PD  taylor2<>+0(SB), Z1, Z5
+	VMOVUPD      taylor5<>+0(SB), Z6
+	VFMADD213PD  taylor4<>+0(SB), Z1, Z6
+	VMOVUPD      taylor7<>+0(SB), Z7
+	VFMADD213PD  taylor6<>+0(SB), Z1, Z7
+	VMOVUPD      taylor9<>+0(SB), Z8
+	VFMADD213PD  taylor8<>+0(SB), Z1, Z8
+	VMOVUPD      taylor11<>+0(SB), Z9
+	VFMADD213PD  taylor10<>+0(SB), Z1, Z9
+	VMOVUPD      taylor13<>+0(SB), Z10
+	VFMADD213PD  taylor12<>+0(SB), Z1, Z10
+	VFMADD231PD  Z6, Z3, Z5
+	VFMADD231PD  Z8, Z3, Z7
+	VFMADD231PD  Z10, Z3, Z9
+	VFMADD231PD  Z9, Z4, Z7
+	VFMADD231PD  Z7, Z4, Z5
+	VFMADD213PD  Z1, Z3, Z5
+	VADDPD       unit<>+0(SB), Z5, Z5
+	VPADDQ       bias64<>+0(SB), Z2, Z2
+	VPSLLQ       $0x34, Z2, Z2
+	VMULPD       Z2, Z5, Z1
+	VMOVUPD      Z1, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x08, DX
+	JG           expRow512_loop
+	MOVL         BX, low+32(FP)
 	VZEROUPPER
 	RET
 

@@ -128,6 +128,11 @@ func half512(dst *float32, src *uint16, n int)
 //go:noescape
 func outcomes512(rows *byte, v *float32, z *float32, y *int32, w *float64, k int, n int, lnK float64, conf *float64, margin *float64, negent *float64, p *float64, nll *float64, brier *float64, hit *uint16)
 
+// expRow512 writes exp(z - top) to dst, n a multiple of 8, z ≤ top; low is not 0 where some difference is below -700.
+//
+//go:noescape
+func expRow512(dst *float64, z *float32, n int, top float64) (low uint32)
+
 // readAll512 sums n scores, n a multiple of 128, as fast as they can be read. Benchmarks only.
 //
 //go:noescape

@@ -133,6 +133,7 @@ func main() {
 	constants()
 	probConstants()
 	outcomeConstants()
+	expRowConstants()
 	for _, s := range []isa{{"512", true}, {"2", false}} {
 		longMax(s)
 		for _, store := range []bool{false, true} {
@@ -147,6 +148,7 @@ func main() {
 	}
 	half()
 	outcomes512()
+	expRow512()
 	readAll()
 	Generate()
 }
