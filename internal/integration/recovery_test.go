@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -100,11 +101,18 @@ func recoveries(t *testing.T, store string) []recovery {
 		r := recovery{}
 		p.wait(time.Minute, "catch up", func() bool { return w.caughtUp(p) })
 		r.caught = time.Since(killed)
+		p.wait(time.Minute, "restore every task", func() bool { return bytes.Count(p.whole(), []byte("msg=restored ")) == 2*partitions })
 		r.fromLog(t, p.log, killed)
 		t.Logf("%+v", r)
 		out = append(out, r)
 	}
 	return out
+}
+
+// whole is the log.
+func (p *process) whole() []byte {
+	b, _ := os.ReadFile(p.log)
+	return b
 }
 
 // written remembers how many rows had been written when.
