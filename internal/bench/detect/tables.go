@@ -33,7 +33,7 @@ func falseAlarms(b *strings.Builder, ours []result, peers []peer) {
 	}
 	bound := []string{"**guarantee**, 1,000 panes", ""}
 	for _, c := range columns {
-		bound = append(bound, "≤ "+percent(min(1, 1000/c.level)))
+		bound = append(bound, fmt.Sprintf("≤ %.2g %%", 100*min(1, 1000/c.level)))
 	}
 	rows = append(rows, append(bound, "≥ 1,000"))
 	table(b, "**False alarms**: share of runs of 100,000 rows that ever alarm, by 1/α; panes of 100 rows, all within ε = .02.", head, rows)
