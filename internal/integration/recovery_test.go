@@ -61,8 +61,8 @@ func TestRecovery(t *testing.T) {
 				of(func(r recovery) time.Duration { return r.caught }))
 		})
 	}
-	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine. Median (worst) of %d kills.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), recoveryKills, table.String())
+	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, load average %s. Median (worst) of %d kills.\n\n%s",
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), loadAverage(), recoveryKills, table.String())
 	t.Logf("table:\n%s", text)
 	if !t.Failed() {
 		writeSection(t, "recovery", text)

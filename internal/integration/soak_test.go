@@ -25,8 +25,8 @@ const (
 	soakEvery = 5 * time.Second
 
 	// What "flat" is. Resident memory is what Go has taken from the system: between two collections it moves by a fifth
-	// or so, which a median over a third of the run does not see and a slope hardly.
-	// The lag must be back when the burst is as long ago as it took, its last labels included.
+	// or so, which a median over a third of the run does not see and a slope hardly. The lag must be back by the time
+	// that the last label of the burst has come.
 	soakMemoryGrowth = 0.10 // of the median, by the slope over a whole steady stretch
 	soakMemoryAfter  = 1.25 // median after the burst over that before
 	soakGoroutines   = 3    // difference of the medians; each scrape and connection has one or two of its own
@@ -81,8 +81,8 @@ func TestSoak(t *testing.T) {
 		t.Errorf("got counts %+v, want %d rows and %d labels, all joined", c, pm.rows, pm.labels)
 	}
 	judged := judgeSoak(t, samples, total, burst)
-	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, which others used too. %.0f minutes; %d rows and as many labels.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), minutes, pm.rows, judged)
+	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, which others used too (load average %s at the end). %.0f minutes; %d rows and as many labels.\n\n%s",
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), loadAverage(), minutes, pm.rows, judged)
 	t.Logf("%s", text)
 	file := filepath.Join(t.TempDir(), "soak.svg")
 	if os.Getenv("PLUMBLINE_DOCS") == "1" {
@@ -90,6 +90,15 @@ func TestSoak(t *testing.T) {
 	}
 	drawSoak(t, file, samples, total/2, burst.span)
 	writeSection(t, "soak", text)
+}
+
+// loadAverage is that of the last 15 minutes: how busy a shared machine was.
+func loadAverage() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	if f := strings.Fields(string(text)); len(f) > 2 {
+		return f[2]
+	}
+	return "unknown"
 }
 
 func number(t *testing.T, name string, otherwise float64) float64 {
