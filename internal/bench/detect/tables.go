@@ -169,15 +169,28 @@ func equalLevels(b *strings.Builder, ours []result, peers []peer) {
 				best = min(best, s.median)
 			}
 		}
-		total++
-		if mine.median >= 0 && float64(mine.median) <= 1.2*float64(best) || mine.median < 0 && best == math.MaxInt {
+		if mine.median >= 0 || best < math.MaxInt {
+			total++ // where nobody finds anything there is nothing to compare
+		}
+		if mine.median >= 0 && float64(mine.median) <= 1.2*float64(best) {
 			good++
 		}
 		rows = append(rows, row)
 	}
-	title := fmt.Sprintf("**At equal false alarms**: everybody at the most sensitive setting of the grid that alarms in at most 1 %% of the runs of \"%s\". plumbline is first or within 1.2× of the best in %d of %d.",
-		turns, good, total)
+	title := fmt.Sprintf("**At equal false alarms**: everybody at the most sensitive setting of the grid that alarms in at most 1 %% of the runs of \"%s\". plumbline is first or within 1.2× of the best in %d of the %d that anybody finds. plumbline has %d runs of each, river at least %d (KSWIN fewer), and then 1 %% means none of them.",
+		turns, good, total, len(ours[0].at(own, level)), fewestRuns(peers))
 	table(b, title, head, rows)
+}
+
+// fewestRuns is the least number of runs of a setting, slow detectors aside.
+func fewestRuns(peers []peer) int {
+	n := math.MaxInt
+	for _, p := range peers {
+		if p.Group != groupReal && !strings.HasPrefix(p.Detector, "KSWIN") {
+			n = min(n, len(p.First))
+		}
+	}
+	return n
 }
 
 func ownLevel(ours []result, name string) float64 {
