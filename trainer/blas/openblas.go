@@ -1,0 +1,134 @@
+//go:build ((linux && !android) || darwin || freebsd) && (amd64 || arm64)
+
+package blas
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// OpenBLAS is a loaded library, safe for concurrent use.
+type OpenBLAS struct {
+	path   string
+	sgemm  uintptr
+	config func() string
+	set    func(int32)
+	get    func() int32
+}
+
+// names are the files to try, in order. The 64-bit-integer builds (libopenblas64) have another ABI and are not used.
+func names() []string {
+	switch v := os.Getenv(Env); v {
+	case "":
+	case "off":
+		return nil
+	default:
+		return []string{v}
+	}
+	if runtime.GOOS == "darwin" {
+		return []string{"libopenblas.0.dylib", "libopenblas.dylib",
+			"/opt/homebrew/opt/openblas/lib/libopenblas.0.dylib", "/usr/local/opt/openblas/lib/libopenblas.0.dylib"}
+	}
+	return []string{"libopenblas.so.0", "libopenblasp.so.0", "libopenblas.so.3", "libopenblas.so"}
+}
+
+func load() (*OpenBLAS, error) {
+	var tried []string
+	for _, name := range names() {
+		lib, err := open(name)
+		if err == nil {
+			return lib, nil
+		}
+		tried = append(tried, err.Error())
+	}
+	if tried == nil {
+		return nil, fmt.Errorf("%w: switched off by %s", ErrNotFound, Env)
+	}
+	return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.Join(tried, "; "))
+}
+
+func open(name string) (*OpenBLAS, error) {
+	h, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, err
+	}
+	lib := &OpenBLAS{path: name}
+	if lib.sgemm, err = purego.Dlsym(h, "sgemm_"); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for symbol, f := range map[string]any{"openblas_get_config": &lib.config, "openblas_set_num_threads": &lib.set, "openblas_get_num_threads": &lib.get} {
+		at, err := purego.Dlsym(h, symbol)
+		if err != nil { // another BLAS under this name
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		purego.RegisterFunc(f, at)
+	}
+	if c := lib.config(); strings.Contains(c, "USE64BITINT") {
+		return nil, fmt.Errorf("%s: built with 64-bit integers: %s", name, c)
+	}
+	return lib, nil
+}
+
+// Path is the name that the library was found under.
+func (l *OpenBLAS) Path() string { return l.path }
+
+// Config is the library's version, options and kernels, as it says itself.
+func (l *OpenBLAS) Config() string { return strings.TrimSpace(l.config()) }
+
+// SetThreads sets how many threads a large product uses: one number for the whole process.
+func (l *OpenBLAS) SetThreads(n int) { l.set(int32(n)) }
+
+// Threads is that number.
+func (l *OpenBLAS) Threads() int { return int(l.get()) }
+
+// scalars are what the Fortran interface takes by address.
+type scalars struct {
+	transA, transB         byte
+	m, n, k, lda, ldb, ldc int32
+	alpha, beta            float32
+}
+
+// Gemm implements [head.GEMM]. The library counts by columns, where a row-major matrix is its transpose, so it computes
+// Cᵀ ← α·op(B)ᵀ·op(A)ᵀ + β·Cᵀ. The Fortran interface is called, not the C one: with every argument an address, the call
+// needs no reflection and costs about a third of a microsecond.
+func (l *OpenBLAS) Gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	if m == 0 || n == 0 {
+		return
+	}
+	check("a", a, transA, m, k, lda)
+	check("b", b, transB, k, n, ldb)
+	check("c", c, false, m, n, ldc)
+	s := &scalars{op(transA), op(transB), int32(m), int32(n), int32(k), int32(lda), int32(ldb), int32(ldc), alpha, beta}
+	const length = 1 // of the two texts, which Fortran compilers pass at the end
+	purego.SyscallN(l.sgemm,
+		uintptr(unsafe.Pointer(&s.transB)), uintptr(unsafe.Pointer(&s.transA)),
+		uintptr(unsafe.Pointer(&s.n)), uintptr(unsafe.Pointer(&s.m)), uintptr(unsafe.Pointer(&s.k)),
+		uintptr(unsafe.Pointer(&s.alpha)), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(unsafe.Pointer(&s.ldb)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(&s.lda)),
+		uintptr(unsafe.Pointer(&s.beta)), uintptr(unsafe.Pointer(unsafe.SliceData(c))), uintptr(unsafe.Pointer(&s.ldc)),
+		length, length)
+	runtime.KeepAlive(s)
+}
+
+func op(trans bool) byte {
+	if trans {
+		return 'T'
+	}
+	return 'N'
+}
+
+// check panics where a matrix, rows×cols after op, does not lie in its slice: the library would write elsewhere.
+func check(name string, v []float32, trans bool, rows, cols, ld int) {
+	if trans {
+		rows, cols = cols, rows
+	}
+	const most = 1<<31 - 1
+	if rows < 0 || cols < 0 || ld < max(1, cols) || rows > most || ld > most || rows > 0 && len(v) < (rows-1)*ld+cols {
+		panic(fmt.Sprintf("blas: %s: %d×%d with leading dimension %d in %d values", name, rows, cols, ld, len(v)))
+	}
+}
