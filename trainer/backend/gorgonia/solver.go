@@ -1,0 +1,40 @@
+package gorgonia
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/plumbline/plumbline/trainer/backend"
+	"github.com/plumbline/plumbline/trainer/optim"
+)
+
+// valueGrad is a parameter with its gradient.
+type valueGrad struct{ value, grad *tensor.Dense }
+
+// Value implements gorgonia.Valuer.
+func (v valueGrad) Value() gorgonia.Value { return v.value }
+
+// Grad implements gorgonia.ValueGrad.
+func (v valueGrad) Grad() (gorgonia.Value, error) { return v.grad, nil }
+
+// step is a gorgonia.Solver that takes steps of [optim.SGD].
+type step struct {
+	sgd      optim.SGD
+	velocity [][]float32
+}
+
+func newStep(e backend.Epoch, velocity [][]float32) *step {
+	return &step{optim.SGD{LR: e.LR, Momentum: e.Momentum, WeightDecay: e.WeightDecay, Decoupled: e.Decoupled, Nesterov: e.Nesterov}, velocity}
+}
+
+// Step implements gorgonia.Solver.
+func (s *step) Step(model []gorgonia.ValueGrad) error {
+	for i, m := range model {
+		g, err := m.Grad()
+		if err != nil {
+			return err
+		}
+		s.sgd.Step(floats(m.Value()), floats(g), s.velocity[i])
+	}
+	return nil
+}
