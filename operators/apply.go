@@ -82,13 +82,14 @@ func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time, k int) *inForce {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	list := p.by[m]
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].from <= ts && fits(list[i].cal, k) {
-			return list[i]
+	var best *inForce
+	for _, f := range p.by[m] {
+		// A process that was away may write an older revision after a newer one.
+		if f.from <= ts && fits(f.cal, k) && (best == nil || f.revision > best.revision) {
+			best = f
 		}
 	}
-	return nil
+	return best
 }
 
 // fits reports whether a calibrator can be applied to rows of k classes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -66,6 +67,22 @@ type Checkpoint struct {
 	// Journal is how the task got here from the checkpoint before. It is kept apart from Data, so that damage to the one
 	// leaves the other; nil where it is not needed.
 	Journal []byte
+	// Unusable are the numbers of stored checkpoints that could not be used. They are no use to fall back to, so a store
+	// does not count them among those that it keeps.
+	Unusable []uint64
+}
+
+// Kept is how many of some numbers, newest first, are to stay for n usable ones to be among them.
+func (c *Checkpoint) Kept(numbers []uint64, n int) int {
+	for i, number := range numbers {
+		if slices.Contains(c.Unusable, number) {
+			continue
+		}
+		if n--; n == 0 {
+			return i + 1
+		}
+	}
+	return len(numbers)
 }
 
 // Section is a named part of a checkpoint.

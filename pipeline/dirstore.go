@@ -21,7 +21,7 @@ const (
 
 // DirStore keeps checkpoints as files DIR/KEY/checkpoint-<n>: temporary file, fsync, hard link, fsync of the
 // directory. A link to a name that exists fails, on shared storage too, so a number has one writer. The Keep newest
-// stay. The files that they refer to are in DIR/KEY/files, linked where the work directory is on the same file system;
+// usable ones stay. The files that they refer to are in DIR/KEY/files, linked where the work directory is on the same file system;
 // they are durable before the checkpoint is there. The journal of a checkpoint is DIR/KEY/journal-<n>, written by who won
 // the number.
 type DirStore struct {
@@ -61,7 +61,7 @@ func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoi
 	if err != nil {
 		return err
 	}
-	keep := min(len(old), max(s.Keep, 2))
+	keep := c.Kept(old, max(s.Keep, 2))
 	s.files.prune(dir, old[:keep], old[keep:])
 	return nil
 }

@@ -170,7 +170,7 @@ func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	if got, want := fmt.Sprint(r.sink.panes[panes:]), "[10 15 21 10 15 21 28 36]"; got != want {
 		t.Errorf("panes %v, want %v", got, want)
 	}
-	if got, want := fmt.Sprint(names()), "[checkpo03 checkpo04 journal03 journal04]"; got != want {
+	if got, want := fmt.Sprint(names()), "[checkpo02 checkpo03 checkpo04 journal02 journal03 journal04]"; got != want {
 		t.Errorf("files %v, want %v", got, want)
 	}
 }
@@ -196,4 +196,51 @@ type cutStore struct {
 
 func (s *cutStore) Load(context.Context, string) ([]Stored, error) {
 	return []Stored{{Name: "cut off", Number: 1, Read: func() ([]byte, error) { s.cancel(); return nil, context.Canceled }}}, nil
+}
+
+// TestDamageTwice: a checkpoint that could not be used is not one of those that are kept, so after the next one there is
+// still a second to fall back to.
+func TestDamageTwice(t *testing.T) {
+	r := newRig(1, 2, 3, 4, 5, 6, 7)
+	store := &DirStore{Dir: t.TempDir(), Keep: 2}
+	r.runner.Store = store
+	run := func() {
+		t.Helper()
+		err := Run(t.Context(), r.runner, func() (orderedAdder, error) { r.task = &adder{}; return orderedAdder{r.task}, nil },
+			func(next map[Input]int64) (Source, error) {
+				r.source.next = next[Logits]
+				return r.source, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run() // checkpoints 1, 2, 3
+	dir := filepath.Join(store.Dir, "g", "adder")
+	for damaged := uint64(3); damaged <= 6; damaged++ {
+		if err := os.Truncate(filepath.Join(dir, checkpointName(damaged)), 10); err != nil {
+			t.Fatal(err)
+		}
+		r.source.values = append(r.source.values, 1)
+		run() // from 2, again and again: it saves one more
+	}
+	ns, err := numbers(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(ns), "[7 6 5 4 3 2]"; got != want {
+		t.Errorf("kept %s, want %s: all down to the second that can be used", got, want)
+	}
+	r.source.values = append(r.source.values, 1)
+	run()
+	if ns, err = numbers(dir); err != nil || fmt.Sprint(ns) != "[8 7]" {
+		t.Errorf("kept %v (%v), want 8 and 7", ns, err)
+	}
+	sum := 0
+	for _, v := range r.source.values {
+		sum += int(v)
+	}
+	if got := int(r.sink.panes[len(r.sink.panes)-1]); got != sum {
+		t.Errorf("the last pane is %d, want %d", got, sum)
+	}
 }

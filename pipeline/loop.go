@@ -26,6 +26,7 @@ type loop struct {
 	task     Task
 	src      Source
 	number   uint64          // of the last checkpoint begun
+	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
 	inFlight chan error    // nil where there is none
@@ -43,11 +44,11 @@ type copied struct {
 	show          func()
 }
 
-// newLoop returns the loop of a task that was restored from checkpoint base; newest is the last number in the store.
-func newLoop(ctx context.Context, rn Runner, t Task, src Source, base, newest uint64) *loop {
-	l := &loop{Runner: rn, task: t, src: src, number: newest, failed: make(chan struct{})}
+// newLoop returns the loop of a task that was restored.
+func newLoop(ctx context.Context, rn Runner, t Task, src Source, from restored) *loop {
+	l := &loop{Runner: rn, task: t, src: src, number: from.newest, unusable: from.unusable, failed: make(chan struct{})}
 	if o, ok := t.(Ordered); ok {
-		l.journal = &takeLog{base: base, idle: o.IdleInputs()}
+		l.journal = &takeLog{base: from.base, idle: o.IdleInputs()}
 	}
 	of, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })
@@ -151,6 +152,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
 	l.number++
+	c.Unusable = l.unusable
 	if l.journal != nil {
 		c.Journal = l.journal.cut(l.number, t.(Ordered).IdleInputs())
 	}

@@ -55,7 +55,7 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 		return fmt.Errorf("%s: open source: %w", t.Name(), err)
 	}
 	defer src.Close()
-	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, from.base, from.newest)
+	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, from)
 	defer lp.cancel()
 	if err := lp.retake(ctx, from.pasts); err != nil {
 		return err // without a checkpoint, which would not have the rest
@@ -81,6 +81,7 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 type restored struct {
 	base, newest uint64  // numbers of the checkpoint that it was restored from, and of the newest; 0 = none
 	pasts        []*past // what was taken between the two
+	unusable     []uint64
 }
 
 // restore tries the stored checkpoints, newest first, each on a fresh task.
@@ -108,6 +109,9 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t
 			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read, "took", time.Since(begin))
 			from.base = st.Number
 			from.pasts = rn.pasts(t, st.Number, stored[:i])
+			for _, bad := range stored[:i] {
+				from.unusable = append(from.unusable, bad.Number)
+			}
 			return t, from, nil
 		}
 		if ctx.Err() != nil { // no fault of the checkpoint's

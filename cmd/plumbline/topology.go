@@ -70,25 +70,37 @@ func (r *kafkaRun) checkTopology(ctx context.Context, now topology) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", key, err)
 		}
-		if len(stored) > 0 {
-			data, err := stored[0].Read()
-			if err != nil {
-				return fmt.Errorf("read %s: %w", stored[0].Name, err)
-			}
-			was := now
-			if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "topology", State: &was}}, nil); err != nil {
-				return fmt.Errorf("%s: %w", stored[0].Name, err)
-			}
+		if was, ok := r.storedTopology(stored); ok {
 			return sameTopology(r.cfg.Group, was, now)
 		}
 		c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "topology", State: &now}})
 		if err != nil {
 			return err
 		}
-		if err := r.store.Save(ctx, key, 1, c); err == nil || !errors.Is(err, pipeline.ErrFenced) {
+		// One that is damaged is written again from what is there: it can only be missed as the first one is.
+		number := uint64(1)
+		if len(stored) > 0 {
+			number = stored[0].Number + 1
+		}
+		if err := r.store.Save(ctx, key, number, c); err == nil || !errors.Is(err, pipeline.ErrFenced) {
 			return err
 		}
 	}
+}
+
+// storedTopology is the newest that can be read.
+func (r *kafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bool) {
+	for _, st := range stored {
+		data, err := st.Read()
+		if err == nil {
+			err = pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "topology", State: &was}}, nil)
+		}
+		if err == nil {
+			return was, true
+		}
+		r.log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name, "err", err)
+	}
+	return was, false
 }
 
 // watchTopology asks again and again, and returns the difference.

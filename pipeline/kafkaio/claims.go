@@ -51,6 +51,8 @@ type claims struct {
 	files  map[string]storedFile   // by name: those that this process has written or read, of its last checkpoint
 	tables map[string][]storedFile // by claim, as far as they are known
 	fresh  map[string][]storedFile // by claim of this process: files written for it
+
+	unusable []uint64 // numbers that could not be used, as the latest Save said
 }
 
 func newClaims(key string, next int64) *claims {
@@ -118,10 +120,15 @@ func (k *claims) obsolete(keep int, writer string) []claim {
 	return out
 }
 
-// stay are the keep newest winners.
+// stay are the newest winners, with keep usable ones among them.
 func (k *claims) stay(keep int) []claim {
 	winners := k.winners()
-	return winners[max(0, len(winners)-keep):]
+	numbers := make([]uint64, len(winners))
+	for i, c := range winners {
+		numbers[len(winners)-1-i] = c.Number
+	}
+	c := pipeline.Checkpoint{Unusable: k.unusable}
+	return winners[len(winners)-c.Kept(numbers, keep):]
 }
 
 // wins reports whether a claim is the first of its number.

@@ -116,6 +116,7 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 			return err
 		}
 	}
+	known.unusable = cp.Unusable
 	known.tables[c.recordKey()], known.fresh[c.recordKey()] = table, fresh
 	end, err := s.write(ctx, 0, c.recordKey(), c.encode())
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *Store) Load(ctx context.Context, key string) ([]pipeline.Stored, error)
 	s.known[key] = known
 	s.mu.Unlock()
 	var out []pipeline.Stored
-	for _, c := range slices.Backward(known.stay(s.keep)) {
+	for _, c := range slices.Backward(known.winners()) { // more than are kept, where some could not be used
 		out = append(out, s.stored(ctx, known, c))
 	}
 	return out, nil
