@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality detection-bench bench-go bench-stream recovery soak join-memory fuzz fuzz-messages rules-test vuln kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality detection-bench bench-go bench-stream recovery soak join-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -177,6 +177,27 @@ vuln:
 	if [[ $$code == 1 && $$out == *"fetching vulnerabilities"* ]]; then \
 		echo "NOT CHECKED: the vulnerability database cannot be reached from here; run make vuln where it can, or with VULNDB=file:///DIR"; exit 0; \
 	fi; exit $$code
+
+# The kernels that the driver compiles, from their source; Debian: apt-get install --no-install-recommends clang-16. Another
+# version of clang makes other text.
+PTX_CLANG := clang-16
+PTX_DIR := trainer/backend/cuda/kernels
+PTX_FLAGS := -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_75 -std=c++20 -O3 -Wall -Wextra -Werror
+
+ptx:
+	$(PTX_CLANG) $(PTX_FLAGS) -S -o $(PTX_DIR)/kernels.ptx $(PTX_DIR)/kernels.cu
+
+# What is committed is what the source makes, byte for byte.
+ptx-check:
+	mkdir -p .cache
+	$(PTX_CLANG) $(PTX_FLAGS) -S -o .cache/kernels.ptx $(PTX_DIR)/kernels.cu
+	cmp .cache/kernels.ptx $(PTX_DIR)/kernels.ptx
+
+# The cuda backend's whole path without a device: its tests on a stand-in for libcuda and cuBLAS made from the same kernels.
+cuda-fake:
+	mkdir -p .cache
+	g++ -std=c++20 -O2 -Wall -Wextra -Werror -fPIC -shared -include deploy/fakecuda/host.h -o .cache/libfakecuda.so deploy/fakecuda/fakecuda.cpp
+	PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so CGO_ENABLED=0 go test -count=1 ./trainer/backend/cuda
 
 kafka-start:
 	deploy/kafka/kafka.sh start

@@ -1,0 +1,131 @@
+package cuda
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/trainer/backend"
+	"github.com/plumbline/plumbline/trainer/backend/conformance"
+)
+
+// tolerance: exponentials are ex2.approx, 2 units in the last place, and sums are ordered otherwise than the reference's.
+var tolerance = conformance.Tolerance{Params: 2e-5, Loss: 2e-6}
+
+// needDevice skips where no driver can be loaded, or no device is there.
+func needDevice(t testing.TB) {
+	t.Helper()
+	if info, err := New().Info(); errors.Is(err, backend.ErrUnsupported) {
+		t.Skipf("not run: %v; make cuda-fake runs it on a stand-in", err)
+	} else if err != nil {
+		t.Fatal(err)
+	} else {
+		t.Logf("device: %+v", info)
+	}
+}
+
+// stand is the stand-in library, which faults can be injected into.
+type stand struct {
+	Set func(key string, value int64)  `c:"fakecuda_set"`
+	Get func(key string) (value int64) `c:"fakecuda_get"`
+}
+
+// needStand skips where the driver is a real one.
+func needStand(t testing.TB) *stand {
+	t.Helper()
+	needDevice(t)
+	handle, _, err := open(driverNames(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stand{}
+	if err := bind(handle, s); err != nil {
+		t.Skip("not run: the driver is a real one, and no fault can be injected; make cuda-fake runs it")
+	}
+	return s
+}
+
+// set changes a setting of the stand-in for the test.
+func (s *stand) set(t testing.TB, key string, value int64) {
+	before := s.Get(key)
+	s.Set(key, value)
+	t.Cleanup(func() { s.Set(key, before) })
+}
+
+// TestConformance runs every case with features on the device, streamed, and launch by launch; with own products and
+// with cuBLAS where there is one.
+func TestConformance(t *testing.T) {
+	needDevice(t)
+	for name, b := range map[string]*Backend{
+		"default":  New(),
+		"own":      {BLAS: OwnKernels},
+		"streamed": {FeatureBytes: -1},
+		"direct":   {Direct: true, BLAS: OwnKernels},
+	} {
+		t.Run(name, func(t *testing.T) { conformance.Check(t, b, tolerance) })
+	}
+}
+
+// TestOrderOfThreads: kernels give the same whatever order threads and blocks run in, so no barrier is missing.
+func TestOrderOfThreads(t *testing.T) {
+	s := needStand(t)
+	s.set(t, "backwards", 1)
+	conformance.Check(t, &Backend{BLAS: OwnKernels}, tolerance)
+}
+
+func problem() backend.Problem { return conformance.Cases()[1].Problem }
+
+// TestFaults: what is wrong with a device is said, and that another backend can do; nothing is left behind.
+func TestFaults(t *testing.T) {
+	s := needStand(t)
+	for _, f := range []struct {
+		key   string
+		value int64
+		b     Backend
+		want  string
+	}{
+		{"devices", 0, Backend{}, "CUDA_ERROR_NO_DEVICE"},
+		{"version", 10020, Backend{}, "driver supports CUDA 10.2, needed 11.4"},
+		{"major", 6, Backend{}, "compute capability 6.0, needed 7.5"},
+		{"memory", 4000, Backend{BLAS: OwnKernels}, "CUDA_ERROR_OUT_OF_MEMORY"},
+		{"backwards", 0, Backend{Device: 3}, "device 3, allowed 0..0"},
+		{"backwards", 0, Backend{Library: "libnone.so"}, "no driver: libnone.so"},
+		{"backwards", 0, Backend{BLAS: "libnone.so"}, "libnone.so"},
+	} {
+		t.Run(f.want, func(t *testing.T) {
+			s.set(t, f.key, f.value)
+			allocations, streams := s.Get("allocations"), s.Get("streams")
+			_, err := f.b.Open(problem())
+			if !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), f.want) {
+				t.Errorf("error %v, want one that wraps ErrUnsupported, with %q", err, f.want)
+			}
+			if a, n := s.Get("allocations"), s.Get("streams"); a != allocations || n != streams {
+				t.Errorf("%d allocations and %d streams left, want %d and %d", a, n, allocations, streams)
+			}
+		})
+	}
+}
+
+// TestRecorded: full mini-batches are replayed, and without the calls for that everything goes launch by launch.
+func TestRecorded(t *testing.T) {
+	s := needStand(t)
+	c := conformance.Cases()[0]
+	for _, graphs := range []int64{1, 0} {
+		s.set(t, "graphs", graphs)
+		session, err := New().Open(c.Problem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.Get("replays")
+		if _, err := session.Epoch(c.Epoch); err != nil {
+			t.Fatal(err)
+		}
+		// 7 full mini-batches: the first is launched, the others replayed; the last of the epoch is smaller.
+		if n := s.Get("replays") - before; n != 6*graphs {
+			t.Errorf("%d replays, want %d", n, 6*graphs)
+		}
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

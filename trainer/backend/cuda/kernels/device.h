@@ -1,0 +1,115 @@
+// What the kernels need of CUDA's headers, which are not there when this is compiled: names of threads and barriers, and
+// elementary functions. Compiled by clang for the device, and by a C++ compiler for the stand-in library of
+// deploy/fakecuda, which defines PLUMBLINE_HOST and the names below.
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#ifndef PLUMBLINE_HOST
+#define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads))) void
+#define DEVICE static __attribute__((device)) inline __attribute__((always_inline))
+#define CALLED static __attribute__((device, noinline))
+#define SHARED __attribute__((shared))
+#define THREAD ((int)__nvvm_read_ptx_sreg_tid_x())
+#define THREADS ((int)__nvvm_read_ptx_sreg_ntid_x())
+#define BLOCK_X ((int)__nvvm_read_ptx_sreg_ctaid_x())
+#define BLOCK_Y ((int)__nvvm_read_ptx_sreg_ctaid_y())
+#define BLOCKS_X ((int)__nvvm_read_ptx_sreg_nctaid_x())
+// All threads of a block must come here.
+#define BARRIER() asm volatile("bar.sync 0;" ::: "memory")
+#define UNROLL _Pragma("unroll")
+
+DEVICE float exp2_approx(float x) {
+	float y;
+	asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+// Whole numbers add up exactly, in any order.
+DEVICE void add_double(double *at, double v) {
+	double old;
+	asm volatile("atom.add.f64 %0, [%1], %2;" : "=d"(old) : "l"(at), "d"(v) : "memory");
+}
+#endif
+
+// State of an epoch. The launches of a step are recorded once and replayed, so whatever changes from step to step is
+// read from here. The layout is that of epochParams in the Go code.
+struct Epoch {
+	u64 seed, threshold; // of the masks
+	double loss;         // sum over the rows so far
+	int step, batch, total, bad;
+	u32 first; // step of the masks at step 0
+	float lr, momentum, decay;
+	int decoupled, nesterov;
+};
+
+DEVICE u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
+DEVICE float float_of(u32 b) { return __builtin_bit_cast(float, b); }
+
+DEVICE bool finite(float x) { return x - x == 0; }
+
+// The binary16 number with bits h, exactly; subnormal ones too.
+DEVICE float half_to_float(unsigned short h) {
+	float f = float_of((u32)(h & 0x7fff) << 13) * 0x1p112f;
+	if ((h & 0x7c00) == 0x7c00) f = float_of(0x7f800000u | (u32)(h & 0x3ff) << 13);
+	return h & 0x8000 ? -f : f;
+}
+
+// e^x to about 2^-22 for x <= 0: the product with log2 e is carried in two parts.
+DEVICE float fast_exp(float x) {
+	const float L = 1.44269504088896340736f;
+	float t = x * L;
+	return exp2_approx(t) * __builtin_fmaf(__builtin_fmaf(x, L, -t), 0.693147180559945309f, 1.0f);
+}
+
+// ln x to a few units in the last place of a double, for finite x > 0.
+CALLED double ln(double x) {
+	int e = 0;
+	if (x < 0x1p-1022) x *= 0x1p54, e = -54;
+	u64 b = __builtin_bit_cast(u64, x);
+	e += (int)(b >> 52) - 1023;
+	double m = __builtin_bit_cast(double, (b & 0xfffffffffffffull) | 0x3ff0000000000000ull);
+	if (m > 1.4142135623730951) m *= 0.5, e++;
+	double s = (m - 1) / (m + 1), q = s * s, sum = 0;
+	for (int i = 23; i >= 1; i -= 2) sum = sum * q + 1.0 / i;
+	return 2 * s * sum + e * 0.69314718055994530942;
+}
+
+// ln(1 + x) for x > -1: what is lost in rounding 1 + x is put back.
+DEVICE double ln1p(double x) {
+	double u = 1 + x;
+	if (u == 1) return x;
+	return ln(u) * (x / (u - 1));
+}
+
+// e^x to a few units in the last place of a double; 0 below -700, and 700 is the largest x.
+CALLED double exponential(double x) {
+	if (x < -700) return 0;
+	if (x > 700) x = 700;
+	double t = x * 1.44269504088896340736;
+	int k = (int)(t < 0 ? t - 0.5 : t + 0.5);
+	double r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10, sum = 1;
+	for (int i = 14; i >= 1; i--) sum = 1 + sum * r / i;
+	return sum * __builtin_bit_cast(double, (u64)(k + 1023) << 52);
+}
+
+// base^exponent for base >= 0; 0^0 is 1.
+CALLED double power(double base, double exponent) {
+	if (exponent == 0) return 1;
+	if (!(base > 0)) return 0;
+	return exponential(exponent * ln(base));
+}
+
+// Sum over the threads of a block, a power of two of them, in a fixed order; everybody gets it.
+DEVICE double block_sum(double v, double *scratch) {
+	scratch[THREAD] = v;
+	BARRIER();
+	for (int half = THREADS / 2; half > 0; half /= 2) {
+		if (THREAD < half) scratch[THREAD] += scratch[THREAD + half];
+		BARRIER();
+	}
+	v = scratch[0];
+	BARRIER();
+	return v;
+}
