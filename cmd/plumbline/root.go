@@ -21,6 +21,7 @@ var subcommands = []func() *cobra.Command{
 	newEvalCommand,
 	newFitCommand,
 	newApplyCommand,
+	newTrainCommand,
 	newConvertCommand,
 	newTopicsCommand,
 	newPauseCommand,

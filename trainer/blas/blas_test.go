@@ -1,3 +1,5 @@
+//go:build (linux && !android || darwin || freebsd) && (amd64 || arm64)
+
 package blas
 
 import (
@@ -146,7 +148,10 @@ func TestBest(t *testing.T) {
 			t.Errorf("%s: got %q", setting, out)
 		}
 	}
-	library(t)
+	lib := library(t)
+	if core := kernels(); strings.Contains(lib.Config(), "DYNAMIC_ARCH") && os.Getenv(coreEnv) == "" && !strings.Contains(strings.ToLower(lib.Config()), strings.ToLower(core)) {
+		t.Errorf("kernels %q, want those for %s", lib.Config(), core)
+	}
 	if out := child(""); !strings.Contains(out, "*blas.OpenBLAS") || !strings.Contains(out, "threads=1") || !strings.Contains(out, `msg="matrix products by OpenBLAS"`) {
 		t.Errorf("got %q", out)
 	}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/trainer/artefact"
+	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/head"
+	"github.com/plumbline/plumbline/trainer/recipe"
+)
+
+// trainResult is the object of `plumbline train --json`, and report.json.
+type trainResult struct {
+	File    string    `json:"file"`
+	D       int       `json:"d"`
+	K       int       `json:"k"`
+	Rows    trainRows `json:"rows"`
+	Recipe  string    `json:"recipe"`
+	Backend string    `json:"backend"`
+	BLAS    string    `json:"blas"`
+	Seconds float64   `json:"train_seconds"`
+	// Training is the report of one recipe, Auto that of several.
+	Training *recipe.Report     `json:"training,omitempty"`
+	Auto     *recipe.AutoReport `json:"auto,omitempty"`
+	// Temperature is the best one on the validation rows; Tempered says that the new head's logits are divided by it.
+	Temperature float64     `json:"temperature"`
+	Tempered    bool        `json:"tempered"`
+	Validation  headScores  `json:"validation"`
+	Holdout     *headScores `json:"holdout,omitempty"`
+	Output      string      `json:"output,omitempty"`
+
+	trained *head.Head
+}
+
+// headScores are the current head, where there is one, and the new one on the same rows.
+type headScores struct {
+	Before     *metric.Report      `json:"before,omitempty"`
+	After      metric.Report       `json:"after"`
+	Difference *compare.Difference `json:"nll_difference,omitempty"` // after less before
+}
+
+// score measures both heads on the validation and held-out rows.
+func (r *trainResult) score(f trainFlags, d *trainData, gemm head.GEMM, current, trained *head.Head) error {
+	r.Rows = d.rows
+	if r.Auto == nil {
+		t, _, err := calibrator.FitTemperature(headLogits(trained, d.valid, gemm), d.valid.K, d.valid.Y, nil, calibrator.Options{})
+		if err != nil {
+			return fmt.Errorf("temperature of the validation rows: %w", err)
+		}
+		if r.Temperature = t.T(); f.temper {
+			trained, r.Tempered = trained.Tempered(t.T()), true
+		}
+	}
+	r.trained = trained
+	opt := metric.Options{Bins: f.metricBins, Seed: f.set.Seed}
+	both := func(s *data.Set) (scores headScores, err error) {
+		after, rows, err := scoreHead(trained, s, gemm, opt)
+		if err != nil || current == nil {
+			return headScores{After: after}, err
+		}
+		before, old, err := scoreHead(current, s, gemm, opt)
+		diff := compare.Paired(rows, old, nil)
+		return headScores{&before, after, &diff}, err
+	}
+	var err error
+	if r.Validation, err = both(d.valid); err != nil || d.hold == nil {
+		return err
+	}
+	held, err := both(d.hold)
+	r.Holdout = &held
+	return err
+}
+
+// logitChunk is how many rows headLogits takes at a time.
+const logitChunk = 1024
+
+// headLogits are the n×K logits of a set.
+func headLogits(h *head.Head, s *data.Set, gemm head.GEMM) []float32 {
+	pass, z := head.NewPass(h, logitChunk, gemm), make([]float32, 0, s.N()*h.K())
+	var scratch []float32
+	for from := 0; from < s.N(); from += logitChunk {
+		n := min(logitChunk, s.N()-from)
+		scratch = s.Chunk(scratch, from, n)
+		z = append(z, pass.Forward(h, scratch, n)...)
+	}
+	return z
+}
+
+// scoreHead is the report of a head on rows, and the NLL of each.
+func scoreHead(h *head.Head, s *data.Set, gemm head.GEMM, opt metric.Options) (metric.Report, []float64, error) {
+	z := headLogits(h, s, gemm)
+	r, err := metric.Evaluate(metric.Rows{K: h.K(), F32: z, Labels: s.Y}, opt)
+	nll := make([]float64, s.N())
+	for i := range nll {
+		row := z[i*s.K : (i+1)*s.K]
+		top := row[0]
+		for _, v := range row {
+			top = max(top, v)
+		}
+		var sum float64
+		for _, v := range row {
+			sum += math.Exp(float64(v) - float64(top))
+		}
+		nll[i] = math.Log(sum) + float64(top) - float64(row[s.Y[i]])
+	}
+	return r, nll, err
+}
+
+// trainFiles are what -o gets; the report comes last, so that it says that the others are whole.
+var trainFiles = []string{"head.safetensors", "head.onnx", "curves.png", "report.json"}
+
+// write puts the head, its curves and the report into the directory of -o.
+func (r *trainResult) write(f trainFlags) error {
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return fmt.Errorf("-o: %w", err)
+	}
+	meta := map[string]string{"plumbline.recipe": r.Recipe, "plumbline.backend": r.Backend,
+		"plumbline.nll": strconv.FormatFloat(r.Validation.After.NLL, 'g', 6, 64)}
+	for i, make := range []func(io.Writer) error{
+		func(w io.Writer) error { return artefact.WriteSafetensors(w, r.trained, meta) },
+		func(w io.Writer) error {
+			const temperature = 1 // that of the report is in the weights, or left to whoever serves
+			b, err := artefact.ONNX(r.trained, temperature, meta)
+			if err == nil {
+				_, err = w.Write(b)
+			}
+			return err
+		},
+		r.curves,
+		func(w io.Writer) error { return encodeJSON(w, r) },
+	} {
+		file := filepath.Join(f.out, trainFiles[i])
+		err := replaceFile(file, f.force, func(temporary string) error { return writeThrough(temporary, make) })
+		if err != nil {
+			return fmt.Errorf("-o %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func writeThrough(file string, write func(io.Writer) error) (err error) {
+	w, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	return write(w)
+}
+
+func (r *trainResult) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return encodeJSON(w, r)
+	}
+	fmt.Fprintf(w, "%s: %d features, %d classes; %s\n", r.File, r.D, r.K, r.Rows)
+	fmt.Fprintf(w, "%s on %s (%s), %s\n", r.Recipe, r.Backend, r.BLAS, formatSeconds(r.Seconds))
+	if err := r.printTraining(w); err != nil {
+		return err
+	}
+	what := map[bool]string{true: "in the weights", false: "not applied; --temper does"}
+	fmt.Fprintf(w, "temperature of the validation rows: %.4g, %s\n", r.Temperature, what[r.Tempered])
+	lines := [][]string{{"", "before", "after", "difference"}}
+	lines = append(lines, r.Validation.lines("validation")...)
+	if r.Holdout != nil {
+		lines = append(lines, r.Holdout.lines("held out")...)
+	}
+	if err := newTable(w).print(lines, 1); err != nil {
+		return err
+	}
+	if r.Output != "" {
+		fmt.Fprintln(w, "written to", r.Output)
+	}
+	return nil
+}
+
+func (r *trainResult) printTraining(w io.Writer) error {
+	if r.Auto == nil {
+		t := r.Training
+		stopped := ""
+		if t.Stopped {
+			stopped = ", stopped early"
+		}
+		_, err := fmt.Fprintf(w, "%d epochs%s; the head is that of epoch %d\n", len(t.Epochs), stopped, t.Best)
+		return err
+	}
+	lines := [][]string{{"", "nll with temperature", "accuracy", "- first", "2 standard errors"}}
+	for _, s := range r.Auto.Tried {
+		if s.Error != "" {
+			lines = append(lines, []string{s.Name, "failed"})
+			continue
+		}
+		lines = append(lines, []string{s.Name, formatNLL(s.NLL), formatShort(s.Accuracy), fmt.Sprintf("%+.5f", s.Paired.Mean), fmt.Sprintf("%.5f", 2*s.Paired.SE)})
+	}
+	if err := newTable(w).print(lines, 1); err != nil {
+		return err
+	}
+	for _, s := range r.Auto.Tried {
+		if s.Error != "" {
+			fmt.Fprintf(w, "%s failed: %s\n", s.Name, s.Error)
+		}
+	}
+	_, err := fmt.Fprintln(w, "chosen:", r.Auto.Chosen)
+	return err
+}
+
+func (s headScores) lines(rows string) [][]string {
+	value := func(f func(metric.Report) string) []string {
+		before := "-"
+		if s.Before != nil {
+			before = f(*s.Before)
+		}
+		return []string{before, f(s.After)}
+	}
+	line := func(name string, f func(metric.Report) string) []string { return append([]string{name}, value(f)...) }
+	nll := line("nll, "+rows, func(r metric.Report) string { return formatNLL(r.NLL) })
+	if s.Difference != nil {
+		nll = append(nll, formatDifference(*s.Difference))
+	}
+	return [][]string{nll,
+		line("accuracy", func(r metric.Report) string { return formatShort(r.Accuracy) }),
+		line("ece", func(r metric.Report) string { return formatShort(r.ECE) }),
+		line("  95 % interval", func(r metric.Report) string { return formatInterval(r.ECELo, r.ECEHi) }),
+		line("  if calibrated", func(r metric.Report) string { return formatShort(r.ECENull) }),
+		line("aurc", func(r metric.Report) string { return formatShort(r.AURC) }),
+	}
+}
+
+// String says what became of the rows.
+func (r trainRows) String() string {
+	order := map[string]string{"time": "by time", "file": "in the order of the file, which has no column ts", "random": "at random"}[r.Order]
+	text := fmt.Sprintf("%d rows train, %d validate, %d are held out, %s", r.Train, r.Used.Validation, r.HeldOut, order)
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "without features"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
+		if left.n > 0 {
+			text += fmt.Sprintf("; left out %d %s", left.n, left.why)
+		}
+	}
+	if r.Weighted {
+		text += "; column weight is not used"
+	}
+	return text
+}
