@@ -50,6 +50,7 @@ func trainPanels(name string, r *recipe.Report) ([]*plot.Plot, error) {
 		of(func(e recipe.EpochReport) float64 { return e.Valid.NLL })); err != nil {
 		return nil, err
 	}
+	loss.Legend.Top = true // the lines fall; those of accuracy rise
 	right := newPanel("validation rows", "epoch", "accuracy, mean confidence")
 	if err := addLines(right, []string{"accuracy", "confidence"}, of(func(e recipe.EpochReport) float64 { return e.Valid.Accuracy }),
 		of(func(e recipe.EpochReport) float64 { return e.Valid.Confidence })); err != nil {
@@ -84,7 +85,6 @@ func addLines(p *plot.Plot, names []string, lines ...plotter.XYs) error {
 		}
 		p.X.Min, p.X.Max = 1, max(2, float64(len(xy)))
 	}
-	p.Legend.Top = true
 	p.Y.Min, p.Y.Max = min(p.Y.Min, 0), max(p.Y.Max, p.Y.Min+1e-3)
 	return nil
 }
