@@ -194,10 +194,13 @@ ptx-check:
 	cmp .cache/kernels.ptx $(PTX_DIR)/kernels.ptx
 
 # The cuda backend's whole path without a device: its tests on a stand-in for libcuda and cuBLAS made from the same kernels.
+CUDA_TEST :=
+
 cuda-fake:
 	mkdir -p .cache
 	g++ -std=c++20 -O2 -Wall -Wextra -Werror -fPIC -shared -include deploy/fakecuda/host.h -o .cache/libfakecuda.so deploy/fakecuda/fakecuda.cpp
-	PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so CGO_ENABLED=0 go test -count=1 ./trainer/backend/cuda
+	PLUMBLINE_LIBCUDA=$(CURDIR)/.cache/libfakecuda.so PLUMBLINE_LIBCUBLAS=$(CURDIR)/.cache/libfakecuda.so \
+		CGO_ENABLED=0 go test -count=1 $(CUDA_TEST) ./trainer/backend/cuda
 
 kafka-start:
 	deploy/kafka/kafka.sh start

@@ -32,7 +32,8 @@ inline std::map<std::string, Kernel> &kernels() {
 		ENTRY(gemm_nn, 256), ENTRY(gemm_nt, 256), ENTRY(gemm_tn, 256), ENTRY(features, 256), ENTRY(labels, 256),
 		ENTRY(masked, 256), ENTRY(scaled, 256), ENTRY(biased, 256), ENTRY(relu_back, 256), ENTRY(column_sums, 1024),
 		ENTRY(update, 256), ENTRY(sums, 256), ENTRY(row_losses, 256), ENTRY(row_hits, 256), ENTRY(row_measures, 256),
-		ENTRY(au_scores, 256), ENTRY(au_ranks, 256), ENTRY(au_weights, 256)};
+		ENTRY(au_scores, 256), ENTRY(au_ranks, 256), ENTRY(au_weights, 256), ENTRY(au_counts, 256),
+		ENTRY(au_normalise, 256), ENTRY(split, 256)};
 #undef ENTRY
 	return table;
 }

@@ -39,6 +39,9 @@ type device struct {
 	events  []uintptr
 	streams []uintptr
 	blas    *blas
+	splits  bool
+	parts   [4]uint64 // of split operands
+	exact   uint64    // the operand that has no low part, or 0
 }
 
 // Info says what device is there.
@@ -112,7 +115,7 @@ func openDevice(b *Backend) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &device{driver: api, thread: startThread(), ordinal: int32(b.Device), kernels: map[string]uintptr{}, frame: &frame{}}
+	d := &device{driver: api, thread: startThread(), ordinal: int32(b.Device), kernels: map[string]uintptr{}, frame: &frame{}, splits: b.Split}
 	if err := d.thread.do(func() error { return d.start(b) }); err != nil {
 		d.close()
 		return nil, err

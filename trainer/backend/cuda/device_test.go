@@ -57,7 +57,8 @@ func (s *stand) set(t testing.TB, key string, value int64) {
 func TestConformance(t *testing.T) {
 	needDevice(t)
 	for name, b := range map[string]*Backend{
-		"default":  New(),
+		"found":    New(), // cuBLAS where there is one
+		"split":    {Split: true},
 		"own":      {BLAS: OwnKernels},
 		"streamed": {FeatureBytes: -1},
 		"direct":   {Direct: true, BLAS: OwnKernels},

@@ -64,5 +64,6 @@ const (
 	jitErrorLog, jitErrorLogBytes  = 5, 6
 	cublasFloat32                  = 0
 	cublasComputeFloat32           = 68
+	cublasComputeTF32              = 77
 	cublasDefaultAlgorithm         = -1
 )

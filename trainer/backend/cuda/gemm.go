@@ -2,8 +2,12 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 )
+
+// EnvBLAS names the environment variable with the path of cuBLAS, for one at an unusual place.
+const EnvBLAS = "PLUMBLINE_LIBCUBLAS"
 
 // ownKernels is Backend.BLAS for the package's own products, and what Info says of them.
 const ownKernels = "own kernels"
@@ -15,8 +19,8 @@ const workspaceBytes = 32 << 20
 type blas struct {
 	api    *cublas
 	handle uintptr
-	// alpha and beta are read by pointer.
-	alpha, beta *float32
+	// one and zero are read by pointer.
+	one, zero *float32
 }
 
 // blasNames are the libraries to try: by soname, in CUDA's directories, in Python's packages.
@@ -44,6 +48,9 @@ func (d *device) openBLAS(wanted string) error {
 	if wanted == ownKernels {
 		return nil
 	}
+	if wanted == "" {
+		wanted = os.Getenv(EnvBLAS)
+	}
 	names := blasNames()
 	if wanted != "" {
 		names = []string{wanted}
@@ -63,8 +70,8 @@ func (d *device) tryBLAS(names []string) (*blas, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b := &blas{api: &cublas{}, alpha: new(float32), beta: new(float32)}
-	*b.alpha = 1
+	b := &blas{api: &cublas{}, one: new(float32), zero: new(float32)}
+	*b.one = 1
 	if err := bind(handle, b.api); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", name, err)
 	}
@@ -88,32 +95,101 @@ func (d *device) tryBLAS(names []string) (*blas, string, error) {
 	return b, name, nil
 }
 
-// gemm puts C = op(A)·op(B) into the stream, row-major, op(A) m×k and op(B) k×n; not both are transposed.
-func (d *device) gemm(ta, tb bool, m, n, k int, a uint64, lda int, b uint64, ldb int, c uint64, ldc int) error {
-	if d.blas != nil {
-		// Row-major C is column-major Cᵀ = op(B)ᵀ·op(A)ᵀ.
-		op := func(t bool) int32 {
-			if t {
-				return 1
-			}
-			return 0
-		}
-		s := d.blas.api.GemmEx(d.blas.handle, op(tb), op(ta), int32(n), int32(m), int32(k), d.blas.alpha, b, cublasFloat32, int32(ldb),
-			a, cublasFloat32, int32(lda), d.blas.beta, c, cublasFloat32, int32(ldc), cublasComputeFloat32, cublasDefaultAlgorithm)
-		if s != 0 {
-			return fmt.Errorf("cuda: cublasGemmEx of %d×%d by %d×%d: status %d", m, k, k, n, s)
-		}
-		return nil
+// product is C = op(A)·op(B), row-major, op(A) m×k and op(B) k×n; not both are transposed, and rows lie without gaps.
+type product struct {
+	ta, tb  bool
+	m, n, k int
+	a, b, c uint64
+}
+
+// width is the second dimension of A and of B as they are stored.
+func (p product) width() (a, b int) {
+	a, b = p.k, p.n
+	if p.ta {
+		a = p.m
 	}
+	if p.tb {
+		b = p.k
+	}
+	return a, b
+}
+
+// gemm puts a product into the stream.
+func (d *device) gemm(p product) error {
+	switch {
+	case d.blas == nil:
+		return d.ownGEMM(p)
+	case d.splits:
+		return d.splitGEMM(p)
+	}
+	return d.blas.multiply(p, d.blas.zero, cublasComputeFloat32)
+}
+
+func (b *blas) multiply(p product, beta *float32, compute int32) error {
+	// Row-major C is column-major Cᵀ = op(B)ᵀ·op(A)ᵀ.
+	op := func(t bool) int32 {
+		if t {
+			return 1
+		}
+		return 0
+	}
+	lda, ldb := p.width()
+	s := b.api.GemmEx(b.handle, op(p.tb), op(p.ta), int32(p.n), int32(p.m), int32(p.k), b.one, p.b, cublasFloat32, int32(ldb),
+		p.a, cublasFloat32, int32(lda), beta, p.c, cublasFloat32, int32(p.n), compute, cublasDefaultAlgorithm)
+	if s != 0 {
+		return fmt.Errorf("cuda: cublasGemmEx of %d×%d by %d×%d: status %d", p.m, p.k, p.k, p.n, s)
+	}
+	return nil
+}
+
+// splitGEMM adds the products of the operands' parts, the small ones first.
+func (d *device) splitGEMM(p product) error {
+	high, low := p, [2]uint64{}
+	for i, operand := range []struct {
+		at *uint64
+		n  int
+	}{{&high.a, p.m * p.k}, {&high.b, p.k * p.n}} {
+		if *operand.at == d.exact {
+			continue
+		}
+		h, l := d.parts[2*i], d.parts[2*i+1]
+		if err := d.launch(split, min(maxBlocks, blocks(operand.n)), 1, 256, num(operand.n), ptr(*operand.at), ptr(h), ptr(l)); err != nil {
+			return err
+		}
+		*operand.at, low[i] = h, l
+	}
+	beta := d.blas.zero
+	for i, at := range low {
+		if at == 0 {
+			continue
+		}
+		q := high
+		if i == 0 {
+			q.a = at
+		} else {
+			q.b = at
+		}
+		if err := d.blas.multiply(q, beta, cublasComputeTF32); err != nil {
+			return err
+		}
+		beta = d.blas.one
+	}
+	return d.blas.multiply(high, beta, cublasComputeTF32)
+}
+
+// ownGEMM multiplies with the package's kernels.
+func (d *device) ownGEMM(p product) error {
 	f := gemmNN
 	switch {
-	case ta && tb:
+	case p.ta && p.tb:
 		panic("cuda: product of two transposed matrices")
-	case ta:
+	case p.ta:
 		f = gemmTN
-	case tb:
+	case p.tb:
 		f = gemmNT
 	}
 	const tile = 64
-	return d.launch(f, (n+tile-1)/tile, (m+tile-1)/tile, 256, ptr(a), ptr(b), ptr(c), num(m), num(n), num(k), num(lda), num(ldb), num(ldc))
+	lda, ldb := p.width()
+	return d.launch(f, (p.n+tile-1)/tile, (p.m+tile-1)/tile, 256, ptr(p.a), ptr(p.b), ptr(p.c), num(p.m), num(p.n), num(p.k),
+		num(lda), num(ldb), num(p.n))
 }

@@ -23,8 +23,8 @@ var (
 	labels      = kernel{"labels", "pipppppppp"}
 	masked      = kernel{"masked", "piippp"}
 	scaled      = kernel{"scaled", "ifpp"}
-	biased      = kernel{"biased", "iiipp"}
-	reluBack    = kernel{"relu_back", "iipp"}
+	biased      = kernel{"biased", "iipp"}
+	reluBack    = kernel{"relu_back", "ipp"}
 	columnSums  = kernel{"column_sums", "iipp"}
 	update      = kernel{"update", "pipppp"}
 	sums        = kernel{"sums", "iipp"}
@@ -33,11 +33,14 @@ var (
 	rowMeasures = kernel{"row_measures", "pippip"}
 	auScores    = kernel{"au_scores", "ppipp"}
 	auRanks     = kernel{"au_ranks", "pipp"}
-	auWeights   = kernel{"au_weights", "pipppip"}
+	auCounts    = kernel{"au_counts", "iippp"}
+	auWeights   = kernel{"au_weights", "piipppp"}
+	auNormalise = kernel{"au_normalise", "ip"}
+	split       = kernel{"split", "ippp"}
 )
 
 var allKernels = []kernel{gemmNN, gemmNT, gemmTN, features, labels, masked, scaled, biased, reluBack, columnSums, update, sums,
-	rowLosses, rowHits, rowMeasures, auScores, auRanks, auWeights}
+	rowLosses, rowHits, rowMeasures, auScores, auRanks, auCounts, auWeights, auNormalise, split}
 
 // arg is one argument of a launch.
 type arg struct {
@@ -102,6 +105,9 @@ type lossTerm struct {
 }
 
 const maxTerms = 4
+
+// auBytes is the size of struct Around of kernels/au.h.
+const auBytes = 24
 
 // bytesOf views memory as bytes.
 func bytesOf[T any](v []T) []byte {

@@ -1,6 +1,6 @@
 package cuda
 
-// rowThreads is how many threads a row of logits gets: a power of two from a warp up to 256.
+// rowThreads is how many threads a row of k numbers gets: a power of two from a warp up to 256.
 func rowThreads(k int) int {
 	t := 32
 	for t < k && t < 256 {
@@ -40,6 +40,11 @@ func (s *session) input(b batchOf, n int) error {
 			slab2 = slab + uint64(n*s.p.Train.D*b.source.width())
 		}
 	}
+	// float16 has the 11 bits of TF32.
+	s.exact = 0
+	if b.source.half && !b.mix {
+		s.exact = s.x
+	}
 	epoch := s.still
 	if b.steps {
 		epoch = s.epoch
@@ -52,12 +57,11 @@ func (s *session) input(b batchOf, n int) error {
 func (s *session) forward(weights uint64, n int) error {
 	in := s.x
 	for i, l := range s.layers {
-		if err := s.gemm(false, true, n, l.out, l.in, in, l.in, weights+4*uint64(l.w), l.in, l.act, l.out); err != nil {
+		if err := s.gemm(product{tb: true, m: n, n: l.out, k: l.in, a: in, b: weights + 4*uint64(l.w), c: l.act}); err != nil {
 			return err
 		}
 		relu := i < len(s.layers)-1
-		if err := s.launch(biased, min(maxBlocks, blocks(n*l.out)), 1, 256, num(n), num(l.out), flag(relu),
-			ptr(s.params+4*uint64(l.b)), ptr(l.act)); err != nil {
+		if err := s.launch(biased, n, 1, rowThreads(l.out), num(l.out), flag(relu), ptr(s.params+4*uint64(l.b)), ptr(l.act)); err != nil {
 			return err
 		}
 		in = l.act
@@ -72,7 +76,7 @@ func (s *session) backward(weights uint64, n int) error {
 		if i > 0 {
 			in = s.layers[i-1].act
 		}
-		if err := s.gemm(true, false, l.out, l.in, n, l.delta, l.out, in, l.in, s.grads+4*uint64(l.w), l.in); err != nil {
+		if err := s.gemm(product{ta: true, m: l.out, n: l.in, k: n, a: l.delta, b: in, c: s.grads + 4*uint64(l.w)}); err != nil {
 			return err
 		}
 		if err := s.launch(columnSums, (l.out+31)/32, 1, 1024, num(n), num(l.out), ptr(l.delta), ptr(s.grads+4*uint64(l.b))); err != nil {
@@ -82,10 +86,10 @@ func (s *session) backward(weights uint64, n int) error {
 			break
 		}
 		below := s.layers[i-1]
-		if err := s.gemm(false, false, n, l.in, l.out, l.delta, l.out, weights+4*uint64(l.w), l.in, below.delta, l.in); err != nil {
+		if err := s.gemm(product{m: n, n: l.in, k: l.out, a: l.delta, b: weights + 4*uint64(l.w), c: below.delta}); err != nil {
 			return err
 		}
-		if err := s.launch(reluBack, min(maxBlocks, blocks(n*l.in)), 1, 256, num(n), num(l.in), ptr(below.act), ptr(below.delta)); err != nil {
+		if err := s.launch(reluBack, n, 1, rowThreads(l.in), num(l.in), ptr(below.act), ptr(below.delta)); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func (s *session) allocate(featureBytes int64) error {
 		{&s.params, "parameters", 4 * s.size}, {&s.grads, "gradients", 4 * s.size}, {&s.velocity, "velocities", 4 * s.size},
 		{&s.view, "weights", 4 * s.size}, {&s.mask, "masks", s.size}, {&s.x, "a batch", 4 * s.rows * s.p.Train.D},
 		{&s.y, "labels", 4 * batch}, {&s.y2, "labels", 4 * batch}, {&s.history, "history", 8 * batch},
-		{&s.values, "values", 8 * 3 * s.rows}, {&s.around, "quantile", 16}, {&s.counts, "CDF", 8 * bins},
+		{&s.values, "values", 8 * 3 * s.rows}, {&s.around, "quantile", auBytes}, {&s.counts, "CDF", 8 * bins},
 		{&s.cdf, "CDF", 8 * len(s.p.CDF)}, {&s.beta, "weights of rows", 8 * batch}, {&s.scores, "scores", 8 * batch},
 		{&s.epoch, "epoch", epochBytes}, {&s.still, "epoch", epochBytes}, {&s.total, "totals", 24},
 		{&s.right, "history", 4 * n}, {&s.seen, "history", 4 * n},
@@ -105,10 +105,31 @@ func (s *session) allocate(featureBytes int64) error {
 	if err := s.putParams(s.params, s.p.Head.Params()); err != nil {
 		return err
 	}
+	if err := s.openSplit(); err != nil {
+		return err
+	}
 	if err := s.openSources(featureBytes); err != nil {
 		return err
 	}
 	return s.openSlots(s.rows)
+}
+
+// openSplit takes room for the parts of the largest operands of products.
+func (s *session) openSplit() error {
+	if s.blas == nil || !s.splits {
+		return nil
+	}
+	n := s.rows * s.p.Train.D
+	for _, l := range s.layers {
+		n = max(n, s.rows*l.out, l.in*l.out)
+	}
+	for i := range s.parts {
+		var err error
+		if s.parts[i], err = s.alloc("parts of operands", 4*n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *session) allocateLayers() error {

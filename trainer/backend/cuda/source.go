@@ -80,7 +80,7 @@ func (s *session) resident(src *source, slabs map[unsafe.Pointer]uint64, room in
 	if !shared {
 		// Free memory may be in pieces: what cannot be had is streamed.
 		if slab, err = s.alloc("features", len(content)); err != nil {
-			return 0, nil //nolint:nilerr // the fallback is the point
+			return 0, nil // streaming is what is done about it
 		}
 		if err := s.put(slab, content); err != nil {
 			return 0, err

@@ -202,14 +202,21 @@ func (s *session) weigh(t step) error {
 	if err := s.launch(auScores, t.n, 1, rowThreads(k), ptr(s.epoch), ptr(t.loss.at), num(k), ptr(s.logits()), ptr(s.scores)); err != nil {
 		return err
 	}
-	if err := s.launch(auRanks, blocks(t.n), 1, 256, ptr(t.loss.at), num(t.n), ptr(s.scores), ptr(s.around)); err != nil {
+	if err := s.launch(auRanks, t.n, 1, rowThreads(t.n), ptr(t.loss.at), num(t.n), ptr(s.scores), ptr(s.around)); err != nil {
 		return err
 	}
-	counts := s.counts
+	rows, bins, counts := t.n, int(t.loss.plan.Bins), s.counts
 	if len(s.p.CDF) > 0 {
-		counts = s.cdf
+		rows, bins, counts = 0, len(s.p.CDF), s.cdf
 	}
-	return s.launch(auWeights, 1, 1, 256, ptr(t.loss.at), num(t.n), ptr(s.scores), ptr(s.around), ptr(counts), num(len(s.p.CDF)), ptr(s.beta))
+	if err := s.launch(auCounts, 1, 1, 256, num(rows), num(bins), ptr(s.scores), ptr(counts), ptr(s.around)); err != nil {
+		return err
+	}
+	if err := s.launch(auWeights, t.n, 1, rowThreads(bins), ptr(t.loss.at), num(t.n), num(bins), ptr(s.scores), ptr(counts),
+		ptr(s.around), ptr(s.beta)); err != nil || t.loss.plan.Normalise == 0 {
+		return err
+	}
+	return s.launch(auNormalise, 1, 1, 256, num(t.n), ptr(s.beta))
 }
 
 // rowLosses computes values and gradients: once, or with mixup once for each label.

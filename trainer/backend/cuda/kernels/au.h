@@ -1,5 +1,4 @@
-// The rows' weights of AU: confidence scores, their quantile, their binned CDF; package loss has the formulas. The batch
-// is small beside the logits, so one block weighs it.
+// The rows' weights of AU: confidence scores, their quantile, their binned CDF; package loss has the formulas.
 #pragma once
 #include "loss.h"
 
@@ -15,31 +14,22 @@ KERNEL(ROW_THREADS) au_scores(Epoch *e, const Plan *plan, int k, const float *z,
 	if (THREAD == 0) scores[BLOCK_X] = score(&row, plan->csf);
 }
 
-// The two scores on either side of the quantile, by rank: of equal ones the earlier row comes first.
-KERNEL(AU_THREADS) au_ranks(const Plan *plan, int n, const double *scores, double *around) {
-	int i = BLOCK_X * THREADS + THREAD, rank = 0;
-	if (i >= n) return;
-	double g = scores[i];
-	for (int j = 0; j < n; j++) rank += scores[j] < g || (scores[j] == g && j < i);
-	int low = (int)(plan->kappa * (n - 1)), high = low + 1 < n ? low + 1 : low;
-	if (rank == low) around[0] = g;
-	if (rank == high) around[1] = g;
-}
-
-struct Cdf {
-	const double *counts;
-	int bins;
-	double n, nu;
+// What the rows' weights share. The layout is that of auShared in the Go code.
+struct Around {
+	double low, high; // scores on either side of the quantile
+	double n;         // sum of the counts
 };
 
-// The smoothed CDF at g, within [1/(n+1), n/(n+1)].
-DEVICE double cdf_at(const Cdf *c, double g) {
-	double sum = 0;
-	for (int k = 0; k < c->bins; k++)
-		if (c->counts[k] > 0) sum += c->counts[k] / (1 + exponential(((k + 0.5) / c->bins - g) / c->nu));
-	sum /= c->n;
-	double low = 1 / (c->n + 1), high = c->n / (c->n + 1);
-	return sum < low ? low : sum > high ? high : sum;
+// A block a row: its score's rank, of equal ones the earlier row first, says whether it is beside the quantile.
+KERNEL(AU_THREADS) au_ranks(const Plan *plan, int n, const double *scores, Around *around) {
+	SHARED static double scratch[AU_THREADS][1];
+	int i = BLOCK_X, before = 0;
+	double g = scores[i];
+	for (int j = THREAD; j < n; j += THREADS) before += scores[j] < g || (scores[j] == g && j < i);
+	int rank = (int)block_sum(before, scratch), low = (int)(plan->kappa * (n - 1)), high = low + 1 < n ? low + 1 : low;
+	if (THREAD != 0) return;
+	if (rank == low) around->low = g;
+	if (rank == high) around->high = g;
 }
 
 // The bin [k/bins, (k+1)/bins) of a score, the last one closed; the product is rounded, so the guess may be one off.
@@ -51,29 +41,40 @@ DEVICE int bin_of(double g, int bins) {
 	return k;
 }
 
-// beta, n weights: −ln(1 − CDF(min(score, quantile))). counts is a stream's (ready is their number of bins), or room for
-// the batch's.
-KERNEL(AU_THREADS) au_weights(const Plan *plan, int n, const double *scores, const double *around, double *counts,
-	int ready, double *beta) {
-	SHARED static double scratch[AU_THREADS];
-	Cdf c = {counts, ready ? ready : plan->bins, 0, plan->nu};
+// One block counts the scores of n rows; 0 rows leave the counts as they are. It adds the counts up.
+KERNEL(AU_THREADS) au_counts(int n, int bins, const double *scores, double *counts, Around *around) {
+	SHARED static double scratch[AU_THREADS][1];
 	double total = 0;
-	if (!ready) {
-		for (int k = THREAD; k < c.bins; k += THREADS) counts[k] = 0;
+	if (n > 0) {
+		for (int k = THREAD; k < bins; k += THREADS) counts[k] = 0;
 		BARRIER();
-		for (int i = THREAD; i < n; i += THREADS) add_double(&counts[bin_of(scores[i], c.bins)], 1);
+		for (int i = THREAD; i < n; i += THREADS) add_double(&counts[bin_of(scores[i], bins)], 1);
 		BARRIER();
 	}
-	for (int k = THREAD; k < c.bins; k += THREADS) total += counts[k];
-	c.n = block_sum(total, scratch);
-	double pos = plan->kappa * (n - 1), tau = around[0] + (pos - (int)pos) * (around[1] - around[0]);
-	double capped = -ln1p(-cdf_at(&c, tau)), sum = 0;
-	for (int i = THREAD; i < n; i += THREADS) {
-		double b = scores[i] <= tau ? -ln1p(-cdf_at(&c, scores[i])) : capped;
-		beta[i] = b;
-		sum += b;
-	}
+	for (int k = THREAD; k < bins; k += THREADS) total += counts[k];
+	total = block_sum(total, scratch);
+	if (THREAD == 0) around->n = total;
+}
+
+// A block a row: beta = −ln(1 − CDF(min(score, quantile))), the smoothed CDF kept within [1/(n+1), n/(n+1)].
+KERNEL(AU_THREADS) au_weights(const Plan *plan, int n, int bins, const double *scores, const double *counts,
+	const Around *around, double *beta) {
+	SHARED static double scratch[AU_THREADS][1];
+	double pos = plan->kappa * (n - 1), tau = around->low + (pos - (int)pos) * (around->high - around->low);
+	double g = scores[BLOCK_X], sum = 0, all = around->n;
+	if (g > tau) g = tau;
+	for (int k = THREAD; k < bins; k += THREADS)
+		if (counts[k] > 0) sum += counts[k] / (1 + exponential(((k + 0.5) / bins - g) / plan->nu));
+	sum = block_sum(sum, scratch) / all;
+	double low = 1 / (all + 1), high = all / (all + 1);
+	if (THREAD == 0) beta[BLOCK_X] = -ln1p(-(sum < low ? low : sum > high ? high : sum));
+}
+
+// One block divides the weights by their mean.
+KERNEL(AU_THREADS) au_normalise(int n, double *beta) {
+	SHARED static double scratch[AU_THREADS][1];
+	double sum = 0;
+	for (int i = THREAD; i < n; i += THREADS) sum += beta[i];
 	double mean = block_sum(sum, scratch) / n;
-	if (plan->normalise)
-		for (int i = THREAD; i < n; i += THREADS) beta[i] /= mean;
+	for (int i = THREAD; i < n; i += THREADS) beta[i] /= mean;
 }

@@ -72,7 +72,7 @@ CALLED double ln(double x) {
 	double m = __builtin_bit_cast(double, (b & 0xfffffffffffffull) | 0x3ff0000000000000ull);
 	if (m > 1.4142135623730951) m *= 0.5, e++;
 	double s = (m - 1) / (m + 1), q = s * s, sum = 0;
-	for (int i = 23; i >= 1; i -= 2) sum = sum * q + 1.0 / i;
+	UNROLL for (int i = 23; i >= 1; i -= 2) sum = sum * q + 1.0 / i;
 	return 2 * s * sum + e * 0.69314718055994530942;
 }
 
@@ -90,7 +90,7 @@ CALLED double exponential(double x) {
 	double t = x * 1.44269504088896340736;
 	int k = (int)(t < 0 ? t - 0.5 : t + 0.5);
 	double r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10, sum = 1;
-	for (int i = 14; i >= 1; i--) sum = 1 + sum * r / i;
+	UNROLL for (int i = 14; i >= 1; i--) sum = 1 + sum * (r * (1.0 / i));
 	return sum * __builtin_bit_cast(double, (u64)(k + 1023) << 52);
 }
 
@@ -101,15 +101,23 @@ CALLED double power(double base, double exponent) {
 	return exponential(exponent * ln(base));
 }
 
-// Sum over the threads of a block, a power of two of them, in a fixed order; everybody gets it.
-DEVICE double block_sum(double v, double *scratch) {
-	scratch[THREAD] = v;
+// Sums over the threads of a block, a power of two of them, in a fixed order; everybody gets them.
+template <int n>
+DEVICE void block_sums(double (&v)[n], double (*scratch)[n]) {
+	UNROLL for (int i = 0; i < n; i++) scratch[THREAD][i] = v[i];
 	BARRIER();
 	for (int half = THREADS / 2; half > 0; half /= 2) {
-		if (THREAD < half) scratch[THREAD] += scratch[THREAD + half];
+		if (THREAD < half) {
+			UNROLL for (int i = 0; i < n; i++) scratch[THREAD][i] += scratch[THREAD + half][i];
+		}
 		BARRIER();
 	}
-	v = scratch[0];
+	UNROLL for (int i = 0; i < n; i++) v[i] = scratch[0][i];
 	BARRIER();
-	return v;
+}
+
+DEVICE double block_sum(double v, double (*scratch)[1]) {
+	double one[1] = {v};
+	block_sums<1>(one, scratch);
+	return one[0];
 }

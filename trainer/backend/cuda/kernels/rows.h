@@ -26,7 +26,7 @@ DEVICE void consider(Best *b, float v, int i) {
 
 struct RowShared {
 	Best best[ROW_THREADS];
-	double sums[ROW_THREADS][3];
+	double sums[ROW_THREADS][5];
 };
 
 struct Row {
@@ -79,7 +79,7 @@ DEVICE bool read_row(Row *row, const float *z, int k, int y, RowShared *s) {
 		weighted += (double)(p * d);
 	}
 	double part[5] = {others, sq, dist, weighted, bad};
-	for (int i = 0; i < 5; i++) part[i] = block_sum(part[i], &s->sums[0][0]);
+	block_sums<5>(part, s->sums);
 	double S = 1 + part[0];
 	row->sum = S, row->logS = ln1p(part[0]), row->rest = part[0] / S;
 	row->sq = part[1] / (S * S), row->dist = part[2], row->ent = row->logS - part[3] / S;

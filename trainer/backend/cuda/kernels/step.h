@@ -69,18 +69,28 @@ KERNEL(256) scaled(int n, float q, const float *w, float *view) {
 	if (i < n) view[i] = q * w[i];
 }
 
-// Adds the bias to n×width outputs, and cuts negative ones off where relu is set.
-KERNEL(256) biased(int n, int width, int relu, const float *bias, float *out) {
-	for (u64 i = (u64)BLOCK_X * THREADS + THREAD; i < (u64)n * width; i += (u64)BLOCKS_X * THREADS) {
-		float v = out[i] + bias[i % width];
-		out[i] = relu && v < 0 ? 0 : v;
+// Adds the bias to outputs of that width, a block a row, and cuts negative ones off where relu is set.
+KERNEL(256) biased(int width, int relu, const float *bias, float *out) {
+	out += (u64)BLOCK_X * width;
+	for (int j = THREAD; j < width; j += THREADS) {
+		float v = out[j] + bias[j];
+		out[j] = relu && v < 0 ? 0 : v;
 	}
 }
 
-// Gradients behind a ReLU: 0 where its output is.
-KERNEL(256) relu_back(int n, int width, const float *act, float *delta) {
-	for (u64 i = (u64)BLOCK_X * THREADS + THREAD; i < (u64)n * width; i += (u64)BLOCKS_X * THREADS) {
-		if (act[i] <= 0) delta[i] = 0;
+// Gradients behind a ReLU, a block a row: 0 where its output is.
+KERNEL(256) relu_back(int width, const float *act, float *delta) {
+	act += (u64)BLOCK_X * width, delta += (u64)BLOCK_X * width;
+	for (int j = THREAD; j < width; j += THREADS)
+		if (act[j] <= 0) delta[j] = 0;
+}
+
+// x = high + low, but for the last bits of low when a product rounds it: both have the 11 bits of TF32.
+KERNEL(256) split(int n, const float *x, float *high, float *low) {
+	for (u64 i = (u64)BLOCK_X * THREADS + THREAD; i < (u64)n; i += (u64)BLOCKS_X * THREADS) {
+		float v = x[i], h = float_of((bits_of(v) + 0x1000u) & ~0x1fffu);
+		high[i] = h;
+		low[i] = v - h;
 	}
 }
 
@@ -118,7 +128,7 @@ KERNEL(256) update(Epoch *e, int n, float *w, const float *g, float *v, const un
 
 // Adds the sums of the columns of an n×width matrix to out, a block a column, in a fixed order.
 KERNEL(256) sums(int n, int width, const double *in, double *out) {
-	SHARED static double scratch[256];
+	SHARED static double scratch[256][1];
 	double sum = 0;
 	for (int r = THREAD; r < n; r += THREADS) sum += in[(u64)r * width + BLOCK_X];
 	sum = block_sum(sum, scratch);

@@ -1,0 +1,184 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/plumbline/plumbline/trainer/backend"
+	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/head"
+	"github.com/plumbline/plumbline/trainer/philox"
+)
+
+// clusters are rows of k classes in d features, at a distance that a head partly separates.
+func clusters(n, d, k int, seed uint64) *data.Set {
+	src := philox.Source{Stream: philox.Stream{Seed: seed}}
+	s := &data.Set{D: d, K: k}
+	for range n {
+		y := int32(src.Below(uint32(k)))
+		for j := range d {
+			v := 2*src.Float64() - 1
+			if j%k == int(y)%d {
+				v++
+			}
+			s.X = append(s.X, float32(v))
+		}
+		s.Y = append(s.Y, y)
+	}
+	return s
+}
+
+// together runs epochs on the device and on the reference and compares losses and parameters.
+func together(t *testing.T, b *Backend, p backend.Problem, epochs ...backend.Epoch) {
+	t.Helper()
+	got, err := b.Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	want, err := backend.Go{}.Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range epochs {
+		a, err := got.Epoch(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := want.Epoch(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(a.Loss-b.Loss) > 2e-6*max(1, math.Abs(b.Loss)) {
+			t.Errorf("%s: loss %v, want %v", p.Losses[e.Loss], a.Loss, b.Loss)
+		}
+	}
+	gs, err := got.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, err := want.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ws.Velocity {
+		var largest, off float64
+		for j, v := range ws.Velocity[i] {
+			largest = max(largest, math.Abs(float64(v)))
+			off = max(off, math.Abs(float64(gs.Velocity[i][j])-float64(v)))
+		}
+		if !(off <= 2e-5*largest) {
+			t.Errorf("%s: velocities of tensor %d differ by %g of %g", p.Losses, i, off, largest)
+		}
+	}
+	if fmt.Sprint(gs.Right, gs.Seen) != fmt.Sprint(ws.Right, ws.Seen) {
+		t.Errorf("%s: history differs", p.Losses)
+	}
+}
+
+func epochOf(n, batch int) backend.Epoch {
+	return backend.Epoch{Rows: data.Shuffled(data.Rows(n), 3, 1), Batch: batch, LR: 0.2, Momentum: 0.9, WeightDecay: 1e-3}
+}
+
+// TestLosses: every loss that the kernels have, with options and sums, is package loss's.
+func TestLosses(t *testing.T) {
+	needDevice(t)
+	train := clusters(90, 12, 6, 8)
+	for _, text := range []string{
+		"ce + 0.1*entropy", "squared + 0.5*smoothing{epsilon:0.2}", "focal{gamma:0}", "focal{gamma:1.5}", "inverse_focal{gamma:2}",
+		"dual_focal{variant:released}", "dual_focal{variant:eq25_26}", "dual_focal + squared + 0.3*entropy + smoothing", "au{kappa:1}",
+		"au{kappa:0}", "au{normalise:true}", "au{csf:negent,nu:0.02,bins:7}", "au{csf:margin}(focal)", "ce + 2*au(dual_focal)", "0*ce",
+	} {
+		p := backend.Problem{Train: train, Head: head.FreshLinear(12, 6, 4), Losses: []string{text}, Batch: 32}
+		c, err := compile(text)
+		if err != nil || !c.fused {
+			t.Fatalf("%s: in the kernels %v, error %v", text, c != nil && c.fused, err)
+		}
+		together(t, New(), p, epochOf(90, 32))
+	}
+}
+
+// TestStreamCDF: au takes the stream's counts where there are some, on the device and on the host.
+func TestStreamCDF(t *testing.T) {
+	needDevice(t)
+	for _, text := range []string{"au", "au{through:true,csf:margin}"} {
+		p := backend.Problem{Train: clusters(50, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{text}, Batch: 16,
+			CDF: []float64{3, 0, 5, 2, 40, 17, 8}}
+		together(t, New(), p, epochOf(50, 16))
+	}
+}
+
+// TestShapes: more rows, features and classes than a block has threads or a tile has numbers, mixup and masks with
+// losses of both kinds, rows in float16.
+func TestShapes(t *testing.T) {
+	needDevice(t)
+	mixed := epochOf(150, 70)
+	mixed.Mix = &backend.Mix{Partner: data.Shuffled(data.Rows(150), 7, 7), Lambda: []float32{0.3, 0.8, 0.5}}
+	masked := epochOf(150, 70)
+	masked.Mask = &backend.Mask{Keep: 0.7, Seed: 3, FirstStep: math.MaxUint32 - 1, Restrict: true}
+	train := clusters(150, 300, 9, 5)
+	half := &data.Set{D: 300, K: 9, Y: train.Y, Half: make([]uint16, len(train.X))}
+	for i := range half.Half {
+		half.Half[i] = uint16(i * 7919 % 0x3c00) // below 1, subnormal numbers among them
+		if i%3 == 0 {
+			half.Half[i] |= 0x8000
+		}
+	}
+	for _, c := range []struct {
+		train  *data.Set
+		head   *head.Head
+		losses []string
+		epochs []backend.Epoch
+	}{
+		{clusters(300, 5, 270, 1), head.FreshLinear(5, 270, 1), []string{"squared", "au{csf:margin}"}, []backend.Epoch{epochOf(300, 280), {Rows: data.Rows(300), Batch: 280, Loss: 1, LR: 1}}},
+		{train, head.Bottleneck(300, 70, 9, 1), []string{"au(focal)"}, []backend.Epoch{mixed, masked, mixed}},
+		{half, head.Bottleneck(300, 33, 9, 1), []string{"ce"}, []backend.Epoch{mixed, masked}},
+		{half, head.FreshLinear(300, 9, 1), []string{"ce + 0.5*crl"}, []backend.Epoch{mixed, masked, mixed}},
+	} {
+		p := backend.Problem{Train: c.train, Head: c.head, Losses: c.losses, Batch: 280}
+		together(t, New(), p, c.epochs...)
+		together(t, &Backend{FeatureBytes: -1, BLAS: OwnKernels}, p, c.epochs...)
+	}
+}
+
+// TestDiverged: logits that are not finite end an epoch and a measurement, for losses of both kinds.
+func TestDiverged(t *testing.T) {
+	needDevice(t)
+	for _, text := range []string{"ce", "au", "crl"} {
+		p := backend.Problem{Train: clusters(60, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{text}, Batch: 16}
+		s, err := New().Open(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := s.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.Params[0][7] = float32(math.Inf(1))
+		if err := s.SetState(st); err != nil {
+			t.Fatal(err)
+		}
+		_, epoch := s.Epoch(epochOf(60, 16))
+		_, measure := s.Measure(backend.TrainSet, backend.Weights{})
+		logits := s.Logits(backend.TrainSet, backend.Weights{}, make([]float32, 60*4))
+		for _, err := range []error{epoch, measure, logits} {
+			if !errors.Is(err, backend.ErrDiverged) {
+				t.Errorf("%s: error %v, want ErrDiverged", text, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLongerEpoch: an epoch with more rows than the one before needs more room, and what was recorded is dropped.
+func TestLongerEpoch(t *testing.T) {
+	needDevice(t)
+	p := backend.Problem{Train: clusters(40, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{"ce"}, Batch: 8}
+	long := epochOf(40, 8)
+	long.Rows = append(long.Rows, long.Rows...)
+	together(t, New(), p, epochOf(24, 8), long, epochOf(24, 8))
+}
