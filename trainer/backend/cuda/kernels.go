@@ -51,7 +51,7 @@ type arg struct {
 func ptr(at uint64) arg    { return arg{'p', at} }
 func num(v int) arg        { return arg{'i', uint64(uint32(int32(v)))} }
 func real32(v float32) arg { return arg{'f', uint64(math.Float32bits(v))} }
-func flag(v bool) arg {
+func boolean(v bool) arg {
 	if v {
 		return num(1)
 	}

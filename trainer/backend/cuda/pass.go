@@ -50,7 +50,7 @@ func (s *session) input(b batchOf, n int) error {
 		epoch = s.epoch
 	}
 	return s.launch(features, n, 1, min(256, 32*((s.p.Train.D+31)/32)), ptr(epoch), ptr(s.x), num(s.p.Train.D), ptr(slab), ptr(slab2),
-		flag(b.source.half), ptr(place), ptr(rows), ptr(partners), ptr(lambda), num(from), flag(moves))
+		boolean(b.source.half), ptr(place), ptr(rows), ptr(partners), ptr(lambda), num(from), boolean(moves))
 }
 
 // forward computes the logits of the n rows of x. weights is params or view; biases are always params'.
@@ -61,7 +61,7 @@ func (s *session) forward(weights uint64, n int) error {
 			return err
 		}
 		relu := i < len(s.layers)-1
-		if err := s.launch(biased, n, 1, rowThreads(l.out), num(l.out), flag(relu), ptr(s.params+4*uint64(l.b)), ptr(l.act)); err != nil {
+		if err := s.launch(biased, n, 1, rowThreads(l.out), num(l.out), boolean(relu), ptr(s.params+4*uint64(l.b)), ptr(l.act)); err != nil {
 			return err
 		}
 		in = l.act

@@ -227,7 +227,7 @@ func (s *session) rowLosses(t step) error {
 	}
 	run := func(y uint64, second bool, right, seen uint64) error {
 		return s.launch(rowLosses, t.n, 1, rowThreads(k), ptr(s.epoch), ptr(t.loss.at), num(t.n), num(k), ptr(s.logits()), ptr(y),
-			ptr(s.beta), ptr(share), flag(second), flag(second), ptr(s.lists.rows.at), ptr(right), ptr(seen), ptr(s.values), ptr(s.deltas()))
+			ptr(s.beta), ptr(share), boolean(second), boolean(second), ptr(s.lists.rows.at), ptr(right), ptr(seen), ptr(s.values), ptr(s.deltas()))
 	}
 	if err := run(s.y, false, s.right, s.seen); err != nil || !t.in.mix {
 		return err
