@@ -1,9 +1,14 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -150,6 +155,106 @@ func TestTrainFiles(t *testing.T) {
 			first = weights
 		} else if !bytes.Equal(weights, first) {
 			t.Errorf("%s: another head than from the first format", name)
+		}
+	}
+}
+
+// npyText is an array as a file.
+func npyText(descr, shape string, values any) string {
+	var b bytes.Buffer
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr, shape)
+	b.WriteString("\x93NUMPY\x01\x00")
+	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(header))))
+	b.WriteString(header)
+	if err := binary.Write(&b, binary.LittleEndian, values); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+func writeNPZ(t *testing.T, compress bool, arrays map[string]string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		method := zip.Store
+		if compress {
+			method = zip.Deflate
+		}
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, arrays[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "a.npz", b.String())
+}
+
+// TestTrainArrays: features of every float type, labels of several integer types, times in any unit; fewer features than
+// classes; the head of an npz.
+func TestTrainArrays(t *testing.T) {
+	const n, k = 60, 4 // 2 features
+	var half []uint16
+	var single []float32
+	var double []float64
+	var small []uint8
+	var wide []int64
+	var ts []int64
+	for i := range n {
+		for j := range 2 {
+			bits := []uint16{0x3c00, 0xbc00, 0x4000, 0, 0x3800}[(i*(j+2)+i/7)%5] // 1, -1, 2, 0, 0.5
+			v := map[uint16]float64{0x3c00: 1, 0xbc00: -1, 0x4000: 2, 0: 0, 0x3800: 0.5}[bits]
+			half, single, double = append(half, bits), append(single, float32(v)), append(double, v)
+		}
+		small, wide, ts = append(small, uint8(i*i%k)), append(wide, int64(i*i%k)), append(ts, int64(1000-i))
+	}
+	w, bias := []float32{1, 0, 0, 1, -1, 0, 0, -1}, []float32{0, 0, 0, 0.5}
+	var first map[string]any
+	for i, c := range []map[string]string{
+		{"f": npyText("<f2", "60, 2", half), "y": npyText("|u1", "60,", small)},
+		{"f": npyText("<f4", "60, 2", single), "y": npyText("<i8", "60,", wide)},
+		{"f": npyText("<f8", "60, 2", double), "y": npyText("<i8", "60,", wide), "ts": npyText("<M8[ms]", "60,", ts)},
+	} {
+		c["W"], c["b"] = npyText("<f4", "4, 2", w), npyText("<f4", "4,", bias)
+		file := writeNPZ(t, i > 0, c)
+		got := trainJSON(t, file+":f", "--head", file, "--recipe", "ce", "--epochs", "3", "--holdout", "0.25")
+		if want := []string{"file", "file", "time"}[i]; got.Rows["order"] != want || got.K != k || got.D != 2 {
+			t.Errorf("%d: got %+v", i, got)
+		}
+		switch {
+		case i == 0:
+			first = got.Holdout.After
+		case i == 1 && got.Holdout.After["nll"] != first["nll"]:
+			t.Errorf("float32: NLL %v, want %v as of float16", got.Holdout.After["nll"], first["nll"])
+		case i == 2 && got.Holdout.After["nll"] == first["nll"]:
+			t.Error("times that run backwards change nothing")
+		}
+	}
+	y := npyText("|u1", "60,", small)
+	for _, c := range []struct {
+		arrays map[string]string
+		args   []string
+		want   string
+	}{
+		{map[string]string{"y": y}, nil, `no array "f"; there are: y`},
+		{map[string]string{"f": npyText("<f2", "60, 2", half)}, nil, "no labels: none of the arrays f, label, labels, y"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": y}, []string{"--labels", "l"}, `no array "l"; there are: f, y`},
+		{map[string]string{"f": npyText("<f2", "120,", half), "y": y}, nil, "array f of type f2 has shape [120], allowed are floats of N×D"},
+		{map[string]string{"f": npyText("<f2", "60, 3", half), "y": y}, nil, "array f: 240 bytes for shape (60, 3) of 2-byte values"},
+		{map[string]string{"f": npyText("<f2", "999999999999, 2", half), "y": y}, nil, "array f: shape (999999999999, 2)"},
+		{map[string]string{"f": npyText(">f2", "60, 2", half), "y": y}, nil, "allowed are little-endian numbers by rows"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|u1", "59,", small[:59])}, nil, "array y of type u1 has shape [59], allowed are 60 integers"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|i1", "60,", append([]int8{-2}, make([]int8, 59)...))}, nil, "array y: label -2 at row 0"},
+		{map[string]string{"f": "\x93NUMPY", "y": y}, nil, "array f: no npy header"},
+	} {
+		code, _, stderr := runCommand(t, append([]string{"train", writeNPZ(t, false, c.arrays) + ":f", "--recipe", "bottleneck"}, c.args...)...)
+		if code != exitFailed || !strings.Contains(stderr, c.want) {
+			t.Errorf("got exit code %d, %q, want %q", code, stderr, c.want)
 		}
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -192,62 +190,61 @@ func countLabels(s *data.Set) []int {
 
 // readFeatures are the rows of a file that have features and a label. k = 0 lets the file say the number of classes.
 func (f trainFlags) readFeatures(in inputFlags, file string, k int, used *trainRows) (*data.Set, error) {
-	t, err := in.open(file)
+	s, err := in.featureRows(file, used)
 	if err != nil {
 		return nil, err
 	}
-	s := &data.Set{D: t.D, X: t.Features, K: k}
-	if in.array != "" || strings.Contains(file, ".npz:") {
-		s.D, s.X = t.K, scores32(t)
-	} else if k == 0 && s.X != nil {
-		s.K = t.K // of the logits beside them
+	if k != 0 {
+		s.K = k
 	}
-	if s.X == nil {
+	if s.K == 0 {
+		for _, y := range s.Y {
+			s.K = max(s.K, int(y)+1, 2)
+		}
+	}
+	y, ts := s.Y, s.Time
+	s.Y, s.Time = nil, nil
+	var scratch []float32
+	for i, label := range y {
+		scratch = (&data.Set{D: s.D, X: s.X, Half: s.Half}).Chunk(scratch, i, 1)
+		switch {
+		case int(label) >= s.K:
+			return nil, fmt.Errorf("%s: row %d: label %d, allowed 0..%d", file, i, label, s.K-1)
+		case label < 0:
+			used.Unlabelled++
+			continue
+		case !finite(scratch):
+			used.NoFeatures++
+			continue
+		}
+		s.Index, s.Y = append(s.Index, int32(i)), append(s.Y, label)
+		if ts != nil {
+			s.Time = append(s.Time, ts[i])
+		}
+	}
+	if s.N() == 0 {
+		return nil, fmt.Errorf("%s: none of the %d rows has features and a label", file, len(y))
+	}
+	return s, nil
+}
+
+// featureRows are all rows of a file, with label -1 where there is none. K is 0 where the file does not say it.
+func (f inputFlags) featureRows(file string, used *trainRows) (*data.Set, error) {
+	if path, array, ok := f.isNPZ(file); ok {
+		return f.readNPZ(path, array)
+	}
+	t, err := f.open(file)
+	if err != nil {
+		return nil, err
+	}
+	if t.Features == nil {
 		return nil, fmt.Errorf("%s: no features: a column features is needed, or in npz files an array that FILE.npz:array or --array names", file)
 	}
 	if t.Label == nil {
 		return nil, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
 	}
-	if s.K == 0 {
-		for _, y := range t.Label {
-			s.K = max(s.K, int(y)+1, 2)
-		}
-	}
-	for i, y := range t.Label {
-		switch {
-		case int(y) >= s.K:
-			return nil, fmt.Errorf("%s: row %d: label %d, allowed 0..%d", file, i, y, s.K-1)
-		case y < 0:
-			used.Unlabelled++
-			continue
-		case !finite(s.X[i*s.D : (i+1)*s.D]):
-			used.NoFeatures++
-			continue
-		}
-		s.Index, s.Y = append(s.Index, int32(i)), append(s.Y, y)
-		if t.TS != nil {
-			s.Time = append(s.Time, t.TS[i])
-		}
-	}
 	used.Weighted = t.Weight != nil
-	if s.N() == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features and a label", file, t.N)
-	}
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return s, nil
-}
-
-func scores32(t *arrowio.Table) []float32 {
-	if t.Scores64 == nil {
-		return t.Scores32
-	}
-	x := make([]float32, len(t.Scores64))
-	for i, v := range t.Scores64 {
-		x[i] = float32(v)
-	}
-	return x
+	return &data.Set{D: t.D, K: t.K, X: t.Features, Y: t.Label, Time: t.TS}, nil
 }
 
 func finite(x []float32) bool {
