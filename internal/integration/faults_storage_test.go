@@ -4,6 +4,7 @@ package integration
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ func (s *suite) fullDisk(t *testing.T) {
 	o := s.options()
 	o.state = filepath.Join(t.TempDir(), "disk")
 	fill, free := fillDisk, freeDisk
-	if err := mountSmall(t, o.state); err != nil {
+	if err := mountSmall(t, o.state, 64+s.input.rows/1600); err != nil {
 		t.Logf("no small file system can be mounted (%v): a directory that is none takes its place", err)
 		fill, free = hideDirectory, showDirectory
 	}
@@ -39,11 +40,11 @@ func (s *suite) fullDisk(t *testing.T) {
 }
 
 // mountSmall mounts a file system of 64 MB until the test ends.
-func mountSmall(t *testing.T, dir string) error {
+func mountSmall(t *testing.T, dir string, megabytes int64) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", dir).CombinedOutput()
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", megabytes), "tmpfs", dir).CombinedOutput()
 	if err != nil {
 		return errors.Join(err, errors.New(string(out)))
 	}
