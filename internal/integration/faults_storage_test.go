@@ -39,7 +39,7 @@ func (s *suite) fullDisk(t *testing.T) {
 	})
 }
 
-// mountSmall mounts a file system of 64 MB until the test ends.
+// mountSmall mounts a file system of that size until the test ends.
 func mountSmall(t *testing.T, dir string, megabytes int64) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
