@@ -90,6 +90,7 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 	if err != nil {
 		return err
 	}
+	defer boundGarbage(d.train)()
 	b, gemm, err := f.chooseBackend(cmd)
 	if err != nil {
 		return err

@@ -47,22 +47,21 @@ type headScores struct {
 	Difference *compare.Difference `json:"nll_difference,omitempty"` // after less before
 }
 
-// score measures both heads on the validation and held-out rows.
+// score measures both heads on the validation and held-out rows. The logits of one set at a time are in memory.
 func (r *trainResult) score(f trainFlags, d *trainData, gemm head.GEMM, current, trained *head.Head) error {
-	r.Rows = d.rows
+	r.Rows, r.trained = d.rows, trained
 	if r.Auto == nil {
 		t, _, err := calibrator.FitTemperature(headLogits(trained, d.valid, gemm), d.valid.K, d.valid.Y, nil, calibrator.Options{})
 		if err != nil {
 			return fmt.Errorf("temperature of the validation rows: %w", err)
 		}
 		if r.Temperature = t.T(); f.temper {
-			trained, r.Tempered = trained.Tempered(t.T()), true
+			r.trained, r.Tempered = trained.Tempered(t.T()), true
 		}
 	}
-	r.trained = trained
 	opt := metric.Options{Bins: f.metricBins, Seed: f.set.Seed}
 	both := func(s *data.Set) (scores headScores, err error) {
-		after, rows, err := scoreHead(trained, s, gemm, opt)
+		after, rows, err := scoreHead(r.trained, s, gemm, opt)
 		if err != nil || current == nil {
 			return headScores{After: after}, err
 		}
