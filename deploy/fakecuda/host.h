@@ -5,6 +5,7 @@
 
 #define PLUMBLINE_HOST
 #define KERNEL(threads) extern "C" void
+#define KERNEL_TWICE(threads) extern "C" void
 #define DEVICE [[maybe_unused]] static inline
 #define CALLED [[maybe_unused]] static
 #define SHARED
@@ -27,3 +28,8 @@ void barrier();
 
 [[maybe_unused]] static inline float exp2_approx(float x) { return std::exp2(x); }
 [[maybe_unused]] static inline void add_double(double *at, double v) { *at += v; }
+
+struct Four {
+	float x, y, z, w;
+};
+[[maybe_unused]] static inline Four load4(const float *shared) { return {shared[0], shared[1], shared[2], shared[3]}; }

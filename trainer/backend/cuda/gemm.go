@@ -188,8 +188,9 @@ func (d *device) ownGEMM(p product) error {
 	case p.tb:
 		f = gemmNT
 	}
-	const tile = 64
+	// A block's tile, as in kernels/gemm.h.
+	const tileM, tileN = 128, 64
 	lda, ldb := p.width()
-	return d.launch(f, (p.n+tile-1)/tile, (p.m+tile-1)/tile, 256, ptr(p.a), ptr(p.b), ptr(p.c), num(p.m), num(p.n), num(p.k),
+	return d.launch(f, (p.n+tileN-1)/tileN, (p.m+tileM-1)/tileM, 256, ptr(p.a), ptr(p.b), ptr(p.c), num(p.m), num(p.n), num(p.k),
 		num(lda), num(ldb), num(p.n))
 }

@@ -8,6 +8,8 @@ typedef unsigned long long u64;
 
 #ifndef PLUMBLINE_HOST
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads))) void
+// The same, for so few registers that two blocks share a processor.
+#define KERNEL_TWICE(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads, 2))) void
 #define DEVICE static __attribute__((device)) inline __attribute__((always_inline))
 #define CALLED static __attribute__((device, noinline))
 #define SHARED __attribute__((shared))
@@ -24,6 +26,18 @@ DEVICE float exp2_approx(float x) {
 	float y;
 	asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
+}
+
+struct Four {
+	float x, y, z, w;
+};
+
+// Four numbers of shared memory at once; written out, since clang takes such a load apart.
+DEVICE Four load4(const float *shared) {
+	Four v;
+	u32 at = (u32)(u64)(const __attribute__((address_space(3))) float *)shared;
+	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
+	return v;
 }
 
 // Whole numbers add up exactly, in any order.

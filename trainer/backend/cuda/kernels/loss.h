@@ -88,7 +88,7 @@ DEVICE double entropy_penalty(Gradient *g, const Row *r, const Label *l, double 
 	return -r->ent;
 }
 
-DEVICE double add_term(Gradient *g, const Row *r, const Label *l, const Term *t, double w) {
+CALLED double add_term(Gradient *g, const Row *r, const Label *l, const Term *t, double w) {
 	switch (t->kind) {
 	case LOSS_SQUARED: return squared(g, r, l, w);
 	case LOSS_SMOOTHING: return smoothing(g, r, l, w, t->gamma);
