@@ -244,8 +244,10 @@ func (d *device) close() error {
 				first = err
 			}
 		}
-		if d.stream != 0 {
-			note("wait", d.StreamSync(d.stream))
+		for _, s := range append(d.streams, d.stream) {
+			if s != 0 {
+				note("wait", d.StreamSync(s))
+			}
 		}
 		if d.blas != nil {
 			d.blas.api.Destroy(d.blas.handle)

@@ -59,7 +59,7 @@ func TestConformance(t *testing.T) {
 	for name, b := range map[string]*Backend{
 		"found":    New(), // cuBLAS where there is one
 		"split":    {Split: true},
-		"own":      {BLAS: OwnKernels},
+		"own":      {BLAS: OwnKernels, FeatureBytes: 2000}, // some sets fit
 		"streamed": {FeatureBytes: -1},
 		"direct":   {Direct: true, BLAS: OwnKernels},
 	} {
@@ -104,6 +104,63 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%d allocations and %d streams left, want %d and %d", a, n, allocations, streams)
 			}
 		})
+	}
+}
+
+// TestLittleMemory: wherever memory runs out, Open says so and leaves nothing behind, until all fits.
+func TestLittleMemory(t *testing.T) {
+	s := needStand(t)
+	p := problem()
+	p.Losses = []string{"ce", "crl"}
+	for _, b := range []Backend{{BLAS: OwnKernels}, {BLAS: OwnKernels, FeatureBytes: -1}} {
+		failed := 0
+		for limit := int64(0); ; limit += 700 {
+			s.set(t, "memory", limit)
+			session, err := b.Open(p)
+			if err == nil {
+				if err := session.Close(); err != nil {
+					t.Error(err)
+				}
+			} else if failed++; !errors.Is(err, backend.ErrUnsupported) || !strings.Contains(err.Error(), "OUT_OF_MEMORY") {
+				t.Fatalf("with %d bytes: error %v, want one that wraps ErrUnsupported, with OUT_OF_MEMORY", limit, err)
+			}
+			if n := s.Get("allocations"); n != 0 {
+				t.Fatalf("with %d bytes: %d allocations left", limit, n)
+			}
+			if err == nil {
+				break
+			}
+		}
+		if failed < 10 {
+			t.Errorf("%d limits were too small, want at least 10", failed)
+		}
+	}
+}
+
+// TestBroken: a context that a launch broke gives errors and no result.
+func TestBroken(t *testing.T) {
+	s := needStand(t)
+	c := conformance.Cases()[0]
+	session, err := New().Open(c.Problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(t, "sticky", 719)
+	_, epoch := session.Epoch(c.Epoch)
+	_, measure := session.Measure(backend.TrainSet, backend.Weights{})
+	_, state := session.State()
+	for _, err := range []error{epoch, measure, state, session.SetState(&backend.State{})} {
+		if err == nil {
+			t.Error("no error from a broken context")
+		}
+	}
+	var e *Error
+	if !errors.As(epoch, &e) || e.Name != "CUDA_ERROR_LAUNCH_FAILED" {
+		t.Errorf("epoch: error %v, want CUDA_ERROR_LAUNCH_FAILED", epoch)
+	}
+	s.Set("sticky", 0)
+	if err := session.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

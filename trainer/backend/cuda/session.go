@@ -53,8 +53,16 @@ type layer struct {
 // align is the padding of tensors in float32: 256 bytes.
 const align = 64
 
-// measureRows is how many rows a measurement takes at a time.
-const measureRows = 4096
+// A measurement takes measureRows rows at a time, fewer where one of them has so many features, units or classes that an
+// operand would have more than measureNumbers, and never fewer than measureLeast.
+const (
+	measureRows    = 4096
+	measureNumbers = 32 << 20
+	measureLeast   = 256
+)
+
+// maxParams keeps numbers of parameters within the kernels' int32.
+const maxParams = 1 << 30
 
 func padded(n int) int { return (n + align - 1) / align * align }
 
@@ -65,11 +73,16 @@ func (s *session) allocate(featureBytes int64) error {
 	for _, e := range s.p.Eval {
 		largest = max(largest, e.N())
 	}
-	s.rows = max(s.p.Batch, min(measureRows, largest))
+	widest := s.p.Train.D
 	for _, l := range s.p.Head.Layers {
 		s.layers = append(s.layers, layer{in: l.In, out: l.Out, w: s.size, b: s.size + padded(len(l.W))})
 		s.size += padded(len(l.W)) + padded(len(l.B))
+		widest = max(widest, l.Out)
 	}
+	if s.size > maxParams {
+		return unsupported("%d parameters, allowed 1..%d", s.size, maxParams)
+	}
+	s.rows = max(s.p.Batch, min(measureRows, largest, max(measureLeast, measureNumbers/widest)))
 	bins := len(s.p.CDF)
 	for _, c := range s.losses {
 		bins = max(bins, int(c.plan.Bins))
