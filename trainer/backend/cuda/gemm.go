@@ -30,9 +30,9 @@ func blasNames() []string {
 		names = append(names, "libcublas.so."+version)
 	}
 	for _, pattern := range []string{
+		filepath.Join(os.Getenv("VIRTUAL_ENV"), "lib/python3*/site-packages/nvidia/*/lib/libcublas.so.1?"),
 		"/usr/local/cuda/lib64/libcublas.so.1?", "/usr/local/cuda*/targets/*/lib/libcublas.so.1?", "/opt/cuda/lib64/libcublas.so.1?",
 		"/usr/local/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?", "/usr/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?",
-		"/opt/*/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err == nil {

@@ -19,6 +19,14 @@ if [[ -z ${CUDA_TEST:-} ]]; then
 	CGO_ENABLED=0 go test -c -o "$CUDA_TEST" .
 fi
 
+# cuBLAS where only Python's packages have it.
+if [[ -z ${PLUMBLINE_LIBCUBLAS:-} ]] && ! ldconfig -p | grep -q libcublas.so; then
+	found=$(python3 -c 'import glob, nvidia
+for at in nvidia.__path__:
+    for name in glob.glob(at + "/*/lib/libcublas.so.1?"): print(name)' 2>/dev/null | head -1 || true)
+	if [[ -n $found ]]; then export PLUMBLINE_LIBCUBLAS=$found; fi
+fi
+
 tests() {
 	step "tests on the device"
 	"$CUDA_TEST" -test.v -test.count=1 2>&1 | grep -vE '^=== RUN'

@@ -269,5 +269,6 @@ func (s *session) Close() error {
 			return nil
 		})
 	}
+	s.p, s.sources = backend.Problem{}, nil
 	return s.close()
 }
