@@ -85,14 +85,17 @@ func checkCopartitioned(t config.Topics, statuses []topicStatus) error {
 	return nil
 }
 
-// topicConfigs are the topics that cfg names, in its order, with their settings.
+// topicConfigs are the topics that cfg names, in its order, with their settings. What this program decides has the
+// broker's time: brokers refuse timestamps that are an hour ahead of theirs, so a process whose clock is off, or event
+// times ahead of it, would stop at the first record.
 func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	t := cfg.Topics
 	var out []kafka.TopicConfig
-	for _, e := range []struct{ name, cleanup string }{
-		{t.Logits, "delete"}, {t.Labels, "delete"}, {t.Panes, "delete"}, {t.Snapshots, "delete"},
-		{t.Calibrators, "compact"}, {t.Alerts, "compact,delete"}, {t.Calibrated, "delete"}, {t.DeadLetter, "delete"},
-		{t.Checkpoints, "compact"}, {t.LogitsUnkeyed, "delete"}, {t.LabelsUnkeyed, "delete"},
+	const sender, broker = "CreateTime", "LogAppendTime"
+	for _, e := range []struct{ name, cleanup, time string }{
+		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker}, {t.Snapshots, "delete", broker},
+		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
+		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	} {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != config.StoreTopic {
 			continue
@@ -104,6 +107,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 			ConfigEntries: []kafka.ConfigEntry{
 				{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
 				{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + batchOverhead)},
+				{ConfigName: "message.timestamp.type", ConfigValue: e.time},
 			},
 		})
 	}

@@ -47,7 +47,7 @@ func checkTopicSettings(t *testing.T, brokers []string) {
 	req := &kafka.DescribeConfigsRequest{}
 	for topic := range want {
 		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{"cleanup.policy", "max.message.bytes"},
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{"cleanup.policy", "max.message.bytes", "message.timestamp.type"},
 		})
 	}
 	resp, err := (&kafka.Client{Addr: kafka.TCP(brokers...)}).DescribeConfigs(t.Context(), req)
@@ -59,8 +59,12 @@ func checkTopicSettings(t *testing.T, brokers []string) {
 		for _, e := range r.ConfigEntries {
 			got[e.ConfigName] = e.ConfigValue
 		}
-		if got["cleanup.policy"] != want[r.ResourceName] || got["max.message.bytes"] != "8454144" {
-			t.Errorf("%s: got %v, want cleanup.policy %s and max.message.bytes 8454144", r.ResourceName, got, want[r.ResourceName])
+		stamps := "LogAppendTime"
+		if r.ResourceName == "plumbline.logits" {
+			stamps = "CreateTime"
+		}
+		if got["cleanup.policy"] != want[r.ResourceName] || got["max.message.bytes"] != "8454144" || got["message.timestamp.type"] != stamps {
+			t.Errorf("%s: got %v, want cleanup.policy %s, max.message.bytes 8454144 and message.timestamp.type %s", r.ResourceName, got, want[r.ResourceName], stamps)
 		}
 	}
 }
