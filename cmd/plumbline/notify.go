@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
@@ -68,28 +66,14 @@ func (r *kafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
 // told is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end, and
 // committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is no news.
 func (r *kafkaRun) told(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
-	resp, err := r.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: {p}}})
-	if err == nil {
-		err = resp.Error
+	done, err := kafkaio.Committed(ctx, r.client, group, topic, p)
+	if err != nil || done >= 0 {
+		return done, err
 	}
-	if err != nil {
-		return 0, fmt.Errorf("offsets of group %s: %w", group, err)
+	if _, done, err = kafkaio.Bounds(ctx, r.client, topic, p); err != nil {
+		return 0, err
 	}
-	for _, o := range resp.Topics[topic] {
-		if o.Partition == p && o.Error == nil && o.CommittedOffset >= 0 {
-			return o.CommittedOffset, nil
-		}
-	}
-	ends, err := r.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(p)}}})
-	if err != nil {
-		return 0, fmt.Errorf("end of topic %s: %w", topic, err)
-	}
-	for _, o := range ends.Topics[topic] {
-		if o.Partition == p && o.Error == nil {
-			return o.LastOffset, commit(ctx, map[string]int64{topic: o.LastOffset})
-		}
-	}
-	return 0, errors.New("end of topic " + topic + ": the broker did not say")
+	return done, commit(ctx, map[string]int64{topic: done})
 }
 
 // notifyMetrics collects how notifications went.

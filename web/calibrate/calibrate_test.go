@@ -130,6 +130,20 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
+// TestPollOutlivesTheServersTimeouts: they are for requests that are slow to come and answers that are slow to be read.
+func TestPollOutlivesTheServersTimeouts(t *testing.T) {
+	s := newTable()
+	srv := httptest.NewUnstartedServer(New(s, slog.New(slog.DiscardHandler)))
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	time.AfterFunc(300*time.Millisecond, func() { s.publish(calibrator.Identity{}) })
+	resp, body := do(t, http.MethodGet, srv.URL+Prefix+"m%2F1/calibrator?wait=40s", map[string]string{"If-None-Match": s.f.etag()}, nil)
+	if resp.StatusCode != 200 || !strings.Contains(string(body), `"revision":1`) {
+		t.Errorf("%d %q, want revision 1", resp.StatusCode, body)
+	}
+}
+
 // TestManyFollow: long polls all end with one publication.
 func TestManyFollow(t *testing.T) {
 	s, url := serve(t)
