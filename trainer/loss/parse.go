@@ -62,7 +62,7 @@ func (t termJSON) text() (string, error) {
 		if q, err := strconv.Unquote(value); err == nil {
 			value = q
 		}
-		if strings.ContainsAny(key+value, "{}(),:+") {
+		if _, err := strconv.ParseFloat(value, 64); strings.ContainsAny(key, "{}(),:+") || err != nil && strings.ContainsAny(value, "{}(),:+") {
 			return "", fmt.Errorf("loss %s: option %q: value %q, allowed numbers, words, true and false", t.Name, key, value)
 		}
 		b.WriteString(sep + key + ":" + value)
@@ -170,15 +170,10 @@ func (s *scanner) term() (parsed, error) { return s.nested(0) }
 
 func (s *scanner) nested(depth int) (parsed, error) {
 	p := parsed{weight: 1}
-	start := s.at
-	if w := s.word("*{}(),:+"); depth == 0 && s.take('*') {
-		v, err := strconv.ParseFloat(w, 64)
-		if err != nil || !(v >= 0 && v <= maxWeight) {
-			return p, fmt.Errorf("loss %q: weight %q, allowed 0..%g", s.text, w, maxWeight)
+	if depth == 0 {
+		if err := s.weight(&p); err != nil {
+			return p, err
 		}
-		p.weight = v
-	} else {
-		s.at = start
 	}
 	if p.name = s.word("*{}(),:+"); p.name == "" {
 		return p, s.fail("the name of a loss")
@@ -202,6 +197,23 @@ func (s *scanner) nested(depth int) (parsed, error) {
 		}
 	}
 	return p, nil
+}
+
+// weight reads the number before a *, or nothing. The number may have a + of its own, as in 1e+06; a + that is not
+// inside a number ends the term.
+func (s *scanner) weight(p *parsed) error {
+	start := s.at
+	w := s.word("*{}(),:")
+	v, err := strconv.ParseFloat(w, 64)
+	switch {
+	case !s.take('*') || err != nil && strings.Contains(w, "+"):
+		s.at = start
+		return nil
+	case err != nil || !(v >= 0 && v <= maxWeight):
+		return fmt.Errorf("loss %q: weight %q, allowed 0..%g", s.text, w, maxWeight)
+	}
+	p.weight = v
+	return nil
 }
 
 func (s *scanner) options(p *parsed) error {

@@ -19,6 +19,9 @@ func TestNamesParseAgain(t *testing.T) {
 		"sbece{}":                             "sbece",
 		"inverse_focal{gamma:4,force:true}":   "inverse_focal{force:true,gamma:4}",
 		"aurc(squared) + 2*entropy + 0.1*cpc": "aurc(squared) + 2*entropy + 0.1*cpc",
+		"1000000*mdca":                        "1e+06*mdca",
+		"ce+1e+06*mdca+1e-07*entropy":         "ce + 1e+06*mdca + 1e-07*entropy",
+		"mbls{lambda:1e6,margin:1e-6}":        "mbls{lambda:1e+06,margin:1e-06}",
 	} {
 		l := mustParse(t, text)
 		if l.Name() != want {
@@ -52,6 +55,9 @@ func TestParseErrors(t *testing.T) {
 		"aurc(ce":                        "allowed )",
 		"x*ce":                           `weight "x", allowed 0..1e+06`,
 		"-1*ce":                          `weight "-1"`,
+		"ce + 1e+07*mdca":                `weight "1e+07", allowed 0..1e+06`,
+		"1 + 2*ce":                       `loss "1", allowed ce`,
+		"Inf*ce":                         `weight "Inf"`,
 		"inverse_focal{gamma:3.6}":       `loss inverse_focal: gamma "3.6", allowed 0..3.591`,
 		"dual_focal{variant:best}":       `variant "best", allowed eq24, released, eq25_26`,
 		"au{csf:max}":                    `csf "max", allowed msp, margin, negent`,
@@ -90,6 +96,7 @@ func TestSpecJSON(t *testing.T) {
 		`{"name":"focal","options":{"gamma":2}}`: "focal{gamma:2}",
 		`[{"name":"ce"},{"name":"au","weight":2,"options":{"csf":"margin","through":true}}]`: "ce + 2*au{csf:margin,through:true}",
 		`{"name":"classwise","of":{"name":"squared"}}`:                                       "classwise(squared)",
+		`{"name":"cpc","weight":1e6,"options":{"lambda1":1e+6}}`:                             "1e+06*cpc{lambda1:1e+06}",
 	} {
 		var s Spec
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
