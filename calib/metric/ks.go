@@ -13,9 +13,9 @@ func KS(s Sorted) float64 {
 	var sum, total, largest float64
 	for i := 0; i < len(s.C); {
 		j := s.tieEnd(i)
-		all, right := s.weigh(i, j)
-		sum += right - all*s.C[i]
-		total += all
+		right, wrong := s.weigh(i, j)
+		sum += right - (right+wrong)*s.C[i]
+		total += right + wrong
 		largest = max(largest, math.Abs(sum))
 		i = j
 	}

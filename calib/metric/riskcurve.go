@@ -26,8 +26,8 @@ func RiskCoverage(s Sorted) []RiskPoint {
 		for i > 0 && s.C[i-1] == s.C[j-1] {
 			i--
 		}
-		all, right := s.weigh(i, j)
-		curve.add(s.C[i], all, right)
+		right, wrong := s.weigh(i, j)
+		curve.add(s.C[i], right, wrong)
 		j = i
 	}
 	return curve.done()
@@ -38,7 +38,7 @@ func RiskCoverage(s Sorted) []RiskPoint {
 func RiskCoverageCells(cells []Bin) []RiskPoint {
 	var curve riskCurve
 	for _, c := range slices.Backward(cells) {
-		curve.add(c.Conf(), c.W, c.SumA)
+		curve.add(c.Conf(), c.SumA, c.W-c.SumA)
 	}
 	return curve.done()
 }
@@ -48,12 +48,12 @@ type riskCurve struct {
 	w, wrong float64
 }
 
-func (r *riskCurve) add(score, all, right float64) {
-	if !(all > 0) {
+func (r *riskCurve) add(score, right, wrong float64) {
+	if !(right+wrong > 0) {
 		return
 	}
-	r.w += all
-	r.wrong += all - right
+	r.w += right + wrong
+	r.wrong += wrong
 	r.points = append(r.points, RiskPoint{Threshold: score, Risk: r.wrong / r.w, W: r.w})
 }
 

@@ -2,7 +2,6 @@ package metric
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -16,7 +15,7 @@ type Rows struct {
 	F64    []float64
 	Probs  bool    // the scores are probabilities, not logits
 	Labels []int32 // n; classes in [0, K), or -1 where the label is not known: such a row takes no part
-	// W are n weights, finite and ≥ 0, or nil where every row counts 1. A row of weight w stands for w rows (a
+	// W are n weights, 0 or 1e-100..1e100, or nil where every row counts 1. A row of weight w stands for w rows (a
 	// sampling weight); one of weight 0 takes no part.
 	W []float64
 }
@@ -52,12 +51,15 @@ func (r Rows) check() error {
 		return fmt.Errorf("rows: %d weights for %d labels, want one a row", len(r.W), n)
 	}
 	for i, w := range r.W {
-		if !(w >= 0) || math.IsInf(w, 1) {
-			return fmt.Errorf("row %d: weight %g, allowed are finite ones from 0", i, w)
+		if !(w == 0 || w >= minWeight && w <= maxWeight) {
+			return fmt.Errorf("row %d: weight %g, allowed are 0 and %g..%g", i, w, minWeight, maxWeight)
 		}
 	}
 	return nil
 }
+
+// Bounds of weights, so that neither Σw² nor the products of two sums overflow or vanish. float32 weights lie within.
+const minWeight, maxWeight = 1e-100, 1e100
 
 // takes says whether row i takes part, and with which weight.
 func (r Rows) takes(i int) (y int, w float64, ok bool, err error) {

@@ -40,8 +40,8 @@ func AURC(s Sorted) float64 {
 func EAURC(s Sorted) float64 {
 	n := len(s.C)
 	if w := unlessUnit(s.W); w != nil {
-		all, right := s.weigh(0, n)
-		best := RiskArea([]RiskPoint{{W: right}, {W: all, Risk: (all - right) / all}})
+		right, wrong := s.weigh(0, n)
+		best := RiskArea([]RiskPoint{{W: right}, {W: right + wrong, Risk: wrong / (right + wrong)}})
 		return max(0, AURC(s)-best)
 	}
 	wrong := n - s.correct(0, n)
@@ -60,9 +60,9 @@ func AUROC(s Sorted) float64 {
 	var pairs, below, right float64 // below: wrong rows of a lower score
 	for i := 0; i < len(s.C); {
 		j := s.tieEnd(i)
-		all, p := s.weigh(i, j)
-		pairs += p * (below + (all-p)/2)
-		below += all - p
+		p, q := s.weigh(i, j)
+		pairs += p * (below + q/2)
+		below += q
 		right += p
 		i = j
 	}
@@ -75,12 +75,10 @@ func AUROC(s Sorted) float64 {
 // FPR95 returns the smallest share of the wrong rows that are accepted (score ≥ t) at a threshold t that
 // accepts at least 95 % of the right ones. NaN where all rows are right or all are wrong.
 func FPR95(s Sorted) float64 {
-	all, right := s.weigh(0, len(s.C))
-	f := newFPR(all, right)
+	f := newFPR(s.weigh(0, len(s.C)))
 	for i := 0; i < len(s.C) && f.enough(); {
 		j := s.tieEnd(i)
-		all, right := s.weigh(i, j)
-		f.reject(all, right)
+		f.reject(s.weigh(i, j))
 		i = j
 	}
 	return f.rate
@@ -89,17 +87,17 @@ func FPR95(s Sorted) float64 {
 // FPR95Cells is FPR95 of rows that are known by cell, in ascending order of confidence. Thresholds inside a cell are
 // not seen: it is at least that of the rows, and more by no more than one cell's share of the wrong rows.
 func FPR95Cells(cells []Bin) float64 {
-	var all, right float64
+	var right, wrong float64
 	for _, c := range cells {
-		all += c.W
 		right += c.SumA
+		wrong += c.W - c.SumA
 	}
-	f := newFPR(all, right)
+	f := newFPR(right, wrong)
 	for _, c := range cells {
 		if !f.enough() {
 			break
 		}
-		f.reject(c.W, c.SumA)
+		f.reject(c.SumA, c.W-c.SumA)
 	}
 	return f.rate
 }
@@ -107,23 +105,26 @@ func FPR95Cells(cells []Bin) float64 {
 // fpr raises the threshold from below as long as 95 % of the right rows stay accepted.
 type fpr struct{ pos, neg, lostPos, lostNeg, rate float64 }
 
-func newFPR(all, right float64) *fpr {
-	f := &fpr{pos: right, neg: all - right, rate: 1}
+func newFPR(right, wrong float64) *fpr {
+	f := &fpr{pos: right, neg: wrong, rate: 1}
 	if !(f.pos > 0) || !(f.neg > 0) {
 		f.rate = math.NaN()
 	}
 	return f
 }
 
+// sameShare lets sums of weights that are rounded, such as twenty of 0.1, be 95 % like the twenty rows.
+const sameShare = 1 + 1e-12
+
 func (f *fpr) enough() bool {
-	if f.lostPos*20 > f.pos || f.rate != f.rate {
+	if f.lostPos*20 > f.pos*sameShare || f.rate != f.rate {
 		return false
 	}
-	f.rate = (f.neg - f.lostNeg) / f.neg
+	f.rate = max(0, f.neg-f.lostNeg) / f.neg
 	return true
 }
 
-func (f *fpr) reject(all, right float64) {
+func (f *fpr) reject(right, wrong float64) {
 	f.lostPos += right
-	f.lostNeg += all - right
+	f.lostNeg += wrong
 }

@@ -92,13 +92,13 @@ func SBECEBin(s SoftSums, p float64) float64 {
 	if !(s.W > 0) {
 		return math.NaN()
 	}
-	var sum float64
+	n := normOf(p)
 	for j, sj := range s.S {
 		if sj > 0 {
-			sum += sj * math.Pow(math.Abs(s.UA[j]-s.UC[j])/sj, p)
+			n.add(math.Abs(s.UA[j]-s.UC[j])/sj, sj)
 		}
 	}
-	return math.Pow(sum/s.W, 1/p)
+	return n.mean(s.W)
 }
 
 // SBECELB returns the soft-binned ECE between each row's confidence and its bins' accuracies, for p = 2, where
@@ -132,17 +132,33 @@ func SBECELBRows(c []float64, a []bool, w []float64, m int, temperature, p float
 	if !(s.W > 0) {
 		return math.NaN()
 	}
-	u := make([]float64, m)
-	var sum float64
+	u, n := make([]float64, m), normOf(p)
 	for i, ci := range c {
 		SoftWeights(u, ci, temperature)
-		var row float64
+		wi := weight(w, i)
 		for j, uj := range u {
-			if uj > 0 {
-				row += uj * math.Pow(math.Abs(s.UA[j]/s.S[j]-ci), p)
+			if uj *= wi; uj > 0 {
+				n.add(math.Abs(s.UA[j]/s.S[j]-ci), uj)
 			}
 		}
-		sum += weight(w, i) * row
 	}
-	return math.Pow(sum/s.W, 1/p)
+	return n.mean(s.W)
 }
+
+// norm sums Σ w |gap|^p relative to the largest gap so far: gaps are below 1, and of a large p no power would be left.
+type norm struct{ p, largest, sum float64 }
+
+func normOf(p float64) norm { return norm{p: p} }
+
+func (n *norm) add(gap, w float64) {
+	switch {
+	case gap > n.largest:
+		n.sum = n.sum*math.Pow(n.largest/gap, n.p) + w
+		n.largest = gap
+	case gap > 0:
+		n.sum += w * math.Pow(gap/n.largest, n.p)
+	}
+}
+
+// mean returns (Σ w gap^p / W)^(1/p).
+func (n *norm) mean(w float64) float64 { return n.largest * math.Pow(n.sum/w, 1/n.p) }

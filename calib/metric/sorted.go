@@ -72,18 +72,21 @@ func (s Sorted) correct(i, j int) int {
 	return n
 }
 
-// weigh returns the weight of the rows in [i, j), and that of the right ones among them.
-func (s Sorted) weigh(i, j int) (all, right float64) {
+// weigh returns the weights of the right and of the wrong rows in [i, j). Each is a sum of its own: a small one would not
+// survive as the difference of two that are large.
+func (s Sorted) weigh(i, j int) (right, wrong float64) {
 	if s.W == nil {
-		return float64(j - i), float64(s.correct(i, j))
+		n := s.correct(i, j)
+		return float64(n), float64(j - i - n)
 	}
 	for k, w := range s.W[i:j] {
-		all += w
 		if s.A[i+k] {
 			right += w
+		} else {
+			wrong += w
 		}
 	}
-	return all, right
+	return right, wrong
 }
 
 // sum returns the sums of the rows in [i, j).

@@ -146,15 +146,13 @@ func (s *softCells) eval(cells []Bin, out []float64) {
 		out[1] = SBECELB(*sums)
 		return
 	}
-	var sum float64
+	n := normOf(s.opt.Norm)
 	for i, b := range cells {
-		var row float64
 		for j, u := range s.u[i*m : (i+1)*m] {
-			if u > 0 && sums.S[j] > 0 {
-				row += u * math.Pow(math.Abs(sums.UA[j]/sums.S[j]-s.c[i]), s.opt.Norm)
+			if u *= b.W; u > 0 && sums.S[j] > 0 {
+				n.add(math.Abs(sums.UA[j]/sums.S[j]-s.c[i]), u)
 			}
 		}
-		sum += b.W * row
 	}
-	out[1] = math.Pow(sum/sums.W, 1/s.opt.Norm)
+	out[1] = n.mean(sums.W)
 }
