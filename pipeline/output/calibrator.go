@@ -38,26 +38,3 @@ type Evidence struct {
 	Temperature float64 `json:"temperature,omitempty"`
 	OnBound     bool    `json:"on_bound,omitempty"`
 }
-
-// Alert is a state change of a rule; key model/version/slice/rule on the alerts topic.
-type Alert struct {
-	Schema    int      `json:"schema"` // 1
-	Model     string   `json:"model"`
-	Version   string   `json:"version"`
-	Slice     string   `json:"slice"`
-	Rule      string   `json:"rule"`
-	Severity  string   `json:"severity"`
-	State     string   `json:"state"` // pending | firing | resolved
-	Since     string   `json:"since"` // start of the first label pane over the threshold
-	At        string   `json:"at"`    // end of the label pane that changed the state
-	Value     float64  `json:"value"` // the excess ECE
-	Threshold float64  `json:"threshold"`
-	ECE       float64  `json:"ece"`
-	ECENull   float64  `json:"ece_null"`
-	ECELo     *float64 `json:"ece_lo"`
-	ECEHi     *float64 `json:"ece_hi"`
-	Rows      int64    `json:"rows"`
-	Signal    string   `json:"signal"` // raw | calibrated
-	Window    string   `json:"window"`
-	Message   string   `json:"message"`
-}

@@ -1,0 +1,68 @@
+package output
+
+// Alert is a state change of a rule or of the anytime-valid alarm; key model/version/slice/rule on the alerts topic.
+type Alert struct {
+	Schema   int    `json:"schema"` // 1
+	Model    string `json:"model"`
+	Version  string `json:"version"`
+	Slice    string `json:"slice"`
+	Rule     string `json:"rule"`
+	Kind     string `json:"kind,omitempty"`    // anytime | excess | reference | distance | estimate; absent: excess
+	Measure  string `json:"measure,omitempty"` // what Value is of, for kinds with a choice
+	Severity string `json:"severity"`
+	State    string `json:"state"` // pending | firing | resolved
+	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of when the error began.
+	Since string `json:"since"`
+	At    string `json:"at"` // end of the label pane that changed the state
+	// Value and Threshold by kind: excess ECE and fire; anytime: log evidence and log 1/α; else the measure and fire.
+	Value     float64  `json:"value"`
+	Threshold float64  `json:"threshold"`
+	ValueLo   *float64 `json:"value_lo,omitempty"` // 95 % interval of Value, where there is one
+	ValueHi   *float64 `json:"value_hi,omitempty"`
+	ECE       float64  `json:"ece"`
+	ECENull   float64  `json:"ece_null"`
+	ECELo     *float64 `json:"ece_lo"`
+	ECEHi     *float64 `json:"ece_hi"`
+	Rows      int64    `json:"rows"`
+	Signal    string   `json:"signal"` // raw | calibrated
+	Window    string   `json:"window"` // in words
+	Message   string   `json:"message"`
+	// InhibitedBy is the key of the alert that this one follows from, or "calibrator N" where that calibrator answers it;
+	// notifiers are silent about such an alert.
+	InhibitedBy string `json:"inhibited_by,omitempty"`
+	// Diagram is the page's path, query included, at the reliability diagram of the moment.
+	Diagram  string         `json:"diagram,omitempty"`
+	Evidence *AlertEvidence `json:"evidence,omitempty"` // of kind anytime
+}
+
+// AlertEvidence is why the anytime-valid alarm fired (docs/math.md, "Sequential detection").
+type AlertEvidence struct {
+	Tests        []string `json:"tests"` // ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is
+	EpsilonECE   float64  `json:"epsilon_ece"`
+	EpsilonBin   float64  `json:"epsilon_bin"`
+	LogE         float64  `json:"log_e"` // of ECE and of bins: the alarm is at log_e ≥ log_e_threshold
+	LogEBin      float64  `json:"log_e_bin"`
+	Threshold    float64  `json:"log_e_threshold"`
+	ThresholdBin float64  `json:"log_e_threshold_bin"`
+	// FDR is the level of the e-BH procedure over so many slices; 0 for whole models, which have their thresholds.
+	FDR       float64       `json:"fdr,omitempty"`
+	Slices    int           `json:"slices,omitempty"`
+	Direction string        `json:"direction"`      // overconfident | underconfident | both
+	Since     string        `json:"since_estimate"` // no confidence is attached to it
+	Reference string        `json:"reference"`      // "" = calibration itself; pinned | rolling: change against that curve
+	Bins      []EvidenceBin `json:"bins"`           // where: those off by more than their tolerance, ascending
+}
+
+// EvidenceBin is one bin (Lo, Hi]: N, Confidence, Accuracy and Gap = accuracy - confidence - reference are of past rows,
+// discounted by half every 1,000.
+type EvidenceBin struct {
+	Lo         float64 `json:"lo"`
+	Hi         float64 `json:"hi"`
+	N          float64 `json:"n"`
+	Confidence float64 `json:"conf"`
+	Accuracy   float64 `json:"acc"`
+	Gap        float64 `json:"gap"`
+	Reference  float64 `json:"reference,omitempty"`
+	LogE       float64 `json:"log_e"` // that this bin alone is off, 0 where nothing says so
+	Since      string  `json:"since_estimate,omitempty"`
+}
