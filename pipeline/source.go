@@ -67,6 +67,8 @@ const (
 	StreamCalibrators Stream = "calibrators"
 	StreamDecisions   Stream = "decisions" // refits that changed nothing: log, page and history, no topic
 	StreamAlerts      Stream = "alerts"
+	StreamFinetune    Stream = "finetune"
+	StreamHeads       Stream = "heads"
 	StreamCalibrated  Stream = "calibrated"
 	StreamDeadLetter  Stream = "deadletter"
 	StreamLogits      Stream = "logits" // of the repartition stage, as the next

@@ -94,7 +94,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	const sender, broker = "CreateTime", "LogAppendTime"
 	for _, e := range []struct{ name, cleanup, time string }{
 		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker}, {t.Snapshots, "delete", broker},
-		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
+		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	} {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != config.StoreTopic {

@@ -18,6 +18,9 @@ type Config struct {
 	Rules       []Rule      `yaml:"rules"`
 	Refit       Refit       `yaml:"refit"`
 	Calibrated  Calibrated  `yaml:"calibrated"`
+	Trigger     Trigger     `yaml:"trigger"`
+	Heads       Heads       `yaml:"heads"`
+	Trainer     Trainer     `yaml:"trainer"`
 	Notify      Notify      `yaml:"notify"`
 	Checkpoints Checkpoints `yaml:"checkpoints"`
 	HTTP        HTTP        `yaml:"http"`
@@ -68,6 +71,8 @@ type Topics struct {
 	Snapshots   string `yaml:"snapshots"`
 	Calibrators string `yaml:"calibrators"`
 	Alerts      string `yaml:"alerts"`
+	Finetune    string `yaml:"finetune"`
+	Heads       string `yaml:"heads"`
 	Calibrated  string `yaml:"calibrated"`
 	DeadLetter  string `yaml:"deadletter"`
 	Checkpoints string `yaml:"checkpoints"` // used where checkpoints.store is topic

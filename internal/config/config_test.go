@@ -41,12 +41,14 @@ func TestExampleParsesToDefault(t *testing.T) {
 	// The example writes empty lists out, which is the same as none.
 	want.Models, want.Slices.Columns, want.Stats.ExtraBins = []Model{}, []string{}, []int{}
 	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{}, []Webhook{}
+	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []TrainerHead{}, []string{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	for _, k := range keys() {
 		last := k.pattern[strings.LastIndexByte(k.pattern, '.')+1:]
-		itemsOfNone := strings.HasPrefix(k.pattern, "windows[]") || strings.HasPrefix(k.pattern, "models[]") || strings.HasPrefix(k.pattern, "notify.webhooks[]")
+		itemsOfNone := strings.HasPrefix(k.pattern, "windows[]") || strings.HasPrefix(k.pattern, "models[]") || strings.HasPrefix(k.pattern, "notify.webhooks[]") ||
+			strings.HasPrefix(k.pattern, "trainer.heads[]")
 		if !strings.HasSuffix(last, "[]") && !itemsOfNone && !strings.Contains(string(Example()), last+":") {
 			t.Errorf("the example lacks %s", k.pattern)
 		}
