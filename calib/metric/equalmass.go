@@ -56,6 +56,9 @@ func EqualMassCells(cells []Bin, m int) []Bin {
 	return splitCells(cells, massEnds(cells, m))
 }
 
+// sliver is a share of a cell that is there by rounding alone.
+const sliver = 1e-9
+
 // splitCells sums cells into bins that end at the given amounts of weight, which ascend; the last takes the rest.
 func splitCells(cells []Bin, ends []float64) []Bin {
 	m := len(ends)
@@ -78,8 +81,10 @@ func splitCells(cells []Bin, ends []float64) []Bin {
 			}
 			share := (upTo - at) / c.W
 			bins[b].plus(c, share)
-			// A share of a row is a row; of n rows it is n times the share, and at least 1.
-			bins[b].N += max(1, int64(math.Round(share*float64(c.N))))
+			// A share of a row is a row; of n rows it is n times the share, and at least 1. Less is rounding of the ends.
+			if share > sliver {
+				bins[b].N += max(1, int64(math.Round(share*float64(c.N))))
+			}
 			at = upTo
 		}
 		low = high
@@ -122,10 +127,11 @@ func massEnds(cells []Bin, m int) []float64 {
 // independent rows; all weights times a factor give the same.
 // Reference: Kumar, Liang and Ma, Verified Uncertainty Calibration, NeurIPS 2019.
 func DebiasedL2(bins []Bin) float64 {
+	const leastRows = 2 - 1e-9 // two rows of weight 0.1 are two but for rounding
 	var sum float64
 	for _, b := range bins {
 		n := b.EffectiveN()
-		if n < 2 || b.W <= 0 {
+		if n < leastRows || b.W <= 0 {
 			continue
 		}
 		acc := b.SumA / b.W

@@ -202,7 +202,7 @@ func refSmECE(c []float64, a []bool) float64 {
 			t := (float64(g) + 0.5) / grid
 			var r float64
 			for i := range c {
-				for m := -1.0; m <= 1; m++ {
+				for m := -3.0; m <= 3; m++ {
 					for _, x := range [2]float64{2*m + c[i], 2*m - c[i]} {
 						d := (t - x) / sigma
 						r += (num(a[i]) - c[i]) * math.Exp(-d*d/2) / (sigma * math.Sqrt(2*math.Pi))

@@ -119,7 +119,7 @@ func SBECELB(s SoftSums) float64 {
 			sum += a*s.UA[j] - 2*a*s.UC[j] + s.UC2[j]
 		}
 	}
-	return math.Sqrt(max(0, sum/s.W))
+	return math.Sqrt(max(0, min(1, sum/s.W)))
 }
 
 // SBECELBRows returns SB-ECE_lb for any p ≥ 1, which needs the rows a second time:
@@ -161,4 +161,4 @@ func (n *norm) add(gap, w float64) {
 }
 
 // mean returns (Σ w gap^p / W)^(1/p).
-func (n *norm) mean(w float64) float64 { return n.largest * math.Pow(n.sum/w, 1/n.p) }
+func (n *norm) mean(w float64) float64 { return n.largest * math.Pow(min(1, n.sum/w), 1/n.p) }

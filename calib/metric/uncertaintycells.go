@@ -68,8 +68,11 @@ func cellStats(cells []Bin, opt Options) []cellStat {
 			[]string{"sbece_bin", "sbece_lb"},
 			newSoftCells(cells, opt).eval,
 			func(s Sorted, out []float64) {
-				out[0] = SBECEBin(SoftBins(s.C, s.A, s.W, opt.SoftBins, opt.SoftTemperature), opt.Norm)
-				out[1] = SBECELBRows(s.C, s.A, s.W, opt.SoftBins, opt.SoftTemperature, opt.Norm)
+				sums := SoftBins(s.C, s.A, s.W, opt.SoftBins, opt.SoftTemperature)
+				out[0] = SBECEBin(sums, opt.Norm)
+				if out[1] = SBECELB(sums); opt.Norm != 2 {
+					out[1] = SBECELBRows(s.C, s.A, s.W, opt.SoftBins, opt.SoftTemperature, opt.Norm)
+				}
 			},
 		},
 	}

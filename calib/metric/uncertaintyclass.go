@@ -169,9 +169,8 @@ func (d *classDraws) gap(out []float64, r int, b Bin, hits float64) {
 
 // finish turns the sums of n L1 and n L2 values into the metrics.
 func (d *classDraws) finish(out []float64, n int) []float64 {
-	scale := d.w * float64(d.k)
 	for i := range out {
-		if out[i] /= scale; i >= n {
+		if out[i] = out[i] / d.w / float64(d.k); i >= n { // in the order of ClassWise.ECE
 			out[i] = math.Sqrt(out[i])
 		}
 	}
