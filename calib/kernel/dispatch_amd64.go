@@ -42,9 +42,17 @@ var (
 	_ [0]struct{} = [unsafe.Sizeof(Row{}) - 72]struct{}{}
 )
 
-// start finds the maxima of the first two long rows of z.
+// rowsAhead is how many rows there are between the one at work and the one whose maximum is found beside it.
+func rowsAhead(k int) int {
+	if k >= 8192 {
+		return 1
+	}
+	return 2
+}
+
+// start finds the maxima of the first long rows of z.
 func (a *sums) start(z []float32, k int) {
-	for i := range min(2, len(z)/k) {
+	for i := range min(rowsAhead(k), len(z)/k) {
 		switch inUse {
 		case pathAVX512:
 			a.max[lanes+i] = longMax512(&z[i*k], k)
@@ -114,13 +122,13 @@ func (a *sums) long(n int, e, z []float32, k int, p *params) {
 	s, q := (*byte)(unsafe.Pointer(a)), (*byte)(unsafe.Pointer(p))
 	switch {
 	case inUse == pathAVX512 && e != nil:
-		longRowsE512(s, &e[0], &z[0], n, k, left, q)
+		longRowsE512(s, &e[0], &z[0], n, k, left, rowsAhead(k), q)
 	case inUse == pathAVX512:
-		longRows512(s, nil, &z[0], n, k, left, q)
+		longRows512(s, nil, &z[0], n, k, left, rowsAhead(k), q)
 	case e != nil:
-		longRowsE2(s, &e[0], &z[0], n, k, left, q)
+		longRowsE2(s, &e[0], &z[0], n, k, left, rowsAhead(k), q)
 	default:
-		longRows2(s, nil, &z[0], n, k, left, q)
+		longRows2(s, nil, &z[0], n, k, left, rowsAhead(k), q)
 	}
 }
 

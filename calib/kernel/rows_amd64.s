@@ -1137,9 +1137,9 @@ longMax512_loop:
 	VZEROUPPER
 	RET
 
-// func longRows512(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+// func longRows512(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
-TEXT ·longRows512(SB), $40-56
+TEXT ·longRows512(SB), $48-64
 	VMOVUPS      exp6<>+0(SB), Z0
 	VMOVUPS      exp5<>+0(SB), Z1
 	VMOVUPS      exp4<>+0(SB), Z2
@@ -1148,7 +1148,7 @@ TEXT ·longRows512(SB), $40-56
 	VMOVUPS      exp1<>+0(SB), Z5
 	VMOVUPS      one<>+0(SB), Z6
 	VMOVUPS      sumP2Start<>+0(SB), Z7
-	MOVQ         p+48(FP), AX
+	MOVQ         p+56(FP), AX
 	VBROADCASTSS (AX), Z8
 	VBROADCASTSS 4(AX), Z9
 	VBROADCASTSS 8(AX), Z10
@@ -1160,20 +1160,25 @@ TEXT ·longRows512(SB), $40-56
 	MOVQ         SI, (SP)
 	MOVQ         left+40(FP), SI
 	MOVQ         SI, 8(SP)
+	MOVQ         ahead+48(FP), SI
+	MOVQ         SI, 16(SP)
 	MOVQ         BX, SI
 	ANDQ         $0x0f, SI
-	MOVQ         SI, 16(SP)
+	MOVQ         SI, 24(SP)
 	XORQ         $0x0f, SI
 	INCQ         SI
 	MOVL         $0x0000ffff, DI
 	SHLXQ        SI, DI, DI
 	MOVWLZX      DI, DI
-	MOVQ         DI, 24(SP)
-	MOVQ         $-1, 32(SP)
+	MOVQ         DI, 32(SP)
+	MOVQ         $-1, 40(SP)
 
 longRows512_row:
-	LEAQ         (DX)(BX*8), SI
-	CMPQ         8(SP), $0x02
+	MOVQ         16(SP), SI
+	IMULQ        BX, SI
+	LEAQ         (DX)(SI*4), SI
+	MOVQ         8(SP), DI
+	CMPQ         DI, 16(SP)
 	CMOVQLE      DX, SI
 	VBROADCASTSS (AX), Z11
 	VMOVUPS      magic<>+0(SB), Z12
@@ -1211,7 +1216,7 @@ longRows512_row:
 	VPXORD       Z23, Z23, Z23
 	XORL         DI, DI
 	MOVL         $0xffffffff, R8
-	CMPQ         16(SP), $0x00
+	CMPQ         24(SP), $0x00
 	JEQ          longRows512_whole
 	MOVQ         BX, R9
 	SUBQ         $0x10, R9
@@ -1233,7 +1238,7 @@ longRows512_row:
 	VFMADD213PS  Z6, Z26, Z24
 	VCMPPS       $0x04, Z11, Z16, K1
 	VMULPS.Z     Z25, Z24, K1, Z24
-	KMOVW        24(SP), K2
+	KMOVW        32(SP), K2
 	VMOVAPS.Z    Z24, K2, Z24
 	VADDPS       Z24, Z17, Z17
 	VFMADD231PS  Z24, Z24, Z15
@@ -1242,12 +1247,12 @@ longRows512_row:
 	VFMADD231PS  Z16, Z24, Z18
 	KMOVW        K1, R10
 	XORL         $0x0000ffff, R10
-	ANDL         24(SP), R10
+	ANDL         32(SP), R10
 	POPCNTL      R10, R11
 	ADDL         R11, DI
 	TZCNTL       R10, R11
 	LEAQ         (R9)(R11*1), R11
-	CMOVLCS      32(SP), R11
+	CMOVLCS      40(SP), R11
 	CMPL         R11, R8
 	CMOVLCS      R11, R8
 
@@ -1264,40 +1269,44 @@ longRows512_chunk:
 	SUBQ    R11, R10
 
 longRows512_vector:
-	VMOVUPS       (DX)(R9*4), Z16
-	VMAXPS        (SI)(R9*4), Z14, Z14
-	PREFETCHT1    4096(SI)(R9*4)
-	PREFETCHT0    1024(DX)(R9*4)
-	VMAXPS        Z12, Z16, Z24
-	VMOVAPS       Z13, Z25
-	VFMADD231PS   Z8, Z24, Z25
-	VSUBPS        Z13, Z25, Z26
-	VFMSUB231PS   Z8, Z24, Z26
-	VFMADD231PS   Z9, Z24, Z26
-	VPSLLD        $0x17, Z25, Z25
-	VMOVAPS       Z0, Z24
-	VFMADD213PS   Z1, Z26, Z24
-	VFMADD213PS   Z2, Z26, Z24
-	VFMADD213PS   Z3, Z26, Z24
-	VFMADD213PS   Z4, Z26, Z24
-	VFMADD213PS   Z5, Z26, Z24
-	VFMADD213PS   Z6, Z26, Z24
-	VCMPPS        $0x04, Z11, Z16, K1
-	VMULPS.Z      Z25, Z24, K1, Z24
-	VADDPS        Z24, Z17, Z17
-	VFMADD231PS   Z24, Z24, Z15
-	VMAXPS        Z24, Z19, Z19
-	VSUBPS        Z11, Z16, Z16
-	VFMADD231PS   Z16, Z24, Z18
-	KMOVW         K1, R12
-	XORL          $0x0000ffff, R12
-	POPCNTL       R12, R13
-	ADDL          R13, DI
-	TZCNTL        R12, R13
-	LEAQ          (R9)(R13*1), R13
-	CMOVLCS       32(SP), R13
-	CMPL          R13, R8
-	CMOVLCS       R13, R8
+	VMOVUPS     (DX)(R9*4), Z16
+	VMAXPS      (SI)(R9*4), Z14, Z14
+	PREFETCHT1  4096(SI)(R9*4)
+	PREFETCHT0  1024(DX)(R9*4)
+	VMAXPS      Z12, Z16, Z24
+	VMOVAPS     Z13, Z25
+	VFMADD231PS Z8, Z24, Z25
+	VSUBPS      Z13, Z25, Z26
+	VFMSUB231PS Z8, Z24, Z26
+	VFMADD231PS Z9, Z24, Z26
+	VPSLLD      $0x17, Z25, Z25
+	VMOVAPS     Z0, Z24
+	VFMADD213PS Z1, Z26, Z24
+	VFMADD213PS Z2, Z26, Z24
+	VFMADD213PS Z3, Z26, Z24
+	VFMADD213PS Z4, Z26, Z24
+	VFMADD213PS Z5, Z26, Z24
+	VFMADD213PS Z6, Z26, Z24
+	VCMPPS      $0x04, Z11, Z16, K1
+	VMULPS.Z    Z25, Z24, K1, Z24
+	VADDPS      Z24, Z17, Z17
+	VFMADD231PS Z24, Z24, Z15
+	VMAXPS      Z24, Z19, Z19
+	VSUBPS      Z11, Z16, Z16
+	VFMADD231PS Z16, Z24, Z18
+	KORTESTW    K1, K1
+	JCS         longRows512_none
+	KMOVW       K1, R12
+	XORL        $0x0000ffff, R12
+	POPCNTL     R12, R13
+	ADDL        R13, DI
+	TZCNTL      R12, R13
+	LEAQ        (R9)(R13*1), R13
+	CMOVLCS     40(SP), R13
+	CMPL        R13, R8
+	CMOVLCS     R13, R8
+
+longRows512_none:
 	ADDQ          $0x10, R9
 	DECQ          R11
 	JNZ           longRows512_vector
@@ -1351,6 +1360,7 @@ longRows512_vector:
 	VPSHUFD       $0xb1, X12, X11
 	VMAXPS        X11, X12, X12
 	VMOVSS        X12, 128(AX)
+	MOVQ          16(SP), SI
 	VEXTRACTF64X4 $0x01, Z14, Y11
 	VMAXPS        Y14, Y11, Y11
 	VEXTRACTF64X2 $0x01, Y11, X12
@@ -1359,7 +1369,7 @@ longRows512_vector:
 	VMAXPS        X11, X12, X12
 	VPSHUFD       $0xb1, X12, X11
 	VMAXPS        X11, X12, X12
-	VMOVSS        X12, 8(AX)
+	VMOVSS        X12, (AX)(SI*4)
 	MOVL          DI, 192(AX)
 	MOVL          R8, 256(AX)
 	LEAQ          (DX)(BX*4), DX
@@ -2313,9 +2323,9 @@ blocks512_done:
 	VZEROUPPER
 	RET
 
-// func longRowsE512(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+// func longRowsE512(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
-TEXT ·longRowsE512(SB), $40-56
+TEXT ·longRowsE512(SB), $48-64
 	VMOVUPS      exp6<>+0(SB), Z0
 	VMOVUPS      exp5<>+0(SB), Z1
 	VMOVUPS      exp4<>+0(SB), Z2
@@ -2324,7 +2334,7 @@ TEXT ·longRowsE512(SB), $40-56
 	VMOVUPS      exp1<>+0(SB), Z5
 	VMOVUPS      one<>+0(SB), Z6
 	VMOVUPS      sumP2Start<>+0(SB), Z7
-	MOVQ         p+48(FP), AX
+	MOVQ         p+56(FP), AX
 	VBROADCASTSS (AX), Z8
 	VBROADCASTSS 4(AX), Z9
 	VBROADCASTSS 8(AX), Z10
@@ -2337,20 +2347,25 @@ TEXT ·longRowsE512(SB), $40-56
 	MOVQ         DI, (SP)
 	MOVQ         left+40(FP), DI
 	MOVQ         DI, 8(SP)
+	MOVQ         ahead+48(FP), DI
+	MOVQ         DI, 16(SP)
 	MOVQ         BX, DI
 	ANDQ         $0x0f, DI
-	MOVQ         DI, 16(SP)
+	MOVQ         DI, 24(SP)
 	XORQ         $0x0f, DI
 	INCQ         DI
 	MOVL         $0x0000ffff, R8
 	SHLXQ        DI, R8, R8
 	MOVWLZX      R8, R8
-	MOVQ         R8, 24(SP)
-	MOVQ         $-1, 32(SP)
+	MOVQ         R8, 32(SP)
+	MOVQ         $-1, 40(SP)
 
 longRowsE512_row:
-	LEAQ         (DX)(BX*8), DI
-	CMPQ         8(SP), $0x02
+	MOVQ         16(SP), DI
+	IMULQ        BX, DI
+	LEAQ         (DX)(DI*4), DI
+	MOVQ         8(SP), R8
+	CMPQ         R8, 16(SP)
 	CMOVQLE      DX, DI
 	VBROADCASTSS (AX), Z11
 	VMOVUPS      magic<>+0(SB), Z12
@@ -2388,7 +2403,7 @@ longRowsE512_row:
 	VPXORD       Z23, Z23, Z23
 	XORL         R8, R8
 	MOVL         $0xffffffff, R9
-	CMPQ         16(SP), $0x00
+	CMPQ         24(SP), $0x00
 	JEQ          longRowsE512_whole
 	MOVQ         BX, R10
 	SUBQ         $0x10, R10
@@ -2414,7 +2429,7 @@ longRowsE512_row:
 	VMOVAPS      Z6, Z27
 	VMINPS       Z6, Z26, K1, Z27
 	VMOVUPS      Z27, (SI)(R10*4)
-	KMOVW        24(SP), K2
+	KMOVW        32(SP), K2
 	VMOVAPS.Z    Z25, K2, Z25
 	VADDPS       Z25, Z17, Z17
 	VFMADD231PS  Z25, Z25, Z16
@@ -2423,12 +2438,12 @@ longRowsE512_row:
 	VFMADD231PS  Z24, Z25, Z18
 	KMOVW        K1, R11
 	XORL         $0x0000ffff, R11
-	ANDL         24(SP), R11
+	ANDL         32(SP), R11
 	POPCNTL      R11, R12
 	ADDL         R12, R8
 	TZCNTL       R11, R12
 	LEAQ         (R10)(R12*1), R12
-	CMOVLCS      32(SP), R12
+	CMOVLCS      40(SP), R12
 	CMPL         R12, R9
 	CMOVLCS      R12, R9
 
@@ -2445,44 +2460,48 @@ longRowsE512_chunk:
 	SUBQ    R12, R11
 
 longRowsE512_vector:
-	VMOVUPS       (DX)(R10*4), Z24
-	VMAXPS        (DI)(R10*4), Z15, Z15
-	PREFETCHT1    4096(DI)(R10*4)
-	PREFETCHT0    1024(DX)(R10*4)
-	VMAXPS        Z12, Z24, Z25
-	VMOVAPS       Z13, Z26
-	VFMADD231PS   Z8, Z25, Z26
-	VSUBPS        Z13, Z26, Z27
-	VFMSUB231PS   Z8, Z25, Z27
-	VFMADD231PS   Z9, Z25, Z27
-	VPSLLD        $0x17, Z26, Z26
-	VMOVAPS       Z0, Z25
-	VFMADD213PS   Z1, Z27, Z25
-	VFMADD213PS   Z2, Z27, Z25
-	VFMADD213PS   Z3, Z27, Z25
-	VFMADD213PS   Z4, Z27, Z25
-	VFMADD213PS   Z5, Z27, Z25
-	VFMADD213PS   Z6, Z27, Z25
-	VCMPPS        $0x04, Z11, Z24, K1
-	VMULPS.Z      Z26, Z25, K1, Z25
-	VMULPS        Z14, Z25, Z26
-	VMOVAPS       Z6, Z27
-	VMINPS        Z6, Z26, K1, Z27
-	VMOVUPS       Z27, (SI)(R10*4)
-	VADDPS        Z25, Z17, Z17
-	VFMADD231PS   Z25, Z25, Z16
-	VMAXPS        Z25, Z19, Z19
-	VSUBPS        Z11, Z24, Z24
-	VFMADD231PS   Z24, Z25, Z18
-	KMOVW         K1, R13
-	XORL          $0x0000ffff, R13
-	POPCNTL       R13, R14
-	ADDL          R14, R8
-	TZCNTL        R13, R14
-	LEAQ          (R10)(R14*1), R14
-	CMOVLCS       32(SP), R14
-	CMPL          R14, R9
-	CMOVLCS       R14, R9
+	VMOVUPS     (DX)(R10*4), Z24
+	VMAXPS      (DI)(R10*4), Z15, Z15
+	PREFETCHT1  4096(DI)(R10*4)
+	PREFETCHT0  1024(DX)(R10*4)
+	VMAXPS      Z12, Z24, Z25
+	VMOVAPS     Z13, Z26
+	VFMADD231PS Z8, Z25, Z26
+	VSUBPS      Z13, Z26, Z27
+	VFMSUB231PS Z8, Z25, Z27
+	VFMADD231PS Z9, Z25, Z27
+	VPSLLD      $0x17, Z26, Z26
+	VMOVAPS     Z0, Z25
+	VFMADD213PS Z1, Z27, Z25
+	VFMADD213PS Z2, Z27, Z25
+	VFMADD213PS Z3, Z27, Z25
+	VFMADD213PS Z4, Z27, Z25
+	VFMADD213PS Z5, Z27, Z25
+	VFMADD213PS Z6, Z27, Z25
+	VCMPPS      $0x04, Z11, Z24, K1
+	VMULPS.Z    Z26, Z25, K1, Z25
+	VMULPS      Z14, Z25, Z26
+	VMOVAPS     Z6, Z27
+	VMINPS      Z6, Z26, K1, Z27
+	VMOVUPS     Z27, (SI)(R10*4)
+	VADDPS      Z25, Z17, Z17
+	VFMADD231PS Z25, Z25, Z16
+	VMAXPS      Z25, Z19, Z19
+	VSUBPS      Z11, Z24, Z24
+	VFMADD231PS Z24, Z25, Z18
+	KORTESTW    K1, K1
+	JCS         longRowsE512_none
+	KMOVW       K1, R13
+	XORL        $0x0000ffff, R13
+	POPCNTL     R13, R14
+	ADDL        R14, R8
+	TZCNTL      R13, R14
+	LEAQ        (R10)(R14*1), R14
+	CMOVLCS     40(SP), R14
+	CMPL        R14, R9
+	CMOVLCS     R14, R9
+
+longRowsE512_none:
 	ADDQ          $0x10, R10
 	DECQ          R12
 	JNZ           longRowsE512_vector
@@ -2536,6 +2555,7 @@ longRowsE512_vector:
 	VPSHUFD       $0xb1, X12, X11
 	VMAXPS        X11, X12, X12
 	VMOVSS        X12, 128(AX)
+	MOVQ          16(SP), DI
 	VEXTRACTF64X4 $0x01, Z15, Y11
 	VMAXPS        Y15, Y11, Y11
 	VEXTRACTF64X2 $0x01, Y11, X12
@@ -2544,7 +2564,7 @@ longRowsE512_vector:
 	VMAXPS        X11, X12, X12
 	VPSHUFD       $0xb1, X12, X11
 	VMAXPS        X11, X12, X12
-	VMOVSS        X12, 8(AX)
+	VMOVSS        X12, (AX)(DI*4)
 	MOVL          R8, 192(AX)
 	MOVL          R9, 256(AX)
 	LEAQ          (DX)(BX*4), DX
@@ -4709,10 +4729,10 @@ longMax2_loop:
 	VZEROUPPER
 	RET
 
-// func longRows2(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+// func longRows2(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 // Requires: AVX, AVX2, BMI, BMI2, CMOV, FMA3, MMX+, POPCNT
-TEXT ·longRows2(SB), $424-56
-	MOVQ         p+48(FP), AX
+TEXT ·longRows2(SB), $432-64
+	MOVQ         p+56(FP), AX
 	VBROADCASTSS (AX), Y0
 	VMOVUPS      Y0, (SP)
 	VBROADCASTSS 4(AX), Y0
@@ -4727,20 +4747,25 @@ TEXT ·longRows2(SB), $424-56
 	MOVQ         SI, 96(SP)
 	MOVQ         left+40(FP), SI
 	MOVQ         SI, 104(SP)
+	MOVQ         ahead+48(FP), SI
+	MOVQ         SI, 112(SP)
 	MOVQ         BX, SI
 	ANDQ         $0x0f, SI
-	MOVQ         SI, 112(SP)
+	MOVQ         SI, 120(SP)
 	XORQ         $0x0f, SI
 	INCQ         SI
 	MOVL         $0x0000ffff, DI
 	SHLXQ        SI, DI, DI
 	MOVWLZX      DI, DI
-	MOVQ         DI, 120(SP)
-	MOVQ         $-1, 128(SP)
+	MOVQ         DI, 128(SP)
+	MOVQ         $-1, 136(SP)
 
 longRows2_row:
-	LEAQ         (DX)(BX*8), SI
-	CMPQ         104(SP), $0x02
+	MOVQ         112(SP), SI
+	IMULQ        BX, SI
+	LEAQ         (DX)(SI*4), SI
+	MOVQ         104(SP), DI
+	CMPQ         DI, 112(SP)
 	CMOVQLE      DX, SI
 	VBROADCASTSS (AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
@@ -4748,13 +4773,13 @@ longRows2_row:
 	VSUBPS       magic<>+0(SB), Y1, Y1
 	VMOVUPS      magicBias<>+0(SB), Y2
 	VSUBPS       Y1, Y2, Y2
-	VMOVUPS      Y2, 136(SP)
+	VMOVUPS      Y2, 144(SP)
 	VSUBPS       zeroScale<>+0(SB), Y1, Y1
 	VMULPS       64(SP), Y1, Y1
-	VMOVUPS      Y1, 168(SP)
-	VMOVUPS      136(SP), Y1
+	VMOVUPS      Y1, 176(SP)
+	VMOVUPS      144(SP), Y1
 	VFMADD231PS  (SP), Y0, Y1
-	VSUBPS       136(SP), Y1, Y2
+	VSUBPS       144(SP), Y1, Y2
 	VFMSUB231PS  (SP), Y0, Y2
 	VFMADD231PS  32(SP), Y0, Y2
 	VPSLLD       $0x17, Y1, Y1
@@ -4768,7 +4793,7 @@ longRows2_row:
 	VMULPS       Y1, Y3, Y3
 	VMOVUPS      one<>+0(SB), Y1
 	VDIVPS       Y3, Y1, Y1
-	VMOVUPS      Y0, 200(SP)
+	VMOVUPS      Y0, 208(SP)
 	VMOVSS       X1, 704(AX)
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
@@ -4781,27 +4806,27 @@ longRows2_row:
 	VPXOR        Y9, Y9, Y9
 	VMOVUPS      32(SI), Y1
 	VPXOR        Y10, Y10, Y10
-	VMOVUPS      Y10, 232(SP)
-	VMOVUPS      Y10, 264(SP)
-	VMOVUPS      Y10, 296(SP)
-	VMOVUPS      Y10, 328(SP)
-	VMOVUPS      Y10, 360(SP)
-	VMOVUPS      Y10, 392(SP)
+	VMOVUPS      Y10, 240(SP)
+	VMOVUPS      Y10, 272(SP)
+	VMOVUPS      Y10, 304(SP)
+	VMOVUPS      Y10, 336(SP)
+	VMOVUPS      Y10, 368(SP)
+	VMOVUPS      Y10, 400(SP)
 	XORL         DI, DI
 	MOVL         $0xffffffff, R8
-	CMPQ         112(SP), $0x00
+	CMPQ         120(SP), $0x00
 	JEQ          longRows2_whole
 	MOVQ         BX, R9
 	SUBQ         $0x10, R9
-	MOVQ         112(SP), R11
+	MOVQ         120(SP), R11
 	LEAQ         tailMask<>+0(SB), R10
 	LEAQ         (R10)(R11*4), R11
 	VMOVUPS      (DX)(R9*4), Y10
 	VMAXPS       (SI)(R9*4), Y0, Y0
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -4813,21 +4838,21 @@ longRows2_row:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 200(SP), Y10, Y12
+	VCMPPS       $0x04, 208(SP), Y10, Y12
 	VANDPS       Y12, Y11, Y11
 	VANDPS       (R11), Y11, Y11
 	VADDPS       Y11, Y2, Y2
 	VFMADD231PS  Y11, Y11, Y4
 	VMAXPS       Y11, Y5, Y5
-	VSUBPS       200(SP), Y10, Y10
+	VSUBPS       208(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y3
 	VMOVMSKPS    Y12, R10
 	VMOVUPS      32(DX)(R9*4), Y10
 	VMAXPS       32(SI)(R9*4), Y1, Y1
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -4839,24 +4864,24 @@ longRows2_row:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 200(SP), Y10, Y12
+	VCMPPS       $0x04, 208(SP), Y10, Y12
 	VANDPS       Y12, Y11, Y11
 	VANDPS       32(R11), Y11, Y11
 	VADDPS       Y11, Y6, Y6
 	VFMADD231PS  Y11, Y11, Y8
 	VMAXPS       Y11, Y9, Y9
-	VSUBPS       200(SP), Y10, Y10
+	VSUBPS       208(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y7
 	VMOVMSKPS    Y12, R11
 	SHLL         $0x08, R11
 	ORL          R11, R10
 	XORL         $0x0000ffff, R10
-	ANDL         120(SP), R10
+	ANDL         128(SP), R10
 	POPCNTL      R10, R11
 	ADDL         R11, DI
 	TZCNTL       R10, R11
 	LEAQ         (R9)(R11*1), R11
-	CMOVLCS      128(SP), R11
+	CMOVLCS      136(SP), R11
 	CMPL         R11, R8
 	CMOVLCS      R11, R8
 
@@ -4877,10 +4902,10 @@ longRows2_vector:
 	VMAXPS       (SI)(R9*4), Y0, Y0
 	PREFETCHT1   4096(SI)(R9*4)
 	PREFETCHT0   1024(DX)(R9*4)
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -4892,20 +4917,20 @@ longRows2_vector:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 200(SP), Y10, Y12
+	VCMPPS       $0x04, 208(SP), Y10, Y12
 	VANDPS       Y12, Y11, Y11
 	VADDPS       Y11, Y2, Y2
 	VFMADD231PS  Y11, Y11, Y4
 	VMAXPS       Y11, Y5, Y5
-	VSUBPS       200(SP), Y10, Y10
+	VSUBPS       208(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y3
 	VMOVMSKPS    Y12, R12
 	VMOVUPS      32(DX)(R9*4), Y10
 	VMAXPS       32(SI)(R9*4), Y1, Y1
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -4917,12 +4942,12 @@ longRows2_vector:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 200(SP), Y10, Y12
+	VCMPPS       $0x04, 208(SP), Y10, Y12
 	VANDPS       Y12, Y11, Y11
 	VADDPS       Y11, Y6, Y6
 	VFMADD231PS  Y11, Y11, Y8
 	VMAXPS       Y11, Y9, Y9
-	VSUBPS       200(SP), Y10, Y10
+	VSUBPS       208(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y7
 	VMOVMSKPS    Y12, R13
 	SHLL         $0x08, R13
@@ -4932,60 +4957,60 @@ longRows2_vector:
 	ADDL         R13, DI
 	TZCNTL       R12, R13
 	LEAQ         (R9)(R13*1), R13
-	CMOVLCS      128(SP), R13
+	CMOVLCS      136(SP), R13
 	CMPL         R13, R8
 	CMOVLCS      R13, R8
 	ADDQ         $0x10, R9
 	DECQ         R11
 	JNZ          longRows2_vector
-	VMOVUPS      232(SP), Y10
+	VMOVUPS      240(SP), Y10
 	VEXTRACTF128 $0x00, Y2, X11
 	VCVTPS2PD    X11, Y11
 	VADDPD       Y11, Y10, Y10
 	VEXTRACTF128 $0x00, Y6, X11
 	VCVTPS2PD    X11, Y11
 	VADDPD       Y11, Y10, Y10
-	VMOVUPS      Y10, 232(SP)
-	VMOVUPS      264(SP), Y10
+	VMOVUPS      Y10, 240(SP)
+	VMOVUPS      272(SP), Y10
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y2, Y10, Y10
 	VEXTRACTF128 $0x01, Y6, X2
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y2, Y10, Y10
-	VMOVUPS      Y10, 264(SP)
-	VMOVUPS      296(SP), Y2
+	VMOVUPS      Y10, 272(SP)
+	VMOVUPS      304(SP), Y2
 	VEXTRACTF128 $0x00, Y3, X6
 	VCVTPS2PD    X6, Y6
 	VADDPD       Y6, Y2, Y2
 	VEXTRACTF128 $0x00, Y7, X6
 	VCVTPS2PD    X6, Y6
 	VADDPD       Y6, Y2, Y2
-	VMOVUPS      Y2, 296(SP)
-	VMOVUPS      328(SP), Y2
+	VMOVUPS      Y2, 304(SP)
+	VMOVUPS      336(SP), Y2
 	VEXTRACTF128 $0x01, Y3, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y7, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
-	VMOVUPS      Y2, 328(SP)
-	VMOVUPS      360(SP), Y2
+	VMOVUPS      Y2, 336(SP)
+	VMOVUPS      368(SP), Y2
 	VEXTRACTF128 $0x00, Y4, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x00, Y8, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
-	VMOVUPS      Y2, 360(SP)
-	VMOVUPS      392(SP), Y2
+	VMOVUPS      Y2, 368(SP)
+	VMOVUPS      400(SP), Y2
 	VEXTRACTF128 $0x01, Y4, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y8, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
-	VMOVUPS      Y2, 392(SP)
+	VMOVUPS      Y2, 400(SP)
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVUPS      sumP2Start<>+0(SB), Y4
@@ -4994,22 +5019,22 @@ longRows2_vector:
 	VMOVUPS      sumP2Start<>+0(SB), Y8
 	TESTQ        R10, R10
 	JNZ          longRows2_chunk
-	VMOVUPS      232(SP), Y2
-	VADDPD       264(SP), Y2, Y2
+	VMOVUPS      240(SP), Y2
+	VADDPD       272(SP), Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPD       X2, X3, X3
 	VPERMILPD    $0x01, X3, X2
 	VADDSD       X2, X3, X3
 	VMOVSD       X3, 320(CX)
-	VMOVUPS      296(SP), Y2
-	VADDPD       328(SP), Y2, Y2
+	VMOVUPS      304(SP), Y2
+	VADDPD       336(SP), Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPD       X2, X3, X3
 	VPERMILPD    $0x01, X3, X2
 	VADDSD       X2, X3, X3
 	VMOVSD       X3, 448(CX)
-	VMOVUPS      360(SP), Y2
-	VADDPD       392(SP), Y2, Y2
+	VMOVUPS      368(SP), Y2
+	VADDPD       400(SP), Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPD       X2, X3, X3
 	VPERMILPD    $0x01, X3, X2
@@ -5023,6 +5048,7 @@ longRows2_vector:
 	VPSHUFD      $0xb1, X3, X2
 	VMAXPS       X2, X3, X3
 	VMOVSS       X3, 128(AX)
+	MOVQ         112(SP), SI
 	VMAXPS       Y0, Y1, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X0, X1, X1
@@ -5030,7 +5056,7 @@ longRows2_vector:
 	VMAXPS       X0, X1, X1
 	VPSHUFD      $0xb1, X1, X0
 	VMAXPS       X0, X1, X1
-	VMOVSS       X1, 8(AX)
+	VMOVSS       X1, (AX)(SI*4)
 	MOVL         DI, 192(AX)
 	MOVL         R8, 256(AX)
 	LEAQ         (DX)(BX*4), DX
@@ -6185,10 +6211,10 @@ blocks2_done:
 	VZEROUPPER
 	RET
 
-// func longRowsE2(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+// func longRowsE2(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 // Requires: AVX, AVX2, BMI, BMI2, CMOV, FMA3, MMX+, POPCNT
-TEXT ·longRowsE2(SB), $456-56
-	MOVQ         p+48(FP), AX
+TEXT ·longRowsE2(SB), $464-64
+	MOVQ         p+56(FP), AX
 	VBROADCASTSS (AX), Y0
 	VMOVUPS      Y0, (SP)
 	VBROADCASTSS 4(AX), Y0
@@ -6204,20 +6230,25 @@ TEXT ·longRowsE2(SB), $456-56
 	MOVQ         DI, 96(SP)
 	MOVQ         left+40(FP), DI
 	MOVQ         DI, 104(SP)
+	MOVQ         ahead+48(FP), DI
+	MOVQ         DI, 112(SP)
 	MOVQ         BX, DI
 	ANDQ         $0x0f, DI
-	MOVQ         DI, 112(SP)
+	MOVQ         DI, 120(SP)
 	XORQ         $0x0f, DI
 	INCQ         DI
 	MOVL         $0x0000ffff, R8
 	SHLXQ        DI, R8, R8
 	MOVWLZX      R8, R8
-	MOVQ         R8, 120(SP)
-	MOVQ         $-1, 128(SP)
+	MOVQ         R8, 128(SP)
+	MOVQ         $-1, 136(SP)
 
 longRowsE2_row:
-	LEAQ         (DX)(BX*8), DI
-	CMPQ         104(SP), $0x02
+	MOVQ         112(SP), DI
+	IMULQ        BX, DI
+	LEAQ         (DX)(DI*4), DI
+	MOVQ         104(SP), R8
+	CMPQ         R8, 112(SP)
 	CMOVQLE      DX, DI
 	VBROADCASTSS (AX), Y0
 	VMOVUPS      magic<>+0(SB), Y1
@@ -6225,13 +6256,13 @@ longRowsE2_row:
 	VSUBPS       magic<>+0(SB), Y1, Y1
 	VMOVUPS      magicBias<>+0(SB), Y2
 	VSUBPS       Y1, Y2, Y2
-	VMOVUPS      Y2, 136(SP)
+	VMOVUPS      Y2, 144(SP)
 	VSUBPS       zeroScale<>+0(SB), Y1, Y1
 	VMULPS       64(SP), Y1, Y1
-	VMOVUPS      Y1, 168(SP)
-	VMOVUPS      136(SP), Y1
+	VMOVUPS      Y1, 176(SP)
+	VMOVUPS      144(SP), Y1
 	VFMADD231PS  (SP), Y0, Y1
-	VSUBPS       136(SP), Y1, Y2
+	VSUBPS       144(SP), Y1, Y2
 	VFMSUB231PS  (SP), Y0, Y2
 	VFMADD231PS  32(SP), Y0, Y2
 	VPSLLD       $0x17, Y1, Y1
@@ -6245,8 +6276,8 @@ longRowsE2_row:
 	VMULPS       Y1, Y3, Y3
 	VMOVUPS      one<>+0(SB), Y1
 	VDIVPS       Y3, Y1, Y1
-	VMOVUPS      Y1, 200(SP)
-	VMOVUPS      Y0, 232(SP)
+	VMOVUPS      Y1, 208(SP)
+	VMOVUPS      Y0, 240(SP)
 	VMOVSS       X1, 704(AX)
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
@@ -6259,27 +6290,27 @@ longRowsE2_row:
 	VPXOR        Y9, Y9, Y9
 	VMOVUPS      32(DI), Y1
 	VPXOR        Y10, Y10, Y10
-	VMOVUPS      Y10, 264(SP)
-	VMOVUPS      Y10, 296(SP)
-	VMOVUPS      Y10, 328(SP)
-	VMOVUPS      Y10, 360(SP)
-	VMOVUPS      Y10, 392(SP)
-	VMOVUPS      Y10, 424(SP)
+	VMOVUPS      Y10, 272(SP)
+	VMOVUPS      Y10, 304(SP)
+	VMOVUPS      Y10, 336(SP)
+	VMOVUPS      Y10, 368(SP)
+	VMOVUPS      Y10, 400(SP)
+	VMOVUPS      Y10, 432(SP)
 	XORL         R8, R8
 	MOVL         $0xffffffff, R9
-	CMPQ         112(SP), $0x00
+	CMPQ         120(SP), $0x00
 	JEQ          longRowsE2_whole
 	MOVQ         BX, R10
 	SUBQ         $0x10, R10
-	MOVQ         112(SP), R12
+	MOVQ         120(SP), R12
 	LEAQ         tailMask<>+0(SB), R11
 	LEAQ         (R11)(R12*4), R12
 	VMOVUPS      (DX)(R10*4), Y10
 	VMAXPS       (DI)(R10*4), Y0, Y0
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -6291,9 +6322,9 @@ longRowsE2_row:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 232(SP), Y10, Y13
+	VCMPPS       $0x04, 240(SP), Y10, Y13
 	VANDPS       Y13, Y11, Y11
-	VMULPS       200(SP), Y11, Y12
+	VMULPS       208(SP), Y11, Y12
 	VMINPS       one<>+0(SB), Y12, Y12
 	VMOVUPS      one<>+0(SB), Y14
 	VBLENDVPS    Y13, Y12, Y14, Y12
@@ -6302,15 +6333,15 @@ longRowsE2_row:
 	VADDPS       Y11, Y2, Y2
 	VFMADD231PS  Y11, Y11, Y4
 	VMAXPS       Y11, Y5, Y5
-	VSUBPS       232(SP), Y10, Y10
+	VSUBPS       240(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y3
 	VMOVMSKPS    Y13, R11
 	VMOVUPS      32(DX)(R10*4), Y10
 	VMAXPS       32(DI)(R10*4), Y1, Y1
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -6322,9 +6353,9 @@ longRowsE2_row:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 232(SP), Y10, Y13
+	VCMPPS       $0x04, 240(SP), Y10, Y13
 	VANDPS       Y13, Y11, Y11
-	VMULPS       200(SP), Y11, Y12
+	VMULPS       208(SP), Y11, Y12
 	VMINPS       one<>+0(SB), Y12, Y12
 	VMOVUPS      one<>+0(SB), Y14
 	VBLENDVPS    Y13, Y12, Y14, Y12
@@ -6333,18 +6364,18 @@ longRowsE2_row:
 	VADDPS       Y11, Y6, Y6
 	VFMADD231PS  Y11, Y11, Y8
 	VMAXPS       Y11, Y9, Y9
-	VSUBPS       232(SP), Y10, Y10
+	VSUBPS       240(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y7
 	VMOVMSKPS    Y13, R12
 	SHLL         $0x08, R12
 	ORL          R12, R11
 	XORL         $0x0000ffff, R11
-	ANDL         120(SP), R11
+	ANDL         128(SP), R11
 	POPCNTL      R11, R12
 	ADDL         R12, R8
 	TZCNTL       R11, R12
 	LEAQ         (R10)(R12*1), R12
-	CMOVLCS      128(SP), R12
+	CMOVLCS      136(SP), R12
 	CMPL         R12, R9
 	CMOVLCS      R12, R9
 
@@ -6365,10 +6396,10 @@ longRowsE2_vector:
 	VMAXPS       (DI)(R10*4), Y0, Y0
 	PREFETCHT1   4096(DI)(R10*4)
 	PREFETCHT0   1024(DX)(R10*4)
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -6380,9 +6411,9 @@ longRowsE2_vector:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 232(SP), Y10, Y13
+	VCMPPS       $0x04, 240(SP), Y10, Y13
 	VANDPS       Y13, Y11, Y11
-	VMULPS       200(SP), Y11, Y12
+	VMULPS       208(SP), Y11, Y12
 	VMINPS       one<>+0(SB), Y12, Y12
 	VMOVUPS      one<>+0(SB), Y14
 	VBLENDVPS    Y13, Y12, Y14, Y12
@@ -6390,15 +6421,15 @@ longRowsE2_vector:
 	VADDPS       Y11, Y2, Y2
 	VFMADD231PS  Y11, Y11, Y4
 	VMAXPS       Y11, Y5, Y5
-	VSUBPS       232(SP), Y10, Y10
+	VSUBPS       240(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y3
 	VMOVMSKPS    Y13, R13
 	VMOVUPS      32(DX)(R10*4), Y10
 	VMAXPS       32(DI)(R10*4), Y1, Y1
-	VMAXPS       168(SP), Y10, Y11
-	VMOVUPS      136(SP), Y12
+	VMAXPS       176(SP), Y10, Y11
+	VMOVUPS      144(SP), Y12
 	VFMADD231PS  (SP), Y11, Y12
-	VSUBPS       136(SP), Y12, Y13
+	VSUBPS       144(SP), Y12, Y13
 	VFMSUB231PS  (SP), Y11, Y13
 	VFMADD231PS  32(SP), Y11, Y13
 	VPSLLD       $0x17, Y12, Y12
@@ -6410,9 +6441,9 @@ longRowsE2_vector:
 	VFMADD213PS  exp1<>+0(SB), Y13, Y11
 	VFMADD213PS  one<>+0(SB), Y13, Y11
 	VMULPS       Y12, Y11, Y11
-	VCMPPS       $0x04, 232(SP), Y10, Y13
+	VCMPPS       $0x04, 240(SP), Y10, Y13
 	VANDPS       Y13, Y11, Y11
-	VMULPS       200(SP), Y11, Y12
+	VMULPS       208(SP), Y11, Y12
 	VMINPS       one<>+0(SB), Y12, Y12
 	VMOVUPS      one<>+0(SB), Y14
 	VBLENDVPS    Y13, Y12, Y14, Y12
@@ -6420,7 +6451,7 @@ longRowsE2_vector:
 	VADDPS       Y11, Y6, Y6
 	VFMADD231PS  Y11, Y11, Y8
 	VMAXPS       Y11, Y9, Y9
-	VSUBPS       232(SP), Y10, Y10
+	VSUBPS       240(SP), Y10, Y10
 	VFMADD231PS  Y10, Y11, Y7
 	VMOVMSKPS    Y13, R14
 	SHLL         $0x08, R14
@@ -6430,60 +6461,60 @@ longRowsE2_vector:
 	ADDL         R14, R8
 	TZCNTL       R13, R14
 	LEAQ         (R10)(R14*1), R14
-	CMOVLCS      128(SP), R14
+	CMOVLCS      136(SP), R14
 	CMPL         R14, R9
 	CMOVLCS      R14, R9
 	ADDQ         $0x10, R10
 	DECQ         R12
 	JNZ          longRowsE2_vector
-	VMOVUPS      264(SP), Y10
+	VMOVUPS      272(SP), Y10
 	VEXTRACTF128 $0x00, Y2, X11
 	VCVTPS2PD    X11, Y11
 	VADDPD       Y11, Y10, Y10
 	VEXTRACTF128 $0x00, Y6, X11
 	VCVTPS2PD    X11, Y11
 	VADDPD       Y11, Y10, Y10
-	VMOVUPS      Y10, 264(SP)
-	VMOVUPS      296(SP), Y10
+	VMOVUPS      Y10, 272(SP)
+	VMOVUPS      304(SP), Y10
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y2, Y10, Y10
 	VEXTRACTF128 $0x01, Y6, X2
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y2, Y10, Y10
-	VMOVUPS      Y10, 296(SP)
-	VMOVUPS      328(SP), Y2
+	VMOVUPS      Y10, 304(SP)
+	VMOVUPS      336(SP), Y2
 	VEXTRACTF128 $0x00, Y3, X6
 	VCVTPS2PD    X6, Y6
 	VADDPD       Y6, Y2, Y2
 	VEXTRACTF128 $0x00, Y7, X6
 	VCVTPS2PD    X6, Y6
 	VADDPD       Y6, Y2, Y2
-	VMOVUPS      Y2, 328(SP)
-	VMOVUPS      360(SP), Y2
+	VMOVUPS      Y2, 336(SP)
+	VMOVUPS      368(SP), Y2
 	VEXTRACTF128 $0x01, Y3, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y7, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
-	VMOVUPS      Y2, 360(SP)
-	VMOVUPS      392(SP), Y2
+	VMOVUPS      Y2, 368(SP)
+	VMOVUPS      400(SP), Y2
 	VEXTRACTF128 $0x00, Y4, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x00, Y8, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
-	VMOVUPS      Y2, 392(SP)
-	VMOVUPS      424(SP), Y2
+	VMOVUPS      Y2, 400(SP)
+	VMOVUPS      432(SP), Y2
 	VEXTRACTF128 $0x01, Y4, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y8, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y3, Y2, Y2
-	VMOVUPS      Y2, 424(SP)
+	VMOVUPS      Y2, 432(SP)
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VMOVUPS      sumP2Start<>+0(SB), Y4
@@ -6492,22 +6523,22 @@ longRowsE2_vector:
 	VMOVUPS      sumP2Start<>+0(SB), Y8
 	TESTQ        R11, R11
 	JNZ          longRowsE2_chunk
-	VMOVUPS      264(SP), Y2
-	VADDPD       296(SP), Y2, Y2
+	VMOVUPS      272(SP), Y2
+	VADDPD       304(SP), Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPD       X2, X3, X3
 	VPERMILPD    $0x01, X3, X2
 	VADDSD       X2, X3, X3
 	VMOVSD       X3, 320(CX)
-	VMOVUPS      328(SP), Y2
-	VADDPD       360(SP), Y2, Y2
+	VMOVUPS      336(SP), Y2
+	VADDPD       368(SP), Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPD       X2, X3, X3
 	VPERMILPD    $0x01, X3, X2
 	VADDSD       X2, X3, X3
 	VMOVSD       X3, 448(CX)
-	VMOVUPS      392(SP), Y2
-	VADDPD       424(SP), Y2, Y2
+	VMOVUPS      400(SP), Y2
+	VADDPD       432(SP), Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPD       X2, X3, X3
 	VPERMILPD    $0x01, X3, X2
@@ -6521,6 +6552,7 @@ longRowsE2_vector:
 	VPSHUFD      $0xb1, X3, X2
 	VMAXPS       X2, X3, X3
 	VMOVSS       X3, 128(AX)
+	MOVQ         112(SP), DI
 	VMAXPS       Y0, Y1, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X0, X1, X1
@@ -6528,7 +6560,7 @@ longRowsE2_vector:
 	VMAXPS       X0, X1, X1
 	VPSHUFD      $0xb1, X1, X0
 	VMAXPS       X0, X1, X1
-	VMOVSS       X1, 8(AX)
+	VMOVSS       X1, (AX)(DI*4)
 	MOVL         R8, 192(AX)
 	MOVL         R9, 256(AX)
 	LEAQ         (DX)(BX*4), DX

@@ -9,10 +9,10 @@ package kernel
 //go:noescape
 func longMax512(z *float32, k int) float32
 
-// longRows512 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z.
+// longRows512 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to row n+ahead.
 //
 //go:noescape
-func longRows512(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+func longRows512(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 
 // shortRows512 fills the sums of 16 rows of 4 ≤ k < 64 scores.
 //
@@ -25,10 +25,10 @@ func shortRows512(a *byte, e *float32, z *float32, k int, p *byte)
 //go:noescape
 func blocks512(rows *byte, e *float32, z *float32, n int, k int, p *byte) (left int, bad uint32)
 
-// longRowsE512 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z.
+// longRowsE512 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to row n+ahead.
 //
 //go:noescape
-func longRowsE512(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+func longRowsE512(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 
 // shortRowsE512 fills the sums of 16 rows of 4 ≤ k < 64 scores.
 //
@@ -66,10 +66,10 @@ func probFinish512(rows *byte, a *byte, least float64) uint32
 //go:noescape
 func longMax2(z *float32, k int) float32
 
-// longRows2 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z.
+// longRows2 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to row n+ahead.
 //
 //go:noescape
-func longRows2(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+func longRows2(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 
 // shortRows2 fills the sums of 16 rows of 4 ≤ k < 64 scores.
 //
@@ -82,10 +82,10 @@ func shortRows2(a *byte, e *float32, z *float32, k int, p *byte)
 //go:noescape
 func blocks2(rows *byte, e *float32, z *float32, n int, k int, p *byte) (left int, bad uint32)
 
-// longRowsE2 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z.
+// longRowsE2 fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to row n+ahead.
 //
 //go:noescape
-func longRowsE2(a *byte, e *float32, z *float32, n int, k int, left int, p *byte)
+func longRowsE2(a *byte, e *float32, z *float32, n int, k int, left int, ahead int, p *byte)
 
 // shortRowsE2 fills the sums of 16 rows of 4 ≤ k < 64 scores.
 //

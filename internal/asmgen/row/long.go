@@ -74,21 +74,24 @@ type long struct {
 	z, e, next      reg.GPVirtual
 	k, i            reg.GPVirtual
 	count, arg      reg.GPVirtual
+	ahead           Mem // rows between the one at work and the one whose maximum it finds
 	rest, big, bits Mem // elements beyond whole vectors; the largest uint32; the tail's lanes as bits
 	l               []lanesum
 	max             []reg.VecVirtual
 	flushed         [3][]Op // 8 float64 lanes of s, d, q
 }
 
-// longRows: n ≤ 16 rows of k ≥ 64 scores. The maxima of the first two are in a; row i finds that of row i+2 on its way.
+// longRows: n ≤ 16 rows of k ≥ 64 scores. The maxima of the first `ahead` are in a; row i finds that of row i+ahead on
+// its way. Two rows ahead hide the way from a maximum to its exponential, which a row of thousands does not notice: it
+// is cheaper to have one row fewer read before the first is computed.
 func longRows(s isa, store bool) {
 	name := "longRows"
 	if store {
 		name += "E"
 	}
 	name += s.suffix
-	TEXT(name, 0, "func(a *byte, e, z *float32, n, k, left int, p *byte)")
-	Doc(name + " fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z.")
+	TEXT(name, 0, "func(a *byte, e, z *float32, n, k, left, ahead int, p *byte)")
+	Doc(name + " fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to row n+ahead.")
 	Pragma("noescape")
 	r := &long{gen: newGen(s), label: name, store: store}
 	r.preload(expNames...)
@@ -106,12 +109,17 @@ func longRows(s isa, store bool) {
 		Load(Param("e"), r.e)
 	}
 	n, left := r.counter("n"), r.counter("left")
+	r.ahead = r.counter("ahead")
 	r.tailBits()
 
 	Label(name + "_row")
 	r.next = GP64()
-	LEAQ(Mem{Base: r.z, Index: r.k, Scale: 8}, r.next)
-	CMPQ(left, Imm(2))
+	MOVQ(r.ahead, r.next)
+	IMULQ(r.k, r.next)
+	LEAQ(Mem{Base: r.z, Index: r.next, Scale: 4}, r.next)
+	t := GP64()
+	MOVQ(left, t)
+	CMPQ(t, r.ahead)
 	CMOVQLE(r.z, r.next)
 	r.startRow(ap)
 	r.elements()
@@ -208,7 +216,7 @@ func (r *long) elements() {
 
 // vector adds the 16 elements from i on.
 func (r *long) vector(tail bool) {
-	differ := GP64()
+	differ, none := GP64(), ""
 	mask := GP64()
 	if tail && !r.wide {
 		MOVQ(r.rest, mask)
@@ -237,6 +245,11 @@ func (r *long) vector(tail bool) {
 		}
 		k := r.add(r.l[h], x, out, lanes)
 		switch {
+		case r.wide && !tail: // few vectors have one that equals the maximum: the branch is cheaper than the arithmetic
+			none = r.label + "_none"
+			KORTESTW(k, k)
+			JCS(LabelRef(none))
+			KMOVW(k, differ.As32())
 		case r.wide:
 			KMOVW(k, differ.As32())
 		case h == 0:
@@ -259,6 +272,9 @@ func (r *long) vector(tail bool) {
 	CMOVLCS(r.big, t.As32())
 	CMPL(t.As32(), r.arg.As32())
 	CMOVLCS(t.As32(), r.arg.As32())
+	if none != "" {
+		Label(none)
+	}
 }
 
 // flush adds lane j and then lane j+8 to the j-th of 8 float64.
@@ -313,7 +329,9 @@ func (r *long) endRow(ap, aq reg.Register) {
 		second[h] = r.l[h].second
 	}
 	VMOVSS(r.reduceMax(second), Mem{Base: ap, Disp: offSecond})
-	VMOVSS(r.reduceMax(r.max), Mem{Base: ap, Disp: offMax + 8})
+	to := GP64()
+	MOVQ(r.ahead, to)
+	VMOVSS(r.reduceMax(r.max), Mem{Base: ap, Index: to, Scale: 4, Disp: offMax})
 	MOVL(r.count.As32(), Mem{Base: ap, Disp: offCount})
 	MOVL(r.arg.As32(), Mem{Base: ap, Disp: offArg})
 }
