@@ -16,7 +16,10 @@ type groupKey struct {
 }
 
 // builder collects joined rows into one reused Labelled batch.
-type builder struct{ b arrowio.Batch }
+type builder struct {
+	b       arrowio.Batch
+	counted int // bytes of it in Join.built
+}
 
 func newBuilder(key arrowio.ModelKey, k int, probs bool, columns []string) *builder {
 	g := &builder{b: arrowio.Batch{Kind: arrowio.Labelled, Models: []arrowio.ModelKey{key}, K: k, Probs: probs}}
@@ -26,8 +29,8 @@ func newBuilder(key arrowio.ModelKey, k int, probs bool, columns []string) *buil
 	return g
 }
 
-func (g *builder) add(w *waiting, p *entry, labelTS pipeline.Time, label int32) {
-	b := &g.b
+func (g *builder) add(w *waiting, e int32, labelTS pipeline.Time, label int32) {
+	b, p, values := &g.b, &w.entries[e], w.slicesOf(e)
 	b.N++
 	b.IDs = append(b.IDs, p.id)
 	b.TS = append(b.TS, p.ts)
@@ -38,8 +41,14 @@ func (g *builder) add(w *waiting, p *entry, labelTS pipeline.Time, label int32) 
 	b.Weight = append(b.Weight, p.weight)
 	for c := range b.Slices {
 		b.Slices[c].Values = w.values // interned: one table for all columns
-		b.Slices[c].Index = append(b.Slices[c].Index, p.slices[c])
+		b.Slices[c].Index = append(b.Slices[c].Index, values[c])
 	}
+}
+
+// bytes is about what the batch's columns have grown to.
+func (g *builder) bytes() int {
+	const row = 16 + 8 + 8 + 4 + 4 + 4 // id, times, label, served, weight
+	return cap(g.b.IDs)*(row+4*len(g.b.Slices)) + 4*cap(g.b.Scores)
 }
 
 func (g *builder) reset() {

@@ -22,11 +22,15 @@ type JoinConfig struct {
 	Dir, Name   string
 
 	segmentBytes int // of a test; 0 = the store's default
+	minShrink    int // of a test; 0 = minShrink
 }
 
 // maxOfID is how many entries of one id there may be, versions and labels together; what comes beyond is counted as
 // evicted. Each row looks at all entries of its id, and ids are the sender's.
 const maxOfID = 64
+
+// maxBuilt is how many bytes the batches of joined rows may have grown to, together, for their memory to be used again.
+const maxBuilt = 8 << 20
 
 // Join keeps predictions until their label comes, and labels until their prediction comes. A label joins every
 // waiting prediction of its id (of its model, where it names one), and the first label wins; one for a prediction that
@@ -41,6 +45,7 @@ type Join struct {
 	w           waiting
 	build       map[groupKey]*builder
 	order       []*builder
+	built       int   // bytes that the batches have grown to
 	joined      int64 // rows of the batch at hand
 	met         int64 // labels of it, and so the next
 	corrections int64
@@ -276,7 +281,7 @@ func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) {
 	if g.b.N == 0 {
 		j.order = append(j.order, g)
 	}
-	g.add(&j.w, p, labelTS, label)
+	g.add(&j.w, e, labelTS, label)
 	j.joined++
 	j.w.join(e)
 }
@@ -287,13 +292,23 @@ func (j *Join) flush(emit pipeline.Emit) error {
 			return err
 		}
 		g.reset()
+		j.built += g.bytes() - g.counted
+		g.counted = g.bytes()
 	}
-	j.order = j.order[:0]
+	if j.order = j.order[:0]; j.built > maxBuilt {
+		j.dropBuilders()
+	}
 	j.counts.Add(pipeline.CountJoined, j.joined)
 	j.counts.Add(pipeline.CountMet, j.met)
 	j.counts.Add(pipeline.CountCorrections, j.corrections)
 	j.joined, j.met, j.corrections = 0, 0, 0
 	return nil
+}
+
+// dropBuilders forgets the batches of joined rows, which are empty between messages.
+func (j *Join) dropBuilders() {
+	clear(j.build)
+	j.built = 0
 }
 
 // evict removes the oldest while more wait than may. What has joined or served is no loss.
@@ -318,8 +333,9 @@ func (j *Join) evict() error {
 func (j *Join) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
 	err := j.expire(wm)
 	if j.w.compact() {
-		clear(j.build) // keyed by the old indices; empty between batches
+		j.dropBuilders() // keyed by the old indices
 	}
+	j.w.shrink()
 	j.tell()
 	return err
 }

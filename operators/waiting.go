@@ -19,10 +19,9 @@ type entry struct {
 	k              int
 	slot           int32 // of pools[k]
 	served, weight float32
-	slices         []int32 // by configured column, index of waiting.values; -1 = null
-	chain          int32   // next entry of the same id
-	prev, next     int32   // arrival order
-	number         uint64  // ascending by arrival; of one on disk, the row's there
+	chain          int32  // next entry of the same id
+	prev, next     int32  // arrival order
+	number         uint64 // ascending by arrival; of one on disk, the row's there
 }
 
 func (p *entry) joined() bool { return p.label < 0 && p.used }
@@ -34,6 +33,7 @@ type waiting struct {
 	cfg            *JoinConfig
 	columns        int
 	entries        []entry
+	slices         []int32 // by entry and configured column, index of values; -1 = null
 	free           []int32
 	index          map[arrowio.ID]int32
 	oldest, newest int32
@@ -73,9 +73,11 @@ func (t *tally) of(label, used bool) *int {
 // bounded is what JoinConfig.MaxRows bounds.
 func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
 
+// pool is the score rows of one K.
 type pool struct {
-	z    []float32
-	free []int32
+	z     []float32
+	owner []int32 // by slot: its entry; -1 = free
+	free  []int32
 }
 
 // entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
@@ -122,34 +124,45 @@ func (w *waiting) place(id arrowio.ID) int32 {
 	} else {
 		w.entries = append(w.entries, entry{})
 		e = int32(len(w.entries) - 1)
+		w.slices = append(w.slices, make([]int32, w.columns)...)
 	}
-	p := &w.entries[e]
-	*p = entry{id: id, label: -1, model: -1, slot: -1, chain: -1, prev: -1, next: -1, slices: p.slices[:0]}
+	w.entries[e] = entry{id: id, label: -1, model: -1, slot: -1, chain: -1, prev: -1, next: -1}
 	return e
+}
+
+// slicesOf are the slice values of an entry of a prediction that has not joined.
+func (w *waiting) slicesOf(e int32) []int32 {
+	return w.slices[int(e)*w.columns : (int(e)+1)*w.columns]
 }
 
 // add appends an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows.
 func (w *waiting) add(id arrowio.ID) int32 {
 	e := w.place(id)
-	p := &w.entries[e]
-	p.prev, p.number = w.newest, w.number
+	w.entries[e].number = w.number
 	w.number++
-	if head, ok := w.index[id]; ok {
-		p.chain = head
-	}
-	w.index[id] = e
-	if w.newest >= 0 {
-		w.entries[w.newest].next = e
-	} else {
-		w.oldest = e
-	}
-	w.newest = e
+	w.link(e)
 	if w.mark < 0 {
 		w.mark = e
 	}
 	w.live++
 	w.bytes += entryBytes
 	return e
+}
+
+// link makes an entry the first in its id's chain, and the newest in arrival.
+func (w *waiting) link(e int32) {
+	p := &w.entries[e]
+	if head, ok := w.index[p.id]; ok {
+		p.chain = head
+	}
+	w.index[p.id] = e
+	p.prev, p.next = w.newest, -1
+	if w.newest >= 0 {
+		w.entries[w.newest].next = e
+	} else {
+		w.oldest = e
+	}
+	w.newest = e
 }
 
 // remove removes an entry of either tier.
@@ -201,7 +214,7 @@ func (w *waiting) dropScores(p *entry) {
 	if p.slot < 0 {
 		return
 	}
-	w.pools[p.k].free = append(w.pools[p.k].free, p.slot)
+	w.pools[p.k].drop(p.slot)
 	p.slot = -1
 	if !p.onDisk {
 		w.bytes -= 4 * p.k
@@ -252,10 +265,10 @@ func (w *waiting) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.Mo
 	if b.Weight != nil {
 		p.weight = b.Weight[i]
 	}
-	copy(w.scores(p, b.K), b.Scores[i*b.K:(i+1)*b.K])
-	p.slices = p.slices[:0]
-	for _, c := range columns {
-		p.slices = append(p.slices, w.sliceValue(b, c, i))
+	copy(w.scores(e, b.K), b.Scores[i*b.K:(i+1)*b.K])
+	values := w.slicesOf(e)
+	for c := range values {
+		values[c] = w.sliceValue(b, columns[c], i)
 	}
 	w.n.predictions++
 }
@@ -279,29 +292,36 @@ func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey,
 }
 
 // scores gives an entry a row of k scores.
-func (w *waiting) scores(p *entry, k int) []float32 {
-	p.k = k
-	p.slot = w.slot(k)
+func (w *waiting) scores(e int32, k int) []float32 {
+	pl := w.pools[k]
+	if pl == nil {
+		pl = &pool{}
+		w.pools[k] = pl
+	}
+	p := &w.entries[e]
+	p.k, p.slot = k, pl.take(e, k)
 	if !p.onDisk {
 		w.bytes += 4 * k
 	}
 	return w.row(p)
 }
 
-func (w *waiting) slot(k int) int32 {
-	p := w.pools[k]
-	if p == nil {
-		p = &pool{}
-		w.pools[k] = p
-	}
+// take gives an entry a slot of k scores.
+func (p *pool) take(e int32, k int) int32 {
 	if n := len(p.free); n > 0 {
 		s := p.free[n-1]
 		p.free = p.free[:n-1]
+		p.owner[s] = e
 		return s
 	}
-	s := len(p.z) / k
 	p.z = append(p.z, make([]float32, k)...)
-	return int32(s)
+	p.owner = append(p.owner, e)
+	return int32(len(p.owner) - 1)
+}
+
+func (p *pool) drop(slot int32) {
+	p.owner[slot] = -1
+	p.free = append(p.free, slot)
 }
 
 func (w *waiting) row(p *entry) []float32 {
@@ -322,9 +342,13 @@ func (w *waiting) compact() bool {
 		if p.model >= 0 {
 			p.model = w.model(models[p.model])
 		}
-		for i, v := range p.slices {
+		if p.label >= 0 || p.used {
+			continue
+		}
+		of := w.slicesOf(e)
+		for i, v := range of {
 			if v >= 0 {
-				p.slices[i] = w.value(values[v])
+				of[i] = w.value(values[v])
 			}
 		}
 	}

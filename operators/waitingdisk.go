@@ -60,7 +60,7 @@ func (w *waiting) spill() error {
 		w.openStore()
 		e := w.oldest
 		p := &w.entries[e]
-		w.encodeRow(p, &w.spilled)
+		w.encodeRow(e, &w.spilled)
 		n, err := w.store.Append(&w.spilled)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (w *waiting) recall(id arrowio.ID) error {
 		e := w.place(id)
 		p := &w.entries[e]
 		p.onDisk, p.number, p.used = true, n, w.store.State(n) != stateWaiting
-		if err := w.decodeRow(p, row); err != nil {
+		if err := w.decodeRow(e, row); err != nil {
 			return fmt.Errorf("join store: row %d: %w", n, err)
 		}
 		if last < 0 {
@@ -209,7 +209,8 @@ const (
 // encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is
 // u8 flags, fixed64 time, then of a label uvarint class, of a prediction that has not joined f32 served, f32 weight,
 // uvarint K, K times f32.
-func (w *waiting) encodeRow(p *entry, r *joinstore.Row) {
+func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
+	p := &w.entries[e]
 	r.ID, r.Names = p.id, r.Names[:0]
 	if p.model >= 0 {
 		m := w.models[p.model]
@@ -223,7 +224,7 @@ func (w *waiting) encodeRow(p *entry, r *joinstore.Row) {
 	case p.used:
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.ts))
 	default:
-		for _, v := range p.slices {
+		for _, v := range w.slicesOf(e) {
 			n := joinstore.Name{Set: v >= 0}
 			if n.Set {
 				n.Text = w.values[v]
@@ -248,7 +249,8 @@ func (w *waiting) appendScores(b []byte, p *entry) []byte {
 }
 
 // decodeRow is the reverse of encodeRow; the row's state has been set.
-func (w *waiting) decodeRow(p *entry, r *joinstore.Row) error {
+func (w *waiting) decodeRow(e int32, r *joinstore.Row) error {
+	p := &w.entries[e]
 	in := binenc.NewReader(r.Body)
 	flags := in.Byte()
 	p.named, p.probs = flags&flagNamed != 0, flags&flagProbs != 0
@@ -269,22 +271,23 @@ func (w *waiting) decodeRow(p *entry, r *joinstore.Row) error {
 	if p.used {
 		return in.Err() // it may have been written while it waited: the rest is of no use
 	}
-	for _, n := range names {
+	if in.Err() == nil && len(names) != w.columns {
+		return errColumns(len(names), w.columns)
+	}
+	for i, n := range names {
 		v := int32(-1)
 		if n.Set {
 			v = w.value(n.Text)
 		}
-		p.slices = append(p.slices, v)
+		w.slicesOf(e)[i] = v
 	}
-	if in.Err() == nil && len(p.slices) != w.columns {
-		return errColumns(len(p.slices), w.columns)
-	}
-	w.readScores(&in, p)
+	w.readScores(&in, e)
 	return in.Close()
 }
 
 // readScores is the reverse of appendScores.
-func (w *waiting) readScores(in *binenc.Reader, p *entry) {
+func (w *waiting) readScores(in *binenc.Reader, e int32) {
+	p := &w.entries[e]
 	p.served, p.weight = math.Float32frombits(in.Fixed32()), math.Float32frombits(in.Fixed32())
 	k := in.Count(4, 1<<24)
 	if k == 0 {
@@ -293,7 +296,7 @@ func (w *waiting) readScores(in *binenc.Reader, p *entry) {
 	if in.Err() != nil {
 		return
 	}
-	row := w.scores(p, k)
+	row := w.scores(e, k)
 	for i := range row {
 		row[i] = math.Float32frombits(in.Fixed32())
 	}

@@ -37,7 +37,7 @@ func (w *waiting) join(e int32) {
 		return
 	}
 	w.dropScores(p)
-	p.k, p.slices = 0, p.slices[:0]
+	p.k = 0
 }
 
 // forget moves the mark on until no more joined predictions are remembered than may be.

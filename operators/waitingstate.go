@@ -27,7 +27,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 		if marked = marked || e == w.mark; !marked {
 			before++
 		}
-		dst = w.appendEntry(dst, &w.entries[e])
+		dst = w.appendEntry(dst, e)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(before))
 	if w.store == nil {
@@ -37,7 +37,8 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 	return w.store.AppendState(dst), nil
 }
 
-func (w *waiting) appendEntry(dst []byte, p *entry) []byte {
+func (w *waiting) appendEntry(dst []byte, e int32) []byte {
+	p := &w.entries[e]
 	dst = append(dst, p.id[:]...)
 	dst = append(dst, bits(p.label >= 0, p.named, p.used, p.probs))
 	dst = binenc.AppendVarint(dst, int64(p.model))
@@ -52,7 +53,7 @@ func (w *waiting) appendEntry(dst []byte, p *entry) []byte {
 	// The order is that of the first version.
 	dst = binenc.AppendFixed32(dst, math.Float32bits(p.served))
 	dst = binenc.AppendFixed32(dst, math.Float32bits(p.weight))
-	for _, s := range p.slices {
+	for _, s := range w.slicesOf(e) {
 		dst = binenc.AppendVarint(dst, int64(s))
 	}
 	dst = binenc.AppendUvarint(dst, uint64(p.k))
@@ -151,8 +152,8 @@ func (w *waiting) restoreEntry(r *binenc.Reader) {
 		return
 	}
 	p.served, p.weight = math.Float32frombits(r.Fixed32()), math.Float32frombits(r.Fixed32())
-	for range w.columns {
-		p.slices = append(p.slices, restoreIndex(r, "slice value", len(w.values)))
+	for i := range w.columns {
+		w.slicesOf(e)[i] = restoreIndex(r, "slice value", len(w.values))
 	}
 	k := r.Count(4, 1<<24)
 	if k == 0 {
@@ -161,7 +162,7 @@ func (w *waiting) restoreEntry(r *binenc.Reader) {
 	if r.Err() != nil {
 		return
 	}
-	row := w.scores(p, k)
+	row := w.scores(e, k)
 	for i := range row {
 		row[i] = math.Float32frombits(r.Fixed32())
 	}
