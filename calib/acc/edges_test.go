@@ -73,7 +73,7 @@ func awkward(rng *rand.Rand, k, cells int, probs bool) metric.Rows {
 }
 
 func widened(r metric.Rows) metric.Rows {
-	w := metric.Rows{K: r.K, Probs: r.Probs, Labels: r.Labels}
+	w := metric.Rows{K: r.K, Probs: r.Probs, Labels: r.Labels, W: r.W}
 	for _, v := range r.F32 {
 		w.F64 = append(w.F64, float64(v))
 	}

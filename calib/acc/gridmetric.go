@@ -60,7 +60,7 @@ func (g *Grid) SmECE() float64 {
 func (g *Grid) FPR95() float64 { return metric.FPR95Cells(g.Groups()) }
 
 // RiskCoverage returns the risk-coverage curve at the low ends of cells, from the highest confidence down: those points
-// are exact, and the ones between are missing. Its metric.RiskArea is AURC where all weights are 1.
+// are exact, and the ones between are missing. Its metric.RiskArea is AURC.
 func (g *Grid) RiskCoverage() []metric.RiskPoint { return metric.RiskCoverageCells(g.Groups()) }
 
 // BrierBins returns the m equal-width bins of Bins with what metric.DecomposeBrier needs beside, Σ w·c² and Σ w·c·a.

@@ -51,8 +51,8 @@ func (g *Grid) AUROC() float64 {
 //
 //	AURC = (1/n) Σ_i (Σ_{c_j >= c_i} e_j) / #{c_j >= c_i}
 //
-// The rows of a cell are tied: they share their mean weight, as tied scores do. With weights every row counts w,
-// and the rows of a cell share its mean weight. NaN without weight.
+// The rows of a cell are tied: they share their mean weight, as tied scores do. A row of weight w is w rows, for any
+// real w, as in metric.AURC. NaN without weight.
 // Reference: Zhou et al., the finite-sample form with weights H_n - H_{n-r} on ascending rank r.
 func (g *Grid) AURC() float64 {
 	cells := slices.Collect(g.Cells())
@@ -63,12 +63,11 @@ func (g *Grid) AURC() float64 {
 		if w == 0 {
 			continue
 		}
-		n := float64(c.Wrong.N + c.Correct.N)
-		step, risk := w/n, c.Wrong.W/w
-		// Σ_{i=1..n} step·(e + i·step·risk)/(u + i·step), with the part that depends on i apart.
+		risk := c.Wrong.W / w
+		// Σ_{i=1..w} (e + i·risk)/(u + i), with the part that depends on i apart.
 		total += w * risk
 		if d := e - u*risk; d != 0 {
-			total += d * harmonic(u/step, n)
+			total += d * harmonic(u, w)
 		}
 		u += w
 		e += c.Wrong.W
@@ -76,16 +75,21 @@ func (g *Grid) AURC() float64 {
 	return total / u
 }
 
-// EAURC returns AURC less that of the best ordering of the same n rows with the same share r of errors:
+// EAURC returns AURC less that of the best ordering of the same rows, of weight W and with the same share r of errors:
 //
-//	E-AURC = AURC - (r - (1-r)·(H_n - H_{n(1-r)}))
+//	E-AURC = AURC - (r - (1-r)·(H_W - H_{W(1-r)}))
 func (g *Grid) EAURC() float64 {
-	r := 1 - g.Accuracy()
-	if math.IsNaN(r) {
-		return r
+	var right, wrong float64
+	for c := range g.Cells() {
+		right += c.Correct.W
+		wrong += c.Wrong.W
 	}
-	n := float64(g.n)
-	return g.AURC() - (r - (1-r)*harmonic(n*(1-r), n*r))
+	w := right + wrong
+	if w == 0 {
+		return math.NaN()
+	}
+	// Rounding can leave a tiny negative number.
+	return max(0, g.AURC()-(wrong-right*harmonic(right, wrong))/w)
 }
 
 // harmonic returns H_{x+n} - H_x = Σ_{i=1..n} 1/(x+i) for x >= 0, n >= 0; n need not be whole.
