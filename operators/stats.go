@@ -86,7 +86,9 @@ func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit)
 			return err
 		}
 	}
-	s.counts.Add(pipeline.CountLabelled, s.labelled)
+	if !b.Shadow {
+		s.counts.Add(pipeline.CountLabelled, s.labelled)
+	}
 	s.labelled = 0
 	return emit(b)
 }
@@ -166,11 +168,12 @@ type statRow struct {
 	label           int32 // -1 = not yet known
 	weight, served  float64
 	prediction      bool // counts as seen
+	shadow          bool // is in no count of rows
 }
 
 func (s *Stats) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
 	x := statRow{at: int32(at), z: b.Scores[i*b.K : (i+1)*b.K], probs: b.Probs, ts: b.TS[i], labelTS: b.TS[i], label: -1,
-		weight: 1, served: math.NaN(), prediction: b.Kind == arrowio.Predictions}
+		weight: 1, served: math.NaN(), prediction: b.Kind == arrowio.Predictions, shadow: b.Shadow}
 	if !block.Row(at).OK {
 		// The decoder rejects such rows; here they would be a programmer's mistake.
 		return fmt.Errorf("scores of a good row are not finite")
@@ -226,7 +229,7 @@ func (s *Stats) count(x *statRow, m arrowio.ModelKey, column, value string) erro
 			return err
 		}
 		g.predict = append(g.predict, x.at)
-		s.countLate(g.late, column)
+		s.countLate(g.late && !x.shadow, column)
 	}
 	if x.label < 0 {
 		return nil
@@ -237,7 +240,7 @@ func (s *Stats) count(x *statRow, m arrowio.ModelKey, column, value string) erro
 	}
 	g.labels = append(g.labels, x.at)
 	if !x.prediction {
-		s.countLate(g.late, column)
+		s.countLate(g.late && !x.shadow, column)
 	}
 	return g.set.Sample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label, Z: s.sampleScores(x.z, x.probs)})
 }

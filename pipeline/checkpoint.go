@@ -182,7 +182,15 @@ func Files(data []byte) ([]File, error) {
 	return c.files, nil
 }
 
-// RestoreCheckpoint fills the sections from data, and from the files that fetch brings. Every section must be there.
+// Newcomer is a State that checkpoints of builds or configurations without it have no section for; it then stays as it
+// was made.
+type Newcomer interface {
+	State
+	Absent()
+}
+
+// RestoreCheckpoint fills the sections from data, and from the files that fetch brings. Every section must be there,
+// but those of a Newcomer.
 func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	c, err := parseCheckpoint(data)
 	if err != nil {
@@ -190,6 +198,9 @@ func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	}
 	for _, s := range sections {
 		b, ok := c.sections[s.Name]
+		if _, later := s.State.(Newcomer); !ok && later {
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("%w: no section %q", ErrCheckpoint, s.Name)
 		}

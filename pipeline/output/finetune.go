@@ -53,11 +53,11 @@ type FinetuneEvidence struct {
 
 // Kinds of records on the heads topic. A head's latest state is what its records say together: see HeadKey.
 const (
-	HeadTrained = "head"     // a trainer's result
-	HeadJob     = "job"      // who works on a request, and how far it is
-	HeadVerdict = "verdict"  // of the model task, on the shadow's rows
-	HeadOrder   = "order"    // of a person: pin, rollback, auto
-	HeadCancel  = "cancel"   // of a person: stop the job
+	HeadTrained = "head"    // a trainer's result
+	HeadJob     = "job"     // who works on a request, and how far it is
+	HeadVerdict = "verdict" // of the model task, on the shadow's rows
+	HeadOrder   = "order"   // of a person: pin, rollback, auto
+	HeadCancel  = "cancel"  // of a person: stop the job
 )
 
 // HeadKey is the key of a record on the heads topic: model/version+headN/kind, so that compaction keeps the latest of

@@ -1,0 +1,237 @@
+package operators
+
+import (
+	"context"
+	"log/slog"
+	"math"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Counts of the shadow stage, in heads and rows.
+const (
+	CountShadowRows    = "shadow_rows"    // predictions that a shadow made
+	CountShadowJoined  = "shadow_joined"  // of them, that got their label
+	CountShadowExpired = "shadow_expired" // whose label did not come within join.wait
+	CountShadowEvicted = "shadow_evicted" // that heads.memory_bytes pushed out
+	CountShadowNone    = "shadow_none"    // rows without features, or with another D or K than the head's
+)
+
+// ShadowConfig configures Shadow.
+type ShadowConfig struct {
+	Pane        int64
+	Wait        int64 // as the join's
+	MemoryBytes int   // of waiting scores
+}
+
+// Shadow runs heads on the features that flow by. Each prediction of a version with a running head is followed by one
+// of the shadow version, with logits = head(features), and each labelled row by the shadow's: the join that matters is
+// that of the serving version, so both versions have the same rows, labels and label times. It comes after Join and
+// before Stats. Shadow rows have no slices, and are in none of the counts of rows.
+//
+// A head runs on rows whose event time is in [from, until). Where a shard sees a head only after rows from `from` on
+// have passed, the head begins in this shard with the first whole pane that no row has come for: each shadow row is
+// counted as predicted before it is as labelled, and what is in the checkpoint says from when. So a replay that has all
+// heads from the start gives the same as the live run where every head was there in time, and only there.
+type Shadow struct {
+	cfg    ShadowConfig
+	heads  *Heads
+	counts *pipeline.Counts
+	log    *slog.Logger
+
+	changes int64 // of heads, when begun was brought up to date
+	newest  pipeline.Time
+	begun   map[beganKey]pipeline.Time // event time from which a head runs here
+	wait    shadowWait
+
+	builds map[beganKey]*shadowBuilder
+	order  []*shadowBuilder
+	x, z   []float32
+}
+
+// beganKey names a head.
+type beganKey struct {
+	arrowio.ModelKey
+	number int
+}
+
+// NewShadow returns the operator.
+func NewShadow(cfg ShadowConfig, heads *Heads, counts *pipeline.Counts, log *slog.Logger) *Shadow {
+	return &Shadow{cfg: cfg, heads: heads, counts: counts, log: log, changes: -1, newest: math.MinInt64, begun: map[beganKey]pipeline.Time{},
+		wait: newShadowWait(), builds: map[beganKey]*shadowBuilder{}}
+}
+
+// Process implements pipeline.Operator: batches pass on unchanged, those of shadows follow.
+func (s *Shadow) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+	if err := emit(b); err != nil {
+		return err
+	}
+	if b.Kind == arrowio.Labels {
+		return nil
+	}
+	s.begin()
+	for i := range b.N {
+		if !good(b, i) {
+			continue
+		}
+		if b.Kind == arrowio.Predictions {
+			s.predict(b, i)
+		} else {
+			s.label(b, i)
+		}
+	}
+	return s.flush(emit)
+}
+
+// begin notes from when heads that are new in the table run here.
+func (s *Shadow) begin() {
+	n := s.heads.changes.Load()
+	if n == s.changes {
+		return
+	}
+	s.changes = n
+	for _, h := range s.heads.all() {
+		key := beganKey{h.key, h.number}
+		if _, known := s.begun[key]; known || h.model == nil {
+			continue
+		}
+		from := h.from
+		if s.newest >= from {
+			from = (pipeline.PaneIndex(s.newest, s.cfg.Pane) + 1) * s.cfg.Pane
+			s.log.Warn("a head came after rows that it was to run on", "model", h.key.Model, "version", h.version(),
+				"from", pipeline.Format(h.from), "begins", pipeline.Format(from))
+		}
+		s.begun[key] = from
+	}
+}
+
+// predict runs the heads of row i.
+func (s *Shadow) predict(b *arrowio.Batch, i int) {
+	s.newest = max(s.newest, b.TS[i])
+	m, _ := modelOf(b, i)
+	list := s.heads.of(m)
+	running := 0
+	for n := len(list) - 1; n >= 0 && running < s.heads.most; n-- {
+		h := list[n]
+		from, begun := s.begun[beganKey{m, h.number}]
+		if !begun || h.model == nil || b.TS[i] < from || b.TS[i] >= h.until {
+			continue
+		}
+		running++
+		if !fitsHead(b, i, h.model) {
+			s.counts.Add(CountShadowNone, 1)
+			continue
+		}
+		z := s.grow(b.K)
+		h.model.Logits(z, b.Features[i*b.D:(i+1)*b.D])
+		if !finite(z) {
+			s.counts.Add(CountShadowNone, 1)
+			continue
+		}
+		s.counts.Add(CountShadowRows, 1)
+		label := int32(-1)
+		if b.Label != nil {
+			label = b.Label[i]
+		}
+		w := float32(1)
+		if b.Weight != nil {
+			w = b.Weight[i]
+		}
+		s.builder(h.key, h.number, b, arrowio.Predictions).add(b, i, z, w, label, b.TS[i])
+		if label >= 0 {
+			s.counts.Add(CountShadowJoined, 1)
+		} else if b.IDs != nil {
+			s.wait.add(shadowID{b.IDs[i], beganKey{m, h.number}}, b.TS[i], w, z)
+			s.counts.Add(CountShadowEvicted, s.wait.shrink(s.cfg.MemoryBytes))
+		}
+	}
+}
+
+// label follows row i of a labelled batch with those of its shadows.
+func (s *Shadow) label(b *arrowio.Batch, i int) {
+	if b.IDs == nil || len(s.wait.index) == 0 {
+		return
+	}
+	m, _ := modelOf(b, i)
+	for _, h := range s.heads.of(m) {
+		row, ok := s.wait.take(shadowID{b.IDs[i], beganKey{m, h.number}})
+		if !ok || len(row.z) != b.K {
+			continue
+		}
+		s.counts.Add(CountShadowJoined, 1)
+		s.builder(h.key, h.number, b, arrowio.Labelled).add(b, i, row.z, row.w, b.Label[i], b.LabelTS[i])
+	}
+}
+
+func (s *Shadow) grow(k int) []float32 {
+	if cap(s.z) < k {
+		s.z = make([]float32, k)
+	}
+	return s.z[:k]
+}
+
+// fitsHead reports whether row i has features that the head takes, and as many classes.
+func fitsHead(b *arrowio.Batch, i int, h HeadModel) bool {
+	if b.D == 0 || b.D != h.Features() || b.K != h.Classes() {
+		return false
+	}
+	return finite(b.Features[i*b.D : (i+1)*b.D])
+}
+
+func finite(x []float32) bool {
+	for _, v := range x {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Advance implements pipeline.Operator: scores that have waited too long go.
+func (s *Shadow) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	s.counts.Add(CountShadowExpired, s.wait.expire(wm, s.cfg.Wait))
+	return nil
+}
+
+// shadowBuilder gathers the rows of a head.
+type shadowBuilder struct{ b arrowio.Batch }
+
+func (s *Shadow) builder(m arrowio.ModelKey, number int, b *arrowio.Batch, kind arrowio.Kind) *shadowBuilder {
+	key := beganKey{m, number}
+	g := s.builds[key]
+	if g == nil {
+		g = &shadowBuilder{}
+		s.builds[key] = g
+	}
+	if g.b.N == 0 {
+		c := &g.b
+		*c = arrowio.Batch{Origin: b.Origin, Kind: kind, K: b.K, Shadow: true, Models: []arrowio.ModelKey{{Model: m.Model, Version: ShadowVersion(m.Version, number)}},
+			IDs: c.IDs[:0], TS: c.TS[:0], Scores: c.Scores[:0], Label: c.Label[:0], LabelTS: c.LabelTS[:0], Weight: c.Weight[:0]}
+		s.order = append(s.order, g)
+	}
+	return g
+}
+
+func (g *shadowBuilder) add(b *arrowio.Batch, i int, z []float32, w float32, label int32, labelTS pipeline.Time) {
+	c := &g.b
+	c.N++
+	c.IDs = append(c.IDs, rowID(b, i))
+	c.TS = append(c.TS, b.TS[i])
+	c.Scores = append(c.Scores, z...)
+	c.Label = append(c.Label, label)
+	c.LabelTS = append(c.LabelTS, labelTS)
+	c.Weight = append(c.Weight, w)
+}
+
+// flush hands on what was gathered, in the order of first rows.
+func (s *Shadow) flush(emit pipeline.Emit) error {
+	for _, g := range s.order {
+		if err := emit(&g.b); err != nil {
+			return err
+		}
+		g.b.N = 0
+	}
+	s.order = s.order[:0]
+	return nil
+}
