@@ -1,0 +1,125 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// seeds of every cell.
+const seeds = 5
+
+func main() {
+	folder := flag.String("data", "../shared/data", "folder of the features")
+	out := flag.String("out", ".cache/bench/train", "folder of the raw results")
+	fresh := flag.Bool("fresh", false, "forget the results that are there")
+	stage := flag.String("stage", "all", "trials, report or all")
+	jobs := flag.Int("jobs", runtime.GOMAXPROCS(0), "trials at a time")
+	only := flag.String("only", "", "run the trials whose setting and method, setting/method, contain this")
+	skip := flag.String("skip", "", "leave out this method")
+	flag.Parse()
+	if _, err := os.Stat(*folder); err != nil {
+		fmt.Fprintf(os.Stderr, "no tables: %v\n", err)
+		return
+	}
+	if err := run(*folder, *out, *stage, choice{*only, *skip}, *jobs, *fresh); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(folder, out, stage string, which choice, jobs int, fresh bool) error {
+	if stage != "trials" && stage != "report" && stage != "all" {
+		return fmt.Errorf("-stage %s, allowed trials, report, all", stage)
+	}
+	st, err := openStore(filepath.Join(out, "trials.jsonl"), fresh)
+	if err != nil {
+		return err
+	}
+	if stage != "report" {
+		s, err := load(folder)
+		if err != nil {
+			return err
+		}
+		if err := st.measure(s, which, jobs, commit()); err != nil {
+			return err
+		}
+	}
+	if stage == "trials" {
+		return nil
+	}
+	speed, err := readSpeed(filepath.Join(out, "speed.json"))
+	if err != nil {
+		return err
+	}
+	text := render(st.done)
+	fmt.Print(text, speed)
+	if os.Getenv("PLUMBLINE_DOCS") == "" {
+		return nil
+	}
+	if err := writeSection("docs/benchmarks.md", "train", text); err != nil {
+		return err
+	}
+	if speed == "" {
+		return nil
+	}
+	return writeSection("docs/benchmarks.md", "train-speed", speed)
+}
+
+// choice says which trials are run.
+type choice struct{ only, skip string }
+
+func (c choice) takes(k key) bool {
+	return strings.Contains(k.Setting+"/"+k.Method, c.only) && (c.skip == "" || k.Method != c.skip)
+}
+
+// decides are the paths whose state decides the numbers.
+var decides = []string{"trainer", "calib", "internal/bench/train", ":(exclude)*_test.go"}
+
+// commit names the tree that a trial was run on, with a + where what decides its numbers is not committed.
+func commit() string {
+	b, err := exec.Command("git", "rev-parse", "--short=10", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	name := strings.TrimSpace(string(b))
+	if b, err = exec.Command("git", append([]string{"status", "--porcelain", "--untracked-files=no", "--"}, decides...)...).Output(); err != nil || len(b) > 0 {
+		name += "+"
+	}
+	return name
+}
+
+// table is settings and methods that are all tried.
+type table struct {
+	settings []setting
+	methods  []method
+}
+
+// Names of the settings in the ablation, whose results are not those of table B.
+func tables() (drift, ideal, parts, more table) {
+	drift, ideal = table{drifts(), methods()}, table{[]setting{clean()}, methods()}
+	parts = table{[]setting{clean(), drifts()[1]}, ablation()}
+	return drift, ideal, parts, table{special(), fewMethods()}
+}
+
+// all lists the jobs.
+func all() []job {
+	var out []job
+	drift, ideal, parts, more := tables()
+	for seed := range uint64(seeds) {
+		for _, t := range []table{drift, ideal, parts, more} {
+			for _, s := range t.settings {
+				for _, m := range t.methods {
+					for point := range max(1, len(m.grid)) {
+						out = append(out, job{s, m, key{s.name, m.name, seed, point}})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
