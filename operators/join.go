@@ -20,6 +20,8 @@ type JoinConfig struct {
 	// below Dir whose name begins with Name. 0: everything is in memory.
 	MemoryBytes int
 	Dir, Name   string
+	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no features.
+	FeatureBytes int
 
 	segmentBytes int // of a test; 0 = the store's default
 	minShrink    int // of a test; 0 = minShrink
@@ -45,7 +47,9 @@ type Join struct {
 	w           waiting
 	build       map[groupKey]*builder
 	order       []*builder
-	built       int   // bytes that the batches have grown to
+	built       int // bytes that the batches have grown to
+	features    int // bytes of features in them
+	origin      arrowio.Origin
 	joined      int64 // rows of the batch at hand
 	met         int64 // labels of it, and so the next
 	corrections int64
@@ -63,8 +67,9 @@ func NewJoin(cfg JoinConfig, out *pipeline.Out, counts *pipeline.Counts) *Join {
 // Process implements pipeline.Operator: predictions pass on, joined rows follow as Labelled batches.
 func (j *Join) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
 	var err error
+	j.origin = b.Origin
 	if b.Kind == arrowio.Labels {
-		err = j.labels(b)
+		err = j.labels(b, emit)
 	} else if err = j.predictions(b); err == nil {
 		err = emit(b)
 	}
@@ -169,7 +174,7 @@ func (j *Join) serve(l int32, correction bool) {
 	}
 }
 
-func (j *Join) labels(b *arrowio.Batch) error {
+func (j *Join) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 	if b.IDs == nil || b.Label == nil {
 		return fmt.Errorf("labels batch without id or label column passed the decoder")
 	}
@@ -195,6 +200,11 @@ func (j *Join) labels(b *arrowio.Batch) error {
 		}
 		if err := j.settle(); err != nil {
 			return err
+		}
+		if j.features > maxBuilt { // a label is small, the features of its prediction are not
+			if err := j.flush(emit); err != nil {
+				return err
+			}
 		}
 	}
 	j.counts.Add(pipeline.CountLabels, n)
@@ -272,22 +282,24 @@ func (j *Join) inTime(prediction, label pipeline.Time) bool { return label-predi
 // pair moves waiting prediction e, now labelled, to the batch of its model version.
 func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) {
 	p := &j.w.entries[e]
-	gk := groupKey{p.model, p.k, p.probs}
+	gk := groupKey{p.model, p.k, p.probs, int(p.d)}
 	g := j.build[gk]
 	if g == nil {
-		g = newBuilder(j.w.models[p.model], p.k, p.probs, j.cfg.Slices)
+		g = newBuilder(j.w.models[p.model], gk, j.cfg.Slices)
 		j.build[gk] = g
 	}
 	if g.b.N == 0 {
 		j.order = append(j.order, g)
 	}
 	g.add(&j.w, e, labelTS, label)
+	j.features += 4 * gk.d
 	j.joined++
 	j.w.join(e)
 }
 
 func (j *Join) flush(emit pipeline.Emit) error {
 	for _, g := range j.order {
+		g.b.Origin = j.origin
 		if err := emit(&g.b); err != nil {
 			return err
 		}
@@ -301,7 +313,7 @@ func (j *Join) flush(emit pipeline.Emit) error {
 	j.counts.Add(pipeline.CountJoined, j.joined)
 	j.counts.Add(pipeline.CountMet, j.met)
 	j.counts.Add(pipeline.CountCorrections, j.corrections)
-	j.joined, j.met, j.corrections = 0, 0, 0
+	j.joined, j.met, j.corrections, j.features = 0, 0, 0, 0
 	return nil
 }
 
@@ -367,40 +379,6 @@ func (j *Join) tell() {
 		j.counts.Add(pipeline.CountWaitingLabels, int64(d))
 	}
 	j.told = *n
-}
-
-// Close removes what is on disk; a checkpoint is all that stays of it.
-func (j *Join) Close() error {
-	if j.w.store == nil {
-		return nil
-	}
-	return j.w.store.Close()
-}
-
-// State implements pipeline.Operator: everything that waits, or is remembered.
-func (j *Join) State() pipeline.State { return j }
-
-// AppendState implements pipeline.State.
-func (j *Join) AppendState(dst []byte) ([]byte, error) { return j.w.AppendState(dst) }
-
-// Files implements pipeline.FileState.
-func (j *Join) Files() []pipeline.File { return j.w.Files() }
-
-// RestoreState implements pipeline.State, for a state without files.
-func (j *Join) RestoreState(src []byte) error {
-	return j.RestoreFiles(src, func(name, _ string) error { return fmt.Errorf("no file %s", name) })
-}
-
-// RestoreFiles implements pipeline.FileState.
-func (j *Join) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
-	if err := j.w.restore(src, fetch); err != nil {
-		return err
-	}
-	// The counts have been restored before; those of checkpoint version 1 did not have these.
-	n := j.counts.All()
-	j.told = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
-	j.tell()
-	return nil
 }
 
 func rejectRow(reject []string, n, i int, reason string) []string {

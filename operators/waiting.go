@@ -15,9 +15,10 @@ type entry struct {
 	model          int32 // index of waiting.models; -1 = a label that names none
 	named, used    bool
 	probs          bool
-	onDisk         bool // a copy of a row on disk, for as long as the row at hand takes
+	onDisk         bool  // a copy of a row on disk, for as long as the row at hand takes
+	d              int32 // features that are kept with the scores
 	k              int
-	slot           int32 // of pools[k]
+	slot           int32 // of the pool of its length
 	served, weight float32
 	chain          int32  // next entry of the same id
 	prev, next     int32  // arrival order
@@ -73,7 +74,7 @@ func (t *tally) of(label, used bool) *int {
 // bounded is what JoinConfig.MaxRows bounds.
 func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
 
-// pool is the score rows of one K.
+// pool is the score rows of one length: K, and what features take.
 type pool struct {
 	z     []float32
 	owner []int32 // by slot: its entry; -1 = free
@@ -214,10 +215,11 @@ func (w *waiting) dropScores(p *entry) {
 	if p.slot < 0 {
 		return
 	}
-	w.pools[p.k].drop(p.slot)
+	n := w.words(p)
+	w.pools[n].drop(p.slot)
 	p.slot = -1
 	if !p.onDisk {
-		w.bytes -= 4 * p.k
+		w.bytes -= 4 * n
 	}
 }
 
@@ -265,7 +267,8 @@ func (w *waiting) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.Mo
 	if b.Weight != nil {
 		p.weight = b.Weight[i]
 	}
-	copy(w.scores(e, b.K), b.Scores[i*b.K:(i+1)*b.K])
+	copy(w.scores(e, b.K, w.featuresOf(b, i)), b.Scores[i*b.K:(i+1)*b.K])
+	w.setFeatures(p, b, i)
 	values := w.slicesOf(e)
 	for c := range values {
 		values[c] = w.sliceValue(b, columns[c], i)
@@ -291,17 +294,19 @@ func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey,
 	w.n.labels++
 }
 
-// scores gives an entry a row of k scores.
-func (w *waiting) scores(e int32, k int) []float32 {
-	pl := w.pools[k]
+// scores gives an entry a row of k scores, and room for d features.
+func (w *waiting) scores(e int32, k, d int) []float32 {
+	p := &w.entries[e]
+	p.k, p.d = k, int32(d)
+	n := w.words(p)
+	pl := w.pools[n]
 	if pl == nil {
 		pl = &pool{}
-		w.pools[k] = pl
+		w.pools[n] = pl
 	}
-	p := &w.entries[e]
-	p.k, p.slot = k, pl.take(e, k)
+	p.slot = pl.take(e, n)
 	if !p.onDisk {
-		w.bytes += 4 * k
+		w.bytes += 4 * n
 	}
 	return w.row(p)
 }
@@ -324,8 +329,12 @@ func (p *pool) drop(slot int32) {
 	p.free = append(p.free, slot)
 }
 
-func (w *waiting) row(p *entry) []float32 {
-	return w.pools[p.k].z[int(p.slot)*p.k : (int(p.slot)+1)*p.k]
+func (w *waiting) row(p *entry) []float32 { return w.kept(p)[:p.k] }
+
+// kept is the scores and then the features of an entry.
+func (w *waiting) kept(p *entry) []float32 {
+	n := w.words(p)
+	return w.pools[n].z[int(p.slot)*n : (int(p.slot)+1)*n]
 }
 
 // compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without

@@ -204,11 +204,12 @@ const (
 	flagNamed
 	flagUsed
 	flagProbs
+	flagFeatures
 )
 
 // encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is
 // u8 flags, fixed64 time, then of a label uvarint class, of a prediction that has not joined f32 served, f32 weight,
-// uvarint K, K times f32.
+// uvarint K, K times f32, and the features where the flag says so.
 func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 	p := &w.entries[e]
 	r.ID, r.Names = p.id, r.Names[:0]
@@ -216,7 +217,7 @@ func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 		m := w.models[p.model]
 		r.Names = append(r.Names, joinstore.Name{Text: m.Model, Set: true}, joinstore.Name{Text: m.Version, Set: true})
 	}
-	b := append(r.Body[:0], bits(p.label >= 0, p.named, p.used, p.probs))
+	b := append(r.Body[:0], bits(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
 	switch {
 	case p.label >= 0:
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.labelTS))
@@ -232,7 +233,7 @@ func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 			r.Names = append(r.Names, n)
 		}
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.ts))
-		b = w.appendScores(b, p)
+		b = w.appendFeatures(w.appendScores(b, p), p)
 	}
 	r.Body = b
 }
@@ -281,14 +282,19 @@ func (w *waiting) decodeRow(e int32, r *joinstore.Row) error {
 		}
 		w.slicesOf(e)[i] = v
 	}
-	w.readScores(&in, e)
+	w.readScores(&in, e, flags)
 	return in.Close()
 }
 
-// readScores is the reverse of appendScores.
-func (w *waiting) readScores(in *binenc.Reader, e int32) {
+// readScores is the reverse of appendScores, and of appendFeatures where the flags say so.
+func (w *waiting) readScores(in *binenc.Reader, e int32, flags byte) {
 	p := &w.entries[e]
 	p.served, p.weight = math.Float32frombits(in.Fixed32()), math.Float32frombits(in.Fixed32())
+	w.readRow(in, e, flags)
+}
+
+// readRow reads uvarint K, K times f32, and the features where the flags say so.
+func (w *waiting) readRow(in *binenc.Reader, e int32, flags byte) {
 	k := in.Count(4, 1<<24)
 	if k == 0 {
 		in.Failf("a prediction without scores")
@@ -296,8 +302,18 @@ func (w *waiting) readScores(in *binenc.Reader, e int32) {
 	if in.Err() != nil {
 		return
 	}
-	row := w.scores(e, k)
-	for i := range row {
-		row[i] = math.Float32frombits(in.Fixed32())
+	scores := *in
+	in.Raw(4 * k)
+	d, width, raw := readFeatures(in, flags)
+	if in.Err() != nil {
+		return
 	}
+	if w.cfg.FeatureBytes == 0 {
+		d = 0
+	}
+	row := w.scores(e, k, d)
+	for i := range row {
+		row[i] = math.Float32frombits(scores.Fixed32())
+	}
+	w.restoreFeatures(&w.entries[e], width, raw)
 }

@@ -37,7 +37,7 @@ func (w *waiting) join(e int32) {
 		return
 	}
 	w.dropScores(p)
-	p.k = 0
+	p.k, p.d = 0, 0
 }
 
 // forget moves the mark on until no more joined predictions are remembered than may be.

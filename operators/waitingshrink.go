@@ -47,7 +47,7 @@ func (w *waiting) shrinkEntries() {
 			w.mark = e
 		}
 		if p.slot >= 0 {
-			w.pools[p.k].owner[p.slot] = e
+			w.pools[w.words(p)].owner[p.slot] = e
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 func (w *waiting) appendEntry(dst []byte, e int32) []byte {
 	p := &w.entries[e]
 	dst = append(dst, p.id[:]...)
-	dst = append(dst, bits(p.label >= 0, p.named, p.used, p.probs))
+	dst = append(dst, bits(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
 	dst = binenc.AppendVarint(dst, int64(p.model))
 	if p.label >= 0 {
 		dst = binenc.AppendVarint(dst, p.labelTS)
@@ -60,7 +60,7 @@ func (w *waiting) appendEntry(dst []byte, e int32) []byte {
 	for _, z := range w.row(p) {
 		dst = binenc.AppendFixed32(dst, math.Float32bits(z))
 	}
-	return dst
+	return w.appendFeatures(dst, p)
 }
 
 // Files are those that the latest AppendState refers to.
@@ -155,17 +155,7 @@ func (w *waiting) restoreEntry(r *binenc.Reader) {
 	for i := range w.columns {
 		w.slicesOf(e)[i] = restoreIndex(r, "slice value", len(w.values))
 	}
-	k := r.Count(4, 1<<24)
-	if k == 0 {
-		r.Failf("a prediction without scores")
-	}
-	if r.Err() != nil {
-		return
-	}
-	row := w.scores(e, k)
-	for i := range row {
-		row[i] = math.Float32frombits(r.Fixed32())
-	}
+	w.readRow(r, e, flags)
 }
 
 // restoreIndex reads an index into a table of n; -1 = none.

@@ -1,0 +1,259 @@
+package arrowio
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+)
+
+// Schema metadata of archive files, beside MetaModel and MetaVersion; numbers are decimal.
+const (
+	MetaClasses   = "plumbline.classes"   // K
+	MetaRows      = "plumbline.rows"      // of the file
+	MetaSequence  = "plumbline.sequence"  // number of the file among those of its partition
+	MetaPartition = "plumbline.partition" // of the logits and labels topics
+	MetaFirst     = "plumbline.first"     // TOPIC/PARTITION/OFFSET of the message that completed the first row
+	MetaLast      = "plumbline.last"      // and the last
+	MetaOldest    = "plumbline.oldest"    // label time of the oldest row, ns
+	MetaNewest    = "plumbline.newest"    // and the newest
+	MetaDigest    = "plumbline.digest"    // SHA-256 over those of the file's segments: equal for equal rows
+)
+
+// ArchiveRows are labelled rows with features, of one model version and one shape, that become one record batch of an
+// archive file.
+type ArchiveRows struct {
+	Model, Version string
+	K, D           int
+	Probs          bool // Scores are probabilities
+	Half           bool // Features are float16
+
+	IDs      []ID // zero where a row has none
+	TS       []Time
+	LabelTS  []Time
+	Label    []int32
+	Scores   []float32 // N×K; nil where the archive has none
+	Features []byte    // N×D float16 or float32, little endian
+	Weight   []float32
+	Columns  []string   // slice columns
+	Slices   [][]string // by column; "" where null
+}
+
+// N is the number of rows.
+func (r *ArchiveRows) N() int { return len(r.Label) }
+
+// FeatureBytes is the size of a feature.
+func (r *ArchiveRows) FeatureBytes() int {
+	if r.Half {
+		return 2
+	}
+	return 4
+}
+
+// Bytes is about what the rows take in memory and in a file.
+func (r *ArchiveRows) Bytes() int {
+	const fixed = 16 + 8 + 8 + 4 + 4 // id, times, label, weight
+	n := r.N()*fixed + len(r.Scores)*4 + len(r.Features)
+	for _, c := range r.Slices {
+		for _, v := range c {
+			n += 4 + len(v)
+		}
+	}
+	return n
+}
+
+// AppendFeatures appends the features of one row. It appends nothing and reports false where one of them is not finite,
+// or not as a float16.
+func (r *ArchiveRows) AppendFeatures(x []float32) bool {
+	out := slices.Grow(r.Features, len(x)*r.FeatureBytes())
+	if r.Half {
+		const infinite = 0x7c00
+		for _, v := range x {
+			h := HalfBits(v)
+			if h&infinite == infinite {
+				return false
+			}
+			out = binary.LittleEndian.AppendUint16(out, h)
+		}
+	} else {
+		for _, v := range x {
+			if v-v != 0 {
+				return false
+			}
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+		}
+	}
+	r.Features = out
+	return true
+}
+
+// Reset removes the rows and keeps their memory.
+func (r *ArchiveRows) Reset() {
+	r.IDs, r.TS, r.LabelTS, r.Label = r.IDs[:0], r.TS[:0], r.LabelTS[:0], r.Label[:0]
+	r.Scores, r.Features, r.Weight = r.Scores[:0], r.Features[:0], r.Weight[:0]
+	for i := range r.Slices {
+		clear(r.Slices[i])
+		r.Slices[i] = r.Slices[i][:0]
+	}
+}
+
+// record is the rows as one record; the columns are views.
+func (r *ArchiveRows) record(keys, values []string) arrow.Record {
+	n := r.N()
+	b := newRecordBuilder(n, r.Model, r.Version)
+	b.meta(MetaClasses, strconv.Itoa(r.K))
+	b.keys, b.values = append(b.keys, keys...), append(b.values, values...)
+	b.add("id", true, idArray(r.IDs))
+	b.add("ts", false, fixedArray(arrow.FixedWidthTypes.Timestamp_ns, r.TS, nil))
+	b.add("label_ts", false, fixedArray(arrow.FixedWidthTypes.Timestamp_ns, r.LabelTS, nil))
+	if len(r.Scores) > 0 {
+		name := "logits"
+		if r.Probs {
+			name = "probs"
+		}
+		b.add(name, false, slabArray(r.Scores, r.K))
+	}
+	b.add("label", false, fixedArray(arrow.PrimitiveTypes.Int32, r.Label, nil))
+	var t arrow.DataType = arrow.PrimitiveTypes.Float32
+	if r.Half {
+		t = arrow.FixedWidthTypes.Float16
+	}
+	b.add("features", false, listArray(arrayOf(t, n*r.D, 0, nil, nil, r.Features), n, r.D, nil))
+	b.add("weight", false, fixedArray(arrow.PrimitiveTypes.Float32, r.Weight, nil))
+	for i, c := range r.Columns {
+		b.add(c, true, textArray(r.Slices[i]))
+	}
+	return b.record()
+}
+
+// idArray is a fixed_size_binary<16> array; an id of zeros is null.
+func idArray(ids []ID) arrow.Array {
+	flat := make([]byte, 0, len(ids)*len(ID{}))
+	for i := range ids {
+		flat = append(flat, ids[i][:]...)
+	}
+	valid, nulls := bitmap(len(ids), func(i int) bool { return ids[i] == ID{} })
+	return arrayOf(&arrow.FixedSizeBinaryType{ByteWidth: len(ID{})}, len(ids), nulls, nil, valid, flat)
+}
+
+// textArray is a utf8 array; "" is null.
+func textArray(v []string) arrow.Array {
+	offsets, text := make([]int32, 1, len(v)+1), []byte(nil)
+	for _, s := range v {
+		text = append(text, s...)
+		offsets = append(offsets, int32(len(text)))
+	}
+	valid, nulls := bitmap(len(v), func(i int) bool { return v[i] == "" })
+	return arrayOf(arrow.BinaryTypes.String, len(v), nulls, nil, valid, bytesOf(offsets), text)
+}
+
+// EncodeArchiveSegment returns rows as an Arrow IPC stream of one record batch. The same rows and name give the same
+// bytes; the name, which stands in the metadata, keeps two segments of equal rows apart.
+func EncodeArchiveSegment(r *ArchiveRows, name string) ([]byte, error) {
+	rec := r.record([]string{"plumbline.segment"}, []string{name})
+	defer rec.Release()
+	return encodeStream(rec)
+}
+
+// ArchiveSegment is a part of an archive file: an encoded record batch in a file of its own.
+type ArchiveSegment struct {
+	Name  string // lower-case hexadecimal SHA-256 of its bytes
+	Bytes int64
+	Path  string
+}
+
+// ArchiveFile is an archive file that is complete, in segments.
+type ArchiveFile struct {
+	Group, Model, Version string
+	Partition             int
+	Sequence              uint64 // of the files of the partition
+	K                     int
+	Rows                  int64
+	First, Last           Origin // of the messages that completed the first and the last row
+	Oldest, Newest        Time   // of the labels
+	Segments              []ArchiveSegment
+}
+
+// Name is the file's name: group, partition, sequence, and the offset of the message that completed the first row.
+func (f *ArchiveFile) Name() string {
+	return fmt.Sprintf("%s-%05d-%010d-%012d.arrow", f.Group, f.Partition, f.Sequence, f.First.Offset)
+}
+
+// Bytes is the size of all segments.
+func (f *ArchiveFile) Bytes() int64 {
+	n := int64(0)
+	for _, s := range f.Segments {
+		n += s.Bytes
+	}
+	return n
+}
+
+func (o Origin) String() string { return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset) }
+
+func (f *ArchiveFile) meta() (keys, values []string) {
+	add := func(k, v string) { keys, values = append(keys, k), append(values, v) }
+	if f.Model != "" {
+		add(MetaModel, f.Model)
+	}
+	if f.Version != "" {
+		add(MetaVersion, f.Version)
+	}
+	add(MetaClasses, strconv.Itoa(f.K))
+	add(MetaRows, strconv.FormatInt(f.Rows, 10))
+	add(MetaPartition, strconv.Itoa(f.Partition))
+	add(MetaSequence, strconv.FormatUint(f.Sequence, 10))
+	add(MetaFirst, f.First.String())
+	add(MetaLast, f.Last.String())
+	add(MetaOldest, strconv.FormatInt(f.Oldest, 10))
+	add(MetaNewest, strconv.FormatInt(f.Newest, 10))
+	add(MetaDigest, f.Digest())
+	return keys, values
+}
+
+// WriteArchive writes the segments of a file, one at a time in memory, as one Arrow IPC file.
+func WriteArchive(w io.WriteSeeker, f *ArchiveFile, read func(ArchiveSegment) ([]byte, error)) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // a segment was damaged in the file system, and the library trusts it
+			err = fmt.Errorf("archive file %s: %v", f.Name(), r)
+		}
+	}()
+	var fw *ipc.FileWriter
+	var schema *arrow.Schema
+	for _, s := range f.Segments {
+		data, err := read(s)
+		if err != nil {
+			return err
+		}
+		r, err := ipc.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return fmt.Errorf("archive segment %s: %w", s.Name, err)
+		}
+		if fw == nil {
+			md := arrow.NewMetadata(f.meta())
+			schema = arrow.NewSchema(r.Schema().Fields(), &md)
+			if fw, err = ipc.NewFileWriter(w, ipc.WithSchema(schema)); err != nil {
+				return err
+			}
+		}
+		for r.Next() && err == nil {
+			err = writeAs(fw, schema, r.Record())
+		}
+		if err == nil {
+			err = r.Err()
+		}
+		r.Release()
+		if err != nil {
+			return fmt.Errorf("archive segment %s: %w", s.Name, err)
+		}
+	}
+	if fw == nil {
+		return fmt.Errorf("archive file %s has no segments", f.Name())
+	}
+	return fw.Close()
+}

@@ -1,0 +1,35 @@
+package arrowio
+
+import "math"
+
+// halfMax is the largest finite IEEE 754 binary16 number.
+const halfMax = 65504
+
+// HalfBits returns x as the bits of IEEE 754 binary16, rounded to nearest, ties to even. What rounds to more than 65504
+// becomes infinite; a NaN stays one.
+func HalfBits(x float32) uint16 {
+	const (
+		mantissa   = 13         // bits of float32 that binary16 has no room for
+		rebias     = 112        // 127 − 15
+		overflow   = 0x47800000 // 2^16
+		smallest   = 0x38800000 // 2^−14, the smallest normal binary16
+		infinite   = 0x7c00
+		quiet      = 0x0200
+		float32NaN = 0x7f800000
+	)
+	b := math.Float32bits(x)
+	sign := uint16(b >> 16 & 0x8000)
+	b &= 0x7fffffff
+	switch {
+	case b > float32NaN:
+		return sign | infinite | quiet
+	case b >= overflow:
+		return sign | infinite
+	case b < smallest:
+		// Adding 2^(-24+23) = 0.5 leaves the rounded multiple of 2^−24 in the low bits.
+		return sign | uint16(math.Float32bits(math.Float32frombits(b)+0.5)-math.Float32bits(0.5))
+	}
+	odd := b >> mantissa & 1
+	b += 1<<(mantissa-1) - 1 + odd - rebias<<23
+	return sign | uint16(b>>mantissa)
+}

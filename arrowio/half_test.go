@@ -1,0 +1,64 @@
+package arrowio
+
+import (
+	"math"
+	"testing"
+)
+
+// TestHalfBits compares with the definition: of all binary16 numbers the nearest, and of two equally near ones that
+// whose last bit is 0.
+func TestHalfBits(t *testing.T) {
+	value := func(h uint16) float64 {
+		exponent, fraction := int(h>>10), float64(h&0x3ff)
+		if exponent == 0 {
+			return math.Ldexp(fraction, -24)
+		}
+		return math.Ldexp(1024+fraction, exponent-25)
+	}
+	check := func(x float32, want uint16) {
+		t.Helper()
+		for _, sign := range []uint16{0, 0x8000} {
+			y := x
+			if sign != 0 {
+				y = -x
+			}
+			if got := HalfBits(y); got != want|sign {
+				t.Fatalf("HalfBits(%v) = %#04x, want %#04x", y, got, want|sign)
+			}
+		}
+	}
+	const infinite = 0x7c00
+	for h := uint16(0); h < infinite; h++ {
+		check(float32(value(h)), h)
+		middle := 65520. // between the last one and 2^16, which is taken for infinite
+		if h+1 < infinite {
+			middle = (value(h) + value(h+1)) / 2
+		}
+		m := float32(middle) // exact: one bit more than a binary16 has
+		check(m, h+h&1)
+		check(math.Nextafter32(m, 0), h)
+		check(math.Nextafter32(m, math.MaxFloat32), h+1)
+	}
+	check(halfMax, 0x7bff)
+	check(math.MaxFloat32, infinite)
+	check(float32(math.Inf(1)), infinite)
+	check(math.SmallestNonzeroFloat32, 0)
+	if got := HalfBits(float32(math.NaN())); got&0x7fff <= infinite {
+		t.Errorf("HalfBits(NaN) = %#04x, want a NaN", got)
+	}
+}
+
+func BenchmarkHalfBits(b *testing.B) {
+	x := make([]float32, 2048)
+	for i := range x {
+		x[i] = float32(i-1000) * .01
+	}
+	b.SetBytes(int64(4 * len(x)))
+	for b.Loop() {
+		for _, v := range x {
+			sink16 += HalfBits(v)
+		}
+	}
+}
+
+var sink16 uint16

@@ -1,0 +1,195 @@
+package operators
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// shelf holds the complete files until they are published and the next checkpoint has let go of them. The shard adds;
+// what a checkpoint has is published beside it, in order, until it succeeds.
+type shelf struct {
+	cfg *ArchiveConfig
+
+	mu      sync.Mutex
+	files   []*shelved
+	saved   int // of files: in the latest state
+	durable int // of files: in a state that a saved checkpoint has
+	running bool
+	changed chan struct{} // closed and replaced when a file has been published
+	stop    context.CancelFunc
+	ctx     context.Context
+	done    sync.WaitGroup
+}
+
+type shelved struct {
+	file      *arrowio.ArchiveFile
+	published bool
+}
+
+func (s *shelf) init(cfg *ArchiveConfig) {
+	s.cfg, s.changed = cfg, make(chan struct{})
+	s.ctx, s.stop = context.WithCancel(context.Background())
+}
+
+func (s *shelf) add(f *arrowio.ArchiveFile) {
+	s.mu.Lock()
+	s.files = append(s.files, &shelved{file: f})
+	s.mu.Unlock()
+}
+
+// save begins a state: files that are published are let go. It returns those that the state must hold.
+func (s *shelf) save() []*arrowio.ArchiveFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	s.saved = len(s.files)
+	out := make([]*arrowio.ArchiveFile, len(s.files))
+	for i, f := range s.files {
+		out[i] = f.file
+	}
+	return out
+}
+
+// forget removes the published files, which are the first.
+func (s *shelf) forget() {
+	n := 0
+	for n < len(s.files) && s.files[n].published {
+		for _, g := range s.files[n].file.Segments {
+			_ = os.Remove(g.Path) // if not, then when the directory is
+		}
+		n++
+	}
+	s.files = append([]*shelved(nil), s.files[n:]...)
+	s.saved, s.durable = max(s.saved-n, 0), max(s.durable-n, 0)
+}
+
+// restored says that all files came from a checkpoint.
+func (s *shelf) restored() {
+	s.mu.Lock()
+	s.saved = len(s.files)
+	s.mu.Unlock()
+	s.show()
+}
+
+// show publishes what the latest state holds: it is durable.
+func (s *shelf) show() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.durable = s.saved; s.next() == nil || s.running || s.cfg.Publish == nil {
+		return
+	}
+	s.running = true
+	s.done.Go(s.run)
+}
+
+// showAll publishes everything, without a checkpoint to wait for.
+func (s *shelf) showAll() {
+	s.mu.Lock()
+	s.forget()
+	s.saved = len(s.files)
+	s.mu.Unlock()
+	s.show()
+}
+
+// next is the first file to publish.
+func (s *shelf) next() *shelved {
+	for _, f := range s.files[:s.durable] {
+		if !f.published {
+			return f
+		}
+	}
+	return nil
+}
+
+func (s *shelf) run() {
+	for wait := archiveRetryFirst; ; {
+		s.mu.Lock()
+		f := s.next()
+		if f == nil || s.ctx.Err() != nil {
+			s.running = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		err := s.cfg.Publish(s.ctx, f.file)
+		if err == nil {
+			wait = archiveRetryFirst
+			s.mu.Lock()
+			f.published = true
+			close(s.changed)
+			s.changed = make(chan struct{})
+			s.mu.Unlock()
+			continue
+		}
+		if s.ctx.Err() == nil {
+			s.cfg.Log.Error("archive file cannot be written, it is tried again", "file", f.file.Name(), "model", f.file.Model, "version", f.file.Version, "in", wait, "err", err)
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, archiveRetryMost)
+	}
+}
+
+// pending is the size of the files that could be published and are not.
+func (s *shelf) pending() int64 {
+	n := int64(0)
+	for _, f := range s.files[:s.durable] {
+		if !f.published {
+			n += f.file.Bytes()
+		}
+	}
+	return n
+}
+
+// full reports whether no more may wait to be published.
+func (s *shelf) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.PendingBytes > 0 && s.pending() > s.cfg.PendingBytes
+}
+
+// wait returns when it is not full any more.
+func (s *shelf) wait(ctx context.Context) error {
+	s.cfg.Log.Error("archive files cannot be written, the shard waits", "policy", "archive.when_full: wait", "pending_bytes", s.cfg.PendingBytes)
+	for {
+		s.mu.Lock()
+		n, changed := s.pending(), s.changed
+		s.mu.Unlock()
+		if n <= s.cfg.PendingBytes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errArchiveStopped
+		case <-changed:
+		}
+	}
+}
+
+// empty returns when everything that was shown is published.
+func (s *shelf) empty(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		left, changed := s.next() != nil && s.cfg.Publish != nil, s.changed
+		s.mu.Unlock()
+		if !left {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (s *shelf) close() {
+	s.stop()
+	s.done.Wait()
+}

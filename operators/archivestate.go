@@ -1,0 +1,242 @@
+package operators
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+const archiveStateVersion = 1
+
+// Durable tells that the checkpoint of the latest state is saved: the complete files in it are published from here on.
+// It may be called from another goroutine than the rest.
+func (a *Archive) Durable() { a.shelf.show() }
+
+// ShowAll publishes the complete files without a checkpoint to wait for.
+func (a *Archive) ShowAll() { a.shelf.showAll() }
+
+// State implements pipeline.Operator.
+func (a *Archive) State() pipeline.State { return a }
+
+// AppendState appends version, watermark, number of the next file, the open files, each with the rows of the record batch
+// to come, then the complete ones.
+func (a *Archive) AppendState(dst []byte) ([]byte, error) {
+	dst = binenc.AppendVarint(append(dst, archiveStateVersion), a.wm)
+	dst = binenc.AppendUvarint(dst, a.seq)
+	dst = binenc.AppendUvarint(dst, uint64(len(a.order)))
+	for _, o := range a.order {
+		dst = appendArchiveFile(dst, &o.file)
+		dst = append(dst, bits(o.key.probs, o.key.scores, o.key.half))
+		dst = binenc.AppendUvarint(dst, uint64(o.key.d))
+		dst = binenc.AppendVarint(dst, o.until)
+		dst = appendArchiveRows(dst, &o.rows)
+	}
+	files := a.shelf.save()
+	dst = binenc.AppendUvarint(dst, uint64(len(files)))
+	for _, f := range files {
+		dst = appendArchiveFile(dst, f)
+	}
+	return dst, nil
+}
+
+func appendArchiveFile(dst []byte, f *arrowio.ArchiveFile) []byte {
+	dst = binenc.AppendString(binenc.AppendString(dst, f.Model), f.Version)
+	dst = binenc.AppendUvarint(dst, f.Sequence)
+	dst = binenc.AppendUvarint(dst, uint64(f.K))
+	dst = binenc.AppendUvarint(dst, uint64(f.Rows))
+	for _, o := range []arrowio.Origin{f.First, f.Last} {
+		dst = binenc.AppendString(dst, o.Topic)
+		dst = binenc.AppendVarint(dst, int64(o.Partition))
+		dst = binenc.AppendVarint(dst, o.Offset)
+	}
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, f.Oldest), f.Newest)
+	dst = binenc.AppendUvarint(dst, uint64(len(f.Segments)))
+	for _, s := range f.Segments {
+		sum, err := hex.DecodeString(s.Name)
+		if err != nil {
+			panic("operators: segment " + s.Name)
+		}
+		dst = binenc.AppendUvarint(append(dst, sum...), uint64(s.Bytes))
+	}
+	return dst
+}
+
+func appendArchiveRows(dst []byte, r *arrowio.ArchiveRows) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(r.N()))
+	dst = binenc.AppendUvarint(dst, uint64(len(r.Slices)))
+	for i := range r.N() {
+		dst = append(dst, r.IDs[i][:]...)
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, r.TS[i]), r.LabelTS[i])
+		dst = binenc.AppendUvarint(dst, uint64(r.Label[i]))
+		dst = binenc.AppendFixed32(dst, math.Float32bits(r.Weight[i]))
+		for _, c := range r.Slices {
+			dst = binenc.AppendString(dst, c[i])
+		}
+	}
+	for _, z := range r.Scores {
+		dst = binenc.AppendFixed32(dst, math.Float32bits(z))
+	}
+	return append(dst, r.Features...)
+}
+
+// Files are the segments that the latest AppendState refers to.
+func (a *Archive) Files() []pipeline.File {
+	var out []pipeline.File
+	add := func(f *arrowio.ArchiveFile) {
+		for _, s := range f.Segments {
+			out = append(out, pipeline.File(s))
+		}
+	}
+	for _, o := range a.order {
+		add(&o.file)
+	}
+	a.shelf.mu.Lock()
+	defer a.shelf.mu.Unlock()
+	for _, f := range a.shelf.files[:a.shelf.saved] {
+		add(f.file)
+	}
+	return out
+}
+
+// Absent implements pipeline.Newcomer: the archive was turned on after the checkpoint.
+func (a *Archive) Absent() {}
+
+// RestoreState implements pipeline.State, for a state without files.
+func (a *Archive) RestoreState(src []byte) error {
+	return a.RestoreFiles(src, func(name, _ string) error { return fmt.Errorf("no file %s", name) })
+}
+
+// RestoreFiles implements pipeline.FileState.
+func (a *Archive) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
+	r := binenc.NewReader(src)
+	r.Version(archiveStateVersion)
+	a.wm, a.seq = r.Varint(), r.Uvarint()
+	for range r.Count(8, maxOpenArchives) {
+		if err := a.restoreOpen(&r, fetch); err != nil {
+			return err
+		}
+	}
+	for range r.Count(8, 1<<24) {
+		f, err := a.restoreFile(&r, fetch)
+		if err != nil {
+			return err
+		}
+		a.shelf.add(f)
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	a.shelf.restored()
+	return nil
+}
+
+func (a *Archive) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
+	f, err := a.restoreFile(r, fetch)
+	if err != nil {
+		return err
+	}
+	flags := r.Byte()
+	key := archiveKey{model: arrowio.ModelKey{Model: f.Model, Version: f.Version}, k: f.K,
+		probs: flags&1 != 0, scores: flags&2 != 0, half: flags&4 != 0}
+	key.d = int(r.Int("features", 1, 1<<24))
+	until := r.Varint()
+	if r.Err() != nil {
+		return r.Err()
+	}
+	if a.open[key] != nil || len(a.order) > 0 && f.Sequence <= a.order[len(a.order)-1].file.Sequence {
+		r.Failf("archive file %d of %s/%s after %d others", f.Sequence, f.Model, f.Version, len(a.order))
+		return r.Err()
+	}
+	o := a.newOpen(key, f.Sequence)
+	o.file, o.until = *f, until
+	if err := a.restoreRows(r, o); err != nil {
+		return err
+	}
+	o.size = o.rows.Bytes()
+	a.bytes += o.size
+	return nil
+}
+
+// restoreFile reads a file and fetches its segments.
+func (a *Archive) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*arrowio.ArchiveFile, error) {
+	f := &arrowio.ArchiveFile{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(maxName), Version: r.String(maxName), Sequence: r.Uvarint()}
+	f.K, f.Rows = int(r.Int("classes", 0, 1<<24)), r.Int("rows", 0, math.MaxInt64)
+	for _, o := range []*arrowio.Origin{&f.First, &f.Last} {
+		*o = arrowio.Origin{Topic: r.String(maxName), Partition: int32(r.Varint()), Offset: r.Varint()}
+	}
+	f.Oldest, f.Newest = r.Varint(), r.Varint()
+	for range r.Count(sha256.Size+1, 1<<24) {
+		s := arrowio.ArchiveSegment{Name: hex.EncodeToString(r.Raw(sha256.Size)), Bytes: r.Int("bytes", 0, math.MaxInt64)}
+		if r.Err() != nil {
+			break
+		}
+		if err := a.fetch(&s, fetch); err != nil {
+			return nil, err
+		}
+		f.Segments = append(f.Segments, s)
+	}
+	return f, r.Err()
+}
+
+// fetch brings a segment into the work directory and checks its bytes.
+func (a *Archive) fetch(s *arrowio.ArchiveSegment, fetch pipeline.Fetch) (err error) {
+	if s.Path, err = a.work.path(s.Name); err != nil {
+		return err
+	}
+	if err := fetch(s.Name, s.Path); err != nil {
+		return err
+	}
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != s.Name || n != s.Bytes {
+		return fmt.Errorf("archive: file %s has %d bytes with SHA-256 %s, want %d", s.Name, n, got, s.Bytes)
+	}
+	return nil
+}
+
+func (a *Archive) restoreRows(r *binenc.Reader, o *archiveOpen) error {
+	n := r.Count(22, 1<<31)
+	if c := int(r.Uvarint()); r.Err() == nil && c != len(a.cfg.Slices) {
+		return errColumns(c, len(a.cfg.Slices))
+	}
+	rows := &o.rows
+	for range n {
+		var id arrowio.ID
+		copy(id[:], r.Raw(len(id)))
+		rows.IDs, rows.TS = append(rows.IDs, id), append(rows.TS, r.Varint())
+		rows.LabelTS = append(rows.LabelTS, r.Varint())
+		rows.Label = append(rows.Label, int32(r.Int("label", 0, math.MaxInt32)))
+		rows.Weight = append(rows.Weight, math.Float32frombits(r.Fixed32()))
+		for c := range rows.Slices {
+			rows.Slices[c] = append(rows.Slices[c], r.String(maxName))
+		}
+		if r.Err() != nil {
+			return r.Err()
+		}
+	}
+	if o.key.scores {
+		for range n * o.key.k {
+			rows.Scores = append(rows.Scores, math.Float32frombits(r.Fixed32()))
+			if r.Err() != nil {
+				return r.Err()
+			}
+		}
+	}
+	rows.Features = append(rows.Features, r.Raw(n*o.key.d*rows.FeatureBytes())...)
+	return r.Err()
+}

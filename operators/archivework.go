@@ -1,0 +1,150 @@
+package operators
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/joinstore"
+)
+
+// errArchiveStopped ends a task that waits for room. It does not wrap the context's error: a task that ends well takes a
+// checkpoint, and here a message has been taken half.
+var errArchiveStopped = errors.New("archive: stopped while waiting for room on disk; the records since the last checkpoint are read again")
+
+// Waits between attempts to write what there is no room for.
+const (
+	archiveRetryFirst = 200 * time.Millisecond
+	archiveRetryMost  = 10 * time.Second
+)
+
+// archiveWork is the directory of encoded record batches that are not published yet.
+type archiveWork struct {
+	dir, name string
+	work      *joinstore.Work // nil until the first is written
+	log       *slog.Logger
+}
+
+func (w *archiveWork) path(name string) (string, error) {
+	if w.work == nil {
+		var err error
+		if w.work, err = joinstore.NewWork(w.dir, w.name); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(w.work.Path(), name), nil
+}
+
+// write makes a file of the bytes. What is there of it after an error is removed.
+func (w *archiveWork) write(data []byte) (arrowio.ArchiveSegment, error) {
+	sum := sha256.Sum256(data)
+	s := arrowio.ArchiveSegment{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
+	var err error
+	if s.Path, err = w.path(s.Name); err != nil {
+		return s, err
+	}
+	if err := os.WriteFile(s.Path, data, 0o600); err != nil {
+		_ = os.Remove(s.Path)
+		return s, fmt.Errorf("archive: %w", err)
+	}
+	return s, nil
+}
+
+func (w *archiveWork) close() error {
+	if w.work == nil {
+		return nil
+	}
+	err := w.work.Remove()
+	w.work = nil
+	return err
+}
+
+// cut makes a record batch of the rows in memory. Where there is no room on disk it waits, or drops them.
+func (a *Archive) cut(ctx context.Context, o *archiveOpen) error {
+	if o.rows.N() == 0 {
+		return nil
+	}
+	data, err := arrowio.EncodeArchiveSegment(&o.rows, fmt.Sprintf("%d/%d", o.file.Sequence, len(o.file.Segments)))
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	s, err := a.work.write(data)
+	if err != nil && !a.cfg.Drop {
+		s, err = a.retry(ctx, data, err)
+	}
+	if errors.Is(err, errArchiveStopped) {
+		return err
+	}
+	if err == nil {
+		o.file.Segments = append(o.file.Segments, s)
+	} else {
+		n := int64(o.rows.N())
+		a.cfg.Log.Error("rows cannot be archived and are dropped", "rows", n, "err", err)
+		a.counts.Add(CountArchived, -n)
+		a.counts.Add(CountArchiveDropped, n)
+		o.file.Rows -= n
+	}
+	a.bytes -= o.size
+	o.size = 0
+	o.rows.Reset()
+	return nil
+}
+
+// retry writes until it succeeds or ctx is done.
+func (a *Archive) retry(ctx context.Context, data []byte, err error) (arrowio.ArchiveSegment, error) {
+	a.cfg.Log.Error("rows cannot be archived, the shard waits", "policy", "archive.when_full: wait", "err", err)
+	for wait := archiveRetryFirst; ; wait = min(2*wait, archiveRetryMost) {
+		select {
+		case <-ctx.Done():
+			return arrowio.ArchiveSegment{}, errArchiveStopped
+		case <-time.After(wait):
+		}
+		if s, err := a.work.write(data); err == nil {
+			a.cfg.Log.Info("rows can be archived again")
+			return s, nil
+		}
+	}
+}
+
+// complete closes a file: no row follows.
+func (a *Archive) complete(ctx context.Context, o *archiveOpen) error {
+	if err := a.cut(ctx, o); err != nil {
+		return err
+	}
+	delete(a.open, o.key)
+	at, _ := slices.BinarySearchFunc(a.order, o, func(x, y *archiveOpen) int { return cmp.Compare(x.file.Sequence, y.file.Sequence) })
+	a.order = slices.Delete(a.order, at, at+1)
+	if o.file.Rows == 0 {
+		return nil
+	}
+	a.counts.Add(CountArchiveFiles, 1)
+	a.shelf.add(&o.file)
+	return nil
+}
+
+// Flush completes all files and shows them, and waits until they are published: for inputs that end, and have no
+// checkpoints.
+func (a *Archive) Flush(ctx context.Context) error {
+	for len(a.order) > 0 {
+		if err := a.complete(ctx, a.order[0]); err != nil {
+			return err
+		}
+	}
+	a.shelf.showAll()
+	return a.shelf.empty(ctx)
+}
+
+// Close stops publishing and removes what is on disk; a checkpoint is all that stays of it.
+func (a *Archive) Close() error {
+	a.shelf.close()
+	return a.work.close()
+}

@@ -1,0 +1,41 @@
+package operators
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Close removes what is on disk; a checkpoint is all that stays of it.
+func (j *Join) Close() error {
+	if j.w.store == nil {
+		return nil
+	}
+	return j.w.store.Close()
+}
+
+// State implements pipeline.Operator: everything that waits, or is remembered.
+func (j *Join) State() pipeline.State { return j }
+
+// AppendState implements pipeline.State.
+func (j *Join) AppendState(dst []byte) ([]byte, error) { return j.w.AppendState(dst) }
+
+// Files implements pipeline.FileState.
+func (j *Join) Files() []pipeline.File { return j.w.Files() }
+
+// RestoreState implements pipeline.State, for a state without files.
+func (j *Join) RestoreState(src []byte) error {
+	return j.RestoreFiles(src, func(name, _ string) error { return fmt.Errorf("no file %s", name) })
+}
+
+// RestoreFiles implements pipeline.FileState.
+func (j *Join) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
+	if err := j.w.restore(src, fetch); err != nil {
+		return err
+	}
+	// The counts have been restored before; those of checkpoint version 1 did not have these.
+	n := j.counts.All()
+	j.told = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
+	j.tell()
+	return nil
+}
