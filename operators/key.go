@@ -150,6 +150,12 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
 	if err := t.snapshots(v, k, in); err != nil {
 		return err
 	}
+	if k.slice == "" {
+		t.note(v, in.rows)
+	}
+	if t.shadowing(t.models[v.model], v.name) {
+		return nil
+	}
 	if in.labelled > 0 {
 		t.detect(v, k, in)
 	}

@@ -30,6 +30,8 @@ type ModelConfig struct {
 	Windows    []WindowSpec
 	Rules      []RuleSpec
 	Refit      RefitSpec
+	Trigger    TriggerSpec
+	Judge      JudgeSpec
 }
 
 // ModelTask does everything that is per model. It reads one partition of the panes topic, a complete and ordered
@@ -44,6 +46,7 @@ type ModelTask struct {
 	shards    []progress
 	reached   int64 // the furthest barrier so far
 	models    map[string]*model
+	loops     map[string]map[string]*loop // by model and version; nil until there is one
 	counts    *pipeline.Counts
 	log       *slog.Logger
 	out       []pipeline.Message
@@ -232,6 +235,9 @@ func (t *ModelTask) process(barrier int64) error {
 					return fmt.Errorf("model %s version %q label pane %s: %w", name, vn, pipeline.Format(pane*t.cfg.Pane), err)
 				}
 			}
+			if err := t.closeLoop(m, pane); err != nil {
+				return fmt.Errorf("model %s label pane %s: %w", name, pipeline.Format(pane*t.cfg.Pane), err)
+			}
 			m.next = pane + 1
 		}
 	}
@@ -281,6 +287,9 @@ func (t *ModelTask) Hash() (map[string]string, error) {
 	for name, m := range t.models {
 		b, err := m.append(nil)
 		if err != nil {
+			return nil, err
+		}
+		if b, err = t.appendLoops(b, name); err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(b)
