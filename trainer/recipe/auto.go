@@ -13,21 +13,31 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// Named is a recipe with a name.
+// Named is a recipe with a name. Baseline says that it is one of those of which the best is what the others must beat;
+// the first always is.
 type Named struct {
-	Name   string `json:"name"`
-	Config Config `json:"config"`
+	Name     string `json:"name"`
+	Config   Config `json:"config"`
+	Baseline bool   `json:"baseline,omitempty"`
 }
 
-// Candidates are what [RunAuto] tries: the first is the baseline that the others must beat.
+// Candidates are what [RunAuto] tries: cross-entropy at three rates, which are the baseline, with more decay, AU and
+// MaC-Cal. Epochs are compared after a temperature, since the result has one.
 func Candidates(seed uint64) []Named {
-	decayed := CrossEntropy()
-	decayed.WeightDecay = 3e-3
+	at := func(lr, decay float64) Config {
+		c := CrossEntropy()
+		c.LR, c.WeightDecay = lr, decay
+		return c
+	}
 	stable := MaCCalStable()
 	stable.KeepLast = false
-	list := []Named{{"cross_entropy", CrossEntropy()}, {"cross_entropy_decay", decayed}, {"au", AU()}, {"maccal", stable}}
+	decay := CrossEntropy().WeightDecay
+	list := []Named{
+		{"cross_entropy", CrossEntropy(), true}, {"cross_entropy_slow", at(0.01, decay), true}, {"cross_entropy_fast", at(0.3, decay), true},
+		{"cross_entropy_decay", at(0.1, 3e-3), false}, {"au", AU(), false}, {"maccal", stable, false},
+	}
 	for i := range list {
-		list[i].Config.Seed = seed
+		list[i].Config.Seed, list[i].Config.Tempered = seed, true
 	}
 	return list
 }
@@ -37,7 +47,9 @@ type AutoReport struct {
 	// Current is the current head with a temperature, where there is one.
 	Current *AutoScore  `json:"current,omitempty"`
 	Tried   []AutoScore `json:"tried"`
-	// Chosen is the name of the recipe, Temperature what its logits were divided by.
+	// Baseline is the name of the recipe that the others were tested against, Chosen that of the one that was taken,
+	// Temperature what its logits were divided by.
+	Baseline    string  `json:"baseline"`
 	Chosen      string  `json:"chosen"`
 	Temperature float64 `json:"temperature"`
 	// Level is that of each one-sided test: 0.05 over the number of candidates that challenge the baseline.
@@ -52,7 +64,8 @@ type AutoScore struct {
 	NLL         float64 `json:"nll"`
 	Accuracy    float64 `json:"accuracy"`
 	Temperature float64 `json:"temperature"` // of all validation rows
-	// Paired is the difference to the baseline, and Better whether that is below 0 by the test.
+	// Paired is the difference to the baseline, and Better whether that is below 0 by the test; neither is set for
+	// recipes of the baseline.
 	Paired Paired  `json:"paired"`
 	Better bool    `json:"better"`
 	Report *Report `json:"report,omitempty"`
@@ -75,40 +88,30 @@ type scored struct {
 	rows []float64
 }
 
-// RunAuto trains every candidate, adds a temperature to each, and takes the one of the lowest validation NLL among those
-// that beat the first by a paired one-sided test at 5 %, corrected for their number; the first where none does, so that the
-// result is not worse than the first with a temperature, beyond noise. The temperature is in the weights of the head
+// RunAuto trains every candidate and adds a temperature to each. The baseline is the candidate of the lowest validation
+// NLL of those that are marked so. Of the others it takes that of the lowest validation NLL among those that beat the
+// baseline by a paired one-sided test at 5 %, corrected for their number; the baseline where none does, so that the
+// result is not worse than that with a temperature, beyond noise. The temperature is in the weights of the head
 // that is returned. A candidate that diverges is reported and left out; the first must not.
 func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backend) (*head.Head, AutoReport, error) {
 	if len(candidates) == 0 {
 		return nil, AutoReport{}, fmt.Errorf("auto: no candidates, allowed at least 1")
 	}
-	r := AutoReport{Level: autoLevel / max(1, float64(len(candidates)-1))}
-	var base, best *scored
+	var r AutoReport
+	tried := make([]*scored, len(candidates))
 	for i, c := range candidates {
 		s, err := tryOne(ctx, c, in, b)
 		if ctx.Err() != nil {
 			return nil, r, ctx.Err()
 		}
-		if err != nil {
-			if i == 0 {
-				return nil, r, fmt.Errorf("auto: %s: %w", c.Name, err)
-			}
-			r.Tried = append(r.Tried, AutoScore{Name: c.Name, Error: err.Error()})
-			continue
+		if err != nil && i == 0 {
+			return nil, r, fmt.Errorf("auto: %s: %w", c.Name, err)
 		}
-		if base == nil {
-			base, best = s, s
-		} else {
-			s.Paired = paired(s.rows, base.rows)
-			s.Better = s.Paired.below(r.Level)
-			if s.Better && s.NLL < best.NLL {
-				best = s
-			}
+		if tried[i] = s; err != nil {
+			tried[i] = &scored{AutoScore: AutoScore{Name: c.Name, Error: err.Error()}}
 		}
-		r.Tried = append(r.Tried, s.AutoScore)
 	}
-	r.Chosen, r.Temperature = best.Name, best.Temperature
+	best := r.choose(candidates, tried)
 	if in.Current != nil {
 		now, err := rate("current", in.Current, in.Valid)
 		if err != nil {
@@ -118,6 +121,32 @@ func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backen
 		r.Current, r.OverCurrent = &now.AutoScore, &p
 	}
 	return best.head.Tempered(best.Temperature), r, nil
+}
+
+// choose finds the baseline, tests the others against it, and fills the report. The first was tried without error.
+func (r *AutoReport) choose(candidates []Named, tried []*scored) *scored {
+	base, challengers := tried[0], 0
+	for i, s := range tried {
+		if i > 0 && !candidates[i].Baseline {
+			challengers++
+		} else if s.Error == "" && s.NLL < base.NLL {
+			base = s
+		}
+	}
+	r.Level = autoLevel / max(1, float64(challengers))
+	best := base
+	for i, s := range tried {
+		if i > 0 && !candidates[i].Baseline && s.Error == "" {
+			s.Paired = paired(s.rows, base.rows)
+			s.Better = s.Paired.below(r.Level)
+			if s.Better && s.NLL < best.NLL {
+				best = s
+			}
+		}
+		r.Tried = append(r.Tried, s.AutoScore)
+	}
+	r.Baseline, r.Chosen, r.Temperature = base.Name, best.Name, best.Temperature
+	return best
 }
 
 func tryOne(ctx context.Context, c Named, in Input, b backend.Backend) (*scored, error) {
