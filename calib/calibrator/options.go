@@ -50,7 +50,7 @@ func (o Options) bins() int {
 
 // SoftBins are the settings of temperature scaling by SB-ECE. The zero value is the default, that of the metric.
 type SoftBins struct {
-	// Bins is M, the number of soft bins on [0, 1], 1..1,000; 0 is 15.
+	// Bins is M, the number of soft bins on [0, 1], 1..MaxSoftBins; 0 is 15.
 	Bins int
 	// Temperature is T of the membership softmax_j(-(c - ξ_j)²/T), finite and above 0; 0 is 0.01.
 	Temperature float64
@@ -58,7 +58,8 @@ type SoftBins struct {
 	Norm float64
 }
 
-const maxSoftBins = 1000
+// MaxSoftBins bounds SoftBins.Bins.
+const MaxSoftBins = 1000
 
 func (b SoftBins) withDefaults() (SoftBins, error) {
 	if b.Bins == 0 {
@@ -71,8 +72,8 @@ func (b SoftBins) withDefaults() (SoftBins, error) {
 		b.Norm = 2
 	}
 	switch {
-	case b.Bins < 1 || b.Bins > maxSoftBins:
-		return b, fmt.Errorf("soft bins: %d, allowed 1..%d", b.Bins, maxSoftBins)
+	case b.Bins < 1 || b.Bins > MaxSoftBins:
+		return b, fmt.Errorf("soft bins: %d, allowed 1..%d", b.Bins, MaxSoftBins)
 	case !(b.Temperature > 0) || math.IsInf(b.Temperature, 0):
 		return b, fmt.Errorf("soft bins: temperature %g, allowed are finite values above 0", b.Temperature)
 	case !(b.Norm >= 1) || math.IsInf(b.Norm, 0):

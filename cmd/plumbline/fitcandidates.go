@@ -16,9 +16,9 @@ import (
 // setting is a flag for a setting of some methods.
 type setting struct {
 	flag    string
-	methods []string // none: class-wise loss scaling
-	lo, hi  float64  // allowed values; lo itself only if closed
-	open    bool
+	methods []string                      // none: class-wise loss scaling
+	lo, hi  float64                       // allowed values; hi is MaxFloat64 where any finite one is
+	open    bool                          // lo and hi themselves are not allowed
 	value   func(*calibrator.Options) any // *int, *float64 or *bool
 	usage   string
 }
@@ -27,23 +27,39 @@ type setting struct {
 var settings = []setting{
 	{"bins", []string{"histogram", "histogram_width", "scaling_binning"}, 1, 100_000, false,
 		func(o *calibrator.Options) any { return &o.Bins }, "bins (default 15)"},
-	{"lambda", []string{"matrix", "dirichlet"}, 0, math.MaxFloat64, true,
-		func(o *calibrator.Options) any { return &o.ODIR.OffDiagonal }, "penalty of the off-diagonal weights (default 0.1)"},
+	{"soft-bins", []string{"temperature_sbece"}, 1, calibrator.MaxSoftBins, false,
+		func(o *calibrator.Options) any { return &o.SoftBins.Bins }, "soft bins (default 15)"},
+	{"soft-temperature", []string{"temperature_sbece"}, 0, math.MaxFloat64, true,
+		func(o *calibrator.Options) any { return &o.SoftBins.Temperature }, "temperature of the soft bins (default 0.01)"},
+	{"norm", []string{"temperature_sbece"}, 1, math.MaxFloat64, false,
+		func(o *calibrator.Options) any { return &o.SoftBins.Norm }, "p of SB-ECE (default 2)"},
+	{"lambda", []string{"matrix", "dirichlet"}, 0, math.MaxFloat64, true, func(o *calibrator.Options) any { return &o.ODIR.OffDiagonal },
+		"penalty of the off-diagonal weights (default K(K-1)/2n·1600)"},
 	{"mu", []string{"matrix", "dirichlet"}, 0, math.MaxFloat64, true,
-		func(o *calibrator.Options) any { return &o.ODIR.Intercept }, "penalty of the intercepts (default 0.1)"},
-	{"knots", []string{"spline"}, 2, 10_000, false, func(o *calibrator.Options) any { return &o.Knots }, "knots (default: the method's)"},
+		func(o *calibrator.Options) any { return &o.ODIR.Intercept }, "penalty of the intercepts (default K/2n·11.1)"},
+	{"kappa", []string{"matrix", "dirichlet"}, 0, math.MaxFloat64, true, func(o *calibrator.Options) any { return &o.ODIR.Diagonal },
+		"penalty of the diagonal's spread (default K/2n·100, or none where --lambda and --mu are set)"},
+	{"knots", []string{"spline"}, 2, calibrator.MaxSplineKnots, false, func(o *calibrator.Options) any { return &o.Knots }, "knots (default 6)"},
+	{"residual", []string{"spline"}, 0, 0, false,
+		func(o *calibrator.Options) any { return &o.Residual }, "fit what is left of the accuracy after the confidence"},
 	{"top", []string{"parameterised_temperature"}, 1, calibrator.MaxTop, false,
 		func(o *calibrator.Options) any { return &o.Parameterised.Top }, "how many of the largest logits the network sees (default 10)"},
 	{"hidden", []string{"parameterised_temperature"}, 1, calibrator.MaxHidden, false,
 		func(o *calibrator.Options) any { return &o.Parameterised.Hidden }, "width of the two hidden layers (default 5)"},
 	{"steps", []string{"parameterised_temperature"}, 1, 100_000, false,
 		func(o *calibrator.Options) any { return &o.Parameterised.Steps }, "iterations at most (default 500)"},
+	{"ridge", []string{"parameterised_temperature"}, 0, math.MaxFloat64, true,
+		func(o *calibrator.Options) any { return &o.Parameterised.Ridge }, "weight, in rows, of the distance from one temperature (default 10)"},
 	{"mse", []string{"parameterised_temperature"}, 0, 0, false,
 		func(o *calibrator.Options) any { return &o.Parameterised.MSE }, "fit the squared error instead of the NLL"},
 	{"accuracy", []string{"metacal_accuracy"}, 0, 1, true,
-		func(o *calibrator.Options) any { return &o.Accuracy }, "accuracy wanted on the rows left for calibration"},
+		func(o *calibrator.Options) any { return &o.Accuracy }, "accuracy wanted of the rows that are kept (default: half the error)"},
 	{"miscoverage", []string{"metacal_miscoverage"}, 0, 1, true,
-		func(o *calibrator.Options) any { return &o.Miscoverage }, "share of right rows that may be given up"},
+		func(o *calibrator.Options) any { return &o.Miscoverage }, "share of right rows that may be given up (default 0.05)"},
+	{"delta", []string{"metacal_miscoverage", "metacal_accuracy"}, 0, 1, true, func(o *calibrator.Options) any { return &o.MetaCal.Delta },
+		"keep to the target with probability 1 - delta (default: on average)"},
+	{"rank-every", []string{"metacal_miscoverage", "metacal_accuracy"}, 1, 1_000_000, false, func(o *calibrator.Options) any { return &o.MetaCal.RankEvery },
+		"one row in so many sets the threshold; 1: all, and they fit too (default 10, or fewer of few rows)"},
 	{"alpha", nil, 0.1, 100, false, func(o *calibrator.Options) any { return &o.LossScaling.Alpha }, "α, up to ln(K)/2 (default: chosen by the fit)"},
 	{"beta", nil, 1.5, 2, false, func(o *calibrator.Options) any { return &o.LossScaling.Beta }, "β (default: chosen by the fit)"},
 	{"printed", nil, 0, 0, false, func(o *calibrator.Options) any { return &o.LossScaling.Printed }, "sums and population deviation, as the paper prints it"},
@@ -103,7 +119,7 @@ func checkSettings(cmd *cobra.Command, opt calibrator.Options, methods []string)
 			continue
 		}
 		if s.open && !(x > s.lo && (x < s.hi || s.hi == math.MaxFloat64 && x <= s.hi)) || !s.open && !(x >= s.lo && x <= s.hi) {
-			return usageErrorf("--%s %g: allowed are %s", s.flag, x, s.allowed())
+			return usageErrorf("--%s %s: allowed are %s", s.flag, plainNumber(x), s.allowed())
 		}
 	}
 	return nil
@@ -111,12 +127,22 @@ func checkSettings(cmd *cobra.Command, opt calibrator.Options, methods []string)
 
 func (s setting) allowed() string {
 	switch {
-	case s.hi == math.MaxFloat64:
+	case s.hi == math.MaxFloat64 && s.open:
 		return fmt.Sprintf("finite values above %g", s.lo)
+	case s.hi == math.MaxFloat64:
+		return fmt.Sprintf("finite values from %g", s.lo)
 	case s.open:
 		return fmt.Sprintf("values between %g and %g", s.lo, s.hi)
 	}
-	return fmt.Sprintf("%g..%g", s.lo, s.hi)
+	return plainNumber(s.lo) + ".." + plainNumber(s.hi)
+}
+
+// plainNumber writes whole numbers as a user does, without an exponent.
+func plainNumber(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
 // candidates are the methods that --method, --skip and --loss-scaling ask for, in their order.

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+// methodOf is a method that has the setting.
+func methodOf(s setting) string {
+	if s.methods == nil {
+		return "temperature" + calibrator.Suffix
+	}
+	return s.methods[len(s.methods)-1]
+}
+
+// settingValues are a value of every setting that is allowed and is not the default.
+var settingValues = map[string]string{
+	"bins": "4", "soft-bins": "5", "soft-temperature": "0.2", "norm": "1", "lambda": "3", "mu": "2", "kappa": "40", "knots": "3", "residual": "true",
+	"top": "2", "hidden": "2", "steps": "3", "ridge": "0.5", "mse": "true", "accuracy": "0.7", "miscoverage": "0.4", "delta": "0.3", "rank-every": "3",
+	"alpha": "0.2", "beta": "1.9", "printed": "true",
+}
+
+// TestFitSettings: every flag sets the field of the options that it names, and changes the fit.
+func TestFitSettings(t *testing.T) {
+	table := fullTable(400, 3, true, false)
+	table.Weight = nil
+	file := writeTable(t, "a.parquet", table)
+	for _, s := range settings {
+		value, ok := settingValues[s.flag]
+		if !ok {
+			t.Errorf("--%s: no value to try", s.flag)
+			continue
+		}
+		method := methodOf(s)
+		var opt calibrator.Options
+		var err error
+		switch v := s.value(&opt).(type) {
+		case *int:
+			_, err = fmt.Sscan(value, v)
+		case *float64:
+			_, err = fmt.Sscan(value, v)
+		case *bool:
+			*v = true
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _, err := calibrator.Fit(method, table.Scores64, 3, table.Label, nil, opt)
+		if err != nil {
+			t.Fatalf("--%s %s: %v", s.flag, value, err)
+		}
+		text, err := calibrator.Encode(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := fitJSON[fitOutput](t, file, "--method", method).Calibrator
+		got := fitJSON[fitOutput](t, file, "--method", method, "--"+s.flag+"="+value).Calibrator
+		if squeeze(t, got) != string(text) {
+			t.Errorf("--%s %s of %s: got %s, want %s", s.flag, value, method, got, text)
+		}
+		if bytes.Equal(got, plain) {
+			t.Errorf("--%s %s of %s changes nothing", s.flag, value, method)
+		}
+	}
+}
+
+func squeeze(t *testing.T, text json.RawMessage) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestFitSettingsAreChecked: a value out of range is refused with the flag, the value and what is allowed; so is a
+// setting of a method that is not asked for.
+func TestFitSettingsAreChecked(t *testing.T) {
+	four := writeFile(t, "four.csv", fourRows)
+	for _, s := range settings {
+		var bad []string
+		var opt calibrator.Options
+		switch s.value(&opt).(type) {
+		case *int:
+			bad = []string{fmt.Sprint(s.lo - 1), fmt.Sprint(int(s.hi) + 1), "0"}
+		case *float64:
+			bad = []string{"NaN", "Inf", "-1"}
+			if s.open {
+				bad = append(bad, fmt.Sprint(s.lo))
+			}
+			if s.hi < math.MaxFloat64 {
+				bad = append(bad, fmt.Sprint(s.hi+.1))
+			}
+			if s.open && s.hi < math.MaxFloat64 {
+				bad = append(bad, fmt.Sprint(s.hi))
+			}
+		}
+		for _, value := range bad {
+			code, out, stderr := runCommand(t, "fit", four, "--method", methodOf(s), "--"+s.flag+"="+value)
+			if code != exitUsage || !strings.Contains(stderr, "--"+s.flag+" "+strings.Replace(value, "Inf", "+Inf", 1)+": allowed are ") || out != "" {
+				t.Errorf("--%s %s: got exit code %d, %q, %q", s.flag, value, code, out, stderr)
+			}
+		}
+		code, _, stderr := runCommand(t, "fit", four, "--method", "identity", "--"+s.flag+"="+settingValues[s.flag])
+		if want := "--" + s.flag + ": a setting of " + s.owner() + ", which is not asked for"; code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("got exit code %d, %q, want %q", code, stderr, want)
+		}
+	}
+}
