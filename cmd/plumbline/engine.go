@@ -29,6 +29,8 @@ type engine struct {
 	log       *slog.Logger
 	published *operators.Published
 	history   *sinks.History
+	archive   *sinks.Archive         // nil = none is configured
+	replaying bool                   // files or topics once more
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
 	following atomic.Int32 // partitions of the calibrators topic that have not been read to their end yet
@@ -50,8 +52,10 @@ type reporter interface {
 }
 
 func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	return &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
+	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
+	rt.archive = rt.openArchive()
+	return rt
 }
 
 // sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
@@ -84,6 +88,9 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		{Name: "validate", Operator: operators.NewValidate(operators.ValidateConfig{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2}, out, counts)},
 		{Name: "join", Operator: operators.NewJoin(rt.joinConfig(id), out, counts)},
 	}
+	if rt.archive != nil {
+		stages = append(stages, pipeline.Stage{Name: "archive", Operator: rt.newArchiveOperator(id, counts)})
+	}
 	if c.Calibrated.Enabled {
 		stages = append(stages, pipeline.Stage{Name: "apply", Operator: operators.NewApply(rt.published, c.Calibrated.Columns == "top1", out)})
 	}
@@ -105,7 +112,7 @@ func (rt *engine) workDir() string {
 func (rt *engine) joinConfig(shard int) operators.JoinConfig {
 	j := &rt.cfg.Join
 	return operators.JoinConfig{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.cfg.Slices.Columns, Remember: j.Remember,
-		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard)}
+		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard), FeatureBytes: rt.featureBytes()}
 }
 
 // newModelTask builds the model task of a panes partition, with empty state.

@@ -55,12 +55,16 @@ func newReplayCommand() *cobra.Command {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		r := &replay{engine: newEngine(cfg, log)}
+		r.replaying = true
 		defer r.close()
 		started := time.Now()
 		if topic {
 			err = r.topics(ctx, cmd, from, to)
 		} else {
 			err = r.files(ctx, cmd, args, feeds, shards)
+		}
+		if err == nil {
+			err = r.endArchives(ctx)
 		}
 		if err != nil {
 			return err
@@ -107,6 +111,9 @@ func (r *replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 	s := r.shards[shard]
 	if err := s.Take(ctx, rec); err != nil {
 		return err
+	}
+	if a := archiveOf(s); a != nil {
+		a.ShowAll()
 	}
 	panes := s.After()
 	if len(panes) > 0 {

@@ -217,9 +217,13 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 		}
 		name := taskName("shard", p)
 		defer r.remove(name)
-		return fatal(pipeline.Run(ctx, r.runner("shards"), func() (*pipeline.Shard, error) {
+		var archive *operators.Archive
+		rn := r.runner("shards")
+		rn.Store = showingStore{rn.Store, &archive}
+		return fatal(pipeline.Run(ctx, rn, func() (*pipeline.Shard, error) {
 			s, err := r.newShard(p, r.shards, r.panes)
 			if err == nil {
+				archive = archiveOf(s)
 				r.add(name, s)
 			}
 			return s, err
@@ -291,7 +295,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.pauser
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, runMetrics{rt}, notifyMetrics{&rt.notified}), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
+		Control: control, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, rt.collectors()...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

@@ -18,6 +18,7 @@ type Config struct {
 	Rules       []Rule      `yaml:"rules"`
 	Refit       Refit       `yaml:"refit"`
 	Calibrated  Calibrated  `yaml:"calibrated"`
+	Archive     Archive     `yaml:"archive"`
 	Trigger     Trigger     `yaml:"trigger"`
 	Heads       Heads       `yaml:"heads"`
 	Trainer     Trainer     `yaml:"trainer"`
@@ -173,6 +174,29 @@ type Refit struct {
 type Calibrated struct {
 	Enabled bool   `yaml:"enabled"`
 	Columns string `yaml:"columns"` // probs | top1
+}
+
+// Values of archive.features and archive.when_full.
+const (
+	FeaturesHalf   = "float16"
+	FeaturesSingle = "float32"
+	WhenFullWait   = "wait"
+	WhenFullDrop   = "drop"
+)
+
+// Archive is the directory of labelled rows with features.
+type Archive struct {
+	Directory    string        `yaml:"directory"` // "" = none
+	Features     string        `yaml:"features"`  // FeaturesHalf or FeaturesSingle
+	Logits       bool          `yaml:"logits"`    // write the scores too
+	RollRows     int64         `yaml:"roll_rows"`
+	RollBytes    int64         `yaml:"roll_bytes"`
+	RollTime     time.Duration `yaml:"roll_time"` // event time
+	MaxBytes     int64         `yaml:"max_bytes"` // of the directory; 0 = no bound
+	MaxAge       time.Duration `yaml:"max_age"`   // event time; 0 = no bound
+	MemoryBytes  int           `yaml:"memory_bytes"`
+	PendingBytes int64         `yaml:"pending_bytes"`
+	WhenFull     string        `yaml:"when_full"` // WhenFullWait or WhenFullDrop
 }
 
 // Notify is whom to tell of alerts.

@@ -23,8 +23,18 @@ func (ck *checker) cross(c Config) {
 	ck.refit(c)
 	ck.finetune(c)
 	ck.notify(c.Notify)
+	ck.archive(c.Archive)
 	if c.HTTP.Listen != "" {
 		ck.address("http.listen", c.HTTP.Listen)
+	}
+}
+
+func (ck *checker) archive(a Archive) {
+	if a.MaxBytes > 0 && a.MaxBytes < a.RollBytes {
+		ck.fail("archive.max_bytes", a.MaxBytes, "must be 0 or at least archive.roll_bytes, %d", a.RollBytes)
+	}
+	if a.MaxAge > 0 && a.MaxAge < a.RollTime {
+		ck.fail("archive.max_age", a.MaxAge, "must be 0 or at least archive.roll_time, %s", a.RollTime)
 	}
 }
 

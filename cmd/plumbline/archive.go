@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// openArchive is the archive of this process; nil where none is configured.
+func (rt *engine) openArchive() *sinks.Archive {
+	c := &rt.cfg.Archive
+	if c.Directory == "" {
+		return nil
+	}
+	return sinks.NewArchive(sinks.ArchiveConfig{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.log})
+}
+
+// newArchiveOperator is the operator of a shard. Files of a replay have names of their own: they are cut elsewhere than the
+// live run's.
+func (rt *engine) newArchiveOperator(shard int, counts *pipeline.Counts) *operators.Archive {
+	c := &rt.cfg.Archive
+	group := rt.cfg.Group
+	if rt.replaying {
+		group += "-replay"
+	}
+	return operators.NewArchive(operators.ArchiveConfig{Group: group, Shard: shard, Half: c.Features == config.FeaturesHalf, Scores: c.Logits,
+		Slices: rt.cfg.Slices.Columns, RollRows: c.RollRows, RollBytes: c.RollBytes, RollTime: int64(c.RollTime), MemoryBytes: c.MemoryBytes,
+		PendingBytes: c.PendingBytes, Drop: c.WhenFull == config.WhenFullDrop, Dir: rt.workDir(), Name: fmt.Sprintf("%s-archive-%05d", group, shard),
+		Publish: rt.archive.Publish, Log: rt.log}, counts)
+}
+
+// featureBytes is how many bytes of each feature wait for the label.
+func (rt *engine) featureBytes() int {
+	switch c := &rt.cfg.Archive; {
+	case c.Directory == "":
+		return 0
+	case c.Features == config.FeaturesHalf:
+		return 2
+	default:
+		return 4
+	}
+}
+
+// archiveOf is the archive operator of a shard; nil where there is none.
+func archiveOf(s *pipeline.Shard) *operators.Archive {
+	for _, st := range s.Stages {
+		if a, ok := st.Operator.(*operators.Archive); ok {
+			return a
+		}
+	}
+	return nil
+}
+
+// showingStore tells the archive operator of a shard when a checkpoint that has its complete files is durable.
+type showingStore struct {
+	pipeline.CheckpointStore
+	archive **operators.Archive // of the shard that runs
+}
+
+// Save implements pipeline.CheckpointStore.
+func (s showingStore) Save(ctx context.Context, key string, number uint64, c pipeline.Checkpoint) error {
+	err := s.CheckpointStore.Save(ctx, key, number, c)
+	if err == nil && *s.archive != nil {
+		(*s.archive).Durable()
+	}
+	return err
+}
+
+// endArchives completes the files of all shards: the input has ended.
+func (r *replay) endArchives(ctx context.Context) error {
+	for i, s := range r.shards {
+		a := archiveOf(s)
+		if a == nil {
+			continue
+		}
+		if err := a.Flush(ctx); err != nil {
+			return fmt.Errorf("%s: %w", taskName("shard", i), err)
+		}
+	}
+	return nil
+}
+
+// collectors are the metrics beside those of the tasks.
+func (rt *engine) collectors() []prometheus.Collector {
+	out := []prometheus.Collector{runMetrics{rt}, notifyMetrics{&rt.notified}}
+	if rt.archive != nil {
+		out = append(out, rt.archive)
+	}
+	return out
+}

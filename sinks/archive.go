@@ -1,0 +1,184 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// ArchiveConfig configures Archive.
+type ArchiveConfig struct {
+	Dir string
+	// MaxBytes and MaxAge bound what is kept: the size of all files, and how much older than the newest label of its model
+	// version a file's newest label may be, ns. 0 = no bound.
+	MaxBytes, MaxAge int64
+	Log              *slog.Logger
+}
+
+// Archive is a directory of archive files, model=NAME/version=NAME/FILE.arrow, as data set readers know it. A file is
+// there whole or not at all: it is written under a temporary name, which begins with a dot, made durable and renamed.
+// Processes may share the directory. Safe for concurrent use.
+type Archive struct {
+	cfg ArchiveConfig
+
+	mu    sync.Mutex
+	known map[string]*arrowio.ArchiveInfo // by path: files do not change
+	stats ArchiveStats
+}
+
+// ArchiveStats is what an Archive has done, and what was there when it looked last.
+type ArchiveStats struct {
+	Written, WrittenBytes   int64 // files
+	Repeated, Replaced      int64 // files that were there, with the same rows and with others
+	Failed                  int64 // attempts
+	Deleted, DeletedBytes   int64 // files beyond MaxBytes or MaxAge
+	Files, Bytes, Rows      int64 // in the directory
+	Unreadable              int64 // files in it that are no archive files
+	Oldest, Newest          int64 // label times
+	LastFailure             string
+	FailingSince, LastWrite time.Time
+}
+
+// NewArchive returns the archive in a directory, which is made when the first file comes.
+func NewArchive(cfg ArchiveConfig) *Archive {
+	return &Archive{cfg: cfg, known: map[string]*arrowio.ArchiveInfo{}}
+}
+
+// Stats returns a copy.
+func (a *Archive) Stats() ArchiveStats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stats
+}
+
+// Publish makes a file visible. One that is there with the same rows stays; one with other rows is replaced, for the
+// sequence of files is begun anew only by somebody who removed the checkpoints.
+func (a *Archive) Publish(ctx context.Context, f *arrowio.ArchiveFile) error {
+	err := a.publish(ctx, f)
+	a.mu.Lock()
+	switch {
+	case err != nil:
+		a.stats.Failed++
+		a.stats.LastFailure = err.Error()
+		if a.stats.FailingSince.IsZero() {
+			a.stats.FailingSince = time.Now()
+		}
+	default:
+		a.stats.FailingSince, a.stats.LastWrite = time.Time{}, time.Now()
+	}
+	a.mu.Unlock()
+	if err == nil {
+		a.Sweep()
+	}
+	return err
+}
+
+func (a *Archive) publish(ctx context.Context, f *arrowio.ArchiveFile) error {
+	dir := filepath.Join(a.cfg.Dir, "model="+escape(f.Model), "version="+escape(f.Version))
+	path := filepath.Join(dir, f.Name())
+	switch info, err := arrowio.ReadArchiveInfo(path); {
+	case err == nil && info.Digest == f.Digest():
+		a.count(func(s *ArchiveStats) { s.Repeated++ })
+		return nil
+	case err == nil:
+		a.cfg.Log.Warn("an archive file is replaced by one with other rows; was the state removed, and the archive not?", "file", path, "rows", f.Rows, "before", info.Rows)
+		a.count(func(s *ArchiveStats) { s.Replaced++ })
+	case !errors.Is(err, fs.ErrNotExist):
+		a.cfg.Log.Warn("a file in the archive that cannot be read is replaced", "file", path, "err", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	n, err := writeArchive(ctx, dir, path, f)
+	if err != nil {
+		return fmt.Errorf("archive %s: %w", path, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.known, path)
+	a.stats.Written++
+	a.stats.WrittenBytes += n
+	return nil
+}
+
+func (a *Archive) count(f func(*ArchiveStats)) {
+	a.mu.Lock()
+	f(&a.stats)
+	a.mu.Unlock()
+}
+
+// temporary begins the names of files that are not complete; readers of data sets pass over names with a dot.
+const temporary = ".plumbline-"
+
+// writeArchive writes, syncs and renames a file, and returns its size.
+func writeArchive(ctx context.Context, dir, path string, f *arrowio.ArchiveFile) (n int64, err error) {
+	tmp, err := os.CreateTemp(dir, temporary+"*.tmp")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			_ = tmp.Close()
+			_ = os.Remove(tmp.Name())
+		}
+	}()
+	err = arrowio.WriteArchive(tmp, f, func(s arrowio.ArchiveSegment) ([]byte, error) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return os.ReadFile(s.Path)
+	})
+	if err != nil {
+		return 0, err
+	}
+	st, err := tmp.Stat()
+	if err == nil {
+		err = errors.Join(tmp.Chmod(0o644), tmp.Sync())
+	}
+	if err == nil {
+		err = tmp.Close()
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// escape makes a name of any text, as URLs do: dots and slashes in front would mean something, and names have at most
+// 255 bytes, so what is longer ends in a hash.
+func escape(name string) string {
+	e := strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+	if e == "" {
+		return "__HIVE_DEFAULT_PARTITION__"
+	}
+	const longest = 200
+	if len(e) <= longest {
+		return e
+	}
+	return e[:longest] + "~" + shortHash(name)
+}

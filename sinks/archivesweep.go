@@ -1,0 +1,168 @@
+package sinks
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// staleTemporary is the age from which a temporary file is taken for one that a process left when it ended.
+const staleTemporary = time.Hour
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// archived is a file of the directory.
+type archived struct {
+	path string
+	info *arrowio.ArchiveInfo
+}
+
+// Sweep looks through the directory and removes the files beyond MaxAge and MaxBytes, those of the oldest labels first,
+// and what processes have left unfinished. Files that are no archive files stay. Several processes may do it at a time.
+func (a *Archive) Sweep() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	files := a.list()
+	slices.SortFunc(files, func(x, y archived) int {
+		return cmp.Or(cmp.Compare(x.info.Newest, y.info.Newest), cmp.Compare(x.path, y.path))
+	})
+	newest, total := map[arrowio.ModelKey]int64{}, int64(0)
+	for _, f := range files { // ascending
+		newest[arrowio.ModelKey{Model: f.info.Model, Version: f.info.Version}] = f.info.Newest
+		total += f.info.Bytes
+	}
+	left := files[:0]
+	for i, f := range files {
+		age := newest[arrowio.ModelKey{Model: f.info.Model, Version: f.info.Version}] - f.info.Newest
+		old := a.cfg.MaxAge > 0 && age > a.cfg.MaxAge
+		much := a.cfg.MaxBytes > 0 && total > a.cfg.MaxBytes && i < len(files)-1
+		if !old && !much {
+			left = append(left, f)
+			continue
+		}
+		total -= f.info.Bytes
+		if err := os.Remove(f.path); err != nil {
+			if !os.IsNotExist(err) { // another process was faster
+				a.cfg.Log.Error("archive file cannot be removed", "file", f.path, "err", err)
+			}
+			continue
+		}
+		delete(a.known, f.path)
+		a.stats.Deleted++
+		a.stats.DeletedBytes += f.info.Bytes
+	}
+	s := &a.stats
+	s.Files, s.Bytes, s.Rows, s.Oldest, s.Newest = int64(len(left)), total, 0, 0, 0
+	for i, f := range left {
+		s.Rows += f.info.Rows
+		s.Newest = f.info.Newest
+		if i == 0 || f.info.Oldest < s.Oldest {
+			s.Oldest = f.info.Oldest
+		}
+	}
+}
+
+// list reads the heads of the files that are new.
+func (a *Archive) list() []archived {
+	var out []archived
+	seen := map[string]bool{}
+	a.stats.Unreadable = 0
+	err := filepath.WalkDir(a.cfg.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // what is not there any more, or may not be read, is no file of ours
+		}
+		name := d.Name()
+		if strings.HasPrefix(name, temporary) {
+			if st, err := d.Info(); err == nil && time.Since(st.ModTime()) > staleTemporary {
+				_ = os.Remove(path)
+			}
+			return nil
+		}
+		if filepath.Ext(name) != ".arrow" {
+			return nil
+		}
+		info := a.known[path]
+		if info == nil {
+			if info, err = arrowio.ReadArchiveInfo(path); err != nil {
+				a.stats.Unreadable++
+				return nil
+			}
+			a.known[path] = info
+		}
+		seen[path] = true
+		out = append(out, archived{path, info})
+		return nil
+	})
+	if err != nil {
+		a.cfg.Log.Error("archive cannot be listed", "directory", a.cfg.Dir, "err", err)
+	}
+	for path := range a.known {
+		if !seen[path] {
+			delete(a.known, path)
+		}
+	}
+	return out
+}
+
+var (
+	descArchiveWritten  = desc("archive_files_written_total", "Archive files that this process has written.")
+	descArchiveBytes    = desc("archive_written_bytes_total", "Bytes of them.")
+	descArchiveRepeated = desc("archive_files_repeated_total", "Archive files made again after a restart that were there: with the same rows (kept) or others (replaced).", "result")
+	descArchiveFailed   = desc("archive_failures_total", "Attempts to write an archive file that failed; each is repeated until it succeeds.")
+	descArchiveFailing  = desc("archive_failing", "1 while archive files cannot be written.")
+	descArchiveDeleted  = desc("archive_files_deleted_total", "Archive files removed by archive.max_bytes and archive.max_age.")
+	descArchiveFiles    = desc("archive_files", "Files in the archive directory.")
+	descArchiveSize     = desc("archive_bytes", "Bytes of them.")
+	descArchiveRows     = desc("archive_rows", "Rows in them.")
+	descArchiveBad      = desc("archive_unreadable_files", "Files *.arrow in the archive directory that are no archive files.")
+	descArchiveOldest   = desc("archive_oldest_label_timestamp_seconds", "Event time of the oldest label in the archive.")
+	descArchiveNewest   = desc("archive_newest_label_timestamp_seconds", "And of the newest.")
+)
+
+// Describe implements prometheus.Collector.
+func (a *Archive) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descArchiveWritten, descArchiveBytes, descArchiveRepeated, descArchiveFailed, descArchiveFailing, descArchiveDeleted,
+		descArchiveFiles, descArchiveSize, descArchiveRows, descArchiveBad, descArchiveOldest, descArchiveNewest} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (a *Archive) Collect(ch chan<- prometheus.Metric) {
+	s := a.Stats()
+	count := func(d *prometheus.Desc, v int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	count(descArchiveWritten, s.Written)
+	count(descArchiveBytes, s.WrittenBytes)
+	count(descArchiveRepeated, s.Repeated, "kept")
+	count(descArchiveRepeated, s.Replaced, "replaced")
+	count(descArchiveFailed, s.Failed)
+	count(descArchiveDeleted, s.Deleted)
+	failing := 0.0
+	if !s.FailingSince.IsZero() {
+		failing = 1
+	}
+	gauge(ch, descArchiveFailing, failing)
+	gauge(ch, descArchiveFiles, float64(s.Files))
+	gauge(ch, descArchiveSize, float64(s.Bytes))
+	gauge(ch, descArchiveRows, float64(s.Rows))
+	gauge(ch, descArchiveBad, float64(s.Unreadable))
+	if s.Files > 0 {
+		gauge(ch, descArchiveOldest, float64(s.Oldest)/1e9)
+		gauge(ch, descArchiveNewest, float64(s.Newest)/1e9)
+	}
+}
