@@ -3,7 +3,7 @@ package detect
 import "math"
 
 // dictionaryVersion changes whenever an expert does: state of another dictionary is refused.
-const dictionaryVersion = 1
+const dictionaryVersion = 2
 
 // Kind says what an expert bets on.
 type Kind uint8
@@ -48,7 +48,7 @@ type dictionary struct {
 func newDictionary(s Spec) *dictionary {
 	d := &dictionary{spec: s, bins: newBins(s), print: s.fingerprint()}
 	if s.Null == NullBin {
-		d.experts = binExperts(d.bins)
+		d.experts = binExperts(d.bins, s.Epsilon)
 		return d
 	}
 	loss := 1.0
@@ -85,28 +85,35 @@ func keep(e []expert, x expert) []expert {
 	return append(e, x)
 }
 
+// The alternatives that fixed experts bet on.
 var (
-	signs        = [...]float64{1, -1}
-	logitShifts  = [...]float64{.5, 1, 2}
-	globalShifts = [...]float64{.04, .08, .16, .32}
-	localShifts  = [...]float64{.05, .1, .2, .4}
+	signs = [...]float64{1, -1}
+	// temperatures are slopes k of the logit: below 1 the model is overconfident.
+	temperatures = [...]float64{.2, .33, .5, .65, .8, 1.25, 1.5, 2}
+	// globalExcess and localExcess are what an error exceeds ε by.
+	globalExcess = [...]float64{.02, .04, .08, .18}
+	localExcess  = [...]float64{.08, .18, .38}
 	eceStakes    = [...]float64{.05, .1, .2, .4, .8}
 )
 
-// binExperts returns the dictionary of NullBin: global shifts ½, local shifts ¼, adaptive ¼.
-func binExperts(bins []bin) []expert {
+// binWeights are the shares of the global, local and adaptive experts of NullBin.
+var binWeights = []float64{5, 2, 1}
+
+// binExperts returns the dictionary of NullBin.
+func binExperts(bins []bin, eps float64) []expert {
 	var global, local, adaptive []expert
+	for _, k := range temperatures {
+		s := math.Copysign(1, k-1)
+		global = keep(global, globalExpert(bins, s, func(m float64) float64 { return atTemperature(m, k) }))
+	}
 	for _, s := range signs {
-		for _, d := range logitShifts {
-			global = keep(global, globalExpert(bins, s, func(m float64) float64 { return shiftLogit(m, s*d) }))
-		}
-		for _, d := range globalShifts {
-			global = keep(global, globalExpert(bins, s, func(m float64) float64 { return m + s*d }))
+		for _, d := range globalExcess {
+			global = keep(global, globalExpert(bins, s, func(m float64) float64 { return m + s*(eps+d) }))
 		}
 		for j, b := range bins {
-			for _, d := range localShifts {
+			for _, d := range localExcess {
 				const edge = 1e-9 // 1.5/15 - .1 is a rate of 0, whichever way it rounds
-				if p := b.mid + b.bias + s*d; p > edge && p < 1-edge {
+				if p := b.mid + b.bias + s*(eps+d); p > edge && p < 1-edge {
 					c := b.newChord(b.stake(s, p), s, b.tol)
 					local = keep(local, expert{kind: Local, dir: s, bin: j, chords: []chord{c}})
 				}
@@ -116,7 +123,7 @@ func binExperts(bins []bin) []expert {
 	for h := range halfLives {
 		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})
 	}
-	return joinGroups([]float64{2, 1, 1}, global, local, adaptive)
+	return joinGroups(binWeights, global, local, adaptive)
 }
 
 // joinGroups shares a weight of 1 over the groups that have experts.
@@ -143,9 +150,18 @@ func globalExpert(bins []bin, s float64, at func(float64) float64) expert {
 	return x
 }
 
-func shiftLogit(p, d float64) float64 {
-	p = clipRate(p)
-	return 1 / (1 + (1-p)/p*math.Exp(-d))
+// rivals is how many equal classes a top label is taken to compete with.
+const rivals = 3
+
+// atTemperature returns the rate of right rows at confidence c where the logits should have been k times as large:
+//
+//	σ(k·logit c + (k - 1)·ln rivals)
+//
+// With a top class against r equal ones, c = 1/(1 + r·e^-Δ), so the gap of the logits is Δ = logit c + ln r, and k·Δ gives this.
+func atTemperature(c, k float64) float64 {
+	c = clipRate(c)
+	gap := math.Log(c/(1-c)) + math.Log(rivals)
+	return 1 / (1 + rivals*math.Exp(-k*gap))
 }
 
 // eceExperts returns the dictionary of NullECE: fixed stakes of both signs ½, adaptive ½.

@@ -99,31 +99,37 @@ func newSlow(spec Spec) *slow {
 			s.global, s.dirs = append(s.global, th), append(s.dirs, dir)
 		}
 	}
-	for _, dir := range []float64{1, -1} {
-		for _, d := range []float64{.5, 1, 2} {
-			add(dir, func(j int) float64 {
-				m := math.Min(math.Max(s.mid(j), .005), .995)
-				return 1 / (1 + math.Exp(-(math.Log(m/(1-m)) + dir*d)))
-			})
+	for _, k := range []float64{.2, .33, .5, .65, .8, 1.25, 1.5, 2} {
+		dir := 1.0
+		if k < 1 {
+			dir = -1
 		}
-		for _, d := range []float64{.04, .08, .16, .32} {
-			add(dir, func(j int) float64 { return s.mid(j) + dir*d })
+		add(dir, func(j int) float64 {
+			m := math.Min(math.Max(s.mid(j), .005), .995)
+			// Softmax of (Δ, 0, 0, 0) is m for Δ = log(3m/(1-m)); the rate is that of (kΔ, 0, 0, 0).
+			top := math.Pow(3*m/(1-m), k)
+			return top / (top + 3)
+		})
+	}
+	for _, dir := range []float64{1, -1} {
+		for _, d := range []float64{.02, .04, .08, .18} {
+			add(dir, func(j int) float64 { return s.mid(j) + dir*(spec.Epsilon+d) })
 		}
 		for j := range spec.Bins {
-			for _, d := range []float64{.05, .1, .2, .4} {
-				if p := s.mid(j) + dir*d; p > 1e-9 && p < 1-1e-9 && s.theta(j, dir, p) > 0 {
+			for _, d := range []float64{.08, .18, .38} {
+				if p := s.mid(j) + dir*(spec.Epsilon+d); p > 1e-9 && p < 1-1e-9 && s.theta(j, dir, p) > 0 {
 					s.local = append(s.local, slowLocal{j, dir, s.theta(j, dir, p)})
 				}
 			}
 		}
 	}
 	for range s.global {
-		s.w = append(s.w, .5/float64(len(s.global)))
+		s.w = append(s.w, .625/float64(len(s.global)))
 	}
 	for range s.local {
 		s.w = append(s.w, .25/float64(len(s.local)))
 	}
-	s.w = append(s.w, .125, .125)
+	s.w = append(s.w, .0625, .0625)
 	s.r = make([]float64, len(s.w))
 	return s
 }
@@ -274,14 +280,14 @@ func TestAgainstRows(t *testing.T) {
 	}
 }
 
-// TestDictionarySize keeps the dictionary that docs/math.md describes: 112 experts before those that never bet are dropped.
+// TestDictionarySize keeps the dictionary that docs/math.md describes: 88 experts before those that never bet are dropped.
 func TestDictionarySize(t *testing.T) {
 	d, err := New(Spec{Null: NullBin, Epsilon: .001})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(d.dict.experts); got != 112 {
-		t.Errorf("NullBin has %d experts, want 112", got)
+	if got := len(d.dict.experts); got != 88 {
+		t.Errorf("NullBin has %d experts, want 88", got)
 	}
 	for _, s := range nullSpecs {
 		d, err := New(s)
