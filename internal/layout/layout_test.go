@@ -34,6 +34,7 @@ var rules = []struct {
 	{pkg: "sinks/...", may: []string{"pipeline/...", "arrowio", "calib/..."}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"}, third: []string{}},
 	{pkg: "web/...", may: []string{"pipeline/output", "sinks"}},
+	{pkg: "trainer/service", may: []string{"trainer/...", "calib/...", "pipeline/output"}},
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/..."}},
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},

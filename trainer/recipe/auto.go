@@ -94,13 +94,20 @@ type scored struct {
 // result is not worse than that with a temperature, beyond noise. The temperature is in the weights of the head
 // that is returned. A candidate that diverges is reported and left out; the first must not.
 func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backend) (*head.Head, AutoReport, error) {
+	return RunAutoWith(ctx, candidates, in, func(ctx context.Context, c Named) (*head.Head, Report, error) {
+		return Run(ctx, c.Config, in, b, nil)
+	})
+}
+
+// RunAutoWith is RunAuto with a training of the caller's: one that goes on from checkpoints, or tells its progress.
+func RunAutoWith(ctx context.Context, candidates []Named, in Input, train func(context.Context, Named) (*head.Head, Report, error)) (*head.Head, AutoReport, error) {
 	if len(candidates) == 0 {
 		return nil, AutoReport{}, fmt.Errorf("auto: no candidates, allowed at least 1")
 	}
 	var r AutoReport
 	tried := make([]*scored, len(candidates))
 	for i, c := range candidates {
-		s, err := tryOne(ctx, c, in, b)
+		s, err := tryOne(ctx, c, in, train)
 		if ctx.Err() != nil {
 			return nil, r, ctx.Err()
 		}
@@ -149,8 +156,8 @@ func (r *AutoReport) choose(candidates []Named, tried []*scored) *scored {
 	return best
 }
 
-func tryOne(ctx context.Context, c Named, in Input, b backend.Backend) (*scored, error) {
-	h, report, err := Run(ctx, c.Config, in, b, nil)
+func tryOne(ctx context.Context, c Named, in Input, train func(context.Context, Named) (*head.Head, Report, error)) (*scored, error) {
+	h, report, err := train(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,226 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// Job is a request and what has become of it.
+type Job struct {
+	Request output.Finetune
+	// Attempt is the newest that was claimed, 0 before the first; Trainer holds it, "" where nobody does.
+	Attempt int
+	Trainer string
+	// Failures are attempts that failed, or whose trainer was lost.
+	Failures int
+	// Seen is when this process read the holder's newest record, or the request, or the end of an attempt.
+	Seen time.Time
+	// Beat is the holder's newest record.
+	Beat output.Job
+	// Result is the first one; Cancel the order that ended it.
+	Result *output.Head
+	Cancel *output.Order
+	// LastError is why the last attempt failed.
+	LastError string
+}
+
+// States of a job.
+const (
+	StateWaiting   = "waiting"
+	StateRunning   = "running"
+	StateCancelled = output.OutcomeCancelled
+)
+
+// State is waiting, running, cancelled, or the outcome of the result.
+func (j *Job) State() string {
+	switch {
+	case j.Result != nil:
+		return j.Result.Outcome
+	case j.Cancel != nil:
+		return StateCancelled
+	case j.Trainer != "":
+		return StateRunning
+	}
+	return StateWaiting
+}
+
+// Open says that there is something to do.
+func (j *Job) Open() bool { return j.Result == nil && j.Cancel == nil }
+
+// States of the records of an attempt (output.Job).
+const (
+	beatClaimed = "claimed"
+	beatRunning = "running"
+	beatFailed  = "failed"  // the attempt; the job may be tried again
+	beatStopped = "stopped" // the trainer was told to stop; counts for nothing
+)
+
+// Queue is what the logs of the finetune and heads topics say, in the order in which they are read.
+type Queue struct {
+	jobs  map[string]*Job
+	order []string
+}
+
+// NewQueue returns an empty queue.
+func NewQueue() *Queue { return &Queue{jobs: map[string]*Job{}} }
+
+// Jobs returns all jobs in the order of their requests.
+func (q *Queue) Jobs() []*Job {
+	var out []*Job
+	for _, id := range q.order {
+		if j := q.jobs[id]; j.Request.ID != "" {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// Job returns a job by id, nil where there is none.
+func (q *Queue) Job(id string) *Job { return q.jobs[id] }
+
+func (q *Queue) job(id string) *Job {
+	j := q.jobs[id]
+	if j == nil {
+		j = &Job{}
+		q.jobs[id] = j
+		q.order = append(q.order, id)
+	}
+	return j
+}
+
+// TakeRequest takes a record of the finetune topic, read at a time by this process's clock.
+func (q *Queue) TakeRequest(value []byte, now time.Time) error {
+	var r output.Finetune
+	if err := json.Unmarshal(value, &r); err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	if r.Schema != 1 || r.ID == "" || r.Model == "" || r.Number < 1 || r.ID != r.Model+"/"+r.ShadowVersion {
+		return fmt.Errorf("request %q: schema %d, model %q, shadow version %q, number %d: allowed are schema 1, an id that is model/shadow_version, and numbers from 1",
+			r.ID, r.Schema, r.Model, r.ShadowVersion, r.Number)
+	}
+	j := q.job(r.ID)
+	if j.Request.ID == "" {
+		j.Request = r
+		if j.Seen.IsZero() {
+			j.Seen = now
+		}
+	}
+	return nil
+}
+
+// Take takes a record of the heads topic. Records of kinds that concern no job are ignored.
+func (q *Queue) Take(value []byte, now time.Time) error {
+	if len(value) == 0 {
+		return nil // a tombstone
+	}
+	var kind struct {
+		Schema   int
+		Kind, ID string
+	}
+	if err := json.Unmarshal(value, &kind); err != nil {
+		return fmt.Errorf("heads record: %w", err)
+	}
+	if kind.Schema != 1 || kind.ID == "" {
+		return fmt.Errorf("heads record %q: schema %d and id %q, allowed are 1 and an id", kind.Kind, kind.Schema, kind.ID)
+	}
+	j := q.job(kind.ID)
+	switch kind.Kind {
+	case output.HeadJob:
+		var b output.Job
+		if err := json.Unmarshal(value, &b); err != nil {
+			return fmt.Errorf("job %s: %w", kind.ID, err)
+		}
+		j.beat(b, now)
+	case output.HeadTrained:
+		var h output.Head
+		if err := json.Unmarshal(value, &h); err != nil {
+			return fmt.Errorf("head %s: %w", kind.ID, err)
+		}
+		if j.Result == nil {
+			j.Result, j.Trainer = &h, ""
+		}
+	case output.HeadCancel:
+		var o output.Order
+		if err := json.Unmarshal(value, &o); err != nil {
+			return fmt.Errorf("cancel %s: %w", kind.ID, err)
+		}
+		if j.Open() {
+			j.Cancel, j.Trainer = &o, ""
+		}
+	}
+	return nil
+}
+
+// beat takes a record of an attempt. The first of an attempt that is newer than the last claims it.
+func (j *Job) beat(b output.Job, now time.Time) {
+	if b.Attempt > j.Attempt {
+		if j.Trainer != "" {
+			j.Failures++ // lost: it ended without saying so
+		}
+		j.Attempt, j.Trainer = b.Attempt, b.Trainer
+	} else if b.Attempt < j.Attempt || b.Trainer != j.Trainer {
+		return
+	}
+	j.Beat, j.Seen = b, now
+	switch b.State {
+	case beatFailed:
+		j.Failures++
+		j.Trainer, j.LastError = "", b.Step
+	case beatStopped:
+		j.Trainer = ""
+	}
+}
+
+// Limits bound how often and how soon jobs are tried.
+type Limits struct {
+	Attempts  int
+	LostAfter time.Duration
+	// Pause is waited after a failed attempt, times the failures so far.
+	Pause time.Duration
+}
+
+// Next returns the first job that trainer me may claim now; last says that its attempts are used up, so that it is to be
+// reported as failed. nil: there is nothing to do. A job that me holds in the log, but does not run, was cut off by a
+// restart of it.
+func (q *Queue) Next(me string, now time.Time, l Limits) (j *Job, last bool) {
+	for _, id := range q.order {
+		j := q.jobs[id]
+		if j.Request.ID == "" || !j.Open() {
+			continue
+		}
+		failures, quiet := j.Failures, now.Sub(j.Seen)
+		switch {
+		case j.Trainer == "" && (failures == 0 || quiet >= time.Duration(failures)*l.Pause):
+		case j.Trainer == me, j.Trainer != "" && quiet >= l.LostAfter:
+			failures++
+		default:
+			continue
+		}
+		return j, failures >= l.Attempts
+	}
+	return nil, false
+}
+
+// jobKey is the key of an attempt's records.
+func jobKey(id string, attempt int, trainer string) string {
+	return output.HeadKey(id, output.HeadJob) + "/" + strconv.Itoa(attempt) + "/" + trainer
+}
+
+// dirName is a directory name for an id: letters, digits and ._+- stay, all else is %XX of its bytes.
+func dirName(id string) string {
+	var b strings.Builder
+	for _, c := range []byte(id) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || slices.Contains([]byte("_+-"), c) || c == '.' && b.Len() > 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

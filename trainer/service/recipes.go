@@ -1,0 +1,219 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/trainer/backend"
+	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/head"
+	"github.com/plumbline/plumbline/trainer/recipe"
+)
+
+// Rows are what a job is trained on.
+type Rows struct {
+	Train, Valid *data.Set
+	// Current is the head that serves, nil where it is not known.
+	Current *head.Head
+	// Used says where the rows are from and what was left out: part of the evidence.
+	Used any
+}
+
+// Load reads the rows of a request. Errors that wrap ErrHopeless end the job.
+type Load func(ctx context.Context, r output.Finetune) (Rows, error)
+
+// Recipes is the built-in Runner: recipes of package recipe, on a backend.
+type Recipes struct {
+	Load Load
+	// Plan gives the trainings of a recipe by its name; auto says that the best of them is chosen.
+	Plan func(name string, seed uint64) (trainings []recipe.Named, auto bool, err error)
+	// Backend opens what computes.
+	Backend func() (backend.Backend, error)
+	GEMM    head.GEMM // of the scores
+	Bins    int       // of the ECE in the evidence
+	// SaveEvery is how often a checkpoint is written; 0: after every epoch.
+	SaveEvery time.Duration
+}
+
+// Evidence is what the built-in runner says about a result; both scores are of the validation rows, the newest ones.
+type Evidence struct {
+	Recipe  string             `json:"recipe"`
+	Backend string             `json:"backend"`
+	Rows    any                `json:"rows"`
+	Before  *metric.Report     `json:"before,omitempty"` // of the current head as it is
+	After   *metric.Report     `json:"after"`
+	Auto    *recipe.AutoReport `json:"auto"`
+	Seconds float64            `json:"seconds"`
+}
+
+// Run implements Runner.
+func (p *Recipes) Run(ctx context.Context, t Task) error {
+	began := time.Now()
+	t.Progress("rows", 0, 0)
+	rows, err := p.Load(ctx, t.Request)
+	if err != nil {
+		return err
+	}
+	in := recipe.Input{Train: rows.Train, Valid: rows.Valid, Current: rows.Current}
+	plan, _, err := p.Plan(t.Request.Recipe, t.Request.Seed)
+	if err != nil {
+		return fmt.Errorf("%w: recipe %q: %w", ErrHopeless, t.Request.Recipe, err)
+	}
+	if rows.Current == nil {
+		for i := range plan {
+			if plan[i].Config.Head == recipe.HeadCurrent {
+				plan[i].Config.Head = recipe.HeadLinear
+			}
+		}
+	}
+	b, err := p.Backend()
+	if err != nil {
+		return err
+	}
+	h, auto, err := p.train(ctx, t, plan, in, b)
+	if err != nil {
+		return err
+	}
+	ev := Evidence{Recipe: t.Request.Recipe, Backend: b.Name(), Rows: rows.Used, Auto: &auto}
+	if ev.After, err = p.score(h, rows.Valid); err != nil {
+		return err
+	}
+	if rows.Current != nil {
+		if ev.Before, err = p.score(rows.Current, rows.Valid); err != nil {
+			return err
+		}
+	}
+	ev.Seconds = time.Since(began).Seconds()
+	return p.write(t, h, &auto, ev)
+}
+
+// write leaves the result.
+func (p *Recipes) write(t Task, h *head.Head, auto *recipe.AutoReport, ev Evidence) error {
+	rep := Report{Outcome: output.OutcomeTrained}
+	rep.Why = fmt.Sprintf("%s: validation NLL %.4f, accuracy %.4f of %d rows", auto.Chosen, ev.After.NLL, ev.After.Accuracy, ev.After.N)
+	if d := auto.OverCurrent; d != nil {
+		rep.Why += fmt.Sprintf(", current head with a temperature %.4f, %.4f", auto.Current.NLL, auto.Current.Accuracy)
+		if d.Mean >= 0 {
+			rep.Outcome, h = output.OutcomeUnchanged, nil
+		}
+	}
+	var err error
+	if rep.Evidence, err = json.Marshal(ev); err != nil {
+		return err
+	}
+	return WriteResult(t.Result, rep, h)
+}
+
+// train runs the trainings, each from its checkpoint where there is one. One training too gets its temperature, and is
+// compared with the current head.
+func (p *Recipes) train(ctx context.Context, t Task, plan []recipe.Named, in recipe.Input, b backend.Backend) (*head.Head, recipe.AutoReport, error) {
+	at := 0
+	h, r, err := recipe.RunAutoWith(ctx, plan, in, func(ctx context.Context, c recipe.Named) (*head.Head, recipe.Report, error) {
+		n := at
+		at++
+		return p.one(ctx, t, c, in, b, func(tr *recipe.Training) {
+			epochs := tr.Report().Epochs
+			nll := 0.0
+			if len(epochs) > 0 {
+				nll = epochs[len(epochs)-1].Valid.NLL
+			}
+			t.Progress(c.Name, (float64(n)+float64(len(epochs))/float64(c.Config.Epochs))/float64(len(plan)), nll)
+		})
+	})
+	for i := range r.Tried {
+		if rep := r.Tried[i].Report; rep != nil {
+			rep.Epochs = thin(rep.Epochs)
+		}
+	}
+	return h, r, err
+}
+
+// maxCurve is how many points of a curve are in the evidence.
+const maxCurve = 50
+
+func thin(e []recipe.EpochReport) []recipe.EpochReport {
+	if len(e) <= maxCurve {
+		return e
+	}
+	var out []recipe.EpochReport
+	for i := range maxCurve {
+		out = append(out, e[(i+1)*len(e)/maxCurve-1])
+	}
+	return out
+}
+
+// one runs a training to its end, with checkpoints.
+func (p *Recipes) one(ctx context.Context, t Task, c recipe.Named, in recipe.Input, b backend.Backend, each func(*recipe.Training)) (*head.Head, recipe.Report, error) {
+	tr, err := recipe.New(c.Config, in, b)
+	if err != nil {
+		return nil, recipe.Report{}, err
+	}
+	defer func() { _ = tr.Close() }()
+	file := filepath.Join(t.Dir, "checkpoint-"+dirName(c.Name))
+	if err := restore(tr, file); err != nil {
+		return nil, recipe.Report{}, err
+	}
+	saved := time.Now()
+	for !tr.Done() {
+		if err := ctx.Err(); err != nil {
+			return nil, tr.Report(), err
+		}
+		if err := tr.Step(); err != nil {
+			return nil, tr.Report(), err
+		}
+		each(tr)
+		if !tr.Done() && time.Since(saved) < p.SaveEvery {
+			continue
+		}
+		saved = time.Now()
+		text, err := tr.Checkpoint()
+		if err != nil {
+			return nil, tr.Report(), err
+		}
+		if err := writeFile(file, text); err != nil {
+			return nil, tr.Report(), err
+		}
+	}
+	return tr.Head(), tr.Report(), nil
+}
+
+// restore goes on from a checkpoint. One that does not fit, because rows or settings have changed since, is left behind.
+func restore(tr *recipe.Training, file string) error {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = tr.Restore(text)
+	}
+	if errors.Is(err, recipe.ErrCheckpoint) {
+		return os.Remove(file)
+	}
+	return err
+}
+
+func (p *Recipes) score(h *head.Head, s *data.Set) (*metric.Report, error) {
+	r, err := metric.Evaluate(metric.Rows{K: h.K(), F32: logits(h, s, p.GEMM), Labels: s.Y}, metric.Options{Bins: p.Bins, Resamples: 200})
+	return &r, err
+}
+
+// logits are the n×K logits of a set.
+func logits(h *head.Head, s *data.Set, gemm head.GEMM) []float32 {
+	const rows = 1024 // at a time
+	pass, z := head.NewPass(h, rows, gemm), make([]float32, 0, s.N()*h.K())
+	var scratch []float32
+	for from := 0; from < s.N(); from += rows {
+		n := min(rows, s.N()-from)
+		scratch = s.Chunk(scratch, from, n)
+		z = append(z, pass.Forward(h, scratch, n)...)
+	}
+	return z
+}

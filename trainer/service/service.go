@@ -1,0 +1,396 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// Config configures a Service.
+type Config struct {
+	Name        string // of this trainer, different for each
+	Dir         string // of jobs
+	Limits      Limits
+	Heartbeat   time.Duration
+	Timeout     time.Duration // of an attempt; 0 = none
+	InlineBytes int
+	Keep        int // directories of finished jobs
+	// Publish appends a record to the heads topic and returns when it is durable; a nil value is a tombstone.
+	Publish func(ctx context.Context, key string, value []byte) error
+	Runner  Runner
+	Log     *slog.Logger
+	// Once ends Run after one job.
+	Once bool
+}
+
+// Runner trains.
+type Runner interface {
+	// Run leaves a result (WriteResult) in t.Result, a new directory. What it keeps in t.Dir is there when the same job is
+	// run again after an interruption. An error that wraps ErrHopeless ends the job, others only the attempt.
+	Run(ctx context.Context, t Task) error
+}
+
+// Task is one attempt of a job.
+type Task struct {
+	Request     output.Finetune
+	Attempt     int
+	Dir, Result string
+	// Progress tells how far the work is, 0 to 1, and the validation NLL, 0 where there is none yet.
+	Progress func(step string, done, nll float64)
+}
+
+// ErrHopeless means that another attempt would fail as this one did.
+var ErrHopeless = errors.New("cannot be trained")
+
+// Entry is a record of one of the two topics.
+type Entry struct {
+	Request bool // of the finetune topic
+	Value   []byte
+	// CaughtUp, without a value, says that the topics have been read to where they ended at the start.
+	CaughtUp bool
+}
+
+// Service runs jobs. Feed it with Take, and call Run once.
+type Service struct {
+	cfg      Config
+	queue    *Queue
+	in       chan Entry
+	caughtUp bool
+	claim    *output.Job // that this process has made and not yet read
+	run      *running
+	progress chan output.Job
+	finished chan finish
+	done     int // jobs that this process has finished
+	jobs     atomic.Pointer[[]Job]
+}
+
+// running is the attempt that this process works on.
+type running struct {
+	id     string
+	beat   output.Job
+	cancel context.CancelCauseFunc
+}
+
+// finish is how an attempt ended.
+type finish struct {
+	job     *Job
+	attempt int
+	record  output.Head
+	err     error
+}
+
+// New returns a service.
+func New(cfg Config) *Service {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{cfg: cfg, queue: NewQueue(), in: make(chan Entry, 64), progress: make(chan output.Job, 16), finished: make(chan finish, 1)}
+}
+
+// Take hands the service a record, in the order of its log.
+func (s *Service) Take(ctx context.Context, e Entry) {
+	select {
+	case s.in <- e:
+	case <-ctx.Done():
+	}
+}
+
+// Jobs returns the jobs as of now, in the order of their requests.
+func (s *Service) Jobs() []Job {
+	if p := s.jobs.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Reasons why an attempt is stopped from outside.
+var (
+	errSuperseded = errors.New("another trainer has taken the job over")
+	errCancelled  = errors.New("cancelled")
+)
+
+// Run works until ctx is done.
+func (s *Service) Run(ctx context.Context) error {
+	tick := time.NewTicker(s.cfg.Heartbeat)
+	defer tick.Stop()
+	for {
+		if err := s.next(ctx); err != nil {
+			return s.stop(err)
+		}
+		if s.cfg.Once && s.done > 0 {
+			return nil
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return s.stop(nil)
+		case e := <-s.in:
+			err = s.take(e)
+		case b := <-s.progress:
+			if s.run != nil && s.run.id == b.ID && s.run.beat.Attempt == b.Attempt {
+				s.run.beat.Step, s.run.beat.Done, s.run.beat.NLL = b.Step, b.Done, b.NLL
+			}
+		case f := <-s.finished:
+			err = s.finish(ctx, f)
+		case <-tick.C:
+			err = s.beat(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			return s.stop(err)
+		}
+		s.show()
+	}
+}
+
+// stop ends the attempt at hand; its checkpoint stays, and whoever comes next need not wait until it counts as lost.
+func (s *Service) stop(err error) error {
+	if s.run == nil {
+		return err
+	}
+	s.run.cancel(context.Canceled)
+	<-s.finished
+	const wait = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	b := s.run.beat
+	b.State, b.Step = beatStopped, "the trainer was stopped"
+	return errors.Join(err, s.tell(ctx, &b))
+}
+
+func (s *Service) take(e Entry) error {
+	now := time.Now()
+	switch {
+	case e.CaughtUp:
+		s.caughtUp = true
+		return nil
+	case e.Request:
+		if err := s.queue.TakeRequest(e.Value, now); err != nil {
+			s.cfg.Log.Error("request cannot be used", "err", err)
+		}
+		return nil
+	}
+	if err := s.queue.Take(e.Value, now); err != nil {
+		s.cfg.Log.Error("record cannot be used", "err", err)
+	}
+	if r := s.run; r != nil {
+		switch j := s.queue.Job(r.id); {
+		case j.Cancel != nil:
+			r.cancel(errCancelled)
+		case j.Result != nil, j.Attempt > r.beat.Attempt || j.Attempt == r.beat.Attempt && j.Trainer != s.cfg.Name:
+			r.cancel(errSuperseded)
+		}
+	}
+	return nil
+}
+
+// next claims a job, and starts the one whose claim has been read back as the first.
+func (s *Service) next(ctx context.Context) error {
+	if !s.caughtUp || s.run != nil {
+		return nil
+	}
+	if c := s.claim; c != nil {
+		j := s.queue.Job(c.ID)
+		if j.Open() && j.Attempt < c.Attempt {
+			return nil // not read back yet
+		}
+		s.claim = nil
+		if j.Open() && j.Attempt == c.Attempt && j.Trainer == s.cfg.Name {
+			s.start(ctx, j, *c)
+			return nil
+		}
+		return s.cfg.Publish(ctx, jobKey(c.ID, c.Attempt, s.cfg.Name), nil) // another was first
+	}
+	j, last := s.queue.Next(s.cfg.Name, time.Now(), s.cfg.Limits)
+	if j == nil {
+		return nil
+	}
+	if last {
+		return s.giveUp(ctx, j)
+	}
+	c := output.Job{Schema: 1, Kind: output.HeadJob, ID: j.Request.ID, Attempt: j.Attempt + 1, Trainer: s.cfg.Name, State: beatClaimed}
+	s.claim = &c
+	s.cfg.Log.Info("claim", "job", c.ID, "attempt", c.Attempt)
+	return s.tell(ctx, &c)
+}
+
+// giveUp reports a job as failed whose attempts are used up.
+func (s *Service) giveUp(ctx context.Context, j *Job) error {
+	why := fmt.Sprintf("given up after %d attempts", s.cfg.Limits.Attempts)
+	if j.LastError != "" {
+		why += ": " + j.LastError
+	} else if j.Trainer != "" {
+		why += ": trainer " + j.Trainer + " was lost"
+	}
+	h := headRecord(j.Request, j.Attempt, s.cfg.Name)
+	h.Outcome, h.Why = output.OutcomeFailed, why
+	return s.result(ctx, j, h)
+}
+
+// result publishes a result. It is noted at once, so that the job is not taken up again before it is read back.
+func (s *Service) result(ctx context.Context, j *Job, h output.Head) error {
+	value, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Publish(ctx, output.HeadKey(h.ID, output.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value); err != nil {
+		return err
+	}
+	if j.Result == nil {
+		j.Result, j.Trainer = &h, ""
+	}
+	s.done++
+	s.cfg.Log.Info("result", "job", h.ID, "attempt", h.Attempt, "outcome", h.Outcome, "why", h.Why)
+	s.prune()
+	return nil
+}
+
+func (s *Service) tell(ctx context.Context, b *output.Job) error {
+	b.Beat++
+	value, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Publish(ctx, jobKey(b.ID, b.Attempt, b.Trainer), value)
+}
+
+func (s *Service) beat(ctx context.Context) error {
+	if s.run == nil {
+		return nil
+	}
+	return s.tell(ctx, &s.run.beat)
+}
+
+// start runs an attempt beside the loop.
+func (s *Service) start(ctx context.Context, j *Job, c output.Job) {
+	c.State = beatRunning
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.run = &running{id: c.ID, beat: c, cancel: cancel}
+	go func() {
+		f := finish{job: j, attempt: c.Attempt}
+		f.record, f.err = s.work(ctx, j.Request, c.Attempt)
+		if cause := context.Cause(ctx); f.err != nil && cause != nil {
+			f.err = cause
+		}
+		cancel(nil)
+		s.finished <- f
+	}()
+}
+
+// work is one attempt: the result that is there, or that the runner makes.
+func (s *Service) work(ctx context.Context, r output.Finetune, attempt int) (output.Head, error) {
+	if s.cfg.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, s.cfg.Timeout, fmt.Errorf("not done within trainer.timeout, %s", s.cfg.Timeout))
+		defer stop()
+	}
+	t := Task{Request: r, Attempt: attempt, Dir: filepath.Join(s.cfg.Dir, dirName(r.ID))}
+	t.Progress = func(step string, done, nll float64) {
+		select {
+		case s.progress <- output.Job{ID: r.ID, Attempt: attempt, Step: step, Done: done, NLL: nll}:
+		default: // the next one will say more
+		}
+	}
+	final := filepath.Join(t.Dir, resultDir)
+	if !exists(filepath.Join(final, FileReport)) {
+		if err := s.train(ctx, t, final); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			return output.Head{}, err
+		}
+	}
+	res, err := ReadResult(final, r)
+	if err != nil {
+		return output.Head{}, errors.Join(err, os.RemoveAll(final))
+	}
+	return res.record(r, attempt, s.cfg.Name, s.cfg.InlineBytes)
+}
+
+// train has the runner make a result beside its place and moves it there.
+func (s *Service) train(ctx context.Context, t Task, final string) error {
+	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(t.Request, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(t.Dir, FileRequest), text); err != nil {
+		return err
+	}
+	if t.Result, err = os.MkdirTemp(t.Dir, "result-*.tmp"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(t.Result)
+	if err := s.cfg.Runner.Run(ctx, t); err != nil {
+		return err
+	}
+	if err := os.Chmod(t.Result, 0o755); err != nil {
+		return err
+	}
+	if _, err := ReadResult(t.Result, t.Request); err != nil {
+		return err
+	}
+	return publishDir(t.Result, final)
+}
+
+// finish publishes what came of an attempt.
+func (s *Service) finish(ctx context.Context, f finish) error {
+	beat := s.run.beat
+	s.run = nil
+	switch {
+	case f.err == nil && f.job.Result == nil && f.job.Cancel == nil:
+		return s.result(ctx, f.job, f.record)
+	case f.err == nil, errors.Is(f.err, errSuperseded), errors.Is(f.err, errCancelled):
+		s.cfg.Log.Warn("attempt ended", "job", beat.ID, "attempt", f.attempt, "err", f.err)
+		if f.job.Cancel != nil {
+			s.done++
+		}
+		return nil
+	case errors.Is(f.err, ErrHopeless):
+		h := headRecord(f.job.Request, f.attempt, s.cfg.Name)
+		h.Outcome, h.Why = output.OutcomeFailed, f.err.Error()
+		return s.result(ctx, f.job, h)
+	}
+	s.cfg.Log.Error("attempt failed", "job", beat.ID, "attempt", f.attempt, "err", f.err)
+	beat.State, beat.Step = beatFailed, f.err.Error()
+	f.job.beat(beat, time.Now()) // known here before it is read back, which changes nothing
+	return s.tell(ctx, &beat)
+}
+
+// show makes the jobs visible to other goroutines.
+func (s *Service) show() {
+	var out []Job
+	for _, j := range s.queue.Jobs() {
+		c := *j
+		if r := s.run; r != nil && r.id == c.Request.ID {
+			c.Beat = r.beat
+		}
+		out = append(out, c)
+	}
+	s.jobs.Store(&out)
+}
+
+// prune removes the directories of the oldest finished jobs. Where heads are not in their records, those stay.
+func (s *Service) prune() {
+	var done []*Job
+	for _, j := range s.queue.Jobs() {
+		if !j.Open() && exists(filepath.Join(s.cfg.Dir, dirName(j.Request.ID))) && (j.Result == nil || len(j.Result.Artefacts) == 0 || len(j.Result.Weights) > 0) {
+			done = append(done, j)
+		}
+	}
+	for len(done) > s.cfg.Keep {
+		if err := os.RemoveAll(filepath.Join(s.cfg.Dir, dirName(done[0].Request.ID))); err != nil {
+			s.cfg.Log.Warn("old job", "err", err)
+		}
+		done = done[1:]
+	}
+}
