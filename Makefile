@@ -130,8 +130,8 @@ recovery:
 	PLUMBLINE_RECOVERY=1 PLUMBLINE_DOCS=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestRecovery$$' ./internal/integration/
 
 # Memory, goroutines and lag at a steady rate of rows a second and through a ten-fold burst in the middle;
-# PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md and the graph. SOAK_MINUTES=3 is the shortest that means
-# anything, and too short to judge memory by.
+# PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md and the graph. A run of 4 minutes shows the burst; from 15 on, growth
+# in the steady stretches is judged too.
 SOAK_MINUTES := 30
 SOAK_RATE := 1000
 
