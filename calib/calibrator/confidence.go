@@ -141,7 +141,7 @@ func (o outcomes) done(c fittedScalar, r Report, m int, groups []group) (Report,
 		r.NLLAfter = groupLoss(groups, c.Map)
 	}
 	if r.Rows < max(m, 2) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of positive weight for %d parameters", r.Rows, m))
+		r.Warnings = append(r.Warnings, rowsFor(r.Rows, m))
 	}
 	if !r.Converged {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("not converged after %d evaluations", r.Iterations))

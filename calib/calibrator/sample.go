@@ -123,7 +123,7 @@ func (s *sample) describe(c Calibrator, m int) error {
 // doubt warns of what makes a fit of m parameters doubtful; hits rows are right, and label is one of the labels.
 func (r *Report) doubt(m, hits int, label int32) {
 	if r.Rows < max(m, 2) {
-		r.warn("%d rows of positive weight for %d parameters", r.Rows, m)
+		r.warn("%s", rowsFor(r.Rows, m))
 	}
 	if r.Classes == 1 {
 		r.warn("all labels are %d", label)
@@ -137,6 +137,21 @@ func (r *Report) doubt(m, hits int, label int32) {
 	if !r.Converged {
 		r.warn("not converged after %d evaluations", r.Iterations)
 	}
+}
+
+// rowsFor is the warning of a fit of m parameters on so few rows.
+func rowsFor(rows, m int) string {
+	s := fmt.Sprintf("%d rows of positive weight", rows)
+	if rows == 1 {
+		s = "1 row of positive weight"
+	}
+	switch m {
+	case 0:
+		return s
+	case 1:
+		return s + " for 1 parameter"
+	}
+	return fmt.Sprintf("%s for %d parameters", s, m)
 }
 
 func (r *Report) warn(format string, args ...any) {

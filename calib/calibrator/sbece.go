@@ -69,7 +69,11 @@ func FitTemperatureSBECE[T kernel.Float](z []T, k int, y []int32, w []float64, o
 			best = m
 		}
 	}
-	s.report.OnBound = best.u-lo < sbeceWidth || hi-best.u < sbeceWidth
+	if best.u-lo < sbeceWidth {
+		best.u, s.report.OnBound = lo, true
+	} else if hi-best.u < sbeceWidth {
+		best.u, s.report.OnBound = hi, true
+	}
 	s.sbeceFlatness(minima, best, values, lo, step)
 	return s.sbeceDone(Temperature{t: clampTemperature(math.Exp(best.u))})
 }
@@ -181,7 +185,7 @@ func golden(f func(float64) float64, a, b float64) (x, fx float64) {
 // sbeceDone completes the report.
 func (s *sample) sbeceDone(t Temperature) (Temperature, Report, error) {
 	if s.report.OnBound {
-		s.warn("temperature %g, a bound", t.t)
+		s.warn("temperature %.6g, a bound", t.t)
 	}
 	if err := s.describe(t, 1); err != nil {
 		return Temperature{}, Report{}, fmt.Errorf("fit %s: %w", s.method, err)

@@ -97,7 +97,7 @@ func DecomposeClasses(rows Rows, opt Options) ([]BrierParts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := rows.check(); err != nil {
+	if err := rows.checkBins(opt.Bins); err != nil {
 		return nil, err
 	}
 	m := opt.Bins

@@ -139,6 +139,8 @@ func TestEvaluateErrorsNameTheirCause(t *testing.T) {
 	f("both", metric.Rows{K: 1, F32: []float32{1}, F64: []float64{1}, Labels: []int32{0}}, metric.Options{})
 	f(`csf: "max"`, good, metric.Options{CSF: "max"})
 	f("bins: -1", good, metric.Options{Bins: -1})
+	f("bins: 65536 for each of 300 classes, allowed are 16777216 in all", metric.Rows{K: 300}, metric.Options{Bins: 1 << 16})
+	f("row 1: weight 1e+101, allowed are 0 and 1e-100..1e+100", metric.Rows{K: 2, F32: good.F32, Labels: good.Labels, W: []float64{1, 1e101}}, metric.Options{})
 	f("soft bins: -3", good, metric.Options{SoftBins: -3})
 	f("norm: 0.5", good, metric.Options{Norm: .5})
 	f("soft temperature: -1", good, metric.Options{SoftTemperature: -1})

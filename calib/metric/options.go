@@ -49,8 +49,11 @@ func (o Options) withDefaults() (Options, error) {
 	return o, o.validate()
 }
 
-// maxBins bounds what a typing error can allocate: class-wise bins are K times as many.
-const maxBins = 1 << 16
+// maxBins and maxClassBins bound what a typing error can allocate: class-wise bins are K times as many.
+const (
+	maxBins      = 1 << 16
+	maxClassBins = 1 << 24
+)
 
 func (o Options) validate() error {
 	for _, x := range []struct {

@@ -26,7 +26,7 @@ func PerClass(rows Rows, opt Options) ([]ClassReliability, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := rows.check(); err != nil {
+	if err := rows.checkBins(opt.Bins); err != nil {
 		return nil, err
 	}
 	c := NewClassWise(rows.K, opt.Bins)

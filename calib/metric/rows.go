@@ -58,6 +58,17 @@ func (r Rows) check() error {
 	return nil
 }
 
+// checkBins is check for class-wise bins.
+func (r Rows) checkBins(bins int) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if r.K > maxClassBins/bins {
+		return fmt.Errorf("bins: %d for each of %d classes, allowed are %d in all", bins, r.K, maxClassBins)
+	}
+	return nil
+}
+
 // Bounds of weights, so that neither Σw² nor the products of two sums overflow or vanish. float32 weights lie within.
 const minWeight, maxWeight = 1e-100, 1e100
 

@@ -22,7 +22,7 @@ type sums struct {
 
 // scan makes one pass; rows says whether to keep the confidence and the outcome of each row.
 func (r Rows) scan(o Options, rows bool) (*scanned, error) {
-	if err := r.check(); err != nil {
+	if err := r.checkBins(o.Bins); err != nil {
 		return nil, err
 	}
 	r.W = unlessUnit(r.W)

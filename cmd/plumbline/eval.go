@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,6 +72,7 @@ func runEval(cmd *cobra.Command, files []string, f evalFlags) error {
 	if err != nil {
 		return err
 	}
+	noteOddities(cmd.ErrOrStderr(), results)
 	if f.plot != "" {
 		if err := writePlot(f.plot, reports(results, f.by), f.opt); err != nil {
 			return err
@@ -84,6 +87,18 @@ func runEval(cmd *cobra.Command, files []string, f evalFlags) error {
 		return printJSON(cmd, results[0].Metrics)
 	}
 	return printJSON(cmd, map[string]any{"files": results})
+}
+
+// noteOddities says what makes the numbers side by side mean less than they seem to.
+func noteOddities(w io.Writer, results []evalResult) {
+	for _, r := range results {
+		if r.Metrics.N == 0 {
+			fmt.Fprintf(w, "%s: none of the %d rows has a label and a weight above 0: every metric is undefined\n", r.File, len(r.rows.Labels))
+		}
+		if first := results[0]; r.rows.K != first.rows.K {
+			fmt.Fprintf(w, "%s has %d classes, %s has %d: cwece and cwece_l2 compare at equal numbers only\n", r.File, r.rows.K, first.File, first.rows.K)
+		}
+	}
 }
 
 // checkEvalFlags finds wrong settings before a file is read. A zero stands for the default in Options, but a user

@@ -322,7 +322,7 @@ func TestFitRefuses(t *testing.T) {
 		{[]string{four, "--holdout-labels", "y"}, exitUsage, "--holdout-labels: needs a file in --holdout"},
 		{[]string{four, "--metric-bins", "0"}, exitUsage, "--metric-bins 0: must be positive"},
 		{[]string{four, "--folds", "5"}, exitFailed, "4 labelled rows, --folds 5 needs as many"},
-		{[]string{one, "--method", "all"}, exitFailed, "1 labelled rows, at least 2 are needed to hold some out"},
+		{[]string{one, "--method", "all"}, exitFailed, "one.csv: only one labelled row, at least 2 are needed to hold some out"},
 		{[]string{four, "--holdout", three}, exitFailed, "three.csv has 3 classes, " + four + " has 2"},
 		{[]string{four, "-o", four}, exitFailed, "four.csv: the file is there; --force replaces it"},
 		{[]string{writeFile(t, "nan.csv", "logits_0,logits_1,label\n1,2,0\n,3,1\n")}, exitFailed, "nan.csv: row 1, column logits_0: NaN"},

@@ -52,7 +52,7 @@ func (f fitFlags) read(cmd *cobra.Command, file string, share float64) (*fitData
 		return d, f.splitFolds(d, rows, at)
 	case share != 0:
 		if len(at) < 2 {
-			return nil, fmt.Errorf("%s: %d labelled rows, at least 2 are needed to hold some out", file, len(at))
+			return nil, fmt.Errorf("%s: only one labelled row, at least 2 are needed to hold some out; one --method alone, without --holdout, is fitted on all", file)
 		}
 		fit, held := compare.Split(at, share, f.opt.Seed)
 		part := compare.Part{Fit: once(rows, fit), Held: once(rows, held)}

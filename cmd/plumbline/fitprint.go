@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -151,12 +152,18 @@ func (c *comparison) print(w io.Writer, asJSON bool) error {
 
 // notes are what the table does not say: failures, warnings, how sure the first place is.
 func (c *comparison) notes(w io.Writer) {
+	shared := c.sharedWarnings()
+	for _, warning := range shared {
+		fmt.Fprintln(w, "warning:", warning)
+	}
 	for _, r := range c.Ranking {
 		if r.ErrorMessage != "" && r.ErrorMessage != interruptedMessage {
 			fmt.Fprintf(w, "%s failed: %s\n", r.Method, r.ErrorMessage)
 		}
 		for _, warning := range r.result.Warnings() {
-			fmt.Fprintf(w, "%s: warning: %s\n", r.Method, warning)
+			if !slices.Contains(shared, warning) {
+				fmt.Fprintf(w, "%s: warning: %s\n", r.Method, warning)
+			}
 		}
 	}
 	even := 0
@@ -176,6 +183,23 @@ func (c *comparison) notes(w io.Writer) {
 	if c.chosen != nil && c.Output != "" && c.Output != "-" {
 		fmt.Fprintf(w, "%s, %s, written to %s\n", c.chosen.Describe(), map[bool]string{true: "fitted on all rows", false: "as scored"}[c.Refit], c.Output)
 	}
+}
+
+// sharedWarnings are those that every fitted method has: they are about the rows.
+func (c *comparison) sharedWarnings() (shared []string) {
+	first := true
+	for _, r := range c.Ranking {
+		if r.Metrics == nil {
+			continue
+		}
+		own := r.result.Warnings()
+		if first {
+			shared, first = own, false
+			continue
+		}
+		shared = slices.DeleteFunc(shared, func(s string) bool { return !slices.Contains(own, s) })
+	}
+	return shared
 }
 
 func formatNLL(v float64) string {
