@@ -99,25 +99,33 @@ type table struct {
 	methods  []method
 }
 
-// Names of the settings in the ablation, whose results are not those of table B.
+// tables are A (drift) and B (clean), the ablation, and the special settings.
 func tables() (drift, ideal, parts, more table) {
 	drift, ideal = table{drifts(), methods()}, table{[]setting{clean()}, methods()}
 	parts = table{[]setting{clean(), drifts()[1]}, ablation()}
 	return drift, ideal, parts, table{special(), fewMethods()}
 }
 
-// all lists the jobs.
+// all lists the jobs, those of tables A and B and of the ablation first.
 func all() []job {
 	var out []job
 	drift, ideal, parts, more := tables()
-	for seed := range uint64(seeds) {
-		for _, t := range []table{drift, ideal, parts, more} {
-			for _, s := range t.settings {
-				for _, m := range t.methods {
-					for point := range max(1, len(m.grid)) {
-						out = append(out, job{s, m, key{s.name, m.name, seed, point}})
-					}
-				}
+	for _, list := range [][]table{{drift, ideal, parts}, {more}} {
+		for seed := range uint64(seeds) {
+			for _, t := range list {
+				out = append(out, t.jobs(seed)...)
+			}
+		}
+	}
+	return out
+}
+
+func (t table) jobs(seed uint64) []job {
+	var out []job
+	for _, s := range t.settings {
+		for _, m := range t.methods {
+			for point := range max(1, len(m.grid)) {
+				out = append(out, job{s, m, key{s.name, m.name, seed, point}})
 			}
 		}
 	}
