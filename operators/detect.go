@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/plumbline/plumbline/calib/metric"
@@ -32,88 +31,61 @@ type ruleState struct {
 	clearFrom  int64  // end of the first pane under Clear while firing; 0 = none
 	lastChange int64
 	last       []byte // the latest alert, as published
+
+	inhibitedBy string // as in the latest alert
+	told        bool   // it has fired uninhibited since it was last in order
+	holdFrom    int64  // end of the pane at which its inhibitor was gone; 0 = it is there
 }
 
 const (
-	signalRaw = "raw"
-	ruleOK    = ""
-	pending   = "pending"
-	firing    = "firing"
-	resolved  = "resolved"
+	signalRaw        = "raw"
+	signalCalibrated = "calibrated"
+	ruleOK           = ""
+	pending          = "pending"
+	firing           = "firing"
+	resolved         = "resolved"
 )
 
-// recent holds the reliability bins of the latest label panes: what rules look back on.
-type recent struct {
-	panes []paneBins
-}
-
-type paneBins struct {
-	end        int64
-	rawN, calN int64
-	raw, cal   []metric.Bin
-}
-
-func (r *recent) add(in *paneInput, sc scored, bins int, keep int64) error {
-	if in.labelled == 0 || keep == 0 {
-		return nil
-	}
-	p := paneBins{end: in.end}
-	for _, c := range in.cells {
-		if err := addBins(&p.raw, &p.rawN, c.set, bins); err != nil {
-			return err
+// alerts judges the alarms and rules of a version at the end of a label pane, slices and whole together, and publishes what
+// changed.
+func (t *ModelTask) alerts(v *version, names []string, in map[string]*paneInput) {
+	for _, name := range names {
+		k := v.keys[name]
+		k.changes = map[*ruleState]*output.Alert{}
+		if in[name].labelled > 0 {
+			t.judgeRules(v, k, in[name])
 		}
-		if s := sc[c.predictionPane]; s != nil {
-			if err := addBins(&p.cal, &p.calN, s, bins); err != nil {
-				return err
+	}
+	if t.cfg.Alarm != nil {
+		for _, signal := range t.cfg.Alarm.Signals {
+			off, of := t.rejected(v, names, signal)
+			for _, name := range names {
+				if a := v.keys[name].alarm(signal); a != nil {
+					t.judgeAlarm(v, v.keys[name], a, off[name], of, in[name])
+				}
 			}
 		}
 	}
-	r.panes = append(r.panes, p)
-	for len(r.panes) > 1 && r.enough(1, keep) {
-		r.panes = r.panes[1:]
+	for _, name := range names {
+		t.settle(v, names, in[name].end)
+		return
 	}
-	return nil
 }
 
-// enough reports whether the panes from i on hold at least so many rows of both signals.
-func (r *recent) enough(i int, rows int64) bool {
-	var raw, cal int64
-	for _, p := range r.panes[i:] {
-		raw += p.rawN
-		cal += p.calN
+// judgeAlarm notes the change of an alarm.
+func (t *ModelTask) judgeAlarm(v *version, k *keyState, a *keyAlarm, rejected bool, of int, in *paneInput) {
+	state, changed := a.judge(t.cfg.Alarm, rejected, in.end, t.cfg.Pane)
+	if !changed {
+		return
 	}
-	return raw >= rows && cal >= rows
+	if !a.slice {
+		of = 0
+	}
+	k.changes[&a.alert] = t.alarmAlert(v, k, a, state, in, of)
 }
 
-// last sums the bins of the latest panes with at least so many rows of the signal.
-func (r *recent) last(signal string, rows int64) (bins []metric.Bin, n int64) {
-	for i := len(r.panes) - 1; i >= 0 && n < rows; i-- {
-		p := &r.panes[i]
-		b, m := p.cal, p.calN
-		if signal == signalRaw {
-			b, m = p.raw, p.rawN
-		}
-		bins = plusBins(bins, b)
-		n += m
-	}
-	return bins, n
-}
-
-func plusBins(dst, b []metric.Bin) []metric.Bin {
-	if dst == nil {
-		dst = make([]metric.Bin, len(b))
-	}
-	for i := range b {
-		dst[i].N += b[i].N
-		dst[i].W += b[i].W
-		dst[i].SumC += b[i].SumC
-		dst[i].SumA += b[i].SumA
-	}
-	return dst
-}
-
-// detect judges the rules of a key at the end of a label pane.
-func (t *ModelTask) detect(v *version, k *keyState, in *paneInput) {
+// judgeRules judges the rules of a key at the end of a label pane that brought rows.
+func (t *ModelTask) judgeRules(v *version, k *keyState, in *paneInput) {
 	for i := range t.cfg.Rules {
 		spec := &t.cfg.Rules[i]
 		if k.slice != "" && !spec.Slices || k.labelled < spec.WarmupRows {
@@ -125,9 +97,7 @@ func (t *ModelTask) detect(v *version, k *keyState, in *paneInput) {
 		}
 		j := judgement{rows: n, ece: metric.ECE(bins), iv: metric.Resample(bins, t.cfg.Resamples, seed(v, k, spec.Signal, in.pane))}
 		if state, changed := k.rules[i].judge(spec, j, in.end-t.cfg.Pane, in.end); changed {
-			m := alertMessage(v, k, spec, &k.rules[i], state, j, in.end)
-			k.rules[i].last = m.Value
-			t.emit(k, m)
+			k.changes[&k.rules[i]] = t.ruleAlert(v, k, spec, &k.rules[i], state, j, in.end)
 		}
 	}
 }
@@ -146,14 +116,14 @@ func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state 
 	over := j.excess() > spec.Fire && j.ece > j.iv.NullHi
 	switch {
 	case r.state == ruleOK && over:
-		*r = ruleState{state: pending, since: start, overFrom: end}
+		*r = ruleState{state: pending, since: start, overFrom: end, last: r.last}
 		if spec.For > 0 {
 			return pending, true
 		}
 		r.state = firing
 		return firing, true
 	case r.state == pending && !over:
-		*r = ruleState{lastChange: r.since}
+		r.end()
 		return resolved, true
 	case r.state == pending && end-r.overFrom >= spec.For:
 		r.state = firing
@@ -163,8 +133,7 @@ func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state 
 			r.clearFrom = end
 		}
 		if end-r.clearFrom >= spec.ClearFor {
-			since := r.since
-			*r = ruleState{lastChange: since}
+			r.end()
 			return resolved, true
 		}
 	case r.state == firing:
@@ -173,33 +142,24 @@ func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state 
 	return r.state, false
 }
 
-func alertMessage(v *version, k *keyState, spec *RuleSpec, r *ruleState, state string, j judgement, at int64) pipeline.Message {
+// end takes the rule back to order; who inhibited it, and who was told of it, is for the alert that says so.
+func (r *ruleState) end() {
+	*r = ruleState{lastChange: r.since, last: r.last, inhibitedBy: r.inhibitedBy, told: r.told}
+}
+
+func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleState, state string, j judgement, at int64) *output.Alert {
 	since := r.since
 	if state == resolved {
 		since = r.lastChange
 	}
-	a := output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Severity: spec.Severity, State: state,
+	a := &output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Kind: kindExcess, Severity: spec.Severity, State: state,
 		At: pipeline.Format(at), Value: j.excess(), Threshold: spec.Fire, ECE: j.ece, ECENull: j.iv.Null, ECELo: &j.iv.Lo, ECEHi: &j.iv.Hi,
 		Rows: j.rows, Signal: spec.Signal, Window: fmt.Sprintf("last %d rows", spec.Rows)}
 	if since != 0 {
 		a.Since = pipeline.Format(since)
 	}
+	a.Diagram = t.diagram(v, k, a.At)
 	a.Message = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, %.4f more than a calibrated model would show (%.4f); fires above %.4f, resolves below %.4f",
 		spec.Signal, j.ece, j.rows, j.excess(), j.iv.Null, spec.Fire, spec.Clear)
-	value, err := json.Marshal(a)
-	if err != nil {
-		panic("operators: alert does not marshal: " + err.Error())
-	}
-	return pipeline.Message{Stream: pipeline.StreamAlerts, Key: []byte(v.model + "/" + v.name + "/" + k.slice + "/" + spec.Name), Value: value, Time: at}
-}
-
-// firingSince returns the earliest start among the firing rules of a key.
-func (k *keyState) firingSince() (since int64, any bool) {
-	for i := range k.rules {
-		r := &k.rules[i]
-		if r.state == firing && (!any || r.since < since) {
-			since, any = r.since, true
-		}
-	}
-	return since, any
+	return a
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
 )
 
 // version is the state of one model version; its calibrators belong to all its slices.
@@ -32,6 +33,8 @@ type keyState struct {
 	sample   []acc.SampleRow // latest rows, in order of label pane
 	since    sinceInForce
 	rules    []ruleState
+	alarms   []*keyAlarm
+	changes  map[*ruleState]*output.Alert // of this pane
 	ledger   [32]byte
 }
 
@@ -43,6 +46,7 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
 		}
 		k.rules = make([]ruleState, len(cfg.Rules))
+		k.addAlarms(cfg.Alarm)
 		v.keys[slice] = k
 	}
 	return k
@@ -78,6 +82,11 @@ func (k *keyState) open() bool {
 			return true
 		}
 	}
+	for _, a := range k.alarms {
+		if len(a.waiting.slots) > 0 {
+			return true
+		}
+	}
 	return false
 }
 
@@ -88,6 +97,7 @@ type paneInput struct {
 	labelled  int64
 	late      int64
 	rows      []acc.SampleRow // sampled rows, by (prediction time, id)
+	scored    scored          // what the calibrator in force makes of them
 }
 
 type paneCell struct {
@@ -111,20 +121,34 @@ func (k *keyState) takePane(pane, length int64) paneInput {
 	return in
 }
 
-// step processes one label pane of a version: statistics of every key first, slices before the whole, then the
-// decisions, which take effect at the pane's end.
+// step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together, then
+// the decisions, which take effect at the pane's end.
 func (t *ModelTask) step(v *version, pane int64) error {
 	names := slices.Sorted(maps.Keys(v.keys))
-	// "" sorts first; the whole comes last, so that a refit sees every slice's statistics of this pane done.
+	// "" sorts first; the whole comes last.
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
 	}
+	inputs := make(map[string]*paneInput, len(names))
 	for _, name := range names {
 		k := v.keys[name]
 		in := k.takePane(pane, t.cfg.Pane)
+		inputs[name] = &in
 		if err := t.stepKey(v, k, &in); err != nil {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
+	}
+	if t.shadowing(t.models[v.model], v.name) {
+		return nil
+	}
+	for _, name := range names {
+		if err := t.observeAlarms(v.keys[name], inputs[name]); err != nil {
+			return fmt.Errorf("slice %q: %w", name, err)
+		}
+	}
+	t.alerts(v, names, inputs)
+	if in := inputs[""]; in != nil && in.labelled > 0 {
+		return t.maybeRefit(v, v.keys[""], in)
 	}
 	return nil
 }
@@ -132,18 +156,18 @@ func (t *ModelTask) step(v *version, pane int64) error {
 func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
 	k.labelled += in.labelled
 	k.lateRows += in.late
-	scored, err := t.score(v, k, in)
-	if err != nil {
+	var err error
+	if in.scored, err = t.score(v, k, in); err != nil {
 		return err
 	}
 	for _, w := range k.windows {
-		dropped, err := w.add(t, k, in, scored)
+		dropped, err := w.add(t, k, in, in.scored)
 		if err != nil {
 			return err
 		}
 		t.counts.Add(CountDroppedOld, dropped)
 	}
-	if err := k.recent.add(in, scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
+	if err := k.recent.add(in, in.scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
 	k.keepSample(in.rows, t.cfg.SampleRows)
@@ -152,15 +176,6 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
 	}
 	if k.slice == "" {
 		t.note(v, in.rows)
-	}
-	if t.shadowing(t.models[v.model], v.name) {
-		return nil
-	}
-	if in.labelled > 0 {
-		t.detect(v, k, in)
-	}
-	if k.slice == "" && in.labelled > 0 {
-		return t.maybeRefit(v, k, in)
 	}
 	return nil
 }
@@ -178,6 +193,9 @@ func keepRows(cfg *ModelConfig) int64 {
 	n := int64(0)
 	for i := range cfg.Rules {
 		n = max(n, cfg.Rules[i].Rows)
+	}
+	if cfg.Alarm != nil {
+		n = max(n, alarmRows)
 	}
 	return n
 }

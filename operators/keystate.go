@@ -34,11 +34,8 @@ func (k *keyState) append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
-	for i := range k.rules {
-		dst = k.rules[i].append(dst)
-	}
-	return dst, nil
+	dst = binenc.AppendUvarint(dst, detectFollows)
+	return binenc.AppendBlock(dst, k.appendDetect)
 }
 
 // restore reads what append wrote after the slice's name. Windows and rules are those of the configuration; a
@@ -66,13 +63,7 @@ func (k *keyState) restore(r *binenc.Reader, cfg *ModelConfig) error {
 			return err
 		}
 	}
-	if n := r.Count(4, maxItems); r.Err() == nil && n != len(cfg.Rules) {
-		return fmt.Errorf("the checkpoint has %d rules, the configuration %d (rules changed since)", n, len(cfg.Rules))
-	}
-	for i := range k.rules {
-		k.rules[i].restore(r)
-	}
-	return r.Err()
+	return k.restoreRules(r, cfg)
 }
 
 func (k *keyState) appendPending(dst []byte) ([]byte, error) {
@@ -261,20 +252,4 @@ func restoreRows(r *binenc.Reader) []acc.SampleRow {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-var ruleStates = []string{ruleOK, pending, firing}
-
-func (r *ruleState) append(dst []byte) []byte {
-	dst = append(dst, byte(slices.Index(ruleStates, r.state)))
-	for _, v := range []int64{r.since, r.overFrom, r.clearFrom, r.lastChange} {
-		dst = binenc.AppendVarint(dst, v)
-	}
-	return binenc.AppendBytes(dst, r.last)
-}
-
-func (r *ruleState) restore(in *binenc.Reader) {
-	r.state = ruleStates[min(int(in.Byte()), len(ruleStates)-1)]
-	r.since, r.overFrom, r.clearFrom, r.lastChange = in.Varint(), in.Varint(), in.Varint(), in.Varint()
-	r.last = slices.Clone(in.Bytes(maxBlob))
 }

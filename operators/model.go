@@ -29,6 +29,8 @@ type ModelConfig struct {
 	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
 	Windows    []WindowSpec
 	Rules      []RuleSpec
+	Alarm      *AlarmSpec // nil = none
+	Hold       int64      // how long an alert stays inhibited after its inhibitor is gone, ns
 	Refit      RefitSpec
 	Trigger    TriggerSpec
 	Judge      JudgeSpec

@@ -47,6 +47,9 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 				for i := range k.rules {
 					add(pipeline.StreamAlerts, k.rules[i].last)
 				}
+				for _, a := range k.alarms {
+					add(pipeline.StreamAlerts, a.alert.last)
+				}
 			}
 		}
 	}

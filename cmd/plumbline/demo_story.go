@@ -124,23 +124,37 @@ func (s *demoStory) ece(n *output.Snapshot, at time.Time) {
 	}
 }
 
+// alert tells of the whole model's alerts that a notifier would tell of, and keeps all of them.
 func (s *demoStory) alert(a output.Alert, at time.Time) {
-	if a.Slice != "" || a.Rule != demoRule {
+	if a.Slice != "" {
 		return
 	}
 	s.alerts = append(s.alerts, a)
+	ours := a.Kind == "anytime"
 	switch {
-	case a.State == "firing" && s.alarm == nil:
+	case ours && a.State == "firing" && a.InhibitedBy == "" && s.alarm == nil:
 		s.alarm = &a
 		s.alarmRows = s.labelled - s.atShift
-		s.lines.at(at, "%s: ECE %s, %s more than a calibrated model's; %s and %d labelled rows after the shift", s.lines.mark("ALARM firing"),
-			percent(&a.ECE), percent(&a.Value), at.Sub(s.plan.Shift), s.alarmRows)
-		return
-	case a.State == "resolved" && s.alarm != nil && s.resolved == nil:
+		s.lines.at(at, "%s: the model is %s beyond the tolerance, by its own estimate since %s; evidence e^%.0f, bound e^%.0f", s.lines.mark("ALARM firing"),
+			a.Evidence.Direction, clock(a.Since), a.Value, a.Threshold)
+		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s", at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
+	case ours && a.State == "firing" && strings.HasPrefix(a.InhibitedBy, "calibrator"):
+		s.lines.at(at, "alarm on the raw confidences: answered by %s, no longer told of", a.InhibitedBy)
+	case ours && a.State == "resolved" && s.alarm != nil && s.resolved == nil:
 		s.resolved = &a
+		s.lines.at(at, "%s: with the calibrator in force the error is back inside the tolerance; ECE %s", s.lines.mark("ALARM resolved"), percent(&a.ECE))
+	case a.InhibitedBy == "" && a.State != "pending":
+		s.lines.at(at, "%s %s: ECE %s", a.Rule, a.State, percent(&a.ECE))
 	}
-	word := map[string]string{"pending": "ALARM pending", "firing": "ALARM firing", "resolved": "resolved"}[a.State]
-	s.lines.at(at, "%s: ECE %s with the calibrator in force, %s more than a calibrated model's", s.lines.mark(word), percent(&a.ECE), percent(&a.Value))
+}
+
+// clock is the time of day of a record's time.
+func clock(text string) string {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return text
+	}
+	return t.Format(time.TimeOnly)
 }
 
 func (s *demoStory) calibrator(c output.Calibrator, at time.Time) {

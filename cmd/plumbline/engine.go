@@ -128,6 +128,7 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 		}
 		mc.Windows = append(mc.Windows, operators.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
 	}
+	mc.Alarm, mc.Hold = alarmSpec(c), int64(c.Alarm.Hold)
 	for _, r := range c.Rules {
 		mc.Rules = append(mc.Rules, operators.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
 			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices})
@@ -136,6 +137,21 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Z: f.Z, MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop}
 	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
+}
+
+// alarmSpec is the alarm of a configuration; nil where it is off.
+func alarmSpec(c *config.Config) *operators.AlarmSpec {
+	a := &c.Alarm
+	if !a.Enabled {
+		return nil
+	}
+	s := &operators.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE, EpsilonBin: a.EpsilonBin,
+		Alpha: float64(c.EventTime.Pane) / float64(a.FalseAlarmEvery), MaxWeight: a.MaxWeight, Matured: int64(a.Matured), ReferenceRows: a.ReferenceRows,
+		Slack: a.Slack, Slices: a.Slices, FDR: a.FDR, ClearRows: a.ClearRows, ClearFor: int64(a.ClearFor), QuietRows: a.QuietRows}
+	if a.Reference != "none" {
+		s.Reference = a.Reference
+	}
+	return s
 }
 
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to

@@ -15,6 +15,7 @@ type Config struct {
 	Stats       Stats       `yaml:"stats"`
 	Sample      Sample      `yaml:"sample"`
 	Windows     []Window    `yaml:"windows"`
+	Alarm       Alarm       `yaml:"alarm"`
 	Rules       []Rule      `yaml:"rules"`
 	Refit       Refit       `yaml:"refit"`
 	Calibrated  Calibrated  `yaml:"calibrated"`
@@ -137,6 +138,28 @@ type Window struct {
 	Slide time.Duration `yaml:"slide"` // kind time; = size (tumbling) where absent
 	Rows  int64         `yaml:"rows"`  // kind rows: latest whole label panes with at least this many labelled rows
 	Every int64         `yaml:"every"` // kind rows; labelled rows between windows; = rows: tumbling; absent: each pane
+}
+
+// Alarm is the anytime-valid alarm on calibration error of every key.
+type Alarm struct {
+	Enabled         bool          `yaml:"enabled"`
+	Signals         []string      `yaml:"signals"`           // raw, calibrated
+	EpsilonECE      float64       `yaml:"epsilon_ece"`       // tolerance of the ECE
+	EpsilonBin      float64       `yaml:"epsilon_bin"`       // tolerance of a single bin
+	Bins            int           `yaml:"bins"`              // divides 3600
+	FalseAlarmEvery time.Duration `yaml:"false_alarm_every"` // event time, on average at least, of a whole model version
+	Severity        string        `yaml:"severity"`
+	MaxWeight       float64       `yaml:"max_weight"`     // largest weight that a row may have
+	Matured         time.Duration `yaml:"matured"`        // 0 = labels as they come; else rows enter so long after their prediction
+	Reference       string        `yaml:"reference"`      // none | pinned | rolling
+	ReferenceRows   int64         `yaml:"reference_rows"` // rows of the reference curve
+	Slack           float64       `yaml:"slack"`          // of the curve, in standard errors
+	Slices          bool          `yaml:"slices"`         // watch every slice too
+	FDR             float64       `yaml:"fdr"`            // of the alarms of slices
+	ClearRows       int64         `yaml:"clear_rows"`     // fewest rows that can resolve it
+	ClearFor        time.Duration `yaml:"clear_for"`
+	QuietRows       int64         `yaml:"quiet_rows"` // rows without another alarm that resolve it; 0 = never
+	Hold            time.Duration `yaml:"hold"`       // event time that an alert stays inhibited after its inhibitor is gone
 }
 
 // Rule is an alarm on excess ECE over what a calibrated model would show.

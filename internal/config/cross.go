@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -19,6 +20,7 @@ func (ck *checker) cross(c Config) {
 	ck.models(c)
 	ck.stats(c)
 	ck.windows(c)
+	ck.alarm(c)
 	ck.rules(c.Rules)
 	ck.refit(c)
 	ck.finetune(c)
@@ -179,6 +181,28 @@ func (ck *checker) windows(c Config) {
 			if w.Size != 0 || w.Slide != 0 {
 				ck.fail(path+".kind", w.Kind, "takes rows and every; size and slide are for kind time")
 			}
+		}
+	}
+}
+
+// alarmNames are the rules that the alarm goes by in alerts.
+var alarmNames = []string{"calibration-raw", "calibration-calibrated"}
+
+func (ck *checker) alarm(c Config) {
+	a := c.Alarm
+	if a.Bins > 0 && gridCells%a.Bins != 0 {
+		ck.fail("alarm.bins", a.Bins, "must divide %d, such as 10, 12, 15, 18, 20, 24, 25, 30", gridCells)
+	}
+	if a.FalseAlarmEvery <= c.EventTime.Pane {
+		ck.fail("alarm.false_alarm_every", a.FalseAlarmEvery, "must be more than event_time.pane, %s", show(c.EventTime.Pane))
+	}
+	signals := ck.distinct("alarm.signals", "")
+	for i, s := range a.Signals {
+		signals(i, s)
+	}
+	for i, r := range c.Rules {
+		if slices.Contains(alarmNames, r.Name) {
+			ck.fail(indexed("rules", i)+".name", quoted(r.Name), "is that of the alarm")
 		}
 	}
 }

@@ -1,0 +1,164 @@
+package operators
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// detectFollows stands where builds before it wrote the number of rules: the state of alarms and rules follows, as a block
+// with a version of its own.
+const detectFollows = 1 << 32
+
+const detectVersion = 1
+
+// appendDetect appends the state of rules and alarms of a key.
+func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
+	dst = append(dst, detectVersion)
+	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
+	for i := range k.rules {
+		dst = k.rules[i].append(dst)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(k.alarms)))
+	for _, a := range k.alarms {
+		dst = binenc.AppendString(dst, a.signal)
+		var err error
+		if dst, err = binenc.AppendBlock(dst, a.append); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// restoreRules reads what appendDetect wrote, or the rules of a checkpoint from before it.
+func (k *keyState) restoreRules(r *binenc.Reader, cfg *ModelConfig) error {
+	n := r.Uvarint()
+	if n == detectFollows {
+		in := binenc.NewReader(r.Bytes(maxBlob))
+		if err := r.Err(); err != nil {
+			return err
+		}
+		return k.restoreDetect(&in, cfg)
+	}
+	if err := k.sameRules(r, n); err != nil {
+		return err
+	}
+	for i := range k.rules {
+		k.rules[i].restoreOld(r)
+	}
+	return r.Err()
+}
+
+func (k *keyState) sameRules(r *binenc.Reader, n uint64) error {
+	if r.Err() == nil && n != uint64(len(k.rules)) {
+		return fmt.Errorf("the checkpoint has %d rules, the configuration %d (rules changed since)", n, len(k.rules))
+	}
+	return r.Err()
+}
+
+func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
+	r.Version(detectVersion)
+	if err := k.sameRules(r, r.Uvarint()); err != nil {
+		return err
+	}
+	for i := range k.rules {
+		k.rules[i].restore(r)
+	}
+	for range r.Count(2, maxItems) {
+		signal := r.String(maxName)
+		body := r.Bytes(maxBlob)
+		if r.Err() != nil {
+			break
+		}
+		if a := k.alarm(signal); a != nil {
+			if err := a.restore(body, cfg.Alarm); err != nil {
+				return fmt.Errorf("alarm on %s: %w", signal, err)
+			}
+		}
+	}
+	return r.Close()
+}
+
+var ruleStates = []string{ruleOK, pending, firing}
+
+func (r *ruleState) append(dst []byte) []byte {
+	dst = append(dst, byte(slices.Index(ruleStates, r.state)))
+	for _, v := range []int64{r.since, r.overFrom, r.clearFrom, r.lastChange} {
+		dst = binenc.AppendVarint(dst, v)
+	}
+	dst = binenc.AppendBytes(dst, r.last)
+	dst = append(binenc.AppendString(dst, r.inhibitedBy), bits(r.told))
+	return binenc.AppendVarint(dst, r.holdFrom)
+}
+
+func (r *ruleState) restore(in *binenc.Reader) {
+	r.restoreOld(in)
+	r.inhibitedBy, r.told, r.holdFrom = in.String(maxBlob), in.Byte() == 1, in.Varint()
+}
+
+// restoreOld reads a rule as checkpoints before detectFollows have it. A rule that fires had told so.
+func (r *ruleState) restoreOld(in *binenc.Reader) {
+	r.state = ruleStates[min(int(in.Byte()), len(ruleStates)-1)]
+	r.since, r.overFrom, r.clearFrom, r.lastChange = in.Varint(), in.Varint(), in.Varint(), in.Varint()
+	r.last = slices.Clone(in.Bytes(maxBlob))
+	r.told = r.state == firing
+}
+
+// append appends the alarm: its specification, state, tests, curve, waiting rows and what may resolve it.
+func (a *keyAlarm) append(dst []byte) ([]byte, error) {
+	dst = a.alert.append(binenc.AppendString(dst, a.print))
+	dst = binenc.AppendUvarint(dst, a.bins)
+	dst = append(dst, bits(a.curve != nil), bits(a.tests != nil))
+	if a.curve != nil {
+		dst = a.curve.append(dst)
+	}
+	dst = a.since.append(a.waiting.append(dst))
+	if a.tests == nil {
+		return dst, nil
+	}
+	return binenc.AppendBlock(dst, a.tests.AppendBinary)
+}
+
+// restore reads what append wrote. Where the specification is another one now, the tests begin anew: what fires goes on
+// firing until new rows say that it is over.
+func (a *keyAlarm) restore(body []byte, s *AlarmSpec) error {
+	r := binenc.NewReader(body)
+	n := newKeyAlarm(s, a.signal, a.slice)
+	print := r.String(maxName)
+	n.alert.restore(&r)
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if print != n.print {
+		*a = *n
+		return nil
+	}
+	n.bins = r.Uvarint()
+	curve, tests := r.Byte() == 1, r.Byte() == 1
+	if curve != (n.curve != nil) {
+		r.Failf("reference curve: %v, the configuration says %q", curve, s.Reference)
+		return r.Err()
+	}
+	if curve {
+		n.curve.restore(&r, s.Bins)
+		if n.curve.inForce != nil && r.Err() == nil {
+			n.tests = s.fresh(a.slice, n.curve.inForce)
+		}
+	}
+	n.waiting.restore(&r, s.Bins)
+	n.since.restore(&r, s.Bins)
+	if tests {
+		state := r.Bytes(maxBlob)
+		if r.Err() == nil && n.tests != nil {
+			if err := n.tests.UnmarshalBinary(state); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	*a = *n
+	return nil
+}
