@@ -29,6 +29,7 @@ type engine struct {
 	log       *slog.Logger
 	published *operators.Published
 	history   *sinks.History
+	tuning    *tuning
 	archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
@@ -55,6 +56,7 @@ func newEngine(cfg config.Config, log *slog.Logger) *engine {
 	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.archive = rt.openArchive()
+	rt.tuning = newTuning(operators.NewHeads(cfg.Heads.Max), log)
 	return rt
 }
 
@@ -93,6 +95,10 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 	}
 	if c.Calibrated.Enabled {
 		stages = append(stages, pipeline.Stage{Name: "apply", Operator: operators.NewApply(rt.published, c.Calibrated.Columns == "top1", out)})
+	}
+	if c.Heads.Shadow {
+		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: operators.NewShadow(operators.ShadowConfig{Pane: pane, Wait: int64(c.Join.Wait),
+			MemoryBytes: c.Heads.MemoryBytes}, rt.tuning.heads, counts, rt.log)})
 	}
 	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
 		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys}, outbox, counts)})
@@ -136,6 +142,7 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 	f := c.Refit
 	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Z: f.Z, MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop}
+	mc.Trigger, mc.Judge = tuningSpecs(c)
 	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
 }
 
@@ -211,6 +218,10 @@ func (rt *engine) showOne(m *pipeline.Message) error {
 			return err
 		}
 		return rt.addCalibrator(c)
+	case pipeline.StreamFinetune:
+		return rt.tuning.request(m.Value)
+	case pipeline.StreamHeads:
+		return rt.tuning.record(m.Value)
 	}
 	return nil
 }

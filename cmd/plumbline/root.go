@@ -22,6 +22,8 @@ var subcommands = []func() *cobra.Command{
 	newFitCommand,
 	newApplyCommand,
 	newTrainCommand,
+	newTrainerCommand,
+	newHeadsCommand,
 	newConvertCommand,
 	newTopicsCommand,
 	newPauseCommand,

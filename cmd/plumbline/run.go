@@ -114,6 +114,10 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if err := r.followCalibrators(ctx, g); err != nil {
 		return err
 	}
+	tuned, err := r.followTuning(ctx, g)
+	if err != nil {
+		return err
+	}
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
 	if which.repartition {
 		if err := r.runRepartition(ctx, g); err != nil {
@@ -121,7 +125,14 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 		}
 	}
 	if which.shards {
-		g.Go(func() error { return r.runShards(ctx) })
+		g.Go(func() error {
+			select {
+			case <-tuned:
+				return r.runShards(ctx)
+			case <-ctx.Done():
+				return nil
+			}
+		})
 	}
 	if which.models {
 		g.Go(func() error { return r.runModels(ctx) })
@@ -192,6 +203,12 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	t := cfg.Topics
 	m := map[pipeline.Stream]string{pipeline.StreamPanes: t.Panes, pipeline.StreamSnapshots: t.Snapshots, pipeline.StreamCalibrators: t.Calibrators,
 		pipeline.StreamAlerts: t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
+	if cfg.Trigger.Enabled {
+		m[pipeline.StreamFinetune] = t.Finetune
+	}
+	if cfg.Trigger.Enabled || cfg.Heads.Shadow {
+		m[pipeline.StreamHeads] = t.Heads
+	}
 	if cfg.Calibrated.Enabled {
 		m[pipeline.StreamCalibrated] = t.Calibrated
 	}

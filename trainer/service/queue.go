@@ -81,6 +81,15 @@ func (q *Queue) Jobs() []*Job {
 	return out
 }
 
+// All returns also those whose request has not been read, or was deleted since.
+func (q *Queue) All() []*Job {
+	var out []*Job
+	for _, id := range q.order {
+		out = append(out, q.jobs[id])
+	}
+	return out
+}
+
 // Job returns a job by id, nil where there is none.
 func (q *Queue) Job(id string) *Job { return q.jobs[id] }
 
@@ -211,6 +220,9 @@ func (q *Queue) Next(me string, now time.Time, l Limits) (j *Job, last bool) {
 func jobKey(id string, attempt int, trainer string) string {
 	return output.HeadKey(id, output.HeadJob) + "/" + strconv.Itoa(attempt) + "/" + trainer
 }
+
+// JobDir is the name of the directory of a job.
+func JobDir(id string) string { return dirName(id) }
 
 // dirName is a directory name for an id: letters, digits and ._+- stay, all else is %XX of its bytes.
 func dirName(id string) string {

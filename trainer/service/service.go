@@ -23,8 +23,9 @@ type Config struct {
 	Timeout     time.Duration // of an attempt; 0 = none
 	InlineBytes int
 	Keep        int // directories of finished jobs
-	// Publish appends a record to the heads topic and returns when it is durable; a nil value is a tombstone.
-	Publish func(ctx context.Context, key string, value []byte) error
+	// Publish appends a record to the heads topic, to the partition of its head's id, and returns when it is durable; a nil
+	// value is a tombstone.
+	Publish func(ctx context.Context, id, key string, value []byte) error
 	Runner  Runner
 	Log     *slog.Logger
 	// Once ends Run after one job.
@@ -206,7 +207,7 @@ func (s *Service) next(ctx context.Context) error {
 			s.start(ctx, j, *c)
 			return nil
 		}
-		return s.cfg.Publish(ctx, jobKey(c.ID, c.Attempt, s.cfg.Name), nil) // another was first
+		return s.cfg.Publish(ctx, c.ID, jobKey(c.ID, c.Attempt, s.cfg.Name), nil) // another was first
 	}
 	j, last := s.queue.Next(s.cfg.Name, time.Now(), s.cfg.Limits)
 	if j == nil {
@@ -240,7 +241,7 @@ func (s *Service) result(ctx context.Context, j *Job, h output.Head) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Publish(ctx, output.HeadKey(h.ID, output.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value); err != nil {
+	if err := s.cfg.Publish(ctx, h.ID, output.HeadKey(h.ID, output.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value); err != nil {
 		return err
 	}
 	if j.Result == nil {
@@ -258,7 +259,7 @@ func (s *Service) tell(ctx context.Context, b *output.Job) error {
 	if err != nil {
 		return err
 	}
-	return s.cfg.Publish(ctx, jobKey(b.ID, b.Attempt, b.Trainer), value)
+	return s.cfg.Publish(ctx, b.ID, jobKey(b.ID, b.Attempt, b.Trainer), value)
 }
 
 func (s *Service) beat(ctx context.Context) error {

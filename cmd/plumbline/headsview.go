@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/trainer/service"
+)
+
+// headView is one head in `heads list --json` and in GET /api/v1/heads: what all its records say.
+type headView struct {
+	ID            string `json:"id"`
+	Model         string `json:"model"`
+	Version       string `json:"version"`
+	Number        int    `json:"number"`
+	ShadowVersion string `json:"shadow_version"`
+	// State is waiting, running, failed, unchanged, cancelled, shadow, ready, rejected, rolled_back or lost.
+	State string `json:"state"`
+	Why   string `json:"why,omitempty"`
+	// Serve says that this is the head to serve.
+	Serve   bool             `json:"serve"`
+	Request *output.Finetune `json:"request,omitempty"`
+	Job     *output.Job      `json:"job,omitempty"`
+	Result  *output.Head     `json:"result,omitempty"`
+	Verdict *output.Verdict  `json:"verdict,omitempty"`
+	Order   *output.Order    `json:"order,omitempty"`
+}
+
+// servedView is what to serve of a model version.
+type servedView struct {
+	Model   string `json:"model"`
+	Version string `json:"version"`
+	Number  int    `json:"number"` // 0 = the head that the model came with
+	Serve   string `json:"serve"`  // the shadow version, or the version itself
+	Because string `json:"because"`
+}
+
+// headsView is the object of `heads list --json` and of GET /api/v1/heads.
+type headsView struct {
+	Heads []headView   `json:"heads"`
+	Serve []servedView `json:"serve"`
+}
+
+// view merges the records, heads by model, version and number.
+func (t *tuning) view() headsView {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := headsView{Heads: []headView{}, Serve: []servedView{}}
+	for _, j := range t.queue.All() {
+		if h, ok := t.head(j); ok {
+			v.Heads = append(v.Heads, h)
+		}
+	}
+	slices.SortFunc(v.Heads, func(a, b headView) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Number, b.Number))
+	})
+	for from := 0; from < len(v.Heads); {
+		to := from
+		for to < len(v.Heads) && v.Heads[to].Model == v.Heads[from].Model && v.Heads[to].Version == v.Heads[from].Version {
+			to++
+		}
+		v.Serve = append(v.Serve, t.serve(v.Heads[from:to]))
+		from = to
+	}
+	return v
+}
+
+func (t *tuning) head(j *service.Job) (headView, bool) {
+	h := headView{State: j.State(), Result: j.Result}
+	switch {
+	case j.Request.ID != "":
+		r := j.Request
+		h.ID, h.Model, h.Version, h.Number, h.ShadowVersion, h.Request, h.Why = r.ID, r.Model, r.Version, r.Number, r.ShadowVersion, &r, r.Why
+	case j.Result != nil:
+		r := j.Result
+		h.ID, h.Model, h.Version, h.Number, h.ShadowVersion = r.ID, r.Model, r.Version, r.Number, r.ShadowVersion
+	default:
+		return h, false
+	}
+	if j.Attempt > 0 {
+		h.Job = &j.Beat
+	}
+	if j.Result != nil {
+		h.Why = j.Result.Why
+		if j.Result.Outcome == output.OutcomeTrained {
+			h.State = "shadow"
+		}
+	}
+	if v, ok := t.verdicts[h.ID]; ok {
+		h.Verdict, h.State, h.Why = &v, v.State, v.Why
+	}
+	if o, ok := t.orders[h.ID]; ok {
+		h.Order = &o.Order
+	}
+	return h, true
+}
+
+// serve says which of the heads of a version is to be served: the newest that a person pinned, else the newest that is
+// ready and that nobody has rolled back, else none of them. It marks that one.
+func (t *tuning) serve(heads []headView) servedView {
+	out := servedView{Model: heads[0].Model, Version: heads[0].Version, Serve: heads[0].Version, Because: "no head of it is ready"}
+	best, seq := -1, 0
+	for i := range heads {
+		if o, ok := t.orders[heads[i].ID]; ok && o.Action == output.OrderPin && o.seq > seq && heads[i].Result != nil && heads[i].Result.Outcome == output.OutcomeTrained {
+			best, seq, out.Because = i, o.seq, "pinned by "+o.By
+		}
+	}
+	for i := len(heads) - 1; i >= 0 && best < 0; i-- {
+		o := t.orders[heads[i].ID]
+		if heads[i].State == output.ShadowReady && o.Action != output.OrderRollback {
+			best, out.Because = i, heads[i].Why
+		}
+	}
+	if best >= 0 {
+		heads[best].Serve = true
+		out.Number, out.Serve = heads[best].Number, heads[best].ShadowVersion
+	}
+	return out
+}
+
+// jobs is the object of GET /api/v1/finetune and of `trainer list --json`.
+func (t *tuning) jobs() any {
+	v := t.view()
+	for i := range v.Heads {
+		if r := v.Heads[i].Result; r != nil {
+			c := *r
+			c.Evidence = json.RawMessage("null")
+			v.Heads[i].Result = &c
+		}
+	}
+	return map[string]any{"jobs": v.Heads}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/segmentio/kafka-go"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/trainer/service"
+	"github.com/plumbline/plumbline/web"
+)
+
+func newTrainerCommand() *cobra.Command {
+	var o trainerOptions
+	cmd := &cobra.Command{
+		Use:   "trainer",
+		Short: "Train the heads that the pipeline asks for, until it is told to stop",
+		Long: "trainer reads topics.finetune, takes one request at a time, trains its head on the rows that the section trainer of the\n" +
+			"configuration names, and publishes the result on topics.heads. Several trainers share the requests; where one is\n" +
+			"lost, another goes on with its job. docs/train.md has it all.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return runTrainer(ctx, cfg, o, log)
+		},
+	}
+	cmd.Flags().BoolVar(&o.once, "once", false, "end after one job")
+	cmd.Flags().StringVar(&o.listen, "listen", "", "`address` of /metrics, /-/healthy and /-/ready; none by default")
+	cmd.AddCommand(newTrainerListCommand(), newTrainerCancelCommand())
+	return cmd
+}
+
+// trainerOptions are the flags of `plumbline trainer`.
+type trainerOptions struct {
+	once   bool
+	listen string
+}
+
+// runTrainer works until ctx is done.
+func runTrainer(ctx context.Context, cfg config.Config, o trainerOptions, log *slog.Logger) error {
+	client, _, err := newKafkaClient(cfg.Kafka)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockTrainer(cfg.Trainer)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	publish, err := headsPublisher(ctx, client, cfg, log)
+	if err != nil {
+		return err
+	}
+	runner, err := newTrainerRunner(cfg, log)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	svc := service.New(trainerConfig(cfg, publish, runner, o, log))
+	ready := make(chan struct{})
+	take := func(request bool) func([]byte) error {
+		return func(v []byte) error { svc.Take(ctx, service.Entry{Request: request, Value: v}); return nil }
+	}
+	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
+	if err := followTopics(ctx, g, client, cfg.Kafka.FetchMax, log, []followed{{cfg.Topics.Finetune, take(true)}, {cfg.Topics.Heads, take(false)}}, caughtUp); err != nil {
+		return err
+	}
+	if err := serveTrainer(ctx, g, o.listen, svc, ready, log); err != nil {
+		return err
+	}
+	g.Go(func() error {
+		if err := svc.Run(ctx); err != nil || !o.once || ctx.Err() != nil {
+			return err
+		}
+		return errTrainerDone
+	})
+	log.Info("trainer", "name", trainerName(cfg.Trainer), "dir", cfg.Trainer.Dir)
+	if err := g.Wait(); err != nil && !errors.Is(err, errTrainerDone) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// errTrainerDone ends a trainer that was to do one job.
+var errTrainerDone = errors.New("done")
+
+func trainerConfig(cfg config.Config, publish func(context.Context, string, string, []byte) error, runner service.Runner, o trainerOptions, log *slog.Logger) service.Config {
+	t := cfg.Trainer
+	return service.Config{Name: trainerName(t), Dir: filepath.Join(t.Dir, "jobs"), Heartbeat: t.Heartbeat, Timeout: t.Timeout, InlineBytes: t.InlineBytes, Keep: t.Keep,
+		Limits: service.Limits{Attempts: t.Attempts, LostAfter: t.LostAfter, Pause: t.LostAfter}, Publish: publish, Runner: runner, Log: log, Once: o.once}
+}
+
+func trainerName(t config.Trainer) string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return hostname()
+}
+
+// headsPublisher writes to the heads topic; all records of a head go to one partition, whose order decides.
+func headsPublisher(ctx context.Context, client *kafka.Client, cfg config.Config, log *slog.Logger) (func(ctx context.Context, id, key string, value []byte) error, error) {
+	topic := cfg.Topics.Heads
+	if topic == "" || cfg.Topics.Finetune == "" {
+		return nil, errors.New("topics.finetune and topics.heads must be set")
+	}
+	n, err := kafkaio.Partitions(ctx, client, topic)
+	if err != nil {
+		return nil, fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+	}
+	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHeads: topic}, cfg.Kafka.MessageMax, log)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, id, key string, value []byte) error {
+		return sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads, Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}}) //nolint:gosec // a topic's partitions
+	}, nil
+}
+
+// lockTrainer refuses a second trainer of a name on one directory: they would take each other's jobs for their own.
+func lockTrainer(t config.Trainer) (unlock func(), err error) {
+	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("trainer.dir: %w", err)
+	}
+	file := filepath.Join(t.Dir, "trainer-"+trainerName(t)+".lock")
+	release, held, err := service.Lock(file)
+	if err != nil {
+		return nil, fmt.Errorf("trainer.dir: %w", err)
+	}
+	if held {
+		return nil, fmt.Errorf("%s is held: a trainer %q runs on this directory already (set trainer.name)", file, trainerName(t))
+	}
+	return release, nil
+}
+
+// serveTrainer serves metrics and health where an address is given.
+func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *service.Service, ready <-chan struct{}, log *slog.Logger) error {
+	if listen == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q: %w", listen, err)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(jobMetrics{func() []service.Job { return svc.Jobs() }})
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "plumbline trainer is healthy") })
+	mux.HandleFunc("/-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-ready:
+			fmt.Fprintln(w, "plumbline trainer is ready")
+		default:
+			http.Error(w, "not ready: the topics have not been read yet", http.StatusServiceUnavailable)
+		}
+	})
+	srv := web.Server(listen, mux)
+	log.Info("serving", "url", "http://"+l.Addr().String())
+	g.Go(func() error {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		return srv.Shutdown(stop)
+	})
+	return nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/trainer/service"
+)
+
+// jobMetrics collects requests and jobs as a process has seen them.
+type jobMetrics struct{ jobs func() []service.Job }
+
+var (
+	descJobs        = prometheus.NewDesc("plumbline_finetune_jobs", "Requests for heads, by what became of them.", []string{"model", "state"}, nil)
+	descJobWaiting  = prometheus.NewDesc("plumbline_finetune_waiting_seconds", "For how long the oldest request that no trainer works on has been seen here; 0 where there is none.", []string{"model"}, nil)
+	descJobProgress = prometheus.NewDesc("plumbline_finetune_progress_ratio", "Share of the work that is done, of jobs that run.", []string{"model", "version", "trainer"}, nil)
+	descJobNLL      = prometheus.NewDesc("plumbline_finetune_validation_nll", "Validation NLL of the newest epoch, of jobs that run.", []string{"model", "version", "trainer"}, nil)
+	descJobSilent   = prometheus.NewDesc("plumbline_finetune_silent_seconds", "Since a running job has last given a sign of life.", []string{"model", "version", "trainer"}, nil)
+	descJobAttempts = prometheus.NewDesc("plumbline_finetune_attempts", "Attempts so far, of jobs that run.", []string{"model", "version"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c jobMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descJobs, descJobWaiting, descJobProgress, descJobNLL, descJobSilent, descJobAttempts} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c jobMetrics) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	type state struct{ model, state string }
+	counts, waiting := map[state]int{}, map[string]float64{}
+	for _, j := range c.jobs() {
+		r := &j.Request
+		counts[state{r.Model, j.State()}]++
+		waiting[r.Model] += 0
+		since := time.Since(j.Seen).Seconds()
+		switch j.State() {
+		case service.StateWaiting:
+			waiting[r.Model] = max(waiting[r.Model], since)
+		case service.StateRunning:
+			gauge(descJobProgress, j.Beat.Done, r.Model, r.ShadowVersion, j.Trainer)
+			gauge(descJobSilent, since, r.Model, r.ShadowVersion, j.Trainer)
+			gauge(descJobAttempts, float64(j.Attempt), r.Model, r.ShadowVersion)
+			if j.Beat.NLL > 0 {
+				gauge(descJobNLL, j.Beat.NLL, r.Model, r.ShadowVersion, j.Trainer)
+			}
+		}
+	}
+	for s, n := range counts {
+		gauge(descJobs, float64(n), s.model, s.state)
+	}
+	for m, s := range waiting {
+		gauge(descJobWaiting, s, m)
+	}
+}
+
+// list copies the jobs whose request is known.
+func (t *tuning) list() []service.Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []service.Job
+	for _, j := range t.queue.Jobs() {
+		out = append(out, *j)
+	}
+	return out
+}
