@@ -47,5 +47,13 @@ func formatMetric(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	return fmt.Sprintf("%.6f", v)
+	return decimals(v, 6)
+}
+
+// decimals writes v with so many decimals, and what has no use for them, such as the NLL of logits of 1e30, in powers of 10.
+func decimals(v float64, n int) string {
+	if math.Abs(v) >= 1e7 {
+		return fmt.Sprintf("%.*e", n, v)
+	}
+	return fmt.Sprintf("%.*f", n, v)
 }

@@ -22,6 +22,7 @@ func oddFiles(t *testing.T) map[string]string {
 		"identical":     writeFile(t, "a.csv", header+strings.Repeat("2,1,0\n2,1,1\n", 5)),
 		"far":           writeFile(t, "a.csv", header+strings.Repeat("80,-80,0\n-80,80,1\n80,-80,1\n", 4)),
 		"three classes": writeFile(t, "a.csv", "logits_0,logits_1,logits_2,label\n1,0,0,0\n0,2,0,0\n3,0,1,1\n1,1,1,0\n"),
+		"farther":       writeFile(t, "a.csv", header+strings.Repeat("1e30,-1e30,1\n0,1,1\n2,1,0\n", 3)),
 		"weights":       writeFile(t, "a.csv", "logits_0,logits_1,label,weight\n1,0,0,1e-30\n0,1,0,1e30\n2,1,1,0\n0,3,1,1e-30\n1,3,1,1e30\n"),
 	}
 }

@@ -92,7 +92,7 @@ func (r *fitResult) print(w io.Writer, asJSON bool) error {
 	fmt.Fprintf(w, "%s: %s\n", r.Method, r.Description)
 	fmt.Fprintf(w, "%d rows, K = %d with %d classes among the labels; %s\n", r.Fit.Rows, r.K, r.Fit.Classes, formatSeconds(r.Seconds))
 	lines := [][]string{{"", "before", "after", "difference"},
-		{"nll of the fitted rows", formatNLL(r.Fit.NLLBefore), formatNLL(r.Fit.NLLAfter), fmt.Sprintf("%+.5f", r.Fit.NLLAfter-r.Fit.NLLBefore)}}
+		{"nll of the fitted rows", formatNLL(r.Fit.NLLBefore), formatNLL(r.Fit.NLLAfter), signed(r.Fit.NLLAfter - r.Fit.NLLBefore)}}
 	if h := r.Holdout; h != nil {
 		fmt.Fprintln(w, r.Split)
 		b, a := h.Before, h.After
@@ -206,7 +206,15 @@ func formatNLL(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	return fmt.Sprintf("%.5f", v)
+	return decimals(v, 5)
+}
+
+// signed is decimals with a sign.
+func signed(v float64) string {
+	if math.Abs(v) >= 1e7 {
+		return fmt.Sprintf("%+.5e", v)
+	}
+	return fmt.Sprintf("%+.5f", v)
 }
 
 func formatDifference(d compare.Difference) string {
@@ -214,9 +222,9 @@ func formatDifference(d compare.Difference) string {
 	case math.IsNaN(d.Mean):
 		return "-"
 	case math.IsNaN(d.Lo):
-		return fmt.Sprintf("%+.5f", d.Mean)
+		return signed(d.Mean)
 	}
-	return fmt.Sprintf("%+.5f [%+.5f, %+.5f]", d.Mean, d.Lo, d.Hi)
+	return fmt.Sprintf("%s [%s, %s]", signed(d.Mean), signed(d.Lo), signed(d.Hi))
 }
 
 func formatInterval(lo, hi float64) string {
