@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"math"
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,8 @@ type trainSplitFlags struct {
 	holdoutLabels       string
 	balance             float64
 	maxRows, classes    int
+	memory              string
+	model, version      string
 }
 
 func (s *trainSplitFlags) add(cmd *cobra.Command) {
@@ -30,6 +34,9 @@ func (s *trainSplitFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&s.holdoutLabels, "holdout-labels", "", "labels `array` of the npz files of --holdout and --validation; else that of --labels")
 	flags.IntVar(&s.maxRows, "max-rows", 0, "train on so many rows at most, the newest; 0 is all")
 	flags.Float64Var(&s.balance, "balance", 0, "keep of a class at most so many times the training rows of the rarest; 0 keeps all")
+	flags.StringVar(&s.memory, "memory", defaultMemory, "features of at most this `size` are held in memory; more stay in their files and are read as the training goes")
+	flags.StringVar(&s.model, "model", "", "model whose rows are taken, where FILE is a directory with those of several")
+	flags.StringVar(&s.version, "version", "", "version of it")
 	flags.IntVar(&s.classes, "classes", 0, "number of classes, where neither --head nor logits say it; 0 is the highest label and one")
 }
 
@@ -63,6 +70,9 @@ func (s trainSplitFlags) check() error {
 	case s.classes < 0 || s.classes == 1:
 		return usageErrorf("--classes %d: allowed are 0 and from 2", s.classes)
 	}
+	if _, err := parseBytes(s.memory); err != nil {
+		return usageErrorf("--memory %s: %v", s.memory, err)
+	}
 	if err := (data.SplitConfig{MaxRows: s.maxRows, Balance: s.balance}).Validate(); err != nil {
 		return usageError{err}
 	}
@@ -75,16 +85,47 @@ type trainRows struct {
 	Order      string `json:"order"` // time, file (no column ts) or random
 	Unlabelled int    `json:"unlabelled"`
 	NoFeatures int    `json:"no_features"` // null, or not finite
-	HeldOut    int    `json:"held_out"`
-	Validation string `json:"validation_file,omitempty"`
-	Holdout    string `json:"holdout_file,omitempty"`
-	Weighted   bool   `json:"weights_not_used,omitempty"`
+	Repeated   int    `json:"repeated"`    // rows of an archive that were there before, by id and time
+	Files      int    `json:"files"`
+	OtherFiles int    `json:"other_files,omitempty"` // of a directory: of other model versions
+	Vanished   int    `json:"vanished_files,omitempty"`
+	// Unreadable says which files of a directory were left out, and why.
+	Unreadable []string `json:"unreadable,omitempty"`
+	// Streamed says that features stayed in their files; FeatureBytes is what they would take in memory.
+	Streamed     bool       `json:"streamed"`
+	FeatureBytes int64      `json:"feature_bytes"`
+	TrainTime    *timeRange `json:"train_time,omitempty"`
+	ValidTime    *timeRange `json:"validation_time,omitempty"`
+	HeldOutTime  *timeRange `json:"held_out_time,omitempty"`
+	HeldOut      int        `json:"held_out"`
+	Validation   string     `json:"validation_file,omitempty"`
+	Holdout      string     `json:"holdout_file,omitempty"`
+	Weighted     bool       `json:"weights_not_used,omitempty"`
 }
 
 // trainData is the rows of all files.
 type trainData struct {
 	train, valid, hold *data.Set // hold may be nil
 	rows               trainRows
+	source             *trainSource // of all but those of further files
+	sources            []*trainSource
+}
+
+// close closes the files that features lie in.
+func (d *trainData) close() {
+	for _, s := range d.sources {
+		_ = s.close() // they were for reading
+	}
+}
+
+// because adds to an error what kept features from being read: to the backend such rows are not numbers.
+func (d *trainData) because(err error) error {
+	for _, s := range []*data.Set{d.train, d.valid, d.hold} {
+		if s != nil && s.Stored != nil && s.Stored.Err() != nil {
+			return fmt.Errorf("%w: %w", s.Stored.Err(), err)
+		}
+	}
+	return err
 }
 
 // garbage is how much memory may wait to be collected beside large features: Go's own rule allows as much as is in use.
@@ -94,6 +135,9 @@ const garbage = 256 << 20
 // it is set, is left alone. The returned function takes it back.
 func boundGarbage(s *data.Set) (undo func()) {
 	size := 4*len(s.X) + 2*len(s.Half)
+	if s.Stored != nil {
+		size = data.DefaultCache
+	}
 	if _, set := os.LookupEnv("GOGC"); set || size <= garbage {
 		return func() {}
 	}
@@ -112,12 +156,26 @@ func (f trainFlags) readRows(file string, current *head.Head) (*trainData, error
 		k = current.K()
 	}
 	d := &trainData{}
-	all, err := f.readFeatures(f.inputFlags, file, k, &d.rows)
+	all, source, err := f.openRows(f.inputFlags, file, k, &d.rows)
+	if source != nil {
+		d.sources = append(d.sources, source)
+	}
 	if err != nil {
+		d.close()
 		return nil, err
 	}
+	d.source = source
+	if err := f.divideRows(d, all, file, current); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// divideRows checks the rows against the head, and divides them.
+func (f trainFlags) divideRows(d *trainData, all *data.Set, file string, current *head.Head) error {
 	if current != nil && all.D != current.D() {
-		return nil, fmt.Errorf("%s: %d features a row, --head %s takes %d", file, all.D, f.head, current.D())
+		return fmt.Errorf("%s: %d features a row, --head %s takes %d", file, all.D, f.head, current.D())
 	}
 	other := func(name string) (*data.Set, error) {
 		in := f.inputFlags
@@ -125,16 +183,29 @@ func (f trainFlags) readRows(file string, current *head.Head) (*trainData, error
 			in.labels = f.split.holdoutLabels
 		}
 		var used trainRows
-		s, err := f.readFeatures(in, name, all.K, &used)
+		s, source, err := f.openRows(in, name, all.K, &used)
+		if source != nil {
+			d.sources = append(d.sources, source)
+		}
 		if err == nil && s.D != all.D {
 			err = fmt.Errorf("%s: %d features a row, %s has %d", name, s.D, file, all.D)
 		}
 		return s, err
 	}
 	if err := f.hold(d, all, other); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return d, nil
+	d.train, d.valid, d.hold = placed(d.train), placed(d.valid), placed(d.hold)
+	d.rows.TrainTime, d.rows.ValidTime, d.rows.HeldOutTime = d.source.timeOf(d.train), d.source.timeOf(d.valid), d.source.timeOf(d.hold)
+	return nil
+}
+
+// placed has the rows of a set that stays in files in their order there: they are read from one end to the other.
+func placed(s *data.Set) *data.Set {
+	if s == nil || s.Stored == nil {
+		return s
+	}
+	return s.Select(s.ByPlace(data.Rows(s.N())))
 }
 
 // hold sets the held-out rows, then divides the others.
@@ -205,70 +276,55 @@ func countLabels(s *data.Set) []int {
 	return by
 }
 
-// readFeatures are the rows of a file that have features and a label. k = 0 lets the file say the number of classes.
+// readFeatures is openRows for rows that are in use to the end of the process, or until nobody has them.
 func (f trainFlags) readFeatures(in inputFlags, file string, k int, used *trainRows) (*data.Set, error) {
-	s, err := in.featureRows(file, used)
-	if err != nil {
-		return nil, err
-	}
-	if k != 0 {
-		s.K = k
-	}
-	if s.K == 0 {
-		for _, y := range s.Y {
-			s.K = max(s.K, int(y)+1, 2)
-		}
-	}
-	y, ts := s.Y, s.Time
-	s.Y, s.Time = nil, nil
-	var scratch []float32
-	for i, label := range y {
-		scratch = (&data.Set{D: s.D, X: s.X, Half: s.Half}).Chunk(scratch, i, 1)
-		switch {
-		case int(label) >= s.K:
-			return nil, fmt.Errorf("%s: row %d: label %d, allowed 0..%d", file, i, label, s.K-1)
-		case label < 0:
-			used.Unlabelled++
-			continue
-		case !finite(scratch):
-			used.NoFeatures++
-			continue
-		}
-		s.Index, s.Y = append(s.Index, int32(i)), append(s.Y, label)
-		if ts != nil {
-			s.Time = append(s.Time, ts[i])
-		}
-	}
-	if s.N() == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features and a label", file, len(y))
-	}
-	return s, nil
+	s, _, err := f.openRows(in, file, k, used)
+	return s, err
 }
 
-// featureRows are all rows of a file, with label -1 where there is none. K is 0 where the file does not say it.
-func (f inputFlags) featureRows(file string, used *trainRows) (*data.Set, error) {
-	if path, array, ok := f.isNPZ(file); ok {
-		return f.readNPZ(path, array)
-	}
-	t, err := f.open(file)
+// openRows are the rows of a file or directory that have features and a label. k = 0 lets the file say the number of
+// classes. The source, which may be there beside an error, is to be closed after the last use of the rows.
+func (f trainFlags) openRows(in inputFlags, file string, k int, used *trainRows) (*data.Set, *trainSource, error) {
+	memory, err := parseBytes(cmp.Or(f.split.memory, defaultMemory))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if t.Features == nil {
-		return nil, fmt.Errorf("%s: no features: a column features is needed, or in npz files an array that FILE.npz:array or --array names", file)
+	s := newTrainSource(memory, used)
+	if path, array, ok := in.isNPZ(file); ok {
+		err = s.npz(path, array, in.labels)
+	} else if strings.HasSuffix(file, ".npz") {
+		if err = s.npz(file, "features", in.labels); errors.Is(err, errNoArray) {
+			err = fmt.Errorf("no features: the array features is needed, or one that FILE.npz:array or --array names: %w", err)
+		}
+	} else if st, serr := os.Stat(file); serr == nil && st.IsDir() {
+		err = s.directory(file, f.split.model, f.split.version)
+	} else {
+		err = s.file(file)
 	}
-	if t.Label == nil {
-		return nil, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
+	if err != nil {
+		return nil, s, err
 	}
-	used.Weighted = t.Weight != nil
-	return &data.Set{D: t.D, K: t.K, X: t.Features, Y: t.Label, Time: t.TS}, nil
+	if k == 0 {
+		k = s.k
+	}
+	set, err := s.set(file, k)
+	return set, s, err
 }
 
-func finite(x []float32) bool {
-	for _, v := range x {
-		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return false
+// defaultMemory is --memory where it is not given.
+const defaultMemory = "1GiB"
+
+// parseBytes reads a size such as 1500000, 64MiB or 1.5GiB.
+func parseBytes(text string) (int64, error) {
+	digits, unit := text, 1.
+	for suffix, u := range map[string]float64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40} {
+		if d, ok := strings.CutSuffix(text, suffix); ok {
+			digits, unit = d, u
 		}
 	}
-	return true
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !(v >= 0 && v*unit <= 1<<50) {
+		return 0, fmt.Errorf("allowed are bytes, with or without KiB, MiB, GiB or TiB")
+	}
+	return int64(v * unit), nil
 }

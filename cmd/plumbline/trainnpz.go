@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,10 +15,11 @@ import (
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
-// npzFile reads features, labels and times of an .npz file one array at a time: float16 features stay float16, so a
-// file takes as much memory as its features do.
+var errNoArray = errors.New("no array")
+
+// npzFile reads features, labels and times of an .npz file one array at a time.
 type npzFile struct {
-	zip *zip.ReadCloser
+	zip *zip.Reader
 }
 
 // npzArray is the header of an array and where its values come from.
@@ -28,6 +30,7 @@ type npzArray struct {
 	size  int // bytes of a value
 	open  func() (io.ReadCloser, error)
 	skip  int64 // bytes of the header
+	at    int64 // where it begins in the file; -1 = it is compressed
 }
 
 // isNPZ reports whether FILE is an .npz whose features array is named, and returns both.
@@ -38,50 +41,99 @@ func (f inputFlags) isNPZ(file string) (path, array string, ok bool) {
 	return file, f.array, f.array != "" && strings.HasSuffix(file, ".npz")
 }
 
-// readNPZ reads a file whose features array is named. Rows keep their places; those without a label have -1.
-func (f inputFlags) readNPZ(file, array string) (*data.Set, error) {
-	z, err := zip.OpenReader(file)
+// npz adds the rows of a file whose features array is named; those without a label have -1. Features stay in the file where
+// it holds them as they are (numpy.savez), else (numpy.savez_compressed) they are unpacked.
+func (s *trainSource) npz(path, array, labels string) error {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+		return fmt.Errorf("read %s: %w", path, err)
 	}
-	defer z.Close()
-	s, err := npzFile{z}.rows(array, f.labels)
+	s.open = append(s.open, f)
+	st, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+		return fmt.Errorf("read %s: %w", path, err)
 	}
-	return s, nil
+	z, err := zip.NewReader(f, st.Size())
+	if err == nil {
+		err = s.arrays(npzFile{z}, f, path, array, labels)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	s.used.Files++
+	return nil
 }
 
-func (z npzFile) rows(array, labels string) (*data.Set, error) {
+func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) error {
 	x, err := z.need(array)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(x.shape) != 2 || x.shape[1] < 1 || x.shape[0] < 1 || x.kind[0] != 'f' {
-		return nil, fmt.Errorf("array %s of type %s has shape %v, allowed are floats of N×D", array, x.kind, x.shape)
+	if len(x.shape) != 2 || x.shape[1] < 1 || x.shape[0] < 1 || x.kind[0] != 'f' || x.size == 1 {
+		return fmt.Errorf("array %s of type %s has shape %v, allowed are floats of N×D", array, x.kind, x.shape)
 	}
-	s := &data.Set{D: x.shape[1]}
-	if s.X, s.Half, err = x.floats(); err != nil {
-		return nil, err
+	if err := s.rowShape(path, x.shape[1], 0); err != nil {
+		return err
 	}
 	y, err := z.labels(array, labels, x.shape[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	err = y.ints(func(i int, v int64) error {
-		if v < -1 || v > math.MaxInt32 {
+		if v < -1 || v >= math.MaxInt32 {
 			return fmt.Errorf("array %s: label %d at row %d, allowed are -1 and more", y.name, v, i)
 		}
-		s.Y = append(s.Y, int32(v))
+		s.labels = append(s.labels, int32(v))
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if ts, err := z.find("ts"); err == nil && len(ts.shape) == 1 && ts.shape[0] == x.shape[0] && (ts.kind[0] == 'M' || ts.kind[0] == 'i') {
-		return s, ts.ints(func(_ int, v int64) error { s.Time = append(s.Time, v); return nil }) // of any unit
+	if err := s.npzTimes(z, x.shape[0]); err != nil {
+		return err
 	}
-	return s, nil
+	return s.npzFeatures(x, f, path)
+}
+
+// npzTimes reads the array ts, where there is one; of integers the unit is not known.
+func (s *trainSource) npzTimes(z npzFile, n int) error {
+	ts, err := z.find("ts")
+	if err != nil || len(ts.shape) != 1 || ts.shape[0] != n || ts.kind[0] != 'M' && ts.kind[0] != 'i' {
+		s.untimed = true
+		return nil //nolint:nilerr // times are welcome, not needed
+	}
+	unit, known := map[string]int64{"M8[ns]": 1, "M8[us]": 1e3, "M8[ms]": 1e6, "M8[s]": 1e9}[ts.kind]
+	if !known {
+		unit, s.nanos = 1, false
+	}
+	return ts.ints(func(i int, v int64) error {
+		if limit := math.MaxInt64 / unit; v > limit || v < -limit {
+			return fmt.Errorf("array ts: row %d is outside the years 1677 to 2262", i)
+		}
+		s.times = append(s.times, v*unit)
+		return nil
+	})
+}
+
+// npzFeatures adds the features of an array. All of its bytes are read once in either case: the file has a checksum.
+func (s *trainSource) npzFeatures(x *npzArray, f *os.File, path string) error {
+	r := data.Region{File: f, Name: path, Rows: x.shape[0], Width: x.size}
+	if x.at >= 0 {
+		r.Offset = x.at + x.skip
+		s.region(r)
+		return x.each(func([]byte) error { return nil })
+	}
+	values := &spool{memory: s.memory}
+	s.open = append(s.open, values)
+	r.File = values
+	s.region(r)
+	if err := x.each(values.write); err != nil {
+		return err
+	}
+	if want := int64(x.shape[0]) * int64(x.shape[1]*x.size); values.size != want {
+		return fmt.Errorf("array %s: %d bytes, want %d", x.name, values.size, want)
+	}
+	return nil
 }
 
 // labels are the named array, else that named as the features with labels for features, else label, labels, y.
@@ -119,7 +171,7 @@ func (z npzFile) need(name string) (*npzArray, error) {
 	for _, e := range z.zip.File {
 		have = append(have, strings.TrimSuffix(e.Name, ".npy"))
 	}
-	return nil, fmt.Errorf("no array %q; there are: %s", name, strings.Join(have, ", "))
+	return nil, fmt.Errorf("%w %q; there are: %s", errNoArray, name, strings.Join(have, ", "))
 }
 
 var npyHeader = regexp.MustCompile(`^\{'descr': '[<|]([a-zA-Z]\d+(?:\[\w+\])?)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), *\}\s*$`)
@@ -169,7 +221,12 @@ func newNPZArray(name string, e *zip.File) (*npzArray, error) {
 	if m == nil || string(m[2]) == "True" {
 		return nil, fmt.Errorf("header %q, allowed are little-endian numbers by rows", text)
 	}
-	a := &npzArray{name: name, kind: string(m[1]), open: e.Open, skip: int64(len(lead) + n)}
+	a := &npzArray{name: name, kind: string(m[1]), open: e.Open, skip: int64(len(lead) + n), at: -1}
+	if e.Method == zip.Store {
+		if a.at, err = e.DataOffset(); err != nil {
+			return nil, err
+		}
+	}
 	return a, a.setShape(string(m[3]), e)
 }
 
@@ -224,46 +281,6 @@ func (a *npzArray) each(f func(b []byte) error) error {
 			return fmt.Errorf("array %s: %w", a.name, err)
 		}
 	}
-}
-
-// floats are the values, as float16 where they are that, else as float32.
-func (a *npzArray) floats() (x []float32, half []uint16, err error) {
-	count := 1
-	for _, n := range a.shape {
-		count *= n
-	}
-	switch a.kind {
-	case "f2":
-		half = make([]uint16, 0, count)
-		err = a.each(func(b []byte) error {
-			for ; len(b) > 0; b = b[2:] {
-				half = append(half, binary.LittleEndian.Uint16(b))
-			}
-			return nil
-		})
-	case "f4":
-		x = make([]float32, 0, count)
-		err = a.each(func(b []byte) error {
-			for ; len(b) > 0; b = b[4:] {
-				x = append(x, math.Float32frombits(binary.LittleEndian.Uint32(b)))
-			}
-			return nil
-		})
-	case "f8":
-		x = make([]float32, 0, count)
-		err = a.each(func(b []byte) error {
-			for ; len(b) > 0; b = b[8:] {
-				x = append(x, float32(math.Float64frombits(binary.LittleEndian.Uint64(b))))
-			}
-			return nil
-		})
-	default:
-		err = fmt.Errorf("array %s of type %s, allowed are f2, f4, f8", a.name, a.kind)
-	}
-	if err == nil && len(x)+len(half) != count {
-		err = fmt.Errorf("array %s: %d values, want %d", a.name, len(x)+len(half), count)
-	}
-	return x, half, err
 }
 
 // ints calls f with every value.

@@ -1,5 +1,5 @@
-// Package data has what a head is trained on: features and labels as float32 and int32 slabs, their split by time, and
-// the orders of mini-batches.
+// Package data has what a head is trained on: features in memory or in files, labels, their split by time, and the
+// orders of mini-batches.
 package data
 
 import (
@@ -15,10 +15,11 @@ type Set struct {
 	// D is the number of features, K the number of classes.
 	D, K int
 	// X has the features as float32, rows of D; or Half has them as the bits of IEEE 754 binary16, at half the memory.
-	// The other is nil.
-	X    []float32
-	Half []uint16
-	// Index says for each of the n rows which row of X or Half it is; nil means the same.
+	// The others are nil. Or Stored has them in files.
+	X      []float32
+	Half   []uint16
+	Stored *Stored
+	// Index says for each of the n rows which row of X, Half or Stored it is; nil means the same.
 	Index []int32
 	// Y has the n labels, each in [0, K).
 	Y []int32
@@ -29,16 +30,35 @@ type Set struct {
 // N is the number of rows.
 func (s *Set) N() int { return len(s.Y) }
 
-// stored is the number of rows of X or Half.
-func (s *Set) stored() int { return max(len(s.X), len(s.Half)) / s.D }
+// stored is the number of rows of X, Half or Stored.
+func (s *Set) stored() int {
+	if s.Stored != nil {
+		return s.Stored.Rows()
+	}
+	return max(len(s.X), len(s.Half)) / s.D
+}
+
+// values checks the number of features.
+func (s *Set) values() error {
+	if s.Stored != nil {
+		if s.X != nil || s.Half != nil || s.Stored.d != s.D || s.Index == nil && s.stored() != s.N() {
+			return fmt.Errorf("training rows: %d stored rows of %d features and %d in memory for %d rows of %d", s.stored(), s.Stored.d, len(s.X)+len(s.Half), s.N(), s.D)
+		}
+		return nil
+	}
+	if have := len(s.X) + len(s.Half); s.X != nil && s.Half != nil || have%s.D != 0 || s.Index == nil && have != s.N()*s.D {
+		return fmt.Errorf("training rows: %d float32 and %d float16 feature values for %d rows of %d, allowed one of them, complete", len(s.X), len(s.Half), s.N(), s.D)
+	}
+	return nil
+}
 
 // Check returns an error that names the row and column of the first feature that is not finite, or label out of range.
 func (s *Set) Check() error {
 	if s.D < 1 || s.K < 2 {
 		return fmt.Errorf("training rows: %d features and %d classes, allowed at least 1 and 2", s.D, s.K)
 	}
-	if have := len(s.X) + len(s.Half); s.X != nil && s.Half != nil || have%s.D != 0 || s.Index == nil && have != s.N()*s.D {
-		return fmt.Errorf("training rows: %d float32 and %d float16 feature values for %d rows of %d, allowed one of them, complete", len(s.X), len(s.Half), s.N(), s.D)
+	if err := s.values(); err != nil {
+		return err
 	}
 	if s.Index != nil && len(s.Index) != s.N() || s.Time != nil && len(s.Time) != s.N() {
 		return fmt.Errorf("training rows: %d times and %d places for %d rows, allowed none or one a row", len(s.Time), len(s.Index), s.N())
@@ -52,6 +72,9 @@ func (s *Set) Check() error {
 		if y < 0 || int(y) >= s.K {
 			return fmt.Errorf("training row %d: label %d, allowed 0..%d", i, y, s.K-1)
 		}
+	}
+	if s.Stored != nil { // whoever opened the files has looked through them (Stored.Scan): they may be large
+		return nil
 	}
 	var scratch []float32
 	for i := range s.N() {
@@ -75,6 +98,10 @@ func (s *Set) place(i int) int {
 
 // Gather copies the features of rows to dst, len(rows)×D.
 func (s *Set) Gather(dst []float32, rows []int32) {
+	if s.Stored != nil {
+		s.Stored.gather(dst, len(rows), func(i int) int { return s.place(int(rows[i])) })
+		return
+	}
 	for i, r := range rows {
 		from := s.place(int(r)) * s.D
 		if to := dst[i*s.D : (i+1)*s.D]; s.Half != nil {
@@ -88,13 +115,17 @@ func (s *Set) Gather(dst []float32, rows []int32) {
 // Chunk returns the features of rows from to from+n−1, n×D: a part of X where they lie there one after the other, else
 // scratch, grown as needed, with a copy.
 func (s *Set) Chunk(scratch []float32, from, n int) []float32 {
-	if s.Index == nil && s.Half == nil {
+	if s.Index == nil && s.X != nil {
 		return s.X[from*s.D : (from+n)*s.D]
 	}
 	if cap(scratch) < n*s.D {
 		scratch = make([]float32, n*s.D)
 	}
 	scratch = scratch[:n*s.D]
+	if s.Stored != nil {
+		s.Stored.gather(scratch, n, func(i int) int { return s.place(from + i) })
+		return scratch
+	}
 	if s.Index == nil {
 		kernel.HalfToFloat32(scratch, s.Half[from*s.D:(from+n)*s.D])
 		return scratch
@@ -108,7 +139,7 @@ func (s *Set) Chunk(scratch []float32, from, n int) []float32 {
 
 // Select is a view of the given rows, in their order; features are not copied.
 func (s *Set) Select(rows []int32) *Set {
-	out := &Set{D: s.D, K: s.K, X: s.X, Half: s.Half, Index: make([]int32, len(rows)), Y: make([]int32, len(rows))}
+	out := &Set{D: s.D, K: s.K, X: s.X, Half: s.Half, Stored: s.Stored, Index: make([]int32, len(rows)), Y: make([]int32, len(rows))}
 	if s.Time != nil {
 		out.Time = make([]int64, len(rows))
 	}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/trainer/data"
+)
+
+// trainSource collects labelled rows with features of one file, or of a directory of files: labels and times in memory,
+// features where they lie. Close it when the training is over.
+type trainSource struct {
+	memory  int64 // features of at most so many bytes are read into memory
+	d, k    int
+	regions []data.Region
+	labels  []int32
+	times   []int64 // empty where a part had none
+	nanos   bool    // times are nanoseconds since 1970
+	untimed bool
+	keys    []uint64 // of the rows of an archive: equal for equal rows
+	null    []int32  // rows without features
+	open    []io.Closer
+	used    *trainRows
+}
+
+func newTrainSource(memory int64, used *trainRows) *trainSource {
+	return &trainSource{memory: memory, nanos: true, used: used}
+}
+
+// close closes the files.
+func (s *trainSource) close() error {
+	var errs []error
+	for _, c := range s.open {
+		errs = append(errs, c.Close())
+	}
+	s.open = nil
+	return errors.Join(errs...)
+}
+
+// rowShape checks that all parts have rows of one shape.
+func (s *trainSource) rowShape(file string, d, k int) error {
+	if d > 0 {
+		if s.d != 0 && s.d != d {
+			return fmt.Errorf("%s: %d features a row, those before %d", file, d, s.d)
+		}
+		s.d = d
+	}
+	if k > 0 {
+		if s.k != 0 && s.k != k {
+			return fmt.Errorf("%s: %d classes, those before %d", file, k, s.k)
+		}
+		s.k = k
+	}
+	return nil
+}
+
+// file adds the rows of an Arrow, Parquet or CSV file.
+func (s *trainSource) file(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err // names the file
+	}
+	s.open = append(s.open, f)
+	values := &spool{memory: s.memory}
+	first := len(s.labels)
+	_, err = arrowio.ScanFeatures(path, func(p *arrowio.FeaturePart) error {
+		return s.part(path, f, values, p)
+	})
+	switch {
+	case errors.Is(err, arrowio.ErrNoFeatures):
+		return fmt.Errorf("%s: no features: a column features is needed, or in npz files an array that FILE.npz:array or --array names", path)
+	case errors.Is(err, arrowio.ErrNoLabels):
+		return fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", path)
+	case err != nil:
+		return err
+	case len(s.labels) == first:
+		return fmt.Errorf("read %s: no rows", path)
+	}
+	s.used.Files++
+	if values.size > 0 {
+		s.open = append(s.open, values)
+	}
+	return nil
+}
+
+func (s *trainSource) part(path string, f *os.File, values *spool, p *arrowio.FeaturePart) error {
+	if err := s.rowShape(path, p.D, p.K); err != nil {
+		return err
+	}
+	first := len(s.labels)
+	if first+p.N > math.MaxInt32 {
+		return fmt.Errorf("more than %d rows", math.MaxInt32)
+	}
+	s.labels = append(s.labels, p.Label...)
+	for _, i := range p.Null {
+		s.null = append(s.null, int32(first)+i)
+	}
+	s.untimed = s.untimed || p.TS == nil
+	s.times = append(s.times, p.TS...)
+	for i, id := range p.IDs {
+		s.keys = append(s.keys, rowKey(id, p.TS, i))
+	}
+	s.used.Weighted = s.used.Weighted || p.Weighted
+	switch {
+	case p.D == 0: // all are null; there is no room for them either
+		return s.fill(values, p.N)
+	case p.Offset >= 0:
+		s.region(data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N, Width: p.Width})
+		return nil
+	}
+	at := values.size
+	if err := values.floats(p.Values); err != nil {
+		return err
+	}
+	s.region(data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N, Width: 4})
+	return nil
+}
+
+// fill adds rows without features.
+func (s *trainSource) fill(values *spool, n int) error {
+	if s.d == 0 {
+		return fmt.Errorf("rows without features before the first that has some")
+	}
+	at := values.size
+	if err := values.floats(make([]float32, n*s.d)); err != nil {
+		return err
+	}
+	s.region(data.Region{File: values, Offset: at, Rows: n, Width: 4})
+	return nil
+}
+
+// region adds a region, to the one before where it goes on.
+func (s *trainSource) region(r data.Region) {
+	if n := len(s.regions); n > 0 {
+		b := &s.regions[n-1]
+		if b.File == r.File && b.Width == r.Width && b.Offset+int64(b.Rows)*int64(s.d*b.Width) == r.Offset {
+			b.Rows += r.Rows
+			return
+		}
+	}
+	s.regions = append(s.regions, r)
+}
+
+// rowKey is 64 bits of an id and its time; 0 where there is no id. Rows without one are never repeats.
+func rowKey(id arrowio.ID, ts []int64, i int) uint64 {
+	if id == (arrowio.ID{}) {
+		return 0
+	}
+	key := uint64(0)
+	for _, b := range id[:8] {
+		key = key<<8 | uint64(b)
+	}
+	if ts != nil {
+		key ^= uint64(ts[i]) * 0x9e3779b97f4a7c15
+	}
+	return max(key, 1)
+}
+
+// directory adds the files of an archive directory: all files of formats that are known below it, but those whose names
+// begin with a dot or an underscore. Files of other model versions are passed over where one is named; files that are gone
+// by the time they are opened, or damaged, are reported.
+func (s *trainSource) directory(dir, model, version string) error {
+	files, err := archiveListing(dir)
+	if err != nil {
+		return err
+	}
+	chosen, err := s.choose(dir, files, model, version)
+	if err != nil {
+		return err
+	}
+	for _, path := range chosen {
+		before := *s
+		switch err := s.file(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			s.used.Vanished++
+		case err != nil && len(chosen) > 1 && s.d == before.d && s.k == before.k:
+			s.forget(&before)
+			s.used.Unreadable = append(s.used.Unreadable, err.Error())
+		case err != nil:
+			return err
+		}
+	}
+	if len(s.labels) == 0 {
+		if len(s.used.Unreadable) > 0 {
+			return fmt.Errorf("%s: none of %d files can be read: %s", dir, len(chosen), s.used.Unreadable[0])
+		}
+		return fmt.Errorf("%s: no rows", dir)
+	}
+	return nil
+}
+
+// forget takes back what a damaged file has added.
+func (s *trainSource) forget(before *trainSource) {
+	open := s.open[len(before.open):]
+	for _, c := range open {
+		_ = c.Close() // it was for reading
+	}
+	*s = *before
+}
+
+func archiveListing(dir string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil && path == dir:
+			return err
+		case err != nil:
+			return nil
+		case path != dir && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && name != "__HIVE_DEFAULT_PARTITION__"):
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		case !d.IsDir() && slices.Contains([]string{".arrow", ".arrows", ".ipc", ".feather", ".parquet", ".csv"}, filepath.Ext(name)):
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s: no files *.arrow, *.arrows, *.ipc, *.feather, *.parquet or *.csv in this directory", dir)
+	}
+	return out, err
+}
+
+// choose returns the files of one model version. Features of two versions mean two things, so there must be one.
+func (s *trainSource) choose(dir string, files []string, model, version string) ([]string, error) {
+	type key struct{ model, version string }
+	by := map[key][]string{}
+	var plain, why []string // files that are not of an archive's making, or damaged
+	for _, path := range files {
+		info, err := arrowio.ReadArchiveInfo(path)
+		if err != nil {
+			plain, why = append(plain, path), append(why, err.Error())
+			continue
+		}
+		k := key{info.Model, info.Version}
+		if model != "" && model != k.model || version != "" && version != k.version {
+			s.used.OtherFiles++
+			continue
+		}
+		by[k] = append(by[k], path)
+	}
+	if len(by) == 0 && s.used.OtherFiles == 0 && model == "" && version == "" {
+		return plain, nil
+	}
+	s.used.Unreadable = append(s.used.Unreadable, why...)
+	keys := []key{}
+	for k := range by {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(strings.Compare(a.model, b.model), strings.Compare(a.version, b.version))
+	})
+	switch len(keys) {
+	case 0:
+		return nil, fmt.Errorf("%s: no files of --model %q --version %q", dir, model, version)
+	case 1:
+		return by[keys[0]], nil
+	}
+	var names []string
+	for _, k := range keys {
+		names = append(names, fmt.Sprintf("--model %q --version %q (%d files)", k.model, k.version, len(by[k])))
+	}
+	return nil, fmt.Errorf("%s: files of several model versions, whose features mean different things; choose one: %s", dir, strings.Join(names, ", "))
+}

@@ -1,0 +1,115 @@
+package data
+
+import (
+	"slices"
+
+	"github.com/plumbline/plumbline/trainer/philox"
+)
+
+// Order permutes rows for an epoch, in place: a function of the rows, the seed and the epoch alone. It is [Shuffled]
+// where the features are in memory. Where they are in files, the blocks in which they lie are shuffled, and then the rows of
+// 128 blocks at a time: every order of blocks and every order inside such a window is equally likely, and each block is
+// read once.
+func (s *Set) Order(rows []int32, seed uint64, epoch int) []int32 {
+	if s.Stored == nil {
+		return Shuffled(rows, seed, epoch)
+	}
+	src := philox.Source{Stream: philox.Stream{Seed: seed, Purpose: philox.Order, A: uint32(epoch)}}
+	block := func(r int32) int { return s.place(int(r)) / s.Stored.block }
+	slices.SortStableFunc(rows, func(a, b int32) int { return s.place(int(a)) - s.place(int(b)) })
+	var blocks [][]int32 // rows by block
+	for from := 0; from < len(rows); {
+		to := from + 1
+		for to < len(rows) && block(rows[to]) == block(rows[from]) {
+			to++
+		}
+		blocks = append(blocks, rows[from:to])
+		from = to
+	}
+	order := Rows(len(blocks))
+	src.Shuffle(order)
+	out := make([]int32, 0, len(rows))
+	for from := 0; from < len(order); from += orderBlocks {
+		start := len(out)
+		for _, b := range order[from:min(from+orderBlocks, len(order))] {
+			out = append(out, blocks[b]...)
+		}
+		src.Shuffle(out[start:])
+	}
+	copy(rows, out)
+	return rows
+}
+
+// ByPlace sorts rows by where their features lie: to read them all, where their order is of no account.
+func (s *Set) ByPlace(rows []int32) []int32 {
+	if s.Stored != nil {
+		slices.SortFunc(rows, func(a, b int32) int { return s.place(int(a)) - s.place(int(b)) })
+	}
+	return rows
+}
+
+// Scan calls row with the features of all stored rows, in their order: a place, and whether all are finite. It returns
+// the first error of reading.
+func (s *Stored) Scan(row func(place int, finite bool)) error {
+	for from := 0; from < s.Rows(); from += s.block {
+		n := min(s.block, s.Rows()-from)
+		half, x, err := s.read(from, n)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			row(from+i, finiteHalves(part(half, i, s.d)) && finiteFloats(part(x, i, s.d)))
+		}
+	}
+	return nil
+}
+
+// Load reads everything into memory: as float16 where all are, else as float32.
+func (s *Stored) Load() (half []uint16, x []float32, err error) {
+	narrow := s.Bytes() == 2*int64(s.Rows())*int64(s.d)
+	if narrow {
+		half = make([]uint16, s.Rows()*s.d)
+	} else {
+		x = make([]float32, s.Rows()*s.d)
+	}
+	for r, g := range s.regions {
+		from, to := s.first[r]*s.d, s.first[r+1]*s.d
+		switch {
+		case g.Rows == 0:
+		case narrow:
+			err = s.readPart(r, s.first[r], g.Rows, bytesOf(half[from:to]))
+		default:
+			err = s.convert(r, s.first[r], g.Rows, x[from:to])
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return half, x, nil
+}
+
+func part[T any](v []T, i, d int) []T {
+	if v == nil {
+		return nil
+	}
+	return v[i*d : (i+1)*d]
+}
+
+func finiteHalves(v []uint16) bool {
+	const infinite = 0x7c00
+	for _, h := range v {
+		if h&infinite == infinite {
+			return false
+		}
+	}
+	return true
+}
+
+func finiteFloats(v []float32) bool {
+	for _, f := range v {
+		if f-f != 0 {
+			return false
+		}
+	}
+	return true
+}
