@@ -95,17 +95,24 @@ type trainerRows struct {
 	Unlabelled int      `json:"unlabelled"`
 	NoFeatures int      `json:"no_features"`
 	Files      []string `json:"files,omitempty"`
-	Archive    string   `json:"archive,omitempty"`
+	// Archive is the directory; Settled says that it went on beyond the range when it was read.
+	Archive      string `json:"archive,omitempty"`
+	ArchiveFiles int    `json:"archive_files,omitempty"`
+	Settled      bool   `json:"settled"`
 }
 
 // load implements service.Load.
-func (l trainerLoader) load(_ context.Context, r output.Finetune) (service.Rows, error) {
+func (l trainerLoader) load(ctx context.Context, r output.Finetune) (service.Rows, error) {
 	current, err := l.current(r)
 	if err != nil {
 		return service.Rows{}, err
 	}
 	used := trainerRows{From: r.Data.From, To: r.Data.To}
-	all, err := l.files(r, &used)
+	read := l.archived
+	if l.archive() == "" {
+		read = l.files
+	}
+	all, err := read(ctx, r, &used)
 	if err != nil {
 		return service.Rows{}, err
 	}
@@ -121,14 +128,10 @@ func (l trainerLoader) load(_ context.Context, r output.Finetune) (service.Rows,
 }
 
 // files are the rows of trainer.files that are of the request's range.
-func (l trainerLoader) files(r output.Finetune, used *trainerRows) (*data.Set, error) {
-	from, err := parseTime(r.Data.From)
+func (l trainerLoader) files(_ context.Context, r output.Finetune, used *trainerRows) (*data.Set, error) {
+	from, to, err := dataRange(r)
 	if err != nil {
-		return nil, fmt.Errorf("%w: data.from: %w", service.ErrHopeless, err)
-	}
-	to, err := parseTime(r.Data.To)
-	if err != nil {
-		return nil, fmt.Errorf("%w: data.to: %w", service.ErrHopeless, err)
+		return nil, err
 	}
 	out := &data.Set{K: r.Classes}
 	for _, file := range l.cfg.Trainer.Files {

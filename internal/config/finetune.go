@@ -45,6 +45,7 @@ type Trainer struct {
 	Name        string        `yaml:"name"` // "" = the host's name
 	Dir         string        `yaml:"dir"`
 	Archive     string        `yaml:"archive"`
+	Settle      time.Duration `yaml:"settle"`
 	Files       []string      `yaml:"files"`
 	Heads       []TrainerHead `yaml:"heads"`
 	Backend     string        `yaml:"backend"`
@@ -70,7 +71,7 @@ type TrainerHead struct {
 func defaultTrigger() Trigger {
 	return Trigger{Recipe: "auto", Rows: 2000, MinRows: 1000, ReferenceRows: 4000, MaxECE: 0.03, MaxAccDrop: 0.03, MaxAURCRise: 0.03, Z: 3,
 		For: 5 * time.Minute, DataRows: 2000, Cooldown: 6 * time.Hour, Budget: 7, BudgetPeriod: 7 * 24 * time.Hour,
-		ShadowAfter: 10 * time.Minute, Deadline: 24 * time.Hour}
+		ShadowAfter: 30 * time.Minute, Deadline: 24 * time.Hour}
 }
 
 func defaultHeads() Heads {
@@ -79,7 +80,7 @@ func defaultHeads() Heads {
 }
 
 func defaultTrainer() Trainer {
-	return Trainer{Dir: "./trainer", Backend: "auto", MaxRows: 1_000_000, Validation: 0.2, Attempts: 3, Timeout: 6 * time.Hour,
+	return Trainer{Dir: "./trainer", Settle: 15 * time.Minute, Backend: "auto", MaxRows: 1_000_000, Validation: 0.2, Attempts: 3, Timeout: 6 * time.Hour,
 		Heartbeat: 5 * time.Second, LostAfter: time.Minute, InlineBytes: 4 << 20, Keep: 20}
 }
 
@@ -120,6 +121,7 @@ var finetuneFields = map[string]field{
 	"trainer.name":            named("Name of the process in records, different for each; empty: the host's.", `^[a-zA-Z0-9._-]{1,100}$`, false),
 	"trainer.dir":             needed("Directory of jobs: requests, checkpoints, results. Where trainers share it, one goes on where another stopped."),
 	"trainer.archive":         text("Directory of archived rows to train on; empty: that of the section archive, or files."),
+	"trainer.settle":          duration("Longest wait for the archive to have all rows of a request: its files are complete after archive.roll_time.", 0),
 	"trainer.files":           text("Files to train on where nothing is archived: Arrow, Parquet or CSV with features, label and ts."),
 	"trainer.files[]":         needed("Path."),
 	"trainer.heads":           text("The heads that serve, to start from and to compare with."),
