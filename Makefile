@@ -94,21 +94,25 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 bench-quality:
 	go run ./internal/bench/quality
 
-# Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams.
-# Half an hour for DETECTION="-calm-runs 1000 -delay-runs 100", hours for the peers without --quick. PLUMBLINE_DOCS=1 rewrites
-# its section of docs/benchmarks.md. A try of a minute: make detection-bench DETECTION="-calm-runs 20 -delay-runs 20 -peer-runs 2"
-DETECTION := -calm-runs 1000 -delay-runs 100 -peer-runs 20
-DETECTION_PEERS := --quick --runs 10
+# Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams, in one
+# run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. A quarter of an
+# hour for 1,000 runs of ours on two idle cores, an hour for river's. A try of minutes that leaves the page alone:
+# make detection-bench DETECTION_OUT=/tmp/try DETECTION="-runs 20 -delay-runs 20 -calm-peer-runs 5 -peer-runs 5" DETECTION_PEERS="--few 2 --calm-runs 5 --runs 5" DETECTION_DOCS=
+DETECTION := -runs 1000 -delay-runs 300 -calm-peer-runs 100 -peer-runs 40
+DETECTION_PEERS := --few 20 --calm-runs 100 --runs 40
 DETECTION_OUT := .cache/detection
+DETECTION_DOCS := docs/benchmarks.md
 DETECTION_VENV := .cache/detect-venv
 
-detection-bench: $(DETECTION_VENV)/.ready
-	mkdir -p $(DETECTION_OUT)
-	$(DETECTION_VENV)/bin/python -B bench/detect/frozen.py ../shared/data $(DETECTION_OUT)
-	$(DETECTION_VENV)/bin/python -B bench/detect/cbpe.py ../shared/data $(DETECTION_OUT)
+detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
+	go run ./internal/bench/detect -stage export -out $(DETECTION_OUT) $(DETECTION)
 	go run ./internal/bench/detect -stage ours -out $(DETECTION_OUT) $(DETECTION)
 	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_PEERS)
-	go run ./internal/bench/detect -stage report -out $(DETECTION_OUT)
+	go run ./internal/bench/detect -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
+
+$(DETECTION_OUT)/%.json: bench/detect/%.py $(DETECTION_VENV)/.ready
+	mkdir -p $(DETECTION_OUT)
+	$(DETECTION_VENV)/bin/python -B $< ../shared/data $(DETECTION_OUT)
 
 $(DETECTION_VENV)/.ready: bench/requirements-detect.txt
 	rm -rf $(DETECTION_VENV)

@@ -11,6 +11,10 @@ type bin struct {
 }
 
 func newBins(s Spec) []bin {
+	if s.Null == NullAccuracy {
+		r := s.Reference
+		return []bin{{lo: r.Accuracy - margin, hi: r.Accuracy + margin, mid: r.Accuracy, slack: r.AccuracySlack, tol: s.Epsilon + margin + r.AccuracySlack}}
+	}
 	bins := make([]bin, s.Bins)
 	m := float64(s.Bins)
 	for j := range bins {

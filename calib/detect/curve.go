@@ -14,6 +14,8 @@ import (
 //	k_j = τ²/(τ² + s_j²)               β_j = β̄ + k_j (r_j - β̄)
 //	sd_j² = k_j s_j² + (1-k_j)² V      slack_j = min(1, z·sd_j)
 //
+//	A = Σa/n, its slack z·sqrt(A(1-A)/n)
+//
 // A bin without rows has β̄ and sd² = τ² + V. The rows of a calibrated window differ by noise alone: then all β_j are near β̄, and
 // the sum of their errors is .003 for 10,000 rows where that of the r_j is .009. z is 0 or more, else ErrSpec; ErrPane where p
 // holds no rows or sums that no rows have. Reference: Morris, Parametric Empirical Bayes Inference, JASA 1983; τ² by moments as
@@ -43,6 +45,10 @@ func ReferenceCurve(p Pane, z float64) (*Reference, error) {
 	}
 	spread := between(p, n, raw, noise, mean, v)
 	r := &Reference{Bias: make([]float64, len(p)), Slack: make([]float64, len(p))}
+	for _, b := range p {
+		r.Accuracy = min(1, r.Accuracy+b.N1/n)
+	}
+	r.AccuracySlack = min(1, z*math.Sqrt(r.Accuracy*(1-r.Accuracy)/n))
 	for j, b := range p {
 		r.Bias[j] = mean
 		variance := spread + v

@@ -21,8 +21,9 @@ type Detector struct {
 	last  int64 // id of the last pane
 	fired int64 // alarms so far
 
-	logE   []float64 // scratch: L_k of the pane
-	chords []chord   // scratch
+	logE   []float64  // scratch: L_k of the pane
+	chords []chord    // scratch
+	flat   [1]BinSums // scratch of NullAccuracy: the pane in one bin
 }
 
 // expertState is what an expert has won.
@@ -66,7 +67,7 @@ func (d *Detector) clear() {
 // only given back by Evidence. The evidence is nil unless this pane raised an alarm, which puts the detector back to its start
 // (with Ever: an alarm at every pane from then on that is still over). On ErrPane the detector is as it was.
 func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
-	if err := p.check(len(d.dict.bins)); err != nil {
+	if err := p.check(d.dict.spec.Bins); err != nil {
 		return nil, err
 	}
 	if id < d.last {
@@ -78,6 +79,10 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 		}
 	}
 	d.last = id
+	if d.dict.spec.Null == NullAccuracy {
+		d.flat[0] = p.flat(d.dict.spec.Reference.Accuracy)
+		p = d.flat[:]
+	}
 	var active uint64
 	for j, b := range p {
 		if b.N() > 0 {
@@ -131,7 +136,7 @@ func (d *Detector) expertLogE(x *expert, p Pane, active uint64) (l float64, bets
 		}
 		return x.chords[0].logE(p[x.bin]), true
 	case Adaptive:
-		if d.dict.spec.Null == NullBin {
+		if d.dict.spec.Null != NullECE {
 			d.dict.adaptiveBin(d.chords, d.past[x.half], active)
 		} else {
 			d.dict.adaptiveECE(d.chords, d.past[x.half], active, x.shy)

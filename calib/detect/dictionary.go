@@ -47,8 +47,12 @@ type dictionary struct {
 
 func newDictionary(s Spec) *dictionary {
 	d := &dictionary{spec: s, bins: newBins(s), print: s.fingerprint()}
-	if s.Null == NullBin {
+	switch s.Null {
+	case NullBin:
 		d.experts = binExperts(d.bins, s.Epsilon)
+		return d
+	case NullAccuracy:
+		d.experts = accuracyExperts(d.bins, s.Epsilon)
 		return d
 	}
 	loss := 1.0
@@ -124,6 +128,20 @@ func binExperts(bins []bin, eps float64) []expert {
 		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})
 	}
 	return joinGroups(binWeights, global, local, adaptive)
+}
+
+// accuracyExperts returns the dictionary of NullAccuracy: what exceeds ε in its one bin ¾, adaptive ¼.
+func accuracyExperts(bins []bin, eps float64) []expert {
+	var fixed, adaptive []expert
+	for _, s := range signs {
+		for _, d := range globalExcess {
+			fixed = keep(fixed, globalExpert(bins, s, func(m float64) float64 { return m + s*(eps+d) }))
+		}
+	}
+	for h := range halfLives {
+		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})
+	}
+	return joinGroups([]float64{3, 1}, fixed, adaptive)
 }
 
 // joinGroups shares a weight of 1 over the groups that have experts.

@@ -18,7 +18,7 @@ type Evidence struct {
 	// Direction is the sign of a - c that the best expert bet on: -1 overconfident, 1 underconfident, 0 both.
 	Direction int
 	Experts   []ExpertEvidence // the largest w·R, at most 5
-	Bins      []BinEvidence    // all bins, ascending
+	Bins      []BinEvidence    // all bins, ascending; of NullAccuracy one, whose confidence is the reference's accuracy
 }
 
 // ExpertEvidence is one expert's part.

@@ -58,6 +58,16 @@ func (p Pane) N() float64 {
 	return n
 }
 
+// flat returns the sums of all rows as if every confidence had been c.
+func (p Pane) flat(c float64) BinSums {
+	var n1, n0 float64
+	for _, b := range p {
+		n1 += b.N1
+		n0 += b.N0
+	}
+	return BinSums{N1: n1, C1: n1 * c, N0: n0, C0: n0 * c}
+}
+
 // maxWeight is the largest Σw of a pane: four times what a grid can hold. It keeps every number of a detector finite.
 const maxWeight = 1 << 34
 

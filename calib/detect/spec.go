@@ -18,6 +18,9 @@ const (
 	NullECE Null = iota
 	// NullBin is |b_ij - β_j| ≤ ε for every row i and bin j: no bin is off by more than ε.
 	NullBin
+	// NullAccuracy is |P(row i right | past) - A| ≤ ε + κ for every row i, A and κ the accuracy of the reference and its slack:
+	// confidences play no part. It is NullBin for a model that is always A sure.
+	NullAccuracy
 )
 
 func (n Null) String() string {
@@ -26,29 +29,36 @@ func (n Null) String() string {
 		return "ece"
 	case NullBin:
 		return "bin"
+	case NullAccuracy:
+		return "accuracy"
 	}
 	return fmt.Sprintf("Null(%d)", uint8(n))
 }
 
 // Defaults of a Spec: 15 bins, ε by null, one false alarm a year at panes of 10 s.
 const (
-	DefaultBins    = 15
-	DefaultECE     = .02
-	DefaultBin     = .05
-	PanesPerYear10 = 3_150_000
+	DefaultBins     = 15
+	DefaultECE      = .02
+	DefaultBin      = .05
+	DefaultAccuracy = .02
+	PanesPerYear10  = 3_150_000
 
 	maxBins = 60
 )
 
 // Reference is the calibration curve that the change mode compares with, by bin: Bias[j] is β_j, mean a - c of the
 // reference window. Slack[j] ≥ 0, if given, is added to the tolerance of bin j: what the curve may be off by itself.
-type Reference struct{ Bias, Slack []float64 }
+// Accuracy and its slack are for NullAccuracy, which needs nothing else.
+type Reference struct {
+	Bias, Slack             []float64
+	Accuracy, AccuracySlack float64
+}
 
 // Spec is the specification of a detector. Zero values stand for the defaults.
 type Spec struct {
 	Null    Null
 	Bins    int     // M, a divisor of 3600, 2 to 60; default 15
-	Epsilon float64 // tolerance, in (0, .5]; default .02 for NullECE, .05 for NullBin
+	Epsilon float64 // tolerance, in (0, .5]; default .02, for NullBin .05
 	// Alpha is 1/(least average number of panes to a false alarm), in (0, 1); default 1/3,150,000. With Ever it is the
 	// probability that there ever is a false alarm.
 	Alpha float64
@@ -60,8 +70,8 @@ type Spec struct {
 
 // withDefaults returns s with defaults filled in, or ErrSpec.
 func (s Spec) withDefaults() (Spec, error) {
-	if s.Null > NullBin {
-		return s, fmt.Errorf("null is %d, allowed ece (0) and bin (1): %w", s.Null, ErrSpec)
+	if s.Null > NullAccuracy {
+		return s, fmt.Errorf("null is %d, allowed ece (0), bin (1) and accuracy (2): %w", s.Null, ErrSpec)
 	}
 	if s.Bins == 0 {
 		s.Bins = DefaultBins
@@ -70,10 +80,7 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, fmt.Errorf("bins is %d, allowed the divisors of %d from 2 to %d: %w", s.Bins, acc.GridCells, maxBins, ErrSpec)
 	}
 	if s.Epsilon == 0 {
-		s.Epsilon = DefaultECE
-		if s.Null == NullBin {
-			s.Epsilon = DefaultBin
-		}
+		s.Epsilon = [...]float64{NullECE: DefaultECE, NullBin: DefaultBin, NullAccuracy: DefaultAccuracy}[s.Null]
 	}
 	if !(s.Epsilon > 0 && s.Epsilon <= .5) {
 		return s, fmt.Errorf("epsilon is %v, allowed above 0 to 0.5: %w", s.Epsilon, ErrSpec)
@@ -84,7 +91,20 @@ func (s Spec) withDefaults() (Spec, error) {
 	if !(s.Alpha >= 1e-300 && s.Alpha < 1) {
 		return s, fmt.Errorf("alpha is %v, allowed 1e-300 to below 1: %w", s.Alpha, ErrSpec)
 	}
+	if s.Null == NullAccuracy {
+		return s, s.Reference.checkAccuracy()
+	}
 	return s, s.Reference.check(s.Bins)
+}
+
+func (r *Reference) checkAccuracy() error {
+	if r == nil {
+		return fmt.Errorf("null accuracy without a reference: %w", ErrSpec)
+	}
+	if !(r.Accuracy >= 0 && r.Accuracy <= 1 && r.AccuracySlack >= 0 && r.AccuracySlack <= 1) {
+		return fmt.Errorf("accuracy of the reference is %v with a slack of %v, allowed 0 to 1: %w", r.Accuracy, r.AccuracySlack, ErrSpec)
+	}
+	return nil
 }
 
 func (r *Reference) check(bins int) error {
@@ -117,7 +137,10 @@ func (s Spec) fingerprint() uint64 {
 		b[3] = 1
 	}
 	b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Epsilon), s.Alpha)
-	if s.Reference != nil {
+	switch {
+	case s.Null == NullAccuracy:
+		b = binenc.AppendFloat64(binenc.AppendFloat64(b, s.Reference.Accuracy), s.Reference.AccuracySlack)
+	case s.Reference != nil:
 		for _, x := range append(append([]float64(nil), s.Reference.Bias...), s.Reference.Slack...) {
 			b = binenc.AppendFloat64(b, x)
 		}

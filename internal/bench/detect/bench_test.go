@@ -55,11 +55,11 @@ func TestRuns(t *testing.T) {
 	few := tests[:2]
 	for bias, crosses := range map[float64]bool{0: false, -.3: true} {
 		s := toy(bias)
-		a, err := runs(&s, few, 4)
+		a, err := runs(&s, few, 0, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := runs(&s, few, 4)
+		b, err := runs(&s, few, 0, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,14 +82,15 @@ func TestRuns(t *testing.T) {
 func TestExport(t *testing.T) {
 	dir := t.TempDir()
 	s := toy(0)
-	if err := export(dir, []stream{s}, 2); err != nil {
-		t.Fatal(err)
-	}
-	c, err := npy.ReadFile(filepath.Join(dir, "c0.npy"))
+	e, err := export(dir, &s, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := npy.ReadFile(filepath.Join(dir, "a0.npy"))
+	c, err := npy.ReadFile(filepath.Join(dir, e.Confidence))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := npy.ReadFile(filepath.Join(dir, e.Right))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -65,44 +64,71 @@ func (r classRows) skewed() classRows {
 	return out
 }
 
-// estimateTable is the estimated beside the true accuracy, of rows whose labels no estimate saw.
-func estimateTable(b *strings.Builder, s *scores, folder string) error {
+// estimateRow is what was estimated of one set of rows without their labels.
+type estimateRow struct {
+	title             string
+	truth, confidence float64 // accuracy; estimated by the confidence-based method
+	cbpe              float64 // by NannyML; NaN where it has not run
+	texts             []string
+}
+
+// estimateRows estimates the accuracy of rows whose labels no estimate sees.
+func estimateRows(s *scores, folder string) ([]estimateRow, error) {
 	ref := s.classRows("resnet20", evens)
 	iso, _, err := calibrator.FitIsotonicConfidence(ref.c, ref.right, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cbpe := map[string]float64{}
 	if err := readJSON(filepath.Join(folder, "cbpe.json"), &cbpe); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
-	var rows [][]string
-	names := []string{"resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3", "resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5", ""}
-	for _, name := range names {
-		title, now := name, classRows{}
-		if name == "" {
+	var out []estimateRow
+	for _, name := range append([]string{"resnet20", ""}, corruptions...) {
+		title, now := strings.TrimPrefix(name, "resnet20_"), classRows{}
+		switch name {
+		case "":
 			title, now = "clean, other label shares", s.classRows("resnet20", odds).skewed()
-		} else {
+		case "resnet20":
+			now = s.classRows(name, odds)
+		default:
+			name = "resnet20_" + name
 			now = s.classRows(name, odds)
 		}
-		line, err := estimateRow(ref, now, iso.Map)
+		row, err := estimate(ref, now, iso.Map)
 		if err != nil {
-			return fmt.Errorf("%s: %w", title, err)
+			return nil, fmt.Errorf("%s: %w", title, err)
 		}
-		theirs := ""
+		row.title, row.cbpe = title, math.NaN()
 		if x, ok := cbpe[name]; ok {
-			theirs = percent(x)
+			row.cbpe = x
 		}
-		rows = append(rows, append(append([]string{strings.TrimPrefix(title, "resnet20_")}, line...), theirs))
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// estimateTable is the estimated beside the true accuracy.
+func estimateTable(b *strings.Builder, estimates []estimateRow) {
+	var rows [][]string
+	for _, e := range estimates {
+		theirs := ""
+		if !math.IsNaN(e.cbpe) {
+			theirs = percent(e.cbpe)
+		}
+		rows = append(rows, append(append([]string{e.title, percent(e.truth)}, e.texts...), theirs))
 	}
 	table(b, "**Without labels**: accuracy of the odd test rows, estimated from the labelled even clean rows (temperature, isotonic regression, confusion matrix) and the odd rows without labels. Z: miss of the confidence-based estimate in standard errors, once 500 labels have come.",
 		[]string{"rows", "true", "confidence-based", "Z", "label shift (BBSE)", "label shift (EM)", "NannyML CBPE"}, rows)
-	return nil
 }
 
-func estimateRow(ref, now classRows, calibrate func(float64) float64) ([]string, error) {
+// firstLabels is how many labels have come when an estimate is first held against them.
+const firstLabels = 500
+
+// estimate applies every method to the rows now, of which only the first labels are seen, and those by Z alone.
+func estimate(ref, now classRows, calibrate func(float64) float64) (estimateRow, error) {
 	var g acc.Grid
-	var right float64
+	var right, first float64
 	joint, predicted, prior := make([]float64, classes*classes), make([]float64, classes), make([]float64, classes)
 	for i, y := range ref.y {
 		joint[ref.top[i]*classes+y]++
@@ -110,26 +136,28 @@ func estimateRow(ref, now classRows, calibrate func(float64) float64) ([]string,
 	}
 	for i, c := range now.c {
 		if err := g.Add(c, 1, false); err != nil {
-			return nil, err
+			return estimateRow{}, err
 		}
 		predicted[now.top[i]]++
 		if now.right[i] {
 			right++
+			if i < firstLabels {
+				first++
+			}
 		}
 	}
-	n := float64(len(now.c))
-	const labels = 500
-	first := float64(len(slices.DeleteFunc(slices.Clone(now.right[:labels]), func(r bool) bool { return !r })))
 	e := unlabelled.ConfidenceBased(g.Groups(), calibrate, bins)
 	shift, err := unlabelled.LabelShift(joint, predicted)
 	if err != nil {
-		return nil, err
+		return estimateRow{}, err
 	}
 	em, err := unlabelled.EM(now.p, prior)
 	if err != nil {
-		return nil, err
+		return estimateRow{}, err
 	}
-	return []string{percent(right / n), interval(e), fmt.Sprintf("%.1f", e.Against(first, labels).Z), interval(shift.Estimate), interval(em.Estimate)}, nil
+	z := e.Against(first, float64(min(firstLabels, len(now.c)))).Z
+	return estimateRow{truth: right / float64(len(now.c)), confidence: e.Accuracy,
+		texts: []string{interval(e), fmt.Sprintf("%.1f", z), interval(shift.Estimate), interval(em.Estimate)}}, nil
 }
 
 func interval(e unlabelled.Estimate) string {

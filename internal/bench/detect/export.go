@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,42 +12,68 @@ import (
 	"strings"
 )
 
-// exported is a stream as peers read it: runs×rows arrays of confidences and of what was right.
+// exported is a stream as peers read it: runs×rows arrays of confidences and of what was right. ID changes with the rows.
 type exported struct {
+	ID         string `json:"id"`
 	Group      string `json:"group"`
 	Name       string `json:"name"`
 	Rows       int    `json:"rows"`
 	Runs       int    `json:"runs"`
 	Change     int    `json:"change"`
-	Bounded    bool   `json:"bounded"`
+	Every      int    `json:"every"`
 	Confidence string `json:"confidence"`
 	Right      string `json:"right"`
 }
 
-// export writes the first runs of every stream, and streams.json.
-func export(folder string, streams []stream, runs int) error {
+// exportAll writes the first runs of the streams that peers see, and streams.json.
+func exportAll(o options) error {
+	s, err := readScores(o.data)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o750); err != nil {
+		return err
+	}
 	var list []exported
-	var buffer []row
-	for i := range streams {
-		s := &streams[i]
-		e := exported{s.group, s.name, s.n, runs, s.change, s.bounded, fmt.Sprintf("c%d.npy", i), fmt.Sprintf("a%d.npy", i)}
-		c, a := npyHeader("<f4", runs, s.n), npyHeader("|u1", runs, s.n)
-		for run := range runs {
-			buffer = s.rows(run, buffer)
-			for _, r := range buffer {
-				c = binary.LittleEndian.AppendUint32(c, math.Float32bits(float32(r.c)))
-				a = append(a, b2u(r.right))
-			}
+	for _, st := range synthetic(s, o.n) {
+		runs := o.peerRuns
+		switch {
+		case st.group == groupLate || st.group == groupCalm && st.name != calibratedName && st.name != turns:
+			continue // one that never moves, and one that does: no other says more of a detector without a tolerance
+		case st.group == groupCalm:
+			runs = o.calmPeerRuns
 		}
-		if err := os.WriteFile(filepath.Join(folder, e.Confidence), c, 0o600); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, e.Right), a, 0o600); err != nil {
+		e, err := export(o.out, &st, runs)
+		if err != nil {
 			return err
 		}
 		list = append(list, e)
 	}
-	return writeJSON(filepath.Join(folder, "streams.json"), list)
+	return writeJSON(filepath.Join(o.out, "streams.json"), list)
+}
+
+// export writes the first runs of a stream, named after what is in them.
+func export(folder string, s *stream, runs int) (exported, error) {
+	var buffer []row
+	digest := sha256.New()
+	c, a := npyHeader("<f4", runs, s.n), npyHeader("|u1", runs, s.n)
+	for run := range runs {
+		buffer = s.rows(run, buffer)
+		if run == 0 {
+			_, _ = fmt.Fprint(digest, s.name, buffer)
+		}
+		for _, r := range buffer {
+			c = binary.LittleEndian.AppendUint32(c, math.Float32bits(float32(r.c)))
+			a = append(a, b2u(r.right))
+		}
+	}
+	id := hex.EncodeToString(digest.Sum(nil))[:12]
+	e := exported{ID: id, Group: s.group, Name: s.name, Rows: s.n, Runs: runs, Change: s.change, Every: s.weight(),
+		Confidence: "c-" + id + ".npy", Right: "a-" + id + ".npy"}
+	if err := os.WriteFile(filepath.Join(folder, e.Confidence), c, 0o600); err != nil {
+		return e, err
+	}
+	return e, os.WriteFile(filepath.Join(folder, e.Right), a, 0o600)
 }
 
 func b2u(b bool) byte {

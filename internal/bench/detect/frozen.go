@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/internal/bench/npy"
@@ -44,17 +43,14 @@ func frozen(folder string) ([]stream, error) {
 }
 
 // realTable is the row of the first alarm on real streams, beside the stream's accuracy and mean confidence.
-func realTable(b *strings.Builder, ours []result, peers []peer, folder string) error {
-	streams, err := frozen(folder)
-	if err != nil {
-		return err
-	}
+func realTable(b *strings.Builder, ours []result, peers []peer, streams []stream) {
 	names, settings := detectorsOf(peers)
-	head := append([]string{"stream", "rows", "accuracy", "confidence", "alarm, default", "alarm, 1e5", "change mode, 1e4"}, names...)
+	head := append([]string{"stream", "rows", "accuracy", "confidence", "alarm, default", "alarm, 1e5", "change, 1e4"}, names...)
 	var rows [][]string
-	for _, s := range streams {
-		i := slices.IndexFunc(ours, func(r result) bool { return r.Group == groupReal && r.Name == s.name })
-		if i < 0 {
+	for i := range streams {
+		s := &streams[i]
+		r := named(ours, s.name)
+		if s.group != groupReal || r == nil {
 			continue
 		}
 		var right, sum float64
@@ -65,19 +61,15 @@ func realTable(b *strings.Builder, ours []result, peers []peer, folder string) e
 			}
 		}
 		line := []string{s.name, fmt.Sprint(s.n), percent(right), percent(sum)}
-		for _, c := range []struct {
-			name  string
-			level float64
-		}{{"alarm", 3.15e6}, {"alarm", 1e5}, {"change", 1e4}} {
-			line = append(line, summarise(ours[i].at(c.name, c.level), 0).rows())
+		for _, c := range []column{{"alarm", 3.15e6}, {"alarm", 1e5}, {"change", 1e4}} {
+			line = append(line, summarise(r.at(c.name, c.level), 0).rows())
 		}
 		for k, n := range names {
-			line = append(line, find(peers, n, settings[k], s.name).summary(0).rows())
+			line = append(line, find(peers, n, settings[k], s.name).rows(0))
 		}
 		rows = append(rows, line)
 	}
 	if len(rows) > 0 {
 		table(b, "**Real streams**: row of the first alarm. Change mode learns its curve on the first fifth (10,000 rows at most).", head, rows)
 	}
-	return nil
 }

@@ -11,9 +11,9 @@ import (
 
 const bins = detect.DefaultBins
 
-// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Every second one is twice the
-// one before, for two tests that share an α.
-var levels = []float64{1e3, 2e3, 1e4, 2e4, 1e5, 2e5, 3.15e6, 6.3e6}
+// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Those that are reported of two tests
+// which share an α are there twice as large, too.
+var levels = []float64{1e3, 2e3, 5e3, 1e4, 2e4, 4e4, 7e4, 1e5, 1.4e5, 2e5, 2.8e5, 4e5, 5.6e5, 1e6, 2e6, 3.15e6, 6.3e6}
 
 // test is one detector under measurement.
 type test struct {
@@ -22,13 +22,16 @@ type test struct {
 	// learn is the number of rows at the start that make the reference curve, 0 for none. The test begins after them.
 	learn int
 	pane  int // rows
+	// compared with other detectors at equal false alarms.
+	compared bool
 }
 
 // outcome is where a run first crossed each level, in rows, by test and level; -1 for never.
 type outcome [][]int
 
-// runs measures all tests on a stream, every run once, on all cores.
-func runs(s *stream, tests []test, n int) ([][][]int, error) {
+// runs measures all tests on the runs [from, to) of a stream, on all cores.
+func runs(s *stream, tests []test, from, to int) ([][][]int, error) {
+	n := to - from
 	out := make([]outcome, n)
 	errs := make([]error, n)
 	next := make(chan int)
@@ -38,8 +41,8 @@ func runs(s *stream, tests []test, n int) ([][][]int, error) {
 			var buffer []row
 			fresh := detectors(tests)
 			for i := range next {
-				buffer = s.rows(i, buffer)
-				out[i], errs[i] = observe(buffer, tests, fresh)
+				buffer = s.rows(from+i, buffer)
+				out[i], errs[i] = observe(buffer, s, tests, fresh)
 			}
 		})
 	}
@@ -50,7 +53,7 @@ func runs(s *stream, tests []test, n int) ([][][]int, error) {
 	wg.Wait()
 	for i, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("%s, run %d: %w", s.name, i, err)
+			return nil, fmt.Errorf("%s, run %d: %w", s.name, from+i, err)
 		}
 	}
 	return byTest(out, len(tests)), nil
@@ -76,6 +79,10 @@ const never = 1e-300
 func detectors(tests []test) []*detect.Detector {
 	var out []*detect.Detector
 	for _, t := range tests {
+		if t.learn > 0 && t.spec.Reference == nil {
+			out = append(out, nil) // made for every run
+			continue
+		}
 		t.spec.Alpha = never
 		d, err := detect.New(t.spec)
 		if err != nil {
@@ -86,37 +93,41 @@ func detectors(tests []test) []*detect.Detector {
 	return out
 }
 
-// observe feeds one run to every test, and notes the first crossings.
-func observe(rows []row, tests []test, prototypes []*detect.Detector) (outcome, error) {
+// observe feeds one run to every test, and notes the first crossings. Of a stream of which each row stands for several, panes
+// and the reference hold fewer rows, α is shared by as many keys, and crossings are rows of the whole again.
+func observe(rows []row, s *stream, tests []test, prototypes []*detect.Detector) (outcome, error) {
 	out := make(outcome, len(tests))
 	for k, t := range tests {
 		d := prototypes[k]
 		if t.learn > 0 {
-			t.learn = min(t.learn, len(rows)/5)
-			t.spec.Reference = curve(rows[:t.learn])
+			t.learn = min(t.learn/s.weight(), len(rows)/5)
+			var err error
+			if t.spec.Reference, err = curve(rows[:t.learn]); err != nil {
+				return nil, err
+			}
 			d = detectors([]test{t})[0]
 		}
 		var err error
-		if out[k], err = crossings(d.Fresh(), rows, t); err != nil {
+		if out[k], err = crossings(d.Fresh(), rows, t, s.weight()); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func crossings(d *detect.Detector, rows []row, t test) ([]int, error) {
+func crossings(d *detect.Detector, rows []row, t test, every int) ([]int, error) {
 	first := make([]int, len(levels))
 	for l := range first {
 		first[l] = -1
 	}
-	pane := make(detect.Pane, bins)
-	for i, next := t.learn, 0; i+t.pane <= len(rows) && next < len(levels); i += t.pane {
-		sum(pane, rows[i:i+t.pane])
-		if _, err := d.Observe(int64(i/t.pane), pane); err != nil {
+	pane, size := make(detect.Pane, bins), t.pane/every
+	for i, next := t.learn, 0; i+size <= len(rows) && next < len(levels); i += size {
+		sum(pane, rows[i:i+size])
+		if _, err := d.Observe(int64(i/size), pane); err != nil {
 			return nil, err
 		}
-		for e := d.LogE(); next < len(levels) && e >= math.Log(levels[next]); next++ {
-			first[next] = i + t.pane
+		for e := d.LogE(); next < len(levels) && e >= math.Log(levels[next]*float64(every)); next++ {
+			first[next] = (i + size) * every
 		}
 	}
 	return first, nil
@@ -139,16 +150,9 @@ func sum(p detect.Pane, rows []row) {
 
 func binOf(c float64) int { return max(0, min(bins-1, int(math.Ceil(c*bins))-1)) }
 
-// curve measures the reference curve on rows. Its own error is inside the tolerance: .009 on average in the sum of
-// NullECE for 10,000 rows (docs/math.md).
-func curve(rows []row) *detect.Reference {
+// curve measures the reference curve on rows, with a slack of one standard deviation.
+func curve(rows []row) (*detect.Reference, error) {
 	p := make(detect.Pane, bins)
 	sum(p, rows)
-	r := &detect.Reference{Bias: make([]float64, bins)}
-	for j, b := range p {
-		if n := b.N(); n > 0 {
-			r.Bias[j] = (b.N1 - b.C1 - b.C0) / n
-		}
-	}
-	return r
+	return detect.ReferenceCurve(p, 1)
 }

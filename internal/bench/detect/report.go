@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -43,14 +45,6 @@ func summarise(first []int, change int) summary {
 	return s
 }
 
-// peer is what peers.json has of a detector, a setting and a stream.
-type peer struct {
-	Stream, Group, Detector, Setting string
-	Default                          bool
-	First                            []int
-	Early                            int
-}
-
 // jointly returns the first alarm of two tests that share an α: each at twice the level.
 func jointly(a, b []int) []int {
 	out := make([]int, len(a))
@@ -63,43 +57,90 @@ func jointly(a, b []int) []int {
 	return out
 }
 
-// at returns the first alarms of a test at 1/α = level; test "alarm" is headline and diagnosis together.
+// at returns the first alarms of a test, or of a pair that shares an α, at 1/α = level.
 func (r *result) at(name string, level float64) []int {
-	if name == "alarm" {
-		return jointly(r.at("headline", 2*level), r.at("diagnosis", 2*level))
+	if pair, ok := joint[name]; ok {
+		return jointly(r.at(pair[0], 2*level), r.at(pair[1], 2*level))
 	}
 	k := slices.IndexFunc(tests, func(t test) bool { return t.name == name })
 	return r.FirstCrossings[k][slices.Index(levels, level)]
 }
 
-// report prints the tables, and writes them to docs/benchmarks.md where PLUMBLINE_DOCS is set.
+// report prints the tables of what has been measured so far, and puts them into the page if one is named.
 func report(o options) error {
-	var ours []result
-	if err := readJSON(filepath.Join(o.out, "ours.json"), &ours); err != nil {
+	s, streams, err := allStreams(o)
+	if err != nil {
+		return err
+	}
+	ours, err := results(o, streams)
+	if err != nil {
 		return err
 	}
 	var peers []peer
-	if err := readJSON(filepath.Join(o.out, "peers.json"), &peers); err != nil && !os.IsNotExist(err) {
+	if err := readJSON(filepath.Join(o.out, "peers.json"), &peers); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	s, err := readScores(o.data)
+	estimates, err := estimateRows(s, o.out)
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	falseAlarms(&b, ours, peers)
+	provenance(&b, ours, peers)
+	barTable(&b, ours, peers, estimates)
+	falseAlarms(&b, ours)
+	peerFalseAlarms(&b, peers)
 	delayTable(&b, ours, peers)
-	equalLevels(&b, ours, peers)
+	equalTable(&b, ours, peers)
 	stableTable(&b, ours, peers, s)
-	if err := realTable(&b, ours, peers, o.out); err != nil {
-		return err
-	}
-	if err := estimateTable(&b, s, o.out); err != nil {
-		return err
-	}
+	realTable(&b, ours, peers, streams)
+	estimateTable(&b, estimates)
 	fmt.Print(b.String())
-	if os.Getenv("PLUMBLINE_DOCS") != "" {
-		return writeSection("docs/benchmarks.md", "detection", b.String())
+	if o.docs != "" {
+		return writeSection(o.docs, "detection", b.String())
+	}
+	return nil
+}
+
+// provenance says how much was measured, and of which commit.
+func provenance(b *strings.Builder, ours []result, peers []peer) {
+	fewest, most, rows := math.MaxInt, 0, 0.
+	var commits []string
+	for _, r := range ours {
+		if r.Group == groupReal {
+			continue
+		}
+		n := r.runs()
+		fewest, most = min(fewest, n), max(most, n)
+		rows += float64(n) * float64(r.Rows)
+		for _, c := range r.Commits {
+			if !slices.Contains(commits, c) {
+				commits = append(commits, c)
+			}
+		}
+	}
+	fmt.Fprintf(b, "Measured at commit %s: %s runs of every stream, %.2g rows in all", strings.Join(commits, ", "), span(fewest, most), rows)
+	if len(peers) > 0 {
+		fmt.Fprintf(b, "; river's detectors on the first of the same runs (their number is in the tables)")
+	}
+	b.WriteString(".\n\n")
+}
+
+func span(a, b int) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d to %d", a, b)
+}
+
+// runs is how many runs were measured.
+func (r *result) runs() int { return len(r.FirstCrossings[0][0]) }
+
+// named returns the result of that name, nil without one.
+func named(ours []result, name string) *result {
+	for i := range ours {
+		if ours[i].Name == name {
+			return &ours[i]
+		}
 	}
 	return nil
 }
@@ -142,13 +183,6 @@ func (s summary) rows() string {
 		text += fmt.Sprintf(" (early %.0f %%)", 100*s.early)
 	}
 	return text
-}
-
-// late rewrites the alarms before a change of a peer, which goes on after them.
-func (p *peer) summary(change int) summary {
-	s := summarise(p.First, change)
-	s.early = float64(p.Early) / float64(len(p.First))
-	return s
 }
 
 func isCalm(group string) bool { return group == groupCalm || group == groupLate }

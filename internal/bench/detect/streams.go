@@ -15,6 +15,8 @@ type row struct {
 type stream struct {
 	group, name string
 	n, change   int // rows; the change comes before row `change`, 0 where there is none or it is there from the start
+	// every is how many rows of the whole a row stands for: above 1 for a slice with a key of its own, one of as many keys.
+	every int
 	// epsilon is the tolerance that the stream keeps (bounded is true), the reason why nobody may alarm.
 	bounded bool
 	draw    func(rng *rand.Rand, i int) row
@@ -30,6 +32,9 @@ func (p pool) row(rng *rand.Rand) row {
 	}
 	return row{p.c[i], rng.Float64() < p.p[i]}
 }
+
+// weight is every, 1 where it is not set.
+func (s *stream) weight() int { return max(1, s.every) }
 
 // rows draws a run in the order in which its labels come.
 func (s *stream) rows(run int, buffer []row) []row {
@@ -47,15 +52,19 @@ func (s *stream) rows(run int, buffer []row) []row {
 }
 
 const (
-	groupCalm    = "false alarms"
-	groupDelay   = "delay"
-	groupStable  = "stably wrong"
-	groupLate    = "late labels"
-	changeAt     = 10_000
-	tolerance    = .02 // of the headline: what the boundary streams keep
-	alternate    = 5_000
-	delayLimit   = 50_000 // rows after a change; beyond it counts as never
-	strangeShare = .05
+	groupCalm   = "false alarms"
+	groupDelay  = "delay"
+	groupStable = "stably wrong"
+	groupLate   = "late labels"
+	changeAt    = 10_000
+	tolerance   = .02 // of the headline: what the boundary streams keep
+	alternate   = 5_000
+	delayLimit  = 50_000 // rows after a change; beyond it counts as never
+	// The streams on which peers' settings are chosen.
+	calibratedName = "calibrated"
+	turns          = "±ε in turns"
+
+	sliceOf = 20 // a slice is one row in so many
 )
 
 func always(p pool) func(*rand.Rand, int) row {
@@ -87,11 +96,11 @@ func calm(s *scores, n int) []stream {
 		return stream{group: groupCalm, name: name, n: n, bounded: true, draw: draw}
 	}
 	return []stream{
-		mk("calibrated", always(p)),
+		mk(calibratedName, always(p)),
 		mk("+ε everywhere", always(plus)),
 		mk("−ε everywhere", always(minus)),
 		mk("±ε by bin", always(checker)),
-		mk("±ε in turns", func(rng *rand.Rand, i int) row {
+		mk(turns, func(rng *rand.Rand, i int) row {
 			if i/alternate%2 == 0 {
 				return plus.row(rng)
 			}
@@ -110,7 +119,7 @@ func delays(s *scores) []stream {
 	for _, c := range []string{"gauss_noise_s1", "gauss_noise_s3", "contrast_s3", "gauss_blur_s3", "gauss_blur_s5"} {
 		out = append(out, mk(c, after(p, s.rows("resnet20_"+c, 1))))
 	}
-	contrast, blur := s.rows("resnet20_contrast_s3", 1), s.rows("resnet20_gauss_blur_s3", 1)
+	contrast, noise := s.rows("resnet20_contrast_s3", 1), s.rows("resnet20_gauss_noise_s3", 1)
 	oneBin := p.biased(func(c float64) float64 {
 		if c > 9./15 && c <= 10./15 {
 			return -.2
@@ -135,13 +144,31 @@ func delays(s *scores) []stream {
 			}
 			return p.row(rng)
 		}),
-		mk("gauss_blur_s3 in a slice of 5 %", func(rng *rand.Rand, i int) row {
-			if i >= changeAt && rng.Float64() < strangeShare {
-				return blur.row(rng)
+		mk("gauss_noise_s3 in a slice of 5 %", func(rng *rand.Rand, i int) row {
+			if i >= changeAt && rng.IntN(sliceOf) == 0 {
+				return noise.row(rng)
 			}
 			return p.row(rng)
 		}),
 	)
+	return append(out, keyed(s)...)
+}
+
+// keyed are the rows of one key of sliceOf, all of which change; rows before and after the change are as many of the whole as in
+// the other streams.
+func keyed(s *scores) []stream {
+	p := s.calibrated()
+	var out []stream
+	for _, c := range []string{"gauss_noise_s3", "contrast_s3", "gauss_blur_s3"} {
+		q := s.rows("resnet20_"+c, 1)
+		out = append(out, stream{group: groupDelay, name: c + " in a slice of 5 % with a key", n: (changeAt + delayLimit) / sliceOf,
+			change: changeAt / sliceOf, every: sliceOf, draw: func(rng *rand.Rand, i int) row {
+				if i < changeAt/sliceOf {
+					return p.row(rng)
+				}
+				return q.row(rng)
+			}})
+	}
 	return out
 }
 
