@@ -208,7 +208,7 @@ func (t *Training) train(r *EpochReport, e int) error {
 // pass is one pass over rows with the first (part 0) or the interleaved loss (part 1). The order is a function of the
 // epoch alone, not of the order before.
 func (t *Training) pass(e, part int, rows []int32, lr float64, batch int) (backend.EpochResult, error) {
-	order := data.Shuffled(append([]int32(nil), rows...), t.cfg.Seed, 2*e+part)
+	order := t.in.Train.Order(append([]int32(nil), rows...), t.cfg.Seed, 2*e+part)
 	b := backend.Epoch{Rows: order, Batch: batch, Loss: part, LR: float32(lr), Momentum: float32(t.cfg.Momentum),
 		WeightDecay: float32(t.cfg.WeightDecay), Decoupled: t.cfg.Decoupled, Nesterov: t.cfg.Nesterov}
 	if m := t.cfg.MaCCal; m != nil && m.Masks {
