@@ -13,8 +13,8 @@ type JoinConfig struct {
 	Wait    int64    // a label joins if its event time is at most this after the prediction's, ns
 	MaxRows int      // waiting predictions and labels; the oldest to arrive goes out first
 	Slices  []string // configured slice columns, in order
-	// Remember bounds the joined predictions whose ids are known until Wait is over, so that repeats of them and further
-	// labels for them are told from new ones. 0: a repeat counts as new.
+	// Remember bounds the joined predictions whose ids are known until Wait is over, the latest to have joined, so that repeats
+	// of them and further labels for them are told from new ones. Each takes about 45 bytes of memory. 0: a repeat counts as new.
 	Remember int
 	// MemoryBytes is about what the latest entries may take in memory; the rest is on disk, in a directory of its own
 	// below Dir whose name begins with Name. 0: everything is in memory.
@@ -83,97 +83,6 @@ func (j *Join) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) 
 	return err
 }
 
-func (j *Join) predictions(b *arrowio.Batch) error {
-	n, inline, unlabelled := int64(0), int64(0), int64(0)
-	for i := range b.N {
-		if !good(b, i) {
-			continue
-		}
-		if b.IDs == nil || (b.Label != nil && b.Label[i] >= 0) {
-			if b.Label != nil && b.Label[i] >= 0 {
-				inline++
-			} else {
-				unlabelled++
-			}
-			continue
-		}
-		key, _ := modelOf(b, i)
-		if err := j.w.recall(b.IDs[i]); err != nil {
-			return err
-		}
-		known, others := j.w.hasPrediction(b.IDs[i], key)
-		if known {
-			j.w.release()
-			j.counts.Add(pipeline.CountDuplicates, 1)
-			b.Reject = rejectRow(b.Reject, b.N, i, "duplicate")
-			continue
-		}
-		n++
-		if others < maxOfID {
-			e := j.w.add(b.IDs[i])
-			j.w.setPrediction(e, b, i, key, j.cfg.Slices)
-			j.matchLabel(e)
-		} else {
-			j.counts.Add(pipeline.CountEvicted, 1)
-		}
-		if err := j.settle(); err != nil {
-			return err
-		}
-	}
-	j.counts.Add(pipeline.CountPredictions, n+inline+unlabelled)
-	j.counts.Add(pipeline.CountInline, inline)
-	j.counts.Add(pipeline.CountUnlabelled, unlabelled)
-	return nil
-}
-
-// matchLabel joins a new prediction with the first label that came before it, as if it had been there first.
-func (j *Join) matchLabel(e int32) {
-	p := &j.w.entries[e]
-	j.match = j.match[:0]
-	for l := j.w.first(p.id); l >= 0; l = j.w.after(l) {
-		lab := &j.w.entries[l]
-		if lab.label >= 0 && (!lab.named || names(j.w.models[lab.model], j.w.models[p.model])) && j.inTime(p.ts, lab.labelTS) {
-			j.match = append(j.match, l)
-		}
-	}
-	// The chain has the newest first; one that is out of range leaves the prediction to the next.
-	joined := false
-	for i := len(j.match) - 1; i >= 0; i-- {
-		l := j.match[i]
-		lab := j.w.entries[l]
-		if joined && j.cfg.Remember == 0 {
-			return
-		}
-		j.serve(l, joined)
-		if !joined && int(lab.label) < j.w.entries[e].k {
-			joined = true
-			j.pair(e, lab.labelTS, lab.label)
-		} else if !joined {
-			j.rejectEarlier(lab.label, j.w.entries[e].k)
-		}
-		// A label that names no version may serve further versions' predictions of this id; it leaves by age.
-		if j.exact(&lab) {
-			j.w.remove(l)
-		}
-	}
-}
-
-// exact reports whether a label is for one model version only.
-func (j *Join) exact(lab *entry) bool { return lab.named && j.w.models[lab.model].Version != "" }
-
-// serve counts what became of a waiting label, the first time that anything does.
-func (j *Join) serve(l int32, correction bool) {
-	if j.w.entries[l].used {
-		return
-	}
-	j.w.serve(l)
-	if correction {
-		j.corrections++
-	} else {
-		j.met++
-	}
-}
-
 func (j *Join) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 	if b.IDs == nil || b.Label == nil {
 		return fmt.Errorf("labels batch without id or label column passed the decoder")
@@ -188,7 +97,10 @@ func (j *Join) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 			return err
 		}
 		key, named := modelOf(b, i)
-		met, corrects, others := j.meet(b, i, key, named)
+		met, corrects, others, err := j.meet(b, i, key, named)
+		if err != nil {
+			return err
+		}
 		switch {
 		case met:
 			j.met++
@@ -211,28 +123,31 @@ func (j *Join) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 	return nil
 }
 
-// meet joins label i with every prediction that waits for it. Otherwise it tells whether one that it fits has joined,
-// and how many entries of its id there are.
-func (j *Join) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int) {
+// meet joins label i with every prediction that waits for it. Where there is none it tells whether one that it fits has
+// joined, and how many rows of its id there are.
+func (j *Join) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int, err error) {
 	for e := j.w.first(b.IDs[i]); e >= 0; {
 		next := j.w.after(e)
 		p := &j.w.entries[e]
 		n++
 		if p.label < 0 && (!named || names(key, j.w.models[p.model])) && j.inTime(p.ts, b.TS[i]) {
-			switch {
-			case p.used:
-				corrects = true
-			case int(b.Label[i]) >= p.k:
-				met = true
-				j.rejectLabel(b, i, p.k)
-			default:
-				met = true
-				j.pair(e, b.TS[i], b.Label[i])
+			met = true
+			if b.Label[i] >= p.k {
+				j.rejectLabel(b, i, int(p.k))
+			} else if err := j.pair(e, b.TS[i], b.Label[i]); err != nil {
+				return met, false, n, err
 			}
 		}
 		e = next
 	}
-	return met, corrects, n
+	if met {
+		return met, false, n, nil
+	}
+	for _, m := range j.w.joinedOf(&b.IDs[i]) {
+		n++
+		corrects = corrects || (!named || names(key, arrowio.ModelKey(m.Key))) && j.inTime(m.TS, b.TS[i])
+	}
+	return met, corrects, n, nil
 }
 
 // keep lets a label wait, unless it is a correction that could serve no other version.
@@ -251,9 +166,7 @@ func (j *Join) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, correc
 // settle ends a row: copies go, and what is too much.
 func (j *Join) settle() error {
 	j.w.release()
-	if err := j.w.forget(); err != nil {
-		return err
-	}
+	j.w.forget()
 	return j.evict()
 }
 
@@ -270,19 +183,12 @@ func (j *Join) rejectLabel(b *arrowio.Batch, i, k int) {
 	j.out.DeadLetter(ReasonLabelRange, fmt.Sprintf("label %d, allowed [0, %d)", b.Label[i], k), []int{i})
 }
 
-// rejectEarlier does the same for a label that came before its prediction: its message has gone.
-func (j *Join) rejectEarlier(label int32, k int) {
-	j.counts.AddReason(pipeline.CountRejected, ReasonLabelRange, 1)
-	j.counts.Add(pipeline.CountRejectedJoins, 1)
-	j.out.DeadLetter(ReasonLabelRange, fmt.Sprintf("an earlier label %d, allowed [0, %d)", label, k), nil)
-}
-
 func (j *Join) inTime(prediction, label pipeline.Time) bool { return label-prediction <= j.cfg.Wait }
 
 // pair moves waiting prediction e, now labelled, to the batch of its model version.
-func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) {
+func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) error {
 	p := &j.w.entries[e]
-	gk := groupKey{p.model, p.k, p.probs, int(p.d)}
+	gk := groupKey{p.model, int(p.k), p.probs, int(p.d)}
 	g := j.build[gk]
 	if g == nil {
 		g = newBuilder(j.w.models[p.model], gk, j.cfg.Slices)
@@ -294,7 +200,7 @@ func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) {
 	g.add(&j.w, e, labelTS, label)
 	j.features += 4 * gk.d
 	j.joined++
-	j.w.join(e)
+	return j.w.join(e)
 }
 
 func (j *Join) flush(emit pipeline.Emit) error {
@@ -323,7 +229,7 @@ func (j *Join) dropBuilders() {
 	j.built = 0
 }
 
-// evict removes the oldest while more wait than may. What has joined or served is no loss.
+// evict removes the oldest while more wait than may. A label that has served is no loss.
 func (j *Join) evict() error {
 	for j.w.n.bounded() > j.cfg.MaxRows {
 		_, label, used, _, err := j.w.oldestOf()
@@ -353,6 +259,7 @@ func (j *Join) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) err
 }
 
 func (j *Join) expire(wm pipeline.Time) error {
+	j.w.forgetBefore(wm - j.cfg.Wait)
 	for {
 		ts, label, used, ok, err := j.w.oldestOf()
 		if !ok || err != nil || ts+j.cfg.Wait >= wm {

@@ -19,6 +19,7 @@ import (
 // joinRun drives a Join by a script of one step a line:
 //
 //	p ID TS [model/version] [k=K]       a prediction
+//	i ID TS LABEL [model/version]       a prediction with its label
 //	l ID TS LABEL [model/version]       a label; names no model where absent
 //	w TS                                the watermark
 //
@@ -80,6 +81,9 @@ func scriptBatch(f []string) *arrowio.Batch {
 		b.Kind, b.Label, rest, b.K = arrowio.Labels, []int32{int32(number64(f[3]))}, f[4:], 0
 	} else {
 		b.Models[0] = arrowio.ModelKey{Model: "m", Version: "1"}
+	}
+	if f[0] == "i" { // a prediction with its label
+		b.Label, rest = []int32{int32(number64(f[3]))}, f[4:]
 	}
 	for _, x := range rest {
 		if k, ok := strings.CutPrefix(x, "k="); ok {

@@ -22,7 +22,7 @@ func onDisk(t testing.TB, c JoinConfig, rows int) JoinConfig {
 	return c
 }
 
-// randomScript mixes predictions of two versions, labels that name a version, a model or nothing, and watermarks. Ids
+// randomScript mixes predictions of two versions, some with their label, labels that name a version, a model or nothing, and watermarks. Ids
 // are few, so that every kind of meeting happens.
 func randomScript(seed uint64, steps int) []string {
 	r := rand.New(rand.NewPCG(seed, 17))
@@ -35,6 +35,8 @@ func randomScript(seed uint64, steps int) []string {
 			out = append(out, fmt.Sprintf("w %d", i/4-10))
 		case 1, 2, 3, 4, 5, 6, 7, 8:
 			out = append(out, fmt.Sprintf("l %s %d %d %s", id, ts, r.IntN(4), names[r.IntN(4)]))
+		case 9:
+			out = append(out, fmt.Sprintf("i %s %d %d %s", id, ts, r.IntN(3), names[r.IntN(2)]))
 		default:
 			out = append(out, fmt.Sprintf("p %s %d %s k=%d", id, ts, names[r.IntN(2)], 3+r.IntN(2)))
 		}
@@ -155,14 +157,20 @@ func TestRemembered(t *testing.T) {
 		{"a second label that names the version", "p a 1; l a 5 2 m/1; l a 6 0 m/1", "a 2@5-1 m/1", "corrections=1 joined=1 labels=2 predictions=1"},
 		{"the same, labels first", "l a 5 2 m/1; l a 6 0 m/1; p a 1", "a 2@5-1 m/1", "corrections=1 joined=1 labels=2 predictions=1"},
 		{"a third", "p a 1; l a 5 2; l a 6 0; l a 7 0", "a 2@5-1 m/1", "corrections=2 joined=1 labels=3 predictions=1"},
-		{"it still serves another version", "p a 1 m/1; l a 5 2; l a 6 0; p a 2 m/2", "a 2@5-1 m/1,a 0@6-2 m/2", "corrections=1 joined=2 labels=2 predictions=2"},
+		{"it still serves another version", "p a 1 m/1; l a 5 2; l a 6 0; p a 2 m/2", "a 0@6-2 m/2,a 2@5-1 m/1", "corrections=1 joined=2 labels=2 predictions=2"},
 		{"of another model", "p a 1 m/1; l a 5 2; l a 6 0 n/1", "a 2@5-1 m/1", "joined=1 labels=2 predictions=1"},
 		{"past the wait", "p a 1; l a 5 2; l a 12 0", "a 2@5-1 m/1", "joined=1 labels=2 predictions=1"},
 		{"a repeated prediction", "p a 1; l a 5 2; p a 1; l a 6 1", "a 2@5-1 m/1", "corrections=1 duplicates=1 joined=1 labels=2 predictions=1"},
 		{"of another version", "p a 1 m/1; l a 5 2 m/1; p a 1 m/2", "a 2@5-1 m/1", "joined=1 labels=1 predictions=2"},
 		{"forgotten after the wait", "p a 1; l a 5 2; w 12; p a 11", "a 2@5-1 m/1", "joined=1 labels=1 predictions=2"},
 		{"only the latest are remembered", "p a 1; p b 1; p c 1; l a 5 2; l b 5 2; l c 5 2; p a 1; p b 1; p c 1", "a 2@5-1 m/1,b 2@5-1 m/1,c 2@5-1 m/1", "duplicates=2 joined=3 labels=3 predictions=4"},
-		{"what was forgotten stays so", "p a 1; p b 1; p c 1; p d 1; l b 5 2; l c 5 2; l d 5 2; l a 5 2; p a 1", "a 2@5-1 m/1,b 2@5-1 m/1,c 2@5-1 m/1,d 2@5-1 m/1", "joined=4 labels=4 predictions=5"},
+		{"the latest to have joined", "p a 1; p b 1; p c 1; p d 1; l b 5 2; l c 5 2; l d 5 2; l a 5 2; p a 1; p d 1; p c 1", "a 2@5-1 m/1,b 2@5-1 m/1,c 2@5-1 m/1,d 2@5-1 m/1", "duplicates=2 joined=4 labels=4 predictions=5"},
+		{"with its label", "i a 1 2; i a 1 2; p a 1", "", "duplicates=2 inline=1 predictions=1"},
+		{"with its label, of two versions", "i a 1 2 m/1; i a 1 2 m/2; i a 1 2 m/2", "", "duplicates=1 inline=2 predictions=2"},
+		{"with its label, while it waits", "p a 1; i a 1 2; l a 5 1", "a 1@5-1 m/1", "duplicates=1 joined=1 labels=1 predictions=1"},
+		{"with its label, and another label", "i a 1 2; l a 5 1; l a 6 1", "", "corrections=2 inline=1 labels=2 predictions=1"},
+		{"with its label, and one before", "l a 5 1 m/1; l a 6 1; l b 5 1; i a 1 2", "", "corrections=2 inline=1 labels=3 predictions=1"},
+		{"with its label, forgotten after the wait", "i a 1 2; w 12; i a 11 2", "", "inline=2 predictions=2"},
 	} {
 		for _, rows := range []int{-1, 0, 1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, rows), func(t *testing.T) {
@@ -175,10 +183,8 @@ func TestRemembered(t *testing.T) {
 					r.do(step)
 					r.reopen()
 				}
-				slices.Sort(r.joined)
-				want := strings.Split(c.joined, ",")
-				if slices.Sort(want); !slices.Equal(r.joined, want) {
-					t.Errorf("joined %q, want %q", r.joined, want)
+				if slices.Sort(r.joined); strings.Join(r.joined, ",") != c.joined {
+					t.Errorf("joined %q, want %q", r.joined, c.joined)
 				}
 				if got := countText(r.counts.All()); got != c.counts {
 					t.Errorf("counts %q, want %q", got, c.counts)

@@ -7,12 +7,7 @@ import (
 )
 
 // Close removes what is on disk; a checkpoint is all that stays of it.
-func (j *Join) Close() error {
-	if j.w.store == nil {
-		return nil
-	}
-	return j.w.store.Close()
-}
+func (j *Join) Close() error { return j.w.close() }
 
 // State implements pipeline.Operator: everything that waits, or is remembered.
 func (j *Join) State() pipeline.State { return j }

@@ -6,7 +6,9 @@ import (
 	"os"
 	"testing"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/joinstore"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -47,6 +49,69 @@ func TestCheckpointVersion1(t *testing.T) {
 			}
 			if ok, detail := pipeline.Conservation(w.shards[0].Counts.All()); !ok {
 				t.Error(detail)
+			}
+			w.run(inTurn).compare(want)
+		})
+	}
+}
+
+// TestCheckpointVersion2 does the same with version 2 (testdata/checkpoint-v2, taken after 22 messages), in which the rows that
+// had joined were among those that wait, in memory and in files: their repeats must be known still, and they alone.
+func TestCheckpointVersion2(t *testing.T) {
+	data, err := os.ReadFile("testdata/checkpoint-v2/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := pipeline.InspectCheckpoint(data)
+	if err != nil || info.Version != 2 {
+		t.Fatalf("version %+v, %v, want 2", info, err)
+	}
+	fetch := func(name, path string) error {
+		b, err := os.ReadFile("testdata/checkpoint-v2/files/" + name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, b, 0o644)
+	}
+	rows := batchtest.Rows(41, batchtest.Options{N: 120, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	for _, inMemory := range []int{-1, 0, 12} {
+		t.Run(fmt.Sprint(inMemory), func(t *testing.T) {
+			s := defaultSetup()
+			s.slices = []string{"region"}
+			s.join = onDisk(t, s.join, max(inMemory, 0))
+			if inMemory < 0 {
+				s.join.MemoryBytes = 0
+			}
+			s.join.Remember = 1000
+			in := stream(t, rows, 1, 8)
+			want := newWorld(t, s, in, 1).run(inTurn)
+			w := newWorld(t, s, in, 1)
+			for range 22 {
+				w.step(inTurn)
+			}
+			next, n := w.shards[0].Next(), w.counts()
+			joined := w.shards[0].Stages[1].Operator.(*Join).w.met
+			if n["joined"] == 0 || n["waiting"] == 0 || n["waiting_labels"] == 0 {
+				t.Fatalf("counts %v: want rows of every kind", n)
+			}
+			w.must(w.shards[0].Close())
+			w.shards[0] = s.shard(0, 1)
+			w.must(pipeline.RestoreCheckpoint(data, w.shards[0].Sections(), fetch))
+			if got := w.shards[0].Next(); fmt.Sprint(got) != fmt.Sprint(next) {
+				t.Fatalf("it goes on at %v, want %v", got, next)
+			}
+			if got := w.counts(); fmt.Sprint(got) != fmt.Sprint(n) {
+				t.Errorf("counts %v, want %v", got, n)
+			}
+			restored := w.shards[0].Stages[1].Operator.(*Join).w.met
+			if joined.Len() != int(n["joined"]) || restored.Len() != joined.Len() {
+				t.Errorf("%d rows are remembered, want %d of %d", restored.Len(), joined.Len(), n["joined"])
+			}
+			for i := range rows {
+				id := arrowio.HashID(rows[i].ID)
+				if got, want := len(restored.Find((*joinstore.ID)(&id))), len(joined.Find((*joinstore.ID)(&id))); got != want {
+					t.Errorf("row %s: remembered %d times, want %d", rows[i].ID, got, want)
+				}
 			}
 			w.run(inTurn).compare(want)
 		})

@@ -6,30 +6,28 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 )
 
-// entry is a waiting prediction (label < 0) or a waiting label. Used says that a label has met a prediction, and stays
-// for further ones of its id, or that a prediction has joined, and stays so that its id is known; its scores have gone.
+// entry is a waiting prediction (label < 0) or a waiting label. It holds no pointer.
 type entry struct {
 	id             arrowio.ID
-	ts, labelTS    int64
+	ts             int64 // the prediction's, or the label's
+	number         uint64
 	label          int32
 	model          int32 // index of waiting.models; -1 = a label that names none
-	named, used    bool
-	probs          bool
-	onDisk         bool  // a copy of a row on disk, for as long as the row at hand takes
-	d              int32 // features that are kept with the scores
-	k              int
+	k, d           int32 // scores, and features that are kept with them
 	slot           int32 // of the pool of its length
 	served, weight float32
-	chain          int32  // next entry of the same id
-	prev, next     int32  // arrival order
-	number         uint64 // ascending by arrival; of one on disk, the row's there
+	chain          int32 // next entry of the same id
+	prev, next     int32 // arrival order
+	named          bool
+	used           bool // a label that has met a prediction, and stays for further ones of its id
+	probs          bool
+	onDisk         bool // a copy of row number on disk, for as long as the row at hand takes
 }
-
-func (p *entry) joined() bool { return p.label < 0 && p.used }
 
 // waiting is the join's bounded buffer: entries in arrival order, found by id. The latest are in memory, score rows in
 // one slab per K, so that a row costs no allocation once the buffer has grown to its working size; the ones before
-// are on disk (waitingdisk.go). What the join does must not depend on where a row is.
+// are on disk (waitingdisk.go). What the join does must not depend on where a row is. What has joined is beside them
+// (waitingjoined.go).
 type waiting struct {
 	cfg            *JoinConfig
 	columns        int
@@ -45,17 +43,15 @@ type waiting struct {
 	modelIx        map[arrowio.ModelKey]int32
 	values         []string
 	valueIx        map[string]int32
-	number         uint64 // of the next entry
-	n              tally  // of both tiers
-	forgetting
+	n              tally // of both tiers
+	remembered
 	disk
 }
 
 // tally counts entries by what they wait for.
 type tally struct {
-	predictions, labels int // that have not joined
-	served              int // labels that have
-	joined              int // predictions that have
+	predictions, labels int
+	served              int // labels that have met a prediction
 }
 
 // of is the counter of an entry.
@@ -65,8 +61,6 @@ func (t *tally) of(label, used bool) *int {
 		return &t.served
 	case label:
 		return &t.labels
-	case used:
-		return &t.joined
 	}
 	return &t.predictions
 }
@@ -86,7 +80,7 @@ const entryBytes = 160
 
 func (w *waiting) reset(cfg *JoinConfig) {
 	*w = waiting{cfg: cfg, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1, pools: map[int]*pool{},
-		modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}, forgetting: forgetting{mark: -1}, disk: disk{recalled: -1}}
+		modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}, disk: disk{recalled: -1}}
 }
 
 // first is the newest entry of an id, -1 where there is none. Rows on disk are found after recall.
@@ -106,8 +100,15 @@ func (w *waiting) after(e int32) int32 {
 	return p.chain
 }
 
-// hasPrediction reports whether the id has an entry of a prediction of the key, and how many others it has.
+// hasPrediction reports whether the id has a prediction of the key, which waits or has joined, and how many others of
+// both it has.
 func (w *waiting) hasPrediction(id arrowio.ID, key arrowio.ModelKey) (known bool, others int) {
+	for _, m := range w.joinedOf(&id) {
+		if arrowio.ModelKey(m.Key) == key {
+			return true, others
+		}
+		others++
+	}
 	for e := w.first(id); e >= 0; e = w.after(e) {
 		if w.entries[e].label < 0 && w.models[w.entries[e].model] == key {
 			return true, others
@@ -131,7 +132,7 @@ func (w *waiting) place(id arrowio.ID) int32 {
 	return e
 }
 
-// slicesOf are the slice values of an entry of a prediction that has not joined.
+// slicesOf are the slice values of a prediction.
 func (w *waiting) slicesOf(e int32) []int32 {
 	return w.slices[int(e)*w.columns : (int(e)+1)*w.columns]
 }
@@ -139,12 +140,7 @@ func (w *waiting) slicesOf(e int32) []int32 {
 // add appends an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows.
 func (w *waiting) add(id arrowio.ID) int32 {
 	e := w.place(id)
-	w.entries[e].number = w.number
-	w.number++
 	w.link(e)
-	if w.mark < 0 {
-		w.mark = e
-	}
 	w.live++
 	w.bytes += entryBytes
 	return e
@@ -201,9 +197,6 @@ func (w *waiting) unlink(e int32) {
 		w.entries[p.next].prev = p.prev
 	} else {
 		w.newest = p.prev
-	}
-	if w.mark == e {
-		w.mark = p.next
 	}
 	w.dropScores(p)
 	w.free = append(w.free, e)
@@ -287,7 +280,7 @@ func (w *waiting) sliceValue(b *arrowio.Batch, column string, i int) int32 {
 
 func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey, named bool) {
 	p := &w.entries[e]
-	p.labelTS, p.label, p.named = ts, label, named
+	p.ts, p.label, p.named = ts, label, named
 	if named {
 		p.model = w.model(key)
 	}
@@ -297,7 +290,7 @@ func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey,
 // scores gives an entry a row of k scores, and room for d features.
 func (w *waiting) scores(e int32, k, d int) []float32 {
 	p := &w.entries[e]
-	p.k, p.d = k, int32(d)
+	p.k, p.d = int32(k), int32(d)
 	n := w.words(p)
 	pl := w.pools[n]
 	if pl == nil {
@@ -351,7 +344,7 @@ func (w *waiting) compact() bool {
 		if p.model >= 0 {
 			p.model = w.model(models[p.model])
 		}
-		if p.label >= 0 || p.used {
+		if p.label >= 0 {
 			continue
 		}
 		of := w.slicesOf(e)

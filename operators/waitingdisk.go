@@ -36,10 +36,8 @@ type head struct {
 const (
 	stateWaiting joinstore.State = iota
 	stateServed                  // a label that has met a prediction
-	stateJoined                  // a prediction that has joined
+	stateJoined                  // a prediction that has joined, of checkpoint versions up to 2: now it goes
 )
-
-func isJoined(s joinstore.State) bool { return s == stateJoined }
 
 func (w *waiting) openStore() {
 	if w.store == nil {
@@ -65,14 +63,8 @@ func (w *waiting) spill() error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case p.joined():
-			w.store.SetState(n, stateJoined)
-		case p.used:
+		if p.used {
 			w.store.SetState(n, stateServed)
-		}
-		if w.mark != e { // then unlink moves the mark
-			w.markRow = n + 1
 		}
 		w.unlink(e)
 	}
@@ -166,9 +158,12 @@ func (w *waiting) oldestRow() (*head, bool, error) {
 	if len(row.Body) < 9 {
 		return nil, false, fmt.Errorf("join store: row %d has %d bytes", n, len(row.Body))
 	}
-	*h = head{known: true, n: n, id: row.ID, label: row.Body[0]&flagLabel != 0, ts: int64(binary.LittleEndian.Uint64(row.Body[1:]))}
+	*h = head{known: true, n: n, id: row.ID, label: row.Body[0]&flagLabel != 0, ts: rowTime(row)}
 	return h, true, nil
 }
+
+// rowTime is the time of a row with at least 9 bytes of body.
+func rowTime(r *joinstore.Row) int64 { return int64(binary.LittleEndian.Uint64(r.Body[1:])) }
 
 // oldestOf describes the oldest of all: when it was predicted or labelled, and what it is.
 func (w *waiting) oldestOf() (ts int64, label, used, ok bool, err error) {
@@ -183,10 +178,7 @@ func (w *waiting) oldestOf() (ts int64, label, used, ok bool, err error) {
 		return 0, false, false, false, nil
 	}
 	p := &w.entries[w.oldest]
-	if p.label >= 0 {
-		return p.labelTS, true, p.used, true, nil
-	}
-	return p.ts, false, p.used, true, nil
+	return p.ts, p.label >= 0, p.used, true, nil
 }
 
 // removeOldest removes what oldestOf describes.
@@ -202,14 +194,14 @@ func (w *waiting) removeOldest() {
 const (
 	flagLabel = 1 << iota
 	flagNamed
-	flagUsed
+	flagUsed // of a prediction: it has joined, of checkpoint versions up to 2
 	flagProbs
 	flagFeatures
 )
 
 // encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is
-// u8 flags, fixed64 time, then of a label uvarint class, of a prediction that has not joined f32 served, f32 weight,
-// uvarint K, K times f32, and the features where the flag says so.
+// u8 flags, fixed64 time, then of a label uvarint class, of a prediction f32 served, f32 weight, uvarint K, K times f32,
+// and the features where the flag says so.
 func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 	p := &w.entries[e]
 	r.ID, r.Names = p.id, r.Names[:0]
@@ -218,24 +210,19 @@ func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 		r.Names = append(r.Names, joinstore.Name{Text: m.Model, Set: true}, joinstore.Name{Text: m.Version, Set: true})
 	}
 	b := append(r.Body[:0], bits(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
-	switch {
-	case p.label >= 0:
-		b = binary.LittleEndian.AppendUint64(b, uint64(p.labelTS))
-		b = binenc.AppendUvarint(b, uint64(p.label))
-	case p.used:
-		b = binary.LittleEndian.AppendUint64(b, uint64(p.ts))
-	default:
-		for _, v := range w.slicesOf(e) {
-			n := joinstore.Name{Set: v >= 0}
-			if n.Set {
-				n.Text = w.values[v]
-			}
-			r.Names = append(r.Names, n)
-		}
-		b = binary.LittleEndian.AppendUint64(b, uint64(p.ts))
-		b = w.appendFeatures(w.appendScores(b, p), p)
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.ts))
+	if p.label >= 0 {
+		r.Body = binenc.AppendUvarint(b, uint64(p.label))
+		return
 	}
-	r.Body = b
+	for _, v := range w.slicesOf(e) {
+		n := joinstore.Name{Set: v >= 0}
+		if n.Set {
+			n.Text = w.values[v]
+		}
+		r.Names = append(r.Names, n)
+	}
+	r.Body = w.appendFeatures(w.appendScores(b, p), p)
 }
 
 // appendScores appends f32 served, f32 weight, uvarint K, K times f32.
@@ -260,17 +247,13 @@ func (w *waiting) decodeRow(e int32, r *joinstore.Row) error {
 		p.model = w.model(arrowio.ModelKey{Model: names[0].Text, Version: names[1].Text})
 		names = names[2:]
 	}
-	ts := int64(in.Fixed64())
+	p.ts = int64(in.Fixed64())
 	if flags&flagLabel != 0 {
-		p.labelTS, p.label = ts, int32(in.Int("label", 0, math.MaxInt32))
+		p.label = int32(in.Int("label", 0, math.MaxInt32))
 		return in.Close()
 	}
-	p.ts = ts
 	if p.model < 0 {
 		in.Failf("a prediction without a model")
-	}
-	if p.used {
-		return in.Err() // it may have been written while it waited: the rest is of no use
 	}
 	if in.Err() == nil && len(names) != w.columns {
 		return errColumns(len(names), w.columns)

@@ -13,7 +13,7 @@ import (
 // Features that wait lie behind the scores of their row, as float16 or float32 in as many words of 4 bytes as they take.
 
 // words is how many words the scores and features of an entry take.
-func (w *waiting) words(p *entry) int { return p.k + w.featureWords(int(p.d)) }
+func (w *waiting) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }
 
 func (w *waiting) featureWords(d int) int { return (d*w.cfg.FeatureBytes + 3) / 4 }
 

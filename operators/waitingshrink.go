@@ -30,12 +30,12 @@ func (w *waiting) shrink() {
 
 // shrinkEntries puts the entries in order of arrival, which is also that of every id's chain, the other way round.
 func (w *waiting) shrinkEntries() {
-	old, values, oldest, mark := w.entries, w.slices, w.oldest, w.mark
+	old, values, oldest := w.entries, w.slices, w.oldest
 	w.entries = make([]entry, 0, w.live+w.live/4)
 	w.slices = make([]int32, 0, cap(w.entries)*w.columns)
 	w.index = make(map[arrowio.ID]int32, w.live)
 	w.free = nil
-	w.oldest, w.newest, w.mark = -1, -1, -1
+	w.oldest, w.newest = -1, -1
 	for from := oldest; from >= 0; from = old[from].next {
 		e := int32(len(w.entries))
 		w.entries = append(w.entries, old[from])
@@ -43,9 +43,6 @@ func (w *waiting) shrinkEntries() {
 		p := &w.entries[e]
 		p.chain = -1
 		w.link(e)
-		if from == mark {
-			w.mark = e
-		}
 		if p.slot >= 0 {
 			w.pools[w.words(p)].owner[p.slot] = e
 		}

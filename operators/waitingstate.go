@@ -1,16 +1,22 @@
 package operators
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/internal/joinstore"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// AppendState appends tables, the entries in memory in arrival order, the mark, the rows on disk.
+// What a state has after the entries, in flags. A state of checkpoint version 2 has the first at most, and before it how
+// many entries in memory came before the mark, after it the first row on disk that did not: what had joined before was
+// not remembered, and was not there. One of version 1 ends after the entries.
+const (
+	hasDisk   = 1 << iota // rows on disk
+	hasJoined             // rows that have joined
+)
+
+// AppendState appends tables, the entries in memory in arrival order, the rows on disk, what has joined.
 func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(w.models)))
 	for _, m := range w.models {
@@ -22,19 +28,15 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 	}
 	dst = binenc.AppendUvarint(dst, uint64(w.columns))
 	dst = binenc.AppendUvarint(dst, uint64(w.live))
-	before, marked := 0, false
 	for e := w.oldest; e >= 0; e = w.entries[e].next {
-		if marked = marked || e == w.mark; !marked {
-			before++
-		}
 		dst = w.appendEntry(dst, e)
 	}
-	dst = binenc.AppendUvarint(dst, uint64(before))
-	if w.store == nil {
-		return append(dst, 0), nil
+	dst = binenc.AppendUvarint(dst, 0) // the mark
+	dst = append(dst, hasJoined|bits(w.store != nil))
+	if w.store != nil {
+		dst = w.store.AppendState(dst)
 	}
-	dst = binenc.AppendUvarint(append(dst, 1), w.markRow)
-	return w.store.AppendState(dst), nil
+	return w.joined().AppendState(dst), nil
 }
 
 func (w *waiting) appendEntry(dst []byte, e int32) []byte {
@@ -42,13 +44,9 @@ func (w *waiting) appendEntry(dst []byte, e int32) []byte {
 	dst = append(dst, p.id[:]...)
 	dst = append(dst, bits(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
 	dst = binenc.AppendVarint(dst, int64(p.model))
-	if p.label >= 0 {
-		dst = binenc.AppendVarint(dst, p.labelTS)
-		return binenc.AppendUvarint(dst, uint64(p.label))
-	}
 	dst = binenc.AppendVarint(dst, p.ts)
-	if p.used {
-		return dst
+	if p.label >= 0 {
+		return binenc.AppendUvarint(dst, uint64(p.label))
 	}
 	// The order is that of the first version.
 	dst = binenc.AppendFixed32(dst, math.Float32bits(p.served))
@@ -65,17 +63,21 @@ func (w *waiting) appendEntry(dst []byte, e int32) []byte {
 
 // Files are those that the latest AppendState refers to.
 func (w *waiting) Files() []pipeline.File {
-	if w.store == nil {
-		return nil
-	}
 	var out []pipeline.File
-	for _, f := range w.store.Files() {
-		out = append(out, pipeline.File(f))
+	if w.store != nil {
+		for _, f := range w.store.Files() {
+			out = append(out, pipeline.File(f))
+		}
+	}
+	if w.met != nil {
+		for _, f := range w.met.Files() {
+			out = append(out, pipeline.File(f))
+		}
 	}
 	return out
 }
 
-// restore fills an empty buffer. A state of checkpoint version 1 ends after the entries.
+// restore fills an empty buffer.
 func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	r := binenc.NewReader(src)
 	w.reset(w.cfg)
@@ -90,65 +92,68 @@ func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	}
 	n := r.Count(18, 1<<31)
 	w.entries, w.index = make([]entry, 0, n), make(map[arrowio.ID]int32, n)
+	var old oldJoined
 	for range n {
-		w.restoreEntry(&r)
+		w.restoreEntry(&r, &old)
 		if r.Err() != nil {
-			break
+			return r.Err()
 		}
 	}
-	if r.Len() == 0 { // or an error
-		return r.Err()
+	if r.Len() == 0 {
+		return w.adopt(&old)
 	}
-	w.mark = w.oldest
-	for range r.Int("entries before the mark", 0, int64(w.live)) {
-		w.mark = w.entries[w.mark].next
+	r.Int("entries before the mark", 0, int64(n))
+	has := r.Byte()
+	if r.Err() == nil && has&^(hasDisk|hasJoined) != 0 {
+		r.Failf("parts %#x", has)
 	}
-	if r.Byte() == 0 {
-		return r.Close()
+	if has&hasDisk != 0 && r.Err() == nil {
+		w.openStore()
+		if has&hasJoined == 0 {
+			r.Uvarint() // the mark
+		}
+		if err := w.store.Restore(&r, fetch, old.visit(w)); err != nil {
+			return err
+		}
 	}
-	w.openStore()
-	w.markRow = r.Uvarint()
-	if err := w.store.Restore(&r, fetch, w.visit); err != nil {
+	if has&hasJoined != 0 && r.Err() == nil {
+		if err := w.joined().Restore(&r, fetch); err != nil {
+			return err
+		}
+	}
+	if err := r.Close(); err != nil {
 		return err
 	}
-	if w.markRow > w.store.Next() {
-		r.Failf("the mark is at row %d of %d", w.markRow, w.store.Next())
-	}
-	return r.Close()
+	return w.adopt(&old)
 }
 
-// visit counts a row on disk.
-func (w *waiting) visit(_ uint64, st joinstore.State, row *joinstore.Row) error {
-	if len(row.Body) == 0 {
-		return fmt.Errorf("join store: a row without a body")
-	}
-	*w.n.of(row.Body[0]&flagLabel != 0, st != stateWaiting)++
-	return nil
-}
-
-func (w *waiting) restoreEntry(r *binenc.Reader) {
+func (w *waiting) restoreEntry(r *binenc.Reader, old *oldJoined) {
 	var id arrowio.ID
 	copy(id[:], r.Raw(16))
 	flags := r.Byte()
 	if r.Err() != nil {
 		return
 	}
+	model := restoreIndex(r, "model", len(w.models))
+	label, used := flags&flagLabel != 0, flags&flagUsed != 0
+	if !label && model < 0 {
+		r.Failf("a prediction without a model")
+		return
+	}
+	if !label && used {
+		old.memory = append(old.memory, oldRow{id: id, key: w.models[model], ts: r.Varint()})
+		return
+	}
 	e := w.add(id)
 	p := &w.entries[e]
-	p.named, p.used, p.probs = flags&flagNamed != 0, flags&flagUsed != 0, flags&flagProbs != 0
-	p.model = restoreIndex(r, "model", len(w.models))
-	*w.n.of(flags&flagLabel != 0, p.used)++
-	if flags&flagLabel != 0 {
-		p.labelTS, p.label = r.Varint(), int32(r.Int("label", 0, math.MaxInt32))
+	p.named, p.used, p.probs, p.model = flags&flagNamed != 0, used, flags&flagProbs != 0, model
+	*w.n.of(label, used)++
+	p.ts = r.Varint()
+	if label {
+		p.label = int32(r.Int("label", 0, math.MaxInt32))
 		if p.named && p.model < 0 {
 			r.Failf("a label that names no model says that it does")
 		}
-		return
-	}
-	if p.model < 0 {
-		r.Failf("a prediction without a model")
-	}
-	if p.ts = r.Varint(); p.used {
 		return
 	}
 	p.served, p.weight = math.Float32frombits(r.Fixed32()), math.Float32frombits(r.Fixed32())

@@ -22,8 +22,9 @@ var ErrUnusable = errors.New("no checkpoint can be used")
 
 const (
 	checkpointMagic = "PLBC"
-	// checkpointVersion is what is written. Version 1, which had no files and other counts, can be read too.
-	checkpointVersion = 2
+	// checkpointVersion is what is written. Version 1, which had no files and other counts, can be read too, and version 2,
+	// in which what had joined was among what waits.
+	checkpointVersion = 3
 	maxSections       = 1 << 16
 	maxSection        = 1 << 34
 	maxFiles          = 1 << 24

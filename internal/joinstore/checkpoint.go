@@ -135,15 +135,21 @@ func (s *Store) fetch(g *segment, fetch func(name, path string) error) ([]byte, 
 		return nil, err
 	}
 	g.path = filepath.Join(s.work.path, g.name())
-	if err := fetch(g.name(), g.path); err != nil {
+	return fetchFile(g.path, g.hash, g.size, fetch)
+}
+
+// fetchFile brings a file of a checkpoint to a path and reads it.
+func fetchFile(path string, hash [sha256.Size]byte, size int64, fetch func(name, path string) error) ([]byte, error) {
+	name := hex.EncodeToString(hash[:])
+	if err := fetch(name, path); err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(g.path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("join store: %w", err)
 	}
-	if got := sha256.Sum256(data); got != g.hash || int64(len(data)) != g.size {
-		return nil, fmt.Errorf("join store: file %s has %d bytes with SHA-256 %s, want %d", g.name(), len(data), hex.EncodeToString(got[:]), g.size)
+	if got := sha256.Sum256(data); got != hash || int64(len(data)) != size {
+		return nil, fmt.Errorf("join store: file %s has %d bytes with SHA-256 %s, want %d", name, len(data), hex.EncodeToString(got[:]), size)
 	}
 	return data, nil
 }
