@@ -139,9 +139,10 @@ type rankedRow struct {
 
 // ranks says that row i sets the threshold.
 func ranks(i, m int) bool {
-	const golden = 0x9e3779b97f4a7c15 // 0.618… of 2⁶⁴
-	return m == 1 || uint64(i)*golden < math.MaxUint64/uint64(m)
+	return m == 1 || uint64(i)*goldenRatio < math.MaxUint64/uint64(m)
 }
+
+const goldenRatio = 0x9e3779b97f4a7c15 // 0.618… of 2⁶⁴
 
 // ranked returns the rows that set the threshold, by rising entropy.
 func (s *sample) ranked(m int) []rankedRow {

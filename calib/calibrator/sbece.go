@@ -35,9 +35,10 @@ type SBECEReport struct {
 //
 // of the top confidences of softmax(z/T), in the soft bins of opts.SoftBins. It can have several minima: the
 // search looks at 121 points, 5 % apart in T, and refines every local minimum among them by golden section, so it
-// is the global one unless a dip is narrower than that. The report's SBECE says which other minima are as good but for
-// chance, and there is a warning where there is one. Rows whose confidence is 1/K at T → ∞ can make that the minimum:
-// compare the NLL of the report. The report's OnBound says that the minimum is a bound. It costs about 300 passes.
+// is the global one unless a dip is narrower than that; of equal ones it is the T nearest 1. The report's SBECE says
+// which other minima are as good but for chance, and there is a warning where there is one. Rows whose confidence is
+// 1/K at T → ∞ can make that the minimum: compare the NLL of the report. The report's OnBound says that the minimum is
+// a bound. It costs about 300 passes.
 // Arguments and errors are those of FitTemperature; a setting that is not allowed is an error too.
 // Reference: Karandikar et al., Soft Calibration Objectives for Neural Networks, NeurIPS 2021, Eq. 8-12.
 func FitTemperatureSBECE[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Temperature, Report, error) {
@@ -63,9 +64,9 @@ func FitTemperatureSBECE[T kernel.Float](z []T, k int, y []int32, w []float64, o
 		return s.sbeceDone(Temperature{t: 1})
 	}
 	minima := sbeceMinima(at, values, lo, step)
-	best := minima[0]
+	best := sbecePoint{0, at(0)}
 	for _, m := range minima {
-		if m.value < best.value {
+		if m.value < best.value || m.value == best.value && math.Abs(m.u) < math.Abs(best.u) {
 			best = m
 		}
 	}
@@ -117,21 +118,34 @@ func (s *sample) sbeceFlatness(minima []sbecePoint, best sbecePoint, values []fl
 			r.Low, r.High = min(r.Low, t), max(r.High, t)
 		}
 	}
+	var last sbecePoint
 	for _, m := range minima {
 		if m.value > r.Least+r.Error {
 			continue
 		}
 		t := math.Exp(m.u)
 		r.Low, r.High = min(r.Low, t), max(r.High, t)
-		// Neighbours on a plateau are one minimum.
-		if len(r.Minima) == 0 || math.Log(t/r.Minima[len(r.Minima)-1]) > 1.5*step {
+		if len(r.Minima) == 0 || m.u-last.u > 1.5*step && parted(last, m, values, lo, step) {
 			r.Minima = append(r.Minima, t)
 		}
+		last = m
 	}
 	s.report.SBECE = r
 	if len(r.Minima) > 1 {
 		s.warn("SB-ECE has minima at %.3g, all within %.2g of the least: these rows do not tell them apart", r.Minima, r.Error)
 	}
+}
+
+// parted says that a value between two minima is above both: else they are points of one plateau.
+func parted(a, b sbecePoint, values []float64, lo, step float64) bool {
+	const rounding = 1e-9
+	top := max(a.value, b.value) * (1 + rounding)
+	for i := max(0, int(math.Ceil((a.u-lo)/step))); i < len(values) && lo+float64(i)*step < b.u; i++ {
+		if values[i] > top {
+			return true
+		}
+	}
+	return false
 }
 
 // sbeceAt returns SB-ECE as a function of ln T.

@@ -2,6 +2,7 @@ package calibrator
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -48,8 +49,9 @@ func (c *ScalingBinning) check() error {
 }
 
 // FitScalingBinning fits g, lays at most m bins of equal mass in g, and takes the means, each on another third of
-// the rows as the paper does: rows 0, 3, …, rows 1, 4, … and rows 2, 5, … of those of positive weight. An empty bin
-// has its midpoint. It needs 3 rows. The other arguments and errors are those of FitTemperature.
+// the rows as the paper does: row i of those of positive weight belongs to the third in which the fraction of
+// 0.618…·(i+1) is, an even choice that no period of the rows' order meets. An empty bin has its midpoint. It needs 3
+// rows. The other arguments and errors are those of FitTemperature.
 func FitScalingBinning[T kernel.Float](z []T, k int, y []int32, w []float64, m int, opts Options) (*ScalingBinning, Report, error) {
 	s, err := newSample("scaling_binning", z, k, y, w, opts)
 	if err != nil {
@@ -96,7 +98,7 @@ func scalingBinning(o outcomes, m int, r *Report) (scalingBinningParams, error) 
 	}
 	var part [parts]outcomes
 	for i, c := range o.c {
-		p := &part[i%parts]
+		p := &part[third(i)]
 		p.c, p.right, p.w = append(p.c, c), append(p.right, o.right[i]), append(p.w, o.weight(i))
 	}
 	g := Platt{}
@@ -112,4 +114,10 @@ func scalingBinning(o outcomes, m int, r *Report) (scalingBinningParams, error) 
 	}
 	bins := binMeans(massEdges(part[1].groups(), m), means)
 	return scalingBinningParams{Slope: g.p.Slope, Intercept: g.p.Intercept, Edges: bins.Edges, Values: bins.Values}, nil
+}
+
+// third is the part, of three, of row i; any three neighbours are in all of them or in two.
+func third(i int) int {
+	hi, _ := bits.Mul64(uint64(i+1)*goldenRatio, 3)
+	return int(hi)
 }

@@ -268,3 +268,11 @@ func TestBadRowsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestSBECEPlateauKeepsTheRows: where every T up to 4 has SB-ECE 0, T stays 1.
+func TestSBECEPlateauKeepsTheRows(t *testing.T) {
+	c, r, err := calibrator.FitTemperatureSBECE([]float64{80, -80, -80, 80}, 2, []int32{0, 1}, nil, opts)
+	if err != nil || c.T() != 1 || r.OnBound || len(r.SBECE.Minima) != 1 {
+		t.Errorf("got T %v, %+v, %+v, %v", c.T(), r, r.SBECE, err)
+	}
+}

@@ -214,3 +214,28 @@ func TestTopLabelVector(t *testing.T) {
 		}
 	}
 }
+
+// TestScalingBinningOfPeriodicRows: rows in an order of any period are shared out evenly.
+func TestScalingBinningOfPeriodicRows(t *testing.T) {
+	for period := 2; period <= 12; period++ {
+		const n = 1200
+		z, y := make([]float64, 2*n), make([]int32, n)
+		for i := range y {
+			z[2*i] = 1
+			if i%period == 0 {
+				y[i] = 1 // wrong
+			}
+		}
+		s, _, err := calibrator.FitScalingBinning(z, 2, y, nil, 10, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 1 - 1/float64(period)
+		if got := s.Map(0.7310585786300049); math.Abs(got-want) > 0.03 {
+			t.Errorf("period %d: got %g, want %g", period, got, want)
+		}
+	}
+	if _, _, err := calibrator.FitScalingBinning([]float64{1, 0, 0, 2, 3, 0}, 2, []int32{0, 1, 1}, nil, 2, opts); err != nil {
+		t.Error(err) // three rows, one in each third
+	}
+}
