@@ -156,8 +156,14 @@ func (t *ModelTask) observeAlarm(spec *AlarmSpec, a *keyAlarm, in *paneInput) er
 
 // observe gives the next pane to the tests, and to the rows that say whether the error is gone.
 func (a *keyAlarm) observe(spec *AlarmSpec, p alarmPane) error {
-	if a.curve != nil && a.curve.add(spec, p.sums) {
-		a.tests = spec.fresh(a.slice, a.curve.inForce)
+	if a.curve != nil {
+		changed, err := a.curve.add(spec, p.sums)
+		if err != nil {
+			return err
+		}
+		if changed {
+			a.tests = spec.fresh(a.slice, a.curve.inForce)
+		}
 	}
 	if a.alert.state == firing {
 		a.since.add(p.sums)

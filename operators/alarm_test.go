@@ -304,3 +304,40 @@ func TestAlarmStartsAnewUnderAnotherSpecification(t *testing.T) {
 	s.model.Alarm = nil
 	w.must(pipeline.RestoreCheckpoint(w.savedModel, s.task().Sections(), nil))
 }
+
+// paneOf is a pane with n right rows in the last bin.
+func paneOf(bins int, n float64) detect.Pane {
+	p := make(detect.Pane, bins)
+	p[bins-1] = detect.BinSums{N1: n, C1: n}
+	return p
+}
+
+// TestTrailHoldsTheLatest compares the blocks with all panes: every suffix is that of some latest panes, the number of panes
+// at least doubles from one suffix to the one two further, and nothing is lost.
+func TestTrailHoldsTheLatest(t *testing.T) {
+	var tr trail
+	for i := 1; i <= 1000; i++ {
+		tr.add(paneOf(15, float64(i)))
+		if tr.rows() != float64(i*(i+1)/2) || len(tr.blocks) > 2*11 {
+			t.Fatalf("%d panes: %v rows in %d blocks", i, tr.rows(), len(tr.blocks))
+		}
+		var panes, rows int
+		for j := len(tr.blocks) - 1; j >= 0; j-- {
+			panes += int(tr.blocks[j].panes)
+			rows += int(tr.blocks[j].sums.N())
+			want := 0
+			for p := i; p > i-panes; p-- {
+				want += p
+			}
+			if rows != want {
+				t.Fatalf("%d panes: the latest %d have %d rows, want %d", i, panes, rows, want)
+			}
+			if j >= 2 && tr.blocks[j].panes == tr.blocks[j-2].panes {
+				t.Fatalf("%d panes: three blocks of %d", i, tr.blocks[j].panes)
+			}
+		}
+		if panes != i {
+			t.Fatalf("%d panes in the blocks, want %d", panes, i)
+		}
+	}
+}

@@ -17,38 +17,21 @@ type alarmCurve struct {
 func newAlarmCurve(bins int) *alarmCurve { return &alarmCurve{next: make(detect.Pane, bins)} }
 
 // add takes a pane and reports whether another curve is in force for it and what follows.
-func (c *alarmCurve) add(s *AlarmSpec, p detect.Pane) (changed bool) {
+func (c *alarmCurve) add(s *AlarmSpec, p detect.Pane) (changed bool, err error) {
 	if c.inForce != nil && s.Reference == refPinned {
-		return false
+		return false, nil
 	}
 	if c.next.N() >= float64(s.ReferenceRows) {
-		c.inForce, changed = curveOf(c.next, s.Slack), true
+		if c.inForce, err = detect.ReferenceCurve(c.next, s.Slack); err != nil {
+			return false, err
+		}
+		changed = true
 		c.next = make(detect.Pane, s.Bins)
 	}
 	if c.inForce == nil || s.Reference == refRolling {
 		plusPane(c.next, p)
 	}
-	return changed
-}
-
-// curveOf returns the mean a - c of every bin, 0 where it has no rows, and z standard errors of it as slack:
-//
-//	β_j = (N1 - C1 - C0)/n,   κ_j = z·sqrt(p(1-p)/n),   p = (N1 + 1)/(n + 2),   n = N1 + N0
-//
-// Without rows κ_j = 1: such a bin says nothing.
-func curveOf(p detect.Pane, z float64) *detect.Reference {
-	ref := &detect.Reference{Bias: make([]float64, len(p)), Slack: make([]float64, len(p))}
-	for j, b := range p {
-		n := b.N()
-		if n == 0 {
-			ref.Slack[j] = 1
-			continue
-		}
-		rate := (b.N1 + 1) / (n + 2)
-		ref.Bias[j] = min(1, max(-1, (b.N1-b.C1-b.C0)/n))
-		ref.Slack[j] = min(1, z*math.Sqrt(rate*(1-rate)/n))
-	}
-	return ref
+	return changed, nil
 }
 
 func (c *alarmCurve) append(dst []byte) []byte {

@@ -57,7 +57,7 @@ var (
 	descLag        = desc("label_lag_seconds", "Label time minus prediction time.", append(append([]string{}, keyLabels...), "percentile")...)
 	descAt         = desc("window_end_timestamp_seconds", "End of the label pane that the latest window was taken at.", keyLabels...)
 	descRevision   = desc("calibrator_revision", "Revision of the calibrator in force; 0 is the identity.", "model", "version")
-	descAlert      = desc("alert_state", "1 while the rule is in this state.", "model", "version", "slice", "rule", "severity", "state")
+	descAlert      = desc("alert_state", "1 while the rule is in this state: pending, firing, or inhibited by another alert that stands for it.", "model", "version", "slice", "rule", "severity", "state")
 	descRefit      = desc("refit_state", "1 for the outcome of the newest refit: published, kept or failed.", "model", "version", "reason", "result")
 	descRefitAt    = desc("refit_decided_timestamp_seconds", "Event time of the newest refit decision.", "model", "version")
 	descDropped    = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
@@ -95,8 +95,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(ch, descRevision, float64(r), m.model, m.version)
 	}
 	for _, a := range c.history.CurrentAlerts("", "") {
+		state := a.State
+		if a.InhibitedBy != "" {
+			state = "inhibited"
+		}
 		if a.State != "resolved" {
-			gauge(ch, descAlert, 1, a.Model, a.Version, a.Slice, a.Rule, a.Severity, a.State)
+			gauge(ch, descAlert, 1, a.Model, a.Version, a.Slice, a.Rule, a.Severity, state)
 		}
 	}
 	collectRefits(ch, c.history)

@@ -68,6 +68,7 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	for i, state := range []string{"firing", "resolved"} {
 		h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	}
+	h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: "rule2", Severity: "info", State: "firing", InhibitedBy: "m/v//rule0", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	for i, outcome := range []string{"no change: 12 rows", "published: better"} {
 		h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm", Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
 	}
@@ -85,6 +86,7 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 		`plumbline_window_end_timestamp_seconds{` + key + tail + `}`:                                           1769817610.5,
 		`plumbline_calibrator_revision{model="m",version="v"}`:                                                 3,
 		`plumbline_alert_state{model="m",rule="rule0",severity="warning",slice="",state="firing",version="v"}`: 1,
+		`plumbline_alert_state{model="m",rule="rule2",severity="info",slice="",state="inhibited",version="v"}`: 1,
 		`plumbline_events_total{event="predictions",partition="2",reason="",task="shard"}`:                     400,
 		`plumbline_events_total{event="rejected",partition="2",reason="classes",task="shard"}`:                 3,
 		`plumbline_events_total{event="dead_letters",partition="2",reason="truncated",task="shard"}`:           1,

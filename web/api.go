@@ -67,6 +67,9 @@ func (a *api) models(w http.ResponseWriter, r *http.Request) {
 func (a *api) version(model, version string) versionInfo {
 	v := versionInfo{Version: version}
 	for _, al := range a.History.CurrentAlerts(model, version) {
+		if al.InhibitedBy != "" {
+			continue // another alert stands for it
+		}
 		if al.State == "firing" {
 			v.Firing++
 		} else {

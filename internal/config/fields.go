@@ -209,8 +209,8 @@ var fields = withFinetune(map[string]field{
 	"notify.webhooks[].url_file":    text("File that holds the address, where that is a secret."),
 	"notify.webhooks[].secret_env":  text("Environment variable that holds the key that signs, whsec_ and base64 or 16 bytes of other text at least; or"),
 	"notify.webhooks[].secret_file": text("File that holds it; neither: not signed."),
-	"notify.webhooks[].states":      text("Of pending, firing and resolved; empty: firing and resolved."),
-	"notify.webhooks[].states[]":    oneOf("State.", "pending", "firing", "resolved"),
+	"notify.webhooks[].states":      text("Of pending, firing, resolved and inhibited; empty: firing and resolved. What another alert inhibits is inhibited in every state."),
+	"notify.webhooks[].states[]":    oneOf("State.", "pending", "firing", "resolved", "inhibited"),
 
 	"checkpoints":          text("Where and how often state is saved."),
 	"checkpoints.store":    oneOf("directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.", StoreDirectory, StoreTopic),

@@ -32,7 +32,7 @@ const stale = 4
 // or ends later than now: a future end would keep a resolved alert firing.
 func (c *Config) postable(a *output.Alert, now time.Time) postable {
 	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
-	if a.State == resolved {
+	if stateOf(a) != firing {
 		end = earlier(a.At, now)
 	}
 	labels := map[string]string{"alertname": a.Rule, "severity": a.Severity, "model": a.Model, "version": a.Version}
@@ -68,6 +68,9 @@ func earlier(text string, now time.Time) time.Time {
 func (c *Config) link(a *output.Alert) string {
 	if c.ExternalURL == "" {
 		return ""
+	}
+	if a.Diagram != "" {
+		return strings.TrimSuffix(c.ExternalURL, "/") + a.Diagram
 	}
 	q := url.Values{"model": {a.Model}, "version": {a.Version}, "slice": {a.Slice}, "window": {a.Window}, "at": {a.At}}
 	return strings.TrimSuffix(c.ExternalURL, "/") + "/?" + q.Encode()

@@ -19,9 +19,18 @@ import (
 
 // States of an alert.
 const (
-	firing   = "firing"
-	resolved = "resolved"
+	firing    = "firing"
+	resolved  = "resolved"
+	inhibited = "inhibited" // not a state of its own in records: another alert or a calibrator stands for it
 )
+
+// stateOf is what a notifier takes an alert for.
+func stateOf(a *output.Alert) string {
+	if a.InhibitedBy != "" {
+		return inhibited
+	}
+	return a.State
+}
 
 // Config is whom to tell, and how.
 type Config struct {
@@ -82,6 +91,7 @@ const queue = 1024
 type entry struct {
 	alert   output.Alert
 	changed time.Time // by the clock here
+	told    bool      // it has fired uninhibited since it was last resolved
 }
 
 // New returns a notifier without alerts.
@@ -173,6 +183,8 @@ func (n *Notifier) take(r *pipeline.Record) *output.Alert {
 		n.cfg.Log.Error("alert cannot be read", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
 		return nil
 	}
+	old := n.alerts[string(r.Key)]
+	e.told = stateOf(&e.alert) == firing || old != nil && old.told && old.alert.State != resolved
 	n.alerts[string(r.Key)] = e
 	if len(n.alerts) > n.cfg.MaxAlerts {
 		n.evict()
@@ -192,13 +204,13 @@ func (n *Notifier) evict() {
 	}
 	delete(n.alerts, worst)
 	n.counts.Evicted.Add(1)
-	if of.alert.State == firing {
+	if stateOf(&of.alert) == firing {
 		n.cfg.Log.Error("too many alerts to tell Alertmanager of, one is left out", "max", n.cfg.MaxAlerts, "key", worst)
 	}
 }
 
 func less(a, b *entry) bool {
-	if x, y := a.alert.State == firing, b.alert.State == firing; x != y {
+	if x, y := stateOf(&a.alert) == firing, stateOf(&b.alert) == firing; x != y {
 		return y
 	}
 	return a.changed.Before(b.changed)
@@ -216,7 +228,7 @@ func (n *Notifier) deliverAll(ctx context.Context, id string, a *output.Alert) e
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range n.cfg.Webhooks {
 		w := &n.cfg.Webhooks[i]
-		if !w.wants(a.State) {
+		if !w.wants(stateOf(a)) {
 			continue
 		}
 		g.Go(func() error {
@@ -289,16 +301,17 @@ func (n *Notifier) tellAll(ctx context.Context) bool {
 	return ok
 }
 
-// state is what fires, and what resolved of late, in the order of the keys.
+// state is what fires, and what resolved or was inhibited of late, in the order of the keys. An alert that was inhibited from the
+// start is not in it.
 func (n *Notifier) state(now time.Time) []postable {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	keys := make([]string, 0, len(n.alerts))
 	for key, e := range n.alerts {
 		switch {
-		case e.alert.State == firing:
+		case stateOf(&e.alert) == firing:
 			keys = append(keys, key)
-		case e.alert.State == resolved && now.Sub(e.changed) < n.cfg.KeepResolved:
+		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.told) && now.Sub(e.changed) < n.cfg.KeepResolved:
 			keys = append(keys, key)
 		}
 	}

@@ -179,6 +179,43 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	}
 }
 
+// TestInhibitedIsNotTold: an alert that another stands for is told to nobody; one that was told before is over for Alertmanager, and
+// webhooks may ask for the change.
+func TestInhibitedIsNotTold(t *testing.T) {
+	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
+	inhibited := func(rule, state, by string) {
+		b, err := json.Marshal(output.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state, Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:20:00Z",
+			InhibitedBy: by, Diagram: "/?model=m&at=1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		topic.add("m/1/region=eu/"+rule, b)
+	}
+	inhibited("root", firing, "")
+	inhibited("never", firing, "m/1//root")
+	inhibited("was", firing, "")
+	inhibited("was", firing, "calibrator 1")
+	inhibited("over", firing, "m/1//root")
+	inhibited("over", resolved, "m/1//root")
+	topic.idle()
+	_, committed, _ := running(t, Config{Alertmanagers: []string{am.URL}, ExternalURL: "https://page.example/", Resend: time.Hour,
+		Webhooks: []Webhook{{URL: hook.URL}, {URL: all.URL, States: []string{"firing", "inhibited"}}}}, topic, 0)
+	eventually(t, "all read and told", func() bool { return committed() == 6 && am.requests() > 0 })
+	var got []postable
+	if err := json.Unmarshal([]byte(am.bodies[len(am.bodies)-1]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Labels["alertname"] != "root" || got[1].Labels["alertname"] != "was" || got[1].EndsAt != "2026-01-01T00:20:00Z" {
+		t.Errorf("Alertmanager was told %+v, want root firing, was ended", got)
+	}
+	if got[0].GeneratorURL != "https://page.example/?model=m&at=1" {
+		t.Errorf("link %s", got[0].GeneratorURL)
+	}
+	if n, m := hook.requests(), all.requests(); n != 2 || m != 6 {
+		t.Errorf("%d and %d deliveries, want 2 and 6", n, m)
+	}
+}
+
 // TestAlertmanagerAway: the state is sent again, soon, to the one that did not take it.
 func TestAlertmanagerAway(t *testing.T) {
 	am, topic := newServer(t, http.StatusServiceUnavailable), newTopic()

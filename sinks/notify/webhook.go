@@ -74,7 +74,7 @@ func (w *Webhook) wants(state string) bool {
 // The error is ctx's only.
 func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output.Alert, patience time.Duration) (bool, error) {
 	c := &n.cfg
-	body, err := json.Marshal(event{Type: "alert." + a.State, Timestamp: a.At, Link: c.link(a), Data: a})
+	body, err := json.Marshal(event{Type: "alert." + stateOf(a), Timestamp: a.At, Link: c.link(a), Data: a})
 	if err != nil {
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil
