@@ -56,7 +56,7 @@ func run(folder, out, stage string, which choice, jobs int, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	text := render(st.done)
+	text := render(results(st.done))
 	fmt.Print(text, speed)
 	if os.Getenv("PLUMBLINE_DOCS") == "" {
 		return nil

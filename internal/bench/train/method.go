@@ -31,6 +31,8 @@ var (
 	rates  = []float64{0.01, 0.03, 0.1, 0.3}
 	rates3 = []float64{0.03, 0.1, 0.3}
 	rates2 = []float64{0.03, 0.1}
+	// ratesAU are three times those of cross-entropy that it comes to, since the mean weight is below 1.
+	ratesAU = []float64{0.1, 0.3, 0.9}
 )
 
 // losses are trainings from the current head with each loss and rate.
@@ -112,7 +114,7 @@ func methods() []method {
 		method{name: "aurc", title: "AURC", grid: losses(rates3, "aurc")},
 	)
 	for _, csf := range []string{"msp", "margin", "negent"} {
-		list = append(list, method{name: "au_" + csf, title: "AU, " + csf, grid: losses(rates3, "au{csf:"+csf+",kappa:%g}", 0.5, 0.9)})
+		list = append(list, method{name: "au_" + csf, title: "AU, " + csf, grid: losses(ratesAU, "au{csf:"+csf+",kappa:%g}", 0.5, 0.9)})
 	}
 	for _, csf := range []string{"msp", "margin", "negent"} {
 		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf, grid: losses(rates3, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 )
 
@@ -31,14 +32,31 @@ func openStore(path string, fresh bool) (*store, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	want := map[key]job{}
+	for _, j := range all() {
+		want[j.key] = j
+	}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var t trial
-		if json.Unmarshal(lines.Bytes(), &t) == nil { // a run that was stopped leaves half a line
+		if json.Unmarshal(lines.Bytes(), &t) != nil { // a run that was stopped leaves half a line
+			continue
+		}
+		if j, ok := want[t.key]; ok && j.made(t) {
 			s.done[t.key] = t
 		}
 	}
 	return s, lines.Err()
+}
+
+// made says whether a trial is of this job's settings, which may have been changed since.
+func (j job) made(t trial) bool {
+	if len(j.method.grid) == 0 || t.Error != "" && t.Config == nil {
+		return true
+	}
+	c := j.method.grid[j.key.Point]
+	c.Seed = j.key.Seed
+	return reflect.DeepEqual(&c, t.Config)
 }
 
 // measure runs the jobs that have no trial yet, and appends the trials as they come.
