@@ -321,6 +321,8 @@ func TestFitRefuses(t *testing.T) {
 		{[]string{four, "--folds", "2", "--holdout", "0.5"}, exitUsage, "--folds: not with --holdout"},
 		{[]string{four, "--holdout-labels", "y"}, exitUsage, "--holdout-labels: needs a file in --holdout"},
 		{[]string{four, "--metric-bins", "0"}, exitUsage, "--metric-bins 0: must be positive"},
+		{[]string{four, "--metric-bins", "-3"}, exitUsage, "--metric-bins: -3, allowed 1..65536"},
+		{[]string{four, "--metric-bins", "70000"}, exitUsage, "--metric-bins: 70000, allowed 1..65536"},
 		{[]string{four, "--folds", "5"}, exitFailed, "4 labelled rows, --folds 5 needs as many"},
 		{[]string{one, "--method", "all"}, exitFailed, "one.csv: only one labelled row, at least 2 are needed to hold some out"},
 		{[]string{four, "--holdout", three}, exitFailed, "three.csv has 3 classes, " + four + " has 2"},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/compare"
 )
 
@@ -253,10 +254,13 @@ func (f fitFlags) check(candidates int) (share float64, err error) {
 		return 0, usageErrorf("--folds %d: must be 2 or more", f.folds)
 	case f.folds != 0 && f.holdout != "":
 		return 0, usageErrorf("--folds: not with --holdout")
-	case f.metricBins < 1:
-		return 0, usageErrorf("--metric-bins %d: must be positive", f.metricBins)
+	case f.metricBins == 0:
+		return 0, usageErrorf("--metric-bins 0: must be positive")
 	case f.holdoutLabels != "" && (f.holdout == "" || share != 0):
 		return 0, usageErrorf("--holdout-labels: needs a file in --holdout")
+	}
+	if _, err := metric.Basic(metric.Rows{K: 2}, f.metricOptions()); err != nil {
+		return 0, usageErrorf("--metric-%w", err) // "bins: …, allowed …"
 	}
 	if candidates > 1 && f.holdout == "" && f.folds == 0 {
 		const half = 0.5
