@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality detection-bench bench-go bench-stream recovery soak join-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 

@@ -8,7 +8,7 @@ import (
 
 // Order permutes rows for an epoch, in place: a function of the rows, the seed and the epoch alone. It is [Shuffled]
 // where the features are in memory. Where they are in files, the blocks in which they lie are shuffled, and then the rows of
-// 128 blocks at a time: every order of blocks and every order inside such a window is equally likely, and each block is
+// a window of blocks at a time, 128 of 1 MiB: every order of blocks and every order inside such a window is equally likely, and each block is
 // read once.
 func (s *Set) Order(rows []int32, seed uint64, epoch int) []int32 {
 	if s.Stored == nil {
@@ -29,9 +29,9 @@ func (s *Set) Order(rows []int32, seed uint64, epoch int) []int32 {
 	order := Rows(len(blocks))
 	src.Shuffle(order)
 	out := make([]int32, 0, len(rows))
-	for from := 0; from < len(order); from += orderBlocks {
+	for from := 0; from < len(order); from += s.Stored.window {
 		start := len(out)
-		for _, b := range order[from:min(from+orderBlocks, len(order))] {
+		for _, b := range order[from:min(from+s.Stored.window, len(order))] {
 			out = append(out, blocks[b]...)
 		}
 		src.Shuffle(out[start:])

@@ -33,6 +33,7 @@ type Stored struct {
 	regions []Region
 	first   []int // row of each region, and the end
 	block   int   // rows of a block
+	window  int   // blocks that an order mixes at a time: half of the cache
 
 	mu     sync.Mutex
 	cache  map[int]*block
@@ -57,7 +58,7 @@ const (
 	blockBytes = 1 << 20
 	// denseRows is how many rows of a block one call must want for the whole block to be read.
 	denseRows = 4
-	// orderBlocks is how many blocks an order mixes at a time.
+	// orderBlocks is how many blocks an order mixes at a time, where the cache has room for twice as many.
 	orderBlocks = 128
 	// DefaultCache holds the blocks that an order mixes, and those of the next.
 	DefaultCache = 2 * orderBlocks * blockBytes
@@ -80,6 +81,7 @@ func NewStored(d int, cache int64, regions ...Region) (*Stored, error) {
 	if s.Rows() > math.MaxInt32 {
 		return nil, fmt.Errorf("%d rows of features, allowed are %d", s.Rows(), math.MaxInt32)
 	}
+	s.window = int(min(max(cache/(2*blockBytes), 1), orderBlocks))
 	s.block = max(1, blockBytes/(max(d, 1)*width))
 	return s, nil
 }
