@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,6 +122,9 @@ func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demo
 	}
 	lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics, d.cfg.Kafka.Partitions, dir)
 
+	if err := writeDemoHead(d.net, d.cfg); err != nil {
+		return demoResult{}, err
+	}
 	d.engine = newEngine(d.cfg, log)
 	if err := d.openPage(); err != nil {
 		return demoResult{}, err
@@ -213,9 +217,16 @@ const stopWait = 1500 * time.Millisecond
 func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) error) (demoResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
+	var trainer sync.WaitGroup
+	trainer.Go(func() {
+		if err := d.runTrainer(ctx, d.engine.log); err != nil {
+			cancel(err)
+		}
+	})
 	go func() {
 		defer close(ended)
 		err := d.engine.run(ctx, stageSet{shards: true, models: true})
+		defer trainer.Wait()
 		if err == nil {
 			err = errors.New("the pipeline ended")
 		}
@@ -253,7 +264,7 @@ func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
 	if err != nil {
 		return demoResult{}, err
 	}
-	f, err := d.plan.feed(d.net, d.held, d.cfg.Kafka.Partitions)
+	f, err := d.plan.feed(d.net, d.held, d.cfg.Kafka.Partitions, d.gate(ctx))
 	if err != nil {
 		return demoResult{}, err
 	}
@@ -350,5 +361,10 @@ func (d *demoRunner) summary(r *demoResult) {
 	if b, a, c := r.ECEBeforeShift, r.ECEAfterShift, r.ECEAfterRefit; b != nil && a != nil && c != nil {
 		d.lines.plain("ECE before the shift %s, after it %s, after the refit %s raw and %s calibrated",
 			percent(b.Raw.ECE), percent(a.Raw.ECE), percent(c.Raw.ECE), percent(c.Calibrated.ECE))
+	}
+	if f := r.Finetune; f != nil && f.ShadowEvidence != nil {
+		e := f.ShadowEvidence
+		d.lines.plain("accuracy before the shift %s, after it %s, with the new head %s; NLL with the calibrator %.3f, with the new head %.3f",
+			percent(&f.Reference), percent(&e.Serving.Accuracy), percent(&e.Shadow.Accuracy), e.Serving.NLL, e.Shadow.NLL)
 	}
 }

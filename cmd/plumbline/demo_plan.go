@@ -39,6 +39,8 @@ type demoPlan struct {
 
 	shiftRow int64
 	period   time.Duration // event time between refits by period
+	// shadowAfter is from the request for a head to the first row that it runs on: time to train it in, where there is some.
+	shadowAfter time.Duration
 }
 
 // newDemoPlan plans a run of so much wall-clock time. The shift comes right after the first refit by period, at 40 % of
@@ -48,7 +50,7 @@ func newDemoPlan(length time.Duration, seed uint64) demoPlan {
 	period := refitPeriod(total * 2 / 5)
 	return demoPlan{
 		Seed: seed, Rows: int64(total / time.Second * demoEventRate), period: period,
-		Shift: demoStart.Add(period), shiftRow: int64(period/time.Second) * demoEventRate,
+		Shift: demoStart.Add(period), shiftRow: int64(period/time.Second) * demoEventRate, shadowAfter: max(60*time.Second, min(total/10, 2*time.Minute).Truncate(demoPane)),
 	}
 }
 
@@ -63,8 +65,8 @@ func refitPeriod(limit time.Duration) time.Duration {
 }
 
 // feed returns the messages of the run.
-func (p demoPlan) feed(net *digits.Network, held digits.Set, partitions int) (*feed.Feed, error) {
-	src := &digitsSource{stream: digits.NewStream(net, held, digits.StreamOptions{Seed: p.Seed, ShiftAt: p.shiftRow})}
+func (p demoPlan) feed(net *digits.Network, held digits.Set, partitions int, gate demoGate) (*feed.Feed, error) {
+	src := &digitsSource{gate: gate, stream: digits.NewStream(net, held, digits.StreamOptions{Seed: p.Seed, ShiftAt: p.shiftRow})}
 	return feed.New(src, feed.Options{
 		Partitions: partitions, EventRate: demoEventRate, Start: demoStart.UnixNano(),
 		DelayMin: demoDelayMin, DelayMax: demoDelayMax, Batch: 256, FlushEvery: 5 * time.Second,
@@ -97,8 +99,9 @@ func (p demoPlan) config(broker, dir, listen string) config.Config {
 	// The rule looks back on rows of the old calibrator for a while; a second refit meanwhile would be for nothing.
 	c.Refit.Cooldown = 2 * time.Minute
 	c.Calibrated.Enabled = true
-	c.Checkpoints = config.Checkpoints{Dir: filepath.Join(dir, "state"), Interval: 500 * time.Millisecond, Keep: 2}
+	c.Checkpoints = config.Checkpoints{Dir: filepath.Join(dir, "state"), Interval: 200 * time.Millisecond, Keep: 2}
 	c.HTTP.Listen = listen
+	p.tune(&c, dir)
 	return c
 }
 
@@ -107,6 +110,8 @@ type digitsSource struct {
 	stream *digits.Stream
 	row    digits.Row
 	device [1]string
+	gate   demoGate // nil: none
+	next   int64
 }
 
 // Schema implements feed.Source.
@@ -116,6 +121,12 @@ func (s *digitsSource) Schema() feed.Schema {
 
 // Next implements feed.Source; it never ends by itself.
 func (s *digitsSource) Next(row *feed.Row) error {
+	if s.gate != nil {
+		if err := s.gate(demoStart.Add(time.Duration(s.next) * time.Second / demoEventRate)); err != nil {
+			return err
+		}
+	}
+	s.next++
 	s.stream.Next(&s.row)
 	s.device[0] = s.row.Device
 	*row = feed.Row{ID: s.row.ID, Scores: s.row.Logits[:], Label: s.row.Label, Features: s.row.Features[:], Weight: 1, Slices: s.device[:]}

@@ -27,6 +27,7 @@ type demoResult struct {
 	ECEAfterRefit  *demoECE         `json:"ece_after_refit"` // both of the same rows, that came after the publication
 	Calibrators    []demoCalibrator `json:"calibrators"`
 	Alerts         []output.Alert   `json:"alerts"`
+	Finetune       *demoFinetune    `json:"finetune"` // the new head; null = none was asked for
 	LoopClosed     bool             `json:"loop_closed"`
 	Reasons        []string         `json:"reasons"` // why the loop did not close
 	StateHash      string           `json:"state_hash"`
@@ -102,6 +103,7 @@ func (s *demoStory) result() (demoResult, error) {
 	for _, c := range s.calibrators {
 		r.Calibrators = append(r.Calibrators, demoCalibrator{c.Revision, c.Published, c.Evidence.Temperature, c.EffectiveFrom, c.Reason, c.Outcome, c.Evidence})
 	}
+	r.Finetune = s.finetune()
 	r.Reasons = append(r.Reasons, s.open()...)
 	r.LoopClosed = len(r.Reasons) == 0
 	return r, s.err
@@ -127,6 +129,14 @@ func (s *demoStory) open() (why []string) {
 		if f.Raw.ECE == nil || f.Calibrated.ECE == nil || !(*f.Calibrated.ECE < demoECEShare**f.Raw.ECE) {
 			missing("after the refit the calibrated ECE is %s, not below half of the raw one, %s", percent(f.Calibrated.ECE), percent(f.Raw.ECE))
 		}
+	}
+	switch {
+	case s.request == nil:
+		missing("no new head was asked for")
+	case s.verdict == nil:
+		missing("the new head has not been judged")
+	case s.verdict.State != output.ShadowReady:
+		missing("the new head is %s: %s", s.verdict.State, s.verdict.Why)
 	}
 	return why
 }

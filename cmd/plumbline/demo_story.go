@@ -33,6 +33,9 @@ type demoStory struct {
 	alarm       *output.Alert              // the first that fired
 	resolved    *output.Alert              // the first that resolved it
 	refit       *output.Calibrator         // the first published because of the alarm
+	request     *output.Finetune           // the first for a new head
+	verdict     *output.Verdict            // on that head
+	heard       time.Time                  // event time up to which everything has come
 	alerts      []output.Alert
 	calibrators []output.Calibrator
 	err         error // the first output that could not be read
@@ -52,11 +55,16 @@ func (s *demoStory) take(m pipeline.Message) {
 		if !strings.HasSuffix(string(m.Key), "/") { // of a slice
 			return
 		}
+		s.heard = time.Unix(0, m.Time).UTC()
 		err = told(s, m, s.snapshot)
 	case pipeline.StreamAlerts:
 		err = told(s, m, s.alert)
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
 		err = told(s, m, s.calibrator)
+	case pipeline.StreamFinetune:
+		err = told(s, m, s.asked)
+	case pipeline.StreamHeads:
+		err = told(s, m, s.judged)
 	}
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("output on %s: %w", m.Stream, err)
@@ -90,6 +98,9 @@ var milestones = []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.S
 var sinceRows = []int64{250, 1000, 3000}
 
 func (s *demoStory) snapshot(n output.Snapshot, at time.Time) {
+	if n.Version != demoVersion { // of a shadow
+		return
+	}
 	switch n.Window.Name {
 	case demoRun:
 		s.labelled = n.Labelled
@@ -126,7 +137,7 @@ func (s *demoStory) ece(n *output.Snapshot, at time.Time) {
 
 // alert tells of the whole model's alerts that a notifier would tell of, and keeps all of them.
 func (s *demoStory) alert(a output.Alert, at time.Time) {
-	if a.Slice != "" {
+	if a.Slice != "" || a.Version != demoVersion {
 		return
 	}
 	s.alerts = append(s.alerts, a)
@@ -158,6 +169,9 @@ func clock(text string) string {
 }
 
 func (s *demoStory) calibrator(c output.Calibrator, at time.Time) {
+	if c.Version != demoVersion {
+		return
+	}
 	s.calibrators = append(s.calibrators, c)
 	if c.Published && c.Reason == "alarm" && s.alarm != nil && s.refit == nil {
 		s.refit = &c

@@ -63,6 +63,14 @@ type trainerOptions struct {
 
 // runTrainer works until ctx is done.
 func runTrainer(ctx context.Context, cfg config.Config, o trainerOptions, log *slog.Logger) error {
+	runner, err := newTrainerRunner(cfg, log)
+	if err != nil {
+		return err
+	}
+	return runTrainerWith(ctx, cfg, o, runner, log)
+}
+
+func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, runner service.Runner, log *slog.Logger) error {
 	client, _, err := newKafkaClient(cfg.Kafka)
 	if err != nil {
 		return err
@@ -73,10 +81,6 @@ func runTrainer(ctx context.Context, cfg config.Config, o trainerOptions, log *s
 	}
 	defer unlock()
 	publish, err := headsPublisher(ctx, client, cfg, log)
-	if err != nil {
-		return err
-	}
-	runner, err := newTrainerRunner(cfg, log)
 	if err != nil {
 		return err
 	}
