@@ -32,7 +32,8 @@ func slowCurve(rows []row, m int, z float64) (bias, slack []float64) {
 			s2[j] = rate * (1 - rate) / n[j]
 			within += n[j] * n[j] * s2[j] / (all * all)
 			squares += n[j] * n[j] / all
-			deviations += n[j] * (math.Pow(gap[j]/n[j]-mean, 2) - s2[j])
+			off := gap[j]/n[j] - mean
+			deviations += n[j] * (off*off - s2[j])
 		}
 	}
 	tau := math.Max(0, (deviations+all*within)/(all-squares))
@@ -97,8 +98,9 @@ func TestReferenceCurveShrinks(t *testing.T) {
 					continue
 				}
 				truth := c.bend * (.5 - (b.C1+b.C0)/b.N())
-				shrunk += b.N() * math.Pow(r.Bias[j]-truth, 2)
-				plain += b.N() * math.Pow((b.N1-b.C1-b.C0)/b.N()-truth, 2)
+				off, raw := r.Bias[j]-truth, (b.N1-b.C1-b.C0)/b.N()-truth
+				shrunk += b.N() * off * off
+				plain += b.N() * raw * raw
 				bins++
 				if math.Abs(r.Bias[j]-truth) <= r.Slack[j] {
 					covered++
@@ -135,5 +137,9 @@ func TestReferenceCurveRefused(t *testing.T) {
 	}
 	if _, err := New(Spec{Reference: r}); err != nil {
 		t.Errorf("a curve of one row: %v", err)
+	}
+	p[3] = BinSums{N1: 3, C1: .75, N0: 1, C0: .25}
+	if r, err = ReferenceCurve(p, 2); err != nil || r.Accuracy != .75 || math.Abs(r.AccuracySlack-2*math.Sqrt(.75*.25/4)) > 1e-15 {
+		t.Errorf("3 right of 4: accuracy %v, slack %v, error %v", r.Accuracy, r.AccuracySlack, err)
 	}
 }

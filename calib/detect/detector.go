@@ -93,9 +93,10 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 		return nil, nil
 	}
 	d.panes++
-	d.update(p, active)
+	top := d.update(p, active)
 	d.past.add(p, p.N())
-	if d.LogE() < d.Threshold() {
+	// Σ w R ≤ max R, for the weights sum to 1, up to rounding: most panes need no sum.
+	if top < d.Threshold()-1e-9 || d.LogE() < d.Threshold() {
 		return nil, nil
 	}
 	d.fired++
@@ -106,13 +107,14 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 	return e, nil
 }
 
-// update moves every R and cusum by the e-values of the pane.
-func (d *Detector) update(p Pane, active uint64) {
+// update moves every R and cusum by the e-values of the pane, and returns the largest log R.
+func (d *Detector) update(p Pane, active uint64) float64 {
 	inject := 0.0 // log of what a pane adds to R
 	if d.dict.spec.Ever {
 		t := float64(d.panes)
 		inject = -math.Log(t) - math.Log1p(t)
 	}
+	top := math.Inf(-1)
 	for k := range d.dict.experts {
 		l, bets := d.expertLogE(&d.dict.experts[k], p, active)
 		d.logE[k] = l
@@ -124,7 +126,9 @@ func (d *Detector) update(p Pane, active uint64) {
 		if s.cusum <= 0 {
 			s.cusum, s.since = 0, d.last
 		}
+		top = max(top, s.logR)
 	}
+	return top
 }
 
 // expertLogE returns the log e-value of a pane, and whether any of its rows was in a bin with a bet.
