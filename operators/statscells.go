@@ -3,7 +3,6 @@ package operators
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -147,39 +146,4 @@ func (s *Stats) appendCells(dst []byte, m map[cellKey]*acc.Set) ([]byte, error) 
 		}
 	}
 	return dst, nil
-}
-
-// RestoreState implements pipeline.State.
-func (s *Stats) RestoreState(src []byte) error {
-	r := binenc.NewReader(src)
-	s.closed = r.Varint()
-	s.keys.restore(&r)
-	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
-		clear(m)
-		for range r.Count(4, 1<<30) {
-			k := cellKey{key: int32(r.Int("key", 0, math.MaxInt32)), labelPane: r.Varint(), predictionPane: r.Varint()}
-			body := r.Bytes(1 << 30)
-			if r.Err() != nil {
-				return r.Err()
-			}
-			if int(k.key) >= len(s.keys.keys) {
-				return fmt.Errorf("cell of key %d, there are %d", k.key, len(s.keys.keys))
-			}
-			cfg := s.cfg.Acc
-			cfg.K = s.keys.keys[k.key].classes
-			want, err := acc.New(cfg)
-			if err != nil {
-				return err
-			}
-			set := new(acc.Set)
-			if err := set.UnmarshalBinary(body); err != nil {
-				return err
-			}
-			if set.Config() != want.Config() {
-				return fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v (stats or sample changed since)", set.Config(), want.Config())
-			}
-			m[k] = set
-		}
-	}
-	return r.Err()
 }

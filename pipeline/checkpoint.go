@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -94,21 +95,27 @@ type Section struct {
 
 // EncodeCheckpoint writes magic, version, the sections, each with its CRC32C, and the names and sizes of the files that
 // they refer to, then the CRC32C of the whole.
-func EncodeCheckpoint(sections []Section) (Checkpoint, error) {
+func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(sections, 0) }
+
+// encodeCheckpoint is EncodeCheckpoint with the size that is expected, so that nothing is copied to larger memory again
+// and again.
+func encodeCheckpoint(sections []Section, size int) (Checkpoint, error) {
 	var c Checkpoint
-	dst := append([]byte(checkpointMagic), checkpointVersion)
+	dst := append(make([]byte, 0, size), checkpointMagic...)
+	dst = append(dst, checkpointVersion)
 	dst = binenc.AppendUvarint(dst, uint64(len(sections)))
 	for _, s := range sections {
-		body, err := s.State.AppendState(nil)
-		if err != nil {
+		var err error
+		dst = binenc.AppendString(dst, s.Name)
+		from := len(dst)
+		if dst, err = binenc.AppendBlock(dst, s.State.AppendState); err != nil {
 			return c, fmt.Errorf("encode state of %s: %w", s.Name, err)
 		}
+		_, n := binary.Uvarint(dst[from:])
+		dst = binenc.AppendFixed32(dst, crc32.Checksum(dst[from+n:], castagnoli))
 		if f, ok := s.State.(FileState); ok {
 			c.Files = append(c.Files, f.Files()...)
 		}
-		dst = binenc.AppendString(dst, s.Name)
-		dst = binenc.AppendBytes(dst, body)
-		dst = binenc.AppendFixed32(dst, crc32.Checksum(body, castagnoli))
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(c.Files)))
 	for _, f := range c.Files {

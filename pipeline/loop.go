@@ -26,6 +26,7 @@ type loop struct {
 	task     Task
 	src      Source
 	number   uint64          // of the last checkpoint begun
+	size     int             // about that of the next in bytes
 	unusable []uint64        // checkpoints that the task could not be restored from
 	ctx      context.Context // of checkpoints: done lastTime after that of the task
 	cancel   context.CancelFunc
@@ -147,10 +148,11 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		show()
 		return 0, nil
 	}
-	c, err := EncodeCheckpoint(t.Sections())
+	c, err := encodeCheckpoint(t.Sections(), l.size)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", t.Name(), err)
 	}
+	l.size = len(c.Data) + len(c.Data)/8
 	l.number++
 	c.Unusable = l.unusable
 	if l.journal != nil {

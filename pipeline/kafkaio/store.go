@@ -40,6 +40,9 @@ type Store struct {
 	known map[string]*claims // by key
 }
 
+// chunkFetch is about what one request for chunks may bring, in bytes, of other tasks' too.
+const chunkFetch = 4 << 20
+
 // NewStore opens a store in an existing topic. The keep newest checkpoints of a key stay, at least 2; messages are at
 // most maxBytes long.
 func NewStore(ctx context.Context, c *kafka.Client, topic string, keep, maxBytes int, log *slog.Logger) (*Store, error) {
@@ -201,7 +204,7 @@ func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Sto
 			return s.fetchFile(ctx, known, table[i], path)
 		}}
 	if len(c.Journal) > 0 {
-		st.Journal = func() ([]byte, error) { return s.readChunks(ctx, c, len(c.Chunks), c.Journal) }
+		st.Journal = func() ([]byte, error) { return s.readChunks(ctx, c, len(c.Chunks), c.Journal, 0) }
 	}
 	return st
 }
@@ -211,7 +214,7 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	for known.next < end {
 		before := known.next
 		// Claims beyond end are taken too: next moves past them.
-		err := s.fetch(ctx, 0, known.next, func(_ int64, key, value []byte) error { return known.take(key, value) }, &known.next)
+		err := s.fetch(ctx, 0, known.next, 2*s.chunk, func(_ int64, key, value []byte) error { return known.take(key, value) }, &known.next)
 		if err != nil {
 			return err
 		}
@@ -226,7 +229,7 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 
 // read fetches a checkpoint and where its files are.
 func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error) {
-	data, err := s.readChunks(ctx, c, 0, c.Chunks)
+	data, err := s.readChunks(ctx, c, 0, c.Chunks, c.Bytes+c.Table)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,33 +246,37 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 	return data[:c.Bytes:c.Bytes], table, nil
 }
 
-// readChunks reads the chunks of a claim from a number on.
-func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64) ([]byte, error) {
-	data := []byte{}
-	for i, offset := range offsets {
-		value, err := s.readChunk(ctx, c.Partition, offset, c.chunkKey(first+i))
-		if err != nil {
-			return nil, fmt.Errorf("chunk %d of %d: %w", i, len(offsets), err)
-		}
+// readChunks reads the chunks of a claim from a number on; size is what they are expected to have together.
+func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64, size int) ([]byte, error) {
+	data := make([]byte, 0, min(max(size, 0), len(offsets)*s.chunk))
+	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) }, func(value []byte) error {
 		data = append(data, value...)
-	}
-	return data, nil
+		return nil
+	})
+	return data, err
 }
 
-// readChunk reads the record at an offset, which must have the key.
-func (s *Store) readChunk(ctx context.Context, partition int, offset int64, want string) ([]byte, error) {
-	var chunk []byte
-	at := offset
-	err := s.fetch(ctx, partition, offset, func(o int64, key, value []byte) error {
-		if o == offset && string(key) == want && value != nil {
-			chunk = append([]byte{}, value...)
+// eachChunk takes the records at offsets, in their order, which must have the keys. A response brings as many of them
+// as are in it.
+func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string, take func(value []byte) error) error {
+	for i := 0; i < len(offsets); {
+		before := i
+		var next int64
+		err := s.fetch(ctx, partition, offsets[i], max(2*s.chunk, chunkFetch), func(o int64, k, value []byte) error {
+			if i == len(offsets) || o != offsets[i] || string(k) != key(i) || value == nil {
+				return nil
+			}
+			i++
+			return take(value)
+		}, &next)
+		if err == nil && i == before {
+			err = fmt.Errorf("it is not at offset %d of %s partition %d", offsets[i], s.topic, partition)
 		}
-		return nil
-	}, &at)
-	if err == nil && chunk == nil {
-		err = fmt.Errorf("it is not at offset %d of %s partition %d", offset, s.topic, partition)
+		if err != nil {
+			return fmt.Errorf("chunk %d of %d: %w", i, len(offsets), err)
+		}
 	}
-	return chunk, err
+	return nil
 }
 
 // prune writes tombstones for what nobody needs. What it fails to remove is harmless, and tried again next time.
@@ -332,11 +339,11 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 	}
 }
 
-// fetch reads one response from an offset, trying again until ctx is done, and moves next past it.
-func (s *Store) fetch(ctx context.Context, partition int, offset int64, yield func(offset int64, key, value []byte) error, next *int64) error {
+// fetch reads one response of about most bytes from an offset, trying again until ctx is done, and moves next past it.
+func (s *Store) fetch(ctx context.Context, partition int, offset int64, most int, yield func(offset int64, key, value []byte) error, next *int64) error {
 	backoff := retryBackoff
 	for {
-		res, err := fetchCommitted(ctx, s.client, s.topic, partition, offset, 2*s.chunk, fetchWait)
+		res, err := fetchCommitted(ctx, s.client, s.topic, partition, offset, most, fetchWait)
 		if err == nil {
 			var after int64
 			after, err = committed(res, func(r *kafka.Record) error {

@@ -76,16 +76,11 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 		return err
 	}
 	sum := sha256.New()
-	for i, offset := range f.Chunks {
-		var value []byte
-		if value, err = s.readChunk(ctx, s.place(known.key), offset, f.chunkKey(known.key, i)); err != nil {
-			break
-		}
+	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) }, func(value []byte) error {
 		sum.Write(value)
-		if _, err = dst.Write(value); err != nil {
-			break
-		}
-	}
+		_, err := dst.Write(value)
+		return err
+	})
 	if err = errors.Join(err, dst.Close()); err != nil {
 		return fmt.Errorf("file %s: %w", f.Name, err)
 	}

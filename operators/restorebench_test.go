@@ -1,0 +1,72 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// restoredStats is the statistics of a shard with so many keys of K = 100, rows of three label panes and six prediction
+// panes still open, and the configuration to restore them with.
+func restoredStats(tb testing.TB, keys int) (*Stats, StatsConfig) {
+	tb.Helper()
+	const k, rows, batch = 100, 12, 500
+	cfg := StatsConfig{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
+	s := NewStats(cfg, pipeline.NewOutbox(0, 1, cfg.Pane, 1), pipeline.NewCounts())
+	r := rand.New(rand.NewPCG(1, 2))
+	values := make([]string, keys)
+	for i := range values {
+		values[i] = fmt.Sprint("c", i)
+	}
+	for at := 0; at < keys*rows; at += batch {
+		b := &arrowio.Batch{Kind: arrowio.Labelled, N: batch, K: k, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, IDs: make([]arrowio.ID, batch),
+			TS: make([]int64, batch), LabelTS: make([]int64, batch), Label: make([]int32, batch), Scores: make([]float32, batch*k),
+			Slices: []arrowio.SliceColumn{{Name: "cohort", Values: values, Index: make([]int32, batch)}}}
+		for i := range batch {
+			b.IDs[i] = arrowio.HashID(fmt.Sprint(at + i))
+			b.TS[i] = int64(r.IntN(6)) * cfg.Pane
+			b.LabelTS[i], b.Label[i] = 6*cfg.Pane+int64(r.IntN(3))*cfg.Pane, int32(r.IntN(k))
+			b.Slices[0].Index[i] = int32((at + i) % keys)
+			for j := range k {
+				b.Scores[i*k+j] = float32(2 * r.NormFloat64())
+			}
+		}
+		if err := s.Process(context.Background(), b, func(*arrowio.Batch) error { return nil }); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return s, cfg
+}
+
+// BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
+func BenchmarkRestoreStats(b *testing.B) {
+	s, cfg := restoredStats(b, 1000)
+	c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "stats", State: s}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("restore", func(b *testing.B) {
+		b.SetBytes(int64(len(c.Data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			to := NewStats(cfg, s.outbox, s.counts)
+			if err := pipeline.RestoreCheckpoint(c.Data, []pipeline.Section{{Name: "stats", State: to}}, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("encode", func(b *testing.B) {
+		b.SetBytes(int64(len(c.Data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "stats", State: s}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
