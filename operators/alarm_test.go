@@ -283,6 +283,8 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 					t.Fatalf("message %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(saved.Data), len(again.Data))
 				}
 			}
+			w.must(task.Settle(t.Context()))
+			outputs = append(outputs, task.Outputs()...)
 			compareOutputs(t, firsts(outputs), firsts(w.outputs))
 		})
 	}

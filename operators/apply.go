@@ -16,33 +16,55 @@ import (
 // Published holds the calibrators that shards apply, by model version and effective time. It is filled from the
 // compacted calibrators topic and read by every shard.
 type Published struct {
-	mu      sync.RWMutex
-	by      map[arrowio.ModelKey][]*inForce
-	last    map[string]string // model → the version that was published last
-	changed chan struct{}     // closed and replaced by every Put
+	mu       sync.RWMutex
+	by       map[arrowio.ModelKey][]*inForce
+	canaries map[arrowio.ModelKey]*inForce // the latest, ended or not
+	last     map[string]string             // model → the version that was published last
+	changed  chan struct{}                 // closed and replaced by every publication
 }
 
 // NewPublished returns an empty table.
 func NewPublished() *Published {
-	return &Published{by: map[arrowio.ModelKey][]*inForce{}, last: map[string]string{}, changed: make(chan struct{})}
+	return &Published{by: map[arrowio.ModelKey][]*inForce{}, canaries: map[arrowio.ModelKey]*inForce{}, last: map[string]string{}, changed: make(chan struct{})}
 }
 
-// Put adds a calibrator in force from an event time on; encoded is as calib/calibrator wrote it. A revision that
-// is there already is replaced.
-func (p *Published) Put(m arrowio.ModelKey, revision int, from pipeline.Time, encoded []byte) error {
-	cal, err := calibrator.Decode(encoded)
-	if err != nil {
-		return fmt.Errorf("calibrator %s/%s revision %d: %w", m.Model, m.Version, revision, err)
+// Publication is what a record of the calibrators topic says.
+type Publication struct {
+	Revision int
+	From     pipeline.Time // event time from which it is in force
+	Encoded  []byte        // as calib/calibrator wrote it; empty: the end of a canary
+	Canary   bool
+	Share    float64 // of the ids, for a canary
+}
+
+// Put adds a calibrator, or begins or ends a canary. A revision that is there already is replaced.
+func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
+	if pub.Canary && len(pub.Encoded) == 0 {
+		p.endCanary(m, pub.From)
+		return nil
 	}
-	f := &inForce{revision: revision, from: from, cal: cal}
+	cal, err := calibrator.Decode(pub.Encoded)
+	if err != nil {
+		return fmt.Errorf("calibrator %s/%s revision %d: %w", m.Model, m.Version, pub.Revision, err)
+	}
+	f := &inForce{revision: pub.Revision, from: pub.From, cal: cal, share: pub.Share}
+	if pub.Canary && !(pub.Share > 0) {
+		return fmt.Errorf("canary %s/%s: share %g, must be above 0", m.Model, m.Version, pub.Share)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if pub.Canary {
+		p.canaries[m] = f
+		return nil
+	}
 	close(p.changed)
 	p.changed = make(chan struct{})
 	list := p.by[m]
 	for i, old := range list {
-		if old.revision == revision {
+		if old.revision == pub.Revision {
+			list = append([]*inForce(nil), list...)
 			list[i] = f
+			p.by[m] = list
 			return nil
 		}
 	}
@@ -50,6 +72,17 @@ func (p *Published) Put(m arrowio.ModelKey, revision int, from pipeline.Time, en
 	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
 	p.by[m] = append(append([]*inForce(nil), list...), f)
 	return nil
+}
+
+// endCanary lets a canary stand for the rows before, which may still come.
+func (p *Published) endCanary(m arrowio.ModelKey, until pipeline.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.canaries[m]; f != nil && f.until == 0 && until > f.from {
+		ended := *f
+		ended.until = until
+		p.canaries[m] = &ended
+	}
 }
 
 // Latest is the newest calibrator of a model version.
@@ -77,11 +110,14 @@ func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 	return l, p.changed, l.Calibrator != nil
 }
 
-// at returns the calibrator in force for rows of k classes. One of another K, which only a foreign writer of the
-// topic can have put there, is passed over.
-func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time, k int) *inForce {
+// at returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which only
+// a foreign writer of the topic can have put there, is passed over.
+func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *inForce {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+	if f := p.canaries[m]; f != nil && fits(f.cal, k) && f.serves(ts, id) {
+		return f
+	}
 	var best *inForce
 	for _, f := range p.by[m] {
 		// A process that was away may write an older revision after a newer one.
@@ -146,9 +182,11 @@ func (a *Apply) write(b *arrowio.Batch) error {
 		}
 		m, _ := modelOf(b, i)
 		revision := "0"
-		if f := a.published.at(m, b.TS[i], b.K); f != nil {
+		if f := a.published.at(m, b.TS[i], b.K, rowID(b, i)); f != nil {
 			f.cal.Apply(p, z)
-			revision = strconv.Itoa(f.revision)
+			if revision = strconv.Itoa(f.revision); f.share > 0 {
+				revision += "-canary"
+			}
 		} else {
 			calibrator.Identity{}.Apply(p, z)
 		}

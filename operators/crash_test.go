@@ -32,7 +32,7 @@ func TestCrashAfterAnyMessage(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, s, in, seed)
-			w.save, w.crash = .1, .02
+			w.save, w.crash, w.slow = .1, .02, .7
 			w.run(anyOrder).compare(want)
 		})
 	}
@@ -71,6 +71,8 @@ func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 			t.Fatalf("message %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(data), len(again.Data))
 		}
 	}
+	w.must(task.Settle(t.Context()))
+	outputs = append(outputs, task.Outputs()...)
 	got, err := task.Hash()
 	w.must(err)
 	want, err := w.model.Hash()

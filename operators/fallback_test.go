@@ -224,6 +224,9 @@ func shown(t *testing.T, s *setup, log *paneLog) (n int64) {
 			t.Fatal(err)
 		}
 	}
+	if err := task.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if counts := task.counts.All(); counts[CountLostPanes]+counts[CountBadPanes] > 0 {
 		t.Errorf("counts of the model task: %v", counts)
 	}

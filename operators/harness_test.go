@@ -43,7 +43,7 @@ func defaultSetup() setup {
 			Windows: []WindowSpec{{Name: "tumbling", Kind: "time", Size: 60 * second, Slide: 60 * second}, {Name: "sliding", Kind: "time", Size: 60 * second, Slide: 20 * second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
 			Rules: []RuleSpec{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * second, ClearFor: 10 * second, Slices: true}},
-			Refit: RefitSpec{Method: "temperature", Period: 60 * second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Z: 1.645, MaxECERise: .01, MaxAccDr: .01, Cooldown: 20 * second}}}
+			Refit: RefitSpec{Method: "temperature", Period: 60 * second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackAlpha: 1e-4, Online: true, MaxECERise: .01, MaxAccDr: .01, Cooldown: 20 * second}}}
 }
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
@@ -119,11 +119,17 @@ type world struct {
 	savedModel  []byte
 	outputs     []pipeline.Message // of the model task, as written
 	letters     []pipeline.Message // of the shards
+	slow        float64            // share of the time that no fit ends
+	held        bool
 }
 
 func newWorld(t testing.TB, s setup, in []lanes, seed uint64) *world {
 	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)), drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
 	t.Cleanup(w.close)
+	if w.setup.model.Fits == nil {
+		w.setup.model.Fits = NewFitPool(1)
+		w.model = w.setup.task()
+	}
 	for i := range in {
 		w.shards = append(w.shards, s.shard(i, len(in)))
 	}
@@ -152,9 +158,27 @@ func (w *world) run(p pick) *world {
 	for i := range w.shards {
 		w.saveShard(i)
 	}
-	w.readPanes(len(w.panes))
-	w.saveModel()
+	w.finish()
 	return w
+}
+
+// finish gives the model task the rest of the panes log, and all the time that its fits take.
+func (w *world) finish() {
+	w.readPanes(len(w.panes))
+	w.hold(false)
+	w.must(w.model.Settle(context.Background()))
+	w.saveModel()
+}
+
+// hold takes the only place of the pool of fits, or gives it back: until then no fit ends.
+func (w *world) hold(on bool) {
+	if on != w.held {
+		if w.held = on; on {
+			w.setup.model.Fits.slots <- struct{}{}
+		} else {
+			<-w.setup.model.Fits.slots
+		}
+	}
 }
 
 // step gives one record to one shard; false when every shard has drained.
@@ -186,6 +210,9 @@ func (w *world) step(p pick) bool {
 	if w.crash == 0 {
 		w.letters = append(w.letters, s.Before()...)
 		w.writePanes(s)
+	}
+	if w.slow > 0 && w.r.IntN(10) == 0 {
+		w.hold(w.r.Float64() < w.slow)
 	}
 	w.readPanes(w.r.IntN(4))
 	return true

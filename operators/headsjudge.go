@@ -151,11 +151,11 @@ func (t *ModelTask) pair(v, sv *version, serving, shadow []acc.SampleRow, p *pai
 		if !ok || serving[k].TS != shadow[i].TS || serving[k].Y != shadow[i].Y {
 			continue
 		}
-		a, aHit, err := sc.score(p.serving, v.at(serving[k].TS), &serving[k])
+		a, aHit, err := sc.score(p.serving, v.at(serving[k].TS, serving[k].ID), &serving[k])
 		if err != nil {
 			return added, err
 		}
-		b, bHit, err := sc.score(p.shadow, sv.at(shadow[i].TS), &shadow[i])
+		b, bHit, err := sc.score(p.shadow, sv.at(shadow[i].TS, shadow[i].ID), &shadow[i])
 		if err != nil {
 			return added, err
 		}

@@ -228,8 +228,7 @@ func TestCrashPointsWithFiles(t *testing.T) {
 				t.Fatalf("seed %d, restart %d: %v", seed, restarts, err)
 			}
 		}
-		w.readPanes(len(w.panes))
-		w.saveModel()
+		w.finish()
 		w.compare(want)
 		if left, _ := filepath.Glob(filepath.Join(c.join.Dir, "*")); len(left) > 0 {
 			t.Errorf("seed %d: %s left in the work directory", seed, strings.Join(left, ", "))

@@ -34,6 +34,7 @@ type ModelConfig struct {
 	Refit      RefitSpec
 	Trigger    TriggerSpec
 	Judge      JudgeSpec
+	Fits       *FitPool // that all tasks of a process share; nil = one of its own
 }
 
 // ModelTask does everything that is per model. It reads one partition of the panes topic, a complete and ordered
@@ -53,6 +54,10 @@ type ModelTask struct {
 	log       *slog.Logger
 	out       []pipeline.Message
 	dirty     bool
+	jobs      map[*version]*fitJob // fits under way
+	waiting   map[string]bool      // models that have come to a pane at which a fit is due that is not there
+	backlog   int                  // bytes of pane messages taken for models that wait
+	wake      chan struct{}        // a fit has ended
 	status    atomic.Pointer[pipeline.TaskStatus]
 }
 
@@ -72,11 +77,16 @@ type model struct {
 	name     string
 	versions map[string]*version
 	next     int64
+	orders   []order // in the order of the log
 }
 
 // NewModelTask returns the task of one partition of the panes topic.
 func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
-	return &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log}
+	if cfg.Fits == nil {
+		cfg.Fits = NewFitPool(0)
+	}
+	return &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log,
+		jobs: map[*version]*fitJob{}, waiting: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Counts of a model task.
@@ -97,9 +107,17 @@ func (t *ModelTask) Next() map[pipeline.Input]int64 {
 }
 
 // Take processes one message of the panes topic.
-func (t *ModelTask) Take(_ context.Context, r pipeline.Record) error {
+func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
 	if r.Idle || r.Offset < t.next {
 		return nil
+	}
+	if err := t.Resume(); err != nil {
+		return err
+	}
+	if t.backlog > maxBacklog {
+		if err := t.Settle(ctx); err != nil {
+			return err
+		}
 	}
 	t.dirty = true
 	err := t.take(r.Value)
@@ -115,6 +133,13 @@ func (t *ModelTask) Take(_ context.Context, r pipeline.Record) error {
 }
 
 func (t *ModelTask) take(value []byte) error {
+	if pipeline.IsOrder(value) {
+		c, err := pipeline.DecodeOrder(value)
+		if err != nil {
+			return err
+		}
+		return t.command(c)
+	}
 	m, err := pipeline.DecodePane(value)
 	if err != nil {
 		return err
@@ -140,7 +165,10 @@ func (t *ModelTask) take(value []byte) error {
 	if m.Punctuation {
 		p.closed = max(p.closed, m.Closed)
 		t.reached = t.barrier()
-		return t.process(t.reached)
+		return t.process()
+	}
+	if t.waiting[m.Model] {
+		t.backlog += len(value)
 	}
 	return t.increment(m)
 }
@@ -184,9 +212,13 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	}
 	pane := m.LabelPane
 	late := m.Late || pane < t.barrier()
-	if late {
+	switch {
+	case late && md.fitting():
+		// Where its panes would be if it waited for no fit.
+		pane = max(pane, md.next, t.reached)
+	case late:
 		pane = max(pane, md.next)
-	} else {
+	default:
 		// Another shard may begin this model later with an earlier pane, as long as none was processed.
 		md.next = min(md.next, pane)
 	}
@@ -223,27 +255,42 @@ func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) 
 }
 
 // process walks every model's label panes up to the barrier.
-func (t *ModelTask) process(barrier int64) error {
+func (t *ModelTask) process() error {
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		m := t.models[name]
-		for m.next < barrier {
-			pane := m.nextBusy(barrier)
-			if pane >= barrier {
-				m.next = barrier
-				break
-			}
-			for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-				if err := t.step(m.versions[vn], pane); err != nil {
-					return fmt.Errorf("model %s version %q label pane %s: %w", name, vn, pipeline.Format(pane*t.cfg.Pane), err)
-				}
-			}
-			if err := t.closeLoop(m, pane); err != nil {
-				return fmt.Errorf("model %s label pane %s: %w", name, pipeline.Format(pane*t.cfg.Pane), err)
-			}
-			m.next = pane + 1
+		if err := t.advance(t.models[name], t.reached); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// advance walks one model's label panes up to the barrier, or to one at which a fit is due that is not there.
+func (t *ModelTask) advance(m *model, barrier int64) error {
+	delete(t.waiting, m.name)
+	for m.next < barrier {
+		pane := min(m.nextBusy(barrier), barrier)
+		if err := t.obey(m, pane); err != nil {
+			return err
+		}
+		if pane == barrier {
+			m.next = barrier
+			break
+		}
+		if t.awaits(m, pane) {
+			t.waiting[m.name] = true
+			return nil
+		}
+		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
+			if err := t.step(m.versions[vn], pane); err != nil {
+				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane), err)
+			}
+		}
+		if err := t.closeLoop(m, pane); err != nil {
+			return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
+		}
+		m.next = pane + 1
+	}
+	return t.obey(m, m.next)
 }
 
 // nextBusy is the next pane at which anything can happen: m.next while a window is open or cells wait for it,

@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // Bounds on what a checkpoint may claim.
@@ -16,12 +17,20 @@ const (
 	maxBlob  = 1 << 32
 )
 
+// Versions of the model state. Version 1 had no number: its first varint, the offset, is never below -1.
+const (
+	modelState1      byte = 1
+	modelState2      byte = 2 // refits with their fits and validations, pins, orders
+	modelStateMarker      = -2
+)
+
 // taskState is the task's part of the checkpoint.
 type taskState struct{ t *ModelTask }
 
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
+	dst = append(binenc.AppendVarint(dst, modelStateMarker), modelState2)
 	dst = binenc.AppendVarint(dst, t.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
@@ -42,31 +51,61 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
-	t.next = r.Varint()
+	format := modelState1
+	if t.next = r.Varint(); t.next == modelStateMarker {
+		if format = r.Byte(); r.Err() == nil && format != modelState2 {
+			return fmt.Errorf("model state of version %d, this build reads 1 to %d", format, modelState2)
+		}
+		t.next = r.Varint()
+	}
 	for range r.Count(3, 1<<20) {
 		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})
 	}
 	t.reached = r.Varint()
 	for range r.Count(3, maxItems) {
 		m := &model{versions: map[string]*version{}}
-		if err := m.restore(&r, &t.cfg); err != nil {
+		if err := m.restore(&r, &t.cfg, format); err != nil {
 			return err
 		}
 		t.models[m.name] = m
 	}
-	return r.Close()
+	if err := r.Close(); err != nil {
+		return err
+	}
+	t.goOn()
+	return nil
+}
+
+// goOn starts the fits that were under way when the state was saved.
+func (t *ModelTask) goOn() {
+	for _, m := range t.models {
+		for _, v := range m.versions {
+			if v.refit.trial.fitting() {
+				t.job(v)
+			}
+		}
+		if m.next < t.reached && m.fitting() {
+			t.waiting[m.name] = true
+		}
+	}
 }
 
 func (m *model) append(dst []byte) ([]byte, error) {
 	dst = binenc.AppendString(dst, m.name)
 	dst = binenc.AppendVarint(dst, m.next)
+	dst = binenc.AppendUvarint(dst, uint64(len(m.orders)))
+	for _, o := range m.orders {
+		dst = binenc.AppendBytes(binenc.AppendVarint(dst, o.pane), pipeline.AppendOrder(nil, o.c))
+	}
 	dst = binenc.AppendUvarint(dst, uint64(len(m.versions)))
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[name]
 		dst = binenc.AppendString(dst, name)
 		dst = binenc.AppendUvarint(dst, uint64(v.k))
-		dst = v.refit.append(dst)
+		if dst, err = v.refit.append(dst); err != nil {
+			return dst, fmt.Errorf("version %q: %w", name, err)
+		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.calibrators)))
 		for _, f := range v.calibrators {
 			dst = f.append(dst)
@@ -81,9 +120,14 @@ func (m *model) append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
+func (m *model) restore(r *binenc.Reader, cfg *ModelConfig, format byte) error {
 	m.name = r.String(maxName)
 	m.next = r.Varint()
+	if format != modelState1 {
+		if err := m.restoreOrders(r); err != nil {
+			return err
+		}
+	}
 	for range r.Count(4, maxItems) {
 		name, k := r.String(maxName), int(r.Uvarint())
 		if r.Err() != nil {
@@ -93,10 +137,15 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
-		v.refit.restore(r)
+		if err := v.refit.restore(r, format); err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
+		if err := v.refit.check(k); err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
 		for range r.Count(4, maxItems) {
 			f := &inForce{}
-			if err := f.restore(r); err != nil {
+			if err := f.restore(r, format); err != nil {
 				return err
 			}
 			if !fits(f.cal, v.k) {
@@ -104,6 +153,7 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
 			}
 			v.calibrators = append(v.calibrators, f)
 		}
+		v.upgrade(format)
 		for range r.Count(4, maxItems) {
 			slice := r.String(maxName)
 			if r.Err() != nil {
@@ -122,30 +172,47 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig) error {
 	return r.Err()
 }
 
-func (s *refitState) append(dst []byte) []byte {
-	dst = append(dst, bits(s.started))
-	dst = binenc.AppendVarint(dst, s.period)
-	dst = binenc.AppendVarint(dst, s.alarmAt)
-	dst = binenc.AppendUvarint(dst, uint64(s.revision))
-	return binenc.AppendBytes(dst, s.last)
+func (m *model) restoreOrders(r *binenc.Reader) error {
+	for range r.Count(2, maxItems) {
+		o := order{pane: r.Varint()}
+		b := r.Bytes(maxBlob)
+		if r.Err() != nil {
+			break
+		}
+		var err error
+		if o.c, err = pipeline.DecodeOrder(b); err != nil {
+			return fmt.Errorf("model %s: %w", m.name, err)
+		}
+		m.orders = append(m.orders, o)
+	}
+	return r.Err()
 }
 
-func (s *refitState) restore(r *binenc.Reader) {
-	s.started = r.Byte() == 1
-	s.period, s.alarmAt, s.revision = r.Varint(), r.Varint(), int(r.Uvarint())
-	s.last = slices.Clone(r.Bytes(maxBlob))
+// upgrade makes what an older state did not have: the test of the calibrator in force against the one before it.
+func (v *version) upgrade(from byte) {
+	if n := len(v.calibrators); from == modelState1 && n > 0 {
+		var old *inForce
+		if n > 1 {
+			old = v.calibrators[n-2]
+		}
+		v.refit.guard = newGuard(old, v.calibrators[n-1], 0)
+	}
 }
 
 func (f *inForce) append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(f.revision))
 	dst = binenc.AppendVarint(dst, f.from)
 	dst = binenc.AppendString(dst, f.reason)
-	return binenc.AppendBytes(dst, f.encoded)
+	dst = binenc.AppendBytes(dst, f.encoded)
+	return binenc.AppendVarint(binenc.AppendFloat64(dst, f.share), f.until)
 }
 
-func (f *inForce) restore(r *binenc.Reader) error {
-	f.revision, f.from, f.reason = int(r.Uvarint()), r.Varint(), r.String(maxName)
+func (f *inForce) restore(r *binenc.Reader, format byte) error {
+	f.revision, f.from, f.reason = int(r.Int("revision", 0, 1<<40)), r.Varint(), r.String(maxName)
 	f.encoded = slices.Clone(r.Bytes(maxBlob))
+	if format != modelState1 {
+		f.share, f.until = r.Float64(), r.Varint()
+	}
 	if err := r.Err(); err != nil {
 		return err
 	}

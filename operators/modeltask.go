@@ -62,6 +62,8 @@ func (t *ModelTask) Closing() {}
 // Report implements pipeline.Task.
 func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
+	// What a model that waits for a fit will decide is to come.
+	caughtUp = caughtUp && len(t.waiting) == 0 && !t.computing()
 	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next}, CaughtUp: caughtUp, Counts: t.counts.All()}
 	if old != nil && !active {
 		st.StateHash = old.StateHash

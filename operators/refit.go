@@ -2,68 +2,86 @@ package operators
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
 )
 
-// RefitSpec is when and how calibrators are refitted.
+// RefitSpec is when and how calibrators are refitted. Times are event time in nanoseconds.
 type RefitSpec struct {
-	Method               string
-	Period, Cooldown     int64
-	OnAlarm              bool
-	FreshRows            int
-	MinRows, MaxRows     int
-	TestShare, Z         float64
+	Method           string // a name of calibrator.Methods, auto or none
+	Period, Cooldown int64
+	OnAlarm          bool
+	FreshRows        int
+	MinRows, MaxRows int
+	TestShare        float64
+	// Delay is how many label panes after its start a fit is due, at least 1.
+	Delay int64
+	// Alpha bounds the probability that a refit whose candidates are all no better is published.
+	Alpha float64
+	// ValidationRows and ValidationFor end a validation that has proved nothing; 0: no bound, but that of the next refit.
+	ValidationRows       int
+	ValidationFor        int64
 	MinNLLGain           float64 // nats
 	MaxECERise, MaxAccDr float64
+	// ShadowFor is how long a candidate is at least scored only; CanaryShare of the ids then get it first, for CanaryFor.
+	ShadowFor, CanaryFor int64
+	CanaryShare          float64
+	// RollbackAlpha is 1/(mean label panes between false rollbacks); 0: no automatic rollback.
+	RollbackAlpha float64
+	// Online runs online Platt scaling beside it.
+	Online bool
+	// Build is the version of this build, for the records.
+	Build string
 }
 
-// refitState is when a version was last refitted (event time) and how many calibrators it has had.
+// refitState is what a version knows of its refits.
 type refitState struct {
 	period   int64 // index of the period of the last refit by period
 	started  bool
-	alarmAt  int64 // end of the pane of the last refit on alarm; 0 = none
-	revision int
+	alarmAt  int64  // end of the pane of the last refit on alarm; 0 = none
+	revision int    // the latest that was published
 	last     []byte // the last decision, published or not, as JSON
+
+	unit   float64    // largest row weight at the latest publication by a refit
+	trial  *trial     // the refit under way
+	guard  *guard     // of the calibrator in force against those before it
+	pin    *pin       // nobody but a person changes what is in force
+	orders [][16]byte // the latest orders that were obeyed
+	online *online
 }
 
 // Reasons of a refit.
 const (
-	reasonPeriod = "period"
-	reasonAlarm  = "alarm"
+	reasonPeriod   = "period"
+	reasonAlarm    = "alarm"
+	reasonRollback = "rollback"
+	reasonManual   = "manual"
+	reasonCanary   = "canary"
 )
 
-// maybeRefit decides at the end of a label pane whether to refit now. On an alarm it waits until FreshRows
-// sampled rows have come since the alarm's start, and uses those only: rows from before the change would pull
-// the fit back. While an alarm fires there is no refit by period.
+// maybeRefit does what is due for a version's calibrators at the end of a label pane of all its rows: it tests the
+// one in force, goes on with the refit under way, and decides whether to begin one.
 func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
+	if err := t.stepOnline(v, in); err != nil {
+		return err
+	}
+	if rolled, err := t.stepGuard(v, k, in); err != nil || rolled {
+		return err
+	}
+	if v.refit.trial != nil {
+		if err := t.stepTrial(v, k, in); err != nil {
+			return err
+		}
+	}
 	spec := &t.cfg.Refit
-	if spec.Method == "none" || spec.Method == "" {
+	if spec.Method == methodNone || spec.Method == "" || v.refit.pin != nil {
 		return nil
 	}
 	if since, any := k.firingSince(); any && spec.OnAlarm {
-		if v.refit.alarmAt != 0 && in.end-v.refit.alarmAt < spec.Cooldown {
-			return nil
-		}
-		if f := v.newest(); f != nil && f.reason == reasonAlarm {
-			since = max(since, f.from)
-		}
-		rows := rowsSince(k.sample, since)
-		if len(rows) < spec.FreshRows {
-			return nil
-		}
-		v.refit.alarmAt = in.end
-		// It is the refit of its period too: the next by period does not follow on its heels.
-		v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.end, max(spec.Period, 1))
-		return t.refit(v, k, rows, reasonAlarm, in.end)
+		return t.refitOnAlarm(v, k, in, since)
 	}
 	if spec.Period <= 0 {
 		return nil
@@ -72,11 +90,32 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
 	if !v.refit.started {
 		v.refit.started, v.refit.period = true, period
 	}
-	if period == v.refit.period || len(k.sample) < spec.MinRows {
+	if period == v.refit.period || len(k.sample) < spec.MinRows || v.refit.trial.busy() {
 		return nil
 	}
 	v.refit.period = period
-	return t.refit(v, k, k.sample, reasonPeriod, in.end)
+	return t.begin(v, k, k.sample, reasonPeriod, in)
+}
+
+// refitOnAlarm waits until FreshRows sampled rows have come since the alarm's start, and uses those only: rows from
+// before the change would pull the fit back. While an alarm fires there is no refit by period, and one that is under way
+// gives way: its rows are from before.
+func (t *ModelTask) refitOnAlarm(v *version, k *keyState, in *paneInput, since int64) error {
+	spec := &t.cfg.Refit
+	if v.refit.trial.busy() || v.refit.alarmAt != 0 && in.end-v.refit.alarmAt < spec.Cooldown {
+		return nil
+	}
+	if f := v.newest(); f != nil && f.reason == reasonAlarm {
+		since = max(since, f.from)
+	}
+	rows := rowsSince(k.sample, since)
+	if len(rows) < spec.FreshRows {
+		return nil
+	}
+	v.refit.alarmAt = in.end
+	// It is the refit of its period too: the next by period does not follow on its heels.
+	v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.end, max(spec.Period, 1))
+	return t.begin(v, k, rows, reasonAlarm, in)
 }
 
 // rowsSince returns the sampled rows predicted at or after an event time.
@@ -90,9 +129,9 @@ func rowsSince(rows []acc.SampleRow, since int64) []acc.SampleRow {
 	return out
 }
 
-// refit fits on the older part of the rows, compares with the calibrator in force on the newer part, publishes
-// where that is significantly better, and records "no change" where not.
-func (t *ModelTask) refit(v *version, k *keyState, rows []acc.SampleRow, reason string, now int64) error {
+// begin starts a refit on the older part of the rows; the newer part is the first that its candidates are scored on.
+// The fits run beside the task and are due Delay panes later: what is decided does not depend on how long they take.
+func (t *ModelTask) begin(v *version, k *keyState, rows []acc.SampleRow, reason string, in *paneInput) error {
 	spec := &t.cfg.Refit
 	if len(rows) > spec.MaxRows {
 		rows = rows[len(rows)-spec.MaxRows:]
@@ -100,145 +139,24 @@ func (t *ModelTask) refit(v *version, k *keyState, rows []acc.SampleRow, reason 
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, compareSample)
 	nTest := int(math.Ceil(float64(len(rows)) * spec.TestShare))
-	fit, test := rows[:len(rows)-nTest], rows[len(rows)-nTest:]
-	if len(fit) == 0 || len(test) < 2 {
+	fit, held := rows[:len(rows)-nTest], rows[len(rows)-nTest:]
+	if len(fit) == 0 {
 		return nil
 	}
-	z, y, w := columns(fit)
-	cal, report, err := calibrator.FitTemperature(z, v.k, y, w, calibrator.Options{})
-	if err != nil {
-		return t.decide(v, k, output.Calibrator{Reason: reason, Outcome: "no change: " + err.Error()}, nil, now)
-	}
-	e, err := compare(v.newest(), cal, test)
-	if err != nil {
-		return err
-	}
-	e.FitRows, e.TestRows = len(fit), len(test)
-	e.FitFrom, e.FitTo, e.TestTo = pipeline.Format(fit[0].TS), pipeline.Format(fit[len(fit)-1].TS), pipeline.Format(test[len(test)-1].TS)
-	e.Temperature, e.OnBound = cal.T(), report.OnBound
-	d := output.Calibrator{Reason: reason, Evidence: e}
-	d.Published, d.Outcome = verdict(spec, &e)
-	return t.decide(v, k, d, cal, now)
-}
-
-// verdict is the gate: significantly better in NLL, and neither ECE nor accuracy worse than the bounds.
-func verdict(spec *RefitSpec, e *output.Evidence) (publish bool, why string) {
-	switch {
-	case e.NLLDiff+spec.Z*e.NLLDiffSE >= 0:
-		return false, fmt.Sprintf("no change: NLL difference %.5f ± %.5f on %d newer rows is not significantly below 0", e.NLLDiff, e.NLLDiffSE, e.TestRows)
-	case -e.NLLDiff < spec.MinNLLGain:
-		return false, fmt.Sprintf("no change: NLL would fall by %.5f on %d newer rows, less than %g", -e.NLLDiff, e.TestRows, spec.MinNLLGain)
-	case e.ECENew > e.ECEInForce+spec.MaxECERise:
-		return false, fmt.Sprintf("no change: ECE would rise from %.4f to %.4f", e.ECEInForce, e.ECENew)
-	case e.AccNew < e.AccInForce-spec.MaxAccDr:
-		return false, fmt.Sprintf("no change: accuracy would fall from %.4f to %.4f", e.AccInForce, e.AccNew)
-	}
-	return true, fmt.Sprintf("published: NLL %.5f → %.5f, ECE %.4f → %.4f on %d newer rows", e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)
-}
-
-// compare scores two calibrators on the same rows; weights count.
-func compare(old *inForce, candidate calibrator.Calibrator, rows []acc.SampleRow) (output.Evidence, error) {
-	var current calibrator.Calibrator
-	if old != nil {
-		current = old.cal
-	}
-	n := len(rows)
-	diffs, w := make([]float64, n), make([]float64, n)
-	var conf [2][]float64
-	var hit [2][]bool
-	var nll, acc [2]float64
-	total := 0.0
-	k := len(rows[0].Z)
-	z, p := make([]float64, k), make([]float64, k)
-	for i := range rows {
-		w[i] = float64(rows[i].W)
-		total += w[i]
-		var l [2]float64
-		for side, cal := range []calibrator.Calibrator{current, candidate} {
-			for j, x := range rows[i].Z {
-				z[j] = float64(x)
-			}
-			r, rowNLL, err := calibrated(cal, z, p, int(rows[i].Y))
-			if err != nil {
-				return output.Evidence{}, err
-			}
-			l[side] = rowNLL
-			ok := r.Arg == int(rows[i].Y)
-			conf[side], hit[side] = append(conf[side], r.Conf), append(hit[side], ok)
-			nll[side] += w[i] * rowNLL
-			if ok {
-				acc[side] += w[i]
-			}
-		}
-		diffs[i] = l[1] - l[0]
-	}
-	mean, se := pairedMean(diffs, w, total)
-	return output.Evidence{
-		NLLInForce: nll[0] / total, NLLNew: nll[1] / total, NLLDiff: mean, NLLDiffSE: se,
-		ECEInForce: metric.ECE(metric.EqualWidth(conf[0], hit[0], w, gateBins)), ECENew: metric.ECE(metric.EqualWidth(conf[1], hit[1], w, gateBins)),
-		AccInForce: acc[0] / total, AccNew: acc[1] / total,
-	}, nil
-}
-
-// gateBins is the number of bins of the ECE that the gate compares.
-const gateBins = 15
-
-// pairedMean returns the weighted mean of d and its standard error sqrt(Σ w²(d-mean)²)/Σw.
-func pairedMean(d, w []float64, total float64) (mean, se float64) {
-	for i := range d {
-		mean += w[i] * d[i] / total
-	}
-	s := 0.0
-	for i := range d {
-		s += w[i] * w[i] * (d[i] - mean) * (d[i] - mean)
-	}
-	return mean, math.Sqrt(s) / total
-}
-
-// decide records the decision, and where published puts the calibrator in force from now, the end of the
-// deciding label pane.
-func (t *ModelTask) decide(v *version, k *keyState, d output.Calibrator, cal calibrator.Calibrator, now int64) error {
-	d.Schema, d.Model, d.Version = 1, v.model, v.name
-	d.DecidedAt, d.EffectiveFrom = pipeline.Format(now), pipeline.Format(now)
-	if d.Published {
-		v.refit.revision++
-		body, err := calibrator.Encode(cal)
-		if err != nil {
+	if tr := v.refit.trial; tr != nil {
+		if err := t.endTrial(v, k, "the next refit began, by "+reason, in.end); err != nil {
 			return err
 		}
-		d.Calibrator = body
-		v.calibrators = append(v.calibrators, &inForce{revision: v.refit.revision, from: now, cal: cal, encoded: body, reason: d.Reason})
-		v.forget(now - t.cfg.FinalAfter)
 	}
-	d.Revision = v.refit.revision
-	value, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	v.refit.last = value
-	m := pipeline.Message{Stream: pipeline.StreamCalibrators, Key: []byte(v.model + "/" + v.name), Value: value, Time: now}
-	if !d.Published {
-		// The calibrators topic is compacted by model version: what is in force must stay its last record.
-		m.Stream = pipeline.StreamDecisions
-	}
-	t.emit(k, m)
-	return nil
-}
-
-// forget drops the calibrators that no row can ask for: rows before t have all come.
-func (v *version) forget(t int64) {
-	for len(v.calibrators) > 1 && v.calibrators[1].from <= t {
-		v.calibrators = v.calibrators[1:]
-	}
-}
-
-func columns(rows []acc.SampleRow) (z []float32, y []int32, w []float64) {
+	tr := &trial{reason: reason, base: v.inForceRevision(), started: in.end, due: in.pane + max(spec.Delay, 1), seed: seed(v, k, "refit", in.pane),
+		methods: candidateMethods(spec.Method, v.k, len(fit), v.newest() != nil && !isIdentity(v.newest().cal)),
+		fit:     fit, held: held, fitRows: int64(len(fit)), fitFrom: fit[0].TS, fitTo: fit[len(fit)-1].TS}
 	for i := range rows {
-		z = append(z, rows[i].Z...)
-		y = append(y, rows[i].Y)
-		w = append(w, float64(rows[i].W))
+		tr.weight = max(tr.weight, float64(rows[i].W))
 	}
-	return z, y, w
+	v.refit.trial = tr
+	t.job(v)
+	return nil
 }
 
 // compareSample orders rows by prediction time, then id.

@@ -14,105 +14,77 @@ import (
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
-func TestVerdict(t *testing.T) {
-	spec := &RefitSpec{Z: 2, MaxECERise: .01, MaxAccDr: .02}
-	better := output.Evidence{NLLDiff: -.1, NLLDiffSE: .01, ECEInForce: .1, ECENew: .05, AccInForce: .8, AccNew: .8}
-	with := func(f func(*output.Evidence)) output.Evidence { e := better; f(&e); return e }
-	for _, c := range []struct {
-		name    string
-		e       output.Evidence
-		publish bool
-		why     string
-	}{
-		{"better", better, true, "published"},
-		{"not significant", with(func(e *output.Evidence) { e.NLLDiffSE = .051 }), false, "not significantly"},
-		{"just not significant", with(func(e *output.Evidence) { e.NLLDiffSE = .05 }), false, "not significantly"},
-		{"worse", with(func(e *output.Evidence) { e.NLLDiff = .1 }), false, "not significantly"},
-		{"no difference at all", with(func(e *output.Evidence) { e.NLLDiff, e.NLLDiffSE = 0, 0 }), false, "not significantly"},
-		{"ECE rises within the bound", with(func(e *output.Evidence) { e.ECENew = .109 }), true, "published"},
-		{"ECE rises", with(func(e *output.Evidence) { e.ECENew = .111 }), false, "ECE would rise"},
-		{"accuracy falls within the bound", with(func(e *output.Evidence) { e.AccNew = .781 }), true, "published"},
-		{"accuracy falls", with(func(e *output.Evidence) { e.AccNew = .779 }), false, "accuracy would fall"},
-	} {
-		if publish, why := verdict(spec, &c.e); publish != c.publish || !strings.Contains(why, c.why) {
-			t.Errorf("%s: %v, %q, want %v, %q", c.name, publish, why, c.publish, c.why)
-		}
-	}
-}
-
-// TestPairedMean against the textbook: equal weights give mean and sqrt(Σ(d-mean)²)/n.
-func TestPairedMean(t *testing.T) {
-	d := []float64{1, 2, 4, 9}
-	for _, scale := range []float64{1, 7} {
-		w := []float64{scale, scale, scale, scale}
-		mean, se := pairedMean(d, w, 4*scale)
-		if math.Abs(mean-4) > 1e-12 || math.Abs(se-math.Sqrt(9+4+0+25)/4) > 1e-12 {
-			t.Errorf("weights %v: mean %v, se %v, want 4, %v", scale, mean, se, math.Sqrt(38)/4)
-		}
-	}
-}
-
-// TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why.
+// TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why, for
+// every candidate.
 func TestNoChangeHasEvidence(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(41, batchtest.Options{N: 3000, MaxLag: 5 * second})
+	rows := batchtest.Rows(41, batchtest.Options{N: 6000, MaxLag: 5 * second})
 	s := defaultSetup()
 	s.model.Rules = nil
+	s.model.Refit.Method = "auto"
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	if c := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators); len(c) > 0 {
 		t.Errorf("published %+v on calibrated rows", c[0])
 	}
 	decisions := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamDecisions)
 	if len(decisions) < 4 {
-		t.Fatalf("%d decisions in five periods", len(decisions))
+		t.Fatalf("%d decisions in ten periods", len(decisions))
 	}
-	last := int64(0)
 	for _, d := range decisions {
 		e := d.Evidence
-		if d.Published || d.Revision != 0 || d.Reason != "period" || !strings.HasPrefix(d.Outcome, "no change: ") || e.FitRows == 0 || e.TestRows == 0 || e.NLLNew == 0 || e.ECEInForce == 0 {
+		if d.Published || d.Revision != 0 || d.Reason != "period" || d.Stage != "shadow" || !strings.HasPrefix(d.Outcome, "no change: ") || e.FitRows == 0 || e.FitRows > 1400 || e.NLLNew == 0 || e.ECEInForce == 0 {
 			t.Errorf("decision %+v: want no change on period, with evidence", d)
 		}
-		if e.FitTo > e.TestTo || math.Abs(float64(e.TestRows)/float64(e.FitRows+e.TestRows)-.3) > .01 || e.FitRows+e.TestRows > 2000 {
-			t.Errorf("fitted on %d rows to %s, tested on %d to %s: want the newest 30 %% of at most 2000", e.FitRows, e.FitTo, e.TestRows, e.TestTo)
+		want := candidateMethods("auto", 4, e.FitRows, false)
+		if len(e.Candidates) != len(want) || math.Abs(e.LogENeeded-math.Log(float64(len(want))/.05)) > 1e-9 {
+			t.Errorf("candidates %+v at log e-value %v, want %v, and the level split over them", e.Candidates, e.LogENeeded, want)
 		}
-		at := nanos(t, d.DecidedAt)
-		if pipeline.PaneIndex(at, 60*second) == pipeline.PaneIndex(last, 60*second) {
-			t.Errorf("two refits in the period of %s", d.DecidedAt)
+		for i, c := range e.Candidates {
+			if c.Method != want[i] || c.Outcome == "" || c.NLL == 0 || c.LogE >= e.LogENeeded {
+				t.Errorf("candidate %+v: want %s with what it lacked", c, want[i])
+			}
 		}
-		last = at
+		// The newest 30 % first, and then what comes, up to a pane past validation_rows.
+		if least := e.FitRows * 3 / 7; e.FitTo > e.TestTo || e.TestRows < least || e.TestRows > 1000+150 {
+			t.Errorf("fitted on %d rows to %s, validated on %d to %s: want %d to 1150", e.FitRows, e.FitTo, e.TestRows, e.TestTo, least)
+		}
 	}
 }
 
 // TestRefitWaitsForFreshRows: on an alarm only rows since its start count, and not before there are enough.
 func TestRefitWaitsForFreshRows(t *testing.T) {
 	s := defaultSetup()
+	s.model.Refit.Delay = 1
 	task := s.task()
 	v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
 	k := v.key("", &task.cfg)
 	k.sample = sample(batchtest.Rows(42, batchtest.Options{N: 1000, Sharpness: 3}))
-	since := k.sample[800].TS
-	k.rules[0] = ruleState{state: firing, since: since}
 	end := batchtest.Start + 100*second
-	refit := func(end int64) []pipeline.Message {
+	pane := pipeline.PaneIndex(end, s.model.Pane) - 1
+	refit := func(since, end int64) {
 		t.Helper()
-		if err := task.maybeRefit(v, k, &paneInput{end: end, labelled: 1}); err != nil {
+		if err := task.refitOnAlarm(v, k, &paneInput{pane: pane, end: end, labelled: 1}, since); err != nil {
 			t.Fatal(err)
 		}
-		return task.Outputs()
 	}
-	if out := refit(end); len(out) != 0 {
-		t.Fatalf("refit on 200 fresh rows: %s, want to wait for 300", out[0].Value)
+	if refit(k.sample[800].TS, end); v.refit.trial != nil {
+		t.Fatal("refit on 200 fresh rows, want to wait for 300")
 	}
-	k.rules[0].since = k.sample[700].TS
-	out := refit(end)
-	c := decodeAll[output.Calibrator](t, out, pipeline.StreamCalibrators)
-	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 90 || nanos(t, c[0].Evidence.FitFrom) != k.sample[700].TS {
-		t.Fatalf("got %+v, want one calibrator of the last 300 rows", c)
+	if refit(k.sample[700].TS, end); v.refit.trial == nil || v.refit.trial.due != pane+1 {
+		t.Fatalf("refit %+v, want one that is due at the next pane", v.refit.trial)
 	}
-	if out := refit(end + s.model.Refit.Cooldown - 1); len(out) != 0 {
+	later := sample(batchtest.Rows(43, batchtest.Options{N: 100, Sharpness: 3, Start: end}))
+	if err := task.stepTrial(v, k, &paneInput{pane: pane + 1, end: end + s.model.Pane, rows: later, labelled: 100}); err != nil {
+		t.Fatal(err)
+	}
+	c := decodeAll[output.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
+	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 || nanos(t, c[0].Evidence.FitFrom) != k.sample[700].TS {
+		t.Fatalf("got %+v, want one calibrator of the last 300 rows, validated on 90 of them and 100 more", c)
+	}
+	if refit(0, end+s.model.Refit.Cooldown-1); v.refit.trial != nil {
 		t.Error("refit within the cooldown")
 	}
-	if out := refit(end + s.model.Refit.Cooldown); len(out) != 0 {
+	if refit(0, end+s.model.Refit.Cooldown); v.refit.trial != nil {
 		t.Error("refit after the cooldown without a row since the new calibrator")
 	}
 }
@@ -134,7 +106,7 @@ func TestCalibratorInForceByEventTime(t *testing.T) {
 		t.Helper()
 		for ts, revision := range want {
 			got := 0
-			if f := v.at(ts); f != nil {
+			if f := v.at(ts, [16]byte{}); f != nil {
 				got = f.revision
 			}
 			if got != revision {
@@ -167,17 +139,18 @@ func TestPublishedByEventTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Put(m, revision, from, b); err != nil {
+		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: b}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	var id arrowio.ID
 	put(1, 100, 2)
 	put(2, 200, 3)
 	put(2, 200, 3) // the topic is read again after a restart
-	if p.at(m, 99, 2) != nil || p.at(m, 100, 2).revision != 1 || p.at(m, 200, 2).revision != 2 || len(p.by[m]) != 2 || p.at(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2) != nil {
+	if p.at(m, 99, 2, id) != nil || p.at(m, 100, 2, id).revision != 1 || p.at(m, 200, 2, id).revision != 2 || len(p.by[m]) != 2 || p.at(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2, id) != nil {
 		t.Errorf("table %+v", p.by)
 	}
-	if err := p.Put(m, 3, 300, []byte("{}")); err == nil {
+	if err := p.Put(m, Publication{Revision: 3, From: 300, Encoded: []byte("{}")}); err == nil {
 		t.Error("a calibrator that is none was taken")
 	}
 }

@@ -10,20 +10,26 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// inForce is a published calibrator with the event time from which it is in force.
+// inForce is a published calibrator with the event time from which it is in force; with a share above 0, a canary.
 type inForce struct {
 	revision int
 	from     int64
+	share    float64 // of the ids; 0 = all
+	until    int64   // end of a canary; 0 = not yet
 	cal      calibrator.Calibrator
 	encoded  []byte
-	// published is the record as it went out, for the page.
-	reason string
+	reason   string
 }
 
-// at returns the calibrator in force at an event time; nil = the identity.
-func (v *version) at(ts int64) *inForce {
+// serves reports whether a row with a hash of its id is calibrated by f, as far as f alone can say.
+func (f *inForce) serves(ts int64, id [16]byte) bool {
+	return f.from <= ts && (f.share == 0 || (f.until == 0 || ts < f.until) && InShare(id, f.share))
+}
+
+// at returns the calibrator of a row by its event time and the hash of its id; nil = the identity.
+func (v *version) at(ts int64, id [16]byte) *inForce {
 	for i := len(v.calibrators) - 1; i >= 0; i-- {
-		if v.calibrators[i].from <= ts {
+		if v.calibrators[i].serves(ts, id) {
 			return v.calibrators[i]
 		}
 	}
@@ -53,7 +59,7 @@ func (t *ModelTask) score(v *version, k *keyState, in *paneInput) (scored, error
 			}
 			out[pane] = set
 		}
-		f := v.at(row.TS)
+		f := v.at(row.TS, row.ID)
 		if err := sc.add(set, f, row); err != nil {
 			return nil, err
 		}
@@ -65,13 +71,6 @@ func (t *ModelTask) score(v *version, k *keyState, in *paneInput) (scored, error
 		}
 	}
 	return out, nil
-}
-
-func (v *version) newest() *inForce {
-	if len(v.calibrators) == 0 {
-		return nil
-	}
-	return v.calibrators[len(v.calibrators)-1]
 }
 
 func (t *ModelTask) addSince(k *keyState, f *inForce, row *acc.SampleRow, sc *scorer) error {
@@ -96,7 +95,7 @@ func (t *ModelTask) addSince(k *keyState, f *inForce, row *acc.SampleRow, sc *sc
 type scorer struct {
 	z, p []float64
 	e    []float32
-	row  [1]kernel.Row
+	one  [1]kernel.Row
 }
 
 func newScorer(k int) *scorer {
@@ -108,8 +107,8 @@ func newScorer(k int) *scorer {
 func (s *scorer) add(set *acc.Set, f *inForce, row *acc.SampleRow) error {
 	y, w, lag := int(row.Y), float64(row.W), row.LabelTS-row.TS
 	if f == nil {
-		kernel.LogitRows(s.row[:], s.e, row.Z, len(row.Z), 1)
-		r := s.row[0]
+		kernel.LogitRows(s.one[:], s.e, row.Z, len(row.Z), 1)
+		r := s.one[0]
 		if !r.OK {
 			return fmt.Errorf("sampled logits are not finite")
 		}
@@ -123,6 +122,21 @@ func (s *scorer) add(set *acc.Set, f *inForce, row *acc.SampleRow) error {
 		return err
 	}
 	return set.Label(r, s.p, y, nll, w, lag, math.NaN())
+}
+
+// rowScore is what one calibrator makes of one labelled row.
+type rowScore struct {
+	nll, conf float64 // nll at most the bound
+	hit       bool
+}
+
+// row scores a row by a calibrator (nil = identity), the NLL bounded as tests need it.
+func (s *scorer) row(cal calibrator.Calibrator, row *acc.SampleRow, bound float64) (rowScore, error) {
+	for i, x := range row.Z {
+		s.z[i] = float64(x)
+	}
+	r, nll, err := calibrated(cal, s.z, s.p, int(row.Y))
+	return rowScore{min(nll, bound), r.Conf, r.Arg == int(row.Y)}, err
 }
 
 // calibrated applies cal (nil = identity) to logits z: p gets the probabilities.

@@ -72,6 +72,9 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 	if s.Served, err = t.served(v, k, raw, in.pane); err != nil {
 		return nil, err
 	}
+	if k.slice == "" {
+		s.Online = v.refit.online.shown()
+	}
 	s.InForce, err = t.inForce(v, k, in)
 	return s, err
 }

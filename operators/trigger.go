@@ -166,7 +166,7 @@ func (t *ModelTask) addReference(v *version, l *loop) (full bool, err error) {
 func (t *ModelTask) addRows(v *version, set *acc.Set, rows []acc.SampleRow) error {
 	sc := newScorer(v.k)
 	for i := range rows {
-		if err := sc.add(set, v.at(rows[i].TS), &rows[i]); err != nil {
+		if err := sc.add(set, v.at(rows[i].TS, rows[i].ID), &rows[i]); err != nil {
 			return err
 		}
 	}

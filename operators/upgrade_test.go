@@ -125,3 +125,36 @@ func inTurn(_ *rand.Rand, left [2]int) int {
 	}
 	return 1
 }
+
+// TestModelStateVersion1 goes on from a model task's checkpoint of the version before (testdata/model-checkpoint-v1, taken
+// after 32 messages of this panes log, when one calibrator was in force): it has no refit under way, no pin and no test of
+// the calibrator in force. All of that begins; nothing that was there is lost.
+func TestModelStateVersion1(t *testing.T) {
+	data, err := os.ReadFile("testdata/model-checkpoint-v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := batchtest.Rows(91, batchtest.Options{N: 1200, MaxLag: 10 * second, Sharpness: 2.5})
+	s := defaultSetup()
+	s.model.Windows = s.model.Windows[:1]
+	s.model.SampleRows = 400
+	s.model.Acc.SampleRows = 40
+	s.model.Refit.MinRows, s.model.Refit.FreshRows, s.model.Refit.MaxRows = 100, 100, 400
+	w := newWorld(t, s, stream(t, rows, 2, 10), 1).run(anyOrder)
+	task := s.task()
+	w.must(pipeline.RestoreCheckpoint(data, task.Sections(), nil))
+	v := task.models["m"].versions["v1"]
+	if task.next != 32 || v.refit.revision != 1 || len(v.calibrators) != 1 || v.keys[""].labelled != 540 || v.refit.guard == nil {
+		t.Fatalf("next message %d, revision %d, %d calibrators, %d labelled rows, guard %v; want 32, 1, 1, 540 and a guard", task.next, v.refit.revision, len(v.calibrators), v.keys[""].labelled, v.refit.guard)
+	}
+	for _, r := range w.panes[32:] {
+		w.must(task.Take(t.Context(), r))
+	}
+	w.must(task.Settle(t.Context()))
+	if got, want := v.keys[""].labelled, w.model.models["m"].versions["v1"].keys[""].labelled; got != want || v.refit.revision < 1 {
+		t.Errorf("%d labelled rows in the end, revision %d; want %d, 1 or more", got, v.refit.revision, want)
+	}
+	saved, err := pipeline.EncodeCheckpoint(task.Sections())
+	w.must(err)
+	w.must(pipeline.RestoreCheckpoint(saved.Data, s.task().Sections(), nil))
+}

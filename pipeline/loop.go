@@ -75,12 +75,16 @@ func (l *loop) run(ctx context.Context) error {
 			until = later(due, time.Now().Add(savePoll))
 		}
 		wait, cancel := context.WithDeadline(reading, until)
+		if err := l.resume(wait, cancel); err != nil {
+			cancel()
+			return err
+		}
 		r, err := l.src.Next(wait)
 		timeout := err != nil && wait.Err() != nil && ctx.Err() == nil
 		cancel()
 		switch {
 		case isEOF(err):
-			return nil
+			return l.settled(ctx)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !timeout:
@@ -102,6 +106,37 @@ func (l *loop) run(ctx context.Context) error {
 			due = time.Now().Add(max(l.Interval-stood, restShare*stood))
 		}
 	}
+}
+
+// resume lets a task go on with what it waited for, and ends the wait for the next record when there is news of the rest.
+func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
+	w, ok := l.task.(Waiter)
+	if !ok {
+		return nil
+	}
+	if err := w.Resume(); err != nil {
+		return fmt.Errorf("%s: %w", l.task.Name(), err)
+	}
+	if news := w.Wake(); news != nil {
+		go func() {
+			select {
+			case <-news:
+				wake()
+			case <-wait.Done():
+			}
+		}()
+	}
+	return nil
+}
+
+// settled waits for what a task waits for, at the end of its input.
+func (l *loop) settled(ctx context.Context) error {
+	if w, ok := l.task.(Waiter); ok {
+		if err := w.Settle(ctx); err != nil {
+			return fmt.Errorf("%s: %w", l.task.Name(), err)
+		}
+	}
+	return nil
 }
 
 // take hands a record to the task and notes that it did.

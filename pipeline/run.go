@@ -27,6 +27,16 @@ type Task interface {
 	Report(caughtUp, active bool) (show func())
 }
 
+// Waiter is a Task that has work done beside it, of which its records may have to wait.
+type Waiter interface {
+	// Resume goes on with what has been waited for. It is called before every wait for a record.
+	Resume() error
+	// Wake has a value when Resume may get further; nil where nothing waits.
+	Wake() <-chan struct{}
+	// Settle waits until nothing waits.
+	Settle(ctx context.Context) error
+}
+
 // Runner runs tasks of one stage.
 type Runner struct {
 	Group    string // checkpoint key prefix

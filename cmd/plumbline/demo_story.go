@@ -180,8 +180,12 @@ func (s *demoStory) calibrator(c output.Calibrator, at time.Time) {
 		s.lines.at(at, "refit by %s: %s", c.Reason, ascii.Replace(c.Outcome))
 		return
 	}
-	s.lines.at(at, "%s by %s published T = %.3f as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows", s.lines.mark("REFIT"), c.Reason,
-		c.Evidence.Temperature, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce), percent(&c.Evidence.ECENew), c.Evidence.TestRows)
+	what := c.Method
+	if c.Evidence.Temperature > 0 {
+		what = fmt.Sprintf("T = %.3f", c.Evidence.Temperature)
+	}
+	s.lines.at(at, "%s by %s published %s as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows", s.lines.mark("REFIT"), c.Reason,
+		what, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce), percent(&c.Evidence.ECENew), c.Evidence.TestRows)
 }
 
 // ascii writes what the records say for people without other characters.

@@ -28,6 +28,7 @@ type engine struct {
 	cfg       config.Config
 	log       *slog.Logger
 	published *operators.Published
+	fits      *operators.FitPool
 	history   *sinks.History
 	tuning    *tuning
 	archive   *sinks.Archive         // nil = none is configured
@@ -53,7 +54,7 @@ type reporter interface {
 }
 
 func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
+	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: operators.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.archive = rt.openArchive()
 	rt.tuning = newTuning(operators.NewHeads(cfg.Heads.Max), log)
@@ -141,7 +142,13 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 	}
 	f := c.Refit
 	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
-		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Z: f.Z, MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop}
+		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
+		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop, ShadowFor: int64(f.ShadowFor),
+		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildName()}
+	if f.RollbackPanes > 0 {
+		mc.Refit.RollbackAlpha = 1 / float64(f.RollbackPanes)
+	}
+	mc.Fits = rt.fits
 	mc.Trigger, mc.Judge = tuningSpecs(c)
 	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
 }
@@ -228,14 +235,19 @@ func (rt *engine) showOne(m *pipeline.Message) error {
 
 func (rt *engine) addCalibrator(c output.Calibrator) error {
 	rt.history.AddCalibrator(c)
-	if !c.Published {
+	canary := c.Stage == output.StageCanary
+	if !c.Published && !canary {
 		return nil
 	}
 	from, err := parseTime(c.EffectiveFrom)
 	if err != nil {
 		return err
 	}
-	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, c.Revision, from, c.Calibrator)
+	p := operators.Publication{Revision: c.Revision, From: from, Encoded: c.Calibrator, Canary: canary, Share: c.Share}
+	if canary && c.Share == 0 {
+		p.Encoded = nil // its end
+	}
+	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, p)
 }
 
 // teeSink writes to Kafka first, then shows: what the page shows is durable.

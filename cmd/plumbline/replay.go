@@ -64,6 +64,9 @@ func newReplayCommand() *cobra.Command {
 			err = r.files(ctx, cmd, args, feeds, shards)
 		}
 		if err == nil {
+			err = r.settle(ctx)
+		}
+		if err == nil {
 			err = r.endArchives(ctx)
 		}
 		if err != nil {
@@ -132,6 +135,17 @@ func (r *replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 	return nil
 }
 
+// settle waits for the fits that are due.
+func (r *replay) settle(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.model.Settle(ctx); err != nil {
+		return err
+	}
+	r.observe(r.model.Outputs())
+	return nil
+}
+
 // drain closes what the end of the input leaves open, as exhausted inputs do live.
 func (r *replay) drain(ctx context.Context, shard, inputs int) error {
 	for in := range inputs {
@@ -178,7 +192,7 @@ func (r *replay) feed(ctx context.Context, f *feed.Feed, bar *progress) error {
 	for {
 		m, err := f.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return r.settle(ctx)
 		}
 		if err != nil {
 			return err

@@ -65,3 +65,16 @@ func readVersion() versionInfo {
 	}
 	return v
 }
+
+// buildName is version and commit in one word, for records.
+func buildName() string {
+	v := readVersion()
+	name := v.Version
+	if v.Revision != "" {
+		name += "+" + v.Revision[:min(len(v.Revision), 12)]
+	}
+	if v.Modified {
+		name += ".modified"
+	}
+	return name
+}

@@ -177,20 +177,29 @@ type Rule struct {
 	Slices     bool          `yaml:"slices"`   // judge every slice too
 }
 
-// Refit is when and how calibrators are refitted.
+// Refit is when and how calibrators are refitted. Times are event time.
 type Refit struct {
-	Method     string        `yaml:"method"` // temperature | none
-	Period     time.Duration `yaml:"period"` // event time; 0 = never by period
-	OnAlarm    bool          `yaml:"on_alarm"`
-	FreshRows  int           `yaml:"fresh_rows"` // sampled rows since the alarm's start that a refit on alarm waits for
-	MinRows    int           `yaml:"min_rows"`
-	MaxRows    int           `yaml:"max_rows"`     // latest sampled rows that a refit uses
-	TestShare  float64       `yaml:"test_share"`   // newest share, never fitted on
-	Z          float64       `yaml:"z"`            // published where mean NLL difference + Z·SE < 0
-	MinNLLGain float64       `yaml:"min_nll_gain"` // and by at least so much, in nats
-	MaxECERise float64       `yaml:"max_ece_rise"` // and ECE does not rise by more
-	MaxAccDrop float64       `yaml:"max_accuracy_drop"`
-	Cooldown   time.Duration `yaml:"cooldown"` // event time between refits on alarm
+	Method         string        `yaml:"method"` // a method of calibration | auto | none
+	Period         time.Duration `yaml:"period"` // 0 = never by period
+	OnAlarm        bool          `yaml:"on_alarm"`
+	FreshRows      int           `yaml:"fresh_rows"` // sampled rows since the alarm's start that a refit on alarm waits for
+	MinRows        int           `yaml:"min_rows"`
+	MaxRows        int           `yaml:"max_rows"`        // latest sampled rows that a refit uses
+	TestShare      float64       `yaml:"test_share"`      // newest share, never fitted on
+	Delay          int64         `yaml:"delay"`           // label panes after which a fit is due
+	Workers        int           `yaml:"workers"`         // fits at a time in this process; 0 = half of the processors
+	Alpha          float64       `yaml:"alpha"`           // of the paired test that publishes
+	ValidationRows int           `yaml:"validation_rows"` // a validation that proved nothing by then ends
+	ValidationFor  time.Duration `yaml:"validation_for"`  // or by then; 0 = with the next refit
+	MinNLLGain     float64       `yaml:"min_nll_gain"`    // and by at least so much, in nats
+	MaxECERise     float64       `yaml:"max_ece_rise"`    // and ECE does not rise by more
+	MaxAccDrop     float64       `yaml:"max_accuracy_drop"`
+	ShadowFor      time.Duration `yaml:"shadow_for"`   // a candidate is at least so long scored only
+	CanaryShare    float64       `yaml:"canary_share"` // of the ids that get it first; 0 = no canary
+	CanaryFor      time.Duration `yaml:"canary_for"`
+	RollbackPanes  int64         `yaml:"rollback_panes"` // mean label panes between false rollbacks; 0 = no automatic rollback
+	Cooldown       time.Duration `yaml:"cooldown"`       // between refits on alarm
+	Online         bool          `yaml:"online"`         // online Platt scaling beside it
 }
 
 // Calibrated turns on the calibrated stream.

@@ -129,7 +129,7 @@ func TestProblems(t *testing.T) {
 		{"two documents", "group: a\n---\ngroup: b\n", "c.yaml:3:1: a second document: a configuration is one YAML document"},
 		{"alias of nothing", "join: *x\n", "c.yaml:1:1: join: *x: no anchor &x before it"},
 		{"anchor that holds itself", "join: &x\n  <<: *x\n", "c.yaml:1:1: join: *x: no anchor &x before it"},
-		{"two problems", "stats: {bins: 7}\nrefit: {z: -1}\n", "c.yaml:1:9: stats.bins: 7: must divide 3600, such as 10, 12, 15, 18, 20, 24, 25, 30\nc.yaml:2:9: refit.z: -1: must be 0 to 10"},
+		{"two problems", "stats: {bins: 7}\nrefit: {alpha: 0.6}\n", "c.yaml:1:9: stats.bins: 7: must divide 3600, such as 10, 12, 15, 18, 20, 24, 25, 30\nc.yaml:2:9: refit.alpha: 0.6: must be above 0 and at most 0.5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse([]byte(c.yaml), "c.yaml")

@@ -20,6 +20,12 @@ type field struct {
 	required bool
 }
 
+// refitMethods are those of calib/calibrator, as a test of cmd/plumbline checks.
+var refitMethods = []string{"auto", "none", "identity", "temperature", "temperature_sbece", "ensemble_temperature", "class_temperature",
+	"parameterised_temperature", "vector", "matrix", "dirichlet", "intra_order_preserving", "platt", "beta", "isotonic", "histogram", "histogram_width",
+	"scaling_binning", "spline", "metacal_miscoverage", "metacal_accuracy", "temperature+cls", "ensemble_temperature+cls", "class_temperature+cls",
+	"parameterised_temperature+cls"}
+
 const (
 	maxRows     = 1e9
 	maxDuration = float64(366 * 24 * time.Hour)
@@ -163,19 +169,28 @@ var fields = withFinetune(map[string]field{
 	"rules[].severity":    oneOf("Severity label of the alert: info, warning or critical.", "info", "warning", "critical"),
 	"rules[].slices":      text("Judge every slice too."),
 
-	"refit":                   text("When and how calibrators are refitted. A candidate is published only if it is better on rows newer than those it was fitted on."),
-	"refit.method":            oneOf("Calibrator to fit; none: never refit.", "temperature", "none"),
+	"refit":                   text("When and how calibrators are refitted. A candidate is published only if it is better on rows that come after those it was fitted on."),
+	"refit.method":            oneOf("Calibrator to fit; auto: a few of them, by classes and rows; none: never refit.", refitMethods...),
 	"refit.period":            duration("Event time between refits; 0: not by period, else at least event_time.pane.", 0),
 	"refit.on_alarm":          text("Refit when a rule fires."),
 	"refit.fresh_rows":        number("Sampled rows since the alarm's start that a refit on alarm waits for; at most max_rows.", 0, 10_000_000),
 	"refit.min_rows":          number("No refit with fewer sampled rows; at most max_rows.", 10, 10_000_000),
 	"refit.max_rows":          number("Latest sampled rows that a refit uses.", 10, 10_000_000),
-	"refit.test_share":        number("Newest share of them, never fitted on.", 0.05, 0.9),
-	"refit.z":                 number("Published where mean NLL difference + z·SE < 0 (1.645: one-sided 5 %).", 0, 10),
-	"refit.min_nll_gain":      number("And by at least so many nats: a difference that nobody would notice is not worth a publication.", 0, 10),
+	"refit.test_share":        number("Newest share of them, never fitted on: the first that candidates are scored on.", 0.05, 0.9),
+	"refit.delay":             number("Label panes after which a fit is due: only then is its result looked at, and a model whose fit takes longer waits.", 1, 10_000),
+	"refit.workers":           number("Fits at a time in this process; 0: half of the processors. No result depends on it.", 0, 1024),
+	"refit.alpha":             positive("Published where the anytime-valid paired test on NLL rejects \"not better\" at this level, split over the candidates.", 0.5),
+	"refit.validation_rows":   number("A validation that has proved nothing on so many rows ends without a change; 0: with the next refit.", 0, 1e9),
+	"refit.validation_for":    duration("Or after so much event time; 0: with the next refit.", 0),
+	"refit.min_nll_gain":      number("And NLL falls by at least so many nats: a difference that nobody would notice is not worth a publication.", 0, 10),
 	"refit.max_ece_rise":      number("And ECE rises by no more.", 0, 1),
 	"refit.max_accuracy_drop": number("And accuracy drops by no more.", 0, 1),
+	"refit.shadow_for":        duration("Event time for which a candidate is at least scored only.", 0),
+	"refit.canary_share":      number("Share of the ids that get a candidate before all others; 0: no canary.", 0, 0.9),
+	"refit.canary_for":        duration("Event time for which they have it alone.", 0),
+	"refit.rollback_panes":    number("The calibrator in force is tested against the one before it and the identity, and taken back where one is better: by mistake once in so many label panes, or more seldom. 0: never.", 0, 1e12),
 	"refit.cooldown":          duration("Event time between refits on alarm.", 0),
+	"refit.online":            text("Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show how it does."),
 
 	"calibrated":         text("Stream of calibrated probabilities."),
 	"calibrated.enabled": text("Write topics.calibrated."),

@@ -2,25 +2,49 @@ package output
 
 import "encoding/json"
 
-// Calibrator is a refit decision: published (it takes force at EffectiveFrom) or "no change", with evidence.
-// Key model/version on the calibrators topic, where only published ones are written.
+// Calibrator is a decision about a model version's calibrator: published (it takes force at EffectiveFrom), canary (a
+// share of the ids gets it), pinned, unpinned, or "no change", each with its evidence. Published ones are written to the
+// calibrators topic under the key model/version, canaries under model/version/canary, the others to no topic.
 type Calibrator struct {
 	Schema    int    `json:"schema"` // 1
 	Model     string `json:"model"`
 	Version   string `json:"version"`
 	Revision  int    `json:"revision"` // 1, 2, … by model version; that in force where nothing changed
 	Published bool   `json:"published"`
-	Reason    string `json:"reason"`  // period | alarm | demand
-	Outcome   string `json:"outcome"` // why published or why not, in words
+	// Stage is that of the calibrator below: full (in force), canary (for Share of the ids), shadow (scored only), or
+	// empty where there is none.
+	Stage string `json:"stage,omitempty"`
+	// Share is the share of the ids that get a canary; 0 ends it.
+	Share   float64 `json:"share,omitempty"`
+	Reason  string  `json:"reason"`  // period | alarm | rollback | manual
+	Outcome string  `json:"outcome"` // why published or why not, in words
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
 	DecidedAt     string `json:"decided_at"`
 	EffectiveFrom string `json:"effective_from"`
-	// Calibrator is the calibrator itself as calib/calibrator encodes it.
+	// Calibrator is the calibrator itself as calib/calibrator encodes it; null where nothing was published.
 	Calibrator json.RawMessage `json:"calibrator"`
-	Evidence   Evidence        `json:"evidence"`
+	Method     string          `json:"method,omitempty"` // that was fitted
+	// Replaces is the revision that was in force, 0 the identity; Restores the one that is published again.
+	Replaces int  `json:"replaces,omitempty"`
+	Restores *int `json:"restores,omitempty"`
+	// Pinned: only a person changes what is in force. By and Why are theirs.
+	Pinned bool   `json:"pinned,omitempty"`
+	By     string `json:"by,omitempty"`
+	Why    string `json:"why,omitempty"`
+	// Build is the version and commit of the plumbline that decided.
+	Build    string   `json:"build,omitempty"`
+	Evidence Evidence `json:"evidence"`
 }
 
-// Evidence compares the candidate with the calibrator in force on rows newer than those it was fitted on.
+// Stages of a calibrator.
+const (
+	StageFull   = "full"
+	StageCanary = "canary"
+	StageShadow = "shadow"
+)
+
+// Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are in
+// nats, with probabilities floored at e^-NLLBound.
 type Evidence struct {
 	FitRows     int     `json:"fit_rows"`
 	TestRows    int     `json:"test_rows"`
@@ -37,4 +61,28 @@ type Evidence struct {
 	AccNew      float64 `json:"accuracy_new"`
 	Temperature float64 `json:"temperature,omitempty"`
 	OnBound     bool    `json:"on_bound,omitempty"`
+	// LogE is the log e-value against "not better", LogENeeded what publishes, at the level Alpha over all candidates.
+	LogE       float64 `json:"log_e,omitempty"`
+	LogENeeded float64 `json:"log_e_needed,omitempty"`
+	Alpha      float64 `json:"alpha,omitempty"`
+	NLLBound   float64 `json:"nll_bound,omitempty"`
+	// ECERadius is how far an ECE of so many rows can be from what they were drawn with, at any time, at the level Alpha.
+	ECERadius float64 `json:"ece_radius,omitempty"`
+	Seed      uint64  `json:"seed,omitempty,string"` // of the fits
+	// Candidates are all that were fitted; the fields above are of the one that was published, or came nearest.
+	Candidates []Candidate `json:"candidates,omitempty"`
+}
+
+// Candidate is what a validation found of one method.
+type Candidate struct {
+	Method    string   `json:"method"`
+	NLL       float64  `json:"nll"`
+	NLLDiff   float64  `json:"nll_diff"`
+	NLLDiffSE float64  `json:"nll_diff_se"`
+	ECE       float64  `json:"ece"`
+	Accuracy  float64  `json:"accuracy"`
+	LogE      float64  `json:"log_e"`
+	Outcome   string   `json:"outcome,omitempty"` // why it may not be published
+	OnBound   bool     `json:"on_bound,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
 }

@@ -80,6 +80,8 @@ type Snapshot struct {
 	Served     *Metrics `json:"served,omitempty"`
 	// InForce is the calibrator in force at At; nil while it is the identity.
 	InForce *InForce `json:"calibrator"`
+	// Online is online Platt scaling on top of the calibrator in force, where refit.online is set; all rows only.
+	Online *Online `json:"online,omitempty"`
 }
 
 // Window names what a snapshot is of. For kind "time" Start and End bound the prediction time; for kind

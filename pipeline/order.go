@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// orderVersion is the version byte of a order. A build that knows pane messages only refuses it, saying so.
+const orderVersion = 2
+
+// What a person can do to the calibrators of a model version.
+const (
+	ActionPin      = "pin"      // nothing but a person changes what is in force
+	ActionUnpin    = "unpin"    // refits and rollbacks go on
+	ActionPublish  = "publish"  // the calibrator of the message takes force
+	ActionRollback = "rollback" // what was in force before takes force again
+)
+
+// Order is an order of a person to the model task of a model. It goes through the panes topic, keyed by model, so that it
+// has one place among the label panes, in every replay.
+type Order struct {
+	ID             [16]byte // of this order: a repeat is recognised by it
+	Action         string
+	Model, Version string // version "" = the model's only one
+	// Revision is the one to roll back to or to pin, where Calibrator is that revision's; 0 with ActionRollback = the one
+	// before.
+	Revision   int
+	Calibrator []byte // JSON, for ActionPublish, and where Revision says which
+	By, Why    string
+}
+
+// Limits of what a order may claim; the calibrator of 1,000 classes by a full matrix is below.
+const (
+	maxOrderText       = 1 << 10
+	maxOrderCalibrator = 1 << 26
+)
+
+// NewOrderID returns a random ID.
+func NewOrderID() (id [16]byte) {
+	_, _ = rand.Read(id[:]) // never fails
+	return id
+}
+
+// Check returns what is wrong with an order, as far as it can be said without the state.
+func (c *Order) Check() error {
+	actions := []string{ActionPin, ActionUnpin, ActionPublish, ActionRollback}
+	switch {
+	case !slices.Contains(actions, c.Action):
+		return fmt.Errorf("action %q, allowed are %s", c.Action, strings.Join(actions, ", "))
+	case c.Model == "":
+		return fmt.Errorf("%s: model: must not be empty", c.Action)
+	case c.Revision < 0:
+		return fmt.Errorf("%s: revision %d: must not be negative", c.Action, c.Revision)
+	case c.Action == ActionPublish && len(c.Calibrator) == 0:
+		return fmt.Errorf("%s: calibrator: must not be empty", c.Action)
+	}
+	for name, v := range map[string]string{"model": c.Model, "version": c.Version, "by": c.By, "why": c.Why} {
+		if len(v) > maxOrderText || !utf8.ValidString(v) {
+			return fmt.Errorf("%s: %s: must be UTF-8 of at most %d bytes", c.Action, name, maxOrderText)
+		}
+	}
+	return nil
+}
+
+// AppendOrder appends the encoding of c (docs/format.md).
+func AppendOrder(dst []byte, c *Order) []byte {
+	dst = append(append(dst, paneMagic...), orderVersion)
+	dst = append(dst, c.ID[:]...)
+	for _, s := range []string{c.Action, c.Model, c.Version} {
+		dst = binenc.AppendString(dst, s)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(c.Revision))
+	dst = binenc.AppendBytes(dst, c.Calibrator)
+	return binenc.AppendString(binenc.AppendString(dst, c.By), c.Why)
+}
+
+// IsOrder reports whether bytes on the panes topic are a order, as far as their first ones say.
+func IsOrder(b []byte) bool {
+	return len(b) > 4 && string(b[:4]) == paneMagic && b[4] == orderVersion
+}
+
+// DecodeOrder reads a order. The error wraps ErrPane.
+func DecodeOrder(b []byte) (*Order, error) {
+	if !IsOrder(b) {
+		return nil, fmt.Errorf("%w: no order of version %d in %d bytes", ErrPane, orderVersion, len(b))
+	}
+	r := binenc.NewReader(b[5:])
+	c := &Order{}
+	copy(c.ID[:], r.Raw(len(c.ID)))
+	c.Action, c.Model, c.Version = r.String(maxOrderText), r.String(maxOrderText), r.String(maxOrderText)
+	c.Revision = int(r.Int("revision", 0, 1<<40))
+	c.Calibrator = slices.Clone(r.Bytes(maxOrderCalibrator))
+	c.By, c.Why = r.String(maxOrderText), r.String(maxOrderText)
+	err := r.Close()
+	if err == nil {
+		err = c.Check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: order: %w", ErrPane, err)
+	}
+	return c, nil
+}

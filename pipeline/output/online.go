@@ -1,0 +1,21 @@
+package output
+
+// Online is how online Platt scaling with calibeating does, over all sampled rows since the start, each forecast before its
+// label was seen. Log losses are of the top label, in nats a row.
+type Online struct {
+	Rows      int64   `json:"rows"`
+	Slope     float64 `json:"slope"` // of Platt's map as it is now, in the log-odds of the calibrated confidence
+	Intercept float64 `json:"intercept"`
+	ECE       float64 `json:"ece"` // of the forecasts, calibeating included
+	LogLoss   float64 `json:"log_loss"`
+	// BestFixed is the best fixed map for the same rows, chosen in hindsight; Regret the mean log loss above its.
+	BestFixed FixedPlatt `json:"best_fixed"`
+	Regret    float64    `json:"regret"`
+}
+
+// FixedPlatt is a map of the log-odds, and its mean log loss.
+type FixedPlatt struct {
+	Slope     float64 `json:"slope"`
+	Intercept float64 `json:"intercept"`
+	LogLoss   float64 `json:"log_loss"`
+}
