@@ -260,6 +260,10 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 			c.set(spec)
 			s := alarmSetup(spec)
 			s.model.Rules, s.model.Refit.Method, s.model.Hold = defaultSetup().model.Rules, "temperature", 30*second
+			s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 700, Alpha: .001, Slices: true}
+			if c.name == refRolling {
+				s.model.Unlabelled.Reference = refRolling
+			}
 			s.slices = []string{"region"}
 			w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
 			if len(w.alerts()) == 0 {

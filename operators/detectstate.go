@@ -28,7 +28,10 @@ func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return dst, nil
+	if k.drift == nil {
+		return binenc.AppendBytes(dst, nil), nil
+	}
+	return binenc.AppendBlock(dst, func(b []byte) ([]byte, error) { return k.drift.append(b), nil })
 }
 
 // restoreRules reads what appendDetect wrote, or the rules of a checkpoint from before it.
@@ -75,6 +78,11 @@ func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
 			if err := a.restore(body, cfg.Alarm); err != nil {
 				return fmt.Errorf("alarm on %s: %w", signal, err)
 			}
+		}
+	}
+	if drift := r.Bytes(maxBlob); k.drift != nil && len(drift) > 0 {
+		if err := k.drift.restore(drift); err != nil {
+			return fmt.Errorf("reference of confidences: %w", err)
 		}
 	}
 	return r.Close()

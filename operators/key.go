@@ -34,6 +34,7 @@ type keyState struct {
 	since    sinceInForce
 	rules    []ruleState
 	alarms   []*keyAlarm
+	drift    *keyDrift                    // nil = not asked for
 	changes  map[*ruleState]*output.Alert // of this pane
 	ledger   [32]byte
 }
@@ -47,6 +48,9 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 		}
 		k.rules = make([]ruleState, len(cfg.Rules))
 		k.addAlarms(cfg.Alarm)
+		if u := cfg.Unlabelled; u != nil && (slice == "" || u.Slices) {
+			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef()}
+		}
 		v.keys[slice] = k
 	}
 	return k
@@ -171,6 +175,9 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
 		return err
 	}
 	k.keepSample(in.rows, t.cfg.SampleRows)
+	if err := k.addDrift(t.cfg.Unlabelled, v, in); err != nil {
+		return err
+	}
 	if err := t.snapshots(v, k, in); err != nil {
 		return err
 	}

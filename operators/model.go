@@ -29,8 +29,9 @@ type ModelConfig struct {
 	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
 	Windows    []WindowSpec
 	Rules      []RuleSpec
-	Alarm      *AlarmSpec // nil = none
-	Hold       int64      // how long an alert stays inhibited after its inhibitor is gone, ns
+	Alarm      *AlarmSpec      // nil = none
+	Unlabelled *UnlabelledSpec // nil = nothing of predictions before their labels come
+	Hold       int64           // how long an alert stays inhibited after its inhibitor is gone, ns
 	Refit      RefitSpec
 	Trigger    TriggerSpec
 	Judge      JudgeSpec

@@ -61,6 +61,9 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 		n, conf := seenRows(raw)
 		s.Predictions, s.Confidence = n, number(conf)
 		s.Coverage = number(float64(s.Labelled) / float64(n))
+		if s.Unlabelled, err = t.unlabelled(k, raw, view); err != nil {
+			return nil, err
+		}
 	}
 	s.Lag = lagOf(raw)
 	if s.Raw, err = t.metrics(v, k, "raw", raw, in.pane, true); err != nil {

@@ -161,6 +161,9 @@ func collectSnapshot(ch chan<- prometheus.Metric, s *output.Snapshot) {
 		gauge(ch, descLag, s.Lag.P90, append(key[:4:4], "90")...)
 		gauge(ch, descLag, s.Lag.P99, append(key[:4:4], "99")...)
 	}
+	if s.Unlabelled != nil {
+		collectUnlabelled(ch, s.Unlabelled, key)
+	}
 	if at, err := time.Parse(time.RFC3339Nano, s.At); err == nil {
 		gauge(ch, descAt, float64(at.UnixNano())/1e9, key...)
 	}

@@ -136,6 +136,9 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 		mc.Windows = append(mc.Windows, operators.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
 	}
 	mc.Alarm, mc.Hold = alarmSpec(c), int64(c.Alarm.Hold)
+	if u := c.Unlabelled; u.Enabled {
+		mc.Unlabelled = &operators.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}
+	}
 	for _, r := range c.Rules {
 		mc.Rules = append(mc.Rules, operators.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
 			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices})

@@ -16,6 +16,7 @@ type Config struct {
 	Sample      Sample      `yaml:"sample"`
 	Windows     []Window    `yaml:"windows"`
 	Alarm       Alarm       `yaml:"alarm"`
+	Unlabelled  Unlabelled  `yaml:"unlabelled"`
 	Rules       []Rule      `yaml:"rules"`
 	Refit       Refit       `yaml:"refit"`
 	Calibrated  Calibrated  `yaml:"calibrated"`
@@ -160,6 +161,15 @@ type Alarm struct {
 	ClearFor        time.Duration `yaml:"clear_for"`
 	QuietRows       int64         `yaml:"quiet_rows"` // rows without another alarm that resolve it; 0 = never
 	Hold            time.Duration `yaml:"hold"`       // event time that an alert stays inhibited after its inhibitor is gone
+}
+
+// Unlabelled is what is said of predictions before their labels come.
+type Unlabelled struct {
+	Enabled       bool    `yaml:"enabled"`
+	Reference     string  `yaml:"reference"`      // pinned | rolling
+	ReferenceRows int64   `yaml:"reference_rows"` // predictions, and labelled rows
+	Alpha         float64 `yaml:"alpha"`          // level of the thresholds of distances
+	Slices        bool    `yaml:"slices"`
 }
 
 // Rule is an alarm on excess ECE over what a calibrated model would show.

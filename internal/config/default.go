@@ -68,7 +68,8 @@ func Default() Config {
 			QuietRows:       50_000,
 			Hold:            15 * time.Minute,
 		},
-		Rules: []Rule{defaultRule("excess-ece")},
+		Unlabelled: Unlabelled{Enabled: true, Reference: "pinned", ReferenceRows: 10_000, Alpha: 0.001, Slices: true},
+		Rules:      []Rule{defaultRule("excess-ece")},
 		Refit: Refit{
 			Method:         "auto",
 			Period:         time.Hour,

@@ -155,6 +155,13 @@ var fields = withFinetune(map[string]field{
 	"alarm.quiet_rows":        number("Rows without another alarm that resolve it too; 0: they never do.", 0, maxRows),
 	"alarm.hold":              duration("Event time that an alert of any rule stays inhibited after the alert that inhibits it is over.", 0),
 
+	"unlabelled":                text("What snapshots of windows by time say of predictions before their labels come: distances of confidence scores from a reference, estimates of accuracy."),
+	"unlabelled.enabled":        text("Say it."),
+	"unlabelled.reference":      oneOf("pinned: the first reference_rows rows; rolling: replaced by the next as many.", "pinned", "rolling"),
+	"unlabelled.reference_rows": number("Predictions, and labelled rows, of the reference.", 100, maxRows),
+	"unlabelled.alpha":          positive("Level of the thresholds of distances: the share of windows over them if nothing changes.", 0.5),
+	"unlabelled.slices":         text("For every slice too."),
+
 	"rules":               text("Alarms on excess ECE: ECE less what a calibrated model would show at this n. A list here replaces the default list."),
 	"rules[]":             text("One rule."),
 	"rules[].name":        named("Name in alerts and metrics; each once.", namePattern, true),

@@ -1,0 +1,63 @@
+package unlabelled
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestCorrectnessShift draws references and windows of other accuracy from the same two distributions: estimates are
+// unbiased, and their interval holds the truth in about 95 % of the cases.
+func TestCorrectnessShift(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int, right bool) []float64 {
+		h := make([]float64, 20)
+		for range n {
+			c := r.Float64()
+			if right {
+				c = math.Sqrt(c) // density 2c
+			}
+			h[int(c*20)]++
+		}
+		return h
+	}
+	for _, accuracy := range []float64{.2, .5, .9} {
+		var sum float64
+		held, runs, m := 0, 400, 2000
+		for range runs {
+			right := int(accuracy * float64(m))
+			now := draw(right, true)
+			for i, x := range draw(m-right, false) {
+				now[i] += x
+			}
+			e, err := CorrectnessShift(draw(3000, true), draw(1000, false), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.N != int64(m) || !math.IsNaN(e.ECE) || e.Assumption == "" {
+				t.Fatalf("estimate %+v", e)
+			}
+			sum += e.Accuracy
+			if e.Lo <= accuracy && accuracy <= e.Hi {
+				held++
+			}
+		}
+		// Four standard errors of the mean, and of the coverage of a 95 % interval, which is conservative here: the
+		// share of right rows of a window is fixed.
+		if mean := sum / float64(runs); math.Abs(mean-accuracy) > .02 {
+			t.Errorf("accuracy %v: mean estimate %.4f", accuracy, mean)
+		}
+		if share := float64(held) / float64(runs); share < .95-4*math.Sqrt(.95*.05/float64(runs)) {
+			t.Errorf("accuracy %v: %.3f of the intervals hold it", accuracy, share)
+		}
+	}
+	flat := []float64{100, 100}
+	for name, in := range map[string][3][]float64{
+		"no contrast": {flat, flat, flat}, "few": {{1, 2}, flat, flat}, "shape": {flat, flat, {1, 2, 3}}, "negative": {{-1, 200}, flat, flat}, "NaN": {flat, flat, {math.NaN(), 50}},
+	} {
+		if _, err := CorrectnessShift(in[0], in[1], in[2]); !errors.Is(err, ErrInput) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

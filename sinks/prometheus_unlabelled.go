@@ -1,0 +1,57 @@
+package sinks
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+var (
+	distanceLabels = append(slices.Clone(keyLabels), "score", "distance")
+	methodLabels   = append(slices.Clone(keyLabels), "method")
+
+	descDistance       = desc("confidence_distance", "Distance of a confidence score of the latest window's predictions from its reference.", distanceLabels...)
+	descDistanceBound  = desc("confidence_distance_threshold", "What that distance exceeds with probability unlabelled.alpha if nothing has changed.", distanceLabels...)
+	descEstimate       = desc("estimated_accuracy_ratio", "Accuracy of the latest window's predictions, estimated without their labels.", methodLabels...)
+	descEstimateLo     = desc("estimated_accuracy_lower_ratio", "Lower end of its 95 % interval if the method's assumption holds.", methodLabels...)
+	descEstimateHi     = desc("estimated_accuracy_upper_ratio", "Upper end of its 95 % interval if the method's assumption holds.", methodLabels...)
+	descEstimateECE    = desc("estimated_ece_ratio", "ECE of the raw confidence, estimated without labels.", methodLabels...)
+	descEstimateMiss   = desc("estimate_miss_ratio", "Estimated accuracy less that of the labelled rows of the same window.", methodLabels...)
+	descEstimateMissSE = desc("estimate_miss_standard_errors", "The same in standard errors: beyond 3 the method's assumption has failed.", methodLabels...)
+)
+
+// collectUnlabelled shows what a window says before labels.
+func collectUnlabelled(ch chan<- prometheus.Metric, u *output.Unlabelled, key []string) {
+	with := func(more ...string) []string { return append(slices.Clone(key), more...) }
+	for score, d := range u.Distances {
+		for name, x := range map[string]output.Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI, "js": d.JensenShannon} {
+			gauge(ch, descDistance, x.Value, with(score, name)...)
+			gauge(ch, descDistanceBound, x.Threshold, with(score, name)...)
+		}
+	}
+	for i := range u.Estimates {
+		e := &u.Estimates[i]
+		labels := with(methodLabel(e.Method))
+		gauge(ch, descEstimate, e.Accuracy, labels...)
+		gauge(ch, descEstimateLo, e.Lo, labels...)
+		gauge(ch, descEstimateHi, e.Hi, labels...)
+		optional(ch, descEstimateECE, e.ECE, labels...)
+		if e.Miss != nil {
+			gauge(ch, descEstimateMiss, e.Miss.Difference, labels...)
+			gauge(ch, descEstimateMissSE, e.Miss.Z, labels...)
+		}
+	}
+}
+
+// methodLabel is a method's name as a label.
+func methodLabel(method string) string {
+	switch method {
+	case "confidence-based":
+		return "confidence"
+	case "correctness shift (BBSE)":
+		return "correctness_shift"
+	}
+	return method
+}
