@@ -80,13 +80,10 @@ type Snapshot struct {
 	Served     *Metrics `json:"served,omitempty"`
 	// InForce is the calibrator in force at At; nil while it is the identity.
 	InForce *InForce `json:"calibrator"`
-<<<<<<< HEAD
 	// Online is online Platt scaling on top of the calibrator in force, where refit.online is set; all rows only.
 	Online *Online `json:"online,omitempty"`
-=======
 	// Unlabelled is what the window's predictions say before their labels come; of kind time, once there is a reference.
 	Unlabelled *Unlabelled `json:"unlabelled,omitempty"`
->>>>>>> 27af376 (wip)
 }
 
 // Window names what a snapshot is of. For kind "time" Start and End bound the prediction time; for kind
