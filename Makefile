@@ -98,7 +98,7 @@ bench-quality:
 # run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. A quarter of an
 # hour for 1,000 runs of ours on two idle cores, an hour for river's. A try of minutes that leaves the page alone:
 # make detection-bench DETECTION_OUT=/tmp/try DETECTION="-runs 20 -delay-runs 20 -calm-peer-runs 5 -peer-runs 5" DETECTION_PEERS="--few 2 --calm-runs 5 --runs 5" DETECTION_DOCS=
-DETECTION := -runs 1000 -delay-runs 300 -calm-peer-runs 100 -peer-runs 40
+DETECTION := -runs 1000 -delay-runs 200 -calm-peer-runs 100 -peer-runs 40
 DETECTION_PEERS := --few 20 --calm-runs 100 --runs 40
 DETECTION_OUT := .cache/detection
 DETECTION_DOCS := docs/benchmarks.md
