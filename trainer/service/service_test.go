@@ -1,0 +1,403 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/trainer/head"
+)
+
+// journal is the two topics in memory: one total order, which every reader gets from its start.
+type journal struct {
+	mu      sync.Mutex
+	entries []Entry
+	grown   chan struct{}
+}
+
+func newJournal() *journal { return &journal{grown: make(chan struct{})} }
+
+func (j *journal) add(e Entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, e)
+	close(j.grown)
+	j.grown = make(chan struct{})
+}
+
+func (j *journal) request(t *testing.T, n int) output.Finetune {
+	t.Helper()
+	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 2, Recipe: "r", ShadowFrom: "2026-01-01T00:00:00Z"}
+	r.ID = "m/" + r.ShadowVersion
+	j.add(Entry{Request: true, Value: mustJSON(t, r)})
+	return r
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// feed hands everything to a service, and what comes, until ctx is done.
+func (j *journal) feed(ctx context.Context, s *Service) {
+	told := false
+	for at := 0; ; {
+		j.mu.Lock()
+		part, grown := j.entries[at:], j.grown
+		at = len(j.entries)
+		j.mu.Unlock()
+		for _, e := range part {
+			s.Take(ctx, e)
+		}
+		if !told {
+			told = true
+			s.Take(ctx, Entry{CaughtUp: true})
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// results are the results in the log, all of them.
+func (j *journal) results(t *testing.T) (out []output.Head) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.entries {
+		var h output.Head
+		if e.Request || len(e.Value) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(e.Value, &h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Kind == output.HeadTrained {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// runnerFunc is a Runner.
+type runnerFunc func(ctx context.Context, t Task) error
+
+func (f runnerFunc) Run(ctx context.Context, t Task) error { return f(ctx, t) }
+
+// good leaves a small head.
+func good(_ context.Context, t Task) error {
+	t.Progress("good", 0.5, 1)
+	return WriteResult(t.Result, Report{Outcome: output.OutcomeTrained, Why: "good"}, head.FreshLinear(3, 2, 1))
+}
+
+const testBeat = 10 * time.Millisecond
+
+// trainer is a service that works on a journal.
+type trainer struct {
+	*Service
+	stop func() // orderly
+	cut  func() // as a kill does: nothing is published any more
+	done chan error
+}
+
+func (j *journal) trainer(t *testing.T, name, dir string, r Runner) *trainer {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var mu sync.Mutex
+	dead := false
+	s := New(Config{Name: name, Dir: dir, Heartbeat: testBeat, InlineBytes: 1 << 20, Keep: 100, Runner: r, Log: slog.New(slog.DiscardHandler),
+		Limits: Limits{Attempts: 3, LostAfter: 20 * testBeat, Pause: testBeat},
+		Publish: func(_ context.Context, _, _ string, value []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if dead {
+				return errors.New("killed")
+			}
+			j.add(Entry{Value: value})
+			return nil
+		}})
+	tr := &trainer{Service: s, done: make(chan error, 1)}
+	go j.feed(ctx, s)
+	go func() { tr.done <- s.Run(ctx) }()
+	end := func() {
+		cancel()
+		<-tr.done
+		tr.done <- nil
+	}
+	tr.stop = end
+	tr.cut = func() {
+		mu.Lock()
+		dead = true
+		mu.Unlock()
+		end()
+	}
+	t.Cleanup(end)
+	return tr
+}
+
+// await polls until a job is as wanted.
+func (j *journal) await(t *testing.T, tr *trainer, id string, wanted func(Job) bool) Job {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(testBeat) {
+		for _, job := range tr.Jobs() {
+			if job.Request.ID == id && wanted(job) {
+				return job
+			}
+		}
+	}
+	t.Fatalf("%s is not as wanted: %+v", id, tr.Jobs())
+	return Job{}
+}
+
+func ended(j Job) bool { return !j.Open() }
+
+// TestJobsInOrder: one job at a time, in the order of requests; the result has the head and its artefacts.
+func TestJobsInOrder(t *testing.T) {
+	j := newJournal()
+	var mu sync.Mutex
+	var order []string
+	busy := false
+	tr := j.trainer(t, "a", t.TempDir(), runnerFunc(func(ctx context.Context, task Task) error {
+		mu.Lock()
+		if busy {
+			t.Error("two jobs at a time")
+		}
+		busy = true
+		order = append(order, task.Request.ID)
+		mu.Unlock()
+		time.Sleep(2 * testBeat)
+		mu.Lock()
+		busy = false
+		mu.Unlock()
+		return good(ctx, task)
+	}))
+	var ids []string
+	for n := range 3 {
+		ids = append(ids, j.request(t, n+1).ID)
+	}
+	job := j.await(t, tr, ids[2], ended)
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(order, ids) {
+		t.Errorf("got %v, want %v", order, ids)
+	}
+	r := job.Result
+	if r.Outcome != output.OutcomeTrained || r.Features != 3 || r.Classes != 2 || r.EffectiveFrom != job.Request.ShadowFrom || len(r.Artefacts) != 3 {
+		t.Errorf("got %+v", r)
+	}
+	h, err := Weights(*r)
+	if err != nil || h.D() != 3 {
+		t.Errorf("weights: got %v, %v", h, err)
+	}
+	byFile := *r
+	byFile.Weights = nil
+	if h, err := Weights(byFile); err != nil || h.K() != 2 {
+		t.Errorf("weights of the artefact: got %v, %v", h, err)
+	}
+	if err := os.WriteFile(r.Artefacts[0].Path, r.Weights[:len(r.Weights)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Weights(byFile); err == nil {
+		t.Error("weights of a damaged artefact: got no error")
+	}
+}
+
+// TestFailures: an attempt that fails is made again, as often as is allowed; one that is hopeless, or whose result is no
+// result, is not made again or is.
+func TestFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		run      func(n int, ctx context.Context, t Task) error
+		outcome  string
+		why      string
+		attempts int
+	}{
+		"second": {func(n int, ctx context.Context, task Task) error {
+			if n == 1 {
+				return errors.New("out of memory")
+			}
+			return good(ctx, task)
+		}, output.OutcomeTrained, "good", 2},
+		"always":   {func(int, context.Context, Task) error { return errors.New("out of memory") }, output.OutcomeFailed, "given up after 3 attempts: out of memory", 3},
+		"hopeless": {func(int, context.Context, Task) error { return fmt.Errorf("%w: recipe", ErrHopeless) }, output.OutcomeFailed, "cannot be trained: recipe", 1},
+		"classes": {func(_ int, _ context.Context, task Task) error {
+			return WriteResult(task.Result, Report{Outcome: output.OutcomeTrained}, head.FreshLinear(3, 5, 1))
+		}, output.OutcomeFailed, "5 classes, the request is of 2", 3},
+		"nothing": {func(int, context.Context, Task) error { return nil }, output.OutcomeFailed, FileReport, 3},
+		"unchanged": {func(_ int, _ context.Context, task Task) error {
+			return WriteResult(task.Result, Report{Outcome: output.OutcomeUnchanged, Why: "no better"}, nil)
+		}, output.OutcomeUnchanged, "no better", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j, dir, n := newJournal(), t.TempDir(), 0
+			tr := j.trainer(t, "a", dir, runnerFunc(func(ctx context.Context, task Task) error {
+				n++
+				return c.run(n, ctx, task)
+			}))
+			job := j.await(t, tr, j.request(t, 1).ID, ended)
+			if job.Result.Outcome != c.outcome || !strings.Contains(job.Result.Why, c.why) {
+				t.Errorf("got %s: %s; want %s: %s", job.Result.Outcome, job.Result.Why, c.outcome, c.why)
+			}
+			tr.stop()
+			if n != c.attempts {
+				t.Errorf("got %d attempts, want %d", n, c.attempts)
+			}
+			left, err := filepath.Glob(filepath.Join(dir, "*", "*.tmp"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestCancel ends a job that runs and one that waits; what was running publishes nothing.
+func TestCancel(t *testing.T) {
+	j := newJournal()
+	began := make(chan string, 4)
+	tr := j.trainer(t, "a", t.TempDir(), runnerFunc(func(ctx context.Context, task Task) error {
+		began <- task.Request.ID
+		if task.Request.Number == 3 {
+			return good(ctx, task)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	first, second, third := j.request(t, 1), j.request(t, 2), j.request(t, 3)
+	<-began
+	for _, r := range []output.Finetune{second, first} {
+		j.add(Entry{Value: mustJSON(t, output.Order{Schema: 1, Kind: output.HeadCancel, ID: r.ID, Action: "cancel", By: "me"})})
+	}
+	j.await(t, tr, third.ID, ended)
+	for _, r := range []output.Finetune{first, second} {
+		if job := j.await(t, tr, r.ID, ended); job.State() != StateCancelled {
+			t.Errorf("%s: got %s, want cancelled", r.ID, job.State())
+		}
+	}
+	if got := j.results(t); len(got) != 1 || got[0].ID != third.ID {
+		t.Errorf("got results %v, want one, of %s", got, third.ID)
+	}
+}
+
+// TestTwoTrainers share jobs: each is done once.
+func TestTwoTrainers(t *testing.T) {
+	j := newJournal()
+	var mu sync.Mutex
+	runs := map[string]int{}
+	r := runnerFunc(func(ctx context.Context, task Task) error {
+		mu.Lock()
+		runs[task.Request.ID]++
+		mu.Unlock()
+		time.Sleep(2 * testBeat)
+		return good(ctx, task)
+	})
+	a := j.trainer(t, "a", t.TempDir(), r)
+	j.trainer(t, "b", t.TempDir(), r)
+	var last output.Finetune
+	for n := range 8 {
+		last = j.request(t, n+1)
+	}
+	for n := range 8 {
+		j.await(t, a, fmt.Sprintf("m/1+head%d", n+1), ended)
+	}
+	j.await(t, a, last.ID, ended)
+	mu.Lock()
+	defer mu.Unlock()
+	for id, n := range runs {
+		if n != 1 {
+			t.Errorf("%s was trained %d times", id, n)
+		}
+	}
+	if n := len(j.results(t)); n != 8 {
+		t.Errorf("got %d results, want 8", n)
+	}
+}
+
+// TestLostTrainer: a trainer that is killed is found lost, another takes its job over; when the first comes back it
+// leaves it alone. Killed with its result on disk and not published, it publishes that without training again.
+func TestLostTrainer(t *testing.T) {
+	j := newJournal()
+	hang := make(chan struct{})
+	a := j.trainer(t, "a", t.TempDir(), runnerFunc(func(ctx context.Context, _ Task) error {
+		close(hang)
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	r := j.request(t, 1)
+	<-hang
+	a.cut()
+	b := j.trainer(t, "b", t.TempDir(), runnerFunc(good))
+	job := j.await(t, b, r.ID, ended)
+	if job.Result.Trainer != "b" || job.Result.Attempt != 2 || job.Failures != 1 {
+		t.Errorf("got %+v after %d failures, want attempt 2 of b after 1", job.Result, job.Failures)
+	}
+
+	dir := t.TempDir()
+	r = j.request(t, 2)
+	b.stop()
+	c := j.trainer(t, "c", dir, runnerFunc(good))
+	job = j.await(t, c, r.ID, ended)
+	c.stop()
+	// The same log without the result: as if c had been killed before it was published.
+	cutLog := newJournal()
+	for _, e := range j.entries {
+		if !strings.Contains(string(e.Value), `"kind":"head","id":"`+r.ID) {
+			cutLog.add(e)
+		}
+	}
+	again := cutLog.trainer(t, "c", dir, runnerFunc(func(context.Context, Task) error {
+		t.Error("trained again although the result was there")
+		return errors.New("no")
+	}))
+	second := cutLog.await(t, again, r.ID, ended)
+	if second.Result.Artefacts[0].SHA256 != job.Result.Artefacts[0].SHA256 {
+		t.Errorf("got another head than before")
+	}
+}
+
+// TestStoppedTrainer: an orderly stop counts for no attempt, and the next trainer need not wait.
+func TestStoppedTrainer(t *testing.T) {
+	j := newJournal()
+	r := j.request(t, 1)
+	for range 5 {
+		began := make(chan struct{})
+		a := j.trainer(t, "a", t.TempDir(), runnerFunc(func(ctx context.Context, _ Task) error {
+			close(began)
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		<-began
+		a.stop()
+	}
+	b := j.trainer(t, "b", t.TempDir(), runnerFunc(good))
+	if job := j.await(t, b, r.ID, ended); job.Result.Outcome != output.OutcomeTrained || job.Failures != 0 {
+		t.Errorf("got %+v after %d failures", job.Result, job.Failures)
+	}
+}
+
+// TestHostileRecords: what is no record changes nothing and stops nobody.
+func TestHostileRecords(t *testing.T) {
+	j := newJournal()
+	for _, text := range []string{"", "{", "[]", "null", `{"schema":2,"kind":"job","id":"x"}`, `{"schema":1,"kind":"job","id":"m/1+head1","attempt":"x"}`,
+		`{"schema":1,"kind":"head","id":""}`, `{"schema":1,"kind":"verdict","id":"m/1+head1"}`} {
+		j.add(Entry{Value: []byte(text)})
+		j.add(Entry{Request: true, Value: []byte(text)})
+	}
+	tr := j.trainer(t, "a", t.TempDir(), runnerFunc(good))
+	j.await(t, tr, j.request(t, 1).ID, ended)
+}
