@@ -9,8 +9,9 @@ import (
 )
 
 type options struct {
-	data, out, stage, docs                     string
-	runs, delayRuns, calmPeerRuns, peerRuns, n int
+	data, out, stage, docs                  string
+	runs, delayRuns, calmPeerRuns, peerRuns int
+	first, n                                int
 }
 
 func main() {
@@ -20,6 +21,7 @@ func main() {
 	flag.StringVar(&o.stage, "stage", "ours", "export: write the streams for peers; ours: measure; report: tables from the results")
 	flag.StringVar(&o.docs, "docs", "", "file whose section \"detection\" the report replaces")
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
+	flag.IntVar(&o.first, "first-run", 0, "ours: begin with the block of this run; another process may have those before it")
 	flag.IntVar(&o.delayRuns, "delay-runs", 300, "runs of the other streams")
 	flag.IntVar(&o.calmPeerRuns, "calm-peer-runs", 100, "runs that peers see of the streams on which nobody may alarm")
 	flag.IntVar(&o.peerRuns, "peer-runs", 40, "runs that peers see of the other streams")

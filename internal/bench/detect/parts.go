@@ -68,8 +68,8 @@ func codeDigest(out string) (string, error) {
 
 // commit is the last one that touched what is measured or what measures; "unknown" without git.
 func commit() string {
-	b, err := exec.Command("git", "log", "-1", "--abbrev=10", "--format=%h", "--", "calib/detect", "internal/bench/detect").Output()
-	if err != nil {
+	b, err := exec.Command("git", "log", "-1", "--abbrev=10", "--format=%h", "--", ":/calib/detect", ":/internal/bench/detect").Output()
+	if err != nil || len(b) == 0 {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(b))
@@ -114,7 +114,7 @@ func measure(o options) error {
 	if err := os.MkdirAll(filepath.Join(o.out, "parts", code), 0o750); err != nil {
 		return err
 	}
-	for from := 0; from < max(o.runs, o.delayRuns); from += blockRuns {
+	for from := o.first / blockRuns * blockRuns; from < max(o.runs, o.delayRuns); from += blockRuns {
 		for i := range streams {
 			s := &streams[i]
 			to := min(from+blockRuns, s.runs(o))
@@ -188,7 +188,7 @@ func results(o options, streams []stream) ([]result, error) {
 			var p part
 			err := readJSON(partFile(o, s, code, from), &p)
 			if errors.Is(err, fs.ErrNotExist) {
-				break
+				continue
 			}
 			if err != nil {
 				return nil, err
