@@ -126,24 +126,10 @@ func load[T float32 | float64](r *rows, z []T, b Batch) error {
 		}
 	}
 	r.resize(b)
-	for i := range b.N {
-		row := z[i*b.K : (i+1)*b.K]
-		setRow(r, i, row)
-		if !(r.logS[i] < math.Inf(1)) || math.IsInf(r.max[i], 0) || lowest(r.diff(i)) {
-			return notFinite(i, row)
-		}
+	if i := loadRows(r, z); i < b.N {
+		return notFinite(i, z[i*b.K:(i+1)*b.K])
 	}
 	return checkCDF(b.CDF)
-}
-
-// lowest says whether a difference is −Inf, which exp hides.
-func lowest(d []float64) bool {
-	for _, v := range d {
-		if math.IsInf(v, -1) {
-			return true
-		}
-	}
-	return false
 }
 
 func notFinite[T float32 | float64](i int, row []T) error {

@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/trainer/loss/internal/vexp"
+)
 
 // rows is what the terms share of one batch. Invariant: d ≤ 0, and d[top] = 0.
 type rows struct {
@@ -35,30 +39,71 @@ func (r *rows) resize(b Batch) {
 	r.haveH = false
 }
 
-// setRow computes row i of logits z. The top class's own 1 is kept out of the sum, so that a row that is all but
-// certain keeps its precision.
-func setRow[T float32 | float64](r *rows, i int, z []T) {
-	top := 0
-	for k, v := range z {
-		if v > z[top] {
-			top = k
+// blockValues is how many values loadRows takes at a time: what the three passes touch stays in the first cache.
+const blockValues = 1024
+
+// loadRows computes what the terms share of the logits z. It returns a row in which a logit is not finite, or whose
+// logits differ by more than the largest number; n where there is none.
+func loadRows[T float32 | float64](r *rows, z []T) int {
+	block := max(1, blockValues/r.k)
+	for from := 0; from < r.n; from += block {
+		to := min(from+block, r.n)
+		for i := from; i < to; i++ {
+			if !differences(r, i, z[i*r.k:(i+1)*r.k]) {
+				return i
+			}
+		}
+		vexp.Shifted(r.p[from*r.k:to*r.k], r.d[from*r.k:to*r.k], 0)
+		for i := from; i < to; i++ {
+			r.normalise(i)
 		}
 	}
-	m := float64(z[top])
-	d, p := r.d[i*r.k:(i+1)*r.k], r.p[i*r.k:(i+1)*r.k]
-	var others float64
+	return r.n
+}
+
+// differences fills d, max and top of row i and says whether all is finite.
+func differences[T float32 | float64](r *rows, i int, z []T) bool {
+	top, most := 0, z[0]
+	for k, v := range z {
+		if v > most {
+			top, most = k, v
+		}
+	}
+	m := float64(most)
+	r.max[i], r.top[i] = m, int32(top)
+	d := r.d[i*r.k:][:len(z)]
 	for k, v := range z {
 		d[k] = float64(v) - m
-		p[k] = math.Exp(d[k])
-		if k != top {
-			others += p[k]
+		if !(d[k] >= -math.MaxFloat64) { // also where a NaN or an infinite maximum made it NaN
+			return false
 		}
 	}
+	return true
+}
+
+// normalise turns e^d into probabilities. The top class's own 1 is kept out of the sum, so that a row that is all but
+// certain keeps its precision.
+func (r *rows) normalise(i int) {
+	p, top := r.prob(i), int(r.top[i])
+	others := total(p[:top]) + total(p[top+1:])
 	inv := 1 / (1 + others)
-	for k := range p {
-		p[k] *= inv
+	for k, v := range p {
+		p[k] = v * inv
 	}
-	r.max[i], r.logS[i], r.rest[i], r.top[i] = m, math.Log1p(others), others*inv, int32(top)
+	r.logS[i], r.rest[i] = math.Log1p(others), others*inv
+}
+
+// total is Σ p, by four sums whose additions need not wait for each other.
+func total(p []float64) float64 {
+	var a, b, c, d float64
+	for len(p) >= 4 {
+		a, b, c, d = a+p[0], b+p[1], c+p[2], d+p[3]
+		p = p[4:]
+	}
+	for _, v := range p {
+		a += v
+	}
+	return (a + b) + (c + d)
 }
 
 func (r *rows) prob(i int) []float64 { return r.p[i*r.k : (i+1)*r.k] }

@@ -139,7 +139,7 @@ func fewMethods() []method {
 	var out []method
 	for _, m := range methods() {
 		switch m.name {
-		case "unchanged", "temperature", "ce", "ce_decay", "bottleneck", "au_msp", "au_normalised", "maccal_gamma", "maccal_printed", "auto":
+		case "unchanged", "temperature", "ce", "ce_decay", "au_msp", "maccal_gamma", "maccal_printed", "auto":
 			out = append(out, m)
 		}
 	}
