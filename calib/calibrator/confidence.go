@@ -1,9 +1,6 @@
 package calibrator
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // outcomes are n top confidences of positive weight, each with whether its class was right: all that the maps of the
 // top class are fitted to.
@@ -39,7 +36,6 @@ func newOutcomes(method string, c []float64, right []bool, w []float64) (outcome
 	if len(right) != len(c) || w != nil && len(w) != len(c) {
 		return fail("%d confidences, %d outcomes, %d weights, want one each a row", len(c), len(right), len(w))
 	}
-	var total float64
 	rows, hits := 0, 0
 	for i, v := range c {
 		if !(v >= 0 && v <= 1) {
@@ -49,11 +45,10 @@ func newOutcomes(method string, c []float64, right []bool, w []float64) (outcome
 		if w != nil {
 			wi = w[i]
 		}
-		if !(wi >= 0) || math.IsInf(wi, 0) {
-			return fail("row %d: weight %g, allowed are finite values from 0", i, wi)
+		if !weightAllowed(wi) {
+			return fail("row %d: %w", i, weightError(wi))
 		}
 		if wi > 0 {
-			total += wi
 			rows++
 			if right[i] {
 				hits++
@@ -62,9 +57,6 @@ func newOutcomes(method string, c []float64, right []bool, w []float64) (outcome
 	}
 	if rows == 0 {
 		return fail("no row of positive weight among %d, need at least 1", len(c))
-	}
-	if math.IsInf(total, 0) {
-		return fail("the weights sum to infinity, allowed are finite sums")
 	}
 	r := Report{Converged: true, FitReport: FitReport{Rows: rows, Classes: 2}}
 	switch hits {

@@ -75,7 +75,7 @@ func (p *rowsFit) first(r *FitReport) (at point, flat, ok bool) {
 	flat = true
 	for i, y := range p.y {
 		w := p.weight(i)
-		if y < 0 || int(y) >= p.k || !(w >= 0) || math.IsInf(w, 0) {
+		if y < 0 || int(y) >= p.k || !weightAllowed(w) {
 			return point{}, false, false
 		}
 		if w > 0 {
@@ -87,7 +87,7 @@ func (p *rowsFit) first(r *FitReport) (at point, flat, ok bool) {
 			}
 		}
 	}
-	if r.Rows == 0 || math.IsInf(p.total, 0) {
+	if r.Rows == 0 {
 		return point{}, false, false
 	}
 	good := true

@@ -42,18 +42,28 @@ func (f *fitter[T]) check() (FitReport, error) {
 	if r.Rows == 0 {
 		return FitReport{}, fmt.Errorf("no row of positive weight among %d, need at least 1", n)
 	}
-	if math.IsInf(f.total, 0) {
-		return FitReport{}, fmt.Errorf("the weights sum to infinity, allowed are finite sums")
-	}
 	return r, nil
+}
+
+// Bounds of scores and weights, so that no sum of w·NLL overflows or vanishes. float32 lies within.
+const (
+	scoreLimit = 1e100
+	minWeight  = 1e-100
+	maxWeight  = 1e100
+)
+
+func weightAllowed(w float64) bool { return w == 0 || w >= minWeight && w <= maxWeight }
+
+func weightError(w float64) error {
+	return fmt.Errorf("weight %g, allowed are 0 and %g..%g", w, minWeight, maxWeight)
 }
 
 func (f *fitter[T]) checkRow(i int, y int32, w float64, p []float64) error {
 	if y < 0 || int(y) >= f.k {
 		return fmt.Errorf("label %d, allowed 0..%d", y, f.k-1)
 	}
-	if !(w >= 0) || math.IsInf(w, 0) {
-		return fmt.Errorf("weight %g, allowed are finite values from 0", w)
+	if !weightAllowed(w) {
+		return weightError(w)
 	}
 	row := f.z[i*f.k : (i+1)*f.k]
 	if f.probs {
@@ -63,8 +73,12 @@ func (f *fitter[T]) checkRow(i int, y int32, w float64, p []float64) error {
 		return nil
 	}
 	for k, v := range row {
-		if x := float64(v); math.IsNaN(x) || math.IsInf(x, 0) {
+		x := float64(v)
+		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return fmt.Errorf("score %d is %g, allowed are finite values", k, x)
+		}
+		if math.Abs(x) > scoreLimit {
+			return fmt.Errorf("score %d is %g, allowed %g..%g", k, x, -scoreLimit, scoreLimit)
 		}
 	}
 	return nil

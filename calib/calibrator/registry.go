@@ -139,8 +139,8 @@ func notScalable(name string) error {
 	return fmt.Errorf("method: %s with class-wise loss scaling, allowed are temperature, ensemble_temperature, class_temperature, parameterised_temperature", name)
 }
 
-// Fit fits the method of that name on n rows: z is row-major n×K with finite scores (or probabilities, with
-// opts.Probs), y has n labels in [0, K), w has n weights ≥ 0 or is nil. A name that ends in "+cls", or
+// Fit fits the method of that name on n rows: z is row-major n×K with scores to ±1e100 (or probabilities, with
+// opts.Probs), y has n labels in [0, K), w has n weights, 0 or 1e-100..1e100, or is nil. A name that ends in "+cls", or
 // opts.LossScaling.On, wraps it in class-wise loss scaling.
 //
 // The calibrator's own Method may be shorter than the name: temperature_sbece makes a Temperature, histogram_width a
