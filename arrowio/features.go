@@ -51,7 +51,8 @@ var (
 
 // ScanFeatures reads the columns features, label, ts and weight of an Arrow file or stream, a Parquet or a CSV file, with or
 // without scores, and gives them to part, piece by piece; nobody keeps a piece. Features of Arrow files that are not
-// compressed are not read, part is told where they are. The bytes of the file may be anything.
+// compressed are not read, part is told where they are. The bytes of an Arrow or CSV file may be anything; Parquet is read by
+// its library, which believes the lengths in a file.
 func ScanFeatures(path string, part func(*FeaturePart) error) (info FeatureInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -58,10 +58,11 @@ func (s *arrowScan) run(isFile bool) error {
 			return err
 		}
 	}
+	stop := len(rest) + s.start(isFile)
 	for first := true; ; first = false {
 		m, next, end, marked, err := wire.Next(rest)
 		if err != nil {
-			return fmt.Errorf("at byte %d: %w", len(s.data)-len(rest), err)
+			return fmt.Errorf("at byte %d: %w", stop-len(rest), err)
 		}
 		if end {
 			return s.finish(first, marked || isFile)
@@ -75,10 +76,18 @@ func (s *arrowScan) run(isFile bool) error {
 			err = s.batch(m)
 		}
 		if err != nil {
-			return fmt.Errorf("at byte %d: %w", len(s.data)-len(rest), err)
+			return fmt.Errorf("at byte %d: %w", stop-len(rest), err)
 		}
 		rest = next
 	}
+}
+
+// start is where the messages begin.
+func (s *arrowScan) start(isFile bool) int {
+	if isFile {
+		return len(magicFile)
+	}
+	return 0
 }
 
 // streamOfFile is what lies between the magic at the start of a file and its footer.
