@@ -31,8 +31,8 @@ type MiniBatch struct {
 
 // NewMiniBatch makes room for mini-batches of p.
 func NewMiniBatch(p Problem) (*MiniBatch, error) {
-	n, size := p.Train.N(), p.Batch*p.Train.D
-	m := &MiniBatch{p: p, Right: make([]int32, n), Seen: make([]int32, n), x: make([]float32, size), y: make([]int32, p.Batch),
+	n := p.Train.N()
+	m := &MiniBatch{p: p, Right: make([]int32, n), Seen: make([]int32, n), y: make([]int32, p.Batch),
 		y2: make([]int32, p.Batch), history: make([]float64, p.Batch), grad2: make([]float32, p.Batch*p.Train.K)}
 	for _, text := range p.Losses {
 		l, err := loss.Parse(text)
@@ -46,10 +46,19 @@ func NewMiniBatch(p Problem) (*MiniBatch, error) {
 
 // Load gathers mini-batch b of a checked epoch and returns its features, n×D, valid until the next Load.
 func (m *MiniBatch) Load(e Epoch, b int) (x []float32, n int) {
+	if m.x == nil {
+		m.x = make([]float32, m.p.Batch*m.p.Train.D)
+	}
+	n = m.LoadTo(m.x, e, b)
+	return m.x[:n*m.p.Train.D], n
+}
+
+// LoadTo is Load with memory for the features, of at least the batch's rows.
+func (m *MiniBatch) LoadTo(x []float32, e Epoch, b int) (n int) {
 	m.rows = e.Rows[b*e.Batch : min((b+1)*e.Batch, len(e.Rows))]
 	n = len(m.rows)
 	m.loss, m.mixed, m.lambda = e.Loss, e.Mix != nil, 1
-	x = m.x[:n*m.p.Train.D]
+	x = x[:n*m.p.Train.D]
 	m.p.Train.Gather(x, m.rows)
 	for i, r := range m.rows {
 		m.y[i] = m.p.Train.Y[r]
@@ -62,12 +71,12 @@ func (m *MiniBatch) Load(e Epoch, b int) (x []float32, n int) {
 		m.lambda = e.Mix.Lambda[b]
 		m.mix(x, e.Mix.Partner[b*e.Batch:b*e.Batch+n])
 	}
-	return x, n
+	return n
 }
 
 func (m *MiniBatch) mix(x []float32, partner []int32) {
 	if m.other == nil {
-		m.other = make([]float32, len(m.x))
+		m.other = make([]float32, m.p.Batch*m.p.Train.D)
 	}
 	other := m.other[:len(x)]
 	m.p.Train.Gather(other, partner)

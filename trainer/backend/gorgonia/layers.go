@@ -93,8 +93,10 @@ func lossAt(z *gorgonia.Node, eval func(z, grad []float32) (float64, error)) (*g
 		diff: func(in gorgonia.Nodes, value, upstream *gorgonia.Node) (gorgonia.Nodes, error) {
 			d, err := (&op{name: "loss gradient", in: []int{2, 0, 0}, out: 2,
 				run: func(out []float32, in [][]float32) error {
-					for i, g := range kept {
-						out[i] = g * in[2][0]
+					if copy(out, kept); in[2][0] != 1 {
+						for i := range out {
+							out[i] *= in[2][0]
+						}
 					}
 					return nil
 				}}).apply(in[0], value, upstream)

@@ -141,13 +141,7 @@ func (s *session) lossOf(z, grad []float32) (v float64, err error) {
 
 // batch runs the graph on a mini-batch.
 func (s *session) batch(g *graph, e backend.Epoch, b int) error {
-	x, n := s.mini.Load(e, b)
-	s.rows, s.err = n, nil
-	to, d, width := floats(g.x), s.p.Train.D, max(s.p.Train.D, least)
-	for i := range n {
-		copy(to[i*width:], x[i*d:(i+1)*d])
-	}
-	clear(to[n*width:])
+	s.rows, s.err = s.load(floats(g.x), e, b), nil
 	if e.Mask != nil {
 		for l, m := range s.eval.Masks(e.Mask, uint32(b)) {
 			s.putMask(l, floats(g.masks[l]), m)
@@ -162,6 +156,22 @@ func (s *session) batch(g *graph, e backend.Epoch, b int) error {
 		return fmt.Errorf("gorgonia: %w", err)
 	}
 	return nil
+}
+
+// load gathers a mini-batch into the graph's features, of which rows and columns that fill them up are 0.
+func (s *session) load(to []float32, e backend.Epoch, b int) int {
+	d := s.p.Train.D
+	if d >= least {
+		n := s.mini.LoadTo(to, e, b)
+		clear(to[n*d:])
+		return n
+	}
+	clear(to)
+	x, n := s.mini.Load(e, b)
+	for i := range n {
+		copy(to[i*least:], x[i*d:(i+1)*d])
+	}
+	return n
 }
 
 func (s *session) putMask(l int, to []float32, m []uint8) {
