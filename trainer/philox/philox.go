@@ -45,6 +45,22 @@ func (s Stream) Block4(i uint32) [4]uint32 {
 	return Block([4]uint32{i, s.A, s.B, uint32(s.Purpose)}, [2]uint32{uint32(s.Seed), uint32(s.Seed >> 32)})
 }
 
+// twoBlocks is Block4 of i and i + 1: their rounds do not wait for each other, so that both take little longer than one.
+func (s Stream) twoBlocks(i uint32) (a, b [4]uint32) {
+	a0, a1, a2, a3 := i, s.A, s.B, uint32(s.Purpose)
+	b0, b1, b2, b3 := i+1, s.A, s.B, uint32(s.Purpose)
+	k0, k1 := uint32(s.Seed), uint32(s.Seed>>32)
+	for range 10 {
+		p, q := uint64(a0)*0xD2511F53, uint64(a2)*0xCD9E8D57
+		u, v := uint64(b0)*0xD2511F53, uint64(b2)*0xCD9E8D57
+		a0, a1, a2, a3 = uint32(q>>32)^a1^k0, uint32(q), uint32(p>>32)^a3^k1, uint32(p)
+		b0, b1, b2, b3 = uint32(v>>32)^b1^k0, uint32(v), uint32(u>>32)^b3^k1, uint32(u)
+		k0 += 0x9E3779B9
+		k1 += 0xBB67AE85
+	}
+	return [4]uint32{a0, a1, a2, a3}, [4]uint32{b0, b1, b2, b3}
+}
+
 // Word returns word i.
 func (s Stream) Word(i uint32) uint32 { return s.Block4(i / 4)[i%4] }
 
@@ -59,6 +75,12 @@ func (s Stream) Bernoulli(mask []uint8, q float64) {
 	t := Threshold(q)
 	below := func(w uint32) uint8 { return uint8((uint64(w) - t) >> 63) }
 	i := uint32(0)
+	for ; len(mask) >= 8; i, mask = i+2, mask[8:] {
+		a, b := s.twoBlocks(i)
+		m := mask[:8:8]
+		m[0], m[1], m[2], m[3] = below(a[0]), below(a[1]), below(a[2]), below(a[3])
+		m[4], m[5], m[6], m[7] = below(b[0]), below(b[1]), below(b[2]), below(b[3])
+	}
 	for ; len(mask) >= 4; i, mask = i+1, mask[4:] {
 		w := s.Block4(i)
 		mask[0], mask[1], mask[2], mask[3] = below(w[0]), below(w[1]), below(w[2]), below(w[3])
