@@ -212,8 +212,8 @@ func TestDemoNotClosed(t *testing.T) {
 		outputs []pipeline.Message
 		want    []string
 	}{
-		{nil, []string{unlabelled, "no alarm after the shift"}},
-		{[]pipeline.Message{firing("2026-01-01T00:02:40Z")}, []string{unlabelled, "the alarm came at 2026-01-01T00:02:40Z, not after the shift at 2026-01-01T00:02:40Z"}},
+		{nil, []string{unlabelled, "no alarm after the shift", "no new head was asked for"}},
+		{[]pipeline.Message{firing("2026-01-01T00:02:40Z")}, []string{unlabelled, "the alarm came at 2026-01-01T00:02:40Z, not after the shift at 2026-01-01T00:02:40Z", "no new head was asked for"}},
 	} {
 		s := newDemoStory(newDemoPlan(demoForMin, 1), &demoLines{w: io.Discard})
 		for _, m := range c.outputs {

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/trainer/service"
+)
+
+// trainerFiles writes rows of two clouds, whose features give the class away, and a configuration.
+func trainerFiles(t *testing.T, brokers []string, dir string, change func(*config.Config)) (configFile string, cfg config.Config) {
+	t.Helper()
+	const n, d, k = 6000, 8, 3 // TestTrainerRowsOfRange counts on them
+	r := rand.New(rand.NewPCG(3, 4))
+	table := &arrowio.Table{N: n, K: k, D: d, Scores32: make([]float32, n*k), Label: make([]int32, n), TS: make([]arrowio.Time, n), Features: make([]float32, n*d)}
+	for i := range n {
+		y := r.IntN(k)
+		table.Label[i], table.TS[i] = int32(y), int64(i)*int64(time.Second)
+		for j := range d {
+			table.Features[i*d+j] = float32(r.NormFloat64())
+		}
+		table.Features[i*d+y] += 2
+	}
+	rows := filepath.Join(dir, "rows.arrow")
+	if err := arrowio.WriteTable(rows, table); err != nil {
+		t.Fatal(err)
+	}
+	cfg = config.Default()
+	cfg.Kafka.Brokers, cfg.Kafka.Partitions = brokers, 2
+	cfg.Trainer.Dir, cfg.Trainer.Files, cfg.Trainer.Backend, cfg.Trainer.Name = filepath.Join(dir, "trainer"), []string{rows}, "go", "a"
+	cfg.Trainer.Attempts, cfg.Trainer.Heartbeat, cfg.Trainer.LostAfter = 1000, 100*time.Millisecond, time.Second
+	if change != nil {
+		change(&cfg)
+	}
+	kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Finetune, cfg.Topics.Heads)
+	text := fmt.Sprintf("kafka:\n  brokers: [%s]\n  partitions: 2\ntrainer:\n  dir: %s\n  files: [%s]\n  backend: go\n  name: a\n  attempts: 1000\n  heartbeat: 100ms\n  lost_after: 1s\n",
+		brokers[0], cfg.Trainer.Dir, rows)
+	configFile = filepath.Join(dir, "plumbline.yaml")
+	if err := os.WriteFile(configFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return configFile, cfg
+}
+
+// ask writes a request for a head to the finetune topic.
+func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string) output.Finetune {
+	t.Helper()
+	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
+		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: output.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+	r.ID = r.Model + "/" + r.ShadowVersion
+	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: n % 2, Key: []byte("m/1"), Value: encode(t, r)})
+	return r
+}
+
+// headRecords are the records of a kind of the heads topic.
+func headRecords[T any](t *testing.T, brokers []string, cfg config.Config, kind string) (out []T) {
+	t.Helper()
+	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Heads) {
+		var k struct{ Kind string }
+		if len(m.Value) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(m.Value, &k); err != nil {
+			t.Fatal(err)
+		}
+		if k.Kind != kind {
+			continue
+		}
+		var v T
+		if err := json.Unmarshal(m.Value, &v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// awaitResults polls until so many jobs have ended.
+func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []output.Head {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if out := headRecords[output.Head](t, brokers, cfg, output.HeadTrained); len(out) >= n {
+			return out
+		}
+	}
+	t.Fatalf("no %d results within two minutes", n)
+	return nil
+}
+
+// TestTrainerKilled kills the process of a trainer at random moments, again and again. In the end there is one result, whole,
+// with the same weights as those of a trainer that nobody disturbed; and no record between was more than a sign of life.
+func TestTrainerKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program and trains for some seconds")
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "plumbline")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	brokers := kafkatest.Start(t)
+	file, cfg := trainerFiles(t, brokers, dir, nil)
+	want := undisturbed(t, cfg, ask(t, brokers, cfg, 1, recipeAuto))
+
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	kills := 0
+	for ; len(headRecords[output.Head](t, brokers, cfg, output.HeadTrained)) == 0 && kills < 100; kills++ {
+		cmd := exec.Command(binary, "trainer", "-c", file)
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(200+r.IntN(900)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatalf("the trainer ended by itself: %v\n%s", err, &log)
+		}
+		_ = cmd.Wait()
+	}
+	results := headRecords[output.Head](t, brokers, cfg, output.HeadTrained)
+	if len(results) != 1 {
+		t.Fatalf("got %d results after %d kills, want 1", len(results), kills)
+	}
+	t.Logf("%d kills, %d attempts", kills, results[0].Attempt)
+	if h := results[0]; h.Outcome != output.OutcomeTrained || !bytes.Equal(h.Weights, want.Weights) {
+		t.Errorf("got %s: %s; want the weights of the undisturbed trainer", h.Outcome, h.Why)
+	}
+	if left, err := filepath.Glob(filepath.Join(cfg.Trainer.Dir, "jobs", "*", "result", "*")); err != nil || len(left) != 3 {
+		t.Errorf("the result directory has %v, %v; want three files", left, err)
+	}
+}
+
+// undisturbed is the result of a request without a service around it.
+func undisturbed(t *testing.T, cfg config.Config, r output.Finetune) output.Head {
+	t.Helper()
+	run, err := newTrainerRunner(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	task := service.Task{Request: r, Attempt: 1, Dir: dir, Result: dir, Progress: func(string, float64, float64) {}}
+	if err := run.Run(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	weights, err := os.ReadFile(filepath.Join(dir, service.FileHead))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output.Head{Weights: weights}
+}
+
+// TestTrainerOnKafka: a trainer takes requests from the topic; heads lists what came of them, and a person's orders decide.
+func TestTrainerOnKafka(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	dir := t.TempDir()
+	file, cfg := trainerFiles(t, brokers, dir, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- runTrainer(ctx, cfg, trainerOptions{}, slog.New(slog.DiscardHandler)) }()
+	first, second := ask(t, brokers, cfg, 1, "ce"), ask(t, brokers, cfg, 2, "nonsense")
+	results := awaitResults(t, brokers, cfg, 2)
+	i := slices.IndexFunc(results, func(h output.Head) bool { return h.ID == second.ID })
+	if i < 0 || results[i].Outcome != output.OutcomeFailed || !strings.Contains(results[i].Why, `recipe "nonsense"`) {
+		t.Errorf("got %+v, want a failure of the second that names the recipe", results)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("trainer: %v", err)
+	}
+	run := func(args ...string) (string, int) {
+		var out, errs bytes.Buffer
+		code := execute(t.Context(), append(args, "-c", file), &out, &errs)
+		return out.String() + errs.String(), code
+	}
+	if text, code := run("heads", "list"); code != 0 || !strings.Contains(text, first.ID) || !strings.Contains(text, "shadow") || !strings.Contains(text, "failed") {
+		t.Errorf("heads list: exit code %d\n%s", code, text)
+	}
+	serves := func(want string) {
+		t.Helper()
+		text, _ := run("heads", "list", "--json")
+		var v headsView
+		if err := json.Unmarshal([]byte(text), &v); err != nil || len(v.Serve) != 1 || v.Serve[0].Serve != want {
+			t.Errorf("got %v, %+v; want %s served", err, v.Serve, want)
+		}
+	}
+	serves("1")
+	for _, step := range []struct{ order, want string }{{"pin", "1+head1"}, {"rollback", "1"}, {"pin", "1+head1"}, {"auto", "1"}} {
+		if text, code := run("heads", step.order, first.ID, "--why", "a test"); code != 0 {
+			t.Fatalf("heads %s: exit code %d: %s", step.order, code, text)
+		}
+		serves(step.want)
+	}
+	for _, args := range [][]string{{"heads", "pin", second.ID}, {"heads", "pin", "m/9"}, {"trainer", "cancel", first.ID}} {
+		if text, code := run(args...); code == 0 {
+			t.Errorf("%v: got exit code 0: %s", args, text)
+		}
+	}
+	if text, code := run("heads", "export", first.ID, "-o", filepath.Join(dir, "exported")); code != 0 {
+		t.Errorf("heads export: exit code %d: %s", code, text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "exported", "head.safetensors")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTrainerNameTaken: two trainers of one name and directory would take each other's jobs for their own.
+func TestTrainerNameTaken(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
+	unlock, err := lockTrainer(cfg.Trainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := runTrainer(t.Context(), cfg, trainerOptions{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is held") {
+		t.Errorf("got %v, want that the name is taken", err)
+	}
+}
+
+// TestTrainerRowsOfRange: rows outside the request's range take no part, and the evidence says how many.
+func TestTrainerRowsOfRange(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
+	l := trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	r := output.Finetune{Model: "m", Version: "1", Classes: 3, Data: output.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)), To: pipeline.Format(int64(3000 * time.Second))}}
+	rows, err := l.load(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := rows.Used.(trainerRows)
+	if used.Rows != 2000 || used.Outside != 4000 || rows.Train.N() != 1600 || rows.Valid.N() != 400 {
+		t.Errorf("got %+v, %d train, %d validate; want 2000 rows, 4000 outside, 1600 and 400", used, rows.Train.N(), rows.Valid.N())
+	}
+	r.Data.From, r.Data.To = pipeline.Format(int64(9000*time.Second)), pipeline.Format(int64(9001*time.Second))
+	if _, err := l.load(t.Context(), r); err == nil || !strings.Contains(err.Error(), "6000 are of other times") {
+		t.Errorf("got %v, want that no row is of the range", err)
+	}
+}
+
