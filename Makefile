@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -93,6 +93,18 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 # docs/benchmarks.md. `go run ./internal/bench/quality -resume` goes on with a run that was stopped.
 bench-quality:
 	go run ./internal/bench/quality
+
+# Fine-tuning: every recipe on drifted and clean features, five seeds, 4,000 trials in three quarters of an hour of two
+# cores, and the speed beside PyTorch. Trials that are there are kept (.cache/bench/train; TRAIN=-fresh forgets them);
+# PLUMBLINE_DOCS=1 rewrites their sections of docs/benchmarks.md.
+TRAIN :=
+TRAIN_OUT := .cache/bench/train
+
+bench-train: bench-peers
+	go run ./internal/bench/train -stage trials -out $(TRAIN_OUT) $(TRAIN)
+	go build -o $(TRAIN_OUT)/speed ./internal/bench/train/speed
+	$(BENCH_VENV)/bin/python -B bench/train/speed.py $(TRAIN_OUT)/speed
+	go run ./internal/bench/train -stage report -out $(TRAIN_OUT)
 
 # Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams, in one
 # run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. A quarter of an

@@ -117,7 +117,7 @@ func methods() []method {
 		list = append(list, method{name: "au_" + csf, title: "AU, " + csf, grid: losses(ratesAU, "au{csf:"+csf+",kappa:%g}", 0.5, 0.9)})
 	}
 	for _, csf := range []string{"msp", "margin", "negent"} {
-		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf, grid: losses(rates3, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})
+		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf, grid: losses(rates2, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})
 	}
 	return append(list,
 		method{name: "au_normalised", title: "AU, msp, mean weight 1", grid: losses(rates3, "au{normalise:true,kappa:%g}", 0.5, 0.9)},
