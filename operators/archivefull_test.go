@@ -1,0 +1,230 @@
+package operators
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// takeAll gives a shard all records of the lanes, labels last.
+func takeAll(ctx context.Context, t *testing.T, shard *pipeline.Shard, in lanes) error {
+	t.Helper()
+	for l := range in {
+		for int(max(shard.Next()[pipeline.Input(l)], 0)) < len(in[l]) {
+			if err := shard.Take(ctx, in[l][max(shard.Next()[pipeline.Input(l)], 0)]); err != nil {
+				return err
+			}
+			archiveOf(shard).ShowAll()
+		}
+	}
+	return nil
+}
+
+// TestArchiveWaitsForRoom: where batches cannot be written the shard waits and loses nothing; a shard that is told to stop
+// meanwhile says so, with an error that lets nobody take a checkpoint of a message taken half.
+func TestArchiveWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	rows, in := archiveRows(t)
+	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "work")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil { // a file where the directory is to be
+		t.Fatal(err)
+	}
+	s := newArchiveSetup(t, true)
+	s.archive.Dir = blocked
+	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	stopped := s.shard()
+	if err := takeAll(ctx, t, stopped, in); !errors.Is(err, errArchiveStopped) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want %v", err, errArchiveStopped)
+	}
+	if err := stopped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	shard := s.shard()
+	time.AfterFunc(100*time.Millisecond, func() { _ = os.Remove(blocked) })
+	if err := errors.Join(takeAll(t.Context(), t, shard, in), archiveOf(shard).Flush(t.Context()), shard.Close()); err != nil {
+		t.Fatal(err)
+	}
+	compareLines(t, archivedLines(t, dir), lines(rows))
+}
+
+// TestArchiveDropsWithoutRoom: with the other policy the shard goes on, and every row is in one count.
+func TestArchiveDropsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	rows, in := archiveRows(t)
+	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "work")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newArchiveSetup(t, true)
+	s.archive.Dir, s.archive.Drop = blocked, true
+	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	shard := s.shard()
+	labels := in[1]
+	in[1] = labels[:len(labels)/2]
+	if err := takeAll(t.Context(), t, shard, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	in[1] = labels
+	if err := errors.Join(takeAll(t.Context(), t, shard, in), archiveOf(shard).Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	counts, want := shard.Counts.All(), lines(rows)
+	got := archivedLines(t, dir)
+	if int64(len(got)) != counts[CountArchived] || counts[CountArchived]+counts[CountArchiveDropped] != int64(len(want)) || counts[CountArchiveDropped] == 0 || len(got) == 0 {
+		t.Errorf("%d rows in the archive, counts %v, want %d in all", len(got), counts, len(want))
+	}
+	if err := shard.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestArchiveBacklog: complete files that cannot be published hold the shard back beyond a bound, or rows are dropped.
+func TestArchiveBacklog(t *testing.T) {
+	t.Parallel()
+	rows, in := archiveRows(t)
+	for _, drop := range []bool{false, true} {
+		dir := t.TempDir()
+		s := newArchiveSetup(t, true)
+		s.archive.PendingBytes, s.archive.Drop = 3000, drop
+		var broken atomic.Bool
+		broken.Store(true)
+		archive := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
+		s.archive.Publish = func(ctx context.Context, f *arrowio.ArchiveFile) error {
+			if broken.Load() {
+				return errors.New("no space left on device")
+			}
+			return archive.Publish(ctx, f)
+		}
+		shard := s.shard()
+		if !drop {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if err := takeAll(ctx, t, shard, in); !errors.Is(err, errArchiveStopped) {
+				t.Errorf("got %v, want %v", err, errArchiveStopped)
+			}
+			cancel()
+			if err := shard.Close(); err != nil {
+				t.Fatal(err)
+			}
+			shard = s.shard()
+			time.AfterFunc(100*time.Millisecond, func() { broken.Store(false) })
+		}
+		if err := takeAll(t.Context(), t, shard, in); err != nil {
+			t.Fatal(err)
+		}
+		broken.Store(false)
+		if err := archiveOf(shard).Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		counts, got, want := shard.Counts.All(), archivedLines(t, dir), lines(rows)
+		if n := counts[CountArchiveDropped]; int64(len(got)) != counts[CountArchived] || int64(len(got))+n != int64(len(want)) || (n > 0) != drop {
+			t.Errorf("drop %v: %d rows in the archive, counts %v, want %d in all", drop, len(got), counts, len(want))
+		}
+		if err := shard.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestArchiveTurnedOn: a shard whose checkpoint has no archive, and no features that wait, goes on with one: rows that
+// waited before have no features, and are counted.
+func TestArchiveTurnedOn(t *testing.T) {
+	t.Parallel()
+	rows, in := archiveRows(t)
+	dir := t.TempDir()
+	s := newArchiveSetup(t, true)
+	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	off := s
+	off.join.FeatureBytes = 0
+	before := off.shard()
+	before.Stages = before.Stages[:2]
+	for _, r := range in[0][:len(in[0])/2] {
+		if err := before.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := pipeline.EncodeCheckpoint(before.Sections())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, f := range c.Files {
+		if files[f.Name], err = os.ReadFile(f.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shard := s.shard()
+	if err := pipeline.RestoreCheckpoint(c.Data, shard.Sections(), func(name, path string) error { return os.WriteFile(path, files[name], 0o600) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(takeAll(t.Context(), t, shard, in), archiveOf(shard).Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	counts := shard.Counts.All()
+	labelled := int64(len(batchtest.ByLabelTime(rows)))
+	inline := before.Counts.All()[pipeline.CountInline]
+	if got := int64(len(archivedLines(t, dir))); got != counts[CountArchived] || got == 0 || got+counts[CountArchiveSkipped+":"+ReasonNoFeatures] != labelled-inline {
+		t.Errorf("%d rows in the archive, counts %v, want %d in all", got, counts, labelled-inline)
+	}
+	// And off again: what waits loses its features.
+	c, err = pipeline.EncodeCheckpoint(shard.Sections())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range c.Files {
+		if files[f.Name], err = os.ReadFile(f.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := off.shard()
+	after.Stages = after.Stages[:2]
+	if err := pipeline.RestoreCheckpoint(c.Data, after.Sections(), func(name, path string) error { return os.WriteFile(path, files[name], 0o600) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(before.Close(), shard.Close(), after.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFeaturesCostNothingWithoutAnArchive: a join that is not asked for features keeps none.
+func TestFeaturesCostNothingWithoutAnArchive(t *testing.T) {
+	_, in := archiveRows(t)
+	s := newArchiveSetup(t, true)
+	s.join.MemoryBytes, s.join.FeatureBytes = 0, 0
+	bytes := map[int]int{}
+	for _, width := range []int{0, 2, 4} {
+		s.join.FeatureBytes = width
+		shard := s.shard()
+		for _, r := range in[0] {
+			if err := shard.Take(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := shard.Stages[1].Operator.(*Join)
+		for e := j.w.oldest; e >= 0; e = j.w.entries[e].next {
+			bytes[width] += len(j.w.kept(&j.w.entries[e])) * 4
+		}
+		if want := j.w.live * 4 * 4; width == 0 && bytes[0] != want {
+			t.Errorf("%d bytes wait, want %d: four scores a row", bytes[0], want)
+		}
+		if err := shard.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !(bytes[0] < bytes[2] && bytes[2] < bytes[4]) {
+		t.Errorf("bytes by width %v", bytes)
+	}
+}
