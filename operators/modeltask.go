@@ -68,6 +68,9 @@ func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	if old != nil && !active {
 		st.StateHash = old.StateHash
 	}
+	for i := range t.shards {
+		st.PanesTaken = append(st.PanesTaken, t.shards[i].seq)
+	}
 	if b := t.barrier(); len(t.shards) > 0 && b != minPane {
 		st.WM = b * t.cfg.Pane
 		st.Watermark = pipeline.Format(st.WM)

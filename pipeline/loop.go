@@ -33,6 +33,7 @@ type loop struct {
 	inFlight chan error    // nil where there is none
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
+	teller   Teller        // the source; nil where it does not want to know
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
 }
 
@@ -187,7 +188,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	defer func() { stood = time.Since(start) }()
 	t := l.task
 	active := t.Dirty()
-	show := t.Report(l.src.CaughtUp(), active)
+	show := l.shows(t.Report(l.src.CaughtUp(), active))
 	if !active {
 		show()
 		return 0, nil
@@ -214,6 +215,18 @@ func (l *loop) begin() (stood time.Duration, err error) {
 		done <- err
 	}()
 	return 0, nil
+}
+
+// shows is show, of which the source is told.
+func (l *loop) shows(show func()) func() {
+	if l.teller == nil {
+		return show
+	}
+	n := l.teller.HandedOut() // all of it has been taken
+	return func() {
+		show()
+		l.teller.Shown(n)
+	}
 }
 
 // settle waits for the checkpoint in flight and returns the error of the one that failed.

@@ -141,3 +141,44 @@ func TestStatusIsOfTheCheckpoint(t *testing.T) {
 		}
 	})
 }
+
+// tellSource is told what can be seen.
+type tellSource struct {
+	*listSource
+	out   uint64
+	shown []uint64
+}
+
+func (s *tellSource) Next(ctx context.Context) (Record, error) {
+	r, err := s.listSource.Next(ctx)
+	if err == nil {
+		s.out++
+	}
+	return r, err
+}
+
+func (s *tellSource) HandedOut() uint64 { return s.out }
+func (s *tellSource) Shown(n uint64)    { s.shown = append(s.shown, n) }
+
+// TestSourceIsToldWhatIsShown: with the status of a checkpoint, not before, and of what was taken when it began.
+func TestSourceIsToldWhatIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 2, 3, 4)
+		store := &gateStore{failStore: r.store, gate: make(chan struct{})}
+		r.runner.Store = store
+		src := &tellSource{listSource: r.source}
+		done := make(chan error)
+		go func() {
+			done <- Run(context.Background(), r.runner, func() (*adder, error) { r.task = &adder{}; return r.task, nil },
+				func(map[Input]int64) (Source, error) { return src, nil })
+		}()
+		synctest.Wait()
+		if !slices.Equal(src.shown, []uint64{0}) || src.out != 4 {
+			t.Errorf("told %v of %d before the first checkpoint was saved", src.shown, src.out)
+		}
+		close(store.gate)
+		if err := <-done; err != nil || !slices.Equal(src.shown, []uint64{0, 3, 4}) || len(r.task.reports) != 2 {
+			t.Errorf("%v, told %v, %d statuses", err, src.shown, len(r.task.reports))
+		}
+	})
+}

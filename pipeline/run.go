@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -71,6 +72,9 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 	defer src.Close()
 	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, from)
 	defer lp.cancel()
+	if lp.teller, _ = src.(Teller); lp.teller != nil {
+		lp.teller.Shown(0)
+	}
 	if err := lp.retake(ctx, from.pasts); err != nil {
 		return err // without a checkpoint, which would not have the rest
 	}
@@ -188,6 +192,7 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	for i, o := range s.next {
 		st.Next[Input(i).String()] = o
 	}
+	st.PanesWritten = slices.Clone(s.Outbox.seq)
 	if st.WM != NoTime {
 		st.Watermark = Format(st.WM)
 	}

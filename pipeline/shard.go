@@ -64,6 +64,9 @@ type TaskStatus struct {
 	Counts    map[string]int64  `json:"counts,omitempty"`
 	StateHash map[string]string `json:"state_hash,omitempty"` // by model
 	Active    time.Time         `json:"last_active"`
+	// PanesWritten is of a shard, by panes partition, the number of the last message; PanesTaken of a model task, by shard.
+	PanesWritten []uint64 `json:"-"`
+	PanesTaken   []uint64 `json:"-"`
 }
 
 // NewShard returns a shard at the start of its inputs.

@@ -47,6 +47,16 @@ type Source interface {
 	Close() error
 }
 
+// Teller is a Source that is told how much of what it has handed out can be seen in the task's status: that is of the
+// last checkpoint, which may take long, and news of an input move no offset.
+type Teller interface {
+	Source
+	// HandedOut is how many records and news Next has returned.
+	HandedOut() uint64
+	// Shown tells that the status is of so many of them, 0 before the first.
+	Shown(n uint64)
+}
+
 // Message is one output record.
 type Message struct {
 	Stream    Stream

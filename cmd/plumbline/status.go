@@ -88,6 +88,9 @@ func (rt *engine) shown() bool {
 		if t == nil || t.Status() == nil {
 			return false
 		}
+		if src.Unshown() {
+			return false
+		}
 		next := t.Status().Next
 		for in, o := range src.Handed() {
 			if next[in.String()] < o {
@@ -98,13 +101,31 @@ func (rt *engine) shown() bool {
 	return true
 }
 
+// heard reports whether the model tasks have taken every pane message that the shards of this process have written.
+func heard(tasks []*pipeline.TaskStatus) bool {
+	for _, m := range tasks {
+		for _, s := range tasks {
+			if m.Task != "model" || m.Partition >= len(s.PanesWritten) {
+				continue
+			}
+			wrote := s.PanesWritten[m.Partition]
+			if wrote > 0 && (s.Partition >= len(m.PanesTaken) || m.PanesTaken[s.Partition] < wrote) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // status describes the process. It is drained when every task has read to the end of its log, everything is
-// written, and nothing has happened for a moment: then a pane that a shard wrote has reached its model task.
+// written, the model tasks have what the shards wrote, and nothing has happened for a moment: then what other
+// processes wrote is there, too.
 func (rt *engine) status() *processStatus {
+	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
 	tasks, complete := rt.statuses()
 	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Lag: rt.lag(time.Now())}
-	st.Drained = complete && rt.shown()
+	st.Drained = complete && shown && heard(tasks)
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
 		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled

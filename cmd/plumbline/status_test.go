@@ -20,6 +20,14 @@ func TestProcessStatus(t *testing.T) {
 		return fakeTask{&pipeline.TaskStatus{Task: "shard", Partition: p, WM: wm, CaughtUp: caughtUp, Active: active, Counts: counts}}
 	}
 	model := fakeTask{&pipeline.TaskStatus{Task: "model", CaughtUp: true, Active: long, StateHash: map[string]string{"m": "h"}}}
+	wrote := func(p int, n ...uint64) fakeTask {
+		f := shard(p, 5e9, true, long, nil)
+		f.st.PanesWritten = n
+		return f
+	}
+	took := func(p int, n ...uint64) fakeTask {
+		return fakeTask{&pipeline.TaskStatus{Task: "model", Partition: p, CaughtUp: true, Active: long, PanesTaken: n}}
+	}
 	for _, c := range []struct {
 		name      string
 		tasks     []fakeTask
@@ -32,6 +40,9 @@ func TestProcessStatus(t *testing.T) {
 		{"done", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, 3e9, true, long, nil), model}, true, "1970-01-01T00:00:03Z", true},
 		{"reading", []fakeTask{shard(0, 5e9, false, long, nil), model}, false, "1970-01-01T00:00:05Z", true},
 		{"active a moment ago", []fakeTask{shard(0, 5e9, true, now, nil), model}, false, "1970-01-01T00:00:05Z", true},
+		{"the model task has not got every pane", []fakeTask{wrote(0, 3, 4), took(1, 3, 9), took(0, 3)}, false, "1970-01-01T00:00:05Z", true},
+		{"nor any of another shard", []fakeTask{wrote(1, 3), took(0, 3)}, false, "1970-01-01T00:00:05Z", true},
+		{"it has", []fakeTask{wrote(1, 3, 4), took(1, 9, 4), took(0, 0, 3)}, true, "1970-01-01T00:00:05Z", true},
 		{"a shard has seen nothing", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, pipeline.NoTime, true, long, nil)}, true, "", true},
 	} {
 		rt := newEngine(config.Default(), slog.New(slog.NewTextHandler(io.Discard, nil)))

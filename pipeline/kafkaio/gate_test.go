@@ -109,6 +109,31 @@ func TestLag(t *testing.T) {
 	waitFor(t, "no lag at the end", func() bool { return lag() == Lag{} && s.CaughtUp() })
 }
 
+// TestUnshown: a status is of everything only when it is of the news, too, and when none is overdue.
+func TestUnshown(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 1, "z")
+	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"}, Next: map[pipeline.Input]int64{pipeline.Logits: -1}, IdleTimeout: 100 * time.Millisecond})
+	s.Shown(0)
+	waitFor(t, "news that nobody has asked for", s.Unshown)
+	if r, ok := nextWithin(t, s, patience); !ok || !r.Idle || s.HandedOut() != 1 {
+		t.Fatalf("got %+v", r)
+	}
+	for _, shown := range []bool{false, true} {
+		if s.Unshown() == shown {
+			t.Errorf("unshown %v after the news, its status shown: %v", s.Unshown(), shown)
+		}
+		s.Shown(s.HandedOut())
+	}
+	kafkatest.Write(t, brokers, message("z", 0, "z0", 1000))
+	if r, ok := nextWithin(t, s, patience); !ok || string(r.Value) != "z0" || !s.Unshown() {
+		t.Fatalf("got %+v, unshown %v", r, s.Unshown())
+	}
+	s.Shown(2)
+	waitFor(t, "idle again", s.Unshown)
+}
+
 // transact writes one record in a transaction of a producer of its own, and ends it.
 func transact(t *testing.T, brokers []string, value string, end kgo.TransactionEndTry) {
 	t.Helper()

@@ -1,6 +1,10 @@
 package kafkaio
 
-import "github.com/plumbline/plumbline/pipeline"
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
 
 // Lag is what of an input has not been handed out.
 type Lag struct {
@@ -54,6 +58,27 @@ func (s *Source) Handed() map[pipeline.Input]int64 {
 		out[s.order[i]] = in.handed.Load()
 	}
 	return out
+}
+
+// HandedOut implements pipeline.Teller.
+func (s *Source) HandedOut() uint64 { return s.out.Load() }
+
+// Shown implements pipeline.Teller.
+func (s *Source) Shown(n uint64) {
+	s.shown.Store(n)
+	s.told.Store(true)
+}
+
+// Unshown reports whether the task has records or news that its status is not of, or is about to be told that an input
+// is idle: a task that is busy may hear of that late. Any goroutine may call it.
+func (s *Source) Unshown() bool {
+	now := time.Now().UnixNano()
+	for _, in := range s.in {
+		if at := in.idleAt.Load(); at > 0 && at <= now {
+			return true
+		}
+	}
+	return s.told.Load() && s.shown.Load() < s.out.Load()
 }
 
 // settled reports whether everything that was handed out has been committed.

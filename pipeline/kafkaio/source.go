@@ -37,6 +37,9 @@ type Source struct {
 	in     []*input
 	order  []pipeline.Input
 	paused bool // has been told
+
+	out, shown atomic.Uint64 // records and news handed out, and of them those that the task's status is of
+	told       atomic.Bool   // somebody tells shown
 }
 
 type input struct {
@@ -47,6 +50,7 @@ type input struct {
 	ended bool
 
 	// For other goroutines.
+	idleAt     atomic.Int64 // when it will be idle if nothing comes, in Unix nanoseconds; 0 = never, or it is
 	handed     atomic.Int64 // offset after the last record handed out; -1 = none
 	committed  atomic.Int64 // offset up to which everything is in a checkpoint
 	last       atomic.Int64 // timestamp of the last record handed out
@@ -71,7 +75,8 @@ func NewSource(spec Spec) *Source {
 			gate: spec.Gate, log: spec.Log, out: make(chan []pipeline.Record, fetchQueue), next: spec.Next[in]}
 		f.end.Store(-1)
 		f.done.Store(f.next)
-		i := &input{f: f, since: time.Now()}
+		i := &input{f: f}
+		i.reset(spec.IdleTimeout)
 		i.handed.Store(f.next)
 		i.committed.Store(f.next)
 		i.headOffset.Store(-1)
@@ -88,6 +93,14 @@ const poll = 20 * time.Millisecond
 
 // Next implements pipeline.Source.
 func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
+	r, err := s.hand(ctx)
+	if err == nil {
+		s.out.Add(1)
+	}
+	return r, err
+}
+
+func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 	for {
 		if told, err := s.stand(ctx); told || err != nil {
 			return pipeline.Record{Input: s.order[0], Paused: told}, err
@@ -98,7 +111,7 @@ func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
 		if best := s.pick(); best != nil {
 			r := best.queue[0]
 			best.queue = best.queue[1:]
-			best.since, best.idle = time.Now(), false
+			best.reset(s.spec.IdleTimeout)
 			best.handed.Store(r.Offset + 1)
 			best.last.Store(r.Time)
 			best.noteHead()
@@ -133,6 +146,9 @@ func (s *Source) stand(ctx context.Context) (told bool, err error) {
 	if opened != nil {
 		if !s.paused {
 			s.paused = true
+			for _, in := range s.in {
+				in.idleAt.Store(0)
+			}
 			if s.spec.TellPause {
 				return true, nil
 			}
@@ -145,9 +161,17 @@ func (s *Source) stand(ctx context.Context) (told bool, err error) {
 	}
 	s.paused = false
 	for _, in := range s.in {
-		in.since, in.idle = time.Now(), false
+		in.reset(s.spec.IdleTimeout)
 	}
 	return false, nil
+}
+
+// reset begins the time after which an input is idle.
+func (in *input) reset(timeout time.Duration) {
+	in.since, in.idle = time.Now(), false
+	if timeout > 0 {
+		in.idleAt.Store(in.since.Add(timeout).UnixNano())
+	}
 }
 
 // Buffered implements pipeline.Buffered.
@@ -185,6 +209,7 @@ func (s *Source) becameIdle(i int) (pipeline.Record, bool) {
 		return pipeline.Record{}, false
 	}
 	in.idle = true
+	in.idleAt.Store(0)
 	return pipeline.Record{Input: s.order[i], Idle: true}, true
 }
 
