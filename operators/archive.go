@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
@@ -44,7 +45,8 @@ type ArchiveConfig struct {
 	Publish func(context.Context, *arrowio.ArchiveFile) error
 	Log     *slog.Logger
 
-	batchBytes int // of a test
+	batchBytes int           // of a test
+	retry      time.Duration // of a test: the first wait before an attempt is repeated
 }
 
 // Archive writes labelled rows that have features to Arrow files, every row once. It decides by the rows alone, in the
@@ -90,6 +92,9 @@ func NewArchive(cfg ArchiveConfig, counts *pipeline.Counts) *Archive {
 	}
 	if cfg.batchBytes == 0 {
 		cfg.batchBytes = archiveBatchBytes
+	}
+	if cfg.retry == 0 {
+		cfg.retry = archiveRetryFirst
 	}
 	a := &Archive{cfg: cfg, counts: counts, wm: pipeline.NoTime, open: map[archiveKey]*archiveOpen{}, values: map[string]string{}}
 	a.work = archiveWork{dir: cfg.Dir, name: cfg.Name, log: cfg.Log}

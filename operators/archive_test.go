@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -96,7 +97,7 @@ func archiveOf(s *pipeline.Shard) *Archive { return s.Stages[2].Operator.(*Archi
 func newArchiveSetup(t testing.TB, half bool) archiveSetup {
 	s := archiveSetup{join: JoinConfig{Wait: 24 * 3600 * second, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: 4, Dir: t.TempDir(), Name: "j", MemoryBytes: 8 << 10, segmentBytes: 2 << 10},
 		archive: ArchiveConfig{Group: "g", Half: half, Scores: true, Slices: []string{"region"}, RollRows: 30, RollBytes: 64 << 10, RollTime: 20 * second,
-			MemoryBytes: 4 << 10, Dir: t.TempDir(), Name: "a", Log: quiet, batchBytes: 600}}
+			MemoryBytes: 4 << 10, Dir: t.TempDir(), Name: "a", Log: quiet, batchBytes: 600, retry: time.Millisecond}}
 	if half {
 		s.join.FeatureBytes = 2
 	}
@@ -240,7 +241,20 @@ func (s *crashStore) Save(ctx context.Context, key string, n uint64, c pipeline.
 		return errKilled
 	}
 	archiveOf(*s.now).Durable()
+	if s.r.IntN(2) == 0 { // else the next records come while files are published
+		return archiveOf(*s.now).shelf.empty(ctx)
+	}
 	return nil
+}
+
+// nappingSource lets what is beside it go on now and then.
+type nappingSource struct{ *randomSource }
+
+func (s nappingSource) Next(ctx context.Context) (pipeline.Record, error) {
+	if s.r.IntN(8) == 0 {
+		time.Sleep(2 * time.Millisecond)
+	}
+	return s.randomSource.Next(ctx)
 }
 
 // crashRun runs the lanes through pipeline.Run with crashes everywhere, damaged checkpoints among them, and returns the counts.
@@ -275,7 +289,7 @@ func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, d
 			if kills > 0 {
 				src.left = r.IntN(len(in[0]))
 			}
-			return src, nil
+			return nappingSource{src}, nil
 		})
 		if err == nil {
 			break

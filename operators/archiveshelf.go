@@ -106,7 +106,7 @@ func (s *shelf) next() *shelved {
 }
 
 func (s *shelf) run() {
-	for wait := archiveRetryFirst; ; {
+	for wait := s.cfg.retry; ; {
 		s.mu.Lock()
 		f := s.next()
 		if f == nil || s.ctx.Err() != nil {
@@ -117,7 +117,7 @@ func (s *shelf) run() {
 		s.mu.Unlock()
 		err := s.cfg.Publish(s.ctx, f.file)
 		if err == nil {
-			wait = archiveRetryFirst
+			wait = s.cfg.retry
 			s.mu.Lock()
 			f.published = true
 			close(s.changed)

@@ -102,7 +102,7 @@ func (a *Archive) cut(ctx context.Context, o *archiveOpen) error {
 // retry writes until it succeeds or ctx is done.
 func (a *Archive) retry(ctx context.Context, data []byte, err error) (arrowio.ArchiveSegment, error) {
 	a.cfg.Log.Error("rows cannot be archived, the shard waits", "policy", "archive.when_full: wait", "err", err)
-	for wait := archiveRetryFirst; ; wait = min(2*wait, archiveRetryMost) {
+	for wait := a.cfg.retry; ; wait = min(2*wait, archiveRetryMost) {
 		select {
 		case <-ctx.Done():
 			return arrowio.ArchiveSegment{}, errArchiveStopped
