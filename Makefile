@@ -107,19 +107,20 @@ bench-train: bench-peers
 	go run ./internal/bench/train -stage report -out $(TRAIN_OUT)
 
 # Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams, in one
-# run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. A quarter of an
-# hour for 1,000 runs of ours on two idle cores, an hour for river's. A try of minutes that leaves the page alone:
-# make detection-bench DETECTION_OUT=/tmp/try DETECTION="-runs 20 -delay-runs 20 -calm-peer-runs 5 -peer-runs 5" DETECTION_PEERS="--few 2 --calm-runs 5 --runs 5" DETECTION_DOCS=
-DETECTION := -runs 1000 -delay-runs 200 -calm-peer-runs 100 -peer-runs 40
-DETECTION_PEERS := --few 20 --calm-runs 100 --runs 40
+# run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. Half an
+# hour on two idle cores. A try of minutes that leaves the page alone:
+# make detection-bench DETECTION_OUT=/tmp/try DETECTION="-runs 20 -delay-runs 20 -calm-peer-runs 20 -peer-runs 5" DETECTION_RIVER="--runs 1 --seconds 60" DETECTION_DOCS=
+DETECTION := -runs 1000 -delay-runs 200 -calm-peer-runs 200 -peer-runs 100
+DETECTION_RIVER := --runs 3
 DETECTION_OUT := .cache/detection
 DETECTION_DOCS := docs/benchmarks.md
 DETECTION_VENV := .cache/detect-venv
 
 detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
-	go run ./internal/bench/detect -stage export -out $(DETECTION_OUT) $(DETECTION)
 	go run ./internal/bench/detect -stage ours -out $(DETECTION_OUT) $(DETECTION)
-	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_PEERS)
+	go run ./internal/bench/detect -stage peers -out $(DETECTION_OUT) $(DETECTION)
+	go run ./internal/bench/detect -stage export -out $(DETECTION_OUT)
+	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_RIVER)
 	go run ./internal/bench/detect -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
 
 $(DETECTION_OUT)/%.json: bench/detect/%.py $(DETECTION_VENV)/.ready

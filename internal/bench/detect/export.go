@@ -25,6 +25,9 @@ type exported struct {
 	Right      string `json:"right"`
 }
 
+// exportedRuns is how many runs river itself may see.
+const exportedRuns = 20
+
 // exportAll writes the first runs of the streams that peers see, and streams.json.
 func exportAll(o options) error {
 	s, err := readScores(o.data)
@@ -36,14 +39,10 @@ func exportAll(o options) error {
 	}
 	var list []exported
 	for _, st := range synthetic(s, o.n) {
-		runs := o.peerRuns
-		switch {
-		case st.group == groupLate || st.group == groupCalm && st.name != calibratedName && st.name != turns:
-			continue // one that never moves, and one that does: no other says more of a detector without a tolerance
-		case st.group == groupCalm:
-			runs = o.calmPeerRuns
+		if isCalm(st.group) && st.name != calibratedName && st.name != turns {
+			continue
 		}
-		e, err := export(o.out, &st, runs)
+		e, err := export(o.out, &st, exportedRuns)
 		if err != nil {
 			return err
 		}

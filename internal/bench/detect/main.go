@@ -18,18 +18,18 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.data, "data", "../shared/data", "folder of the real data")
 	flag.StringVar(&o.out, "out", ".cache/detection", "folder for streams and results")
-	flag.StringVar(&o.stage, "stage", "ours", "export: write the streams for peers; ours: measure; report: tables from the results")
+	flag.StringVar(&o.stage, "stage", "ours", "ours and peers: measure; export: streams for river itself; report: tables from the results")
 	flag.StringVar(&o.docs, "docs", "", "file whose section \"detection\" the report replaces")
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
 	flag.IntVar(&o.first, "first-run", 0, "ours: begin with the block of this run; another process may have those before it")
 	flag.IntVar(&o.delayRuns, "delay-runs", 300, "runs of the other streams")
-	flag.IntVar(&o.calmPeerRuns, "calm-peer-runs", 100, "runs that peers see of the streams on which nobody may alarm")
-	flag.IntVar(&o.peerRuns, "peer-runs", 40, "runs that peers see of the other streams")
+	flag.IntVar(&o.calmPeerRuns, "calm-peer-runs", 200, "runs that peers have of the streams on which their settings are chosen")
+	flag.IntVar(&o.peerRuns, "peer-runs", 100, "runs that peers have of the other streams")
 	flag.IntVar(&o.n, "rows", 100_000, "rows of a run without a change")
 	flag.Parse()
-	stage := map[string]func(options) error{"export": exportAll, "ours": measure, "report": report}[o.stage]
+	stage := map[string]func(options) error{"export": exportAll, "ours": measure, "peers": measurePeers, "report": report}[o.stage]
 	if stage == nil {
-		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed export, ours and report\n", o.stage)
+		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed export, ours, peers and report\n", o.stage)
 		os.Exit(2)
 	}
 	if err := stage(o); err != nil {

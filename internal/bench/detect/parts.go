@@ -43,10 +43,10 @@ type result struct {
 var sources = []string{"calib/detect/*.go", "internal/bench/detect/tests.go", "internal/bench/detect/data.go", "internal/bench/detect/streams.go",
 	"internal/bench/detect/late.go", "internal/bench/detect/ours.go"}
 
-// codeDigest returns the digest of the sources, comments included, and of the real streams' files.
-func codeDigest(out string) (string, error) {
+// codeDigest returns the digest of the sources and of others, comments included, and of the real streams' files.
+func codeDigest(out string, others ...string) (string, error) {
 	h := sha256.New()
-	for _, pattern := range append(slices.Clone(sources), filepath.Join(out, "frozen-*.npy")) {
+	for _, pattern := range append(append(slices.Clone(sources), filepath.Join(out, "frozen-*.npy")), others...) {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			return "", err

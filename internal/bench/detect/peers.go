@@ -2,7 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -14,6 +17,25 @@ type peer struct {
 	Order                            int
 	First                            []int
 	Early                            int
+	Runs                             int
+	Code, Commit                     string // of the streams
+}
+
+// river is what peers.py says: how many first alarms of river itself were compared, and what only river has.
+type river struct {
+	River           string
+	Compared, Equal int
+	Peers           []peer
+}
+
+// readRiver reads river.json; nothing where peers.py has not run.
+func readRiver(folder string) (river, error) {
+	var r river
+	err := readJSON(filepath.Join(folder, "river.json"), &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	return r, err
 }
 
 // summary looks at the first alarms after a change; the detector went on after earlier ones.
@@ -103,6 +125,6 @@ func peerFalseAlarms(b *strings.Builder, peers []peer) {
 		}
 		rows = append(rows, []string{p.Detector, p.Setting + mark, share(find(peers, p.Detector, p.Setting, calibratedName)), share(&p)})
 	}
-	table(b, "River's detectors on the first of the same runs, each row a label: share of runs that ever alarm. From sensitive to calm settings; one was given up as soon as it could not be calm any more, so its share is of fewer runs.",
+	table(b, "River's detectors on the first of the same runs, each row a label: share of runs that ever alarm. From sensitive settings to the first calm one, with alarms in at most 1 % of the runs of both.",
 		[]string{"detector", "setting", calibratedName, turns}, rows)
 }

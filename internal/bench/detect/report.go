@@ -80,12 +80,17 @@ func report(o options) error {
 	if err := readJSON(filepath.Join(o.out, "peers.json"), &peers); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	check, err := readRiver(o.out)
+	if err != nil {
+		return err
+	}
+	peers = append(peers, check.Peers...)
 	estimates, err := estimateRows(s, o.out)
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	provenance(&b, ours, peers)
+	provenance(&b, ours, check)
 	barTable(&b, ours, peers, estimates)
 	falseAlarms(&b, ours)
 	peerFalseAlarms(&b, peers)
@@ -102,7 +107,7 @@ func report(o options) error {
 }
 
 // provenance says how much was measured, and of which commit.
-func provenance(b *strings.Builder, ours []result, peers []peer) {
+func provenance(b *strings.Builder, ours []result, check river) {
 	fewest, most, rows := math.MaxInt, 0, 0.
 	var commits []string
 	for _, r := range ours {
@@ -119,10 +124,11 @@ func provenance(b *strings.Builder, ours []result, peers []peer) {
 		}
 	}
 	fmt.Fprintf(b, "Measured at commit %s: %s runs of every stream, %.2g rows in all", strings.Join(commits, ", "), span(fewest, most), rows)
-	if len(peers) > 0 {
-		fmt.Fprintf(b, "; river's detectors on the first of the same runs (their number is in the tables)")
+	b.WriteString(".")
+	if check.Compared > 0 {
+		fmt.Fprintf(b, " River's detectors have the first of the same runs; they are rewritten in Go, and %d of %d first alarms are those of river %s itself on the same rows.", check.Equal, check.Compared, check.River)
 	}
-	b.WriteString(".\n\n")
+	b.WriteString("\n\n")
 }
 
 func span(a, b int) string {
