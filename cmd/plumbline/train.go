@@ -90,6 +90,7 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 	if err != nil {
 		return err
 	}
+	defer d.close()
 	defer boundGarbage(d.train)()
 	b, gemm, err := f.chooseBackend(cmd)
 	if err != nil {
@@ -102,7 +103,7 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 		err = f.interrupted()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, d.because(err))
 	}
 	r.Seconds = time.Since(start).Seconds()
 	if err := r.score(f, d, gemm, current, trained); err != nil {
