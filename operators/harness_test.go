@@ -33,6 +33,7 @@ type setup struct {
 	slices   []string
 	maxKeys  int
 	apply    *Published
+	heads    *Heads // nil: no shadows
 }
 
 func defaultSetup() setup {
@@ -57,6 +58,9 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 		{Name: "join", Operator: NewJoin(join, out, counts)}}
 	if s.apply != nil {
 		stages = append(stages, pipeline.Stage{Name: "apply", Operator: NewApply(s.apply, false, out)})
+	}
+	if s.heads != nil {
+		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: NewShadow(ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet)})
 	}
 	stages = append(stages, pipeline.Stage{Name: "stats", Operator: NewStats(StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys}, outbox, counts)})
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane, Watermark: pipeline.NewWatermark(s.inputs, s.lateness),

@@ -3,7 +3,9 @@ package operators
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -86,9 +88,6 @@ func (t *ModelTask) judgeAll(m *model, v *version, end int64) error {
 		return nil
 	}
 	l := t.loopOf(m, v.name)
-	if base, number, ok := BaseVersion(v.name); ok && m.versions[base] != nil {
-		t.loopOf(m, base).known(number)
-	}
 	for _, j := range l.judges {
 		sv := m.versions[ShadowVersion(v.name, j.number)]
 		if err := t.judge(m, v, sv, l, j, end); err != nil {
@@ -96,6 +95,24 @@ func (t *ModelTask) judgeAll(m *model, v *version, end int64) error {
 		}
 	}
 	return nil
+}
+
+// rowsOf are the sampled rows of a version of the label pane at hand.
+func (t *ModelTask) rowsOf(m *model, version string) []acc.SampleRow {
+	if l := t.loops[m.name][version]; l != nil {
+		return l.rows
+	}
+	return nil
+}
+
+// discover adds judges of shadows that no request of this log was for: heads that came otherwise.
+func (t *ModelTask) discover(m *model) {
+	for _, name := range slices.Sorted(maps.Keys(t.loops[m.name])) {
+		base, number, ok := BaseVersion(name)
+		if ok && len(t.rowsOf(m, name)) > 0 && m.versions[base] != nil {
+			t.loopOf(m, base).known(number)
+		}
+	}
 }
 
 // known adds a judge of a head that no request of this log was for.
@@ -110,8 +127,13 @@ func (l *loop) known(number int) {
 }
 
 func (t *ModelTask) judge(m *model, v, sv *version, l *loop, j *judge, end int64) error {
-	if j.state == statePending && j.deadline != 0 && end > j.deadline && sv == nil {
-		return t.decideHead(v, j, output.ShadowLost, "no row of it came by the deadline: its trainer failed, or there is none", end, nil)
+	// A version is known from the first of its messages on, wherever that is in the log: only rows of processed panes count.
+	rows := t.rowsOf(m, ShadowVersion(v.name, j.number))
+	if j.state == statePending && len(rows) == 0 {
+		if j.deadline != 0 && end > j.deadline {
+			return t.decideHead(v, j, output.ShadowLost, "no row of it came by the deadline: its trainer failed, or there is none", end, nil)
+		}
+		return nil
 	}
 	if sv == nil || j.state == output.ShadowRejected || j.state == output.ShadowRolled || j.state == output.ShadowLost || j.until != 0 && end > j.until {
 		return nil
@@ -128,7 +150,7 @@ func (t *ModelTask) judge(m *model, v, sv *version, l *loop, j *judge, end int64
 	if j.state == statePending {
 		j.state = output.ShadowRunning
 	}
-	n, err := t.pair(v, sv, l.rows, t.loopOf(m, sv.name).rows, j.pairs)
+	n, err := t.pair(v, sv, l.rows, rows, j.pairs)
 	if err != nil || n == 0 && j.state != output.ShadowReady {
 		return err
 	}

@@ -89,7 +89,7 @@ func (l *loop) append(dst []byte) ([]byte, error) {
 		}
 	}
 	dst = binenc.AppendString(dst, l.over.reason)
-	for _, x := range []int64{l.over.since, l.over.from, l.over.rows, int64(l.number)} {
+	for _, x := range []int64{l.over.since, l.over.from, l.over.rows, int64(l.number), l.tried.at, int64(l.tried.revision)} {
 		dst = binenc.AppendVarint(dst, x)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(l.asked)))
@@ -122,6 +122,7 @@ func (l *loop) restore(r *binenc.Reader, shape acc.Config) error {
 	}
 	l.over = overState{reason: r.String(maxName), since: r.Varint(), from: r.Varint(), rows: r.Varint()}
 	l.number = int(r.Varint())
+	l.tried = triedState{r.Varint(), int(r.Varint())}
 	for range r.Count(1, maxItems) {
 		l.asked = append(l.asked, r.Varint())
 	}

@@ -46,6 +46,7 @@ type loop struct {
 	reference *acc.Set // of the first ReferenceRows sampled rows, as the calibrators in force made them
 	blocks    []triggerBlock
 	over      overState
+	tried     triedState
 	number    int     // of the newest request
 	asked     []int64 // event times of the requests within the budget's period
 	judges    []*judge
@@ -65,6 +66,13 @@ type overState struct {
 	reason      string
 	since, from int64 // end of the label pane; earliest prediction time of the rows that were judged
 	rows        int64 // sampled rows from then on, those judged then included
+}
+
+// triedState is since when recalibration has been tried: the refit decision that put the calibrator of a revision in force,
+// or the first one that did not.
+type triedState struct {
+	at       int64 // end of a label pane; 0 = not
+	revision int
 }
 
 func (l *loop) idle() bool {
@@ -100,6 +108,9 @@ func (t *ModelTask) closeLoop(m *model, pane int64) error {
 		return nil
 	}
 	end := (pane + 1) * t.cfg.Pane
+	if t.cfg.Judge.Enabled {
+		t.discover(m)
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[name]
 		if err := t.judgeAll(m, v, end); err != nil {
@@ -253,11 +264,14 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev output.Finetu
 	return t.sinceRefit(v, l, pane, ev)
 }
 
-// sinceRefit judges the ECE of the rows since the newest refit decision: what recalibration has left.
+// sinceRefit judges the ECE of the rows since recalibration was tried: what it has left.
 func (t *ModelTask) sinceRefit(v *version, l *loop, pane int64, ev output.FinetuneEvidence) (output.FinetuneEvidence, string, string, error) {
-	at, ok := decidedAt(v.refit.last)
+	if at, revision, ok := decision(v.refit.last); ok && (l.tried.at == 0 || l.tried.revision != revision) {
+		l.tried = triedState{at, revision}
+	}
+	at := l.tried.at
 	i := slices.IndexFunc(l.blocks, func(b triggerBlock) bool { return b.from >= at })
-	if !ok || i < 0 {
+	if at == 0 || i < 0 {
 		return ev, "", "", nil
 	}
 	set, err := t.mergeBlocks(v, l.blocks[i:])
@@ -297,16 +311,17 @@ func (t *ModelTask) mergeBlocks(v *version, blocks []triggerBlock) (*acc.Set, er
 	return set, nil
 }
 
-// decidedAt reads when a refit decision was made.
-func decidedAt(decision []byte) (int64, bool) {
+// decision reads when a refit decision was made, and the revision that was in force then.
+func decision(last []byte) (at int64, revision int, ok bool) {
 	var d struct {
+		Revision  int
 		DecidedAt string `json:"decided_at"`
 	}
-	if len(decision) == 0 || json.Unmarshal(decision, &d) != nil {
-		return 0, false
+	if len(last) == 0 || json.Unmarshal(last, &d) != nil {
+		return 0, 0, false
 	}
-	at, err := time.Parse(time.RFC3339Nano, d.DecidedAt)
-	return at.UnixNano(), err == nil
+	t, err := time.Parse(time.RFC3339Nano, d.DecidedAt)
+	return t.UnixNano(), d.Revision, err == nil
 }
 
 // ask publishes a request.

@@ -66,6 +66,7 @@ func EncodePredictions(t testing.TB, rows []Row, inline bool) []byte {
 		if inline {
 			c.Label = append(c.Label, r.Label)
 		}
+		c.Features, c.D = append(c.Features, r.Features...), len(r.Features)
 		c.Weight = append(c.Weight, r.Weight)
 		c.Served = append(c.Served, r.Served)
 	}

@@ -65,7 +65,8 @@ type Row struct {
 	Label          int32 // -1 = never known
 	Scores         []float32
 	Probs          bool
-	Weight, Served float32 // NaN = absent
+	Weight, Served float32   // NaN = absent
+	Features       []float32 // nil = the column is absent
 }
 
 // Rows makes rows in order of TS. Labels are drawn from softmax(z) of the row's true logits z; the scores are
