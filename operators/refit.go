@@ -90,7 +90,7 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
 	if !v.refit.started {
 		v.refit.started, v.refit.period = true, period
 	}
-	if period == v.refit.period || len(k.sample) < spec.MinRows || v.refit.trial.busy() {
+	if period == v.refit.period || len(k.sample) < spec.MinRows || v.refit.trial.busy() || v.refit.trial.promises() {
 		return nil
 	}
 	v.refit.period = period

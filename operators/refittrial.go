@@ -68,6 +68,23 @@ type score struct {
 // busy reports whether a trial must not be given up for the next: its candidate is with the canary.
 func (tr *trial) busy() bool { return tr != nil && tr.phase == phaseCanary }
 
+// promising is the log e-value from which on a validation outlasts the next refit by period: a small gain takes more rows
+// than a period has, and whoever starts again every time never sees it.
+const promising = 1
+
+// promises reports whether a candidate is on its way to being published.
+func (tr *trial) promises() bool {
+	if tr == nil || tr.phase != phaseShadow {
+		return false
+	}
+	for _, c := range tr.candidates {
+		if c.out == "" && c.test.LogE() >= promising {
+			return true
+		}
+	}
+	return false
+}
+
 // fitting reports whether a trial waits for its fits.
 func (tr *trial) fitting() bool { return tr != nil && tr.phase == phaseFitting }
 

@@ -21,6 +21,8 @@ type Deps struct {
 	Ready func() error
 	// Control takes POST requests. Nil: they are refused.
 	Control Control
+	// Orders takes what people decide about calibrators, where there is Control. Nil: 404.
+	Orders Orders
 	// Metrics answers /metrics. Nil: 404.
 	Metrics http.Handler
 	// Calibrate answers under /api/v1/models/, POST included. Nil: 404.
@@ -68,6 +70,7 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 	mux.HandleFunc("/api/v1/events", a.events)
 	mux.HandleFunc(controlPrefix+"pause", a.pause)
 	mux.HandleFunc(controlPrefix+"resume", a.resume)
+	mux.HandleFunc(orderPath, a.order)
 	if d.Calibrate != nil {
 		mux.Handle(calibratePrefix, d.Calibrate)
 	}
@@ -97,7 +100,7 @@ func (a *api) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		own := isControl(r.URL.Path) || a.Calibrate != nil && strings.HasPrefix(r.URL.Path, calibratePrefix)
+		own := isControl(r.URL.Path) || isOrder(r.URL.Path) || a.Calibrate != nil && strings.HasPrefix(r.URL.Path, calibratePrefix)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && !own {
 			h.Set("Allow", "GET, HEAD")
 			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")

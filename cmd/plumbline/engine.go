@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/sinks/notify"
+	"github.com/plumbline/plumbline/web"
 )
 
 // engine builds shards and model tasks from a configuration and knows those that run in this process.
@@ -36,6 +37,7 @@ type engine struct {
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
 	following atomic.Int32 // partitions of the calibrators topic that have not been read to their end yet
+	orders    web.Orders   // nil = no Kafka
 	listener  net.Listener // of the page, bound already; nil = bind http.listen
 
 	pauser

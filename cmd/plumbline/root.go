@@ -28,6 +28,7 @@ var subcommands = []func() *cobra.Command{
 	newTopicsCommand,
 	newPauseCommand,
 	newResumeCommand,
+	newCalibratorsCommand,
 	newInspectCommand,
 	newConfigCommand,
 	newVersionCommand,

@@ -186,7 +186,7 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	r.sink = teeSink{s, r.engine}
+	r.sink, r.orders = teeSink{s, r.engine}, orderTaker{r.engine, s}
 	return t, nil
 }
 
@@ -312,7 +312,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.pauser
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
+		Control: control, Orders: rt.orders, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

@@ -74,7 +74,7 @@ func Default() Config {
 			Method:         "auto",
 			Period:         time.Hour,
 			OnAlarm:        true,
-			FreshRows:      2000,
+			FreshRows:      1000,
 			MinRows:        500,
 			MaxRows:        5000,
 			TestShare:      0.3,

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+func newCalibratorsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "calibrators",
+		Short: "List a model's calibrators and decisions; pin, publish, roll back",
+		Long: "calibrators shows what was decided about a model's calibrators, and takes decisions of people: an order goes through a running\n" +
+			"process (http.control: true) to the panes topic, and the model task obeys it at the end of the last closed label pane.",
+	}
+	cmd.AddCommand(newCalibratorsList(), newDecisionCommand(pipeline.ActionPin, "Keep what is in force, or put --revision in force and keep it: no refit, no rollback"),
+		newDecisionCommand(pipeline.ActionUnpin, "Let refits and rollbacks go on"),
+		newDecisionCommand(pipeline.ActionRollback, "Put the calibrator before the one in force, or --revision, in force again"),
+		newDecisionCommand(pipeline.ActionPublish, "Put the calibrator of FILE in force, as `plumbline fit` writes it"))
+	return cmd
+}
+
+// orderFlags are those of an order and of the process that it goes through.
+type orderFlags struct {
+	controlFlags
+	version, by, why string
+	revision         int
+}
+
+func newDecisionCommand(action, short string) *cobra.Command {
+	var f orderFlags
+	use, args := action+" MODEL", 1
+	if action == pipeline.ActionPublish {
+		use, args = action+" FILE MODEL", 2
+	}
+	cmd := &cobra.Command{Use: use, Short: short, Args: usageArgs(cobra.ExactArgs(args))}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model, where it has several")
+	cmd.Flags().StringVar(&f.why, "why", "", "`reason`, kept with the decision")
+	cmd.Flags().StringVar(&f.by, "by", os.Getenv("USER"), "`name` of who decides, where no --user says so")
+	if action == pipeline.ActionPin || action == pipeline.ActionRollback {
+		cmd.Flags().IntVar(&f.revision, "revision", 0, "`revision` to put in force")
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.why == "" {
+			return usageErrorf("--why: must say why")
+		}
+		var body []byte
+		if action == pipeline.ActionPublish {
+			c, err := readCalibrator(args[0])
+			if err != nil {
+				return err
+			}
+			if body, err = calibrator.Encode(c); err != nil {
+				return err
+			}
+		}
+		return f.order(cmd, action, args[len(args)-1], body)
+	}
+	return cmd
+}
+
+func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte) error {
+	q := url.Values{"why": {f.why}, "by": {f.by}}
+	if f.version != "" {
+		q.Set("version", f.version)
+	}
+	if f.revision != 0 {
+		q.Set("revision", strconv.Itoa(f.revision))
+	}
+	var a orderAnswer
+	if err := f.ask(cmd, http.MethodPost, "models/"+url.PathEscape(model)+"/calibrators/"+action, q, body, &a); err != nil {
+		return err
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, a)
+	}
+	printf(cmd, "%s of %s/%s by %s is on its way (order %s): plumbline calibrators list %s\n", a.Action, a.Model, a.Version, a.By, a.ID, model)
+	return nil
+}
+
+func newCalibratorsList() *cobra.Command {
+	var f orderFlags
+	limit := 100
+	cmd := &cobra.Command{Use: "list MODEL", Short: "Decisions about a model's calibrators, oldest first", Args: usageArgs(cobra.ExactArgs(1))}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
+	cmd.Flags().IntVar(&limit, "limit", limit, "newest so many")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q := url.Values{"model": {args[0]}, "limit": {strconv.Itoa(limit)}}
+		if f.version != "" {
+			q.Set("version", f.version)
+		}
+		var a struct {
+			Calibrators []output.Calibrator `json:"calibrators"`
+		}
+		if err := f.ask(cmd, http.MethodGet, "calibrators", q, nil, &a); err != nil {
+			return err
+		}
+		if jsonOutput(cmd) {
+			return printJSON(cmd, a)
+		}
+		for _, c := range a.Calibrators {
+			who := ""
+			if c.By != "" || c.Why != "" {
+				who = fmt.Sprintf(" (%s: %s)", c.By, c.Why)
+			}
+			pinned := ""
+			if c.Pinned {
+				pinned = " pinned"
+			}
+			printf(cmd, "%s  %s/%s  revision %d%s  %s  %s%s\n", c.DecidedAt, c.Model, c.Version, c.Revision, pinned, c.Reason, c.Outcome, who)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// ask sends one request to the process of the flags, the first where there are several.
+func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Values, body []byte, answer any) error {
+	base := ""
+	if len(f.urls) > 0 {
+		base = strings.TrimSuffix(f.urls[0], "/")
+	} else {
+		cfg, err := loadConfig(cmd)
+		if err != nil {
+			return err
+		}
+		base = "http://" + cfg.HTTP.Listen
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(cmd.Context(), method, base+"/api/v1/"+path+"?"+query.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("--url %s: %w", base, err)
+	}
+	if f.user != "" {
+		password, err := os.ReadFile(f.passwordFile)
+		if err != nil {
+			return fmt.Errorf("--password-file: %w", err)
+		}
+		req.SetBasicAuth(f.user, string(bytes.TrimRight(password, "\r\n")))
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", base, err)
+	}
+	defer resp.Body.Close()
+	const most = 1 << 28
+	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil {
+		return fmt.Errorf("%s: %w", base, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %.400s", base, resp.Status, bytes.TrimSpace(text))
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("%s: answer %.100q: %w", base, text, err)
+	}
+	return nil
+}

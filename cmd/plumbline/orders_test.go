@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/web"
+)
+
+// orderLog keeps what is written to the panes topic.
+type orderLog struct {
+	orders []*pipeline.Order
+	err    error
+}
+
+func (l *orderLog) Write(_ context.Context, ms []pipeline.Message) error {
+	for _, m := range ms {
+		o, err := pipeline.DecodeOrder(m.Value)
+		if err != nil || m.Stream != pipeline.StreamPanes || m.Partition != -1 || string(m.Key) != o.Model {
+			return errors.Join(err, errors.New("not an order by model"))
+		}
+		l.orders = append(l.orders, o)
+	}
+	return l.err
+}
+
+func (l *orderLog) Close() error { return nil }
+
+// TestCalibratorsCommand gives orders from the command line through the API of a process to the panes topic.
+func TestCalibratorsCommand(t *testing.T) {
+	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	const cal = `{"version":1,"method":"temperature","temperature":1.5}`
+	for i, revision := range []int{1, 2} {
+		rt.history.AddCalibrator(output.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
+			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal)})
+	}
+	log := &orderLog{}
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, log}}))
+	defer srv.Close()
+	file := filepath.Join(t.TempDir(), "cal.json")
+	if err := os.WriteFile(file, []byte(cal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want, args string, order pipeline.Order) {
+		t.Helper()
+		log.orders = nil
+		var out strings.Builder
+		cmd := newRootCommand()
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs(append(append([]string{"calibrators"}, strings.Fields(args)...), "--url", srv.URL))
+		err := cmd.ExecuteContext(t.Context())
+		text := out.String()
+		if err != nil {
+			text = err.Error()
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %q in it", args, text, want)
+		}
+		var got pipeline.Order
+		if len(log.orders) > 0 {
+			got = *log.orders[0]
+			got.ID = [16]byte{}
+		}
+		if got.Action != order.Action || got.Model != order.Model || got.Version != order.Version || got.Revision != order.Revision || string(got.Calibrator) != string(order.Calibrator) || got.By != order.By || got.Why != order.Why {
+			t.Errorf("%s: order %+v, want %+v", args, got, order)
+		}
+	}
+	f("revision 2", "list m/1", pipeline.Order{})
+	f("pin of m/1/v by ann", "pin m/1 --why audit --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "audit"})
+	f("unpin of m/1/v", "unpin m/1 --why over --by ann", pipeline.Order{Action: "unpin", Model: "m/1", Version: "v", By: "ann", Why: "over"})
+	f("rollback of m/1/v", "rollback m/1 --revision 1 --why worse --by ann", pipeline.Order{Action: "rollback", Model: "m/1", Version: "v", Revision: 1, Calibrator: []byte(cal), By: "ann", Why: "worse"})
+	f("publish of m/1/w", "publish "+file+" m/1 --model-version w --why mine --by ann", pipeline.Order{Action: "publish", Model: "m/1", Version: "w", Calibrator: []byte(cal), By: "ann", Why: "mine"})
+	f("revision 9 of m/1/v is not in the history", "rollback m/1 --revision 9 --why x", pipeline.Order{})
+	f("version: must be named", "pin other --why x", pipeline.Order{})
+	f("--why", "pin m/1", pipeline.Order{})
+	log.err = errors.New("no leader")
+	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
+}

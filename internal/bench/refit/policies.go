@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+const (
+	second = int64(1e9)
+	pane   = 10 * second
+	start  = 1_750_000_000 * second
+)
+
+// change is a calibrator that takes force at a row.
+type change struct {
+	row    int
+	cal    calibrator.Calibrator
+	method string
+	reason string
+}
+
+// taskConfig is the default configuration of plumbline run, but for the period, which is a day of the stream's rows.
+func taskConfig() operators.ModelConfig {
+	every := int64(365 * 24 * 3600)
+	return operators.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: 1024, SampleBytes: 262_144, SampleSeed: 1}, Bins: 15, CDFNu: .1, Resamples: 50, SampleRows: 8192,
+		Alarm: &operators.AlarmSpec{Name: "calibration", Severity: "critical", Signals: []string{"raw", "calibrated"}, Bins: 15, EpsilonECE: .02, EpsilonBin: .05,
+			Alpha: float64(pane) / float64(every*second), MaxWeight: 1, ReferenceRows: 10_000, Slack: 1, ClearRows: 1000, ClearFor: 30 * second, QuietRows: 50_000, FDR: .05, Slices: true},
+		Rules: []operators.RuleSpec{{Name: "excess-ece", Signal: "calibrated", Severity: "warning", Rows: 2000, MinRows: 500, WarmupRows: 2000, Fire: .05, Clear: .03,
+			For: 30 * second, ClearFor: 30 * second}},
+		Refit: refitSpec}
+}
+
+// refitSpec is that of internal/config's default; TestDefaultsAreTheProducts compares them.
+var refitSpec = operators.RefitSpec{Method: "auto", Period: dayRows / paneRows * pane, OnAlarm: true, FreshRows: 1000, MinRows: 500, MaxRows: 5000, TestShare: .3, Delay: 1,
+	Alpha: .01, ValidationRows: 10_000, MinNLLGain: .001, MaxECERise: .005, MaxAccDr: .005, RollbackAlpha: 1e-6, Cooldown: 120 * second}
+
+// plumbline runs a model task over a stream and returns what it published.
+func plumbline(s *stream, cfg operators.ModelConfig) ([]change, error) {
+	task := operators.NewModelTask(cfg, 0, pipeline.NewCounts(), slog.New(slog.DiscardHandler))
+	var out []change
+	offset := int64(0)
+	take := func(m *pipeline.PaneMessage) error {
+		m.Of, m.Seq, m.Length = 1, uint64(offset)+1, pane
+		err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: offset, Value: pipeline.AppendPane(nil, m)})
+		offset++
+		return err
+	}
+	for from := 0; from < s.rows(); from += paneRows {
+		set, err := paneSet(s, from, min(from+paneRows, s.rows()), cfg.Acc)
+		if err != nil {
+			return nil, err
+		}
+		body, err := set.AppendBinary(nil)
+		if err != nil {
+			return nil, err
+		}
+		at := start/pane + int64(from/paneRows)
+		if err := take(&pipeline.PaneMessage{Model: s.name, LabelPane: at, Cells: []pipeline.Cell{{Version: "1", K: s.k, PredictionPane: at, Set: body}}}); err != nil {
+			return nil, err
+		}
+		if err := take(&pipeline.PaneMessage{Punctuation: true, Closed: at + 1}); err != nil {
+			return nil, err
+		}
+		if err := task.Settle(context.Background()); err != nil {
+			return nil, err
+		}
+		for _, m := range task.Outputs() {
+			c, err := published(m)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				c.row = from + paneRows // it takes force at the end of this pane
+				out = append(out, *c)
+			}
+		}
+	}
+	return out, nil
+}
+
+func published(m pipeline.Message) (*change, error) {
+	if m.Stream != pipeline.StreamCalibrators {
+		return nil, nil
+	}
+	var c output.Calibrator
+	if err := json.Unmarshal(m.Value, &c); err != nil || !c.Published {
+		return nil, err
+	}
+	cal, err := calibrator.Decode(c.Calibrator)
+	return &change{cal: cal, method: c.Method, reason: c.Reason}, err
+}
+
+// paneSet is what a shard sends of some rows, all predicted and labelled in one pane.
+func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
+	cfg.K = s.k
+	set, err := acc.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	z, p := make([]float64, s.k), make([]float64, s.k)
+	for i := from; i < to; i++ {
+		row := s.z[i*s.k : (i+1)*s.k]
+		for j, x := range row {
+			z[j] = float64(x)
+		}
+		r, ok := kernel.Logits(z, p)
+		if !ok {
+			return nil, fmt.Errorf("%s: row %d is not finite", s.name, i)
+		}
+		y := int(s.labels[i])
+		if err := set.Label(r, p, y, kernel.NLL(r, z, y, false), 1, 0, math.NaN()); err != nil {
+			return nil, err
+		}
+		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/paneRows
+		if err := set.Sample(acc.SampleRow{ID: arrowio.HashIntID(uint64(i)), TS: ts, LabelTS: ts, W: 1, Y: s.labels[i], Z: row}); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// schedule refits the temperature at the end of every week on its latest rows, and puts it in force unseen.
+func schedule(s *stream) ([]change, error) {
+	var out []change
+	for end := weekRows; end < s.rows(); end += weekRows {
+		c, err := fitted("temperature", s, end-refitSpec.MaxRows, end)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, change{end, c, "temperature", "schedule"})
+	}
+	return out, nil
+}
+
+// fixedMethods are those whose calibrator, fitted on the latest rows of the first week, is kept for ever.
+func fixedMethods() (out []string) {
+	for _, m := range calibrator.Methods() {
+		if !strings.HasPrefix(m.Name, "metacal") && m.Name != "parameterised_temperature" && m.Name != "matrix" {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+func fixed(method string, s *stream) ([]change, error) {
+	if method == "identity" {
+		return nil, nil
+	}
+	c, err := fitted(method, s, weekRows-refitSpec.MaxRows, weekRows)
+	return []change{{weekRows, c, method, "once"}}, err
+}
+
+func fitted(method string, s *stream, from, to int) (calibrator.Calibrator, error) {
+	c, _, err := calibrator.Fit(method, s.z[from*s.k:to*s.k], s.k, s.labels[from:to], nil, calibrator.Options{Seed: 1})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s on rows %d to %d: %w", s.name, method, from, to, err)
+	}
+	return c, nil
+}
+
+func sortByName(s []*source) {
+	slices.SortFunc(s, func(a, b *source) int { return strings.Compare(a.name, b.name) })
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"math"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/calib/metric"
+)
+
+// Windows of the mean ECE. The excess is over what a perfectly calibrated model shows in the same bins.
+const (
+	windowRows = dayRows
+	bins       = 15
+)
+
+// scored is what a policy's calibrators made of a stream, each row by the one in force.
+type scored struct {
+	excess float64 // mean over the windows of ECE - its null expectation
+	ece    float64 // mean over the windows
+	nll    float64
+}
+
+// apply scores row i by a calibrator, nil the identity. The NLL is that of tests: probabilities are floored.
+func apply(s *stream, i int, cal calibrator.Calibrator, z, p []float64) (nll, conf float64, hit bool) {
+	for j := range z {
+		z[j] = float64(s.z[i*s.k+j])
+	}
+	if cal == nil {
+		cal = calibrator.Identity{}
+	}
+	cal.Apply(p, z)
+	r, _ := kernel.Probs(p, z)
+	y := int(s.labels[i])
+	return -math.Log(max(p[y], 1/(100*float64(s.k)))), r.Conf, r.Arg == y
+}
+
+func score(s *stream, changes []change) scored {
+	var out scored
+	z, p := make([]float64, s.k), make([]float64, s.k)
+	var cal calibrator.Calibrator
+	windows := 0.0
+	for from := 0; from < s.rows(); from += windowRows {
+		to := min(from+windowRows, s.rows())
+		conf, hit := make([]float64, 0, windowRows), make([]bool, 0, windowRows)
+		for i := from; i < to; i++ {
+			for len(changes) > 0 && changes[0].row <= i {
+				cal, changes = changes[0].cal, changes[1:]
+			}
+			nll, c, h := apply(s, i, cal, z, p)
+			out.nll += nll / float64(s.rows())
+			conf, hit = append(conf, c), append(hit, h)
+		}
+		b := metric.EqualWidth(conf, hit, nil, bins)
+		ece := metric.ECE(b)
+		out.ece += ece
+		out.excess += ece - metric.Resample(b, 50, uint64(from)).Null
+		windows++
+	}
+	out.ece /= windows
+	out.excess /= windows
+	return out
+}
+
+// verdict is what one publication did on the rows that followed: their mean NLL less that which the calibrator before it
+// would have had.
+type verdict struct {
+	rows     int
+	diff, se float64
+}
+
+func (v verdict) helped() bool { return v.diff+z95*v.se < 0 }
+func (v verdict) hurt() bool   { return v.diff-z95*v.se > 0 }
+
+// z95 is one-sided.
+const z95 = 1.645
+
+// judge looks at so many rows after each publication, as far as the next one or the stream's end.
+func judge(s *stream, changes []change, horizon int) []verdict {
+	var out []verdict
+	z, p := make([]float64, s.k), make([]float64, s.k)
+	var before calibrator.Calibrator
+	for n, c := range changes {
+		end := min(s.rows(), c.row+horizon)
+		if n+1 < len(changes) {
+			end = min(end, changes[n+1].row)
+		}
+		var v verdict
+		var sum, square float64
+		for i := c.row; i < end; i++ {
+			now, _, _ := apply(s, i, c.cal, z, p)
+			was, _, _ := apply(s, i, before, z, p)
+			d := now - was
+			sum += d
+			square += d * d
+			v.rows++
+		}
+		if m := float64(v.rows); v.rows > 1 {
+			v.diff = sum / m
+			v.se = math.Sqrt(max(0, square/m-v.diff*v.diff) / (m - 1))
+		}
+		before = c.cal
+		out = append(out, v)
+	}
+	return out
+}

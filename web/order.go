@@ -1,0 +1,86 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Order is what a person wants of a model version's calibrator.
+type Order struct {
+	Action         string // pin | unpin | publish | rollback
+	Model, Version string
+	Revision       int    // 0 = none named
+	Calibrator     []byte // JSON, for publish
+	By, Why        string
+}
+
+// Orders takes what people decide about calibrators.
+type Orders interface {
+	// Order hands an order to the model task and returns what is known of it, encoded as JSON. An error that wraps
+	// ErrOrder is the order's fault.
+	Order(ctx context.Context, o Order) (any, error)
+}
+
+// ErrOrder says that an order cannot be carried out.
+var ErrOrder = errors.New("order cannot be carried out")
+
+// maxCalibrator bounds the body of publish; 1,000 classes by a full matrix take about 20 MB.
+const maxCalibrator = 64 << 20
+
+// orderPath is where orders go: POST, with the calibrator as the body of publish.
+const orderPath = calibratePrefix + "{model}/calibrators/{action}"
+
+func isOrder(path string) bool {
+	return strings.HasPrefix(path, calibratePrefix) && strings.Contains(path, "/calibrators/")
+}
+
+// order takes one order under the same conditions as a pause, and wants to know why.
+func (a *api) order(w http.ResponseWriter, r *http.Request) {
+	p, ok := a.control(w, r, "version", "revision", "by", "why")
+	if !ok {
+		return
+	}
+	o := Order{Action: r.PathValue("action"), Model: r.PathValue("model"), Version: p.text("version"), By: p.text("by"), Why: p.required("why")}
+	if text := p.text("revision"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			p.fail("revision: %q, must be a whole number from 1", text)
+		}
+		o.Revision = n
+	}
+	if p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	if user, _, ok := r.BasicAuth(); ok {
+		o.By = user // web_config_file has let it in
+	} else if o.By == "" {
+		o.By, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	if a.Orders == nil {
+		a.fail(w, http.StatusNotFound, "this process writes no panes topic: orders go to one that does")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCalibrator))
+	if err != nil {
+		a.fail(w, http.StatusBadRequest, "body: "+err.Error())
+		return
+	}
+	o.Calibrator = body
+	a.Log.Info("order", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
+	answer, err := a.Orders.Order(r.Context(), o)
+	switch {
+	case errors.Is(err, ErrOrder):
+		a.fail(w, http.StatusConflict, err.Error())
+	case err != nil:
+		a.Log.Error("order", "err", err)
+		a.fail(w, http.StatusInternalServerError, err.Error())
+	default:
+		a.reply(w, answer)
+	}
+}
