@@ -1,0 +1,56 @@
+package loss
+
+import (
+	"math"
+	"testing"
+)
+
+// TestPrintedFormulas has S-AvUC (Eq. 15-16), CPC (the signs of the supplement's Eq. 5-6) and CRL on rows small enough
+// to be worked out by hand, written as the papers print them.
+func TestPrintedFormulas(t *testing.T) {
+	ln := math.Log
+	s := func(x float64) float64 { return ln(1 + math.Exp(x)) }
+	// Two classes: p = 4/5 and right, p = 2/3 and wrong.
+	pair := []float64{ln(4), 0, 0, ln(2)}
+	entropy := func(p float64) float64 { return -p*ln(p) - (1-p)*ln(1-p) }
+	h1, h2 := entropy(0.8), entropy(2.0/3)
+	soft := func(h, kappa, temperature float64) float64 {
+		e := h / ln(2)
+		return 1 / (1 + math.Exp(-ln(e*(1-kappa)/((1-e)*kappa))/temperature))
+	}
+	savuc := func(kappa, temperature float64) float64 {
+		t1, t2 := soft(h1, kappa, temperature), soft(h2, kappa, temperature)
+		ac, au := (1-t1)*(1-math.Tanh(h1)), t1*math.Tanh(h1)
+		ic, iu := (1-t2)*(1-math.Tanh(h2)), t2*math.Tanh(h2)
+		return ln(1 + (au+ic)/(ac+iu))
+	}
+	three := []float64{2, 0, -1, 0.5}
+	binary := (s(1) + s(-1) + s(-0.5) + s(0.5) + s(-1.5) + s(1.5)) / 2
+	for _, c := range []struct {
+		text    string
+		z       []float64
+		n, k    int
+		y       []int32
+		history []float64
+		want    float64
+	}{
+		{"savuc", pair, 2, 2, []int32{0, 0}, nil, savuc(0.5, 1)},
+		{"savuc{kappa:0.9,temperature:0.25}", pair, 2, 2, []int32{0, 0}, nil, savuc(0.9, 0.25)},
+		{"cpc{lambda1:1,lambda2:0}", three, 1, 4, []int32{0}, nil, s(-2) + s(-3) + s(-1.5)},
+		{"cpc{lambda1:0,lambda2:1}", three, 1, 4, []int32{0}, nil, binary},
+		{"cpc{lambda1:0.3,lambda2:0.7}", three, 1, 4, []int32{0}, nil, 0.3*(s(-2)+s(-3)+s(-1.5)) + 0.7*binary},
+		{"cpc{lambda1:1,lambda2:1,cals:true}", three, 1, 4, []int32{0}, nil, (s(-2)+s(-3)+s(-1.5))/3 + (binary+3*ln(2)/2)/6},
+		// Row 0 was right oftener by .25 and is surer by .8 − 2/3: .25 − .1333 short. The pair is met twice, (0, 1) and (1, 0).
+		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.75, 0.5}, 0.25 - (0.8 - 2.0/3)},
+		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.5, 0.75}, 0.25 + (0.8 - 2.0/3)},
+		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.5, 0.5}, 0},
+		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.6, 0.5}, 0}, // surer by more than the margin
+		// Without a history, the batch's own hits: 1 and 0.
+		{"crl", pair, 2, 2, []int32{0, 0}, nil, 1 - (0.8 - 2.0/3)},
+	} {
+		got, err := mustParse(t, c.text).Eval(c.z, Batch{N: c.n, K: c.k, Y: c.y, Correct: c.history}, nil)
+		if err != nil || math.Abs(got-c.want) > 1e-14 {
+			t.Errorf("%s: %.16g, %v; want %.16g", c.text, got, err, c.want)
+		}
+	}
+}
