@@ -125,8 +125,8 @@ func TestEveryMethodOnEveryAwkwardTable(t *testing.T) {
 			for _, table := range sweepTables(k) {
 				for i, o := range sweepOptions(m.Name) {
 					for kind, w := range sweepWeights(len(table.y)) {
-						if kind != "none" && i > 0 {
-							continue
+						if (kind != "none" || k > 3) && i > 0 || kind != "none" && k > 3 {
+							continue // a part of the combinations, for time
 						}
 						sweepOne(t, fmt.Sprintf("%s, options %d, %s, weights %s", m.Name, i, table.name, kind), m, table, w, o)
 					}
