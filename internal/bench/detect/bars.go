@@ -7,12 +7,17 @@ import (
 )
 
 // designed are the medians in rows that the construction showed when it was simulated, at 1/α = 1e5 and ε = .02 with panes of 100.
+// why is what explains a miss.
 var designed = []struct {
 	name string
 	most int
+	why  string
 }{
-	{"gauss_noise_s1", 200}, {"gauss_noise_s3", 200}, {"contrast_s3", 700}, {"gauss_blur_s3", 600}, {"temperature ×0.67", 1400}, {"temperature ×1.25", 2200},
-	{"bin (0.6, 0.67] off by 0.2", 4100}, {"overconfident by 0.05", 2500}, {"overconfident by 0.10", 500}, {"gauss_noise_s3 in a slice of 5 %", 40_800},
+	{"gauss_noise_s1", 200, ""}, {"gauss_noise_s3", 200, ""}, {"contrast_s3", 700, ""}, {"gauss_blur_s3", 600, ""}, {"temperature ×0.67", 1400, ""},
+	{"temperature ×1.25", 2200, ""},
+	{"bin (0.6, 0.67] off by 0.2", 4100, "the simulation does not say which bin it was; this one has 5 % of the rows, and betting on its true rate takes 3,350"},
+	{"overconfident by 0.05", 2500, ""}, {"overconfident by 0.10", 500, ""},
+	{"gauss_noise_s3 in a slice of 5 %", 40_800, "the simulation does not say which corruption it was; this one moves the whole by .023 where .02 is allowed"},
 }
 
 // corruptions are the streams on which the change mode is compared with ADWIN.
@@ -90,7 +95,11 @@ func delayBars(ours []result, add func(bar, measured string, met bool)) {
 	for _, d := range designed {
 		if r := named(ours, d.name); r != nil {
 			s := summarise(r.at("bins .02", 1e5), r.Change)
-			add(fmt.Sprintf("%s: at most %d rows (bins .02, 1e5)", d.name, d.most), s.rows(), s.median >= 0 && s.median <= d.most)
+			met, text := s.median >= 0 && s.median <= d.most, s.rows()
+			if !met && d.why != "" {
+				text += " (" + d.why + ")"
+			}
+			add(fmt.Sprintf("%s: at most %d rows (bins .02, 1e5)", d.name, d.most), text, met)
 		}
 	}
 }
