@@ -264,6 +264,9 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 			if c.name == refRolling {
 				s.model.Unlabelled.Reference = refRolling
 			}
+			for _, r := range comparing(c.name) {
+				s.model.Rules = append(slices.Clone(s.model.Rules), r)
+			}
 			s.slices = []string{"region"}
 			w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
 			if len(w.alerts()) == 0 {

@@ -16,6 +16,10 @@ import (
 const (
 	kindAnytime = "anytime"
 	kindExcess  = "excess"
+
+	kindReference = "reference"
+	kindDistance  = "distance"
+	kindEstimate  = "estimate"
 )
 
 // alarmAlert describes a change of an alarm. While it fires value is the log evidence of the test that fired; once

@@ -19,6 +19,7 @@ func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
 	for i := range k.rules {
 		dst = k.rules[i].append(dst)
+		dst = k.appendLook(dst, i)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(k.alarms)))
 	for _, a := range k.alarms {
@@ -67,6 +68,9 @@ func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
 	}
 	for i := range k.rules {
 		k.rules[i].restore(r)
+		if err := k.restoreLook(r, i, cfg); err != nil {
+			return fmt.Errorf("rule %s: %w", cfg.Rules[i].Name, err)
+		}
 	}
 	for range r.Count(2, maxItems) {
 		signal := r.String(maxName)
@@ -86,6 +90,29 @@ func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
 		}
 	}
 	return r.Close()
+}
+
+// appendLook appends what rule i looks at.
+func (k *keyState) appendLook(dst []byte, i int) []byte {
+	if i >= len(k.looks) || k.looks[i] == nil {
+		return binenc.AppendBytes(dst, nil)
+	}
+	// Floats of the sums make no block so large that copying it matters.
+	return binenc.AppendBytes(dst, k.looks[i].append(nil))
+}
+
+func (k *keyState) restoreLook(r *binenc.Reader, i int, cfg *ModelConfig) error {
+	b := r.Bytes(maxBlob)
+	if r.Err() != nil || len(b) == 0 || i >= len(k.looks) || k.looks[i] == nil {
+		return r.Err()
+	}
+	in, l := binenc.NewReader(b), &look{}
+	l.restore(&in, cfg.Rules[i].lookSize(cfg.Bins))
+	if err := in.Close(); err != nil {
+		return fmt.Errorf("%w (or the rule changed since)", err)
+	}
+	k.looks[i] = l
+	return nil
 }
 
 var ruleStates = []string{ruleOK, pending, firing}

@@ -33,6 +33,7 @@ type keyState struct {
 	sample   []acc.SampleRow // latest rows, in order of label pane
 	since    sinceInForce
 	rules    []ruleState
+	looks    []*look // by rule
 	alarms   []*keyAlarm
 	drift    *keyDrift                    // nil = not asked for
 	changes  map[*ruleState]*output.Alert // of this pane
@@ -47,6 +48,9 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
 		}
 		k.rules = make([]ruleState, len(cfg.Rules))
+		for i := range cfg.Rules {
+			k.looks = append(k.looks, cfg.Rules[i].newLook())
+		}
 		k.addAlarms(cfg.Alarm)
 		if u := cfg.Unlabelled; u != nil && (slice == "" || u.Slices) {
 			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef()}
@@ -150,7 +154,9 @@ func (t *ModelTask) step(v *version, pane int64) error {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
 	}
-	t.alerts(v, names, inputs)
+	if err := t.alerts(v, names, inputs); err != nil {
+		return err
+	}
 	if in := inputs[""]; in != nil && in.labelled > 0 {
 		return t.maybeRefit(v, v.keys[""], in)
 	}

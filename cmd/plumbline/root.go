@@ -30,6 +30,7 @@ var subcommands = []func() *cobra.Command{
 	newResumeCommand,
 	newCalibratorsCommand,
 	newInspectCommand,
+	newTestCommand,
 	newConfigCommand,
 	newVersionCommand,
 }

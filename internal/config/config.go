@@ -185,6 +185,13 @@ type Rule struct {
 	ClearFor   time.Duration `yaml:"clear_for"`
 	Severity   string        `yaml:"severity"` // info | warning | critical
 	Slices     bool          `yaml:"slices"`   // judge every slice too
+
+	Kind          string  `yaml:"kind"`           // excess | reference | distance | estimate
+	Measure       string  `yaml:"measure"`        // by kind
+	Score         string  `yaml:"score"`          // kind distance: msp | margin | negent
+	Reference     string  `yaml:"reference"`      // kinds reference and distance: pinned | rolling
+	ReferenceRows int64   `yaml:"reference_rows"` // of it
+	Alpha         float64 `yaml:"alpha"`          // kind distance: level of the threshold
 }
 
 // Refit is when and how calibrators are refitted. Times are event time.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // gridCells is the number of equal cells of the confidence grid: ECE is exact for numbers of bins that divide it.
@@ -21,7 +22,7 @@ func (ck *checker) cross(c Config) {
 	ck.stats(c)
 	ck.windows(c)
 	ck.alarm(c)
-	ck.rules(c.Rules)
+	ck.rules(c)
 	ck.refit(c)
 	ck.finetune(c)
 	ck.notify(c.Notify)
@@ -207,13 +208,28 @@ func (ck *checker) alarm(c Config) {
 	}
 }
 
-func (ck *checker) rules(rules []Rule) {
+// measures are those of each kind of rule.
+var measures = map[string][]string{
+	"excess":    {"ece"},
+	"reference": {"ece", "smece", "accuracy", "nll", "curve"},
+	"distance":  {"ks", "psi", "wasserstein", "js"},
+	"estimate":  {"accuracy", "ece", "miss"},
+}
+
+func (ck *checker) rules(c Config) {
+	rules := c.Rules
 	names := ck.distinct("rules", ".name")
 	for i, r := range rules {
 		names(i, r.Name)
 		path := indexed("rules", i)
 		if r.Clear >= r.Fire {
 			ck.fail(path+".clear", r.Clear, "must be less than fire, %s", show(r.Fire))
+		}
+		if allowed := measures[r.Kind]; allowed != nil && !slices.Contains(allowed, r.Measure) {
+			ck.fail(path+".measure", r.Measure, "kind %s takes %s", r.Kind, strings.Join(allowed, ", "))
+		}
+		if r.Kind == "estimate" && (!c.Unlabelled.Enabled || r.Slices && !c.Unlabelled.Slices) {
+			ck.fail(path+".kind", r.Kind, "needs unlabelled.enabled, and unlabelled.slices where it is for slices")
 		}
 		if r.MinRows > r.Rows {
 			ck.fail(path+".min_rows", r.MinRows, "must be at most rows, %d", r.Rows)

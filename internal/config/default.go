@@ -121,5 +121,12 @@ func defaultRule(name string) Rule {
 		For:        30 * time.Second,
 		ClearFor:   30 * time.Second,
 		Severity:   "warning",
+
+		Kind:          "excess",
+		Measure:       "ece",
+		Score:         "msp",
+		Reference:     "pinned",
+		ReferenceRows: 5000,
+		Alpha:         0.0001,
 	}
 }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newTestCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "test", Short: "Try rules on rows of your own, without a broker"}
+	group(cmd)
+	cmd.AddCommand(newTestRulesCommand())
+	return cmd
+}
+
+func newTestRulesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rules FILE...",
+		Short: "Run cases: rows in, alerts expected; exit code 1 if one fails",
+		Long: "test rules runs the cases of every FILE through the operators of `plumbline run`, in this process and in event time. A case\n" +
+			"has a configuration, rows that are made as it says or read from a file, and the alerts that are expected, by rule,\n" +
+			"slice, state and time. docs/operations.md has the format, examples/rules-test.yaml an example.",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			var results []ruleResult
+			failed := 0
+			for _, file := range files {
+				suite, err := readRuleSuite(file)
+				if err != nil {
+					return err
+				}
+				for i := range suite.Tests {
+					r, err := suite.run(cmd.Context(), &suite.Tests[i])
+					if err != nil {
+						return fmt.Errorf("%s: %s: %w", file, suite.Tests[i].Name, err)
+					}
+					if r.File = file; !r.OK {
+						failed++
+					}
+					results = append(results, r)
+					if !jsonOutput(cmd) {
+						r.print(cmd.OutOrStdout())
+					}
+				}
+			}
+			if jsonOutput(cmd) {
+				if err := printJSON(cmd, results); err != nil {
+					return err
+				}
+			}
+			if failed > 0 {
+				return fmt.Errorf("%d of %d cases failed", failed, len(results))
+			}
+			return nil
+		},
+	}
+}

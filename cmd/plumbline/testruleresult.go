@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// ruleResult is how a case went.
+type ruleResult struct {
+	File     string      `json:"file"`
+	Name     string      `json:"name"`
+	OK       bool        `json:"ok"`
+	Problems []string    `json:"problems,omitempty"` // lines of a diff: "- " what was expected, "+ " what came
+	Alerts   []ruleAlert `json:"alerts"`
+}
+
+// ruleAlert is an alert as a case sees it.
+type ruleAlert struct {
+	At          string  `json:"at"` // since the first row
+	Rule        string  `json:"rule"`
+	Slice       string  `json:"slice"`
+	State       string  `json:"state"`
+	InhibitedBy string  `json:"inhibited_by,omitempty"`
+	Value       float64 `json:"value"`
+	Message     string  `json:"message"`
+
+	at time.Duration
+}
+
+// alertOf decodes an alert; false for other outputs.
+func alertOf(m pipeline.Message) (output.Alert, bool) {
+	var a output.Alert
+	if m.Stream != pipeline.StreamAlerts || json.Unmarshal(m.Value, &a) != nil {
+		return a, false
+	}
+	return a, true
+}
+
+// judge compares what came with what was expected.
+func (t *ruleTest) judge(alerts []output.Alert) ruleResult {
+	r := ruleResult{Name: t.Name, Alerts: []ruleAlert{}}
+	for _, a := range alerts {
+		at, err := time.Parse(time.RFC3339Nano, a.At)
+		if err != nil {
+			continue
+		}
+		d := at.Sub(ruleStart)
+		r.Alerts = append(r.Alerts, ruleAlert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d})
+	}
+	expected := make([]bool, len(r.Alerts))
+	for i := range t.Expect {
+		e := &t.Expect[i]
+		found := false
+		for j := range r.Alerts {
+			if e.matches(&r.Alerts[j]) {
+				found, expected[j] = true, true
+				if e.Never {
+					r.Problems = append(r.Problems, "- "+e.String(), "+ "+r.Alerts[j].String())
+				}
+			}
+		}
+		if found || e.Never {
+			continue
+		}
+		r.Problems = append(r.Problems, "- "+e.String())
+		near := 0
+		for j := range r.Alerts {
+			if a := &r.Alerts[j]; a.Rule == e.Rule && a.Slice == e.Slice {
+				r.Problems = append(r.Problems, "+ "+a.String())
+				near++
+			}
+		}
+		if near == 0 {
+			r.Problems = append(r.Problems, fmt.Sprintf("+ nothing of rule %s, slice %q", e.Rule, e.Slice))
+		}
+	}
+	if t.Complete {
+		for j := range r.Alerts {
+			if a := &r.Alerts[j]; !expected[j] && a.State == "firing" && a.InhibitedBy == "" {
+				r.Problems = append(r.Problems, "+ "+a.String()+", not expected")
+			}
+		}
+	}
+	r.OK = len(r.Problems) == 0
+	return r
+}
+
+func (e *ruleExpectation) matches(a *ruleAlert) bool {
+	return a.Rule == e.Rule && a.Slice == e.Slice && a.State == e.State && a.at >= e.From && (e.To == 0 || a.at <= e.To) &&
+		(e.Inhibited == nil || *e.Inhibited == (a.InhibitedBy != ""))
+}
+
+// String is the expectation as a line of a diff.
+func (e *ruleExpectation) String() string {
+	to := "the end"
+	if e.To != 0 {
+		to = e.To.String()
+	}
+	s := fmt.Sprintf("%s %s, %v to %s", ruleName(e.Rule, e.Slice), e.State, e.From, to)
+	if e.Inhibited != nil {
+		s += fmt.Sprintf(", inhibited: %v", *e.Inhibited)
+	}
+	if e.Never {
+		s = "never " + s
+	}
+	return s
+}
+
+// String is the alert as a line of a diff.
+func (a *ruleAlert) String() string {
+	s := fmt.Sprintf("%s %s, %s", ruleName(a.Rule, a.Slice), a.State, a.At)
+	if a.InhibitedBy != "" {
+		s += ", inhibited by " + a.InhibitedBy
+	}
+	return s
+}
+
+func ruleName(rule, slice string) string {
+	if slice == "" {
+		return rule
+	}
+	return rule + " of " + slice
+}
+
+func (r *ruleResult) print(w io.Writer) {
+	if r.OK {
+		fmt.Fprintf(w, "ok    %s (%d alerts)\n", r.Name, len(r.Alerts))
+		return
+	}
+	fmt.Fprintf(w, "FAIL  %s\n", r.Name)
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "      %s\n", p)
+	}
+}
