@@ -153,17 +153,16 @@ def main():
     args = parser.parse_args()
     if unknown := [c for c in args.cases if c not in CASES]:
         parser.error(f"cases {' '.join(unknown)}, allowed are {' '.join(CASES)}")
-    rows = []
+    rows, about = [], machine()
     for threads in args.threads:
         for name in args.cases or CASES:
             row = measure(args.worker, name, threads)
             rows.append(row)
             shown = "; ".join(f"{k} {1e3 * v['min']:.2f} ms" for k, v in row["seconds"].items())
             print(f"{name}, {threads} threads: {shown}", file=sys.stderr, flush=True)
-    if args.cases:
-        return
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps({"date": datetime.date.today().isoformat(), "machine": machine(), "rows": rows}, indent=1))
+            if not args.cases:
+                RESULT.parent.mkdir(parents=True, exist_ok=True)
+                RESULT.write_text(json.dumps({"date": datetime.date.today().isoformat(), "machine": about, "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

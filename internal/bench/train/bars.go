@@ -60,15 +60,14 @@ func (r results) bars(b *strings.Builder, drift, ideal table) {
 
 func (r results) driftBars(line func(bar, got string, holds bool), s setting, list []method) {
 	was := r.mean(s.name, "unchanged", accuracy, false)
-	least, who := math.Inf(1), ""
 	most, whose := 0.0, ""
-	var plain []string
+	var short, plain []string
 	for _, m := range list {
 		if m.kind != trained || strings.HasPrefix(m.name, "au_through") {
 			continue
 		}
-		if g := r.mean(s.name, m.name, accuracy, true) - was; g < least {
-			least, who = g, m.title
+		if g := r.mean(s.name, m.name, accuracy, true) - was; g < barGain {
+			short = append(short, fmt.Sprintf("%s %.1f", m.title, g))
 		}
 		if e := r.mean(s.name, m.name, ece, true); e > most {
 			most, whose = e, m.title
@@ -77,13 +76,9 @@ func (r results) driftBars(line func(bar, got string, holds bool), s setting, li
 			plain = append(plain, fmt.Sprintf("%s %.2f", m.title, e))
 		}
 	}
-	line(s.title+": every recipe gains 15 points of accuracy", fmt.Sprintf("least %.1f (%s)", least, who), least >= barGain)
+	line(s.title+": every recipe gains 15 points of accuracy", allBut(short), len(short) == 0)
 	line(s.title+": every recipe's ECE ≤ 2.5 with a temperature", fmt.Sprintf("most %.2f (%s)", most, whose), most <= barECE)
-	got := "all"
-	if len(plain) > 0 {
-		got = "all but " + strings.Join(plain, ", ")
-	}
-	line(s.title+": and without one", got, len(plain) == 0)
+	line(s.title+": and without one", allBut(plain), len(plain) == 0)
 	var gaps []string
 	near := true
 	for _, csf := range []string{"msp", "margin", "negent"} {
@@ -93,6 +88,13 @@ func (r results) driftBars(line func(bar, got string, holds bool), s setting, li
 		near = near && e <= barAUECE && a >= -barAUAcc
 	}
 	line(s.title+": detached AU within .5 of CE in ECE and .8 in accuracy", strings.Join(gaps, "; "), near)
+}
+
+func allBut(list []string) string {
+	if len(list) == 0 {
+		return "all"
+	}
+	return "all but " + strings.Join(list, ", ")
 }
 
 // beaten are the methods that are better than the reference beyond the interval of their difference.

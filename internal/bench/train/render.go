@@ -81,8 +81,7 @@ func (r results) autoTable(b *strings.Builder, settings []setting) {
 		trials := r.pick(s.name, m, true)
 		cells := []string{s.title}
 		for _, c := range []measure{nll, ece, accuracy} {
-			d, h := interval(less(c.values(trials, true), r.base(s.name, c)), 0)
-			cells = append(cells, fmt.Sprintf("%+"+c.format[1:]+" ±"+c.format, d, h))
+			cells = append(cells, c.difference(less(c.values(trials, true), r.base(s.name, c))))
 		}
 		count := map[string]int{}
 		var order []string
@@ -99,6 +98,22 @@ func (r results) autoTable(b *strings.Builder, settings []setting) {
 		b.WriteString("| " + strings.Join(append(cells, strings.Join(order, ", ")), " | ") + " |\n")
 	}
 	b.WriteString("\n")
+}
+
+// difference shows the mean of differences by seed with its interval.
+func (c measure) difference(x []float64) string {
+	if len(x) == 0 {
+		return "–"
+	}
+	d, h := interval(x, 0)
+	text := fmt.Sprintf("%+"+c.format[1:], d)
+	if len(x) > 1 {
+		text += fmt.Sprintf(" ±"+c.format, h)
+	}
+	if len(x) < seeds {
+		text += fmt.Sprintf(" (%d)", len(x))
+	}
+	return text
 }
 
 func (r results) ablationTable(b *strings.Builder, t table) {
@@ -156,6 +171,9 @@ func (r results) specialTable(b *strings.Builder, t table, tempered bool) {
 			e, _ := interval(listOf(ece, trials, tempered), 0)
 			l, _ := interval(listOf(nll, trials, tempered), 0)
 			text := fmt.Sprintf("%.1f / %.2f / %.4f", a, e, l)
+			if uint64(len(trials)) < t.seeds {
+				text += fmt.Sprintf(" (%d)", len(trials))
+			}
 			cells = append(cells, nll.mark(text, less(nll.values(trials, tempered), base)))
 		}
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
