@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -105,6 +105,10 @@ bench-train: bench-peers
 	go build -o $(TRAIN_OUT)/speed ./internal/bench/train/speed
 	$(BENCH_VENV)/bin/python -B bench/train/speed.py $(TRAIN_OUT)/speed
 	go run ./internal/bench/train -stage report -out $(TRAIN_OUT)
+
+# The reference external trainer, PyTorch on the CPU, in place of the recipes.
+external-trainer: bench-peers
+	go test -count=1 -run '^TestExternalTrainer$$' -v ./cmd/plumbline
 
 # Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams, in one
 # run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. Half an
