@@ -31,9 +31,11 @@ type ArchiveConfig struct {
 type Archive struct {
 	cfg ArchiveConfig
 
-	mu    sync.Mutex
-	known map[string]*arrowio.ArchiveInfo // by path: files do not change
-	stats ArchiveStats
+	mu       sync.Mutex
+	known    map[string]*arrowio.ArchiveInfo // by path: files do not change
+	stats    ArchiveStats
+	swept    time.Time     // when the directory was looked through last
+	sweeping time.Duration // how long that took
 }
 
 // ArchiveStats is what an Archive has done, and what was there when it looked last.
@@ -76,12 +78,16 @@ func (a *Archive) Publish(ctx context.Context, f *arrowio.ArchiveFile) error {
 	default:
 		a.stats.FailingSince, a.stats.LastWrite = time.Time{}, time.Now()
 	}
+	due := time.Since(a.swept) >= sweepShare*a.sweeping
 	a.mu.Unlock()
-	if err == nil {
+	if err == nil && due {
 		a.Sweep()
 	}
 	return err
 }
+
+// sweepShare divides the time between looking through the directory, which may have many files, and the rest.
+const sweepShare = 20
 
 func (a *Archive) publish(ctx context.Context, f *arrowio.ArchiveFile) error {
 	dir := filepath.Join(a.cfg.Dir, "model="+escape(f.Model), "version="+escape(f.Version))

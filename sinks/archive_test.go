@@ -87,6 +87,7 @@ func TestArchivePublishesOnce(t *testing.T) {
 			t.Errorf("files %v, want %s", got, want)
 		}
 	}
+	a.Sweep()
 	if s := a.Stats(); s.Written != 4 || s.Repeated != 4 || s.Replaced != 0 || s.Files != 4 || s.Rows != 20 || s.Failed != 0 {
 		t.Errorf("got %+v", s)
 	}

@@ -35,6 +35,8 @@ type archived struct {
 func (a *Archive) Sweep() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	began := time.Now()
+	defer func() { a.swept, a.sweeping = time.Now(), time.Since(began) }()
 	files := a.list()
 	slices.SortFunc(files, func(x, y archived) int {
 		return cmp.Or(cmp.Compare(x.info.Newest, y.info.Newest), cmp.Compare(x.path, y.path))

@@ -125,6 +125,7 @@ checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 			for deadline := time.Now().Add(drainPatience); !maps.Equal(archivedRows(t, dir), want) && time.Now().Before(deadline); {
 				time.Sleep(50 * time.Millisecond)
 			}
+			rt.archive.Sweep()
 			stats := rt.archive.Stats()
 			stop()
 			if got := archivedRows(t, dir); !maps.Equal(got, want) {

@@ -242,7 +242,7 @@ func (r trainRows) String() string {
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "without features"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "without features"}, {r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
 		if left.n > 0 {
 			text += fmt.Sprintf("; left out %d %s", left.n, left.why)
 		}
@@ -250,5 +250,5 @@ func (r trainRows) String() string {
 	if r.Weighted {
 		text += "; column weight is not used"
 	}
-	return text
+	return text + r.files()
 }

@@ -109,3 +109,31 @@ func (s *trainSource) timeOf(set *data.Set) *timeRange {
 	}
 	return &timeRange{format(lo), format(hi)}
 }
+
+// files says where the rows came from: times, files left out, whether features stay in them.
+func (r trainRows) files() string {
+	text := ""
+	for _, of := range []struct {
+		name string
+		t    *timeRange
+	}{{"train", r.TrainTime}, {"validation", r.ValidTime}, {"held out", r.HeldOutTime}} {
+		if of.t != nil {
+			text += fmt.Sprintf("\n%s: %s to %s", of.name, of.t.From, of.t.To)
+		}
+	}
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{r.OtherFiles, "files are not of the model version"}, {r.Vanished, "files were gone when they were opened"}} {
+		if left.n > 0 {
+			text += fmt.Sprintf("\n%d %s", left.n, left.why)
+		}
+	}
+	for _, why := range r.Unreadable {
+		text += "\nleft out: " + why
+	}
+	if r.Streamed {
+		text += fmt.Sprintf("\n%.1f GiB of features stay in %d files (--memory)", float64(r.FeatureBytes)/(1<<30), r.Files)
+	}
+	return text
+}

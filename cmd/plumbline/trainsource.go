@@ -46,17 +46,20 @@ func (s *trainSource) close() error {
 	return errors.Join(errs...)
 }
 
+// errOtherRows means that files of one directory do not belong together.
+var errOtherRows = errors.New("rows of another shape than those before")
+
 // rowShape checks that all parts have rows of one shape.
 func (s *trainSource) rowShape(file string, d, k int) error {
 	if d > 0 {
 		if s.d != 0 && s.d != d {
-			return fmt.Errorf("%s: %d features a row, those before %d", file, d, s.d)
+			return fmt.Errorf("%s: %w: %d features a row, %d before", file, errOtherRows, d, s.d)
 		}
 		s.d = d
 	}
 	if k > 0 {
 		if s.k != 0 && s.k != k {
-			return fmt.Errorf("%s: %d classes, those before %d", file, k, s.k)
+			return fmt.Errorf("%s: %w: %d classes, %d before", file, errOtherRows, k, s.k)
 		}
 		s.k = k
 	}
@@ -182,7 +185,7 @@ func (s *trainSource) directory(dir, model, version string) error {
 		switch err := s.file(path); {
 		case errors.Is(err, fs.ErrNotExist):
 			s.used.Vanished++
-		case err != nil && len(chosen) > 1 && s.d == before.d && s.k == before.k:
+		case err != nil && len(chosen) > 1 && !errors.Is(err, errOtherRows):
 			s.forget(&before)
 			s.used.Unreadable = append(s.used.Unreadable, err.Error())
 		case err != nil:
@@ -239,6 +242,10 @@ func (s *trainSource) choose(dir string, files []string, model, version string) 
 	var plain, why []string // files that are not of an archive's making, or damaged
 	for _, path := range files {
 		info, err := arrowio.ReadArchiveInfo(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			s.used.Vanished++
+			continue
+		}
 		if err != nil {
 			plain, why = append(plain, path), append(why, err.Error())
 			continue
