@@ -20,7 +20,7 @@ const controlPrefix = "/api/v1/"
 
 // isControl reports whether a path changes something.
 func isControl(path string) bool {
-	return path == controlPrefix+"pause" || path == controlPrefix+"resume"
+	return path == controlPrefix+"pause" || path == controlPrefix+"resume" || isHeadOrder(path)
 }
 
 // pause and resume answer POST only; a page of another site cannot make a browser send them.

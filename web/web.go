@@ -23,6 +23,8 @@ type Deps struct {
 	Control Control
 	// Orders takes what people decide about calibrators, where there is Control. Nil: 404.
 	Orders Orders
+	// Heads tells of new heads and takes orders about them. Nil: 404.
+	Heads Heads
 	// Metrics answers /metrics. Nil: 404.
 	Metrics http.Handler
 	// Calibrate answers under /api/v1/models/, POST included. Nil: 404.
@@ -71,6 +73,8 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 	mux.HandleFunc(controlPrefix+"pause", a.pause)
 	mux.HandleFunc(controlPrefix+"resume", a.resume)
 	mux.HandleFunc(orderPath, a.order)
+	mux.HandleFunc(headsPath, a.heads)
+	mux.HandleFunc(headsPath+"/{action}", a.headOrder)
 	if d.Calibrate != nil {
 		mux.Handle(calibratePrefix, d.Calibrate)
 	}

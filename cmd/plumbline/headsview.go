@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"github.com/plumbline/plumbline/pipeline/output"
@@ -118,17 +117,4 @@ func (t *tuning) serve(heads []headView) servedView {
 		out.Number, out.Serve = heads[best].Number, heads[best].ShadowVersion
 	}
 	return out
-}
-
-// jobs is the object of GET /api/v1/finetune and of `trainer list --json`.
-func (t *tuning) jobs() any {
-	v := t.view()
-	for i := range v.Heads {
-		if r := v.Heads[i].Result; r != nil {
-			c := *r
-			c.Evidence = json.RawMessage("null")
-			v.Heads[i].Result = &c
-		}
-	}
-	return map[string]any{"jobs": v.Heads}
 }

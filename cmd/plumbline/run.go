@@ -312,7 +312,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.pauser
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Orders: rt.orders, Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
+		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

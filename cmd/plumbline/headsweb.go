@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/web"
+)
+
+// webHeads is what the page and the API see of heads.
+type webHeads struct {
+	rt     *engine
+	client *kafka.Client // nil: orders cannot be written
+}
+
+// Heads implements web.Heads.
+func (w webHeads) Heads() any { return w.rt.tuning.view() }
+
+// HeadOrder implements web.Heads.
+func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
+	kind := output.HeadOrder
+	if o.Action == "cancel" {
+		kind = output.HeadCancel
+	}
+	order := output.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
+	if err := w.rt.tuning.allows(order); err != nil {
+		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
+	}
+	return order, publishOrder(ctx, w.client, w.rt.cfg, order)
+}
+
+// headsAPI is nil where this process follows no heads.
+func (rt *engine) headsAPI() web.Heads {
+	if !rt.tuned() {
+		return nil
+	}
+	client, _, err := newKafkaClient(rt.cfg.Kafka)
+	if err != nil {
+		rt.log.Error("orders about heads", "err", err)
+		return nil
+	}
+	return webHeads{rt, client}
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// HeadOrder is what a person wants of a head, or of the job that trains it.
+type HeadOrder struct {
+	Action  string // pin | rollback | auto | cancel
+	ID      string // model/version+headN
+	By, Why string
+}
+
+// Heads tells of the heads that were trained, and takes what people decide about them.
+type Heads interface {
+	// Heads is what is known of all of them, encoded as JSON.
+	Heads() any
+	// HeadOrder carries an order out and returns it as it was written. An error that wraps ErrOrder is the order's fault.
+	HeadOrder(ctx context.Context, o HeadOrder) (any, error)
+}
+
+const headsPath = controlPrefix + "heads"
+
+var headActions = []string{"pin", "rollback", "auto", "cancel"}
+
+func isHeadOrder(path string) bool { return strings.HasPrefix(path, headsPath+"/") }
+
+// heads answers GET /api/v1/heads.
+func (a *api) heads(w http.ResponseWriter, _ *http.Request) {
+	if a.Heads == nil {
+		a.fail(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
+		return
+	}
+	a.reply(w, a.Heads.Heads())
+}
+
+// headOrder answers POST /api/v1/heads/ACTION?id=ID&why=WHY, under the same conditions as a pause.
+func (a *api) headOrder(w http.ResponseWriter, r *http.Request) {
+	p, ok := a.control(w, r, "id", "by", "why")
+	if !ok {
+		return
+	}
+	o := HeadOrder{Action: r.PathValue("action"), ID: p.required("id"), By: p.text("by"), Why: p.text("why")}
+	known := false
+	for _, action := range headActions {
+		known = known || action == o.Action
+	}
+	switch {
+	case p.err != nil:
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	case !known:
+		a.fail(w, http.StatusNotFound, "no such action: "+o.Action+"; there are "+strings.Join(headActions, ", "))
+		return
+	case a.Heads == nil:
+		a.fail(w, http.StatusNotFound, "this process follows no heads: set heads.shadow or trigger.enabled")
+		return
+	}
+	if user, _, ok := r.BasicAuth(); ok {
+		o.By = user // web_config_file has let it in
+	} else if o.By == "" {
+		o.By, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	a.Log.Info("head order", "action", o.Action, "id", o.ID, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
+	answer, err := a.Heads.HeadOrder(r.Context(), o)
+	switch {
+	case errors.Is(err, ErrOrder):
+		a.fail(w, http.StatusConflict, err.Error())
+	case err != nil:
+		a.Log.Error("head order", "err", err)
+		a.fail(w, http.StatusInternalServerError, err.Error())
+	default:
+		a.reply(w, answer)
+	}
+}
