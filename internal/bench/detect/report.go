@@ -80,6 +80,10 @@ func report(o options) error {
 	if err := readJSON(filepath.Join(o.out, "peers.json"), &peers); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	code, err := codeDigest(o.out)
+	if err != nil {
+		return err
+	}
 	check, err := readRiver(o.out)
 	if err != nil {
 		return err
@@ -90,7 +94,7 @@ func report(o options) error {
 		return err
 	}
 	var b strings.Builder
-	provenance(&b, ours, check)
+	provenance(&b, code, ours, check)
 	barTable(&b, ours, peers, estimates)
 	falseAlarms(&b, ours)
 	peerFalseAlarms(&b, peers)
@@ -107,7 +111,7 @@ func report(o options) error {
 }
 
 // provenance says how much was measured, and of which commit.
-func provenance(b *strings.Builder, ours []result, check river) {
+func provenance(b *strings.Builder, code string, ours []result, check river) {
 	fewest, most, rows := math.MaxInt, 0, 0.
 	var commits []string
 	for _, r := range ours {
@@ -123,7 +127,7 @@ func provenance(b *strings.Builder, ours []result, check river) {
 			}
 		}
 	}
-	fmt.Fprintf(b, "Measured at commit %s: %s runs of every stream, %.2g rows in all", strings.Join(commits, ", "), span(fewest, most), rows)
+	fmt.Fprintf(b, "Measured at %s (the same sources, digest %s): %s runs of every stream, %.2g rows in all", strings.Join(commits, ", "), code, span(fewest, most), rows)
 	b.WriteString(".")
 	if check.Compared > 0 {
 		fmt.Fprintf(b, " River's detectors have the first of the same runs; they are rewritten in Go, and %d of %d first alarms are those of river %s itself on the same rows.", check.Equal, check.Compared, check.River)
