@@ -94,6 +94,10 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 bench-quality:
 	go run ./internal/bench/quality
 
+# Refits on 40 streams of real logits, minutes; PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md.
+bench-refit:
+	go run ./internal/bench/refit
+
 # Fine-tuning: every recipe on drifted and clean features, five seeds, 4,000 trials in three quarters of an hour of two
 # cores, and the speed beside PyTorch. Trials that are there are kept (.cache/bench/train; TRAIN=-fresh forgets them);
 # PLUMBLINE_DOCS=1 rewrites their sections of docs/benchmarks.md.

@@ -90,11 +90,19 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
 	if !v.refit.started {
 		v.refit.started, v.refit.period = true, period
 	}
-	if period == v.refit.period || len(k.sample) < spec.MinRows || v.refit.trial.busy() || v.refit.trial.promises() {
+	if period == v.refit.period || v.refit.trial.busy() || v.refit.trial.promises() {
+		return nil
+	}
+	rows := k.sample
+	if f := v.newest(); f != nil && f.reason == reasonRollback {
+		// Something changed: on rows from before, what was taken back would win again.
+		rows = rowsSince(rows, f.from)
+	}
+	if len(rows) < spec.MinRows {
 		return nil
 	}
 	v.refit.period = period
-	return t.begin(v, k, k.sample, reasonPeriod, in)
+	return t.begin(v, k, rows, reasonPeriod, in)
 }
 
 // refitOnAlarm waits until FreshRows sampled rows have come since the alarm's start, and uses those only: rows from

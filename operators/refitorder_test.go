@@ -211,9 +211,9 @@ func TestCanary(t *testing.T) {
 	crashed.run(anyOrder).compare(w)
 }
 
-// TestRollback: a calibrator that becomes wrong is taken back, once, as a new revision with its evidence; one that stays
+// TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is taken back, once, as a new revision with its evidence; one that stays
 // right is not.
-func TestRollback(t *testing.T) {
+func TestRollbackOfWhatTurnedBad(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(104, batchtest.Options{N: 2000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()

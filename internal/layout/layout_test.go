@@ -41,6 +41,7 @@ var rules = []struct {
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/compare", may: []string{"calib/..."}},
+	{pkg: "internal/bench/refit", may: []string{"internal/bench/...", "operators", "pipeline/...", "arrowio", "calib/...", "internal/config"}},
 	{pkg: "internal/bench/...", may: []string{"internal/bench/...", "calib/..."}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "pipeline"}},
 	{pkg: "internal/config"},

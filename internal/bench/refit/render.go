@@ -10,8 +10,8 @@ import (
 func render(all []result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d streams of %d rows. A day is %d rows, a week %d.\n\n", len(all), streamRows, dayRows, weekRows)
-	fmt.Fprintln(&b, "| streams | published | by period | on alarm | rollbacks | helped | hurt | no difference | worse at all | hurt until the next |")
-	fmt.Fprintln(&b, "|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&b, "| streams | published | by period | on alarm | rollbacks | helped | hurt | of these by a change within the day | no difference | worse at all | hurt until the next |")
+	fmt.Fprintln(&b, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, kind := range []string{"drifting", "stationary", "all"} {
 		count(&b, kind, of(all, kind))
 	}
@@ -48,7 +48,7 @@ func of(all []result, kind string) (out []result) {
 	return out
 }
 
-type tally struct{ published, period, alarm, rollback, helped, hurt, worse, later int }
+type tally struct{ published, period, alarm, rollback, helped, hurt, changed, worse, later int }
 
 func tallyOf(all []result) (t tally) {
 	for _, r := range all {
@@ -68,6 +68,7 @@ func tallyOf(all []result) (t tally) {
 			}
 			t.helped += step(v.helped())
 			t.hurt += step(v.hurt())
+			t.changed += step(v.hurt() && r.stream.changesIn(c.row, c.row+v.rows))
 			t.worse += step(v.diff > 0)
 			t.later += step(r.whole[i].hurt())
 		}
@@ -77,7 +78,7 @@ func tallyOf(all []result) (t tally) {
 
 func count(b *strings.Builder, kind string, all []result) {
 	t := tallyOf(all)
-	fmt.Fprintf(b, "| %d %s | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", len(all), kind, t.published, t.period, t.alarm, t.rollback, t.helped, t.hurt, t.published-t.helped-t.hurt, t.worse, t.later)
+	fmt.Fprintf(b, "| %d %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", len(all), kind, t.published, t.period, t.alarm, t.rollback, t.helped, t.hurt, t.changed, t.published-t.helped-t.hurt, t.worse, t.later)
 }
 
 func mean(all []result, policy int) (m scored) {
@@ -99,12 +100,12 @@ func bars(b *strings.Builder, all []result) {
 	for i := 2; i < len(all[0].policies); i++ {
 		fixed = append(fixed, mean(drift, i).excess)
 	}
-	share := 0.0
+	share, stable := 0.0, 0.0
 	if t.published > 0 {
-		share = float64(t.hurt) / float64(t.published)
+		share, stable = float64(t.hurt)/float64(t.published), float64(t.hurt-t.changed)/float64(t.published)
 	}
-	fmt.Fprintf(b, "\nBars: hurt in at most 1 %% of publications: %.1f %% (%s). Excess ECE on the drifting streams at most half of the schedule's: %.2f of it (%s), and below every fixed calibrator's: %.2f %% beside %.2f %% of the best (%s).\n",
-		100*share, met(share <= .01), ours/sched, met(ours <= sched/2), 100*ours, 100*slices.Min(fixed), met(ours < slices.Min(fixed)))
+	fmt.Fprintf(b, "\nBars: hurt in at most 1 %% of publications: %.1f %% (%s); without those whose stream became another one within the day after, which no test foresees: %.1f %% (%s). Excess ECE on the drifting streams at most half of the schedule's: %.2f of it (%s), and below every fixed calibrator's: %.2f %% beside %.2f %% of the best (%s).\n",
+		100*share, met(share <= .01), 100*stable, met(stable <= .01), ours/sched, met(ours <= sched/2), 100*ours, 100*slices.Min(fixed), met(ours < slices.Min(fixed)))
 }
 
 func met(ok bool) string {

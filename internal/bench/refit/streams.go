@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/bench/npy"
@@ -35,6 +36,12 @@ type stream struct {
 	k        int
 	z        []float32
 	labels   []int32
+	changes  []int // rows at which the stream becomes another one; none where it does so gradually
+}
+
+// changesIn reports whether the stream becomes another one within some rows.
+func (s *stream) changesIn(from, to int) bool {
+	return slices.ContainsFunc(s.changes, func(row int) bool { return row >= from && row < to })
 }
 
 func (s *stream) rows() int { return len(s.labels) }
@@ -86,15 +93,20 @@ func (w *walk) next() int {
 }
 
 // mixed makes a stream of several sources: which(t) is that of the row at the share t of the stream.
-func mixed(name string, seed uint64, sources []*source, which func(r *rand.Rand, t float64) int) *stream {
+func mixed(name string, seed uint64, sources []*source, gradual bool, which func(r *rand.Rand, t float64) int) *stream {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := &stream{name: name, drifting: true, k: sources[0].k}
 	walks := make([]walk, len(sources))
 	for i := range walks {
 		walks[i] = walk{r: r, n: sources[i].rows()}
 	}
+	last := 0
 	for t := range streamRows {
 		j := which(r, float64(t)/streamRows)
+		if j != last && !gradual {
+			s.changes = append(s.changes, t)
+		}
+		last = j
 		i := walks[j].next()
 		s.add(sources[j], i, sources[j].labels[i])
 	}
@@ -112,22 +124,24 @@ func drifting(dir string) ([]*stream, error) {
 	var out []*stream
 	for i, bad := range jpeg[1:] {
 		pair, seed := []*source{jpeg[0], bad}, uint64(i)
+		// Changes know nothing of days and weeks.
+		phase := .13 + .15*float64(i)
 		short := bad.name[len("resnet20_"):]
 		out = append(out,
-			mixed("sudden "+short, 10+seed, pair, func(_ *rand.Rand, t float64) int { return step(t >= .3) }),
-			mixed("gradual "+short, 20+seed, pair, func(r *rand.Rand, t float64) int { return step(r.Float64() < (t-.2)/.6) }),
-			mixed("recurring "+short, 30+seed, pair, func(_ *rand.Rand, t float64) int { return int(t*5) % 2 }))
+			mixed("sudden "+short, 10+seed, pair, false, func(_ *rand.Rand, t float64) int { return step(t >= .3) }),
+			mixed("gradual "+short, 20+seed, pair, true, func(r *rand.Rand, t float64) int { return step(r.Float64() < (t-.2)/.6) }),
+			mixed("recurring "+short, 30+seed, pair, false, func(_ *rand.Rand, t float64) int { return int(t*5+phase) % 2 }))
 	}
 	at := func(t float64) int { return int(3 * t) }
 	out = append(out,
-		mixed("clean, noise 1, noise 3", 40, []*source{jpeg[0], jpeg[1], jpeg[2]}, func(_ *rand.Rand, t float64) int { return at(t) }),
-		mixed("clean, blur 3, blur 5", 41, []*source{jpeg[0], jpeg[4], jpeg[5]}, func(_ *rand.Rand, t float64) int { return at(t) }))
+		mixed("clean, noise 1, noise 3", 40, []*source{jpeg[0], jpeg[1], jpeg[2]}, false, func(_ *rand.Rand, t float64) int { return at(t) }),
+		mixed("clean, blur 3, blur 5", 41, []*source{jpeg[0], jpeg[4], jpeg[5]}, false, func(_ *rand.Rand, t float64) int { return at(t) }))
 	nets, err := read(dir, "c10_chenyaofo19_logits.npz", "resnet20", "mobilenetv2_x1_0", "vgg16_bn")
 	if err != nil {
 		return nil, err
 	}
 	for i, n := range nets {
-		out = append(out, mixed(fmt.Sprintf("%s, then the weak net", n.name), 50+uint64(i), []*source{n, jpeg[0]}, func(_ *rand.Rand, t float64) int { return step(t >= .4) }))
+		out = append(out, mixed(fmt.Sprintf("%s, then the weak net", n.name), 50+uint64(i), []*source{n, jpeg[0]}, false, func(_ *rand.Rand, t float64) int { return step(t >= .43) }))
 	}
 	return out, nil
 }
