@@ -201,7 +201,7 @@ func encode(t *testing.T, v any) []byte {
 func TestDemoNotClosed(t *testing.T) {
 	unlabelled := "0 of 12000 rows got their label"
 	firing := func(at string) pipeline.Message {
-		a := output.Alert{Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &output.AlertEvidence{Direction: "overconfident"}}
+		a := output.Alert{Version: demoVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &output.AlertEvidence{Direction: "overconfident"}}
 		when, err := time.Parse(time.RFC3339, at)
 		if err != nil {
 			t.Fatal(err)

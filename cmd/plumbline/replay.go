@@ -230,6 +230,11 @@ func (r *replay) topics(ctx context.Context, cmd *cobra.Command, from, to string
 	if err := r.open(n); err != nil {
 		return err
 	}
+	if r.cfg.Heads.Shadow { // those that were there live, from the event times that they say
+		if err := readTopic(ctx, client, r.cfg, followed{r.cfg.Topics.Heads, r.tuning.record}); err != nil {
+			return fmt.Errorf("topics.heads: %w", err)
+		}
+	}
 	topics := map[pipeline.Input]string{pipeline.Logits: r.cfg.Topics.Logits}
 	if r.inputs() == 2 {
 		topics[pipeline.Labels] = r.cfg.Topics.Labels
