@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
@@ -73,13 +74,10 @@ func (r *ArchiveRows) Bytes() int {
 func (r *ArchiveRows) AppendFeatures(x []float32) bool {
 	out := slices.Grow(r.Features, len(x)*r.FeatureBytes())
 	if r.Half {
-		const infinite = 0x7c00
-		for _, v := range x {
-			h := HalfBits(v)
-			if h&infinite == infinite {
-				return false
-			}
-			out = binary.LittleEndian.AppendUint16(out, h)
+		n := len(out)
+		out = out[:n+2*len(x)]
+		if len(x) > 0 && !Halves(unsafe.Slice((*uint16)(unsafe.Pointer(&out[n])), len(x)), x) {
+			return false
 		}
 	} else {
 		for _, v := range x {
@@ -120,7 +118,7 @@ func (r *ArchiveRows) record(keys, values []string) arrow.Record {
 		b.add(name, false, slabArray(r.Scores, r.K))
 	}
 	b.add("label", false, fixedArray(arrow.PrimitiveTypes.Int32, r.Label, nil))
-	var t arrow.DataType = arrow.PrimitiveTypes.Float32
+	t := arrow.PrimitiveTypes.Float32
 	if r.Half {
 		t = arrow.FixedWidthTypes.Float16
 	}

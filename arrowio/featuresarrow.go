@@ -243,8 +243,8 @@ const (
 func (s *arrowScan) slab(p *FeaturePart, c *wire.Column) error {
 	first, child := 0, c.Child
 	p.Width = child.Field.Bits / 8
-	switch {
-	case c.Field.Type == wire.FixedSizeList:
+	switch c.Field.Type {
+	case wire.FixedSizeList:
 		if p.D = c.Field.Size; p.D > fileFeatures || int64(child.N) != int64(c.N)*int64(p.D) {
 			return wire.Errorf(wire.Shape, "column %q: %d values for %d rows of %d", c.Field.Name, child.N, c.N, p.D)
 		}

@@ -33,3 +33,27 @@ func HalfBits(x float32) uint16 {
 	b += 1<<(mantissa-1) - 1 + odd - rebias<<23
 	return sign | uint16(b>>mantissa)
 }
+
+// Halves writes HalfBits of each number to dst and reports whether all are finite as binary16. It panics where dst is
+// shorter than src.
+func Halves(dst []uint16, src []float32) (finite bool) {
+	const (
+		smallest = 0x38800000 // 2^−14
+		largest  = 0x477ff000 // 65520, the first that rounds to more than 65504
+	)
+	dst = dst[:len(src)]
+	finite = true
+	for i, x := range src {
+		b := math.Float32bits(x)
+		m := b & 0x7fffffff
+		if m-smallest < largest-smallest { // most are: HalfBits without its branches
+			m += 1<<12 - 1 + m>>13&1 - 112<<23
+			dst[i] = uint16(b>>16&0x8000 | m>>13)
+			continue
+		}
+		h := HalfBits(x)
+		finite = finite && h&0x7c00 != 0x7c00
+		dst[i] = h
+	}
+	return finite
+}

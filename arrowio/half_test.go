@@ -25,6 +25,10 @@ func TestHalfBits(t *testing.T) {
 			if got := HalfBits(y); got != want|sign {
 				t.Fatalf("HalfBits(%v) = %#04x, want %#04x", y, got, want|sign)
 			}
+			got := []uint16{0, 7}
+			if finite := Halves(got, []float32{y}); got[0] != want|sign || got[1] != 7 || finite != (want < 0x7c00) {
+				t.Fatalf("Halves(%v) = %#04x, finite %v, want %#04x", y, got, finite, want|sign)
+			}
 		}
 	}
 	const infinite = 0x7c00
@@ -43,22 +47,22 @@ func TestHalfBits(t *testing.T) {
 	check(math.MaxFloat32, infinite)
 	check(float32(math.Inf(1)), infinite)
 	check(math.SmallestNonzeroFloat32, 0)
+	if nan := []float32{1, float32(math.NaN())}; Halves(make([]uint16, 2), nan) || !Halves(nil, nil) {
+		t.Error("a NaN is finite, or nothing is not")
+	}
 	if got := HalfBits(float32(math.NaN())); got&0x7fff <= infinite {
 		t.Errorf("HalfBits(NaN) = %#04x, want a NaN", got)
 	}
 }
 
-func BenchmarkHalfBits(b *testing.B) {
+func BenchmarkHalves(b *testing.B) {
 	x := make([]float32, 2048)
 	for i := range x {
 		x[i] = float32(i-1000) * .01
 	}
 	b.SetBytes(int64(4 * len(x)))
+	h := make([]uint16, len(x))
 	for b.Loop() {
-		for _, v := range x {
-			sink16 += HalfBits(v)
-		}
+		Halves(h, x)
 	}
 }
-
-var sink16 uint16

@@ -224,7 +224,7 @@ func TestFeaturesCostNothingWithoutAnArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !(bytes[0] < bytes[2] && bytes[2] < bytes[4]) {
+	if bytes[0] >= bytes[2] || bytes[2] >= bytes[4] {
 		t.Errorf("bytes by width %v", bytes)
 	}
 }

@@ -44,9 +44,7 @@ func (w *waiting) putFeatures(p *entry, x []float32) {
 		return
 	}
 	h := halves(words, len(x))
-	for j, v := range x {
-		h[j] = arrowio.HalfBits(v)
-	}
+	arrowio.Halves(h, x)
 	if len(x)%2 == 1 {
 		halves(words, len(x)+1)[len(x)] = 0 // the row may have been another's
 	}
