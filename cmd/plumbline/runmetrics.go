@@ -9,13 +9,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// runMetrics collects what is true at the moment of the scrape: lag, and whether the process is paused.
+// runMetrics collects what is true at the moment of the scrape: lag, whether the process is paused, and bounds with what is left
+// of them.
 type runMetrics struct{ rt *engine }
 
 var (
 	descPaused     = prometheus.NewDesc("plumbline_paused", "1 while this process is paused.", nil, nil)
 	descLagOffsets = prometheus.NewDesc("plumbline_lag_offsets", "Offsets between the next record to be read and the end of the log.", []string{"task", "partition", "input"}, nil)
 	descLagSeconds = prometheus.NewDesc("plumbline_lag_seconds", "Now less the timestamp of the oldest record that has not been read; 0 at the end of the log.", []string{"task", "partition", "input"}, nil)
+	descJoinRows   = prometheus.NewDesc("plumbline_join_max_rows", "join.max_rows: how many rows of a shard may wait.", nil, nil)
+	descDiskFree   = prometheus.NewDesc("plumbline_disk_free_bytes", "What this process may still write to the file system of its checkpoints, or of its waiting rows.", []string{"dir"}, nil)
+	descDiskSize   = prometheus.NewDesc("plumbline_disk_size_bytes", "Size of that file system.", []string{"dir"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -23,6 +27,9 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descPaused
 	ch <- descLagOffsets
 	ch <- descLagSeconds
+	ch <- descJoinRows
+	ch <- descDiskFree
+	ch <- descDiskSize
 }
 
 // Collect implements prometheus.Collector.
@@ -32,6 +39,13 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 		paused = 1
 	}
 	ch <- prometheus.MustNewConstMetric(descPaused, prometheus.GaugeValue, paused)
+	ch <- prometheus.MustNewConstMetric(descJoinRows, prometheus.GaugeValue, float64(c.rt.cfg.Join.MaxRows))
+	for what, dir := range c.rt.diskDirs() {
+		if s, ok := spaceUnder(dir); ok {
+			ch <- prometheus.MustNewConstMetric(descDiskFree, prometheus.GaugeValue, float64(s.free), what)
+			ch <- prometheus.MustNewConstMetric(descDiskSize, prometheus.GaugeValue, float64(s.size), what)
+		}
+	}
 	lag := c.rt.lag(time.Now())
 	for _, name := range slices.Sorted(maps.Keys(lag)) {
 		i := strings.LastIndexByte(name, '-')

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/internal/config"
+)
+
+// diskSpace is what a file system has, in bytes.
+type diskSpace struct{ free, size uint64 } // free: for this user
+
+// diskDirs are the directories that this process writes to, by what they hold.
+func (rt *engine) diskDirs() map[string]string {
+	out := map[string]string{}
+	if rt.cfg.Join.MemoryBytes > 0 {
+		out["join"] = rt.workDir()
+	}
+	if rt.cfg.Checkpoints.Store == config.StoreDirectory {
+		out["checkpoints"] = rt.cfg.Checkpoints.Dir
+	}
+	return out
+}
+
+// spaceUnder is that of the file system of a directory, which need not be there yet: then of the first one above it
+// that is. ok is false where the system does not tell.
+func spaceUnder(dir string) (s diskSpace, ok bool) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return s, false
+	}
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return fileSystem(dir)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
