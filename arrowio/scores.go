@@ -20,6 +20,19 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 	if err != nil {
 		return err
 	}
+	if k == 0 && b.N > 0 && allNull(c) {
+		// Null lists without values do not say how many there would be. Every row is rejected, so any number will do.
+		if k = 2; int64(k*b.N) > r.sparse {
+			return wire.Errorf(wire.TooLarge, "column %q: %d null rows without values, %d values are left to the message", c.Field.Name, b.N, r.sparse)
+		}
+		r.sparse -= int64(k * b.N)
+		slab = make([]float32, k*b.N)
+		for i := range b.N {
+			b.reject(i, NullRow)
+		}
+		b.K, b.Scores = k, slab
+		return nil
+	}
 	if k < 2 {
 		return wire.Errorf(wire.Shape, "column %q: %d scores a row, at least 2", c.Field.Name, k)
 	}
@@ -37,6 +50,16 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 		}
 	}
 	return nil
+}
+
+// allNull reports whether no row of a column has a value.
+func allNull(c *wire.Column) bool {
+	for i := range c.N {
+		if !c.IsNull(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // binaryScores expands one score a row to K = 2: (0, z) or (1-p, p).

@@ -20,7 +20,7 @@ func TestModelCheckpointWithoutAlarms(t *testing.T) {
 	rows := batchtest.Rows(61, batchtest.Options{N: 700, MaxLag: 10 * second, Sharpness: 2.5})
 	for _, alarm := range []*AlarmSpec{nil, testAlarm(signalRaw)} {
 		s := defaultSetup()
-		s.model.SampleRows, s.model.Refit.Method = 200, "none" // how refits are decided has changed since
+		s.model.SampleRows, s.model.Refit.Method, s.model.Refit.Online = 200, "none", false // calibrators have changed since
 		w := newWorld(t, s, stream(t, rows, 1, 10), 1).run(inTurn)
 		s.model.Alarm = alarm
 		task := s.task()

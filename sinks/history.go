@@ -21,6 +21,7 @@ type HistoryConfig struct {
 	Backlog             int // 1024 latest events, for subscribers that come back
 	Subscribers         int // 64
 	SubscriberBuffer    int // 256 events; a subscriber that is further behind is dropped
+	ExportSlices        int // 20 worst slices of a model version and window that /metrics has
 }
 
 func (c *HistoryConfig) defaults() {
@@ -38,6 +39,7 @@ func (c *HistoryConfig) defaults() {
 	def(&c.Backlog, 1024)
 	def(&c.Subscribers, 64)
 	def(&c.SubscriberBuffer, 256)
+	def(&c.ExportSlices, 20)
 }
 
 // SnapshotKey names one series of snapshots; Window is the window's name.

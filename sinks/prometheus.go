@@ -60,6 +60,7 @@ var (
 	descAlert      = desc("alert_state", "1 while the rule is in this state: pending, firing, or inhibited by another alert that stands for it.", "model", "version", "slice", "rule", "severity", "state")
 	descRefit      = desc("refit_state", "1 for the outcome of the newest refit: published, kept or failed.", "model", "version", "reason", "result")
 	descRefitAt    = desc("refit_decided_timestamp_seconds", "Event time of the newest refit decision.", "model", "version")
+	descLeftOut    = desc("export_slices_left_out", "Keys of slices that were not exported because others are worse.")
 	descDropped    = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
 	descCount      = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")
 	descWaiting    = desc("waiting_rows", "Rows that wait in the join.", "partition", "kind")
@@ -75,26 +76,19 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- descDropped }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	dropped := 0
-	exported := 0
 	revision := map[modelKey]int{}
-	for _, s := range c.history.Series() {
-		if exported >= MaxSeries {
-			dropped++
-			continue
-		}
-		if snap, ok := c.history.Latest(s.SnapshotKey); ok {
-			exported++
-			collectSnapshot(ch, &snap)
-			m := modelKey{snap.Model, snap.Version}
-			revision[m] = max(revision[m], inForce(&snap))
-		}
+	snaps, leftOut, dropped := c.history.exported()
+	for i := range snaps {
+		collectSnapshot(ch, &snaps[i])
+		m := modelKey{snaps[i].Model, snaps[i].Version}
+		revision[m] = max(revision[m], inForce(&snaps[i]))
 	}
+	gauge(ch, descLeftOut, float64(leftOut))
 	gauge(ch, descDropped, float64(dropped))
 	for m, r := range revision {
 		gauge(ch, descRevision, float64(r), m.model, m.version)
 	}
-	for _, a := range c.history.CurrentAlerts("", "") {
+	for _, a := range c.history.exportedAlerts() {
 		state := a.State
 		if a.InhibitedBy != "" {
 			state = "inhibited"

@@ -59,6 +59,8 @@ func fullSnapshot() output.Snapshot {
 	return output.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`, At: "2026-01-31T00:00:10.5Z",
 		Window: output.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z", End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
 		Coverage: ptr(.25), Lag: output.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
+		Unlabelled: &output.Unlabelled{Rows: 400, ReferenceRows: 1000, Distances: map[string]output.Distances{"msp": {KS: output.Distance{Value: .1, Threshold: .2}}},
+			Estimates: []output.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &output.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}}},
 		InForce: &output.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
 }
 
@@ -81,6 +83,7 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	tail := `version="v",window="10m"`
 	want := map[string]float64{
 		`plumbline_export_dropped_keys`:                                                                        0,
+		`plumbline_export_slices_left_out`:                                                                     0,
 		`plumbline_window_predictions{` + key + tail + `}`:                                                     400,
 		`plumbline_label_coverage_ratio{` + key + tail + `}`:                                                   .25,
 		`plumbline_window_end_timestamp_seconds{` + key + tail + `}`:                                           1769817610.5,
@@ -141,8 +144,8 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 }
 
 func TestScrapeOfNothing(t *testing.T) {
-	if got := samples(t, scrape(t, NewHistory(HistoryConfig{}))); len(got) != 1 {
-		t.Errorf("series %v, want the dropped keys alone", got)
+	if got := samples(t, scrape(t, NewHistory(HistoryConfig{}))); len(got) != 2 {
+		t.Errorf("series %v, want what was left out and dropped alone", got)
 	}
 }
 
@@ -151,14 +154,14 @@ func TestUndefinedIsAbsent(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
 	h.AddSnapshot(output.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: output.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
 	for k, v := range samples(t, scrape(t, h)) {
-		if !strings.HasPrefix(k, "plumbline_window_labelled_rows") && !strings.HasPrefix(k, "plumbline_window_end") && k != "plumbline_export_dropped_keys" && !strings.HasPrefix(k, "plumbline_calibrator_revision") {
+		if !strings.HasPrefix(k, "plumbline_window_labelled_rows") && !strings.HasPrefix(k, "plumbline_window_end") && k != "plumbline_export_dropped_keys" && k != "plumbline_export_slices_left_out" && !strings.HasPrefix(k, "plumbline_calibrator_revision") {
 			t.Errorf("%s = %v of a window without rows", k, v)
 		}
 	}
 }
 
 func TestScrapeIsBounded(t *testing.T) {
-	h := NewHistory(HistoryConfig{Keys: MaxSeries + 20})
+	h := NewHistory(HistoryConfig{Keys: MaxSeries + 20, ExportSlices: MaxSeries + 20})
 	for i := range MaxSeries + 7 {
 		s := fullSnapshot()
 		s.Slice = fmt.Sprintf("tenant=%d", i)
@@ -173,6 +176,30 @@ func TestScrapeIsBounded(t *testing.T) {
 	}
 	if n != MaxSeries || got["plumbline_export_dropped_keys"] != 7 {
 		t.Errorf("%d keys exported, %v dropped; want %d, 7", n, got["plumbline_export_dropped_keys"], MaxSeries)
+	}
+}
+
+// TestWorstSlices: of many slices /metrics has those that fire and those whose ECE is surest to be too large, and the whole.
+func TestWorstSlices(t *testing.T) {
+	h := NewHistory(HistoryConfig{Keys: 100, ExportSlices: 3})
+	for i := range 20 {
+		s := fullSnapshot()
+		s.Slice = fmt.Sprintf("tenant=%d", i)
+		if i == 0 {
+			s.Slice = ""
+		}
+		lo := float64(i) / 100
+		s.Calibrated.ECELo = &lo
+		h.AddSnapshot(s)
+	}
+	h.AddAlert(output.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	snaps, leftOut, dropped := h.exported()
+	var got []string
+	for _, s := range snaps {
+		got = append(got, s.Slice)
+	}
+	if strings.Join(got, " ") != " tenant=4 tenant=19 tenant=18" || leftOut != 16 || dropped != 0 {
+		t.Errorf("%q exported, %d left out, %d dropped; want the whole, tenant=4, 19 and 18; 16, 0", got, leftOut, dropped)
 	}
 }
 

@@ -56,7 +56,7 @@ type reporter interface {
 }
 
 func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: operators.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{}), watchEvery: metadataInterval,
+	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: operators.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), watchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.archive = rt.openArchive()
 	rt.tuning = newTuning(operators.NewHeads(cfg.Heads.Max), log)

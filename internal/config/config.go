@@ -287,6 +287,7 @@ type Checkpoints struct {
 type HTTP struct {
 	Listen    string `yaml:"listen"`          // "" = off
 	WebConfig string `yaml:"web_config_file"` // TLS and users; "" = neither
+	Slices    int    `yaml:"metrics_slices"`  // worst slices in /metrics
 	Pprof     bool   `yaml:"pprof"`           // serve /debug/pprof/ too
 	Control   bool   `yaml:"control"`         // take POST /api/v1/pause and /resume
 }

@@ -96,7 +96,7 @@ func Default() Config {
 		Trainer:     defaultTrainer(),
 		Notify:      Notify{Resend: time.Minute, Timeout: 10 * time.Second, RetryFor: 15 * time.Minute},
 		Checkpoints: Checkpoints{Store: StoreDirectory, Dir: "./state", Interval: 5 * time.Second, Keep: 2},
-		HTTP:        HTTP{Listen: "127.0.0.1:8080"},
+		HTTP:        HTTP{Listen: "127.0.0.1:8080", Slices: 20},
 
 		ShutdownTimeout: 25 * time.Second,
 	}

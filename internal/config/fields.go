@@ -252,6 +252,7 @@ var fields = withFinetune(map[string]field{
 	"http":                 text("Page, API and metrics."),
 	"http.listen":          text("host:port to listen on; empty: off."),
 	"http.web_config_file": text("File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect."),
+	"http.metrics_slices":  number("Slices of a model version and window that /metrics has: those that fire, then the worst. The API has all.", 1, 10_000),
 	"http.pprof":           text("Serve Go profiles at /debug/pprof/ too; they tell about the process to whoever can reach the port."),
 	"http.control":         text("Take POST /api/v1/pause and /api/v1/resume, from whoever can reach the port and is let in by web_config_file."),
 

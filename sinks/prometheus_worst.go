@@ -1,0 +1,77 @@
+package sinks
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model version and
+// window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is beyond.
+func (h *History) exported() (snaps []output.Snapshot, leftOut, dropped int) {
+	firing := map[SnapshotKey]bool{}
+	for _, a := range h.CurrentAlerts("", "") {
+		if a.State == "firing" && a.Slice != "" {
+			firing[SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}] = true
+		}
+	}
+	var whole []output.Snapshot
+	of := map[SnapshotKey][]output.Snapshot{}
+	var groups []SnapshotKey
+	for _, s := range h.Series() {
+		snap, ok := h.Latest(s.SnapshotKey)
+		if !ok {
+			continue
+		}
+		if s.Slice == "" {
+			whole = append(whole, snap)
+			continue
+		}
+		group := SnapshotKey{Model: s.Model, Version: s.Version, Window: s.Window}
+		if of[group] == nil {
+			groups = append(groups, group)
+		}
+		of[group] = append(of[group], snap)
+	}
+	snaps = whole
+	for _, g := range groups {
+		all := of[g]
+		slices.SortStableFunc(all, func(a, b output.Snapshot) int {
+			x, y := firing[SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}], firing[SnapshotKey{Model: b.Model, Version: b.Version, Slice: b.Slice}]
+			if x != y {
+				return map[bool]int{true: -1, false: 1}[x]
+			}
+			return cmp.Compare(badness(&b), badness(&a))
+		})
+		n := min(len(all), h.cfg.ExportSlices)
+		snaps, leftOut = append(snaps, all[:n]...), leftOut+len(all)-n
+	}
+	if over := len(snaps) - MaxSeries; over > 0 {
+		snaps, dropped = snaps[:MaxSeries], over
+	}
+	return snaps, leftOut, dropped
+}
+
+// badness orders slices: by how much of the ECE is sure, the lower end of its interval less what a calibrated model would show, of what
+// the calibrator in force gives or else of the raw confidence.
+func badness(s *output.Snapshot) float64 {
+	m := &s.Calibrated
+	if m.N == 0 {
+		m = &s.Raw
+	}
+	if m.ECELo == nil || m.ECENull == nil {
+		return math.Inf(-1)
+	}
+	return *m.ECELo - *m.ECENull
+}
+
+// exportedAlerts are the alerts that /metrics has: at most MaxSeries, those that nobody inhibits first.
+func (h *History) exportedAlerts() []output.Alert {
+	all := h.CurrentAlerts("", "")
+	slices.SortStableFunc(all, func(a, b output.Alert) int {
+		return cmp.Compare(min(len(a.InhibitedBy), 1), min(len(b.InhibitedBy), 1))
+	})
+	return all[:min(len(all), MaxSeries)]
+}
