@@ -24,15 +24,17 @@ import head
 
 RESULT = pathlib.Path(".cache/bench/train/speed.json")
 STEP = {"lr": 0.01, "momentum": 0.9, "decay": 5e-4}
-ROUNDS = 5
-# A round trains for about so long, and at least two epochs.
-SECONDS = 0.3
+ROUNDS = 4
+# A round trains for about so long, and at least three epochs.
+SECONDS = 0.2
+# More threads than one are for heads of so many features.
+MANY = 512
 # Of the mean losses of the epochs that are compared; float32 sums in other orders.
 AGREE = 2e-5
 OURS = [("gorgonia", "openblas"), ("go", "openblas")]
 # Without OpenBLAS, where an epoch has no more operations than this.
 PLAIN = [("gorgonia", "gonum"), ("go", "gonum")]
-PLAIN_LIMIT = 1e10
+PLAIN_LIMIT = 1e9
 
 
 def ours_of(c):
@@ -126,14 +128,14 @@ def measure(binary, name, threads):
 
 
 def in_turn(sides):
-    """{name: seconds of an epoch in every round}, the sides one after the other in each round."""
+    """{name: seconds of every epoch but the first of each round}, the sides one after the other in each round."""
     epochs = {}
     for name, side in sides.items():
-        epochs[name] = max(2, int(SECONDS / min(side(3)[0][1:])))
+        epochs[name] = max(3, int(SECONDS / min(side(3)[0][1:])))
     times = {name: [] for name in sides}
     for _ in range(ROUNDS):
         for name, side in sides.items():
-            times[name].append(statistics.median(side(epochs[name])[0]))
+            times[name] += side(epochs[name])[0][1:]
     return times
 
 
@@ -149,13 +151,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("worker")
     parser.add_argument("cases", nargs="*", metavar="case", help=f"of {', '.join(CASES)}; all where none is named, and only then are results kept")
+    parser.add_argument("--resume", action="store_true", help="keep the cases that are there, of a run that was stopped")
     parser.add_argument("--threads", type=int, nargs="*", default=sorted({1, os.cpu_count()}))
     args = parser.parse_args()
     if unknown := [c for c in args.cases if c not in CASES]:
         parser.error(f"cases {' '.join(unknown)}, allowed are {' '.join(CASES)}")
     rows, about = [], machine()
+    if args.resume and RESULT.exists():
+        rows = json.loads(RESULT.read_text())["rows"]
+    done = {(row["case"], row["threads"]) for row in rows}
     for threads in args.threads:
         for name in args.cases or CASES:
+            if not args.cases and (threads > 1 and CASES[name]["dims"][0] < MANY or (name, threads) in done):
+                continue
             row = measure(args.worker, name, threads)
             rows.append(row)
             shown = "; ".join(f"{k} {1e3 * v['min']:.2f} ms" for k, v in row["seconds"].items())
