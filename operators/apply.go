@@ -91,6 +91,9 @@ type Latest struct {
 	Revision   int
 	From       pipeline.Time // event time from which it is in force
 	Calibrator calibrator.Calibrator
+	// Canary calibrates Share of the ids (arrowio.InShare); nil where there is none.
+	Canary calibrator.Calibrator
+	Share  float64
 }
 
 // Latest returns the newest calibrator of a model version, and a channel that is closed when anything is published.
@@ -106,6 +109,9 @@ func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 		if f.revision > l.Revision {
 			l.Revision, l.From, l.Calibrator = f.revision, f.from, f.cal
 		}
+	}
+	if f := p.canaries[m]; f != nil && f.until == 0 {
+		l.Canary, l.Share = f.cal, f.share
 	}
 	return l, p.changed, l.Calibrator != nil
 }

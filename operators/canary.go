@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -9,23 +8,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
-
-// canarySeed keeps the canary's ids apart from those of the sample and of the partitions, which other hashes of the same
-// id choose.
-const canarySeed = 0x9e3779b97f4a7c15
-
-// InShare reports whether the row with a hash of its id (arrowio.HashID) is in a share of the ids. It is a function of
-// id and share alone, the same in every process, and a larger share holds every smaller one.
-func InShare(id [16]byte, share float64) bool {
-	// The finaliser of MurmurHash3 over both halves: every bit of the id reaches every bit of h.
-	h := binary.LittleEndian.Uint64(id[:8]) ^ binary.LittleEndian.Uint64(id[8:])*3 ^ canarySeed
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	h ^= h >> 33
-	return float64(h>>11) < share*(1<<53)
-}
 
 // beginCanary gives a share of the ids the chosen candidate, from now.
 func (t *ModelTask) beginCanary(v *version, k *keyState, i int, now int64) error {

@@ -192,13 +192,13 @@ func TestCanary(t *testing.T) {
 			if (a == nil) != (b == nil) || a != nil && a.share != b.share {
 				t.Fatalf("row %d at %d: %+v in the model task, %+v in the shards", i, ts, a, b)
 			}
-			if got, want := a != nil, ts >= full || ts >= from && InShare(id, .25); got != want {
+			if got, want := a != nil, ts >= full || ts >= from && arrowio.InShare(id, .25); got != want {
 				t.Fatalf("row %d at %d: calibrated %v, want %v", i, ts, got, want)
 			}
-			if n++; InShare(id, .25) {
+			if n++; arrowio.InShare(id, .25) {
 				in++
 			}
-			if InShare(id, .1) && !InShare(id, .25) {
+			if arrowio.InShare(id, .1) && !arrowio.InShare(id, .25) {
 				t.Fatal("a larger share does not hold the smaller one")
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -23,7 +24,7 @@ type inForce struct {
 
 // serves reports whether a row with a hash of its id is calibrated by f, as far as f alone can say.
 func (f *inForce) serves(ts int64, id [16]byte) bool {
-	return f.from <= ts && (f.share == 0 || (f.until == 0 || ts < f.until) && InShare(id, f.share))
+	return f.from <= ts && (f.share == 0 || (f.until == 0 || ts < f.until) && arrowio.InShare(id, f.share))
 }
 
 // at returns the calibrator of a row by its event time and the hash of its id; nil = the identity.

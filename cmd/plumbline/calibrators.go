@@ -16,7 +16,7 @@ type latestCalibrators struct{ *engine }
 // Latest implements calibrate.Source. A model version without a calibrator is known once it has a snapshot here.
 func (c latestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Latest(arrowio.ModelKey{Model: model, Version: version})
-	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From), Calibrator: l.Calibrator}
+	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From), Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
 	if ok {
 		return f, changed, true
 	}

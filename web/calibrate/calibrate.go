@@ -23,6 +23,9 @@ type InForce struct {
 	Revision       int       // 0: nothing has been published, the identity
 	From           time.Time // event time from which it is in force; zero at revision 0
 	Calibrator     calibrator.Calibrator
+	// Canary calibrates Share of the ids (arrowio.InShare) of rows that have one; nil where there is none.
+	Canary calibrator.Calibrator
+	Share  float64
 }
 
 // Source knows the calibrators in force.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
 // Content types of calibrate requests and answers.
@@ -24,6 +23,8 @@ const (
 type rows struct {
 	Logits        [][]float64 `json:"logits"`
 	Probabilities [][]float64 `json:"probabilities"`
+	// IDs are the rows' prediction ids, strings or whole numbers as on the logits topic; without them no row is a canary's.
+	IDs []json.RawMessage `json:"ids"`
 }
 
 // answer is the JSON answer.
@@ -32,6 +33,7 @@ type answer struct {
 	Version       string      `json:"version"`
 	Revision      int         `json:"revision"`
 	Probabilities [][]float64 `json:"probabilities"`
+	Canary        int         `json:"canary_rows,omitempty"` // that the canary calibrated
 }
 
 func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +106,11 @@ func (f *InForce) json(body []byte) (*answer, error) {
 		}
 		slab = append(slab, row...)
 	}
-	if err := calibrator.ApplyRows(f.Calibrator, slab, slab, k, name == "probabilities"); err != nil {
+	ids, err := idsOf(in.IDs, len(list))
+	if err != nil {
+		return nil, err
+	}
+	if out.Canary, err = apply(f, slab, slab, k, name == "probabilities", ids); err != nil {
 		return nil, err
 	}
 	for i := range list {
@@ -144,11 +150,16 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 		}
 	}
 	probs := make([]float32, len(b.Scores))
-	if err := calibrator.ApplyRows(f.Calibrator, probs, b.Scores, b.K, b.Probs); err != nil {
+	canary, err := apply(f, probs, b.Scores, b.K, b.Probs, b.IDs)
+	if err != nil {
 		h.fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	out, err := arrowio.EncodeCalibrated(b, probs, false, strconv.Itoa(f.Revision))
+	revisions := strconv.Itoa(f.Revision)
+	if canary > 0 {
+		revisions += "," + revisions + "-canary"
+	}
+	out, err := arrowio.EncodeCalibrated(b, probs, false, revisions)
 	if err != nil {
 		h.fail(w, http.StatusInternalServerError, err.Error())
 		return
