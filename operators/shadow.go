@@ -47,7 +47,7 @@ type Shadow struct {
 
 	builds map[beganKey]*shadowBuilder
 	order  []*shadowBuilder
-	x, z   []float32
+	z      []float32
 }
 
 // beganKey names a head.

@@ -33,11 +33,13 @@ func newDemoCommand() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, with a broker and a model of its own",
+		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, with a broker and a model of its own",
 		Long: "demo starts a Kafka broker in this process, trains a small classifier of handwritten digits, streams its logits\n" +
 			"and late labels, and runs the pipeline of `plumbline run` on them. At 40 % of the run the images change. The exit code\n" +
-			"is 1 if the loop did not close: alarm after the change and not before, a calibrator published, its ECE below half.\n" +
-			"Event time starts at a fixed date and runs 20 times as fast as the clock: --for and --seed alone decide the results.",
+			"is 1 if the loop did not close: alarm after the change and not before, a calibrator published, its ECE below half, and, as\n" +
+			"no calibrator brings accuracy back, a new head asked for, trained on what came since, and found better as a shadow.\n" +
+			"Event time starts at a fixed date and runs 20 times as fast as the clock: --for and --seed alone decide the results\n" +
+			"on processors of one kind: the bits of a trained head depend on the kind.",
 		Args: usageArgs(cobra.NoArgs),
 	}
 	flags := cmd.Flags()
@@ -105,7 +107,7 @@ func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demo
 
 	plan := newDemoPlan(o.length, o.seed)
 	lines.plain("seed %d: %d rows in about %v; event time starts at %s, runs %d times as fast as the clock,", o.seed, plan.Rows, o.length, demoStart.Format(time.RFC3339), demoSpeed)
-	lines.plain("and is what the lines below begin with: the same seed and length give the same on any machine")
+	lines.plain("and is what the lines below begin with: the same seed and length give the same on any machine of a kind")
 	d := &demoRunner{options: o, plan: plan, lines: lines, dir: dir, began: began}
 	if err := d.train(ctx); err != nil {
 		return demoResult{}, err

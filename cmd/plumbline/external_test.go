@@ -54,7 +54,9 @@ func TestExternalTrainer(t *testing.T) {
 	if _, err := service.Weights(h); err != nil {
 		t.Fatal(err)
 	}
-	var ev struct{ After struct{ NLL, Accuracy float64 } }
+	var ev struct {
+		After struct{ NLL, Accuracy float64 }
+	}
 	if err := json.Unmarshal(h.Evidence, &ev); err != nil {
 		t.Fatal(err)
 	}

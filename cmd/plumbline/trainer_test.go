@@ -255,4 +255,3 @@ func TestTrainerRowsOfRange(t *testing.T) {
 		t.Errorf("got %v, want that no row is of the range", err)
 	}
 }
-
