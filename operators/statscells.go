@@ -94,6 +94,9 @@ func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 		s.outbox.Increment(first.model.Model, ready[0].labelPane, late, cells)
 		ready = ready[n:]
 	}
+	if cap(s.buf) > maxPooledBytes { // of a burst
+		s.buf = nil
+	}
 	return nil
 }
 
