@@ -24,10 +24,10 @@ func TestDefaultsAreTheProducts(t *testing.T) {
 func TestJudge(t *testing.T) {
 	s := &stream{k: 2, changes: []int{250}}
 	for i := range 300 {
-		s.z = append(s.z, 0, 2)
+		s.z = append(s.z, 0, 4)
 		s.labels = append(s.labels, int32(min(i%4, 1))) // three of four are right
 	}
-	better, err := calibrator.NewTemperature(2 / math.Log(3))
+	better, err := calibrator.NewTemperature(4 / math.Log(3))
 	if err != nil {
 		t.Fatal(err)
 	}
