@@ -46,7 +46,7 @@ func readSpeed(path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s. Milliseconds an epoch, the least of the rounds; median in brackets:\n\n", f.Date, f.Machine)
+	fmt.Fprintf(&b, "%s, %s. Milliseconds an epoch, the least of all; median in brackets:\n\n", f.Date, f.Machine)
 	titles := []string{"head", "rows", "batch", "threads"}
 	for _, s := range sides {
 		titles = append(titles, s.title)
