@@ -53,23 +53,15 @@ func trainerPlan(name string, seed uint64) ([]recipe.Named, bool, error) {
 	return p.recipes, p.auto(), err
 }
 
-// trainerBackend opens what computes; auto takes the device where there is one.
+// trainerBackend opens what computes; auto and cuda take the device where there is one.
 func trainerBackend(t config.Trainer, gemm head.GEMM, log *slog.Logger) (backend.Backend, error) {
-	device := &cuda.Backend{Device: t.Device}
 	switch t.Backend {
 	case "go":
 		return backend.Go{GEMM: gemm}, nil
 	case "gorgonia":
 		return gorgonia.Backend{GEMM: gemm}, nil
-	case "auto":
-		info, err := device.Info()
-		if err != nil {
-			log.Info("training on the CPU", "why", err)
-			return gorgonia.Backend{GEMM: gemm}, nil
-		}
-		log.Info("training on a device", "device", info)
 	}
-	return fallback{device, gorgonia.Backend{GEMM: gemm}, log}, nil
+	return orCPU(&cuda.Backend{Device: t.Device}, gemm, log), nil
 }
 
 // trainerLoader reads the rows of requests.

@@ -182,7 +182,7 @@ func (f trainFlags) checkChoices(p trainPlan) error {
 			return f.split.check()
 		}
 	}
-	return usageErrorf("--backend %q: allowed are gorgonia and go", f.backend)
+	return usageErrorf("--backend %q: allowed are gorgonia, go and cuda", f.backend)
 }
 
 func (f trainFlags) named(byLoss bool) (trainPlan, error) {
