@@ -79,11 +79,17 @@ func (s *scanned) add(content []byte, p *FeaturePart) error {
 	return nil
 }
 
+// slowHalf is binary16 by its definition.
 func slowHalf(h uint16) float32 {
 	exponent, fraction := int(h>>10&0x1f), float64(h&0x3ff)
 	v := math.Ldexp(1024+fraction, exponent-25)
-	if exponent == 0 {
+	switch {
+	case exponent == 0:
 		v = math.Ldexp(fraction, -24)
+	case exponent == 31 && fraction == 0:
+		v = math.Inf(1)
+	case exponent == 31:
+		v = math.NaN()
 	}
 	if h>>15 == 1 {
 		v = -v
@@ -424,5 +430,15 @@ func TestScanMutatedFiles(t *testing.T) {
 	}
 	if refused < 300 {
 		t.Errorf("%d of 3000 mutated files refused", refused)
+	}
+}
+
+// TestHalfValue: every bit pattern.
+func TestHalfValue(t *testing.T) {
+	for h := range 1 << 16 {
+		got, want := HalfValue(uint16(h)), slowHalf(uint16(h))
+		if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
+			t.Fatalf("%#04x: got %g, want %g", h, got, want)
+		}
 	}
 }

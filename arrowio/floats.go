@@ -3,8 +3,6 @@ package arrowio
 import (
 	"math"
 
-	"github.com/apache/arrow/go/v17/arrow/float16"
-
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
@@ -31,7 +29,7 @@ func floats(c *wire.Column, n int, mem *[]float32) ([]float32, error) {
 		}
 		out := take(mem, n)
 		for i, x := range v {
-			out[i] = float16.FromBits(x).Float32()
+			out[i] = HalfValue(x)
 		}
 		return out, nil
 	}

@@ -57,3 +57,17 @@ func Halves(dst []uint16, src []float32) (finite bool) {
 	}
 	return finite
 }
+
+// HalfValue is the number that the bits of IEEE 754 binary16 stand for, exactly; a NaN stays one, made quiet. (The Arrow
+// library's conversion is wrong for subnormals.)
+func HalfValue(h uint16) float32 {
+	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)<<13
+	switch {
+	case rest > 0x7c00<<13:
+		return math.Float32frombits(sign | rest | 0x7fc00000)
+	case rest == 0x7c00<<13:
+		return math.Float32frombits(sign | 0x7f800000)
+	}
+	// Exponent and mantissa at float32's place make 2^-112 of it.
+	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(rest)*0x1p112))
+}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/apache/arrow/go/v17/arrow/float16"
-
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
@@ -166,7 +164,7 @@ func (a *npy) String() string {
 func (a *npy) float(i int) float64 {
 	switch b := a.data[i*a.size:]; a.size {
 	case 2:
-		return float64(float16.FromBits(binary.LittleEndian.Uint16(b)).Float32())
+		return float64(HalfValue(binary.LittleEndian.Uint16(b)))
 	case 4:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	default:

@@ -66,7 +66,6 @@ func TestRefusedMessages(t *testing.T) {
 			}
 		}), reason: wire.Duplicate},
 		{name: "one class", value: one(model, `{"label":0,"logits":[1]}`, field("label", p.Int8), field("logits", arrow.FixedSizeListOf(1, p.Float32))), reason: wire.Shape},
-		{name: "no row with scores", value: one(model, `{"label":0,"logits":null}`, field("label", p.Int8), field("logits", arrow.ListOf(p.Float32))), reason: wire.Shape},
 		{name: "ragged logits", value: stream(t, []arrow.Field{field("label", p.Int8), field("logits", arrow.ListOf(p.Float32))}, model,
 			rowsOf(t, `{"label":0,"logits":[1,2]}`, `{"label":0,"logits":[1,2,3]}`)), reason: wire.Shape},
 		{name: "model not UTF-8", value: one(map[string]string{MetaModel: "\xff"}, `{"label":1,"logits":[1,2]}`, field("label", p.Int8), field("logits", two)), reason: wire.BadText},

@@ -145,7 +145,7 @@ func width(a arrow.Array) int {
 func slowFloat(a arrow.Array, i int) float32 {
 	switch a := a.(type) {
 	case *array.Float16:
-		return a.Value(i).Float32()
+		return slowHalf(a.Value(i).Uint16())
 	case *array.Float32:
 		return a.Value(i)
 	default:

@@ -153,7 +153,7 @@ type float interface{ ~float32 | ~float64 }
 func floatAt(c arrow.Array) func(int) float64 {
 	switch c := c.(type) {
 	case *array.Float16:
-		return func(i int) float64 { return float64(c.Value(i).Float32()) }
+		return func(i int) float64 { return float64(HalfValue(c.Value(i).Uint16())) }
 	case *array.Float32:
 		return func(i int) float64 { return float64(c.Value(i)) }
 	case *array.Float64:

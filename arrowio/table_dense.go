@@ -42,7 +42,7 @@ func appendValues[T float](out *[]T, c arrow.Array, from, to int) {
 		}
 	case *array.Float16:
 		for _, x := range c.Values()[from:to] {
-			*out = append(*out, T(x.Float32()))
+			*out = append(*out, T(HalfValue(x.Uint16())))
 		}
 		return
 	}
