@@ -126,3 +126,75 @@ func TestScreenshots(t *testing.T) {
 		}
 	}
 }
+
+// item returns the entry of the list of events that has text; its own list of what follows from it is part of it.
+func item(t *testing.T, dom, text string) string {
+	t.Helper()
+	_, log, _ := strings.Cut(dom, `<ol id="log"`)
+	log, _, _ = strings.Cut(log, "</ol>")
+	_, log, _ = strings.Cut(log, ">")
+	for _, part := range strings.Split(log, `<span class="glyph"`)[1:] {
+		if strings.Contains(part, text) {
+			return part
+		}
+	}
+	t.Errorf("no event has %q: %s", text, log)
+	return ""
+}
+
+// TestLinkOfAlertInBrowser: the link of an alert opens its model, version, slice and window at its moment, with its evidence.
+func TestLinkOfAlertInBrowser(t *testing.T) {
+	srv := httptest.NewServer(still(anytime(synthetic())))
+	defer srv.Close()
+	const link = "/?at=2024-03-05T11%3A54%3A05Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000"
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	then, now := snapshotAt("digits-resnet20", "2024-03-01", "", 24*time.Minute), snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
+	for _, want := range []string{percent(*then.Raw.ECE), percent(*then.Calibrated.ECE), "Shown as of 2024-03-05&nbsp;11:54:00 UTC", "▲ firing", "calibration-calibrated, critical", "since about 11:51:00", `class="gap raw"`} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page of a past moment lacks %q: %s", want, dom)
+		}
+	}
+	if strings.Contains(dom, percent(*now.Calibrated.ECE)) {
+		t.Error("the page of a past moment shows the newest ECE")
+	}
+	// A window by time that had not ended is not shown; the one before it is.
+	dom = chromium(t, srv.URL+strings.Replace(link, "last-5000", "5m", 1), "--dump-dom")
+	if want := "Shown as of 2024-03-05&nbsp;11:50:00 UTC"; !strings.Contains(dom, want) {
+		t.Errorf("window 5m at 11:54:05 lacks %q", want)
+	}
+	dom = chromium(t, srv.URL+strings.Replace(link, "2024-03-05", "2024-03-04", 1), "--dump-dom")
+	if !strings.Contains(dom, "That moment is not kept") {
+		t.Error("a moment before all that is kept: the page does not say so")
+	}
+	dom = chromium(t, srv.URL+strings.Replace(link, "slice=", "slice=region%3Dmars", 1), "--dump-dom")
+	if !strings.Contains(dom, "The link asks for slice region=mars.") || !strings.Contains(dom, `class="pinbar" role="status" hidden`) {
+		t.Error("a slice that is gone: the page does not say so, or shows the moment of something else")
+	}
+}
+
+// TestInhibitedAlertsInBrowser: what is inhibited stands under its root, with the root's evidence, and is no alarm of its own.
+func TestInhibitedAlertsInBrowser(t *testing.T) {
+	srv := httptest.NewServer(still(anytime(synthetic())))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=&at=2024-03-05T11:54:00Z", "--dump-dom")
+	root := item(t, dom, "Alarm: calibration-calibrated")
+	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us", "over its limit, inhibited", "calibrated confidence is overconfident",
+		"Evidence: log 17.3", "bound 15.7; overconfident", "Since about 11:51:00 (an estimate)", "(0.600, 0.667]", "−12.37", `href="/?at=2024-03-05T11%3A54%3A00Z`, " open="} {
+		if !strings.Contains(strings.ToLower(root), strings.ToLower(want)) {
+			t.Errorf("the root alert lacks %q: %s", want, root)
+		}
+	}
+	if got := item(t, dom, "Calibrator published: revision 3"); !strings.Contains(got, "calibration-raw") {
+		t.Errorf("the calibrator that answers an alert does not show it: %s", got)
+	}
+	item(t, dom, "Inhibited: lost-root") // nothing is hidden
+	for _, rule := range []string{"worse-nll", "calibration-raw", "lost-root"} {
+		if strings.Contains(dom, "Alarm: "+rule) {
+			t.Errorf("%s is inhibited, and is shown as an alarm", rule)
+		}
+	}
+	us := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=region%3Dus", "--dump-dom")
+	if !strings.Contains(us, "follows digits-resnet20/2024-03-01//calibration-calibrated") || !strings.Contains(us, "▲ 2 firing in other slices") {
+		t.Errorf("the tile of a slice whose alert is inhibited does not say by whom: %s", us)
+	}
+}

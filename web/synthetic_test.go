@@ -117,3 +117,29 @@ func decisions(h *sinks.History, m, v string) {
 		refit(time.Duration(35+10*i)*time.Minute, 3, false, "period", fmt.Sprintf("mean NLL is not significantly lower (attempt %d)", i+1), kept)
 	}
 }
+
+// anytime adds to a history an alarm with evidence for the whole, what it inhibits in a slice and in a rule, and an alert that a
+// calibrator answers.
+func anytime(h *sinks.History) *sinks.History {
+	const m, v = "digits-resnet20", "2024-03-01"
+	at := 24 * time.Minute
+	a := output.Alert{
+		Schema: 1, Model: m, Version: v, Rule: "calibration-calibrated", Kind: "anytime", Measure: "log_e", Severity: "critical", State: "firing",
+		Since: stamp(21 * time.Minute), At: stamp(at), Value: 17.25, Threshold: 15.66, ECE: .0712, Rows: 1800, Signal: "calibrated",
+		Message: "calibrated confidence is overconfident beyond the tolerance",
+		Diagram: "/?at=2024-03-05T11%3A54%3A00Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000",
+		Evidence: &output.AlertEvidence{
+			Tests: []string{"ece", "bin"}, EpsilonECE: .02, EpsilonBin: .05, LogE: 17.25, LogEBin: 16.5, Threshold: 15.66, ThresholdBin: 15.66,
+			Direction: "overconfident", Since: stamp(21 * time.Minute),
+			Bins: []output.EvidenceBin{{Lo: .6, Hi: .667, N: 412, Confidence: .64, Accuracy: .5163, Gap: -.1237, LogE: 9.5, Since: stamp(22 * time.Minute)}},
+		},
+	}
+	h.AddAlert(a)
+	root := m + "/" + v + "//" + a.Rule
+	for i, s := range []struct{ slice, rule, by string }{{"region=us", "calibration-calibrated", root}, {"", "worse-nll", root}, {"", "calibration-raw", "calibrator 3"}, {"region=eu", "lost-root", m + "/" + v + "//none"}} {
+		b := a
+		b.Slice, b.Rule, b.InhibitedBy, b.Evidence, b.At = s.slice, s.rule, s.by, nil, stamp(at+time.Duration(i)*time.Minute)
+		h.AddAlert(b)
+	}
+	return h
+}

@@ -1,11 +1,12 @@
 // The page: loads the state by plain fetches, paints it, then follows the event stream from where the fetches stood.
 import { get, Stream } from "./api.js";
-import { choose, fillSelectors, readURL, writeURL } from "./select.js";
+import { choose, fillSelectors, missing, readURL, writeURL } from "./select.js";
 import { drawDiagram, drawBinTable } from "./reliability.js";
 import { drawTiles } from "./tiles.js";
 import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus } from "./status.js";
+import { own } from "./inhibit.js";
 import { clock, el } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
@@ -14,7 +15,8 @@ const ALERTS = 256; // state changes asked for
 const PAINT_MS = 200;
 
 const state = {
-  models: [], sel: null, snaps: [], latest: null, pinned: null, // pinned: {x, snap}
+  models: [], sel: null, snaps: [], latest: null, pinned: null, // pinned: {x, snap, time}
+  at: "", asked: "", gone: "", // the moment to be shown; that of the link; what the link asks for and is not there
   alerts: [], current: [], calibrators: [], show: { raw: true, cal: true }, generation: 0,
 };
 let painting = 0;
@@ -69,16 +71,25 @@ async function load() {
     const models = await get("models");
     if (generation !== state.generation) return;
     state.models = models.data.models;
-    state.sel = choose(state.models, state.sel || readURL());
+    const want = state.sel || readURL();
+    const linked = !state.sel;
+    state.sel = choose(state.models, want);
     if (!state.sel) {
       waiting();
       get("status").then((v) => drawStatus($("status"), v.data), () => {});
       return stream.open({}, models.id);
     }
+    if (linked) follows(want);
     await loadSelection(generation, models.id);
   } catch (err) {
     failed(err, generation);
   }
+}
+
+// follows takes the moment that a link asks for, where what it was of is still there.
+function follows(want) {
+  state.gone = missing(want, state.sel);
+  state.at = state.asked = state.gone ? "" : want.at;
 }
 
 async function loadSelection(generation, position) {
@@ -98,12 +109,31 @@ async function loadSelection(generation, position) {
   state.calibrators = calibrators.data.calibrators;
   state.pinned = null;
   fillSelectors($("selectors"), state.models, state.sel);
-  writeURL(state.sel);
+  writeURL(state.sel, state.at);
   notice("", "");
+  if (state.gone) notice("Not there any more", `The link asks for ${state.gone}. What is there is shown.`);
+  state.gone = "";
   $("content").hidden = false;
   drawStatus($("status"), status.data);
+  if (state.at) await pinAt(generation);
+  if (generation !== state.generation) return;
   paint();
   stream.open(state.sel, position);
+}
+
+// pinAt shows the window of state.at: the newest that ends then or before. The time line need not reach back so far.
+async function pinAt(generation) {
+  const asked = state.at;
+  try {
+    const { data } = await get("snapshots/latest", { ...state.sel, at: asked });
+    if (generation !== state.generation) return;
+    state.pinned = { x: moment(data), snap: data, time: Date.parse(asked) };
+  } catch (err) {
+    if (generation !== state.generation) return;
+    state.at = "";
+    writeURL(state.sel, "");
+    notice("That moment is not kept", `No window that ends at ${asked} or before: ${err.message}. The newest is shown.`);
+  }
 }
 
 async function refreshModels() {
@@ -140,7 +170,7 @@ function paint() {
   if (!state.latest || !state.snaps.length) return;
   const snap = state.pinned ? state.pinned.snap : state.latest;
   const events = timeline(state.alerts, state.calibrators);
-  drawTiles($("tiles"), snap, state.pinned ? alertsAt(state.alerts, state.pinned.x * 1000, state.alerts.length < ALERTS) : state.current);
+  drawTiles($("tiles"), snap, state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : state.current);
   const signals = [
     { key: "raw", name: "raw", bins: snap.raw.bins },
     { key: "cal", name: "calibrated", bins: snap.calibrated.bins },
@@ -150,7 +180,7 @@ function paint() {
   const index = state.pinned ? state.snaps.findIndex((s) => moment(s) === state.pinned.x) : null;
   const marks = events.filter((e) => (e.slice === null || e.slice === state.sel.slice) && e.kind !== "pending");
   chart.update(state.snaps, marks, state.show, index === -1 ? null : index);
-  drawLog($("log"), events, state.sel.slice, $("onlyslice").checked, state.latest.at);
+  drawLog($("log"), events, state.sel.slice, $("onlyslice").checked, state.latest.at, state.asked);
   drawMoment(snap, index);
 }
 
@@ -164,7 +194,7 @@ function drawMoment(snap, index) {
   $("asof").textContent = `as of ${clock(state.latest.at)} UTC`;
   $("pinbar").hidden = !state.pinned;
   $("pinbar").firstElementChild.textContent = `Shown as of ${clock(snap.at)} UTC. The time line goes on.`;
-  const firing = state.current.filter((a) => a.state === "firing").length;
+  const firing = own(state.current).filter((a) => a.state === "firing").length;
   document.title = `${firing ? `▲ ${firing} ` : ""}${state.sel.model} ${state.sel.version} – plumbline`;
 }
 
@@ -173,16 +203,24 @@ async function pin(i) {
   const s = state.snaps[i];
   if (!s || i === state.snaps.length - 1) return unpin();
   const x = moment(s);
-  state.pinned = { x, snap: s };
+  state.pinned = { x, snap: s, time: x * 1000 };
   paintSoon();
   try {
-    const { data } = await get("snapshots/latest", { ...state.sel, at: new Date(x * 1000).toISOString() });
-    if (state.pinned && state.pinned.x === x) { state.pinned.snap = data; paintSoon(); }
+    const at = new Date(x * 1000).toISOString();
+    const { data } = await get("snapshots/latest", { ...state.sel, at });
+    if (state.pinned && state.pinned.x === x) {
+      state.pinned.snap = data;
+      state.at = at;
+      writeURL(state.sel, at);
+      paintSoon();
+    }
   } catch { /* the numbers stay, without the diagram */ }
 }
 
 function unpin() {
   state.pinned = null;
+  state.at = state.asked = "";
+  writeURL(state.sel, "");
   paintSoon();
 }
 
@@ -202,6 +240,7 @@ function legend() {
 $("selectors").addEventListener("change", (e) => {
   state.sel = choose(state.models, { ...state.sel, [e.target.name]: e.target.value });
   state.pinned = null;
+  state.at = state.asked = "";
   load();
 });
 $("selectors").addEventListener("submit", (e) => e.preventDefault());

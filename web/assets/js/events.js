@@ -1,12 +1,14 @@
 // Alerts and refit decisions as sentences, for the list and for the markers on the time line.
 import { el, pct, pctBare, count, fixed, clock, sliceName } from "./format.js";
+import { adopt, keyOf } from "./inhibit.js";
+import { evidence } from "./evidence.js";
 
-export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇" };
+export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇", inhibited: "▹" };
 const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", published: "Calibrator published", kept: "No change" };
 
-/** One list, newest first: {kind, at, slice, title, text}. slice is null for what concerns all slices. */
+/** One list, newest first: {kind, at, slice, title, text, under: what it inhibits}. slice is null for what concerns all slices. */
 export function timeline(alerts, calibrators) {
-  const list = [...alerts.map(fromAlert), ...calibrators.map(fromCalibrator)];
+  const list = adopt([...alerts.map(fromAlert), ...calibrators.map(fromCalibrator)]);
   return list.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }
 
@@ -21,7 +23,12 @@ function fromAlert(a) {
     pending: `${over} is ${points} above ${against}; the limit is ${pctBare(a.threshold)}. Not yet for long enough to fire.`,
     resolved: `${over} is ${pctBare(Math.abs(a.value))} points ${a.value < 0 ? "below" : "above"} ${against}: within bounds again.`,
   };
-  return { kind, at: a.at, slice: a.slice, title: `${TITLES[kind]}: ${a.rule}`, text: texts[kind], note: a.severity };
+  // Only kind excess is about the ECE above its null; of the others the alert itself says what was found.
+  const text = a.kind && a.kind !== "excess" && a.message ? sentence(a.message) : texts[kind];
+  return {
+    kind, at: a.at, slice: a.slice, title: `${TITLES[kind]}: ${a.rule}`, text, note: a.severity,
+    key: keyOf(a), rule: a.rule, inhibitedBy: a.inhibited_by || "", alert: a,
+  };
 }
 
 function fromCalibrator(c) {
@@ -31,7 +38,7 @@ function fromCalibrator(c) {
   const proof = e.test_rows ? ` On ${count(e.test_rows)} newer rows: ${change}.` : "";
   const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
   return {
-    kind, at: c.decided_at, slice: null,
+    kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
     title: kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
     text: `${t}${sentence(c.outcome)}${proof}`, note: `by ${c.reason}`,
   };
@@ -47,13 +54,35 @@ export function alertsAt(alerts, time, complete) {
   return [...last.values()].filter((a) => a.state !== "resolved");
 }
 
-export function drawLog(root, list, slice, onlySlice, ref) {
+/** at: the moment that a link asked for; what happened then stands out. */
+export function drawLog(root, list, slice, onlySlice, ref, at) {
   const shown = list.filter((e) => !onlySlice || e.slice === null || e.slice === slice);
   if (!shown.length) return root.replaceChildren(el("li.empty", {}, "No alarms and no refits yet."));
+  const open = new Set([...root.querySelectorAll("details[open]")].map((d) => d.dataset.key));
+  const drawn = new Set([...root.querySelectorAll("details")].map((d) => d.dataset.key));
   root.replaceChildren(...shown.map((e) =>
-    el("li", {},
+    el("li", { "data-asked": at && Date.parse(at) === Date.parse(e.at) ? "yes" : undefined },
       el("span.glyph", { "data-kind": e.kind, "aria-hidden": "true" }, GLYPHS[e.kind]),
       el("div", {}, el("span.what", { "data-kind": e.kind }, e.title), " ", e.slice ? el("span.chip", {}, sliceName(e.slice)) : null),
       el("p", {}, e.text),
-      el("time", { datetime: e.at }, clock(e.at, ref)), e.note ? ` ${e.note}` : "")));
+      el("time", { datetime: e.at }, clock(e.at, ref)), e.note ? ` ${e.note}` : "", link(e),
+      e.alert ? evidence(e.alert, e.key + e.at) : null, under(e, ref))));
+  for (const d of root.querySelectorAll("details")) {
+    const asked = d.closest("li[data-asked]") && !drawn.has(d.dataset.key); // opened once, then it is the reader's
+    d.open = open.has(d.dataset.key) || Boolean(asked);
+  }
+}
+
+// The alert's own link; only a path of this page is one.
+function link(e) {
+  const to = e.alert && e.alert.diagram;
+  return to && to.startsWith("/?") ? el("a.diagram", { href: to }, "diagram then") : null;
+}
+
+const STATES = { firing: "over its limit", pending: "over its limit, not for long", resolved: "within bounds again" };
+
+function under(e, ref) {
+  if (!e.under.length) return null;
+  return el("ul.under", { "aria-label": "Follows from it" }, ...e.under.map((u) =>
+    el("li", {}, `${u.rule} `, u.slice ? el("span.chip", {}, sliceName(u.slice)) : null, ` ${STATES[u.kind]}, inhibited, `, el("time", { datetime: u.at }, clock(u.at, ref)))));
 }

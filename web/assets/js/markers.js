@@ -3,7 +3,7 @@ import { el, clock } from "./format.js";
 import { GLYPHS } from "./events.js";
 
 const APART = 13; // pixels
-const RANK = { firing: 4, published: 3, resolved: 2, pending: 1, kept: 0 };
+const RANK = { firing: 4, published: 3, resolved: 2, pending: 1, kept: 0, inhibited: 0 };
 
 export class Markers {
   constructor(tip) {

@@ -42,9 +42,16 @@ export function fillSelectors(form, models, sel) {
 
 export function readURL() {
   const q = new URLSearchParams(location.search);
-  return Object.fromEntries(FIELDS.map((f) => [f, q.get(f) || ""]));
+  return Object.fromEntries([...FIELDS, "at"].map((f) => [f, q.get(f) || ""]));
 }
 
-export function writeURL(sel) {
-  history.replaceState(null, "", "?" + new URLSearchParams(sel));
+/** at: the moment shown, "" for the newest. */
+export function writeURL(sel, at) {
+  history.replaceState(null, "", "?" + new URLSearchParams(at ? { ...sel, at } : sel));
+}
+
+/** missing says which of what a link asked for is not there, "" where all is. */
+export function missing(want, sel) {
+  const gone = FIELDS.filter((f) => (want[f] || (f === "slice" && want.model)) && want[f] !== sel[f]);
+  return gone.map((f) => `${f} ${f === "slice" ? sliceName(want[f]) : want[f]}`).join(", ");
 }

@@ -1,5 +1,6 @@
 // The row of key numbers. No number stands without its uncertainty and its count.
 import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH } from "./format.js";
+import { keyOf, own } from "./inhibit.js";
 
 const METHODS = { temperature: "Temperature" };
 
@@ -33,18 +34,24 @@ function tile(name, big, ...subs) {
 function alarm(snap, current) {
   if (!current) return tile("Alarm", DASH, "not kept that far back");
   const rank = { firing: 2, pending: 1 };
-  const mine = current.filter((a) => a.slice === snap.slice).sort((a, b) => rank[b.state] - rank[a.state]);
-  const firing = current.filter((a) => a.state === "firing");
+  const here = current.filter((a) => a.slice === snap.slice);
+  // The root that others follow comes first.
+  const led = (a) => current.filter((b) => b.inhibited_by === keyOf(a)).length;
+  const mine = own(here).sort((a, b) => rank[b.state] - rank[a.state] || led(b) - led(a));
+  const firing = own(current).filter((a) => a.state === "firing");
+  const follows = current.length - own(current).length;
   const others = firing.filter((a) => a.slice !== snap.slice);
   const elsewhere = others.length ? `▲ ${others.length} firing in other slices` : "";
   let t;
   if (mine.length) {
     const a = mine[0];
-    t = tile("Alarm", a.state === "firing" ? "▲ firing" : "△ pending", a.rule + (a.severity ? `, ${a.severity}` : ""), `since ${clock(a.since, snap.at)}`, elsewhere);
+    t = tile("Alarm", a.state === "firing" ? "▲ firing" : "△ pending", a.rule + (a.severity ? `, ${a.severity}` : ""),
+      `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`, follows ? `${follows} inhibited` : "", elsewhere);
     t.dataset.state = a.state;
   } else {
-    t = tile("Alarm", "none", `for ${sliceName(snap.slice)}`, elsewhere);
-    t.dataset.state = others.length ? "" : "ok";
+    const by = here.length ? `follows ${here[0].inhibited_by}` : "";
+    t = tile("Alarm", here.length ? "inhibited" : "none", by || `for ${sliceName(snap.slice)}`, elsewhere);
+    t.dataset.state = others.length || here.length ? "" : "ok";
   }
   if (elsewhere) t.lastElementChild.classList.add("bad");
   return t;
