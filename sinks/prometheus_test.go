@@ -113,6 +113,14 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 			want["plumbline_"+name+l] = v
 		}
 	}
+	for distance, bounds := range map[string][2]float64{"ks": {.1, .2}, "wasserstein": {}, "psi": {}, "js": {}} {
+		l := `{distance="` + distance + `",model="m",score="msp",slice="region=\"north\"",` + tail + `}`
+		want["plumbline_confidence_distance"+l], want["plumbline_confidence_distance_threshold"+l] = bounds[0], bounds[1]
+	}
+	for name, v := range map[string]float64{"estimated_accuracy_ratio": .8, "estimated_accuracy_lower_ratio": .7, "estimated_accuracy_upper_ratio": .9,
+		"estimated_ece_ratio": .03, "estimate_miss_ratio": .02, "estimate_miss_standard_errors": .5} {
+		want["plumbline_"+name+`{method="confidence",model="m",slice="region=\"north\"",`+tail+`}`] = v
+	}
 	want[`plumbline_refit_state{model="m",reason="alarm",result="published",version="v"}`] = 1
 	want[`plumbline_refit_decided_timestamp_seconds{model="m",version="v"}`] = 1769817610
 	for _, saved := range []string{`{partition="2",task="shard"}`, `{partition="0",task="model"}`} {

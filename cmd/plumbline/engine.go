@@ -142,9 +142,14 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 		mc.Unlabelled = &operators.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}
 	}
 	for _, r := range c.Rules {
+		age := r.Age
+		if age == 0 {
+			age = c.Join.Wait
+		}
 		mc.Rules = append(mc.Rules, operators.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
 			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices,
-			Kind: r.Kind, Measure: r.Measure, Score: r.Score, Reference: r.Reference, ReferenceRows: r.ReferenceRows, Alpha: r.Alpha})
+			Kind: r.Kind, Measure: r.Measure, Score: r.Score, Reference: r.Reference, ReferenceRows: r.ReferenceRows, Alpha: r.Alpha,
+			Below: r.Side == "below", Interval: r.Interval, Age: int64(age)})
 	}
 	f := c.Refit
 	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,

@@ -327,7 +327,8 @@ func TestTrainAuto(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	file := writeTable(t, "a.npz", table)
 	got := trainJSON(t, file, "--head", writeHead(t, current), "--epochs", "6", "-o", dir)
-	if len(got.Auto.Tried) != 4 || !slices.ContainsFunc(got.Auto.Tried, func(s struct{ Name string }) bool { return s.Name == got.Auto.Chosen }) || !got.Tempered || got.Training != nil {
+	if len(got.Auto.Tried) != 6 || // cross-entropy at three rates and with more decay, AU, MaC-Cal
+		!slices.ContainsFunc(got.Auto.Tried, func(s struct{ Name string }) bool { return s.Name == got.Auto.Chosen }) || !got.Tempered || got.Training != nil {
 		t.Errorf("got %+v", got)
 	}
 	x, y := table.Features[:48*table.D], table.Label[:48]
