@@ -23,9 +23,10 @@ import (
 //	            threshold at level Alpha
 //	estimate    of accuracy its fall from the labelled reference's, of ECE itself, without labels; of miss the difference between
 //	            estimated and true accuracy of labelled rows, significant beyond 3 standard errors
+//	threshold   Measure itself of the latest rows, significant always, or with Interval where its 95 % interval is beyond Fire
 //
-// It is pending while the value is above Fire and significant, fires after For of event time, and resolves after ClearFor below Clear. It
-// is judged at label panes that bring rows, never by the clock.
+// It is pending while the value is above Fire and significant, fires after For of event time, and resolves after ClearFor below Clear;
+// with Below the other way round. It is judged at label panes that bring rows, never by the clock.
 type RuleSpec struct {
 	Name, Signal, Severity    string
 	Rows, MinRows, WarmupRows int64
@@ -38,6 +39,10 @@ type RuleSpec struct {
 	Reference     string // kinds reference and distance: refPinned or refRolling
 	ReferenceRows int64
 	Alpha         float64
+
+	Below    bool  // kind threshold: fires below Fire, resolves above Clear
+	Interval bool  // kind threshold: fires only where the whole 95 % interval is beyond Fire
+	Age      int64 // measure coverage: of predictions this old, ns
 }
 
 // ruleState is where a rule stands for one key.
@@ -112,7 +117,7 @@ func (t *ModelTask) judgeRules(v *version, k *keyState, in *paneInput) error {
 		if err != nil {
 			return fmt.Errorf("rule %s: %w", spec.Name, err)
 		}
-		if !ok || j.rows < max(spec.MinRows, 1) || k.labelled < spec.WarmupRows && spec.Kind != kindDistance {
+		if !ok || j.rows < max(spec.MinRows, 1) || k.labelled < spec.WarmupRows && spec.Kind != kindDistance && spec.Measure != measureCoverage {
 			continue
 		}
 		if state, changed := k.rules[i].judge(spec, j, in.end-t.cfg.Pane, in.end); changed {
@@ -143,6 +148,8 @@ func (t *ModelTask) judgement(v *version, k *keyState, spec *RuleSpec, l *look, 
 		return j, false, nil
 	}
 	switch spec.Kind {
+	case kindThreshold:
+		return spec.threshold(cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: seed(v, k, spec.Signal+spec.Measure, in.pane)})
 	case kindReference:
 		return spec.compare(ref, cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: seed(v, k, spec.Signal+spec.Measure, in.pane)})
 	case kindDistance:
@@ -161,22 +168,34 @@ func (s *RuleSpec) newLook() *look {
 	if s.Kind == "" || s.Kind == kindExcess {
 		return nil
 	}
-	return &look{}
+	l := &look{}
+	if s.Kind == kindThreshold && s.Measure == measureCoverage {
+		l.coverage = &coverage{}
+	}
+	return l
 }
 
 // lookSize is the length of the sums that a rule keeps.
 func (s *RuleSpec) lookSize(bins int) int {
-	if s.Kind == kindReference {
+	switch {
+	case s.labelled():
 		return s.labelledSize(bins)
+	case s.Kind == kindThreshold:
+		return coverageSize
 	}
 	return s.unlabelledSize()
 }
 
 // look gives a rule the rows of a label pane and returns how many there were.
 func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *paneInput) (rows int64, err error) {
+	if l.coverage != nil {
+		sums := l.coverage.add(spec, in, t.cfg.Pane)
+		l.add(spec, int64(sums[0]), sums[:])
+		return int64(sums[0]), nil
+	}
 	sums := make([]float64, spec.lookSize(t.cfg.Bins))
 	add := func(set *acc.Set) error {
-		if spec.Kind != kindReference {
+		if !spec.labelled() {
 			n, err := spec.addSeen(sums, set)
 			rows += n
 			return err
@@ -187,7 +206,7 @@ func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *p
 		rows += labelledRows(set)
 		return spec.addLabelled(sums, set, t.cfg.Bins)
 	}
-	if spec.Kind != kindReference || spec.Signal == signalRaw {
+	if !spec.labelled() || spec.Signal == signalRaw {
 		for _, c := range in.cells {
 			if err := add(c.set); err != nil {
 				return rows, err
@@ -200,7 +219,7 @@ func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *p
 			}
 		}
 	}
-	if spec.Kind == kindReference && spec.Measure == measureNLL {
+	if spec.labelled() && spec.Measure == measureNLL {
 		if err := addMoments(sums, v, k, spec, in); err != nil {
 			return rows, err
 		}
@@ -257,7 +276,7 @@ func (j judgement) isSignificant() bool {
 
 // judge moves the rule's state; changed states are published.
 func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state string, changed bool) {
-	over := j.excess() > spec.Fire && j.isSignificant()
+	over := spec.beyond(j.excess(), spec.Fire) && j.isSignificant()
 	switch {
 	case r.state == ruleOK && over:
 		*r = ruleState{state: pending, since: start, overFrom: end, last: r.last}
@@ -272,7 +291,7 @@ func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state 
 	case r.state == pending && end-r.overFrom >= spec.For:
 		r.state = firing
 		return firing, true
-	case r.state == firing && j.excess() < spec.Clear:
+	case r.state == firing && spec.beyond(spec.Clear, j.excess()):
 		if r.clearFrom == 0 {
 			r.clearFrom = end
 		}
@@ -299,7 +318,7 @@ func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleSt
 	a := &output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Kind: cmp.Or(spec.Kind, kindExcess), Measure: spec.Measure, Severity: spec.Severity,
 		State: state, At: pipeline.Format(at), Value: j.excess(), ValueLo: j.lo, ValueHi: j.hi, Threshold: spec.Fire, ECE: j.ece, ECENull: j.iv.Null, ECELo: &j.iv.Lo, ECEHi: &j.iv.Hi,
 		Rows: j.rows, Signal: spec.Signal, Window: fmt.Sprintf("last %d rows", spec.Rows)}
-	if spec.Kind == kindDistance || spec.Kind == kindEstimate {
+	if spec.Kind == kindDistance || spec.Kind == kindEstimate || spec.Measure == measureCoverage {
 		a.Signal, a.ECELo, a.ECEHi = signalRaw, nil, nil
 	}
 	if spec.Kind == kindDistance {
@@ -310,7 +329,8 @@ func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleSt
 	}
 	a.Diagram = t.diagram(v, k, a.At)
 	if j.measured {
-		a.Message = fmt.Sprintf("%s; fires above %.4g, resolves below %.4g", j.detail, spec.Fire, spec.Clear)
+		fire, clear := spec.sides()
+		a.Message = fmt.Sprintf("%s; fires %s %.4g, resolves %s %.4g", j.detail, fire, spec.Fire, clear, spec.Clear)
 		return a
 	}
 	a.Message = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, %.4f more than a calibrated model would show (%.4f); fires above %.4f, resolves below %.4f",

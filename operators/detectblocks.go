@@ -7,6 +7,8 @@ import "github.com/plumbline/plumbline/internal/binenc"
 type look struct {
 	ref    sumBlock // pinned
 	blocks []sumBlock
+
+	coverage *coverage // of rules on label coverage: what is too young
 }
 
 // sumBlock are sums of so many rows; what they are of is the rule's business (lookSums).
@@ -88,6 +90,9 @@ func (l *look) append(dst []byte) []byte {
 			dst = binenc.AppendFloat64(dst, x)
 		}
 	}
+	if l.coverage != nil {
+		dst = l.coverage.append(dst)
+	}
 	return dst
 }
 
@@ -112,5 +117,8 @@ func (l *look) restore(r *binenc.Reader, size int) {
 		} else {
 			l.blocks = append(l.blocks, b)
 		}
+	}
+	if l.coverage != nil {
+		l.coverage.restore(r)
 	}
 }

@@ -106,7 +106,7 @@ func (k *keyState) restoreLook(r *binenc.Reader, i int, cfg *ModelConfig) error 
 	if r.Err() != nil || len(b) == 0 || i >= len(k.looks) || k.looks[i] == nil {
 		return r.Err()
 	}
-	in, l := binenc.NewReader(b), &look{}
+	in, l := binenc.NewReader(b), cfg.Rules[i].newLook()
 	l.restore(&in, cfg.Rules[i].lookSize(cfg.Bins))
 	if err := in.Close(); err != nil {
 		return fmt.Errorf("%w (or the rule changed since)", err)

@@ -30,11 +30,14 @@ const (
 // labelledSize is the length of the sums of labelled rows.
 func (s *RuleSpec) labelledSize(bins int) int {
 	n := momentsSize + binSize*bins
-	if s.Measure == measureSmECE {
+	if s.cells() {
 		n += binSize * smoothCells
 	}
 	return n
 }
+
+// cells reports whether the measure is read from the fine cells.
+func (s *RuleSpec) cells() bool { return s.Measure == measureSmECE || s.Measure == measureConfidence }
 
 // addLabelled adds the labelled rows of a set to sums.
 func (s *RuleSpec) addLabelled(sums []float64, set *acc.Set, m int) error {
@@ -68,7 +71,7 @@ func binsOf(sums []float64) []metric.Bin {
 // referenceWindow is what package reference compares.
 func (s *RuleSpec) referenceWindow(sums []float64, m int) reference.Window {
 	w := reference.Window{NLL: reference.Moments{W: sums[0], Sum: sums[1], Square: sums[2]}, Bins: binsOf(sums[momentsSize : momentsSize+binSize*m])}
-	if s.Measure == measureSmECE {
+	if s.cells() {
 		for _, b := range binsOf(sums[momentsSize+binSize*m:]) {
 			if b.N > 0 {
 				w.Cells = append(w.Cells, b)

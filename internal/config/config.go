@@ -172,26 +172,30 @@ type Unlabelled struct {
 	Slices        bool    `yaml:"slices"`
 }
 
-// Rule is an alarm on excess ECE over what a calibrated model would show.
+// Rule is an alert on a value beyond a bound for a while, with hysteresis.
 type Rule struct {
 	Name       string        `yaml:"name"`
 	Signal     string        `yaml:"signal"` // calibrated (what the calibrator in force gives) | raw
 	Rows       int64         `yaml:"rows"`   // judged on the latest label panes with at least this many rows
 	MinRows    int64         `yaml:"min_rows"`
 	WarmupRows int64         `yaml:"warmup_rows"` // labelled rows of the key before the rule may fire
-	Fire       float64       `yaml:"fire"`        // excess ECE above which it is pending
-	Clear      float64       `yaml:"clear"`       // excess ECE below which it resolves
-	For        time.Duration `yaml:"for"`         // event time over Fire before it fires
+	Fire       float64       `yaml:"fire"`        // value beyond which it is pending
+	Clear      float64       `yaml:"clear"`       // value below which it resolves; side below: above which
+	For        time.Duration `yaml:"for"`         // event time beyond Fire before it fires
 	ClearFor   time.Duration `yaml:"clear_for"`
 	Severity   string        `yaml:"severity"` // info | warning | critical
 	Slices     bool          `yaml:"slices"`   // judge every slice too
 
-	Kind          string  `yaml:"kind"`           // excess | reference | distance | estimate
+	Kind          string  `yaml:"kind"`           // excess | reference | distance | estimate | threshold
 	Measure       string  `yaml:"measure"`        // by kind
 	Score         string  `yaml:"score"`          // kind distance: msp | margin | negent
 	Reference     string  `yaml:"reference"`      // kinds reference and distance: pinned | rolling
 	ReferenceRows int64   `yaml:"reference_rows"` // of it
 	Alpha         float64 `yaml:"alpha"`          // kind distance: level of the threshold
+
+	Side     string        `yaml:"side"`     // kind threshold: above | below fire
+	Interval bool          `yaml:"interval"` // kind threshold: the whole interval must be beyond fire
+	Age      time.Duration `yaml:"age"`      // measure coverage: of predictions this old; 0 = join.wait
 }
 
 // Refit is when and how calibrators are refitted. Times are event time.

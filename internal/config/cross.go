@@ -214,6 +214,7 @@ var measures = map[string][]string{
 	"reference": {"ece", "smece", "accuracy", "nll", "curve"},
 	"distance":  {"ks", "psi", "wasserstein", "js"},
 	"estimate":  {"accuracy", "ece", "miss"},
+	"threshold": {"accuracy", "nll", "ece", "smece", "confidence", "coverage"},
 }
 
 func (ck *checker) rules(c Config) {
@@ -222,9 +223,7 @@ func (ck *checker) rules(c Config) {
 	for i, r := range rules {
 		names(i, r.Name)
 		path := indexed("rules", i)
-		if r.Clear >= r.Fire {
-			ck.fail(path+".clear", r.Clear, "must be less than fire, %s", show(r.Fire))
-		}
+		ck.bounds(path, r)
 		if allowed := measures[r.Kind]; allowed != nil && !slices.Contains(allowed, r.Measure) {
 			ck.fail(path+".measure", r.Measure, "kind %s takes %s", r.Kind, strings.Join(allowed, ", "))
 		}
@@ -233,6 +232,33 @@ func (ck *checker) rules(c Config) {
 		}
 		if r.MinRows > r.Rows {
 			ck.fail(path+".min_rows", r.MinRows, "must be at most rows, %d", r.Rows)
+		}
+	}
+}
+
+// bounds checks what a rule's value is compared with.
+func (ck *checker) bounds(path string, r Rule) {
+	switch {
+	case r.Side == "below" && r.Clear <= r.Fire:
+		ck.fail(path+".clear", r.Clear, "must be more than fire, %s, with side below", show(r.Fire))
+	case r.Side != "below" && r.Clear >= r.Fire:
+		ck.fail(path+".clear", r.Clear, "must be less than fire, %s", show(r.Fire))
+	}
+	if r.Kind != "threshold" && (r.Side != "above" || r.Interval || r.Age != 0) {
+		ck.fail(path+".kind", r.Kind, "side, interval and age are for kind threshold")
+	}
+	if r.Kind == "threshold" && r.Measure != "coverage" && r.Age != 0 {
+		ck.fail(path+".age", r.Age, "is for measure coverage")
+	}
+	if r.Kind == "threshold" && r.Measure == "nll" {
+		return
+	}
+	for _, b := range []struct {
+		key   string
+		value float64
+	}{{".fire", r.Fire}, {".clear", r.Clear}} {
+		if b.value > 1 {
+			ck.fail(path+b.key, b.value, "must be at most 1: only measure nll of kind threshold goes higher")
 		}
 	}
 }

@@ -128,5 +128,6 @@ func defaultRule(name string) Rule {
 		Reference:     "pinned",
 		ReferenceRows: 5000,
 		Alpha:         0.0001,
+		Side:          "above",
 	}
 }

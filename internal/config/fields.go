@@ -46,6 +46,7 @@ func named(doc, pattern string, required bool) field {
 const (
 	topicPattern = `^[a-zA-Z0-9._-]{1,249}$`
 	namePattern  = `^[a-zA-Z0-9._-]{1,100}$`
+	maxNLL       = 1000 // nats
 	urlPattern   = `^https?://[^\s]+$`
 )
 
@@ -167,9 +168,11 @@ var fields = withFinetune(map[string]field{
 	"rules[].name":   named("Name in alerts and metrics; each once.", namePattern, true),
 	"rules[].signal": oneOf("calibrated: what the calibrator in force gives; raw: the model's own confidence.", "calibrated", "raw"),
 	"rules[].kind": oneOf("What the value is. excess: ECE less what a calibrated model would show at this n. reference: how much worse measure is than in a reference window. "+
-		"distance: of a confidence score's distribution from the reference, before labels. estimate: measure, estimated before labels.", "excess", "reference", "distance", "estimate"),
+		"distance: of a confidence score's distribution from the reference, before labels. estimate: measure, estimated before labels. threshold: measure itself.", "excess", "reference", "distance", "estimate", "threshold"),
 	"rules[].measure": oneOf("Of kind excess: ece. reference: ece (debiased), smece, accuracy, nll, curve (largest change of a bin). distance: ks, psi, wasserstein, js. "+
-		"estimate: accuracy (its fall), ece, miss (estimate less truth, once labels come).", "ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss"),
+		"estimate: accuracy (its fall), ece, miss (estimate less truth, once labels come). "+
+		"threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with a label at the age).",
+		"ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss", "confidence", "coverage"),
 	"rules[].score":          oneOf("Kind distance: confidence score.", "msp", "margin", "negent"),
 	"rules[].reference":      oneOf("Kinds reference and distance. pinned: the first reference_rows rows; rolling: the reference_rows rows before the window.", "pinned", "rolling"),
 	"rules[].reference_rows": number("Rows of the reference.", 100, maxRows),
@@ -177,11 +180,14 @@ var fields = withFinetune(map[string]field{
 	"rules[].rows":           number("Judged on the latest label panes with at least this many rows: labelled ones, or predictions where the value is of those.", 1, maxRows),
 	"rules[].min_rows":       number("Not judged below; at most rows.", 1, maxRows),
 	"rules[].warmup_rows":    number("Labelled rows of the key before the rule may fire.", 0, maxRows),
-	"rules[].fire":           positive("Value above which the rule is pending, if it is significant.", 1),
-	"rules[].clear":          number("Value below which it resolves; less than fire.", 0, 1),
+	"rules[].fire":           positive("Value above which the rule is pending, if it is significant; side below: below which. At most 1, but for measure nll of kind threshold.", maxNLL),
+	"rules[].clear":          number("Value below which it resolves; less than fire. Side below: above which; more than fire.", 0, maxNLL),
 	"rules[].for":            duration("Event time above fire before it fires.", 0),
 	"rules[].clear_for":      duration("Event time below clear before it resolves.", 0),
 	"rules[].severity":       oneOf("Severity label of the alert: info, warning or critical.", "info", "warning", "critical"),
+	"rules[].side":           oneOf("Kind threshold: on which side of fire it fires, for errors above, for accuracy and coverage below.", "above", "below"),
+	"rules[].interval":       text("Kind threshold: it fires only where the whole 95 % interval of the value is beyond fire."),
+	"rules[].age":            duration("Measure coverage: of predictions at least so old; 0: join.wait.", 0),
 	"rules[].slices":         text("Judge every slice too."),
 
 	"refit":                   text("When and how calibrators are refitted. A candidate is published only if it is better on rows that come after those it was fitted on."),

@@ -7,7 +7,7 @@ type Alert struct {
 	Version  string `json:"version"`
 	Slice    string `json:"slice"`
 	Rule     string `json:"rule"`
-	Kind     string `json:"kind,omitempty"`    // anytime | excess | reference | distance | estimate; absent: excess
+	Kind     string `json:"kind,omitempty"`    // anytime | excess | reference | distance | estimate | threshold; absent: excess
 	Measure  string `json:"measure,omitempty"` // what Value is of, for kinds with a choice
 	Severity string `json:"severity"`
 	State    string `json:"state"` // pending | firing | resolved
