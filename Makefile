@@ -6,7 +6,7 @@ SHELL := bash
 BIN := .cache/bin
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(BIN)/golangci-lint
-CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/**/*.yaml' | sort -u)
+CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
 .PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
