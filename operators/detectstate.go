@@ -82,6 +82,8 @@ func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
 			if err := a.restore(body, cfg.Alarm); err != nil {
 				return fmt.Errorf("alarm on %s: %w", signal, err)
 			}
+		} else if err := k.switchedOff(body); err != nil {
+			return fmt.Errorf("alarm on %s, which is switched off: %w", signal, err)
 		}
 	}
 	if drift := r.Bytes(maxBlob); k.drift != nil && len(drift) > 0 {

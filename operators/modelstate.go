@@ -73,6 +73,7 @@ func (s taskState) RestoreState(src []byte) error {
 		return err
 	}
 	t.goOn()
+	t.endSwitchedOff()
 	return nil
 }
 
