@@ -216,12 +216,12 @@ func TestIdleIsTakenBack(t *testing.T) {
 	idle()
 	told(true)
 	w.must(sh.Take(context.Background(), in[0][0][0]))
-	if !sh.Eager() {
+	if !sh.Full() {
 		t.Error("the news that the shard is awake waits for the checkpoint's time")
 	}
 	told(false)
-	if sh.Eager() {
-		t.Error("eager after everything was written")
+	if sh.Full() {
+		t.Error("full after everything was written")
 	}
 	idle()
 	told(true)

@@ -72,10 +72,7 @@ func (l *loop) run(ctx context.Context) error {
 	due := time.Now().Add(l.Interval)
 	for {
 		until := due
-		switch {
-		case l.saving() && l.eager():
-			until = time.Now().Add(savePoll)
-		case l.saving():
+		if l.saving() {
 			until = later(due, time.Now().Add(savePoll))
 		}
 		wait, cancel := context.WithDeadline(reading, until)
@@ -102,7 +99,7 @@ func (l *loop) run(ctx context.Context) error {
 			return l.settle() // the error that stopped it
 		}
 		// A full task waits for the save in flight: that bounds what it holds.
-		if l.task.Full() || !l.saving() && (l.eager() || !time.Now().Before(due)) {
+		if full := l.task.Full(); full || !time.Now().Before(due) && !l.saving() {
 			stood, err := l.begin()
 			if err != nil {
 				return err
@@ -160,12 +157,6 @@ func (l *loop) close() {
 	if l.journal != nil {
 		l.journal.closing()
 	}
-}
-
-// eager reports whether the task asks for a checkpoint before it is due.
-func (l *loop) eager() bool {
-	t, ok := l.task.(Eager)
-	return ok && t.Eager()
 }
 
 // saving reports whether a checkpoint is in flight.

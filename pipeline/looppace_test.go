@@ -25,11 +25,7 @@ type largeAdder struct {
 }
 
 func (a largeAdder) Full() bool          { return false }
-func (a largeAdder) Eager() bool         { return a.takes < 0 && len(a.before) >= 3 }
 func (a largeAdder) Sections() []Section { return []Section{{"sum", slowState{&a.state, a.takes}}} }
-
-// eager is the time of a task that is copied at once, and asks for it after three records.
-const eager time.Duration = -1
 
 // tickSource has a record every millisecond, until it was read for a time.
 type tickSource struct {
@@ -97,23 +93,6 @@ func TestCheckpointDueDuringASaveIsPutOff(t *testing.T) {
 		}
 		if taken < 4900 {
 			t.Errorf("%d records taken, one came every millisecond for five seconds", taken)
-		}
-	})
-}
-
-// TestEagerTaskGoesOn: what is asked for before its time comes as soon as the save in flight is done, and the task takes
-// records until then, however often it asks.
-func TestEagerTaskGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
-		r.runner.Interval = time.Hour
-		r.store.fail = func(int) error { time.Sleep(time.Second); return nil }
-		runLarge(t, r, eager, 5*time.Second)
-		if n := len(r.store.saved); n < 5 || n > 7 {
-			t.Errorf("%d checkpoints in five seconds, each of one second, want 5 to 7", n)
-		}
-		if r.task.state.sum < 4900 {
-			t.Errorf("%d records taken, one came every millisecond for five seconds", r.task.state.sum)
 		}
 	})
 }

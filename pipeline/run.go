@@ -38,10 +38,6 @@ type Waiter interface {
 	Settle(ctx context.Context) error
 }
 
-// Eager is a task that may ask for a checkpoint before it is due. One that is full cannot go on without it, and waits
-// for the one being saved; one that is eager can, and goes on until that is done.
-type Eager interface{ Eager() bool }
-
 // Runner runs tasks of one stage.
 type Runner struct {
 	Group    string // checkpoint key prefix

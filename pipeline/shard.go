@@ -255,13 +255,10 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 	return 0, false, nil
 }
 
-// Full reports whether outputs are so many that they should not grow before the next checkpoint.
-func (s *Shard) Full() bool { return s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered }
-
-// Eager reports whether outputs should not wait for the checkpoint's time: they are of many rows, or the models go on
-// without this shard because they take it for idle.
-func (s *Shard) Eager() bool {
-	return s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows
+// Full reports whether outputs should not wait for the checkpoint's time: they are many, or of many rows, or the models
+// go on without this shard because they take it for idle.
+func (s *Shard) Full() bool {
+	return s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered
 }
 
 // Sections are the parts of the checkpoint.
