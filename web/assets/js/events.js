@@ -71,6 +71,11 @@ export function drawLog(root, list, slice, onlySlice, ref, at) {
     const asked = d.closest("li[data-asked]") && !drawn.has(d.dataset.key); // opened once, then it is the reader's
     d.open = open.has(d.dataset.key) || Boolean(asked);
   }
+  const asked = root.querySelector("li[data-asked]");
+  if (asked && root.dataset.asked !== at) { // once: from then on the reader scrolls
+    root.dataset.asked = at;
+    root.scrollTop = asked.offsetTop - root.offsetTop;
+  }
 }
 
 // The alert's own link; only a path of this page is one.

@@ -25,7 +25,7 @@ function bounds(e) {
 const against = (e) => (e.reference ? ` A change against the ${e.reference} reference.` : "");
 
 function bins(list, at) {
-  const head = ["bin", "acc − conf", "log e", "rows", "since about"];
+  const head = ["bin", "gap %", "log e", "rows", "since"];
   return el("table", {},
     el("thead", {}, el("tr", {}, ...head.map((h) => el("th", { scope: "col" }, h)))),
     el("tbody", {}, ...list.map((b) => el("tr", {},
