@@ -28,7 +28,7 @@ function comparison(h) {
 
 function line(h) {
   const asked = h.request ? h.request.decided_at : DASH;
-  const row = el("tr", {}, el("th", {}, h.id), el("td", {}, WORDS[h.state] || h.state), el("td", {}, h.serve ? "served" : ""), el("td.num", {}, asked),
+  const row = el("tr", {}, el("th", {}, h.id), el("td", {}, WORDS[h.state] || h.state), el("td", {}, h.serve ? "to be served" : ""), el("td.num", {}, asked),
     el("td", {}, progress(h), h.why || "", comparison(h) ? el("div", {}, comparison(h)) : ""));
   row.dataset.state = h.state;
   return row;

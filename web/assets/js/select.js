@@ -4,12 +4,15 @@ import { el, sliceName } from "./format.js";
 const FIELDS = ["model", "version", "slice", "window"];
 const newest = (windows) => windows.reduce((t, w) => (w.latest_at > t ? w.latest_at : t), "");
 
+// A shadow head is shown where it is asked for: the version that serves is what people come for.
+const shadow = (v) => /\+head[0-9]+$/.test(v.version);
+
 /** The levels of the tree under a (partial) selection. */
 function levels(models, want) {
   const model = models.find((m) => m.model === want.model) || models[0];
   if (!model) return null;
   const age = (v) => v.slices.reduce((t, s) => { const n = newest(s.windows); return n > t ? n : t; }, "");
-  const version = model.versions.find((v) => v.version === want.version) || [...model.versions].sort((a, b) => (age(a) < age(b) ? 1 : -1))[0];
+  const version = model.versions.find((v) => v.version === want.version) || [...model.versions].sort((a, b) => shadow(a) - shadow(b) || (age(a) < age(b) ? 1 : age(a) > age(b) ? -1 : 0))[0];
   const slice = version.slices.find((s) => s.slice === (want.slice || "")) || version.slices[0];
   const window = slice.windows.find((w) => w.name === want.window) || slice.windows.find((w) => w.kind === "rows") || slice.windows[0];
   return { model, version, slice, window };
