@@ -124,14 +124,21 @@ func TestThresholdOfInterval(t *testing.T) {
 		t.Fatal("accuracy fell, and nothing fires")
 	}
 	near := (at.Value + *at.ValueHi) / 2 // value is below it, the interval is not
+	first := map[bool]string{}
 	for _, sure := range []bool{false, true} {
 		s.model.Rules = []RuleSpec{threshold(measureAccuracy, near, 1)}
 		s.model.Rules[0].Interval = sure
 		for _, a := range newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder).alerts() {
-			if sure && a.State == firing && *a.ValueHi >= near {
-				t.Errorf("fires at %v with an interval up to %v", a.Value, *a.ValueHi)
+			if a.State == firing && first[sure] == "" {
+				first[sure] = a.At
+				if sure && *a.ValueHi >= near {
+					t.Errorf("fires at %v with an interval up to %v, bound %v", a.Value, *a.ValueHi, near)
+				}
 			}
 		}
+	}
+	if first[true] == "" || first[false] == "" || nanos(t, first[true]) <= nanos(t, first[false]) {
+		t.Errorf("bound %v: fires at %q by its value, at %q by its interval; want the second, later", near, first[false], first[true])
 	}
 	spec := threshold(measureAccuracy, .8, .9)
 	spec.Interval = true
