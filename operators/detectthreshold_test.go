@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/detect/reference"
+	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -265,4 +266,26 @@ func TestThresholdRulesSurvive(t *testing.T) {
 	}
 	w.must(task.Settle(t.Context()))
 	compareOutputs(t, firsts(append(outputs, task.Outputs()...)), firsts(w.outputs))
+}
+
+// TestCoverageLeavesOutWhatIsLate: predictions of a slot that was judged are in no slot any more.
+func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
+	t.Parallel()
+	cfg := defaultSetup().model
+	spec := threshold(measureCoverage, .1, .2) // slots of one pane, due two panes after it
+	var c coverage
+	for _, x := range []struct{ predictionPane, pane, want int64 }{{5, 5, 0}, {6, 7, 1}, {5, 8, 1}, {5, 9, 0}, {9, 9, 0}, {20, 20, 1}} {
+		set, err := newSums(&cfg, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := kernel.Logits([]float64{2, 1, 0, 0}, make([]float64, 4))
+		if err := set.Predict(r, 1); err != nil {
+			t.Fatal(err)
+		}
+		sums := c.add(&spec, &paneInput{pane: x.pane, cells: []paneCell{{x.predictionPane, set}}}, cfg.Pane)
+		if sums != [coverageSize]float64{float64(x.want), 0} {
+			t.Errorf("label pane %d with a prediction of pane %d: %v judged, want %d", x.pane, x.predictionPane, sums, x.want)
+		}
+	}
 }
