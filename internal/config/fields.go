@@ -110,7 +110,7 @@ var fields = withFinetune(map[string]field{
 	"join.max_rows":     number("Waiting rows of a shard; when full, the oldest goes out and is counted. One on disk takes about 20 bytes of memory.", 1, maxRows),
 	"join.memory_bytes": number("About how much memory of a shard the latest of them may take, 160 bytes and the scores each; the others are on disk; 0: all are in memory.", 0, 1<<40),
 	"join.dir":          text("Directory for those on disk, worth nothing after a restart; up to the size of all rows that come within join.wait. Empty: work in checkpoints.dir; better a local one where that is on a network."),
-	"join.remember":     number("Joined rows of a shard whose ids are known until join.wait is over: repeats of them, and further labels, are counted and change nothing; 0: a repeat counts as new.", 0, maxRows),
+	"join.remember":     number("Joined rows of a shard, also those that brought their label, whose ids are known until join.wait is over (45 bytes each): repeats of them, and further labels, are counted and change nothing; 0: a repeat counts as new.", 0, maxRows),
 
 	"stats":                  text("Accumulators and metrics."),
 	"stats.bins":             number("Bins of the reliability diagram and of ECE; divides 3600.", 1, 3600),
@@ -193,7 +193,7 @@ var fields = withFinetune(map[string]field{
 	"refit":                   text("When and how calibrators are refitted. A candidate is published only if it is better on rows that come after those it was fitted on."),
 	"refit.method":            oneOf("Calibrator to fit; auto: a few of them, by classes and rows; none: never refit.", refitMethods...),
 	"refit.period":            duration("Event time between refits; 0: not by period, else at least event_time.pane.", 0),
-	"refit.on_alarm":          text("Refit when a rule fires."),
+	"refit.on_alarm":          text("Refit when the alarm or a rule fires."),
 	"refit.fresh_rows":        number("Sampled rows since the alarm's start that a refit on alarm waits for; at most max_rows.", 0, 10_000_000),
 	"refit.min_rows":          number("No refit with fewer sampled rows; at most max_rows.", 10, 10_000_000),
 	"refit.max_rows":          number("Latest sampled rows that a refit uses.", 10, 10_000_000),
@@ -260,7 +260,7 @@ var fields = withFinetune(map[string]field{
 	"http.web_config_file": text("File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect."),
 	"http.metrics_slices":  number("Slices of a model version and window that /metrics has: those that fire, then the worst. The API has all.", 1, 10_000),
 	"http.pprof":           text("Serve Go profiles at /debug/pprof/ too; they tell about the process to whoever can reach the port."),
-	"http.control":         text("Take POST /api/v1/pause and /api/v1/resume, from whoever can reach the port and is let in by web_config_file."),
+	"http.control":         text("Take pause and resume, orders about calibrators and heads, and the cancelling of trainings over HTTP, from whoever can reach the port and is let in by web_config_file."),
 
 	"shutdown_timeout": duration("Wall clock for the last checkpoints after SIGTERM; then the process ends with exit code 1, and the records since the checkpoints before are read again.", time.Second),
 })
