@@ -122,7 +122,7 @@ func (o *oddStream) fill() {
 	o.file("deltas")
 	o.file("replaced")
 	o.rows += 12
-	o.duplicates += 5 // one id that waits, six times; the other row has its label with it each time, and waits for nothing
+	o.duplicates += 10 // two ids, six times each: one waits for its label, the other has it with it each time
 
 	v, err := arrowio.EncodeLabels("net", "1", []string{"good-0", "good-1", "good-2", "good-3"}, nil, []int32{0, 1, 2, 3})
 	if err != nil {
