@@ -44,12 +44,11 @@ generate:
 	$(ASM) ./row -out ../../calib/kernel/rows_amd64.s -stubs ../../calib/kernel/stubs_amd64.go -pkg kernel
 	$(ASM) ./fixed -out ../../calib/kernel/fixedpoint/fixed_amd64.s -stubs ../../calib/kernel/fixedpoint/stubs_amd64.go -pkg fixedpoint
 	$(ASM) ./gemm -out ../../calib/calibrator/internal/gemm/tile_amd64.s -stubs ../../calib/calibrator/internal/gemm/stubs_amd64.go -pkg gemm
-	$(ASM) ./vexp -out ../../calib/calibrator/internal/vexp/exp_amd64.s -stubs ../../calib/calibrator/internal/vexp/stubs_amd64.go -pkg vexp
-	$(ASM) ./vexp -out ../../trainer/loss/internal/vexp/exp_amd64.s -stubs ../../trainer/loss/internal/vexp/stubs_amd64.go -pkg vexp
+	$(ASM) ./vexp -out ../../internal/vexp/exp_amd64.s -stubs ../../internal/vexp/stubs_amd64.go -pkg vexp
 
 # What is committed is what the generators make.
 generated: generate
-	git diff --exit-code --stat -- calib trainer/loss
+	git diff --exit-code --stat -- calib internal/vexp
 
 # Without vector paths, and for arm64: golden hashes in the tests say that the bits are the same.
 portable:

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/plumbline/plumbline/calib/calibrator/internal/vexp"
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/plumbline/plumbline/calib/calibrator/internal/vexp"
 	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 const (

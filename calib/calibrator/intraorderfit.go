@@ -3,8 +3,8 @@ package calibrator
 import (
 	"math"
 
-	"github.com/plumbline/plumbline/calib/calibrator/internal/vexp"
 	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 const (

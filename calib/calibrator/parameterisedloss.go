@@ -3,7 +3,7 @@ package calibrator
 import (
 	"math"
 
-	"github.com/plumbline/plumbline/calib/calibrator/internal/vexp"
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 // networkRows is how many rows go through the network at once: their exponentials are then computed together, and all

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/plumbline/plumbline/calib/calibrator/internal/vexp"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 const (

@@ -115,8 +115,15 @@ func startAlertmanager(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := freePort(t)
+	startServer(t, address, bin, "--config.file="+conf, "--storage.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--cluster.listen-address=")
+	return address
+}
+
+// startServer runs a program until the test ends, and returns when it says on its address that it is ready.
+func startServer(t *testing.T, address, bin string, args ...string) {
+	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command(bin, "--config.file="+conf, "--storage.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--cluster.listen-address=")
+	cmd := exec.Command(bin, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -130,11 +137,11 @@ func startAlertmanager(t *testing.T) string {
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return address
+				return
 			}
 		}
 		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("alertmanager does not answer: %v\n%s", err, out.Bytes())
+			t.Fatalf("%s does not answer: %v\n%s", filepath.Base(bin), err, out.Bytes())
 		}
 	}
 }

@@ -3,9 +3,7 @@
 package integration
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,26 +81,5 @@ scrape_configs:
 		t.Fatal(err)
 	}
 	address := freePort(t)
-	var out bytes.Buffer
-	cmd := exec.Command(bin, "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		resp, err := http.Get("http://" + address + "/-/ready")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("prometheus does not answer: %v\n%s", err, out.Bytes())
-		}
-	}
+	startServer(t, address, bin, "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 }

@@ -26,7 +26,7 @@ var rules = []struct {
 	third []string
 }{
 	{pkg: "calib/onnx", may: []string{"calib/calibrator"}, third: []string{"google.golang.org/protobuf"}},
-	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc"}, third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
+	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc", "internal/vexp"}, third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
 	{pkg: "arrowio/...", may: []string{"arrowio/...", "internal/binenc"}},
 	{pkg: "pipeline/output", third: []string{}},
 	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "internal/binenc"}},
@@ -35,7 +35,7 @@ var rules = []struct {
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"}, third: []string{}},
 	{pkg: "web/...", may: []string{"pipeline/output", "sinks"}},
 	{pkg: "trainer/service", may: []string{"trainer/...", "calib/...", "pipeline/output"}},
-	{pkg: "trainer/...", may: []string{"trainer/...", "calib/..."}},
+	{pkg: "trainer/...", may: []string{"trainer/...", "calib/...", "internal/vexp"}},
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio"}},
@@ -45,6 +45,7 @@ var rules = []struct {
 	{pkg: "internal/bench/train/...", may: []string{"internal/bench/...", "calib/...", "trainer/...", "arrowio"}},
 	{pkg: "internal/bench/...", may: []string{"internal/bench/...", "calib/..."}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "pipeline"}},
+	{pkg: "internal/vexp", third: []string{"golang.org/x/sys/cpu"}},
 	{pkg: "internal/config"},
 	{pkg: "internal/joinstore", may: []string{"internal/binenc"}, third: []string{}},
 	{pkg: "internal/kafkatest"},

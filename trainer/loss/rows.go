@@ -3,7 +3,7 @@ package loss
 import (
 	"math"
 
-	"github.com/plumbline/plumbline/trainer/loss/internal/vexp"
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 // rows is what the terms share of one batch. Invariant: d ≤ 0, and d[top] = 0.
