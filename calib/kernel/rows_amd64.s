@@ -9819,7 +9819,7 @@ expRow512_loop:
 	RET
 
 // func readAll512(z *float32, n int) float32
-// Requires: AVX, AVX512F, MMX+, SSE
+// Requires: AVX, AVX512F, SSE
 TEXT ·readAll512(SB), NOSPLIT, $0-20
 	MOVQ   z+0(FP), AX
 	MOVQ   n+8(FP), CX
@@ -9834,6 +9834,45 @@ TEXT ·readAll512(SB), NOSPLIT, $0-20
 	SHRQ   $0x07, CX
 
 readAll512_loop:
+	VADDPS (AX), Z0, Z0
+	VADDPS 64(AX), Z1, Z1
+	VADDPS 128(AX), Z2, Z2
+	VADDPS 192(AX), Z3, Z3
+	VADDPS 256(AX), Z4, Z4
+	VADDPS 320(AX), Z5, Z5
+	VADDPS 384(AX), Z6, Z6
+	VADDPS 448(AX), Z7, Z7
+	ADDQ   $0x00000200, AX
+	DECQ   CX
+	JNZ    readAll512_loop
+	VADDPS Z1, Z0, Z0
+	VADDPS Z2, Z0, Z0
+	VADDPS Z3, Z0, Z0
+	VADDPS Z4, Z0, Z0
+	VADDPS Z5, Z0, Z0
+	VADDPS Z6, Z0, Z0
+	VADDPS Z7, Z0, Z0
+	MOVSS  X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func readAhead512(z *float32, n int) float32
+// Requires: AVX, AVX512F, MMX+, SSE
+TEXT ·readAhead512(SB), NOSPLIT, $0-20
+	MOVQ   z+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	SHRQ   $0x07, CX
+
+readAhead512_loop:
+	PREFETCHT0 12288(AX)
 	PREFETCHT0 4096(AX)
 	VADDPS     (AX), Z0, Z0
 	PREFETCHT0 4160(AX)
@@ -9852,7 +9891,7 @@ readAll512_loop:
 	VADDPS     448(AX), Z7, Z7
 	ADDQ       $0x00000200, AX
 	DECQ       CX
-	JNZ        readAll512_loop
+	JNZ        readAhead512_loop
 	VADDPS     Z1, Z0, Z0
 	VADDPS     Z2, Z0, Z0
 	VADDPS     Z3, Z0, Z0

@@ -133,7 +133,12 @@ func outcomes512(rows *byte, v *float32, z *float32, y *int32, w *float64, k int
 //go:noescape
 func expRow512(dst *float64, z *float32, n int, top float64) (low uint32)
 
-// readAll512 sums n scores, n a multiple of 128, as fast as they can be read. Benchmarks only.
+// readAll512 sums n scores, n a multiple of 128. Benchmarks only.
 //
 //go:noescape
 func readAll512(z *float32, n int) float32
+
+// readAhead512 sums n scores, n a multiple of 128. Benchmarks only.
+//
+//go:noescape
+func readAhead512(z *float32, n int) float32

@@ -6,10 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// readAll reads as fast as it can: what the row kernels' memory traffic is measured against.
-func readAll() {
-	TEXT("readAll512", NOSPLIT, "func(z *float32, n int) float32")
-	Doc("readAll512 sums n scores, n a multiple of 128, as fast as they can be read. Benchmarks only.")
+// pageAhead is how far ahead a line is asked for so that its page is translated by the time that its lines are.
+const pageAhead = 12288
+
+// readAll sums: what the row kernels' memory traffic is measured against. With ahead it asks for lines before it needs
+// them, which the processor's own prefetching does in part.
+func readAll(name string, ahead bool) {
+	TEXT(name, NOSPLIT, "func(z *float32, n int) float32")
+	Doc(name + " sums n scores, n a multiple of 128. Benchmarks only.")
 	Pragma("noescape")
 	z, n := Load(Param("z"), GP64()), Load(Param("n"), GP64())
 	sum := make([]reg.VecVirtual, 8)
@@ -18,14 +22,19 @@ func readAll() {
 		VPXORD(sum[i], sum[i], sum[i])
 	}
 	SHRQ(Imm(7), n)
-	Label("readAll512_loop")
+	Label(name + "_loop")
+	if ahead {
+		PREFETCHT0(Mem{Base: z, Disp: pageAhead})
+	}
 	for i, s := range sum {
-		PREFETCHT0(Mem{Base: z, Disp: 64*i + prefetchAhead})
+		if ahead {
+			PREFETCHT0(Mem{Base: z, Disp: 64*i + prefetchAhead})
+		}
 		VADDPS(Mem{Base: z, Disp: 64 * i}, s, s)
 	}
 	ADDQ(U32(512), z)
 	DECQ(n)
-	JNZ(LabelRef("readAll512_loop"))
+	JNZ(LabelRef(name + "_loop"))
 	for _, s := range sum[1:] {
 		VADDPS(s, sum[0], sum[0])
 	}

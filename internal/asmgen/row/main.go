@@ -149,6 +149,7 @@ func main() {
 	half()
 	outcomes512()
 	expRow512()
-	readAll()
+	readAll("readAll512", false)
+	readAll("readAhead512", true)
 	Generate()
 }
