@@ -121,6 +121,9 @@ func newSuite(t *testing.T) *suite {
 	if !t.Run("undisturbed", s.undisturbed) {
 		t.FailNow()
 	}
+	if s.want.hash == "" { // t.Run of what -run leaves out is a success
+		t.Fatalf("-run leaves out the undisturbed run, and %s names no file of an earlier one: name both, as in TestFaults/(undisturbed|kill)", resultVariable)
+	}
 	return s
 }
 
