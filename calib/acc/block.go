@@ -52,6 +52,9 @@ type Block struct {
 
 	exact    kernel.Exact // of exactRow, the row in which a probability was beside an edge last
 	exactRow int32
+
+	symbols   []uint32 // cells of ClassCounts, by row
+	symbolled bool     // they are there
 }
 
 // The confidence score functions of a row, and the served confidence.
@@ -180,7 +183,7 @@ func (b *Block) finish() {
 	if !b.stale {
 		return
 	}
-	b.stale = false
+	b.stale, b.symbolled = false, false
 	b.of.Fill(b.rows, b.v, b.scores, b.k, b.y, b.w, b.lnK)
 	for i := range b.rows {
 		if !b.probs {

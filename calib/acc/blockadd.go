@@ -26,6 +26,9 @@ func (s *Set) PredictRows(b *Block, rows []int32) error {
 		g.n += int64(len(rows))
 		g.w += wf
 	}
+	if s.counting {
+		s.classes().predictRows(b, rows, wf)
+	}
 	return nil
 }
 
@@ -41,7 +44,11 @@ func (s *Set) LabelRows(b *Block, rows []int32) error {
 			return err
 		}
 	}
-	return s.Labelled.addRows(b, rows)
+	wf, err := s.Labelled.addRows(b, rows)
+	if err == nil && s.counting {
+		s.classes().labelRows(b, rows, wf)
+	}
+	return err
 }
 
 func (s *Set) checkBlock(b *Block) error {
@@ -64,17 +71,17 @@ func (b *Block) room(rows []int32, n0, w0 int64) (wf int64, err error) {
 	return wf, checkRoom(n0, w0, int64(len(rows)), wf)
 }
 
-func (l *Labelled) addRows(b *Block, rows []int32) error {
-	wf, err := b.room(rows, l.Scores.n, l.Scores.w)
-	if err != nil {
-		return err
+// addRows returns the rows' Σw.
+func (l *Labelled) addRows(b *Block, rows []int32) (wf int64, err error) {
+	if wf, err = b.room(rows, l.Scores.n, l.Scores.w); err != nil {
+		return wf, err
 	}
 	// The other sums have room for all rows that Σw allows, unless weights are tiny or lags are centuries.
 	if !l.Scores.roomy() || !l.Lag.roomy(len(rows)) {
-		return fmt.Errorf("add %d rows to sums that are nearly full: %w", len(rows), ErrOverflow)
+		return wf, fmt.Errorf("add %d rows to sums that are nearly full: %w", len(rows), ErrOverflow)
 	}
 	if err := l.ClassWise.addRows(b, rows, wf); err != nil {
-		return err
+		return wf, err
 	}
 	n := int64(len(rows))
 	for f, g := range [...]*Grid{&l.MSP, &l.Margin, &l.NegEnt} {
@@ -90,7 +97,7 @@ func (l *Labelled) addRows(b *Block, rows []int32) error {
 	l.Scores.w += wf
 	l.Lag.addRows(b.lag, b.cell, rows)
 	if !b.csf[csfServed].used {
-		return nil
+		return wf, nil
 	}
 	for _, i := range rows {
 		if b.served[i] {
@@ -99,7 +106,7 @@ func (l *Labelled) addRows(b *Block, rows []int32) error {
 			l.Served.w += b.wf[i]
 		}
 	}
-	return nil
+	return wf, nil
 }
 
 // addRows adds the rows of one score function to the cells, but not to the totals; outcome is 1 for labelled rows.

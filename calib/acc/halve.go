@@ -75,4 +75,7 @@ func (s *Set) Halve() {
 		l.Scores.Halve()
 		l.Lag.Halve()
 	}
+	if s.Classes != nil {
+		s.Classes.Halve()
+	}
 }

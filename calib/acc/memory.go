@@ -13,6 +13,9 @@ func (s *Set) Memory() int {
 		n += int(unsafe.Sizeof(*l)) + l.MSP.t.bytes() + l.Margin.t.bytes() + l.NegEnt.t.bytes() + l.Served.t.bytes()
 		n += l.Soft.bytes() + l.ClassWise.bytes() + l.Sample.bytes()
 	}
+	if c := s.Classes; c != nil {
+		n += int(unsafe.Sizeof(*c)) + c.cells.bytes() + c.wrong.bytes()
+	}
 	return n
 }
 

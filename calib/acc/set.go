@@ -62,6 +62,10 @@ type Set struct {
 	// Seen and Labelled are nil until their first row: most cells of late labels have no predictions of their own.
 	Seen     *Seen
 	Labelled *Labelled
+	// Classes are counts by predicted class of those of these rows that were added while CountClasses was on; nil without.
+	Classes *ClassCounts
+
+	counting bool
 }
 
 // New returns an empty set, or ErrShape with the field that is out of range.
@@ -89,7 +93,11 @@ func (s *Set) Predict(r kernel.Row, w float64) error {
 	if s.Seen == nil {
 		s.Seen = &Seen{}
 	}
-	return s.Seen.add(f, w)
+	if err := s.Seen.add(f, w); err != nil {
+		return err
+	}
+	s.countPrediction(&r, w)
+	return nil
 }
 
 // Label adds a labelled row: p its K probabilities, y its label, nll = -ln p_y from the logits, w its weight,
@@ -103,7 +111,11 @@ func (s *Set) Label(r kernel.Row, p []float64, y int, nll, w float64, lagNanos i
 	if err != nil {
 		return err
 	}
-	return s.Labelled.add(f, p, y, nll, kernel.Brier(r, p[y]), w, lagNanos, served, r.Arg == y)
+	if err := s.Labelled.add(f, p, y, nll, kernel.Brier(r, p[y]), w, lagNanos, served, r.Arg == y); err != nil {
+		return err
+	}
+	s.countLabel(&r, y, w)
+	return nil
 }
 
 // LabelScaled is Label of a row as kernel.LogitRows or kernel.ProbRows leaves it, p_k = min(1, float64(v_k)·r.Scale),
@@ -130,6 +142,7 @@ func (s *Set) LabelScaled(r kernel.Row, v, z []float32, y int, nll, w float64, l
 		return err
 	}
 	l.addScores(f, nll, brier, w, wf, lagNanos, served, r.Arg == y)
+	s.countLabel(&r, y, w)
 	return nil
 }
 
@@ -217,6 +230,7 @@ func (s *Set) Merge(o *Set) error {
 	default:
 		s.Labelled.merge(o.Labelled)
 	}
+	s.mergeClasses(o)
 	return nil
 }
 
@@ -233,6 +247,9 @@ func (s *Set) Reset() {
 	if s.Labelled != nil {
 		s.Labelled.Reset()
 	}
+	if s.Classes != nil {
+		s.Classes.Reset()
+	}
 }
 
 // Clone returns a deep copy.
@@ -244,6 +261,9 @@ func (s *Set) Clone() *Set {
 	if s.Labelled != nil {
 		d.Labelled = s.Labelled.Clone()
 	}
+	if s.Classes != nil {
+		d.Classes = s.Classes.Clone()
+	}
 	return &d
 }
 
@@ -251,6 +271,7 @@ const (
 	setVersion  = 1
 	hasSeen     = 1
 	hasLabelled = 2
+	hasClasses  = 4 // readers before it refuse it by its number
 )
 
 // AppendBinary appends the encoding (docs/format.md, Set). A part without rows is left out.
@@ -261,6 +282,9 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if s.Labelled != nil && !s.Labelled.empty() {
 		parts |= hasLabelled
+	}
+	if s.Classes != nil && !s.Classes.empty() {
+		parts |= hasClasses
 	}
 	b = append(b, setVersion)
 	b = binenc.AppendUvarint(b, uint64(s.cfg.K))
@@ -277,7 +301,12 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 		}
 	}
 	if parts&hasLabelled != 0 {
-		return binenc.AppendBlock(b, s.Labelled.AppendBinary)
+		if b, err = binenc.AppendBlock(b, s.Labelled.AppendBinary); err != nil {
+			return b, err
+		}
+	}
+	if parts&hasClasses != 0 {
+		return binenc.AppendBlock(b, s.Classes.AppendBinary)
 	}
 	return b, nil
 }
@@ -305,15 +334,18 @@ func decodeSet(data []byte) (Set, error) {
 		SampleSeed:      r.Fixed64(),
 	}
 	parts := r.Byte()
-	if parts > hasSeen|hasLabelled {
-		r.Failf("parts is %d, allowed 0 to %d", parts, hasSeen|hasLabelled)
+	if parts > hasSeen|hasLabelled|hasClasses {
+		r.Failf("parts is %d, allowed 0 to %d", parts, hasSeen|hasLabelled|hasClasses)
 	}
-	var seen, labelled []byte
+	var seen, labelled, classes []byte
 	if parts&hasSeen != 0 {
 		seen = r.Bytes(r.Len())
 	}
 	if parts&hasLabelled != 0 {
 		labelled = r.Bytes(r.Len())
+	}
+	if parts&hasClasses != 0 {
+		classes = r.Bytes(r.Len())
 	}
 	if err := r.Close(); err != nil {
 		return Set{}, err
@@ -338,6 +370,11 @@ func decodeSet(data []byte) (Set, error) {
 		}
 		if got := d.Labelled.config(); got != cfg || d.Labelled.empty() {
 			return Set{}, fmt.Errorf("labelled part is %+v, set %+v: %w", got, cfg, ErrCorrupt)
+		}
+	}
+	if parts&hasClasses != 0 {
+		if err := d.decodeClasses(classes); err != nil {
+			return Set{}, err
 		}
 	}
 	return d, nil

@@ -1,0 +1,130 @@
+package acc
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/kernel"
+)
+
+// CountClasses says whether rows added from now on are counted by predicted class too (ClassCounts); at first they are
+// not. It is no part of the configuration: sets with and without such counts merge, and what was counted stays.
+func (s *Set) CountClasses(on bool) { s.counting = on }
+
+// classes returns the class counts, made where there are none yet.
+func (s *Set) classes() *ClassCounts {
+	if s.Classes == nil {
+		s.Classes, _ = NewClassCounts(s.cfg.K) // K has been checked
+	}
+	return s.Classes
+}
+
+// countPrediction counts a row that was added to Seen, which has room for it: so have these counts.
+func (s *Set) countPrediction(r *kernel.Row, w float64) {
+	if s.counting {
+		s.classes().predict(symbol(r), fix(w))
+	}
+}
+
+// countLabel counts a row that was added to Labelled.
+func (s *Set) countLabel(r *kernel.Row, y int, w float64) {
+	if s.counting {
+		s.classes().label(symbol(r), y, fix(w))
+	}
+}
+
+// mergeClasses merges the class counts of sets of one K, of which Seen and Labelled have been found to fit.
+func (s *Set) mergeClasses(o *Set) {
+	switch {
+	case o.Classes == nil:
+	case s.Classes == nil:
+		s.Classes = o.Classes.Clone()
+	default:
+		s.Classes.merge(o.Classes)
+	}
+}
+
+// decodeClasses reads the class counts, when the other parts have been read.
+func (s *Set) decodeClasses(data []byte) error {
+	s.Classes = &ClassCounts{}
+	if err := s.Classes.UnmarshalBinary(data); err != nil {
+		return err
+	}
+	return s.checkClasses()
+}
+
+// checkClasses checks a decoded part against the others: it counts rows that they have, so their checks for room are its.
+func (s *Set) checkClasses() error {
+	c := s.Classes
+	var n, w, labelled, labelledW int64
+	if s.Seen != nil {
+		n, w = s.Seen.MSP.n, s.Seen.MSP.w
+	}
+	if s.Labelled != nil {
+		labelled, labelledW = s.Labelled.Scores.n, s.Labelled.Scores.w
+	}
+	switch {
+	case c.k != s.cfg.K:
+		return fmt.Errorf("counts of %d classes in a set of %d: %w", c.k, s.cfg.K, ErrCorrupt)
+	case c.empty():
+		return fmt.Errorf("an empty part: %w", ErrCorrupt)
+	case c.n > n, c.w > w, c.labelled > labelled, c.labelledW > labelledW:
+		return fmt.Errorf("classes of %d predictions and %d labelled rows in a set of %d and %d: %w", c.n, c.labelled, n, labelled, ErrCorrupt)
+	}
+	return nil
+}
+
+// symbolsOf returns the cell of ClassCounts of every row of b; for those that were not set it has no meaning.
+func (b *Block) symbolsOf() []uint32 {
+	if b.symbolled {
+		return b.symbols
+	}
+	n := len(b.rows)
+	if cap(b.symbols) < n {
+		b.symbols = make([]uint32, n)
+	}
+	b.symbols = b.symbols[:n]
+	keys := b.csf[csfMSP].Key[:n]
+	for i := range b.rows {
+		b.symbols[i] = uint32(b.rows[i].Arg)*Bands + uint32(bandOf(keys[i]/2))
+	}
+	b.symbolled = true
+	return b.symbols
+}
+
+// predictRows is predict of the given rows, of which the sum has room; wf is their Σw.
+func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
+	symbols, t := b.symbolsOf(), &c.cells
+	for _, i := range rows {
+		e := t.known(symbols[i])
+		if e == nil {
+			e = t.search(symbols[i])
+		}
+		e[ccSeen]++
+		e[ccSeenExcess] += b.wf[i] - fixOne
+	}
+	c.n += int64(len(rows))
+	c.w += wf
+}
+
+// labelRows is label of the given rows.
+func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
+	symbols, t := b.symbolsOf(), &c.cells
+	var right int64
+	for _, i := range rows {
+		if b.of.Hit[i] == 0 {
+			c.wrong.add(c.pair(symbols[i], int(b.y[i])), pairSum{1, b.wf[i] - fixOne})
+			continue
+		}
+		e := t.known(symbols[i])
+		if e == nil {
+			e = t.search(symbols[i])
+		}
+		e[ccRight]++
+		e[ccRightExcess] += b.wf[i] - fixOne
+		right++
+	}
+	c.labelled += int64(len(rows))
+	c.labelledW += wf
+	c.rightRows += right
+	c.wrongRows += int64(len(rows)) - right
+}
