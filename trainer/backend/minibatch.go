@@ -92,12 +92,12 @@ func (m *MiniBatch) mix(x []float32, partner []int32) {
 // rows were right.
 func (m *MiniBatch) Loss(z, grad []float32) (float64, error) {
 	n, k, l := len(m.rows), m.p.Train.K, m.losses[m.loss]
-	if err := diverged(z); err != nil {
-		return 0, err
-	}
 	b := loss.Batch{N: n, K: k, Y: m.y[:n], Correct: m.history[:n], CDF: m.p.CDF}
 	v, err := l.Eval32(z, b, grad)
 	if err != nil {
+		if d := diverged(z); d != nil {
+			return 0, d
+		}
 		return 0, err
 	}
 	if m.mixed {
@@ -112,9 +112,10 @@ func (m *MiniBatch) Loss(z, grad []float32) (float64, error) {
 		}
 		v = float64(m.lambda)*v + (1-float64(m.lambda))*v2
 	}
+	top := l.Top()
 	for i, r := range m.rows {
 		m.Seen[r]++
-		if argmax(z[i*k:(i+1)*k]) == m.p.Train.Y[r] {
+		if top[i] == m.p.Train.Y[r] {
 			m.Right[r]++
 		}
 	}

@@ -2,6 +2,7 @@ package loss
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,6 +60,47 @@ func TestFloat32(t *testing.T) {
 					t.Fatalf("%s, %s: gradient %d: %v, want %v", c.text, in.name, i, g32[i], float32(g64[i]))
 				}
 			}
+		}
+	}
+}
+
+// TestPathsAgree: cross-entropy in one pass, terms by blocks of rows and all rows at once give the same bits: adding a term
+// of weight 0 takes another path.
+func TestPathsAgree(t *testing.T) {
+	inputs := append(inputs(), randomInput(3, 700, 6, 2), randomInput(4, 5, 1100, 3))
+	for _, c := range []struct{ text, other string }{
+		{"ce", "ce + 0*squared"}, {"ce", "ce + 0*mdca"}, {"0.7*ce", "0.7*ce + 0*mdca"}, {"focal", "focal + 0*mdca"},
+		{"0.5*squared + smoothing + 2*entropy", "0.5*squared + smoothing + 2*entropy + 0*mdca"},
+	} {
+		a, b := mustParse(t, c.text), mustParse(t, c.other)
+		for _, in := range inputs {
+			batch := Batch{N: in.n, K: in.k, Y: in.y}
+			g1, g2 := make([]float64, len(in.z)), make([]float64, len(in.z))
+			v1, err1 := a.Eval(in.z, batch, g1)
+			v2, err2 := b.Eval(in.z, batch, g2)
+			if err1 != nil || err2 != nil || v1 != v2 {
+				t.Fatalf("%s and %s, %s: %v, %v; %v, %v", c.text, c.other, in.name, v1, err1, v2, err2)
+			}
+			for i := range g1 {
+				if g1[i] != g2[i] {
+					t.Fatalf("%s and %s, %s: gradient %d: %v and %v", c.text, c.other, in.name, i, g1[i], g2[i])
+				}
+			}
+			if !slices.Equal(a.Top(), b.Top()) {
+				t.Errorf("%s and %s, %s: top classes differ", c.text, c.other, in.name)
+			}
+		}
+	}
+}
+
+// TestErrorsNameTheRow: in blocks too.
+func TestErrorsNameTheRow(t *testing.T) {
+	for _, text := range []string{"ce", "focal", "mdca"} {
+		in := randomInput(5, 900, 4, 2)
+		in.z[4*777+2] = math.Inf(-1)
+		_, err := mustParse(t, text).Eval(in.z, Batch{N: in.n, K: in.k, Y: in.y}, nil)
+		if err == nil || !strings.Contains(err.Error(), "row 777, class 2") {
+			t.Errorf("%s: error %v, want one with row 777, class 2", text, err)
 		}
 	}
 }

@@ -54,12 +54,16 @@ type Loss struct {
 	text  string
 	terms []weighted
 	parts []float64
-	rows  rows
+	rows  rows // of the batch, or of a block of it
 	grad  []float64
+	top   []int32
 }
 
 // Name is the loss as text that [Parse] takes, with every option that was set.
 func (l *Loss) Name() string { return l.text }
+
+// Top has the top class of each row at the last evaluation, the lowest of ties; valid until the next.
+func (l *Loss) Top() []int32 { return l.top }
 
 // Parts are the unweighted values of the terms at the last evaluation, in their order.
 func (l *Loss) Parts() []float64 { return l.parts }
@@ -67,55 +71,130 @@ func (l *Loss) Parts() []float64 { return l.parts }
 // Eval returns the loss of the n×K logits z and, if grad is not nil, overwrites it with the n×K gradient.
 // An error names the row: a logit that is not finite, a label out of range; grad is then undefined.
 func (l *Loss) Eval(z []float64, b Batch, grad []float64) (float64, error) {
-	if err := load(&l.rows, z, b); err != nil {
-		return 0, err
-	}
-	if grad == nil {
-		return l.sum(nil), nil
-	}
-	if len(grad) != b.N*b.K {
-		panic("loss: len(grad) != n*K")
-	}
-	clear(grad)
-	return l.sum(grad), nil
+	return evaluate(l, z, b, grad)
 }
 
 // Eval32 is [Loss.Eval] of float32 logits: computed in float64, the gradient rounded once.
 func (l *Loss) Eval32(z []float32, b Batch, grad []float32) (float64, error) {
-	if err := load(&l.rows, z, b); err != nil {
+	return evaluate(l, z, b, grad)
+}
+
+// evaluate takes rows by blocks where every term is a mean over rows, so that what is between logits and gradient
+// stays in a cache; else all at once. Both give the same bits.
+func evaluate[T float32 | float64](l *Loss, z []T, b Batch, grad []T) (float64, error) {
+	if err := check(z, b, grad); err != nil {
 		return 0, err
 	}
-	if grad == nil {
-		return l.sum(nil), nil
+	l.top = grow(l.top, b.N)
+	if l.byRows() {
+		return evalBlocks(l, z, b, grad)
 	}
-	if len(grad) != b.N*b.K {
-		panic("loss: len(grad) != n*K")
+	l.rows.resize(b)
+	if err := load(&l.rows, z, 0); err != nil {
+		return 0, err
 	}
-	l.grad = grow(l.grad, b.N*b.K)
-	clear(l.grad)
-	v := l.sum(l.grad)
-	for i, g := range l.grad {
-		grad[i] = float32(g)
+	copy(l.top, l.rows.top)
+	sums := l.space(grad != nil, b.N*b.K)
+	var v float64
+	for i, t := range l.terms {
+		l.parts[i] = t.term.add(&l.rows, t.weight, sums)
+		v += t.weight * l.parts[i]
+	}
+	round(grad, sums)
+	return v, nil
+}
+
+// byRows says whether every term is a mean over rows.
+func (l *Loss) byRows() bool {
+	for _, t := range l.terms {
+		if _, ok := t.term.(meanOf); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func evalBlocks[T float32 | float64](l *Loss, z []T, b Batch, grad []T) (float64, error) {
+	n, size := float64(b.N), blockRows(b.K)
+	clear(l.parts)
+	for from := 0; from < b.N; from += size {
+		to := min(from+size, b.N)
+		l.rows.resize(Batch{N: to - from, K: b.K, Y: b.Y[from:to]})
+		var g []T
+		if grad != nil {
+			g = grad[from*b.K : to*b.K]
+		}
+		if err := evalBlock(l, z[from*b.K:to*b.K], g, n, from); err != nil {
+			return 0, err
+		}
+		copy(l.top[from:], l.rows.top)
+	}
+	var v float64
+	for j, t := range l.terms {
+		l.parts[j] /= n
+		v += t.weight * l.parts[j]
 	}
 	return v, nil
 }
 
-func (l *Loss) sum(grad []float64) float64 {
-	var v float64
-	for i, t := range l.terms {
-		l.parts[i] = t.term.add(&l.rows, t.weight, grad)
-		v += t.weight * l.parts[i]
+// evalBlock adds the rows of a block, the first of which is row first of n, to the parts and writes their gradient.
+func evalBlock[T float32 | float64](l *Loss, z, grad []T, n float64, first int) error {
+	r := &l.rows
+	if l.terms[0].term == (meanOf{crossEntropy{}}) && len(l.terms) == 1 {
+		if err := exponentials(r, z, 0, r.n, first); err != nil {
+			return err
+		}
+		for i := range r.n {
+			var g []T
+			if grad != nil {
+				g = grad[i*r.k : (i+1)*r.k]
+			}
+			l.parts[0] += crossRow(r, i, l.terms[0].weight/n, g)
+		}
+		return nil
 	}
-	return v
+	if err := load(r, z, first); err != nil {
+		return err
+	}
+	sums := l.space(grad != nil, r.n*r.k)
+	for j, t := range l.terms {
+		of, w := t.term.(meanOf), t.weight/n
+		for i := range r.n {
+			l.parts[j] += of.row(r, i, w, r.part(sums, i))
+		}
+	}
+	round(grad, sums)
+	return nil
 }
 
-// load checks a batch and computes what the terms share.
-func load[T float32 | float64](r *rows, z []T, b Batch) error {
+// space is room for a gradient of so many values, all 0; nil where none is wanted.
+func (l *Loss) space(wanted bool, values int) []float64 {
+	if !wanted {
+		return nil
+	}
+	l.grad = grow(l.grad, values)
+	clear(l.grad)
+	return l.grad
+}
+
+// round writes float64 values as T; from may be nil, and then to is.
+func round[T float32 | float64](to []T, from []float64) {
+	to = to[:len(from)]
+	for i, v := range from {
+		to[i] = T(v)
+	}
+}
+
+// check looks at all but the logits.
+func check[T float32 | float64](z []T, b Batch, grad []T) error {
 	if len(z) != b.N*b.K || len(b.Y) != b.N {
 		panic("loss: len(z) != n*K or len(y) != n")
 	}
 	if b.N < 1 || b.K < 2 {
 		return fmt.Errorf("loss: batch of %d rows and %d classes, allowed at least 1 and 2", b.N, b.K)
+	}
+	if grad != nil && len(grad) != b.N*b.K {
+		panic("loss: len(grad) != n*K")
 	}
 	if b.Correct != nil && len(b.Correct) != b.N {
 		panic("loss: len(correct) != n")
@@ -124,10 +203,6 @@ func load[T float32 | float64](r *rows, z []T, b Batch) error {
 		if y < 0 || int(y) >= b.K {
 			return fmt.Errorf("loss: row %d: label %d, allowed 0..%d", i, y, b.K-1)
 		}
-	}
-	r.resize(b)
-	if i := loadRows(r, z); i < b.N {
-		return notFinite(i, z[i*b.K:(i+1)*b.K])
 	}
 	return checkCDF(b.CDF)
 }

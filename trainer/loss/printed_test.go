@@ -54,3 +54,31 @@ func TestPrintedFormulas(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitsOfSoftAvUC: as T falls, t becomes the threshold κ ln K on h in nats, and the loss the four sums of AvUC with a
+// weight of 1 in place of c: the tanh is of nats in both, of h/ln K by option.
+func TestUnitsOfSoftAvUC(t *testing.T) {
+	const k = 10
+	// Rows (s, 0, …, 0): surely right twice, unsurely right, surely wrong, unsurely wrong.
+	sure, unsure := 6.0, 1.0
+	z := make([]float64, 5*k)
+	for i, s := range []float64{sure, sure, unsure, sure, unsure} {
+		z[i*k] = s
+	}
+	y := []int32{0, 0, 0, 1, 1}
+	entropy := func(s float64) float64 { // ln Σ e^z − Σ p z
+		sum := math.Exp(s) + k - 1
+		return math.Log(sum) - s*math.Exp(s)/sum
+	}
+	if a, b := entropy(sure)/math.Log(k), entropy(unsure)/math.Log(k); a > 0.1 || b < 0.9 {
+		t.Fatalf("entropies %v and %v of ln K, want them far from the threshold", a, b)
+	}
+	for text, unit := range map[string]float64{"savuc{temperature:0.001}": 1, "savuc{temperature:0.001,tanh:unit}": math.Log(k)} {
+		certain, uncertain := 1-math.Tanh(entropy(sure)/unit), math.Tanh(entropy(unsure)/unit)
+		want := math.Log(1 + (uncertain+certain)/(2*certain+uncertain))
+		got, err := mustParse(t, text).Eval(z, Batch{N: 5, K: k, Y: y}, nil)
+		if err != nil || math.Abs(got-want) > 1e-14 {
+			t.Errorf("%s: %.16g, %v; want %.16g", text, got, err, want)
+		}
+	}
+}

@@ -1,5 +1,7 @@
 package loss
 
+import "math"
+
 // crossEntropy is −ln p_y, in nats; by log-sum-exp, never the logarithm of a softmax.
 type crossEntropy struct{}
 
@@ -8,6 +10,26 @@ func (crossEntropy) row(r *rows, i int, w float64, g []float64) float64 {
 		r.addNLL(g, i, w)
 	}
 	return r.nll(i)
+}
+
+// crossRow is cross-entropy of row i of which p has e^d: it writes w times the gradient to g, unless that is nil, in one
+// pass. The same bits as normalise and crossEntropy.row give on a gradient of zeros.
+func crossRow[T float32 | float64](r *rows, i int, w float64, g []T) float64 {
+	p, top, y := r.prob(i), int(r.top[i]), int(r.y[i])
+	others := total(p[:top]) + total(p[top+1:])
+	if g != nil {
+		inv := 1 / (1 + others)
+		g = g[:len(p)]
+		for k, v := range p {
+			g[k] = T(w * (v * inv))
+		}
+		not := others * inv // 1 − p_y
+		if y != top {
+			not = 1 - p[y]*inv
+		}
+		g[y] = T(0 - w*not)
+	}
+	return math.Log1p(others) - r.diff(i)[y]
 }
 
 // squared is the Brier score Σ_k (p_k − 1[k=y])², summed over the classes.

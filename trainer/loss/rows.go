@@ -39,46 +39,85 @@ func (r *rows) resize(b Batch) {
 	r.haveH = false
 }
 
-// blockValues is how many values loadRows takes at a time: what the three passes touch stays in the first cache.
+// blockValues is how many values are taken at a time: what the passes touch stays in the first cache.
 const blockValues = 1024
 
-// loadRows computes what the terms share of the logits z. It returns a row in which a logit is not finite, or whose
-// logits differ by more than the largest number; n where there is none.
-func loadRows[T float32 | float64](r *rows, z []T) int {
-	block := max(1, blockValues/r.k)
+func blockRows(k int) int { return max(1, blockValues/k) }
+
+// load computes what the terms share of the logits z. An error names the row, counted from first, in which a logit is not
+// finite, or whose logits differ by more than the largest number.
+func load[T float32 | float64](r *rows, z []T, first int) error {
+	block := blockRows(r.k)
 	for from := 0; from < r.n; from += block {
 		to := min(from+block, r.n)
-		for i := from; i < to; i++ {
-			if !differences(r, i, z[i*r.k:(i+1)*r.k]) {
-				return i
-			}
+		if err := exponentials(r, z, from, to, first); err != nil {
+			return err
 		}
-		vexp.Shifted(r.p[from*r.k:to*r.k], r.d[from*r.k:to*r.k], 0)
 		for i := from; i < to; i++ {
 			r.normalise(i)
 		}
 	}
-	return r.n
+	return nil
+}
+
+// exponentials fills d, max and top of rows from up to to, and p with e^d.
+func exponentials[T float32 | float64](r *rows, z []T, from, to, first int) error {
+	for i := from; i < to; i++ {
+		if row := z[i*r.k : (i+1)*r.k]; !differences(r, i, row) {
+			return notFinite(first+i, row)
+		}
+	}
+	vexp.Shifted(r.p[from*r.k:to*r.k], r.d[from*r.k:to*r.k], 0)
+	return nil
 }
 
 // differences fills d, max and top of row i and says whether all is finite.
 func differences[T float32 | float64](r *rows, i int, z []T) bool {
-	top, most := 0, z[0]
-	for k, v := range z {
-		if v > most {
-			top, most = k, v
-		}
-	}
-	m := float64(most)
+	top := highest(z)
+	m := float64(z[top])
 	r.max[i], r.top[i] = m, int32(top)
 	d := r.d[i*r.k:][:len(z)]
-	for k, v := range z {
-		d[k] = float64(v) - m
-		if !(d[k] >= -math.MaxFloat64) { // also where a NaN or an infinite maximum made it NaN
+	var a, b, c, e float64
+	k := 0
+	for ; k+4 <= len(z); k += 4 {
+		x, to := z[k:k+4:k+4], d[k:k+4:k+4]
+		to[0], to[1], to[2], to[3] = float64(x[0])-m, float64(x[1])-m, float64(x[2])-m, float64(x[3])-m
+		a, b, c, e = a+to[0], b+to[1], c+to[2], e+to[3]
+	}
+	for ; k < len(z); k++ {
+		d[k] = float64(z[k]) - m
+		a += d[k]
+	}
+	if sum := (a + b) + (c + e); sum >= -math.MaxFloat64 { // not so where one is infinite or NaN
+		return true
+	}
+	for _, v := range d { // the sum alone may be too large
+		if !(v >= -math.MaxFloat64) {
 			return false
 		}
 	}
 	return true
+}
+
+// highest is the place of the largest value, the lowest of ties; of no meaning where one is NaN.
+func highest[T float32 | float64](z []T) int {
+	top, most, k := 0, z[0], 0
+	for ; k+4 <= len(z); k += 4 {
+		// A new maximum is rare: one look at four values.
+		if x := z[k : k+4 : k+4]; x[0] > most || x[1] > most || x[2] > most || x[3] > most {
+			for j, v := range x {
+				if v > most {
+					top, most = k+j, v
+				}
+			}
+		}
+	}
+	for ; k < len(z); k++ {
+		if z[k] > most {
+			top, most = k, z[k]
+		}
+	}
+	return top
 }
 
 // normalise turns e^d into probabilities. The top class's own 1 is kept out of the sum, so that a row that is all but

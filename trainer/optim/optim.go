@@ -29,6 +29,14 @@ func (o SGD) Step(w, g, v []float32) {
 	if o.Decoupled {
 		l2, shrink = 0, o.LR*o.WeightDecay
 	}
+	g, v = g[:len(w)], v[:len(w)]
+	if !o.Nesterov && !o.Decoupled { // the same, without what is not needed
+		for i, wi := range w {
+			v[i] = o.Momentum*v[i] + (g[i] + l2*wi)
+			w[i] = wi - o.LR*v[i]
+		}
+		return
+	}
 	for i, wi := range w {
 		gi := g[i] + l2*wi
 		v[i] = o.Momentum*v[i] + gi

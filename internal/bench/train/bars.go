@@ -55,7 +55,36 @@ func (r results) bars(b *strings.Builder, drift, ideal table) {
 		got = strings.Join(all, ", ")
 	}
 	line("CE + temperature reliably beaten on NLL or ECE by", got, len(all) == 0)
+	r.autoBar(line, append(append(append([]setting{}, drift.settings...), ideal.settings...), special()...))
 	b.WriteString("\n")
+}
+
+// autoBar says where auto is worse than the reference beyond the interval of their difference.
+func (r results) autoBar(line func(bar, got string, holds bool), settings []setting) {
+	var worse []string
+	most, where, compared := math.Inf(-1), "", 0
+	for _, s := range settings {
+		trials := r.pick(s.name, find(methods(), "auto"), true)
+		for _, c := range []measure{nll, ece} {
+			d, h := interval(less(c.values(trials, true), r.base(s.name, c)), sharedRows)
+			if math.IsNaN(h) {
+				continue
+			}
+			if c.title == nll.title {
+				if compared++; d > most {
+					most, where = d, s.title
+				}
+			}
+			if d > h && strings.Trim(fmt.Sprintf(c.format, d), "-0.") != "" {
+				worse = append(worse, fmt.Sprintf("%s (%s "+c.format+")", s.title, c.title, d))
+			}
+		}
+	}
+	got := fmt.Sprintf("nowhere of %d settings; the largest mean difference of NLL is %+.4f (%s)", compared, most, where)
+	if len(worse) > 0 {
+		got = strings.Join(worse, ", ")
+	}
+	line("`--recipe auto` worse than CE + temperature beyond noise, on NLL or ECE", got, len(worse) == 0)
 }
 
 func (r results) driftBars(line func(bar, got string, holds bool), s setting, list []method) {
@@ -97,10 +126,14 @@ func allBut(list []string) string {
 	return "all but " + strings.Join(list, ", ")
 }
 
-// beaten are the methods that are better than the reference beyond the interval of their difference.
+// beaten are the methods that are better than the reference beyond the interval of their difference. More rows are no
+// method.
 func (r results) beaten(s setting, list []method) []string {
 	var out []string
 	for _, m := range list {
+		if m.refit {
+			continue
+		}
 		for _, tempered := range []bool{false, true} {
 			for _, c := range []measure{nll, ece} {
 				d, h := interval(less(c.values(r.pick(s.name, m, tempered), tempered), r.base(s.name, c)), sharedRows)

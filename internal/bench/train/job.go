@@ -105,22 +105,23 @@ func (j job) try(t *trial, p problem) error {
 	c := j.method.grid[j.key.Point]
 	c.Seed = j.key.Seed
 	t.Config = &c
-	return t.train(c, p)
+	return t.train(c, p, j.method.refit)
 }
 
-// train runs the training twice where epochs are chosen: by NLL, and by NLL after a temperature.
-func (t *trial) train(c recipe.Config, p problem) error {
-	h, r, err := recipe.Run(context.Background(), c, p.in, backend.Go{GEMM: products()}, nil)
+// train runs the training twice where epochs are chosen: by NLL, and by NLL after a temperature. With again the head that
+// is measured is that of a training with the validation rows, the temperature that of the one without.
+func (t *trial) train(c recipe.Config, p problem, again bool) error {
+	h, last, r, err := trainings(c, p.in, again)
 	if err != nil {
 		return err
 	}
-	if t.Plain, err = ratedAt(h, p.test, 1); err != nil {
+	if t.Plain, err = ratedAt(last, p.test, 1); err != nil {
 		return err
 	}
 	t.Plain.note(r)
 	if !c.KeepLast {
 		c.Tempered = true
-		if h, r, err = recipe.Run(context.Background(), c, p.in, backend.Go{GEMM: products()}, nil); err != nil {
+		if h, last, r, err = trainings(c, p.in, again); err != nil {
 			return err
 		}
 	}
@@ -128,12 +129,22 @@ func (t *trial) train(c recipe.Config, p problem) error {
 	if err != nil {
 		return err
 	}
-	if t.Tempered, err = ratedAt(h, p.test, fitted.T()); err != nil {
+	if t.Tempered, err = ratedAt(last, p.test, fitted.T()); err != nil {
 		return err
 	}
 	t.Tempered.note(r)
 	t.Tempered.ValidNLL = report.NLLAfter
 	return nil
+}
+
+// trainings returns the head that is chosen by, and the one that is measured.
+func trainings(c recipe.Config, in recipe.Input, again bool) (chosen, measured *head.Head, r recipe.Report, err error) {
+	b := backend.Go{GEMM: products()}
+	if chosen, r, err = recipe.Run(context.Background(), c, in, b, nil); err != nil || !again {
+		return chosen, chosen, r, err
+	}
+	measured, err = recipe.Refit(context.Background(), c, in, r.Best, b)
+	return chosen, measured, r, err
 }
 
 // note takes from the report what the head was chosen by.

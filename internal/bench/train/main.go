@@ -13,7 +13,7 @@ import (
 // seeds of every cell, and of those of the special settings, which are many.
 const (
 	seeds        = 5
-	specialSeeds = 3
+	specialSeeds = 5
 )
 
 func main() {

@@ -11,6 +11,8 @@ type method struct {
 	name, title string
 	grid        []recipe.Config
 	kind        kind // in place of a grid
+	// refit trains the chosen point again with the validation rows.
+	refit bool
 }
 
 // kind says what a method does; all but trained have no grid.
@@ -104,6 +106,7 @@ func before() []method {
 func methods() []method {
 	list := append(before(),
 		method{name: "ce", title: "CE", grid: losses(rates, "ce")},
+		method{name: "ce_refit", title: "CE, trained again with the validation rows", grid: losses(rates, "ce"), refit: true},
 		method{name: "ce_decay", title: "CE, decay 3e-3", grid: decayed(losses(rates, "ce"), 3e-3)},
 		method{name: "bottleneck", title: "CE, fresh bottleneck", grid: bottleneck()},
 		method{name: "focal", title: "focal", grid: losses(rates3, "focal{gamma:%g}", 1, 2, 3)},
@@ -120,6 +123,7 @@ func methods() []method {
 		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf, grid: losses(rates2, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})
 	}
 	return append(list,
+		method{name: "au_refit", title: "AU, msp, trained again with the validation rows", grid: losses(ratesAU, "au{csf:msp,kappa:%g}", 0.5, 0.9), refit: true},
 		method{name: "au_normalised", title: "AU, msp, mean weight 1", grid: losses(rates3, "au{normalise:true,kappa:%g}", 0.5, 0.9)},
 		method{name: "sbece", title: "CE + SB-ECE", grid: losses(rates2, "ce + %g*sbece", 0.1, 0.5, 1)},
 		method{name: "focal_savuc", title: "focal + S-AvUC", grid: append(losses(rates2, "focal{gamma:1} + %g*savuc", 0.1, 0.5), losses(rates2, "focal{gamma:2} + %g*savuc", 0.1, 0.5)...)},
