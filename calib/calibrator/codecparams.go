@@ -36,6 +36,7 @@ var parametrics = map[string]func() parametric{
 	"metacal":                   func() parametric { return &MetaCal{} },
 	"spline":                    func() parametric { return &Spline{} },
 	"intra_order_preserving":    func() parametric { return &IntraOrderPreserving{} },
+	"class_weights":             func() parametric { return &ClassWeights{} },
 }
 
 // decodeParams reads raw into c: every key of its params exactly once, none null, nothing else.

@@ -21,6 +21,7 @@
 //	platt, beta, isotonic, histogram, histogram_width,          the ranking of all but the top class (see Scalar)
 //	scaling_binning, spline
 //	metacal_miscoverage, metacal_accuracy                       nothing for rows that are given up (see MetaCal)
+//	class_weights                                               nothing; made, not fitted (see ClassWeights)
 //
 // Each has a Fit function of its own too, which returns its own type. Start with temperature: one parameter, nothing
 // to go wrong, hard to beat where rows are few. The methods with a parameter or more for each class want hundreds of

@@ -144,8 +144,9 @@ func (n *nested) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return fmt.Errorf("base: %w", err)
 	}
-	if head.Method == (*MetaCal)(nil).Method() { // before it is decoded, which bounds the depth
-		return errors.New("base: metacal, allowed are the other methods")
+	switch head.Method {
+	case (*MetaCal)(nil).Method(), (*ClassWeights)(nil).Method(): // before it is decoded, which bounds the depth
+		return fmt.Errorf("base: %s, allowed are the other methods", head.Method)
 	}
 	c, err := decode(b)
 	if err != nil {

@@ -128,6 +128,8 @@ func (b builder) calibrate(encoded []byte, z Value) (Value, error) {
 		return b.intraOrder(z, p), nil
 	case "metacal":
 		return b.metaCal(z, p)
+	case "class_weights":
+		return b.classWeights(z, p)
 	}
 	if of := b.topMap(method, p); of != nil {
 		return b.topLabel(z, of), nil

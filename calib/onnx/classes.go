@@ -48,6 +48,16 @@ func (b builder) ensemble(z Value, p params) Value {
 	return b.Op("Add", b.Op("Add", tempered, plain), uniform)
 }
 
+// classWeights is q w / Σ q w, q the probabilities of the base.
+func (b builder) classWeights(z Value, p params) (Value, error) {
+	base, err := b.calibrate(p.Base, z)
+	if err != nil {
+		return "", err
+	}
+	weighed := b.Op("Mul", base, b.list(p.Weights))
+	return b.Op("Div", weighed, b.rowSum(weighed)), nil
+}
+
 // leastDifference is where a logit far below the largest one is cut off as an input of the network.
 const leastDifference = -100
 

@@ -75,6 +75,19 @@ func TestGraphsAreWhole(t *testing.T) {
 		}
 		checkGraph(t, name, b)
 	}
+	vector, _, err := calibrator.Fit("vector", z, k, y, nil, calibrator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weighed, err := calibrator.NewClassWeights(vector, []float64{1, 2, 3, .5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := onnx.Calibrator(weighed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkGraph(t, "class_weights", b)
 }
 
 func checkGraph(t *testing.T, name string, b []byte) {

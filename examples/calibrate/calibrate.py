@@ -38,6 +38,9 @@ def calibrate(c, z):
         q = softmax(z)
         h = -(q * np.log(np.maximum(q, 1e-300))).sum(axis=1, keepdims=True)
         return np.where(h <= p["threshold"], calibrate(p["base"], z), 1 / k)
+    if m == "class_weights":
+        q = calibrate(p["base"], z) * a["weights"]
+        return q / q.sum(axis=1, keepdims=True)
     q, y = softmax(z), np.arange(k) == z.argmax(axis=1)[:, None]  # the rest change the confidence of the top class
     conf, log = q.max(axis=1), lambda v: np.log(np.maximum(v, 2.0**-53))
     platt = lambda v: 1 / (1 + np.exp(-(p["slope"] * (log(v) - log(1 - v)) + p["intercept"])))

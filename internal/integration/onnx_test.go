@@ -42,6 +42,19 @@ func calibratorsElsewhere(t *testing.T, python string) {
 			}
 			writeCase(t, filepath.Join(dir, fmt.Sprintf("%s-%d", m.Name, k)), c, k, wildRows(random, z, k))
 		}
+		vector, _, err := calibrator.Fit("vector", z, k, y, nil, calibrator.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights := make([]float64, k)
+		for j := range weights {
+			weights[j] = math.Exp(random.NormFloat64())
+		}
+		weighed, err := calibrator.NewClassWeights(vector, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeCase(t, filepath.Join(dir, fmt.Sprintf("class_weights-%d", k)), weighed, k, wildRows(random, z, k))
 	}
 	cmd := exec.Command(python, "-B", filepath.Join("testdata", "check_calibrators.py"), dir, filepath.Join("..", "..", "examples", "calibrate"))
 	cmd.Stderr = os.Stderr
@@ -57,7 +70,7 @@ func calibratorsElsewhere(t *testing.T, python string) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * len(calibrator.Methods()); len(got) != want {
+	if want := 2 * (len(calibrator.Methods()) + 1); len(got) != want { // and class weights
 		t.Errorf("%d calibrators compared, want %d", len(got), want)
 	}
 	for name, d := range got {

@@ -1,0 +1,203 @@
+package shift
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Methods.
+const (
+	MethodBBSE = "label shift (BBSE)"
+	MethodEM   = "label shift (EM)"
+)
+
+// Estimate is how the shares of the classes have moved, and what follows from it. Slices have K elements.
+type Estimate struct {
+	Method     string
+	Assumption string
+	N          int64 // rows now
+	Reference  []float64
+	Shares     []float64 // q: now; sums to 1
+	SE         []float64 // standard errors of Shares less Reference
+	Weights    []float64 // q/p; 1 for classes that the reference lacks
+	Unknown    int       // classes that the reference lacks, whose share is taken to be 0
+
+	// Accuracy of the rows now; Lo, Hi hold it with 95 % if the assumption is true.
+	Accuracy, Lo, Hi float64
+
+	// Condition is the root of the condition number of AᵀD⁻¹A with a diagonal of ones: about by how much noise is
+	// magnified in the share of the worst class, against a model that confuses no two classes. Ridge is λ, 0 where the
+	// condition is at most MaxCondition: above, the estimate is drawn towards no shift, and its intervals are too narrow.
+	Condition, Ridge float64
+	Fit              Fit
+}
+
+// Fit is the test of the assumption: X² of μ - A q by symbol, Σ r²/D over groups of symbols that expect enough rows. Under label
+// shift it is about χ² of DF degrees of freedom, DF its mean, which is S - K where no group has two symbols.
+// P is its p-value, for one look; 1 where DF is 0: with a symbol a class there is nothing to test.
+type Fit struct{ Statistic, DF, P float64 }
+
+// MaxCondition is beyond which an estimate is regularised.
+const MaxCondition = 100
+
+const (
+	// steps of BBSE: D depends on q, and after each step on one that is nearer.
+	bbseSteps = 12
+	// bbseTolerance ends them: far below any standard error.
+	bbseTolerance = 1e-7
+	z95           = 1.959963984540054
+)
+
+// BBSE returns black-box shift estimation by minimum chi-square: with A, μ of the Table and D the variance of μ - A q by symbol,
+//
+//	q = argmin_{q ≥ 0} Σ_i (μ_i - (A q)_i)²/D_i + λ Σ_j G_jj (q_j - p_j)²,   G = AᵀD⁻¹A,  λ = 0 unless A is near singular
+//	Cov q = G⁻¹ - q qᵀ/m - diag(q_j²/n_j)      of a counted reference
+//	accuracy = Σ_j q_j h_j,   h_j = P(the symbol says j | class j)
+//
+// which with one symbol a class is w = C⁻¹μ (Lipton et al.), weights w = q/p. The interval of accuracy is by the delta method: with x = D⁻¹A G⁻¹h,
+// a row now of symbol i and class j has influence x_i - 1[i says j], a reference row q_j/n_j (1[i says j] - x_i). λ is the least that
+// brings the Condition to MaxCondition, as in RLLS the estimate then is drawn towards w = 1.
+// ErrInput where the table is none, or fewer than two classes have reference rows.
+// References: Lipton, Wang, Smola, ICML 2018, section 4. Azizzadenesheli et al., Regularized Learning for Domain Adaptation under Label Shifts,
+// ICLR 2019 (RLLS). Rao, Linear Statistical Inference, 1973 (weights).
+func BBSE(t Table) (Estimate, error) {
+	d, err := newModel(&t)
+	if err != nil {
+		return Estimate{}, err
+	}
+	q := d.prior()
+	var s *solution
+	for range bbseSteps {
+		if s, err = d.solve(d.noise(q)); err != nil {
+			return Estimate{}, err
+		}
+		next := s.shares(d)
+		var step float64
+		for x := range q {
+			step = max(step, math.Abs(next[x]-q[x]))
+		}
+		if q = next; step < bbseTolerance {
+			break
+		}
+	}
+	return d.estimate(MethodBBSE, q, s)
+}
+
+// solution is a weighted least squares problem with its factors.
+type solution struct {
+	d         []float64     // D by symbol
+	g         *mat.SymDense // AᵀD⁻¹A + λ diag G
+	b         []float64     // AᵀD⁻¹μ + λ diag(G) p
+	chol      mat.Cholesky
+	condition float64
+	ridge     float64
+}
+
+// solve prepares the normal equations for the noise d.
+func (d *model) solve(noise []float64) (*solution, error) {
+	c := len(d.classes)
+	s := &solution{d: noise, g: mat.NewSymDense(c, nil), b: make([]float64, c)}
+	used := make([]int, 0, c)
+	for i, dd := range noise {
+		row := d.a[i*c : (i+1)*c]
+		used = used[:0]
+		for x, v := range row {
+			if v != 0 {
+				used = append(used, x)
+			}
+		}
+		for at, x := range used {
+			s.b[x] += row[x] * d.mu[i] / dd
+			for _, y := range used[at:] {
+				s.g.SetSym(x, y, s.g.At(x, y)+row[x]*row[y]/dd)
+			}
+		}
+	}
+	if err := s.regularise(d.prior()); err != nil {
+		return nil, err
+	}
+	if !s.chol.Factorize(s.g) {
+		return nil, fmt.Errorf("classes cannot be told apart by what the model says: %w", ErrInput)
+	}
+	return s, nil
+}
+
+// regularise measures the condition and adds the ridge where it is too large.
+func (s *solution) regularise(prior []float64) error {
+	c := s.g.SymmetricDim()
+	scaled := mat.NewSymDense(c, nil)
+	for x := range c {
+		for y := x; y < c; y++ {
+			scaled.SetSym(x, y, s.g.At(x, y)/math.Sqrt(s.g.At(x, x)*s.g.At(y, y)))
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(scaled, false) {
+		return fmt.Errorf("matrix of the classes has no eigenvalues: %w", ErrInput)
+	}
+	v := eigen.Values(nil)
+	least, most := v[0], v[c-1]
+	if s.condition = math.Inf(1); least > 0 {
+		s.condition = math.Sqrt(most / least)
+	}
+	if s.condition <= MaxCondition {
+		return nil
+	}
+	// (most + λ)/(least + λ) = MaxCondition²
+	s.ridge = (most - MaxCondition*MaxCondition*least) / (MaxCondition*MaxCondition - 1)
+	for x := range c {
+		add := s.ridge * s.g.At(x, x)
+		s.g.SetSym(x, x, s.g.At(x, x)+add)
+		s.b[x] += add * prior[x]
+	}
+	return nil
+}
+
+// shares solves for q ≥ 0: classes whose share comes out negative are taken out, one after the other, least first.
+func (s *solution) shares(d *model) []float64 {
+	c := len(s.b)
+	out := make([]float64, c)
+	free := make([]int, c)
+	for x := range free {
+		free[x] = x
+	}
+	for len(free) > 0 {
+		g := mat.NewSymDense(len(free), nil)
+		b := mat.NewVecDense(len(free), nil)
+		for x, fx := range free {
+			b.SetVec(x, s.b[fx])
+			for y := x; y < len(free); y++ {
+				g.SetSym(x, y, s.g.At(fx, free[y]))
+			}
+		}
+		var chol mat.Cholesky
+		var q mat.VecDense
+		if !chol.Factorize(g) || chol.SolveVecTo(&q, b) != nil {
+			break // as well conditioned as the whole, which has been factorised
+		}
+		worst := 0
+		for x := range free {
+			if q.AtVec(x) < q.AtVec(worst) {
+				worst = x
+			}
+		}
+		if q.AtVec(worst) < 0 {
+			free = append(free[:worst], free[worst+1:]...)
+			continue
+		}
+		var sum float64
+		for x := range free {
+			sum += q.AtVec(x)
+		}
+		if !(sum > 0) {
+			break // no row now has a symbol of the reference
+		}
+		for x, fx := range free {
+			out[fx] = q.AtVec(x) / sum // 1 but for the ridge and the classes taken out
+		}
+		return out
+	}
+	return d.prior()
+}
