@@ -32,7 +32,7 @@ func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
 	if k.drift == nil {
 		return binenc.AppendBytes(dst, nil), nil
 	}
-	return binenc.AppendBlock(dst, func(b []byte) ([]byte, error) { return k.drift.append(b), nil })
+	return binenc.AppendBlock(dst, k.drift.append)
 }
 
 // restoreRules reads what appendDetect wrote, or the rules of a checkpoint from before it.

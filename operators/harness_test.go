@@ -34,6 +34,7 @@ type setup struct {
 	maxKeys  int
 	apply    *Published
 	heads    *Heads // nil: no shadows
+	classes  string
 }
 
 func defaultSetup() setup {
@@ -62,7 +63,7 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	if s.heads != nil {
 		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: NewShadow(ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet)})
 	}
-	stages = append(stages, pipeline.Stage{Name: "stats", Operator: NewStats(StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys}, outbox, counts)})
+	stages = append(stages, pipeline.Stage{Name: "stats", Operator: NewStats(StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}, outbox, counts)})
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane, Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Outbox: outbox, Out: out, Counts: counts, Log: quiet})
 }

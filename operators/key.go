@@ -53,7 +53,7 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 		}
 		k.addAlarms(cfg.Alarm)
 		if u := cfg.Unlabelled; u != nil && (slice == "" || u.Slices) {
-			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef()}
+			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: v.k}}
 		}
 		v.keys[slice] = k
 	}
@@ -157,10 +157,16 @@ func (t *ModelTask) step(v *version, pane int64) error {
 	if err := t.alerts(v, names, inputs); err != nil {
 		return err
 	}
-	if in := inputs[""]; in != nil && in.labelled > 0 {
-		return t.maybeRefit(v, v.keys[""], in)
+	in := inputs[""]
+	if in == nil {
+		return nil
 	}
-	return nil
+	if in.labelled > 0 {
+		if err := t.maybeRefit(v, v.keys[""], in); err != nil {
+			return err
+		}
+	}
+	return t.stepShift(v, v.keys[""], in)
 }
 
 func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {

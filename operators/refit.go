@@ -33,6 +33,8 @@ type RefitSpec struct {
 	RollbackAlpha float64
 	// Online runs online Platt scaling beside it.
 	Online bool
+	// LabelShift is what is done where the shares of the classes have moved: "", ShiftCandidate or ShiftAtOnce.
+	LabelShift string
 	// Build is the version of this build, for the records.
 	Build string
 }

@@ -21,6 +21,7 @@ type StatsConfig struct {
 	Pane    int64      // pane length, ns
 	Slices  []string   // slice columns
 	MaxKeys int        // (model, version, slice) keys
+	Classes string     // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
 }
 
 // Stats keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to

@@ -37,6 +37,7 @@ func (s *Stats) cell(k cellKey, classes int) (set *acc.Set, late bool, err error
 		}
 		m[k] = set
 	}
+	set.CountClasses(s.countsClasses(k.key))
 	s.last = cachedCell{k, set, late}
 	return set, late, nil
 }

@@ -34,6 +34,7 @@ func csfGrids(s *acc.Seen) [3]*acc.Grid { return [3]*acc.Grid{&s.MSP, &s.Margin,
 type keyDrift struct {
 	ref, next driftRef
 	q         confidenceMap
+	classes   classDrift
 }
 
 // driftRef is one reference window: predictions by confidence score, and labelled rows by outcome and confidence.
@@ -42,6 +43,7 @@ type driftRef struct {
 	seen, labelled float64
 	outcome        [2][]float64 // wrong, right
 	to             int64        // end of the last label pane of its predictions
+	classes        classRef
 }
 
 func newDriftRef() driftRef {
@@ -63,6 +65,11 @@ func (k *keyState) addDrift(s *UnlabelledSpec, v *version, in *paneInput) error 
 	}
 	if err := d.q.follow(v, k); err != nil {
 		return err
+	}
+	if in.counted() {
+		if err := d.classes.follow(v, k, len(in.rows)); err != nil {
+			return err
+		}
 	}
 	to := &d.ref
 	if s.Reference == refRolling && d.ref.full(s) {
@@ -96,6 +103,10 @@ func (r *driftRef) add(s *UnlabelledSpec, in *paneInput) error {
 			n, _ := c.set.Seen.Total()
 			r.seen += float64(n)
 			r.to = in.end
+			var err error
+			if r.classes.said, err = plusClasses(r.classes.said, c.set); err != nil {
+				return err
+			}
 		}
 		if labelled && labelledRows(c.set) > 0 {
 			wrong, right, err := c.set.Labelled.MSP.BinsByOutcome(csfBins)
@@ -106,6 +117,9 @@ func (r *driftRef) add(s *UnlabelledSpec, in *paneInput) error {
 				r.outcome[0][j] += float64(wrong[j].N)
 				r.outcome[1][j] += float64(right[j].N)
 				r.labelled += float64(wrong[j].N + right[j].N)
+			}
+			if r.classes.confused, err = plusClasses(r.classes.confused, c.set); err != nil {
+				return err
 			}
 		}
 	}
@@ -133,7 +147,8 @@ func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*output.Un
 	n, _ := raw.Seen.Total()
 	out := &output.Unlabelled{Rows: n}
 	// A window that shares rows with the reference would be compared with itself.
-	if d.ref.seenFull(spec) && view.start >= d.ref.to {
+	apart := d.ref.seenFull(spec) && view.start >= d.ref.to
+	if apart {
 		out.ReferenceRows, out.ReferenceTo = int64(d.ref.seen), pipeline.Format(d.ref.to)
 		for i, g := range csfGrids(raw.Seen) {
 			now := make([]float64, csfBins)
@@ -161,6 +176,7 @@ func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*output.Un
 	for i := range est {
 		out.Estimates = append(out.Estimates, estimateOf(&est[i], raw))
 	}
+	t.classes(k, raw, apart, out)
 	return out, nil
 }
 
@@ -252,7 +268,7 @@ func (m *confidenceMap) at(c float64) float64 {
 
 func middle(j int) float64 { return (float64(j) + .5) / csfBins }
 
-func (d *keyDrift) append(dst []byte) []byte {
+func (d *keyDrift) append(dst []byte) ([]byte, error) {
 	for _, r := range []*driftRef{&d.ref, &d.next} {
 		dst = binenc.AppendVarint(dst, r.to)
 		for _, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
@@ -266,7 +282,7 @@ func (d *keyDrift) append(dst []byte) []byte {
 	for _, q := range d.q.bins {
 		dst = binenc.AppendFloat64(dst, q)
 	}
-	return dst
+	return d.appendClasses(dst)
 }
 
 func (d *keyDrift) restore(body []byte) error {
@@ -292,6 +308,11 @@ func (d *keyDrift) restore(body []byte) error {
 	}
 	if n := len(d.q.bins); in.Err() == nil && n != 0 && n != csfBins {
 		return fmt.Errorf("%d bins of the calibrator's map, allowed %d", n, csfBins)
+	}
+	if in.Err() == nil && in.Len() > 0 {
+		if err := d.restoreClasses(&in); err != nil {
+			return err
+		}
 	}
 	return in.Close()
 }

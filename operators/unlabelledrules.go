@@ -18,6 +18,9 @@ const (
 	measureMiss        = "miss" // how far the confidence-based estimate is from the truth, of labelled rows
 )
 
+// scoreClass is the score of distances of the shares of predicted classes; their measures are psi and js.
+const scoreClass = "class"
+
 // confSize numbers are kept of each bin of an estimate: rows, Σc·rows, right rows.
 const confSize = 3
 
@@ -26,6 +29,9 @@ const missBound = 3
 
 // unlabelledSize is the length of the sums.
 func (s *RuleSpec) unlabelledSize() int {
+	if s.Kind == kindDistance && s.Score == scoreClass {
+		return classBins
+	}
 	if s.Kind == kindDistance {
 		return csfBins
 	}
@@ -46,6 +52,14 @@ func (s *RuleSpec) addSeen(sums []float64, set *acc.Set) (rows int64, err error)
 	rows, _ = set.Seen.Total()
 	if s.Kind != kindDistance {
 		return rows, addConfidences(sums, &set.Seen.MSP)
+	}
+	if s.Score == scoreClass {
+		if set.Classes == nil {
+			return 0, nil
+		}
+		rows, _ = set.Classes.Total()
+		addClasses(sums, set.Classes)
+		return rows, nil
 	}
 	for i, g := range csfGrids(set.Seen) {
 		if csfNames[i] == s.Score {

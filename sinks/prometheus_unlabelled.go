@@ -19,6 +19,10 @@ var (
 	descEstimateHi     = desc("estimated_accuracy_upper_ratio", "Upper end of its 95 % interval if the method's assumption holds.", methodLabels...)
 	descEstimateECE    = desc("estimated_ece_ratio", "ECE of the raw confidence, estimated without labels.", methodLabels...)
 	descEstimateMiss   = desc("estimate_miss_ratio", "Estimated accuracy less that of the labelled rows of the same window.", methodLabels...)
+	descClassDistance  = desc("class_share_distance", "Distance of the shares of predicted classes of the latest window from those of the reference.", append(slices.Clone(keyLabels), "distance")...)
+	descClassBound     = desc("class_share_distance_threshold", "What that distance exceeds with probability unlabelled.alpha if nothing has changed.", append(slices.Clone(keyLabels), "distance")...)
+	descShift          = desc("label_shift_distance", "Total variation of the estimated shares of the classes from those of the reference.", methodLabels...)
+	descShiftP         = desc("label_shift_p_value", "P-value of the test of the label-shift assumption: where it is small, the method's estimates are not to be believed.", methodLabels...)
 	descEstimateMissSE = desc("estimate_miss_standard_errors", "The same in standard errors: beyond 3 the method's assumption has failed.", methodLabels...)
 )
 
@@ -43,6 +47,22 @@ func collectUnlabelled(ch chan<- prometheus.Metric, u *output.Unlabelled, key []
 			gauge(ch, descEstimateMissSE, e.Miss.Z, labels...)
 		}
 	}
+	c := u.Classes
+	if c == nil {
+		return
+	}
+	for name, x := range map[string]*output.Distance{"psi": c.PSI, "js": c.JensenShannon} {
+		if x != nil {
+			gauge(ch, descClassDistance, x.Value, with(name)...)
+			gauge(ch, descClassBound, x.Threshold, with(name)...)
+		}
+	}
+	for i := range c.Shifts {
+		s := &c.Shifts[i]
+		labels := with(methodLabel(s.Method))
+		gauge(ch, descShift, s.Distance, labels...)
+		gauge(ch, descShiftP, s.P, labels...)
+	}
 }
 
 // methodLabel is a method's name as a label.
@@ -52,6 +72,10 @@ func methodLabel(method string) string {
 		return "confidence"
 	case "correctness shift (BBSE)":
 		return "correctness_shift"
+	case "label shift (BBSE)":
+		return "label_shift"
+	case "label shift (EM)":
+		return "label_shift_em"
 	}
 	return method
 }

@@ -104,7 +104,7 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 			MemoryBytes: c.Heads.MemoryBytes}, rt.tuning.heads, counts, rt.log)})
 	}
 	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
-		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys}, outbox, counts)})
+		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts)})
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: pipeline.NewWatermark(inputs, int64(c.EventTime.AllowedLateness)),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
 		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.log}), nil
@@ -156,12 +156,23 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
 		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop, ShadowFor: int64(f.ShadowFor),
 		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildName()}
+	if f.LabelShift != "off" {
+		mc.Refit.LabelShift = f.LabelShift
+	}
 	if f.RollbackPanes > 0 {
 		mc.Refit.RollbackAlpha = 1 / float64(f.RollbackPanes)
 	}
 	mc.Fits = rt.fits
 	mc.Trigger, mc.Judge = tuningSpecs(c)
 	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
+}
+
+// classesOf is whose rows shards count by predicted class.
+func classesOf(c *config.Config) string {
+	if !c.Unlabelled.Enabled {
+		return operators.ClassesNone
+	}
+	return c.Unlabelled.Classes
 }
 
 // alarmSpec is the alarm of a configuration; nil where it is off.

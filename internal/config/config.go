@@ -170,6 +170,7 @@ type Unlabelled struct {
 	ReferenceRows int64   `yaml:"reference_rows"` // predictions, and labelled rows
 	Alpha         float64 `yaml:"alpha"`          // level of the thresholds of distances
 	Slices        bool    `yaml:"slices"`
+	Classes       string  `yaml:"classes"` // none | model | slices: whose rows are counted by predicted class
 }
 
 // Rule is an alert on a value beyond a bound for a while, with hysteresis.
@@ -188,7 +189,7 @@ type Rule struct {
 
 	Kind          string  `yaml:"kind"`           // excess | reference | distance | estimate | threshold
 	Measure       string  `yaml:"measure"`        // by kind
-	Score         string  `yaml:"score"`          // kind distance: msp | margin | negent
+	Score         string  `yaml:"score"`          // kind distance: msp | margin | negent | class
 	Reference     string  `yaml:"reference"`      // kinds reference and distance: pinned | rolling
 	ReferenceRows int64   `yaml:"reference_rows"` // of it
 	Alpha         float64 `yaml:"alpha"`          // kind distance: level of the threshold
@@ -221,6 +222,7 @@ type Refit struct {
 	RollbackPanes  int64         `yaml:"rollback_panes"` // mean label panes between false rollbacks; 0 = no automatic rollback
 	Cooldown       time.Duration `yaml:"cooldown"`       // between refits on alarm
 	Online         bool          `yaml:"online"`         // online Platt scaling beside it
+	LabelShift     string        `yaml:"label_shift"`    // off | candidate | at_once: class weights where shares of classes have moved
 }
 
 // Calibrated turns on the calibrated stream.

@@ -230,9 +230,22 @@ func (ck *checker) rules(c Config) {
 		if r.Kind == "estimate" && (!c.Unlabelled.Enabled || r.Slices && !c.Unlabelled.Slices) {
 			ck.fail(path+".kind", r.Kind, "needs unlabelled.enabled, and unlabelled.slices where it is for slices")
 		}
+		if r.Kind == "distance" && r.Score == "class" {
+			ck.classRule(path, r, c.Unlabelled)
+		}
 		if r.MinRows > r.Rows {
 			ck.fail(path+".min_rows", r.MinRows, "must be at most rows, %d", r.Rows)
 		}
+	}
+}
+
+// classRule checks a rule on the shares of predicted classes.
+func (ck *checker) classRule(path string, r Rule, u Unlabelled) {
+	if r.Measure != "psi" && r.Measure != "js" {
+		ck.fail(path+".measure", r.Measure, "score class takes psi, js: classes have no order")
+	}
+	if !u.Enabled || u.Classes == "none" || r.Slices && u.Classes != "slices" {
+		ck.fail(path+".score", r.Score, "needs unlabelled.enabled and unlabelled.classes, slices where it is for slices")
 	}
 }
 
@@ -276,6 +289,9 @@ func (ck *checker) refit(c Config) {
 	}
 	if r.Method != "none" && c.Sample.Rows < r.MaxRows {
 		ck.fail("sample.rows", c.Sample.Rows, "must be at least refit.max_rows, %d", r.MaxRows)
+	}
+	if u := c.Unlabelled; r.LabelShift != "off" && (!u.Enabled || u.Classes == "none") {
+		ck.fail("refit.label_shift", r.LabelShift, "needs unlabelled.enabled and unlabelled.classes")
 	}
 }
 

@@ -68,7 +68,7 @@ func Default() Config {
 			QuietRows:       50_000,
 			Hold:            15 * time.Minute,
 		},
-		Unlabelled: Unlabelled{Enabled: true, Reference: "pinned", ReferenceRows: 10_000, Alpha: 0.001, Slices: true},
+		Unlabelled: Unlabelled{Enabled: true, Reference: "pinned", ReferenceRows: 10_000, Alpha: 0.001, Slices: true, Classes: "model"},
 		Rules:      []Rule{defaultRule("excess-ece")},
 		Refit: Refit{
 			Method:         "auto",
@@ -87,6 +87,7 @@ func Default() Config {
 			CanaryFor:      10 * time.Minute,
 			RollbackPanes:  1_000_000,
 			Cooldown:       2 * time.Minute,
+			LabelShift:     "off",
 		},
 		Calibrated: Calibrated{Columns: "probs"},
 		Archive: Archive{Features: FeaturesHalf, Logits: true, RollRows: 1_000_000, RollBytes: 256 << 20, RollTime: 10 * time.Minute,

@@ -162,6 +162,7 @@ var fields = withFinetune(map[string]field{
 	"unlabelled.reference_rows": number("Predictions, and labelled rows, of the reference.", 100, maxRows),
 	"unlabelled.alpha":          positive("Level of the thresholds of distances: the share of windows over them if nothing changes.", 0.5),
 	"unlabelled.slices":         text("For every slice too."),
+	"unlabelled.classes":        oneOf("Count rows by predicted class, for distances of class shares and label-shift estimates: of no key, of model versions, or of every slice too.", "none", "model", "slices"),
 
 	"rules":          text("Alarms on a value over a threshold for a while, with hysteresis. A list here replaces the default list."),
 	"rules[]":        text("One rule."),
@@ -173,7 +174,7 @@ var fields = withFinetune(map[string]field{
 		"estimate: accuracy (its fall), ece, miss (estimate less truth, once labels come). "+
 		"threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with a label at the age).",
 		"ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss", "confidence", "coverage"),
-	"rules[].score":          oneOf("Kind distance: confidence score.", "msp", "margin", "negent"),
+	"rules[].score":          oneOf("Kind distance: confidence score; class: the shares of the predicted classes, with measures psi and js.", "msp", "margin", "negent", "class"),
 	"rules[].reference":      oneOf("Kinds reference and distance. pinned: the first reference_rows rows; rolling: the reference_rows rows before the window.", "pinned", "rolling"),
 	"rules[].reference_rows": number("Rows of the reference.", 100, maxRows),
 	"rules[].alpha":          positive("Kind distance: the value counts only above what it exceeds with this probability if nothing has changed.", 0.5),
@@ -211,7 +212,9 @@ var fields = withFinetune(map[string]field{
 	"refit.canary_for":        duration("Event time for which they have it alone.", 0),
 	"refit.rollback_panes":    number("The calibrator in force is tested against the one before it and the identity, and taken back where one is better: by mistake once in so many label panes, or more seldom. 0: never.", 0, 1e12),
 	"refit.cooldown":          duration("Event time between refits on alarm.", 0),
-	"refit.online":            text("Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show how it does."),
+	"refit.label_shift": oneOf("Where predictions say that shares of classes have moved, and the test of label shift passes: off: nothing; candidate: class weights on the calibrator in force are validated as a refit's candidate is, once labels come; "+
+		"at_once: they are put into force before labels. The class on top of a row may change.", "off", "candidate", "at_once"),
+	"refit.online": text("Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show how it does."),
 
 	"calibrated":         text("Stream of calibrated probabilities."),
 	"calibrated.enabled": text("Write topics.calibrated."),

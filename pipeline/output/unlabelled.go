@@ -9,6 +9,46 @@ type Unlabelled struct {
 	// Distances by confidence score function: msp, margin, negent.
 	Distances map[string]Distances `json:"distances,omitempty"`
 	Estimates []Estimate           `json:"estimates,omitempty"`
+	// Classes is what the predicted classes say, where they are counted.
+	Classes *Classes `json:"classes,omitempty"`
+}
+
+// Classes says how far the shares of the classes have moved. PSI and Jensen–Shannon are of the predicted classes from the reference's,
+// over Bins bins; the estimates of the shares themselves rest on label shift.
+type Classes struct {
+	PSI           *Distance    `json:"psi,omitempty"`
+	JensenShannon *Distance    `json:"js,omitempty"`
+	Bins          int          `json:"bins,omitempty"`
+	Shifts        []ClassShift `json:"shifts,omitempty"`
+	Why           string       `json:"why,omitempty"` // an estimate is missing
+}
+
+// ClassShift is one estimate of the shares; its accuracy is among the Estimates, under the same method.
+type ClassShift struct {
+	Method string `json:"method"` // label shift (BBSE) | label shift (EM)
+	// Distance is the total variation of the shares from those of the reference; noise alone makes it about Null.
+	Distance float64 `json:"distance"`
+	Null     float64 `json:"null"`
+	// Condition is by about how much noise is magnified; Ridge above 0: it is too much, and the estimate is drawn to no shift.
+	Condition *float64 `json:"condition"`
+	Ridge     float64  `json:"ridge,omitempty"`
+	// Statistic is about χ² of DF degrees of freedom where the assumption holds; Rejected: P is below unlabelled.alpha.
+	Statistic float64 `json:"statistic"`
+	DF        float64 `json:"df"`
+	P         float64 `json:"p"`
+	Rejected  bool    `json:"rejected,omitempty"`
+	// Unknown classes have no row in the reference; their share is taken to be 0.
+	Unknown int          `json:"unknown,omitempty"`
+	Worst   []ClassShare `json:"worst,omitempty"` // classes whose share has moved most
+}
+
+// ClassShare is the share of one class, in the reference and now; SE is of their difference, Weight their quotient.
+type ClassShare struct {
+	Class     int     `json:"class"`
+	Reference float64 `json:"reference"`
+	Share     float64 `json:"share"`
+	SE        float64 `json:"se"`
+	Weight    float64 `json:"weight"`
 }
 
 // Distances are those of two distributions of a confidence score. PSI and Jensen–Shannon are over Bins bins.
@@ -32,7 +72,7 @@ type Distance struct {
 // Estimate is an estimate of the accuracy of predictions without labels, with its assumption; Lo, Hi hold it with 95 % if
 // that is true. ECE is of the raw confidence, null where the method says nothing of it.
 type Estimate struct {
-	Method     string   `json:"method"` // confidence-based | correctness shift (BBSE)
+	Method     string   `json:"method"` // confidence-based | correctness shift (BBSE) | label shift (BBSE) | label shift (EM)
 	Assumption string   `json:"assumption"`
 	Accuracy   float64  `json:"accuracy"`
 	Lo         float64  `json:"lo"`

@@ -3,6 +3,7 @@ import { get, Stream } from "./api.js";
 import { choose, fillSelectors, missing, readURL, writeURL } from "./select.js";
 import { drawDiagram, drawBinTable } from "./reliability.js";
 import { drawTiles } from "./tiles.js";
+import { drawUnlabelled } from "./unlabelled.js";
 import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus } from "./status.js";
@@ -177,6 +178,7 @@ function paint() {
   ].filter((s) => state.show[s.key]);
   drawDiagram($("diagram"), signals, (text) => { $("binread").textContent = text; });
   drawBinTable($("bintable"), signals);
+  drawUnlabelled($("unlabelled"), snap.unlabelled);
   const index = state.pinned ? state.snaps.findIndex((s) => moment(s) === state.pinned.x) : null;
   const marks = events.filter((e) => (e.slice === null || e.slice === state.sel.slice) && e.kind !== "pending");
   chart.update(state.snaps, marks, state.show, index === -1 ? null : index);

@@ -1,0 +1,238 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/calib/shift"
+)
+
+// What StatsConfig.Classes may be: whose rows are counted by predicted class.
+const (
+	ClassesNone   = "none" // as ""
+	ClassesModel  = "model"
+	ClassesSlices = "slices" // of every slice too
+)
+
+// countsClasses reports whether the rows of a key are counted by predicted class.
+func (s *Stats) countsClasses(key int32) bool {
+	return s.cfg.Classes == ClassesSlices || s.cfg.Classes == ClassesModel && s.keys.names[key] == ""
+}
+
+// classRef is what a reference window knows by class: predictions, and labelled rows. Of each only that half is read; nil where
+// shards count no classes.
+type classRef struct{ said, confused *acc.ClassCounts }
+
+// plusClasses adds the class counts of a set, where it has any and dst has room.
+func plusClasses(dst *acc.ClassCounts, set *acc.Set) (*acc.ClassCounts, error) {
+	if set.Classes == nil {
+		return dst, nil
+	}
+	if dst == nil {
+		return set.Classes.Clone(), nil
+	}
+	if err := dst.Merge(set.Classes); err != nil && !errors.Is(err, acc.ErrOverflow) {
+		return dst, err
+	}
+	return dst, nil
+}
+
+// counted reports whether shards count the pane's rows by class.
+func (in *paneInput) counted() bool {
+	for _, c := range in.cells {
+		if c.set.Classes != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// classDrift is what a key knows of the shares of its classes beside its reference.
+type classDrift struct {
+	k    int
+	soft softJoint
+	// For corrections: predictions since the latest look at the shares, and when the latest correction was proposed.
+	block *acc.ClassCounts
+	at    int64
+}
+
+// leastSoft is how many sampled rows a softJoint is made of at least.
+const leastSoft = 200
+
+// softJoint says how symbols and labels go together in the latest sampled rows: the sum of the probabilities of the calibrator in force by symbol,
+// or of its base where that is class weights, made right by class: p_j u_j/Σ p u with the u at which their means are the shares of the labels. So it
+// is one of these rows, whatever shares the calibrator was fitted on. It is made anew when another calibrator is in force, or a quarter of the rows
+// are others.
+type softJoint struct {
+	revision int   // that was in force
+	fresh    int64 // sampled rows since
+	rows     float64
+	bias     []float64 // u
+	joint    []float64 // (K·Bands)×K
+	byLabel  shift.ByLabel
+}
+
+func (s *softJoint) ready() bool { return s.rows > 0 }
+
+// unweighted is the calibrator in force without the class weights on it, and these; nil where there are none.
+func (v *version) unweighted() (cal calibrator.Calibrator, weights []float64) {
+	f := v.newest()
+	if f == nil {
+		return calibrator.Identity{}, nil
+	}
+	if w, ok := f.cal.(*calibrator.ClassWeights); ok {
+		return w.Base(), w.Weights()
+	}
+	return f.cal, nil
+}
+
+// follow keeps it up to date; added is how many sampled rows the pane brought.
+func (d *classDrift) follow(v *version, k *keyState, added int) error {
+	s := &d.soft
+	s.fresh += int64(added)
+	n := len(k.sample)
+	if d.k > shift.MaxClasses || n < leastSoft {
+		return nil
+	}
+	if s.ready() && s.revision == v.inForceRevision() && s.fresh < int64(max(leastSoft, n/4)) {
+		return nil
+	}
+	cal, _ := v.unweighted()
+	made, err := newSoftJoint(k, cal)
+	if err != nil {
+		return err
+	}
+	made.revision = v.inForceRevision()
+	*s = made
+	return nil
+}
+
+// newSoftJoint makes it of the key's sample.
+func newSoftJoint(k *keyState, cal calibrator.Calibrator) (s softJoint, err error) {
+	n := len(k.sample)
+	s.joint = make([]float64, k.k*acc.Bands*k.k)
+	s.byLabel = shift.ByLabel{Rows: make([]float64, k.k), Gap: make([]float64, k.k*gateBins)}
+	z, raw, p := make([]float64, k.k), make([]float64, k.k), make([]float64, n*k.k)
+	w, at := make([]float64, n), make([]int, n)
+	var weight float64
+	for i := range k.sample {
+		row := &k.sample[i]
+		for j, x := range row.Z {
+			z[j] = float64(x)
+		}
+		r, ok := kernel.Logits(z, raw)
+		if !ok {
+			return s, fmt.Errorf("sampled logits are not finite")
+		}
+		if _, _, err := calibrated(cal, z, p[i*k.k:(i+1)*k.k], int(row.Y)); err != nil {
+			return s, err
+		}
+		w[i], at[i] = float64(row.W), (r.Arg*acc.Bands+acc.BandOf(r.Conf))*k.k
+		weight += w[i]
+		s.byLabel.Rows[row.Y] += w[i]
+		d := -r.Conf
+		if r.Arg == int(row.Y) {
+			d++
+		}
+		s.byLabel.Gap[int(row.Y)*gateBins+metric.BinIndex(r.Conf, gateBins)] += w[i] * d
+	}
+	s.bias = classBias(p, w, s.byLabel.Rows)
+	for i := range k.sample {
+		row := p[i*k.k : (i+1)*k.k]
+		shift.Correct(row, row, s.bias)
+		for j, x := range row {
+			s.joint[at[i]+j] += w[i] / weight * float64(n) * x // rows, not weights: the estimates take them for counts
+		}
+	}
+	s.rows = float64(n)
+	return s, nil
+}
+
+// biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows.
+const (
+	biasSteps     = 100
+	biasTolerance = 1e-5
+)
+
+// classBias returns the u at which the means of p_j u_j/Σ p u over the rows, of weights w, are the shares of their labels, by iterative scaling:
+// the maximum likelihood of a constant by class. Half a row is added for each class, so that none is ruled out.
+func classBias(p, w, labels []float64) []float64 {
+	k := len(labels)
+	u, mean, row := make([]float64, k), make([]float64, k), make([]float64, k)
+	var total float64
+	for j := range u {
+		u[j] = 1
+		total += labels[j]
+	}
+	unit := total / float64(len(w))
+	for range biasSteps {
+		clear(mean)
+		for i, x := range w {
+			shift.Correct(row, p[i*k:(i+1)*k], u)
+			for j, q := range row {
+				mean[j] += x * q / total
+			}
+		}
+		var off float64
+		for j := range u {
+			want := (labels[j] + unit/2) / (total + unit/2*float64(k))
+			off = max(off, math.Abs(want-mean[j]))
+			if mean[j] > 0 {
+				u[j] *= want / mean[j]
+			}
+		}
+		if off < biasTolerance {
+			break
+		}
+	}
+	return u
+}
+
+// says are the classes that the symbols of k classes say.
+func says(k int) []int {
+	out := make([]int, k*acc.Bands)
+	for i := range out {
+		out[i] = i / acc.Bands
+	}
+	return out
+}
+
+// predictedCounts are the predictions by symbol, as rows: their weights scaled to as many.
+func predictedCounts(c *acc.ClassCounts) []float64 {
+	n, w := c.Total()
+	out := make([]float64, c.Classes()*acc.Bands)
+	for cell := range c.Cells() {
+		out[cell.Class*acc.Bands+cell.Band] = cell.Seen.W * float64(n) / w
+	}
+	return out
+}
+
+// confusion are the labelled rows by symbol and label, as rows.
+func confusion(c *acc.ClassCounts) []float64 {
+	n, w := c.LabelledTotal()
+	k, scale := c.Classes(), float64(n)/w
+	out := make([]float64, k*acc.Bands*k)
+	for cell := range c.Cells() {
+		out[(cell.Class*acc.Bands+cell.Band)*k+cell.Class] = cell.Right.W * scale
+	}
+	for pair := range c.Pairs() {
+		out[(pair.Class*acc.Bands+pair.Band)*k+pair.Label] = pair.W * scale
+	}
+	return out
+}
+
+// classBins are the bins of distances of class shares: class c is in bin c mod classBins, so that rules take the same memory
+// for any K.
+const classBins = 256
+
+// addClasses adds predictions by class.
+func addClasses(dst []float64, c *acc.ClassCounts) {
+	for cell := range c.Cells() {
+		dst[cell.Class%classBins] += float64(cell.Seen.N)
+	}
+}

@@ -1,0 +1,46 @@
+// What a window says before its labels come: estimates of accuracy with what each rests on, and how far the shares of the classes have moved.
+import { el, count, fixed, pct, pctBare, DASH } from "./format.js";
+
+/** drawUnlabelled fills the part that opens, or hides it where the window says nothing. */
+export function drawUnlabelled(root, u) {
+  const estimates = (u && u.estimates) || [];
+  root.hidden = !estimates.length;
+  if (root.hidden) return;
+  const body = root.querySelector("div");
+  body.replaceChildren(table(estimates), ...classes(u.classes));
+}
+
+function row(kind, ...cells) {
+  return el("tr", {}, ...cells.map((c, i) => el(i ? kind : "th", i ? { scope: kind === "th" ? "col" : null } : { scope: kind === "th" ? "col" : "row" }, c)));
+}
+
+function table(estimates) {
+  return el("table", {},
+    el("thead", {}, row("th", "estimate without labels", "accuracy %", "95 % if true", "ECE %", "less truth", "what must be true")),
+    el("tbody", {}, ...estimates.map((e) => {
+      const failed = e.miss && Math.abs(e.miss.z) > 3;
+      const r = row("td", e.method, pctBare(e.accuracy), `${pctBare(e.lo)} – ${pctBare(e.hi)}`, pctBare(e.ece),
+        e.miss ? `${fixed(100 * e.miss.difference, 2)} (${fixed(e.miss.z, 1)} s.e.${failed ? ", failed" : ""})` : DASH, e.assumption);
+      if (failed) r.classList.add("bad");
+      return r;
+    })));
+}
+
+// Shares of classes are estimates under the assumption that the table above names.
+function classes(c) {
+  if (!c) return [];
+  const out = [];
+  if (c.psi) out.push(el("p", {}, `Predicted classes: PSI ${fixed(c.psi.value, 4)} from the reference (noise alone ${fixed(c.psi.null, 4)}, threshold ${fixed(c.psi.threshold, 4)}).`));
+  for (const s of c.shifts || []) {
+    out.push(el("p", {}, `${s.method}: shares of classes have moved by ${pct(s.distance)} (noise alone ${pct(s.null)}). `
+      + `Test of the assumption: p = ${fixed(s.p, 4)}${s.rejected ? ": it fails, so do these numbers" : ""}; condition ${fixed(s.condition, 1)}`
+      + `${s.ridge ? ": classes are confused too much, shares are drawn to those of the reference" : ""}${s.unknown ? `; ${count(s.unknown)} classes are not in the reference` : ""}.`));
+    if (s.worst && s.worst.length) {
+      out.push(el("table", {},
+        el("thead", {}, row("th", "class", "reference %", "now %", "± 1.96 s.e.", "weight")),
+        el("tbody", {}, ...s.worst.map((w) => row("td", String(w.class), pctBare(w.reference), pctBare(w.share), pctBare(1.96 * w.se), fixed(w.weight, 2))))));
+    }
+  }
+  if (c.why) out.push(el("p", {}, `An estimate is missing: ${c.why}.`));
+  return out;
+}
