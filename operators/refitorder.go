@@ -36,16 +36,27 @@ type order struct {
 func (t *ModelTask) command(c *pipeline.Order) error {
 	m := t.models[c.Model]
 	if m == nil || t.reached == minPane {
-		return t.refuse(c, "the model has no label pane yet")
+		return t.refuse(c, t.reached*t.cfg.Pane, "the model has no label pane yet")
 	}
 	m.orders = append(m.orders, order{t.reached, c})
 	return t.advance(m, t.reached)
 }
 
-// refuse counts an order that cannot be obeyed; whoever gave it reads it in the log.
-func (t *ModelTask) refuse(c *pipeline.Order, why string) error {
+// refuse counts an order that cannot be obeyed, and writes that down: whoever gave it reads it in the log and in the history. It is
+// in no state and in no ledger, since the model or version may not be known.
+func (t *ModelTask) refuse(c *pipeline.Order, now int64, why string) error {
 	t.counts.Add(CountBadOrders, 1)
 	t.log.Error("order cannot be obeyed", "action", c.Action, "model", c.Model, "version", c.Version, "by", c.By, "why", why)
+	if t.reached == minPane {
+		return nil // there is no event time yet that it could be of
+	}
+	at := pipeline.Format(now)
+	value, err := json.Marshal(output.Calibrator{Schema: 1, Model: c.Model, Version: c.Version, Reason: reasonManual, Outcome: "refused: " + c.Action + " by " + c.By + ": " + why,
+		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: t.cfg.Refit.Build})
+	if err != nil {
+		return fmt.Errorf("record of a refused order: %w", err)
+	}
+	t.out = append(t.out, pipeline.Message{Stream: pipeline.StreamDecisions, Partition: -1, Key: []byte(c.Model + "/" + c.Version), Value: value, Time: now})
 	return nil
 }
 
@@ -56,7 +67,7 @@ func (t *ModelTask) obey(m *model, pane int64) error {
 		m.orders = m.orders[1:]
 		v, why := m.addressed(o.c.Version)
 		if v == nil {
-			if err := t.refuse(o.c, why); err != nil {
+			if err := t.refuse(o.c, o.pane*t.cfg.Pane, why); err != nil {
 				return err
 			}
 			continue
@@ -95,7 +106,7 @@ func (t *ModelTask) obeyOne(v *version, c *pipeline.Order, now int64) error {
 	case pipeline.ActionPublish, pipeline.ActionPin, pipeline.ActionRollback:
 		var err error
 		if r, err = v.wanted(c); err != nil {
-			return t.refuse(c, err.Error())
+			return t.refuse(c, now, err.Error())
 		}
 	}
 	t.counts.Add(CountOrders, 1)

@@ -79,7 +79,7 @@ func TestOrders(t *testing.T) {
 		pinned    bool
 		revision  int
 		published bool
-	}{{"pin by ann", true, 0, false}, {"published: publish by ann", true, 1, true}, {"published: rollback by ann", true, 2, true}, {"unpin by ann", false, 2, true}, {"pin by ann", true, 3, true}}
+	}{{"pin by ann", true, 0, false}, {"published: publish by ann", true, 1, true}, {"published: rollback by ann", true, 2, true}, {"refused: publish by ann: the model has no such version", false, 0, false}, {"unpin by ann", false, 2, true}, {"pin by ann", true, 3, true}}
 	if len(manual) != len(want) {
 		t.Fatalf("%d manual decisions, want %d: %+v", len(manual), len(want), all)
 	}
@@ -91,7 +91,7 @@ func TestOrders(t *testing.T) {
 	if string(manual[1].Calibrator) != string(encoded(t, 1.7)) || !strings.Contains(string(manual[2].Calibrator), "identity") {
 		t.Errorf("published %s and %s, want T = 1.7 and then what was before, the identity", manual[1].Calibrator, manual[2].Calibrator)
 	}
-	if len(published) != 1 || nanos(t, published[0].DecidedAt) < nanos(t, manual[3].DecidedAt) {
+	if len(published) != 1 || nanos(t, published[0].DecidedAt) < nanos(t, manual[4].DecidedAt) {
 		t.Errorf("refits published %d, want one after the end of the pin", len(published))
 	}
 	if n := w.model.counts.All(); n[CountOrders] != 5 || n[CountBadOrders] != 1 {

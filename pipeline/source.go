@@ -75,10 +75,11 @@ const (
 	StreamPanes       Stream = "panes"
 	StreamSnapshots   Stream = "snapshots"
 	StreamCalibrators Stream = "calibrators"
-	StreamDecisions   Stream = "decisions" // refits that changed nothing: log, page and history, no topic
+	StreamDecisions   Stream = "decisions" // refits that changed nothing: log, page, and the decisions topic by StreamHistory
 	StreamAlerts      Stream = "alerts"
 	StreamFinetune    Stream = "finetune"
 	StreamHeads       Stream = "heads"
+	StreamHistory     Stream = "history" // copies of decisions, calibrators, alerts, requests and verdicts
 	StreamCalibrated  Stream = "calibrated"
 	StreamDeadLetter  Stream = "deadletter"
 	StreamLogits      Stream = "logits" // of the repartition stage, as the next

@@ -3,6 +3,7 @@ package sinks
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -110,6 +111,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 func collectRefits(ch chan<- prometheus.Metric, h *History) {
 	newest := map[modelKey]output.Calibrator{}
 	for _, d := range h.Calibrators("", "", 0) { // oldest first
+		if strings.HasPrefix(d.Outcome, "refused: ") {
+			continue // an order that changed nothing
+		}
 		newest[modelKey{d.Model, d.Version}] = d
 	}
 	for m, d := range newest {

@@ -25,6 +25,8 @@ type Deps struct {
 	Orders Orders
 	// Heads tells of new heads and takes orders about them. Nil: 404.
 	Heads Heads
+	// Past is the history of what was decided. Nil: 404.
+	Past Past
 	// Metrics answers /metrics. Nil: 404.
 	Metrics http.Handler
 	// Calibrate answers under /api/v1/models/, POST included. Nil: 404.
@@ -73,6 +75,7 @@ func newHandler(d Deps, heartbeat time.Duration) http.Handler {
 	mux.HandleFunc(controlPrefix+"pause", a.pause)
 	mux.HandleFunc(controlPrefix+"resume", a.resume)
 	mux.HandleFunc(orderPath, a.order)
+	mux.HandleFunc(pastPath, a.past)
 	mux.HandleFunc(headsPath, a.heads)
 	mux.HandleFunc(headsPath+"/{action}", a.headOrder)
 	if d.Calibrate != nil {

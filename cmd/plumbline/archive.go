@@ -92,5 +92,8 @@ func (rt *engine) collectors() []prometheus.Collector {
 	if rt.archive != nil {
 		out = append(out, rt.archive)
 	}
+	if rt.past != nil {
+		out = append(out, historyMetrics{rt.past})
+	}
 	return out
 }

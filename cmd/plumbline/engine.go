@@ -32,6 +32,7 @@ type engine struct {
 	fits      *operators.FitPool
 	history   *sinks.History
 	tuning    *tuning
+	past      *past                  // nil = no history in a database
 	archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody

@@ -29,6 +29,7 @@ var subcommands = []func() *cobra.Command{
 	newPauseCommand,
 	newResumeCommand,
 	newCalibratorsCommand,
+	newHistoryCommand,
 	newInspectCommand,
 	newTestCommand,
 	newConfigCommand,

@@ -102,6 +102,9 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if err != nil {
 		return err
 	}
+	if r.past, err = rt.openPast(); err != nil {
+		return err
+	}
 	topics, err := r.prepare(ctx)
 	if err != nil {
 		return err
@@ -116,6 +119,9 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	}
 	tuned, err := r.followTuning(ctx, g)
 	if err != nil {
+		return err
+	}
+	if err := r.followPast(ctx, g); err != nil {
 		return err
 	}
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
@@ -186,7 +192,7 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	r.sink, r.orders = teeSink{s, r.engine}, orderTaker{r.engine, s}
+	r.sink, r.orders = teeSink{recorder{s}, r.engine}, orderTaker{r.engine, s}
 	return t, nil
 }
 
@@ -203,6 +209,9 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	t := cfg.Topics
 	m := map[pipeline.Stream]string{pipeline.StreamPanes: t.Panes, pipeline.StreamSnapshots: t.Snapshots, pipeline.StreamCalibrators: t.Calibrators,
 		pipeline.StreamAlerts: t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
+	if t.Decisions != "" {
+		m[pipeline.StreamHistory] = t.Decisions
+	}
 	if cfg.Trigger.Enabled {
 		m[pipeline.StreamFinetune] = t.Finetune
 	}
@@ -312,7 +321,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.pauser
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
+		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

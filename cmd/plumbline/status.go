@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/sinks/registry"
 )
 
 // settled is how long nothing may have happened before a process that has read everything says that it is drained.
@@ -31,6 +32,8 @@ type processStatus struct {
 	Paused      *pauseStatus           `json:"paused,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
 	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
+	// History is how the database of the history does; absent without one.
+	History *registry.Status `json:"history,omitempty"`
 }
 
 // lagStatus is what of an input has not been read.
@@ -125,6 +128,10 @@ func (rt *engine) status() *processStatus {
 	tasks, complete := rt.statuses()
 	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Lag: rt.lag(time.Now())}
+	if rt.past != nil {
+		h := rt.past.fill.Status()
+		st.History = &h
+	}
 	st.Drained = complete && shown && heard(tasks)
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {

@@ -94,22 +94,21 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	const sender, broker = "CreateTime", "LogAppendTime"
 	for _, e := range []struct{ name, cleanup, time string }{
 		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker}, {t.Snapshots, "delete", broker},
-		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
+		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	} {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != config.StoreTopic {
 			continue
 		}
-		out = append(out, kafka.TopicConfig{
-			Topic:             e.name,
-			NumPartitions:     cfg.Kafka.Partitions,
-			ReplicationFactor: cfg.Kafka.Replication,
-			ConfigEntries: []kafka.ConfigEntry{
-				{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
-				{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + batchOverhead)},
-				{ConfigName: "message.timestamp.type", ConfigValue: e.time},
-			},
-		})
+		entries := []kafka.ConfigEntry{
+			{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
+			{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + batchOverhead)},
+			{ConfigName: "message.timestamp.type", ConfigValue: e.time},
+		}
+		if e.name == t.Decisions { // what the history is rebuilt from
+			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})
+		}
+		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions, ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})
 	}
 	return out
 }

@@ -26,8 +26,8 @@ func TestTopicsCreateIsIdempotent(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone {
 			t.Fatalf("exit code %d, %v, stdout %q, stderr %q", code, err, out, stderr)
 		}
-		if len(got.Topics) != 10 {
-			t.Errorf("got %d topics, want 10", len(got.Topics))
+		if len(got.Topics) != 11 {
+			t.Errorf("got %d topics, want 11", len(got.Topics))
 		}
 		for _, s := range got.Topics {
 			if s.Status != want || s.Partitions != 3 {
@@ -42,7 +42,7 @@ func TestTopicsCreateIsIdempotent(t *testing.T) {
 func checkTopicSettings(t *testing.T, brokers []string) {
 	t.Helper()
 	want := map[string]string{
-		"plumbline.logits": "delete", "plumbline.panes": "delete", "plumbline.calibrators": "compact", "plumbline.heads": "compact", "plumbline.finetune": "delete", "plumbline.alerts": "compact,delete",
+		"plumbline.logits": "delete", "plumbline.panes": "delete", "plumbline.calibrators": "compact", "plumbline.heads": "compact", "plumbline.finetune": "delete", "plumbline.alerts": "compact,delete", "plumbline.decisions": "delete",
 	}
 	req := &kafka.DescribeConfigsRequest{}
 	for topic := range want {

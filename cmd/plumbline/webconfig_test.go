@@ -24,7 +24,7 @@ func secured(t *testing.T, webConfig string) string {
 	t.Helper()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 1, "plumbline.logits", "plumbline.labels", "plumbline.panes", "plumbline.snapshots", "plumbline.calibrators",
-		"plumbline.alerts", "plumbline.deadletter")
+		"plumbline.alerts", "plumbline.decisions", "plumbline.deadletter")
 	cfg := config.Default()
 	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.WebConfig = brokers, t.TempDir(), writeFile(t, "web.yaml", webConfig)
 	rt := newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))

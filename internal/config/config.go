@@ -25,6 +25,7 @@ type Config struct {
 	Heads       Heads       `yaml:"heads"`
 	Trainer     Trainer     `yaml:"trainer"`
 	Notify      Notify      `yaml:"notify"`
+	History     History     `yaml:"history"`
 	Checkpoints Checkpoints `yaml:"checkpoints"`
 	HTTP        HTTP        `yaml:"http"`
 
@@ -74,6 +75,7 @@ type Topics struct {
 	Snapshots   string `yaml:"snapshots"`
 	Calibrators string `yaml:"calibrators"`
 	Alerts      string `yaml:"alerts"`
+	Decisions   string `yaml:"decisions"` // "" = not written
 	Finetune    string `yaml:"finetune"`
 	Heads       string `yaml:"heads"`
 	Calibrated  string `yaml:"calibrated"`

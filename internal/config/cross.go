@@ -27,6 +27,7 @@ func (ck *checker) cross(c Config) {
 	ck.finetune(c)
 	ck.notify(c.Notify)
 	ck.archive(c.Archive)
+	ck.history(c.History)
 	if c.HTTP.Listen != "" {
 		ck.address("http.listen", c.HTTP.Listen)
 	}
@@ -85,7 +86,7 @@ func (ck *checker) topics(c Config) {
 	seen := map[string]string{}
 	for _, e := range []struct{ key, name string }{
 		{"logits", t.Logits}, {"labels", t.Labels}, {"panes", t.Panes}, {"snapshots", t.Snapshots},
-		{"calibrators", t.Calibrators}, {"alerts", t.Alerts}, {"finetune", t.Finetune}, {"heads", t.Heads}, {"calibrated", t.Calibrated}, {"deadletter", t.DeadLetter}, {"checkpoints", t.Checkpoints},
+		{"calibrators", t.Calibrators}, {"alerts", t.Alerts}, {"decisions", t.Decisions}, {"finetune", t.Finetune}, {"heads", t.Heads}, {"calibrated", t.Calibrated}, {"deadletter", t.DeadLetter}, {"checkpoints", t.Checkpoints},
 		{"logits_unkeyed", t.LogitsUnkeyed}, {"labels_unkeyed", t.LabelsUnkeyed},
 	} {
 		if e.name == "" {

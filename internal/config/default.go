@@ -21,6 +21,7 @@ func Default() Config {
 			Snapshots:   "plumbline.snapshots",
 			Calibrators: "plumbline.calibrators",
 			Alerts:      "plumbline.alerts",
+			Decisions:   "plumbline.decisions",
 			Finetune:    "plumbline.finetune",
 			Heads:       "plumbline.heads",
 			Calibrated:  "plumbline.calibrated",
@@ -96,6 +97,7 @@ func Default() Config {
 		Heads:       defaultHeads(),
 		Trainer:     defaultTrainer(),
 		Notify:      Notify{Resend: time.Minute, Timeout: 10 * time.Second, RetryFor: 15 * time.Minute},
+		History:     History{Store: HistorySQLite, Rows: 100_000, Timeout: 10 * time.Second},
 		Checkpoints: Checkpoints{Store: StoreDirectory, Dir: "./state", Interval: 5 * time.Second, Keep: 2},
 		HTTP:        HTTP{Listen: "127.0.0.1:8080", Slices: 20},
 

@@ -52,7 +52,7 @@ const (
 
 // fields describes every key by its path; list items have "[]" after the list's key.
 // A test holds it against the struct: no key without an entry, no entry without a key.
-var fields = withFinetune(map[string]field{
+var fields = withHistory(withFinetune(map[string]field{
 	"kafka":                    text("How to reach the brokers."),
 	"kafka.brokers":            needed("First brokers to ask, host:port."),
 	"kafka.brokers[]":          needed("host:port."),
@@ -79,6 +79,7 @@ var fields = withFinetune(map[string]field{
 	"topics.snapshots":      named("Window metrics, JSON.", topicPattern, true),
 	"topics.calibrators":    named("Calibrators with their evidence, JSON, compacted.", topicPattern, true),
 	"topics.alerts":         named("Alerts, JSON, compacted.", topicPattern, true),
+	"topics.decisions":      named("Every decision, calibrator, alert and head with its evidence, JSON, kept for ever: what the history is rebuilt from; empty: not written.", topicPattern, false),
 	"topics.finetune":       named("Requests for new heads, JSON; used where trigger.enabled is true.", topicPattern, false),
 	"topics.heads":          named("Heads, jobs, verdicts and orders, JSON, compacted; used where trigger.enabled or heads.shadow is true.", topicPattern, false),
 	"topics.calibrated":     named("Calibrated probabilities; used where calibrated.enabled is true.", topicPattern, false),
@@ -266,7 +267,7 @@ var fields = withFinetune(map[string]field{
 	"http.control":         text("Take pause and resume, orders about calibrators and heads, and the cancelling of trainings over HTTP, from whoever can reach the port and is let in by web_config_file."),
 
 	"shutdown_timeout": duration("Wall clock for the last checkpoints after SIGTERM; then the process ends with exit code 1, and the records since the checkpoints before are read again.", time.Second),
-})
+}))
 
 var durationType = reflect.TypeFor[time.Duration]()
 

@@ -105,7 +105,7 @@ func (s *suite) deploy(t *testing.T, o deployOptions) *deployment {
 	return d
 }
 
-var outputNames = []string{"panes", "snapshots", "calibrators", "alerts", "calibrated", "deadletter"}
+var outputNames = []string{"panes", "snapshots", "calibrators", "alerts", "decisions", "calibrated", "deadletter"}
 
 func (d *deployment) topic(name string) string { return d.prefix + "." + name }
 

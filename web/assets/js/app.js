@@ -8,6 +8,7 @@ import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus } from "./status.js";
 import { own } from "./inhibit.js";
+import { Past, union } from "./past.js";
 import { clock, el } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
@@ -21,6 +22,8 @@ const state = {
   alerts: [], current: [], calibrators: [], show: { raw: true, cal: true }, generation: 0,
 };
 let painting = 0;
+const past = new Past();
+const ALERT = ["at", "slice", "rule", "state"], DECISION = ["decided_at", "revision", "reason", "published", "outcome"];
 
 const chart = new Timeline(
   { ece: $("ecechart"), acc: $("accchart"), eceRead: $("eceread"), accRead: $("accread") },
@@ -30,8 +33,8 @@ const chart = new Timeline(
 const stream = new Stream({
   state: (s) => connection(s),
   snapshot: (s) => { if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
-  alert: (a) => { if (known(state.alerts, a, ["at", "slice", "rule", "state"])) return; state.alerts.push(a); follow(a); paintSoon(); },
-  calibrator: (c) => { if (known(state.calibrators, c, ["decided_at", "revision", "reason", "published"])) return; state.calibrators.push(c); paintSoon(); },
+  alert: (a) => { if (known(state.alerts, a, ALERT)) return; state.alerts.push(a); follow(a); paintSoon(); },
+  calibrator: (c) => { if (known(state.calibrators, c, DECISION)) return; state.calibrators.push(c); paintSoon(); },
   status: (v) => { drawStatus($("status"), v); refreshModels(); },
   reset: () => load(),
 });
@@ -95,7 +98,7 @@ function follows(want) {
 
 async function loadSelection(generation, position) {
   const { model, version, slice, window } = state.sel;
-  const [snaps, latest, alerts, calibrators, status] = await Promise.all([
+  const [snaps, latest, alerts, calibrators, status, decided] = await Promise.all([
     get("snapshots", { model, version, slice, window, limit: KEEP, detail: "none" }),
     get("snapshots/latest", { model, version, slice, window }),
     get("alerts", { model, version, limit: ALERTS }),
@@ -107,7 +110,8 @@ async function loadSelection(generation, position) {
   merge(latest.data);
   state.alerts = alerts.data.alerts;
   state.current = alerts.data.current;
-  state.calibrators = calibrators.data.calibrators;
+  state.alerts = union(decided.alerts, alerts.data.alerts, ALERT, "at");
+  state.calibrators = union(decided.calibrators, calibrators.data.calibrators, DECISION, "decided_at");
   state.pinned = null;
   fillSelectors($("selectors"), state.models, state.sel);
   writeURL(state.sel, state.at);
@@ -120,6 +124,16 @@ async function loadSelection(generation, position) {
   if (generation !== state.generation) return;
   paint();
   stream.open(state.sel, position);
+}
+
+// older brings what was decided before.
+async function older() {
+  const generation = state.generation;
+  const page = await past.older();
+  if (generation !== state.generation) return;
+  state.alerts = union(page.alerts, state.alerts, ALERT, "at");
+  state.calibrators = union(page.calibrators, state.calibrators, DECISION, "decided_at");
+  paint();
 }
 
 // pinAt shows the window of state.at: the newest that ends then or before. The time line need not reach back so far.

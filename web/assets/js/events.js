@@ -33,14 +33,15 @@ function fromAlert(a) {
 
 function fromCalibrator(c) {
   const e = c.evidence || {};
+  const refused = (c.outcome || "").startsWith("refused: ");
   const kind = c.published ? "published" : "kept";
   const change = `NLL ${fixed(e.nll_in_force)} → ${fixed(e.nll_new)} (${fixed(e.nll_diff, 4)} ± ${fixed(1.96 * e.nll_diff_se, 4)}), ECE ${pct(e.ece_in_force)} → ${pct(e.ece_new)}`;
   const proof = e.test_rows ? ` On ${count(e.test_rows)} newer rows: ${change}.` : "";
   const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
   return {
     kind, at: c.decided_at, slice: null, key: `calibrator ${c.revision}`,
-    title: kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
-    text: `${t}${sentence(c.outcome)}${proof}`, note: `by ${c.reason}`,
+    title: refused ? "Order refused" : kind === "published" ? `${TITLES[kind]}: revision ${c.revision}` : `${TITLES[kind]}: revision ${c.revision} stays`,
+    text: `${t}${sentence(c.outcome)}${proof}`, note: by, calibrator: c,
   };
 }
 

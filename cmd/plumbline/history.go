@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/sinks/registry"
+)
+
+// historyFlags are those of `plumbline history`.
+type historyFlags struct {
+	controlFlags
+	version, kind, since, until string
+	limit                       int
+	direct, record              bool
+}
+
+func newHistoryCommand() *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "history MODEL",
+		Short: "What was decided about a model: calibrators, alerts, heads, orders, with their evidence",
+		Long: "history shows the entries of the database that is filled from the topics (section history of the configuration), newest\n" +
+			"first. It asks a running process, or with --database the configured database itself.",
+		Example: "  plumbline history digits --kind calibrator --since 2026-03-01T00:00:00Z\n" +
+			"  plumbline history digits --limit 0 --json > digits.json",
+		Args: usageArgs(cobra.ExactArgs(1)),
+	}
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
+	flags.StringVar(&f.kind, "kind", "", "`kinds` with commas: calibrator, alert, request, head, verdict, order; default: all")
+	flags.StringVar(&f.since, "since", "", "`time` of the oldest entry (RFC 3339)")
+	flags.StringVar(&f.until, "until", "", "`time` that all entries are before (RFC 3339)")
+	flags.IntVar(&f.limit, "limit", 50, "newest so many; 0: all")
+	flags.BoolVar(&f.record, "records", false, "with the records and their evidence in the text too")
+	flags.BoolVar(&f.direct, "database", false, "read the configured database, without a running process")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) }
+	return cmd
+}
+
+// historyPage is how many entries are asked for at once.
+const historyPage = 500
+
+func (f *historyFlags) run(cmd *cobra.Command, model string) error {
+	if f.limit < 0 {
+		return usageErrorf("--limit %d: must be 0 or more", f.limit)
+	}
+	q := registry.Query{Model: model, Version: f.version, Records: f.record || jsonOutput(cmd)}
+	if f.kind != "" {
+		q.Kinds = strings.Split(f.kind, ",")
+	}
+	for _, t := range []struct {
+		flag, text string
+		to         **int64
+	}{{"since", f.since, &q.Since}, {"until", f.until, &q.Until}} {
+		if t.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, t.text)
+		if err != nil {
+			return usageErrorf("--%s %q: must be a time such as 2026-01-31T12:00:00Z", t.flag, t.text)
+		}
+		ns := at.UnixNano()
+		*t.to = &ns
+	}
+	ask, done, err := f.source(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all := pastPage{Entries: []registry.Entry{}}
+	for {
+		if q.Limit = historyPage; f.limit > 0 {
+			q.Limit = min(q.Limit, f.limit-len(all.Entries))
+		}
+		page, err := ask(q)
+		if err != nil {
+			return err
+		}
+		all.Entries, all.Behind = append(all.Entries, page.Entries...), page.Behind
+		if page.Next == "" || len(all.Entries) == f.limit {
+			all.Next = page.Next
+			return f.print(cmd, &all)
+		}
+		q.Cursor = page.Next
+	}
+}
+
+// source is whom to ask.
+func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (pastPage, error), done func(), err error) {
+	if !f.direct {
+		return func(q registry.Query) (page pastPage, err error) {
+			err = f.askProcess(cmd, q, &page)
+			return page, err
+		}, func() {}, nil
+	}
+	cfg, err := loadConfig(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.History.Store == config.HistoryOff {
+		return nil, nil, errors.New("history.store is off: there is no database")
+	}
+	log, err := newLogger(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	file := newEngine(cfg, log).historyFile()
+	if _, err := os.Stat(file); err != nil && cfg.History.Store == config.HistorySQLite {
+		return nil, nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
+	}
+	store, err := openRegistry(cfg, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(q registry.Query) (pastPage, error) {
+		page, err := store.Query(cmd.Context(), q)
+		return pastPage{page.Entries, page.Next, -1}, err
+	}, func() { _ = store.Close() }, nil
+}
+
+func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query, page *pastPage) error {
+	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "detail": {"none"}}
+	if q.Records {
+		v.Set("detail", "full")
+	}
+	for name, value := range map[string]string{"version": q.Version, "kind": strings.Join(q.Kinds, ","), "since": f.since, "until": f.until, "cursor": q.Cursor} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return f.ask(cmd, http.MethodGet, "models/"+url.PathEscape(q.Model)+"/history", v, nil, page)
+}
+
+func (f *historyFlags) print(cmd *cobra.Command, p *pastPage) error {
+	if jsonOutput(cmd) {
+		return printJSON(cmd, p)
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		of, who := e.Version, ""
+		if e.Slice != "" {
+			of += " " + e.Slice
+		}
+		if e.By != "" || e.Why != "" {
+			who = fmt.Sprintf(" (%s: %s)", e.By, e.Why)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", e.At, of, e.Kind, e.State, e.Summary, who)
+		if len(e.Record) > 0 {
+			fmt.Fprintf(w, "\t%s\n", e.Record)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if p.Next != "" {
+		printf(cmd, "… and older ones: --limit 0 has all\n")
+	}
+	if p.Behind > 0 {
+		printf(cmd, "the database is %d offsets behind the topics\n", p.Behind)
+	}
+	return nil
+}

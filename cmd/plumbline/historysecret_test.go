@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkatest"
+)
+
+// TestNoSecretOfTheDatabaseIsShown: the address of a PostgreSQL that is not there has a password, which neither the log nor an
+// answer nor a command shows, whichever way the address is written and wherever it comes from.
+func TestNoSecretOfTheDatabaseIsShown(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	if code, _, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, brokers, "")); code != exitDone {
+		t.Fatal(stderr)
+	}
+	for _, dsn := range []string{"postgres://plumbline:" + url.QueryEscape(planted) + "@127.0.0.1:1/history", "host=127.0.0.1 port=1 user=plumbline dbname=history password=" + planted,
+		"postgres://plumbline:" + url.QueryEscape(planted) + "@[bad/history"} {
+		t.Setenv("PLUMBLINE_TEST_DSN", dsn)
+		for _, source := range []config.History{{DSNEnv: "PLUMBLINE_TEST_DSN"}, {DSNFile: writeFile(t, "dsn", dsn+"\n")}} {
+			cfg := config.Default()
+			source.Store, source.Timeout = config.HistoryPostgres, time.Second
+			cfg.Kafka.Brokers, cfg.History, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, source, t.TempDir(), freeAddress(t)
+			shown := runWithDatabase(t, cfg)
+			if !strings.Contains(shown, "history") {
+				t.Errorf("%.20s…: nothing is said of the history: %s", dsn, shown)
+			}
+			mustNotShow(t, "the run", shown)
+		}
+		conf := writeFile(t, "plumbline.yaml", "history: {store: postgres, dsn_env: PLUMBLINE_TEST_DSN, timeout: 1s}\n")
+		for _, args := range [][]string{{"history", "m", "--database", "-c", conf, "--log-level", "debug"}, {"config", "check", "--json", conf}} {
+			_, out, stderr := runCommand(t, args...)
+			mustNotShow(t, strings.Join(args, " "), out+stderr)
+		}
+	}
+}
+
+// runWithDatabase runs the pipeline until the history has said how it does, and returns the log, the answers and the error.
+func runWithDatabase(t *testing.T, cfg config.Config) string {
+	t.Helper()
+	var logged syncBuffer
+	rt := newEngine(cfg, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() {
+		err := rt.run(ctx, stageSet{shards: true, models: true})
+		done <- err
+		done <- err
+	}()
+	defer func() { cancel(); <-done }()
+	for deadline := time.Now().Add(drainPatience); !strings.Contains(logged.String(), "the database is behind"); time.Sleep(20 * time.Millisecond) {
+		select {
+		case err := <-done: // an address that cannot be read ends the start
+			if err == nil {
+				t.Fatal("the run ended without an error")
+			}
+			return logged.String() + err.Error()
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing about the history in the log: %s", logged.String())
+		}
+	}
+	var answers strings.Builder
+	for _, path := range []string{"/api/v1/models/m/history", "/api/v1/status", "/metrics"} {
+		resp, err := http.Get("http://" + cfg.HTTP.Listen + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&answers, resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	return logged.String() + answers.String()
+}

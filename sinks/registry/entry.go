@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// Entry is one entry of the history.
+type Entry struct {
+	// ID names the record: the first 128 bits of SHA-256 over kind and record, in hexadecimal digits.
+	ID      string `json:"id"`
+	Kind    string `json:"kind"` // of output.Decision
+	Model   string `json:"model"`
+	Version string `json:"version"`
+	Slice   string `json:"slice,omitempty"`
+	// At is event time, of orders about heads the wall clock.
+	At string `json:"at"`
+	// State is what was decided, in a word: see the States of each kind in docs/api.md.
+	State   string `json:"state"`
+	Summary string `json:"summary"` // in words
+	By      string `json:"by,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Record is the record as its topic has it, a head without its weights.
+	Record json.RawMessage `json:"record,omitempty"`
+
+	at  int64 // At in Unix nanoseconds
+	seq int64 // 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
+}
+
+// Decode returns the entry of a record; ok is false where there is none in it.
+type Decode func(r *pipeline.Record) (e Entry, ok bool, err error)
+
+// FromDecisions decodes the decisions topic.
+func FromDecisions(r *pipeline.Record) (Entry, bool, error) {
+	if len(r.Value) == 0 {
+		return Entry{}, false, nil
+	}
+	var d output.Decision
+	if err := json.Unmarshal(r.Value, &d); err != nil {
+		return Entry{}, false, fmt.Errorf("decision: %w", err)
+	}
+	e, ok, err := decode(d.Kind, d.Record, r.Time)
+	e.seq = r.Offset + 1
+	return e, ok, err
+}
+
+// FromTopic decodes a topic whose records are all of a kind.
+func FromTopic(kind string) Decode {
+	return func(r *pipeline.Record) (Entry, bool, error) {
+		if len(r.Value) == 0 {
+			return Entry{}, false, nil // a tombstone
+		}
+		return decode(kind, r.Value, r.Time)
+	}
+}
+
+// FromHeads decodes the heads topic.
+func FromHeads(r *pipeline.Record) (Entry, bool, error) {
+	if len(r.Value) == 0 {
+		return Entry{}, false, nil
+	}
+	var k struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(r.Value, &k); err != nil {
+		return Entry{}, false, fmt.Errorf("heads record: %w", err)
+	}
+	kind, ok := map[string]string{output.HeadTrained: output.DecisionHead, output.HeadVerdict: output.DecisionVerdict, output.HeadOrder: output.DecisionOrder,
+		output.HeadCancel: output.DecisionOrder}[k.Kind]
+	if !ok {
+		return Entry{}, false, nil
+	}
+	return decode(kind, r.Value, r.Time)
+}
+
+// decode makes an entry of a record. Where the record says no time it has that of the log.
+func decode(kind string, record []byte, logged pipeline.Time) (Entry, bool, error) {
+	fill, ok := fillers[kind]
+	if !ok {
+		return Entry{}, false, fmt.Errorf("decision of kind %q: not known", kind)
+	}
+	e := Entry{Kind: kind, Record: record}
+	if err := fill(&e); err != nil {
+		return Entry{}, false, fmt.Errorf("%s: %w", kind, err)
+	}
+	if e.Model == "" {
+		return Entry{}, false, fmt.Errorf("%s: it names no model", kind)
+	}
+	if t, err := time.Parse(time.RFC3339Nano, e.At); err == nil {
+		e.at = t.UnixNano()
+	} else {
+		e.at = logged
+	}
+	e.At = pipeline.Format(e.at)
+	h := sha256.New()
+	h.Write([]byte(kind + "\n"))
+	h.Write(e.Record)
+	e.ID = hex.EncodeToString(h.Sum(nil)[:16])
+	for _, s := range []*string{&e.Model, &e.Version, &e.Slice, &e.State, &e.Summary, &e.By, &e.Why} {
+		*s = clean(*s)
+	}
+	e.Model, e.Record = short(e.Model), json.RawMessage(clean(string(e.Record)))
+	return e, true, nil
+}
+
+// maxModel is the longest model name in bytes that is a column as it is: PostgreSQL's indexes take no more than some 2,700.
+const maxModel = 1 << 10
+
+// short is the name that a model has in the columns; its record has the whole.
+func short(model string) string {
+	if len(model) <= maxModel {
+		return model
+	}
+	h := sha256.Sum256([]byte(model))
+	return strings.ToValidUTF8(model[:maxModel/2], "") + "…" + hex.EncodeToString(h[:8])
+}
+
+// clean makes text that every database takes: PostgreSQL refuses zero bytes and what is not UTF-8.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// fillers take the columns of an entry out of its record.
+var fillers = map[string]func(*Entry) error{
+	output.DecisionCalibrator: fillCalibrator,
+	output.DecisionAlert:      fillAlert,
+	output.DecisionRequest:    fillRequest,
+	output.DecisionHead:       fillHead,
+	output.DecisionVerdict:    fillVerdict,
+	output.DecisionOrder:      fillOrder,
+}
+
+func fillCalibrator(e *Entry) error {
+	var c output.Calibrator
+	if err := json.Unmarshal(e.Record, &c); err != nil {
+		return err
+	}
+	e.Model, e.Version, e.At, e.Summary, e.By, e.Why, e.State = c.Model, c.Version, c.DecidedAt, c.Outcome, c.By, c.Why, calibratorState(&c)
+	return nil
+}
+
+// calibratorState is what was decided of a calibrator. The words of an outcome are the model task's (operators/decide.go).
+func calibratorState(c *output.Calibrator) string {
+	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
+	switch {
+	case begins("refused: "):
+		return "refused"
+	case c.Stage == output.StageCanary && c.Share > 0:
+		return "canary"
+	case c.Stage == output.StageCanary:
+		return "canary_ended"
+	case begins("published: ") && c.Restores != nil:
+		return "rolled_back"
+	case begins("pin "):
+		return "pinned"
+	case begins("unpin "):
+		return "unpinned"
+	case c.Published:
+		return "published"
+	}
+	return "no_change"
+}
+
+func fillAlert(e *Entry) error {
+	var a output.Alert
+	if err := json.Unmarshal(e.Record, &a); err != nil {
+		return err
+	}
+	e.Model, e.Version, e.Slice, e.At, e.State, e.Summary = a.Model, a.Version, a.Slice, a.At, a.State, a.Rule+": "+a.Message
+	return nil
+}
+
+func fillRequest(e *Entry) error {
+	var f output.Finetune
+	if err := json.Unmarshal(e.Record, &f); err != nil {
+		return err
+	}
+	e.Model, e.Version, e.At, e.State, e.Summary = f.Model, f.Version, f.DecidedAt, "requested", f.ShadowVersion+": "+f.Why
+	return nil
+}
+
+func fillHead(e *Entry) error {
+	var h output.Head
+	if err := json.Unmarshal(e.Record, &h); err != nil {
+		return err
+	}
+	e.Model, e.Version, e.At, e.State, e.Summary, e.By = h.Model, h.Version, h.EffectiveFrom, h.Outcome, h.ShadowVersion+": "+h.Why, h.Trainer
+	if len(h.Weights) == 0 {
+		return nil
+	}
+	h.Weights = nil
+	var err error
+	e.Record, err = json.Marshal(h)
+	return err
+}
+
+func fillVerdict(e *Entry) error {
+	var v output.Verdict
+	if err := json.Unmarshal(e.Record, &v); err != nil {
+		return err
+	}
+	e.Model, e.Version, e.At, e.State, e.Summary = v.Model, v.Version, v.DecidedAt, v.State, v.ShadowVersion+": "+v.Why
+	return nil
+}
+
+func fillOrder(e *Entry) error {
+	var o output.Order
+	if err := json.Unmarshal(e.Record, &o); err != nil {
+		return err
+	}
+	e.Model, e.Version = HeadNames(o.ID)
+	e.At, e.State, e.Summary, e.By, e.Why = o.At, o.Action, o.Action+" of "+o.ID, o.By, o.Why
+	return nil
+}
+
+// HeadNames are the model and the version of a head's id, model/version+headN.
+func HeadNames(id string) (model, version string) {
+	i := strings.LastIndexByte(id, '/')
+	if i < 0 {
+		return id, ""
+	}
+	model, version = id[:i], id[i+1:]
+	if j := strings.LastIndex(version, "+head"); j >= 0 {
+		version = version[:j]
+	}
+	return model, version
+}

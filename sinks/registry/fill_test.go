@@ -1,0 +1,175 @@
+package registry
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/pgtest"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// follow fills in the background until the test ends.
+func follow(t *testing.T, f *Filler, open func(int64) pipeline.Source) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		f.Follow(ctx, place, open, FromDecisions)
+		close(done)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// TestLockedDatabase: while another program holds the file, the filler waits and says so; then it catches up.
+func TestLockedDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h.db")
+	s := open(t, Config{Store: SQLite, Path: path, Timeout: time.Second})
+	await(t, "the schema", func() bool { _, err := s.Position(t.Context(), place); return err == nil })
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	holder, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	rs := decisions(t, 17, 30)
+	f := eager(s)
+	follow(t, f, from(rs, false))
+	await(t, "failures", func() bool { return f.Failures.Load() > 2 })
+	if st := f.Status(); st.Up || st.Error == "" || f.Stored.Load() != 0 {
+		t.Errorf("status while the file is locked: %+v, %d stored", st, f.Stored.Load())
+	}
+	if _, err := holder.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	want := ofModels(reference(t, rs))
+	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	same(t, "after the lock", all(t, s, 0), want)
+}
+
+// TestFullDatabase: SQLite is told that there is no more room. What was written stays, what was not comes when there is.
+func TestFullDatabase(t *testing.T) {
+	s := open(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "h.db")})
+	exec(t, s, "PRAGMA max_page_count = 30") // of the one connection that writes
+	rs := decisions(t, 19, 800)
+	f := eager(s)
+	follow(t, f, from(rs, false))
+	await(t, "no room", func() bool { return strings.Contains(f.Status().Error, "full") })
+	exec(t, s, "PRAGMA max_page_count = 1000000")
+	want := ofModels(reference(t, rs))
+	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	same(t, "after there was room", all(t, s, 0), want)
+}
+
+// TestServerDies: PostgreSQL is killed while it is being filled, and comes back.
+func TestServerDies(t *testing.T) {
+	server := pgtest.Start(t)
+	s := open(t, Config{Store: Postgres, DSN: server.Database(t), Timeout: 2 * time.Second})
+	rs := decisions(t, 21, 600)
+	f := eager(s)
+	more := make(chan []pipeline.Record, 1)
+	follow(t, f, func(next int64) pipeline.Source {
+		return &growing{tape: from(rs[:300], false)(next).(*tape), more: more}
+	})
+	await(t, "the first half", func() bool { n, err := s.Position(t.Context(), place); return err == nil && n == rs[299].Offset+1 })
+	server.Kill()
+	more <- rs[300:]
+	await(t, "failures", func() bool { return f.Failures.Load() > 0 && !f.Status().Up })
+	if _, err := s.Query(t.Context(), Query{Model: "m1"}); err == nil || strings.Contains(err.Error(), pgtest.Password) {
+		t.Errorf("a query without a server: %v", err)
+	}
+	if err := server.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	want := ofModels(reference(t, rs))
+	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	same(t, "after the server came back", all(t, s, 0), want)
+}
+
+// TestTwoFillers: two processes fill one database at once.
+func TestTwoFillers(t *testing.T) {
+	each(t, func(t *testing.T, cfg Config) {
+		rs := decisions(t, 23, 500)
+		stop := make(chan struct{}, 2)
+		fillers := []*Filler{eager(open(t, cfg)), eager(open(t, cfg))}
+		for _, f := range fillers {
+			go func() {
+				f.Follow(t.Context(), place, from(rs, true), FromDecisions)
+				stop <- struct{}{}
+			}()
+		}
+		<-stop
+		<-stop
+		want := ofModels(reference(t, rs))
+		same(t, "filled by two", all(t, open(t, cfg), 0), want)
+		if n := fillers[0].Stored.Load() + fillers[1].Stored.Load(); int(n) != len(want) {
+			t.Errorf("%d entries were stored, want %d", n, len(want))
+		}
+	})
+}
+
+// gap is a source whose log begins after the offset that was asked for.
+type gap struct{ tape }
+
+func (g *gap) Next(context.Context) (pipeline.Record, error) {
+	return pipeline.Record{}, kafka.OffsetOutOfRange
+}
+
+// TestOffsetGone: the log does not reach back to the position any more, or the topic was made anew.
+func TestOffsetGone(t *testing.T) {
+	each(t, func(t *testing.T, cfg Config) {
+		rs := decisions(t, 25, 40)
+		s := open(t, cfg)
+		if _, err := s.Put(t.Context(), place, 0, 1000, nil); err != nil {
+			t.Fatal(err)
+		}
+		eager(s).Follow(t.Context(), place, func(next int64) pipeline.Source {
+			if next == 1000 {
+				return &gap{}
+			}
+			return from(rs, true)(next)
+		}, FromDecisions)
+		same(t, "from the log's start", all(t, s, 0), ofModels(reference(t, rs)))
+	})
+}
+
+// TestUnreadableRecords are counted and passed over.
+func TestUnreadableRecords(t *testing.T) {
+	rs := decisions(t, 27, 20)
+	want := ofModels(reference(t, rs))
+	for i, bad := range []string{"{", "null", `{"kind":"calibrator"}`, `{"kind":"mystery","record":{"model":"m"}}`, `{"kind":"alert","record":{"model":7}}`, "\xff", `{"kind":"calibrator","record":null}`} {
+		rs = append(rs, pipeline.Record{Offset: int64(1000 + i), Value: []byte(bad)})
+	}
+	rs = append(rs, pipeline.Record{Offset: 2000}) // a tombstone
+	s := open(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "h.db")})
+	f := eager(s)
+	f.Follow(t.Context(), place, from(rs, true), FromDecisions)
+	same(t, "the others", all(t, s, 0), want)
+	if n := f.Unreadable.Load(); n != 7 {
+		t.Errorf("%d unreadable, want 7", n)
+	}
+	if next, err := s.Position(t.Context(), place); err != nil || next != 2001 {
+		t.Errorf("position %d, %v; want 2001", next, err)
+	}
+}

@@ -1,0 +1,251 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/pgtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// server is the PostgreSQL of all tests, started by the first that wants it.
+var server = sync.OnceValues(pgtest.New)
+
+func TestMain(m *testing.M) {
+	wanted := false
+	start := server
+	server = func() (*pgtest.Server, error) { wanted = true; return start() }
+	code := m.Run()
+	if wanted {
+		if s, err := start(); err == nil {
+			s.Close()
+		}
+	}
+	os.Exit(code)
+}
+
+// database is the address of an empty database; the test is skipped where there is no PostgreSQL.
+func database(t *testing.T) string {
+	t.Helper()
+	s, err := server()
+	if errors.Is(err, pgtest.ErrAbsent) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Database(t)
+}
+
+// each runs a test on a fresh SQLite and on a fresh PostgreSQL.
+func each(t *testing.T, test func(t *testing.T, cfg Config)) {
+	t.Run(SQLite, func(t *testing.T) {
+		test(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "sub", "history.db")})
+	})
+	t.Run(Postgres, func(t *testing.T) {
+		test(t, Config{Store: Postgres, DSN: database(t)})
+	})
+}
+
+func open(t *testing.T, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+var place = Place{Cluster: "c", Topic: "decisions", Partition: 3}
+
+// moment is the event time number i.
+func moment(i int) string { return pipeline.Format(int64(1_700_000_000+i) * int64(time.Second)) }
+
+// decisions are n records of a decisions topic about a few models; several are of one moment, and some come twice.
+func decisions(t *testing.T, seed uint64, n int) []pipeline.Record {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	var out []pipeline.Record
+	for len(out) < n {
+		model, version := fmt.Sprintf("m%d", r.IntN(3)), fmt.Sprint(r.IntN(2))
+		var kind string
+		var record any
+		switch r.IntN(4) {
+		case 0:
+			kind, record = output.DecisionAlert, output.Alert{Model: model, Version: version, Slice: "region=eu", Rule: "excess-ece", State: "firing", At: moment(len(out) / 5), Message: fmt.Sprint(len(out))}
+		case 1:
+			kind, record = output.DecisionVerdict, output.Verdict{Kind: output.HeadVerdict, Model: model, Version: version, State: "ready", DecidedAt: moment(len(out) / 5), Number: len(out)}
+		default:
+			kind, record = output.DecisionCalibrator, output.Calibrator{Model: model, Version: version, DecidedAt: moment(len(out) / 5), Outcome: "no change: nothing better", Revision: len(out),
+				Evidence: output.Evidence{TestRows: len(out), LogE: r.Float64()}}
+		}
+		out = append(out, decision(t, kind, model, version, record))
+		if r.IntN(6) == 0 {
+			out = append(out, out[r.IntN(len(out))])
+		}
+	}
+	for i := range out {
+		out[i].Offset = int64(2 * i) // compaction and markers leave gaps
+	}
+	return out
+}
+
+func decision(t *testing.T, kind, model, version string, record any) pipeline.Record {
+	t.Helper()
+	b, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := output.NewDecision(kind, model, version, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pipeline.Record{Topic: place.Topic, Partition: int32(place.Partition), Value: value, Time: 1}
+}
+
+// reference is what a database of these records must hold, newest first: each record once, at its first place.
+func reference(t *testing.T, rs []pipeline.Record) []Entry {
+	t.Helper()
+	var out []Entry
+	for i := range rs {
+		e, ok, err := FromDecisions(&rs[i])
+		if err != nil || !ok {
+			t.Fatalf("record %d: %v, %v", i, ok, err)
+		}
+		if !slices.ContainsFunc(out, func(o Entry) bool { return o.ID == e.ID }) {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		return -cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// all reads everything that a store has of the models, by pages of so many.
+func all(t *testing.T, s *Store, limit int) []Entry {
+	t.Helper()
+	models, err := s.Models(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Entry
+	for _, m := range models {
+		out = append(out, pages(t, s, Query{Model: m, Records: true, Limit: limit})...)
+	}
+	return out
+}
+
+func pages(t *testing.T, s *Store, q Query) (out []Entry) {
+	t.Helper()
+	for {
+		p, err := s.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.Limit > 0 && len(p.Entries) > q.Limit {
+			t.Fatalf("a page has %d entries, want at most %d", len(p.Entries), q.Limit)
+		}
+		out = append(out, p.Entries...)
+		if q.Cursor = p.Next; q.Cursor == "" {
+			return out
+		}
+	}
+}
+
+// ofModels sorts a reference as all returns it: by model.
+func ofModels(es []Entry) []Entry {
+	out := slices.Clone(es)
+	slices.SortStableFunc(out, func(a, b Entry) int { return cmp.Compare(a.Model, b.Model) })
+	return out
+}
+
+func same(t *testing.T, what string, got, want []Entry) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d entries, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		g, w := fmt.Sprintf("%+v %s", got[i], got[i].Record), fmt.Sprintf("%+v %s", want[i], want[i].Record)
+		if g != w {
+			t.Fatalf("%s: entry %d is\n%s\nwant\n%s", what, i, g, w)
+		}
+	}
+}
+
+// tape is a source of records, which ends where they do, or waits there.
+type tape struct {
+	rs   []pipeline.Record
+	ends bool
+	told bool
+}
+
+func (s *tape) Next(ctx context.Context) (pipeline.Record, error) {
+	if ctx.Err() != nil {
+		return pipeline.Record{}, ctx.Err()
+	}
+	if len(s.rs) > 0 {
+		r := s.rs[0]
+		s.rs = s.rs[1:]
+		return r, nil
+	}
+	if s.ends {
+		return pipeline.Record{}, io.EOF
+	}
+	if !s.told {
+		s.told = true
+		return pipeline.Record{Idle: true}, nil
+	}
+	<-ctx.Done()
+	return pipeline.Record{}, ctx.Err()
+}
+
+func (s *tape) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
+func (s *tape) CaughtUp() bool                                         { return len(s.rs) == 0 }
+func (s *tape) Close() error                                           { return nil }
+
+// from opens a tape at an offset.
+func from(rs []pipeline.Record, ends bool) func(next int64) pipeline.Source {
+	return func(next int64) pipeline.Source {
+		i := slices.IndexFunc(rs, func(r pipeline.Record) bool { return r.Offset >= next })
+		if i < 0 {
+			i = len(rs)
+		}
+		return &tape{rs: rs[i:], ends: ends}
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// eager is a filler that tries again at once.
+func eager(s *Store) *Filler {
+	f := NewFiller(s, quiet())
+	f.first = time.Millisecond
+	return f
+}
+
+// patience bounds waits for what must happen, however slow the machine is.
+const patience = 2 * time.Minute
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not seen: %s", what)
+		}
+	}
+}

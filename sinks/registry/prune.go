@@ -1,0 +1,92 @@
+package registry
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// Prune removes what is beyond Config.Rows and Config.MaxAge of the given models; nil means all. It returns how many entries
+// went. What it keeps depends on the entries alone: a database that is filled anew keeps the same.
+func (s *Store) Prune(ctx context.Context, models []string) (removed int64, err error) {
+	if s.cfg.Rows <= 0 && s.cfg.MaxAge <= 0 {
+		return 0, nil
+	}
+	if models == nil {
+		if models, err = s.Models(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for _, m := range models {
+		err := s.transact(ctx, "history: prune", func(ctx context.Context, tx *sql.Tx) error {
+			n, err := s.prune(ctx, tx, m)
+			removed += n
+			return err
+		})
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed int64, err error) {
+	remove := func(condition string, args ...any) error {
+		res, err := tx.ExecContext(ctx, s.d.bind(`DELETE FROM plumbline_entries WHERE model = ? AND `+condition), append([]any{model}, args...)...)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		removed += n
+		return err
+	}
+	if s.cfg.MaxAge > 0 {
+		var newest sql.NullInt64
+		// Orders have the wall clock, which may be years from event time.
+		if err := tx.QueryRowContext(ctx, s.d.bind(`SELECT max(at) FROM plumbline_entries WHERE model = ? AND kind <> ?`), model, output.DecisionOrder).Scan(&newest); err != nil {
+			return 0, err
+		}
+		if newest.Valid {
+			if err := remove("at < ?", newest.Int64-int64(s.cfg.MaxAge)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if s.cfg.Rows <= 0 {
+		return removed, nil
+	}
+	var p position
+	err = tx.QueryRowContext(ctx, s.d.bind(`SELECT at, seq, id FROM plumbline_entries WHERE model = ? ORDER BY at DESC, seq DESC, id DESC LIMIT 1 OFFSET ?`), model, s.cfg.Rows).
+		Scan(&p.at, &p.seq, &p.id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return removed, nil
+	}
+	if err != nil {
+		return removed, err
+	}
+	return removed, remove("(at, seq, id) <= (?, ?, ?)", p.at, p.seq, p.id)
+}
+
+// Models are the models that have entries, sorted as the database sorts. Each costs one look into the index.
+func (s *Store) Models(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	_, read, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for last := ""; ; {
+		var next sql.NullString
+		if err := read.QueryRowContext(ctx, s.d.bind(`SELECT min(model) FROM plumbline_entries WHERE model > ?`), last).Scan(&next); err != nil {
+			return nil, s.fail("history: models", err)
+		}
+		if !next.Valid {
+			return out, nil
+		}
+		last = next.String
+		out = append(out, last)
+	}
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// PastQuery asks for what was decided about a model.
+type PastQuery struct {
+	Model, Version string   // version "" = any
+	Kinds          []string // none = any
+	Since, Until   *int64   // Unix nanoseconds, until excluded; nil = no bound
+	Limit          int
+	Cursor         string // "" = the newest
+	Records        bool   // with the records themselves
+}
+
+// Past is the history of what was decided.
+type Past interface {
+	// Past returns a page of entries, newest first, encoded as JSON. An error that wraps ErrQuery is the question's fault.
+	Past(ctx context.Context, q PastQuery) (any, error)
+}
+
+// ErrQuery says that a question cannot be answered as it was put.
+var ErrQuery = errors.New("history")
+
+// pastPath is where the history of a model is.
+const pastPath = calibratePrefix + "{model}/history"
+
+// pastKinds are those of the entries.
+var pastKinds = []string{"calibrator", "alert", "request", "head", "verdict", "order"}
+
+// past answers GET /api/v1/models/MODEL/history.
+func (a *api) past(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
+		return
+	}
+	if a.Past == nil {
+		a.fail(w, http.StatusNotFound, "this process keeps no history: history.store is off")
+		return
+	}
+	p := parse(r.URL.RawQuery, "version", "kind", "since", "until", "limit", "cursor", "detail")
+	q := PastQuery{Model: r.PathValue("model"), Version: p.text("version"), Limit: p.limit(defaultDecisions), Cursor: p.text("cursor"),
+		Records: p.oneOf("detail", "full", "none") == "full"}
+	if t, ok := p.time("since"); ok {
+		q.Since = &t
+	}
+	if t, ok := p.time("until"); ok {
+		q.Until = &t
+	}
+	if kinds := p.text("kind"); kinds != "" {
+		q.Kinds = strings.Split(kinds, ",")
+	}
+	for _, k := range q.Kinds {
+		if !slices.Contains(pastKinds, k) {
+			p.fail("kind %q: must be some of %s, with commas", k, strings.Join(pastKinds, ", "))
+		}
+	}
+	if p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
+	}
+	w.Header().Set(eventIDHeader, eventID(a.History.Position())) // before the database is read
+	answer, err := a.Past.Past(r.Context(), q)
+	switch {
+	case errors.Is(err, ErrQuery):
+		a.fail(w, http.StatusBadRequest, err.Error())
+	case err != nil:
+		a.Log.Error("history", "model", q.Model, "err", err)
+		w.Header().Set("Retry-After", "10")
+		a.fail(w, http.StatusServiceUnavailable, "the database of the history does not answer; the log says why")
+	default:
+		a.reply(w, answer)
+	}
+}
