@@ -22,7 +22,7 @@ import (
 const Password = "s3cret/of+the=test"
 
 // startTime bounds how long a server may take to answer.
-const startTime = 2 * time.Minute
+const startTime = 5 * time.Minute
 
 // ErrAbsent says that there is no PostgreSQL that could be started.
 var ErrAbsent = errors.New("no PostgreSQL: neither initdb on the PATH nor /usr/lib/postgresql, or no user but root (Debian: apt-get install postgresql)")

@@ -85,7 +85,7 @@ func TestFullDatabase(t *testing.T) {
 // TestServerDies: PostgreSQL is killed while it is being filled, and comes back.
 func TestServerDies(t *testing.T) {
 	server := pgtest.Start(t)
-	s := open(t, Config{Store: Postgres, DSN: server.Database(t), Timeout: 2 * time.Second})
+	s := open(t, Config{Store: Postgres, DSN: server.Database(t), Timeout: 20 * time.Second})
 	rs := decisions(t, 21, 600)
 	f := eager(s)
 	more := make(chan []pipeline.Record, 1)

@@ -239,7 +239,7 @@ func eager(s *Store) *Filler {
 }
 
 // patience bounds waits for what must happen, however slow the machine is.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
