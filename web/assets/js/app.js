@@ -104,11 +104,11 @@ async function loadSelection(generation, position) {
     get("alerts", { model, version, limit: ALERTS }),
     get("calibrators", { model, version, limit: 128 }),
     get("status"),
+    past.load(state.sel),
   ]);
   if (generation !== state.generation) return;
   state.snaps = snaps.data.snapshots;
   merge(latest.data);
-  state.alerts = alerts.data.alerts;
   state.current = alerts.data.current;
   state.alerts = union(decided.alerts, alerts.data.alerts, ALERT, "at");
   state.calibrators = union(decided.calibrators, calibrators.data.calibrators, DECISION, "decided_at");
@@ -197,6 +197,7 @@ function paint() {
   const marks = events.filter((e) => (e.slice === null || e.slice === state.sel.slice) && e.kind !== "pending");
   chart.update(state.snaps, marks, state.show, index === -1 ? null : index);
   drawLog($("log"), events, state.sel.slice, $("onlyslice").checked, state.latest.at, state.asked);
+  $("older").hidden = !past.more;
   drawMoment(snap, index);
 }
 
@@ -263,6 +264,7 @@ $("selectors").addEventListener("submit", (e) => e.preventDefault());
 $("scrub").addEventListener("input", (e) => pin(Number(e.target.value)));
 $("pinbar").lastElementChild.addEventListener("click", unpin);
 $("onlyslice").addEventListener("change", paint);
+$("older").addEventListener("click", older);
 addEventListener("keydown", (e) => { if (e.key === "Escape" && state.pinned) unpin(); });
 legend();
 load();
