@@ -11,21 +11,25 @@ import (
 // AlarmSpec is the anytime-valid alarm on calibration error (calib/detect; docs/math.md, "Sequential detection"): one for
 // each key and signal. Make it once and do not copy it: its keys share the dictionaries of experts.
 //
-// For a whole model version E[false alarms by pane t] ≤ Alpha·t. The slices of a version have e-values instead, and
-// those fire that the e-BH procedure rejects at level FDR.
+// For a whole model version E[false alarms by pane t] ≤ Alpha·t, which its signals share equally. The slices of a version have
+// e-values instead, and those fire that the e-BH procedure rejects at level FDR.
 type AlarmSpec struct {
 	Name, Severity         string
-	Signals                []string // raw, calibrated
+	Signals                []string // raw, calibrated, accuracy
 	Bins                   int
 	EpsilonECE, EpsilonBin float64
 	Alpha                  float64
+
+	// EpsilonAccuracy is how far accuracy may be below that of the reference, on signal accuracy, whose alert has a severity of its own.
+	EpsilonAccuracy  float64
+	AccuracySeverity string
 	// MaxWeight is the largest weight that a row may have: sums are divided by it.
 	MaxWeight float64
 	// Matured > 0 walks the panes of prediction, each when its rows are so old (ns), instead of those of labels.
 	Matured int64
 	// Reference is "" for calibration itself, or what the curve is of that the alarm compares with: "pinned", the first
 	// ReferenceRows rows, or "rolling", the ReferenceRows rows before the present ones. Slack widens the tolerance of a
-	// bin by so many standard errors of its curve.
+	// bin by so many standard errors of its curve. Accuracy has a reference always, pinned where Reference is "".
 	Reference     string
 	ReferenceRows int64
 	Slack         float64
@@ -49,11 +53,15 @@ const (
 // never is an Alpha that no evidence reaches: the tests of slices are judged together, by e-BH.
 const never = 1e-299
 
-// fresh returns the tests of a key without any rows, against ref where that is not nil. It panics on a specification that no
-// configuration gives.
-func (s *AlarmSpec) fresh(slice bool, ref *detect.Reference) *detect.Alarm {
+// alpha is that of one signal.
+func (s *AlarmSpec) alpha() float64 { return s.Alpha / float64(len(s.Signals)) }
+
+// fresh returns the tests of a key and signal without any rows, against ref where that is not nil. It panics on a specification
+// that no configuration gives.
+func (s *AlarmSpec) fresh(signal string, slice bool, ref *detect.Reference) *detect.Alarm {
 	build := func(slice bool, ref *detect.Reference) *detect.Alarm {
-		spec := detect.AlarmSpec{Bins: s.Bins, EpsilonECE: s.EpsilonECE, EpsilonBin: s.EpsilonBin, Alpha: s.Alpha, Reference: ref}
+		spec := detect.AlarmSpec{Bins: s.Bins, EpsilonECE: s.EpsilonECE, EpsilonBin: s.EpsilonBin, Alpha: s.alpha(), Reference: ref,
+			Accuracy: signal == signalAccuracy, EpsilonAccuracy: s.EpsilonAccuracy}
 		if slice {
 			spec.Alpha, spec.Ever = never, true
 		}
@@ -73,13 +81,22 @@ func (s *AlarmSpec) fresh(slice bool, ref *detect.Reference) *detect.Alarm {
 	return s.whole.Fresh()
 }
 
-// print tells specifications apart that state depends on.
-func (s *AlarmSpec) print() string {
-	return fmt.Sprint(s.Bins, s.EpsilonECE, s.EpsilonBin, s.Alpha, s.MaxWeight, s.Matured, s.Reference, s.ReferenceRows, s.Slack)
+// print tells specifications apart that state depends on, and the experts of the build: the tests of others begin anew.
+func (s *AlarmSpec) print(signal string) string {
+	eps := []float64{s.EpsilonECE, s.EpsilonBin}
+	if signal == signalAccuracy {
+		eps = []float64{s.EpsilonAccuracy}
+	}
+	return fmt.Sprint(detect.DictionaryVersion, s.Bins, eps, s.alpha(), s.MaxWeight, s.Matured, s.reference(signal), s.ReferenceRows, s.Slack)
 }
 
 // rule is the name of the alarm on a signal in alerts.
-func (s *AlarmSpec) rule(signal string) string { return s.Name + "-" + signal }
+func (s *AlarmSpec) rule(signal string) string {
+	if signal == signalAccuracy {
+		return accuracyRule
+	}
+	return s.Name + "-" + signal
+}
 
 // keyAlarm is the alarm of one key on one signal.
 type keyAlarm struct {
@@ -103,9 +120,9 @@ type keyAlarm struct {
 }
 
 func newKeyAlarm(s *AlarmSpec, signal string, slice bool) *keyAlarm {
-	a := &keyAlarm{signal: signal, slice: slice, print: s.print()}
-	if s.Reference == "" {
-		a.tests = s.fresh(slice, nil)
+	a := &keyAlarm{signal: signal, slice: slice, print: s.print(signal)}
+	if s.reference(signal) == "" {
+		a.tests = s.fresh(signal, slice, nil)
 	} else {
 		a.curve = newAlarmCurve(s.Bins)
 	}
@@ -157,12 +174,12 @@ func (t *ModelTask) observeAlarm(spec *AlarmSpec, a *keyAlarm, in *paneInput) er
 // observe gives the next pane to the tests, and to the rows that say whether the error is gone.
 func (a *keyAlarm) observe(spec *AlarmSpec, p alarmPane) error {
 	if a.curve != nil {
-		changed, err := a.curve.add(spec, p.sums)
+		changed, err := a.curve.add(spec, spec.reference(a.signal), p.sums)
 		if err != nil {
 			return err
 		}
 		if changed {
-			a.tests = spec.fresh(a.slice, a.curve.inForce)
+			a.tests = spec.fresh(a.signal, a.slice, a.curve.inForce)
 		}
 	}
 	if a.alert.state == firing {
@@ -181,19 +198,12 @@ func (a *keyAlarm) observe(spec *AlarmSpec, p alarmPane) error {
 	return nil
 }
 
-// logE is the logarithm of the mean of both e-values, which is one too.
+// logE is the logarithm of the mean of the tests' e-values, which is one too.
 func (a *keyAlarm) logE() float64 {
 	if a.tests == nil {
 		return math.Inf(-1)
 	}
-	x, y := a.tests.Headline.LogE(), a.tests.Diagnosis.LogE()
-	if x < y {
-		x, y = y, x
-	}
-	if math.IsInf(x, -1) {
-		return x
-	}
-	return x + math.Log1p(math.Exp(y-x)) - math.Ln2
+	return a.tests.LogE()
 }
 
 // judge moves the alarm's state at the end of a label pane. rejected says, of a slice, that e-BH rejects it.
@@ -202,9 +212,7 @@ func (a *keyAlarm) judge(spec *AlarmSpec, rejected bool, end, pane int64) (state
 	if a.slice {
 		fires = rejected && a.observed
 		if fires && a.alert.state != firing {
-			a.fired = &detect.Fired{Headline: a.tests.Headline.Evidence(), Diagnosis: a.tests.Diagnosis.Evidence()}
-			a.fired.ECE = a.fired.Headline.LogE >= a.fired.Diagnosis.LogE
-			a.fired.Bin = !a.fired.ECE
+			a.fired = a.tests.Evidence()
 		}
 	}
 	switch {
@@ -236,7 +244,7 @@ func (a *keyAlarm) judge(spec *AlarmSpec, rejected bool, end, pane int64) (state
 // started is the estimate of when the error began: the end of the last pane without evidence, in matured mode less the age.
 func (a *keyAlarm) started(spec *AlarmSpec, end, pane int64) int64 {
 	since := int64(math.MaxInt64)
-	if a.fired.ECE {
+	if a.fired.ECE || a.fired.Accuracy {
 		since = a.fired.Headline.Since
 	}
 	if a.fired.Bin {
@@ -287,7 +295,7 @@ func (k *keyState) alarm(signal string) *keyAlarm {
 }
 
 // firingSince returns the earliest start among the firing rules of a key and its alarm. An alarm that a calibrator
-// in force answers is none of them.
+// in force answers is none of them, nor is one on accuracy, which no calibrator answers.
 func (k *keyState) firingSince() (since int64, any bool) {
 	add := func(r *ruleState) {
 		if r.state == firing && (!any || r.since < since) {
@@ -298,7 +306,7 @@ func (k *keyState) firingSince() (since int64, any bool) {
 		add(&k.rules[i])
 	}
 	for _, a := range k.alarms {
-		if !a.answered {
+		if !a.answered && a.signal != signalAccuracy {
 			add(&a.alert)
 		}
 	}

@@ -21,7 +21,7 @@ func testAlarm(signals ...string) *AlarmSpec {
 		signals = []string{signalRaw, signalCalibrated}
 	}
 	return &AlarmSpec{Name: "calibration", Severity: "critical", Signals: signals, Bins: 15, EpsilonECE: .02, EpsilonBin: .05, Alpha: 1. / 3_150_000, MaxWeight: 1,
-		ReferenceRows: 1500, Slack: 1, Slices: true, FDR: .05, ClearRows: 500, ClearFor: 20 * second, QuietRows: 50_000}
+		EpsilonAccuracy: .02, AccuracySeverity: "warning", ReferenceRows: 1500, Slack: 1, Slices: true, FDR: .05, ClearRows: 500, ClearFor: 20 * second, QuietRows: 50_000}
 }
 
 // alarmSetup has the alarm and nothing else.
@@ -147,7 +147,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 				panes = append(panes, p)
 			}
 			slices.Sort(panes)
-			plain, want := spec.fresh(false, nil), ""
+			plain, want := spec.fresh(signalRaw, false, nil), ""
 			for _, p := range panes {
 				fired, err := plain.Observe(p, sums[p])
 				w.must(err)
@@ -253,6 +253,7 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 		{"pinned", func(a *AlarmSpec) { a.Reference, a.ReferenceRows = refPinned, 800 }},
 		{"rolling", func(a *AlarmSpec) { a.Reference, a.ReferenceRows = refRolling, 500 }},
 		{"weights", func(a *AlarmSpec) { a.MaxWeight = 2 }},
+		{"accuracy", func(a *AlarmSpec) { a.Signals, a.ReferenceRows = append(a.Signals, signalAccuracy), 500 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -30,17 +30,20 @@ func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state strin
 	if state == resolved {
 		since = a.alert.lastChange
 	}
-	bins, rows := k.recent.after(a.signal, since)
+	bins, rows := k.recent.after(a.confidence(), since)
 	out := &output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.rule(a.signal), Kind: kindAnytime, Measure: "log_e",
-		Severity: spec.Severity, State: state, Since: pipeline.Format(since), At: pipeline.Format(in.end), Signal: a.signal, Rows: rows, Window: "since the estimated start"}
+		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(in.end), Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
 	if rows > 0 {
 		iv := metric.Resample(bins, t.cfg.Resamples, seed(v, k, a.signal, in.pane))
 		out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
 	}
 	out.Diagram = t.diagram(v, k, out.At)
 	if state == resolved {
-		out.Threshold = -math.Log(spec.Alpha)
+		out.Threshold = -math.Log(spec.alpha())
 		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (ECE %g, bin %g)", a.signal, spec.EpsilonECE, spec.EpsilonBin)
+		if a.signal == signalAccuracy {
+			out.Message = fmt.Sprintf("accuracy is no longer more than %g below the reference", spec.EpsilonAccuracy)
+		}
 		return out
 	}
 	e := t.alarmEvidence(spec, a, in.end, since)
@@ -51,12 +54,15 @@ func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state strin
 		out.Value = jsonNumber(a.logE())
 	} else {
 		out.Value, out.Threshold = e.LogE, e.Threshold
-		if !a.fired.ECE {
+		if a.fired.Bin && !a.fired.ECE {
 			out.Value, out.Threshold = e.LogEBin, e.ThresholdBin
 		}
 	}
 	out.Evidence = e
 	out.Message = alarmMessage(out)
+	if a.signal == signalAccuracy {
+		out.Message = accuracyMessage(out, bins)
+	}
 	return out
 }
 
@@ -76,6 +82,9 @@ func alarmMessage(a *output.Alert) string {
 
 // alarmEvidence is what an alarm knows when it fires.
 func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64) *output.AlertEvidence {
+	if a.fired.Accuracy {
+		return a.accuracyEvidence(spec, since)
+	}
 	head, diag := a.fired.Headline, a.fired.Diagnosis
 	e := &output.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: jsonNumber(head.LogE), LogEBin: jsonNumber(diag.LogE),
 		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.Reference, Bins: []output.EvidenceBin{}}

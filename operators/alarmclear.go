@@ -72,7 +72,7 @@ func (a *keyAlarm) quiet() bool {
 		return a.logE() < 0
 	}
 	h, d := a.tests.Headline, a.tests.Diagnosis
-	return h.LogE() < h.Threshold()/2 && d.LogE() < d.Threshold()/2
+	return h.LogE() < h.Threshold()/2 && (d == nil || d.LogE() < d.Threshold()/2)
 }
 
 // z95one is the 95 % quantile of the standard normal distribution.
@@ -81,6 +81,9 @@ const z95one = 1.6448536269514722
 // inside judges the latest rows.
 func (a *keyAlarm) inside(p detect.Pane) bool {
 	head := a.tests.Headline.Spec()
+	if head.Null == detect.NullAccuracy {
+		return accuracyInside(head, p)
+	}
 	bins := make([]metric.Bin, len(p))
 	var variance float64
 	total := p.N()

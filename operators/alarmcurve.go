@@ -17,8 +17,8 @@ type alarmCurve struct {
 func newAlarmCurve(bins int) *alarmCurve { return &alarmCurve{next: make(detect.Pane, bins)} }
 
 // add takes a pane and reports whether another curve is in force for it and what follows.
-func (c *alarmCurve) add(s *AlarmSpec, p detect.Pane) (changed bool, err error) {
-	if c.inForce != nil && s.Reference == refPinned {
+func (c *alarmCurve) add(s *AlarmSpec, kind string, p detect.Pane) (changed bool, err error) {
+	if c.inForce != nil && kind == refPinned {
 		return false, nil
 	}
 	if c.next.N() >= float64(s.ReferenceRows) {
@@ -28,7 +28,7 @@ func (c *alarmCurve) add(s *AlarmSpec, p detect.Pane) (changed bool, err error) 
 		changed = true
 		c.next = make(detect.Pane, s.Bins)
 	}
-	if c.inForce == nil || s.Reference == refRolling {
+	if c.inForce == nil || kind == refRolling {
 		plusPane(c.next, p)
 	}
 	return changed, nil
@@ -40,6 +40,7 @@ func (c *alarmCurve) append(dst []byte) []byte {
 		for j := range c.inForce.Bias {
 			dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, c.inForce.Bias[j]), c.inForce.Slack[j])
 		}
+		dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, c.inForce.Accuracy), c.inForce.AccuracySlack)
 	}
 	return appendPane(dst, c.next)
 }
@@ -55,6 +56,12 @@ func (c *alarmCurve) restore(r *binenc.Reader, bins int) {
 			}
 			c.inForce.Bias[j], c.inForce.Slack[j] = b, s
 		}
+		a, s := r.Float64(), r.Float64()
+		if !(a >= 0 && a <= 1 && s >= 0 && s <= 1) {
+			r.Failf("reference accuracy is %v, slack %v", a, s)
+			return
+		}
+		c.inForce.Accuracy, c.inForce.AccuracySlack = a, s
 	}
 	c.next = restorePane(r, bins)
 }

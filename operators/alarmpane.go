@@ -44,7 +44,7 @@ func (t *ModelTask) alarmPanes(spec *AlarmSpec, a *keyAlarm, in *paneInput) ([]a
 		plusPane(own, p)
 		return nil
 	}
-	if a.signal == signalRaw {
+	if a.signal != signalCalibrated {
 		for _, c := range in.cells {
 			if err := add(c.predictionPane, c.set); err != nil {
 				return nil, err

@@ -28,7 +28,7 @@ func (k *keyState) switchedOff(body []byte) error {
 	a := &output.Alert{Schema: 1, Model: last.Model, Version: last.Version, Slice: k.slice, Rule: last.Rule, Kind: last.Kind, Measure: last.Measure, Severity: last.Severity,
 		State: resolved, Since: last.Since, Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo, ECEHi: last.ECEHi, Rows: last.Rows,
 		Signal: last.Signal, Window: last.Window, Diagram: last.Diagram, InhibitedBy: s.inhibitedBy,
-		Message: fmt.Sprintf("switched off: the configuration has no alarm on %s confidence here any more; whether the error is gone is not known", last.Signal)}
+		Message: fmt.Sprintf("switched off: the configuration has no alarm %s here any more; whether the error is gone is not known", last.Rule)}
 	if s.told { // whoever was told that it fires is told that it is over
 		a.InhibitedBy = ""
 	}

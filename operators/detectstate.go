@@ -174,13 +174,13 @@ func (a *keyAlarm) restore(body []byte, s *AlarmSpec) error {
 	n.bins = r.Uvarint()
 	curve, tests := r.Byte() == 1, r.Byte() == 1
 	if curve != (n.curve != nil) {
-		r.Failf("reference curve: %v, the configuration says %q", curve, s.Reference)
+		r.Failf("reference curve: %v, the configuration says %q", curve, s.reference(a.signal))
 		return r.Err()
 	}
 	if curve {
 		n.curve.restore(&r, s.Bins)
 		if n.curve.inForce != nil && r.Err() == nil {
-			n.tests = s.fresh(a.slice, n.curve.inForce)
+			n.tests = s.fresh(a.signal, a.slice, n.curve.inForce)
 		}
 	}
 	n.waiting.restore(&r, s.Bins)

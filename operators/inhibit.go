@@ -12,8 +12,9 @@ import (
 )
 
 // One alert is told, not one for each rule that sees the same thing. Of what fires for a whole model version, the root is
-// the most severe; of equals the anytime alarm on raw, that on calibrated, then the rules in their order. It inhibits what else is pending
-// or fires, for the whole and for its slices, unless that is more severe. Where nothing fires for the whole, each slice has its own root.
+// the most severe; of equals the anytime alarm on raw, that on calibrated, then the rules in their order, and a fall of accuracy last: it
+// may follow from any of them. It inhibits what else is pending or fires, for the whole and for its slices, unless that is more severe. Where
+// nothing fires for the whole, each slice has its own root.
 //
 // The alarm on raw confidences is no root while a calibrator is in force and an alarm watches what it makes of
 // them: that calibrator inhibits it. What was inhibited stays so for Hold after its inhibitor is gone, as rules that look
@@ -36,7 +37,7 @@ var severities = []string{"info", "warning", "critical"}
 func (t *ModelTask) standings(k *keyState) []standing {
 	var out []standing
 	for i, a := range k.alarms {
-		out = append(out, standing{k: k, r: &a.alert, a: a, name: t.cfg.Alarm.rule(a.signal), severity: slices.Index(severities, t.cfg.Alarm.Severity), order: i})
+		out = append(out, standing{k: k, r: &a.alert, a: a, name: t.cfg.Alarm.rule(a.signal), severity: slices.Index(severities, t.cfg.Alarm.severity(a.signal)), order: i})
 	}
 	for i := range k.rules {
 		spec := &t.cfg.Rules[i]
@@ -76,7 +77,7 @@ func (t *ModelTask) root(v *version, all []standing) *standing {
 		if s.r.state != firing || t.answeredBy(v, s) != "" {
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(best.severity, s.severity), cmp.Compare(s.order, best.order)) < 0 {
+		if best == nil || s.before(best) {
 			best = s
 		}
 	}
@@ -140,7 +141,7 @@ func (t *ModelTask) publish(v *version, all []standing, own, whole *standing, en
 
 // latest puts the ECE of the latest rows into an alert of the alarm that is published once more.
 func (t *ModelTask) latest(v *version, s *standing, a *output.Alert, end int64) {
-	bins, rows := s.k.recent.last(s.a.signal, alarmRows)
+	bins, rows := s.k.recent.last(s.a.confidence(), alarmRows)
 	if rows == 0 {
 		return
 	}
@@ -156,7 +157,7 @@ func (t *ModelTask) inhibitor(v *version, s, own, whole *standing, end int64) st
 		return by
 	}
 	for _, root := range []*standing{whole, own} {
-		if root != nil && root.r != s.r && root.severity >= s.severity {
+		if root != nil && root.r != s.r && root.severity >= s.severity && root.standsFor(s) {
 			s.r.holdFrom = 0
 			return alertKey(v, root.k, root.name)
 		}
@@ -172,6 +173,19 @@ func (t *ModelTask) inhibitor(v *version, s, own, whole *standing, end int64) st
 	}
 	s.r.holdFrom = 0
 	return ""
+}
+
+// standsFor is false where an alert cannot follow from a root: a fall of accuracy explains no error of calibration.
+func (root *standing) standsFor(s *standing) bool { return !root.ofAccuracy() || s.ofAccuracy() }
+
+func (s *standing) ofAccuracy() bool { return s.a != nil && s.a.signal == signalAccuracy }
+
+// before reports whether s rather than o is the root of both.
+func (s *standing) before(o *standing) bool {
+	if s.ofAccuracy() != o.ofAccuracy() {
+		return o.ofAccuracy()
+	}
+	return cmp.Or(cmp.Compare(o.severity, s.severity), cmp.Compare(s.order, o.order)) < 0
 }
 
 func alertKey(v *version, k *keyState, rule string) string {

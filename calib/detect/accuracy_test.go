@@ -14,7 +14,7 @@ type slowAccuracy struct {
 	past      [2]remembered
 }
 
-// bets returns direction, stake and weight of every expert: four errors of each sign, then two half-lives.
+// bets returns direction, stake and weight of every expert: four falls, then two half-lives, which bet on a fall or not at all.
 func (s *slowAccuracy) bets(eps float64) (dirs, stakes, weights []float64) {
 	theta := func(dir, p float64) float64 {
 		q := math.Min(math.Max(s.rate+dir*s.tol, .005), .995)
@@ -24,15 +24,12 @@ func (s *slowAccuracy) bets(eps float64) (dirs, stakes, weights []float64) {
 		}
 		return math.Min(math.Max(0, dir*(p-q)/(q*(1-q))), .9/math.Max(loss, .05))
 	}
-	for _, dir := range []float64{1, -1} {
-		for _, d := range []float64{.02, .04, .08, .18} {
-			dirs, stakes, weights = append(dirs, dir), append(stakes, theta(dir, s.rate+dir*(eps+d))), append(weights, .75/8)
-		}
+	for _, d := range []float64{.02, .04, .08, .18} {
+		dirs, stakes, weights = append(dirs, -1), append(stakes, theta(-1, s.rate-eps-d)), append(weights, .75/4)
 	}
 	for _, p := range s.past {
-		r := (p.a - s.rate*p.n) / (p.n + 10)
-		dir := math.Copysign(1, r)
-		dirs, stakes, weights = append(dirs, dir), append(stakes, theta(dir, s.rate+r)), append(weights, .125)
+		r := min(0, (p.a-s.rate*p.n)/(p.n+10))
+		dirs, stakes, weights = append(dirs, -1), append(stakes, theta(-1, s.rate+r)), append(weights, .125)
 	}
 	return dirs, stakes, weights
 }
@@ -76,7 +73,7 @@ func TestAccuracyAgainstRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow := &slowAccuracy{rate: rate, tol: eps + margin + .004, r: make([]float64, 10)}
+		slow := &slowAccuracy{rate: rate, tol: eps + margin + .004, r: make([]float64, 6)}
 		if dirs, _, _ := slow.bets(eps); len(fast.state) != len(dirs) {
 			t.Fatalf("%d experts, want %d", len(fast.state), len(dirs))
 		}
@@ -127,9 +124,10 @@ func TestFairAccuracy(t *testing.T) {
 				t.Fatal(err)
 			}
 			fair := func(ch chord) {
-				for i := -20; i <= 20; i++ {
-					p := ref.Accuracy + (eps+ref.AccuracySlack)*float64(i)/20
-					if e := expectation(ch, p, ref.Accuracy); p >= 0 && p <= 1 && !(e <= 1+rounding) {
+				least := max(0, ref.Accuracy-eps-ref.AccuracySlack)
+				for i := range 41 {
+					p := least + (1-least)*float64(i)/40
+					if e := expectation(ch, p, ref.Accuracy); !(e <= 1+rounding) {
 						t.Fatalf("%+v, ε %v, rate %v: expectation is 1 + %g, allowed 1", ref, eps, p, e-1)
 					}
 				}
@@ -147,6 +145,25 @@ func TestFairAccuracy(t *testing.T) {
 				d.dict.adaptiveBin(chords, past, math.MaxUint64)
 				fair(chords[0])
 			}
+		}
+	}
+}
+
+// TestRiseOfAccuracy: a model that becomes better is no alarm, and no evidence of one.
+func TestRiseOfAccuracy(t *testing.T) {
+	d, err := New(Spec{Null: NullAccuracy, Reference: &Reference{Accuracy: .7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(6, 1))
+	for pane := range 300 {
+		rows := make([]row, 100)
+		for i := range rows {
+			rows[i] = row{.9, 1, rng.Float64() < .9}
+		}
+		e, err := d.Observe(int64(pane), paneOf(t, rows, 15))
+		if err != nil || e != nil || d.LogE() > 0 {
+			t.Fatalf("pane %d: alarm %v, log e-value %v, error %v", pane, e, d.LogE(), err)
 		}
 	}
 }

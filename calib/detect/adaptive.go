@@ -44,7 +44,7 @@ func (r remembered) means(bias float64) BinMemory {
 const shrink = 10
 
 // adaptiveBin makes the chords of an adaptive expert of NullBin: in every bin the sign of r̄ and the stake that would have
-// been best for a rate off by r̄.
+// been best for a rate off by r̄. That of NullAccuracy bets on falls alone.
 func (d *dictionary) adaptiveBin(chords []chord, past []remembered, active uint64) {
 	for j := range chords {
 		chords[j] = chord{}
@@ -54,6 +54,9 @@ func (d *dictionary) adaptiveBin(chords []chord, past []remembered, active uint6
 		b := &d.bins[j]
 		r := past[j].residual(b.bias, shrink)
 		s := math.Copysign(1, r)
+		if s > 0 && d.spec.Null == NullAccuracy {
+			continue
+		}
 		chords[j] = b.newChord(b.stake(s, b.mid+b.bias+r), s, b.tol)
 	}
 }

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -15,16 +16,28 @@ type AlarmSpec struct {
 	Headline   float64    // the share of Alpha that goes to the headline, in (0, 1); default ½
 	Ever       bool       // as in Spec
 	Reference  *Reference // nil: calibration itself; else change against this curve
+
+	// Accuracy asks for one test in the place of both, NullAccuracy at all of Alpha: a fall of accuracy by more than
+	// EpsilonAccuracy, default .02, from that of Reference, which it needs.
+	Accuracy        bool
+	EpsilonAccuracy float64
 }
 
-// Alarm is the headline test on ECE (NullECE) beside the diagnosis by bin (NullBin), for one key. Together they have
-// E[false alarms by pane t] ≤ α·t, each counted once.
+// Alarm is the headline test on ECE (NullECE) beside the diagnosis by bin (NullBin), for one key; or the headline is NullAccuracy,
+// and Diagnosis is nil. Together they have E[false alarms by pane t] ≤ α·t, each counted once.
 type Alarm struct{ Headline, Diagnosis *Detector }
 
 // NewAlarm returns an alarm without any rows; ErrSpec where the specification is out of range.
 func NewAlarm(s AlarmSpec) (*Alarm, error) {
 	if s.Alpha == 0 {
 		s.Alpha = 1.0 / PanesPerYear10
+	}
+	if s.Accuracy {
+		d, err := New(Spec{Null: NullAccuracy, Bins: s.Bins, Epsilon: s.EpsilonAccuracy, Alpha: s.Alpha, Ever: s.Ever, Reference: s.Reference})
+		if err != nil {
+			return nil, fmt.Errorf("accuracy: %w", err)
+		}
+		return &Alarm{Headline: d}, nil
 	}
 	if s.Headline == 0 {
 		s.Headline = .5
@@ -47,12 +60,47 @@ func NewAlarm(s AlarmSpec) (*Alarm, error) {
 func (a *Alarm) Bins() int { return a.Headline.dict.spec.Bins }
 
 // Fresh returns another alarm of the same specification, without any rows; they share the dictionaries.
-func (a *Alarm) Fresh() *Alarm { return &Alarm{a.Headline.Fresh(), a.Diagnosis.Fresh()} }
+func (a *Alarm) Fresh() *Alarm {
+	f := &Alarm{Headline: a.Headline.Fresh()}
+	if a.Diagnosis != nil {
+		f.Diagnosis = a.Diagnosis.Fresh()
+	}
+	return f
+}
 
-// Fired is what an alarm shows: the evidence of both tests at the pane where at least one of them fired.
+// LogE returns the logarithm of the mean of the tests' Σ w R; with Ever its exponential is an e-value at every time.
+func (a *Alarm) LogE() float64 {
+	x := a.Headline.LogE()
+	if a.Diagnosis == nil {
+		return x
+	}
+	y := a.Diagnosis.LogE()
+	if x < y {
+		x, y = y, x
+	}
+	if math.IsInf(x, -1) {
+		return x
+	}
+	return x + math.Log1p(math.Exp(y-x)) - math.Ln2
+}
+
+// Fired is what an alarm shows: the evidence of its tests at the pane where at least one of them fired.
 type Fired struct {
-	Headline, Diagnosis *Evidence
-	ECE, Bin            bool // which of them fired
+	Headline, Diagnosis *Evidence // Diagnosis is nil where there is no such test
+	ECE, Bin, Accuracy  bool      // which of them fired
+}
+
+// Evidence returns what speaks against the nulls so far. The test with more evidence is named as the one that fired.
+func (a *Alarm) Evidence() *Fired {
+	f := &Fired{Headline: a.Headline.Evidence()}
+	if a.Diagnosis == nil {
+		f.Accuracy = true
+		return f
+	}
+	f.Diagnosis = a.Diagnosis.Evidence()
+	f.ECE = f.Headline.LogE >= f.Diagnosis.LogE
+	f.Bin = !f.ECE
+	return f
 }
 
 // Observe takes the sums of the next pane, as Detector.Observe does. The result is nil unless an alarm was raised; each
@@ -62,6 +110,12 @@ func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Diagnosis == nil {
+		if head == nil {
+			return nil, nil
+		}
+		return &Fired{Headline: head, Accuracy: true}, nil
+	}
 	diag, err := a.Diagnosis.Observe(id, p) // the same checks: it cannot fail where the first did not
 	if err != nil {
 		return nil, err
@@ -69,7 +123,7 @@ func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
 	if head == nil && diag == nil {
 		return nil, nil
 	}
-	f := &Fired{head, diag, head != nil, diag != nil}
+	f := &Fired{Headline: head, Diagnosis: diag, ECE: head != nil, Bin: diag != nil}
 	if head == nil {
 		f.Headline = a.Headline.Evidence()
 	}
@@ -79,11 +133,11 @@ func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
 	return f, nil
 }
 
-// AppendBinary appends the state of both tests, each with its length before it.
+// AppendBinary appends the state of both tests, each with its length before it; that of a test that is not there is empty.
 func (a *Alarm) AppendBinary(b []byte) ([]byte, error) {
 	b, err := binenc.AppendBlock(b, a.Headline.AppendBinary)
-	if err != nil {
-		return b, err
+	if err != nil || a.Diagnosis == nil {
+		return binenc.AppendBytes(b, nil), err
 	}
 	return binenc.AppendBlock(b, a.Diagnosis.AppendBinary)
 }
@@ -95,6 +149,9 @@ const maxState = 1 << 16
 func (a *Alarm) UnmarshalBinary(data []byte) error {
 	r := binenc.NewReader(data)
 	head, diag := r.Bytes(maxState), r.Bytes(maxState)
+	if a.Diagnosis == nil && len(diag) > 0 {
+		r.Failf("state of a diagnosis of %d bytes in that of an alarm on accuracy", len(diag))
+	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("decode alarm: %w", err)
 	}
@@ -102,8 +159,10 @@ func (a *Alarm) UnmarshalBinary(data []byte) error {
 	if err := n.Headline.UnmarshalBinary(head); err != nil {
 		return fmt.Errorf("headline: %w", err)
 	}
-	if err := n.Diagnosis.UnmarshalBinary(diag); err != nil {
-		return fmt.Errorf("diagnosis: %w", err)
+	if n.Diagnosis != nil {
+		if err := n.Diagnosis.UnmarshalBinary(diag); err != nil {
+			return fmt.Errorf("diagnosis: %w", err)
+		}
 	}
 	*a = *n
 	return nil

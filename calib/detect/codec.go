@@ -7,10 +7,10 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-const detectorVersion = 1
+const detectorVersion = 2
 
 // AppendBinary appends the state: version, fingerprint of the specification (8 bytes), panes, alarms (uvarint), last pane
-// (varint); by expert log R and cusum (float64) and, where cusum > 0, last pane - since (uvarint); by half-life and bin Σw, Σ w·c,
+// (varint); by expert R, or -log R where it is above e^300, and cusum (float64) and, where cusum > 0, last pane - since (uvarint); by half-life and bin Σw, Σ w·c,
 // Σ w·a (float64). Equal states have equal bytes.
 func (d *Detector) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, detectorVersion)
@@ -19,7 +19,7 @@ func (d *Detector) AppendBinary(b []byte) ([]byte, error) {
 	b = binenc.AppendUvarint(b, uint64(d.fired))
 	b = binenc.AppendVarint(b, d.last)
 	for _, s := range d.state {
-		b = binenc.AppendFloat64(b, s.logR)
+		b = binenc.AppendFloat64(b, float64(s.wealth))
 		b = binenc.AppendFloat64(b, s.cusum)
 		if s.cusum > 0 {
 			b = binenc.AppendUvarint(b, uint64(d.last)-uint64(s.since))
@@ -59,9 +59,9 @@ func (d *Detector) read(r *binenc.Reader) {
 	d.last = r.Varint()
 	for k := range d.state {
 		s := &d.state[k]
-		s.logR, s.cusum, s.since = r.Float64(), r.Float64(), d.last
-		if !(s.logR < largest) || !(s.cusum >= 0 && s.cusum < largest) || math.Signbit(s.cusum) {
-			r.Failf("expert %d: log R %v, cusum %v, allowed are log R < %g, 0 ≤ cusum < %g", k, s.logR, s.cusum, largest, largest)
+		s.wealth, s.cusum, s.since = wealth(r.Float64()), r.Float64(), d.last
+		if !s.wealth.valid() || !(s.cusum >= 0 && s.cusum < largest) || math.Signbit(s.cusum) {
+			r.Failf("expert %d: R %v, cusum %v, allowed are R from 0 to e^%d, or -log R below -%d, and cusums from 0 to below %g", k, float64(s.wealth), s.cusum, wealthTop, wealthTop, largest)
 		}
 		if s.cusum > 0 {
 			age := r.Uvarint()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"github.com/plumbline/plumbline/internal/vexp"
 )
 
 // Detector is the sequential test of one null for one key: a Shiryaev–Roberts sum of e-values over a dictionary of
@@ -11,7 +13,7 @@ import (
 //
 //	R_k ← (R_k + 1[some row in a bin where k bets])·exp(L_k),   alarm when Σ_k w_k R_k ≥ 1/α, and then all R ← 0
 //
-// Under the null E[false alarms by pane t] ≤ α·t for every t, whatever the panes are (docs/math.md). All is in log space.
+// Under the null E[false alarms by pane t] ≤ α·t for every t, whatever the panes are (docs/math.md).
 // State is 24 bytes an expert and 48 a bin: 2.7 KB for NullBin, 1.1 KB for NullECE; encoded 3.3 KB for both together.
 type Detector struct {
 	dict  *dictionary
@@ -22,15 +24,16 @@ type Detector struct {
 	fired int64 // alarms so far
 
 	logE   []float64  // scratch: L_k of the pane
+	growth []float64  // scratch: e^L_k
 	chords []chord    // scratch
 	flat   [1]BinSums // scratch of NullAccuracy: the pane in one bin
 }
 
 // expertState is what an expert has won.
 type expertState struct {
-	logR  float64 // log R_k, -Inf for 0
-	cusum float64 // max(0, cusum + L): the evidence since the likeliest start
-	since int64   // id of the last pane at which cusum was 0, or of the first pane of all
+	wealth wealth  // R_k
+	cusum  float64 // max(0, cusum + L): the evidence since the likeliest start
+	since  int64   // id of the last pane at which cusum was 0, or of the first pane of all
 }
 
 // New returns a detector without any rows; ErrSpec where the specification is out of range. Detectors of the
@@ -45,7 +48,7 @@ func New(s Spec) (*Detector, error) {
 
 func newDetector(dict *dictionary) *Detector {
 	d := &Detector{dict: dict, state: make([]expertState, len(dict.experts)), past: newMemory(len(dict.bins)),
-		logE: make([]float64, len(dict.experts)), chords: make([]chord, len(dict.bins)), last: math.MinInt64}
+		logE: make([]float64, len(dict.experts)), growth: make([]float64, len(dict.experts)), chords: make([]chord, len(dict.bins)), last: math.MinInt64}
 	d.clear()
 	return d
 }
@@ -59,7 +62,7 @@ func (d *Detector) Spec() Spec { return d.dict.spec }
 // clear puts all R and cusums to 0.
 func (d *Detector) clear() {
 	for k := range d.state {
-		d.state[k] = expertState{logR: math.Inf(-1), since: d.last}
+		d.state[k] = expertState{since: d.last}
 	}
 }
 
@@ -93,10 +96,9 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 		return nil, nil
 	}
 	d.panes++
-	top := d.update(p, active)
+	d.update(p, active)
 	d.past.add(p, p.N())
-	// Σ w R ≤ max R, for the weights sum to 1, up to rounding: most panes need no sum.
-	if top < d.Threshold()-1e-9 || d.LogE() < d.Threshold() {
+	if d.LogE() < d.Threshold() {
 		return nil, nil
 	}
 	d.fired++
@@ -107,28 +109,50 @@ func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 	return e, nil
 }
 
-// update moves every R and cusum by the e-values of the pane, and returns the largest log R.
-func (d *Detector) update(p Pane, active uint64) float64 {
-	inject := 0.0 // log of what a pane adds to R
+// update moves every R and cusum by the e-values of the pane.
+func (d *Detector) update(p Pane, active uint64) {
+	inject := 1.0 // what a pane adds to R
 	if d.dict.spec.Ever {
 		t := float64(d.panes)
-		inject = -math.Log(t) - math.Log1p(t)
+		inject = 1 / t / (t + 1)
 	}
 	top := math.Inf(-1)
 	for k := range d.dict.experts {
 		l, bets := d.expertLogE(&d.dict.experts[k], p, active)
+		if !bets {
+			l = math.NaN() // its R stays: nothing was bet
+		}
 		d.logE[k] = l
+		if l > top {
+			top = l
+		}
+	}
+	d.exponentials(top)
+	for k, l := range d.logE {
 		s := &d.state[k]
-		if bets {
-			s.logR = logAdd(s.logR, inject) + l
+		if !math.IsNaN(l) {
+			s.wealth = s.wealth.bet(inject, d.growth[k], l)
 			s.cusum += l
 		}
 		if s.cusum <= 0 {
 			s.cusum, s.since = 0, d.last
 		}
-		top = max(top, s.logR)
 	}
-	return top
+}
+
+// exponentials puts e^L into growth, all at once where none is too large for that.
+func (d *Detector) exponentials(top float64) {
+	if top >= wealthTop {
+		for k, l := range d.logE {
+			d.growth[k] = math.Exp(l)
+		}
+		return
+	}
+	vexp.Shifted(d.growth, d.logE, top)
+	scale := math.Exp(top)
+	for k := range d.growth {
+		d.growth[k] *= scale
+	}
 }
 
 // expertLogE returns the log e-value of a pane, and whether any of its rows was in a bin with a bet.
@@ -161,33 +185,32 @@ func (d *Detector) expertLogE(x *expert, p Pane, active uint64) (l float64, bets
 	return l, bets
 }
 
-// logAdd returns log(e^x + e^y) for finite y.
-func logAdd(x, y float64) float64 {
-	if x < y {
-		x, y = y, x
-	}
-	return x + math.Log1p(math.Exp(y-x))
-}
-
 // Threshold returns log(1/α).
 func (d *Detector) Threshold() float64 { return -math.Log(d.dict.spec.Alpha) }
 
 // LogE returns log Σ_k w_k R_k, -Inf before any bet; an alarm puts it back to -Inf unless Ever is set. With Ever its
 // exponential is an e-value at every (stopping) time.
 func (d *Detector) LogE() float64 {
+	var sum float64
+	for k := range d.state {
+		w := d.state[k].wealth
+		if w < 0 {
+			return d.logSum()
+		}
+		sum += d.dict.weights[k] * float64(w)
+	}
+	return math.Log(sum)
+}
+
+// logSum is LogE where an R is too large to be summed as it is.
+func (d *Detector) logSum() float64 {
 	top := math.Inf(-1)
 	for k := range d.state {
-		top = max(top, d.state[k].logR+d.dict.experts[k].logWeight)
-	}
-	if math.IsInf(top, -1) {
-		return top
+		top = max(top, d.state[k].wealth.log()+d.dict.experts[k].logWeight)
 	}
 	var sum float64
 	for k := range d.state {
-		// What is e^-40 of the largest does not show in 53 bits.
-		if x := d.state[k].logR + d.dict.experts[k].logWeight - top; x > -40 {
-			sum += math.Exp(x)
-		}
+		sum += math.Exp(d.state[k].wealth.log() + d.dict.experts[k].logWeight - top)
 	}
 	return top + math.Log(sum)
 }

@@ -2,8 +2,8 @@ package detect
 
 import "math"
 
-// dictionaryVersion changes whenever an expert does: state of another dictionary is refused.
-const dictionaryVersion = 2
+// DictionaryVersion changes whenever an expert or the encoded state does: state of another one is refused.
+const DictionaryVersion = 3
 
 // Kind says what an expert bets on.
 type Kind uint8
@@ -40,6 +40,7 @@ type dictionary struct {
 	spec    Spec
 	bins    []bin
 	experts []expert
+	weights []float64 // of the experts, e^logWeight
 	// eceStake is the largest θ of an expert of NullECE.
 	eceStake float64
 	print    uint64
@@ -50,18 +51,25 @@ func newDictionary(s Spec) *dictionary {
 	switch s.Null {
 	case NullBin:
 		d.experts = binExperts(d.bins, s.Epsilon)
-		return d
 	case NullAccuracy:
 		d.experts = accuracyExperts(d.bins, s.Epsilon)
-		return d
+	default:
+		d.setStake()
+		d.experts = d.eceExperts()
 	}
+	for _, x := range d.experts {
+		d.weights = append(d.weights, math.Exp(x.logWeight))
+	}
+	return d
+}
+
+// setStake bounds the stakes of NullECE, which are one for all bins.
+func (d *dictionary) setStake() {
 	loss := 1.0
 	for _, b := range d.bins {
 		loss = max(loss, 1+math.Abs(b.bias)+b.tol)
 	}
 	d.eceStake = stakeShare / loss
-	d.experts = d.eceExperts()
-	return d
 }
 
 // group gives the experts of a group equal shares of its weight.
@@ -130,13 +138,11 @@ func binExperts(bins []bin, eps float64) []expert {
 	return joinGroups(binWeights, global, local, adaptive)
 }
 
-// accuracyExperts returns the dictionary of NullAccuracy: what exceeds ε in its one bin ¾, adaptive ¼.
+// accuracyExperts returns the dictionary of NullAccuracy: falls that exceed ε, in its one bin, ¾; adaptive ¼.
 func accuracyExperts(bins []bin, eps float64) []expert {
 	var fixed, adaptive []expert
-	for _, s := range signs {
-		for _, d := range globalExcess {
-			fixed = keep(fixed, globalExpert(bins, s, func(m float64) float64 { return m + s*(eps+d) }))
-		}
+	for _, d := range globalExcess {
+		fixed = keep(fixed, globalExpert(bins, -1, func(m float64) float64 { return m - eps - d }))
 	}
 	for h := range halfLives {
 		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})

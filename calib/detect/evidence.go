@@ -52,12 +52,12 @@ func (d *Detector) Evidence() *Evidence {
 	e := &Evidence{Null: d.dict.spec.Null, Epsilon: d.dict.spec.Epsilon, LogE: d.LogE(), Threshold: d.Threshold(), Pane: d.last, Since: d.last,
 		Bins: d.binEvidence()}
 	for k, s := range d.state {
-		if math.IsInf(s.logR, -1) {
+		if s.wealth == 0 {
 			continue
 		}
 		x := &d.dict.experts[k]
 		e.Experts = append(e.Experts, ExpertEvidence{Kind: x.kind, Direction: int(x.dir), Bin: x.bin,
-			Share: math.Exp(s.logR + x.logWeight - e.LogE), CUSUM: s.cusum, Since: s.since})
+			Share: math.Exp(s.wealth.log() + x.logWeight - e.LogE), CUSUM: s.cusum, Since: s.since})
 	}
 	slices.SortStableFunc(e.Experts, func(a, b ExpertEvidence) int { return cmp.Compare(b.Share, a.Share) })
 	e.Experts = e.Experts[:min(topExperts, len(e.Experts))]

@@ -18,8 +18,8 @@ const (
 	NullECE Null = iota
 	// NullBin is |b_ij - β_j| ≤ ε for every row i and bin j: no bin is off by more than ε.
 	NullBin
-	// NullAccuracy is |P(row i right | past) - A| ≤ ε + κ for every row i, A and κ the accuracy of the reference and its slack:
-	// confidences play no part. It is NullBin for a model that is always A sure.
+	// NullAccuracy is P(row i right | past) ≥ A - ε - κ for every row i, A and κ the accuracy of the reference and its slack:
+	// accuracy has not fallen; confidences play no part. It is one side of NullBin for a model that is always A sure.
 	NullAccuracy
 )
 
@@ -132,7 +132,7 @@ func (r *Reference) check(bins int) error {
 
 // fingerprint distinguishes specifications: state of one is nothing to another.
 func (s Spec) fingerprint() uint64 {
-	b := []byte{dictionaryVersion, byte(s.Null), byte(s.Bins), 0}
+	b := []byte{DictionaryVersion, byte(s.Null), byte(s.Bins), 0}
 	if s.Ever {
 		b[3] = 1
 	}

@@ -141,7 +141,7 @@ func (s *demoStory) alert(a output.Alert, at time.Time) {
 		return
 	}
 	s.alerts = append(s.alerts, a)
-	ours := a.Kind == "anytime"
+	ours := a.Kind == "anytime" && a.Rule != "accuracy-fall"
 	switch {
 	case ours && a.State == "firing" && a.InhibitedBy == "" && s.alarm == nil:
 		s.alarm = &a
@@ -154,6 +154,8 @@ func (s *demoStory) alert(a output.Alert, at time.Time) {
 	case ours && a.State == "resolved" && s.alarm != nil && s.resolved == nil:
 		s.resolved = &a
 		s.lines.at(at, "%s: with the calibrator in force the error is back inside the tolerance; ECE %s", s.lines.mark("ALARM resolved"), percent(&a.ECE))
+	case a.InhibitedBy == "" && a.Rule == "accuracy-fall":
+		s.lines.at(at, "%s %s: %s", a.Rule, a.State, a.Message)
 	case a.InhibitedBy == "" && a.State != "pending":
 		s.lines.at(at, "%s %s: ECE %s", a.Rule, a.State, percent(&a.ECE))
 	}

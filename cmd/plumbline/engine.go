@@ -183,6 +183,7 @@ func alarmSpec(c *config.Config) *operators.AlarmSpec {
 		return nil
 	}
 	s := &operators.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE, EpsilonBin: a.EpsilonBin,
+		EpsilonAccuracy: a.EpsilonAccuracy, AccuracySeverity: a.FallSeverity,
 		Alpha: float64(c.EventTime.Pane) / float64(a.FalseAlarmEvery), MaxWeight: a.MaxWeight, Matured: int64(a.Matured), ReferenceRows: a.ReferenceRows,
 		Slack: a.Slack, Slices: a.Slices, FDR: a.FDR, ClearRows: a.ClearRows, ClearFor: int64(a.ClearFor), QuietRows: a.QuietRows}
 	if a.Reference != "none" {

@@ -146,12 +146,14 @@ type Window struct {
 // Alarm is the anytime-valid alarm on calibration error of every key.
 type Alarm struct {
 	Enabled         bool          `yaml:"enabled"`
-	Signals         []string      `yaml:"signals"`           // raw, calibrated
+	Signals         []string      `yaml:"signals"`           // raw, calibrated, accuracy
 	EpsilonECE      float64       `yaml:"epsilon_ece"`       // tolerance of the ECE
 	EpsilonBin      float64       `yaml:"epsilon_bin"`       // tolerance of a single bin
+	EpsilonAccuracy float64       `yaml:"epsilon_accuracy"`  // tolerance of a fall of accuracy
 	Bins            int           `yaml:"bins"`              // divides 3600
 	FalseAlarmEvery time.Duration `yaml:"false_alarm_every"` // event time, on average at least, of a whole model version
 	Severity        string        `yaml:"severity"`
+	FallSeverity    string        `yaml:"accuracy_severity"`
 	MaxWeight       float64       `yaml:"max_weight"`     // largest weight that a row may have
 	Matured         time.Duration `yaml:"matured"`        // 0 = labels as they come; else rows enter so long after their prediction
 	Reference       string        `yaml:"reference"`      // none | pinned | rolling

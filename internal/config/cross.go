@@ -188,7 +188,7 @@ func (ck *checker) windows(c Config) {
 }
 
 // alarmNames are the rules that the alarm goes by in alerts.
-var alarmNames = []string{"calibration-raw", "calibration-calibrated"}
+var alarmNames = []string{"calibration-raw", "calibration-calibrated", "accuracy-fall"}
 
 func (ck *checker) alarm(c Config) {
 	a := c.Alarm

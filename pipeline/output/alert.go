@@ -37,17 +37,22 @@ type Alert struct {
 
 // AlertEvidence is why the anytime-valid alarm fired (docs/math.md, "Sequential detection").
 type AlertEvidence struct {
-	Tests        []string `json:"tests"` // ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is
+	Tests        []string `json:"tests"` // ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is; accuracy: see EpsilonAccuracy
 	EpsilonECE   float64  `json:"epsilon_ece"`
 	EpsilonBin   float64  `json:"epsilon_bin"`
 	LogE         float64  `json:"log_e"` // of ECE and of bins: the alarm is at log_e ≥ log_e_threshold
 	LogEBin      float64  `json:"log_e_bin"`
 	Threshold    float64  `json:"log_e_threshold"`
 	ThresholdBin float64  `json:"log_e_threshold_bin"`
+	// EpsilonAccuracy and what follows are of the alarm on accuracy alone: that accuracy is at least ReferenceAccuracy - EpsilonAccuracy -
+	// AccuracySlack is refuted. LogE is of that, and there are no bins.
+	EpsilonAccuracy   float64  `json:"epsilon_accuracy,omitempty"`
+	ReferenceAccuracy *float64 `json:"reference_accuracy,omitempty"`
+	AccuracySlack     float64  `json:"accuracy_slack,omitempty"`
 	// FDR is the level of the e-BH procedure over so many slices; 0 for whole models, which have their thresholds.
 	FDR       float64       `json:"fdr,omitempty"`
 	Slices    int           `json:"slices,omitempty"`
-	Direction string        `json:"direction"`      // overconfident | underconfident | both
+	Direction string        `json:"direction"`      // overconfident | underconfident | off both ways | accuracy fell
 	Since     string        `json:"since_estimate"` // no confidence is attached to it
 	Reference string        `json:"reference"`      // "" = calibration itself; pinned | rolling: change against that curve
 	Bins      []EvidenceBin `json:"bins"`           // where: those off by more than their tolerance, ascending

@@ -33,11 +33,82 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// TestJointLevels: the alarm splits α in two, so twice every level at which it is reported must have been noted.
+// TestJointLevels: tests that share an α must have been noted at their parts of every level at which they are reported.
 func TestJointLevels(t *testing.T) {
-	for _, l := range []float64{1e3, 1e4, 1e5, 3.15e6} {
-		if !slices.Contains(levels, l) || !slices.Contains(levels, 2*l) {
-			t.Errorf("levels %v lack %v or its double", levels, l)
+	for _, c := range append(slices.Clone(calmColumns), column{"alarm + accuracy", 3.15e6}) {
+		parts := joint[c.name]
+		if parts == nil {
+			parts = []share{{c.name, 1}}
+		}
+		for _, p := range parts {
+			if !slices.Contains(levels, p.of*c.level) {
+				t.Errorf("%v: levels %v lack %v", c, levels, p.of*c.level)
+			}
+		}
+	}
+	for name, parts := range joint {
+		var all float64
+		for _, p := range parts {
+			all += 1 / p.of
+		}
+		if all != 1 {
+			t.Errorf("%s: its tests have %v of α", name, all)
+		}
+	}
+	if !slices.IsSorted(levels) {
+		t.Errorf("levels %v do not rise", levels)
+	}
+}
+
+// TestPlaces: every stream that the table of places names is drawn once, and changes what it says.
+func TestPlaces(t *testing.T) {
+	s := toyScores(3000, 5)
+	for _, c := range append([]string{""}, corruptions...) {
+		name := "resnet20"
+		if c != "" {
+			name += "_" + c
+		}
+		s.z[name] = s.z["toy"]
+	}
+	p := s.calibrated()
+	streams := map[string]*stream{}
+	all := append(delays(s), where(s)...)
+	for i := range all {
+		if streams[all[i].name] != nil {
+			t.Errorf("two streams %q", all[i].name)
+		}
+		streams[all[i].name] = &all[i]
+	}
+	bin, slice := places(p)
+	if len(bin) < 3 || len(slice) != len(corruptions) {
+		t.Fatalf("places %v, %v", bin, slice)
+	}
+	for _, name := range append(bin, slice...) {
+		if streams[name] == nil {
+			t.Fatalf("no stream %q", name)
+		}
+	}
+	// The fullest bin is right 20 % more seldom after the change, as often before.
+	most := 0
+	for j := range bins {
+		if p.share(j) > p.share(most) {
+			most = j
+		}
+	}
+	rows := streams[binName(most)].rows(1, nil)
+	for part, want := range map[int]float64{0: 0, 1: -binError} {
+		var n, gap float64
+		for _, r := range rows[part*changeAt : part*(len(rows)-changeAt)+changeAt] {
+			if binOf(r.c) != most {
+				continue
+			}
+			n, gap = n+1, gap-r.c
+			if r.right {
+				gap++
+			}
+		}
+		if !(math.Abs(gap/n-want) <= 4*math.Sqrt(.25/n)) {
+			t.Errorf("part %d: gap %v of %v rows, want %v", part, gap/n, n, want)
 		}
 	}
 }

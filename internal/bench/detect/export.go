@@ -39,7 +39,7 @@ func exportAll(o options) error {
 	}
 	var list []exported
 	for _, st := range synthetic(s, o.n) {
-		if isCalm(st.group) && st.name != calibratedName && st.name != turns {
+		if st.group == groupWhere || isCalm(st.group) && st.name != calibratedName && st.name != turns {
 			continue
 		}
 		e, err := export(o.out, &st, exportedRuns)

@@ -11,9 +11,9 @@ import (
 
 const bins = detect.DefaultBins
 
-// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Those that are reported of two tests
-// which share an α are there twice as large, too.
-var levels = []float64{1e3, 2e3, 5e3, 1e4, 2e4, 4e4, 7e4, 1e5, 1.4e5, 2e5, 2.8e5, 4e5, 5.6e5, 1e6, 2e6, 3.15e6, 6.3e6}
+// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Those that are reported of tests which
+// share an α are there twice and four times as large, too.
+var levels = []float64{1e3, 2e3, 4e3, 5e3, 1e4, 2e4, 3.5e4, 4e4, 5e4, 7e4, 8e4, 1e5, 1.4e5, 2e5, 2.8e5, 4e5, 5.6e5, 1e6, 3.15e6, 6.3e6, 1.26e7}
 
 // test is one detector under measurement.
 type test struct {
@@ -97,7 +97,9 @@ func detectors(tests []test) []*detect.Detector {
 // and the reference hold fewer rows, α is shared by as many keys, and crossings are rows of the whole again.
 func observe(rows []row, s *stream, tests []test, prototypes []*detect.Detector) (outcome, error) {
 	out := make(outcome, len(tests))
+	sums := map[[2]int][]detect.Pane{} // by length and offset: tests share them
 	for k, t := range tests {
+		t.pane /= s.weight()
 		d := prototypes[k]
 		if t.learn > 0 {
 			t.learn = min(t.learn/s.weight(), len(rows)/5)
@@ -107,30 +109,56 @@ func observe(rows []row, s *stream, tests []test, prototypes []*detect.Detector)
 			}
 			d = detectors([]test{t})[0]
 		}
+		from := t.learn % t.pane
+		key := [2]int{t.pane, from}
+		if sums[key] == nil {
+			sums[key] = panes(rows[from:], t.pane)
+		}
 		var err error
-		if out[k], err = crossings(d.Fresh(), rows, t, s.weight()); err != nil {
+		if out[k], err = crossings(d.Fresh(), sums[key][t.learn/t.pane:], s.weight()); err != nil {
 			return nil, err
+		}
+		for l, at := range out[k] {
+			if at >= 0 {
+				out[k][l] = (t.learn + at*t.pane) * s.weight()
+			}
 		}
 	}
 	return out, nil
 }
 
-func crossings(d *detect.Detector, rows []row, t test, every int) ([]int, error) {
+// crossings returns how many panes it took to each level, -1 for never.
+func crossings(d *detect.Detector, panes []detect.Pane, every int) ([]int, error) {
 	first := make([]int, len(levels))
+	bounds := make([]float64, len(levels))
 	for l := range first {
-		first[l] = -1
+		first[l], bounds[l] = -1, math.Log(levels[l]*float64(every))
 	}
-	pane, size := make(detect.Pane, bins), t.pane/every
-	for i, next := t.learn, 0; i+size <= len(rows) && next < len(levels); i += size {
-		sum(pane, rows[i:i+size])
-		if _, err := d.Observe(int64(i/size), pane); err != nil {
+	next := 0
+	for i, p := range panes {
+		if _, err := d.Observe(int64(i), p); err != nil {
 			return nil, err
 		}
-		for e := d.LogE(); next < len(levels) && e >= math.Log(levels[next]*float64(every)); next++ {
-			first[next] = (i + size) * every
+		for e := d.LogE(); next < len(levels) && e >= bounds[next]; next++ {
+			first[next] = i + 1
+		}
+		if next == len(levels) {
+			break
 		}
 	}
 	return first, nil
+}
+
+// panes returns the sums of every so many rows, without a rest that is shorter.
+func panes(rows []row, size int) []detect.Pane {
+	n := len(rows) / size
+	flat := make(detect.Pane, n*bins)
+	out := make([]detect.Pane, n)
+	for i := range out {
+		out[i] = flat[i*bins : (i+1)*bins]
+		sum(out[i], rows[i*size:(i+1)*size])
+	}
+	return out
 }
 
 // sum makes the pane of rows.

@@ -41,7 +41,7 @@ type result struct {
 
 // sources are the files that the numbers depend on.
 var sources = []string{"calib/detect/*.go", "internal/bench/detect/tests.go", "internal/bench/detect/data.go", "internal/bench/detect/streams.go",
-	"internal/bench/detect/late.go", "internal/bench/detect/ours.go"}
+	"internal/bench/detect/where.go", "internal/bench/detect/late.go", "internal/bench/detect/ours.go"}
 
 // codeDigest returns the digest of the sources and of others, comments included, and of the real streams' files.
 func codeDigest(out string, others ...string) (string, error) {

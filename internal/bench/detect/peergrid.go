@@ -73,7 +73,7 @@ func measurePeers(o options) error {
 			return err
 		}
 		for i := range streams {
-			if isCalm(streams[i].group) {
+			if isCalm(streams[i].group) || streams[i].group == groupWhere {
 				continue
 			}
 			for _, order := range chosen {

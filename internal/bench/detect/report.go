@@ -45,10 +45,10 @@ func summarise(first []int, change int) summary {
 	return s
 }
 
-// jointly returns the first alarm of two tests that share an α: each at twice the level.
+// jointly returns the first alarm of two tests.
 func jointly(a, b []int) []int {
-	out := make([]int, len(a))
-	for i := range a {
+	out := make([]int, min(len(a), len(b)))
+	for i := range out {
 		out[i] = a[i]
 		if a[i] < 0 || b[i] >= 0 && b[i] < a[i] {
 			out[i] = b[i]
@@ -57,10 +57,14 @@ func jointly(a, b []int) []int {
 	return out
 }
 
-// at returns the first alarms of a test, or of a pair that shares an α, at 1/α = level.
+// at returns the first alarms of a test, or of those that share an α, at 1/α = level.
 func (r *result) at(name string, level float64) []int {
-	if pair, ok := joint[name]; ok {
-		return jointly(r.at(pair[0], 2*level), r.at(pair[1], 2*level))
+	if parts, ok := joint[name]; ok {
+		first := r.at(parts[0].name, level*parts[0].of)
+		for _, p := range parts[1:] {
+			first = jointly(first, r.at(p.name, level*p.of))
+		}
+		return first
 	}
 	k := slices.IndexFunc(tests, func(t test) bool { return t.name == name })
 	return r.FirstCrossings[k][slices.Index(levels, level)]
@@ -99,6 +103,7 @@ func report(o options) error {
 	falseAlarms(&b, ours)
 	peerFalseAlarms(&b, peers)
 	delayTable(&b, ours, peers)
+	whereTable(&b, ours, s)
 	equalTable(&b, ours, peers)
 	stableTable(&b, ours, peers, s)
 	realTable(&b, ours, peers, streams)

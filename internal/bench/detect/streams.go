@@ -54,6 +54,7 @@ func (s *stream) rows(run int, buffer []row) []row {
 const (
 	groupCalm   = "false alarms"
 	groupDelay  = "delay"
+	groupWhere  = "delay by place"
 	groupStable = "stably wrong"
 	groupLate   = "late labels"
 	changeAt    = 10_000
@@ -116,13 +117,13 @@ func delays(s *scores) []stream {
 		return stream{group: groupDelay, name: name, n: changeAt + delayLimit, change: changeAt, draw: draw}
 	}
 	var out []stream
-	for _, c := range []string{"gauss_noise_s1", "gauss_noise_s3", "contrast_s3", "gauss_blur_s3", "gauss_blur_s5"} {
+	for _, c := range corruptions {
 		out = append(out, mk(c, after(p, s.rows("resnet20_"+c, 1))))
 	}
 	contrast, noise := s.rows("resnet20_contrast_s3", 1), s.rows("resnet20_gauss_noise_s3", 1)
 	oneBin := p.biased(func(c float64) float64 {
 		if c > 9./15 && c <= 10./15 {
-			return -.2
+			return -binError
 		}
 		return 0
 	})
@@ -144,14 +145,19 @@ func delays(s *scores) []stream {
 			}
 			return p.row(rng)
 		}),
-		mk("gauss_noise_s3 in a slice of 5 %", func(rng *rand.Rand, i int) row {
-			if i >= changeAt && rng.IntN(sliceOf) == 0 {
-				return noise.row(rng)
-			}
-			return p.row(rng)
-		}),
+		mk("gauss_noise_s3 in a slice of 5 %", inSlice(p, noise)),
 	)
 	return append(out, keyed(s)...)
+}
+
+// inSlice draws from p, and after the change one row in sliceOf from q.
+func inSlice(p, q pool) func(*rand.Rand, int) row {
+	return func(rng *rand.Rand, i int) row {
+		if i >= changeAt && rng.IntN(sliceOf) == 0 {
+			return q.row(rng)
+		}
+		return p.row(rng)
+	}
 }
 
 // keyed are the rows of one key of sliceOf, all of which change; rows before and after the change are as many of the whole as in

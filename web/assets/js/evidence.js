@@ -2,7 +2,7 @@
 import { el, count, fixed, pctBare, clock } from "./format.js";
 
 const signed = (v) => `${v > 0 ? "+" : v < 0 ? "−" : ""}${pctBare(Math.abs(v))}`;
-const TESTS = { ece: "all bins together", bin: "some bin" };
+const TESTS = { ece: "all bins together", bin: "some bin", accuracy: "accuracy" };
 
 /** evidence returns an alert's evidence as a part that opens, or null where it has none. key tells it from others. */
 export function evidence(a, key) {
@@ -17,9 +17,15 @@ export function evidence(a, key) {
 
 // Whole models have a bound for each test, slices one for both.
 function bounds(e) {
+  if (e.reference_accuracy !== undefined) return accuracy(e);
   if (e.fdr) return `Log evidence ${fixed(e.log_e, 1)} of the ECE and ${fixed(e.log_e_bin, 1)} of the bins, judged among ${count(e.slices)} slices at a false-discovery rate of ${e.fdr}.`;
   const off = (e.tests || []).map((t) => TESTS[t] || t).join(" and ");
   return `Log evidence of the ECE beyond ${e.epsilon_ece}: ${fixed(e.log_e, 1)} (bound ${fixed(e.log_e_threshold, 1)}), of a bin beyond ${e.epsilon_bin}: ${fixed(e.log_e_bin, 1)} (bound ${fixed(e.log_e_threshold_bin, 1)})${off ? `; refuted for ${off}` : ""}.`;
+}
+
+function accuracy(e) {
+  const judged = e.fdr ? `judged among ${count(e.slices)} slices at a false-discovery rate of ${e.fdr}` : `bound ${fixed(e.log_e_threshold, 1)}`;
+  return `Log evidence of accuracy more than ${e.epsilon_accuracy} below its reference, ${pctBare(e.reference_accuracy)} %: ${fixed(e.log_e, 1)} (${judged}).`;
 }
 
 const against = (e) => (e.reference ? ` A change against the ${e.reference} reference.` : "");
