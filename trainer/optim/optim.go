@@ -30,11 +30,8 @@ func (o SGD) Step(w, g, v []float32) {
 		l2, shrink = 0, o.LR*o.WeightDecay
 	}
 	g, v = g[:len(w)], v[:len(w)]
-	if !o.Nesterov && !o.Decoupled { // the same, without what is not needed
-		for i, wi := range w {
-			v[i] = o.Momentum*v[i] + (g[i] + l2*wi)
-			w[i] = wi - o.LR*v[i]
-		}
+	if !o.Nesterov && !o.Decoupled {
+		step(w, g, v, o.LR, o.Momentum, l2)
 		return
 	}
 	for i, wi := range w {
@@ -45,6 +42,16 @@ func (o SGD) Step(w, g, v []float32) {
 			step = gi + o.Momentum*v[i]
 		}
 		w[i] = wi - o.LR*step - shrink*wi
+	}
+}
+
+// stepGo is the step with L2 decay. Products are rounded before they are added, so that all paths give the same bits.
+func stepGo(w, g, v []float32, lr, mu, l2 float32) {
+	g, v = g[:len(w)], v[:len(w)]
+	for i, wi := range w {
+		vi := float32(mu*v[i]) + (float32(l2*wi) + g[i])
+		v[i] = vi
+		w[i] = wi - float32(lr*vi)
 	}
 }
 

@@ -33,6 +33,45 @@ func TestStepsByHand(t *testing.T) {
 	}
 }
 
+// TestStepOfAnyLength: the step by vectors has the bits of the plain one, and writes nothing beyond its end.
+func TestStepOfAnyLength(t *testing.T) {
+	const room = 70
+	value := func(i int, scale float64) float32 { return float32(scale * math.Sin(float64(7*i+1))) }
+	for n := range room + 1 {
+		var w, g, v, wantW, wantV [room + 8]float32
+		for i := range w {
+			w[i], g[i], v[i] = value(i, 1), value(i+100, 0.3), value(i+200, 3)
+		}
+		wantW, wantV = w, v
+		o := SGD{LR: 0.1, Momentum: 0.9, WeightDecay: 5e-4}
+		for range 3 {
+			o.Step(w[:n], g[:n], v[:n])
+			stepGo(wantW[:n], g[:n], wantV[:n], o.LR, o.Momentum, o.WeightDecay)
+		}
+		if w != wantW || v != wantV {
+			t.Fatalf("%d values: the step differs from the plain one", n)
+		}
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	const n = 512 * 512
+	w, g, v := make([]float32, n), make([]float32, n), make([]float32, n)
+	o := SGD{LR: 0.1, Momentum: 0.9, WeightDecay: 5e-4}
+	b.Run("step", func(b *testing.B) {
+		b.SetBytes(20 * n)
+		for b.Loop() {
+			o.Step(w, g, v)
+		}
+	})
+	b.Run("plain", func(b *testing.B) {
+		b.SetBytes(20 * n)
+		for b.Loop() {
+			stepGo(w, g, v, o.LR, o.Momentum, o.WeightDecay)
+		}
+	})
+}
+
 func TestSchedules(t *testing.T) {
 	for _, c := range []struct {
 		s    Schedule
