@@ -21,11 +21,17 @@ import (
 // chromium runs the browser on url with args and returns its standard output; the test is skipped where there is none.
 func chromium(t *testing.T, url string, args ...string) string {
 	t.Helper()
+	return chromiumAllowing(t, "503", url, args...)
+}
+
+// chromiumAllowing is chromium for a page to which the server answers with a status that the console tells of.
+func chromiumAllowing(t *testing.T, status, url string, args ...string) string {
+	t.Helper()
 	bin, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("no chromium on PATH: the page is not tried in a browser")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -37,7 +43,7 @@ func chromium(t *testing.T, url string, args ...string) string {
 	out, err := cmd.Output()
 	for _, line := range strings.Split(stderr.String(), "\n") {
 		// The page's own errors, a broken content security policy among them.
-		if strings.Contains(line, "CONSOLE") && !strings.Contains(line, "503") {
+		if strings.Contains(line, "CONSOLE") && !strings.Contains(line, status) {
 			t.Errorf("console: %s", line)
 		}
 	}

@@ -1,15 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"os/user"
-	"path/filepath"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -31,16 +30,20 @@ func newHeadsCommand() *cobra.Command {
 	}
 	group(cmd)
 	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List all heads with their state", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) }})
+		RunE: func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) }}, newHeadsShowCommand())
 	for _, o := range []struct{ action, short string }{
 		{output.OrderPin, "Serve this head, whatever the verdict on it"},
 		{output.OrderRollback, "Do not serve this head, even if it is ready"},
 		{output.OrderAuto, "Take a pin or rollback back: as the verdict says"},
 	} {
-		cmd.AddCommand(newOrderCommand(o.action, o.short, output.HeadOrder))
+		order := newOrderCommand(o.action, o.short, output.HeadOrder)
+		if o.action == output.OrderPin {
+			order.Aliases = []string{"publish"}
+		}
+		cmd.AddCommand(order)
 	}
 	var dir string
-	export := &cobra.Command{Use: "export ID", Short: "Write a head's safetensors file from its record", Args: usageArgs(cobra.ExactArgs(1)),
+	export := &cobra.Command{Use: "export ID", Short: "Write a head as head.safetensors and head.onnx", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runHeadsExport(cmd, args[0], dir) }}
 	export.Flags().StringVarP(&dir, "output", "o", ".", "`directory` to write to")
 	cmd.AddCommand(export)
@@ -58,7 +61,7 @@ func newTrainerCancelCommand() *cobra.Command {
 
 // newOrderCommand publishes a person's order about a head or its job.
 func newOrderCommand(action, short, kind string) *cobra.Command {
-	var why string
+	var why, by string
 	cmd := &cobra.Command{Use: action + " ID", Short: short, Args: usageArgs(cobra.ExactArgs(1)), RunE: func(cmd *cobra.Command, args []string) error {
 		cfg, err := loadConfig(cmd)
 		if err != nil {
@@ -68,7 +71,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o := output.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: userName(), Why: why, At: pipeline.Format(time.Now().UnixNano())}
+		o := output.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
 		if err := t.allows(o); err != nil {
 			return err
 		}
@@ -81,6 +84,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		printf(cmd, "%s %s\n", action, o.ID)
 		return nil
 	}}
+	cmd.Flags().StringVar(&by, "by", "", "`name` of who decides; the user's by default")
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, for those who read it later")
 	return cmd
 }
@@ -102,10 +106,7 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	if err != nil {
 		return err
 	}
-	if err := publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value); err != nil {
-		return err
-	}
-	return recordOrder(ctx, client, cfg, o.ID, value)
+	return publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value)
 }
 
 // allows refuses orders about what is not there, or cannot be done.
@@ -158,28 +159,6 @@ func runHeadsList(cmd *cobra.Command) error {
 		return nil
 	}
 	return newTable(cmd.OutOrStdout()).print(lines, len(lines[0]))
-}
-
-func runHeadsExport(cmd *cobra.Command, id, dir string) error {
-	cfg, err := loadConfig(cmd)
-	if err != nil {
-		return err
-	}
-	t, _, err := readTuning(cmd.Context(), cfg)
-	if err != nil {
-		return err
-	}
-	j := t.queue.Job(id)
-	switch {
-	case j == nil || j.Result == nil || j.Result.Outcome != output.OutcomeTrained:
-		return fmt.Errorf("%s: there is no such trained head", id)
-	case len(j.Result.Weights) == 0:
-		return fmt.Errorf("%s: its weights are not in its record: see its artefacts in heads list --json", id)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "head.safetensors"), j.Result.Weights, 0o644)
 }
 
 // readTuning reads the finetune and heads topics to their end.

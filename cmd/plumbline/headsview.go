@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -19,7 +20,14 @@ type headView struct {
 	State string `json:"state"`
 	Why   string `json:"why,omitempty"`
 	// Serve says that this is the head to serve.
-	Serve   bool             `json:"serve"`
+	Serve bool `json:"serve"`
+	// Queue is the place of a job that waits among those that do, from 1. Of one that runs: for how long its trainer has
+	// given no sign of life that this process has seen, whether that is longer than trainer.lost_after, and its curve.
+	Queue  int             `json:"queue,omitempty"`
+	Silent float64         `json:"silent_seconds,omitempty"`
+	Lost   bool            `json:"lost,omitempty"`
+	Curve  []service.Point `json:"curve,omitempty"`
+
 	Request *output.Finetune `json:"request,omitempty"`
 	Job     *output.Job      `json:"job,omitempty"`
 	Result  *output.Head     `json:"result,omitempty"`
@@ -47,10 +55,20 @@ func (t *tuning) view() headsView {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := headsView{Heads: []headView{}, Serve: []servedView{}}
+	waiting := 0
 	for _, j := range t.queue.All() {
-		if h, ok := t.head(j); ok {
-			v.Heads = append(v.Heads, h)
+		h, ok := t.head(j)
+		if !ok {
+			continue
 		}
+		switch h.State {
+		case service.StateWaiting:
+			waiting++
+			h.Queue = waiting
+		case service.StateRunning:
+			h.Silent, h.Curve = time.Since(j.Seen).Seconds(), j.Curve
+		}
+		v.Heads = append(v.Heads, h)
 	}
 	slices.SortFunc(v.Heads, func(a, b headView) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Number, b.Number))

@@ -19,7 +19,13 @@ type webHeads struct {
 }
 
 // Heads implements web.Heads.
-func (w webHeads) Heads() any { return w.rt.tuning.view() }
+func (w webHeads) Heads() any {
+	v := w.rt.tuning.view()
+	for i := range v.Heads {
+		v.Heads[i].Lost = v.Heads[i].Silent >= w.rt.cfg.Trainer.LostAfter.Seconds()
+	}
+	return v
+}
 
 // HeadOrder implements web.Heads.
 func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {

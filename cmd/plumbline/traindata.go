@@ -87,6 +87,7 @@ type trainRows struct {
 	NoFeatures int    `json:"no_features"` // null, or not finite
 	Repeated   int    `json:"repeated"`    // rows of an archive that were there before, by id and time
 	Files      int    `json:"files"`
+	Outside    int    `json:"outside,omitempty"`     // rows that are not of the wanted times
 	OtherFiles int    `json:"other_files,omitempty"` // of a directory: of other model versions
 	Vanished   int    `json:"vanished_files,omitempty"`
 	// Unreadable says which files of a directory were left out, and why.
@@ -107,7 +108,9 @@ type trainRows struct {
 type trainData struct {
 	train, valid, hold *data.Set // hold may be nil
 	rows               trainRows
-	source             *trainSource // of all but those of further files
+	source             *trainSource // of FILE
+	validFrom          *trainSource // of --validation and --holdout, where those are files
+	holdFrom           *trainSource
 	sources            []*trainSource
 }
 
@@ -177,7 +180,7 @@ func (f trainFlags) divideRows(d *trainData, all *data.Set, file string, current
 	if current != nil && all.D != current.D() {
 		return fmt.Errorf("%s: %d features a row, --head %s takes %d", file, all.D, f.head, current.D())
 	}
-	other := func(name string) (*data.Set, error) {
+	other := func(name string) (*data.Set, *trainSource, error) {
 		in := f.inputFlags
 		if f.split.holdoutLabels != "" {
 			in.labels = f.split.holdoutLabels
@@ -190,13 +193,14 @@ func (f trainFlags) divideRows(d *trainData, all *data.Set, file string, current
 		if err == nil && s.D != all.D {
 			err = fmt.Errorf("%s: %d features a row, %s has %d", name, s.D, file, all.D)
 		}
-		return s, err
+		return s, source, err
 	}
+	d.validFrom, d.holdFrom = d.source, d.source
 	if err := f.hold(d, all, other); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	d.train, d.valid, d.hold = placed(d.train), placed(d.valid), placed(d.hold)
-	d.rows.TrainTime, d.rows.ValidTime, d.rows.HeldOutTime = d.source.timeOf(d.train), d.source.timeOf(d.valid), d.source.timeOf(d.hold)
+	d.rows.TrainTime, d.rows.ValidTime, d.rows.HeldOutTime = d.source.timeOf(d.train), d.validFrom.timeOf(d.valid), d.holdFrom.timeOf(d.hold)
 	return nil
 }
 
@@ -209,7 +213,7 @@ func placed(s *data.Set) *data.Set {
 }
 
 // hold sets the held-out rows, then divides the others.
-func (f trainFlags) hold(d *trainData, all *data.Set, other func(string) (*data.Set, error)) error {
+func (f trainFlags) hold(d *trainData, all *data.Set, other func(string) (*data.Set, *trainSource, error)) error {
 	order := all.ByTime()
 	switch {
 	case f.split.order == "random":
@@ -227,7 +231,7 @@ func (f trainFlags) hold(d *trainData, all *data.Set, other func(string) (*data.
 		return err
 	}
 	if file != "" {
-		if d.hold, err = other(file); err != nil {
+		if d.hold, d.holdFrom, err = other(file); err != nil {
 			return err
 		}
 		d.rows.Holdout = file
@@ -247,14 +251,14 @@ func (f trainFlags) hold(d *trainData, all *data.Set, other func(string) (*data.
 }
 
 // divide sets the training and validation rows.
-func (f trainFlags) divide(d *trainData, all *data.Set, other func(string) (*data.Set, error)) error {
+func (f trainFlags) divide(d *trainData, all *data.Set, other func(string) (*data.Set, *trainSource, error)) error {
 	share, file, err := shareOrFile("--validation", f.split.validation)
 	if err != nil {
 		return err
 	}
 	if file != "" {
 		d.train, d.rows.Rows, d.rows.Train, d.rows.TrainBy = all, all.N(), all.N(), countLabels(all)
-		if d.valid, err = other(file); err != nil {
+		if d.valid, d.validFrom, err = other(file); err != nil {
 			return err
 		}
 		d.rows.Used.Validation, d.rows.ValidBy, d.rows.Validation = d.valid.N(), countLabels(d.valid), file
@@ -276,12 +280,6 @@ func countLabels(s *data.Set) []int {
 	return by
 }
 
-// readFeatures is openRows for rows that are in use to the end of the process, or until nobody has them.
-func (f trainFlags) readFeatures(in inputFlags, file string, k int, used *trainRows) (*data.Set, error) {
-	s, _, err := f.openRows(in, file, k, used)
-	return s, err
-}
-
 // openRows are the rows of a file or directory that have features and a label. k = 0 lets the file say the number of
 // classes. The source, which may be there beside an error, is to be closed after the last use of the rows.
 func (f trainFlags) openRows(in inputFlags, file string, k int, used *trainRows) (*data.Set, *trainSource, error) {
@@ -290,16 +288,10 @@ func (f trainFlags) openRows(in inputFlags, file string, k int, used *trainRows)
 		return nil, nil, err
 	}
 	s := newTrainSource(memory, used)
-	if path, array, ok := in.isNPZ(file); ok {
-		err = s.npz(path, array, in.labels)
-	} else if strings.HasSuffix(file, ".npz") {
-		if err = s.npz(file, "features", in.labels); errors.Is(err, errNoArray) {
-			err = fmt.Errorf("no features: the array features is needed, or one that FILE.npz:array or --array names: %w", err)
-		}
-	} else if st, serr := os.Stat(file); serr == nil && st.IsDir() {
+	if st, serr := os.Stat(file); serr == nil && st.IsDir() {
 		err = s.directory(file, f.split.model, f.split.version)
 	} else {
-		err = s.file(file)
+		err = s.any(in, file)
 	}
 	if err != nil {
 		return nil, s, err
@@ -309,6 +301,21 @@ func (f trainFlags) openRows(in inputFlags, file string, k int, used *trainRows)
 	}
 	set, err := s.set(file, k)
 	return set, s, err
+}
+
+// any adds the rows of a file of whatever format.
+func (s *trainSource) any(in inputFlags, file string) error {
+	if path, array, ok := in.isNPZ(file); ok {
+		return s.npz(path, array, in.labels)
+	}
+	if !strings.HasSuffix(file, ".npz") {
+		return s.file(file)
+	}
+	err := s.npz(file, "features", in.labels)
+	if errors.Is(err, errNoArray) {
+		err = fmt.Errorf("no features: the array features is needed, or one that FILE.npz:array or --array names: %w", err)
+	}
+	return err
 }
 
 // defaultMemory is --memory where it is not given.

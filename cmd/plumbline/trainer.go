@@ -51,7 +51,7 @@ func newTrainerCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "end after one job")
 	cmd.Flags().StringVar(&o.listen, "listen", "", "`address` of /metrics, /-/healthy and /-/ready; none by default")
-	cmd.AddCommand(newTrainerListCommand(), newTrainerCancelCommand())
+	cmd.AddCommand(newTrainerListCommand(), newTrainerCancelCommand(), newTrainerGuardCommand())
 	return cmd
 }
 
@@ -80,6 +80,11 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 		return err
 	}
 	defer unlock()
+	free, err := lockDevice(cfg.Trainer, os.TempDir(), log)
+	if err != nil {
+		return err
+	}
+	defer free()
 	publish, err := headsPublisher(ctx, client, cfg, log)
 	if err != nil {
 		return err

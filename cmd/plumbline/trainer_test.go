@@ -66,8 +66,13 @@ func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string
 	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
 		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: output.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
 	r.ID = r.Model + "/" + r.ShadowVersion
-	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: n % 2, Key: []byte("m/1"), Value: encode(t, r)})
+	writeRequest(t, brokers, cfg, r)
 	return r
+}
+
+func writeRequest(t *testing.T, brokers []string, cfg config.Config, r output.Finetune) {
+	t.Helper()
+	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: r.Number % 2, Key: []byte("m/1"), Value: encode(t, r)})
 }
 
 // headRecords are the records of a kind of the heads topic.
@@ -203,8 +208,8 @@ func TestTrainerOnKafka(t *testing.T) {
 		}
 	}
 	serves("1")
-	for _, step := range []struct{ order, want string }{{"pin", "1+head1"}, {"rollback", "1"}, {"pin", "1+head1"}, {"auto", "1"}} {
-		if text, code := run("heads", step.order, first.ID, "--why", "a test"); code != 0 {
+	for _, step := range []struct{ order, want string }{{"pin", "1+head1"}, {"rollback", "1"}, {"publish", "1+head1"}, {"auto", "1"}} {
+		if text, code := run("heads", step.order, first.ID, "--why", "a test", "--by", "ben"); code != 0 {
 			t.Fatalf("heads %s: exit code %d: %s", step.order, code, text)
 		}
 		serves(step.want)
@@ -214,11 +219,25 @@ func TestTrainerOnKafka(t *testing.T) {
 			t.Errorf("%v: got exit code 0: %s", args, text)
 		}
 	}
+	for _, want := range []string{first.ID + ": shadow", "asked for at 1970-01-01T02:00:00Z", "trained by a, attempt 1", "validation rows:", "head.onnx: ", "auto by ben at ", "SHA-256 "} {
+		if text, code := run("heads", "show", first.ID); code != 0 || !strings.Contains(text, want) {
+			t.Errorf("heads show: exit code %d, no %q in %s", code, want, text)
+		}
+	}
+	var shown headView
+	if text, _ := run("heads", "show", first.ID, "--json"); json.Unmarshal([]byte(text), &shown) != nil || shown.ID != first.ID || shown.Order == nil || shown.Order.By != "ben" {
+		t.Errorf("heads show --json: %+v", shown)
+	}
+	if text, code := run("heads", "show", "m/9"); code == 0 || !strings.Contains(text, "there is no such head") {
+		t.Errorf("heads show of none: exit code %d: %s", code, text)
+	}
 	if text, code := run("heads", "export", first.ID, "-o", filepath.Join(dir, "exported")); code != 0 {
 		t.Errorf("heads export: exit code %d: %s", code, text)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "exported", "head.safetensors")); err != nil {
-		t.Error(err)
+	for _, name := range []string{service.FileHead, service.FileONNX} {
+		if st, err := os.Stat(filepath.Join(dir, "exported", name)); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,48 +11,60 @@ import (
 	"slices"
 	"time"
 
-	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline/output"
-	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
 // archivePoll is how often the trainer looks whether the archive has what a request asks for.
 const archivePoll = 200 * time.Millisecond
 
-// archived are the rows of a request from the archive: those predicted in its range that had their label by its end. So
+// archived adds the rows of a request from the archive: those predicted in its range that had their label by its end. So
 // the request alone says which they are, however long ago it was made, as long as the archive has them. A file is there
 // when it is complete: the trainer waits until every partition has one that goes on beyond the range, for at most
-// trainer.settle.
-func (l trainerLoader) archived(ctx context.Context, r output.Finetune, used *trainerRows) (*data.Set, error) {
-	from, to, err := dataRange(r)
-	if err != nil {
-		return nil, err
-	}
+// trainer.settle. Files that are open stay readable when the archive removes them; one that it removed before is noted.
+func (l trainerLoader) archived(ctx context.Context, r output.Finetune, s *trainSource, used *trainerRows) error {
 	used.Archive = l.archive()
-	files, err := l.settled(ctx, r, to+int64(l.cfg.EventTime.AllowedLateness), used)
+	files, foreign, err := l.settled(ctx, r, s.span.to+int64(l.cfg.EventTime.AllowedLateness), used)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &archiveColumns{from: from, to: to}
+	used.LeftOut = foreign
 	for _, f := range files {
-		if f.info.Oldest >= to || f.info.Newest < from {
+		if f.info.Oldest >= s.span.to || f.info.Newest < s.span.from {
 			continue // labels come after predictions
 		}
-		if err := c.read(f.path); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.path, err)
+		before := s.used.Files
+		if err := s.try(f.path, false, func() error { return s.labelledBy(f) }); err != nil {
+			return err
 		}
-		used.ArchiveFiles++
+		used.ArchiveFiles += s.used.Files - before
 	}
-	used.Outside += c.outside
-	if len(c.rows) == 0 {
-		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d others are there", l.archive(), r.Model, r.Version, r.Data.From, r.Data.To, c.outside)
+	return nil
+}
+
+// labelledBy adds the rows of an archive file; those whose label came after the span are outside.
+func (s *trainSource) labelledBy(f archivedFile) error {
+	first := len(s.labels)
+	if err := s.file(f.path); err != nil || f.info.Newest <= s.span.to {
+		return err
 	}
-	return c.set(r.Classes, l.cfg.Trainer.MaxRows, l.cfg.Trainer.Validation), nil
+	times, err := labelTimes(f.path)
+	if err != nil {
+		return err
+	}
+	if len(times) != len(s.labels)-first || len(s.times) != len(s.labels) {
+		return fmt.Errorf("%s: %d times of labels, and %d of predictions, of %d rows", f.path, len(times), len(s.times)-first, len(s.labels)-first)
+	}
+	for i, t := range times {
+		if ts := s.times[first+i]; t > s.span.to && ts >= s.span.from && ts < s.span.to { // others are outside already
+			s.outside = append(s.outside, int32(first+i)) //nolint:gosec // rows that are in memory
+		}
+	}
+	return nil
 }
 
 func dataRange(r output.Finetune) (from, to int64, err error) {
@@ -70,13 +82,14 @@ type archivedFile struct {
 	info *arrowio.ArchiveInfo
 }
 
-// settled lists the files of a model version, when they go on to a label time or the wait is over.
-func (l trainerLoader) settled(ctx context.Context, r output.Finetune, until int64, used *trainerRows) ([]archivedFile, error) {
+// settled lists the files of a model version, when they go on to a label time or the wait is over, and what is in the
+// directory and cannot be read.
+func (l trainerLoader) settled(ctx context.Context, r output.Finetune, until int64, used *trainerRows) (files []archivedFile, foreign []string, err error) {
 	deadline := time.Now().Add(l.cfg.Trainer.Settle)
+	known := archiveHeads{}
 	for {
-		files, err := l.list(r)
-		if err != nil {
-			return nil, err
+		if files, foreign, err = known.list(l.archive(), r); err != nil {
+			return nil, nil, err
 		}
 		newest := map[int]int64{}
 		for _, f := range files {
@@ -87,20 +100,29 @@ func (l trainerLoader) settled(ctx context.Context, r output.Finetune, until int
 			used.Settled = used.Settled && t >= until
 		}
 		if used.Settled || time.Now().After(deadline) {
-			return files, nil
+			return files, foreign, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		case <-time.After(archivePoll):
 		}
 	}
 }
 
-// list returns the archive's files of a model version by partition and number. What is no archive file is passed over.
-func (l trainerLoader) list(r output.Finetune) ([]archivedFile, error) {
-	var out []archivedFile
-	err := filepath.WalkDir(l.archive(), func(path string, d fs.DirEntry, err error) error {
+// archiveHeads are the heads of files that have been read, by path: files do not change, they are replaced.
+type archiveHeads map[string]archiveHead
+
+type archiveHead struct {
+	size    int64
+	written time.Time
+	info    *arrowio.ArchiveInfo
+	err     error // of a file that is no archive file
+}
+
+// list returns the archive's files of a model version by partition and number, and what is wrong with those that are none.
+func (h archiveHeads) list(dir string, r output.Finetune) (out []archivedFile, foreign []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case os.IsNotExist(err):
 			return nil // nothing has been archived, or a file has just been removed
@@ -109,120 +131,74 @@ func (l trainerLoader) list(r output.Finetune) ([]archivedFile, error) {
 		case d.IsDir() || filepath.Ext(path) != ".arrow" || d.Name()[0] == '.':
 			return nil
 		}
-		info, err := arrowio.ReadArchiveInfo(path)
-		if err == nil && info.Model == r.Model && info.Version == r.Version {
-			out = append(out, archivedFile{path, info})
+		head, err := h.read(path, d)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case head.err != nil:
+			foreign = append(foreign, head.err.Error())
+		case head.info.Model == r.Model && head.info.Version == r.Version:
+			out = append(out, archivedFile{path, head.info})
 		}
 		return nil
 	})
 	slices.SortFunc(out, func(a, b archivedFile) int {
 		return cmp.Or(cmp.Compare(a.info.Partition, b.info.Partition), cmp.Compare(a.info.Sequence, b.info.Sequence), cmp.Compare(a.path, b.path))
 	})
-	return out, err
+	return out, foreign, err
 }
 
-// archiveColumns gathers rows of archive files.
-type archiveColumns struct {
-	from, to int64
-	d        int
-	outside  int
-	rows     []archiveRow
-	x        []float32
+// read reads a head, unless it has and the file is as it was. An error is the system's.
+func (h archiveHeads) read(path string, d fs.DirEntry) (archiveHead, error) {
+	st, err := d.Info()
+	if err != nil {
+		return archiveHead{}, err
+	}
+	if k, ok := h[path]; ok && k.size == st.Size() && k.written.Equal(st.ModTime()) {
+		return k, nil
+	}
+	k := archiveHead{size: st.Size(), written: st.ModTime()}
+	if k.info, k.err = arrowio.ReadArchiveInfo(path); k.err != nil && outOfReach(k.err) {
+		return k, k.err
+	}
+	h[path] = k
+	return k, nil
 }
 
-// archiveRow is a row whose features are x[at*d:].
-type archiveRow struct {
-	ts    int64
-	id    []byte
-	label int32
-	at    int
-}
-
-// read adds the rows of a file. The file was made by this program and is there whole; what is not as it must be is an
-// error.
-func (c *archiveColumns) read(path string) (err error) {
+// labelTimes reads the column label_ts of an archive file, whose other columns have been read.
+func labelTimes(path string) (out []int64, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library panics on some broken files
-			err = fmt.Errorf("%v", r)
+			err = fmt.Errorf("%s: %v", path, r)
 		}
 	}()
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	fr, err := ipc.NewFileReader(f)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer fr.Close()
 	for i := range fr.NumRecords() {
 		rec, err := fr.Record(i)
-		if err == nil {
-			err = c.record(rec)
-		}
 		if err != nil {
-			return fmt.Errorf("record %d: %w", i, err)
+			return nil, fmt.Errorf("%s: record %d: %w", path, i, err)
+		}
+		at := rec.Schema().FieldIndices("label_ts")
+		if len(at) != 1 {
+			return nil, fmt.Errorf("%s: no column label_ts", path)
+		}
+		c, ok := rec.Column(at[0]).(*array.Timestamp)
+		if !ok {
+			return nil, fmt.Errorf("%s: column label_ts is of %s, want a timestamp", path, rec.Column(at[0]).DataType())
+		}
+		for j := range c.Len() {
+			out = append(out, int64(c.Value(j)))
 		}
 	}
-	return nil
-}
-
-func (c *archiveColumns) record(rec arrow.Record) error {
-	column := func(name string) arrow.Array {
-		if ix := rec.Schema().FieldIndices(name); len(ix) == 1 {
-			return rec.Column(ix[0])
-		}
-		return nil
-	}
-	id, ok1 := column("id").(*array.FixedSizeBinary)
-	ts, ok2 := column("ts").(*array.Timestamp)
-	labelTS, ok3 := column("label_ts").(*array.Timestamp)
-	label, ok4 := column("label").(*array.Int32)
-	list, ok5 := column("features").(*array.FixedSizeList)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
-		return fmt.Errorf("columns %v: want id, ts, label_ts, label and features as the archive has them", rec.Schema())
-	}
-	d := int(list.DataType().(*arrow.FixedSizeListType).Len())
-	if c.d == 0 {
-		c.d = d
-	}
-	if d != c.d {
-		return fmt.Errorf("%w: %d features a row, rows before have %d", service.ErrHopeless, d, c.d)
-	}
-	for i := range label.Len() {
-		if t := int64(ts.Value(i)); t < c.from || t >= c.to || int64(labelTS.Value(i)) > c.to {
-			c.outside++
-			continue
-		}
-		c.rows = append(c.rows, archiveRow{int64(ts.Value(i)), bytes.Clone(id.Value(i)), label.Value(i), len(c.rows)})
-		start, _ := list.ValueOffsets(i)
-		switch values := list.ListValues().(type) {
-		case *array.Float32:
-			c.x = append(c.x, values.Float32Values()[start:int(start)+d]...)
-		case *array.Float16:
-			for _, v := range values.Values()[start : int(start)+d] {
-				c.x = append(c.x, v.Float32())
-			}
-		default:
-			return fmt.Errorf("features of %s, want float16 or float32", values.DataType())
-		}
-	}
-	return nil
-}
-
-// set puts the rows in the order of prediction time and id, each once, and keeps the newest of them that may be used.
-func (c *archiveColumns) set(classes, most int, validation float64) *data.Set {
-	slices.SortFunc(c.rows, func(a, b archiveRow) int {
-		return cmp.Or(cmp.Compare(a.ts, b.ts), bytes.Compare(a.id, b.id))
-	})
-	rows := slices.CompactFunc(c.rows, func(a, b archiveRow) bool { return a.ts == b.ts && a.id != nil && bytes.Equal(a.id, b.id) })
-	if n := int(float64(most) / (1 - validation)); most > 0 && len(rows) > n {
-		rows = rows[len(rows)-n:]
-	}
-	s := &data.Set{D: c.d, K: classes, X: c.x, Index: make([]int32, len(rows)), Y: make([]int32, len(rows)), Time: make([]int64, len(rows))}
-	for i, r := range rows {
-		s.Index[i], s.Y[i], s.Time[i] = int32(r.at), r.label, r.ts //nolint:gosec // rows that are in memory
-	}
-	return s
+	return out, nil
 }

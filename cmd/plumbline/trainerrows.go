@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
@@ -25,7 +27,12 @@ import (
 func newTrainerRunner(cfg config.Config, log *slog.Logger) (service.Runner, error) {
 	l := trainerLoader{cfg: cfg, log: log}
 	if len(cfg.Trainer.Command) > 0 {
-		c := &service.Command{Args: cfg.Trainer.Command, Grace: 10 * time.Second, Log: log}
+		const grace = 10 * time.Second
+		guard, err := guardCommand(grace)
+		if err != nil {
+			return nil, err
+		}
+		c := &service.Command{Args: cfg.Trainer.Command, Guard: guard, Grace: grace, Log: log}
 		if l.archive() != "" || len(cfg.Trainer.Files) > 0 {
 			c.Load = l.load
 		}
@@ -81,16 +88,23 @@ func (l trainerLoader) archive() string {
 // trainerRows is what the evidence says about rows.
 type trainerRows struct {
 	data.Used
-	From       string   `json:"from"`
-	To         string   `json:"to"`
-	Outside    int      `json:"outside"` // rows that were read and are not of the request's range
-	Unlabelled int      `json:"unlabelled"`
-	NoFeatures int      `json:"no_features"`
-	Files      []string `json:"files,omitempty"`
+	From       string `json:"from"`
+	To         string `json:"to"`
+	Outside    int    `json:"outside"` // rows that were read and are not of the request's range
+	Unlabelled int    `json:"unlabelled"`
+	NoFeatures int    `json:"no_features"`
+	Repeated   int    `json:"repeated,omitempty"` // rows of an archive that were there before, by id and time
+	// Files are those of trainer.files that were read.
+	Files []string `json:"files,omitempty"`
 	// Archive is the directory; Settled says that it went on beyond the range when it was read.
 	Archive      string `json:"archive,omitempty"`
 	ArchiveFiles int    `json:"archive_files,omitempty"`
 	Settled      bool   `json:"settled"`
+	// LeftOut says which files were not read, and why: of other model versions, gone, or damaged.
+	LeftOut []string `json:"left_out,omitempty"`
+	// Streamed says that features stayed in their files; FeatureBytes is what they take, or would, in memory.
+	Streamed     bool  `json:"streamed"`
+	FeatureBytes int64 `json:"feature_bytes"`
 }
 
 // load implements service.Load.
@@ -100,69 +114,84 @@ func (l trainerLoader) load(ctx context.Context, r output.Finetune) (service.Row
 		return service.Rows{}, err
 	}
 	used := trainerRows{From: r.Data.From, To: r.Data.To}
-	read := l.archived
-	if l.archive() == "" {
-		read = l.files
+	var read trainRows
+	s := newTrainSource(int64(l.cfg.Trainer.MemoryBytes), &read)
+	s.bound = "trainer.memory_bytes"
+	all, err := l.all(ctx, r, s, &used)
+	if err == nil && current != nil && (current.D() != all.D || current.K() != all.K) {
+		err = fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d", service.ErrHopeless, all.D, all.K, current.D(), current.K())
 	}
-	all, err := read(ctx, r, &used)
+	var train, valid []int32
+	if err == nil {
+		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.cfg.Trainer.Validation, MaxRows: l.cfg.Trainer.MaxRows, Balance: l.cfg.Trainer.Balance, Seed: r.Seed})
+	}
 	if err != nil {
-		return service.Rows{}, err
+		return service.Rows{}, errors.Join(err, s.close())
 	}
-	if current != nil && (current.D() != all.D || current.K() != all.K) {
-		return service.Rows{}, fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d", service.ErrHopeless, all.D, all.K, current.D(), current.K())
-	}
-	train, valid, split, err := all.Split(data.SplitConfig{Validation: l.cfg.Trainer.Validation, MaxRows: l.cfg.Trainer.MaxRows, Seed: r.Seed})
-	if err != nil {
-		return service.Rows{}, err
-	}
-	used.Used = split
-	return service.Rows{Train: all.Select(train), Valid: all.Select(valid), Current: current, Used: used}, nil
+	l.log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To, "feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
+	undo := boundGarbage(all)
+	return service.Rows{Train: placed(all.Select(train)), Valid: placed(all.Select(valid)), Current: current, Used: used,
+		Close: func() { undo(); _ = s.close() }}, nil // they were for reading
 }
 
-// files are the rows of trainer.files that are of the request's range.
-func (l trainerLoader) files(_ context.Context, r output.Finetune, used *trainerRows) (*data.Set, error) {
+// all are the rows of a request, of which the newest, as many as may train and those that validate them.
+func (l trainerLoader) all(ctx context.Context, r output.Finetune, s *trainSource, used *trainerRows) (*data.Set, error) {
 	from, to, err := dataRange(r)
 	if err != nil {
 		return nil, err
 	}
-	out := &data.Set{K: r.Classes}
-	for _, file := range l.cfg.Trainer.Files {
-		var u trainRows
-		s, err := (trainFlags{}).readFeatures(inputFlags{}, file, r.Classes, &u)
-		if err != nil {
-			return nil, err
-		}
-		if out.D == 0 {
-			out.D = s.D
-		}
-		if s.D != out.D {
-			return nil, fmt.Errorf("%w: %s: %d features a row, the files before have %d", service.ErrHopeless, file, s.D, out.D)
-		}
-		used.Unlabelled, used.NoFeatures, used.Files = used.Unlabelled+u.Unlabelled, used.NoFeatures+u.NoFeatures, append(used.Files, file)
-		used.Outside += appendRange(out, s, from, to)
+	s.span = &timeSpan{from, to}
+	add, where := l.archived, l.archive()
+	if where == "" {
+		add, where = l.files, fmt.Sprint(l.cfg.Trainer.Files)
 	}
-	if out.N() == 0 {
-		return nil, fmt.Errorf("no row of %v is of %s to %s: %d are of other times", l.cfg.Trainer.Files, r.Data.From, r.Data.To, used.Outside)
+	err = add(ctx, r, s, used)
+	used.leave(s.used)
+	for _, why := range used.LeftOut {
+		l.log.Warn("left out of the rows", "job", r.ID, "why", why)
 	}
-	return out, nil
+	if errors.Is(err, errOtherRows) {
+		err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(s.labels) == len(s.outside) {
+		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d are of other times%s",
+			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.outside), used.why())
+	}
+	set, err := s.usable(where, r.Classes)
+	if err != nil {
+		return nil, err
+	}
+	most := 0
+	if l.cfg.Trainer.MaxRows > 0 {
+		most = int(float64(l.cfg.Trainer.MaxRows) / (1 - l.cfg.Trainer.Validation))
+	}
+	set = s.newest(set, most)
+	s.keys = nil
+	if err := s.hold(set); err != nil {
+		return nil, err
+	}
+	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.used.Outside, s.used.Unlabelled, s.used.NoFeatures, s.used.Repeated
+	used.Streamed, used.FeatureBytes = s.used.Streamed, s.used.FeatureBytes
+	return set, nil
 }
 
-// appendRange copies the rows with a time in [from, to); those of files without times are all taken. It returns how many
-// were not.
-func appendRange(dst, s *data.Set, from, to int64) (outside int) {
-	var scratch []float32
-	for i := range s.N() {
-		if s.Time != nil && (s.Time[i] < from || s.Time[i] >= to) {
-			outside++
-			continue
-		}
-		scratch = s.Chunk(scratch, i, 1)
-		dst.X, dst.Y = append(dst.X, scratch...), append(dst.Y, s.Y[i])
-		if s.Time != nil {
-			dst.Time = append(dst.Time, s.Time[i])
-		}
+// leave notes the files that were left out.
+func (u *trainerRows) leave(r *trainRows) {
+	if r.Vanished > 0 {
+		u.LeftOut = append(u.LeftOut, fmt.Sprintf("%d files were gone when they were opened", r.Vanished))
 	}
-	return outside
+	u.LeftOut = append(u.LeftOut, r.Unreadable...)
+}
+
+// why is the end of an error.
+func (u *trainerRows) why() string {
+	if len(u.LeftOut) == 0 {
+		return ""
+	}
+	return "; left out: " + strings.Join(u.LeftOut, "; ")
 }
 
 // current is the head that serves a version: the configured one, or the result that it came from. nil: not known.

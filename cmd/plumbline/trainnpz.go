@@ -89,9 +89,11 @@ func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) 
 	if err != nil {
 		return err
 	}
+	first, timed := len(s.labels)-x.shape[0], len(s.times)
 	if err := s.npzTimes(z, x.shape[0]); err != nil {
 		return err
 	}
+	s.spanned(first, s.times[timed:])
 	return s.npzFeatures(x, f, path)
 }
 
@@ -123,7 +125,7 @@ func (s *trainSource) npzFeatures(x *npzArray, f *os.File, path string) error {
 		s.region(r)
 		return x.each(func([]byte) error { return nil })
 	}
-	values := &spool{memory: s.memory}
+	values := &spool{memory: s.memory, bound: s.bound}
 	s.open = append(s.open, values)
 	r.File = values
 	s.region(r)

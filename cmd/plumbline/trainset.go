@@ -10,10 +10,21 @@ import (
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
-// set makes a set of the rows that have features and a label, and are no repeats. Features of at most the bound are read
-// into memory. k = 0: the highest label and one.
+// set makes a set of the rows that have features and a label, are of the span, and are no repeats. Features of at most
+// the bound are read into memory. k = 0: the highest label and one.
 func (s *trainSource) set(file string, k int) (*data.Set, error) {
-	stored, err := data.NewStored(s.d, 0, s.regions...)
+	out, err := s.usable(file, k)
+	if err != nil {
+		return nil, err
+	}
+	s.keys = nil
+	return out, s.hold(out)
+}
+
+// usable is the set with features where they lie.
+func (s *trainSource) usable(file string, k int) (*data.Set, error) {
+	const least = 16 << 20
+	stored, err := data.NewStored(s.d, min(max(s.memory, least), data.DefaultCache), s.regions...)
 	if err != nil {
 		return nil, err
 	}
@@ -23,17 +34,22 @@ func (s *trainSource) set(file string, k int) (*data.Set, error) {
 			out.K = max(out.K, int(y)+1, 2)
 		}
 	}
-	bad := make([]bool, len(s.labels))
+	bad, outside, repeated := make([]bool, len(s.labels)), make([]bool, len(s.labels)), s.repeats()
 	if err := stored.Scan(func(row int, finite bool) { bad[row] = !finite }); err != nil {
 		return nil, fmt.Errorf("read %w", err)
 	}
 	for _, i := range s.null {
 		bad[i] = true
 	}
-	repeated := s.repeats()
+	for _, i := range s.outside {
+		outside[i] = true
+	}
 	timed := !s.untimed && len(s.times) == len(s.labels)
 	for i, label := range s.labels {
 		switch {
+		case outside[i]:
+			s.used.Outside++
+			continue
 		case int(label) >= out.K:
 			return nil, fmt.Errorf("%s: row %d: label %d, allowed 0..%d", file, i, label, out.K-1)
 		case label < 0:
@@ -51,35 +67,62 @@ func (s *trainSource) set(file string, k int) (*data.Set, error) {
 			out.Time = append(out.Time, s.times[i])
 		}
 	}
-	if out.N() == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features and a label", file, len(s.labels))
-	}
 	if !timed {
 		s.times = nil
 	}
-	if s.used.FeatureBytes = stored.Bytes(); s.used.FeatureBytes > s.memory {
-		s.used.Streamed = true
-		return out, nil
+	if out.N() == 0 {
+		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels), s.used.left())
 	}
-	out.Stored = nil
-	if out.Half, out.X, err = stored.Load(); err != nil {
-		return nil, fmt.Errorf("read %w", err)
-	}
-	return out, s.close()
+	return out, nil
 }
 
-// repeats marks the rows whose key was there before; nil where rows have none.
+// hold reads the features of a set into memory where they fit, and closes the files then.
+func (s *trainSource) hold(out *data.Set) (err error) {
+	if s.used.FeatureBytes = out.Stored.Bytes(out.N()); s.used.FeatureBytes > s.memory {
+		s.used.Streamed = true
+		return nil
+	}
+	if out.Half, out.X, err = out.Stored.Pack(out.Index); err != nil {
+		return fmt.Errorf("read %w", err)
+	}
+	out.Stored, out.Index, s.times = nil, data.Rows(out.N()), out.Time
+	return s.close()
+}
+
+// newest is the last n rows of a set, all where n is 0, in the order of time, of id where times are equal, and of their
+// place: which files the rows came from is of no account where they have ids.
+func (s *trainSource) newest(set *data.Set, n int) *data.Set {
+	rows := data.Rows(set.N())
+	if set.Time != nil {
+		keyed := len(s.keys) == len(s.labels)
+		slices.SortStableFunc(rows, func(a, b int32) int {
+			c := cmp.Compare(set.Time[a], set.Time[b])
+			if c == 0 && keyed {
+				c = cmp.Compare(s.keys[set.Index[a]], s.keys[set.Index[b]])
+			}
+			return c
+		})
+	}
+	if n > 0 && len(rows) > n {
+		rows = rows[len(rows)-n:]
+	}
+	return set.Select(rows)
+}
+
+// repeats marks the rows whose key and time were there before; nil where rows have none.
 func (s *trainSource) repeats() []bool {
-	if len(s.keys) != len(s.labels) {
+	if len(s.keys) != len(s.labels) || len(s.times) != len(s.labels) {
 		return nil
 	}
 	rows := data.Rows(len(s.keys))
-	slices.SortFunc(rows, func(a, b int32) int { return cmp.Or(cmp.Compare(s.keys[a], s.keys[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(rows, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(s.keys[a], s.keys[b]), cmp.Compare(s.times[a], s.times[b]), cmp.Compare(a, b))
+	})
 	out := make([]bool, len(rows))
 	for i := 1; i < len(rows); i++ {
-		out[rows[i]] = s.keys[rows[i]] == s.keys[rows[i-1]] && s.keys[rows[i]] != 0
+		a, b := rows[i-1], rows[i]
+		out[b] = s.keys[b] == s.keys[a] && s.times[b] == s.times[a] && s.keys[b] != 0
 	}
-	s.keys = nil
 	return out
 }
 
@@ -89,9 +132,9 @@ type timeRange struct {
 	To   string `json:"to"`
 }
 
-// timeOf is the time range of a set of this source; nil where there are no times, or it is of another file.
+// timeOf is the time range of a set of this source; nil where there are no times.
 func (s *trainSource) timeOf(set *data.Set) *timeRange {
-	if set == nil || s.times == nil || set.N() == 0 || set.Stored != nil && set.Stored.Rows() != len(s.times) {
+	if set == nil || s.times == nil || set.N() == 0 {
 		return nil
 	}
 	place := func(i int) int { return int(set.Index[i]) }
@@ -110,6 +153,22 @@ func (s *trainSource) timeOf(set *data.Set) *timeRange {
 	return &timeRange{format(lo), format(hi)}
 }
 
+// left says what was left out beside rows.
+func (r trainRows) left() (text string) {
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{r.Outside, "rows are of other times"}, {r.OtherFiles, "files are not of the model version"}, {r.Vanished, "files were gone when they were opened"}} {
+		if left.n > 0 {
+			text += fmt.Sprintf("\n%d %s", left.n, left.why)
+		}
+	}
+	for _, why := range r.Unreadable {
+		text += "\nleft out: " + why
+	}
+	return text
+}
+
 // files says where the rows came from: times, files left out, whether features stay in them.
 func (r trainRows) files() string {
 	text := ""
@@ -121,17 +180,7 @@ func (r trainRows) files() string {
 			text += fmt.Sprintf("\n%s: %s to %s", of.name, of.t.From, of.t.To)
 		}
 	}
-	for _, left := range []struct {
-		n   int
-		why string
-	}{{r.OtherFiles, "files are not of the model version"}, {r.Vanished, "files were gone when they were opened"}} {
-		if left.n > 0 {
-			text += fmt.Sprintf("\n%d %s", left.n, left.why)
-		}
-	}
-	for _, why := range r.Unreadable {
-		text += "\nleft out: " + why
-	}
+	text += r.left()
 	if r.Streamed {
 		text += fmt.Sprintf("\n%.1f GiB of features stay in %d files (--memory)", float64(r.FeatureBytes)/(1<<30), r.Files)
 	}

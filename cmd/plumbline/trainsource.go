@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/trainer/data"
@@ -19,21 +21,28 @@ import (
 // trainSource collects labelled rows with features of one file, or of a directory of files: labels and times in memory,
 // features where they lie. Close it when the training is over.
 type trainSource struct {
-	memory  int64 // features of at most so many bytes are read into memory
+	memory  int64  // features of at most so many bytes are read into memory
+	bound   string // the setting that says so
+	span    *timeSpan
+	wanted  func(model, version string) bool // of files that say whose rows they have; nil: all
 	d, k    int
 	regions []data.Region
 	labels  []int32
 	times   []int64 // empty where a part had none
 	nanos   bool    // times are nanoseconds since 1970
 	untimed bool
-	keys    []uint64 // of the rows of an archive: equal for equal rows
+	keys    []uint64 // of the rows of an archive: rows of one key and time are one row
 	null    []int32  // rows without features
+	outside []int32  // rows that are not of the span
 	open    []io.Closer
 	used    *trainRows
 }
 
+// timeSpan is event times from and without to, ns.
+type timeSpan struct{ from, to int64 }
+
 func newTrainSource(memory int64, used *trainRows) *trainSource {
-	return &trainSource{memory: memory, nanos: true, used: used}
+	return &trainSource{memory: memory, bound: "--memory", nanos: true, used: used}
 }
 
 // close closes the files.
@@ -46,8 +55,23 @@ func (s *trainSource) close() error {
 	return errors.Join(errs...)
 }
 
-// errOtherRows means that files of one directory do not belong together.
-var errOtherRows = errors.New("rows of another shape than those before")
+var (
+	// errOtherRows means that files of one directory do not belong together.
+	errOtherRows = errors.New("rows of another shape than those before")
+)
+
+// otherVersionError means that a file has rows of another model version than is wanted.
+type otherVersionError struct{ file, model, version string }
+
+func (e otherVersionError) Error() string {
+	return fmt.Sprintf("%s: features of %s", e.file, versionText(e.model, e.version))
+}
+
+// outOfReach says that an error is the system's, not the file's: another attempt may read what this one could not.
+func outOfReach(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno)
+}
 
 // rowShape checks that all parts have rows of one shape.
 func (s *trainSource) rowShape(file string, d, k int) error {
@@ -73,12 +97,15 @@ func (s *trainSource) file(path string) error {
 		return err // names the file
 	}
 	s.open = append(s.open, f)
-	values := &spool{memory: s.memory}
+	values := &spool{memory: s.memory, bound: s.bound}
+	s.open = append(s.open, values)
 	first := len(s.labels)
-	_, err = arrowio.ScanFeatures(path, func(p *arrowio.FeaturePart) error {
+	info, err := arrowio.ScanFeatures(path, func(p *arrowio.FeaturePart) error {
 		return s.part(path, f, values, p)
 	})
 	switch {
+	case err == nil && s.wanted != nil && !s.wanted(info.Model, info.Version):
+		return otherVersionError{path, info.Model, info.Version}
 	case errors.Is(err, arrowio.ErrNoFeatures):
 		return fmt.Errorf("%s: no features: a column features is needed, or in npz files an array that FILE.npz:array or --array names", path)
 	case errors.Is(err, arrowio.ErrNoLabels):
@@ -89,10 +116,12 @@ func (s *trainSource) file(path string) error {
 		return fmt.Errorf("read %s: no rows", path)
 	}
 	s.used.Files++
-	if values.size > 0 {
-		s.open = append(s.open, values)
-	}
 	return nil
+}
+
+// versionName is how messages name a model version; the flags of train take it so.
+func versionName(model, version string) string {
+	return fmt.Sprintf("--model %q --version %q", model, version)
 }
 
 func (s *trainSource) part(path string, f *os.File, values *spool, p *arrowio.FeaturePart) error {
@@ -109,8 +138,9 @@ func (s *trainSource) part(path string, f *os.File, values *spool, p *arrowio.Fe
 	}
 	s.untimed = s.untimed || p.TS == nil
 	s.times = append(s.times, p.TS...)
-	for i, id := range p.IDs {
-		s.keys = append(s.keys, rowKey(id, p.TS, i))
+	s.spanned(first, p.TS)
+	for _, id := range p.IDs {
+		s.keys = append(s.keys, rowKey(id))
 	}
 	s.used.Weighted = s.used.Weighted || p.Weighted
 	switch {
@@ -126,6 +156,18 @@ func (s *trainSource) part(path string, f *os.File, values *spool, p *arrowio.Fe
 	}
 	s.region(data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N, Width: 4})
 	return nil
+}
+
+// spanned marks the rows whose times are not of the span; those without times are of any.
+func (s *trainSource) spanned(first int, ts []int64) {
+	if s.span == nil {
+		return
+	}
+	for i, t := range ts {
+		if t < s.span.from || t >= s.span.to {
+			s.outside = append(s.outside, int32(first+i)) //nolint:gosec // rows that are in memory
+		}
+	}
 }
 
 // fill adds rows without features.
@@ -153,19 +195,12 @@ func (s *trainSource) region(r data.Region) {
 	s.regions = append(s.regions, r)
 }
 
-// rowKey is 64 bits of an id and its time; 0 where there is no id. Rows without one are never repeats.
-func rowKey(id arrowio.ID, ts []int64, i int) uint64 {
+// rowKey is the first 64 bits of an id, in its order; 0 where there is none. Rows without one are never repeats.
+func rowKey(id arrowio.ID) uint64 {
 	if id == (arrowio.ID{}) {
 		return 0
 	}
-	key := uint64(0)
-	for _, b := range id[:8] {
-		key = key<<8 | uint64(b)
-	}
-	if ts != nil {
-		key ^= uint64(ts[i]) * 0x9e3779b97f4a7c15
-	}
-	return max(key, 1)
+	return max(binary.BigEndian.Uint64(id[:]), 1)
 }
 
 // directory adds the files of an archive directory: all files of formats that are known below it, but those whose names
@@ -181,14 +216,7 @@ func (s *trainSource) directory(dir, model, version string) error {
 		return err
 	}
 	for _, path := range chosen {
-		before := *s
-		switch err := s.file(path); {
-		case errors.Is(err, fs.ErrNotExist):
-			s.used.Vanished++
-		case err != nil && len(chosen) > 1 && !errors.Is(err, errOtherRows):
-			s.forget(&before)
-			s.used.Unreadable = append(s.used.Unreadable, err.Error())
-		case err != nil:
+		if err := s.try(path, len(chosen) == 1, func() error { return s.file(path) }); err != nil {
 			return err
 		}
 	}
@@ -197,6 +225,29 @@ func (s *trainSource) directory(dir, model, version string) error {
 			return fmt.Errorf("%s: none of %d files can be read: %s", dir, len(chosen), s.used.Unreadable[0])
 		}
 		return fmt.Errorf("%s: no rows", dir)
+	}
+	return nil
+}
+
+// try adds the rows of a file: one of several that is gone or damaged is left out, and noted. What the system could not
+// read (no more open files, no permission, a broken disk) is an error: rows that are there are not left out in silence.
+func (s *trainSource) try(path string, only bool, add func() error) error {
+	before := *s
+	err := add()
+	if err == nil {
+		return nil
+	}
+	s.forget(&before)
+	var other otherVersionError
+	switch {
+	case only, errors.As(err, &other), errors.Is(err, errOtherRows):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		s.used.Vanished++
+	case outOfReach(err):
+		return fmt.Errorf("%s: %w", path, err)
+	default:
+		s.used.Unreadable = append(s.used.Unreadable, err.Error())
 	}
 	return nil
 }
@@ -246,6 +297,9 @@ func (s *trainSource) choose(dir string, files []string, model, version string) 
 			s.used.Vanished++
 			continue
 		}
+		if err != nil && outOfReach(err) {
+			return nil, err
+		}
 		if err != nil {
 			plain, why = append(plain, path), append(why, err.Error())
 			continue
@@ -270,13 +324,13 @@ func (s *trainSource) choose(dir string, files []string, model, version string) 
 	})
 	switch len(keys) {
 	case 0:
-		return nil, fmt.Errorf("%s: no files of --model %q --version %q", dir, model, version)
+		return nil, fmt.Errorf("%s: no files of %s", dir, versionName(model, version))
 	case 1:
 		return by[keys[0]], nil
 	}
 	var names []string
 	for _, k := range keys {
-		names = append(names, fmt.Sprintf("--model %q --version %q (%d files)", k.model, k.version, len(by[k])))
+		names = append(names, fmt.Sprintf("%s (%d files)", versionName(k.model, k.version), len(by[k])))
 	}
 	return nil, fmt.Errorf("%s: files of several model versions, whose features mean different things; choose one: %s", dir, strings.Join(names, ", "))
 }

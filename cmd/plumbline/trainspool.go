@@ -12,6 +12,7 @@ import (
 // memory up to a bound, then in a temporary file that nobody else sees, in the system's directory for those (TMPDIR).
 type spool struct {
 	memory int64
+	bound  string // the setting that memory is, for errors
 	size   int64
 	buf    []byte
 	file   *os.File
@@ -43,20 +44,24 @@ func (s *spool) write(b []byte) error {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "plumbline-features-*")
 		if err != nil {
-			return fmt.Errorf("features that do not fit into --memory: %w", err)
+			return s.noRoom(err)
 		}
 		_ = os.Remove(f.Name()) // the open file stays; where it does not, Close removes it
 		s.file = f
 		if _, err := f.Write(s.buf); err != nil {
-			return fmt.Errorf("features that do not fit into --memory: %w", err)
+			return s.noRoom(err)
 		}
 		s.buf = nil
 	}
 	if _, err := s.file.Write(b); err != nil {
-		return fmt.Errorf("features that do not fit into --memory: %w", err)
+		return s.noRoom(err)
 	}
 	s.size += int64(len(b))
 	return nil
+}
+
+func (s *spool) noRoom(err error) error {
+	return fmt.Errorf("features that do not fit into %s are unpacked to %s: %w", s.bound, os.TempDir(), err)
 }
 
 // ReadAt implements io.ReaderAt.

@@ -52,6 +52,8 @@ type Trainer struct {
 	Device      int           `yaml:"device"`
 	Command     []string      `yaml:"command"`
 	MaxRows     int           `yaml:"max_rows"`
+	MemoryBytes int           `yaml:"memory_bytes"`
+	Balance     float64       `yaml:"balance"` // 0 = off
 	Validation  float64       `yaml:"validation"`
 	Attempts    int           `yaml:"attempts"`
 	Timeout     time.Duration `yaml:"timeout"`
@@ -80,7 +82,7 @@ func defaultHeads() Heads {
 }
 
 func defaultTrainer() Trainer {
-	return Trainer{Dir: "./trainer", Settle: 15 * time.Minute, Backend: "auto", MaxRows: 1_000_000, Validation: 0.2, Attempts: 3, Timeout: 6 * time.Hour,
+	return Trainer{Dir: "./trainer", Settle: 15 * time.Minute, Backend: "auto", MaxRows: 1_000_000, MemoryBytes: 1 << 30, Validation: 0.2, Attempts: 3, Timeout: 6 * time.Hour,
 		Heartbeat: 5 * time.Second, LostAfter: time.Minute, InlineBytes: 4 << 20, Keep: 20}
 }
 
@@ -122,7 +124,7 @@ var finetuneFields = map[string]field{
 	"trainer.dir":             needed("Directory of jobs: requests, checkpoints, results. Where trainers share it, one goes on where another stopped."),
 	"trainer.archive":         text("Directory of archived rows to train on; empty: that of the section archive, or files."),
 	"trainer.settle":          duration("Longest wait for the archive to have all rows of a request: its files are complete after archive.roll_time.", 0),
-	"trainer.files":           text("Files to train on where nothing is archived: Arrow, Parquet or CSV with features, label and ts."),
+	"trainer.files":           text("Files and directories to train on where nothing is archived: Arrow, Parquet, CSV or npz with features, label and ts. Files that say whose rows they have are taken where they are of the request's model and backbone (its version without +headN)."),
 	"trainer.files[]":         needed("Path."),
 	"trainer.heads":           text("The heads that serve, to start from and to compare with."),
 	"trainer.heads[]":         text("One head."),
@@ -134,6 +136,8 @@ var finetuneFields = map[string]field{
 	"trainer.command":         text("Command that trains in place of the recipes (docs/train.md); empty: none."),
 	"trainer.command[]":       text("Program or argument."),
 	"trainer.max_rows":        number("Newest rows of a request's range that train; 0: all.", 0, 1e9),
+	"trainer.memory_bytes":    number("Features of at most so many bytes are held in memory; more stay in their files and are read as the training goes.", 0, 1<<50),
+	"trainer.balance":         number("Keep of a class at most so many times the training rows of the rarest; 0: all. At least 1.", 0, 1e9),
 	"trainer.validation":      positive("Newest share of the rows, which validates.", 0.9),
 	"trainer.attempts":        number("How often a job is begun before it counts as failed.", 1, 1000),
 	"trainer.timeout":         duration("Longest run of one attempt.", time.Second),
@@ -166,6 +170,9 @@ func (ck *checker) finetune(c Config) {
 	}
 	if r.LostAfter < 2*r.Heartbeat {
 		ck.fail("trainer.lost_after", r.LostAfter, "must be at least twice trainer.heartbeat, %s", show(r.Heartbeat))
+	}
+	if r.Balance > 0 && r.Balance < 1 {
+		ck.fail("trainer.balance", r.Balance, "must be 0 or at least 1")
 	}
 	if r.InlineBytes > c.Kafka.MessageMax/2 {
 		ck.fail("trainer.inline_bytes", r.InlineBytes, "must be at most half of kafka.message_max_bytes, %d", c.Kafka.MessageMax)

@@ -64,28 +64,51 @@ func (s *Stored) Scan(row func(place int, finite bool)) error {
 	return nil
 }
 
-// Load reads everything into memory: as float16 where all are, else as float32.
-func (s *Stored) Load() (half []uint16, x []float32, err error) {
-	narrow := s.Bytes() == 2*int64(s.Rows())*int64(s.d)
-	if narrow {
-		half = make([]uint16, s.Rows()*s.d)
+// Pack reads rows into memory, one after the other in the order given: as float16 where all stored features are that, else
+// as float32. Blocks are read from the first to the last, each once.
+func (s *Stored) Pack(rows []int32) (half []uint16, x []float32, err error) {
+	if s.width() == 2 {
+		half = make([]uint16, len(rows)*s.d)
 	} else {
-		x = make([]float32, s.Rows()*s.d)
+		x = make([]float32, len(rows)*s.d)
 	}
-	for r, g := range s.regions {
-		from, to := s.first[r]*s.d, s.first[r+1]*s.d
-		switch {
-		case g.Rows == 0:
-		case narrow:
-			err = s.readPart(r, s.first[r], g.Rows, bytesOf(half[from:to]))
-		default:
-			err = s.convert(r, s.first[r], g.Rows, x[from:to])
+	order := Rows(len(rows))
+	slices.SortFunc(order, func(a, b int32) int { return int(rows[a]) - int(rows[b]) })
+	var b block
+	for at, first := 0, -1; at < len(order); at++ {
+		row := int(rows[order[at]])
+		if start := row - row%s.block; start != first {
+			first = start
+			if n := min(s.block, s.Rows()-first); half != nil {
+				b.half = make([]uint16, n*s.d)
+				err = s.halves(first, b.half)
+			} else {
+				b.half, b.x, err = s.read(first, n)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
 		}
-		if err != nil {
-			return nil, nil, err
+		if to := int(order[at]) * s.d; half != nil {
+			copy(half[to:to+s.d], b.half[(row-first)*s.d:])
+		} else {
+			b.row(x[to:to+s.d], row-first, s.d)
 		}
 	}
 	return half, x, nil
+}
+
+// halves reads rows from row on, all of which are float16, as many as dst has room for.
+func (s *Stored) halves(row int, dst []uint16) error {
+	for n := len(dst) / s.d; n > 0; {
+		r := s.region(row)
+		m := min(n, s.first[r+1]-row)
+		if err := s.readPart(r, row, m, bytesOf(dst[:m*s.d])); err != nil {
+			return err
+		}
+		row, n, dst = row+m, n-m, dst[m*s.d:]
+	}
+	return nil
 }
 
 func part[T any](v []T, i, d int) []T {

@@ -89,13 +89,16 @@ func NewStored(d int, cache int64, regions ...Region) (*Stored, error) {
 // Rows is the number of rows.
 func (s *Stored) Rows() int { return s.first[len(s.first)-1] }
 
-// Bytes is what all features take in memory: 2 bytes each where all are float16, else 4.
-func (s *Stored) Bytes() int64 {
+// Bytes is what the features of n rows take in memory: 2 bytes each where all are float16, else 4.
+func (s *Stored) Bytes(n int) int64 { return int64(n) * int64(s.d) * s.width() }
+
+// width is the bytes of a feature in memory.
+func (s *Stored) width() int64 {
 	width := int64(2)
 	for _, r := range s.regions {
 		width = max(width, min(int64(r.Width), 4))
 	}
-	return int64(s.Rows()) * int64(s.d) * width
+	return width
 }
 
 // Err is the first error of reading.

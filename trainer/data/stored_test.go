@@ -101,9 +101,13 @@ func TestStoredGivesTheSame(t *testing.T) {
 					}
 				}
 			}
-			half, x, err := s.Load()
-			if err != nil || half != nil || !slices.Equal(x, want.X) {
-				t.Fatalf("loaded %d and %d values, %v", len(half), len(x), err)
+			for _, rows := range [][]int32{data.Rows(want.N()), view, {}, {5, 5, 2}} {
+				half, x, err := s.Pack(rows)
+				packed := make([]float32, len(rows)*d)
+				want.Gather(packed, rows)
+				if err != nil || half != nil || !slices.Equal(x, packed) {
+					t.Fatalf("%d rows packed into %d and %d values, %v", len(rows), len(half), len(x), err)
+				}
 			}
 			if err := s.Scan(func(row int, finite bool) {
 				if !finite {
@@ -113,6 +117,33 @@ func TestStoredGivesTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestPackHalves: float16 stays float16, also where a block lies in two regions.
+func TestPackHalves(t *testing.T) {
+	const d, n = 1000, 900 // blocks of 524 rows
+	raw := make([]byte, 2*d*n)
+	for i := range d * n {
+		binary.LittleEndian.PutUint16(raw[2*i:], uint16(i/d))
+	}
+	cut := 2 * d * 600
+	s, err := data.NewStored(d, 0, data.Region{File: bytes.NewReader(raw[:cut]), Rows: 600, Width: 2}, data.Region{File: bytes.NewReader(raw), Offset: int64(cut), Rows: n - 600, Width: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := data.Shuffled(data.Rows(n), 1, 1)[:n/2]
+	half, x, err := s.Pack(rows)
+	if err != nil || x != nil || len(half) != d*len(rows) {
+		t.Fatalf("%d float16 and %d float32 values, %v", len(half), len(x), err)
+	}
+	for i, r := range rows {
+		if half[i*d] != uint16(r) || half[i*d+d-1] != uint16(r) {
+			t.Fatalf("row %d is %d, want %d", i, half[i*d], r)
+		}
+	}
+	if got := s.Bytes(3); got != 2*3*d {
+		t.Errorf("3 rows take %d bytes, want %d", got, 2*3*d)
 	}
 }
 
@@ -176,8 +207,8 @@ func TestStoredErrors(t *testing.T) {
 	if x[0] == x[0] || !errors.Is(s.Err(), io.ErrUnexpectedEOF) {
 		t.Errorf("row 9 is %v, %v", x, s.Err())
 	}
-	if _, _, err := s.Load(); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("load: %v", err)
+	if _, _, err := s.Pack(data.Rows(10)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("pack: %v", err)
 	}
 	if err := s.Scan(func(int, bool) {}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("scan: %v", err)

@@ -1,7 +1,7 @@
 package service
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +27,9 @@ type Command struct {
 	Args []string
 	// Load gives the rows that are exported; nil: none are, the program has its own.
 	Load Load
+	// Guard is how a process is started that calls Guard with the arguments behind these: a program of this kind ends, with
+	// all that it has started, also when this process is killed. nil: the program is started directly.
+	Guard []string
 	// Grace is what the program gets after SIGTERM.
 	Grace time.Duration
 	Log   *slog.Logger
@@ -47,11 +50,18 @@ type CommandRequest struct {
 	Work   string `json:"work"`
 }
 
-// FileJob is the name of a CommandRequest's file in the job's directory.
-const FileJob = "job.json"
+// FileJob is the name of a CommandRequest's file in the job's directory; the others are those of its rows.
+const (
+	FileJob        = "job.json"
+	fileTrain      = "train.npz"
+	fileValidation = "validation.npz"
+)
 
 // Run implements Runner.
 func (c *Command) Run(ctx context.Context, t Task) error {
+	if _, err := exec.LookPath(c.Args[0]); err != nil {
+		return fmt.Errorf("%w: command: %w", ErrHopeless, err)
+	}
 	file, err := c.prepare(ctx, t)
 	if err != nil {
 		return err
@@ -61,26 +71,45 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.CommandContext(ctx, c.Args[0], append(append([]string{}, c.Args[1:]...), file)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	args := append(append(append([]string{}, c.Guard...), c.Args...), file)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	ownGroup(cmd)
+	cmd.Cancel = func() error { signalGroup(cmd, syscall.SIGTERM); return nil }
 	cmd.WaitDelay = c.Grace
+	if len(c.Guard) > 0 {
+		cmd.WaitDelay += guardTime
+	}
 	tail := &tailWriter{}
 	cmd.Stderr = io.MultiWriter(log, tail)
 	if _, err := cmd.StdinPipe(); err != nil { // closed when this process ends, however it ends
 		return err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
+	out := &lineWriter{line: func(text []byte) { c.told(text, log, t) }}
+	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: command: %w", ErrHopeless, err)
 	}
-	c.read(out, log, t)
-	if err := cmd.Wait(); err != nil {
+	err = cmd.Wait()
+	signalGroup(cmd, syscall.SIGKILL) // what it has started and left behind
+	out.end()
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it has left behind had its output open
 		return fmt.Errorf("command %s: %w: %s", c.Args[0], err, tail.last())
 	}
-	return c.complete(t)
+	if err := c.complete(t); err != nil {
+		return err
+	}
+	return c.clean(t)
+}
+
+// guardTime is what a guard gets beyond the grace of the program that it ends.
+const guardTime = 2 * time.Second
+
+// clean removes the rows that were written for the program: they are large, and the next attempt writes its own.
+func (c *Command) clean(t Task) error {
+	if c.Load == nil {
+		return nil
+	}
+	return errors.Join(os.Remove(filepath.Join(t.Dir, fileTrain)), os.Remove(filepath.Join(t.Dir, fileValidation)))
 }
 
 // complete checks what the program left, and adds the ONNX file where it wrote none.
@@ -110,8 +139,9 @@ func (c *Command) prepare(ctx context.Context, t Task) (file string, err error) 
 		if err != nil {
 			return "", err
 		}
-		r.Train, r.Validation = filepath.Join(dir, "train.npz"), filepath.Join(dir, "validation.npz")
-		if err := errors.Join(writeNPZ(r.Train, rows.Train), writeNPZ(r.Validation, rows.Valid)); err != nil {
+		defer rows.close()
+		r.Train, r.Validation = filepath.Join(dir, fileTrain), filepath.Join(dir, fileValidation)
+		if err := errors.Join(writeNPZ(r.Train, rows.Train), writeNPZ(r.Validation, rows.Valid), rows.err()); err != nil {
 			return "", err
 		}
 		if rows.Current != nil {
@@ -129,26 +159,54 @@ func (c *Command) prepare(ctx context.Context, t Task) (file string, err error) 
 	return file, writeFile(file, text)
 }
 
-// read passes the program's output to the log, and its progress on.
-func (c *Command) read(out io.Reader, log io.Writer, t Task) {
-	const longest = 1 << 20
-	s := bufio.NewScanner(out)
-	s.Buffer(nil, longest)
-	for s.Scan() {
-		var p struct {
-			Progress *float64
-			Step     string
-			NLL      float64
-		}
-		if json.Unmarshal(s.Bytes(), &p) == nil && p.Progress != nil {
-			t.Progress(p.Step, *p.Progress, p.NLL)
-			continue
-		}
-		if _, err := fmt.Fprintln(log, s.Text()); err != nil {
-			c.Log.Warn("command.log", "err", err)
+// told passes a line of the program's output to the log, or its progress on.
+func (c *Command) told(line []byte, log io.Writer, t Task) {
+	var p struct {
+		Progress *float64
+		Step     string
+		NLL      float64
+	}
+	if json.Unmarshal(line, &p) == nil && p.Progress != nil {
+		t.Progress(p.Step, *p.Progress, p.NLL)
+		return
+	}
+	if _, err := fmt.Fprintf(log, "%s\n", line); err != nil {
+		c.Log.Warn("command.log", "err", err)
+	}
+}
+
+// lineWriter calls line with each line; one that is longer than is held comes in parts.
+type lineWriter struct {
+	line func([]byte)
+	b    []byte
+	seen int // bytes of b that are no ends of lines
+}
+
+const longestLine = 1 << 20
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.b = append(w.b, p...)
+	for {
+		switch i := bytes.IndexByte(w.b[w.seen:], '\n'); {
+		case i >= 0:
+			w.line(w.b[:w.seen+i])
+			w.b, w.seen = w.b[w.seen+i+1:], 0
+		case len(w.b) > longestLine:
+			w.line(w.b[:longestLine])
+			w.b = w.b[longestLine:]
+			w.seen = len(w.b)
+		default:
+			w.seen = len(w.b)
+			return len(p), nil
 		}
 	}
-	_, _ = io.Copy(io.Discard, out) // after a line that is too long
+}
+
+// end is the end of the output.
+func (w *lineWriter) end() {
+	if len(w.b) > 0 {
+		w.line(w.b)
+	}
 }
 
 // tailWriter keeps the end of what is written.

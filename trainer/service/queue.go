@@ -21,14 +21,25 @@ type Job struct {
 	Failures int
 	// Seen is when this process read the holder's newest record, or the request, or the end of an attempt.
 	Seen time.Time
-	// Beat is the holder's newest record.
-	Beat output.Job
+	// Beat is the holder's newest record; Curve what its records have told of the validation NLL.
+	Beat  output.Job
+	Curve []Point
 	// Result is the first one; Cancel the order that ended it.
 	Result *output.Head
 	Cancel *output.Order
 	// LastError is why the last attempt failed.
 	LastError string
 }
+
+// Point is one of a curve: the validation NLL when a share of the work was done.
+type Point struct {
+	Step string  `json:"step"`
+	Done float64 `json:"done"`
+	NLL  float64 `json:"nll"`
+}
+
+// maxPoints is how many points of a running job are held; every other goes when there are more.
+const maxPoints = 200
 
 // States of a job.
 const (
@@ -172,11 +183,12 @@ func (j *Job) beat(b output.Job, now time.Time) {
 		if j.Trainer != "" {
 			j.Failures++ // lost: it ended without saying so
 		}
-		j.Attempt, j.Trainer = b.Attempt, b.Trainer
+		j.Attempt, j.Trainer, j.Curve = b.Attempt, b.Trainer, nil
 	} else if b.Attempt < j.Attempt || b.Trainer != j.Trainer {
 		return
 	}
 	j.Beat, j.Seen = b, now
+	j.plot(b)
 	switch b.State {
 	case beatFailed:
 		j.Failures++
@@ -184,6 +196,22 @@ func (j *Job) beat(b output.Job, now time.Time) {
 	case beatStopped:
 		j.Trainer = ""
 	}
+}
+
+// plot adds a point where there is a new one. Those that were handed out stay as they are.
+func (j *Job) plot(b output.Job) {
+	n := len(j.Curve)
+	if b.NLL == 0 || n > 0 && j.Curve[n-1].Done == b.Done && j.Curve[n-1].Step == b.Step {
+		return
+	}
+	if n >= maxPoints {
+		var half []Point
+		for i := 1; i < n; i += 2 {
+			half = append(half, j.Curve[i])
+		}
+		j.Curve = half
+	}
+	j.Curve = append(j.Curve, Point{Step: b.Step, Done: b.Done, NLL: b.NLL})
 }
 
 // Limits bound how often and how soon jobs are tried.

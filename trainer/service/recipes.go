@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,24 @@ type Rows struct {
 	Current *head.Head
 	// Used says where the rows are from and what was left out: part of the evidence.
 	Used any
+	// Close, where it is not nil, is called after the last use of the rows.
+	Close func()
+}
+
+// err is why features that stay in files could not be read: rows that were read since then are not numbers.
+func (r Rows) err() error {
+	for _, s := range []*data.Set{r.Train, r.Valid} {
+		if s != nil && s.Stored != nil && s.Stored.Err() != nil {
+			return fmt.Errorf("features in files: %w", s.Stored.Err())
+		}
+	}
+	return nil
+}
+
+func (r Rows) close() {
+	if r.Close != nil {
+		r.Close()
+	}
 }
 
 // Load reads the rows of a request. Errors that wrap ErrHopeless end the job.
@@ -62,6 +81,7 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
+	defer rows.close()
 	in := recipe.Input{Train: rows.Train, Valid: rows.Valid, Current: rows.Current}
 	plan, _, err := p.Plan(t.Request.Recipe, t.Request.Seed)
 	if err != nil {
@@ -79,7 +99,7 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 		return err
 	}
 	h, auto, err := p.train(ctx, t, plan, in, b)
-	if err != nil {
+	if err = cmp.Or(rows.err(), err); err != nil {
 		return err
 	}
 	ev := Evidence{Recipe: t.Request.Recipe, Backend: b.Name(), Rows: rows.Used, Auto: &auto}
@@ -90,6 +110,9 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 		if ev.Before, err = p.score(rows.Current, rows.Valid); err != nil {
 			return err
 		}
+	}
+	if err := rows.err(); err != nil {
+		return err
 	}
 	ev.Seconds = time.Since(began).Seconds()
 	return p.write(t, h, &auto, ev)

@@ -151,13 +151,21 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
+// stopTime is how long stop waits for the attempt: longer than a program's grace, shorter than the patience of whoever
+// asked this process to end.
+const stopTime = 20 * time.Second
+
 // stop ends the attempt at hand; its checkpoint stays, and whoever comes next need not wait until it counts as lost.
 func (s *Service) stop(err error) error {
 	if s.run == nil {
 		return err
 	}
 	s.run.cancel(context.Canceled)
-	<-s.finished
+	select {
+	case <-s.finished:
+	case <-time.After(stopTime): // in the middle of an epoch: this process ends, and what it writes is whole or not at all
+		s.cfg.Log.Warn("the attempt goes on until this process ends", "job", s.run.id)
+	}
 	const wait = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -283,64 +291,6 @@ func (s *Service) start(ctx context.Context, j *Job, c output.Job) {
 		cancel(nil)
 		s.finished <- f
 	}()
-}
-
-// work is one attempt: the result that is there, or that the runner makes.
-func (s *Service) work(ctx context.Context, r output.Finetune, attempt int) (output.Head, error) {
-	if s.cfg.Timeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, s.cfg.Timeout, fmt.Errorf("not done within trainer.timeout, %s", s.cfg.Timeout))
-		defer stop()
-	}
-	t := Task{Request: r, Attempt: attempt, Dir: filepath.Join(s.cfg.Dir, dirName(r.ID))}
-	t.Progress = func(step string, done, nll float64) {
-		select {
-		case s.progress <- output.Job{ID: r.ID, Attempt: attempt, Step: step, Done: done, NLL: nll}:
-		default: // the next one will say more
-		}
-	}
-	final := filepath.Join(t.Dir, resultDir)
-	if !exists(filepath.Join(final, FileReport)) {
-		if err := s.train(ctx, t, final); err != nil {
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause
-			}
-			return output.Head{}, err
-		}
-	}
-	res, err := ReadResult(final, r)
-	if err != nil {
-		return output.Head{}, errors.Join(err, os.RemoveAll(final))
-	}
-	return res.record(r, attempt, s.cfg.Name, s.cfg.InlineBytes)
-}
-
-// train has the runner make a result beside its place and moves it there.
-func (s *Service) train(ctx context.Context, t Task, final string) error {
-	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(t.Request, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(t.Dir, FileRequest), text); err != nil {
-		return err
-	}
-	if t.Result, err = os.MkdirTemp(t.Dir, "result-*.tmp"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(t.Result)
-	if err := s.cfg.Runner.Run(ctx, t); err != nil {
-		return err
-	}
-	if err := os.Chmod(t.Result, 0o755); err != nil {
-		return err
-	}
-	if _, err := ReadResult(t.Result, t.Request); err != nil {
-		return err
-	}
-	return publishDir(t.Result, final)
 }
 
 // finish publishes what came of an attempt.

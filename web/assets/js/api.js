@@ -1,11 +1,16 @@
 // The HTTP API: plain fetches for state, one event stream for news.
 
 /** get fetches JSON; errors carry the server's own words. Returns {data, id}: id is the event position before the read. */
-export async function get(path, params = {}) {
+export const get = (path, params = {}) => request("GET", path, params);
+
+/** post is get for what changes something. */
+export const post = (path, params = {}) => request("POST", path, params);
+
+async function request(method, path, params) {
   const query = new URLSearchParams(params).toString();
   let res;
   try {
-    res = await fetch("/api/v1/" + path + (query ? "?" + query : ""), { cache: "no-store" });
+    res = await fetch("/api/v1/" + path + (query ? "?" + query : ""), { method, cache: "no-store" });
   } catch {
     throw new Error("the server does not answer");
   }

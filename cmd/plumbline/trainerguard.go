@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/trainer/backend/cuda"
+	"github.com/plumbline/plumbline/trainer/service"
+)
+
+// newTrainerGuardCommand is what stands between a trainer and the program of trainer.command (service.Guard). It is a process
+// of its own, and ends as the program does.
+func newTrainerGuardCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "guard GRACE PROGRAM [ARGUMENT...]",
+		Short:              "Run a program that ends when standard input does",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			const least = 2
+			if len(args) < least {
+				return usageErrorf("trainer guard: GRACE and PROGRAM are needed")
+			}
+			grace, err := time.ParseDuration(args[0])
+			if err != nil {
+				return usageErrorf("trainer guard: GRACE: %v", err)
+			}
+			os.Exit(service.Guard(args[1:], grace))
+			return nil
+		},
+	}
+}
+
+// guardCommand is how this program starts itself as a guard.
+func guardCommand(grace time.Duration) ([]string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("trainer.command: %w", err)
+	}
+	return []string{exe, "trainer", "guard", grace.String()}, nil
+}
+
+// lockDevice refuses a second trainer on a device of this machine, where the recipes are to run on one and it is there: two
+// trainings would share its memory and each take twice as long.
+func lockDevice(t config.Trainer, dir string, log *slog.Logger) (free func(), err error) {
+	none := func() {}
+	if len(t.Command) > 0 || t.Backend == "go" || t.Backend == "gorgonia" {
+		return none, nil
+	}
+	if _, err := (&cuda.Backend{Device: t.Device}).Info(); err != nil {
+		return none, nil //nolint:nilerr // the backend says so when it falls back
+	}
+	return lockDeviceFile(t.Device, dir, log)
+}
+
+func lockDeviceFile(device int, dir string, log *slog.Logger) (free func(), err error) {
+	file := filepath.Join(dir, fmt.Sprintf("plumbline-device-%d.lock", device))
+	release, held, err := service.Lock(file)
+	if err != nil {
+		log.Warn("whether another trainer has the device is not known", "device", device, "err", err)
+		return func() {}, nil
+	}
+	if held {
+		return nil, fmt.Errorf("trainer.device %d: another trainer of this machine has it (%s is held); give each device one trainer", device, file)
+	}
+	return release, nil
+}

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// TestMain makes a guard of the test's binary where a test has started it as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "guard" {
+		grace, err := time.ParseDuration(os.Args[2])
+		if err != nil {
+			panic(err)
+		}
+		os.Exit(Guard(os.Args[3:], grace))
+	}
+	os.Exit(m.Run())
+}
+
+// TestLineWriter: lines come whole however they are written; what is too long comes in parts.
+func TestLineWriter(t *testing.T) {
+	text := "a\n\nbc\n" + strings.Repeat("x", 3*longestLine/2) + "\nend"
+	for _, step := range []int{1 << 20, 7, len(text)} {
+		var got []string
+		w := &lineWriter{line: func(b []byte) { got = append(got, string(b)) }}
+		for at := 0; at < len(text); at += step {
+			if n, err := w.Write([]byte(text[at:min(at+step, len(text))])); err != nil || n != min(step, len(text)-at) {
+				t.Fatal(n, err)
+			}
+		}
+		w.end()
+		joined := strings.Join(got, "")
+		if len(got) < 5 || got[0] != "a" || got[1] != "" || got[2] != "bc" || got[len(got)-1] != "end" || len(joined) != len(text)-strings.Count(text, "\n") {
+			t.Errorf("steps of %d: %d lines of %d bytes", step, len(got), len(joined))
+		}
+	}
+}
+
+// running says whether a process runs; one that has ended and was not waited for does not.
+func isRunning(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// TestCommandLeavesNothing: whatever a program has started in its group is gone when it has ended, well or not, or is not wanted
+// any more, with a guard and without; output that is held open by what it left behind holds nobody up.
+func TestCommandLeavesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are looked at in /proc")
+	}
+	const start = `job="$1"; dir=$(dirname "$job"); result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$job"); (trap '' TERM; sleep 600) & echo $! > "$dir/pid.new"; mv "$dir/pid.new" "$dir/pid"; `
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const grace = 500 * time.Millisecond
+	for name, c := range map[string]struct{ script, want string }{
+		"ends":      {start + `echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, ""},
+		"fails":     {start + `echo broken >&2; exit 3`, "broken"},
+		"is killed": {start + `kill -KILL $$`, "command"},
+		"cancelled": {start + `wait`, "command"},
+	} {
+		for _, guard := range [][]string{nil, {exe, "guard", grace.String()}} {
+			t.Run(fmt.Sprintf("%s, guard %v", name, guard != nil), func(t *testing.T) {
+				dir := t.TempDir()
+				task := Task{Request: output.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
+				if err := os.Mkdir(task.Result, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				pid := 0
+				read := func() {
+					for end := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+						text, _ := os.ReadFile(filepath.Join(dir, "pid"))
+						pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+					}
+				}
+				if name == "cancelled" {
+					go func() { read(); cancel() }()
+				}
+				run := &Command{Args: []string{"/bin/sh", "-c", c.script, "program"}, Guard: guard, Grace: grace, Log: slog.New(slog.DiscardHandler)}
+				err := run.Run(ctx, task)
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+				read()
+				for end := time.Now().Add(20 * time.Second); isRunning(pid); time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatalf("process %d, which the program has started, still runs", pid)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestCurve: the validation NLL of an attempt's records, once each, thinned where they are many, from anew with each attempt.
+func TestCurve(t *testing.T) {
+	q := NewQueue()
+	tell := func(b output.Job) {
+		b.Schema, b.Kind, b.ID, b.Trainer, b.State = 1, output.HeadJob, "m/1+head1", "a", beatRunning
+		if err := q.Take(mustJSON(t, b), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(output.Job{Attempt: 1})
+	tell(output.Job{Attempt: 1, Done: .1, NLL: 2})
+	tell(output.Job{Attempt: 1, Done: .1, NLL: 2})
+	tell(output.Job{Attempt: 1, Done: .2, NLL: 1})
+	j := q.Job("m/1+head1")
+	first := j.Curve
+	if len(first) != 2 || first[1].NLL != 1 {
+		t.Errorf("got %v, want two points", first)
+	}
+	for i := range 10 * maxPoints {
+		tell(output.Job{Attempt: 1, Done: .2 + float64(i+1)/1e4, NLL: 1})
+	}
+	if n := len(j.Curve); n > maxPoints || n < maxPoints/2 || j.Curve[n-1].Done < .39 || first[0].Done != .1 {
+		t.Errorf("got %d points up to %v", n, j.Curve[n-1])
+	}
+	for i := 1; i < len(j.Curve); i++ {
+		if j.Curve[i].Done <= j.Curve[i-1].Done {
+			t.Fatalf("points %v and %v are not in order", j.Curve[i-1], j.Curve[i])
+		}
+	}
+	if tell(output.Job{Attempt: 2, Done: .5, NLL: 3}); len(j.Curve) != 1 {
+		t.Errorf("got %d points of a new attempt, want 1", len(j.Curve))
+	}
+}
