@@ -11,16 +11,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Counts of the archive operator. A labelled row is in exactly one of the first three.
+// Counts of the archive operator. A labelled row is in exactly one of the first three; what becomes of those archived is
+// counted too (pipeline.CountArchivePublished and others).
 const (
-	CountArchived        = "archived"        // labelled rows that went into the archive
-	CountArchiveSkipped  = "archive_skipped" // labelled rows that the archive does not take, by reason
-	CountArchiveDropped  = "archive_dropped" // labelled rows lost to a full disk, where that is the policy
-	CountArchiveFiles    = "archive_files"   // files completed
-	ReasonNoFeatures     = "no_features"     // the row has none
-	ReasonFeatureRange   = "features_range"  // a feature is not finite, or not as a float16
-	maxOpenArchives      = 1024              // files that are open at a time
-	archiveBatchBytes    = 4 << 20           // of a record batch
+	CountArchived        = pipeline.CountArchived
+	CountArchiveSkipped  = pipeline.CountArchiveSkipped
+	CountArchiveDropped  = pipeline.CountArchiveDropped
+	CountArchiveFiles    = "archive_files"  // files completed
+	ReasonNoFeatures     = "no_features"    // the row has none
+	ReasonFeatureRange   = "features_range" // a feature is not finite, or not as a float16
+	maxOpenArchives      = 1024             // files that are open at a time
+	archiveBatchBytes    = 4 << 20          // of a record batch
 	archiveMemoryDefault = 8 * archiveBatchBytes
 )
 
@@ -98,12 +99,14 @@ func NewArchive(cfg ArchiveConfig, counts *pipeline.Counts) *Archive {
 	}
 	a := &Archive{cfg: cfg, counts: counts, wm: pipeline.NoTime, open: map[archiveKey]*archiveOpen{}, values: map[string]string{}}
 	a.work = archiveWork{dir: cfg.Dir, name: cfg.Name, log: cfg.Log}
-	a.shelf.init(&a.cfg)
+	a.shelf.init(&a.cfg, counts)
+	a.tell(0, 0, 0)
 	return a
 }
 
 // Process implements pipeline.Operator: rows pass on, those with a label and features are kept.
 func (a *Archive) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+	a.shelf.count()
 	if b.Kind != arrowio.Labels && b.Label != nil {
 		if err := a.rows(ctx, b); err != nil {
 			return err
@@ -150,6 +153,7 @@ func (a *Archive) rows(ctx context.Context, b *arrowio.Batch) error {
 		}
 	}
 	a.counts.Add(CountArchived, kept)
+	a.counts.Add(pipeline.CountArchiveMemory, kept)
 	for reason, n := range map[string]int64{ReasonNoFeatures: skipped, ReasonFeatureRange: outside} {
 		if n > 0 {
 			a.counts.AddReason(CountArchiveSkipped, reason, n)
@@ -278,6 +282,7 @@ func (a *Archive) settle(ctx context.Context, o *archiveOpen) error {
 // Advance implements pipeline.Operator: files whose time is over are complete.
 func (a *Archive) Advance(ctx context.Context, wm pipeline.Time, _ pipeline.Emit) error {
 	a.wm = wm
+	a.shelf.count()
 	for _, o := range slices.Clone(a.order) {
 		if wm >= o.until {
 			if err := a.complete(ctx, o); err != nil {

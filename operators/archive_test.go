@@ -329,6 +329,7 @@ func TestArchiveSurvivesCrashes(t *testing.T) {
 			if counts[CountArchived] != int64(len(want)) {
 				t.Errorf("%d rows counted, want %d", counts[CountArchived], len(want))
 			}
+			archiveConserves(t, counts, len(want), 0)
 		})
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/sinks"
 )
@@ -87,8 +89,24 @@ func TestArchiveDropsWithoutRoom(t *testing.T) {
 	if int64(len(got)) != counts[CountArchived] || counts[CountArchived]+counts[CountArchiveDropped] != int64(len(want)) || counts[CountArchiveDropped] == 0 || len(got) == 0 {
 		t.Errorf("%d rows in the archive, counts %v, want %d in all", len(got), counts, len(want))
 	}
+	archiveConserves(t, counts, len(got), 0)
 	if err := shard.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// archiveConserves checks that the counts add up, those of archived rows too.
+func archiveConserves(t *testing.T, counts map[string]int64, published, waiting int) {
+	t.Helper()
+	counts[pipeline.CountLabelled] = counts[pipeline.CountInline] + counts[pipeline.CountJoined] // by stats, which is not here
+	if ok, detail := pipeline.Conservation(counts); !ok {
+		t.Errorf("the counts do not add up: %s; %v", detail, counts)
+	}
+	if got := counts[pipeline.CountArchivePublished]; got != int64(published) {
+		t.Errorf("%d rows are counted as published, want %d", got, published)
+	}
+	if got := counts[pipeline.CountArchiveMemory] + counts[pipeline.CountArchiveDisk]; got != int64(waiting) {
+		t.Errorf("%d rows are counted as waiting for their file, want %d", got, waiting)
 	}
 }
 
@@ -133,6 +151,7 @@ func TestArchiveBacklog(t *testing.T) {
 		if n := counts[CountArchiveDropped]; int64(len(got)) != counts[CountArchived] || int64(len(got))+n != int64(len(want)) || (n > 0) != drop {
 			t.Errorf("drop %v: %d rows in the archive, counts %v, want %d in all", drop, len(got), counts, len(want))
 		}
+		archiveConserves(t, counts, len(got), 0)
 		if err := shard.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -179,6 +198,10 @@ func TestArchiveTurnedOn(t *testing.T) {
 	if got := int64(len(archivedLines(t, dir))); got != counts[CountArchived] || got == 0 || got+counts[CountArchiveSkipped+":"+ReasonNoFeatures] != labelled-inline {
 		t.Errorf("%d rows in the archive, counts %v, want %d in all", got, counts, labelled-inline)
 	}
+	if got := counts[pipeline.CountArchiveOff]; got != inline || got == 0 {
+		t.Errorf("%d rows came while there was no archive, want %d", got, inline)
+	}
+	archiveConserves(t, counts, len(archivedLines(t, dir)), 0)
 	// And off again: what waits loses its features.
 	c, err = pipeline.EncodeCheckpoint(shard.Sections())
 	if err != nil {
@@ -197,6 +220,113 @@ func TestArchiveTurnedOn(t *testing.T) {
 	if err := errors.Join(before.Close(), shard.Close(), after.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestArchiveTurnedOff: rows that wait for their file when the archive is turned off are lost, and counted; turned on again,
+// or restored from a state that did not tell what had become of them, the counts add up.
+func TestArchiveTurnedOff(t *testing.T) {
+	t.Parallel()
+	_, in := archiveRows(t)
+	dir := t.TempDir()
+	s := newArchiveSetup(t, true)
+	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	shard := s.shard()
+	half := lanes{in[0], in[1][:len(in[1])/2]}
+	if err := takeAll(t.Context(), t, shard, half); err != nil {
+		t.Fatal(err)
+	}
+	a := archiveOf(shard)
+	a.shelf.showAll()
+	if err := a.shelf.empty(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.shelf.count()
+	published := len(archivedLines(t, dir))
+	counts := shard.Counts.All()
+	memory, disk := int(counts[pipeline.CountArchiveMemory]), int(counts[pipeline.CountArchiveDisk])
+	if published == 0 || memory == 0 || disk == 0 {
+		t.Fatalf("%d rows published, %d wait in memory and %d on disk: the test needs all", published, memory, disk)
+	}
+	archiveConserves(t, counts, published, memory+disk)
+	restored := func(from *pipeline.Shard, archive bool) *pipeline.Shard {
+		c, err := pipeline.EncodeCheckpoint(from.Sections())
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := s.shard()
+		if !archive {
+			to.Stages = to.Stages[:2]
+		}
+		paths := map[string]string{}
+		for _, f := range c.Files {
+			paths[f.Name] = f.Path
+		}
+		fetch := func(name, path string) error {
+			data, err := os.ReadFile(paths[name])
+			return errors.Join(err, os.WriteFile(path, data, 0o600))
+		}
+		if err := pipeline.RestoreCheckpoint(c.Data, to.Sections(), fetch); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	same := restored(shard, true)
+	archiveConserves(t, same.Counts.All(), published, memory+disk)
+	off := restored(shard, false)
+	counts = off.Counts.All()
+	if _, on := counts[pipeline.CountArchiveOff]; on || counts[pipeline.CountArchiveLost] != int64(memory+disk) {
+		t.Errorf("without an archive: counts %v, want %d lost", counts, memory+disk)
+	}
+	on := restored(off, true)
+	archiveConserves(t, on.Counts.All(), published, 0)
+	if got := on.Counts.All()[pipeline.CountArchiveLost]; got != int64(memory+disk) {
+		t.Errorf("on again: %d lost, want %d", got, memory+disk)
+	}
+	// As version 1 had it: the counts of what became of the rows are not there.
+	state, err := a.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state[0] = 1
+	state = state[:len(state)-len(archiveTail(a))]
+	old := s.shard()
+	for _, name := range []string{pipeline.CountInline, pipeline.CountJoined, CountArchived} {
+		old.Counts.Set(name, shard.Counts.All()[name])
+	}
+	for name, n := range shard.Counts.All() {
+		if head, _, _ := strings.Cut(name, ":"); head == CountArchiveSkipped {
+			old.Counts.Set(name, n)
+		}
+	}
+	paths := map[string]string{}
+	for _, f := range a.Files() {
+		paths[f.Name] = f.Path
+	}
+	err = archiveOf(old).RestoreFiles(state, func(name, path string) error {
+		data, err := os.ReadFile(paths[name])
+		return errors.Join(err, os.WriteFile(path, data, 0o600))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts = old.Counts.All()
+	if got := counts[CountArchived] - counts[pipeline.CountArchivePublished]; got != int64(memory+disk) || counts[pipeline.CountArchiveOff] != 0 {
+		t.Errorf("version 1: counts %v, want %d waiting and none from before", counts, memory+disk)
+	}
+	for _, sh := range []*pipeline.Shard{shard, same, off, on, old} {
+		if err := sh.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// archiveTail is what version 2 of the state has behind that of version 1.
+func archiveTail(a *Archive) (tail []byte) {
+	n := a.counts.All()
+	for _, rows := range []int64{n[pipeline.CountArchiveOff], a.shelf.rows, n[pipeline.CountArchiveLost]} {
+		tail = binenc.AppendUvarint(tail, uint64(rows))
+	}
+	return tail
 }
 
 // TestFeaturesCostNothingWithoutAnArchive: a join that is not asked for features keeps none.

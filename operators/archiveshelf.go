@@ -7,14 +7,17 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // shelf holds the complete files until they are published and the next checkpoint has let go of them. The shard adds;
 // what a checkpoint has is published beside it, in order, until it succeeds.
 type shelf struct {
-	cfg *ArchiveConfig
+	cfg    *ArchiveConfig
+	counts *pipeline.Counts
 
 	mu      sync.Mutex
+	rows    int64 // of all files that were published, as counted, those of the state that was restored included
 	files   []*shelved
 	saved   int // of files: in the latest state
 	durable int // of files: in a state that a saved checkpoint has
@@ -28,10 +31,11 @@ type shelf struct {
 type shelved struct {
 	file      *arrowio.ArchiveFile
 	published bool
+	counted   bool // as published: the shard does so between records, so that a state and the counts beside it agree
 }
 
-func (s *shelf) init(cfg *ArchiveConfig) {
-	s.cfg, s.changed = cfg, make(chan struct{})
+func (s *shelf) init(cfg *ArchiveConfig, counts *pipeline.Counts) {
+	s.cfg, s.counts, s.changed = cfg, counts, make(chan struct{})
 	s.ctx, s.stop = context.WithCancel(context.Background())
 }
 
@@ -41,23 +45,40 @@ func (s *shelf) add(f *arrowio.ArchiveFile) {
 	s.mu.Unlock()
 }
 
-// save begins a state: files that are published are let go. It returns those that the state must hold.
-func (s *shelf) save() []*arrowio.ArchiveFile {
+// save begins a state: files that are counted as published are let go. It returns those that the state must hold, and the rows of
+// those that have been published.
+func (s *shelf) save() (files []*arrowio.ArchiveFile, published int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	s.saved = len(s.files)
-	out := make([]*arrowio.ArchiveFile, len(s.files))
+	files = make([]*arrowio.ArchiveFile, len(s.files))
 	for i, f := range s.files {
-		out[i] = f.file
+		files[i] = f.file
 	}
-	return out
+	return files, s.rows
 }
 
-// forget removes the published files, which are the first.
+// count counts the rows of files that have been published since.
+func (s *shelf) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		if !f.published {
+			return
+		}
+		if !f.counted {
+			f.counted = true
+			s.rows += f.file.Rows
+			s.counts.Move(pipeline.CountArchiveDisk, pipeline.CountArchivePublished, f.file.Rows)
+		}
+	}
+}
+
+// forget removes the files that are counted as published, which are the first.
 func (s *shelf) forget() {
 	n := 0
-	for n < len(s.files) && s.files[n].published {
+	for n < len(s.files) && s.files[n].counted {
 		for _, g := range s.files[n].file.Segments {
 			_ = os.Remove(g.Path) // if not, then when the directory is
 		}
@@ -67,10 +88,10 @@ func (s *shelf) forget() {
 	s.saved, s.durable = max(s.saved-n, 0), max(s.durable-n, 0)
 }
 
-// restored says that all files came from a checkpoint.
-func (s *shelf) restored() {
+// restored says that all files came from a checkpoint, before which others of so many rows were published.
+func (s *shelf) restored(published int64) {
 	s.mu.Lock()
-	s.saved = len(s.files)
+	s.saved, s.rows = len(s.files), published
 	s.mu.Unlock()
 	s.show()
 }

@@ -7,13 +7,15 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-const archiveStateVersion = 1
+// archiveStateVersion is what is written. Version 1, which did not tell what had become of the rows, can be read too.
+const archiveStateVersion = 2
 
 // Durable tells that the checkpoint of the latest state is saved: the complete files in it are published from here on.
 // It may be called from another goroutine than the rest.
@@ -26,7 +28,7 @@ func (a *Archive) ShowAll() { a.shelf.showAll() }
 func (a *Archive) State() pipeline.State { return a }
 
 // AppendState appends version, watermark, number of the next file, the open files, each with the rows of the record batch
-// to come, then the complete ones.
+// to come, then the complete ones, then how many rows came while there was no archive, were published and were lost.
 func (a *Archive) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendVarint(append(dst, archiveStateVersion), a.wm)
 	dst = binenc.AppendUvarint(dst, a.seq)
@@ -38,10 +40,14 @@ func (a *Archive) AppendState(dst []byte) ([]byte, error) {
 		dst = binenc.AppendVarint(dst, o.until)
 		dst = appendArchiveRows(dst, &o.rows)
 	}
-	files := a.shelf.save()
+	files, published := a.shelf.save()
 	dst = binenc.AppendUvarint(dst, uint64(len(files)))
 	for _, f := range files {
 		dst = appendArchiveFile(dst, f)
+	}
+	n := a.counts.All()
+	for _, rows := range []int64{n[pipeline.CountArchiveOff], published, n[pipeline.CountArchiveLost]} {
+		dst = binenc.AppendUvarint(dst, uint64(rows))
 	}
 	return dst, nil
 }
@@ -105,8 +111,35 @@ func (a *Archive) Files() []pipeline.File {
 	return out
 }
 
-// Absent implements pipeline.Newcomer: the archive was turned on after the checkpoint.
-func (a *Archive) Absent() {}
+// Absent implements pipeline.Newcomer: the archive was turned on after the checkpoint. What an archive of before had not
+// published when it was turned off is lost, as the restored counts say.
+func (a *Archive) Absent() {
+	n := a.counts.All()
+	lost := n[pipeline.CountArchiveLost]
+	a.tell(notArchived(n), n[CountArchived]-lost, lost)
+	a.shelf.restored(n[CountArchived] - lost)
+}
+
+// tell sets the counts of what has become of rows: those that came while there was no archive, published and lost ones,
+// and those that wait.
+func (a *Archive) tell(off, published, lost int64) {
+	memory, disk := a.waiting()
+	for name, rows := range map[string]int64{pipeline.CountArchiveOff: off, pipeline.CountArchivePublished: published, pipeline.CountArchiveLost: lost,
+		pipeline.CountArchiveMemory: memory, pipeline.CountArchiveDisk: disk} {
+		a.counts.Set(name, rows)
+	}
+}
+
+// notArchived are the labelled rows that no archive has been given.
+func notArchived(n map[string]int64) int64 {
+	rows := n[pipeline.CountInline] + n[pipeline.CountJoined]
+	for name, m := range n {
+		if head, _, _ := strings.Cut(name, ":"); head == CountArchived || head == CountArchiveSkipped || head == CountArchiveDropped {
+			rows -= m
+		}
+	}
+	return rows
+}
 
 // RestoreState implements pipeline.State, for a state without files.
 func (a *Archive) RestoreState(src []byte) error {
@@ -116,7 +149,10 @@ func (a *Archive) RestoreState(src []byte) error {
 // RestoreFiles implements pipeline.FileState.
 func (a *Archive) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	r := binenc.NewReader(src)
-	r.Version(archiveStateVersion)
+	version := r.Byte()
+	if r.Err() == nil && (version < 1 || version > archiveStateVersion) {
+		return fmt.Errorf("archive state of version %d, this build reads 1 to %d", version, archiveStateVersion)
+	}
 	a.wm, a.seq = r.Varint(), r.Uvarint()
 	for range r.Count(8, maxOpenArchives) {
 		if err := a.restoreOpen(&r, fetch); err != nil {
@@ -130,11 +166,30 @@ func (a *Archive) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 		}
 		a.shelf.add(f)
 	}
+	memory, disk := a.waiting()
+	n := a.counts.All()
+	off, published, lost := notArchived(n), n[CountArchived]-memory-disk, int64(0)
+	if version > 1 {
+		off, published, lost = r.Int("rows without an archive", 0, math.MaxInt64), r.Int("published rows", 0, math.MaxInt64), r.Int("lost rows", 0, math.MaxInt64)
+	}
 	if err := r.Close(); err != nil {
 		return err
 	}
-	a.shelf.restored()
+	a.tell(off, published, lost)
+	a.shelf.restored(published)
 	return nil
+}
+
+// waiting are the rows that are not published: those of record batches to come, and the others.
+func (a *Archive) waiting() (memory, disk int64) {
+	for _, o := range a.order {
+		memory += int64(o.rows.N())
+		disk += o.file.Rows - int64(o.rows.N())
+	}
+	for _, f := range a.shelf.files {
+		disk += f.file.Rows
+	}
+	return memory, disk
 }
 
 func (a *Archive) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {

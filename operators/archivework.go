@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/joinstore"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // errArchiveStopped ends a task that waits for room. It does not wrap the context's error: a task that ends well takes a
@@ -84,13 +85,14 @@ func (a *Archive) cut(ctx context.Context, o *archiveOpen) error {
 	if errors.Is(err, errArchiveStopped) {
 		return err
 	}
+	n := int64(o.rows.N())
 	if err == nil {
 		o.file.Segments = append(o.file.Segments, s)
+		a.counts.Move(pipeline.CountArchiveMemory, pipeline.CountArchiveDisk, n)
 	} else {
-		n := int64(o.rows.N())
 		a.cfg.Log.Error("rows cannot be archived and are dropped", "rows", n, "err", err)
-		a.counts.Add(CountArchived, -n)
-		a.counts.Add(CountArchiveDropped, n)
+		a.counts.Add(pipeline.CountArchiveMemory, -n)
+		a.counts.Move(CountArchived, CountArchiveDropped, n)
 		o.file.Rows -= n
 	}
 	a.bytes -= o.size
@@ -140,7 +142,9 @@ func (a *Archive) Flush(ctx context.Context) error {
 		}
 	}
 	a.shelf.showAll()
-	return a.shelf.empty(ctx)
+	err := a.shelf.empty(ctx)
+	a.shelf.count()
+	return err
 }
 
 // Close stops publishing and removes what is on disk; a checkpoint is all that stays of it.

@@ -138,7 +138,7 @@ func (l *loop) restore(r *binenc.Reader, shape acc.Config) error {
 
 // restoreSums reads a set, nil where there is none, and refuses one of another shape.
 func restoreSums(r *binenc.Reader, shape acc.Config) (*acc.Set, error) {
-	s, err := restoreSet(r)
+	s, err := restoreSet(r, new(acc.Decoder))
 	if err != nil || s == nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -40,17 +41,17 @@ func (k *keyState) append(dst []byte) ([]byte, error) {
 
 // restore reads what append wrote after the slice's name. Windows and rules are those of the configuration; a
 // checkpoint with others is refused rather than half used.
-func (k *keyState) restore(r *binenc.Reader, cfg *ModelConfig) error {
+func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
 	k.labelled, k.lateRows = r.Varint(), r.Varint()
 	copy(k.ledger[:], r.Raw(len(k.ledger)))
-	if err := k.restorePending(r); err != nil {
+	if err := k.restorePending(r, d); err != nil {
 		return err
 	}
 	if n := r.Count(4, maxItems); r.Err() == nil && n != len(k.windows) {
 		return fmt.Errorf("the checkpoint has %d windows, the configuration %d (windows changed since)", n, len(k.windows))
 	}
 	for _, w := range k.windows {
-		if err := w.restore(r); err != nil {
+		if err := w.restore(r, d); err != nil {
 			return err
 		}
 	}
@@ -59,7 +60,7 @@ func (k *keyState) restore(r *binenc.Reader, cfg *ModelConfig) error {
 	k.since.revision = int(r.Uvarint())
 	for _, s := range []**acc.Set{&k.since.raw, &k.since.cal} {
 		var err error
-		if *s, err = restoreSet(r); err != nil {
+		if *s, err = restoreSet(r, d); err != nil {
 			return err
 		}
 	}
@@ -84,13 +85,13 @@ func (k *keyState) appendPending(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (k *keyState) restorePending(r *binenc.Reader) error {
+func (k *keyState) restorePending(r *binenc.Reader, d *acc.Decoder) error {
 	for range r.Count(3, maxItems) {
 		l, late := r.Varint(), r.Varint()
 		cells := map[int64]*acc.Set{}
 		for range r.Count(2, maxItems) {
 			p := r.Varint()
-			s, err := restoreSet(r)
+			s, err := restoreSet(r, d)
 			if err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ func (w *window) append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (w *window) restore(r *binenc.Reader) error {
+func (w *window) restore(r *binenc.Reader, d *acc.Decoder) error {
 	if name := r.String(maxName); r.Err() == nil && name != w.spec.Name {
 		return fmt.Errorf("the checkpoint has window %q where the configuration has %q (windows changed since)", name, w.spec.Name)
 	}
@@ -141,7 +142,7 @@ func (w *window) restore(r *binenc.Reader) error {
 	for range r.Count(4, maxItems) {
 		i := r.Varint()
 		b := &bucket{}
-		if err := b.restore(r); err != nil {
+		if err := b.restore(r, d); err != nil {
 			return err
 		}
 		w.buckets[i] = b
@@ -151,7 +152,7 @@ func (w *window) restore(r *binenc.Reader) error {
 	}
 	for range r.Count(4, maxItems) {
 		b := &bucket{}
-		if err := b.restore(r); err != nil {
+		if err := b.restore(r, d); err != nil {
 			return err
 		}
 		w.panes = append(w.panes, b)
@@ -170,13 +171,13 @@ func (b *bucket) append(dst []byte) ([]byte, error) {
 	return appendSet(dst, b.cal)
 }
 
-func (b *bucket) restore(r *binenc.Reader) error {
+func (b *bucket) restore(r *binenc.Reader, d *acc.Decoder) error {
 	b.start, b.end, b.late, b.labelled = r.Varint(), r.Varint(), r.Varint(), r.Varint()
 	var err error
-	if b.raw, err = restoreSet(r); err != nil {
+	if b.raw, err = restoreSet(r, d); err != nil {
 		return err
 	}
-	b.cal, err = restoreSet(r)
+	b.cal, err = restoreSet(r, d)
 	return err
 }
 
@@ -214,9 +215,13 @@ func appendBins(dst []byte, bins []metric.Bin) []byte {
 }
 
 func restoreBins(r *binenc.Reader) []metric.Bin {
-	var bins []metric.Bin
-	for range r.Count(25, maxItems) {
-		bins = append(bins, metric.Bin{N: r.Varint(), W: r.Float64(), SumC: r.Float64(), SumA: r.Float64()})
+	n := r.Count(25, maxItems)
+	if n == 0 {
+		return nil
+	}
+	bins := make([]metric.Bin, n)
+	for i := range bins {
+		bins[i] = metric.Bin{N: r.Varint(), W: r.Float64(), SumC: r.Float64(), SumA: r.Float64()}
 	}
 	return bins
 }
@@ -238,18 +243,31 @@ func appendRows(dst []byte, rows []acc.SampleRow) []byte {
 }
 
 func restoreRows(r *binenc.Reader) []acc.SampleRow {
-	var rows []acc.SampleRow
-	for range r.Count(24, maxItems) {
-		var row acc.SampleRow
+	n := r.Count(24, maxItems)
+	if n == 0 {
+		return nil
+	}
+	const together = 4096 // scores in one piece of memory, which stays as long as any of them
+	var free []float32
+	rows := make([]acc.SampleRow, n)
+	for i := range rows {
+		row := &rows[i]
 		copy(row.ID[:], r.Raw(16))
 		row.TS, row.LabelTS = r.Varint(), r.Varint()
 		row.W = math.Float32frombits(r.Fixed32())
 		row.Y = int32(r.Uvarint())
-		row.Z = make([]float32, r.Count(4, maxItems))
-		for i := range row.Z {
-			row.Z[i] = math.Float32frombits(r.Fixed32())
+		k := r.Count(4, maxItems)
+		if k > len(free) {
+			free = make([]float32, max(k, min((n-i)*k, together)))
 		}
-		rows = append(rows, row)
+		row.Z, free = free[:k:k], free[k:]
+		raw := r.Raw(4 * k)
+		if r.Err() != nil {
+			return nil
+		}
+		for j := range row.Z {
+			row.Z[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
+		}
 	}
 	return rows
 }

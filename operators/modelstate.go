@@ -62,9 +62,10 @@ func (s taskState) RestoreState(src []byte) error {
 		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})
 	}
 	t.reached = r.Varint()
+	d := acc.NewDecoder()
 	for range r.Count(3, maxItems) {
 		m := &model{versions: map[string]*version{}}
-		if err := m.restore(&r, &t.cfg, format); err != nil {
+		if err := m.restore(&r, d, &t.cfg, format); err != nil {
 			return err
 		}
 		t.models[m.name] = m
@@ -121,7 +122,7 @@ func (m *model) append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (m *model) restore(r *binenc.Reader, cfg *ModelConfig, format byte) error {
+func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig, format byte) error {
 	m.name = r.String(maxName)
 	m.next = r.Varint()
 	if format != modelState1 {
@@ -161,7 +162,7 @@ func (m *model) restore(r *binenc.Reader, cfg *ModelConfig, format byte) error {
 				break
 			}
 			key := v.key(slice, cfg)
-			err := key.restore(r, cfg)
+			err := key.restore(r, d, cfg)
 			if err == nil {
 				err = key.checkShapes(v.shape)
 			}
@@ -261,11 +262,10 @@ func appendSet(dst []byte, s *acc.Set) ([]byte, error) {
 	return binenc.AppendBlock(dst, s.AppendBinary)
 }
 
-func restoreSet(r *binenc.Reader) (*acc.Set, error) {
+func restoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
 	b := r.Bytes(maxBlob)
 	if len(b) == 0 {
 		return nil, r.Err()
 	}
-	s := new(acc.Set)
-	return s, s.UnmarshalBinary(b)
+	return d.Set(b)
 }

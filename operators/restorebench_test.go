@@ -11,11 +11,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// restoredStats is the statistics of a shard with so many keys of K = 100, rows of three label panes and six prediction
+// restoredStats is the statistics of a shard with so many keys of K = 100 and rows each, of three label panes and six prediction
 // panes still open, and the configuration to restore them with.
-func restoredStats(tb testing.TB, keys int) (*Stats, StatsConfig) {
+func restoredStats(tb testing.TB, keys, rows int) (*Stats, StatsConfig) {
 	tb.Helper()
-	const k, rows, batch = 100, 12, 500
+	const k, batch = 100, 500
 	cfg := StatsConfig{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
 	s := NewStats(cfg, pipeline.NewOutbox(0, 1, cfg.Pane, 1), pipeline.NewCounts())
 	r := rand.New(rand.NewPCG(1, 2))
@@ -45,7 +45,7 @@ func restoredStats(tb testing.TB, keys int) (*Stats, StatsConfig) {
 
 // BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
 func BenchmarkRestoreStats(b *testing.B) {
-	s, cfg := restoredStats(b, 1000)
+	s, cfg := restoredStats(b, 1000, 12)
 	c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "stats", State: s}})
 	if err != nil {
 		b.Fatal(err)
@@ -65,6 +65,47 @@ func BenchmarkRestoreStats(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "stats", State: s}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkRestoreModel restores, and encodes, a model task with 1,000 keys of K = 100 and 60 rows each: windows, samples, alarms,
+// rules.
+func BenchmarkRestoreModel(b *testing.B) {
+	s, _ := restoredStats(b, 1000, 60)
+	if err := s.Advance(context.Background(), 10*s.cfg.Pane, nil); err != nil {
+		b.Fatal(err)
+	}
+	s.outbox.Punctuate(10, false)
+	cfg := defaultSetup().model
+	cfg.Alarm = testAlarm(signalRaw, signalCalibrated)
+	task := NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)
+	for i, m := range s.outbox.Pending() {
+		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i), Value: m.Value}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c, err := pipeline.EncodeCheckpoint(task.Sections())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("restore", func(b *testing.B) {
+		b.SetBytes(int64(len(c.Data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			to := NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)
+			if err := pipeline.RestoreCheckpoint(c.Data, to.Sections(), nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("encode", func(b *testing.B) {
+		b.SetBytes(int64(len(c.Data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := pipeline.EncodeCheckpoint(task.Sections()); err != nil {
 				b.Fatal(err)
 			}
 		}

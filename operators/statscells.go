@@ -102,6 +102,9 @@ func (s *Stats) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 }
 
 func (s *Stats) recycle(classes int, set *acc.Set) {
+	if set.Pieced() { // it would keep others' memory
+		return
+	}
 	if n := set.Memory(); len(s.pool[classes]) < maxPooled && s.pooledBytes+n <= maxPooledBytes {
 		set.Reset()
 		s.pool[classes] = append(s.pool[classes], set)

@@ -68,9 +68,10 @@ func (s *Stats) decodeCells(cells []storedCell) error {
 	var wg sync.WaitGroup
 	for part := range chunks(len(cells), runtime.GOMAXPROCS(0), atOnce) {
 		wg.Go(func() {
+			d := acc.NewDecoder()
 			for i := part[0]; i < part[1]; i++ {
 				c := &cells[i]
-				c.set, c.err = decodeSet(c.body, want[s.keys.keys[c.key.key].classes])
+				c.set, c.err = decodeSet(d, c.body, want[s.keys.keys[c.key.key].classes])
 			}
 		})
 	}
@@ -114,9 +115,9 @@ func (s *Stats) configs(cells []storedCell) (map[int]acc.Config, error) {
 	return out, nil
 }
 
-func decodeSet(body []byte, want acc.Config) (*acc.Set, error) {
-	set := new(acc.Set)
-	if err := set.UnmarshalBinary(body); err != nil {
+func decodeSet(d *acc.Decoder, body []byte, want acc.Config) (*acc.Set, error) {
+	set, err := d.Set(body)
+	if err != nil {
 		return nil, err
 	}
 	if set.Config() != want {

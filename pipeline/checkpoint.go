@@ -194,7 +194,7 @@ func Files(data []byte) ([]File, error) {
 // was made.
 type Newcomer interface {
 	State
-	Absent()
+	Absent() // called in place of RestoreState, in the order of the sections
 }
 
 // RestoreCheckpoint fills the sections from data, and from the files that fetch brings. Every section must be there,
@@ -206,7 +206,8 @@ func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	}
 	for _, s := range sections {
 		b, ok := c.sections[s.Name]
-		if _, later := s.State.(Newcomer); !ok && later {
+		if later, is := s.State.(Newcomer); !ok && is {
+			later.Absent()
 			continue
 		}
 		if !ok {

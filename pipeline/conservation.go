@@ -10,16 +10,20 @@ import (
 var balances = []struct {
 	of      string
 	in, out []string
+	where   string // there is this count; "" = always
 }{
-	{"rows", []string{CountRows}, []string{CountPredictions, CountLabels, CountDuplicates, CountRejected, "-" + CountRejectedJoins}},
-	{"predictions", []string{CountPredictions, CountEvictedLabels}, []string{CountInline, CountUnlabelled, CountJoined, CountExpired, CountEvicted, CountWaiting}},
-	{"labels", []string{CountLabels}, []string{CountMet, CountCorrections, CountOrphans, CountEvictedLabels, CountWaitingLabels}},
-	{"labelled rows", []string{CountLabelled}, []string{CountInline, CountJoined}},
+	{"rows", []string{CountRows}, []string{CountPredictions, CountLabels, CountDuplicates, CountRejected, "-" + CountRejectedJoins}, ""},
+	{"predictions", []string{CountPredictions, CountEvictedLabels}, []string{CountInline, CountUnlabelled, CountJoined, CountExpired, CountEvicted, CountWaiting}, ""},
+	{"labels", []string{CountLabels}, []string{CountMet, CountCorrections, CountOrphans, CountEvictedLabels, CountWaitingLabels}, ""},
+	{"labelled rows", []string{CountLabelled}, []string{CountInline, CountJoined}, ""},
+	{"labelled rows for the archive", []string{CountInline, CountJoined, "-" + CountArchiveOff}, []string{CountArchived, CountArchiveSkipped, CountArchiveDropped}, CountArchiveOff},
+	{"archived rows", []string{CountArchived}, []string{CountArchivePublished, archiveWaiting, CountArchiveLost}, CountArchiveOff},
 }
 
 // Unaccounted is how many rows the counts of a shard have no fate for, or more than one: the sum over the balances of
-// rows, of predictions, of labels and of labelled rows of what the two sides differ by. It is 0 at any moment between
-// two records, and so in every checkpoint and status; anything else is a defect.
+// rows, of predictions, of labels, of labelled rows and, where there is an archive, of those that it was given and has
+// taken, of what the two sides differ by. It is 0 at any moment between two records, and so in every checkpoint and
+// status; anything else is a defect.
 func Unaccounted(counts map[string]int64) (rows int64, detail string) {
 	sums := map[string]int64{}
 	for name, n := range counts {
@@ -38,6 +42,9 @@ func Unaccounted(counts map[string]int64) (rows int64, detail string) {
 	}
 	var bad []string
 	for _, b := range balances {
+		if _, ok := counts[b.where]; b.where != "" && !ok {
+			continue
+		}
 		if in, out := add(b.in), add(b.out); in != out {
 			rows += max(in-out, out-in)
 			bad = append(bad, fmt.Sprintf("%s: %d in, %d accounted for", b.of, in, out))
@@ -50,6 +57,18 @@ func Unaccounted(counts map[string]int64) (rows int64, detail string) {
 func Conservation(counts map[string]int64) (ok bool, detail string) {
 	n, detail := Unaccounted(counts)
 	return n == 0, detail
+}
+
+// withoutArchive makes restored counts those of a task that has no archive: what waited for it is lost. An archive, whose
+// own state is restored after the counts, says otherwise.
+func withoutArchive(n map[string]int64) {
+	delete(n, CountArchiveOff)
+	waited := n[CountArchiveMemory] + n[CountArchiveDisk]
+	delete(n, CountArchiveMemory)
+	delete(n, CountArchiveDisk)
+	if waited != 0 {
+		n[CountArchiveLost] += waited
+	}
 }
 
 // upgrade gives counts of checkpoint version 1 those that it had not, so that they add up: what it did not tell apart

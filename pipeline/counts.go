@@ -43,6 +43,19 @@ const (
 	CountWaitingLabels = "waiting_labels" // labels that wait now
 )
 
+// The names of what becomes of labelled rows where there is an archive.
+const (
+	CountArchiveOff       = "archive_off"            // those that came while there was none; there only while there is one
+	CountArchived         = "archived"               // went into the archive
+	CountArchiveSkipped   = "archive_skipped"        // the archive does not take, by reason
+	CountArchiveDropped   = "archive_dropped"        // lost to a full disk, where that is the policy
+	CountArchivePublished = "archive_published"      // of those archived: in a file of the directory
+	CountArchiveMemory    = "archive_waiting:memory" // wait for their file to be complete, or published: in memory
+	CountArchiveDisk      = "archive_waiting:disk"   // in the work directory
+	CountArchiveLost      = "archive_lost"           // were waiting when the archive was turned off
+	archiveWaiting        = "archive_waiting"        // what has a reason
+)
+
 // NewCounts returns counts that are all zero.
 func NewCounts() *Counts { return &Counts{n: map[string]int64{}} }
 
@@ -50,6 +63,21 @@ func NewCounts() *Counts { return &Counts{n: map[string]int64{}} }
 func (c *Counts) Add(name string, d int64) {
 	c.mu.Lock()
 	c.n[name] += d
+	c.mu.Unlock()
+}
+
+// Move takes d from one count and adds it to another at once: the two add up at any moment.
+func (c *Counts) Move(from, to string, d int64) {
+	c.mu.Lock()
+	c.n[from] -= d
+	c.n[to] += d
+	c.mu.Unlock()
+}
+
+// Set sets a count.
+func (c *Counts) Set(name string, n int64) {
+	c.mu.Lock()
+	c.n[name] = n
 	c.mu.Unlock()
 }
 
@@ -82,6 +110,7 @@ func (c *Counts) RestoreState(src []byte) error {
 		k := r.String(1 << 10)
 		n[k] = r.Varint()
 	}
+	withoutArchive(n)
 	c.mu.Lock()
 	c.n = n
 	c.mu.Unlock()

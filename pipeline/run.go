@@ -100,6 +100,7 @@ type restored struct {
 
 // restore tries the stored checkpoints, newest first, each on a fresh task.
 func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t T, from restored, err error) {
+	defer heapGrows()()
 	if t, err = build(); err != nil {
 		return t, from, err
 	}

@@ -14,11 +14,18 @@ import (
 // waitingKinds are the counts that fall again.
 var waitingKinds = map[string]string{pipeline.CountWaiting: "predictions", pipeline.CountWaitingLabels: "labels"}
 
+// archiveKinds are the rows that wait for their file in the archive.
+var archiveKinds = map[string]string{pipeline.CountArchiveMemory: "memory", pipeline.CountArchiveDisk: "disk"}
+
 func collectTask(ch chan<- prometheus.Metric, t *pipeline.TaskStatus) {
 	p := strconv.Itoa(t.Partition)
 	for name, n := range t.Counts {
 		if kind, ok := waitingKinds[name]; ok {
 			gauge(ch, descWaiting, float64(n), p, kind)
+			continue
+		}
+		if kind, ok := archiveKinds[name]; ok {
+			gauge(ch, descArchiveWaits, float64(n), p, kind)
 			continue
 		}
 		event, reason, _ := strings.Cut(name, ":")

@@ -71,7 +71,7 @@ func exported(t *testing.T) (text string, own map[string]bool) {
 // fullStatus has a value in every field that is exported.
 func fullStatus() *pipeline.TaskStatus {
 	return &pipeline.TaskStatus{Task: "shard", Partition: 1, Next: map[string]int64{"logits": 1}, WM: 1e18, CaughtUp: true,
-		Counts: map[string]int64{"predictions": 1, "waiting": 1}}
+		Counts: map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1}}
 }
 
 // TestEveryMetricIsDocumented: the tables of docs/metrics.md have the exported metrics, all of them and no others.

@@ -20,8 +20,8 @@ func (c *ClassWise) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = binenc.AppendUvarint(b, uint64(len(c.t.keys)))
 	prev := uint32(0)
-	for _, k := range c.t.sorted() {
-		e := c.t.get(k)
+	for i, k := range c.t.sorted() {
+		e := c.t.nth(i, k)
 		b = binenc.AppendUvarint(b, uint64(k-prev))
 		b = appendTotal(b, e[cN], e[cW])
 		b = binenc.AppendVarint(b, e[cWP]-c.predictWP(k, e[cW]))
@@ -43,36 +43,43 @@ func (c *ClassWise) predictWP(key uint32, w int64) int64 {
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 func (c *ClassWise) UnmarshalBinary(data []byte) error {
+	var n ClassWise
+	if err := n.decode(data, new(Decoder)); err != nil {
+		return err
+	}
+	*c = n
+	return nil
+}
+
+func (c *ClassWise) decode(data []byte, d *Decoder) error {
 	r := binenc.NewReader(data)
 	r.Version(classWiseVersion)
 	k, m := r.Count(1, MaxClasses), r.Int("bins", 1, maxBins)
 	if r.Err() != nil {
 		return fmt.Errorf("decode class-wise bins: %w", r.Err())
 	}
-	d, err := NewClassWise(k, int(m))
-	if err != nil {
+	if err := d.classWise(c, k, int(m)); err != nil {
 		return fmt.Errorf("decode class-wise bins: %w: %w", err, ErrCorrupt)
 	}
-	d.n, d.w = readTotal(&r)
-	for i := range d.dense {
-		d.dense[i] = r.Int("sum of bin 0", 0, d.w)
+	c.n, c.w = readTotal(&r)
+	for i := range c.dense {
+		c.dense[i] = r.Int("sum of bin 0", 0, c.w)
 	}
-	d.readTable(&r)
+	c.readTable(&r, d)
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("decode class-wise bins: %w", err)
 	}
-	*c = *d
 	return nil
 }
 
-func (c *ClassWise) readTable(r *binenc.Reader) {
+func (c *ClassWise) readTable(r *binenc.Reader, d *Decoder) {
 	limit := int64(c.k) * int64(c.m+1)
 	const entryBytes = 5
 	key := int64(-1)
 	var class, n, w, hits int64 // sums of the class, and Σ WA of all
-	i := r.Count(entryBytes, int(limit))
-	c.t.reserve(i)
-	for ; i > 0 && r.Err() == nil; i-- {
+	count := r.Count(entryBytes, int(limit))
+	c.t.keys, c.t.ents = d.classKeys.take(count), d.entries.take(count)
+	for i := range count {
 		if key < 0 {
 			key = r.Int("key", 0, limit-1)
 		} else {
@@ -100,7 +107,10 @@ func (c *ClassWise) readTable(r *binenc.Reader) {
 			return
 		}
 		n, w, hits = n+e[cN], w+e[cW], hits+e[cWA]
-		*c.t.at(uint32(key)) = e
+		if r.Err() != nil {
+			return
+		}
+		c.t.keys[i], c.t.ents[i] = uint32(key), e
 	}
 	if r.Err() == nil && hits != c.w {
 		r.Failf("hits %d of weight %d", hits, c.w)

@@ -133,6 +133,9 @@ func mulDiv(a, b, d int64) int64 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi == 0 {
+		return int64(lo / uint64(d))
+	}
 	q, _ := bits.Div64(hi, lo, uint64(d))
 	return int64(q)
 }

@@ -95,8 +95,8 @@ func (g *Grid) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, gridVersion)
 	b = binenc.AppendUvarint(b, uint64(len(g.t.keys)))
 	prev := uint16(0)
-	for _, k := range g.t.sorted() {
-		e := g.t.get(k)
+	for i, k := range g.t.sorted() {
+		e := g.t.nth(i, k)
 		b = binenc.AppendUvarint(b, uint64(k-prev))
 		b = binenc.AppendUvarint(b, uint64(e[gN]))
 		b = binenc.AppendVarint(b, e[gW]-e[gN]<<fixBits)
@@ -109,29 +109,42 @@ func (g *Grid) AppendBinary(b []byte) ([]byte, error) {
 
 // predictWC is what the codec takes off Σ w·c: Σw times about the middle of the cell.
 func predictWC(cell int, w int64) int64 {
-	return mulDiv(w, int64(min(cell, 2*GridCells)), 2*GridCells)
+	const most = math.MaxInt64 / (2 * GridCells)
+	cell = min(cell, 2*GridCells)
+	if w <= most { // a division by a constant is none
+		return w * int64(cell) / (2 * GridCells)
+	}
+	return mulDiv(w, int64(cell), 2*GridCells)
 }
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
 func (g *Grid) UnmarshalBinary(data []byte) error {
-	r := binenc.NewReader(data)
-	var d Grid
-	d.read(&r)
-	if err := r.Close(); err != nil {
-		return fmt.Errorf("decode grid: %w", err)
+	var n Grid
+	if err := n.decode(data, new(Decoder)); err != nil {
+		return err
 	}
-	*g = d
+	*g = n
 	return nil
 }
 
-func (g *Grid) read(r *binenc.Reader) {
+// decode decodes into a new grid.
+func (g *Grid) decode(data []byte, d *Decoder) error {
+	r := binenc.NewReader(data)
+	g.read(&r, d)
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode grid: %w", err)
+	}
+	return nil
+}
+
+func (g *Grid) read(r *binenc.Reader, d *Decoder) {
 	r.Version(gridVersion)
 	const entryBytes = 5
 	g.t.space = gridKeys
 	key := int64(-1)
-	i := r.Count(entryBytes, gridKeys)
-	g.t.reserve(i)
-	for ; i > 0 && r.Err() == nil; i-- {
+	count := r.Count(entryBytes, gridKeys)
+	g.t.keys, g.t.ents = d.keys.take(count), d.entries.take(count)
+	for i := range count {
 		if key < 0 {
 			key = r.Int("key", 0, gridKeys-1)
 		} else {
@@ -158,7 +171,10 @@ func (g *Grid) read(r *binenc.Reader) {
 			r.Failf("key %d: %v", key, err)
 			return
 		}
-		*g.t.at(uint16(key)) = e
+		if r.Err() != nil {
+			return
+		}
+		g.t.keys[i], g.t.ents[i] = uint16(key), e
 		g.n += e[gN]
 		g.w += e[gW]
 	}

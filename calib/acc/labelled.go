@@ -68,16 +68,32 @@ func (s *Seen) AppendBinary(b []byte) ([]byte, error) {
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
 func (s *Seen) UnmarshalBinary(data []byte) error {
-	var d Seen
-	if err := readParts(data, seenVersion, &d.MSP, &d.Margin, &d.NegEnt); err != nil {
-		return fmt.Errorf("decode seen: %w", err)
+	var n Seen
+	if err := n.decode(data, new(Decoder)); err != nil {
+		return err
 	}
-	for _, g := range []*Grid{&d.MSP, &d.Margin, &d.NegEnt} {
-		if !g.sameTotal(d.MSP.n, d.MSP.w) {
-			return fmt.Errorf("decode seen: grids of %d and %d rows: %w", d.MSP.n, g.n, ErrCorrupt)
+	*s = n
+	return nil
+}
+
+// decode decodes into a new one.
+func (s *Seen) decode(data []byte, d *Decoder) error {
+	grids := [...]*Grid{&s.MSP, &s.Margin, &s.NegEnt}
+	r := binenc.NewReader(data)
+	r.Version(seenVersion)
+	for _, g := range grids {
+		if err := readPart(&r, g.decode, d); err != nil {
+			return fmt.Errorf("decode seen: %w", err)
 		}
 	}
-	*s = d
+	if err := r.Close(); err != nil {
+		return fmt.Errorf("decode seen: %w", err)
+	}
+	for _, g := range grids {
+		if !g.sameTotal(s.MSP.n, s.MSP.w) {
+			return fmt.Errorf("decode seen: grids of %d and %d rows: %w", s.MSP.n, g.n, ErrCorrupt)
+		}
+	}
 	return nil
 }
 
@@ -225,16 +241,34 @@ func (l *Labelled) AppendBinary(b []byte) ([]byte, error) {
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 func (l *Labelled) UnmarshalBinary(data []byte) error {
-	d := Labelled{Soft: &SoftBins{}, ClassWise: &ClassWise{}, Sample: &Sample{}}
-	err := readParts(data, labelledVersion,
-		&d.MSP, &d.Margin, &d.NegEnt, &d.Served, d.Soft, d.ClassWise, &d.Scores, &d.Lag, d.Sample)
+	d := new(Decoder)
+	n := d.newLabelled()
+	if err := n.decode(data, d); err != nil {
+		return err
+	}
+	*l = *n
+	return nil
+}
+
+// decode decodes into one of Decoder.newLabelled.
+func (l *Labelled) decode(data []byte, d *Decoder) error {
+	r := binenc.NewReader(data)
+	r.Version(labelledVersion)
+	for _, decode := range [...]func([]byte, *Decoder) error{
+		l.MSP.decode, l.Margin.decode, l.NegEnt.decode, l.Served.decode, l.Soft.decode, l.ClassWise.decode,
+		l.Scores.decode, l.Lag.decode, l.Sample.decode,
+	} {
+		if err := readPart(&r, decode, d); err != nil {
+			return fmt.Errorf("decode labelled: %w", err)
+		}
+	}
+	err := r.Close()
 	if err == nil {
-		err = d.consistent()
+		err = l.consistent()
 	}
 	if err != nil {
 		return fmt.Errorf("decode labelled: %w", err)
 	}
-	*l = d
 	return nil
 }
 
@@ -255,7 +289,6 @@ func (l *Labelled) consistent() error {
 
 type part interface {
 	AppendBinary([]byte) ([]byte, error)
-	UnmarshalBinary([]byte) error
 }
 
 // appendParts appends each part, preceded by its length.
@@ -269,17 +302,11 @@ func appendParts(b []byte, parts ...part) ([]byte, error) {
 	return b, nil
 }
 
-func readParts(data []byte, version byte, parts ...part) error {
-	r := binenc.NewReader(data)
-	r.Version(version)
-	for _, p := range parts {
-		body := r.Bytes(r.Len())
-		if r.Err() != nil {
-			return r.Err()
-		}
-		if err := p.UnmarshalBinary(body); err != nil {
-			return err
-		}
+// readPart reads one part.
+func readPart(r *binenc.Reader, decode func([]byte, *Decoder) error, d *Decoder) error {
+	body := r.Bytes(r.Len())
+	if r.Err() != nil {
+		return r.Err()
 	}
-	return r.Close()
+	return decode(body, d)
 }

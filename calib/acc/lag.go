@@ -231,9 +231,18 @@ func (l *Lag) AppendBinary(b []byte) ([]byte, error) {
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
 func (l *Lag) UnmarshalBinary(data []byte) error {
+	var n Lag
+	if err := n.decode(data, nil); err != nil {
+		return err
+	}
+	*l = n
+	return nil
+}
+
+// decode decodes into a new one.
+func (l *Lag) decode(data []byte, _ *Decoder) error {
 	r := binenc.NewReader(data)
 	r.Version(lagVersion)
-	var d Lag
 	const entryBytes = 2
 	cell := int64(0)
 	for i, n := 0, r.Count(entryBytes, lagCells); i < n && r.Err() == nil; i++ {
@@ -242,17 +251,16 @@ func (l *Lag) UnmarshalBinary(data []byte) error {
 			r.Failf("cell is %d, allowed below %d", cell, lagCells)
 			break
 		}
-		c := r.Int("count", 1, math.MaxInt64-d.n)
-		d.counts[cell] = c
-		d.n += c
+		c := r.Int("count", 1, math.MaxInt64-l.n)
+		l.counts[cell] = c
+		l.n += c
 	}
-	d.sum = readI128(&r)
-	if d.n == 0 && d.sum != (i128{}) {
+	l.sum = readI128(&r)
+	if l.n == 0 && l.sum != (i128{}) {
 		r.Failf("a sum without lags")
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("decode lag: %w", err)
 	}
-	*l = d
 	return nil
 }

@@ -239,18 +239,28 @@ const minSampledBytes = 16 + 1 + 1 + 4 + 1
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 func (s *Sample) UnmarshalBinary(data []byte) error {
+	var n Sample
+	if err := n.decode(data, new(Decoder)); err != nil {
+		return err
+	}
+	*s = n
+	return nil
+}
+
+// decode decodes into a new one.
+func (s *Sample) decode(data []byte, d *Decoder) error {
 	r := binenc.NewReader(data)
 	r.Version(sampleVersion)
-	k := r.Int("classes", 1, MaxClasses)
-	capacity := r.Int("capacity", 0, maxSampleRows)
-	d := Sample{k: int(k), capacity: int(capacity), seed: r.Fixed64()}
-	n := r.Count(minSampledBytes+4*d.k, d.capacity)
-	d.heap, d.slab = make([]sampled, 0, n), make([]float32, 0, n*d.k)
+	s.k = int(r.Int("classes", 1, MaxClasses))
+	s.capacity = int(r.Int("capacity", 0, maxSampleRows))
+	s.seed = r.Fixed64()
+	n := r.Count(minSampledBytes+4*s.k, s.capacity)
+	s.heap, s.slab = d.rows.take(n)[:0], d.scores.take(n*s.k)
 	ts := int64(0)
-	for range n {
-		row := sampled{slot: len(d.heap)}
+	for i := range n {
+		row := sampled{slot: i}
 		copy(row.id[:], r.Raw(len(row.id)))
-		row.hash = SampleHash(row.id, d.seed)
+		row.hash = SampleHash(row.id, s.seed)
 		row.ts = ts + r.Varint()
 		row.labelTS = row.ts + r.Varint()
 		row.w = math.Float32frombits(r.Fixed32())
@@ -259,23 +269,24 @@ func (s *Sample) UnmarshalBinary(data []byte) error {
 		if int64(row.y) != y {
 			r.Failf("label %d does not fit", y)
 		}
-		for range d.k {
-			d.slab = append(d.slab, math.Float32frombits(r.Fixed32()))
-		}
+		raw := r.Raw(4 * s.k)
 		if r.Err() != nil {
 			break
 		}
-		if i := len(d.heap); i > 0 && d.compare(d.heap[i-1], row) > 0 {
+		z := s.scores(row)
+		for j := range z {
+			z[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
+		}
+		if i > 0 && s.compare(s.heap[i-1], row) > 0 {
 			r.Failf("row %d out of order", i)
 			break
 		}
-		d.heap = append(d.heap, row)
+		s.heap = append(s.heap, row)
 		ts = row.ts
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("decode sample: %w", err)
 	}
-	slices.Reverse(d.heap) // descending order is a max-heap
-	*s = d
+	slices.Reverse(s.heap) // descending order is a max-heap
 	return nil
 }

@@ -144,19 +144,27 @@ func (s *Scores) AppendBinary(b []byte) ([]byte, error) {
 
 // UnmarshalBinary replaces the contents by the encoded ones; after an error they are as they were.
 func (s *Scores) UnmarshalBinary(data []byte) error {
+	var n Scores
+	if err := n.decode(data, nil); err != nil {
+		return err
+	}
+	*s = n
+	return nil
+}
+
+// decode decodes into new ones.
+func (s *Scores) decode(data []byte, _ *Decoder) error {
 	r := binenc.NewReader(data)
 	r.Version(scoresVersion)
-	var d Scores
-	d.n, d.w = readTotal(&r)
-	d.wa = r.Int("sum of a", 0, d.w)
-	d.wc = r.Int("sum of c", 0, d.w)
-	d.w2, d.nll, d.brier = readI128(&r), readI128(&r), readI128(&r)
-	if zero := (i128{}); d.n == 0 && (d.w2 != zero || d.nll != zero || d.brier != zero) {
+	s.n, s.w = readTotal(&r)
+	s.wa = r.Int("sum of a", 0, s.w)
+	s.wc = r.Int("sum of c", 0, s.w)
+	s.w2, s.nll, s.brier = readI128(&r), readI128(&r), readI128(&r)
+	if zero := (i128{}); s.n == 0 && (s.w2 != zero || s.nll != zero || s.brier != zero) {
 		r.Failf("sums without rows")
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("decode scores: %w", err)
 	}
-	*s = d
 	return nil
 }

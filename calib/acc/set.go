@@ -65,6 +65,7 @@ type Set struct {
 	// Classes are counts by predicted class of those of these rows that were added while CountClasses was on; nil without.
 	Classes *ClassCounts
 
+	pieced   bool // it lies in pieces of a Decoder
 	counting bool
 }
 
@@ -234,6 +235,10 @@ func (s *Set) Merge(o *Set) error {
 	return nil
 }
 
+// Pieced reports whether the set shares memory with others that the same Decoder has decoded: that memory is not free
+// until all of them are, so it is not to be kept for the sake of its memory.
+func (s *Set) Pieced() bool { return s.pieced }
+
 // Empty reports whether nothing was ever added.
 func (s *Set) Empty() bool {
 	return (s.Seen == nil || s.Seen.empty()) && (s.Labelled == nil || s.Labelled.empty())
@@ -255,6 +260,7 @@ func (s *Set) Reset() {
 // Clone returns a deep copy.
 func (s *Set) Clone() *Set {
 	d := *s
+	d.pieced = false
 	if s.Seen != nil {
 		d.Seen = s.Seen.Clone()
 	}
@@ -314,15 +320,16 @@ func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 // A reader that expects a configuration compares Config, or lets Merge do it.
 func (s *Set) UnmarshalBinary(data []byte) error {
-	d, err := decodeSet(data)
+	n, err := new(Decoder).Set(data)
 	if err != nil {
-		return fmt.Errorf("decode set: %w", err)
+		return err
 	}
-	*s = d
+	*s = *n
 	return nil
 }
 
-func decodeSet(data []byte) (Set, error) {
+// set decodes into a new set.
+func (d *Decoder) set(s *Set, data []byte) error {
 	r := binenc.NewReader(data)
 	r.Version(setVersion)
 	cfg := Config{
@@ -348,34 +355,32 @@ func decodeSet(data []byte) (Set, error) {
 		classes = r.Bytes(r.Len())
 	}
 	if err := r.Close(); err != nil {
-		return Set{}, err
+		return err
 	}
 	if err := cfg.check(); err != nil {
-		return Set{}, fmt.Errorf("%w: %w", err, ErrCorrupt)
+		return fmt.Errorf("%w: %w", err, ErrCorrupt)
 	}
-	d := Set{cfg: cfg, lnK: log(float64(cfg.K))}
+	s.cfg, s.lnK, s.pieced = cfg, d.lnClasses(cfg.K), d.sets.piece > 0
 	if parts&hasSeen != 0 {
-		d.Seen = &Seen{}
-		if err := d.Seen.UnmarshalBinary(seen); err != nil {
-			return Set{}, err
+		s.Seen = d.seen.one()
+		if err := s.Seen.decode(seen, d); err != nil {
+			return err
 		}
-		if d.Seen.empty() {
-			return Set{}, fmt.Errorf("an empty part: %w", ErrCorrupt)
+		if s.Seen.empty() {
+			return fmt.Errorf("an empty part: %w", ErrCorrupt)
 		}
 	}
 	if parts&hasLabelled != 0 {
-		d.Labelled = &Labelled{}
-		if err := d.Labelled.UnmarshalBinary(labelled); err != nil {
-			return Set{}, err
+		s.Labelled = d.newLabelled()
+		if err := s.Labelled.decode(labelled, d); err != nil {
+			return err
 		}
-		if got := d.Labelled.config(); got != cfg || d.Labelled.empty() {
-			return Set{}, fmt.Errorf("labelled part is %+v, set %+v: %w", got, cfg, ErrCorrupt)
+		if got := s.Labelled.config(); got != cfg || s.Labelled.empty() {
+			return fmt.Errorf("labelled part is %+v, set %+v: %w", got, cfg, ErrCorrupt)
 		}
 	}
 	if parts&hasClasses != 0 {
-		if err := d.decodeClasses(classes); err != nil {
-			return Set{}, err
-		}
+		return s.decodeClasses(classes)
 	}
-	return d, nil
+	return nil
 }

@@ -69,7 +69,11 @@ func NewSoftBins(m int, t float64) (*SoftBins, error) {
 }
 
 func (b *SoftBins) makeSums(padded int) {
-	all := make([]int64, softFields*padded)
+	b.cut(make([]int64, softFields*padded), padded)
+}
+
+// cut makes the sums of zeroed memory.
+func (b *SoftBins) cut(all []int64, padded int) {
 	for f := range b.sums {
 		b.sums[f] = all[f*padded : (f+1)*padded : (f+1)*padded]
 	}
@@ -249,6 +253,15 @@ func (b *SoftBins) AppendBinary(dst []byte) ([]byte, error) {
 
 // UnmarshalBinary replaces configuration and contents by the encoded ones; after an error they are as they were.
 func (b *SoftBins) UnmarshalBinary(data []byte) error {
+	var n SoftBins
+	if err := n.decode(data, new(Decoder)); err != nil {
+		return err
+	}
+	*b = n
+	return nil
+}
+
+func (b *SoftBins) decode(data []byte, d *Decoder) error {
 	r := binenc.NewReader(data)
 	r.Version(softVersion)
 	const binBytes = 4
@@ -256,22 +269,20 @@ func (b *SoftBins) UnmarshalBinary(data []byte) error {
 	if r.Err() != nil {
 		return fmt.Errorf("decode soft bins: %w", r.Err())
 	}
-	d, err := NewSoftBins(m, t)
-	if err != nil {
+	if err := d.softBins(b, m, t); err != nil {
 		return fmt.Errorf("decode soft bins: %w: %w", err, ErrCorrupt)
 	}
-	d.n, d.w = readTotal(&r)
-	for j := range m {
-		s := r.Int("S", 0, d.w)
+	b.n, b.w = readTotal(&r)
+	wrong, correct, c, c2 := b.sums[softWrong][:m], b.sums[softCorrect][:m], b.sums[softC][:m], b.sums[softC2][:m]
+	for j := range wrong {
+		s := r.Int("S", 0, b.w)
 		uc := r.Int("UC", 0, s)
 		ua := r.Int("UA", 0, s)
-		d.sums[softWrong][j], d.sums[softCorrect][j] = s-ua, ua
-		d.sums[softC][j], d.sums[softC2][j] = uc, r.Int("UC2", 0, uc)
+		wrong[j], correct[j], c[j], c2[j] = s-ua, ua, uc, r.Int("UC2", 0, uc)
 	}
 	if err := r.Close(); err != nil {
 		return fmt.Errorf("decode soft bins: %w", err)
 	}
-	*b = *d
 	return nil
 }
 

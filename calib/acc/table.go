@@ -8,7 +8,8 @@ type entry = [4]int64
 // table is a map from integers below space to sums. The entries lie side by side in the order in which their keys
 // first came; few are found by a hash table of their places, many by an array of places with one element for every
 // possible key, which costs no search and no mispredicted branch. Without a new key an update allocates nothing.
-// The zero value is empty; space is set before the first key.
+// What a decoder has filled has its keys in ascending order and neither of the two: they are made when an entry is asked
+// for to be changed. The zero value is empty; space is set before the first key.
 type table[K uint16 | uint32] struct {
 	keys  []K
 	ents  []entry // of the keys
@@ -43,6 +44,12 @@ func (t *table[K]) known(k K) *entry {
 
 // search is at for a key that is new or in the hash table.
 func (t *table[K]) search(k K) *entry {
+	if t.plain() {
+		t.index()
+		if e := t.known(k); e != nil {
+			return e
+		}
+	}
 	if t.place == nil {
 		if i := t.slot(k); i >= 0 && t.hash[i] != 0 {
 			return &t.ents[t.hash[i]-1]
@@ -73,25 +80,37 @@ func (t *table[K]) insert(k K) *entry {
 	return &t.ents[n-1]
 }
 
-// reserve makes room for n keys in an empty table, so that a decoder need not grow it step by step.
-func (t *table[K]) reserve(n int) {
-	if n == 0 || len(t.keys) > 0 {
+// plain reports whether the table is as a decoder has filled it.
+func (t *table[K]) plain() bool { return t.place == nil && len(t.hash) == 0 && len(t.keys) > 0 }
+
+// index makes the keys of a plain table known.
+func (t *table[K]) index() {
+	n := len(t.keys)
+	if n*placeShare > t.space {
+		t.place = make([]K, t.space)
+		for i, k := range t.keys {
+			t.place[k] = K(i + 1)
+		}
 		return
 	}
-	t.keys, t.ents = make([]K, 0, n), make([]entry, 0, n)
 	size := tableMin
-	for size < 2*n {
+	for size < 2*n+2 { // and the next
 		size *= 2
 	}
-	if n*placeShare <= t.space {
-		t.hash = make([]K, size)
-	} else {
-		t.place = make([]K, t.space)
+	t.hash = make([]K, size)
+	for i, k := range t.keys {
+		t.hash[t.slot(k)] = K(i + 1)
 	}
 }
 
 // get returns the sums of k, zero where it is absent.
 func (t *table[K]) get(k K) entry {
+	if t.plain() {
+		if i, ok := slices.BinarySearch(t.keys, k); ok {
+			return t.ents[i]
+		}
+		return entry{}
+	}
 	i := K(0)
 	if t.place != nil {
 		i = t.place[k]
@@ -102,6 +121,14 @@ func (t *table[K]) get(k K) entry {
 		return entry{}
 	}
 	return t.ents[i-1]
+}
+
+// nth is get(k) where k is number i of sorted.
+func (t *table[K]) nth(i int, k K) entry {
+	if t.plain() {
+		return t.ents[i]
+	}
+	return t.get(k)
 }
 
 // slot returns where the hash table has the place of k, or the free slot where it belongs; -1 without a table.
@@ -130,8 +157,11 @@ func (t *table[K]) add(o *table[K]) {
 	}
 }
 
-// sorted returns the keys in ascending order.
+// sorted returns the keys in ascending order; they must not be changed.
 func (t *table[K]) sorted() []K {
+	if t.plain() {
+		return t.keys
+	}
 	if t.place == nil {
 		keys := slices.Clone(t.keys)
 		slices.Sort(keys)

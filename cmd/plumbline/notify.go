@@ -48,7 +48,7 @@ func notifyConfig(c config.Notify, log *slog.Logger) (out notify.Config, ok bool
 func (r *kafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
 	topic, id := r.cfg.Topics.Alerts, r.cfg.Group+"-notify"
 	g := kafkaio.Group{ID: id, Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{topic}, Log: r.log,
-		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
+		Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		done, err := r.told(ctx, id, topic, p, commit)
 		if err != nil {

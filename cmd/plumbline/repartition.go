@@ -42,7 +42,7 @@ func (r *kafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 		id := r.cfg.Group + "-repartition-" + u.input.String()
 		// Partitions that are added need nothing but to be read.
 		group := kafkaio.Group{ID: id, Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{u.topic}, Watch: true, Log: r.log,
-			Client: r.client, Members: filepath.Join(r.workDir(), "members")}
+			Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 				return r.repartition(ctx, u, id, p, sink, commit)

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -79,12 +81,13 @@ func parseStages(s string) (stageSet, error) {
 // kafkaRun is a run against brokers.
 type kafkaRun struct {
 	*engine
-	client *kafka.Client
-	dialer *kafka.Dialer
-	store  pipeline.CheckpointStore
-	sink   pipeline.Sink
-	shards int // partitions of logits and labels
-	panes  int // partitions of panes
+	client    *kafka.Client
+	dialer    *kafka.Dialer
+	store     pipeline.CheckpointStore
+	sink      pipeline.Sink
+	shards    int // partitions of logits and labels
+	recalling sync.Mutex
+	panes     int // partitions of panes
 }
 
 // run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
@@ -236,7 +239,7 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 		names = append(names, r.cfg.Topics.Labels)
 	}
 	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log,
-		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
+		Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.shards {
 			return r.added(names[0], p, r.shards)
@@ -259,7 +262,7 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 
 func (r *kafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log,
-		Client: r.client, Members: filepath.Join(r.workDir(), "members")}
+		Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.panes {
 			return r.added(r.cfg.Topics.Panes, p, r.panes)
@@ -273,10 +276,23 @@ func (r *kafkaRun) runModels(ctx context.Context) error {
 			r.add(name, task)
 			return task, nil
 		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
-			r.show(task.Remembered())
+			r.recall(task.Remembered())
 			return open(next)
 		}))
 	})
+}
+
+// recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever they come:
+// they are shown beside, one task's after the other's, while tasks still restore.
+func (r *kafkaRun) recall(ms []pipeline.Message) {
+	isSnapshot := func(m pipeline.Message) bool { return m.Stream == pipeline.StreamSnapshots }
+	snapshots := slices.DeleteFunc(slices.Clone(ms), func(m pipeline.Message) bool { return !isSnapshot(m) })
+	r.show(slices.DeleteFunc(ms, isSnapshot))
+	go func() {
+		r.recalling.Lock()
+		defer r.recalling.Unlock()
+		r.show(snapshots)
+	}()
 }
 
 // fatal marks the errors that joining the group again cannot mend: they end the process with their message instead

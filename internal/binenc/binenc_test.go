@@ -2,8 +2,10 @@ package binenc
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -113,4 +115,28 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestUvarint8: eight bytes at once are read as binary.Uvarint reads them one by one, for every length, with anything
+// behind; what is not minimal, or longer, is left to the slow path.
+func TestUvarint8(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], rng.Uint64())
+		enc := binary.AppendUvarint(nil, rng.Uint64()>>rng.IntN(64))
+		if rng.IntN(4) > 0 {
+			copy(b[:], enc)
+		}
+		want, n := binary.Uvarint(b[:])
+		if n > 1 && b[n-1] == 0 {
+			n = 0
+		}
+		if n <= 0 {
+			want, n = 0, 0
+		}
+		if got, m := uvarint8(binary.LittleEndian.Uint64(b[:])); got != want || m != n {
+			t.Fatalf("%x: got %d in %d bytes, want %d in %d", b, got, m, want, n)
+		}
+	}
 }

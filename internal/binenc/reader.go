@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // ErrCorrupt is wrapped by every error of a Reader: the bytes are not an encoding of anything.
@@ -78,6 +79,12 @@ func (r *Reader) uvarint() uint64 {
 	if r.err != nil {
 		return 0
 	}
+	if len(r.b)-r.off >= 8 {
+		if v, n := uvarint8(binary.LittleEndian.Uint64(r.b[r.off:])); n > 0 {
+			r.off += n
+			return v
+		}
+	}
 	v, n := binary.Uvarint(r.b[r.off:])
 	if n <= 0 {
 		r.Failf("varint truncated or longer than 64 bits")
@@ -89,6 +96,23 @@ func (r *Reader) uvarint() uint64 {
 	}
 	r.off += n
 	return v
+}
+
+// uvarint8 reads a minimal varint of 1 to n = 8 bytes from eight bytes at once; n is 0 where there is none.
+func uvarint8(b uint64) (v uint64, n int) {
+	last := ^b & 0x8080808080808080
+	if last == 0 {
+		return 0, 0
+	}
+	n = bits.TrailingZeros64(last)/8 + 1
+	v = b & (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
+	v = v&0x007f007f007f007f | v>>1&0x3f803f803f803f80
+	v = v&0x00003fff00003fff | v>>2&0x0fffc0000fffc000
+	v = v&0x000000000fffffff | v>>4&0x00fffffff0000000
+	if n > 1 && v>>(7*(n-1)) == 0 {
+		return 0, 0
+	}
+	return v, n
 }
 
 // Varint reads a zigzag-coded varint.

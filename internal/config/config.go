@@ -34,14 +34,15 @@ type Config struct {
 
 // Kafka is how to reach the brokers.
 type Kafka struct {
-	Brokers     []string `yaml:"brokers"`
-	ClientID    string   `yaml:"client_id"`
-	FetchMax    int      `yaml:"fetch_max_bytes"`   // per partition and request
-	MessageMax  int      `yaml:"message_max_bytes"` // decoded and produced
-	TLS         TLS      `yaml:"tls"`
-	SASL        SASL     `yaml:"sasl"`
-	Replication int      `yaml:"replication"` // of topics that `topics create` makes
-	Partitions  int      `yaml:"partitions"`
+	Brokers     []string      `yaml:"brokers"`
+	ClientID    string        `yaml:"client_id"`
+	FetchMax    int           `yaml:"fetch_max_bytes"`   // per partition and request
+	MessageMax  int           `yaml:"message_max_bytes"` // decoded and produced
+	Session     time.Duration `yaml:"session_timeout"`   // of the consumer groups
+	TLS         TLS           `yaml:"tls"`
+	SASL        SASL          `yaml:"sasl"`
+	Replication int           `yaml:"replication"` // of topics that `topics create` makes
+	Partitions  int           `yaml:"partitions"`
 }
 
 // TLS turns on encryption to the brokers; with a certificate the brokers can tell who connects.

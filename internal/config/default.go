@@ -9,6 +9,7 @@ func Default() Config {
 			Brokers:     []string{"127.0.0.1:9092"},
 			ClientID:    "plumbline",
 			FetchMax:    8 << 20,
+			Session:     10 * time.Second,
 			MessageMax:  8 << 20,
 			SASL:        SASL{Mechanism: SASLPlain},
 			Replication: 1,

@@ -58,6 +58,7 @@ var fields = withHistory(withFinetune(map[string]field{
 	"kafka.brokers[]":          needed("host:port."),
 	"kafka.client_id":          needed("Name that the brokers log and count quotas by."),
 	"kafka.fetch_max_bytes":    number("Most bytes fetched per partition and request; at least message_max_bytes.", 1024, 1<<30),
+	"kafka.session_timeout":    duration("Session of the consumer groups: partitions of a process from which the broker has heard nothing for so long go to others. Longer for starved machines; the broker allows group.min.session.timeout.ms, 6s, to group.max.session.timeout.ms, 30m.", 6*time.Second),
 	"kafka.message_max_bytes":  number("Largest message that is decoded or produced; larger ones go to the dead-letter topic.", 1024, 1<<30),
 	"kafka.tls":                text("Encryption to the brokers."),
 	"kafka.tls.enabled":        text("Connect by TLS."),

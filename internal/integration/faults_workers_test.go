@@ -25,8 +25,8 @@ func (s *suite) killAtRandom(t *testing.T, o deployOptions) {
 	})
 }
 
-// away is longer than the session timeout of the group, 6 s, by enough for the others to be at work.
-const away = 12 * time.Second
+// away is longer than the session timeout of the group, 10 s, by enough for the others to be at work.
+const away = 18 * time.Second
 
 // zombie stops a process for longer than the session timeout; the others take its tasks, and when it wakes it finds
 // its checkpoint numbers taken. The last one wakes when everything is done: nothing that it still writes may change

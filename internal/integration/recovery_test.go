@@ -92,6 +92,9 @@ func recoveries(t *testing.T, store string) []recovery {
 	defer func() { stop(); wg.Wait() }()
 	p := run(t, s)
 	p.wait(4*time.Minute, "catch up with the past", func() bool { return w.caughtUp(p) })
+	// A task without a checkpoint has nothing to restore: each has begun, and two intervals are over.
+	p.wait(time.Minute, "begin every task", func() bool { return bytes.Count(p.whole(), []byte(`msg="first record"`)) == 2*partitions })
+	time.Sleep(4 * time.Second)
 	var out []recovery
 	for range recoveryKills {
 		time.Sleep(3 * time.Second)

@@ -163,7 +163,7 @@ func TestCommitted(t *testing.T) {
 	client := newClient(t, brokers)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	g := Group{ID: "g", Brokers: brokers, Topics: []string{"z"}, Log: quiet}
+	g := Group{ID: "g", Brokers: brokers, Topics: []string{"z"}, Log: quiet, Client: client}
 	err := g.Run(ctx, func(ctx context.Context, p int, commit Commit) error {
 		defer cancel()
 		if o, err := Committed(ctx, client, "g", "z", p); err != nil || o != -1 {

@@ -1,6 +1,7 @@
 package kafkaio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,30 +23,37 @@ type Group struct {
 	Topics  []string
 	Watch   bool // assign anew when a topic gets partitions
 	Log     *slog.Logger
+	Client  *kafka.Client // of heartbeats and commits
+	// Session is how long the group waits for a member that does not answer; 0 = DefaultSession.
+	Session time.Duration
 
-	// Client and Members, a directory, let a process that was killed and starts again take its partitions back at once
-	// instead of after sessionTimeout: see member. "" = not.
-	Client  *kafka.Client
+	// Members, a directory, lets a process that was killed and starts again take its partitions back at once instead of
+	// after Session: see member. "" = not.
 	Members string
 }
+
+// DefaultSession is long enough for the pauses of a busy machine, and short enough to wait for where another process
+// takes over.
+const DefaultSession = 10 * time.Second
+
+func (g *Group) session() time.Duration { return cmp.Or(g.Session, DefaultSession) }
 
 // Commit writes the group's offsets of one partition number, by topic.
 type Commit func(ctx context.Context, next map[string]int64) error
 
-// Timeouts of the group membership: a member that dies without a word is replaced after sessionTimeout.
 const (
-	sessionTimeout   = 6 * time.Second
-	heartbeat        = time.Second
 	rebalanceTimeout = 30 * time.Second
 	joinBackoff      = time.Second
+	watchInterval    = 5 * time.Second
+	noHeartbeat      = 480 * time.Hour // kafka-go sends none: see pulse
 )
 
 // Run joins the group and runs work for every partition number that it is assigned, until ctx is done. An error of
 // work that is Fatal ends Run; any other makes the group assign anew, after a pause.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer, Topics: g.Topics,
-		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: sessionTimeout, HeartbeatInterval: heartbeat,
-		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset, WatchPartitionChanges: g.Watch})
+		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: g.session(), HeartbeatInterval: noHeartbeat,
+		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
 	if err != nil {
 		return fmt.Errorf("consumer group %s: %w", g.ID, err)
 	}
@@ -67,32 +75,66 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 		mem.remember(gen.MemberID)
 		ps := g.assigned(gen)
 		g.Log.Info("assigned", "group", g.ID, "generation", gen.ID, "partitions", ps)
+		var busy sync.WaitGroup
 		for _, p := range ps {
 			wg.Add(1)
+			busy.Add(1)
 			gen.Start(func(gctx context.Context) {
 				defer wg.Done()
-				// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a
-				// generation from the end of ctx.
-				wctx, cancel := context.WithCancel(ctx)
-				defer cancel()
-				stop := context.AfterFunc(gctx, cancel)
-				defer stop()
-				err := work(wctx, p, g.commit(gen, p))
-				if err == nil || wctx.Err() != nil {
-					return
-				}
-				g.Log.Error("worker ended", "group", g.ID, "partition", p, "err", err)
-				var f *FatalError
-				if errors.As(err, &f) {
-					select {
-					case fatal <- err:
-					default:
-					}
-				}
-				sleep(wctx, joinBackoff)
+				defer busy.Done()
+				g.work(ctx, gctx, p, fatal, func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) })
 			})
 		}
+		g.live(gen, &busy)
 	}
+}
+
+// work runs one worker for as long as ctx and its generation last.
+func (g *Group) work(ctx, gctx context.Context, p int, fatal chan<- error, work func(context.Context) error) {
+	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from the
+	// end of ctx.
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(gctx, cancel)
+	defer stop()
+	err := work(wctx)
+	if err == nil || wctx.Err() != nil {
+		return
+	}
+	g.Log.Error("worker ended", "group", g.ID, "partition", p, "err", err)
+	var f *FatalError
+	if errors.As(err, &f) {
+		select {
+		case fatal <- err:
+		default:
+		}
+	}
+	sleep(wctx, joinBackoff)
+}
+
+// live keeps the membership of a generation until its workers, which are busy, have ended, and ends the generation when
+// the group says so, or a topic has other partitions.
+func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
+	over := make(chan struct{})
+	end := sync.OnceFunc(func() { close(over) })
+	gen.Start(func(gctx context.Context) { // the generation ends with the first function that returns
+		select {
+		case <-gctx.Done():
+		case <-over:
+		}
+	})
+	if g.Watch {
+		gen.Start(func(gctx context.Context) { g.watch(gctx, end) })
+	}
+	gen.Start(func(gctx context.Context) {
+		idle := make(chan struct{})
+		go func() {
+			<-gctx.Done()
+			busy.Wait()
+			close(idle)
+		}()
+		g.pulse(gen).run(idle, end)
+	})
 }
 
 // next waits for the next generation; nil without an error when ctx is done.
@@ -146,12 +188,8 @@ func (g *Group) assigned(gen *kafka.Generation) []int {
 }
 
 func (g *Group) commit(gen *kafka.Generation, partition int) Commit {
-	return func(_ context.Context, next map[string]int64) error {
-		offsets := map[string]map[int]int64{}
-		for topic, o := range next {
-			offsets[topic] = map[int]int64{partition: o}
-		}
-		return gen.CommitOffsets(offsets)
+	return func(ctx context.Context, next map[string]int64) error {
+		return g.commitOffsets(ctx, gen, partition, next)
 	}
 }
 

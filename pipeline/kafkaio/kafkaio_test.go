@@ -403,7 +403,7 @@ func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
 	join := func(name string) (leave func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z", "y"}, Log: quiet}
+		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z", "y"}, Log: quiet, Client: newClient(t, brokers)}
 		go func() { done <- g.Run(ctx, w.work(name)) }()
 		return func() {
 			cancel()
@@ -440,7 +440,7 @@ func TestGroupEndsOnAFatalErrorOnly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	n := 0
-	err := (&Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet}).Run(ctx, func(context.Context, int, Commit) error {
+	err := (&Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers)}).Run(ctx, func(context.Context, int, Commit) error {
 		if n++; n == 1 {
 			return errors.New("this one passes")
 		}

@@ -40,7 +40,7 @@ const (
 
 // member opens the group's membership file; without one everything works, and restarts are slower.
 func (g *Group) member() *member {
-	if g.Members == "" || g.Client == nil {
+	if g.Members == "" {
 		return &member{log: g.Log}
 	}
 	m, err := openMember(g.Members, g.ID)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -40,7 +41,7 @@ type Store struct {
 	known map[string]*claims // by key
 }
 
-// chunkFetch is about what one request for chunks may bring, in bytes, of other tasks' too.
+// chunkFetch is about what one request for chunks of less may bring, in bytes.
 const chunkFetch = 4 << 20
 
 // NewStore opens a store in an existing topic. The keep newest checkpoints of a key stay, at least 2; messages are at
@@ -214,7 +215,14 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	for known.next < end {
 		before := known.next
 		// Claims beyond end are taken too: next moves past them.
-		err := s.fetch(ctx, 0, known.next, 2*s.chunk, func(_ int64, key, value []byte) error { return known.take(key, value) }, &known.next)
+		err := s.fetch(ctx, 0, known.next, 2*s.chunk, func(r *kafka.Record) error {
+			key, kerr := kafka.ReadAll(r.Key)
+			value, verr := kafka.ReadAll(r.Value)
+			if kerr != nil || verr != nil {
+				return fmt.Errorf("read the record at offset %d: %w, %w", r.Offset, kerr, verr)
+			}
+			return known.take(key, value)
+		}, &known.next)
 		if err != nil {
 			return err
 		}
@@ -249,25 +257,37 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 // readChunks reads the chunks of a claim from a number on; size is what they are expected to have together.
 func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64, size int) ([]byte, error) {
 	data := make([]byte, 0, min(max(size, 0), len(offsets)*s.chunk))
-	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) }, func(value []byte) error {
-		data = append(data, value...)
-		return nil
+	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) }, func(value kafka.Bytes) error {
+		from, n := len(data), value.Len()
+		data = slices.Grow(data, n)[:from+n]
+		_, err := io.ReadFull(value, data[from:])
+		return err
 	})
 	return data, err
 }
 
 // eachChunk takes the records at offsets, in their order, which must have the keys. A response brings as many of them
-// as are in it.
-func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string, take func(value []byte) error) error {
+// as are in it: those that lie side by side are asked for together, and what lies behind them, of other tasks, is not.
+func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string, take func(value kafka.Bytes) error) error {
 	for i := 0; i < len(offsets); {
-		before := i
+		before, most := i, s.chunk
+		for j := i + 1; j < len(offsets) && offsets[j] == offsets[j-1]+1 && most < chunkFetch; j++ {
+			most += s.chunk
+		}
 		var next int64
-		err := s.fetch(ctx, partition, offsets[i], max(2*s.chunk, chunkFetch), func(o int64, k, value []byte) error {
-			if i == len(offsets) || o != offsets[i] || string(k) != key(i) || value == nil {
+		err := s.fetch(ctx, partition, offsets[i], most, func(r *kafka.Record) error {
+			if i == len(offsets) || r.Offset != offsets[i] || r.Value == nil {
+				return nil
+			}
+			k, err := kafka.ReadAll(r.Key)
+			if err != nil {
+				return fmt.Errorf("read the record at offset %d: %w", r.Offset, err)
+			}
+			if string(k) != key(i) {
 				return nil
 			}
 			i++
-			return take(value)
+			return take(r.Value)
 		}, &next)
 		if err == nil && i == before {
 			err = fmt.Errorf("it is not at offset %d of %s partition %d", offsets[i], s.topic, partition)
@@ -340,22 +360,17 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 }
 
 // fetch reads one response of about most bytes from an offset, trying again until ctx is done, and moves next past it.
-func (s *Store) fetch(ctx context.Context, partition int, offset int64, most int, yield func(offset int64, key, value []byte) error, next *int64) error {
+func (s *Store) fetch(ctx context.Context, partition int, offset int64, most int, yield func(*kafka.Record) error, next *int64) error {
 	backoff := retryBackoff
 	for {
 		res, err := fetchCommitted(ctx, s.client, s.topic, partition, offset, most, fetchWait)
 		if err == nil {
 			var after int64
 			after, err = committed(res, func(r *kafka.Record) error {
-				key, kerr := kafka.ReadAll(r.Key)
-				value, verr := kafka.ReadAll(r.Value)
-				if kerr != nil || verr != nil {
-					return fmt.Errorf("read the record at offset %d: %w, %w", r.Offset, kerr, verr)
-				}
 				if r.Offset < offset {
 					return nil
 				}
-				return yield(r.Offset, key, value)
+				return yield(r)
 			})
 			*next = max(*next, after)
 			return err

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -76,9 +78,8 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 		return err
 	}
 	sum := sha256.New()
-	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) }, func(value []byte) error {
-		sum.Write(value)
-		_, err := dst.Write(value)
+	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) }, func(value kafka.Bytes) error {
+		_, err := io.Copy(io.MultiWriter(sum, dst), value)
 		return err
 	})
 	if err = errors.Join(err, dst.Close()); err != nil {

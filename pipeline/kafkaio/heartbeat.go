@@ -1,0 +1,148 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// pulse keeps this process a member of its group for one generation, in place of kafka-go's own heartbeats. Those share
+// a connection with the offset commits, and a broker answers a connection's requests in their order: a commit that waits
+// for a busy disk holds them up. The first that fails ends the generation, without a word of why, and they stop when a
+// generation ends, while tasks still write their last checkpoints: a rebalance that takes longer than the session then
+// costs the membership too, and so a second rebalance. Here each has a request of its own, is sent again until it is
+// answered, and they go on until the last task has ended.
+type pulse struct {
+	client  *kafka.Client
+	group   string
+	gen     *kafka.Generation
+	session time.Duration
+	log     *slog.Logger
+}
+
+// heartbeat is the pause between two; a member that hears of a rebalance hears of it in the answer.
+const heartbeat = time.Second
+
+// pulse is the pulse of a generation.
+func (g *Group) pulse(gen *kafka.Generation) *pulse {
+	return &pulse{client: g.Client, group: g.ID, gen: gen, session: g.session(), log: g.Log}
+}
+
+// run sends heartbeats until idle is closed or the membership is lost, and calls end when the generation is over.
+func (p *pulse) run(idle <-chan struct{}, end func()) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	answered, told := time.Now(), false
+	for {
+		select {
+		case <-idle:
+			return
+		case <-tick.C:
+		}
+		err := p.beat(idle)
+		switch {
+		case err == nil:
+			if told {
+				p.log.Info("heartbeats are answered again", "group", p.group, "after", time.Since(answered))
+			}
+			answered, told = time.Now(), false
+		case errors.Is(err, kafka.RebalanceInProgress): // which counts as an answer
+			answered = time.Now()
+			end()
+		case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration), errors.Is(err, kafka.FencedInstanceID):
+			p.log.Warn("the group has gone on without this process: its session had ended, or it was told to leave", "group", p.group, "generation", p.gen.ID,
+				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
+			end()
+			return
+		case time.Since(answered) > p.session && !told:
+			p.log.Warn("no heartbeat has been answered for longer than the session: others may have been given this process's partitions", "group", p.group,
+				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
+			told = true
+		}
+	}
+}
+
+// beat sends one heartbeat. One that is not answered within a third of the session is given up for the next, on another
+// connection.
+func (p *pulse) beat(idle <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), p.session/3)
+	defer cancel()
+	go func() {
+		select {
+		case <-idle:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{GroupID: p.group, GenerationID: int32(p.gen.ID), MemberID: p.gen.MemberID})
+	if err != nil {
+		return err
+	}
+	return heartbeatError(res)
+}
+
+// heartbeatError is the error in the answer to a heartbeat. From version 1 on an answer is the throttle time and then the
+// error code; kafka-go (v0.4.51) reads them the other way round, so the code is in the low half of what it takes for the
+// time.
+func heartbeatError(res *kafka.HeartbeatResponse) error {
+	if res.Error != nil {
+		return res.Error
+	}
+	if code := int16(res.Throttle.Milliseconds()); code != 0 {
+		return kafka.Error(code)
+	}
+	return nil
+}
+
+// watch calls end when a topic has another number of partitions than it had.
+func (g *Group) watch(ctx context.Context, end func()) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	was := map[string]int{}
+	for {
+		for _, topic := range g.Topics {
+			n, err := Partitions(ctx, g.Client, topic)
+			if err != nil {
+				continue // it is asked again
+			}
+			if before, ok := was[topic]; ok && before != n {
+				g.Log.Info("a topic has other partitions, the group assigns anew", "group", g.ID, "topic", topic, "partitions", n, "before", before)
+				end()
+				return
+			}
+			was[topic] = n
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// commitOffsets writes offsets of one partition number as a member of a generation.
+func (g *Group) commitOffsets(ctx context.Context, gen *kafka.Generation, partition int, next map[string]int64) error {
+	ctx, cancel := context.WithTimeout(ctx, g.session()) // lag tools can wait for the next
+	defer cancel()
+	topics := map[string][]kafka.OffsetCommit{}
+	for topic, o := range next {
+		topics[topic] = []kafka.OffsetCommit{{Partition: partition, Offset: o}}
+	}
+	res, err := g.Client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: g.ID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: topics})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for topic, ps := range res.Topics {
+		for _, p := range ps {
+			if p.Error != nil {
+				errs = append(errs, fmt.Errorf("%s partition %d: %w", topic, p.Partition, p.Error))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
