@@ -60,7 +60,8 @@ func fullSnapshot() output.Snapshot {
 		Window: output.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z", End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
 		Coverage: ptr(.25), Lag: output.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
 		Unlabelled: &output.Unlabelled{Rows: 400, ReferenceRows: 1000, Distances: map[string]output.Distances{"msp": {KS: output.Distance{Value: .1, Threshold: .2}}},
-			Estimates: []output.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &output.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}}},
+			Estimates: []output.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &output.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
+			Classes: &output.Classes{PSI: &output.Distance{Value: .1, Threshold: .2}, Shifts: []output.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
 		InForce: &output.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
 }
 

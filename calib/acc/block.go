@@ -55,6 +55,8 @@ type Block struct {
 
 	symbols   []uint32 // cells of ClassCounts, by row
 	symbolled bool     // they are there
+	unitRows  bool     // all weights are 1
+	wrong     []int32  // scratch of ClassCounts
 }
 
 // The confidence score functions of a row, and the served confidence.

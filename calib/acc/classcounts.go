@@ -41,6 +41,7 @@ type ClassCounts struct {
 	cells                table[uint32]
 	wrong                pairs
 	rightRows, wrongRows int64 // of the labelled; wrongRows counts those of pairs that are not kept too
+	buffer               classBuffer
 }
 
 // NewClassCounts returns an empty accumulator of k classes, 2 to MaxClasses, else ErrShape.
@@ -55,21 +56,11 @@ func NewClassCounts(k int) (*ClassCounts, error) {
 }
 
 // BandOf returns the band of a confidence in [0, 1], 0 to Bands-1.
-func BandOf(conf float64) int { return bandOf(uint16(cellOf(clamp(conf)))) }
+func BandOf(conf float64) int { return int(bandOf(uint32(cellOf(clamp(conf))))) }
 
-// bandOf is the band of a cell of the grid.
-func bandOf(cell uint16) int {
-	band := 0
-	if cell > band0End {
-		band++
-	}
-	if cell > band1End {
-		band++
-	}
-	if cell > band2End {
-		band++
-	}
-	return band
+// bandOf is the band of a cell of the grid: the number of ends below it, without a branch, as bands come in no order.
+func bandOf(cell uint32) uint32 {
+	return (band0End-cell)>>31 + (band1End-cell)>>31 + (band2End-cell)>>31
 }
 
 // symbol is the key of the cells: what the model says, and how surely.
@@ -150,6 +141,7 @@ func (c *ClassCounts) LabelledTotal() (n int64, w float64) { return c.labelled, 
 
 // Truncated reports whether there were wrong rows of more than MaxPairs pairs, so that Pairs lacks some.
 func (c *ClassCounts) Truncated() bool {
+	c.fold()
 	c.wrong.trim()
 	return c.wrong.rows() < c.wrongRows
 }
@@ -174,6 +166,7 @@ func count(n, excess int64) Count { return Count{n, unfix(n<<fixBits + excess)} 
 // Cells yields the cells that have predictions or correct labelled rows, in ascending order of class, then band.
 func (c *ClassCounts) Cells() iter.Seq[ClassCell] {
 	return func(yield func(ClassCell) bool) {
+		c.fold()
 		for _, key := range c.cells.sorted() {
 			e := c.cells.get(key)
 			cell := ClassCell{int(key / Bands), int(key % Bands), count(e[ccSeen], e[ccSeenExcess]), count(e[ccRight], e[ccRightExcess])}
@@ -193,6 +186,7 @@ type ClassPair struct {
 // Pairs yields the wrong labelled rows by pair, in ascending order of class, band, label; at most MaxPairs (see Truncated).
 func (c *ClassCounts) Pairs() iter.Seq[ClassPair] {
 	return func(yield func(ClassPair) bool) {
+		c.fold()
 		c.wrong.trim()
 		for _, i := range c.wrong.sorted() {
 			key, s := c.wrong.keys[i], c.wrong.sums[i]
@@ -224,6 +218,8 @@ func (c *ClassCounts) check(o *ClassCounts) error {
 }
 
 func (c *ClassCounts) merge(o *ClassCounts) {
+	c.fold()
+	o.fold()
 	n, w, ln, lw, right, wrong := o.n, o.w, o.labelled, o.labelledW, o.rightRows, o.wrongRows // o may be c
 	c.cells.add(&o.cells)
 	c.wrong.merge(&o.wrong)
@@ -236,13 +232,15 @@ func (c *ClassCounts) merge(o *ClassCounts) {
 func (c *ClassCounts) Reset() {
 	c.cells.reset()
 	c.wrong.reset()
+	c.buffer.reset()
 	c.n, c.w, c.labelled, c.labelledW, c.rightRows, c.wrongRows = 0, 0, 0, 0, 0, 0
 }
 
 // Clone returns a deep copy.
 func (c *ClassCounts) Clone() *ClassCounts {
+	c.fold()
 	d := *c
-	d.cells, d.wrong = c.cells.clone(), c.wrong.clone()
+	d.cells, d.wrong, d.buffer = c.cells.clone(), c.wrong.clone(), classBuffer{}
 	return &d
 }
 
@@ -253,6 +251,7 @@ func (c *ClassCounts) Halve() {
 		*n /= 2
 		*excess = w - *n<<fixBits
 	}
+	c.fold()
 	for i := range c.cells.ents {
 		e := &c.cells.ents[i]
 		half(&e[ccSeen], &e[ccSeenExcess])

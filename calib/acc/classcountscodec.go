@@ -10,6 +10,7 @@ const classCountsVersion = 1
 
 // AppendBinary appends the encoding (docs/format.md, ClassCounts).
 func (c *ClassCounts) AppendBinary(b []byte) ([]byte, error) {
+	c.fold()
 	b = append(b, classCountsVersion)
 	b = binenc.AppendUvarint(b, uint64(c.k))
 	b = appendTotal(b, c.n, c.w)

@@ -85,15 +85,27 @@ func (b *Block) symbolsOf() []uint32 {
 	b.symbols = b.symbols[:n]
 	keys := b.csf[csfMSP].Key[:n]
 	for i := range b.rows {
-		b.symbols[i] = uint32(b.rows[i].Arg)*Bands + uint32(bandOf(keys[i]/2))
+		b.symbols[i] = uint32(b.rows[i].Arg)*Bands + bandOf(uint32(keys[i]/2))
 	}
-	b.symbolled = true
+	b.symbolled, b.unitRows = true, true
+	for _, w := range b.wf[:n] {
+		if w != fixOne {
+			b.unitRows = false // or of a row that was not set, which is no harm
+			break
+		}
+	}
 	return b.symbols
 }
 
 // predictRows is predict of the given rows, of which the sum has room; wf is their Σw.
 func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
+	c.n += int64(len(rows))
+	c.w += wf
+	if b.unitRows && c.buffered(len(rows)) {
+		c.buffer.predict(symbols, rows)
+		return
+	}
 	for _, i := range rows {
 		e := t.known(symbols[i])
 		if e == nil {
@@ -102,13 +114,21 @@ func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
 		e[ccSeen]++
 		e[ccSeenExcess] += b.wf[i] - fixOne
 	}
-	c.n += int64(len(rows))
-	c.w += wf
 }
 
 // labelRows is label of the given rows.
 func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
+	c.labelled += int64(len(rows))
+	c.labelledW += wf
+	if b.unitRows && c.buffered(len(rows)) {
+		wrong := c.buffer.label(b, symbols, rows)
+		for _, i := range wrong {
+			c.wrong.add(c.pair(symbols[i], int(b.y[i])), pairSum{n: 1})
+		}
+		c.wrongRows += int64(len(wrong))
+		return
+	}
 	var right int64
 	for _, i := range rows {
 		if b.of.Hit[i] == 0 {
@@ -123,8 +143,6 @@ func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
 		e[ccRightExcess] += b.wf[i] - fixOne
 		right++
 	}
-	c.labelled += int64(len(rows))
-	c.labelledW += wf
 	c.rightRows += right
 	c.wrongRows += int64(len(rows)) - right
 }

@@ -14,7 +14,7 @@ func (s *Set) Memory() int {
 		n += l.Soft.bytes() + l.ClassWise.bytes() + l.Sample.bytes()
 	}
 	if c := s.Classes; c != nil {
-		n += int(unsafe.Sizeof(*c)) + c.cells.bytes() + c.wrong.bytes()
+		n += int(unsafe.Sizeof(*c)) + c.cells.bytes() + c.wrong.bytes() + c.buffer.bytes()
 	}
 	return n
 }
