@@ -61,7 +61,7 @@ func fullSnapshot() output.Snapshot {
 		Coverage: ptr(.25), Lag: output.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
 		Unlabelled: &output.Unlabelled{Rows: 400, ReferenceRows: 1000, Distances: map[string]output.Distances{"msp": {KS: output.Distance{Value: .1, Threshold: .2}}},
 			Estimates: []output.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &output.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
-			Classes: &output.Classes{PSI: &output.Distance{Value: .1, Threshold: .2}, Shifts: []output.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
+			Classes:   &output.Classes{PSI: &output.Distance{Value: .1, Threshold: .2}, Shifts: []output.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
 		InForce: &output.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
 }
 
