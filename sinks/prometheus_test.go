@@ -122,6 +122,10 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 		"estimated_ece_ratio": .03, "estimate_miss_ratio": .02, "estimate_miss_standard_errors": .5} {
 		want["plumbline_"+name+`{method="confidence",model="m",slice="region=\"north\"",`+tail+`}`] = v
 	}
+	classes := `{distance="psi",model="m",slice="region=\"north\"",` + tail + `}`
+	want["plumbline_class_share_distance"+classes], want["plumbline_class_share_distance_threshold"+classes] = .1, .2
+	shift := `{method="label_shift",model="m",slice="region=\"north\"",` + tail + `}`
+	want["plumbline_label_shift_distance"+shift], want["plumbline_label_shift_p_value"+shift] = .1, .5
 	want[`plumbline_refit_state{model="m",reason="alarm",result="published",version="v"}`] = 1
 	want[`plumbline_refit_decided_timestamp_seconds{model="m",version="v"}`] = 1769817610
 	for _, saved := range []string{`{partition="2",task="shard"}`, `{partition="0",task="model"}`} {
