@@ -82,6 +82,29 @@ func TestForwardBackward(t *testing.T) {
 	}
 }
 
+// TestReLU: values and gradients at both signs, both zeros and NaN, which stays one.
+func TestReLU(t *testing.T) {
+	negative := float32(math.Copysign(0, -1))
+	x := []float32{2, -3, 0, negative, 1e-45, -1e-45}
+	relu(x)
+	for i, want := range []float32{2, 0, 0, 0, 1e-45, 0} {
+		if x[i] != want || math.Signbit(float64(x[i])) {
+			t.Errorf("value %d: %v, want %v", i, x[i], want)
+		}
+	}
+	g := []float32{-5, 5, 5, -5, 7, 7}
+	ReLUGrad(g, x, g)
+	for i, want := range []float32{-5, 0, 0, 0, 7, 0} {
+		if g[i] != want {
+			t.Errorf("gradient %d: %v, want %v", i, g[i], want)
+		}
+	}
+	nan := []float32{float32(math.NaN()), float32(math.Copysign(math.NaN(), -1))}
+	if relu(nan); nan[0] == nan[0] || nan[1] == nan[1] {
+		t.Errorf("NaN became %v", nan)
+	}
+}
+
 func TestNoAllocation(t *testing.T) {
 	const n, d, k = 32, 16, 10
 	h := Bottleneck(d, 16, k, 2)

@@ -1,5 +1,7 @@
 package head
 
+import "math"
+
 // Pass runs a head forward and backward on batches of up to a number of rows. It keeps its workspace and is not safe for
 // concurrent use.
 type Pass struct {
@@ -59,19 +61,24 @@ func (p *Pass) Backward(h, grad *Head, x []float32, n int) {
 		if i > 0 {
 			below := p.delta[i-1][:n*l.In]
 			p.gemm.Gemm(false, false, n, l.In, l.Out, 1, d, l.Out, l.W, l.In, 0, below, l.In)
-			for j, v := range p.act[i-1][:n*l.In] {
-				if v <= 0 {
-					below[j] = 0
-				}
-			}
+			ReLUGrad(below, p.act[i-1][:n*l.In], below)
 		}
 	}
 }
 
 func relu(x []float32) {
 	for i, v := range x {
-		if v < 0 {
-			x[i] = 0
-		}
+		x[i] = max(v, 0)
+	}
+}
+
+// ReLUGrad writes to dst the gradient grad where the output y of a ReLU is not 0, else 0; dst may be grad. It takes no
+// branch: which outputs are 0 cannot be foreseen.
+func ReLUGrad(dst, y, grad []float32) {
+	dst, grad = dst[:len(y)], grad[:len(y)]
+	for i, v := range y {
+		b := math.Float32bits(v)
+		all := uint32(int32(b|-b) >> 31) // every bit where b is not 0
+		dst[i] = math.Float32frombits(math.Float32bits(grad[i]) & all)
 	}
 }

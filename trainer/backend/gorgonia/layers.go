@@ -3,6 +3,8 @@ package gorgonia
 import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"github.com/plumbline/plumbline/trainer/head"
 )
 
 // bias adds a vector to every row of a matrix.
@@ -50,11 +52,7 @@ func relu(x *gorgonia.Node) (*gorgonia.Node, error) {
 		diff: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			d, err := (&op{name: "relu gradient", in: []int{2, 2}, out: 2,
 				run: func(out []float32, in [][]float32) error {
-					for i, g := range in[1] {
-						if out[i] = 0; in[0][i] > 0 {
-							out[i] = g
-						}
-					}
+					head.ReLUGrad(out, in[0], in[1])
 					return nil
 				}}).apply(y, grad)
 			return gorgonia.Nodes{d}, err
