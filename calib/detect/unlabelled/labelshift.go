@@ -20,7 +20,8 @@ type Shift struct {
 // maxCondition is beyond which the confusion matrix says nothing of the shares: errors grow by as much.
 const maxCondition = 1e4
 
-// LabelShift returns black-box shift estimation from counts alone (BBSE): joint[i*K+j] rows of the labelled reference with
+// LabelShift is the plain form of what the stream has, shift.BBSE, which takes more symbols than classes, tests the assumption and is regularised
+// where classes are confused. It returns black-box shift estimation from counts alone (BBSE): joint[i*K+j] rows of the labelled reference with
 // prediction i and class j, predicted[i] unlabelled rows now with prediction i. With C = joint/n and μ = predicted/m,
 //
 //	w = C⁻¹ μ,   clipped at 0 and scaled to Σ_j w_j C_·j = 1
