@@ -77,21 +77,20 @@ func mask(w, m *gorgonia.Node, restrict bool) (*gorgonia.Node, error) {
 		}}).apply(w, m)
 }
 
-// lossAt is a loss of logits: eval returns the value and keeps the gradient, which its gradient op hands on.
+// lossAt is a loss of logits: eval returns the value and writes the gradient to where its gradient op has its output.
 func lossAt(z *gorgonia.Node, eval func(z, grad []float32) (float64, error)) (*gorgonia.Node, error) {
-	size := z.Shape().TotalSize()
-	kept := make([]float32, size)
+	grad := matrix(z.Shape()[0], z.Shape()[1])
 	return (&op{name: "loss", in: []int{2}, out: 0, wrt: []bool{true},
 		run: func(out []float32, in [][]float32) error {
-			v, err := eval(in[0], kept)
+			v, err := eval(in[0], floats(grad))
 			out[0] = float32(v)
 			return err
 		},
 		// The value is an input, so that this runs after it; upstream is what the loss counts.
 		diff: func(in gorgonia.Nodes, value, upstream *gorgonia.Node) (gorgonia.Nodes, error) {
-			d, err := (&op{name: "loss gradient", in: []int{2, 0, 0}, out: 2,
+			d, err := (&op{name: "loss gradient", in: []int{2, 0, 0}, out: 2, output: grad,
 				run: func(out []float32, in [][]float32) error {
-					if copy(out, kept); in[2][0] != 1 {
+					if in[2][0] != 1 {
 						for i := range out {
 							out[i] *= in[2][0]
 						}

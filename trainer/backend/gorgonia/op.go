@@ -10,7 +10,8 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// op is an operation on float32 tensors, with its symbolic derivative: gorgonia.Op, SDOp and UsePreallocDoer.
+// op is an operation on float32 tensors, with its symbolic derivative: gorgonia.Op and SDOp. It
+// belongs to one graph, which runs one step at a time.
 type op struct {
 	// name tells ops apart: gorgonia takes two nodes of one name and the same inputs for one.
 	name string
@@ -26,6 +27,9 @@ type op struct {
 	diff func(inputs gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error)
 	// wrt says which inputs have a gradient.
 	wrt []bool
+	// output is made at the first run, unless it was given.
+	output *tensor.Dense
+	inputs [][]float32
 }
 
 // apply adds the op to the graph of its inputs.
@@ -64,33 +68,26 @@ func (o *op) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
 	return s.Clone(), nil
 }
 
-// Do implements gorgonia.Op.
+// Do implements gorgonia.Op. The output is the op's own memory, the same at every run: what the machine would give is new
+// at each, and costs more to clear than many an op.
 func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+	o.inputs = o.inputs[:0]
+	for _, v := range in {
+		o.inputs = append(o.inputs, floats(v))
+	}
 	if o.out == 0 {
-		return o.UsePreallocDo(gorgonia.NewF32(0), in...)
-	}
-	shape := o.shape
-	if shape == nil {
-		shape = in[0].Shape()
-	}
-	return o.UsePreallocDo(tensor.New(tensor.WithShape(shape...), tensor.Of(tensor.Float32)), in...)
-}
-
-// UsePreallocDo implements gorgonia.UsePreallocDoer.
-func (o *op) UsePreallocDo(to gorgonia.Value, in ...gorgonia.Value) (gorgonia.Value, error) {
-	slices := make([][]float32, len(in))
-	for i, v := range in {
-		slices[i] = floats(v)
-	}
-	if s, ok := to.(*gorgonia.F32); ok {
 		var v [1]float32
-		if err := o.run(v[:], slices); err != nil {
-			return nil, err
-		}
-		*s = gorgonia.F32(v[0])
-		return s, nil
+		err := o.run(v[:], o.inputs)
+		return gorgonia.NewF32(v[0]), err
 	}
-	return to, o.run(floats(to), slices)
+	if o.output == nil {
+		shape := o.shape
+		if shape == nil {
+			shape = in[0].Shape()
+		}
+		o.output = tensor.New(tensor.WithShape(shape...), tensor.Of(tensor.Float32))
+	}
+	return o.output, o.run(floats(o.output), o.inputs)
 }
 
 // floats are the values of a tensor, its own memory, or a copy of a scalar.
