@@ -207,7 +207,7 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 	}
 	got.Close()
 
-	for range 10 {
+	for range 3 {
 		publish()
 		swept := make(chan struct{})
 		go func() {

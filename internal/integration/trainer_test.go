@@ -49,6 +49,9 @@ func newTrainerSetup(t *testing.T) *trainerSetup {
 		t.Fatal(err)
 	}
 	kafkatest.CreateTopics(t, brokers, 2, s.prefix+".finetune", s.prefix+".heads")
+	until(t, time.Minute, "every partition has a leader", func() bool {
+		return exec.Command(binary, "heads", "list", "-c", s.config("nobody", "")).Run() == nil
+	})
 	return s
 }
 
