@@ -94,7 +94,8 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 bench-quality:
 	go run ./internal/bench/quality
 
-# Refits on 40 streams of real logits, minutes; PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md.
+# Refits on two sets of streams of real logits, one that the method was tuned on and one held out: a quarter of an hour of two
+# cores, less where .cache/bench/refit has the other policies; PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md.
 bench-refit:
 	go run ./internal/bench/refit
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,8 +46,8 @@ func ReadFile(name string) (Array, error) {
 	return parse(name, b)
 }
 
-// ReadArchive reads every array of a .npz file, by name.
-func ReadArchive(name string) (map[string]Array, error) {
+// ReadArchive reads the arrays of a .npz file, by name: those of the names in only, all where there are none.
+func ReadArchive(name string, only ...string) (map[string]Array, error) {
 	z, err := zip.OpenReader(name)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,9 @@ func ReadArchive(name string) (map[string]Array, error) {
 	defer func() { _ = z.Close() }()
 	arrays := map[string]Array{}
 	for _, f := range z.File {
+		if len(only) > 0 && !slices.Contains(only, strings.TrimSuffix(path.Base(f.Name), ".npy")) {
+			continue
+		}
 		r, err := f.Open()
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -17,6 +18,12 @@ func TestDefaultsAreTheProducts(t *testing.T) {
 		f.MaxECERise != s.MaxECERise || f.MaxAccDrop != s.MaxAccDr || int64(f.ShadowFor) != s.ShadowFor || f.CanaryShare != s.CanaryShare ||
 		1/float64(f.RollbackPanes) != s.RollbackAlpha || int64(f.Cooldown) != s.Cooldown {
 		t.Errorf("measured %+v, the product has %+v", s, f)
+	}
+	a, m := config.Default().Alarm, taskConfig().Alarm
+	if !slices.Equal(a.Signals, m.Signals) || a.EpsilonECE != m.EpsilonECE || a.EpsilonBin != m.EpsilonBin || a.EpsilonAccuracy != m.EpsilonAccuracy || a.Bins != m.Bins ||
+		float64(pane)/float64(a.FalseAlarmEvery) != m.Alpha || a.ReferenceRows != m.ReferenceRows || a.Slack != m.Slack || a.ClearRows != m.ClearRows ||
+		int64(a.ClearFor) != m.ClearFor || a.QuietRows != m.QuietRows {
+		t.Errorf("measured with the alarm %+v, the product has %+v", m, a)
 	}
 }
 
@@ -39,7 +46,7 @@ func TestJudge(t *testing.T) {
 	if !s.changesIn(200, 280) || s.changesIn(100, 180) {
 		t.Error("the change is at row 250")
 	}
-	if a, b := score(s, nil), score(s, []change{{row: 0, cal: better}}); !(b.excess < a.excess && b.nll < a.nll) {
+	if a, b := score(s, nil), score(s, []change{{row: 0, cal: better}}); !(b.Excess < a.Excess && b.NLL < a.NLL) {
 		t.Errorf("as it is %+v, calibrated %+v: want the second to be better", a, b)
 	}
 }

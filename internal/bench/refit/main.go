@@ -1,7 +1,7 @@
-// Command refit measures what refits do on 20 drifting and 20 stationary streams of real logits: how often one is
-// published, whether it helps or hurts on the rows that follow, and the calibration error over the stream beside that of a
-// fixed schedule and of every calibrator fitted once. It reads the shared data (../shared/data), and says so where that is
-// absent. PLUMBLINE_DOCS=1 writes the tables to docs/benchmarks.md.
+// Command refit measures what refits do on drifting and stationary streams of real logits: how often one is published, whether it
+// helps or hurts on the rows that follow, and the calibration error over the stream beside that of a fixed schedule and of every
+// calibrator fitted once. There are two sets of streams: the method was chosen on one of them, the other was held out. It reads the
+// shared data (../shared/data), and says so where that is absent. PLUMBLINE_DOCS=1 writes the tables to docs/benchmarks.md.
 package main
 
 import (
@@ -12,41 +12,88 @@ import (
 	"sync"
 )
 
+type options struct {
+	data, set, only string
+	few, workers    int
+	verbose         bool
+	cache           cache
+}
+
 func main() {
-	data := flag.String("data", "../shared/data", "`directory` of the shared data")
-	few := flag.Int("few", 20, "streams of each kind")
-	verbose := flag.Bool("v", false, "every publication")
+	var o options
+	flag.StringVar(&o.data, "data", "../shared/data", "`directory` of the shared data")
+	flag.StringVar(&o.set, "set", "both", "streams: tuned, held or both")
+	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
+	flag.IntVar(&o.few, "few", 1000, "streams of a set")
+	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
+	flag.BoolVar(&o.verbose, "v", false, "every publication")
+	folder := flag.String("cache", ".cache/bench/refit", "`directory` of what was measured of other policies")
+	fresh := flag.Bool("fresh", false, "measure the other policies anew")
 	flag.Parse()
-	if err := run(*data, *few, *verbose); err != nil {
+	if !*fresh {
+		o.cache = cache(*folder)
+	}
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "refit:", err)
 		os.Exit(1)
 	}
 }
 
-func run(data string, few int, verbose bool) error {
-	if _, err := os.Stat(data); err != nil {
+// setOf is a set of streams and what was measured on them.
+type setOf struct {
+	name    string
+	recipes []recipe
+	results []result
+}
+
+func run(o options) error {
+	if _, err := os.Stat(o.data); err != nil {
 		return fmt.Errorf("the shared data is not there: %w", err)
 	}
-	drift, err := drifting(data)
-	if err != nil {
-		return err
+	var sets []*setOf
+	lib := &library{dir: o.data}
+	for _, s := range []struct {
+		name, flag string
+		recipes    func(*library) ([]recipe, error)
+	}{{"tuned on", "tuned", tuned}, {"held out", "held", heldOut}} {
+		if o.set != "both" && o.set != s.flag {
+			continue
+		}
+		recipes, err := s.recipes(lib)
+		if err != nil {
+			return err
+		}
+		set := &setOf{name: s.name}
+		for _, r := range recipes {
+			if strings.Contains(r.name, o.only) && len(set.recipes) < o.few {
+				set.recipes = append(set.recipes, r)
+			}
+		}
+		if err := set.measure(o); err != nil {
+			return err
+		}
+		sets = append(sets, set)
 	}
-	still, err := stationary(data)
-	if err != nil {
-		return err
+	text := render(sets)
+	fmt.Print(text)
+	if os.Getenv("PLUMBLINE_DOCS") == "" {
+		return nil
 	}
-	all := append(drift[:min(few, len(drift))], still[:min(few, len(still))]...)
-	results := make([]result, len(all))
-	errs := make([]error, len(all))
+	return writeSection("docs/benchmarks.md", "refit", text)
+}
+
+func (s *setOf) measure(o options) error {
+	s.results = make([]result, len(s.recipes))
+	errs := make([]error, len(s.recipes))
 	var wg sync.WaitGroup
-	places := make(chan struct{}, 2)
-	for i, s := range all {
+	places := make(chan struct{}, max(o.workers, 1))
+	for i, r := range s.recipes {
 		wg.Go(func() {
 			places <- struct{}{}
-			results[i], errs[i] = measure(s)
+			s.results[i], errs[i] = measure(r, o.cache)
 			<-places
-			if verbose {
-				fmt.Fprint(os.Stderr, results[i].lines())
+			if o.verbose {
+				fmt.Fprint(os.Stderr, s.results[i].lines())
 			}
 		})
 	}
@@ -56,47 +103,64 @@ func run(data string, few int, verbose bool) error {
 			return err
 		}
 	}
-	text := render(results)
-	fmt.Print(text)
-	if os.Getenv("PLUMBLINE_DOCS") == "" {
-		return nil
-	}
-	return writeSection("docs/benchmarks.md", "refit", text)
+	return nil
 }
 
 // result is one stream under every policy.
 type result struct {
-	stream   *stream
+	stream   *stream // without its rows
+	rows     int
 	ours     []change
 	day      []verdict // of the rows of the day after each publication
 	whole    []verdict // until the next publication
 	policies []policy
+	raw, top regret // of online Platt scaling on the scores as they are, and on what was published
 }
 
 type policy struct {
-	name string
+	Name string `json:"name"`
 	scored
 }
 
-func measure(s *stream) (result, error) {
-	out := result{stream: s}
-	var err error
+func measure(r recipe, c cache) (result, error) {
+	s, err := r.make()
+	if err != nil {
+		return result{}, err
+	}
+	out := result{stream: &stream{name: s.name, drifting: s.drifting, k: s.k, changes: s.changes}, rows: s.rows()}
 	if out.ours, err = plumbline(s, taskConfig()); err != nil {
 		return out, err
 	}
 	out.day, out.whole = judge(s, out.ours, dayRows), judge(s, out.ours, s.rows())
-	out.policies = append(out.policies, policy{"plumbline", score(s, out.ours)})
+	if out.top, err = online(s, out.ours); err != nil {
+		return out, err
+	}
+	p, ok, err := c.get(s)
+	if err == nil && !ok {
+		if p, err = measurePeers(s); err == nil {
+			err = c.put(s, p)
+		}
+	}
+	out.raw = p.Online
+	out.policies = append([]policy{{"plumbline", score(s, out.ours)}}, p.Policies...)
+	return out, err
+}
+
+func measurePeers(s *stream) (out peers, err error) {
+	if out.Online, err = online(s, nil); err != nil {
+		return out, err
+	}
 	c, err := schedule(s)
 	if err != nil {
 		return out, err
 	}
-	out.policies = append(out.policies, policy{"schedule", score(s, c)})
+	out.Policies = append(out.Policies, policy{"schedule", score(s, c)})
 	for _, m := range fixedMethods() {
 		c, err := fixed(m, s)
 		if err != nil {
 			return out, err
 		}
-		out.policies = append(out.policies, policy{m, score(s, c)})
+		out.Policies = append(out.Policies, policy{m, score(s, c)})
 	}
 	return out, nil
 }
@@ -104,14 +168,24 @@ func measure(s *stream) (result, error) {
 // lines are a stream's publications, for people who look for one.
 func (r *result) lines() string {
 	var b strings.Builder
+	if r.stream == nil {
+		return ""
+	}
 	fmt.Fprintf(&b, "%s:", r.stream.name)
 	for _, p := range r.policies[:min(4, len(r.policies))] {
-		fmt.Fprintf(&b, " %s %.4f", p.name, p.excess)
+		fmt.Fprintf(&b, " %s %.4f", p.Name, p.Excess)
 	}
 	b.WriteString("\n")
 	for i, c := range r.ours {
 		v, w := r.day[i], r.whole[i]
-		fmt.Fprintf(&b, "  row %d %s %s: NLL %+.5f ± %.5f on %d rows, %+.5f on %d\n", c.row, c.reason, c.method, v.diff, v.se, v.rows, w.diff, w.rows)
+		mark := ""
+		if v.hurt() {
+			mark = " HURT"
+			if r.stream.changesIn(c.row, c.row+v.rows) {
+				mark += " by a change"
+			}
+		}
+		fmt.Fprintf(&b, "  row %d %s %s: NLL %+.5f ± %.5f on %d rows, %+.5f on %d%s\n", c.row, c.reason, c.method, v.diff, v.se, v.rows, w.diff, w.rows, mark)
 	}
 	return b.String()
 }

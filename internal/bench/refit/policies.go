@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -36,7 +35,8 @@ type change struct {
 func taskConfig() operators.ModelConfig {
 	every := int64(365 * 24 * 3600)
 	return operators.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: 1024, SampleBytes: 262_144, SampleSeed: 1}, Bins: 15, CDFNu: .1, Resamples: 50, SampleRows: 8192,
-		Alarm: &operators.AlarmSpec{Name: "calibration", Severity: "critical", Signals: []string{"raw", "calibrated"}, Bins: 15, EpsilonECE: .02, EpsilonBin: .05,
+		Alarm: &operators.AlarmSpec{Name: "calibration", Severity: "critical", Signals: []string{"raw", "calibrated", "accuracy"}, Bins: 15, EpsilonECE: .02, EpsilonBin: .05,
+			EpsilonAccuracy: .02, AccuracySeverity: "warning",
 			Alpha: float64(pane) / float64(every*second), MaxWeight: 1, ReferenceRows: 10_000, Slack: 1, ClearRows: 1000, ClearFor: 30 * second, QuietRows: 50_000, FDR: .05, Slices: true},
 		Rules: []operators.RuleSpec{{Name: "excess-ece", Signal: "calibrated", Severity: "warning", Rows: 2000, MinRows: 500, WarmupRows: 2000, Fire: .05, Clear: .03,
 			For: 30 * second, ClearFor: 30 * second}},
@@ -169,8 +169,4 @@ func fitted(method string, s *stream, from, to int) (calibrator.Calibrator, erro
 		return nil, fmt.Errorf("%s: %s on rows %d to %d: %w", s.name, method, from, to, err)
 	}
 	return c, nil
-}
-
-func sortByName(s []*source) {
-	slices.SortFunc(s, func(a, b *source) int { return strings.Compare(a.name, b.name) })
 }

@@ -16,9 +16,9 @@ const (
 
 // scored is what a policy's calibrators made of a stream, each row by the one in force.
 type scored struct {
-	excess float64 // mean over the windows of ECE - its null expectation
-	ece    float64 // mean over the windows
-	nll    float64
+	Excess float64 `json:"excess"` // mean over the windows of ECE - its null expectation
+	ECE    float64 `json:"ece"`    // mean over the windows
+	NLL    float64 `json:"nll"`
 }
 
 // apply scores row i by a calibrator, nil the identity. The NLL is that of tests: probabilities are floored.
@@ -48,17 +48,17 @@ func score(s *stream, changes []change) scored {
 				cal, changes = changes[0].cal, changes[1:]
 			}
 			nll, c, h := apply(s, i, cal, z, p)
-			out.nll += nll / float64(s.rows())
+			out.NLL += nll / float64(s.rows())
 			conf, hit = append(conf, c), append(hit, h)
 		}
 		b := metric.EqualWidth(conf, hit, nil, bins)
 		ece := metric.ECE(b)
-		out.ece += ece
-		out.excess += ece - metric.Resample(b, 50, uint64(from)).Null
+		out.ECE += ece
+		out.Excess += ece - metric.Resample(b, 50, uint64(from)).Null
 		windows++
 	}
-	out.ece /= windows
-	out.excess /= windows
+	out.ECE /= windows
+	out.Excess /= windows
 	return out
 }
 
