@@ -123,7 +123,6 @@ func methods() []method {
 		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf, grid: losses(rates2, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})
 	}
 	return append(list,
-		method{name: "au_refit", title: "AU, msp, trained again with the validation rows", grid: losses(ratesAU, "au{csf:msp,kappa:%g}", 0.5, 0.9), refit: true},
 		method{name: "au_normalised", title: "AU, msp, mean weight 1", grid: losses(rates3, "au{normalise:true,kappa:%g}", 0.5, 0.9)},
 		method{name: "sbece", title: "CE + SB-ECE", grid: losses(rates2, "ce + %g*sbece", 0.1, 0.5, 1)},
 		method{name: "focal_savuc", title: "focal + S-AvUC", grid: append(losses(rates2, "focal{gamma:1} + %g*savuc", 0.1, 0.5), losses(rates2, "focal{gamma:2} + %g*savuc", 0.1, 0.5)...)},
