@@ -88,16 +88,19 @@ func compactJSON(t *testing.T, b []byte) []byte {
 	return out
 }
 
+// historyPatience bounds the wait for a database that failed: tries are up to 30 s apart.
+const historyPatience = 3 * time.Minute
+
 func awaitHistory(t *testing.T, path string, brokers []string) []string {
 	t.Helper()
 	want := onTopic(t, brokers)
-	for deadline := time.Now().Add(drainPatience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(historyPatience); ; time.Sleep(50 * time.Millisecond) {
 		got, problem := inHistory(t, path)
 		if slices.Equal(got, want) {
 			return got
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the history has %d records (%s), the topic %d", len(got), problem, len(want))
+			t.Fatalf("the history has %d records (%s):\n%s\nthe topic %d:\n%s", len(got), problem, strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
 		}
 	}
 }

@@ -53,10 +53,10 @@ func database(t *testing.T) string {
 // each runs a test on a fresh SQLite and on a fresh PostgreSQL.
 func each(t *testing.T, test func(t *testing.T, cfg Config)) {
 	t.Run(SQLite, func(t *testing.T) {
-		test(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "sub", "history.db")})
+		test(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: patience})
 	})
 	t.Run(Postgres, func(t *testing.T) {
-		test(t, Config{Store: Postgres, DSN: database(t)})
+		test(t, Config{Store: Postgres, DSN: database(t), Timeout: patience})
 	})
 }
 

@@ -223,7 +223,7 @@ func TestPrune(t *testing.T) {
 		order.Offset = rs[len(rs)-1].Offset + 1
 		rs = append(rs, order)
 		for _, c := range []Config{{Rows: 10}, {MaxAge: 20 * time.Second}, {Rows: 25, MaxAge: 30 * time.Second}, {Rows: 100_000, MaxAge: time.Hour}, {}} {
-			c.Store, c.Path, c.DSN = cfg.Store, cfg.Path, cfg.DSN
+			c.Store, c.Path, c.DSN, c.Timeout = cfg.Store, cfg.Path, cfg.DSN, cfg.Timeout
 			s := open(t, c)
 			put(t, s, rs, rand.New(rand.NewPCG(12, 12)))
 			removed, err := s.Prune(t.Context(), nil)
@@ -264,7 +264,7 @@ func kept(es []Entry, c Config) (out []Entry) {
 
 // TestPagesOfLargeRecords end before their limit, and leave nothing out.
 func TestPagesOfLargeRecords(t *testing.T) {
-	s := open(t, Config{Store: SQLite, Path: t.TempDir() + "/h.db"})
+	s := open(t, Config{Store: SQLite, Path: t.TempDir() + "/h.db", Timeout: patience})
 	var es []Entry
 	for i := range 5 {
 		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m", Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
