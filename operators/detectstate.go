@@ -11,13 +11,18 @@ import (
 // with a version of its own.
 const detectFollows = 1 << 32
 
-const detectVersion = 1
+// Versions of the state of alarms and rules.
+const (
+	detectVersion1 = 1 // rules by their order
+	detectVersion2 = 2 // rules by name and print
+)
 
 // appendDetect appends the state of rules and alarms of a key.
 func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
-	dst = append(dst, detectVersion)
+	dst = append(dst, detectVersion2)
 	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
 	for i := range k.rules {
+		dst = binenc.AppendString(binenc.AppendString(dst, k.specs[i].Name), k.specs[i].print())
 		dst = k.rules[i].append(dst)
 		dst = k.appendLook(dst, i)
 	}
@@ -45,33 +50,45 @@ func (k *keyState) restoreRules(r *binenc.Reader, cfg *ModelConfig) error {
 		}
 		return k.restoreDetect(&in, cfg)
 	}
-	if err := k.sameRules(r, n); err != nil {
-		return err
+	var stored []storedRule
+	for range min(n, maxItems) {
+		var s storedRule
+		s.state.restoreOld(r)
+		if r.Err() != nil {
+			return r.Err()
+		}
+		stored = append(stored, s)
 	}
-	for i := range k.rules {
-		k.rules[i].restoreOld(r)
-	}
-	return r.Err()
-}
-
-func (k *keyState) sameRules(r *binenc.Reader, n uint64) error {
-	if r.Err() == nil && n != uint64(len(k.rules)) {
-		return fmt.Errorf("the checkpoint has %d rules, the configuration %d (rules changed since)", n, len(k.rules))
-	}
+	k.adoptOrdered(stored, cfg)
 	return r.Err()
 }
 
 func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
-	r.Version(detectVersion)
-	if err := k.sameRules(r, r.Uvarint()); err != nil {
-		return err
+	version := r.Byte()
+	if r.Err() == nil && version != detectVersion1 && version != detectVersion2 {
+		r.Failf("rules and alarms of version %d, this build reads %d and %d", version, detectVersion1, detectVersion2)
 	}
-	for i := range k.rules {
-		k.rules[i].restore(r)
-		if err := k.restoreLook(r, i, cfg); err != nil {
-			return fmt.Errorf("rule %s: %w", cfg.Rules[i].Name, err)
+	var stored []storedRule
+	for range r.Count(7, maxItems) {
+		var s storedRule
+		if version == detectVersion2 {
+			s.name, s.print = r.String(maxName), r.String(maxName)
 		}
+		s.state.restore(r)
+		if s.look = r.Bytes(maxBlob); r.Err() != nil {
+			return r.Err()
+		}
+		stored = append(stored, s)
 	}
+	if version == detectVersion2 {
+		k.adopt(stored, cfg)
+	} else {
+		k.adoptOrdered(stored, cfg)
+	}
+	return k.restoreAlarms(r, cfg)
+}
+
+func (k *keyState) restoreAlarms(r *binenc.Reader, cfg *ModelConfig) error {
 	for range r.Count(2, maxItems) {
 		signal := r.String(maxName)
 		body := r.Bytes(maxBlob)
@@ -101,20 +118,6 @@ func (k *keyState) appendLook(dst []byte, i int) []byte {
 	}
 	// Floats of the sums make no block so large that copying it matters.
 	return binenc.AppendBytes(dst, k.looks[i].append(nil))
-}
-
-func (k *keyState) restoreLook(r *binenc.Reader, i int, cfg *ModelConfig) error {
-	b := r.Bytes(maxBlob)
-	if r.Err() != nil || len(b) == 0 || i >= len(k.looks) || k.looks[i] == nil {
-		return r.Err()
-	}
-	in, l := binenc.NewReader(b), cfg.Rules[i].newLook()
-	l.restore(&in, cfg.Rules[i].lookSize(cfg.Bins))
-	if err := in.Close(); err != nil {
-		return fmt.Errorf("%w (or the rule changed since)", err)
-	}
-	k.looks[i] = l
-	return nil
 }
 
 var ruleStates = []string{ruleOK, pending, firing}

@@ -60,7 +60,7 @@ func FuzzDetectState(f *testing.F) {
 	cfg.Rules = defaultSetup().model.Rules
 	cfg.Alarm.Reference, cfg.Alarm.Matured = refRolling, 20*second
 	fresh := func() *keyState {
-		k := &keyState{rules: make([]ruleState, len(cfg.Rules))}
+		k := &keyState{specs: cfg.Rules, rules: make([]ruleState, len(cfg.Rules)), looks: make([]*look, len(cfg.Rules))}
 		k.addAlarms(cfg.Alarm)
 		return k
 	}

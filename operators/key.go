@@ -16,34 +16,37 @@ type version struct {
 	k           int
 	shape       acc.Config // of every set that shards send
 	keys        map[string]*keyState
-	calibrators []*inForce // by effective time, oldest first
+	heavy       map[string]*heavy // by slice column
+	strangers   map[string]*inbox // slices without statistics of their own
+	calibrators []*inForce        // by effective time, oldest first
 	refit       refitState
 }
 
 // keyState is the state of one (model, version, slice).
 type keyState struct {
+	inbox
 	slice    string
 	k        int
-	pending  map[int64]map[int64]*acc.Set // label pane → prediction pane
-	late     map[int64]int64              // label pane → late rows in pending
-	labelled int64                        // rows so far
+	labelled int64 // rows so far
 	lateRows int64
 	windows  []*window
 	recent   recent
 	sample   []acc.SampleRow // latest rows, in order of label pane
 	since    sinceInForce
+	specs    []RuleSpec
 	rules    []ruleState
 	looks    []*look // by rule
 	alarms   []*keyAlarm
 	drift    *keyDrift                    // nil = not asked for
 	changes  map[*ruleState]*output.Alert // of this pane
+	ended    []ended                      // of a checkpoint that was read
 	ledger   [32]byte
 }
 
 func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	k := v.keys[slice]
 	if k == nil {
-		k = &keyState{slice: slice, k: v.k, pending: map[int64]map[int64]*acc.Set{}, late: map[int64]int64{}}
+		k = &keyState{slice: slice, k: v.k, inbox: newInbox(), specs: cfg.Rules}
 		for i := range cfg.Windows {
 			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
 		}
@@ -60,28 +63,20 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	return k
 }
 
-// put decodes a cell and merges it with what other shards sent for the same one.
-func (k *keyState) put(labelPane int64, c *pipeline.Cell, late bool, shape acc.Config) error {
+// put decodes a cell and puts it aside until its label pane is processed.
+func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelConfig) error {
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
 		return err
 	}
-	if err := checkShape(set, shape); err != nil {
+	if err := checkShape(set, v.shape); err != nil || !cfg.Slices.has(c.Slice) {
 		return err
 	}
-	cells := k.pending[labelPane]
-	if cells == nil {
-		cells = map[int64]*acc.Set{}
-		k.pending[labelPane] = cells
-	}
+	lateRows := int64(0)
 	if late {
-		k.late[labelPane] += labelledRows(set)
+		lateRows = labelledRows(set)
 	}
-	if have := cells[c.PredictionPane]; have != nil {
-		return have.Merge(set)
-	}
-	cells[c.PredictionPane] = set
-	return nil
+	return v.inbox(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
 }
 
 func (k *keyState) open() bool {
@@ -132,6 +127,9 @@ func (k *keyState) takePane(pane, length int64) paneInput {
 // step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together, then
 // the decisions, which take effect at the pane's end.
 func (t *ModelTask) step(v *version, pane int64) error {
+	if err := t.route(v, pane); err != nil {
+		return err
+	}
 	names := slices.Sorted(maps.Keys(v.keys))
 	// "" sorts first; the whole comes last.
 	if len(names) > 0 && names[0] == "" {

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"encoding/binary"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -11,46 +12,102 @@ import (
 // that counting a row makes no string.
 type statsKey struct {
 	model         arrowio.ModelKey
-	column, value string // "" and "" = all rows; OtherSlice and "" = pooled
+	column, value string // "" and "" = all rows; value OtherValue = the pooled ones of the column
 	classes       int
 }
 
-// slice is the slice's name: "", "column=value" or OtherSlice.
+// slice is the slice's name: "" or "column=value".
 func (k *statsKey) slice() string {
-	if k.column == "" || k.column == OtherSlice {
+	if k.column == "" || k.column == OtherValue { // a key of builds that pooled all columns together
 		return k.column
 	}
 	return k.column + "=" + k.value
 }
 
-// keyTable numbers the keys of a shard. Past the bound, new slices are pooled as ~other of their model version;
-// the keys of whole model versions always find a place: without them nothing would be counted at all.
-type keyTable struct {
-	max   int
-	keys  []statsKey
-	names []string // slice() of keys
-	ix    map[statsKey]int32
+// valueHash orders the values of a column: 64 bits of XXH3.
+func valueHash(value string) uint64 {
+	id := arrowio.HashID(value)
+	return binary.BigEndian.Uint64(id[:8])
 }
 
-func newKeyTable(limit int) keyTable { return keyTable{max: limit, ix: map[statsKey]int32{}} }
+// slots is how many values of a column a shard tells apart in one label pane where limit of them are to be kept: of each of those that
+// are, and of some that may take their place, all rows are known.
+func slots(limit int) int { return 4 * limit }
 
-func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) (key int32, pooled bool) {
+// columnKey is a slice column of one model version.
+type columnKey struct {
+	model   arrowio.ModelKey
+	column  string
+	classes int
+}
+
+// sliceColumn is what a shard has of a column: how many values have keys, and which values the open label panes have.
+type sliceColumn struct {
+	columnKey
+	n     int
+	panes map[int64]*paneValues // made where there are more than slots keys
+}
+
+// keyTable numbers the keys of a shard. Keys of whole model versions and of ~other always find a place: without them nothing would be
+// counted at all. Other values find one as long as a label pane has slots for them (statsadmit.go).
+type keyTable struct {
+	slots   int // 0 = no bound
+	keys    []statsKey
+	names   []string       // slice() of keys
+	columns []*sliceColumn // of keys; nil for whole model versions and ~other
+	ix      map[statsKey]int32
+	byName  map[columnKey]*sliceColumn
+}
+
+func newKeyTable(limit int) keyTable {
+	return keyTable{slots: slots(limit), ix: map[statsKey]int32{}, byName: map[columnKey]*sliceColumn{}}
+}
+
+// index returns the number of a key. Where its column has more values than slots, full is the column, and the key is -1 if it has no
+// number.
+func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) (key int32, full *sliceColumn) {
 	k := statsKey{m, column, value, classes}
 	if i, ok := t.ix[k]; ok {
-		return i, false
+		if c := t.columns[i]; c != nil && t.slots > 0 && c.n > t.slots {
+			return i, c
+		}
+		return i, nil
 	}
-	if column != "" && column != OtherSlice && t.max > 0 && len(t.keys) >= t.max {
-		i, _ := t.index(m, OtherSlice, "", classes)
-		return i, true
+	if pools(column, value) {
+		return t.add(k), nil
 	}
-	k.column, k.value = strings.Clone(column), strings.Clone(value) // they may share a message's memory
-	return t.add(k), false
+	if c := t.byName[columnKey{m, column, classes}]; c != nil && t.slots > 0 && c.n >= t.slots {
+		return -1, c
+	}
+	return t.add(k), nil
 }
 
+// pools reports whether a key is not one of a value.
+func pools(column, value string) bool {
+	return column == "" || column == OtherValue || value == OtherValue
+}
+
+// add adds a key that is not there. Its text may share a message's memory, and is copied.
 func (t *keyTable) add(k statsKey) int32 {
+	k.column, k.value = strings.Clone(k.column), strings.Clone(k.value)
 	i := int32(len(t.keys))
-	t.keys, t.names = append(t.keys, k), append(t.names, k.slice())
+	var c *sliceColumn
+	if !pools(k.column, k.value) {
+		name := columnKey{k.model, k.column, k.classes}
+		if c = t.byName[name]; c == nil {
+			c = &sliceColumn{columnKey: name, panes: map[int64]*paneValues{}}
+			t.byName[name] = c
+		}
+		c.n++
+	}
+	t.keys, t.names, t.columns = append(t.keys, k), append(t.names, k.slice()), append(t.columns, c)
 	t.ix[k] = i
+	return i
+}
+
+// other is the key of a column's pooled values.
+func (t *keyTable) other(c *sliceColumn) int32 {
+	i, _ := t.index(c.model, c.column, OtherValue, c.classes)
 	return i
 }
 
@@ -67,7 +124,7 @@ func (t *keyTable) append(dst []byte) []byte {
 }
 
 func (t *keyTable) restore(r *binenc.Reader) {
-	t.keys, t.names, t.ix = nil, nil, map[statsKey]int32{}
+	t.clear()
 	for range r.Count(5, 1<<24) {
 		k := statsKey{model: arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}, column: r.String(maxName), value: r.String(maxName)}
 		k.classes = int(r.Uvarint())
@@ -76,4 +133,8 @@ func (t *keyTable) restore(r *binenc.Reader) {
 		}
 		t.add(k)
 	}
+}
+
+func (t *keyTable) clear() {
+	t.keys, t.names, t.columns, t.ix, t.byName = nil, nil, nil, map[statsKey]int32{}, map[columnKey]*sliceColumn{}
 }

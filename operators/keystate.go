@@ -2,7 +2,6 @@ package operators
 
 import (
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -21,11 +20,8 @@ func (k *keyState) append(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = binenc.AppendUvarint(dst, uint64(len(k.windows)))
-	for _, w := range k.windows {
-		if dst, err = w.append(dst); err != nil {
-			return dst, err
-		}
+	if dst, err = k.appendWindows(dst); err != nil {
+		return dst, err
 	}
 	dst = k.recent.append(dst)
 	dst = appendRows(dst, k.sample)
@@ -39,21 +35,16 @@ func (k *keyState) append(dst []byte) ([]byte, error) {
 	return binenc.AppendBlock(dst, k.appendDetect)
 }
 
-// restore reads what append wrote after the slice's name. Windows and rules are those of the configuration; a
-// checkpoint with others is refused rather than half used.
+// restore reads what append wrote after the slice's name. Windows and rules are those of the configuration: what the checkpoint has of
+// others is left.
 func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
 	k.labelled, k.lateRows = r.Varint(), r.Varint()
 	copy(k.ledger[:], r.Raw(len(k.ledger)))
 	if err := k.restorePending(r, d); err != nil {
 		return err
 	}
-	if n := r.Count(4, maxItems); r.Err() == nil && n != len(k.windows) {
-		return fmt.Errorf("the checkpoint has %d windows, the configuration %d (windows changed since)", n, len(k.windows))
-	}
-	for _, w := range k.windows {
-		if err := w.restore(r, d); err != nil {
-			return err
-		}
+	if err := k.restoreWindows(r, d); err != nil {
+		return err
 	}
 	k.recent.restore(r)
 	k.sample = restoreRows(r)
@@ -67,13 +58,13 @@ func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) e
 	return k.restoreRules(r, cfg)
 }
 
-func (k *keyState) appendPending(dst []byte) ([]byte, error) {
+func (b *inbox) appendPending(dst []byte) ([]byte, error) {
 	var err error
-	dst = binenc.AppendUvarint(dst, uint64(len(k.pending)))
-	for _, l := range slices.Sorted(maps.Keys(k.pending)) {
-		cells := k.pending[l]
+	dst = binenc.AppendUvarint(dst, uint64(len(b.pending)))
+	for _, l := range slices.Sorted(maps.Keys(b.pending)) {
+		cells := b.pending[l]
 		dst = binenc.AppendVarint(dst, l)
-		dst = binenc.AppendVarint(dst, k.late[l])
+		dst = binenc.AppendVarint(dst, b.late[l])
 		dst = binenc.AppendUvarint(dst, uint64(len(cells)))
 		for _, p := range slices.Sorted(maps.Keys(cells)) {
 			dst = binenc.AppendVarint(dst, p)
@@ -85,7 +76,7 @@ func (k *keyState) appendPending(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (k *keyState) restorePending(r *binenc.Reader, d *acc.Decoder) error {
+func (b *inbox) restorePending(r *binenc.Reader, d *acc.Decoder) error {
 	for range r.Count(3, maxItems) {
 		l, late := r.Varint(), r.Varint()
 		cells := map[int64]*acc.Set{}
@@ -97,65 +88,10 @@ func (k *keyState) restorePending(r *binenc.Reader, d *acc.Decoder) error {
 			}
 			cells[p] = s
 		}
-		k.pending[l] = cells
+		b.pending[l] = cells
 		if late != 0 {
-			k.late[l] = late
+			b.late[l] = late
 		}
-	}
-	return r.Err()
-}
-
-func (w *window) append(dst []byte) ([]byte, error) {
-	dst = binenc.AppendString(dst, w.spec.Name)
-	dst = binenc.AppendBytes(dst, w.last)
-	dst = append(dst, bits(w.started))
-	dst = binenc.AppendVarint(dst, w.final)
-	dst = binenc.AppendVarint(dst, w.total)
-	var err error
-	dst = binenc.AppendUvarint(dst, uint64(len(w.buckets)))
-	for _, i := range slices.Sorted(maps.Keys(w.buckets)) {
-		dst = binenc.AppendVarint(dst, i)
-		if dst, err = w.buckets[i].append(dst); err != nil {
-			return dst, err
-		}
-	}
-	dst = binenc.AppendUvarint(dst, uint64(len(w.dirty)))
-	for _, i := range slices.Sorted(maps.Keys(w.dirty)) {
-		dst = binenc.AppendVarint(dst, i)
-	}
-	dst = binenc.AppendUvarint(dst, uint64(len(w.panes)))
-	for _, b := range w.panes {
-		if dst, err = b.append(dst); err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
-
-func (w *window) restore(r *binenc.Reader, d *acc.Decoder) error {
-	if name := r.String(maxName); r.Err() == nil && name != w.spec.Name {
-		return fmt.Errorf("the checkpoint has window %q where the configuration has %q (windows changed since)", name, w.spec.Name)
-	}
-	w.last = slices.Clone(r.Bytes(maxBlob))
-	w.started = r.Byte() == 1
-	w.final, w.total = r.Varint(), r.Varint()
-	for range r.Count(4, maxItems) {
-		i := r.Varint()
-		b := &bucket{}
-		if err := b.restore(r, d); err != nil {
-			return err
-		}
-		w.buckets[i] = b
-	}
-	for range r.Count(1, maxItems) {
-		w.dirty[r.Varint()] = true
-	}
-	for range r.Count(4, maxItems) {
-		b := &bucket{}
-		if err := b.restore(r, d); err != nil {
-			return err
-		}
-		w.panes = append(w.panes, b)
 	}
 	return r.Err()
 }

@@ -29,6 +29,7 @@ type ModelConfig struct {
 	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
 	Windows    []WindowSpec
 	Rules      []RuleSpec
+	Slices     SliceSpec
 	Alarm      *AlarmSpec      // nil = none
 	Unlabelled *UnlabelledSpec // nil = nothing of predictions before their labels come
 	Hold       int64           // how long an alert stays inhibited after its inhibitor is gone, ns
@@ -232,7 +233,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		if c.K != v.k {
 			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)
 		}
-		if err := v.key(c.Slice, &t.cfg).put(pane, c, late, v.shape); err != nil {
+		if err := v.put(pane, c, late, &t.cfg); err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 	}
@@ -250,7 +251,7 @@ func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) 
 	if err != nil {
 		return nil, err
 	}
-	v := &version{model: m.name, name: name, k: k, shape: empty.Config(), keys: map[string]*keyState{}}
+	v := &version{model: m.name, name: name, k: k, shape: empty.Config(), keys: map[string]*keyState{}, heavy: map[string]*heavy{}, strangers: map[string]*inbox{}}
 	m.versions[name] = v
 	return v, nil
 }
@@ -307,6 +308,11 @@ func (m *model) nextBusy(barrier int64) int64 {
 				first = min(first, pane)
 			}
 		}
+		for _, b := range v.strangers {
+			for pane := range b.pending {
+				first = min(first, pane)
+			}
+		}
 	}
 	return max(first, m.next)
 }
@@ -340,6 +346,9 @@ func (t *ModelTask) Hash() (map[string]string, error) {
 			return nil, err
 		}
 		if b, err = t.appendLoops(b, name); err != nil {
+			return nil, err
+		}
+		if b, err = t.appendHeavy(b, name); err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(b)

@@ -227,15 +227,8 @@ func (f *inForce) restore(r *binenc.Reader, format byte) error {
 func (k *keyState) checkShapes(shape acc.Config) error {
 	sums := shape
 	sums.SampleRows = 0
-	for _, cells := range k.pending {
-		for _, s := range cells {
-			if s == nil {
-				return fmt.Errorf("a waiting cell without statistics")
-			}
-			if err := checkShape(s, shape); err != nil {
-				return err
-			}
-		}
+	if err := k.inbox.checkShapes(shape); err != nil {
+		return err
 	}
 	sets := []*acc.Set{k.since.raw, k.since.cal}
 	for _, w := range k.windows {
@@ -249,6 +242,21 @@ func (k *keyState) checkShapes(shape acc.Config) error {
 	for _, s := range sets {
 		if err := checkShape(s, sums); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkShapes refuses restored cells of another configuration.
+func (b *inbox) checkShapes(shape acc.Config) error {
+	for _, cells := range b.pending {
+		for _, s := range cells {
+			if s == nil {
+				return fmt.Errorf("a waiting cell without statistics")
+			}
+			if err := checkShape(s, shape); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 // Sections implements pipeline.Task.
 func (t *ModelTask) Sections() []pipeline.Section {
-	return []pipeline.Section{{Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "counts", State: t.counts}}
+	return []pipeline.Section{{Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}}, {Name: "counts", State: t.counts}}
 }
 
 // Full implements pipeline.Task.

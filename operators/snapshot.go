@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -77,6 +78,9 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 	}
 	if k.slice == "" {
 		s.Online = v.refit.online.shown()
+	}
+	if column, value, _ := strings.Cut(k.slice, "="); value == OtherValue && v.heavy[column] != nil {
+		s.PooledValues, s.PooledMore = int64(len(v.heavy[column].pooled)), v.heavy[column].full()
 	}
 	s.InForce, err = t.inForce(v, k, in)
 	return s, err

@@ -12,15 +12,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// OtherSlice pools the rows of the slices that are beyond slices.max_keys.
-const OtherSlice = "~other"
-
 // StatsConfig configures Stats.
 type StatsConfig struct {
 	Acc     acc.Config // K is set by model
 	Pane    int64      // pane length, ns
 	Slices  []string   // slice columns
-	MaxKeys int        // (model, version, slice) keys
+	MaxKeys int        // values of a slice column that model tasks keep; 0 = all
 	Classes string     // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
 }
 
@@ -40,6 +37,7 @@ type Stats struct {
 	last   cachedCell
 
 	blocks map[int]*acc.Block // by K
+	block  *acc.Block         // at hand
 	groups []group            // of the block at hand
 	byCell map[cellKey]int    // index into groups
 	recent int                // the group found last
@@ -83,7 +81,7 @@ func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit)
 	}
 	step := acc.BlockRows(b.K)
 	for at := 0; at < b.N; at += step {
-		if err := s.block(b, at, min(at+step, b.N)); err != nil {
+		if err := s.addBlock(b, at, min(at+step, b.N)); err != nil {
 			return err
 		}
 	}
@@ -94,13 +92,14 @@ func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit)
 	return emit(b)
 }
 
-// block counts rows from to end: it scores them, prepares each, sorts them by cell, and adds them cell by cell.
-func (s *Stats) block(b *arrowio.Batch, from, end int) error {
+// addBlock counts rows from to end: it scores them, prepares each, sorts them by cell, and adds them cell by cell.
+func (s *Stats) addBlock(b *arrowio.Batch, from, end int) error {
 	block := s.blocks[b.K]
 	if block == nil {
 		block = acc.NewBlock(b.K)
 		s.blocks[b.K] = block
 	}
+	s.block = block
 	block.Score(b.Scores[from*b.K:end*b.K], b.Probs)
 	for i := from; i < end; i++ {
 		if !good(b, i) {
@@ -220,11 +219,15 @@ func (s *Stats) label(x *statRow, b *arrowio.Batch, i int) {
 
 // count puts a row into the groups of one key's cells.
 func (s *Stats) count(x *statRow, m arrowio.ModelKey, column, value string) error {
-	key, pooled := s.keys.index(m, column, value, len(x.z))
-	if pooled {
-		s.counts.Add(pipeline.CountPooled, 1)
-	}
+	own, full := s.keys.index(m, column, value, len(x.z))
+	key, pooled, err := own, false, error(nil)
 	if x.prediction {
+		if full != nil {
+			if key, pooled, err = s.admit(full, value, own, x.pane); err != nil {
+				return err
+			}
+		}
+		s.countPooled(pooled)
 		g, err := s.group(cellKey{key, x.pane, x.pane}, len(x.z))
 		if err != nil {
 			return err
@@ -235,6 +238,12 @@ func (s *Stats) count(x *statRow, m arrowio.ModelKey, column, value string) erro
 	if x.label < 0 {
 		return nil
 	}
+	if full != nil && (!x.prediction || x.labelPane != x.pane) {
+		if key, pooled, err = s.admit(full, value, own, x.labelPane); err != nil {
+			return err
+		}
+	}
+	s.countPooled(pooled)
 	g, err := s.group(cellKey{key, x.labelPane, x.pane}, len(x.z))
 	if err != nil {
 		return err

@@ -36,6 +36,10 @@ func (s *Stats) cell(k cellKey, classes int) (set *acc.Set, late bool, err error
 			}
 		}
 		m[k] = set
+		if c := s.keys.columns[k.key]; c != nil && c.panes[k.labelPane] != nil {
+			p := c.panes[k.labelPane]
+			p.has[k.key] = append(p.has[k.key], k.predictionPane)
+		}
 	}
 	set.CountClasses(s.countsClasses(k.key))
 	s.last = cachedCell{k, set, late}
@@ -61,7 +65,11 @@ func (s *Stats) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) er
 		return err
 	}
 	s.closed = closed
-	return s.emit(s.cells, false, closed)
+	if err := s.emit(s.cells, false, closed); err != nil {
+		return err
+	}
+	s.compact()
+	return nil
 }
 
 // emit moves the cells of label panes before end from m to the outbox, in canonical order.

@@ -1,8 +1,10 @@
 package operators
 
 import (
+	"strconv"
 	"testing"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -13,6 +15,9 @@ func TestStatsPoolIsBoundedInBytes(t *testing.T) {
 	const classes = 20_000
 	z := make([]float32, classes) // one sampled row of so many takes more than maxPooledBytes/maxPooled
 	s := NewStats(StatsConfig{Pane: 10, MaxKeys: 10}, pipeline.NewOutbox(0, 1, 10, 1), pipeline.NewCounts())
+	for i := range maxPooled {
+		s.keys.add(statsKey{model: arrowio.ModelKey{Version: strconv.Itoa(i)}, classes: classes})
+	}
 	held := func() (n int) {
 		for _, sets := range s.pool {
 			for _, set := range sets {

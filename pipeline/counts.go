@@ -34,7 +34,7 @@ const (
 	CountOrphans     = "orphans"      // labels whose prediction did not come in time
 	CountEvicted     = "evicted"      // waiting rows pushed out of the full buffer
 	CountDuplicates  = "duplicates"   // predictions of an id that waits, or that is remembered
-	CountPooled      = "pooled"       // rows counted under slice ~other
+	CountPooled      = "pooled"       // predictions and labelled rows of slice values that a shard had no slot for
 	CountControl     = "control"      // watermark records
 
 	CountEvictedLabels = "evicted_labels" // labels among the evicted

@@ -61,6 +61,7 @@ var (
 	descAlert        = desc("alert_state", "1 while the rule is in this state: pending, firing, or inhibited by another alert that stands for it.", "model", "version", "slice", "rule", "severity", "state")
 	descRefit        = desc("refit_state", "1 for the outcome of the newest refit: published, kept or failed.", "model", "version", "reason", "result")
 	descRefitAt      = desc("refit_decided_timestamp_seconds", "Event time of the newest refit decision.", "model", "version")
+	descPooled       = desc("pooled_values", "Values of a slice column that have no statistics of their own and are pooled in this slice.", "model", "version", "slice")
 	descLeftOut      = desc("export_slices_left_out", "Keys of slices that were not exported because others are worse.")
 	descDropped      = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
 	descCount        = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")
@@ -85,6 +86,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		m := modelKey{snaps[i].Model, snaps[i].Version}
 		revision[m] = max(revision[m], inForce(&snaps[i]))
 	}
+	collectPooled(ch, c.history)
 	gauge(ch, descLeftOut, float64(leftOut))
 	gauge(ch, descDropped, float64(dropped))
 	for m, r := range revision {

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/pipeline/output"
 )
@@ -52,6 +55,26 @@ func (h *History) exported() (snaps []output.Snapshot, leftOut, dropped int) {
 		snaps, dropped = snaps[:MaxSeries], over
 	}
 	return snaps, leftOut, dropped
+}
+
+// pooledSlice is the end of the name of a slice that pools the values of its column.
+const pooledSlice = "=~other"
+
+// collectPooled shows how many values are pooled, by the newest snapshot of any window.
+func collectPooled(ch chan<- prometheus.Metric, h *History) {
+	newest := map[SnapshotKey]output.Snapshot{}
+	for _, s := range h.Series() {
+		if !strings.HasSuffix(s.Slice, pooledSlice) {
+			continue
+		}
+		key := SnapshotKey{Model: s.Model, Version: s.Version, Slice: s.Slice}
+		if snap, ok := h.Latest(s.SnapshotKey); ok && snap.At > newest[key].At {
+			newest[key] = snap
+		}
+	}
+	for key, s := range newest {
+		gauge(ch, descPooled, float64(s.PooledValues), key.Model, key.Version, key.Slice)
+	}
 }
 
 // badness orders slices: by how much of the ECE is sure, the lower end of its interval less what a calibrated model would show, of what

@@ -49,6 +49,9 @@ func sameNames(t *testing.T, what string, got, want map[string]bool) {
 func exported(t *testing.T) (text string, own map[string]bool) {
 	h := NewHistory(HistoryConfig{})
 	h.AddSnapshot(fullSnapshot())
+	pooled := fullSnapshot()
+	pooled.Slice, pooled.PooledValues = "region=~other", 7
+	h.AddSnapshot(pooled)
 	h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
 	text = scrape(t, h, fullStatus())

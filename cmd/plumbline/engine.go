@@ -138,6 +138,7 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 		}
 		mc.Windows = append(mc.Windows, operators.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
 	}
+	mc.Slices = operators.SliceSpec{Columns: append([]string{}, c.Slices.Columns...), Max: c.Slices.MaxKeys, HalfLife: int64(c.Slices.HalfLife)}
 	mc.Alarm, mc.Hold = alarmSpec(c), int64(c.Alarm.Hold)
 	if u := c.Unlabelled; u.Enabled {
 		mc.Unlabelled = &operators.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}

@@ -32,7 +32,7 @@ func newTestRulesCommand() *cobra.Command {
 				for i := range suite.Tests {
 					r, err := suite.run(cmd.Context(), &suite.Tests[i])
 					if err != nil {
-						return fmt.Errorf("%s: %s: %w", file, suite.Tests[i].Name, err)
+						return fmt.Errorf("%s: %q: %w", suite.Tests[i].at, suite.Tests[i].Name, err)
 					}
 					if r.File = file; !r.OK {
 						failed++

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
@@ -14,6 +16,7 @@ import (
 type ruleResult struct {
 	File     string      `json:"file"`
 	Name     string      `json:"name"`
+	At       string      `json:"at"` // FILE:LINE
 	OK       bool        `json:"ok"`
 	Problems []string    `json:"problems,omitempty"` // lines of a diff: "- " what was expected, "+ " what came
 	Alerts   []ruleAlert `json:"alerts"`
@@ -29,6 +32,9 @@ type ruleAlert struct {
 	Value       float64 `json:"value"`
 	Message     string  `json:"message"`
 
+	Direction string               `json:"direction,omitempty"` // of the evidence
+	Bins      []output.EvidenceBin `json:"bins,omitempty"`
+
 	at time.Duration
 }
 
@@ -43,14 +49,18 @@ func alertOf(m pipeline.Message) (output.Alert, bool) {
 
 // judge compares what came with what was expected.
 func (t *ruleTest) judge(alerts []output.Alert) ruleResult {
-	r := ruleResult{Name: t.Name, Alerts: []ruleAlert{}}
+	r := ruleResult{Name: t.Name, At: t.at, Alerts: []ruleAlert{}}
 	for _, a := range alerts {
 		at, err := time.Parse(time.RFC3339Nano, a.At)
 		if err != nil {
 			continue
 		}
 		d := at.Sub(ruleStart)
-		r.Alerts = append(r.Alerts, ruleAlert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d})
+		x := ruleAlert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d}
+		if a.Evidence != nil {
+			x.Direction, x.Bins = a.Evidence.Direction, a.Evidence.Bins
+		}
+		r.Alerts = append(r.Alerts, x)
 	}
 	expected := make([]bool, len(r.Alerts))
 	for i := range t.Expect {
@@ -91,8 +101,47 @@ func (t *ruleTest) judge(alerts []output.Alert) ruleResult {
 }
 
 func (e *ruleExpectation) matches(a *ruleAlert) bool {
-	return a.Rule == e.Rule && a.Slice == e.Slice && a.State == e.State && a.at >= e.From && (e.To == 0 || a.at <= e.To) &&
-		(e.Inhibited == nil || *e.Inhibited == (a.InhibitedBy != ""))
+	return a.Rule == e.Rule && a.Slice == e.Slice && e.matchesState(a) && a.at >= e.From && (e.To == 0 || a.at <= e.To) && e.matchesEvidence(a)
+}
+
+func (e *ruleExpectation) matchesState(a *ruleAlert) bool {
+	if e.State == "inhibited" {
+		if a.State == "resolved" || a.InhibitedBy == "" {
+			return false
+		}
+	} else if a.State != e.State {
+		return false
+	}
+	if e.InhibitedBy != "" && a.InhibitedBy != e.InhibitedBy && !strings.HasSuffix(a.InhibitedBy, "/"+e.InhibitedBy) {
+		return false
+	}
+	return e.Inhibited == nil || *e.Inhibited == (a.InhibitedBy != "")
+}
+
+// matchesEvidence reports whether every range of expected bins has one of the evidence, and with OnlyBins each of the evidence a range.
+func (e *ruleExpectation) matchesEvidence(a *ruleAlert) bool {
+	if e.Direction != "" && a.Direction != e.Direction {
+		return false
+	}
+	used := make([]bool, len(a.Bins))
+	for _, want := range e.Bins {
+		found := false
+		for j, b := range a.Bins {
+			if want.has(b) {
+				found, used[j] = true, true
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return !e.OnlyBins || !slices.Contains(used, false)
+}
+
+// has allows for edges that were rounded in writing.
+func (w *expectedBins) has(b output.EvidenceBin) bool {
+	const rounding = 5e-3
+	return b.Lo >= w.Lo-rounding && b.Hi <= w.Hi+rounding && (w.Gap == "" || (w.Gap == "below") == (b.Gap < 0))
 }
 
 // String is the expectation as a line of a diff.
@@ -105,10 +154,22 @@ func (e *ruleExpectation) String() string {
 	if e.Inhibited != nil {
 		s += fmt.Sprintf(", inhibited: %v", *e.Inhibited)
 	}
+	if e.InhibitedBy != "" {
+		s += ", inhibited by " + e.InhibitedBy
+	}
+	if e.Direction != "" {
+		s += ", " + e.Direction
+	}
+	for _, b := range e.Bins {
+		s += fmt.Sprintf(", off in (%g, %g] %s", b.Lo, b.Hi, b.Gap)
+	}
+	if e.OnlyBins {
+		s += ", nowhere else"
+	}
 	if e.Never {
 		s = "never " + s
 	}
-	return s
+	return fmt.Sprintf("%s (line %d)", s, e.line)
 }
 
 // String is the alert as a line of a diff.
@@ -116,6 +177,12 @@ func (a *ruleAlert) String() string {
 	s := fmt.Sprintf("%s %s, %s", ruleName(a.Rule, a.Slice), a.State, a.At)
 	if a.InhibitedBy != "" {
 		s += ", inhibited by " + a.InhibitedBy
+	}
+	if a.Direction != "" {
+		s += ", " + a.Direction
+	}
+	for _, b := range a.Bins {
+		s += fmt.Sprintf(", off in (%.3g, %.3g] by %+.3f", b.Lo, b.Hi, b.Gap)
 	}
 	return s
 }
@@ -132,7 +199,7 @@ func (r *ruleResult) print(w io.Writer) {
 		fmt.Fprintf(w, "ok    %s (%d alerts)\n", r.Name, len(r.Alerts))
 		return
 	}
-	fmt.Fprintf(w, "FAIL  %s\n", r.Name)
+	fmt.Fprintf(w, "FAIL  %s (%s)\n", r.Name, r.At)
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "      %s\n", p)
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -44,11 +43,13 @@ type ruleTest struct {
 	Expect  []ruleExpectation `yaml:"expect"` // in any order
 	// Complete says that no other alert may fire uninhibited.
 	Complete bool `yaml:"complete"`
+
+	at string // file:line
 }
 
 // ruleRows are rows of one kind. Either labels are drawn from the softmax of random logits and the scores are Sharpness times
 // those, with a share Wrong of labels replaced; or all rows have one Confidence and exactly the share Accuracy of every hundred
-// is right.
+// is right. A share Unlabelled of the rows never gets its label.
 type ruleRows struct {
 	Count      int                 `yaml:"count"`
 	Sharpness  float64             `yaml:"sharpness"` // default 1, calibrated; above 1 overconfident
@@ -57,17 +58,36 @@ type ruleRows struct {
 	Accuracy   *float64            `yaml:"accuracy"`
 	Slices     map[string][]string `yaml:"slices"` // values by column, in turn
 	Only       map[string]string   `yaml:"only"`   // rows without these values are calibrated
+	Unlabelled float64             `yaml:"unlabelled"`
+	Delay      string              `yaml:"delay"` // of labels, MIN-MAX; default that of the case
+
+	delayMin, delayMax time.Duration
 }
 
 // ruleExpectation is an alert that must come, or with Never may not. From and To bound its time, counted from the first row.
 type ruleExpectation struct {
 	Rule      string        `yaml:"rule"`
 	Slice     string        `yaml:"slice"`
-	State     string        `yaml:"state"` // default firing
+	State     string        `yaml:"state"` // pending, firing (the default), resolved; or inhibited: pending or firing, and another stands for it
 	From      time.Duration `yaml:"from"`
 	To        time.Duration `yaml:"to"` // default: the end
 	Inhibited *bool         `yaml:"inhibited"`
 	Never     bool          `yaml:"never"`
+	// InhibitedBy is the rule, or the whole key, of what inhibits it.
+	InhibitedBy string `yaml:"inhibited_by"`
+	// Direction and Bins are of the evidence of an alarm: each of Bins must be there, and with OnlyBins nothing else.
+	Direction string         `yaml:"direction"`
+	Bins      []expectedBins `yaml:"bins"`
+	OnlyBins  bool           `yaml:"only_bins"`
+
+	line int
+}
+
+// expectedBins are bins of the evidence inside (Lo, Hi]: one at least, and with Gap on that side only.
+type expectedBins struct {
+	Lo  float64 `yaml:"lo"`
+	Hi  float64 `yaml:"hi"`
+	Gap string  `yaml:"gap"` // below: less accurate than confident; above: more
 }
 
 // readRuleSuite reads a file strictly.
@@ -80,15 +100,22 @@ func readRuleSuite(path string) (*ruleSuite, error) {
 	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil {
 		return nil, usageErrorf("%s: %s", path, yaml.FormatError(err, false, true))
 	}
+	lines := newYAMLLines(b)
 	if err := s.configure(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s:%d: %w", path, max(lines.of("config"), lines.of("configuration")), err)
 	}
 	if len(s.Tests) == 0 {
-		return nil, usageErrorf("%s: tests: none, at least one is needed", path)
+		return nil, usageErrorf("%s:%d: tests: none, at least one is needed", path, lines.of("tests"))
 	}
 	for i := range s.Tests {
-		if err := s.Tests[i].check(i); err != nil {
-			return nil, usageErrorf("%s: %s", path, err)
+		t := &s.Tests[i]
+		at := fmt.Sprintf("tests[%d]", i)
+		t.at = fmt.Sprintf("%s:%d", path, lines.of(at))
+		if key, err := t.check(); err != nil {
+			return nil, usageErrorf("%s:%d: %s %q: %s: %s", path, lines.of(at+"."+key), at, t.Name, key, err)
+		}
+		for j := range t.Expect {
+			t.Expect[j].line = lines.of(fmt.Sprintf("%s.expect[%d]", at, j))
 		}
 	}
 	return s, nil
@@ -112,82 +139,6 @@ func (s *ruleSuite) configure() error {
 	}
 	s.cfg, err = config.Parse(text, name)
 	return err
-}
-
-// check fills in the defaults and refuses what cannot be run.
-func (t *ruleTest) check(i int) error {
-	if t.Name == "" {
-		return fmt.Errorf("tests[%d].name: must not be empty", i)
-	}
-	fail := func(key, format string, args ...any) error {
-		return fmt.Errorf("tests[%d] %q: %s: %s", i, t.Name, key, fmt.Sprintf(format, args...))
-	}
-	def := func(s *string, v string) {
-		if *s == "" {
-			*s = v
-		}
-	}
-	def(&t.Model, "m")
-	def(&t.Version, "1")
-	def(&t.Delay, "0s-10s")
-	if t.Classes == 0 {
-		t.Classes = 4
-	}
-	if t.Rate == 0 {
-		t.Rate = 10
-	}
-	switch {
-	case (len(t.Rows) == 0) == (t.File == ""):
-		return fail("rows", "exactly one of rows and file must be there")
-	case t.Classes < 2 || t.Classes > 10_000:
-		return fail("classes", "%d: must be 2 to 10000", t.Classes)
-	case !(t.Rate > 0) || t.Rate > 1e6:
-		return fail("rate", "%v: must be above 0 and at most 1e6 rows per second", t.Rate)
-	case len(t.Expect) == 0:
-		return fail("expect", "none, at least one is needed")
-	}
-	if _, _, err := parseDelay(t.Delay); err != nil {
-		return fail("delay", "%q: must be MIN-MAX such as 0s-5m", t.Delay)
-	}
-	for j := range t.Rows {
-		if err := t.Rows[j].check(t.Classes); err != nil {
-			return fail(fmt.Sprintf("rows[%d]", j), "%s", err)
-		}
-	}
-	for j := range t.Expect {
-		e := &t.Expect[j]
-		def(&e.State, "firing")
-		if e.Rule == "" || !strings.Contains(" pending firing resolved ", " "+e.State+" ") || e.From < 0 || e.To != 0 && e.To < e.From {
-			return fail(fmt.Sprintf("expect[%d]", j), "%+v: needs a rule, a state (pending, firing, resolved), and 0 <= from <= to", *e)
-		}
-	}
-	return nil
-}
-
-func (r *ruleRows) check(classes int) error {
-	if r.Sharpness == 0 {
-		r.Sharpness = 1
-	}
-	switch {
-	case r.Count < 1 || r.Count > 10_000_000:
-		return fmt.Errorf("count: %d: must be 1 to 10000000", r.Count)
-	case !(r.Sharpness > 0) || r.Sharpness > 1000:
-		return fmt.Errorf("sharpness: %v: must be above 0 and at most 1000", r.Sharpness)
-	case !(r.Wrong >= 0 && r.Wrong <= 1):
-		return fmt.Errorf("wrong: %v: must be 0 to 1", r.Wrong)
-	case (r.Confidence == 0) != (r.Accuracy == nil):
-		return errors.New("confidence and accuracy: both or neither")
-	case r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1):
-		return fmt.Errorf("accuracy: %v: must be 0 to 1", *r.Accuracy)
-	case r.Confidence != 0 && !(r.Confidence > 1/float64(classes) && r.Confidence < 1):
-		return fmt.Errorf("confidence: %v: must be above 1/classes and below 1", r.Confidence)
-	}
-	for column, values := range r.Slices {
-		if len(values) == 0 {
-			return fmt.Errorf("slices: %s: no value", column)
-		}
-	}
-	return nil
 }
 
 // ruleStart is the event time of the first row.

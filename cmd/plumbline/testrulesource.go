@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
@@ -46,6 +47,12 @@ func (s *ruleSource) Next(row *feed.Row) error {
 		row.Label = s.exact(r)
 	} else {
 		row.Label = s.drawn(r, meant)
+	}
+	if i := float64(s.i); math.Floor((i+1)*r.Unlabelled+1e-9) > math.Floor(i*r.Unlabelled+1e-9) {
+		row.Label = -1
+	}
+	if r.Delay != "" { // 0 would be the delay of the case
+		row.LabelAfter = max(1, arrowio.Time(r.delayMin)+arrowio.Time(s.rng.Float64()*float64(r.delayMax-r.delayMin)))
 	}
 	s.i++
 	return nil

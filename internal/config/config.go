@@ -97,7 +97,9 @@ type Model struct {
 // Slices are the cohort columns; every value gets statistics of its own.
 type Slices struct {
 	Columns []string `yaml:"columns"`
-	MaxKeys int      `yaml:"max_keys"` // (model, version, slice) keys a shard holds; the rest are pooled and counted
+	MaxKeys int      `yaml:"max_keys"` // values of a column, by model version; the rest are pooled and counted
+	// HalfLife is the event time after which the row counts are halved that choose the values.
+	HalfLife time.Duration `yaml:"half_life"`
 }
 
 // EventTime is panes and lateness.

@@ -30,7 +30,7 @@ func Default() Config {
 			Checkpoints: "plumbline.checkpoints",
 		},
 		Group:  "plumbline",
-		Slices: Slices{MaxKeys: 1000},
+		Slices: Slices{MaxKeys: 1000, HalfLife: time.Hour},
 		EventTime: EventTime{
 			Pane:            10 * time.Second,
 			AllowedLateness: 10 * time.Second,

@@ -99,7 +99,8 @@ var fields = withHistory(withFinetune(map[string]field{
 	"slices":           text("Cohorts that get statistics of their own."),
 	"slices.columns":   text("Text columns whose values are cohorts."),
 	"slices.columns[]": needed("Column name."),
-	"slices.max_keys":  number("Keys (model, version, slice) that a shard holds; the rest are pooled and counted.", 1, 1_000_000),
+	"slices.max_keys":  number("Values of a column, by model version, that have statistics of their own: those with the most predictions. The rest are pooled as ~other and counted.", 1, 1_000_000),
+	"slices.half_life": duration("Event time after which the counts of predictions that choose the values are halved.", time.Minute),
 
 	"event_time":                  text("Panes and lateness; event time unless said otherwise."),
 	"event_time.pane":             duration("Length of a pane, the grain of all windows.", 100*time.Millisecond),

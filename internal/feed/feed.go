@@ -177,8 +177,12 @@ func (f *Feed) sendRow() error {
 	}
 	partition := Partition([]byte(f.rowID), f.opts.Partitions)
 	if !f.opts.NoLabels && !f.opts.InlineLabels && f.row.Label >= 0 {
+		after := f.row.LabelAfter
+		if after == 0 {
+			after = f.opts.labelDelay(i)
+		}
 		f.labels.push(label{
-			time: f.rowTime + f.opts.labelDelay(i), row: i, id: f.rowID,
+			time: f.rowTime + after, row: i, id: f.rowID,
 			class: f.row.Label, partition: partition, source: f.source,
 		})
 	}

@@ -35,6 +35,9 @@ type Row struct {
 	Served   float32      // NaN = null
 	Weight   float32
 	Slices   []string // one value a column of Schema.Slices
+
+	// LabelAfter is the time from this row to its label; 0 = as the options say.
+	LabelAfter arrowio.Time
 }
 
 // Source yields rows in feed order. One goroutine calls it.

@@ -84,6 +84,10 @@ type Snapshot struct {
 	Online *Online `json:"online,omitempty"`
 	// Unlabelled is what the window's predictions say before their labels come; of kind time, once there is a reference.
 	Unlabelled *Unlabelled `json:"unlabelled,omitempty"`
+	// PooledValues are how many values of the column are pooled here, of slice column=~other: of the last one to two half-lives, or
+	// with PooledMore at least so many.
+	PooledValues int64 `json:"pooled_values,omitempty"`
+	PooledMore   bool  `json:"pooled_values_more,omitempty"`
 }
 
 // Window names what a snapshot is of. For kind "time" Start and End bound the prediction time; for kind

@@ -80,9 +80,16 @@ type Notifier struct {
 
 // job is a record that was read: its offset is committed when the alert, if there is one, has been delivered.
 type job struct {
-	id    string
+	id     string
+	change *change
+	next   int64
+}
+
+// change is an alert with what was told before it.
+type change struct {
 	alert *output.Alert
-	next  int64
+	over  bool // it was told to fire, and is inhibited from now on
+	again bool // it is resolved, and those who are not told of inhibited alerts know that it is over
 }
 
 // queue is how many changes may wait for webhooks before reading waits, too, and with it Alertmanager's news.
@@ -139,7 +146,7 @@ func (n *Notifier) read(ctx context.Context, source pipeline.Source, done int64,
 			}
 			continue
 		}
-		j := job{id: fmt.Sprintf("%s-%d-%d", r.Topic, r.Partition, r.Offset), alert: n.take(&r), next: r.Offset + 1}
+		j := job{id: fmt.Sprintf("%s-%d-%d", r.Topic, r.Partition, r.Offset), change: n.take(&r), next: r.Offset + 1}
 		if r.Offset < done {
 			continue
 		}
@@ -157,8 +164,8 @@ func (n *Notifier) work(ctx context.Context, jobs <-chan job, commit func(ctx co
 		case <-ctx.Done():
 			return ctx.Err()
 		case j := <-jobs:
-			if j.alert != nil {
-				if err := n.deliverAll(ctx, j.id, j.alert); err != nil {
+			if j.change != nil {
+				if err := n.deliverAll(ctx, j.id, j.change); err != nil {
 					return err
 				}
 			}
@@ -170,7 +177,7 @@ func (n *Notifier) work(ctx context.Context, jobs <-chan job, commit func(ctx co
 }
 
 // take puts a record into the state; nil for a tombstone and for what is no alert.
-func (n *Notifier) take(r *pipeline.Record) *output.Alert {
+func (n *Notifier) take(r *pipeline.Record) *change {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(r.Value) == 0 {
@@ -184,13 +191,16 @@ func (n *Notifier) take(r *pipeline.Record) *output.Alert {
 		return nil
 	}
 	old := n.alerts[string(r.Key)]
-	e.told = stateOf(&e.alert) == firing || old != nil && old.told && old.alert.State != resolved
+	told := old != nil && old.told && old.alert.State != resolved
+	hidden := old != nil && stateOf(&old.alert) == inhibited
+	e.told = told || stateOf(&e.alert) == firing
 	n.alerts[string(r.Key)] = e
 	if len(n.alerts) > n.cfg.MaxAlerts {
 		n.evict()
 	}
 	n.changed()
-	return &e.alert
+	return &change{alert: &e.alert, over: told && !hidden && stateOf(&e.alert) == inhibited && e.alert.State != resolved,
+		again: told && hidden && e.alert.State == resolved}
 }
 
 // evict drops one alert: a resolved one rather than another, of those the one that changed longest ago.
@@ -224,11 +234,12 @@ func (n *Notifier) changed() {
 }
 
 // deliverAll sends a change to every webhook that wants it, at the same time.
-func (n *Notifier) deliverAll(ctx context.Context, id string, a *output.Alert) error {
+func (n *Notifier) deliverAll(ctx context.Context, id string, c *change) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range n.cfg.Webhooks {
 		w := &n.cfg.Webhooks[i]
-		if !w.wants(stateOf(a)) {
+		a := c.seenBy(w)
+		if a == nil {
 			continue
 		}
 		g.Go(func() error {

@@ -179,8 +179,8 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	}
 }
 
-// TestInhibitedIsNotTold: an alert that another stands for is told to nobody; one that was told before is over for Alertmanager, and
-// webhooks may ask for the change.
+// TestInhibitedIsNotTold: an alert that another stands for is told to nobody; one that was told before is over for Alertmanager and for
+// webhooks, once, but for those that ask for the change itself.
 func TestInhibitedIsNotTold(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
@@ -211,8 +211,21 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	if got[0].GeneratorURL != "https://page.example/?model=m&at=1" {
 		t.Errorf("link %s", got[0].GeneratorURL)
 	}
-	if n, m := hook.requests(), all.requests(); n != 2 || m != 6 {
-		t.Errorf("%d and %d deliveries, want 2 and 6", n, m)
+	if n, m := hook.requests(), all.requests(); n != 3 || m != 6 {
+		t.Fatalf("%d and %d deliveries, want 3 and 6", n, m)
+	}
+	var e event
+	if err := json.Unmarshal([]byte(hook.bodies[2]), &e); err != nil || e.Type != "alert.resolved" || e.Data.Rule != "was" || e.Data.State != resolved || e.Data.InhibitedBy != "calibrator 1" {
+		t.Errorf("the one that was told to fire and is inhibited now: %s, want it resolved for a webhook that does not ask for inhibited", hook.bodies[2])
+	}
+	if err := json.Unmarshal([]byte(all.bodies[3]), &e); err != nil || e.Type != "alert.inhibited" || e.Data.State != firing {
+		t.Errorf("the same for one that asks: %s", all.bodies[3])
+	}
+	inhibited("was", resolved, "") // told that it is over already
+	inhibited("was", firing, "")   // and a new episode
+	eventually(t, "told the next", func() bool { return committed() == 8 })
+	if n, m := hook.requests(), all.requests(); n != 4 || m != 7 {
+		t.Errorf("%d and %d deliveries, want 4 and 7", n, m)
 	}
 }
 

@@ -23,7 +23,8 @@ type Webhook struct {
 	URL string
 	// Secret signs, "" does not: see ParseSecret.
 	Secret []byte
-	// States are those of the alerts that are sent; nil is firing and resolved.
+	// States are those of the alerts that are sent; nil is firing and resolved. Where inhibited is not among them, an alert that was sent
+	// as firing and that another alert stands for from then on is sent as resolved, with InhibitedBy: what was opened is closed.
 	States []string
 }
 
@@ -70,11 +71,31 @@ func (w *Webhook) wants(state string) bool {
 	return slices.Contains(w.States, state)
 }
 
+// seenBy is a change as a webhook is told of it; nil where it is not.
+func (c *change) seenBy(w *Webhook) *output.Alert {
+	switch {
+	case w.wants(inhibited) || !c.over && !c.again:
+		if !w.wants(stateOf(c.alert)) {
+			return nil
+		}
+		return c.alert
+	case c.again || !w.wants(resolved):
+		return nil
+	}
+	a := *c.alert
+	a.State, a.Message = resolved, fmt.Sprintf("not resolved, but inhibited by %s: %s", a.InhibitedBy, a.Message)
+	return &a
+}
+
 // deliver sends one change until it is taken, refused for good, or patience is over; it reports whether it was taken.
 // The error is ctx's only.
 func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output.Alert, patience time.Duration) (bool, error) {
 	c := &n.cfg
-	body, err := json.Marshal(event{Type: "alert." + stateOf(a), Timestamp: a.At, Link: c.link(a), Data: a})
+	kind := stateOf(a)
+	if a.State == resolved {
+		kind = resolved
+	}
+	body, err := json.Marshal(event{Type: "alert." + kind, Timestamp: a.At, Link: c.link(a), Data: a})
 	if err != nil {
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil

@@ -14,7 +14,7 @@ export function drawTiles(root, snap, current) {
     ...(snap.served ? [ece("ECE served", "served", snap.served, scale)] : []),
     tile("Accuracy", pct(snap.raw.accuracy), `mean confidence ${pct(snap.raw.mean_confidence)}`, accuracyError(snap.raw)),
     tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`),
-    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? "latest whole panes" : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late"),
+    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? "latest whole panes" : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : ""),
     tile("Label coverage", pct(snap.coverage, 1), `window ${snap.window.name}`, extent(snap.window)),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
