@@ -124,9 +124,7 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if err != nil {
 		return err
 	}
-	if err := r.followPast(ctx, g); err != nil {
-		return err
-	}
+	g.Go(func() error { return r.followPast(ctx) })
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
 	if which.repartition {
 		if err := r.runRepartition(ctx, g); err != nil {
