@@ -78,7 +78,7 @@ func (p *pulse) beat(idle <-chan struct{}) error {
 		case <-ctx.Done():
 		}
 	}()
-	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{GroupID: p.group, GenerationID: int32(p.gen.ID), MemberID: p.gen.MemberID})
+	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{GroupID: p.group, GenerationID: p.gen.ID, MemberID: p.gen.MemberID})
 	if err != nil {
 		return err
 	}
