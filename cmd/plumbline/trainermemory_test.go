@@ -25,9 +25,12 @@ func TestTrainerMemory(t *testing.T) {
 	}
 	const n, d, k, features = 200_000, 512, 10, 2 * 200_000 * 512
 	dir := t.TempDir()
-	binary, archive := filepath.Join(dir, "plumbline"), filepath.Join(dir, "archive")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	binary, archive := os.Getenv("PLUMBLINE_BIN"), filepath.Join(dir, "archive")
+	if binary == "" {
+		binary = filepath.Join(dir, "plumbline")
+		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+			t.Fatalf("build: %v\n%s", err, out)
+		}
 	}
 	writeBigArchive(t, archive, n, d, k)
 	recipe := filepath.Join(dir, "recipe.json")
