@@ -70,11 +70,8 @@ func TestClassWeights(t *testing.T) {
 	if got := back.(*calibrator.ClassWeights).Base(); got != calibrator.Calibrator(base) {
 		t.Errorf("base is %v", got)
 	}
-	if nan := math.NaN(); true {
-		c.Apply(p, []float64{1, nan, 0, 0})
-		if !math.IsNaN(p[0]) {
-			t.Errorf("a row with a NaN gives %v", p)
-		}
+	if c.Apply(p, []float64{1, math.NaN(), 0, 0}); !math.IsNaN(p[0]) {
+		t.Errorf("a row with a NaN gives %v", p)
 	}
 }
 
