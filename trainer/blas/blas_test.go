@@ -40,10 +40,13 @@ func numbers(n int, seed uint64) []float32 {
 	return v
 }
 
-// TestGemm: every pair of transpositions, sizes from 1, leading dimensions beyond the width, α and β, against gonum's.
+// TestGemm: every pair of transpositions, sizes from 1 up to those that are shared by rows or by columns, leading dimensions
+// beyond the width, α and β, against gonum's.
 func TestGemm(t *testing.T) {
 	lib := library(t)
-	for _, size := range [][3]int{{1, 1, 1}, {1, 10, 64}, {5, 1, 3}, {3, 7, 1}, {61, 10, 64}, {33, 129, 257}, {4, 3, 0}} {
+	defer lib.SetThreads(lib.Threads())
+	lib.SetThreads(3)
+	for _, size := range [][3]int{{1, 1, 1}, {1, 10, 64}, {5, 1, 3}, {3, 7, 1}, {61, 10, 64}, {33, 129, 257}, {4, 3, 0}, {300, 131, 67}, {7, 5003, 61}} {
 		m, n, k := size[0], size[1], size[2]
 		for flags := range 8 {
 			transA, transB, pad := flags&1 != 0, flags&2 != 0, 3*(flags>>2)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -19,7 +21,9 @@ type OpenBLAS struct {
 	sgemm  uintptr
 	config func() string
 	set    func(int32)
-	get    func() int32
+	// threads is how many goroutines share a large product; the library itself uses one thread. Its own ones wait for each
+	// other by yielding, which on a machine with other work costs a time slice each: ten times the product.
+	threads atomic.Int32
 }
 
 // names are the files to try, in order. The 64-bit-integer builds (libopenblas64) have another ABI and are not used.
@@ -87,7 +91,7 @@ func open(name string) (*OpenBLAS, error) {
 	if lib.sgemm, err = purego.Dlsym(h, "sgemm_"); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	for symbol, f := range map[string]any{"openblas_get_config": &lib.config, "openblas_set_num_threads": &lib.set, "openblas_get_num_threads": &lib.get} {
+	for symbol, f := range map[string]any{"openblas_get_config": &lib.config, "openblas_set_num_threads": &lib.set} {
 		at, err := purego.Dlsym(h, symbol)
 		if err != nil { // another BLAS under this name
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -97,6 +101,7 @@ func open(name string) (*OpenBLAS, error) {
 	if c := lib.config(); strings.Contains(c, "USE64BITINT") {
 		return nil, fmt.Errorf("%s: built with 64-bit integers: %s", name, c)
 	}
+	lib.SetThreads(1)
 	return lib, nil
 }
 
@@ -107,10 +112,13 @@ func (l *OpenBLAS) Path() string { return l.path }
 func (l *OpenBLAS) Config() string { return strings.TrimSpace(l.config()) }
 
 // SetThreads sets how many threads a large product uses: one number for the whole process.
-func (l *OpenBLAS) SetThreads(n int) { l.set(int32(n)) }
+func (l *OpenBLAS) SetThreads(n int) {
+	l.set(1)
+	l.threads.Store(int32(max(n, 1)))
+}
 
 // Threads is that number.
-func (l *OpenBLAS) Threads() int { return int(l.get()) }
+func (l *OpenBLAS) Threads() int { return max(1, int(l.threads.Load())) }
 
 // scalars are what the Fortran interface takes by address.
 type scalars struct {
@@ -129,6 +137,41 @@ func (l *OpenBLAS) Gemm(transA, transB bool, m, n, k int, alpha float32, a []flo
 	check("a", a, transA, m, k, lda)
 	check("b", b, transB, k, n, ldb)
 	check("c", c, false, m, n, ldc)
+	if parts := l.Threads(); parts > 1 && m*n*k >= sharedFrom {
+		l.share(parts, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+		return
+	}
+	l.product(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+// sharedFrom is the number of multiplications from which a product is shared: about 20 µs of one thread.
+const sharedFrom = 1 << 21
+
+// share divides C by rows, or by columns where it has more of them, among goroutines.
+func (l *OpenBLAS) share(parts int, transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	const lanes = 16 // parts are whole vectors
+	size := (max(m, n)/parts + lanes) &^ (lanes - 1)
+	var group sync.WaitGroup
+	for from := 0; from < max(m, n); from += size {
+		count := min(size, max(m, n)-from)
+		group.Go(func() {
+			switch {
+			case n > m && transB:
+				l.product(transA, transB, m, count, k, alpha, a, lda, b[from*ldb:], ldb, beta, c[from:], ldc)
+			case n > m:
+				l.product(transA, transB, m, count, k, alpha, a, lda, b[from:], ldb, beta, c[from:], ldc)
+			case transA:
+				l.product(transA, transB, count, n, k, alpha, a[from:], lda, b, ldb, beta, c[from*ldc:], ldc)
+			default:
+				l.product(transA, transB, count, n, k, alpha, a[from*lda:], lda, b, ldb, beta, c[from*ldc:], ldc)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// product calls the library; the matrices lie in their slices.
+func (l *OpenBLAS) product(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
 	s := &scalars{op(transA), op(transB), int32(m), int32(n), int32(k), int32(lda), int32(ldb), int32(ldc), alpha, beta}
 	const length = 1 // of the two texts, which Fortran compilers pass at the end
 	purego.SyscallN(l.sgemm,
