@@ -14,7 +14,7 @@ import (
 func TestRulesExample(t *testing.T) {
 	t.Parallel()
 	code, out, errOut := runCommand(t, "test", "rules", "../../examples/rules-test.yaml")
-	if code != 0 || strings.Count(out, "ok    ") != 8 {
+	if code != 0 || strings.Count(out, "ok    ") != 9 {
 		t.Errorf("exit code %d:\n%s%s", code, out, errOut)
 	}
 }
