@@ -135,7 +135,7 @@ func (f *Filler) copy(ctx context.Context, p Place, src pipeline.Source, next in
 		case err == nil && !r.Idle:
 			f.read(&b, &r, decode)
 		}
-		if b.full() || late || r.Idle && len(b.entries) > 0 {
+		if b.full() || late || r.Idle && b.upTo > b.from {
 			if err := f.write(ctx, p, &b); err != nil {
 				return err
 			}
