@@ -106,7 +106,10 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	if err != nil {
 		return err
 	}
-	return publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value)
+	if err := publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value); err != nil {
+		return err
+	}
+	return recordOrder(ctx, client, cfg, o.ID, value)
 }
 
 // allows refuses orders about what is not there, or cannot be done.
