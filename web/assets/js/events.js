@@ -2,6 +2,7 @@
 import { el, pct, pctBare, count, fixed, clock, sliceName } from "./format.js";
 import { adopt, keyOf } from "./inhibit.js";
 import { evidence } from "./evidence.js";
+import { refitEvidence } from "./refit.js";
 
 export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇", inhibited: "▹" };
 const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", published: "Calibrator published", kept: "No change" };
@@ -35,6 +36,7 @@ function fromCalibrator(c) {
   const e = c.evidence || {};
   const refused = (c.outcome || "").startsWith("refused: ");
   const kind = c.published ? "published" : "kept";
+  const by = c.by ? `by ${c.by}${c.why ? `: ${c.why}` : ""}` : `by ${c.reason}`;
   const change = `NLL ${fixed(e.nll_in_force)} → ${fixed(e.nll_new)} (${fixed(e.nll_diff, 4)} ± ${fixed(1.96 * e.nll_diff_se, 4)}), ECE ${pct(e.ece_in_force)} → ${pct(e.ece_new)}`;
   const proof = e.test_rows ? ` On ${count(e.test_rows)} newer rows: ${change}.` : "";
   const t = e.temperature ? `T = ${fixed(e.temperature)}${e.on_bound ? " (on its bound)" : ""}. ` : "";
@@ -67,7 +69,7 @@ export function drawLog(root, list, slice, onlySlice, ref, at) {
       el("div", {}, el("span.what", { "data-kind": e.kind }, e.title), " ", e.slice ? el("span.chip", {}, sliceName(e.slice)) : null),
       el("p", {}, e.text),
       el("time", { datetime: e.at }, clock(e.at, ref)), e.note ? ` ${e.note}` : "", link(e),
-      e.alert ? evidence(e.alert, e.key + e.at) : null, under(e, ref))));
+      e.alert ? evidence(e.alert, e.key + e.at) : null, e.calibrator ? refitEvidence(e.calibrator, e.key + e.at + e.title) : null, under(e, ref))));
   for (const d of root.querySelectorAll("details")) {
     const asked = d.closest("li[data-asked]") && !drawn.has(d.dataset.key); // opened once, then it is the reader's
     d.open = open.has(d.dataset.key) || Boolean(asked);
