@@ -41,6 +41,9 @@ func (t *ModelTask) stepCanary(v *version, k *keyState, in *paneInput) error {
 	if in.end-tr.stageFrom < spec.CanaryFor {
 		return nil
 	}
+	if wait, err := t.turning(v, k, c); err != nil || wait {
+		return err
+	}
 	return t.promote(v, k, tr.chosen, in.end)
 }
 

@@ -66,7 +66,7 @@ func (t *ModelTask) putInForce(v *version, k *keyState, d *output.Calibrator, ca
 	}
 	v.calibrators = append(v.calibrators, f)
 	v.forget(now - t.cfg.FinalAfter)
-	v.refit.guard = newGuard(old, f, v.refit.unit)
+	v.refit.guard = v.refit.guard.next(old, f, v.refit.unit)
 	return t.record(v, k, d, pipeline.StreamCalibrators, now)
 }
 

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 
@@ -12,7 +13,11 @@ import (
 // guardStakes is the number of bets that a rival mixes, as evalue.Paired does.
 const guardStakes = 12
 
-// guard tests the calibrator in force, all the time, against the one before it and against the identity.
+// keptRivals is how many calibrators from before earlier changes a guard keeps: what a stream was like, it may become again.
+const keptRivals = 3
+
+// guard tests the calibrator in force, all the time, against the one before it, against those that were replaced at the latest
+// changes (an alarm, a rollback, an order: a refit by period leaves nothing behind that is worth it), and against the identity.
 type guard struct {
 	weight float64 // the unit of row weights; 0 = 1
 	rivals []*rival
@@ -38,24 +43,45 @@ type rival struct {
 	inForce, itself float64
 }
 
-// newGuard returns the guard of f, which replaced old (nil = the identity). The first rival is old.
-func newGuard(old, f *inForce, weight float64) *guard {
-	g := &guard{weight: weight}
+// newGuard returns the guard of f, which replaced old (nil = the identity), where nothing is known of what was before that.
+func newGuard(old, f *inForce, weight float64) *guard { return (*guard)(nil).next(old, f, weight) }
+
+// next returns the guard of f, which replaced old (nil = the identity), whose guard g was. The first rival is old.
+func (g *guard) next(old, f *inForce, weight float64) *guard {
+	n := &guard{weight: weight}
 	none := &rival{cal: calibrator.Identity{}, encoded: []byte(`{"version":1,"method":"identity"}`)}
 	if old == nil {
-		g.rivals = []*rival{none}
+		n.rivals = []*rival{none}
 	} else {
-		g.rivals = []*rival{{revision: old.revision, cal: old.cal, encoded: old.encoded}}
+		n.rivals = []*rival{{revision: old.revision, cal: old.cal, encoded: old.encoded}}
+		for _, r := range g.changed(old) {
+			if len(n.rivals) <= keptRivals && !bytes.Equal(r.encoded, f.encoded) && !bytes.Equal(r.encoded, old.encoded) {
+				n.rivals = append(n.rivals, &rival{revision: r.revision, cal: r.cal, encoded: r.encoded})
+			}
+		}
 		if !isIdentity(old.cal) && !isIdentity(f.cal) {
-			g.rivals = append(g.rivals, none)
+			n.rivals = append(n.rivals, none)
 		}
 	}
-	for _, r := range g.rivals {
+	for _, r := range n.rivals {
 		for k := range r.logR {
 			r.logR[k] = math.Inf(-1)
 		}
 	}
-	return g
+	return n
+}
+
+// changed are the rivals of f that were replaced at a change, newest first.
+func (g *guard) changed(f *inForce) (out []*rival) {
+	if g == nil {
+		return nil
+	}
+	for i, r := range g.rivals {
+		if !isIdentity(r.cal) && (i > 0 || f.reason != reasonPeriod) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func isIdentity(c calibrator.Calibrator) bool {
@@ -97,12 +123,16 @@ func (t *ModelTask) stepGuard(v *version, k *keyState, in *paneInput) (rolled bo
 		}
 	}
 	need := math.Log(float64(len(g.rivals)) / spec.RollbackAlpha)
+	var best *rival // with the most evidence
 	for _, r := range g.rivals {
-		if r.logMean() >= need && r.rows >= leastValidation {
-			return true, t.rollBack(v, k, r, need, in.end)
+		if r.logMean() >= need && r.rows >= leastValidation && (best == nil || r.logMean() > best.logMean()) {
+			best = r
 		}
 	}
-	return false, nil
+	if best == nil {
+		return false, nil
+	}
+	return true, t.rollBack(v, k, best, need, in.end)
 }
 
 // open injects a pane's one.

@@ -127,7 +127,7 @@ func (g *guard) append(dst []byte) []byte {
 
 func (g *guard) restore(in *binenc.Reader) error {
 	g.weight = in.Float64()
-	for range in.Count(100, 2) {
+	for range in.Count(100, keptRivals+2) {
 		r := &rival{revision: int(in.Int("revision", 0, 1<<40)), encoded: slices.Clone(in.Bytes(maxBlob))}
 		for k := range r.logR {
 			if r.logR[k] = in.Float64(); math.IsNaN(r.logR[k]) {

@@ -124,6 +124,9 @@ func (t *ModelTask) stepTrial(v *version, k *keyState, in *paneInput) error {
 		return t.stepCanary(v, k, in)
 	}
 	if c := tr.best(spec); c >= 0 && in.end-tr.started >= spec.ShadowFor {
+		if wait, err := t.turning(v, k, tr.candidates[c]); err != nil || wait {
+			return err
+		}
 		return t.promote(v, k, c, in.end)
 	}
 	switch {
@@ -135,6 +138,40 @@ func (t *ModelTask) stepTrial(v *version, k *keyState, in *paneInput) error {
 		return t.endTrial(v, k, "validation_for is over", in.end)
 	}
 	return nil
+}
+
+// newestRows is how many of the newest rows a candidate must not be worse on: a change amid a validation shows in them first,
+// while all of its rows still speak for the candidate.
+const newestRows = 2 * leastValidation
+
+// turning reports whether a candidate that may be published must wait: where its mean NLL on the latest newestRows sampled rows, as
+// far as they came after those of the fit, is above that in force; and one by period while an alarm or a rule fires that began after
+// the oldest row that it was fitted on, for the refit that follows has rows from after the change only.
+func (t *ModelTask) turning(v *version, k *keyState, c *candidate) (bool, error) {
+	tr := v.refit.trial
+	if since, any := k.firingSince(); any && t.cfg.Refit.OnAlarm && tr.reason == reasonPeriod && since > tr.fitFrom {
+		return true, nil
+	}
+	var current calibrator.Calibrator
+	if f := v.newest(); f != nil {
+		current = f.cal
+	}
+	sc, bound, gain := newScorer(v.k), nllBound(v.k), 0.0
+	for _, row := range k.sample[max(0, len(k.sample)-newestRows):] {
+		if row.TS <= tr.fitTo {
+			continue
+		}
+		old, err := sc.row(current, &row, bound)
+		if err != nil {
+			return false, err
+		}
+		now, err := sc.row(c.cal, &row, bound)
+		if err != nil {
+			return false, err
+		}
+		gain += float64(row.W) * (old.nll - now.nll)
+	}
+	return gain < 0, nil
 }
 
 // heldRows bounds the rows that wait for the fits.

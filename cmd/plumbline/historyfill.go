@@ -9,11 +9,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
@@ -134,77 +134,46 @@ func (r *kafkaRun) pastTopics() []pastTopic {
 	return slices.DeleteFunc(all, func(p pastTopic) bool { return p.name == "" })
 }
 
-// pastPart is a partition that the history is filled from.
-type pastPart struct {
-	pastTopic
-	place registry.Place
-	until int64 // first offset not to read; -1 = it never ends
-}
-
-// pastParts asks the brokers for the partitions.
-func (r *kafkaRun) pastParts(ctx context.Context) (out []pastPart, err error) {
-	meta, err := r.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{r.cfg.Topics.Panes}})
-	if err != nil {
-		return nil, fmt.Errorf("id of the cluster: %w", err)
-	}
-	for _, t := range r.pastTopics() {
-		n, err := kafkaio.Partitions(ctx, r.client, t.name)
-		if err != nil {
-			return nil, err
-		}
-		for p := range n {
-			part := pastPart{t, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, -1}
-			if t.once {
-				if _, part.until, err = kafkaio.Bounds(ctx, r.client, t.name, p); err != nil {
-					return nil, err
-				}
-			}
-			out = append(out, part)
-		}
-	}
-	return out, nil
-}
-
-// pastRetry is how long after a failed question the brokers are asked again.
-const pastRetry = 5 * time.Second
-
-// followPast fills the history until ctx is done. Nothing that fails there is a reason to end the process.
-func (r *kafkaRun) followPast(ctx context.Context) error {
+// followPast fills the history.
+func (r *kafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 	if r.past == nil {
 		return nil
 	}
-	parts, err := r.pastParts(ctx)
-	for err != nil {
-		if ctx.Err() == nil {
-			r.log.Warn("history: the topics cannot be asked for, trying again", "err", err)
+	meta, err := r.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{r.cfg.Topics.Panes}})
+	if err != nil {
+		return fmt.Errorf("id of the cluster: %w", err)
+	}
+	fill, ctx := errgroup.WithContext(ctx)
+	for _, t := range r.pastTopics() {
+		n, err := kafkaio.Partitions(ctx, r.client, t.name)
+		if err != nil {
+			return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
 		}
-		select {
-		case <-time.After(pastRetry):
-		case <-ctx.Done():
-			return r.past.store.Close()
+		for p := range n {
+			until := int64(-1)
+			if t.once {
+				if _, until, err = kafkaio.Bounds(ctx, r.client, t.name, p); err != nil {
+					return err
+				}
+			}
+			open := func(next int64) pipeline.Source { return r.pastSource(t.name, p, next, until) }
+			fill.Go(func() error {
+				r.past.fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
+				return nil
+			})
 		}
-		parts, err = r.pastParts(ctx)
 	}
-	for _, p := range parts {
-		r.past.fill.Expect(p.place)
-	}
-	var fill sync.WaitGroup
-	for _, p := range parts {
-		fill.Go(func() {
-			r.past.fill.Follow(ctx, p.place, func(next int64) pipeline.Source { return r.pastSource(p, next) }, p.decode)
-		})
-	}
-	fill.Go(func() { r.past.fill.Prune(ctx) })
-	fill.Wait()
-	return r.past.store.Close()
+	fill.Go(func() error { r.past.fill.Prune(ctx); return nil })
+	g.Go(func() error { return errors.Join(fill.Wait(), r.past.store.Close()) })
+	return nil
 }
 
-func (r *kafkaRun) pastSource(p pastPart, next int64) pipeline.Source {
+func (r *kafkaRun) pastSource(topic string, p int, next, until int64) pipeline.Source {
 	if next == 0 {
 		next = -1 // wherever the log begins
 	}
-	return kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: p.name}, Partition: p.place.Partition,
-		Next: map[pipeline.Input]int64{pipeline.Panes: next}, Until: map[pipeline.Input]int64{pipeline.Panes: p.until},
+	return kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
+		Next: map[pipeline.Input]int64{pipeline.Panes: next}, Until: map[pipeline.Input]int64{pipeline.Panes: until},
 		MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.log})
 }
 

@@ -124,7 +124,9 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if err != nil {
 		return err
 	}
-	g.Go(func() error { return r.followPast(ctx) })
+	if err := r.followPast(ctx, g); err != nil {
+		return err
+	}
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
 	if which.repartition {
 		if err := r.runRepartition(ctx, g); err != nil {

@@ -215,7 +215,7 @@ var fields = withHistory(withFinetune(map[string]field{
 	"refit.shadow_for":        duration("Event time for which a candidate is at least scored only.", 0),
 	"refit.canary_share":      number("Share of the ids that get a candidate before all others; 0: no canary.", 0, 0.9),
 	"refit.canary_for":        duration("Event time for which they have it alone.", 0),
-	"refit.rollback_panes":    number("The calibrator in force is tested against the one before it and the identity, and taken back where one is better: by mistake once in so many label panes, or more seldom. 0: never.", 0, 1e12),
+	"refit.rollback_panes":    number("The calibrator in force is tested against the one before it, the latest three that a change replaced, and the identity, and taken back where one is better: by mistake once in so many label panes, or more seldom. 0: never.", 0, 1e12),
 	"refit.cooldown":          duration("Event time between refits on alarm.", 0),
 	"refit.label_shift": oneOf("Where predictions say that shares of classes have moved, and the test of label shift passes: off: nothing; candidate: class weights on the calibrator in force are validated as a refit's candidate is, once labels come; "+
 		"at_once: they are put into force before labels. The class on top of a row may change.", "off", "candidate", "at_once"),

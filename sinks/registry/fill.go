@@ -56,13 +56,10 @@ func NewFiller(s *Store, log *slog.Logger) *Filler {
 	return &Filler{store: s, log: log, first: backoffFirst, parts: map[Place]*part{}, touched: map[string]bool{}, down: map[Place]error{}}
 }
 
-// Expect says that a partition will be followed: until it is, nobody knows how far the database is behind.
-func (f *Filler) Expect(p Place) { f.set(p, part{}) }
-
 // Follow fills the store from a partition until ctx is done or the source ends. open returns a source that begins at an offset,
 // 0 being the start of the log.
 func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) pipeline.Source, decode Decode) {
-	f.Expect(p)
+	f.set(p, part{})
 	for backoff := f.first; ctx.Err() == nil; {
 		next, err := f.store.Position(ctx, p)
 		if err == nil {
@@ -263,9 +260,6 @@ func (f *Filler) Status() Status {
 	st := Status{Up: len(f.down) == 0}
 	for _, err := range f.down {
 		st.Error = max(st.Error, err.Error()) // of several the same each time
-	}
-	if len(f.parts) == 0 {
-		st.Behind = -1
 	}
 	for _, pt := range f.parts {
 		n := pt.behind()
