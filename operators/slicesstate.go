@@ -18,6 +18,9 @@ type sliceState struct{ t *ModelTask }
 // Absent implements pipeline.Newcomer: in checkpoints of builds without it every value had statistics of its own. They go on, and the
 // rows that choose among them are counted from now on.
 func (s sliceState) Absent() {
+	if s.t.cfg.Slices.Max == 0 {
+		return // nobody counts
+	}
 	for _, m := range s.t.models {
 		for _, v := range m.versions {
 			v.matchHeavy()
