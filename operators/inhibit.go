@@ -176,7 +176,7 @@ func (t *ModelTask) inhibitor(v *version, s, own, whole *standing, end int64) st
 }
 
 // standsFor is false where an alert cannot follow from a root: a fall of accuracy explains no error of calibration.
-func (root *standing) standsFor(s *standing) bool { return !root.ofAccuracy() || s.ofAccuracy() }
+func (s *standing) standsFor(o *standing) bool { return !s.ofAccuracy() || o.ofAccuracy() }
 
 func (s *standing) ofAccuracy() bool { return s.a != nil && s.a.signal == signalAccuracy }
 
