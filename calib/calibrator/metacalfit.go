@@ -83,7 +83,7 @@ func (m MetaCalSettings) withDefaults(n int) (MetaCalSettings, error) {
 // constraint from the right rows only, which leaves the base too many wrong ones (here one index split serves both);
 // it finds the second threshold by isotonic regression of mean entropy on mean accuracy in 20 bins; and it gives up
 // rows at the threshold too.
-// The other arguments and errors are those of FitTemperature.
+// The threshold is 1 + 1e-12 times the entropy that sets it. The other arguments and errors are those of FitTemperature.
 func FitMetaCal[T kernel.Float](z []T, k int, y []int32, w []float64, set MetaCalSettings, opts Options) (*MetaCal, Report, error) {
 	s, err := newSample("metacal", z, k, y, w, opts)
 	if err != nil {
@@ -103,6 +103,9 @@ func FitMetaCal[T kernel.Float](z []T, k int, y []int32, w []float64, set MetaCa
 	} else if c.p.Threshold, c.p.Target, err = s.accuracyThreshold(rows, set.Target, set.Delta); err != nil {
 		return nil, Report{}, fmt.Errorf("fit metacal: %w", err)
 	}
+	if h, some := c.Threshold(); some && h > 0 {
+		c.p.Threshold = h * (1 + besideRow)
+	}
 	if c.p.Base.Calibrator, err = s.fitBase(c.p.Threshold, set); err != nil {
 		return nil, Report{}, fmt.Errorf("fit metacal: base: %w", err)
 	}
@@ -112,6 +115,10 @@ func FitMetaCal[T kernel.Float](z []T, k int, y []int32, w []float64, set MetaCa
 	}
 	return c, r, nil
 }
+
+// besideRow moves the threshold off the entropy of the row that set it, by far more than the roundings of another
+// implementation and far less than to another row: else that row would be kept here and given up there.
+const besideRow = 1e-12
 
 // metaCalParameters are the threshold and the base's temperature.
 const metaCalParameters = 2

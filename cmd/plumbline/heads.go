@@ -109,7 +109,10 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	if err := publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value); err != nil {
 		return err
 	}
-	return recordOrder(ctx, client, cfg, o.ID, value)
+	if err := recordOrder(ctx, client, cfg, o.ID, value); err != nil {
+		return fmt.Errorf("the order is given, but the history does not have it: %w", err)
+	}
+	return nil
 }
 
 // allows refuses orders about what is not there, or cannot be done.

@@ -23,7 +23,7 @@ func TestTrainerMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program, writes 200 MB and trains for some seconds")
 	}
-	const n, d, k, features = 200_000, 512, 10, 2 * 200_000 * 512
+	const n, d, k, features = 200_000, 1024, 10, 2 * 200_000 * 1024
 	dir := t.TempDir()
 	binary, archive := os.Getenv("PLUMBLINE_BIN"), filepath.Join(dir, "archive")
 	if binary == "" {
