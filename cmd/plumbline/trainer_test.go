@@ -50,7 +50,7 @@ func trainerFiles(t *testing.T, brokers []string, dir string, change func(*confi
 	if change != nil {
 		change(&cfg)
 	}
-	kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Finetune, cfg.Topics.Heads, cfg.Topics.Decisions)
+	kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Finetune, cfg.Topics.Heads)
 	text := fmt.Sprintf("kafka:\n  brokers: [%s]\n  partitions: 2\ntrainer:\n  dir: %s\n  files: [%s]\n  backend: go\n  name: a\n  attempts: 1000\n  heartbeat: 100ms\n  lost_after: 1s\n",
 		brokers[0], cfg.Trainer.Dir, rows)
 	configFile = filepath.Join(dir, "plumbline.yaml")
@@ -177,6 +177,7 @@ func TestTrainerOnKafka(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
 	file, cfg := trainerFiles(t, brokers, dir, nil)
+	kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Decisions) // has a copy of each order
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
