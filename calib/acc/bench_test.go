@@ -121,6 +121,7 @@ func BenchmarkUpdate(b *testing.B) {
 		for _, name := range []string{"label", "both"} {
 			b.Run(fmt.Sprintf("%s/K=%d", name, k), func(b *testing.B) {
 				s, block := must(New(Config{K: k})), NewBlock(k)
+				s.CountClasses(true) // as a model's set does by default
 				update := func(block *Block, at int) error {
 					if err := f.set(block, at); err != nil {
 						return err

@@ -56,7 +56,9 @@ type Block struct {
 	symbols   []uint32 // cells of ClassCounts, by row
 	symbolled bool     // they are there
 	unitRows  bool     // all weights are 1
-	wrong     []int32  // scratch of ClassCounts
+	wrong     []int32  // scratch of ClassCounts: rows, their pairs, and these pairs' places
+	pairs     []uint64
+	places    []uint32
 }
 
 // The confidence score functions of a row, and the served confidence.

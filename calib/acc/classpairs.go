@@ -2,6 +2,7 @@ package acc
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -49,6 +50,28 @@ func (p *pairs) add(key uint64, s pairSum) {
 	p.slots[at] = uint32(len(p.keys))
 	if len(p.keys) > MaxPairs+pairSlack {
 		p.trim()
+	}
+}
+
+// addOnes adds a row of weight 1 to each key. The places of all are asked for before the first is used, so that their ways
+// from memory overlap; keys and places are overwritten.
+func (p *pairs) addOnes(keys []uint64, places []uint32) {
+	if len(p.slots) == 0 {
+		p.rehash(tableMin)
+	}
+	mask, n := uint64(len(p.slots)-1), 0
+	for _, key := range keys { // which are kept cannot be predicted: all are written, and some overwritten
+		h := mix64(key)
+		keys[n], places[n] = key, p.slots[h&mask]
+		_, beyond := bits.Sub64(p.limit, h, 0)
+		n += 1 - int(beyond)
+	}
+	for j, key := range keys[:n] {
+		if i := int(places[j]) - 1; i >= 0 && i < len(p.keys) && p.keys[i] == key { // adding may have moved it
+			p.sums[i].n++
+			continue
+		}
+		p.add(key, pairSum{n: 1})
 	}
 }
 

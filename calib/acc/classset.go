@@ -2,6 +2,7 @@ package acc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -123,9 +124,12 @@ func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
 	c.labelledW += wf
 	if b.unitRows && c.buffered(len(rows)) {
 		wrong := c.buffer.label(b, symbols, rows)
+		b.pairs = b.pairs[:0]
 		for _, i := range wrong {
-			c.wrong.add(c.pair(symbols[i], int(b.y[i])), pairSum{n: 1})
+			b.pairs = append(b.pairs, c.pair(symbols[i], int(b.y[i])))
 		}
+		b.places = slices.Grow(b.places[:0], len(wrong))[:len(wrong)]
+		c.wrong.addOnes(b.pairs, b.places)
 		c.wrongRows += int64(len(wrong))
 		return
 	}
