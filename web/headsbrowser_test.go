@@ -142,7 +142,9 @@ d.querySelector("[name=why]").value = "seen in the stream";
 d.querySelector("[type=submit]").click();
 await wait(() => !document.querySelector("dialog"));
 note("back", document.activeElement.dataset.key);
-button("rollback m/1+head1").click();
+const again = button("rollback m/1+head1");
+again.focus(); // as a person's click does
+again.click();
 d = await wait(dialog);
 note("focus2", document.activeElement.name + " " + d.querySelector("[name=by]").value);
 d.querySelector("[name=why]").value = "a try";

@@ -75,7 +75,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		if err := t.allows(o); err != nil {
 			return err
 		}
-		if err := publishOrder(cmd.Context(), client, cfg, o); err != nil {
+		if err := publishOrder(cmd.Context(), client, cfg, o, func(s string) { cmd.PrintErrln("warning:", s) }); err != nil {
 			return err
 		}
 		if jsonOutput(cmd) {
@@ -96,8 +96,8 @@ func userName() string {
 	return "unknown"
 }
 
-// publishOrder writes an order to the heads topic.
-func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o output.Order) error {
+// publishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing back.
+func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o output.Order, warn func(string)) error {
 	publish, err := headsPublisher(ctx, client, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 		return err
 	}
 	if err := recordOrder(ctx, client, cfg, o.ID, value); err != nil {
-		return fmt.Errorf("the order is given, but the history does not have it: %w", err)
+		warn(fmt.Sprintf("the order is given, but the history does not have it: %v", err))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 	if err := w.rt.tuning.allows(order); err != nil {
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
-	return order, publishOrder(ctx, w.client, w.rt.cfg, order)
+	return order, publishOrder(ctx, w.client, w.rt.cfg, order, func(s string) { w.rt.log.Warn(s, "id", order.ID) })
 }
 
 // headsAPI is nil where this process follows no heads.
