@@ -23,14 +23,25 @@ func Start(t testing.TB) (brokers []string) {
 	return StartDir(t, "")
 }
 
+// StartMany is Start with several brokers, so that not each leads every partition and every group.
+func StartMany(t testing.TB, n int) (brokers []string) {
+	t.Helper()
+	return start(t, kfake.NumBrokers(n))
+}
+
 // StartDir is Start with a directory that keeps topics and offsets over restarts; "" keeps them in memory.
 func StartDir(t testing.TB, dir string) (brokers []string) {
 	t.Helper()
-	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{"message.max.bytes": messageMax})}
+	opts := []kfake.Opt{kfake.NumBrokers(1)}
 	if dir != "" {
 		opts = append(opts, kfake.DataDir(dir))
 	}
-	cluster, err := kfake.NewCluster(opts...)
+	return start(t, opts...)
+}
+
+func start(t testing.TB, opts ...kfake.Opt) (brokers []string) {
+	t.Helper()
+	cluster, err := kfake.NewCluster(append(opts, kfake.BrokerConfigs(map[string]string{"message.max.bytes": messageMax}))...)
 	if err != nil {
 		t.Fatalf("start in-process kafka: %v", err)
 	}

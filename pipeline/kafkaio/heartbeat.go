@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -22,6 +24,8 @@ type pulse struct {
 	gen     *kafka.Generation
 	session time.Duration
 	log     *slog.Logger
+
+	coordinator net.Addr // of the group; nil: to be asked for
 }
 
 // heartbeat is the pause between two; a member that hears of a rebalance hears of it in the answer.
@@ -78,7 +82,34 @@ func (p *pulse) beat(idle <-chan struct{}) error {
 		case <-ctx.Done():
 		}
 	}()
-	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{GroupID: p.group, GenerationID: p.gen.ID, MemberID: p.gen.MemberID})
+	err := p.find(ctx)
+	if err == nil {
+		err = p.send(ctx)
+	}
+	if err != nil && !errors.Is(err, kafka.RebalanceInProgress) {
+		p.coordinator = nil // it may have moved
+	}
+	return err
+}
+
+// find asks for the group's coordinator: kafka-go (v0.4.51) sends requests of a group there, but heartbeats to any broker.
+func (p *pulse) find(ctx context.Context) error {
+	if p.coordinator != nil {
+		return nil
+	}
+	res, err := p.client.FindCoordinator(ctx, &kafka.FindCoordinatorRequest{Key: p.group, KeyType: kafka.CoordinatorKeyTypeConsumer})
+	if err == nil {
+		err = res.Error
+	}
+	if err != nil {
+		return fmt.Errorf("coordinator of the group: %w", err)
+	}
+	p.coordinator = kafka.TCP(net.JoinHostPort(res.Coordinator.Host, strconv.Itoa(res.Coordinator.Port)))
+	return nil
+}
+
+func (p *pulse) send(ctx context.Context) error {
+	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{Addr: p.coordinator, GroupID: p.group, GenerationID: p.gen.ID, MemberID: p.gen.MemberID})
 	if err != nil {
 		return err
 	}

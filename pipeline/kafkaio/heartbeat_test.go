@@ -3,6 +3,7 @@ package kafkaio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -76,5 +77,48 @@ func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
 	cancel()
 	if err := errors.Join(<-a, <-b); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHeartbeatsReachTheCoordinator: each of several groups on three brokers keeps its generation for longer than its session.
+func TestHeartbeatsReachTheCoordinator(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.StartMany(t, 3)
+	kafkatest.CreateTopics(t, brokers, 2, "z")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	const session = 6 * time.Second // the least that brokers allow
+	const groups = 4
+	began, done := make(chan string, 64), make(chan error, groups)
+	for i := range groups {
+		g := Group{ID: fmt.Sprintf("g%d", i), Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session}
+		go func() {
+			done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
+				began <- fmt.Sprintf("%s partition %d", g.ID, p)
+				<-wctx.Done()
+				return nil
+			})
+		}()
+	}
+	for range 2 * groups {
+		<-began
+	}
+	time.Sleep(2 * session)
+	select {
+	case again := <-began:
+		t.Errorf("%s was assigned once more: the membership was lost", again)
+	default:
+	}
+	for i := range groups {
+		res, err := newClient(t, brokers).DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{fmt.Sprintf("g%d", i)}})
+		if err != nil || len(res.Groups) != 1 || res.Groups[0].GroupState != "Stable" || len(res.Groups[0].Members) != 1 {
+			t.Errorf("group %d: %+v, %v; want one member, stable", i, res, err)
+		}
+	}
+	cancel()
+	for range groups {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }
