@@ -47,24 +47,26 @@ func (c *ClassCounts) buffered(n int) bool {
 
 // predict adds predictions.
 func (f *classBuffer) predict(symbols []uint32, rows []int32) {
+	seen := f.seen
 	for _, i := range rows {
-		f.seen[symbols[i]]++
+		seen[symbols[i]]++
 	}
 }
 
 // label adds labelled rows, and returns those that are wrong and not yet counted.
 func (f *classBuffer) label(b *Block, symbols []uint32, rows []int32) []int32 {
 	if f.pairs != nil {
+		pairs, y, k := f.pairs, b.y[:len(symbols)], b.k
 		for _, i := range rows {
-			f.pairs[int(symbols[i])*b.k+int(b.y[i])]++
+			pairs[int(symbols[i])*k+int(y[i])]++
 		}
 		return nil
 	}
 	wrong := slices.Grow(b.wrong[:0], len(rows))[:len(rows)]
-	n := 0
+	n, right, hit := 0, f.right, b.of.Hit[:len(symbols)]
 	for _, i := range rows { // which are wrong cannot be predicted: all are written, and some overwritten
-		h := b.of.Hit[i]
-		f.right[symbols[i]] += uint32(h)
+		h := hit[i]
+		right[symbols[i]] += uint32(h)
 		wrong[n] = i
 		n += 1 - int(h)
 	}

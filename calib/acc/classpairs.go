@@ -59,11 +59,12 @@ func (p *pairs) addOnes(keys []uint64, places []uint32) {
 	if len(p.slots) == 0 {
 		p.rehash(tableMin)
 	}
-	mask, n := uint64(len(p.slots)-1), 0
+	slots, limit, n := p.slots, p.limit, 0
+	mask := uint64(len(slots) - 1)
 	for _, key := range keys { // which are kept cannot be predicted: all are written, and some overwritten
 		h := mix64(key)
-		keys[n], places[n] = key, p.slots[h&mask]
-		_, beyond := bits.Sub64(p.limit, h, 0)
+		keys[n], places[n] = key, slots[h&mask]
+		_, beyond := bits.Sub64(limit, h, 0)
 		n += 1 - int(beyond)
 	}
 	for j, key := range keys[:n] {

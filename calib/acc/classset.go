@@ -84,9 +84,9 @@ func (b *Block) symbolsOf() []uint32 {
 		b.symbols = make([]uint32, n)
 	}
 	b.symbols = b.symbols[:n]
-	keys := b.csf[csfMSP].Key[:n]
-	for i := range b.rows {
-		b.symbols[i] = uint32(b.rows[i].Arg)*Bands + bandOf(uint32(keys[i]/2))
+	symbols, made, keys := b.symbols, b.rows[:n], b.csf[csfMSP].Key[:n]
+	for i := range symbols {
+		symbols[i] = uint32(made[i].Arg)*Bands + bandOf(uint32(keys[i]/2))
 	}
 	b.symbolled, b.unitRows = true, true
 	for _, w := range b.wf[:n] {
@@ -124,12 +124,13 @@ func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
 	c.labelledW += wf
 	if b.unitRows && c.buffered(len(rows)) {
 		wrong := c.buffer.label(b, symbols, rows)
-		b.pairs = b.pairs[:0]
-		for _, i := range wrong {
-			b.pairs = append(b.pairs, c.pair(symbols[i], int(b.y[i])))
-		}
+		b.pairs = slices.Grow(b.pairs[:0], len(wrong))[:len(wrong)]
 		b.places = slices.Grow(b.places[:0], len(wrong))[:len(wrong)]
-		c.wrong.addOnes(b.pairs, b.places)
+		keys, y := b.pairs, b.y
+		for j, i := range wrong {
+			keys[j] = c.pair(symbols[i], int(y[i]))
+		}
+		c.wrong.addOnes(keys, b.places)
 		c.wrongRows += int64(len(wrong))
 		return
 	}
