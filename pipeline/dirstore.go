@@ -22,13 +22,15 @@ const (
 // DirStore keeps checkpoints as files DIR/KEY/checkpoint-<n>: temporary file, fsync, hard link, fsync of the
 // directory. A link to a name that exists fails, on shared storage too, so a number has one writer. The Keep newest
 // usable ones stay. The files that they refer to are in DIR/KEY/files, linked where the work directory is on the same file system;
-// they are durable before the checkpoint is there. The journal of a checkpoint is DIR/KEY/journal-<n>, written by who won
-// the number.
+// they are durable before the checkpoint is there. The journal of a checkpoint is DIR/KEY/journal-<n>, linked by who won
+// the number; its bytes are durable before that under a temporary name, and found there where the process ended between
+// the two links.
 type DirStore struct {
 	Dir  string
 	Keep int // at least 2: a damaged newest one falls back to the one before
 
-	files dirFiles
+	files  dirFiles
+	linked func() // tests: between the links of a checkpoint and of its journal
 }
 
 // Save implements CheckpointStore.
@@ -43,13 +45,8 @@ func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoi
 	if err := s.files.put(dir, c.Files); err != nil {
 		return err
 	}
-	if err := writeDurably(dir, checkpointName(number), c.Data); err != nil {
+	if err := s.write(dir, number, c); err != nil {
 		return err
-	}
-	if c.Journal != nil {
-		if err := writeDurably(dir, journalName(number), c.Journal); err != nil {
-			return err
-		}
 	}
 	s.files.noted(filepath.Join(dir, checkpointName(number)), c.Files)
 	// Between the look and the link this process may have been away for so long that the number was written and
@@ -64,6 +61,36 @@ func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoi
 	keep := c.Kept(old, max(s.Keep, 2))
 	s.files.prune(dir, old[:keep], old[keep:])
 	return nil
+}
+
+// write gives a checkpoint and its journal their names.
+func (s *DirStore) write(dir string, number uint64, c Checkpoint) error {
+	journal := ""
+	if c.Journal != nil {
+		var err error
+		journal, err = writeTemp(dir, journalName(number), c.Journal)
+		defer func() { _ = os.Remove(journal) }()
+		if err != nil {
+			return err
+		}
+	}
+	data, err := writeTemp(dir, checkpointName(number), c.Data)
+	defer func() { _ = os.Remove(data) }()
+	if err != nil {
+		return err
+	}
+	if err := link(data, dir, checkpointName(number)); err != nil {
+		return err
+	}
+	if s.linked != nil {
+		s.linked()
+	}
+	if c.Journal != nil {
+		if err := link(journal, dir, journalName(number)); err != nil {
+			return err
+		}
+	}
+	return syncDir(dir)
 }
 
 func checkpointName(n uint64) string { return fmt.Sprintf("%s%020d", checkpointPrefix, n) }
@@ -118,9 +145,27 @@ func (s *DirStore) Load(_ context.Context, key string) ([]Stored, error) {
 	for _, n := range ns {
 		name := filepath.Join(dir, checkpointName(n))
 		out = append(out, Stored{Name: name, Number: n, Read: func() ([]byte, error) { return os.ReadFile(name) }, Fetch: fetch,
-			Journal: func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, journalName(n))) }})
+			Journal: func() ([]byte, error) { return readJournal(dir, n) }})
 	}
 	return out, nil
+}
+
+// readJournal reads the journal of a checkpoint. Whoever writes a checkpoint has its journal under a temporary name
+// before: where the journal has no other name, and there is one such file, it is that. Of several, all but one are of
+// processes that lost the number, and nobody can tell which.
+func readJournal(dir string, n uint64) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(dir, journalName(n)))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	es, listErr := os.ReadDir(dir)
+	left := slices.DeleteFunc(es, func(e fs.DirEntry) bool {
+		return !strings.HasPrefix(e.Name(), journalName(n)+"-") || !strings.HasSuffix(e.Name(), tempSuffix)
+	})
+	if listErr != nil || len(left) != 1 {
+		return nil, errors.Join(fmt.Errorf("%w, and %d files of temporary names", err, len(left)), listErr)
+	}
+	return os.ReadFile(filepath.Join(dir, left[0].Name()))
 }
 
 // numbers lists the checkpoint numbers in dir, newest first.
@@ -162,14 +207,12 @@ func removeStale(dir string) {
 	}
 }
 
-// writeDurably gives data the name, unless there is a file of that name: then the error is ErrFenced.
-func writeDurably(dir, name string, data []byte) error {
+// writeTemp writes a file under a temporary name and returns that, "" where there is none.
+func writeTemp(dir, name string, data []byte) (tmp string, err error) {
 	f, err := os.CreateTemp(dir, name+"-*"+tempSuffix)
 	if err != nil {
-		return err
+		return "", err
 	}
-	tmp := f.Name()
-	defer func() { _ = os.Remove(tmp) }()
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Chmod(0o644)
@@ -180,17 +223,16 @@ func writeDurably(dir, name string, data []byte) error {
 	if e := f.Close(); err == nil {
 		err = e
 	}
-	if err != nil {
-		return err
-	}
-	err = os.Link(tmp, filepath.Join(dir, name))
+	return f.Name(), err
+}
+
+// link gives a file the name, unless there is a file of that name: then the error is ErrFenced.
+func link(tmp, dir, name string) error {
+	err := os.Link(tmp, filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: it wrote %s", ErrFenced, name)
 	}
-	if err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return err
 }
 
 func syncDir(dir string) error {

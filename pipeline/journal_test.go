@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -172,6 +173,48 @@ func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(names()), "[checkpo02 checkpo03 checkpo04 journal02 journal03 journal04]"; got != want {
 		t.Errorf("files %v, want %v", got, want)
+	}
+}
+
+// TestEndedBetweenCheckpointAndJournal: a process may end when its checkpoint has a name and the journal has none.
+func TestEndedBetweenCheckpointAndJournal(t *testing.T) {
+	var copies []string
+	store := &DirStore{Dir: t.TempDir(), Keep: 2}
+	dir := t.TempDir()
+	store.linked = func() { // what is there when the process ends here
+		to := filepath.Join(dir, fmt.Sprint(len(copies)))
+		if err := os.CopyFS(to, os.DirFS(store.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, to)
+	}
+	for n := range uint64(2) {
+		if err := store.Save(t.Context(), "g/task", n+1, Checkpoint{Data: []byte{byte(n)}, Journal: fmt.Appendf(nil, "journal %d", n+1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, to := range append(copies, store.Dir) {
+		stored, err := (&DirStore{Dir: to, Keep: 2}).Load(t.Context(), "g/task")
+		if err != nil || len(stored) != min(i+1, 2) {
+			t.Fatalf("copy %d: %d checkpoints, %v", i, len(stored), err)
+		}
+		for _, s := range stored {
+			if got, err := s.Journal(); err != nil || string(got) != fmt.Sprintf("journal %d", s.Number) {
+				t.Errorf("copy %d: journal of checkpoint %d is %q, %v", i, s.Number, got, err)
+			}
+		}
+	}
+	// Another had the number in mind and ended as well: which of the two is the journal cannot be known.
+	other := filepath.Join(copies[0], "g", "task", journalName(1)+"-9"+tempSuffix)
+	if err := os.WriteFile(other, []byte("journal 0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := (&DirStore{Dir: copies[0], Keep: 2}).Load(t.Context(), "g/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stored[0].Journal(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of two journals: got %q, %v", got, err)
 	}
 }
 
