@@ -36,14 +36,15 @@ func (e *Evaluator) Masks(m *Mask, step uint32) [][]uint8 {
 	return e.masks
 }
 
+// Drawn is where Masks puts those of a layer.
+func (e *Evaluator) Drawn(layer int) []uint8 { return e.masks[layer] }
+
 // masked is h under the masks of a mini-batch; valid until the next call.
 func (e *Evaluator) masked(h *head.Head, m *Mask, step uint32) *head.Head {
 	masks := e.Masks(m, step)
 	for l := range e.view.Layers {
 		from, to := h.Layers[l], e.view.Layers[l]
-		for i, w := range from.W {
-			to.W[i] = w * float32(masks[l][i])
-		}
+		head.Masked(to.W, from.W, masks[l])
 		copy(to.B, from.B)
 	}
 	return e.view

@@ -78,9 +78,7 @@ func (s *goSession) batch(e Epoch, b int) (float64, int, error) {
 	s.pass.Backward(h, s.grad, x, n)
 	if e.Mask != nil && e.Mask.Restrict {
 		for l, mask := range s.eval.masks {
-			for i, m := range mask {
-				s.grad.Layers[l].W[i] *= float32(m)
-			}
+			head.Masked(s.grad.Layers[l].W, s.grad.Layers[l].W, mask)
 		}
 	}
 	return v, n, nil

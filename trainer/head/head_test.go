@@ -86,7 +86,7 @@ func TestForwardBackward(t *testing.T) {
 func TestReLU(t *testing.T) {
 	negative := float32(math.Copysign(0, -1))
 	x := []float32{2, -3, 0, negative, 1e-45, -1e-45}
-	relu(x)
+	ReLU(x)
 	for i, want := range []float32{2, 0, 0, 0, 1e-45, 0} {
 		if x[i] != want || math.Signbit(float64(x[i])) {
 			t.Errorf("value %d: %v, want %v", i, x[i], want)
@@ -100,7 +100,7 @@ func TestReLU(t *testing.T) {
 		}
 	}
 	nan := []float32{float32(math.NaN()), float32(math.Copysign(math.NaN(), -1))}
-	if relu(nan); nan[0] == nan[0] || nan[1] == nan[1] {
+	if ReLU(nan); nan[0] == nan[0] || nan[1] == nan[1] {
 		t.Errorf("NaN became %v", nan)
 	}
 }

@@ -30,7 +30,7 @@ func (p *Pass) Forward(h *Head, x []float32, n int) []float32 {
 		}
 		p.gemm.Gemm(false, true, n, l.Out, l.In, 1, x, l.In, l.W, l.In, 1, out, l.Out)
 		if i < len(h.Layers)-1 {
-			relu(out)
+			ReLU(out)
 		}
 		x = out
 	}
@@ -52,12 +52,7 @@ func (p *Pass) Backward(h, grad *Head, x []float32, n int) {
 			in = p.act[i-1]
 		}
 		p.gemm.Gemm(true, false, l.Out, l.In, n, 1, d, l.Out, in, l.In, 0, g.W, l.In)
-		clear(g.B)
-		for r := range n {
-			for j, v := range d[r*l.Out : (r+1)*l.Out] {
-				g.B[j] += v
-			}
-		}
+		ColumnSums(g.B, d)
 		if i > 0 {
 			below := p.delta[i-1][:n*l.In]
 			p.gemm.Gemm(false, false, n, l.In, l.Out, 1, d, l.Out, l.W, l.In, 0, below, l.In)
@@ -66,9 +61,29 @@ func (p *Pass) Backward(h, grad *Head, x []float32, n int) {
 	}
 }
 
-func relu(x []float32) {
+// ReLU is max(x, 0) in place; NaN stays.
+func ReLU(x []float32) {
 	for i, v := range x {
 		x[i] = max(v, 0)
+	}
+}
+
+// ColumnSums writes to sums those of the columns of x, which has as many, adding rows in their order.
+func ColumnSums(sums, x []float32) {
+	clear(sums)
+	for ; len(x) > 0; x = x[len(sums):] {
+		row := x[:len(sums)]
+		for j := range sums {
+			sums[j] += row[j]
+		}
+	}
+}
+
+// Masked writes w to dst where bits are 1, and 0 where they are 0; dst may be w.
+func Masked(dst, w []float32, bits []uint8) {
+	dst, bits = dst[:len(w)], bits[:len(w)]
+	for i, v := range w {
+		dst[i] = math.Float32frombits(math.Float32bits(v) & -uint32(bits[i]))
 	}
 }
 

@@ -1,94 +1,134 @@
 package gorgonia
 
 import (
+	"fmt"
+
+	"github.com/chewxy/hm"
+	"gonum.org/v1/gonum/blas"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// bias adds a vector to every row of a matrix.
-func bias(z, b *gorgonia.Node) (*gorgonia.Node, error) {
-	return (&op{name: "bias", in: []int{2, 1}, out: 2, wrt: []bool{true, true},
-		run: func(out []float32, in [][]float32) error {
-			z, b := in[0], in[1]
-			for len(z) > 0 {
-				for j, v := range b {
-					out[j] = z[j] + v
-				}
-				z, out = z[len(b):], out[len(b):]
-			}
-			return nil
-		},
-		diff: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			sum, err := columnSums(grad)
-			return gorgonia.Nodes{grad, sum}, err
-		}}).apply(z, b)
-}
-
-// columnSums adds the rows of a matrix, in their order.
-func columnSums(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return (&op{name: "column sums", in: []int{2}, out: 1, shape: tensor.Shape{x.Shape()[1]},
-		run: func(out []float32, in [][]float32) error {
-			clear(out)
-			for x := in[0]; len(x) > 0; x = x[len(out):] {
-				for j := range out {
-					out[j] += x[j]
-				}
-			}
-			return nil
-		}}).apply(x)
-}
-
-// relu is max(x, 0), of gradient 0 at 0.
-func relu(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return (&op{name: "relu", in: []int{2}, out: 2, wrt: []bool{true},
-		run: func(out []float32, in [][]float32) error {
-			for i, v := range in[0] {
-				out[i] = max(v, 0)
-			}
-			return nil
-		},
-		diff: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			d, err := (&op{name: "relu gradient", in: []int{2, 2}, out: 2,
-				run: func(out []float32, in [][]float32) error {
-					head.ReLUGrad(out, in[0], in[1])
-					return nil
-				}}).apply(y, grad)
-			return gorgonia.Nodes{d}, err
-		}}).apply(x)
-}
-
-// mask is w ⊙ m. Where restrict is set its gradient is masked too; else it goes through as it is.
-func mask(w, m *gorgonia.Node, restrict bool) (*gorgonia.Node, error) {
-	product := func(out []float32, in [][]float32) error {
-		for i, v := range in[0] {
-			out[i] = v * in[1][i]
-		}
-		return nil
+// product is C ← op(A)·op(B) + β·C, m×n, of a sum of k, row-major and without gaps, by the BLAS of gorgonia's tensors.
+func product(tA, tB blas.Transpose, m, n, k int, a, b []float32, beta float32, c []float32) {
+	lda, ldb := k, n
+	if tA != blas.NoTrans {
+		lda = m
 	}
-	return (&op{name: "mask", in: []int{2, 2}, out: 2, wrt: []bool{true, false}, run: product,
-		diff: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			if !restrict {
-				return gorgonia.Nodes{grad, nil}, nil
+	if tB != blas.NoTrans {
+		ldb = k
+	}
+	tensor.WhichBLAS().Sgemm(tA, tB, m, n, k, 1, a, lda, b, ldb, beta, c, n)
+}
+
+// layer is x·Wᵀ + b, and ReLU of it for hidden ones, of gradient 0 at 0. Like all ops of a mini-batch it computes the
+// first *rows rows, of which there may be fewer in the last mini-batch than the graph has room for. input says that x has
+// no gradient.
+func layer(x, w, b *gorgonia.Node, rows *int, hidden, input bool) (*gorgonia.Node, error) {
+	in, out := w.Shape()[1], w.Shape()[0]
+	name := "linear"
+	if hidden {
+		name = "linear, relu"
+	}
+	return (&op{name: name, in: []hm.Type{matrixType, matrixType, vectorType}, out: matrixType,
+		shape: tensor.Shape{x.Shape()[0], out}, wrt: []bool{!input, true, true},
+		run: func(z []float32, v [][]float32) error {
+			z = z[:*rows*out]
+			for to := z; len(to) > 0; to = to[out:] {
+				copy(to, v[2])
 			}
-			d, err := (&op{name: "masked gradient", in: []int{2, 2}, out: 2, run: product}).apply(grad, in[1])
-			return gorgonia.Nodes{d, nil}, err
-		}}).apply(w, m)
+			product(blas.NoTrans, blas.Trans, *rows, out, in, v[0], v[1], 1, z)
+			if hidden {
+				head.ReLU(z)
+			}
+			return nil
+		},
+		diff: func(v gorgonia.Nodes, z, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			var err error
+			if hidden {
+				if grad, err = reluGradient(z, grad, rows); err != nil {
+					return nil, err
+				}
+			}
+			return layerGradients(v, grad, rows, input)
+		}}).apply(x, w, b)
+}
+
+// layerGradients are those of x (unless it is the input), W and b, given that of x·Wᵀ + b.
+func layerGradients(v gorgonia.Nodes, grad *gorgonia.Node, rows *int, input bool) (gorgonia.Nodes, error) {
+	x, w := v[0], v[1]
+	in, out := w.Shape()[1], w.Shape()[0]
+	two := []hm.Type{matrixType, matrixType}
+	dw, err := (&op{name: "weight gradient", in: two, out: matrixType, shape: w.Shape(),
+		run: func(dw []float32, v [][]float32) error {
+			product(blas.Trans, blas.NoTrans, out, in, *rows, v[0], v[1], 0, dw)
+			return nil
+		}}).apply(grad, x)
+	if err != nil {
+		return nil, err
+	}
+	db, err := (&op{name: "bias gradient", in: []hm.Type{matrixType}, out: vectorType, shape: tensor.Shape{out},
+		run: func(db []float32, v [][]float32) error {
+			head.ColumnSums(db, v[0][:*rows*out])
+			return nil
+		}}).apply(grad)
+	if err != nil || input {
+		return gorgonia.Nodes{nil, dw, db}, err
+	}
+	dx, err := (&op{name: "input gradient", in: two, out: matrixType, shape: x.Shape(),
+		run: func(dx []float32, v [][]float32) error {
+			product(blas.NoTrans, blas.NoTrans, *rows, in, out, v[0], v[1], 0, dx)
+			return nil
+		}}).apply(grad, w)
+	return gorgonia.Nodes{dx, dw, db}, err
+}
+
+// reluGradient is grad where the output y of a ReLU is not 0.
+func reluGradient(y, grad *gorgonia.Node, rows *int) (*gorgonia.Node, error) {
+	columns := y.Shape()[1]
+	return (&op{name: "relu gradient", in: []hm.Type{matrixType, matrixType}, out: matrixType, shape: y.Shape(),
+		run: func(out []float32, in [][]float32) error {
+			n := *rows * columns
+			head.ReLUGrad(out[:n], in[0][:n], in[1][:n])
+			return nil
+		}}).apply(y, grad)
+}
+
+// mask is w ⊙ m, where m has bits. Where restrict is set its gradient is masked too; else it goes through as it is.
+func mask(w, m *gorgonia.Node, bits []uint8, restrict bool) (*gorgonia.Node, error) {
+	masked := func(name string, w *gorgonia.Node) *op {
+		return &op{name: name, in: []hm.Type{matrixType, bitsType}, out: matrixType, shape: w.Shape(), wrt: []bool{true, false},
+			run: func(out []float32, in [][]float32) error {
+				head.Masked(out, in[0], bits)
+				return nil
+			}}
+	}
+	o := masked("mask", w)
+	o.diff = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		if !restrict {
+			return gorgonia.Nodes{grad, nil}, nil
+		}
+		d, err := masked("masked gradient", grad).apply(grad, m)
+		return gorgonia.Nodes{d, nil}, err
+	}
+	return o.apply(w, m)
 }
 
 // lossAt is a loss of logits: eval returns the value and writes the gradient to where its gradient op has its output.
-func lossAt(z *gorgonia.Node, eval func(z, grad []float32) (float64, error)) (*gorgonia.Node, error) {
-	grad := matrix(z.Shape()[0], z.Shape()[1])
-	return (&op{name: "loss", in: []int{2}, out: 0, wrt: []bool{true},
+func lossAt(z *gorgonia.Node, rows *int, eval func(z, grad []float32) (float64, error)) (*gorgonia.Node, error) {
+	grad, columns := matrix(z.Shape()[0], z.Shape()[1]), z.Shape()[1]
+	return (&op{name: "loss", in: []hm.Type{matrixType}, out: scalarType, wrt: []bool{true},
 		run: func(out []float32, in [][]float32) error {
-			v, err := eval(in[0], floats(grad))
+			n := *rows * columns
+			v, err := eval(in[0][:n], floats(grad)[:n])
 			out[0] = float32(v)
 			return err
 		},
 		// The value is an input, so that this runs after it; upstream is what the loss counts.
 		diff: func(in gorgonia.Nodes, value, upstream *gorgonia.Node) (gorgonia.Nodes, error) {
-			d, err := (&op{name: "loss gradient", in: []int{2, 0, 0}, out: 2, output: grad,
+			d, err := (&op{name: "loss gradient", in: []hm.Type{matrixType, scalarType, scalarType}, out: matrixType, shape: z.Shape(), output: grad,
 				run: func(out []float32, in [][]float32) error {
 					if in[2][0] != 1 {
 						for i := range out {
@@ -101,11 +141,12 @@ func lossAt(z *gorgonia.Node, eval func(z, grad []float32) (float64, error)) (*g
 		}}).apply(z)
 }
 
-// keep copies x to dst when it is computed: the machine may use x's memory again. It returns a scalar that says nothing.
-func keep(x *gorgonia.Node, name string, dst []float32) (*gorgonia.Node, error) {
-	return (&op{name: "keep " + name, in: []int{x.Dims()}, out: 0,
-		run: func(_ []float32, in [][]float32) error {
-			copy(dst, in[0])
-			return nil
-		}}).apply(x)
+// writeTo has the op of a gradient write to the memory of t.
+func writeTo(n *gorgonia.Node, t *tensor.Dense) error {
+	o, ok := n.Op().(*op)
+	if !ok || o.output != nil || !o.shape.Eq(t.Shape()) {
+		return fmt.Errorf("gradient by %v", n.Op())
+	}
+	o.output = t
+	return nil
 }

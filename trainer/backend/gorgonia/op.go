@@ -10,17 +10,24 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// op is an operation on float32 tensors, with its symbolic derivative: gorgonia.Op and SDOp. It
-// belongs to one graph, which runs one step at a time.
+// Types of inputs and outputs.
+var (
+	scalarType hm.Type = tensor.Float32
+	vectorType         = gorgonia.TensorType{Dims: 1, Of: tensor.Float32}
+	matrixType         = gorgonia.TensorType{Dims: 2, Of: tensor.Float32}
+	bitsType           = gorgonia.TensorType{Dims: 2, Of: tensor.Byte}
+)
+
+// op is an operation on tensors, with its symbolic derivative: gorgonia.Op and SDOp. It belongs to one graph, which runs
+// one step at a time.
 type op struct {
 	// name tells ops apart: gorgonia takes two nodes of one name and the same inputs for one.
 	name string
-	// in are the numbers of dimensions of the inputs, out that of the output; 0 is a scalar.
-	in  []int
-	out int
-	// shape is the output's; that of the first input where it is nil.
+	in   []hm.Type
+	out  hm.Type
+	// shape is the output's.
 	shape tensor.Shape
-	// run overwrites out, which is none of in.
+	// run overwrites out, which is none of in. Of bits it gets nil: they are no numbers of the graph's.
 	run func(out []float32, in [][]float32) error
 	// diff gives a gradient for each input, nil where none is needed; diff itself is nil where nothing depends on the
 	// inputs.
@@ -37,35 +44,15 @@ func (o *op) apply(inputs ...*gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(o, inputs...)
 }
 
-func kind(dims int) hm.Type {
-	if dims == 0 {
-		return tensor.Float32
-	}
-	return gorgonia.TensorType{Dims: dims, Of: tensor.Float32}
-}
-
 func (o *op) Arity() int { return len(o.in) }
 
-func (o *op) Type() hm.Type {
-	types := make([]hm.Type, 0, len(o.in)+1)
-	for _, d := range o.in {
-		types = append(types, kind(d))
-	}
-	return hm.NewFnType(append(types, kind(o.out))...)
-}
+func (o *op) Type() hm.Type { return hm.NewFnType(append(append([]hm.Type{}, o.in...), o.out)...) }
 
-func (o *op) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
-	if o.shape != nil {
-		return o.shape, nil
-	}
-	if o.out == 0 {
+func (o *op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
+	if o.out == scalarType {
 		return tensor.ScalarShape(), nil
 	}
-	s, ok := in[0].(tensor.Shape)
-	if !ok {
-		return nil, fmt.Errorf("%s: input of shape %v", o.name, in[0])
-	}
-	return s.Clone(), nil
+	return o.shape.Clone(), nil
 }
 
 // Do implements gorgonia.Op. The output is the op's own memory, the same at every run: what the machine would give is new
@@ -75,28 +62,26 @@ func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	for _, v := range in {
 		o.inputs = append(o.inputs, floats(v))
 	}
-	if o.out == 0 {
+	if o.out == scalarType {
 		var v [1]float32
 		err := o.run(v[:], o.inputs)
 		return gorgonia.NewF32(v[0]), err
 	}
 	if o.output == nil {
-		shape := o.shape
-		if shape == nil {
-			shape = in[0].Shape()
-		}
-		o.output = tensor.New(tensor.WithShape(shape...), tensor.Of(tensor.Float32))
+		o.output = tensor.New(tensor.WithShape(o.shape...), tensor.Of(tensor.Float32))
 	}
 	return o.output, o.run(floats(o.output), o.inputs)
 }
 
-// floats are the values of a tensor, its own memory, or a copy of a scalar.
+// floats are the values of a tensor, its own memory, or a copy of a scalar; nil of bits.
 func floats(v gorgonia.Value) []float32 {
 	switch x := v.Data().(type) {
 	case []float32:
 		return x
 	case float32:
 		return []float32{x}
+	case []uint8:
+		return nil
 	}
 	panic(fmt.Sprintf("gorgonia: value %T, want float32", v.Data()))
 }
