@@ -77,15 +77,20 @@ func dataPath(name string) string {
 	return ""
 }
 
+// generatedRows are overconfident, so that there is something to refit.
 func generatedRows(t *testing.T, k int, n int64) *feed.Rows {
 	t.Helper()
+	const overconfidence = 3
 	src, rows := newSynthetic(k, n), &feed.Rows{N: int(n), K: k}
 	for range n {
 		var r feed.Row
 		if err := src.Next(&r); err != nil {
 			t.Fatal(err)
 		}
-		rows.Scores, rows.Label = append(rows.Scores, r.Scores...), append(rows.Label, r.Label)
+		for _, z := range r.Scores {
+			rows.Scores = append(rows.Scores, overconfidence*z)
+		}
+		rows.Label = append(rows.Label, r.Label)
 	}
 	return rows
 }
