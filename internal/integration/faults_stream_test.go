@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -49,7 +50,7 @@ func loadModels(t *testing.T) []inputModel {
 			rows = loadRows(t, path, s.array, 10)
 		} else {
 			t.Logf("data set %s is absent: generated rows take its place", s.file)
-			rows = generatedRows(t, 10, int64(10000+i))
+			rows = generatedRows(10, int64(10000+i))
 		}
 		rows.Model, rows.Version = s.model, "1"
 		device := feed.Column{Name: "device"}
@@ -77,20 +78,24 @@ func dataPath(name string) string {
 	return ""
 }
 
-// generatedRows are overconfident, so that there is something to refit.
-func generatedRows(t *testing.T, k int, n int64) *feed.Rows {
-	t.Helper()
-	const overconfidence = 3
-	src, rows := newSynthetic(k, n), &feed.Rows{N: int(n), K: k}
+// generatedRows have labels drawn from their own probabilities, and scores twice as large as those say: a temperature
+// of 2 mends them.
+func generatedRows(k int, n int64) *feed.Rows {
+	random, rows := rand.New(rand.NewPCG(uint64(n), uint64(k))), &feed.Rows{N: int(n), K: k}
+	p := make([]float64, k)
 	for range n {
-		var r feed.Row
-		if err := src.Next(&r); err != nil {
-			t.Fatal(err)
+		sum := 0.0
+		for i := range p {
+			z := 2 * random.NormFloat64()
+			rows.Scores = append(rows.Scores, float32(2*z))
+			p[i] = math.Exp(z)
+			sum += p[i]
 		}
-		for _, z := range r.Scores {
-			rows.Scores = append(rows.Scores, overconfidence*z)
+		label, u := 0, sum*random.Float64()
+		for ; label < k-1 && u >= p[label]; label++ {
+			u -= p[label]
 		}
-		rows.Label = append(rows.Label, r.Label)
+		rows.Label = append(rows.Label, int32(label))
 	}
 	return rows
 }
