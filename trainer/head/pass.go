@@ -1,7 +1,5 @@
 package head
 
-import "math"
-
 // Pass runs a head forward and backward on batches of up to a number of rows. It keeps its workspace and is not safe for
 // concurrent use.
 type Pass struct {
@@ -58,42 +56,5 @@ func (p *Pass) Backward(h, grad *Head, x []float32, n int) {
 			p.gemm.Gemm(false, false, n, l.In, l.Out, 1, d, l.Out, l.W, l.In, 0, below, l.In)
 			ReLUGrad(below, p.act[i-1][:n*l.In], below)
 		}
-	}
-}
-
-// ReLU is max(x, 0) in place; NaN stays.
-func ReLU(x []float32) {
-	for i, v := range x {
-		x[i] = max(v, 0)
-	}
-}
-
-// ColumnSums writes to sums those of the columns of x, which has as many, adding rows in their order.
-func ColumnSums(sums, x []float32) {
-	clear(sums)
-	for ; len(x) > 0; x = x[len(sums):] {
-		row := x[:len(sums)]
-		for j := range sums {
-			sums[j] += row[j]
-		}
-	}
-}
-
-// Masked writes w to dst where bits are 1, and 0 where they are 0; dst may be w.
-func Masked(dst, w []float32, bits []uint8) {
-	dst, bits = dst[:len(w)], bits[:len(w)]
-	for i, v := range w {
-		dst[i] = math.Float32frombits(math.Float32bits(v) & -uint32(bits[i]))
-	}
-}
-
-// ReLUGrad writes to dst the gradient grad where the output y of a ReLU is not 0, else 0; dst may be grad. It takes no
-// branch: which outputs are 0 cannot be foreseen.
-func ReLUGrad(dst, y, grad []float32) {
-	dst, grad = dst[:len(y)], grad[:len(y)]
-	for i, v := range y {
-		b := math.Float32bits(v)
-		all := uint32(int32(b|-b) >> 31) // every bit where b is not 0
-		dst[i] = math.Float32frombits(math.Float32bits(grad[i]) & all)
 	}
 }

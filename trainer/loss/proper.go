@@ -20,8 +20,10 @@ func crossRow[T float32 | float64](r *rows, i int, w float64, g []T) float64 {
 	if g != nil {
 		inv := 1 / (1 + others)
 		g = g[:len(p)]
-		for k, v := range p {
-			g[k] = T(w * (v * inv))
+		if f, ok := any(g).([]float32); ok {
+			scaled32(f, p, inv, w)
+		} else {
+			scaledGo(g, p, inv, w)
 		}
 		not := others * inv // 1 − p_y
 		if y != top {
@@ -30,6 +32,14 @@ func crossRow[T float32 | float64](r *rows, i int, w float64, g []T) float64 {
 		g[y] = T(0 - w*not)
 	}
 	return math.Log1p(others) - r.diff(i)[y]
+}
+
+// scaledGo writes w·(p·inv) to g.
+func scaledGo[T float32 | float64](g []T, p []float64, inv, w float64) {
+	g = g[:len(p)]
+	for k, v := range p {
+		g[k] = T(w * (v * inv))
+	}
 }
 
 // squared is the Brier score Σ_k (p_k − 1[k=y])², summed over the classes.

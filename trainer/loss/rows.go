@@ -73,22 +73,18 @@ func exponentials[T float32 | float64](r *rows, z []T, from, to, first int) erro
 
 // differences fills d, max and top of row i and says whether all is finite.
 func differences[T float32 | float64](r *rows, i int, z []T) bool {
-	top := highest(z)
-	m := float64(z[top])
-	r.max[i], r.top[i] = m, int32(top)
 	d := r.d[i*r.k:][:len(z)]
-	var a, b, c, e float64
-	k := 0
-	for ; k+4 <= len(z); k += 4 {
-		x, to := z[k:k+4:k+4], d[k:k+4:k+4]
-		to[0], to[1], to[2], to[3] = float64(x[0])-m, float64(x[1])-m, float64(x[2])-m, float64(x[3])-m
-		a, b, c, e = a+to[0], b+to[1], c+to[2], e+to[3]
+	var top int
+	var sum float64
+	if f, ok := any(z).([]float32); ok {
+		top = highest32(f)
+		sum = minus32(d, f, float64(z[top]))
+	} else {
+		top = highestGo(z)
+		sum = minusGo(d, z, float64(z[top]))
 	}
-	for ; k < len(z); k++ {
-		d[k] = float64(z[k]) - m
-		a += d[k]
-	}
-	if sum := (a + b) + (c + e); sum >= -math.MaxFloat64 { // not so where one is infinite or NaN
+	r.max[i], r.top[i] = float64(z[top]), int32(top)
+	if sum >= -math.MaxFloat64 { // not so where one is infinite or NaN
 		return true
 	}
 	for _, v := range d { // the sum alone may be too large
@@ -99,8 +95,25 @@ func differences[T float32 | float64](r *rows, i int, z []T) bool {
 	return true
 }
 
-// highest is the place of the largest value, the lowest of ties; of no meaning where one is NaN.
-func highest[T float32 | float64](z []T) int {
+// minusGo writes z − m to d and returns the sum of what it wrote.
+func minusGo[T float32 | float64](d []float64, z []T, m float64) float64 {
+	var a, b, c, e float64
+	d = d[:len(z)]
+	k := 0
+	for ; k+4 <= len(z); k += 4 {
+		x, to := z[k:k+4:k+4], d[k:k+4:k+4]
+		to[0], to[1], to[2], to[3] = float64(x[0])-m, float64(x[1])-m, float64(x[2])-m, float64(x[3])-m
+		a, b, c, e = a+to[0], b+to[1], c+to[2], e+to[3]
+	}
+	for ; k < len(z); k++ {
+		d[k] = float64(z[k]) - m
+		a += d[k]
+	}
+	return (a + b) + (c + e)
+}
+
+// highestGo is the place of the largest value, the lowest of ties; of no meaning where one is NaN.
+func highestGo[T float32 | float64](z []T) int {
 	top, most, k := 0, z[0], 0
 	for ; k+4 <= len(z); k += 4 {
 		// A new maximum is rare: one look at four values.
@@ -132,8 +145,8 @@ func (r *rows) normalise(i int) {
 	r.logS[i], r.rest[i] = math.Log1p(others), others*inv
 }
 
-// total is Σ p, by four sums whose additions need not wait for each other.
-func total(p []float64) float64 {
+// totalGo is Σ p, by four sums whose additions need not wait for each other.
+func totalGo(p []float64) float64 {
 	var a, b, c, d float64
 	for len(p) >= 4 {
 		a, b, c, d = a+p[0], b+p[1], c+p[2], d+p[3]
