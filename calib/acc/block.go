@@ -40,7 +40,9 @@ type Block struct {
 	of     *kernel.Outcomes
 	csf    [blockCSFs]celled
 	stale  bool // SetRow came after finish
-	heavy  bool // some weight is fixFast or more
+	// weighted says that SetRow was told another weight than 1, and heavy one of fixFast or more. Until weighted is set
+	// all of w is 1, rows that were not set included, so that no loop needs to look.
+	weighted, heavy bool
 
 	// Of the rows at hand: those of weight 1, their class probabilities that do not belong to the first bin, and the
 	// rows that are added one by one.
@@ -55,10 +57,10 @@ type Block struct {
 
 	symbols   []uint32 // cells of ClassCounts, by row
 	symbolled bool     // they are there
-	unitRows  bool     // all weights are 1
 	wrong     []int32  // scratch of ClassCounts: rows, their pairs, and these pairs' places
 	pairs     []uint64
 	places    []uint32
+	ones      []uint32 // all 1
 }
 
 // The confidence score functions of a row, and the served confidence.
@@ -112,10 +114,10 @@ func NewBlock(k int) *Block {
 func (b *Block) Score(scores []float32, probs bool) {
 	n := len(scores) / b.k
 	b.probs, b.scores, b.v = probs, scores[:n*b.k], scores[:n*b.k]
+	b.forget()
 	if cap(b.rows) < n {
 		b.grow(n)
 	}
-	b.csf[csfServed].used, b.heavy = false, false
 	b.exact = kernel.Exact{}
 	b.rows = b.rows[:n]
 	if probs {
@@ -129,6 +131,24 @@ func (b *Block) Score(scores []float32, probs bool) {
 	kernel.LogitRows(b.rows, b.v, scores, b.k, 1)
 }
 
+// forget takes back what SetRow was told that is not usual.
+func (b *Block) forget() {
+	if b.csf[csfServed].used {
+		clear(b.served)
+		b.csf[csfServed].used = false
+	}
+	if b.weighted {
+		b.fillOnes()
+		b.weighted, b.heavy = false, false
+	}
+}
+
+func (b *Block) fillOnes() {
+	for i := range b.w {
+		b.w[i], b.wf[i] = 1, fixOne
+	}
+}
+
 // grow makes room for n rows; what was known of others is lost.
 func (b *Block) grow(n int) {
 	padded := fixedpoint.Padded(n)
@@ -138,6 +158,7 @@ func (b *Block) grow(n int) {
 	for f, c := range [blockCSFs][]float64{b.of.Conf, b.of.Margin, b.of.NegEnt, make([]float64, padded)} {
 		b.csf[f] = newCelled(c, b.wf, b.of.Hit)
 	}
+	b.fillOnes()
 }
 
 // Row returns what the kernel made of row i. A row that is not OK must not be counted. Rows that SetRow has seen are
@@ -152,13 +173,24 @@ func (b *Block) SetRow(i, y int, w float64, lagNanos int64, served float64) erro
 	if !b.rows[i].OK || y >= b.k || !(w > 0 && w < maxWeight) {
 		return b.refuse(i, y, w)
 	}
-	b.stale, b.heavy = true, b.heavy || w >= fixFast
-	b.w[i], b.wf[i], b.lag[i] = w, fix(w), lagNanos
-	b.y[i], b.served[i] = int32(max(y, -1)), false
+	b.stale = true
+	b.lag[i], b.y[i] = lagNanos, int32(max(y, -1))
+	if w != 1 || b.weighted {
+		b.weigh(i, w)
+	}
 	if served == served && y >= 0 {
 		return b.serve(i, served)
 	}
+	if b.csf[csfServed].used {
+		b.served[i] = false
+	}
 	return nil
+}
+
+// weigh notes the weight of row i.
+func (b *Block) weigh(i int, w float64) {
+	b.weighted, b.heavy = b.weighted || w != 1, b.heavy || w >= fixFast
+	b.w[i], b.wf[i] = w, fix(w)
 }
 
 // refuse says what SetRow has found out of range.

@@ -61,6 +61,9 @@ func (s *Set) checkBlock(b *Block) error {
 
 // room returns the rows' Σw, or ErrOverflow where they do not fit into sums of n0 rows and weight w0.
 func (b *Block) room(rows []int32, n0, w0 int64) (wf int64, err error) {
+	if n := int64(len(rows)); !b.weighted {
+		return n << fixBits, checkRoom(n0, w0, n, n<<fixBits)
+	}
 	for _, i := range rows {
 		w := b.wf[i]
 		if w > math.MaxInt64-wf {
@@ -131,14 +134,15 @@ func (g *Grid) addRows(b *Block, csf int, rows []int32, outcome uint16) {
 // addRows adds the rows to the sums, but not to the totals.
 func (b *SoftBins) addRows(block *Block, rows []int32) {
 	l := &block.soft
-	conf, hit := slices.Grow(l.conf[:0], len(rows))[:len(rows)], slices.Grow(l.hit[:0], len(rows))[:len(rows)]
-	n, c := 0, block.csf[csfMSP].c
+	l.conf, l.hit = slices.Grow(l.conf[:0], len(rows))[:len(rows)], slices.Grow(l.hit[:0], len(rows))[:len(rows)]
+	n, conf, hit, c, right := 0, l.conf, l.hit, block.csf[csfMSP].c, block.of.Hit
+	each := b.gauss == nil
 	for _, i := range rows {
-		if b.gauss == nil || block.w[i] != 1 {
-			b.addOne(c[i], block.w[i], block.of.Hit[i] == 1)
+		if each || block.weighted && block.w[i] != 1 {
+			b.addOne(c[i], block.w[i], right[i] == 1)
 			continue
 		}
-		conf[n], hit[n] = c[i], -uint8(block.of.Hit[i])
+		conf[n], hit[n] = c[i], -uint8(right[i])
 		n++
 	}
 	l.conf, l.hit = conf[:n], hit[:n]
@@ -147,30 +151,43 @@ func (b *SoftBins) addRows(block *Block, rows []int32) {
 	fixedpoint.AddSoftRows(b.sums[softWrong], b.sums[softCorrect], b.sums[softC], b.sums[softC2], b.gauss, b.u, l.rho, l.conf, l.hit)
 }
 
-// addRows adds rows that are known to fit to the sums, but not to the totals. Rows of weight 1 are gathered in 64 bits
-// first: a value is below 2^51 units.
+// addRows adds the rows to the sums, but not to the totals. Values of rows of weight 1 that are below fixFast, and so
+// below 2^51 units, are gathered in 64 bits first.
 func (s *Scores) addRows(b *Block, rows []int32) {
 	const atOnce = 1 << 11
-	of, wcs := b.of, b.csf[csfMSP].WC
+	n := len(b.of.NLL)
+	nlls, briers, wcs, hits := b.of.NLL, b.of.Brier[:n], b.csf[csfMSP].WC[:n], b.of.Hit[:n]
 	for ; len(rows) > 0; rows = rows[min(len(rows), atOnce):] {
-		var ones, nll, brier, wc, wa int64
+		var ones, right, nll, brier, wc int64
 		for _, i := range rows[:min(len(rows), atOnce)] {
 			wc += wcs[i]
-			wa += b.wf[i] & -int64(of.Hit[i])
-			x, y := of.NLL[i], of.Brier[i]
-			if b.w[i] == 1 && x >= 0 && x < fixFast && y < fixFast {
-				ones++
-				nll += fixedpoint.Round(x)
-				brier += fixedpoint.Round(y)
+			x, y := nlls[i], briers[i]
+			if b.weighted && b.w[i] != 1 || !fitsFast(x) || !fitsFast(y) {
+				s.addLarge(b, i)
 				continue
 			}
-			s.w2 = s.w2.plusFix(b.w[i] * b.w[i])
-			s.nll = s.nll.plusFix(x)
-			s.brier = s.brier.plusFix(y)
+			ones++
+			right += int64(hits[i])
+			nll += fixedpoint.Round(x)
+			brier += fixedpoint.Round(y)
 		}
-		s.wc, s.wa = s.wc+wc, s.wa+wa
+		s.wc, s.wa = s.wc+wc, s.wa+right<<fixBits
 		s.w2, s.nll, s.brier = s.w2.plus(ones*fixOne), s.nll.plus(nll), s.brier.plus(brier)
 	}
+}
+
+// fitsFast reports whether x is in [+0, fixFast): the bits of non-negative floats are in order, those of others above.
+func fitsFast(x float64) bool {
+	const bits = 0x4120000000000000 // of fixFast
+	return math.Float64bits(x) < bits
+}
+
+// addLarge adds a row that is of another weight than 1 or has values that are not small.
+func (s *Scores) addLarge(b *Block, i int32) {
+	s.wa += b.wf[i] & -int64(b.of.Hit[i])
+	s.w2 = s.w2.plusFix(b.w[i] * b.w[i])
+	s.nll = s.nll.plusFix(b.of.NLL[i])
+	s.brier = s.brier.plusFix(b.of.Brier[i])
 }
 
 // addRows adds the rows; wf is their Σw. After an error nothing has changed.
@@ -184,17 +201,22 @@ func (c *ClassWise) addRows(b *Block, rows []int32, wf int64) error {
 	}
 	b.key = slices.Grow(b.key[:0], len(rows))[:len(rows)]
 	fixedpoint.LabelKeys(b.key, b.y, b.of.P, rows, c.m, c.slack)
+	place, ents := c.t.place, c.t.ents
+	keys, weights := b.key[:len(rows)], b.wf
 	for x, i := range rows {
-		key := b.key[x]
+		key := keys[x]
+		if int(key) < len(place) {
+			if at := uint(place[key]) - 1; at < uint(len(ents)) {
+				ents[at][cWA] += weights[i]
+				continue
+			}
+		}
 		if key == fixedpoint.NoKey {
 			y := int(b.y[i])
 			key = c.key(y, b.settled(i, y, b.of.P[i], c.m))
 		}
-		e := c.t.known(key)
-		if e == nil {
-			e = c.t.search(key)
-		}
-		e[cWA] += b.wf[i]
+		c.t.at(key)[cWA] += weights[i]
+		place, ents = c.t.place, c.t.ents
 	}
 	c.n += int64(len(rows))
 	c.w += wf
@@ -207,17 +229,22 @@ func (c *ClassWise) addSmall(b *Block, rows []int32) error {
 	l, r := &b.large, &b.unit
 	l.Reset()
 	b.slow = b.slow[:0]
-	r.V, r.K, r.Rows, r.Scale = b.v, b.k, r.Rows[:0], r.Scale[:0]
+	r.V, r.K = b.v, b.k
+	r.Rows, r.Scale = slices.Grow(r.Rows[:0], len(rows))[:len(rows)], slices.Grow(r.Scale[:0], len(rows))[:len(rows)]
+	n, units, scales := 0, r.Rows, r.Scale
 	for _, i := range rows {
-		if b.w[i] != 1 {
-			if err := checkEach(&b.rows[i], b.row(i)); err != nil {
+		row := &b.rows[i]
+		if b.weighted && b.w[i] != 1 {
+			if err := checkEach(row, b.row(i)); err != nil {
 				return err
 			}
 			b.slow = append(b.slow, i)
 			continue
 		}
-		r.Rows, r.Scale = append(r.Rows, i), append(r.Scale, b.rows[i].Scale)
+		units[n], scales[n] = i, row.Scale
+		n++
 	}
+	r.Rows, r.Scale = units[:n], scales[:n]
 	dense, edge := c.dense[:cap(c.dense)], c.clear
 	for at := fixedpoint.AddScaledRows(dense, l, r, 0, edge); at < len(r.Rows); at = fixedpoint.AddScaledRows(dense, l, r, at, edge) {
 		i := r.Rows[at]

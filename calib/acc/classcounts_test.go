@@ -285,8 +285,15 @@ func TestClassCountsRefused(t *testing.T) {
 
 // TestClassCountsAllocateNothing per row, once the cells are there.
 func TestClassCountsAllocateNothing(t *testing.T) {
-	f := newFreshRows(10, 1<<20)
-	s, b := must(New(Config{K: 10})), NewBlock(10)
+	for _, k := range []int{10, 100, 200} {
+		testClassCountsAllocateNothing(t, k)
+	}
+}
+
+func testClassCountsAllocateNothing(t *testing.T, k int) {
+	t.Helper()
+	f := newFreshRows(k, k<<17)
+	s, b := must(New(Config{K: k})), NewBlock(k)
 	s.CountClasses(true)
 	update := func(block *Block, at int) error {
 		return errors.Join(f.set(block, at), s.PredictRows(block, f.all), s.LabelRows(block, f.all))
@@ -302,7 +309,7 @@ func TestClassCountsAllocateNothing(t *testing.T) {
 	}
 	all()
 	if got := testing.AllocsPerRun(3, all); got != 0 {
-		t.Errorf("%v allocations in warm rows, want 0", got)
+		t.Errorf("K = %d: %v allocations in warm rows, want 0", k, got)
 	}
 }
 

@@ -53,26 +53,27 @@ func (p *pairs) add(key uint64, s pairSum) {
 	}
 }
 
-// addOnes adds a row of weight 1 to each key. The places of all are asked for before the first is used, so that their ways
-// from memory overlap; keys and places are overwritten.
-func (p *pairs) addOnes(keys []uint64, places []uint32) {
+// addRows adds rows of weight 1 to each key. The places of all are asked for before the first is used, so that their ways
+// from memory overlap; all three are overwritten.
+func (p *pairs) addRows(keys []uint64, rows, places []uint32) {
+	rows, places = rows[:len(keys)], places[:len(keys)]
 	if len(p.slots) == 0 {
 		p.rehash(tableMin)
 	}
 	slots, limit, n := p.slots, p.limit, 0
 	mask := uint64(len(slots) - 1)
-	for _, key := range keys { // which are kept cannot be predicted: all are written, and some overwritten
+	for j, key := range keys { // which are kept cannot be predicted: all are written, and some overwritten
 		h := mix64(key)
-		keys[n], places[n] = key, slots[h&mask]
+		keys[n], rows[n], places[n] = key, rows[j], slots[h&mask]
 		_, beyond := bits.Sub64(limit, h, 0)
 		n += 1 - int(beyond)
 	}
 	for j, key := range keys[:n] {
 		if i := int(places[j]) - 1; i >= 0 && i < len(p.keys) && p.keys[i] == key { // adding may have moved it
-			p.sums[i].n++
+			p.sums[i].n += int64(rows[j])
 			continue
 		}
-		p.add(key, pairSum{n: 1})
+		p.add(key, pairSum{n: int64(rows[j])})
 	}
 }
 

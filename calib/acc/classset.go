@@ -88,14 +88,8 @@ func (b *Block) symbolsOf() []uint32 {
 	for i := range symbols {
 		symbols[i] = uint32(made[i].Arg)*Bands + bandOf(uint32(keys[i]/2))
 	}
-	b.symbolled, b.unitRows = true, true
-	for _, w := range b.wf[:n] {
-		if w != fixOne {
-			b.unitRows = false // or of a row that was not set, which is no harm
-			break
-		}
-	}
-	return b.symbols
+	b.symbolled = true
+	return symbols
 }
 
 // predictRows is predict of the given rows, of which the sum has room; wf is their Σw.
@@ -103,7 +97,7 @@ func (c *ClassCounts) predictRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
 	c.n += int64(len(rows))
 	c.w += wf
-	if b.unitRows && c.buffered(len(rows)) {
+	if !b.weighted && c.buffered(len(rows)) {
 		c.buffer.predict(symbols, rows)
 		return
 	}
@@ -122,15 +116,22 @@ func (c *ClassCounts) labelRows(b *Block, rows []int32, wf int64) {
 	symbols, t := b.symbolsOf(), &c.cells
 	c.labelled += int64(len(rows))
 	c.labelledW += wf
-	if b.unitRows && c.buffered(len(rows)) {
+	if !b.weighted && c.buffered(len(rows)) {
+		if c.hasPairs() {
+			c.labelPairs(b.y, symbols, rows)
+			return
+		}
 		wrong := c.buffer.label(b, symbols, rows)
 		b.pairs = slices.Grow(b.pairs[:0], len(wrong))[:len(wrong)]
 		b.places = slices.Grow(b.places[:0], len(wrong))[:len(wrong)]
+		for len(b.ones) < len(wrong) {
+			b.ones = append(b.ones, 1)
+		}
 		keys, y := b.pairs, b.y
 		for j, i := range wrong {
 			keys[j] = c.pair(symbols[i], int(y[i]))
 		}
-		c.wrong.addOnes(keys, b.places)
+		c.wrong.addRows(keys, b.ones, b.places)
 		c.wrongRows += int64(len(wrong))
 		return
 	}
