@@ -6,7 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"testing"
+
+	"gorgonia.org/gorgonia"
 
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/backend/conformance"
@@ -117,6 +120,64 @@ func TestOneGraphAShape(t *testing.T) {
 	}
 	if len(s.graphs) != 4 {
 		t.Errorf("%d graphs, want 4: two sizes, masks with and without restriction", len(s.graphs))
+	}
+}
+
+// TestMachine: loss and gradients are those of gorgonia's own tape machine, to the bit, also of a mini-batch that has fewer
+// rows than the graph.
+func TestMachine(t *testing.T) {
+	p := backend.Problem{Train: random(20, 5, 3), Head: head.Bottleneck(5, 6, 3, 1), Losses: []string{"ce"}, Batch: 16}
+	for _, of := range []shape{{rows: 16}, {rows: 16, masked: true}, {rows: 16, masked: true, restrict: true}} {
+		opened, err := Backend{}.Open(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*session)
+		e := backend.Epoch{Rows: data.Rows(20), Batch: 16, LR: 0.1}
+		if of.masked {
+			e.Mask = &backend.Mask{Keep: 0.5, Restrict: of.restrict}
+		}
+		g, err := s.graphOf(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := matrix(of.rows, 5)
+		expr, outputs, err := s.express(of, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, places, err := gorgonia.CompileFunction(expr, expr.Inputs(), outputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tape := gorgonia.NewTapeMachine(expr, gorgonia.WithPrecompiled(program, places))
+		for b := range 2 {
+			if err := s.batch(g, e, b); err != nil {
+				t.Fatal(err)
+			}
+			var want [][]float32
+			for _, v := range s.params {
+				want = append(want, slices.Clone(floats(v.grad)))
+				clear(floats(v.grad))
+			}
+			loss := s.loss
+			copy(floats(x), g.x)
+			if err := tape.RunAll(); err != nil {
+				t.Fatal(err)
+			}
+			tape.Reset()
+			if s.loss != loss || loss == 0 {
+				t.Errorf("%+v, mini-batch %d: loss %v, the tape machine's is %v", of, b, loss, s.loss)
+			}
+			for i, v := range s.params {
+				if !slices.Equal(floats(v.grad), want[i]) {
+					t.Errorf("%+v, mini-batch %d: gradient %d is %v, the tape machine's %v", of, b, i, want[i], floats(v.grad))
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

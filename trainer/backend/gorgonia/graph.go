@@ -21,13 +21,23 @@ type graph struct {
 
 // newGraph compiles the graph of the session's parameters.
 func (s *session) newGraph(of shape) (*graph, error) {
+	x := matrix(of.rows, s.p.Train.D)
+	g, outputs, err := s.express(of, x)
+	if err != nil {
+		return nil, err
+	}
+	vm, err := newMachine(g, outputs)
+	return &graph{x: floats(x), vm: vm}, err
+}
+
+// express writes loss and gradients as expressions of the features x; the outputs are the loss and then the gradients, of
+// which each writes to its parameter's.
+func (s *session) express(of shape, x *tensor.Dense) (*gorgonia.ExprGraph, gorgonia.Nodes, error) {
 	g := gorgonia.NewGraph()
 	input := func(t *tensor.Dense, name string) *gorgonia.Node {
 		return gorgonia.NewTensor(g, t.Dtype(), t.Dims(), gorgonia.WithShape(t.Shape()...), gorgonia.WithName(name), gorgonia.WithValue(t))
 	}
-	features := matrix(of.rows, s.p.Train.D)
-	x := input(features, "x")
-	inputs := gorgonia.Nodes{x}
+	z := input(x, "x")
 	var wrt gorgonia.Nodes
 	var err error
 	for i, l := range s.head.Layers {
@@ -35,35 +45,29 @@ func (s *session) newGraph(of shape) (*graph, error) {
 		wrt = append(wrt, w, b)
 		if of.masked {
 			bits := s.eval.Drawn(i)
-			node := input(tensor.New(tensor.WithShape(l.Out, l.In), tensor.WithBacking(bits)), fmt.Sprintf("m%d", i))
-			inputs = append(inputs, node)
-			if w, err = mask(w, node, bits, of.restrict); err != nil {
-				return nil, err
+			m := input(tensor.New(tensor.WithShape(l.Out, l.In), tensor.WithBacking(bits)), fmt.Sprintf("m%d", i))
+			if w, err = mask(w, m, bits, of.restrict); err != nil {
+				return nil, nil, err
 			}
 		}
-		if x, err = layer(x, w, b, &s.rows, i < len(s.head.Layers)-1, i == 0); err != nil {
-			return nil, err
+		if z, err = layer(z, w, b, &s.rows, i < len(s.head.Layers)-1, i == 0); err != nil {
+			return nil, nil, err
 		}
 	}
-	cost, err := lossAt(x, &s.rows, s.lossOf)
+	cost, err := lossAt(z, &s.rows, s.lossOf)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	grads, err := gorgonia.Grad(cost, wrt...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, d := range grads {
 		if err := writeTo(d, s.params[i].grad); err != nil {
-			return nil, fmt.Errorf("%s: %w", wrt[i].Name(), err)
+			return nil, nil, fmt.Errorf("%s: %w", wrt[i].Name(), err)
 		}
 	}
-	// Compiled from its outputs, the program leaves out what nobody needs.
-	program, places, err := gorgonia.CompileFunction(g, append(inputs, wrt...), append(gorgonia.Nodes{cost}, grads...))
-	if err != nil {
-		return nil, err
-	}
-	return &graph{x: floats(features), vm: gorgonia.NewTapeMachine(g, gorgonia.WithPrecompiled(program, places))}, nil
+	return g, append(gorgonia.Nodes{cost}, grads...), nil
 }
 
 func matrix(rows, cols int) *tensor.Dense {

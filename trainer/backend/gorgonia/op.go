@@ -34,13 +34,16 @@ type op struct {
 	diff func(inputs gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error)
 	// wrt says which inputs have a gradient.
 	wrt []bool
-	// output is made at the first run, unless it was given.
+	// output is the op's own memory, the same at every run, made when it is first needed unless it was given: what
+	// gorgonia's machine would give is new at each, and costs more to clear than many an op.
 	output *tensor.Dense
-	inputs [][]float32
+	scalar [1]float32
+	args   gorgonia.Nodes
 }
 
 // apply adds the op to the graph of its inputs.
 func (o *op) apply(inputs ...*gorgonia.Node) (*gorgonia.Node, error) {
+	o.args = inputs
 	return gorgonia.ApplyOp(o, inputs...)
 }
 
@@ -55,22 +58,29 @@ func (o *op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 	return o.shape.Clone(), nil
 }
 
-// Do implements gorgonia.Op. The output is the op's own memory, the same at every run: what the machine would give is new
-// at each, and costs more to clear than many an op.
-func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
-	o.inputs = o.inputs[:0]
-	for _, v := range in {
-		o.inputs = append(o.inputs, floats(v))
-	}
+// memory is where the op writes.
+func (o *op) memory() []float32 {
 	if o.out == scalarType {
-		var v [1]float32
-		err := o.run(v[:], o.inputs)
-		return gorgonia.NewF32(v[0]), err
+		return o.scalar[:]
 	}
 	if o.output == nil {
 		o.output = tensor.New(tensor.WithShape(o.shape...), tensor.Of(tensor.Float32))
 	}
-	return o.output, o.run(floats(o.output), o.inputs)
+	return floats(o.output)
+}
+
+// Do implements gorgonia.Op.
+func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+	inputs := make([][]float32, len(in))
+	for i, v := range in {
+		inputs[i] = floats(v)
+	}
+	out := o.memory()
+	err := o.run(out, inputs)
+	if o.out == scalarType {
+		return gorgonia.NewF32(out[0]), err
+	}
+	return o.output, err
 }
 
 // floats are the values of a tensor, its own memory, or a copy of a scalar; nil of bits.
