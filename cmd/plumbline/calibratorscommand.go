@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -143,6 +144,9 @@ func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Va
 	client, err := f.client()
 	if err != nil {
 		return err
+	}
+	if method == http.MethodPost {
+		client.Timeout = time.Minute // an order may have the topics searched
 	}
 	req, err := http.NewRequestWithContext(cmd.Context(), method, base+"/api/v1/"+path+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {

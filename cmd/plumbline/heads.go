@@ -73,6 +73,10 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		}
 		o := output.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
 		if err := t.allows(o); err != nil {
+			o.Refused = err.Error()
+			if herr := recordOrder(cmd.Context(), client, cfg, o); herr != nil {
+				cmd.PrintErrln("warning: the history does not have the refused order:", herr)
+			}
 			return err
 		}
 		if err := publishOrder(cmd.Context(), client, cfg, o, func(s string) { cmd.PrintErrln("warning:", s) }); err != nil {
@@ -109,7 +113,7 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	if err := publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value); err != nil {
 		return err
 	}
-	if err := recordOrder(ctx, client, cfg, o.ID, value); err != nil {
+	if err := recordOrder(ctx, client, cfg, o); err != nil {
 		warn(fmt.Sprintf("the order is given, but the history does not have it: %v", err))
 	}
 	return nil
@@ -192,24 +196,29 @@ func readTopic(ctx context.Context, client *kafka.Client, cfg config.Config, f f
 		return err
 	}
 	for p := range n {
-		lo, hi, err := kafkaio.Bounds(ctx, client, f.topic, p)
-		if err != nil {
+		if err := readPartition(ctx, client, cfg, f.topic, p, func(rec *pipeline.Record) { _ = f.take(rec.Value) }); err != nil {
 			return err
 		}
-		if lo == hi {
-			continue
+	}
+	return nil
+}
+
+// readPartition hands over all records that a partition has now; their memory is valid until take returns.
+func readPartition(ctx context.Context, client *kafka.Client, cfg config.Config, topic string, p int, take func(*pipeline.Record)) error {
+	lo, hi, err := kafkaio.Bounds(ctx, client, topic, p)
+	if err != nil || lo == hi {
+		return err
+	}
+	src := kafkaio.NewSource(kafkaio.Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p, Next: map[pipeline.Input]int64{pipeline.Panes: lo},
+		Until: map[pipeline.Input]int64{pipeline.Panes: hi}, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)})
+	for err == nil {
+		var rec pipeline.Record
+		if rec, err = src.Next(ctx); err == nil {
+			take(&rec)
 		}
-		src := kafkaio.NewSource(kafkaio.Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Panes: f.topic}, Partition: p, Next: map[pipeline.Input]int64{pipeline.Panes: lo},
-			Until: map[pipeline.Input]int64{pipeline.Panes: hi}, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)})
-		for err == nil {
-			var rec pipeline.Record
-			if rec, err = src.Next(ctx); err == nil {
-				_ = f.take(rec.Value)
-			}
-		}
-		if cerr := src.Close(); !errors.Is(err, io.EOF) {
-			return errors.Join(err, cerr)
-		}
+	}
+	if cerr := src.Close(); !errors.Is(err, io.EOF) {
+		return errors.Join(err, cerr)
 	}
 	return nil
 }

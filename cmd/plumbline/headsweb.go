@@ -35,6 +35,10 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 	}
 	order := output.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
 	if err := w.rt.tuning.allows(order); err != nil {
+		order.Refused = err.Error()
+		if herr := recordOrder(ctx, w.client, w.rt.cfg, order); herr != nil {
+			w.rt.log.Warn("the history does not have a refused order", "id", order.ID, "by", order.By, "err", herr)
+		}
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
 	return order, publishOrder(ctx, w.client, w.rt.cfg, order, func(s string) { w.rt.log.Warn(s, "id", order.ID) })

@@ -61,21 +61,54 @@ func decisionCopy(kind string, m *pipeline.Message) (pipeline.Message, error) {
 	return pipeline.Message{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(of.Model), Value: value, Time: m.Time}, err
 }
 
-// recordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only.
-func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, id string, order []byte) error {
+// recordTime bounds the wait for the brokers to take an order for the history: whoever gave it waits too.
+const recordTime = 5 * time.Second
+
+// recordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only, and none that
+// was refused.
+func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o output.Order) error {
 	if cfg.Topics.Decisions == "" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
 	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHistory: cfg.Topics.Decisions}, cfg.Kafka.MessageMax, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	model, version := registry.HeadNames(id)
-	value, err := output.NewDecision(output.DecisionOrder, model, version, order)
+	return writeOrder(ctx, sink, o)
+}
+
+// writeOrder writes an order to a sink that has the decisions topic.
+func writeOrder(ctx context.Context, sink pipeline.Sink, o output.Order) error {
+	model, version := o.Model, o.Version
+	if model == "" {
+		model, version = registry.HeadNames(o.ID) // not in the record, which is the heads topic's
+	}
+	record, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	value, err := output.NewDecision(output.DecisionOrder, model, version, record)
 	if err != nil {
 		return err
 	}
 	return sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(model), Value: value}})
+}
+
+// refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not. Where that fails the
+// log says so: the order is refused all the same.
+func (rt *engine) refused(ctx context.Context, sink pipeline.Sink, o output.Order, reason error) {
+	o.Schema, o.At, o.Refused = 1, pipeline.Format(time.Now().UnixNano()), reason.Error()
+	rt.log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "reason", o.Refused)
+	if rt.cfg.Topics.Decisions == "" || o.Model == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	if err := writeOrder(ctx, sink, o); err != nil {
+		rt.log.Warn("the history does not have a refused order", "id", o.ID, "err", err)
+	}
 }
 
 // past is the history of this process: the database, and what fills it.

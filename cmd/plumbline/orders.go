@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -17,6 +19,7 @@ import (
 type orderTaker struct {
 	*engine
 	sink pipeline.Sink
+	scan scanTopic // nil: there are no topics
 }
 
 // orderAnswer says that an order is on its way; the list of calibrators shows what came of it.
@@ -29,29 +32,40 @@ type orderAnswer struct {
 	Why     string `json:"why"`
 }
 
-// Order implements web.Orders.
+// errUnasked says that a place that might know could not be asked: it is not the order's fault.
+var errUnasked = errors.New("the history could not be asked")
+
+// Order implements web.Orders. An order that is refused is in the history with its reason.
 func (t orderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 	o := &pipeline.Order{ID: pipeline.NewOrderID(), Action: w.Action, Model: w.Model, Version: w.Version, Revision: w.Revision, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
 	if o.Action != pipeline.ActionPublish {
 		o.Calibrator = nil
 	}
-	if err := t.complete(o); err != nil {
+	id := hex.EncodeToString(o.ID[:])
+	if err := t.complete(ctx, o); err != nil {
+		if errors.Is(err, errUnasked) {
+			return nil, err
+		}
+		t.refused(ctx, t.sink, output.Order{Kind: output.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model, Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
 	m := pipeline.Message{Stream: pipeline.StreamPanes, Partition: -1, Key: []byte(o.Model), Value: pipeline.AppendOrder(nil, o)}
 	if err := t.sink.Write(ctx, []pipeline.Message{m}); err != nil {
 		return nil, err
 	}
-	return orderAnswer{hex.EncodeToString(o.ID[:]), o.Action, o.Model, o.Version, o.By, o.Why}, nil
+	return orderAnswer{id, o.Action, o.Model, o.Version, o.By, o.Why}, nil
 }
 
-// complete fills what the order leaves out from what this process knows, and refuses what it knows to be wrong.
-func (t orderTaker) complete(o *pipeline.Order) error {
+// complete fills what the order leaves out from what is known, and refuses what is known to be wrong.
+func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
 	if o.Version == "" {
-		versions := t.versions(o.Model)
+		versions, err := t.versions(ctx, o.Model)
+		if err != nil {
+			return err
+		}
 		if len(versions) != 1 {
 			return fmt.Errorf("version: must be named, model %q has %q here", o.Model, strings.Join(versions, ", "))
 		}
@@ -64,17 +78,13 @@ func (t orderTaker) complete(o *pipeline.Order) error {
 	if o.Revision == 0 || o.Action == pipeline.ActionUnpin {
 		return nil
 	}
-	for _, c := range t.history.Calibrators(o.Model, o.Version, 0) {
-		if c.Published && c.Revision == o.Revision {
-			o.Calibrator = c.Calibrator
-			return nil
-		}
-	}
-	return fmt.Errorf("revision %d of %s/%s is not in the history of this process: publish it from a file", o.Revision, o.Model, o.Version)
+	var err error
+	o.Calibrator, err = t.revision(ctx, o.Model, o.Version, o.Revision)
+	return err
 }
 
-// versions are those of a model that have snapshots or calibrators here.
-func (t orderTaker) versions(model string) (out []string) {
+// versions are those of a model that have snapshots or calibrators here, or else in the database.
+func (t orderTaker) versions(ctx context.Context, model string) (out []string, err error) {
 	for _, s := range t.history.Series() {
 		if s.Model == model {
 			out = append(out, s.Version)
@@ -83,6 +93,11 @@ func (t orderTaker) versions(model string) (out []string) {
 	for _, c := range t.history.Calibrators(model, "", 0) {
 		out = append(out, c.Version)
 	}
+	if len(out) == 0 && t.past != nil {
+		if out, err = t.past.store.Versions(ctx, model); err != nil {
+			return nil, fmt.Errorf("%w: versions of %s: %w", errUnasked, model, err)
+		}
+	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(out), nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http/httptest"
@@ -16,14 +17,25 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// orderLog keeps what is written to the panes topic.
+// orderLog keeps what is written to the panes topic, and the orders on the decisions topic.
 type orderLog struct {
-	orders []*pipeline.Order
-	err    error
+	orders  []*pipeline.Order
+	refused []output.Order
+	err     error
 }
 
 func (l *orderLog) Write(_ context.Context, ms []pipeline.Message) error {
 	for _, m := range ms {
+		if m.Stream == pipeline.StreamHistory {
+			var d output.Decision
+			var o output.Order
+			err := errors.Join(json.Unmarshal(m.Value, &d), json.Unmarshal(d.Record, &o))
+			if err != nil || d.Kind != output.DecisionOrder || string(m.Key) != o.Model || d.Model != o.Model || d.Version != o.Version || m.Partition != -1 {
+				return errors.Join(err, errors.New("not an order by model"))
+			}
+			l.refused = append(l.refused, o)
+			continue
+		}
 		o, err := pipeline.DecodeOrder(m.Value)
 		if err != nil || m.Stream != pipeline.StreamPanes || m.Partition != -1 || string(m.Key) != o.Model {
 			return errors.Join(err, errors.New("not an order by model"))
@@ -44,7 +56,7 @@ func TestCalibratorsCommand(t *testing.T) {
 			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal)})
 	}
 	log := &orderLog{}
-	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, log}}))
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, log, nil}}))
 	defer srv.Close()
 	file := filepath.Join(t.TempDir(), "cal.json")
 	if err := os.WriteFile(file, []byte(cal), 0o600); err != nil {
@@ -80,9 +92,32 @@ func TestCalibratorsCommand(t *testing.T) {
 	f("unpin of m/1/v", "unpin m/1 --why over --by ann", pipeline.Order{Action: "unpin", Model: "m/1", Version: "v", By: "ann", Why: "over"})
 	f("rollback of m/1/v", "rollback m/1 --revision 1 --why worse --by ann", pipeline.Order{Action: "rollback", Model: "m/1", Version: "v", Revision: 1, Calibrator: []byte(cal), By: "ann", Why: "worse"})
 	f("publish of m/1/w", "publish "+file+" m/1 --model-version w --why mine --by ann", pipeline.Order{Action: "publish", Model: "m/1", Version: "w", Calibrator: []byte(cal), By: "ann", Why: "mine"})
-	f("revision 9 of m/1/v is not in the history", "rollback m/1 --revision 9 --why x", pipeline.Order{})
+	if len(log.refused) > 0 {
+		t.Errorf("orders that were given are refused: %+v", log.refused)
+	}
+	f("revision 9 of m/1/v is not in the history, allowed are 1 to 2", "rollback m/1 --revision 9 --why x --by ann", pipeline.Order{})
 	f("version: must be named", "pin other --why x", pipeline.Order{})
+	f("calibrator", "publish "+writeFile(t, "cut.json", `{"version":1,"method":"temperature","temperature":-1}`)+" m/1 --why x", pipeline.Order{})
+	wantRefused(t, log.refused, "rollback m/1/v to revision 9: allowed are 1 to 2", "pin other: version: must be named")
 	f("--why", "pin m/1", pipeline.Order{})
 	log.err = errors.New("no leader")
 	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
+}
+
+// wantRefused holds refused orders against "action about: part of the reason".
+func wantRefused(t *testing.T, got []output.Order, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d refused orders, want %d: %+v", len(got), len(want), got)
+		return
+	}
+	for i, o := range got {
+		head, reason, _ := strings.Cut(want[i], ": ")
+		if o.Action+" "+o.About() != head || !strings.Contains(o.Refused, reason) || o.Kind != output.CalibratorOrder || o.Schema != 1 || len(o.ID) != 32 || o.By == "" || o.Why != "x" {
+			t.Errorf("refused order %+v, want %s", o, want[i])
+		}
+		if _, err := parseTime(o.At); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -195,7 +195,7 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	r.sink, r.orders = teeSink{recorder{s}, r.engine}, orderTaker{r.engine, s}
+	r.sink, r.orders = teeSink{recorder{s}, r.engine}, orderTaker{r.engine, s, r.scanTopics}
 	return t, nil
 }
 

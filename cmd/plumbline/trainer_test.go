@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -216,8 +217,24 @@ func TestTrainerOnKafka(t *testing.T) {
 		serves(step.want)
 	}
 	for _, args := range [][]string{{"heads", "pin", second.ID}, {"heads", "pin", "m/9"}, {"trainer", "cancel", first.ID}} {
-		if text, code := run(args...); code == 0 {
+		if text, code := run(append(args, "--by", "eve", "--why", "no")...); code == 0 {
 			t.Errorf("%v: got exit code 0: %s", args, text)
+		}
+	}
+	refused := ""
+	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Decisions) {
+		var d output.Decision
+		var o output.Order
+		if err := errors.Join(json.Unmarshal(m.Value, &d), json.Unmarshal(d.Record, &o)); err != nil {
+			t.Fatal(err)
+		}
+		if o.Refused != "" {
+			refused += o.Action + " of " + o.ID + " by " + o.By + ": " + o.Why + ": " + o.Refused + "\n"
+		}
+	}
+	for _, want := range []string{"pin of " + second.ID + " by eve: no: " + second.ID + ": there is no trained head", "pin of m/9 by eve: no: m/9: there is no such head", "cancel of " + first.ID + " by eve: no: " + first.ID + ": its job has ended"} {
+		if !strings.Contains(refused, want) {
+			t.Errorf("refused orders in the history: %swant %s", refused, want)
 		}
 	}
 	for _, want := range []string{first.ID + ": shadow", "asked for at 1970-01-01T02:00:00Z", "trained by a, attempt 1", "validation rows:", "head.onnx: ", "auto by ben at ", "SHA-256 "} {

@@ -1,6 +1,9 @@
 package output
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Finetune asks for a new head of a model version; key model/version on the finetune topic. Like every output of a model
 // task it is a function of the panes log: a repeat has the same bytes.
@@ -182,13 +185,38 @@ const (
 	OrderAuto     = "auto"     // as the verdict says
 )
 
-// Order is what a person decided, of a head or, with kind cancel, of a job.
+// Order is what a person decided, of a head or, with kind cancel, of a job. On the decisions topic there are also orders that were
+// refused, about calibrators too: those that are given go to the panes topic, and what comes of them is a Calibrator.
 type Order struct {
 	Schema int    `json:"schema"` // 1
-	Kind   string `json:"kind"`   // order | cancel
-	ID     string `json:"id"`
-	Action string `json:"action"` // pin | rollback | auto | cancel
+	Kind   string `json:"kind"`   // order | cancel | calibrator
+	ID     string `json:"id"`     // of the head; with kind calibrator of the order
+	Action string `json:"action"` // pin | rollback | auto | cancel; with kind calibrator pin | unpin | publish | rollback
 	By     string `json:"by"`
 	Why    string `json:"why,omitempty"`
 	At     string `json:"at"` // wall clock
+	// Model, Version and Revision are those that an order of kind calibrator named.
+	Model    string `json:"model,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Revision int    `json:"revision,omitempty"`
+	// Refused is why the order was not given; empty where it was.
+	Refused string `json:"refused,omitempty"`
+}
+
+// CalibratorOrder is the kind of an Order about a calibrator.
+const CalibratorOrder = "calibrator"
+
+// About names what an order is about.
+func (o *Order) About() string {
+	if o.Kind != CalibratorOrder {
+		return o.ID
+	}
+	about := o.Model
+	if o.Version != "" {
+		about += "/" + o.Version
+	}
+	if o.Revision > 0 {
+		about += " to revision " + strconv.Itoa(o.Revision)
+	}
+	return about
 }

@@ -30,8 +30,9 @@ type Entry struct {
 	// Record is the record as its topic has it, a head without its weights.
 	Record json.RawMessage `json:"record,omitempty"`
 
-	at  int64 // At in Unix nanoseconds
-	seq int64 // 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
+	at       int64 // At in Unix nanoseconds
+	seq      int64 // 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
+	revision int64 // of the calibrator that the record put in force, or wrote again; 0 = none
 }
 
 // Decode returns the entry of a record; ok is false where there is none in it.
@@ -143,6 +144,9 @@ func fillCalibrator(e *Entry) error {
 		return err
 	}
 	e.Model, e.Version, e.At, e.Summary, e.By, e.Why, e.State = c.Model, c.Version, c.DecidedAt, c.Outcome, c.By, c.Why, calibratorState(&c)
+	if c.Published && c.Stage != output.StageCanary && len(c.Calibrator) > 0 {
+		e.revision = int64(c.Revision)
+	}
 	return nil
 }
 
@@ -215,8 +219,14 @@ func fillOrder(e *Entry) error {
 	if err := json.Unmarshal(e.Record, &o); err != nil {
 		return err
 	}
-	e.Model, e.Version = HeadNames(o.ID)
-	e.At, e.State, e.Summary, e.By, e.Why = o.At, o.Action, o.Action+" of "+o.ID, o.By, o.Why
+	if e.Model, e.Version = o.Model, o.Version; e.Model == "" {
+		e.Model, e.Version = HeadNames(o.ID)
+	}
+	e.At, e.State, e.Summary, e.By, e.Why = o.At, o.Action, o.Action+" of "+o.About(), o.By, o.Why
+	if o.Refused != "" {
+		e.State = "refused"
+		e.Summary += ": refused: " + o.Refused
+	}
 	return nil
 }
 

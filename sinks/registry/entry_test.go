@@ -49,6 +49,10 @@ func TestKinds(t *testing.T) {
 			"verdict m 1  2023-11-14T22:13:25Z ready , 1+head1: better"},
 		{output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: "a/b/1+head1", Action: "pin", By: "ann", At: moment(5)}, true, "order a/b 1  2023-11-14T22:13:25Z pin ann, pin of a/b/1+head1"},
 		{output.DecisionOrder, output.Order{Kind: output.HeadCancel, ID: "m/1+head1", Action: "cancel", By: "ann", At: "noon"}, true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
+		{output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: "m/1+head9", Action: "pin", By: "eve", At: moment(5), Refused: "there is no such head"}, true,
+			"order m 1  2023-11-14T22:13:25Z refused eve, pin of m/1+head9: refused: there is no such head"},
+		{output.DecisionOrder, output.Order{Kind: output.CalibratorOrder, ID: "5f0c", Model: "a/b", Version: "1", Revision: 9, Action: "rollback", By: "eve", At: moment(5), Refused: "it is in no history"}, false,
+			"order a/b 1  2023-11-14T22:13:25Z refused eve, rollback of a/b/1 to revision 9: refused: it is in no history"},
 	} {
 		own := FromTopic(c.kind)
 		if c.heads {

@@ -9,7 +9,8 @@ import (
 )
 
 // Prune removes what is beyond Config.Rows and Config.MaxAge of the given models; nil means all. It returns how many entries
-// went. What it keeps depends on the entries alone: a database that is filled anew keeps the same.
+// went. What it keeps depends on the entries alone: a database that is filled anew keeps the same. Of each version the calibrator in
+// force and the one before it stay however old they are, and a pin or canary that has not ended.
 func (s *Store) Prune(ctx context.Context, models []string) (removed int64, err error) {
 	if s.cfg.Rows <= 0 && s.cfg.MaxAge <= 0 {
 		return 0, nil
@@ -32,9 +33,19 @@ func (s *Store) Prune(ctx context.Context, models []string) (removed int64, err 
 	return removed, nil
 }
 
+// dispensable is which entries e may be removed: none of what is in force.
+//
+// A revision is in force, or the one before, where at most one other revision has newer records.
+const dispensable = ` AND NOT (e.revision > 0 AND (SELECT count(DISTINCT n.revision) FROM plumbline_entries n
+		WHERE n.model = e.model AND n.version = e.version AND n.revision > 0 AND n.revision <> e.revision AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)) <= 1)
+	AND NOT (e.kind = 'calibrator' AND e.state = 'pinned' AND NOT EXISTS (SELECT 1 FROM plumbline_entries n
+		WHERE n.model = e.model AND n.version = e.version AND n.kind = 'calibrator' AND n.state IN ('pinned', 'unpinned') AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)))
+	AND NOT (e.kind = 'calibrator' AND e.state = 'canary' AND NOT EXISTS (SELECT 1 FROM plumbline_entries n
+		WHERE n.model = e.model AND n.version = e.version AND n.kind = 'calibrator' AND n.state IN ('canary', 'canary_ended') AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)))`
+
 func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed int64, err error) {
 	remove := func(condition string, args ...any) error {
-		res, err := tx.ExecContext(ctx, s.d.bind(`DELETE FROM plumbline_entries WHERE model = ? AND `+condition), append([]any{model}, args...)...)
+		res, err := tx.ExecContext(ctx, s.d.bind(`DELETE FROM plumbline_entries WHERE id IN (SELECT e.id FROM plumbline_entries e WHERE e.model = ? AND `+condition+dispensable+`)`), append([]any{model}, args...)...)
 		if err != nil {
 			return err
 		}
@@ -49,7 +60,7 @@ func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed in
 			return 0, err
 		}
 		if newest.Valid {
-			if err := remove("at < ?", newest.Int64-int64(s.cfg.MaxAge)); err != nil {
+			if err := remove("e.at < ?", newest.Int64-int64(s.cfg.MaxAge)); err != nil {
 				return 0, err
 			}
 		}
@@ -66,7 +77,7 @@ func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed in
 	if err != nil {
 		return removed, err
 	}
-	return removed, remove("(at, seq, id) <= (?, ?, ?)", p.at, p.seq, p.id)
+	return removed, remove("(e.at, e.seq, e.id) <= (?, ?, ?)", p.at, p.seq, p.id)
 }
 
 // Models are the models that have entries, sorted as the database sorts. Each costs one look into the index.

@@ -98,7 +98,7 @@ func (q *Query) statement(rows int) (string, []any, error) {
 	if q.Records {
 		record = "record"
 	}
-	text := `SELECT id, kind, model, version, slice, at, seq, state, summary, who, why, ` + record + ` FROM plumbline_entries WHERE model = ?`
+	text := `SELECT id, kind, model, version, slice, at, seq, state, summary, who, why, revision, ` + record + ` FROM plumbline_entries WHERE model = ?`
 	args := []any{short(clean(q.Model))}
 	and := func(condition string, values ...any) {
 		text += " AND " + condition
@@ -136,7 +136,7 @@ func readPage(rows *sql.Rows, limit int) (Page, error) {
 	for rows.Next() {
 		var e Entry
 		var record string
-		if err := rows.Scan(&e.ID, &e.Kind, &e.Model, &e.Version, &e.Slice, &e.at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why, &record); err != nil {
+		if err := rows.Scan(&e.ID, &e.Kind, &e.Model, &e.Version, &e.Slice, &e.at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why, &e.revision, &record); err != nil {
 			return page, err
 		}
 		bytes += len(record)

@@ -32,7 +32,7 @@ type Store struct {
 	mu     sync.Mutex
 	write  *sql.DB // nil: not open
 	read   *sql.DB
-	steps  [][]string
+	steps  []step
 	ready  bool // the schema is there
 	closed bool
 }
@@ -244,8 +244,8 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, entries []Entry) (added 
 	if len(entries) == 0 {
 		return 0, nil
 	}
-	st, err := tx.PrepareContext(ctx, s.d.bind(`INSERT INTO plumbline_entries (id, kind, model, version, slice, at, seq, state, summary, who, why, record)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`))
+	st, err := tx.PrepareContext(ctx, s.d.bind(`INSERT INTO plumbline_entries (id, kind, model, version, slice, at, seq, state, summary, who, why, record, revision)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`))
 	if err != nil {
 		return 0, err
 	}
@@ -257,7 +257,7 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, entries []Entry) (added 
 	defer func() { _ = place.Close() }()
 	for i := range entries {
 		e := &entries[i]
-		res, err := st.ExecContext(ctx, e.ID, e.Kind, e.Model, e.Version, e.Slice, e.at, e.seq, e.State, e.Summary, e.By, e.Why, string(e.Record))
+		res, err := st.ExecContext(ctx, e.ID, e.Kind, e.Model, e.Version, e.Slice, e.at, e.seq, e.State, e.Summary, e.By, e.Why, string(e.Record), e.revision)
 		if err != nil {
 			return 0, err
 		}

@@ -183,7 +183,7 @@ func TestMigration(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := open(t, cfg)
-		later.steps = append(slices.Clone(migrations), []string{`ALTER TABLE plumbline_entries ADD COLUMN reviewed BIGINT NOT NULL DEFAULT 7`, `CREATE INDEX more ON plumbline_entries (kind)`})
+		later.steps = append(slices.Clone(migrations), step{statements: []string{`ALTER TABLE plumbline_entries ADD COLUMN reviewed BIGINT NOT NULL DEFAULT 7`, `CREATE INDEX more ON plumbline_entries (kind)`}})
 		same(t, "after the migration", all(t, later, 0), before)
 		write, _, err := later.open(t.Context())
 		if err != nil {
@@ -194,7 +194,7 @@ func TestMigration(t *testing.T) {
 			t.Errorf("the new column sums to %v, %v; want %d", sum, err, 7*len(before))
 		}
 		this := open(t, cfg)
-		if _, err := this.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), "version 2 of the schema, this build knows 1: it was filled by a newer plumbline") {
+		if _, err := this.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), "version 3 of the schema, this build knows 2: it was filled by a newer plumbline") {
 			t.Errorf("a database of a later schema: %v", err)
 		}
 	})
@@ -207,8 +207,8 @@ func TestBrokenMigration(t *testing.T) {
 		put(t, s, decisions(t, 9, 20), rand.New(rand.NewPCG(8, 8)))
 		before := all(t, s, 0)
 		bad := open(t, cfg)
-		bad.steps = append(slices.Clone(migrations), []string{`DROP INDEX plumbline_entries_model`, `ALTER TABLE nothing ADD COLUMN x BIGINT`})
-		if _, err := bad.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), "schema version 2") {
+		bad.steps = append(slices.Clone(migrations), step{statements: []string{`DROP INDEX plumbline_entries_model`, `ALTER TABLE nothing ADD COLUMN x BIGINT`}})
+		if _, err := bad.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), "schema version 3") {
 			t.Errorf("broken migration: %v", err)
 		}
 		same(t, "after it", all(t, s, 0), before)

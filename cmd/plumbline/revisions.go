@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/output"
+)
+
+// searchTime bounds the search for a revision: an answer is written within a minute.
+const searchTime = 45 * time.Second
+
+// scanTopic hands over the records of a key that a topic has now, oldest first.
+type scanTopic func(ctx context.Context, topic, key string, take func(value []byte)) error
+
+// scanTopics reads the partition that a key is in.
+func (r *kafkaRun) scanTopics(ctx context.Context, topic, key string, take func(value []byte)) error {
+	n, err := kafkaio.Partitions(ctx, r.client, topic)
+	if err != nil {
+		return err
+	}
+	return readPartition(ctx, r.client, r.cfg, topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
+		if string(rec.Key) == key {
+			take(rec.Value)
+		}
+	})
+}
+
+// foundRevisions is what the places that were asked have of a model version: calibrators by revision, the newest of each.
+type foundRevisions struct {
+	model, version string
+	wanted         int
+	known          map[int]bool
+	calibrator     []byte
+}
+
+// take looks at a record.
+func (f *foundRevisions) take(c *output.Calibrator) {
+	if c.Model != f.model || c.Version != f.version || !c.Published || c.Stage == output.StageCanary || len(c.Calibrator) == 0 {
+		return
+	}
+	f.known[c.Revision] = true
+	if c.Revision == f.wanted {
+		f.calibrator = c.Calibrator
+	}
+}
+
+// revision is the calibrator of a revision that was in force, wherever it is known: in this process, in the database, or on the
+// topics of calibrators and decisions. The error names the revision and those that there are; where a place could not be asked it
+// wraps errUnasked.
+func (t orderTaker) revision(ctx context.Context, model, version string, revision int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	f := &foundRevisions{model: model, version: version, wanted: revision, known: map[int]bool{}}
+	var failed []error
+	for _, look := range []func(context.Context, *foundRevisions) error{t.inMemory, t.inDatabase, t.onTopics} {
+		if err := look(ctx, f); err != nil {
+			failed = append(failed, err)
+		}
+		if f.calibrator == nil {
+			continue
+		}
+		if _, err := calibrator.Decode(f.calibrator); err != nil {
+			return nil, fmt.Errorf("revision %d of %s/%s: %w", revision, model, version, err)
+		}
+		return f.calibrator, nil
+	}
+	if len(failed) > 0 {
+		return nil, fmt.Errorf("%w: revision %d of %s/%s: %w", errUnasked, revision, model, version, errors.Join(failed...))
+	}
+	if len(f.known) == 0 {
+		return nil, fmt.Errorf("revision %d of %s/%s is not in the history, which has none: publish it from a file", revision, model, version)
+	}
+	return nil, fmt.Errorf("revision %d of %s/%s is not in the history, allowed are %s: publish it from a file", revision, model, version, ranges(slices.Sorted(maps.Keys(f.known))))
+}
+
+func (t orderTaker) inMemory(_ context.Context, f *foundRevisions) error {
+	for _, c := range t.history.Calibrators(f.model, f.version, 0) {
+		f.take(&c)
+	}
+	return nil
+}
+
+func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
+	if t.past == nil {
+		return nil
+	}
+	record, ok, err := t.past.store.Published(ctx, f.model, f.version, f.wanted)
+	if err != nil {
+		return err
+	}
+	if ok {
+		var c output.Calibrator
+		if err := json.Unmarshal(record, &c); err != nil {
+			return fmt.Errorf("history: revision %d: %w", f.wanted, err)
+		}
+		f.take(&c)
+		return nil
+	}
+	known, err := t.past.store.Revisions(ctx, f.model, f.version)
+	for _, n := range known {
+		f.known[n] = true
+	}
+	return err
+}
+
+// onTopics reads the compacted topic, and that of decisions where it keeps all.
+func (t orderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
+	if t.scan == nil {
+		return nil
+	}
+	err := t.scan(ctx, t.cfg.Topics.Calibrators, f.model+"/"+f.version, func(value []byte) {
+		var c output.Calibrator
+		if json.Unmarshal(value, &c) == nil {
+			f.take(&c)
+		}
+	})
+	if err != nil || f.calibrator != nil || t.cfg.Topics.Decisions == "" {
+		return err
+	}
+	return t.scan(ctx, t.cfg.Topics.Decisions, f.model, func(value []byte) {
+		var d output.Decision
+		var c output.Calibrator
+		if json.Unmarshal(value, &d) == nil && d.Kind == output.DecisionCalibrator && d.Version == f.version && json.Unmarshal(d.Record, &c) == nil {
+			f.take(&c)
+		}
+	})
+}
+
+// ranges writes ascending numbers as "1 to 5, 7".
+func ranges(n []int) string {
+	var out []string
+	for i := 0; i < len(n); {
+		j := i
+		for j+1 < len(n) && n[j+1] == n[j]+1 {
+			j++
+		}
+		one := strconv.Itoa(n[i])
+		if j > i {
+			one += " to " + strconv.Itoa(n[j])
+		}
+		out = append(out, one)
+		i = j + 1
+	}
+	return strings.Join(out, ", ")
+}
