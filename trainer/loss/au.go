@@ -47,15 +47,22 @@ func (a *au) add(r *rows, scale float64, grad []float64) float64 {
 	return sum / n
 }
 
-// weigh fills beta and slope (∂β/∂g) and returns the mean weight.
+// weigh scores the rows and returns the mean of their weights.
 func (a *au) weigh(r *rows) float64 {
-	a.g, a.sorted = grow(a.g, r.n), grow(a.sorted, r.n)
-	a.beta, a.slope = grow(a.beta, r.n), grow(a.slope, r.n)
+	a.g = grow(a.g, r.n)
 	for i := range r.n {
 		a.g[i] = r.score(a.csf, i)
 	}
-	if r.cdf != nil {
-		a.cdf.ofCounts(r.cdf)
+	return a.weights(r.cdf)
+}
+
+// weights fills beta and slope (∂β/∂g) of the scores g, by the counts of a stream or, where they are nil, those of g, and
+// returns the mean weight.
+func (a *au) weights(cdf []float64) float64 {
+	n := len(a.g)
+	a.sorted, a.beta, a.slope = grow(a.sorted, n), grow(a.beta, n), grow(a.slope, n)
+	if cdf != nil {
+		a.cdf.ofCounts(cdf)
 	} else {
 		a.counts = grow(a.counts, a.cdf.bins)
 		a.cdf.ofScores(a.g, a.counts)
@@ -76,7 +83,7 @@ func (a *au) weigh(r *rows) float64 {
 		}
 		sum += a.beta[i]
 	}
-	return sum / float64(r.n)
+	return sum / float64(n)
 }
 
 // quantile is that of sorted values by linear interpolation, at position q·(n − 1).

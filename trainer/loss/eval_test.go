@@ -64,13 +64,15 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestPathsAgree: cross-entropy in one pass, terms by blocks of rows and all rows at once give the same bits: adding a term
+// TestPathsAgree: cross-entropy in one pass, detached au in two, terms by blocks of rows and all rows at once give the same bits: adding a term
 // of weight 0 takes another path.
 func TestPathsAgree(t *testing.T) {
 	inputs := append(inputs(), randomInput(3, 700, 6, 2), randomInput(4, 5, 1100, 3))
 	for _, c := range []struct{ text, other string }{
 		{"ce", "ce + 0*squared"}, {"ce", "ce + 0*mdca"}, {"0.7*ce", "0.7*ce + 0*mdca"}, {"focal", "focal + 0*mdca"},
 		{"0.5*squared + smoothing + 2*entropy", "0.5*squared + smoothing + 2*entropy + 0*mdca"},
+		{"au", "au + 0*mdca"}, {"0.7*au{csf:margin,kappa:0.9}", "0.7*au{csf:margin,kappa:0.9} + 0*mdca"},
+		{"3*au{csf:negent,normalise:true}", "3*au{csf:negent,normalise:true} + 0*mdca"},
 	} {
 		a, b := mustParse(t, c.text), mustParse(t, c.other)
 		for _, in := range inputs {
@@ -95,7 +97,7 @@ func TestPathsAgree(t *testing.T) {
 
 // TestErrorsNameTheRow: in blocks too.
 func TestErrorsNameTheRow(t *testing.T) {
-	for _, text := range []string{"ce", "focal", "mdca"} {
+	for _, text := range []string{"ce", "focal", "mdca", "au"} {
 		in := randomInput(5, 900, 4, 2)
 		in.z[4*777+2] = math.Inf(-1)
 		_, err := mustParse(t, text).Eval(in.z, Batch{N: in.n, K: in.k, Y: in.y}, nil)
