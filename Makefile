@@ -63,12 +63,15 @@ integration:
 	go test -tags integration -count=1 -v -timeout 20m ./internal/integration/... ./web/...
 
 # Three brokers and three processes under real faults, 5 M rows; FAULTS=short is 200 thousand. The suite starts brokers
-# of its own, which it kills; naming them here keeps the other tests' broker from being started.
+# of its own, on FAULTS_PORT and the two ports after it, which it kills; naming them here keeps the other tests' broker
+# from being started.
 FAULTS := full
 FAULTS_RUN := TestFaults
+FAULTS_PORT := 19592
 
 faults:
-	PLUMBLINE_FAULTS=$(FAULTS) PLUMBLINE_KAFKA=127.0.0.1:19592,127.0.0.1:19593,127.0.0.1:19594 \
+	PLUMBLINE_FAULTS=$(FAULTS) PLUMBLINE_FAULTS_PORT=$(FAULTS_PORT) \
+		PLUMBLINE_KAFKA=$$(for i in 0 1 2; do printf '127.0.0.1:%d,' $$(($(FAULTS_PORT) + i)); done | sed 's/,$$//') \
 		go test -tags integration -count=1 -v -timeout 4h -run '^$(FAULTS_RUN)$$' ./internal/integration/
 
 # The package beside its Python peers, in one table; PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md.
