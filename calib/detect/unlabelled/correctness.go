@@ -16,7 +16,7 @@ const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) a
 //	accuracy = (μ - f)/(t - f), clipped to [0, 1]
 //	var = (μ(1-μ)/m + π² t(1-t)/n₁ + (1-π)² f(1-f)/n₀)/(t - f)²      π = accuracy
 //
-// which for two bins is LabelShift. Shares are one row of each kind more, so that no variance is 0. ECE is NaN. ErrInput where shapes differ, a count
+// which for two bins is black-box shift estimation (package shift) of two classes. Shares are one row of each kind more, so that no variance is 0. ECE is NaN. ErrInput where shapes differ, a count
 // is negative or not finite, there are fewer than 10 rows of one sort, or |t - f| < 0.05: confidence then does not tell right from wrong.
 // Reference: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018, section 4.
 func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {

@@ -18,18 +18,3 @@ func ExampleCompare() {
 	// Output:
 	// PSI 0.07, without drift 0.18, threshold 0.34
 }
-
-func ExampleLabelShift() {
-	joint := []float64{ // prediction by class, of 1,000 labelled rows
-		450, 50,
-		50, 450,
-	}
-	now := []float64{260, 740} // predictions, labels not known yet
-	s, err := unlabelled.LabelShift(joint, now)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Printf("share of class 1 is %.2f, accuracy %.2f\n", s.Shares[1], s.Accuracy)
-	// Output:
-	// share of class 1 is 0.80, accuracy 0.90
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/calib/shift"
 )
 
 // evens are the rows of the labelled reference, odds those of which the accuracy is estimated.
@@ -147,19 +148,23 @@ func estimate(ref, now classRows, calibrate func(float64) float64) (estimateRow,
 		}
 	}
 	e := unlabelled.ConfidenceBased(g.Groups(), calibrate, bins)
-	shift, err := unlabelled.LabelShift(joint, predicted)
+	says := make([]int, classes)
+	for i := range says {
+		says[i] = i
+	}
+	bbse, err := shift.BBSE(shift.Table{K: classes, Says: says, Joint: joint, Now: predicted})
 	if err != nil {
 		return estimateRow{}, err
 	}
-	em, err := unlabelled.EM(now.p, prior)
+	em, err := shift.EMRows(now.p, prior)
 	if err != nil {
 		return estimateRow{}, err
 	}
 	z := e.Against(first, float64(min(firstLabels, len(now.c)))).Z
 	return estimateRow{truth: right / float64(len(now.c)), confidence: e.Accuracy,
-		texts: []string{interval(e), fmt.Sprintf("%.1f", z), interval(shift.Estimate), interval(em.Estimate)}}, nil
+		texts: []string{interval(e.Accuracy, e.Lo, e.Hi), fmt.Sprintf("%.1f", z), interval(bbse.Accuracy, bbse.Lo, bbse.Hi), interval(em.Accuracy, em.Lo, em.Hi)}}, nil
 }
 
-func interval(e unlabelled.Estimate) string {
-	return fmt.Sprintf("%s (%.1f..%.1f)", percent(e.Accuracy), 100*e.Lo, 100*e.Hi)
+func interval(accuracy, lo, hi float64) string {
+	return fmt.Sprintf("%s (%.1f..%.1f)", percent(accuracy), 100*lo, 100*hi)
 }
