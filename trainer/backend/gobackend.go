@@ -26,7 +26,8 @@ func (g Go) Open(p Problem) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &goSession{p: p, mini: batch, eval: NewEvaluator(p, g.GEMM), head: p.Head.Clone(), grad: p.Head.Clone(),
+	batch.Threads = Threads(g.GEMM)
+	s := &goSession{p: p, mini: batch, threads: batch.Threads, eval: NewEvaluator(p, g.GEMM), head: p.Head.Clone(), grad: p.Head.Clone(),
 		pass: head.NewPass(p.Head, p.Batch, gemmOr(g.GEMM))}
 	for _, w := range p.Head.Params() {
 		s.velocity = append(s.velocity, make([]float32, len(w)))
@@ -41,6 +42,7 @@ type goSession struct {
 	head, grad *head.Head
 	velocity   [][]float32
 	pass       *head.Pass
+	threads    int
 }
 
 func (s *goSession) Epoch(e Epoch) (EpochResult, error) {
@@ -57,7 +59,7 @@ func (s *goSession) Epoch(e Epoch) (EpochResult, error) {
 		sum += v * float64(n)
 		grads := s.grad.Params()
 		for i, w := range s.head.Params() {
-			opt.Step(w, grads[i], s.velocity[i])
+			Step(opt, s.threads, w, grads[i], s.velocity[i])
 		}
 	}
 	return EpochResult{Loss: sum / float64(len(e.Rows)), Rows: len(e.Rows)}, nil

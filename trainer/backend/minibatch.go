@@ -13,6 +13,8 @@ import (
 type MiniBatch struct {
 	// Right and Seen are those of State.
 	Right, Seen []int32
+	// Threads gather a mini-batch of many values that lie in memory; 0 means 1.
+	Threads int
 
 	p       Problem
 	losses  []*loss.Loss
@@ -59,7 +61,7 @@ func (m *MiniBatch) LoadTo(x []float32, e Epoch, b int) (n int) {
 	n = len(m.rows)
 	m.loss, m.mixed, m.lambda = e.Loss, e.Mix != nil, 1
 	x = x[:n*m.p.Train.D]
-	m.p.Train.Gather(x, m.rows)
+	m.gather(x, m.rows)
 	for i, r := range m.rows {
 		m.y[i] = m.p.Train.Y[r]
 		m.history[i] = 0
@@ -74,12 +76,21 @@ func (m *MiniBatch) LoadTo(x []float32, e Epoch, b int) (n int) {
 	return n
 }
 
+func (m *MiniBatch) gather(x []float32, rows []int32) {
+	s := m.p.Train
+	if s.Stored != nil || m.Threads <= 1 {
+		s.Gather(x, rows)
+		return
+	}
+	ranges(m.Threads, len(rows), s.D, func(from, to int) { s.Gather(x[from*s.D:to*s.D], rows[from:to]) })
+}
+
 func (m *MiniBatch) mix(x []float32, partner []int32) {
 	if m.other == nil {
 		m.other = make([]float32, m.p.Batch*m.p.Train.D)
 	}
 	other := m.other[:len(x)]
-	m.p.Train.Gather(other, partner)
+	m.gather(other, partner)
 	for i, v := range other {
 		x[i] = m.lambda*x[i] + (1-m.lambda)*v
 	}

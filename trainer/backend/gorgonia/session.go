@@ -34,6 +34,7 @@ func newSession(p backend.Problem, gemm head.GEMM) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	mini.Threads = backend.Threads(gemm)
 	s := &session{p: p, mini: mini, eval: backend.NewEvaluator(p, gemm), graphs: map[shape]*graph{}, head: p.Head.Clone()}
 	for _, l := range s.head.Layers {
 		s.add(l.W, l.Out, l.In)
@@ -61,7 +62,7 @@ func (s *session) Epoch(e backend.Epoch) (backend.EpochResult, error) {
 	if err != nil {
 		return backend.EpochResult{}, fmt.Errorf("gorgonia: graph: %w", err)
 	}
-	var solver gorgonia.Solver = newStep(e, s.velocity)
+	var solver gorgonia.Solver = newStep(e, s.velocity, s.mini.Threads)
 	var sum float64
 	for b := range data.Batches(len(e.Rows), e.Batch) {
 		if err := s.batch(g, e, b); err != nil {

@@ -21,10 +21,11 @@ func (v valueGrad) Grad() (gorgonia.Value, error) { return v.grad, nil }
 type step struct {
 	sgd      optim.SGD
 	velocity [][]float32
+	threads  int
 }
 
-func newStep(e backend.Epoch, velocity [][]float32) *step {
-	return &step{optim.SGD{LR: e.LR, Momentum: e.Momentum, WeightDecay: e.WeightDecay, Decoupled: e.Decoupled, Nesterov: e.Nesterov}, velocity}
+func newStep(e backend.Epoch, velocity [][]float32, threads int) *step {
+	return &step{optim.SGD{LR: e.LR, Momentum: e.Momentum, WeightDecay: e.WeightDecay, Decoupled: e.Decoupled, Nesterov: e.Nesterov}, velocity, threads}
 }
 
 // Step implements gorgonia.Solver.
@@ -34,7 +35,7 @@ func (s *step) Step(model []gorgonia.ValueGrad) error {
 		if err != nil {
 			return err
 		}
-		s.sgd.Step(floats(m.Value()), floats(g), s.velocity[i])
+		backend.Step(s.sgd, s.threads, floats(m.Value()), floats(g), s.velocity[i])
 	}
 	return nil
 }
