@@ -135,10 +135,10 @@ func (g *Grid) addRows(b *Block, csf int, rows []int32, outcome uint16) {
 func (b *SoftBins) addRows(block *Block, rows []int32) {
 	l := &block.soft
 	l.conf, l.hit = slices.Grow(l.conf[:0], len(rows))[:len(rows)], slices.Grow(l.hit[:0], len(rows))[:len(rows)]
-	n, conf, hit, c, right := 0, l.conf, l.hit, block.csf[csfMSP].c, block.of.Hit
-	each := b.gauss == nil
+	n, conf, hit, c := 0, l.conf, l.hit, block.csf[csfMSP].c
+	right, look := block.of.Hit[:len(c)], block.weighted || b.gauss == nil
 	for _, i := range rows {
-		if each || block.weighted && block.w[i] != 1 {
+		if look && (b.gauss == nil || block.w[i] != 1) {
 			b.addOne(c[i], block.w[i], right[i] == 1)
 			continue
 		}
@@ -155,14 +155,14 @@ func (b *SoftBins) addRows(block *Block, rows []int32) {
 // below 2^51 units, are gathered in 64 bits first.
 func (s *Scores) addRows(b *Block, rows []int32) {
 	const atOnce = 1 << 11
-	n := len(b.of.NLL)
+	n, weighted := len(b.of.NLL), b.weighted
 	nlls, briers, wcs, hits := b.of.NLL, b.of.Brier[:n], b.csf[csfMSP].WC[:n], b.of.Hit[:n]
 	for ; len(rows) > 0; rows = rows[min(len(rows), atOnce):] {
 		var ones, right, nll, brier, wc int64
 		for _, i := range rows[:min(len(rows), atOnce)] {
 			wc += wcs[i]
 			x, y := nlls[i], briers[i]
-			if b.weighted && b.w[i] != 1 || !fitsFast(x) || !fitsFast(y) {
+			if weighted && b.w[i] != 1 || !fitsFast(x) || !fitsFast(y) {
 				s.addLarge(b, i)
 				continue
 			}
@@ -231,10 +231,10 @@ func (c *ClassWise) addSmall(b *Block, rows []int32) error {
 	b.slow = b.slow[:0]
 	r.V, r.K = b.v, b.k
 	r.Rows, r.Scale = slices.Grow(r.Rows[:0], len(rows))[:len(rows)], slices.Grow(r.Scale[:0], len(rows))[:len(rows)]
-	n, units, scales := 0, r.Rows, r.Scale
+	n, units, scales, made, weighted := 0, r.Rows, r.Scale, b.rows, b.weighted
 	for _, i := range rows {
-		row := &b.rows[i]
-		if b.weighted && b.w[i] != 1 {
+		row := &made[i]
+		if weighted && b.w[i] != 1 {
 			if err := checkEach(row, b.row(i)); err != nil {
 				return err
 			}
