@@ -137,6 +137,10 @@ func (p *Repartition) tell(idle bool) []pipeline.Message {
 	return out
 }
 
+// Opening returns what there is to be said before the first record: who read the partition before may have been killed
+// while it was idle, and rows that came since must not be overtaken.
+func (p *Repartition) Opening() []pipeline.Message { return p.tell(false) }
+
 // Closing returns what there is to be said when nobody reads the partition from here on: rows that come meanwhile must not
 // be overtaken, so that it is idle is taken back.
 func (p *Repartition) Closing() []pipeline.Message {

@@ -131,6 +131,7 @@ func TestRepartitionControl(t *testing.T) {
 	}
 	check("control", p.Take(pipeline.Record{Offset: 8, Value: []byte{}, Headers: []pipeline.Header{{Key: pipeline.WatermarkHeader, Value: []byte("17")}}}),
 		pipeline.WatermarkHeader, "17", 8)
+	check("opening, whoever was there before", p.Opening(), pipeline.SourceIdleHeader, "0", 9)
 	if ms := p.Closing(); ms != nil {
 		t.Errorf("at the end of one that is not idle: %v", ms)
 	}

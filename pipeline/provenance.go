@@ -109,11 +109,11 @@ func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, e
 	return m, true, nil
 }
 
-// sourceIdle takes note that a source is exhausted, or is not, before p.Offset. News that messages have overtaken count
-// no more.
+// sourceIdle takes note that a source is exhausted, or is not, before p.Offset. That it is exhausted counts no more once
+// messages from beyond were taken; that it is not counts always: who reads it anew says so before the first repeat.
 func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	m, err := w.known(in, p)
-	if err != nil || p.Offset <= m.offset {
+	if err != nil || idle && p.Offset <= m.offset {
 		return err
 	}
 	m.idle = idle
@@ -138,8 +138,8 @@ func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
 }
 
 // bySource is the watermark of an input whose rows come from the partitions of an unkeyed topic: the least of those that
-// are not idle, each by its own rows. One that has told nothing yet holds it back. ok is false where none counts.
-func (w *Watermark) bySource(in Input) (t Time, ok bool) {
+// are not idle, each by its own rows. One that has told nothing yet holds it back. held is false where none counts.
+func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	i := &w.in[in]
 	t = EndTime
 	for p := range i.of {
@@ -148,11 +148,11 @@ func (w *Watermark) bySource(in Input) (t Time, ok bool) {
 			return NoTime, true
 		}
 		if !m.idle {
-			ok = true
+			held = true
 			t = min(t, max(m.control, minus(m.newest, w.Lateness)))
 		}
 	}
-	return t, ok
+	return t, held
 }
 
 // appendSources appends nothing where there are none, as before there were any.

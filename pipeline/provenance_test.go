@@ -145,6 +145,51 @@ func TestWatermarkBySource(t *testing.T) {
 	want("a new topic", 4990)
 }
 
+// TestSilenceOfSources: that nothing comes by way of a stage that may have stopped says nothing of sources that have not
+// told that they are idle, and a source that is read anew is not idle, whatever of it was taken before.
+func TestSilenceOfSources(t *testing.T) {
+	w := NewWatermark(1, 10)
+	news := func(p Provenance, idle bool) {
+		t.Helper()
+		if err := w.sourceIdle(Logits, p, idle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(when string, at Time, idle bool) {
+		t.Helper()
+		if got, _ := w.Advance(100); got != at || w.AllIdle() != idle {
+			t.Errorf("%s: watermark %d, idle %v; want %d, %v", when, got, w.AllIdle(), at, idle)
+		}
+	}
+	for p, ts := range []Time{1000, 400} {
+		m, _, err := w.source(Logits, from(int32(p), 2, 5, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Observe(Logits, ts)
+		m.newest = ts
+	}
+	want("the least", 390, false)
+	w.Idle(Logits)
+	want("nothing comes", 390, false)
+	news(from(0, 2, 6, 0), true)
+	w.Idle(Logits)
+	want("nothing comes, and one is idle", 390, false)
+	news(from(1, 2, 6, 0), true)
+	want("both are idle", 1100, true)
+	w = NewWatermark(1, 10)
+	m, _, _ := w.source(Logits, from(0, 2, 5, 0))
+	m.newest = 1000
+	news(from(1, 2, 3, 0), true)
+	want("the other is idle", 990, false)
+	m.newest = 2000
+	m, _, _ = w.source(Logits, from(1, 2, 4, 0))
+	m.newest = 1500
+	news(from(1, 2, 5, 0), true)
+	news(from(1, 2, 0, 0), false) // its reader was killed and had committed nothing
+	want("it is read again from the start", 1490, false)
+}
+
 // TestShardTakesSourcesOnce is the shard's handling of the header: repeats are counted and nothing else, what cannot be
 // read is a dead letter, and a stream without the header has the bytes in its checkpoints that it always had.
 func TestShardTakesSourcesOnce(t *testing.T) {

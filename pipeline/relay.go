@@ -11,6 +11,8 @@ import (
 
 // Converter makes messages of records, one record after the other; what it makes of one depends on nothing else.
 type Converter interface {
+	// Opening returns what is to be said before the first record.
+	Opening() []Message
 	Take(r Record) []Message
 	// Closing returns what is to be said when nobody reads on.
 	Closing() []Message
@@ -54,6 +56,9 @@ const maxRelayed = 4 << 20
 func (y *Relay) Run(ctx context.Context) error {
 	done, last := y.Next, time.Time{}
 	y.report(done, false)
+	if err := y.Sink.Write(ctx, y.Convert.Opening()); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s: %w", y.Name, err)
+	}
 	for {
 		ms, next, err := y.gather(ctx, last.Add(y.Interval))
 		if next >= 0 || len(ms) > 0 {
@@ -118,18 +123,23 @@ func (y *Relay) made(r Record) []Message {
 // relayWait is the shortest wait for a record.
 const relayWait = 100 * time.Millisecond
 
-// commit tells the source how far everything is written. At the end it first says what is to be said then.
+// commit tells the source how far everything is written. At the end it then says what is to be said when nobody reads on,
+// but where another does: what that one has said since must stand.
 func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	if stopped {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastTime)
 		defer cancel()
-		if err := y.Sink.Write(ctx, y.Convert.Closing()); err != nil {
-			y.Log.Warn("write the last messages", "task", y.Name, "err", err)
-		}
 	}
-	if err := y.Source.Commit(ctx, map[Input]int64{y.Input: done}); err != nil {
+	err := y.Source.Commit(ctx, map[Input]int64{y.Input: done})
+	if err != nil {
 		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as a repeat", "task", y.Name, "err", err)
+	}
+	if !stopped || errors.Is(err, ErrFenced) {
+		return
+	}
+	if err := y.Sink.Write(ctx, y.Convert.Closing()); err != nil {
+		y.Log.Warn("write the last messages", "task", y.Name, "err", err)
 	}
 }
 

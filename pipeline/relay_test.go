@@ -16,7 +16,8 @@ type relaySource struct {
 	groups    [][]string
 	at        int64
 	committed []int64
-	wait      bool // at the end: until ctx is done, instead of io.EOF
+	wait      bool  // at the end: until ctx is done, instead of io.EOF
+	refuse    error // of commits
 }
 
 func (s *relaySource) Next(ctx context.Context) (Record, error) {
@@ -44,7 +45,7 @@ func (s *relaySource) CaughtUp() bool { return len(s.groups) == 0 }
 func (s *relaySource) Close() error   { return nil }
 func (s *relaySource) Commit(_ context.Context, next map[Input]int64) error {
 	s.committed = append(s.committed, next[Logits])
-	return nil
+	return s.refuse
 }
 
 // doubles makes two messages of each record.
@@ -53,6 +54,7 @@ type doubles struct{}
 func (doubles) Take(r Record) []Message {
 	return []Message{{Value: append([]byte("1"), r.Value...)}, {Value: append([]byte("2"), r.Value...)}}
 }
+func (doubles) Opening() []Message { return []Message{{Value: []byte("begin")}} }
 func (doubles) Closing() []Message { return []Message{{Value: []byte("end")}} }
 
 // groupSink keeps what each Write had; it fails from the n-th on.
@@ -88,7 +90,7 @@ func TestRelayWritesAtOnce(t *testing.T) {
 	if err := y.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(sink.writes, "| "), "1a 2a 1b 2b 1c 2c | 1d 2d | 1e 2e 1f 2f "; got != want {
+	if got, want := strings.Join(sink.writes, "| "), "begin | 1a 2a 1b 2b 1c 2c | 1d 2d | 1e 2e 1f 2f "; got != want {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
 	if n := len(src.committed); n == 0 || src.committed[n-1] != 6 {
@@ -105,7 +107,7 @@ func TestRelayPauses(t *testing.T) {
 	if err := newRelay(src, sink).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(sink.writes, "| "), "1a 2a | end | 1b 2b "; got != want || src.committed[len(src.committed)-1] != 2 {
+	if got, want := strings.Join(sink.writes, "| "), "begin | 1a 2a | end | 1b 2b "; got != want || src.committed[len(src.committed)-1] != 2 {
 		t.Errorf("wrote %q, want %q; committed %v", got, want, src.committed)
 	}
 }
@@ -122,14 +124,14 @@ func TestRelayBoundsWhatWaits(t *testing.T) {
 			t.Errorf("write %d of %d bytes", i, len(w))
 		}
 	}
-	if len(sink.writes) != 3 {
-		t.Errorf("%d writes, want 3", len(sink.writes))
+	if len(sink.writes) != 4 {
+		t.Errorf("%d writes, want 4, the first before any record", len(sink.writes))
 	}
 }
 
 // TestRelayCommitsWhatIsWritten: after an error nothing that is not written has been committed.
 func TestRelayCommitsWhatIsWritten(t *testing.T) {
-	src, sink := &relaySource{groups: [][]string{{"a"}, {"b"}, {"c"}}}, &groupSink{fail: 2}
+	src, sink := &relaySource{groups: [][]string{{"a"}, {"b"}, {"c"}}}, &groupSink{fail: 3}
 	y := newRelay(src, sink)
 	y.Interval = 0
 	if err := y.Run(context.Background()); !errors.Is(err, errSink) {
@@ -142,21 +144,24 @@ func TestRelayCommitsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestRelayStops says at the end what is to be said then, and commits.
+// TestRelayStops says at the end what is to be said then, and commits; but where the group has gone on without it, it
+// says nothing: who reads now may have said otherwise.
 func TestRelayStops(t *testing.T) {
-	src, sink := &relaySource{groups: [][]string{{"a"}}, wait: true}, &groupSink{}
-	y := newRelay(src, sink)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- y.Run(ctx) }()
-	for y.Status.Status() == nil || y.Status.Status().Next["logits"] != 1 {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(sink.writes, "| "); got != "1a 2a | end " || src.committed[len(src.committed)-1] != 1 {
-		t.Errorf("wrote %q, committed %v", got, src.committed)
+	for want, refuse := range map[string]error{"begin | 1a 2a | end ": errors.New("the broker is away"), "begin | 1a 2a ": fmt.Errorf("%w: another generation", ErrFenced)} {
+		src, sink := &relaySource{groups: [][]string{{"a"}}, wait: true, refuse: refuse}, &groupSink{}
+		y := newRelay(src, sink)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- y.Run(ctx) }()
+		for y.Status.Status() == nil || y.Status.Status().Next["logits"] != 1 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(sink.writes, "| "); got != want || src.committed[len(src.committed)-1] != 1 {
+			t.Errorf("commits answered with %v: wrote %q, want %q; committed %v", refuse, got, want, src.committed)
+		}
 	}
 }

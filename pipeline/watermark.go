@@ -12,6 +12,8 @@ import "github.com/plumbline/plumbline/internal/binenc"
 //
 //	w(input) = min over the sources that are not idle of max(newest of the source - allowed lateness, its newest control record)
 //
+// and the input is idle only when all its sources are: that nothing comes may be because nobody reads them.
+//
 // Control records (header plumbline-watermark) are part of the stream, so what they close is the same live and
 // in replay. Idleness is the one thing taken from the wall clock: it can make rows late (they are counted and
 // still in every sum), never lose them.
@@ -50,7 +52,7 @@ func (w *Watermark) Control(in Input, t Time) {
 	w.in[in].idle = false
 }
 
-// Idle takes note that an input is exhausted.
+// Idle takes note that an input brings nothing: it is exhausted, unless it has sources that are not.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 
 // awake takes back that inputs are exhausted: they have to prove it anew.
@@ -62,8 +64,8 @@ func (w *Watermark) awake() {
 
 // AllIdle reports whether every input is exhausted.
 func (w *Watermark) AllIdle() bool {
-	for _, m := range w.in {
-		if !m.idle {
+	for i, m := range w.in {
+		if _, held := w.bySource(Input(i)); held || !m.idle {
 			return false
 		}
 	}
@@ -76,14 +78,14 @@ func (w *Watermark) Advance(paneLength int64) (Time, bool) {
 	t, newest, control, active := EndTime, NoTime, NoTime, false
 	for i, m := range w.in {
 		newest, control = max(newest, m.newest), max(control, m.control)
-		if m.idle {
-			continue
-		}
-		active = true
-		own, ok := w.bySource(Input(i))
-		if !ok {
+		own, held := w.bySource(Input(i))
+		if !held {
+			if m.idle {
+				continue
+			}
 			own = max(m.control, minus(m.newest, w.Lateness))
 		}
+		active = true
 		t = min(t, own)
 	}
 	if !active {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 
+	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -63,7 +66,7 @@ func (r *kafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 		return err
 	}
 	src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{u.input: u.topic}, Partition: p,
-		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: true, Log: r.log})
+		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true, Log: r.log})
 	defer src.Close()
 	counts := pipeline.NewCounts()
 	convert := operators.NewRepartition(operators.RepartitionConfig{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
@@ -76,4 +79,17 @@ func (r *kafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.input, Next: next,
 		Interval: r.cfg.Checkpoints.Interval, Log: r.log, Counts: counts, Status: status}
 	return fatal(relay.Run(ctx))
+}
+
+// fencedCommit is commit that tells by ErrFenced that the group has gone on without this process.
+func fencedCommit(commit kafkaio.Commit) kafkaio.Commit {
+	return func(ctx context.Context, next map[string]int64) error {
+		err := commit(ctx, next)
+		for _, gone := range []kafka.Error{kafka.UnknownMemberId, kafka.IllegalGeneration, kafka.FencedInstanceID} {
+			if errors.Is(err, gone) {
+				return fmt.Errorf("%w: %w", pipeline.ErrFenced, err)
+			}
+		}
+		return err
+	}
 }
