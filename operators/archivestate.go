@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -76,7 +77,10 @@ func appendArchiveFile(dst []byte, f *arrowio.ArchiveFile) []byte {
 
 func appendArchiveRows(dst []byte, r *arrowio.ArchiveRows) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(r.N()))
-	dst = binenc.AppendUvarint(dst, uint64(len(r.Slices)))
+	dst = binenc.AppendUvarint(dst, columnsNamed+uint64(len(r.Slices)))
+	for _, name := range r.Columns {
+		dst = binenc.AppendString(dst, name)
+	}
 	for i := range r.N() {
 		dst = append(dst, r.IDs[i][:]...)
 		dst = binenc.AppendVarint(binenc.AppendVarint(dst, r.TS[i]), r.LabelTS[i])
@@ -264,12 +268,41 @@ func (a *Archive) fetch(s *arrowio.ArchiveSegment, fetch pipeline.Fetch) (err er
 	return nil
 }
 
+// restoreColumns reads the slice columns of a file. One of other columns than the configuration has takes no row more: it is complete at the next
+// watermark, and what follows begins another.
+func (a *Archive) restoreColumns(r *binenc.Reader, o *archiveOpen) error {
+	n := r.Uvarint()
+	if n < columnsNamed {
+		if r.Err() == nil && n != uint64(len(a.cfg.Slices)) {
+			return errColumns(int(min(n, maxColumns)), len(a.cfg.Slices))
+		}
+		return r.Err()
+	}
+	if n -= columnsNamed; n > maxColumns {
+		r.Failf("%d slice columns, allowed up to %d", n, maxColumns)
+		return r.Err()
+	}
+	names := make([]string, n)
+	for c := range names {
+		names[c] = r.String(maxName)
+	}
+	if r.Err() != nil || slices.Equal(names, a.cfg.Slices) {
+		return r.Err()
+	}
+	o.rows.Columns, o.rows.Slices, o.until = names, make([][]string, n), math.MinInt64
+	delete(a.open, o.key)
+	if a.cfg.Log != nil {
+		a.cfg.Log.Warn("slice columns: slices.columns has changed since the checkpoint: an archive file ends", "model", o.file.Model, "version", o.file.Version, "sequence", o.file.Sequence, "file", names, "slices.columns", a.cfg.Slices)
+	}
+	return nil
+}
+
 func (a *Archive) restoreRows(r *binenc.Reader, o *archiveOpen) error {
 	n := r.Count(22, 1<<31)
-	if c := int(r.Uvarint()); r.Err() == nil && c != len(a.cfg.Slices) {
-		return errColumns(c, len(a.cfg.Slices))
-	}
 	rows := &o.rows
+	if err := a.restoreColumns(r, o); err != nil {
+		return err
+	}
 	for range n {
 		var id arrowio.ID
 		copy(id[:], r.Raw(len(id)))

@@ -122,7 +122,9 @@ func (a *Archive) complete(ctx context.Context, o *archiveOpen) error {
 	if err := a.cut(ctx, o); err != nil {
 		return err
 	}
-	delete(a.open, o.key)
+	if a.open[o.key] == o {
+		delete(a.open, o.key)
+	}
 	at, _ := slices.BinarySearchFunc(a.order, o, func(x, y *archiveOpen) int { return cmp.Compare(x.file.Sequence, y.file.Sequence) })
 	a.order = slices.Delete(a.order, at, at+1)
 	if o.file.Rows == 0 {

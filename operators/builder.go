@@ -74,7 +74,7 @@ func bits(flags ...bool) byte {
 }
 
 func errColumns(got, want int) error {
-	return fmt.Errorf("the checkpoint has %d slice columns, the configuration %d (slices.columns changed since)", got, want)
+	return fmt.Errorf("the checkpoint of a build before has an archive file of %d slice columns without their names, the configuration has %d: start this build once with slices.columns as they were, until it has taken a checkpoint; then they can be changed", got, want)
 }
 
 var nan32 = float32(math.NaN())

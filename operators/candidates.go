@@ -73,7 +73,9 @@ type fitJob struct {
 	y       []int32
 	w       []float64
 	options calibrator.Options
+	rows    []acc.SampleRow // until their digest is known
 
+	digest    string
 	results   []fitResult // valid after done
 	done      chan struct{}
 	cancelled atomic.Bool
@@ -90,7 +92,7 @@ type fitResult struct {
 }
 
 func newFitJob(methods []string, rows []acc.SampleRow, k int, seed uint64) *fitJob {
-	j := &fitJob{methods: methods, k: k, options: calibrator.Options{Seed: seed}, done: make(chan struct{})}
+	j := &fitJob{methods: methods, k: k, options: calibrator.Options{Seed: seed}, rows: rows, done: make(chan struct{})}
 	j.z, j.y, j.w = columns(rows)
 	return j
 }
@@ -111,6 +113,7 @@ func (p *FitPool) start(j *fitJob, wake chan<- struct{}) {
 // run fits every method; one that was cancelled has no results, and nobody waits for them.
 func (j *fitJob) run() {
 	defer close(j.done)
+	j.digest, j.rows = digestRows(j.rows), nil
 	for _, m := range j.methods {
 		if j.cancelled.Load() {
 			return

@@ -69,12 +69,14 @@ const leastSoft = 200
 // is one of these rows, whatever shares the calibrator was fitted on. It is made anew when another calibrator is in force, or a quarter of the rows
 // are others.
 type softJoint struct {
-	revision int   // that was in force
-	fresh    int64 // sampled rows since
+	pool     *shift.Pool // of the labels of the sampled rows; what follows is by its classes
+	revision int         // that was in force
+	fresh    int64       // sampled rows since
 	rows     float64
 	bias     []float64 // u
 	joint    []float64 // (K·Bands)×K
 	byLabel  shift.ByLabel
+	wrong    float64 // rows of the rest of the pool of which the model says another class of the rest
 }
 
 func (s *softJoint) ready() bool { return s.rows > 0 }
@@ -96,7 +98,7 @@ func (d *classDrift) follow(v *version, k *keyState, added int) error {
 	s := &d.soft
 	s.fresh += int64(added)
 	n := len(k.sample)
-	if d.k > shift.MaxClasses || n < leastSoft {
+	if n < leastSoft {
 		return nil
 	}
 	if s.ready() && s.revision == v.inForceRevision() && s.fresh < int64(max(leastSoft, n/4)) {
@@ -115,10 +117,12 @@ func (d *classDrift) follow(v *version, k *keyState, added int) error {
 // newSoftJoint makes it of the key's sample.
 func newSoftJoint(k *keyState, cal calibrator.Calibrator) (s softJoint, err error) {
 	n := len(k.sample)
-	s.joint = make([]float64, k.k*acc.Bands*k.k)
-	s.byLabel = shift.ByLabel{Rows: make([]float64, k.k), Gap: make([]float64, k.k*gateBins)}
-	z, raw, p := make([]float64, k.k), make([]float64, k.k), make([]float64, n*k.k)
-	w, at := make([]float64, n), make([]int, n)
+	s.pool = samplePool(k)
+	kp := s.pool.Classes()
+	s.joint = make([]float64, kp*acc.Bands*kp)
+	s.byLabel = shift.ByLabel{Rows: make([]float64, kp), Gap: make([]float64, kp*gateBins)}
+	z, raw, cp, p := make([]float64, k.k), make([]float64, k.k), make([]float64, k.k), make([]float64, n*kp)
+	w, at, others := make([]float64, n), make([]int, n), make([]float64, n)
 	var weight float64
 	for i := range k.sample {
 		row := &k.sample[i]
@@ -129,28 +133,43 @@ func newSoftJoint(k *keyState, cal calibrator.Calibrator) (s softJoint, err erro
 		if !ok {
 			return s, fmt.Errorf("sampled logits are not finite")
 		}
-		if _, _, err := calibrated(cal, z, p[i*k.k:(i+1)*k.k], int(row.Y)); err != nil {
+		if _, _, err := calibrated(cal, z, cp, int(row.Y)); err != nil {
 			return s, err
 		}
-		w[i], at[i] = float64(row.W), (r.Arg*acc.Bands+acc.BandOf(r.Conf))*k.k
+		s.pool.Sum(p[i*kp:(i+1)*kp], cp)
+		says, y := s.pool.Of(r.Arg), s.pool.Of(int(row.Y))
+		if rest := p[i*kp+says]; s.pool.Class(says) < 0 && rest > 0 {
+			others[i] = 1 - cp[r.Arg]/rest
+		}
+		w[i], at[i] = float64(row.W), (says*acc.Bands+acc.BandOf(r.Conf))*kp
 		weight += w[i]
-		s.byLabel.Rows[row.Y] += w[i]
+		s.byLabel.Rows[y] += w[i]
 		d := -r.Conf
 		if r.Arg == int(row.Y) {
 			d++
 		}
-		s.byLabel.Gap[int(row.Y)*gateBins+metric.BinIndex(r.Conf, gateBins)] += w[i] * d
+		s.byLabel.Gap[y*gateBins+metric.BinIndex(r.Conf, gateBins)] += w[i] * d
 	}
 	s.bias = classBias(p, w, s.byLabel.Rows)
 	for i := range k.sample {
-		row := p[i*k.k : (i+1)*k.k]
+		row := p[i*kp : (i+1)*kp]
 		shift.Correct(row, row, s.bias)
 		for j, x := range row {
 			s.joint[at[i]+j] += w[i] / weight * float64(n) * x // rows, not weights: the estimates take them for counts
 		}
+		s.wrong += w[i] / weight * float64(n) * row[kp-1] * others[i]
 	}
 	s.rows = float64(n)
 	return s, nil
+}
+
+// samplePool is the pool of the labels of a key's sample.
+func samplePool(k *keyState) *shift.Pool {
+	rows := make([]float64, k.k)
+	for i := range k.sample {
+		rows[k.sample[i].Y] += float64(k.sample[i].W)
+	}
+	return shift.NewPool(rows)
 }
 
 // biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows.
@@ -202,28 +221,55 @@ func says(k int) []int {
 	return out
 }
 
-// predictedCounts are the predictions by symbol, as rows: their weights scaled to as many.
-func predictedCounts(c *acc.ClassCounts) []float64 {
+// predictedCounts are the predictions by symbol of the pool, as rows: their weights scaled to as many.
+func predictedCounts(c *acc.ClassCounts, p *shift.Pool) []float64 {
 	n, w := c.Total()
-	out := make([]float64, c.Classes()*acc.Bands)
+	out := make([]float64, p.Classes()*acc.Bands)
 	for cell := range c.Cells() {
-		out[cell.Class*acc.Bands+cell.Band] = cell.Seen.W * float64(n) / w
+		out[p.Of(cell.Class)*acc.Bands+cell.Band] += cell.Seen.W * float64(n) / w
 	}
 	return out
 }
 
-// confusion are the labelled rows by symbol and label, as rows.
-func confusion(c *acc.ClassCounts) []float64 {
-	n, w := c.LabelledTotal()
-	k, scale := c.Classes(), float64(n)/w
-	out := make([]float64, k*acc.Bands*k)
+// confusedPool is the pool of the labels of a confusion matrix.
+func confusedPool(c *acc.ClassCounts) *shift.Pool {
+	rows := make([]float64, c.Classes())
 	for cell := range c.Cells() {
-		out[(cell.Class*acc.Bands+cell.Band)*k+cell.Class] = cell.Right.W * scale
+		rows[cell.Class] += cell.Right.W
 	}
 	for pair := range c.Pairs() {
-		out[(pair.Class*acc.Bands+pair.Band)*k+pair.Label] = pair.W * scale
+		rows[pair.Label] += pair.W
 	}
-	return out
+	return shift.NewPool(rows)
+}
+
+// confusion are the labelled rows by symbol and label of the pool, as rows, and those of its rest of which the model says another class
+// of the rest.
+func confusion(c *acc.ClassCounts, p *shift.Pool) (joint []float64, wrong float64) {
+	n, w := c.LabelledTotal()
+	k, scale := p.Classes(), float64(n)/w
+	joint = make([]float64, k*acc.Bands*k)
+	for cell := range c.Cells() {
+		j := p.Of(cell.Class)
+		joint[(j*acc.Bands+cell.Band)*k+j] += cell.Right.W * scale
+	}
+	for pair := range c.Pairs() {
+		says, y := p.Of(pair.Class), p.Of(pair.Label)
+		joint[(says*acc.Bands+pair.Band)*k+y] += pair.W * scale
+		if says == y {
+			wrong += pair.W * scale
+		}
+	}
+	return joint, wrong
+}
+
+// restRows are the rows of the pool's rest, its last class.
+func restRows(joint []float64, p *shift.Pool) (n float64) {
+	k := p.Classes()
+	for i := k - 1; i < len(joint); i += k {
+		n += joint[i]
+	}
+	return n
 }
 
 // classBins are the bins of distances of class shares: class c is in bin c mod classBins, so that rules take the same memory

@@ -42,7 +42,7 @@ func (t *ModelTask) classes(k *keyState, raw *acc.Set, apart bool, out *output.U
 		e := &estimates[i]
 		c.Shifts = append(c.Shifts, t.shiftOf(e))
 		one := unlabelled.Estimate{Method: e.Method, Assumption: e.Assumption, N: e.N, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: math.NaN()}
-		if s := &d.classes.soft; s.ready() {
+		if s := &d.classes.soft; s.ready() && slices.Equal(s.pool.Kept(), e.pool.Kept()) {
 			// Of the classes that the sample has; where it lacks much of the window the number would be of something else.
 			if ece, covered, err := s.byLabel.ECE(e.Shares); err == nil && covered >= leastCovered {
 				one.ECE = ece
@@ -56,13 +56,15 @@ func (t *ModelTask) classes(k *keyState, raw *acc.Set, apart bool, out *output.U
 // leastCovered is the least share of the window that must be of classes that have sampled rows, for its ECE.
 const leastCovered = .95
 
+// classEstimate is an estimate of the shares of the classes of a pool.
+type classEstimate struct {
+	shift.Estimate
+	pool *shift.Pool
+}
+
 // shifts are the estimates for predictions now, or why there are none: by the labelled reference's confusions, and by the
 // calibrator in force on the latest sample.
-func (d *keyDrift) shifts(spec *UnlabelledSpec, now *acc.ClassCounts, apart bool) (out []shift.Estimate, why string) {
-	if d.classes.k > shift.MaxClasses {
-		return nil, fmt.Sprintf("%d classes are too many: estimates are for up to %d", d.classes.k, shift.MaxClasses)
-	}
-	table := shift.Table{K: d.classes.k, Says: says(d.classes.k), Now: predictedCounts(now)}
+func (d *keyDrift) shifts(spec *UnlabelledSpec, now *acc.ClassCounts, apart bool) (out []classEstimate, why string) {
 	ref := d.ref.classes.confused
 	switch {
 	case ref == nil || !d.ref.labelledFull(spec):
@@ -70,16 +72,18 @@ func (d *keyDrift) shifts(spec *UnlabelledSpec, now *acc.ClassCounts, apart bool
 	case ref.Truncated():
 		why = "the labelled reference has more pairs of classes than are kept"
 	case apart:
-		table.Joint = confusion(ref)
-		e, err := shift.BBSE(table)
+		p := confusedPool(ref)
+		joint, wrong := confusion(ref, p)
+		e, err := shift.BBSE(shift.Table{K: p.Classes(), Says: says(p.Classes()), Joint: joint, Now: predictedCounts(now, p)})
 		if err != nil {
 			why = err.Error()
 			break
 		}
-		out = append(out, e)
+		p.Mend(&e, wrong, restRows(joint, p))
+		out = append(out, classEstimate{e, p})
 	}
-	if e, err := d.classes.soft.estimate(table); err == nil {
-		out = append(out, e)
+	if e, err := d.classes.soft.estimate(now); err == nil {
+		out = append(out, classEstimate{e, d.classes.soft.pool})
 	} else if why == "" {
 		why = err.Error()
 	}
@@ -87,19 +91,23 @@ func (d *keyDrift) shifts(spec *UnlabelledSpec, now *acc.ClassCounts, apart bool
 }
 
 // estimate is EM with the calibrator in force.
-func (s *softJoint) estimate(table shift.Table) (shift.Estimate, error) {
+func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 	if !s.ready() {
 		return shift.Estimate{}, fmt.Errorf("fewer than %d sampled labelled rows", leastSoft)
 	}
-	table.Joint, table.Soft = s.joint, true
-	return shift.EM(table)
+	k := s.pool.Classes()
+	e, err := shift.EM(shift.Table{K: k, Says: says(k), Joint: s.joint, Now: predictedCounts(now, s.pool), Soft: true})
+	if err == nil {
+		s.pool.Mend(&e, s.wrong, restRows(s.joint, s.pool))
+	}
+	return e, err
 }
 
 // shiftOf is an estimate as snapshots have it.
-func (t *ModelTask) shiftOf(e *shift.Estimate) output.ClassShift {
+func (t *ModelTask) shiftOf(e *classEstimate) output.ClassShift {
 	tv, null := e.Distance()
 	s := output.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: number(e.Condition), Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
-		Rejected: e.Fit.P < t.cfg.Unlabelled.Alpha, Unknown: e.Unknown}
+		Rejected: e.Fit.P < t.cfg.Unlabelled.Alpha, Unknown: e.Unknown, Pooled: e.pool.Rest()}
 	order := make([]int, len(e.Shares))
 	for j := range order {
 		order[j] = j
@@ -107,7 +115,7 @@ func (t *ModelTask) shiftOf(e *shift.Estimate) output.ClassShift {
 	moved := func(j int) float64 { return math.Abs(e.Shares[j] - e.Reference[j]) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(moved(b), moved(a)) })
 	for _, j := range order[:min(worstClasses, len(order))] {
-		s.Worst = append(s.Worst, output.ClassShare{Class: j, Reference: e.Reference[j], Share: e.Shares[j], SE: e.SE[j], Weight: e.Weights[j]})
+		s.Worst = append(s.Worst, output.ClassShare{Class: e.pool.Class(j), Reference: e.Reference[j], Share: e.Shares[j], SE: e.SE[j], Weight: e.Weights[j]})
 	}
 	return s
 }

@@ -44,9 +44,16 @@ func (d *keyDrift) appendClasses(dst []byte) ([]byte, error) {
 	if !s.ready() {
 		return dst, nil
 	}
+	if kept := s.pool.Kept(); kept != nil {
+		for _, j := range kept {
+			dst = binenc.AppendUvarint(dst, uint64(j))
+		}
+		dst = binenc.AppendFloat64(dst, s.wrong)
+	}
 	dst = appendFloats(dst, s.bias...)
-	for i := 0; i < len(s.joint); i += c.k { // most symbols of many classes have no rows
-		row := s.joint[i : i+c.k]
+	k := s.pool.Classes()
+	for i := 0; i < len(s.joint); i += k { // most symbols of many classes have no rows
+		row := s.joint[i : i+k]
 		some := false
 		for _, x := range row {
 			some = some || x != 0
@@ -82,20 +89,39 @@ func (d *keyDrift) restoreClasses(in *binenc.Reader) error {
 	if !s.ready() || in.Err() != nil {
 		return in.Err()
 	}
-	if c.k > shift.MaxClasses {
-		return fmt.Errorf("probabilities of %d classes, allowed up to %d", c.k, shift.MaxClasses)
+	if err := s.restorePool(in, c.k); err != nil {
+		return err
 	}
-	s.bias, s.joint = make([]float64, c.k), make([]float64, c.k*acc.Bands*c.k)
+	k := s.pool.Classes()
+	s.bias, s.joint = make([]float64, k), make([]float64, k*acc.Bands*k)
 	readFinite(in, s.bias)
-	for i := 0; i < len(s.joint); i += c.k {
+	for i := 0; i < len(s.joint); i += k {
 		if in.Byte() == 1 {
-			readFinite(in, s.joint[i:i+c.k])
+			readFinite(in, s.joint[i:i+k])
 		}
 	}
-	s.byLabel = shift.ByLabel{Rows: make([]float64, c.k), Gap: make([]float64, c.k*gateBins)}
+	s.byLabel = shift.ByLabel{Rows: make([]float64, k), Gap: make([]float64, k*gateBins)}
 	readFinite(in, s.byLabel.Rows)
 	readFinite(in, s.byLabel.Gap)
 	return in.Err()
+}
+
+// restorePool reads the classes that are kept of more than MaxClasses, and the rows of the rest that are wrong.
+func (s *softJoint) restorePool(in *binenc.Reader, k int) (err error) {
+	var kept []int
+	if k > shift.MaxClasses {
+		for range shift.MaxClasses - 1 {
+			kept = append(kept, int(in.Int("class", 0, int64(k-1))))
+		}
+		wrong := []float64{0}
+		readFinite(in, wrong)
+		s.wrong = wrong[0]
+	}
+	if in.Err() != nil {
+		return in.Err()
+	}
+	s.pool, err = shift.RestorePool(k, kept)
+	return err
 }
 
 // readFinite reads floats that are numbers.

@@ -110,7 +110,7 @@ func (v *version) forget(t int64) {
 
 // evidence is what a trial found, in the words of candidate i; -1 where none was fitted.
 func (tr *trial) evidence(v *version, spec *RefitSpec, i int) output.Evidence {
-	e := output.Evidence{FitRows: int(tr.fitRows), FitFrom: pipeline.Format(tr.fitFrom), FitTo: pipeline.Format(tr.fitTo), TestRows: int(tr.rows),
+	e := output.Evidence{FitRows: int(tr.fitRows), FitFrom: pipeline.Format(tr.fitFrom), FitTo: pipeline.Format(tr.fitTo), FitBegan: pipeline.Format(tr.started), FitDigest: tr.digest, TestRows: int(tr.rows),
 		Alpha: spec.Alpha, NLLBound: nllBound(v.k), Seed: tr.seed, LogENeeded: tr.need(spec)}
 	if tr.rows > 0 {
 		e.TestTo = pipeline.Format(tr.testTo)

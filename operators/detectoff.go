@@ -29,6 +29,9 @@ func (k *keyState) switchedOff(body []byte) error {
 	return r.Err()
 }
 
+// CountEndedSlices counts slices that ended because the configuration has their column no more.
+const CountEndedSlices = "slices_ended"
+
 // endSwitchedOff publishes, once a checkpoint is read, the end of what it has firing and the configuration has no more, and forgets the
 // slices of columns that it has no more. It is of the end of the last label pane that was processed, so that a process that restarts from
 // the same checkpoint again says the same.
@@ -37,17 +40,24 @@ func (t *ModelTask) endSwitchedOff() {
 		m := t.models[name]
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
 			v := m.versions[vn]
+			gone := 0
 			for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
 				k := v.keys[slice]
 				if !t.cfg.Slices.has(slice) {
 					k.endAll(fmt.Sprintf("switched off: slices.columns has not the column of %s any more; whether the error is gone is not known", slice))
 					delete(v.keys, slice)
+					gone++
 				}
 				slices.SortStableFunc(k.ended, func(a, b ended) int { return strings.Compare(ruleOf(&a.state), ruleOf(&b.state)) })
 				for i := range k.ended {
 					t.end(v, k, &k.ended[i].state, k.ended[i].why, m.next*t.cfg.Pane)
 				}
 				k.ended = nil
+			}
+			if gone > 0 {
+				t.counts.Add(CountEndedSlices, int64(gone))
+				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of columns that it has not any more end, those of new ones begin without rows; the whole goes on",
+					"model", v.model, "version", v.name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package operators
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
@@ -22,6 +23,7 @@ type JoinConfig struct {
 	Dir, Name   string
 	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no features.
 	FeatureBytes int
+	Log          *slog.Logger // nil = none
 
 	segmentBytes int // of a test; 0 = the store's default
 	minShrink    int // of a test; 0 = minShrink

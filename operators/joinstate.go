@@ -32,5 +32,10 @@ func (j *Join) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	n := j.counts.All()
 	j.told = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
 	j.tell()
+	if n := j.w.dropped; n > 0 {
+		j.counts.Add(CountDroppedSlices, n)
+		j.w.log().Warn("slice columns: values of predictions that wait are dropped with their columns; the whole has these predictions", "values", n)
+		j.w.dropped = 0
+	}
 	return nil
 }

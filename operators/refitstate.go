@@ -156,7 +156,7 @@ func (tr *trial) append(dst []byte) ([]byte, error) {
 	for _, v := range []int64{int64(tr.base), tr.started, tr.due, tr.fitRows, tr.fitFrom, tr.fitTo, tr.rows, tr.testTo, tr.stageFrom, int64(tr.chosen)} {
 		dst = binenc.AppendVarint(dst, v)
 	}
-	dst = append(dst, tr.phase)
+	dst = append(dst, tr.phase|digestFollows)
 	dst = binenc.AppendFixed64(dst, tr.seed)
 	dst = binenc.AppendFloat64(dst, tr.weight)
 	dst = binenc.AppendUvarint(dst, uint64(len(tr.methods)))
@@ -172,8 +172,14 @@ func (tr *trial) append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return appendTest(dst, tr.worse)
+	if dst, err = appendTest(dst, tr.worse); err != nil {
+		return dst, err
+	}
+	return binenc.AppendString(dst, tr.digest), nil
 }
+
+// digestFollows is in the phase of a trial whose state ends with the digest of its rows: those of builds before have none.
+const digestFollows = 1 << 7
 
 func (tr *trial) restore(r *binenc.Reader) error {
 	tr.reason = r.String(maxName)
@@ -200,6 +206,9 @@ func (tr *trial) restore(r *binenc.Reader) error {
 	var err error
 	if tr.worse, err = restoreTest(r); err != nil {
 		return err
+	}
+	if tr.phase&digestFollows != 0 {
+		tr.phase, tr.digest = tr.phase&^digestFollows, r.String(maxName)
 	}
 	if r.Err() == nil && (tr.phase > phaseCanary || tr.phase == phaseCanary && (tr.worse == nil || tr.chosen < 0 || tr.chosen >= len(tr.candidates) ||
 		tr.candidates[tr.chosen].cal == nil)) {

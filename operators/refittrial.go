@@ -36,6 +36,7 @@ type trial struct {
 	methods        []string
 	fitRows        int64
 	fitFrom, fitTo int64
+	digest         string  // of the rows of the fits, or what else they are of; "" = not known
 	weight         float64 // largest weight of the rows known at the start: that of the test's unit
 
 	fit, held []acc.SampleRow // while fitting: rows of the fits, rows to be scored
@@ -185,6 +186,7 @@ func (t *ModelTask) collect(v *version) error {
 	job := t.job(v)
 	<-job.done
 	delete(t.jobs, v)
+	tr.digest = job.digest
 	for _, r := range job.results {
 		c := &candidate{fitResult: r}
 		var err error

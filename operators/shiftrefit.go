@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -58,15 +59,19 @@ func (t *ModelTask) stepShift(v *version, k *keyState, in *paneInput) error {
 		return nil
 	}
 	c.at = in.end
-	return t.propose(v, k, in, cal, e)
+	digest, err := c.soft.digest(now)
+	if err != nil {
+		return err
+	}
+	return t.propose(v, k, in, cal, e, digest)
 }
 
 // correction is the calibrator in force with weights for the shares of now; nil where it needs none, or none is known.
 func (d *classDrift) correction(v *version, now *acc.ClassCounts, spec *RefitSpec) (*calibrator.ClassWeights, *shift.Estimate, string) {
 	if d.k > shift.MaxClasses {
-		return nil, nil, "too many classes"
+		return nil, nil, fmt.Sprintf("%d classes, allowed up to %d: of more some are estimated together, and a correction needs each", d.k, shift.MaxClasses)
 	}
-	e, err := d.soft.estimate(shift.Table{K: d.k, Says: says(d.k), Now: predictedCounts(now)})
+	e, err := d.soft.estimate(now)
 	if err != nil {
 		return nil, nil, err.Error()
 	}
@@ -116,7 +121,7 @@ func presumed(p, u, w []float64) []float64 {
 }
 
 // propose puts a correction into force, or makes it the candidate of a validation: the paired test on rows whose labels come later decides.
-func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, cal *calibrator.ClassWeights, e *shift.Estimate) error {
+func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, cal *calibrator.ClassWeights, e *shift.Estimate, digest string) error {
 	encoded, err := calibrator.Encode(cal)
 	if err != nil {
 		return err
@@ -128,11 +133,12 @@ func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, cal *calibra
 	tv, _ := e.Distance()
 	if t.cfg.Refit.LabelShift == ShiftAtOnce {
 		d := output.Calibrator{Reason: reasonShift, Method: cal.Method(), Outcome: fmt.Sprintf(
-			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, if %s (test of that: p = %.2g)", tv, e.N, e.Assumption, e.Fit.P)}
+			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, if %s (test of that: p = %.2g)", tv, e.N, e.Assumption, e.Fit.P),
+			Evidence: output.Evidence{FitRows: int(e.N), FitFrom: pipeline.Format(in.end), FitTo: pipeline.Format(in.end), FitBegan: pipeline.Format(in.end), FitDigest: digest}}
 		return t.putInForce(v, k, &d, back, encoded, in.end)
 	}
 	tr := &trial{reason: reasonShift, base: v.inForceRevision(), started: in.end, due: in.pane, phase: phaseShadow, seed: seed(v, k, reasonShift, in.pane),
-		methods: []string{cal.Method()}, fitRows: e.N, fitFrom: in.end, fitTo: in.end}
+		methods: []string{cal.Method()}, fitRows: e.N, fitFrom: in.end, fitTo: in.end, digest: digest}
 	for i := range k.sample {
 		tr.weight = max(tr.weight, float64(k.sample[i].W))
 	}

@@ -44,6 +44,7 @@ type waiting struct {
 	values         []string
 	valueIx        map[string]int32
 	n              tally // of both tiers
+	sliceNames
 	remembered
 	disk
 }
@@ -339,6 +340,7 @@ func (w *waiting) compact() bool {
 	models, values := w.models, w.values
 	w.models, w.modelIx = nil, map[arrowio.ModelKey]int32{}
 	w.values, w.valueIx = nil, map[string]int32{}
+	w.texts = nil // by the indices of before
 	for e := w.oldest; e >= 0; e = w.entries[e].next {
 		p := &w.entries[e]
 		if p.model >= 0 {

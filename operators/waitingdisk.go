@@ -197,6 +197,7 @@ const (
 	flagUsed // of a prediction: it has joined, of checkpoint versions up to 2
 	flagProbs
 	flagFeatures
+	flagSlicesNamed // of a row on disk
 )
 
 // encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is
@@ -215,13 +216,8 @@ func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 		r.Body = binenc.AppendUvarint(b, uint64(p.label))
 		return
 	}
-	for _, v := range w.slicesOf(e) {
-		n := joinstore.Name{Set: v >= 0}
-		if n.Set {
-			n.Text = w.values[v]
-		}
-		r.Names = append(r.Names, n)
-	}
+	b[0] |= flagSlicesNamed
+	r.Names = w.sliceNamesOf(r.Names, e)
 	r.Body = w.appendFeatures(w.appendScores(b, p), p)
 }
 
@@ -255,16 +251,7 @@ func (w *waiting) decodeRow(e int32, r *joinstore.Row) error {
 	if p.model < 0 {
 		in.Failf("a prediction without a model")
 	}
-	if in.Err() == nil && len(names) != w.columns {
-		return errColumns(len(names), w.columns)
-	}
-	for i, n := range names {
-		v := int32(-1)
-		if n.Set {
-			v = w.value(n.Text)
-		}
-		w.slicesOf(e)[i] = v
-	}
+	w.setSlices(e, names, flags)
 	w.readScores(&in, e, flags)
 	return in.Close()
 }

@@ -98,6 +98,9 @@ func (o *oldJoined) visit(w *waiting) func(uint64, joinstore.State, *joinstore.R
 		label := row.Body[0]&flagLabel != 0
 		if st != stateJoined || label {
 			*w.n.of(label, st != stateWaiting)++
+			if !label && len(row.Names) > 2 {
+				w.droppedOf(row.Names[2:], row.Body[0])
+			}
 			return nil
 		}
 		if len(row.Names) < 2 {

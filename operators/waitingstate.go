@@ -26,7 +26,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 	for _, v := range w.values {
 		dst = binenc.AppendString(dst, v)
 	}
-	dst = binenc.AppendUvarint(dst, uint64(w.columns))
+	dst = w.appendColumns(dst)
 	dst = binenc.AppendUvarint(dst, uint64(w.live))
 	for e := w.oldest; e >= 0; e = w.entries[e].next {
 		dst = w.appendEntry(dst, e)
@@ -87,14 +87,12 @@ func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	for range r.Count(1, 1<<24) {
 		w.value(r.String(maxName))
 	}
-	if c := int(r.Uvarint()); r.Err() == nil && c != w.columns {
-		return errColumns(c, w.columns)
-	}
+	places := w.restoreColumns(&r)
 	n := r.Count(18, 1<<31)
 	w.entries, w.index = make([]entry, 0, n), make(map[arrowio.ID]int32, n)
 	var old oldJoined
 	for range n {
-		w.restoreEntry(&r, &old)
+		w.restoreEntry(&r, &old, places)
 		if r.Err() != nil {
 			return r.Err()
 		}
@@ -127,7 +125,7 @@ func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	return w.adopt(&old)
 }
 
-func (w *waiting) restoreEntry(r *binenc.Reader, old *oldJoined) {
+func (w *waiting) restoreEntry(r *binenc.Reader, old *oldJoined, places []int) {
 	var id arrowio.ID
 	copy(id[:], r.Raw(16))
 	flags := r.Byte()
@@ -157,8 +155,14 @@ func (w *waiting) restoreEntry(r *binenc.Reader, old *oldJoined) {
 		return
 	}
 	p.served, p.weight = math.Float32frombits(r.Fixed32()), math.Float32frombits(r.Fixed32())
-	for i := range w.columns {
-		w.slicesOf(e)[i] = restoreIndex(r, "slice value", len(w.values))
+	w.noSlices(e)
+	for _, c := range places {
+		switch v := restoreIndex(r, "slice value", len(w.values)); {
+		case c >= 0:
+			w.slicesOf(e)[c] = v
+		case v >= 0:
+			w.dropped++
+		}
 	}
 	w.readRow(r, e, flags)
 }

@@ -122,6 +122,9 @@ func newCalibratorsList() *cobra.Command {
 			if c.Pinned {
 				pinned = " pinned"
 			}
+			if e := &c.Evidence; e.FitDigest != "" {
+				who += fmt.Sprintf("\n    fitted on %d rows, %s to %s, begun %s: %s, by %s", e.FitRows, e.FitFrom, e.FitTo, e.FitBegan, e.FitDigest, c.Build)
+			}
 			printf(cmd, "%s  %s/%s  revision %d%s  %s  %s%s\n", c.DecidedAt, c.Model, c.Version, c.Revision, pinned, c.Reason, c.Outcome, who)
 		}
 		return nil

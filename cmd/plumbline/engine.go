@@ -122,7 +122,7 @@ func (rt *engine) workDir() string {
 func (rt *engine) joinConfig(shard int) operators.JoinConfig {
 	j := &rt.cfg.Join
 	return operators.JoinConfig{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.cfg.Slices.Columns, Remember: j.Remember,
-		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard), FeatureBytes: rt.featureBytes()}
+		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard), FeatureBytes: rt.featureBytes(), Log: rt.log}
 }
 
 // newModelTask builds the model task of a panes partition, with empty state.

@@ -53,7 +53,8 @@ func TestCalibratorsCommand(t *testing.T) {
 	const cal = `{"version":1,"method":"temperature","temperature":1.5}`
 	for i, revision := range []int{1, 2} {
 		rt.history.AddCalibrator(output.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
-			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal)})
+			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal), Build: "v9 (abc)",
+			Evidence: output.Evidence{FitRows: 7, FitFrom: "a", FitTo: "b", FitBegan: "c", FitDigest: "sha256:feed"}})
 	}
 	log := &orderLog{}
 	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, log, nil}}))
@@ -88,6 +89,7 @@ func TestCalibratorsCommand(t *testing.T) {
 		}
 	}
 	f("revision 2", "list m/1", pipeline.Order{})
+	f("fitted on 7 rows, a to b, begun c: sha256:feed, by v9 (abc)", "list m/1", pipeline.Order{})
 	f("pin of m/1/v by ann", "pin m/1 --why audit --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "audit"})
 	f("unpin of m/1/v", "unpin m/1 --why over --by ann", pipeline.Order{Action: "unpin", Model: "m/1", Version: "v", By: "ann", Why: "over"})
 	f("rollback of m/1/v", "rollback m/1 --revision 1 --why worse --by ann", pipeline.Order{Action: "rollback", Model: "m/1", Version: "v", Revision: 1, Calibrator: []byte(cal), By: "ann", Why: "worse"})

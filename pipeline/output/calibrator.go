@@ -46,10 +46,15 @@ const (
 // Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are in
 // nats, with probabilities floored at e^-NLLBound.
 type Evidence struct {
-	FitRows     int     `json:"fit_rows"`
-	TestRows    int     `json:"test_rows"`
-	FitFrom     string  `json:"fit_from"`
-	FitTo       string  `json:"fit_to"`
+	FitRows  int    `json:"fit_rows"`
+	TestRows int    `json:"test_rows"`
+	FitFrom  string `json:"fit_from"`
+	FitTo    string `json:"fit_to"`
+	// FitBegan is the end of the label pane that the fit began at: rows whose label came later are not in it. FitDigest is "sha256:" and the
+	// hash of the rows in hexadecimal digits, over what docs/format.md says; for class weights, which are fitted on predictions by class, of
+	// these. Absent where there was no fit, or a build before made it.
+	FitBegan    string  `json:"fit_began,omitempty"`
+	FitDigest   string  `json:"fit_digest,omitempty"`
 	TestTo      string  `json:"test_to"`
 	NLLInForce  float64 `json:"nll_in_force"`
 	NLLNew      float64 `json:"nll_new"`

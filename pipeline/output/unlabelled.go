@@ -38,13 +38,15 @@ type ClassShift struct {
 	P         float64 `json:"p"`
 	Rejected  bool    `json:"rejected,omitempty"`
 	// Unknown classes have no row in the reference; their share is taken to be 0.
-	Unknown int          `json:"unknown,omitempty"`
-	Worst   []ClassShare `json:"worst,omitempty"` // classes whose share has moved most
+	Unknown int `json:"unknown,omitempty"`
+	// Pooled is how many classes are taken together, those with the fewest labelled rows: of more than 128 the 127 with the most are told apart.
+	Pooled int          `json:"pooled,omitempty"`
+	Worst  []ClassShare `json:"worst,omitempty"` // classes whose share has moved most
 }
 
 // ClassShare is the share of one class, in the reference and now; SE is of their difference, Weight their quotient.
 type ClassShare struct {
-	Class     int     `json:"class"`
+	Class     int     `json:"class"` // -1 = the pooled ones
 	Reference float64 `json:"reference"`
 	Share     float64 `json:"share"`
 	SE        float64 `json:"se"`

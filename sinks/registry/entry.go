@@ -144,11 +144,20 @@ func fillCalibrator(e *Entry) error {
 		return err
 	}
 	e.Model, e.Version, e.At, e.Summary, e.By, e.Why, e.State = c.Model, c.Version, c.DecidedAt, c.Outcome, c.By, c.Why, calibratorState(&c)
+	if f := &c.Evidence; f.FitDigest != "" {
+		e.Summary += fmt.Sprintf("; fitted on %d rows, %s to %s, %s", f.FitRows, f.FitFrom, f.FitTo, shortDigest(f.FitDigest))
+		if c.Build != "" {
+			e.Summary += ", by " + c.Build
+		}
+	}
 	if c.Published && c.Stage != output.StageCanary && len(c.Calibrator) > 0 {
 		e.revision = int64(c.Revision)
 	}
 	return nil
 }
+
+// shortDigest is the beginning of a digest; the record has the whole.
+func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
 
 // calibratorState is what was decided of a calibrator. The words of an outcome are the model task's (operators/decide.go).
 func calibratorState(c *output.Calibrator) string {

@@ -41,6 +41,9 @@ func TestKinds(t *testing.T) {
 		want   string // kind model version slice at state by, summary
 	}{
 		{output.DecisionCalibrator, output.Calibrator{Model: "a/b", Version: "1", DecidedAt: moment(5), Outcome: "unpin by ann", By: "ann", Why: "done"}, false, "calibrator a/b 1  2023-11-14T22:13:25Z unpinned ann, unpin by ann"},
+		{output.DecisionCalibrator, output.Calibrator{Model: "m", Version: "1", DecidedAt: moment(5), Outcome: "published: vector", Build: "v1 (abc)", Published: true, Calibrator: []byte("{}"),
+			Evidence: output.Evidence{FitRows: 9, FitFrom: moment(1), FitTo: moment(2), FitDigest: "sha256:0123456789abcdef01"}}, false,
+			"calibrator m 1  2023-11-14T22:13:25Z published , published: vector; fitted on 9 rows, 2023-11-14T22:13:21Z to 2023-11-14T22:13:22Z, sha256:0123456789ab, by v1 (abc)"},
 		{output.DecisionAlert, output.Alert{Model: "m", Version: "1", Slice: "r=eu", At: moment(5), State: "firing", Rule: "ece", Message: "high"}, false, "alert m 1 r=eu 2023-11-14T22:13:25Z firing , ece: high"},
 		{output.DecisionRequest, output.Finetune{Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", Why: "ECE"}, false, "request m 1  2023-11-14T22:13:25Z requested , 1+head1: ECE"},
 		{output.DecisionHead, output.Head{Kind: output.HeadTrained, Model: "m", Version: "1", EffectiveFrom: moment(5), ShadowVersion: "1+head1", Outcome: "trained", Trainer: "t1", Why: "better"}, true,

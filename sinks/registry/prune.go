@@ -4,13 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
 // Prune removes what is beyond Config.Rows and Config.MaxAge of the given models; nil means all. It returns how many entries
 // went. What it keeps depends on the entries alone: a database that is filled anew keeps the same. Of each version the calibrator in
-// force and the one before it stay however old they are, and a pin or canary that has not ended.
+// force and the one before it stay however old they are, a pin or canary that has not ended, and what says which heads are served.
 func (s *Store) Prune(ctx context.Context, models []string) (removed int64, err error) {
 	if s.cfg.Rows <= 0 && s.cfg.MaxAge <= 0 {
 		return 0, nil
@@ -44,8 +46,16 @@ const dispensable = ` AND NOT (e.revision > 0 AND (SELECT count(DISTINCT n.revis
 		WHERE n.model = e.model AND n.version = e.version AND n.kind = 'calibrator' AND n.state IN ('canary', 'canary_ended') AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)))`
 
 func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed int64, err error) {
+	keep, err := s.headsInForce(ctx, tx, model)
+	if err != nil {
+		return 0, err
+	}
+	among := ""
+	if len(keep) > 0 {
+		among = " AND e.id NOT IN (?" + strings.Repeat(", ?", len(keep)-1) + ")"
+	}
 	remove := func(condition string, args ...any) error {
-		res, err := tx.ExecContext(ctx, s.d.bind(`DELETE FROM plumbline_entries WHERE id IN (SELECT e.id FROM plumbline_entries e WHERE e.model = ? AND `+condition+dispensable+`)`), append([]any{model}, args...)...)
+		res, err := tx.ExecContext(ctx, s.d.bind(`DELETE FROM plumbline_entries WHERE id IN (SELECT e.id FROM plumbline_entries e WHERE e.model = ? AND `+condition+dispensable+among+`)`), slices.Concat([]any{model}, args, keep)...)
 		if err != nil {
 			return err
 		}

@@ -165,3 +165,47 @@ func needed(t *testing.T, es []Entry) map[string]bool {
 	}
 	return out
 }
+
+// TestPruneKeepsHeadsInForce: of each version the head that is served and the next one stay, with verdict and order; older ones go, and so do
+// those that nobody serves.
+func TestPruneKeepsHeadsInForce(t *testing.T) {
+	each(t, func(t *testing.T, cfg Config) {
+		cfg.Rows = 1
+		var rs []pipeline.Record
+		add := func(kind string, record any) {
+			r := decision(t, kind, "m", "1", record)
+			r.Offset = int64(len(rs))
+			rs = append(rs, r)
+		}
+		id := func(n int) string { return fmt.Sprintf("m/1+head%d", n) }
+		for n := 1; n <= 6; n++ {
+			outcome := output.OutcomeTrained
+			if n == 6 {
+				outcome = output.OutcomeFailed
+			}
+			add(output.DecisionHead, output.Head{Kind: output.HeadTrained, ID: id(n), Model: "m", Version: "1", Number: n, Outcome: outcome, EffectiveFrom: moment(n), ShadowVersion: fmt.Sprint("1+head", n)})
+			for _, state := range []string{output.ShadowRejected, output.ShadowReady} {
+				if n != 4 || state == output.ShadowRejected {
+					add(output.DecisionVerdict, output.Verdict{Kind: output.HeadVerdict, ID: id(n), Model: "m", Version: "1", State: state, DecidedAt: moment(10 + n)})
+				}
+			}
+		}
+		add(output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: id(2), Action: output.OrderAuto, At: moment(30)})
+		add(output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: id(2), Action: output.OrderPin, At: moment(31)})
+		add(output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: id(5), Action: output.OrderRollback, At: moment(32)})
+		add(output.DecisionAlert, output.Alert{Model: "m", Version: "1", Rule: "ece", State: "firing", At: moment(100)})
+		s := open(t, cfg)
+		put(t, s, rs, rand.New(rand.NewPCG(1, 1)))
+		if _, err := s.Prune(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range all(t, s, 0) {
+			got += e.State + " " + e.Summary + "\n"
+		}
+		want := "firing ece: \npin pin of m/1+head2\nready : \nready : \ntrained 1+head3: \ntrained 1+head2: \n"
+		if got != want {
+			t.Errorf("kept:\n%swant:\n%s", got, want)
+		}
+	})
+}

@@ -10,6 +10,7 @@ export function refitEvidence(c, key) {
     el("p", {}, `Fitted on ${count(e.fit_rows)} rows from ${clock(e.fit_from, c.decided_at)} to ${clock(e.fit_to, c.decided_at)}, compared on ${count(e.test_rows)} later ones` +
       ` with what was in force: NLL ${fixed(e.nll_in_force)}, ECE ${pct(e.ece_in_force)}, accuracy ${pct(e.accuracy_in_force)}.`));
   d.append(candidates(e.candidates));
+  if (e.fit_digest) d.append(el("p", {}, `The rows of the fit: ${e.fit_digest}.`));
   if (c.build) d.append(el("p", {}, `Decided by plumbline ${c.build}.`));
   return d;
 }

@@ -34,11 +34,12 @@ function classes(c) {
   for (const s of c.shifts || []) {
     out.push(el("p", {}, `${s.method}: shares of classes have moved by ${pct(s.distance)} (noise alone ${pct(s.null)}). `
       + `Test of the assumption: p = ${fixed(s.p, 4)}${s.rejected ? ": it fails, so do these numbers" : ""}; condition ${fixed(s.condition, 1)}`
-      + `${s.ridge ? ": classes are confused too much, shares are drawn to those of the reference" : ""}${s.unknown ? `; ${count(s.unknown)} classes are not in the reference` : ""}.`));
+      + `${s.ridge ? ": classes are confused too much, shares are drawn to those of the reference" : ""}${s.unknown ? `; ${count(s.unknown)} classes are not in the reference` : ""}`
+      + `${s.pooled ? `; the ${count(s.pooled)} classes with the fewest labels are taken together` : ""}.`));
     if (s.worst && s.worst.length) {
       out.push(el("table", {},
         el("thead", {}, row("th", "class", "reference %", "now %", "± 1.96 s.e.", "weight")),
-        el("tbody", {}, ...s.worst.map((w) => row("td", String(w.class), pctBare(w.reference), pctBare(w.share), pctBare(1.96 * w.se), fixed(w.weight, 2))))));
+        el("tbody", {}, ...s.worst.map((w) => row("td", w.class < 0 ? "the others" : String(w.class), pctBare(w.reference), pctBare(w.share), pctBare(1.96 * w.se), fixed(w.weight, 2))))));
     }
   }
   if (c.why) out.push(el("p", {}, `An estimate is missing: ${c.why}.`));

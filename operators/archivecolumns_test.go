@@ -1,0 +1,82 @@
+package operators
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+// TestArchiveOverColumns changes the slice columns at restarts, amid files: every row is archived once, with the value of its own column, and no
+// file has rows of two configurations.
+func TestArchiveOverColumns(t *testing.T) {
+	rows, in := archiveRows(t)
+	dir := t.TempDir()
+	s := newArchiveSetup(t, false)
+	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	shard := s.shard()
+	r := rand.New(rand.NewPCG(3, 3))
+	next, step, ended := [2]int{}, 0, 0
+	for left := [2]int{len(in[0]), len(in[1])}; left[0]+left[1] > 0; step++ {
+		l := anyOrder(r, left)
+		if err := shard.Take(t.Context(), in[l][next[l]]); err != nil {
+			t.Fatal(err)
+		}
+		next[l]++
+		left[l]--
+		archiveOf(shard).ShowAll()
+		if step%20 != 19 {
+			continue
+		}
+		columns := [][]string{{"region"}, {"tier", "region"}, {"region", "zone"}}[step/20%3]
+		s.join.Slices, s.archive.Slices = columns, columns
+		c, err := pipeline.EncodeCheckpoint(shard.Sections())
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths := map[string]string{}
+		for _, f := range c.Files {
+			paths[f.Name] = f.Path
+		}
+		to := s.shard()
+		if err := pipeline.RestoreCheckpoint(c.Data, to.Sections(), func(name, path string) error {
+			data, err := os.ReadFile(paths[name])
+			return errors.Join(err, os.WriteFile(path, data, 0o600))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := shard.Close(); err != nil {
+			t.Fatal(err)
+		}
+		shard = to
+		a := archiveOf(shard)
+		ended += len(a.order) - len(a.open)
+	}
+	if err := archiveOf(shard).Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	compareLines(t, archivedLines(t, dir), lines(rows))
+	if ended < 3 {
+		t.Errorf("%d files were open when the columns changed: the test tests little", ended)
+	}
+	if err := shard.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestArchiveColumnsWithoutNames: a state of a build before has a number of columns only; where that is another, the error says what to do.
+func TestArchiveColumnsWithoutNames(t *testing.T) {
+	for n, ok := range []bool{false, true, false} {
+		a := &Archive{cfg: ArchiveConfig{Slices: []string{"region"}}}
+		r := binenc.NewReader(binenc.AppendUvarint(nil, uint64(n)))
+		err := a.restoreColumns(&r, &archiveOpen{})
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "slices.columns as they were") {
+			t.Errorf("%d columns: %v", n, err)
+		}
+	}
+}
