@@ -105,6 +105,7 @@ func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, e
 		return m, false, err
 	}
 	m.offset, m.part, m.idle = p.Offset, p.Part, false
+	w.in[in].left = false
 	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, false
 	return m, true, nil
 }
@@ -117,6 +118,7 @@ func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 		return err
 	}
 	m.idle = idle
+	w.in[in].left = false
 	w.in[in].topic, w.in[in].of, w.in[in].idle = p.Topic, p.Of, w.in[in].idle && idle
 	return nil
 }
@@ -142,6 +144,9 @@ func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
 func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	i := &w.in[in]
 	t = EndTime
+	if i.left {
+		return t, false
+	}
 	for p := range i.of {
 		m := w.sources[sourceKey{in, i.topic, p}]
 		if m == nil {

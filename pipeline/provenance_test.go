@@ -190,6 +190,45 @@ func TestSilenceOfSources(t *testing.T) {
 	want("it is read again from the start", 1490, false)
 }
 
+// TestSourcesThatAreLeft: who gives up the repartition stage does not wait for what it brought, whatever the checkpoint
+// knows; one that speaks again is there again.
+func TestSourcesThatAreLeft(t *testing.T) {
+	w := NewWatermark(1, 10)
+	for p, ts := range []Time{1000, 400} {
+		m, _, err := w.source(Logits, from(int32(p), 2, 5, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Observe(Logits, ts)
+		m.newest = ts
+	}
+	if got, _ := w.Advance(100); got != 390 {
+		t.Fatalf("watermark %d, want 390", got)
+	}
+	state, err := w.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := NewWatermark(1, 10)
+	after.Leave(Logits)
+	if err := after.RestoreState(state); err != nil {
+		t.Fatal(err)
+	}
+	after.Observe(Logits, 2000)
+	if got, _ := after.Advance(100); got != 1990 {
+		t.Errorf("sources that are left: watermark %d, want 1990", got)
+	}
+	m, _, err := after.source(Logits, from(1, 2, 6, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after.Observe(Logits, 3000)
+	m.newest = 2500
+	if got, _ := after.Advance(100); got != 1990 { // partition 0 is at 1000 still
+		t.Errorf("one speaks again: watermark %d, want 1990", got)
+	}
+}
+
 // TestShardTakesSourcesOnce is the shard's handling of the header: repeats are counted and nothing else, what cannot be
 // read is a dead letter, and a stream without the header has the bytes in its checkpoints that it always had.
 func TestShardTakesSourcesOnce(t *testing.T) {

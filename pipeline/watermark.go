@@ -29,6 +29,7 @@ type inputMark struct {
 	idle            bool
 	topic           string // the unkeyed topic that the latest message was made of; "" = none
 	of              int32  // its partitions
+	left            bool   // its sources do not count until one speaks again
 }
 
 // NewWatermark returns the watermark of a shard with so many inputs, at NoTime.
@@ -54,6 +55,10 @@ func (w *Watermark) Control(in Input, t Time) {
 
 // Idle takes note that an input brings nothing: it is exhausted, unless it has sources that are not.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
+
+// Leave is for an input that no unkeyed topic is configured for: the sources that a checkpoint knows of from before, which
+// nobody reads any more, hold it back no longer. They count again from the next message on that one of them sends.
+func (w *Watermark) Leave(in Input) { w.in[in].left = true }
 
 // awake takes back that inputs are exhausted: they have to prove it anew.
 func (w *Watermark) awake() {
@@ -128,6 +133,7 @@ func (w *Watermark) RestoreState(src []byte) error {
 	for i := range n {
 		m := inputMark{newest: r.Varint(), control: r.Varint()}
 		if i < len(w.in) {
+			m.left = w.in[i].left
 			w.in[i] = m
 		}
 	}
