@@ -106,9 +106,21 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 	}
 	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
 		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts)})
-	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: pipeline.NewWatermark(inputs, int64(c.EventTime.AllowedLateness)),
+	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: rt.watermark(inputs),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
 		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.log}), nil
+}
+
+// watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
+func (rt *engine) watermark(inputs int) *pipeline.Watermark {
+	w := pipeline.NewWatermark(inputs, int64(rt.cfg.EventTime.AllowedLateness))
+	topics := []string{pipeline.Logits: rt.cfg.Topics.LogitsUnkeyed, pipeline.Labels: rt.cfg.Topics.LabelsUnkeyed}
+	for in, topic := range topics {
+		if topic == "" && in < inputs {
+			w.Leave(pipeline.Input(in))
+		}
+	}
+	return w
 }
 
 // workDir is where this process keeps what is of use to itself and its next life only.
