@@ -209,12 +209,16 @@ func (a *Archive) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
 	if r.Err() != nil {
 		return r.Err()
 	}
-	if a.open[key] != nil || len(a.order) > 0 && f.Sequence <= a.order[len(a.order)-1].file.Sequence {
+	ended := until == math.MinInt64 // of other columns: it takes no row more
+	if !ended && a.open[key] != nil || len(a.order) > 0 && f.Sequence <= a.order[len(a.order)-1].file.Sequence {
 		r.Failf("archive file %d of %s/%s after %d others", f.Sequence, f.Model, f.Version, len(a.order))
 		return r.Err()
 	}
 	o := a.newOpen(key, f.Sequence)
 	o.file, o.until = *f, until
+	if ended {
+		delete(a.open, key)
+	}
 	if err := a.restoreRows(r, o); err != nil {
 		return err
 	}
