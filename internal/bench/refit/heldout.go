@@ -12,7 +12,7 @@ const heldRows = 7 * weekRows
 // heldOut are streams that nothing was chosen on: of other nets, data sets, orders and kinds of change than those of tuned, with
 // other seeds.
 func heldOut(l *library) ([]recipe, error) {
-	h := &held{l: l}
+	h := &held{l: l, rows: heldRows}
 	h.corrupted()
 	h.exchanged()
 	h.shares()
@@ -24,9 +24,10 @@ func heldOut(l *library) ([]recipe, error) {
 
 // held gathers recipes; after an error nothing more.
 type held struct {
-	l   *library
-	out []recipe
-	err error
+	l    *library
+	rows int // of a stream
+	out  []recipe
+	err  error
 }
 
 // get returns sources of a file under names of their own, where there are any.
@@ -56,7 +57,7 @@ func (h *held) mix(name string, seed uint64, sources []*source, gradual bool, wh
 		return
 	}
 	h.out = append(h.out, recipe{name, true, func() (*stream, error) {
-		m := mix{name, seed, heldRows, gradual, sources, which()}
+		m := mix{name, seed, h.rows, gradual, sources, which()}
 		return m.stream(), nil
 	}})
 }

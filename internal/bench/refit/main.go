@@ -22,7 +22,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.data, "data", "../shared/data", "`directory` of the shared data")
-	flag.StringVar(&o.set, "set", "both", "streams: tuned, held or both")
+	flag.StringVar(&o.set, "set", "both", "streams: tuned, runs, held or both (all of them)")
 	flag.StringVar(&o.only, "only", "", "streams whose name has this `text`")
 	flag.IntVar(&o.few, "few", 1000, "streams of a set")
 	flag.IntVar(&o.workers, "workers", 2, "streams at a time")
@@ -55,7 +55,7 @@ func run(o options) error {
 	for _, s := range []struct {
 		name, flag string
 		recipes    func(*library) ([]recipe, error)
-	}{{"tuned on", "tuned", tuned}, {"held out", "held", heldOut}} {
+	}{{"tuned on", "tuned", tuned}, {"tuned on, in runs", "runs", inRuns}, {"held out", "held", heldOut}} {
 		if o.set != "both" && o.set != s.flag {
 			continue
 		}

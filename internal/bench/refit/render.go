@@ -21,7 +21,9 @@ func render(sets []*setOf) string {
 	fmt.Fprintln(&b, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, s := range sets {
 		for _, kind := range []string{"drifting", "stationary", "all"} {
-			count(&b, s.name+", "+kind, of(s.results, kind))
+			if rs := of(s.results, kind); len(rs) > 0 {
+				count(&b, s.name+", "+kind, rs)
+			}
 		}
 	}
 	fmt.Fprintf(&b, "\n*Helped* and *hurt*: the mean NLL of the rows of the day after the publication (or until the next one, where that is sooner), less what the calibrator before would have had, is below or above 0 beyond "+
@@ -45,6 +47,10 @@ func policies(b *strings.Builder, sets []*setOf) {
 		fmt.Fprintf(b, "| %s |", title(p.Name))
 		for _, s := range sets {
 			d, st := mean(of(s.results, "drifting"), i), mean(of(s.results, "stationary"), i)
+			if len(of(s.results, "stationary")) == 0 {
+				fmt.Fprintf(b, " %.2f | %.4f | – | – |", 100*d.Excess, d.NLL)
+				continue
+			}
 			fmt.Fprintf(b, " %.2f | %.4f | %.2f | %.4f |", 100*d.Excess, d.NLL, 100*st.Excess, st.NLL)
 		}
 		fmt.Fprintln(b)
