@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
@@ -294,7 +295,7 @@ func TestStateBeforeClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	full.ref.classes.confused, full.classes.block = c, c.Clone()
-	full.classes.soft = softJoint{revision: 4, fresh: 9, rows: 300, bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
+	full.classes.soft = softJoint{pool: shift.NewPool(make([]float64, 3)), revision: 4, fresh: 9, rows: 300, bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
 	full.classes.soft.joint[5] = 1.5
 	full.classes.soft.byLabel.Rows, full.classes.soft.byLabel.Gap = make([]float64, 3), make([]float64, 3*gateBins)
 	full.classes.soft.byLabel.Gap[7] = -.5

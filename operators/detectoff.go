@@ -29,9 +29,6 @@ func (k *keyState) switchedOff(body []byte) error {
 	return r.Err()
 }
 
-// CountEndedSlices counts slices that ended because the configuration has their column no more.
-const CountEndedSlices = "slices_ended"
-
 // endSwitchedOff publishes, once a checkpoint is read, the end of what it has firing and the configuration has no more, and forgets the
 // slices of columns that it has no more. It is of the end of the last label pane that was processed, so that a process that restarts from
 // the same checkpoint again says the same.
@@ -55,7 +52,6 @@ func (t *ModelTask) endSwitchedOff() {
 				k.ended = nil
 			}
 			if gone > 0 {
-				t.counts.Add(CountEndedSlices, int64(gone))
 				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of columns that it has not any more end, those of new ones begin without rows; the whole goes on",
 					"model", v.model, "version", v.name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
 			}
