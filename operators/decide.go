@@ -19,7 +19,14 @@ func (t *ModelTask) endTrial(v *version, k *keyState, why string, now int64) err
 	if i := tr.nearest(); i >= 0 && tr.rows > 0 {
 		c := tr.candidates[i]
 		d.Stage, d.Method = output.StageShadow, c.method
-		if said := tr.verdict(c, &t.cfg.Refit); said != "" {
+		said := tr.verdict(c, &t.cfg.Refit)
+		if said == "" {
+			var err error
+			if said, err = t.unsure(v, k, c); err != nil {
+				return err
+			}
+		}
+		if said != "" {
 			d.Outcome += "; nearest was " + c.method + ": " + said
 		}
 	}

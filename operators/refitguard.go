@@ -132,6 +132,9 @@ func (t *ModelTask) stepGuard(v *version, k *keyState, in *paneInput) (rolled bo
 	if best == nil {
 		return false, nil
 	}
+	if low, err := t.outlook(v, k, best.cal, (best.inForce-best.itself)/best.w, best.w, best.from); err != nil || low <= 0 {
+		return false, err
+	}
 	return true, t.rollBack(v, k, best, need, in.end)
 }
 

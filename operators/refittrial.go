@@ -124,11 +124,17 @@ func (t *ModelTask) stepTrial(v *version, k *keyState, in *paneInput) error {
 	if tr.phase == phaseCanary {
 		return t.stepCanary(v, k, in)
 	}
-	if c := tr.best(spec); c >= 0 && in.end-tr.started >= spec.ShadowFor {
-		if wait, err := t.turning(v, k, tr.candidates[c]); err != nil || wait {
+	if tr.best(spec) >= 0 && in.end-tr.started >= spec.ShadowFor {
+		c, err := t.steadiest(v, k)
+		if err != nil {
 			return err
 		}
-		return t.promote(v, k, c, in.end)
+		if c >= 0 {
+			if wait, err := t.turning(v, k, tr.candidates[c]); err != nil || wait {
+				return err
+			}
+			return t.promote(v, k, c, in.end)
+		}
 	}
 	switch {
 	case !tr.running():

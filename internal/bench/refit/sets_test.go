@@ -169,4 +169,19 @@ func TestSets(t *testing.T) {
 			}
 		}
 	}
+	runs, err := inRuns(lib)
+	if err != nil || len(runs) != 20 {
+		t.Fatalf("%d streams in runs, %v; want 20", len(runs), err)
+	}
+	s, err := runs[0].make() // two classes in runs of 40 rows, of which 4 in 5 are of one
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for i, y := range s.labels[1:] {
+		same += step(y == s.labels[i])
+	}
+	if s.rows() != tunedRows || s.k != 2 || len(s.z) != 2*s.rows() || same < s.rows()*60/100 || same > s.rows()*70/100 {
+		t.Errorf("%s: %d rows of %d classes, %d with the label of the row before; want two thirds", s.name, s.rows(), s.k, same)
+	}
 }
