@@ -20,6 +20,7 @@ type version struct {
 	strangers   map[string]*inbox // slices without statistics of their own
 	calibrators []*inForce        // by effective time, oldest first
 	refit       refitState
+	identity    sampleLosses // of the identity
 }
 
 // keyState is the state of one (model, version, slice).
@@ -32,6 +33,7 @@ type keyState struct {
 	windows  []*window
 	recent   recent
 	sample   []acc.SampleRow // latest rows, in order of label pane
+	added    int64           // rows that sample got in this process
 	since    sinceInForce
 	specs    []RuleSpec
 	rules    []ruleState
@@ -200,6 +202,7 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
 // keepSample appends a pane's rows and forgets the oldest.
 func (k *keyState) keepSample(rows []acc.SampleRow, limit int) {
 	k.sample = append(k.sample, rows...)
+	k.added += int64(len(rows))
 	if over := len(k.sample) - limit; over > 0 {
 		k.sample = slices.Delete(k.sample, 0, over)
 	}

@@ -41,6 +41,8 @@ type rival struct {
 	from            int64
 	w               float64
 	inForce, itself float64
+
+	known sampleLosses
 }
 
 // newGuard returns the guard of f, which replaced old (nil = the identity), where nothing is known of what was before that.
@@ -132,7 +134,11 @@ func (t *ModelTask) stepGuard(v *version, k *keyState, in *paneInput) (rolled bo
 	if best == nil {
 		return false, nil
 	}
-	if low, err := t.outlook(v, k, best.cal, (best.inForce-best.itself)/best.w, best.w, best.from); err != nil || low <= 0 {
+	o, err := t.outlook(v, k)
+	if err != nil {
+		return false, err
+	}
+	if low, err := o.of(best.cal, &best.known, (best.inForce-best.itself)/best.w, best.w, best.from); err != nil || low <= 0 {
 		return false, err
 	}
 	return true, t.rollBack(v, k, best, need, in.end)

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
-func forced(t *testing.T, revision int, temperature float64, reason string) *inForce {
+func forced(t testing.TB, revision int, temperature float64, reason string) *inForce {
 	t.Helper()
 	b := encoded(t, temperature)
 	c, err := calibrator.Decode(b)

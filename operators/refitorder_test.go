@@ -27,7 +27,7 @@ func withOrders(panes []pipeline.Record, orders map[float64]*pipeline.Order) (ou
 	return out
 }
 
-func encoded(t *testing.T, temperature float64) []byte {
+func encoded(t testing.TB, temperature float64) []byte {
 	t.Helper()
 	c, err := calibrator.NewTemperature(temperature)
 	if err != nil {

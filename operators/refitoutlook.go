@@ -3,6 +3,7 @@ package operators
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -32,12 +33,19 @@ type gainSum struct{ wx, w float64 }
 
 // steadiest is the candidate that may be published whose gain is the surest to last, -1 where none's is.
 func (t *ModelTask) steadiest(v *version, k *keyState) (int, error) {
-	best, most := -1, 0.0
-	for i, c := range v.refit.trial.candidates {
-		if v.refit.trial.verdict(c, &t.cfg.Refit) != "" {
+	tr, best, most := v.refit.trial, -1, 0.0
+	var o *outlook
+	for i, c := range tr.candidates {
+		if tr.verdict(c, &t.cfg.Refit) != "" {
 			continue
 		}
-		low, err := t.outlookOf(v, k, c)
+		if o == nil {
+			var err error
+			if o, err = t.outlook(v, k); err != nil {
+				return -1, err
+			}
+		}
+		low, err := o.ofCandidate(tr, c)
 		if err != nil {
 			return -1, err
 		}
@@ -48,23 +56,16 @@ func (t *ModelTask) steadiest(v *version, k *keyState) (int, error) {
 	return best, nil
 }
 
-// outlookOf is the bound of the gain of a trial's candidate. What came before the alarm, or the shift of shares, that the refit answers is apart:
-// that the gain was another one then is no sign that it will not last.
-func (t *ModelTask) outlookOf(v *version, k *keyState, c *candidate) (float64, error) {
-	tr, since := v.refit.trial, int64(math.MinInt64)
-	if tr.reason != reasonPeriod {
-		since = tr.fitFrom
-	}
-	mean, _ := c.diff()
-	return t.outlook(v, k, c.cal, -mean, c.score.w, since)
-}
-
 // unsure says that the gain of a candidate with all the evidence may not last; "" where it has not all of it.
 func (t *ModelTask) unsure(v *version, k *keyState, c *candidate) (string, error) {
 	if v.refit.trial.verdict(c, &t.cfg.Refit) != "" {
 		return "", nil
 	}
-	low, err := t.outlookOf(v, k, c)
+	o, err := t.outlook(v, k)
+	if err != nil {
+		return "", err
+	}
+	low, err := o.ofCandidate(v.refit.trial, c)
 	if err != nil || low > 0 {
 		return "", err
 	}
@@ -72,28 +73,51 @@ func (t *ModelTask) unsure(v *version, k *keyState, c *candidate) (string, error
 	return fmt.Sprintf("NLL fell by %.5f, but from run to run of the rows that varies: by %.5f at least on the next", -mean, low), nil
 }
 
-// outlook is the lower bound of the expected gain of a calibrator over the one in force on the next FreshRows rows, where it was mean on rows of
-// weight w, and a change came at the event time since (math.MinInt64: none did).
-func (t *ModelTask) outlook(v *version, k *keyState, other calibrator.Calibrator, mean, w float64, since int64) (float64, error) {
-	var current calibrator.Calibrator
+// outlook is what all calibrators are compared by at a pane: the sample, and the loss of each row under the one in force.
+type outlook struct {
+	key   *keyState
+	was   []float64
+	fresh int     // RefitSpec.FreshRows
+	next  float64 // h, as a weight
+}
+
+func (t *ModelTask) outlook(v *version, k *keyState) (*outlook, error) {
+	current, known := calibrator.Calibrator(nil), &v.identity
 	if f := v.newest(); f != nil {
-		current = f.cal
+		current, known = f.cal, &f.known
 	}
-	var parts [][]gainSum
-	before, after := apart(k.sample, since, t.cfg.Refit.FreshRows)
-	for _, rows := range [][]acc.SampleRow{before, after} {
-		g, err := gains(v.k, rows, current, other)
-		if err != nil {
-			return 0, err
-		}
-		parts = append(parts, g)
+	was, err := known.of(k, current)
+	if err != nil {
+		return nil, err
 	}
-	short, long := longRun(parts)
-	next := float64(max(t.cfg.Refit.FreshRows, leastValidation))
+	o := &outlook{key: k, was: was, fresh: t.cfg.Refit.FreshRows, next: float64(max(t.cfg.Refit.FreshRows, leastValidation))}
 	if n := len(k.sample); n > 0 {
-		next *= weightOf(k.sample) / float64(n)
+		o.next *= weightOf(k.sample) / float64(n)
 	}
-	return mean - outlookZ*math.Sqrt(long/w+(long-short)/next), nil
+	return o, nil
+}
+
+// ofCandidate is the bound of the gain of a trial's candidate. What came before the alarm, or the shift of shares, that the refit answers is apart:
+// that the gain was another one then is no sign that it will not last.
+func (o *outlook) ofCandidate(tr *trial, c *candidate) (float64, error) {
+	since := int64(math.MinInt64)
+	if tr.reason != reasonPeriod {
+		since = tr.fitFrom
+	}
+	mean, _ := c.diff()
+	return o.of(c.cal, &c.known, -mean, c.score.w, since)
+}
+
+// of is the lower bound of the expected gain in nats of a calibrator over the one in force on the next rows, where it was mean on rows of weight w, and a
+// change came at the event time since (math.MinInt64: none did). known are its losses as far as they are.
+func (o *outlook) of(other calibrator.Calibrator, known *sampleLosses, mean, w float64, since int64) (float64, error) {
+	now, err := known.of(o.key, other)
+	if err != nil {
+		return 0, err
+	}
+	before, after := apart(o.key.sample, since, o.fresh)
+	short, long := longRun([][]gainSum{o.gains(now, 0, before), o.gains(now, after, len(now))})
+	return mean - outlookZ*math.Sqrt(long/w+(long-short)/o.next), nil
 }
 
 func weightOf(rows []acc.SampleRow) (w float64) {
@@ -103,38 +127,56 @@ func weightOf(rows []acc.SampleRow) (w float64) {
 	return w
 }
 
-// apart cuts rows at an event time, and leaves out so many before it: since when something changed is an estimate.
-func apart(rows []acc.SampleRow, since int64, gap int) (before, after []acc.SampleRow) {
-	at := 0
+// apart cuts rows at an event time: those before the first place, and from the second on. So many before it are left out: since when something changed
+// is an estimate.
+func apart(rows []acc.SampleRow, since int64, gap int) (before, after int) {
 	for i := range rows {
 		if rows[i].TS < since {
-			at = i + 1
+			after = i + 1
 		}
 	}
-	return rows[:max(0, at-gap)], rows[at:]
+	return max(0, after-gap), after
 }
 
-// gains are those of a calibrator over the one in force, in blocks of outlookBlock rows in their order.
-func gains(classes int, rows []acc.SampleRow, current, other calibrator.Calibrator) (out []gainSum, err error) {
-	sc, bound := newScorer(classes), nllBound(classes)
-	for i := range rows {
-		row := &rows[i]
-		was, err := sc.row(current, row, bound)
+// sampleLosses are the NLLs of a key's sampled rows under one calibrator, floored as in a trial. A row is scored once: what waits for its outlook
+// asks at every pane. They are made of the sample, and in no checkpoint.
+type sampleLosses struct {
+	added int64 // keyState.added when they were made
+	nll   []float64
+}
+
+// of returns those of all rows of the sample; cal is always the same, nil the identity.
+func (l *sampleLosses) of(k *keyState, cal calibrator.Calibrator) ([]float64, error) {
+	n := len(k.sample)
+	have := n - int(min(int64(n), k.added-l.added))
+	if have > len(l.nll) {
+		have = 0
+	}
+	l.nll = slices.Delete(l.nll, 0, len(l.nll)-have)
+	sc, bound := newScorer(k.k), nllBound(k.k)
+	for i := have; i < n; i++ {
+		s, err := sc.row(cal, &k.sample[i], bound)
 		if err != nil {
+			*l = sampleLosses{}
 			return nil, err
 		}
-		now, err := sc.row(other, row, bound)
-		if err != nil {
-			return nil, err
-		}
-		if i%outlookBlock == 0 {
+		l.nll = append(l.nll, s.nll)
+	}
+	l.added = k.added
+	return l.nll, nil
+}
+
+// gains are those of the rows from..to over the calibrator in force, in blocks of outlookBlock in their order; now are the losses of another.
+func (o *outlook) gains(now []float64, from, to int) (out []gainSum) {
+	for i := from; i < to; i++ {
+		if (i-from)%outlookBlock == 0 {
 			out = append(out, gainSum{})
 		}
-		b := &out[len(out)-1]
-		b.wx += float64(row.W) * (was.nll - now.nll)
-		b.w += float64(row.W)
+		b, w := &out[len(out)-1], float64(o.key.sample[i].W)
+		b.wx += w * (o.was[i] - now[i])
+		b.w += w
 	}
-	return out, nil
+	return out
 }
 
 // longRun is n·Var(mean of n rows) by unit of weight: for a block, which is that of single rows where they are independent, and in the long run,

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -128,9 +129,67 @@ func TestOutlook(t *testing.T) {
 			k.sample = append(k.sample, rows...)
 			end = slices.MaxFunc(rows, func(a, b acc.SampleRow) int { return int(a.TS - b.TS) }).TS + 1
 		}
-		low, err := task.outlook(v, k, forced(t, 1, 2.5, "").cal, .15, 1500, starts[c.since])
+		o, err := task.outlook(v, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, err := o.of(forced(t, 1, 2.5, "").cal, &sampleLosses{}, .15, 1500, starts[c.since])
 		if err != nil || low > 0 != c.lasts {
 			t.Errorf("%s: a gain of 0.15 is at least %v on the next rows, %v; want it to last: %v", c.name, low, err, c.lasts)
 		}
+	}
+}
+
+// TestSampleLosses: what is kept of the pane before gives the losses that scoring all rows again would.
+func TestSampleLosses(t *testing.T) {
+	t.Parallel()
+	s := defaultSetup()
+	task := s.task()
+	k := (&version{k: 4, keys: map[string]*keyState{}}).key("", &task.cfg)
+	cal, random, kept := forced(t, 1, 2.5, "").cal, rand.New(rand.NewPCG(9, 9)), sampleLosses{}
+	for step := range 60 {
+		for range random.IntN(3) {
+			k.keepSample(sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: random.IntN(90), Sharpness: 1})), 150)
+		}
+		if step%20 == 19 {
+			o := &keyState{slice: k.slice, k: k.k, sample: sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: 30, Sharpness: 1}))}
+			k.sample = append(k.sample, o.sample...)
+			slices.Reverse(k.sample)
+			k.added += int64(len(k.sample)) // as absorb does
+		}
+		got, err := kept.of(k, cal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := (&sampleLosses{}).of(k, cal)
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("step %d: losses of %d rows differ from those of scoring all again (%d), %v", step, len(got), len(want), err)
+		}
+	}
+}
+
+// BenchmarkOutlook is what a candidate that waits for its outlook costs at a pane of 100 sampled rows, with the default sample.
+func BenchmarkOutlook(b *testing.B) {
+	const rows = 8192
+	for _, classes := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("K=%d", classes), func(b *testing.B) {
+			s := defaultSetup()
+			task := s.task()
+			v := &version{model: "m", name: "v", k: classes, keys: map[string]*keyState{}}
+			k := v.key("", &task.cfg)
+			k.sample = sample(batchtest.Rows(1, batchtest.Options{N: rows, K: classes, Sharpness: 1}))
+			cal, known := forced(b, 1, 2.5, "").cal, sampleLosses{}
+			more := sample(batchtest.Rows(2, batchtest.Options{N: 100, K: classes, Sharpness: 1}))
+			for b.Loop() {
+				k.keepSample(more, rows)
+				o, err := task.outlook(v, k)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := o.of(cal, &known, .1, rows, math.MinInt64); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -58,6 +58,8 @@ type candidate struct {
 	test  *evalue.Paired
 	// Paired differences new - in force: Σwd, Σw²d, Σw²d².
 	wd, w2d, w2d2 float64
+
+	known sampleLosses
 }
 
 // score are the sums of one calibrator over the validated rows.

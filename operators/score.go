@@ -20,6 +20,8 @@ type inForce struct {
 	cal      calibrator.Calibrator
 	encoded  []byte
 	reason   string
+
+	known sampleLosses
 }
 
 // serves reports whether a row with a hash of its id is calibrated by f, as far as f alone can say.

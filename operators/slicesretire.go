@@ -57,6 +57,7 @@ func (t *ModelTask) absorb(k, o *keyState) error {
 		}
 		return compareSample(a, b)
 	})
+	k.added += int64(len(k.sample)) // none has its place of before
 	k.keepSample(nil, t.cfg.SampleRows)
 	if err := t.absorbSince(&k.since, &o.since); err != nil {
 		return err
