@@ -52,6 +52,7 @@ func (t *ModelTask) endSwitchedOff() {
 				k.ended = nil
 			}
 			if gone > 0 {
+				t.counts.AddReason(CountEndedSlices, EndedColumn, int64(gone))
 				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of columns that it has not any more end, those of new ones begin without rows; the whole goes on",
 					"model", v.model, "version", v.name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
 			}

@@ -8,9 +8,9 @@ import (
 
 // The runtime's view of a model task (pipeline.Task).
 
-// Sections implements pipeline.Task.
+// Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a column is added to them.
 func (t *ModelTask) Sections() []pipeline.Section {
-	return []pipeline.Section{{Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}}, {Name: "counts", State: t.counts}}
+	return []pipeline.Section{{Name: "counts", State: t.counts}, {Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}}}
 }
 
 // Full implements pipeline.Task.

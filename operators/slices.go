@@ -30,6 +30,13 @@ func countersOf(limit int) int { return 4 * limit }
 // CountPooledRows counts predictions of values without statistics of their own, once for each slice column.
 const CountPooledRows = "pooled_rows"
 
+// CountEndedSlices counts slices whose statistics have ended, by reason.
+const (
+	CountEndedSlices = "slices_ended"
+	EndedPooled      = "pooled" // another value of the column has more rows: their sums join those of ~other
+	EndedColumn      = "column" // the configuration has their column no more: their sums are dropped, the whole has the rows
+)
+
 // inbox are cells that wait for their label pane to be processed.
 type inbox struct {
 	pending map[int64]map[int64]*acc.Set // label pane → prediction pane

@@ -10,7 +10,7 @@ import (
 )
 
 // retire ends the statistics of a value that another one has taken the place of: what fires is resolved, its sums join those of ~other,
-// and so does its ledger. Tests and references end: they were of its rows alone.
+// and so does its ledger. Tests and references end: they were of its rows alone. It is counted.
 func (t *ModelTask) retire(v *version, column, value string, end int64) error {
 	name := column + "=" + value
 	k := v.keys[name]
@@ -37,6 +37,7 @@ func (t *ModelTask) retire(v *version, column, value string, end int64) error {
 		}
 	}
 	delete(v.keys, name)
+	t.counts.AddReason(CountEndedSlices, EndedPooled, 1)
 	return t.absorb(other, k)
 }
 
