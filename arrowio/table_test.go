@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/float16"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 func testTable(double bool) *Table {
@@ -295,21 +297,7 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 	}
 }
 
-// dataDir is the folder of real data beside the repository, or $PLUMBLINE_DATA.
-func dataDir(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no real data: %v; set PLUMBLINE_DATA to its folder", err)
-	}
-	return dir
-}
-
 func TestRealFiles(t *testing.T) {
-	dir := dataDir(t)
 	for _, c := range []struct {
 		file     string
 		n, k     int
@@ -322,27 +310,29 @@ func TestRealFiles(t *testing.T) {
 		{"mnist_cnn_metacal.npz", 10000, 10, false, .9917},
 		{"mnist_cnn_metacal.npz:train_logits", 60000, 10, false, math.NaN()},
 	} {
-		got, err := OpenTable(filepath.Join(dir, c.file), TableOptions{})
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		equal(t, c.file, []any{got.N, got.K, got.Probs, len(got.Label)}, []any{c.n, c.k, c.probs, c.n})
-		hits := 0
-		for i, y := range got.Label {
-			row := got.Scores32[i*c.k : (i+1)*c.k]
-			arg := 0
-			for j, x := range row {
-				if x > row[arg] {
-					arg = j
+		t.Run(c.file, func(t *testing.T) {
+			file, array, _ := strings.Cut(c.file, ":")
+			got, err := OpenTable(realdata.File(t, file), TableOptions{Array: array})
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, c.file, []any{got.N, got.K, got.Probs, len(got.Label)}, []any{c.n, c.k, c.probs, c.n})
+			hits := 0
+			for i, y := range got.Label {
+				row := got.Scores32[i*c.k : (i+1)*c.k]
+				arg := 0
+				for j, x := range row {
+					if x > row[arg] {
+						arg = j
+					}
+				}
+				if int32(arg) == y {
+					hits++
 				}
 			}
-			if int32(arg) == y {
-				hits++
+			if acc := float64(hits) / float64(c.n); !math.IsNaN(c.accuracy) && math.Abs(acc-c.accuracy) > 5e-5 {
+				t.Errorf("got accuracy %v, want %v", acc, c.accuracy)
 			}
-		}
-		if acc := float64(hits) / float64(c.n); !math.IsNaN(c.accuracy) && math.Abs(acc-c.accuracy) > 5e-5 {
-			t.Errorf("%s: got accuracy %v, want %v", c.file, acc, c.accuracy)
-		}
+		})
 	}
 }

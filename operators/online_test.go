@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
-
-	"github.com/sbinet/npyio/npz"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -138,32 +136,9 @@ func asJSON(t *testing.T, v any) string {
 // realScores reads logits of c10jpeg_resnet_logits and their labels, or skips the test where the real data is absent.
 func realScores(t *testing.T, names ...string) (z [][]float32, labels []int32) {
 	t.Helper()
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data") // beside the repository's root
-	}
-	file := filepath.Join(dir, "c10jpeg_resnet_logits.npz")
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("real data %s is absent: set PLUMBLINE_DATA to its folder", filepath.Base(file))
-	}
-	in, err := npz.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	arrays := realdata.Arrays(t, "c10jpeg_resnet_logits.npz", append(slices.Clone(names), "test_labels")...)
 	for _, name := range names {
-		var s []float32
-		if err := in.Read(name+".npy", &s); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		z = append(z, s)
+		z = append(z, arrays[name].F32)
 	}
-	var y []uint8
-	if err := in.Read("test_labels.npy", &y); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range y {
-		labels = append(labels, int32(v))
-	}
-	return z, labels
+	return z, arrays["test_labels"].Int
 }

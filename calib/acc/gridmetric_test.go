@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // rounding covers what fixed point and float64 sums of some thousand rows leave.
@@ -45,19 +46,11 @@ func realCases(t *testing.T) map[string][]obs {
 	cases := map[string][]obs{}
 	t.Run("read", func(t *testing.T) { // skips alone
 		for file, model := range map[string]string{"c10_chenyaofo19_logits.npz": "mobilenetv2_x1_0", "c100_chenyaofo_logits.npz": "resnet56"} {
-			z := openReal(t, file)
 			k := 10
 			if file[:4] == "c100" {
 				k = 100
 			}
-			var scores []float32
-			var labels []uint8
-			if err := z.Read(model+".npy", &scores); err != nil {
-				t.Fatal(err)
-			}
-			if err := z.Read("test_labels.npy", &labels); err != nil {
-				t.Fatal(err)
-			}
+			scores, labels := realdata.Scores(t, file, model, "test_labels")
 			p := make([]float64, k)
 			for i, y := range labels {
 				r, _ := kernel.Logits(scores[i*k:(i+1)*k], p)

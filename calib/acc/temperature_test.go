@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
-
-	"github.com/sbinet/npyio/npz"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 func newCurve() *TemperatureCurve { return &TemperatureCurve{} }
@@ -232,23 +231,13 @@ func TestTemperatureCurveAgreesWithFitOnRealLogits(t *testing.T) {
 		file string
 		k    int
 	}{{"c10_chenyaofo19_logits.npz", 10}, {"c100_chenyaofo_logits.npz", 100}} {
-		r := openReal(t, f.file)
-		var raw []uint8
-		if err := r.Read("test_labels.npy", &raw); err != nil {
-			t.Fatal(err)
-		}
-		y := make([]int32, len(raw))
-		for i, v := range raw {
-			y[i] = int32(v)
-		}
+		arrays := realdata.Arrays(t, f.file)
+		y := arrays["test_labels"].Int
 		nets := 0
-		for _, name := range r.Keys() {
-			if name == "test_labels.npy" {
-				continue
-			}
-			var z []float32
-			if err := r.Read(name, &z); err != nil {
-				t.Fatal(err)
+		for _, name := range slices.Sorted(maps.Keys(arrays)) {
+			z := arrays[name].F32
+			if z == nil {
+				continue // the labels
 			}
 			first := nets == 0
 			nets++
@@ -266,23 +255,4 @@ func TestTemperatureCurveAgreesWithFitOnRealLogits(t *testing.T) {
 			t.Errorf("%s: %d networks, want several", f.file, nets)
 		}
 	}
-}
-
-// openReal opens a real data file, or skips the test where the folder is absent.
-func openReal(t *testing.T, name string) *npz.Reader {
-	t.Helper()
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data") // beside the repository's root
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("real data %s is absent: set PLUMBLINE_DATA to its folder", name)
-	}
-	r, err := npz.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
 }

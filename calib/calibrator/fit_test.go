@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // meanNLL is the textbook mean NLL of softmax(z/T).
@@ -132,7 +133,7 @@ func TestFitOnRealLogits(t *testing.T) {
 		{"c100_chenyaofo_logits.npz", "resnet56", 100},
 	} {
 		t.Run(c.scores, func(t *testing.T) {
-			z, y := readScores(t, c.file, c.scores, "test_labels")
+			z, y := realdata.Scores(t, c.file, c.scores, "test_labels")
 			n := 50_000 / c.k // of 10,000: the search by values is slow
 			z, y = z[:n*c.k], y[:n]
 			got, r, err := calibrator.FitTemperature(z, c.k, y, nil, calibrator.Options{})

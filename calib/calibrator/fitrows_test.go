@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 const (
@@ -194,7 +195,7 @@ func TestFitFloat32RealLogits(t *testing.T) {
 		{"mnist_cnn_metacal.npz", "train_logits", "train_labels", 10, 1},
 	} {
 		t.Run(c.scores, func(t *testing.T) {
-			z, y := readScores(t, c.file, c.scores, c.labels)
+			z, y := realdata.Scores(t, c.file, c.scores, c.labels)
 			for n := c.times; n > 1; n /= 2 {
 				z, y = append(z, z...), append(y, y...)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // rankingKept reports the first pair of classes that p orders against z, or ties in z that p tells apart.
@@ -169,7 +170,7 @@ func TestIntraOrderOnRealLogits(t *testing.T) {
 		if testing.Short() && set.k > 10 {
 			continue // seconds
 		}
-		s, y := readScores(t, set.file, set.scores, "test_labels")
+		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
 		z, k, h := widen(s), set.k, len(y)/2
 		for _, fit := range [][2]int{{0, h}, {h, len(y)}, {0, 300}} {
 			from, to := fit[0], fit[1]

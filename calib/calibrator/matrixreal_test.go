@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // TestMatrixOnRealLogits holds that the default penalties make K² parameters worth having: the held-out NLL is below
@@ -21,11 +22,8 @@ func TestMatrixOnRealLogits(t *testing.T) {
 		if testing.Short() && c.k > 10 {
 			continue // seconds
 		}
-		s, y := readScores(t, c.file, c.scores, "test_labels")
-		z := make([]float64, len(s))
-		for i, v := range s {
-			z[i] = float64(v)
-		}
+		s, y := realdata.Scores(t, c.file, c.scores, "test_labels")
+		z := widen(s)
 		fitZ, fitY, testZ, testY := z[:c.n*c.k], y[:c.n], z[5000*c.k:], y[5000:]
 		ts, _, err := calibrator.FitTemperature(fitZ, c.k, fitY, nil, calibrator.Options{})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 func metaCal(t *testing.T, z []float64, k int, y []int32, set calibrator.MetaCalSettings) (*calibrator.MetaCal, calibrator.Report) {
@@ -176,7 +177,7 @@ func TestMetaCalOnRealLogits(t *testing.T) {
 		if testing.Short() && set.k > 10 {
 			continue
 		}
-		s, y := readScores(t, set.file, set.scores, "test_labels")
+		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
 		z, k, h := widen(s), set.k, len(y)/2
 		for _, m := range []calibrator.MetaCalSettings{
 			{}, {Target: 0.1, RankEvery: 1}, {Constraint: calibrator.CoverageAccuracy}, {Constraint: calibrator.CoverageAccuracy, RankEvery: 1},

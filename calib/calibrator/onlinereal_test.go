@@ -7,12 +7,13 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // stream is the top confidences and outcomes of logits, in an order that is shuffled.
 func stream(t *testing.T, scores string, seed uint64) (c []float64, right []bool) {
 	t.Helper()
-	z, y := readScores(t, "c10jpeg_resnet_logits.npz", scores, "test_labels")
+	z, y := realdata.Scores(t, "c10jpeg_resnet_logits.npz", scores, "test_labels")
 	p, row := make([]float64, 10), make([]float64, 10)
 	for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(len(y)) {
 		a := 0

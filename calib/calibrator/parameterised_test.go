@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // TestParameterisedOnRealLogits holds it to what it promises: fitted rows no worse than under plain temperature
@@ -19,12 +20,8 @@ func TestParameterisedOnRealLogits(t *testing.T) {
 		if testing.Short() && set.k > 10 {
 			continue // seconds
 		}
-		s, y := readScores(t, set.file, set.scores, "test_labels")
-		z := make([]float64, len(s))
-		for i, v := range s {
-			z[i] = float64(v)
-		}
-		h := len(y) / 2
+		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
+		z, h := widen(s), len(y)/2
 		ts, tr, err := calibrator.FitTemperature(z[:h*set.k], set.k, y[:h], nil, opts)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // score is the accuracy, NLL and ECE (15 bins, top label) of c on the rows.
@@ -47,12 +48,8 @@ func TestRealLogits(t *testing.T) {
 		if testing.Short() && set.k > 10 {
 			continue // seconds
 		}
-		s, y := readScores(t, set.file, set.scores, "test_labels")
-		n := len(y)
-		z := make([]float64, n*set.k)
-		for i := range z {
-			z[i] = float64(s[i])
-		}
+		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
+		z, n := widen(s), len(y)
 		h := n / 2
 		fitZ, fitY, testZ, testY := z[:h*set.k], y[:h], z[h*set.k:], y[h:n]
 		acc0, nll0, ece0 := score(calibrator.Identity{}, testZ, set.k, testY)

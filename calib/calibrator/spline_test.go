@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 func fitSpline(t *testing.T, z []float64, k int, y []int32, w []float64, set calibrator.SplineSettings) (*calibrator.Spline, calibrator.Report) {
@@ -147,7 +148,7 @@ func TestSplineOnRealLogits(t *testing.T) {
 		if testing.Short() && set.k > 10 {
 			continue
 		}
-		s, y := readScores(t, set.file, set.scores, "test_labels")
+		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
 		z, k, h := widen(s), set.k, len(y)/2
 		c, a := make([]float64, h), make([]bool, h)
 		p := make([]float64, k)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // probabilityRows turns real float32 logits into float64 probabilities.
 func probabilityRows(t *testing.T, file, array string, k int) metric.Rows {
-	z, y := readScores(t, file, array, "test_labels")
+	z, y := realdata.Scores(t, file, array, "test_labels")
 	r := metric.Rows{K: k, Probs: true, F64: make([]float64, len(z)), Labels: y}
 	for i := range y {
 		kernel.Logits(z[i*k:(i+1)*k], r.F64[i*k:(i+1)*k])

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // TestMeasuredNumbers compares with accuracies and ECEs that were measured independently, in percent and
@@ -31,7 +32,7 @@ func TestMeasuredNumbers(t *testing.T) {
 		{"mnist_cnn_metacal.npz", "test_logits", 10, false, "test_labels", 99.17, 0.31, .01},
 	} {
 		t.Run(c.scores+"/"+c.file, func(t *testing.T) {
-			s, y := readScores(t, c.file, c.scores, c.labels)
+			s, y := realdata.Scores(t, c.file, c.scores, c.labels)
 			r, err := metric.Evaluate(metric.Rows{K: c.k, F32: s, Probs: c.probs, Labels: y}, metric.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -53,7 +54,7 @@ func TestMeasuredNumbers(t *testing.T) {
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	s, y := readScores(b, "c10jpeg_resnet_logits.npz", "resnet20", "test_labels")
+	s, y := realdata.Scores(b, "c10jpeg_resnet_logits.npz", "resnet20", "test_labels")
 	for b.Loop() {
 		if _, err := metric.Evaluate(metric.Rows{K: 10, F32: s, Labels: y}, metric.Options{}); err != nil {
 			b.Fatal(err)

@@ -3,17 +3,14 @@ package shift_test
 import (
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/sbinet/npyio/npz"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 const classes = 10
@@ -26,34 +23,10 @@ type realRows struct {
 
 func readReal(t *testing.T, file string, arrays ...string) map[string]realRows {
 	t.Helper()
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data") // beside the repository's root
-	}
-	path := filepath.Join(dir, file)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("real data %s is absent: set PLUMBLINE_DATA to its folder", file)
-	}
-	in, err := npz.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	var labels []uint8
-	if err := in.Read("test_labels.npy", &labels); err != nil {
-		t.Fatal(err)
-	}
-	y := make([]int32, len(labels))
-	for i, v := range labels {
-		y[i] = int32(v)
-	}
+	in := realdata.Arrays(t, file, append(slices.Clone(arrays), "test_labels")...)
 	out := map[string]realRows{}
 	for _, name := range arrays {
-		var z []float32
-		if err := in.Read(name+".npy", &z); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		out[name] = realRows{z, y}
+		out[name] = realRows{in[name].F32, in["test_labels"].Int}
 	}
 	return out
 }

@@ -3,25 +3,11 @@ package main
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// dataFile returns the path of a real data file, or skips the test where the folder is absent.
-func dataFile(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data") // beside the repository's root
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("real data %s is absent: set PLUMBLINE_DATA to its folder", name)
-	}
-	return path
-}
+	"github.com/plumbline/plumbline/internal/realdata"
+)
 
 // fourRows has confidences .75, .75, .75, 1; rows 0, 1 and 3 are right, so its gaps are |2/3 − .75| on 3 rows and 0.
 const fourRows = "probs_0,probs_1,label\n.75,.25,0\n.25,.75,1\n.75,.25,1\n0,1,1\n"
@@ -102,7 +88,7 @@ func TestEvalRefusesWrongInput(t *testing.T) {
 
 // TestEvalOfRealNet holds against what was measured by other means: 81.03 % accuracy, ECE 12.45 %.
 func TestEvalOfRealNet(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	code, out, stderr := runCommand(t, "eval", file+":resnet20", "--labels", "test_labels", "--json")
 	var got map[string]float64
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // times are the only numbers of a report that differ from run to run.
@@ -365,7 +366,7 @@ func TestFitToStdout(t *testing.T) {
 
 // TestFitRealNet: temperature scaling is known to find about 2.5 on this net and an ECE below 2 % on the other half.
 func TestFitRealNet(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	got := fitJSON[fitOutput](t, file+":resnet20", "--holdout", "0.5")
 	before, after := got.Holdout.Before["ece"].(float64), got.Holdout.After["ece"].(float64)
 	if got.Holdout.Before["accuracy"] != got.Holdout.After["accuracy"] || before < 0.11 || after > 0.02 || got.Holdout.Difference["hi"] > -0.2 {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend/conformance"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -452,7 +453,7 @@ func TestTrainRefuses(t *testing.T) {
 
 // TestTrainRealDrift: cross-entropy on noisy images is known to reach 74.5 % and an ECE near the floor, from 55 %.
 func TestTrainRealDrift(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet20_features.npz")
+	file := realdata.File(t, "c10jpeg_resnet20_features.npz")
 	for _, backend := range []string{"gorgonia", "go"} {
 		got := trainJSON(t, file+":gauss_noise_s1_f", "--labels", "test_labels", "--head", file, "--recipe", "ce", "--holdout", "0.5", "--seed", "1", "--backend", backend)
 		before, after, ece := got.Holdout.Before["accuracy"].(float64), got.Holdout.After["accuracy"].(float64), got.Holdout.After["ece"].(float64)

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
 // TestAlarm is the stream of TestDrift with the alarm as it is by default: it finds the clean net wrong from the first
 // rows on, is answered by a calibrator, finds the change, and takes no longer than a rule would.
 func TestAlarm(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, strings.Replace(driftCommon, "alarm: {enabled: false}\n", "", 1)+strings.TrimPrefix(driftSetups[0].yaml, "\n"))
 	p := run(t, s)
 	runOK(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle", "--event-rate", "20",

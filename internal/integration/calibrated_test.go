@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -28,7 +29,7 @@ calibrated: {enabled: true, columns: probs}
 // TestCalibratedStream: every prediction comes out once, with softmax(z/T) of the revision that its message names: the
 // identity before the first refit is published, the fitted temperature after it.
 func TestCalibratedStream(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, calibratedConfig)
 	p := run(t, s)
 	produce := func(more ...string) {
@@ -47,7 +48,7 @@ func TestCalibratedStream(t *testing.T) {
 	p.stop()
 	temperatures = published(t, s)
 
-	rows := loadRows(t, file, "resnet20", 10)
+	rows := loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10)
 	byID := map[arrowio.ID]int{}
 	for i := range 7000 {
 		byID[arrowio.HashID(fmt.Sprintf("row-%d", i))] = i

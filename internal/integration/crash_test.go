@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // crashConfig has everything on, so that windows, detector, calibrators and the join buffer must all survive.
@@ -26,7 +28,7 @@ const (
 // TestCrash kills the process at ten random moments while a stream is produced. What it published in the end is, byte
 // for byte, what an undisturbed run published.
 func TestCrash(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	produce := func(s settings, rate int) []string {
 		return []string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
 			"--seed", "11", "--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339),

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -43,7 +44,7 @@ windows: [{name: day, kind: time, size: 24h}, {name: last2000, kind: rows, rows:
 // TestDrift: the alarm comes after the change and never before; a calibrator is published after it, and on the rows
 // after that the calibrated ECE is below half of the raw one.
 func TestDrift(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	var table strings.Builder
 	table.WriteString("| signal | seed | rows to the alarm | calibrators before → after the alarm | raw ECE after | calibrated ECE after | rows |\n|---|---|---|---|---|---|---|\n")
 	for _, setup := range driftSetups {

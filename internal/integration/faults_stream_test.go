@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // inputSpan is the event time of a stream, whatever its number of rows: so the number of panes, and with it that of
@@ -46,8 +46,8 @@ func loadModels(t *testing.T) []inputModel {
 	var models []inputModel
 	for i, s := range sources {
 		var rows *feed.Rows
-		if path := dataPath(s.file); path != "" {
-			rows = loadRows(t, path, s.array, 10)
+		if _, ok := realdata.Find(s.file); ok {
+			rows = loadRows(t, s.file, s.array, 10)
 		} else {
 			t.Logf("data set %s is absent: generated rows take its place", s.file)
 			rows = generatedRows(10, int64(10000+i))
@@ -65,17 +65,6 @@ func loadModels(t *testing.T) []inputModel {
 		models = append(models, inputModel{s.model, []*feed.Rows{rows}})
 	}
 	return models
-}
-
-// dataPath is dataFile without the skip: "" where the file is absent.
-func dataPath(name string) string {
-	for _, dir := range []string{os.Getenv("PLUMBLINE_DATA"), root + "/../shared/data"} {
-		path := dir + "/" + name
-		if _, err := os.Stat(path); dir != "" && err == nil {
-			return path
-		}
-	}
-	return ""
 }
 
 // generatedRows have labels drawn from their own probabilities, and scores twice as large as those say: a temperature

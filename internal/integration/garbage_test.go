@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -38,9 +39,9 @@ type badStream struct {
 // TestGarbage: 1 % damaged messages and 1 % of wrong content. All of it ends in the dead-letter topic with its reason
 // and origin, the counts are exact, and the metrics of the good rows are those of the file.
 func TestGarbage(t *testing.T) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, garbageConfig)
-	bad := makeBadStream(t, s, loadRows(t, file, "resnet20", 10))
+	bad := makeBadStream(t, s, loadRows(t, "c10jpeg_resnet_logits.npz", "resnet20", 10))
 	p := run(t, s)
 	for chunk := range slices.Chunk(bad.msgs, 500) {
 		kafkatest.Write(t, brokers, chunk...)

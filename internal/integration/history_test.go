@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/pgtest"
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -65,7 +66,7 @@ func TestHistory(t *testing.T) {
 }
 
 func testHistory(t *testing.T, yaml string, remove func(state string)) {
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := settings{prefix: topicPrefix(t), listen: freePort(t), state: t.TempDir()}
 	s.file = withControl(t, s.write(t, driftCommon+strings.TrimPrefix(driftSetups[0].yaml, "\n")+yaml))
 	runOK(t, "topics", "create", "-c", s.file)

@@ -8,33 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sbinet/npyio/npz"
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
-// loadRows reads the logits of one array and the labels of a data set.
-func loadRows(t *testing.T, path, array string, k int) *feed.Rows {
+// loadRows reads the logits of one array of a data set, with its labels.
+func loadRows(t *testing.T, file, array string, k int) *feed.Rows {
 	t.Helper()
-	r, err := npz.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var scores []float32
-	var labels []uint8
-	if err := r.Read(array+".npy", &scores); err != nil {
-		t.Fatalf("%s:%s: %v", path, array, err)
-	}
-	if err := r.Read("test_labels.npy", &labels); err != nil {
-		t.Fatalf("%s:test_labels: %v", path, err)
-	}
-	rows := &feed.Rows{N: len(labels), K: k, Scores: scores, Label: make([]int32, len(labels))}
-	for i, l := range labels {
-		rows.Label[i] = int32(l)
-	}
-	return rows
+	scores, labels := realdata.Scores(t, file, array, "test_labels")
+	return &feed.Rows{N: len(labels), K: k, Scores: scores, Label: labels}
 }
 
 // feedMessages takes messages from f until some n bytes are together or the feed ends; end says which.

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // TestAlertmanager: a real drift on a real broker fires and resolves in a real Alertmanager, and a webhook that fails
@@ -23,7 +25,7 @@ import (
 func TestAlertmanager(t *testing.T) {
 	am := startAlertmanager(t)
 	hook := newWebhook(t)
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, driftCommon+strings.TrimPrefix(driftSetups[0].yaml, "\n")+fmt.Sprintf(`notify:
   external_url: "https://plumbline.example"
   alertmanagers: ["http://%s"]

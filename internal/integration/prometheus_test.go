@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // TestPrometheus: a real Prometheus scrapes plumbline, judges the rules of deploy/prometheus, and tells a real
 // Alertmanager of a drift that begins and is mended; none of the other rules is disturbed by it.
 func TestPrometheus(t *testing.T) {
 	am := startAlertmanager(t)
-	file := dataFile(t, "c10jpeg_resnet_logits.npz")
+	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	s := configure(t, driftCommon+strings.TrimPrefix(driftSetups[0].yaml, "\n"))
 	startPrometheus(t, s.listen, am)
 	run(t, s)

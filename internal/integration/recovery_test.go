@@ -70,10 +70,9 @@ func TestRecovery(t *testing.T) {
 }
 
 func recoveries(t *testing.T, store string) []recovery {
-	path := dataFile(t, "c100_chenyaofo_logits.npz")
 	var models []liveModel
 	for _, net := range []string{"resnet56", "vgg16_bn"} {
-		rows := loadRows(t, path, net, 100)
+		rows := loadRows(t, "c100_chenyaofo_logits.npz", net, 100)
 		for v := range 5 {
 			models = append(models, liveModel{net, fmt.Sprint(v + 1), rows, cohorts(100)})
 		}

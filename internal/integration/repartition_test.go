@@ -79,7 +79,7 @@ func stage(t *testing.T, s settings, stages string) *process {
 // repartitionFeed are real rows with features and a cohort, as messages for so many partitions.
 func repartitionFeed(t *testing.T, of int) []feed.Message {
 	t.Helper()
-	rows := loadRows(t, dataFile(t, "c10_chenyaofo19_logits.npz"), "resnet20", 10)
+	rows := loadRows(t, "c10_chenyaofo19_logits.npz", "resnet20", 10)
 	rows.D, rows.Features = 4, make([]float32, 4*rows.N)
 	device := feed.Column{Name: "device"}
 	for i := range rows.N {

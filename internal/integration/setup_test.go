@@ -82,17 +82,3 @@ func freePort(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
-
-// dataFile returns the path of a real data set, or skips.
-func dataFile(t testing.TB, name string) string {
-	t.Helper()
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join(root, "..", "shared", "data")
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("data set %s is absent: set PLUMBLINE_DATA to the folder that holds it", name)
-	}
-	return path
-}

@@ -126,11 +126,10 @@ func number(t *testing.T, name string, otherwise float64) float64 {
 
 // soakModels are three nets of K = 10 and one of K = 100, with five cohorts each.
 func soakModels(t *testing.T) (models []liveModel) {
-	c10, c100 := dataFile(t, "c10_chenyaofo19_logits.npz"), dataFile(t, "c100_chenyaofo_logits.npz")
 	for _, net := range []string{"resnet20", "mobilenetv2_x1_0", "vgg16_bn"} {
-		models = append(models, liveModel{"c10-" + net, "1", loadRows(t, c10, net, 10), cohorts(5)})
+		models = append(models, liveModel{"c10-" + net, "1", loadRows(t, "c10_chenyaofo19_logits.npz", net, 10), cohorts(5)})
 	}
-	return append(models, liveModel{"c100-resnet56", "1", loadRows(t, c100, "resnet56", 100), cohorts(5)})
+	return append(models, liveModel{"c100-resnet56", "1", loadRows(t, "c100_chenyaofo_logits.npz", "resnet56", 100), cohorts(5)})
 }
 
 // sampleSoak takes a sample every soakEvery until ctx is done.

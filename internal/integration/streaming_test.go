@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/pipeline/output"
 )
 
@@ -49,7 +50,7 @@ func TestStreaming(t *testing.T) {
 		"--start", start.Format("2006-01-02T15:04:05Z"), "--label-delay", "0s-5m", "--batch", "256",
 	}
 	for _, s := range streams {
-		feed = append(feed, dataFile(t, s.file)+":"+s.array)
+		feed = append(feed, realdata.File(t, s.file)+":"+s.array)
 	}
 	s := configure(t, oneDay)
 	p := run(t, s)
@@ -70,7 +71,7 @@ func TestStreaming(t *testing.T) {
 	})
 	for _, stream := range streams {
 		t.Run(strings.TrimSuffix(stream.file, ".npz"), func(t *testing.T) {
-			compareOffline(t, findSnapshot(t, snaps, stream.file, stream.array), dataFile(t, stream.file)+":"+stream.array)
+			compareOffline(t, findSnapshot(t, snaps, stream.file, stream.array), realdata.File(t, stream.file)+":"+stream.array)
 		})
 	}
 	type replayed struct {

@@ -50,6 +50,7 @@ var rules = []struct {
 	{pkg: "internal/joinstore", may: []string{"internal/binenc"}, third: []string{}},
 	{pkg: "internal/kafkatest"},
 	{pkg: "internal/layout"},
+	{pkg: "internal/realdata", may: []string{"internal/bench/npy"}, third: []string{}},
 	{pkg: "internal/pgtest", third: []string{"github.com/jackc/pgx/v5"}},
 	{pkg: "internal/integration", may: []string{"arrowio", "pipeline/output"}},
 }

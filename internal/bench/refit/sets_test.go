@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/realdata"
 )
 
 // toySource has rows whose first class is right, with logits that say so.
@@ -136,14 +138,7 @@ func TestCache(t *testing.T) {
 
 // TestSets: both sets are there, 20 drifting and 20 stationary streams each, and a few that are cheap to make are what they say.
 func TestSets(t *testing.T) {
-	dir := os.Getenv("PLUMBLINE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "data") // beside the repository's root
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the shared data is absent: set PLUMBLINE_DATA to its folder")
-	}
-	lib := &library{dir: dir}
+	lib := &library{dir: filepath.Dir(realdata.File(t, "drift_elec2.npz"))}
 	for name, list := range map[string]func(*library) ([]recipe, error){"tuned": tuned, "held out": heldOut} {
 		recipes, err := list(lib)
 		if err != nil {
