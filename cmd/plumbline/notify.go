@@ -17,8 +17,9 @@ import (
 )
 
 // notifyConfig reads addresses and secrets; ok is false where there is nobody to tell.
-func notifyConfig(c config.Notify, log *slog.Logger) (out notify.Config, ok bool, err error) {
-	out = notify.Config{Alertmanagers: c.Alertmanagers, ExternalURL: c.ExternalURL, Labels: map[string]string{}, Resend: c.Resend, Timeout: c.Timeout,
+func notifyConfig(cfg config.Config, log *slog.Logger) (out notify.Config, ok bool, err error) {
+	c := cfg.Notify
+	out = notify.Config{Alertmanagers: c.Alertmanagers, ExternalURL: c.ExternalURL, History: cfg.History.Store != config.HistoryOff, Labels: map[string]string{}, Resend: c.Resend, Timeout: c.Timeout,
 		RetryFor: c.RetryFor, Log: log}
 	for _, l := range c.Labels {
 		name, value, _ := strings.Cut(l, "=")

@@ -101,7 +101,7 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if which.repartition && !which.shards && !which.models && len(rt.unkeyed()) == 0 {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
-	whom, tell, err := notifyConfig(rt.cfg.Notify, rt.log)
+	whom, tell, err := notifyConfig(rt.cfg, rt.log)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,11 +44,15 @@ func (c *Config) postable(a *output.Alert, now time.Time) postable {
 	for k, v := range c.Labels {
 		labels[k] = v
 	}
+	annotations := map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal, "window": a.Window,
+		"value": number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE), "ece_null": number(a.ECENull),
+		"rows": strconv.FormatInt(a.Rows, 10)}
+	if evidence := c.evidence(a); evidence != "" {
+		annotations["evidence"] = evidence
+	}
 	return postable{
-		Labels: labels,
-		Annotations: map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal, "window": a.Window,
-			"value": number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE), "ece_null": number(a.ECENull),
-			"rows": strconv.FormatInt(a.Rows, 10)},
+		Labels:       labels,
+		Annotations:  annotations,
 		StartsAt:     start.UTC().Format(time.RFC3339Nano),
 		EndsAt:       end.UTC().Format(time.RFC3339Nano),
 		GeneratorURL: c.link(a),
@@ -76,23 +82,37 @@ func (c *Config) link(a *output.Alert) string {
 	return strings.TrimSuffix(c.ExternalURL, "/") + "/?" + q.Encode()
 }
 
+// evidence is the alert's record in the history: what it rests on, for as long as the history is kept.
+func (c *Config) evidence(a *output.Alert) string {
+	at, err := time.Parse(time.RFC3339Nano, a.At)
+	if c.ExternalURL == "" || !c.History || err != nil {
+		return ""
+	}
+	q := url.Values{"version": {a.Version}, "kind": {output.DecisionAlert}, "since": {a.At}, "until": {at.Add(1).Format(time.RFC3339Nano)}}
+	return strings.TrimSuffix(c.ExternalURL, "/") + "/api/v1/models/" + url.PathEscape(a.Model) + "/history?" + q.Encode()
+}
+
 // maxBatch bounds a request; Alertmanager's own limit is memory.
 const maxBatch = 1000
 
-// tell sends alerts to one Alertmanager.
+// tell sends alerts to one Alertmanager. A refused batch keeps no other from being sent.
 func (c *Config) tell(ctx context.Context, base string, alerts []postable) error {
-	for len(alerts) > 0 {
-		n := min(len(alerts), maxBatch)
-		body, err := json.Marshal(alerts[:n])
+	var refused error
+	for batch := range slices.Chunk(alerts, maxBatch) {
+		body, err := json.Marshal(batch)
 		if err != nil {
 			return err
 		}
-		if err := c.post(ctx, strings.TrimSuffix(base, "/")+"/api/v2/alerts", body, nil); err != nil {
+		err = c.post(ctx, strings.TrimSuffix(base, "/")+"/api/v2/alerts", body, nil)
+		var s *statusError
+		switch {
+		case errors.As(err, &s) && s.final():
+			refused = errors.Join(refused, err)
+		case err != nil:
 			return err
 		}
-		alerts = alerts[n:]
 	}
-	return nil
+	return refused
 }
 
 // statusError is an answer that is not 2xx.
@@ -103,9 +123,14 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
 
-// final reports that sending the same again cannot help.
+// final reports that sending the same again cannot help: the receiver does not want this body, or any. What else it says,
+// such as that there is nothing at the path or that it lets nobody in, may be mended there meanwhile.
 func (e *statusError) final() bool {
-	return e.status >= 400 && e.status < 500 && e.status != http.StatusRequestTimeout && e.status != http.StatusTooManyRequests
+	switch e.status {
+	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
 }
 
 // post sends body and reads a bounded answer. The address does not come into the error: it may hold a secret.
@@ -128,6 +153,13 @@ func (c *Config) post(ctx context.Context, address string, body []byte, header h
 	defer func() { _ = resp.Body.Close() }()
 	const enough = 512
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
+	if resp.StatusCode/100 == 3 {
+		to := "?"
+		if u, err := resp.Location(); err == nil {
+			to = u.Host
+		}
+		return &statusError{resp.StatusCode, fmt.Sprintf("a redirection, to host %s, is not followed: set the address that takes alerts", to)}
+	}
 	if resp.StatusCode/100 != 2 {
 		return &statusError{resp.StatusCode, strings.TrimSpace(string(text))}
 	}

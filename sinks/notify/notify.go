@@ -38,6 +38,8 @@ type Config struct {
 	Webhooks      []Webhook
 	// ExternalURL is where people reach the page, for links; "" = no links.
 	ExternalURL string
+	// History says that the API there has the history, which alerts then link to for their evidence.
+	History bool
 	// Labels are added to every alert for Alertmanager.
 	Labels map[string]string
 	// Resend is how often Alertmanagers are told the current state; KeepResolved how long a resolved alert is in it.
@@ -46,7 +48,7 @@ type Config struct {
 	RetryFor             time.Duration // before a webhook's delivery is given up
 	// MaxAlerts bounds the state of a partition; resolved ones go first, then those changed longest ago.
 	MaxAlerts int
-	Client    *http.Client // nil = one like http.DefaultClient
+	Client    *http.Client // nil = one that follows no redirects
 	Log       *slog.Logger
 }
 
@@ -70,15 +72,14 @@ type Counts struct {
 type Notifier struct {
 	cfg    Config
 	counts *Counts
-	kick   chan struct{} // the state changed
-	live   atomic.Bool   // the state is that of the topic's end
+	kicks  []chan struct{} // by Alertmanager: the state changed
+	live   atomic.Bool     // the state is that of the topic's end
 
 	mu     sync.Mutex
 	alerts map[string]*entry
-	down   []bool // by webhook: the last delivery was given up, so the next is tried once
 }
 
-// job is a record that was read: its offset is committed when the alert, if there is one, has been delivered.
+// job is a record that was read: its offset is committed when every webhook has been told of the alert, if there is one.
 type job struct {
 	id     string
 	change *change
@@ -92,7 +93,7 @@ type change struct {
 	again bool // it is resolved, and those who are not told of inhibited alerts know that it is over
 }
 
-// queue is how many changes may wait for webhooks before reading waits, too, and with it Alertmanager's news.
+// queue is how many changes may wait for a webhook before reading waits, too, and with it everyone's news.
 const queue = 1024
 
 type entry struct {
@@ -116,25 +117,42 @@ func New(cfg Config, counts *Counts) *Notifier {
 		cfg.MaxAlerts = DefaultMaxAlerts
 	}
 	if cfg.Client == nil {
-		cfg.Client = &http.Client{}
+		// A redirected POST may arrive as a GET without the alert, and its answer would count as taken.
+		cfg.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	return &Notifier{cfg: cfg, counts: counts, kick: make(chan struct{}, 1), alerts: map[string]*entry{}, down: make([]bool, len(cfg.Webhooks))}
+	n := &Notifier{cfg: cfg, counts: counts, alerts: map[string]*entry{}}
+	for range cfg.Alertmanagers {
+		n.kicks = append(n.kicks, make(chan struct{}, 1))
+	}
+	return n
 }
 
 // Run reads a partition of the alerts topic from its start until ctx is done. Records before done were delivered to
-// the webhooks before, and only make up the state; commit is called with the offset after each record that has been
-// delivered since. source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing
-// before that, for a state half read would resolve what fires.
+// the webhooks before, and only make up the state; commit is called with the offset after the latest record before which
+// every webhook has been told of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own pace.
+// source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing before that, for a
+// state half read would resolve what fires.
 func (n *Notifier) Run(ctx context.Context, source pipeline.Source, done int64, commit func(ctx context.Context, next int64) error) error {
-	jobs := make(chan job, queue)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return n.tellAgain(ctx) })
-	g.Go(func() error { return n.work(ctx, jobs, commit) })
-	g.Go(func() error { return n.read(ctx, source, done, jobs) })
+	for i := range n.cfg.Alertmanagers {
+		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i]) })
+	}
+	p := newProgress(max(1, len(n.cfg.Webhooks)))
+	queues := make([]chan job, len(p.next))
+	for i := range queues {
+		queues[i] = make(chan job, queue)
+		var w *Webhook // nil: there is none, and what was read is done
+		if i < len(n.cfg.Webhooks) {
+			w = &n.cfg.Webhooks[i]
+		}
+		g.Go(func() error { return n.work(ctx, w, queues[i], func(next int64) { p.reach(i, next) }) })
+	}
+	g.Go(func() error { return p.commit(ctx, commit) })
+	g.Go(func() error { return n.read(ctx, source, done, queues) })
 	return g.Wait()
 }
 
-func (n *Notifier) read(ctx context.Context, source pipeline.Source, done int64, jobs chan<- job) error {
+func (n *Notifier) read(ctx context.Context, source pipeline.Source, done int64, queues []chan job) error {
 	for {
 		r, err := source.Next(ctx)
 		if err != nil {
@@ -150,27 +168,11 @@ func (n *Notifier) read(ctx context.Context, source pipeline.Source, done int64,
 		if r.Offset < done {
 			continue
 		}
-		select {
-		case jobs <- j:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (n *Notifier) work(ctx context.Context, jobs <-chan job, commit func(ctx context.Context, next int64) error) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case j := <-jobs:
-			if j.change != nil {
-				if err := n.deliverAll(ctx, j.id, j.change); err != nil {
-					return err
-				}
-			}
-			if err := commit(ctx, j.next); err != nil {
-				return err
+		for _, q := range queues {
+			select {
+			case q <- j:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
 	}
@@ -227,47 +229,38 @@ func less(a, b *entry) bool {
 }
 
 func (n *Notifier) changed() {
-	select {
-	case n.kick <- struct{}{}:
-	default:
-	}
-}
-
-// deliverAll sends a change to every webhook that wants it, at the same time.
-func (n *Notifier) deliverAll(ctx context.Context, id string, c *change) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range n.cfg.Webhooks {
-		w := &n.cfg.Webhooks[i]
-		a := c.seenBy(w)
-		if a == nil {
-			continue
+	for _, kick := range n.kicks {
+		select {
+		case kick <- struct{}{}:
+		default:
 		}
-		g.Go(func() error {
-			patience := n.cfg.RetryFor
-			if n.down[i] { // the others must not wait for it again and again
-				patience = 0
-			}
-			taken, err := n.deliver(ctx, w, id, a, patience)
-			if err != nil {
-				return err
-			}
-			n.down[i] = !taken
-			if taken {
-				n.counts.WebhookSent.Add(1)
-			} else {
-				n.counts.WebhookGivenUp.Add(1)
-			}
-			return nil
-		})
 	}
-	return g.Wait()
 }
 
-// tellAgain tells every Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
-func (n *Notifier) tellAgain(ctx context.Context) error {
-	if len(n.cfg.Alertmanagers) == 0 {
-		return nil
+// work tells one webhook of every change that it wants, in order.
+func (n *Notifier) work(ctx context.Context, w *Webhook, jobs <-chan job, reached func(next int64)) error {
+	down := false // the last delivery was given up: the next is tried once
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case j := <-jobs:
+			if w != nil && j.change != nil {
+				if a := j.change.seenBy(w); a != nil {
+					taken, err := n.deliver(ctx, w, j.id, a, down)
+					if err != nil {
+						return err
+					}
+					down = !taken
+				}
+			}
+			reached(j.next)
+		}
 	}
+}
+
+// tellAgain tells one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
+func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struct{}) error {
 	pause, again := n.cfg.Resend, firstPause
 	for {
 		t := time.NewTimer(pause)
@@ -275,14 +268,14 @@ func (n *Notifier) tellAgain(ctx context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			return ctx.Err()
-		case <-n.kick:
+		case <-kick:
 			t.Stop()
 		case <-t.C:
 		}
 		if !n.live.Load() {
 			continue
 		}
-		if n.tellAll(ctx) {
+		if n.tellState(ctx, base) {
 			pause, again = n.cfg.Resend, firstPause
 		} else {
 			pause, again = min(again, n.cfg.Resend), min(2*again, lastPause)
@@ -290,26 +283,21 @@ func (n *Notifier) tellAgain(ctx context.Context) error {
 	}
 }
 
-// tellAll tells every Alertmanager the state and reports whether all took it.
-func (n *Notifier) tellAll(ctx context.Context) bool {
+// tellState tells an Alertmanager the state and reports whether it took it.
+func (n *Notifier) tellState(ctx context.Context, base string) bool {
 	alerts := n.state(time.Now())
 	if len(alerts) == 0 {
 		return true
 	}
-	ok := true
-	for _, base := range n.cfg.Alertmanagers {
-		if err := n.cfg.tell(ctx, base, alerts); err != nil {
-			if ctx.Err() != nil {
-				return false
-			}
-			ok = false
+	if err := n.cfg.tell(ctx, base, alerts); err != nil {
+		if ctx.Err() == nil {
 			n.counts.AlertmanagerFailed.Add(1)
 			n.cfg.Log.Warn("alertmanager failed, trying again", "alertmanager", host(base), "alerts", len(alerts), "err", err)
-			continue
 		}
-		n.counts.AlertmanagerSent.Add(1)
+		return false
 	}
-	return ok
+	n.counts.AlertmanagerSent.Add(1)
+	return true
 }
 
 // state is what fires, and what resolved or was inhibited of late, in the order of the keys. An alert that was inhibited from the

@@ -138,7 +138,7 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	topic.alert(t, "b", firing)
 	topic.alert(t, "b", resolved)
 	topic.alert(t, "c", "pending")
-	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", Labels: map[string]string{"team": "x"}}, topic, 0)
+	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", History: true, Labels: map[string]string{"team": "x"}}, topic, 0)
 	eventually(t, "all read", func() bool { return committed() == 4 })
 	if n := am.requests(); n != 0 {
 		t.Fatalf("%d requests before the topic's end", n)
@@ -165,6 +165,9 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	}
 	if want := "https://page.example/?at=2026-01-01T00%3A10%3A00Z&model=m&slice=region%3Deu&version=1&window=last-5000"; got[0].GeneratorURL != want {
 		t.Errorf("link %s, want %s", got[0].GeneratorURL, want)
+	}
+	if want := "https://page.example/api/v1/models/m/history?kind=alert&since=2026-01-01T00%3A10%3A00Z&until=2026-01-01T00%3A10%3A00.000000001Z&version=1"; got[0].Annotations["evidence"] != want {
+		t.Errorf("evidence %s, want %s", got[0].Annotations["evidence"], want)
 	}
 	topic.alert(t, "a", resolved)
 	eventually(t, "told the change", func() bool { return counts.AlertmanagerSent.Load() == 2 })
@@ -275,31 +278,6 @@ func TestWebhook(t *testing.T) {
 	var e event
 	if err := json.Unmarshal([]byte(hook.bodies[3]), &e); err != nil || e.Type != "alert.resolved" || e.Data.Rule != "a" {
 		t.Errorf("the last body %s (%v)", hook.bodies[3], err)
-	}
-}
-
-// TestDeadWebhook: one that never answers delays the others once, and Alertmanager not at all.
-func TestDeadWebhook(t *testing.T) {
-	am, hook, topic := newServer(t), newServer(t), newTopic()
-	dead := httptest.NewServer(nil)
-	dead.Close()
-	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL}, RetryFor: 1500 * time.Millisecond,
-		Webhooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
-	topic.idle()
-	for i := range 20 {
-		topic.alert(t, fmt.Sprint(i), firing)
-	}
-	eventually(t, "told all", func() bool {
-		am.mu.Lock()
-		defer am.mu.Unlock()
-		return len(am.bodies) > 0 && strings.Contains(am.bodies[len(am.bodies)-1], "19 firing")
-	})
-	if committed() >= 20 {
-		t.Error("all was committed before the dead webhook was given up")
-	}
-	eventually(t, "all delivered", func() bool { return committed() == 20 })
-	if hook.requests() != 20 || counts.WebhookGivenUp.Load() != 20 {
-		t.Errorf("%d delivered, %d given up, want 20 and 20", hook.requests(), counts.WebhookGivenUp.Load())
 	}
 }
 

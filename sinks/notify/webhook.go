@@ -32,7 +32,8 @@ type Webhook struct {
 type event struct {
 	Type      string        `json:"type"` // alert.firing, alert.resolved, alert.pending
 	Timestamp string        `json:"timestamp"`
-	Link      string        `json:"link,omitempty"`
+	Link      string        `json:"link,omitempty"`     // the page at the alert's window and moment
+	Evidence  string        `json:"evidence,omitempty"` // the alert's record, with its evidence, in the history
 	Data      *output.Alert `json:"data"`
 }
 
@@ -87,15 +88,26 @@ func (c *change) seenBy(w *Webhook) *output.Alert {
 	return &a
 }
 
-// deliver sends one change until it is taken, refused for good, or patience is over; it reports whether it was taken.
-// The error is ctx's only.
-func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output.Alert, patience time.Duration) (bool, error) {
-	c := &n.cfg
+// deliver sends one change until it is taken, refused for good, or RetryFor is over, and tries once only where once is
+// set; it reports whether the change was taken. The error is ctx's only.
+func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output.Alert, once bool) (taken bool, err error) {
+	c, patience := &n.cfg, n.cfg.RetryFor
+	if once {
+		patience = 0
+	}
+	defer func() {
+		switch {
+		case taken:
+			n.counts.WebhookSent.Add(1)
+		case err == nil:
+			n.counts.WebhookGivenUp.Add(1)
+		}
+	}()
 	kind := stateOf(a)
 	if a.State == resolved {
 		kind = resolved
 	}
-	body, err := json.Marshal(event{Type: "alert." + kind, Timestamp: a.At, Link: c.link(a), Data: a})
+	body, err := json.Marshal(event{Type: "alert." + kind, Timestamp: a.At, Link: c.link(a), Evidence: c.evidence(a), Data: a})
 	if err != nil {
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil

@@ -1,0 +1,94 @@
+package notify
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDeadWebhook: one that never answers is given up after a while, and from then on each change is tried once; what it has
+// not been told is not committed before.
+func TestDeadWebhook(t *testing.T) {
+	hook, topic := newServer(t), newTopic()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	counts, committed, _ := running(t, Config{RetryFor: 1500 * time.Millisecond,
+		Webhooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
+	topic.idle()
+	for i := range 20 {
+		topic.alert(t, fmt.Sprint(i), firing)
+	}
+	eventually(t, "told the other", func() bool { return hook.requests() == 20 })
+	if committed() >= 20 {
+		t.Error("all was committed before the dead webhook was given up")
+	}
+	eventually(t, "all given up", func() bool { return committed() == 20 })
+	if sent, gone := counts.WebhookSent.Load(), counts.WebhookGivenUp.Load(); sent != 20 || gone != 20 {
+		t.Errorf("%d delivered, %d given up, want 20 and 20", sent, gone)
+	}
+}
+
+// TestHangingDelaysNobody: receivers that take requests and do not answer, and that are waited for long, keep neither another
+// webhook nor another Alertmanager from what it is to be told.
+func TestHangingDelaysNobody(t *testing.T) {
+	over := make(chan struct{})
+	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	t.Cleanup(func() { close(over); hang.Close() })
+	am, hook, topic := newServer(t), newServer(t), newTopic()
+	_, committed, stop := running(t, Config{Alertmanagers: []string{hang.URL, am.URL}, Timeout: time.Hour, RetryFor: time.Hour, Resend: time.Hour,
+		Webhooks: []Webhook{{URL: hang.URL}, {URL: hook.URL}}}, topic, 0)
+	topic.idle()
+	for i := range 20 {
+		topic.alert(t, fmt.Sprint(i), firing)
+	}
+	eventually(t, "told the webhook that answers", func() bool { return hook.requests() == 20 })
+	eventually(t, "told the Alertmanager that answers", func() bool {
+		am.mu.Lock()
+		defer am.mu.Unlock()
+		return len(am.bodies) > 0 && strings.Contains(am.bodies[len(am.bodies)-1], "19 firing")
+	})
+	stop()
+	if committed() != -1 {
+		t.Errorf("offset %d is committed, and a webhook has been told nothing", committed())
+	}
+}
+
+// TestRedirectionIsNoDelivery: a POST that is redirected comes as a GET without the alert, or to somebody else: it is not followed,
+// and the alert is not taken.
+func TestRedirectionIsNoDelivery(t *testing.T) {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		var log bytes.Buffer
+		to, topic := newServer(t), newTopic()
+		from := httptest.NewServer(http.RedirectHandler(to.URL+"/landed?token=secret", status))
+		t.Cleanup(from.Close)
+		topic.alert(t, "a", firing)
+		counts, committed, stop := running(t, Config{Webhooks: []Webhook{{URL: from.URL}}, RetryFor: time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
+		eventually(t, "given up", func() bool { return committed() == 1 })
+		stop()
+		if sent, gone := counts.WebhookSent.Load(), counts.WebhookGivenUp.Load(); sent != 0 || gone != 1 || to.requests() != 0 {
+			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0", status, sent, gone, to.requests())
+		}
+		if text := log.String(); !strings.Contains(text, "host "+strings.TrimPrefix(to.URL, "http://")) || strings.Contains(text, "secret") {
+			t.Errorf("status %d: the log has %s; want the host that it leads to, and no more of the address", status, text)
+		}
+	}
+}
+
+// TestRefusedBatch: what an Alertmanager refuses of a thousand alerts keeps the others from nobody.
+func TestRefusedBatch(t *testing.T) {
+	am, topic := newServer(t, http.StatusBadRequest), newTopic()
+	for i := range maxBatch + 1 {
+		topic.alert(t, fmt.Sprintf("%04d", i), firing)
+	}
+	topic.idle()
+	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: time.Hour}, topic, 0)
+	eventually(t, "told", func() bool { return counts.AlertmanagerFailed.Load() == 1 })
+	if am.requests() != 2 || !strings.Contains(am.bodies[1], fmt.Sprintf("%04d firing", maxBatch)) {
+		t.Errorf("%d requests, want 2, the second with the last alert", am.requests())
+	}
+}

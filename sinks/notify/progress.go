@@ -1,0 +1,59 @@
+package notify
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// progress is how far each webhook has been told, and so what may be committed: the least of them.
+type progress struct {
+	mu    sync.Mutex
+	next  []int64       // by webhook: the offset after the last record that it needs no more; -1 = none yet
+	moved chan struct{} // one of them changed
+}
+
+func newProgress(webhooks int) *progress {
+	p := &progress{next: make([]int64, webhooks), moved: make(chan struct{}, 1)}
+	for i := range p.next {
+		p.next[i] = -1
+	}
+	return p
+}
+
+// reach says that webhook i needs nothing before next.
+func (p *progress) reach(i int, next int64) {
+	p.mu.Lock()
+	p.next[i] = next
+	p.mu.Unlock()
+	select {
+	case p.moved <- struct{}{}:
+	default:
+	}
+}
+
+func (p *progress) least() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Min(p.next)
+}
+
+// commit commits what all have reached, whenever that is further than before, until ctx is done.
+func (p *progress) commit(ctx context.Context, commit func(ctx context.Context, next int64) error) error {
+	done := int64(-1)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.moved:
+		}
+		next := p.least()
+		if next <= done {
+			continue
+		}
+		if err := commit(ctx, next); err != nil {
+			return err
+		}
+		done = next
+	}
+}
