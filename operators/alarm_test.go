@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/detect"
-	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
@@ -103,14 +101,7 @@ func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64, at func(ba
 		if r.Label < 0 {
 			continue
 		}
-		z, p := make([]float64, len(r.Scores)), make([]float64, len(r.Scores))
-		for i, x := range r.Scores {
-			z[i] = float64(x)
-		}
-		row, ok := kernel.Logits(z, p)
-		if !ok {
-			t.Fatal("no logits")
-		}
+		row := predicted(t, r)
 		pane := pipeline.PaneIndex(at(r), length)
 		if out[pane] == nil {
 			out[pane] = make(detect.Pane, bins)
@@ -274,26 +265,7 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 				t.Fatal("no alert to compare")
 			}
 			newWorld(t, s, stream(t, rows, 3, 40), 5).run(anyOrder).compare(w)
-			task, outputs := s.task(), []pipeline.Message(nil)
-			for i, r := range w.panes {
-				w.must(task.Take(t.Context(), r))
-				outputs = append(outputs, task.Outputs()...)
-				if i%3 > 0 && i < len(w.panes)-3 {
-					continue
-				}
-				saved, err := pipeline.EncodeCheckpoint(task.Sections())
-				w.must(err)
-				task = s.task()
-				w.must(pipeline.RestoreCheckpoint(saved.Data, task.Sections(), nil))
-				again, err := pipeline.EncodeCheckpoint(task.Sections())
-				w.must(err)
-				if !bytes.Equal(saved.Data, again.Data) {
-					t.Fatalf("message %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(saved.Data), len(again.Data))
-				}
-			}
-			w.must(task.Settle(t.Context()))
-			outputs = append(outputs, task.Outputs()...)
-			compareOutputs(t, firsts(outputs), firsts(w.outputs))
+			w.compareRestarts(t, w.restartsAfter(3))
 		})
 	}
 }

@@ -167,14 +167,10 @@ func TestArchiveHasEveryRowOnce(t *testing.T) {
 		s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
 		shard := s.shard()
 		r := rand.New(rand.NewPCG(3, 3))
-		next := [2]int{}
-		for left := [2]int{len(in[0]), len(in[1])}; left[0]+left[1] > 0; {
-			l := anyOrder(r, left)
-			if err := shard.Take(t.Context(), in[l][next[l]]); err != nil {
+		for rec := range in.records(r, anyOrder) {
+			if err := shard.Take(t.Context(), rec); err != nil {
 				t.Fatal(err)
 			}
-			next[l]++
-			left[l]--
 			archiveOf(shard).ShowAll()
 		}
 		if err := archiveOf(shard).Flush(t.Context()); err != nil {

@@ -21,19 +21,16 @@ func TestArchiveOverColumns(t *testing.T) {
 	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
 	shard := s.shard()
 	r := rand.New(rand.NewPCG(3, 3))
-	next, step, ended := [2]int{}, 0, 0
-	for left := [2]int{len(in[0]), len(in[1])}; left[0]+left[1] > 0; step++ {
-		l := anyOrder(r, left)
-		if err := shard.Take(t.Context(), in[l][next[l]]); err != nil {
+	taken, ended := 0, 0
+	for rec := range in.records(r, anyOrder) {
+		if err := shard.Take(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
-		next[l]++
-		left[l]--
 		archiveOf(shard).ShowAll()
-		if step%20 != 19 {
+		if taken++; taken%20 != 0 {
 			continue
 		}
-		columns := [][]string{{"region"}, {"tier", "region"}, {"region", "zone"}}[step/20%3]
+		columns := [][]string{{"region"}, {"tier", "region"}, {"region", "zone"}}[(taken/20-1)%3]
 		s.join.Slices, s.archive.Slices = columns, columns
 		c, err := pipeline.EncodeCheckpoint(shard.Sections())
 		if err != nil {

@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/pipeline"
 )
 
 // manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with posteriors that are exact
@@ -106,13 +104,5 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	if of < 5 || rose < of*9/10 {
 		t.Errorf("of the classes that have more rows now, %d among those that have moved most, %d are said to have more", of, rose)
 	}
-	saved, err := pipeline.EncodeCheckpoint(w.model.Sections())
-	w.must(err)
-	back := s.task()
-	w.must(pipeline.RestoreCheckpoint(saved.Data, back.Sections(), nil))
-	again, err := pipeline.EncodeCheckpoint(back.Sections())
-	w.must(err)
-	if !bytes.Equal(again.Data, saved.Data) {
-		t.Error("the state reads back as another")
-	}
+	restored(t, &s, w.model, "at the end")
 }

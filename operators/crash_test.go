@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -52,35 +51,7 @@ func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 	if w.counts()["late"] == 0 || len(decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)) == 0 || len(decodeAll[output.Alert](t, w.outputs, pipeline.StreamAlerts)) == 0 {
 		t.Fatalf("counts %v: want late rows, a calibrator and an alert", w.counts())
 	}
-	task, outputs := s.task(), []pipeline.Message(nil)
-	for i, r := range w.panes {
-		w.must(task.Take(t.Context(), r))
-		w.must(task.Take(t.Context(), r)) // once more at the same offset
-		outputs = append(outputs, task.Outputs()...)
-		if i%3 > 0 && i < len(w.panes)-3 {
-			continue
-		}
-		saved, err := pipeline.EncodeCheckpoint(task.Sections())
-		w.must(err)
-		data := saved.Data
-		task = s.task()
-		w.must(pipeline.RestoreCheckpoint(data, task.Sections(), nil))
-		again, err := pipeline.EncodeCheckpoint(task.Sections())
-		w.must(err)
-		if !bytes.Equal(data, again.Data) {
-			t.Fatalf("message %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(data), len(again.Data))
-		}
-	}
-	w.must(task.Settle(t.Context()))
-	outputs = append(outputs, task.Outputs()...)
-	got, err := task.Hash()
-	w.must(err)
-	want, err := w.model.Hash()
-	w.must(err)
-	if !maps.Equal(got, want) || !maps.Equal(task.counts.All(), w.model.counts.All()) {
-		t.Errorf("hash %v, counts %v, want %v, %v", got, task.counts.All(), want, w.model.counts.All())
-	}
-	compareOutputs(t, firsts(outputs), firsts(w.outputs))
+	w.compareRestarts(t, w.restartsAfter(3))
 }
 
 // compare reports what differs between two runs of the same rows.

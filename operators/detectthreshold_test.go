@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -247,25 +246,7 @@ func TestThresholdRulesSurvive(t *testing.T) {
 		t.Fatalf("%d alerts to compare", len(w.alerts()))
 	}
 	newWorld(t, s, stream(t, rows, 3, 40), 5).run(anyOrder).compare(w)
-	task, outputs := s.task(), []pipeline.Message(nil)
-	for i, r := range w.panes {
-		w.must(task.Take(t.Context(), r))
-		outputs = append(outputs, task.Outputs()...)
-		if i%5 > 0 {
-			continue
-		}
-		saved, err := pipeline.EncodeCheckpoint(task.Sections())
-		w.must(err)
-		task = s.task()
-		w.must(pipeline.RestoreCheckpoint(saved.Data, task.Sections(), nil))
-		again, err := pipeline.EncodeCheckpoint(task.Sections())
-		w.must(err)
-		if !bytes.Equal(saved.Data, again.Data) {
-			t.Fatalf("message %d: a restored checkpoint encodes to another one", i)
-		}
-	}
-	w.must(task.Settle(t.Context()))
-	compareOutputs(t, firsts(append(outputs, task.Outputs()...)), firsts(w.outputs))
+	w.compareRestarts(t, w.restartsAfter(5))
 }
 
 // TestCoverageLeavesOutWhatIsLate: predictions of a slot that was judged are in no slot any more.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -104,6 +105,19 @@ func anyOrder(r *rand.Rand, left [2]int) int {
 		return 0
 	}
 	return 1
+}
+
+// records yields the records of both lanes, the next one always from the lane that p picks.
+func (in lanes) records(r *rand.Rand, p pick) iter.Seq[pipeline.Record] {
+	return func(yield func(pipeline.Record) bool) {
+		for next := [2]int{}; next[0] < len(in[0]) || next[1] < len(in[1]); {
+			l := p(r, [2]int{len(in[0]) - next[0], len(in[1]) - next[1]})
+			if !yield(in[l][next[l]]) {
+				return
+			}
+			next[l]++
+		}
+	}
 }
 
 // world is a run without a broker: shards, a panes log, a model task, and the checkpoints of each. Where crash is

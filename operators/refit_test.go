@@ -8,7 +8,6 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
@@ -131,15 +130,7 @@ func TestPublishedByEventTime(t *testing.T) {
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
 	put := func(revision int, from int64, temperature float64) {
 		t.Helper()
-		c, err := calibrator.NewTemperature(temperature)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := calibrator.Encode(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: b}); err != nil {
+		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encoded(t, temperature)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,16 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 )
 
+// predicted is what the model says of a row.
+func predicted(t *testing.T, r batchtest.Row) kernel.Row {
+	t.Helper()
+	row, ok := kernel.Logits(r.Scores, make([]float64, len(r.Scores)))
+	if !ok {
+		t.Fatalf("row %s: no logits", r.ID)
+	}
+	return row
+}
+
 // confidences are the maximum probabilities of rows.
 func confidences(t *testing.T, rows []batchtest.Row, keep func(batchtest.Row) bool) []float64 {
 	var out []float64
@@ -17,15 +27,7 @@ func confidences(t *testing.T, rows []batchtest.Row, keep func(batchtest.Row) bo
 		if !keep(r) {
 			continue
 		}
-		z, p := make([]float64, len(r.Scores)), make([]float64, len(r.Scores))
-		for i, x := range r.Scores {
-			z[i] = float64(x)
-		}
-		row, ok := kernel.Logits(z, p)
-		if !ok {
-			t.Fatal("no logits")
-		}
-		out = append(out, row.Conf)
+		out = append(out, predicted(t, r).Conf)
 	}
 	return out
 }

@@ -12,6 +12,27 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
+// upgradeRows are the rows of which the shards' checkpoints in testdata have seen some.
+func upgradeRows() []batchtest.Row {
+	return batchtest.Rows(41, batchtest.Options{N: 120, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+}
+
+// checkpointV2 is testdata/checkpoint-v2, with the files that it names.
+func checkpointV2(t *testing.T) (data []byte, fetch pipeline.Fetch) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/checkpoint-v2/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, func(name, path string) error {
+		b, err := os.ReadFile("testdata/checkpoint-v2/files/" + name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, b, 0o644)
+	}
+}
+
 // TestCheckpointVersion1 goes on from a shard's checkpoint of the version before (testdata/checkpoint-v1, taken after
 // 14 messages): everything that follows is as if there had been one version only, and the counts add up.
 func TestCheckpointVersion1(t *testing.T) {
@@ -23,7 +44,7 @@ func TestCheckpointVersion1(t *testing.T) {
 	if err != nil || info.Version != 1 {
 		t.Fatalf("version %+v, %v, want 1", info, err)
 	}
-	rows := batchtest.Rows(41, batchtest.Options{N: 120, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	rows := upgradeRows()
 	for _, inMemory := range []int{-1, 0} {
 		t.Run(fmt.Sprint(inMemory), func(t *testing.T) {
 			s := defaultSetup()
@@ -58,22 +79,12 @@ func TestCheckpointVersion1(t *testing.T) {
 // TestCheckpointVersion2 does the same with version 2 (testdata/checkpoint-v2, taken after 22 messages), in which the rows that
 // had joined were among those that wait, in memory and in files: their repeats must be known still, and they alone.
 func TestCheckpointVersion2(t *testing.T) {
-	data, err := os.ReadFile("testdata/checkpoint-v2/checkpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data, fetch := checkpointV2(t)
 	info, err := pipeline.InspectCheckpoint(data)
 	if err != nil || info.Version != 2 {
 		t.Fatalf("version %+v, %v, want 2", info, err)
 	}
-	fetch := func(name, path string) error {
-		b, err := os.ReadFile("testdata/checkpoint-v2/files/" + name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(path, b, 0o644)
-	}
-	rows := batchtest.Rows(41, batchtest.Options{N: 120, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	rows := upgradeRows()
 	for _, inMemory := range []int{-1, 0, 12} {
 		t.Run(fmt.Sprint(inMemory), func(t *testing.T) {
 			s := defaultSetup()

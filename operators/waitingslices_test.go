@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -183,18 +182,8 @@ func TestDroppedSlicesAreCounted(t *testing.T) {
 // TestCheckpointWithOtherColumns goes on from a checkpoint that does not name its columns (testdata/checkpoint-v2, of the column region) where the
 // configuration has another number: predictions that wait are in no slice, and all of them join as they would have.
 func TestCheckpointWithOtherColumns(t *testing.T) {
-	data, err := os.ReadFile("testdata/checkpoint-v2/checkpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fetch := func(name, path string) error {
-		b, err := os.ReadFile("testdata/checkpoint-v2/files/" + name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(path, b, 0o644)
-	}
-	rows := batchtest.Rows(41, batchtest.Options{N: 120, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	data, fetch := checkpointV2(t)
+	rows := upgradeRows()
 	for _, columns := range [][]string{{"region", "tier"}, nil} {
 		s := defaultSetup()
 		s.slices = []string{"region"}

@@ -145,10 +145,26 @@ func TestWatermarkBySource(t *testing.T) {
 	want("a new topic", 4990)
 }
 
+// twoSources is a watermark of one input, with rows as late as 10, to which two sources have brought a row each: the
+// first at 1000, the second at 400.
+func twoSources(t *testing.T) *Watermark {
+	t.Helper()
+	w := NewWatermark(1, 10)
+	for p, ts := range []Time{1000, 400} {
+		m, _, err := w.source(Logits, from(int32(p), 2, 5, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Observe(Logits, ts)
+		m.newest = ts
+	}
+	return w
+}
+
 // TestSilenceOfSources: that nothing comes by way of a stage that may have stopped says nothing of sources that have not
 // told that they are idle, and a source that is read anew is not idle, whatever of it was taken before.
 func TestSilenceOfSources(t *testing.T) {
-	w := NewWatermark(1, 10)
+	w := twoSources(t)
 	news := func(p Provenance, idle bool) {
 		t.Helper()
 		if err := w.sourceIdle(Logits, p, idle); err != nil {
@@ -160,14 +176,6 @@ func TestSilenceOfSources(t *testing.T) {
 		if got, _ := w.Advance(100); got != at || w.AllIdle() != idle {
 			t.Errorf("%s: watermark %d, idle %v; want %d, %v", when, got, w.AllIdle(), at, idle)
 		}
-	}
-	for p, ts := range []Time{1000, 400} {
-		m, _, err := w.source(Logits, from(int32(p), 2, 5, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Observe(Logits, ts)
-		m.newest = ts
 	}
 	want("the least", 390, false)
 	w.Idle(Logits)
@@ -193,15 +201,7 @@ func TestSilenceOfSources(t *testing.T) {
 // TestSourcesThatAreLeft: who gives up the repartition stage does not wait for what it brought, whatever the checkpoint
 // knows; one that speaks again is there again.
 func TestSourcesThatAreLeft(t *testing.T) {
-	w := NewWatermark(1, 10)
-	for p, ts := range []Time{1000, 400} {
-		m, _, err := w.source(Logits, from(int32(p), 2, 5, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Observe(Logits, ts)
-		m.newest = ts
-	}
+	w := twoSources(t)
 	if got, _ := w.Advance(100); got != 390 {
 		t.Fatalf("watermark %d, want 390", got)
 	}
