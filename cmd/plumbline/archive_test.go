@@ -102,12 +102,7 @@ join: {memory_bytes: 10000}
 archive: {directory: %q, roll_time: 20s, roll_rows: 150}
 checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 `, brokers[0], partitions, "DIR", t.TempDir(), store)
-			path := writeFile(t, "plumbline.yaml", strings.ReplaceAll(text, "DIR", dir))
-			cfg, err := config.Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, "topics", "create", "-c", path)
+			_, cfg := deploy(t, strings.ReplaceAll(text, "DIR", dir))
 			all, err := parseStages("all")
 			if err != nil {
 				t.Fatal(err)

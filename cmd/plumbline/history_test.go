@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
@@ -26,21 +24,10 @@ import (
 func historyWorld(t *testing.T, more string) (cfg config.Config, path string, brokers []string) {
 	t.Helper()
 	brokers = kafkatest.Start(t)
-	path = writeFile(t, "plumbline.yaml", fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: %q}\n"+
+	path, cfg = deploy(t, fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: %q}\n"+
 		"checkpoints: {dir: %q, interval: 100ms}\nrefit: {min_rows: 50, period: 20s}\n%s", brokers[0], freeAddress(t), t.TempDir(), more))
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := runCommand(t, "topics", "create", "-c", path); code != exitDone {
-		t.Fatalf("topics create: %s", stderr)
-	}
 	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Sharpness: 2})
-	var ms []kafka.Message
-	for _, r := range append(batchtest.Predictions(t, rows, 50), batchtest.Labels(t, batchtest.ByLabelTime(rows), 50)...) {
-		ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic, Value: r.Value, Time: time.Unix(0, r.Time)})
-	}
-	kafkatest.Write(t, brokers, ms...)
+	kafkatest.Write(t, brokers, messagesOf(t, rows, 0)...)
 	return cfg, path, brokers
 }
 

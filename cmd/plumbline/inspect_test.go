@@ -7,12 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -21,21 +17,10 @@ import (
 func TestInspect(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
-	path := writeFile(t, "plumbline.yaml", fmt.Sprintf(
+	_, cfg := deploy(t, fmt.Sprintf(
 		"kafka: {brokers: [%q], partitions: 1}\ncheckpoints: {dir: %q, interval: 100ms}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\n", brokers[0], dir))
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := runCommand(t, "topics", "create", "-c", path); code != exitDone {
-		t.Fatalf("topics create: %s", stderr)
-	}
 	rows := batchtest.Rows(1, batchtest.Options{N: 400, MaxLag: 20 * batchtest.Second, Sharpness: 2})
-	var ms []kafka.Message
-	for _, r := range append(batchtest.Predictions(t, rows, 50), batchtest.Labels(t, batchtest.ByLabelTime(rows), 50)...) {
-		ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic, Value: r.Value, Time: time.Unix(0, r.Time)})
-	}
-	kafkatest.Write(t, brokers, ms...)
+	kafkatest.Write(t, brokers, messagesOf(t, rows, 0)...)
 	rt, stop := start(t, cfg, stageSet{shards: true, models: true})
 	drained(t, rt)
 	stop()

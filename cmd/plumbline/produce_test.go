@@ -184,9 +184,7 @@ func TestFeedFlags(t *testing.T) {
 func TestProduceFiles(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	file := brokerConfig(t, brokers, "")
-	if code, _, stderr := runCommand(t, "topics", "create", "-c", file); code != exitDone {
-		t.Fatal(stderr)
-	}
+	run(t, "topics", "create", "-c", file)
 	first := writeFile(t, "monday.csv", "id,logits_0,logits_1,label\na,1,2,1\nb,2,1,0\nc,3,1,0\n")
 	second := writeFile(t, "tuesday.csv", "id,logits_0,logits_1,label\nd,1,2,1\ne,2,1,\n")
 	code, out, stderr := runCommand(t, "produce", first, second, "-c", file, "--json", "--start", "2026-01-02T03:04:05Z", "--event-rate", "1")

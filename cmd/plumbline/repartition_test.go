@@ -24,7 +24,7 @@ import (
 // labels' times, those of the second go back by so much.
 func repartitionConfig(t *testing.T, brokers []string, partitions int) (path string, cfg config.Config) {
 	t.Helper()
-	path = writeFile(t, "plumbline.yaml", fmt.Sprintf(`
+	return deploy(t, fmt.Sprintf(`
 kafka: {brokers: [%q], partitions: %d}
 topics: {logits_unkeyed: plumbline.logits-unkeyed, labels_unkeyed: plumbline.labels-unkeyed}
 event_time: {idle_timeout: 0s, max_ahead: 0s, allowed_lateness: 20s}
@@ -32,14 +32,6 @@ http: {listen: ""}
 slices: {columns: [region]}
 checkpoints: {dir: %q, interval: 100ms}
 `, brokers[0], partitions, t.TempDir()))
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := runCommand(t, "topics", "create", "-c", path); code != exitDone {
-		t.Fatalf("topics create: %s", stderr)
-	}
-	return path, cfg
 }
 
 // sendRows writes predictions and labels of rows to partitions of topics with the suffix, and then the promise that nothing
@@ -53,8 +45,9 @@ func sendRows(t *testing.T, brokers []string, suffix string, partitions int, row
 	}
 	var ms []kafka.Message
 	for p, part := range parts {
-		for _, r := range append(batchtest.Predictions(t, part, 50), batchtest.Labels(t, batchtest.ByLabelTime(part), 50)...) {
-			ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic + suffix, Partition: p, Value: r.Value, Time: time.Unix(0, r.Time)})
+		for _, m := range messagesOf(t, part, p) {
+			m.Topic += suffix
+			ms = append(ms, m)
 		}
 		for _, topic := range []string{"logits", "labels"} {
 			ms = append(ms, kafka.Message{Topic: "plumbline." + topic + suffix, Partition: p, Value: []byte{}, Time: time.Unix(0, until),
@@ -140,14 +133,7 @@ func TestRepartition(t *testing.T) {
 	if got.Unaccounted != 0 || len(kafkatest.ReadAll(t, unkeyed, cfg.Topics.DeadLetter)) != 0 {
 		t.Errorf("%d rows unaccounted, counts %v", got.Unaccounted, got.Counts)
 	}
-	code, out, stderr := runCommand(t, "replay", "--topic", "-c", path, "--json")
-	if code != exitDone {
-		t.Fatalf("replay: %s", stderr)
-	}
-	var res replayResult
-	if err := json.Unmarshal([]byte(out), &res); err != nil {
-		t.Fatal(err)
-	}
+	res := replayTopics(t, path)
 	if res.StateHash != want.StateHash {
 		t.Errorf("replay: state hash %s, want %s", res.StateHash, want.StateHash)
 	}

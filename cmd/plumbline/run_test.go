@@ -64,23 +64,13 @@ func testRunAndReplay(t *testing.T, more string) {
 	const partitions = 3
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
-	yaml := fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\nslices: {columns: [region]}\n"+more, brokers[0], partitions, dir)
-	path := writeFile(t, "plumbline.yaml", yaml)
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := runCommand(t, "topics", "create", "-c", path); code != exitDone {
-		t.Fatalf("topics create: %s", stderr)
-	}
+	path, cfg := deploy(t, fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\nslices: {columns: [region]}\n"+more, brokers[0], partitions, dir))
 	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2, Regions: 2})
 	send := func(rows []batchtest.Row) {
 		t.Helper()
 		var ms []kafka.Message
 		for p, part := range batchtest.Split(rows, partitions-1) { // by id over all but the last
-			for _, r := range append(batchtest.Predictions(t, part, 50), batchtest.Labels(t, batchtest.ByLabelTime(part), 50)...) {
-				ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic, Partition: p, Value: r.Value, Time: time.Unix(0, r.Time)})
-			}
+			ms = append(ms, messagesOf(t, part, p)...)
 		}
 		kafkatest.Write(t, brokers, ms...)
 	}
@@ -118,14 +108,7 @@ func testRunAndReplay(t *testing.T, more string) {
 		t.Errorf("state hash %s after a restart, want %s", again.StateHash, st.StateHash)
 	}
 
-	code, out, stderr := runCommand(t, "replay", "--topic", "-c", path, "--json")
-	if code != exitDone {
-		t.Fatalf("replay: %s", stderr)
-	}
-	var res replayResult
-	if err := json.Unmarshal([]byte(out), &res); err != nil {
-		t.Fatal(err)
-	}
+	res := replayTopics(t, path)
 	if res.StateHash != st.StateHash || res.Rows != 1500 || res.Labelled != labelled {
 		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows, res.Labelled, st.StateHash, labelled)
 	}
