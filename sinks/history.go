@@ -201,7 +201,8 @@ func (d *decisions) setCurrent(at int64, a *output.Alert, limit int) {
 	}
 }
 
-// AddCalibrator keeps the refit decision c. A repeat (the same time, revision, reason and outcome) changes nothing.
+// AddCalibrator keeps the refit decision c. A repeat (the same time, revision, reason, outcome, person and why)
+// changes nothing.
 func (h *History) AddCalibrator(c output.Calibrator) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,7 +213,8 @@ func (h *History) AddCalibrator(c output.Calibrator) {
 	}
 	d := h.decisions(modelKey{c.Model, c.Version})
 	same := func(b *output.Calibrator) bool {
-		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published && b.Reason == c.Reason
+		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published && b.Reason == c.Reason && b.Outcome == c.Outcome &&
+			b.By == c.By && b.Why == c.Why // a person may pin and unpin within one pane
 	}
 	if !addTimed(&d.calibrators, timed[*output.Calibrator]{at, &c}, same, h.cfg.CalibratorsPerModel) {
 		h.stats.Repeats++

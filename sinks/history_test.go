@@ -145,6 +145,17 @@ func TestHistoryCalibrators(t *testing.T) {
 	}
 }
 
+// TestHistoryOrdersOfOnePane: what people decide within one pane has one time, and is kept all the same; what comes again is not.
+func TestHistoryOrdersOfOnePane(t *testing.T) {
+	h := NewHistory(HistoryConfig{})
+	for _, o := range [][3]string{{"pin by ann", "ann", "audit"}, {"unpin by ann", "ann", "over"}, {"pin by ann", "ann", "again"}, {"pin by ann", "ann", "audit"}} {
+		h.AddCalibrator(output.Calibrator{Model: "m", Version: "1", Revision: 3, DecidedAt: stamp(1), Reason: "manual", Outcome: o[0], By: o[1], Why: o[2]})
+	}
+	if got := h.Calibrators("m", "1", 0); len(got) != 3 || got[1].Outcome != "unpin by ann" || got[2].Why != "again" || h.Stats().Repeats != 1 {
+		t.Errorf("kept %+v, %d repeats; want the three decisions and one repeat", got, h.Stats().Repeats)
+	}
+}
+
 func TestHistoryBadTime(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
 	h.AddSnapshot(output.Snapshot{At: "yesterday"})

@@ -26,6 +26,7 @@ func newCalibratorsCommand() *cobra.Command {
 		Long: "calibrators shows what was decided about a model's calibrators, and takes decisions of people: an order goes through a running\n" +
 			"process (http.control: true) to the panes topic, and the model task obeys it at the end of the last closed label pane.",
 	}
+	group(cmd)
 	cmd.AddCommand(newCalibratorsList(), newDecisionCommand(pipeline.ActionPin, "Keep what is in force, or put --revision in force and keep it: no refit, no rollback"),
 		newDecisionCommand(pipeline.ActionUnpin, "Let refits and rollbacks go on"),
 		newDecisionCommand(pipeline.ActionRollback, "Put the calibrator before the one in force, or --revision, in force again"),
@@ -50,13 +51,16 @@ func newDecisionCommand(action, short string) *cobra.Command {
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model, where it has several")
 	cmd.Flags().StringVar(&f.why, "why", "", "`reason`, kept with the decision")
-	cmd.Flags().StringVar(&f.by, "by", os.Getenv("USER"), "`name` of who decides, where no --user says so")
+	cmd.Flags().StringVar(&f.by, "by", userName(), "`name` of who decides, where no --user says so")
 	if action == pipeline.ActionPin || action == pipeline.ActionRollback {
 		cmd.Flags().IntVar(&f.revision, "revision", 0, "`revision` to put in force")
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if f.why == "" {
+		if f.why = strings.TrimSpace(f.why); f.why == "" {
 			return usageErrorf("--why: must say why")
+		}
+		if cmd.Flags().Changed("revision") && f.revision < 1 {
+			return usageErrorf("--revision %d: must be a whole number from 1", f.revision)
 		}
 		var body []byte
 		if action == pipeline.ActionPublish {
@@ -100,6 +104,9 @@ func newCalibratorsList() *cobra.Command {
 	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
 	cmd.Flags().IntVar(&limit, "limit", limit, "newest so many")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if limit < 1 {
+			return usageErrorf("--limit %d: must be 1 or more", limit)
+		}
 		q := url.Values{"model": {args[0]}, "limit": {strconv.Itoa(limit)}}
 		if f.version != "" {
 			q.Set("version", f.version)
@@ -112,6 +119,9 @@ func newCalibratorsList() *cobra.Command {
 		}
 		if jsonOutput(cmd) {
 			return printJSON(cmd, a)
+		}
+		if len(a.Calibrators) == 0 {
+			printf(cmd, "no decisions about %s\n", strings.TrimSuffix(args[0]+"/"+f.version, "/"))
 		}
 		for _, c := range a.Calibrators {
 			who := ""
@@ -134,16 +144,11 @@ func newCalibratorsList() *cobra.Command {
 
 // ask sends one request to the process of the flags, the first where there are several.
 func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Values, body []byte, answer any) error {
-	base := ""
-	if len(f.urls) > 0 {
-		base = strings.TrimSuffix(f.urls[0], "/")
-	} else {
-		cfg, err := loadConfig(cmd)
-		if err != nil {
-			return err
-		}
-		base = "http://" + cfg.HTTP.Listen
+	bases, err := f.bases(cmd)
+	if err != nil {
+		return err
 	}
+	base := bases[0]
 	client, err := f.client()
 	if err != nil {
 		return err
@@ -173,7 +178,7 @@ func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Va
 		return fmt.Errorf("%s: %w", base, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %.400s", base, resp.Status, bytes.TrimSpace(text))
+		return refusal(base, resp, text)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("%s: answer %.100q: %w", base, text, err)

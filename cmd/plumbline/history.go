@@ -147,6 +147,9 @@ func (f *historyFlags) print(cmd *cobra.Command, p *pastPage) error {
 	if jsonOutput(cmd) {
 		return printJSON(cmd, p)
 	}
+	if len(p.Entries) == 0 {
+		printf(cmd, "no entries\n")
+	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for i := range p.Entries {
 		e := &p.Entries[i]

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -61,13 +62,19 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
+	if strings.TrimSpace(o.Why) == "" {
+		return fmt.Errorf("%s: why: must not be empty", o.Action)
+	}
 	if o.Version == "" {
 		versions, err := t.versions(ctx, o.Model)
 		if err != nil {
 			return err
 		}
-		if len(versions) != 1 {
-			return fmt.Errorf("version: must be named, model %q has %q here", o.Model, strings.Join(versions, ", "))
+		if len(versions) == 0 {
+			return fmt.Errorf("version: must be named, nothing is known of model %q here", o.Model)
+		}
+		if len(versions) > 1 {
+			return fmt.Errorf("version: must be named, model %q has %s here", o.Model, strings.Join(versions, ", "))
 		}
 		o.Version = versions[0]
 	}
@@ -83,7 +90,8 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	return err
 }
 
-// versions are those of a model that have snapshots or calibrators here, or else in the database.
+// versions are those of a model that have snapshots or calibrators here, or else in the database. A version that somebody only
+// gave an order about is none.
 func (t orderTaker) versions(ctx context.Context, model string) (out []string, err error) {
 	for _, s := range t.history.Series() {
 		if s.Model == model {
@@ -91,7 +99,9 @@ func (t orderTaker) versions(ctx context.Context, model string) (out []string, e
 		}
 	}
 	for _, c := range t.history.Calibrators(model, "", 0) {
-		out = append(out, c.Version)
+		if !registry.Refused(&c) {
+			out = append(out, c.Version)
+		}
 	}
 	if len(out) == 0 && t.past != nil {
 		if out, err = t.past.store.Versions(ctx, model); err != nil {

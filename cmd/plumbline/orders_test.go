@@ -102,8 +102,44 @@ func TestCalibratorsCommand(t *testing.T) {
 	f("calibrator", "publish "+writeFile(t, "cut.json", `{"version":1,"method":"temperature","temperature":-1}`)+" m/1 --why x", pipeline.Order{})
 	wantRefused(t, log.refused, "rollback m/1/v to revision 9: allowed are 1 to 2", "pin other: version: must be named")
 	f("--why", "pin m/1", pipeline.Order{})
+	rt.history.AddCalibrator(output.Calibrator{Model: "m/1", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	f("pin of m/1/v", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
 	log.err = errors.New("no leader")
 	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
+}
+
+// TestCalibratorsRefuses: what is wrong with a command line is said in words, by whoever finds it, with the exit code that it has.
+func TestCalibratorsRefuses(t *testing.T) {
+	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, &orderLog{}, nil}}))
+	defer srv.Close()
+	off := writeFile(t, "off.yaml", "http: {listen: ''}")
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"calibrators":      {exitUsage, "a subcommand is needed: list, pin, publish, rollback, unpin"},
+		"calibrators lits": {exitUsage, `unknown command "lits"; nearest is list`},
+		"calibrators list m --limit 0 --url " + srv.URL:                       {exitUsage, "--limit 0: must be 1 or more"},
+		"calibrators list m --url 127.0.0.1:8080":                             {exitUsage, `--url "127.0.0.1:8080": must be http://host:port or https://host:port`},
+		"resume --url ftp://host":                                             {exitUsage, `--url "ftp://host": must be http`},
+		"calibrators list m -c " + off:                                        {exitUsage, "http.listen is empty"},
+		"calibrators pin m --why x --revision 0 --url " + srv.URL:             {exitUsage, "--revision 0: must be a whole number from 1"},
+		"calibrators pin m --why \u00a0 --url " + srv.URL:                     {exitUsage, "--why: must say why"},
+		"calibrators pin m --why x --url " + srv.URL:                          {exitFailed, srv.URL + ": order cannot be carried out: version: must be named, nothing is known of model \"m\" here (409 Conflict)\n"},
+		"calibrators list m --model-version 7 --url " + srv.URL:               {exitDone, "no decisions about m/7\n"},
+		"calibrators pin m --why x --model-version 1 --url " + srv.URL + "/p": {exitFailed, srv.URL + "/p: "},
+	} {
+		code, out, errOut := runCommand(t, strings.Split(args, " ")...)
+		if code != want.code || !strings.Contains(out+errOut, want.text) {
+			t.Errorf("%s: exit code %d, %s%s; want %d, %q", args, code, out, errOut, want.code, want.text)
+		}
+	}
+	// A process is asked by others than this command, too.
+	_, err := orderTaker{rt, &orderLog{}, nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
+	if !errors.Is(err, web.ErrOrder) || !strings.Contains(err.Error(), "why: must not be empty") {
+		t.Errorf("an order for no reason: %v", err)
+	}
 }
 
 // wantRefused holds refused orders against "action about: part of the reason".

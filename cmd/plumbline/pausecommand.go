@@ -44,7 +44,7 @@ func newPauseCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, shown in the status")
-	cmd.Flags().StringVar(&by, "by", os.Getenv("USER"), "`name` of who asks, where no --user says so")
+	cmd.Flags().StringVar(&by, "by", userName(), "`name` of who asks, where no --user says so")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait so long until everything that was read is in checkpoints; 0: not")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return f.each(cmd, "pause", url.Values{"by": {by}, "why": {why}})
@@ -72,13 +72,9 @@ type pauseAnswer struct {
 
 // each asks all processes, and waits for them; the first that does not answer ends it.
 func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) error {
-	urls := f.urls
-	if len(urls) == 0 {
-		cfg, err := loadConfig(cmd)
-		if err != nil {
-			return err
-		}
-		urls = []string{"http://" + cfg.HTTP.Listen}
+	urls, err := f.bases(cmd)
+	if err != nil {
+		return err
 	}
 	client, err := f.client()
 	if err != nil {
@@ -86,13 +82,13 @@ func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) e
 	}
 	var answers []pauseAnswer
 	for _, u := range urls {
-		a, err := f.post(cmd.Context(), client, strings.TrimSuffix(u, "/"), what, query)
+		a, err := f.post(cmd.Context(), client, u, what, query)
 		for deadline := time.Now().Add(f.wait); err == nil && f.wait > 0 && a.Paused != nil && !a.Paused.Settled; time.Sleep(100 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				err = fmt.Errorf("%s is paused, but not everything is in checkpoints after %s", u, f.wait)
 				break
 			}
-			a, err = f.post(cmd.Context(), client, strings.TrimSuffix(u, "/"), what, query)
+			a, err = f.post(cmd.Context(), client, u, what, query)
 		}
 		if err != nil {
 			return err
@@ -110,6 +106,39 @@ func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) e
 		printf(cmd, "%s is paused since %s by %q: %s (settled: %v)\n", a.URL, a.Paused.Since.Format(time.RFC3339), a.Paused.By, a.Paused.Why, a.Paused.Settled)
 	}
 	return nil
+}
+
+// bases are the addresses of the processes to ask: those of --url, else that of the configuration.
+func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
+	if len(f.urls) == 0 {
+		cfg, err := loadConfig(cmd)
+		if err != nil {
+			return nil, err
+		}
+		if cfg.HTTP.Listen == "" {
+			return nil, usageErrorf("--url: must name a process such as http://host:8080, for http.listen is empty")
+		}
+		return []string{"http://" + cfg.HTTP.Listen}, nil
+	}
+	bases := make([]string, len(f.urls))
+	for i, text := range f.urls {
+		if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, usageErrorf("--url %q: must be http://host:port or https://host:port", text)
+		}
+		bases[i] = strings.TrimSuffix(text, "/")
+	}
+	return bases, nil
+}
+
+// refusal is the error that a process answered with.
+func refusal(base string, resp *http.Response, body []byte) error {
+	var said struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &said) == nil && said.Error != "" {
+		return fmt.Errorf("%s: %s (%s)", base, said.Error, resp.Status)
+	}
+	return fmt.Errorf("%s: %s: %.400s", base, resp.Status, bytes.TrimSpace(body))
 }
 
 func (f *controlFlags) client() (*http.Client, error) {
@@ -152,7 +181,7 @@ func (f *controlFlags) post(ctx context.Context, c *http.Client, base, what stri
 		return a, fmt.Errorf("%s %s: %w", what, base, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return a, fmt.Errorf("%s %s: %s: %.200s", what, base, resp.Status, bytes.TrimSpace(body))
+		return a, fmt.Errorf("%s: %w", what, refusal(base, resp, body))
 	}
 	if err := json.Unmarshal(body, &a); err != nil {
 		return a, fmt.Errorf("%s %s: answer %.100q: %w", what, base, body, err)

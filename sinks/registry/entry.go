@@ -159,11 +159,15 @@ func fillCalibrator(e *Entry) error {
 // shortDigest is the beginning of a digest; the record has the whole.
 func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
 
-// calibratorState is what was decided of a calibrator. The words of an outcome are the model task's (operators/decide.go).
+// Refused reports whether c is an order that the model task could not obey, and no decision. The words of an outcome are the
+// model task's (operators/decide.go).
+func Refused(c *output.Calibrator) bool { return strings.HasPrefix(c.Outcome, "refused: ") }
+
+// calibratorState is what was decided of a calibrator.
 func calibratorState(c *output.Calibrator) string {
 	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
 	switch {
-	case begins("refused: "):
+	case Refused(c):
 		return "refused"
 	case c.Stage == output.StageCanary && c.Share > 0:
 		return "canary"
