@@ -86,7 +86,9 @@ class Bench:
         """Compares the first runs of every stream, detector and setting."""
         for run in range(runs):
             for p in peers:
-                stream = self.streams[p["Stream"]]
+                stream = self.streams.get(p["Stream"])
+                if not stream:  # not exported
+                    continue
                 if run >= min(len(p["First"]), stream["runs"]):
                     continue
                 first, _ = self.run(stream, p["Detector"], float(p["Setting"].split(" = ")[1]), run)

@@ -14,7 +14,7 @@ import (
 //	R_k ← (R_k + 1[some row in a bin where k bets])·exp(L_k),   alarm when Σ_k w_k R_k ≥ 1/α, and then all R ← 0
 //
 // Under the null E[false alarms by pane t] ≤ α·t for every t, whatever the panes are (docs/math.md).
-// State is 24 bytes an expert and 48 a bin: 2.7 KB for NullBin, 1.1 KB for NullECE; encoded 3.3 KB for both together.
+// State is 24 bytes an expert and 48 a bin: 2.9 KB for NullBin, 1.1 KB for NullECE; encoded 3.4 KB for both together.
 type Detector struct {
 	dict  *dictionary
 	state []expertState

@@ -3,7 +3,7 @@ package detect
 import "math"
 
 // DictionaryVersion changes whenever an expert or the encoded state does: state of another one is refused.
-const DictionaryVersion = 3
+const DictionaryVersion = 4
 
 // Kind says what an expert bets on.
 type Kind uint8
@@ -24,6 +24,7 @@ type expert struct {
 	kind      Kind
 	dir       float64 // sign s of a - c that it bets on; 0 where adaptive
 	bin       int     // of a local expert, else -1
+	share     float64 // of its group's weight, beside the others' shares; 0 stands for 1
 	logWeight float64
 	half      int     // index into halfLives, of an adaptive expert
 	shy       float64 // share of the noise that is taken off the growth of an adaptive expert of NullECE
@@ -72,10 +73,17 @@ func (d *dictionary) setStake() {
 	d.eceStake = stakeShare / loss
 }
 
-// group gives the experts of a group equal shares of its weight.
+// group gives the experts of a group their shares of its weight.
 func group(weight float64, e []expert) []expert {
+	var total float64
 	for i := range e {
-		e[i].logWeight = math.Log(weight / float64(len(e)))
+		if e[i].share == 0 {
+			e[i].share = 1
+		}
+		total += e[i].share
+	}
+	for i := range e {
+		e[i].logWeight = math.Log(weight * e[i].share / total)
 	}
 	return e
 }
@@ -102,18 +110,26 @@ var (
 	signs = [...]float64{1, -1}
 	// temperatures are slopes k of the logit: below 1 the model is overconfident.
 	temperatures = [...]float64{.2, .33, .5, .65, .8, 1.25, 1.5, 2}
-	// globalExcess and localExcess are what an error exceeds ε by.
+	// globalExcess, unsureExcess and localExcess are what an error exceeds ε by.
 	globalExcess = [...]float64{.02, .04, .08, .18}
+	unsureExcess = [...]float64{.02, .04, .08}
 	localExcess  = [...]float64{.08, .18, .38}
-	eceStakes    = [...]float64{.05, .1, .2, .4, .8}
+	// localShares are those of the sizes among the local experts: most errors of one bin are of middling size.
+	localShares = [...]float64{1, 2, 1}
+	eceStakes   = [...]float64{.05, .1, .2, .4, .8}
 )
 
-// binWeights are the shares of the global, local and adaptive experts of NullBin.
-var binWeights = []float64{5, 2, 1}
+// sure is the confidence above which unsure experts do not bet: they leave out the bins that reach beyond it. Rows that go wrong
+// are mostly not the surest ones, so that an error of a part of the rows hardly shows among these, which are often half of all: a bet
+// on them would lose what the other bins win.
+const sure = .94
+
+// binWeights are the shares of the global, unsure, local and adaptive experts of NullBin.
+var binWeights = []float64{4, 1, 3, 1}
 
 // binExperts returns the dictionary of NullBin.
 func binExperts(bins []bin, eps float64) []expert {
-	var global, local, adaptive []expert
+	var global, unsure, local, adaptive []expert
 	for _, k := range temperatures {
 		s := math.Copysign(1, k-1)
 		global = keep(global, globalExpert(bins, s, func(m float64) float64 { return atTemperature(m, k) }))
@@ -122,20 +138,41 @@ func binExperts(bins []bin, eps float64) []expert {
 		for _, d := range globalExcess {
 			global = keep(global, globalExpert(bins, s, func(m float64) float64 { return m + s*(eps+d) }))
 		}
-		for j, b := range bins {
-			for _, d := range localExcess {
-				const edge = 1e-9 // 1.5/15 - .1 is a rate of 0, whichever way it rounds
-				if p := b.mid + b.bias + s*(eps+d); p > edge && p < 1-edge {
-					c := b.newChord(b.stake(s, p), s, b.tol)
-					local = keep(local, expert{kind: Local, dir: s, bin: j, chords: []chord{c}})
-				}
-			}
+		for _, d := range unsureExcess {
+			unsure = keep(unsure, unsureExpert(bins, s, eps+d))
 		}
+		local = append(local, localExperts(bins, s, eps)...)
 	}
 	for h := range halfLives {
 		adaptive = append(adaptive, expert{kind: Adaptive, bin: -1, half: h})
 	}
-	return joinGroups(binWeights, global, local, adaptive)
+	return joinGroups(binWeights, global, unsure, local, adaptive)
+}
+
+// unsureExpert bets that all bins but the surest are off by the excess.
+func unsureExpert(bins []bin, s, excess float64) expert {
+	x := globalExpert(bins, s, func(m float64) float64 { return m + s*excess })
+	for j, b := range bins {
+		if b.hi > sure {
+			x.chords[j] = chord{}
+		}
+	}
+	return x
+}
+
+// localExperts bet on one bin each.
+func localExperts(bins []bin, s, eps float64) []expert {
+	var local []expert
+	for j, b := range bins {
+		for i, d := range localExcess {
+			const edge = 1e-9 // 1.5/15 - .1 is a rate of 0, whichever way it rounds
+			if p := b.mid + b.bias + s*(eps+d); p > edge && p < 1-edge {
+				c := b.newChord(b.stake(s, p), s, b.tol)
+				local = keep(local, expert{kind: Local, dir: s, bin: j, share: localShares[i], chords: []chord{c}})
+			}
+		}
+	}
+	return local
 }
 
 // accuracyExperts returns the dictionary of NullAccuracy: falls that exceed ε, in its one bin, ¾; adaptive ¼.

@@ -54,8 +54,8 @@ type slow struct {
 }
 
 type slowLocal struct {
-	bin      int
-	s, theta float64
+	bin              int
+	s, theta, weight float64
 }
 
 func (s *slow) tol(j int) float64 {
@@ -88,10 +88,12 @@ func newSlow(spec Spec) *slow {
 	for h := range s.past {
 		s.past[h] = make([]remembered, spec.Bins)
 	}
+	shares := 0.0
+	betting := spec.Bins // bins from this one on have no bet
 	add := func(dir float64, p func(j int) float64) {
 		th := make([]float64, spec.Bins)
 		any := false
-		for j := range th {
+		for j := range th[:betting] {
 			th[j] = s.theta(j, dir, p(j))
 			any = any || th[j] > 0
 		}
@@ -118,18 +120,33 @@ func newSlow(spec Spec) *slow {
 		for j := range spec.Bins {
 			for _, d := range []float64{.08, .18, .38} {
 				if p := s.mid(j) + dir*(spec.Epsilon+d); p > 1e-9 && p < 1-1e-9 && s.theta(j, dir, p) > 0 {
-					s.local = append(s.local, slowLocal{j, dir, s.theta(j, dir, p)})
+					weight := 1.0
+					if d == .18 {
+						weight = 2
+					}
+					s.local = append(s.local, slowLocal{j, dir, s.theta(j, dir, p), weight})
+					shares += weight
 				}
 			}
 		}
 	}
 	for range s.global {
-		s.w = append(s.w, .625/float64(len(s.global)))
+		s.w = append(s.w, 4./9/float64(len(s.global)))
 	}
-	for range s.local {
-		s.w = append(s.w, .25/float64(len(s.local)))
+	all := len(s.global)
+	betting = int(.94 * float64(spec.Bins)) // the bins whose upper ends are at most .94
+	for _, dir := range []float64{1, -1} {
+		for _, d := range []float64{.02, .04, .08} {
+			add(dir, func(j int) float64 { return s.mid(j) + dir*(spec.Epsilon+d) })
+		}
 	}
-	s.w = append(s.w, .0625, .0625)
+	for range s.global[all:] {
+		s.w = append(s.w, 1./9/float64(len(s.global)-all))
+	}
+	for _, l := range s.local {
+		s.w = append(s.w, 3./9*l.weight/shares)
+	}
+	s.w = append(s.w, .5/9, .5/9)
 	s.r = make([]float64, len(s.w))
 	return s
 }
@@ -280,14 +297,14 @@ func TestAgainstRows(t *testing.T) {
 	}
 }
 
-// TestDictionarySize keeps the dictionary that docs/math.md describes: 88 experts before those that never bet are dropped.
+// TestDictionarySize keeps the dictionary that docs/math.md describes: 94 experts before those that never bet are dropped.
 func TestDictionarySize(t *testing.T) {
 	d, err := New(Spec{Null: NullBin, Epsilon: .001})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(d.dict.experts); got != 88 {
-		t.Errorf("NullBin has %d experts, want 88", got)
+	if got := len(d.dict.experts); got != 94 {
+		t.Errorf("NullBin has %d experts, want 94", got)
 	}
 	for _, s := range nullSpecs {
 		d, err := New(s)

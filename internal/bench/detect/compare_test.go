@@ -101,7 +101,7 @@ func TestBars(t *testing.T) {
 	calm := made(groupCalm, calibratedName, 0, never100(0)...)
 	verdicts := func(ours []result, peers []peer) map[string]string {
 		var b strings.Builder
-		barTable(&b, ours, peers, []estimateRow{{truth: .5, confidence: .6, cbpe: .7}, {truth: .5, confidence: .6, cbpe: math.NaN()}})
+		barTable(&b, ours, peers, nil, []estimateRow{{truth: .5, confidence: .6, cbpe: .7}, {truth: .5, confidence: .6, cbpe: math.NaN()}})
 		out := map[string]string{}
 		for _, l := range strings.Split(b.String(), "\n") {
 			if cells := strings.Split(l, " | "); len(cells) == 3 {

@@ -99,11 +99,11 @@ func report(o options) error {
 	}
 	var b strings.Builder
 	provenance(&b, code, ours, check)
-	barTable(&b, ours, peers, estimates)
+	barTable(&b, ours, peers, places(s.calibrated()), estimates)
 	falseAlarms(&b, ours)
 	peerFalseAlarms(&b, peers)
 	delayTable(&b, ours, peers)
-	whereTable(&b, ours, s)
+	whereTable(&b, ours, peers, s)
 	equalTable(&b, ours, peers)
 	stableTable(&b, ours, peers, s)
 	realTable(&b, ours, peers, streams)
