@@ -19,6 +19,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -26,22 +27,11 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// trainerFiles writes rows of two clouds, whose features give the class away, and a configuration.
+// trainerFiles writes rows whose features give the class away, and a configuration.
 func trainerFiles(t *testing.T, brokers []string, dir string, change func(*config.Config)) (configFile string, cfg config.Config) {
 	t.Helper()
-	const n, d, k = 6000, 8, 3 // TestTrainerRowsOfRange counts on them
-	r := rand.New(rand.NewPCG(3, 4))
-	table := &arrowio.Table{N: n, K: k, D: d, Scores32: make([]float32, n*k), Label: make([]int32, n), TS: make([]arrowio.Time, n), Features: make([]float32, n*d)}
-	for i := range n {
-		y := r.IntN(k)
-		table.Label[i], table.TS[i] = int32(y), int64(i)*int64(time.Second)
-		for j := range d {
-			table.Features[i*d+j] = float32(r.NormFloat64())
-		}
-		table.Features[i*d+y] += 2
-	}
 	rows := filepath.Join(dir, "rows.arrow")
-	if err := arrowio.WriteTable(rows, table); err != nil {
+	if err := arrowio.WriteTable(rows, batchtest.Clouds(6000, 8, 3)); err != nil { // TestTrainerRowsOfRange counts on them
 		t.Fatal(err)
 	}
 	cfg = config.Default()

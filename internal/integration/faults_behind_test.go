@@ -32,24 +32,10 @@ func haltBehind(task string, outputs int) {
 `
 )
 
-func buildThatHalts(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(root, "pipeline", "loop.go")
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(source, []byte(lookBefore)); n != 1 {
-		t.Fatalf("%s has %d places where outputs are written, want 1", file, n)
-	}
-	return buildOverlaid(t, map[string][]byte{file: bytes.Replace(source, []byte(lookBefore), []byte(haltCall+lookBefore), 1),
-		filepath.Join(root, "pipeline", "halt_behind.go"): []byte(haltSource)})
-}
-
 // zombieBehind stops processes at the one point where no look can help: who holds the task has been asked, and what is
 // written then comes when another has long gone on. The last one wakes when all is done.
 func (s *suite) zombieBehind(t *testing.T, o deployOptions) {
-	o.binary = buildThatHalts(t)
+	o.binary = buildHooked(t, filepath.Join(root, "pipeline", "loop.go"), lookBefore, haltCall, haltSource)
 	d := s.deploy(t, o)
 	s.disturbed(t, d, func(p *producer) {
 		for i, share := range []float64{0.1, 0.3, 0.6} {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,6 +61,21 @@ func buildWithClock(t *testing.T) string {
 	changed := append(source[:i:i], bytes.Replace(source[i:], []byte(nowBefore), []byte(nowAfter), 1)...)
 	changed = append(changed, jumpVar...)
 	return buildOverlaid(t, map[string][]byte{file: changed, filepath.Join(root, "cmd", "plumbline", "clock_jump.go"): []byte(jumpMain)})
+}
+
+// buildHooked builds the binary with call before the one place of a file that reads so, and the source of what it calls
+// in a file beside it.
+func buildHooked(t *testing.T, file, place, call, source string) string {
+	t.Helper()
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(old, []byte(place)); n != 1 {
+		t.Fatalf("%s has %d places that read %q, want 1", file, n, place)
+	}
+	return buildOverlaid(t, map[string][]byte{file: bytes.Replace(old, []byte(place), []byte(call+place), 1),
+		strings.TrimSuffix(file, ".go") + "_hooked.go": []byte(source)})
 }
 
 // buildOverlaid builds the binary with other contents of some files.

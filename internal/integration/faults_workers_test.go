@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,20 +52,6 @@ func holdsHeartbeats() bool {
 `
 )
 
-func buildThatHoldsHeartbeats(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(root, "pipeline", "kafkaio", "heartbeat.go")
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(source, []byte(beatCall)); n != 1 {
-		t.Fatalf("%s has %d places where a heartbeat is sent, want 1", file, n)
-	}
-	return buildOverlaid(t, map[string][]byte{file: bytes.Replace(source, []byte(beatCall), []byte(holdCall+beatCall), 1),
-		filepath.Join(root, "pipeline", "kafkaio", "heartbeat_held.go"): []byte(holdHooks)})
-}
-
 // zombie stops a process for longer than the session timeout; the others take its tasks. What it hears of first when it
 // wakes is chance: the answer to its heartbeat, or that the number of its next checkpoint is taken. The first and the last
 // are made to try the checkpoint: their heartbeats are held back until a log line tells that it was refused. The
@@ -74,7 +59,7 @@ func buildThatHoldsHeartbeats(t *testing.T) string {
 // change what is there. What is refused at the later moments of a checkpoint, after the look at who holds the task,
 // zombieBehind and kafkaio's TestStoreRefusesAZombie have.
 func (s *suite) zombie(t *testing.T, o deployOptions) {
-	o.binary = buildThatHoldsHeartbeats(t)
+	o.binary = buildHooked(t, filepath.Join(root, "pipeline", "kafkaio", "heartbeat.go"), beatCall, holdCall, holdHooks)
 	d := s.deploy(t, o)
 	s.disturbed(t, d, func(p *producer) {
 		for i, share := range []float64{0.1, 0.5} {

@@ -19,6 +19,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -34,18 +35,7 @@ type trainerSetup struct {
 func newTrainerSetup(t *testing.T) *trainerSetup {
 	t.Helper()
 	s := &trainerSetup{t: t, dir: t.TempDir(), prefix: topicPrefix(t)}
-	const n, d, k = 4000, 8, 3
-	r := rand.New(rand.NewPCG(3, 4))
-	table := &arrowio.Table{N: n, K: k, D: d, Scores32: make([]float32, n*k), Label: make([]int32, n), TS: make([]arrowio.Time, n), Features: make([]float32, n*d)}
-	for i := range n {
-		y := r.IntN(k)
-		table.Label[i], table.TS[i] = int32(y), int64(i)*int64(time.Second)
-		for j := range d {
-			table.Features[i*d+j] = float32(r.NormFloat64())
-		}
-		table.Features[i*d+y] += 2
-	}
-	if err := arrowio.WriteTable(filepath.Join(s.dir, "rows.arrow"), table); err != nil {
+	if err := arrowio.WriteTable(filepath.Join(s.dir, "rows.arrow"), batchtest.Clouds(4000, 8, 3)); err != nil {
 		t.Fatal(err)
 	}
 	kafkatest.CreateTopics(t, brokers, 2, s.prefix+".finetune", s.prefix+".heads")
