@@ -12,9 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/bench/queue"
+	"github.com/plumbline/plumbline/internal/bench/section"
 )
 
 // splits is the number of random halves.
@@ -57,7 +58,7 @@ func run(data, raw string) error {
 	text := render(all)
 	fmt.Print(text)
 	if os.Getenv("PLUMBLINE_DOCS") != "" {
-		return writeSection("docs/benchmarks.md", "quality", text)
+		return section.Replace("docs/benchmarks.md", "quality", text)
 	}
 	return nil
 }
@@ -108,25 +109,8 @@ func measure(models []model, done map[key]score, raw string) (map[key]score, err
 	if err != nil {
 		return nil, err
 	}
-	queue, scores := make(chan job), make(chan score)
-	var group sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for j := range queue {
-				scores <- j.run()
-			}
-		})
-	}
-	go func() {
-		for _, j := range todo {
-			queue <- j
-		}
-		close(queue)
-		group.Wait()
-		close(scores)
-	}()
 	out, count := json.NewEncoder(f), 0
-	for s := range scores {
+	for s := range queue.Results(todo, runtime.GOMAXPROCS(0), job.run) {
 		done[s.key] = s
 		err = errors.Join(err, out.Encode(s))
 		if count++; count%200 == 0 {

@@ -3,10 +3,9 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/plumbline/plumbline/internal/bench/student"
 )
 
 const reference = "temperature"
@@ -85,25 +84,6 @@ func (t table) bySplit(models []string, method, less string, rows int, of func(s
 	return out
 }
 
-// interval returns the mean and the half-width of its 95 % interval by Student's t, with the deviation of the splits
-// enlarged as Nadeau and Bengio (Inference for the generalization error, 2003) ask, since the splits share their rows:
-//
-//	h = t₀.₉₇₅,J₋₁ · s · √(1/J + n_test/n_fit)
-func interval(x []float64, testOverFit float64) (mean, h float64) {
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	if len(x) < 2 {
-		return mean, math.NaN()
-	}
-	var s2 float64
-	for _, v := range x {
-		s2 += (v - mean) * (v - mean) / float64(len(x)-1)
-	}
-	j := float64(len(x))
-	return mean, distuv.StudentsT{Sigma: 1, Nu: j - 1}.Quantile(0.975) * math.Sqrt(s2*(1/j+testOverFit))
-}
-
 // cell shows a measure and, for all but the reference, its difference from the reference with the interval: bold where
 // better beyond it, in italics where worse beyond it, neither where the difference rounds to nothing.
 func (t table) cell(models []string, method string, c column) string {
@@ -111,12 +91,12 @@ func (t table) cell(models []string, method string, c column) string {
 	if len(x) == 0 {
 		return "–"
 	}
-	mean, own := interval(x, 1)
+	mean, own := student.Interval(x, 1)
 	value := fmt.Sprintf(c.format, mean*c.scale)
 	if method == reference {
 		return fmt.Sprintf("%s ±"+c.format, value, own*c.scale)
 	}
-	diff, h := interval(t.bySplit(models, method, reference, 0, c.of), 1)
+	diff, h := student.Interval(t.bySplit(models, method, reference, 0, c.of), 1)
 	text := fmt.Sprintf("%s (%+"+c.format[1:]+" ±"+c.format+")", value, diff*c.scale, h*c.scale)
 	good := diff < 0
 	if strings.HasPrefix(c.title, "Accuracy") {
@@ -168,7 +148,7 @@ func (t table) small(b *strings.Builder) {
 	for _, name := range smallMethods {
 		fmt.Fprintf(b, "| %s |", name)
 		for _, n := range sizes {
-			mean, _ := interval(t.bySplit([]string{smallModel}, name, "", n, columns[2].of), 1)
+			mean, _ := student.Interval(t.bySplit([]string{smallModel}, name, "", n, columns[2].of), 1)
 			fmt.Fprintf(b, " %.4f |", mean)
 		}
 		b.WriteString("\n")
@@ -204,19 +184,4 @@ func (t table) metaCal(b *strings.Builder) {
 			}
 		}
 	}
-}
-
-// writeSection puts text between the markers of that name.
-func writeSection(path, name, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: no section %q", path, name)
-	}
-	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o600)
 }

@@ -2,22 +2,8 @@ package main
 
 import (
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 )
-
-// TestInterval has the case worked out by hand: mean 2, s = 1, t₀.₉₇₅ with 2 degrees of freedom 4.302653.
-func TestInterval(t *testing.T) {
-	mean, h := interval([]float64{1, 2, 3}, 1)
-	if want := 4.302653 * math.Sqrt(1./3+1); mean != 2 || math.Abs(h-want) > 1e-5 {
-		t.Errorf("%g ± %g, want 2 ± %g", mean, h, want)
-	}
-	if _, h := interval([]float64{1}, 1); !math.IsNaN(h) {
-		t.Errorf("one split: ± %g, want NaN", h)
-	}
-}
 
 // scores has two splits of one model, in which the method named better has ece less by .02 and .03.
 func scores() map[key]score {
@@ -71,21 +57,5 @@ func TestHalves(t *testing.T) {
 	}
 	if _, other := m.half(4, false, 0); other[0] == fit[0] && other[1] == fit[1] && other[2] == fit[2] {
 		t.Errorf("split 4 has the order of split 3: %v", other)
-	}
-}
-
-func TestWriteSection(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("a\n<!-- begin x -->\nold\n<!-- end x -->\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeSection(page, "x", "new\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := os.ReadFile(page); string(got) != "a\n<!-- begin x -->\nnew\n<!-- end x -->\nb\n" {
-		t.Errorf("%q", got)
-	}
-	if err := writeSection(page, "y", ""); err == nil || !strings.Contains(err.Error(), "y") {
-		t.Errorf("a section that is not there: %v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/plumbline/plumbline/internal/bench/section"
 )
 
 type options struct {
@@ -79,7 +81,7 @@ func run(o options) error {
 	if os.Getenv("PLUMBLINE_DOCS") == "" {
 		return nil
 	}
-	return writeSection("docs/benchmarks.md", "refit", text)
+	return section.Replace("docs/benchmarks.md", "refit", text)
 }
 
 func (s *setOf) measure(o options) error {
@@ -188,19 +190,4 @@ func (r *result) lines() string {
 		fmt.Fprintf(&b, "  row %d %s %s: NLL %+.5f ± %.5f on %d rows, %+.5f on %d%s\n", c.row, c.reason, c.method, v.diff, v.se, v.rows, w.diff, w.rows, mark)
 	}
 	return b.String()
-}
-
-// writeSection puts text between the markers of that name.
-func writeSection(path, name, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: no section %q", path, name)
-	}
-	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o600)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/bench/student"
 )
 
 // The bars: what another implementation found on the same rows.
@@ -19,7 +21,7 @@ const (
 
 // mean is that of a measure over the seeds.
 func (r results) mean(setting, name string, c measure, tempered bool) float64 {
-	v, _ := interval(listOf(c, r.pick(setting, find(methods(), name), tempered), tempered), 0)
+	v, _ := student.Interval(listOf(c, r.pick(setting, find(methods(), name), tempered), tempered), 0)
 	return v
 }
 
@@ -66,7 +68,7 @@ func (r results) autoBar(line func(bar, got string, holds bool), settings []sett
 	for _, s := range settings {
 		trials := r.pick(s.name, find(methods(), "auto"), true)
 		for _, c := range []measure{nll, ece} {
-			d, h := interval(less(c.values(trials, true), r.base(s.name, c)), sharedRows)
+			d, h := student.Interval(less(c.values(trials, true), r.base(s.name, c)), sharedRows)
 			if math.IsNaN(h) {
 				continue
 			}
@@ -136,7 +138,7 @@ func (r results) beaten(s setting, list []method) []string {
 		}
 		for _, tempered := range []bool{false, true} {
 			for _, c := range []measure{nll, ece} {
-				d, h := interval(less(c.values(r.pick(s.name, m, tempered), tempered), r.base(s.name, c)), sharedRows)
+				d, h := student.Interval(less(c.values(r.pick(s.name, m, tempered), tempered), r.base(s.name, c)), sharedRows)
 				if d < -h && strings.Trim(fmt.Sprintf(c.format, d), "-0.") != "" {
 					title := m.title
 					if tempered && m.kind == trained {

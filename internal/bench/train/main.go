@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/bench/section"
 )
 
 // seeds of every cell, and of those of the special settings, which are many.
@@ -64,13 +66,13 @@ func run(folder, out, stage string, which choice, jobs int, fresh bool) error {
 	if os.Getenv("PLUMBLINE_DOCS") == "" {
 		return nil
 	}
-	if err := writeSection("docs/benchmarks.md", "train", text); err != nil {
+	if err := section.Replace("docs/benchmarks.md", "train", text); err != nil {
 		return err
 	}
 	if speed == "" {
 		return nil
 	}
-	return writeSection("docs/benchmarks.md", "train-speed", speed)
+	return section.Replace("docs/benchmarks.md", "train-speed", speed)
 }
 
 // choice says which trials are run.

@@ -2,8 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/bench/student"
 )
 
 // render makes the tables.
@@ -105,7 +106,7 @@ func (c measure) difference(x []float64) string {
 	if len(x) == 0 {
 		return "–"
 	}
-	d, h := interval(x, 0)
+	d, h := student.Interval(x, 0)
 	text := fmt.Sprintf("%+"+c.format[1:], d)
 	if len(x) > 1 {
 		text += fmt.Sprintf(" ±"+c.format, h)
@@ -134,7 +135,7 @@ func (r results) ablationTable(b *strings.Builder, t table) {
 				cells = append(cells, c.cell(trials, false, nil))
 			}
 			cells = append(cells, ece.cell(trials, true, nil), nll.cell(trials, true, nil))
-			mean, _ := interval(list(q.values(trials, false)), 0)
+			mean, _ := student.Interval(list(q.values(trials, false)), 0)
 			cells = append(cells, fmt.Sprintf("%.2f", mean))
 		}
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
@@ -167,9 +168,9 @@ func (r results) specialTable(b *strings.Builder, t table, tempered bool) {
 				cells = append(cells, "–")
 				continue
 			}
-			a, _ := interval(listOf(accuracy, trials, tempered), 0)
-			e, _ := interval(listOf(ece, trials, tempered), 0)
-			l, _ := interval(listOf(nll, trials, tempered), 0)
+			a, _ := student.Interval(listOf(accuracy, trials, tempered), 0)
+			e, _ := student.Interval(listOf(ece, trials, tempered), 0)
+			l, _ := student.Interval(listOf(nll, trials, tempered), 0)
 			text := fmt.Sprintf("%.1f / %.2f / %.4f", a, e, l)
 			if uint64(len(trials)) < t.seeds {
 				text += fmt.Sprintf(" (%d)", len(trials))
@@ -183,19 +184,4 @@ func (r results) specialTable(b *strings.Builder, t table, tempered bool) {
 
 func listOf(c measure, trials map[uint64]trial, tempered bool) []float64 {
 	return list(c.values(trials, tempered))
-}
-
-// writeSection puts text between the markers of that name.
-func writeSection(path, name, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: no section %q", path, name)
-	}
-	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o600)
 }

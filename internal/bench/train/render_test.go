@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"strings"
 	"testing"
 )
@@ -31,17 +30,6 @@ func TestPickTakesTheLowestValidationNLL(t *testing.T) {
 	got := r.pick("clean", find(methods(), reference), true)
 	if len(got) != 2 || got[0].Point != 1 || got[2].Point != 1 {
 		t.Errorf("got %v, want point 1 of seeds 0 and 2", got)
-	}
-}
-
-func TestIntervalByHand(t *testing.T) {
-	// Mean 2, s = 1, n = 3: t of 2 degrees of freedom is 4.30265.
-	mean, h := interval([]float64{1, 2, 3}, 0)
-	if mean != 2 || math.Abs(h-4.30265/math.Sqrt(3)) > 1e-4 {
-		t.Errorf("got %v ± %v", mean, h)
-	}
-	if _, h := interval([]float64{1, 2, 3}, 1); math.Abs(h-4.30265*math.Sqrt(4.0/3)) > 1e-4 {
-		t.Errorf("with shared rows: ± %v", h)
 	}
 }
 

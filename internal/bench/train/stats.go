@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/plumbline/plumbline/internal/bench/student"
 )
 
 // results are all trials, and what is read from them.
@@ -87,26 +87,6 @@ func list(a map[uint64]float64) []float64 {
 	return less(a, map[uint64]float64{0: 0, 1: 0, 2: 0, 3: 0, 4: 0})
 }
 
-// interval returns the mean and the half-width of its 95 % interval over the seeds by Student's t, with the variance
-// enlarged by shared for seeds that share rows: 0 takes them as independent, the ratio of tested to fitted rows is
-// Nadeau and Bengio's (Inference for the generalization error, 2003).
-//
-//	h = t₀.₉₇₅,J₋₁ · s · √(1/J + shared)
-func interval(x []float64, shared float64) (mean, h float64) {
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	if len(x) < 2 {
-		return mean, math.NaN()
-	}
-	var s2 float64
-	for _, v := range x {
-		s2 += (v - mean) * (v - mean) / float64(len(x)-1)
-	}
-	j := float64(len(x))
-	return mean, distuv.StudentsT{Sigma: 1, Nu: j - 1}.Quantile(0.975) * math.Sqrt(s2*(1/j+shared))
-}
-
 // sharedRows is the ratio of tested to fitted rows of table A; that of the others is of the same size.
 const sharedRows = 1.0
 
@@ -117,7 +97,7 @@ func (c measure) cell(trials map[uint64]trial, tempered bool, base map[uint64]fl
 	if len(own) == 0 {
 		return "–"
 	}
-	mean, h := interval(list(own), 0)
+	mean, h := student.Interval(list(own), 0)
 	text := fmt.Sprintf(c.format+" ±"+c.format, mean, h)
 	if math.IsNaN(h) {
 		text = fmt.Sprintf(c.format, mean)
@@ -130,7 +110,7 @@ func (c measure) cell(trials map[uint64]trial, tempered bool, base map[uint64]fl
 
 // mark says by its type whether a difference is one.
 func (c measure) mark(text string, diff []float64) string {
-	d, h := interval(diff, sharedRows)
+	d, h := student.Interval(diff, sharedRows)
 	if c.title == floor.title || len(diff) < 2 || math.Abs(d) <= h || strings.Trim(fmt.Sprintf(c.format, d), "-0.") == "" {
 		return text
 	}

@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"sync"
+
+	"github.com/plumbline/plumbline/internal/bench/queue"
 )
 
 // store has the trials that are done, in memory and in a file of JSON lines.
@@ -77,25 +78,8 @@ func (s *store) measure(src *source, which choice, jobs int, commit string) erro
 	if err := endLine(f); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	queue, trials := make(chan job), make(chan trial)
-	var group sync.WaitGroup
-	for range max(jobs, 1) {
-		group.Go(func() {
-			for j := range queue {
-				trials <- j.run(src, commit)
-			}
-		})
-	}
-	go func() {
-		for _, j := range todo {
-			queue <- j
-		}
-		close(queue)
-		group.Wait()
-		close(trials)
-	}()
 	out, count := json.NewEncoder(f), 0
-	for t := range trials {
+	for t := range queue.Results(todo, jobs, func(j job) trial { return j.run(src, commit) }) {
 		s.done[t.key] = t
 		err = errors.Join(err, out.Encode(t))
 		if count++; count%100 == 0 {
