@@ -84,8 +84,8 @@ func TestPageInBrowser(t *testing.T) {
 	s := snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
 	thin := "\u202f"
 	f("", "ECE calibrated", percent(*s.Raw.ECE), percent(*s.Calibrated.ECE), "5"+thin+"043", "T 1.619", "revision 3",
-		"1 firing in other slices", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`, "Reliability diagram. raw")
-	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", "ece-calibrated, critical")
+		"▲ 1 in other slices", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`, "Reliability diagram. raw")
+	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", ">ece-calibrated<", ">critical, ")
 	f("?model=gone", "digits-resnet20")
 }
 
@@ -155,7 +155,7 @@ func TestLinkOfAlertInBrowser(t *testing.T) {
 	const link = "/?at=2024-03-05T11%3A54%3A05Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000"
 	dom := chromium(t, srv.URL+link, "--dump-dom")
 	then, now := snapshotAt("digits-resnet20", "2024-03-01", "", 24*time.Minute), snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
-	for _, want := range []string{percent(*then.Raw.ECE), percent(*then.Calibrated.ECE), "Shown as of 2024-03-05&nbsp;11:54:00 UTC", "▲ firing", "calibration-calibrated, critical", "since about 11:51:00", `class="gap raw"`} {
+	for _, want := range []string{percent(*then.Raw.ECE), percent(*then.Calibrated.ECE), "Shown as of 2024-03-05&nbsp;11:54:00 UTC", "▲ firing", ">calibration-calibrated<", ">critical, 4 inhibited<", "since about 11:51:00", `class="gap raw"`} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page of a past moment lacks %q: %s", want, dom)
 		}
@@ -200,7 +200,7 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 		}
 	}
 	us := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=region%3Dus", "--dump-dom")
-	if !strings.Contains(us, "follows digits-resnet20/2024-03-01//calibration-calibrated") || !strings.Contains(us, "▲ 2 firing in other slices") {
+	if !strings.Contains(us, "follows calibration-calibrated of all rows") || !strings.Contains(us, "▲ 2 in other slices") {
 		t.Errorf("the tile of a slice whose alert is inhibited does not say by whom: %s", us)
 	}
 }

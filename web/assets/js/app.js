@@ -1,6 +1,6 @@
 // The page: loads the state by plain fetches, paints it, then follows the event stream from where the fetches stood.
 import { get, Stream } from "./api.js";
-import { choose, fillSelectors, missing, readURL, writeURL } from "./select.js";
+import { choose, fillSelectors, markFiring, missing, readURL, writeURL } from "./select.js";
 import { drawDiagram, drawBinTable } from "./reliability.js";
 import { drawTiles } from "./tiles.js";
 import { drawUnlabelled } from "./unlabelled.js";
@@ -8,8 +8,10 @@ import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
 import { drawStatus } from "./status.js";
 import { own } from "./inhibit.js";
+import { drawVerdict, pulse, verdict } from "./verdict.js";
+import { headEvents } from "./headevents.js";
 import { Past, union } from "./past.js";
-import { clock, el } from "./format.js";
+import { clock, count, el } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
 const KEEP = 360; // snapshots on the time line, as many as the server keeps
@@ -19,32 +21,35 @@ const PAINT_MS = 200;
 const state = {
   models: [], sel: null, snaps: [], latest: null, pinned: null, // pinned: {x, snap, time}
   at: "", asked: "", gone: "", // the moment to be shown; that of the link; what the link asks for and is not there
-  alerts: [], current: [], calibrators: [], show: { raw: true, cal: true }, generation: 0,
+  alerts: [], current: [], calibrators: [], heads: [], show: { raw: true, cal: true }, generation: 0,
+  connection: "connecting", newsAt: performance.now(), // by this computer's clock: event time need not be that of now
 };
 let painting = 0;
 const past = new Past();
 const ALERT = ["at", "slice", "rule", "state"], DECISION = ["decided_at", "revision", "reason", "published", "outcome"];
 
 const chart = new Timeline(
-  { ece: $("ecechart"), acc: $("accchart"), eceRead: $("eceread"), accRead: $("accread") },
+  { ece: $("ecechart"), acc: $("accchart"), eceRead: $("eceread"), eceAt: $("eceat"), accRead: $("accread") },
   $("tip"), (i) => pin(i),
 );
 
 const stream = new Stream({
   state: (s) => connection(s),
-  snapshot: (s) => { if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
+  snapshot: (s) => { state.newsAt = performance.now(); if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
   alert: (a) => { if (known(state.alerts, a, ALERT)) return; state.alerts.push(a); follow(a); paintSoon(); },
   calibrator: (c) => { if (known(state.calibrators, c, DECISION)) return; state.calibrators.push(c); paintSoon(); },
-  status: (v) => { drawStatus($("status"), v); refreshModels(); },
+  status: (v) => { drawStatus($("status"), v); if (!state.sel) arrived(v); refreshModels(); },
   reset: () => load(),
 });
 
 function connection(s) {
-  const text = { live: "live", lost: "connection lost, retrying", connecting: "connecting" };
-  if ($("conn").dataset.state === s) return;
-  $("conn").dataset.state = s;
-  $("conn").textContent = text[s];
+  state.connection = s;
+  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0);
+  if ($("conn").textContent === p.text) return;
+  $("conn").dataset.state = p.state;
+  $("conn").textContent = p.text;
 }
+setInterval(() => connection(state.connection), 1000);
 
 const matches = (s) => s.model === state.sel.model && s.version === state.sel.version && s.slice === state.sel.slice && s.window.name === state.sel.window;
 
@@ -80,7 +85,7 @@ async function load() {
     state.sel = choose(state.models, want);
     if (!state.sel) {
       waiting();
-      get("status").then((v) => drawStatus($("status"), v.data), () => {});
+      get("status").then((v) => { drawStatus($("status"), v.data); arrived(v.data); }, () => {});
       return stream.open({}, models.id);
     }
     if (linked) follows(want);
@@ -107,8 +112,10 @@ async function loadSelection(generation, position) {
     past.load(state.sel),
   ]);
   if (generation !== state.generation) return;
+  const first = !state.latest;
   state.snaps = snaps.data.snapshots;
   merge(latest.data);
+  if (first) state.newsAt = performance.now();
   state.current = alerts.data.current;
   state.alerts = union(decided.alerts, alerts.data.alerts, ALERT, "at");
   state.calibrators = union(decided.calibrators, calibrators.data.calibrators, DECISION, "decided_at");
@@ -161,7 +168,17 @@ async function refreshModels() {
 function waiting() {
   fillSelectors($("selectors"), [], null);
   $("content").hidden = true;
-  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far.");
+  notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far.", "", el("span.num", { id: "arrived" }));
+  $("statusbox").open = true;
+}
+
+// arrived says how far the rows have come, as long as there is nothing to show of them.
+function arrived(status) {
+  const c = status.process?.counts;
+  if (!c || !$("arrived")) return;
+  const rows = c.rows || {};
+  const none = !rows.logits && !rows.labels;
+  $("arrived").textContent = none ? "So far no row has arrived, on either topic." : `So far: ${count(rows.logits || 0)} predictions, ${count(rows.labels || 0)} late labels, ${count(c.joined || 0)} of them joined.`;
 }
 
 function failed(err, generation) {
@@ -171,10 +188,10 @@ function failed(err, generation) {
   setTimeout(() => generation === state.generation && load(), 5000);
 }
 
-function notice(title, text, kind = "") {
+function notice(title, text, kind = "", ...more) {
   $("notice").hidden = !title;
   $("notice").dataset.kind = kind;
-  $("notice").replaceChildren(el("strong", {}, title), text);
+  $("notice").replaceChildren(el("strong", {}, title), text, ...more);
 }
 
 function paintSoon() {
@@ -184,8 +201,11 @@ function paintSoon() {
 function paint() {
   if (!state.latest || !state.snaps.length) return;
   const snap = state.pinned ? state.pinned.snap : state.latest;
-  const events = timeline(state.alerts, state.calibrators);
-  drawTiles($("tiles"), snap, state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : state.current);
+  const events = timeline(state.alerts, state.calibrators, headEvents(state.heads, state.sel));
+  const current = state.pinned ? alertsAt(state.alerts, state.pinned.time, state.alerts.length < ALERTS) : state.current;
+  drawVerdict($("verdict"), $("verdictnews"), verdict(snap, current, state.pinned ? [] : state.heads));
+  drawTiles($("tiles"), snap, current);
+  markFiring($("selectors"), own(state.current).filter((a) => a.state === "firing").map((a) => a.slice));
   const signals = [
     { key: "raw", name: "raw", bins: snap.raw.bins },
     { key: "cal", name: "calibrated", bins: snap.calibrated.bins },
@@ -196,7 +216,7 @@ function paint() {
   const index = state.pinned ? state.snaps.findIndex((s) => moment(s) === state.pinned.x) : null;
   const marks = events.filter((e) => (e.slice === null || e.slice === state.sel.slice) && e.kind !== "pending");
   chart.update(state.snaps, marks, state.show, index === -1 ? null : index);
-  drawLog($("log"), events, state.sel.slice, $("onlyslice").checked, state.latest.at, state.asked);
+  drawLog($("log"), events, state.sel, $("onlyslice").checked, state.latest.at, state.asked);
   $("older").hidden = !past.more;
   drawMoment(snap, index);
 }
@@ -205,7 +225,7 @@ function drawMoment(snap, index) {
   const scrub = $("scrub");
   scrub.max = String(state.snaps.length - 1);
   scrub.value = index === null ? scrub.max : String(index);
-  const text = state.pinned ? clock(snap.at) : "live";
+  const text = state.pinned ? clock(snap.at, state.latest.at) : "live";
   scrub.nextElementSibling.textContent = text;
   scrub.setAttribute("aria-valuetext", text);
   $("asof").textContent = `as of ${clock(state.latest.at)} UTC`;
@@ -266,5 +286,6 @@ $("pinbar").lastElementChild.addEventListener("click", unpin);
 $("onlyslice").addEventListener("change", paint);
 $("older").addEventListener("click", older);
 addEventListener("keydown", (e) => { if (e.key === "Escape" && state.pinned) unpin(); });
+document.addEventListener("heads", (e) => { state.heads = e.detail; paintSoon(); });
 legend();
 load();

@@ -1,15 +1,15 @@
 // Alerts and refit decisions as sentences, for the list and for the markers on the time line.
-import { el, pct, pctBare, count, fixed, clock, sliceName } from "./format.js";
+import { el, pct, pctBare, count, fixed, clock, clocks, sentence, sliceName } from "./format.js";
 import { adopt, keyOf } from "./inhibit.js";
 import { evidence } from "./evidence.js";
 import { refitEvidence } from "./refit.js";
 
-export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇", inhibited: "▹" };
+export const GLYPHS = { firing: "▲", pending: "△", resolved: "●", published: "◆", kept: "◇", inhibited: "▹", asked: "□", ready: "■", unfit: "⊠" };
 const TITLES = { firing: "Alarm", pending: "Pending", resolved: "Resolved", published: "Calibrator published", kept: "No change" };
 
 /** One list, newest first: {kind, at, slice, title, text, under: what it inhibits}. slice is null for what concerns all slices. */
-export function timeline(alerts, calibrators) {
-  const list = adopt([...alerts.map(fromAlert), ...calibrators.map(fromCalibrator)]);
+export function timeline(alerts, calibrators, heads) {
+  const list = [...adopt([...alerts.map(fromAlert), ...calibrators.map(fromCalibrator)]), ...heads.map((e) => ({ ...e, under: [] }))];
   return list.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }
 
@@ -25,7 +25,7 @@ function fromAlert(a) {
     resolved: `${over} is ${pctBare(Math.abs(a.value))} points ${a.value < 0 ? "below" : "above"} ${against}: within bounds again.`,
   };
   // Only kind excess is about the ECE above its null; of the others the alert itself says what was found.
-  const text = a.kind && a.kind !== "excess" && a.message ? sentence(a.message) : texts[kind];
+  const text = a.kind && a.kind !== "excess" && a.message ? sentence(clocks(brief(a), a.at)) : texts[kind];
   return {
     kind, at: a.at, slice: a.slice, title: `${TITLES[kind]}: ${a.rule}`, text, note: a.severity,
     key: keyOf(a), rule: a.rule, inhibitedBy: a.inhibited_by || "", alert: a,
@@ -47,7 +47,8 @@ function fromCalibrator(c) {
   };
 }
 
-const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1).replace(/\.?$/, ".") : "");
+// The bins of a message are in the table of the evidence.
+const brief = (a) => (a.evidence?.bins?.length ? a.message.replace(/; off in bins .*$/, "") : a.message);
 
 /** The alerts pending or firing at a past time, from the kept state changes (oldest first); null where they do not reach back. */
 export function alertsAt(alerts, time, complete) {
@@ -58,18 +59,18 @@ export function alertsAt(alerts, time, complete) {
 }
 
 /** at: the moment that a link asked for; what happened then stands out. */
-export function drawLog(root, list, slice, onlySlice, ref, at) {
-  const shown = list.filter((e) => !onlySlice || e.slice === null || e.slice === slice);
+export function drawLog(root, list, sel, onlySlice, ref, at) {
+  const shown = list.filter((e) => !onlySlice || e.slice === null || e.slice === sel.slice);
   if (!shown.length) return root.replaceChildren(el("li.empty", {}, "No alarms and no refits yet."));
   const open = new Set([...root.querySelectorAll("details[open]")].map((d) => d.dataset.key));
   const drawn = new Set([...root.querySelectorAll("details")].map((d) => d.dataset.key));
   root.replaceChildren(...shown.map((e) =>
     el("li", { "data-asked": at && Date.parse(at) === Date.parse(e.at) ? "yes" : undefined },
       el("span.glyph", { "data-kind": e.kind, "aria-hidden": "true" }, GLYPHS[e.kind]),
-      el("div", {}, el("span.what", { "data-kind": e.kind }, e.title), " ", e.slice ? el("span.chip", {}, sliceName(e.slice)) : null),
+      el("div", {}, el("span.what", { "data-kind": e.kind }, e.title), " ", chip(e.slice, sel)),
       el("p", {}, e.text),
       el("time", { datetime: e.at }, clock(e.at, ref)), e.note ? ` ${e.note}` : "", link(e),
-      e.alert ? evidence(e.alert, e.key + e.at) : null, e.calibrator ? refitEvidence(e.calibrator, e.key + e.at + e.title) : null, under(e, ref))));
+      e.alert ? evidence(e.alert, e.key + e.at) : null, e.calibrator ? refitEvidence(e.calibrator, e.key + e.at + e.title) : null, under(e, ref, sel))));
   for (const d of root.querySelectorAll("details")) {
     const asked = d.closest("li[data-asked]") && !drawn.has(d.dataset.key); // opened once, then it is the reader's
     d.open = open.has(d.dataset.key) || Boolean(asked);
@@ -89,8 +90,14 @@ function link(e) {
 
 const STATES = { firing: "over its limit", pending: "over its limit, not for long", resolved: "within bounds again" };
 
-function under(e, ref) {
+// The slice's name, as the link to its numbers.
+function chip(slice, sel) {
+  if (!slice) return null;
+  return el("a.chip", { href: "/?" + new URLSearchParams({ ...sel, slice }) }, sliceName(slice));
+}
+
+function under(e, ref, sel) {
   if (!e.under.length) return null;
   return el("ul.under", { "aria-label": "Follows from it" }, ...e.under.map((u) =>
-    el("li", {}, `${u.rule} `, u.slice ? el("span.chip", {}, sliceName(u.slice)) : null, ` ${STATES[u.kind]}, inhibited, `, el("time", { datetime: u.at }, clock(u.at, ref)))));
+    el("li", {}, `${u.rule} `, chip(u.slice, sel), ` ${STATES[u.kind]}, inhibited, `, el("time", { datetime: u.at }, clock(u.at, ref)))));
 }

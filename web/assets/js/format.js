@@ -33,6 +33,12 @@ export function clock(iso, ref) {
   return ref && new Date(ref).toISOString().slice(0, 10) === s.slice(0, 10) ? time : s.slice(0, 10) + NBSP + time;
 }
 
+/** A text as a sentence. */
+export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1).replace(/\.?$/, ".") : "");
+
+/** Times inside a text as clock writes them. */
+export const clocks = (s, ref) => s.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (t) => clock(t, ref));
+
 /** The slice's name as people read it. */
 export const sliceName = (s) => s || "all rows";
 

@@ -125,6 +125,7 @@ async function load() {
     const { heads } = (await get("heads")).data;
     $("headserror").hidden = true;
     draw(heads);
+    document.dispatchEvent(new CustomEvent("heads", { detail: heads })); // they are in the list of events too
   } catch (err) {
     if (err.status === 404) return false; // nothing is asked for here
     $("headserror").hidden = false;

@@ -6,8 +6,9 @@ export const own = (alerts) => alerts.filter((a) => !a.inhibited_by);
 
 /**
  * adopt takes the inhibited changes out of events and puts each under its root: the newest firing of the alert that inhibits it
- * which is not later, or the calibrator that answers it. Of one rule and slice only the newest change stands there. Where the root is
- * not kept any more the change stays in the list, as one that is inhibited.
+ * which is not later, or the calibrator that answers it; where that alert was itself inhibited all along, its own root. Of one
+ * rule and slice only the newest change stands there. Where the root is not kept any more the change stays in the list, as one
+ * that is inhibited.
  */
 export function adopt(events) {
   const roots = [], orphans = [];
@@ -15,10 +16,9 @@ export function adopt(events) {
   for (const e of events) {
     if (!e.inhibitedBy) continue;
     const at = Date.parse(e.at);
-    const mine = roots.filter((r) => (r.kind === "firing" || r.kind === "published") && r.key === e.inhibitedBy && Date.parse(r.at) <= at);
-    const root = mine.reduce((b, r) => (!b || Date.parse(r.at) > Date.parse(b.at) ? r : b), null);
+    const root = rootOf(e.inhibitedBy, at, roots, events);
     if (!root) {
-      orphans.push({ ...e, kind: "inhibited", title: `Inhibited: ${e.rule}`, under: [] });
+      orphans.push({ ...e, kind: "inhibited", title: `${e.kind === "resolved" ? "Over" : "Inhibited"}: ${e.rule}`, under: [] });
       continue;
     }
     const same = root.under.findIndex((u) => u.key === e.key);
@@ -26,4 +26,15 @@ export function adopt(events) {
     else if (Date.parse(root.under[same].at) < at) root.under[same] = e;
   }
   return [...roots, ...orphans];
+}
+
+const DEPTH = 8; // of inhibitors that are inhibited
+
+function rootOf(key, at, roots, events, depth = DEPTH) {
+  const newest = (list) => list.reduce((b, e) => (!b || Date.parse(e.at) >= Date.parse(b.at) ? e : b), null);
+  const before = (e) => e.key === key && Date.parse(e.at) <= at;
+  const root = newest(roots.filter((r) => before(r) && (r.kind === "firing" || r.kind === "published")));
+  if (root || depth === 0) return root;
+  const via = newest(events.filter((e) => before(e) && e.inhibitedBy && e.kind !== "resolved"));
+  return via && via.inhibitedBy !== key ? rootOf(via.inhibitedBy, Date.parse(via.at), roots, events, depth - 1) : null;
 }

@@ -2,8 +2,8 @@
 import { el, clock } from "./format.js";
 import { GLYPHS } from "./events.js";
 
-const APART = 13; // pixels
-const RANK = { firing: 4, published: 3, resolved: 2, pending: 1, kept: 0, inhibited: 0 };
+const APART = 20; // pixels, as wide as a marker
+const RANK = { firing: 6, published: 5, ready: 4, unfit: 4, resolved: 3, asked: 2, pending: 1, kept: 0, inhibited: 0 };
 
 export class Markers {
   constructor(tip) {

@@ -37,9 +37,18 @@ export function fillSelectors(form, models, sel) {
     if (select.dataset.options !== want) { // left alone otherwise: it may be open
       select.dataset.options = want;
       select.replaceChildren(...options[f].map((v) => el("option", { value: v }, label(v))));
+      if (!options[f].length) select.append(el("option", { value: "" }, "none yet"));
     }
     if (sel) select.value = sel[f];
     select.disabled = options[f].length < 1;
+  }
+}
+
+/** markFiring marks the slices that have an alarm, so that they are found among many. */
+export function markFiring(form, slices) {
+  for (const o of form.elements.slice.options) {
+    const text = `${sliceName(o.value)}${slices.includes(o.value) ? " ▲" : ""}`;
+    if (o.textContent !== text) o.textContent = text;
   }
 }
 

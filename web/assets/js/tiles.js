@@ -1,6 +1,6 @@
 // The row of key numbers. No number stands without its uncertainty and its count.
 import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH } from "./format.js";
-import { keyOf, own } from "./inhibit.js";
+import { answerOf, inhibitor, standing } from "./verdict.js";
 
 const METHODS = { temperature: "Temperature" };
 
@@ -12,10 +12,10 @@ export function drawTiles(root, snap, current) {
     ece("ECE raw", "raw", snap.raw, scale),
     ece("ECE calibrated", "cal", snap.calibrated, scale),
     ...(snap.served ? [ece("ECE served", "served", snap.served, scale)] : []),
-    tile("Accuracy", pct(snap.raw.accuracy), `mean confidence ${pct(snap.raw.mean_confidence)}`, accuracyError(snap.raw)),
+    tile("Accuracy", pct(snap.raw.accuracy), accuracyError(snap.raw), `confidence ${pct(snap.raw.mean_confidence)}`, calibratedAccuracy(snap)),
     tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`),
-    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? "latest whole panes" : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : ""),
-    tile("Label coverage", pct(snap.coverage, 1), `window ${snap.window.name}`, extent(snap.window)),
+    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? `latest, ${extent(snap.window)}` : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : ""),
+    tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["for windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
   );
@@ -33,27 +33,23 @@ function tile(name, big, ...subs) {
 
 function alarm(snap, current) {
   if (!current) return tile("Alarm", DASH, "not kept that far back");
-  const rank = { firing: 2, pending: 1 };
-  const here = current.filter((a) => a.slice === snap.slice);
-  // The root that others follow comes first.
-  const led = (a) => current.filter((b) => b.inhibited_by === keyOf(a)).length;
-  const mine = own(here).sort((a, b) => rank[b.state] - rank[a.state] || led(b) - led(a));
-  const firing = own(current).filter((a) => a.state === "firing");
-  const follows = current.length - own(current).length;
-  const others = firing.filter((a) => a.slice !== snap.slice);
-  const elsewhere = others.length ? `▲ ${others.length} firing in other slices` : "";
+  const { mine, held, elsewhere: others } = standing(snap.slice, current);
+  const follows = current.filter((a) => a.inhibited_by).length;
+  const elsewhere = others.length ? `▲ ${others.length} in other slices` : "";
   let t;
   if (mine.length) {
     const a = mine[0];
-    t = tile("Alarm", a.state === "firing" ? "▲ firing" : "△ pending", a.rule + (a.severity ? `, ${a.severity}` : ""),
-      `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`, follows ? `${follows} inhibited` : "", elsewhere);
+    t = tile("Alarm", a.state === "firing" ? "▲ firing" : "△ pending", a.rule, `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`,
+      [a.severity, follows ? `${follows} inhibited` : ""].filter(Boolean).join(", "), elsewhere);
     t.dataset.state = a.state;
   } else {
-    const by = here.length ? `follows ${here[0].inhibited_by}` : "";
-    t = tile("Alarm", here.length ? "inhibited" : "none", by || `for ${sliceName(snap.slice)}`, elsewhere);
-    t.dataset.state = others.length || here.length ? "" : "ok";
+    const a = held[0], by = a && answerOf(a);
+    t = tile("Alarm", !a ? "none" : by ? "answered" : "inhibited", !a ? `for ${sliceName(snap.slice)}` : by ? `${a.rule}` : `${a.rule},`,
+      by ? `by ${by}` : a ? `follows ${inhibitor(a)}` : "", held.length > 1 ? `${held.length - 1} more inhibited` : "", elsewhere);
+    t.dataset.state = others.length ? "" : by ? "answered" : a ? "" : "ok";
   }
   if (elsewhere) t.lastElementChild.classList.add("bad");
+  for (const sub of t.querySelectorAll(".sub")) sub.title = sub.textContent; // names may be longer than the tile
   return t;
 }
 
@@ -67,7 +63,8 @@ function ece(name, key, m, scale) {
   t.append(
     el("dd", { "aria-hidden": "true" }, bar(key, m, scale)),
     el("dd.sub", {}, `95 % ${pctBare(m.ece_lo)} – ${pctBare(m.ece_hi)}`),
-    el("dd.sub", {}, `null ${pctBare(m.ece_null)}, n ${count(m.n)}`),
+    el("dd.sub", {}, `if calibrated ${pctBare(m.ece_null)}`),
+    el("dd.sub", {}, `of ${count(m.n)} rows`),
   );
   t.title = m.ece_null_hi !== null && m.ece > m.ece_null_hi
     ? `Above ${pct(m.ece_null_hi)}, the 95 % quantile of what a perfectly calibrated model would show.`
@@ -90,6 +87,12 @@ function bar(key, m, scale) {
 function accuracyError(m) {
   if (m.accuracy === null || m.accuracy === undefined || !m.n) return "";
   return `± ${pctBare(1.96 * Math.sqrt((m.accuracy * (1 - m.accuracy)) / m.n))} (95 %)`;
+}
+
+// A calibrator that changes which class is first changes the accuracy too.
+function calibratedAccuracy(snap) {
+  const a = snap.calibrated.accuracy;
+  return snap.calibrator && a !== null && a !== undefined ? `calibrated ${pct(a)}` : "";
 }
 
 function calibrator(snap) {

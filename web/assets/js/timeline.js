@@ -16,8 +16,11 @@ const ECE = [
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const opt = (v) => (v === undefined ? null : v);
 
+// One moment makes no line.
+const LONE = { show: (u) => u.data[0].length < 2, size: 6 };
+
 export class Timeline {
-  /** roots: {ece, acc, eceRead, accRead}; onPick(index) is called when a moment is clicked. */
+  /** roots: {ece, acc, eceRead, eceAt, accRead}; onPick(index) is called when a moment is clicked. */
   constructor(roots, tip, onPick) {
     this.roots = roots;
     this.onPick = onPick;
@@ -69,16 +72,15 @@ export class Timeline {
     return this.signals().flatMap((s) => [
       { ...hidden }, { ...hidden },
       { stroke: css(`--${s.key}`), width: 1, dash: [4, 4], alpha: 0.8, points: { show: false } },
-      { stroke: css(`--${s.key}`), width: 2, points: { show: this.snaps.length < 2, size: 6 } },
+      { stroke: css(`--${s.key}`), width: 2, points: LONE },
     ]);
   }
 
   accSeries() {
-    const points = { show: this.snaps.length < 2, size: 6 };
     return [
-      { stroke: css("--text"), width: 2, points },
-      { stroke: css("--raw"), width: 1.5, points },
-      { stroke: css("--cal"), width: 1.5, points },
+      { stroke: css("--text"), width: 2, points: LONE },
+      { stroke: css("--raw"), width: 1.5, points: LONE },
+      { stroke: css("--cal"), width: 1.5, points: LONE },
     ].map((s, i) => ({ ...s, show: i === 0 || this.show[i === 1 ? "raw" : "cal"] }));
   }
 
@@ -118,9 +120,10 @@ export class Timeline {
     const item = (swatch, text) => el("span.item", {}, el("i.swatch" + swatch), text);
     const eceText = this.signals().flatMap((d) => [
       item(`.${d.key}`, `${d.label} ${s ? `${pct(d.of(s))} [${pctBare(d.lo(s))}, ${pctBare(d.hi(s))}]` : ""}`),
-      item(`.dash.${d.key}`, `null ${s ? pctBare(d.null(s)) : ""}`),
+      item(`.dash.${d.key}`, s ? pctBare(d.null(s)) : ""), // the heading says what is dashed
     ]);
-    this.roots.eceRead.replaceChildren(el("span.at", {}, at), ...eceText);
+    this.roots.eceAt.textContent = at;
+    this.roots.eceRead.replaceChildren(...eceText);
     const parts = [["", "accuracy", s?.raw.accuracy], ["raw", "confidence, raw", s?.raw.mean_confidence], ["cal", "calibrated", s?.calibrated.mean_confidence]];
     this.roots.accRead.replaceChildren(...parts.filter(([k]) => !k || this.show[k]).map(([k, name, v]) => item(k ? `.${k}` : ".text", `${name} ${pct(v)}`)));
   }

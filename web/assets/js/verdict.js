@@ -1,0 +1,102 @@
+// The state of what is shown in one sentence, for a reader who has no time: what is wrong, since when, by how much, and who answers it.
+import { el, pct, count, clock, duration, sliceName } from "./format.js";
+import { keyOf, own } from "./inhibit.js";
+
+const RANK = { firing: 2, pending: 1 };
+const WORDS = { raw: "The model", calibrated: "Calibrated confidence" };
+const NAMED = 3; // other slices that are named
+
+/** ofAccuracy tells the alarm on a fall of accuracy from those on confidence. */
+const ofAccuracy = (a) => a.evidence?.reference_accuracy !== undefined || a.rule === "accuracy-fall";
+
+/** answerOf is the calibrator that stands for an alert, "" where none does. */
+export const answerOf = (a) => (/^calibrator [0-9]+$/.test(a.inhibited_by || "") ? a.inhibited_by : "");
+
+/** inhibitor names who stands for an alert as people read it: the rule, and the slice where it is another one. */
+export function inhibitor(a) {
+  const by = a.inhibited_by || "", prefix = `${a.model}/${a.version}/`;
+  if (!by.startsWith(prefix)) return by;
+  const rest = by.slice(prefix.length), cut = rest.lastIndexOf("/");
+  const slice = rest.slice(0, cut);
+  return rest.slice(cut + 1) + (slice === a.slice ? "" : ` of ${sliceName(slice)}`);
+}
+
+/** standing sorts the alerts of one moment: those of the slice that nobody stands for (roots first), the others of it, and those that fire elsewhere. */
+export function standing(slice, current) {
+  const here = current.filter((a) => a.slice === slice);
+  const led = (a) => current.filter((b) => b.inhibited_by === keyOf(a)).length;
+  const mine = own(here).sort((a, b) => RANK[b.state] - RANK[a.state] || led(b) - led(a));
+  const held = here.filter((a) => a.inhibited_by).sort((a, b) => Boolean(answerOf(b)) - Boolean(answerOf(a)));
+  const elsewhere = own(current).filter((a) => a.state === "firing" && a.slice !== slice);
+  return { mine, held, elsewhere };
+}
+
+/** verdict returns {state, head, text}. current: alerts pending and firing then, or null where that is not known; heads: all there are. */
+export function verdict(snap, current, heads) {
+  if (!current) return { state: "", head: "Alarms of then are not kept", text: error("raw", snap.raw) };
+  const { mine, held, elsewhere } = standing(snap.slice, current);
+  const v = mine.length ? told(mine[0], snap) : held.length ? heldBack(held, snap) : calm(snap);
+  const ready = heads.filter((h) => h.model === snap.model && h.version === snap.version && h.state === "ready").pop();
+  if (ready && v.state !== "ok") v.text += ` Head ${ready.shadow_version} is ready to be served.`;
+  if (elsewhere.length) {
+    const names = [...new Set(elsewhere.map((a) => sliceName(a.slice)))];
+    v.text += ` Firing in other slices: ${names.slice(0, NAMED).join(", ")}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ""}.`;
+    if (v.state === "ok") v.state = "elsewhere";
+  }
+  return v;
+}
+
+function told(a, snap) {
+  const since = `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`;
+  return { state: a.state, head: `${a.state === "firing" ? "▲" : "△"} ${a.rule} is ${a.state}`, text: ofAccuracy(a) ? fall(a, snap, since) : wrong(a, snap, since) };
+}
+
+function fall(a, snap, since) {
+  const from = a.evidence?.reference_accuracy;
+  return `Accuracy is down ${since}: ${pct(snap.raw.accuracy, 1)}${from ? `, it was ${pct(from, 1)}` : ""}. ${error("raw", snap.raw)}`;
+}
+
+function wrong(a, snap, since) {
+  const signal = a.signal === "calibrated" ? "calibrated" : "raw";
+  const m = snap[signal];
+  const gap = m.mean_confidence - m.accuracy;
+  const way = a.evidence?.direction || (gap > 0 ? "overconfident" : "underconfident");
+  const is = /^(over|under)confident$/.test(way) ? `is ${way}` : "is wrong, by bins in both directions,";
+  return `${WORDS[signal]} ${is} ${since}: ${pct(m.mean_confidence, 1)} sure, ${pct(m.accuracy, 1)} right. ${error(signal, m)}`;
+}
+
+function heldBack(held, snap) {
+  const a = held[0], by = answerOf(a);
+  const low = held.find(ofAccuracy);
+  if (!by) return { state: "inhibited", head: `▹ ${a.rule} is ${a.state}, inhibited`, text: `${inhibitor(a)} stands for it. ${error("raw", snap.raw)}` };
+  const text = `Raw ECE ${pct(snap.raw.ece, 1)}, calibrated ${pct(snap.calibrated.ece, 1)}; a calibrated model would show ${pct(snap.calibrated.ece_null, 1)}.`;
+  return { state: "answered", head: `◆ ${a.rule} is answered by ${by}`, text: text + (low ? ` Accuracy stays down: ${pct(snap.raw.accuracy, 1)}.` : "") };
+}
+
+function calm(snap) {
+  if (snap.raw.ece === null || snap.raw.ece === undefined) return { state: "", head: "No labels in this window", text: "Nothing can be said about calibration yet." };
+  return { state: "ok", head: "● No alarm", text: error("raw", snap.raw) };
+}
+
+const LABELS = { raw: "ECE", calibrated: "Calibrated ECE" };
+
+function error(signal, m) {
+  if (m.ece === null || m.ece === undefined) return "";
+  return `${LABELS[signal]} ${pct(m.ece, 1)} of ${count(m.n)} rows; a calibrated model would show ${pct(m.ece_null, 1)}.`;
+}
+
+/** drawVerdict writes it; what a screen reader is told changes with the state only, not with every number. */
+export function drawVerdict(root, news, v) {
+  root.dataset.state = v.state;
+  root.replaceChildren(el("strong", {}, v.head), ` ${v.text}`);
+  if (news.textContent !== v.head) news.textContent = v.head;
+}
+
+/** pulse is what the connection's pill says: whether news could come, and since when none has. seconds: since the latest. */
+export function pulse(state, seconds) {
+  if (state === "lost") return { state, text: "connection lost, retrying" };
+  if (state !== "live") return { state, text: "connecting" };
+  return seconds < QUIET_S ? { state, text: "live" } : { state: "quiet", text: `no news for ${duration(Math.floor(seconds / 60) * 60)}` };
+}
+
+const QUIET_S = 120;

@@ -1,0 +1,231 @@
+//go:build integration
+
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks"
+)
+
+const link = "/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice="
+
+// verdictOf is the sentence of the page, as text.
+func verdictOf(t *testing.T, dom string) string {
+	t.Helper()
+	_, v, ok := strings.Cut(dom, `<p id="verdict" class="verdict" `)
+	if !ok {
+		t.Fatalf("no verdict: %s", dom)
+	}
+	v, _, _ = strings.Cut(v, "</p>")
+	return strings.NewReplacer("<strong>", "", "</strong>", "", "\u202f", " ").Replace(v)
+}
+
+// TestVerdictInBrowser: one sentence says what is wrong, since when and by how much, or that nothing is.
+func TestVerdictInBrowser(t *testing.T) {
+	h := anytime(synthetic())
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	f := func(query string, want ...string) {
+		t.Helper()
+		v := verdictOf(t, chromium(t, srv.URL+link+query, "--dump-dom"))
+		for _, w := range want {
+			if !strings.Contains(v, w) {
+				t.Errorf("%q: the verdict lacks %q: %s", query, w, v)
+			}
+		}
+	}
+	f("&at=2024-03-05T11:40:00Z", `data-state="ok"`, "No alarm", "a calibrated model would show 0.8 %", "of 5 043 rows")
+	f("&at=2024-03-05T11:54:00Z", `data-state="firing"`, "▲ calibration-calibrated is firing", "is overconfident since about 11:51:00", " sure, ", " right")
+	f("region%3Dus", `data-state="inhibited"`, "calibration-calibrated of all rows stands for it", "Firing in other slices: all rows, region=eu.")
+}
+
+// TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside it.
+func TestAnsweredInBrowser(t *testing.T) {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	s := snapshotAt("m", "1", "", time.Hour)
+	h.AddSnapshot(s)
+	a := output.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), InhibitedBy: "calibrator 3"}
+	h.AddAlert(a)
+	a.Rule, a.InhibitedBy = "accuracy-fall", "m/1//calibration-calibrated"
+	h.AddAlert(a)
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	v := verdictOf(t, dom)
+	for _, want := range []string{`data-state="answered"`, "calibration-raw is answered by calibrator 3", "Accuracy stays down: "} {
+		if !strings.Contains(v, want) {
+			t.Errorf("the verdict lacks %q: %s", want, v)
+		}
+	}
+	if !strings.Contains(dom, ">answered<") {
+		t.Error("the tile does not say that the alarm is answered")
+	}
+}
+
+// TestManySlicesInBrowser: with 200 slices those that fire are marked in the selector and named, the first of them and how many more.
+func TestManySlicesInBrowser(t *testing.T) {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
+	for i := range 200 {
+		slice := fmt.Sprintf("merchant=%03d", i)
+		h.AddSnapshot(snapshotAt("m", "1", slice, time.Hour))
+		if i%40 == 7 {
+			h.AddAlert(output.Alert{Schema: 1, Model: "m", Version: "1", Slice: slice, Rule: "calibration-raw", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour)})
+		}
+	}
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	if v, want := verdictOf(t, dom), "Firing in other slices: merchant=007, merchant=047, merchant=087 and 2 more."; !strings.Contains(v, want) || !strings.Contains(v, `data-state="elsewhere"`) {
+		t.Errorf("got %s, want %s", v, want)
+	}
+	for _, want := range []string{">merchant=047 ▲</option>", ">merchant=046</option>", ">merchant=199</option>", `class="chip" href="/?model=m&amp;version=1&amp;slice=merchant%3D047&amp;window=last-5000"`} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// TestChainOfInhibitorsInBrowser: what follows from an alert that another one stands for is under that one, not in the list.
+func TestChainOfInhibitorsInBrowser(t *testing.T) {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
+	add := func(min int, rule, state, by string) {
+		h.AddAlert(output.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, Kind: "anytime", State: state, Signal: "raw", Since: stamp(0), At: stamp(time.Duration(min) * time.Minute), InhibitedBy: by,
+			Message: "confidence is off since about 2024-03-05T11:31:00Z"})
+	}
+	add(1, "calibration-raw", "firing", "")
+	add(1, "calibration-calibrated", "firing", "m/1//calibration-raw")
+	add(2, "accuracy-fall", "firing", "m/1//calibration-calibrated")
+	add(3, "calibration-calibrated", "resolved", "m/1//calibration-raw")
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	root := item(t, dom, "Alarm: calibration-raw")
+	for _, want := range []string{"accuracy-fall", "calibration-calibrated", "within bounds again", "off since about 11:31:00."} {
+		if !strings.Contains(root, want) {
+			t.Errorf("the root lacks %q: %s", want, root)
+		}
+	}
+	for _, not := range []string{"Inhibited: ", "Over: "} {
+		if strings.Contains(dom, not) {
+			t.Errorf("the list has %q", not)
+		}
+	}
+}
+
+// TestHeadEventsInBrowser: what was decided about heads stands among the events, those of other models do not.
+func TestHeadEventsInBrowser(t *testing.T) {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h.AddSnapshot(snapshotAt("m", "2", "", time.Hour))
+	srv := httptest.NewServer(scripted(New(Deps{History: h, Heads: &pageHeads{}}), steps+`await wait(() => document.querySelector('#log [data-kind="asked"]'));`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL, "--dump-dom")
+	if got := item(t, dom, "New head asked for: 2+head1"); !strings.Contains(got, "Accuracy is 0.712, of the reference rows 0.911.") {
+		t.Errorf("the request does not say why: %s", got)
+	}
+	if strings.Contains(dom, "asked for: 1+head") {
+		t.Error("the events have heads of another model")
+	}
+}
+
+// TestArrivedInBrowser: as long as there is nothing to show, the page says how far the rows have come, and opens the process status.
+func TestArrivedInBrowser(t *testing.T) {
+	f := func(logits, labels int, want string) {
+		t.Helper()
+		status := map[string]any{"counts": map[string]any{"rows": map[string]int{"logits": logits, "labels": labels}, "joined": 0}}
+		srv := httptest.NewServer(scripted(New(Deps{History: sinks.NewHistory(sinks.HistoryConfig{}), Status: func() any { return status }}),
+			steps+`await wait(() => document.querySelector("#arrived")?.textContent);`))
+		defer srv.Close()
+		dom := strings.ReplaceAll(chromium(t, srv.URL, "--dump-dom"), "\u202f", " ")
+		for _, w := range []string{want, `<details id="statusbox" open="">`, ">none yet</option>"} {
+			if !strings.Contains(dom, w) {
+				t.Errorf("the empty page lacks %q", w)
+			}
+		}
+	}
+	f(0, 0, "So far no row has arrived, on either topic.")
+	f(12345, 0, "So far: 12 345 predictions, 0 late labels, 0 of them joined.")
+}
+
+// TestLostConnectionInBrowser: a lost stream is said, and that it is there again; what was missed meanwhile is shown.
+func TestLostConnectionInBrowser(t *testing.T) {
+	h := synthetic()
+	var streams atomic.Int32
+	up := New(Deps{History: h})
+	page := scripted(up, steps+`
+const conn = document.getElementById("conn");
+const seen = [];
+new MutationObserver(() => seen.push(conn.dataset.state)).observe(conn, { childList: true });
+await wait(() => document.getElementById("asof").textContent.includes("12:30:10"));
+note("seen", seen.join(" "));
+await wait(() => conn.dataset.state === "lost");
+note("words", conn.textContent);`)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/events" {
+			page.ServeHTTP(w, r)
+			return
+		}
+		switch streams.Add(1) {
+		case 1: // ends at once, as that of a process that stops does
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("retry: 200\n\n"))
+		case 2: // what takes its place is not ready
+			h.AddSnapshot(snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour+pane))
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+		default: // the browser's virtual time stands while a stream is open
+			ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+			defer cancel()
+			up.ServeHTTP(w, r.WithContext(ctx))
+		}
+	}))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	for _, want := range []string{"seen=live lost live", "words=connection lost, retrying"} {
+		if !strings.Contains(dom, want) {
+			_, notes, _ := strings.Cut(dom, "<pre>")
+			t.Errorf("the page lacks %q after %d streams: %.300s", want, streams.Load(), notes)
+		}
+	}
+}
+
+// layout notes what is cut, what is wider than the page, and how far the chart moves when a moment is pinned.
+const layout = steps + `
+await wait(() => document.querySelector("#ecechart canvas"));
+const place = () => Math.round(document.getElementById("ecechart").getBoundingClientRect().top + scrollY);
+const before = place();
+const s = document.getElementById("scrub");
+s.value = "100";
+s.dispatchEvent(new Event("input"));
+await wait(() => !document.getElementById("pinbar").hidden);
+note("moved", place() - before);
+note("wide", document.documentElement.scrollWidth - document.documentElement.clientWidth);
+note("cut", [...document.querySelectorAll(".tile dd")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent).join("|"));
+const names = [...document.querySelectorAll("button, select, input, summary, a")].filter((e) => e.checkVisibility() && !(e.labels && e.labels.length) && !(e.textContent.trim() || e.getAttribute("aria-label")));
+note("nameless", names.map((e) => e.outerHTML).join("|"));
+`
+
+// TestLayoutInBrowser: at three sizes no number is cut, nothing is wider than the page, nothing moves when a moment is pinned, and
+// all that can be used has a name.
+func TestLayoutInBrowser(t *testing.T) {
+	srv := httptest.NewServer(scripted(New(Deps{History: anytime(synthetic()), Heads: &pageHeads{}}), layout))
+	defer srv.Close()
+	for _, size := range []string{"1440,900", "1024,768", "500,844"} {
+		dom := chromium(t, srv.URL+link, "--dump-dom", "--window-size="+size)
+		for _, want := range []string{"<pre>moved=0</pre>", "<pre>wide=0</pre>", "<pre>cut=</pre>", "<pre>nameless=</pre>"} {
+			if !strings.Contains(dom, want) {
+				_, notes, _ := strings.Cut(dom, "<pre>")
+				t.Errorf("%s: the page lacks %q: %.600s", size, want, notes)
+			}
+		}
+	}
+}
