@@ -18,14 +18,21 @@ func newTestRulesCommand() *cobra.Command {
 		Use:   "rules FILE...",
 		Short: "Run cases: rows in, alerts expected; exit code 1 if one fails",
 		Long: "test rules runs the cases of every FILE through the operators of `plumbline run`, in this process and in event time. A case\n" +
-			"has a configuration, rows that are made as it says or read from a file, and the alerts that are expected, by rule,\n" +
-			"slice, state and time. docs/operations.md has the format, examples/rules-test.yaml an example.",
+			"has a configuration, rows that are made as it says, given as sums of panes or read from a file, and the alerts that are expected, by rule,\n" +
+			"slice, state and time. A file that has no configuration is tried with that of --config, else with the defaults.\n" +
+			"docs/operations.md has the format, examples/rules-test.yaml an example.",
+		Example: "  plumbline test rules rules-test.yaml\n" +
+			"  plumbline test rules -c plumbline.yaml --json cases/*.yaml",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
+			flag, err := cmd.Flags().GetString("config")
+			if err != nil {
+				return err
+			}
 			var results []ruleResult
 			failed := 0
 			for _, file := range files {
-				suite, err := readRuleSuite(file)
+				suite, err := readRuleSuite(file, flag)
 				if err != nil {
 					return err
 				}

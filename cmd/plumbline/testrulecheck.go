@@ -35,8 +35,8 @@ func (l yamlLines) of(key string) int {
 	return 1
 }
 
-// check fills in the defaults and refuses what cannot be run: the key, and why.
-func (t *ruleTest) check() (key string, err error) {
+// defaults fills in what is left out.
+func (t *ruleTest) defaults() {
 	def := func(s *string, v string) {
 		if *s == "" {
 			*s = v
@@ -51,11 +51,30 @@ func (t *ruleTest) check() (key string, err error) {
 	if t.Rate == 0 {
 		t.Rate = 10
 	}
+	for j := range t.Expect {
+		def(&t.Expect[j].State, "firing")
+	}
+}
+
+// check fills in the defaults and refuses what cannot be run: the key, and why.
+func (t *ruleTest) check() (key string, err error) {
+	inputs := 0
+	for _, there := range []bool{len(t.Rows) > 0, len(t.Panes) > 0, t.File != ""} {
+		if there {
+			inputs++
+		}
+	}
+	if len(t.Panes) > 0 {
+		if key, err := t.checkPanes(); err != nil {
+			return key, err
+		}
+	}
+	t.defaults()
 	switch {
 	case t.Name == "":
 		return "name", errors.New("must not be empty")
-	case (len(t.Rows) == 0) == (t.File == ""):
-		return "rows", errors.New("exactly one of rows and file must be there")
+	case inputs != 1:
+		return "rows", errors.New("exactly one of rows, panes and file must be there")
 	case t.Classes < 2 || t.Classes > 10_000:
 		return "classes", fmt.Errorf("%d: must be 2 to 10000", t.Classes)
 	case !(t.Rate > 0) || t.Rate > 1e6:
@@ -71,8 +90,12 @@ func (t *ruleTest) check() (key string, err error) {
 			return fmt.Sprintf("rows[%d]", j), err
 		}
 	}
+	for j := range t.Panes {
+		if err := t.Panes[j].check(t.Classes); err != nil {
+			return fmt.Sprintf("panes[%d]", j), err
+		}
+	}
 	for j := range t.Expect {
-		def(&t.Expect[j].State, "firing")
 		if err := t.Expect[j].check(); err != nil {
 			return fmt.Sprintf("expect[%d]", j), err
 		}
@@ -122,7 +145,7 @@ func (r *ruleRows) check(classes int) error {
 	case r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1):
 		return fmt.Errorf("accuracy: %v: must be 0 to 1", *r.Accuracy)
 	case r.Confidence != 0 && !(r.Confidence > 1/float64(classes) && r.Confidence < 1):
-		return fmt.Errorf("confidence: %v: must be above 1/classes and below 1", r.Confidence)
+		return fmt.Errorf("confidence: %v: must be above 1/classes, %.4g, and below 1", r.Confidence, 1/float64(classes))
 	}
 	if r.Delay != "" {
 		var err error

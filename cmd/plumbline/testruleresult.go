@@ -47,15 +47,15 @@ func alertOf(m pipeline.Message) (output.Alert, bool) {
 	return a, true
 }
 
-// judge compares what came with what was expected.
-func (t *ruleTest) judge(alerts []output.Alert) ruleResult {
+// judge compares what came with what was expected; start is the event time that all times are counted from.
+func (t *ruleTest) judge(alerts []output.Alert, start time.Time) ruleResult {
 	r := ruleResult{Name: t.Name, At: t.at, Alerts: []ruleAlert{}}
 	for _, a := range alerts {
 		at, err := time.Parse(time.RFC3339Nano, a.At)
 		if err != nil {
 			continue
 		}
-		d := at.Sub(ruleStart)
+		d := at.Sub(start)
 		x := ruleAlert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d}
 		if a.Evidence != nil {
 			x.Direction, x.Bins = a.Evidence.Direction, a.Evidence.Bins

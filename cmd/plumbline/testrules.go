@@ -29,6 +29,9 @@ type ruleSuite struct {
 	cfg config.Config
 }
 
+// errTwoConfigurations says that it is not clear which configuration a file is about.
+var errTwoConfigurations = errors.New("only one of config, configuration and the flag --config may be there")
+
 // ruleTest is one case.
 type ruleTest struct {
 	Name    string            `yaml:"name"`
@@ -39,6 +42,7 @@ type ruleTest struct {
 	Delay   string            `yaml:"delay"`   // of labels, MIN-MAX; default 0s-10s
 	Seed    uint64            `yaml:"seed"`
 	Rows    []ruleRows        `yaml:"rows"`   // made, one part after another
+	Panes   []rulePanes       `yaml:"panes"`  // or given as the sums of panes, one part after another
 	File    string            `yaml:"file"`   // or read: any file that replay reads, relative to this one
 	Expect  []ruleExpectation `yaml:"expect"` // in any order
 	// Complete says that no other alert may fire uninhibited.
@@ -90,18 +94,18 @@ type expectedBins struct {
 	Gap string  `yaml:"gap"` // below: less accurate than confident; above: more
 }
 
-// readRuleSuite reads a file strictly.
-func readRuleSuite(path string) (*ruleSuite, error) {
+// readRuleSuite reads a file strictly. A file without a configuration has that of flag, the value of --config.
+func readRuleSuite(path, flag string) (*ruleSuite, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	s := &ruleSuite{dir: filepath.Dir(path)}
-	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil {
+	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) { // the end: an empty file
 		return nil, usageErrorf("%s: %s", path, yaml.FormatError(err, false, true))
 	}
 	lines := newYAMLLines(b)
-	if err := s.configure(); err != nil {
+	if err := s.configure(flag); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", path, max(lines.of("config"), lines.of("configuration")), err)
 	}
 	if len(s.Tests) == 0 {
@@ -111,7 +115,11 @@ func readRuleSuite(path string) (*ruleSuite, error) {
 		t := &s.Tests[i]
 		at := fmt.Sprintf("tests[%d]", i)
 		t.at = fmt.Sprintf("%s:%d", path, lines.of(at))
-		if key, err := t.check(); err != nil {
+		key, err := t.check()
+		if err == nil {
+			key, err = s.checkNames(t)
+		}
+		if err != nil {
 			return nil, usageErrorf("%s:%d: %s %q: %s: %s", path, lines.of(at+"."+key), at, t.Name, key, err)
 		}
 		for j := range t.Expect {
@@ -121,27 +129,26 @@ func readRuleSuite(path string) (*ruleSuite, error) {
 	return s, nil
 }
 
-func (s *ruleSuite) configure() error {
-	text, name := []byte(nil), "configuration"
-	var err error
+func (s *ruleSuite) configure(flag string) (err error) {
+	if s.Config != "" && s.Configuration != nil || flag != "" && (s.Config != "" || s.Configuration != nil) {
+		return usageError{errTwoConfigurations}
+	}
 	switch {
-	case s.Config != "" && s.Configuration != nil:
-		return errors.New("only one of config and configuration may be there")
-	case s.Config != "":
-		name = filepath.Join(s.dir, s.Config)
-		if text, err = os.ReadFile(name); err != nil {
-			return err
-		}
 	case s.Configuration != nil:
+		var text []byte
 		if text, err = yaml.Marshal(s.Configuration); err != nil {
 			return err
 		}
+		s.cfg, err = config.Parse(text, "configuration")
+	case s.Config != "":
+		s.cfg, err = loadConfigFile(filepath.Join(s.dir, s.Config))
+	default:
+		s.cfg, err = loadConfigFile(flag)
 	}
-	s.cfg, err = config.Parse(text, name)
 	return err
 }
 
-// ruleStart is the event time of the first row.
+// ruleStart is the event time of the first row; of panes, firstPane is.
 var ruleStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // run plays a case through one shard and one model task.
@@ -153,6 +160,7 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	cfg := s.cfg
 	cfg.Checkpoints.Dir, cfg.Join.Dir, cfg.HTTP.Listen, cfg.EventTime.IdleTimeout = dir, dir, "", 0
+	cfg.Windows = nil // no alert depends on their snapshots, which nobody sees here and which take most of the time
 	f, err := s.feed(t, &cfg)
 	if err != nil {
 		return ruleResult{}, err
@@ -177,17 +185,25 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 	if err := r.settle(ctx); err != nil {
 		return ruleResult{}, err
 	}
-	return t.judge(alerts), nil
+	start := ruleStart
+	if len(t.Panes) > 0 {
+		start = firstPane(cfg.EventTime.Pane)
+	}
+	return t.judge(alerts, start), nil
 }
 
 // feed returns the messages of a case.
 func (s *ruleSuite) feed(t *ruleTest, cfg *config.Config) (*feed.Feed, error) {
-	lo, hi, err := parseDelay(t.Delay)
-	if err != nil {
+	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: ruleStart.UnixNano(),
+		InlineLabels: cfg.Topics.Labels == "", FlushEvery: flushEvery(*cfg), Seed: t.Seed, End: true, Pane: cfg.EventTime.Pane}
+	if len(t.Panes) > 0 {
+		o.EventRate = 0 // the rows have times of their own
+		return feed.New(newPaneSource(t, cfg.Slices.Columns, cfg.EventTime.Pane), o)
+	}
+	var err error
+	if o.DelayMin, o.DelayMax, err = parseDelay(t.Delay); err != nil {
 		return nil, err
 	}
-	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: ruleStart.UnixNano(), DelayMin: lo, DelayMax: hi,
-		InlineLabels: cfg.Topics.Labels == "", FlushEvery: flushEvery(*cfg), Seed: t.Seed, End: true, Pane: cfg.EventTime.Pane}
 	if t.File == "" {
 		return feed.New(newRuleSource(t, cfg.Slices.Columns), o)
 	}

@@ -14,7 +14,7 @@ import (
 func TestRulesExample(t *testing.T) {
 	t.Parallel()
 	code, out, errOut := runCommand(t, "test", "rules", "../../examples/rules-test.yaml")
-	if code != 0 || strings.Count(out, "ok    ") != 9 {
+	if code != 0 || strings.Count(out, "ok    ") != 10 {
 		t.Errorf("exit code %d:\n%s%s", code, out, errOut)
 	}
 }
@@ -24,7 +24,7 @@ func TestRulesThatFail(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "t.yaml")
 	text := `
-configuration: {refit: {method: none}, rules: [], alarm: {signals: [raw]}}
+configuration: {refit: {method: none}, rules: [{name: quiet, fire: .9}], alarm: {signals: [raw]}}
 tests:
 - name: too late
   rows: [{count: 3000, sharpness: 2.5}]
@@ -34,10 +34,10 @@ tests:
   expect: [{rule: calibration-raw, never: true}]
 - name: another rule
   rows: [{count: 300}]
-  expect: [{rule: nobody, state: resolved}]
+  expect: [{rule: quiet, state: resolved}]
 - name: not complete
   rows: [{count: 3000, sharpness: 2.5}]
-  expect: [{rule: nobody, never: true}]
+  expect: [{rule: quiet, never: true}]
   complete: true
 `
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -46,7 +46,7 @@ tests:
 	code, out, _ := runCommand(t, "test", "rules", path)
 	for _, want := range []string{"FAIL  too late (" + path + ":4)\n      - calibration-raw firing, 4m0s to 5m0s (line 6)\n      + calibration-raw firing, ",
 		"FAIL  never (" + path + ":7)\n      - never calibration-raw firing, 0s to the end (line 9)\n      + calibration-raw firing, ",
-		"FAIL  another rule (" + path + ":10)\n      - nobody resolved, 0s to the end (line 12)\n      + nothing of rule nobody, slice \"\"",
+		"FAIL  another rule (" + path + ":10)\n      - quiet resolved, 0s to the end (line 12)\n      + nothing of rule quiet, slice \"\"",
 		"FAIL  not complete (" + path + ":13)\n      + calibration-raw firing, ", ", not expected"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output\n%swant %q in it", out, want)
@@ -66,10 +66,11 @@ tests:
 func TestRulesRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
+		"":                                       "t.yaml:1: tests: none",
 		"tests: []":                              "tests: none",
 		"test: []":                               "unknown field \"test\"",
 		"tests: [{rows: []}]":                    "tests[0] \"\": name: must not be empty",
-		"tests: [{name: a}]":                     "exactly one of rows and file",
+		"tests: [{name: a}]":                     "exactly one of rows, panes and file",
 		"tests: [{name: a, rows: [{count: 5}]}]": "expect: none",
 		"tests: [{name: a, rows: [{count: 0}], expect: [{rule: r}]}]":                                                      "rows[0]: count: 0",
 		"tests: [{name: a, rows: [{count: 5, confidence: .9}], expect: [{rule: r}]}]":                                      "both or neither",
@@ -80,6 +81,22 @@ func TestRulesRefuses(t *testing.T) {
 		"tests: [{name: a, rows: [{count: 5, delay: 5s-1s}], expect: [{rule: r}]}]":                                        "rows[0]: delay: \"5s-1s\"",
 		"tests:\n- name: a\n  rows: [{count: 5}]\n  expect:\n  - {rule: r}\n  - {rule: r, bins: [{lo: .5, hi: .4}]}\n":     "t.yaml:6: tests[0] \"a\": expect[1]: bins[0]: lo: 0.5",
 		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: r, state: inhibited, inhibited: false}]}]":                  "inhibited: false",
+		"tests: [{name: a, rows: [{count: 5}], panes: [{count: 1}], expect: [{rule: r}]}]":                                 "exactly one of rows, panes and file",
+		"tests: [{name: a, rate: 5, panes: [{count: 1}], expect: [{rule: r}]}]":                                            "rate: must not be there beside panes",
+		"tests: [{name: a, delay: 1s, panes: [{count: 1}], expect: [{rule: r}]}]":                                          "delay: must not be there beside panes",
+		"tests: [{name: a, panes: [{count: -1}], expect: [{rule: r}]}]":                                                    "panes[0]: count: -1",
+		"tests: [{name: a, panes: [{bins: [{confidence: .2, rows: 1}]}], expect: [{rule: r}]}]":                            "panes[0]: bins[0]: confidence: 0.2: must be above 1/classes, 0.25",
+		"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 5, correct: 6}]}], expect: [{rule: r}]}]":                "bins[0]: correct: 6: must be 0 to rows, 5",
+		"tests: [{name: a, panes: [{count: 10000, bins: [{confidence: .9, rows: 5000}]}], expect: [{rule: r}]}]":           "10000 panes of 5000 rows",
+		"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 0}]}], expect: [{rule: r}]}]":                            "rows: 0: must be 1 to",
+		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: calibraton-raw, never: true}]}]":                            `expect[0]: rule: "calibraton-raw": must be one of the configuration's: calibration-raw, calibration-calibrated, accuracy-fall, excess-ece`,
+		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: eu, never: true}]}]":                     `slice: "eu": must be COLUMN=VALUE`,
+		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: region=eu, never: true}]}]":              `slice column "region": must be of slices.columns`,
+		"tests: [{name: a, rows: [{count: 5, slices: {region: [eu]}}], expect: [{rule: excess-ece}]}]":                     `rows[0]: slice column "region"`,
+		"tests: [{name: a, rows: [{count: 5, only: {region: eu}}], expect: [{rule: excess-ece}]}]":                         `rows[0]: slice column "region"`,
+		"tests: [{name: a, panes: [{slices: {region: eu}}], expect: [{rule: excess-ece}]}]":                                `panes[0]: slice column "region"`,
+		"config: a.yaml\nconfiguration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]":                   "t.yaml:2: only one of config, configuration",
+		"config: none.yaml\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]":                                   "none.yaml: no such file",
 		"configuration: {alarm: {fdr: 2}}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]":                    "alarm.fdr",
 		"configuration: {rules: [{name: a, kind: distance}]}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]": "kind distance takes ks",
 	} {
@@ -88,9 +105,56 @@ func TestRulesRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, out := runCommand(t, "test", "rules", path)
-		if code == 0 || !strings.Contains(out, want) {
+		if code != exitUsage || !strings.Contains(out, want) {
 			t.Errorf("%s: exit code %d, %q; want %q in it", text, code, out, want)
 		}
+	}
+}
+
+// TestRulesOfPanes: panes reach the rules with the sums that they were given, at the times of panes, and with a configuration of
+// the command line.
+func TestRulesOfPanes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	// 7s does not divide the start of the day: the first pane begins at the next multiple.
+	cfg := write("c.yaml", `
+event_time: {pane: 7s}
+windows: [{name: w, kind: rows, rows: 100}]
+alarm: {enabled: false}
+refit: {method: none}
+slices: {columns: [region]}
+rules:
+- {name: low, kind: threshold, measure: accuracy, side: below, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0, fire: 0.7, clear: 0.75, for: 0s, clear_for: 0s, slices: true}
+- {name: sure, kind: threshold, measure: confidence, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0, fire: 0.8049, clear: 0.1, for: 0s}
+`)
+	cases := write("t.yaml", `
+tests:
+- name: exactly 69 of 100 are right from the fourth pane on
+  panes:
+  - {count: 3, bins: [{confidence: 0.95, rows: 70, correct: 61}, {confidence: 0.45, rows: 30, correct: 9}], slices: {region: eu}}
+  - {bins: [{confidence: 0.95, rows: 71, correct: 60}, {confidence: 0.45, rows: 29, correct: 9}], slices: {region: eu}}
+  - {count: 2, bins: [{confidence: 0.95, rows: 70, correct: 70}, {confidence: 0.45, rows: 30, correct: 10}], slices: {region: us}}
+  expect:
+  - {rule: low, from: 28s, to: 28s}
+  - {rule: low, state: resolved, from: 35s, to: 35s}
+  - {rule: low, slice: region=eu, from: 28s, to: 28s, inhibited: true}
+  - {rule: low, slice: region=us, never: true}
+  - {rule: sure, from: 28s, to: 28s} # 71 rows of .95 and 29 of .45: .805
+`)
+	code, out, errOut := runCommand(t, "test", "rules", "-c", cfg, cases)
+	if code != exitDone || !strings.Contains(out, "ok    exactly") {
+		t.Errorf("exit code %d:\n%s%s", code, out, errOut)
+	}
+	code, _, errOut = runCommand(t, "test", "rules", "-c", cfg, write("own.yaml", "configuration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece}]}]"))
+	if code != exitUsage || !strings.Contains(errOut, "only one of config, configuration and the flag --config") {
+		t.Errorf("a file with a configuration beside -c: exit code %d, %s", code, errOut)
 	}
 }
 
