@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -87,9 +86,13 @@ type trainRows struct {
 	NoFeatures int    `json:"no_features"` // null, or not finite
 	Repeated   int    `json:"repeated"`    // rows of an archive that were there before, by id and time
 	Files      int    `json:"files"`
-	Outside    int    `json:"outside,omitempty"`     // rows that are not of the wanted times
-	OtherFiles int    `json:"other_files,omitempty"` // of a directory: of other model versions
-	Vanished   int    `json:"vanished_files,omitempty"`
+	// NotFinite of the rows without features have some that are NaN, infinite or beyond float32; the first is told.
+	NotFinite      int    `json:"not_finite,omitempty"`
+	FirstNotFinite string `json:"first_not_finite,omitempty"`
+
+	Outside    int `json:"outside,omitempty"`     // rows that are not of the wanted times
+	OtherFiles int `json:"other_files,omitempty"` // of a directory: of other model versions
+	Vanished   int `json:"vanished_files,omitempty"`
 	// Unreadable says which files of a directory were left out, and why.
 	Unreadable []string `json:"unreadable,omitempty"`
 	// Streamed says that features stayed in their files; FeatureBytes is what they would take in memory.
@@ -180,6 +183,13 @@ func (f trainFlags) divideRows(d *trainData, all *data.Set, file string, current
 	if current != nil && all.D != current.D() {
 		return fmt.Errorf("%s: %d features a row, --head %s takes %d", file, all.D, f.head, current.D())
 	}
+	if k := d.source.k; k != 0 && k != all.K {
+		of := fmt.Sprintf("--classes %d", all.K)
+		if current != nil {
+			of = fmt.Sprintf("--head %s has %d", f.head, all.K)
+		}
+		return fmt.Errorf("%s: column logits or probs is of %d classes, %s", file, k, of)
+	}
 	other := func(name string) (*data.Set, *trainSource, error) {
 		in := f.inputFlags
 		if f.split.holdoutLabels != "" {
@@ -196,8 +206,8 @@ func (f trainFlags) divideRows(d *trainData, all *data.Set, file string, current
 		return s, source, err
 	}
 	d.validFrom, d.holdFrom = d.source, d.source
-	if err := f.hold(d, all, other); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+	if err := f.hold(d, all, file, other); err != nil {
+		return err
 	}
 	d.train, d.valid, d.hold = placed(d.train), placed(d.valid), placed(d.hold)
 	d.rows.TrainTime, d.rows.ValidTime, d.rows.HeldOutTime = d.source.timeOf(d.train), d.validFrom.timeOf(d.valid), d.holdFrom.timeOf(d.hold)
@@ -213,7 +223,7 @@ func placed(s *data.Set) *data.Set {
 }
 
 // hold sets the held-out rows, then divides the others.
-func (f trainFlags) hold(d *trainData, all *data.Set, other func(string) (*data.Set, *trainSource, error)) error {
+func (f trainFlags) hold(d *trainData, all *data.Set, from string, other func(string) (*data.Set, *trainSource, error)) error {
 	order := all.ByTime()
 	switch {
 	case f.split.order == "random":
@@ -240,18 +250,29 @@ func (f trainFlags) hold(d *trainData, all *data.Set, other func(string) (*data.
 	if share > 0 {
 		held := int(share*float64(n) + 0.5)
 		if held < 1 || held > n-2 {
-			return fmt.Errorf("--holdout %g of %d rows is %d, allowed 1..%d", share, n, held, n-2)
+			return fmt.Errorf("%s: --holdout %g of %d rows is %d, allowed 1..%d", from, share, n, held, n-2)
 		}
 		d.hold, all = all.Select(data.Rows(n)[n-held:]), all.Select(data.Rows(n)[:n-held])
 	}
 	if d.hold != nil {
 		d.rows.HeldOut = d.hold.N()
 	}
-	return f.divide(d, all, other)
+	if err := f.divide(d, all, from, other); err != nil {
+		return err
+	}
+	return d.rows.oneClass(from)
+}
+
+// oneClass refuses training rows that are all of one class: a head that is trained on them says that class of any row.
+func (r trainRows) oneClass(file string) error {
+	if present := r.Present(); len(present) == 1 {
+		return fmt.Errorf("%s: all %d training rows are of class %d, allowed are rows of at least 2 classes", file, r.Train, present[0])
+	}
+	return nil
 }
 
 // divide sets the training and validation rows.
-func (f trainFlags) divide(d *trainData, all *data.Set, other func(string) (*data.Set, *trainSource, error)) error {
+func (f trainFlags) divide(d *trainData, all *data.Set, from string, other func(string) (*data.Set, *trainSource, error)) error {
 	share, file, err := shareOrFile("--validation", f.split.validation)
 	if err != nil {
 		return err
@@ -266,7 +287,7 @@ func (f trainFlags) divide(d *trainData, all *data.Set, other func(string) (*dat
 	}
 	train, valid, used, err := all.Split(data.SplitConfig{Validation: share, MaxRows: f.split.maxRows, Balance: f.split.balance, Seed: f.set.Seed})
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", from, err)
 	}
 	d.rows.Used, d.train, d.valid = used, all.Select(train), all.Select(valid)
 	return nil
@@ -311,11 +332,7 @@ func (s *trainSource) any(in inputFlags, file string) error {
 	if !strings.HasSuffix(file, ".npz") {
 		return s.file(file)
 	}
-	err := s.npz(file, "features", in.labels)
-	if errors.Is(err, errNoArray) {
-		err = fmt.Errorf("no features: the array features is needed, or one that FILE.npz:array or --array names: %w", err)
-	}
-	return err
+	return s.npz(file, "features", in.labels)
 }
 
 // defaultMemory is --memory where it is not given.

@@ -93,7 +93,14 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 	svc := service.New(trainerConfig(cfg, publish, runner, o, log))
 	ready := make(chan struct{})
 	take := func(request bool) func([]byte) error {
-		return func(v []byte) error { svc.Take(ctx, service.Entry{Request: request, Value: v}); return nil }
+		return func(v []byte) error {
+			e := service.Entry{Request: request, Value: v}
+			if err := service.Check(e); err != nil {
+				return err // whoever reads the topic says where it stands
+			}
+			svc.Take(ctx, e)
+			return nil
+		}
 	}
 	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
 	if err := followTopics(ctx, g, client, cfg.Kafka.FetchMax, log, []followed{{cfg.Topics.Finetune, take(true)}, {cfg.Topics.Heads, take(false)}}, caughtUp); err != nil {

@@ -125,7 +125,7 @@ func TestTrainerKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(200+r.IntN(900)) * time.Millisecond)
+		time.Sleep(time.Duration(200+r.IntN(900+100*kills)) * time.Millisecond) // longer each time: a busy machine too comes to an end
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatalf("the trainer ended by itself: %v\n%s", err, &log)
 		}

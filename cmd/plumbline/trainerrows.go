@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func newTrainerRunner(cfg config.Config, log *slog.Logger) (service.Runner, erro
 
 // trainerPlan gives a recipe by its name, or from its file.
 func trainerPlan(name string, seed uint64) ([]recipe.Named, bool, error) {
-	f := trainFlags{recipe: name}
+	f := trainFlags{recipe: cmp.Or(name, recipeAuto)}
 	f.set.Seed = seed
 	p, err := f.named(false)
 	for i := range p.recipes {
@@ -121,9 +122,17 @@ func (l trainerLoader) load(ctx context.Context, r output.Finetune) (service.Row
 	if err == nil && current != nil && (current.D() != all.D || current.K() != all.K) {
 		err = fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d", service.ErrHopeless, all.D, all.K, current.D(), current.K())
 	}
+	if err == nil && s.k != 0 && s.k != all.K {
+		err = fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d", service.ErrHopeless, s.k, all.K)
+	}
 	var train, valid []int32
 	if err == nil {
 		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.cfg.Trainer.Validation, MaxRows: l.cfg.Trainer.MaxRows, Balance: l.cfg.Trainer.Balance, Seed: r.Seed})
+	}
+	if err == nil {
+		if err = (trainRows{Used: used.Used}).oneClass("request " + r.ID); err != nil {
+			err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
+		}
 	}
 	if err != nil {
 		return service.Rows{}, errors.Join(err, s.close())
@@ -139,6 +148,9 @@ func (l trainerLoader) all(ctx context.Context, r output.Finetune, s *trainSourc
 	from, to, err := dataRange(r)
 	if err != nil {
 		return nil, err
+	}
+	if r.Classes < 0 || r.Classes == 1 || r.Classes > mostClasses {
+		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes, mostClasses)
 	}
 	s.span = &timeSpan{from, to}
 	add, where := l.archived, l.archive()

@@ -54,6 +54,9 @@ func (s *trainSource) npz(path, array, labels string) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	z, err := zip.NewReader(f, st.Size())
+	if errors.Is(err, zip.ErrFormat) {
+		err = fmt.Errorf("no .npz file, or not complete: %w", err)
+	}
 	if err == nil {
 		err = s.arrays(npzFile{z}, f, path, array, labels)
 	}
@@ -66,10 +69,16 @@ func (s *trainSource) npz(path, array, labels string) error {
 
 func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) error {
 	x, err := z.need(array)
+	if errors.Is(err, errNoArray) {
+		err = fmt.Errorf("no features: %w; FILE.npz:array or --array names one", err)
+	}
 	if err != nil {
 		return err
 	}
-	if len(x.shape) != 2 || x.shape[1] < 1 || x.shape[0] < 1 || x.kind[0] != 'f' || x.size == 1 {
+	if len(x.shape) == 2 && x.shape[0] == 0 {
+		return fmt.Errorf("array %s has no rows", array)
+	}
+	if len(x.shape) != 2 || x.shape[1] < 1 || x.kind[0] != 'f' || x.size == 1 {
 		return fmt.Errorf("array %s of type %s has shape %v, allowed are floats of N×D", array, x.kind, x.shape)
 	}
 	if err := s.rowShape(path, x.shape[1], 0); err != nil {
@@ -79,9 +88,10 @@ func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) 
 	if err != nil {
 		return err
 	}
+	s.places = append(s.places, sourceFile{path, "array " + array, "array " + y.name, len(s.labels)})
 	err = y.ints(func(i int, v int64) error {
 		if v < -1 || v >= math.MaxInt32 {
-			return fmt.Errorf("array %s: label %d at row %d, allowed are -1 and more", y.name, v, i)
+			return fmt.Errorf("array %s: label %d at row %d, allowed are 0..%d, and -1 where not known", y.name, v, i, math.MaxInt32-1)
 		}
 		s.labels = append(s.labels, int32(v))
 		return nil
@@ -97,12 +107,18 @@ func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) 
 	return s.npzFeatures(x, f, path)
 }
 
-// npzTimes reads the array ts, where there is one; of integers the unit is not known.
+// npzTimes reads the array ts, where there is one; of integers the unit is not known. One that cannot be read is an error:
+// rows would be divided by another order than that of their times, in silence.
 func (s *trainSource) npzTimes(z npzFile, n int) error {
 	ts, err := z.find("ts")
-	if err != nil || len(ts.shape) != 1 || ts.shape[0] != n || ts.kind[0] != 'M' && ts.kind[0] != 'i' {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		s.untimed = true
-		return nil //nolint:nilerr // times are welcome, not needed
+		return nil
+	case err != nil:
+		return err
+	case len(ts.shape) != 1 || ts.shape[0] != n || ts.kind[0] != 'M' && ts.kind[0] != 'i':
+		return fmt.Errorf("array ts of type %s has shape %v, allowed are %d integers or datetime64", ts.kind, ts.shape, n)
 	}
 	unit, known := map[string]int64{"M8[ns]": 1, "M8[us]": 1e3, "M8[ms]": 1e6, "M8[s]": 1e9}[ts.kind]
 	if !known {
@@ -149,8 +165,11 @@ func (z npzFile) labels(array, name string, n int) (*npzArray, error) {
 			continue
 		}
 		y, err := z.find(name)
-		if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
 			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		if len(y.shape) != 1 || y.shape[0] != n || y.kind[0] != 'i' && y.kind[0] != 'u' {
 			return nil, fmt.Errorf("array %s of type %s has shape %v, allowed are %d integers", name, y.kind, y.shape, n)
@@ -159,7 +178,7 @@ func (z npzFile) labels(array, name string, n int) (*npzArray, error) {
 	}
 	if name != "" {
 		_, err := z.need(name)
-		return nil, err
+		return nil, fmt.Errorf("no labels: %w", err)
 	}
 	return nil, fmt.Errorf("no labels: none of the arrays %s; --labels names one", strings.Join(names, ", "))
 }

@@ -242,13 +242,16 @@ func (r trainRows) String() string {
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "without features"}, {r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "with features that are null or not finite"}, {r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
 		if left.n > 0 {
 			text += fmt.Sprintf("; left out %d %s", left.n, left.why)
 		}
 	}
 	if r.Weighted {
 		text += "; column weight is not used"
+	}
+	if absent := len(r.TrainBy) - len(r.Present()); absent > 0 {
+		text += fmt.Sprintf("\nwarning: %d of %d classes have no training rows", absent, len(r.TrainBy))
 	}
 	return text + r.files()
 }

@@ -30,20 +30,15 @@ func (s *trainSource) usable(file string, k int) (*data.Set, error) {
 	}
 	out := &data.Set{D: s.d, K: k, Stored: stored}
 	if k == 0 {
-		for _, y := range s.labels {
-			out.K = max(out.K, int(y)+1, 2)
+		if out.K, err = s.classes(); err != nil {
+			return nil, err
 		}
 	}
-	bad, outside, repeated := make([]bool, len(s.labels)), make([]bool, len(s.labels)), s.repeats()
-	if err := stored.Scan(func(row int, finite bool) { bad[row] = !finite }); err != nil {
+	notFinite, repeated := make([]bool, len(s.labels)), s.repeats()
+	if err := stored.Scan(func(row int, finite bool) { notFinite[row] = !finite }); err != nil {
 		return nil, fmt.Errorf("read %w", err)
 	}
-	for _, i := range s.null {
-		bad[i] = true
-	}
-	for _, i := range s.outside {
-		outside[i] = true
-	}
+	null, outside := marks(s.null, len(s.labels)), marks(s.outside, len(s.labels))
 	timed := !s.untimed && len(s.times) == len(s.labels)
 	for i, label := range s.labels {
 		switch {
@@ -51,12 +46,19 @@ func (s *trainSource) usable(file string, k int) (*data.Set, error) {
 			s.used.Outside++
 			continue
 		case int(label) >= out.K:
-			return nil, fmt.Errorf("%s: row %d: label %d, allowed 0..%d", file, i, label, out.K-1)
+			of, row := s.place(i)
+			return nil, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", of.path, of.label, row, label, out.K-1)
 		case label < 0:
 			s.used.Unlabelled++
 			continue
-		case bad[i]:
+		case null[i]:
 			s.used.NoFeatures++
+			continue
+		case notFinite[i]:
+			s.used.NoFeatures++
+			if s.used.NotFinite++; s.used.NotFinite == 1 {
+				s.used.FirstNotFinite = s.valueNotFinite(stored, i)
+			}
 			continue
 		case repeated != nil && repeated[i]:
 			s.used.Repeated++
@@ -71,9 +73,47 @@ func (s *trainSource) usable(file string, k int) (*data.Set, error) {
 		s.times = nil
 	}
 	if out.N() == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels), s.used.left())
+		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels), s.used.without())
 	}
 	return out, nil
+}
+
+// mostClasses is how many classes are believed where labels alone, or a request, say it: as many as a stream may have.
+// One stray label would else take all memory.
+const mostClasses = 1 << 17
+
+// classes is the highest label and one.
+func (s *trainSource) classes() (int, error) {
+	k := 2
+	for i, y := range s.labels {
+		if y >= mostClasses {
+			of, row := s.place(i)
+			return 0, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d where neither a head nor logits say the number of classes", of.path, of.label, row, y, mostClasses-1)
+		}
+		k = max(k, int(y)+1)
+	}
+	return k, nil
+}
+
+// marks are n flags, of which those at the given places are set.
+func marks(places []int32, n int) []bool {
+	out := make([]bool, n)
+	for _, i := range places {
+		out[i] = true
+	}
+	return out
+}
+
+// valueNotFinite says which value of a row is not finite: it is too large for float32, infinite or no number.
+func (s *trainSource) valueNotFinite(stored *data.Stored, row int) string {
+	one := &data.Set{D: s.d, Stored: stored, Index: []int32{int32(row)}, Y: []int32{0}} //nolint:gosec // rows that are in memory
+	of, inFile := s.place(row)
+	for j, v := range one.Chunk(nil, 0, 1) {
+		if v-v != 0 {
+			return fmt.Sprintf("%s: %s: row %d: value %d is %v as float32, allowed are finite numbers", of.path, of.features, inFile, j, v)
+		}
+	}
+	return ""
 }
 
 // hold reads the features of a set into memory where they fit, and closes the files then.
@@ -153,6 +193,19 @@ func (s *trainSource) timeOf(set *data.Set) *timeRange {
 	return &timeRange{format(lo), format(hi)}
 }
 
+// without says why no rows are left.
+func (r trainRows) without() (text string) {
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures - r.NotFinite, "with features that are null"}, {r.NotFinite, "with features that are not finite"}, {r.Repeated, "that are there twice"}} {
+		if left.n > 0 {
+			text += fmt.Sprintf("; %d %s", left.n, left.why)
+		}
+	}
+	return text + r.left()
+}
+
 // left says what was left out beside rows.
 func (r trainRows) left() (text string) {
 	for _, left := range []struct {
@@ -162,6 +215,9 @@ func (r trainRows) left() (text string) {
 		if left.n > 0 {
 			text += fmt.Sprintf("\n%d %s", left.n, left.why)
 		}
+	}
+	if r.FirstNotFinite != "" {
+		text += "\nnot finite: " + r.FirstNotFinite
 	}
 	for _, why := range r.Unreadable {
 		text += "\nleft out: " + why

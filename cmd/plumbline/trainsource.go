@@ -27,6 +27,7 @@ type trainSource struct {
 	wanted  func(model, version string) bool // of files that say whose rows they have; nil: all
 	d, k    int
 	regions []data.Region
+	places  []sourceFile // in the order of their rows
 	labels  []int32
 	times   []int64 // empty where a part had none
 	nanos   bool    // times are nanoseconds since 1970
@@ -36,6 +37,22 @@ type trainSource struct {
 	outside []int32  // rows that are not of the span
 	open    []io.Closer
 	used    *trainRows
+}
+
+// sourceFile is a file that rows came from: its first row is that of the source; features and label are what messages call its columns.
+type sourceFile struct {
+	path, features, label string
+	first                 int
+}
+
+// place says where a row of the source came from, for messages.
+func (s *trainSource) place(row int) (file sourceFile, inFile int) {
+	for _, f := range s.places {
+		if f.first <= row {
+			file, inFile = f, row-f.first
+		}
+	}
+	return file, inFile
 }
 
 // timeSpan is event times from and without to, ns.
@@ -100,6 +117,7 @@ func (s *trainSource) file(path string) error {
 	values := &spool{memory: s.memory, bound: s.bound}
 	s.open = append(s.open, values)
 	first := len(s.labels)
+	s.places = append(s.places, sourceFile{path, "column features", "column label", first})
 	info, err := arrowio.ScanFeatures(path, func(p *arrowio.FeaturePart) error {
 		return s.part(path, f, values, p)
 	})
@@ -173,7 +191,7 @@ func (s *trainSource) spanned(first int, ts []int64) {
 // fill adds rows without features.
 func (s *trainSource) fill(values *spool, n int) error {
 	if s.d == 0 {
-		return fmt.Errorf("rows without features before the first that has some")
+		return fmt.Errorf("column features: rows without features before the first that has some")
 	}
 	at := values.size
 	if err := values.floats(make([]float32, n*s.d)); err != nil {

@@ -75,7 +75,7 @@ func TestSplitRefuses(t *testing.T) {
 		"validation NaN":                {Validation: math.NaN()},
 		"max_rows -1":                   {MaxRows: -1},
 		"balance 0.5":                   {Balance: 0.5},
-		"0 rows validate, allowed 1..9": {Validation: 0.01},
+		"10 train and 0 validate, allowed is at least 1 each": {Validation: 0.01},
 	} {
 		if _, _, _, err := sample(10).Split(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one with %q", c, err, want)

@@ -47,6 +47,16 @@ type Used struct {
 	ValidBy    []int `json:"validation_by_class"`
 }
 
+// Present are the classes that have training rows, ascending.
+func (u Used) Present() (classes []int) {
+	for k, n := range u.TrainBy {
+		if n > 0 {
+			classes = append(classes, k)
+		}
+	}
+	return classes
+}
+
 // Split divides by time: the newest rows validate, those before train. Both are ascending in time.
 func (s *Set) Split(c SplitConfig) (train, valid []int32, used Used, err error) {
 	if err := c.Validate(); err != nil {
@@ -59,7 +69,7 @@ func (s *Set) Split(c SplitConfig) (train, valid []int32, used Used, err error) 
 	rows := s.ByTime()
 	held := int(share*float64(len(rows)) + 0.5)
 	if held < 1 || held >= len(rows) {
-		return nil, nil, used, fmt.Errorf("split of %d rows with validation %v: %d rows validate, allowed 1..%d", len(rows), share, held, len(rows)-1)
+		return nil, nil, used, fmt.Errorf("split of %d rows with validation %v: %d train and %d validate, allowed is at least 1 each", len(rows), share, len(rows)-held, held)
 	}
 	train, valid = rows[:len(rows)-held], rows[len(rows)-held:]
 	used.Rows = len(rows)

@@ -2,6 +2,8 @@ package recipe
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/plumbline/plumbline/trainer/loss"
 	"github.com/plumbline/plumbline/trainer/optim"
@@ -118,7 +120,7 @@ func (c Config) Validate() error {
 		{"patience", float64(c.Patience), 0, maxEpochs}, {"mixup", c.Mixup, 0, 1},
 	} {
 		if !(r.v >= r.lo && r.v <= r.hi) {
-			return fmt.Errorf("%s %v, allowed %v..%v", r.key, r.v, r.lo, r.hi)
+			return fmt.Errorf("%s %s, allowed %s..%s", r.key, plain(r.v), plain(r.lo), plain(r.hi))
 		}
 	}
 	if !(c.Momentum >= 0 && c.Momentum < 1) {
@@ -138,6 +140,14 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// plain is a number as people write it: 1048576, 0.1.
+func plain(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 func (v *Interleave) validate() error {

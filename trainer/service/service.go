@@ -96,6 +96,18 @@ func New(cfg Config) *Service {
 	return &Service{cfg: cfg, queue: NewQueue(), in: make(chan Entry, 64), progress: make(chan output.Job, 16), finished: make(chan finish, 1)}
 }
 
+// Check says why a record cannot be used. One that cannot is passed over by Take as well, which does not know where it stands.
+func Check(e Entry) error {
+	switch now := time.Now(); {
+	case e.CaughtUp:
+		return nil
+	case e.Request:
+		return NewQueue().TakeRequest(e.Value, now)
+	default:
+		return NewQueue().Take(e.Value, now)
+	}
+}
+
 // Take hands the service a record, in the order of its log.
 func (s *Service) Take(ctx context.Context, e Entry) {
 	select {
