@@ -229,25 +229,13 @@ func TestSplitBatchesAndDictionaries(t *testing.T) {
 		dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String}
 		md := arrow.MetadataFrom(model)
 		schema := arrow.NewSchema([]arrow.Field{field("id", arrow.BinaryTypes.String), field("region", dict), field("label", arrow.PrimitiveTypes.Int8)}, &md)
-		b := array.NewRecordBuilder(mem, schema)
-		var buf bytes.Buffer
-		w := ipc.NewWriter(&buf, ipc.WithSchema(schema), ipc.WithAllocator(mem), ipc.WithDictionaryDeltas(delta))
-		for i := range 6 {
+		value := batches(t, mem, schema, delta, 6, func(b *array.RecordBuilder, i int) {
 			for j := range 10 * (i + 1) {
 				rowsOf(t, fmt.Sprintf(`{"id":"%d-%d","region":"r%d","label":1}`, i, j, j))(b)
 			}
-			rec := b.NewRecord()
-			if err := w.Write(rec); err != nil {
-				t.Fatal(err)
-			}
-			rec.Release()
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b.Release()
+		})
 		mem.AssertSize(t, 0)
-		_, rows := lines(t, buf.Bytes())
+		_, rows := lines(t, value)
 		want := map[int]string{}
 		k := 0
 		for i := range 6 {
@@ -256,7 +244,7 @@ func TestSplitBatchesAndDictionaries(t *testing.T) {
 				k++
 			}
 		}
-		parts, err := NewSplitter(Options{}).Split(buf.Bytes(), testOrigin, Labels, 3, func(id []byte) int { return placeOf(id, 3) })
+		parts, err := NewSplitter(Options{}).Split(value, testOrigin, Labels, 3, func(id []byte) int { return placeOf(id, 3) })
 		if err != nil || len(parts) != 3 {
 			t.Fatal(len(parts), err)
 		}

@@ -25,6 +25,28 @@ func TestUnalignedMessages(t *testing.T) {
 	}
 }
 
+// batches is a stream of n record batches, of which rows appends the rows of the i-th; dictionaries that grow are sent as
+// deltas or whole.
+func batches(t *testing.T, mem memory.Allocator, schema *arrow.Schema, delta bool, n int, rows func(b *array.RecordBuilder, i int)) []byte {
+	t.Helper()
+	b := array.NewRecordBuilder(mem, schema)
+	defer b.Release()
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(schema), ipc.WithAllocator(mem), ipc.WithDictionaryDeltas(delta))
+	for i := range n {
+		rows(b, i)
+		rec := b.NewRecord()
+		if err := w.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+		rec.Release()
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
 // Several record batches, whose dictionary grows (delta) or is replaced in between.
 func TestManyBatchesAndGrowingDictionaries(t *testing.T) {
 	for _, delta := range []bool{false, true} {
@@ -33,25 +55,13 @@ func TestManyBatchesAndGrowingDictionaries(t *testing.T) {
 		md := arrow.MetadataFrom(model)
 		schema := arrow.NewSchema([]arrow.Field{field("region", dict), field("label", arrow.PrimitiveTypes.Int8),
 			field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))}, &md)
-		b := array.NewRecordBuilder(mem, schema)
-		var buf bytes.Buffer
-		w := ipc.NewWriter(&buf, ipc.WithSchema(schema), ipc.WithAllocator(mem), ipc.WithDictionaryDeltas(delta))
 		regions := []string{"eu", "us", "ap"}
-		for i := range regions {
+		value := batches(t, mem, schema, delta, len(regions), func(b *array.RecordBuilder, i int) {
 			for _, r := range regions[:i+1] {
 				rowsOf(t, `{"region":"`+r+`","label":1,"logits":[1,2]}`)(b)
 			}
-			rec := b.NewRecord()
-			if err := w.Write(rec); err != nil {
-				t.Fatal(err)
-			}
-			rec.Release()
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b.Release()
-		bs, err := NewDecoder(Options{Slices: []string{"region"}}).Decode(buf.Bytes(), testOrigin, Predictions)
+		})
+		bs, err := NewDecoder(Options{Slices: []string{"region"}}).Decode(value, testOrigin, Predictions)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,11 +54,7 @@ func FitBeta[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options)
 	}
 	c := &Beta{}
 	c.p = beta(s.outcomes(), &s.report)
-	r, err := s.finish(c, 3)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, 3)
 }
 
 // FitBetaConfidence fits as FitBeta does, with the arguments, report and errors of FitIsotonicConfidence.

@@ -89,11 +89,7 @@ func FitClassTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, o
 			s.warn("temperature of class %d: %.4g, a bound", j, t)
 		}
 	}
-	r, err := s.finish(c, k)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, k)
 }
 
 // betaOf is 1/T at x and its derivative.

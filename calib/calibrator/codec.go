@@ -70,15 +70,23 @@ func Decode(b []byte) (Calibrator, error) {
 	return c, nil
 }
 
-func decode(b []byte) (Calibrator, error) {
-	var w wire
+// decodeObject reads one object with no key that v lacks and nothing behind it.
+func decodeObject(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
-		return nil, err
+	if err := dec.Decode(v); err != nil {
+		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("data after the object at offset %d, allowed is one object", dec.InputOffset())
+		return fmt.Errorf("data after the object at offset %d, allowed is one object", dec.InputOffset())
+	}
+	return nil
+}
+
+func decode(b []byte) (Calibrator, error) {
+	var w wire
+	if err := decodeObject(b, &w); err != nil {
+		return nil, err
 	}
 	if w.Version == nil {
 		return nil, fmt.Errorf("version: absent, allowed %d", Version)

@@ -88,11 +88,7 @@ func FitEnsemble[T kernel.Float](z []T, k int, y []int32, w []float64, opts Opti
 		mix[j] /= total
 	}
 	c := &Ensemble{p: ensembleParams{T: ts.T(), Weights: mix}}
-	r, err := s.finish(c, 3)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, 3)
 }
 
 const (

@@ -25,6 +25,19 @@ func small(t testing.TB, n, k int) *sample {
 	return s
 }
 
+// differenceStep is what difference goes to each side.
+const differenceStep = 1e-5
+
+// difference is ∂f/∂x_i at x by central differences.
+func difference(f objective, x []float64, i int) float64 {
+	skip, at := make([]float64, len(x)), x[i]
+	defer func() { x[i] = at }()
+	x[i] = at + differenceStep
+	up := f(skip, x)
+	x[i] = at - differenceStep
+	return (up - f(skip, x)) / (2 * differenceStep)
+}
+
 // TestGradients compares every objective's gradient with central differences.
 func TestGradients(t *testing.T) {
 	s := small(t, 40, 3)
@@ -39,20 +52,13 @@ func TestGradients(t *testing.T) {
 		"mixture":           {s.mixtureLoss(s.parts(ts)), 3},
 	} {
 		rng := rand.New(rand.NewPCG(5, 5))
-		x, grad, skip := make([]float64, c.n), make([]float64, c.n), make([]float64, c.n)
+		x, grad := make([]float64, c.n), make([]float64, c.n)
 		for i := range x {
 			x[i] = 0.3 + 0.5*rng.NormFloat64()
 		}
 		c.f(grad, x)
 		for i := range x {
-			const h = 1e-5
-			at := x[i]
-			x[i] = at + h
-			up := c.f(skip, x)
-			x[i] = at - h
-			down := c.f(skip, x)
-			x[i] = at
-			if want := (up - down) / (2 * h); math.Abs(grad[i]-want) > 1e-7*(1+math.Abs(want)) {
+			if want := difference(c.f, x, i); math.Abs(grad[i]-want) > 1e-7*(1+math.Abs(want)) {
 				t.Errorf("%s, %d: got %.10g, differences %.10g", name, i, grad[i], want)
 			}
 		}

@@ -82,11 +82,7 @@ func FitHistogram[T kernel.Float](z []T, k int, y []int32, w []float64, m int, b
 		return nil, Report{}, err
 	}
 	c := &Histogram{p: histogram(s.outcomes().groups(), m, by)}
-	r, err := s.finish(c, len(c.p.Values))
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, len(c.p.Values))
 }
 
 // FitHistogramConfidence fits as FitHistogram does, with the arguments, report and errors of FitIsotonicConfidence.

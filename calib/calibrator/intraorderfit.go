@@ -70,11 +70,7 @@ func FitIntraOrderPreserving[T kernel.Float](z []T, k int, y []int32, w []float6
 			s.warn("temperature %g, a bound", ts.T())
 		}
 	}
-	r, err := s.finish(c, len(x))
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, len(x))
 }
 
 // betaInverse is the x of betaOf at b, kept off the bounds, where there is no slope in x.

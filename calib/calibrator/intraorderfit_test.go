@@ -15,7 +15,7 @@ func TestIntraOrderGradient(t *testing.T) {
 	f := s.intraOrderLoss(knots, temperature)
 	rng := rand.New(rand.NewPCG(6, 6))
 	for range 20 {
-		x, grad, skip := make([]float64, 5), make([]float64, 5), make([]float64, 5)
+		x, grad := make([]float64, 5), make([]float64, 5)
 		slopes := make([]float64, 5)
 		for i := range x {
 			x[i] = rng.NormFloat64()
@@ -31,16 +31,9 @@ func TestIntraOrderGradient(t *testing.T) {
 			t.Errorf("value %.15g, want %.15g", value, want)
 		}
 		for i := range x {
-			const h = 1e-5
-			at := x[i]
-			x[i] = at + h
-			up := f(skip, x)
-			x[i] = at - h
-			down := f(skip, x)
-			x[i] = at
-			// Differences of a value of this size are rounded by about value·2⁻⁵²/h.
-			tolerance := 1e-7*(1+math.Abs(grad[i])) + value*0x1p-50/h
-			if want := (up - down) / (2 * h); math.Abs(grad[i]-want) > tolerance {
+			// Differences of a value of this size are rounded by about value·2⁻⁵²/differenceStep.
+			tolerance := 1e-7*(1+math.Abs(grad[i])) + value*0x1p-50/differenceStep
+			if want := difference(f, x, i); math.Abs(grad[i]-want) > tolerance {
 				t.Errorf("%d: got %.10g, differences %.10g", i, grad[i], want)
 			}
 		}

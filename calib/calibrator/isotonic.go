@@ -2,7 +2,6 @@ package calibrator
 
 import (
 	"errors"
-	"sort"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -21,19 +20,7 @@ type isotonicParams struct {
 
 // Map implements Scalar.
 func (c *Isotonic) Map(conf float64) float64 {
-	x, v := c.p.X, c.p.V
-	if conf != conf {
-		return conf
-	}
-	j := sort.SearchFloat64s(x, conf) // x_j ≥ conf
-	switch {
-	case j == 0:
-		return v[0]
-	case j == len(x):
-		return v[j-1]
-	}
-	share := (conf - x[j-1]) / (x[j] - x[j-1])
-	return min(v[j], v[j-1]+share*(v[j]-v[j-1]))
+	return interpolate(c.p.X, c.p.V, conf)
 }
 
 // Apply implements Calibrator.
@@ -68,11 +55,7 @@ func FitIsotonic[T kernel.Float](z []T, k int, y []int32, w []float64, opts Opti
 		return nil, Report{}, err
 	}
 	c := &Isotonic{p: isotonic(s.outcomes().groups())}
-	r, err := s.finish(c, 2)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, 2)
 }
 
 // FitIsotonicConfidence fits as FitIsotonic does, on n confidences c in [0, 1], whether each was right, and n weights

@@ -83,11 +83,7 @@ func FitDirichlet[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR
 		return nil, Report{}, err
 	}
 	c := &Dirichlet{p: m}
-	r, err := s.finish(c, k*k+k)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, k*k+k)
 }
 
 // FitMatrix fits as FitDirichlet does, on the logits in place of the log-probabilities.
@@ -101,11 +97,7 @@ func FitMatrix[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR, o
 		return nil, Report{}, err
 	}
 	c := &Matrix{p: m}
-	r, err := s.finish(c, k*k+k)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, k*k+k)
 }
 
 // logProbs are the n×K inputs of Dirichlet.

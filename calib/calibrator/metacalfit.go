@@ -109,11 +109,7 @@ func FitMetaCal[T kernel.Float](z []T, k int, y []int32, w []float64, set MetaCa
 	if c.p.Base.Calibrator, err = s.fitBase(c.p.Threshold, set); err != nil {
 		return nil, Report{}, fmt.Errorf("fit metacal: base: %w", err)
 	}
-	r, err := s.finish(c, metaCalParameters)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, metaCalParameters)
 }
 
 // besideRow moves the threshold off the entropy of the row that set it, by far more than the roundings of another

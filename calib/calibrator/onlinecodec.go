@@ -1,11 +1,9 @@
 package calibrator
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 )
 
@@ -50,13 +48,8 @@ func (o *OnlinePlatt) UnmarshalJSON(b []byte) error {
 
 func decodeOnline(b []byte) (*OnlinePlatt, error) {
 	var w onlineWire
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
+	if err := decodeObject(b, &w); err != nil {
 		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("data after the object at offset %d, allowed is one object", dec.InputOffset())
 	}
 	switch {
 	case w.Version != Version:

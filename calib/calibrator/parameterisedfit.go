@@ -46,11 +46,7 @@ func FitParameterised[T kernel.Float](z []T, k int, y []int32, w []float64, opts
 	if c.check() != nil || !set.MSE && !(s.nll(c) <= s.nll(ts)) {
 		c.p = n.unscaled(n.constant())
 	}
-	r, err := s.finish(c, n.size())
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, n.size())
 }
 
 // fewRows is how many rows, evenly spaced, find the neighbourhood of the optimum where there are more than twice as

@@ -25,17 +25,10 @@ func TestParameterisedGradient(t *testing.T) {
 			for i := range x {
 				x[i] += 0.5 * rng.NormFloat64()
 			}
-			grad, skip := make([]float64, len(x)), make([]float64, len(x))
+			grad := make([]float64, len(x))
 			f(grad, x)
 			for i := range x {
-				const h = 1e-5
-				at := x[i]
-				x[i] = at + h
-				up := f(skip, x)
-				x[i] = at - h
-				down := f(skip, x)
-				x[i] = at
-				if want := (up - down) / (2 * h); math.Abs(grad[i]-want) > 1e-8*(1+math.Abs(want)) {
+				if want := difference(f, x, i); math.Abs(grad[i]-want) > 1e-8*(1+math.Abs(want)) {
 					t.Errorf("mse %v, %+v, parameter %d: got %.10g, differences %.10g", mse, set, i, grad[i], want)
 				}
 			}

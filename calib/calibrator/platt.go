@@ -47,11 +47,7 @@ func FitPlatt[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options
 	}
 	c := &Platt{}
 	c.p, s.report.Iterations, s.report.Converged = platt(s.outcomes())
-	r, err := s.finish(c, 2)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, 2)
 }
 
 // FitPlattConfidence fits as FitPlatt does, with the arguments, report and errors of FitIsotonicConfidence.

@@ -92,15 +92,18 @@ func (s *sample) eachNLL(c Calibrator, f func(i int, nll float64)) {
 	}
 }
 
-// finish completes the report of c, which has m parameters.
-func (s *sample) finish(c parametric, m int) (Report, error) {
+// finish completes the report of c, which has m parameters and was fitted to s; a c that is of no use is an error.
+func finish[C any, P interface {
+	*C
+	parametric
+}](s *sample, c P, m int) (P, Report, error) {
 	if err := c.check(); err != nil {
-		return Report{}, fmt.Errorf("fit %s: no usable optimum: %w", s.method, err)
+		return nil, Report{}, fmt.Errorf("fit %s: no usable optimum: %w", s.method, err)
 	}
 	if err := s.describe(c, m); err != nil {
-		return Report{}, fmt.Errorf("fit %s: %w", s.method, err)
+		return nil, Report{}, fmt.Errorf("fit %s: %w", s.method, err)
 	}
-	return s.report, nil
+	return c, s.report, nil
 }
 
 // describe fills in what every report says: the NLLs and what makes the fit doubtful.

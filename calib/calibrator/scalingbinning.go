@@ -64,11 +64,7 @@ func FitScalingBinning[T kernel.Float](z []T, k int, y []int32, w []float64, m i
 	if c.p, err = scalingBinning(s.outcomes(), m, &s.report); err != nil {
 		return nil, Report{}, err
 	}
-	r, err := s.finish(c, len(c.p.Values))
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, len(c.p.Values))
 }
 
 // FitScalingBinningConfidence fits as FitScalingBinning does, with the arguments, report and errors of

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/plumbline/plumbline/calib/kernel"
 )
@@ -27,20 +26,7 @@ type splineParams struct {
 
 // Map implements Scalar.
 func (c *Spline) Map(conf float64) float64 {
-	x, v := c.p.C, c.p.V
-	if conf != conf {
-		return conf
-	}
-	j := sort.SearchFloat64s(x, conf) // x_j ≥ conf
-	switch {
-	case j == 0:
-		return v[0]
-	case j == len(x):
-		return v[j-1]
-	}
-	share := (conf - x[j-1]) / (x[j] - x[j-1])
-	lo, hi := min(v[j-1], v[j]), max(v[j-1], v[j])
-	return max(lo, min(hi, v[j-1]+share*(v[j]-v[j-1])))
+	return interpolate(c.p.C, c.p.V, conf)
 }
 
 // Apply implements Calibrator.
@@ -126,11 +112,7 @@ func FitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, set SplineS
 	if fall, at := c.p.fall(); fall > splineFall {
 		s.warn("the map falls by %.3f up to confidence %.4g", fall, at)
 	}
-	r, err := s.finish(c, knots)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, knots)
 }
 
 // fitSpline is FitSpline for the registry.

@@ -66,11 +66,7 @@ func FitVector[T kernel.Float](z []T, k int, y []int32, w []float64, opts Option
 	}
 	x := s.fitVector(1 / ts.T())
 	c := &Vector{p: vectorParams{W: x[:k:k], B: x[k:]}}
-	r, err := s.finish(c, 2*k-1)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	return c, r, nil
+	return finish(s, c, 2*k-1)
 }
 
 // fitVector returns w and then b, from w = beta and b = 0.
