@@ -21,7 +21,7 @@ var designed = []struct {
 }
 
 // barTable says of every bar what was measured and whether it is met.
-func barTable(b *strings.Builder, ours []result, peers []peer, all []place, estimates []estimateRow) {
+func barTable(b *strings.Builder, ours []result, peers []peer, all []spot, estimates []estimateRow) {
 	var rows [][]string
 	add := func(bar, measured string, met bool) {
 		text := "**no**"
@@ -33,7 +33,7 @@ func barTable(b *strings.Builder, ours []result, peers []peer, all []place, esti
 	guaranteeBars(ours, add)
 	delayBars(ours, add)
 	changeBar(ours, peers, add)
-	whereBars(ours, add)
+	whereBars(ours, all, add)
 	matchedBars(ours, peers, all, add)
 	for k, own := range ownTests {
 		if good, total := equalScore(ours, peers, k); total > 0 && len(peers) > 0 {

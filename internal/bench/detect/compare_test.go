@@ -125,3 +125,111 @@ func TestBars(t *testing.T) {
 		t.Error("a share may be above its bound by three standard errors, no more")
 	}
 }
+
+// TestMatchedBars: the bin and the slice at which ADWIN fares as in the simulation are judged, and no other.
+func TestMatchedBars(t *testing.T) {
+	var all []spot
+	for _, w := range []place{{name: "hard bin", bin: 1}, {name: "bin", bin: 2}, {name: "easy bin", bin: 3}, {name: "not run", bin: 4}, {name: "slice", bin: -1, corruption: shareCorruption},
+		{name: "large slice", bin: -1, corruption: shareCorruption}, {name: "other slice", bin: -1, corruption: "x"}} {
+		all = append(all, spot{place: w})
+	}
+	runs := func(found, at int) []int { // of 20
+		out := make([]int, 20)
+		for i := range out {
+			if out[i] = -1; i < found {
+				out[i] = at
+			}
+		}
+		return out
+	}
+	var peers []peer
+	adwin := map[string][]int{"hard bin": runs(2, 19_000), "bin": runs(6, 17_000), "easy bin": runs(20, 16_000), "slice": runs(20, 16_000), "large slice": runs(20, 13_000), "other slice": runs(20, 15_856)}
+	for name, first := range adwin {
+		peers = append(peers, peer{Stream: name, Group: groupWhere, Detector: yardstick, Setting: yardstickSetting, First: first})
+	}
+	for _, c := range []struct {
+		bin, slice int
+		want       [2]bool
+	}{{4100, 40_800, [2]bool{true, true}}, {4101, 40_801, [2]bool{}}, {-10_001, -10_001, [2]bool{}}} {
+		ours := []result{made(groupWhere, "bin", 10_000, 10_000+c.bin), made(groupWhere, "slice", 10_000, 10_000+c.slice)}
+		for _, other := range []string{"hard bin", "easy bin", "large slice", "other slice"} { // the verdict is not theirs
+			ours = append(ours, made(groupWhere, other, 10_000, map[bool]int{true: -1, false: 10_001}[c.want[0]]))
+		}
+		var got []bool
+		var text []string
+		matchedBars(ours, peers, all, func(_, measured string, met bool) { got, text = append(got, met), append(text, measured) })
+		if len(got) != 2 || got[0] != c.want[0] || got[1] != c.want[1] {
+			t.Errorf("%d and %d rows: met %v, want %v", c.bin, c.slice, got, c.want)
+			continue
+		}
+		if !strings.Contains(text[0], "at bin (ADWIN: 30.0 % found)") || !strings.Contains(text[1], "at slice (ADWIN: 100.0 % found, 6000)") {
+			t.Errorf("judged at %q", text)
+		}
+	}
+}
+
+// TestPlaceOracle: the rates of a slice by bin, summed row by row; none where no bin is outside the tolerance.
+func TestPlaceOracle(t *testing.T) {
+	s := toyScores(3000, 5)
+	s.z["resnet20"], s.z["resnet20_x"] = s.z["toy"], s.z["toy"]
+	p, q := s.calibrated(), s.rows("resnet20_x", 1)
+	const share = .3
+	growth, moved := 0., 0.
+	for j := range bins {
+		var n, a, c float64 // of the bin, a row in the slice or not
+		for i := range p.c {
+			if binOf(p.c[i]) != j {
+				continue
+			}
+			n, c, a = n+1, c+p.c[i], a+(1-share)*p.c[i]
+			if q.right[i] {
+				a += share
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		moved += (a - c) / float64(len(p.c))
+		if q := c/n + tolerance; a/n > q {
+			growth += n / float64(len(p.c)) * kl(a/n, q)
+		} else if q := c/n - tolerance; a/n < q {
+			growth += n / float64(len(p.c)) * kl(a/n, q)
+		}
+	}
+	got, by := s.placeOracle(place{bin: -1, corruption: "x", share: share})
+	if want := math.Log(1e5) / growth; growth == 0 || !(math.Abs(got-want) <= 1e-9*want) || !(math.Abs(by-moved) <= 1e-12) {
+		t.Errorf("oracle %v, moved by %v, want %v and %v", got, by, want, moved)
+	}
+	if got, _ := s.placeOracle(place{bin: -1, corruption: "x", share: 1e-6}); !math.IsInf(got, 1) {
+		t.Errorf("a slice within the tolerance: oracle %v, want none", got)
+	}
+}
+
+// TestWhereBars: the median bin and the median corruption are judged; what keeps the null is named where the bar is missed.
+func TestWhereBars(t *testing.T) {
+	for _, c := range []struct {
+		rows []int
+		met  bool
+		text string
+	}{{[]int{40_000, 40_800, -1}, true, "40800, of 3"}, {[]int{40_000, -1, -1}, false, "never, of 3 (1 of them"}} {
+		var ours []result
+		for i, rows := range c.rows {
+			at := -1
+			if rows >= 0 {
+				at = 10_000 + rows
+			}
+			ours = append(ours, made(groupWhere, sliceName(corruptions[i]), 10_000, at))
+		}
+		all := []spot{{place: place{name: sliceName(corruptions[0])}, oracle: 100}, {place: place{name: sliceName(corruptions[2])}, oracle: math.Inf(1)}}
+		calls := 0
+		whereBars(ours, all, func(_, measured string, met bool) {
+			calls++
+			if met != c.met || !strings.HasPrefix(measured, c.text) {
+				t.Errorf("%v: %q, met %v, want %q, %v", c.rows, measured, met, c.text, c.met)
+			}
+		})
+		if calls != 1 {
+			t.Errorf("%v: %d bars", c.rows, calls)
+		}
+	}
+}

@@ -97,13 +97,14 @@ func report(o options) error {
 	if err != nil {
 		return err
 	}
+	spots := s.spots()
 	var b strings.Builder
 	provenance(&b, code, ours, check)
-	barTable(&b, ours, peers, places(s.calibrated()), estimates)
+	barTable(&b, ours, peers, spots, estimates)
 	falseAlarms(&b, ours)
 	peerFalseAlarms(&b, peers)
 	delayTable(&b, ours, peers)
-	whereTable(&b, ours, peers, s)
+	whereTable(&b, ours, peers, spots)
 	equalTable(&b, ours, peers)
 	stableTable(&b, ours, peers, s)
 	realTable(&b, ours, peers, streams)
