@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +57,9 @@ func newDemoCommand() *cobra.Command {
 		if o.length < demoForMin || o.length > demoForMax {
 			return usageErrorf("--for %v: must be %v to %v", o.length, demoForMin, demoForMax)
 		}
+		if _, _, err := net.SplitHostPort(o.listen); err != nil {
+			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", o.listen)
+		}
 		o.length = o.length.Truncate(time.Second)
 		o.linger = !o.headless && !cmd.Flags().Changed("for") && terminal(cmd.OutOrStdout())
 		return runDemo(cmd, o)
@@ -67,13 +72,25 @@ func terminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// columns is the width of a terminal; 0 for anything else.
+func columns(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
 func runDemo(cmd *cobra.Command, o demoOptions) error {
 	w := cmd.OutOrStdout()
 	if jsonOutput(cmd) {
 		w = cmd.ErrOrStderr()
 	}
-	lines := &demoLines{w: w, colour: terminal(w) && os.Getenv("NO_COLOR") == ""}
-	ctx := cmd.Context()
+	lines := &demoLines{w: w, colour: terminal(w) && os.Getenv("NO_COLOR") == "", width: columns(w)}
+	// A terminal that is closed ends the demo too, which then removes what it has written.
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
+	defer stop()
 	result, err := demo(ctx, o, lines, func(r demoResult) error {
 		if !jsonOutput(cmd) {
 			return nil
@@ -106,8 +123,8 @@ func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demo
 	defer closeLog()
 
 	plan := newDemoPlan(o.length, o.seed)
-	lines.plain("seed %d: %d rows in about %v; event time starts at %s, runs %d times as fast as the clock,", o.seed, plan.Rows, o.length, demoStart.Format(time.RFC3339), demoSpeed)
-	lines.plain("and is what the lines below begin with: the same seed and length give the same on any machine of a kind")
+	lines.plain("seed %d: %d rows in about %v; the same seed and length give the same on any machine of a kind", o.seed, plan.Rows, o.length)
+	lines.plain("lines begin with event time, which starts at %s and runs %d times as fast as the clock", demoStart.Format(time.RFC3339), demoSpeed)
 	d := &demoRunner{options: o, plan: plan, lines: lines, dir: dir, began: began}
 	if err := d.train(ctx); err != nil {
 		return demoResult{}, err
@@ -197,18 +214,20 @@ func (d *demoRunner) openPage() error {
 		return nil
 	}
 	l, err := net.Listen("tcp", d.options.listen)
+	instead := ""
 	if err != nil {
 		host, _, splitErr := net.SplitHostPort(d.options.listen)
 		if splitErr != nil {
-			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", d.options.listen)
+			return usageErrorf("--listen %q: %w", d.options.listen, splitErr)
 		}
 		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
 			return fmt.Errorf("--listen %q: %w", d.options.listen, err)
 		}
+		instead = fmt.Sprintf(" (%s is taken)", d.options.listen)
 	}
 	d.engine.listener = l
 	d.page = "http://" + l.Addr().String()
-	d.lines.plain("page at %s", d.page)
+	d.lines.plain("page at %s%s: open it while the story goes on", d.lines.mark(d.page), instead)
 	return nil
 }
 

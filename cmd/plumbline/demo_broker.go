@@ -17,18 +17,20 @@ import (
 // not empty is refused: the run would go on from what an earlier one left.
 func openDemoDir(path string) (dir string, done func(), err error) {
 	if path == "" {
-		dir, err = os.MkdirTemp("", "plumbline-demo-")
-		return dir, func() { _ = os.RemoveAll(dir) }, err
+		if dir, err = os.MkdirTemp("", "plumbline-demo-"); err != nil {
+			return "", nil, fmt.Errorf("temporary directory of the run: %w; --dir or TMPDIR names another place", err)
+		}
+		return dir, func() { _ = os.RemoveAll(dir) }, nil
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("--dir: %w", err)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return "", nil, err
 	}
 	if len(entries) > 0 {
-		return "", nil, usageErrorf("--dir %q: holds %d entries, must be empty or not there", path, len(entries))
+		return "", nil, usageErrorf("--dir %q: is not empty (it holds %q): must be an empty directory or a new one", path, entries[0].Name())
 	}
 	return path, func() {}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
@@ -211,6 +212,7 @@ type demoLines struct {
 	mu     sync.Mutex
 	w      io.Writer
 	colour bool
+	width  int // of the terminal, in columns; 0: none, lines stay whole
 }
 
 // at writes a line about a moment of event time.
@@ -224,13 +226,51 @@ func (l *demoLines) plain(format string, args ...any) { l.write("", format, args
 func (l *demoLines) write(stamp, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintf(l.w, "%8s  %s\n", stamp, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	for i, part := range wrapped(text, l.width-stampWidth) {
+		if i > 0 {
+			stamp = ""
+		}
+		fmt.Fprintf(l.w, "%8s  %s\n", stamp, part)
+	}
 }
+
+const (
+	stampWidth = 10 // columns before the text of a line
+	leastWidth = 20 // a terminal narrower than that gets whole lines
+)
+
+// wrapped breaks text at spaces into parts of at most width columns, of which the marks of a terminal take none.
+func wrapped(text string, width int) []string {
+	if width < leastWidth {
+		return []string{text}
+	}
+	var parts []string
+	column := 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(unmark.Replace(word))
+		if len(parts) > 0 && column+1+n <= width {
+			parts[len(parts)-1] += " " + word
+			column += 1 + n
+			continue
+		}
+		parts = append(parts, word)
+		column = n
+	}
+	return parts
+}
+
+const (
+	markOn  = "\x1b[1m"
+	markOff = "\x1b[0m"
+)
+
+var unmark = strings.NewReplacer(markOn, "", markOff, "")
 
 // mark makes a word stand out on a terminal.
 func (l *demoLines) mark(word string) string {
 	if !l.colour {
 		return word
 	}
-	return "\x1b[1m" + word + "\x1b[0m"
+	return markOn + word + markOff
 }

@@ -272,11 +272,36 @@ func TestDemoUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"--for", "19s"}, {"--for", "2h"}, {"--seed", "-1"}, {"--dir", full}, {"-c", "x.yaml"}, {"x"},
+		{"--for", "19s"}, {"--for", "2h"}, {"--seed", "-1"}, {"--dir", full}, {"-c", "x.yaml"}, {"x"}, {"--listen", "8080"},
 	} {
 		var stderr bytes.Buffer
 		if code := execute(t.Context(), append([]string{"demo"}, args...), io.Discard, &stderr); code != exitUsage {
 			t.Errorf("demo %q: got exit code %d, want %d; stderr %s", args, code, exitUsage, &stderr)
+		}
+	}
+}
+
+// TestDemoLines: on a terminal no line is wider than it is, none loses a word, and the stamp stands once.
+func TestDemoLines(t *testing.T) {
+	const text = "ALARM firing: the model is overconfident beyond the tolerance, by its own estimate since 00:08:20; evidence e^23, bound e^17"
+	for _, width := range []int{0, 29, 30, 60, 61, 80, 500} {
+		var b bytes.Buffer
+		l := &demoLines{w: &b, colour: true, width: width}
+		l.at(demoStart, "%s%s", l.mark("ALARM firing"), strings.TrimPrefix(text, "ALARM firing"))
+		got := unmark.Replace(b.String())
+		if words := strings.Fields(got); strings.Join(words[1:], " ") != text || words[0] != "00:00:00" {
+			t.Errorf("width %d: got %q", width, got)
+		}
+		for _, line := range strings.Split(strings.TrimSuffix(got, "\n"), "\n") {
+			if width >= stampWidth+leastWidth && len(line) > width {
+				t.Errorf("width %d: %d columns: %q", width, len(line), line)
+			}
+			if len(line) < stampWidth || line[8:stampWidth] != "  " {
+				t.Errorf("width %d: text is not where the others' is: %q", width, line)
+			}
+		}
+		if lines := strings.Count(got, "\n"); (width == 0 || width == 29 || width == 500) != (lines == 1) {
+			t.Errorf("width %d: %d lines", width, lines)
 		}
 	}
 }
