@@ -156,20 +156,13 @@ func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Va
 	if method == http.MethodPost {
 		client.Timeout = time.Minute // an order may have the topics searched
 	}
-	req, err := http.NewRequestWithContext(cmd.Context(), method, base+"/api/v1/"+path+"?"+query.Encode(), bytes.NewReader(body))
+	req, err := f.request(cmd.Context(), method, base, path, query, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("--url %s: %w", base, err)
-	}
-	if f.user != "" {
-		password, err := os.ReadFile(f.passwordFile)
-		if err != nil {
-			return fmt.Errorf("--password-file: %w", err)
-		}
-		req.SetBasicAuth(f.user, string(bytes.TrimRight(password, "\r\n")))
+		return err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s: %w", base, err)
+		return fmt.Errorf("%s: %w", base, withoutURL(err))
 	}
 	defer resp.Body.Close()
 	const most = 1 << 28

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -130,6 +131,15 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	return bases, nil
 }
 
+// withoutURL is an error of net/http without the address, which is said before it.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
 // refusal is the error that a process answered with.
 func refusal(base string, resp *http.Response, body []byte) error {
 	var said struct {
@@ -158,22 +168,35 @@ func (f *controlFlags) client() (*http.Client, error) {
 	return c, nil
 }
 
+// request is one to a process, as the user of the flags.
+func (f *controlFlags) request(ctx context.Context, method, base, path string, query url.Values, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, base+"/api/v1/"+path+"?"+query.Encode(), body)
+	if err != nil {
+		return nil, fmt.Errorf("--url %s: %w", base, err)
+	}
+	switch {
+	case f.user == "" && f.passwordFile == "":
+		return req, nil
+	case f.user == "" || f.passwordFile == "":
+		return nil, usageErrorf("--user %q, --password-file %q: both or neither must be given", f.user, f.passwordFile)
+	}
+	password, err := os.ReadFile(f.passwordFile)
+	if err != nil {
+		return nil, fmt.Errorf("--password-file: %w", err)
+	}
+	req.SetBasicAuth(f.user, string(bytes.TrimRight(password, "\r\n")))
+	return req, nil
+}
+
 func (f *controlFlags) post(ctx context.Context, c *http.Client, base, what string, query url.Values) (a pauseAnswer, err error) {
 	a.URL = base
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/v1/"+what+"?"+query.Encode(), nil)
+	req, err := f.request(ctx, http.MethodPost, base, what, query, nil)
 	if err != nil {
-		return a, fmt.Errorf("--url %s: %w", base, err)
-	}
-	if f.user != "" {
-		password, err := os.ReadFile(f.passwordFile)
-		if err != nil {
-			return a, fmt.Errorf("--password-file: %w", err)
-		}
-		req.SetBasicAuth(f.user, string(bytes.TrimRight(password, "\r\n")))
+		return a, err
 	}
 	resp, err := c.Do(req)
 	if err != nil {
-		return a, fmt.Errorf("%s %s: %w", what, base, err)
+		return a, fmt.Errorf("%s %s: %w", what, base, withoutURL(err))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
