@@ -84,11 +84,12 @@ func TestDeclaredLengthsOfCompressedBuffers(t *testing.T) {
 	two := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)
 	fields := []arrow.Field{field("logits", two), field("label", arrow.PrimitiveTypes.Int64)}
 	for _, codec := range []ipc.Option{ipc.WithZstd(), ipc.WithLZ4()} {
-		v := stream(t, fields, model, rowsOf(t, `{"logits":[3,4],"label":1}`), codec)
+		v, lengths := stream(t, fields, model, rowsOf(t, `{"logits":[3,4],"label":1}`), codec), 0
 		for _, sp := range pieces(v)[1].spots {
 			if sp.meaning != prefix {
 				continue
 			}
+			lengths++
 			for _, lie := range []uint64{256 << 20, 1 << 31, 1 << 40, 1<<63 - 1, 1<<64 - 2} {
 				bad := concat(v)
 				at := len(pieces(v)[0].raw) + sp.at
@@ -102,6 +103,9 @@ func TestDeclaredLengthsOfCompressedBuffers(t *testing.T) {
 					t.Errorf("declared length %d: got %d bytes allocated", lie, got)
 				}
 			}
+		}
+		if lengths < 2 {
+			t.Errorf("%d buffers that declare a length, want those of both columns", lengths)
 		}
 	}
 }

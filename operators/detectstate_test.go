@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"bytes"
 	"os"
 	"testing"
 
@@ -87,6 +88,9 @@ func FuzzDetectState(f *testing.F) {
 		back, r2 := fresh(), binenc.NewReader(again)
 		if err := back.restoreDetect(&r2, &cfg); err != nil {
 			t.Fatalf("%v: its own encoding", err)
+		}
+		if third, err := back.appendDetect(nil); err != nil || !bytes.Equal(third, again) {
+			t.Fatalf("%x is read as %x, %v", again, third, err)
 		}
 	})
 }

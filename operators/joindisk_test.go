@@ -284,7 +284,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzJoinState restores changed states: an error or a state, no panic.
+// FuzzJoinState restores changed states: an error or a state that can be saved again, no panic.
 func FuzzJoinState(f *testing.F) {
 	for _, rows := range []int{-1, 2} {
 		c := JoinConfig{Wait: 10, MaxRows: 1000, Remember: 10}
@@ -321,6 +321,9 @@ func FuzzJoinState(f *testing.F) {
 			} else {
 				_ = j.Process(t.Context(), scriptBatch(f), emit)
 			}
+		}
+		if _, err := j.AppendState(nil); err != nil {
+			t.Fatalf("taken and not writable: %v", err)
 		}
 	})
 }

@@ -166,10 +166,17 @@ func TestScrapeOfNothing(t *testing.T) {
 func TestUndefinedIsAbsent(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
 	h.AddSnapshot(output.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: output.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
-	for k, v := range samples(t, scrape(t, h)) {
+	got, rows := samples(t, scrape(t, h)), 0
+	for k, v := range got {
+		if strings.HasPrefix(k, "plumbline_window_labelled_rows") && v == 0 {
+			rows++
+		}
 		if !strings.HasPrefix(k, "plumbline_window_labelled_rows") && !strings.HasPrefix(k, "plumbline_window_end") && k != "plumbline_export_dropped_keys" && k != "plumbline_export_slices_left_out" && !strings.HasPrefix(k, "plumbline_calibrator_revision") {
 			t.Errorf("%s = %v of a window without rows", k, v)
 		}
+	}
+	if rows != 2 {
+		t.Errorf("%d series say that the window has no rows, want those of raw and calibrated: %v", rows, got)
 	}
 }
 

@@ -347,6 +347,9 @@ func TestUncertaintyOfEveryAwkwardRow(t *testing.T) {
 			r.W = weightings(len(r.Labels))[kind]
 			report := evaluate(t, r, metric.Options{Resamples: 8, Uncertainty: true})
 			got := values(report)
+			if len(report.Intervals) != len(metric.UncertaintyKeys) {
+				t.Errorf("%s, weights %s: %d intervals, want %d", name, kind, len(report.Intervals), len(metric.UncertaintyKeys))
+			}
 			for _, iv := range report.Intervals {
 				if v := got[iv.Key]; !(iv.Lo <= v && v <= iv.Hi && iv.Null <= iv.NullHi+1e-15 && iv.Null >= 0) {
 					t.Errorf("%s, weights %s: %s = %g has %+v", name, kind, iv.Key, v, iv.Interval)

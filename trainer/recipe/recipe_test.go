@@ -133,6 +133,9 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantJSON, _ := json.Marshal(report)
+		if len(checkpoints) != cfg.Epochs {
+			t.Fatalf("%s: %d checkpoints of %d epochs", name, len(checkpoints), cfg.Epochs)
+		}
 		for e, b := range checkpoints {
 			tr, err := recipe.New(cfg, in, backend.Go{})
 			if err != nil {
@@ -293,6 +296,9 @@ func TestMasksChangeEveryMiniBatch(t *testing.T) {
 	_, report, err := recipe.Run(context.Background(), cfg, small(), spy, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(spy.epochs) != cfg.Epochs {
+		t.Fatalf("%d epochs, want %d", len(spy.epochs), cfg.Epochs)
 	}
 	for i, e := range spy.epochs {
 		if e.Mask == nil || e.Mask.FirstStep != uint32(i*13) || e.Mask.Keep != report.Epochs[i].Q || !e.Mask.Restrict {

@@ -139,6 +139,9 @@ func TestRuns(t *testing.T) {
 				if !slices.Equal(a[k][l], b[k][l]) {
 					t.Errorf("bias %v, %s: two measurements differ", bias, few[k].name)
 				}
+				if len(a[k][l]) != 4 {
+					t.Fatalf("bias %v, %s: %d runs, want 4", bias, few[k].name, len(a[k][l]))
+				}
 				for run, at := range a[k][l] {
 					if (at >= 0) != crosses || l > 0 && at < a[k][l-1][run] {
 						t.Errorf("bias %v, %s, run %d: first crossings %v, %v", bias, few[k].name, run, a[k][max(l-1, 0)][run], at)
@@ -166,6 +169,9 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := s.rows(1, nil)
+	if len(rows) != s.n || len(c.F32) != 2*s.n || len(a.Int) != 2*s.n {
+		t.Fatalf("%d rows a run, %d and %d in the files; want %d and %d", len(rows), len(c.F32), len(a.Int), s.n, 2*s.n)
+	}
 	for i, r := range rows {
 		if float64(c.F32[s.n+i]) != r.c || (a.Int[s.n+i] != 0) != r.right {
 			t.Fatalf("row %d of run 1 is %v, %d in the files, %+v in the run", i, c.F32[s.n+i], a.Int[s.n+i], r)
