@@ -180,7 +180,7 @@ func (r *kafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 	for _, t := range r.pastTopics() {
 		n, err := kafkaio.Partitions(ctx, r.client, t.name)
 		if err != nil {
-			return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+			return noTopic(err)
 		}
 		for p := range n {
 			until := int64(-1)

@@ -3,7 +3,9 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -84,4 +86,22 @@ func saslMechanism(cfg config.SASL) (sasl.Mechanism, error) {
 		return scram.Mechanism(scram.SHA512, cfg.Username, password)
 	}
 	return plain.Mechanism{Username: cfg.Username, Password: password}, nil
+}
+
+// noTopic says what to do where a topic cannot be asked for: nobody answers, or it is not there.
+func noTopic(err error) error {
+	if unreachable(err) {
+		return noBroker(err)
+	}
+	return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+}
+
+func noBroker(err error) error {
+	return fmt.Errorf("%w (no broker answers: is one of kafka.brokers right, and up?)", err)
+}
+
+// unreachable reports whether no broker was there to answer; kafka-go's CreateTopics has an error of the protocol for it.
+func unreachable(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) || errors.Is(err, kafka.BrokerNotAvailable)
 }

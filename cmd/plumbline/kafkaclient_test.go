@@ -118,3 +118,23 @@ func TestCAFileWithoutCertificate(t *testing.T) {
 		t.Errorf("got exit code %d, stderr %q", code, stderr)
 	}
 }
+
+// TestNoBroker: a broker that does not answer is not taken for a topic that is not there, and the other way round.
+func TestNoBroker(t *testing.T) {
+	down := brokerConfig(t, []string{"127.0.0.1:1"}, "")
+	for _, args := range [][]string{{"run", "-c", down}, {"topics", "create", "-c", down}} {
+		code, _, stderr := runCommand(t, args...)
+		if code != exitFailed || !strings.Contains(stderr, "no broker answers: is one of kafka.brokers right") || strings.Contains(stderr, "makes the topics") {
+			t.Errorf("%v without a broker: got exit code %d, stderr %q", args, code, stderr)
+		}
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	code, _, stderr := runCommand(t, "run", "-c", brokerConfig(t, cluster.ListenAddrs(), ""))
+	if code != exitFailed || !strings.Contains(stderr, "plumbline topics create makes the topics") {
+		t.Errorf("without topics: got exit code %d, stderr %q", code, stderr)
+	}
+}

@@ -182,7 +182,7 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	r.shards, r.panes = t[0].partitions, t[2].partitions
 	for _, u := range r.unkeyed() {
 		if _, err := kafkaio.Partitions(ctx, r.client, u.topic); err != nil {
-			return t, fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+			return t, noTopic(err)
 		}
 	}
 	if r.store, err = r.openStore(ctx); err != nil {

@@ -118,7 +118,11 @@ func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 	topics := topicConfigs(cfg)
 	resp, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
 	if err != nil {
-		return nil, fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
+		err = fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
+		if unreachable(err) {
+			err = noBroker(err)
+		}
+		return nil, err
 	}
 	var statuses []topicStatus
 	var errs []error

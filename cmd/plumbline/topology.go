@@ -30,7 +30,7 @@ func (r *kafkaRun) askTopology(ctx context.Context) (topology, error) {
 		}
 		var err error
 		if t[i].partitions, err = kafkaio.Partitions(ctx, r.client, t[i].name); err != nil {
-			return t, fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+			return t, noTopic(err)
 		}
 		if logits := t[0]; t[i].key == "labels" && t[i].partitions != logits.partitions {
 			return t, fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, so they need the same number",

@@ -146,7 +146,7 @@ func headsPublisher(ctx context.Context, client *kafka.Client, cfg config.Config
 	}
 	n, err := kafkaio.Partitions(ctx, client, topic)
 	if err != nil {
-		return nil, fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+		return nil, noTopic(err)
 	}
 	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHeads: topic}, cfg.Kafka.MessageMax, log)
 	if err != nil {

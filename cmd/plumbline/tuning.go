@@ -165,7 +165,7 @@ func followTopics(ctx context.Context, g *errgroup.Group, client *kafka.Client, 
 		}
 		n, err := kafkaio.Partitions(ctx, client, f.topic)
 		if err != nil {
-			return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
+			return noTopic(err)
 		}
 		left.Add(int32(n)) //nolint:gosec // a topic's partitions
 		for p := range n {
