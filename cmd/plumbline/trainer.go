@@ -153,7 +153,11 @@ func headsPublisher(ctx context.Context, client *kafka.Client, cfg config.Config
 		return nil, err
 	}
 	return func(ctx context.Context, id, key string, value []byte) error {
-		return sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads, Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}}) //nolint:gosec // a topic's partitions
+		err := sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads, Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}}) //nolint:gosec // a topic's partitions
+		if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.InvalidMessageSize) {
+			err = fmt.Errorf("%w: %w", service.ErrTooLarge, err)
+		}
+		return err
 	}, nil
 }
 

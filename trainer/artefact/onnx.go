@@ -3,6 +3,8 @@ package artefact
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/plumbline/plumbline/calib/onnx"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -29,4 +31,52 @@ func ONNX(h *head.Head, temperature float64, meta map[string]string) ([]byte, er
 	g.Output("logits", x, onnx.Float32, n, k)
 	g.Output("probabilities", g.OpWith("Softmax", []onnx.Attr{{Name: "axis", Int: -1}}, p), onnx.Float32, n, k)
 	return g.Bytes(), nil
+}
+
+// Field numbers of onnx.proto: of ModelProto and GraphProto.
+const (
+	onnxModelGraph  = 7
+	onnxGraphNode   = 1
+	onnxGraphOutput = 12
+)
+
+// CheckONNX says why bytes that somebody else wrote are no ONNX model with a graph, nodes and outputs. What the graph computes
+// is not looked at.
+func CheckONNX(b []byte) error {
+	model, err := protoFields(b)
+	if err != nil {
+		return fmt.Errorf("onnx: %w", err)
+	}
+	graph, err := protoFields(model[onnxModelGraph])
+	if err != nil {
+		return fmt.Errorf("onnx: graph: %w", err)
+	}
+	if _, ok := graph[onnxGraphNode]; !ok {
+		return fmt.Errorf("onnx: %d bytes without a graph of nodes", len(b))
+	}
+	if _, ok := graph[onnxGraphOutput]; !ok {
+		return fmt.Errorf("onnx: a graph without outputs")
+	}
+	return nil
+}
+
+// protoFields are the last values of a protobuf message's fields of bytes.
+func protoFields(b []byte) (map[protowire.Number][]byte, error) {
+	out := map[protowire.Number][]byte{}
+	for all := len(b); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return nil, fmt.Errorf("byte %d: %w", all-len(b), protowire.ParseError(n))
+		}
+		value := b[n:]
+		size := protowire.ConsumeFieldValue(number, kind, value)
+		if size < 0 {
+			return nil, fmt.Errorf("field %d at byte %d: %w", number, all-len(b), protowire.ParseError(size))
+		}
+		if kind == protowire.BytesType {
+			out[number], _ = protowire.ConsumeBytes(value)
+		}
+		b = value[size:]
+	}
+	return out, nil
 }

@@ -71,10 +71,10 @@ func TestBalance(t *testing.T) {
 
 func TestSplitRefuses(t *testing.T) {
 	for want, c := range map[string]SplitConfig{
-		"validation 1":                  {Validation: 1},
-		"validation NaN":                {Validation: math.NaN()},
-		"max_rows -1":                   {MaxRows: -1},
-		"balance 0.5":                   {Balance: 0.5},
+		"validation 1":   {Validation: 1},
+		"validation NaN": {Validation: math.NaN()},
+		"max_rows -1":    {MaxRows: -1},
+		"balance 0.5":    {Balance: 0.5},
 		"10 train and 0 validate, allowed is at least 1 each": {Validation: 0.01},
 	} {
 		if _, _, _, err := sample(10).Split(c); err == nil || !strings.Contains(err.Error(), want) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/trainer/artefact"
 )
 
 // Command is a Runner that hands a job to a program: the request as a JSON file whose path is its last argument, the
@@ -62,7 +64,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	if _, err := exec.LookPath(c.Args[0]); err != nil {
 		return fmt.Errorf("%w: command: %w", ErrHopeless, err)
 	}
-	file, err := c.prepare(ctx, t)
+	file, features, err := c.prepare(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -93,9 +95,9 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	signalGroup(cmd, syscall.SIGKILL) // what it has started and left behind
 	out.end()
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it has left behind had its output open
-		return fmt.Errorf("command %s: %w: %s", c.Args[0], err, tail.last())
+		return fmt.Errorf("command %s: %s", c.Args[0], exitText(err, tail.last()))
 	}
-	if err := c.complete(t); err != nil {
+	if err := c.complete(t, features); err != nil {
 		return err
 	}
 	return c.clean(t)
@@ -112,52 +114,84 @@ func (c *Command) clean(t Task) error {
 	return errors.Join(os.Remove(filepath.Join(t.Dir, fileTrain)), os.Remove(filepath.Join(t.Dir, fileValidation)))
 }
 
-// complete checks what the program left, and adds the ONNX file where it wrote none.
-func (c *Command) complete(t Task) error {
-	res, err := ReadResult(t.Result, t.Request)
-	if err != nil || res.Head == nil || exists(filepath.Join(t.Result, FileONNX)) {
-		return err
+// exitText says how a program ended that failed, and its last words where there are any.
+func exitText(err error, last string) string {
+	text := err.Error()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > exitSignalled { // as the guard tells it
+		text += fmt.Sprintf(" (signal: %s)", syscall.Signal(exit.ExitCode()-exitSignalled))
 	}
-	return writeONNX(t.Result, res.Head)
+	if last != "" {
+		text += ": " + last
+	}
+	return text
 }
 
-// prepare writes the program's files.
-func (c *Command) prepare(ctx context.Context, t Task) (file string, err error) {
+// complete checks what the program left, and adds the ONNX file where it wrote none. features is how many the rows have that
+// were exported: a head that takes another number cannot be put on them. 0: none were.
+func (c *Command) complete(t Task, features int) error {
+	res, err := ReadResult(t.Result, t.Request)
+	if err != nil || res.Head == nil {
+		return err
+	}
+	if d := res.Head.D(); features != 0 && d != features {
+		return fmt.Errorf("%w: %s: a head of %d features, the rows have %d", ErrResult, FileHead, d, features)
+	}
+	text, err := readBounded(filepath.Join(t.Result, FileONNX), maxONNX)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return writeONNX(t.Result, res.Head)
+	case err != nil:
+		return err
+	}
+	if err := artefact.CheckONNX(text); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrResult, FileONNX, err)
+	}
+	return nil
+}
+
+const maxONNX = 8 << 30
+
+// prepare writes the program's files, and says how many features its rows have, 0 where there are no rows.
+func (c *Command) prepare(ctx context.Context, t Task) (file string, features int, err error) {
 	dir, err := filepath.Abs(t.Dir)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	r := CommandRequest{Schema: 1, Request: t.Request, Attempt: t.Attempt, Work: filepath.Join(dir, "work")}
 	if r.Result, err = filepath.Abs(t.Result); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if err := os.MkdirAll(r.Work, 0o755); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if c.Load != nil {
 		rows, err := c.Load(ctx, t.Request)
 		if err != nil {
-			return "", err
+			return "", 0, err
 		}
 		defer rows.close()
+		features = rows.Train.D
 		r.Train, r.Validation = filepath.Join(dir, fileTrain), filepath.Join(dir, fileValidation)
 		if err := errors.Join(writeNPZ(r.Train, rows.Train), writeNPZ(r.Validation, rows.Valid), rows.err()); err != nil {
-			return "", err
+			return "", 0, err
 		}
 		if rows.Current != nil {
 			r.Head = filepath.Join(dir, "current.safetensors")
 			if err := writeHead(r.Head, rows.Current); err != nil {
-				return "", err
+				return "", 0, err
 			}
 		}
 	}
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	file = filepath.Join(dir, FileJob)
-	return file, writeFile(file, text)
+	return file, features, writeFile(file, text)
 }
+
+// maxStep is how much of a step is told with every sign of life.
+const maxStep = 200
 
 // told passes a line of the program's output to the log, or its progress on.
 func (c *Command) told(line []byte, log io.Writer, t Task) {
@@ -167,7 +201,7 @@ func (c *Command) told(line []byte, log io.Writer, t Task) {
 		NLL      float64
 	}
 	if json.Unmarshal(line, &p) == nil && p.Progress != nil {
-		t.Progress(p.Step, *p.Progress, p.NLL)
+		t.Progress(shortened(p.Step, maxStep), min(max(*p.Progress, 0), 1), p.NLL)
 		return
 	}
 	if _, err := fmt.Fprintf(log, "%s\n", line); err != nil {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/trainer/artefact"
@@ -42,12 +43,18 @@ type Result struct {
 // ErrResult is wrapped by errors of results that are not as they must be.
 var ErrResult = errors.New("result")
 
-const maxReport = 64 << 20
+const (
+	maxReport = 64 << 20
+	maxWhy    = 4 << 10 // of what is published of it
+)
 
 // ReadResult reads a result directory and checks it against the request: a head that is trained has finite weights and
 // the request's number of classes.
 func ReadResult(dir string, r output.Finetune) (*Result, error) {
 	text, err := readBounded(filepath.Join(dir, FileReport), maxReport)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: no %s", ErrResult, FileReport)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +62,7 @@ func ReadResult(dir string, r output.Finetune) (*Result, error) {
 	if err := json.Unmarshal(text, &res.Report); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrResult, FileReport, err)
 	}
+	res.Why = shortened(res.Why, maxWhy)
 	switch res.Outcome {
 	case output.OutcomeUnchanged:
 		return res, nil
@@ -64,7 +72,12 @@ func ReadResult(dir string, r output.Finetune) (*Result, error) {
 	}
 	const maxHead = 8 << 30
 	weights, err := readBounded(filepath.Join(dir, FileHead), maxHead)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: outcome trained, but no %s", ErrResult, FileHead)
+	case errors.Is(err, ErrResult):
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
 	if res.Head, _, err = artefact.ReadSafetensors(weights); err != nil {
@@ -84,10 +97,21 @@ func readBounded(file string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("%w: %s: %d bytes, allowed is a file of at most %d", ErrResult, file, info.Size(), most)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s: mode %s, allowed is a regular file", ErrResult, file, info.Mode())
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("%w: %s: %d bytes, allowed are at most %d", ErrResult, file, info.Size(), most)
 	}
 	return os.ReadFile(file)
+}
+
+// shortened is the beginning of a text, of at most so many bytes.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // WriteResult writes a result into a directory that is there: the head as safetensors and ONNX where one was trained, then the report.

@@ -24,7 +24,7 @@ type Config struct {
 	InlineBytes int
 	Keep        int // directories of finished jobs
 	// Publish appends a record to the heads topic, to the partition of its head's id, and returns when it is durable; a nil
-	// value is a tombstone.
+	// value is a tombstone. An error that wraps ErrTooLarge is the record's; others end Run.
 	Publish func(ctx context.Context, id, key string, value []byte) error
 	Runner  Runner
 	Log     *slog.Logger
@@ -50,6 +50,9 @@ type Task struct {
 
 // ErrHopeless means that another attempt would fail as this one did.
 var ErrHopeless = errors.New("cannot be trained")
+
+// ErrTooLarge means that a record is larger than its topic takes: another attempt to publish it would fail too.
+var ErrTooLarge = errors.New("record too large for the topic")
 
 // Entry is a record of one of the two topics.
 type Entry struct {
@@ -261,7 +264,14 @@ func (s *Service) result(ctx context.Context, j *Job, h output.Head) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Publish(ctx, h.ID, output.HeadKey(h.ID, output.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value); err != nil {
+	err = s.cfg.Publish(ctx, h.ID, output.HeadKey(h.ID, output.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value)
+	if errors.Is(err, ErrTooLarge) && h.Outcome != output.OutcomeFailed {
+		f := headRecord(j.Request, h.Attempt, s.cfg.Name)
+		f.Outcome = output.OutcomeFailed
+		f.Why = fmt.Sprintf("the result cannot be published: %d bytes, of which %d are weights and %d evidence: %v", len(value), len(h.Weights), len(h.Evidence), err)
+		return s.result(ctx, j, f)
+	}
+	if err != nil {
 		return err
 	}
 	if j.Result == nil {

@@ -23,6 +23,7 @@ type journal struct {
 	mu      sync.Mutex
 	entries []Entry
 	grown   chan struct{}
+	most    int // bytes of a record that it takes; 0: any
 }
 
 func newJournal() *journal { return &journal{grown: make(chan struct{})} }
@@ -128,6 +129,9 @@ func (j *journal) trainer(t *testing.T, name, dir string, r Runner) *trainer {
 			defer mu.Unlock()
 			if dead {
 				return errors.New("killed")
+			}
+			if j.most > 0 && len(value) > j.most {
+				return fmt.Errorf("%w", ErrTooLarge)
 			}
 			j.add(Entry{Value: value})
 			return nil

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/trainer/artefact"
+	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/head"
+)
+
+// TestCommandResults: what a program leaves is checked before it is a result, and an error says what is wrong with which file.
+func TestCommandResults(t *testing.T) {
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("no /bin/sh to run programs with")
+	}
+	heads := t.TempDir()
+	write := func(name string, h *head.Head) string {
+		var b bytes.Buffer
+		if err := artefact.WriteSafetensors(&b, h, nil); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(heads, name)
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good, narrow, many := write("good", head.FreshLinear(3, 2, 1)), write("narrow", head.FreshLinear(2, 2, 1)), write("many", head.FreshLinear(3, 5, 1))
+	model, err := artefact.ONNX(head.FreshLinear(3, 2, 1), 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onnx := filepath.Join(heads, "onnx")
+	if err := os.WriteFile(onnx, model, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const trained = `; echo '{"outcome": "trained", "why": "x"}' > "$result/report.json"`
+	for name, c := range map[string]struct{ script, want string }{
+		"good":        {"cp " + good + ` "$result/head.safetensors"` + trained, ""},
+		"own onnx":    {"cp " + good + ` "$result/head.safetensors"; cp ` + onnx + ` "$result/head.onnx"` + trained, ""},
+		"bad onnx":    {"cp " + good + ` "$result/head.safetensors"; echo garbage > "$result/head.onnx"` + trained, "head.onnx: onnx: "},
+		"empty onnx":  {"cp " + good + ` "$result/head.safetensors"; : > "$result/head.onnx"` + trained, "head.onnx: onnx: 0 bytes without a graph of nodes"},
+		"features":    {"cp " + narrow + ` "$result/head.safetensors"` + trained, "head.safetensors: a head of 2 features, the rows have 3"},
+		"classes":     {"cp " + many + ` "$result/head.safetensors"` + trained, "head.safetensors: 5 classes, the request is of 2"},
+		"no head":     {"true" + trained, "result: outcome trained, but no head.safetensors"},
+		"directory":   {`mkdir "$result/head.safetensors"` + trained, "head.safetensors: mode d"},
+		"nothing":     {"true", "result: no report.json"},
+		"says why":    {"echo first >&2; echo last >&2; exit 3", "exit status 3: last"},
+		"says no why": {"exit 3", "exit status 3"},
+		"signal":      {"exit 139", "exit status 139 (signal: segmentation fault)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			task := Task{Request: output.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
+			if err := os.Mkdir(task.Result, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			rows := &data.Set{D: 3, K: 2, X: make([]float32, 12), Y: []int32{0, 1, 0, 1}}
+			script := `result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$1"); ` + c.script
+			run := &Command{Args: []string{"/bin/sh", "-c", script, "program"}, Log: slog.New(slog.DiscardHandler),
+				Load: func(context.Context, output.Finetune) (Rows, error) { return Rows{Train: rows, Valid: rows}, nil }}
+			switch err := run.Run(t.Context(), task); {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.HasSuffix(err.Error(), ": ")):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestCommandTells: what a program says of its progress is told in bounds, whatever it says.
+func TestCommandTells(t *testing.T) {
+	var got []string
+	task := Task{Progress: func(step string, done, nll float64) { got = append(got, fmt.Sprintf("%d %g %g", len(step), done, nll)) }}
+	c := &Command{Log: slog.New(slog.DiscardHandler)}
+	var log bytes.Buffer
+	for _, line := range []string{`{"progress": 0.5, "step": "epoch", "nll": 1.5}`, `{"progress": 7}`, `{"progress": -1}`, `{"progress": 1e999}`, `{"progress": "x"}`,
+		`{"progress": 1, "step": "` + strings.Repeat("é", 500_000) + `"}`} {
+		c.told([]byte(line), &log, task)
+	}
+	if want := []string{"5 0.5 1.5", "0 1 0", "0 0 0", "203 1 0"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestResultTooLarge: a result that its topic does not take ends the job, not the trainer, which goes on with the next.
+func TestResultTooLarge(t *testing.T) {
+	j := newJournal()
+	large, small := j.request(t, 1), j.request(t, 2)
+	j.most = 100_000
+	tr := j.trainer(t, "a", t.TempDir(), runnerFunc(func(_ context.Context, task Task) error {
+		rep := Report{Outcome: output.OutcomeTrained, Why: strings.Repeat("w", 10_000)}
+		if task.Request.Number == 1 {
+			rep.Evidence = json.RawMessage(`"` + strings.Repeat("e", 200_000) + `"`)
+		}
+		return WriteResult(task.Result, rep, head.FreshLinear(3, 2, 1))
+	}))
+	if job := j.await(t, tr, large.ID, ended); job.Result.Outcome != output.OutcomeFailed || !strings.Contains(job.Result.Why, "the result cannot be published: ") ||
+		!strings.Contains(job.Result.Why, " 200002 evidence: record too large for the topic") {
+		t.Errorf("got %s: %s", job.Result.Outcome, job.Result.Why)
+	}
+	if job := j.await(t, tr, small.ID, ended); job.Result.Outcome != output.OutcomeTrained || len(job.Result.Why) > maxWhy+3 {
+		t.Errorf("got %s: %d bytes of why", job.Result.Outcome, len(job.Result.Why))
+	}
+}
