@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,11 +9,20 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// readCalibrator reads a file that `plumbline fit` wrote.
+// readCalibrator reads a file that `plumbline fit` wrote, or a record with a calibrator in it: the API's answer, or one of the
+// calibrators topic.
 func readCalibrator(file string) (calibrator.Calibrator, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err // names the file
+	}
+	var record struct {
+		Calibrator json.RawMessage `json:"calibrator"` // no calibrator has a key of this name
+	}
+	if json.Unmarshal(text, &record) == nil && record.Calibrator != nil {
+		if text = record.Calibrator; string(text) == "null" {
+			return nil, fmt.Errorf("read %s: the record has no calibrator: nothing was published by it", file)
+		}
 	}
 	c, err := calibrator.Decode(text)
 	if err != nil {
