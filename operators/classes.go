@@ -73,7 +73,7 @@ type softJoint struct {
 	revision int         // that was in force
 	fresh    int64       // sampled rows since
 	rows     float64
-	bias     []float64 // u
+	bias     []float64 // u, drawn towards 1 by how much it varies at all
 	joint    []float64 // (K·Bands)×K
 	byLabel  shift.ByLabel
 	wrong    float64 // rows of the rest of the pool of which the model says another class of the rest
@@ -105,7 +105,7 @@ func (d *classDrift) follow(v *version, k *keyState, added int) error {
 		return nil
 	}
 	cal, _ := v.unweighted()
-	made, err := newSoftJoint(k, cal)
+	made, err := newSoftJoint(k, cal, shift.NewPool(sampledLabels(k)))
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func (d *classDrift) follow(v *version, k *keyState, added int) error {
 	return nil
 }
 
-// newSoftJoint makes it of the key's sample.
-func newSoftJoint(k *keyState, cal calibrator.Calibrator) (s softJoint, err error) {
+// newSoftJoint makes it of the key's sample, by the classes of a pool.
+func newSoftJoint(k *keyState, cal calibrator.Calibrator, pool *shift.Pool) (s softJoint, err error) {
 	n := len(k.sample)
-	s.pool = samplePool(k)
+	s.pool = pool
 	kp := s.pool.Classes()
 	s.joint = make([]float64, kp*acc.Bands*kp)
 	s.byLabel = shift.ByLabel{Rows: make([]float64, kp), Gap: make([]float64, kp*gateBins)}
@@ -151,31 +151,53 @@ func newSoftJoint(k *keyState, cal calibrator.Calibrator) (s softJoint, err erro
 		s.byLabel.Gap[y*gateBins+metric.BinIndex(r.Conf, gateBins)] += w[i] * d
 	}
 	s.bias = classBias(p, w, s.byLabel.Rows)
+	told := make([]float64, kp) // information on ln u by class
 	for i := range k.sample {
 		row := p[i*kp : (i+1)*kp]
 		shift.Correct(row, row, s.bias)
 		for j, x := range row {
-			s.joint[at[i]+j] += w[i] / weight * float64(n) * x // rows, not weights: the estimates take them for counts
+			one := w[i] / weight * float64(n) * x // rows, not weights: the estimates take them for counts
+			s.joint[at[i]+j] += one
+			told[j] += one * (1 - x)
 		}
 		s.wrong += w[i] / weight * float64(n) * row[kp-1] * others[i]
 	}
 	s.rows = float64(n)
+	shrinkBias(s.bias, told)
 	return s, nil
 }
 
-// samplePool is the pool of the labels of a key's sample.
-func samplePool(k *keyState) *shift.Pool {
+// shrinkBias draws the scales of classes towards 1: fitted to some rows a class they make a calibrator worse that is right as it is.
+func shrinkBias(u, told []float64) {
+	var sum, all float64
+	for j, x := range told {
+		sum, all = sum+x*u[j], all+x
+	}
+	v := make([]float64, len(u))
+	for j, x := range told {
+		if sum > 0 { // else no row has a class in doubt
+			u[j] *= all / sum
+		}
+		v[j] = 1 / x
+	}
+	shift.Shrink(u, v, shift.PauleMandel(u, v))
+}
+
+// sampledLabels are the weights of a key's sample by label.
+func sampledLabels(k *keyState) []float64 {
 	rows := make([]float64, k.k)
 	for i := range k.sample {
 		rows[k.sample[i].Y] += float64(k.sample[i].W)
 	}
-	return shift.NewPool(rows)
+	return rows
 }
 
-// biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows.
+// biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows. biasBound bounds a class that
+// the calibrator rules out: its scale would grow at every step, beyond what a number, or a class weight, can be.
 const (
 	biasSteps     = 100
 	biasTolerance = 1e-5
+	biasBound     = 1e4
 )
 
 // classBias returns the u at which the means of p_j u_j/Σ p u over the rows, of weights w, are the shares of their labels, by iterative scaling:
@@ -202,7 +224,7 @@ func classBias(p, w, labels []float64) []float64 {
 			want := (labels[j] + unit/2) / (total + unit/2*float64(k))
 			off = max(off, math.Abs(want-mean[j]))
 			if mean[j] > 0 {
-				u[j] *= want / mean[j]
+				u[j] = min(biasBound, max(1/biasBound, u[j]*(want/mean[j])))
 			}
 		}
 		if off < biasTolerance {
@@ -227,6 +249,37 @@ func predictedCounts(c *acc.ClassCounts, p *shift.Pool) []float64 {
 	out := make([]float64, p.Classes()*acc.Bands)
 	for cell := range c.Cells() {
 		out[p.Of(cell.Class)*acc.Bands+cell.Band] += cell.Seen.W * float64(n) / w
+	}
+	return out
+}
+
+// predictedNow are the predictions by class, as rows.
+func predictedNow(c *acc.ClassCounts) []float64 {
+	n, w := c.Total()
+	out := make([]float64, c.Classes())
+	for cell := range c.Cells() {
+		out[cell.Class] += cell.Seen.W * float64(n) / w
+	}
+	return out
+}
+
+// predictedSample are a key's sampled rows by the class that they say, as rows.
+func predictedSample(k *keyState) []float64 {
+	out := make([]float64, k.k)
+	var weight float64
+	for i := range k.sample {
+		row := &k.sample[i]
+		top := 0
+		for j, z := range row.Z {
+			if z > row.Z[top] {
+				top = j
+			}
+		}
+		out[top] += float64(row.W)
+		weight += float64(row.W)
+	}
+	for j := range out {
+		out[j] *= float64(len(k.sample)) / weight
 	}
 	return out
 }

@@ -90,13 +90,20 @@ func (d *keyDrift) shifts(spec *UnlabelledSpec, now *acc.ClassCounts, apart bool
 	return out, why
 }
 
+var errSoft = fmt.Errorf("fewer than %d sampled labelled rows", leastSoft)
+
+// table is what the sample and predictions now say by symbol.
+func (s *softJoint) table(now *acc.ClassCounts) shift.Table {
+	k := s.pool.Classes()
+	return shift.Table{K: k, Says: says(k), Joint: s.joint, Now: predictedCounts(now, s.pool), Soft: true}
+}
+
 // estimate is EM with the calibrator in force.
 func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 	if !s.ready() {
-		return shift.Estimate{}, fmt.Errorf("fewer than %d sampled labelled rows", leastSoft)
+		return shift.Estimate{}, errSoft
 	}
-	k := s.pool.Classes()
-	e, err := shift.EM(shift.Table{K: k, Says: says(k), Joint: s.joint, Now: predictedCounts(now, s.pool), Soft: true})
+	e, err := shift.EM(s.table(now))
 	if err == nil {
 		s.pool.Mend(&e, s.wrong, restRows(s.joint, s.pool))
 	}

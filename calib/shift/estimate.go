@@ -150,14 +150,36 @@ func (e *Estimate) Distance() (tv, null float64) {
 	return tv, null
 }
 
-// Moved returns the total variation of the shares from other ones, and whether some class's share differs from its for sure: by more than
-// noise makes of any of K at level alpha (Bonferroni), for one look.
-func (e *Estimate) Moved(from []float64, alpha float64) (distance float64, sure bool) {
-	z := distuv.UnitNormal.Quantile(1 - alpha/float64(2*len(from)))
-	for j, q := range e.Shares {
-		d := math.Abs(q - from[j])
-		distance += d / 2
-		sure = sure || e.SE[j] > 0 && d > z*e.SE[j]
+// Moved reports whether some class's share differs from its share in q for sure: by more than noise makes of any of K at level alpha (Bonferroni), for
+// one look. t is the table of the estimate. The standard error is that at the shares a_j of both together, (n q_j + m q̂_j)/(n + m), and as a class of few
+// rows is skewed as Poisson counts are, of the normal score and that of the root the nearer one counts:
+//
+//	min(|q̂_j - q_j|, 2 sqrt(a_j) |sqrt(q̂_j) - sqrt(q_j)|)/se_j(a) > Φ⁻¹(1 - alpha/2K)
+//
+// Errors as of ErrorsAt.
+// Reference: Bartlett, The Square Root Transformation in Analysis of Variance, Supplement to JRSS 3, 1936.
+func (e *Estimate) Moved(t Table, q []float64, alpha float64) (bool, error) {
+	n, m, err := t.check()
+	if err != nil {
+		return false, err
 	}
-	return distance, sure
+	if len(q) != len(e.Shares) {
+		return false, fmt.Errorf("%d shares of %d classes: %w", len(q), len(e.Shares), ErrInput)
+	}
+	a := make([]float64, len(q))
+	for j := range q {
+		a[j] = (n*q[j] + m*e.Shares[j]) / (n + m)
+	}
+	se, err := ErrorsAt(t, a)
+	if err != nil {
+		return false, err
+	}
+	z := distuv.UnitNormal.Quantile(1 - alpha/float64(2*len(q)))
+	for j, x := range e.Shares {
+		plain, root := math.Abs(x-q[j]), 2*math.Sqrt(a[j])*math.Abs(math.Sqrt(x)-math.Sqrt(q[j]))
+		if se[j] > 0 && min(plain, root) > z*se[j] {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -10,7 +10,7 @@ import (
 // PooledAssumption is what estimates of more than MaxClasses classes rest on.
 const PooledAssumption = Assumption + "; those of the classes that are taken together have not moved among each other"
 
-// Pool takes classes together: the MaxClasses - 1 with the most rows of a reference stay what they are, the others are one, the
+// Pool takes classes together: the MaxClasses - 1 with the most rows of a reference, say, stay what they are, the others are one, the
 // rest. So an estimate of any K takes the memory and the time of MaxClasses. Up to MaxClasses classes are all kept.
 type Pool struct {
 	k    int
@@ -18,10 +18,13 @@ type Pool struct {
 	at   []int32
 }
 
-// NewPool returns the pool for rows of the reference by class; of classes with as many rows the first are kept.
-func NewPool(rows []float64) *Pool {
+// NewPool returns the pool for rows of the reference by class, or whatever else says which to keep; of classes with as many the first are kept.
+func NewPool(rows []float64) *Pool { return NewPoolOf(rows, MaxClasses) }
+
+// NewPoolOf is NewPool with at most so many classes, 2 and more: it takes less time, and says less.
+func NewPoolOf(rows []float64, most int) *Pool {
 	p := &Pool{k: len(rows)}
-	if p.k <= MaxClasses {
+	if p.k <= most {
 		return p
 	}
 	order := make([]int, p.k)
@@ -29,7 +32,7 @@ func NewPool(rows []float64) *Pool {
 		order[j] = j
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[b], rows[a]) })
-	p.keep(order[:MaxClasses-1])
+	p.keep(order[:most-1])
 	return p
 }
 
@@ -54,7 +57,7 @@ func (p *Pool) keep(classes []int) {
 	slices.Sort(p.kept)
 	p.at = make([]int32, p.k)
 	for j := range p.at {
-		p.at[j] = MaxClasses - 1
+		p.at[j] = int32(len(classes))
 	}
 	for i, j := range p.kept {
 		p.at[j] = int32(i)
@@ -62,7 +65,12 @@ func (p *Pool) keep(classes []int) {
 }
 
 // Classes is K of tables of the pool.
-func (p *Pool) Classes() int { return min(p.k, MaxClasses) }
+func (p *Pool) Classes() int {
+	if p.kept == nil {
+		return p.k
+	}
+	return len(p.kept) + 1
+}
 
 // Kept are the classes that stay what they are, ascending; nil = all.
 func (p *Pool) Kept() []int { return p.kept }
@@ -106,6 +114,30 @@ func (p *Pool) Sum(dst, x []float64) {
 	}
 }
 
+// Spread sets dst, of K, to the values of x, of Classes: each class has that of its class of the pool. Probabilities of K classes that are
+// corrected (Correct) by weights so spread have, summed by class of the pool, the sums corrected by the weights themselves; within the rest their
+// ratios stay, which is right where PooledAssumption is.
+func (p *Pool) Spread(dst, x []float64) {
+	for j := range dst {
+		dst[j] = x[p.Of(j)]
+	}
+}
+
+// Gather sets dst, of Classes, to the means of x, of K, by class of the pool, where class j weighs rows_j + ½: of the rest it is what
+// weights by class do to its share.
+func (p *Pool) Gather(dst, x, rows []float64) {
+	clear(dst)
+	total := make([]float64, len(dst))
+	for j, v := range x {
+		n := rows[j] + .5
+		dst[p.Of(j)] += n * v
+		total[p.Of(j)] += n
+	}
+	for i := range dst {
+		dst[i] /= total[i]
+	}
+}
+
 // Mend makes an estimate of a table of the pool one of the K classes. There a row of the rest of which the model says another class of the rest
 // looks right: wrong are such rows of the reference, and rows all of its rest. With δ = wrong/rows,
 //
@@ -120,7 +152,7 @@ func (p *Pool) Mend(e *Estimate, wrong, rows float64) {
 	if !(rows > 0) {
 		return
 	}
-	rest := MaxClasses - 1
+	rest := len(p.kept)
 	q, d := e.Shares[rest], min(1, wrong/rows)
 	more := z95 * (e.SE[rest]*d + q*math.Sqrt(d*(1-d)/rows))
 	lo, hi := e.Accuracy-e.Lo, e.Hi-e.Accuracy
