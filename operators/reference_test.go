@@ -129,7 +129,7 @@ func nanos(t *testing.T, s string) int64 {
 // TestCalibratedIsScoredAfterItsFit recomputes what the calibrator in force makes of the rows after its fit.
 func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(13, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5})
+	rows := batchtest.Rows(13, batchtest.Options{N: 6000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Refit.Period = 200 * second
@@ -145,28 +145,31 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	from := nanos(t, c.EffectiveFrom)
 	snaps := w.snapshots()
 	last := snaps[len(snaps)-1]
-	if len(cals) == 1 {
-		n := int64(0)
-		for _, r := range rows {
-			if r.TS >= from && r.LabelTS < nanos(t, last.At) {
-				n++
-			}
-		}
-		if last.InForce == nil || last.InForce.Raw.N != n || last.InForce.Calibrated.N != n {
-			t.Errorf("in force %+v: want %d rows predicted since %s", last.InForce, n, c.EffectiveFrom)
+	newest, n := nanos(t, cals[len(cals)-1].EffectiveFrom), int64(0)
+	for _, r := range rows {
+		if r.TS >= newest && r.LabelTS < nanos(t, last.At) {
+			n++
 		}
 	}
+	if last.InForce == nil || last.InForce.Raw.N != n || last.InForce.Calibrated.N != n || n == 0 {
+		t.Errorf("in force %+v: want %d rows predicted since %s", last.InForce, n, pipeline.Format(newest))
+	}
+	windows := map[bool]int{}
 	for _, snap := range snaps {
 		if snap.Window.Name != "tumbling" || !snap.Window.Final {
 			continue
 		}
 		same := *snap.Raw.ECE == *snap.Calibrated.ECE
-		if before := nanos(t, snap.Window.End) <= from; before != same && snap.Calibrated.N > 0 {
+		before := nanos(t, snap.Window.End) <= from
+		if windows[before]++; before != same || snap.Calibrated.N == 0 {
 			t.Errorf("window %s: raw ECE %v, calibrated %v, in force from %s", snap.Window.Start, *snap.Raw.ECE, *snap.Calibrated.ECE, c.EffectiveFrom)
 		}
 		if nanos(t, snap.Window.Start) >= from && *snap.Calibrated.ECE > *snap.Raw.ECE/2 {
 			t.Errorf("window %s: calibrated ECE %v is not below half of raw %v", snap.Window.Start, *snap.Calibrated.ECE, *snap.Raw.ECE)
 		}
+	}
+	if windows[true] == 0 || windows[false] < 2 {
+		t.Errorf("%d windows before the calibrator, %d after or about its start: want some of each", windows[true], windows[false])
 	}
 	slices.SortFunc(cals, func(a, b output.Calibrator) int { return cmp.Compare(a.Revision, b.Revision) })
 	for i, c := range cals {
