@@ -51,6 +51,7 @@ func newDecisionCommand(action, short string) *cobra.Command {
 	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model, where it has several")
 	cmd.Flags().StringVar(&f.why, "why", "", "`reason`, kept with the decision")
 	cmd.Flags().StringVar(&f.by, "by", userName(), "`name` of who decides, where no --user says so")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait so long for what the model task makes of it, and fail where that is a refusal; 0: not")
 	if action == pipeline.ActionPin || action == pipeline.ActionRollback {
 		cmd.Flags().IntVar(&f.revision, "revision", 0, "`revision` to put in force")
 	}
@@ -84,9 +85,19 @@ func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte
 	if f.revision != 0 {
 		q.Set("revision", strconv.Itoa(f.revision))
 	}
+	var before map[string]bool
+	if f.wait > 0 {
+		var err error
+		if before, err = f.decided(cmd, model); err != nil {
+			return err
+		}
+	}
 	var a orderAnswer
 	if err := f.ask(cmd, http.MethodPost, "models/"+url.PathEscape(model)+"/calibrators/"+action, q, body, &a); err != nil {
 		return err
+	}
+	if f.wait > 0 {
+		return f.await(cmd, &a, before)
 	}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, a)

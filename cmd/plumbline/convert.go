@@ -33,8 +33,8 @@ func newConvertCommand() *cobra.Command {
 			"float32 N x K, output \"" + onnx.OutputName + "\", float32 N x K. It computes in float64 inside, and gives what plumbline apply gives.",
 		Example: "  plumbline convert cal.json -o cal.onnx\n" +
 			"  curl -s http://host:8080/api/v1/models/digits/calibrator > now.json && plumbline convert now.json -o now.onnx",
-		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args[0], out, force) },
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args[0], out, force) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&out, "output", "o", "", "`file` to write, with the extension .onnx")

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -142,6 +143,49 @@ func TestCalibratorsRefuses(t *testing.T) {
 	_, err := orderTaker{rt, &orderLog{}, nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
 	if !errors.Is(err, web.ErrOrder) || !strings.Contains(err.Error(), "why: must not be empty") {
 		t.Errorf("an order for no reason: %v", err)
+	}
+}
+
+// deciding is a model task that decides about every order at once.
+type deciding struct {
+	*orderLog
+	rt      *engine
+	outcome string
+}
+
+func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
+	if err := d.orderLog.Write(ctx, ms); err != nil || len(d.orders) == 0 {
+		return err
+	}
+	o := d.orders[len(d.orders)-1]
+	d.rt.history.AddCalibrator(output.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual", Outcome: d.outcome, By: o.By, Why: o.Why,
+		DecidedAt: "2026-01-05T00:00:00Z", EffectiveFrom: "2026-01-05T00:00:00Z"})
+	return nil
+}
+
+// TestOrderWaits: with --wait the command says what came of the order, and not of an older one or of another's.
+func TestOrderWaits(t *testing.T) {
+	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		outcome, wait string
+		code          int
+		want          string
+	}{
+		{"pin by ann", "20s", exitDone, "m/1: pin by ann, revision 4 from 2026-01-05T00:00:00Z on\n"},
+		{"refused: pin by ann: the model has no such version", "20s", exitFailed, "refused: pin by ann: the model has no such version"},
+		{"unpin by ann", "1ms", exitFailed, "is on its way, and no decision about it has come within 1ms"},
+		{"pin by nobody", "0s", exitDone, "is on its way"},
+	} {
+		rt.history = sinks.NewHistory(sinks.HistoryConfig{})
+		for _, by := range []string{"ann", "bob"} {
+			rt.history.AddCalibrator(output.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
+		}
+		srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, deciding{&orderLog{}, rt, c.outcome}, nil}}))
+		code, out, errOut := runCommand(t, "calibrators", "pin", "m", "--why", "x", "--by", "ann", "--model-version", "1", "--wait", c.wait, "--url", srv.URL)
+		srv.Close()
+		if code != c.code || !strings.Contains(out+errOut, c.want) {
+			t.Errorf("%s: exit code %d, %s%s; want %d, %q", c.outcome, code, out, errOut, c.code, c.want)
+		}
 	}
 }
 
