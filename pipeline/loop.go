@@ -3,6 +3,9 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -227,6 +230,19 @@ func (l *loop) settle() error {
 		l.inFlight = nil
 	}
 	return l.err
+}
+
+// unsaved says, of an error of the last checkpoint, up to where what the task had taken is not saved.
+func (l *loop) unsaved(err error) error {
+	if err == nil {
+		return nil
+	}
+	next := l.task.Next()
+	var at []string
+	for _, in := range slices.Sorted(maps.Keys(next)) {
+		at = append(at, fmt.Sprintf("%s %d", in, next[in]))
+	}
+	return fmt.Errorf("%w: up to %s: %w", ErrUnsaved, strings.Join(at, ", "), err)
 }
 
 // save makes a copy durable and visible: first the outputs that may come twice, then the checkpoint, then the outputs

@@ -47,9 +47,13 @@ type Runner struct {
 	Log      *slog.Logger
 }
 
+// ErrUnsaved means that a task ended without its last checkpoint. What it took since the one before is not lost: whoever is assigned the task takes it
+// again.
+var ErrUnsaved = errors.New("the last checkpoint is not saved")
+
 // Run restores the task that build makes, opens its source where the checkpoint ends, and processes records
 // until ctx is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at
-// most lastTime after ctx is done.
+// most lastTime after ctx is done; ErrUnsaved where that fails.
 func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open func(next map[Input]int64) (Source, error)) error {
 	t, from, err := restore(ctx, rn, build)
 	if err != nil {
@@ -79,10 +83,10 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 		lp.close()
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
-		if _, err := lp.begin(); err != nil {
-			return err
+		if _, err = lp.begin(); err == nil {
+			err = lp.settle()
 		}
-		return lp.settle()
+		return lp.unsaved(err)
 	}
 	// What is in flight would get into the way of whoever restores the task.
 	if failed := lp.settle(); failed != nil && !errors.Is(err, failed) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // Group runs one worker per assigned partition number, as a Kafka consumer group. All topics must have the same
@@ -82,7 +84,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 			gen.Start(func(gctx context.Context) {
 				defer wg.Done()
 				defer busy.Done()
-				g.work(ctx, gctx, p, fatal, func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) })
+				g.work(ctx, gctx, gen.ID, p, fatal, func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) })
 			})
 		}
 		g.live(gen, &busy)
@@ -90,7 +92,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 }
 
 // work runs one worker for as long as ctx and its generation last.
-func (g *Group) work(ctx, gctx context.Context, p int, fatal chan<- error, work func(context.Context) error) {
+func (g *Group) work(ctx, gctx context.Context, generation int32, p int, fatal chan<- error, work func(context.Context) error) {
 	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from the
 	// end of ctx.
 	wctx, cancel := context.WithCancel(ctx)
@@ -98,10 +100,18 @@ func (g *Group) work(ctx, gctx context.Context, p int, fatal chan<- error, work 
 	stop := context.AfterFunc(gctx, cancel)
 	defer stop()
 	err := work(wctx)
-	if err == nil || wctx.Err() != nil {
+	log := g.Log.With("group", g.ID, "generation", generation, "partition", p, "err", err)
+	switch {
+	case err == nil:
+		return
+	case wctx.Err() == nil:
+		log.Error("worker ended")
+	case errors.Is(err, pipeline.ErrUnsaved): // as when another process has gone on before this one had ended
+		log.Warn("worker ended with its generation, without a last checkpoint: whoever has the partition takes again what came after the one before")
+		return
+	default: // the end of ctx or of the generation, whatever it came upon
 		return
 	}
-	g.Log.Error("worker ended", "group", g.ID, "partition", p, "err", err)
 	var f *FatalError
 	if errors.As(err, &f) {
 		select {

@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// lastSource ends the task's context where its values end.
+type lastSource struct {
+	*listSource
+	end context.CancelFunc
+}
+
+func (s lastSource) Next(ctx context.Context) (Record, error) {
+	if s.CaughtUp() {
+		s.end()
+		return Record{}, ctx.Err()
+	}
+	return s.listSource.Next(ctx)
+}
+
+// TestUnsaved: a task whose last checkpoint is refused, or cannot be written, says so and up to where its input is not saved, when its
+// generation ends and at the end of its input; one that is refused before says nothing of a last one.
+func TestUnsaved(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken bool
+		cause error
+		ended bool // by its context
+	}{"zombie": {true, ErrFenced, true}, "disk": {false, errTest, true}, "end of the input": {false, errTest, false}} {
+		r := newRig(1, 2)
+		ctx, cancel := context.WithCancel(context.Background())
+		if r.store.taken = c.taken; !c.taken {
+			r.store.fail = func(int) error { return errTest }
+		}
+		err := Run(ctx, r.runner, func() (*adder, error) { return &adder{}, nil }, func(map[Input]int64) (Source, error) {
+			if c.ended {
+				return lastSource{r.source, cancel}, nil
+			}
+			return r.source, nil
+		})
+		cancel()
+		if !errors.Is(err, ErrUnsaved) || !errors.Is(err, c.cause) || !strings.Contains(err.Error(), "up to logits 2") {
+			t.Errorf("%s: %v, want that the last checkpoint is not saved, up to logits 2, and %v", name, err, c.cause)
+		}
+	}
+	r := newRig(1, 2, 3, 4)
+	r.runner.Interval = 1
+	r.store.fail = func(int) error { return ErrFenced }
+	if err := r.run(context.Background()); !errors.Is(err, ErrFenced) || errors.Is(err, ErrUnsaved) {
+		t.Errorf("in between: %v", err)
+	}
+}
