@@ -103,11 +103,18 @@ func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, e
 		return info, err
 	}
 	defer pr.Close()
+	// The Arrow schema that a writer leaves in the file makes fixed-size lists of lists, which the library refuses where one is
+	// null (pyarrow writes those). The types of Parquet say all that is needed here.
+	kv := pr.MetaData().KeyValueMetadata()
+	for i := range kv {
+		if kv[i].Key == "ARROW:schema" {
+			kv[i].Key = ""
+		}
+	}
 	ar, err := pqarrow.NewFileReader(pr, pqarrow.ArrowReadProperties{BatchSize: scanRows}, memory.DefaultAllocator)
 	if err != nil {
 		return info, err
 	}
-	kv := pr.MetaData().KeyValueMetadata()
 	for key, to := range map[string]*string{MetaModel: &info.Model, MetaVersion: &info.Version} {
 		if v := kv.FindValue(key); v != nil {
 			*to = *v

@@ -324,6 +324,29 @@ func TestScanFeatures(t *testing.T) {
 	}
 }
 
+// TestScanFeaturesNull reads Parquet files of pyarrow whose first features are null, as fixed-size lists and as lists:
+//
+//	pq.write_table(pa.table({"features": pa.array([None, [1, 2], [3, 4], None, [5, 6], [7, 8]], TYPE), "label": …}), …)
+func TestScanFeaturesNull(t *testing.T) {
+	for _, name := range []string{"nulls_fixed.parquet", "nulls_lists.parquet"} {
+		var values []float32
+		var null []int32
+		rows := 0
+		_, err := ScanFeatures(filepath.Join("testdata", name), func(p *FeaturePart) error {
+			values, null, rows = append(values, p.Values...), append(null, p.Null...), rows+p.N
+			return nil
+		})
+		if err != nil || rows != 6 || len(values) != 12 || !slices.Equal(null, []int32{0, 3}) {
+			t.Fatalf("%s: got %d rows, %v, null %v, %v", name, rows, values, null, err)
+		}
+		for i, want := range []float32{2: 1, 2, 3, 4, 8: 5, 6, 7, 8} {
+			if want != 0 && values[i] != want {
+				t.Errorf("%s: value %d is %v, want %v", name, i, values[i], want)
+			}
+		}
+	}
+}
+
 // TestScanFeaturesRefuses: what is not to be read is refused with what is wrong, and where.
 func TestScanFeaturesRefuses(t *testing.T) {
 	b, _, _ := archiveBytes(t, true, true)

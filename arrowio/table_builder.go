@@ -192,9 +192,12 @@ func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, e
 		k = int(f.Len())
 	}
 	values := l.ListValues()
-	if k == 0 && c.Len() > 0 {
-		from, to := l.ValueOffsets(0)
-		k = int(to - from)
+	for i := 0; i < c.Len() && k == 0; i++ {
+		if !c.IsNull(i) {
+			from, to := l.ValueOffsets(i)
+			k = int(to - from)
+			break
+		}
 	}
 	if appendDense(out, c, l, k) {
 		return k, nil

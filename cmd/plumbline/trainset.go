@@ -23,6 +23,9 @@ func (s *trainSource) set(file string, k int) (*data.Set, error) {
 
 // usable is the set with features where they lie.
 func (s *trainSource) usable(file string, k int) (*data.Set, error) {
+	if s.d == 0 {
+		return nil, fmt.Errorf("%s: none of the %d rows has features: column features is null in all", file, len(s.labels))
+	}
 	const least = 16 << 20
 	stored, err := data.NewStored(s.d, min(max(s.memory, least), data.DefaultCache), s.regions...)
 	if err != nil {

@@ -35,6 +35,7 @@ type trainSource struct {
 	keys    []uint64 // of the rows of an archive: rows of one key and time are one row
 	null    []int32  // rows without features
 	outside []int32  // rows that are not of the span
+	early   int      // rows without features before the first that has some, for which there is no room yet
 	open    []io.Closer
 	used    *trainRows
 }
@@ -161,6 +162,14 @@ func (s *trainSource) part(path string, f *os.File, values *spool, p *arrowio.Fe
 		s.keys = append(s.keys, rowKey(id))
 	}
 	s.used.Weighted = s.used.Weighted || p.Weighted
+	if s.d == 0 {
+		s.early += p.N
+		return nil
+	}
+	if err := s.fill(values, s.early); err != nil {
+		return err
+	}
+	s.early = 0
 	switch {
 	case p.D == 0: // all are null; there is no room for them either
 		return s.fill(values, p.N)
@@ -190,8 +199,8 @@ func (s *trainSource) spanned(first int, ts []int64) {
 
 // fill adds rows without features.
 func (s *trainSource) fill(values *spool, n int) error {
-	if s.d == 0 {
-		return fmt.Errorf("column features: rows without features before the first that has some")
+	if n == 0 {
+		return nil
 	}
 	at := values.size
 	if err := values.floats(make([]float32, n*s.d)); err != nil {

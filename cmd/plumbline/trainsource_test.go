@@ -166,3 +166,35 @@ func TestSpool(t *testing.T) {
 		}
 	}
 }
+
+// TestTrainSourceEarlyNulls: rows without features may come before it is known how many features a row has.
+func TestTrainSourceEarlyNulls(t *testing.T) {
+	var used trainRows
+	s, values := newTrainSource(1<<20, &used), &spool{memory: 1 << 20}
+	for _, p := range []*arrowio.FeaturePart{
+		{N: 2, Offset: -1, Width: 4, Label: []int32{0, 1}, Null: []int32{0, 1}},
+		{N: 1, Offset: -1, Width: 4, Label: []int32{0}, Null: []int32{0}},
+		{N: 2, D: 2, Offset: -1, Width: 4, Label: []int32{1, 0}, Values: []float32{1, 2, 3, 4}},
+		{N: 1, Offset: -1, Width: 4, Label: []int32{1}, Null: []int32{0}},
+		{N: 1, D: 2, Offset: -1, Width: 4, Label: []int32{1}, Values: []float32{5, 6}},
+	} {
+		if err := s.part("a.parquet", nil, values, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := s.set("a.parquet", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := set.Chunk(nil, 0, set.N())
+	if !slices.Equal(got, []float32{1, 2, 3, 4, 5, 6}) || !slices.Equal(set.Y, []int32{1, 0, 1}) || used.NoFeatures != 4 || used.NotFinite != 0 {
+		t.Errorf("got %v of %v, %d without features", got, set.Y, used.NoFeatures)
+	}
+	none := newTrainSource(1<<20, &used)
+	if err := none.part("a.parquet", nil, values, &arrowio.FeaturePart{N: 2, Offset: -1, Label: []int32{0, 1}, Null: []int32{0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := none.set("a.parquet", 0); err == nil || !strings.Contains(err.Error(), "a.parquet: none of the 2 rows has features: column features is null in all") {
+		t.Errorf("got %v", err)
+	}
+}
