@@ -296,9 +296,25 @@ func (ck *checker) refit(c Config) {
 	}
 }
 
+// ownLabels are those that tell alerts apart in Alertmanager.
+var ownLabels = []string{"alertname", "severity", "model", "version", "slice"}
+
 func (ck *checker) notify(n Notify) {
 	if n.ExternalURL != "" && !regexp.MustCompile(urlPattern).MatchString(n.ExternalURL) {
 		ck.fail("notify.external_url", quoted(n.ExternalURL), "must be http:// or https:// and a host")
+	} else if strings.ContainsAny(n.ExternalURL, "?#") {
+		ck.fail("notify.external_url", quoted(n.ExternalURL), "must have neither ? nor #: paths and queries are added to it")
+	}
+	seen := map[string]bool{}
+	for i, l := range n.Labels {
+		name, _, _ := strings.Cut(l, "=")
+		switch {
+		case slices.Contains(ownLabels, name):
+			ck.fail(indexed("notify.labels", i), quoted(l), "must not be one of the alert's own labels, %s: alerts of different models would be one", strings.Join(ownLabels, ", "))
+		case seen[name]:
+			ck.fail(indexed("notify.labels", i), quoted(l), "must have a name that is there once")
+		}
+		seen[name] = true
 	}
 	for i, w := range n.Webhooks {
 		path := indexed("notify.webhooks", i)

@@ -66,8 +66,13 @@ func (ck *checker) text(f field, path, s string) {
 	case s == "" && f.required:
 		ck.fail(path, quoted(s), "must not be empty")
 	case s != "" && f.pattern != "":
-		if !regexp.MustCompile(f.pattern).MatchString(s) || s == "." || s == ".." {
-			ck.fail(path, quoted(s), "must match %s and not be . or ..", f.pattern)
+		pattern := regexp.MustCompile(f.pattern)
+		dots := ""
+		if pattern.MatchString(".") { // names of files and topics
+			dots = " and not be . or .."
+		}
+		if !pattern.MatchString(s) || s == "." || s == ".." {
+			ck.fail(path, quoted(s), "must match %s%s", f.pattern, dots)
 		}
 	}
 }
