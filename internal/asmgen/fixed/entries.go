@@ -67,6 +67,20 @@ func findKeys512() {
 	RET()
 }
 
+// addEntryAndNext adds to the entry that ends at place, and ends the loop over x below n; "done" is where it is left early.
+func addEntryAndNext(entries, place, entry, x, n Register) {
+	at := Mem{Base: entries, Index: place, Scale: 1, Disp: -32}
+	VPADDQ(at, entry, entry)
+	VMOVDQU(entry, at)
+	INCQ(x)
+	CMPQ(x, n)
+	JL(LabelRef("loop"))
+	Label("done")
+	Store(x, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
 // addEntries2 adds to the four sums of an entry at once.
 func addEntries2() {
 	TEXT("addEntries2", NOSPLIT, "func(entries *int64, places, keys *uint32, sums *int64, n int, one int64) (done int)")
@@ -92,15 +106,7 @@ func addEntries2() {
 	sum := XMM()
 	VMOVQ(Mem{Base: sums, Index: x, Scale: 8}, sum)
 	VINSERTI128(Imm(1), sum, count.AsY(), entry)
-	VPADDQ(Mem{Base: entries, Index: place, Scale: 1, Disp: -32}, entry, entry)
-	VMOVDQU(entry, Mem{Base: entries, Index: place, Scale: 1, Disp: -32})
-	INCQ(x)
-	CMPQ(x, n)
-	JL(LabelRef("loop"))
-	Label("done")
-	Store(x, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
+	addEntryAndNext(entries, place, entry, x, n)
 }
 
 func addCells2() {
@@ -131,13 +137,5 @@ func addCells2() {
 	VMOVQ(Mem{Base: wc, Index: i, Scale: 8}, high)
 	VPINSRQ(Imm(1), Mem{Base: wc2, Index: i, Scale: 8}, high, high)
 	VINSERTI128(Imm(1), high, low.AsY(), entry)
-	VPADDQ(Mem{Base: entries, Index: place, Scale: 1, Disp: -32}, entry, entry)
-	VMOVDQU(entry, Mem{Base: entries, Index: place, Scale: 1, Disp: -32})
-	INCQ(x)
-	CMPQ(x, n)
-	JL(LabelRef("loop"))
-	Label("done")
-	Store(x, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
+	addEntryAndNext(entries, place, entry, x, n)
 }

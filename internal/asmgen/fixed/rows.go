@@ -8,11 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// eights loops over n rows by eights: lanes has those that there are, i the first of them.
-func eights(n Register, body func(i Register, lanes Register)) {
-	i, mask, lanes := GP64(), GP32(), K()
-	XORQ(i, i)
-	Label("rows")
+// someLanes has those of 8 lanes that have rows where n are left: all but at the end.
+func someLanes(n, mask, lanes Register) {
 	MOVL(U32(0xff), mask)
 	CMPQ(n, Imm(8))
 	JGE(LabelRef("whole"))
@@ -21,6 +18,14 @@ func eights(n Register, body func(i Register, lanes Register)) {
 	NOTL(mask)
 	Label("whole")
 	KMOVB(mask, lanes)
+}
+
+// eights loops over n rows by eights: lanes has those that there are, i the first of them.
+func eights(n Register, body func(i Register, lanes Register)) {
+	i, mask, lanes := GP64(), GP32(), K()
+	XORQ(i, i)
+	Label("rows")
+	someLanes(n, mask, lanes)
 	body(i, lanes)
 	ADDQ(Imm(8), i)
 	SUBQ(Imm(8), n)

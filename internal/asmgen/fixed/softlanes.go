@@ -22,15 +22,7 @@ func addSoftLanes512() {
 	lanes, correct := K(), K()
 
 	Label("rows")
-	// The lanes that have rows: all but at the end.
-	MOVL(U32(0xff), mask)
-	CMPQ(rows, Imm(8))
-	JGE(LabelRef("whole"))
-	MOVL(U32(0xffffffff), mask)
-	SHLXL(rows.(GPVirtual).As32(), mask, mask)
-	NOTL(mask)
-	Label("whole")
-	KMOVB(mask, lanes)
+	someLanes(rows, mask, lanes)
 	hit := XMM()
 	VMOVDQU8_Z(Mem{Base: right}, lanes, hit)
 	VPTESTMB(hit, hit, correct)

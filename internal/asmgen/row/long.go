@@ -306,23 +306,28 @@ func (r *long) flush() {
 	}
 }
 
+// storeSum stores the sum of 8 float64 lanes: of a ZMM where it is wide, else of two places of 4.
+func storeSum(wide bool, lanes []Op, to Mem) {
+	y, x, t := YMM(), XMM(), XMM()
+	if wide {
+		z := lanes[0].(reg.VecVirtual)
+		VEXTRACTF64X4(Imm(1), z, y)
+		VADDPD(z.AsY(), y, y)
+		VEXTRACTF64X2(Imm(1), y, x)
+	} else {
+		VMOVUPS(lanes[0], y)
+		VADDPD(lanes[1], y, y)
+		VEXTRACTF128(Imm(1), y, x)
+	}
+	VADDPD(y.AsX(), x, x)
+	VPERMILPD(Imm(1), x, t)
+	VADDSD(t, x, x)
+	VMOVSD(x, to)
+}
+
 func (r *long) endRow(ap, aq reg.Register) {
 	for i, off := range []int{offS, offD, offQ} {
-		y, x, t := YMM(), XMM(), XMM()
-		if r.wide {
-			z := r.flushed[i][0].(reg.VecVirtual)
-			VEXTRACTF64X4(Imm(1), z, y)
-			VADDPD(z.AsY(), y, y)
-			VEXTRACTF64X2(Imm(1), y, x)
-		} else {
-			VMOVUPS(r.flushed[i][0], y)
-			VADDPD(r.flushed[i][1], y, y)
-			VEXTRACTF128(Imm(1), y, x)
-		}
-		VADDPD(y.AsX(), x, x)
-		VPERMILPD(Imm(1), x, t)
-		VADDSD(t, x, x)
-		VMOVSD(x, Mem{Base: aq, Disp: off})
+		storeSum(r.wide, r.flushed[i], Mem{Base: aq, Disp: off})
 	}
 	second := make([]reg.VecVirtual, r.halves())
 	for h := range second {

@@ -180,21 +180,7 @@ func (r *problong) flush() {
 
 func (r *problong) endRow(ap, aq reg.Register) {
 	for i, off := range []int{offProbS, offProbH, offP2s} {
-		y, x, t := YMM(), XMM(), XMM()
-		if r.wide {
-			z := r.flushed[i][0].(reg.VecVirtual)
-			VEXTRACTF64X4(Imm(1), z, y)
-			VADDPD(z.AsY(), y, y)
-			VEXTRACTF64X2(Imm(1), y, x)
-		} else {
-			VMOVUPS(r.flushed[i][0], y)
-			VADDPD(r.flushed[i][1], y, y)
-			VEXTRACTF128(Imm(1), y, x)
-		}
-		VADDPD(y.AsX(), x, x)
-		VPERMILPD(Imm(1), x, t)
-		VADDSD(t, x, x)
-		VMOVSD(x, Mem{Base: aq, Disp: off})
+		storeSum(r.wide, r.flushed[i], Mem{Base: aq, Disp: off})
 	}
 	r.largest(ap)
 }
