@@ -89,7 +89,7 @@ func TestRulesRefuses(t *testing.T) {
 		"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 5, correct: 6}]}], expect: [{rule: r}]}]":                "bins[0]: correct: 6: must be 0 to rows, 5",
 		"tests: [{name: a, panes: [{count: 10000, bins: [{confidence: .9, rows: 5000}]}], expect: [{rule: r}]}]":           "10000 panes of 5000 rows",
 		"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 0}]}], expect: [{rule: r}]}]":                            "rows: 0: must be 1 to",
-		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: calibration-rawl, never: true}]}]":                            `expect[0]: rule: "calibration-rawl": must be one of the configuration's: calibration-raw, calibration-calibrated, accuracy-fall, excess-ece`,
+		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: calibration-rawl, never: true}]}]":                          `expect[0]: rule: "calibration-rawl": must be one of the configuration's: calibration-raw, calibration-calibrated, accuracy-fall, excess-ece`,
 		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: eu, never: true}]}]":                     `slice: "eu": must be COLUMN=VALUE`,
 		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: region=eu, never: true}]}]":              `slice column "region": must be of slices.columns`,
 		"tests: [{name: a, rows: [{count: 5, slices: {region: [eu]}}], expect: [{rule: excess-ece}]}]":                     `rows[0]: slice column "region"`,
