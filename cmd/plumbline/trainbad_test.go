@@ -127,3 +127,19 @@ func TestTrainerBadRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestTrainerWithoutArchive: an archive that is not there, or has nothing, is told from one without rows of the time.
+func TestTrainerWithoutArchive(t *testing.T) {
+	empty, file := t.TempDir(), writeFile(t, "archive", "x")
+	for dir, want := range map[string]string{
+		filepath.Join(empty, "none"): "the directory is not there",
+		file:                         "it is no directory",
+		empty:                        "the directory has no files of theirs that can be read",
+	} {
+		l, _ := loaderOf(func(c *config.Trainer) { c.Archive = dir })
+		_, err := l.load(t.Context(), requestOf("1", 0, 1<<62, 5))
+		if err == nil || errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), dir+": no archived rows of m version 1: "+want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

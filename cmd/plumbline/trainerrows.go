@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -168,6 +169,9 @@ func (l trainerLoader) all(ctx context.Context, r output.Finetune, s *trainSourc
 	if err != nil {
 		return nil, err
 	}
+	if len(s.labels) == 0 && l.archive() != "" {
+		return nil, fmt.Errorf("%s: no archived rows of %s version %s: %s%s", where, r.Model, r.Version, emptyArchive(where), used.why())
+	}
 	if len(s.labels) == len(s.outside) {
 		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d are of other times%s",
 			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.outside), used.why())
@@ -188,6 +192,20 @@ func (l trainerLoader) all(ctx context.Context, r output.Finetune, s *trainSourc
 	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.used.Outside, s.used.Unlabelled, s.used.NoFeatures, s.used.Repeated
 	used.Streamed, used.FeatureBytes = s.used.Streamed, s.used.FeatureBytes
 	return set, nil
+}
+
+// emptyArchive says what there is in place of rows.
+func emptyArchive(dir string) string {
+	st, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "the directory is not there"
+	case err != nil:
+		return err.Error()
+	case !st.IsDir():
+		return "it is no directory"
+	}
+	return "the directory has no files of theirs that can be read"
 }
 
 // leave notes the files that were left out.
