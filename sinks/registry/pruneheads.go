@@ -46,10 +46,14 @@ func (s *Store) headsInForce(ctx context.Context, tx *sql.Tx, model string) (kee
 	return keep, nil
 }
 
+// ofHeads are the entries that say which heads are served. There is an index of them.
+const ofHeads = `kind IN ('head', 'verdict', 'order') AND state <> 'refused'`
+
+const headEntriesOf = `SELECT id, kind, version, record FROM plumbline_entries WHERE model = ? AND ` + ofHeads + ` ORDER BY at, seq, id`
+
 // heads are the heads of a model that have entries, those with the highest numbers first.
 func (s *Store) heads(ctx context.Context, tx *sql.Tx, model string) ([]*headEntries, error) {
-	rows, err := tx.QueryContext(ctx, s.d.bind(`SELECT id, kind, version, record FROM plumbline_entries
-		WHERE model = ? AND kind IN ('head', 'verdict', 'order') AND state <> 'refused' ORDER BY at, seq, id`), model)
+	rows, err := tx.QueryContext(ctx, s.d.bind(headEntriesOf), model)
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,7 @@ func TestPublished(t *testing.T) {
 		}
 		check(s)
 		// As version 1 of the schema had it.
+		exec(t, s, `DROP INDEX plumbline_entries_heads`)
 		exec(t, s, `DROP INDEX plumbline_entries_revision`)
 		exec(t, s, `ALTER TABLE plumbline_entries DROP COLUMN revision`)
 		exec(t, s, `DELETE FROM plumbline_schema WHERE version > 1`)

@@ -29,6 +29,10 @@ var migrations = []step{
 		`ALTER TABLE plumbline_entries ADD COLUMN revision BIGINT NOT NULL DEFAULT 0`,
 		`CREATE INDEX plumbline_entries_revision ON plumbline_entries (model, version, revision)`,
 	}, fill: fillRevisions},
+	{statements: []string{
+		// Entries of heads are few among many, and pruning looks at all of them: the condition is that of Store.heads, word for word.
+		`CREATE INDEX plumbline_entries_heads ON plumbline_entries (model, at, seq, id) WHERE ` + ofHeads,
+	}},
 }
 
 // fillRevisions gives entries of before the column their revision.

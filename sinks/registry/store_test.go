@@ -194,7 +194,7 @@ func TestMigration(t *testing.T) {
 			t.Errorf("the new column sums to %v, %v; want %d", sum, err, 7*len(before))
 		}
 		this := open(t, cfg)
-		if _, err := this.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), "version 3 of the schema, this build knows 2: it was filled by a newer plumbline") {
+		if _, err := this.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d of the schema, this build knows %d: it was filled by a newer plumbline", len(migrations)+1, len(migrations))) {
 			t.Errorf("a database of a later schema: %v", err)
 		}
 	})
@@ -208,7 +208,7 @@ func TestBrokenMigration(t *testing.T) {
 		before := all(t, s, 0)
 		bad := open(t, cfg)
 		bad.steps = append(slices.Clone(migrations), step{statements: []string{`DROP INDEX plumbline_entries_model`, `ALTER TABLE nothing ADD COLUMN x BIGINT`}})
-		if _, err := bad.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), "schema version 3") {
+		if _, err := bad.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), fmt.Sprint("schema version ", len(migrations)+1)) {
 			t.Errorf("broken migration: %v", err)
 		}
 		same(t, "after it", all(t, s, 0), before)
