@@ -54,6 +54,7 @@ func (t *ModelTask) endCanary(v *version, k *keyState, why string, now int64) er
 			f.until = now
 		}
 	}
+	v.forget(now - t.cfg.FinalAfter)
 	d := output.Calibrator{Reason: reasonCanary, Stage: output.StageCanary, Outcome: "canary ended: " + why}
 	return t.record(v, k, &d, pipeline.StreamCalibrators, now)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
@@ -106,8 +107,9 @@ func (t *ModelTask) record(v *version, k *keyState, d *output.Calibrator, s pipe
 	return nil
 }
 
-// forget drops the calibrators that no row can ask for: rows before t have all come.
+// forget drops the calibrators that no row can ask for: rows before t have all come. Canaries that nothing followed go by themselves.
 func (v *version) forget(t int64) {
+	v.calibrators = slices.DeleteFunc(v.calibrators, func(f *inForce) bool { return f.share > 0 && f.until != 0 && f.until <= t })
 	for i := 1; i < len(v.calibrators); i++ {
 		if f := v.calibrators[i]; f.share == 0 && f.from <= t {
 			v.calibrators, i = v.calibrators[i:], 0
