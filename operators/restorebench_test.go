@@ -43,10 +43,9 @@ func restoredStats(tb testing.TB, keys, rows int) (*Stats, StatsConfig) {
 	return s, cfg
 }
 
-// BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
-func BenchmarkRestoreStats(b *testing.B) {
-	s, cfg := restoredStats(b, 1000, 12)
-	c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "stats", State: s}})
+// benchmarkCheckpoint measures how fast the checkpoint of sections is restored into fresh ones, and encoded.
+func benchmarkCheckpoint(b *testing.B, sections []pipeline.Section, fresh func() []pipeline.Section) {
+	c, err := pipeline.EncodeCheckpoint(sections)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -54,8 +53,7 @@ func BenchmarkRestoreStats(b *testing.B) {
 		b.SetBytes(int64(len(c.Data)))
 		b.ReportAllocs()
 		for b.Loop() {
-			to := NewStats(cfg, s.outbox, s.counts)
-			if err := pipeline.RestoreCheckpoint(c.Data, []pipeline.Section{{Name: "stats", State: to}}, nil); err != nil {
+			if err := pipeline.RestoreCheckpoint(c.Data, fresh(), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -64,11 +62,18 @@ func BenchmarkRestoreStats(b *testing.B) {
 		b.SetBytes(int64(len(c.Data)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "stats", State: s}}); err != nil {
+			if _, err := pipeline.EncodeCheckpoint(sections); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
+}
+
+// BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
+func BenchmarkRestoreStats(b *testing.B) {
+	s, cfg := restoredStats(b, 1000, 12)
+	sections := func(s *Stats) []pipeline.Section { return []pipeline.Section{{Name: "stats", State: s}} }
+	benchmarkCheckpoint(b, sections(s), func() []pipeline.Section { return sections(NewStats(cfg, s.outbox, s.counts)) })
 }
 
 // BenchmarkRestoreModel restores, and encodes, a model task with 1,000 keys of K = 100 and 60 rows each: windows, samples, alarms,
@@ -87,27 +92,5 @@ func BenchmarkRestoreModel(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	c, err := pipeline.EncodeCheckpoint(task.Sections())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("restore", func(b *testing.B) {
-		b.SetBytes(int64(len(c.Data)))
-		b.ReportAllocs()
-		for b.Loop() {
-			to := NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)
-			if err := pipeline.RestoreCheckpoint(c.Data, to.Sections(), nil); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("encode", func(b *testing.B) {
-		b.SetBytes(int64(len(c.Data)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := pipeline.EncodeCheckpoint(task.Sections()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	benchmarkCheckpoint(b, task.Sections(), func() []pipeline.Section { return NewModelTask(cfg, 0, pipeline.NewCounts(), quiet).Sections() })
 }

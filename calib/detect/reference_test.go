@@ -243,6 +243,20 @@ func (s *slow) remember(rows []row) {
 	}
 }
 
+// fastAndSlow are the detector of a specification and the construction written out, with the defaults filled in.
+func fastAndSlow(t *testing.T, s Spec) (Spec, *Detector, *slow) {
+	t.Helper()
+	s, err := s.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, d, newSlow(s)
+}
+
 // TestAgainstRows compares the detector, which sees sums, with the construction written out row by row.
 func TestAgainstRows(t *testing.T) {
 	// Sums are rounded to 2^-32 a row; slopes reach 100 a unit of confidence, and R is a product over 3,000 rows.
@@ -251,15 +265,7 @@ func TestAgainstRows(t *testing.T) {
 		{Null: NullBin, Alpha: 1e-4}, {Null: NullBin, Epsilon: .02, Alpha: 1e-3, Bins: 10}, {Null: NullBin, Alpha: 1e-4, Ever: true},
 		{Null: NullBin, Epsilon: .01, Alpha: 1e-3, Reference: ramp(15, .2, slacks(15))},
 	} {
-		s, err := s.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		fast, err := New(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ref := newSlow(s)
+		s, fast, ref := fastAndSlow(t, s)
 		if got, want := len(fast.state), len(ref.r); got != want {
 			t.Fatalf("%d experts, want %d", got, want)
 		}
@@ -324,15 +330,7 @@ func TestDictionarySize(t *testing.T) {
 // TestAgainstRowsECE does the same for NullECE with its dictionary written out; see TestAgainstRows for the tolerance.
 func TestAgainstRowsECE(t *testing.T) {
 	const tolerance = 1e-5
-	s, err := Spec{Null: NullECE, Alpha: 1e-4}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fast, err := New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref := newSlow(s)
+	s, fast, ref := fastAndSlow(t, Spec{Null: NullECE, Alpha: 1e-4})
 	r := make([]float64, 14)
 	rng := rand.New(rand.NewPCG(7, 8))
 	alarms := 0

@@ -11,6 +11,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
+// delivered is a deployment to which an input was sent, in half of the usual time.
+func (s *suite) delivered(t *testing.T, in input) *deployment {
+	t.Helper()
+	d := s.deploy(t, s.options())
+	d.start()
+	d.ready(2 * time.Minute)
+	p := d.produce(in, s.over/2)
+	p.wait(t, s.over+drainLimit)
+	return d
+}
+
 // duplicates sends one message in twenty twice, the second time a few messages later. What the design promises: a
 // second prediction of an id that still waits is counted as a duplicate and changes nothing; a second label finds no
 // prediction and changes nothing.
@@ -41,11 +52,7 @@ func (s *suite) duplicates(t *testing.T) {
 		held[l] = wait
 		return out
 	}
-	d := s.deploy(t, s.options())
-	d.start()
-	d.ready(2 * time.Minute)
-	p := d.produce(in, s.over/2)
-	p.wait(t, s.over+drainLimit)
+	d := s.delivered(t, in)
 	rows := in.total()
 	v := s.drained(d, rows)
 	d.stop()
@@ -107,11 +114,7 @@ func (s *suite) reordered(t *testing.T) {
 		}
 		return out
 	}
-	d := s.deploy(t, s.options())
-	d.start()
-	d.ready(2 * time.Minute)
-	p := d.produce(in, s.over/2)
-	p.wait(t, s.over+drainLimit)
+	d := s.delivered(t, in)
 	d.did("%d messages before an older one", moved)
 	if moved == 0 {
 		t.Error("nothing came out of order: the test did not test it")
