@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,8 @@ create)
   echo $! > "$name/pid"
   ;;
 get)
+  n=$(cat flaky 2>/dev/null || echo 0)
+  if [ "$n" -lt "${KUBE_SILENT:-0}" ]; then echo $((n + 1)) > flaky; echo "connection refused" >&2; exit 1; fi
   [ -d "$name" ] || { echo "jobs.batch \"$name\" not found" >&2; exit 1; }
   if [ ! -f "$name/code" ]; then echo '{"status": {"active": 1}}'
   elif [ "$(cat "$name/code")" = 0 ]; then echo '{"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}}'
@@ -67,11 +70,13 @@ func TestKubernetesJob(t *testing.T) {
 		program string
 		limit   time.Duration
 		want    string // of the error
+		silent  int    // times that the cluster does not say how the Job is
 	}{
-		"result":    {results + `echo '{"progress": 0.5, "step": "half"}'; echo a line; echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, time.Minute, ""},
-		"no result": {`true`, time.Minute, "is complete and left no"},
-		"failure":   {`exit 3`, time.Minute, "failed: BackoffLimitExceeded: it has failed"},
-		"unwanted":  {`sleep 20`, 8 * time.Second, "told to stop"},
+		"result":    {results + `echo '{"progress": 0.5, "step": "half"}'; echo a line; echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, time.Minute, "", 3},
+		"no result": {`true`, time.Minute, "is complete and left no", 0},
+		"failure":   {`exit 3`, time.Minute, "failed: BackoffLimitExceeded: it has failed", 0},
+		"unwanted":  {`sleep 20`, 8 * time.Second, "told to stop", 0},
+		"silence":   {`sleep 20`, time.Minute, "connection refused", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, state := t.TempDir(), t.TempDir()
@@ -83,6 +88,7 @@ func TestKubernetesJob(t *testing.T) {
 			t.Setenv("KUBE_STATE", state)
 			t.Setenv("KUBE_PROGRAM", writeFile(t, "program.sh", c.program))
 			t.Setenv("PLUMBLINE_JOB_POLL", "0.1")
+			t.Setenv("KUBE_SILENT", strconv.Itoa(c.silent))
 			task := service.Task{Request: r, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r")}
 			progress := 0.0
 			task.Progress = func(_ string, done, _ float64) { progress = done }
@@ -103,7 +109,7 @@ func TestKubernetesJob(t *testing.T) {
 			if c.want == "" && (err != nil || progress != .5) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, progress %v; want %q", err, progress, c.want)
 			}
-			if name == "unwanted" || name == "result" {
+			if name == "unwanted" || name == "result" || name == "silence" {
 				if _, err := os.Stat(filepath.Join(state, "plumbline-model-a-1-head1-baff8447")); !errors.Is(err, os.ErrNotExist) || !strings.HasSuffix(strings.TrimSpace(string(calls)), "deleted") {
 					t.Errorf("the Job is still there: %s", calls)
 				}

@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 
+ATTEMPTS = 12  # of asking for a Job's state, before nobody is thought to answer any more
 POLL = float(os.environ.get("PLUMBLINE_JOB_POLL", "5"))  # seconds
 KUBECTL = os.environ.get("KUBECTL", "kubectl").split()
 
@@ -84,8 +85,14 @@ def main(job_file):
     ended = threading.Event()
     output = threading.Thread(target=follow, args=(name, ended), daemon=True)
     output.start()
+    silent = 0
     while True:
-        now = conditions(name)
+        try:
+            now, silent = conditions(name), 0
+        except subprocess.CalledProcessError as e:  # an API server may be away for a moment; a Job that is gone does not come back
+            now, silent, why = {}, silent + 1, e.stderr.strip()
+            if silent == ATTEMPTS or "not found" in why:
+                unwanted(name, f"Job {name}: {why}")
         if "Complete" in now or "Failed" in now:
             break
         time.sleep(POLL)

@@ -13,6 +13,7 @@ the part between `rows` and `finish`: where its rows come from, and what it trai
   - exit code 0 with a result, anything else for a failed attempt. The result is head.safetensors, then report.json.
 """
 
+import io
 import json
 import os
 import pathlib
@@ -64,6 +65,23 @@ def replace(path, data):
     os.replace(temporary, path)
 
 
+def save(path, state):
+    text = io.BytesIO()
+    torch.save(state, text)
+    replace(path, text.getvalue())
+
+
+def load(path):
+    """A checkpoint; None where there is none, or none that can be read: then the training begins again."""
+    try:
+        return torch.load(path, weights_only=False)
+    except FileNotFoundError:
+        return None
+    except Exception as e:
+        print(f"{path}: {e}: begin again", file=sys.stderr)
+        return None
+
+
 def rows(path):
     with np.load(path) as z:
         return torch.from_numpy(z["features"]), torch.from_numpy(z["labels"].astype("i8"))
@@ -104,19 +122,20 @@ def main(job_file):
     request, work = job["request"], pathlib.Path(job["work"])
     torch.manual_seed(request["seed"])
     (x, y), (vx, vy) = rows(job["train"]), rows(job["validation"])
-    head = nn.Sequential(nn.Linear(x.shape[1], request["classes"]))
+    classes = request["classes"] or int(max(y.max(), vy.max())) + 1
+    head = nn.Sequential(nn.Linear(x.shape[1], classes))
     before = None
     if job.get("head"):
         current = read_safetensors(job["head"])
-        if set(current) == set(head.state_dict()):
+        if {k: v.shape for k, v in current.items()} == {k: v.shape for k, v in head.state_dict().items()}:
             head.load_state_dict(current)
             before = measure(head, vx, vy)
     step = torch.optim.SGD(head.parameters(), lr=RATE, momentum=MOMENTUM, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, EPOCHS)
     state = {"epoch": 0, "best": None, "nll": float("inf")}
     checkpoint = work / "checkpoint.pt"
-    if checkpoint.exists():
-        saved = torch.load(checkpoint, weights_only=False)
+    saved = load(checkpoint)
+    if saved:
         state = saved["state"]
         head.load_state_dict(saved["head"])
         step.load_state_dict(saved["step"])
@@ -134,9 +153,10 @@ def main(job_file):
         state["epoch"] += 1
         if now["nll"] < state["nll"]:
             state["nll"], state["best"] = now["nll"], {k: v.clone() for k, v in head.state_dict().items()}
-        torch.save({"state": state, "head": head.state_dict(), "step": step.state_dict(), "schedule": schedule.state_dict(), "rng": torch.get_rng_state()}, work / "checkpoint.tmp")
-        os.replace(work / "checkpoint.tmp", checkpoint)
+        save(checkpoint, {"state": state, "head": head.state_dict(), "step": step.state_dict(), "schedule": schedule.state_dict(), "rng": torch.get_rng_state()})
         print(json.dumps({"progress": state["epoch"] / EPOCHS, "step": f"epoch {state['epoch']}", "nll": now["nll"]}), flush=True)
+    if state["best"] is None:
+        sys.exit("no epoch has a finite validation NLL: the training diverged")
     head.load_state_dict(state["best"])
     finish(job, head, before, vx, vy)
 
