@@ -9,7 +9,7 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: generate generated picture portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 check: fmt vet lint race tidy configs
 
@@ -49,6 +49,10 @@ generate:
 # What is committed is what the generators make.
 generated: generate
 	git diff --exit-code --stat -- calib internal/vexp
+
+# The picture of README.md: the page of the demo as it runs. Needs Chromium.
+picture:
+	PLUMBLINE_PICTURE=$(CURDIR)/docs/img/dashboard.png go test -tags integration -count=1 -v -run '^TestPictureOfDemo$$' ./web/
 
 # Without vector paths, and for arm64: golden hashes in the tests say that the bits are the same.
 portable:

@@ -3,6 +3,7 @@ import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH }
 import { answerOf, inhibitor, standing } from "./verdict.js";
 
 const METHODS = { temperature: "Temperature" };
+const FITS = 10; // letters of a name in a number's size
 
 /** snap: the snapshot shown; current: the alerts pending and firing at its moment, or null where that is not known. */
 export function drawTiles(root, snap, current) {
@@ -14,7 +15,7 @@ export function drawTiles(root, snap, current) {
     ...(snap.served ? [ece("ECE served", "served", snap.served, scale)] : []),
     tile("Accuracy", pct(snap.raw.accuracy), accuracyError(snap.raw), `confidence ${pct(snap.raw.mean_confidence)}`, calibratedAccuracy(snap)),
     tile("NLL", fixed(snap.raw.nll), `calibrated ${fixed(snap.calibrated.nll)}`, `Brier ${fixed(snap.raw.brier)}`),
-    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? `latest, ${extent(snap.window)}` : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : ""),
+    tile("Labelled rows", count(snap.labelled), snap.window.kind === "rows" ? extent(snap.window) : `of ${count(snap.predictions)} predictions`, snap.late ? `${count(snap.late)} late` : "none late", snap.pooled_values ? `of ${snap.pooled_values_more ? "at least " : ""}${count(snap.pooled_values)} pooled values` : ""),
     tile("Label coverage", pct(snap.coverage, 1), ...(snap.window.kind === "rows" ? ["for windows by time"] : [`window ${snap.window.name}`, extent(snap.window)])),
     tile("Label lag p50", duration(snap.label_lag.p50_s), `p90 ${duration(snap.label_lag.p90_s)}`, `p99 ${duration(snap.label_lag.p99_s)}`),
     calibrator(snap),
@@ -98,8 +99,9 @@ function calibratedAccuracy(snap) {
 function calibrator(snap) {
   const c = snap.calibrator;
   if (!c) return tile("Calibrator", "none", "identity in force");
-  const name = METHODS[c.method] || c.method;
-  const t = tile("Calibrator", c.temperature ? `T ${fixed(c.temperature)}` : name, `${name}, revision ${c.version}`, `since ${clock(c.effective_from, snap.at)}`);
+  const name = METHODS[c.method] || c.method.replaceAll("_", " ");
+  const t = tile("Calibrator", c.temperature ? `T ${fixed(c.temperature)}` : name, `${c.temperature ? `${name}, ` : ""}revision ${c.version}`, `since ${clock(c.effective_from, snap.at)}`);
+  if (!c.temperature && name.length > FITS) t.querySelector(".big").classList.add("long");
   if (c.calibrated && c.calibrated.n) t.append(el("dd.sub", {}, `NLL ${fixed(c.raw.nll)} → ${fixed(c.calibrated.nll)}`));
   return t;
 }
