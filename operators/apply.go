@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // compacted calibrators topic and read by every shard.
 type Published struct {
 	mu       sync.RWMutex
-	by       map[arrowio.ModelKey][]*inForce
+	by       map[arrowio.ModelKey][]*inForce // the newest keptRevisions, by revision, the newest first
 	canaries map[arrowio.ModelKey]*inForce // the latest, ended or not
 	last     map[string]string             // model → the version that was published last
 	changed  chan struct{}                 // closed and replaced by every publication
@@ -59,20 +60,22 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	}
 	close(p.changed)
 	p.changed = make(chan struct{})
-	list := p.by[m]
-	for i, old := range list {
-		if old.revision == pub.Revision {
-			list = append([]*inForce(nil), list...)
-			list[i] = f
-			p.by[m] = list
-			return nil
-		}
-	}
-	p.last[m.Model] = m.Version
 	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
-	p.by[m] = append(append([]*inForce(nil), list...), f)
+	list := slices.Clone(p.by[m])
+	i, there := slices.BinarySearchFunc(list, f.revision, func(x *inForce, revision int) int { return cmp.Compare(revision, x.revision) })
+	if there {
+		list[i] = f
+	} else {
+		list = slices.Insert(list, i, f)
+		p.last[m.Model] = m.Version
+	}
+	p.by[m] = list[:min(len(list), keptRevisions)]
 	return nil
 }
+
+// keptRevisions is how many calibrators of a model version rows may still ask for: late ones those that were in force at their event time. A process
+// that starts has the newest only, as the topic is compacted.
+const keptRevisions = 64
 
 // endCanary lets a canary stand for the rows before, which may still come.
 func (p *Published) endCanary(m arrowio.ModelKey, until pipeline.Time) {
@@ -105,10 +108,8 @@ func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 		m.Version = p.last[m.Model]
 	}
 	l.Version = m.Version
-	for _, f := range p.by[m] {
-		if f.revision > l.Revision {
-			l.Revision, l.From, l.Calibrator = f.revision, f.from, f.cal
-		}
+	if list := p.by[m]; len(list) > 0 && list[0].revision > 0 {
+		l.Revision, l.From, l.Calibrator = list[0].revision, list[0].from, list[0].cal
 	}
 	if f := p.canaries[m]; f != nil && f.until == 0 {
 		l.Canary, l.Share = f.cal, f.share
@@ -124,14 +125,13 @@ func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.I
 	if f := p.canaries[m]; f != nil && fits(f.cal, k) && f.serves(ts, id) {
 		return f
 	}
-	var best *inForce
+	// By revision, not as they came: a process that was away may write an older one after a newer.
 	for _, f := range p.by[m] {
-		// A process that was away may write an older revision after a newer one.
-		if f.from <= ts && fits(f.cal, k) && (best == nil || f.revision > best.revision) {
-			best = f
+		if f.from <= ts && fits(f.cal, k) {
+			return f
 		}
 	}
-	return best
+	return nil
 }
 
 // fits reports whether a calibrator can be applied to rows of k classes.
