@@ -19,9 +19,9 @@ import (
 type Published struct {
 	mu       sync.RWMutex
 	by       map[arrowio.ModelKey][]*inForce // the newest keptRevisions, by revision, the newest first
-	canaries map[arrowio.ModelKey]*inForce // the latest, ended or not
-	last     map[string]string             // model → the version that was published last
-	changed  chan struct{}                 // closed and replaced by every publication
+	canaries map[arrowio.ModelKey]*inForce   // the latest, ended or not
+	last     map[string]string               // model → the version that was published last
+	changed  chan struct{}                   // closed and replaced by every publication
 }
 
 // NewPublished returns an empty table.
