@@ -13,6 +13,15 @@
 //	e, err = shift.EMRows(p, prior) // from the calibrated probabilities of rows
 //	shift.Correct(p, p, e.Weights)
 //
+// A correction has to be right of classes with few rows too. Its weights are drawn towards 1 by how much shares vary at all, and whether one has moved is
+// judged by the errors that it would have if not:
+//
+//	se, err := shift.ErrorsAt(t, nil)                    // where nothing has moved
+//	shift.Shrink(e.Weights, v, shift.RatioVariance(ref, now)) // v_j = (se_j/p_j)²; ref, now: rows by predicted class
+//	moved, err := e.Moved(t, e.Reference, .01)
+//
+// Of more than MaxClasses classes a Pool takes some together.
+//
 // With one symbol a class BBSE is black-box shift estimation, w = C⁻¹μ. More symbols than classes make the estimate sharper,
 // and testable: where the assumption fails, no q explains μ, and Fit.P says so.
 package shift
