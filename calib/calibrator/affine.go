@@ -24,6 +24,15 @@ func (s *sample) moderate() error {
 	return nil
 }
 
+// temperatureStart is temperature scaling of the sample, from where fits of more parameters go on; logits beyond maxScore
+// are an error.
+func (s *sample) temperatureStart() (Temperature, FitReport, error) {
+	if err := s.moderate(); err != nil {
+		return Temperature{}, FitReport{}, err
+	}
+	return FitTemperature(s.z, s.k, s.y, s.w, Options{})
+}
+
 // bounded is v within ±applyScore; NaN and +Inf give NaN.
 func bounded(v float64) float64 {
 	if math.IsInf(v, 1) {

@@ -63,10 +63,7 @@ func FitClassTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, o
 	if err != nil {
 		return nil, Report{}, err
 	}
-	if err := s.moderate(); err != nil {
-		return nil, Report{}, err
-	}
-	ts, _, err := FitTemperature(s.z, k, s.y, s.w, Options{})
+	ts, _, err := s.temperatureStart()
 	if err != nil {
 		return nil, Report{}, err
 	}

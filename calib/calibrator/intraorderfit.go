@@ -36,10 +36,7 @@ func FitIntraOrderPreserving[T kernel.Float](z []T, k int, y []int32, w []float6
 	if err != nil {
 		return nil, Report{}, err
 	}
-	if err := s.moderate(); err != nil {
-		return nil, Report{}, err
-	}
-	ts, tr, err := FitTemperature(s.z, k, s.y, s.w, Options{})
+	ts, tr, err := s.temperatureStart()
 	if err != nil {
 		return nil, Report{}, err
 	}

@@ -232,13 +232,7 @@ func least(th []float64, k int) {
 	for i := range w {
 		w[i] -= mean[i%k]
 	}
-	var m float64
-	for _, v := range b {
-		m += v / float64(k)
-	}
-	for j := range b {
-		b[j] -= m
-	}
+	centre(b)
 }
 
 // leastGradient is the gradient by what went into least, from that by what came out: its transpose.
@@ -250,9 +244,14 @@ func leastGradient(g []float64, k int) {
 			w[i] -= mean[i%k]
 		}
 	}
+	centre(b)
+}
+
+// centre takes the mean of b from each of its numbers.
+func centre(b []float64) {
 	var m float64
 	for _, v := range b {
-		m += v / float64(k)
+		m += v / float64(len(b))
 	}
 	for j := range b {
 		b[j] -= m

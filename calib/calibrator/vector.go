@@ -57,10 +57,7 @@ func FitVector[T kernel.Float](z []T, k int, y []int32, w []float64, opts Option
 	if err != nil {
 		return nil, Report{}, err
 	}
-	if err := s.moderate(); err != nil {
-		return nil, Report{}, err
-	}
-	ts, _, err := FitTemperature(s.z, k, s.y, s.w, Options{})
+	ts, _, err := s.temperatureStart()
 	if err != nil {
 		return nil, Report{}, err
 	}
