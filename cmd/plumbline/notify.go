@@ -81,7 +81,7 @@ func (r *kafkaRun) told(ctx context.Context, group, topic string, p int, commit 
 type notifyMetrics struct{ *notify.Counts }
 
 var (
-	descNotifications = prometheus.NewDesc("plumbline_notifications_total", "Requests to Alertmanagers and deliveries to webhooks, by outcome: ok; failed is tried again; given_up is not.", []string{"to", "outcome"}, nil)
+	descNotifications = prometheus.NewDesc("plumbline_notifications_total", "Requests to Alertmanagers and deliveries to webhooks, by receiver (its host) and outcome: ok; failed is tried again; given_up is not.", []string{"to", "receiver", "outcome"}, nil)
 	descNotifyDropped = prometheus.NewDesc("plumbline_notify_alerts_dropped_total", "Alerts that nobody is told of: no room, or the record cannot be read.", []string{"reason"}, nil)
 )
 
@@ -96,10 +96,14 @@ func (c notifyMetrics) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, n int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
-	counter(descNotifications, c.AlertmanagerSent.Load(), "alertmanager", "ok")
-	counter(descNotifications, c.AlertmanagerFailed.Load(), "alertmanager", "failed")
-	counter(descNotifications, c.WebhookSent.Load(), "webhook", "ok")
-	counter(descNotifications, c.WebhookGivenUp.Load(), "webhook", "given_up")
+	for _, r := range c.Receivers() {
+		o := c.Of(r)
+		counter(descNotifications, o.OK.Load(), r.To, r.Name, "ok")
+		counter(descNotifications, o.Failed.Load(), r.To, r.Name, "failed")
+		if r.To == "webhook" {
+			counter(descNotifications, o.GivenUp.Load(), r.To, r.Name, "given_up")
+		}
+	}
 	counter(descNotifyDropped, c.Evicted.Load(), "no_room")
 	counter(descNotifyDropped, c.Unreadable.Load(), "unreadable")
 }

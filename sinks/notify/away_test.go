@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestDeadWebhook(t *testing.T) {
 		t.Error("all was committed before the dead webhook was given up")
 	}
 	eventually(t, "all given up", func() bool { return committed() == 20 })
-	if sent, gone := counts.WebhookSent.Load(), counts.WebhookGivenUp.Load(); sent != 20 || gone != 20 {
+	if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 20 || gone != 20 {
 		t.Errorf("%d delivered, %d given up, want 20 and 20", sent, gone)
 	}
 }
@@ -70,7 +71,7 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 		counts, committed, stop := running(t, Config{Webhooks: []Webhook{{URL: from.URL}}, RetryFor: time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
 		eventually(t, "given up", func() bool { return committed() == 1 })
 		stop()
-		if sent, gone := counts.WebhookSent.Load(), counts.WebhookGivenUp.Load(); sent != 0 || gone != 1 || to.requests() != 0 {
+		if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 0 || gone != 1 || to.requests() != 0 {
 			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0", status, sent, gone, to.requests())
 		}
 		if text := log.String(); !strings.Contains(text, "host "+strings.TrimPrefix(to.URL, "http://")) || strings.Contains(text, "secret") {
@@ -87,8 +88,17 @@ func TestRefusedBatch(t *testing.T) {
 	}
 	topic.idle()
 	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: time.Hour}, topic, 0)
-	eventually(t, "told", func() bool { return counts.AlertmanagerFailed.Load() == 1 })
+	eventually(t, "told", func() bool { return told(counts, "alertmanager").Failed == 1 })
 	if am.requests() != 2 || !strings.Contains(am.bodies[1], fmt.Sprintf("%04d firing", maxBatch)) {
 		t.Errorf("%d requests, want 2, the second with the last alert", am.requests())
 	}
+}
+
+// TestCountsByReceiver: each receiver has outcomes of its own, from the start, by names that hold no secret.
+func TestCountsByReceiver(t *testing.T) {
+	am, topic := newServer(t), newTopic()
+	host := strings.TrimPrefix(am.URL, "http://")
+	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Webhooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
+	want := []Receiver{{"alertmanager", host}, {"webhook", host}, {"webhook", host + "#2"}}
+	eventually(t, "counted", func() bool { return slices.Equal(counts.Receivers(), want) })
 }

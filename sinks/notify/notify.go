@@ -61,13 +61,6 @@ const (
 	DefaultMaxAlerts    = 10_000
 )
 
-// Counts say how notifications went; all only grow.
-type Counts struct {
-	AlertmanagerSent, AlertmanagerFailed atomic.Int64 // requests
-	WebhookSent, WebhookGivenUp          atomic.Int64 // deliveries
-	Evicted, Unreadable                  atomic.Int64 // alerts for want of room; records
-}
-
 // Notifier tells of one partition of the alerts topic.
 type Notifier struct {
 	cfg    Config
@@ -134,18 +127,24 @@ func New(cfg Config, counts *Counts) *Notifier {
 // state half read would resolve what fires.
 func (n *Notifier) Run(ctx context.Context, source pipeline.Source, done int64, commit func(ctx context.Context, next int64) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range n.cfg.Alertmanagers {
-		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i]) })
+	for i, o := range n.counts.outcomes("alertmanager", n.cfg.Alertmanagers) {
+		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i], o) })
 	}
+	var addresses []string
+	for _, w := range n.cfg.Webhooks {
+		addresses = append(addresses, w.URL)
+	}
+	outcomes := n.counts.outcomes("webhook", addresses)
 	p := newProgress(max(1, len(n.cfg.Webhooks)))
 	queues := make([]chan job, len(p.next))
 	for i := range queues {
 		queues[i] = make(chan job, queue)
 		var w *Webhook // nil: there is none, and what was read is done
+		var o *Outcomes
 		if i < len(n.cfg.Webhooks) {
-			w = &n.cfg.Webhooks[i]
+			w, o = &n.cfg.Webhooks[i], outcomes[i]
 		}
-		g.Go(func() error { return n.work(ctx, w, queues[i], func(next int64) { p.reach(i, next) }) })
+		g.Go(func() error { return n.work(ctx, w, o, queues[i], func(next int64) { p.reach(i, next) }) })
 	}
 	g.Go(func() error { return p.commit(ctx, commit) })
 	g.Go(func() error { return n.read(ctx, source, done, queues) })
@@ -238,7 +237,7 @@ func (n *Notifier) changed() {
 }
 
 // work tells one webhook of every change that it wants, in order.
-func (n *Notifier) work(ctx context.Context, w *Webhook, jobs <-chan job, reached func(next int64)) error {
+func (n *Notifier) work(ctx context.Context, w *Webhook, o *Outcomes, jobs <-chan job, reached func(next int64)) error {
 	down := false // the last delivery was given up: the next is tried once
 	for {
 		select {
@@ -247,11 +246,15 @@ func (n *Notifier) work(ctx context.Context, w *Webhook, jobs <-chan job, reache
 		case j := <-jobs:
 			if w != nil && j.change != nil {
 				if a := j.change.seenBy(w); a != nil {
-					taken, err := n.deliver(ctx, w, j.id, a, down)
+					taken, err := n.deliver(ctx, w, o, j.id, a, down)
 					if err != nil {
 						return err
 					}
-					down = !taken
+					if down = !taken; down {
+						o.GivenUp.Add(1)
+					} else {
+						o.OK.Add(1)
+					}
 				}
 			}
 			reached(j.next)
@@ -260,7 +263,7 @@ func (n *Notifier) work(ctx context.Context, w *Webhook, jobs <-chan job, reache
 }
 
 // tellAgain tells one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
-func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struct{}) error {
+func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struct{}, o *Outcomes) error {
 	pause, again := n.cfg.Resend, firstPause
 	for {
 		t := time.NewTimer(pause)
@@ -275,7 +278,7 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 		if !n.live.Load() {
 			continue
 		}
-		if n.tellState(ctx, base) {
+		if n.tellState(ctx, base, o) {
 			pause, again = n.cfg.Resend, firstPause
 		} else {
 			pause, again = min(again, n.cfg.Resend), min(2*again, lastPause)
@@ -284,19 +287,19 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 }
 
 // tellState tells an Alertmanager the state and reports whether it took it.
-func (n *Notifier) tellState(ctx context.Context, base string) bool {
+func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes) bool {
 	alerts := n.state(time.Now())
 	if len(alerts) == 0 {
 		return true
 	}
 	if err := n.cfg.tell(ctx, base, alerts); err != nil {
 		if ctx.Err() == nil {
-			n.counts.AlertmanagerFailed.Add(1)
+			o.Failed.Add(1)
 			n.cfg.Log.Warn("alertmanager failed, trying again", "alertmanager", host(base), "alerts", len(alerts), "err", err)
 		}
 		return false
 	}
-	n.counts.AlertmanagerSent.Add(1)
+	o.OK.Add(1)
 	return true
 }
 

@@ -90,19 +90,11 @@ func (c *change) seenBy(w *Webhook) *output.Alert {
 
 // deliver sends one change until it is taken, refused for good, or RetryFor is over, and tries once only where once is
 // set; it reports whether the change was taken. The error is ctx's only.
-func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output.Alert, once bool) (taken bool, err error) {
+func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id string, a *output.Alert, once bool) (taken bool, err error) {
 	c, patience := &n.cfg, n.cfg.RetryFor
 	if once {
 		patience = 0
 	}
-	defer func() {
-		switch {
-		case taken:
-			n.counts.WebhookSent.Add(1)
-		case err == nil:
-			n.counts.WebhookGivenUp.Add(1)
-		}
-	}()
 	kind := stateOf(a)
 	if a.State == resolved {
 		kind = resolved
@@ -131,6 +123,7 @@ func (n *Notifier) deliver(ctx context.Context, w *Webhook, id string, a *output
 			c.Log.Error("webhook given up", "webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
 			return false, nil
 		}
+		o.Failed.Add(1)
 		c.Log.Warn("webhook failed, trying again", "webhook", host(w.URL), "id", id, "in", pause, "err", err)
 		if err := sleep(ctx, pause); err != nil {
 			return false, err
