@@ -61,7 +61,12 @@ func TestPaneRefused(t *testing.T) {
 
 func FuzzDecodePane(f *testing.F) {
 	for _, m := range paneMessages {
-		f.Add(AppendPane(nil, m))
+		b := AppendPane(nil, m)
+		f.Add(b)
+		f.Add(b[:len(b)/2])
+		b = bytes.Clone(b)
+		b[len(b)-1] ^= 0x55
+		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := DecodePane(b)
