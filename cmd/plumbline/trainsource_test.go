@@ -167,6 +167,36 @@ func TestSpool(t *testing.T) {
 	}
 }
 
+// TestSpoolMemory: what is copied into memory afterwards is not held twice, but where there is no place for a file.
+func TestSpoolMemory(t *testing.T) {
+	for name, dir := range map[string]string{"file": t.TempDir(), "none": filepath.Join(t.TempDir(), "none")} {
+		t.Setenv("TMPDIR", dir)
+		s := &spool{memory: 1 << 30}
+		run := make([]float32, 1<<20)
+		run[5] = 7
+		for range 6 {
+			if err := s.floats(run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if held := len(s.buf) > spoolBuffer; held != (name == "none") || (s.file == nil) != (name == "none") || s.size != 24<<20 {
+			t.Errorf("%s: %d bytes of %d in memory, in a file: %v", name, len(s.buf), s.size, s.file != nil)
+		}
+		var raw [4]byte
+		if _, err := s.ReadAt(raw[:], 20<<20+20); err != nil || math.Float32frombits(binary.LittleEndian.Uint32(raw[:])) != 7 {
+			t.Errorf("%s: got %v, %v", name, raw, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	s := &spool{memory: 1 << 10, bound: "--memory"}
+	if err := s.floats(make([]float32, 1<<10)); err == nil || !strings.Contains(err.Error(), "(TMPDIR)") {
+		t.Errorf("got %v, want that there is no room", err)
+	}
+}
+
 // TestTrainSourceEarlyNulls: rows without features may come before it is known how many features a row has.
 func TestTrainSourceEarlyNulls(t *testing.T) {
 	var used trainRows

@@ -8,8 +8,10 @@ import (
 	"os"
 )
 
-// spool holds features that do not lie in their file as numbers one after the other (Parquet, CSV, compressed arrays): in
-// memory up to a bound, then in a temporary file that nobody else sees, in the system's directory for those (TMPDIR).
+// spool holds features that do not lie in their file as numbers one after the other (Parquet, CSV, compressed arrays): a few
+// in memory, more in a temporary file that nobody else sees, in the system's directory for those (TMPDIR). They are copied
+// into memory afterwards where they fit (trainSource.hold), so they should not take it twice; only where there can be no such
+// file are they held, up to the bound.
 type spool struct {
 	memory int64
 	bound  string // the setting that memory is, for errors
@@ -35,14 +37,23 @@ func (s *spool) floats(v []float32) error {
 	return nil
 }
 
+// spoolBuffer is how many bytes a spool holds before it has a file.
+const spoolBuffer = 16 << 20
+
 func (s *spool) write(b []byte) error {
-	if s.file == nil && int64(len(s.buf)+len(b)) <= s.memory {
+	size := int64(len(s.buf) + len(b))
+	if s.file == nil && size <= min(s.memory, spoolBuffer) {
 		s.buf = append(s.buf, b...)
 		s.size += int64(len(b))
 		return nil
 	}
 	if s.file == nil {
 		f, err := os.CreateTemp("", "plumbline-features-*")
+		if err != nil && size <= s.memory {
+			s.buf = append(s.buf, b...)
+			s.size = size
+			return nil
+		}
 		if err != nil {
 			return s.noRoom(err)
 		}
@@ -61,7 +72,7 @@ func (s *spool) write(b []byte) error {
 }
 
 func (s *spool) noRoom(err error) error {
-	return fmt.Errorf("features that do not fit into %s are unpacked to %s: %w", s.bound, os.TempDir(), err)
+	return fmt.Errorf("features of Parquet, CSV and compressed files are unpacked to %s (TMPDIR), those that fit into %s too: %w", os.TempDir(), s.bound, err)
 }
 
 // ReadAt implements io.ReaderAt.
