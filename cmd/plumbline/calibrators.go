@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web/calibrate"
 )
 
@@ -13,7 +15,8 @@ import (
 // all give the same answer.
 type latestCalibrators struct{ *engine }
 
-// Latest implements calibrate.Source. A model version without a calibrator is known once it has a snapshot here.
+// Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about it, be it that
+// nothing changes, which every process reads; before that, where it has a snapshot.
 func (c latestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Latest(arrowio.ModelKey{Model: model, Version: version})
 	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From), Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
@@ -21,12 +24,29 @@ func (c latestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 		return f, changed, true
 	}
 	f.Calibrator = calibrator.Identity{}
-	for _, s := range c.history.Series() {
-		if s.Model == model && (version == "" || s.Version == version) {
-			f.Version, ok = s.Version, true // sorted: the last version by name
+	for _, v := range c.knownVersions(model) {
+		if version == "" || v == version {
+			f.Version, ok = v, true // sorted: the last version by name
 		}
 	}
 	return f, changed, ok
+}
+
+// knownVersions are the versions of a model that have snapshots or decisions in this process, sorted. A version that somebody only gave
+// an order about is none.
+func (rt *engine) knownVersions(model string) (out []string) {
+	for _, s := range rt.history.Series() {
+		if s.Model == model {
+			out = append(out, s.Version)
+		}
+	}
+	for _, c := range rt.history.Calibrators(model, "", 0) {
+		if !registry.Refused(&c) {
+			out = append(out, c.Version)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 var errFollowing = errors.New("the calibrators topic has not been read to its end yet")

@@ -11,7 +11,6 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
-	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -90,23 +89,15 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	return err
 }
 
-// versions are those of a model that have snapshots or calibrators here, or else in the database. A version that somebody only
-// gave an order about is none.
-func (t orderTaker) versions(ctx context.Context, model string) (out []string, err error) {
-	for _, s := range t.history.Series() {
-		if s.Model == model {
-			out = append(out, s.Version)
-		}
+// versions are those of a model that are known here, or else in the database.
+func (t orderTaker) versions(ctx context.Context, model string) ([]string, error) {
+	out := t.knownVersions(model)
+	if len(out) > 0 || t.past == nil {
+		return out, nil
 	}
-	for _, c := range t.history.Calibrators(model, "", 0) {
-		if !registry.Refused(&c) {
-			out = append(out, c.Version)
-		}
-	}
-	if len(out) == 0 && t.past != nil {
-		if out, err = t.past.store.Versions(ctx, model); err != nil {
-			return nil, fmt.Errorf("%w: versions of %s: %w", errUnasked, model, err)
-		}
+	out, err := t.past.store.Versions(ctx, model)
+	if err != nil {
+		return nil, fmt.Errorf("%w: versions of %s: %w", errUnasked, model, err)
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

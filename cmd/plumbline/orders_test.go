@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
@@ -143,6 +144,26 @@ func TestCalibratorsRefuses(t *testing.T) {
 	_, err := orderTaker{rt, &orderLog{}, nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
 	if !errors.Is(err, web.ErrOrder) || !strings.Contains(err.Error(), "why: must not be empty") {
 		t.Errorf("an order for no reason: %v", err)
+	}
+}
+
+// TestKnownWithoutCalibrator: a model version about which something was decided is known in every process, with the identity, before the
+// first calibrator; one that is in a refused order only is not.
+func TestKnownWithoutCalibrator(t *testing.T) {
+	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	latest := latestCalibrators{rt}
+	rt.history.AddCalibrator(output.Calibrator{Model: "m", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	if f, _, ok := latest.Latest("m", ""); ok {
+		t.Errorf("known by a refused order: %+v", f)
+	}
+	rt.history.AddCalibrator(output.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …", DecidedAt: "2026-01-03T00:00:00Z"})
+	for _, version := range []string{"", "7"} {
+		if f, _, ok := latest.Latest("m", version); !ok || f.Version != "7" || f.Revision != 0 || f.Calibrator != calibrator.Calibrator(calibrator.Identity{}) {
+			t.Errorf("version %q: %+v, %v; want the identity of 7 at revision 0", version, f, ok)
+		}
+	}
+	if _, _, ok := latest.Latest("m", "8"); ok {
+		t.Error("version 8 is known")
 	}
 }
 
