@@ -198,6 +198,23 @@ note("words", conn.textContent);`)
 	}
 }
 
+// TestSilentKafkaInBrowser: a process that no broker answers is not live, however well the page reaches it.
+func TestSilentKafkaInBrowser(t *testing.T) {
+	status := map[string]any{"kafka": map[string]any{"silent_since": "2024-03-05T11:22:33.444Z", "error": "connection refused"}}
+	srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Status: func() any { return status }}), steps+`
+const conn = document.getElementById("conn");
+const seen = []; // the stream of this test ends at once
+new MutationObserver(() => seen.push(conn.textContent + "|" + conn.dataset.state + "|" + conn.title)).observe(conn, { childList: true });
+await wait(() => seen.some((s) => s.startsWith("Kafka")));
+note("pill", seen.find((s) => s.startsWith("Kafka")));`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	if want := "pill=Kafka does not answer since 2024-03-05&nbsp;11:22:33 UTC|lost|connection refused"; !strings.Contains(dom, want) {
+		_, notes, _ := strings.Cut(dom, "<pre>")
+		t.Errorf("the page lacks %q: %.300s", want, notes)
+	}
+}
+
 // layout notes what is cut, what is wider than the page, and how far the chart moves when a moment is pinned.
 const layout = steps + `
 await wait(() => document.querySelector("#ecechart canvas"));

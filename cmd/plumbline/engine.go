@@ -42,6 +42,7 @@ type engine struct {
 	listener  net.Listener // of the page, bound already; nil = bind http.listen
 
 	pauser
+	silence
 	watchEvery time.Duration // between questions for the topics' numbers of partitions
 
 	mu      sync.Mutex

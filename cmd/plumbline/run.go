@@ -239,7 +239,7 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 		names = append(names, r.cfg.Topics.Labels)
 	}
 	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log,
-		Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+		Silent: r.heardNothing("shards"), Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.shards {
 			return r.added(names[0], p, r.shards)
@@ -262,7 +262,7 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 
 func (r *kafkaRun) runModels(ctx context.Context) error {
 	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log,
-		Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+		Silent: r.heardNothing("models"), Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.panes {
 			return r.added(r.cfg.Topics.Panes, p, r.panes)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
@@ -30,10 +31,53 @@ type processStatus struct {
 	Models      map[string]string      `json:"state_hash_by_model"`
 	Tasks       []*pipeline.TaskStatus `json:"tasks"`
 	Paused      *pauseStatus           `json:"paused,omitempty"`
+	// Kafka is there while no broker answers.
+	Kafka *silenceStatus `json:"kafka,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
 	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
 	// History is how the database of the history does; absent without one.
 	History *registry.Status `json:"history,omitempty"`
+}
+
+// silenceStatus is since when no heartbeat of the consumer groups has been answered, and what was said instead.
+type silenceStatus struct {
+	Since time.Time `json:"silent_since"` // wall clock
+	Error string    `json:"error"`
+}
+
+// silence is kept by group: one that is answered says nothing about the other.
+type silence struct {
+	silentMu sync.Mutex
+	silent   map[string]silenceStatus
+}
+
+// heardNothing is kafkaio.Group's Silent for a group.
+func (s *silence) heardNothing(group string) func(time.Time, error) {
+	return func(since time.Time, err error) {
+		s.silentMu.Lock()
+		defer s.silentMu.Unlock()
+		if since.IsZero() {
+			delete(s.silent, group)
+			return
+		}
+		if s.silent == nil {
+			s.silent = map[string]silenceStatus{}
+		}
+		s.silent[group] = silenceStatus{Since: since.UTC().Truncate(time.Millisecond), Error: fmt.Sprint(err)}
+	}
+}
+
+// kafkaSilence is the longest silence, nil where the groups are answered.
+func (s *silence) kafkaSilence() *silenceStatus {
+	s.silentMu.Lock()
+	defer s.silentMu.Unlock()
+	var out *silenceStatus
+	for _, st := range s.silent {
+		if out == nil || st.Since.Before(out.Since) {
+			out = &st
+		}
+	}
+	return out
 }
 
 // lagStatus is what of an input has not been read.
@@ -127,7 +171,7 @@ func (rt *engine) status() *processStatus {
 	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
 	tasks, complete := rt.statuses()
 	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
-		Paused: rt.paused(), Lag: rt.lag(time.Now())}
+		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
 	if rt.past != nil {
 		h := rt.past.fill.Status()
 		st.History = &h

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
@@ -75,5 +76,29 @@ func TestCombineHashes(t *testing.T) {
 	a := combineHashes(map[string]string{"m": "1", "n": "2"})
 	if a == "" || a != combineHashes(map[string]string{"n": "2", "m": "1"}) || a == combineHashes(map[string]string{"m": "2", "n": "1"}) || combineHashes(nil) != "" {
 		t.Error("the hash must depend on every model and its hash, and on nothing else")
+	}
+}
+
+// TestKafkaSilence: the status has the longest silence of the groups, until the last of them is answered.
+func TestKafkaSilence(t *testing.T) {
+	var s silence
+	shards, models := s.heardNothing("shards"), s.heardNothing("models")
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	shards(time.Time{}, nil)
+	if got := s.kafkaSilence(); got != nil {
+		t.Errorf("nobody is silent: got %v", got)
+	}
+	shards(at.Add(time.Second), errors.New("refused"))
+	models(at, errors.New("timeout"))
+	if got := s.kafkaSilence(); got == nil || !got.Since.Equal(at) || got.Error != "timeout" {
+		t.Errorf("got %v, want since %v: timeout", got, at)
+	}
+	models(time.Time{}, nil)
+	if got := s.kafkaSilence(); got == nil || got.Error != "refused" {
+		t.Errorf("got %v, want that of the shards", got)
+	}
+	shards(time.Time{}, nil)
+	if got := s.kafkaSilence(); got != nil {
+		t.Errorf("all are answered: got %v", got)
 	}
 }

@@ -29,6 +29,10 @@ type Group struct {
 	// Session is how long the group waits for a member that does not answer; 0 = DefaultSession.
 	Session time.Duration
 
+	// Silent is told when no heartbeat has been answered for longer than Session, with when the last one was and what was said,
+	// and with the zero time once one is again. nil = nobody is.
+	Silent func(since time.Time, err error)
+
 	// Members, a directory, lets a process that was killed and starts again take its partitions back at once instead of
 	// after Session: see member. "" = not.
 	Members string

@@ -24,6 +24,7 @@ type pulse struct {
 	gen     *kafka.Generation
 	session time.Duration
 	log     *slog.Logger
+	silent  func(since time.Time, err error)
 
 	coordinator net.Addr // of the group; nil: to be asked for
 }
@@ -33,7 +34,11 @@ const heartbeat = time.Second
 
 // pulse is the pulse of a generation.
 func (g *Group) pulse(gen *kafka.Generation) *pulse {
-	return &pulse{client: g.Client, group: g.ID, gen: gen, session: g.session(), log: g.Log}
+	silent := g.Silent
+	if silent == nil {
+		silent = func(time.Time, error) {}
+	}
+	return &pulse{client: g.Client, group: g.ID, gen: gen, session: g.session(), log: g.Log, silent: silent}
 }
 
 // run sends heartbeats until idle is closed or the membership is lost, and calls end when the generation is over.
@@ -41,6 +46,7 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	answered, told := time.Now(), false
+	p.silent(time.Time{}, nil) // a new generation is an answer
 	for {
 		select {
 		case <-idle:
@@ -52,6 +58,7 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 		case err == nil:
 			if told {
 				p.log.Info("heartbeats are answered again", "group", p.group, "after", time.Since(answered))
+				p.silent(time.Time{}, nil)
 			}
 			answered, told = time.Now(), false
 		case errors.Is(err, kafka.RebalanceInProgress): // which counts as an answer
@@ -65,6 +72,7 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 		case time.Since(answered) > p.session && !told:
 			p.log.Warn("no heartbeat has been answered for longer than the session: others may have been given this process's partitions", "group", p.group,
 				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
+			p.silent(answered, err)
 			told = true
 		}
 	}

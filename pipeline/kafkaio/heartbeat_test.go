@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
@@ -120,5 +123,71 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestSilence: a group that no broker answers says so once the session has passed, with what was said last, and that it is over when
+// one answers again.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := func(port int) *kfake.Cluster {
+		c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(dir), kfake.SeedTopics(1, "z"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	cluster := start(0)
+	brokers := cluster.ListenAddrs()
+	_, p, err := net.SplitHostPort(brokers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type call struct {
+		since time.Time
+		err   error
+	}
+	calls, began := make(chan call, 64), make(chan int, 64)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	const session = 6 * time.Second
+	g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session,
+		Silent: func(since time.Time, err error) { calls <- call{since, err} }}
+	done := make(chan error, 1)
+	go func() {
+		done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
+			began <- p
+			<-wctx.Done()
+			return nil
+		})
+	}()
+	<-began
+	if c := <-calls; !c.since.IsZero() {
+		t.Errorf("a generation that has begun is silent since %v", c.since)
+	}
+	before := time.Now()
+	cluster.Close()
+	c := <-calls
+	if c.since.IsZero() || c.since.After(before) || time.Since(before) < session-2*heartbeat || c.err == nil {
+		t.Errorf("without a broker: silent since %v, %v; told %v after it was gone", c.since, c.err, time.Since(before))
+	}
+	cluster = start(port)
+	defer cluster.Close()
+	select {
+	case c := <-calls:
+		if !c.since.IsZero() {
+			t.Errorf("with a broker again: silent since %v, %v", c.since, c.err)
+		}
+	case <-time.After(patience):
+		t.Error("with a broker again: nobody was told")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -38,16 +38,17 @@ const stream = new Stream({
   snapshot: (s) => { state.newsAt = performance.now(); if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
   alert: (a) => { if (known(state.alerts, a, ALERT)) return; state.alerts.push(a); follow(a); paintSoon(); },
   calibrator: (c) => { if (known(state.calibrators, c, DECISION)) return; state.calibrators.push(c); paintSoon(); },
-  status: (v) => { drawStatus($("status"), v); if (!state.sel) arrived(v); refreshModels(); },
+  status: (v) => { told(v); refreshModels(); },
   reset: () => load(),
 });
 
 function connection(s) {
   state.connection = s;
-  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0);
+  const p = pulse(s, state.latest ? (performance.now() - state.newsAt) / 1000 : 0, state.kafka);
   if ($("conn").textContent === p.text) return;
   $("conn").dataset.state = p.state;
   $("conn").textContent = p.text;
+  $("conn").title = p.title || "";
 }
 setInterval(() => connection(state.connection), 1000);
 
@@ -85,7 +86,7 @@ async function load() {
     state.sel = choose(state.models, want);
     if (!state.sel) {
       waiting();
-      get("status").then((v) => { drawStatus($("status"), v.data); arrived(v.data); }, () => {});
+      get("status").then((v) => told(v.data), () => {});
       return stream.open({}, models.id);
     }
     if (linked) follows(want);
@@ -126,7 +127,7 @@ async function loadSelection(generation, position) {
   if (state.gone) notice("Not there any more", `The link asks for ${state.gone}. What is there is shown.`);
   state.gone = "";
   $("content").hidden = false;
-  drawStatus($("status"), status.data);
+  told(status.data);
   if (state.at) await pinAt(generation);
   if (generation !== state.generation) return;
   paint();
@@ -170,6 +171,14 @@ function waiting() {
   $("content").hidden = true;
   notice("Waiting for the first labels", "No window has a labelled row yet. Numbers appear once predictions have met their labels and the first pane has closed; the process status below shows what has arrived so far.", "", el("span.num", { id: "arrived" }));
   $("statusbox").open = true;
+}
+
+// told takes the status of the process.
+function told(status) {
+  drawStatus($("status"), status);
+  state.kafka = status.process?.kafka;
+  connection(state.connection);
+  if (!state.sel) arrived(status);
 }
 
 // arrived says how far the rows have come, as long as there is nothing to show of them.

@@ -92,8 +92,12 @@ export function drawVerdict(root, news, v) {
   if (news.textContent !== v.head) news.textContent = v.head;
 }
 
-/** pulse is what the connection's pill says: whether news could come, and since when none has. seconds: since the latest. */
-export function pulse(state, seconds) {
+/**
+ * pulse is what the connection's pill says: whether news could come, and since when none has. seconds: since the latest;
+ * kafka: since when no broker answers the process, and its error, or undefined where one does.
+ */
+export function pulse(state, seconds, kafka) {
+  if (state === "live" && kafka) return { state: "lost", text: `Kafka does not answer since ${clock(kafka.silent_since, new Date().toISOString())} UTC`, title: kafka.error };
   if (state === "lost") return { state, text: "connection lost, retrying" };
   if (state !== "live") return { state, text: "connecting" };
   return seconds < QUIET_S ? { state, text: "live" } : { state: "quiet", text: `no news for ${duration(Math.floor(seconds / 60) * 60)}` };
