@@ -2,7 +2,11 @@ package pipeline
 
 import "encoding/binary"
 
-// PartitionOf is Kafka's default partitioner: (murmur2(key) & 0x7fffffff) mod n.
+// PartitionOf is the partition of a record's key among n, as Kafka's default partitioner has it:
+//
+//	(murmur2(key) & 0x7fffffff) mod n
+//
+// Reference: org.apache.kafka.common.utils.Utils.murmur2 and BuiltInPartitioner.partitionForKey.
 func PartitionOf(key []byte, n int) int {
 	if n == 1 {
 		return 0

@@ -11,26 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/plumbline/plumbline/arrowio"
 )
-
-func TestPartitionIsKafkas(t *testing.T) {
-	balancer := kafka.Murmur2Balancer{Consistent: true}
-	for n := 1; n <= 12; n++ {
-		partitions := make([]int, n)
-		for i := range partitions {
-			partitions[i] = i
-		}
-		for i := range 200 {
-			id := []byte(strings.Repeat("\xff\x80é", i%7) + strconv.Itoa(i*i))
-			if got, want := int(Partition(id, n)), balancer.Balance(kafka.Message{Key: id}, partitions...); got != want {
-				t.Fatalf("partition of %q among %d: got %d, want %d", id, n, got, want)
-			}
-		}
-	}
-}
 
 func ids(t *testing.T, s Source, n int) []string {
 	t.Helper()

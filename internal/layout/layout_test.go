@@ -38,7 +38,7 @@ var rules = []struct {
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/...", "internal/vexp"}},
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
-	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio"}},
+	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/compare", may: []string{"calib/..."}},
 	{pkg: "internal/bench/refit", may: []string{"internal/bench/...", "operators", "pipeline/...", "arrowio", "calib/...", "internal/config"}},
