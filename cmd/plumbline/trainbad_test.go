@@ -33,6 +33,7 @@ func badTables() map[string]*arrowio.Table {
 			t.Label[i] = 1
 		}
 	})
+	change("large", func(t *arrowio.Table) { t.Features[7*t.D+3] = -3e38 })
 	change("logits", func(t *arrowio.Table) { t.K, t.Scores32 = 7, make([]float32, t.N*7) })
 	return out
 }
@@ -60,6 +61,7 @@ func TestTrainBadRows(t *testing.T) {
 		all := file("all")
 		refused(all, all+": none of the 60 rows has features and a label; 60 with features that are not finite\nnot finite: "+
 			all+": column features: row 0: value 0 is +Inf as float32, allowed are finite numbers", "--head", headFile)
+		refused(file("large"), "training diverged: a smaller --rate may help, or features of another scale: the largest is -3e+38, value 3 of its row", "--head", headFile, "--rate", "10")
 		refused(file("label"), "label"+ext+": column label: row 30: label 99, allowed 0..4", "--head", headFile)
 		refused(file("one"), "one"+ext+": all 48 training rows are of class 1, allowed are rows of at least 2 classes", "--head", headFile)
 		refused(file("logits"), "logits"+ext+": column logits or probs is of 7 classes, --head "+headFile+" has 5", "--head", headFile)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -124,14 +126,36 @@ func (d *trainData) close() {
 	}
 }
 
-// because adds to an error what kept features from being read: to the backend such rows are not numbers.
+// because adds to an error what kept features from being read: to the backend such rows are not numbers; and where a training
+// diverged, what may have made it.
 func (d *trainData) because(err error) error {
 	for _, s := range []*data.Set{d.train, d.valid, d.hold} {
 		if s != nil && s.Stored != nil && s.Stored.Err() != nil {
 			return fmt.Errorf("%w: %w", s.Stored.Err(), err)
 		}
 	}
+	if errors.Is(err, backend.ErrDiverged) {
+		value, column := largestFeature(d.train, d.valid)
+		return fmt.Errorf("%w: a smaller --rate may help, or features of another scale: the largest is %.3g, value %d of its row", err, value, column)
+	}
 	return err
+}
+
+// largestFeature is the one that is farthest from 0, and its place in its row.
+func largestFeature(sets ...*data.Set) (value float32, column int) {
+	const rows = 256 // at a time
+	var scratch []float32
+	for _, s := range sets {
+		for from := 0; from < s.N(); from += rows {
+			scratch = s.Chunk(scratch, from, min(rows, s.N()-from))
+			for i, v := range scratch {
+				if max(v, -v) > max(value, -value) {
+					value, column = v, i%s.D
+				}
+			}
+		}
+	}
+	return value, column
 }
 
 // garbage is how much memory may wait to be collected beside large features: Go's own rule allows as much as is in use.
