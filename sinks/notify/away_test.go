@@ -80,6 +80,32 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 	}
 }
 
+// TestResolvedWhileAway: an Alertmanager that was away for longer than resolved alerts are told of hears all the same that what it was
+// told to fire is over, once.
+func TestResolvedWhileAway(t *testing.T) {
+	const keep = time.Millisecond
+	am, topic := newServer(t), newTopic()
+	topic.alert(t, "a", firing)
+	topic.idle()
+	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: 10 * time.Millisecond, KeepResolved: keep}, topic, 0)
+	eventually(t, "told that it fires", func() bool { return told(counts, "alertmanager").OK > 0 })
+	am.mu.Lock()
+	am.statuses = []int{503, 503, 503}
+	am.mu.Unlock()
+	topic.alert(t, "a", resolved)
+	eventually(t, "read", func() bool { return committed() == 2 })
+	eventually(t, "told that it is over", func() bool {
+		am.mu.Lock()
+		defer am.mu.Unlock()
+		return len(am.statuses) == 0 && strings.Contains(am.bodies[len(am.bodies)-1], "a resolved") && told(counts, "alertmanager").Failed == 3
+	})
+	n := am.requests()
+	time.Sleep(10 * keep)
+	if more := am.requests() - n; more > 1 {
+		t.Errorf("told %d times more", more)
+	}
+}
+
 // TestRefusedBatch: what an Alertmanager refuses of a thousand alerts keeps the others from nobody.
 func TestRefusedBatch(t *testing.T) {
 	am, topic := newServer(t, http.StatusBadRequest), newTopic()

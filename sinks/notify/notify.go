@@ -42,7 +42,8 @@ type Config struct {
 	History bool
 	// Labels are added to every alert for Alertmanager.
 	Labels map[string]string
-	// Resend is how often Alertmanagers are told the current state; KeepResolved how long a resolved alert is in it.
+	// Resend is how often Alertmanagers are told the current state; KeepResolved how long a resolved alert is in it at least: it
+	// stays until an Alertmanager that was away has taken it.
 	Resend, KeepResolved time.Duration
 	Timeout              time.Duration // of a request
 	RetryFor             time.Duration // before a webhook's delivery is given up
@@ -265,6 +266,7 @@ func (n *Notifier) work(ctx context.Context, w *Webhook, o *Outcomes, jobs <-cha
 // tellAgain tells one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
 func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struct{}, o *Outcomes) error {
 	pause, again := n.cfg.Resend, firstPause
+	var taken time.Time // when the state was that it took last
 	for {
 		t := time.NewTimer(pause)
 		select {
@@ -278,7 +280,8 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 		if !n.live.Load() {
 			continue
 		}
-		if n.tellState(ctx, base, o) {
+		if now := time.Now(); n.tellState(ctx, base, o, now, taken) {
+			taken = now
 			pause, again = n.cfg.Resend, firstPause
 		} else {
 			pause, again = min(again, n.cfg.Resend), min(2*again, lastPause)
@@ -286,9 +289,9 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 	}
 }
 
-// tellState tells an Alertmanager the state and reports whether it took it.
-func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes) bool {
-	alerts := n.state(time.Now())
+// tellState tells an Alertmanager the state and reports whether it took it; taken is when the state was that it took last.
+func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes, now, taken time.Time) bool {
+	alerts := n.state(now, taken)
 	if len(alerts) == 0 {
 		return true
 	}
@@ -304,8 +307,8 @@ func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes) bool
 }
 
 // state is what fires, and what resolved or was inhibited of late, in the order of the keys. An alert that was inhibited from the
-// start is not in it.
-func (n *Notifier) state(now time.Time) []postable {
+// start is not in it. What changed since taken is news, however long ago that was.
+func (n *Notifier) state(now, taken time.Time) []postable {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	keys := make([]string, 0, len(n.alerts))
@@ -313,7 +316,7 @@ func (n *Notifier) state(now time.Time) []postable {
 		switch {
 		case stateOf(&e.alert) == firing:
 			keys = append(keys, key)
-		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.told) && now.Sub(e.changed) < n.cfg.KeepResolved:
+		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.told) && (now.Sub(e.changed) < n.cfg.KeepResolved || !e.changed.Before(taken)):
 			keys = append(keys, key)
 		}
 	}
