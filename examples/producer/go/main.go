@@ -76,4 +76,5 @@ func main() {
 			}
 		}
 	}
+	log.Print("sent 1000 predictions of model example, version 1, and their labels")
 }

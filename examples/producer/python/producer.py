@@ -58,6 +58,7 @@ def main():
         value = encode({"id": names, "ts": now(len(rows)), "label": pa.array(labels[rows])})
         producer.send(args.labels, key=ids[rows[0]].encode(), value=value).get(timeout=30)
     producer.close()
+    print(f"sent {args.rows} predictions and their labels to {args.logits} and {args.labels}")
 
 
 if __name__ == "__main__":
