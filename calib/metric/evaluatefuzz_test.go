@@ -57,7 +57,9 @@ func fuzzRows(data []byte) metric.Rows {
 // FuzzEvaluate holds every key to its range, and to NaN only where it is undefined, in both types; and the JSON to be
 // valid.
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte{1, 0, 1, 0, 4, 5, 2, 0, 16, 17}, uint8(0))
+	for _, setting := range []uint8{0, 1, 7, 201} { // odd ones ask for intervals
+		f.Add([]byte{1, 0, 1, 0, 4, 5, 2, 0, 16, 17}, setting)
+	}
 	f.Add([]byte{2, 3, 1, 8, 4, 5, 0, 2, 9, 2, 3, 0, 1, 3, 1, 11, 12, 0}, uint8(7))
 	f.Add([]byte{0, 2, 1, 1, 2, 1, 6, 3}, uint8(200))
 	f.Fuzz(func(t *testing.T, data []byte, setting uint8) {
