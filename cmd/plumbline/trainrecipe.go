@@ -64,6 +64,7 @@ func (s *trainSettings) add(cmd *cobra.Command) {
 	flags.Float64Var(&s.WeightDecay, "weight-decay", 0, "of all parameters (recipes: 5e-4)")
 	flags.BoolVar(&s.Decoupled, "decoupled", false, "weight decay off the weights, not through the momentum")
 	flags.Float64Var(&s.Mixup, "mixup", 0, "α of mixup of features, up to 1")
+	flags.StringVar(&s.CDF, "cdf", "", "whose confidences the loss au counts: batch (each mini-batch's) or rows (the current head's on all training rows)")
 	flags.IntVar(&s.Patience, "patience", 0, "stop after so many epochs without a lower validation NLL")
 	flags.BoolVar(&s.KeepLast, "keep-last", false, "take the last epoch, not that of the lowest validation NLL")
 	flags.BoolVar(&s.Tempered, "tempered", false, "compare epochs by the NLL after the best temperature")
@@ -92,6 +93,7 @@ var overrides = []struct {
 	{"weight-decay", true, func(s *trainSettings, c *recipe.Config) error { c.WeightDecay = s.WeightDecay; return nil }},
 	{"decoupled", false, func(s *trainSettings, c *recipe.Config) error { c.Decoupled = s.Decoupled; return nil }},
 	{"mixup", false, func(s *trainSettings, c *recipe.Config) error { c.Mixup = s.Mixup; return nil }},
+	{"cdf", true, func(s *trainSettings, c *recipe.Config) error { c.CDF = s.CDF; return nil }},
 	{"patience", false, func(s *trainSettings, c *recipe.Config) error { c.Patience = s.Patience; return nil }},
 	{"keep-last", true, func(s *trainSettings, c *recipe.Config) error { c.KeepLast = s.KeepLast; return nil }},
 	{"tempered", true, func(s *trainSettings, c *recipe.Config) error { c.Tempered = s.Tempered; return nil }},

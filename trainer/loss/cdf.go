@@ -19,19 +19,24 @@ type binnedCDF struct {
 // ofScores counts the scores in [e_k, e_{k+1}), the last bin closed, e_k = float64(k)/float64(bins).
 func (c *binnedCDF) ofScores(scores, scratch []float64) {
 	clear(scratch)
-	top, bins := len(scratch)-1, float64(len(scratch))
 	for _, g := range scores {
-		k := min(max(int(g*bins), 0), top)
-		// g·bins is rounded, so that the guess may be one off on either side of an edge.
-		for k > 0 && g < float64(k)/bins {
-			k--
-		}
-		for k < top && g >= float64(k+1)/bins {
-			k++
-		}
-		scratch[k]++
+		scratch[binOf(g, len(scratch))]++
 	}
 	c.ofCounts(scratch)
+}
+
+// binOf is the bin of a score, of n equal ones on [0, 1].
+func binOf(g float64, n int) int {
+	top, bins := n-1, float64(n)
+	k := min(max(int(g*bins), 0), top)
+	// g·bins is rounded, so that the guess may be one off on either side of an edge.
+	for k > 0 && g < float64(k)/bins {
+		k--
+	}
+	for k < top && g >= float64(k+1)/bins {
+		k++
+	}
+	return k
 }
 
 func (c *binnedCDF) ofCounts(h []float64) {

@@ -44,6 +44,10 @@ type Config struct {
 	// Mixup is α of Beta(α, α) for mixing features, in (0, 1]; 0 is off.
 	Mixup float64 `json:"mixup,omitempty"`
 
+	// CDF says whose scores the loss au counts: batch (also where empty), those of each mini-batch, as its paper does; or rows,
+	// those of the current head on all training rows, counted once: the stream's own.
+	CDF string `json:"cdf,omitempty"`
+
 	Interleave *Interleave `json:"interleave,omitempty"`
 	MaCCal     *MaCCal     `json:"maccal,omitempty"`
 
@@ -127,6 +131,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("momentum %v, allowed 0 up to and without 1", c.Momentum)
 	}
 	if err := c.Schedule.Validate(); err != nil {
+		return err
+	}
+	if err := c.validateCDF(); err != nil {
 		return err
 	}
 	if v := c.Interleave; v != nil {

@@ -40,6 +40,9 @@ func variants() map[string]recipe.Config {
 	c = recipe.MaCCalStable()
 	c.MaCCal.Measure, c.KeepLast, c.Mixup = recipe.MeasureMasked, false, 1
 	list["stable, measured under masks"] = c
+	c = recipe.AU()
+	c.Loss, c.CDF = "au{csf:margin,bins:20,through:true}", recipe.CDFRows
+	list["au, counts of the rows"] = c
 	c = recipe.CrossEntropy()
 	c.Loss, c.Tempered = "focal{gamma:5}", true
 	list["tempered"] = c
@@ -329,6 +332,39 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCountsOfTheRows: with cdf rows au weighs by the scores of the current head on the training rows, counted here plainly.
+func TestCountsOfTheRows(t *testing.T) {
+	in := small()
+	cfg := variants()["au, counts of the rows"]
+	got, _ := mustRun(t, cfg, in)
+	counts := make([]float64, 20)
+	pass := head.NewPass(in.Current, in.Train.N(), head.Gonum{})
+	z := pass.Forward(in.Current, in.Train.Chunk(nil, 0, in.Train.N()), in.Train.N())
+	for i := range in.Train.N() {
+		p := slices.Clone(z[i*in.Train.K : (i+1)*in.Train.K])
+		slices.Sort(p)
+		var sum float64
+		for _, v := range p {
+			sum += math.Exp(float64(v - p[len(p)-1]))
+		}
+		margin := (1 - math.Exp(float64(p[len(p)-2]-p[len(p)-1]))) / sum
+		counts[min(int(20*margin), 19)]++
+	}
+	plain := cfg
+	plain.CDF = ""
+	batch, _ := mustRun(t, plain, in)
+	in.CDF = counts
+	want, _ := mustRun(t, plain, in)
+	if !slices.Equal(got.Layers[0].W, want.Layers[0].W) || slices.Equal(got.Layers[0].W, batch.Layers[0].W) {
+		t.Error("the counts are not those of the rows under the current head")
+	}
+	in.CDF, in.Current = nil, nil
+	cfg.Head = recipe.HeadLinear
+	if _, err := recipe.New(cfg, in, backend.Go{}); err == nil || !strings.Contains(err.Error(), `cdf "rows", but no current head is given`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestConfigErrors(t *testing.T) {
 	for want, edit := range map[string]func(*recipe.Config){
 		`loss "cee"`:                   func(c *recipe.Config) { c.Loss = "cee" },
@@ -337,6 +373,9 @@ func TestConfigErrors(t *testing.T) {
 		"batch 0":                      func(c *recipe.Config) { c.Batch = 0 },
 		"lr NaN":                       func(c *recipe.Config) { c.LR = math.NaN() },
 		"momentum 1":                   func(c *recipe.Config) { c.Momentum = 1 },
+		`cdf "x", allowed batch, rows`: func(c *recipe.Config) { c.CDF = "x" },
+		`cdf "rows", allowed with the loss au: the loss is ce`: func(c *recipe.Config) { c.CDF = recipe.CDFRows },
+		"au of the CSFs msp and margin, allowed is one":        func(c *recipe.Config) { c.CDF, c.Loss = recipe.CDFRows, "au + au{csf:margin}" },
 		"mixup 2":                      func(c *recipe.Config) { c.Mixup = 2 },
 		`schedule: kind "x"`:           func(c *recipe.Config) { c.Schedule = optim.Schedule{Kind: "x"} },
 		"interleave: share 1":          func(c *recipe.Config) { c.Interleave = &recipe.Interleave{Loss: "ce", Share: 1} },

@@ -50,6 +50,11 @@ func New(cfg Config, in Input, b backend.Backend) (*Training, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.CDF == CDFRows && in.CDF == nil {
+		if in.CDF, err = scoreCounts(cfg, in); err != nil {
+			return nil, err
+		}
+	}
 	t := &Training{cfg: cfg, in: in}
 	t.problem = backend.Problem{Train: in.Train, Eval: []*data.Set{in.Valid}, Head: h, Losses: []string{cfg.Loss}, CDF: in.CDF, Batch: cfg.Batch}
 	t.main = data.Rows(in.Train.N())

@@ -92,6 +92,7 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 			if plan[i].Config.Head == recipe.HeadCurrent {
 				plan[i].Config.Head = recipe.HeadLinear
 			}
+			plan[i].Config.CDF = recipe.CDFBatch // there is no head whose scores could be counted
 		}
 	}
 	b, err := p.Backend()
