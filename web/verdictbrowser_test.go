@@ -215,6 +215,33 @@ note("pill", seen.find((s) => s.startsWith("Kafka")));`))
 	}
 }
 
+// TestFocusInBrowser: who reads in the list of events, or has a marker's tip open, keeps it when new numbers come.
+func TestFocusInBrowser(t *testing.T) {
+	srv := httptest.NewServer(scripted(New(Deps{History: anytime(synthetic())}), steps+`
+const paint = () => { for (let i = 0; i < 2; i++) document.querySelector("#legend button").click(); };
+const a = await wait(() => document.querySelector("#log a.diagram"));
+a.focus();
+paint();
+note("link", document.activeElement === a);
+const at = () => document.activeElement.dataset.at;
+const marker = await wait(() => [...document.querySelectorAll(".mark")].pop());
+marker.focus();
+const before = at();
+document.getElementById("onlyslice").click();
+await new Promise((r) => setTimeout(r, 300));
+note("marker", before === at() && !document.getElementById("tip").hidden);
+document.activeElement.blur();
+note("tip", document.getElementById("tip").hidden);`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	for _, want := range []string{"link=true<", "marker=true<", "tip=true<"} {
+		if !strings.Contains(dom, want) {
+			_, notes, _ := strings.Cut(dom, "<pre>")
+			t.Errorf("the page lacks %q: %.300s", want, notes)
+		}
+	}
+}
+
 // layout notes what is cut, what is wider than the page, and how far the chart moves when a moment is pinned.
 const layout = steps + `
 await wait(() => document.querySelector("#ecechart canvas"));

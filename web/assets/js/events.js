@@ -58,9 +58,15 @@ export function alertsAt(alerts, time, complete) {
   return [...last.values()].filter((a) => a.state !== "resolved");
 }
 
+let drawnLog = ""; // what the list says, as text
+
 /** at: the moment that a link asked for; what happened then stands out. */
 export function drawLog(root, list, sel, onlySlice, ref, at) {
   const shown = list.filter((e) => !onlySlice || e.slice === null || e.slice === sel.slice);
+  // Drawn anew only where it says something new: who reads in it keeps focus and selection.
+  const text = JSON.stringify([shown.map((e) => [e.key, e.at, e.title, e.text, e.under.map((u) => [u.key, u.at, u.kind])]), sel, ref.slice(0, 10), at]);
+  if (text === drawnLog) return;
+  drawnLog = text;
   if (!shown.length) return root.replaceChildren(el("li.empty", {}, "No alarms and no refits yet."));
   const open = new Set([...root.querySelectorAll("details[open]")].map((d) => d.dataset.key));
   const drawn = new Set([...root.querySelectorAll("details")].map((d) => d.dataset.key));

@@ -14,13 +14,16 @@ export class Markers {
 
   /** draw places the markers that are inside the plot's time range. */
   draw(u) {
+    const open = this.tip.hidden ? null : this.told; // a pointer that rests on a marker keeps its tip
     const focused = this.layer.contains(document.activeElement) ? document.activeElement.dataset.at : null;
     if (this.layer.parentNode !== u.over) u.over.append(this.layer);
     u.over.style.setProperty("--plot-height", u.over.clientHeight + "px");
     const buttons = this.groups(u).map((g) => this.button(g));
     this.layer.replaceChildren(...buttons);
     if (focused) buttons.find((b) => b.dataset.at === focused)?.focus();
-    this.tip.hidden = true;
+    const again = open && buttons.find((b) => b.dataset.at === open);
+    if (again) again.dispatchEvent(new Event("tip"));
+    else this.tip.hidden = true;
   }
 
   groups(u) {
@@ -46,6 +49,7 @@ export class Markers {
     b.style.left = g.x + "px";
     const show = () => this.showTip(b, g.events);
     const hide = () => { this.tip.hidden = true; };
+    b.addEventListener("tip", show);
     b.addEventListener("pointerenter", show);
     b.addEventListener("focus", show);
     b.addEventListener("pointerleave", hide);
@@ -56,6 +60,7 @@ export class Markers {
   }
 
   showTip(button, events) {
+    this.told = button.dataset.at;
     const shown = events.slice(-4);
     const rest = events.length - shown.length;
     this.tip.replaceChildren(...shown.map((e) => el("p", {}, el("strong", {}, `${GLYPHS[e.kind]} ${e.title}`), el("br"), `${clock(e.at)} UTC. ${e.text}`)));
