@@ -129,6 +129,14 @@ func readRuleSuite(path, flag string) (*ruleSuite, error) {
 	return s, nil
 }
 
+// beside is a path that the file names, relative to it unless it is absolute.
+func (s *ruleSuite) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.dir, path)
+}
+
 func (s *ruleSuite) configure(flag string) (err error) {
 	if s.Config != "" && s.Configuration != nil || flag != "" && (s.Config != "" || s.Configuration != nil) {
 		return usageError{errTwoConfigurations}
@@ -141,7 +149,7 @@ func (s *ruleSuite) configure(flag string) (err error) {
 		}
 		s.cfg, err = config.Parse(text, "configuration")
 	case s.Config != "":
-		s.cfg, err = loadConfigFile(filepath.Join(s.dir, s.Config))
+		s.cfg, err = loadConfigFile(s.beside(s.Config))
 	default:
 		s.cfg, err = loadConfigFile(flag)
 	}
@@ -207,7 +215,7 @@ func (s *ruleSuite) feed(t *ruleTest, cfg *config.Config) (*feed.Feed, error) {
 	if t.File == "" {
 		return feed.New(newRuleSource(t, cfg.Slices.Columns), o)
 	}
-	rows, err := (&inputFlags{}).feedRows(filepath.Join(s.dir, t.File), cfg.Slices.Columns)
+	rows, err := (&inputFlags{}).feedRows(s.beside(t.File), cfg.Slices.Columns)
 	if err != nil {
 		return nil, err
 	}

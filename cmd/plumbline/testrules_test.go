@@ -152,6 +152,13 @@ tests:
 	if code != exitDone || !strings.Contains(out, "ok    exactly") {
 		t.Errorf("exit code %d:\n%s%s", code, out, errOut)
 	}
+	rows := write("rows.csv", "logits_0,logits_1,label\n"+strings.Repeat("0,2,1\n", 50))
+	for _, file := range []string{"rows.csv", rows} { // beside the cases, or absolute
+		code, out, errOut = runCommand(t, "test", "rules", write("file.yaml", "config: "+cfg+"\ntests: [{name: a, file: "+file+", expect: [{rule: low, never: true}]}]"))
+		if code != exitDone {
+			t.Errorf("rows of %s: exit code %d:\n%s%s", file, code, out, errOut)
+		}
+	}
 	code, _, errOut = runCommand(t, "test", "rules", "-c", cfg, write("own.yaml", "configuration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece}]}]"))
 	if code != exitUsage || !strings.Contains(errOut, "only one of config, configuration and the flag --config") {
 		t.Errorf("a file with a configuration beside -c: exit code %d, %s", code, errOut)
