@@ -78,8 +78,10 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 		o.Version = versions[0]
 	}
 	if o.Action == pipeline.ActionPublish {
-		_, err := calibrator.Decode(o.Calibrator)
-		return err
+		if _, err := calibrator.Decode(o.Calibrator); err != nil {
+			return err
+		}
+		return t.fits(o.Calibrator)
 	}
 	if o.Revision == 0 || o.Action == pipeline.ActionUnpin {
 		return nil
@@ -87,6 +89,15 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	var err error
 	o.Calibrator, err = t.revision(ctx, o.Model, o.Version, o.Revision)
 	return err
+}
+
+// fits refuses a calibrator that is too large for the topics, where it stands in records with other things.
+func (t orderTaker) fits(encoded []byte) error {
+	const others = 16 // a sixteenth is for those
+	if most := t.cfg.Kafka.MessageMax - t.cfg.Kafka.MessageMax/others; len(encoded) > most {
+		return fmt.Errorf("calibrator of %d bytes: must be at most %d, 15/16 of kafka.message_max_bytes", len(encoded), most)
+	}
+	return nil
 }
 
 // versions are those of a model that are known here, or else in the database.

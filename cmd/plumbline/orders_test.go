@@ -140,6 +140,11 @@ func TestCalibratorsRefuses(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s; want %d, %q", args, code, out, errOut, want.code, want.text)
 		}
 	}
+	rt.cfg.Kafka.MessageMax = 160
+	large := writeFile(t, "large.json", `{"version":1,"method":"vector","params":{"w":[`+strings.Repeat("1,", 40)+`1],"b":[`+strings.Repeat("0,", 40)+`0]}}`)
+	if code, _, errOut := runCommand(t, "calibrators", "publish", large, "m", "--model-version", "1", "--why", "x", "--url", srv.URL); code != exitFailed || !strings.Contains(errOut, "bytes: must be at most 150, 15/16 of kafka.message_max_bytes (409") {
+		t.Errorf("a calibrator that no topic takes: exit code %d, %s", code, errOut)
+	}
 	// A process is asked by others than this command, too.
 	_, err := orderTaker{rt, &orderLog{}, nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
 	if !errors.Is(err, web.ErrOrder) || !strings.Contains(err.Error(), "why: must not be empty") {
