@@ -117,17 +117,26 @@ type past struct {
 	fill  *registry.Filler
 }
 
-// openPast opens the history; nil where there is none.
-func (rt *engine) openPast() (*past, error) {
-	c := rt.cfg.History
-	if c.Store == config.HistoryOff {
-		return nil, nil
+// openPast opens the history where there is one.
+func (rt *engine) openPast() error {
+	if rt.cfg.History.Store == config.HistoryOff {
+		return nil
 	}
 	store, err := openRegistry(rt.cfg, rt.historyFile())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &past{store, registry.NewFiller(store, rt.log)}, nil
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.past = &past{store, registry.NewFiller(store, rt.log)}
+	return nil
+}
+
+// pastNow is the history; nil where there is none, and until it is open: the status may be asked before.
+func (rt *engine) pastNow() *past {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.past
 }
 
 // historyFile is the file of a database in a file. Machines that share the work directory have one each.

@@ -47,8 +47,7 @@ func decisionOf(t *testing.T, c output.Calibrator) []byte {
 func openHistory(t *testing.T, rt *engine, records ...output.Calibrator) {
 	t.Helper()
 	rt.cfg.History.Path = t.TempDir() + "/history.db"
-	past, err := rt.openPast()
-	if err != nil {
+	if err := rt.openPast(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = past.store.Close() })
@@ -60,10 +59,9 @@ func openHistory(t *testing.T, rt *engine, records ...output.Calibrator) {
 		}
 		es = append(es, e)
 	}
-	if _, err := past.store.Put(t.Context(), registry.Place{Topic: "x"}, 0, 9, es); err != nil {
+	if _, err := rt.past.store.Put(t.Context(), registry.Place{Topic: "x"}, 0, 9, es); err != nil {
 		t.Fatal(err)
 	}
-	rt.past = past
 }
 
 // TestRevisionWhereverItIs: an order for a revision has the calibrator of that revision, be it in memory, in the database, on the

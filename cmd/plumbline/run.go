@@ -105,7 +105,7 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 	if err != nil {
 		return err
 	}
-	if r.past, err = rt.openPast(); err != nil {
+	if err := rt.openPast(); err != nil {
 		return err
 	}
 	topics, err := r.prepare(ctx)

@@ -172,8 +172,8 @@ func (rt *engine) status() *processStatus {
 	tasks, complete := rt.statuses()
 	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
-	if rt.past != nil {
-		h := rt.past.fill.Status()
+	if past := rt.pastNow(); past != nil {
+		h := past.fill.Status()
 		st.History = &h
 	}
 	st.Drained = complete && shown && heard(tasks)
