@@ -50,7 +50,7 @@ func openHistory(t *testing.T, rt *engine, records ...output.Calibrator) {
 	if err := rt.openPast(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = past.store.Close() })
+	t.Cleanup(func() { _ = rt.past.store.Close() })
 	var es []registry.Entry
 	for _, c := range records {
 		e, ok, err := registry.FromDecisions(&pipeline.Record{Value: decisionOf(t, c)})
