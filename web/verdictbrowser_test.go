@@ -215,6 +215,24 @@ note("pill", seen.find((s) => s.startsWith("Kafka")));`))
 	}
 }
 
+// TestSliceFirstInBrowser: of the first pane a slice may be there before the whole; who asks for neither is shown the whole.
+func TestSliceFirstInBrowser(t *testing.T) {
+	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h.AddSnapshot(snapshotAt("m", "1", "region=eu", time.Hour))
+	srv := httptest.NewServer(still(h))
+	defer srv.Close()
+	if dom := chromium(t, srv.URL, "--dump-dom"); !strings.Contains(dom, "Waiting for the first labels") {
+		t.Error("a page that asks for nothing shows the slice that is there first")
+	}
+	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Deu", "--dump-dom"); !strings.Contains(dom, `<p id="verdict" class="verdict" data-state="ok">`) {
+		t.Error("a page that asks for the slice does not show it")
+	}
+	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
+	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Dgone", "--dump-dom"); !strings.Contains(dom, "The link asks for slice region=gone.") {
+		t.Error("a slice that is gone: the whole is not shown in its place")
+	}
+}
+
 // TestFocusInBrowser: who reads in the list of events, or has a marker's tip open, keeps it when new numbers come.
 func TestFocusInBrowser(t *testing.T) {
 	srv := httptest.NewServer(scripted(New(Deps{History: anytime(synthetic())}), steps+`

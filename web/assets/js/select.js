@@ -13,7 +13,9 @@ function levels(models, want) {
   if (!model) return null;
   const age = (v) => v.slices.reduce((t, s) => { const n = newest(s.windows); return n > t ? n : t; }, "");
   const version = model.versions.find((v) => v.version === want.version) || [...model.versions].sort((a, b) => shadow(a) - shadow(b) || (age(a) < age(b) ? 1 : age(a) > age(b) ? -1 : 0))[0];
-  const slice = version.slices.find((s) => s.slice === (want.slice || "")) || version.slices[0];
+  const whole = version.slices.find((s) => s.slice === "");
+  const slice = version.slices.find((s) => s.slice === want.slice) || whole;
+  if (!slice) return null; // of a pane the slices come first: the whole, which most come for, is there in a moment
   const window = slice.windows.find((w) => w.name === want.window) || slice.windows.find((w) => w.kind === "rows") || slice.windows[0];
   return { model, version, slice, window };
 }
