@@ -118,7 +118,7 @@ func TestPictureOfDemo(t *testing.T) {
 	if file == "" {
 		t.Skip("PLUMBLINE_PICTURE names no file: no picture wanted")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute) // a busy machine builds for minutes
 	defer cancel()
 	bin := filepath.Join(t.TempDir(), "plumbline")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "../cmd/plumbline").CombinedOutput(); err != nil {
