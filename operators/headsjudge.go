@@ -308,6 +308,6 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 		return err
 	}
 	j.last = value
-	t.emit(v.keys[""], pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(output.HeadKey(d.ID, output.HeadVerdict)), Value: value, Time: end})
+	t.emit(v.key("", &t.cfg), pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(output.HeadKey(d.ID, output.HeadVerdict)), Value: value, Time: end})
 	return nil
 }

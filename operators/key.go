@@ -21,6 +21,8 @@ type version struct {
 	calibrators []*inForce        // by effective time, oldest first
 	refit       refitState
 	identity    sampleLosses // of the identity
+	last        int64        // label pane of its last rows, minPane = none
+	idle        int64        // label panes that passed since while others had rows
 }
 
 // keyState is the state of one (model, version, slice).

@@ -27,16 +27,18 @@ type ModelConfig struct {
 	Resamples  int
 	SampleRows int   // kept by key
 	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
-	Windows    []WindowSpec
-	Rules      []RuleSpec
-	Slices     SliceSpec
-	Alarm      *AlarmSpec      // nil = none
-	Unlabelled *UnlabelledSpec // nil = nothing of predictions before their labels come
-	Hold       int64           // how long an alert stays inhibited after its inhibitor is gone, ns
-	Refit      RefitSpec
-	Trigger    TriggerSpec
-	Judge      JudgeSpec
-	Fits       *FitPool // that all tasks of a process share; nil = one of its own
+	// ForgetAfter is how long a version must have had no rows, ns, while others had some, to be forgotten; 0 = never.
+	ForgetAfter int64
+	Windows     []WindowSpec
+	Rules       []RuleSpec
+	Slices      SliceSpec
+	Alarm       *AlarmSpec      // nil = none
+	Unlabelled  *UnlabelledSpec // nil = nothing of predictions before their labels come
+	Hold        int64           // how long an alert stays inhibited after its inhibitor is gone, ns
+	Refit       RefitSpec
+	Trigger     TriggerSpec
+	Judge       JudgeSpec
+	Fits        *FitPool // that all tasks of a process share; nil = one of its own
 }
 
 // ModelTask does everything that is per model. It reads one partition of the panes topic, a complete and ordered
@@ -251,7 +253,8 @@ func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) 
 	if err != nil {
 		return nil, err
 	}
-	v := &version{model: m.name, name: name, k: k, shape: empty.Config(), keys: map[string]*keyState{}, heavy: map[string]*heavy{}, strangers: map[string]*inbox{}}
+	v := &version{model: m.name, name: name, k: k, shape: empty.Config(), keys: map[string]*keyState{}, heavy: map[string]*heavy{}, strangers: map[string]*inbox{},
+		last: minPane}
 	m.versions[name] = v
 	return v, nil
 }
@@ -282,6 +285,7 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 			t.waiting[m.name] = true
 			return nil
 		}
+		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
 			if err := t.step(m.versions[vn], pane); err != nil {
 				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane), err)
@@ -289,6 +293,11 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 		}
 		if err := t.closeLoop(m, pane); err != nil {
 			return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
+		}
+		if busy {
+			if err := t.forgetIdle(m, pane); err != nil {
+				return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
+			}
 		}
 		m.next = pane + 1
 	}

@@ -10,7 +10,8 @@ import (
 
 // Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a column is added to them.
 func (t *ModelTask) Sections() []pipeline.Section {
-	return []pipeline.Section{{Name: "counts", State: t.counts}, {Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}}}
+	return []pipeline.Section{{Name: "counts", State: t.counts}, {Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}},
+		{Name: "idle", State: idleState{t}}}
 }
 
 // Full implements pipeline.Task.

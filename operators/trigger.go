@@ -343,6 +343,6 @@ func (t *ModelTask) ask(v *version, l *loop, ev output.FinetuneEvidence, reason,
 	l.asked = append(l.asked, end)
 	l.judges = append(l.judges, &judge{number: l.number, state: statePending, deadline: end + spec.Deadline})
 	l.over = overState{}
-	t.emit(v.keys[""], pipeline.Message{Stream: pipeline.StreamFinetune, Key: []byte(v.model + "/" + v.name), Value: value, Time: end})
+	t.emit(v.key("", &t.cfg), pipeline.Message{Stream: pipeline.StreamFinetune, Key: []byte(v.model + "/" + v.name), Value: value, Time: end})
 	return nil
 }

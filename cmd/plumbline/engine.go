@@ -138,12 +138,20 @@ func (rt *engine) joinConfig(shard int) operators.JoinConfig {
 		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard), FeatureBytes: rt.featureBytes(), Log: rt.log}
 }
 
+// forgetAfter is event_time.forget_after, or until the last label of a row can come where that is longer; 0 = never.
+func forgetAfter(c *config.Config) int64 {
+	if c.EventTime.ForgetAfter == 0 {
+		return 0
+	}
+	return int64(max(c.EventTime.ForgetAfter, c.Join.Wait+c.EventTime.AllowedLateness+c.EventTime.Pane))
+}
+
 // newModelTask builds the model task of a panes partition, with empty state.
 func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 	c := &rt.cfg
 	mc := operators.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
 		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
-		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness)}
+		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
 	for _, w := range c.Windows {
 		slide := w.Slide
 		if slide == 0 {

@@ -108,6 +108,7 @@ type EventTime struct {
 	AllowedLateness time.Duration `yaml:"allowed_lateness"`
 	MaxAhead        time.Duration `yaml:"max_ahead"`    // a row may be this far ahead of its Kafka timestamp
 	IdleTimeout     time.Duration `yaml:"idle_timeout"` // wall clock: an exhausted input stops holding the watermark back; 0 = never
+	ForgetAfter     time.Duration `yaml:"forget_after"` // a model version without rows for so long, while another has some; 0 = never
 }
 
 // Join is the wait of predictions for labels.

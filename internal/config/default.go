@@ -36,6 +36,7 @@ func Default() Config {
 			AllowedLateness: 10 * time.Second,
 			MaxAhead:        24 * time.Hour,
 			IdleTimeout:     time.Minute,
+			ForgetAfter:     30 * 24 * time.Hour,
 		},
 		Join: Join{Wait: time.Hour, MaxRows: 10_000_000, MemoryBytes: 32 << 20, Remember: 1_000_000},
 		Stats: Stats{

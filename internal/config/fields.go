@@ -107,6 +107,7 @@ var fields = withHistory(withFinetune(map[string]field{
 	"event_time.allowed_lateness": duration("How much later than the newest row a row may come and still count in its own pane.", 0),
 	"event_time.max_ahead":        duration("A row further ahead of its Kafka timestamp is rejected and counted.", 0),
 	"event_time.idle_timeout":     duration("Wall clock: an input without messages for so long holds the watermark back no more; 0: it always does.", 0),
+	"event_time.forget_after":     duration("A model version without rows for so long, while another version of the model has some, is forgotten: its statistics end, what is in force stays. A pause of the whole model counts as a day at most; while its labels may come by join.wait it is not forgotten. 0: never.", 0),
 
 	"join":              text("Predictions that wait for their label."),
 	"join.wait":         duration("Event time that a prediction waits.", 0),
