@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -68,7 +69,12 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCalibrator))
 	if err != nil {
-		a.fail(w, http.StatusBadRequest, "body: "+err.Error())
+		code, why := http.StatusBadRequest, "body: "+err.Error()
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			code, why = http.StatusRequestEntityTooLarge, fmt.Sprintf("body of more than %d bytes", large.Limit)
+		}
+		a.fail(w, code, why)
 		return
 	}
 	o.Calibrator = body

@@ -42,6 +42,7 @@ func TestOrders(t *testing.T) {
 		{"POST", "pin", "", nil, 400, `\"why\" is required`, "", nil},
 		{"POST", "pin?why=x&revision=0", "", nil, 400, "revision", "", nil},
 		{"POST", "pin?why=x&revision=one", "", nil, 400, "revision", "", nil},
+		{"POST", "publish?why=x", strings.Repeat(" ", maxCalibrator+1), nil, 413, "body of more than 67108864 bytes", "", nil},
 		{"POST", "pin?why=x&who=y", "", nil, 400, "unknown parameter", "", nil},
 		{"GET", "pin?why=x", "", nil, 405, "POST", "", nil},
 		{"POST", "pin?why=x", "", nil, 403, "cross-origin", "", []string{"Sec-Fetch-Site", "cross-site"}},

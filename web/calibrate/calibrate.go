@@ -140,7 +140,8 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	h.reply(w, out)
 }
 
-// await is a long poll: until another calibrator is in force, the time is up, or the client has gone (then false).
+// await is a long poll: until another calibrator is in force, the time is up, or the client or this process goes (then it has
+// answered, and returns false).
 func (h *Handler) await(w http.ResponseWriter, r *http.Request, f InForce, changed <-chan struct{}, wait time.Duration) (InForce, bool) {
 	select {
 	case h.waiting <- struct{}{}:
@@ -166,6 +167,9 @@ func (h *Handler) await(w http.ResponseWriter, r *http.Request, f InForce, chang
 		case <-end.C:
 			return f, true
 		case <-r.Context().Done():
+			// A process that stops has clients still: without an answer they would get an empty one that says 200.
+			w.Header().Set("Retry-After", "1")
+			h.fail(w, http.StatusServiceUnavailable, "this process stops: ask again")
 			return f, false
 		}
 	}

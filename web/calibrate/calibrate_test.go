@@ -2,12 +2,14 @@ package calibrate
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -144,6 +146,21 @@ func TestPollOutlivesTheServersTimeouts(t *testing.T) {
 	}
 }
 
+// TestPollOfAProcessThatStops: who waits is told to ask again, not that there is nothing.
+func TestPollOfAProcessThatStops(t *testing.T) {
+	s := newTable()
+	ctx, stop := context.WithCancel(t.Context())
+	srv := httptest.NewUnstartedServer(New(s, slog.New(slog.DiscardHandler)))
+	srv.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	srv.Start()
+	t.Cleanup(srv.Close)
+	time.AfterFunc(50*time.Millisecond, stop)
+	resp, body := do(t, http.MethodGet, srv.URL+Prefix+"m%2F1/calibrator?wait=40s", map[string]string{"If-None-Match": s.f.etag()}, nil)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "ask again") {
+		t.Errorf("%d %q, Retry-After %q: want 503", resp.StatusCode, body, resp.Header.Get("Retry-After"))
+	}
+}
+
 // TestManyFollow: long polls all end with one publication.
 func TestManyFollow(t *testing.T) {
 	s, url := serve(t)
@@ -188,6 +205,7 @@ func TestCalibrateJSON(t *testing.T) {
 		{`{"logits":[[0,0],[2,0]]}`, fmt.Sprintf("[[0.5,0.5],[%v,%v]]", 1/(1+math.Exp(-1)), 1/(1+math.Exp(1)))},
 		{`{"probabilities":[[0.5,0.5]]}`, "[[0.5,0.5]]"},
 		{`{"logits":[]}`, "[]"},
+		{`{"Logits":[[0,0]],"ids":["null"]}`, "[[0.5,0.5]]"},
 	} {
 		resp, body := do(t, http.MethodPost, url+"/calibrate", header, []byte(c.body))
 		var got, want answer
@@ -267,7 +285,12 @@ func TestRefused(t *testing.T) {
 		{"GET", "/calibrator?version=7&version=7", "", "", 400, "2 times"},
 		{"POST", "/calibrate", "text/plain", "{}", 415, typeArrow},
 		{"POST", "/calibrate", typeJSON, "{", 400, "body"},
+		{"POST", "/calibrate", typeJSON, "", 400, "body: empty"},
 		{"POST", "/calibrate", typeJSON, "{}", 400, "exactly one"},
+		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,"x",3]]}`, 400, "body: logits: string at byte 25, must be"},
+		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,null,3]]}`, 400, "logits: row 1, class 1: null, must be a number"},
+		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],null]}`, 400, "row 1 has 0 values"},
+		{"POST", "/calibrate", typeJSON, `{"probabilities":[[1,0,null]],"ids":["null"]}`, 400, "probabilities: row 0, class 2: null"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3]],"probabilities":[[1,0,0]]}`, 400, "exactly one"},
 		{"POST", "/calibrate", typeJSON, `{"logit":[[1,2,3]]}`, 400, "logit"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3]]} {}`, 400, "more than one"},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -79,7 +80,7 @@ func (f *InForce) json(body []byte) (*answer, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		return nil, fmt.Errorf("body: %w", err)
+		return nil, bodyError(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("body: more than one JSON value")
@@ -106,6 +107,9 @@ func (f *InForce) json(body []byte) (*answer, error) {
 		}
 		slab = append(slab, row...)
 	}
+	if err := noNull(body, name); err != nil {
+		return nil, err
+	}
 	ids, err := idsOf(in.IDs, len(list))
 	if err != nil {
 		return nil, err
@@ -121,6 +125,39 @@ func (f *InForce) json(body []byte) (*answer, error) {
 		out.Probabilities[i] = p
 	}
 	return out, nil
+}
+
+// bodyError is an error of encoding/json in the words of whoever wrote the body.
+func bodyError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("body: empty, must be a JSON object with logits or probabilities")
+	case errors.As(err, &wrong):
+		return fmt.Errorf("body: %s: %s at byte %d, must be a list of rows of numbers", wrong.Field, wrong.Value, wrong.Offset)
+	}
+	return fmt.Errorf("body: %w", err)
+}
+
+// noNull refuses a null among the numbers, which is what many encoders make of NaN, and what Go's decoder would take for 0.
+func noNull(body []byte, name string) error {
+	if !bytes.Contains(body, []byte("null")) {
+		return nil
+	}
+	var in struct{ Logits, Probabilities [][]*float64 }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return bodyError(err)
+	}
+	list := in.Logits
+	if name == "probabilities" {
+		list = in.Probabilities
+	}
+	for i, row := range list {
+		if j := slices.Index(row, nil); j >= 0 {
+			return fmt.Errorf("%s: row %d, class %d: null, must be a number", name, i, j)
+		}
+	}
+	return nil
 }
 
 // arrow calibrates a message as it is on the logits topic, and answers as on the calibrated topic.
