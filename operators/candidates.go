@@ -73,6 +73,7 @@ type fitJob struct {
 	y       []int32
 	w       []float64
 	options calibrator.Options
+	most    int             // RefitSpec.MaxBytes
 	rows    []acc.SampleRow // until their digest is known
 
 	digest    string
@@ -91,8 +92,8 @@ type fitResult struct {
 	err      error
 }
 
-func newFitJob(methods []string, rows []acc.SampleRow, k int, seed uint64) *fitJob {
-	j := &fitJob{methods: methods, k: k, options: calibrator.Options{Seed: seed}, rows: rows, done: make(chan struct{})}
+func newFitJob(methods []string, rows []acc.SampleRow, k int, seed uint64, most int) *fitJob {
+	j := &fitJob{methods: methods, k: k, most: most, options: calibrator.Options{Seed: seed}, rows: rows, done: make(chan struct{})}
 	j.z, j.y, j.w = columns(rows)
 	return j
 }
@@ -132,10 +133,24 @@ func (j *fitJob) fit(method string) fitResult {
 		// What goes on is what a restarted process reads back.
 		encoded, err := calibrator.Encode(cal)
 		if err == nil {
+			err = checkSize(encoded, j.most)
+		}
+		if err == nil {
 			cal, err = calibrator.Decode(encoded)
 		}
 		return fitResult{encoded: encoded, cal: cal, onBound: report.OnBound, warnings: report.Warnings}, err
 	})
+}
+
+// MaxCalibratorBytes is what a calibrator may have in records of so many bytes: a sixteenth is for what stands beside it.
+func MaxCalibratorBytes(messageMax int) int { return messageMax - messageMax/16 }
+
+// checkSize refuses a calibrator that no topic takes: a task that decided to publish it would end by the same error after every restart.
+func checkSize(encoded []byte, most int) error {
+	if most > 0 && len(encoded) > most {
+		return fmt.Errorf("calibrator of %d bytes: must be at most %d, 15/16 of kafka.message_max_bytes", len(encoded), most)
+	}
+	return nil
 }
 
 // guarded names a method's result, and makes an error of a panic.

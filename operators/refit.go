@@ -35,6 +35,8 @@ type RefitSpec struct {
 	Online bool
 	// LabelShift is what is done where the shares of the classes have moved: "", ShiftCandidate or ShiftAtOnce.
 	LabelShift string
+	// MaxBytes bounds an encoded calibrator; 0: no bound.
+	MaxBytes int
 	// Build is the version of this build, for the records.
 	Build string
 }

@@ -163,7 +163,7 @@ func TestFailedFitIsRecorded(t *testing.T) {
 func TestCancelledFitsEnd(t *testing.T) {
 	p := NewFitPool(1)
 	p.slots <- struct{}{}
-	j := newFitJob([]string{"temperature"}, sample(batchtest.Rows(75, batchtest.Options{N: 300})), 4, 1)
+	j := newFitJob([]string{"temperature"}, sample(batchtest.Rows(75, batchtest.Options{N: 300})), 4, 1, 0)
 	p.start(j, make(chan struct{}, 1))
 	j.cancelled.Store(true)
 	<-p.slots

@@ -220,6 +220,9 @@ func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, c *correctio
 	if err != nil {
 		return err
 	}
+	if checkSize(encoded, t.cfg.Refit.MaxBytes) != nil {
+		return nil // what is in force fills a record
+	}
 	back, err := calibrator.Decode(encoded)
 	if err != nil {
 		return err

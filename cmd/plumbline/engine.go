@@ -175,7 +175,7 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 			Below: r.Side == "below", Interval: r.Interval, Age: int64(age)})
 	}
 	f := c.Refit
-	mc.Refit = operators.RefitSpec{Method: f.Method, Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
+	mc.Refit = operators.RefitSpec{Method: f.Method, MaxBytes: operators.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
 		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop, ShadowFor: int64(f.ShadowFor),
 		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildName()}

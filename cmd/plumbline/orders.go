@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/output"
 	"github.com/plumbline/plumbline/web"
@@ -93,8 +94,7 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 
 // fits refuses a calibrator that is too large for the topics, where it stands in records with other things.
 func (t orderTaker) fits(encoded []byte) error {
-	const others = 16 // a sixteenth is for those
-	if most := t.cfg.Kafka.MessageMax - t.cfg.Kafka.MessageMax/others; len(encoded) > most {
+	if most := operators.MaxCalibratorBytes(t.cfg.Kafka.MessageMax); len(encoded) > most {
 		return fmt.Errorf("calibrator of %d bytes: must be at most %d, 15/16 of kafka.message_max_bytes", len(encoded), most)
 	}
 	return nil
