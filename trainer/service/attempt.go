@@ -38,6 +38,7 @@ func (s *Service) work(ctx context.Context, r output.Finetune, attempt int) (out
 	if err != nil {
 		return output.Head{}, errors.Join(err, os.RemoveAll(final))
 	}
+	sweepJob(t.Dir)
 	return res.record(r, attempt, s.cfg.Name, s.cfg.InlineBytes)
 }
 
@@ -66,11 +67,7 @@ func (s *Service) train(ctx context.Context, t Task, final string) error {
 	if _, err := ReadResult(t.Result, t.Request); err != nil {
 		return err
 	}
-	if err := publishDir(t.Result, final); err != nil {
-		return err
-	}
-	sweepJob(t.Dir)
-	return nil
+	return publishDir(t.Result, final)
 }
 
 // sweepJob removes what attempts that were killed have left half written: there is a result now.

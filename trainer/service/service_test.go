@@ -394,6 +394,29 @@ func TestStoppedTrainer(t *testing.T) {
 	}
 }
 
+// TestResultOfAnAttemptThatWasKilled: a result that is there is published without another training, and what attempts before left half written is gone.
+func TestResultOfAnAttemptThatWasKilled(t *testing.T) {
+	dir := t.TempDir()
+	first := newJournal()
+	r := first.request(t, 1)
+	a := first.trainer(t, "a", dir, runnerFunc(good))
+	first.await(t, a, r.ID, ended)
+	a.stop()
+	left := filepath.Join(dir, dirName(r.ID), "result-1.tmp")
+	if err := os.MkdirAll(filepath.Join(left, "half"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	second := newJournal() // in which a was killed before its record
+	second.request(t, 1)
+	b := second.trainer(t, "b", dir, runnerFunc(func(context.Context, Task) error { return errors.New("trained again") }))
+	if job := second.await(t, b, r.ID, ended); job.Result.Outcome != output.OutcomeTrained {
+		t.Errorf("got %s: %s", job.Result.Outcome, job.Result.Why)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is there still (%v)", filepath.Base(left), err)
+	}
+}
+
 // TestHostileRecords: what is no record changes nothing and stops nobody.
 func TestHostileRecords(t *testing.T) {
 	j := newJournal()
