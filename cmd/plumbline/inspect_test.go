@@ -32,7 +32,7 @@ func TestInspect(t *testing.T) {
 	}
 	var model pipeline.CheckpointInfo
 	inspect(t, newestFile(t, dir, "models/model-00000"), "checkpoint", &model)
-	if len(model.Sections) != 4 || model.Offsets != nil {
+	if len(model.Sections) != 5 || model.Offsets != nil {
 		t.Errorf("model task: got %+v", model)
 	}
 	seen, labelled, punctuations := int64(0), int64(0), 0

@@ -42,7 +42,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "usage: %s --help\n", cmd.CommandPath())
+		fmt.Fprintf(stderr, "usage: %s\n%s --help tells more\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return code
 }

@@ -127,7 +127,7 @@ func TestCalibratorsRefuses(t *testing.T) {
 		"resume --url ftp://host":                                             {exitUsage, `--url "ftp://host": must be http`},
 		"pause --user ann --url " + srv.URL:                                   {exitUsage, `--user "ann", --password-file "": both or neither`},
 		"calibrators list m --password-file x --url " + srv.URL:               {exitUsage, `--user "", --password-file "x": both or neither`},
-		"calibrators list m --url http://127.0.0.1:1":                         {exitFailed, "http://127.0.0.1:1: dial tcp"},
+		"calibrators list m --url http://127.0.0.1:1":                         {exitFailed, "http://127.0.0.1:1: no process answers there (plumbline run is one; --url names another): dial tcp"},
 		"calibrators list m -c " + off:                                        {exitUsage, "http.listen is empty"},
 		"calibrators pin m --why x --revision 0 --url " + srv.URL:             {exitUsage, "--revision 0: must be a whole number from 1"},
 		"calibrators pin m --why \u00a0 --url " + srv.URL:                     {exitUsage, "--why: must say why"},

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,11 +132,14 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	return bases, nil
 }
 
-// withoutURL is an error of net/http without the address, which is said before it.
+// withoutURL is an error of net/http without the address, which is said before it. Where nobody listens it says what to do.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
-		return u.Err
+		err = u.Err
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("no process answers there (plumbline run is one; --url names another): %w", err)
 	}
 	return err
 }

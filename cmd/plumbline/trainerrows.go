@@ -41,7 +41,7 @@ func newTrainerRunner(cfg config.Config, log *slog.Logger) (service.Runner, erro
 		return c, nil
 	}
 	if l.archive() == "" && len(cfg.Trainer.Files) == 0 {
-		return nil, fmt.Errorf("nothing to train on: set archive.directory, trainer.archive or trainer.files")
+		return nil, usageErrorf("nothing to train on: set archive.directory, trainer.archive or trainer.files")
 	}
 	gemm := blas.Best(log, 0)
 	return &service.Recipes{Load: l.load, Plan: trainerPlan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: 2 * time.Second,
