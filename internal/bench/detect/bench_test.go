@@ -3,10 +3,8 @@ package main
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/bench/npy"
@@ -211,21 +209,5 @@ func TestKL(t *testing.T) {
 	}
 	if got := kl(1, .5); math.Abs(got-math.Ln2) > 1e-12 {
 		t.Errorf("kl(1, .5) is %v, want ln 2", got)
-	}
-}
-
-func TestWriteSection(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("a\n<!-- begin x -->\nold\n<!-- end x -->\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeSection(page, "x", "new\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := os.ReadFile(page); string(got) != "a\n<!-- begin x -->\nnew\n<!-- end x -->\nb\n" {
-		t.Errorf("%q", got)
-	}
-	if err := writeSection(page, "y", ""); err == nil || !strings.Contains(err.Error(), "y") {
-		t.Errorf("a section that is not there: %v", err)
 	}
 }

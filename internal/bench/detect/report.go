@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/bench/section"
 )
 
 // summary is a detector on a stream at one setting.
@@ -111,7 +112,7 @@ func report(o options) error {
 	estimateTable(&b, estimates)
 	fmt.Print(b.String())
 	if o.docs != "" {
-		return writeSection(o.docs, "detection", b.String())
+		return section.Replace(o.docs, "detection", b.String())
 	}
 	return nil
 }
@@ -159,21 +160,6 @@ func named(ours []result, name string) *result {
 		}
 	}
 	return nil
-}
-
-// writeSection puts text between the markers of that name.
-func writeSection(path, name, text string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: no section %q", path, name)
-	}
-	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o600)
 }
 
 // table writes a table of Markdown.
