@@ -21,7 +21,7 @@ func phase(seed uint64, before []batchtest.Row, after int64, n int, versions ...
 
 func forgetSetup() setup {
 	s := defaultSetup()
-	s.slices, s.model.Alarm, s.model.ForgetAfter = []string{"region"}, testAlarm(), int64(200*second)
+	s.slices, s.model.Alarm, s.model.ForgetAfter = []string{"region"}, testAlarm(), 200*second
 	return s
 }
 
@@ -112,13 +112,13 @@ func TestPausesAreNotForgotten(t *testing.T) {
 	rows := phase(311, nil, 0, 1200, "a", "b")
 	rows = phase(312, rows, 180*24*3600, 1200, "a")
 	s := forgetSetup()
-	s.model.ForgetAfter = int64(48 * 3600 * second)
+	s.model.ForgetAfter = 48 * 3600 * second
 	w := newWorld(t, s, stream(t, rows, 2, 20), 1).run(anyOrder)
 	if n := w.model.counts.All()[CountForgotten]; n != 0 {
 		t.Errorf("%d versions are forgotten after a pause of the model", n)
 	}
 	v := w.model.models["m"].versions["b"]
-	if idle := v.idle * s.model.Pane; idle < pauseAtMost || idle > pauseAtMost+int64(200*second) {
-		t.Errorf("version b counts as without rows for %d s, want a day and what came since", idle/int64(second))
+	if idle := v.idle * s.model.Pane; idle < pauseAtMost || idle > pauseAtMost+200*second {
+		t.Errorf("version b counts as without rows for %d s, want a day and what came since", idle/second)
 	}
 }

@@ -34,6 +34,7 @@ func render(sets []*setOf) string {
 	for _, s := range sets {
 		bars(&b, s)
 	}
+	together(&b, sets)
 	return b.String()
 }
 
@@ -162,6 +163,21 @@ func bars(b *strings.Builder, set *setOf) {
 	}
 	fmt.Fprintf(b, "\nBars, streams %s: hurt in at most 1 %% of publications: %d of %d, %.1f %% (%s); without those whose stream became another one within the day after, which no test foresees: %.1f %% (%s). Excess ECE on the drifting streams at most half of the schedule's: %.2f of it (%s), and below every fixed calibrator's: %.2f %% beside %.2f %% of the best (%s).\n",
 		set.name, t.hurt, t.published, 100*share, met(share <= .01), 100*stable, met(stable <= .01), ours/sched, met(ours <= sched/2), 100*ours, 100*slices.Min(fixed), met(ours < slices.Min(fixed)))
+}
+
+// together says how often publications hurt on the sets whose rows stand as they came.
+func together(b *strings.Builder, sets []*setOf) {
+	var all []result
+	var names []string
+	for _, s := range sets {
+		if !strings.HasSuffix(s.name, "in runs") {
+			all, names = append(all, s.results...), append(names, s.name)
+		}
+	}
+	if t := tallyOf(all); len(names) > 1 && t.published > 0 {
+		share := float64(t.hurt) / float64(t.published)
+		fmt.Fprintf(b, "\nStreams %s, together: hurt %d of %d, %.1f %% (%s).\n", strings.Join(names, " and "), t.hurt, t.published, 100*share, met(share <= .01))
+	}
 }
 
 func met(ok bool) string {

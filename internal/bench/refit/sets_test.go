@@ -136,7 +136,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestSets: both sets are there, 20 drifting and 20 stationary streams each, and a few that are cheap to make are what they say.
+// TestSets: both sets are there, 20 drifting and 20 stationary streams each, drawn twice where they are drawn, and a few that are cheap to make are what they say.
 func TestSets(t *testing.T) {
 	lib := &library{dir: filepath.Dir(realdata.File(t, "drift_elec2.npz"))}
 	for name, list := range map[string]func(*library) ([]recipe, error){"tuned": tuned, "held out": heldOut} {
@@ -148,7 +148,11 @@ func TestSets(t *testing.T) {
 		for _, r := range recipes {
 			drifting += step(r.drifting)
 		}
-		if drifting%20 != 0 || drifting == 0 || 2*drifting != len(recipes) {
+		once := 0 // what happened in real time is not drawn again
+		if name == "held out" {
+			once = 3
+		}
+		if drifting != 20*tunedRuns-once || len(recipes) != 40*tunedRuns-once {
 			t.Errorf("%s: %d drifting streams of %d", name, drifting, len(recipes))
 		}
 		for _, r := range recipes {
