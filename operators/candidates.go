@@ -133,7 +133,7 @@ func (j *fitJob) fit(method string) fitResult {
 		// What goes on is what a restarted process reads back.
 		encoded, err := calibrator.Encode(cal)
 		if err == nil {
-			err = checkSize(encoded, j.most)
+			err = CheckSize(encoded, j.most)
 		}
 		if err == nil {
 			cal, err = calibrator.Decode(encoded)
@@ -145,8 +145,9 @@ func (j *fitJob) fit(method string) fitResult {
 // MaxCalibratorBytes is what a calibrator may have in records of so many bytes: a sixteenth is for what stands beside it.
 func MaxCalibratorBytes(messageMax int) int { return messageMax - messageMax/16 }
 
-// checkSize refuses a calibrator that no topic takes: a task that decided to publish it would end by the same error after every restart.
-func checkSize(encoded []byte, most int) error {
+// CheckSize refuses an encoded calibrator of more than most bytes (MaxCalibratorBytes; 0: any), which no topic takes: a task that decided to publish it
+// would end by the same error after every restart.
+func CheckSize(encoded []byte, most int) error {
 	if most > 0 && len(encoded) > most {
 		return fmt.Errorf("calibrator of %d bytes: must be at most %d, 15/16 of kafka.message_max_bytes", len(encoded), most)
 	}

@@ -35,23 +35,22 @@ func (v *version) takes(pane int64) bool {
 	return false
 }
 
-// seen notes which versions have rows in the label pane at hand, and reports whether any has; pause is the most that passed since the last such one.
+// seen notes which versions have rows in the label pane at hand, and reports whether any has; pause is the most panes that count since the last such one.
 func (m *model) seen(pane, pause int64) (any bool) {
 	before := int64(minPane)
 	for _, v := range m.versions {
 		before = max(before, v.last)
 	}
 	for _, v := range m.versions {
-		any = any || v.takes(pane)
+		if v.takes(pane) {
+			v.last, v.idle, any = pane, 0, true
+		}
 	}
 	if !any {
 		return false
 	}
 	for _, v := range m.versions {
-		switch {
-		case v.takes(pane):
-			v.last, v.idle = pane, 0
-		case v.last != minPane:
+		if v.last != pane && v.last != minPane {
 			v.idle += min(pane-before, pause)
 		}
 	}
@@ -70,7 +69,7 @@ func (t *ModelTask) forgetIdle(m *model, pane int64) error {
 		if v.last == minPane || v.idle < after || !v.settled(pane) {
 			continue
 		}
-		if err := t.forget(v, (pane+1)*t.cfg.Pane); err != nil {
+		if err := t.forgetVersion(v, (pane+1)*t.cfg.Pane); err != nil {
 			return fmt.Errorf("version %q: %w", name, err)
 		}
 	}
@@ -88,9 +87,9 @@ func (v *version) settled(pane int64) bool {
 	return len(v.keys) > 0 && (!tr.fitting() || pane >= tr.due)
 }
 
-// forget ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and tests are dropped. Cells of later label
+// forgetVersion ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and tests are dropped. Cells of later label
 // panes stay, and begin anew. So do the revision's number, what is in force, pins and the heads that were asked for: the topics have them.
-func (t *ModelTask) forget(v *version, now int64) error {
+func (t *ModelTask) forgetVersion(v *version, now int64) error {
 	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; whether the error is gone is not known", time.Duration(t.cfg.ForgetAfter))
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
 		k := v.keys[name]

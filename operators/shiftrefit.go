@@ -220,7 +220,7 @@ func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, c *correctio
 	if err != nil {
 		return err
 	}
-	if checkSize(encoded, t.cfg.Refit.MaxBytes) != nil {
+	if CheckSize(encoded, t.cfg.Refit.MaxBytes) != nil {
 		return nil // what is in force fills a record
 	}
 	back, err := calibrator.Decode(encoded)

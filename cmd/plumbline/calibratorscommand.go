@@ -172,7 +172,7 @@ func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Va
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s: %w", base, withoutURL(err))
+		return fmt.Errorf("%s: %w", base, unanswered(err))
 	}
 	defer resp.Body.Close()
 	const most = 1 << 28

@@ -82,7 +82,7 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 		if _, err := calibrator.Decode(o.Calibrator); err != nil {
 			return err
 		}
-		return t.fits(o.Calibrator)
+		return operators.CheckSize(o.Calibrator, operators.MaxCalibratorBytes(t.cfg.Kafka.MessageMax))
 	}
 	if o.Revision == 0 || o.Action == pipeline.ActionUnpin {
 		return nil
@@ -90,14 +90,6 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	var err error
 	o.Calibrator, err = t.revision(ctx, o.Model, o.Version, o.Revision)
 	return err
-}
-
-// fits refuses a calibrator that is too large for the topics, where it stands in records with other things.
-func (t orderTaker) fits(encoded []byte) error {
-	if most := operators.MaxCalibratorBytes(t.cfg.Kafka.MessageMax); len(encoded) > most {
-		return fmt.Errorf("calibrator of %d bytes: must be at most %d, 15/16 of kafka.message_max_bytes", len(encoded), most)
-	}
-	return nil
 }
 
 // versions are those of a model that are known here, or else in the database.

@@ -132,8 +132,8 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	return bases, nil
 }
 
-// withoutURL is an error of net/http without the address, which is said before it. Where nobody listens it says what to do.
-func withoutURL(err error) error {
+// unanswered is an error of net/http for a request that got no answer, without the address, which is said before it. Where nobody listens it says what to do.
+func unanswered(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -200,7 +200,7 @@ func (f *controlFlags) post(ctx context.Context, c *http.Client, base, what stri
 	}
 	resp, err := c.Do(req)
 	if err != nil {
-		return a, fmt.Errorf("%s %s: %w", what, base, withoutURL(err))
+		return a, fmt.Errorf("%s %s: %w", what, base, unanswered(err))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
