@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // testAlarm is the default alarm, on both signals unless named.
@@ -42,8 +42,8 @@ func episode(seed uint64, before []batchtest.Row, n int, sharpness float64) []ba
 	return append(slices.Clone(before), rows...)
 }
 
-func (w *world) alerts() []output.Alert {
-	return decodeAll[output.Alert](w.t, w.outputs, pipeline.StreamAlerts)
+func (w *world) alerts() []record.Alert {
+	return decodeAll[record.Alert](w.t, w.outputs, pipeline.StreamAlerts)
 }
 
 // TestAlarmFindsWhatWasAlwaysWrong: a model that is overconfident from its first row on raises one alarm, that stays.
@@ -205,7 +205,7 @@ func TestAlarmOfASlice(t *testing.T) {
 	}
 	w = newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	slice := "region=" + rows[0].Region
-	first := map[string]output.Alert{}
+	first := map[string]record.Alert{}
 	for _, a := range w.alerts() {
 		if _, ok := first[a.Slice]; !ok && a.State == firing {
 			first[a.Slice] = a

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // A fall of accuracy is another thing than a wrong confidence: inputs may have become harder, and the model may say so. It is a signal
@@ -57,10 +57,10 @@ func accuracyInside(s detect.Spec, p detect.Pane) bool {
 }
 
 // accuracyEvidence is what an alarm on accuracy knows when it fires.
-func (a *keyAlarm) accuracyEvidence(spec *AlarmSpec, since int64) *output.AlertEvidence {
+func (a *keyAlarm) accuracyEvidence(spec *AlarmSpec, since int64) *record.AlertEvidence {
 	head := a.fired.Headline
-	e := &output.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon, LogE: jsonNumber(head.LogE), Threshold: head.Threshold,
-		Since: pipeline.Format(since), Reference: spec.reference(a.signal), Direction: "accuracy fell", Bins: []output.EvidenceBin{}}
+	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon, LogE: jsonNumber(head.LogE), Threshold: head.Threshold,
+		Since: pipeline.Format(since), Reference: spec.reference(a.signal), Direction: "accuracy fell", Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold = 0
 	}
@@ -70,7 +70,7 @@ func (a *keyAlarm) accuracyEvidence(spec *AlarmSpec, since int64) *output.AlertE
 }
 
 // accuracyMessage says how far accuracy is below the reference, and whether the confidences of the same rows foretell it.
-func accuracyMessage(a *output.Alert, bins []metric.Bin) string {
+func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	var n, right, confidence float64
 	for _, b := range bins {
 		n, right, confidence = n+b.W, right+b.SumA, confidence+b.SumC

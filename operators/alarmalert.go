@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Kinds of alerts.
@@ -24,14 +24,14 @@ const (
 
 // alarmAlert describes a change of an alarm. While it fires value is the log evidence of the test that fired; once
 // resolved it is 0, as the tests began anew.
-func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state string, in *paneInput, slices int) *output.Alert {
+func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state string, in *paneInput, slices int) *record.Alert {
 	spec := t.cfg.Alarm
 	since := a.alert.since
 	if state == resolved {
 		since = a.alert.lastChange
 	}
 	bins, rows := k.recent.after(a.confidence(), since)
-	out := &output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.rule(a.signal), Kind: kindAnytime, Measure: "log_e",
+	out := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.rule(a.signal), Kind: kindAnytime, Measure: "log_e",
 		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(in.end), Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
 	if rows > 0 {
 		iv := metric.Resample(bins, t.cfg.Resamples, seed(v, k, a.signal, in.pane))
@@ -66,7 +66,7 @@ func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state strin
 	return out
 }
 
-func alarmMessage(a *output.Alert) string {
+func alarmMessage(a *record.Alert) string {
 	e := a.Evidence
 	var where []string
 	for _, b := range e.Bins {
@@ -81,13 +81,13 @@ func alarmMessage(a *output.Alert) string {
 }
 
 // alarmEvidence is what an alarm knows when it fires.
-func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64) *output.AlertEvidence {
+func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64) *record.AlertEvidence {
 	if a.fired.Accuracy {
 		return a.accuracyEvidence(spec, since)
 	}
 	head, diag := a.fired.Headline, a.fired.Diagnosis
-	e := &output.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: jsonNumber(head.LogE), LogEBin: jsonNumber(diag.LogE),
-		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.Reference, Bins: []output.EvidenceBin{}}
+	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: jsonNumber(head.LogE), LogEBin: jsonNumber(diag.LogE),
+		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.Reference, Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold, e.ThresholdBin = 0, 0
 	}
@@ -107,7 +107,7 @@ func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64
 		if b.LogE < convincing && (b.Recent.N < 1 || math.Abs(b.Recent.Gap) <= head.Epsilon) {
 			continue
 		}
-		out := output.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence, Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
+		out := record.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence, Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
 			Reference: b.Reference, LogE: b.LogE}
 		if b.LogE > 0 {
 			out.Since = pipeline.Format(min(b.Since, end-t.cfg.Pane) - spec.Matured)

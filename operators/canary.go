@@ -6,7 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // beginCanary gives a share of the ids the chosen candidate, from now.
@@ -19,7 +19,7 @@ func (t *ModelTask) beginCanary(v *version, k *keyState, i int, now int64) error
 	tr.phase, tr.chosen, tr.stageFrom = phaseCanary, i, now
 	c := tr.candidates[i]
 	v.calibrators = append(v.calibrators, &inForce{revision: v.refit.revision, from: now, share: spec.CanaryShare, cal: c.cal, encoded: c.encoded, reason: tr.reason})
-	d := output.Calibrator{Reason: tr.reason, Stage: output.StageCanary, Share: spec.CanaryShare, Method: c.method, Calibrator: c.encoded,
+	d := record.Calibrator{Reason: tr.reason, Stage: record.StageCanary, Share: spec.CanaryShare, Method: c.method, Calibrator: c.encoded,
 		Evidence: tr.evidence(v, spec, i), Outcome: fmt.Sprintf("canary: %s for %g of the ids", c.method, spec.CanaryShare)}
 	return t.record(v, k, &d, pipeline.StreamCalibrators, now)
 }
@@ -55,6 +55,6 @@ func (t *ModelTask) endCanary(v *version, k *keyState, why string, now int64) er
 		}
 	}
 	v.forget(now - t.cfg.FinalAfter)
-	d := output.Calibrator{Reason: reasonCanary, Stage: output.StageCanary, Outcome: "canary ended: " + why}
+	d := record.Calibrator{Reason: reasonCanary, Stage: record.StageCanary, Outcome: "canary ended: " + why}
 	return t.record(v, k, &d, pipeline.StreamCalibrators, now)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // shiftedRows are rows of four classes on a line by shares q, with posteriors that are exact where the shares are equal; labels come
@@ -99,7 +99,7 @@ func TestClassShiftInSnapshots(t *testing.T) {
 }
 
 // checkShifts checks the estimates of a window against the shares that its rows were drawn by, and its labels.
-func checkShifts(t *testing.T, snap *output.Snapshot, shares []float64) {
+func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 	t.Helper()
 	for _, s := range snap.Unlabelled.Classes.Shifts {
 		if s.Rejected || s.Ridge > 0 || s.Unknown > 0 || len(s.Worst) != 4 {
@@ -164,9 +164,9 @@ func TestClassRule(t *testing.T) {
 	}
 }
 
-func publishedFor(t *testing.T, w *world, reason string) []output.Calibrator {
-	var out []output.Calibrator
-	for _, c := range decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
+	var out []record.Calibrator
+	for _, c := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
 		if c.Published && c.Reason == reason {
 			out = append(out, c)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/calib/shift"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // worstClasses is how many classes a snapshot names by estimate: those whose share has moved most.
@@ -17,7 +17,7 @@ const worstClasses = 5
 
 // classes says what the predicted classes of a window say of the shares of the classes; apart is whether the window has no row of
 // the reference. The estimates go to out too.
-func (t *ModelTask) classes(k *keyState, raw *acc.Set, apart bool, out *output.Unlabelled) {
+func (t *ModelTask) classes(k *keyState, raw *acc.Set, apart bool, out *record.Unlabelled) {
 	d := k.drift
 	now := raw.Classes
 	if now == nil {
@@ -26,7 +26,7 @@ func (t *ModelTask) classes(k *keyState, raw *acc.Set, apart bool, out *output.U
 	if n, _ := now.Total(); n == 0 {
 		return
 	}
-	c := &output.Classes{}
+	c := &record.Classes{}
 	if said := d.ref.classes.said; apart && said != nil {
 		a, b := make([]float64, classBins), make([]float64, classBins)
 		addClasses(a, said)
@@ -111,9 +111,9 @@ func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 }
 
 // shiftOf is an estimate as snapshots have it.
-func (t *ModelTask) shiftOf(e *classEstimate) output.ClassShift {
+func (t *ModelTask) shiftOf(e *classEstimate) record.ClassShift {
 	tv, null := e.Distance()
-	s := output.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: number(e.Condition), Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
+	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: number(e.Condition), Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
 		Rejected: e.Fit.P < t.cfg.Unlabelled.Alpha, Unknown: e.Unknown, Pooled: e.pool.Rest()}
 	order := make([]int, len(e.Shares))
 	for j := range order {
@@ -122,7 +122,7 @@ func (t *ModelTask) shiftOf(e *classEstimate) output.ClassShift {
 	moved := func(j int) float64 { return math.Abs(e.Shares[j] - e.Reference[j]) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(moved(b), moved(a)) })
 	for _, j := range order[:min(worstClasses, len(order))] {
-		s.Worst = append(s.Worst, output.ClassShare{Class: e.pool.Class(j), Reference: e.Reference[j], Share: e.Shares[j], SE: e.SE[j], Weight: e.Weights[j]})
+		s.Worst = append(s.Worst, record.ClassShare{Class: e.pool.Class(j), Reference: e.Reference[j], Share: e.Shares[j], SE: e.SE[j], Weight: e.Weights[j]})
 	}
 	return s
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestCrashAfterAnyMessage loses the memory of shards and of the model task at random points, before, between and
@@ -48,7 +48,7 @@ func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 		in[i] = lanes{batchtest.Predictions(t, displaced(part, 80), 10), batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 80), 10)}
 	}
 	w := newWorld(t, s, in, 1).run(anyOrder)
-	if w.counts()["late"] == 0 || len(decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)) == 0 || len(decodeAll[output.Alert](t, w.outputs, pipeline.StreamAlerts)) == 0 {
+	if w.counts()["late"] == 0 || len(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)) == 0 || len(decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts)) == 0 {
 		t.Fatalf("counts %v: want late rows, a calibrator and an alert", w.counts())
 	}
 	w.compareRestarts(t, w.restartsAfter(3))

@@ -9,17 +9,17 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // endTrial ends the refit under way without a change, with its evidence.
 func (t *ModelTask) endTrial(v *version, k *keyState, why string, now int64) error {
 	tr := v.refit.trial
 	t.drop(v)
-	d := output.Calibrator{Reason: tr.reason, Outcome: "no change: " + why, Evidence: tr.evidence(v, &t.cfg.Refit, tr.nearest())}
+	d := record.Calibrator{Reason: tr.reason, Outcome: "no change: " + why, Evidence: tr.evidence(v, &t.cfg.Refit, tr.nearest())}
 	if i := tr.nearest(); i >= 0 && tr.rows > 0 {
 		c := tr.candidates[i]
-		d.Stage, d.Method = output.StageShadow, c.method
+		d.Stage, d.Method = record.StageShadow, c.method
 		said := tr.verdict(c, &t.cfg.Refit)
 		if said == "" {
 			var err error
@@ -55,7 +55,7 @@ func (t *ModelTask) promote(v *version, k *keyState, i int, now int64) error {
 	e := tr.evidence(v, &t.cfg.Refit, i)
 	canary := tr.phase == phaseCanary
 	v.refit.trial, v.refit.unit = nil, tr.weight
-	d := output.Calibrator{Reason: tr.reason, Method: c.method, Evidence: e,
+	d := record.Calibrator{Reason: tr.reason, Method: c.method, Evidence: e,
 		Outcome: fmt.Sprintf("published: %s, NLL %.5f → %.5f, ECE %.4f → %.4f on %d newer rows", c.method, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)}
 	if err := t.putInForce(v, k, &d, c.cal, c.encoded, now); err != nil || !canary {
 		return err
@@ -64,11 +64,11 @@ func (t *ModelTask) promote(v *version, k *keyState, i int, now int64) error {
 }
 
 // putInForce puts a calibrator in force from now, the end of the deciding label pane.
-func (t *ModelTask) putInForce(v *version, k *keyState, d *output.Calibrator, cal calibrator.Calibrator, encoded []byte, now int64) error {
+func (t *ModelTask) putInForce(v *version, k *keyState, d *record.Calibrator, cal calibrator.Calibrator, encoded []byte, now int64) error {
 	old := v.newest()
 	v.refit.revision++
 	f := &inForce{revision: v.refit.revision, from: now, cal: cal, encoded: encoded, reason: d.Reason}
-	d.Published, d.Stage, d.Calibrator, d.Replaces = true, output.StageFull, encoded, 0
+	d.Published, d.Stage, d.Calibrator, d.Replaces = true, record.StageFull, encoded, 0
 	if old != nil {
 		d.Replaces = old.revision
 	}
@@ -79,7 +79,7 @@ func (t *ModelTask) putInForce(v *version, k *keyState, d *output.Calibrator, ca
 }
 
 // record writes a decision, and keeps it as the latest.
-func (t *ModelTask) record(v *version, k *keyState, d *output.Calibrator, s pipeline.Stream, now int64) error {
+func (t *ModelTask) record(v *version, k *keyState, d *record.Calibrator, s pipeline.Stream, now int64) error {
 	d.Schema, d.Model, d.Version, d.Build = 1, v.model, v.name, t.cfg.Refit.Build
 	d.DecidedAt = pipeline.Format(now)
 	if d.EffectiveFrom == "" {
@@ -98,8 +98,8 @@ func (t *ModelTask) record(v *version, k *keyState, d *output.Calibrator, s pipe
 	}
 	// The calibrators topic is compacted by key: what is in force must stay the last record of its own.
 	key := v.model + "/" + v.name
-	if d.Stage == output.StageCanary {
-		key += "/" + output.StageCanary
+	if d.Stage == record.StageCanary {
+		key += "/" + record.StageCanary
 	} else {
 		v.refit.last = value
 	}
@@ -118,8 +118,8 @@ func (v *version) forget(t int64) {
 }
 
 // evidence is what a trial found, in the words of candidate i; -1 where none was fitted.
-func (tr *trial) evidence(v *version, spec *RefitSpec, i int) output.Evidence {
-	e := output.Evidence{FitRows: int(tr.fitRows), FitFrom: pipeline.Format(tr.fitFrom), FitTo: pipeline.Format(tr.fitTo), FitBegan: pipeline.Format(tr.started), FitDigest: tr.digest, TestRows: int(tr.rows),
+func (tr *trial) evidence(v *version, spec *RefitSpec, i int) record.Evidence {
+	e := record.Evidence{FitRows: int(tr.fitRows), FitFrom: pipeline.Format(tr.fitFrom), FitTo: pipeline.Format(tr.fitTo), FitBegan: pipeline.Format(tr.started), FitDigest: tr.digest, TestRows: int(tr.rows),
 		Alpha: spec.Alpha, NLLBound: nllBound(v.k), Seed: tr.seed, LogENeeded: tr.need(spec)}
 	if tr.rows > 0 {
 		e.TestTo = pipeline.Format(tr.testTo)
@@ -127,7 +127,7 @@ func (tr *trial) evidence(v *version, spec *RefitSpec, i int) output.Evidence {
 		e.ECERadius = evalue.ECERadius(float64(tr.rows), gateBins, spec.Alpha)
 	}
 	for n, c := range tr.candidates {
-		o := output.Candidate{Method: c.method, Outcome: tr.verdict(c, spec), OnBound: c.onBound, Warnings: c.warnings}
+		o := record.Candidate{Method: c.method, Outcome: tr.verdict(c, spec), OnBound: c.onBound, Warnings: c.warnings}
 		if c.test != nil && c.score.w > 0 {
 			mean, se := c.diff()
 			o.NLL, o.NLLDiff, o.NLLDiffSE = orZero(c.score.mean()), orZero(mean), orZero(se)

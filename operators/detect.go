@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/reference"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // RuleSpec is a rule with hysteresis. Its value, by kind, is
@@ -73,7 +73,7 @@ const (
 func (t *ModelTask) alerts(v *version, names []string, in map[string]*paneInput) error {
 	for _, name := range names {
 		k := v.keys[name]
-		k.changes = map[*ruleState]*output.Alert{}
+		k.changes = map[*ruleState]*record.Alert{}
 		if err := t.judgeRules(v, k, in[name]); err != nil {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
@@ -310,12 +310,12 @@ func (r *ruleState) end() {
 	*r = ruleState{lastChange: r.since, last: r.last, inhibitedBy: r.inhibitedBy, told: r.told}
 }
 
-func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleState, state string, j judgement, at int64) *output.Alert {
+func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleState, state string, j judgement, at int64) *record.Alert {
 	since := r.since
 	if state == resolved {
 		since = r.lastChange
 	}
-	a := &output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Kind: cmp.Or(spec.Kind, kindExcess), Measure: spec.Measure, Severity: spec.Severity,
+	a := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Kind: cmp.Or(spec.Kind, kindExcess), Measure: spec.Measure, Severity: spec.Severity,
 		State: state, At: pipeline.Format(at), Value: j.excess(), ValueLo: j.lo, ValueHi: j.hi, Threshold: spec.Fire, ECE: j.ece, ECENull: j.iv.Null, ECELo: &j.iv.Lo, ECEHi: &j.iv.Hi,
 		Rows: j.rows, Signal: spec.Signal, Window: fmt.Sprintf("last %d rows", spec.Rows)}
 	if spec.Kind == kindDistance || spec.Kind == kindEstimate || spec.Measure == measureCoverage {

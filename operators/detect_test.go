@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestRuleStates walks the rule over judgements of one pane each, at ends 10, 20, …: fire .05, clear .03.
@@ -82,7 +82,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	s.model.Refit.Period = 0
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	var states []string
-	for _, a := range decodeAll[output.Alert](t, w.outputs, pipeline.StreamAlerts) {
+	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {
 		states = append(states, a.State)
 		if at := nanos(t, a.At); at <= shift {
 			t.Errorf("alert %s at %s, before the shift at %s", a.State, a.At, pipeline.Format(shift))
@@ -94,7 +94,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	if got := strings.Join(states, " "); got != "pending firing resolved" {
 		t.Errorf("states %q, want pending, firing, resolved", got)
 	}
-	cals := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+	cals := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
 	if len(cals) == 0 {
 		t.Fatal("no calibrator was published")
 	}

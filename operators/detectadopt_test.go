@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // firingRules is a checkpoint taken while the rules accuracy and nll fire, with the panes log that it is of.
@@ -68,7 +68,7 @@ func TestRulesMayChange(t *testing.T) {
 			}
 			var over []string
 			for _, m := range task.Outputs() {
-				var a output.Alert
+				var a record.Alert
 				if err := json.Unmarshal(m.Value, &a); err != nil {
 					t.Fatal(err)
 				}

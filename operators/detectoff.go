@@ -9,7 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // ended is a rule or alarm of a checkpoint that the configuration has no more, or not like that. Where it fires its last alert would
@@ -77,7 +77,7 @@ func (k *keyState) endAll(why string) {
 
 // ruleOf is the name of a rule by its latest alert.
 func ruleOf(s *ruleState) string {
-	var last output.Alert
+	var last record.Alert
 	if json.Unmarshal(s.last, &last) != nil {
 		return ""
 	}
@@ -87,11 +87,11 @@ func ruleOf(s *ruleState) string {
 // end publishes that a pending or firing alert is over though nothing says that the error is. Bytes that are no alert are passed over:
 // nobody was told.
 func (t *ModelTask) end(v *version, k *keyState, s *ruleState, why string, at int64) {
-	var last output.Alert
+	var last record.Alert
 	if s.state == ruleOK || json.Unmarshal(s.last, &last) != nil {
 		return
 	}
-	a := &output.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: last.Rule, Kind: last.Kind, Measure: last.Measure, Severity: last.Severity,
+	a := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: last.Rule, Kind: last.Kind, Measure: last.Measure, Severity: last.Severity,
 		State: resolved, Since: last.Since, At: pipeline.Format(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo, ECEHi: last.ECEHi, Rows: last.Rows,
 		Signal: last.Signal, Window: last.Window, Diagram: last.Diagram, InhibitedBy: s.inhibitedBy, Message: why}
 	if s.told { // whoever was told that it fires is told that it is over

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestAlarmSwitchedOffWhileItFires: its last alert is resolved at the restart, the same each time, once; an alarm that is still there, or does not
@@ -25,7 +25,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			t.Parallel()
 			s := alarmSetup(testAlarm())
 			w := newWorld(t, s, stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(anyOrder)
-			last := map[string]output.Alert{}
+			last := map[string]record.Alert{}
 			for _, a := range w.alerts() {
 				last[a.Rule] = a
 			}
@@ -37,7 +37,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			again := restart(w, s, w.savedModel)
 			outputs := first.Outputs()
 			compareOutputs(t, firsts(again.Outputs()), firsts(outputs))
-			alerts := decodeAll[output.Alert](t, outputs, pipeline.StreamAlerts)
+			alerts := decodeAll[record.Alert](t, outputs, pipeline.StreamAlerts)
 			if len(alerts) != len(c.off) || len(outputs) != len(c.off) || len(c.off) > 0 && !first.Dirty() {
 				t.Fatalf("%d alerts, want %v", len(alerts), c.off)
 			}

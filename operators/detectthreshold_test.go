@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func threshold(measure string, fire, resolve float64) RuleSpec {
@@ -89,7 +89,7 @@ func TestThresholdRules(t *testing.T) {
 	}
 }
 
-func checkThresholdAlert(t *testing.T, a *output.Alert) {
+func checkThresholdAlert(t *testing.T, a *record.Alert) {
 	t.Helper()
 	below := a.Rule == measureAccuracy || a.Rule == measureCoverage
 	side := "fires above"
@@ -113,7 +113,7 @@ func TestThresholdOfInterval(t *testing.T) {
 	s := alarmSetup(nil)
 	s.model.Rules = thresholds()[:1]
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
-	var at *output.Alert
+	var at *record.Alert
 	for _, a := range w.alerts() {
 		if a.State == firing {
 			at = &a

@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 const second = batchtest.Second
@@ -357,9 +357,9 @@ func firsts(ms []pipeline.Message) map[string][]string {
 	return out
 }
 
-func (w *world) snapshots() []output.Snapshot {
+func (w *world) snapshots() []record.Snapshot {
 	w.t.Helper()
-	return decodeAll[output.Snapshot](w.t, w.outputs, pipeline.StreamSnapshots)
+	return decodeAll[record.Snapshot](w.t, w.outputs, pipeline.StreamSnapshots)
 }
 
 func decodeAll[T any](t testing.TB, ms []pipeline.Message, s pipeline.Stream) []T {
@@ -378,8 +378,8 @@ func decodeAll[T any](t testing.TB, ms []pipeline.Message, s pipeline.Stream) []
 }
 
 // finals returns the newest snapshot of every window that is of kind time, by name, slice, version and start.
-func (w *world) finals() map[string]output.Snapshot {
-	out := map[string]output.Snapshot{}
+func (w *world) finals() map[string]record.Snapshot {
+	out := map[string]record.Snapshot{}
 	for _, s := range w.snapshots() {
 		if s.Window.Kind == "time" {
 			out[strings.Join([]string{s.Window.Name, s.Version, s.Slice, s.Window.Start}, "|")] = s

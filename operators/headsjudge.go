@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // JudgeSpec is when a shadow is ready to be served, or not.
@@ -76,7 +76,7 @@ func (t *ModelTask) shadowing(m *model, name string) bool {
 	}
 	for _, j := range t.loopOf(m, base).judges {
 		if j.number == number {
-			return j.state != output.ShadowReady
+			return j.state != record.ShadowReady
 		}
 	}
 	return true
@@ -131,15 +131,15 @@ func (t *ModelTask) judge(m *model, v, sv *version, l *loop, j *judge, end int64
 	rows := t.rowsOf(m, ShadowVersion(v.name, j.number))
 	if j.state == statePending && len(rows) == 0 {
 		if j.deadline != 0 && end > j.deadline {
-			return t.decideHead(v, j, output.ShadowLost, "no row of it came by the deadline: its trainer failed, or there is none", end, nil)
+			return t.decideHead(v, j, record.ShadowLost, "no row of it came by the deadline: its trainer failed, or there is none", end, nil)
 		}
 		return nil
 	}
-	if sv == nil || j.state == output.ShadowRejected || j.state == output.ShadowRolled || j.state == output.ShadowLost || j.until != 0 && end > j.until {
+	if sv == nil || j.state == record.ShadowRejected || j.state == record.ShadowRolled || j.state == record.ShadowLost || j.until != 0 && end > j.until {
 		return nil
 	}
 	if sv.k != v.k {
-		return t.decideHead(v, j, output.ShadowRejected, fmt.Sprintf("it has %d classes, the version that serves %d", sv.k, v.k), end, nil)
+		return t.decideHead(v, j, record.ShadowRejected, fmt.Sprintf("it has %d classes, the version that serves %d", sv.k, v.k), end, nil)
 	}
 	if j.pairs == nil {
 		var err error
@@ -148,10 +148,10 @@ func (t *ModelTask) judge(m *model, v, sv *version, l *loop, j *judge, end int64
 		}
 	}
 	if j.state == statePending {
-		j.state = output.ShadowRunning
+		j.state = record.ShadowRunning
 	}
 	n, err := t.pair(v, sv, l.rows, rows, j.pairs)
-	if err != nil || n == 0 && j.state != output.ShadowReady {
+	if err != nil || n == 0 && j.state != record.ShadowReady {
 		return err
 	}
 	return t.weigh(v, j, end)
@@ -220,12 +220,12 @@ func (s *scorer) score(set *acc.Set, f *inForce, row *acc.SampleRow) (nll, hit f
 func (t *ModelTask) weigh(v *version, j *judge, end int64) error {
 	spec, p := &t.cfg.Judge, j.pairs
 	sure := math.Log(1 / spec.Alpha)
-	if j.state == output.ShadowReady {
+	if j.state == record.ShadowReady {
 		switch {
 		case j.until == 0 && p.rows >= spec.MinRows && p.worse.LogE() >= sure:
-			return t.decideHead(v, j, output.ShadowRolled, "its NLL has turned worse than that of the old head", end, p)
+			return t.decideHead(v, j, record.ShadowRolled, "its NLL has turned worse than that of the old head", end, p)
 		case j.until == 0 && end-j.readyAt >= spec.Watch:
-			return t.decideHead(v, j, output.ShadowReady, "it has stayed as good for heads.watch, and is watched no more", end, p)
+			return t.decideHead(v, j, record.ShadowReady, "it has stayed as good for heads.watch, and is watched no more", end, p)
 		}
 		return nil
 	}
@@ -238,26 +238,26 @@ func (t *ModelTask) weigh(v *version, j *judge, end int64) error {
 	}
 	switch {
 	case p.worse.LogE() >= sure:
-		return t.decideHead(v, j, output.ShadowRejected, "its NLL is worse than that of the version that serves", end, p)
+		return t.decideHead(v, j, record.ShadowRejected, "its NLL is worse than that of the version that serves", end, p)
 	case p.better.LogE() >= sure && p.accuracy.LogE() >= sure && within(&ev, spec):
-		return t.decideHead(v, j, output.ShadowReady, fmt.Sprintf("NLL %.4f → %.4f, accuracy %.4f → %.4f, ECE %.4f → %.4f on %d rows that neither was fitted on",
+		return t.decideHead(v, j, record.ShadowReady, fmt.Sprintf("NLL %.4f → %.4f, accuracy %.4f → %.4f, ECE %.4f → %.4f on %d rows that neither was fitted on",
 			ev.Serving.NLL, ev.Shadow.NLL, ev.Serving.Accuracy, ev.Shadow.Accuracy, ev.Serving.ECE, ev.Shadow.ECE, p.rows), end, p)
 	case p.rows >= spec.MaxRows:
-		return t.decideHead(v, j, output.ShadowRejected, fmt.Sprintf("not shown to be better by heads.max_rows, %d rows", spec.MaxRows), end, p)
+		return t.decideHead(v, j, record.ShadowRejected, fmt.Sprintf("not shown to be better by heads.max_rows, %d rows", spec.MaxRows), end, p)
 	}
 	return nil
 }
 
 // within says whether ECE and AURC are no more worse than is allowed.
-func within(ev *output.ShadowEvidence, spec *JudgeSpec) bool {
+func within(ev *record.ShadowEvidence, spec *JudgeSpec) bool {
 	if ev.Shadow.ECE > ev.Serving.ECE+spec.MaxECERise {
 		return false
 	}
 	return ev.Shadow.AURC == nil || ev.Serving.AURC == nil || *ev.Shadow.AURC <= *ev.Serving.AURC+spec.MaxAURCRis
 }
 
-func (t *ModelTask) shadowEvidence(v *version, p *pairs) (output.ShadowEvidence, error) {
-	ev := output.ShadowEvidence{Rows: p.rows, Bound: t.cfg.Judge.NLLBound, Alpha: t.cfg.Judge.Alpha,
+func (t *ModelTask) shadowEvidence(v *version, p *pairs) (record.ShadowEvidence, error) {
+	ev := record.ShadowEvidence{Rows: p.rows, Bound: t.cfg.Judge.NLLBound, Alpha: t.cfg.Judge.Alpha,
 		LogEBetter: p.better.LogE(), LogEWorse: p.worse.LogE(), LogEAccuracy: p.accuracy.LogE()}
 	if p.rows == 0 {
 		return ev, nil
@@ -267,7 +267,7 @@ func (t *ModelTask) shadowEvidence(v *version, p *pairs) (output.ShadowEvidence,
 		_, ev.NLLGain, ev.NLLGainSE = p.better.Gain()
 	}
 	for side, set := range []*acc.Set{p.serving, p.shadow} {
-		to := []*output.ShadowScore{&ev.Serving, &ev.Shadow}[side]
+		to := []*record.ShadowScore{&ev.Serving, &ev.Shadow}[side]
 		to.Accuracy, to.NLL, to.AURC = set.Labelled.MSP.Accuracy(), p.nll[side]/float64(p.rows), number(set.Labelled.MSP.AURC())
 		var err error
 		if to.ECE, to.ECENull, err = t.excess(v, set, p.rows, 0); err != nil {
@@ -281,9 +281,9 @@ func (t *ModelTask) shadowEvidence(v *version, p *pairs) (output.ShadowEvidence,
 // hear of it in time.
 func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int64, p *pairs) error {
 	shadow := ShadowVersion(v.name, j.number)
-	d := output.Verdict{Schema: 1, Kind: output.HeadVerdict, ID: v.model + "/" + shadow, Model: v.model, Version: v.name, Number: j.number, ShadowVersion: shadow,
+	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.model + "/" + shadow, Model: v.model, Version: v.name, Number: j.number, ShadowVersion: shadow,
 		State: state, Why: why, DecidedAt: pipeline.Format(end)}
-	if state != output.ShadowReady || j.state == output.ShadowReady {
+	if state != record.ShadowReady || j.state == record.ShadowReady {
 		j.until = end + max(t.cfg.Trigger.ShadowAfter, t.cfg.Pane)
 		d.EffectiveFrom = pipeline.Format(j.until)
 	}
@@ -293,11 +293,11 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 			return err
 		}
 	}
-	if state == output.ShadowReady && j.state != output.ShadowReady {
+	if state == record.ShadowReady && j.state != record.ShadowReady {
 		j.readyAt = end
 	}
 	j.state, j.pairs = state, nil
-	if state == output.ShadowReady && j.until == 0 {
+	if state == record.ShadowReady && j.until == 0 {
 		var err error
 		if j.pairs, err = t.newPairs(v.k); err != nil {
 			return err
@@ -308,6 +308,6 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 		return err
 	}
 	j.last = value
-	t.emit(v.key("", &t.cfg), pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(output.HeadKey(d.ID, output.HeadVerdict)), Value: value, Time: end})
+	t.emit(v.key("", &t.cfg), pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(record.HeadKey(d.ID, record.HeadVerdict)), Value: value, Time: end})
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 const loopStateVersion = 1
@@ -145,7 +145,7 @@ func restoreSums(r *binenc.Reader, shape acc.Config) (*acc.Set, error) {
 	return s, checkShape(s, shape)
 }
 
-var judgeStates = []string{statePending, output.ShadowRunning, output.ShadowReady, output.ShadowRejected, output.ShadowRolled, output.ShadowLost}
+var judgeStates = []string{statePending, record.ShadowRunning, record.ShadowReady, record.ShadowRejected, record.ShadowRolled, record.ShadowLost}
 
 func (j *judge) append(dst []byte) ([]byte, error) {
 	dst = append(binenc.AppendUvarint(dst, uint64(j.number)), byte(slices.Index(judgeStates, j.state)))

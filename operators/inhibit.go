@@ -8,7 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // One alert is told, not one for each rule that sees the same thing. Of what fires for a whole model version, the root is
@@ -28,7 +28,7 @@ type standing struct {
 	name     string
 	severity int
 	order    int
-	change   *output.Alert // of this pane
+	change   *record.Alert // of this pane
 }
 
 var severities = []string{"info", "warning", "critical"}
@@ -124,7 +124,7 @@ func (t *ModelTask) publish(v *version, all []standing, own, whole *standing, en
 			s.change.InhibitedBy = by
 			t.send(v, s, s.change, end)
 		case by != s.r.inhibitedBy:
-			var a output.Alert
+			var a record.Alert
 			if err := json.Unmarshal(s.r.last, &a); err != nil {
 				continue // an alert of another build: its next change will say
 			}
@@ -140,7 +140,7 @@ func (t *ModelTask) publish(v *version, all []standing, own, whole *standing, en
 }
 
 // latest puts the ECE of the latest rows into an alert of the alarm that is published once more.
-func (t *ModelTask) latest(v *version, s *standing, a *output.Alert, end int64) {
+func (t *ModelTask) latest(v *version, s *standing, a *record.Alert, end int64) {
 	bins, rows := s.k.recent.last(s.a.confidence(), alarmRows)
 	if rows == 0 {
 		return
@@ -193,7 +193,7 @@ func alertKey(v *version, k *keyState, rule string) string {
 }
 
 // send publishes one alert and keeps it as the rule's latest.
-func (t *ModelTask) send(v *version, s *standing, a *output.Alert, end int64) {
+func (t *ModelTask) send(v *version, s *standing, a *record.Alert, end int64) {
 	value, err := json.Marshal(a)
 	if err != nil {
 		panic("operators: alert does not marshal: " + err.Error())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestInhibition walks states of the alarms and two rules of the whole and of one slice, pane by pane, and reads who inhibits
@@ -51,7 +51,7 @@ func TestInhibition(t *testing.T) {
 					v.calibrators = []*inForce{{revision: 1, from: end, cal: calibrator.Temperature{}}}
 				}
 				for _, k := range keys {
-					k.changes = map[*ruleState]*output.Alert{}
+					k.changes = map[*ruleState]*record.Alert{}
 				}
 				for where, k := range keys {
 					for _, what := range "rca12" {
@@ -60,10 +60,10 @@ func TestInhibition(t *testing.T) {
 						switch {
 						case fires && r.state != firing:
 							*r = ruleState{state: firing, since: end}
-							k.changes[r] = &output.Alert{State: firing}
+							k.changes[r] = &record.Alert{State: firing}
 						case !fires && r.state == firing:
 							r.end()
-							k.changes[r] = &output.Alert{State: resolved}
+							k.changes[r] = &record.Alert{State: resolved}
 						}
 					}
 				}
@@ -100,7 +100,7 @@ func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
 		if m.Stream != pipeline.StreamAlerts {
 			continue
 		}
-		a := decodeAll[output.Alert](t, []pipeline.Message{m}, pipeline.StreamAlerts)[0]
+		a := decodeAll[record.Alert](t, []pipeline.Message{m}, pipeline.StreamAlerts)[0]
 		key := string(m.Key)
 		switch {
 		case a.State == firing && a.InhibitedBy == "":

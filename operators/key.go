@@ -7,7 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // version is the state of one model version; its calibrators belong to all its slices.
@@ -42,7 +42,7 @@ type keyState struct {
 	looks    []*look // by rule
 	alarms   []*keyAlarm
 	drift    *keyDrift                    // nil = not asked for
-	changes  map[*ruleState]*output.Alert // of this pane
+	changes  map[*ruleState]*record.Alert // of this pane
 	ended    []ended                      // of a checkpoint that was read
 	ledger   [32]byte
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // online is online Platt scaling with calibeating on a version's sampled rows, in order, on top of the calibrator in force:
@@ -142,14 +142,14 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 }
 
 // shown is what snapshots say of it; nil before the first row.
-func (o *online) shown() *output.Online {
+func (o *online) shown() *record.Online {
 	if o == nil || o.platt.Rows() == 0 {
 		return nil
 	}
 	n := float64(o.platt.Rows())
 	best, a, b := o.bestFixed()
-	return &output.Online{Rows: int64(o.platt.Rows()), Slope: o.platt.Slope(), Intercept: o.platt.Intercept(), ECE: metric.ECE(o.bins[:]),
-		LogLoss: o.loss / n, BestFixed: output.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}, Regret: (o.loss - best) / n}
+	return &record.Online{Rows: int64(o.platt.Rows()), Slope: o.platt.Slope(), Intercept: o.platt.Intercept(), ECE: metric.ECE(o.bins[:]),
+		LogLoss: o.loss / n, BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}, Regret: (o.loss - best) / n}
 }
 
 func (o *online) append(dst []byte) ([]byte, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestOnlineIsShownAndKept: snapshots of all rows, and no others, say how online Platt scaling does; over crashes too.
@@ -23,7 +23,7 @@ func TestOnlineIsShownAndKept(t *testing.T) {
 	s.slices = []string{"region"}
 	in := stream(t, rows, 2, 20)
 	w := newWorld(t, s, in, 1).run(anyOrder)
-	var last *output.Online
+	var last *record.Online
 	for _, snap := range w.snapshots() {
 		if (snap.Online != nil) != (snap.Slice == "") && snap.Labelled > 0 && snap.Slice != "" {
 			t.Fatalf("slice %q has online %+v", snap.Slice, snap.Online)

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // fixedPoint bounds what rounding every row to multiples of 2^-32 does to a mean, the square root of the L2 forms
@@ -42,7 +42,7 @@ func TestWindowsEqualTheRowsMetrics(t *testing.T) {
 	}
 }
 
-func checkWindow(t *testing.T, s *output.Snapshot, rows, tail []batchtest.Row) {
+func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
 	t.Helper()
 	start, end, at := nanos(t, s.Window.Start), nanos(t, s.Window.End), nanos(t, s.At)
 	var in []batchtest.Row
@@ -134,7 +134,7 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	s.model.Rules = nil
 	s.model.Refit.Period = 200 * second
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
-	cals := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+	cals := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
 	if len(cals) == 0 {
 		t.Fatal("overconfident rows, and no calibrator was published")
 	}
@@ -171,7 +171,7 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	if windows[true] == 0 || windows[false] < 2 {
 		t.Errorf("%d windows before the calibrator, %d after or about its start: want some of each", windows[true], windows[false])
 	}
-	slices.SortFunc(cals, func(a, b output.Calibrator) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortFunc(cals, func(a, b record.Calibrator) int { return cmp.Compare(a.Revision, b.Revision) })
 	for i, c := range cals {
 		if c.Revision != i+1 {
 			t.Errorf("revision %d at place %d", c.Revision, i)

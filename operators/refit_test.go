@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why, for
@@ -22,10 +22,10 @@ func TestNoChangeHasEvidence(t *testing.T) {
 	s.model.Rules = nil
 	s.model.Refit.Method = "auto"
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
-	if c := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators); len(c) > 0 {
+	if c := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators); len(c) > 0 {
 		t.Errorf("published %+v on calibrated rows", c[0])
 	}
-	decisions := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamDecisions)
+	decisions := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions)
 	if len(decisions) < 4 {
 		t.Fatalf("%d decisions in ten periods", len(decisions))
 	}
@@ -76,7 +76,7 @@ func TestRefitWaitsForFreshRows(t *testing.T) {
 	if err := task.stepTrial(v, k, &paneInput{pane: pane + 1, end: end + s.model.Pane, rows: later, labelled: 100}); err != nil {
 		t.Fatal(err)
 	}
-	c := decodeAll[output.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
+	c := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
 	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 || nanos(t, c[0].Evidence.FitFrom) != k.sample[700].TS {
 		t.Fatalf("got %+v, want one calibrator of the last 300 rows, validated on 90 of them and 100 more", c)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // plainDigest is the digest as docs/format.md has it, by the standard library alone.
@@ -72,7 +72,7 @@ func TestRefitsHaveDigests(t *testing.T) {
 		w := newWorld(t, s, stream(t, rows, shards, 50), 1).run(anyOrder)
 		var all []string
 		for _, stream := range []pipeline.Stream{pipeline.StreamCalibrators, pipeline.StreamDecisions} {
-			for _, d := range decodeAll[output.Calibrator](t, w.outputs, stream) {
+			for _, d := range decodeAll[record.Calibrator](t, w.outputs, stream) {
 				e := d.Evidence
 				if d.Reason == reasonRollback || len(e.Candidates) == 0 {
 					continue

@@ -7,7 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // guardStakes is the number of bets that a rival mixes, as evalue.Paired does.
@@ -188,7 +188,7 @@ func (r *rival) logMean() float64 {
 
 // rollBack puts a rival into force again, as a revision of its own.
 func (t *ModelTask) rollBack(v *version, k *keyState, r *rival, need float64, now int64) error {
-	d := output.Calibrator{Reason: reasonRollback, Restores: &r.revision, Method: r.cal.Method(), Evidence: output.Evidence{TestRows: int(r.rows),
+	d := record.Calibrator{Reason: reasonRollback, Restores: &r.revision, Method: r.cal.Method(), Evidence: record.Evidence{TestRows: int(r.rows),
 		NLLInForce: orZero(r.inForce / r.w), NLLNew: orZero(r.itself / r.w), NLLDiff: orZero((r.itself - r.inForce) / r.w), LogE: r.logMean(), LogENeeded: need,
 		Alpha: t.cfg.Refit.RollbackAlpha, NLLBound: nllBound(v.k), FitTo: pipeline.Format(r.from), TestTo: pipeline.Format(now)}}
 	d.Outcome = fmt.Sprintf("published: rollback to %s, NLL %.5f → %.5f on the latest %d rows", named(r.revision), d.Evidence.NLLInForce, d.Evidence.NLLNew, r.rows)

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func forced(t testing.TB, revision int, temperature float64, reason string) *inForce {
@@ -75,7 +75,7 @@ func TestReturnOfWhatWasBefore(t *testing.T) {
 		reason      string
 	}{{2.5, reasonAlarm}, {.8, reasonAlarm}, {.7, reasonPeriod}, {.75, reasonPeriod}} {
 		f := forced(t, 0, c.temperature, c.reason)
-		d := output.Calibrator{Reason: c.reason}
+		d := record.Calibrator{Reason: c.reason}
 		if err := task.putInForce(v, k, &d, f.cal, f.encoded, now); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestReturnOfWhatWasBefore(t *testing.T) {
 		}
 	}
 	f := v.newest()
-	c := decodeAll[output.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
+	c := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
 	last := c[len(c)-1]
 	if f.revision != 5 || string(f.encoded) != string(sharp.encoded) || last.Restores == nil || *last.Restores != 1 || last.Reason != reasonRollback || last.Build != "1.2.3" {
 		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3", f.revision, f.encoded, last)

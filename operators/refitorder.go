@@ -7,7 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // CountOrders counts the orders of people that were obeyed, CountBadOrders those that could not be.
@@ -51,7 +51,7 @@ func (t *ModelTask) refuse(c *pipeline.Order, now int64, why string) error {
 		return nil // there is no event time yet that it could be of
 	}
 	at := pipeline.Format(now)
-	value, err := json.Marshal(output.Calibrator{Schema: 1, Model: c.Model, Version: c.Version, Reason: reasonManual, Outcome: "refused: " + c.Action + " by " + c.By + ": " + why,
+	value, err := json.Marshal(record.Calibrator{Schema: 1, Model: c.Model, Version: c.Version, Reason: reasonManual, Outcome: "refused: " + c.Action + " by " + c.By + ": " + why,
 		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: t.cfg.Refit.Build})
 	if err != nil {
 		return fmt.Errorf("record of a refused order: %w", err)
@@ -100,7 +100,7 @@ func (t *ModelTask) obeyOne(v *version, c *pipeline.Order, now int64) error {
 		return nil
 	}
 	k := v.key("", &t.cfg)
-	d := output.Calibrator{Reason: reasonManual, By: c.By, Why: c.Why}
+	d := record.Calibrator{Reason: reasonManual, By: c.By, Why: c.Why}
 	var r *rival // to be put into force
 	switch c.Action {
 	case pipeline.ActionPublish, pipeline.ActionPin, pipeline.ActionRollback:
@@ -164,12 +164,12 @@ func (v *version) wanted(c *pipeline.Order) (*rival, error) {
 }
 
 // remark writes down a pin or its end. What is in force is written again with it: the compacted topic says who keeps it.
-func (t *ModelTask) remark(v *version, k *keyState, d *output.Calibrator, now int64) error {
+func (t *ModelTask) remark(v *version, k *keyState, d *record.Calibrator, now int64) error {
 	f := v.newest()
 	if f == nil {
 		return t.record(v, k, d, pipeline.StreamDecisions, now)
 	}
-	d.Published, d.Stage, d.Calibrator, d.Method = true, output.StageFull, json.RawMessage(f.encoded), f.cal.Method()
+	d.Published, d.Stage, d.Calibrator, d.Method = true, record.StageFull, json.RawMessage(f.encoded), f.cal.Method()
 	d.EffectiveFrom = pipeline.Format(f.from)
 	return t.record(v, k, d, pipeline.StreamCalibrators, now)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // withOrders puts orders into a panes log, each before a share of it.
@@ -61,13 +61,13 @@ func TestOrders(t *testing.T) {
 	w := newWorld(t, s, nil, 1)
 	w.panes = log
 	w.finish()
-	all := append(decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamDecisions), decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)...)
-	var manual, published []output.Calibrator
+	all := append(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions), decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)...)
+	var manual, published []record.Calibrator
 	for _, m := range w.outputs {
 		if m.Stream != pipeline.StreamCalibrators && m.Stream != pipeline.StreamDecisions {
 			continue
 		}
-		d := decodeAll[output.Calibrator](t, []pipeline.Message{m}, m.Stream)[0]
+		d := decodeAll[record.Calibrator](t, []pipeline.Message{m}, m.Stream)[0]
 		if d.Reason == reasonManual {
 			manual = append(manual, d)
 		} else if d.Published {
@@ -136,7 +136,7 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	if n := w.model.counts.All(); n[CountBadOrders] != 4 || n[CountOrders] != 0 {
 		t.Errorf("counts %v, want 4 orders refused", n)
 	}
-	if c := decodeAll[output.Calibrator](t, w.model.Outputs(), pipeline.StreamCalibrators); len(c) != 0 {
+	if c := decodeAll[record.Calibrator](t, w.model.Outputs(), pipeline.StreamCalibrators); len(c) != 0 {
 		t.Errorf("published %+v", c)
 	}
 }
@@ -155,19 +155,19 @@ func TestCanary(t *testing.T) {
 	var stages []string
 	published := NewPublished()
 	m := arrowio.ModelKey{Model: "m", Version: "v1"}
-	var first [2]output.Calibrator // canary, full
-	for _, c := range decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+	var first [2]record.Calibrator // canary, full
+	for _, c := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
 		stages = append(stages, c.Stage)
-		if c.Stage == output.StageCanary && len(stages) == 1 {
+		if c.Stage == record.StageCanary && len(stages) == 1 {
 			first[0] = c
 		}
-		if c.Stage == output.StageFull && first[1].Stage == "" {
+		if c.Stage == record.StageFull && first[1].Stage == "" {
 			first[1] = c
 		}
-		if c.Stage == output.StageCanary && c.Published {
+		if c.Stage == record.StageCanary && c.Published {
 			t.Errorf("a canary counts as published: %+v", c)
 		}
-		p := Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator, Canary: c.Stage == output.StageCanary, Share: c.Share}
+		p := Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator, Canary: c.Stage == record.StageCanary, Share: c.Share}
 		if p.Canary && p.Share == 0 {
 			p.Encoded = nil
 		}
@@ -229,8 +229,8 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 		w := newWorld(t, s, stream(t, c.rows, 2, 50), 1)
 		w.slow = .5
 		w.run(anyOrder)
-		var back []output.Calibrator
-		all := decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+		var back []record.Calibrator
+		all := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
 		for _, d := range all {
 			if d.Reason == reasonRollback {
 				back = append(back, d)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is no candidate, and the decision says so; others are published.
@@ -22,7 +22,7 @@ func TestCalibratorThatNoTopicTakes(t *testing.T) {
 		s.model.Refit.Method, s.model.Refit.MaxBytes = c.method, c.most
 		w := newWorld(t, s, stream(t, rows, 2, 20), 1).run(anyOrder)
 		published, said := 0, false
-		for _, d := range decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+		for _, d := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
 			if d.Published {
 				published++
 			}
@@ -30,7 +30,7 @@ func TestCalibratorThatNoTopicTakes(t *testing.T) {
 				t.Errorf("%s of %d bytes was published, at most %d fit", c.method, len(d.Calibrator), c.most)
 			}
 		}
-		for _, d := range decodeAll[output.Calibrator](t, w.outputs, pipeline.StreamDecisions) {
+		for _, d := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions) {
 			said = said || strings.Contains(d.Outcome, "must be at most 200, 15/16 of kafka.message_max_bytes")
 		}
 		if (published > 0) != c.published || said != (c.method == "matrix" && c.most > 0) {

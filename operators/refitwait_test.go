@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // twoModels are rows of models "m" and "other", of which "m" alone has enough for refits.
@@ -32,7 +32,7 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 			}
 		}
 		first := newWorld(t, s, in, 1).run(anyOrder)
-		if c := decodeAll[output.Calibrator](t, first.outputs, pipeline.StreamCalibrators); len(c) < 2 {
+		if c := decodeAll[record.Calibrator](t, first.outputs, pipeline.StreamCalibrators); len(c) < 2 {
 			t.Fatalf("%d calibrators were published, want one for each version", len(c))
 		}
 		if n := first.counts()["late"]; late != (n > 0) {
@@ -149,7 +149,7 @@ func TestFailedFitIsRecorded(t *testing.T) {
 		if err := task.stepTrial(v, k, &paneInput{pane: 11, end: 12 * s.model.Pane, labelled: 1}); err != nil {
 			t.Fatal(err)
 		}
-		d := decodeAll[output.Calibrator](t, task.Outputs(), pipeline.StreamDecisions)
+		d := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamDecisions)
 		if len(d) != 1 || d[0].Published || !strings.Contains(d[0].Outcome, want) || len(d[0].Evidence.Candidates) != 1 || !strings.Contains(d[0].Evidence.Candidates[0].Outcome, want) {
 			t.Errorf("%s: decisions %+v, want one without a change that says %q", method, d, want)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // linear is a head: z = scale·x, K = D, rotated by turn classes.
@@ -50,8 +50,8 @@ func shadowSetup(heads *Heads) setup {
 
 var mv = arrowio.ModelKey{Model: "m", Version: "v1"}
 
-func (w *world) verdicts() []output.Verdict {
-	return decodeAll[output.Verdict](w.t, w.outputs, pipeline.StreamHeads)
+func (w *world) verdicts() []record.Verdict {
+	return decodeAll[record.Verdict](w.t, w.outputs, pipeline.StreamHeads)
 }
 
 func put(t testing.TB, h *Heads, n int, from int64, model HeadModel) {
@@ -171,9 +171,9 @@ func TestJudge(t *testing.T) {
 		want []string
 		why  string
 	}{
-		"better": {linear{4, 0, 1}, []string{output.ShadowReady, output.ShadowReady}, "watched no more"},
-		"worse":  {linear{4, 1, 1}, []string{output.ShadowRejected}, "is worse"},
-		"same":   {linear{4, 0, 3}, []string{output.ShadowRejected}, "not shown to be better"},
+		"better": {linear{4, 0, 1}, []string{record.ShadowReady, record.ShadowReady}, "watched no more"},
+		"worse":  {linear{4, 1, 1}, []string{record.ShadowRejected}, "is worse"},
+		"same":   {linear{4, 0, 3}, []string{record.ShadowRejected}, "not shown to be better"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			heads := NewHeads(1)
@@ -188,7 +188,7 @@ func TestJudge(t *testing.T) {
 				t.Fatalf("got %v, %+v; want %v", got, vs, c.want)
 			}
 			v := vs[0]
-			if e := v.Evidence; e.Rows < 200 || v.ID != "m/v1+head1" || v.Number != 1 || (v.EffectiveFrom == "") != (v.State == output.ShadowReady) ||
+			if e := v.Evidence; e.Rows < 200 || v.ID != "m/v1+head1" || v.Number != 1 || (v.EffectiveFrom == "") != (v.State == record.ShadowReady) ||
 				e.NLLGain > 0 != (e.LogEBetter > e.LogEWorse) {
 				t.Errorf("got %+v", v)
 			}
@@ -211,7 +211,7 @@ func TestRollback(t *testing.T) {
 	s.model.Judge.Watch = 3600 * second
 	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
 	vs := w.verdicts()
-	if len(vs) != 2 || vs[0].State != output.ShadowReady || vs[1].State != output.ShadowRolled || vs[1].EffectiveFrom == "" {
+	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled || vs[1].EffectiveFrom == "" {
 		t.Errorf("got %+v, want ready and rolled back", vs)
 	}
 }
@@ -225,7 +225,7 @@ func TestShadowRaisesNoAlarm(t *testing.T) {
 	s.model.Judge.MinRows, s.model.Judge.MaxRows = 1<<30, 1<<31
 	w := newWorld(t, s, stream(t, featureRows(16, 3000), 1, 50), 2).run(anyOrder)
 	serving := 0
-	for _, a := range decodeAll[output.Alert](t, w.outputs, pipeline.StreamAlerts) {
+	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {
 		if a.Version == "v1+head1" {
 			t.Errorf("the shadow raised %+v", a)
 		} else {

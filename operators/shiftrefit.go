@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // What RefitSpec.LabelShift may be: what is done where the shares of the classes have moved; "" is nothing.
@@ -228,9 +228,9 @@ func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, c *correctio
 		return err
 	}
 	if t.cfg.Refit.LabelShift == ShiftAtOnce {
-		d := output.Calibrator{Reason: reasonShift, Method: c.cal.Method(), Outcome: fmt.Sprintf(
+		d := record.Calibrator{Reason: reasonShift, Method: c.cal.Method(), Outcome: fmt.Sprintf(
 			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, if %s (test of that: p = %.2g)", c.moved, c.N, c.Assumption, c.Fit.P),
-			Evidence: output.Evidence{FitRows: int(c.N), FitFrom: pipeline.Format(in.end), FitTo: pipeline.Format(in.end), FitBegan: pipeline.Format(in.end), FitDigest: c.digest}}
+			Evidence: record.Evidence{FitRows: int(c.N), FitFrom: pipeline.Format(in.end), FitTo: pipeline.Format(in.end), FitBegan: pipeline.Format(in.end), FitDigest: c.digest}}
 		return t.putInForce(v, k, &d, back, encoded, in.end)
 	}
 	tr := &trial{reason: reasonShift, base: v.inForceRevision(), started: in.end, due: in.pane, phase: phaseShadow, seed: seed(v, k, reasonShift, in.pane),

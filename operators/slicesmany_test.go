@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // manyValues gives rows values whose weights fall, and whose order turns half way: r0, r1, … are heavy first, then s0, s1, ….
@@ -184,9 +184,9 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 	none.model.Slices.Columns = []string{}
 	task = none.task()
 	w.must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
-	var ended []output.Alert
+	var ended []record.Alert
 	for _, m := range task.Outputs() {
-		var a output.Alert
+		var a record.Alert
 		w.must(json.Unmarshal(m.Value, &a))
 		ended = append(ended, a)
 	}

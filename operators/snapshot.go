@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // snapshots publishes the windows that are due at a pane's end.
@@ -33,7 +33,7 @@ func (t *ModelTask) snapshots(v *version, k *keyState, in *paneInput) error {
 	return nil
 }
 
-func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *paneInput) (*output.Snapshot, error) {
+func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *paneInput) (*record.Snapshot, error) {
 	raw, err := newSums(&t.cfg, k.k)
 	if err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 	if err != nil {
 		return nil, err
 	}
-	s := &output.Snapshot{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, At: pipeline.Format(in.end),
-		Window: output.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start), End: pipeline.Format(view.end), Final: view.final}}
+	s := &record.Snapshot{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, At: pipeline.Format(in.end),
+		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start), End: pipeline.Format(view.end), Final: view.final}}
 	for _, b := range view.parts {
 		s.Late += b.late
 		if b.raw != nil {
@@ -87,12 +87,12 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 }
 
 // inForce describes the calibrator in force, with what it did since on the key's sampled rows.
-func (t *ModelTask) inForce(v *version, k *keyState, in *paneInput) (*output.InForce, error) {
+func (t *ModelTask) inForce(v *version, k *keyState, in *paneInput) (*record.InForce, error) {
 	f := v.newest()
 	if f == nil {
 		return nil, nil
 	}
-	out := &output.InForce{Version: f.revision, Method: f.cal.Method(), EffectiveFrom: pipeline.Format(f.from)}
+	out := &record.InForce{Version: f.revision, Method: f.cal.Method(), EffectiveFrom: pipeline.Format(f.from)}
 	if tmp, ok := f.cal.(calibrator.Temperature); ok {
 		out.Temperature = tmp.T()
 	}
@@ -108,9 +108,9 @@ func (t *ModelTask) inForce(v *version, k *keyState, in *paneInput) (*output.InF
 }
 
 // metrics reads the metrics of a set's labelled rows; detail adds the soft-bin sums and the binned CDF.
-func (t *ModelTask) metrics(v *version, k *keyState, signal string, set *acc.Set, pane int64, detail bool) (output.Metrics, error) {
+func (t *ModelTask) metrics(v *version, k *keyState, signal string, set *acc.Set, pane int64, detail bool) (record.Metrics, error) {
 	l := set.Labelled
-	m := output.Metrics{N: labelledRows(set)}
+	m := record.Metrics{N: labelledRows(set)}
 	if m.N == 0 {
 		return m, nil
 	}
@@ -125,14 +125,14 @@ func (t *ModelTask) metrics(v *version, k *keyState, signal string, set *acc.Set
 	soft := l.Soft.Sums()
 	m.SBECEBin, m.SBECELB = number(metric.SBECEBin(soft, 2)), number(metric.SBECELB(soft))
 	if detail {
-		m.SoftBins = &output.SoftBins{Temperature: t.cfg.Acc.SoftTemperature, S: soft.S, UC: soft.UC, UA: soft.UA, UC2: soft.UC2}
+		m.SoftBins = &record.SoftBins{Temperature: t.cfg.Acc.SoftTemperature, S: soft.S, UC: soft.UC, UA: soft.UA, UC2: soft.UC2}
 		return m, t.cdf(&m, &l.MSP)
 	}
 	return m, nil
 }
 
 // topLabel fills what follows from the confidence grid.
-func topLabel(m *output.Metrics, g *acc.Grid, cfg *ModelConfig, seed uint64) error {
+func topLabel(m *record.Metrics, g *acc.Grid, cfg *ModelConfig, seed uint64) error {
 	bins, err := g.Bins(cfg.Bins)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func topLabel(m *output.Metrics, g *acc.Grid, cfg *ModelConfig, seed uint64) err
 	m.ECE, m.ECEL2, m.MCE = number(metric.ECE(bins)), number(metric.ECEL2(bins)), number(metric.MCE(bins))
 	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = number(iv.Null), number(iv.NullHi), number(iv.Lo), number(iv.Hi)
 	for i, b := range bins {
-		ob := output.Bin{Lo: float64(i) / float64(cfg.Bins), Hi: float64(i+1) / float64(cfg.Bins), N: b.N}
+		ob := record.Bin{Lo: float64(i) / float64(cfg.Bins), Hi: float64(i+1) / float64(cfg.Bins), N: b.N}
 		if b.N > 0 {
 			ob.Conf, ob.Acc = b.SumC/b.W, b.SumA/b.W
 			ob.AccLo, ob.AccHi = metric.Wilson(ob.Acc*float64(b.N), float64(b.N))
@@ -162,19 +162,19 @@ func topLabel(m *output.Metrics, g *acc.Grid, cfg *ModelConfig, seed uint64) err
 }
 
 // cdf adds the binned CDF Ĝ_ν at the edges of its bins.
-func (t *ModelTask) cdf(m *output.Metrics, g *acc.Grid) error {
+func (t *ModelTask) cdf(m *record.Metrics, g *acc.Grid) error {
 	h, err := g.CDFCounts(metric.CDFBins)
 	if err != nil {
 		return err
 	}
-	c := &output.CDF{Nu: t.cfg.CDFNu}
+	c := &record.CDF{Nu: t.cfg.CDFNu}
 	c.Grid, c.G = metric.CDFCurve(h, t.cfg.CDFNu)
 	m.CDF = c
 	return nil
 }
 
 // served reads the metrics of the confidences that were actually served, where rows have them.
-func (t *ModelTask) served(v *version, k *keyState, set *acc.Set, pane int64) (*output.Metrics, error) {
+func (t *ModelTask) served(v *version, k *keyState, set *acc.Set, pane int64) (*record.Metrics, error) {
 	if set.Labelled == nil {
 		return nil, nil
 	}
@@ -183,7 +183,7 @@ func (t *ModelTask) served(v *version, k *keyState, set *acc.Set, pane int64) (*
 	if n == 0 {
 		return nil, nil
 	}
-	m := &output.Metrics{N: n, Accuracy: number(g.Accuracy()), MeanConfidence: number(g.MeanConfidence()), AURC: number(g.AURC())}
+	m := &record.Metrics{N: n, Accuracy: number(g.Accuracy()), MeanConfidence: number(g.MeanConfidence()), AURC: number(g.AURC())}
 	return m, topLabel(m, g, &t.cfg, seed(v, k, "served", pane))
 }
 

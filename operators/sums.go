@@ -7,7 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // newSums returns an empty set without a sample: windows keep sums, the key keeps the rows.
@@ -55,12 +55,12 @@ func seenRows(s *acc.Set) (n int64, conf float64) {
 	return n, s.Seen.MSP.MeanConfidence()
 }
 
-func lagOf(s *acc.Set) output.Lag {
+func lagOf(s *acc.Set) record.Lag {
 	if labelledRows(s) == 0 {
-		return output.Lag{}
+		return record.Lag{}
 	}
 	l := &s.Labelled.Lag
-	return output.Lag{Mean: l.Mean(), P50: l.Quantile(.5), P90: l.Quantile(.9), P99: l.Quantile(.99)}
+	return record.Lag{Mean: l.Mean(), P50: l.Quantile(.5), P90: l.Quantile(.9), P99: l.Quantile(.99)}
 }
 
 // addBins adds the reliability bins of a set's labelled rows.

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TriggerSpec is when a model version is to get a new head. Event time, ns.
@@ -220,7 +220,7 @@ func (l *loop) judged() int64 {
 // may says whether a request is allowed now: none is under way, and neither the cool-down nor the budget forbids it.
 func (l *loop) may(spec *TriggerSpec, end int64) bool {
 	for _, j := range l.judges {
-		if j.state == statePending || j.state == output.ShadowRunning || j.state == output.ShadowReady && j.until == 0 {
+		if j.state == statePending || j.state == record.ShadowRunning || j.state == record.ShadowReady && j.until == 0 {
 			return false
 		}
 	}
@@ -238,7 +238,7 @@ func (l *loop) may(spec *TriggerSpec, end int64) bool {
 }
 
 // overBound judges the latest rows.
-func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev output.FinetuneEvidence, reason, why string, err error) {
+func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev record.FinetuneEvidence, reason, why string, err error) {
 	spec := &t.cfg.Trigger
 	if l.judged() < spec.MinRows {
 		return ev, "", "", nil
@@ -250,7 +250,7 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev output.Finetu
 	now, was := &set.Labelled.MSP, &l.reference.Labelled.MSP
 	n, nRef := labelledRows(set), labelledRows(l.reference)
 	a, ref := now.Accuracy(), was.Accuracy()
-	ev = output.FinetuneEvidence{Rows: n, Accuracy: a, AURC: number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: number(was.AURC()), Refit: v.refit.last}
+	ev = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: number(was.AURC()), Refit: v.refit.last}
 	if ev.ECE, ev.ECENull, err = t.excess(v, set, pane, 0); err != nil {
 		return ev, "", "", err
 	}
@@ -265,7 +265,7 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev output.Finetu
 }
 
 // sinceRefit judges the ECE of the rows since recalibration was tried: what it has left.
-func (t *ModelTask) sinceRefit(v *version, l *loop, pane int64, ev output.FinetuneEvidence) (output.FinetuneEvidence, string, string, error) {
+func (t *ModelTask) sinceRefit(v *version, l *loop, pane int64, ev record.FinetuneEvidence) (record.FinetuneEvidence, string, string, error) {
 	if at, revision, ok := decision(v.refit.last); ok && (l.tried.at == 0 || l.tried.revision != revision) {
 		l.tried = triedState{at, revision}
 	}
@@ -325,14 +325,14 @@ func decision(last []byte) (at int64, revision int, ok bool) {
 }
 
 // ask publishes a request.
-func (t *ModelTask) ask(v *version, l *loop, ev output.FinetuneEvidence, reason, why string, end int64) error {
+func (t *ModelTask) ask(v *version, l *loop, ev record.FinetuneEvidence, reason, why string, end int64) error {
 	spec := &t.cfg.Trigger
 	l.number++
 	shadow := ShadowVersion(v.name, l.number)
 	ev.Since = pipeline.Format(l.over.since)
-	r := output.Finetune{Schema: 1, ID: v.model + "/" + shadow, Model: v.model, Version: v.name, Number: l.number, ShadowVersion: shadow, Reason: reason, Why: why,
+	r := record.Finetune{Schema: 1, ID: v.model + "/" + shadow, Model: v.model, Version: v.name, Number: l.number, ShadowVersion: shadow, Reason: reason, Why: why,
 		DecidedAt: pipeline.Format(end), ShadowFrom: pipeline.Format(end + spec.ShadowAfter), Deadline: pipeline.Format(end + spec.Deadline), Recipe: spec.Recipe,
-		Classes: v.k, Data: output.FinetuneData{From: pipeline.Format(l.over.from), To: pipeline.Format(end), Rows: l.over.rows}, Evidence: ev}
+		Classes: v.k, Data: record.FinetuneData{From: pipeline.Format(l.over.from), To: pipeline.Format(end), Rows: l.over.rows}, Evidence: ev}
 	h := fnv.New64a()
 	h.Write([]byte(r.ID))
 	r.Seed = h.Sum64() >> 11 // 53 bits: JSON's numbers hold it

@@ -8,7 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // wornRows are rows whose labels are random from a row on for some of them: accuracy falls, and no calibrator brings it
@@ -32,8 +32,8 @@ func triggerSetup() setup {
 	return s
 }
 
-func (w *world) requests() []output.Finetune {
-	return decodeAll[output.Finetune](w.t, w.outputs, pipeline.StreamFinetune)
+func (w *world) requests() []record.Finetune {
+	return decodeAll[record.Finetune](w.t, w.outputs, pipeline.StreamFinetune)
 }
 
 // TestTriggerOnAccuracy: asked after the fall and not before, with its numbers; again after the deadline and the cool-down,
@@ -64,7 +64,7 @@ func TestTriggerOnAccuracy(t *testing.T) {
 	if times := []string{r.Data.From, e.Since, r.DecidedAt, r.ShadowFrom, r.Deadline}; times[0] >= times[1] || times[1] >= times[2] || times[2] >= times[3] || times[3] >= times[4] || r.Data.To != r.DecidedAt {
 		t.Errorf("times are not in order: %v, data to %s", times, r.Data.To)
 	}
-	if vs := want.verdicts(); len(vs) == 0 || vs[0].State != output.ShadowLost || vs[0].ID != r.ID {
+	if vs := want.verdicts(); len(vs) == 0 || vs[0].State != record.ShadowLost || vs[0].ID != r.ID {
 		t.Errorf("got verdicts %+v, want the first head lost at its deadline", vs)
 	}
 	second, err := time.Parse(time.RFC3339Nano, reqs[1].DecidedAt)

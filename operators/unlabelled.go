@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // UnlabelledSpec is what is computed of predictions before their labels come: distances of confidence scores from a
@@ -139,13 +139,13 @@ func addCounts(dst []float64, g *acc.Grid) error {
 }
 
 // unlabelled is what a window by time says before labels; nil without predictions or where it is not asked for.
-func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*output.Unlabelled, error) {
+func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*record.Unlabelled, error) {
 	d, spec := k.drift, t.cfg.Unlabelled
 	if d == nil || raw.Seen == nil {
 		return nil, nil
 	}
 	n, _ := raw.Seen.Total()
-	out := &output.Unlabelled{Rows: n}
+	out := &record.Unlabelled{Rows: n}
 	// A window that shares rows with the reference would be compared with itself.
 	apart := d.ref.seenFull(spec) && view.start >= d.ref.to
 	if apart {
@@ -157,7 +157,7 @@ func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*output.Un
 			}
 			if dist, err := unlabelled.Compare(d.ref.csf[i], now, spec.Alpha); err == nil { // else too few rows yet
 				if out.Distances == nil {
-					out.Distances = map[string]output.Distances{}
+					out.Distances = map[string]record.Distances{}
 				}
 				out.Distances[csfNames[i]] = distancesOf(dist)
 			}
@@ -180,19 +180,19 @@ func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*output.Un
 	return out, nil
 }
 
-func distancesOf(d unlabelled.Distances) output.Distances {
-	one := func(d unlabelled.Distance) output.Distance {
-		return output.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
+func distancesOf(d unlabelled.Distances) record.Distances {
+	one := func(d unlabelled.Distance) record.Distance {
+		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
 	}
-	return output.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
+	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
 }
 
 // estimateOf puts the truth of the window's labelled rows beside an estimate.
-func estimateOf(e *unlabelled.Estimate, raw *acc.Set) output.Estimate {
-	out := output.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: number(e.ECE)}
+func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
+	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: number(e.ECE)}
 	if n := labelledRows(raw); n > 0 {
 		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
-		out.Miss = &output.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
+		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // listedSource hands out the panes log from an offset, until it ends or is killed.
@@ -70,10 +70,10 @@ func identity(t *testing.T, m pipeline.Message) (id, number string) {
 	var v struct {
 		At        string        `json:"at"`
 		DecidedAt string        `json:"decided_at"`
-		Window    output.Window `json:"window"`
+		Window    record.Window `json:"window"`
 	}
 	if m.Stream == pipeline.StreamAlerts { // their window is a name
-		var a output.Alert
+		var a record.Alert
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // HistoryConfig bounds a History; a zero field means the default in its comment. The memory is at most about
@@ -78,15 +78,15 @@ type series struct {
 
 type stored struct {
 	x, at int64 // x identifies the window: its end for kind "time", else the pane's end
-	snap  *output.Snapshot
+	snap  *record.Snapshot
 }
 
 // decisions are the rings of one (model, version). Invariant: sorted by time.
 type decisions struct {
-	alerts      []timed[*output.Alert]
-	calibrators []timed[*output.Calibrator]
+	alerts      []timed[*record.Alert]
+	calibrators []timed[*record.Calibrator]
 	// current is the last state of every (slice, rule) that is not resolved.
-	current map[[2]string]timed[*output.Alert]
+	current map[[2]string]timed[*record.Alert]
 }
 
 type timed[T any] struct {
@@ -107,7 +107,7 @@ func NewHistory(cfg HistoryConfig) *History {
 
 // AddSnapshot keeps s. A time window is revised as its labels come: the snapshot with the latest At stands.
 // A repeat, or an older revision, changes nothing.
-func (h *History) AddSnapshot(s output.Snapshot) {
+func (h *History) AddSnapshot(s record.Snapshot) {
 	at, ok := parseTime(s.At)
 	x := at
 	if s.Window.Kind == "time" && ok {
@@ -164,7 +164,7 @@ func (sr *series) add(e stored, cfg HistoryConfig) bool {
 }
 
 // AddAlert keeps a. A repeat (the same slice, rule, state and time) changes nothing.
-func (h *History) AddAlert(a output.Alert) {
+func (h *History) AddAlert(a record.Alert) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at, ok := parseTime(a.At)
@@ -173,10 +173,10 @@ func (h *History) AddAlert(a output.Alert) {
 		return
 	}
 	d := h.decisions(modelKey{a.Model, a.Version})
-	same := func(b *output.Alert) bool {
+	same := func(b *record.Alert) bool {
 		return b.At == a.At && b.Slice == a.Slice && b.Rule == a.Rule && b.State == a.State
 	}
-	if !addTimed(&d.alerts, timed[*output.Alert]{at, &a}, same, h.cfg.AlertsPerModel) {
+	if !addTimed(&d.alerts, timed[*record.Alert]{at, &a}, same, h.cfg.AlertsPerModel) {
 		h.stats.Repeats++
 		return
 	}
@@ -185,7 +185,7 @@ func (h *History) AddAlert(a output.Alert) {
 }
 
 // setCurrent follows the latest state of a's rule; at most limit rules are followed, further ones are in the ring only.
-func (d *decisions) setCurrent(at int64, a *output.Alert, limit int) {
+func (d *decisions) setCurrent(at int64, a *record.Alert, limit int) {
 	for i := len(d.alerts) - 1; i >= 0 && d.alerts[i].at > at; i-- {
 		if b := d.alerts[i].rec; b.Slice == a.Slice && b.Rule == a.Rule {
 			return // a came late: a newer state of the rule is known
@@ -197,13 +197,13 @@ func (d *decisions) setCurrent(at int64, a *output.Alert, limit int) {
 	case a.State == "resolved":
 		delete(d.current, id)
 	case found || len(d.current) < limit:
-		d.current[id] = timed[*output.Alert]{at, a}
+		d.current[id] = timed[*record.Alert]{at, a}
 	}
 }
 
 // AddCalibrator keeps the refit decision c. A repeat (the same time, revision, reason, outcome, person and why)
 // changes nothing.
-func (h *History) AddCalibrator(c output.Calibrator) {
+func (h *History) AddCalibrator(c record.Calibrator) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at, ok := parseTime(c.DecidedAt)
@@ -212,11 +212,11 @@ func (h *History) AddCalibrator(c output.Calibrator) {
 		return
 	}
 	d := h.decisions(modelKey{c.Model, c.Version})
-	same := func(b *output.Calibrator) bool {
+	same := func(b *record.Calibrator) bool {
 		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published && b.Reason == c.Reason && b.Outcome == c.Outcome &&
 			b.By == c.By && b.Why == c.Why // a person may pin and unpin within one pane
 	}
-	if !addTimed(&d.calibrators, timed[*output.Calibrator]{at, &c}, same, h.cfg.CalibratorsPerModel) {
+	if !addTimed(&d.calibrators, timed[*record.Calibrator]{at, &c}, same, h.cfg.CalibratorsPerModel) {
 		h.stats.Repeats++
 		return
 	}
@@ -226,7 +226,7 @@ func (h *History) AddCalibrator(c output.Calibrator) {
 func (h *History) decisions(k modelKey) *decisions {
 	d, ok := h.models.get(k)
 	if !ok {
-		d = &decisions{current: map[[2]string]timed[*output.Alert]{}}
+		d = &decisions{current: map[[2]string]timed[*record.Alert]{}}
 		h.stats.EvictedModels += h.models.put(k, d, h.cfg.Models)
 	}
 	return d
@@ -268,17 +268,17 @@ func insert[E any](s []E, i int, e E, limit int) []E {
 }
 
 // Slim returns s without bins, soft bins and CDF, sharing the rest.
-func Slim(s *output.Snapshot) *output.Snapshot {
+func Slim(s *record.Snapshot) *record.Snapshot {
 	c := trim(s)
 	c.Raw.Bins, c.Calibrated.Bins = nil, nil
 	return c
 }
 
 // trim returns s with the bins of its raw and calibrated metrics only: no soft bins, no CDF, no other bins.
-func trim(s *output.Snapshot) *output.Snapshot {
+func trim(s *record.Snapshot) *record.Snapshot {
 	c := *s
 	c.Raw.SoftBins, c.Raw.CDF, c.Calibrated.SoftBins, c.Calibrated.CDF = nil, nil, nil, nil
-	strip := func(m *output.Metrics) { m.Bins, m.SoftBins, m.CDF = nil, nil, nil }
+	strip := func(m *record.Metrics) { m.Bins, m.SoftBins, m.CDF = nil, nil, nil }
 	if c.Served != nil {
 		m := *c.Served
 		strip(&m)

@@ -11,7 +11,7 @@ type Event struct {
 	Seq            uint64
 	Type           string // snapshot | alert | calibrator
 	Model, Version string
-	Record         any // *output.Snapshot, *output.Alert or *output.Calibrator: read-only
+	Record         any // *record.Snapshot, *record.Alert or *record.Calibrator: read-only
 }
 
 // ErrTooManySubscribers is returned by Subscribe at HistoryConfig.Subscribers; the caller may try again later.

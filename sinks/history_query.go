@@ -3,7 +3,7 @@ package sinks
 import (
 	"sort"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // SeriesInfo describes one series of snapshots.
@@ -42,33 +42,33 @@ func (h *History) Series() []SeriesInfo {
 }
 
 // Latest returns the newest snapshot of the series k.
-func (h *History) Latest(k SnapshotKey) (output.Snapshot, bool) {
+func (h *History) Latest(k SnapshotKey) (record.Snapshot, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	s, ok := h.series.peek(k)
 	if !ok || len(s.ring) == 0 {
-		return output.Snapshot{}, false
+		return record.Snapshot{}, false
 	}
 	return *s.ring[len(s.ring)-1].snap, true
 }
 
 // AsOf returns the newest snapshot of k whose window end (kind time) or pane end is at or before t, in Unix nanoseconds.
-func (h *History) AsOf(k SnapshotKey, t int64) (output.Snapshot, bool) {
+func (h *History) AsOf(k SnapshotKey, t int64) (record.Snapshot, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	s, ok := h.series.peek(k)
 	if !ok {
-		return output.Snapshot{}, false
+		return record.Snapshot{}, false
 	}
 	i := sort.Search(len(s.ring), func(i int) bool { return s.ring[i].x > t })
 	if i == 0 {
-		return output.Snapshot{}, false
+		return record.Snapshot{}, false
 	}
 	return *s.ring[i-1].snap, true
 }
 
 // Snapshots returns the newest snapshots of k, at most limit (0 = all), oldest first; false for an unknown key.
-func (h *History) Snapshots(k SnapshotKey, limit int) ([]output.Snapshot, bool) {
+func (h *History) Snapshots(k SnapshotKey, limit int) ([]record.Snapshot, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	s, ok := h.series.peek(k)
@@ -76,7 +76,7 @@ func (h *History) Snapshots(k SnapshotKey, limit int) ([]output.Snapshot, bool) 
 		return nil, false
 	}
 	ring := newest(s.ring, limit)
-	out := make([]output.Snapshot, len(ring))
+	out := make([]record.Snapshot, len(ring))
 	for i, e := range ring {
 		out[i] = *e.snap
 	}
@@ -85,19 +85,19 @@ func (h *History) Snapshots(k SnapshotKey, limit int) ([]output.Snapshot, bool) 
 
 // Alerts returns the newest state changes of a model, at most limit (0 = all), oldest first.
 // An empty model or version means any.
-func (h *History) Alerts(model, version string, limit int) []output.Alert {
+func (h *History) Alerts(model, version string, limit int) []record.Alert {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	var all []timed[*output.Alert]
+	var all []timed[*record.Alert]
 	h.eachModel(model, version, func(d *decisions) { all = append(all, d.alerts...) })
 	return merged(all, limit)
 }
 
 // CurrentAlerts returns the pending and firing alerts, oldest first. An empty model or version means any.
-func (h *History) CurrentAlerts(model, version string) []output.Alert {
+func (h *History) CurrentAlerts(model, version string) []record.Alert {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	var all []timed[*output.Alert]
+	var all []timed[*record.Alert]
 	h.eachModel(model, version, func(d *decisions) {
 		for _, a := range d.current {
 			all = append(all, a)
@@ -113,10 +113,10 @@ func (h *History) CurrentAlerts(model, version string) []output.Alert {
 
 // Calibrators returns the newest refit decisions, published or not, at most limit (0 = all), oldest first.
 // An empty model or version means any.
-func (h *History) Calibrators(model, version string, limit int) []output.Calibrator {
+func (h *History) Calibrators(model, version string, limit int) []record.Calibrator {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	var all []timed[*output.Calibrator]
+	var all []timed[*record.Calibrator]
 	h.eachModel(model, version, func(d *decisions) { all = append(all, d.calibrators...) })
 	return merged(all, limit)
 }

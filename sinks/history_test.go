@@ -7,24 +7,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 var t0 = time.Date(2024, 3, 5, 12, 0, 0, 0, time.UTC)
 
 func stamp(i int) string { return t0.Add(time.Duration(i) * 10 * time.Second).Format(time.RFC3339) }
 
-func rowsSnap(i int) output.Snapshot {
-	return output.Snapshot{
+func rowsSnap(i int) record.Snapshot {
+	return record.Snapshot{
 		Schema: 1, Model: "m", Version: "1", At: stamp(i), Labelled: int64(i),
-		Window: output.Window{Name: "w", Kind: "rows", End: stamp(i)},
-		Raw:    output.Metrics{Bins: []output.Bin{{N: 1}}, CDF: &output.CDF{}},
+		Window: record.Window{Name: "w", Kind: "rows", End: stamp(i)},
+		Raw:    record.Metrics{Bins: []record.Bin{{N: 1}}, CDF: &record.CDF{}},
 	}
 }
 
-func timeSnap(end, at int) output.Snapshot {
+func timeSnap(end, at int) record.Snapshot {
 	s := rowsSnap(at)
-	s.Window = output.Window{Name: "hour", Kind: "time", End: stamp(end)}
+	s.Window = record.Window{Name: "hour", Kind: "time", End: stamp(end)}
 	return s
 }
 
@@ -102,8 +102,8 @@ func TestHistoryEvictsTheStalestKey(t *testing.T) {
 	}
 }
 
-func alert(i int, rule, state string) output.Alert {
-	return output.Alert{Model: "m", Version: "1", Rule: rule, State: state, At: stamp(i)}
+func alert(i int, rule, state string) record.Alert {
+	return record.Alert{Model: "m", Version: "1", Rule: rule, State: state, At: stamp(i)}
 }
 
 func TestHistoryAlerts(t *testing.T) {
@@ -134,7 +134,7 @@ func TestHistoryAlerts(t *testing.T) {
 func TestHistoryCalibrators(t *testing.T) {
 	h := NewHistory(HistoryConfig{CalibratorsPerModel: 2})
 	for _, i := range []int{1, 2, 2, 3} {
-		h.AddCalibrator(output.Calibrator{Model: "m", Version: "1", Revision: i, DecidedAt: stamp(i)})
+		h.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: i, DecidedAt: stamp(i)})
 	}
 	got := h.Calibrators("m", "1", 0)
 	if len(got) != 2 || got[0].Revision != 2 || got[1].Revision != 3 {
@@ -149,7 +149,7 @@ func TestHistoryCalibrators(t *testing.T) {
 func TestHistoryOrdersOfOnePane(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
 	for _, o := range [][3]string{{"pin by ann", "ann", "audit"}, {"unpin by ann", "ann", "over"}, {"pin by ann", "ann", "again"}, {"pin by ann", "ann", "audit"}} {
-		h.AddCalibrator(output.Calibrator{Model: "m", Version: "1", Revision: 3, DecidedAt: stamp(1), Reason: "manual", Outcome: o[0], By: o[1], Why: o[2]})
+		h.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, DecidedAt: stamp(1), Reason: "manual", Outcome: o[0], By: o[1], Why: o[2]})
 	}
 	if got := h.Calibrators("m", "1", 0); len(got) != 3 || got[1].Outcome != "unpin by ann" || got[2].Why != "again" || h.Stats().Repeats != 1 {
 		t.Errorf("kept %+v, %d repeats; want the three decisions and one repeat", got, h.Stats().Repeats)
@@ -158,9 +158,9 @@ func TestHistoryOrdersOfOnePane(t *testing.T) {
 
 func TestHistoryBadTime(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
-	h.AddSnapshot(output.Snapshot{At: "yesterday"})
-	h.AddAlert(output.Alert{})
-	h.AddCalibrator(output.Calibrator{DecidedAt: "2024-13-01T00:00:00Z"})
+	h.AddSnapshot(record.Snapshot{At: "yesterday"})
+	h.AddAlert(record.Alert{})
+	h.AddCalibrator(record.Calibrator{DecidedAt: "2024-13-01T00:00:00Z"})
 	if st := h.Stats(); st.BadTimes != 3 || st.Keys != 0 {
 		t.Errorf("got %+v, want 3 bad times and no key", st)
 	}

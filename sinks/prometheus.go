@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // MaxSeries bounds the (model, version, slice, window) keys that are exported; the rest are counted in
@@ -112,7 +112,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // collectRefits shows the newest decision of every model version.
 func collectRefits(ch chan<- prometheus.Metric, h *History) {
-	newest := map[modelKey]output.Calibrator{}
+	newest := map[modelKey]record.Calibrator{}
 	for _, d := range h.Calibrators("", "", 0) { // oldest first
 		if strings.HasPrefix(d.Outcome, "refused: ") {
 			continue // an order that changed nothing
@@ -129,7 +129,7 @@ func collectRefits(ch chan<- prometheus.Metric, h *History) {
 
 // refitResult is published; kept where the candidate was no better than the calibrator in force; failed where there was
 // no candidate to compare.
-func refitResult(d *output.Calibrator) string {
+func refitResult(d *record.Calibrator) string {
 	switch {
 	case d.Published:
 		return "published"
@@ -139,14 +139,14 @@ func refitResult(d *output.Calibrator) string {
 	return "failed"
 }
 
-func inForce(s *output.Snapshot) int {
+func inForce(s *record.Snapshot) int {
 	if s.InForce == nil {
 		return 0
 	}
 	return s.InForce.Version
 }
 
-func collectSnapshot(ch chan<- prometheus.Metric, s *output.Snapshot) {
+func collectSnapshot(ch chan<- prometheus.Metric, s *record.Snapshot) {
 	key := []string{s.Model, s.Version, s.Slice, s.Window.Name}
 	collectMetrics(ch, &s.Raw, append(key[:4:4], "raw"))
 	collectMetrics(ch, &s.Calibrated, append(key[:4:4], "calibrated"))
@@ -170,7 +170,7 @@ func collectSnapshot(ch chan<- prometheus.Metric, s *output.Snapshot) {
 	}
 }
 
-func collectMetrics(ch chan<- prometheus.Metric, m *output.Metrics, labels []string) {
+func collectMetrics(ch chan<- prometheus.Metric, m *record.Metrics, labels []string) {
 	gauge(ch, descRows, float64(m.N), labels...)
 	for _, x := range []struct {
 		d *prometheus.Desc

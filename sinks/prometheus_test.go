@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func scrape(t *testing.T, h *History, tasks ...*pipeline.TaskStatus) string {
@@ -51,29 +51,29 @@ func samples(t *testing.T, text string) map[string]float64 {
 func ptr(x float64) *float64 { return &x }
 
 // fullSnapshot has a value of its own in every field that is exported.
-func fullSnapshot() output.Snapshot {
-	m := func(d float64) output.Metrics {
-		return output.Metrics{N: 100 + int64(1000*d), ECE: ptr(.1 + d), ECENull: ptr(.02 + d), ECELo: ptr(.08 + d), ECEHi: ptr(.12 + d), Accuracy: ptr(.8 + d), MeanConfidence: ptr(.9 + d), NLL: ptr(.5 + d), Brier: ptr(.3 + d)}
+func fullSnapshot() record.Snapshot {
+	m := func(d float64) record.Metrics {
+		return record.Metrics{N: 100 + int64(1000*d), ECE: ptr(.1 + d), ECENull: ptr(.02 + d), ECELo: ptr(.08 + d), ECEHi: ptr(.12 + d), Accuracy: ptr(.8 + d), MeanConfidence: ptr(.9 + d), NLL: ptr(.5 + d), Brier: ptr(.3 + d)}
 	}
 	served := m(.03)
-	return output.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`, At: "2026-01-31T00:00:10.5Z",
-		Window: output.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z", End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
-		Coverage: ptr(.25), Lag: output.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
-		Unlabelled: &output.Unlabelled{Rows: 400, ReferenceRows: 1000, Distances: map[string]output.Distances{"msp": {KS: output.Distance{Value: .1, Threshold: .2}}},
-			Estimates: []output.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &output.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
-			Classes:   &output.Classes{PSI: &output.Distance{Value: .1, Threshold: .2}, Shifts: []output.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
-		InForce: &output.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
+	return record.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`, At: "2026-01-31T00:00:10.5Z",
+		Window: record.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z", End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
+		Coverage: ptr(.25), Lag: record.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
+		Unlabelled: &record.Unlabelled{Rows: 400, ReferenceRows: 1000, Distances: map[string]record.Distances{"msp": {KS: record.Distance{Value: .1, Threshold: .2}}},
+			Estimates: []record.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &record.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
+			Classes:   &record.Classes{PSI: &record.Distance{Value: .1, Threshold: .2}, Shifts: []record.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
+		InForce: &record.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
 }
 
 func TestScrapeEqualsTheHistory(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
 	h.AddSnapshot(fullSnapshot())
 	for i, state := range []string{"firing", "resolved"} {
-		h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+		h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	}
-	h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: "rule2", Severity: "info", State: "firing", InhibitedBy: "m/v//rule0", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "rule2", Severity: "info", State: "firing", InhibitedBy: "m/v//rule0", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	for i, outcome := range []string{"no change: 12 rows", "published: better"} {
-		h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm", Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
+		h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm", Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
 	}
 	task := &pipeline.TaskStatus{Task: "shard", Partition: 2, Next: map[string]int64{"logits": 17, "labels": 9}, WM: 1769817600_500000000, CaughtUp: true,
 		Counts: map[string]int64{"rows:logits": 403, "predictions": 400, "waiting": 397, "rejected:classes": 3, "dead_letters:truncated": 1}}
@@ -107,7 +107,7 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 		want[`plumbline_label_lag_seconds{model="m",percentile="`+q+`",slice="region=\"north\"",`+tail+`}`] = v
 	}
 	s := fullSnapshot()
-	for signal, m := range map[string]*output.Metrics{"raw": &s.Raw, "calibrated": &s.Calibrated, "served": s.Served} {
+	for signal, m := range map[string]*record.Metrics{"raw": &s.Raw, "calibrated": &s.Calibrated, "served": s.Served} {
 		l := `{model="m",signal="` + signal + `",slice="region=\"north\"",` + tail + `}`
 		for name, v := range map[string]float64{"ece_ratio": *m.ECE, "ece_null_ratio": *m.ECENull, "ece_lower_ratio": *m.ECELo, "ece_upper_ratio": *m.ECEHi, "accuracy_ratio": *m.Accuracy,
 			"mean_confidence_ratio": *m.MeanConfidence, "nll_nats": *m.NLL, "brier_score": *m.Brier, "window_labelled_rows": float64(m.N)} {
@@ -165,7 +165,7 @@ func TestScrapeOfNothing(t *testing.T) {
 // TestUndefinedIsAbsent: a value that is not known is left out, never 0 or NaN.
 func TestUndefinedIsAbsent(t *testing.T) {
 	h := NewHistory(HistoryConfig{})
-	h.AddSnapshot(output.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: output.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
+	h.AddSnapshot(record.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: record.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
 	got, rows := samples(t, scrape(t, h)), 0
 	for k, v := range got {
 		if strings.HasPrefix(k, "plumbline_window_labelled_rows") && v == 0 {
@@ -212,7 +212,7 @@ func TestWorstSlices(t *testing.T) {
 		s.Calibrated.ECELo = &lo
 		h.AddSnapshot(s)
 	}
-	h.AddAlert(output.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddAlert(record.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	snaps, leftOut, dropped := h.exported()
 	var got []string
 	for _, s := range snaps {
@@ -224,9 +224,9 @@ func TestWorstSlices(t *testing.T) {
 }
 
 func TestRefitResult(t *testing.T) {
-	for want, d := range map[string]output.Calibrator{
-		"published": {Published: true, Evidence: output.Evidence{TestRows: 10}},
-		"kept":      {Evidence: output.Evidence{TestRows: 10}},
+	for want, d := range map[string]record.Calibrator{
+		"published": {Published: true, Evidence: record.Evidence{TestRows: 10}},
+		"kept":      {Evidence: record.Evidence{TestRows: 10}},
 		"failed":    {Outcome: "no change: the fit has no rows"},
 	} {
 		if got := refitResult(&d); got != want {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 var (
@@ -27,10 +27,10 @@ var (
 )
 
 // collectUnlabelled shows what a window says before labels.
-func collectUnlabelled(ch chan<- prometheus.Metric, u *output.Unlabelled, key []string) {
+func collectUnlabelled(ch chan<- prometheus.Metric, u *record.Unlabelled, key []string) {
 	with := func(more ...string) []string { return append(slices.Clone(key), more...) }
 	for score, d := range u.Distances {
-		for name, x := range map[string]output.Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI, "js": d.JensenShannon} {
+		for name, x := range map[string]record.Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI, "js": d.JensenShannon} {
 			gauge(ch, descDistance, x.Value, with(score, name)...)
 			gauge(ch, descDistanceBound, x.Threshold, with(score, name)...)
 		}
@@ -51,7 +51,7 @@ func collectUnlabelled(ch chan<- prometheus.Metric, u *output.Unlabelled, key []
 	if c == nil {
 		return
 	}
-	for name, x := range map[string]*output.Distance{"psi": c.PSI, "js": c.JensenShannon} {
+	for name, x := range map[string]*record.Distance{"psi": c.PSI, "js": c.JensenShannon} {
 		if x != nil {
 			gauge(ch, descClassDistance, x.Value, with(name)...)
 			gauge(ch, descClassBound, x.Threshold, with(name)...)

@@ -8,20 +8,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model version and
 // window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is beyond.
-func (h *History) exported() (snaps []output.Snapshot, leftOut, dropped int) {
+func (h *History) exported() (snaps []record.Snapshot, leftOut, dropped int) {
 	firing := map[SnapshotKey]bool{}
 	for _, a := range h.CurrentAlerts("", "") {
 		if a.State == "firing" && a.Slice != "" {
 			firing[SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}] = true
 		}
 	}
-	var whole []output.Snapshot
-	of := map[SnapshotKey][]output.Snapshot{}
+	var whole []record.Snapshot
+	of := map[SnapshotKey][]record.Snapshot{}
 	var groups []SnapshotKey
 	for _, s := range h.Series() {
 		snap, ok := h.Latest(s.SnapshotKey)
@@ -41,7 +41,7 @@ func (h *History) exported() (snaps []output.Snapshot, leftOut, dropped int) {
 	snaps = whole
 	for _, g := range groups {
 		all := of[g]
-		slices.SortStableFunc(all, func(a, b output.Snapshot) int {
+		slices.SortStableFunc(all, func(a, b record.Snapshot) int {
 			x, y := firing[SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}], firing[SnapshotKey{Model: b.Model, Version: b.Version, Slice: b.Slice}]
 			if x != y {
 				return map[bool]int{true: -1, false: 1}[x]
@@ -62,7 +62,7 @@ const pooledSlice = "=~other"
 
 // collectPooled shows how many values are pooled, by the newest snapshot of any window.
 func collectPooled(ch chan<- prometheus.Metric, h *History) {
-	newest := map[SnapshotKey]output.Snapshot{}
+	newest := map[SnapshotKey]record.Snapshot{}
 	for _, s := range h.Series() {
 		if !strings.HasSuffix(s.Slice, pooledSlice) {
 			continue
@@ -79,7 +79,7 @@ func collectPooled(ch chan<- prometheus.Metric, h *History) {
 
 // badness orders slices: by how much of the ECE is sure, the lower end of its interval less what a calibrated model would show, of what
 // the calibrator in force gives or else of the raw confidence.
-func badness(s *output.Snapshot) float64 {
+func badness(s *record.Snapshot) float64 {
 	m := &s.Calibrated
 	if m.N == 0 {
 		m = &s.Raw
@@ -91,9 +91,9 @@ func badness(s *output.Snapshot) float64 {
 }
 
 // exportedAlerts are the alerts that /metrics has: at most MaxSeries, those that nobody inhibits first.
-func (h *History) exportedAlerts() []output.Alert {
+func (h *History) exportedAlerts() []record.Alert {
 	all := h.CurrentAlerts("", "")
-	slices.SortStableFunc(all, func(a, b output.Alert) int {
+	slices.SortStableFunc(all, func(a, b record.Alert) int {
 		return cmp.Compare(min(len(a.InhibitedBy), 1), min(len(b.InhibitedBy), 1))
 	})
 	return all[:min(len(all), MaxSeries)]

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func read(t *testing.T, path string) string {
@@ -52,8 +52,8 @@ func exported(t *testing.T) (text string, own map[string]bool) {
 	pooled := fullSnapshot()
 	pooled.Slice, pooled.PooledValues = "region=~other", 7
 	h.AddSnapshot(pooled)
-	h.AddAlert(output.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
-	h.AddCalibrator(output.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
+	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
 	text = scrape(t, h, fullStatus())
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
 	// The command has collectors of its own, which every process exports.

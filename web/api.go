@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -114,7 +114,7 @@ func (a *api) snapshots(w http.ResponseWriter, r *http.Request) {
 	}
 	list, _ := a.History.Snapshots(k, limit)
 	if list == nil {
-		list = []output.Snapshot{} // the key was evicted since
+		list = []record.Snapshot{} // the key was evicted since
 	}
 	if detail == "none" {
 		for i := range list {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -99,7 +99,7 @@ func TestEmptyPageInBrowser(t *testing.T) {
 
 func TestUnlabelledPageInBrowser(t *testing.T) {
 	h := sinks.NewHistory(sinks.HistoryConfig{})
-	h.AddSnapshot(output.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: output.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91})
+	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91})
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")

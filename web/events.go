@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -179,6 +179,6 @@ func (f filter) takes(e sinks.Event) bool {
 	if (f.model != "" && e.Model != f.model) || (f.version != "" && e.Version != f.version) {
 		return false
 	}
-	s, ok := e.Record.(*output.Snapshot)
+	s, ok := e.Record.(*record.Snapshot)
 	return !ok || ((f.anySlice || s.Slice == f.slice) && (f.window == "" || s.Window.Name == f.window))
 }

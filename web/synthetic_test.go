@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -19,13 +19,13 @@ func stamp(d time.Duration) string { return t0.Add(d).Format(time.RFC3339) }
 func ptr(v float64) *float64 { return &v }
 
 // metrics returns metrics of n rows whose accuracy is its confidence less gap; the gap grows towards confidence ½.
-func metrics(n int64, gap, wiggle float64) output.Metrics {
-	m := output.Metrics{N: n}
+func metrics(n int64, gap, wiggle float64) record.Metrics {
+	m := record.Metrics{N: n}
 	share := []float64{0, 0, 0, .004, .012, .02, .03, .035, .04, .05, .06, .08, .12, .2, .349}
 	var ece, acc, conf float64
 	for i, s := range share {
 		lo, hi := float64(i)/15, float64(i+1)/15
-		b := output.Bin{Lo: lo, Hi: hi, N: int64(s * float64(n))}
+		b := record.Bin{Lo: lo, Hi: hi, N: int64(s * float64(n))}
 		if b.N > 0 {
 			b.Conf = lo + .6*(hi-lo)
 			b.Acc = b.Conf - gap*4*b.Conf*(1-b.Conf) + .01*math.Sin(wiggle+float64(3*i))
@@ -59,7 +59,7 @@ func synthetic() *sinks.History {
 	}
 	for i := 1; i <= 12; i++ {
 		s := snapshotAt(m, v, "", time.Duration(i)*5*time.Minute)
-		s.Window = output.Window{Name: "5m", Kind: "time", Start: stamp(time.Duration(i-1) * 5 * time.Minute), End: s.At, Final: true}
+		s.Window = record.Window{Name: "5m", Kind: "time", Start: stamp(time.Duration(i-1) * 5 * time.Minute), End: s.At, Final: true}
 		h.AddSnapshot(s)
 	}
 	h.AddSnapshot(snapshotAt(m, "2024-02-10", "", 90*pane))
@@ -67,19 +67,19 @@ func synthetic() *sinks.History {
 	return h
 }
 
-func snapshotAt(model, version, slice string, d time.Duration) output.Snapshot {
+func snapshotAt(model, version, slice string, d time.Duration) record.Snapshot {
 	min := d.Minutes()
 	gap := .004 + .16*(1/(1+math.Exp(-(min-21)/.7)))
 	calGap := gap
-	s := output.Snapshot{
+	s := record.Snapshot{
 		Schema: 1, Model: model, Version: version, Slice: slice, At: stamp(d),
-		Window:      output.Window{Name: "last-5000", Kind: "rows", Start: stamp(d - 5*time.Minute), End: stamp(d)},
+		Window:      record.Window{Name: "last-5000", Kind: "rows", Start: stamp(d - 5*time.Minute), End: stamp(d)},
 		Predictions: 5812, Labelled: 5043, Coverage: ptr(.8677), Late: 12,
-		Lag: output.Lag{Mean: 61, P50: 42.5, P90: 151, P99: 610},
+		Lag: record.Lag{Mean: 61, P50: 42.5, P90: 151, P99: 610},
 	}
 	if min > 25 {
 		calGap = .004 + (gap-.004)*math.Exp(-(min-25)/1.5)
-		s.InForce = &output.InForce{
+		s.InForce = &record.InForce{
 			Version: 3, Method: "temperature", Temperature: 1.6187, EffectiveFrom: stamp(25 * time.Minute),
 			Raw: metrics(4000, gap, 0), Calibrated: metrics(4000, .004, 0),
 		}
@@ -92,7 +92,7 @@ func snapshotAt(model, version, slice string, d time.Duration) output.Snapshot {
 
 func decisions(h *sinks.History, m, v string) {
 	alert := func(at time.Duration, slice, state string, ece, null float64) {
-		h.AddAlert(output.Alert{
+		h.AddAlert(record.Alert{
 			Schema: 1, Model: m, Version: v, Slice: slice, Rule: "ece-calibrated", Severity: "critical", State: state,
 			Since: stamp(22 * time.Minute), At: stamp(at), Value: ece - null, Threshold: .02, ECE: ece, ECENull: null,
 			ECELo: ptr(ece - .01), ECEHi: ptr(ece + .01), Rows: 5043, Signal: "calibrated", Window: "last-5000",
@@ -102,15 +102,15 @@ func decisions(h *sinks.History, m, v string) {
 	alert(23*time.Minute, "", "firing", .0687, .0121)
 	alert(30*time.Minute, "", "resolved", .0140, .0121)
 	alert(57*time.Minute, "region=eu", "firing", .0512, .0301)
-	refit := func(at time.Duration, rev int, published bool, reason, outcome string, ev output.Evidence) {
-		h.AddCalibrator(output.Calibrator{
+	refit := func(at time.Duration, rev int, published bool, reason, outcome string, ev record.Evidence) {
+		h.AddCalibrator(record.Calibrator{
 			Schema: 1, Model: m, Version: v, Revision: rev, Published: published, Reason: reason, Outcome: outcome,
 			DecidedAt: stamp(at), EffectiveFrom: stamp(at), Calibrator: json.RawMessage(`{"method":"temperature"}`), Evidence: ev,
 		})
 	}
-	kept := output.Evidence{FitRows: 3000, TestRows: 1200, NLLInForce: .3811, NLLNew: .3809, NLLDiff: -.0002, NLLDiffSE: .0006, ECEInForce: .012, ECENew: .0118, Temperature: 1.02}
+	kept := record.Evidence{FitRows: 3000, TestRows: 1200, NLLInForce: .3811, NLLNew: .3809, NLLDiff: -.0002, NLLDiffSE: .0006, ECEInForce: .012, ECENew: .0118, Temperature: 1.02}
 	refit(10*time.Minute, 2, false, "period", "mean NLL is not significantly lower", kept)
-	refit(25*time.Minute, 3, true, "alarm", "mean NLL is significantly lower, accuracy and ECE hold", output.Evidence{
+	refit(25*time.Minute, 3, true, "alarm", "mean NLL is significantly lower, accuracy and ECE hold", record.Evidence{
 		FitRows: 3000, TestRows: 1200, NLLInForce: .6122, NLLNew: .5401, NLLDiff: -.0721, NLLDiffSE: .0063, ECEInForce: .0687, ECENew: .0141, Temperature: 1.6187,
 	})
 	for i := range 3 {
@@ -123,15 +123,15 @@ func decisions(h *sinks.History, m, v string) {
 func anytime(h *sinks.History) *sinks.History {
 	const m, v = "digits-resnet20", "2024-03-01"
 	at := 24 * time.Minute
-	a := output.Alert{
+	a := record.Alert{
 		Schema: 1, Model: m, Version: v, Rule: "calibration-calibrated", Kind: "anytime", Measure: "log_e", Severity: "critical", State: "firing",
 		Since: stamp(21 * time.Minute), At: stamp(at), Value: 17.25, Threshold: 15.66, ECE: .0712, Rows: 1800, Signal: "calibrated",
 		Message: "calibrated confidence is overconfident beyond the tolerance",
 		Diagram: "/?at=2024-03-05T11%3A54%3A00Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000",
-		Evidence: &output.AlertEvidence{
+		Evidence: &record.AlertEvidence{
 			Tests: []string{"ece", "bin"}, EpsilonECE: .02, EpsilonBin: .05, LogE: 17.25, LogEBin: 16.5, Threshold: 15.66, ThresholdBin: 15.66,
 			Direction: "overconfident", Since: stamp(21 * time.Minute),
-			Bins: []output.EvidenceBin{{Lo: .6, Hi: .667, N: 412, Confidence: .64, Accuracy: .5163, Gap: -.1237, LogE: 9.5, Since: stamp(22 * time.Minute)}},
+			Bins: []record.EvidenceBin{{Lo: .6, Hi: .667, N: 412, Confidence: .64, Accuracy: .5163, Gap: -.1237, LogE: 9.5, Since: stamp(22 * time.Minute)}},
 		},
 	}
 	h.AddAlert(a)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -16,13 +16,13 @@ import (
 func TestEstimatesInBrowser(t *testing.T) {
 	h := sinks.NewHistory(sinks.HistoryConfig{})
 	condition, ece := 3.2, .041
-	h.AddSnapshot(output.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: output.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91,
-		Unlabelled: &output.Unlabelled{Rows: 91,
-			Estimates: []output.Estimate{{Method: "label shift (BBSE)", Assumption: "only the shares of the classes have moved", Accuracy: .8125, Lo: .79, Hi: .83, ECE: &ece,
-				Miss: &output.Miss{Labelled: 50, Difference: .1, SE: .02, Z: 5}}},
-			Classes: &output.Classes{PSI: &output.Distance{Value: .25, Null: .01, Threshold: .02}, Why: "the labelled reference has too few rows yet",
-				Shifts: []output.ClassShift{{Method: "label shift (EM)", Distance: .3, Null: .02, Condition: &condition, P: .0004, Rejected: true,
-					Worst: []output.ClassShare{{Class: 7, Reference: .1, Share: .4, SE: .01, Weight: 4}}}}}}})
+	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91,
+		Unlabelled: &record.Unlabelled{Rows: 91,
+			Estimates: []record.Estimate{{Method: "label shift (BBSE)", Assumption: "only the shares of the classes have moved", Accuracy: .8125, Lo: .79, Hi: .83, ECE: &ece,
+				Miss: &record.Miss{Labelled: 50, Difference: .1, SE: .02, Z: 5}}},
+			Classes: &record.Classes{PSI: &record.Distance{Value: .25, Null: .01, Threshold: .02}, Why: "the labelled reference has too few rows yet",
+				Shifts: []record.ClassShift{{Method: "label shift (EM)", Distance: .3, Null: .02, Condition: &condition, P: .0004, Rejected: true,
+					Worst: []record.ClassShare{{Class: 7, Reference: .1, Share: .4, SE: .01, Weight: 4}}}}}}})
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")

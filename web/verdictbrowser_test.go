@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -53,7 +53,7 @@ func TestAnsweredInBrowser(t *testing.T) {
 	h := sinks.NewHistory(sinks.HistoryConfig{})
 	s := snapshotAt("m", "1", "", time.Hour)
 	h.AddSnapshot(s)
-	a := output.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), InhibitedBy: "calibrator 3"}
+	a := record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), InhibitedBy: "calibrator 3"}
 	h.AddAlert(a)
 	a.Rule, a.InhibitedBy = "accuracy-fall", "m/1//calibration-calibrated"
 	h.AddAlert(a)
@@ -79,7 +79,7 @@ func TestManySlicesInBrowser(t *testing.T) {
 		slice := fmt.Sprintf("merchant=%03d", i)
 		h.AddSnapshot(snapshotAt("m", "1", slice, time.Hour))
 		if i%40 == 7 {
-			h.AddAlert(output.Alert{Schema: 1, Model: "m", Version: "1", Slice: slice, Rule: "calibration-raw", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour)})
+			h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: slice, Rule: "calibration-raw", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour)})
 		}
 	}
 	srv := httptest.NewServer(still(h))
@@ -100,7 +100,7 @@ func TestChainOfInhibitorsInBrowser(t *testing.T) {
 	h := sinks.NewHistory(sinks.HistoryConfig{})
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
 	add := func(min int, rule, state, by string) {
-		h.AddAlert(output.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, Kind: "anytime", State: state, Signal: "raw", Since: stamp(0), At: stamp(time.Duration(min) * time.Minute), InhibitedBy: by,
+		h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, Kind: "anytime", State: state, Signal: "raw", Since: stamp(0), At: stamp(time.Duration(min) * time.Minute), InhibitedBy: by,
 			Message: "confidence is off since about 2024-03-05T11:31:00Z"})
 	}
 	add(1, "calibration-raw", "firing", "")

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -120,7 +120,7 @@ func TestSnapshots(t *testing.T) {
 	h := testHandler(synthetic())
 	f := func(query string, n int, first, last string, bins bool) {
 		t.Helper()
-		var got struct{ Snapshots []output.Snapshot }
+		var got struct{ Snapshots []record.Snapshot }
 		fetch(t, h, "/api/v1/snapshots?"+query, &got)
 		s := got.Snapshots
 		if len(s) != n || s[0].At != first || s[n-1].At != last {
@@ -136,12 +136,12 @@ func TestSnapshots(t *testing.T) {
 	f("model=digits-resnet20&window=5m", 12, "2024-03-05T11:35:00Z", "2024-03-05T12:30:00Z", true)
 	f("model=digits-resnet20&version=2024-02-10", 1, "2024-03-05T11:45:00Z", "2024-03-05T11:45:00Z", true)
 
-	var s output.Snapshot
+	var s record.Snapshot
 	fetch(t, h, "/api/v1/snapshots/latest?"+series, &s)
 	if s.At != "2024-03-05T12:30:00Z" || s.InForce == nil || len(s.Raw.Bins) != 15 {
 		t.Errorf("latest: got %+v", s)
 	}
-	s = output.Snapshot{}
+	s = record.Snapshot{}
 	fetch(t, h, "/api/v1/snapshots/latest?"+series+"&at=2024-03-05T11:45:04Z", &s)
 	if s.At != "2024-03-05T11:45:00Z" || s.InForce != nil {
 		t.Errorf("at 11:45:04: got %s, in force %v; want 11:45:00 and none", s.At, s.InForce)
@@ -150,7 +150,7 @@ func TestSnapshots(t *testing.T) {
 
 func TestDecisions(t *testing.T) {
 	h := testHandler(synthetic())
-	var c struct{ Calibrators []output.Calibrator }
+	var c struct{ Calibrators []record.Calibrator }
 	fetch(t, h, "/api/v1/calibrators?model=digits-resnet20&version=2024-03-01&limit=4", &c)
 	if len(c.Calibrators) != 4 || !c.Calibrators[0].Published || c.Calibrators[3].Published {
 		t.Errorf("calibrators: got %+v, want the newest four, oldest (published) first", c.Calibrators)
@@ -159,7 +159,7 @@ func TestDecisions(t *testing.T) {
 	if c.Calibrators == nil || len(c.Calibrators) != 0 {
 		t.Errorf("another model: got %v, want an empty list", c.Calibrators)
 	}
-	var a struct{ Alerts, Current []output.Alert }
+	var a struct{ Alerts, Current []record.Alert }
 	fetch(t, h, "/api/v1/alerts?model=digits-resnet20", &a)
 	if len(a.Alerts) != 4 || a.Alerts[0].State != "pending" {
 		t.Errorf("alerts: got %+v, want four, pending first", a.Alerts)
@@ -197,7 +197,7 @@ func TestStatusAndHealth(t *testing.T) {
 
 func TestUnencodableNumberIsAnError(t *testing.T) {
 	h := sinks.NewHistory(sinks.HistoryConfig{})
-	h.AddCalibrator(output.Calibrator{DecidedAt: stamp(0), Evidence: output.Evidence{NLLNew: math.NaN()}})
+	h.AddCalibrator(record.Calibrator{DecidedAt: stamp(0), Evidence: record.Evidence{NLLNew: math.NaN()}})
 	if rec := do(testHandler(h), "GET", "/api/v1/calibrators"); rec.Code != 500 || !strings.Contains(rec.Body.String(), "NaN") {
 		t.Errorf("got %d %s, want 500 that names NaN", rec.Code, rec.Body)
 	}
@@ -292,7 +292,7 @@ func TestEvents(t *testing.T) {
 
 	other := snapshotAt("digits-resnet20", "2024-03-01", "region=eu", 61*time.Minute)
 	wanted := snapshotAt("digits-resnet20", "2024-03-01", "", 61*time.Minute)
-	alert := output.Alert{Model: "digits-resnet20", Version: "2024-03-01", Slice: "region=us", Rule: "r", State: "firing", At: stamp(61 * time.Minute)}
+	alert := record.Alert{Model: "digits-resnet20", Version: "2024-03-01", Slice: "region=us", Rule: "r", State: "firing", At: stamp(61 * time.Minute)}
 	got := listen(t, srv, series+"&slice=", "", 4, func() {
 		h.AddSnapshot(other)
 		h.AddSnapshot(wanted)

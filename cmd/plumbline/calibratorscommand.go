@@ -15,7 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func newCalibratorsCommand() *cobra.Command {
@@ -122,7 +122,7 @@ func newCalibratorsList() *cobra.Command {
 			q.Set("version", f.version)
 		}
 		var a struct {
-			Calibrators []output.Calibrator `json:"calibrators"`
+			Calibrators []record.Calibrator `json:"calibrators"`
 		}
 		if err := f.ask(cmd, http.MethodGet, "calibrators", q, nil, &a); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -90,10 +90,10 @@ func (d *demoRunner) gate(ctx context.Context) demoGate {
 }
 
 // awaited are the requests whose heads are to run on a row of an event time, and of which nothing has come yet.
-func (t *tuning) awaited(ts time.Time) []output.Finetune {
+func (t *tuning) awaited(ts time.Time) []record.Finetune {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out []output.Finetune
+	var out []record.Finetune
 	for _, j := range t.queue.Jobs() {
 		from, err := parseTime(j.Request.ShadowFrom)
 		if err != nil || from > ts.UnixNano() || !j.Open() {
@@ -123,11 +123,11 @@ type demoFinetune struct {
 	State          string                 `json:"state"`
 	DecidedAt      string                 `json:"decided_at,omitempty"`
 	Verdict        string                 `json:"verdict,omitempty"`
-	ShadowEvidence *output.ShadowEvidence `json:"evidence,omitempty"`
+	ShadowEvidence *record.ShadowEvidence `json:"evidence,omitempty"`
 }
 
 // asked tells of a request.
-func (s *demoStory) asked(r output.Finetune, at time.Time) {
+func (s *demoStory) asked(r record.Finetune, at time.Time) {
 	if s.request != nil {
 		return
 	}
@@ -136,8 +136,8 @@ func (s *demoStory) asked(r output.Finetune, at time.Time) {
 }
 
 // judged tells of a verdict on a head.
-func (s *demoStory) judged(v output.Verdict, at time.Time) {
-	if v.Kind != output.HeadVerdict || s.request == nil || v.ID != s.request.ID || s.verdict != nil {
+func (s *demoStory) judged(v record.Verdict, at time.Time) {
+	if v.Kind != record.HeadVerdict || s.request == nil || v.ID != s.request.ID || s.verdict != nil {
 		return
 	}
 	s.verdict = &v
@@ -162,7 +162,7 @@ func (s *demoStory) finetune() *demoFinetune {
 }
 
 // trained tells of a result, which has no event time.
-func (l *demoLines) trained(h *output.Head, took time.Duration) {
+func (l *demoLines) trained(h *record.Head, took time.Duration) {
 	l.plain("%s %s beside the stream in %.1f s: %s", l.mark("TRAINED"), h.ShadowVersion, took.Seconds(), ascii.Replace(h.Why))
 }
 
@@ -189,7 +189,7 @@ func (r tellingRunner) Run(ctx context.Context, t service.Task) error {
 	}
 	res, err := service.ReadResult(t.Result, t.Request)
 	if err == nil {
-		r.lines.trained(&output.Head{ShadowVersion: t.Request.ShadowVersion, Why: res.Why}, time.Since(began))
+		r.lines.trained(&record.Head{ShadowVersion: t.Request.ShadowVersion, Why: res.Why}, time.Since(began))
 	}
 	return err
 }

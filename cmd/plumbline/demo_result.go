@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // demoResult is what `plumbline demo --json` prints. All but Wall is the same for equal --for and --seed.
@@ -26,7 +26,7 @@ type demoResult struct {
 	ECEAfterShift  *demoECE         `json:"ece_after_shift"` // before the refit
 	ECEAfterRefit  *demoECE         `json:"ece_after_refit"` // both of the same rows, that came after the publication
 	Calibrators    []demoCalibrator `json:"calibrators"`
-	Alerts         []output.Alert   `json:"alerts"`
+	Alerts         []record.Alert   `json:"alerts"`
 	Finetune       *demoFinetune    `json:"finetune"` // the new head; null = none was asked for
 	LoopClosed     bool             `json:"loop_closed"`
 	Reasons        []string         `json:"reasons"` // why the loop did not close
@@ -66,7 +66,7 @@ type demoCalibrator struct {
 	EffectiveFrom string          `json:"effective_from"`
 	Reason        string          `json:"reason"`
 	Outcome       string          `json:"outcome"`
-	Evidence      output.Evidence `json:"evidence"`
+	Evidence      record.Evidence `json:"evidence"`
 }
 
 // demoECEShare is how much of the raw ECE the calibrator may leave for the loop to count as closed.
@@ -135,12 +135,12 @@ func (s *demoStory) open() (why []string) {
 		missing("no new head was asked for")
 	case s.verdict == nil:
 		missing("the new head has not been judged")
-	case s.verdict.State != output.ShadowReady:
+	case s.verdict.State != record.ShadowReady:
 		missing("the new head is %s: %s", s.verdict.State, s.verdict.Why)
 	}
 	return why
 }
 
-func demoMetrics(m *output.Metrics) demoMetric {
+func demoMetrics(m *record.Metrics) demoMetric {
 	return demoMetric{m.N, m.ECE, m.ECENull, m.ECELo, m.ECEHi, m.Accuracy}
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // demoStory follows the outputs of the model task that concern the whole model, tells them line by line, and keeps
@@ -25,20 +25,20 @@ type demoStory struct {
 	shifted     bool                       // SHIFT is told
 	told        int                        // of milestones
 	since       int                        // lines about the calibrator in force
-	before      *output.Snapshot           // the last at or before the shift
-	after       *output.Snapshot           // the last after it that the refit had seen
-	refitted    *output.Snapshot           // the last with the calibrator of the refit in force
+	before      *record.Snapshot           // the last at or before the shift
+	after       *record.Snapshot           // the last after it that the refit had seen
+	refitted    *record.Snapshot           // the last with the calibrator of the refit in force
 	labelled    int64                      // labelled rows up to now
 	atShift     int64                      // labelled up to the shift
 	alarmRows   int64                      // labelled from the shift to the alarm
-	alarm       *output.Alert              // the first that fired
-	resolved    *output.Alert              // the first that resolved it
-	refit       *output.Calibrator         // the first published because of the alarm
-	request     *output.Finetune           // the first for a new head
-	verdict     *output.Verdict            // on that head
+	alarm       *record.Alert              // the first that fired
+	resolved    *record.Alert              // the first that resolved it
+	refit       *record.Calibrator         // the first published because of the alarm
+	request     *record.Finetune           // the first for a new head
+	verdict     *record.Verdict            // on that head
 	heard       time.Time                  // event time up to which everything has come
-	alerts      []output.Alert
-	calibrators []output.Calibrator
+	alerts      []record.Alert
+	calibrators []record.Calibrator
 	err         error // the first output that could not be read
 }
 
@@ -98,7 +98,7 @@ var milestones = []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.S
 // sinceRows are the labelled rows of the new calibrator at which the story says how it does.
 var sinceRows = []int64{250, 1000, 3000}
 
-func (s *demoStory) snapshot(n output.Snapshot, at time.Time) {
+func (s *demoStory) snapshot(n record.Snapshot, at time.Time) {
 	if n.Version != demoVersion { // of a shadow
 		return
 	}
@@ -113,7 +113,7 @@ func (s *demoStory) snapshot(n output.Snapshot, at time.Time) {
 	}
 }
 
-func (s *demoStory) ece(n *output.Snapshot, at time.Time) {
+func (s *demoStory) ece(n *record.Snapshot, at time.Time) {
 	switch {
 	case !at.After(s.plan.Shift):
 		if n.Labelled >= 1000 && (s.before == nil || s.before.Labelled < 1000 || at.Equal(s.plan.Shift)) {
@@ -137,7 +137,7 @@ func (s *demoStory) ece(n *output.Snapshot, at time.Time) {
 }
 
 // alert tells of the whole model's alerts that a notifier would tell of, and keeps all of them.
-func (s *demoStory) alert(a output.Alert, at time.Time) {
+func (s *demoStory) alert(a record.Alert, at time.Time) {
 	if a.Slice != "" || a.Version != demoVersion {
 		return
 	}
@@ -171,7 +171,7 @@ func clock(text string) string {
 	return t.Format(time.TimeOnly)
 }
 
-func (s *demoStory) calibrator(c output.Calibrator, at time.Time) {
+func (s *demoStory) calibrator(c record.Calibrator, at time.Time) {
 	if c.Version != demoVersion {
 		return
 	}
@@ -195,7 +195,7 @@ func (s *demoStory) calibrator(c output.Calibrator, at time.Time) {
 var ascii = strings.NewReplacer("→", "->", "±", "+-")
 
 // eceText is an ECE with what belongs to it.
-func eceText(m *output.Metrics) string {
+func eceText(m *record.Metrics) string {
 	return fmt.Sprintf("%s of %d labelled rows (95 %% interval %s to %s; a calibrated model would show %s)",
 		percent(m.ECE), m.N, percent(m.ECELo), percent(m.ECEHi), percent(m.ECENull))
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -77,8 +77,8 @@ func replayGate(t *testing.T, r *replay) demoGate {
 			if err != nil {
 				return err
 			}
-			h := output.Head{Schema: 1, Kind: output.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version, Number: req.Number, ShadowVersion: req.ShadowVersion,
-				Outcome: output.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden, Classes: digits.Classes, Weights: weights}
+			h := record.Head{Schema: 1, Kind: record.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version, Number: req.Number, ShadowVersion: req.ShadowVersion,
+				Outcome: record.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden, Classes: digits.Classes, Weights: weights}
 			if err := r.tuning.record(encode(t, h)); err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func encode(t *testing.T, v any) []byte {
 func TestDemoNotClosed(t *testing.T) {
 	unlabelled := "0 of 12000 rows got their label"
 	firing := func(at string) pipeline.Message {
-		a := output.Alert{Version: demoVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &output.AlertEvidence{Direction: "overconfident"}}
+		a := record.Alert{Version: demoVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &record.AlertEvidence{Direction: "overconfident"}}
 		when, err := time.Parse(time.RFC3339, at)
 		if err != nil {
 			t.Fatal(err)

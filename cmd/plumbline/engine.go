@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/web"
@@ -239,12 +239,12 @@ func (rt *engine) show(ms []pipeline.Message) {
 func (rt *engine) logOutput(m *pipeline.Message) {
 	switch m.Stream {
 	case pipeline.StreamAlerts:
-		var a output.Alert
+		var a record.Alert
 		if json.Unmarshal(m.Value, &a) == nil {
 			rt.log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
 		}
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		var c output.Calibrator
+		var c record.Calibrator
 		if json.Unmarshal(m.Value, &c) == nil {
 			rt.log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
 		}
@@ -254,19 +254,19 @@ func (rt *engine) logOutput(m *pipeline.Message) {
 func (rt *engine) showOne(m *pipeline.Message) error {
 	switch m.Stream {
 	case pipeline.StreamSnapshots:
-		var s output.Snapshot
+		var s record.Snapshot
 		if err := json.Unmarshal(m.Value, &s); err != nil {
 			return err
 		}
 		rt.history.AddSnapshot(s)
 	case pipeline.StreamAlerts:
-		var a output.Alert
+		var a record.Alert
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			return err
 		}
 		rt.history.AddAlert(a)
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		var c output.Calibrator
+		var c record.Calibrator
 		if err := json.Unmarshal(m.Value, &c); err != nil {
 			return err
 		}
@@ -279,9 +279,9 @@ func (rt *engine) showOne(m *pipeline.Message) error {
 	return nil
 }
 
-func (rt *engine) addCalibrator(c output.Calibrator) error {
+func (rt *engine) addCalibrator(c record.Calibrator) error {
 	rt.history.AddCalibrator(c)
-	canary := c.Stage == output.StageCanary
+	canary := c.Stage == record.StageCanary
 	if !c.Published && !canary {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -48,7 +48,7 @@ func TestExternalTrainer(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	r := ask(t, brokers, cfg, 1, "auto")
 	h := awaitResults(t, brokers, cfg, 1)[0]
-	if h.Outcome != output.OutcomeTrained || h.Features != 8 || h.Classes != 3 || len(h.Artefacts) != 3 {
+	if h.Outcome != record.OutcomeTrained || h.Features != 8 || h.Classes != 3 || len(h.Artefacts) != 3 {
 		t.Fatalf("got %s: %s", h.Outcome, h.Why)
 	}
 	if _, err := service.Weights(h); err != nil {
@@ -68,7 +68,7 @@ func TestExternalTrainer(t *testing.T) {
 		t.Errorf("validation NLL %.4f, that of our recipe %.4f: want them near each other", ev.After.NLL, own)
 	}
 	var sawProgress bool
-	for _, b := range headRecords[output.Job](t, brokers, cfg, output.HeadJob) {
+	for _, b := range headRecords[record.Job](t, brokers, cfg, record.HeadJob) {
 		sawProgress = sawProgress || b.Done > 0 && b.NLL > 0
 	}
 	if !sawProgress {
@@ -77,7 +77,7 @@ func TestExternalTrainer(t *testing.T) {
 }
 
 // undisturbedEvidence is the validation NLL of the recipe ce on the same rows.
-func undisturbedEvidence(t *testing.T, cfg config.Config, r output.Finetune) float64 {
+func undisturbedEvidence(t *testing.T, cfg config.Config, r record.Finetune) float64 {
 	t.Helper()
 	cfg.Trainer.Command, r.Recipe = nil, "ce"
 	run, err := newTrainerRunner(cfg, slog.New(slog.DiscardHandler))
@@ -104,7 +104,7 @@ func TestCommand(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("no /bin/sh")
 	}
-	r := output.Finetune{Schema: 1, ID: "m/1+head1", Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", Classes: 3}
+	r := record.Finetune{Schema: 1, ID: "m/1+head1", Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", Classes: 3}
 	for name, c := range map[string]struct {
 		script string
 		wait   time.Duration

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // followCalibrators reads the compacted calibrators topic, from its start and for ever, into the table that shards
@@ -49,7 +49,7 @@ func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
 			}
 			continue
 		}
-		var c output.Calibrator
+		var c record.Calibrator
 		err = json.Unmarshal(rec.Value, &c)
 		if err == nil {
 			err = r.addCalibrator(c)

@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func newHeadsCommand() *cobra.Command {
@@ -32,12 +32,12 @@ func newHeadsCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List all heads with their state", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) }}, newHeadsShowCommand())
 	for _, o := range []struct{ action, short string }{
-		{output.OrderPin, "Serve this head, whatever the verdict on it"},
-		{output.OrderRollback, "Do not serve this head, even if it is ready"},
-		{output.OrderAuto, "Take a pin or rollback back: as the verdict says"},
+		{record.OrderPin, "Serve this head, whatever the verdict on it"},
+		{record.OrderRollback, "Do not serve this head, even if it is ready"},
+		{record.OrderAuto, "Take a pin or rollback back: as the verdict says"},
 	} {
-		order := newOrderCommand(o.action, o.short, output.HeadOrder)
-		if o.action == output.OrderPin {
+		order := newOrderCommand(o.action, o.short, record.HeadOrder)
+		if o.action == record.OrderPin {
 			order.Aliases = []string{"publish"}
 		}
 		cmd.AddCommand(order)
@@ -56,7 +56,7 @@ func newTrainerListCommand() *cobra.Command {
 }
 
 func newTrainerCancelCommand() *cobra.Command {
-	return newOrderCommand("cancel", "Cancel a request, or the job that works on it", output.HeadCancel)
+	return newOrderCommand("cancel", "Cancel a request, or the job that works on it", record.HeadCancel)
 }
 
 // newOrderCommand publishes a person's order about a head or its job.
@@ -71,7 +71,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o := output.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
+		o := record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
 		if err := t.allows(o); err != nil {
 			o.Refused = err.Error()
 			if herr := recordOrder(cmd.Context(), client, cfg, o); herr != nil {
@@ -101,7 +101,7 @@ func userName() string {
 }
 
 // publishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing back.
-func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o output.Order, warn func(string)) error {
+func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order, warn func(string)) error {
 	publish, err := headsPublisher(ctx, client, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	if err != nil {
 		return err
 	}
-	if err := publish(ctx, o.ID, output.HeadKey(o.ID, o.Kind), value); err != nil {
+	if err := publish(ctx, o.ID, record.HeadKey(o.ID, o.Kind), value); err != nil {
 		return err
 	}
 	if err := recordOrder(ctx, client, cfg, o); err != nil {
@@ -120,16 +120,16 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 }
 
 // allows refuses orders about what is not there, or cannot be done.
-func (t *tuning) allows(o output.Order) error {
+func (t *tuning) allows(o record.Order) error {
 	for _, h := range t.view().Heads {
 		if h.ID != o.ID {
 			continue
 		}
-		trained := h.Result != nil && h.Result.Outcome == output.OutcomeTrained
+		trained := h.Result != nil && h.Result.Outcome == record.OutcomeTrained
 		switch {
-		case o.Kind == output.HeadCancel && h.Result != nil:
+		case o.Kind == record.HeadCancel && h.Result != nil:
 			return fmt.Errorf("%s: its job has ended: %s", o.ID, h.Result.Outcome)
-		case o.Kind == output.HeadOrder && !trained:
+		case o.Kind == record.HeadOrder && !trained:
 			return fmt.Errorf("%s: there is no trained head: it is %s", o.ID, h.State)
 		}
 		return nil

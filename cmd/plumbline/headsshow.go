@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -85,7 +85,7 @@ func (h headView) printResult(w io.Writer) error {
 	fmt.Fprintf(w, "%s by %s, attempt %d: %s\n", r.Outcome, r.Trainer, r.Attempt, r.Why)
 	type scored struct {
 		N int64 `json:"n"`
-		output.ShadowScore
+		record.ShadowScore
 	}
 	var ev struct{ Before, After *scored }
 	if json.Unmarshal(r.Evidence, &ev) == nil && ev.After != nil && ev.After.N > 0 { // a program's evidence may be anything
@@ -107,7 +107,7 @@ func (h headView) printResult(w io.Writer) error {
 
 func scoreColumns() []string { return []string{"", "accuracy", "nll", "ece", "if calibrated", "aurc"} }
 
-func scoreLine(name string, s output.ShadowScore) []string {
+func scoreLine(name string, s record.ShadowScore) []string {
 	aurc := "-"
 	if s.AURC != nil {
 		aurc = formatShort(*s.AURC)
@@ -126,7 +126,7 @@ func runHeadsExport(cmd *cobra.Command, id, dir string) error {
 		return err
 	}
 	j := t.queue.Job(id)
-	if j == nil || j.Result == nil || j.Result.Outcome != output.OutcomeTrained {
+	if j == nil || j.Result == nil || j.Result.Outcome != record.OutcomeTrained {
 		return fmt.Errorf("%s: there is no such trained head", id)
 	}
 	h, err := service.Weights(*j.Result)

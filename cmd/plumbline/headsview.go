@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -28,11 +28,11 @@ type headView struct {
 	Lost   bool            `json:"lost,omitempty"`
 	Curve  []service.Point `json:"curve,omitempty"`
 
-	Request *output.Finetune `json:"request,omitempty"`
-	Job     *output.Job      `json:"job,omitempty"`
-	Result  *output.Head     `json:"result,omitempty"`
-	Verdict *output.Verdict  `json:"verdict,omitempty"`
-	Order   *output.Order    `json:"order,omitempty"`
+	Request *record.Finetune `json:"request,omitempty"`
+	Job     *record.Job      `json:"job,omitempty"`
+	Result  *record.Head     `json:"result,omitempty"`
+	Verdict *record.Verdict  `json:"verdict,omitempty"`
+	Order   *record.Order    `json:"order,omitempty"`
 }
 
 // servedView is what to serve of a model version.
@@ -101,7 +101,7 @@ func (t *tuning) head(j *service.Job) (headView, bool) {
 	}
 	if j.Result != nil {
 		h.Why = j.Result.Why
-		if j.Result.Outcome == output.OutcomeTrained {
+		if j.Result.Outcome == record.OutcomeTrained {
 			h.State = "shadow"
 		}
 	}
@@ -120,13 +120,13 @@ func (t *tuning) serve(heads []headView) servedView {
 	out := servedView{Model: heads[0].Model, Version: heads[0].Version, Serve: heads[0].Version, Because: "no head of it is ready"}
 	best, seq := -1, 0
 	for i := range heads {
-		if o, ok := t.orders[heads[i].ID]; ok && o.Action == output.OrderPin && o.seq > seq && heads[i].Result != nil && heads[i].Result.Outcome == output.OutcomeTrained {
+		if o, ok := t.orders[heads[i].ID]; ok && o.Action == record.OrderPin && o.seq > seq && heads[i].Result != nil && heads[i].Result.Outcome == record.OutcomeTrained {
 			best, seq, out.Because = i, o.seq, "pinned by "+o.By
 		}
 	}
 	for i := len(heads) - 1; i >= 0 && best < 0; i-- {
 		o := t.orders[heads[i].ID]
-		if heads[i].State == output.ShadowReady && o.Action != output.OrderRollback {
+		if heads[i].State == record.ShadowReady && o.Action != record.OrderRollback {
 			best, out.Because = i, heads[i].Why
 		}
 	}

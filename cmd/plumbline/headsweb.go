@@ -8,7 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -29,11 +29,11 @@ func (w webHeads) Heads() any {
 
 // HeadOrder implements web.Heads.
 func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
-	kind := output.HeadOrder
+	kind := record.HeadOrder
 	if o.Action == "cancel" {
-		kind = output.HeadCancel
+		kind = record.HeadCancel
 	}
-	order := output.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
+	order := record.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
 	if err := w.rt.tuning.allows(order); err != nil {
 		order.Refused = err.Error()
 		if herr := recordOrder(ctx, w.client, w.rt.cfg, order); herr != nil {

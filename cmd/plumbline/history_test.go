@@ -17,7 +17,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // historyWorld is a broker with rows on it, and a configuration.
@@ -36,7 +36,7 @@ func onTopic(t *testing.T, brokers []string) []string {
 	t.Helper()
 	var out []string
 	for _, m := range kafkatest.ReadAll(t, brokers, "plumbline.decisions") {
-		var d output.Decision
+		var d record.Decision
 		if err := json.Unmarshal(m.Value, &d); err != nil {
 			t.Fatal(err)
 		}

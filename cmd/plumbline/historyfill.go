@@ -18,15 +18,15 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
 )
 
 // decided are the streams of which the decisions topic gets a copy, and the kind of their records.
 var decided = map[pipeline.Stream]string{
-	pipeline.StreamCalibrators: output.DecisionCalibrator, pipeline.StreamDecisions: output.DecisionCalibrator, pipeline.StreamAlerts: output.DecisionAlert,
-	pipeline.StreamFinetune: output.DecisionRequest, pipeline.StreamHeads: output.DecisionVerdict,
+	pipeline.StreamCalibrators: record.DecisionCalibrator, pipeline.StreamDecisions: record.DecisionCalibrator, pipeline.StreamAlerts: record.DecisionAlert,
+	pipeline.StreamFinetune: record.DecisionRequest, pipeline.StreamHeads: record.DecisionVerdict,
 }
 
 // recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in the same
@@ -57,7 +57,7 @@ func decisionCopy(kind string, m *pipeline.Message) (pipeline.Message, error) {
 	if err := json.Unmarshal(m.Value, &of); err != nil {
 		return pipeline.Message{}, fmt.Errorf("copy of %s %q: %w", m.Stream, m.Key, err)
 	}
-	value, err := output.NewDecision(kind, of.Model, of.Version, m.Value)
+	value, err := record.NewDecision(kind, of.Model, of.Version, m.Value)
 	return pipeline.Message{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(of.Model), Value: value, Time: m.Time}, err
 }
 
@@ -66,7 +66,7 @@ const recordTime = 5 * time.Second
 
 // recordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only, and none that
 // was refused.
-func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o output.Order) error {
+func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order) error {
 	if cfg.Topics.Decisions == "" {
 		return nil
 	}
@@ -80,16 +80,16 @@ func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o
 }
 
 // writeOrder writes an order to a sink that has the decisions topic.
-func writeOrder(ctx context.Context, sink pipeline.Sink, o output.Order) error {
+func writeOrder(ctx context.Context, sink pipeline.Sink, o record.Order) error {
 	model, version := o.Model, o.Version
 	if model == "" {
 		model, version = registry.HeadNames(o.ID) // not in the record, which is the heads topic's
 	}
-	record, err := json.Marshal(o)
+	body, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	value, err := output.NewDecision(output.DecisionOrder, model, version, record)
+	value, err := record.NewDecision(record.DecisionOrder, model, version, body)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func writeOrder(ctx context.Context, sink pipeline.Sink, o output.Order) error {
 
 // refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not. Where that fails the
 // log says so: the order is refused all the same.
-func (rt *engine) refused(ctx context.Context, sink pipeline.Sink, o output.Order, reason error) {
+func (rt *engine) refused(ctx context.Context, sink pipeline.Sink, o record.Order, reason error) {
 	o.Schema, o.At, o.Refused = 1, pipeline.Format(time.Now().UnixNano()), reason.Error()
 	rt.log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "reason", o.Refused)
 	if rt.cfg.Topics.Decisions == "" || o.Model == "" {
@@ -168,10 +168,10 @@ type pastTopic struct {
 func (r *kafkaRun) pastTopics() []pastTopic {
 	t := r.cfg.Topics
 	once := t.Decisions != ""
-	all := []pastTopic{{t.Decisions, registry.FromDecisions, false}, {t.Calibrators, registry.FromTopic(output.DecisionCalibrator), once},
-		{t.Alerts, registry.FromTopic(output.DecisionAlert), once}}
+	all := []pastTopic{{t.Decisions, registry.FromDecisions, false}, {t.Calibrators, registry.FromTopic(record.DecisionCalibrator), once},
+		{t.Alerts, registry.FromTopic(record.DecisionAlert), once}}
 	if r.tuned() {
-		all = append(all, pastTopic{t.Finetune, registry.FromTopic(output.DecisionRequest), once}, pastTopic{t.Heads, registry.FromHeads, false})
+		all = append(all, pastTopic{t.Finetune, registry.FromTopic(record.DecisionRequest), once}, pastTopic{t.Heads, registry.FromHeads, false})
 	}
 	return slices.DeleteFunc(all, func(p pastTopic) bool { return p.name == "" })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -47,7 +47,7 @@ func (t orderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 		if errors.Is(err, errUnasked) {
 			return nil, err
 		}
-		t.refused(ctx, t.sink, output.Order{Kind: output.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model, Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
+		t.refused(ctx, t.sink, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model, Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
 	m := pipeline.Message{Stream: pipeline.StreamPanes, Partition: -1, Key: []byte(o.Model), Value: pipeline.AppendOrder(nil, o)}

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/web"
 )
@@ -22,17 +22,17 @@ import (
 // orderLog keeps what is written to the panes topic, and the orders on the decisions topic.
 type orderLog struct {
 	orders  []*pipeline.Order
-	refused []output.Order
+	refused []record.Order
 	err     error
 }
 
 func (l *orderLog) Write(_ context.Context, ms []pipeline.Message) error {
 	for _, m := range ms {
 		if m.Stream == pipeline.StreamHistory {
-			var d output.Decision
-			var o output.Order
+			var d record.Decision
+			var o record.Order
 			err := errors.Join(json.Unmarshal(m.Value, &d), json.Unmarshal(d.Record, &o))
-			if err != nil || d.Kind != output.DecisionOrder || string(m.Key) != o.Model || d.Model != o.Model || d.Version != o.Version || m.Partition != -1 {
+			if err != nil || d.Kind != record.DecisionOrder || string(m.Key) != o.Model || d.Model != o.Model || d.Version != o.Version || m.Partition != -1 {
 				return errors.Join(err, errors.New("not an order by model"))
 			}
 			l.refused = append(l.refused, o)
@@ -54,9 +54,9 @@ func TestCalibratorsCommand(t *testing.T) {
 	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
 	const cal = `{"version":1,"method":"temperature","temperature":1.5}`
 	for i, revision := range []int{1, 2} {
-		rt.history.AddCalibrator(output.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
+		rt.history.AddCalibrator(record.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
 			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal), Build: "v9 (abc)",
-			Evidence: output.Evidence{FitRows: 7, FitFrom: "a", FitTo: "b", FitBegan: "c", FitDigest: "sha256:feed"}})
+			Evidence: record.Evidence{FitRows: 7, FitFrom: "a", FitTo: "b", FitBegan: "c", FitDigest: "sha256:feed"}})
 	}
 	log := &orderLog{}
 	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, log, nil}}))
@@ -104,7 +104,7 @@ func TestCalibratorsCommand(t *testing.T) {
 	f("calibrator", "publish "+writeFile(t, "cut.json", `{"version":1,"method":"temperature","temperature":-1}`)+" m/1 --why x", pipeline.Order{})
 	wantRefused(t, log.refused, "rollback m/1/v to revision 9: allowed are 1 to 2", "pin other: version: must be named")
 	f("--why", "pin m/1", pipeline.Order{})
-	rt.history.AddCalibrator(output.Calibrator{Model: "m/1", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.history.AddCalibrator(record.Calibrator{Model: "m/1", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
 	f("pin of m/1/v", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
 	log.err = errors.New("no leader")
 	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
@@ -157,11 +157,11 @@ func TestCalibratorsRefuses(t *testing.T) {
 func TestKnownWithoutCalibrator(t *testing.T) {
 	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
 	latest := latestCalibrators{rt}
-	rt.history.AddCalibrator(output.Calibrator{Model: "m", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.history.AddCalibrator(record.Calibrator{Model: "m", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
 	if f, _, ok := latest.Latest("m", ""); ok {
 		t.Errorf("known by a refused order: %+v", f)
 	}
-	rt.history.AddCalibrator(output.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.history.AddCalibrator(record.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …", DecidedAt: "2026-01-03T00:00:00Z"})
 	for _, version := range []string{"", "7"} {
 		if f, _, ok := latest.Latest("m", version); !ok || f.Version != "7" || f.Revision != 0 || f.Calibrator != calibrator.Calibrator(calibrator.Identity{}) {
 			t.Errorf("version %q: %+v, %v; want the identity of 7 at revision 0", version, f, ok)
@@ -184,7 +184,7 @@ func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
 		return err
 	}
 	o := d.orders[len(d.orders)-1]
-	d.rt.history.AddCalibrator(output.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual", Outcome: d.outcome, By: o.By, Why: o.Why,
+	d.rt.history.AddCalibrator(record.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual", Outcome: d.outcome, By: o.By, Why: o.Why,
 		DecidedAt: "2026-01-05T00:00:00Z", EffectiveFrom: "2026-01-05T00:00:00Z"})
 	return nil
 }
@@ -204,7 +204,7 @@ func TestOrderWaits(t *testing.T) {
 	} {
 		rt.history = sinks.NewHistory(sinks.HistoryConfig{})
 		for _, by := range []string{"ann", "bob"} {
-			rt.history.AddCalibrator(output.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
+			rt.history.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
 		}
 		srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, deciding{&orderLog{}, rt, c.outcome}, nil}}))
 		code, out, errOut := runCommand(t, "calibrators", "pin", "m", "--why", "x", "--by", "ann", "--model-version", "1", "--wait", c.wait, "--url", srv.URL)
@@ -216,7 +216,7 @@ func TestOrderWaits(t *testing.T) {
 }
 
 // wantRefused holds refused orders against "action about: part of the reason".
-func wantRefused(t *testing.T, got []output.Order, want ...string) {
+func wantRefused(t *testing.T, got []record.Order, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%d refused orders, want %d: %+v", len(got), len(want), got)
@@ -224,7 +224,7 @@ func wantRefused(t *testing.T, got []output.Order, want ...string) {
 	}
 	for i, o := range got {
 		head, reason, _ := strings.Cut(want[i], ": ")
-		if o.Action+" "+o.About() != head || !strings.Contains(o.Refused, reason) || o.Kind != output.CalibratorOrder || o.Schema != 1 || len(o.ID) != 32 || o.By == "" || o.Why != "x" {
+		if o.Action+" "+o.About() != head || !strings.Contains(o.Refused, reason) || o.Kind != record.CalibratorOrder || o.Schema != 1 || len(o.ID) != 32 || o.By == "" || o.Why != "x" {
 			t.Errorf("refused order %+v, want %s", o, want[i])
 		}
 		if _, err := parseTime(o.At); err != nil {

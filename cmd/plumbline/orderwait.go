@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -43,7 +43,7 @@ func (f *orderFlags) await(cmd *cobra.Command, a *orderAnswer, before map[string
 			return fmt.Errorf("%s of %s/%s (order %s) is on its way, and nobody says what came of it: %w", a.Action, a.Model, a.Version, a.ID, err)
 		}
 		for _, r := range records {
-			var c output.Calibrator
+			var c record.Calibrator
 			if before[string(r)] || json.Unmarshal(r, &c) != nil || c.Version != a.Version || c.By != a.By || c.Why != a.Why || !strings.Contains(" "+c.Outcome, " "+a.Action+" by ") {
 				continue
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func newReplayCommand() *cobra.Command {
@@ -334,9 +334,9 @@ type replayResult struct {
 	Seconds     float64             `json:"seconds"`
 	RowsPerSec  float64             `json:"rows_per_second"`
 	Counts      map[string]any      `json:"counts"`
-	Alerts      []output.Alert      `json:"alerts"`
-	Calibrators []output.Calibrator `json:"calibrators"`
-	Snapshots   []output.Snapshot   `json:"snapshots"`
+	Alerts      []record.Alert      `json:"alerts"`
+	Calibrators []record.Calibrator `json:"calibrators"`
+	Snapshots   []record.Snapshot   `json:"snapshots"`
 }
 
 func (r *replay) print(cmd *cobra.Command, took time.Duration) error {

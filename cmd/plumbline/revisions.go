@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // searchTime bounds the search for a revision: an answer is written within a minute.
@@ -45,8 +45,8 @@ type foundRevisions struct {
 }
 
 // take looks at a record.
-func (f *foundRevisions) take(c *output.Calibrator) {
-	if c.Model != f.model || c.Version != f.version || !c.Published || c.Stage == output.StageCanary || len(c.Calibrator) == 0 {
+func (f *foundRevisions) take(c *record.Calibrator) {
+	if c.Model != f.model || c.Version != f.version || !c.Published || c.Stage == record.StageCanary || len(c.Calibrator) == 0 {
 		return
 	}
 	f.known[c.Revision] = true
@@ -95,13 +95,13 @@ func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
 	if t.past == nil {
 		return nil
 	}
-	record, ok, err := t.past.store.Published(ctx, f.model, f.version, f.wanted)
+	body, ok, err := t.past.store.Published(ctx, f.model, f.version, f.wanted)
 	if err != nil {
 		return err
 	}
 	if ok {
-		var c output.Calibrator
-		if err := json.Unmarshal(record, &c); err != nil {
+		var c record.Calibrator
+		if err := json.Unmarshal(body, &c); err != nil {
 			return fmt.Errorf("history: revision %d: %w", f.wanted, err)
 		}
 		f.take(&c)
@@ -120,7 +120,7 @@ func (t orderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
 		return nil
 	}
 	err := t.scan(ctx, t.cfg.Topics.Calibrators, f.model+"/"+f.version, func(value []byte) {
-		var c output.Calibrator
+		var c record.Calibrator
 		if json.Unmarshal(value, &c) == nil {
 			f.take(&c)
 		}
@@ -129,9 +129,9 @@ func (t orderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
 		return err
 	}
 	return t.scan(ctx, t.cfg.Topics.Decisions, f.model, func(value []byte) {
-		var d output.Decision
-		var c output.Calibrator
-		if json.Unmarshal(value, &d) == nil && d.Kind == output.DecisionCalibrator && d.Version == f.version && json.Unmarshal(d.Record, &c) == nil {
+		var d record.Decision
+		var c record.Calibrator
+		if json.Unmarshal(value, &d) == nil && d.Kind == record.DecisionCalibrator && d.Version == f.version && json.Unmarshal(d.Record, &c) == nil {
 			f.take(&c)
 		}
 	})

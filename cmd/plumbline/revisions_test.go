@@ -14,14 +14,14 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
 )
 
 // inForce is the record of a revision of model m/1, version v; the temperature tells them apart.
-func inForce(revision int, temperature float64) output.Calibrator {
-	return output.Calibrator{Schema: 1, Model: "m/1", Version: "v", Revision: revision, Published: true, Stage: output.StageFull, Reason: "period", Outcome: "published: temperature",
+func inForce(revision int, temperature float64) record.Calibrator {
+	return record.Calibrator{Schema: 1, Model: "m/1", Version: "v", Revision: revision, Published: true, Stage: record.StageFull, Reason: "period", Outcome: "published: temperature",
 		DecidedAt: fmt.Sprintf("2026-01-01T00:00:%02dZ", revision), Calibrator: fmt.Appendf(nil, `{"version":1,"method":"temperature","temperature":%v}`, temperature)}
 }
 
@@ -34,9 +34,9 @@ func encoded(t *testing.T, v any) []byte {
 	return b
 }
 
-func decisionOf(t *testing.T, c output.Calibrator) []byte {
+func decisionOf(t *testing.T, c record.Calibrator) []byte {
 	t.Helper()
-	b, err := output.NewDecision(output.DecisionCalibrator, c.Model, c.Version, encoded(t, c))
+	b, err := record.NewDecision(record.DecisionCalibrator, c.Model, c.Version, encoded(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func decisionOf(t *testing.T, c output.Calibrator) []byte {
 }
 
 // openHistory gives an engine a database with some records in it.
-func openHistory(t *testing.T, rt *engine, records ...output.Calibrator) {
+func openHistory(t *testing.T, rt *engine, records ...record.Calibrator) {
 	t.Helper()
 	rt.cfg.History.Path = t.TempDir() + "/history.db"
 	if err := rt.openPast(); err != nil {
@@ -69,12 +69,12 @@ func openHistory(t *testing.T, rt *engine, records ...output.Calibrator) {
 // answer, nobody says that there is none.
 func TestRevisionWhereverItIs(t *testing.T) {
 	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
-	openHistory(t, rt, inForce(1, 1.1), inForce(2, 1.2), output.Calibrator{Model: "m/1", Version: "w", DecidedAt: "2026-01-01T00:00:00Z", Outcome: "no change"})
+	openHistory(t, rt, inForce(1, 1.1), inForce(2, 1.2), record.Calibrator{Model: "m/1", Version: "w", DecidedAt: "2026-01-01T00:00:00Z", Outcome: "no change"})
 	rt.history.AddCalibrator(inForce(6, 1.6))
-	topics := map[string][]output.Calibrator{
+	topics := map[string][]record.Calibrator{
 		rt.cfg.Topics.Calibrators: {inForce(4, 1.39), inForce(4, 1.4)},
 		rt.cfg.Topics.Decisions: {inForce(8, 1.8), inForce(4, 9), {Model: "m/1", Version: "v", Revision: 9, Outcome: "no change"}, {Model: "m/1", Version: "w", Revision: 10, Published: true, Calibrator: []byte(`{}`)},
-			{Model: "m/1", Version: "v", Revision: 11, Stage: output.StageCanary, Published: true, Calibrator: []byte(`{}`)}},
+			{Model: "m/1", Version: "v", Revision: 11, Stage: record.StageCanary, Published: true, Calibrator: []byte(`{}`)}},
 	}
 	var broken error
 	log := &orderLog{}

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // drainPatience bounds the wait for a run that has read everything; it takes a few seconds.
@@ -120,7 +120,7 @@ func testRunAndReplay(t *testing.T, more string) {
 	}
 }
 
-func countPublished(cs []output.Calibrator) int {
+func countPublished(cs []record.Calibrator) int {
 	n := 0
 	for _, c := range cs {
 		if c.Published {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // ruleResult is how a case went.
@@ -33,14 +33,14 @@ type ruleAlert struct {
 	Message     string  `json:"message"`
 
 	Direction string               `json:"direction,omitempty"` // of the evidence
-	Bins      []output.EvidenceBin `json:"bins,omitempty"`
+	Bins      []record.EvidenceBin `json:"bins,omitempty"`
 
 	at time.Duration
 }
 
 // alertOf decodes an alert; false for other outputs.
-func alertOf(m pipeline.Message) (output.Alert, bool) {
-	var a output.Alert
+func alertOf(m pipeline.Message) (record.Alert, bool) {
+	var a record.Alert
 	if m.Stream != pipeline.StreamAlerts || json.Unmarshal(m.Value, &a) != nil {
 		return a, false
 	}
@@ -48,7 +48,7 @@ func alertOf(m pipeline.Message) (output.Alert, bool) {
 }
 
 // judge compares what came with what was expected; start is the event time that all times are counted from.
-func (t *ruleTest) judge(alerts []output.Alert, start time.Time) ruleResult {
+func (t *ruleTest) judge(alerts []record.Alert, start time.Time) ruleResult {
 	r := ruleResult{Name: t.Name, At: t.at, Alerts: []ruleAlert{}}
 	for _, a := range alerts {
 		at, err := time.Parse(time.RFC3339Nano, a.At)
@@ -139,7 +139,7 @@ func (e *ruleExpectation) matchesEvidence(a *ruleAlert) bool {
 }
 
 // has allows for edges that were rounded in writing.
-func (w *expectedBins) has(b output.EvidenceBin) bool {
+func (w *expectedBins) has(b record.EvidenceBin) bool {
 	const rounding = 5e-3
 	return b.Lo >= w.Lo-rounding && b.Hi <= w.Hi+rounding && (w.Gap == "" || (w.Gap == "below") == (b.Gap < 0))
 }

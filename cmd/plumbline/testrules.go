@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // ruleSuite is a file of `plumbline test rules`.
@@ -174,7 +174,7 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 		return ruleResult{}, err
 	}
 	r := &replay{engine: newEngine(cfg, slog.New(slog.DiscardHandler))}
-	var alerts []output.Alert
+	var alerts []record.Alert
 	r.listen = func(m pipeline.Message) {
 		if a, ok := alertOf(m); ok {
 			alerts = append(alerts, a)

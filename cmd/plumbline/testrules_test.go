@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestRulesExample runs the shipped cases.
@@ -169,7 +169,7 @@ tests:
 func TestExpectationsOfEvidence(t *testing.T) {
 	t.Parallel()
 	a := &ruleAlert{Rule: "r", State: "firing", InhibitedBy: "m/1//calibration-raw", Direction: "overconfident",
-		Bins: []output.EvidenceBin{{Lo: .8, Hi: .8667, Gap: -.1}, {Lo: .8667, Hi: .9333, Gap: -.2}}}
+		Bins: []record.EvidenceBin{{Lo: .8, Hi: .8667, Gap: -.1}, {Lo: .8667, Hi: .9333, Gap: -.2}}}
 	yes, no := true, false
 	for _, c := range []struct {
 		e    ruleExpectation

@@ -23,7 +23,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -52,16 +52,16 @@ func trainerFiles(t *testing.T, brokers []string, dir string, change func(*confi
 }
 
 // ask writes a request for a head to the finetune topic.
-func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string) output.Finetune {
+func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string) record.Finetune {
 	t.Helper()
-	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: output.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
+		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	writeRequest(t, brokers, cfg, r)
 	return r
 }
 
-func writeRequest(t *testing.T, brokers []string, cfg config.Config, r output.Finetune) {
+func writeRequest(t *testing.T, brokers []string, cfg config.Config, r record.Finetune) {
 	t.Helper()
 	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: r.Number % 2, Key: []byte("m/1"), Value: encode(t, r)})
 }
@@ -90,10 +90,10 @@ func headRecords[T any](t *testing.T, brokers []string, cfg config.Config, kind 
 }
 
 // awaitResults polls until so many jobs have ended.
-func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []output.Head {
+func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []record.Head {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if out := headRecords[output.Head](t, brokers, cfg, output.HeadTrained); len(out) >= n {
+		if out := headRecords[record.Head](t, brokers, cfg, record.HeadTrained); len(out) >= n {
 			return out
 		}
 	}
@@ -118,7 +118,7 @@ func TestTrainerKilled(t *testing.T) {
 
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	kills := 0
-	for ; len(headRecords[output.Head](t, brokers, cfg, output.HeadTrained)) == 0 && kills < 100; kills++ {
+	for ; len(headRecords[record.Head](t, brokers, cfg, record.HeadTrained)) == 0 && kills < 100; kills++ {
 		cmd := exec.Command(binary, "trainer", "-c", file)
 		var log bytes.Buffer
 		cmd.Stderr = &log
@@ -131,12 +131,12 @@ func TestTrainerKilled(t *testing.T) {
 		}
 		_ = cmd.Wait()
 	}
-	results := headRecords[output.Head](t, brokers, cfg, output.HeadTrained)
+	results := headRecords[record.Head](t, brokers, cfg, record.HeadTrained)
 	if len(results) != 1 {
 		t.Fatalf("got %d results after %d kills, want 1", len(results), kills)
 	}
 	t.Logf("%d kills, %d attempts", kills, results[0].Attempt)
-	if h := results[0]; h.Outcome != output.OutcomeTrained || !bytes.Equal(h.Weights, want.Weights) {
+	if h := results[0]; h.Outcome != record.OutcomeTrained || !bytes.Equal(h.Weights, want.Weights) {
 		t.Errorf("got %s: %s; want the weights of the undisturbed trainer", h.Outcome, h.Why)
 	}
 	if left, err := filepath.Glob(filepath.Join(cfg.Trainer.Dir, "jobs", "*", "result", "*")); err != nil || len(left) != 3 {
@@ -145,7 +145,7 @@ func TestTrainerKilled(t *testing.T) {
 }
 
 // undisturbed is the result of a request without a service around it.
-func undisturbed(t *testing.T, cfg config.Config, r output.Finetune) output.Head {
+func undisturbed(t *testing.T, cfg config.Config, r record.Finetune) record.Head {
 	t.Helper()
 	run, err := newTrainerRunner(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -160,7 +160,7 @@ func undisturbed(t *testing.T, cfg config.Config, r output.Finetune) output.Head
 	if err != nil {
 		t.Fatal(err)
 	}
-	return output.Head{Weights: weights}
+	return record.Head{Weights: weights}
 }
 
 // TestTrainerOnKafka: a trainer takes requests from the topic; heads lists what came of them, and a person's orders decide.
@@ -175,8 +175,8 @@ func TestTrainerOnKafka(t *testing.T) {
 	go func() { done <- runTrainer(ctx, cfg, trainerOptions{}, slog.New(slog.DiscardHandler)) }()
 	first, second := ask(t, brokers, cfg, 1, "ce"), ask(t, brokers, cfg, 2, "nonsense")
 	results := awaitResults(t, brokers, cfg, 2)
-	i := slices.IndexFunc(results, func(h output.Head) bool { return h.ID == second.ID })
-	if i < 0 || results[i].Outcome != output.OutcomeFailed || !strings.Contains(results[i].Why, `recipe "nonsense"`) {
+	i := slices.IndexFunc(results, func(h record.Head) bool { return h.ID == second.ID })
+	if i < 0 || results[i].Outcome != record.OutcomeFailed || !strings.Contains(results[i].Why, `recipe "nonsense"`) {
 		t.Errorf("got %+v, want a failure of the second that names the recipe", results)
 	}
 	cancel()
@@ -213,8 +213,8 @@ func TestTrainerOnKafka(t *testing.T) {
 	}
 	refused := ""
 	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Decisions) {
-		var d output.Decision
-		var o output.Order
+		var d record.Decision
+		var o record.Order
 		if err := errors.Join(json.Unmarshal(m.Value, &d), json.Unmarshal(d.Record, &o)); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestTrainerRowsOfRange(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
 	l := trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-	r := output.Finetune{Model: "m", Version: "1", Classes: 3, Data: output.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)), To: pipeline.Format(int64(3000 * time.Second))}}
+	r := record.Finetune{Model: "m", Version: "1", Classes: 3, Data: record.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)), To: pipeline.Format(int64(3000 * time.Second))}}
 	rows, err := l.load(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -26,7 +26,7 @@ const archivePoll = 200 * time.Millisecond
 // the request alone says which they are, however long ago it was made, as long as the archive has them. A file is there
 // when it is complete: the trainer waits until every partition has one that goes on beyond the range, for at most
 // trainer.settle. Files that are open stay readable when the archive removes them; one that it removed before is noted.
-func (l trainerLoader) archived(ctx context.Context, r output.Finetune, s *trainSource, used *trainerRows) error {
+func (l trainerLoader) archived(ctx context.Context, r record.Finetune, s *trainSource, used *trainerRows) error {
 	used.Archive = l.archive()
 	files, foreign, err := l.settled(ctx, r, s.span.to+int64(l.cfg.EventTime.AllowedLateness), used)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *trainSource) labelledBy(f archivedFile) error {
 	return nil
 }
 
-func dataRange(r output.Finetune) (from, to int64, err error) {
+func dataRange(r record.Finetune) (from, to int64, err error) {
 	if from, err = parseTime(r.Data.From); err != nil {
 		return 0, 0, fmt.Errorf("%w: data.from: %w", service.ErrHopeless, err)
 	}
@@ -84,7 +84,7 @@ type archivedFile struct {
 
 // settled lists the files of a model version, when they go on to a label time or the wait is over, and what is in the
 // directory and cannot be read.
-func (l trainerLoader) settled(ctx context.Context, r output.Finetune, until int64, used *trainerRows) (files []archivedFile, foreign []string, err error) {
+func (l trainerLoader) settled(ctx context.Context, r record.Finetune, until int64, used *trainerRows) (files []archivedFile, foreign []string, err error) {
 	deadline := time.Now().Add(l.cfg.Trainer.Settle)
 	known := archiveHeads{}
 	for {
@@ -121,7 +121,7 @@ type archiveHead struct {
 }
 
 // list returns the archive's files of a model version by partition and number, and what is wrong with those that are none.
-func (h archiveHeads) list(dir string, r output.Finetune) (out []archivedFile, foreign []string, err error) {
+func (h archiveHeads) list(dir string, r record.Finetune) (out []archivedFile, foreign []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case os.IsNotExist(err):

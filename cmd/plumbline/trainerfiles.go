@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // shadowSuffix is what the versions of heads have behind that of their backbone.
@@ -21,7 +21,7 @@ func backbone(version string) string { return shadowSuffix.ReplaceAllString(vers
 
 // files adds the rows of trainer.files. Features of two backbones mean two things: of files that say whose rows they have,
 // those of the request's model and backbone are taken, in directories too; files that say nothing are taken.
-func (l trainerLoader) files(_ context.Context, r output.Finetune, s *trainSource, used *trainerRows) error {
+func (l trainerLoader) files(_ context.Context, r record.Finetune, s *trainSource, used *trainerRows) error {
 	of := backbone(r.Version)
 	s.wanted = func(model, version string) bool {
 		return (model == "" || model == r.Model) && (version == "" || backbone(version) == of)

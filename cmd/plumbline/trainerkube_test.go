@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -64,7 +64,7 @@ func TestKubernetesJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := output.Finetune{Schema: 1, ID: "Model A/1+head1", Model: "Model A", Version: "1", Number: 1, ShadowVersion: "1+head1", Classes: 3}
+	r := record.Finetune{Schema: 1, ID: "Model A/1+head1", Model: "Model A", Version: "1", Number: 1, ShadowVersion: "1+head1", Classes: 3}
 	const results = `result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$1"); `
 	for name, c := range map[string]struct {
 		program string

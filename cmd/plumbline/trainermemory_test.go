@@ -13,7 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestTrainerMemory has the service train on an archive whose features are larger than trainer.memory_bytes, and measures what it
@@ -50,7 +50,7 @@ func TestTrainerMemory(t *testing.T) {
 		peak[memory] = trainOnce(t, binary, file)
 		h := awaitResults(t, brokers, cfg, 1)[0]
 		var ev struct{ Rows trainerRows }
-		if err := json.Unmarshal(h.Evidence, &ev); err != nil || h.Outcome != output.OutcomeTrained {
+		if err := json.Unmarshal(h.Evidence, &ev); err != nil || h.Outcome != record.OutcomeTrained {
 			t.Fatalf("%s: %s, %v", h.Outcome, h.Why, err)
 		}
 		t.Logf("memory_bytes %d MiB: %d rows, %d MiB of features, streamed %v, peak resident %d MiB; %s", memory>>20, ev.Rows.Rows, ev.Rows.FeatureBytes>>20, ev.Rows.Streamed, peak[memory]>>20, h.Why)
@@ -85,8 +85,8 @@ func shortRecipe(t *testing.T) string {
 // askFor writes a request for the rows of writeBigArchive.
 func askFor(t *testing.T, brokers []string, cfg config.Config, k int, recipe string) {
 	t.Helper()
-	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", ID: "m/1+head1", Classes: k, Recipe: recipe, Seed: 7,
-		DecidedAt: "2024-01-01T00:00:00Z", ShadowFrom: "2024-01-01T00:00:00Z", Data: output.FinetuneData{From: "2020-01-01T00:00:00Z", To: "2030-01-01T00:00:00Z"}}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", ID: "m/1+head1", Classes: k, Recipe: recipe, Seed: 7,
+		DecidedAt: "2024-01-01T00:00:00Z", ShadowFrom: "2024-01-01T00:00:00Z", Data: record.FinetuneData{From: "2020-01-01T00:00:00Z", To: "2030-01-01T00:00:00Z"}}
 	writeRequest(t, brokers, cfg, r)
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/backend/cuda"
@@ -110,7 +110,7 @@ type trainerRows struct {
 }
 
 // load implements service.Load.
-func (l trainerLoader) load(ctx context.Context, r output.Finetune) (service.Rows, error) {
+func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Rows, error) {
 	current, err := l.current(r)
 	if err != nil {
 		return service.Rows{}, err
@@ -145,7 +145,7 @@ func (l trainerLoader) load(ctx context.Context, r output.Finetune) (service.Row
 }
 
 // all are the rows of a request, of which the newest, as many as may train and those that validate them.
-func (l trainerLoader) all(ctx context.Context, r output.Finetune, s *trainSource, used *trainerRows) (*data.Set, error) {
+func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *trainSource, used *trainerRows) (*data.Set, error) {
 	from, to, err := dataRange(r)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (u *trainerRows) why() string {
 }
 
 // current is the head that serves a version: the configured one, or the result that it came from. nil: not known.
-func (l trainerLoader) current(r output.Finetune) (*head.Head, error) {
+func (l trainerLoader) current(r record.Finetune) (*head.Head, error) {
 	file := ""
 	for _, h := range l.cfg.Trainer.Heads {
 		if h.Model == r.Model && h.Version == r.Version {

@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -89,8 +89,8 @@ func loaderOf(change func(*config.Trainer)) (trainerLoader, *bytes.Buffer) {
 	return trainerLoader{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil))}, &log
 }
 
-func requestOf(version string, from, to int64, k int) output.Finetune {
-	return output.Finetune{ID: "m/" + version + "+head9", Model: "m", Version: version, Classes: k, Seed: 3, Data: output.FinetuneData{From: pipeline.Format(from), To: pipeline.Format(to)}}
+func requestOf(version string, from, to int64, k int) record.Finetune {
+	return record.Finetune{ID: "m/" + version + "+head9", Model: "m", Version: version, Classes: k, Seed: 3, Data: record.FinetuneData{From: pipeline.Format(from), To: pipeline.Format(to)}}
 }
 
 // rowsOf are the rows of a set in the order of time.

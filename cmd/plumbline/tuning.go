@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/serve"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -31,19 +31,19 @@ type tuning struct {
 
 	mu       sync.Mutex
 	queue    *service.Queue
-	verdicts map[string]output.Verdict // by head id
+	verdicts map[string]record.Verdict // by head id
 	orders   map[string]orderSeen
 	seq      int // of orders
 }
 
 // orderSeen is an order with its place among all orders.
 type orderSeen struct {
-	output.Order
+	record.Order
 	seq int
 }
 
 func newTuning(heads *operators.Heads, log *slog.Logger) *tuning {
-	return &tuning{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]output.Verdict{}, orders: map[string]orderSeen{}}
+	return &tuning{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{}, orders: map[string]orderSeen{}}
 }
 
 // request takes a record of the finetune topic.
@@ -65,10 +65,10 @@ func (t *tuning) record(value []byte) error {
 		return fmt.Errorf("heads record: %w", err)
 	}
 	switch kind.Kind {
-	case output.HeadVerdict:
+	case record.HeadVerdict:
 		return t.verdict(value)
-	case output.HeadOrder:
-		var o output.Order
+	case record.HeadOrder:
+		var o record.Order
 		if err := json.Unmarshal(value, &o); err != nil {
 			return fmt.Errorf("order of %s: %w", kind.ID, err)
 		}
@@ -88,8 +88,8 @@ func (t *tuning) record(value []byte) error {
 }
 
 // trained has the shards run a head.
-func (t *tuning) trained(h *output.Head) error {
-	if t.heads == nil || h.Outcome != output.OutcomeTrained {
+func (t *tuning) trained(h *record.Head) error {
+	if t.heads == nil || h.Outcome != record.OutcomeTrained {
 		return nil
 	}
 	hd, err := service.Weights(*h)
@@ -110,7 +110,7 @@ func (t *tuning) trained(h *output.Head) error {
 }
 
 func (t *tuning) verdict(value []byte) error {
-	var v output.Verdict
+	var v record.Verdict
 	if err := json.Unmarshal(value, &v); err != nil {
 		return fmt.Errorf("verdict: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestAlarm is the stream of TestDrift with the alarm as it is by default: it finds the clean net wrong from the first
@@ -23,7 +23,7 @@ func TestAlarm(t *testing.T) {
 	p.stop()
 	change := start.Add(driftBefore / driftRate * time.Second)
 	var wrong, answered, found, rule time.Time
-	for _, a := range records[output.Alert](t, s.topic("alerts")) {
+	for _, a := range records[record.Alert](t, s.topic("alerts")) {
 		at := parseTime(t, a.At)
 		switch {
 		case a.Rule == "ece" && a.State == "firing" && rule.IsZero():
@@ -53,7 +53,7 @@ func TestAlarm(t *testing.T) {
 		t.Errorf("the change at %v: the alarm at %v, the rule at %v; want both, the alarm no later", change, found, rule)
 	}
 	first := time.Time{}
-	for _, c := range records[output.Calibrator](t, s.topic("calibrators")) {
+	for _, c := range records[record.Calibrator](t, s.topic("calibrators")) {
 		if from := parseTime(t, c.EffectiveFrom); c.Published && (first.IsZero() || from.Before(first)) {
 			first = from
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 const calibratedConfig = `
@@ -88,7 +88,7 @@ func published(t *testing.T, s settings) map[int]float64 {
 	t.Helper()
 	out := map[int]float64{}
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("calibrators")) {
-		var c output.Calibrator
+		var c record.Calibrator
 		if err := json.Unmarshal(m.Value, &c); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Drift streams: 10,000 clean rows, then 10,000 noisy ones, 20 rows a second of event time.
@@ -93,7 +93,7 @@ func drift(t *testing.T, file, signal, yaml string, seed int) (row string) {
 func firstAlarm(t *testing.T, s settings, change time.Time) time.Time {
 	t.Helper()
 	var first time.Time
-	for _, a := range records[output.Alert](t, s.topic("alerts")) {
+	for _, a := range records[record.Alert](t, s.topic("alerts")) {
 		if a.State != "firing" {
 			continue
 		}
@@ -115,7 +115,7 @@ func firstAlarm(t *testing.T, s settings, change time.Time) time.Time {
 // of those before.
 func calibratorAfter(t *testing.T, s settings, signal string, alarm time.Time) (first time.Time, before int) {
 	t.Helper()
-	for _, c := range records[output.Calibrator](t, s.topic("calibrators")) {
+	for _, c := range records[record.Calibrator](t, s.topic("calibrators")) {
 		if !c.Published {
 			continue
 		}
@@ -139,7 +139,7 @@ func calibratorAfter(t *testing.T, s settings, signal string, alarm time.Time) (
 	return first, before
 }
 
-func finalInForce(t *testing.T, snaps []output.Snapshot) *output.InForce {
+func finalInForce(t *testing.T, snaps []record.Snapshot) *record.InForce {
 	t.Helper()
 	for _, s := range snaps {
 		if s.Model == "net" && s.Slice == "" && s.Window.Name == "day" {

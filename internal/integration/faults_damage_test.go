@@ -18,7 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // damagedCheckpoint stops all processes, flips bytes in the newest checkpoint of every task, and starts them again:
@@ -229,9 +229,9 @@ func (d *deployment) panesAgree() {
 // everyRowOnce checks that the window that holds the whole stream has every row, by the last pane that it saw.
 func (d *deployment) everyRowOnce(in input) {
 	d.t.Helper()
-	last := map[string]output.Snapshot{}
+	last := map[string]record.Snapshot{}
 	for _, r := range d.read("snapshots") {
-		var s output.Snapshot
+		var s record.Snapshot
 		if err := json.Unmarshal(r.Value, &s); err != nil {
 			d.t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // result is everything that must not depend on what happened on the way.
@@ -148,7 +148,7 @@ func (d *deployment) result(v view) result {
 	r := result{hash: v.hash(), models: v.models, counts: v.counts, snapshots: map[string]string{}}
 	at := map[string]string{}
 	for _, m := range d.read("snapshots") {
-		var s output.Snapshot
+		var s record.Snapshot
 		if err := json.Unmarshal(m.Value, &s); err != nil {
 			d.t.Fatalf("snapshots/%d@%d: %v", m.Partition, m.Offset, err)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 const garbageConfig = oneDay + `models: [{name: net, classes: 10}]
@@ -54,7 +54,7 @@ func TestGarbage(t *testing.T) {
 		st, err = p.status()
 		return err == nil && sum(st.Counts.DeadLetters) >= int64(len(bad.dead))
 	})
-	var api output.Snapshot
+	var api record.Snapshot
 	p.mustGet("/api/v1/snapshots/latest?model=net&version=1&window=day", &api)
 	p.stop()
 	snaps := latest(t, s)
@@ -62,7 +62,7 @@ func TestGarbage(t *testing.T) {
 	t.Run("counts", func(t *testing.T) { checkGarbageCounts(t, st.Counts, bad) })
 	t.Run("dead letters", func(t *testing.T) { checkDeadLetters(t, s, bad.dead) })
 	t.Run("good rows", func(t *testing.T) {
-		i := slices.IndexFunc(snaps, func(s output.Snapshot) bool { return s.Model == "net" && s.Slice == "" })
+		i := slices.IndexFunc(snaps, func(s record.Snapshot) bool { return s.Model == "net" && s.Slice == "" })
 		if i < 0 {
 			t.Fatal("no snapshot of model net")
 		}

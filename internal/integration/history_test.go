@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // historyEntry is an entry of /api/v1/models/{model}/history.
@@ -122,11 +122,11 @@ func withControl(t *testing.T, file string) string {
 }
 
 // decidedRecords are the distinct records of the decisions topic.
-func decidedRecords(t *testing.T, s settings) map[string]output.Decision {
+func decidedRecords(t *testing.T, s settings) map[string]record.Decision {
 	t.Helper()
-	out := map[string]output.Decision{}
+	out := map[string]record.Decision{}
 	for _, m := range kafkatest.ReadAll(t, brokers, s.topic("decisions")) {
-		var d output.Decision
+		var d record.Decision
 		if err := json.Unmarshal(m.Value, &d); err != nil {
 			t.Fatalf("%s/%d@%d: %v", m.Topic, m.Partition, m.Offset, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/kafkatest"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // records decodes every message of a topic of JSON records, partition by partition.
@@ -33,7 +33,7 @@ func lastSnapshots(t *testing.T, topic string) map[string]string {
 	t.Helper()
 	last := map[string]string{}
 	for _, m := range kafkatest.ReadAll(t, brokers, topic) {
-		var s output.Snapshot
+		var s record.Snapshot
 		if err := json.Unmarshal(m.Value, &s); err != nil {
 			t.Fatalf("%s/%d@%d: %v", topic, m.Partition, m.Offset, err)
 		}
@@ -43,12 +43,12 @@ func lastSnapshots(t *testing.T, topic string) map[string]string {
 }
 
 // latest decodes the last snapshots of the topic.
-func latest(t *testing.T, s settings) []output.Snapshot {
+func latest(t *testing.T, s settings) []record.Snapshot {
 	t.Helper()
 	last := lastSnapshots(t, s.topic("snapshots"))
-	var all []output.Snapshot
+	var all []record.Snapshot
 	for _, key := range slices.Sorted(maps.Keys(last)) {
-		var v output.Snapshot
+		var v record.Snapshot
 		if err := json.Unmarshal([]byte(last[key]), &v); err != nil {
 			t.Fatalf("snapshot of %s: %v", key, err)
 		}

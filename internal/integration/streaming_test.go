@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/realdata"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // oneDay holds a whole stream in one window, without rules and refits.
@@ -37,9 +37,9 @@ const streamRows = 10000 // of each
 
 // offline is what `plumbline eval --json --detail` prints, as far as the stream has it.
 type offline struct {
-	output.Metrics
-	SoftBins output.SoftBins `json:"soft_bins"`
-	CDF      output.CDF      `json:"cdf"`
+	record.Metrics
+	SoftBins record.SoftBins `json:"soft_bins"`
+	CDF      record.CDF      `json:"cdf"`
 }
 
 // TestStreaming is three models on one set of topics: the stream's metrics are those of the files, and replaying
@@ -101,7 +101,7 @@ func TestStreaming(t *testing.T) {
 }
 
 // findSnapshot returns the all-rows snapshot of the model that was fed from file:array; models are named after both.
-func findSnapshot(t *testing.T, snaps []output.Snapshot, file, array string) output.Snapshot {
+func findSnapshot(t *testing.T, snaps []record.Snapshot, file, array string) record.Snapshot {
 	t.Helper()
 	var models []string
 	for _, s := range snaps {
@@ -112,10 +112,10 @@ func findSnapshot(t *testing.T, snaps []output.Snapshot, file, array string) out
 		}
 	}
 	t.Fatalf("no snapshot of %s:%s among those of models %q", file, array, models)
-	return output.Snapshot{}
+	return record.Snapshot{}
 }
 
-func compareOffline(t *testing.T, s output.Snapshot, source string) {
+func compareOffline(t *testing.T, s record.Snapshot, source string) {
 	var at15, at10 offline
 	runJSON(t, &at15, "eval", source, "--labels", "test_labels", "--json", "--bins", "15", "--detail")
 	runJSON(t, &at10, "eval", source, "--labels", "test_labels", "--json", "--bins", "10")

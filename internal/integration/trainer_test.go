@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/kafkatest"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -59,10 +59,10 @@ func (s *trainerSetup) config(name, more string) string {
 }
 
 // ask writes a request.
-func (s *trainerSetup) ask(n int, recipe string) output.Finetune {
+func (s *trainerSetup) ask(n int, recipe string) record.Finetune {
 	s.t.Helper()
-	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: output.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
+		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -73,17 +73,17 @@ func (s *trainerSetup) ask(n int, recipe string) output.Finetune {
 }
 
 // results are all results in the log.
-func (s *trainerSetup) results() (out []output.Head) {
+func (s *trainerSetup) results() (out []record.Head) {
 	s.t.Helper()
 	for _, m := range kafkatest.ReadAll(s.t, brokers, s.prefix+".heads") {
-		var h output.Head
+		var h record.Head
 		if len(m.Value) == 0 {
 			continue
 		}
 		if err := json.Unmarshal(m.Value, &h); err != nil {
 			s.t.Fatal(err)
 		}
-		if h.Kind == output.HeadTrained {
+		if h.Kind == record.HeadTrained {
 			out = append(out, h)
 		}
 	}
@@ -94,7 +94,7 @@ func (s *trainerSetup) results() (out []output.Head) {
 func (s *trainerSetup) ended() (n int) {
 	s.t.Helper()
 	var v struct {
-		Heads []struct{ Result *output.Head }
+		Heads []struct{ Result *record.Head }
 	}
 	until(s.t, 5*time.Minute, "heads list answers", func() bool {
 		out, err := exec.Command(binary, "heads", "list", "--json", "-c", s.config("nobody", "")).Output()
@@ -179,7 +179,7 @@ func TestTrainerKilled(t *testing.T) {
 			seen := map[string]int{}
 			for _, h := range s.results() {
 				seen[h.ID]++
-				if h.Outcome != output.OutcomeTrained || seen[h.ID] > 1 {
+				if h.Outcome != record.OutcomeTrained || seen[h.ID] > 1 {
 					t.Errorf("%s: result %d is %s: %s", h.ID, seen[h.ID], h.Outcome, h.Why)
 				}
 				own := h
@@ -279,7 +279,7 @@ func TestExternalTrainerKilled(t *testing.T) {
 		t.Errorf("the program ran at %d of %d kills: nothing is shown", ran, killed)
 	}
 	for _, h := range s.results() {
-		if h.Outcome != output.OutcomeUnchanged {
+		if h.Outcome != record.OutcomeUnchanged {
 			t.Errorf("%s is %s: %s", h.ID, h.Outcome, h.Why)
 		}
 	}
@@ -304,7 +304,7 @@ func TestTrainersTakeOver(t *testing.T) {
 		var v struct {
 			Heads []struct {
 				ID, State string
-				Job       *output.Job
+				Job       *record.Job
 			}
 		}
 		runJSON(t, &v, "heads", "list", "--json", "-c", filepath.Join(s.dir, "b.yaml"))

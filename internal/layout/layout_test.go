@@ -28,13 +28,13 @@ var rules = []struct {
 	{pkg: "calib/onnx", may: []string{"calib/calibrator"}, third: []string{"google.golang.org/protobuf"}},
 	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc", "internal/vexp"}, third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
 	{pkg: "arrowio/...", may: []string{"arrowio/...", "internal/binenc"}},
-	{pkg: "pipeline/output", third: []string{}},
+	{pkg: "pipeline/record", third: []string{}},
 	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "internal/binenc"}},
 	{pkg: "operators/...", may: []string{"operators/...", "pipeline/...", "arrowio", "calib/...", "internal/binenc", "internal/joinstore"}},
 	{pkg: "sinks/...", may: []string{"pipeline/...", "arrowio", "calib/..."}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"}, third: []string{}},
-	{pkg: "web/...", may: []string{"pipeline/output", "sinks"}},
-	{pkg: "trainer/service", may: []string{"trainer/...", "calib/...", "pipeline/output"}},
+	{pkg: "web/...", may: []string{"pipeline/record", "sinks"}},
+	{pkg: "trainer/service", may: []string{"trainer/...", "calib/...", "pipeline/record"}},
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/...", "internal/vexp"}},
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
@@ -52,7 +52,7 @@ var rules = []struct {
 	{pkg: "internal/layout"},
 	{pkg: "internal/realdata", may: []string{"internal/bench/npy"}, third: []string{}},
 	{pkg: "internal/pgtest", third: []string{"github.com/jackc/pgx/v5"}},
-	{pkg: "internal/integration", may: []string{"arrowio", "pipeline/output"}},
+	{pkg: "internal/integration", may: []string{"arrowio", "pipeline/record"}},
 }
 
 func TestImports(t *testing.T) {
@@ -85,7 +85,7 @@ func TestRulesBite(t *testing.T) {
 	}{
 		{module + "/pipeline", []string{"calib/..."}, nil},
 		{module + "/calibration", []string{"calib/..."}, nil},
-		{module + "/pipeline/output", []string{"pipeline"}, nil},
+		{module + "/pipeline/record", []string{"pipeline"}, nil},
 		{module, []string{"calib/..."}, nil},
 		{"github.com/segmentio/kafka-go", nil, []string{"gonum.org/v1/gonum"}},
 		{"gonum.org/v1/gonumx", nil, []string{"gonum.org/v1/gonum"}},

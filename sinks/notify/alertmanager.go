@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // postable is an alert as POST /api/v2/alerts of Alertmanager takes it.
@@ -32,7 +32,7 @@ const stale = 4
 
 // postable makes of an alert what Alertmanager is told at now. Event time stands in for its clock, but nothing starts
 // or ends later than now: a future end would keep a resolved alert firing.
-func (c *Config) postable(a *output.Alert, now time.Time) postable {
+func (c *Config) postable(a *record.Alert, now time.Time) postable {
 	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
 	if stateOf(a) != firing {
 		end = earlier(a.At, now)
@@ -71,7 +71,7 @@ func earlier(text string, now time.Time) time.Time {
 }
 
 // link is the page at the alert's window and time: the reliability diagram that it was raised on.
-func (c *Config) link(a *output.Alert) string {
+func (c *Config) link(a *record.Alert) string {
 	if c.ExternalURL == "" {
 		return ""
 	}
@@ -83,12 +83,12 @@ func (c *Config) link(a *output.Alert) string {
 }
 
 // evidence is the alert's record in the history: what it rests on, for as long as the history is kept.
-func (c *Config) evidence(a *output.Alert) string {
+func (c *Config) evidence(a *record.Alert) string {
 	at, err := time.Parse(time.RFC3339Nano, a.At)
 	if c.ExternalURL == "" || !c.History || err != nil {
 		return ""
 	}
-	q := url.Values{"version": {a.Version}, "kind": {output.DecisionAlert}, "since": {a.At}, "until": {at.Add(1).Format(time.RFC3339Nano)}}
+	q := url.Values{"version": {a.Version}, "kind": {record.DecisionAlert}, "since": {a.At}, "until": {at.Add(1).Format(time.RFC3339Nano)}}
 	return strings.TrimSuffix(c.ExternalURL, "/") + "/api/v1/models/" + url.PathEscape(a.Model) + "/history?" + q.Encode()
 }
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // States of an alert.
@@ -25,7 +25,7 @@ const (
 )
 
 // stateOf is what a notifier takes an alert for.
-func stateOf(a *output.Alert) string {
+func stateOf(a *record.Alert) string {
 	if a.InhibitedBy != "" {
 		return inhibited
 	}
@@ -82,7 +82,7 @@ type job struct {
 
 // change is an alert with what was told before it.
 type change struct {
-	alert *output.Alert
+	alert *record.Alert
 	over  bool // it was told to fire, and is inhibited from now on
 	again bool // it is resolved, and those who are not told of inhibited alerts know that it is over
 }
@@ -91,7 +91,7 @@ type change struct {
 const queue = 1024
 
 type entry struct {
-	alert   output.Alert
+	alert   record.Alert
 	changed time.Time // by the clock here
 	told    bool      // it has fired uninhibited since it was last resolved
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // topic is a source of alert records that ends in an Idle record and more as they are added.
@@ -34,7 +34,7 @@ func (s *topic) add(key string, value []byte) {
 
 func (s *topic) alert(t *testing.T, rule, state string) {
 	t.Helper()
-	b, err := json.Marshal(output.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule, Severity: "critical", State: state,
+	b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule, Severity: "critical", State: state,
 		Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:10:00Z", Value: 0.07, Threshold: 0.05, Rows: 1200, Message: rule + " " + state, Window: "last-5000"})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 func TestInhibitedIsNotTold(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
-		b, err := json.Marshal(output.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state, Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:20:00Z",
+		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state, Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:20:00Z",
 			InhibitedBy: by, Diagram: "/?model=m&at=1"})
 		if err != nil {
 			t.Fatal(err)

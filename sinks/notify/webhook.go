@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Webhook is told every change of an alert's state that it asks for.
@@ -34,7 +34,7 @@ type event struct {
 	Timestamp string        `json:"timestamp"`
 	Link      string        `json:"link,omitempty"`     // the page at the alert's window and moment
 	Evidence  string        `json:"evidence,omitempty"` // the alert's record, with its evidence, in the history
-	Data      *output.Alert `json:"data"`
+	Data      *record.Alert `json:"data"`
 }
 
 // ParseSecret reads a secret: "whsec_" and base64, as Standard Webhooks has it, or at least 16 bytes of any other text.
@@ -73,7 +73,7 @@ func (w *Webhook) wants(state string) bool {
 }
 
 // seenBy is a change as a webhook is told of it; nil where it is not.
-func (c *change) seenBy(w *Webhook) *output.Alert {
+func (c *change) seenBy(w *Webhook) *record.Alert {
 	switch {
 	case w.wants(inhibited) || !c.over && !c.again:
 		if !w.wants(stateOf(c.alert)) {
@@ -90,7 +90,7 @@ func (c *change) seenBy(w *Webhook) *output.Alert {
 
 // deliver sends one change until it is taken, refused for good, or RetryFor is over, and tries once only where once is
 // set; it reports whether the change was taken. The error is ctx's only.
-func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id string, a *output.Alert, once bool) (taken bool, err error) {
+func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id string, a *record.Alert, once bool) (taken bool, err error) {
 	c, patience := &n.cfg, n.cfg.RetryFor
 	if once {
 		patience = 0

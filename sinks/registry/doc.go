@@ -1,4 +1,4 @@
-// Package registry keeps what was decided (output.Decision) in a database: SQLite in a file, or PostgreSQL.
+// Package registry keeps what was decided (record.Decision) in a database: SQLite in a file, or PostgreSQL.
 //
 // The database is a view of topics. Each entry is named by a hash of its record, and the offsets up to which the topics are in
 // are written in the transaction that writes the entries, so a record that comes again changes nothing, a crash leaves no half,

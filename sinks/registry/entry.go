@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Entry is one entry of the history.
 type Entry struct {
 	// ID names the record: the first 128 bits of SHA-256 over kind and record, in hexadecimal digits.
 	ID      string `json:"id"`
-	Kind    string `json:"kind"` // of output.Decision
+	Kind    string `json:"kind"` // of record.Decision
 	Model   string `json:"model"`
 	Version string `json:"version"`
 	Slice   string `json:"slice,omitempty"`
@@ -43,7 +43,7 @@ func FromDecisions(r *pipeline.Record) (Entry, bool, error) {
 	if len(r.Value) == 0 {
 		return Entry{}, false, nil
 	}
-	var d output.Decision
+	var d record.Decision
 	if err := json.Unmarshal(r.Value, &d); err != nil {
 		return Entry{}, false, fmt.Errorf("decision: %w", err)
 	}
@@ -73,8 +73,8 @@ func FromHeads(r *pipeline.Record) (Entry, bool, error) {
 	if err := json.Unmarshal(r.Value, &k); err != nil {
 		return Entry{}, false, fmt.Errorf("heads record: %w", err)
 	}
-	kind, ok := map[string]string{output.HeadTrained: output.DecisionHead, output.HeadVerdict: output.DecisionVerdict, output.HeadOrder: output.DecisionOrder,
-		output.HeadCancel: output.DecisionOrder}[k.Kind]
+	kind, ok := map[string]string{record.HeadTrained: record.DecisionHead, record.HeadVerdict: record.DecisionVerdict, record.HeadOrder: record.DecisionOrder,
+		record.HeadCancel: record.DecisionOrder}[k.Kind]
 	if !ok {
 		return Entry{}, false, nil
 	}
@@ -130,16 +130,16 @@ func clean(s string) string {
 
 // fillers take the columns of an entry out of its record.
 var fillers = map[string]func(*Entry) error{
-	output.DecisionCalibrator: fillCalibrator,
-	output.DecisionAlert:      fillAlert,
-	output.DecisionRequest:    fillRequest,
-	output.DecisionHead:       fillHead,
-	output.DecisionVerdict:    fillVerdict,
-	output.DecisionOrder:      fillOrder,
+	record.DecisionCalibrator: fillCalibrator,
+	record.DecisionAlert:      fillAlert,
+	record.DecisionRequest:    fillRequest,
+	record.DecisionHead:       fillHead,
+	record.DecisionVerdict:    fillVerdict,
+	record.DecisionOrder:      fillOrder,
 }
 
 func fillCalibrator(e *Entry) error {
-	var c output.Calibrator
+	var c record.Calibrator
 	if err := json.Unmarshal(e.Record, &c); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func fillCalibrator(e *Entry) error {
 			e.Summary += ", by " + c.Build
 		}
 	}
-	if c.Published && c.Stage != output.StageCanary && len(c.Calibrator) > 0 {
+	if c.Published && c.Stage != record.StageCanary && len(c.Calibrator) > 0 {
 		e.revision = int64(c.Revision)
 	}
 	return nil
@@ -161,17 +161,17 @@ func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
 
 // Refused reports whether c is an order that the model task could not obey, and no decision. The words of an outcome are the
 // model task's (operators/decide.go).
-func Refused(c *output.Calibrator) bool { return strings.HasPrefix(c.Outcome, "refused: ") }
+func Refused(c *record.Calibrator) bool { return strings.HasPrefix(c.Outcome, "refused: ") }
 
 // calibratorState is what was decided of a calibrator.
-func calibratorState(c *output.Calibrator) string {
+func calibratorState(c *record.Calibrator) string {
 	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
 	switch {
 	case Refused(c):
 		return "refused"
-	case c.Stage == output.StageCanary && c.Share > 0:
+	case c.Stage == record.StageCanary && c.Share > 0:
 		return "canary"
-	case c.Stage == output.StageCanary:
+	case c.Stage == record.StageCanary:
 		return "canary_ended"
 	case begins("published: ") && c.Restores != nil:
 		return "rolled_back"
@@ -186,7 +186,7 @@ func calibratorState(c *output.Calibrator) string {
 }
 
 func fillAlert(e *Entry) error {
-	var a output.Alert
+	var a record.Alert
 	if err := json.Unmarshal(e.Record, &a); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func fillAlert(e *Entry) error {
 }
 
 func fillRequest(e *Entry) error {
-	var f output.Finetune
+	var f record.Finetune
 	if err := json.Unmarshal(e.Record, &f); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func fillRequest(e *Entry) error {
 }
 
 func fillHead(e *Entry) error {
-	var h output.Head
+	var h record.Head
 	if err := json.Unmarshal(e.Record, &h); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func fillHead(e *Entry) error {
 }
 
 func fillVerdict(e *Entry) error {
-	var v output.Verdict
+	var v record.Verdict
 	if err := json.Unmarshal(e.Record, &v); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func fillVerdict(e *Entry) error {
 }
 
 func fillOrder(e *Entry) error {
-	var o output.Order
+	var o record.Order
 	if err := json.Unmarshal(e.Record, &o); err != nil {
 		return err
 	}

@@ -6,25 +6,25 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 func TestStates(t *testing.T) {
 	two := 2
 	for _, c := range []struct {
-		record output.Calibrator
+		record record.Calibrator
 		want   string
 	}{
-		{output.Calibrator{Outcome: "no change: nothing better", Stage: output.StageShadow}, "no_change"},
-		{output.Calibrator{Outcome: "published: vector, NLL 1 → 2", Published: true, Stage: output.StageFull}, "published"},
-		{output.Calibrator{Outcome: "published: rollback to revision 2", Published: true, Restores: &two}, "rolled_back"},
-		{output.Calibrator{Outcome: "canary: vector for 0.1 of the ids", Stage: output.StageCanary, Share: .1}, "canary"},
-		{output.Calibrator{Outcome: "canary ended: worse", Stage: output.StageCanary}, "canary_ended"},
-		{output.Calibrator{Outcome: "pin by ann", Published: true, Pinned: true}, "pinned"},
-		{output.Calibrator{Outcome: "pin by ann", Pinned: true}, "pinned"},
-		{output.Calibrator{Outcome: "unpin by ann"}, "unpinned"},
-		{output.Calibrator{Outcome: "refused: pin by ann: no such version"}, "refused"},
-		{output.Calibrator{Outcome: "published: publish by ann", Published: true}, "published"},
+		{record.Calibrator{Outcome: "no change: nothing better", Stage: record.StageShadow}, "no_change"},
+		{record.Calibrator{Outcome: "published: vector, NLL 1 → 2", Published: true, Stage: record.StageFull}, "published"},
+		{record.Calibrator{Outcome: "published: rollback to revision 2", Published: true, Restores: &two}, "rolled_back"},
+		{record.Calibrator{Outcome: "canary: vector for 0.1 of the ids", Stage: record.StageCanary, Share: .1}, "canary"},
+		{record.Calibrator{Outcome: "canary ended: worse", Stage: record.StageCanary}, "canary_ended"},
+		{record.Calibrator{Outcome: "pin by ann", Published: true, Pinned: true}, "pinned"},
+		{record.Calibrator{Outcome: "pin by ann", Pinned: true}, "pinned"},
+		{record.Calibrator{Outcome: "unpin by ann"}, "unpinned"},
+		{record.Calibrator{Outcome: "refused: pin by ann: no such version"}, "refused"},
+		{record.Calibrator{Outcome: "published: publish by ann", Published: true}, "published"},
 	} {
 		if got := calibratorState(&c.record); got != c.want {
 			t.Errorf("%s: %s, want %s", c.record.Outcome, got, c.want)
@@ -40,21 +40,21 @@ func TestKinds(t *testing.T) {
 		heads  bool
 		want   string // kind model version slice at state by, summary
 	}{
-		{output.DecisionCalibrator, output.Calibrator{Model: "a/b", Version: "1", DecidedAt: moment(5), Outcome: "unpin by ann", By: "ann", Why: "done"}, false, "calibrator a/b 1  2023-11-14T22:13:25Z unpinned ann, unpin by ann"},
-		{output.DecisionCalibrator, output.Calibrator{Model: "m", Version: "1", DecidedAt: moment(5), Outcome: "published: vector", Build: "v1 (abc)", Published: true, Calibrator: []byte("{}"),
-			Evidence: output.Evidence{FitRows: 9, FitFrom: moment(1), FitTo: moment(2), FitDigest: "sha256:0123456789abcdef01"}}, false,
+		{record.DecisionCalibrator, record.Calibrator{Model: "a/b", Version: "1", DecidedAt: moment(5), Outcome: "unpin by ann", By: "ann", Why: "done"}, false, "calibrator a/b 1  2023-11-14T22:13:25Z unpinned ann, unpin by ann"},
+		{record.DecisionCalibrator, record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(5), Outcome: "published: vector", Build: "v1 (abc)", Published: true, Calibrator: []byte("{}"),
+			Evidence: record.Evidence{FitRows: 9, FitFrom: moment(1), FitTo: moment(2), FitDigest: "sha256:0123456789abcdef01"}}, false,
 			"calibrator m 1  2023-11-14T22:13:25Z published , published: vector; fitted on 9 rows, 2023-11-14T22:13:21Z to 2023-11-14T22:13:22Z, sha256:0123456789ab, by v1 (abc)"},
-		{output.DecisionAlert, output.Alert{Model: "m", Version: "1", Slice: "r=eu", At: moment(5), State: "firing", Rule: "ece", Message: "high"}, false, "alert m 1 r=eu 2023-11-14T22:13:25Z firing , ece: high"},
-		{output.DecisionRequest, output.Finetune{Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", Why: "ECE"}, false, "request m 1  2023-11-14T22:13:25Z requested , 1+head1: ECE"},
-		{output.DecisionHead, output.Head{Kind: output.HeadTrained, Model: "m", Version: "1", EffectiveFrom: moment(5), ShadowVersion: "1+head1", Outcome: "trained", Trainer: "t1", Why: "better"}, true,
+		{record.DecisionAlert, record.Alert{Model: "m", Version: "1", Slice: "r=eu", At: moment(5), State: "firing", Rule: "ece", Message: "high"}, false, "alert m 1 r=eu 2023-11-14T22:13:25Z firing , ece: high"},
+		{record.DecisionRequest, record.Finetune{Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", Why: "ECE"}, false, "request m 1  2023-11-14T22:13:25Z requested , 1+head1: ECE"},
+		{record.DecisionHead, record.Head{Kind: record.HeadTrained, Model: "m", Version: "1", EffectiveFrom: moment(5), ShadowVersion: "1+head1", Outcome: "trained", Trainer: "t1", Why: "better"}, true,
 			"head m 1  2023-11-14T22:13:25Z trained t1, 1+head1: better"},
-		{output.DecisionVerdict, output.Verdict{Kind: output.HeadVerdict, Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", State: "ready", Why: "better"}, true,
+		{record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", State: "ready", Why: "better"}, true,
 			"verdict m 1  2023-11-14T22:13:25Z ready , 1+head1: better"},
-		{output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: "a/b/1+head1", Action: "pin", By: "ann", At: moment(5)}, true, "order a/b 1  2023-11-14T22:13:25Z pin ann, pin of a/b/1+head1"},
-		{output.DecisionOrder, output.Order{Kind: output.HeadCancel, ID: "m/1+head1", Action: "cancel", By: "ann", At: "noon"}, true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
-		{output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: "m/1+head9", Action: "pin", By: "eve", At: moment(5), Refused: "there is no such head"}, true,
+		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "a/b/1+head1", Action: "pin", By: "ann", At: moment(5)}, true, "order a/b 1  2023-11-14T22:13:25Z pin ann, pin of a/b/1+head1"},
+		{record.DecisionOrder, record.Order{Kind: record.HeadCancel, ID: "m/1+head1", Action: "cancel", By: "ann", At: "noon"}, true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
+		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "m/1+head9", Action: "pin", By: "eve", At: moment(5), Refused: "there is no such head"}, true,
 			"order m 1  2023-11-14T22:13:25Z refused eve, pin of m/1+head9: refused: there is no such head"},
-		{output.DecisionOrder, output.Order{Kind: output.CalibratorOrder, ID: "5f0c", Model: "a/b", Version: "1", Revision: 9, Action: "rollback", By: "eve", At: moment(5), Refused: "it is in no history"}, false,
+		{record.DecisionOrder, record.Order{Kind: record.CalibratorOrder, ID: "5f0c", Model: "a/b", Version: "1", Revision: 9, Action: "rollback", By: "eve", At: moment(5), Refused: "it is in no history"}, false,
 			"order a/b 1  2023-11-14T22:13:25Z refused eve, rollback of a/b/1 to revision 9: refused: it is in no history"},
 	} {
 		own := FromTopic(c.kind)
@@ -80,7 +80,7 @@ func TestKinds(t *testing.T) {
 
 // TestHeadWithoutItsWeights: a record of megabytes is no history; the entry is the same however large the head was.
 func TestHeadWithoutItsWeights(t *testing.T) {
-	h := output.Head{Kind: output.HeadTrained, ID: "m/1+head1", Model: "m", Version: "1", EffectiveFrom: moment(1), Weights: bytes.Repeat([]byte{7}, 1<<20), Evidence: []byte(`{"rows":5}`)}
+	h := record.Head{Kind: record.HeadTrained, ID: "m/1+head1", Model: "m", Version: "1", EffectiveFrom: moment(1), Weights: bytes.Repeat([]byte{7}, 1<<20), Evidence: []byte(`{"rows":5}`)}
 	with := pipeline.Record{Value: []byte(mustJSON(t, h))}
 	h.Weights = nil
 	without := pipeline.Record{Value: []byte(mustJSON(t, h))}
@@ -103,8 +103,8 @@ func TestNamesOfAnyLength(t *testing.T) {
 		names := []string{long + "a", long + "b", "zero\x00byte", "bad\xffbytes", "plain"}
 		var es []Entry
 		for i, n := range names {
-			r := pipeline.Record{Offset: int64(i), Value: []byte(mustJSON(t, output.Alert{Model: n, Version: "v\x00", At: moment(i), Message: "\x00"}))}
-			e, ok, err := FromTopic(output.DecisionAlert)(&r)
+			r := pipeline.Record{Offset: int64(i), Value: []byte(mustJSON(t, record.Alert{Model: n, Version: "v\x00", At: moment(i), Message: "\x00"}))}
+			e, ok, err := FromTopic(record.DecisionAlert)(&r)
 			if !ok || err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, decode := range []Decode{FromDecisions, FromHeads, FromTopic(output.DecisionCalibrator), FromTopic(output.DecisionOrder)} {
+		for _, decode := range []Decode{FromDecisions, FromHeads, FromTopic(record.DecisionCalibrator), FromTopic(record.DecisionOrder)} {
 			r := pipeline.Record{Value: b}
 			e, ok, err := decode(&r)
 			if ok && (err != nil || e.Model == "" || len(e.ID) != 32 || strings.ContainsRune(e.Model+e.Summary, 0)) {

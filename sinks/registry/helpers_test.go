@@ -18,7 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // server is the PostgreSQL of all tests, started by the first that wants it.
@@ -83,17 +83,17 @@ func decisions(t *testing.T, seed uint64, n int) []pipeline.Record {
 	for len(out) < n {
 		model, version := fmt.Sprintf("m%d", r.IntN(3)), fmt.Sprint(r.IntN(2))
 		var kind string
-		var record any
+		var body any
 		switch r.IntN(4) {
 		case 0:
-			kind, record = output.DecisionAlert, output.Alert{Model: model, Version: version, Slice: "region=eu", Rule: "excess-ece", State: "firing", At: moment(len(out) / 5), Message: fmt.Sprint(len(out))}
+			kind, body = record.DecisionAlert, record.Alert{Model: model, Version: version, Slice: "region=eu", Rule: "excess-ece", State: "firing", At: moment(len(out) / 5), Message: fmt.Sprint(len(out))}
 		case 1:
-			kind, record = output.DecisionVerdict, output.Verdict{Kind: output.HeadVerdict, Model: model, Version: version, State: "ready", DecidedAt: moment(len(out) / 5), Number: len(out)}
+			kind, body = record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, Model: model, Version: version, State: "ready", DecidedAt: moment(len(out) / 5), Number: len(out)}
 		default:
-			kind, record = output.DecisionCalibrator, output.Calibrator{Model: model, Version: version, DecidedAt: moment(len(out) / 5), Outcome: "no change: nothing better", Revision: len(out),
-				Evidence: output.Evidence{TestRows: len(out), LogE: r.Float64()}}
+			kind, body = record.DecisionCalibrator, record.Calibrator{Model: model, Version: version, DecidedAt: moment(len(out) / 5), Outcome: "no change: nothing better", Revision: len(out),
+				Evidence: record.Evidence{TestRows: len(out), LogE: r.Float64()}}
 		}
-		out = append(out, decision(t, kind, model, version, record))
+		out = append(out, decision(t, kind, model, version, body))
 		if r.IntN(6) == 0 {
 			out = append(out, out[r.IntN(len(out))])
 		}
@@ -104,13 +104,13 @@ func decisions(t *testing.T, seed uint64, n int) []pipeline.Record {
 	return out
 }
 
-func decision(t *testing.T, kind, model, version string, record any) pipeline.Record {
+func decision(t *testing.T, kind, model, version string, body any) pipeline.Record {
 	t.Helper()
-	b, err := json.Marshal(record)
+	b, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, err := output.NewDecision(kind, model, version, b)
+	value, err := record.NewDecision(kind, model, version, b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Prune removes what is beyond Config.Rows and Config.MaxAge of the given models; nil means all. It returns how many entries
@@ -66,7 +66,7 @@ func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed in
 	if s.cfg.MaxAge > 0 {
 		var newest sql.NullInt64
 		// Orders have the wall clock, which may be years from event time.
-		if err := tx.QueryRowContext(ctx, s.d.bind(`SELECT max(at) FROM plumbline_entries WHERE model = ? AND kind <> ?`), model, output.DecisionOrder).Scan(&newest); err != nil {
+		if err := tx.QueryRowContext(ctx, s.d.bind(`SELECT max(at) FROM plumbline_entries WHERE model = ? AND kind <> ?`), model, record.DecisionOrder).Scan(&newest); err != nil {
 			return 0, err
 		}
 		if newest.Valid {

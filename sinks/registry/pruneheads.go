@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // headEntries are the newest entries about one head.
@@ -19,7 +19,7 @@ type headEntries struct {
 
 // servable reports whether servers may be told to serve the head: it is pinned, or ready and not rolled back.
 func (h *headEntries) servable() bool {
-	return h.trainedID != "" && (h.order == output.OrderPin || h.state == output.ShadowReady && h.order != output.OrderRollback)
+	return h.trainedID != "" && (h.order == record.OrderPin || h.state == record.ShadowReady && h.order != record.OrderRollback)
 }
 
 // headsInForce are the ids of the entries that say which heads of a model are served, and which would be next: of each version two at most,
@@ -32,7 +32,7 @@ func (s *Store) headsInForce(ctx context.Context, tx *sql.Tx, model string) (kee
 	kept := map[string]int{}
 	for _, pinned := range []bool{true, false} {
 		for _, h := range heads {
-			if !h.servable() || (h.order == output.OrderPin) != pinned || kept[h.version] == 2 {
+			if !h.servable() || (h.order == record.OrderPin) != pinned || kept[h.version] == 2 {
 				continue
 			}
 			kept[h.version]++
@@ -61,15 +61,15 @@ func (s *Store) heads(ctx context.Context, tx *sql.Tx, model string) ([]*headEnt
 	byID := map[string]*headEntries{}
 	var all []*headEntries
 	for rows.Next() {
-		var id, kind, version, record string
-		if err := rows.Scan(&id, &kind, &version, &record); err != nil {
+		var id, kind, version, body string
+		if err := rows.Scan(&id, &kind, &version, &body); err != nil {
 			return nil, err
 		}
 		var r struct {
 			ID, Outcome, State, Action string
 			Number                     int
 		}
-		if json.Unmarshal([]byte(record), &r) != nil {
+		if json.Unmarshal([]byte(body), &r) != nil {
 			continue // of another build: it is pruned as any entry is
 		}
 		h := byID[r.ID]
@@ -79,11 +79,11 @@ func (s *Store) heads(ctx context.Context, tx *sql.Tx, model string) ([]*headEnt
 			all = append(all, h)
 		}
 		switch kind {
-		case output.DecisionHead:
-			if r.Outcome == output.OutcomeTrained {
+		case record.DecisionHead:
+			if r.Outcome == record.OutcomeTrained {
 				h.trainedID, h.number = id, r.Number
 			}
-		case output.DecisionVerdict:
+		case record.DecisionVerdict:
 			h.verdictID, h.state = id, r.State
 		default:
 			h.orderID, h.order = id, r.Action

@@ -7,7 +7,7 @@ import (
 )
 
 // Published returns the newest record that put a revision of a model version in force, or wrote it again with a pin: an
-// output.Calibrator with the calibrator in it. ok is false where the database has none.
+// record.Calibrator with the calibrator in it. ok is false where the database has none.
 func (s *Store) Published(ctx context.Context, model, version string, revision int) (record []byte, ok bool, err error) {
 	var text string
 	err = s.ask(ctx, func(ctx context.Context, read *sql.DB) error {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // publications are n decisions about calibrators of two versions of a model: put in force, rolled back, pinned, tried as a canary,
@@ -21,35 +21,35 @@ func publications(t *testing.T, seed uint64, n int) []pipeline.Record {
 	var out []pipeline.Record
 	for i := range n {
 		v := r.IntN(2)
-		c := output.Calibrator{Model: "m", Version: fmt.Sprint(v), DecidedAt: moment(i / 3), Outcome: fmt.Sprintf("no change: %d", i), Revision: revision[v], Stage: output.StageShadow}
+		c := record.Calibrator{Model: "m", Version: fmt.Sprint(v), DecidedAt: moment(i / 3), Outcome: fmt.Sprintf("no change: %d", i), Revision: revision[v], Stage: record.StageShadow}
 		switch r.IntN(12) {
 		case 0, 1:
 			revision[v]++
-			c.Outcome, c.Published, c.Stage, c.Revision, c.Calibrator = fmt.Sprintf("published: vector %d", i), true, output.StageFull, revision[v], []byte(fmt.Sprintf(`{"t":%d}`, i))
+			c.Outcome, c.Published, c.Stage, c.Revision, c.Calibrator = fmt.Sprintf("published: vector %d", i), true, record.StageFull, revision[v], []byte(fmt.Sprintf(`{"t":%d}`, i))
 			if r.IntN(3) == 0 {
 				c.Restores = new(int)
 			}
 		case 2:
-			c.Outcome, c.Stage, c.Share, c.Calibrator = fmt.Sprintf("canary: %d", i), output.StageCanary, .1, []byte(`{"canary":1}`)
+			c.Outcome, c.Stage, c.Share, c.Calibrator = fmt.Sprintf("canary: %d", i), record.StageCanary, .1, []byte(`{"canary":1}`)
 		case 3:
-			c.Outcome, c.Stage = fmt.Sprintf("canary ended: %d", i), output.StageCanary
+			c.Outcome, c.Stage = fmt.Sprintf("canary ended: %d", i), record.StageCanary
 		case 4:
 			c.Outcome, c.By = fmt.Sprintf("refused: pin %d", i), "ann"
 		case 5, 6:
 			c.Outcome, c.Pinned = fmt.Sprintf("pin by %d", i), true
 			if revision[v] > 0 {
-				c.Published, c.Stage, c.Calibrator = true, output.StageFull, []byte(fmt.Sprintf(`{"pin":%d}`, i))
+				c.Published, c.Stage, c.Calibrator = true, record.StageFull, []byte(fmt.Sprintf(`{"pin":%d}`, i))
 			}
 		case 7:
 			c.Outcome = fmt.Sprintf("unpin by %d", i)
 		}
-		out = append(out, decision(t, output.DecisionCalibrator, c.Model, c.Version, c))
+		out = append(out, decision(t, record.DecisionCalibrator, c.Model, c.Version, c))
 		out[i].Offset = int64(i)
 	}
 	return out
 }
 
-func calibratorOf(t *testing.T, e *Entry) (c output.Calibrator) {
+func calibratorOf(t *testing.T, e *Entry) (c record.Calibrator) {
 	t.Helper()
 	if err := json.Unmarshal(e.Record, &c); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func needed(t *testing.T, es []Entry) map[string]bool {
 			if slices.Index(have, c.Revision) < 2 {
 				out[e.ID] = true
 			}
-		case c.Stage == output.StageCanary:
+		case c.Stage == record.StageCanary:
 			if !canaries[e.Version] && c.Share > 0 {
 				out[e.ID] = true
 			}
@@ -180,21 +180,21 @@ func TestPruneKeepsHeadsInForce(t *testing.T) {
 		}
 		id := func(n int) string { return fmt.Sprintf("m/1+head%d", n) }
 		for n := 1; n <= 6; n++ {
-			outcome := output.OutcomeTrained
+			outcome := record.OutcomeTrained
 			if n == 6 {
-				outcome = output.OutcomeFailed
+				outcome = record.OutcomeFailed
 			}
-			add(output.DecisionHead, output.Head{Kind: output.HeadTrained, ID: id(n), Model: "m", Version: "1", Number: n, Outcome: outcome, EffectiveFrom: moment(n), ShadowVersion: fmt.Sprint("1+head", n)})
-			for _, state := range []string{output.ShadowRejected, output.ShadowReady} {
-				if n != 4 || state == output.ShadowRejected {
-					add(output.DecisionVerdict, output.Verdict{Kind: output.HeadVerdict, ID: id(n), Model: "m", Version: "1", State: state, DecidedAt: moment(10 + n)})
+			add(record.DecisionHead, record.Head{Kind: record.HeadTrained, ID: id(n), Model: "m", Version: "1", Number: n, Outcome: outcome, EffectiveFrom: moment(n), ShadowVersion: fmt.Sprint("1+head", n)})
+			for _, state := range []string{record.ShadowRejected, record.ShadowReady} {
+				if n != 4 || state == record.ShadowRejected {
+					add(record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, ID: id(n), Model: "m", Version: "1", State: state, DecidedAt: moment(10 + n)})
 				}
 			}
 		}
-		add(output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: id(2), Action: output.OrderAuto, At: moment(30)})
-		add(output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: id(2), Action: output.OrderPin, At: moment(31)})
-		add(output.DecisionOrder, output.Order{Kind: output.HeadOrder, ID: id(5), Action: output.OrderRollback, At: moment(32)})
-		add(output.DecisionAlert, output.Alert{Model: "m", Version: "1", Rule: "ece", State: "firing", At: moment(100)})
+		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(2), Action: record.OrderAuto, At: moment(30)})
+		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(2), Action: record.OrderPin, At: moment(31)})
+		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(5), Action: record.OrderRollback, At: moment(32)})
+		add(record.DecisionAlert, record.Alert{Model: "m", Version: "1", Rule: "ece", State: "firing", At: moment(100)})
 		s := open(t, cfg)
 		put(t, s, rs, rand.New(rand.NewPCG(1, 1)))
 		if _, err := s.Prune(t.Context(), nil); err != nil {

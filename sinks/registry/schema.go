@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // step takes a database from one version of the schema to the next: statements, then what only the records can say.
@@ -37,7 +37,7 @@ var migrations = []step{
 
 // fillRevisions gives entries of before the column their revision.
 func fillRevisions(ctx context.Context, tx *sql.Tx, d dialect) error {
-	rows, err := tx.QueryContext(ctx, d.bind(`SELECT id, record FROM plumbline_entries WHERE kind = ? AND state NOT IN ('no_change', 'refused', 'canary', 'canary_ended')`), output.DecisionCalibrator)
+	rows, err := tx.QueryContext(ctx, d.bind(`SELECT id, record FROM plumbline_entries WHERE kind = ? AND state NOT IN ('no_change', 'refused', 'canary', 'canary_ended')`), record.DecisionCalibrator)
 	if err != nil {
 		return err
 	}

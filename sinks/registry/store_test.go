@@ -14,7 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // put writes records in batches of random sizes, some of them again.
@@ -129,8 +129,8 @@ func TestTopicsInAnyOrder(t *testing.T) {
 	each(t, func(t *testing.T, cfg Config) {
 		var both, other []pipeline.Record
 		for i := range 40 {
-			c := output.Calibrator{Model: "m", Version: "1", DecidedAt: moment(i / 10), Revision: i, Published: true, Outcome: "published: x"}
-			d := decision(t, output.DecisionCalibrator, "m", "1", c)
+			c := record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(i / 10), Revision: i, Published: true, Outcome: "published: x"}
+			d := decision(t, record.DecisionCalibrator, "m", "1", c)
 			d.Offset = int64(i)
 			both = append(both, d)
 			plain := d
@@ -150,7 +150,7 @@ func TestTopicsInAnyOrder(t *testing.T) {
 				if topic == "decisions" {
 					eager(s).Follow(t.Context(), p, from(both, true), FromDecisions)
 				} else {
-					eager(s).Follow(t.Context(), p, from(other, true), FromTopic(output.DecisionCalibrator))
+					eager(s).Follow(t.Context(), p, from(other, true), FromTopic(record.DecisionCalibrator))
 				}
 			}
 			same(t, strings.Join(order, ", "), pages(t, s, Query{Model: "m", Records: true}), want)
@@ -219,7 +219,7 @@ func TestBrokenMigration(t *testing.T) {
 func TestPrune(t *testing.T) {
 	each(t, func(t *testing.T, cfg Config) {
 		rs := decisions(t, 11, 300)
-		order := decision(t, output.DecisionOrder, "m1", "0", output.Order{Kind: output.HeadOrder, ID: "m1/0+head1", Action: "pin", By: "ann", At: "2031-01-01T00:00:00Z"})
+		order := decision(t, record.DecisionOrder, "m1", "0", record.Order{Kind: record.HeadOrder, ID: "m1/0+head1", Action: "pin", By: "ann", At: "2031-01-01T00:00:00Z"})
 		order.Offset = rs[len(rs)-1].Offset + 1
 		rs = append(rs, order)
 		for _, c := range []Config{{Rows: 10}, {MaxAge: 20 * time.Second}, {Rows: 25, MaxAge: 30 * time.Second}, {Rows: 100_000, MaxAge: time.Hour}, {}} {
@@ -246,7 +246,7 @@ func TestPrune(t *testing.T) {
 func kept(es []Entry, c Config) (out []Entry) {
 	newest, n := map[string]int64{}, map[string]int64{}
 	for _, e := range es {
-		if e.Kind != output.DecisionOrder {
+		if e.Kind != record.DecisionOrder {
 			newest[e.Model] = max(newest[e.Model], e.at)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // work is one attempt: the result that is there, or that the runner makes.
-func (s *Service) work(ctx context.Context, r output.Finetune, attempt int) (output.Head, error) {
+func (s *Service) work(ctx context.Context, r record.Finetune, attempt int) (record.Head, error) {
 	if s.cfg.Timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, s.cfg.Timeout, fmt.Errorf("not done within trainer.timeout, %s", s.cfg.Timeout))
@@ -21,7 +21,7 @@ func (s *Service) work(ctx context.Context, r output.Finetune, attempt int) (out
 	t := Task{Request: r, Attempt: attempt, Dir: filepath.Join(s.cfg.Dir, dirName(r.ID))}
 	t.Progress = func(step string, done, nll float64) {
 		select {
-		case s.progress <- output.Job{ID: r.ID, Attempt: attempt, Step: step, Done: done, NLL: nll}:
+		case s.progress <- record.Job{ID: r.ID, Attempt: attempt, Step: step, Done: done, NLL: nll}:
 		default: // the next one will say more
 		}
 	}
@@ -31,12 +31,12 @@ func (s *Service) work(ctx context.Context, r output.Finetune, attempt int) (out
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
 			}
-			return output.Head{}, err
+			return record.Head{}, err
 		}
 	}
 	res, err := ReadResult(final, r)
 	if err != nil {
-		return output.Head{}, errors.Join(err, os.RemoveAll(final))
+		return record.Head{}, errors.Join(err, os.RemoveAll(final))
 	}
 	sweepJob(t.Dir)
 	return res.record(r, attempt, s.cfg.Name, s.cfg.InlineBytes)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -60,14 +60,14 @@ func TestCommandResults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			task := Task{Request: output.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
+			task := Task{Request: record.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
 			if err := os.Mkdir(task.Result, 0o755); err != nil {
 				t.Fatal(err)
 			}
 			rows := &data.Set{D: 3, K: 2, X: make([]float32, 12), Y: []int32{0, 1, 0, 1}}
 			script := `result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$1"); ` + c.script
 			run := &Command{Args: []string{"/bin/sh", "-c", script, "program"}, Log: slog.New(slog.DiscardHandler),
-				Load: func(context.Context, output.Finetune) (Rows, error) { return Rows{Train: rows, Valid: rows}, nil }}
+				Load: func(context.Context, record.Finetune) (Rows, error) { return Rows{Train: rows, Valid: rows}, nil }}
 			switch err := run.Run(t.Context(), task); {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -99,17 +99,17 @@ func TestResultTooLarge(t *testing.T) {
 	large, small := j.request(t, 1), j.request(t, 2)
 	j.most = 100_000
 	tr := j.trainer(t, "a", t.TempDir(), runnerFunc(func(_ context.Context, task Task) error {
-		rep := Report{Outcome: output.OutcomeTrained, Why: strings.Repeat("w", 10_000)}
+		rep := Report{Outcome: record.OutcomeTrained, Why: strings.Repeat("w", 10_000)}
 		if task.Request.Number == 1 {
 			rep.Evidence = json.RawMessage(`"` + strings.Repeat("e", 200_000) + `"`)
 		}
 		return WriteResult(task.Result, rep, head.FreshLinear(3, 2, 1))
 	}))
-	if job := j.await(t, tr, large.ID, ended); job.Result.Outcome != output.OutcomeFailed || !strings.Contains(job.Result.Why, "the result cannot be published: ") ||
+	if job := j.await(t, tr, large.ID, ended); job.Result.Outcome != record.OutcomeFailed || !strings.Contains(job.Result.Why, "the result cannot be published: ") ||
 		!strings.Contains(job.Result.Why, " 200002 evidence: record too large for the topic") {
 		t.Errorf("got %s: %s", job.Result.Outcome, job.Result.Why)
 	}
-	if job := j.await(t, tr, small.ID, ended); job.Result.Outcome != output.OutcomeTrained || len(job.Result.Why) > maxWhy+3 {
+	if job := j.await(t, tr, small.ID, ended); job.Result.Outcome != record.OutcomeTrained || len(job.Result.Why) > maxWhy+3 {
 		t.Errorf("got %s: %d bytes of why", job.Result.Outcome, len(job.Result.Why))
 	}
 }

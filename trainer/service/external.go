@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 )
 
@@ -40,7 +40,7 @@ type Command struct {
 // CommandRequest is the file that the program is given. Paths are absolute.
 type CommandRequest struct {
 	Schema  int             `json:"schema"` // 1
-	Request output.Finetune `json:"request"`
+	Request record.Finetune `json:"request"`
 	Attempt int             `json:"attempt"`
 	// Train and Validation are .npz files with features (float32, n×D), labels (int32) and ts (int64, ns); Head is the head
 	// that serves, a .safetensors file. Empty: there is none.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestMain makes a guard of the test's binary where a test has started it as one.
@@ -74,7 +74,7 @@ func TestCommandLeavesNothing(t *testing.T) {
 		for _, guard := range [][]string{nil, {exe, "guard", grace.String()}} {
 			t.Run(fmt.Sprintf("%s, guard %v", name, guard != nil), func(t *testing.T) {
 				dir := t.TempDir()
-				task := Task{Request: output.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
+				task := Task{Request: record.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
 				if err := os.Mkdir(task.Result, 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -109,23 +109,23 @@ func TestCommandLeavesNothing(t *testing.T) {
 // TestCurve: the validation NLL of an attempt's records, once each, thinned where they are many, from anew with each attempt.
 func TestCurve(t *testing.T) {
 	q := NewQueue()
-	tell := func(b output.Job) {
-		b.Schema, b.Kind, b.ID, b.Trainer, b.State = 1, output.HeadJob, "m/1+head1", "a", beatRunning
+	tell := func(b record.Job) {
+		b.Schema, b.Kind, b.ID, b.Trainer, b.State = 1, record.HeadJob, "m/1+head1", "a", beatRunning
 		if err := q.Take(mustJSON(t, b), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tell(output.Job{Attempt: 1})
-	tell(output.Job{Attempt: 1, Done: .1, NLL: 2})
-	tell(output.Job{Attempt: 1, Done: .1, NLL: 2})
-	tell(output.Job{Attempt: 1, Done: .2, NLL: 1})
+	tell(record.Job{Attempt: 1})
+	tell(record.Job{Attempt: 1, Done: .1, NLL: 2})
+	tell(record.Job{Attempt: 1, Done: .1, NLL: 2})
+	tell(record.Job{Attempt: 1, Done: .2, NLL: 1})
 	j := q.Job("m/1+head1")
 	first := j.Curve
 	if len(first) != 2 || first[1].NLL != 1 {
 		t.Errorf("got %v, want two points", first)
 	}
 	for i := range 10 * maxPoints {
-		tell(output.Job{Attempt: 1, Done: .2 + float64(i+1)/1e4, NLL: 1})
+		tell(record.Job{Attempt: 1, Done: .2 + float64(i+1)/1e4, NLL: 1})
 	}
 	if n := len(j.Curve); n > maxPoints || n < maxPoints/2 || j.Curve[n-1].Done < .39 || first[0].Done != .1 {
 		t.Errorf("got %d points up to %v", n, j.Curve[n-1])
@@ -135,7 +135,7 @@ func TestCurve(t *testing.T) {
 			t.Fatalf("points %v and %v are not in order", j.Curve[i-1], j.Curve[i])
 		}
 	}
-	if tell(output.Job{Attempt: 2, Done: .5, NLL: 3}); len(j.Curve) != 1 {
+	if tell(record.Job{Attempt: 2, Done: .5, NLL: 3}); len(j.Curve) != 1 {
 		t.Errorf("got %d points of a new attempt, want 1", len(j.Curve))
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Job is a request and what has become of it.
 type Job struct {
-	Request output.Finetune
+	Request record.Finetune
 	// Attempt is the newest that was claimed, 0 before the first; Trainer holds it, "" where nobody does.
 	Attempt int
 	Trainer string
@@ -22,11 +22,11 @@ type Job struct {
 	// Seen is when this process read the holder's newest record, or the request, or the end of an attempt.
 	Seen time.Time
 	// Beat is the holder's newest record; Curve what its records have told of the validation NLL.
-	Beat  output.Job
+	Beat  record.Job
 	Curve []Point
 	// Result is the first one; Cancel the order that ended it.
-	Result *output.Head
-	Cancel *output.Order
+	Result *record.Head
+	Cancel *record.Order
 	// LastError is why the last attempt failed.
 	LastError string
 }
@@ -45,7 +45,7 @@ const maxPoints = 200
 const (
 	StateWaiting   = "waiting"
 	StateRunning   = "running"
-	StateCancelled = output.OutcomeCancelled
+	StateCancelled = record.OutcomeCancelled
 )
 
 // State is waiting, running, cancelled, or the outcome of the result.
@@ -64,7 +64,7 @@ func (j *Job) State() string {
 // Open says that there is something to do.
 func (j *Job) Open() bool { return j.Result == nil && j.Cancel == nil }
 
-// States of the records of an attempt (output.Job).
+// States of the records of an attempt (record.Job).
 const (
 	beatClaimed = "claimed"
 	beatRunning = "running"
@@ -116,7 +116,7 @@ func (q *Queue) job(id string) *Job {
 
 // TakeRequest takes a record of the finetune topic, read at a time by this process's clock.
 func (q *Queue) TakeRequest(value []byte, now time.Time) error {
-	var r output.Finetune
+	var r record.Finetune
 	if err := json.Unmarshal(value, &r); err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
@@ -151,22 +151,22 @@ func (q *Queue) Take(value []byte, now time.Time) error {
 	}
 	j := q.job(kind.ID)
 	switch kind.Kind {
-	case output.HeadJob:
-		var b output.Job
+	case record.HeadJob:
+		var b record.Job
 		if err := json.Unmarshal(value, &b); err != nil {
 			return fmt.Errorf("job %s: %w", kind.ID, err)
 		}
 		j.beat(b, now)
-	case output.HeadTrained:
-		var h output.Head
+	case record.HeadTrained:
+		var h record.Head
 		if err := json.Unmarshal(value, &h); err != nil {
 			return fmt.Errorf("head %s: %w", kind.ID, err)
 		}
 		if j.Result == nil {
 			j.Result, j.Trainer = &h, ""
 		}
-	case output.HeadCancel:
-		var o output.Order
+	case record.HeadCancel:
+		var o record.Order
 		if err := json.Unmarshal(value, &o); err != nil {
 			return fmt.Errorf("cancel %s: %w", kind.ID, err)
 		}
@@ -178,7 +178,7 @@ func (q *Queue) Take(value []byte, now time.Time) error {
 }
 
 // beat takes a record of an attempt. The first of an attempt that is newer than the last claims it.
-func (j *Job) beat(b output.Job, now time.Time) {
+func (j *Job) beat(b record.Job, now time.Time) {
 	if b.Attempt > j.Attempt {
 		if j.Trainer != "" {
 			j.Failures++ // lost: it ended without saying so
@@ -199,7 +199,7 @@ func (j *Job) beat(b output.Job, now time.Time) {
 }
 
 // plot adds a point where there is a new one. Those that were handed out stay as they are.
-func (j *Job) plot(b output.Job) {
+func (j *Job) plot(b record.Job) {
 	n := len(j.Curve)
 	if b.NLL == 0 || n > 0 && j.Curve[n-1].Done == b.Done && j.Curve[n-1].Step == b.Step {
 		return
@@ -246,7 +246,7 @@ func (q *Queue) Next(me string, now time.Time, l Limits) (j *Job, last bool) {
 
 // jobKey is the key of an attempt's records.
 func jobKey(id string, attempt int, trainer string) string {
-	return output.HeadKey(id, output.HeadJob) + "/" + strconv.Itoa(attempt) + "/" + trainer
+	return record.HeadKey(id, record.HeadJob) + "/" + strconv.Itoa(attempt) + "/" + trainer
 }
 
 // JobDir is the name of the directory of a job.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -47,7 +47,7 @@ func (r Rows) close() {
 }
 
 // Load reads the rows of a request. Errors that wrap ErrHopeless end the job.
-type Load func(ctx context.Context, r output.Finetune) (Rows, error)
+type Load func(ctx context.Context, r record.Finetune) (Rows, error)
 
 // Recipes is the built-in Runner: recipes of package recipe, on a backend.
 type Recipes struct {
@@ -121,12 +121,12 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 
 // write leaves the result.
 func (p *Recipes) write(t Task, h *head.Head, auto *recipe.AutoReport, ev Evidence) error {
-	rep := Report{Outcome: output.OutcomeTrained}
+	rep := Report{Outcome: record.OutcomeTrained}
 	rep.Why = fmt.Sprintf("%s: validation NLL %.4f, accuracy %.4f of %d rows", auto.Chosen, ev.After.NLL, ev.After.Accuracy, ev.After.N)
 	if d := auto.OverCurrent; d != nil {
 		rep.Why += fmt.Sprintf(", current head with a temperature %.4f, %.4f", auto.Current.NLL, auto.Current.Accuracy)
 		if d.Mean >= 0 {
-			rep.Outcome, h = output.OutcomeUnchanged, nil
+			rep.Outcome, h = record.OutcomeUnchanged, nil
 		}
 	}
 	var err error

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -50,7 +50,7 @@ const (
 
 // ReadResult reads a result directory and checks it against the request: a head that is trained has finite weights and
 // the request's number of classes.
-func ReadResult(dir string, r output.Finetune) (*Result, error) {
+func ReadResult(dir string, r record.Finetune) (*Result, error) {
 	text, err := readBounded(filepath.Join(dir, FileReport), maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: no %s", ErrResult, FileReport)
@@ -64,9 +64,9 @@ func ReadResult(dir string, r output.Finetune) (*Result, error) {
 	}
 	res.Why = shortened(res.Why, maxWhy)
 	switch res.Outcome {
-	case output.OutcomeUnchanged:
+	case record.OutcomeUnchanged:
 		return res, nil
-	case output.OutcomeTrained:
+	case record.OutcomeTrained:
 	default:
 		return nil, fmt.Errorf("%w: %s: outcome %q, allowed are trained and unchanged", ErrResult, FileReport, res.Outcome)
 	}
@@ -201,7 +201,7 @@ func exists(file string) bool {
 }
 
 // record is what is published of a result. Weights are in it up to so many bytes.
-func (res *Result) record(r output.Finetune, attempt int, trainer string, inline int) (output.Head, error) {
+func (res *Result) record(r record.Finetune, attempt int, trainer string, inline int) (record.Head, error) {
 	h := headRecord(r, attempt, trainer)
 	h.Outcome, h.Why, h.Evidence = res.Outcome, res.Why, res.Evidence
 	if res.Head == nil {
@@ -218,7 +218,7 @@ func (res *Result) record(r output.Finetune, attempt int, trainer string, inline
 			return h, err
 		}
 		sum := sha256.Sum256(b)
-		h.Artefacts = append(h.Artefacts, output.Artefact{Name: name, Path: path, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])})
+		h.Artefacts = append(h.Artefacts, record.Artefact{Name: name, Path: path, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])})
 		if name == FileHead && len(b) <= inline {
 			h.Weights = b
 		}
@@ -226,13 +226,13 @@ func (res *Result) record(r output.Finetune, attempt int, trainer string, inline
 	return h, nil
 }
 
-func headRecord(r output.Finetune, attempt int, trainer string) output.Head {
-	return output.Head{Schema: 1, Kind: output.HeadTrained, ID: r.ID, Model: r.Model, Version: r.Version, Number: r.Number, ShadowVersion: r.ShadowVersion,
+func headRecord(r record.Finetune, attempt int, trainer string) record.Head {
+	return record.Head{Schema: 1, Kind: record.HeadTrained, ID: r.ID, Model: r.Model, Version: r.Version, Number: r.Number, ShadowVersion: r.ShadowVersion,
 		Attempt: attempt, Trainer: trainer, EffectiveFrom: r.ShadowFrom}
 }
 
 // Weights returns the head of a record: what is in it, or what its artefact has, whose hash must be the record's.
-func Weights(h output.Head) (*head.Head, error) {
+func Weights(h record.Head) (*head.Head, error) {
 	b := h.Weights
 	if len(b) == 0 {
 		for _, a := range h.Artefacts {

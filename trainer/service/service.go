@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Config configures a Service.
@@ -41,7 +41,7 @@ type Runner interface {
 
 // Task is one attempt of a job.
 type Task struct {
-	Request     output.Finetune
+	Request     record.Finetune
 	Attempt     int
 	Dir, Result string
 	// Progress tells how far the work is, 0 to 1, and the validation NLL, 0 where there is none yet.
@@ -68,9 +68,9 @@ type Service struct {
 	queue    *Queue
 	in       chan Entry
 	caughtUp bool
-	claim    *output.Job // that this process has made and not yet read
+	claim    *record.Job // that this process has made and not yet read
 	run      *running
-	progress chan output.Job
+	progress chan record.Job
 	finished chan finish
 	done     int // jobs that this process has finished
 	jobs     atomic.Pointer[[]Job]
@@ -79,7 +79,7 @@ type Service struct {
 // running is the attempt that this process works on.
 type running struct {
 	id     string
-	beat   output.Job
+	beat   record.Job
 	cancel context.CancelCauseFunc
 }
 
@@ -87,7 +87,7 @@ type running struct {
 type finish struct {
 	job     *Job
 	attempt int
-	record  output.Head
+	record  record.Head
 	err     error
 }
 
@@ -96,7 +96,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, queue: NewQueue(), in: make(chan Entry, 64), progress: make(chan output.Job, 16), finished: make(chan finish, 1)}
+	return &Service{cfg: cfg, queue: NewQueue(), in: make(chan Entry, 64), progress: make(chan record.Job, 16), finished: make(chan finish, 1)}
 }
 
 // Check says why a record cannot be used. One that cannot is passed over by Take as well, which does not know where it stands.
@@ -239,7 +239,7 @@ func (s *Service) next(ctx context.Context) error {
 	if last {
 		return s.giveUp(ctx, j)
 	}
-	c := output.Job{Schema: 1, Kind: output.HeadJob, ID: j.Request.ID, Attempt: j.Attempt + 1, Trainer: s.cfg.Name, State: beatClaimed}
+	c := record.Job{Schema: 1, Kind: record.HeadJob, ID: j.Request.ID, Attempt: j.Attempt + 1, Trainer: s.cfg.Name, State: beatClaimed}
 	s.claim = &c
 	s.cfg.Log.Info("claim", "job", c.ID, "attempt", c.Attempt)
 	return s.tell(ctx, &c)
@@ -254,20 +254,20 @@ func (s *Service) giveUp(ctx context.Context, j *Job) error {
 		why += ": trainer " + j.Trainer + " was lost"
 	}
 	h := headRecord(j.Request, j.Attempt, s.cfg.Name)
-	h.Outcome, h.Why = output.OutcomeFailed, why
+	h.Outcome, h.Why = record.OutcomeFailed, why
 	return s.result(ctx, j, h)
 }
 
 // result publishes a result. It is noted at once, so that the job is not taken up again before it is read back.
-func (s *Service) result(ctx context.Context, j *Job, h output.Head) error {
+func (s *Service) result(ctx context.Context, j *Job, h record.Head) error {
 	value, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	err = s.cfg.Publish(ctx, h.ID, output.HeadKey(h.ID, output.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value)
-	if errors.Is(err, ErrTooLarge) && h.Outcome != output.OutcomeFailed {
+	err = s.cfg.Publish(ctx, h.ID, record.HeadKey(h.ID, record.HeadTrained)+fmt.Sprintf("/%d", h.Attempt), value)
+	if errors.Is(err, ErrTooLarge) && h.Outcome != record.OutcomeFailed {
 		f := headRecord(j.Request, h.Attempt, s.cfg.Name)
-		f.Outcome = output.OutcomeFailed
+		f.Outcome = record.OutcomeFailed
 		f.Why = fmt.Sprintf("the result cannot be published: %d bytes, of which %d are weights and %d evidence: %v", len(value), len(h.Weights), len(h.Evidence), err)
 		return s.result(ctx, j, f)
 	}
@@ -283,7 +283,7 @@ func (s *Service) result(ctx context.Context, j *Job, h output.Head) error {
 	return nil
 }
 
-func (s *Service) tell(ctx context.Context, b *output.Job) error {
+func (s *Service) tell(ctx context.Context, b *record.Job) error {
 	b.Beat++
 	value, err := json.Marshal(b)
 	if err != nil {
@@ -300,7 +300,7 @@ func (s *Service) beat(ctx context.Context) error {
 }
 
 // start runs an attempt beside the loop.
-func (s *Service) start(ctx context.Context, j *Job, c output.Job) {
+func (s *Service) start(ctx context.Context, j *Job, c record.Job) {
 	c.State = beatRunning
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.run = &running{id: c.ID, beat: c, cancel: cancel}
@@ -330,7 +330,7 @@ func (s *Service) finish(ctx context.Context, f finish) error {
 		return nil
 	case errors.Is(f.err, ErrHopeless):
 		h := headRecord(f.job.Request, f.attempt, s.cfg.Name)
-		h.Outcome, h.Why = output.OutcomeFailed, f.err.Error()
+		h.Outcome, h.Why = record.OutcomeFailed, f.err.Error()
 		return s.result(ctx, f.job, h)
 	}
 	s.cfg.Log.Error("attempt failed", "job", beat.ID, "attempt", f.attempt, "err", f.err)

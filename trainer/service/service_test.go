@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
@@ -36,9 +36,9 @@ func (j *journal) add(e Entry) {
 	j.grown = make(chan struct{})
 }
 
-func (j *journal) request(t *testing.T, n int) output.Finetune {
+func (j *journal) request(t *testing.T, n int) record.Finetune {
 	t.Helper()
-	r := output.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 2, Recipe: "r", ShadowFrom: "2026-01-01T00:00:00Z"}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 2, Recipe: "r", ShadowFrom: "2026-01-01T00:00:00Z"}
 	r.ID = "m/" + r.ShadowVersion
 	j.add(Entry{Request: true, Value: mustJSON(t, r)})
 	return r
@@ -77,19 +77,19 @@ func (j *journal) feed(ctx context.Context, s *Service) {
 }
 
 // results are the results in the log, all of them.
-func (j *journal) results(t *testing.T) (out []output.Head) {
+func (j *journal) results(t *testing.T) (out []record.Head) {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, e := range j.entries {
-		var h output.Head
+		var h record.Head
 		if e.Request || len(e.Value) == 0 {
 			continue
 		}
 		if err := json.Unmarshal(e.Value, &h); err != nil {
 			t.Fatal(err)
 		}
-		if h.Kind == output.HeadTrained {
+		if h.Kind == record.HeadTrained {
 			out = append(out, h)
 		}
 	}
@@ -104,7 +104,7 @@ func (f runnerFunc) Run(ctx context.Context, t Task) error { return f(ctx, t) }
 // good leaves a small head.
 func good(_ context.Context, t Task) error {
 	t.Progress("good", 0.5, 1)
-	return WriteResult(t.Result, Report{Outcome: output.OutcomeTrained, Why: "good"}, head.FreshLinear(3, 2, 1))
+	return WriteResult(t.Result, Report{Outcome: record.OutcomeTrained, Why: "good"}, head.FreshLinear(3, 2, 1))
 }
 
 const testBeat = 10 * time.Millisecond
@@ -202,7 +202,7 @@ func TestJobsInOrder(t *testing.T) {
 		t.Errorf("got %v, want %v", order, ids)
 	}
 	r := job.Result
-	if r.Outcome != output.OutcomeTrained || r.Features != 3 || r.Classes != 2 || r.EffectiveFrom != job.Request.ShadowFrom || len(r.Artefacts) != 3 {
+	if r.Outcome != record.OutcomeTrained || r.Features != 3 || r.Classes != 2 || r.EffectiveFrom != job.Request.ShadowFrom || len(r.Artefacts) != 3 {
 		t.Errorf("got %+v", r)
 	}
 	h, err := Weights(*r)
@@ -236,16 +236,16 @@ func TestFailures(t *testing.T) {
 				return errors.New("out of memory")
 			}
 			return good(ctx, task)
-		}, output.OutcomeTrained, "good", 2},
-		"always":   {func(int, context.Context, Task) error { return errors.New("out of memory") }, output.OutcomeFailed, "given up after 3 attempts: out of memory", 3},
-		"hopeless": {func(int, context.Context, Task) error { return fmt.Errorf("%w: recipe", ErrHopeless) }, output.OutcomeFailed, "cannot be trained: recipe", 1},
+		}, record.OutcomeTrained, "good", 2},
+		"always":   {func(int, context.Context, Task) error { return errors.New("out of memory") }, record.OutcomeFailed, "given up after 3 attempts: out of memory", 3},
+		"hopeless": {func(int, context.Context, Task) error { return fmt.Errorf("%w: recipe", ErrHopeless) }, record.OutcomeFailed, "cannot be trained: recipe", 1},
 		"classes": {func(_ int, _ context.Context, task Task) error {
-			return WriteResult(task.Result, Report{Outcome: output.OutcomeTrained}, head.FreshLinear(3, 5, 1))
-		}, output.OutcomeFailed, "5 classes, the request is of 2", 3},
-		"nothing": {func(int, context.Context, Task) error { return nil }, output.OutcomeFailed, FileReport, 3},
+			return WriteResult(task.Result, Report{Outcome: record.OutcomeTrained}, head.FreshLinear(3, 5, 1))
+		}, record.OutcomeFailed, "5 classes, the request is of 2", 3},
+		"nothing": {func(int, context.Context, Task) error { return nil }, record.OutcomeFailed, FileReport, 3},
 		"unchanged": {func(_ int, _ context.Context, task Task) error {
-			return WriteResult(task.Result, Report{Outcome: output.OutcomeUnchanged, Why: "no better"}, nil)
-		}, output.OutcomeUnchanged, "no better", 1},
+			return WriteResult(task.Result, Report{Outcome: record.OutcomeUnchanged, Why: "no better"}, nil)
+		}, record.OutcomeUnchanged, "no better", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -284,11 +284,11 @@ func TestCancel(t *testing.T) {
 	}))
 	first, second, third := j.request(t, 1), j.request(t, 2), j.request(t, 3)
 	<-began
-	for _, r := range []output.Finetune{second, first} {
-		j.add(Entry{Value: mustJSON(t, output.Order{Schema: 1, Kind: output.HeadCancel, ID: r.ID, Action: "cancel", By: "me"})})
+	for _, r := range []record.Finetune{second, first} {
+		j.add(Entry{Value: mustJSON(t, record.Order{Schema: 1, Kind: record.HeadCancel, ID: r.ID, Action: "cancel", By: "me"})})
 	}
 	j.await(t, tr, third.ID, ended)
-	for _, r := range []output.Finetune{first, second} {
+	for _, r := range []record.Finetune{first, second} {
 		if job := j.await(t, tr, r.ID, ended); job.State() != StateCancelled {
 			t.Errorf("%s: got %s, want cancelled", r.ID, job.State())
 		}
@@ -312,7 +312,7 @@ func TestTwoTrainers(t *testing.T) {
 	})
 	a := j.trainer(t, "a", t.TempDir(), r)
 	j.trainer(t, "b", t.TempDir(), r)
-	var last output.Finetune
+	var last record.Finetune
 	for n := range 8 {
 		last = j.request(t, n+1)
 	}
@@ -389,7 +389,7 @@ func TestStoppedTrainer(t *testing.T) {
 		a.stop()
 	}
 	b := j.trainer(t, "b", t.TempDir(), runnerFunc(good))
-	if job := j.await(t, b, r.ID, ended); job.Result.Outcome != output.OutcomeTrained || job.Failures != 0 {
+	if job := j.await(t, b, r.ID, ended); job.Result.Outcome != record.OutcomeTrained || job.Failures != 0 {
 		t.Errorf("got %+v after %d failures", job.Result, job.Failures)
 	}
 }
@@ -409,7 +409,7 @@ func TestResultOfAnAttemptThatWasKilled(t *testing.T) {
 	second := newJournal() // in which a was killed before its record
 	second.request(t, 1)
 	b := second.trainer(t, "b", dir, runnerFunc(func(context.Context, Task) error { return errors.New("trained again") }))
-	if job := second.await(t, b, r.ID, ended); job.Result.Outcome != output.OutcomeTrained {
+	if job := second.await(t, b, r.ID, ended); job.Result.Outcome != record.OutcomeTrained {
 		t.Errorf("got %s: %s", job.Result.Outcome, job.Result.Why)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 const (
@@ -95,7 +95,7 @@ func published(m pipeline.Message) (*change, error) {
 	if m.Stream != pipeline.StreamCalibrators {
 		return nil, nil
 	}
-	var c output.Calibrator
+	var c record.Calibrator
 	if err := json.Unmarshal(m.Value, &c); err != nil || !c.Published {
 		return nil, err
 	}

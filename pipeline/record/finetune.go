@@ -1,4 +1,4 @@
-package output
+package record
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package output
+package record
 
 // Unlabelled is what is known of a window's predictions without their labels (docs/math.md, "Before labels").
 type Unlabelled struct {

@@ -1,6 +1,6 @@
-// Package output holds the JSON records that plumbline publishes: snapshots, calibrators, alerts.
+// Package record holds the JSON records that plumbline publishes: snapshots, calibrators, alerts.
 // They are contracts: fields are added, never renamed. Times are RFC 3339 in UTC; fractions, not percent.
-package output
+package record
 
 // Metrics are calibration metrics of a set of rows; keys as in `plumbline eval --json`.
 // A field is null (nil) where it is undefined or was not computed.

@@ -1,4 +1,4 @@
-package output
+package record
 
 // Online is how online Platt scaling with calibeating does, over all sampled rows since the start, each forecast before its
 // label was seen. Log losses are of the top label, in nats a row.

@@ -1,4 +1,4 @@
-package output
+package record
 
 // Alert is a state change of a rule or of the anytime-valid alarm; key model/version/slice/rule on the alerts topic.
 type Alert struct {
