@@ -78,7 +78,7 @@ faults:
 		PLUMBLINE_KAFKA=$$(for i in 0 1 2; do printf '127.0.0.1:%d,' $$(($(FAULTS_PORT) + i)); done | sed 's/,$$//') \
 		go test -tags integration -count=1 -v -timeout 4h -run '^$(FAULTS_RUN)$$' ./internal/integration/
 
-# The package beside its Python peers, in one table; PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md.
+# The package beside its Python peers, in one table; PLUMBLINE_DOCS=1 rewrites bench/results/peers.md.
 # SECTIONS="3 4" runs some of them. See bench/README.md.
 SECTIONS :=
 BENCH_VENV := .cache/bench-venv
@@ -96,19 +96,19 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 	$(BENCH_VENV)/bin/python -B bench/cpu_torch.py
 	touch $@
 
-# Every method of calibration on the shared real logits, 20 minutes; PLUMBLINE_DOCS=1 rewrites its section of
-# docs/benchmarks.md. `go run ./internal/bench/quality -resume` goes on with a run that was stopped.
+# Every method of calibration on the shared real logits, 20 minutes; PLUMBLINE_DOCS=1 rewrites
+# bench/results/quality.md. `go run ./internal/bench/quality -resume` goes on with a run that was stopped.
 bench-quality:
 	go run ./internal/bench/quality
 
 # Refits on two sets of streams of real logits, one that the method was tuned on and one held out: a quarter of an hour of two
-# cores, less where .cache/bench/refit has the other policies; PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md.
+# cores, less where .cache/bench/refit has the other policies; PLUMBLINE_DOCS=1 rewrites bench/results/refit.md.
 bench-refit:
 	go run ./internal/bench/refit
 
 # Fine-tuning: every recipe on drifted and clean features, five seeds, 4,000 trials in three quarters of an hour of two
 # cores, and the speed beside PyTorch. Trials that are there are kept (.cache/bench/train; TRAIN=-fresh forgets them);
-# PLUMBLINE_DOCS=1 rewrites their sections of docs/benchmarks.md.
+# PLUMBLINE_DOCS=1 rewrites bench/results/train.md and train-speed.md.
 TRAIN :=
 TRAIN_OUT := .cache/bench/train
 
@@ -123,13 +123,13 @@ external-trainer: bench-peers
 	go test -count=1 -run '^TestExternalTrainer$$' -v ./cmd/plumbline
 
 # Alarms on streams of real confidences: false alarms, delays, late labels, beside river's detectors on the same streams, in one
-# run that goes on where it was stopped (bench/detect/README.md). The result replaces its section of docs/benchmarks.md. Half an
-# hour on two idle cores. A try of minutes that leaves the page alone:
+# run that goes on where it was stopped (bench/detect/README.md). The result replaces bench/results/detection.md. Half an
+# hour on two idle cores. A try of minutes that leaves that file alone:
 # make detection-bench DETECTION_OUT=/tmp/try DETECTION="-runs 20 -delay-runs 20 -calm-peer-runs 20 -peer-runs 5" DETECTION_RIVER="--runs 1 --seconds 60" DETECTION_DOCS=
 DETECTION := -runs 1000 -delay-runs 200 -calm-peer-runs 200 -peer-runs 100
 DETECTION_RIVER := --runs 3
 DETECTION_OUT := .cache/detection
-DETECTION_DOCS := docs/benchmarks.md
+DETECTION_DOCS := bench/results/detection.md
 DETECTION_VENV := .cache/detect-venv
 
 detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
@@ -153,17 +153,16 @@ $(DETECTION_VENV)/.ready: bench/requirements-detect.txt
 bench-go:
 	go test -run '^$$' -bench . -benchmem ./calib/... ./arrowio/... ./pipeline/...
 
-# Throughput of the whole path from a real broker; rewrites its section of docs/benchmarks.md.
+# Throughput of the whole path from a real broker; rewrites bench/results/throughput.md.
 bench-stream:
 	PLUMBLINE_BENCH=1 PLUMBLINE_DOCS=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestThroughput$$' ./internal/integration/
 
-# Time from kill -9 to the first row and to caught up, with a state of 1,000 keys of K = 100; rewrites its section of
-# docs/benchmarks.md.
+# Time from kill -9 to the first row and to caught up, with a state of 1,000 keys of K = 100; rewrites bench/results/recovery.md.
 recovery:
 	PLUMBLINE_RECOVERY=1 PLUMBLINE_DOCS=1 go test -tags integration -count=1 -v -timeout 30m -run '^TestRecovery$$' ./internal/integration/
 
 # Memory, goroutines and lag at a steady rate of rows a second and through a ten-fold burst in the middle;
-# PLUMBLINE_DOCS=1 rewrites its section of docs/benchmarks.md and the graph. A run of 4 minutes shows the burst; from 15 on, growth
+# PLUMBLINE_DOCS=1 rewrites bench/results/soak.md and the graph. A run of 4 minutes shows the burst; from 15 on, growth
 # in the steady stretches is judged too.
 SOAK_MINUTES := 30
 SOAK_RATE := 1000

@@ -1,4 +1,4 @@
-"""The table, and its place in docs/benchmarks.md."""
+"""The table, and its place in bench/results."""
 
 import pathlib
 import re
@@ -65,8 +65,9 @@ def table(sections):
     return "\n".join(text + parts(sections)).rstrip() + "\n"
 
 
-def write(name, text, path="docs/benchmarks.md"):
-    """Put text between the markers of that name."""
+def write(name, text):
+    """Put text between the markers of that name in its file."""
+    path = f"bench/results/{name}.md"
     page = pathlib.Path(path)
     old = page.read_text()
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"

@@ -7,6 +7,6 @@
 // PLUMBLINE_KAFKA=host:port names a broker that may be used; unset, deploy/kafka/kafka.sh starts one and stops it.
 // PLUMBLINE_BIN names a binary; unset, cmd/plumbline is built. PLUMBLINE_DATA names the folder of real data sets;
 // unset, ../shared/data beside the repository (internal/realdata). PLUMBLINE_DOCS=1
-// rewrites the tables in docs/benchmarks.md, PLUMBLINE_BENCH=1 turns the throughput measurement on,
+// rewrites the tables in bench/results, PLUMBLINE_BENCH=1 turns the throughput measurement on,
 // PLUMBLINE_RECOVERY=1 that of the recovery after kill -9, PLUMBLINE_SOAK_MINUTES=30 the soak of so many minutes.
 package integration

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// tableRow is a scenario in docs/benchmarks.md.
+// tableRow is a scenario in bench/results/faults.md.
 type tableRow struct {
 	Rows     int64    `json:"rows"`
 	Events   []string `json:"events"` // what disturbed it
@@ -72,7 +72,7 @@ func (s *suite) oldTable(t *testing.T) {
 	}
 }
 
-// publish writes the section of docs/benchmarks.md.
+// publish writes the table in bench/results/faults.md.
 func (s *suite) publish(t *testing.T) {
 	t.Helper()
 	var b strings.Builder

@@ -1,6 +1,6 @@
 // Command quality fits every method of calibration on one half of real logits and measures it on the other, ten
 // times, and prints what came of it as Markdown. It reads ../shared/data, which is not part of the project, and says
-// so where that is absent. PLUMBLINE_DOCS=1 writes the tables to docs/benchmarks.md.
+// so where that is absent. PLUMBLINE_DOCS=1 writes the tables to bench/results.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(data, raw string) error {
 	text := render(all)
 	fmt.Print(text)
 	if os.Getenv("PLUMBLINE_DOCS") != "" {
-		return section.Replace("docs/benchmarks.md", "quality", text)
+		return section.Replace("bench/results/quality.md", "quality", text)
 	}
 	return nil
 }

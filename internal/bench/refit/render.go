@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// render writes the tables of docs/benchmarks.md.
+// render writes the tables of bench/results.
 func render(sets []*setOf) string {
 	var b strings.Builder
 	for _, s := range sets {

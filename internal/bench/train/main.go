@@ -66,13 +66,13 @@ func run(folder, out, stage string, which choice, jobs int, fresh bool) error {
 	if os.Getenv("PLUMBLINE_DOCS") == "" {
 		return nil
 	}
-	if err := section.Replace("docs/benchmarks.md", "train", text); err != nil {
+	if err := section.Replace("bench/results/train.md", "train", text); err != nil {
 		return err
 	}
 	if speed == "" {
 		return nil
 	}
-	return section.Replace("docs/benchmarks.md", "train-speed", speed)
+	return section.Replace("bench/results/train-speed.md", "train-speed", speed)
 }
 
 // choice says which trials are run.
