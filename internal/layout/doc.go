@@ -1,2 +1,3 @@
-// Package layout holds no code: its tests enforce which package may import which, and how long a file may be.
+// Package layout holds no code: its tests enforce which package may import which, how large packages and types may be,
+// and that links in documents lead somewhere.
 package layout

@@ -111,25 +111,3 @@ func TestLinks(t *testing.T) {
 		t.Errorf("%d links found, want hundreds", links)
 	}
 }
-
-// TestFileMap compares the file map with the tree: a row for each Go file that is no test and no mere documentation.
-func TestFileMap(t *testing.T) {
-	root := filepath.Join("..", "..")
-	b, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, files := string(b), 0
-	walk(t, root, ".go", func(path string) {
-		if strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "doc.go" {
-			return
-		}
-		files++
-		if !strings.Contains(text, "(../"+path+")") {
-			t.Errorf("docs/architecture.md: no row for %s in the file map", path)
-		}
-	})
-	if files < 100 {
-		t.Errorf("%d files found, want hundreds", files)
-	}
-}
