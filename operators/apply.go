@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/inforce"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -18,15 +19,21 @@ import (
 // compacted calibrators topic and read by every shard.
 type Published struct {
 	mu       sync.RWMutex
-	by       map[arrowio.ModelKey][]*inForce // the newest keptRevisions, by revision, the newest first
-	canaries map[arrowio.ModelKey]*inForce   // the latest, ended or not
+	by       map[arrowio.ModelKey][]*Serving // the newest keptRevisions, by revision, the newest first
+	canaries map[arrowio.ModelKey]*Serving   // the latest, ended or not
 	last     map[string]string               // model → the version that was published last
 	changed  chan struct{}                   // closed and replaced by every publication
 }
 
+// Serving is a calibrator with the rows that it serves.
+type Serving struct {
+	inforce.Period
+	Calibrator calibrator.Calibrator
+}
+
 // NewPublished returns an empty table.
 func NewPublished() *Published {
-	return &Published{by: map[arrowio.ModelKey][]*inForce{}, canaries: map[arrowio.ModelKey]*inForce{}, last: map[string]string{}, changed: make(chan struct{})}
+	return &Published{by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{}, last: map[string]string{}, changed: make(chan struct{})}
 }
 
 // Publication is what a record of the calibrators topic says.
@@ -48,7 +55,7 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	if err != nil {
 		return fmt.Errorf("calibrator %s/%s revision %d: %w", m.Model, m.Version, pub.Revision, err)
 	}
-	f := &inForce{revision: pub.Revision, from: pub.From, cal: cal, share: pub.Share}
+	f := &Serving{inforce.Period{Revision: pub.Revision, From: pub.From, Share: pub.Share}, cal}
 	if pub.Canary && !(pub.Share > 0) {
 		return fmt.Errorf("canary %s/%s: share %g, must be above 0", m.Model, m.Version, pub.Share)
 	}
@@ -62,7 +69,7 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	p.changed = make(chan struct{})
 	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
 	list := slices.Clone(p.by[m])
-	i, there := slices.BinarySearchFunc(list, f.revision, func(x *inForce, revision int) int { return cmp.Compare(revision, x.revision) })
+	i, there := slices.BinarySearchFunc(list, f.Revision, func(x *Serving, revision int) int { return cmp.Compare(revision, x.Revision) })
 	if there {
 		list[i] = f
 	} else {
@@ -81,9 +88,9 @@ const keptRevisions = 64
 func (p *Published) endCanary(m arrowio.ModelKey, until pipeline.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f := p.canaries[m]; f != nil && f.until == 0 && until > f.from {
+	if f := p.canaries[m]; f != nil && f.Until == 0 && until > f.From {
 		ended := *f
-		ended.until = until
+		ended.Until = until
 		p.canaries[m] = &ended
 	}
 }
@@ -108,36 +115,30 @@ func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 		m.Version = p.last[m.Model]
 	}
 	l.Version = m.Version
-	if list := p.by[m]; len(list) > 0 && list[0].revision > 0 {
-		l.Revision, l.From, l.Calibrator = list[0].revision, list[0].from, list[0].cal
+	if list := p.by[m]; len(list) > 0 && list[0].Revision > 0 {
+		l.Revision, l.From, l.Calibrator = list[0].Revision, list[0].From, list[0].Calibrator
 	}
-	if f := p.canaries[m]; f != nil && f.until == 0 {
-		l.Canary, l.Share = f.cal, f.share
+	if f := p.canaries[m]; f != nil && f.Until == 0 {
+		l.Canary, l.Share = f.Calibrator, f.Share
 	}
 	return l, p.changed, l.Calibrator != nil
 }
 
-// at returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which only
+// At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which only
 // a foreign writer of the topic can have put there, is passed over.
-func (p *Published) at(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *inForce {
+func (p *Published) At(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *Serving {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if f := p.canaries[m]; f != nil && fits(f.cal, k) && f.serves(ts, id) {
+	if f := p.canaries[m]; f != nil && calibrator.Fits(f.Calibrator, k) && f.Serves(ts, id) {
 		return f
 	}
 	// By revision, not as they came: a process that was away may write an older one after a newer.
 	for _, f := range p.by[m] {
-		if f.from <= ts && fits(f.cal, k) {
+		if f.From <= ts && calibrator.Fits(f.Calibrator, k) {
 			return f
 		}
 	}
 	return nil
-}
-
-// fits reports whether a calibrator can be applied to rows of k classes.
-func fits(c calibrator.Calibrator, k int) bool {
-	sized, ok := c.(interface{ Classes() int })
-	return !ok || sized.Classes() == k
 }
 
 // Apply writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that
@@ -188,9 +189,9 @@ func (a *Apply) write(b *arrowio.Batch) error {
 		}
 		m, _ := modelOf(b, i)
 		revision := "0"
-		if f := a.published.at(m, b.TS[i], b.K, rowID(b, i)); f != nil {
-			f.cal.Apply(p, z)
-			if revision = strconv.Itoa(f.revision); f.share > 0 {
+		if f := a.published.At(m, b.TS[i], b.K, rowID(b, i)); f != nil {
+			f.Calibrator.Apply(p, z)
+			if revision = strconv.Itoa(f.Revision); f.Share > 0 {
 				revision += "-canary"
 			}
 		} else {

@@ -95,7 +95,7 @@ func (s *archiveSetup) shard() *pipeline.Shard {
 func archiveOf(s *pipeline.Shard) *Archive { return s.Stages[2].Operator.(*Archive) }
 
 func newArchiveSetup(t testing.TB, half bool) archiveSetup {
-	s := archiveSetup{join: JoinConfig{Wait: 24 * 3600 * second, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: 4, Dir: t.TempDir(), Name: "j", MemoryBytes: 8 << 10, segmentBytes: 2 << 10},
+	s := archiveSetup{join: JoinConfig{Wait: 24 * 3600 * second, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: 4, Dir: t.TempDir(), Name: "j", MemoryBytes: 8 << 10, SegmentBytes: 2 << 10},
 		archive: ArchiveConfig{Group: "g", Half: half, Scores: true, Slices: []string{"region"}, RollRows: 30, RollBytes: 64 << 10, RollTime: 20 * second,
 			MemoryBytes: 4 << 10, Dir: t.TempDir(), Name: "a", Log: quiet, batchBytes: 600, retry: time.Millisecond}}
 	if half {

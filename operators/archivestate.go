@@ -36,7 +36,7 @@ func (a *Archive) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(a.order)))
 	for _, o := range a.order {
 		dst = appendArchiveFile(dst, &o.file)
-		dst = append(dst, bits(o.key.probs, o.key.scores, o.key.half))
+		dst = append(dst, binenc.Flags(o.key.probs, o.key.scores, o.key.half))
 		dst = binenc.AppendUvarint(dst, uint64(o.key.d))
 		dst = binenc.AppendVarint(dst, o.until)
 		dst = appendArchiveRows(dst, &o.rows)
@@ -229,10 +229,10 @@ func (a *Archive) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
 
 // restoreFile reads a file and fetches its segments.
 func (a *Archive) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*arrowio.ArchiveFile, error) {
-	f := &arrowio.ArchiveFile{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(maxName), Version: r.String(maxName), Sequence: r.Uvarint()}
+	f := &arrowio.ArchiveFile{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName), Sequence: r.Uvarint()}
 	f.K, f.Rows = int(r.Int("classes", 0, 1<<24)), r.Int("rows", 0, math.MaxInt64)
 	for _, o := range []*arrowio.Origin{&f.First, &f.Last} {
-		*o = arrowio.Origin{Topic: r.String(maxName), Partition: int32(r.Varint()), Offset: r.Varint()}
+		*o = arrowio.Origin{Topic: r.String(binenc.MaxName), Partition: int32(r.Varint()), Offset: r.Varint()}
 	}
 	f.Oldest, f.Newest = r.Varint(), r.Varint()
 	for range r.Count(sha256.Size+1, 1<<24) {
@@ -288,7 +288,7 @@ func (a *Archive) restoreColumns(r *binenc.Reader, o *archiveOpen) error {
 	}
 	names := make([]string, n)
 	for c := range names {
-		names[c] = r.String(maxName)
+		names[c] = r.String(binenc.MaxName)
 	}
 	if r.Err() != nil || slices.Equal(names, a.cfg.Slices) {
 		return r.Err()
@@ -315,7 +315,7 @@ func (a *Archive) restoreRows(r *binenc.Reader, o *archiveOpen) error {
 		rows.Label = append(rows.Label, int32(r.Int("label", 0, math.MaxInt32)))
 		rows.Weight = append(rows.Weight, math.Float32frombits(r.Fixed32()))
 		for c := range rows.Slices {
-			rows.Slices[c] = append(rows.Slices[c], r.String(maxName))
+			rows.Slices[c] = append(rows.Slices[c], r.String(binenc.MaxName))
 		}
 		if r.Err() != nil {
 			return r.Err()

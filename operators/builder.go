@@ -63,16 +63,6 @@ func (g *builder) reset() {
 	}
 }
 
-func bits(flags ...bool) byte {
-	var b byte
-	for i, f := range flags {
-		if f {
-			b |= 1 << i
-		}
-	}
-	return b
-}
-
 func errColumns(got, want int) error {
 	return fmt.Errorf("the checkpoint of a build before has an archive file of %d slice columns without their names, the configuration has %d: start this build once with slices.columns as they were, until it has taken a checkpoint; then they can be changed", got, want)
 }

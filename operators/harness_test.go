@@ -11,8 +11,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/operators/model"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
@@ -30,7 +33,7 @@ type setup struct {
 	inputs   int
 	lateness int64
 	join     JoinConfig
-	model    ModelConfig
+	model    model.ModelConfig
 	slices   []string
 	maxKeys  int
 	apply    *Published
@@ -42,11 +45,11 @@ func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: JoinConfig{Wait: 120 * second, MaxRows: 1 << 20},
-		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
-			Windows: []WindowSpec{{Name: "tumbling", Kind: "time", Size: 60 * second, Slide: 60 * second}, {Name: "sliding", Kind: "time", Size: 60 * second, Slide: 20 * second},
+		model: model.ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
+			Windows: []model.WindowSpec{{Name: "tumbling", Kind: "time", Size: 60 * second, Slide: 60 * second}, {Name: "sliding", Kind: "time", Size: 60 * second, Slide: 20 * second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
-			Rules: []RuleSpec{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * second, ClearFor: 10 * second, Slices: true}},
-			Refit: RefitSpec{Method: "temperature", Period: 60 * second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackAlpha: 1e-4, Online: true, MaxECERise: .01, MaxAccDr: .01, Cooldown: 20 * second}}}
+			Rules: []model.RuleSpec{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * second, ClearFor: 10 * second, Slices: true}},
+			Refit: model.RefitSpec{Method: "temperature", Period: 60 * second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackAlpha: 1e-4, Online: true, MaxECERise: .01, MaxAccDr: .01, Cooldown: 20 * second}}}
 }
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
@@ -69,7 +72,9 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Outbox: outbox, Out: out, Counts: counts, Log: quiet})
 }
 
-func (s *setup) task() *ModelTask { return NewModelTask(s.model, 0, pipeline.NewCounts(), quiet) }
+func (s *setup) task() *model.ModelTask {
+	return model.NewModelTask(s.model, 0, pipeline.NewCounts(), quiet)
+}
 
 // lanes are the records of one shard by input, each in offset order.
 type lanes [2][]pipeline.Record
@@ -134,7 +139,7 @@ type world struct {
 	saved       [][]byte
 	files       map[string][]byte // that they refer to
 	panes       []pipeline.Record
-	model       *ModelTask
+	model       *model.ModelTask
 	savedModel  []byte
 	outputs     []pipeline.Message // of the model task, as written
 	letters     []pipeline.Message // of the shards
@@ -146,7 +151,7 @@ func newWorld(t testing.TB, s setup, in []lanes, seed uint64) *world {
 	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)), drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
 	t.Cleanup(w.close)
 	if w.setup.model.Fits == nil {
-		w.setup.model.Fits = NewFitPool(1)
+		w.setup.model.Fits = model.NewFitPool(1)
 		w.model = w.setup.task()
 	}
 	for i := range in {
@@ -184,20 +189,8 @@ func (w *world) run(p pick) *world {
 // finish gives the model task the rest of the panes log, and all the time that its fits take.
 func (w *world) finish() {
 	w.readPanes(len(w.panes))
-	w.hold(false)
 	w.must(w.model.Settle(context.Background()))
 	w.saveModel()
-}
-
-// hold takes the only place of the pool of fits, or gives it back: until then no fit ends.
-func (w *world) hold(on bool) {
-	if on != w.held {
-		if w.held = on; on {
-			w.setup.model.Fits.slots <- struct{}{}
-		} else {
-			<-w.setup.model.Fits.slots
-		}
-	}
 }
 
 // step gives one record to one shard; false when every shard has drained.
@@ -230,16 +223,13 @@ func (w *world) step(p pick) bool {
 		w.letters = append(w.letters, s.Before()...)
 		w.writePanes(s)
 	}
-	if w.slow > 0 && w.r.IntN(10) == 0 {
-		w.hold(w.r.Float64() < w.slow)
-	}
 	w.readPanes(w.r.IntN(4))
 	return true
 }
 
 // readPanes gives the model task up to n messages of the panes log.
 func (w *world) readPanes(n int) {
-	for next := int(max(w.model.next, 0)); n > 0 && next < len(w.panes); n-- {
+	for next := int(max(w.model.Next()[pipeline.Panes], 0)); n > 0 && next < len(w.panes); n-- {
 		w.must(w.model.Take(context.Background(), w.panes[next]))
 		next++
 	}
@@ -386,4 +376,55 @@ func (w *world) finals() map[string]record.Snapshot {
 		}
 	}
 	return out
+}
+
+// inTurn takes the topic of which more is left.
+func inTurn(_ *rand.Rand, left [2]int) int {
+	if left[0] >= left[1] && left[0] > 0 {
+		return 0
+	}
+	return 1
+}
+
+// compare reports what differs between two runs of the same rows.
+func (w *world) compare(want *world) {
+	t := w.t
+	t.Helper()
+	if got, want := w.hash(), want.hash(); got != want {
+		t.Errorf("state hash %s, want %s", got, want)
+	}
+	got, wanted := w.counts(), want.counts()
+	if len(w.shards) != len(want.shards) {
+		// What has expired by the end depends on how far each shard has come.
+		for _, name := range []string{pipeline.CountExpired, pipeline.CountWaiting} {
+			delete(got, name)
+			delete(wanted, name)
+		}
+	}
+	if !maps.Equal(got, wanted) {
+		t.Errorf("counts %v, want %v", got, wanted)
+	}
+	compareOutputs(t, firsts(w.outputs), firsts(want.outputs))
+	if got, want := firsts(w.letters), firsts(want.letters); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d lanes of dead letters, want %d", len(got), len(want))
+	}
+}
+
+func compareOutputs(t testing.TB, got, want map[string][]string) {
+	t.Helper()
+	for lane := range want {
+		g, w := got[lane], want[lane]
+		for i := range min(len(g), len(w)) {
+			if g[i] != w[i] {
+				t.Errorf("%s: output %d is\n%s, want\n%s", lane, i, g[i], w[i])
+				return
+			}
+		}
+		if len(g) != len(w) {
+			t.Errorf("%s: %d outputs, want %d", lane, len(g), len(w))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d lanes of outputs, want %d", len(got), len(want))
+	}
 }

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // HeadModel is a classifier head. Rows are computed one by one, so that logits do not depend on how rows are batched.
@@ -21,25 +20,6 @@ type HeadModel interface {
 	Classes() int
 	// Logits writes the K logits of one row of D features.
 	Logits(z, x []float32)
-}
-
-// headMark stands between a version and the number of its head in the name of a shadow version.
-const headMark = "+head"
-
-// ShadowVersion names the shadow of a version that is its head number n.
-func ShadowVersion(version string, n int) string { return version + headMark + strconv.Itoa(n) }
-
-// BaseVersion is the inverse of ShadowVersion; ok is false for other names.
-func BaseVersion(shadow string) (version string, n int, ok bool) {
-	i := strings.LastIndex(shadow, headMark)
-	if i < 0 {
-		return "", 0, false
-	}
-	n, err := strconv.Atoi(shadow[i+len(headMark):])
-	if err != nil || n < 1 || shadow != ShadowVersion(shadow[:i], n) {
-		return "", 0, false
-	}
-	return shadow[:i], n, true
 }
 
 // Heads holds the heads that shards run as shadows, by model version. It is filled from the compacted heads topic and
@@ -59,7 +39,7 @@ type shadowHead struct {
 	model       HeadModel
 }
 
-func (h *shadowHead) version() string { return ShadowVersion(h.key.Version, h.number) }
+func (h *shadowHead) version() string { return record.ShadowVersion(h.key.Version, h.number) }
 
 // NewHeads returns an empty table; most bounds the heads of a version that run at a time.
 func NewHeads(most int) *Heads {

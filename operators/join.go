@@ -25,7 +25,7 @@ type JoinConfig struct {
 	FeatureBytes int
 	Log          *slog.Logger // nil = none
 
-	segmentBytes int // of a test; 0 = the store's default
+	SegmentBytes int // of a test; 0 = the store's default
 	minShrink    int // of a test; 0 = minShrink
 }
 

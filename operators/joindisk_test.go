@@ -18,7 +18,7 @@ const rowInMemory = entryBytes + 4*3
 
 // onDisk returns the configuration with room for so many rows in memory, and small segments.
 func onDisk(t testing.TB, c JoinConfig, rows int) JoinConfig {
-	c.Dir, c.Name, c.MemoryBytes, c.segmentBytes = t.TempDir(), "shard", max(rows*rowInMemory, 1), 400
+	c.Dir, c.Name, c.MemoryBytes, c.SegmentBytes = t.TempDir(), "shard", max(rows*rowInMemory, 1), 400
 	return c
 }
 
@@ -290,7 +290,7 @@ func FuzzJoinState(f *testing.F) {
 		c := JoinConfig{Wait: 10, MaxRows: 1000, Remember: 10}
 		if rows >= 0 {
 			c = onDisk(f, c, rows)
-			c.segmentBytes = 1 << 20
+			c.SegmentBytes = 1 << 20
 		}
 		counts := pipeline.NewCounts()
 		j := NewJoin(c, pipeline.NewOut(counts), counts)

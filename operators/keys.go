@@ -1,38 +1,28 @@
 package operators
 
 import (
-	"encoding/binary"
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/slicing"
 )
 
 // statsKey is one (model, version, slice). The slice's name is put together once, when the key is added, so
 // that counting a row makes no string.
 type statsKey struct {
 	model         arrowio.ModelKey
-	column, value string // "" and "" = all rows; value OtherValue = the pooled ones of the column
+	column, value string // "" and "" = all rows; value slicing.Other = the pooled ones of the column
 	classes       int
 }
 
 // slice is the slice's name: "" or "column=value".
 func (k *statsKey) slice() string {
-	if k.column == "" || k.column == OtherValue { // a key of builds that pooled all columns together
+	if k.column == "" || k.column == slicing.Other {
 		return k.column
 	}
 	return k.column + "=" + k.value
 }
-
-// valueHash orders the values of a column: 64 bits of XXH3.
-func valueHash(value string) uint64 {
-	id := arrowio.HashID(value)
-	return binary.BigEndian.Uint64(id[:8])
-}
-
-// slots is how many values of a column a shard tells apart in one label pane where limit of them are to be kept: of each of those that
-// are, and of some that may take their place, all rows are known.
-func slots(limit int) int { return 4 * limit }
 
 // columnKey is a slice column of one model version.
 type columnKey struct {
@@ -60,7 +50,7 @@ type keyTable struct {
 }
 
 func newKeyTable(limit int) keyTable {
-	return keyTable{slots: slots(limit), ix: map[statsKey]int32{}, byName: map[columnKey]*sliceColumn{}}
+	return keyTable{slots: slicing.Slots(limit), ix: map[statsKey]int32{}, byName: map[columnKey]*sliceColumn{}}
 }
 
 // index returns the number of a key. Where its column has more values than slots, full is the column, and the key is -1 if it has no
@@ -84,7 +74,7 @@ func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) 
 
 // pools reports whether a key is not one of a value.
 func pools(column, value string) bool {
-	return column == "" || column == OtherValue || value == OtherValue
+	return column == "" || column == slicing.Other || value == slicing.Other
 }
 
 // add adds a key that is not there. Its text may share a message's memory, and is copied.
@@ -107,7 +97,7 @@ func (t *keyTable) add(k statsKey) int32 {
 
 // other is the key of a column's pooled values.
 func (t *keyTable) other(c *sliceColumn) int32 {
-	i, _ := t.index(c.model, c.column, OtherValue, c.classes)
+	i, _ := t.index(c.model, c.column, slicing.Other, c.classes)
 	return i
 }
 
@@ -126,7 +116,7 @@ func (t *keyTable) append(dst []byte) []byte {
 func (t *keyTable) restore(r *binenc.Reader) {
 	t.clear()
 	for range r.Count(5, 1<<24) {
-		k := statsKey{model: arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}, column: r.String(maxName), value: r.String(maxName)}
+		k := statsKey{model: arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}, column: r.String(binenc.MaxName), value: r.String(binenc.MaxName)}
 		k.classes = int(r.Uvarint())
 		if r.Err() != nil {
 			return

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
 // TestPublishedIsBounded: however many calibrators are published, and in whatever order they come, the newest are kept, and each row has the newest of
@@ -42,9 +43,43 @@ func TestPublishedIsBounded(t *testing.T) {
 	}
 	for at := int64(1); at <= n+5; at++ {
 		want := min(at, n) // the plain reference: all of them
-		got := p.at(m, at*second, 3, arrowio.ID{})
-		if old := want <= n-keptRevisions; old != (got == nil) || got != nil && int64(got.revision) != want {
+		got := p.At(m, at*second, 3, arrowio.ID{})
+		if old := want <= n-keptRevisions; old != (got == nil) || got != nil && int64(got.Revision) != want {
 			t.Errorf("a row of %d s has %s, want %d", at, fmt.Sprintf("%+v", got), want)
 		}
 	}
+}
+
+func TestPublishedByEventTime(t *testing.T) {
+	p := NewPublished()
+	m := arrowio.ModelKey{Model: "m", Version: "v"}
+	put := func(revision int, from int64, temperature float64) {
+		t.Helper()
+		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encodedTemperature(t, temperature)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var id arrowio.ID
+	put(1, 100, 2)
+	put(2, 200, 3)
+	put(2, 200, 3) // the topic is read again after a restart
+	if p.At(m, 99, 2, id) != nil || p.At(m, 100, 2, id).Revision != 1 || p.At(m, 200, 2, id).Revision != 2 || len(p.by[m]) != 2 || p.At(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2, id) != nil {
+		t.Errorf("table %+v", p.by)
+	}
+	if err := p.Put(m, Publication{Revision: 3, From: 300, Encoded: []byte("{}")}); err == nil {
+		t.Error("a calibrator that is none was taken")
+	}
+}
+
+func encodedTemperature(t testing.TB, temperature float64) []byte {
+	t.Helper()
+	c, err := calibrator.NewTemperature(temperature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := calibrator.Encode(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

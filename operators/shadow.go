@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Counts of the shadow stage, in heads and rows.
@@ -206,7 +207,7 @@ func (s *Shadow) builder(m arrowio.ModelKey, number int, b *arrowio.Batch, kind 
 	}
 	if g.b.N == 0 {
 		c := &g.b
-		*c = arrowio.Batch{Origin: b.Origin, Kind: kind, K: b.K, Shadow: true, Models: []arrowio.ModelKey{{Model: m.Model, Version: ShadowVersion(m.Version, number)}},
+		*c = arrowio.Batch{Origin: b.Origin, Kind: kind, K: b.K, Shadow: true, Models: []arrowio.ModelKey{{Model: m.Model, Version: record.ShadowVersion(m.Version, number)}},
 			IDs: c.IDs[:0], TS: c.TS[:0], Scores: c.Scores[:0], Label: c.Label[:0], LabelTS: c.LabelTS[:0], Weight: c.Weight[:0]}
 		s.order = append(s.order, g)
 	}

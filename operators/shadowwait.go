@@ -145,16 +145,16 @@ func (s *Shadow) RestoreState(src []byte) error {
 	s.begun, s.wait = map[beganKey]pipeline.Time{}, newShadowWait()
 	var heads []beganKey
 	for range r.Count(4, 1<<20) {
-		h := beganKey{arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}, int(r.Int("number", 1, math.MaxInt32))}
+		h := beganKey{arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}, int(r.Int("number", 1, math.MaxInt32))}
 		s.begun[h] = r.Varint()
 		heads = append(heads, h)
 	}
-	for range r.Count(23, maxItems) {
+	for range r.Count(23, binenc.MaxItems) {
 		head := r.Int("head", 0, int64(len(heads))-1)
 		var id arrowio.ID
 		copy(id[:], r.Raw(16))
 		ts, w := r.Varint(), math.Float32frombits(r.Fixed32())
-		z := make([]float32, r.Count(4, maxItems))
+		z := make([]float32, r.Count(4, binenc.MaxItems))
 		for i := range z {
 			z[i] = math.Float32frombits(r.Fixed32())
 		}

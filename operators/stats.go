@@ -298,3 +298,15 @@ func logitsOf(q []float32) []float32 {
 	}
 	return q
 }
+
+// What StatsConfig.Classes may be: whose rows are counted by predicted class.
+const (
+	ClassesNone   = "none" // as ""
+	ClassesModel  = "model"
+	ClassesSlices = "slices" // of every slice too
+)
+
+// countsClasses reports whether the rows of a key are counted by predicted class.
+func (s *Stats) countsClasses(key int32) bool {
+	return s.cfg.Classes == ClassesSlices || s.cfg.Classes == ClassesModel && s.keys.names[key] == ""
+}

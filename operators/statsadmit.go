@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -73,7 +74,7 @@ func (s *Stats) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.has)) {
-		p.heap = append(p.heap, slot{valueHash(s.keys.keys[key].value), key})
+		p.heap = append(p.heap, slot{slicing.Hash(s.keys.keys[key].value), key})
 	}
 	heap.Init(p)
 	c.panes[labelPane] = p
@@ -92,7 +93,7 @@ func (s *Stats) admit(c *sliceColumn, value string, key int32, labelPane int64) 
 	if _, ok := p.has[key]; ok {
 		return key, false, nil
 	}
-	hash := valueHash(value)
+	hash := slicing.Hash(value)
 	for len(p.heap) >= s.keys.slots {
 		if p.compare(hash, value, p.heap[0]) > 0 {
 			return s.keys.other(c), true, nil
@@ -138,8 +139,8 @@ func (s *Stats) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
 		if err := dst.Merge(set); err != nil {
 			return err
 		}
-		seen, _ := seenRows(set)
-		s.counts.Add(pipeline.CountPooled, seen+labelledRows(set))
+		seen, _ := set.SeenRows()
+		s.counts.Add(pipeline.CountPooled, seen+set.LabelledRows())
 		delete(cells, k)
 		s.recycle(c.classes, set)
 	}

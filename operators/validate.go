@@ -144,13 +144,11 @@ func (v *Validate) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	v.k = map[arrowio.ModelKey]int{}
 	for range r.Count(3, 1<<20) {
-		key := arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)}
+		key := arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}
 		v.k[key] = int(r.Uvarint())
 	}
 	return r.Err()
 }
-
-const maxName = 1 << 12
 
 func compareModelKey(a, b arrowio.ModelKey) int {
 	if c := strings.Compare(a.Model, b.Model); c != 0 {

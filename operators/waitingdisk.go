@@ -41,7 +41,7 @@ const (
 
 func (w *waiting) openStore() {
 	if w.store == nil {
-		w.store = joinstore.New(joinstore.Options{Dir: w.cfg.Dir, Prefix: w.cfg.Name, SegmentBytes: w.cfg.segmentBytes})
+		w.store = joinstore.New(joinstore.Options{Dir: w.cfg.Dir, Prefix: w.cfg.Name, SegmentBytes: w.cfg.SegmentBytes})
 	}
 }
 
@@ -210,7 +210,7 @@ func (w *waiting) encodeRow(e int32, r *joinstore.Row) {
 		m := w.models[p.model]
 		r.Names = append(r.Names, joinstore.Name{Text: m.Model, Set: true}, joinstore.Name{Text: m.Version, Set: true})
 	}
-	b := append(r.Body[:0], bits(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
+	b := append(r.Body[:0], binenc.Flags(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.ts))
 	if p.label >= 0 {
 		r.Body = binenc.AppendUvarint(b, uint64(p.label))

@@ -18,7 +18,7 @@ type remembered struct {
 // joined is the queue.
 func (w *waiting) joined() *joinstore.Joined {
 	if w.met == nil {
-		w.met = joinstore.NewJoined(joinstore.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix, BlockRows: w.cfg.segmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
+		w.met = joinstore.NewJoined(joinstore.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix, BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
 	}
 	return w.met
 }

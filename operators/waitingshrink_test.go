@@ -83,7 +83,7 @@ func TestBurstIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  JoinConfig
-	}{{"forget", JoinConfig{}}, {"remember", JoinConfig{Remember: 20_000}}, {"disk", JoinConfig{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir(), Name: "s", segmentBytes: 256 << 10}}} {
+	}{{"forget", JoinConfig{}}, {"remember", JoinConfig{Remember: 20_000}}, {"disk", JoinConfig{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir(), Name: "s", SegmentBytes: 256 << 10}}} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := c.cfg
 			cfg.Wait, cfg.MaxRows, cfg.Slices = int64(time.Hour), 1<<20, []string{"region"}

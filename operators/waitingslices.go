@@ -127,11 +127,11 @@ func (w *waiting) restoreColumns(r *binenc.Reader) (places []int) {
 	}
 	var had []string
 	for range n {
-		had = append(had, r.String(maxName))
+		had = append(had, r.String(binenc.MaxName))
 		places = append(places, slices.Index(w.cfg.Slices, had[len(had)-1]))
 	}
 	for range r.Count(1, maxColumns) {
-		w.positional = append(w.positional, r.String(maxName))
+		w.positional = append(w.positional, r.String(binenc.MaxName))
 	}
 	if r.Err() == nil && !slices.Equal(had, w.cfg.Slices) {
 		w.log().Warn("slice columns: slices.columns has changed since the checkpoint: predictions that wait keep the values of columns that are there still, and are in no slice of the others",

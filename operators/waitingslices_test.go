@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/pipeline"
 )
 
 // slicedRun is a join whose predictions have values of the columns a, b and c, some of them null, and what comes out of it.
@@ -175,41 +174,6 @@ func TestDroppedSlicesAreCounted(t *testing.T) {
 		}
 		if err := r.j.Close(); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// TestCheckpointWithOtherColumns goes on from a checkpoint that does not name its columns (testdata/checkpoint-v2, of the column region) where the
-// configuration has another number: predictions that wait are in no slice, and all of them join as they would have.
-func TestCheckpointWithOtherColumns(t *testing.T) {
-	data, fetch := checkpointV2(t)
-	rows := upgradeRows()
-	for _, columns := range [][]string{{"region", "tier"}, nil} {
-		s := defaultSetup()
-		s.slices = []string{"region"}
-		s.join = onDisk(t, s.join, 12)
-		s.join.Remember = 1000
-		in := stream(t, rows, 1, 8)
-		want := newWorld(t, s, in, 1).run(inTurn).counts()
-		s.slices = columns
-		w := newWorld(t, s, in, 1)
-		for range 22 {
-			w.step(inTurn)
-		}
-		w.must(w.shards[0].Close())
-		w.shards[0] = s.shard(0, 1)
-		w.must(pipeline.RestoreCheckpoint(data, w.shards[0].Sections(), fetch))
-		if n := w.counts()[CountDroppedSlices]; n == 0 {
-			t.Error("no slice value was dropped")
-		}
-		got := w.run(inTurn).counts()
-		for _, name := range []string{pipeline.CountJoined, pipeline.CountLabelled, pipeline.CountExpired, pipeline.CountOrphans, pipeline.CountWaiting} {
-			if got[name] != want[name] || want[pipeline.CountJoined] == 0 {
-				t.Errorf("%v: %d %s, want %d", columns, got[name], name, want[name])
-			}
-		}
-		if ok, detail := pipeline.Conservation(w.shards[0].Counts.All()); !ok {
-			t.Error(detail)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 		dst = w.appendEntry(dst, e)
 	}
 	dst = binenc.AppendUvarint(dst, 0) // the mark
-	dst = append(dst, hasJoined|bits(w.store != nil))
+	dst = append(dst, hasJoined|binenc.Flags(w.store != nil))
 	if w.store != nil {
 		dst = w.store.AppendState(dst)
 	}
@@ -42,7 +42,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 func (w *waiting) appendEntry(dst []byte, e int32) []byte {
 	p := &w.entries[e]
 	dst = append(dst, p.id[:]...)
-	dst = append(dst, bits(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
+	dst = append(dst, binenc.Flags(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
 	dst = binenc.AppendVarint(dst, int64(p.model))
 	dst = binenc.AppendVarint(dst, p.ts)
 	if p.label >= 0 {
@@ -82,10 +82,10 @@ func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	r := binenc.NewReader(src)
 	w.reset(w.cfg)
 	for range r.Count(2, 1<<20) {
-		w.model(arrowio.ModelKey{Model: r.String(maxName), Version: r.String(maxName)})
+		w.model(arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)})
 	}
 	for range r.Count(1, 1<<24) {
-		w.value(r.String(maxName))
+		w.value(r.String(binenc.MaxName))
 	}
 	places := w.restoreColumns(&r)
 	n := r.Count(18, 1<<31)

@@ -384,3 +384,21 @@ func (d *Decoder) set(s *Set, data []byte) error {
 	}
 	return nil
 }
+
+// LabelledRows is the number of labelled rows.
+func (s *Set) LabelledRows() int64 {
+	if s.Labelled == nil {
+		return 0
+	}
+	n, _ := s.Labelled.Total()
+	return n
+}
+
+// SeenRows is the number of predictions, and their mean confidence: NaN where there are none.
+func (s *Set) SeenRows() (n int64, confidence float64) {
+	if s.Seen == nil {
+		return 0, math.NaN()
+	}
+	n, _ = s.Seen.Total()
+	return n, s.Seen.MSP.MeanConfidence()
+}

@@ -83,3 +83,9 @@ func softmax(p, z []float64, t float64) {
 		p[k] *= inv
 	}
 }
+
+// Fits reports whether c can be applied to rows of k classes.
+func Fits(c Calibrator, k int) bool {
+	sized, ok := c.(interface{ Classes() int })
+	return !ok || sized.Classes() == k
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -29,7 +30,7 @@ type engine struct {
 	cfg       config.Config
 	log       *slog.Logger
 	published *operators.Published
-	fits      *operators.FitPool
+	fits      *model.FitPool
 	history   *sinks.History
 	tuning    *tuning
 	past      *past                  // nil = no history in a database
@@ -58,7 +59,7 @@ type reporter interface {
 }
 
 func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: operators.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), watchEvery: metadataInterval,
+	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), watchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.archive = rt.openArchive()
 	rt.tuning = newTuning(operators.NewHeads(cfg.Heads.Max), log)
@@ -147,9 +148,9 @@ func forgetAfter(c *config.Config) int64 {
 }
 
 // newModelTask builds the model task of a panes partition, with empty state.
-func (rt *engine) newModelTask(partition int) *operators.ModelTask {
+func (rt *engine) newModelTask(partition int) *model.ModelTask {
 	c := &rt.cfg
-	mc := operators.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
+	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
 		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
 	for _, w := range c.Windows {
@@ -157,25 +158,25 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 		if slide == 0 {
 			slide = w.Size
 		}
-		mc.Windows = append(mc.Windows, operators.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
+		mc.Windows = append(mc.Windows, model.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
 	}
-	mc.Slices = operators.SliceSpec{Columns: append([]string{}, c.Slices.Columns...), Max: c.Slices.MaxKeys, HalfLife: int64(c.Slices.HalfLife)}
+	mc.Slices = model.SliceSpec{Columns: append([]string{}, c.Slices.Columns...), Max: c.Slices.MaxKeys, HalfLife: int64(c.Slices.HalfLife)}
 	mc.Alarm, mc.Hold = alarmSpec(c), int64(c.Alarm.Hold)
 	if u := c.Unlabelled; u.Enabled {
-		mc.Unlabelled = &operators.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}
+		mc.Unlabelled = &model.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}
 	}
 	for _, r := range c.Rules {
 		age := r.Age
 		if age == 0 {
 			age = c.Join.Wait
 		}
-		mc.Rules = append(mc.Rules, operators.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
+		mc.Rules = append(mc.Rules, model.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
 			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices,
 			Kind: r.Kind, Measure: r.Measure, Score: r.Score, Reference: r.Reference, ReferenceRows: r.ReferenceRows, Alpha: r.Alpha,
 			Below: r.Side == "below", Interval: r.Interval, Age: int64(age)})
 	}
 	f := c.Refit
-	mc.Refit = operators.RefitSpec{Method: f.Method, MaxBytes: operators.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
+	mc.Refit = model.RefitSpec{Method: f.Method, MaxBytes: model.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
 		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop, ShadowFor: int64(f.ShadowFor),
 		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildName()}
@@ -187,7 +188,7 @@ func (rt *engine) newModelTask(partition int) *operators.ModelTask {
 	}
 	mc.Fits = rt.fits
 	mc.Trigger, mc.Judge = tuningSpecs(c)
-	return operators.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
+	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
 }
 
 // classesOf is whose rows shards count by predicted class.
@@ -199,12 +200,12 @@ func classesOf(c *config.Config) string {
 }
 
 // alarmSpec is the alarm of a configuration; nil where it is off.
-func alarmSpec(c *config.Config) *operators.AlarmSpec {
+func alarmSpec(c *config.Config) *model.AlarmSpec {
 	a := &c.Alarm
 	if !a.Enabled {
 		return nil
 	}
-	s := &operators.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE, EpsilonBin: a.EpsilonBin,
+	s := &model.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE, EpsilonBin: a.EpsilonBin,
 		EpsilonAccuracy: a.EpsilonAccuracy, AccuracySeverity: a.FallSeverity,
 		Alpha: float64(c.EventTime.Pane) / float64(a.FalseAlarmEvery), MaxWeight: a.MaxWeight, Matured: int64(a.Matured), ReferenceRows: a.ReferenceRows,
 		Slack: a.Slack, Slices: a.Slices, FDR: a.FDR, ClearRows: a.ClearRows, ClearFor: int64(a.ClearFor), QuietRows: a.QuietRows}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/feed"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -81,7 +81,7 @@ func newReplayCommand() *cobra.Command {
 type replay struct {
 	*engine
 	mu     sync.Mutex // the model task's
-	model  *operators.ModelTask
+	model  *model.ModelTask
 	offset int64
 	shards []*pipeline.Shard
 }

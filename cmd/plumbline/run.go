@@ -21,6 +21,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks"
@@ -269,9 +270,9 @@ func (r *kafkaRun) runModels(ctx context.Context) error {
 		}
 		name := taskName("model", p)
 		defer r.remove(name)
-		var task *operators.ModelTask
+		var task *model.ModelTask
 		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit)
-		return fatal(pipeline.Run(ctx, r.runner("models"), func() (*operators.ModelTask, error) {
+		return fatal(pipeline.Run(ctx, r.runner("models"), func() (*model.ModelTask, error) {
 			task = r.newModelTask(p)
 			r.add(name, task)
 			return task, nil

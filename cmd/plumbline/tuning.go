@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -204,11 +205,11 @@ func followOne(ctx context.Context, src pipeline.Source, take func([]byte) error
 }
 
 // tuningSpecs are the model tasks' part of the configuration.
-func tuningSpecs(c *config.Config) (operators.TriggerSpec, operators.JudgeSpec) {
+func tuningSpecs(c *config.Config) (model.TriggerSpec, model.JudgeSpec) {
 	t, h := c.Trigger, c.Heads
-	return operators.TriggerSpec{Enabled: t.Enabled, Recipe: t.Recipe, Rows: t.Rows, MinRows: t.MinRows, ReferenceRows: t.ReferenceRows, MaxECE: t.MaxECE,
+	return model.TriggerSpec{Enabled: t.Enabled, Recipe: t.Recipe, Rows: t.Rows, MinRows: t.MinRows, ReferenceRows: t.ReferenceRows, MaxECE: t.MaxECE,
 			MaxAccDrop: t.MaxAccDrop, MaxAURCRise: t.MaxAURCRise, Z: t.Z, For: int64(t.For), DataRows: t.DataRows, Cooldown: int64(t.Cooldown), Budget: t.Budget,
 			BudgetPeriod: int64(t.BudgetPeriod), ShadowAfter: int64(t.ShadowAfter), Deadline: int64(t.Deadline)},
-		operators.JudgeSpec{Enabled: h.Shadow, Alpha: h.Alpha, NLLBound: h.NLLBound, MinRows: h.MinRows, MaxRows: h.MaxRows, MaxECERise: h.MaxECERise,
+		model.JudgeSpec{Enabled: h.Shadow, Alpha: h.Alpha, NLLBound: h.NLLBound, MinRows: h.MinRows, MaxRows: h.MaxRows, MaxECERise: h.MaxECERise,
 			MaxAccDrop: h.MaxAccDrop, MaxAURCRis: h.MaxAURCRise, Watch: int64(h.Watch)}
 }

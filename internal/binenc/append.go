@@ -52,3 +52,14 @@ func AppendBlock(b []byte, f func([]byte) ([]byte, error)) ([]byte, error) {
 	copy(out[start:], length[:n])
 	return out[:start+n+len(body)], nil
 }
+
+// Flags packs up to eight truth values, the first in the lowest bit.
+func Flags(flags ...bool) byte {
+	var b byte
+	for i, f := range flags {
+		if f {
+			b |= 1 << i
+		}
+	}
+	return b
+}

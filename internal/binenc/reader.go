@@ -191,3 +191,9 @@ func (r *Reader) take(n int) []byte {
 	r.off += n
 	return b
 }
+
+// Bounds on what encoded bytes may claim.
+const (
+	MaxName  = 1 << 12 // bytes of a name
+	MaxItems = 1 << 28 // items of a list
+)

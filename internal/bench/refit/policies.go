@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -32,24 +32,24 @@ type change struct {
 }
 
 // taskConfig is the default configuration of plumbline run, but for the period, which is a day of the stream's rows.
-func taskConfig() operators.ModelConfig {
+func taskConfig() model.ModelConfig {
 	every := int64(365 * 24 * 3600)
-	return operators.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: 1024, SampleBytes: 262_144, SampleSeed: 1}, Bins: 15, CDFNu: .1, Resamples: 50, SampleRows: 8192,
-		Alarm: &operators.AlarmSpec{Name: "calibration", Severity: "critical", Signals: []string{"raw", "calibrated", "accuracy"}, Bins: 15, EpsilonECE: .02, EpsilonBin: .05,
+	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: 1024, SampleBytes: 262_144, SampleSeed: 1}, Bins: 15, CDFNu: .1, Resamples: 50, SampleRows: 8192,
+		Alarm: &model.AlarmSpec{Name: "calibration", Severity: "critical", Signals: []string{"raw", "calibrated", "accuracy"}, Bins: 15, EpsilonECE: .02, EpsilonBin: .05,
 			EpsilonAccuracy: .02, AccuracySeverity: "warning",
 			Alpha: float64(pane) / float64(every*second), MaxWeight: 1, ReferenceRows: 10_000, Slack: 1, ClearRows: 1000, ClearFor: 30 * second, QuietRows: 50_000, FDR: .05, Slices: true},
-		Rules: []operators.RuleSpec{{Name: "excess-ece", Signal: "calibrated", Severity: "warning", Rows: 2000, MinRows: 500, WarmupRows: 2000, Fire: .05, Clear: .03,
+		Rules: []model.RuleSpec{{Name: "excess-ece", Signal: "calibrated", Severity: "warning", Rows: 2000, MinRows: 500, WarmupRows: 2000, Fire: .05, Clear: .03,
 			For: 30 * second, ClearFor: 30 * second}},
 		Refit: refitSpec}
 }
 
 // refitSpec is that of internal/config's default; TestDefaultsAreTheProducts compares them.
-var refitSpec = operators.RefitSpec{Method: "auto", Period: dayRows / paneRows * pane, OnAlarm: true, FreshRows: 1000, MinRows: 500, MaxRows: 5000, TestShare: .3, Delay: 1,
+var refitSpec = model.RefitSpec{Method: "auto", Period: dayRows / paneRows * pane, OnAlarm: true, FreshRows: 1000, MinRows: 500, MaxRows: 5000, TestShare: .3, Delay: 1,
 	Alpha: .01, ValidationRows: 10_000, MinNLLGain: .001, MaxECERise: .005, MaxAccDr: .005, RollbackAlpha: 1e-6, Cooldown: 120 * second}
 
 // plumbline runs a model task over a stream and returns what it published.
-func plumbline(s *stream, cfg operators.ModelConfig) ([]change, error) {
-	task := operators.NewModelTask(cfg, 0, pipeline.NewCounts(), slog.New(slog.DiscardHandler))
+func plumbline(s *stream, cfg model.ModelConfig) ([]change, error) {
+	task := model.NewModelTask(cfg, 0, pipeline.NewCounts(), slog.New(slog.DiscardHandler))
 	var out []change
 	offset := int64(0)
 	take := func(m *pipeline.PaneMessage) error {

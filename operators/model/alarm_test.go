@@ -1,0 +1,325 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// testAlarm is the default alarm, on both signals unless named.
+func testAlarm(signals ...string) *AlarmSpec {
+	if len(signals) == 0 {
+		signals = []string{signalRaw, signalCalibrated}
+	}
+	return &AlarmSpec{Name: "calibration", Severity: "critical", Signals: signals, Bins: 15, EpsilonECE: .02, EpsilonBin: .05, Alpha: 1. / 3_150_000, MaxWeight: 1,
+		EpsilonAccuracy: .02, AccuracySeverity: "warning", ReferenceRows: 1500, Slack: 1, Slices: true, FDR: .05, ClearRows: 500, ClearFor: 20 * second, QuietRows: 50_000}
+}
+
+// alarmSetup has the alarm and nothing else.
+func alarmSetup(a *AlarmSpec) setup {
+	s := defaultSetup()
+	s.model.Alarm, s.model.Rules, s.model.Refit.Method = a, nil, "none"
+	return s
+}
+
+// episode is rows of one sharpness, after what comes before.
+func episode(seed uint64, before []batchtest.Row, n int, sharpness float64) []batchtest.Row {
+	o := batchtest.Options{N: n, MaxLag: 5 * second, Sharpness: sharpness, Regions: 3}
+	if len(before) > 0 {
+		o.Start = before[len(before)-1].TS + second
+	}
+	rows := batchtest.Rows(seed, o)
+	for i := range rows {
+		rows[i].ID = fmt.Sprint(seed, "-", rows[i].ID)
+	}
+	return append(slices.Clone(before), rows...)
+}
+
+func (w *world) alerts() []record.Alert {
+	return decodeAll[record.Alert](w.t, w.outputs, pipeline.StreamAlerts)
+}
+
+// TestAlarmFindsWhatWasAlwaysWrong: a model that is overconfident from its first row on raises one alarm, that stays.
+func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
+	t.Parallel()
+	rows := episode(71, nil, 3000, 1.6)
+	w := newWorld(t, alarmSetup(testAlarm(signalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
+	alerts := w.alerts()
+	if len(alerts) != 1 {
+		t.Fatalf("%d alerts, want one", len(alerts))
+	}
+	a := alerts[0]
+	if a.State != firing || a.Kind != kindAnytime || a.Rule != "calibration-raw" || a.InhibitedBy != "" || a.Value < a.Threshold || math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 {
+		t.Errorf("alert %+v: want one that fires, with its evidence above log 2/α", a)
+	}
+	if since := nanos(t, a.Since); since > rows[0].TS+20*second || a.Since != a.Evidence.Since {
+		t.Errorf("since %s, want about the first row", a.Since)
+	}
+	if a.Evidence.Direction != "overconfident" || len(a.Evidence.Bins) == 0 || a.ECE < .02 || a.Rows == 0 || !strings.HasPrefix(a.Diagram, "/?at=") {
+		t.Errorf("alert %+v, evidence %+v: want overconfident, bins, ECE, a link", a, a.Evidence)
+	}
+	for _, b := range a.Evidence.Bins {
+		if b.Gap >= 0 || math.Abs(b.Accuracy-b.Confidence-b.Gap) > 1e-12 {
+			t.Errorf("bin %+v: want a - c below 0", b)
+		}
+	}
+}
+
+// TestAlarmComesAndGoes: nothing while the model is calibrated, an alarm after it is not, resolved after it is again.
+func TestAlarmComesAndGoes(t *testing.T) {
+	t.Parallel()
+	rows := episode(72, nil, 4000, 1)
+	from := len(rows)
+	rows = episode(73, rows, 2500, 2)
+	to := len(rows)
+	rows = episode(74, rows, 6000, 1)
+	w := newWorld(t, alarmSetup(testAlarm(signalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
+	alerts := w.alerts()
+	if len(alerts) != 2 || alerts[0].State != firing || alerts[1].State != resolved {
+		t.Fatalf("alerts %+v, want firing, resolved", alerts)
+	}
+	start, end := rows[from].TS, rows[to].TS
+	if at, since := nanos(t, alerts[0].At), nanos(t, alerts[0].Since); at <= start || at > start+120*second || since < start-60*second || since > start+40*second {
+		t.Errorf("fires at %s since %s, the change was at %s", alerts[0].At, alerts[0].Since, pipeline.Format(start))
+	}
+	if at := nanos(t, alerts[1].At); at <= end || alerts[1].Since != alerts[0].Since {
+		t.Errorf("resolved at %s since %s, the change back was at %s", alerts[1].At, alerts[1].Since, pipeline.Format(end))
+	}
+}
+
+// paneSums are the sums of rows by event time, from the rows themselves: the plain reference of alarmPanes.
+func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64, at func(batchtest.Row) int64) map[int64]detect.Pane {
+	out := map[int64]detect.Pane{}
+	for _, r := range rows {
+		if r.Label < 0 {
+			continue
+		}
+		row := predicted(t, r)
+		pane := pipeline.PaneIndex(at(r), length)
+		if out[pane] == nil {
+			out[pane] = make(detect.Pane, bins)
+		}
+		j := max(0, min(bins-1, int64(math.Ceil(row.Conf*float64(bins)))-1))
+		b := &out[pane][j]
+		if int32(row.Arg) == r.Label {
+			b.N1, b.C1 = b.N1+1, b.C1+row.Conf
+		} else {
+			b.N0, b.C0 = b.N0+1, b.C0+row.Conf
+		}
+	}
+	return out
+}
+
+// TestAlarmIsThatOfTheRows holds the alarm of the stream against one that is given the rows' own sums, by label pane and in
+// matured mode by slots of prediction panes.
+func TestAlarmIsThatOfTheRows(t *testing.T) {
+	t.Parallel()
+	rows := episode(75, episode(76, nil, 1500, 1), 6000, 1.7)
+	for _, matured := range []int64{0, 35 * second, 330 * second} { // the last in slots of two panes
+		t.Run(fmt.Sprint(matured/second), func(t *testing.T) {
+			spec := testAlarm(signalRaw)
+			spec.Matured = matured
+			s := alarmSetup(spec)
+			w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+			at, length := func(r batchtest.Row) int64 { return r.LabelTS }, s.model.Pane
+			if matured > 0 {
+				at, length = func(r batchtest.Row) int64 { return r.TS }, s.model.Pane*spec.slot(s.model.Pane)
+			}
+			sums := paneSums(t, rows, length, 15, at)
+			var panes []int64
+			for p := range sums {
+				panes = append(panes, p)
+			}
+			slices.Sort(panes)
+			plain, want := spec.fresh(signalRaw, false, nil), ""
+			for _, p := range panes {
+				fired, err := plain.Observe(p, sums[p])
+				w.must(err)
+				if fired != nil && want == "" {
+					want = pipeline.Format((p+1)*length + (matured+s.model.Pane-1)/s.model.Pane*s.model.Pane)
+				}
+			}
+			alerts := w.alerts()
+			if want == "" || len(alerts) != 1 || alerts[0].At != want {
+				t.Errorf("alerts %+v, want one at %s", alerts, want)
+			}
+			if n := w.model.counts.All()[CountAlarmLate]; n != 0 {
+				t.Errorf("%d late rows", n)
+			}
+		})
+	}
+}
+
+// TestMaturedRowsThatAreTooLate: a row whose label comes later than the age counts as unlabelled, and is counted.
+func TestMaturedRowsThatAreTooLate(t *testing.T) {
+	t.Parallel()
+	spec := testAlarm(signalRaw)
+	spec.Matured = 3 * second // less than the longest delay
+	rows := batchtest.Rows(77, batchtest.Options{N: 1500, MaxLag: 40 * second})
+	w := newWorld(t, alarmSetup(spec), stream(t, rows, 1, 50), 1).run(anyOrder)
+	late, all := w.model.counts.All()[CountAlarmLate], int64(1500)
+	seen := w.model.models["m"].versions["v1"].keys[""].alarms[0].tests.Headline.Evidence()
+	var n float64
+	for _, b := range seen.Bins {
+		n += b.Long.N
+	}
+	if late < all/2 || late >= all*7/8 || n == 0 {
+		t.Errorf("%d of %d rows late, %v seen", late, all, n)
+	}
+}
+
+// TestAlarmOfASlice: what is wrong in one slice alone is its alert, and nobody else's.
+func TestAlarmOfASlice(t *testing.T) {
+	t.Parallel()
+	good, bad := episode(78, nil, 6000, 1), episode(79, nil, 6000, 2.2)
+	var rows []batchtest.Row
+	for i := range good {
+		r := good[i]
+		if r.Region == bad[i].Region && r.Region == good[0].Region && i%4 == 0 {
+			r = bad[i]
+		}
+		rows = append(rows, r)
+	}
+	s := alarmSetup(testAlarm(signalRaw))
+	s.slices = []string{"region"}
+	w := newWorld(t, s, stream(t, good, 2, 50), 1).run(anyOrder)
+	if a := w.alerts(); len(a) != 0 {
+		t.Errorf("alerts %+v without an error", a)
+	}
+	for i := range rows {
+		if rows[i].Region == rows[0].Region { // half of this slice's rows are of a model that is sure and wrong
+			rows[i] = good[i]
+			if i%2 == 0 {
+				rows[i].Scores = scaled(rows[i].Scores, 3)
+			}
+		} else {
+			rows[i] = good[i]
+		}
+	}
+	w = newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	slice := "region=" + rows[0].Region
+	first := map[string]record.Alert{}
+	for _, a := range w.alerts() {
+		if _, ok := first[a.Slice]; !ok && a.State == firing {
+			first[a.Slice] = a
+		}
+	}
+	a, ok := first[slice]
+	if !ok || a.Evidence.FDR != .05 || a.Evidence.Slices != 3 || a.Value < a.Threshold-math.Log(3) {
+		t.Errorf("alerts %+v, want one of slice %s by e-BH", w.alerts(), slice)
+	}
+	for name := range first {
+		if name != slice && name != "" {
+			t.Errorf("slice %s has an alert, too", name)
+		}
+	}
+}
+
+func scaled(z []float32, f float32) []float32 {
+	out := slices.Clone(z)
+	for i := range out {
+		out[i] *= f
+	}
+	return out
+}
+
+// TestAlarmSurvivesAnything: with every mode of the alarm, a task that is rebuilt from its checkpoint again and again ends as the one
+// that goes on, and so does any split of the rows over shards.
+func TestAlarmSurvivesAnything(t *testing.T) {
+	t.Parallel()
+	rows := episode(80, episode(81, episode(82, nil, 1200, 1), 1500, 2), 1500, 1)
+	for _, c := range []struct {
+		name string
+		set  func(*AlarmSpec)
+	}{
+		{"arrival", func(*AlarmSpec) {}},
+		{"matured", func(a *AlarmSpec) { a.Matured = 25 * second }},
+		{"pinned", func(a *AlarmSpec) { a.Reference, a.ReferenceRows = refPinned, 800 }},
+		{"rolling", func(a *AlarmSpec) { a.Reference, a.ReferenceRows = refRolling, 500 }},
+		{"weights", func(a *AlarmSpec) { a.MaxWeight = 2 }},
+		{"accuracy", func(a *AlarmSpec) { a.Signals, a.ReferenceRows = append(a.Signals, signalAccuracy), 500 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			spec := testAlarm()
+			c.set(spec)
+			s := alarmSetup(spec)
+			s.model.Rules, s.model.Refit.Method, s.model.Hold = defaultSetup().model.Rules, "temperature", 30*second
+			s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 700, Alpha: .001, Slices: true}
+			if c.name == refRolling {
+				s.model.Unlabelled.Reference = refRolling
+			}
+			for _, r := range comparing(c.name) {
+				s.model.Rules = append(slices.Clone(s.model.Rules), r)
+			}
+			s.slices = []string{"region"}
+			w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
+			if len(w.alerts()) == 0 {
+				t.Fatal("no alert to compare")
+			}
+			newWorld(t, s, stream(t, rows, 3, 40), 5).run(anyOrder).compare(w)
+			w.compareRestarts(t, w.restartsAfter(3))
+		})
+	}
+}
+
+// TestAlarmStartsAnewUnderAnotherSpecification: what fires goes on firing, the tests have seen nothing.
+func TestAlarmStartsAnewUnderAnotherSpecification(t *testing.T) {
+	t.Parallel()
+	s := alarmSetup(testAlarm(signalRaw))
+	w := newWorld(t, s, stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(anyOrder)
+	s.model.Alarm = testAlarm(signalRaw)
+	s.model.Alarm.EpsilonECE = .03
+	task := s.task()
+	w.must(pipeline.RestoreCheckpoint(w.savedModel, task.Sections(), nil))
+	old, a := w.model.models["m"].versions["v1"].keys[""].alarms[0], task.models["m"].versions["v1"].keys[""].alarms[0]
+	if old.alert.state != firing || a.alert.state != firing || a.alert.since != old.alert.since || a.tests.Headline.Panes() != 0 || old.tests.Headline.Panes() == 0 {
+		t.Errorf("alarm %+v became %+v", old.alert, a.alert)
+	}
+	s.model.Alarm = nil
+	w.must(pipeline.RestoreCheckpoint(w.savedModel, s.task().Sections(), nil))
+}
+
+// paneOf is a pane with n right rows in the last bin.
+func paneOf(bins int, n float64) detect.Pane {
+	p := make(detect.Pane, bins)
+	p[bins-1] = detect.BinSums{N1: n, C1: n}
+	return p
+}
+
+// TestTrailHoldsTheLatest compares the blocks with all panes: every suffix is that of some latest panes, the number of panes
+// at least doubles from one suffix to the one two further, and nothing is lost.
+func TestTrailHoldsTheLatest(t *testing.T) {
+	var tr trail
+	for i := 1; i <= 1000; i++ {
+		tr.add(paneOf(15, float64(i)))
+		if tr.rows() != float64(i*(i+1)/2) || len(tr.blocks) > 2*11 {
+			t.Fatalf("%d panes: %v rows in %d blocks", i, tr.rows(), len(tr.blocks))
+		}
+		var panes, rows int
+		for j := len(tr.blocks) - 1; j >= 0; j-- {
+			panes += int(tr.blocks[j].panes)
+			rows += int(tr.blocks[j].sums.N())
+			want := 0
+			for p := i; p > i-panes; p-- {
+				want += p
+			}
+			if rows != want {
+				t.Fatalf("%d panes: the latest %d have %d rows, want %d", i, panes, rows, want)
+			}
+			if j >= 2 && tr.blocks[j].panes == tr.blocks[j-2].panes {
+				t.Fatalf("%d panes: three blocks of %d", i, tr.blocks[j].panes)
+			}
+		}
+		if panes != i {
+			t.Fatalf("%d panes in the blocks, want %d", panes, i)
+		}
+	}
+}

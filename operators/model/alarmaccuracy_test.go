@@ -1,0 +1,150 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// harder makes rows of inputs that the model finds harder, and says so: scores of .3 times the size, labels drawn from them.
+func harder(seed uint64, rows []batchtest.Row) []batchtest.Row {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	out := slices.Clone(rows)
+	for i := range out {
+		out[i].Scores = scaled(out[i].Scores, .3)
+		var sum float64
+		for _, z := range out[i].Scores {
+			sum += math.Exp(float64(z))
+		}
+		u := rng.Float64() * sum
+		for k, z := range out[i].Scores {
+			out[i].Label = int32(k)
+			if u -= math.Exp(float64(z)); u < 0 {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// fallOfAccuracy is rows of a calibrated model, of which the middle ones are harder, from one index to before another.
+func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
+	rows = episode(101, nil, 12_000, 1)
+	from, to = 3000, 5500
+	copy(rows[from:to], harder(102, rows[from:to]))
+	return rows, from, to
+}
+
+// TestFallOfAccuracyThatConfidencesForetell: accuracy has its alert, that comes and goes, calibration none; and the alert is that of the
+// rows' own sums against the accuracy of the first ones.
+func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
+	t.Parallel()
+	rows, from, to := fallOfAccuracy()
+	spec := testAlarm(signalRaw, signalAccuracy)
+	s := alarmSetup(spec)
+	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	alerts := w.alerts()
+	if len(alerts) != 2 || alerts[0].State != firing || alerts[1].State != resolved {
+		t.Fatalf("alerts %+v, want firing, resolved", alerts)
+	}
+	at, ref := plainAccuracy(t, spec, s.model.Pane, rows)
+	a := alerts[0]
+	if a.Rule != accuracyRule || a.Kind != kindAnytime || a.Severity != "warning" || a.Signal != signalRaw || a.At != at || nanos(t, a.At) <= rows[from].TS ||
+		math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 || a.Value < a.Threshold {
+		t.Errorf("alert %+v, want one at %s", a, at)
+	}
+	e := a.Evidence
+	if !slices.Equal(e.Tests, []string{"accuracy"}) || e.ReferenceAccuracy == nil || *e.ReferenceAccuracy != ref.Accuracy || e.AccuracySlack != ref.AccuracySlack ||
+		e.EpsilonAccuracy != .02 || e.Reference != refPinned || e.LogE != a.Value || len(e.Bins) != 0 || !strings.Contains(a.Message, "mean confidence") {
+		t.Errorf("evidence %+v of a reference of %+v; %s", e, ref, a.Message)
+	}
+	if since := nanos(t, a.Since); since < rows[from].TS-60*second || since > rows[from].TS+60*second {
+		t.Errorf("since %s, the change was at %s", a.Since, pipeline.Format(rows[from].TS))
+	}
+	if nanos(t, alerts[1].At) <= rows[to].TS || alerts[1].Rule != accuracyRule || alerts[1].Evidence != nil {
+		t.Errorf("resolved %+v, the change back was at %s", alerts[1], pipeline.Format(rows[to].TS))
+	}
+}
+
+// plainAccuracy returns the end of the label pane at which a test of the rows' own sums fires first, and its reference.
+func plainAccuracy(t *testing.T, spec *AlarmSpec, pane int64, rows []batchtest.Row) (at string, ref *detect.Reference) {
+	t.Helper()
+	sums := paneSums(t, rows, pane, int64(spec.Bins), func(r batchtest.Row) int64 { return r.LabelTS })
+	var panes []int64
+	for p := range sums {
+		panes = append(panes, p)
+	}
+	slices.Sort(panes)
+	first := make(detect.Pane, spec.Bins)
+	var test *detect.Detector
+	for _, p := range panes {
+		if test == nil && first.N() >= float64(spec.ReferenceRows) {
+			var err error
+			if ref, err = detect.ReferenceCurve(first, spec.Slack); err != nil {
+				t.Fatal(err)
+			}
+			if test, err = detect.New(detect.Spec{Null: detect.NullAccuracy, Epsilon: spec.EpsilonAccuracy, Alpha: spec.Alpha / 2, Reference: ref}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test == nil {
+			plusPane(first, sums[p])
+			continue
+		}
+		fired, err := test.Observe(p, sums[p])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fired != nil {
+			return pipeline.Format((p + 1) * pane), ref
+		}
+	}
+	t.Fatal("no alarm")
+	return "", nil
+}
+
+// TestFallOfAccuracyIsNoReasonToRefit: what no calibrator mends starts no refit, and stops none by period.
+func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[string]bool{signalRaw: true, signalAccuracy: false} {
+		k := &keyState{}
+		k.addAlarms(testAlarm(signalRaw, signalAccuracy))
+		k.alarm(signal).alert = ruleState{state: firing, since: 7}
+		if since, any := k.firingSince(); any != want || any && since != 7 {
+			t.Errorf("alarm on %s: fires for refits %v since %d, want %v", signal, any, since, want)
+		}
+	}
+}
+
+// TestFallOfAccuracyInASlice: a slice has its own reference, and its alert is by e-BH.
+func TestFallOfAccuracyInASlice(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(103, batchtest.Options{N: 12_000, MaxLag: 5 * second, Regions: 3})
+	hard := harder(104, rows)
+	for i := 6000; i < len(rows); i++ {
+		if rows[i].Region == "r1" {
+			rows[i] = hard[i]
+		}
+	}
+	s := alarmSetup(testAlarm(signalAccuracy))
+	s.slices = []string{"region"}
+	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	slice := false
+	for _, a := range w.alerts() {
+		if a.Rule != accuracyRule || a.Slice != "" && a.Slice != "region=r1" {
+			t.Errorf("alert %+v", a)
+		}
+		if a.Slice == "region=r1" && a.State == firing && a.Evidence != nil && a.Evidence.FDR == .05 && a.Evidence.Threshold == 0 {
+			slice = true
+		}
+	}
+	if !slice {
+		t.Errorf("alerts %+v, want one of slice r1", w.alerts())
+	}
+}

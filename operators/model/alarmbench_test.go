@@ -1,0 +1,86 @@
+package model
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/kernel"
+)
+
+// benchPane is one label pane of 200 rows.
+func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *paneInput {
+	shape := cfg.Acc
+	shape.K = 4
+	set, err := acc.New(shape)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := make([]float64, 4)
+	for i := range 200 {
+		z := []float64{float64(i%17) / 4, float64(i%5) / 3, 0, float64(i%7) / 7}
+		r, _ := kernel.Logits(z, p)
+		if err := set.Predict(r, 1); err != nil {
+			b.Fatal(err)
+		}
+		if err := set.Label(r, p, i%4, kernel.NLL(r, z, i%4, false), 1, 1e9, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return &paneInput{pane: pane, end: (pane + 1) * cfg.Pane, cells: []paneCell{{pane, set}}, labelled: 200}
+}
+
+// BenchmarkAlarmKeys is one label pane of 1,000 slices of 200 rows each: their alarms, e-BH, inhibition. bytes/key is what the state of
+// alarms and the reference of unlabelled rows take in memory.
+func BenchmarkAlarmKeys(b *testing.B) {
+	for _, signals := range [][]string{{signalRaw}, {signalRaw, signalCalibrated}} {
+		b.Run(fmt.Sprint(len(signals), " signals"), func(b *testing.B) {
+			const keys = 1000
+			s := alarmSetup(testAlarm(signals...))
+			s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 10_000, Alpha: .001, Slices: true}
+			task := s.task()
+			m := &model{name: "m", versions: map[string]*version{}}
+			task.models["m"] = m
+			v, err := m.version("v", 4, &task.cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var names []string
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for i := range keys {
+				names = append(names, fmt.Sprintf("tenant=%04d", i))
+				v.key(names[i], &task.cfg)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			in := benchPane(b, &task.cfg, 1)
+			in.scored = scored{1: in.cells[0].set}
+			inputs := map[string]*paneInput{}
+			for _, name := range names {
+				inputs[name] = in
+			}
+			b.ResetTimer()
+			for range b.N {
+				in.pane++
+				in.end += task.cfg.Pane
+				for _, name := range names {
+					if err := task.observeAlarms(v.keys[name], in); err != nil {
+						b.Fatal(err)
+					}
+					if err := v.keys[name].addDrift(task.cfg.Unlabelled, v, in); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := task.alerts(v, names, inputs); err != nil {
+					b.Fatal(err)
+				}
+				task.out = nil
+			}
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/keys, "bytes/key")
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/keys, "µs/key-pane")
+		})
+	}
+}

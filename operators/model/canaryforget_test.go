@@ -1,0 +1,54 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+// TestFailedCanariesAreForgotten: canaries that are taken back again and again, with nothing published between them, do not gather; rows of the latest
+// ones are scored by what they were served.
+func TestFailedCanariesAreForgotten(t *testing.T) {
+	s := defaultSetup()
+	s.model.Refit.CanaryShare = 1
+	task := s.task()
+	m := &model{name: "m", versions: map[string]*version{}}
+	task.models["m"] = m
+	v, err := m.version("v", 3, &task.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := v.key("", &task.cfg)
+	cal, err := calibrator.NewClassWeights(calibrator.Identity{}, []float64{1, 1, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := calibrator.Encode(cal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.calibrators = []*inForce{{revision: 1, from: 1, cal: calibrator.Identity{}, encoded: []byte(`{"version":1,"method":"identity"}`)}}
+	now := int64(1_700_000_000) * second
+	for range 200 {
+		v.refit.trial = &trial{candidates: []*candidate{{fitResult: fitResult{method: cal.Method(), cal: cal, encoded: encoded}}}}
+		if err := task.beginCanary(v, k, 0, now); err != nil {
+			t.Fatal(err)
+		}
+		from := now
+		now += 50 * second
+		if err := task.endCanary(v, k, "worse", now); err != nil {
+			t.Fatal(err)
+		}
+		if f := v.at(from, [16]byte{}); f == nil || f.share == 0 {
+			t.Fatalf("a row of the canary that has just ended is scored by %+v", f)
+		}
+		if f := v.at(now, [16]byte{}); f == nil || f.revision != 1 || f.share != 0 {
+			t.Fatalf("a row after it is scored by %+v", f)
+		}
+		now += 10 * second
+	}
+	// Those of the last 120 s, which rows may still ask for, and what is in force.
+	if n := len(v.calibrators); n > 4 {
+		t.Errorf("%d calibrators are kept after 200 canaries", n)
+	}
+}

@@ -1,0 +1,332 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/operators"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// shiftedRows are rows of four classes on a line by shares q, with posteriors that are exact where the shares are equal; labels come
+// up to lag later.
+func shiftedRows(seed uint64, before []batchtest.Row, n int, q []float64, lag int64) []batchtest.Row {
+	rng := rand.New(rand.NewPCG(seed, 6))
+	start := int64(1_700_000_000) * second
+	if len(before) > 0 {
+		start = before[len(before)-1].TS + second/10
+	}
+	nan := float32(math.NaN())
+	for i := range n {
+		y, u := 0, rng.Float64()
+		for ; y < len(q)-1 && u >= q[y]; y++ {
+			u -= q[y]
+		}
+		x := rng.NormFloat64() + 1.4*float64(y)
+		z := make([]float32, len(q))
+		for j := range z {
+			d := x - 1.4*float64(j)
+			z[j] = float32(-d * d / 2)
+		}
+		ts := start + int64(i)*second/10
+		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts, LabelTS: ts + rng.Int64N(lag+1), Label: int32(y),
+			Scores: z, Weight: nan, Served: nan})
+	}
+	return before
+}
+
+var (
+	evenShares  = []float64{.25, .25, .25, .25}
+	movedShares = []float64{.05, .15, .3, .5}
+)
+
+func classSetup() setup {
+	s := alarmSetup(nil)
+	s.classes = operators.ClassesModel
+	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1500, Alpha: .001}
+	return s
+}
+
+// TestClassShiftInSnapshots: while shares stay, distances and estimates say so; once they move, both estimates have the shares, the accuracy and the
+// calibration error that the labels then show, and the assumption is not rejected.
+func TestClassShiftInSnapshots(t *testing.T) {
+	t.Parallel()
+	rows := shiftedRows(1, shiftedRows(2, nil, 4000, evenShares, 5*second), 3000, movedShares, 5*second)
+	change := rows[4000].TS
+	w := newWorld(t, classSetup(), stream(t, rows, 2, 50), 1).run(anyOrder)
+	compared, moved := 0, 0
+	for _, snap := range w.finals() {
+		u := snap.Unlabelled
+		if snap.Predictions < 300 || u == nil || u.ReferenceTo == "" || u.Classes == nil || len(u.Classes.Shifts) < 2 {
+			continue
+		}
+		start, end, refTo := nanos(t, snap.Window.Start), nanos(t, snap.Window.End), nanos(t, u.ReferenceTo)
+		if start < change && end > change {
+			continue
+		}
+		compared++
+		ref, now := predictedClasses(t, rows, func(ts int64) bool { return ts < refTo }), predictedClasses(t, rows, func(ts int64) bool { return ts >= start && ts < end })
+		want, err := unlabelled.Compare(ref, now, .001)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := distancesOf(want)
+		if *u.Classes.PSI != all.PSI || *u.Classes.JensenShannon != all.JensenShannon {
+			t.Errorf("window from %s: PSI %+v, want %+v", snap.Window.Start, u.Classes.PSI, all.PSI)
+		}
+		if over := all.PSI.Value > all.PSI.Threshold; over != (start >= change) {
+			t.Errorf("window from %s: PSI over its threshold: %v", snap.Window.Start, over)
+		}
+		shares := evenShares
+		if start >= change {
+			moved++
+			shares = movedShares
+		}
+		checkShifts(t, &snap, shares)
+	}
+	if compared < 5 || moved < 3 {
+		t.Errorf("%d windows compared, %d after the change", compared, moved)
+	}
+}
+
+// checkShifts checks the estimates of a window against the shares that its rows were drawn by, and its labels.
+func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
+	t.Helper()
+	for _, s := range snap.Unlabelled.Classes.Shifts {
+		if s.Rejected || s.Ridge > 0 || s.Unknown > 0 || len(s.Worst) != 4 {
+			t.Errorf("window from %s: %+v", snap.Window.Start, s)
+		}
+		for _, c := range s.Worst {
+			// Standard errors of many windows and classes: 5 of them; those of EM leave out what the sample's own noise does.
+			if math.Abs(c.Share-shares[c.Class]) > 5*c.SE+.03 {
+				t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, s.Method, c.Class, c, shares[c.Class])
+			}
+		}
+		found := false
+		for _, e := range snap.Unlabelled.Estimates {
+			if e.Method != s.Method {
+				continue
+			}
+			found = true
+			if e.Miss == nil || math.Abs(e.Miss.Z) > 4.5 || e.Assumption == "" || e.ECE == nil {
+				t.Errorf("window from %s: %+v, miss %+v", snap.Window.Start, e, e.Miss)
+			} else if math.Abs(*e.ECE-*snap.Raw.ECE) > .08 { // that by labels is biased upward by the noise of some 600 rows in 15 bins
+				t.Errorf("window from %s, %s: ECE %v, by labels %v", snap.Window.Start, s.Method, *e.ECE, *snap.Raw.ECE)
+			}
+		}
+		if !found {
+			t.Errorf("no estimate by %s", s.Method)
+		}
+	}
+}
+
+// predictedClasses counts rows by the class that they say.
+func predictedClasses(t *testing.T, rows []batchtest.Row, keep func(ts int64) bool) []float64 {
+	h := make([]float64, classBins)
+	for _, r := range rows {
+		if !keep(r.TS) {
+			continue
+		}
+		top := 0
+		for j, z := range r.Scores {
+			if z > r.Scores[top] {
+				top = j
+			}
+		}
+		h[top]++
+	}
+	return h
+}
+
+// TestClassRule: a rule on the distance of predicted classes fires once shares move, and not before.
+func TestClassRule(t *testing.T) {
+	t.Parallel()
+	rows := shiftedRows(3, shiftedRows(4, nil, 4000, evenShares, 5*second), 2000, movedShares, 5*second)
+	s := classSetup()
+	s.model.Rules = []RuleSpec{{Name: "classes", Kind: kindDistance, Measure: measurePSI, Score: scoreClass, Severity: "warning", Reference: refPinned, ReferenceRows: 1500,
+		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}}
+	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	alerts := w.alerts()
+	if len(alerts) == 0 || alerts[0].State != firing || !strings.Contains(alerts[0].Measure, "class") {
+		t.Fatalf("alerts %+v", alerts)
+	}
+	if at := nanos(t, alerts[0].At); at < rows[4000].TS || at > rows[4000].TS+60*second {
+		t.Errorf("it fires at %s", alerts[0].At)
+	}
+}
+
+func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
+	var out []record.Calibrator
+	for _, c := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+		if c.Published && c.Reason == reason {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// TestLabelShiftCorrection: once shares have moved, class weights near the true ones are put into force: at once before any label
+// of the new rows has come, as a candidate when their labels have proved them better. They help on the rows that follow, and leave no trace of
+// crashes.
+func TestLabelShiftCorrection(t *testing.T) {
+	for _, mode := range []string{ShiftAtOnce, ShiftCandidate} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			const lag = 20 * second
+			rows := shiftedRows(5, shiftedRows(6, nil, 4000, evenShares, lag), 6000, movedShares, lag)
+			change := rows[4000].TS
+			s := classSetup()
+			s.model.Refit.LabelShift, s.model.Refit.FreshRows = mode, 1000
+			in := stream(t, rows, 2, 50)
+			w := newWorld(t, s, in, 1).run(anyOrder)
+			got := publishedFor(t, w, reasonShift)
+			if len(got) == 0 {
+				t.Fatal("no correction was published")
+			}
+			first := nanos(t, got[0].EffectiveFrom)
+			if first < change || mode == ShiftAtOnce && first > change+150*second {
+				t.Errorf("the first correction is from %s, shares moved at %s", got[0].EffectiveFrom, pipeline.Format(change))
+			}
+			if proved := got[0].Evidence.LogE >= got[0].Evidence.LogENeeded && got[0].Evidence.TestRows > 0; proved != (mode == ShiftCandidate) {
+				t.Errorf("evidence %+v", got[0].Evidence)
+			}
+			cal, err := calibrator.Decode(got[0].Calibrator)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights := cal.(*calibrator.ClassWeights).Weights()
+			for j, x := range movedShares {
+				// Of 1,000 predictions, about 50 of them of class 0.
+				if want := x * 4; weights[j] < want/2.5 || weights[j] > want*2.5 {
+					t.Errorf("weight of class %d is %v, want about %v", j, weights[j], want)
+				}
+			}
+			helped := 0
+			for _, snap := range w.finals() {
+				if snap.InForce != nil && nanos(t, snap.Window.Start) > first && snap.Labelled > 500 {
+					helped++
+					if !(*snap.Calibrated.NLL < *snap.Raw.NLL-.02) {
+						t.Errorf("window from %s: NLL %v, raw %v", snap.Window.Start, *snap.Calibrated.NLL, *snap.Raw.NLL)
+					}
+				}
+			}
+			if helped == 0 {
+				t.Error("no window after the correction")
+			}
+			crashed := newWorld(t, s, in, 2)
+			crashed.save, crashed.crash = .2, .02
+			if crashed.run(anyOrder).hash() != w.hash() {
+				t.Error("crashes leave a trace in the state")
+			}
+		})
+	}
+}
+
+// TestNoCorrectionOfOtherShifts: where inputs get noise and shares stay, the assumption's test fails, and nothing is corrected.
+func TestNoCorrectionOfOtherShifts(t *testing.T) {
+	t.Parallel()
+	rows := shiftedRows(7, nil, 7000, evenShares, 5*second)
+	rng := rand.New(rand.NewPCG(8, 8))
+	for i := 3000; i < len(rows); i++ { // farther apart than the model was made for: it is too sure, and says more of the outer classes
+		d := float32(rng.NormFloat64() * 3)
+		for j := range rows[i].Scores {
+			rows[i].Scores[j] += d * float32(j) * 1.4
+		}
+		rows[i].Label = -1
+	}
+	s := classSetup()
+	s.model.Refit.LabelShift, s.model.Refit.FreshRows = ShiftAtOnce, 1000
+	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	if got := publishedFor(t, w, reasonShift); len(got) > 0 {
+		t.Errorf("%d corrections, the first: %s", len(got), got[0].Outcome)
+	}
+}
+
+// TestClassesAreCountedByKey: of the whole only, of slices too, or of nothing.
+func TestClassesAreCountedByKey(t *testing.T) {
+	t.Parallel()
+	rows := shiftedRows(9, nil, 500, evenShares, 0)
+	for i := range rows {
+		rows[i].Region = []string{"a", "b"}[i%2]
+	}
+	for _, mode := range []string{"", operators.ClassesNone, operators.ClassesModel, operators.ClassesSlices} {
+		s := classSetup()
+		s.classes, s.slices = mode, []string{"region"}
+		w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+		for slice, k := range w.model.models["m"].versions["v1"].keys {
+			var n int64
+			for _, b := range k.windows[0].buckets {
+				if b.raw != nil && b.raw.Classes != nil {
+					m, _ := b.raw.Classes.Total()
+					n += m
+				}
+			}
+			if want := mode == operators.ClassesSlices || mode == operators.ClassesModel && slice == ""; (n > 0) != want {
+				t.Errorf("classes %q, slice %q: %d predictions by class", mode, slice, n)
+			}
+		}
+	}
+}
+
+// TestStateBeforeClasses: a reference without class counts has the bytes of builds before them; with them it reads back whole.
+func TestStateBeforeClasses(t *testing.T) {
+	plain := keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: 3}}
+	plain.ref.csf[0][3] = 12
+	before, err := plain.append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: 3, at: 77}}
+	full.ref.csf[0][3] = 12
+	c, err := acc.NewClassCounts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Label(1, .7, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	full.ref.classes.confused, full.classes.block = c, c.Clone()
+	full.classes.soft = softJoint{pool: shift.NewPool(make([]float64, 3)), revision: 4, fresh: 9, rows: 300, bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
+	full.classes.soft.joint[5] = 1.5
+	full.classes.soft.byLabel.Rows, full.classes.soft.byLabel.Gap = make([]float64, 3), make([]float64, 3*gateBins)
+	full.classes.soft.byLabel.Gap[7] = -.5
+	after, err := full.append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(after, before) {
+		t.Error("what follows is not behind what was there before")
+	}
+	for name, b := range map[string][]byte{"without": before, "with": after} {
+		back := keyDrift{classes: classDrift{k: 3}}
+		if err := back.restore(b); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := back.append(nil); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("%s classes: %d bytes read back as %d, %v", name, len(b), len(again), err)
+		}
+	}
+	other := keyDrift{classes: classDrift{k: 4}}
+	if err := other.restore(after); err == nil {
+		t.Error("counts of three classes are taken for four")
+	}
+	for n := range after {
+		if n > len(before) {
+			cut := keyDrift{classes: classDrift{k: 3}}
+			if err := cut.restore(after[:n]); err == nil {
+				t.Fatalf("%d of %d bytes are taken", n, len(after))
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/internal/batchtest"
+)
+
+// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with posteriors that are exact
+// under the prior.
+func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
+	rng := rand.New(rand.NewPCG(seed, 6))
+	start := int64(1_700_000_000) * second
+	if len(before) > 0 {
+		start = before[len(before)-1].TS + second/10
+	}
+	nan, k := float32(math.NaN()), len(q)
+	for i := range n {
+		y, u := 0, rng.Float64()
+		for ; y < k-1 && u >= q[y]; y++ {
+			u -= q[y]
+		}
+		seen := y
+		if rng.Float64() < .3 {
+			seen = (y + 1 + rng.IntN(4)) % k
+		}
+		z := make([]float32, k)
+		for j := range z {
+			switch d := (seen - j + k) % k; {
+			case d == 0:
+				z[j] = float32(math.Log(.7 * prior[j]))
+			case d <= 4:
+				z[j] = float32(math.Log(.3 / 4 * prior[j]))
+			default:
+				z[j] = -30
+			}
+		}
+		ts := start + int64(i)*second/10
+		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts, LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
+			Scores: z, Weight: nan, Served: nan})
+	}
+	return before
+}
+
+// TestClassShiftOfManyClasses: of 200 classes those with the most labels are estimated one by one and the others together, by both methods; what
+// has moved is found, and the state reads back.
+func TestClassShiftOfManyClasses(t *testing.T) {
+	t.Parallel()
+	const k = 200
+	prior, moved := make([]float64, k), make([]float64, k)
+	var sums [2]float64
+	for j := range prior {
+		prior[j] = 1 / float64(10+j)
+		moved[j] = prior[j]
+		if j%7 == 0 && j < 60 {
+			moved[j] *= 4
+		}
+		sums[0], sums[1] = sums[0]+prior[j], sums[1]+moved[j]
+	}
+	for j := range prior {
+		prior[j], moved[j] = prior[j]/sums[0], moved[j]/sums[1]
+	}
+	rows := manyRows(1, manyRows(2, nil, 3600, prior, prior), 1800, prior, moved)
+	change := rows[3600].TS
+	s := classSetup()
+	s.model.Unlabelled.ReferenceRows = 3000
+	s.model.Windows = s.model.Windows[:1]
+	w := newWorld(t, s, stream(t, rows, 2, 100), 1).run(anyOrder)
+	found, rose, of := map[string]int{}, 0, 0
+	for _, snap := range w.finals() {
+		u := snap.Unlabelled
+		if snap.Predictions < 300 || u == nil || u.Classes == nil || nanos(t, snap.Window.Start) < change {
+			continue
+		}
+		for _, x := range u.Classes.Shifts {
+			found[x.Method]++
+			if x.Pooled != k-shift.MaxClasses+1 || len(x.Worst) != worstClasses {
+				t.Errorf("window from %s: %+v", snap.Window.Start, x)
+			}
+			for _, c := range x.Worst {
+				if c.Class >= 0 && c.Class < 60 && c.Class%7 == 0 {
+					if of++; c.Share > c.Reference {
+						rose++
+					}
+				}
+				if c.Class >= 0 && math.Abs(c.Share-moved[c.Class]) > 5*c.SE+.02 {
+					t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, x.Method, c.Class, c, moved[c.Class])
+				}
+			}
+		}
+		for _, e := range u.Estimates {
+			if found[e.Method] > 0 && (e.Assumption != shift.PooledAssumption || e.Miss == nil || math.Abs(e.Miss.Z) > 4.5) {
+				t.Errorf("window from %s: %+v, miss %+v", snap.Window.Start, e, e.Miss)
+			}
+		}
+	}
+	if found[shift.MethodBBSE] < 2 || found[shift.MethodEM] < 2 {
+		t.Errorf("estimates by method: %v, want both", found)
+	}
+	if of < 5 || rose < of*9/10 {
+		t.Errorf("of the classes that have more rows now, %d among those that have moved most, %d are said to have more", of, rose)
+	}
+	restored(t, &s, w.model, "at the end")
+}

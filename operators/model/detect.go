@@ -1,0 +1,339 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect/reference"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// RuleSpec is a rule with hysteresis. Its value, by kind, is
+//
+//	excess      ECE - E[ECE of a perfectly calibrated model with the same confidences], significant where ECE is above the null's
+//	            95 % quantile; of the latest label panes with at least Rows labelled rows
+//	reference   how much worse Measure is than in the reference (calib/detect/reference), significant where the 95 % interval is above 0
+//	distance    of the distribution of Score of the latest predictions from that of the reference, significant where it is above its
+//	            threshold at level Alpha
+//	estimate    of accuracy its fall from the labelled reference's, of ECE itself, without labels; of miss the difference between
+//	            estimated and true accuracy of labelled rows, significant beyond 3 standard errors
+//	threshold   Measure itself of the latest rows, significant always, or with Interval where its 95 % interval is beyond Fire
+//
+// It is pending while the value is above Fire and significant, fires after For of event time, and resolves after ClearFor below Clear;
+// with Below the other way round. It is judged at label panes that bring rows, never by the clock.
+type RuleSpec struct {
+	Name, Signal, Severity    string
+	Rows, MinRows, WarmupRows int64
+	Fire, Clear               float64
+	For, ClearFor             int64
+	Slices                    bool
+
+	Kind, Measure string // Kind "" = excess
+	Score         string // kind distance: msp, margin or negent
+	Reference     string // kinds reference and distance: refPinned or refRolling
+	ReferenceRows int64
+	Alpha         float64
+
+	Below    bool  // kind threshold: fires below Fire, resolves above Clear
+	Interval bool  // kind threshold: fires only where the whole 95 % interval is beyond Fire
+	Age      int64 // measure coverage: of predictions this old, ns
+}
+
+// ruleState is where a rule stands for one key.
+type ruleState struct {
+	state      string // "", pending, firing
+	since      int64  // start of the first pane over Fire
+	overFrom   int64  // end of that pane: `for` counts from here
+	clearFrom  int64  // end of the first pane under Clear while firing; 0 = none
+	lastChange int64
+	last       []byte // the latest alert, as published
+
+	inhibitedBy string // as in the latest alert
+	told        bool   // it has fired uninhibited since it was last in order
+	holdFrom    int64  // end of the pane at which its inhibitor was gone; 0 = it is there
+}
+
+const (
+	signalRaw        = "raw"
+	signalCalibrated = "calibrated"
+	ruleOK           = ""
+	pending          = "pending"
+	firing           = "firing"
+	resolved         = "resolved"
+)
+
+// alerts judges the alarms and rules of a version at the end of a label pane, slices and whole together, and publishes what
+// changed.
+func (t *ModelTask) alerts(v *version, names []string, in map[string]*paneInput) error {
+	for _, name := range names {
+		k := v.keys[name]
+		k.changes = map[*ruleState]*record.Alert{}
+		if err := t.judgeRules(v, k, in[name]); err != nil {
+			return fmt.Errorf("slice %q: %w", name, err)
+		}
+	}
+	if t.cfg.Alarm != nil {
+		for _, signal := range t.cfg.Alarm.Signals {
+			off, of := t.rejected(v, names, signal)
+			for _, name := range names {
+				if a := v.keys[name].alarm(signal); a != nil {
+					t.judgeAlarm(v, v.keys[name], a, off[name], of, in[name])
+				}
+			}
+		}
+	}
+	if len(names) > 0 {
+		t.settle(v, names, in[names[0]].end)
+	}
+	return nil
+}
+
+// judgeAlarm notes the change of an alarm.
+func (t *ModelTask) judgeAlarm(v *version, k *keyState, a *keyAlarm, rejected bool, of int, in *paneInput) {
+	state, changed := a.judge(t.cfg.Alarm, rejected, in.end, t.cfg.Pane)
+	if !changed {
+		return
+	}
+	if !a.slice {
+		of = 0
+	}
+	k.changes[&a.alert] = t.alarmAlert(v, k, a, state, in, of)
+}
+
+// judgeRules judges the rules of a key at the end of a label pane.
+func (t *ModelTask) judgeRules(v *version, k *keyState, in *paneInput) error {
+	for i := range t.cfg.Rules {
+		spec := &t.cfg.Rules[i]
+		if k.slice != "" && !spec.Slices {
+			continue
+		}
+		j, ok, err := t.judgement(v, k, spec, k.looks[i], in)
+		if err != nil {
+			return fmt.Errorf("rule %s: %w", spec.Name, err)
+		}
+		if !ok || j.rows < max(spec.MinRows, 1) || k.labelled < spec.WarmupRows && spec.Kind != kindDistance && spec.Measure != measureCoverage {
+			continue
+		}
+		if state, changed := k.rules[i].judge(spec, j, in.end-t.cfg.Pane, in.end); changed {
+			k.changes[&k.rules[i]] = t.ruleAlert(v, k, spec, &k.rules[i], state, j, in.end)
+		}
+	}
+	return nil
+}
+
+// judgement is what a rule sees of a label pane; ok is false where there is nothing new or too little.
+func (t *ModelTask) judgement(v *version, k *keyState, spec *RuleSpec, l *look, in *paneInput) (j judgement, ok bool, err error) {
+	if l == nil {
+		if in.labelled == 0 || k.labelled < spec.WarmupRows {
+			return j, false, nil
+		}
+		bins, n := k.recent.last(spec.Signal, spec.Rows)
+		if n < max(spec.MinRows, 1) {
+			return j, false, nil
+		}
+		return judgement{rows: n, ece: metric.ECE(bins), iv: metric.Resample(bins, t.cfg.Resamples, seed(v, k, spec.Signal, in.pane))}, true, nil
+	}
+	rows, err := t.look(v, k, spec, l, in)
+	if err != nil || rows == 0 {
+		return j, false, err
+	}
+	ref, cur, ok := l.windows(spec)
+	if !ok || cur.rows < max(spec.MinRows, 1) {
+		return j, false, nil
+	}
+	switch spec.Kind {
+	case kindThreshold:
+		return spec.threshold(cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: seed(v, k, spec.Signal+spec.Measure, in.pane)})
+	case kindReference:
+		return spec.compare(ref, cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: seed(v, k, spec.Signal+spec.Measure, in.pane)})
+	case kindDistance:
+		j, ok = spec.distance(ref, cur)
+	case kindEstimate:
+		if k.drift == nil {
+			return j, false, nil
+		}
+		j, ok = spec.estimate(k, t.cfg.Unlabelled, cur, t.cfg.Bins)
+	}
+	return j, ok, nil
+}
+
+// newLook is what a rule looks at; nil for those that look at the key's recent panes.
+func (s *RuleSpec) newLook() *look {
+	if s.Kind == "" || s.Kind == kindExcess {
+		return nil
+	}
+	l := &look{}
+	if s.Kind == kindThreshold && s.Measure == measureCoverage {
+		l.coverage = &coverage{}
+	}
+	return l
+}
+
+// lookSize is the length of the sums that a rule keeps.
+func (s *RuleSpec) lookSize(bins int) int {
+	switch {
+	case s.labelled():
+		return s.labelledSize(bins)
+	case s.Kind == kindThreshold:
+		return coverageSize
+	}
+	return s.unlabelledSize()
+}
+
+// look gives a rule the rows of a label pane and returns how many there were.
+func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *paneInput) (rows int64, err error) {
+	if l.coverage != nil {
+		sums := l.coverage.add(spec, in, t.cfg.Pane)
+		l.add(spec, int64(sums[0]), sums[:])
+		return int64(sums[0]), nil
+	}
+	sums := make([]float64, spec.lookSize(t.cfg.Bins))
+	add := func(set *acc.Set) error {
+		if !spec.labelled() {
+			n, err := spec.addSeen(sums, set)
+			rows += n
+			return err
+		}
+		if set.LabelledRows() == 0 {
+			return nil
+		}
+		rows += set.LabelledRows()
+		return spec.addLabelled(sums, set, t.cfg.Bins)
+	}
+	if !spec.labelled() || spec.Signal == signalRaw {
+		for _, c := range in.cells {
+			if err := add(c.set); err != nil {
+				return rows, err
+			}
+		}
+	} else {
+		for _, p := range slices.Sorted(maps.Keys(in.scored)) {
+			if err := add(in.scored[p]); err != nil {
+				return rows, err
+			}
+		}
+	}
+	if spec.labelled() && spec.Measure == measureNLL {
+		if err := addMoments(sums, v, k, spec, in); err != nil {
+			return rows, err
+		}
+	}
+	l.add(spec, rows, sums)
+	return rows, nil
+}
+
+// addMoments adds the NLL of the sampled rows of a pane.
+func addMoments(sums []float64, v *version, k *keyState, spec *RuleSpec, in *paneInput) error {
+	z, p := make([]float64, k.k), make([]float64, k.k)
+	for i := range in.rows {
+		row := &in.rows[i]
+		for j, x := range row.Z {
+			z[j] = float64(x)
+		}
+		var cal calibrator.Calibrator
+		if f := v.at(row.TS, row.ID); f != nil && spec.Signal == signalCalibrated {
+			cal = f.cal
+		}
+		_, nll, err := calibrated(cal, z, p, int(row.Y))
+		if err != nil {
+			return err
+		}
+		w := float64(row.W)
+		sums[0], sums[1], sums[2] = sums[0]+w, sums[1]+w*nll, sums[2]+w*nll*nll
+	}
+	return nil
+}
+
+// judgement is what a rule sees at one pane. Of kind excess value and significance follow from ECE and interval; others have measured them.
+type judgement struct {
+	rows int64
+	ece  float64
+	iv   metric.Interval
+
+	measured    bool
+	value       float64
+	lo, hi      *float64
+	significant bool
+	detail      string
+}
+
+func (j judgement) excess() float64 {
+	if j.measured {
+		return j.value
+	}
+	return j.ece - j.iv.Null
+}
+
+func (j judgement) isSignificant() bool {
+	return j.measured && j.significant || !j.measured && j.ece > j.iv.NullHi
+}
+
+// judge moves the rule's state; changed states are published.
+func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state string, changed bool) {
+	over := spec.beyond(j.excess(), spec.Fire) && j.isSignificant()
+	switch {
+	case r.state == ruleOK && over:
+		*r = ruleState{state: pending, since: start, overFrom: end, last: r.last}
+		if spec.For > 0 {
+			return pending, true
+		}
+		r.state = firing
+		return firing, true
+	case r.state == pending && !over:
+		r.end()
+		return resolved, true
+	case r.state == pending && end-r.overFrom >= spec.For:
+		r.state = firing
+		return firing, true
+	case r.state == firing && spec.beyond(spec.Clear, j.excess()):
+		if r.clearFrom == 0 {
+			r.clearFrom = end
+		}
+		if end-r.clearFrom >= spec.ClearFor {
+			r.end()
+			return resolved, true
+		}
+	case r.state == firing:
+		r.clearFrom = 0
+	}
+	return r.state, false
+}
+
+// end takes the rule back to order; who inhibited it, and who was told of it, is for the alert that says so.
+func (r *ruleState) end() {
+	*r = ruleState{lastChange: r.since, last: r.last, inhibitedBy: r.inhibitedBy, told: r.told}
+}
+
+func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleState, state string, j judgement, at int64) *record.Alert {
+	since := r.since
+	if state == resolved {
+		since = r.lastChange
+	}
+	a := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Kind: cmp.Or(spec.Kind, kindExcess), Measure: spec.Measure, Severity: spec.Severity,
+		State: state, At: pipeline.Format(at), Value: j.excess(), ValueLo: j.lo, ValueHi: j.hi, Threshold: spec.Fire, ECE: j.ece, ECENull: j.iv.Null, ECELo: &j.iv.Lo, ECEHi: &j.iv.Hi,
+		Rows: j.rows, Signal: spec.Signal, Window: fmt.Sprintf("last %d rows", spec.Rows)}
+	if spec.Kind == kindDistance || spec.Kind == kindEstimate || spec.Measure == measureCoverage {
+		a.Signal, a.ECELo, a.ECEHi = signalRaw, nil, nil
+	}
+	if spec.Kind == kindDistance {
+		a.Measure += " of " + spec.Score
+	}
+	if since != 0 {
+		a.Since = pipeline.Format(since)
+	}
+	a.Diagram = t.diagram(v, k, a.At)
+	if j.measured {
+		fire, clear := spec.sides()
+		a.Message = fmt.Sprintf("%s; fires %s %.4g, resolves %s %.4g", j.detail, fire, spec.Fire, clear, spec.Clear)
+		return a
+	}
+	a.Message = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, %.4f more than a calibrated model would show (%.4f); fires above %.4f, resolves below %.4f",
+		spec.Signal, j.ece, j.rows, j.excess(), j.iv.Null, spec.Fire, spec.Clear)
+	return a
+}

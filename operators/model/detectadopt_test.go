@@ -1,0 +1,215 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// firingRules is a checkpoint taken while the rules accuracy and nll fire, with the panes log that it is of.
+func firingRules(t *testing.T) (setup, []byte) {
+	t.Helper()
+	rows := changing(func(r *batchtest.Row, i int) {
+		if i%3 == 0 {
+			r.Label = (r.Label + 1) % 4
+		}
+	})
+	s := alarmSetup(nil)
+	s.model.Rules = thresholds()[:2]
+	w := newWorld(t, s, stream(t, rows[:4000], 1, 50), 1).run(anyOrder)
+	k := w.model.models["m"].versions["v1"].keys[""]
+	for i, name := range []string{measureAccuracy, measureNLL} {
+		if k.specs[i].Name != name || k.rules[i].state != firing {
+			t.Fatalf("rule %s is %q, want it to fire", k.specs[i].Name, k.rules[i].state)
+		}
+	}
+	return s, w.savedModel
+}
+
+// TestRulesMayChange goes on from a checkpoint with other rules: what is the same goes on, what is new begins, and of what is gone or
+// means something else it is told that it is over.
+func TestRulesMayChange(t *testing.T) {
+	t.Parallel()
+	s, saved := firingRules(t)
+	for _, c := range []struct {
+		name   string
+		change func([]RuleSpec) []RuleSpec
+		ended  string // of accuracy and nll
+		why    string
+	}{
+		{"nothing", func(r []RuleSpec) []RuleSpec { return r }, "", ""},
+		{"another order", func(r []RuleSpec) []RuleSpec { slices.Reverse(r); return r }, "", ""},
+		{"one more", func(r []RuleSpec) []RuleSpec { return append([]RuleSpec{threshold(measureECE, .5, .4)}, r...) }, "", ""},
+		{"other bounds", func(r []RuleSpec) []RuleSpec {
+			for i := range r {
+				r[i].Fire, r[i].Severity, r[i].For, r[i].MinRows, r[i].Interval = r[i].Fire+.01, "critical", 50*second, 300, true
+			}
+			return r
+		}, "", ""},
+		{"one gone", func(r []RuleSpec) []RuleSpec { return r[1:] }, measureAccuracy, "has no rule accuracy"},
+		{"all gone", func([]RuleSpec) []RuleSpec { return nil }, measureAccuracy + " " + measureNLL, "has no rule"},
+		{"renamed", func(r []RuleSpec) []RuleSpec { r[1].Name = "new"; return r }, measureNLL, "has no rule nll"},
+		{"another measure", func(r []RuleSpec) []RuleSpec { r[0].Measure = measureSmECE; return r }, measureAccuracy, "has changed"},
+		{"more rows", func(r []RuleSpec) []RuleSpec { r[1].Rows *= 2; return r }, measureNLL, "has changed"},
+		{"another signal", func(r []RuleSpec) []RuleSpec { r[1].Signal = signalCalibrated; return r }, measureNLL, "has changed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := s
+			now.model.Rules = c.change(thresholds()[:2])
+			task := now.task()
+			if err := pipeline.RestoreCheckpoint(saved, task.Sections(), nil); err != nil {
+				t.Fatal(err)
+			}
+			var over []string
+			for _, m := range task.Outputs() {
+				var a record.Alert
+				if err := json.Unmarshal(m.Value, &a); err != nil {
+					t.Fatal(err)
+				}
+				if over = append(over, a.Rule); a.State != resolved || a.InhibitedBy != "" && a.Rule == measureAccuracy || !strings.Contains(a.Message, c.why) {
+					t.Errorf("%+v, want it resolved, because it %s", a, c.why)
+				}
+			}
+			if slices.Sort(over); strings.Join(over, " ") != c.ended {
+				t.Errorf("%v are over, want %q", over, c.ended)
+			}
+			k := task.models["m"].versions["v1"].keys[""]
+			for i := range now.model.Rules {
+				name := now.model.Rules[i].Name
+				goesOn := (name == measureAccuracy || name == measureNLL) && !slices.Contains(over, name)
+				if (k.rules[i].state == firing) != goesOn {
+					t.Errorf("rule %s is %q, goes on: %v", name, k.rules[i].state, goesOn)
+				}
+				if has := len(k.looks[i].blocks) > 0; goesOn && !has || !goesOn && slices.Contains(over, name) && has {
+					t.Errorf("rule %s looks at rows of before: %v", name, has)
+				}
+			}
+		})
+	}
+}
+
+// oldDetect is the state of rules and alarms as the version before wrote it: rules without names.
+func oldDetect(t *testing.T, k *keyState) []byte {
+	t.Helper()
+	dst := append([]byte(nil), detectVersion1)
+	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
+	for i := range k.rules {
+		dst = k.appendLook(k.rules[i].append(dst), i)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(k.alarms)))
+	for _, a := range k.alarms {
+		var err error
+		if dst, err = binenc.AppendBlock(binenc.AppendString(dst, a.signal), a.append); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return binenc.AppendBytes(dst, nil)
+}
+
+// TestRulesWithoutNames reads rules of the version before: in their order where that fits, by the name in their alert where it does not.
+func TestRulesWithoutNames(t *testing.T) {
+	t.Parallel()
+	s, saved := firingRules(t)
+	task := s.task()
+	if err := pipeline.RestoreCheckpoint(saved, task.Sections(), nil); err != nil {
+		t.Fatal(err)
+	}
+	k := task.models["m"].versions["v1"].keys[""]
+	old := oldDetect(t, k)
+	for _, c := range []struct {
+		rules   []RuleSpec
+		firing  int // of them
+		ended   int
+		looking int
+	}{
+		{thresholds()[:2], 2, 0, 2},
+		{thresholds(), 2, 0, 2},
+		{thresholds()[2:4], 0, 2, 0},
+		{[]RuleSpec{threshold(measureNLL, .9, .85)}, 1, 1, 1},
+	} {
+		cfg := s.model
+		cfg.Rules = c.rules
+		v, r := &version{model: "m", name: "v1", k: 4, keys: map[string]*keyState{}}, binenc.NewReader(old)
+		back := v.key("", &cfg)
+		if err := back.restoreDetect(&r, &cfg); err != nil {
+			t.Fatal(err)
+		}
+		fires, looking, ended := 0, 0, 0
+		for i := range back.rules {
+			if back.rules[i].state == firing {
+				fires++
+			}
+			if l := back.looks[i]; len(l.blocks) > 0 || l.coverage != nil && len(l.coverage.slots) > 0 {
+				looking++
+			}
+		}
+		for i := range back.ended {
+			if back.ended[i].state.state == firing {
+				ended++
+			}
+		}
+		if fires != c.firing || ended != c.ended || looking != c.looking {
+			t.Errorf("%d rules: %d fire, %d have ended, %d have rows; want %d, %d, %d", len(c.rules), fires, ended, looking, c.firing, c.ended, c.looking)
+		}
+	}
+}
+
+// TestWindowsMayChange goes on with other windows: those of the same name and kind have their rows, others begin.
+func TestWindowsMayChange(t *testing.T) {
+	t.Parallel()
+	s, saved := firingRules(t)
+	now := s
+	now.model.Windows = []WindowSpec{{Name: "new", Kind: "rows", Rows: 100}}
+	for _, w := range s.model.Windows {
+		if w.Kind == "rows" && w.Every == 0 {
+			w.Rows *= 2 // another window now
+		}
+		now.model.Windows = append([]WindowSpec{w}, now.model.Windows...)
+	}
+	task := now.task()
+	if err := pipeline.RestoreCheckpoint(saved, task.Sections(), nil); err != nil {
+		t.Fatal(err)
+	}
+	k := task.models["m"].versions["v1"].keys[""]
+	same := 0
+	for i, w := range k.windows {
+		spec, has := &now.model.Windows[i], len(w.buckets)+len(w.panes) > 0 && w.last != nil
+		was := slices.ContainsFunc(s.model.Windows, func(x WindowSpec) bool { return x == *spec })
+		if has != was {
+			t.Errorf("window %s: the same as before: %v, has rows: %v", spec.Name, was, has)
+		}
+		if was {
+			same++
+		}
+	}
+	if same == 0 || same == len(k.windows) {
+		t.Errorf("%d of %d windows are as before: nothing compared", same, len(k.windows))
+	}
+}
+
+// FuzzSliceState: foreign bytes are an error, and what is read encodes to what is read again.
+func FuzzSliceState(f *testing.F) {
+	h := newHeavy()
+	h.observe(3, map[string]int64{"a": 4, "b": 2, "c": 9}, 2)
+	h.settle(1)
+	good := h.append(nil)
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, r := newHeavy(), binenc.NewReader(data)
+		if h.restore(&r); r.Close() != nil {
+			return
+		}
+		again := h.append(nil)
+		back, r2 := newHeavy(), binenc.NewReader(again)
+		if back.restore(&r2); r2.Close() != nil || string(back.append(nil)) != string(again) {
+			t.Fatalf("%x becomes %x", again, back.append(nil))
+		}
+	})
+}

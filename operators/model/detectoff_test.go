@@ -1,0 +1,65 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// TestAlarmSwitchedOffWhileItFires: its last alert is resolved at the restart, the same each time, once; an alarm that is still there, or does not
+// fire, has no such change.
+func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		now  *AlarmSpec
+		off  []string
+	}{
+		{"off", nil, []string{"calibration-calibrated", "calibration-raw"}},
+		{"one signal", testAlarm(signalCalibrated), []string{"calibration-raw"}},
+		{"on", testAlarm(), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := alarmSetup(testAlarm())
+			w := newWorld(t, s, stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(anyOrder)
+			last := map[string]record.Alert{}
+			for _, a := range w.alerts() {
+				last[a.Rule] = a
+			}
+			if len(last) != 2 || last["calibration-raw"].State != firing {
+				t.Fatalf("alerts %+v, want two that fire", last)
+			}
+			s.model.Alarm = c.now
+			first := restart(w, s, w.savedModel)
+			again := restart(w, s, w.savedModel)
+			outputs := first.Outputs()
+			compareOutputs(t, firsts(again.Outputs()), firsts(outputs))
+			alerts := decodeAll[record.Alert](t, outputs, pipeline.StreamAlerts)
+			if len(alerts) != len(c.off) || len(outputs) != len(c.off) || len(c.off) > 0 && !first.Dirty() {
+				t.Fatalf("%d alerts, want %v", len(alerts), c.off)
+			}
+			for i, a := range alerts {
+				was, m := last[c.off[i]], first.models["m"]
+				if a.Rule != c.off[i] || a.State != resolved || a.Since != was.Since || nanos(t, a.At) != m.next*s.model.Pane || nanos(t, a.At) < nanos(t, was.At) ||
+					!strings.HasPrefix(a.Message, "switched off: ") || a.Evidence != nil || string(outputs[i].Key) != "m/v1//"+a.Rule || a.InhibitedBy != was.InhibitedBy {
+					t.Errorf("alert %+v (key %s) after %+v", a, outputs[i].Key, was)
+				}
+			}
+			saved, err := pipeline.EncodeCheckpoint(first.Sections())
+			w.must(err)
+			if more := restart(w, s, saved.Data).Outputs(); len(more) != 0 {
+				t.Errorf("%d outputs at the next restart, want none", len(more))
+			}
+		})
+	}
+}
+
+func restart(w *world, s setup, checkpoint []byte) *ModelTask {
+	w.t.Helper()
+	task := s.task()
+	w.must(pipeline.RestoreCheckpoint(checkpoint, task.Sections(), nil))
+	return task
+}

@@ -1,0 +1,239 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+var errKilled = errors.New("killed")
+
+// randomSource hands out two lanes in an order, and with idle inputs, that no other one has, until it is killed.
+type randomSource struct {
+	r    *rand.Rand
+	in   lanes
+	next [2]int64
+	left int // events until it is killed; -1 = it goes on to the end
+	end  int // idle events after the last record
+}
+
+func (s *randomSource) Next(context.Context) (pipeline.Record, error) {
+	if s.left == 0 {
+		return pipeline.Record{}, errKilled
+	}
+	s.left--
+	left := [2]int{len(s.in[0]) - int(s.next[0]), len(s.in[1]) - int(s.next[1])}
+	if left[0]+left[1] == 0 {
+		if s.end == 2 {
+			return pipeline.Record{}, io.EOF
+		}
+		s.end++
+		return pipeline.Record{Input: pipeline.Input(s.end - 1), Idle: true}, nil
+	}
+	if s.r.IntN(6) == 0 {
+		return pipeline.Record{Input: pipeline.Input(s.r.IntN(2)), Idle: true}, nil
+	}
+	l := anyOrder(s.r, left)
+	s.next[l]++
+	return s.in[l][s.next[l]-1], nil
+}
+
+func (s *randomSource) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
+func (s *randomSource) CaughtUp() bool                                         { return false }
+func (s *randomSource) Close() error                                           { return nil }
+
+// paneLog is a sink that keeps the pane messages.
+type paneLog struct{ values [][]byte }
+
+func (p *paneLog) Write(_ context.Context, ms []pipeline.Message) error {
+	for _, m := range ms {
+		if m.Stream == pipeline.StreamPanes {
+			p.values = append(p.values, m.Value)
+		}
+	}
+	return nil
+}
+
+func (p *paneLog) Close() error { return nil }
+
+// contradictions counts the messages that have a number which another one had before.
+func (p *paneLog) contradictions(t *testing.T) (repeats, different int) {
+	t.Helper()
+	first := map[uint64][]byte{}
+	for _, v := range p.values {
+		m, err := pipeline.DecodePane(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old, ok := first[m.Seq]; !ok {
+			first[m.Seq] = v
+		} else if repeats++; !bytes.Equal(old, v) {
+			different++
+		}
+	}
+	return repeats, different
+}
+
+// frailStore keeps checkpoints in memory, some of them damaged.
+type frailStore struct {
+	saved   []pipeline.Checkpoint // by number, from 1
+	files   map[string][]byte
+	damaged map[int]bool
+	bare    bool // journals are damaged too
+}
+
+func (s *frailStore) Save(_ context.Context, _ string, number uint64, c pipeline.Checkpoint) error {
+	if number != uint64(len(s.saved)+1) {
+		return pipeline.ErrFenced
+	}
+	for _, f := range c.Files {
+		if s.files[f.Name] == nil {
+			b, err := os.ReadFile(f.Path)
+			if err != nil {
+				return err
+			}
+			s.files[f.Name] = b
+		}
+	}
+	s.saved = append(s.saved, c)
+	return nil
+}
+
+func (s *frailStore) Holds(context.Context, string, uint64) error { return nil }
+
+func (s *frailStore) Load(context.Context, string) (out []pipeline.Stored, err error) {
+	cut := func(b []byte, damaged bool) func() ([]byte, error) {
+		if damaged {
+			b = b[:len(b)/2]
+		}
+		return func() ([]byte, error) { return b, nil }
+	}
+	for i, c := range slices.Backward(s.saved) {
+		out = append(out, pipeline.Stored{Name: fmt.Sprint(i + 1), Number: uint64(i + 1), Read: cut(c.Data, s.damaged[i]), Journal: cut(c.Journal, s.bare),
+			Fetch: func(name, path string) error { return os.WriteFile(path, s.files[name], 0o600) }})
+	}
+	return out, nil
+}
+
+// damage spoils the newest n checkpoints that are whole, as long as one is left.
+func (s *frailStore) damage(n int) {
+	for i := len(s.saved) - 1; i > 0 && n > 0; i-- {
+		if !s.damaged[i] {
+			s.damaged[i] = true
+			n--
+		}
+	}
+	if n > 0 && len(s.saved) > 0 {
+		s.damaged[0] = false
+	}
+}
+
+// fallback runs one shard to the end of a stream, kills it many times, and damages its newest checkpoints each time.
+func fallback(t *testing.T, seed uint64, s setup, in lanes, journals bool) (*paneLog, map[string]int64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 5))
+	sink, store := &paneLog{}, &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}, bare: !journals}
+	rn := pipeline.Runner{Group: "g", Store: store, Sink: sink, Interval: 1 << 40, Log: quiet}
+	var shard *pipeline.Shard
+	for kills := 12; ; kills-- {
+		err := pipeline.Run(t.Context(), rn, func() (*pipeline.Shard, error) {
+			shard = s.shard(0, 1)
+			shard.CheckpointRows = 1 + r.Int64N(8)
+			return shard, nil
+		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+			src := &randomSource{r: r, in: in, next: [2]int64{max(next[0], 0), max(next[1], 0)}, left: -1}
+			if kills > 0 {
+				src.left = r.IntN(len(in[0]) / 2)
+			}
+			return src, nil
+		})
+		if err == nil {
+			return sink, shard.Counts.All()
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		store.damage(1 + r.IntN(2))
+	}
+}
+
+// TestFallbackShowsTheSame: a shard that goes back to an older checkpoint, since the newer ones are damaged, takes the
+// records in the order in which it took them before, so every pane message comes out under the same number with the same
+// bytes; on sparse streams, with rows that are late in one order and in time in another, and with idle inputs.
+func TestFallbackShowsTheSame(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]batchtest.Options{
+		"sparse": {N: 60, Step: 25 * second, MaxLag: 90 * second, Unlabelled: .1},
+		"late":   {N: 300, MaxLag: 30 * second, Unlabelled: .1, Regions: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows := batchtest.Rows(71, o)
+			s := defaultSetup()
+			s.slices = []string{"region"}
+			s.join.Wait, s.model.FinalAfter = 24*3600*second, 24*3600*second
+			s.join.MemoryBytes, s.join.Dir, s.join.SegmentBytes = 1<<10, t.TempDir(), 512
+			// Rows of much later let go what came late.
+			tail := batchtest.Rows(72, batchtest.Options{N: 20, Start: batchtest.Start + 5*3600*second, Step: 60 * second, Regions: 1})
+			in := lanes{batchtest.Predictions(t, append(displaced(rows, 20), tail...), 3),
+				batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(rows), 20), batchtest.ByLabelTime(tail)...), 3)}
+			undisturbed := newWorld(t, s, []lanes{in}, 1).run(anyOrder)
+			want, without, repeats, late := undisturbed.counts(), 0, 0, int64(0)
+			for seed := range uint64(8) {
+				log, counts := fallback(t, seed, s, in, true)
+				n, different := log.contradictions(t)
+				if different > 0 {
+					t.Errorf("seed %d: %d of %d repeated messages differ from those shown before", seed, different, n)
+				}
+				repeats += n
+				late += counts[pipeline.CountLate]
+				for _, count := range []string{pipeline.CountPredictions, pipeline.CountLabels, pipeline.CountJoined, pipeline.CountLabelled} {
+					if counts[count] != want[count] {
+						t.Errorf("seed %d: %s = %d, want %d", seed, count, counts[count], want[count])
+					}
+				}
+				if got := shown(t, &s, log); got != want[pipeline.CountLabelled] {
+					t.Errorf("seed %d: the model task has %d labelled rows, want %d", seed, got, want[pipeline.CountLabelled])
+				}
+				log, _ = fallback(t, seed, s, in, false)
+				_, different = log.contradictions(t)
+				without += different
+			}
+			if repeats == 0 || late == 0 || without == 0 {
+				t.Errorf("%d repeats, %d late rows, %d contradictions where the journals are gone too: want some of each, or nothing was tested", repeats, late, without)
+			}
+		})
+	}
+}
+
+// shown is the number of labelled rows that a model task has read from a panes log.
+func shown(t *testing.T, s *setup, log *paneLog) (n int64) {
+	t.Helper()
+	task := s.task()
+	for i, v := range log.values {
+		if err := task.Take(t.Context(), pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(i), Value: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := task.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if counts := task.counts.All(); counts[CountLostPanes]+counts[CountBadPanes] > 0 {
+		t.Errorf("counts of the model task: %v", counts)
+	}
+	for _, m := range task.models {
+		for _, v := range m.versions {
+			n += v.keys[""].labelled
+		}
+	}
+	return n
+}

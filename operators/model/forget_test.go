@@ -1,0 +1,124 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// phase is rows of one version, seconds after what comes before.
+func phase(seed uint64, before []batchtest.Row, after int64, n int, versions ...string) []batchtest.Row {
+	o := batchtest.Options{N: n, MaxLag: 5 * second, Sharpness: 2.5, Regions: 2, Versions: versions}
+	if len(before) > 0 {
+		o.Start = before[len(before)-1].TS + after*second
+	}
+	return append(slices.Clone(before), batchtest.Rows(seed, o)...)
+}
+
+func forgetSetup() setup {
+	s := defaultSetup()
+	s.slices, s.model.Alarm, s.model.ForgetAfter = []string{"region"}, testAlarm(), 200*second
+	return s
+}
+
+// TestForgottenVersion: a version that another one has taken the place of is forgotten once, at the same label pane whatever the shards, the order and
+// the restarts; its alerts are over, its statistics gone from the checkpoint. One that comes back begins anew, and goes on with its numbers.
+func TestForgottenVersion(t *testing.T) {
+	t.Parallel()
+	served := phase(301, nil, 0, 1500, "a")
+	replaced := phase(302, served, 10, 4500, "b")
+	back := phase(303, replaced, 10, 900, "a")
+	s := forgetSetup()
+	var want *world
+	for _, c := range []struct {
+		shards, batch int
+		order         pick
+		crash         float64
+	}{{1, 64, anyOrder, 0}, {1, 3, labelsFirst, 0}, {3, 20, anyOrder, .02}, {4, 30, logitsFirst, .02}} {
+		w := newWorld(t, s, stream(t, back, c.shards, c.batch), uint64(c.shards+c.batch))
+		w.save, w.crash = .1, c.crash
+		w.run(c.order)
+		if n := w.model.counts.All()[CountForgotten]; n != 1 {
+			t.Errorf("%d versions are counted as forgotten, want 1", n)
+		}
+		if want == nil {
+			want = w
+			continue
+		}
+		if got, hash := w.hash(), want.hash(); got != hash {
+			t.Errorf("%d shards: state hash %s, want %s", c.shards, got, hash)
+		}
+		compareOutputs(t, firsts(w.outputs), firsts(want.outputs))
+	}
+	checkForgotten(t, want)
+
+	a := want.model.models["m"].versions["a"]
+	if n := a.keys[""].labelled; n == 0 || n > 900 {
+		t.Errorf("%d labelled rows of the version that came back, want those of its second time, at most 900", n)
+	}
+	gone := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
+	g := gone.model.models["m"].versions["a"]
+	if len(g.keys) != 0 || len(g.calibrators) != 1 || g.refit.trial != nil {
+		t.Errorf("a forgotten version has %d keys, %d calibrators, a trial: %t; want 0, the one in force, none", len(g.keys), len(g.calibrators), g.refit.trial != nil)
+	}
+	if a.refit.revision < g.refit.revision || g.refit.revision == 0 {
+		t.Errorf("revision %d after it came back, %d when it was forgotten", a.refit.revision, g.refit.revision)
+	}
+	s.model.ForgetAfter = 0
+	kept := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
+	if n := kept.model.counts.All()[CountForgotten]; n != 0 {
+		t.Errorf("%d versions are forgotten where none is to be", n)
+	}
+	if has, had := checkpointSize(t, gone), checkpointSize(t, kept); has > had*3/4 {
+		t.Errorf("a checkpoint of %d bytes with a forgotten version, %d with it", has, had)
+	}
+}
+
+func checkpointSize(t *testing.T, w *world) int {
+	t.Helper()
+	c, err := pipeline.EncodeCheckpoint(w.model.Sections())
+	w.must(err)
+	return len(c.Data)
+}
+
+// checkForgotten checks that something of version a fired and all of it was resolved by name.
+func checkForgotten(t *testing.T, w *world) {
+	t.Helper()
+	state, told := map[string]string{}, 0
+	for _, a := range w.alerts() {
+		if a.Version != "a" {
+			continue
+		}
+		if strings.HasPrefix(a.Message, "forgotten: ") {
+			told++
+			if before := state[a.Slice+"/"+a.Rule]; before != firing && before != pending || a.State != resolved {
+				t.Errorf("%s of %q is %s by %q after %q", a.Rule, a.Slice, a.State, a.Message, before)
+			}
+		}
+		state[a.Slice+"/"+a.Rule] = a.State
+	}
+	if told == 0 {
+		t.Errorf("nothing of the forgotten version was resolved; alerts %v", slices.Sorted(maps.Keys(state)))
+	}
+}
+
+// TestPausesAreNotForgotten: versions that all pause are there still when one comes back before the other.
+func TestPausesAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	rows := phase(311, nil, 0, 1200, "a", "b")
+	rows = phase(312, rows, 180*24*3600, 1200, "a")
+	s := forgetSetup()
+	s.model.ForgetAfter = 48 * 3600 * second
+	w := newWorld(t, s, stream(t, rows, 2, 20), 1).run(anyOrder)
+	if n := w.model.counts.All()[CountForgotten]; n != 0 {
+		t.Errorf("%d versions are forgotten after a pause of the model", n)
+	}
+	v := w.model.models["m"].versions["b"]
+	if idle := v.idle * s.model.Pane; idle < pauseAtMost || idle > pauseAtMost+200*second {
+		t.Errorf("version b counts as without rows for %d s, want a day and what came since", idle/second)
+	}
+}

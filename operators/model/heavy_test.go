@@ -1,0 +1,131 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/operators/slicing"
+)
+
+// TestHeavyCountsWithinBounds holds the counts against exact ones: kept values exactly, pooled ones never above and at most
+// N/(counters+1) below.
+func TestHeavyCountsWithinBounds(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 1))
+	const counters = 40
+	h, exact := newHeavy(), map[string]int64{}
+	h.kept["v0"] = 0
+	var pooled int64
+	for range 300 {
+		rows := map[string]int64{}
+		for range 60 {
+			rows[fmt.Sprintf("v%d", int(200*rng.Float64()*rng.Float64()*rng.Float64()))]++
+		}
+		for v, n := range rows {
+			if exact[v] += n; v != "v0" {
+				pooled += n
+			}
+		}
+		h.observe(7, rows, counters)
+	}
+	if h.kept["v0"] != exact["v0"] || len(h.pooled) > counters || !h.full() {
+		t.Errorf("v0 has %d rows, want %d; %d counters, allowed %d", h.kept["v0"], exact["v0"], len(h.pooled), counters)
+	}
+	for v, n := range exact {
+		if got := h.pooled[v]; v != "v0" && (got > n || got < n-pooled/(counters+1)) {
+			t.Errorf("%s: counted %d of %d, allowed are %d fewer", v, got, n, pooled/(counters+1))
+		}
+	}
+	v1 := h.pooled["v1"]
+	h.decay(9)
+	if h.kept["v0"] != exact["v0"]/4 || h.pooled["v1"] != v1/4 {
+		t.Errorf("after two half-lives %d and %d, want a quarter of %d and %d", h.kept["v0"], h.pooled["v1"], exact["v0"], v1)
+	}
+	h.decay(1 << 40)
+	if len(h.pooled) != 0 || h.kept["v0"] != 0 || h.full() {
+		t.Errorf("after an age %v and %v are left", h.kept, h.pooled)
+	}
+}
+
+// TestHeavySettles: who is kept, by pane; a bound of two.
+func TestHeavySettles(t *testing.T) {
+	t.Parallel()
+	h := newHeavy()
+	for i, c := range []struct {
+		rows    map[string]int64
+		limit   int
+		in, out string
+	}{
+		{map[string]int64{"a": 5}, 2, "a", ""},
+		{map[string]int64{"b": 9, "c": 100}, 2, "c", ""},                  // the free place is for the heavier
+		{map[string]int64{"b": 10}, 2, "", ""},                            // 19 against 5: noise may be as large
+		{map[string]int64{"b": 60}, 2, "b", "a"},                          // 79 against 5
+		{map[string]int64{"a": 60, "b": 0, "c": 0, "d": 70}, 2, "", ""},   // not half again as heavy as b
+		{map[string]int64{"d": 140, "a": 1}, 2, "d", "b"},                 // 210 against 79
+		{map[string]int64{"b": 100, "c": 100, "d": 100}, 2, "", ""},       // 179 against 200
+		{map[string]int64{"x": 1}, 1, "", "c"},                            // the bound is lower now
+		{map[string]int64{"c": 1}, 3, "b c", ""},                          // and higher: the heaviest come
+		{map[string]int64{"p": 4000, "q": 3000, "r": 1}, 3, "p q", "b c"}, // two at once
+	} {
+		h.observe(0, c.rows, 100)
+		in, out := h.settle(c.limit)
+		if got := strings.Join(in, " "); got != c.in || strings.Join(out, " ") != c.out {
+			t.Errorf("step %d: %q in, %q out; want %q, %q; kept %v, pooled %v", i, in, out, c.in, c.out, h.kept, h.pooled)
+		}
+		if len(h.kept) > c.limit {
+			t.Errorf("step %d: %d are kept, allowed %d", i, len(h.kept), c.limit)
+		}
+	}
+}
+
+// TestEqualValuesDoNotTakeTurns: a hundred values of one weight, ten places. A change of hands is noise, and seldom.
+func TestEqualValuesDoNotTakeTurns(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, perPane := range []int{20, 2000} {
+		h, changes := newHeavy(), 0
+		const panes = 3000
+		for pane := range panes {
+			rows := map[string]int64{}
+			for range perPane {
+				rows[fmt.Sprintf("v%d", rng.IntN(100))]++
+			}
+			h.observe(int64(pane/360), rows, 40*10)
+			if _, out := h.settle(10); len(out) > 0 {
+				changes += len(out)
+			}
+		}
+		t.Logf("%d rows a pane: %d changes in %d panes", perPane, changes, panes)
+		if changes > 20 {
+			t.Errorf("%d rows a pane: %d changes in %d panes, want 20 at most", perPane, changes, panes)
+		}
+	}
+}
+
+// TestLeastHashes: what is over is what a plain sort by hash leaves, whatever order the values come in.
+func TestLeastHashes(t *testing.T) {
+	t.Parallel()
+	var values []string
+	for i := range 50 {
+		values = append(values, fmt.Sprint("v", i))
+	}
+	want := slices.Clone(values)
+	slices.SortFunc(want, func(a, b string) int {
+		if slicing.Hash(a) < slicing.Hash(b) {
+			return -1
+		}
+		return 1
+	})
+	over := leastHashes(values, 20)
+	for i, v := range want {
+		if over[v] != (i >= 20) {
+			t.Errorf("%s is number %d by hash, over: %v", v, i, over[v])
+		}
+	}
+	if len(leastHashes(values, 50)) != 0 {
+		t.Error("as many as there is room for, and some are over")
+	}
+}

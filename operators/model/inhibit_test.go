@@ -1,0 +1,121 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// TestInhibition walks states of the alarms and two rules of the whole and of one slice, pane by pane, and reads who inhibits
+// whom: w the whole's, s the slice's; r, c and a the alarms on raw, calibrated and accuracy, 1 and 2 rules, of severity warning and info.
+func TestInhibition(t *testing.T) {
+	type pane struct{ firing, calibrator, want string } // want: "of<by" of what fires
+	for _, c := range []struct {
+		name  string
+		panes []pane
+	}{
+		{"alone", []pane{{"w1", "", "w1<"}, {"s2", "", "s2<"}}},
+		{"raw goes before calibrated, both before rules", []pane{{"wr wc w1 w2", "", "wr< wc<wr w1<wr w2<wr"}}},
+		{"the whole goes before its slices", []pane{{"w1 s2 s1", "", "w1< s2<w1 s1<w1"}}},
+		{"but not before what is more severe", []pane{{"w2 s1", "", "w2< s1<"}, {"w1 w2 sr", "", "w1< w2<w1 sr<w1"}}},
+		{"a fall of accuracy follows", []pane{{"wr wa", "", "wr< wa<wr"}, {"w1 wa", "", "w1< wa<w1"}}},
+		{"but not from what is less severe, and stands for no other kind", []pane{{"wa w2 s2", "", "wa< w2< s2<w2"}, {"wa sa s1", "", "wa< sa<wa s1<"}}},
+		{"a slice has a root of its own", []pane{{"sr s1", "", "sr< s1<sr"}}},
+		{"a calibrator answers raw", []pane{{"wr wc", "", "wr< wc<wr"}, {"wr wc w1", "yes", "wr<calibrator wc<wr(held) w1<wc"}}},
+		{"held for two panes after its inhibitor", []pane{{"wr w1", "", "wr< w1<wr"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
+		{"the inhibitor comes back", []pane{{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := alarmSetup(testAlarm(signalRaw, signalCalibrated, signalAccuracy))
+			s.model.Rules = []RuleSpec{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}}
+			s.model.Alarm.Severity, s.model.Hold = "warning", 20*second
+			task := s.task()
+			m := &model{name: "m", versions: map[string]*version{}}
+			v, err := m.version("v", 3, &task.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys := map[byte]*keyState{'w': v.key("", &task.cfg), 's': v.key("a=b", &task.cfg)}
+			of := func(name string) *ruleState {
+				k := keys[name[0]]
+				return map[byte]*ruleState{'r': &k.alarms[0].alert, 'c': &k.alarms[1].alert, 'a': &k.alarms[2].alert, '1': &k.rules[0], '2': &k.rules[1]}[name[1]]
+			}
+			names := strings.NewReplacer("m/v//", "w", "m/v/a=b/", "s", "calibration-raw", "r", "calibration-calibrated", "c", "accuracy-fall", "a", "one", "1", "two", "2", "calibrator 1", "calibrator")
+			for i, p := range c.panes {
+				end := int64(i+1) * 10 * second
+				if p.calibrator != "" && v.newest() == nil {
+					v.calibrators = []*inForce{{revision: 1, from: end, cal: calibrator.Temperature{}}}
+				}
+				for _, k := range keys {
+					k.changes = map[*ruleState]*record.Alert{}
+				}
+				for where, k := range keys {
+					for _, what := range "rca12" {
+						name := string([]byte{where, byte(what)})
+						r, fires := of(name), strings.Contains(" "+p.firing+" ", " "+name+" ")
+						switch {
+						case fires && r.state != firing:
+							*r = ruleState{state: firing, since: end}
+							k.changes[r] = &record.Alert{State: firing}
+						case !fires && r.state == firing:
+							r.end()
+							k.changes[r] = &record.Alert{State: resolved}
+						}
+					}
+				}
+				task.settle(v, []string{"a=b", ""}, end)
+				var got []string
+				for _, name := range strings.Fields(p.want) {
+					name, _, _ = strings.Cut(name, "<")
+					r := of(name)
+					held := ""
+					if r.holdFrom != 0 {
+						held = "(held)"
+					}
+					got = append(got, name+"<"+names.Replace(r.inhibitedBy)+held)
+				}
+				if g := strings.Join(got, " "); g != p.want {
+					t.Errorf("pane %d: %s, want %s", i, g, p.want)
+				}
+			}
+		})
+	}
+}
+
+// TestResolvedIsToldToWhoeverWasToldThatItFires: an alert that was inhibited all along stays so when it is over.
+func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
+	t.Parallel()
+	rows := episode(91, episode(92, episode(93, nil, 3000, 1), 2500, 2.5), 9000, 1)
+	s := alarmSetup(testAlarm())
+	s.model.Rules, s.model.Hold = defaultSetup().model.Rules, 1000*second
+	s.slices = []string{"region"}
+	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	told := map[string]bool{}
+	roots := 0
+	for _, m := range w.outputs {
+		if m.Stream != pipeline.StreamAlerts {
+			continue
+		}
+		a := decodeAll[record.Alert](t, []pipeline.Message{m}, pipeline.StreamAlerts)[0]
+		key := string(m.Key)
+		switch {
+		case a.State == firing && a.InhibitedBy == "":
+			told[key] = true
+			roots++
+		case a.State == resolved && told[key] != (a.InhibitedBy == ""):
+			t.Errorf("%s resolved with inhibited_by %q, was told: %v", key, a.InhibitedBy, told[key])
+		case a.State == resolved:
+			delete(told, key)
+		}
+	}
+	if roots == 0 || roots > 2 {
+		t.Errorf("%d alerts fire uninhibited, want one, at most one more before the root came", roots)
+	}
+	if len(told) != 0 {
+		t.Errorf("still firing for those who were told: %v", fmt.Sprint(told))
+	}
+}

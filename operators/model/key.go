@@ -1,0 +1,223 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// version is the state of one model version; its calibrators belong to all its slices.
+type version struct {
+	model, name string
+	k           int
+	shape       acc.Config // of every set that shards send
+	keys        map[string]*keyState
+	heavy       map[string]*heavy // by slice column
+	strangers   map[string]*inbox // slices without statistics of their own
+	calibrators []*inForce        // by effective time, oldest first
+	refit       refitState
+	identity    sampleLosses // of the identity
+	last        int64        // label pane of its last rows, minPane = none
+	idle        int64        // label panes that passed since while others had rows
+}
+
+// keyState is the state of one (model, version, slice).
+type keyState struct {
+	inbox
+	slice    string
+	k        int
+	labelled int64 // rows so far
+	lateRows int64
+	windows  []*window
+	recent   recent
+	sample   []acc.SampleRow // latest rows, in order of label pane
+	added    int64           // rows that sample got in this process
+	since    sinceInForce
+	specs    []RuleSpec
+	rules    []ruleState
+	looks    []*look // by rule
+	alarms   []*keyAlarm
+	drift    *keyDrift                    // nil = not asked for
+	changes  map[*ruleState]*record.Alert // of this pane
+	ended    []ended                      // of a checkpoint that was read
+	ledger   [32]byte
+}
+
+func (v *version) key(slice string, cfg *ModelConfig) *keyState {
+	k := v.keys[slice]
+	if k == nil {
+		k = &keyState{slice: slice, k: v.k, inbox: newInbox(), specs: cfg.Rules}
+		for i := range cfg.Windows {
+			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
+		}
+		k.rules = make([]ruleState, len(cfg.Rules))
+		for i := range cfg.Rules {
+			k.looks = append(k.looks, cfg.Rules[i].newLook())
+		}
+		k.addAlarms(cfg.Alarm)
+		if u := cfg.Unlabelled; u != nil && (slice == "" || u.Slices) {
+			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: v.k}}
+		}
+		v.keys[slice] = k
+	}
+	return k
+}
+
+// put decodes a cell and puts it aside until its label pane is processed.
+func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelConfig) error {
+	set := new(acc.Set)
+	if err := set.UnmarshalBinary(c.Set); err != nil {
+		return err
+	}
+	if err := checkShape(set, v.shape); err != nil || !cfg.Slices.has(c.Slice) {
+		return err
+	}
+	lateRows := int64(0)
+	if late {
+		lateRows = set.LabelledRows()
+	}
+	return v.inbox(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
+}
+
+func (k *keyState) open() bool {
+	for _, w := range k.windows {
+		if w.open() {
+			return true
+		}
+	}
+	for _, a := range k.alarms {
+		if len(a.waiting.slots) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// paneInput is one label pane of a key, merged over the shards.
+type paneInput struct {
+	pane, end int64 // index, and end in event time
+	cells     []paneCell
+	labelled  int64
+	late      int64
+	rows      []acc.SampleRow // sampled rows, by (prediction time, id)
+	scored    scored          // what the calibrator in force makes of them
+}
+
+type paneCell struct {
+	predictionPane int64
+	set            *acc.Set
+}
+
+// takePane removes a label pane from what waits.
+func (k *keyState) takePane(pane, length int64) paneInput {
+	in := paneInput{pane: pane, end: (pane + 1) * length, late: k.late[pane]}
+	cells := k.pending[pane]
+	for _, p := range slices.Sorted(maps.Keys(cells)) {
+		set := cells[p]
+		in.cells = append(in.cells, paneCell{p, set})
+		in.labelled += set.LabelledRows()
+		in.rows = append(in.rows, set.TakeSample()...)
+	}
+	slices.SortFunc(in.rows, compareSample)
+	delete(k.pending, pane)
+	delete(k.late, pane)
+	return in
+}
+
+// step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together, then
+// the decisions, which take effect at the pane's end.
+func (t *ModelTask) step(v *version, pane int64) error {
+	if err := t.route(v, pane); err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(v.keys))
+	// "" sorts first; the whole comes last.
+	if len(names) > 0 && names[0] == "" {
+		names = append(names[1:], "")
+	}
+	inputs := make(map[string]*paneInput, len(names))
+	for _, name := range names {
+		k := v.keys[name]
+		in := k.takePane(pane, t.cfg.Pane)
+		inputs[name] = &in
+		if err := t.stepKey(v, k, &in); err != nil {
+			return fmt.Errorf("slice %q: %w", name, err)
+		}
+	}
+	if t.shadowing(t.models[v.model], v.name) {
+		return nil
+	}
+	for _, name := range names {
+		if err := t.observeAlarms(v.keys[name], inputs[name]); err != nil {
+			return fmt.Errorf("slice %q: %w", name, err)
+		}
+	}
+	if err := t.alerts(v, names, inputs); err != nil {
+		return err
+	}
+	in := inputs[""]
+	if in == nil {
+		return nil
+	}
+	if in.labelled > 0 {
+		if err := t.maybeRefit(v, v.keys[""], in); err != nil {
+			return err
+		}
+	}
+	return t.stepShift(v, v.keys[""], in)
+}
+
+func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
+	k.labelled += in.labelled
+	k.lateRows += in.late
+	var err error
+	if in.scored, err = t.score(v, k, in); err != nil {
+		return err
+	}
+	for _, w := range k.windows {
+		dropped, err := w.add(t, k, in, in.scored)
+		if err != nil {
+			return err
+		}
+		t.counts.Add(CountDroppedOld, dropped)
+	}
+	if err := k.recent.add(in, in.scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
+		return err
+	}
+	k.keepSample(in.rows, t.cfg.SampleRows)
+	if err := k.addDrift(t.cfg.Unlabelled, v, in); err != nil {
+		return err
+	}
+	if err := t.snapshots(v, k, in); err != nil {
+		return err
+	}
+	if k.slice == "" {
+		t.note(v, in.rows)
+	}
+	return nil
+}
+
+// keepSample appends a pane's rows and forgets the oldest.
+func (k *keyState) keepSample(rows []acc.SampleRow, limit int) {
+	k.sample = append(k.sample, rows...)
+	k.added += int64(len(rows))
+	if over := len(k.sample) - limit; over > 0 {
+		k.sample = slices.Delete(k.sample, 0, over)
+	}
+}
+
+// keepRows is how many labelled rows the rules look back.
+func keepRows(cfg *ModelConfig) int64 {
+	n := int64(0)
+	for i := range cfg.Rules {
+		n = max(n, cfg.Rules[i].Rows)
+	}
+	if cfg.Alarm != nil {
+		n = max(n, alarmRows)
+	}
+	return n
+}

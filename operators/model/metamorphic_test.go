@@ -1,0 +1,238 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// TestSplitAndOrderLeaveNoTrace runs the same rows over other numbers of shards, batch sizes and interleavings of
+// the two topics: the state hash and every output must be the same bytes.
+func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	var want *world
+	for _, c := range []struct {
+		name          string
+		shards, batch int
+		order         pick
+	}{
+		{"one shard", 1, 64, anyOrder}, {"batches of two", 1, 2, anyOrder}, {"logits first", 1, 100, logitsFirst}, {"labels first", 1, 100, labelsFirst},
+		{"two shards", 2, 30, anyOrder}, {"five shards, labels first", 5, 1000, labelsFirst}, {"nine shards", 9, 7, anyOrder},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
+			if want == nil {
+				want = w
+				return
+			}
+			w.compare(want)
+		})
+	}
+}
+
+// TestFewRowsOverManyShards leaves most shards without a single row.
+func TestFewRowsOverManyShards(t *testing.T) {
+	rows := batchtest.Rows(4, batchtest.Options{N: 5, Step: 25 * second})
+	s := defaultSetup()
+	want := newWorld(t, s, stream(t, rows, 1, 10), 1).run(anyOrder)
+	if len(want.snapshots()) == 0 {
+		t.Fatal("no snapshot of five rows in one shard")
+	}
+	got := newWorld(t, s, stream(t, rows, 16, 10), 2).run(anyOrder)
+	got.compare(want)
+}
+
+// TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted: the
+// final windows have the sums of the stream that came in order.
+func TestLateRowsAreInEverySum(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(5, batchtest.Options{N: 800, MaxLag: 20 * second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	s.join.Wait = 3600 * second
+	s.model.FinalAfter = 3600 * second
+	s.model.Refit.Method = "none" // what is in force when a late row comes may differ
+	// Far later rows drive every window past its final moment.
+	tail := batchtest.Rows(6, batchtest.Options{N: 40, Start: batchtest.Start + 3*3600*second, Step: second, Regions: 1})
+	ordered := newWorld(t, s, stream(t, append(rows, tail...), 2, 10), 1).run(anyOrder)
+	shuffled := displaced(rows, 200)
+	in := make([]lanes, 2)
+	for i, part := range batchtest.Split(append(shuffled, tail...), 2) {
+		in[i] = lanes{batchtest.Predictions(t, part, 10), batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(part[:len(part)-len(batchtest.Split(tail, 2)[i])]), 200), batchtest.ByLabelTime(batchtest.Split(tail, 2)[i])...), 10)}
+	}
+	late := newWorld(t, s, in, 2).run(anyOrder)
+	if n := late.counts()["late"]; n == 0 {
+		t.Fatal("no late rows: nothing tested")
+	}
+	for _, name := range []string{"predictions", "labels", "joined", "labelled"} {
+		if g, w := late.counts()[name], ordered.counts()[name]; g != w {
+			t.Errorf("%s = %d, want %d", name, g, w)
+		}
+	}
+	got, want := late.finals(), ordered.finals()
+	for key, w := range want {
+		g := got[key]
+		// The resampled interval is seeded by the pane of the snapshot; the lag and all sums are the rows' own.
+		w.Raw.ECENull, w.Raw.ECENullHi, w.Raw.ECELo, w.Raw.ECEHi = g.Raw.ECENull, g.Raw.ECENullHi, g.Raw.ECELo, g.Raw.ECEHi
+		if g.Predictions != w.Predictions || g.Labelled != w.Labelled || !reflect.DeepEqual(g.Lag, w.Lag) || !reflect.DeepEqual(g.Raw, w.Raw) {
+			t.Errorf("%s: %d predictions, %d labelled, want %d, %d; raw\n%+v, want\n%+v", key, g.Predictions, g.Labelled, w.Predictions, w.Labelled, g.Raw, w.Raw)
+		}
+	}
+	if len(want) < 10 || len(got) != len(want) {
+		t.Errorf("%d windows, want %d (10 or more)", len(got), len(want))
+	}
+	n := int64(0)
+	for _, s := range late.snapshots() {
+		if s.Window.Name == "tumbling" && s.Slice == "" && s.Window.Final {
+			n += s.Late
+		}
+	}
+	if want := late.counts()["late"]; n == 0 || n > want {
+		t.Errorf("windows report %d late rows, shards counted %d", n, want)
+	}
+}
+
+// TestShardThatWakesUp lets one of two shards fall idle, the model go on without it, and then brings its rows: they
+// count as late, and every one is in the sums.
+func TestShardThatWakesUp(t *testing.T) {
+	rows := batchtest.Rows(7, batchtest.Options{N: 600, MaxLag: 20 * second})
+	s := defaultSetup()
+	s.model.Refit.Method = "none"
+	in := stream(t, rows, 2, 10)
+	w := newWorld(t, s, in, 1)
+	sleeper, other := w.shards[0], w.shards[1]
+	idle := func(sh *pipeline.Shard) {
+		for in := range s.inputs {
+			w.must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
+		}
+	}
+	feed := func(i int, from, to [2]int) {
+		for l := range 2 {
+			for _, r := range in[i][l][from[l]:to[l]] {
+				w.must(w.shards[i].Take(context.Background(), r))
+			}
+		}
+		w.writePanes(w.shards[i])
+		w.readPanes(len(w.panes))
+	}
+	end := func(i int) [2]int { return [2]int{len(in[i][0]), len(in[i][1])} }
+	feed(0, [2]int{}, [2]int{10, 10})
+	idle(sleeper)
+	feed(0, [2]int{10, 10}, [2]int{10, 10})
+	feed(1, [2]int{}, end(1))
+	reached := w.model.barrier()
+	if want := pipeline.PaneIndex(other.Watermark.Now(), s.model.Pane); reached != want {
+		t.Fatalf("barrier %d with the other shard idle, want %d", reached, want)
+	}
+	feed(0, [2]int{10, 10}, end(0))
+	if got := w.model.barrier(); got < reached {
+		t.Errorf("barrier fell from %d to %d", reached, got)
+	}
+	w.drained[0], w.drained[1] = false, false
+	w.run(anyOrder)
+	k := w.model.models["m"].versions["v1"].keys[""]
+	if k.labelled != 600 || k.lateRows == 0 || len(k.pending) != 0 {
+		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.labelled, k.lateRows, len(k.pending))
+	}
+}
+
+// displaced shuffles rows within blocks of n.
+func displaced(rows []batchtest.Row, n int) []batchtest.Row {
+	out := append([]batchtest.Row(nil), rows...)
+	r := rand.New(rand.NewPCG(9, 9))
+	for len(rows) > 0 {
+		b := out[len(out)-len(rows):]
+		b = b[:min(n, len(b))]
+		r.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
+		rows = rows[len(b):]
+	}
+	return out
+}
+
+func TestSeedsDiffer(t *testing.T) {
+	if a, b := fmt.Sprint(batchtest.Rows(1, batchtest.Options{N: 3})), fmt.Sprint(batchtest.Rows(2, batchtest.Options{N: 3})); a == b {
+		t.Error("two seeds give the same rows")
+	}
+}
+
+// TestPauseLeavesNoTrace lets every input fall idle half way: rows that come a while later find the same state as in a
+// stream without a pause.
+func TestPauseLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(8, batchtest.Options{N: 1200, MaxLag: 20 * second, Sharpness: 2, Unlabelled: .1})
+	for i := 700; i < len(rows); i++ {
+		rows[i].TS += 60 * second
+		rows[i].LabelTS += 60 * second
+	}
+	s := defaultSetup()
+	whole, first := stream(t, rows, 2, 10), stream(t, rows[:700], 2, 10)
+	want := newWorld(t, s, whole, 1).run(anyOrder)
+	got := newWorld(t, s, first, 2).run(anyOrder)
+	rest := stream(t, rows[700:], 2, 10)
+	for i := range got.in {
+		for l := range got.in[i] {
+			for _, r := range rest[i][l] {
+				r.Offset = int64(len(got.in[i][l]))
+				got.in[i][l] = append(got.in[i][l], r)
+			}
+		}
+		got.drained[i] = false
+	}
+	got.run(anyOrder).compare(want)
+}
+
+// TestIdleIsTakenBack: a shard that wakes up wants to be heard at once, and one that nobody reads any more is not idle.
+func TestIdleIsTakenBack(t *testing.T) {
+	s := defaultSetup()
+	in := stream(t, batchtest.Rows(9, batchtest.Options{N: 20, Step: second}), 1, 10)
+	w := newWorld(t, s, in, 1)
+	sh := w.shards[0]
+	told := func(idle bool) {
+		t.Helper()
+		ms := sh.After()
+		if len(ms) == 0 || !sh.Dirty() {
+			t.Fatal("nothing to tell")
+		}
+		m, err := pipeline.DecodePane(ms[len(ms)-1].Value)
+		if err != nil || !m.Punctuation || m.Idle != idle {
+			t.Errorf("told %+v, %v, want idle = %v", m, err, idle)
+		}
+		sh.Written()
+	}
+	idle := func() {
+		t.Helper()
+		for in := range s.inputs {
+			w.must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
+		}
+	}
+	idle()
+	told(true)
+	w.must(sh.Take(context.Background(), in[0][0][0]))
+	if !sh.Full() {
+		t.Error("the news that the shard is awake waits for the checkpoint's time")
+	}
+	told(false)
+	if sh.Full() {
+		t.Error("full after everything was written")
+	}
+	idle()
+	told(true)
+	idle()
+	if len(sh.After()) != 0 {
+		t.Error("idle twice is no news")
+	}
+	sh.Closing()
+	told(false)
+	sh.Closing()
+	if len(sh.After()) != 0 {
+		t.Error("closing twice is no news")
+	}
+}

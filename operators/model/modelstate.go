@@ -1,0 +1,278 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Bounds on what a checkpoint may claim.
+const (
+	maxBlob = 1 << 32
+)
+
+// Versions of the model state. Version 1 had no number: its first varint, the offset, is never below -1.
+const (
+	modelState1      byte = 1
+	modelState2      byte = 2 // refits with their fits and validations, pins, orders
+	modelStateMarker      = -2
+)
+
+// taskState is the task's part of the checkpoint.
+type taskState struct{ t *ModelTask }
+
+// AppendState implements pipeline.State.
+func (s taskState) AppendState(dst []byte) ([]byte, error) {
+	t := s.t
+	dst = append(binenc.AppendVarint(dst, modelStateMarker), modelState2)
+	dst = binenc.AppendVarint(dst, t.next)
+	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
+	for _, p := range t.shards {
+		dst = append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
+	}
+	dst = binenc.AppendVarint(dst, t.reached)
+	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(t.models)) {
+		if dst, err = t.models[name].append(dst); err != nil {
+			return dst, fmt.Errorf("model %s: %w", name, err)
+		}
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State.
+func (s taskState) RestoreState(src []byte) error {
+	t := s.t
+	r := binenc.NewReader(src)
+	format := modelState1
+	if t.next = r.Varint(); t.next == modelStateMarker {
+		if format = r.Byte(); r.Err() == nil && format != modelState2 {
+			return fmt.Errorf("model state of version %d, this build reads 1 to %d", format, modelState2)
+		}
+		t.next = r.Varint()
+	}
+	for range r.Count(3, 1<<20) {
+		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})
+	}
+	t.reached = r.Varint()
+	d := acc.NewDecoder()
+	for range r.Count(3, binenc.MaxItems) {
+		m := &model{versions: map[string]*version{}}
+		if err := m.restore(&r, d, &t.cfg, format); err != nil {
+			return err
+		}
+		t.models[m.name] = m
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	t.goOn()
+	t.endSwitchedOff()
+	return nil
+}
+
+// goOn starts the fits that were under way when the state was saved.
+func (t *ModelTask) goOn() {
+	for _, m := range t.models {
+		for _, v := range m.versions {
+			if v.refit.trial.fitting() {
+				t.job(v)
+			}
+		}
+		if m.next < t.reached && m.fitting() {
+			t.waiting[m.name] = true
+		}
+	}
+}
+
+func (m *model) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendString(dst, m.name)
+	dst = binenc.AppendVarint(dst, m.next)
+	dst = binenc.AppendUvarint(dst, uint64(len(m.orders)))
+	for _, o := range m.orders {
+		dst = binenc.AppendBytes(binenc.AppendVarint(dst, o.pane), pipeline.AppendOrder(nil, o.c))
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(m.versions)))
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
+		v := m.versions[name]
+		dst = binenc.AppendString(dst, name)
+		dst = binenc.AppendUvarint(dst, uint64(v.k))
+		if dst, err = v.refit.append(dst); err != nil {
+			return dst, fmt.Errorf("version %q: %w", name, err)
+		}
+		dst = binenc.AppendUvarint(dst, uint64(len(v.calibrators)))
+		for _, f := range v.calibrators {
+			dst = f.append(dst)
+		}
+		dst = binenc.AppendUvarint(dst, uint64(len(v.keys)))
+		for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
+			if dst, err = v.keys[slice].append(dst); err != nil {
+				return dst, fmt.Errorf("version %q slice %q: %w", name, slice, err)
+			}
+		}
+	}
+	return dst, nil
+}
+
+func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig, format byte) error {
+	m.name = r.String(binenc.MaxName)
+	m.next = r.Varint()
+	if format != modelState1 {
+		if err := m.restoreOrders(r); err != nil {
+			return err
+		}
+	}
+	for range r.Count(4, binenc.MaxItems) {
+		name, k := r.String(binenc.MaxName), int(r.Uvarint())
+		if r.Err() != nil {
+			break
+		}
+		v, err := m.version(name, k, cfg)
+		if err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
+		if err := v.refit.restore(r, format); err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
+		if err := v.refit.check(k); err != nil {
+			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
+		}
+		for range r.Count(4, binenc.MaxItems) {
+			f := &inForce{}
+			if err := f.restore(r, format); err != nil {
+				return err
+			}
+			if !calibrator.Fits(f.cal, v.k) {
+				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.revision, m.name, v.name, v.k)
+			}
+			v.calibrators = append(v.calibrators, f)
+		}
+		v.upgrade(format)
+		for range r.Count(4, binenc.MaxItems) {
+			slice := r.String(binenc.MaxName)
+			if r.Err() != nil {
+				break
+			}
+			key := v.key(slice, cfg)
+			err := key.restore(r, d, cfg)
+			if err == nil {
+				err = key.checkShapes(v.shape)
+			}
+			if err != nil {
+				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.name, slice, err)
+			}
+		}
+	}
+	return r.Err()
+}
+
+func (m *model) restoreOrders(r *binenc.Reader) error {
+	for range r.Count(2, binenc.MaxItems) {
+		o := order{pane: r.Varint()}
+		b := r.Bytes(maxBlob)
+		if r.Err() != nil {
+			break
+		}
+		var err error
+		if o.c, err = pipeline.DecodeOrder(b); err != nil {
+			return fmt.Errorf("model %s: %w", m.name, err)
+		}
+		m.orders = append(m.orders, o)
+	}
+	return r.Err()
+}
+
+// upgrade makes what an older state did not have: the test of the calibrator in force against the one before it.
+func (v *version) upgrade(from byte) {
+	if n := len(v.calibrators); from == modelState1 && n > 0 {
+		var old *inForce
+		if n > 1 {
+			old = v.calibrators[n-2]
+		}
+		v.refit.guard = newGuard(old, v.calibrators[n-1], 0)
+	}
+}
+
+func (f *inForce) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(f.revision))
+	dst = binenc.AppendVarint(dst, f.from)
+	dst = binenc.AppendString(dst, f.reason)
+	dst = binenc.AppendBytes(dst, f.encoded)
+	return binenc.AppendVarint(binenc.AppendFloat64(dst, f.share), f.until)
+}
+
+func (f *inForce) restore(r *binenc.Reader, format byte) error {
+	f.revision, f.from, f.reason = int(r.Int("revision", 0, 1<<40)), r.Varint(), r.String(binenc.MaxName)
+	f.encoded = slices.Clone(r.Bytes(maxBlob))
+	if format != modelState1 {
+		f.share, f.until = r.Float64(), r.Varint()
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	var err error
+	f.cal, err = calibrator.Decode(f.encoded)
+	return err
+}
+
+// checkShapes refuses restored statistics of another configuration.
+func (k *keyState) checkShapes(shape acc.Config) error {
+	sums := shape
+	sums.SampleRows = 0
+	if err := k.inbox.checkShapes(shape); err != nil {
+		return err
+	}
+	sets := []*acc.Set{k.since.raw, k.since.cal}
+	for _, w := range k.windows {
+		for _, b := range w.buckets {
+			sets = append(sets, b.raw, b.cal)
+		}
+		for _, b := range w.panes {
+			sets = append(sets, b.raw, b.cal)
+		}
+	}
+	for _, s := range sets {
+		if err := checkShape(s, sums); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkShapes refuses restored cells of another configuration.
+func (b *inbox) checkShapes(shape acc.Config) error {
+	for _, cells := range b.pending {
+		for _, s := range cells {
+			if s == nil {
+				return fmt.Errorf("a waiting cell without statistics")
+			}
+			if err := checkShape(s, shape); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// appendSet appends a set or its absence.
+func appendSet(dst []byte, s *acc.Set) ([]byte, error) {
+	if s == nil {
+		return binenc.AppendUvarint(dst, 0), nil
+	}
+	return binenc.AppendBlock(dst, s.AppendBinary)
+}
+
+func restoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
+	b := r.Bytes(maxBlob)
+	if len(b) == 0 {
+		return nil, r.Err()
+	}
+	return d.Set(b)
+}

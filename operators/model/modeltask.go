@@ -1,0 +1,96 @@
+package model
+
+import (
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// The runtime's view of a model task (pipeline.Task).
+
+// Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a column is added to them.
+func (t *ModelTask) Sections() []pipeline.Section {
+	return []pipeline.Section{{Name: "counts", State: t.counts}, {Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}},
+		{Name: "idle", State: idleState{t}}}
+}
+
+// Full implements pipeline.Task.
+func (t *ModelTask) Full() bool { return len(t.out) > 4096 }
+
+// Dirty implements pipeline.Task.
+func (t *ModelTask) Dirty() bool { return t.dirty }
+
+// Before implements pipeline.Task: outputs are deterministic, so a repeat overwrites itself and needs no fence.
+func (t *ModelTask) Before() []pipeline.Message { return t.out }
+
+// After implements pipeline.Task.
+func (t *ModelTask) After() []pipeline.Message { return nil }
+
+// Written implements pipeline.Task.
+func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
+
+// Remembered returns the latest snapshot of every window, the latest alert of every rule and the latest refit
+// decision of every model version: what a restarted process shows until new ones come.
+func (t *ModelTask) Remembered() []pipeline.Message {
+	var out []pipeline.Message
+	add := func(s pipeline.Stream, value []byte) {
+		if len(value) > 0 {
+			out = append(out, pipeline.Message{Stream: s, Value: value})
+		}
+	}
+	for _, m := range t.models {
+		for _, v := range m.versions {
+			add(pipeline.StreamDecisions, v.refit.last)
+			for _, k := range v.keys {
+				for _, w := range k.windows {
+					add(pipeline.StreamSnapshots, w.last)
+				}
+				for i := range k.rules {
+					add(pipeline.StreamAlerts, k.rules[i].last)
+				}
+				for _, a := range k.alarms {
+					add(pipeline.StreamAlerts, a.alert.last)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Closing implements pipeline.Task.
+func (t *ModelTask) Closing() {}
+
+// Report implements pipeline.Task.
+func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
+	old := t.status.Load()
+	// What a model that waits for a fit will decide is to come.
+	caughtUp = caughtUp && len(t.waiting) == 0 && !t.computing()
+	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next}, CaughtUp: caughtUp, Counts: t.counts.All()}
+	if old != nil && !active {
+		st.StateHash = old.StateHash
+	}
+	for i := range t.shards {
+		st.PanesTaken = append(st.PanesTaken, t.shards[i].seq)
+	}
+	if b := t.barrier(); len(t.shards) > 0 && b != minPane {
+		st.WM = b * t.cfg.Pane
+		st.Watermark = pipeline.Format(st.WM)
+	}
+	// The hash costs as much as a checkpoint: it is taken when there is nothing else to do.
+	if caughtUp && (active || st.StateHash == nil) {
+		h, err := t.Hash()
+		if err != nil {
+			t.log.Error("state hash", "err", err)
+		}
+		st.StateHash = h
+	}
+	return func() {
+		if st.Active = time.Now(); old != nil && !active {
+			st.Active = old.Active
+		}
+		t.status.Store(st)
+	}
+}
+
+// Status returns the latest status, nil before the first.
+func (t *ModelTask) Status() *pipeline.TaskStatus { return t.status.Load() }

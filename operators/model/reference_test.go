@@ -1,0 +1,180 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// fixedPoint bounds what rounding every row to multiples of 2^-32 does to a mean, the square root of the L2 forms
+// included (their gaps are far from 0 in these rows).
+const fixedPoint = 1e-8
+
+// aurcCells bounds the AURC of the grid: ties within a cell of 1/3600 share their mean weight.
+const aurcCells = 2e-3
+
+// TestWindowsEqualTheRowsMetrics compares every final window with the metrics of the rows that belong to it.
+func TestWindowsEqualTheRowsMetrics(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(11, batchtest.Options{N: 1500, MaxLag: 45 * second, Unlabelled: .15, Sharpness: 1.7, Regions: 2})
+	tail := batchtest.Rows(12, batchtest.Options{N: 30, Start: batchtest.Start + 1000*second, Step: second, Regions: 2})
+	s := defaultSetup()
+	s.slices = []string{"region"}
+	w := newWorld(t, s, stream(t, append(rows, tail...), 3, 20), 1).run(anyOrder)
+	n := map[string]int{}
+	for _, snap := range w.snapshots() {
+		if snap.Window.Final || snap.Window.Name == "rows" {
+			n[snap.Window.Name]++
+			checkWindow(t, &snap, rows, tail)
+		}
+	}
+	for name, atLeast := range map[string]int{"tumbling": 9, "sliding": 27, "rows": 30, "rows-tumbling": 8} {
+		if n[name] < atLeast {
+			t.Errorf("%d windows %s compared, want at least %d", n[name], name, atLeast)
+		}
+	}
+}
+
+func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
+	t.Helper()
+	start, end, at := nanos(t, s.Window.Start), nanos(t, s.Window.End), nanos(t, s.At)
+	var in []batchtest.Row
+	predictions := int64(0)
+	for _, r := range append(slices.Clone(rows), tail...) {
+		if s.Slice != "" && s.Slice != "region="+r.Region {
+			continue
+		}
+		if s.Window.Kind == "time" {
+			if r.TS >= start && r.TS < end {
+				predictions++
+				if r.Label >= 0 && r.LabelTS < at {
+					in = append(in, r)
+				}
+			}
+		} else if r.Label >= 0 && r.LabelTS >= start && r.LabelTS < end {
+			in = append(in, r)
+		}
+	}
+	name := s.Window.Name + " " + s.Slice + " " + s.Window.Start
+	if s.Window.Kind == "time" && s.Predictions != predictions || s.Labelled != int64(len(in)) || s.Raw.N != s.Labelled {
+		t.Errorf("%s: %d predictions, %d labelled, want %d, %d", name, s.Predictions, s.Labelled, predictions, len(in))
+		return
+	}
+	if s.Window.Kind == "rows" && s.Labelled < 300 && s.Window.Final {
+		t.Errorf("%s: final with %d rows, want 300 or more", name, s.Labelled)
+	}
+	if s.Window.Name == "rows" { // no smaller run of whole panes would do
+		first := int64(0)
+		for _, r := range in {
+			if pipeline.PaneIndex(r.LabelTS, 10*second) == pipeline.PaneIndex(start, 10*second) {
+				first++
+			}
+		}
+		if s.Labelled-first >= 300 {
+			t.Errorf("%s: %d rows without the first pane's %d are enough already", name, s.Labelled, first)
+		}
+	}
+	if len(in) == 0 {
+		return
+	}
+	ref := metric.Rows{K: 4}
+	var lag float64
+	for _, r := range in {
+		ref.F32 = append(ref.F32, r.Scores...)
+		ref.Labels = append(ref.Labels, r.Label)
+		lag += float64(r.LabelTS-r.TS) / 1e9 / float64(len(in))
+	}
+	want, err := metric.Evaluate(ref, metric.Options{Resamples: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &s.Raw
+	for _, c := range []struct {
+		name      string
+		got       *float64
+		want, tol float64
+	}{{"accuracy", m.Accuracy, want.Accuracy, fixedPoint}, {"nll", m.NLL, want.NLL, fixedPoint}, {"brier", m.Brier, want.Brier, fixedPoint},
+		{"ece", m.ECE, want.ECE, fixedPoint}, {"ece_l2", m.ECEL2, want.ECEL2, fixedPoint}, {"mce", m.MCE, want.MCE, fixedPoint}, {"cwece", m.CWECE, want.CWECE, fixedPoint},
+		{"cwece_l2", m.CWECEL2, want.CWECEL2, fixedPoint}, {"sbece_bin", m.SBECEBin, want.SBECEBin, fixedPoint}, {"sbece_lb", m.SBECELB, want.SBECELB, fixedPoint},
+		{"aurc", m.AURC, want.AURC, aurcCells}, {"lag", &s.Lag.Mean, lag, 1e-6}} {
+		if c.got == nil || math.Abs(*c.got-c.want) > c.tol {
+			t.Errorf("%s: %s = %v, want %v", name, c.name, deref(c.got), c.want)
+		}
+	}
+}
+
+func deref(p *float64) float64 {
+	if p == nil {
+		return math.NaN()
+	}
+	return *p
+}
+
+func nanos(t *testing.T, s string) int64 {
+	t.Helper()
+	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.UnixNano()
+}
+
+// TestCalibratedIsScoredAfterItsFit recomputes what the calibrator in force makes of the rows after its fit.
+func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(13, batchtest.Options{N: 6000, MaxLag: 5 * second, Sharpness: 2.5})
+	s := defaultSetup()
+	s.model.Rules = nil
+	s.model.Refit.Period = 200 * second
+	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	cals := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+	if len(cals) == 0 {
+		t.Fatal("overconfident rows, and no calibrator was published")
+	}
+	c := cals[0]
+	if !c.Published || c.Revision != 1 || c.EffectiveFrom != c.DecidedAt || c.Evidence.NLLDiff >= 0 || math.Abs(c.Evidence.Temperature-2.5) > .4 {
+		t.Errorf("first calibrator %+v: want a published temperature near 2.5 in force from its decision", c)
+	}
+	from := nanos(t, c.EffectiveFrom)
+	snaps := w.snapshots()
+	last := snaps[len(snaps)-1]
+	newest, n := nanos(t, cals[len(cals)-1].EffectiveFrom), int64(0)
+	for _, r := range rows {
+		if r.TS >= newest && r.LabelTS < nanos(t, last.At) {
+			n++
+		}
+	}
+	if last.InForce == nil || last.InForce.Raw.N != n || last.InForce.Calibrated.N != n || n == 0 {
+		t.Errorf("in force %+v: want %d rows predicted since %s", last.InForce, n, pipeline.Format(newest))
+	}
+	windows := map[bool]int{}
+	for _, snap := range snaps {
+		if snap.Window.Name != "tumbling" || !snap.Window.Final {
+			continue
+		}
+		same := *snap.Raw.ECE == *snap.Calibrated.ECE
+		before := nanos(t, snap.Window.End) <= from
+		if windows[before]++; before != same || snap.Calibrated.N == 0 {
+			t.Errorf("window %s: raw ECE %v, calibrated %v, in force from %s", snap.Window.Start, *snap.Raw.ECE, *snap.Calibrated.ECE, c.EffectiveFrom)
+		}
+		if nanos(t, snap.Window.Start) >= from && *snap.Calibrated.ECE > *snap.Raw.ECE/2 {
+			t.Errorf("window %s: calibrated ECE %v is not below half of raw %v", snap.Window.Start, *snap.Calibrated.ECE, *snap.Raw.ECE)
+		}
+	}
+	if windows[true] == 0 || windows[false] < 2 {
+		t.Errorf("%d windows before the calibrator, %d after or about its start: want some of each", windows[true], windows[false])
+	}
+	slices.SortFunc(cals, func(a, b record.Calibrator) int { return cmp.Compare(a.Revision, b.Revision) })
+	for i, c := range cals {
+		if c.Revision != i+1 {
+			t.Errorf("revision %d at place %d", c.Revision, i)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// digestPrefix names the hash in records.
+const digestPrefix = "sha256:"
+
+// digestRows is the SHA-256 of the rows that a refit is fitted on: `uvarint` n, then each as sampled rows are in a checkpoint (docs/format.md,
+// model), by prediction time, then id. Two fits with equal digests had the same ids, times, weights, labels and scores, bit for bit.
+func digestRows(rows []acc.SampleRow) string {
+	h := sha256.New()
+	buf := binenc.AppendUvarint(nil, uint64(len(rows)))
+	for i := range rows {
+		h.Write(buf)
+		buf = appendRows(buf[:0], rows[i:i+1])[1:] // without its n, which is one byte
+	}
+	h.Write(buf)
+	return digestPrefix + hex.EncodeToString(h.Sum(nil))
+}
+
+// digest is the SHA-256 of what class weights are made of: the predictions by class, as a checkpoint has them, and the probabilities and biases of the
+// latest sampled rows, each as `f64`.
+func (s *softJoint) digest(now *acc.ClassCounts) (string, error) {
+	b, err := now.AppendBinary(nil)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(appendFloats(appendFloats(b, s.joint...), s.bias...))
+	return digestPrefix + hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,134 @@
+package model
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+func forced(t testing.TB, revision int, temperature float64, reason string) *inForce {
+	t.Helper()
+	b := encoded(t, temperature)
+	c, err := calibrator.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &inForce{revision: revision, cal: c, encoded: b, reason: reason}
+}
+
+func revisions(g *guard) (out []int) {
+	for _, r := range g.rivals {
+		out = append(out, r.revision)
+	}
+	return out
+}
+
+// TestGuardKeepsWhatChangesReplaced: rivals are the one before, those that a change replaced, and the identity; what a refit by
+// period replaced is forgotten with the next publication. All of them come back from a checkpoint.
+func TestGuardKeepsWhatChangesReplaced(t *testing.T) {
+	t.Parallel()
+	var g *guard
+	var old *inForce
+	for i, c := range []struct {
+		reason string
+		want   []int // rivals then; 0 the identity
+	}{
+		{reasonPeriod, []int{0}}, {reasonAlarm, []int{1, 0}}, {reasonPeriod, []int{2, 1, 0}}, {reasonPeriod, []int{3, 1, 0}}, {reasonAlarm, []int{4, 1, 0}},
+		{reasonRollback, []int{5, 4, 1, 0}}, {reasonAlarm, []int{6, 5, 4, 1, 0}}, {reasonPeriod, []int{7, 6, 5, 4, 0}}, {reasonManual, []int{8, 6, 5, 4, 0}},
+	} {
+		f := forced(t, i+1, 1.5+float64(i), c.reason)
+		g = g.next(old, f, 1)
+		if got := revisions(g); !slices.Equal(got, c.want) {
+			t.Fatalf("revision %d by %s is tested against %v, want %v", f.revision, c.reason, got, c.want)
+		}
+		old = f
+	}
+	// What comes back is no rival of itself.
+	if got := revisions(g.next(old, forced(t, 10, 1.5+5, reasonRollback), 1)); !slices.Equal(got, []int{9, 8, 5, 4, 0}) {
+		t.Errorf("after the return of revision 6 the rivals are %v", got)
+	}
+	r := binenc.NewReader(g.append(nil))
+	back := &guard{}
+	if err := back.restore(&r); err != nil || !slices.Equal(revisions(back), revisions(g)) {
+		t.Errorf("restored %v, %v; want %v", revisions(back), err, revisions(g))
+	}
+}
+
+// TestReturnOfWhatWasBefore: a stream that becomes what it was before gets the calibrator of then back, not that of the refits in
+// between and not the identity.
+func TestReturnOfWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	s := defaultSetup()
+	s.model.Refit.Build = "1.2.3"
+	task := s.task()
+	v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+	k := v.key("", &task.cfg)
+	sharp := forced(t, 0, 2.5, "") // right for rows of Sharpness 2.5
+	now := batchtest.Start - second
+	for _, c := range []struct {
+		temperature float64
+		reason      string
+	}{{2.5, reasonAlarm}, {.8, reasonAlarm}, {.7, reasonPeriod}, {.75, reasonPeriod}} {
+		f := forced(t, 0, c.temperature, c.reason)
+		d := record.Calibrator{Reason: c.reason}
+		if err := task.putInForce(v, k, &d, f.cal, f.encoded, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := sample(batchtest.Rows(106, batchtest.Options{N: 600, Sharpness: 2.5}))
+	for i := 0; i < len(rows) && v.inForceRevision() == 4; i += 100 {
+		now += 10 * second
+		if _, err := task.stepGuard(v, k, &paneInput{rows: rows[i : i+100], labelled: 100, end: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := v.newest()
+	c := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
+	last := c[len(c)-1]
+	if f.revision != 5 || string(f.encoded) != string(sharp.encoded) || last.Restores == nil || *last.Restores != 1 || last.Reason != reasonRollback || last.Build != "1.2.3" {
+		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3", f.revision, f.encoded, last)
+	}
+}
+
+// TestChangeAmidValidation: a candidate with the evidence it takes waits while its newest rows, or an alarm that began after its
+// rows, say that the stream is another one by now.
+func TestChangeAmidValidation(t *testing.T) {
+	t.Parallel()
+	s := defaultSetup()
+	s.model.Refit.Delay = 1
+	for _, c := range []struct {
+		name  string
+		after float64 // sharpness of the newest rows
+		fires bool
+		want  bool
+	}{{"no change", 2.5, false, true}, {"newest rows against it", .4, false, false}, {"an alarm since", 2.5, true, false}} {
+		task := s.task()
+		v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+		k := v.key("", &task.cfg)
+		k.sample = sample(batchtest.Rows(107, batchtest.Options{N: 3000, Sharpness: 2.5}))
+		end := k.sample[len(k.sample)-1].TS + 1
+		pane := pipeline.PaneIndex(end, s.model.Pane)
+		if err := task.begin(v, k, slices.Clone(k.sample), reasonPeriod, &paneInput{pane: pane, end: end}); err != nil {
+			t.Fatal(err)
+		}
+		newest := sample(batchtest.Rows(108, batchtest.Options{N: newestRows, Sharpness: c.after, Start: end}))
+		k.keepSample(newest, task.cfg.SampleRows)
+		if c.fires {
+			k.rules[0].state, k.rules[0].since = firing, end
+		}
+		if err := task.stepTrial(v, k, &paneInput{pane: pane + 1, end: end + s.model.Pane, rows: newest, labelled: newestRows}); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.newest() != nil; got != c.want {
+			t.Errorf("%s: published %v, want %v", c.name, got, c.want)
+		}
+		if tr := v.refit.trial; !c.want && (tr == nil || tr.best(&task.cfg.Refit) < 0) {
+			t.Errorf("%s: the candidate has not the evidence that it is held back with: %+v", c.name, tr)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// restored is a model task of its own, from the checkpoint of another; it must encode to the same bytes.
+func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
+	t.Helper()
+	saved, err := pipeline.EncodeCheckpoint(task.Sections())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := s.task()
+	if err := pipeline.RestoreCheckpoint(saved.Data, to.Sections(), nil); err != nil {
+		t.Fatal(err)
+	}
+	again, err := pipeline.EncodeCheckpoint(to.Sections())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(saved.Data, again.Data) {
+		t.Fatalf("%s: a restored checkpoint of %d bytes encodes to another one of %d", when, len(saved.Data), len(again.Data))
+	}
+	return to
+}
+
+// restartsAfter is the messages of a panes log after which a model task is restored: each n-th and the last few.
+func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
+	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.panes)-3 }
+}
+
+// compareRestarts takes the panes log with a model task that is restored from its own checkpoint after each message of
+// which at says so, and reads each message twice: outputs, state and counts must be those of the task that went on.
+func (w *world) compareRestarts(t *testing.T, at func(i int, task *ModelTask) bool) {
+	t.Helper()
+	task, outputs := w.setup.task(), []pipeline.Message(nil)
+	for i, r := range w.panes {
+		w.must(task.Take(t.Context(), r))
+		w.must(task.Take(t.Context(), r)) // once more at the same offset
+		outputs = append(outputs, task.Outputs()...)
+		if at(i, task) {
+			task = restored(t, &w.setup, task, fmt.Sprint("message ", i))
+		}
+	}
+	w.must(task.Settle(t.Context()))
+	got, err := task.Hash()
+	w.must(err)
+	want, err := w.model.Hash()
+	w.must(err)
+	if !maps.Equal(got, want) || !maps.Equal(task.counts.All(), w.model.counts.All()) {
+		t.Errorf("with restarts hash %v, counts %v, want %v, %v", got, task.counts.All(), want, w.model.counts.All())
+	}
+	compareOutputs(t, firsts(append(outputs, task.Outputs()...)), firsts(w.outputs))
+}

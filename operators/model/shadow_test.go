@@ -1,0 +1,240 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/operators"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// linear is a head: z = scale·x, K = D, rotated by turn classes.
+type linear struct {
+	k, turn int
+	scale   float32
+}
+
+func (h linear) Features() int { return h.k }
+func (h linear) Classes() int  { return h.k }
+func (h linear) Logits(z, x []float32) {
+	for i := range z {
+		z[i] = h.scale * x[(i+h.turn)%h.k]
+	}
+}
+
+// featureRows are overconfident rows whose features are the logits that their labels were drawn from, so that the head
+// that copies them is calibrated.
+func featureRows(seed uint64, n int) []batchtest.Row {
+	rows := batchtest.Rows(seed, batchtest.Options{N: n, MaxLag: 30 * second, Unlabelled: .05, Sharpness: 3})
+	for i := range rows {
+		for _, z := range rows[i].Scores {
+			rows[i].Features = append(rows[i].Features, z/3)
+		}
+	}
+	return rows
+}
+
+// shadowSetup has a judge, and no refits: the version that serves stays as it is.
+func shadowSetup(heads *operators.Heads) setup {
+	s := defaultSetup()
+	s.heads = heads
+	s.model.Refit = RefitSpec{}
+	s.model.Judge = JudgeSpec{Enabled: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccDrop: .1, MaxAURCRis: .01, Watch: 100 * second}
+	s.model.Trigger.ShadowAfter = 20 * second
+	return s
+}
+
+var mv = arrowio.ModelKey{Model: "m", Version: "v1"}
+
+func (w *world) verdicts() []record.Verdict {
+	return decodeAll[record.Verdict](w.t, w.outputs, pipeline.StreamHeads)
+}
+
+func put(t testing.TB, h *operators.Heads, n int, from int64, model operators.HeadModel) {
+	t.Helper()
+	if err := h.Put(mv, n, from, model); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestShadowLeavesNoTrace runs a head beside the model over other numbers of shards, batch sizes and orders, and with
+// crashes: the same hash and outputs, and the counts of rows are those of a run without.
+func TestShadowLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	rows := featureRows(11, 1500)
+	heads := operators.NewHeads(2)
+	put(t, heads, 1, batchtest.Start+40*second, linear{4, 0, 1})
+	put(t, heads, 2, batchtest.Start+60*second, linear{4, 1, 1})
+	s := shadowSetup(heads)
+	want := newWorld(t, s, stream(t, rows, 1, 64), 1).run(anyOrder)
+	for _, c := range []struct {
+		shards, batch int
+		order         pick
+		crash         float64
+	}{{1, 1, anyOrder, 0}, {3, 50, labelsFirst, 0}, {2, 30, anyOrder, .05}} {
+		w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards))
+		w.save, w.crash = 4*c.crash, c.crash
+		w.run(c.order).compare(want)
+	}
+	plain := s
+	plain.heads = nil
+	alone := newWorld(t, plain, stream(t, rows, 1, 64), 1).run(anyOrder)
+	got := want.counts()
+	if got[operators.CountShadowRows] == 0 || got[operators.CountShadowJoined] == 0 {
+		t.Errorf("got no shadow rows: %v", got)
+	}
+	for name, n := range alone.counts() {
+		if got[name] != n {
+			t.Errorf("count %s is %d with shadows, %d without", name, got[name], n)
+		}
+	}
+}
+
+// TestShadowRowsAreTheRows: the shadow version has exactly the rows from its event time on that have features, with the
+// labels and label times of the version that serves.
+func TestShadowRowsAreTheRows(t *testing.T) {
+	rows := featureRows(12, 600)
+	heads := operators.NewHeads(1)
+	from, until := batchtest.Start+20*second, batchtest.Start+40*second
+	put(t, heads, 1, from, linear{4, 0, 1})
+	heads.Stop(mv, 1, until)
+	s := shadowSetup(heads)
+	s.model.Judge.MinRows = 1 << 30
+	w := newWorld(t, s, stream(t, rows, 2, 40), 3).run(anyOrder)
+	var seen, labelled int64
+	for _, r := range rows {
+		if r.TS >= from && r.TS < until {
+			seen++
+			if r.Label >= 0 {
+				labelled++
+			}
+		}
+	}
+	v := w.model.models["m"].versions["v1+head1"]
+	if v == nil {
+		t.Fatal("there is no shadow version")
+	}
+	if got := w.counts(); got[operators.CountShadowRows] != seen || got[operators.CountShadowJoined] != labelled {
+		t.Errorf("got %d rows, %d joined; want %d, %d", got[operators.CountShadowRows], got[operators.CountShadowJoined], seen, labelled)
+	}
+	k := v.keys[""]
+	if k.labelled != labelled || len(v.keys) != 1 {
+		t.Errorf("got %d labelled rows and %d keys, want %d and 1", k.labelled, len(v.keys), labelled)
+	}
+	serving := map[[16]byte]bool{}
+	for _, r := range w.model.models["m"].versions["v1"].keys[""].sample {
+		serving[r.ID] = true
+	}
+	for _, r := range k.sample {
+		if !serving[r.ID] {
+			t.Fatal("a sampled row of the shadow is not one of the version that serves")
+		}
+	}
+}
+
+// TestShadowThatComesLate begins at the first whole pane that no row has come for.
+func TestShadowThatComesLate(t *testing.T) {
+	rows := featureRows(13, 400)
+	heads := operators.NewHeads(1)
+	s := shadowSetup(heads)
+	w := newWorld(t, s, stream(t, rows, 1, 10), 1)
+	sh := w.shards[0]
+	i := 0
+	for ; rows[10*i+9].TS < batchtest.Start+15*second; i++ {
+		w.must(sh.Take(context.Background(), w.in[0][0][i]))
+	}
+	put(t, heads, 1, batchtest.Start+5*second, linear{4, 0, 1})
+	for ; i < len(w.in[0][0]); i++ {
+		w.must(sh.Take(context.Background(), w.in[0][0][i]))
+	}
+	want := int64(0)
+	for _, r := range rows {
+		if r.TS >= batchtest.Start+20*second {
+			want++
+		}
+	}
+	if got := w.counts()[operators.CountShadowRows]; got != want {
+		t.Errorf("got %d shadow rows, want %d: those from the next whole pane on", got, want)
+	}
+}
+
+// TestJudge: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is rejected
+// when there were enough rows; one that was ready and turns worse is rolled back.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		head operators.HeadModel
+		want []string
+		why  string
+	}{
+		"better": {linear{4, 0, 1}, []string{record.ShadowReady, record.ShadowReady}, "watched no more"},
+		"worse":  {linear{4, 1, 1}, []string{record.ShadowRejected}, "is worse"},
+		"same":   {linear{4, 0, 3}, []string{record.ShadowRejected}, "not shown to be better"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heads := operators.NewHeads(1)
+			put(t, heads, 1, batchtest.Start+20*second, c.head)
+			w := newWorld(t, shadowSetup(heads), stream(t, featureRows(14, 4000), 2, 50), 2).run(anyOrder)
+			vs := w.verdicts()
+			var got []string
+			for _, v := range vs {
+				got = append(got, v.State)
+			}
+			if !slices.Equal(got, c.want) || !strings.Contains(vs[len(vs)-1].Why, c.why) {
+				t.Fatalf("got %v, %+v; want %v", got, vs, c.want)
+			}
+			v := vs[0]
+			if e := v.Evidence; e.Rows < 200 || v.ID != "m/v1+head1" || v.Number != 1 || (v.EffectiveFrom == "") != (v.State == record.ShadowReady) ||
+				e.NLLGain > 0 != (e.LogEBetter > e.LogEWorse) {
+				t.Errorf("got %+v", v)
+			}
+		})
+	}
+}
+
+// TestRollback: the features lose their meaning when the head is ready.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	rows := featureRows(15, 4000)
+	for i := range rows {
+		if rows[i].TS >= batchtest.Start+120*second {
+			slices.Reverse(rows[i].Features)
+		}
+	}
+	heads := operators.NewHeads(1)
+	put(t, heads, 1, batchtest.Start, linear{4, 0, 1})
+	s := shadowSetup(heads)
+	s.model.Judge.Watch = 3600 * second
+	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
+	vs := w.verdicts()
+	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled || vs[1].EffectiveFrom == "" {
+		t.Errorf("got %+v, want ready and rolled back", vs)
+	}
+}
+
+// TestShadowRaisesNoAlarm: what is not served alarms nobody, until it is ready.
+func TestShadowRaisesNoAlarm(t *testing.T) {
+	t.Parallel()
+	heads := operators.NewHeads(1)
+	put(t, heads, 1, batchtest.Start, linear{4, 1, 3})
+	s := shadowSetup(heads)
+	s.model.Judge.MinRows, s.model.Judge.MaxRows = 1<<30, 1<<31
+	w := newWorld(t, s, stream(t, featureRows(16, 3000), 1, 50), 2).run(anyOrder)
+	serving := 0
+	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {
+		if a.Version == "v1+head1" {
+			t.Errorf("the shadow raised %+v", a)
+		} else {
+			serving++
+		}
+	}
+	if serving == 0 {
+		t.Error("the version that serves raised no alarm: this test shows nothing")
+	}
+}

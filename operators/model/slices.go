@@ -1,0 +1,247 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/evalue"
+	"github.com/plumbline/plumbline/operators/slicing"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// OtherSlice is the slice that builds before pooling by column put all of them into.
+const OtherSlice = "~other"
+
+// SliceSpec bounds the slices of a model version.
+type SliceSpec struct {
+	Columns  []string // slice columns of the configuration; nil = any
+	Max      int      // values of a column with statistics of their own; 0 = all
+	HalfLife int64    // of the row counts by which they are chosen, ns
+}
+
+// countersOf is how many pooled values of a column are counted.
+func countersOf(limit int) int { return 4 * limit }
+
+// CountPooledRows counts predictions of values without statistics of their own, once for each slice column.
+const CountPooledRows = "pooled_rows"
+
+// CountEndedSlices counts slices whose statistics have ended, by reason.
+const (
+	CountEndedSlices = "slices_ended"
+	EndedPooled      = "pooled" // another value of the column has more rows: their sums join those of ~other
+	EndedColumn      = "column" // the configuration has their column no more: their sums are dropped, the whole has the rows
+)
+
+// inbox are cells that wait for their label pane to be processed.
+type inbox struct {
+	pending map[int64]map[int64]*acc.Set // label pane → prediction pane
+	late    map[int64]int64              // label pane → late rows in pending
+}
+
+func newInbox() inbox { return inbox{map[int64]map[int64]*acc.Set{}, map[int64]int64{}} }
+
+// put merges a cell with what other shards sent for the same one.
+func (b *inbox) put(labelPane, predictionPane int64, set *acc.Set, late int64) error {
+	cells := b.pending[labelPane]
+	if cells == nil {
+		cells = map[int64]*acc.Set{}
+		b.pending[labelPane] = cells
+	}
+	if late != 0 {
+		b.late[labelPane] += late
+	}
+	if have := cells[predictionPane]; have != nil {
+		return have.Merge(set)
+	}
+	cells[predictionPane] = set
+	return nil
+}
+
+// move gives a label pane's cells to another inbox.
+func (b *inbox) move(labelPane int64, to *inbox) error {
+	late := b.late[labelPane]
+	for _, p := range slices.Sorted(maps.Keys(b.pending[labelPane])) {
+		if err := to.put(labelPane, p, b.pending[labelPane][p], late); err != nil {
+			return err
+		}
+		late = 0
+	}
+	delete(b.pending, labelPane)
+	delete(b.late, labelPane)
+	return nil
+}
+
+// predictions is how many predictions of a label pane wait.
+func (b *inbox) predictions(labelPane int64) (n int64) {
+	for _, set := range b.pending[labelPane] {
+		seen, _ := set.SeenRows()
+		n += seen
+	}
+	return n
+}
+
+// splitSlice takes the name of a slice apart; ok is false for the whole and for ~other of any kind.
+func splitSlice(name string) (column, value string, ok bool) {
+	column, value, ok = strings.Cut(name, "=")
+	return column, value, ok && value != slicing.Other
+}
+
+// inbox is where a slice's cells wait: with its statistics, or where it has none and may not get any, beside them.
+func (v *version) inbox(slice string, cfg *ModelConfig) *inbox {
+	if k := v.keys[slice]; k != nil {
+		return &k.inbox
+	}
+	if _, _, ok := splitSlice(slice); !ok || cfg.Slices.Max == 0 {
+		return &v.key(slice, cfg).inbox
+	}
+	b := v.strangers[slice]
+	if b == nil {
+		fresh := newInbox()
+		b = &fresh
+		v.strangers[slice] = b
+	}
+	return b
+}
+
+// heavyOf returns the counts of a column.
+func (v *version) heavyOf(column string) *heavy {
+	h := v.heavy[column]
+	if h == nil {
+		h = newHeavy()
+		v.heavy[column] = h
+	}
+	return h
+}
+
+// route decides, before a label pane is processed, which values have statistics of their own, and puts the cells of the others into their
+// column's ~other. It is a function of the panes up to this one, of all shards together and in the order of names, so no trace is left of
+// how the rows were split.
+func (t *ModelTask) route(v *version, pane int64) error {
+	if t.cfg.Slices.Max == 0 {
+		return nil
+	}
+	values, boxes := map[string][]string{}, v.boxes() // by column
+	for _, name := range slices.Sorted(maps.Keys(boxes)) {
+		if column, value, ok := splitSlice(name); ok {
+			values[column] = append(values[column], value)
+		}
+	}
+	for _, column := range slices.Sorted(maps.Keys(values)) {
+		if err := t.routeColumn(v, column, values[column], boxes, pane); err != nil {
+			return fmt.Errorf("slices of %s: %w", column, err)
+		}
+	}
+	return nil
+}
+
+// boxes are the inboxes of all slices.
+func (v *version) boxes() map[string]*inbox {
+	all := maps.Clone(v.strangers)
+	for name, k := range v.keys {
+		all[name] = &k.inbox
+	}
+	return all
+}
+
+func (t *ModelTask) routeColumn(v *version, column string, values []string, boxes map[string]*inbox, pane int64) error {
+	h := v.heavyOf(column)
+	here := slices.DeleteFunc(slices.Clone(values), func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
+	over := leastHashes(here, slicing.Slots(t.cfg.Slices.Max))
+	rows := map[string]int64{}
+	for _, x := range here {
+		if n := boxes[column+"="+x].predictions(pane); n > 0 && !over[x] {
+			rows[x] = n
+		}
+	}
+	// Where shards had no slot for a value its rows are in ~other already: with fewer shards that is so where with more it is not.
+	other := boxes[column+"="+slicing.Other]
+	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
+		h.more = max(h.more, pipeline.PaneIndex(pane*t.cfg.Pane, t.cfg.Slices.HalfLife)+1)
+	}
+	h.observe(pipeline.PaneIndex(pane*t.cfg.Pane, t.cfg.Slices.HalfLife), rows, countersOf(t.cfg.Slices.Max))
+	in, out := h.settle(t.cfg.Slices.Max)
+	for _, x := range out {
+		if err := t.retire(v, column, x, (pane+1)*t.cfg.Pane); err != nil {
+			return err
+		}
+	}
+	for _, x := range in {
+		t.admitKey(v, column+"="+x)
+	}
+	for _, x := range here {
+		if _, kept := h.kept[x]; kept && !over[x] {
+			continue
+		}
+		if err := t.pool(v, column, x, pane); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leastHashes returns the values that are not among the limit with the least hashes: those that every shard has.
+func leastHashes(values []string, limit int) map[string]bool {
+	over := map[string]bool{}
+	if len(values) <= limit {
+		return over
+	}
+	byHash := slices.Clone(values) // ascending, and so it stays where hashes are equal
+	slices.SortStableFunc(byHash, func(a, b string) int {
+		x, y := slicing.Hash(a), slicing.Hash(b)
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	for _, x := range byHash[limit:] {
+		over[x] = true
+	}
+	return over
+}
+
+// admitKey gives a value statistics of its own, from its waiting cells on.
+func (t *ModelTask) admitKey(v *version, name string) {
+	k := v.key(name, &t.cfg)
+	if b := v.strangers[name]; b != nil {
+		k.inbox = *b
+		delete(v.strangers, name)
+	}
+}
+
+// pool puts a value's cells of a label pane into ~other.
+func (t *ModelTask) pool(v *version, column, value string, pane int64) error {
+	name := column + "=" + value
+	b := v.inbox(name, &t.cfg)
+	t.counts.Add(CountPooledRows, b.predictions(pane))
+	if err := b.move(pane, &v.key(column+"="+slicing.Other, &t.cfg).inbox); err != nil {
+		return err
+	}
+	if len(b.pending) == 0 {
+		delete(v.strangers, name)
+	}
+	return nil
+}
+
+// rejected returns the slices of a version that the e-BH procedure rejects on a signal: of all slices whose alarm has seen
+// rows, the expected share of false ones among them is at most FDR, at any time.
+func (t *ModelTask) rejected(v *version, names []string, signal string) (off map[string]bool, of int) {
+	var logE []float64
+	var slices []string
+	for _, name := range names {
+		k := v.keys[name]
+		if a := k.alarm(signal); a != nil && a.slice && a.tests != nil && a.tests.Headline.Panes() > 0 {
+			logE, slices = append(logE, a.logE()), append(slices, name)
+		}
+	}
+	off = map[string]bool{}
+	for _, i := range evalue.EBH(logE, t.cfg.Alarm.FDR) {
+		off[slices[i]] = true
+	}
+	return off, len(slices)
+}

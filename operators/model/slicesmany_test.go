@@ -1,0 +1,208 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/operators/slicing"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// manyValues gives rows values whose weights fall, and whose order turns half way: r0, r1, … are heavy first, then s0, s1, ….
+func manyValues(rows []batchtest.Row, values int) []batchtest.Row {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for i := range rows {
+		name, u := "r", rng.Float64()
+		if i > len(rows)/2 {
+			name = "s"
+		}
+		rows[i].Region = fmt.Sprintf("%s%d", name, int(float64(values)*u*u*u))
+	}
+	return rows
+}
+
+func manySetup(limit int) setup {
+	s := alarmSetup(testAlarm(signalRaw))
+	s.slices, s.maxKeys = []string{"region"}, limit
+	s.model.Slices = SliceSpec{Max: limit, HalfLife: 60 * second}
+	s.model.Alarm.Slices = true
+	return s
+}
+
+// TestManyValuesLeaveNoTrace has more values than places, and more than slots: the same bytes come of any number of shards, batch size,
+// order and crash, and every row is in one slice.
+func TestManyValuesLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	rows := manyValues(batchtest.Rows(151, batchtest.Options{N: 1500, MaxLag: 30 * second, Unlabelled: .1, Sharpness: 2, Regions: 1}), 60)
+	for _, limit := range []int{3, 25} { // slots for 12 and 100 values a pane
+		s := manySetup(limit)
+		var want *world
+		for _, c := range []struct {
+			shards, batch int
+			order         pick
+			crash         float64
+		}{{1, 64, anyOrder, 0}, {1, 2, labelsFirst, 0}, {3, 20, anyOrder, 0}, {4, 30, logitsFirst, .02}} {
+			w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch))
+			w.save, w.crash = .1, c.crash
+			w.run(c.order)
+			if want == nil {
+				want = w
+				checkMany(t, w, limit)
+				continue
+			}
+			if got, hash := w.hash(), want.hash(); got != hash {
+				t.Errorf("%d places, %d shards: state hash %s, want %s", limit, c.shards, got, hash)
+			}
+			compareOutputs(t, firsts(w.outputs), firsts(want.outputs))
+		}
+	}
+}
+
+// checkMany checks what is kept at the end, and what was told of those that went.
+func checkMany(t *testing.T, w *world, limit int) {
+	t.Helper()
+	v := w.model.models["m"].versions["v1"]
+	kept := slices.Sorted(maps.Keys(v.heavy["region"].kept))
+	if len(kept) != limit || len(v.strangers) != 0 || len(v.keys) != limit+2 {
+		t.Errorf("%v are kept, %d keys, %d strangers; want %d and the whole and the rest, none", kept, len(v.keys), len(v.strangers), limit)
+	}
+	late := 0
+	for _, x := range kept {
+		if strings.HasPrefix(x, "s") {
+			late++
+		}
+	}
+	if late == 0 {
+		t.Errorf("%v are kept: none of those that are heavy now", kept)
+	}
+	pooled := int64(0)
+	for _, s := range w.snapshots() {
+		if s.Slice == "region="+slicing.Other {
+			pooled = max(pooled, s.PooledValues)
+		}
+	}
+	if pooled == 0 {
+		t.Error("no snapshot says how many values are pooled")
+	}
+	if w.model.counts.All()[CountPooledRows] == 0 || (w.counts()[pipeline.CountPooled] > 0) != (limit < 5) {
+		t.Errorf("counts %v and %v", w.model.counts.All(), w.counts())
+	}
+	firingNow := map[string]bool{}
+	for _, a := range w.alerts() {
+		firingNow[a.Slice+"/"+a.Rule] = a.State != resolved
+	}
+	for key, on := range firingNow {
+		slice, _, _ := strings.Cut(key, "/")
+		if on && v.keys[slice] == nil {
+			t.Errorf("%s fires for ever", key)
+		}
+	}
+}
+
+// checkParts checks that the slices of a version have together what the whole has, in every open window by time.
+func checkParts(t *testing.T, v *version) {
+	t.Helper()
+	rows := func(k *keyState) map[string]int64 {
+		n := map[string]int64{}
+		for _, w := range k.windows {
+			for i, b := range w.buckets {
+				seen, _ := b.raw.SeenRows()
+				n[fmt.Sprint(w.spec.Name, " ", i, " seen")] += seen
+				n[fmt.Sprint(w.spec.Name, " ", i, " labelled")] += b.raw.LabelledRows()
+			}
+		}
+		return n
+	}
+	parts := map[string]int64{}
+	for name, k := range v.keys {
+		if name != "" {
+			for at, n := range rows(k) {
+				parts[at] += n
+			}
+		}
+	}
+	if whole := rows(v.keys[""]); !maps.Equal(whole, parts) {
+		t.Fatalf("slices have %v, the whole %v", parts, whole)
+	}
+}
+
+// TestManyValuesSurvive rebuilds the task from its checkpoint again and again.
+func TestManyValuesSurvive(t *testing.T) {
+	t.Parallel()
+	rows := manyValues(batchtest.Rows(152, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}), 60)
+	s := manySetup(4)
+	w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
+	w.compareRestarts(t, func(i int, task *ModelTask) bool {
+		if m := task.models["m"]; m != nil && i%7 == 0 {
+			checkParts(t, m.versions["v1"])
+		}
+		return i%7 == 0
+	})
+}
+
+// TestColumnsAndBoundsChange goes on from a checkpoint with a lower bound, then without the column: nothing is refused, the bound holds
+// from the next pane on, and what fired for a slice that is gone is resolved.
+func TestColumnsAndBoundsChange(t *testing.T) {
+	t.Parallel()
+	rows := manyValues(batchtest.Rows(153, batchtest.Options{N: 1500, MaxLag: 30 * second, Sharpness: 3, Regions: 1}), 20)
+	s := manySetup(8)
+	w := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
+	half, saved := s.task(), []byte(nil)
+	for i, r := range w.panes {
+		w.must(half.Take(t.Context(), r))
+		if i < len(w.panes)/2 {
+			continue
+		}
+		v := half.models["m"].versions["v1"]
+		if slices.ContainsFunc(slices.Collect(maps.Values(v.keys)), func(k *keyState) bool { return k.slice != "" && firingAny(k) }) {
+			c, err := pipeline.EncodeCheckpoint(half.Sections())
+			w.must(err)
+			saved = c.Data
+			break
+		}
+	}
+	if saved == nil {
+		t.Fatal("no slice fires: nothing tested")
+	}
+	lower := s
+	lower.model.Slices.Max = 2
+	task := lower.task()
+	w.must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
+	for _, r := range w.panes {
+		w.must(task.Take(t.Context(), r))
+	}
+	if n := len(task.models["m"].versions["v1"].keys); n != 4 {
+		t.Errorf("%d keys with a bound of 2, want 4", n)
+	}
+	none := s
+	none.model.Slices.Columns = []string{}
+	task = none.task()
+	w.must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
+	var ended []record.Alert
+	for _, m := range task.Outputs() {
+		var a record.Alert
+		w.must(json.Unmarshal(m.Value, &a))
+		ended = append(ended, a)
+	}
+	if len(ended) == 0 || ended[0].State != resolved || !strings.Contains(ended[0].Message, "slices.columns") {
+		t.Errorf("alerts %+v, want that of a slice, resolved", ended)
+	}
+	for _, r := range w.panes {
+		w.must(task.Take(t.Context(), r))
+	}
+	if v := task.models["m"].versions["v1"]; len(v.keys) != 1 || len(v.strangers)+len(v.heavy) != 0 {
+		t.Errorf("%d keys, %d strangers without slices", len(v.keys), len(v.strangers))
+	}
+}
+
+func firingAny(k *keyState) bool {
+	_, any := k.firingSince()
+	return any
+}

@@ -1,0 +1,153 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+const sliceStateVersion = 1
+
+// sliceState is the section of a model task's checkpoint that says which values of slice columns have statistics of their own.
+type sliceState struct{ t *ModelTask }
+
+// Absent implements pipeline.Newcomer: in checkpoints of builds without it every value had statistics of its own. They go on, and the
+// rows that choose among them are counted from now on.
+func (s sliceState) Absent() {
+	if s.t.cfg.Slices.Max == 0 {
+		return // nobody counts
+	}
+	for _, m := range s.t.models {
+		for _, v := range m.versions {
+			v.matchHeavy()
+		}
+	}
+}
+
+// matchHeavy makes the kept values those that have statistics.
+func (v *version) matchHeavy() {
+	for name := range v.keys {
+		if column, value, ok := splitSlice(name); ok {
+			h := v.heavyOf(column)
+			if _, kept := h.kept[value]; !kept {
+				h.kept[value] = h.pooled[value]
+				delete(h.pooled, value)
+			}
+		}
+	}
+	for column, h := range v.heavy {
+		maps.DeleteFunc(h.kept, func(value string, _ int64) bool { return v.keys[column+"="+value] == nil })
+	}
+}
+
+// AppendState implements pipeline.State: version, then by model and version those that have slices.
+func (s sliceState) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, sliceStateVersion)
+	var err error
+	for _, model := range slices.Sorted(maps.Keys(s.t.models)) {
+		if dst, err = s.t.appendHeavy(dst, model); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// appendHeavy appends the columns of a model's versions and the cells of values without statistics.
+func (t *ModelTask) appendHeavy(dst []byte, model string) ([]byte, error) {
+	m := t.models[model]
+	var err error
+	for _, version := range slices.Sorted(maps.Keys(m.versions)) {
+		v := m.versions[version]
+		if len(v.heavy) == 0 && len(v.strangers) == 0 {
+			continue
+		}
+		dst = binenc.AppendString(binenc.AppendString(append(dst, 1), model), version)
+		dst = binenc.AppendUvarint(dst, uint64(len(v.heavy)))
+		for _, column := range slices.Sorted(maps.Keys(v.heavy)) {
+			dst = v.heavy[column].append(binenc.AppendString(dst, column))
+		}
+		dst = binenc.AppendUvarint(dst, uint64(len(v.strangers)))
+		for _, slice := range slices.Sorted(maps.Keys(v.strangers)) {
+			if dst, err = v.strangers[slice].appendPending(binenc.AppendString(dst, slice)); err != nil {
+				return dst, fmt.Errorf("model %s version %q slice %q: %w", model, version, slice, err)
+			}
+		}
+	}
+	return dst, nil
+}
+
+// RestoreState implements pipeline.State. The section of the models was restored before.
+func (s sliceState) RestoreState(src []byte) error {
+	r, d := binenc.NewReader(src), acc.NewDecoder()
+	r.Version(sliceStateVersion)
+	for r.Err() == nil && r.Len() > 0 {
+		r.Byte()
+		model, version := r.String(binenc.MaxName), r.String(binenc.MaxName)
+		if r.Err() != nil {
+			break
+		}
+		m := s.t.models[model]
+		if m == nil || m.versions[version] == nil {
+			return fmt.Errorf("slices of %s version %q, which the checkpoint has not", model, version)
+		}
+		if err := m.versions[version].restoreHeavy(&r, d, &s.t.cfg); err != nil {
+			return fmt.Errorf("slices of %s version %q: %w", model, version, err)
+		}
+	}
+	s.Absent()
+	return r.Close()
+}
+
+func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
+	for range r.Count(5, binenc.MaxItems) {
+		column, h := r.String(binenc.MaxName), newHeavy()
+		h.restore(r)
+		if r.Err() == nil && cfg.Slices.has(column+"=") {
+			v.heavy[column] = h
+		}
+	}
+	for range r.Count(2, binenc.MaxItems) {
+		slice, b := r.String(binenc.MaxName), newInbox()
+		if err := b.restorePending(r, d); err != nil {
+			return err
+		}
+		if err := b.checkShapes(v.shape); err != nil {
+			return fmt.Errorf("slice %q: %w", slice, err)
+		}
+		if cfg.Slices.has(slice) {
+			v.strangers[slice] = &b
+		}
+	}
+	return r.Err()
+}
+
+func (h *heavy) append(dst []byte) []byte {
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, h.epoch), h.more)
+	for _, counts := range []map[string]int64{h.kept, h.pooled} {
+		dst = binenc.AppendUvarint(dst, uint64(len(counts)))
+		for _, value := range slices.Sorted(maps.Keys(counts)) {
+			dst = binenc.AppendUvarint(binenc.AppendString(dst, value), uint64(counts[value]))
+		}
+	}
+	return dst
+}
+
+func (h *heavy) restore(r *binenc.Reader) {
+	h.epoch, h.more = r.Varint(), r.Varint()
+	for _, counts := range []map[string]int64{h.kept, h.pooled} {
+		for range r.Count(2, binenc.MaxItems) {
+			value, n := r.String(binenc.MaxName), r.Uvarint()
+			if n > math.MaxInt64/4 {
+				r.Failf("value %q has %d rows", value, n)
+			}
+			if r.Err() != nil {
+				return
+			}
+			counts[value] = int64(n)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package model
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// wornRows are rows whose labels are random from a row on for some of them: accuracy falls, and no calibrator brings it
+// back.
+func wornRows(seed uint64, n, from int, share float64) []batchtest.Row {
+	rows := batchtest.Rows(seed, batchtest.Options{N: n, MaxLag: 20 * second, Sharpness: 1})
+	r := rand.New(rand.NewPCG(seed, 9))
+	for i := from; i < n; i++ {
+		if r.Float64() < share {
+			rows[i].Label = int32(r.IntN(len(rows[i].Scores)))
+		}
+	}
+	return rows
+}
+
+func triggerSetup() setup {
+	s := defaultSetup()
+	s.model.Trigger = TriggerSpec{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800, MaxECE: .05, MaxAccDrop: .08, MaxAURCRise: .1, Z: 3,
+		For: 20 * second, DataRows: 600, Cooldown: 100 * second, Budget: 2, BudgetPeriod: 1000 * second, ShadowAfter: 30 * second, Deadline: 60 * second}
+	s.model.Judge = JudgeSpec{Enabled: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccDrop: .1, MaxAURCRis: .01, Watch: 100 * second}
+	return s
+}
+
+func (w *world) requests() []record.Finetune {
+	return decodeAll[record.Finetune](w.t, w.outputs, pipeline.StreamFinetune)
+}
+
+// TestTriggerOnAccuracy: asked after the fall and not before, with its numbers; again after the deadline and the cool-down,
+// and no more often than the budget allows. Splits, orders and crashes leave no trace.
+func TestTriggerOnAccuracy(t *testing.T) {
+	t.Parallel()
+	const fall = 1500 // 150 s
+	rows := wornRows(21, 6000, fall, .5)
+	s := triggerSetup()
+	want := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	reqs := want.requests()
+	if len(reqs) != 2 {
+		t.Fatalf("got %d requests, want the two of the budget: %+v", len(reqs), reqs)
+	}
+	r := reqs[0]
+	at, err := time.Parse(time.RFC3339Nano, r.DecidedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := at.UnixNano() - batchtest.Start - 150*second; after < 20*second || after > 150*second {
+		t.Errorf("asked %d s after the fall", after/second)
+	}
+	e := r.Evidence
+	if r.Reason != reasonAccuracy || r.ID != "m/v1+head1" || r.Number != 1 || r.Recipe != "auto" || r.Classes != 4 || e.Rows < 400 || e.ReferenceRows < 800 ||
+		e.ReferenceAccuracy-e.Accuracy < .08 || r.Data.Rows < 600 || r.Seed == 0 || r.Seed >= 1<<53 || !strings.Contains(r.Why, "accuracy") {
+		t.Errorf("got %+v", r)
+	}
+	if times := []string{r.Data.From, e.Since, r.DecidedAt, r.ShadowFrom, r.Deadline}; times[0] >= times[1] || times[1] >= times[2] || times[2] >= times[3] || times[3] >= times[4] || r.Data.To != r.DecidedAt {
+		t.Errorf("times are not in order: %v, data to %s", times, r.Data.To)
+	}
+	if vs := want.verdicts(); len(vs) == 0 || vs[0].State != record.ShadowLost || vs[0].ID != r.ID {
+		t.Errorf("got verdicts %+v, want the first head lost at its deadline", vs)
+	}
+	second, err := time.Parse(time.RFC3339Nano, reqs[1].DecidedAt)
+	if err != nil || second.Sub(at) < 100*time.Second || reqs[1].Seed == r.Seed || reqs[1].ID != "m/v1+head2" {
+		t.Errorf("the second request, %v after the first: %+v, %v", second.Sub(at), reqs[1], err)
+	}
+	newWorld(t, s, stream(t, rows, 3, 20), 5).run(labelsFirst).compare(want)
+	w := newWorld(t, s, stream(t, rows, 2, 50), 6)
+	w.save, w.crash = .1, .02
+	w.run(anyOrder).compare(want)
+}
+
+// TestTriggerIsQuiet where nothing has changed, and where recalibration has mended what did.
+func TestTriggerIsQuiet(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1, 2, 3} {
+		for name, rows := range map[string][]batchtest.Row{
+			"calm":          batchtest.Rows(seed, batchtest.Options{N: 4000, MaxLag: 20 * second}),
+			"overconfident": batchtest.Rows(seed, batchtest.Options{N: 4000, MaxLag: 20 * second, Sharpness: 2}),
+		} {
+			w := newWorld(t, triggerSetup(), stream(t, rows, 1, 100), 1).run(anyOrder)
+			if reqs := w.requests(); len(reqs) > 0 {
+				t.Errorf("%s, seed %d: asked: %+v", name, seed, reqs[0])
+			}
+		}
+	}
+}
+
+// TestTriggerOnECE: confidences that no temperature mends, at an accuracy that stays.
+func TestTriggerOnECE(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(22, batchtest.Options{N: 5000, MaxLag: 20 * second, Sharpness: 1})
+	for i := 1500; i < len(rows); i++ {
+		// Half of the rows become sure, the others unsure: the mean is right, and every bin is wrong.
+		f := float32(6)
+		if i%2 == 0 {
+			f = .15
+		}
+		for k := range rows[i].Scores {
+			rows[i].Scores[k] *= f
+		}
+	}
+	s := triggerSetup()
+	s.model.Trigger.MaxAURCRise = 1
+	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	reqs := w.requests()
+	if len(reqs) == 0 || reqs[0].Reason != reasonECE || len(reqs[0].Evidence.Refit) < 10 {
+		t.Errorf("got %+v, want a request because of the ECE after a refit", reqs)
+	}
+}
+
+// TestTriggerOff leaves no state: checkpoints and hashes are those of runs without it.
+func TestTriggerOff(t *testing.T) {
+	rows := wornRows(23, 2000, 1000, .5)
+	s := triggerSetup()
+	s.model.Trigger, s.model.Judge = TriggerSpec{}, JudgeSpec{}
+	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	b, err := loopState{w.model}.AppendState(nil)
+	if err != nil || len(b) != 1 {
+		t.Errorf("got %d bytes of state, %v; want the version alone", len(b), err)
+	}
+	if n := len(w.requests()); n != 0 {
+		t.Errorf("got %d requests", n)
+	}
+}

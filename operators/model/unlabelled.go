@@ -1,0 +1,318 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// UnlabelledSpec is what is computed of predictions before their labels come: distances of confidence scores from a
+// reference, with thresholds at level Alpha, and estimates of accuracy.
+type UnlabelledSpec struct {
+	Reference     string // refPinned: the first ReferenceRows rows; refRolling: replaced by the next as many
+	ReferenceRows int64
+	Alpha         float64
+	Slices        bool
+}
+
+// csfBins are the bins of confidence scores in references.
+const csfBins = 60
+
+// csfNames are the confidence score functions.
+var csfNames = [3]string{"msp", "margin", "negent"}
+
+// csfGrids are their grids of a Seen.
+func csfGrids(s *acc.Seen) [3]*acc.Grid { return [3]*acc.Grid{&s.MSP, &s.Margin, &s.NegEnt} }
+
+// keyDrift is the reference of a key. Counts are of rows: weights are no counts.
+type keyDrift struct {
+	ref, next driftRef
+	q         confidenceMap
+	classes   classDrift
+}
+
+// driftRef is one reference window: predictions by confidence score, and labelled rows by outcome and confidence.
+type driftRef struct {
+	csf            [3][]float64
+	seen, labelled float64
+	outcome        [2][]float64 // wrong, right
+	to             int64        // end of the last label pane of its predictions
+	classes        classRef
+}
+
+func newDriftRef() driftRef {
+	var r driftRef
+	for i := range r.csf {
+		r.csf[i] = make([]float64, csfBins)
+	}
+	for i := range r.outcome {
+		r.outcome[i] = make([]float64, csfBins)
+	}
+	return r
+}
+
+// addDrift takes a label pane into the reference.
+func (k *keyState) addDrift(s *UnlabelledSpec, v *version, in *paneInput) error {
+	d := k.drift
+	if d == nil {
+		return nil
+	}
+	if err := d.q.follow(v, k); err != nil {
+		return err
+	}
+	if in.counted() {
+		if err := d.classes.follow(v, k, len(in.rows)); err != nil {
+			return err
+		}
+	}
+	to := &d.ref
+	if s.Reference == refRolling && d.ref.full(s) {
+		to = &d.next
+	}
+	if err := to.add(s, in); err != nil {
+		return err
+	}
+	if s.Reference == refRolling && d.next.full(s) {
+		d.ref, d.next = d.next, newDriftRef()
+	}
+	return nil
+}
+
+func (r *driftRef) seenFull(s *UnlabelledSpec) bool { return r.seen >= float64(s.ReferenceRows) }
+func (r *driftRef) labelledFull(s *UnlabelledSpec) bool {
+	return r.labelled >= float64(s.ReferenceRows)
+}
+func (r *driftRef) full(s *UnlabelledSpec) bool { return r.seenFull(s) && r.labelledFull(s) }
+
+// add adds whole panes until there are rows enough of each sort.
+func (r *driftRef) add(s *UnlabelledSpec, in *paneInput) error {
+	seen, labelled := !r.seenFull(s), !r.labelledFull(s)
+	for _, c := range in.cells {
+		if seen && c.set.Seen != nil {
+			for i, g := range csfGrids(c.set.Seen) {
+				if err := addCounts(r.csf[i], g); err != nil {
+					return err
+				}
+			}
+			n, _ := c.set.Seen.Total()
+			r.seen += float64(n)
+			r.to = in.end
+			var err error
+			if r.classes.said, err = plusClasses(r.classes.said, c.set); err != nil {
+				return err
+			}
+		}
+		if labelled && c.set.LabelledRows() > 0 {
+			wrong, right, err := c.set.Labelled.MSP.BinsByOutcome(csfBins)
+			if err != nil {
+				return err
+			}
+			for j := range wrong {
+				r.outcome[0][j] += float64(wrong[j].N)
+				r.outcome[1][j] += float64(right[j].N)
+				r.labelled += float64(wrong[j].N + right[j].N)
+			}
+			if r.classes.confused, err = plusClasses(r.classes.confused, c.set); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addCounts adds the rows of a grid by bin.
+func addCounts(dst []float64, g *acc.Grid) error {
+	bins, err := g.Bins(csfBins)
+	if err != nil {
+		return err
+	}
+	for j := range bins {
+		dst[j] += float64(bins[j].N)
+	}
+	return nil
+}
+
+// unlabelled is what a window by time says before labels; nil without predictions or where it is not asked for.
+func (t *ModelTask) unlabelled(k *keyState, raw *acc.Set, view view) (*record.Unlabelled, error) {
+	d, spec := k.drift, t.cfg.Unlabelled
+	if d == nil || raw.Seen == nil {
+		return nil, nil
+	}
+	n, _ := raw.Seen.Total()
+	out := &record.Unlabelled{Rows: n}
+	// A window that shares rows with the reference would be compared with itself.
+	apart := d.ref.seenFull(spec) && view.start >= d.ref.to
+	if apart {
+		out.ReferenceRows, out.ReferenceTo = int64(d.ref.seen), pipeline.Format(d.ref.to)
+		for i, g := range csfGrids(raw.Seen) {
+			now := make([]float64, csfBins)
+			if err := addCounts(now, g); err != nil {
+				return nil, err
+			}
+			if dist, err := unlabelled.Compare(d.ref.csf[i], now, spec.Alpha); err == nil { // else too few rows yet
+				if out.Distances == nil {
+					out.Distances = map[string]record.Distances{}
+				}
+				out.Distances[csfNames[i]] = distancesOf(dist)
+			}
+		}
+	}
+	est := []unlabelled.Estimate{unlabelled.ConfidenceBased(raw.Seen.MSP.Groups(), d.q.at, t.cfg.Bins)}
+	if d.ref.labelledFull(spec) {
+		now := make([]float64, csfBins)
+		if err := addCounts(now, &raw.Seen.MSP); err != nil {
+			return nil, err
+		}
+		if e, err := unlabelled.CorrectnessShift(d.ref.outcome[1], d.ref.outcome[0], now); err == nil {
+			est = append(est, e)
+		}
+	}
+	for i := range est {
+		out.Estimates = append(out.Estimates, estimateOf(&est[i], raw))
+	}
+	t.classes(k, raw, apart, out)
+	return out, nil
+}
+
+func distancesOf(d unlabelled.Distances) record.Distances {
+	one := func(d unlabelled.Distance) record.Distance {
+		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
+	}
+	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
+}
+
+// estimateOf puts the truth of the window's labelled rows beside an estimate.
+func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
+	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: number(e.ECE)}
+	if n := raw.LabelledRows(); n > 0 {
+		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
+		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
+	}
+	return out
+}
+
+// confidenceMap is the calibrator in force as a map of confidences: by bin of the raw confidence, the mean that it gives the
+// class that the model says, over the key's sampled rows when it came. Without a calibrator it is the identity.
+type confidenceMap struct {
+	revision int
+	bins     []float64 // NaN where no row was
+}
+
+// follow makes the map anew where another calibrator is in force.
+func (m *confidenceMap) follow(v *version, k *keyState) error {
+	f := v.newest()
+	if f == nil || f.revision == m.revision || len(k.sample) == 0 {
+		return nil
+	}
+	sum, n := make([]float64, csfBins), make([]float64, csfBins)
+	z, p, q := make([]float64, k.k), make([]float64, k.k), make([]float64, k.k)
+	for i := range k.sample {
+		for j, x := range k.sample[i].Z {
+			z[j] = float64(x)
+		}
+		raw, _, err := calibrated(nil, z, p, int(k.sample[i].Y))
+		if err != nil {
+			return err
+		}
+		if _, _, err := calibrated(f.cal, z, q, int(k.sample[i].Y)); err != nil {
+			return err
+		}
+		j := metric.BinIndex(raw.Conf, csfBins)
+		sum[j] += q[raw.Arg]
+		n[j]++
+	}
+	m.revision, m.bins = f.revision, make([]float64, csfBins)
+	for j := range sum {
+		if m.bins[j] = math.NaN(); n[j] > 0 {
+			m.bins[j] = sum[j] / n[j]
+		}
+	}
+	return nil
+}
+
+// at returns the calibrated confidence of c: between the middles of bins that had rows by the line between them, beyond
+// the outermost as those.
+func (m *confidenceMap) at(c float64) float64 {
+	if m.bins == nil {
+		return c
+	}
+	lo, hi := -1, -1
+	for j, q := range m.bins {
+		if math.IsNaN(q) {
+			continue
+		}
+		if middle(j) <= c {
+			lo = j
+		} else {
+			hi = j
+			break
+		}
+	}
+	switch {
+	case lo < 0 && hi < 0:
+		return c
+	case lo < 0:
+		return m.bins[hi]
+	case hi < 0:
+		return m.bins[lo]
+	}
+	f := (c - middle(lo)) / (middle(hi) - middle(lo))
+	return m.bins[lo]*(1-f) + m.bins[hi]*f
+}
+
+func middle(j int) float64 { return (float64(j) + .5) / csfBins }
+
+func (d *keyDrift) append(dst []byte) ([]byte, error) {
+	for _, r := range []*driftRef{&d.ref, &d.next} {
+		dst = binenc.AppendVarint(dst, r.to)
+		for _, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
+			for _, n := range h {
+				dst = binenc.AppendUvarint(dst, uint64(n))
+			}
+		}
+	}
+	dst = binenc.AppendUvarint(dst, uint64(d.q.revision))
+	dst = binenc.AppendUvarint(dst, uint64(len(d.q.bins)))
+	for _, q := range d.q.bins {
+		dst = binenc.AppendFloat64(dst, q)
+	}
+	return d.appendClasses(dst)
+}
+
+func (d *keyDrift) restore(body []byte) error {
+	in := binenc.NewReader(body)
+	for _, r := range []*driftRef{&d.ref, &d.next} {
+		*r = newDriftRef()
+		r.to = in.Varint()
+		for i, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
+			for j := range h {
+				h[j] = float64(in.Int("count", 0, 1<<53))
+				switch {
+				case i == 0:
+					r.seen += h[j]
+				case i > 2:
+					r.labelled += h[j]
+				}
+			}
+		}
+	}
+	d.q.revision = int(in.Uvarint())
+	for range in.Count(8, csfBins) {
+		d.q.bins = append(d.q.bins, in.Float64())
+	}
+	if n := len(d.q.bins); in.Err() == nil && n != 0 && n != csfBins {
+		return fmt.Errorf("%d bins of the calibrator's map, allowed %d", n, csfBins)
+	}
+	if in.Err() == nil && in.Len() > 0 {
+		if err := d.restoreClasses(&in); err != nil {
+			return err
+		}
+	}
+	return in.Close()
+}

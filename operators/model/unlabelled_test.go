@@ -1,0 +1,142 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/batchtest"
+)
+
+// predicted is what the model says of a row.
+func predicted(t *testing.T, r batchtest.Row) kernel.Row {
+	t.Helper()
+	row, ok := kernel.Logits(r.Scores, make([]float64, len(r.Scores)))
+	if !ok {
+		t.Fatalf("row %s: no logits", r.ID)
+	}
+	return row
+}
+
+// confidences are the maximum probabilities of rows.
+func confidences(t *testing.T, rows []batchtest.Row, keep func(batchtest.Row) bool) []float64 {
+	var out []float64
+	for _, r := range rows {
+		if !keep(r) {
+			continue
+		}
+		out = append(out, predicted(t, r).Conf)
+	}
+	return out
+}
+
+func histogram(c []float64) []float64 {
+	h := make([]float64, csfBins)
+	for _, x := range c {
+		h[max(0, int(math.Ceil(x*csfBins))-1)]++
+	}
+	return h
+}
+
+// TestUnlabelledInSnapshots: what windows say of predictions before their labels is what the rows themselves give: nothing in reference to
+// a window that is part of it, no distance above its threshold while nothing changes, all above it once confidences move.
+func TestUnlabelledInSnapshots(t *testing.T) {
+	t.Parallel()
+	rows := episode(101, episode(102, nil, 4800, 1), 2400, 3)
+	change := rows[4800].TS
+	s := alarmSetup(nil)
+	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1500, Alpha: .001}
+	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	var refTo int64
+	compared, moved := 0, 0
+	for _, snap := range w.finals() {
+		u := snap.Unlabelled
+		if snap.Predictions < 10 { // the last one
+			continue
+		}
+		if u == nil || u.Rows != snap.Predictions || len(u.Estimates) == 0 {
+			t.Fatalf("window %s to %s: %+v", snap.Window.Start, snap.Window.End, u)
+		}
+		start, end := nanos(t, snap.Window.Start), nanos(t, snap.Window.End)
+		if u.ReferenceTo == "" {
+			continue
+		}
+		refTo = nanos(t, u.ReferenceTo)
+		if start < refTo {
+			t.Errorf("window from %s is compared with a reference up to %s", snap.Window.Start, u.ReferenceTo)
+		}
+		ref := histogram(confidences(t, rows, func(r batchtest.Row) bool { return r.TS < refTo }))
+		now := histogram(confidences(t, rows, func(r batchtest.Row) bool { return r.TS >= start && r.TS < end }))
+		want, err := unlabelled.Compare(ref, now, .001)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := u.Distances["msp"]
+		if got != distancesOf(want) {
+			t.Errorf("window from %s: distances %+v, want %+v", snap.Window.Start, got, want)
+		}
+		compared++
+		over := []bool{want.KS.Exceeds(), want.Wasserstein.Exceeds(), want.PSI.Exceeds(), want.JensenShannon.Exceeds()}
+		if end <= change && slices.Contains(over, true) || start >= change && slices.Contains(over, false) {
+			t.Errorf("window from %s, the change is at %d: over %v", snap.Window.Start, change, over)
+		}
+		if start >= change {
+			moved++
+			shift := u.Estimates[1]
+			// Confidences rose and the model did not: the assumption has failed, and labels show it.
+			if shift.Miss == nil || shift.Miss.Z < 3 || shift.Assumption == "" {
+				t.Errorf("window from %s: estimate %+v, miss %+v", snap.Window.Start, shift, shift.Miss)
+			}
+		}
+	}
+	if compared < 5 || moved < 2 {
+		t.Errorf("%d windows compared, %d after the change", compared, moved)
+	}
+}
+
+// TestConfidenceMap: between bins that had rows the map is a line, beyond them flat; without a calibrator it is the identity.
+func TestConfidenceMap(t *testing.T) {
+	var m confidenceMap
+	if m.at(.3) != .3 {
+		t.Errorf("identity gives %v", m.at(.3))
+	}
+	m.bins = make([]float64, csfBins)
+	for j := range m.bins {
+		m.bins[j] = math.NaN()
+	}
+	if m.at(.7) != .7 {
+		t.Errorf("without rows %v", m.at(.7))
+	}
+	m.bins[20], m.bins[50] = .4, .7
+	for c, want := range map[float64]float64{0: .4, middle(20): .4, middle(35): .55, middle(50): .7, 1: .7} {
+		if got := m.at(c); math.Abs(got-want) > 1e-12 {
+			t.Errorf("at %v: %v, want %v", c, got, want)
+		}
+	}
+}
+
+// TestEstimateFollowsTheCalibrator: of an overconfident model with its temperature in force, the confidence-based estimate has the
+// accuracy, and the ECE of the raw confidences, that the labels then show.
+func TestEstimateFollowsTheCalibrator(t *testing.T) {
+	t.Parallel()
+	s := defaultSetup()
+	s.model.Rules = nil
+	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1000, Alpha: .001}
+	w := newWorld(t, s, stream(t, episode(103, nil, 6000, 2), 2, 50), 1).run(anyOrder)
+	checked := 0
+	for _, snap := range w.finals() {
+		if snap.InForce == nil || snap.InForce.EffectiveFrom > snap.Window.Start || snap.Labelled < 500 {
+			continue
+		}
+		e := snap.Unlabelled.Estimates[0]
+		checked++
+		if math.Abs(e.Miss.Z) > 4 || e.ECE == nil || *e.ECE < .05 || math.Abs(*e.ECE-*snap.Raw.ECE) > .06 {
+			t.Errorf("window from %s: %+v, miss %+v; accuracy %v, ECE %v", snap.Window.Start, e, e.Miss, *snap.Raw.Accuracy, *snap.Raw.ECE)
+		}
+	}
+	if checked == 0 {
+		t.Error("no window with a calibrator in force")
+	}
+}

@@ -1,0 +1,209 @@
+package model
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// WindowSpec defines a window. Kind "time": [end-Size, end) of prediction time, every Slide; Size is a multiple
+// of Slide, Slide of the pane. Kind "rows": the latest whole label panes with at least Rows labelled rows,
+// at every pane (sliding), or where Every is set, in turn (tumbling: Every = Rows).
+type WindowSpec struct {
+	Name        string
+	Kind        string
+	Size, Slide int64
+	Rows, Every int64
+}
+
+// bucket is the part of a window that is never split: a slide of prediction time, or a label pane.
+type bucket struct {
+	start, end int64 // event time that it covers
+	raw, cal   *acc.Set
+	late       int64
+	labelled   int64
+}
+
+// scored is what the calibrator in force makes of a pane's sampled rows, by prediction pane.
+type scored map[int64]*acc.Set
+
+// window is the state of one window definition of one key.
+type window struct {
+	spec *WindowSpec
+	// time
+	buckets map[int64]*bucket // by floor(prediction time / Slide)
+	dirty   map[int64]bool    // window ends (bucket index) that changed since they were last published
+	final   int64             // windows ending at buckets before this one are final
+	started bool
+	// rows
+	panes []*bucket
+	total int64
+	last  []byte // the latest snapshot, as published
+}
+
+func newWindow(spec *WindowSpec) *window {
+	return &window{spec: spec, buckets: map[int64]*bucket{}, dirty: map[int64]bool{}, final: math.MinInt64}
+}
+
+func (w *window) open() bool { return len(w.buckets) > 0 }
+
+func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
+
+// add puts a label pane into the window; dropped counts labelled rows whose windows are final.
+func (w *window) add(t *ModelTask, k *keyState, in *paneInput, sc scored) (dropped int64, err error) {
+	if w.spec.Kind == "rows" {
+		return 0, w.addRows(t, k, in, sc)
+	}
+	if len(w.buckets) == 0 && len(in.cells) > 0 {
+		w.final, w.started = max(w.final, w.finalTo(t, in)), true
+	}
+	for _, c := range in.cells {
+		i := pipeline.PaneIndex(c.predictionPane*t.cfg.Pane, w.spec.Slide)
+		if w.started && i+w.count()-1 < w.final {
+			dropped += c.set.LabelledRows()
+			continue
+		}
+		b := w.buckets[i]
+		if b == nil {
+			b = &bucket{start: i * w.spec.Slide, end: (i + 1) * w.spec.Slide}
+			w.buckets[i] = b
+		}
+		if err := b.merge(t, k.k, c.set, sc[c.predictionPane]); err != nil {
+			return dropped, err
+		}
+		for e := i; e < i+w.count(); e++ {
+			w.dirty[e] = true
+		}
+	}
+	if in.late > 0 && len(in.cells) > 0 {
+		// Late rows are counted with the window that is current when they come.
+		if b := w.buckets[pipeline.PaneIndex(in.cells[len(in.cells)-1].predictionPane*t.cfg.Pane, w.spec.Slide)]; b != nil {
+			b.late += in.late
+		}
+	}
+	return dropped, nil
+}
+
+func (w *window) addRows(t *ModelTask, k *keyState, in *paneInput, sc scored) error {
+	if in.labelled == 0 {
+		return nil
+	}
+	b := &bucket{start: in.end - t.cfg.Pane, end: in.end, late: in.late}
+	for _, c := range in.cells {
+		if c.set.LabelledRows() == 0 {
+			continue
+		}
+		if err := b.merge(t, k.k, c.set, sc[c.predictionPane]); err != nil {
+			return err
+		}
+	}
+	if w.tumbling() && w.total >= w.spec.Rows {
+		w.panes, w.total = nil, 0
+	}
+	w.panes = append(w.panes, b)
+	w.total += b.labelled
+	for !w.tumbling() && w.total-w.panes[0].labelled >= w.spec.Rows {
+		w.total -= w.panes[0].labelled
+		w.panes = slices.Delete(w.panes, 0, 1)
+	}
+	return nil
+}
+
+func (w *window) tumbling() bool { return w.spec.Every > 0 }
+
+func (b *bucket) merge(t *ModelTask, k int, raw, cal *acc.Set) error {
+	var err error
+	if b.raw == nil {
+		if b.raw, err = newSums(&t.cfg, k); err != nil {
+			return err
+		}
+	}
+	if err = t.mergeInto(b.raw, raw); err != nil {
+		return err
+	}
+	b.labelled += raw.LabelledRows()
+	if cal == nil {
+		return nil
+	}
+	if b.cal == nil {
+		if b.cal, err = newSums(&t.cfg, k); err != nil {
+			return err
+		}
+	}
+	return t.mergeInto(b.cal, cal)
+}
+
+// due lists the windows to publish at a pane's end, and forgets the buckets that no window needs any more.
+// The latest window is published whenever it changed; older ones when the slide's boundary is passed, and once
+// more, as final, when the label panes are FinalAfter past their end.
+func (w *window) due(t *ModelTask, in *paneInput) []view {
+	if w.spec.Kind == "rows" {
+		if in.labelled == 0 {
+			return nil
+		}
+		return []view{{w.panes, w.panes[0].start, in.end, w.tumbling() && w.total >= w.spec.Rows}}
+	}
+	if len(w.buckets) == 0 {
+		// Nothing to publish or to forget; a gap of years must not be walked window by window.
+		if w.started {
+			w.final = max(w.final, w.finalTo(t, in))
+		}
+		return nil
+	}
+	latest := pipeline.PaneIndex(in.end-1, w.spec.Slide)
+	boundary := in.end%w.spec.Slide == 0
+	finalTo := w.finalTo(t, in)
+	var out []view
+	if w.started && finalTo > w.final {
+		for e := w.final; e < finalTo; e++ {
+			w.dirty[e] = true
+		}
+	}
+	for _, e := range slices.Sorted(maps.Keys(w.dirty)) {
+		final := e < finalTo
+		if !final && !boundary && e != latest {
+			continue
+		}
+		if e > latest {
+			continue
+		}
+		delete(w.dirty, e)
+		if v := w.view(e, final); len(v.parts) > 0 {
+			out = append(out, v)
+		}
+	}
+	if w.started && finalTo > w.final {
+		w.final = finalTo
+		for i := range w.buckets {
+			if i+w.count()-1 < w.final {
+				delete(w.buckets, i)
+			}
+		}
+	}
+	return out
+}
+
+// finalTo is the first window (by end bucket) that may still change.
+func (w *window) finalTo(t *ModelTask, in *paneInput) int64 {
+	return pipeline.PaneIndex(in.end-t.cfg.FinalAfter, w.spec.Slide)
+}
+
+// view is a window's content.
+type view struct {
+	parts      []*bucket
+	start, end int64
+	final      bool
+}
+
+func (w *window) view(e int64, final bool) view {
+	v := view{start: (e + 1 - w.count()) * w.spec.Slide, end: (e + 1) * w.spec.Slide, final: final}
+	for i := e - w.count() + 1; i <= e; i++ {
+		if b := w.buckets[i]; b != nil {
+			v.parts = append(v.parts, b)
+		}
+	}
+	return v
+}

@@ -1,0 +1,147 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// listedSource hands out the panes log from an offset, until it ends or is killed.
+type listedSource struct {
+	panes []pipeline.Record
+	next  int
+	left  int // -1 = to the end
+}
+
+func (s *listedSource) Next(context.Context) (pipeline.Record, error) {
+	switch {
+	case s.left == 0:
+		return pipeline.Record{}, errKilled
+	case s.next == len(s.panes):
+		return pipeline.Record{}, io.EOF
+	}
+	s.left--
+	s.next++
+	return s.panes[s.next-1], nil
+}
+
+func (s *listedSource) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
+func (s *listedSource) CaughtUp() bool                                         { return false }
+func (s *listedSource) Close() error                                           { return nil }
+
+// stopAfterLook lets a process be away after its look at who holds the task, and before what it writes then.
+type stopAfterLook struct {
+	pipeline.CheckpointStore
+	away func() // does what the others do meanwhile; once
+}
+
+func (s *stopAfterLook) Holds(ctx context.Context, key string, number uint64) error {
+	err := s.CheckpointStore.Holds(ctx, key, number)
+	if err == nil && number > 0 && s.away != nil {
+		away := s.away
+		s.away = nil
+		away()
+	}
+	return err
+}
+
+// written is a sink that keeps everything in order.
+type written struct{ ms []pipeline.Message }
+
+func (w *written) Write(_ context.Context, ms []pipeline.Message) error {
+	w.ms = append(w.ms, ms...)
+	return nil
+}
+
+func (w *written) Close() error { return nil }
+
+// identity is what a record of the outputs is about, and number what orders the records of one identity: the end of the
+// label pane that it was decided at.
+func identity(t *testing.T, m pipeline.Message) (id, number string) {
+	t.Helper()
+	var v struct {
+		At        string        `json:"at"`
+		DecidedAt string        `json:"decided_at"`
+		Window    record.Window `json:"window"`
+	}
+	if m.Stream == pipeline.StreamAlerts { // their window is a name
+		var a record.Alert
+		if err := json.Unmarshal(m.Value, &a); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(m.Stream, string(m.Key)), a.At
+	}
+	if err := json.Unmarshal(m.Value, &v); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(m.Stream, string(m.Key), v.Window.Name, v.Window.Start), max(v.At, v.DecidedAt)
+}
+
+// TestZombieChangesNothing stops a process after it has looked whether it still holds the task, lets another do the
+// rest of the stream, and wakes it: what it writes then comes after newer records. Each of its records is one that the
+// other has written too, byte for byte; and who takes, of the records of a key and window, that with the latest "at"
+// (docs/operations.md, Fencing) reads what an undisturbed run has written.
+func TestZombieChangesNothing(t *testing.T) {
+	t.Parallel()
+	rows := batchtest.Rows(81, batchtest.Options{N: 1500, MaxLag: 10 * second, Unlabelled: .05, Sharpness: 2.5})
+	s := defaultSetup()
+	w := newWorld(t, s, stream(t, rows, 2, 10), 1).run(anyOrder)
+	wantLast, wantAll := map[string]string{}, map[string]bool{}
+	for _, m := range w.outputs {
+		id, _ := identity(t, m)
+		wantAll[string(m.Stream)+string(m.Key)+string(m.Value)] = true
+		wantLast[id] = string(m.Value)
+	}
+	behind := 0
+	for _, at := range []int{len(w.panes) / 4, len(w.panes) / 2, 3 * len(w.panes) / 4} {
+		store, sink := &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, &written{}
+		begin := func(st pipeline.CheckpointStore, left int, interval time.Duration) error {
+			return pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: st, Sink: sink, Interval: interval, Log: quiet},
+				func() (*ModelTask, error) { return s.task(), nil },
+				func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+					return &listedSource{w.panes, int(max(next[pipeline.Panes], 0)), left}, nil
+				})
+		}
+		if err := begin(store, at, 1); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		before := 0
+		zombie := &stopAfterLook{CheckpointStore: store}
+		zombie.away = func() {
+			if err := begin(store, -1, 1); err != nil {
+				t.Errorf("the other process: %v", err)
+			}
+			before = len(sink.ms)
+		}
+		if err := begin(zombie, -1, time.Hour); !errors.Is(err, pipeline.ErrFenced) {
+			t.Fatalf("the process that was away: %v, want %v", err, pipeline.ErrFenced)
+		}
+		behind += len(sink.ms) - before
+		got, number := map[string]string{}, map[string]string{}
+		for _, m := range sink.ms {
+			if !wantAll[string(m.Stream)+string(m.Key)+string(m.Value)] {
+				t.Errorf("a record that no undisturbed run writes: %s %s", m.Key, m.Value)
+			}
+			id, n := identity(t, m)
+			if n >= number[id] {
+				got[id], number[id] = string(m.Value), n
+			}
+		}
+		for id, want := range wantLast {
+			if got[id] != want {
+				t.Errorf("%s: got %s, want %s", id, got[id], want)
+			}
+		}
+	}
+	if behind == 0 {
+		t.Error("the process that was away wrote nothing behind the other: nothing was tested")
+	}
+}
