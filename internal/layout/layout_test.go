@@ -37,7 +37,7 @@ var rules = []struct {
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/compare", may: []string{"calib/..."}},
-	{pkg: "internal/bench/refit", may: []string{"internal/bench/...", "operators", "pipeline/...", "arrowio", "calib/...", "internal/config"}},
+	{pkg: "internal/bench/refit", may: []string{"internal/bench/...", "operators/...", "pipeline/...", "arrowio", "calib/...", "internal/config"}},
 	{pkg: "internal/bench/train/...", may: []string{"internal/bench/...", "calib/...", "trainer/...", "arrowio"}},
 	{pkg: "internal/bench/...", may: []string{"internal/bench/...", "calib/..."}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "pipeline"}},
