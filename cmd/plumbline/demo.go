@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -281,7 +282,7 @@ func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
 	if err := d.await(ctx, d.assigned); err != nil {
 		return demoResult{}, err
 	}
-	client, _, err := newKafkaClient(d.cfg.Kafka)
+	client, _, err := kafkaclient.New(d.cfg.Kafka)
 	if err != nil {
 		return demoResult{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 )
 
 // openDemoDir returns the directory of the run, and what removes it where it is a temporary one. A directory that is
@@ -48,7 +49,7 @@ func startDemoBroker(dir string) (*kfake.Cluster, error) {
 
 // demoTopics makes the topics of cfg.
 func demoTopics(ctx context.Context, cfg config.Config) (int, error) {
-	client, _, err := newKafkaClient(cfg.Kafka)
+	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return 0, err
 	}

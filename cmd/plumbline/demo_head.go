@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
@@ -95,7 +96,7 @@ func (t *tuning) awaited(ts time.Time) []record.Finetune {
 	defer t.mu.Unlock()
 	var out []record.Finetune
 	for _, j := range t.queue.Jobs() {
-		from, err := parseTime(j.Request.ShadowFrom)
+		from, err := pipeline.Parse(j.Request.ShadowFrom)
 		if err != nil || from > ts.UnixNano() || !j.Open() {
 			continue
 		}

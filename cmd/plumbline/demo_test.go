@@ -32,7 +32,7 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
 	if err := writeDemoHead(d.net, cfg); err != nil {
 		t.Fatal(err)
 	}
-	r := &replay{engine: newEngine(cfg, slog.New(slog.DiscardHandler))}
+	r := newReplay(cfg, slog.New(slog.DiscardHandler))
 	story := newDemoStory(plan, d.lines)
 	r.listen = story.take
 	if err := r.open(cfg.Kafka.Partitions); err != nil {

@@ -34,7 +34,7 @@ func messagesOf(t *testing.T, rows []batchtest.Row, partition int) []kafka.Messa
 }
 
 // replayTopics is what `plumbline replay` finds in the topics.
-func replayTopics(t *testing.T, path string) (res replayResult) {
+func replayOfTopics(t *testing.T, path string) (res replayResult) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(run(t, "replay", "--topic", "-c", path, "--json")), &res); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
@@ -179,7 +180,7 @@ func (rt *engine) newModelTask(partition int) *model.ModelTask {
 	mc.Refit = model.RefitSpec{Method: f.Method, MaxBytes: model.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
 		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop, ShadowFor: int64(f.ShadowFor),
-		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildName()}
+		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildinfo.Name()}
 	if f.LabelShift != "off" {
 		mc.Refit.LabelShift = f.LabelShift
 	}
@@ -286,7 +287,7 @@ func (rt *engine) addCalibrator(c record.Calibrator) error {
 	if !c.Published && !canary {
 		return nil
 	}
-	from, err := parseTime(c.EffectiveFrom)
+	from, err := pipeline.Parse(c.EffectiveFrom)
 	if err != nil {
 		return err
 	}

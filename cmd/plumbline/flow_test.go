@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -98,7 +99,7 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 				check := func() error {
 					r := &kafkaRun{engine: newEngine(cfg, slog.New(slog.DiscardHandler))}
 					var err error
-					if r.client, r.dialer, err = newKafkaClient(cfg.Kafka); err != nil {
+					if r.client, r.dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
 						t.Fatal(err)
 					}
 					_, err = r.prepare(context.Background())

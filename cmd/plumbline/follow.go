@@ -59,11 +59,3 @@ func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
 		}
 	}
 }
-
-func parseTime(s string) (pipeline.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return 0, err
-	}
-	return t.UnixNano(), nil
-}

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os/user"
 	"time"
@@ -15,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -100,43 +98,6 @@ func userName() string {
 	return "unknown"
 }
 
-// publishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing back.
-func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order, warn func(string)) error {
-	publish, err := headsPublisher(ctx, client, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	value, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	if err := publish(ctx, o.ID, record.HeadKey(o.ID, o.Kind), value); err != nil {
-		return err
-	}
-	if err := recordOrder(ctx, client, cfg, o); err != nil {
-		warn(fmt.Sprintf("the order is given, but the history does not have it: %v", err))
-	}
-	return nil
-}
-
-// allows refuses orders about what is not there, or cannot be done.
-func (t *tuning) allows(o record.Order) error {
-	for _, h := range t.view().Heads {
-		if h.ID != o.ID {
-			continue
-		}
-		trained := h.Result != nil && h.Result.Outcome == record.OutcomeTrained
-		switch {
-		case o.Kind == record.HeadCancel && h.Result != nil:
-			return fmt.Errorf("%s: its job has ended: %s", o.ID, h.Result.Outcome)
-		case o.Kind == record.HeadOrder && !trained:
-			return fmt.Errorf("%s: there is no trained head: it is %s", o.ID, h.State)
-		}
-		return nil
-	}
-	return fmt.Errorf("%s: there is no such head; plumbline heads list has all", o.ID)
-}
-
 func runHeadsList(cmd *cobra.Command) error {
 	cfg, err := loadConfig(cmd)
 	if err != nil {
@@ -173,52 +134,18 @@ func runHeadsList(cmd *cobra.Command) error {
 
 // readTuning reads the finetune and heads topics to their end.
 func readTuning(ctx context.Context, cfg config.Config) (*tuning, *kafka.Client, error) {
-	client, _, err := newKafkaClient(cfg.Kafka)
+	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return nil, nil, err
 	}
 	t := newTuning(nil, slog.New(slog.DiscardHandler))
-	for _, f := range []followed{{cfg.Topics.Finetune, t.request}, {cfg.Topics.Heads, t.record}} {
-		if f.topic == "" {
+	for _, f := range []kafkaclient.Followed{{Topic: cfg.Topics.Finetune, Take: t.request}, {Topic: cfg.Topics.Heads, Take: t.record}} {
+		if f.Topic == "" {
 			return nil, nil, errors.New("topics.finetune and topics.heads must be set")
 		}
-		if err := readTopic(ctx, client, cfg, f); err != nil {
+		if err := kafkaclient.Read(ctx, client, cfg, f); err != nil {
 			return nil, nil, err
 		}
 	}
 	return t, client, nil
-}
-
-// readTopic hands over all records that a topic has now. What cannot be used is left out, as it is by all others.
-func readTopic(ctx context.Context, client *kafka.Client, cfg config.Config, f followed) error {
-	n, err := kafkaio.Partitions(ctx, client, f.topic)
-	if err != nil {
-		return err
-	}
-	for p := range n {
-		if err := readPartition(ctx, client, cfg, f.topic, p, func(rec *pipeline.Record) { _ = f.take(rec.Value) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readPartition hands over all records that a partition has now; their memory is valid until take returns.
-func readPartition(ctx context.Context, client *kafka.Client, cfg config.Config, topic string, p int, take func(*pipeline.Record)) error {
-	lo, hi, err := kafkaio.Bounds(ctx, client, topic, p)
-	if err != nil || lo == hi {
-		return err
-	}
-	src := kafkaio.NewSource(kafkaio.Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p, Next: map[pipeline.Input]int64{pipeline.Panes: lo},
-		Until: map[pipeline.Input]int64{pipeline.Panes: hi}, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)})
-	for err == nil {
-		var rec pipeline.Record
-		if rec, err = src.Next(ctx); err == nil {
-			take(&rec)
-		}
-	}
-	if cerr := src.Close(); !errors.Is(err, io.EOF) {
-		return errors.Join(err, cerr)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/web"
@@ -49,7 +50,7 @@ func (rt *engine) headsAPI() web.Heads {
 	if !rt.tuned() {
 		return nil
 	}
-	client, _, err := newKafkaClient(rt.cfg.Kafka)
+	client, _, err := kafkaclient.New(rt.cfg.Kafka)
 	if err != nil {
 		rt.log.Error("orders about heads", "err", err)
 		return nil

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/buildinfo"
 )
 
 // runCommand runs one command line as main would.
@@ -58,7 +60,7 @@ func TestExitCodesAndMessages(t *testing.T) {
 
 func TestVersionJSON(t *testing.T) {
 	code, out, _ := runCommand(t, "version", "--json")
-	var v versionInfo
+	var v buildinfo.Info
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitDone || v.Version == "" || v.Go == "" {
 		t.Errorf("got %q, %v, want a version", out, err)
 	}

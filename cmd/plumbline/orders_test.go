@@ -227,7 +227,7 @@ func wantRefused(t *testing.T, got []record.Order, want ...string) {
 		if o.Action+" "+o.About() != head || !strings.Contains(o.Refused, reason) || o.Kind != record.CalibratorOrder || o.Schema != 1 || len(o.ID) != 32 || o.By == "" || o.Why != "x" {
 			t.Errorf("refused order %+v, want %s", o, want[i])
 		}
-		if _, err := parseTime(o.At); err != nil {
+		if _, err := pipeline.Parse(o.At); err != nil {
 			t.Error(err)
 		}
 	}

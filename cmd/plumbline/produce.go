@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 )
 
 // produceSummary is what `plumbline produce --json` prints.
@@ -56,11 +57,11 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	if err := feeds.check(); err != nil {
 		return err
 	}
-	client, _, err := newKafkaClient(cfg.Kafka)
+	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return err
 	}
-	partitions, err := inputPartitions(cmd.Context(), client, cfg.Topics)
+	partitions, err := kafkaclient.InputPartitions(cmd.Context(), client, cfg.Topics)
 	if err != nil {
 		return err
 	}
@@ -82,19 +83,6 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 		summary.LogitsMessages, summary.LabelMessages, float64(summary.Bytes)/1e6, summary.FirstEvent, summary.LastEvent,
 		summary.Seconds, float64(summary.Rows)/summary.Seconds)
 	return nil
-}
-
-// inputPartitions is the number of partitions of the logits topic, which the labels topic must have too.
-func inputPartitions(ctx context.Context, client *kafka.Client, t config.Topics) (int, error) {
-	n, err := partitionCount(ctx, client, t.Logits)
-	if err != nil || t.Labels == "" {
-		return n, err
-	}
-	m, err := partitionCount(ctx, client, t.Labels)
-	if err == nil && m != n {
-		err = fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number", t.Logits, n, t.Labels, m)
-	}
-	return n, err
 }
 
 // produceFeed sends all of f, at most rate rows a second where rate > 0, and returns what was sent: all of it is

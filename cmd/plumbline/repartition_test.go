@@ -133,7 +133,7 @@ func TestRepartition(t *testing.T) {
 	if got.Unaccounted != 0 || len(kafkatest.ReadAll(t, unkeyed, cfg.Topics.DeadLetter)) != 0 {
 		t.Errorf("%d rows unaccounted, counts %v", got.Unaccounted, got.Counts)
 	}
-	res := replayTopics(t, path)
+	res := replayOfTopics(t, path)
 	if res.StateHash != want.StateHash {
 		t.Errorf("replay: state hash %s, want %s", res.StateHash, want.StateHash)
 	}

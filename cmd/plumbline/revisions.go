@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -29,7 +30,7 @@ func (r *kafkaRun) scanTopics(ctx context.Context, topic, key string, take func(
 	if err != nil {
 		return err
 	}
-	return readPartition(ctx, r.client, r.cfg, topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
+	return kafkaclient.ReadPartition(ctx, r.client, r.cfg, topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
 		if string(rec.Key) == key {
 			take(rec.Value)
 		}

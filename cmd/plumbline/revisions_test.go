@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -158,7 +159,7 @@ func TestScanTopics(t *testing.T) {
 	kafkatest.Write(t, brokers, ms...)
 	cfg := config.Default()
 	cfg.Kafka.Brokers = brokers
-	client, _, err := newKafkaClient(cfg.Kafka)
+	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	exporter "github.com/prometheus/exporter-toolkit/web"
 	"github.com/segmentio/kafka-go"
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
@@ -29,55 +26,7 @@ import (
 	"github.com/plumbline/plumbline/web/calibrate"
 )
 
-func newRunCommand() *cobra.Command {
-	var stages string
-	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Run the pipeline on Kafka until it is told to stop",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			log, err := newLogger(cmd)
-			if err != nil {
-				return err
-			}
-			which, err := parseStages(stages)
-			if err != nil {
-				return err
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			return newEngine(cfg, log).run(ctx, which)
-		},
-	}
-	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, or some of shards, models and repartition, with commas")
-	return cmd
-}
-
 type stageSet struct{ shards, models, repartition bool }
-
-// parseStages reads a list with commas; all are those that the configuration has work for.
-func parseStages(s string) (stageSet, error) {
-	var out stageSet
-	for name := range strings.SplitSeq(s, ",") {
-		switch name {
-		case "all":
-			out = stageSet{true, true, true}
-		case "shards":
-			out.shards = true
-		case "models":
-			out.models = true
-		case "repartition":
-			out.repartition = true
-		default:
-			return stageSet{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition with commas", s)
-		}
-	}
-	return out, nil
-}
 
 // kafkaRun is a run against brokers.
 type kafkaRun struct {
@@ -96,7 +45,7 @@ type kafkaRun struct {
 func (rt *engine) run(ctx context.Context, which stageSet) error {
 	r := &kafkaRun{engine: rt}
 	var err error
-	if r.client, r.dialer, err = newKafkaClient(rt.cfg.Kafka); err != nil {
+	if r.client, r.dialer, err = kafkaclient.New(rt.cfg.Kafka); err != nil {
 		return err
 	}
 	if which.repartition && !which.shards && !which.models && len(rt.unkeyed()) == 0 {
@@ -183,7 +132,7 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	r.shards, r.panes = t[0].partitions, t[2].partitions
 	for _, u := range r.unkeyed() {
 		if _, err := kafkaio.Partitions(ctx, r.client, u.topic); err != nil {
-			return t, noTopic(err)
+			return t, kafkaclient.NoTopic(err)
 		}
 	}
 	if r.store, err = r.openStore(ctx); err != nil {

@@ -108,7 +108,7 @@ func testRunAndReplay(t *testing.T, more string) {
 		t.Errorf("state hash %s after a restart, want %s", again.StateHash, st.StateHash)
 	}
 
-	res := replayTopics(t, path)
+	res := replayOfTopics(t, path)
 	if res.StateHash != st.StateHash || res.Rows != 1500 || res.Labelled != labelled {
 		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows, res.Labelled, st.StateHash, labelled)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -170,7 +171,7 @@ func heard(tasks []*pipeline.TaskStatus) bool {
 func (rt *engine) status() *processStatus {
 	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
 	tasks, complete := rt.statuses()
-	st := &processStatus{Version: readVersion().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
+	st := &processStatus{Version: buildinfo.Read().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
 	if past := rt.pastNow(); past != nil {
 		h := past.fill.Status()

@@ -173,7 +173,7 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 	if err != nil {
 		return ruleResult{}, err
 	}
-	r := &replay{engine: newEngine(cfg, slog.New(slog.DiscardHandler))}
+	r := newReplay(cfg, slog.New(slog.DiscardHandler))
 	var alerts []record.Alert
 	r.listen = func(m pipeline.Message) {
 		if a, ok := alertOf(m); ok {
@@ -181,13 +181,7 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 		}
 	}
 	defer r.close()
-	if err := r.open(1); err != nil {
-		return ruleResult{}, err
-	}
-	if err := r.feed(ctx, f, newProgress(io.Discard, 0, "", "")); err != nil {
-		return ruleResult{}, err
-	}
-	if err := r.drain(ctx, 0, r.inputs()); err != nil {
+	if err := r.files(ctx, f, 1, nil); err != nil {
 		return ruleResult{}, err
 	}
 	if err := r.settle(ctx); err != nil {

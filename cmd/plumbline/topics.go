@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -43,7 +44,7 @@ func runTopicsCreate(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	client, _, err := newKafkaClient(cfg.Kafka)
+	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return err
 	}
@@ -119,8 +120,8 @@ func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 	resp, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
 	if err != nil {
 		err = fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
-		if unreachable(err) {
-			err = noBroker(err)
+		if kafkaclient.Unreachable(err) {
+			err = kafkaclient.NoBroker(err)
 		}
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 		switch err := resp.Errors[t.Topic]; {
 		case errors.Is(err, kafka.TopicAlreadyExists):
 			s.Status = "exists"
-			if s.Partitions, err = partitionCount(ctx, client, t.Topic); err != nil {
+			if s.Partitions, err = kafkaclient.Partitions(ctx, client, t.Topic); err != nil {
 				errs = append(errs, err)
 			}
 		case err != nil:
@@ -148,10 +149,10 @@ func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 // waitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
 // find errors to try again on.
 func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, metadataWait)
+	ctx, cancel := context.WithTimeout(ctx, kafkaclient.MetadataWait)
 	defer cancel()
 	for _, t := range topics {
-		n, err := partitionCount(ctx, client, t.Topic)
+		n, err := kafkaclient.Partitions(ctx, client, t.Topic)
 		if err != nil {
 			return err
 		}
@@ -170,30 +171,4 @@ func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.To
 		}
 	}
 	return nil
-}
-
-// metadataWait bounds how long a topic that was just made may be unknown to the broker that is asked.
-const metadataWait = 10 * time.Second
-
-// partitionCount asks for the number of partitions of a topic that exists.
-func partitionCount(ctx context.Context, client *kafka.Client, topic string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, metadataWait)
-	defer cancel()
-	for {
-		meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
-		if err != nil {
-			return 0, fmt.Errorf("metadata of topic %s: %w", topic, err)
-		}
-		if len(meta.Topics) == 1 && meta.Topics[0].Error == nil && len(meta.Topics[0].Partitions) > 0 {
-			return len(meta.Topics[0].Partitions), nil
-		}
-		select {
-		case <-ctx.Done():
-			if len(meta.Topics) == 1 && meta.Topics[0].Error != nil {
-				return 0, fmt.Errorf("metadata of topic %s: %w", topic, meta.Topics[0].Error)
-			}
-			return 0, fmt.Errorf("metadata of topic %s: %w", topic, kafka.UnknownTopicOrPartition)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
 }

@@ -15,13 +15,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/trainer/service"
 	"github.com/plumbline/plumbline/web"
 )
@@ -71,7 +69,7 @@ func runTrainer(ctx context.Context, cfg config.Config, o trainerOptions, log *s
 }
 
 func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, runner service.Runner, log *slog.Logger) error {
-	client, _, err := newKafkaClient(cfg.Kafka)
+	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 		}
 	}
 	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
-	if err := followTopics(ctx, g, client, cfg.Kafka.FetchMax, log, []followed{{cfg.Topics.Finetune, take(true)}, {cfg.Topics.Heads, take(false)}}, caughtUp); err != nil {
+	if err := kafkaclient.Follow(ctx, g, client, cfg.Kafka.FetchMax, log, []kafkaclient.Followed{{Topic: cfg.Topics.Finetune, Take: take(true)}, {Topic: cfg.Topics.Heads, Take: take(false)}}, caughtUp); err != nil {
 		return err
 	}
 	if err := serveTrainer(ctx, g, o.listen, svc, ready, log); err != nil {
@@ -136,29 +134,6 @@ func trainerName(t config.Trainer) string {
 		return t.Name
 	}
 	return hostname()
-}
-
-// headsPublisher writes to the heads topic; all records of a head go to one partition, whose order decides.
-func headsPublisher(ctx context.Context, client *kafka.Client, cfg config.Config, log *slog.Logger) (func(ctx context.Context, id, key string, value []byte) error, error) {
-	topic := cfg.Topics.Heads
-	if topic == "" || cfg.Topics.Finetune == "" {
-		return nil, errors.New("topics.finetune and topics.heads must be set")
-	}
-	n, err := kafkaio.Partitions(ctx, client, topic)
-	if err != nil {
-		return nil, noTopic(err)
-	}
-	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHeads: topic}, cfg.Kafka.MessageMax, log)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, id, key string, value []byte) error {
-		err := sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads, Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}}) //nolint:gosec // a topic's partitions
-		if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.InvalidMessageSize) {
-			err = fmt.Errorf("%w: %w", service.ErrTooLarge, err)
-		}
-		return err
-	}, nil
 }
 
 // lockTrainer refuses a second trainer of a name on one directory: they would take each other's jobs for their own.

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -68,10 +69,10 @@ func (s *trainSource) labelledBy(f archivedFile) error {
 }
 
 func dataRange(r record.Finetune) (from, to int64, err error) {
-	if from, err = parseTime(r.Data.From); err != nil {
+	if from, err = pipeline.Parse(r.Data.From); err != nil {
 		return 0, 0, fmt.Errorf("%w: data.from: %w", service.ErrHopeless, err)
 	}
-	if to, err = parseTime(r.Data.To); err != nil {
+	if to, err = pipeline.Parse(r.Data.To); err != nil {
 		return 0, 0, fmt.Errorf("%w: data.to: %w", service.ErrHopeless, err)
 	}
 	return from, to, nil

@@ -1,25 +1,15 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators"
-	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/serve"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -101,7 +91,7 @@ func (t *tuning) trained(h *record.Head) error {
 	if err != nil {
 		return fmt.Errorf("head %s: %w", h.ID, err)
 	}
-	from, err := parseTime(h.EffectiveFrom)
+	from, err := pipeline.Parse(h.EffectiveFrom)
 	if err != nil {
 		return fmt.Errorf("head %s: effective_from: %w", h.ID, err)
 	}
@@ -122,94 +112,10 @@ func (t *tuning) verdict(value []byte) error {
 	if t.heads == nil || v.EffectiveFrom == "" {
 		return nil
 	}
-	until, err := parseTime(v.EffectiveFrom)
+	until, err := pipeline.Parse(v.EffectiveFrom)
 	if err != nil {
 		return fmt.Errorf("verdict on %s: effective_from: %w", v.ID, err)
 	}
 	t.heads.Stop(arrowio.ModelKey{Model: v.Model, Version: v.Version}, v.Number, until)
 	return nil
-}
-
-// tuned says that the configuration has the loop go beyond refits.
-func (rt *engine) tuned() bool { return rt.cfg.Trigger.Enabled || rt.cfg.Heads.Shadow }
-
-// followTuning reads the finetune and heads topics, from their start and for ever. ready is closed when they have been read
-// to their end: shards that began before would take up heads late that were there in time.
-func (r *kafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <-chan struct{}, err error) {
-	done := make(chan struct{})
-	if !r.tuned() {
-		close(done)
-		return done, nil
-	}
-	return done, followTopics(ctx, g, r.client, r.cfg.Kafka.FetchMax, r.log, []followed{
-		{r.cfg.Topics.Finetune, r.tuning.request}, {r.cfg.Topics.Heads, r.tuning.record}}, func() { close(done) })
-}
-
-// followed is a topic and who takes its records; errors are logged, with the record's place.
-type followed struct {
-	topic string
-	take  func(value []byte) error
-}
-
-// followTopics reads topics from their start and for ever; caughtUp is called once, when all have been read to their end.
-func followTopics(ctx context.Context, g *errgroup.Group, client *kafka.Client, fetchMax int, log *slog.Logger, topics []followed, caughtUp func()) error {
-	var left atomic.Int32
-	left.Store(1)
-	end := func() {
-		if left.Add(-1) == 0 {
-			caughtUp()
-		}
-	}
-	for _, f := range topics {
-		if f.topic == "" {
-			continue
-		}
-		n, err := kafkaio.Partitions(ctx, client, f.topic)
-		if err != nil {
-			return noTopic(err)
-		}
-		left.Add(int32(n)) //nolint:gosec // a topic's partitions
-		for p := range n {
-			src := kafkaio.NewSource(kafkaio.Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Panes: f.topic}, Partition: p,
-				Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: fetchMax, IdleTimeout: time.Millisecond, Log: log})
-			g.Go(func() error {
-				defer src.Close()
-				return followOne(ctx, src, f.take, log, end)
-			})
-		}
-	}
-	end()
-	return nil
-}
-
-func followOne(ctx context.Context, src pipeline.Source, take func([]byte) error, log *slog.Logger, end func()) error {
-	for first := true; ; {
-		rec, err := src.Next(ctx)
-		if ctx.Err() != nil || errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if rec.Idle {
-			if first {
-				end()
-				first = false
-			}
-			continue
-		}
-		if err := take(rec.Value); err != nil {
-			log.Error("record cannot be used", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "err", err)
-		}
-	}
-}
-
-// tuningSpecs are the model tasks' part of the configuration.
-func tuningSpecs(c *config.Config) (model.TriggerSpec, model.JudgeSpec) {
-	t, h := c.Trigger, c.Heads
-	return model.TriggerSpec{Enabled: t.Enabled, Recipe: t.Recipe, Rows: t.Rows, MinRows: t.MinRows, ReferenceRows: t.ReferenceRows, MaxECE: t.MaxECE,
-			MaxAccDrop: t.MaxAccDrop, MaxAURCRise: t.MaxAURCRise, Z: t.Z, For: int64(t.For), DataRows: t.DataRows, Cooldown: int64(t.Cooldown), Budget: t.Budget,
-			BudgetPeriod: int64(t.BudgetPeriod), ShadowAfter: int64(t.ShadowAfter), Deadline: int64(t.Deadline)},
-		model.JudgeSpec{Enabled: h.Shadow, Alpha: h.Alpha, NLLBound: h.NLLBound, MinRows: h.MinRows, MaxRows: h.MaxRows, MaxECERise: h.MaxECERise,
-			MaxAccDrop: h.MaxAccDrop, MaxAURCRis: h.MaxAURCRise, Watch: int64(h.Watch)}
 }

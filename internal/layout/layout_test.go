@@ -47,6 +47,8 @@ var rules = []struct {
 	{pkg: "internal/kafkatest"},
 	{pkg: "internal/layout"},
 	{pkg: "internal/engine/...", may: []string{"..."}},
+	{pkg: "internal/buildinfo", third: []string{}},
+	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"internal/bench/npy"}, third: []string{}},
 	{pkg: "internal/pgtest", third: []string{"github.com/jackc/pgx/v5"}},
 	{pkg: "internal/integration", may: []string{"arrowio", "pipeline/record"}},

@@ -1,4 +1,4 @@
-package main
+package kafkaclient
 
 import (
 	"crypto/tls"
@@ -22,9 +22,9 @@ const (
 	clientTimeout = 30 * time.Second
 )
 
-// newKafkaClient returns a client of the brokers and, for readers and consumer groups, a dialer with the same TLS,
+// New returns a client of the brokers and, for readers and consumer groups, a dialer with the same TLS,
 // user and name. Writers take the client's Transport. No connection is made yet.
-func newKafkaClient(cfg config.Kafka) (*kafka.Client, *kafka.Dialer, error) {
+func New(cfg config.Kafka) (*kafka.Client, *kafka.Dialer, error) {
 	encryption, err := tlsConfig(cfg.TLS)
 	if err != nil {
 		return nil, nil, err
@@ -88,20 +88,20 @@ func saslMechanism(cfg config.SASL) (sasl.Mechanism, error) {
 	return plain.Mechanism{Username: cfg.Username, Password: password}, nil
 }
 
-// noTopic says what to do where a topic cannot be asked for: nobody answers, or it is not there.
-func noTopic(err error) error {
-	if unreachable(err) {
-		return noBroker(err)
+// NoTopic says what to do where a topic cannot be asked for: nobody answers, or it is not there.
+func NoTopic(err error) error {
+	if Unreachable(err) {
+		return NoBroker(err)
 	}
 	return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
 }
 
-func noBroker(err error) error {
+func NoBroker(err error) error {
 	return fmt.Errorf("%w (no broker answers: is one of kafka.brokers right, and up?)", err)
 }
 
-// unreachable reports whether no broker was there to answer; kafka-go's CreateTopics has an error of the protocol for it.
-func unreachable(err error) bool {
+// Unreachable reports whether no broker was there to answer; kafka-go's CreateTopics has an error of the protocol for it.
+func Unreachable(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) || errors.Is(err, kafka.BrokerNotAvailable)
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/registry"
+)
+
+// decided are the streams of which the decisions topic gets a copy, and the kind of their records.
+var decided = map[pipeline.Stream]string{
+	pipeline.StreamCalibrators: record.DecisionCalibrator, pipeline.StreamDecisions: record.DecisionCalibrator, pipeline.StreamAlerts: record.DecisionAlert,
+	pipeline.StreamFinetune: record.DecisionRequest, pipeline.StreamHeads: record.DecisionVerdict,
+}
+
+// recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in the same
+// call: it is as durable, and comes again where the original does.
+type recorder struct{ pipeline.Sink }
+
+// Write implements pipeline.Sink.
+func (s recorder) Write(ctx context.Context, ms []pipeline.Message) error {
+	out := ms[:len(ms):len(ms)]
+	for i := range ms {
+		kind, ok := decided[ms[i].Stream]
+		if !ok {
+			continue
+		}
+		c, err := decisionCopy(kind, &ms[i])
+		if err != nil {
+			return err
+		}
+		out = append(out, c)
+	}
+	return s.Sink.Write(ctx, out)
+}
+
+// decisionCopy is the entry of the decisions topic for an output: in the partition of its model, so that all that was decided
+// about a model has one order.
+func decisionCopy(kind string, m *pipeline.Message) (pipeline.Message, error) {
+	var of struct{ Model, Version string }
+	if err := json.Unmarshal(m.Value, &of); err != nil {
+		return pipeline.Message{}, fmt.Errorf("copy of %s %q: %w", m.Stream, m.Key, err)
+	}
+	value, err := record.NewDecision(kind, of.Model, of.Version, m.Value)
+	return pipeline.Message{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(of.Model), Value: value, Time: m.Time}, err
+}
+
+// recordTime bounds the wait for the brokers to take an order for the history: whoever gave it waits too.
+const recordTime = 5 * time.Second
+
+// recordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only, and none that
+// was refused.
+func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order) error {
+	if cfg.Topics.Decisions == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHistory: cfg.Topics.Decisions}, cfg.Kafka.MessageMax, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return writeOrder(ctx, sink, o)
+}
+
+// writeOrder writes an order to a sink that has the decisions topic.
+func writeOrder(ctx context.Context, sink pipeline.Sink, o record.Order) error {
+	model, version := o.Model, o.Version
+	if model == "" {
+		model, version = registry.HeadNames(o.ID) // not in the record, which is the heads topic's
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	value, err := record.NewDecision(record.DecisionOrder, model, version, body)
+	if err != nil {
+		return err
+	}
+	return sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(model), Value: value}})
+}

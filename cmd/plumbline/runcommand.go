@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func newRunCommand() *cobra.Command {
+	var stages string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the pipeline on Kafka until it is told to stop",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(cmd)
+			if err != nil {
+				return err
+			}
+			which, err := parseStages(stages)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return newEngine(cfg, log).run(ctx, which)
+		},
+	}
+	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, or some of shards, models and repartition, with commas")
+	return cmd
+}
+
+// parseStages reads a list with commas; all are those that the configuration has work for.
+func parseStages(s string) (stageSet, error) {
+	var out stageSet
+	for name := range strings.SplitSeq(s, ",") {
+		switch name {
+		case "all":
+			out = stageSet{true, true, true}
+		case "shards":
+			out.shards = true
+		case "models":
+			out.models = true
+		case "repartition":
+			out.repartition = true
+		default:
+			return stageSet{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition with commas", s)
+		}
+	}
+	return out, nil
+}
