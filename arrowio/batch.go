@@ -1,6 +1,9 @@
 package arrowio
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // Time is event time: nanoseconds since 1970-01-01T00:00:00Z.
 type Time = int64
@@ -29,6 +32,8 @@ type Origin struct {
 	// Time is the Kafka record's timestamp, in nanoseconds; 0 where there is none (files).
 	Time Time
 }
+
+func (o Origin) String() string { return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset) }
 
 // ModelKey names a model version.
 type ModelKey struct{ Model, Version string }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 
+	"github.com/plumbline/plumbline/arrowio/internal/record"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
@@ -14,18 +15,18 @@ func (b *Batch) Record() arrow.Record {
 	if b.keys == nil {
 		return nil
 	}
-	r := &recordBuilder{n: b.N}
+	r := record.New(b.N)
 	b.addKeys(r)
-	return r.record()
+	return r.Record()
 }
 
 // addKeys adds the id and ts columns.
-func (b *Batch) addKeys(r *recordBuilder) {
+func (b *Batch) addKeys(r *record.Builder) {
 	if b.keys.id != nil {
-		r.add("id", b.keys.id.Valid != nil, keyArray(b.keys.id))
+		r.Add("id", b.keys.id.Valid != nil, keyArray(b.keys.id))
 	}
 	if b.keys.ts != nil {
-		r.add("ts", b.keys.ts.Valid != nil, keyArray(b.keys.ts))
+		r.Add("ts", b.keys.ts.Valid != nil, keyArray(b.keys.ts))
 	}
 }
 
@@ -33,9 +34,9 @@ func (b *Batch) addKeys(r *recordBuilder) {
 func keyArray(c *wire.Column) arrow.Array {
 	switch t := keyType(c.Field); c.Field.Type {
 	case wire.Int, wire.Timestamp:
-		return arrayOf(t, c.N, c.Nulls, nil, c.Valid, c.Data)
+		return record.Array(t, c.N, c.Nulls, nil, c.Valid, c.Data)
 	default:
-		return arrayOf(t, c.N, c.Nulls, nil, c.Valid, c.Data, c.Text)
+		return record.Array(t, c.N, c.Nulls, nil, c.Valid, c.Data, c.Text)
 	}
 }
 
@@ -70,11 +71,11 @@ func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) (
 	if len(probs) != b.N*b.K {
 		return nil, fmt.Errorf("encode calibrated: %d probabilities for %d rows of %d classes", len(probs), b.N, b.K)
 	}
-	r := &recordBuilder{n: b.N}
+	r := record.New(b.N)
 	if len(b.Models) == 1 {
-		r = newRecordBuilder(b.N, b.Models[0].Model, b.Models[0].Version)
+		r = newRecord(b.N, b.Models[0].Model, b.Models[0].Version)
 	}
-	r.meta(MetaCalibrator, calibrator)
+	r.Meta(MetaCalibrator, calibrator)
 	b.addKeys(r)
 	if len(b.Models) > 1 {
 		b.addModels(r)
@@ -82,23 +83,23 @@ func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) (
 	null := func(i int) bool { return b.Reject != nil && b.Reject[i] != "" }
 	if top1 {
 		class, conf := topClass(probs, b.K)
-		r.add("class", true, fixedArray(arrow.PrimitiveTypes.Int32, class, null))
-		r.add("confidence", true, fixedArray(arrow.PrimitiveTypes.Float32, conf, null))
+		r.Add("class", true, record.Fixed(arrow.PrimitiveTypes.Int32, class, null))
+		r.Add("confidence", true, record.Fixed(arrow.PrimitiveTypes.Float32, conf, null))
 	} else {
-		r.add("probs", true, listArray(fixedArray(arrow.PrimitiveTypes.Float32, probs, nil), b.N, b.K, null))
+		r.Add("probs", true, record.List(record.Fixed(arrow.PrimitiveTypes.Float32, probs, nil), b.N, b.K, null))
 	}
-	rec := r.record()
+	rec := r.Record()
 	defer rec.Release()
-	return encodeStream(rec)
+	return record.Encode(rec)
 }
 
-func (b *Batch) addModels(r *recordBuilder) {
+func (b *Batch) addModels(r *record.Builder) {
 	model, version := make([]string, b.N), make([]string, b.N)
 	for i, m := range b.Model {
 		model[i], version[i] = b.Models[m].Model, b.Models[m].Version
 	}
-	r.add("model", false, stringArray(model))
-	r.add("version", false, stringArray(version))
+	r.Add("model", false, record.Strings(model))
+	r.Add("version", false, record.Strings(version))
 }
 
 // topClass is the lowest index of the largest probability of each row, and that probability.

@@ -1,13 +1,11 @@
 package arrowio
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"github.com/plumbline/plumbline/arrowio/internal/record"
 )
 
 // Columns are predictions to encode: n rows by the first of Logits (n×K), Probs (n×K), IDs, TS or Label
@@ -82,7 +80,7 @@ func EncodePredictions(c Columns) ([]byte, error) {
 		return nil, fmt.Errorf("encode predictions: %w", err)
 	}
 	defer rec.Release()
-	return encodeStream(rec)
+	return record.Encode(rec)
 }
 
 // EncodeLabels encodes the value of a record of the labels topic: row i says that the prediction ids[i]
@@ -97,7 +95,7 @@ func EncodeLabels(model, version string, ids []string, ts []Time, label []int32)
 		return nil, fmt.Errorf("encode labels: %w", err)
 	}
 	defer rec.Release()
-	return encodeStream(rec)
+	return record.Encode(rec)
 }
 
 // record builds the record of all columns that are set.
@@ -106,88 +104,43 @@ func (c *Columns) record() (arrow.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := newRecordBuilder(n, c.Model, c.Version)
+	b := newRecord(n, c.Model, c.Version)
 	if len(c.IDs) > 0 {
-		b.add("id", false, stringArray(c.IDs))
+		b.Add("id", false, record.Strings(c.IDs))
 	}
 	if len(c.TS) > 0 {
-		b.add("ts", false, fixedArray(arrow.FixedWidthTypes.Timestamp_ns, c.TS, nil))
+		b.Add("ts", false, record.Fixed(arrow.FixedWidthTypes.Timestamp_ns, c.TS, nil))
 	}
 	if len(c.Logits) > 0 {
-		b.add("logits", false, slabArray(c.Logits, c.K))
+		b.Add("logits", false, record.Slab(c.Logits, c.K))
 	}
 	if len(c.Probs) > 0 {
-		b.add("probs", false, slabArray(c.Probs, c.K))
+		b.Add("probs", false, record.Slab(c.Probs, c.K))
 	}
 	if len(c.Label) > 0 {
-		b.add("label", true, fixedArray(arrow.PrimitiveTypes.Int32, c.Label, func(i int) bool { return c.Label[i] < 0 }))
+		b.Add("label", true, record.Fixed(arrow.PrimitiveTypes.Int32, c.Label, func(i int) bool { return c.Label[i] < 0 }))
 	}
 	if len(c.Features) > 0 {
-		b.add("features", true, featureArray(c.Features, c.D, c.HalfFeatures))
+		b.Add("features", true, record.Features(c.Features, c.D, c.HalfFeatures))
 	}
 	if len(c.Served) > 0 {
-		b.add("served", true, nanNull(c.Served))
+		b.Add("served", true, record.NaNNull(c.Served))
 	}
 	if len(c.Weight) > 0 {
-		b.add("weight", true, nanNull(c.Weight))
+		b.Add("weight", true, record.NaNNull(c.Weight))
 	}
 	for _, s := range c.Slices {
 		if len(s.Values) > 0 {
-			b.add(s.Name, false, stringArray(s.Values))
+			b.Add(s.Name, false, record.Strings(s.Values))
 		}
 	}
-	return b.record(), nil
+	return b.Record(), nil
 }
 
-// recordBuilder collects the columns of a record.
-type recordBuilder struct {
-	n      int
-	fields []arrow.Field
-	cols   []arrow.Array
-	keys   []string
-	values []string
-}
-
-func newRecordBuilder(n int, model, version string) *recordBuilder {
-	b := &recordBuilder{n: n}
-	b.meta(MetaModel, model)
-	b.meta(MetaVersion, version)
+// newRecord makes the builder of a message of one model version.
+func newRecord(n int, model, version string) *record.Builder {
+	b := record.New(n)
+	b.Meta(MetaModel, model)
+	b.Meta(MetaVersion, version)
 	return b
-}
-
-func (b *recordBuilder) meta(key, value string) {
-	if value != "" {
-		b.keys, b.values = append(b.keys, key), append(b.values, value)
-	}
-}
-
-// add takes the array over.
-func (b *recordBuilder) add(name string, nullable bool, a arrow.Array) {
-	b.fields = append(b.fields, arrow.Field{Name: name, Type: a.DataType(), Nullable: nullable})
-	b.cols = append(b.cols, a)
-}
-
-func (b *recordBuilder) record() arrow.Record {
-	md := arrow.NewMetadata(b.keys, b.values)
-	rec := array.NewRecord(arrow.NewSchema(b.fields, &md), b.cols, int64(b.n))
-	for _, a := range b.cols {
-		a.Release()
-	}
-	return rec
-}
-
-func encodeStream(rec arrow.Record) ([]byte, error) {
-	size := 1024
-	for _, c := range rec.Columns() {
-		size += int(c.Data().SizeInBytes()) + 256
-	}
-	buf := bytes.NewBuffer(make([]byte, 0, size))
-	w := ipc.NewWriter(buf, ipc.WithSchema(rec.Schema()), ipc.WithAllocator(memory.DefaultAllocator))
-	if err := w.Write(rec); err != nil {
-		return nil, fmt.Errorf("write record batch: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("end stream: %w", err)
-	}
-	return buf.Bytes(), nil
 }

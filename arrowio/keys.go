@@ -26,7 +26,7 @@ func (r *reader) ids(b *Batch, c *wire.Column) error {
 	if c == nil {
 		return nil
 	}
-	b.IDs = take(&b.mem.ids, b.N)
+	b.IDs = wire.Take(&b.mem.ids, b.N)
 	if c.Field.Type == wire.Int {
 		v, err := wire.Values[uint64](c.Field.Name, c.Data, b.N)
 		if err != nil {
@@ -56,13 +56,10 @@ func (r *reader) ids(b *Batch, c *wire.Column) error {
 	return nil
 }
 
-// nanoseconds by Arrow time unit.
-var nanoseconds = [4]int64{1e9, 1e6, 1e3, 1}
-
 // times reads the ts column, or gives every row the record's time where there is none.
 func (r *reader) times(b *Batch, c *wire.Column) error {
 	if c == nil {
-		b.TS = take(&b.mem.ts, b.N)
+		b.TS = wire.Take(&b.mem.ts, b.N)
 		for i := range b.TS {
 			b.TS[i] = r.origin.Time
 		}
@@ -72,12 +69,12 @@ func (r *reader) times(b *Batch, c *wire.Column) error {
 	if err != nil {
 		return err
 	}
-	unit := nanoseconds[c.Field.Unit]
+	unit := wire.Nanoseconds[c.Field.Unit]
 	if unit == 1 && c.Valid == nil {
 		b.TS = v
 		return nil
 	}
-	b.TS = take(&b.mem.ts, b.N)
+	b.TS = wire.Take(&b.mem.ts, b.N)
 	limit := math.MaxInt64 / unit
 	for i, t := range v {
 		switch {
@@ -98,7 +95,7 @@ func (r *reader) labels(b *Batch, c *wire.Column) error {
 	if c == nil {
 		return nil
 	}
-	b.Label = take(&b.mem.label, b.N)
+	b.Label = wire.Take(&b.mem.label, b.N)
 	k := int64(r.d.opt.MaxClasses)
 	if b.K > 0 {
 		k = int64(b.K)

@@ -2,6 +2,7 @@ package arrowio
 
 import (
 	"container/list"
+	"unicode/utf8"
 
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
@@ -22,24 +23,24 @@ type plan struct {
 	want                                                    []bool
 	id, ts, label, features, model, version, served, weight int
 	scores                                                  int
-	form                                                    scoreForm
+	form                                                    ScoreForm
 	slices                                                  []int // by configured slice column
 	metaModel, metaVersion                                  string
 }
 
-// scoreForm is how a message carries its scores.
-type scoreForm struct {
-	column string
-	probs  bool
-	binary bool // one score a row, K = 2
+// ScoreForm is how a message or a file carries its scores.
+type ScoreForm struct {
+	Column string
+	Probs  bool
+	Binary bool // one score a row, K = 2
 }
 
-// scoreForms in order of preference: a message with several of them is read by the first.
-var scoreForms = []scoreForm{
-	{column: "logits"},
-	{column: "probs", probs: true},
-	{column: "logit", binary: true},
-	{column: "prob", probs: true, binary: true},
+// ScoreForms are in order of preference: a message with several of them is read by the first.
+var ScoreForms = []ScoreForm{
+	{Column: "logits"},
+	{Column: "probs", Probs: true},
+	{Column: "logit", Binary: true},
+	{Column: "prob", Probs: true, Binary: true},
 }
 
 func (d *Decoder) parsePlan(m wire.Message, kind Kind) (*plan, error) {
@@ -47,62 +48,43 @@ func (d *Decoder) parsePlan(m wire.Message, kind Kind) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{schema: s, want: make([]bool, len(s.Fields)), metaModel: s.Meta[MetaModel], metaVersion: s.Meta[MetaVersion]}
-	f := planner{plan: p}
-	p.id = f.find("id", "utf8, large_utf8, binary, large_binary, int64 or uint64", isID)
-	p.ts = f.find("ts", "timestamp", isTimestamp)
-	p.label = f.find("label", "an integer", isInt)
-	p.model = f.find("model", "utf8, large_utf8 or a dictionary of them", isText)
-	p.version = f.find("version", "utf8, large_utf8 or a dictionary of them", isText)
+	p := &plan{schema: s, metaModel: s.Meta[MetaModel], metaVersion: s.Meta[MetaVersion]}
+	f := planner{p, wire.NewFinder(s)}
+	p.id = f.Find("id", "utf8, large_utf8, binary, large_binary, int64 or uint64", (*wire.Field).IsID)
+	p.ts = f.Find("ts", "timestamp", (*wire.Field).IsTimestamp)
+	p.label = f.Find("label", "an integer", (*wire.Field).IsInt)
+	p.model = f.Find("model", "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText)
+	p.version = f.Find("version", "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText)
 	p.features, p.served, p.weight, p.scores = -1, -1, -1, -1
 	if kind == Predictions {
-		p.features = f.find("features", "a list of float16, float32 or float64", isFloatList)
-		p.served = f.find("served", "a float", isFloat)
-		p.weight = f.find("weight", "a float", isFloat)
+		p.features = f.Find("features", "a list of float16, float32 or float64", (*wire.Field).IsFloatList)
+		p.served = f.Find("served", "a float", (*wire.Field).IsFloat)
+		p.weight = f.Find("weight", "a float", (*wire.Field).IsFloat)
 		f.findScores()
 		for _, name := range d.opt.Slices {
-			p.slices = append(p.slices, f.find(name, "utf8, large_utf8 or a dictionary of them", isText))
+			p.slices = append(p.slices, f.Find(name, "utf8, large_utf8 or a dictionary of them", (*wire.Field).IsText))
 		}
 	}
 	f.check(kind, d.opt)
-	if f.err != nil {
-		return nil, f.err
+	if f.Err != nil {
+		return nil, f.Err
 	}
+	p.want = f.Want
 	return p, nil
 }
 
 type planner struct {
 	*plan
-	err *wire.Error
-}
-
-// find is the index of the column name, whose type must pass ok, or -1.
-func (f *planner) find(name, allowed string, ok func(*wire.Field) bool) int {
-	found := -1
-	for i := range f.schema.Fields {
-		c := &f.schema.Fields[i]
-		if c.Name != name || f.err != nil {
-			continue
-		}
-		switch {
-		case found >= 0:
-			f.err = wire.Errorf(wire.Duplicate, "column %.64q occurs twice", name)
-		case !ok(c):
-			f.err = wire.Errorf(wire.ColumnType, "column %.64q is %s, allowed is %s", name, typeName(c), allowed)
-		}
-		found = i
-		f.want[i] = true
-	}
-	return found
+	*wire.Finder
 }
 
 func (f *planner) findScores() {
-	for _, form := range scoreForms {
-		allowed, ok := "a list of float16, float32 or float64", isFloatList
-		if form.binary {
-			allowed, ok = "a float", isFloat
+	for _, form := range ScoreForms {
+		allowed, ok := "a list of float16, float32 or float64", (*wire.Field).IsFloatList
+		if form.Binary {
+			allowed, ok = "a float", (*wire.Field).IsFloat
 		}
-		if f.scores = f.find(form.column, allowed, ok); f.scores >= 0 {
+		if f.scores = f.Find(form.Column, allowed, ok); f.scores >= 0 {
 			f.form = form
 			return
 		}
@@ -111,10 +93,10 @@ func (f *planner) findScores() {
 
 // check refuses a schema that lacks what its kind needs.
 func (f *planner) check(kind Kind, o Options) {
-	if f.err != nil {
+	if f.Err != nil {
 		return
 	}
-	fail := func(reason, format string, args ...any) { f.err = wire.Errorf(reason, format, args...) }
+	fail := func(reason, format string, args ...any) { f.Err = wire.Errorf(reason, format, args...) }
 	switch {
 	case kind == Labels && f.id < 0:
 		fail(wire.NoColumn, "labels without the column id")
@@ -128,7 +110,7 @@ func (f *planner) check(kind Kind, o Options) {
 		fail(wire.NoModel, "no column model and no schema metadata %s", MetaModel)
 	case len(f.metaModel) > o.MaxText || len(f.metaVersion) > o.MaxText:
 		fail(wire.TooLarge, "metadata %s or %s of more than %d bytes", MetaModel, MetaVersion, o.MaxText)
-	case !validText(f.metaModel) || !validText(f.metaVersion):
+	case !utf8.ValidString(f.metaModel) || !utf8.ValidString(f.metaVersion):
 		fail(wire.BadText, "metadata %s or %s is not UTF-8", MetaModel, MetaVersion)
 	}
 }

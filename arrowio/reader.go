@@ -34,14 +34,6 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// take returns a slice of n entries from *mem, growing it where needed. The entries are not cleared.
-func take[T any](mem *[]T, n int) []T {
-	if cap(*mem) < n {
-		*mem = make([]T, n)
-	}
-	return (*mem)[:n]
-}
-
 // keyColumns are the columns that identify a row, as they came.
 type keyColumns struct{ id, ts *wire.Column }
 

@@ -12,8 +12,8 @@ const sumTolerance = 0.05
 
 // scores reads the score column and marks the rows that are no scores.
 func (r *reader) scores(b *Batch, c *wire.Column) error {
-	b.Probs = r.plan.form.probs
-	if r.plan.form.binary {
+	b.Probs = r.plan.form.Probs
+	if r.plan.form.Binary {
 		return r.binaryScores(b, c)
 	}
 	k, slab, err := r.slab(c, r.d.opt.MaxClasses, &b.mem.scores)
@@ -37,7 +37,7 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 		return wire.Errorf(wire.Shape, "column %q: %d scores a row, at least 2", c.Field.Name, k)
 	}
 	b.K, b.Scores = k, slab
-	if err := childNulls(c, b.N, k, func(i int) { b.reject(i, NullRow) }); err != nil {
+	if err := wire.ChildNulls(c, b.N, k, func(i int) { b.reject(i, NullRow) }); err != nil {
 		return err
 	}
 	check := finite
@@ -65,11 +65,11 @@ func allNull(c *wire.Column) bool {
 // binaryScores expands one score a row to K = 2: (0, z) or (1-p, p).
 func (r *reader) binaryScores(b *Batch, c *wire.Column) error {
 	var mem []float32
-	v, err := floats(c, b.N, &mem)
+	v, err := wire.Floats(c, b.N, &mem)
 	if err != nil {
 		return err
 	}
-	b.K, b.Scores = 2, take(&b.mem.scores, 2*b.N)
+	b.K, b.Scores = 2, wire.Take(&b.mem.scores, 2*b.N)
 	for i, x := range v {
 		ok := !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0)
 		rest := float32(0)

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/zeebo/xxh3"
+
+	"github.com/plumbline/plumbline/arrowio/half"
 )
 
 // capped is an allocator that panics, which the library's reader turns into an error, once it has given out its bytes.
@@ -145,7 +147,7 @@ func width(a arrow.Array) int {
 func slowFloat(a arrow.Array, i int) float32 {
 	switch a := a.(type) {
 	case *array.Float16:
-		return slowHalf(a.Value(i).Uint16())
+		return half.Value(a.Value(i).Uint16())
 	case *array.Float32:
 		return a.Value(i)
 	default:

@@ -195,7 +195,7 @@ func (r *reader) models(b *Batch, model, version *wire.Column) error {
 			return err
 		}
 	}
-	b.Model = take(&b.mem.model, b.N)
+	b.Model = wire.Take(&b.mem.model, b.N)
 	seen := make(map[ModelKey]int32, 1)
 	var last ModelKey
 	for i := range b.Model {

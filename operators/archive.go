@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -43,7 +44,7 @@ type ArchiveConfig struct {
 	// Dir is where a directory is made whose name begins with Name: for rows that are not published yet.
 	Dir, Name string
 	// Publish makes a file visible: once is enough, and again changes nothing.
-	Publish func(context.Context, *arrowio.ArchiveFile) error
+	Publish func(context.Context, *archivefile.File) error
 	Log     *slog.Logger
 
 	batchBytes int           // of a test
@@ -80,9 +81,9 @@ type archiveKey struct {
 // archiveOpen is a file that gets rows.
 type archiveOpen struct {
 	key   archiveKey
-	file  arrowio.ArchiveFile
+	file  archivefile.File
 	until pipeline.Time // the watermark that ends it
-	rows  arrowio.ArchiveRows
+	rows  archivefile.Rows
 	size  int // of rows, as Bytes has it
 }
 
@@ -198,9 +199,9 @@ func (a *Archive) file(ctx context.Context, b *arrowio.Batch, i int) (*archiveOp
 
 // newOpen enters an empty file.
 func (a *Archive) newOpen(key archiveKey, seq uint64) *archiveOpen {
-	o := &archiveOpen{key: key, file: arrowio.ArchiveFile{Group: a.cfg.Group, Model: key.model.Model, Version: key.model.Version,
+	o := &archiveOpen{key: key, file: archivefile.File{Group: a.cfg.Group, Model: key.model.Model, Version: key.model.Version,
 		Partition: a.cfg.Shard, Sequence: seq, K: key.k}}
-	o.rows = arrowio.ArchiveRows{Model: key.model.Model, Version: key.model.Version, K: key.k, D: key.d, Probs: key.probs, Half: key.half,
+	o.rows = archivefile.Rows{Model: key.model.Model, Version: key.model.Version, K: key.k, D: key.d, Probs: key.probs, Half: key.half,
 		Columns: a.cfg.Slices, Slices: make([][]string, len(a.cfg.Slices))}
 	a.open[key] = o
 	a.order = append(a.order, o)

@@ -20,6 +20,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/sinks"
@@ -127,7 +129,7 @@ func archivedLines(t testing.TB, dir string) []string {
 	t.Helper()
 	var out []string
 	for _, path := range archiveFiles(t, dir) {
-		tab, err := arrowio.OpenTable(path, arrowio.TableOptions{})
+		tab, err := table.Open(path, table.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +263,7 @@ func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, d
 	store := &crashStore{frailStore: &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, r: rand.New(rand.NewPCG(seed, 6)), crash: .15, now: &shard}
 	archive := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
 	chance := rand.New(rand.NewPCG(seed, 7))
-	s.archive.Publish = func(ctx context.Context, f *arrowio.ArchiveFile) error { // one goroutine of one shard at a time
+	s.archive.Publish = func(ctx context.Context, f *archivefile.File) error { // one goroutine of one shard at a time
 		if chance.IntN(8) == 0 {
 			return errKilled
 		}

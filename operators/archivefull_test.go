@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
@@ -121,7 +121,7 @@ func TestArchiveBacklog(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
 		archive := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
-		s.archive.Publish = func(ctx context.Context, f *arrowio.ArchiveFile) error {
+		s.archive.Publish = func(ctx context.Context, f *archivefile.File) error {
 			if broken.Load() {
 				return errors.New("no space left on device")
 			}

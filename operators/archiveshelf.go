@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -29,7 +29,7 @@ type shelf struct {
 }
 
 type shelved struct {
-	file      *arrowio.ArchiveFile
+	file      *archivefile.File
 	published bool
 	counted   bool // as published: the shard does so between records, so that a state and the counts beside it agree
 }
@@ -39,7 +39,7 @@ func (s *shelf) init(cfg *ArchiveConfig, counts *pipeline.Counts) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 }
 
-func (s *shelf) add(f *arrowio.ArchiveFile) {
+func (s *shelf) add(f *archivefile.File) {
 	s.mu.Lock()
 	s.files = append(s.files, &shelved{file: f})
 	s.mu.Unlock()
@@ -47,12 +47,12 @@ func (s *shelf) add(f *arrowio.ArchiveFile) {
 
 // save begins a state: files that are counted as published are let go. It returns those that the state must hold, and the rows of
 // those that have been published.
-func (s *shelf) save() (files []*arrowio.ArchiveFile, published int64) {
+func (s *shelf) save() (files []*archivefile.File, published int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	s.saved = len(s.files)
-	files = make([]*arrowio.ArchiveFile, len(s.files))
+	files = make([]*archivefile.File, len(s.files))
 	for i, f := range s.files {
 		files[i] = f.file
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -53,7 +54,7 @@ func (a *Archive) AppendState(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func appendArchiveFile(dst []byte, f *arrowio.ArchiveFile) []byte {
+func appendArchiveFile(dst []byte, f *archivefile.File) []byte {
 	dst = binenc.AppendString(binenc.AppendString(dst, f.Model), f.Version)
 	dst = binenc.AppendUvarint(dst, f.Sequence)
 	dst = binenc.AppendUvarint(dst, uint64(f.K))
@@ -75,7 +76,7 @@ func appendArchiveFile(dst []byte, f *arrowio.ArchiveFile) []byte {
 	return dst
 }
 
-func appendArchiveRows(dst []byte, r *arrowio.ArchiveRows) []byte {
+func appendArchiveRows(dst []byte, r *archivefile.Rows) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(r.N()))
 	dst = binenc.AppendUvarint(dst, columnsNamed+uint64(len(r.Slices)))
 	for _, name := range r.Columns {
@@ -99,7 +100,7 @@ func appendArchiveRows(dst []byte, r *arrowio.ArchiveRows) []byte {
 // Files are the segments that the latest AppendState refers to.
 func (a *Archive) Files() []pipeline.File {
 	var out []pipeline.File
-	add := func(f *arrowio.ArchiveFile) {
+	add := func(f *archivefile.File) {
 		for _, s := range f.Segments {
 			out = append(out, pipeline.File(s))
 		}
@@ -228,15 +229,15 @@ func (a *Archive) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
 }
 
 // restoreFile reads a file and fetches its segments.
-func (a *Archive) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*arrowio.ArchiveFile, error) {
-	f := &arrowio.ArchiveFile{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName), Sequence: r.Uvarint()}
+func (a *Archive) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*archivefile.File, error) {
+	f := &archivefile.File{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName), Sequence: r.Uvarint()}
 	f.K, f.Rows = int(r.Int("classes", 0, 1<<24)), r.Int("rows", 0, math.MaxInt64)
 	for _, o := range []*arrowio.Origin{&f.First, &f.Last} {
 		*o = arrowio.Origin{Topic: r.String(binenc.MaxName), Partition: int32(r.Varint()), Offset: r.Varint()}
 	}
 	f.Oldest, f.Newest = r.Varint(), r.Varint()
 	for range r.Count(sha256.Size+1, 1<<24) {
-		s := arrowio.ArchiveSegment{Name: hex.EncodeToString(r.Raw(sha256.Size)), Bytes: r.Int("bytes", 0, math.MaxInt64)}
+		s := archivefile.Segment{Name: hex.EncodeToString(r.Raw(sha256.Size)), Bytes: r.Int("bytes", 0, math.MaxInt64)}
 		if r.Err() != nil {
 			break
 		}
@@ -249,7 +250,7 @@ func (a *Archive) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*arrowio.
 }
 
 // fetch brings a segment into the work directory and checks its bytes.
-func (a *Archive) fetch(s *arrowio.ArchiveSegment, fetch pipeline.Fetch) (err error) {
+func (a *Archive) fetch(s *archivefile.Segment, fetch pipeline.Fetch) (err error) {
 	if s.Path, err = a.work.path(s.Name); err != nil {
 		return err
 	}

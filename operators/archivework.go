@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/internal/joinstore"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -46,9 +46,9 @@ func (w *archiveWork) path(name string) (string, error) {
 }
 
 // write makes a file of the bytes. What is there of it after an error is removed.
-func (w *archiveWork) write(data []byte) (arrowio.ArchiveSegment, error) {
+func (w *archiveWork) write(data []byte) (archivefile.Segment, error) {
 	sum := sha256.Sum256(data)
-	s := arrowio.ArchiveSegment{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
+	s := archivefile.Segment{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}
 	var err error
 	if s.Path, err = w.path(s.Name); err != nil {
 		return s, err
@@ -74,7 +74,7 @@ func (a *Archive) cut(ctx context.Context, o *archiveOpen) error {
 	if o.rows.N() == 0 {
 		return nil
 	}
-	data, err := arrowio.EncodeArchiveSegment(&o.rows, fmt.Sprintf("%d/%d", o.file.Sequence, len(o.file.Segments)))
+	data, err := archivefile.EncodeSegment(&o.rows, fmt.Sprintf("%d/%d", o.file.Sequence, len(o.file.Segments)))
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
@@ -102,12 +102,12 @@ func (a *Archive) cut(ctx context.Context, o *archiveOpen) error {
 }
 
 // retry writes until it succeeds or ctx is done.
-func (a *Archive) retry(ctx context.Context, data []byte, err error) (arrowio.ArchiveSegment, error) {
+func (a *Archive) retry(ctx context.Context, data []byte, err error) (archivefile.Segment, error) {
 	a.cfg.Log.Error("rows cannot be archived, the shard waits", "policy", "archive.when_full: wait", "err", err)
 	for wait := a.cfg.retry; ; wait = min(2*wait, archiveRetryMost) {
 		select {
 		case <-ctx.Done():
-			return arrowio.ArchiveSegment{}, errArchiveStopped
+			return archivefile.Segment{}, errArchiveStopped
 		case <-time.After(wait):
 		}
 		if s, err := a.work.write(data); err == nil {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/half"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -44,7 +45,7 @@ func (w *waiting) putFeatures(p *entry, x []float32) {
 		return
 	}
 	h := halves(words, len(x))
-	arrowio.Halves(h, x)
+	half.Encode(h, x)
 	if len(x)%2 == 1 {
 		halves(words, len(x)+1)[len(x)] = 0 // the row may have been another's
 	}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 )
 
 // ArchiveConfig configures Archive.
@@ -32,7 +32,7 @@ type Archive struct {
 	cfg ArchiveConfig
 
 	mu       sync.Mutex
-	known    map[string]*arrowio.ArchiveInfo // by path: files do not change
+	known    map[string]*archivefile.Info // by path: files do not change
 	stats    ArchiveStats
 	swept    time.Time     // when the directory was looked through last
 	sweeping time.Duration // how long that took
@@ -53,7 +53,7 @@ type ArchiveStats struct {
 
 // NewArchive returns the archive in a directory, which is made when the first file comes.
 func NewArchive(cfg ArchiveConfig) *Archive {
-	return &Archive{cfg: cfg, known: map[string]*arrowio.ArchiveInfo{}}
+	return &Archive{cfg: cfg, known: map[string]*archivefile.Info{}}
 }
 
 // Stats returns a copy.
@@ -65,7 +65,7 @@ func (a *Archive) Stats() ArchiveStats {
 
 // Publish makes a file visible. One that is there with the same rows stays; one with other rows is replaced, for the
 // sequence of files is begun anew only by somebody who removed the checkpoints.
-func (a *Archive) Publish(ctx context.Context, f *arrowio.ArchiveFile) error {
+func (a *Archive) Publish(ctx context.Context, f *archivefile.File) error {
 	err := a.publish(ctx, f)
 	a.mu.Lock()
 	switch {
@@ -89,10 +89,10 @@ func (a *Archive) Publish(ctx context.Context, f *arrowio.ArchiveFile) error {
 // sweepShare divides the time between looking through the directory, which may have many files, and the rest.
 const sweepShare = 20
 
-func (a *Archive) publish(ctx context.Context, f *arrowio.ArchiveFile) error {
+func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 	dir := filepath.Join(a.cfg.Dir, "model="+escape(f.Model), "version="+escape(f.Version))
 	path := filepath.Join(dir, f.Name())
-	switch info, err := arrowio.ReadArchiveInfo(path); {
+	switch info, err := archivefile.ReadInfo(path); {
 	case err == nil && info.Digest == f.Digest():
 		a.count(func(s *ArchiveStats) { s.Repeated++ })
 		return nil
@@ -127,7 +127,7 @@ func (a *Archive) count(f func(*ArchiveStats)) {
 const temporary = ".plumbline-"
 
 // writeArchive writes, syncs and renames a file, and returns its size.
-func writeArchive(ctx context.Context, dir, path string, f *arrowio.ArchiveFile) (n int64, err error) {
+func writeArchive(ctx context.Context, dir, path string, f *archivefile.File) (n int64, err error) {
 	tmp, err := os.CreateTemp(dir, temporary+"*.tmp")
 	if err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func writeArchive(ctx context.Context, dir, path string, f *arrowio.ArchiveFile)
 			_ = os.Remove(tmp.Name())
 		}
 	}()
-	err = arrowio.WriteArchive(tmp, f, func(s arrowio.ArchiveSegment) ([]byte, error) {
+	err = archivefile.Write(tmp, f, func(s archivefile.Segment) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

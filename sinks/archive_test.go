@@ -17,15 +17,16 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 var quietLog = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // archiveFile makes a complete file of n rows whose labels end at newest.
-func archiveFile(t *testing.T, model, version string, seq uint64, n int, newest int64) *arrowio.ArchiveFile {
+func archiveFile(t *testing.T, model, version string, seq uint64, n int, newest int64) *archivefile.File {
 	t.Helper()
-	r := arrowio.ArchiveRows{Model: model, Version: version, K: 3, D: 2}
+	r := archivefile.Rows{Model: model, Version: version, K: 3, D: 2}
 	for i := range n {
 		if !r.AppendFeatures([]float32{float32(i), 1}) {
 			t.Fatal("features are refused")
@@ -33,7 +34,7 @@ func archiveFile(t *testing.T, model, version string, seq uint64, n int, newest 
 		r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(seq*1000+uint64(i))), append(r.TS, 1), append(r.LabelTS, newest)
 		r.Label, r.Weight = append(r.Label, int32(i%3)), append(r.Weight, 1)
 	}
-	data, err := arrowio.EncodeArchiveSegment(&r, fmt.Sprint(seq))
+	data, err := archivefile.EncodeSegment(&r, fmt.Sprint(seq))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +44,8 @@ func archiveFile(t *testing.T, model, version string, seq uint64, n int, newest 
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &arrowio.ArchiveFile{Group: "g", Model: model, Version: version, Partition: 1, Sequence: seq, K: 3, Rows: int64(n), Oldest: newest, Newest: newest,
-		Segments: []arrowio.ArchiveSegment{{Name: name, Bytes: int64(len(data)), Path: path}}}
+	return &archivefile.File{Group: "g", Model: model, Version: version, Partition: 1, Sequence: seq, K: 3, Rows: int64(n), Oldest: newest, Newest: newest,
+		Segments: []archivefile.Segment{{Name: name, Bytes: int64(len(data)), Path: path}}}
 }
 
 // tree lists the files below a directory.
@@ -96,7 +97,7 @@ func TestArchivePublishesOnce(t *testing.T) {
 	if err := a.Publish(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := arrowio.ReadArchiveInfo(path); err != nil || info.Rows != 6 || a.Stats().Replaced != 1 {
+	if info, err := archivefile.ReadInfo(path); err != nil || info.Rows != 6 || a.Stats().Replaced != 1 {
 		t.Errorf("%+v, %v, %+v", info, err, a.Stats())
 	}
 	if err := os.WriteFile(path, []byte("ARROW1 cut"), 0o600); err != nil {
@@ -105,7 +106,7 @@ func TestArchivePublishesOnce(t *testing.T) {
 	if err := a.Publish(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := arrowio.ReadArchiveInfo(path); err != nil || info.Rows != 6 {
+	if info, err := archivefile.ReadInfo(path); err != nil || info.Rows != 6 {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
@@ -116,9 +117,9 @@ func TestArchiveFailures(t *testing.T) {
 	a := NewArchive(ArchiveConfig{Dir: dir, Log: quietLog})
 	f := archiveFile(t, "m", "1", 1, 3, 10)
 	gone := *f
-	gone.Segments = append(slices.Clone(f.Segments), arrowio.ArchiveSegment{Name: "x", Path: filepath.Join(dir, "nothing")})
+	gone.Segments = append(slices.Clone(f.Segments), archivefile.Segment{Name: "x", Path: filepath.Join(dir, "nothing")})
 	damaged := *f
-	damaged.Segments = []arrowio.ArchiveSegment{{Name: "y", Path: filepath.Join(t.TempDir(), "y")}}
+	damaged.Segments = []archivefile.Segment{{Name: "y", Path: filepath.Join(t.TempDir(), "y")}}
 	if err := os.WriteFile(damaged.Segments[0].Path, []byte("\xff\xff\xff\xff\x10\x00\x00\x00 no Arrow"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +127,8 @@ func TestArchiveFailures(t *testing.T) {
 	cancel()
 	for name, c := range map[string]struct {
 		ctx context.Context
-		f   *arrowio.ArchiveFile
-	}{"gone": {t.Context(), &gone}, "damaged": {t.Context(), &damaged}, "done": {done, f}, "none": {t.Context(), &arrowio.ArchiveFile{Group: "g", Model: "m", Version: "1"}}} {
+		f   *archivefile.File
+	}{"gone": {t.Context(), &gone}, "damaged": {t.Context(), &damaged}, "done": {done, f}, "none": {t.Context(), &archivefile.File{Group: "g", Model: "m", Version: "1"}}} {
 		if err := a.Publish(c.ctx, c.f); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "model=m", "version=1", c.f.Name())) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 )
 
 // staleTemporary is the age from which a temporary file is taken for one that a process left when it ended.
@@ -27,7 +28,7 @@ func shortHash(s string) string {
 // archived is a file of the directory.
 type archived struct {
 	path string
-	info *arrowio.ArchiveInfo
+	info *archivefile.Info
 }
 
 // Sweep looks through the directory and removes the files beyond MaxAge and MaxBytes, those of the oldest labels first,
@@ -98,7 +99,7 @@ func (a *Archive) list() []archived {
 		}
 		info := a.known[path]
 		if info == nil {
-			if info, err = arrowio.ReadArchiveInfo(path); err != nil {
+			if info, err = archivefile.ReadInfo(path); err != nil {
 				a.stats.Unreadable++
 				return nil
 			}

@@ -2,6 +2,9 @@ package wire
 
 import "encoding/binary"
 
+// FileMagic begins and, without the padding, ends an Arrow IPC file.
+const FileMagic = "ARROW1\x00\x00"
+
 // Header says what an encapsulated message holds, as in the MessageHeader union of Message.fbs.
 type Header uint8
 

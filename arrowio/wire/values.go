@@ -7,6 +7,9 @@ type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
+// Nanoseconds by Arrow time unit.
+var Nanoseconds = [4]int64{1e9, 1e6, 1e3, 1}
+
 // Values views the first n elements of b. It copies where b is not aligned for T, which the bytes of a
 // Kafka record need not be. Assumes a little-endian machine, as all that Go's cloud targets are.
 func Values[T Number](name string, b []byte, n int) ([]T, error) {

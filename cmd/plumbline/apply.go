@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/compare"
 )
@@ -36,7 +36,7 @@ func newApplyCommand() *cobra.Command {
 		Use:   "apply CALIBRATOR FILE[:array] -o OUT",
 		Short: "Calibrated probabilities of a file",
 		Long: "Apply writes FILE with the probabilities that CALIBRATOR (of plumbline fit) makes of its logits or probabilities;\n" +
-			"all other columns stay. The extension of OUT is its format: " + strings.Join(arrowio.TableExtensions(), ", ") + "; - is CSV on stdout.\n" +
+			"all other columns stay. The extension of OUT is its format: " + strings.Join(table.Extensions(), ", ") + "; - is CSV on stdout.\n" +
 			"Probabilities are float32 unless --float64. A row with a score that is not allowed ends it, and nothing is written.",
 		Example: "  plumbline apply cal.json monday.parquet -o calibrated.parquet",
 		Args:    usageArgs(cobra.ExactArgs(2)),
@@ -57,8 +57,8 @@ func (f applyFlags) check(cmd *cobra.Command) error {
 		return usageErrorf("-o: a file is needed, or - for CSV on stdout")
 	case f.out == "-" && jsonOutput(cmd):
 		return usageErrorf("--json: not with -o -, which writes the rows to stdout")
-	case f.out != "-" && !slices.Contains(arrowio.TableExtensions(), ext):
-		return usageErrorf("-o %s: extension %q, allowed are %s, or - for CSV on stdout", f.out, ext, strings.Join(arrowio.TableExtensions(), ", "))
+	case f.out != "-" && !slices.Contains(table.Extensions(), ext):
+		return usageErrorf("-o %s: extension %q, allowed are %s, or - for CSV on stdout", f.out, ext, strings.Join(table.Extensions(), ", "))
 	}
 	return nil
 }
@@ -88,9 +88,9 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if f.out == "-" {
-		return arrowio.WriteCSV(cmd.OutOrStdout(), t)
+		return table.WriteCSV(cmd.OutOrStdout(), t)
 	}
-	if err := replaceFile(f.out, f.force, func(temporary string) error { return arrowio.WriteTable(temporary, t) }); err != nil {
+	if err := replaceFile(f.out, f.force, func(temporary string) error { return table.Write(temporary, t) }); err != nil {
 		return err
 	}
 	if jsonOutput(cmd) {
@@ -101,7 +101,7 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 }
 
 // calibrateTable puts probabilities in place of the scores, in float32 unless double.
-func calibrateTable(c calibrator.Calibrator, t *arrowio.Table, double bool, done func(rows int)) error {
+func calibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done func(rows int)) error {
 	scores32, scores64, probs := t.Scores32, t.Scores64, t.Probs
 	out := *t
 	var err error

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
 // fullTable has every column of the schema, in float32 or float64, logits or probabilities. Its labels follow softmax(z/2),
 // about: what a fit finds is not the identity.
-func fullTable(n, k int, double, probs bool) *arrowio.Table {
+func fullTable(n, k int, double, probs bool) *table.Table {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(k)))
-	t := &arrowio.Table{N: n, K: k, Probs: probs, D: 2, Model: "net", Version: "3", Slices: map[string][]string{"region": nil}}
+	t := &table.Table{N: n, K: k, Probs: probs, D: 2, Model: "net", Version: "3", Slices: map[string][]string{"region": nil}}
 	for i := range n {
 		row, p := make([]float64, k), make([]float64, k)
 		for j := range row {
@@ -52,22 +52,22 @@ func fullTable(n, k int, double, probs bool) *arrowio.Table {
 	return t
 }
 
-func writeTable(t *testing.T, name string, table *arrowio.Table) string {
+func writeTable(t *testing.T, name string, rows *table.Table) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := arrowio.WriteTable(path, table); err != nil {
+	if err := table.Write(path, rows); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func openTable(t *testing.T, path string) *arrowio.Table {
+func openTable(t *testing.T, path string) *table.Table {
 	t.Helper()
-	table, err := arrowio.OpenTable(path, arrowio.TableOptions{})
+	rows, err := table.Open(path, table.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table
+	return rows
 }
 
 // run runs a command that must succeed, and returns its output.
@@ -93,7 +93,7 @@ func fitFile(t *testing.T, file, method string) (calibrator.Calibrator, string) 
 }
 
 // reference is Calibrator.Apply, row by row.
-func reference(c calibrator.Calibrator, t *arrowio.Table) []float64 {
+func reference(c calibrator.Calibrator, t *table.Table) []float64 {
 	out := make([]float64, t.N*t.K)
 	z := make([]float64, t.K)
 	for i := range t.N {
@@ -119,12 +119,12 @@ func reference(c calibrator.Calibrator, t *arrowio.Table) []float64 {
 // type to any format and type.
 func TestApplyEveryFormat(t *testing.T) {
 	c, cal := fitFile(t, writeTable(t, "fit.parquet", fullTable(300, 4, false, false)), "vector")
-	for _, in := range arrowio.TableExtensions() {
+	for _, in := range table.Extensions() {
 		for _, kind := range []struct{ double, probs bool }{{false, false}, {true, false}, {false, true}} {
 			file := writeTable(t, "in"+in, fullTable(50, 4, kind.double, kind.probs))
 			source := openTable(t, file)
 			want := reference(c, source)
-			for _, ext := range arrowio.TableExtensions() {
+			for _, ext := range table.Extensions() {
 				for _, double := range []bool{false, true} {
 					out := filepath.Join(t.TempDir(), "out"+ext)
 					args := []string{"apply", cal, file, "-o", out}
@@ -139,7 +139,7 @@ func TestApplyEveryFormat(t *testing.T) {
 	}
 }
 
-func checkApplied(t *testing.T, what string, source, got *arrowio.Table, want []float64, double bool) {
+func checkApplied(t *testing.T, what string, source, got *table.Table, want []float64, double bool) {
 	t.Helper()
 	if !got.Probs || got.N != source.N || got.K != source.K {
 		t.Fatalf("%s: got probabilities %v of %d×%d", what, got.Probs, got.N, got.K)
@@ -161,7 +161,7 @@ func checkApplied(t *testing.T, what string, source, got *arrowio.Table, want []
 		}
 	}
 	a, b := *source, *got
-	for _, x := range []*arrowio.Table{&a, &b} {
+	for _, x := range []*table.Table{&a, &b} {
 		x.Scores32, x.Scores64, x.Probs, x.Source = nil, nil, false, ""
 	}
 	if !reflect.DeepEqual(a, b) {

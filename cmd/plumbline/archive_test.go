@@ -15,6 +15,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
@@ -64,7 +65,7 @@ func archivedRows(t *testing.T, dir string) map[string]int {
 		if err != nil || !strings.HasSuffix(path, ".arrow") {
 			return nil
 		}
-		tab, err := arrowio.OpenTable(path, arrowio.TableOptions{})
+		tab, err := table.Open(path, table.Options{})
 		if err != nil {
 			return err
 		}

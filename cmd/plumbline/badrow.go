@@ -5,20 +5,20 @@ import (
 	"math"
 	"strings"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
 // badRow is an error that names the first row with a score or a weight that is not allowed, and the column; nil where
 // all are. Rows are counted from 0. With labelled, rows without a label are not looked at.
-func badRow(t *arrowio.Table, labelled bool) error {
+func badRow(t *table.Table, labelled bool) error {
 	if t.Scores64 != nil {
 		return badRowOf(t, t.Scores64, labelled)
 	}
 	return badRowOf(t, t.Scores32, labelled)
 }
 
-func badRowOf[T kernel.Float](t *arrowio.Table, scores []T, labelled bool) error {
+func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 	p := make([]float64, t.K)
 	first := 0
 	if oneColumn(t) {
@@ -61,7 +61,7 @@ func allowedScores(probs bool) string {
 }
 
 // scoreColumn names class k of the scores as CSV files do.
-func scoreColumn(t *arrowio.Table, k int) string {
+func scoreColumn(t *table.Table, k int) string {
 	name := "logits"
 	if t.Probs {
 		name = "probs"
@@ -73,6 +73,6 @@ func scoreColumn(t *arrowio.Table, k int) string {
 }
 
 // oneColumn says that the scores are the column logit or prob of a binary classifier.
-func oneColumn(t *arrowio.Table) bool {
+func oneColumn(t *table.Table) bool {
 	return t.Source == "column logit" || t.Source == "columns logit" || t.Source == "column prob" || t.Source == "columns prob"
 }

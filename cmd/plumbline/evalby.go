@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/compare"
 )
@@ -66,7 +66,7 @@ func sharedFolder(results []evalResult) string {
 }
 
 // evalSlices evaluates the rows of each value of a text column, in the order of the values.
-func evalSlices(t *arrowio.Table, rows metric.Rows, column string, opt metric.Options) ([]sliceResult, error) {
+func evalSlices(t *table.Table, rows metric.Rows, column string, opt metric.Options) ([]sliceResult, error) {
 	values, err := sliceColumn(t, column)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func evalSlices(t *arrowio.Table, rows metric.Rows, column string, opt metric.Op
 
 // sliceColumn returns the values of a text column by row. Columns model and version of one value are kept by the table
 // as that value.
-func sliceColumn(t *arrowio.Table, column string) ([]string, error) {
+func sliceColumn(t *table.Table, column string) ([]string, error) {
 	if v := t.Slices[column]; v != nil {
 		return v, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 )
 
 const slicedHeader = "probs_0,probs_1,label,region,tier\n"
@@ -52,14 +52,14 @@ func evalJSON[T any](t *testing.T, args ...string) (out T) {
 func TestEvalByEqualsFilteredFiles(t *testing.T) {
 	all, byRegion := slicedLines()
 	csv := writeFile(t, "all.csv", slicedHeader+strings.Join(all, ""))
-	table, err := arrowio.OpenTable(csv, arrowio.TableOptions{})
+	rows, err := table.Open(csv, table.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := []string{csv}
 	for _, ext := range []string{".arrow", ".parquet"} {
 		file := filepath.Join(t.TempDir(), "all"+ext)
-		if err := arrowio.WriteTable(file, table); err != nil {
+		if err := table.Write(file, rows); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, file)

@@ -12,20 +12,20 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow/float16"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
 // TestEvalEveryFormat: one table has the same metrics in every format.
 func TestEvalEveryFormat(t *testing.T) {
 	for _, kind := range []struct{ double, probs bool }{{true, false}, {true, true}} { // float64, which CSV keeps
-		table := fullTable(300, 5, kind.double, kind.probs)
-		want := evalJSON[map[string]any](t, writeTable(t, "a.arrow", table))
+		rows := fullTable(300, 5, kind.double, kind.probs)
+		want := evalJSON[map[string]any](t, writeTable(t, "a.arrow", rows))
 		if want["n"] != 300. || want["nll"] == nil {
 			t.Fatalf("got %v", want)
 		}
-		for _, ext := range arrowio.TableExtensions() {
-			got := evalJSON[map[string]any](t, writeTable(t, "a"+ext, table))
+		for _, ext := range table.Extensions() {
+			got := evalJSON[map[string]any](t, writeTable(t, "a"+ext, rows))
 			for key, v := range want {
 				if got[key] != v {
 					t.Errorf("%s, probabilities %v: %s is %v, want %v", ext, kind.probs, key, got[key], v)

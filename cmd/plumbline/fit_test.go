@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/realdata"
 )
@@ -146,12 +146,12 @@ func TestFitHoldoutShare(t *testing.T) {
 
 // TestFitWeights: a row of weight 3 counts as three rows, in the fit and in the score; --no-weights undoes it.
 func TestFitWeights(t *testing.T) {
-	table := fullTable(300, 3, false, false)
-	repeated := &arrowio.Table{K: 3}
-	for i := range table.N {
-		for range int(table.Weight[i]) {
-			repeated.Scores32 = append(repeated.Scores32, table.Scores32[i*3:(i+1)*3]...)
-			repeated.Label = append(repeated.Label, table.Label[i])
+	rows := fullTable(300, 3, false, false)
+	repeated := &table.Table{K: 3}
+	for i := range rows.N {
+		for range int(rows.Weight[i]) {
+			repeated.Scores32 = append(repeated.Scores32, rows.Scores32[i*3:(i+1)*3]...)
+			repeated.Label = append(repeated.Label, rows.Label[i])
 			repeated.N++
 		}
 	}
@@ -162,7 +162,7 @@ func TestFitWeights(t *testing.T) {
 		}
 		return c.(calibrator.Temperature).T()
 	}
-	weighted, many := writeTable(t, "w.arrow", table), writeTable(t, "r.arrow", repeated)
+	weighted, many := writeTable(t, "w.arrow", rows), writeTable(t, "r.arrow", repeated)
 	if got, want := temperature(weighted), temperature(many); math.Abs(got-want) > 1e-6 {
 		t.Errorf("weighted: T %v, repeated: %v", got, want)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/compare"
 )
@@ -112,7 +112,7 @@ func (f fitFlags) labelledRows(in inputFlags, file string) (metric.Rows, []int, 
 	return checkedRows(file, t)
 }
 
-func checkedRows(file string, t *arrowio.Table) (metric.Rows, []int, error) {
+func checkedRows(file string, t *table.Table) (metric.Rows, []int, error) {
 	rows, err := metricRows(file, t)
 	if err != nil {
 		return rows, nil, err

@@ -52,10 +52,10 @@ func encodeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// table aligns its columns to the right, the first to the left.
-type table struct{ w *tabwriter.Writer }
+// textTable aligns its columns to the right, the first to the left.
+type textTable struct{ w *tabwriter.Writer }
 
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+func newTable(w io.Writer) textTable { return textTable{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
 // alignRight pads the cells of every column but the first ones to one width: tabwriter aligns all columns one way.
 func alignRight(lines [][]string, left int) {
@@ -77,7 +77,7 @@ func alignRight(lines [][]string, left int) {
 	}
 }
 
-func (t table) print(lines [][]string, left int) error {
+func (t textTable) print(lines [][]string, left int) error {
 	alignRight(lines, left)
 	for _, l := range lines {
 		fmt.Fprintln(t.w, strings.TrimRight(strings.Join(l, "\t"), "\t "))

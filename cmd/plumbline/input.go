@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/feed"
 )
@@ -21,11 +21,11 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.labels, "labels", "", "labels `array` of npz files")
 }
 
-func (f inputFlags) open(file string) (*arrowio.Table, error) {
+func (f inputFlags) open(file string) (*table.Table, error) {
 	if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Size() == 0 {
 		return nil, fmt.Errorf("read %s: the file is empty", file)
 	}
-	return arrowio.OpenTable(file, arrowio.TableOptions{Array: f.array, Labels: f.labels})
+	return table.Open(file, table.Options{Array: f.array, Labels: f.labels})
 }
 
 // defaultModel names a model whose file says none: the file's name, with that of the array where one is named.
@@ -74,7 +74,7 @@ func (f inputFlags) feedRows(file string, slices []string) (*feed.Rows, error) {
 }
 
 // metricRows are the rows of an opened file for evaluation, in float64 where the file is. Column weight weighs them.
-func metricRows(file string, t *arrowio.Table) (metric.Rows, error) {
+func metricRows(file string, t *table.Table) (metric.Rows, error) {
 	if t.Label == nil {
 		return metric.Rows{}, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
 	}

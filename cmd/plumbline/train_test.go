@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend/conformance"
@@ -59,10 +59,10 @@ func trainJSON(t *testing.T, args ...string) (out trainOutput) {
 }
 
 // trainTable has features of five clusters, the logits of a poor head on them, and times that run backwards.
-func trainTable(n int) (*arrowio.Table, *head.Head) {
+func trainTable(n int) (*table.Table, *head.Head) {
 	rows := conformance.Rows(n, 3)
 	h := head.FreshLinear(rows.D, rows.K, 9)
-	t := &arrowio.Table{N: n, K: rows.K, D: rows.D, Features: rows.X, Label: slices.Clone(rows.Y),
+	t := &table.Table{N: n, K: rows.K, D: rows.D, Features: rows.X, Label: slices.Clone(rows.Y),
 		Scores32: slices.Clone(head.NewPass(h, n, head.Gonum{}).Forward(h, rows.X, n))}
 	for i := range n {
 		t.TS = append(t.TS, 1_700_000_000_000_000_000-int64(i)*1e9)

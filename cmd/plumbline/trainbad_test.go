@@ -8,33 +8,33 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
 // badTables are tables with something wrong in row 30, by what it is.
-func badTables() map[string]*arrowio.Table {
-	out := map[string]*arrowio.Table{}
-	change := func(name string, f func(*arrowio.Table)) {
+func badTables() map[string]*table.Table {
+	out := map[string]*table.Table{}
+	change := func(name string, f func(*table.Table)) {
 		table, _ := trainTable(60)
 		f(table)
 		out[name] = table
 	}
-	change("nan", func(t *arrowio.Table) { t.Features[30*t.D+1] = float32(math.NaN()) })
-	change("all", func(t *arrowio.Table) {
+	change("nan", func(t *table.Table) { t.Features[30*t.D+1] = float32(math.NaN()) })
+	change("all", func(t *table.Table) {
 		for i := range t.Features {
 			t.Features[i] = float32(math.Inf(1))
 		}
 	})
-	change("label", func(t *arrowio.Table) { t.Label[30] = 99 })
-	change("one", func(t *arrowio.Table) {
+	change("label", func(t *table.Table) { t.Label[30] = 99 })
+	change("one", func(t *table.Table) {
 		for i := range t.Label {
 			t.Label[i] = 1
 		}
 	})
-	change("large", func(t *arrowio.Table) { t.Features[7*t.D+3] = -3e38 })
-	change("logits", func(t *arrowio.Table) { t.K, t.Scores32 = 7, make([]float32, t.N*7) })
+	change("large", func(t *table.Table) { t.Features[7*t.D+3] = -3e38 })
+	change("logits", func(t *table.Table) { t.K, t.Scores32 = 7, make([]float32, t.N*7) })
 	return out
 }
 
@@ -44,7 +44,7 @@ func TestTrainBadRows(t *testing.T) {
 	good, current := trainTable(60)
 	headFile := writeHead(t, current)
 	dir := t.TempDir()
-	for name, table := range map[string]*arrowio.Table{"a": good, "b": tables["label"]} {
+	for name, table := range map[string]*table.Table{"a": good, "b": tables["label"]} {
 		if err := os.Rename(writeTable(t, name+".arrow", table), filepath.Join(dir, name+".arrow")); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
@@ -31,7 +31,7 @@ import (
 func trainerFiles(t *testing.T, brokers []string, dir string, change func(*config.Config)) (configFile string, cfg config.Config) {
 	t.Helper()
 	rows := filepath.Join(dir, "rows.arrow")
-	if err := arrowio.WriteTable(rows, batchtest.Clouds(6000, 8, 3)); err != nil { // TestTrainerRowsOfRange counts on them
+	if err := table.Write(rows, batchtest.Clouds(6000, 8, 3)); err != nil { // TestTrainerRowsOfRange counts on them
 		t.Fatal(err)
 	}
 	cfg = config.Default()

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -80,7 +80,7 @@ func dataRange(r record.Finetune) (from, to int64, err error) {
 
 type archivedFile struct {
 	path string
-	info *arrowio.ArchiveInfo
+	info *archivefile.Info
 }
 
 // settled lists the files of a model version, when they go on to a label time or the wait is over, and what is in the
@@ -117,7 +117,7 @@ type archiveHeads map[string]archiveHead
 type archiveHead struct {
 	size    int64
 	written time.Time
-	info    *arrowio.ArchiveInfo
+	info    *archivefile.Info
 	err     error // of a file that is no archive file
 }
 
@@ -160,7 +160,7 @@ func (h archiveHeads) read(path string, d fs.DirEntry) (archiveHead, error) {
 		return k, nil
 	}
 	k := archiveHead{size: st.Size(), written: st.ModTime()}
-	if k.info, k.err = arrowio.ReadArchiveInfo(path); k.err != nil && outOfReach(k.err) {
+	if k.info, k.err = archivefile.ReadInfo(path); k.err != nil && outOfReach(k.err) {
 		return k, k.err
 	}
 	h[path] = k

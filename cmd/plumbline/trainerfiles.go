@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -49,7 +49,7 @@ func (l trainerLoader) addFiles(s *trainSource, entry string, used *trainerRows,
 		return fmt.Errorf("trainer.files: %w", err)
 	}
 	for _, path := range paths {
-		info, err := arrowio.ReadArchiveInfo(path)
+		info, err := archivefile.ReadInfo(path)
 		if err == nil && !s.wanted(info.Model, info.Version) {
 			others[versionText(info.Model, info.Version)]++
 			continue
@@ -80,7 +80,7 @@ func listFiles(s *trainSource, entry string) (paths []string, listed bool, err e
 	}
 	var archive, why []string
 	for _, path := range paths {
-		if _, err := arrowio.ReadArchiveInfo(path); err == nil {
+		if _, err := archivefile.ReadInfo(path); err == nil {
 			archive = append(archive, path)
 		} else {
 			why = append(why, err.Error())

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -55,8 +57,8 @@ func archiveRowsOf(n, d, k int) []labelledRow {
 // publishRows adds rows to an archive as one file.
 func publishRows(t *testing.T, a *sinks.Archive, version string, partition int, seq uint64, k int, half bool, rows []labelledRow) {
 	t.Helper()
-	r := arrowio.ArchiveRows{Model: "m", Version: version, K: k, D: len(rows[0].x), Half: half}
-	f := arrowio.ArchiveFile{Group: "g", Model: "m", Version: version, Partition: partition, Sequence: seq, K: k, Rows: int64(len(rows)), Oldest: rows[0].labelTS, Newest: rows[0].labelTS}
+	r := archivefile.Rows{Model: "m", Version: version, K: k, D: len(rows[0].x), Half: half}
+	f := archivefile.File{Group: "g", Model: "m", Version: version, Partition: partition, Sequence: seq, K: k, Rows: int64(len(rows)), Oldest: rows[0].labelTS, Newest: rows[0].labelTS}
 	for _, row := range rows {
 		if !r.AppendFeatures(row.x) {
 			t.Fatal("features are refused")
@@ -65,7 +67,7 @@ func publishRows(t *testing.T, a *sinks.Archive, version string, partition int, 
 		r.Label, r.Weight = append(r.Label, row.label), append(r.Weight, 1)
 		f.Oldest, f.Newest = min(f.Oldest, row.labelTS), max(f.Newest, row.labelTS)
 	}
-	segment, err := arrowio.EncodeArchiveSegment(&r, fmt.Sprint(version, partition, seq))
+	segment, err := archivefile.EncodeSegment(&r, fmt.Sprint(version, partition, seq))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func publishRows(t *testing.T, a *sinks.Archive, version string, partition int, 
 	if err := os.WriteFile(path, segment, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.Segments = []arrowio.ArchiveSegment{{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(segment)), Path: path}}
+	f.Segments = []archivefile.Segment{{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(segment)), Path: path}}
 	if err := a.Publish(t.Context(), &f); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +252,7 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := func(version string) string {
-		table := &arrowio.Table{N: 100, K: k, D: d, Model: "m", Version: version, Scores32: make([]float32, 100*k)}
+		table := &table.Table{N: 100, K: k, D: d, Model: "m", Version: version, Scores32: make([]float32, 100*k)}
 		for _, r := range rows[:100] {
 			table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label, r.label), append(table.Features, r.x...)
 		}
@@ -284,7 +286,7 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 	if _, err := load("1", filepath.Join(dir, "nothing.arrow")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that a file that is named must be there", err)
 	}
-	narrow := writeTable(t, "narrow.arrow", &arrowio.Table{N: 2, K: k, D: 1, Scores32: make([]float32, 2*k), Label: []int32{0, 1}, TS: []arrowio.Time{1, 2}, Features: []float32{1, 2}})
+	narrow := writeTable(t, "narrow.arrow", &table.Table{N: 2, K: k, D: 1, Scores32: make([]float32, 2*k), Label: []int32{0, 1}, TS: []arrowio.Time{1, 2}, Features: []float32{1, 2}})
 	if _, err := load("1", dir, narrow); !errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), "1 features a row, 4 before") {
 		t.Errorf("got %v, want that rows of two shapes are hopeless", err)
 	}
@@ -302,7 +304,7 @@ func TestTrainerSystemErrors(t *testing.T) {
 		t.Errorf("gone: got %v, %d gone", err, s.used.Vanished)
 	}
 	rows := archiveRowsOf(50, 4, 3)
-	table := &arrowio.Table{N: 50, K: 3, D: 4, Scores32: make([]float32, 150)}
+	table := &table.Table{N: 50, K: 3, D: 4, Scores32: make([]float32, 150)}
 	for _, r := range rows {
 		table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label, r.label), append(table.Features, r.x...)
 	}

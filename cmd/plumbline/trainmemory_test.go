@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -125,10 +126,10 @@ func writeBigArchive(t *testing.T, dir string, n, d, k int) {
 	}
 	state := uint64(1)
 	for from, seq := 0, uint64(0); from < n; from, seq = from+perFile, seq+1 {
-		f := arrowio.ArchiveFile{Group: "big", Model: "m", Version: "1", Sequence: seq, K: k}
+		f := archivefile.File{Group: "big", Model: "m", Version: "1", Sequence: seq, K: k}
 		segments := map[string][]byte{}
 		for at := from; at < min(from+perFile, n); at += perBatch {
-			r := arrowio.ArchiveRows{Model: "m", Version: "1", K: k, D: d, Half: true}
+			r := archivefile.Rows{Model: "m", Version: "1", K: k, D: d, Half: true}
 			for i := at; i < min(at+perBatch, n); i++ {
 				label := int32(i * 7919 % k)
 				r.Features = noise(r.Features, d, &state)
@@ -140,20 +141,20 @@ func writeBigArchive(t *testing.T, dir string, n, d, k int) {
 				r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(uint64(i))), append(r.TS, ts), append(r.LabelTS, ts+1e9)
 				r.Label, r.Weight = append(r.Label, label), append(r.Weight, 1)
 			}
-			data, err := arrowio.EncodeArchiveSegment(&r, strconv.Itoa(at))
+			data, err := archivefile.EncodeSegment(&r, strconv.Itoa(at))
 			if err != nil {
 				t.Fatal(err)
 			}
 			sum := sha256.Sum256(data)
 			name := hex.EncodeToString(sum[:])
 			segments[name] = data
-			f.Segments = append(f.Segments, arrowio.ArchiveSegment{Name: name, Bytes: int64(len(data))})
+			f.Segments = append(f.Segments, archivefile.Segment{Name: name, Bytes: int64(len(data))})
 			f.Rows += int64(r.N())
 			f.Newest = r.LabelTS[r.N()-1]
 		}
 		w, err := os.Create(filepath.Join(dir, f.Name()))
 		if err == nil {
-			err = arrowio.WriteArchive(w, &f, func(s arrowio.ArchiveSegment) ([]byte, error) { return segments[s.Name], nil })
+			err = archivefile.Write(w, &f, func(s archivefile.Segment) ([]byte, error) { return segments[s.Name], nil })
 		}
 		if err == nil {
 			err = w.Close()

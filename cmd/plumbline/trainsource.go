@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
@@ -119,15 +121,15 @@ func (s *trainSource) file(path string) error {
 	s.open = append(s.open, values)
 	first := len(s.labels)
 	s.places = append(s.places, sourceFile{path, "column features", "column label", first})
-	info, err := arrowio.ScanFeatures(path, func(p *arrowio.FeaturePart) error {
+	info, err := table.ScanFeatures(path, func(p *table.FeaturePart) error {
 		return s.part(path, f, values, p)
 	})
 	switch {
 	case err == nil && s.wanted != nil && !s.wanted(info.Model, info.Version):
 		return otherVersionError{path, info.Model, info.Version}
-	case errors.Is(err, arrowio.ErrNoFeatures):
+	case errors.Is(err, table.ErrNoFeatures):
 		return fmt.Errorf("%s: no features: a column features is needed, or in npz files an array that FILE.npz:array or --array names", path)
-	case errors.Is(err, arrowio.ErrNoLabels):
+	case errors.Is(err, table.ErrNoLabels):
 		return fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", path)
 	case err != nil:
 		return err
@@ -143,7 +145,7 @@ func versionName(model, version string) string {
 	return fmt.Sprintf("--model %q --version %q", model, version)
 }
 
-func (s *trainSource) part(path string, f *os.File, values *spool, p *arrowio.FeaturePart) error {
+func (s *trainSource) part(path string, f *os.File, values *spool, p *table.FeaturePart) error {
 	if err := s.rowShape(path, p.D, p.K); err != nil {
 		return err
 	}
@@ -319,7 +321,7 @@ func (s *trainSource) choose(dir string, files []string, model, version string) 
 	by := map[key][]string{}
 	var plain, why []string // files that are not of an archive's making, or damaged
 	for _, path := range files {
-		info, err := arrowio.ReadArchiveInfo(path)
+		info, err := archivefile.ReadInfo(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			s.used.Vanished++
 			continue

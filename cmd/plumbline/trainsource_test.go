@@ -14,15 +14,17 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/sinks"
 )
 
 // writeTrainArchive writes the rows of trainTable as archive files of a model version, so many rows each, without logits.
-func writeTrainArchive(t *testing.T, dir, model, version string, table *arrowio.Table, perFile int, half bool) {
+func writeTrainArchive(t *testing.T, dir, model, version string, table *table.Table, perFile int, half bool) {
 	t.Helper()
 	a := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir})
 	for at, seq := 0, uint64(0); at < table.N; at, seq = at+perFile, seq+1 {
-		r := arrowio.ArchiveRows{Model: model, Version: version, K: table.K, D: table.D, Half: half}
+		r := archivefile.Rows{Model: model, Version: version, K: table.K, D: table.D, Half: half}
 		for i := at; i < min(at+perFile, table.N); i++ {
 			if !r.AppendFeatures(table.Features[i*table.D : (i+1)*table.D]) {
 				t.Fatal("features are refused")
@@ -30,7 +32,7 @@ func writeTrainArchive(t *testing.T, dir, model, version string, table *arrowio.
 			r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(uint64(i))), append(r.TS, table.TS[i]), append(r.LabelTS, table.TS[i]+5)
 			r.Label, r.Weight = append(r.Label, table.Label[i]), append(r.Weight, 1)
 		}
-		data, err := arrowio.EncodeArchiveSegment(&r, "")
+		data, err := archivefile.EncodeSegment(&r, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +41,8 @@ func writeTrainArchive(t *testing.T, dir, model, version string, table *arrowio.
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err = a.Publish(t.Context(), &arrowio.ArchiveFile{Group: "g", Model: model, Version: version, Sequence: seq, K: table.K, Rows: int64(r.N()), Newest: r.LabelTS[r.N()-1],
-			Segments: []arrowio.ArchiveSegment{{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(data)), Path: path}}})
+		err = a.Publish(t.Context(), &archivefile.File{Group: "g", Model: model, Version: version, Sequence: seq, K: table.K, Rows: int64(r.N()), Newest: r.LabelTS[r.N()-1],
+			Segments: []archivefile.Segment{{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(data)), Path: path}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +203,7 @@ func TestSpoolMemory(t *testing.T) {
 func TestTrainSourceEarlyNulls(t *testing.T) {
 	var used trainRows
 	s, values := newTrainSource(1<<20, &used), &spool{memory: 1 << 20}
-	for _, p := range []*arrowio.FeaturePart{
+	for _, p := range []*table.FeaturePart{
 		{N: 2, Offset: -1, Width: 4, Label: []int32{0, 1}, Null: []int32{0, 1}},
 		{N: 1, Offset: -1, Width: 4, Label: []int32{0}, Null: []int32{0}},
 		{N: 2, D: 2, Offset: -1, Width: 4, Label: []int32{1, 0}, Values: []float32{1, 2, 3, 4}},
@@ -221,7 +223,7 @@ func TestTrainSourceEarlyNulls(t *testing.T) {
 		t.Errorf("got %v of %v, %d without features", got, set.Y, used.NoFeatures)
 	}
 	none := newTrainSource(1<<20, &used)
-	if err := none.part("a.parquet", nil, values, &arrowio.FeaturePart{N: 2, Offset: -1, Label: []int32{0, 1}, Null: []int32{0, 1}}); err != nil {
+	if err := none.part("a.parquet", nil, values, &table.FeaturePart{N: 2, Offset: -1, Label: []int32{0, 1}, Null: []int32{0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := none.set("a.parquet", 0); err == nil || !strings.Contains(err.Error(), "a.parquet: none of the 2 rows has features: column features is null in all") {

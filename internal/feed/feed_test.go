@@ -36,8 +36,8 @@ type sent struct {
 	others    string // features, served, weight and slices
 }
 
-// table has n rows, whose number can be read from every column.
-func table(n int) *Rows {
+// numbered has n rows, whose number can be read from every column.
+func numbered(n int) *Rows {
 	r := &Rows{Model: "m", Version: "1", N: n, K: testK, D: 2, Slices: []Column{{Name: "device"}}}
 	for i := range n {
 		v := float32(i)
@@ -176,7 +176,7 @@ func only(rows []sent, s Stream) []sent {
 
 func TestEveryRowOnce(t *testing.T) {
 	const n = 500
-	r := table(n)
+	r := numbered(n)
 	o := options()
 	rows := unpack(t, play(t, o, source(t, r, Order{})), o.Partitions)
 	logits, labels := only(rows, Logits), only(rows, Labels)
@@ -236,7 +236,7 @@ func TestDeterministic(t *testing.T) {
 	run := func(seed uint64) []Message {
 		o := options()
 		o.Seed = seed
-		return play(t, o, source(t, table(300), Order{Shuffle: true, Seed: seed, Repeat: 2}))
+		return play(t, o, source(t, numbered(300), Order{Shuffle: true, Seed: seed, Repeat: 2}))
 	}
 	a, b := run(1), run(1)
 	if len(a) != len(b) {
@@ -257,9 +257,9 @@ func TestDeterministic(t *testing.T) {
 func TestOrder(t *testing.T) {
 	o := options()
 	o.Partitions, o.Batch = 5, 1000
-	second := table(200)
+	second := numbered(200)
 	second.Model = "other"
-	messages := play(t, o, source(t, table(500), Order{}), source(t, second, Order{}))
+	messages := play(t, o, source(t, numbered(500), Order{}), source(t, second, Order{}))
 	type key struct {
 		s Stream
 		p int32
@@ -291,7 +291,7 @@ func TestPartitionsAndBatchesDoNotMatter(t *testing.T) {
 		o := options()
 		o.Partitions, o.Batch, o.FlushEvery = partitions, batch, flush
 		var set []string
-		for _, r := range unpack(t, play(t, o, source(t, table(400), Order{Shuffle: true})), partitions) {
+		for _, r := range unpack(t, play(t, o, source(t, numbered(400), Order{Shuffle: true})), partitions) {
 			r.partition = 0
 			set = append(set, fmt.Sprint(r))
 		}
@@ -326,7 +326,7 @@ func TestWatermark(t *testing.T) {
 	} {
 		o := o
 		c.change(&o)
-		messages := play(t, o, source(t, table(500), Order{}))
+		messages := play(t, o, source(t, numbered(500), Order{}))
 		controls := 0
 		for i, m := range messages {
 			if len(m.Value) > 0 {
@@ -353,7 +353,7 @@ func TestWatermark(t *testing.T) {
 func TestInlineLabels(t *testing.T) {
 	o := options()
 	o.InlineLabels = true
-	r := table(50)
+	r := numbered(50)
 	r.Label[4] = -1
 	rows := unpack(t, play(t, o, source(t, r, Order{})), o.Partitions)
 	if len(rows) != 50 {

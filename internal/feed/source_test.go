@@ -32,7 +32,7 @@ func ids(t *testing.T, s Source, n int) []string {
 }
 
 func TestShuffleAndRepeat(t *testing.T) {
-	r := table(40)
+	r := numbered(40)
 	for i := range r.N {
 		r.IDs = append(r.IDs, "x"+strconv.Itoa(i))
 	}
@@ -63,7 +63,7 @@ func TestShuffleAndRepeat(t *testing.T) {
 }
 
 func TestByTime(t *testing.T) {
-	r := table(4)
+	r := numbered(4)
 	r.TS = []arrowio.Time{30, 10, 20, 10}
 	o := Options{NoLabels: true}
 	rows := unpack(t, play(t, o, source(t, r, Order{ByTime: true})), 1)
@@ -83,7 +83,7 @@ func TestSkip(t *testing.T) {
 		o := options()
 		o.Skip, o.Limit = skip, limit
 		var all []string
-		for _, r := range unpack(t, play(t, o, source(t, table(100), Order{Shuffle: true, Repeat: 2})), o.Partitions) {
+		for _, r := range unpack(t, play(t, o, source(t, numbered(100), Order{Shuffle: true, Repeat: 2})), o.Partitions) {
 			all = append(all, fmt.Sprint(r))
 		}
 		slices.Sort(all)
@@ -99,9 +99,9 @@ func TestSkip(t *testing.T) {
 func TestSequence(t *testing.T) {
 	o := options()
 	o.DelayMin, o.DelayMax = 0, 2*time.Second
-	second := table(50)
+	second := numbered(50)
 	second.Model = "other"
-	rows := unpack(t, play(t, o, source(t, table(50), Order{}), source(t, second, Order{})), o.Partitions)
+	rows := unpack(t, play(t, o, source(t, numbered(50), Order{}), source(t, second, Order{})), o.Partitions)
 	models := map[string]string{}
 	for _, r := range only(rows, Logits) {
 		models[r.id] = r.model
@@ -191,12 +191,12 @@ func TestErrors(t *testing.T) {
 	f("batch -2", func(o *Options) { o.Batch = -2 })
 	f("limit -1", func(o *Options) { o.Limit = -1 })
 
-	short := table(10)
+	short := numbered(10)
 	short.Label = short.Label[:9]
 	if _, err := short.Source(Order{}); err == nil || !strings.Contains(err.Error(), "column label: 9 values for 10 rows") {
 		t.Errorf("got error %v, want one on the column label", err)
 	}
-	if _, err := table(3).Source(Order{ByTime: true}); err == nil {
+	if _, err := numbered(3).Source(Order{ByTime: true}); err == nil {
 		t.Error("order by time without times: got no error")
 	}
 
@@ -207,7 +207,7 @@ func TestErrors(t *testing.T) {
 	if _, err := feed.Next(); err == nil || !strings.Contains(err.Error(), "row 3: disk gone") {
 		t.Errorf("got error %v, want the source's with the row", err)
 	}
-	late := table(2)
+	late := numbered(2)
 	late.TS = []arrowio.Time{1, 2}
 	feed, err = NewSequence([]Source{source(t, late, Order{ByTime: true}), source(t, late, Order{ByTime: true})}, Options{})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 )
 
 // TestFile: a file's rows come through the messages as plumbline's own decoder reads them.
@@ -16,7 +17,7 @@ func TestFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	table, err := arrowio.OpenTable(path, arrowio.TableOptions{})
+	table, err := table.Open(path, table.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestFile(t *testing.T) {
 }
 
 func TestFloat64ScoresAreRounded(t *testing.T) {
-	r := FromTable(&arrowio.Table{N: 1, K: 2, Scores64: []float64{0.1, -3}})
+	r := FromTable(&table.Table{N: 1, K: 2, Scores64: []float64{0.1, -3}})
 	if len(r.Scores) != 2 || r.Scores[0] != float32(0.1) || r.Scores[1] != -3 {
 		t.Errorf("got %v, want the float32 nearest to 0.1 and -3", r.Scores)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -35,7 +35,7 @@ type trainerSetup struct {
 func newTrainerSetup(t *testing.T) *trainerSetup {
 	t.Helper()
 	s := &trainerSetup{t: t, dir: t.TempDir(), prefix: topicPrefix(t)}
-	if err := arrowio.WriteTable(filepath.Join(s.dir, "rows.arrow"), batchtest.Clouds(4000, 8, 3)); err != nil {
+	if err := table.Write(filepath.Join(s.dir, "rows.arrow"), batchtest.Clouds(4000, 8, 3)); err != nil {
 		t.Fatal(err)
 	}
 	kafkatest.CreateTopics(t, brokers, 2, s.prefix+".finetune", s.prefix+".heads")

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/half"
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
@@ -22,7 +22,7 @@ func matrix(n, d, width int, seed uint64) (x []float32, raw []byte) {
 		x = append(x, v)
 		switch width {
 		case 2:
-			raw = binary.LittleEndian.AppendUint16(raw, arrowio.HalfBits(v))
+			raw = binary.LittleEndian.AppendUint16(raw, half.Bits(v))
 		case 4:
 			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 		case 8:

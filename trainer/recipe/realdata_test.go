@@ -3,7 +3,7 @@ package recipe_test
 import (
 	"testing"
 
-	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/realdata"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -14,7 +14,7 @@ const featureFile = "c10jpeg_resnet20_features.npz"
 // realRows reads rows from to to of an array of features, in the order of the file; a to of 0 is its end.
 func realRows(t testing.TB, array, labels string, from, to int) *data.Set {
 	t.Helper()
-	table, err := arrowio.OpenTable(realdata.File(t, featureFile), arrowio.TableOptions{Array: array, Labels: labels})
+	table, err := table.Open(realdata.File(t, featureFile), table.Options{Array: array, Labels: labels})
 	if err != nil {
 		t.Fatal(err)
 	}

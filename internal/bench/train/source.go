@@ -5,7 +5,7 @@ import (
 
 	"github.com/sbinet/npyio/npz"
 
-	"github.com/plumbline/plumbline/arrowio"
+	tableio "github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -29,7 +29,7 @@ func load(folder string) (*source, error) {
 		"train_features": "train_labels", "test_features": "test_labels",
 		"gauss_noise_s1_f": "test_labels", "contrast_s3_f": "test_labels", "gauss_blur_s3_f": "test_labels",
 	} {
-		t, err := arrowio.OpenTable(path, arrowio.TableOptions{Array: array, Labels: labels})
+		t, err := tableio.Open(path, tableio.Options{Array: array, Labels: labels})
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"archive/zip"
@@ -15,12 +15,21 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/float16"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/internal/record"
 	"github.com/plumbline/plumbline/internal/realdata"
 )
 
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
 func testTable(double bool) *Table {
 	t := &Table{N: 4, K: 3, Model: "m", Version: "2", Label: []int32{0, -1, 2, 1}, IDs: []string{"a", "b", "c,\"d\"", "e"},
-		TS: []Time{1, 1_600_000_000_123_456_789, -5, 3}, Weight: []float32{1, .5, 2, 1}, Served: []float32{.5, 1, 0, .25},
+		TS: []arrowio.Time{1, 1_600_000_000_123_456_789, -5, 3}, Weight: []float32{1, .5, 2, 1}, Served: []float32{.5, 1, 0, .25},
 		D: 2, Features: []float32{1, 2, 3, 4, 5, 6, 7, 1e-20}, Slices: map[string][]string{"region": {"eu", "us", "", "eu"}}}
 	for i := range t.N * t.K {
 		if x := math.Sqrt(float64(i)) - 1; double {
@@ -33,14 +42,14 @@ func testTable(double bool) *Table {
 }
 
 func TestTableRoundTrip(t *testing.T) {
-	for _, ext := range TableExtensions() {
+	for _, ext := range Extensions() {
 		for _, double := range []bool{false, true} {
 			want := testTable(double)
 			path := filepath.Join(t.TempDir(), "t"+ext)
-			if err := WriteTable(path, want); err != nil {
+			if err := Write(path, want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := OpenTable(path, TableOptions{})
+			got, err := Open(path, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,10 +74,10 @@ func TestStreamOfManyBatches(t *testing.T) {
 		want.Scores32 = append(want.Scores32, float32(i))
 	}
 	path := filepath.Join(t.TempDir(), "t.arrows")
-	if err := WriteTable(path, want); err != nil {
+	if err := Write(path, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := OpenTable(path, TableOptions{})
+	got, err := Open(path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +92,12 @@ func TestListsInOnePieceOrNot(t *testing.T) {
 	}
 	halves := half.NewArray()
 	for _, elements := range []arrow.Array{
-		halves, fixedArray(arrow.PrimitiveTypes.Float32, []float32{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75}, nil),
-		fixedArray(arrow.PrimitiveTypes.Float64, []float64{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75}, nil),
+		halves, record.Fixed(arrow.PrimitiveTypes.Float32, []float32{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75}, nil),
+		record.Fixed(arrow.PrimitiveTypes.Float64, []float64{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75}, nil),
 	} {
 		elements.Retain()
-		whole := listArray(elements, 4, 3, nil)
-		gap := listArray(elements, 4, 3, func(i int) bool { return i == 1 })
+		whole := record.List(elements, 4, 3, nil)
+		gap := record.List(elements, 4, 3, func(i int) bool { return i == 1 })
 		part := array.NewSlice(whole, 1, 3)
 		var dense, sparse, sliced []float32
 		var double []float64
@@ -112,12 +121,19 @@ func TestListsInOnePieceOrNot(t *testing.T) {
 func second(_ int, err error) error { return err }
 
 func TestMessageIsATableToo(t *testing.T) {
-	c := testColumns(7, 4)
-	path := filepath.Join(t.TempDir(), "stream")
-	if err := os.WriteFile(path, mustEncode(t, c), 0o600); err != nil {
+	c := arrowio.Columns{Model: "m", Version: "7", K: 4, Label: []int32{0, 1, 2, 3, 0, 1, -1}}
+	for i := range len(c.Label) * c.K {
+		c.Logits = append(c.Logits, float32(i)/2)
+	}
+	value, err := arrowio.EncodePredictions(c)
+	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := OpenTable(path, TableOptions{})
+	path := filepath.Join(t.TempDir(), "stream")
+	if err := os.WriteFile(path, value, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,26 +175,26 @@ func writeNPZ(t *testing.T, arrays map[string]string) string {
 }
 
 func TestNPZ(t *testing.T) {
-	f32 := bytesOf([]float32{.25, .75, 1, 0, .5, .5})
-	f64 := bytesOf([]float64{.25, .75, 1, 0, -.5, .5})
-	y := npyBytes("<i8", "3,", bytesOf([]int64{1, 0, -1}))
+	f32 := record.Bytes([]float32{.25, .75, 1, 0, .5, .5})
+	f64 := record.Bytes([]float64{.25, .75, 1, 0, -.5, .5})
+	y := npyBytes("<i8", "3,", record.Bytes([]int64{1, 0, -1}))
 	path := writeNPZ(t, map[string]string{
 		"a": npyBytes("<f4", "3, 2", f32), "b": npyBytes("<f8", "3, 2", f64), "p1": npyBytes("<f4", "3,", f32[:12]),
-		"targets": y, "other": npyBytes("|u1", "2,", []byte{1, 2}), "region": npyBytes("<U2", "3,", bytesOf([]uint32{'e', 'u', 'é', 0, 'x', 0})),
-		"object": npyBytes("|O", "3,", nil), "ts": npyBytes("<M8[s]", "3,", bytesOf([]int64{1, 2, 3})),
+		"targets": y, "other": npyBytes("|u1", "2,", []byte{1, 2}), "region": npyBytes("<U2", "3,", record.Bytes([]uint32{'e', 'u', 'é', 0, 'x', 0})),
+		"object": npyBytes("|O", "3,", nil), "ts": npyBytes("<M8[s]", "3,", record.Bytes([]int64{1, 2, 3})),
 	})
-	a, err := OpenTable(path+":a", TableOptions{})
+	a, err := Open(path+":a", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "a", a.Scores32, []float32{.25, .75, 1, 0, .5, .5})
 	equal(t, "labels", a.Label, []int32{1, 0, -1})
 	equal(t, "region", a.Slices["region"], []string{"eu", "é", "x"})
-	equal(t, "ts", a.TS, []Time{1e9, 2e9, 3e9})
+	equal(t, "ts", a.TS, []arrowio.Time{1e9, 2e9, 3e9})
 	if !a.Probs || !strings.Contains(a.Source, "sums to 1") || !strings.Contains(a.Source, "labels targets") {
 		t.Errorf("got probs %v by %q", a.Probs, a.Source)
 	}
-	b, err := OpenTable(path, TableOptions{Array: "b", Labels: "targets"})
+	b, err := Open(path, Options{Array: "b", Labels: "targets"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,30 +202,30 @@ func TestNPZ(t *testing.T) {
 	if b.Probs || !strings.Contains(b.Source, "row 2 holds -0.5") {
 		t.Errorf("got probs %v by %q", b.Probs, b.Source)
 	}
-	p, err := OpenTable(path, TableOptions{Array: "p1"})
+	p, err := Open(path, Options{Array: "p1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "binary", p.Scores32, []float32{.75, .25, .25, .75, 0, 1})
 
 	for _, c := range []struct {
-		o    TableOptions
+		o    Options
 		want string
 	}{
-		{TableOptions{}, "which array holds the scores? name it; there are: "},
-		{TableOptions{Array: "zzz"}, `no array "zzz"; there are: `},
-		{TableOptions{Array: "targets"}, "array targets int64[3] holds no scores"},
-		{TableOptions{Array: "a", Labels: "other"}, "array other uint8[2] holds no labels: want integers of shape [3]"},
-		{TableOptions{Array: "object"}, "array object"},
+		{Options{}, "which array holds the scores? name it; there are: "},
+		{Options{Array: "zzz"}, `no array "zzz"; there are: `},
+		{Options{Array: "targets"}, "array targets int64[3] holds no scores"},
+		{Options{Array: "a", Labels: "other"}, "array other uint8[2] holds no labels: want integers of shape [3]"},
+		{Options{Array: "object"}, "array object"},
 	} {
-		if _, err := OpenTable(path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Open(path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want %q", c.o, err, c.want)
 		}
 	}
 }
 
 func TestNPYFortranOrder(t *testing.T) {
-	s := strings.Replace(npyBytes("<f4", "2, 3", bytesOf([]float32{1, 4, 2, 5, 3, 6})), "False", "True ", 1)
+	s := strings.Replace(npyBytes("<f4", "2, 3", record.Bytes([]float32{1, 4, 2, 5, 3, 6})), "False", "True ", 1)
 	a, err := parseNPY("a", []byte(s))
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +264,7 @@ func TestCSV(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return OpenTable(path, TableOptions{})
+		return Open(path, Options{})
 	}
 	got, err := open("\ufeffprob,label,ts,model\n0.25,1,2020-01-01T00:00:00Z,a\n1,,5,b\n")
 	if err != nil {
@@ -256,7 +272,7 @@ func TestCSV(t *testing.T) {
 	}
 	equal(t, "scores", got.Scores64, []float64{.75, .25, 0, 1})
 	equal(t, "label", got.Label, []int32{1, -1})
-	equal(t, "ts", got.TS, []Time{1_577_836_800_000_000_000, 5})
+	equal(t, "ts", got.TS, []arrowio.Time{1_577_836_800_000_000_000, 5})
 	equal(t, "two models", got.Slices["model"], []string{"a", "b"})
 	for text, want := range map[string]string{
 		"":                                 "EOF",
@@ -278,7 +294,7 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	for _, ext := range []string{".arrow", ".parquet"} {
 		path := filepath.Join(dir, "t"+ext)
-		if err := WriteTable(path, testTable(false)); err != nil {
+		if err := Write(path, testTable(false)); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(path)
@@ -288,11 +304,11 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 		if err := os.WriteFile(path, b[:len(b)/2], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenTable(path, TableOptions{}); err == nil {
+		if _, err := Open(path, Options{}); err == nil {
 			t.Errorf("half of a %s file was accepted", ext)
 		}
 	}
-	if err := WriteTable(filepath.Join(dir, "t.xls"), testTable(false)); err == nil {
+	if err := Write(filepath.Join(dir, "t.xls"), testTable(false)); err == nil {
 		t.Error("extension .xls was accepted")
 	}
 }
@@ -312,7 +328,7 @@ func TestRealFiles(t *testing.T) {
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			file, array, _ := strings.Cut(c.file, ":")
-			got, err := OpenTable(realdata.File(t, file), TableOptions{Array: array})
+			got, err := Open(realdata.File(t, file), Options{Array: array})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"archive/zip"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plumbline/plumbline/arrowio/internal/record"
 )
 
 // writeArrays writes t as numpy.savez would: uncompressed arrays named as the schema's columns. Labels that are not known
@@ -24,28 +26,28 @@ func writeArrays(w *os.File, t *Table) error {
 	var errs []error
 	add := func(err error) { errs = append(errs, err) }
 	if t.Scores64 != nil {
-		add(z.array(scores, "<f8", bytesOf(t.Scores64), t.N, t.K))
+		add(z.array(scores, "<f8", record.Bytes(t.Scores64), t.N, t.K))
 	} else {
-		add(z.array(scores, "<f4", bytesOf(t.Scores32), t.N, t.K))
+		add(z.array(scores, "<f4", record.Bytes(t.Scores32), t.N, t.K))
 	}
 	if t.Label != nil {
-		add(z.array("label", "<i4", bytesOf(t.Label), t.N))
+		add(z.array("label", "<i4", record.Bytes(t.Label), t.N))
 	}
 	if t.TS != nil {
-		add(z.array("ts", "<M8[ns]", bytesOf(t.TS), t.N))
+		add(z.array("ts", "<M8[ns]", record.Bytes(t.TS), t.N))
 	}
 	if t.IDs != nil {
 		add(z.text("id", t.IDs))
 	}
 	if t.Features != nil {
-		add(z.array("features", "<f4", bytesOf(t.Features), t.N, t.D))
+		add(z.array("features", "<f4", record.Bytes(t.Features), t.N, t.D))
 	}
 	for _, c := range []struct {
 		name string
 		v    []float32
 	}{{"weight", t.Weight}, {"served", t.Served}} {
 		if c.v != nil {
-			add(z.array(c.name, "<f4", bytesOf(c.v), t.N))
+			add(z.array(c.name, "<f4", record.Bytes(c.v), t.N))
 		}
 	}
 	for _, c := range [][2]string{{"model", t.Model}, {"version", t.Version}} {
@@ -104,5 +106,5 @@ func (z npzWriter) text(name string, v []string) error {
 			j++
 		}
 	}
-	return z.array(name, fmt.Sprintf("<U%d", width), bytesOf(runes), len(v))
+	return z.array(name, fmt.Sprintf("<U%d", width), record.Bytes(runes), len(v))
 }

@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"archive/zip"
@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // arrays are those of an .npz file, by file order.
@@ -55,7 +58,7 @@ func (as arrays) only(ok func(*npy) bool) *npy {
 	return found
 }
 
-func readNPZ(f *os.File, o TableOptions) (*Table, error) {
+func readNPZ(f *os.File, o Options) (*Table, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -114,7 +117,7 @@ func readNPY(name string, e *zip.File, scores string) (*npy, error) {
 	return a, a.finish()
 }
 
-func (as arrays) table(o TableOptions) (*Table, error) {
+func (as arrays) table(o Options) (*Table, error) {
 	s, err := as.scores(o.Array)
 	if err != nil {
 		return nil, err
@@ -287,13 +290,13 @@ func (a *npy) times(t *Table) error {
 	if a.kind != 'M' || unit < 0 {
 		return fmt.Errorf("array %s holds no times: want datetime64 of s, ms, us or ns", a)
 	}
-	t.TS = make([]Time, t.N)
+	t.TS = make([]arrowio.Time, t.N)
 	for i := range t.TS {
 		v := a.int(i)
-		if v > math.MaxInt64/nanoseconds[unit] || v < -(math.MaxInt64/nanoseconds[unit]) {
+		if v > math.MaxInt64/wire.Nanoseconds[unit] || v < -(math.MaxInt64/wire.Nanoseconds[unit]) {
 			return fmt.Errorf("array %s: row %d is NaT or outside the years 1677 to 2262", a, i)
 		}
-		t.TS[i] = v * nanoseconds[unit]
+		t.TS[i] = v * wire.Nanoseconds[unit]
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"encoding/csv"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// WriteCSV writes t so that OpenTable gives the same numbers back.
+// WriteCSV writes t so that Open gives the same numbers back.
 func WriteCSV(w io.Writer, t *Table) error {
 	if len(t.Scores32)+len(t.Scores64) != t.N*t.K {
 		return fmt.Errorf("%d scores for %d rows of %d classes", len(t.Scores32)+len(t.Scores64), t.N, t.K)

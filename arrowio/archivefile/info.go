@@ -1,4 +1,4 @@
-package arrowio
+package archivefile
 
 import (
 	"crypto/sha256"
@@ -13,11 +13,12 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
+	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // Digest is a SHA-256 over those of the segments.
-func (f *ArchiveFile) Digest() string {
+func (f *File) Digest() string {
 	h := sha256.New()
 	for _, s := range f.Segments {
 		_, _ = io.WriteString(h, s.Name) // a hash takes everything
@@ -32,15 +33,15 @@ func writeAs(fw *ipc.FileWriter, s *arrow.Schema, rec arrow.Record) error {
 	return fw.Write(as)
 }
 
-// ArchiveInfo is what the head of an archive file says.
-type ArchiveInfo struct {
+// Info is what the head of an archive file says.
+type Info struct {
 	Model, Version string
 	K              int
 	Rows           int64
 	Partition      int
 	Sequence       uint64
 	First, Last    string
-	Oldest, Newest Time
+	Oldest, Newest arrowio.Time
 	Digest         string
 	Bytes          int64 // of the file
 }
@@ -48,11 +49,8 @@ type ArchiveInfo struct {
 // archiveHead bounds the schema message of an archive file; names of slice columns are part of it.
 const archiveHead = 1 << 20
 
-// magicFile begins and, without the padding, ends an Arrow IPC file.
-const magicFile = "ARROW1\x00\x00"
-
-// ReadArchiveInfo reads the head of an archive file, whose bytes may be anything.
-func ReadArchiveInfo(path string) (*ArchiveInfo, error) {
+// ReadInfo reads the head of an archive file, whose bytes may be anything.
+func ReadInfo(path string) (*Info, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // names the file
@@ -66,7 +64,7 @@ func ReadArchiveInfo(path string) (*ArchiveInfo, error) {
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	info, err := archiveInfo(head)
+	info, err := parseInfo(head)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no archive file: %w", path, err)
 	}
@@ -74,22 +72,22 @@ func ReadArchiveInfo(path string) (*ArchiveInfo, error) {
 	return info, nil
 }
 
-func archiveInfo(head []byte) (*ArchiveInfo, error) {
-	if len(head) < len(magicFile) || string(head[:6]) != magicFile[:6] {
+func parseInfo(head []byte) (*Info, error) {
+	if len(head) < len(wire.FileMagic) || string(head[:6]) != wire.FileMagic[:6] {
 		return nil, wire.Errorf(wire.NotArrow, "no ARROW1 at the start of %d bytes", len(head))
 	}
-	m, _, end, _, err := wire.Next(head[len(magicFile):])
+	m, _, end, _, err := wire.Next(head[len(wire.FileMagic):])
 	if err != nil {
 		return nil, err
 	}
 	if end {
 		return nil, wire.Errorf(wire.NoSchema, "the file ends before its schema")
 	}
-	s, err := wire.ParseSchema(m, fileLimits)
+	s, err := wire.ParseSchema(m, Limits)
 	if err != nil {
 		return nil, err
 	}
-	info := &ArchiveInfo{Model: s.Meta[MetaModel], Version: s.Meta[MetaVersion], First: s.Meta[MetaFirst], Last: s.Meta[MetaLast], Digest: s.Meta[MetaDigest]}
+	info := &Info{Model: s.Meta[arrowio.MetaModel], Version: s.Meta[arrowio.MetaVersion], First: s.Meta[MetaFirst], Last: s.Meta[MetaLast], Digest: s.Meta[MetaDigest]}
 	number := func(key string, set func(int64)) {
 		v, perr := strconv.ParseInt(s.Meta[key], 10, 64)
 		if perr != nil && err == nil {
@@ -109,5 +107,5 @@ func archiveInfo(head []byte) (*ArchiveInfo, error) {
 	return info, nil
 }
 
-// fileLimits bound the schema of a file that is read as the stream's messages are.
-var fileLimits = wire.Limits{Fields: 4096, Depth: 16, Text: 1024, Meta: 256}
+// Limits bound the schema of a file that is read as the stream's messages are.
+var Limits = wire.Limits{Fields: 4096, Depth: 16, Text: 1024, Meta: 256}

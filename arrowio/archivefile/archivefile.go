@@ -1,4 +1,4 @@
-package arrowio
+package archivefile
 
 import (
 	"bytes"
@@ -12,9 +12,13 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/arrowio/internal/record"
 )
 
-// Schema metadata of archive files, beside MetaModel and MetaVersion; numbers are decimal.
+// Schema metadata of archive files, beside that of messages; numbers are decimal.
 const (
 	MetaClasses   = "plumbline.classes"   // K
 	MetaRows      = "plumbline.rows"      // of the file
@@ -27,17 +31,17 @@ const (
 	MetaDigest    = "plumbline.digest"    // SHA-256 over those of the file's segments: equal for equal rows
 )
 
-// ArchiveRows are labelled rows with features, of one model version and one shape, that become one record batch of an
+// Rows are labelled rows with features, of one model version and one shape, that become one record batch of an
 // archive file.
-type ArchiveRows struct {
+type Rows struct {
 	Model, Version string
 	K, D           int
 	Probs          bool // Scores are probabilities
 	Half           bool // Features are float16
 
-	IDs      []ID // zero where a row has none
-	TS       []Time
-	LabelTS  []Time
+	IDs      []arrowio.ID // zero where a row has none
+	TS       []arrowio.Time
+	LabelTS  []arrowio.Time
 	Label    []int32
 	Scores   []float32 // N×K; nil where the archive has none
 	Features []byte    // N×D float16 or float32, little endian
@@ -47,10 +51,10 @@ type ArchiveRows struct {
 }
 
 // N is the number of rows.
-func (r *ArchiveRows) N() int { return len(r.Label) }
+func (r *Rows) N() int { return len(r.Label) }
 
 // FeatureBytes is the size of a feature.
-func (r *ArchiveRows) FeatureBytes() int {
+func (r *Rows) FeatureBytes() int {
 	if r.Half {
 		return 2
 	}
@@ -58,7 +62,7 @@ func (r *ArchiveRows) FeatureBytes() int {
 }
 
 // Bytes is about what the rows take in memory and in a file.
-func (r *ArchiveRows) Bytes() int {
+func (r *Rows) Bytes() int {
 	const fixed = 16 + 8 + 8 + 4 + 4 // id, times, label, weight
 	n := r.N()*fixed + len(r.Scores)*4 + len(r.Features)
 	for _, c := range r.Slices {
@@ -71,12 +75,12 @@ func (r *ArchiveRows) Bytes() int {
 
 // AppendFeatures appends the features of one row. It appends nothing and reports false where one of them is not finite,
 // or not as a float16.
-func (r *ArchiveRows) AppendFeatures(x []float32) bool {
+func (r *Rows) AppendFeatures(x []float32) bool {
 	out := slices.Grow(r.Features, len(x)*r.FeatureBytes())
 	if r.Half {
 		n := len(out)
 		out = out[:n+2*len(x)]
-		if len(x) > 0 && !Halves(unsafe.Slice((*uint16)(unsafe.Pointer(&out[n])), len(x)), x) {
+		if len(x) > 0 && !half.Encode(unsafe.Slice((*uint16)(unsafe.Pointer(&out[n])), len(x)), x) {
 			return false
 		}
 	} else {
@@ -92,7 +96,7 @@ func (r *ArchiveRows) AppendFeatures(x []float32) bool {
 }
 
 // Reset removes the rows and keeps their memory.
-func (r *ArchiveRows) Reset() {
+func (r *Rows) Reset() {
 	r.IDs, r.TS, r.LabelTS, r.Label = r.IDs[:0], r.TS[:0], r.LabelTS[:0], r.Label[:0]
 	r.Scores, r.Features, r.Weight = r.Scores[:0], r.Features[:0], r.Weight[:0]
 	for i := range r.Slices {
@@ -102,89 +106,80 @@ func (r *ArchiveRows) Reset() {
 }
 
 // record is the rows as one record; the columns are views.
-func (r *ArchiveRows) record(keys, values []string) arrow.Record {
+func (r *Rows) record(segment string) arrow.Record {
 	n := r.N()
-	b := newRecordBuilder(n, r.Model, r.Version)
-	b.meta(MetaClasses, strconv.Itoa(r.K))
-	b.keys, b.values = append(b.keys, keys...), append(b.values, values...)
-	b.add("id", true, idArray(r.IDs))
-	b.add("ts", false, fixedArray(arrow.FixedWidthTypes.Timestamp_ns, r.TS, nil))
-	b.add("label_ts", false, fixedArray(arrow.FixedWidthTypes.Timestamp_ns, r.LabelTS, nil))
+	b := record.New(n)
+	b.Meta(arrowio.MetaModel, r.Model)
+	b.Meta(arrowio.MetaVersion, r.Version)
+	b.Meta(MetaClasses, strconv.Itoa(r.K))
+	b.Meta("plumbline.segment", segment)
+	b.Add("id", true, idArray(r.IDs))
+	b.Add("ts", false, record.Fixed(arrow.FixedWidthTypes.Timestamp_ns, r.TS, nil))
+	b.Add("label_ts", false, record.Fixed(arrow.FixedWidthTypes.Timestamp_ns, r.LabelTS, nil))
 	if len(r.Scores) > 0 {
 		name := "logits"
 		if r.Probs {
 			name = "probs"
 		}
-		b.add(name, false, slabArray(r.Scores, r.K))
+		b.Add(name, false, record.Slab(r.Scores, r.K))
 	}
-	b.add("label", false, fixedArray(arrow.PrimitiveTypes.Int32, r.Label, nil))
+	b.Add("label", false, record.Fixed(arrow.PrimitiveTypes.Int32, r.Label, nil))
 	t := arrow.PrimitiveTypes.Float32
 	if r.Half {
 		t = arrow.FixedWidthTypes.Float16
 	}
-	b.add("features", false, listArray(arrayOf(t, n*r.D, 0, nil, nil, r.Features), n, r.D, nil))
-	b.add("weight", false, fixedArray(arrow.PrimitiveTypes.Float32, r.Weight, nil))
+	b.Add("features", false, record.List(record.Array(t, n*r.D, 0, nil, nil, r.Features), n, r.D, nil))
+	b.Add("weight", false, record.Fixed(arrow.PrimitiveTypes.Float32, r.Weight, nil))
 	for i, c := range r.Columns {
-		b.add(c, true, textArray(r.Slices[i]))
+		b.Add(c, true, record.Texts(r.Slices[i]))
 	}
-	return b.record()
+	return b.Record()
 }
 
 // idArray is a fixed_size_binary<16> array; an id of zeros is null.
-func idArray(ids []ID) arrow.Array {
-	flat := make([]byte, 0, len(ids)*len(ID{}))
+func idArray(ids []arrowio.ID) arrow.Array {
+	flat := make([]byte, 0, len(ids)*len(arrowio.ID{}))
 	for i := range ids {
 		flat = append(flat, ids[i][:]...)
 	}
-	valid, nulls := bitmap(len(ids), func(i int) bool { return ids[i] == ID{} })
-	return arrayOf(&arrow.FixedSizeBinaryType{ByteWidth: len(ID{})}, len(ids), nulls, nil, valid, flat)
+	valid, nulls := record.Bitmap(len(ids), func(i int) bool { return ids[i] == arrowio.ID{} })
+	return record.Array(&arrow.FixedSizeBinaryType{ByteWidth: len(arrowio.ID{})}, len(ids), nulls, nil, valid, flat)
 }
 
-// textArray is a utf8 array; "" is null.
-func textArray(v []string) arrow.Array {
-	offsets, text := make([]int32, 1, len(v)+1), []byte(nil)
-	for _, s := range v {
-		text = append(text, s...)
-		offsets = append(offsets, int32(len(text)))
-	}
-	valid, nulls := bitmap(len(v), func(i int) bool { return v[i] == "" })
-	return arrayOf(arrow.BinaryTypes.String, len(v), nulls, nil, valid, bytesOf(offsets), text)
-}
-
-// EncodeArchiveSegment returns rows as an Arrow IPC stream of one record batch. The same rows and name give the same
+// EncodeSegment returns rows as an Arrow IPC stream of one record batch. The same rows and name give the same
 // bytes; the name, which stands in the metadata, keeps two segments of equal rows apart.
-func EncodeArchiveSegment(r *ArchiveRows, name string) ([]byte, error) {
-	rec := r.record([]string{"plumbline.segment"}, []string{name})
+func EncodeSegment(r *Rows, name string) ([]byte, error) {
+	rec := r.record(name)
 	defer rec.Release()
-	return encodeStream(rec)
+	return record.Encode(rec)
 }
 
-// ArchiveSegment is a part of an archive file: an encoded record batch in a file of its own.
-type ArchiveSegment struct {
+// Segment is a part of an archive file: an encoded record batch in a file of its own.
+type Segment struct {
 	Name  string // lower-case hexadecimal SHA-256 of its bytes
 	Bytes int64
 	Path  string
 }
 
-// ArchiveFile is an archive file that is complete, in segments.
-type ArchiveFile struct {
+// File is an archive file that is complete, in segments.
+type File struct {
 	Group, Model, Version string
 	Partition             int
 	Sequence              uint64 // of the files of the partition
 	K                     int
 	Rows                  int64
-	First, Last           Origin // of the messages that completed the first and the last row
-	Oldest, Newest        Time   // of the labels
-	Segments              []ArchiveSegment
+	First, Last           arrowio.Origin // of the messages that completed the first and the last row
+	Oldest, Newest        arrowio.Time   // of the labels
+	Segments              []Segment
 }
 
 // Name is the file's name: group, partition, sequence, and the offset of the message that completed the first row.
-func (f *ArchiveFile) Name() string {
+func (f *File) Name() string {
 	return fmt.Sprintf("%s-%05d-%010d-%012d.arrow", f.Group, f.Partition, f.Sequence, f.First.Offset)
 }
 
 // Bytes is the size of all segments.
-func (f *ArchiveFile) Bytes() int64 {
+func (f *File) Bytes() int64 {
 	n := int64(0)
 	for _, s := range f.Segments {
 		n += s.Bytes
@@ -192,15 +187,13 @@ func (f *ArchiveFile) Bytes() int64 {
 	return n
 }
 
-func (o Origin) String() string { return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset) }
-
-func (f *ArchiveFile) meta() (keys, values []string) {
+func (f *File) meta() (keys, values []string) {
 	add := func(k, v string) { keys, values = append(keys, k), append(values, v) }
 	if f.Model != "" {
-		add(MetaModel, f.Model)
+		add(arrowio.MetaModel, f.Model)
 	}
 	if f.Version != "" {
-		add(MetaVersion, f.Version)
+		add(arrowio.MetaVersion, f.Version)
 	}
 	add(MetaClasses, strconv.Itoa(f.K))
 	add(MetaRows, strconv.FormatInt(f.Rows, 10))
@@ -214,8 +207,8 @@ func (f *ArchiveFile) meta() (keys, values []string) {
 	return keys, values
 }
 
-// WriteArchive writes the segments of a file, one at a time in memory, as one Arrow IPC file.
-func WriteArchive(w io.WriteSeeker, f *ArchiveFile, read func(ArchiveSegment) ([]byte, error)) (err error) {
+// Write writes the segments of a file, one at a time in memory, as one Arrow IPC file.
+func Write(w io.WriteSeeker, f *File, read func(Segment) ([]byte, error)) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // a segment was damaged in the file system, and the library trusts it
 			err = fmt.Errorf("archive file %s: %v", f.Name(), r)

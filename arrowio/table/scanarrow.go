@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"encoding/binary"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
@@ -85,7 +87,7 @@ func (s *arrowScan) run(isFile bool) error {
 // start is where the messages begin.
 func (s *arrowScan) start(isFile bool) int {
 	if isFile {
-		return len(magicFile)
+		return len(wire.FileMagic)
 	}
 	return 0
 }
@@ -93,15 +95,15 @@ func (s *arrowScan) start(isFile bool) int {
 // streamOfFile is what lies between the magic at the start of a file and its footer.
 func streamOfFile(data []byte) ([]byte, error) {
 	const tail = 4 + 6 // length of the footer, magic
-	if len(data) < len(magicFile)+tail || string(data[len(data)-6:]) != magicFile[:6] {
+	if len(data) < len(wire.FileMagic)+tail || string(data[len(data)-6:]) != wire.FileMagic[:6] {
 		return nil, wire.Errorf(wire.Truncated, "no ARROW1 at the end of %d bytes: the file is not complete", len(data))
 	}
 	footer := int64(int32(binary.LittleEndian.Uint32(data[len(data)-tail:])))
 	end := int64(len(data)-tail) - footer
-	if footer < 0 || end < int64(len(magicFile)) {
+	if footer < 0 || end < int64(len(wire.FileMagic)) {
 		return nil, wire.Errorf(wire.Truncated, "a footer of %d bytes in a file of %d", footer, len(data))
 	}
-	return data[len(magicFile):end], nil
+	return data[len(wire.FileMagic):end], nil
 }
 
 // finish checks that the end is one.
@@ -112,7 +114,7 @@ func (s *arrowScan) finish(empty, ended bool) error {
 	case !ended:
 		return wire.Errorf(wire.Truncated, "no end-of-stream marker after %d rows", s.rows)
 	case known && want != s.rows:
-		return wire.Errorf(wire.Truncated, "%d rows, the metadata %s says %d", s.rows, MetaRows, want)
+		return wire.Errorf(wire.Truncated, "%d rows, the metadata %s says %d", s.rows, archivefile.MetaRows, want)
 	}
 	return nil
 }
@@ -121,52 +123,52 @@ func (s *arrowScan) metaRows() (int, bool) {
 	if s.schema == nil {
 		return 0, false
 	}
-	n, err := strconv.Atoi(s.schema.Meta[MetaRows])
+	n, err := strconv.Atoi(s.schema.Meta[archivefile.MetaRows])
 	return n, err == nil
 }
 
 // plan finds the columns.
 func (s *arrowScan) plan(m wire.Message) (err error) {
-	if s.schema, err = wire.ParseSchema(m, fileLimits); err != nil {
+	if s.schema, err = wire.ParseSchema(m, archivefile.Limits); err != nil {
 		return err
 	}
-	f := planner{plan: &plan{schema: s.schema, want: make([]bool, len(s.schema.Fields))}}
-	s.features = f.find("features", "a list of float16, float32 or float64", isFloatList)
-	s.label = f.find("label", "an integer", isInt)
-	s.ts = f.find("ts", "timestamp", isTimestamp)
-	s.weight = f.find("weight", "a float", isFloat)
-	s.info = FeatureInfo{Model: s.schema.Meta[MetaModel], Version: s.schema.Meta[MetaVersion], Archive: s.schema.Meta[MetaDigest] != ""}
+	f := wire.NewFinder(s.schema)
+	s.features = f.Find("features", "a list of float16, float32 or float64", (*wire.Field).IsFloatList)
+	s.label = f.Find("label", "an integer", (*wire.Field).IsInt)
+	s.ts = f.Find("ts", "timestamp", (*wire.Field).IsTimestamp)
+	s.weight = f.Find("weight", "a float", (*wire.Field).IsFloat)
+	s.info = FeatureInfo{Model: s.schema.Meta[arrowio.MetaModel], Version: s.schema.Meta[arrowio.MetaVersion], Archive: s.schema.Meta[archivefile.MetaDigest] != ""}
 	s.id, s.k = -1, -1
 	if s.info.Archive {
-		s.id = f.find("id", "16 bytes", func(c *wire.Field) bool { return c.Type == wire.FixedSizeBinary && c.Dict == nil })
+		s.id = f.Find("id", "16 bytes", func(c *wire.Field) bool { return c.Type == wire.FixedSizeBinary && c.Dict == nil })
 	}
-	s.classes, _ = strconv.Atoi(s.schema.Meta[MetaClasses])
-	s.scores(&f)
+	s.classes, _ = strconv.Atoi(s.schema.Meta[archivefile.MetaClasses])
+	s.scores(f)
 	switch {
-	case f.err != nil:
-		return f.err
+	case f.Err != nil:
+		return f.Err
 	case s.features < 0:
 		return ErrNoFeatures
 	case s.label < 0:
 		return ErrNoLabels
 	}
-	s.want = f.want
+	s.want = f.Want
 	return nil
 }
 
 // scores finds how many scores a row has, from the schema or, of lists of any length, from a column to be looked at.
-func (s *arrowScan) scores(f *planner) {
+func (s *arrowScan) scores(f *wire.Finder) {
 	for i := range s.schema.Fields {
 		switch c := &s.schema.Fields[i]; {
 		case s.classes > 0:
 			return
 		case (c.Name == "logits" || c.Name == "probs") && c.Type == wire.FixedSizeList:
 			s.classes = c.Size
-		case (c.Name == "logits" || c.Name == "probs") && isFloatList(c):
+		case (c.Name == "logits" || c.Name == "probs") && c.IsFloatList():
 			s.k = i
-			f.want[i] = true
+			f.Want[i] = true
 			return
-		case (c.Name == "logit" || c.Name == "prob") && isFloat(c):
+		case (c.Name == "logit" || c.Name == "prob") && c.IsFloat():
 			s.classes = 2
 		}
 	}
@@ -206,7 +208,7 @@ func (s *arrowScan) fill(p *FeaturePart, cols []*wire.Column) (err error) {
 		}
 	}
 	if s.weight >= 0 {
-		w, err := floats(cols[s.weight], p.N, new([]float32))
+		w, err := wire.Floats(cols[s.weight], p.N, new([]float32))
 		if err != nil {
 			return err
 		}
@@ -217,7 +219,7 @@ func (s *arrowScan) fill(p *FeaturePart, cols []*wire.Column) (err error) {
 		if len(ids) < 16*p.N {
 			return wire.Errorf(wire.Shape, "column id: %d bytes for %d rows of 16", len(ids), p.N)
 		}
-		p.IDs = make([]ID, p.N)
+		p.IDs = make([]arrowio.ID, p.N)
 		for i := range p.IDs {
 			copy(p.IDs[i][:], ids[16*i:])
 		}
@@ -227,7 +229,7 @@ func (s *arrowScan) fill(p *FeaturePart, cols []*wire.Column) (err error) {
 		if err != nil {
 			return err
 		}
-		p.K, _, err = listSize(cols[s.k], off, fileClasses)
+		p.K, _, err = wire.ListSize(cols[s.k], off, fileClasses)
 		return err
 	}
 	return nil
@@ -254,7 +256,7 @@ func (s *arrowScan) slab(p *FeaturePart, c *wire.Column) error {
 			return err
 		}
 		var dense bool
-		if p.D, dense, err = listSize(c, off, fileFeatures); err != nil {
+		if p.D, dense, err = wire.ListSize(c, off, fileFeatures); err != nil {
 			return err
 		}
 		if !dense {
@@ -269,7 +271,7 @@ func (s *arrowScan) slab(p *FeaturePart, c *wire.Column) error {
 		}
 		return nil
 	}
-	if err := childNulls(c, p.N, p.D, func(i int) { p.null(i) }); err != nil {
+	if err := wire.ChildNulls(c, p.N, p.D, func(i int) { p.null(i) }); err != nil {
 		return err
 	}
 	values := child.Data[first*p.Width:]
@@ -280,7 +282,7 @@ func (s *arrowScan) slab(p *FeaturePart, c *wire.Column) error {
 	part := *child
 	part.Data = values
 	var mem []float32
-	v, err := floats(&part, p.N*p.D, &mem)
+	v, err := wire.Floats(&part, p.N*p.D, &mem)
 	p.Offset, p.Values = -1, v
 	return err
 }
@@ -293,11 +295,11 @@ func (p *FeaturePart) null(i int) {
 
 // sparse reads lists among which null rows have no elements.
 func (s *arrowScan) sparse(p *FeaturePart, c *wire.Column, off []int64) error {
-	if int64(p.N)*int64(p.D) > sparseValues(len(s.data)) {
+	if int64(p.N)*int64(p.D) > wire.SparseValues(len(s.data)) {
 		return wire.Errorf(wire.TooLarge, "column %q: %d rows of %d, most of them empty", c.Field.Name, p.N, p.D)
 	}
 	var mem []float32
-	v, err := floats(c.Child, c.Child.N, &mem)
+	v, err := wire.Floats(c.Child, c.Child.N, &mem)
 	if err != nil {
 		return err
 	}
@@ -307,7 +309,7 @@ func (s *arrowScan) sparse(p *FeaturePart, c *wire.Column, off []int64) error {
 			copy(p.Values[i*p.D:], row)
 		}
 	}
-	return childNulls(c, p.N, p.D, func(i int) { p.null(i) })
+	return wire.ChildNulls(c, p.N, p.D, func(i int) { p.null(i) })
 }
 
 // offset is where b lies in the file, -1 where it was decompressed.
@@ -363,14 +365,14 @@ func integersOf[T wire.Number](c *wire.Column, n int) ([]int32, error) {
 }
 
 // timesOf are event times.
-func timesOf(c *wire.Column, n int) ([]Time, error) {
+func timesOf(c *wire.Column, n int) ([]arrowio.Time, error) {
 	v, err := wire.Values[int64](c.Field.Name, c.Data, n)
 	if err != nil {
 		return nil, err
 	}
-	unit := nanoseconds[c.Field.Unit]
+	unit := wire.Nanoseconds[c.Field.Unit]
 	limit := math.MaxInt64 / unit
-	out := make([]Time, n)
+	out := make([]arrowio.Time, n)
 	for i, t := range v {
 		if c.IsNull(i) || t > limit || t < -limit {
 			return nil, errors.New("column ts: row " + strconv.Itoa(i) + " of a batch is null or outside the years 1677 to 2262")

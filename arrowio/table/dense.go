@@ -1,10 +1,12 @@
-package arrowio
+package table
 
 import (
 	"math"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+
+	"github.com/plumbline/plumbline/arrowio/half"
 )
 
 // appendDense appends the rows of a list column in one piece, where all are there and of k values. It reports whether
@@ -42,7 +44,7 @@ func appendValues[T float](out *[]T, c arrow.Array, from, to int) {
 		}
 	case *array.Float16:
 		for _, x := range c.Values()[from:to] {
-			*out = append(*out, T(HalfValue(x.Uint16())))
+			*out = append(*out, T(half.Value(x.Uint16())))
 		}
 		return
 	}

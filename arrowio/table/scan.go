@@ -1,9 +1,8 @@
-package arrowio
+package table
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -15,9 +14,10 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/apache/arrow/go/v17/parquet/file"
-	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/parquet"
+	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // FeaturePart is some rows of a file of features and labels, in the file's order.
@@ -29,10 +29,10 @@ type FeaturePart struct {
 	Offset int64
 	Width  int
 	Values []float32
-	Null   []int32 // rows without features
-	Label  []int32 // -1 = not known
-	TS     []Time  // nil where the file has no times
-	IDs    []ID    // nil where the file has no ids of an archive
+	Null   []int32        // rows without features
+	Label  []int32        // -1 = not known
+	TS     []arrowio.Time // nil where the file has no times
+	IDs    []arrowio.ID   // nil where the file has no ids of an archive
 	// Weighted says that a weight is not 1.
 	Weighted bool
 }
@@ -77,7 +77,7 @@ func ScanFeatures(path string, part func(*FeaturePart) error) (info FeatureInfo,
 	}
 	has := func(magic string) bool { return bytes.HasPrefix(head[:n], []byte(magic)) }
 	switch {
-	case has(magicFile[:6]):
+	case has(wire.FileMagic[:6]):
 		return scanArrow(f, true, part)
 	case has("\xff\xff\xff\xff"):
 		return scanArrow(f, false, part)
@@ -98,44 +98,26 @@ func ScanFeatures(path string, part func(*FeaturePart) error) (info FeatureInfo,
 const scanRows = 1024
 
 func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, err error) {
-	pr, err := file.NewParquetReader(f)
+	pf, err := parquet.Open(f)
 	if err != nil {
 		return info, err
 	}
-	defer pr.Close()
-	// The Arrow schema that a writer leaves in the file makes fixed-size lists of lists, which the library refuses where one is
-	// null (pyarrow writes those). The types of Parquet say all that is needed here.
-	kv := pr.MetaData().KeyValueMetadata()
-	for i := range kv {
-		if kv[i].Key == "ARROW:schema" {
-			kv[i].Key = ""
-		}
-	}
-	ar, err := pqarrow.NewFileReader(pr, pqarrow.ArrowReadProperties{BatchSize: scanRows}, memory.DefaultAllocator)
-	if err != nil {
-		return info, err
-	}
-	for key, to := range map[string]*string{MetaModel: &info.Model, MetaVersion: &info.Version} {
-		if v := kv.FindValue(key); v != nil {
-			*to = *v
-		}
-	}
-	s := pr.MetaData().Schema
-	var leaves []int
-	for i := range s.NumColumns() {
-		switch s.ColumnRoot(i).Name() {
+	defer pf.Close()
+	info.Model, info.Version = pf.Meta(arrowio.MetaModel), pf.Meta(arrowio.MetaVersion)
+	r, err := pf.Records(scanRows, func(name string) bool {
+		switch name {
 		case "features", "label", "ts", "weight", "logits", "probs":
-			leaves = append(leaves, i)
+			return true
 		}
-	}
-	if len(leaves) == 0 {
-		return info, ErrNoFeatures
-	}
-	r, err := ar.GetRecordReader(context.Background(), leaves, nil)
+		return false
+	})
 	if err != nil {
 		return info, err
 	}
 	defer r.Release()
+	if len(r.Schema().Fields()) == 0 {
+		return info, ErrNoFeatures
+	}
 	at := 0
 	for r.Next() {
 		p, err := recordPart(r.Record())

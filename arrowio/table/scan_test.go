@@ -1,10 +1,8 @@
-package arrowio
+package table
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -20,6 +18,9 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/arrowio/internal/archivetest"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
@@ -28,8 +29,8 @@ type scanned struct {
 	info     FeatureInfo
 	d, k     int
 	label    []int32
-	ts       []Time
-	ids      []ID
+	ts       []arrowio.Time
+	ids      []arrowio.ID
 	null     []int32
 	features []float32
 	mapped   int // rows whose features were not read
@@ -69,7 +70,7 @@ func (s *scanned) add(content []byte, p *FeaturePart) error {
 	for ; len(raw) > 0; raw = raw[p.Width:] {
 		switch p.Width {
 		case 2:
-			s.features = append(s.features, slowHalf(binary.LittleEndian.Uint16(raw)))
+			s.features = append(s.features, half.Value(binary.LittleEndian.Uint16(raw)))
 		case 4:
 			s.features = append(s.features, math.Float32frombits(binary.LittleEndian.Uint32(raw)))
 		case 8:
@@ -79,95 +80,10 @@ func (s *scanned) add(content []byte, p *FeaturePart) error {
 	return nil
 }
 
-// slowHalf is binary16 by its definition.
-func slowHalf(h uint16) float32 {
-	exponent, fraction := int(h>>10&0x1f), float64(h&0x3ff)
-	v := math.Ldexp(1024+fraction, exponent-25)
-	switch {
-	case exponent == 0:
-		v = math.Ldexp(fraction, -24)
-	case exponent == 31 && fraction == 0:
-		v = math.Inf(1)
-	case exponent == 31:
-		v = math.NaN()
-	}
-	if h>>15 == 1 {
-		v = -v
-	}
-	return float32(v)
-}
-
-// memoryFile is an io.WriteSeeker.
-type memoryFile struct {
-	b  []byte
-	at int
-}
-
-func (m *memoryFile) Write(p []byte) (int, error) {
-	m.b = append(m.b[:m.at], p...)
-	m.at = len(m.b)
-	return len(p), nil
-}
-
-func (m *memoryFile) Seek(off int64, whence int) (int64, error) {
-	m.at = map[int]int{0: 0, 1: m.at, 2: len(m.b)}[whence] + int(off)
-	return int64(m.at), nil
-}
-
-// archiveBytes is an archive file of three batches, and its rows.
-func archiveBytes(t testing.TB, half, scores bool) ([]byte, []*ArchiveRows, *ArchiveFile) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(5, 5))
-	f := &ArchiveFile{Group: "g", Model: "m", Version: "v", Partition: 3, Sequence: 9, K: 4, First: Origin{Topic: "logits", Partition: 3, Offset: 17}, Last: Origin{Topic: "labels", Partition: 3, Offset: 4}, Oldest: 5, Newest: 50}
-	var parts []*ArchiveRows
-	segments := map[string][]byte{}
-	for b := range 3 {
-		rows := &ArchiveRows{Model: "m", Version: "v", K: 4, D: 3, Half: half, Columns: []string{"region"}, Slices: [][]string{nil}}
-		for i := range 4 + b {
-			if !rows.AppendFeatures([]float32{float32(i), -float32(b) / 4, float32(r.IntN(100)) / 8}) {
-				t.Fatal("features are refused")
-			}
-			rows.IDs, rows.TS, rows.LabelTS = append(rows.IDs, HashIntID(uint64(10*b+i))), append(rows.TS, int64(1000+i)), append(rows.LabelTS, int64(2000+i))
-			rows.Label, rows.Weight = append(rows.Label, int32(i%4)), append(rows.Weight, 1)
-			rows.Slices[0] = append(rows.Slices[0], []string{"", "eu", "us"}[i%3])
-			if scores {
-				rows.Scores = append(rows.Scores, 1, 2, float32(i), float32(b))
-			}
-		}
-		data, err := EncodeArchiveSegment(rows, fmt.Sprint(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256(data)
-		name := hex.EncodeToString(sum[:])
-		segments[name] = data
-		f.Segments = append(f.Segments, ArchiveSegment{Name: name, Bytes: int64(len(data))})
-		f.Rows += int64(rows.N())
-		parts = append(parts, rows)
-	}
-	out := &memoryFile{}
-	if err := WriteArchive(out, f, func(s ArchiveSegment) ([]byte, error) { return segments[s.Name], nil }); err != nil {
-		t.Fatal(err)
-	}
-	return out.b, parts, f
-}
-
-// TestArchiveFile: what is written is read back by the head reader, the scan, and the Arrow library's own reader.
-func TestArchiveFile(t *testing.T) {
+// TestScanArchive reads files of the archive.
+func TestScanArchive(t *testing.T) {
 	for _, c := range []struct{ half, scores bool }{{true, true}, {true, false}, {false, true}} {
-		b, parts, f := archiveBytes(t, c.half, c.scores)
-		path := filepath.Join(t.TempDir(), f.Name())
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if f.Name() != "g-00003-0000000009-000000000017.arrow" {
-			t.Errorf("name %s", f.Name())
-		}
-		info, err := ReadArchiveInfo(path)
-		want := ArchiveInfo{Model: "m", Version: "v", K: 4, Rows: 15, Partition: 3, Sequence: 9, First: "logits/3/17", Last: "labels/3/4", Oldest: 5, Newest: 50, Digest: f.Digest(), Bytes: int64(len(b))}
-		if err != nil || *info != want {
-			t.Errorf("info %+v, %v, want %+v", info, err, want)
-		}
+		b, parts, _ := archivetest.File(t, c.half, c.scores)
 		s, err := scanBytes(t, "a.arrow", b)
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +94,7 @@ func TestArchiveFile(t *testing.T) {
 			label = append(label, p.Label...)
 			for i := 0; i < len(p.Features); i += p.FeatureBytes() {
 				if c.half {
-					features = append(features, slowHalf(binary.LittleEndian.Uint16(p.Features[i:])))
+					features = append(features, half.Value(binary.LittleEndian.Uint16(p.Features[i:])))
 				} else {
 					features = append(features, math.Float32frombits(binary.LittleEndian.Uint32(p.Features[i:])))
 				}
@@ -186,32 +102,6 @@ func TestArchiveFile(t *testing.T) {
 		}
 		if !slices.Equal(s.label, label) || !slices.Equal(s.features, features) || s.k != 4 || s.d != 3 || s.mapped != 15 || len(s.ids) != 15 || s.weighted || !s.info.Archive {
 			t.Errorf("scanned %+v", s)
-		}
-		r, err := ipc.NewFileReader(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.NumRecords() != 3 {
-			t.Errorf("%d record batches, want 3", r.NumRecords())
-		}
-		names := []string{"id", "ts", "label_ts", "logits", "label", "features", "weight", "region"}
-		if !c.scores {
-			names = slices.Delete(names, 3, 4)
-		}
-		rec, err := r.Record(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, n := range names {
-			if rec.ColumnName(i) != n {
-				t.Errorf("column %d is %s, want %s", i, rec.ColumnName(i), n)
-			}
-		}
-		if got := rec.Column(len(names) - 1).(*array.String); !got.IsNull(0) || got.Value(1) != "eu" {
-			t.Errorf("regions %v", got)
-		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
@@ -221,7 +111,7 @@ func arrowOf(t testing.TB, file bool, opts []ipc.Option, fields []arrow.Field, c
 	t.Helper()
 	rec := array.NewRecord(arrow.NewSchema(fields, nil), cols, int64(cols[0].Len()))
 	opts = append(opts, ipc.WithSchema(rec.Schema()))
-	out := &memoryFile{}
+	out := &archivetest.Memory{}
 	var err error
 	if file {
 		var w *ipc.FileWriter
@@ -235,7 +125,7 @@ func arrowOf(t testing.TB, file bool, opts []ipc.Option, fields []arrow.Field, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.b
+	return out.Bytes
 }
 
 func lists[T float](t testing.TB, rows [][]T) arrow.Array {
@@ -279,10 +169,10 @@ func TestScanFeatures(t *testing.T) {
 	}
 	gaps := lists(t, [][]float32{{1, 2}, nil, {5, 6}})
 	wide := lists(t, [][]float64{{1, 2}, {3, 4}, {5, 6}})
-	table := &Table{N: 3, K: 2, D: 2, Features: []float32{1, 2, 3, 4, 5, 6}, Label: []int32{0, -1, 1}, Scores32: []float32{1, 0, 1, 0, 0, 1}, TS: []Time{7, 8, 9}, Weight: []float32{1, 2, 1}}
+	want := &Table{N: 3, K: 2, D: 2, Features: []float32{1, 2, 3, 4, 5, 6}, Label: []int32{0, -1, 1}, Scores32: []float32{1, 0, 1, 0, 0, 1}, TS: []arrowio.Time{7, 8, 9}, Weight: []float32{1, 2, 1}}
 	written := func(name string) []byte {
 		path := filepath.Join(t.TempDir(), name)
-		if err := WriteTable(path, table); err != nil {
+		if err := Write(path, want); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(path)
@@ -318,7 +208,7 @@ func TestScanFeatures(t *testing.T) {
 		if !slices.Equal(s.features, c.features) || s.mapped != c.mapped || s.k != c.k || len(s.null) != c.null || (s.ts != nil) != c.ts || !slices.Equal(s.label, []int32{0, -1, 1}) {
 			t.Errorf("%s: got %+v", name, s)
 		}
-		if c.ts && (!slices.Equal(s.ts, table.TS) || !s.weighted) {
+		if c.ts && (!slices.Equal(s.ts, want.TS) || !s.weighted) {
 			t.Errorf("%s: times %v, weighted %v", name, s.ts, s.weighted)
 		}
 	}
@@ -349,7 +239,7 @@ func TestScanFeaturesNull(t *testing.T) {
 
 // TestScanFeaturesRefuses: what is not to be read is refused with what is wrong, and where.
 func TestScanFeaturesRefuses(t *testing.T) {
-	b, _, _ := archiveBytes(t, true, true)
+	b, _, _ := archivetest.File(t, true, true)
 	f := lists(t, [][]float32{{1}, {2}})
 	of := func(name string, label arrow.Array) []byte {
 		return arrowOf(t, true, nil, []arrow.Field{{Name: "label", Type: label.DataType()}, {Name: name, Type: f.DataType()}}, []arrow.Array{label, f})
@@ -406,7 +296,7 @@ func replaceRows(b []byte) []byte {
 // bytes (the test's reader would panic), and memory stays within a multiple of the file.
 func FuzzScanFeatures(f *testing.F) {
 	for _, c := range []struct{ half, scores bool }{{true, true}, {false, false}} {
-		b, _, _ := archiveBytes(f, c.half, c.scores)
+		b, _, _ := archivetest.File(f, c.half, c.scores)
 		f.Add(b)
 		f.Add(b[:len(b)-3])
 	}
@@ -415,9 +305,6 @@ func FuzzScanFeatures(f *testing.F) {
 	f.Add(arrowOf(f, true, nil, fields, []arrow.Array{ints(0, -9, 1), gaps}))
 	f.Add(arrowOf(f, false, []ipc.Option{ipc.WithLZ4()}, fields, []arrow.Array{ints(0, -9, 1), gaps}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if info, err := archiveInfo(b); (info == nil) == (err == nil) {
-			t.Errorf("info %v and error %v", info, err)
-		}
 		if len(b) == 0 || !bytes.HasPrefix(b, []byte("ARROW1")) && !bytes.HasPrefix(b, []byte("\xff\xff\xff\xff")) {
 			return // CSV is another reader's
 		}
@@ -431,7 +318,7 @@ func FuzzScanFeatures(f *testing.F) {
 
 // TestScanMutatedFiles flips bits and cuts, so that hostile files are met without fuzzing, too.
 func TestScanMutatedFiles(t *testing.T) {
-	b, _, _ := archiveBytes(t, true, true)
+	b, _, _ := archivetest.File(t, true, true)
 	r := rand.New(rand.NewPCG(1, 1))
 	refused := 0
 	for range 3000 {
@@ -453,15 +340,5 @@ func TestScanMutatedFiles(t *testing.T) {
 	}
 	if refused < 300 {
 		t.Errorf("%d of 3000 mutated files refused", refused)
-	}
-}
-
-// TestHalfValue: every bit pattern.
-func TestHalfValue(t *testing.T) {
-	for h := range 1 << 16 {
-		got, want := HalfValue(uint16(h)), slowHalf(uint16(h))
-		if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
-			t.Fatalf("%#04x: got %g, want %g", h, got, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"bytes"
@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
 )
 
-// TableOptions select arrays of an .npz file by name; the zero value picks them, see OpenTable.
-type TableOptions struct {
+// Options select arrays of an .npz file by name; the zero value picks them, see Open.
+type Options struct {
 	Array  string // the scores
 	Labels string // the labels
 }
@@ -30,7 +32,7 @@ type Table struct {
 
 	Label  []int32 // -1 = not known; nil where the file has no labels
 	IDs    []string
-	TS     []Time
+	TS     []arrowio.Time
 	Weight []float32
 	Served []float32 // NaN where null
 
@@ -41,7 +43,7 @@ type Table struct {
 	Model, Version string
 }
 
-// OpenTable reads predictions from an Arrow IPC file or stream, Parquet, .npz or CSV file; the content
+// Open reads predictions from an Arrow IPC file or stream, Parquet, .npz or CSV file; the content
 // decides which, and everything that is none of the first four is read as CSV.
 //
 // Arrow, Parquet and CSV columns go by the names of docs/schema.md; in CSV, logits, probs and features are
@@ -50,7 +52,7 @@ type Table struct {
 // two-dimensional float array; the labels are o.Labels, else the array named as the scores with labels
 // for logits or probs, else label, labels, test_labels, y, or the only integer array of N entries. An array
 // is of probabilities if its name contains probs, or if its rows lie in [0,1] and sum to 1 within 1e-3.
-func OpenTable(path string, o TableOptions) (t *Table, err error) {
+func Open(path string, o Options) (t *Table, err error) {
 	defer func() {
 		// The Arrow and Parquet libraries panic on some broken files.
 		if r := recover(); r != nil {
@@ -86,7 +88,7 @@ func OpenTable(path string, o TableOptions) (t *Table, err error) {
 	return t, nil
 }
 
-func readTable(f *os.File, head []byte, o TableOptions) (*Table, error) {
+func readTable(f *os.File, head []byte, o Options) (*Table, error) {
 	has := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
 	if has("PK") {
 		return readNPZ(f, o)
@@ -131,22 +133,22 @@ func (t *Table) check() error {
 	return nil
 }
 
-// tableWriters are the formats of WriteTable, by extension.
-var tableWriters = map[string]func(*os.File, *Table) error{
+// writers are the formats of Write, by extension.
+var writers = map[string]func(*os.File, *Table) error{
 	".arrow": writeArrow, ".arrows": writeArrowStream, ".ipc": writeArrowStream, ".parquet": writeParquet,
 	".npz": writeArrays, ".csv": func(w *os.File, t *Table) error { return WriteCSV(w, t) },
 }
 
-// TableExtensions are the extensions of the formats that WriteTable knows.
-func TableExtensions() []string { return slices.Sorted(maps.Keys(tableWriters)) }
+// Extensions are the extensions of the formats that Write knows.
+func Extensions() []string { return slices.Sorted(maps.Keys(writers)) }
 
-// WriteTable writes t by the extension: an Arrow IPC file (.arrow) or stream (.arrows, .ipc), Parquet (.parquet), NumPy
+// Write writes t by the extension: an Arrow IPC file (.arrow) or stream (.arrows, .ipc), Parquet (.parquet), NumPy
 // arrays (.npz, by the names of docs/schema.md, uncompressed) or CSV (.csv). It replaces a file that is there.
-// OpenTable reads the same table back, with two exceptions: CSV numbers come back as float64, and integer ids as text.
-func WriteTable(path string, t *Table) (err error) {
-	write := tableWriters[filepath.Ext(path)]
+// Open reads the same table back, with two exceptions: CSV numbers come back as float64, and integer ids as text.
+func Write(path string, t *Table) (err error) {
+	write := writers[filepath.Ext(path)]
 	if write == nil {
-		return fmt.Errorf("write %s: extension %q, allowed are %s", path, filepath.Ext(path), strings.Join(TableExtensions(), ", "))
+		return fmt.Errorf("write %s: extension %q, allowed are %s", path, filepath.Ext(path), strings.Join(Extensions(), ", "))
 	}
 	f, err := os.Create(path)
 	if err != nil {

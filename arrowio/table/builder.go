@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"fmt"
@@ -10,36 +10,40 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// tableBuilder appends records of one schema to a Table.
-type tableBuilder struct {
+// builder appends records of one schema to a Table.
+type builder struct {
 	t       *Table
-	form    scoreForm
+	form    arrowio.ScoreForm
 	text    map[string][]string
 	columns []string
 	rows    int // of the whole file where it says so; memory for its scores is taken at once
 }
 
-func newTableBuilder(s *arrow.Schema) *tableBuilder {
-	b := &tableBuilder{t: &Table{}, text: make(map[string][]string)}
+func newBuilder(s *arrow.Schema) *builder {
+	b := &builder{t: &Table{}, text: make(map[string][]string)}
 	for _, f := range s.Fields() {
 		b.columns = append(b.columns, f.Name)
 	}
-	for _, form := range scoreForms {
-		if b.form.column == "" && slices.Contains(b.columns, form.column) {
+	for _, form := range arrowio.ScoreForms {
+		if b.form.Column == "" && slices.Contains(b.columns, form.Column) {
 			b.form = form
 		}
 	}
 	md := s.Metadata()
-	b.t.Model, _ = md.GetValue(MetaModel)
-	b.t.Version, _ = md.GetValue(MetaVersion)
-	b.t.Probs, b.t.Source = b.form.probs, "column "+b.form.column
+	b.t.Model, _ = md.GetValue(arrowio.MetaModel)
+	b.t.Version, _ = md.GetValue(arrowio.MetaVersion)
+	b.t.Probs, b.t.Source = b.form.Probs, "column "+b.form.Column
 	return b
 }
 
-func (b *tableBuilder) append(rec arrow.Record) error {
-	if b.form.column == "" {
+func (b *builder) append(rec arrow.Record) error {
+	if b.form.Column == "" {
 		return fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(b.columns, ", "))
 	}
 	for i, name := range b.columns {
@@ -51,10 +55,10 @@ func (b *tableBuilder) append(rec arrow.Record) error {
 	return nil
 }
 
-func (b *tableBuilder) column(name string, c arrow.Array) (err error) {
+func (b *builder) column(name string, c arrow.Array) (err error) {
 	t := b.t
 	switch name {
-	case b.form.column:
+	case b.form.Column:
 		return b.scores(c)
 	case "label":
 		return appendInts(&t.Label, c)
@@ -82,9 +86,9 @@ func (b *tableBuilder) column(name string, c arrow.Array) (err error) {
 }
 
 // scores appends the score column: in float64 where the file has that.
-func (b *tableBuilder) scores(c arrow.Array) (err error) {
+func (b *builder) scores(c arrow.Array) (err error) {
 	t := b.t
-	if b.form.binary {
+	if b.form.Binary {
 		var v []float64
 		if err := appendFloats(&v, c, math.NaN()); err != nil {
 			return err
@@ -125,8 +129,8 @@ func roomFor[T float](v []T, rows, k int) []T {
 }
 
 // table ends the building: model and version columns of one value are the table's, other text is slices.
-func (b *tableBuilder) table() (*Table, error) {
-	if b.form.column == "" {
+func (b *builder) table() (*Table, error) {
+	if b.form.Column == "" {
 		return nil, fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(b.columns, ", "))
 	}
 	b.t.setText(b.text)
@@ -153,7 +157,7 @@ type float interface{ ~float32 | ~float64 }
 func floatAt(c arrow.Array) func(int) float64 {
 	switch c := c.(type) {
 	case *array.Float16:
-		return func(i int) float64 { return float64(HalfValue(c.Value(i).Uint16())) }
+		return func(i int) float64 { return float64(half.Value(c.Value(i).Uint16())) }
 	case *array.Float32:
 		return func(i int) float64 { return float64(c.Value(i)) }
 	case *array.Float64:
@@ -250,12 +254,12 @@ func appendInts(out *[]int32, c arrow.Array) error {
 	return nil
 }
 
-func appendTimes(out *[]Time, c arrow.Array) error {
+func appendTimes(out *[]arrowio.Time, c arrow.Array) error {
 	a, ok := c.(*array.Timestamp)
 	if !ok {
 		return fmt.Errorf("type %s, allowed are timestamps", c.DataType())
 	}
-	unit := nanoseconds[c.DataType().(*arrow.TimestampType).Unit]
+	unit := wire.Nanoseconds[c.DataType().(*arrow.TimestampType).Unit]
 	for i := range c.Len() {
 		t := int64(a.Value(i))
 		if c.IsNull(i) || t > math.MaxInt64/unit || t < -(math.MaxInt64/unit) {

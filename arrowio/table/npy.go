@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/plumbline/plumbline/arrowio/half"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
@@ -164,7 +165,7 @@ func (a *npy) String() string {
 func (a *npy) float(i int) float64 {
 	switch b := a.data[i*a.size:]; a.size {
 	case 2:
-		return float64(HalfValue(binary.LittleEndian.Uint16(b)))
+		return float64(half.Value(binary.LittleEndian.Uint16(b)))
 	case 4:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	default:

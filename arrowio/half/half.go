@@ -1,13 +1,10 @@
-package arrowio
+package half
 
 import "math"
 
-// halfMax is the largest finite IEEE 754 binary16 number.
-const halfMax = 65504
-
-// HalfBits returns x as the bits of IEEE 754 binary16, rounded to nearest, ties to even. What rounds to more than 65504
+// Bits returns x as the bits of IEEE 754 binary16, rounded to nearest, ties to even. What rounds to more than 65504
 // becomes infinite; a NaN stays one.
-func HalfBits(x float32) uint16 {
+func Bits(x float32) uint16 {
 	const (
 		mantissa   = 13         // bits of float32 that binary16 has no room for
 		rebias     = 112        // 127 − 15
@@ -34,9 +31,9 @@ func HalfBits(x float32) uint16 {
 	return sign | uint16(b>>mantissa)
 }
 
-// Halves writes HalfBits of each number to dst and reports whether all are finite as binary16. It panics where dst is
+// Encode writes Bits of each number to dst and reports whether all are finite as binary16. It panics where dst is
 // shorter than src.
-func Halves(dst []uint16, src []float32) (finite bool) {
+func Encode(dst []uint16, src []float32) (finite bool) {
 	const (
 		smallest = 0x38800000 // 2^−14
 		largest  = 0x477ff000 // 65520, the first that rounds to more than 65504
@@ -46,21 +43,21 @@ func Halves(dst []uint16, src []float32) (finite bool) {
 	for i, x := range src {
 		b := math.Float32bits(x)
 		m := b & 0x7fffffff
-		if m-smallest < largest-smallest { // most are: HalfBits without its branches
+		if m-smallest < largest-smallest { // most are: Bits without its branches
 			m += 1<<12 - 1 + m>>13&1 - 112<<23
 			dst[i] = uint16(b>>16&0x8000 | m>>13)
 			continue
 		}
-		h := HalfBits(x)
+		h := Bits(x)
 		finite = finite && h&0x7c00 != 0x7c00
 		dst[i] = h
 	}
 	return finite
 }
 
-// HalfValue is the number that the bits of IEEE 754 binary16 stand for, exactly; a NaN stays one, made quiet. (The Arrow
+// Value is the number that the bits of IEEE 754 binary16 stand for, exactly; a NaN stays one, made quiet. (The Arrow
 // library's conversion is wrong for subnormals.)
-func HalfValue(h uint16) float32 {
+func Value(h uint16) float32 {
 	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)<<13
 	switch {
 	case rest > 0x7c00<<13:

@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package arrowio
+package table
 
 import (
 	"fmt"

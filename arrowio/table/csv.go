@@ -1,4 +1,4 @@
-package arrowio
+package table
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
 )
 
 // csvColumn appends one field to the table.
@@ -183,7 +185,7 @@ func intColumn(out *[]int32) csvColumn {
 }
 
 // timeColumn reads RFC 3339 or whole nanoseconds since 1970.
-func timeColumn(out *[]Time) csvColumn {
+func timeColumn(out *[]arrowio.Time) csvColumn {
 	return func(s string) error {
 		if ns, err := strconv.ParseInt(s, 10, 64); err == nil {
 			*out = append(*out, ns)

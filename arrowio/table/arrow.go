@@ -1,0 +1,138 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/internal/record"
+)
+
+// Files are named by the user who runs the command, so they are read by the Arrow library itself; messages
+// from Kafka never are.
+
+func readArrowFile(f *os.File) (*Table, error) {
+	r, err := ipc.NewFileReader(f)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b := newBuilder(r.Schema())
+	for i := range r.NumRecords() {
+		rec, err := r.Record(i) // valid until the next call
+		if err != nil {
+			return nil, fmt.Errorf("record batch %d: %w", i, err)
+		}
+		if err := b.append(rec); err != nil {
+			return nil, err
+		}
+	}
+	return b.table()
+}
+
+func readArrowStream(f *os.File) (*Table, error) {
+	r, err := ipc.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Release()
+	return readRecords(r, 0)
+}
+
+func readRecords(r array.RecordReader, rows int) (*Table, error) {
+	b := newBuilder(r.Schema())
+	b.rows = rows
+	for r.Next() {
+		if err := b.append(r.Record()); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b.table()
+}
+
+func writeArrow(w *os.File, t *Table) error {
+	rec, err := t.record()
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	fw, err := ipc.NewFileWriter(w, ipc.WithSchema(rec.Schema()))
+	if err != nil {
+		return err
+	}
+	if err := fw.Write(rec); err != nil {
+		return err
+	}
+	return fw.Close()
+}
+
+// streamRows is the most rows of a record batch of a stream: readers hold one at a time.
+const streamRows = 1 << 16
+
+func writeArrowStream(w *os.File, t *Table) error {
+	rec, err := t.record()
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	sw := ipc.NewWriter(w, ipc.WithSchema(rec.Schema()))
+	for at := int64(0); at < rec.NumRows(); at += streamRows {
+		part := rec.NewSlice(at, min(at+streamRows, rec.NumRows()))
+		err := sw.Write(part)
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return sw.Close()
+}
+
+// record is the table as one record.
+func (t *Table) record() (arrow.Record, error) {
+	b := record.New(t.N)
+	b.Meta(arrowio.MetaModel, t.Model)
+	b.Meta(arrowio.MetaVersion, t.Version)
+	if t.IDs != nil {
+		b.Add("id", false, record.Strings(t.IDs))
+	}
+	if t.TS != nil {
+		b.Add("ts", false, record.Fixed(arrow.FixedWidthTypes.Timestamp_ns, t.TS, nil))
+	}
+	name := "logits"
+	if t.Probs {
+		name = "probs"
+	}
+	switch {
+	case t.N == 0 || t.K == 0 || len(t.Scores32)+len(t.Scores64) != t.N*t.K:
+		return nil, fmt.Errorf("%d scores for %d rows of %d classes", len(t.Scores32)+len(t.Scores64), t.N, t.K)
+	case t.Scores64 != nil:
+		b.Add(name, false, record.List(record.Fixed(arrow.PrimitiveTypes.Float64, t.Scores64, nil), t.N, t.K, nil))
+	default:
+		b.Add(name, false, record.Slab(t.Scores32, t.K))
+	}
+	if t.Label != nil {
+		b.Add("label", true, record.Fixed(arrow.PrimitiveTypes.Int32, t.Label, func(i int) bool { return t.Label[i] < 0 }))
+	}
+	if t.Features != nil {
+		b.Add("features", true, record.Features(t.Features, t.D, false))
+	}
+	if t.Served != nil {
+		b.Add("served", true, record.NaNNull(t.Served))
+	}
+	if t.Weight != nil {
+		b.Add("weight", true, record.NaNNull(t.Weight))
+	}
+	for _, s := range sortedKeys(t.Slices) {
+		b.Add(s, false, record.Strings(t.Slices[s]))
+	}
+	return b.Record(), nil
+}
