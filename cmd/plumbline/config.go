@@ -27,6 +27,15 @@ func newConfigCommand() *cobra.Command {
 			_, err := cmd.OutOrStdout().Write(config.Example())
 			return err
 		},
+	}, &cobra.Command{
+		Use:    "docs",
+		Short:  "Print the reference of the configuration, docs/config.md",
+		Hidden: true,
+		Args:   usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(config.Page())
+			return err
+		},
 	})
 	return cmd
 }

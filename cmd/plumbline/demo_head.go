@@ -32,7 +32,7 @@ const demoLead = 45 * time.Second
 func (p demoPlan) tune(c *config.Config, dir string) {
 	t := &c.Trigger
 	t.Enabled, t.Rows, t.MinRows, t.ReferenceRows, t.DataRows = true, 1000, 500, 2000, 4000
-	t.MaxAccDrop, t.For, t.ShadowAfter, t.Deadline, t.Cooldown = 0.05, 20*time.Second, p.shadowAfter, time.Hour, 24*time.Hour
+	t.MaxAccuracyDrop, t.For, t.ShadowAfter, t.Deadline, t.Cooldown = 0.05, 20*time.Second, p.shadowAfter, time.Hour, 24*time.Hour
 	c.Heads.Shadow, c.Heads.MinRows, c.Heads.MaxECERise = true, 500, 0.02
 	c.Archive.Directory, c.Archive.Features, c.Archive.RollTime = filepath.Join(dir, "archive"), config.FeaturesSingle, 5*time.Second
 	r := &c.Trainer

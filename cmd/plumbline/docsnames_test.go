@@ -105,7 +105,7 @@ var otherNames = map[string]bool{
 // TestDocumentsNameKeysThatExist: what looks like a key of the configuration in a document is one.
 func TestDocumentsNameKeysThatExist(t *testing.T) {
 	keys, sections, parts := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, m := range documentedKey.FindAllStringSubmatch(string(config.Reference()), -1) {
+	for _, m := range documentedKey.FindAllStringSubmatch(string(config.Page()), -1) {
 		keys[m[1]] = true
 		section, _, _ := strings.Cut(m[1], ".")
 		sections[strings.TrimSuffix(section, "[]")] = true

@@ -179,7 +179,7 @@ func (rt *engine) newModelTask(partition int) *model.ModelTask {
 	f := c.Refit
 	mc.Refit = model.RefitSpec{Method: f.Method, MaxBytes: model.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
 		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
-		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop, ShadowFor: int64(f.ShadowFor),
+		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccuracyDrop, ShadowFor: int64(f.ShadowFor),
 		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildinfo.Name()}
 	if f.LabelShift != "off" {
 		mc.Refit.LabelShift = f.LabelShift
@@ -207,7 +207,7 @@ func alarmSpec(c *config.Config) *model.AlarmSpec {
 		return nil
 	}
 	s := &model.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE, EpsilonBin: a.EpsilonBin,
-		EpsilonAccuracy: a.EpsilonAccuracy, AccuracySeverity: a.FallSeverity,
+		EpsilonAccuracy: a.EpsilonAccuracy, AccuracySeverity: a.AccuracySeverity,
 		Alpha: float64(c.EventTime.Pane) / float64(a.FalseAlarmEvery), MaxWeight: a.MaxWeight, Matured: int64(a.Matured), ReferenceRows: a.ReferenceRows,
 		Slack: a.Slack, Slices: a.Slices, FDR: a.FDR, ClearRows: a.ClearRows, ClearFor: int64(a.ClearFor), QuietRows: a.QuietRows}
 	if a.Reference != "none" {

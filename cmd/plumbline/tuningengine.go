@@ -29,8 +29,8 @@ func (r *kafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <
 func tuningSpecs(c *config.Config) (model.TriggerSpec, model.JudgeSpec) {
 	t, h := c.Trigger, c.Heads
 	return model.TriggerSpec{Enabled: t.Enabled, Recipe: t.Recipe, Rows: t.Rows, MinRows: t.MinRows, ReferenceRows: t.ReferenceRows, MaxECE: t.MaxECE,
-			MaxAccDrop: t.MaxAccDrop, MaxAURCRise: t.MaxAURCRise, Z: t.Z, For: int64(t.For), DataRows: t.DataRows, Cooldown: int64(t.Cooldown), Budget: t.Budget,
+			MaxAccDrop: t.MaxAccuracyDrop, MaxAURCRise: t.MaxAURCRise, Z: t.Z, For: int64(t.For), DataRows: t.DataRows, Cooldown: int64(t.Cooldown), Budget: t.Budget,
 			BudgetPeriod: int64(t.BudgetPeriod), ShadowAfter: int64(t.ShadowAfter), Deadline: int64(t.Deadline)},
 		model.JudgeSpec{Enabled: h.Shadow, Alpha: h.Alpha, NLLBound: h.NLLBound, MinRows: h.MinRows, MaxRows: h.MaxRows, MaxECERise: h.MaxECERise,
-			MaxAccDrop: h.MaxAccDrop, MaxAURCRis: h.MaxAURCRise, Watch: int64(h.Watch)}
+			MaxAccDrop: h.MaxAccuracyDrop, MaxAURCRis: h.MaxAURCRise, Watch: int64(h.Watch)}
 }

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/plumbline/plumbline/internal/setting"
 )
+
+var durationType = reflect.TypeFor[time.Duration]()
 
 // decoder writes a YAML tree into a Config and remembers where every key stood, so that later checks can name
 // the place. It goes on after a problem, to report all of them.
@@ -59,7 +62,8 @@ func (d *decoder) fail(path, value, format string, args ...any) {
 	line, column := d.place(path)
 	d.wrong[path] = true
 	d.problems = append(d.problems, Problem{
-		Line: line, Column: column, Path: path, Value: value, Message: fmt.Sprintf(format, args...),
+		Line: line, Column: column,
+		Problem: setting.Problem{Path: path, Value: value, Message: fmt.Sprintf(format, args...)},
 	})
 }
 
@@ -111,7 +115,7 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 	}
 	m, ok := n.(ast.MapNode)
 	if !ok {
-		d.fail(path, written(n), "must be a mapping with the keys %s", strings.Join(keysOf(v.Type()), ", "))
+		d.fail(path, written(n), "must be a mapping with the keys %s", strings.Join(setting.Keys(v.Type()), ", "))
 		return
 	}
 	for it := m.MapRange(); it.Next(); { // first what is merged in, for the section's own keys go before it
@@ -127,10 +131,10 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 			continue
 		}
 		name := keyText(key)
-		sub := join(path, name)
+		sub := setting.Join(path, name)
 		line, column := position(key)
 		d.places[sub] = [2]int{line, column}
-		i := fieldIndex(v.Type(), name)
+		i := setting.Index(v.Type(), name)
 		if i < 0 {
 			d.fail(sub, "", "unknown key; %s", suggest(v.Type(), name))
 			continue
@@ -139,7 +143,7 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
-// list decodes a sequence; it replaces the default list, and its items start from itemDefault.
+// list decodes a sequence; it replaces the default list, and its items start from their defaults.
 func (d *decoder) list(n ast.Node, path string, v reflect.Value) {
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -148,23 +152,13 @@ func (d *decoder) list(n ast.Node, path string, v reflect.Value) {
 	}
 	out := reflect.MakeSlice(v.Type(), len(s.Values), len(s.Values))
 	for i, item := range s.Values {
-		sub := path + "[" + strconv.Itoa(i) + "]"
+		sub := setting.Item(path, i)
 		line, column := position(item)
 		d.places[sub] = [2]int{line, column}
-		if def := itemDefault(v.Type().Elem()); def.IsValid() {
-			out.Index(i).Set(def)
-		}
+		out.Index(i).Set(setting.DefaultOf(v.Type().Elem()))
 		d.value(item, sub, out.Index(i))
 	}
 	v.Set(out)
-}
-
-// itemDefault is what the keys that a list item leaves out stand for.
-func itemDefault(t reflect.Type) reflect.Value {
-	if t == reflect.TypeFor[Rule]() {
-		return reflect.ValueOf(defaultRule(""))
-	}
-	return reflect.Value{}
 }
 
 func (d *decoder) duration(n ast.Node, path string, v reflect.Value) {

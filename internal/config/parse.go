@@ -9,6 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/plumbline/plumbline/internal/setting"
 )
 
 // maxFileBytes bounds a configuration file; a real one has a few thousand bytes.
@@ -31,7 +33,7 @@ func Load(path string) (Config, error) {
 // Problems, with all of them.
 func Parse(data []byte, name string) (Config, error) {
 	if len(data) > maxFileBytes {
-		return Config{}, Problems{{File: name, Message: fmt.Sprintf("%d bytes: at most %d are read", len(data), maxFileBytes)}}
+		return Config{}, wholeFile(name, "%d bytes: at most %d are read", len(data), maxFileBytes)
 	}
 	root, err := parseYAML(data, name)
 	if err != nil {
@@ -44,11 +46,11 @@ func Parse(data []byte, name string) (Config, error) {
 	}
 	c.normalise()
 	problems := d.problems
-	for _, p := range c.check() {
+	for _, p := range setting.Check(c) {
 		// A value of the wrong type has been reported already; what was checked is not it.
 		if !d.faulty(p.Path) {
-			p.Line, p.Column = d.place(p.Path)
-			problems = append(problems, p)
+			line, column := d.place(p.Path)
+			problems = append(problems, Problem{Line: line, Column: column, Problem: p})
 		}
 	}
 	for i := range problems {
@@ -74,21 +76,21 @@ func parseYAML(data []byte, name string) (root ast.Node, err error) {
 	// The parser has panicked on odd input before; its input is the user's.
 	defer func() {
 		if r := recover(); r != nil {
-			root, err = nil, Problems{{File: name, Message: fmt.Sprintf("not YAML: %v", r)}}
+			root, err = nil, wholeFile(name, "not YAML: %v", r)
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, Problems{syntaxProblem(err, name)}
+		return nil, syntaxProblem(err, name)
 	}
 	for _, doc := range file.Docs {
 		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
 			continue
 		}
 		if root != nil {
-			p := Problem{File: name, Message: "a second document: a configuration is one YAML document"}
-			p.Line, p.Column = position(doc.Body)
-			return nil, Problems{p}
+			ps := wholeFile(name, "a second document: a configuration is one YAML document")
+			ps[0].Line, ps[0].Column = position(doc.Body)
+			return nil, ps
 		}
 		root = doc.Body
 	}
@@ -96,16 +98,21 @@ func parseYAML(data []byte, name string) (root ast.Node, err error) {
 }
 
 // syntaxProblem takes place and message out of the parser's error.
-func syntaxProblem(err error, name string) Problem {
-	p := Problem{File: name, Message: "not YAML: " + firstLine(err.Error())}
+func syntaxProblem(err error, name string) Problems {
 	var ye yaml.Error
-	if errors.As(err, &ye) {
-		p.Message = "not YAML: " + ye.GetMessage()
-		if t := ye.GetToken(); t != nil && t.Position != nil {
-			p.Line, p.Column = t.Position.Line, t.Position.Column
-		}
+	if !errors.As(err, &ye) {
+		return wholeFile(name, "not YAML: %s", firstLine(err.Error()))
 	}
-	return p
+	ps := wholeFile(name, "not YAML: %s", ye.GetMessage())
+	if t := ye.GetToken(); t != nil && t.Position != nil {
+		ps[0].Line, ps[0].Column = t.Position.Line, t.Position.Column
+	}
+	return ps
+}
+
+// wholeFile is a problem of no key.
+func wholeFile(name, format string, args ...any) Problems {
+	return Problems{{File: name, Problem: setting.Problem{Message: fmt.Sprintf(format, args...)}}}
 }
 
 func firstLine(s string) string {

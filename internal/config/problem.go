@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/setting"
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one thing that is wrong with a configuration, and where it stands.
 type Problem struct {
 	File         string // "" where the configuration did not come from a file
 	Line, Column int    // of the key, from 1; 0 where unknown
-	Path         string // of the key, such as windows[1].slide; "" = the whole file
-	Value        string // as written; "" where there is none
-	Message      string // what is allowed
+	setting.Problem
 }
 
 // Error returns FILE:LINE:COLUMN: PATH: VALUE: MESSAGE, less what is unknown.
@@ -27,13 +27,7 @@ func (p Problem) Error() string {
 	if b.Len() > 0 {
 		b.WriteByte(' ')
 	}
-	if p.Path != "" {
-		b.WriteString(p.Path + ": ")
-	}
-	if p.Value != "" {
-		b.WriteString(p.Value + ": ")
-	}
-	return b.String() + p.Message
+	return b.String() + p.Problem.Error()
 }
 
 // Problems is everything that is wrong with a configuration; it is what Parse, Load and Validate return as
@@ -61,4 +55,14 @@ func (ps Problems) err() error {
 		return a.Column - b.Column
 	})
 	return ps
+}
+
+// Validate checks every range and every condition between keys. The error is Problems, with all of them; Parse adds
+// lines and columns.
+func (c Config) Validate() error {
+	var ps Problems
+	for _, p := range setting.Check(c) {
+		ps = append(ps, Problem{Problem: p})
+	}
+	return ps.err()
 }

@@ -3,8 +3,9 @@ package config
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/setting"
 )
 
 // Password reads the password from where the configuration says: an environment variable or a file. It is "" where
@@ -47,7 +48,7 @@ func (w Webhook) Address() (string, error) {
 		return w.URL, nil
 	}
 	u, err := fromFile("notify.webhooks[].url_file", w.URLFile)
-	if err == nil && !regexp.MustCompile(urlPattern).MatchString(u) {
+	if err == nil && !setting.IsURL(u) {
 		err = fmt.Errorf("notify.webhooks[].url_file: %s: the file holds no http:// or https:// address", w.URLFile)
 	}
 	return u, err
@@ -60,6 +61,18 @@ func (w Webhook) Secret() (string, error) {
 		return fromEnv("notify.webhooks[].secret_env", w.SecretEnv)
 	case w.SecretFile != "":
 		return fromFile("notify.webhooks[].secret_file", w.SecretFile)
+	}
+	return "", nil
+}
+
+// DSN is the address of PostgreSQL. It is "" where neither key is set: the driver then takes PGHOST and the like. The
+// error names the key, never the address.
+func (h History) DSN() (string, error) {
+	switch {
+	case h.DSNEnv != "":
+		return fromEnv("history.dsn_env", h.DSNEnv)
+	case h.DSNFile != "":
+		return fromFile("history.dsn_file", h.DSNFile)
 	}
 	return "", nil
 }

@@ -3,31 +3,14 @@ package config
 import (
 	"reflect"
 	"strings"
+
+	"github.com/plumbline/plumbline/internal/setting"
 )
-
-// keysOf lists the keys of a struct in order.
-func keysOf(t reflect.Type) []string {
-	keys := make([]string, t.NumField())
-	for i := range keys {
-		keys[i] = keyOf(t.Field(i))
-	}
-	return keys
-}
-
-// fieldIndex is the index of the field with that key, or -1.
-func fieldIndex(t reflect.Type, key string) int {
-	for i := range t.NumField() {
-		if keyOf(t.Field(i)) == key {
-			return i
-		}
-	}
-	return -1
-}
 
 // suggest says what an unknown key in a section of type t may have been meant to be: the nearest key of the
 // section, the same key elsewhere, or else all keys of the section.
 func suggest(t reflect.Type, name string) string {
-	known := keysOf(t)
+	known := setting.Keys(t)
 	best, distance := "", 1+max(1, len(name)/3)
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(name), k); d < distance {
@@ -37,9 +20,9 @@ func suggest(t reflect.Type, name string) string {
 	if best != "" {
 		return "nearest is " + best
 	}
-	for _, k := range keys() {
-		if k.pattern == name || strings.HasSuffix(k.pattern, "."+name) {
-			return "it belongs at " + k.pattern
+	for _, f := range setting.Fields(reflect.TypeFor[Config]()) {
+		if f.Key == name {
+			return "it belongs at " + f.Path
 		}
 	}
 	return "allowed are " + strings.Join(known, ", ")

@@ -15,7 +15,7 @@ func TestDefaultsAreTheProducts(t *testing.T) {
 	f, s := config.Default().Refit, refitSpec
 	if f.Method != s.Method || f.OnAlarm != s.OnAlarm || f.FreshRows != s.FreshRows || f.MinRows != s.MinRows || f.MaxRows != s.MaxRows || f.TestShare != s.TestShare ||
 		f.Delay != s.Delay || f.Alpha != s.Alpha || f.ValidationRows != s.ValidationRows || int64(f.ValidationFor) != s.ValidationFor || f.MinNLLGain != s.MinNLLGain ||
-		f.MaxECERise != s.MaxECERise || f.MaxAccDrop != s.MaxAccDr || int64(f.ShadowFor) != s.ShadowFor || f.CanaryShare != s.CanaryShare ||
+		f.MaxECERise != s.MaxECERise || f.MaxAccuracyDrop != s.MaxAccDr || int64(f.ShadowFor) != s.ShadowFor || f.CanaryShare != s.CanaryShare ||
 		1/float64(f.RollbackPanes) != s.RollbackAlpha || int64(f.Cooldown) != s.Cooldown {
 		t.Errorf("measured %+v, the product has %+v", s, f)
 	}

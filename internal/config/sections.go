@@ -1,0 +1,726 @@
+package config
+
+import (
+	_ "embed"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+//go:embed sections.go
+var source string
+
+// Source is the file with the comments that document the keys.
+func (Config) Source() string { return source }
+
+// Config is the whole file. Default gives its defaults.
+type Config struct {
+	// Connection to the brokers.
+	Kafka Kafka `yaml:"kafka"`
+	// Topic names, all different.
+	Topics Topics `yaml:"topics"`
+	// Prefix of the consumer groups and of the checkpoints.
+	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
+	// Models with a fixed number of classes. Another model has that of its first message.
+	Models []Model `yaml:"models"`
+	// Cohorts that have statistics of their own.
+	Slices Slices `yaml:"slices"`
+	// Panes and lateness, in event time unless said otherwise.
+	EventTime EventTime `yaml:"event_time"`
+	// Predictions that wait for their label.
+	Join Join `yaml:"join"`
+	// Accumulators and metrics.
+	Stats Stats `yaml:"stats"`
+	// Bounded sample of labelled rows, chosen by the hash of the id.
+	Sample Sample `yaml:"sample"`
+	// Windows of the snapshots. A list here replaces the default list.
+	Windows []Window `yaml:"windows"`
+	// Anytime-valid alarm on calibration error, for every model version and slice. It is tested at every pane, and
+	// the rate of false alarms stays within the bound.
+	Alarm Alarm `yaml:"alarm"`
+	// Statistics of predictions before their labels come, in snapshots of windows by time: distances of confidence
+	// scores from a reference, estimates of accuracy.
+	Unlabelled Unlabelled `yaml:"unlabelled"`
+	// Alerts on a value beyond a threshold for a while, with hysteresis. A list here replaces the default list.
+	Rules []Rule `yaml:"rules"`
+	// When and how calibrators are refitted. A candidate is published only if it is better on rows that come after
+	// those it was fitted on. Times are event time.
+	Refit Refit `yaml:"refit"`
+	// Stream of calibrated probabilities.
+	Calibrated Calibrated `yaml:"calibrated"`
+	// Labelled rows with features, as Arrow files for fine-tuning (docs/operations.md, The archive).
+	Archive Archive `yaml:"archive"`
+	// When a model version needs a new head: calibration that a refit did not mend, or worse accuracy or AURC than in
+	// the reference rows. Times are event time.
+	Trigger Trigger `yaml:"trigger"`
+	// How a new head proves itself on the features in the stream before it serves.
+	Heads Heads `yaml:"heads"`
+	// `plumbline trainer`, which trains the heads that topics.finetune asks for. Times are wall clock.
+	Trainer Trainer `yaml:"trainer"`
+	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks
+	// there is none.
+	Notify Notify `yaml:"notify"`
+	// Database of every decision, calibrator, alert and head with its evidence, for the page, the API and
+	// `plumbline history`. It is filled from the topics: a deleted database is filled again.
+	History History `yaml:"history"`
+	// Where and how often state is saved.
+	Checkpoints Checkpoints `yaml:"checkpoints"`
+	// Page, API and metrics.
+	HTTP HTTP `yaml:"http"`
+	// Wall clock for the last checkpoints after SIGTERM. Then the process ends with exit code 1, and the records
+	// since the checkpoints before are read again.
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
+}
+
+// Kafka is the connection to the brokers.
+type Kafka struct {
+	// First brokers to ask.
+	Brokers []string `yaml:"brokers" default:"127.0.0.1:9092" required:"true" format:"address"`
+	// Name in the logs and quotas of the brokers.
+	ClientID string `yaml:"client_id" default:"plumbline" required:"true"`
+	// Most bytes fetched per partition and request; at least message_max_bytes.
+	FetchMax int `yaml:"fetch_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
+	// Largest message that is decoded or produced; larger ones go to the dead-letter topic.
+	MessageMax int `yaml:"message_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
+	// Session of the consumer groups. A broker that hears nothing from a process for so long gives its partitions to
+	// others. Longer for slow machines; the broker allows group.min.session.timeout.ms, 6s, to
+	// group.max.session.timeout.ms, 30m.
+	Session time.Duration `yaml:"session_timeout" default:"10s" min:"6s"`
+	// Encryption to the brokers.
+	TLS TLS `yaml:"tls"`
+	// Authentication by password. The password never stands in this file.
+	SASL SASL `yaml:"sasl"`
+	// Replication factor of topics that `topics create` makes.
+	Replication int `yaml:"replication" default:"1" min:"1" max:"32_767"`
+	// Partitions of topics that `topics create` makes. Logits and labels always have the same number.
+	Partitions int `yaml:"partitions" default:"4" min:"1" max:"100_000"`
+}
+
+// TLS turns on encryption to the brokers. With a certificate the brokers can tell who connects.
+type TLS struct {
+	// Connect by TLS.
+	Enabled bool `yaml:"enabled"`
+	// PEM file of the authorities to trust; empty: the system's.
+	CAFile string `yaml:"ca_file"`
+	// PEM file of the certificate to show the brokers; empty: none.
+	CertFile string `yaml:"cert_file"`
+	// PEM file of its private key.
+	KeyFile string `yaml:"key_file"`
+}
+
+// SASL mechanisms.
+const (
+	SASLPlain       = "PLAIN"
+	SASLScramSHA256 = "SCRAM-SHA-256"
+	SASLScramSHA512 = "SCRAM-SHA-512"
+)
+
+// SASL is authentication by password. The password comes from a file or an environment variable, never from the YAML.
+type SASL struct {
+	// PLAIN shows the broker the password: use it with TLS only.
+	Mechanism string `yaml:"mechanism" default:"PLAIN" enum:"PLAIN|SCRAM-SHA-256|SCRAM-SHA-512"`
+	// User name; empty: no authentication.
+	Username string `yaml:"username"`
+	// Environment variable that holds the password.
+	PasswordEnv string `yaml:"password_env"`
+	// File that holds the password; a line feed at its end is not part of it.
+	PasswordFile string `yaml:"password_file"`
+}
+
+// Topics are the topic names.
+type Topics struct {
+	// Predictions: Arrow IPC streams.
+	Logits string `yaml:"logits" default:"plumbline.logits" required:"true" format:"topic"`
+	// Late labels, partitioned as the logits; empty: labels travel with the logits.
+	Labels string `yaml:"labels" default:"plumbline.labels" format:"topic"`
+	// Increments from shards to model tasks.
+	Panes string `yaml:"panes" default:"plumbline.panes" required:"true" format:"topic"`
+	// Window metrics, JSON.
+	Snapshots string `yaml:"snapshots" default:"plumbline.snapshots" required:"true" format:"topic"`
+	// Calibrators with their evidence, JSON, compacted.
+	Calibrators string `yaml:"calibrators" default:"plumbline.calibrators" required:"true" format:"topic"`
+	// Alerts, JSON, compacted.
+	Alerts string `yaml:"alerts" default:"plumbline.alerts" required:"true" format:"topic"`
+	// Every decision, calibrator, alert and head with its evidence, JSON, kept for ever. The history is rebuilt from
+	// it. Empty: not written.
+	Decisions string `yaml:"decisions" default:"plumbline.decisions" format:"topic"`
+	// Requests for new heads, JSON; used where trigger.enabled is true.
+	Finetune string `yaml:"finetune" default:"plumbline.finetune" format:"topic"`
+	// Heads, jobs, verdicts and orders, JSON, compacted; used where trigger.enabled or heads.shadow is true.
+	Heads string `yaml:"heads" default:"plumbline.heads" format:"topic"`
+	// Calibrated probabilities; used where calibrated.enabled is true.
+	Calibrated string `yaml:"calibrated" default:"plumbline.calibrated" format:"topic"`
+	// Messages that could not be read, as they came.
+	DeadLetter string `yaml:"deadletter" default:"plumbline.deadletter" required:"true" format:"topic"`
+	// Checkpoints, compacted; used where checkpoints.store is topic.
+	Checkpoints string `yaml:"checkpoints" default:"plumbline.checkpoints" format:"topic"`
+	// Predictions of producers that cannot split batches by id, such as plumbline.logits-unkeyed. The repartition
+	// stage sends them to topics.logits. Empty: none.
+	LogitsUnkeyed string `yaml:"logits_unkeyed" format:"topic"`
+	// Labels of such producers. The repartition stage sends them to topics.labels. Empty: none.
+	LabelsUnkeyed string `yaml:"labels_unkeyed" format:"topic"`
+}
+
+// Model declares a model.
+type Model struct {
+	// Model name, as in the messages.
+	Name string `yaml:"name" required:"true"`
+	// Number of classes K, 2 or more; 0: that of the first message.
+	Classes int `yaml:"classes" min:"0" max:"1_000_000"`
+}
+
+// Slices are the cohort columns. Every value has statistics of its own.
+type Slices struct {
+	// Text columns whose values are cohorts.
+	Columns []string `yaml:"columns"`
+	// Values of a column, by model version, that have statistics of their own: those with the most predictions. The
+	// rest are pooled as ~other and counted.
+	MaxKeys int `yaml:"max_keys" default:"1000" min:"1" max:"1_000_000"`
+	// Event time after which the counts of predictions that choose the values are halved.
+	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
+}
+
+// EventTime is panes and lateness.
+type EventTime struct {
+	// Length of a pane, the grain of all windows.
+	Pane time.Duration `yaml:"pane" default:"10s" min:"100ms"`
+	// A row that is later than the newest row by at most this still counts in its own pane.
+	AllowedLateness time.Duration `yaml:"allowed_lateness" default:"10s"`
+	// A row further ahead of its Kafka timestamp is rejected and counted.
+	MaxAhead time.Duration `yaml:"max_ahead" default:"24h"`
+	// Wall clock: an input without messages for so long does not hold back the watermark; 0: it always does.
+	IdleTimeout time.Duration `yaml:"idle_timeout" default:"1m"`
+	// A model version without rows for so long, while another version of the model has some, is forgotten: its
+	// statistics end, its calibrator stays in force. A pause of the whole model counts as a day at most. A version
+	// whose labels may come by join.wait is not forgotten. 0: never.
+	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
+}
+
+// Join is the wait of predictions for labels.
+type Join struct {
+	// Event time that a prediction waits.
+	Wait time.Duration `yaml:"wait" default:"1h"`
+	// Waiting rows of a shard. When full, the oldest goes out and is counted. One on disk takes about 20 bytes of
+	// memory.
+	MaxRows int `yaml:"max_rows" default:"10_000_000" min:"1" max:"1_000_000_000"`
+	// About the most memory of a shard for the latest of them, 160 bytes and the scores each. The others are on disk.
+	// 0: all are in memory.
+	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"0" max:"1TiB"`
+	// Directory for those on disk, of no use after a restart; up to the size of all rows that come within join.wait.
+	// Empty: work in checkpoints.dir; a local directory is better where that is on a network.
+	Dir string `yaml:"dir"`
+	// Joined rows of a shard, also those that brought their label, whose ids are known until join.wait is over (45
+	// bytes each). Repeats of them and further labels are counted and change nothing. 0: a repeat counts as new.
+	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
+}
+
+// Stats configures the accumulators.
+type Stats struct {
+	// Bins of the reliability diagram and of ECE; divides 3600.
+	Bins int `yaml:"bins" default:"15" min:"1" max:"3600"`
+	// Numbers of bins of further ECEs; each divides 3600.
+	ExtraBins []int `yaml:"extra_bins" min:"1" max:"3600"`
+	// Soft bins of SB-ECE.
+	SoftBins int `yaml:"soft_bins" default:"15" min:"1" max:"1000"`
+	// Temperature T of the soft bins.
+	SoftTemperature float64 `yaml:"soft_temperature" default:"0.01" above:"0" max:"100"`
+	// Width ν of the smoothed confidence CDF.
+	CDFNu float64 `yaml:"cdf_nu" default:"0.1" above:"0" max:"10"`
+	// Resamples for the null expectation and the interval of ECE.
+	Resamples int `yaml:"resamples" default:"200" min:"20" max:"100_000"`
+}
+
+// Sample is the bounded sample of labelled rows.
+type Sample struct {
+	// Most rows of one cell (key, label pane, prediction pane).
+	RowsPerCell int `yaml:"rows_per_cell" default:"1024" min:"1" max:"1_000_000"`
+	// Most bytes of one cell; at most kafka.message_max_bytes.
+	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
+	// Latest sampled rows that a model task keeps by key; at least refit.max_rows.
+	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
+}
+
+// Window kinds.
+const (
+	KindTime = "time"
+	KindRows = "rows"
+)
+
+// Window is one window definition.
+type Window struct {
+	// Name in snapshots and metrics; each once.
+	Name string `yaml:"name" required:"true" format:"name"`
+	// time: by prediction time; rows: the latest label panes with enough labelled rows.
+	Kind string `yaml:"kind" enum:"time|rows"`
+	// Kind time: length, a multiple of event_time.pane.
+	Size time.Duration `yaml:"size"`
+	// Kind time: distance between starts, a multiple of event_time.pane that divides size; absent: size.
+	Slide time.Duration `yaml:"slide"`
+	// Kind rows: labelled rows at least.
+	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000"`
+	// Kind rows: labelled rows between windows; the same as rows: tumbling; absent: a window at each pane.
+	Every int64 `yaml:"every" min:"0" max:"1_000_000_000"`
+}
+
+// Alarm is the anytime-valid alarm on calibration error of every key.
+type Alarm struct {
+	// Run the alarm.
+	Enabled bool `yaml:"enabled" default:"true"`
+	// What the alarm tests. raw: the model's own confidence; calibrated: the output of the calibrator in force;
+	// accuracy: a fall of the model's accuracy, whether its confidences foretell it or not. With raw and calibrated,
+	// the alarm on raw is inhibited while a calibrator is in force.
+	Signals []string `yaml:"signals" default:"raw,calibrated,accuracy" required:"true" enum:"raw|calibrated|accuracy"`
+	// Tolerance: the alarm says that the ECE was above it.
+	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
+	// Tolerance of every single bin, for the alarm's second test.
+	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
+	// Tolerance: the alarm on accuracy says that it was below that of the reference by more than this. The reference
+	// is the first reference_rows rows unless reference is rolling.
+	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`
+	// Bins of both tests; divides 3600.
+	Bins int `yaml:"bins" default:"15" min:"2" max:"60"`
+	// Event time between false alarms of a model version, on average at least; its signals share it equally.
+	FalseAlarmEvery time.Duration `yaml:"false_alarm_every" default:"8760h" min:"1s"`
+	// Severity label of the alert: info, warning or critical.
+	Severity string `yaml:"severity" default:"critical" enum:"info|warning|critical"`
+	// Severity label of the alert on accuracy.
+	AccuracySeverity string `yaml:"accuracy_severity" default:"warning" enum:"info|warning|critical"`
+	// Largest weight that a row may have; larger ones break the bound on false alarms. Give each of g predictions
+	// with one outcome weight 1/g.
+	MaxWeight float64 `yaml:"max_weight" default:"1" above:"0" max:"1_000_000_000"`
+	// 0: rows enter as their labels come. Otherwise rows enter so long after their prediction, no less than the
+	// longest delay: for labels whose delay depends on whether the model was right.
+	Matured time.Duration `yaml:"matured"`
+	// none: the error itself. pinned: its change against the curve of the first reference_rows rows; rolling: against
+	// the reference_rows rows before.
+	Reference string `yaml:"reference" default:"none" enum:"none|pinned|rolling"`
+	// Labelled rows of the reference curve and of the reference accuracy; every slice has its own.
+	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
+	// Standard errors of the reference that the tolerance of a bin, or of accuracy, is widened by.
+	Slack float64 `yaml:"slack" default:"1" min:"0" max:"10"`
+	// Test every slice too.
+	Slices bool `yaml:"slices" default:"true"`
+	// Share of false alarms among the slices of a model version that alarm, in expectation at most (e-BH).
+	FDR float64 `yaml:"fdr" default:"0.05" above:"0" max:"0.5"`
+	// Fewest rows since the alarm that can show that the error is back inside the tolerance.
+	ClearRows int64 `yaml:"clear_rows" default:"1000" min:"1" max:"1_000_000_000"`
+	// Event time for which they must show it.
+	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
+	// Rows without another alarm that resolve it too; 0: they never do.
+	QuietRows int64 `yaml:"quiet_rows" default:"50_000" min:"0" max:"1_000_000_000"`
+	// Event time for which an alert of any rule stays inhibited after the alert that inhibits it is over.
+	Hold time.Duration `yaml:"hold" default:"15m"`
+}
+
+// Unlabelled configures the statistics of predictions before their labels come.
+type Unlabelled struct {
+	// Compute them.
+	Enabled bool `yaml:"enabled" default:"true"`
+	// pinned: the first reference_rows rows; rolling: the next as many replace them.
+	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
+	// Predictions, and labelled rows, of the reference.
+	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
+	// Level of the thresholds of distances: the share of windows above them if nothing changes.
+	Alpha float64 `yaml:"alpha" default:"0.001" above:"0" max:"0.5"`
+	// Compute them for every slice too.
+	Slices bool `yaml:"slices" default:"true"`
+	// Count rows by predicted class, for distances of class shares and label-shift estimates: of no key, of model
+	// versions, or of every slice too.
+	Classes string `yaml:"classes" default:"model" enum:"none|model|slices"`
+}
+
+// Rule is an alert on a value beyond a bound for a while, with hysteresis.
+type Rule struct {
+	// Name in alerts and metrics; each once.
+	Name string `yaml:"name" required:"true" format:"name"`
+	// calibrated: the output of the calibrator in force; raw: the model's own confidence.
+	Signal string `yaml:"signal" default:"calibrated" enum:"calibrated|raw"`
+	// The rule window: the latest label panes with at least this many rows. These are labelled rows, or predictions
+	// where the value is one of predictions.
+	Rows int64 `yaml:"rows" default:"2000" min:"1" max:"1_000_000_000"`
+	// The rule does not decide on fewer rows; at most rows.
+	MinRows int64 `yaml:"min_rows" default:"500" min:"1" max:"1_000_000_000"`
+	// Labelled rows of the key before the rule may fire.
+	WarmupRows int64 `yaml:"warmup_rows" default:"2000" min:"0" max:"1_000_000_000"`
+	// Value above which the rule is pending, if it is significant; with side below, the value below which. At most 1,
+	// but for measure nll of kind threshold.
+	Fire float64 `yaml:"fire" default:"0.05" above:"0" max:"1000"`
+	// Value below which it resolves; less than fire. With side below, the value above which; more than fire.
+	Clear float64 `yaml:"clear" default:"0.03" min:"0" max:"1000"`
+	// Event time beyond fire before the rule fires.
+	For time.Duration `yaml:"for" default:"30s"`
+	// Event time beyond clear before the rule resolves.
+	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
+	// Severity label of the alert: info, warning or critical.
+	Severity string `yaml:"severity" default:"warning" enum:"info|warning|critical"`
+	// Evaluate the rule on every slice too.
+	Slices bool `yaml:"slices" default:"false"`
+	// The value. excess: ECE less the ECE that a calibrated model would show at this n. reference: how much worse the
+	// measure is than in a reference window. distance: of a confidence score's distribution from the reference,
+	// before labels. estimate: the measure, estimated before labels. threshold: the measure itself.
+	Kind string `yaml:"kind" default:"excess" enum:"excess|reference|distance|estimate|threshold"`
+	// Of kind excess: ece. reference: ece (debiased), smece, accuracy, nll, curve (largest change of a bin).
+	// distance: ks, psi, wasserstein, js. estimate: accuracy (its fall), ece, miss (estimate less truth, once labels
+	// come). threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with
+	// a label at the age).
+	Measure string `yaml:"measure" default:"ece"`
+	// Kind distance: the confidence score; class: the shares of the predicted classes, with measures psi and js.
+	Score string `yaml:"score" default:"msp" enum:"msp|margin|negent|class"`
+	// Kinds reference and distance. pinned: the first reference_rows rows; rolling: the reference_rows rows before
+	// the window.
+	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
+	// Rows of the reference.
+	ReferenceRows int64 `yaml:"reference_rows" default:"5000" min:"100" max:"1_000_000_000"`
+	// Kind distance: the value counts only above what it exceeds with this probability if nothing has changed.
+	Alpha float64 `yaml:"alpha" default:"0.0001" above:"0" max:"0.5"`
+	// Kind threshold: the side of fire on which the rule fires: above for errors, below for accuracy and coverage.
+	Side string `yaml:"side" default:"above" enum:"above|below"`
+	// Kind threshold: the rule fires only where the whole 95 % interval of the value is beyond fire.
+	Interval bool `yaml:"interval" default:"false"`
+	// Measure coverage: age of the predictions at least; 0: join.wait.
+	Age time.Duration `yaml:"age" default:"0s"`
+}
+
+// Choices lists the measures of all kinds.
+func (Rule) Choices(key string) []string {
+	if key != "measure" {
+		return nil
+	}
+	return []string{"ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss", "confidence",
+		"coverage"}
+}
+
+// Refit is when and how calibrators are refitted. Times are event time.
+type Refit struct {
+	// Calibrator to fit; auto: a few of them, by classes and rows; none: never refit.
+	Method string `yaml:"method" default:"auto"`
+	// Event time between refits; 0: not by period, otherwise at least event_time.pane.
+	Period time.Duration `yaml:"period" default:"1h"`
+	// Refit when the alarm or a rule fires.
+	OnAlarm bool `yaml:"on_alarm" default:"true"`
+	// Sampled rows since the start of the alarm that a refit on alarm waits for; at most max_rows.
+	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
+	// No refit with fewer sampled rows; at most max_rows.
+	MinRows int `yaml:"min_rows" default:"500" min:"10" max:"10_000_000"`
+	// Latest sampled rows that a refit uses.
+	MaxRows int `yaml:"max_rows" default:"5000" min:"10" max:"10_000_000"`
+	// Newest share of them, never fitted on: candidates are first scored on it.
+	TestShare float64 `yaml:"test_share" default:"0.3" min:"0.05" max:"0.9"`
+	// Label panes after which a fit is due. Its result is used only then, and a model whose fit takes longer waits.
+	Delay int64 `yaml:"delay" default:"1" min:"1" max:"10_000"`
+	// Fits at a time in this process; 0: half of the processors. No result depends on it.
+	Workers int `yaml:"workers" min:"0" max:"1024"`
+	// A candidate is published where the anytime-valid paired test on NLL rejects "not better" at this level, split
+	// over the candidates.
+	Alpha float64 `yaml:"alpha" default:"0.01" above:"0" max:"0.5"`
+	// A validation that has proved nothing on so many rows ends without a change; 0: with the next refit.
+	ValidationRows int `yaml:"validation_rows" default:"10_000" min:"0" max:"1_000_000_000"`
+	// A validation that has proved nothing in so much event time ends too; 0: with the next refit.
+	ValidationFor time.Duration `yaml:"validation_for"`
+	// Published only if NLL falls by at least so many nats: a smaller difference is not worth a publication.
+	MinNLLGain float64 `yaml:"min_nll_gain" default:"0.001" min:"0" max:"10"`
+	// Published only if ECE rises by no more.
+	MaxECERise float64 `yaml:"max_ece_rise" default:"0.005" min:"0" max:"1"`
+	// Published only if accuracy drops by no more.
+	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.005" min:"0" max:"1"`
+	// Event time for which a candidate is at least scored only.
+	ShadowFor time.Duration `yaml:"shadow_for"`
+	// Share of the ids that get a candidate before all others; 0: no canary.
+	CanaryShare float64 `yaml:"canary_share" min:"0" max:"0.9"`
+	// Event time for which they alone have it.
+	CanaryFor time.Duration `yaml:"canary_for" default:"10m"`
+	// The rollback monitor tests the calibrator in force against the one before it, the latest three that a change
+	// replaced, and the identity, and rolls it back where one is better. Mean label panes between false rollbacks, at
+	// least; 0: no rollback.
+	RollbackPanes int64 `yaml:"rollback_panes" default:"1_000_000" min:"0" max:"1_000_000_000_000"`
+	// Event time between refits on alarm.
+	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
+	// Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show its metrics.
+	Online bool `yaml:"online"`
+	// What follows where predictions say that shares of classes have moved, and the test of label shift passes. off:
+	// nothing; candidate: class weights on the calibrator in force are validated as a refit's candidate is, once
+	// labels come; at_once: they are in force before labels. The class on top of a row may change.
+	LabelShift string `yaml:"label_shift" default:"off" enum:"off|candidate|at_once"`
+}
+
+// Choices lists the methods.
+func (Refit) Choices(key string) []string {
+	if key != "method" {
+		return nil
+	}
+	names, scaled := []string{"auto", "none"}, []string{}
+	for _, m := range calibrator.Methods() {
+		names = append(names, m.Name)
+		if m.Scalable {
+			scaled = append(scaled, m.Name+calibrator.Suffix)
+		}
+	}
+	return slices.Concat(names, scaled)
+}
+
+// Calibrated turns on the calibrated stream.
+type Calibrated struct {
+	// Write topics.calibrated.
+	Enabled bool `yaml:"enabled"`
+	// probs: all K; top1: the class and its confidence.
+	Columns string `yaml:"columns" default:"probs" enum:"probs|top1"`
+}
+
+// Values of archive.features and archive.when_full.
+const (
+	FeaturesHalf   = "float16"
+	FeaturesSingle = "float32"
+	WhenFullWait   = "wait"
+	WhenFullDrop   = "drop"
+)
+
+// Archive is the directory of labelled rows with features.
+type Archive struct {
+	// Directory of the files, on storage that all processes of the group share, or one each; empty: no archive, and
+	// features do not wait for labels.
+	Directory string `yaml:"directory"`
+	// float16: half the memory and disk, at three significant digits; rows with a feature beyond ±65504 are left out
+	// and counted. float32: as they come.
+	Features string `yaml:"features" default:"float16" enum:"float16|float32"`
+	// Write the logits or probabilities too.
+	Logits bool `yaml:"logits" default:"true"`
+	// A file is complete with so many rows.
+	RollRows int64 `yaml:"roll_rows" default:"1_000_000" min:"1" max:"1_000_000_000"`
+	// A file is complete with so many bytes.
+	RollBytes int64 `yaml:"roll_bytes" default:"256MiB" min:"1KiB" max:"1TiB"`
+	// A file is complete so much event time after its first label.
+	RollTime time.Duration `yaml:"roll_time" default:"10m" min:"1s"`
+	// Most bytes of the directory. The files of the oldest labels are deleted first. 0: no bound.
+	MaxBytes int64 `yaml:"max_bytes" default:"100GiB" min:"0" max:"1PiB"`
+	// A file is deleted when its newest label is so much event time older than the newest of its model version; 0:
+	// never.
+	MaxAge time.Duration `yaml:"max_age" default:"720h"`
+	// Most bytes of rows in memory a shard, of all files that are open.
+	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
+	// Complete files of a shard that could not be written to the directory before when_full holds; 0: no bound.
+	PendingBytes int64 `yaml:"pending_bytes" default:"1GiB" min:"0" max:"1PiB"`
+	// What happens without room on disk. wait: the shard stands still and loses nothing; drop: rows are left out of
+	// the archive and counted.
+	WhenFull string `yaml:"when_full" default:"wait" enum:"wait|drop"`
+}
+
+// Trigger is when a model version is to get a new head. Times are event time.
+type Trigger struct {
+	// Ask for heads, on topics.finetune.
+	Enabled bool `yaml:"enabled"`
+	// What to train, a recipe of `plumbline train`.
+	Recipe string `yaml:"recipe" default:"auto" required:"true"`
+	// The trigger decides on the latest label panes with at least so many sampled rows, after the calibrators in
+	// force.
+	Rows int64 `yaml:"rows" default:"2000" min:"10" max:"1_000_000_000"`
+	// The trigger does not decide on fewer rows; at most rows.
+	MinRows int64 `yaml:"min_rows" default:"1000" min:"10" max:"1_000_000_000"`
+	// First sampled rows of a model version, the reference of the later ones.
+	ReferenceRows int64 `yaml:"reference_rows" default:"4000" min:"10" max:"1_000_000_000"`
+	// A head is due where excess ECE is above this, on rows since a refit or after one that changed nothing.
+	MaxECE float64 `yaml:"max_ece" default:"0.03" above:"0" max:"1"`
+	// A head is due where accuracy is below that of the reference rows by more.
+	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.03" above:"0" max:"1"`
+	// A head is due where AURC is above that of the reference rows by more.
+	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.03" above:"0" max:"1"`
+	// The drop or rise must also be so many standard errors of accuracy.
+	Z float64 `yaml:"z" default:"3" min:"0" max:"10"`
+	// The cause must last for so long.
+	For time.Duration `yaml:"for" default:"5m"`
+	// There must be so many sampled rows since it began, to train on.
+	DataRows int64 `yaml:"data_rows" default:"2000" min:"10" max:"1_000_000_000"`
+	// Time between requests for a model version.
+	Cooldown time.Duration `yaml:"cooldown" default:"6h"`
+	// Most requests for a model version within budget_period.
+	Budget int `yaml:"budget" default:"7" min:"1" max:"1000"`
+	// Period of the budget.
+	BudgetPeriod time.Duration `yaml:"budget_period" default:"168h" min:"1s"`
+	// Time from a request to the first rows that its head runs on. It must be longer than training takes; otherwise
+	// the shadow begins when the head is there, and a replay with it differs.
+	ShadowAfter time.Duration `yaml:"shadow_after" default:"30m"`
+	// Time from a request after which it counts as failed if its head has not run.
+	Deadline time.Duration `yaml:"deadline" default:"24h" min:"1s"`
+}
+
+// Heads is the proof of new heads in the stream.
+type Heads struct {
+	// Run the heads of topics.heads as shadow versions, VERSION+headN.
+	Shadow bool `yaml:"shadow"`
+	// About the most memory of a shard for scores of shadows that wait for their label. The oldest goes out and is
+	// counted.
+	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
+	// Most shadows of a model version. Beyond, the oldest is stopped.
+	Max int `yaml:"max" default:"2" min:"1" max:"16"`
+	// Level of each anytime-valid test.
+	Alpha float64 `yaml:"alpha" default:"0.05" above:"0" max:"0.5"`
+	// Probabilities are floored at e^-bound for the tests of NLL.
+	NLLBound float64 `yaml:"nll_bound" default:"5" above:"0" max:"100"`
+	// No decision before so many sampled rows that both have.
+	MinRows int64 `yaml:"min_rows" default:"1000" min:"2" max:"1_000_000_000"`
+	// Rejected where it is not shown to be better after so many; at least min_rows.
+	MaxRows int64 `yaml:"max_rows" default:"50_000" min:"2" max:"1_000_000_000"`
+	// Ready only if ECE rises by no more.
+	MaxECERise float64 `yaml:"max_ece_rise" default:"0.01" min:"0" max:"1"`
+	// Ready only if accuracy is shown not to drop by so much.
+	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.01" above:"0" max:"1"`
+	// Ready only if AURC rises by no more.
+	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.01" min:"0" max:"1"`
+	// Time for which a head that is ready still runs as a shadow, to be rolled back if it turns worse than the old
+	// one.
+	Watch time.Duration `yaml:"watch" default:"168h"`
+}
+
+// Trainer is the process that trains heads, `plumbline trainer`. Times are wall clock.
+type Trainer struct {
+	// Name of the process in records, different for each; empty: the host's.
+	Name string `yaml:"name" format:"name"`
+	// Directory of jobs: requests, checkpoints, results. Trainers that share it take over each other's jobs.
+	Dir string `yaml:"dir" default:"./trainer" required:"true"`
+	// Directory of archived rows to train on; empty: that of the section archive, or files.
+	Archive string `yaml:"archive"`
+	// Longest wait for the archive to have all rows of a request: its files are complete after archive.roll_time.
+	Settle time.Duration `yaml:"settle" default:"15m"`
+	// Files and directories to train on where nothing is archived: Arrow, Parquet, CSV or npz with features, label
+	// and ts. Files that name a model and version are used where these are the request's model and backbone (its
+	// version without +headN).
+	Files []string `yaml:"files"`
+	// The heads that serve, to start from and to compare with.
+	Heads []TrainerHead `yaml:"heads"`
+	// What computes. auto: cuda where there is a device, otherwise gorgonia.
+	Backend string `yaml:"backend" default:"auto" enum:"auto|cuda|gorgonia|go"`
+	// Number of the CUDA device; a process uses one.
+	Device int `yaml:"device" min:"0" max:"1023"`
+	// Command that trains in place of the recipes (docs/train.md); empty: none.
+	Command []string `yaml:"command" blank:"true"`
+	// Newest rows of a request's range that train; 0: all.
+	MaxRows int `yaml:"max_rows" default:"1_000_000" min:"0" max:"1_000_000_000"`
+	// Features of at most so many bytes are held in memory. More stay in their files and are read during the
+	// training.
+	MemoryBytes int `yaml:"memory_bytes" default:"1GiB" min:"0" max:"1PiB"`
+	// Keep of a class at most so many times the training rows of the rarest; 0: all. At least 1.
+	Balance float64 `yaml:"balance" min:"0" max:"1_000_000_000"`
+	// Newest share of the rows, which validates.
+	Validation float64 `yaml:"validation" default:"0.2" above:"0" max:"0.9"`
+	// Starts of a job before it counts as failed.
+	Attempts int `yaml:"attempts" default:"3" min:"1" max:"1000"`
+	// Longest run of one attempt.
+	Timeout time.Duration `yaml:"timeout" default:"6h" min:"1s"`
+	// Time between the heartbeats of a job.
+	Heartbeat time.Duration `yaml:"heartbeat" default:"5s" min:"100ms"`
+	// Another trainer takes over a job without a heartbeat for so long; at least twice heartbeat.
+	LostAfter time.Duration `yaml:"lost_after" default:"1m" min:"200ms"`
+	// Heads up to so many bytes are in their record. Larger ones are read from trainer.dir, which shards must then
+	// share. At most half of kafka.message_max_bytes.
+	InlineBytes int `yaml:"inline_bytes" default:"4MiB" min:"0" max:"512MiB"`
+	// Directories of finished jobs that are kept.
+	Keep int `yaml:"keep" default:"20" min:"1" max:"100_000"`
+}
+
+// TrainerHead names the file of a head that serves.
+type TrainerHead struct {
+	// Model name.
+	Model string `yaml:"model" required:"true"`
+	// Version; empty: every one that has no entry of its own and comes from no head of topics.heads.
+	Version string `yaml:"version"`
+	// Its .safetensors file.
+	File string `yaml:"file" required:"true"`
+}
+
+// Notify is who receives alerts.
+type Notify struct {
+	// Address of the page for links in alerts: https://host/path; empty: no links.
+	ExternalURL string `yaml:"external_url" format:"url"`
+	// Base URLs of Alertmanagers (API v2). All of them receive everything.
+	Alertmanagers []string `yaml:"alertmanagers" format:"url"`
+	// Labels added to every alert for Alertmanager, name=value.
+	Labels []string `yaml:"labels" format:"label"`
+	// Wall clock between repeats of firing alerts. Alertmanager forgets an alert without a repeat for four times as
+	// long.
+	Resend time.Duration `yaml:"resend" default:"1m" min:"1s"`
+	// Wall clock of one request.
+	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`
+	// Wall clock for which a request to a webhook that does not answer is repeated. After it, each change is tried
+	// once until the webhook answers.
+	RetryFor time.Duration `yaml:"retry_for" default:"15m"`
+	// Addresses that receive each change at least once, by the Standard Webhooks specification (docs/api.md).
+	Webhooks []Webhook `yaml:"webhooks"`
+}
+
+// Webhook is one address that receives changes. The address may be a secret, and the key that signs is one.
+type Webhook struct {
+	// Its address. Exactly one of url and url_file is set.
+	URL string `yaml:"url" format:"url"`
+	// File that holds the address, where the address is a secret.
+	URLFile string `yaml:"url_file"`
+	// Environment variable that holds the key that signs: whsec_ and base64, or at least 16 bytes of other text.
+	SecretEnv string `yaml:"secret_env"`
+	// File that holds the key; neither secret_env nor secret_file: not signed.
+	SecretFile string `yaml:"secret_file"`
+	// Alert states that are sent; empty: firing and resolved. An alert that another alert inhibits is inhibited in
+	// every state.
+	States []string `yaml:"states" enum:"pending|firing|resolved|inhibited"`
+}
+
+// Values of history.store.
+const (
+	HistoryOff      = "off"
+	HistorySQLite   = "sqlite"
+	HistoryPostgres = "postgres"
+)
+
+// History is the database of decisions. Its address may hold a password: that comes from a file or an environment
+// variable, never from the YAML.
+type History struct {
+	// sqlite: a file of each process; postgres: a server that all processes may share; off: none.
+	Store string `yaml:"store" default:"sqlite" enum:"sqlite|postgres|off"`
+	// SQLite's file, one for each machine, on a disk of its own; empty: history-GROUP@HOST.db in join.dir, or in work
+	// in checkpoints.dir.
+	Path string `yaml:"path"`
+	// Environment variable that holds the address of PostgreSQL:
+	// postgres://user:password@host/database?sslmode=verify-full.
+	DSNEnv string `yaml:"dsn_env"`
+	// File that holds the address; neither dsn_env nor dsn_file: PGHOST, PGUSER, PGPASSWORD and so on.
+	DSNFile string `yaml:"dsn_file"`
+	// Newest entries of a model that are kept; 0: no bound.
+	Rows int64 `yaml:"rows" default:"100_000" min:"0" max:"1_000_000_000"`
+	// An entry is deleted when it is so much event time older than the newest of its model; 0: never.
+	MaxAge time.Duration `yaml:"max_age"`
+	// Wall clock of one transaction or query.
+	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`
+}
+
+// Values of checkpoints.store.
+const (
+	StoreDirectory = "directory"
+	StoreTopic     = "topic"
+)
+
+// Checkpoints are where and how often state is saved.
+type Checkpoints struct {
+	// directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.
+	Store string `yaml:"store" default:"directory" enum:"directory|topic"`
+	// Directory, kept over restarts; on storage that all processes of the group share.
+	Dir string `yaml:"dir" default:"./state" required:"true"`
+	// Wall clock between checkpoints; outputs become visible at checkpoints.
+	Interval time.Duration `yaml:"interval" default:"5s" min:"10ms"`
+	// A shard that has taken so many rows takes a checkpoint before the interval is over; 0: by time only.
+	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000_000"`
+	// Checkpoints kept. The previous one is used if the newest is damaged.
+	Keep int `yaml:"keep" default:"2" min:"2" max:"100"`
+}
+
+// HTTP is the page, the API and the metrics.
+type HTTP struct {
+	// Address to listen on; empty: off.
+	Listen string `yaml:"listen" default:"127.0.0.1:8080" format:"listen"`
+	// File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect.
+	WebConfig string `yaml:"web_config_file"`
+	// Slices of a model version and window in /metrics: those that fire, then the worst. The API has all.
+	Slices int `yaml:"metrics_slices" default:"20" min:"1" max:"10_000"`
+	// Serve Go profiles at /debug/pprof/ too. They describe the process to everyone who can reach the port.
+	Pprof bool `yaml:"pprof"`
+	// Accept pause and resume, orders about calibrators and heads, and the cancelling of trainings over HTTP, from
+	// everyone who can reach the port and is admitted by web_config_file.
+	Control bool `yaml:"control"`
+}

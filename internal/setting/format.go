@@ -1,0 +1,51 @@
+package setting
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+)
+
+// format is what a text must look like.
+type format struct {
+	allowed string // for documents: a regular expression, or words
+	must    string // ends "must ..."
+	pattern string // for the schema; "" = none says it
+	is      func(s string) bool
+}
+
+// formats are the values of the tag format.
+var formats = map[string]format{
+	"name":    named(`^[a-zA-Z0-9._-]{1,100}$`),
+	"topic":   named(`^[a-zA-Z0-9._-]{1,249}$`),
+	"url":     matching(`^https?://[^\s]+$`),
+	"label":   matching(`^[a-zA-Z_][a-zA-Z0-9_]*=.+$`),
+	"address": address(false),
+	"listen":  address(true),
+}
+
+// IsURL reports whether s is an address by http or https.
+func IsURL(s string) bool { return formats["url"].is(s) }
+
+func matching(pattern string) format {
+	re := regexp.MustCompile(pattern)
+	return format{allowed: pattern, must: "match " + pattern, pattern: pattern, is: re.MatchString}
+}
+
+// named is the format of names of files and topics.
+func named(pattern string) format {
+	f := matching(pattern)
+	match := f.is
+	f.must += " and not be . or .."
+	f.is = func(s string) bool { return match(s) && s != "." && s != ".." }
+	return f
+}
+
+// address is host:port. To listen, the host may be empty (all interfaces) and the port 0 (any).
+func address(listen bool) format {
+	return format{allowed: "host:port", must: "be host:port, such as 127.0.0.1:9092", is: func(s string) bool {
+		host, port, err := net.SplitHostPort(s)
+		n, perr := strconv.ParseUint(port, 10, 16)
+		return err == nil && perr == nil && (listen || n > 0 && host != "")
+	}}
+}

@@ -1,0 +1,44 @@
+package setting
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"reflect"
+	"strings"
+)
+
+// documented is a struct that carries the source file in which it and its inner structs are declared.
+type documented interface{ Source() string }
+
+// meanings are the comments of fields, by "package.Type.Field".
+type meanings map[string]string
+
+// of adds the comments of the file in which t says that it is declared.
+func (m meanings) of(t reflect.Type) meanings {
+	d, ok := reflect.Zero(t).Interface().(documented)
+	if !ok {
+		return m
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", d.Source(), parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		panic("setting: the source of " + t.String() + ": " + err.Error())
+	}
+	out := maps.Clone(m)
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			for _, f := range s.Fields.List {
+				for _, name := range f.Names {
+					out[t.PkgPath()+"."+spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+				}
+			}
+		}
+		return false
+	})
+	return out
+}

@@ -1,0 +1,102 @@
+package setting
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Page is the reference of all keys of the struct c in Markdown: a chapter a section, the keys outside sections
+// first. Defaults are the values of c.
+func Page(c any) []byte {
+	v := reflect.ValueOf(c)
+	var own, chapters strings.Builder
+	for _, f := range Fields(v.Type()) {
+		top, _, _ := strings.Cut(strings.TrimSuffix(f.Path, "[]"), ".")
+		switch {
+		case top == f.Path && section(f.Type) == nil:
+			row(&own, f, v)
+		case top == f.Path:
+			fmt.Fprintf(&chapters, "\n## %s\n%s\n\n%s", f.Key, f.Meaning, tableHead)
+		default:
+			row(&chapters, f, v)
+		}
+	}
+	return []byte(tableHead + own.String() + chapters.String())
+}
+
+const tableHead = "| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
+
+// row writes the table's row of a key; root holds the defaults.
+func row(b *strings.Builder, f Field, root reflect.Value) {
+	def, allowed := "", f.limits.allowed(f.Type)
+	if f.Type.Kind() == reflect.Slice {
+		allowed = f.limits.allowed(f.Type.Elem())
+	}
+	switch v := at(root, f.Path); {
+	case section(f.Type) != nil:
+	case v.IsValid():
+		def = "`" + literal(v) + "`"
+	case f.HasDefault:
+		def = "`" + literal(f.Default) + "`"
+	}
+	if f.limits.format != "" {
+		allowed = "`" + allowed + "`"
+	}
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.Path, typeName(f.Type), def, allowed, f.Meaning)
+}
+
+// at is the value at the path, or invalid where a list is on the way.
+func at(v reflect.Value, path string) reflect.Value {
+	for path != "" {
+		var key string
+		key, path, _ = strings.Cut(path, ".")
+		i := Index(v.Type(), key)
+		if i < 0 {
+			return reflect.Value{}
+		}
+		v = v.Field(i)
+	}
+	return v
+}
+
+// Index is the index of the field with that key in the struct t, or -1.
+func Index(t reflect.Type, key string) int {
+	for _, f := range fieldsOf(t) {
+		if f.Key == key {
+			return f.index
+		}
+	}
+	return -1
+}
+
+// Keys lists the keys of the struct t in order, without those of inner structs.
+func Keys(t reflect.Type) []string {
+	fs := fieldsOf(t)
+	keys := make([]string, len(fs))
+	for i, f := range fs {
+		keys[i] = f.Key
+	}
+	return keys
+}
+
+// typeName is what documents call a type.
+func typeName(t reflect.Type) string {
+	switch {
+	case t == durationType:
+		return "duration"
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return "list"
+	case t.Kind() == reflect.Slice:
+		return "list of " + typeName(t.Elem()) + "s"
+	case t.Kind() == reflect.Struct:
+		return "section"
+	case t.Kind() == reflect.String:
+		return "text"
+	case t.Kind() == reflect.Bool:
+		return "switch"
+	case t.Kind() == reflect.Float64:
+		return "number"
+	}
+	return "whole number"
+}

@@ -1,0 +1,151 @@
+package setting
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Default returns a C in which every key has its default.
+func Default[C any]() C {
+	var c C
+	fill(reflect.ValueOf(&c).Elem())
+	return c
+}
+
+// DefaultOf is Default for a type that is known at run time only. Of a struct it is what the keys that a list item
+// leaves out stand for.
+func DefaultOf(t reflect.Type) reflect.Value {
+	v := reflect.New(t).Elem()
+	if t.Kind() == reflect.Struct {
+		fill(v)
+	}
+	return v
+}
+
+// fill sets the fields of the struct v to their defaults. Lists of structs have none: whoever composes them sets
+// them.
+func fill(v reflect.Value) {
+	for _, f := range fieldsOf(v.Type()) {
+		switch to := v.Field(f.index); {
+		case to.Kind() == reflect.Struct:
+			fill(to)
+		case to.Kind() == reflect.Slice && f.HasDefault:
+			to.Set(reflect.AppendSlice(reflect.MakeSlice(f.Type, 0, f.Default.Len()), f.Default))
+		case f.HasDefault:
+			to.Set(f.Default)
+		}
+	}
+}
+
+// parseDefault reads the tag of a field of type t; lists are separated by commas.
+func parseDefault(s string, t reflect.Type) (reflect.Value, error) {
+	if s == "" {
+		return reflect.Zero(t), nil
+	}
+	if t.Kind() != reflect.Slice {
+		return parseScalar(s, t)
+	}
+	parts := strings.Split(s, ",")
+	out := reflect.MakeSlice(t, len(parts), len(parts))
+	for i, part := range parts {
+		v, err := parseScalar(part, t.Elem())
+		if err != nil {
+			return out, err
+		}
+		out.Index(i).Set(v)
+	}
+	return out, nil
+}
+
+func parseScalar(s string, t reflect.Type) (reflect.Value, error) {
+	var v any
+	var err error
+	switch {
+	case t == durationType:
+		v, err = time.ParseDuration(s)
+	case t.Kind() == reflect.String:
+		v = s
+	case t.Kind() == reflect.Bool:
+		v, err = strconv.ParseBool(s)
+	case t.Kind() == reflect.Float64:
+		v, err = strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		v, err = parseInt(s)
+	default:
+		err = fmt.Errorf("a %s cannot be a key", t)
+	}
+	if err != nil {
+		return reflect.Value{}, err
+	}
+	return reflect.ValueOf(v).Convert(t), nil
+}
+
+var byteUnits = []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
+
+// parseInt reads a whole number, which may have underscores and a unit of bytes.
+func parseInt(s string) (int64, error) {
+	shift := 0
+	for i, unit := range byteUnits {
+		if number, ok := strings.CutSuffix(s, unit); ok {
+			s, shift = number, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(s, 0, 64)
+	if err == nil && n > math.MaxInt64>>shift {
+		err = strconv.ErrRange
+	}
+	return n << shift, err
+}
+
+// Text is a text key with its value.
+type Text struct{ Key, Value string }
+
+// Texts lists the text keys of the struct c, without those of inner structs.
+func Texts(c any) []Text {
+	v, out := reflect.ValueOf(c), []Text(nil)
+	for _, f := range fieldsOf(v.Type()) {
+		if f.Type.Kind() == reflect.String {
+			out = append(out, Text{f.Key, v.Field(f.index).String()})
+		}
+	}
+	return out
+}
+
+// Show writes a value as the file would have it, texts without quotes.
+func Show(value any) string {
+	switch x := value.(type) {
+	case time.Duration:
+		s := x.String()
+		if strings.HasSuffix(s, "m0s") {
+			s = strings.TrimSuffix(s, "0s")
+		}
+		if strings.HasSuffix(s, "h0m") {
+			s = strings.TrimSuffix(s, "0m")
+		}
+		return s
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return fmt.Sprint(value)
+}
+
+// literal is v in YAML.
+func literal(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		if s := v.String(); s == "" || strings.ContainsAny(s, ":#'\"{}[]&*!|>%@`") {
+			return strconv.Quote(s)
+		}
+	case reflect.Slice:
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = literal(v.Index(i))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	return Show(v.Interface())
+}
