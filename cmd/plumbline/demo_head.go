@@ -75,7 +75,7 @@ func (d *demoRunner) gate(ctx context.Context) demoGate {
 			return nil
 		}
 		for began := time.Now(); ; {
-			if !d.story.decided().Before(ts.Add(-demoLead)) && len(d.engine.tuning.awaited(ts)) == 0 {
+			if !d.story.decided().Before(ts.Add(-demoLead)) && len(awaited(d.engine.tuning, ts)) == 0 {
 				return nil
 			}
 			if time.Since(began) > stuck {
@@ -91,11 +91,9 @@ func (d *demoRunner) gate(ctx context.Context) demoGate {
 }
 
 // awaited are the requests whose heads are to run on a row of an event time, and of which nothing has come yet.
-func (t *tuning) awaited(ts time.Time) []record.Finetune {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func awaited(t *tuning, ts time.Time) []record.Finetune {
 	var out []record.Finetune
-	for _, j := range t.queue.Jobs() {
+	for _, j := range t.list() {
 		from, err := pipeline.Parse(j.Request.ShadowFrom)
 		if err != nil || from > ts.UnixNano() || !j.Open() {
 			continue

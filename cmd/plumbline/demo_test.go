@@ -61,7 +61,7 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
 // replayGate trains a head when the stream comes to the first row that it is to run on, from what the replay has archived.
 func replayGate(t *testing.T, r *replay) demoGate {
 	return func(ts time.Time) error {
-		for _, req := range r.tuning.awaited(ts) {
+		for _, req := range awaited(r.tuning, ts) {
 			for _, s := range r.shards {
 				archiveOf(s).ShowAll()
 			}

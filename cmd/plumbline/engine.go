@@ -34,6 +34,7 @@ type engine struct {
 	fits      *model.FitPool
 	history   *sinks.History
 	tuning    *tuning
+	heads     *operators.Heads
 	past      *past                  // nil = no history in a database
 	archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
@@ -63,7 +64,8 @@ func newEngine(cfg config.Config, log *slog.Logger) *engine {
 	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), watchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.archive = rt.openArchive()
-	rt.tuning = newTuning(operators.NewHeads(cfg.Heads.Max), log)
+	rt.heads = operators.NewHeads(cfg.Heads.Max)
+	rt.tuning = newTuning(rt.heads, log)
 	return rt
 }
 
@@ -105,7 +107,7 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 	}
 	if c.Heads.Shadow {
 		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: operators.NewShadow(operators.ShadowConfig{Pane: pane, Wait: int64(c.Join.Wait),
-			MemoryBytes: c.Heads.MemoryBytes}, rt.tuning.heads, counts, rt.log)})
+			MemoryBytes: c.Heads.MemoryBytes}, rt.heads, counts, rt.log)})
 	}
 	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
 		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts)})

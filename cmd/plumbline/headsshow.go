@@ -125,11 +125,11 @@ func runHeadsExport(cmd *cobra.Command, id, dir string) error {
 	if err != nil {
 		return err
 	}
-	j := t.queue.Job(id)
-	if j == nil || j.Result == nil || j.Result.Outcome != record.OutcomeTrained {
+	result := t.result(id)
+	if result == nil || result.Outcome != record.OutcomeTrained {
 		return fmt.Errorf("%s: there is no such trained head", id)
 	}
-	h, err := service.Weights(*j.Result)
+	h, err := service.Weights(*result)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: its weights are not in its record, and not where its trainer wrote them, which must be storage that this machine has: %w", id, err)
 	}
@@ -139,7 +139,7 @@ func runHeadsExport(cmd *cobra.Command, id, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	meta := map[string]string{"plumbline.head": id, "plumbline.why": j.Result.Why}
+	meta := map[string]string{"plumbline.head": id, "plumbline.why": result.Why}
 	var tensors strings.Builder
 	if err := artefact.WriteSafetensors(&tensors, h, meta); err != nil {
 		return err

@@ -119,3 +119,15 @@ func (t *tuning) verdict(value []byte) error {
 	t.heads.Stop(arrowio.ModelKey{Model: v.Model, Version: v.Version}, v.Number, until)
 	return nil
 }
+
+// result is what training a head came to; nil while nothing has.
+func (t *tuning) result(id string) *record.Head {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j := t.queue.Job(id)
+	if j == nil || j.Result == nil {
+		return nil
+	}
+	h := *j.Result
+	return &h
+}
