@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/sinks"
@@ -93,7 +94,7 @@ func (rt *engine) collectors() []prometheus.Collector {
 		out = append(out, rt.archive)
 	}
 	if rt.past != nil {
-		out = append(out, historyMetrics{rt.past})
+		out = append(out, decisionlog.Metrics{Store: rt.past})
 	}
 	return out
 }

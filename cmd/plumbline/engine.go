@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
@@ -35,7 +36,7 @@ type engine struct {
 	history   *sinks.History
 	tuning    *tuning
 	heads     *operators.Heads
-	past      *past                  // nil = no history in a database
+	past      *decisionlog.Store     // nil = no history in a database
 	archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
 	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -72,7 +73,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		o := record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
 		if err := t.allows(o); err != nil {
 			o.Refused = err.Error()
-			if herr := recordOrder(cmd.Context(), client, cfg, o); herr != nil {
+			if herr := decisionlog.RecordOrder(cmd.Context(), client, cfg, o); herr != nil {
 				cmd.PrintErrln("warning: the history does not have the refused order:", herr)
 			}
 			return err

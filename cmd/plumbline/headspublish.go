@@ -10,6 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
@@ -30,7 +31,7 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	if err := publish(ctx, o.ID, record.HeadKey(o.ID, o.Kind), value); err != nil {
 		return err
 	}
-	if err := recordOrder(ctx, client, cfg, o); err != nil {
+	if err := decisionlog.RecordOrder(ctx, client, cfg, o); err != nil {
 		warn(fmt.Sprintf("the order is given, but the history does not have it: %v", err))
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -37,7 +38,7 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 	order := record.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
 	if err := w.rt.tuning.allows(order); err != nil {
 		order.Refused = err.Error()
-		if herr := recordOrder(ctx, w.client, w.rt.cfg, order); herr != nil {
+		if herr := decisionlog.RecordOrder(ctx, w.client, w.rt.cfg, order); herr != nil {
 			w.rt.log.Warn("the history does not have a refused order", "id", order.ID, "by", order.By, "err", herr)
 		}
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -79,7 +80,7 @@ func (f *historyFlags) run(cmd *cobra.Command, model string) error {
 		return err
 	}
 	defer done()
-	all := pastPage{Entries: []registry.Entry{}}
+	all := decisionlog.Page{Entries: []registry.Entry{}}
 	for {
 		if q.Limit = historyPage; f.limit > 0 {
 			q.Limit = min(q.Limit, f.limit-len(all.Entries))
@@ -98,9 +99,9 @@ func (f *historyFlags) run(cmd *cobra.Command, model string) error {
 }
 
 // source is whom to ask.
-func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (pastPage, error), done func(), err error) {
+func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (decisionlog.Page, error), done func(), err error) {
 	if !f.direct {
-		return func(q registry.Query) (page pastPage, err error) {
+		return func(q registry.Query) (page decisionlog.Page, err error) {
 			err = f.askProcess(cmd, q, &page)
 			return page, err
 		}, func() {}, nil
@@ -120,17 +121,17 @@ func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (pas
 	if _, err := os.Stat(file); err != nil && cfg.History.Store == config.HistorySQLite {
 		return nil, nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
 	}
-	store, err := openRegistry(cfg, file)
+	store, err := decisionlog.Open(cfg, file)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(q registry.Query) (pastPage, error) {
+	return func(q registry.Query) (decisionlog.Page, error) {
 		page, err := store.Query(cmd.Context(), q)
-		return pastPage{page.Entries, page.Next, -1}, err
+		return decisionlog.Page{Entries: page.Entries, Next: page.Next, Behind: -1}, err
 	}, func() { _ = store.Close() }, nil
 }
 
-func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query, page *pastPage) error {
+func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query, page *decisionlog.Page) error {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "detail": {"none"}}
 	if q.Records {
 		v.Set("detail", "full")
@@ -143,7 +144,7 @@ func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query, page *pa
 	return f.ask(cmd, http.MethodGet, "models/"+url.PathEscape(q.Model)+"/history", v, nil, page)
 }
 
-func (f *historyFlags) print(cmd *cobra.Command, p *pastPage) error {
+func (f *historyFlags) print(cmd *cobra.Command, p *decisionlog.Page) error {
 	if jsonOutput(cmd) {
 		return printJSON(cmd, p)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -53,7 +54,7 @@ func inHistory(t *testing.T, path string, args ...string) ([]string, string) {
 	if code != exitDone {
 		return nil, stderr
 	}
-	var page pastPage
+	var page decisionlog.Page
 	if err := json.Unmarshal([]byte(out), &page); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	if n := len(onTopic(t, brokers)); n == 0 {
 		t.Error("nothing was decided")
 	}
-	if st := rt.past.fill.Status(); st.Up || !strings.Contains(st.Error, "not a directory") {
+	if st := rt.past.Fill.Status(); st.Up || !strings.Contains(st.Error, "not a directory") {
 		t.Errorf("status %+v, want one that says why it is not up", st)
 	}
 	resp, err := http.Get("http://" + cfg.HTTP.Listen + "/metrics")
@@ -160,7 +161,7 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	}
 	awaitHistory(t, path, brokers)
 	for deadline := time.Now().Add(historyPatience); ; time.Sleep(50 * time.Millisecond) { // each partition tries again at its own time
-		st := rt.past.fill.Status()
+		st := rt.past.Fill.Status()
 		if st.Up && st.Error == "" {
 			break
 		}
@@ -180,7 +181,7 @@ func TestDecisionCopies(t *testing.T) {
 		{Stream: pipeline.StreamDecisions, Value: []byte(`{"model":"m","version":"2","outcome":"no change <&>"}`)},
 		{Stream: pipeline.StreamPanes, Value: []byte{0, 1}},
 	}
-	if err := (recorder{sink}).Write(t.Context(), in); err != nil {
+	if err := (decisionlog.Recorder{Sink: sink}).Write(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	if len(sink.got) != 6 || len(in) != 4 {
@@ -191,7 +192,7 @@ func TestDecisionCopies(t *testing.T) {
 		string(c.Value) != `{"schema":1,"kind":"alert","model":"a/b","version":"1","record":`+string(alert)+`}` {
 		t.Errorf("the copy of an alert is %+v %s", c, c.Value)
 	}
-	if err := (recorder{sink}).Write(t.Context(), []pipeline.Message{{Stream: pipeline.StreamAlerts, Value: []byte("{")}}); err == nil {
+	if err := (decisionlog.Recorder{Sink: sink}).Write(t.Context(), []pipeline.Message{{Stream: pipeline.StreamAlerts, Value: []byte("{")}}); err == nil {
 		t.Error("an alert that is not JSON was copied")
 	}
 }

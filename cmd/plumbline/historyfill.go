@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
@@ -29,9 +30,9 @@ func (rt *engine) refused(ctx context.Context, sink pipeline.Sink, o record.Orde
 	if rt.cfg.Topics.Decisions == "" || o.Model == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	ctx, cancel := context.WithTimeout(ctx, decisionlog.RecordTime)
 	defer cancel()
-	if err := writeOrder(ctx, sink, o); err != nil {
+	if err := decisionlog.WriteOrder(ctx, sink, o); err != nil {
 		rt.log.Warn("the history does not have a refused order", "id", o.ID, "err", err)
 	}
 }
@@ -41,18 +42,18 @@ func (rt *engine) openPast() error {
 	if rt.cfg.History.Store == config.HistoryOff {
 		return nil
 	}
-	store, err := openRegistry(rt.cfg, rt.historyFile())
+	store, err := decisionlog.Open(rt.cfg, rt.historyFile())
 	if err != nil {
 		return err
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rt.past = &past{store, registry.NewFiller(store, rt.log)}
+	rt.past = &decisionlog.Store{Store: store, Fill: registry.NewFiller(store, rt.log)}
 	return nil
 }
 
 // pastNow is the history; nil where there is none, and until it is open: the status may be asked before.
-func (rt *engine) pastNow() *past {
+func (rt *engine) pastNow() *decisionlog.Store {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return rt.past
@@ -110,13 +111,13 @@ func (r *kafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 			}
 			open := func(next int64) pipeline.Source { return r.pastSource(t.name, p, next, until) }
 			fill.Go(func() error {
-				r.past.fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
+				r.past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
 				return nil
 			})
 		}
 	}
-	fill.Go(func() error { r.past.fill.Prune(ctx); return nil })
-	g.Go(func() error { return errors.Join(fill.Wait(), r.past.store.Close()) })
+	fill.Go(func() error { r.past.Fill.Prune(ctx); return nil })
+	g.Go(func() error { return errors.Join(fill.Wait(), r.past.Store.Close()) })
 	return nil
 }
 

@@ -98,7 +98,7 @@ func (t orderTaker) versions(ctx context.Context, model string) ([]string, error
 	if len(out) > 0 || t.past == nil {
 		return out, nil
 	}
-	out, err := t.past.store.Versions(ctx, model)
+	out, err := t.past.Store.Versions(ctx, model)
 	if err != nil {
 		return nil, fmt.Errorf("%w: versions of %s: %w", errUnasked, model, err)
 	}

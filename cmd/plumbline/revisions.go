@@ -96,7 +96,7 @@ func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
 	if t.past == nil {
 		return nil
 	}
-	body, ok, err := t.past.store.Published(ctx, f.model, f.version, f.wanted)
+	body, ok, err := t.past.Store.Published(ctx, f.model, f.version, f.wanted)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
 		f.take(&c)
 		return nil
 	}
-	known, err := t.past.store.Revisions(ctx, f.model, f.version)
+	known, err := t.past.Store.Revisions(ctx, f.model, f.version)
 	for _, n := range known {
 		f.known[n] = true
 	}

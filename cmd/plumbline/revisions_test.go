@@ -51,7 +51,7 @@ func openHistory(t *testing.T, rt *engine, records ...record.Calibrator) {
 	if err := rt.openPast(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = rt.past.store.Close() })
+	t.Cleanup(func() { _ = rt.past.Store.Close() })
 	var es []registry.Entry
 	for _, c := range records {
 		e, ok, err := registry.FromDecisions(&pipeline.Record{Value: decisionOf(t, c)})
@@ -60,7 +60,7 @@ func openHistory(t *testing.T, rt *engine, records ...record.Calibrator) {
 		}
 		es = append(es, e)
 	}
-	if _, err := rt.past.store.Put(t.Context(), registry.Place{Topic: "x"}, 0, 9, es); err != nil {
+	if _, err := rt.past.Store.Put(t.Context(), registry.Place{Topic: "x"}, 0, 9, es); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestRevisionWhereverItIs(t *testing.T) {
 	if _, err := order("rollback", "v", 9); err == nil || errors.Is(err, web.ErrOrder) || !errors.Is(err, errUnasked) || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("topics that do not answer: %v", err)
 	}
-	if err := rt.past.store.Close(); err != nil {
+	if err := rt.past.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	broken = nil

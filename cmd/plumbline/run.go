@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
@@ -145,7 +146,7 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	if err != nil {
 		return t, err
 	}
-	r.sink, r.orders = teeSink{recorder{s}, r.engine}, orderTaker{r.engine, s, r.scanTopics}
+	r.sink, r.orders = teeSink{decisionlog.Recorder{Sink: s}, r.engine}, orderTaker{r.engine, s, r.scanTopics}
 	return t, nil
 }
 

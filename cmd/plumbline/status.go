@@ -174,7 +174,7 @@ func (rt *engine) status() *processStatus {
 	st := &processStatus{Version: buildinfo.Read().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
 	if past := rt.pastNow(); past != nil {
-		h := past.fill.Status()
+		h := past.Fill.Status()
 		st.History = &h
 	}
 	st.Drained = complete && shown && heard(tasks)

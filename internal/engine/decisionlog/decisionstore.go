@@ -1,4 +1,4 @@
-package main
+package decisionlog
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// past is the history of this process: the database, and what fills it.
-type past struct {
-	store *registry.Store
-	fill  *registry.Filler
+// Store is the history of this process: the database, and what fills it.
+type Store struct {
+	Store *registry.Store
+	Fill  *registry.Filler
 }
 
-func openRegistry(cfg config.Config, file string) (*registry.Store, error) {
+func Open(cfg config.Config, file string) (*registry.Store, error) {
 	h := cfg.History
 	dsn, err := h.DSN()
 	if err != nil {
@@ -27,8 +27,8 @@ func openRegistry(cfg config.Config, file string) (*registry.Store, error) {
 	return registry.Open(registry.Config{Store: h.Store, Path: file, DSN: dsn, Rows: h.Rows, MaxAge: h.MaxAge, Timeout: h.Timeout})
 }
 
-// pastPage is an answer of the history.
-type pastPage struct {
+// Page is an answer of the history.
+type Page struct {
 	Entries []registry.Entry `json:"entries"`
 	Next    string           `json:"next,omitempty"`
 	// Behind is how many offsets of the topics are not in the database; -1 = not known.
@@ -36,21 +36,21 @@ type pastPage struct {
 }
 
 // Past implements web.Past.
-func (p *past) Past(ctx context.Context, q web.PastQuery) (any, error) {
-	behind := p.fill.Status().Behind // before the database is read
-	page, err := p.store.Query(ctx, registry.Query{Model: q.Model, Version: q.Version, Kinds: q.Kinds, Since: q.Since, Until: q.Until, Limit: q.Limit,
+func (p *Store) Past(ctx context.Context, q web.PastQuery) (any, error) {
+	behind := p.Fill.Status().Behind // before the database is read
+	page, err := p.Store.Query(ctx, registry.Query{Model: q.Model, Version: q.Version, Kinds: q.Kinds, Since: q.Since, Until: q.Until, Limit: q.Limit,
 		Cursor: q.Cursor, Records: q.Records})
 	if errors.Is(err, registry.ErrCursor) {
 		return nil, fmt.Errorf("%w: %w", web.ErrQuery, err)
 	}
-	return pastPage{page.Entries, page.Next, behind}, err
+	return Page{page.Entries, page.Next, behind}, err
 }
 
-// historyMetrics collects how the history does.
-type historyMetrics struct{ *past }
+// Metrics collects how the history does.
+type Metrics struct{ *Store }
 
 // Describe implements prometheus.Collector.
-func (c historyMetrics) Describe(ch chan<- *prometheus.Desc) {
+func (c Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descHistoryUp
 	ch <- descHistoryBehind
 	ch <- descHistoryRecords
@@ -58,8 +58,8 @@ func (c historyMetrics) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (c historyMetrics) Collect(ch chan<- prometheus.Metric) {
-	st, up := c.fill.Status(), 0.0
+func (c Metrics) Collect(ch chan<- prometheus.Metric) {
+	st, up := c.Fill.Status(), 0.0
 	if st.Up {
 		up = 1
 	}
@@ -67,11 +67,11 @@ func (c historyMetrics) Collect(ch chan<- prometheus.Metric) {
 	if st.Behind >= 0 {
 		ch <- prometheus.MustNewConstMetric(descHistoryBehind, prometheus.GaugeValue, float64(st.Behind))
 	}
-	for outcome, n := range map[string]int64{"stored": c.fill.Stored.Load(), "repeated": c.fill.Repeated.Load(), "unreadable": c.fill.Unreadable.Load(),
-		"pruned": c.fill.Pruned.Load()} {
+	for outcome, n := range map[string]int64{"stored": c.Fill.Stored.Load(), "repeated": c.Fill.Repeated.Load(), "unreadable": c.Fill.Unreadable.Load(),
+		"pruned": c.Fill.Pruned.Load()} {
 		ch <- prometheus.MustNewConstMetric(descHistoryRecords, prometheus.CounterValue, float64(n), outcome)
 	}
-	ch <- prometheus.MustNewConstMetric(descHistoryFailed, prometheus.CounterValue, float64(c.fill.Failures.Load()))
+	ch <- prometheus.MustNewConstMetric(descHistoryFailed, prometheus.CounterValue, float64(c.Fill.Failures.Load()))
 }
 
 var (

@@ -1,4 +1,4 @@
-package main
+package decisionlog
 
 import (
 	"context"
@@ -22,19 +22,19 @@ var decided = map[pipeline.Stream]string{
 	pipeline.StreamFinetune: record.DecisionRequest, pipeline.StreamHeads: record.DecisionVerdict,
 }
 
-// recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in the same
+// Recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in the same
 // call: it is as durable, and comes again where the original does.
-type recorder struct{ pipeline.Sink }
+type Recorder struct{ pipeline.Sink }
 
 // Write implements pipeline.Sink.
-func (s recorder) Write(ctx context.Context, ms []pipeline.Message) error {
+func (s Recorder) Write(ctx context.Context, ms []pipeline.Message) error {
 	out := ms[:len(ms):len(ms)]
 	for i := range ms {
 		kind, ok := decided[ms[i].Stream]
 		if !ok {
 			continue
 		}
-		c, err := decisionCopy(kind, &ms[i])
+		c, err := copyOf(kind, &ms[i])
 		if err != nil {
 			return err
 		}
@@ -43,9 +43,9 @@ func (s recorder) Write(ctx context.Context, ms []pipeline.Message) error {
 	return s.Sink.Write(ctx, out)
 }
 
-// decisionCopy is the entry of the decisions topic for an output: in the partition of its model, so that all that was decided
+// copyOf is the entry of the decisions topic for an output: in the partition of its model, so that all that was decided
 // about a model has one order.
-func decisionCopy(kind string, m *pipeline.Message) (pipeline.Message, error) {
+func copyOf(kind string, m *pipeline.Message) (pipeline.Message, error) {
 	var of struct{ Model, Version string }
 	if err := json.Unmarshal(m.Value, &of); err != nil {
 		return pipeline.Message{}, fmt.Errorf("copy of %s %q: %w", m.Stream, m.Key, err)
@@ -54,26 +54,26 @@ func decisionCopy(kind string, m *pipeline.Message) (pipeline.Message, error) {
 	return pipeline.Message{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(of.Model), Value: value, Time: m.Time}, err
 }
 
-// recordTime bounds the wait for the brokers to take an order for the history: whoever gave it waits too.
-const recordTime = 5 * time.Second
+// RecordTime bounds the wait for the brokers to take an order for the history: whoever gave it waits too.
+const RecordTime = 5 * time.Second
 
-// recordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only, and none that
+// RecordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only, and none that
 // was refused.
-func recordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order) error {
+func RecordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order) error {
 	if cfg.Topics.Decisions == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	ctx, cancel := context.WithTimeout(ctx, RecordTime)
 	defer cancel()
 	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHistory: cfg.Topics.Decisions}, cfg.Kafka.MessageMax, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	return writeOrder(ctx, sink, o)
+	return WriteOrder(ctx, sink, o)
 }
 
-// writeOrder writes an order to a sink that has the decisions topic.
-func writeOrder(ctx context.Context, sink pipeline.Sink, o record.Order) error {
+// WriteOrder writes an order to a sink that has the decisions topic.
+func WriteOrder(ctx context.Context, sink pipeline.Sink, o record.Order) error {
 	model, version := o.Model, o.Version
 	if model == "" {
 		model, version = registry.HeadNames(o.ID) // not in the record, which is the heads topic's
