@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
@@ -91,9 +92,9 @@ func (d *demoRunner) gate(ctx context.Context) demoGate {
 }
 
 // awaited are the requests whose heads are to run on a row of an event time, and of which nothing has come yet.
-func awaited(t *tuning, ts time.Time) []record.Finetune {
+func awaited(t *heads.State, ts time.Time) []record.Finetune {
 	var out []record.Finetune
-	for _, j := range t.list() {
+	for _, j := range t.Jobs() {
 		from, err := pipeline.Parse(j.Request.ShadowFrom)
 		if err != nil || from > ts.UnixNano() || !j.Open() {
 			continue

@@ -79,7 +79,7 @@ func replayGate(t *testing.T, r *replay) demoGate {
 			}
 			h := record.Head{Schema: 1, Kind: record.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version, Number: req.Number, ShadowVersion: req.ShadowVersion,
 				Outcome: record.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden, Classes: digits.Classes, Weights: weights}
-			if err := r.tuning.record(encode(t, h)); err != nil {
+			if err := r.tuning.Record(encode(t, h)); err != nil {
 				return err
 			}
 		}

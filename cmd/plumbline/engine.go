@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
@@ -34,7 +35,7 @@ type engine struct {
 	published *operators.Published
 	fits      *model.FitPool
 	history   *sinks.History
-	tuning    *tuning
+	tuning    *heads.State
 	heads     *operators.Heads
 	past      *decisionlog.Store     // nil = no history in a database
 	archive   *sinks.Archive         // nil = none is configured
@@ -66,7 +67,7 @@ func newEngine(cfg config.Config, log *slog.Logger) *engine {
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.archive = rt.openArchive()
 	rt.heads = operators.NewHeads(cfg.Heads.Max)
-	rt.tuning = newTuning(rt.heads, log)
+	rt.tuning = heads.New(rt.heads, log)
 	return rt
 }
 
@@ -277,9 +278,9 @@ func (rt *engine) showOne(m *pipeline.Message) error {
 		}
 		return rt.addCalibrator(c)
 	case pipeline.StreamFinetune:
-		return rt.tuning.request(m.Value)
+		return rt.tuning.Request(m.Value)
 	case pipeline.StreamHeads:
-		return rt.tuning.record(m.Value)
+		return rt.tuning.Record(m.Value)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -71,14 +72,14 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 			return err
 		}
 		o := record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
-		if err := t.allows(o); err != nil {
+		if err := t.Allows(o); err != nil {
 			o.Refused = err.Error()
 			if herr := decisionlog.RecordOrder(cmd.Context(), client, cfg, o); herr != nil {
 				cmd.PrintErrln("warning: the history does not have the refused order:", herr)
 			}
 			return err
 		}
-		if err := publishOrder(cmd.Context(), client, cfg, o, func(s string) { cmd.PrintErrln("warning:", s) }); err != nil {
+		if err := heads.PublishOrder(cmd.Context(), client, cfg, o, func(s string) { cmd.PrintErrln("warning:", s) }); err != nil {
 			return err
 		}
 		if jsonOutput(cmd) {
@@ -108,7 +109,7 @@ func runHeadsList(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	v := t.view()
+	v := t.View()
 	if jsonOutput(cmd) {
 		return printJSON(cmd, v)
 	}
@@ -134,13 +135,13 @@ func runHeadsList(cmd *cobra.Command) error {
 }
 
 // readTuning reads the finetune and heads topics to their end.
-func readTuning(ctx context.Context, cfg config.Config) (*tuning, *kafka.Client, error) {
+func readTuning(ctx context.Context, cfg config.Config) (*heads.State, *kafka.Client, error) {
 	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := newTuning(nil, slog.New(slog.DiscardHandler))
-	for _, f := range []kafkaclient.Followed{{Topic: cfg.Topics.Finetune, Take: t.request}, {Topic: cfg.Topics.Heads, Take: t.record}} {
+	t := heads.New(nil, slog.New(slog.DiscardHandler))
+	for _, f := range []kafkaclient.Followed{{Topic: cfg.Topics.Finetune, Take: t.Request}, {Topic: cfg.Topics.Heads, Take: t.Record}} {
 		if f.Topic == "" {
 			return nil, nil, errors.New("topics.finetune and topics.heads must be set")
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -29,21 +30,21 @@ func newHeadsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, h := range t.view().Heads {
+			for _, h := range t.View().Heads {
 				if h.ID != args[0] {
 					continue
 				}
 				if jsonOutput(cmd) {
 					return printJSON(cmd, h)
 				}
-				return h.print(cmd.OutOrStdout())
+				return printHead(cmd.OutOrStdout(), &h)
 			}
 			return fmt.Errorf("%s: there is no such head; plumbline heads list has all", args[0])
 		}}
 }
 
-// print tells of a head in words.
-func (h headView) print(w io.Writer) error {
+// printHead tells of a head in words.
+func printHead(w io.Writer, h *heads.Head) error {
 	serve := ""
 	if h.Serve {
 		serve = ", to be served"
@@ -61,7 +62,7 @@ func (h headView) print(w io.Writer) error {
 	if o := h.Order; o != nil {
 		fmt.Fprintf(w, "%s by %s at %s: %s\n", o.Action, o.By, o.At, o.Why)
 	}
-	if err := h.printResult(w); err != nil {
+	if err := printHeadResult(w, h); err != nil {
 		return err
 	}
 	if v := h.Verdict; v != nil && v.Evidence.Rows > 0 {
@@ -76,8 +77,8 @@ func (h headView) print(w io.Writer) error {
 	return nil
 }
 
-// printResult tells of what the trainer left.
-func (h headView) printResult(w io.Writer) error {
+// printHeadResult tells of what the trainer left.
+func printHeadResult(w io.Writer, h *heads.Head) error {
 	r := h.Result
 	if r == nil {
 		return nil
@@ -125,7 +126,7 @@ func runHeadsExport(cmd *cobra.Command, id, dir string) error {
 	if err != nil {
 		return err
 	}
-	result := t.result(id)
+	result := t.Result(id)
 	if result == nil || result.Outcome != record.OutcomeTrained {
 		return fmt.Errorf("%s: there is no such trained head", id)
 	}

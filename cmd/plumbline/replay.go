@@ -190,7 +190,7 @@ func (r *replay) topics(ctx context.Context, of topicRange) error {
 		return err
 	}
 	if r.cfg.Heads.Shadow { // those that were there live, from the event times that they say
-		if err := kafkaclient.Read(ctx, client, r.cfg, kafkaclient.Followed{Topic: r.cfg.Topics.Heads, Take: r.tuning.record}); err != nil {
+		if err := kafkaclient.Read(ctx, client, r.cfg, kafkaclient.Followed{Topic: r.cfg.Topics.Heads, Take: r.tuning.Record}); err != nil {
 			return fmt.Errorf("topics.heads: %w", err)
 		}
 	}

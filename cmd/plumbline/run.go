@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
@@ -288,7 +289,7 @@ func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.pauser
 	}
 	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), jobMetrics{rt.tuning.list})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
+		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), heads.Metrics{Jobs: rt.tuning.Jobs})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
 	if rt.cfg.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

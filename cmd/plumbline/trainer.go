@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/trainer/service"
 	"github.com/plumbline/plumbline/web"
@@ -83,7 +84,7 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 		return err
 	}
 	defer free()
-	publish, err := headsPublisher(ctx, client, cfg, log)
+	publish, err := heads.Publisher(ctx, client, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *se
 		return fmt.Errorf("--listen %q: %w", listen, err)
 	}
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(jobMetrics{func() []service.Job { return svc.Jobs() }})
+	reg.MustRegister(heads.Metrics{Jobs: func() []service.Job { return svc.Jobs() }})
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "plumbline trainer is healthy") })

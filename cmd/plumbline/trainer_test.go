@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -194,7 +195,7 @@ func TestTrainerOnKafka(t *testing.T) {
 	serves := func(want string) {
 		t.Helper()
 		text, _ := run("heads", "list", "--json")
-		var v headsView
+		var v heads.View
 		if err := json.Unmarshal([]byte(text), &v); err != nil || len(v.Serve) != 1 || v.Serve[0].Serve != want {
 			t.Errorf("got %v, %+v; want %s served", err, v.Serve, want)
 		}
@@ -232,7 +233,7 @@ func TestTrainerOnKafka(t *testing.T) {
 			t.Errorf("heads show: exit code %d, no %q in %s", code, want, text)
 		}
 	}
-	var shown headView
+	var shown heads.Head
 	if text, _ := run("heads", "show", first.ID, "--json"); json.Unmarshal([]byte(text), &shown) != nil || shown.ID != first.ID || shown.Order == nil || shown.Order.By != "ben" {
 		t.Errorf("heads show --json: %+v", shown)
 	}

@@ -22,7 +22,7 @@ func (r *kafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <
 		return done, nil
 	}
 	return done, kafkaclient.Follow(ctx, g, r.client, r.cfg.Kafka.FetchMax, r.log, []kafkaclient.Followed{
-		{Topic: r.cfg.Topics.Finetune, Take: r.tuning.request}, {Topic: r.cfg.Topics.Heads, Take: r.tuning.record}}, func() { close(done) })
+		{Topic: r.cfg.Topics.Finetune, Take: r.tuning.Request}, {Topic: r.cfg.Topics.Heads, Take: r.tuning.Record}}, func() { close(done) })
 }
 
 // tuningSpecs are the model tasks' part of the configuration.

@@ -1,4 +1,4 @@
-package main
+package heads
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// tuning is what the finetune and heads topics say: for the page, and for the shards, which run the heads.
-type tuning struct {
+// State is what the finetune and heads topics say: for the page, and for the shards, which run the heads.
+type State struct {
 	log   *slog.Logger
 	heads *operators.Heads // nil: nobody runs them
 
@@ -33,19 +33,19 @@ type orderSeen struct {
 	seq int
 }
 
-func newTuning(heads *operators.Heads, log *slog.Logger) *tuning {
-	return &tuning{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{}, orders: map[string]orderSeen{}}
+func New(heads *operators.Heads, log *slog.Logger) *State {
+	return &State{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{}, orders: map[string]orderSeen{}}
 }
 
-// request takes a record of the finetune topic.
-func (t *tuning) request(value []byte) error {
+// Request takes a record of the finetune topic.
+func (t *State) Request(value []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.queue.TakeRequest(value, time.Now())
 }
 
-// record takes a record of the heads topic.
-func (t *tuning) record(value []byte) error {
+// Record takes a record of the heads topic.
+func (t *State) Record(value []byte) error {
 	if len(value) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (t *tuning) record(value []byte) error {
 }
 
 // trained has the shards run a head.
-func (t *tuning) trained(h *record.Head) error {
+func (t *State) trained(h *record.Head) error {
 	if t.heads == nil || h.Outcome != record.OutcomeTrained {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (t *tuning) trained(h *record.Head) error {
 	return t.heads.Put(arrowio.ModelKey{Model: h.Model, Version: h.Version}, h.Number, from, model)
 }
 
-func (t *tuning) verdict(value []byte) error {
+func (t *State) verdict(value []byte) error {
 	var v record.Verdict
 	if err := json.Unmarshal(value, &v); err != nil {
 		return fmt.Errorf("verdict: %w", err)
@@ -120,8 +120,8 @@ func (t *tuning) verdict(value []byte) error {
 	return nil
 }
 
-// result is what training a head came to; nil while nothing has.
-func (t *tuning) result(id string) *record.Head {
+// Result is what training a head came to; nil while nothing has.
+func (t *State) Result(id string) *record.Head {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j := t.queue.Job(id)

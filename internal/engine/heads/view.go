@@ -1,4 +1,4 @@
-package main
+package heads
 
 import (
 	"cmp"
@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// headView is one head in `heads list --json` and in GET /api/v1/heads: what all its records say.
-type headView struct {
+// Head is one head in `heads list --json` and in GET /api/v1/heads: what all its records say.
+type Head struct {
 	ID            string `json:"id"`
 	Model         string `json:"model"`
 	Version       string `json:"version"`
@@ -35,8 +35,8 @@ type headView struct {
 	Order   *record.Order    `json:"order,omitempty"`
 }
 
-// servedView is what to serve of a model version.
-type servedView struct {
+// Served is what to serve of a model version.
+type Served struct {
 	Model   string `json:"model"`
 	Version string `json:"version"`
 	Number  int    `json:"number"` // 0 = the head that the model came with
@@ -44,17 +44,17 @@ type servedView struct {
 	Because string `json:"because"`
 }
 
-// headsView is the object of `heads list --json` and of GET /api/v1/heads.
-type headsView struct {
-	Heads []headView   `json:"heads"`
-	Serve []servedView `json:"serve"`
+// View is the object of `heads list --json` and of GET /api/v1/heads.
+type View struct {
+	Heads []Head   `json:"heads"`
+	Serve []Served `json:"serve"`
 }
 
-// view merges the records, heads by model, version and number.
-func (t *tuning) view() headsView {
+// View merges the records, heads by model, version and number.
+func (t *State) View() View {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := headsView{Heads: []headView{}, Serve: []servedView{}}
+	v := View{Heads: []Head{}, Serve: []Served{}}
 	waiting := 0
 	for _, j := range t.queue.All() {
 		h, ok := t.head(j)
@@ -70,7 +70,7 @@ func (t *tuning) view() headsView {
 		}
 		v.Heads = append(v.Heads, h)
 	}
-	slices.SortFunc(v.Heads, func(a, b headView) int {
+	slices.SortFunc(v.Heads, func(a, b Head) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Number, b.Number))
 	})
 	for from := 0; from < len(v.Heads); {
@@ -84,8 +84,8 @@ func (t *tuning) view() headsView {
 	return v
 }
 
-func (t *tuning) head(j *service.Job) (headView, bool) {
-	h := headView{State: j.State(), Result: j.Result}
+func (t *State) head(j *service.Job) (Head, bool) {
+	h := Head{State: j.State(), Result: j.Result}
 	switch {
 	case j.Request.ID != "":
 		r := j.Request
@@ -116,8 +116,8 @@ func (t *tuning) head(j *service.Job) (headView, bool) {
 
 // serve says which of the heads of a version is to be served: the newest that a person pinned, else the newest that is
 // ready and that nobody has rolled back, else none of them. It marks that one.
-func (t *tuning) serve(heads []headView) servedView {
-	out := servedView{Model: heads[0].Model, Version: heads[0].Version, Serve: heads[0].Version, Because: "no head of it is ready"}
+func (t *State) serve(heads []Head) Served {
+	out := Served{Model: heads[0].Model, Version: heads[0].Version, Serve: heads[0].Version, Because: "no head of it is ready"}
 	best, seq := -1, 0
 	for i := range heads {
 		if o, ok := t.orders[heads[i].ID]; ok && o.Action == record.OrderPin && o.seq > seq && heads[i].Result != nil && heads[i].Result.Outcome == record.OutcomeTrained {

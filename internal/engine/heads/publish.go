@@ -1,4 +1,4 @@
-package main
+package heads
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// publishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing back.
-func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order, warn func(string)) error {
-	publish, err := headsPublisher(ctx, client, cfg, slog.New(slog.DiscardHandler))
+// PublishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing back.
+func PublishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order, warn func(string)) error {
+	publish, err := Publisher(ctx, client, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,9 @@ func publishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, 
 	return nil
 }
 
-// allows refuses orders about what is not there, or cannot be done.
-func (t *tuning) allows(o record.Order) error {
-	for _, h := range t.view().Heads {
+// Allows refuses orders about what is not there, or cannot be done.
+func (t *State) Allows(o record.Order) error {
+	for _, h := range t.View().Heads {
 		if h.ID != o.ID {
 			continue
 		}
@@ -55,8 +55,8 @@ func (t *tuning) allows(o record.Order) error {
 	return fmt.Errorf("%s: there is no such head; plumbline heads list has all", o.ID)
 }
 
-// headsPublisher writes to the heads topic; all records of a head go to one partition, whose order decides.
-func headsPublisher(ctx context.Context, client *kafka.Client, cfg config.Config, log *slog.Logger) (func(ctx context.Context, id, key string, value []byte) error, error) {
+// Publisher writes to the heads topic; all records of a head go to one partition, whose order decides.
+func Publisher(ctx context.Context, client *kafka.Client, cfg config.Config, log *slog.Logger) (func(ctx context.Context, id, key string, value []byte) error, error) {
 	topic := cfg.Topics.Heads
 	if topic == "" || cfg.Topics.Finetune == "" {
 		return nil, errors.New("topics.finetune and topics.heads must be set")

@@ -1,4 +1,4 @@
-package main
+package heads
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// jobMetrics collects requests and jobs as a process has seen them.
-type jobMetrics struct{ jobs func() []service.Job }
+// Metrics collects requests and jobs as a process has seen them.
+type Metrics struct{ Jobs func() []service.Job }
 
 var (
 	descJobs        = prometheus.NewDesc("plumbline_finetune_jobs", "Requests for heads, by what became of them.", []string{"model", "state"}, nil)
@@ -21,20 +21,20 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (c jobMetrics) Describe(ch chan<- *prometheus.Desc) {
+func (c Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descJobs, descJobWaiting, descJobProgress, descJobNLL, descJobSilent, descJobAttempts} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c jobMetrics) Collect(ch chan<- prometheus.Metric) {
+func (c Metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	type state struct{ model, state string }
 	counts, waiting := map[state]int{}, map[string]float64{}
-	for _, j := range c.jobs() {
+	for _, j := range c.Jobs() {
 		r := &j.Request
 		counts[state{r.Model, j.State()}]++
 		waiting[r.Model] += 0
@@ -59,8 +59,8 @@ func (c jobMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// list copies the jobs whose request is known.
-func (t *tuning) list() []service.Job {
+// Jobs copies the jobs whose request is known.
+func (t *State) Jobs() []service.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []service.Job
