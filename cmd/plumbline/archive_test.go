@@ -121,8 +121,8 @@ checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 			for deadline := time.Now().Add(drainPatience); !maps.Equal(archivedRows(t, dir), want) && time.Now().Before(deadline); {
 				time.Sleep(50 * time.Millisecond)
 			}
-			rt.archive.Sweep()
-			stats := rt.archive.Stats()
+			rt.Archive.Sweep()
+			stats := rt.Archive.Stats()
 			stop()
 			if got := archivedRows(t, dir); !maps.Equal(got, want) {
 				t.Fatalf("%d rows in the archive, want %d", len(got), len(want))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -92,7 +93,7 @@ func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte
 			return err
 		}
 	}
-	var a orderAnswer
+	var a engine.OrderAnswer
 	if err := f.ask(cmd, http.MethodPost, "models/"+url.PathEscape(model)+"/calibrators/"+action, q, body, &a); err != nil {
 		return err
 	}

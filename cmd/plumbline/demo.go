@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -145,12 +146,12 @@ func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demo
 	if err := writeDemoHead(d.net, d.cfg); err != nil {
 		return demoResult{}, err
 	}
-	d.engine = newEngine(d.cfg, log)
+	d.engine = engine.New(d.cfg, log)
 	if err := d.openPage(); err != nil {
 		return demoResult{}, err
 	}
 	d.story = newDemoStory(plan, lines)
-	d.engine.listen = d.story.take
+	d.engine.Listen = d.story.take
 	return d.withEngine(ctx, report)
 }
 
@@ -161,7 +162,7 @@ type demoRunner struct {
 	lines   *demoLines
 	dir     string
 	cfg     config.Config
-	engine  *engine
+	engine  *engine.Engine
 	story   *demoStory
 	began   time.Time
 	page    string
@@ -226,7 +227,7 @@ func (d *demoRunner) openPage() error {
 		}
 		instead = fmt.Sprintf(" (%s is taken)", d.options.listen)
 	}
-	d.engine.listener = l
+	d.engine.Listener = l
 	d.page = "http://" + l.Addr().String()
 	d.lines.plain("page at %s%s: open it while the story goes on", d.lines.mark(d.page), instead)
 	return nil
@@ -241,13 +242,13 @@ func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) err
 	ended := make(chan struct{})
 	var trainer sync.WaitGroup
 	trainer.Go(func() {
-		if err := d.runTrainer(ctx, d.engine.log); err != nil {
+		if err := d.runTrainer(ctx, d.engine.Log); err != nil {
 			cancel(err)
 		}
 	})
 	go func() {
 		defer close(ended)
-		err := d.engine.run(ctx, stageSet{shards: true, models: true})
+		err := d.engine.Run(ctx, engine.Stages{Shards: true, Models: true})
 		defer trainer.Wait()
 		if err == nil {
 			err = errors.New("the pipeline ended")
@@ -300,7 +301,7 @@ func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
 	if err != nil {
 		return r, err
 	}
-	r.ModelAccuracy, r.StateHash = d.accuracy, d.engine.status().StateHash
+	r.ModelAccuracy, r.StateHash = d.accuracy, d.engine.Status().StateHash
 	r.Wall = demoWall{Seconds: time.Since(d.began).Seconds(), Page: d.page, Dir: d.options.dir}
 	d.summary(&r)
 	return r, nil
@@ -341,7 +342,7 @@ func (d *demoRunner) drained(tasks []*pipeline.TaskStatus) bool {
 			return false
 		}
 	}
-	return d.engine.status().StateHash != ""
+	return d.engine.Status().StateHash != ""
 }
 
 // stuck is how long nothing may happen before the demo gives up.
@@ -353,7 +354,7 @@ func (d *demoRunner) await(ctx context.Context, wanted func([]*pipeline.TaskStat
 	defer tick.Stop()
 	last := time.Now()
 	for {
-		tasks, complete := d.engine.statuses()
+		tasks, complete := d.engine.Statuses()
 		if complete && wanted(tasks) {
 			return nil
 		}

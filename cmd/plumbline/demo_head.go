@@ -76,7 +76,7 @@ func (d *demoRunner) gate(ctx context.Context) demoGate {
 			return nil
 		}
 		for began := time.Now(); ; {
-			if !d.story.decided().Before(ts.Add(-demoLead)) && len(awaited(d.engine.tuning, ts)) == 0 {
+			if !d.story.decided().Before(ts.Add(-demoLead)) && len(awaited(d.engine.Tuning, ts)) == 0 {
 				return nil
 			}
 			if time.Since(began) > stuck {

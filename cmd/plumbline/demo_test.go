@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/examples/digits"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -32,45 +33,45 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
 	if err := writeDemoHead(d.net, cfg); err != nil {
 		t.Fatal(err)
 	}
-	r := newReplay(cfg, slog.New(slog.DiscardHandler))
+	r := engine.NewReplay(cfg, slog.New(slog.DiscardHandler))
 	story := newDemoStory(plan, d.lines)
-	r.listen = story.take
-	if err := r.open(cfg.Kafka.Partitions); err != nil {
+	r.Listen = story.take
+	if err := r.Open(cfg.Kafka.Partitions); err != nil {
 		t.Fatal(err)
 	}
-	defer r.close()
+	defer r.Close()
 	f, err := plan.feed(d.net, d.held, cfg.Kafka.Partitions, replayGate(t, r))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.feed(context.Background(), f, nil); err != nil {
+	if err := r.Feed(context.Background(), f, nil); err != nil {
 		t.Fatal(err)
 	}
 	result, err := story.result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	hashes, err := r.model.Hash()
+	hashes, err := r.Model.Hash()
 	if err != nil {
 		t.Fatal(err)
 	}
-	result.ModelAccuracy, result.StateHash = d.accuracy, combineHashes(hashes)
+	result.ModelAccuracy, result.StateHash = d.accuracy, engine.CombineHashes(hashes)
 	return result
 }
 
 // replayGate trains a head when the stream comes to the first row that it is to run on, from what the replay has archived.
-func replayGate(t *testing.T, r *replay) demoGate {
+func replayGate(t *testing.T, r *engine.Replay) demoGate {
 	return func(ts time.Time) error {
-		for _, req := range awaited(r.tuning, ts) {
-			for _, s := range r.shards {
-				archiveOf(s).ShowAll()
+		for _, req := range awaited(r.Tuning, ts) {
+			for _, s := range r.Shards {
+				engine.ArchiveOf(s).ShowAll()
 			}
 			dir := t.TempDir()
 			task := service.Task{Request: req, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "result"), Progress: func(string, float64, float64) {}}
 			if err := os.Mkdir(task.Result, 0o755); err != nil {
 				return err
 			}
-			if err := demoTrainer(r.cfg, r.log).Run(t.Context(), task); err != nil {
+			if err := demoTrainer(r.Config, r.Log).Run(t.Context(), task); err != nil {
 				return err
 			}
 			weights, err := os.ReadFile(filepath.Join(task.Result, service.FileHead))
@@ -79,7 +80,7 @@ func replayGate(t *testing.T, r *replay) demoGate {
 			}
 			h := record.Head{Schema: 1, Kind: record.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version, Number: req.Number, ShadowVersion: req.ShadowVersion,
 				Outcome: record.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden, Classes: digits.Classes, Weights: weights}
-			if err := r.tuning.Record(encode(t, h)); err != nil {
+			if err := r.Tuning.Record(encode(t, h)); err != nil {
 				return err
 			}
 		}

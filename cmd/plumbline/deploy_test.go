@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 )
 
 // deploy writes a configuration file and makes the topics that it names.
@@ -34,7 +35,7 @@ func messagesOf(t *testing.T, rows []batchtest.Row, partition int) []kafka.Messa
 }
 
 // replayTopics is what `plumbline replay` finds in the topics.
-func replayOfTopics(t *testing.T, path string) (res replayResult) {
+func replayOfTopics(t *testing.T, path string) (res engine.ReplayResult) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(run(t, "replay", "--topic", "-c", path, "--json")), &res); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -41,10 +42,12 @@ func TestPartitionsAddedWhileRunning(t *testing.T) {
 		t.Run(topic, func(t *testing.T) {
 			brokers := kafkatest.Start(t)
 			_, cfg := repartitionConfig(t, brokers, 2)
-			rt := newEngine(cfg, slog.New(slog.DiscardHandler))
-			rt.watchEvery = 100 * time.Millisecond
+			rt := engine.New(cfg, slog.New(slog.DiscardHandler))
+			rt.WatchEvery = 100 * time.Millisecond
 			done := make(chan error, 1)
-			go func() { done <- rt.run(context.Background(), stageSet{true, true, true}) }()
+			go func() {
+				done <- rt.Run(context.Background(), engine.Stages{Shards: true, Models: true, Repartition: true})
+			}()
 			drained(t, rt)
 			grow(t, brokers, "plumbline."+topic, 3)
 			select {
@@ -97,12 +100,12 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 					kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Checkpoints)
 				}
 				check := func() error {
-					r := &kafkaRun{engine: newEngine(cfg, slog.New(slog.DiscardHandler))}
+					r := &engine.KafkaRun{Engine: engine.New(cfg, slog.New(slog.DiscardHandler))}
 					var err error
-					if r.client, r.dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
+					if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
 						t.Fatal(err)
 					}
-					_, err = r.prepare(context.Background())
+					_, err = r.Prepare(context.Background())
 					return err
 				}
 				if err := check(); err != nil {
@@ -135,11 +138,11 @@ func TestPauseAndResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt := newEngine(cfg, slog.New(slog.DiscardHandler))
-	rt.listener = l
+	rt := engine.New(cfg, slog.New(slog.DiscardHandler))
+	rt.Listener = l
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- rt.run(ctx, stageSet{true, true, true}) }()
+	go func() { done <- rt.Run(ctx, engine.Stages{Shards: true, Models: true, Repartition: true}) }()
 	base := "http://" + l.Addr().String()
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -162,10 +165,10 @@ func TestPauseAndResume(t *testing.T) {
 	if code, out, stderr := runCommand(t, pause...); code != exitDone || !strings.Contains(out, `by "ann": a new disk (settled: true)`) {
 		t.Fatalf("pause: %d %s %s", code, out, stderr)
 	}
-	before := rt.status()
+	before := rt.Status()
 	sendRows(t, brokers, "", 2, rows[200:], rows[399].TS+50*batchtest.Second, byID)
 	time.Sleep(time.Second)
-	if st := rt.status(); st.Counts["predictions"] != before.Counts["predictions"] || st.Paused == nil || !st.Paused.Settled {
+	if st := rt.Status(); st.Counts["predictions"] != before.Counts["predictions"] || st.Paused == nil || !st.Paused.Settled {
 		t.Errorf("while paused: %v predictions, %v before; %+v", st.Counts["predictions"], before.Counts["predictions"], st.Paused)
 	}
 	if code, body := get("/-/ready"); code != http.StatusServiceUnavailable || !strings.Contains(body, "paused since") || !strings.Contains(body, "a new disk") {
@@ -204,26 +207,26 @@ func TestPauseAndResume(t *testing.T) {
 func TestStopIsBounded(t *testing.T) {
 	cfg := config.Default()
 	cfg.ShutdownTimeout = 50 * time.Millisecond
-	rt := newEngine(cfg, slog.New(slog.DiscardHandler))
+	rt := engine.New(cfg, slog.New(slog.DiscardHandler))
 	hang := make(chan struct{})
 	defer close(hang)
 	parent, stop := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(parent)
 	g.Go(func() error { <-hang; return nil })
 	stop()
-	if err := rt.waitFor(ctx, g); err == nil || !strings.Contains(err.Error(), "shutdown_timeout, 50ms") {
+	if err := rt.WaitFor(ctx, g); err == nil || !strings.Contains(err.Error(), "shutdown_timeout, 50ms") {
 		t.Errorf("got %v", err)
 	}
 	first := errors.New("the first error")
 	g, ctx = errgroup.WithContext(context.Background())
 	g.Go(func() error { <-hang; return nil })
 	g.Go(func() error { return first })
-	if err := rt.waitFor(ctx, g); !errors.Is(err, first) {
+	if err := rt.WaitFor(ctx, g); !errors.Is(err, first) {
 		t.Errorf("got %v, want the first error too", err)
 	}
 	g, ctx = errgroup.WithContext(context.Background())
 	g.Go(func() error { return nil })
-	if err := rt.waitFor(ctx, g); err != nil {
+	if err := rt.WaitFor(ctx, g); err != nil {
 		t.Errorf("one that ends: %v", err)
 	}
 }

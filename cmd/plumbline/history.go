@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -117,7 +118,7 @@ func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (dec
 	if err != nil {
 		return nil, nil, err
 	}
-	file := newEngine(cfg, log).historyFile()
+	file := engine.New(cfg, log).HistoryFile()
 	if _, err := os.Stat(file); err != nil && cfg.History.Store == config.HistorySQLite {
 		return nil, nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -96,7 +97,7 @@ func awaitHistory(t *testing.T, path string, brokers []string) []string {
 // TestHistoryOfARun: what was decided is in the database, "no change" too, and stays over a restart and a removal.
 func TestHistoryOfARun(t *testing.T) {
 	cfg, path, brokers := historyWorld(t, "")
-	all := stageSet{shards: true, models: true}
+	all := engine.Stages{Shards: true, Models: true}
 	rt, stop := start(t, cfg, all)
 	drained(t, rt)
 	got := awaitHistory(t, path, brokers)
@@ -109,7 +110,7 @@ func TestHistoryOfARun(t *testing.T) {
 	if kept == 0 {
 		t.Errorf("no decision against a change among %d records", len(got))
 	}
-	file := rt.historyFile()
+	file := rt.HistoryFile()
 	stop()
 	if direct, problem := inHistory(t, path, "--database"); !slices.Equal(direct, got) {
 		t.Errorf("without a process %d records (%s), want %d", len(direct), problem, len(got))
@@ -133,7 +134,7 @@ func TestHistoryOfARun(t *testing.T) {
 func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	block := writeFile(t, "blocked", "no directory")
 	cfg, path, brokers := historyWorld(t, fmt.Sprintf("history: {path: %q}\n", filepath.Join(block, "history.db")))
-	rt, stop := start(t, cfg, stageSet{shards: true, models: true})
+	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true})
 	defer func() { stop() }()
 	if st := drained(t, rt); st.Counts["predictions"] != int64(1500) {
 		t.Errorf("%v predictions, want 1500", st.Counts["predictions"])
@@ -141,7 +142,7 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	if n := len(onTopic(t, brokers)); n == 0 {
 		t.Error("nothing was decided")
 	}
-	if st := rt.past.Fill.Status(); st.Up || !strings.Contains(st.Error, "not a directory") {
+	if st := rt.Past.Fill.Status(); st.Up || !strings.Contains(st.Error, "not a directory") {
 		t.Errorf("status %+v, want one that says why it is not up", st)
 	}
 	resp, err := http.Get("http://" + cfg.HTTP.Listen + "/metrics")
@@ -161,7 +162,7 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 	}
 	awaitHistory(t, path, brokers)
 	for deadline := time.Now().Add(historyPatience); ; time.Sleep(50 * time.Millisecond) { // each partition tries again at its own time
-		st := rt.past.Fill.Status()
+		st := rt.Past.Fill.Status()
 		if st.Up && st.Error == "" {
 			break
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -44,11 +45,11 @@ func TestNoSecretOfTheDatabaseIsShown(t *testing.T) {
 func runWithDatabase(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	var logged syncBuffer
-	rt := newEngine(cfg, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	rt := engine.New(cfg, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	go func() {
-		err := rt.run(ctx, stageSet{shards: true, models: true})
+		err := rt.Run(ctx, engine.Stages{Shards: true, Models: true})
 		done <- err
 		done <- err
 	}()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -21,7 +22,7 @@ func TestInspect(t *testing.T) {
 		"kafka: {brokers: [%q], partitions: 1}\ncheckpoints: {dir: %q, interval: 100ms}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\n", brokers[0], dir))
 	rows := batchtest.Rows(1, batchtest.Options{N: 400, MaxLag: 20 * batchtest.Second, Sharpness: 2})
 	kafkatest.Write(t, brokers, messagesOf(t, rows, 0)...)
-	rt, stop := start(t, cfg, stageSet{shards: true, models: true})
+	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true})
 	drained(t, rt)
 	stop()
 

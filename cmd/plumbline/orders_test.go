@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
@@ -51,15 +52,15 @@ func (l *orderLog) Close() error { return nil }
 
 // TestCalibratorsCommand gives orders from the command line through the API of a process to the panes topic.
 func TestCalibratorsCommand(t *testing.T) {
-	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	const cal = `{"version":1,"method":"temperature","temperature":1.5}`
 	for i, revision := range []int{1, 2} {
-		rt.history.AddCalibrator(record.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
+		rt.History.AddCalibrator(record.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
 			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal), Build: "v9 (abc)",
 			Evidence: record.Evidence{FitRows: 7, FitFrom: "a", FitTo: "b", FitBegan: "c", FitDigest: "sha256:feed"}})
 	}
 	log := &orderLog{}
-	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, log, nil}}))
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser, Orders: engine.OrderTaker{Engine: rt, Sink: log, Scan: nil}}))
 	defer srv.Close()
 	file := filepath.Join(t.TempDir(), "cal.json")
 	if err := os.WriteFile(file, []byte(cal), 0o600); err != nil {
@@ -104,7 +105,7 @@ func TestCalibratorsCommand(t *testing.T) {
 	f("calibrator", "publish "+writeFile(t, "cut.json", `{"version":1,"method":"temperature","temperature":-1}`)+" m/1 --why x", pipeline.Order{})
 	wantRefused(t, log.refused, "rollback m/1/v to revision 9: allowed are 1 to 2", "pin other: version: must be named")
 	f("--why", "pin m/1", pipeline.Order{})
-	rt.history.AddCalibrator(record.Calibrator{Model: "m/1", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.History.AddCalibrator(record.Calibrator{Model: "m/1", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
 	f("pin of m/1/v", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
 	log.err = errors.New("no leader")
 	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
@@ -112,8 +113,8 @@ func TestCalibratorsCommand(t *testing.T) {
 
 // TestCalibratorsRefuses: what is wrong with a command line is said in words, by whoever finds it, with the exit code that it has.
 func TestCalibratorsRefuses(t *testing.T) {
-	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
-	srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, &orderLog{}, nil}}))
+	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser, Orders: engine.OrderTaker{Engine: rt, Sink: &orderLog{}, Scan: nil}}))
 	defer srv.Close()
 	off := writeFile(t, "off.yaml", "http: {listen: ''}")
 	for args, want := range map[string]struct {
@@ -140,13 +141,13 @@ func TestCalibratorsRefuses(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s; want %d, %q", args, code, out, errOut, want.code, want.text)
 		}
 	}
-	rt.cfg.Kafka.MessageMax = 160
+	rt.Config.Kafka.MessageMax = 160
 	large := writeFile(t, "large.json", `{"version":1,"method":"vector","params":{"w":[`+strings.Repeat("1,", 40)+`1],"b":[`+strings.Repeat("0,", 40)+`0]}}`)
 	if code, _, errOut := runCommand(t, "calibrators", "publish", large, "m", "--model-version", "1", "--why", "x", "--url", srv.URL); code != exitFailed || !strings.Contains(errOut, "bytes: must be at most 150, 15/16 of kafka.message_max_bytes (409") {
 		t.Errorf("a calibrator that no topic takes: exit code %d, %s", code, errOut)
 	}
 	// A process is asked by others than this command, too.
-	_, err := orderTaker{rt, &orderLog{}, nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
+	_, err := engine.OrderTaker{Engine: rt, Sink: &orderLog{}, Scan: nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
 	if !errors.Is(err, web.ErrOrder) || !strings.Contains(err.Error(), "why: must not be empty") {
 		t.Errorf("an order for no reason: %v", err)
 	}
@@ -155,13 +156,13 @@ func TestCalibratorsRefuses(t *testing.T) {
 // TestKnownWithoutCalibrator: a model version about which something was decided is known in every process, with the identity, before the
 // first calibrator; one that is in a refused order only is not.
 func TestKnownWithoutCalibrator(t *testing.T) {
-	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
-	latest := latestCalibrators{rt}
-	rt.history.AddCalibrator(record.Calibrator{Model: "m", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
+	latest := engine.LatestCalibrators{Engine: rt}
+	rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
 	if f, _, ok := latest.Latest("m", ""); ok {
 		t.Errorf("known by a refused order: %+v", f)
 	}
-	rt.history.AddCalibrator(record.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …", DecidedAt: "2026-01-03T00:00:00Z"})
 	for _, version := range []string{"", "7"} {
 		if f, _, ok := latest.Latest("m", version); !ok || f.Version != "7" || f.Revision != 0 || f.Calibrator != calibrator.Calibrator(calibrator.Identity{}) {
 			t.Errorf("version %q: %+v, %v; want the identity of 7 at revision 0", version, f, ok)
@@ -175,7 +176,7 @@ func TestKnownWithoutCalibrator(t *testing.T) {
 // deciding is a model task that decides about every order at once.
 type deciding struct {
 	*orderLog
-	rt      *engine
+	rt      *engine.Engine
 	outcome string
 }
 
@@ -184,14 +185,14 @@ func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
 		return err
 	}
 	o := d.orders[len(d.orders)-1]
-	d.rt.history.AddCalibrator(record.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual", Outcome: d.outcome, By: o.By, Why: o.Why,
+	d.rt.History.AddCalibrator(record.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual", Outcome: d.outcome, By: o.By, Why: o.Why,
 		DecidedAt: "2026-01-05T00:00:00Z", EffectiveFrom: "2026-01-05T00:00:00Z"})
 	return nil
 }
 
 // TestOrderWaits: with --wait the command says what came of the order, and not of an older one or of another's.
 func TestOrderWaits(t *testing.T) {
-	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
 		outcome, wait string
 		code          int
@@ -202,11 +203,11 @@ func TestOrderWaits(t *testing.T) {
 		{"unpin by ann", "1ms", exitFailed, "is on its way, and no decision about it has come within 1ms"},
 		{"pin by nobody", "0s", exitDone, "is on its way"},
 	} {
-		rt.history = sinks.NewHistory(sinks.HistoryConfig{})
+		rt.History = sinks.NewHistory(sinks.HistoryConfig{})
 		for _, by := range []string{"ann", "bob"} {
-			rt.history.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
+			rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
 		}
-		srv := httptest.NewServer(web.New(web.Deps{History: rt.history, Control: &rt.pauser, Orders: orderTaker{rt, deciding{&orderLog{}, rt, c.outcome}, nil}}))
+		srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser, Orders: engine.OrderTaker{Engine: rt, Sink: deciding{&orderLog{}, rt, c.outcome}, Scan: nil}}))
 		code, out, errOut := runCommand(t, "calibrators", "pin", "m", "--why", "x", "--by", "ann", "--model-version", "1", "--wait", c.wait, "--url", srv.URL)
 		srv.Close()
 		if code != c.code || !strings.Contains(out+errOut, c.want) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -35,7 +36,7 @@ func (f *orderFlags) decided(cmd *cobra.Command, model string) (map[string]bool,
 
 // await waits until the model task has decided about an order: a decision of the same person for the same reason that was not there
 // before. A refusal is an error.
-func (f *orderFlags) await(cmd *cobra.Command, a *orderAnswer, before map[string]bool) error {
+func (f *orderFlags) await(cmd *cobra.Command, a *engine.OrderAnswer, before map[string]bool) error {
 	const pause = 200 * time.Millisecond
 	for deadline := time.Now().Add(f.wait); ; {
 		records, err := f.decisions(cmd, a.Model)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/engine"
 )
 
 // controlFlags say which processes, and how to be let in.
@@ -68,8 +70,8 @@ func newResumeCommand() *cobra.Command {
 
 // pauseAnswer is the answer of one process.
 type pauseAnswer struct {
-	URL    string       `json:"url"`
-	Paused *pauseStatus `json:"paused"`
+	URL    string              `json:"url"`
+	Paused *engine.PauseStatus `json:"paused"`
 }
 
 // each asks all processes, and waits for them; the first that does not answer ends it.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/pipeline"
@@ -61,10 +62,10 @@ func sendRows(t *testing.T, brokers []string, suffix string, partitions int, row
 const loadedPatience = 4 * time.Minute
 
 // drainedAt waits until every task has read and written everything, and the watermark is there; until = 0: wherever it is.
-func drainedAt(t *testing.T, rt *engine, until int64) *processStatus {
+func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStatus {
 	t.Helper()
 	for deadline := time.Now().Add(loadedPatience); ; time.Sleep(50 * time.Millisecond) {
-		st := rt.status()
+		st := rt.Status()
 		if st.Drained && (until == 0 || st.Watermark == pipeline.Format(until)) {
 			return st
 		}
@@ -98,7 +99,7 @@ func TestRepartition(t *testing.T) {
 	half := rows[750].TS
 	anywhere := func(i int, _ *batchtest.Row) int { return i / 10 % partitions }
 	sendRows(t, unkeyed, "-unkeyed", partitions, rows[:750], half, anywhere)
-	rt, stop = start(t, cfg, stageSet{repartition: true})
+	rt, stop = start(t, cfg, engine.Stages{Repartition: true})
 	st := drainedAt(t, rt, 0)
 	stop()
 	if n := reason(st.Counts, operators.CountRepartitionRows, "logits"); n != 750 {
@@ -169,8 +170,8 @@ func forgetOffsets(t *testing.T, brokers []string, cfg config.Config, partitions
 func TestRepartitionNeedsATopic(t *testing.T) {
 	_, cfg := repartitionConfig(t, kafkatest.Start(t), 1)
 	cfg.Topics.LogitsUnkeyed, cfg.Topics.LabelsUnkeyed = "", ""
-	rt := newEngine(cfg, slog.New(slog.DiscardHandler))
-	if err := rt.run(context.Background(), stageSet{repartition: true}); err == nil {
+	rt := engine.New(cfg, slog.New(slog.DiscardHandler))
+	if err := rt.Run(context.Background(), engine.Stages{Repartition: true}); err == nil {
 		t.Error("it ran without an unkeyed topic")
 	}
 }

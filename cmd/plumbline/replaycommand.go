@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/engine"
 )
 
 func newReplayCommand() *cobra.Command {
@@ -41,8 +43,8 @@ func newReplayCommand() *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		r := newReplay(cfg, log)
-		defer r.close()
+		r := engine.NewReplay(cfg, log)
+		defer r.Close()
 		started := time.Now()
 		if topic {
 			err = replayTopics(ctx, cmd, r, from, to)
@@ -50,7 +52,7 @@ func newReplayCommand() *cobra.Command {
 			err = replayFiles(ctx, cmd, r, feeds, args, shards)
 		}
 		if err == nil {
-			err = r.finish(ctx)
+			err = r.Finish(ctx)
 		}
 		if err != nil {
 			return err
@@ -61,38 +63,38 @@ func newReplayCommand() *cobra.Command {
 }
 
 // replayFiles replays files with a bar of their rows.
-func replayFiles(ctx context.Context, cmd *cobra.Command, r *replay, feeds *feedFlags, files []string, shards int) error {
+func replayFiles(ctx context.Context, cmd *cobra.Command, r *engine.Replay, feeds *feedFlags, files []string, shards int) error {
 	if err := feeds.check(); err != nil {
 		return err
 	}
-	f, total, err := feeds.open(files, r.cfg, shards, time.Now())
+	f, total, err := feeds.open(files, r.Config, shards, time.Now())
 	if err != nil {
 		return err
 	}
 	bar := newProgress(cmd.ErrOrStderr(), total, "replay", "rows")
 	defer bar.finish()
-	return r.files(ctx, f, shards, bar.add)
+	return r.Files(ctx, f, shards, bar.add)
 }
 
 // replayTopics replays a range of the topics with a bar of its messages.
-func replayTopics(ctx context.Context, cmd *cobra.Command, r *replay, from, to string) error {
-	var of topicRange
+func replayTopics(ctx context.Context, cmd *cobra.Command, r *engine.Replay, from, to string) error {
+	var of engine.TopicRange
 	var err error
-	if of.from, err = parsePosition(from); err != nil {
+	if of.From, err = engine.ParsePosition(from); err != nil {
 		return usageErrorf("--from %q: %w", from, err)
 	}
-	if of.to, err = parsePosition(to); err != nil {
+	if of.To, err = engine.ParsePosition(to); err != nil {
 		return usageErrorf("--to %q: %w", to, err)
 	}
 	var bar *progress
-	of.begin = func(messages int64) { bar = newProgress(cmd.ErrOrStderr(), messages, "replay", "messages") }
-	of.done = func(messages int64) { bar.add(messages) }
+	of.Begin = func(messages int64) { bar = newProgress(cmd.ErrOrStderr(), messages, "replay", "messages") }
+	of.Done = func(messages int64) { bar.add(messages) }
 	defer func() { bar.finish() }()
-	return r.topics(ctx, of)
+	return r.Topics(ctx, of)
 }
 
-func printReplay(cmd *cobra.Command, r *replay, took time.Duration) error {
-	res, err := r.result(took)
+func printReplay(cmd *cobra.Command, r *engine.Replay, took time.Duration) error {
+	res, err := r.Result(took)
 	if err != nil {
 		return err
 	}

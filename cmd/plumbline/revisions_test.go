@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -45,13 +46,13 @@ func decisionOf(t *testing.T, c record.Calibrator) []byte {
 }
 
 // openHistory gives an engine a database with some records in it.
-func openHistory(t *testing.T, rt *engine, records ...record.Calibrator) {
+func openHistory(t *testing.T, rt *engine.Engine, records ...record.Calibrator) {
 	t.Helper()
-	rt.cfg.History.Path = t.TempDir() + "/history.db"
-	if err := rt.openPast(); err != nil {
+	rt.Config.History.Path = t.TempDir() + "/history.db"
+	if err := rt.OpenPast(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = rt.past.Store.Close() })
+	t.Cleanup(func() { _ = rt.Past.Store.Close() })
 	var es []registry.Entry
 	for _, c := range records {
 		e, ok, err := registry.FromDecisions(&pipeline.Record{Value: decisionOf(t, c)})
@@ -60,7 +61,7 @@ func openHistory(t *testing.T, rt *engine, records ...record.Calibrator) {
 		}
 		es = append(es, e)
 	}
-	if _, err := rt.past.Store.Put(t.Context(), registry.Place{Topic: "x"}, 0, 9, es); err != nil {
+	if _, err := rt.Past.Store.Put(t.Context(), registry.Place{Topic: "x"}, 0, 9, es); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -69,23 +70,23 @@ func openHistory(t *testing.T, rt *engine, records ...record.Calibrator) {
 // compacted topic or on that of decisions; one that is nowhere is refused, with those that there are; and where a place does not
 // answer, nobody says that there is none.
 func TestRevisionWhereverItIs(t *testing.T) {
-	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	openHistory(t, rt, inForce(1, 1.1), inForce(2, 1.2), record.Calibrator{Model: "m/1", Version: "w", DecidedAt: "2026-01-01T00:00:00Z", Outcome: "no change"})
-	rt.history.AddCalibrator(inForce(6, 1.6))
+	rt.History.AddCalibrator(inForce(6, 1.6))
 	topics := map[string][]record.Calibrator{
-		rt.cfg.Topics.Calibrators: {inForce(4, 1.39), inForce(4, 1.4)},
-		rt.cfg.Topics.Decisions: {inForce(8, 1.8), inForce(4, 9), {Model: "m/1", Version: "v", Revision: 9, Outcome: "no change"}, {Model: "m/1", Version: "w", Revision: 10, Published: true, Calibrator: []byte(`{}`)},
+		rt.Config.Topics.Calibrators: {inForce(4, 1.39), inForce(4, 1.4)},
+		rt.Config.Topics.Decisions: {inForce(8, 1.8), inForce(4, 9), {Model: "m/1", Version: "v", Revision: 9, Outcome: "no change"}, {Model: "m/1", Version: "w", Revision: 10, Published: true, Calibrator: []byte(`{}`)},
 			{Model: "m/1", Version: "v", Revision: 11, Stage: record.StageCanary, Published: true, Calibrator: []byte(`{}`)}},
 	}
 	var broken error
 	log := &orderLog{}
-	taker := orderTaker{rt, log, func(_ context.Context, topic, key string, take func([]byte)) error {
-		of := map[string]string{rt.cfg.Topics.Calibrators: "m/1/v", rt.cfg.Topics.Decisions: "m/1"}[topic]
+	taker := engine.OrderTaker{Engine: rt, Sink: log, Scan: func(_ context.Context, topic, key string, take func([]byte)) error {
+		of := map[string]string{rt.Config.Topics.Calibrators: "m/1/v", rt.Config.Topics.Decisions: "m/1"}[topic]
 		if key != of && key != "m/1/z" {
 			t.Errorf("key %q of topic %s, want %q", key, topic, of)
 		}
 		for _, c := range topics[topic] {
-			if topic == rt.cfg.Topics.Decisions {
+			if topic == rt.Config.Topics.Decisions {
 				take(decisionOf(t, c))
 			} else {
 				take(encoded(t, c))
@@ -122,10 +123,10 @@ func TestRevisionWhereverItIs(t *testing.T) {
 		t.Errorf("%d refused orders in the history, want 3", n)
 	}
 	broken = errors.New("no leader")
-	if _, err := order("rollback", "v", 9); err == nil || errors.Is(err, web.ErrOrder) || !errors.Is(err, errUnasked) || !strings.Contains(err.Error(), "no leader") {
+	if _, err := order("rollback", "v", 9); err == nil || errors.Is(err, web.ErrOrder) || !errors.Is(err, engine.ErrUnasked) || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("topics that do not answer: %v", err)
 	}
-	if err := rt.past.Store.Close(); err != nil {
+	if err := rt.Past.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	broken = nil
@@ -139,10 +140,10 @@ func TestRevisionWhereverItIs(t *testing.T) {
 
 // TestVersionFromTheDatabase: a process that has nothing of a model in memory knows its version from the database.
 func TestVersionFromTheDatabase(t *testing.T) {
-	rt := newEngine(config.Default(), slog.New(slog.DiscardHandler))
+	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	openHistory(t, rt, inForce(1, 1.1))
 	log := &orderLog{}
-	if _, err := (orderTaker{rt, log, nil}).Order(t.Context(), web.Order{Action: "rollback", Model: "m/1", Revision: 1, By: "ann", Why: "x"}); err != nil || len(log.orders) != 1 || log.orders[0].Version != "v" {
+	if _, err := (engine.OrderTaker{Engine: rt, Sink: log, Scan: nil}).Order(t.Context(), web.Order{Action: "rollback", Model: "m/1", Revision: 1, By: "ann", Why: "x"}); err != nil || len(log.orders) != 1 || log.orders[0].Version != "v" {
 		t.Errorf("%v, %+v; want an order for version v", err, log.orders)
 	}
 }
@@ -163,22 +164,22 @@ func TestScanTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &kafkaRun{engine: newEngine(cfg, slog.New(slog.DiscardHandler)), client: client}
+	r := &engine.KafkaRun{Engine: engine.New(cfg, slog.New(slog.DiscardHandler)), Client: client}
 	var got []string
-	if err := r.scanTopics(t.Context(), "decided", "m2", func(value []byte) { got = append(got, string(value)) }); err != nil {
+	if err := r.ScanTopics(t.Context(), "decided", "m2", func(value []byte) { got = append(got, string(value)) }); err != nil {
 		t.Fatal(err)
 	}
 	if want := "m2 2,m2 7,m2 12,m2 17,m2 22,m2 27,m2 32,m2 37"; strings.Join(got, ",") != want {
 		t.Errorf("records %q, want %s", got, want)
 	}
-	if err := r.scanTopics(t.Context(), "nothing", "m2", func([]byte) {}); err == nil {
+	if err := r.ScanTopics(t.Context(), "nothing", "m2", func([]byte) {}); err == nil {
 		t.Error("a topic that is not there gave no error")
 	}
 }
 
 func TestRanges(t *testing.T) {
 	for want, n := range map[string][]int{"": nil, "7": {7}, "1 to 2": {1, 2}, "1, 3 to 5, 9": {1, 3, 4, 5, 9}} {
-		if got := ranges(n); got != want {
+		if got := engine.Ranges(n); got != want {
 			t.Errorf("ranges of %v: %q, want %q", n, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -21,12 +22,12 @@ import (
 const drainPatience = 40 * time.Second
 
 // start runs an engine until stop, which waits for its last checkpoint.
-func start(t *testing.T, cfg config.Config, which stageSet) (rt *engine, stop func()) {
+func start(t *testing.T, cfg config.Config, which engine.Stages) (rt *engine.Engine, stop func()) {
 	t.Helper()
-	rt = newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	rt = engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- rt.run(ctx, which) }()
+	go func() { done <- rt.Run(ctx, which) }()
 	return rt, func() {
 		t.Helper()
 		cancel()
@@ -36,14 +37,14 @@ func start(t *testing.T, cfg config.Config, which stageSet) (rt *engine, stop fu
 	}
 }
 
-func drained(t *testing.T, rt *engine) *processStatus {
+func drained(t *testing.T, rt *engine.Engine) *engine.ProcessStatus {
 	t.Helper()
 	for deadline := time.Now().Add(drainPatience); ; time.Sleep(50 * time.Millisecond) {
-		if st := rt.status(); st.Drained {
+		if st := rt.Status(); st.Drained {
 			return st
 		}
 		if time.Now().After(deadline) {
-			b, _ := json.Marshal(rt.status())
+			b, _ := json.Marshal(rt.Status())
 			t.Fatalf("not drained after %s: %s", drainPatience, b)
 		}
 	}
@@ -74,7 +75,7 @@ func testRunAndReplay(t *testing.T, more string) {
 		}
 		kafkatest.Write(t, brokers, ms...)
 	}
-	all := stageSet{shards: true, models: true}
+	all := engine.Stages{Shards: true, Models: true}
 	send(rows[:900])
 	rt, stop := start(t, cfg, all)
 	drained(t, rt)
@@ -136,15 +137,15 @@ func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
 	kafkatest.CreateTopics(t, brokers, 3, "plumbline.labels")
 	cfg := config.Default()
 	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, t.TempDir(), ""
-	rt := newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	err := rt.run(context.Background(), stageSet{shards: true})
+	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	err := rt.Run(context.Background(), engine.Stages{Shards: true})
 	if err == nil || err.Error() != "topic plumbline.logits has 2 partitions, plumbline.labels has 3: predictions and labels join by partition, so they need the same number" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestParseStages(t *testing.T) {
-	for s, want := range map[string]stageSet{"all": {true, true, true}, "shards": {shards: true}, "models": {models: true}, "repartition,shards": {shards: true, repartition: true}} {
+	for s, want := range map[string]engine.Stages{"all": {Shards: true, Models: true, Repartition: true}, "shards": {Shards: true}, "models": {Models: true}, "repartition,shards": {Shards: true, Repartition: true}} {
 		if got, err := parseStages(s); err != nil || got != want {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/engine"
 )
 
 func newRunCommand() *cobra.Command {
@@ -29,7 +31,7 @@ func newRunCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return newEngine(cfg, log).run(ctx, which)
+			return engine.New(cfg, log).Run(ctx, which)
 		},
 	}
 	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, or some of shards, models and repartition, with commas")
@@ -37,20 +39,20 @@ func newRunCommand() *cobra.Command {
 }
 
 // parseStages reads a list with commas; all are those that the configuration has work for.
-func parseStages(s string) (stageSet, error) {
-	var out stageSet
+func parseStages(s string) (engine.Stages, error) {
+	var out engine.Stages
 	for name := range strings.SplitSeq(s, ",") {
 		switch name {
 		case "all":
-			out = stageSet{true, true, true}
+			out = engine.Stages{Shards: true, Models: true, Repartition: true}
 		case "shards":
-			out.shards = true
+			out.Shards = true
 		case "models":
-			out.models = true
+			out.Models = true
 		case "repartition":
-			out.repartition = true
+			out.Repartition = true
 		default:
-			return stageSet{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition with commas", s)
+			return engine.Stages{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition with commas", s)
 		}
 	}
 	return out, nil

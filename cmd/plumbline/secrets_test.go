@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 )
 
 // planted is a password that nothing else contains.
@@ -92,11 +93,11 @@ func showEverything(t *testing.T, cfg config.Config) {
 	var logged syncBuffer
 	cfg.Checkpoints.Dir, cfg.HTTP.Pprof, cfg.HTTP.Control = t.TempDir(), true, true
 	cfg.HTTP.Listen = freeAddress(t)
-	rt := newEngine(cfg, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	rt := engine.New(cfg, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	stop := startEngine(t, rt)
-	for deadline := time.Now().Add(drainPatience); rt.ready() != nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(drainPatience); rt.Ready() != nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not ready: %v\n%s", rt.ready(), logged.String())
+			t.Fatalf("not ready: %v\n%s", rt.Ready(), logged.String())
 		}
 	}
 	asked := 0
@@ -147,11 +148,11 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func startEngine(t *testing.T, rt *engine) (stop func()) {
+func startEngine(t *testing.T, rt *engine.Engine) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- rt.run(ctx, stageSet{shards: true, models: true}) }()
+	go func() { done <- rt.Run(ctx, engine.Stages{Shards: true, Models: true}) }()
 	return func() {
 		t.Helper()
 		cancel()

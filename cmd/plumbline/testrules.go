@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -173,18 +174,18 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 	if err != nil {
 		return ruleResult{}, err
 	}
-	r := newReplay(cfg, slog.New(slog.DiscardHandler))
+	r := engine.NewReplay(cfg, slog.New(slog.DiscardHandler))
 	var alerts []record.Alert
-	r.listen = func(m pipeline.Message) {
+	r.Listen = func(m pipeline.Message) {
 		if a, ok := alertOf(m); ok {
 			alerts = append(alerts, a)
 		}
 	}
-	defer r.close()
-	if err := r.files(ctx, f, 1, nil); err != nil {
+	defer r.Close()
+	if err := r.Files(ctx, f, 1, nil); err != nil {
 		return ruleResult{}, err
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.Settle(ctx); err != nil {
 		return ruleResult{}, err
 	}
 	start := ruleStart

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -134,7 +135,7 @@ func trainerName(t config.Trainer) string {
 	if t.Name != "" {
 		return t.Name
 	}
-	return hostname()
+	return engine.Hostname()
 }
 
 // lockTrainer refuses a second trainer of a name on one directory: they would take each other's jobs for their own.

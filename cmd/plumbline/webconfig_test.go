@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -27,21 +28,21 @@ func secured(t *testing.T, webConfig string) string {
 		"plumbline.alerts", "plumbline.decisions", "plumbline.deadletter")
 	cfg := config.Default()
 	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.WebConfig = brokers, t.TempDir(), writeFile(t, "web.yaml", webConfig)
-	rt := newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	var err error
-	if rt.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if rt.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- rt.run(ctx, stageSet{shards: true, models: true}) }()
+	go func() { done <- rt.Run(ctx, engine.Stages{Shards: true, Models: true}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
-	return rt.listener.Addr().String()
+	return rt.Listener.Addr().String()
 }
 
 // TestWebConfig asks for the page, the API and the metrics over TLS, with the right password, a wrong one and none.
@@ -87,8 +88,8 @@ func TestWebConfig(t *testing.T) {
 func TestWebConfigThatCannotBeRead(t *testing.T) {
 	cfg := config.Default()
 	cfg.HTTP.Listen, cfg.HTTP.WebConfig = "127.0.0.1:0", writeFile(t, "web.yaml", "tls_server_config: {cert_file: absent.pem, key_file: absent.pem}\n")
-	rt := newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	err := rt.serveHTTP(t.Context(), nil)
+	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	err := rt.ServeHTTP(t.Context(), nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "http.web_config_file ") {
 		t.Errorf("got %v, want an error that names http.web_config_file", err)
 	}

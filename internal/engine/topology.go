@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -23,14 +23,14 @@ type topicShape struct {
 }
 
 // askTopology asks the brokers.
-func (r *kafkaRun) askTopology(ctx context.Context) (topology, error) {
-	t := topology{{key: "logits", name: r.cfg.Topics.Logits}, {key: "labels", name: r.cfg.Topics.Labels}, {key: "panes", name: r.cfg.Topics.Panes}}
+func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
+	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels}, {key: "panes", name: r.Config.Topics.Panes}}
 	for i := range t {
 		if t[i].name == "" {
 			continue
 		}
 		var err error
-		if t[i].partitions, err = kafkaio.Partitions(ctx, r.client, t[i].name); err != nil {
+		if t[i].partitions, err = kafkaio.Partitions(ctx, r.Client, t[i].name); err != nil {
 			return t, kafkaclient.NoTopic(err)
 		}
 		if logits := t[0]; t[i].key == "labels" && t[i].partitions != logits.partitions {
@@ -64,15 +64,15 @@ var moved = map[string]string{
 }
 
 // checkTopology compares the topics with those that the group's checkpoints are of, which it notes at the first start.
-func (r *kafkaRun) checkTopology(ctx context.Context, now topology) error {
-	key := r.cfg.Group + "/topology"
+func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
+	key := r.Config.Group + "/topology"
 	for {
 		stored, err := r.store.Load(ctx, key)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", key, err)
 		}
 		if was, ok := r.storedTopology(stored); ok {
-			return sameTopology(r.cfg.Group, was, now)
+			return sameTopology(r.Config.Group, was, now)
 		}
 		c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "topology", State: &now}})
 		if err != nil {
@@ -90,7 +90,7 @@ func (r *kafkaRun) checkTopology(ctx context.Context, now topology) error {
 }
 
 // storedTopology is the newest that can be read.
-func (r *kafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bool) {
+func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bool) {
 	for _, st := range stored {
 		data, err := st.Read()
 		if err == nil {
@@ -99,14 +99,14 @@ func (r *kafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 		if err == nil {
 			return was, true
 		}
-		r.log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name, "err", err)
+		r.Log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name, "err", err)
 	}
 	return was, false
 }
 
 // watchTopology asks again and again, and returns the difference.
-func (r *kafkaRun) watchTopology(ctx context.Context, was topology) error {
-	tick := time.NewTicker(r.watchEvery)
+func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
+	tick := time.NewTicker(r.WatchEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -119,14 +119,14 @@ func (r *kafkaRun) watchTopology(ctx context.Context, was topology) error {
 			if now[i].name == "" {
 				continue
 			}
-			n, err := kafkaio.Partitions(ctx, r.client, now[i].name)
+			n, err := kafkaio.Partitions(ctx, r.Client, now[i].name)
 			if err != nil {
-				r.log.Debug("partitions of a topic", "topic", now[i].name, "err", err)
+				r.Log.Debug("partitions of a topic", "topic", now[i].name, "err", err)
 				continue
 			}
 			now[i].partitions = n
 		}
-		if err := sameTopology(r.cfg.Group, was, now); err != nil {
+		if err := sameTopology(r.Config.Group, was, now); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -24,47 +24,47 @@ import (
 
 // refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not. Where that fails the
 // log says so: the order is refused all the same.
-func (rt *engine) refused(ctx context.Context, sink pipeline.Sink, o record.Order, reason error) {
+func (rt *Engine) refused(ctx context.Context, sink pipeline.Sink, o record.Order, reason error) {
 	o.Schema, o.At, o.Refused = 1, pipeline.Format(time.Now().UnixNano()), reason.Error()
-	rt.log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "reason", o.Refused)
-	if rt.cfg.Topics.Decisions == "" || o.Model == "" {
+	rt.Log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "reason", o.Refused)
+	if rt.Config.Topics.Decisions == "" || o.Model == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, decisionlog.RecordTime)
 	defer cancel()
 	if err := decisionlog.WriteOrder(ctx, sink, o); err != nil {
-		rt.log.Warn("the history does not have a refused order", "id", o.ID, "err", err)
+		rt.Log.Warn("the history does not have a refused order", "id", o.ID, "err", err)
 	}
 }
 
-// openPast opens the history where there is one.
-func (rt *engine) openPast() error {
-	if rt.cfg.History.Store == config.HistoryOff {
+// OpenPast opens the history where there is one.
+func (rt *Engine) OpenPast() error {
+	if rt.Config.History.Store == config.HistoryOff {
 		return nil
 	}
-	store, err := decisionlog.Open(rt.cfg, rt.historyFile())
+	store, err := decisionlog.Open(rt.Config, rt.HistoryFile())
 	if err != nil {
 		return err
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rt.past = &decisionlog.Store{Store: store, Fill: registry.NewFiller(store, rt.log)}
+	rt.Past = &decisionlog.Store{Store: store, Fill: registry.NewFiller(store, rt.Log)}
 	return nil
 }
 
 // pastNow is the history; nil where there is none, and until it is open: the status may be asked before.
-func (rt *engine) pastNow() *decisionlog.Store {
+func (rt *Engine) pastNow() *decisionlog.Store {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return rt.past
+	return rt.Past
 }
 
-// historyFile is the file of a database in a file. Machines that share the work directory have one each.
-func (rt *engine) historyFile() string {
-	if rt.cfg.History.Path != "" {
-		return rt.cfg.History.Path
+// HistoryFile is the file of a database in a file. Machines that share the work directory have one each.
+func (rt *Engine) HistoryFile() string {
+	if rt.Config.History.Path != "" {
+		return rt.Config.History.Path
 	}
-	return filepath.Join(rt.workDir(), "history-"+rt.cfg.Group+"@"+url.QueryEscape(hostname())+".db")
+	return filepath.Join(rt.workDir(), "history-"+rt.Config.Group+"@"+url.QueryEscape(Hostname())+".db")
 }
 
 // pastTopic is a topic that the history is filled from.
@@ -76,8 +76,8 @@ type pastTopic struct {
 
 // pastTopics are the decisions topic, those with what was decided before there was one, and that of the heads, which trainers
 // write.
-func (r *kafkaRun) pastTopics() []pastTopic {
-	t := r.cfg.Topics
+func (r *KafkaRun) pastTopics() []pastTopic {
+	t := r.Config.Topics
 	once := t.Decisions != ""
 	all := []pastTopic{{t.Decisions, registry.FromDecisions, false}, {t.Calibrators, registry.FromTopic(record.DecisionCalibrator), once},
 		{t.Alerts, registry.FromTopic(record.DecisionAlert), once}}
@@ -88,52 +88,52 @@ func (r *kafkaRun) pastTopics() []pastTopic {
 }
 
 // followPast fills the history.
-func (r *kafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
-	if r.past == nil {
+func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
+	if r.Past == nil {
 		return nil
 	}
-	meta, err := r.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{r.cfg.Topics.Panes}})
+	meta, err := r.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{r.Config.Topics.Panes}})
 	if err != nil {
 		return fmt.Errorf("id of the cluster: %w", err)
 	}
 	fill, ctx := errgroup.WithContext(ctx)
 	for _, t := range r.pastTopics() {
-		n, err := kafkaio.Partitions(ctx, r.client, t.name)
+		n, err := kafkaio.Partitions(ctx, r.Client, t.name)
 		if err != nil {
 			return kafkaclient.NoTopic(err)
 		}
 		for p := range n {
 			until := int64(-1)
 			if t.once {
-				if _, until, err = kafkaio.Bounds(ctx, r.client, t.name, p); err != nil {
+				if _, until, err = kafkaio.Bounds(ctx, r.Client, t.name, p); err != nil {
 					return err
 				}
 			}
 			open := func(next int64) pipeline.Source { return r.pastSource(t.name, p, next, until) }
 			fill.Go(func() error {
-				r.past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
+				r.Past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
 				return nil
 			})
 		}
 	}
-	fill.Go(func() error { r.past.Fill.Prune(ctx); return nil })
-	g.Go(func() error { return errors.Join(fill.Wait(), r.past.Store.Close()) })
+	fill.Go(func() error { r.Past.Fill.Prune(ctx); return nil })
+	g.Go(func() error { return errors.Join(fill.Wait(), r.Past.Store.Close()) })
 	return nil
 }
 
-func (r *kafkaRun) pastSource(topic string, p int, next, until int64) pipeline.Source {
+func (r *KafkaRun) pastSource(topic string, p int, next, until int64) pipeline.Source {
 	if next == 0 {
 		next = -1 // wherever the log begins
 	}
-	return kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
+	return kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
 		Next: map[pipeline.Input]int64{pipeline.Panes: next}, Until: map[pipeline.Input]int64{pipeline.Panes: until},
-		MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.log})
+		MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.Log})
 }
 
 // webPast is what the API asks; nil where there is no history.
-func (rt *engine) webPast() web.Past {
-	if rt.past == nil {
+func (rt *Engine) webPast() web.Past {
+	if rt.Past == nil {
 		return nil
 	}
-	return rt.past
+	return rt.Past
 }

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -14,31 +14,31 @@ import (
 )
 
 // openArchive is the archive of this process; nil where none is configured.
-func (rt *engine) openArchive() *sinks.Archive {
-	c := &rt.cfg.Archive
+func (rt *Engine) openArchive() *sinks.Archive {
+	c := &rt.Config.Archive
 	if c.Directory == "" {
 		return nil
 	}
-	return sinks.NewArchive(sinks.ArchiveConfig{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.log})
+	return sinks.NewArchive(sinks.ArchiveConfig{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.Log})
 }
 
 // newArchiveOperator is the operator of a shard. Files of a replay have names of their own: they are cut elsewhere than the
 // live run's.
-func (rt *engine) newArchiveOperator(shard int, counts *pipeline.Counts) *operators.Archive {
-	c := &rt.cfg.Archive
-	group := rt.cfg.Group
+func (rt *Engine) newArchiveOperator(shard int, counts *pipeline.Counts) *operators.Archive {
+	c := &rt.Config.Archive
+	group := rt.Config.Group
 	if rt.replaying {
 		group += "-replay"
 	}
 	return operators.NewArchive(operators.ArchiveConfig{Group: group, Shard: shard, Half: c.Features == config.FeaturesHalf, Scores: c.Logits,
-		Slices: rt.cfg.Slices.Columns, RollRows: c.RollRows, RollBytes: c.RollBytes, RollTime: int64(c.RollTime), MemoryBytes: c.MemoryBytes,
+		Slices: rt.Config.Slices.Columns, RollRows: c.RollRows, RollBytes: c.RollBytes, RollTime: int64(c.RollTime), MemoryBytes: c.MemoryBytes,
 		PendingBytes: c.PendingBytes, Drop: c.WhenFull == config.WhenFullDrop, Dir: rt.workDir(), Name: fmt.Sprintf("%s-archive-%05d", group, shard),
-		Publish: rt.archive.Publish, Log: rt.log}, counts)
+		Publish: rt.Archive.Publish, Log: rt.Log}, counts)
 }
 
 // featureBytes is how many bytes of each feature wait for the label.
-func (rt *engine) featureBytes() int {
-	switch c := &rt.cfg.Archive; {
+func (rt *Engine) featureBytes() int {
+	switch c := &rt.Config.Archive; {
 	case c.Directory == "":
 		return 0
 	case c.Features == config.FeaturesHalf:
@@ -48,8 +48,8 @@ func (rt *engine) featureBytes() int {
 	}
 }
 
-// archiveOf is the archive operator of a shard; nil where there is none.
-func archiveOf(s *pipeline.Shard) *operators.Archive {
+// ArchiveOf is the archive operator of a shard; nil where there is none.
+func ArchiveOf(s *pipeline.Shard) *operators.Archive {
 	for _, st := range s.Stages {
 		if a, ok := st.Operator.(*operators.Archive); ok {
 			return a
@@ -74,9 +74,9 @@ func (s showingStore) Save(ctx context.Context, key string, number uint64, c pip
 }
 
 // endArchives completes the files of all shards: the input has ended.
-func (r *replay) endArchives(ctx context.Context) error {
-	for i, s := range r.shards {
-		a := archiveOf(s)
+func (r *Replay) endArchives(ctx context.Context) error {
+	for i, s := range r.Shards {
+		a := ArchiveOf(s)
 		if a == nil {
 			continue
 		}
@@ -88,13 +88,13 @@ func (r *replay) endArchives(ctx context.Context) error {
 }
 
 // collectors are the metrics beside those of the tasks.
-func (rt *engine) collectors() []prometheus.Collector {
+func (rt *Engine) collectors() []prometheus.Collector {
 	out := []prometheus.Collector{runMetrics{rt}, notifyMetrics{&rt.notified}}
-	if rt.archive != nil {
-		out = append(out, rt.archive)
+	if rt.Archive != nil {
+		out = append(out, rt.Archive)
 	}
-	if rt.past != nil {
-		out = append(out, decisionlog.Metrics{Store: rt.past})
+	if rt.Past != nil {
+		out = append(out, decisionlog.Metrics{Store: rt.Past})
 	}
 	return out
 }

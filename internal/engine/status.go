@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"crypto/sha256"
@@ -19,8 +19,8 @@ import (
 // settled is how long nothing may have happened before a process that has read everything says that it is drained.
 const settled = 1500 * time.Millisecond
 
-// processStatus is the object "process" of /api/v1/status.
-type processStatus struct {
+// ProcessStatus is the object "process" of /api/v1/status.
+type ProcessStatus struct {
 	Version   string         `json:"version"`
 	Host      string         `json:"host"`
 	Drained   bool           `json:"drained"`
@@ -31,7 +31,7 @@ type processStatus struct {
 	Unaccounted int64                  `json:"rows_unaccounted"`
 	Models      map[string]string      `json:"state_hash_by_model"`
 	Tasks       []*pipeline.TaskStatus `json:"tasks"`
-	Paused      *pauseStatus           `json:"paused,omitempty"`
+	Paused      *PauseStatus           `json:"paused,omitempty"`
 	// Kafka is there while no broker answers.
 	Kafka *silenceStatus `json:"kafka,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
@@ -88,7 +88,7 @@ type lagStatus struct {
 }
 
 // lag is that of all tasks of this process.
-func (rt *engine) lag(now time.Time) map[string]map[string]lagStatus {
+func (rt *Engine) lag(now time.Time) map[string]map[string]lagStatus {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	out := map[string]map[string]lagStatus{}
@@ -106,7 +106,7 @@ func (rt *engine) lag(now time.Time) map[string]map[string]lagStatus {
 	return out
 }
 
-func (rt *engine) statuses() (all []*pipeline.TaskStatus, complete bool) {
+func (rt *Engine) Statuses() (all []*pipeline.TaskStatus, complete bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	complete = len(rt.tasks) > 0
@@ -121,14 +121,14 @@ func (rt *engine) statuses() (all []*pipeline.TaskStatus, complete bool) {
 	return all, complete
 }
 
-func (rt *engine) taskStatuses() []*pipeline.TaskStatus {
-	all, _ := rt.statuses()
+func (rt *Engine) taskStatuses() []*pipeline.TaskStatus {
+	all, _ := rt.Statuses()
 	return all
 }
 
 // shown reports whether the statuses are of everything that the tasks have taken: they are those of the last checkpoints,
 // and one that takes long must not be mistaken for silence.
-func (rt *engine) shown() bool {
+func (rt *Engine) shown() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for name, src := range rt.sources {
@@ -165,13 +165,13 @@ func heard(tasks []*pipeline.TaskStatus) bool {
 	return true
 }
 
-// status describes the process. It is drained when every task has read to the end of its log, everything is
+// Status describes the process. It is drained when every task has read to the end of its log, everything is
 // written, the model tasks have what the shards wrote, and nothing has happened for a moment: then what other
 // processes wrote is there, too.
-func (rt *engine) status() *processStatus {
+func (rt *Engine) Status() *ProcessStatus {
 	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
-	tasks, complete := rt.statuses()
-	st := &processStatus{Version: buildinfo.Read().Version, Host: hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
+	tasks, complete := rt.Statuses()
+	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
 	if past := rt.pastNow(); past != nil {
 		h := past.Fill.Status()
@@ -192,12 +192,12 @@ func (rt *engine) status() *processStatus {
 	if shards > 0 && wm != pipeline.NoTime && wm != pipeline.EndTime {
 		st.Watermark = pipeline.Format(wm)
 	}
-	st.StateHash = combineHashes(st.Models)
+	st.StateHash = CombineHashes(st.Models)
 	return st
 }
 
-// combineHashes is one hash over all models, whichever tasks they are in.
-func combineHashes(by map[string]string) string {
+// CombineHashes is one hash over all models, whichever tasks they are in.
+func CombineHashes(by map[string]string) string {
 	if len(by) == 0 {
 		return ""
 	}
@@ -237,12 +237,12 @@ func countTree(tasks []*pipeline.TaskStatus) map[string]any {
 
 var errNotAssigned = errors.New("no partition is assigned to this process yet")
 
-// ready is nil once this process has tasks that have restored their state, and while it is not paused.
-func (rt *engine) ready() error {
+// Ready is nil once this process has tasks that have restored their state, and while it is not paused.
+func (rt *Engine) Ready() error {
 	if p := rt.paused(); p != nil {
 		return fmt.Errorf("paused since %s by %q: %s", p.Since.Format(time.RFC3339), p.By, p.Why)
 	}
-	if _, complete := rt.statuses(); !complete {
+	if _, complete := rt.Statuses(); !complete {
 		return errNotAssigned
 	}
 	return nil

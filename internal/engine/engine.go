@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -28,27 +28,27 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// engine builds shards and model tasks from a configuration and knows those that run in this process.
-type engine struct {
-	cfg       config.Config
-	log       *slog.Logger
+// Engine builds shards and model tasks from a configuration and knows those that run in this process.
+type Engine struct {
+	Config    config.Config
+	Log       *slog.Logger
 	published *operators.Published
 	fits      *model.FitPool
-	history   *sinks.History
-	tuning    *heads.State
+	History   *sinks.History
+	Tuning    *heads.State
 	heads     *operators.Heads
-	past      *decisionlog.Store     // nil = no history in a database
-	archive   *sinks.Archive         // nil = none is configured
+	Past      *decisionlog.Store     // nil = no history in a database
+	Archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
-	listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
+	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
 	following atomic.Int32 // partitions of the calibrators topic that have not been read to their end yet
 	orders    web.Orders   // nil = no Kafka
-	listener  net.Listener // of the page, bound already; nil = bind http.listen
+	Listener  net.Listener // of the page, bound already; nil = bind http.listen
 
-	pauser
+	Pauser
 	silence
-	watchEvery time.Duration // between questions for the topics' numbers of partitions
+	WatchEvery time.Duration // between questions for the topics' numbers of partitions
 
 	mu      sync.Mutex
 	tasks   map[string]reporter
@@ -62,27 +62,27 @@ type reporter interface {
 	Status() *pipeline.TaskStatus
 }
 
-func newEngine(cfg config.Config, log *slog.Logger) *engine {
-	rt := &engine{cfg: cfg, log: log, published: operators.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), history: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), watchEvery: metadataInterval,
+func New(cfg config.Config, log *slog.Logger) *Engine {
+	rt := &Engine{Config: cfg, Log: log, published: operators.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), WatchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
-	rt.archive = rt.openArchive()
+	rt.Archive = rt.openArchive()
 	rt.heads = operators.NewHeads(cfg.Heads.Max)
-	rt.tuning = heads.New(rt.heads, log)
+	rt.Tuning = heads.New(rt.heads, log)
 	return rt
 }
 
 // sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
 const sampleSeed = 0x706c756d62
 
-func (rt *engine) accConfig() acc.Config {
-	c := &rt.cfg
+func (rt *Engine) accConfig() acc.Config {
+	c := &rt.Config
 	return acc.Config{Bins: c.Stats.Bins, SoftBins: c.Stats.SoftBins, SoftTemperature: c.Stats.SoftTemperature,
 		SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell, SampleSeed: sampleSeed}
 }
 
-// newShard builds shard id of so many, with empty state.
-func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
-	c := &rt.cfg
+// NewShard builds shard id of so many, with empty state.
+func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
+	c := &rt.Config
 	pane := int64(c.EventTime.Pane)
 	counts := pipeline.NewCounts()
 	out := pipeline.NewOut(counts)
@@ -101,7 +101,7 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		{Name: "validate", Operator: operators.NewValidate(operators.ValidateConfig{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2}, out, counts)},
 		{Name: "join", Operator: operators.NewJoin(rt.joinConfig(id), out, counts)},
 	}
-	if rt.archive != nil {
+	if rt.Archive != nil {
 		stages = append(stages, pipeline.Stage{Name: "archive", Operator: rt.newArchiveOperator(id, counts)})
 	}
 	if c.Calibrated.Enabled {
@@ -109,19 +109,19 @@ func (rt *engine) newShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 	}
 	if c.Heads.Shadow {
 		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: operators.NewShadow(operators.ShadowConfig{Pane: pane, Wait: int64(c.Join.Wait),
-			MemoryBytes: c.Heads.MemoryBytes}, rt.heads, counts, rt.log)})
+			MemoryBytes: c.Heads.MemoryBytes}, rt.heads, counts, rt.Log)})
 	}
 	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
 		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts)})
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: rt.watermark(inputs),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
-		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.log}), nil
+		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.Log}), nil
 }
 
 // watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
-func (rt *engine) watermark(inputs int) *pipeline.Watermark {
-	w := pipeline.NewWatermark(inputs, int64(rt.cfg.EventTime.AllowedLateness))
-	topics := []string{pipeline.Logits: rt.cfg.Topics.LogitsUnkeyed, pipeline.Labels: rt.cfg.Topics.LabelsUnkeyed}
+func (rt *Engine) watermark(inputs int) *pipeline.Watermark {
+	w := pipeline.NewWatermark(inputs, int64(rt.Config.EventTime.AllowedLateness))
+	topics := []string{pipeline.Logits: rt.Config.Topics.LogitsUnkeyed, pipeline.Labels: rt.Config.Topics.LabelsUnkeyed}
 	for in, topic := range topics {
 		if topic == "" && in < inputs {
 			w.Leave(pipeline.Input(in))
@@ -131,17 +131,17 @@ func (rt *engine) watermark(inputs int) *pipeline.Watermark {
 }
 
 // workDir is where this process keeps what is of use to itself and its next life only.
-func (rt *engine) workDir() string {
-	if dir := rt.cfg.Join.Dir; dir != "" {
+func (rt *Engine) workDir() string {
+	if dir := rt.Config.Join.Dir; dir != "" {
 		return dir
 	}
-	return filepath.Join(rt.cfg.Checkpoints.Dir, "work")
+	return filepath.Join(rt.Config.Checkpoints.Dir, "work")
 }
 
-func (rt *engine) joinConfig(shard int) operators.JoinConfig {
-	j := &rt.cfg.Join
-	return operators.JoinConfig{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.cfg.Slices.Columns, Remember: j.Remember,
-		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.cfg.Group, shard), FeatureBytes: rt.featureBytes(), Log: rt.log}
+func (rt *Engine) joinConfig(shard int) operators.JoinConfig {
+	j := &rt.Config.Join
+	return operators.JoinConfig{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.Config.Slices.Columns, Remember: j.Remember,
+		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.Config.Group, shard), FeatureBytes: rt.featureBytes(), Log: rt.Log}
 }
 
 // forgetAfter is event_time.forget_after, or until the last label of a row can come where that is longer; 0 = never.
@@ -153,8 +153,8 @@ func forgetAfter(c *config.Config) int64 {
 }
 
 // newModelTask builds the model task of a panes partition, with empty state.
-func (rt *engine) newModelTask(partition int) *model.ModelTask {
-	c := &rt.cfg
+func (rt *Engine) newModelTask(partition int) *model.ModelTask {
+	c := &rt.Config
 	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
 		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
@@ -193,7 +193,7 @@ func (rt *engine) newModelTask(partition int) *model.ModelTask {
 	}
 	mc.Fits = rt.fits
 	mc.Trigger, mc.Judge = tuningSpecs(c)
-	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.log)
+	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.Log)
 }
 
 // classesOf is whose rows shards count by predicted class.
@@ -222,55 +222,55 @@ func alarmSpec(c *config.Config) *model.AlarmSpec {
 
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
 // the history behind the page, decisions to the log.
-func (rt *engine) observe(ms []pipeline.Message) {
+func (rt *Engine) observe(ms []pipeline.Message) {
 	rt.show(ms)
 	for i := range ms {
 		rt.logOutput(&ms[i])
-		if rt.listen != nil {
-			rt.listen(ms[i])
+		if rt.Listen != nil {
+			rt.Listen(ms[i])
 		}
 	}
 }
 
 // show hands outputs to the history and the shards, without news for the log.
-func (rt *engine) show(ms []pipeline.Message) {
+func (rt *Engine) show(ms []pipeline.Message) {
 	for i := range ms {
 		if err := rt.showOne(&ms[i]); err != nil {
-			rt.log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
+			rt.Log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
 		}
 	}
 }
 
 // logOutput is the log sink: alerts and refits are news, snapshots are not. What does not decode show has reported.
-func (rt *engine) logOutput(m *pipeline.Message) {
+func (rt *Engine) logOutput(m *pipeline.Message) {
 	switch m.Stream {
 	case pipeline.StreamAlerts:
 		var a record.Alert
 		if json.Unmarshal(m.Value, &a) == nil {
-			rt.log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
+			rt.Log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
 		}
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
 		var c record.Calibrator
 		if json.Unmarshal(m.Value, &c) == nil {
-			rt.log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
+			rt.Log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
 		}
 	}
 }
 
-func (rt *engine) showOne(m *pipeline.Message) error {
+func (rt *Engine) showOne(m *pipeline.Message) error {
 	switch m.Stream {
 	case pipeline.StreamSnapshots:
 		var s record.Snapshot
 		if err := json.Unmarshal(m.Value, &s); err != nil {
 			return err
 		}
-		rt.history.AddSnapshot(s)
+		rt.History.AddSnapshot(s)
 	case pipeline.StreamAlerts:
 		var a record.Alert
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			return err
 		}
-		rt.history.AddAlert(a)
+		rt.History.AddAlert(a)
 	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
 		var c record.Calibrator
 		if err := json.Unmarshal(m.Value, &c); err != nil {
@@ -278,15 +278,15 @@ func (rt *engine) showOne(m *pipeline.Message) error {
 		}
 		return rt.addCalibrator(c)
 	case pipeline.StreamFinetune:
-		return rt.tuning.Request(m.Value)
+		return rt.Tuning.Request(m.Value)
 	case pipeline.StreamHeads:
-		return rt.tuning.Record(m.Value)
+		return rt.Tuning.Record(m.Value)
 	}
 	return nil
 }
 
-func (rt *engine) addCalibrator(c record.Calibrator) error {
-	rt.history.AddCalibrator(c)
+func (rt *Engine) addCalibrator(c record.Calibrator) error {
+	rt.History.AddCalibrator(c)
 	canary := c.Stage == record.StageCanary
 	if !c.Published && !canary {
 		return nil
@@ -305,7 +305,7 @@ func (rt *engine) addCalibrator(c record.Calibrator) error {
 // teeSink writes to Kafka first, then shows: what the page shows is durable.
 type teeSink struct {
 	pipeline.Sink
-	rt *engine
+	rt *Engine
 }
 
 // Write implements pipeline.Sink.
@@ -317,27 +317,27 @@ func (s teeSink) Write(ctx context.Context, ms []pipeline.Message) error {
 	return nil
 }
 
-func (rt *engine) add(name string, t reporter) {
+func (rt *Engine) add(name string, t reporter) {
 	rt.mu.Lock()
 	rt.tasks[name] = t
 	rt.mu.Unlock()
 }
 
 // reads says what a task reads from now on.
-func (rt *engine) reads(name string, s *kafkaio.Source) {
+func (rt *Engine) reads(name string, s *kafkaio.Source) {
 	rt.mu.Lock()
 	rt.sources[name] = s
 	rt.mu.Unlock()
 }
 
-func (rt *engine) remove(name string) {
+func (rt *Engine) remove(name string) {
 	rt.mu.Lock()
 	delete(rt.tasks, name)
 	delete(rt.sources, name)
 	rt.mu.Unlock()
 }
 
-func hostname() string {
+func Hostname() string {
 	h, err := os.Hostname()
 	if err != nil {
 		return "unknown"

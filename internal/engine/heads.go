@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 
 // webHeads is what the page and the API see of heads.
 type webHeads struct {
-	rt     *engine
+	rt     *Engine
 	client *kafka.Client // nil: orders cannot be written
 }
 
 // Heads implements web.Heads.
 func (w webHeads) Heads() any {
-	v := w.rt.tuning.View()
+	v := w.rt.Tuning.View()
 	for i := range v.Heads {
-		v.Heads[i].Lost = v.Heads[i].Silent >= w.rt.cfg.Trainer.LostAfter.Seconds()
+		v.Heads[i].Lost = v.Heads[i].Silent >= w.rt.Config.Trainer.LostAfter.Seconds()
 	}
 	return v
 }
@@ -37,24 +37,24 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 		kind = record.HeadCancel
 	}
 	order := record.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
-	if err := w.rt.tuning.Allows(order); err != nil {
+	if err := w.rt.Tuning.Allows(order); err != nil {
 		order.Refused = err.Error()
-		if herr := decisionlog.RecordOrder(ctx, w.client, w.rt.cfg, order); herr != nil {
-			w.rt.log.Warn("the history does not have a refused order", "id", order.ID, "by", order.By, "err", herr)
+		if herr := decisionlog.RecordOrder(ctx, w.client, w.rt.Config, order); herr != nil {
+			w.rt.Log.Warn("the history does not have a refused order", "id", order.ID, "by", order.By, "err", herr)
 		}
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
-	return order, heads.PublishOrder(ctx, w.client, w.rt.cfg, order, func(s string) { w.rt.log.Warn(s, "id", order.ID) })
+	return order, heads.PublishOrder(ctx, w.client, w.rt.Config, order, func(s string) { w.rt.Log.Warn(s, "id", order.ID) })
 }
 
 // headsAPI is nil where this process follows no heads.
-func (rt *engine) headsAPI() web.Heads {
+func (rt *Engine) headsAPI() web.Heads {
 	if !rt.tuned() {
 		return nil
 	}
-	client, _, err := kafkaclient.New(rt.cfg.Kafka)
+	client, _, err := kafkaclient.New(rt.Config.Kafka)
 	if err != nil {
-		rt.log.Error("orders about heads", "err", err)
+		rt.Log.Error("orders about heads", "err", err)
 		return nil
 	}
 	return webHeads{rt, client}

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// replayResult is what `replay --json` prints.
-type replayResult struct {
+// ReplayResult is what `replay --json` prints.
+type ReplayResult struct {
 	StateHash   string              `json:"state_hash"`
 	ByModel     map[string]string   `json:"state_hash_by_model"`
 	Rows        int64               `json:"rows"`
@@ -21,25 +21,25 @@ type replayResult struct {
 	Snapshots   []record.Snapshot   `json:"snapshots"`
 }
 
-// result is what the replay came to.
-func (r *replay) result(took time.Duration) (replayResult, error) {
-	res := replayResult{Seconds: took.Seconds(), Alerts: r.history.Alerts("", "", 1000), Calibrators: r.history.Calibrators("", "", 1000)}
+// Result is what the replay came to.
+func (r *Replay) Result(took time.Duration) (ReplayResult, error) {
+	res := ReplayResult{Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 1000), Calibrators: r.History.Calibrators("", "", 1000)}
 	var err error
-	if res.ByModel, err = r.model.Hash(); err != nil {
+	if res.ByModel, err = r.Model.Hash(); err != nil {
 		return res, err
 	}
-	res.StateHash = combineHashes(res.ByModel)
-	for _, s := range r.shards {
+	res.StateHash = CombineHashes(res.ByModel)
+	for _, s := range r.Shards {
 		s.Report(true, true)()
 	}
-	r.model.Report(true, true)()
-	tasks, _ := r.statuses()
+	r.Model.Report(true, true)()
+	tasks, _ := r.Statuses()
 	res.Counts = countTree(tasks)
 	res.Rows, _ = res.Counts[pipeline.CountPredictions].(int64)
 	res.Labelled, _ = res.Counts[pipeline.CountLabelled].(int64)
 	res.RowsPerSec = float64(res.Rows) / res.Seconds
-	for _, info := range r.history.Series() {
-		if s, ok := r.history.Latest(info.SnapshotKey); ok {
+	for _, info := range r.History.Series() {
+		if s, ok := r.History.Latest(info.SnapshotKey); ok {
 			res.Snapshots = append(res.Snapshots, s)
 		}
 	}

@@ -1,5 +1,5 @@
 //go:build !linux && !darwin && !freebsd
 
-package main
+package engine
 
 func fileSystem(string) (s diskSpace, ok bool) { return s, false }

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"os"
@@ -11,13 +11,13 @@ import (
 type diskSpace struct{ free, size uint64 } // free: for this user
 
 // diskDirs are the directories that this process writes to, by what they hold.
-func (rt *engine) diskDirs() map[string]string {
+func (rt *Engine) diskDirs() map[string]string {
 	out := map[string]string{}
-	if rt.cfg.Join.MemoryBytes > 0 {
+	if rt.Config.Join.MemoryBytes > 0 {
 		out["join"] = rt.workDir()
 	}
-	if rt.cfg.Checkpoints.Store == config.StoreDirectory {
-		out["checkpoints"] = rt.cfg.Checkpoints.Dir
+	if rt.Config.Checkpoints.Store == config.StoreDirectory {
+		out["checkpoints"] = rt.Config.Checkpoints.Dir
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"maps"
@@ -11,7 +11,7 @@ import (
 
 // runMetrics collects what is true at the moment of the scrape: lag, whether the process is paused, and bounds with what is left
 // of them.
-type runMetrics struct{ rt *engine }
+type runMetrics struct{ rt *Engine }
 
 var (
 	descPaused     = prometheus.NewDesc("plumbline_paused", "1 while this process is paused.", nil, nil)
@@ -39,7 +39,7 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 		paused = 1
 	}
 	ch <- prometheus.MustNewConstMetric(descPaused, prometheus.GaugeValue, paused)
-	ch <- prometheus.MustNewConstMetric(descJoinRows, prometheus.GaugeValue, float64(c.rt.cfg.Join.MaxRows))
+	ch <- prometheus.MustNewConstMetric(descJoinRows, prometheus.GaugeValue, float64(c.rt.Config.Join.MaxRows))
 	for what, dir := range c.rt.diskDirs() {
 		if s, ok := spaceUnder(dir); ok {
 			ch <- prometheus.MustNewConstMetric(descDiskFree, prometheus.GaugeValue, float64(s.free), what)

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -24,13 +24,13 @@ const searchTime = 45 * time.Second
 // scanTopic hands over the records of a key that a topic has now, oldest first.
 type scanTopic func(ctx context.Context, topic, key string, take func(value []byte)) error
 
-// scanTopics reads the partition that a key is in.
-func (r *kafkaRun) scanTopics(ctx context.Context, topic, key string, take func(value []byte)) error {
-	n, err := kafkaio.Partitions(ctx, r.client, topic)
+// ScanTopics reads the partition that a key is in.
+func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(value []byte)) error {
+	n, err := kafkaio.Partitions(ctx, r.Client, topic)
 	if err != nil {
 		return err
 	}
-	return kafkaclient.ReadPartition(ctx, r.client, r.cfg, topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
+	return kafkaclient.ReadPartition(ctx, r.Client, r.Config, topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
 		if string(rec.Key) == key {
 			take(rec.Value)
 		}
@@ -59,7 +59,7 @@ func (f *foundRevisions) take(c *record.Calibrator) {
 // revision is the calibrator of a revision that was in force, wherever it is known: in this process, in the database, or on the
 // topics of calibrators and decisions. The error names the revision and those that there are; where a place could not be asked it
 // wraps errUnasked.
-func (t orderTaker) revision(ctx context.Context, model, version string, revision int) ([]byte, error) {
+func (t OrderTaker) revision(ctx context.Context, model, version string, revision int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	f := &foundRevisions{model: model, version: version, wanted: revision, known: map[int]bool{}}
@@ -77,26 +77,26 @@ func (t orderTaker) revision(ctx context.Context, model, version string, revisio
 		return f.calibrator, nil
 	}
 	if len(failed) > 0 {
-		return nil, fmt.Errorf("%w: revision %d of %s/%s: %w", errUnasked, revision, model, version, errors.Join(failed...))
+		return nil, fmt.Errorf("%w: revision %d of %s/%s: %w", ErrUnasked, revision, model, version, errors.Join(failed...))
 	}
 	if len(f.known) == 0 {
 		return nil, fmt.Errorf("revision %d of %s/%s is not in the history, which has none: publish it from a file", revision, model, version)
 	}
-	return nil, fmt.Errorf("revision %d of %s/%s is not in the history, allowed are %s: publish it from a file", revision, model, version, ranges(slices.Sorted(maps.Keys(f.known))))
+	return nil, fmt.Errorf("revision %d of %s/%s is not in the history, allowed are %s: publish it from a file", revision, model, version, Ranges(slices.Sorted(maps.Keys(f.known))))
 }
 
-func (t orderTaker) inMemory(_ context.Context, f *foundRevisions) error {
-	for _, c := range t.history.Calibrators(f.model, f.version, 0) {
+func (t OrderTaker) inMemory(_ context.Context, f *foundRevisions) error {
+	for _, c := range t.History.Calibrators(f.model, f.version, 0) {
 		f.take(&c)
 	}
 	return nil
 }
 
-func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
-	if t.past == nil {
+func (t OrderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
+	if t.Past == nil {
 		return nil
 	}
-	body, ok, err := t.past.Store.Published(ctx, f.model, f.version, f.wanted)
+	body, ok, err := t.Past.Store.Published(ctx, f.model, f.version, f.wanted)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
 		f.take(&c)
 		return nil
 	}
-	known, err := t.past.Store.Revisions(ctx, f.model, f.version)
+	known, err := t.Past.Store.Revisions(ctx, f.model, f.version)
 	for _, n := range known {
 		f.known[n] = true
 	}
@@ -116,20 +116,20 @@ func (t orderTaker) inDatabase(ctx context.Context, f *foundRevisions) error {
 }
 
 // onTopics reads the compacted topic, and that of decisions where it keeps all.
-func (t orderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
-	if t.scan == nil {
+func (t OrderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
+	if t.Scan == nil {
 		return nil
 	}
-	err := t.scan(ctx, t.cfg.Topics.Calibrators, f.model+"/"+f.version, func(value []byte) {
+	err := t.Scan(ctx, t.Config.Topics.Calibrators, f.model+"/"+f.version, func(value []byte) {
 		var c record.Calibrator
 		if json.Unmarshal(value, &c) == nil {
 			f.take(&c)
 		}
 	})
-	if err != nil || f.calibrator != nil || t.cfg.Topics.Decisions == "" {
+	if err != nil || f.calibrator != nil || t.Config.Topics.Decisions == "" {
 		return err
 	}
-	return t.scan(ctx, t.cfg.Topics.Decisions, f.model, func(value []byte) {
+	return t.Scan(ctx, t.Config.Topics.Decisions, f.model, func(value []byte) {
 		var d record.Decision
 		var c record.Calibrator
 		if json.Unmarshal(value, &d) == nil && d.Kind == record.DecisionCalibrator && d.Version == f.version && json.Unmarshal(d.Record, &c) == nil {
@@ -138,8 +138,8 @@ func (t orderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
 	})
 }
 
-// ranges writes ascending numbers as "1 to 5, 7".
-func ranges(n []int) string {
+// Ranges writes ascending numbers as "1 to 5, 7".
+func Ranges(n []int) string {
 	var out []string
 	for i := 0; i < len(n); {
 		j := i

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"errors"
@@ -46,13 +46,13 @@ func TestProcessStatus(t *testing.T) {
 		{"it has", []fakeTask{wrote(1, 3, 4), took(1, 9, 4), took(0, 0, 3)}, true, "1970-01-01T00:00:05Z", true},
 		{"a shard has seen nothing", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, pipeline.NoTime, true, long, nil)}, true, "", true},
 	} {
-		rt := newEngine(config.Default(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+		rt := New(config.Default(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 		for i, task := range c.tasks {
 			rt.add(taskName("t", i), task)
 		}
-		st := rt.status()
-		if st.Drained != c.drained || st.Watermark != c.watermark || (rt.ready() == nil) != c.ready {
-			t.Errorf("%s: drained %v, watermark %q, ready %v", c.name, st.Drained, st.Watermark, rt.ready())
+		st := rt.Status()
+		if st.Drained != c.drained || st.Watermark != c.watermark || (rt.Ready() == nil) != c.ready {
+			t.Errorf("%s: drained %v, watermark %q, ready %v", c.name, st.Drained, st.Watermark, rt.Ready())
 		}
 	}
 }
@@ -73,8 +73,8 @@ func TestCountTree(t *testing.T) {
 }
 
 func TestCombineHashes(t *testing.T) {
-	a := combineHashes(map[string]string{"m": "1", "n": "2"})
-	if a == "" || a != combineHashes(map[string]string{"n": "2", "m": "1"}) || a == combineHashes(map[string]string{"m": "2", "n": "1"}) || combineHashes(nil) != "" {
+	a := CombineHashes(map[string]string{"m": "1", "n": "2"})
+	if a == "" || a != CombineHashes(map[string]string{"n": "2", "m": "1"}) || a == CombineHashes(map[string]string{"m": "2", "n": "1"}) || CombineHashes(nil) != "" {
 		t.Error("the hash must depend on every model and its hash, and on nothing else")
 	}
 }

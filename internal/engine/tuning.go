@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 )
 
 // tuned says that the configuration has the loop go beyond refits.
-func (rt *engine) tuned() bool { return rt.cfg.Trigger.Enabled || rt.cfg.Heads.Shadow }
+func (rt *Engine) tuned() bool { return rt.Config.Trigger.Enabled || rt.Config.Heads.Shadow }
 
 // followTuning reads the finetune and heads topics, from their start and for ever. ready is closed when they have been read
 // to their end: shards that began before would take up heads late that were there in time.
-func (r *kafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <-chan struct{}, err error) {
+func (r *KafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <-chan struct{}, err error) {
 	done := make(chan struct{})
 	if !r.tuned() {
 		close(done)
 		return done, nil
 	}
-	return done, kafkaclient.Follow(ctx, g, r.client, r.cfg.Kafka.FetchMax, r.log, []kafkaclient.Followed{
-		{Topic: r.cfg.Topics.Finetune, Take: r.tuning.Request}, {Topic: r.cfg.Topics.Heads, Take: r.tuning.Record}}, func() { close(done) })
+	return done, kafkaclient.Follow(ctx, g, r.Client, r.Config.Kafka.FetchMax, r.Log, []kafkaclient.Followed{
+		{Topic: r.Config.Topics.Finetune, Take: r.Tuning.Request}, {Topic: r.Config.Topics.Heads, Take: r.Tuning.Record}}, func() { close(done) })
 }
 
 // tuningSpecs are the model tasks' part of the configuration.

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"sync"
@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// pauseStatus is the object "paused" of /api/v1/status and the answer of POST /api/v1/pause.
-type pauseStatus struct {
+// PauseStatus is the object "paused" of /api/v1/status and the answer of POST /api/v1/pause.
+type PauseStatus struct {
 	Since time.Time `json:"since"`
 	By    string    `json:"by"`
 	Why   string    `json:"why,omitempty"`
@@ -16,25 +16,25 @@ type pauseStatus struct {
 	Settled bool `json:"settled"`
 }
 
-// pauser is whether this process reads. Tasks keep their partitions, and ones that come later begin paused.
-type pauser struct {
+// Pauser is whether this process reads. Tasks keep their partitions, and ones that come later begin paused.
+type Pauser struct {
 	gate kafkaio.Gate
 	mu   sync.Mutex
-	now  *pauseStatus // nil = not paused
+	now  *PauseStatus // nil = not paused
 }
 
 // Pause implements web.Control. A process that is paused already stays so, with what was said first.
-func (p *pauser) Pause(by, why string) any {
+func (p *Pauser) Pause(by, why string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gate.Close() {
-		p.now = &pauseStatus{Since: time.Now().UTC().Truncate(time.Millisecond), By: by, Why: why}
+		p.now = &PauseStatus{Since: time.Now().UTC().Truncate(time.Millisecond), By: by, Why: why}
 	}
 	return p.view()
 }
 
 // Resume implements web.Control.
-func (p *pauser) Resume() any {
+func (p *Pauser) Resume() any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = nil
@@ -43,7 +43,7 @@ func (p *pauser) Resume() any {
 }
 
 // paused returns the state, nil where the process is not paused.
-func (p *pauser) paused() *pauseStatus {
+func (p *Pauser) paused() *PauseStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now == nil {
@@ -54,7 +54,7 @@ func (p *pauser) paused() *pauseStatus {
 	return &s
 }
 
-func (p *pauser) view() map[string]any {
+func (p *Pauser) view() map[string]any {
 	if p.now == nil {
 		return map[string]any{"paused": nil}
 	}

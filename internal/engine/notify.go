@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -46,17 +46,17 @@ func notifyConfig(cfg config.Config, log *slog.Logger) (out notify.Config, ok bo
 
 // runNotify shares the partitions of the alerts topic with the other processes and tells of those that it gets. The
 // group's offsets say what the webhooks have been told; the state comes from the topic's start.
-func (r *kafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
-	topic, id := r.cfg.Topics.Alerts, r.cfg.Group+"-notify"
-	g := kafkaio.Group{ID: id, Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{topic}, Log: r.log,
-		Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
+	topic, id := r.Config.Topics.Alerts, r.Config.Group+"-notify"
+	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
+		Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		done, err := r.told(ctx, id, topic, p, commit)
 		if err != nil {
 			return err
 		}
-		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
-			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.log})
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
+			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.Log})
 		defer src.Close()
 		return notify.New(cfg, &r.notified).Run(ctx, src, done, func(ctx context.Context, next int64) error {
 			return commit(ctx, map[string]int64{topic: next})
@@ -66,12 +66,12 @@ func (r *kafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
 
 // told is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end, and
 // committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is no news.
-func (r *kafkaRun) told(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
-	done, err := kafkaio.Committed(ctx, r.client, group, topic, p)
+func (r *KafkaRun) told(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
+	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)
 	if err != nil || done >= 0 {
 		return done, err
 	}
-	if _, done, err = kafkaio.Bounds(ctx, r.client, topic, p); err != nil {
+	if _, done, err = kafkaio.Bounds(ctx, r.Client, topic, p); err != nil {
 		return 0, err
 	}
 	return done, commit(ctx, map[string]int64{topic: done})

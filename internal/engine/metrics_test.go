@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"io"
@@ -18,7 +18,7 @@ func TestBoundsAreMetrics(t *testing.T) {
 	cfg.Join.MaxRows, cfg.Checkpoints.Dir = 1234, filepath.Join(t.TempDir(), "not", "yet")
 	gather := func(cfg config.Config) map[string]float64 {
 		reg := prometheus.NewRegistry()
-		reg.MustRegister(runMetrics{newEngine(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))})
+		reg.MustRegister(runMetrics{New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))})
 		families, err := reg.Gather()
 		if err != nil {
 			t.Fatal(err)

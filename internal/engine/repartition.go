@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -22,9 +22,9 @@ type unkeyed struct {
 }
 
 // unkeyed lists the topics that are configured.
-func (rt *engine) unkeyed() []unkeyed {
+func (rt *Engine) unkeyed() []unkeyed {
 	var out []unkeyed
-	t := rt.cfg.Topics
+	t := rt.Config.Topics
 	if t.LogitsUnkeyed != "" {
 		out = append(out, unkeyed{pipeline.Logits, t.LogitsUnkeyed, t.Logits})
 	}
@@ -35,17 +35,17 @@ func (rt *engine) unkeyed() []unkeyed {
 }
 
 // runRepartition runs a consumer group for each unkeyed topic: their numbers of partitions are their own.
-func (r *kafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
-	sink, err := kafkaio.NewSink(ctx, r.client, map[pipeline.Stream]string{pipeline.StreamLogits: r.cfg.Topics.Logits,
-		pipeline.StreamLabels: r.cfg.Topics.Labels, pipeline.StreamDeadLetter: r.cfg.Topics.DeadLetter}, r.cfg.Kafka.MessageMax, r.log)
+func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
+	sink, err := kafkaio.NewSink(ctx, r.Client, map[pipeline.Stream]string{pipeline.StreamLogits: r.Config.Topics.Logits,
+		pipeline.StreamLabels: r.Config.Topics.Labels, pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter}, r.Config.Kafka.MessageMax, r.Log)
 	if err != nil {
 		return err
 	}
 	for _, u := range r.unkeyed() {
-		id := r.cfg.Group + "-repartition-" + u.input.String()
+		id := r.Config.Group + "-repartition-" + u.input.String()
 		// Partitions that are added need nothing but to be read.
-		group := kafkaio.Group{ID: id, Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{u.topic}, Watch: true, Log: r.log,
-			Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{u.topic}, Watch: true, Log: r.Log,
+			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 				return r.repartition(ctx, u, id, p, sink, commit)
@@ -56,28 +56,28 @@ func (r *kafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 }
 
 // repartition works on one partition until ctx is done.
-func (r *kafkaRun) repartition(ctx context.Context, u unkeyed, group string, p int, sink pipeline.Sink, commit kafkaio.Commit) error {
-	next, err := kafkaio.Committed(ctx, r.client, group, u.topic, p)
+func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p int, sink pipeline.Sink, commit kafkaio.Commit) error {
+	next, err := kafkaio.Committed(ctx, r.Client, group, u.topic, p)
 	if err != nil {
 		return err
 	}
-	of, err := kafkaio.Partitions(ctx, r.client, u.topic)
+	of, err := kafkaio.Partitions(ctx, r.Client, u.topic)
 	if err != nil {
 		return err
 	}
-	src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{u.input: u.topic}, Partition: p,
-		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true, Log: r.log})
+	src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{u.input: u.topic}, Partition: p,
+		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true, Log: r.Log})
 	defer src.Close()
 	counts := pipeline.NewCounts()
 	convert := operators.NewRepartition(operators.RepartitionConfig{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
-		Decode: arrowio.Options{Slices: r.cfg.Slices.Columns, MaxMessageBytes: r.cfg.Kafka.MessageMax}}, next, pipeline.NewOut(counts), counts)
+		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}, next, pipeline.NewOut(counts), counts)
 	status := &pipeline.RelayStatus{Partition: p}
 	name := taskName("repartition-"+u.input.String(), p)
 	r.add(name, status)
 	r.reads(name, src)
 	defer r.remove(name)
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.input, Next: next,
-		Interval: r.cfg.Checkpoints.Interval, Log: r.log, Counts: counts, Status: status}
+		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status}
 	return fatal(relay.Run(ctx))
 }
 

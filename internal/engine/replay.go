@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -21,60 +21,60 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// replay is one model task behind any number of shards, in one process and without a broker in between.
-type replay struct {
-	*engine
+// Replay is one model task behind any number of shards, in one process and without a broker in between.
+type Replay struct {
+	*Engine
 	mu     sync.Mutex // the model task's
-	model  *model.ModelTask
+	Model  *model.ModelTask
 	offset int64
-	shards []*pipeline.Shard
+	Shards []*pipeline.Shard
 }
 
-// newReplay is a replay that has read nothing.
-func newReplay(cfg config.Config, log *slog.Logger) *replay {
-	r := &replay{engine: newEngine(cfg, log)}
+// NewReplay is a replay that has read nothing.
+func NewReplay(cfg config.Config, log *slog.Logger) *Replay {
+	r := &Replay{Engine: New(cfg, log)}
 	r.replaying = true
 	return r
 }
 
-// finish waits for the fits that are due, and completes the files of the archive: the input has ended.
-func (r *replay) finish(ctx context.Context) error {
-	if err := r.settle(ctx); err != nil {
+// Finish waits for the fits that are due, and completes the files of the archive: the input has ended.
+func (r *Replay) Finish(ctx context.Context) error {
+	if err := r.Settle(ctx); err != nil {
 		return err
 	}
 	return r.endArchives(ctx)
 }
 
-func (r *replay) open(shards int) error {
-	r.model = r.newModelTask(0)
-	r.add("model-0", r.model)
+func (r *Replay) Open(shards int) error {
+	r.Model = r.newModelTask(0)
+	r.add("model-0", r.Model)
 	for i := range shards {
-		s, err := r.newShard(i, shards, 1)
+		s, err := r.NewShard(i, shards, 1)
 		if err != nil {
 			return err
 		}
-		r.shards = append(r.shards, s)
+		r.Shards = append(r.Shards, s)
 		r.add(taskName("shard", i), s)
 	}
 	return nil
 }
 
-// close removes what the shards keep on disk.
-func (r *replay) close() {
-	for i, s := range r.shards {
+// Close removes what the shards keep on disk.
+func (r *Replay) Close() {
+	for i, s := range r.Shards {
 		if err := s.Close(); err != nil {
-			r.log.Warn("close", "task", taskName("shard", i), "err", err)
+			r.Log.Warn("close", "task", taskName("shard", i), "err", err)
 		}
 	}
 }
 
 // take gives a shard a record, and the model task what comes of it.
-func (r *replay) take(ctx context.Context, shard int, rec pipeline.Record) error {
-	s := r.shards[shard]
+func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error {
+	s := r.Shards[shard]
 	if err := s.Take(ctx, rec); err != nil {
 		return err
 	}
-	if a := archiveOf(s); a != nil {
+	if a := ArchiveOf(s); a != nil {
 		a.ShowAll()
 	}
 	panes := s.After()
@@ -82,31 +82,31 @@ func (r *replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, m := range panes {
-			err := r.model.Take(ctx, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: r.offset, Value: m.Value})
+			err := r.Model.Take(ctx, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: r.offset, Value: m.Value})
 			if err != nil {
 				return err
 			}
 			r.offset++
 		}
-		r.observe(r.model.Outputs())
+		r.observe(r.Model.Outputs())
 	}
 	s.Written()
 	return nil
 }
 
-// settle waits for the fits that are due.
-func (r *replay) settle(ctx context.Context) error {
+// Settle waits for the fits that are due.
+func (r *Replay) Settle(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.model.Settle(ctx); err != nil {
+	if err := r.Model.Settle(ctx); err != nil {
 		return err
 	}
-	r.observe(r.model.Outputs())
+	r.observe(r.Model.Outputs())
 	return nil
 }
 
 // drain closes what the end of the input leaves open, as exhausted inputs do live.
-func (r *replay) drain(ctx context.Context, shard, inputs int) error {
+func (r *Replay) drain(ctx context.Context, shard, inputs int) error {
 	for in := range inputs {
 		if err := r.take(ctx, shard, pipeline.Record{Input: pipeline.Input(in), Idle: true}); err != nil {
 			return err
@@ -115,22 +115,22 @@ func (r *replay) drain(ctx context.Context, shard, inputs int) error {
 	return nil
 }
 
-func (r *replay) inputs() int {
-	if r.cfg.Topics.Labels == "" {
+func (r *Replay) inputs() int {
+	if r.Config.Topics.Labels == "" {
 		return 1
 	}
 	return 2
 }
 
-// files replays a feed over so many shards, to its end. done is told how many more rows were read.
-func (r *replay) files(ctx context.Context, f *feed.Feed, shards int, done func(rows int64)) error {
-	if err := r.open(shards); err != nil {
+// Files replays a feed over so many shards, to its end. done is told how many more rows were read.
+func (r *Replay) Files(ctx context.Context, f *feed.Feed, shards int, done func(rows int64)) error {
+	if err := r.Open(shards); err != nil {
 		return err
 	}
-	if err := r.feed(ctx, f, done); err != nil {
+	if err := r.Feed(ctx, f, done); err != nil {
 		return err
 	}
-	for i := range r.shards {
+	for i := range r.Shards {
 		if err := r.drain(ctx, i, r.inputs()); err != nil {
 			return err
 		}
@@ -138,12 +138,12 @@ func (r *replay) files(ctx context.Context, f *feed.Feed, shards int, done func(
 	return nil
 }
 
-func (r *replay) feed(ctx context.Context, f *feed.Feed, done func(rows int64)) error {
+func (r *Replay) Feed(ctx context.Context, f *feed.Feed, done func(rows int64)) error {
 	next := map[string]int64{}
 	for {
 		m, err := f.Next()
 		if errors.Is(err, io.EOF) {
-			return r.settle(ctx)
+			return r.Settle(ctx)
 		}
 		if err != nil {
 			return err
@@ -169,28 +169,28 @@ func (r *replay) feed(ctx context.Context, f *feed.Feed, done func(rows int64)) 
 	}
 }
 
-// topicRange is what replays read of the logits and labels topics.
-type topicRange struct {
-	from, to position
-	begin    func(messages int64) // told how many there are before they are read
-	done     func(messages int64) // told how many more were read
+// TopicRange is what replays read of the logits and labels topics.
+type TopicRange struct {
+	From, To position
+	Begin    func(messages int64) // told how many there are before they are read
+	Done     func(messages int64) // told how many more were read
 }
 
-// topics replays a range of the topics.
-func (r *replay) topics(ctx context.Context, of topicRange) error {
-	client, _, err := kafkaclient.New(r.cfg.Kafka)
+// Topics replays a range of the topics.
+func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
+	client, _, err := kafkaclient.New(r.Config.Kafka)
 	if err != nil {
 		return err
 	}
-	n, err := kafkaclient.InputPartitions(ctx, client, r.cfg.Topics)
+	n, err := kafkaclient.InputPartitions(ctx, client, r.Config.Topics)
 	if err != nil {
 		return err
 	}
-	if err := r.open(n); err != nil {
+	if err := r.Open(n); err != nil {
 		return err
 	}
-	if r.cfg.Heads.Shadow { // those that were there live, from the event times that they say
-		if err := kafkaclient.Read(ctx, client, r.cfg, kafkaclient.Followed{Topic: r.cfg.Topics.Heads, Take: r.tuning.Record}); err != nil {
+	if r.Config.Heads.Shadow { // those that were there live, from the event times that they say
+		if err := kafkaclient.Read(ctx, client, r.Config, kafkaclient.Followed{Topic: r.Config.Topics.Heads, Take: r.Tuning.Record}); err != nil {
 			return fmt.Errorf("topics.heads: %w", err)
 		}
 	}
@@ -198,24 +198,24 @@ func (r *replay) topics(ctx context.Context, of topicRange) error {
 	if err != nil {
 		return err
 	}
-	of.begin(total)
+	of.Begin(total)
 	g, ctx := errgroup.WithContext(ctx)
 	for p := range n {
-		g.Go(func() error { return r.partition(ctx, specs[p], of.done) })
+		g.Go(func() error { return r.partition(ctx, specs[p], of.Done) })
 	}
 	return g.Wait()
 }
 
 // ranges are the offsets to read of n partitions, and how many there are.
-func (r *replay) ranges(ctx context.Context, client *kafka.Client, n int, of topicRange) (specs []kafkaio.Spec, total int64, err error) {
-	topics := map[pipeline.Input]string{pipeline.Logits: r.cfg.Topics.Logits}
+func (r *Replay) ranges(ctx context.Context, client *kafka.Client, n int, of TopicRange) (specs []kafkaio.Spec, total int64, err error) {
+	topics := map[pipeline.Input]string{pipeline.Logits: r.Config.Topics.Logits}
 	if r.inputs() == 2 {
-		topics[pipeline.Labels] = r.cfg.Topics.Labels
+		topics[pipeline.Labels] = r.Config.Topics.Labels
 	}
 	specs = make([]kafkaio.Spec, n)
 	for p := range n {
 		specs[p] = kafkaio.Spec{Client: client, Topics: topics, Partition: p, Next: map[pipeline.Input]int64{},
-			Until: map[pipeline.Input]int64{}, MaxBytes: r.cfg.Kafka.FetchMax, Log: r.log}
+			Until: map[pipeline.Input]int64{}, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
 		for in, topic := range topics {
 			lo, hi, err := of.offsets(ctx, client, topic, p)
 			if err != nil {
@@ -228,7 +228,7 @@ func (r *replay) ranges(ctx context.Context, client *kafka.Client, n int, of top
 	return specs, total, nil
 }
 
-func (r *replay) partition(ctx context.Context, spec kafkaio.Spec, done func(messages int64)) error {
+func (r *Replay) partition(ctx context.Context, spec kafkaio.Spec, done func(messages int64)) error {
 	src := kafkaio.NewSource(spec)
 	defer src.Close()
 	for {
@@ -253,8 +253,8 @@ type position struct {
 	time   time.Time
 }
 
-// parsePosition reads a position as people write it.
-func parsePosition(s string) (position, error) {
+// ParsePosition reads a position as people write it.
+func ParsePosition(s string) (position, error) {
 	if s == "earliest" || s == "latest" {
 		return position{kind: s}, nil
 	}
@@ -269,7 +269,7 @@ func parsePosition(s string) (position, error) {
 }
 
 // offsets are those of one partition between the positions.
-func (of topicRange) offsets(ctx context.Context, c *kafka.Client, topic string, p int) (lo, hi int64, err error) {
+func (of TopicRange) offsets(ctx context.Context, c *kafka.Client, topic string, p int) (lo, hi int64, err error) {
 	first, end, err := kafkaio.Bounds(ctx, c, topic, p)
 	if err != nil {
 		return 0, 0, err
@@ -289,8 +289,8 @@ func (of topicRange) offsets(ctx context.Context, c *kafka.Client, topic string,
 		}
 		return o, err
 	}
-	if lo, err = at(of.from); err == nil {
-		hi, err = at(of.to)
+	if lo, err = at(of.From); err == nil {
+		hi, err = at(of.To)
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("offsets of %s, partition %d: %w", topic, p, err)

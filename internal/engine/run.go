@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -28,13 +28,13 @@ import (
 	"github.com/plumbline/plumbline/web/calibrate"
 )
 
-type stageSet struct{ shards, models, repartition bool }
+type Stages struct{ Shards, Models, Repartition bool }
 
-// kafkaRun is a run against brokers.
-type kafkaRun struct {
-	*engine
-	client    *kafka.Client
-	dialer    *kafka.Dialer
+// KafkaRun is a run against brokers.
+type KafkaRun struct {
+	*Engine
+	Client    *kafka.Client
+	Dialer    *kafka.Dialer
 	store     pipeline.CheckpointStore
 	sink      pipeline.Sink
 	shards    int // partitions of logits and labels
@@ -42,31 +42,31 @@ type kafkaRun struct {
 	panes     int // partitions of panes
 }
 
-// run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
+// Run serves until ctx is done or an error that trying again cannot mend. First the topics are checked and the store is
 // opened, then the groups are joined; each task restores its state before it reads.
-func (rt *engine) run(ctx context.Context, which stageSet) error {
-	r := &kafkaRun{engine: rt}
+func (rt *Engine) Run(ctx context.Context, which Stages) error {
+	r := &KafkaRun{Engine: rt}
 	var err error
-	if r.client, r.dialer, err = kafkaclient.New(rt.cfg.Kafka); err != nil {
+	if r.Client, r.Dialer, err = kafkaclient.New(rt.Config.Kafka); err != nil {
 		return err
 	}
-	if which.repartition && !which.shards && !which.models && len(rt.unkeyed()) == 0 {
+	if which.Repartition && !which.Shards && !which.Models && len(rt.unkeyed()) == 0 {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
-	whom, tell, err := notifyConfig(rt.cfg, rt.log)
+	whom, tell, err := notifyConfig(rt.Config, rt.Log)
 	if err != nil {
 		return err
 	}
-	if err := rt.openPast(); err != nil {
+	if err := rt.OpenPast(); err != nil {
 		return err
 	}
-	topics, err := r.prepare(ctx)
+	topics, err := r.Prepare(ctx)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(1) // until it is known how many
-	if err := rt.serveHTTP(ctx, g); err != nil {
+	if err := rt.ServeHTTP(ctx, g); err != nil {
 		return err
 	}
 	if err := r.followCalibrators(ctx, g); err != nil {
@@ -80,12 +80,12 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 		return err
 	}
 	g.Go(func() error { return r.watchTopology(ctx, topics) })
-	if which.repartition {
+	if which.Repartition {
 		if err := r.runRepartition(ctx, g); err != nil {
 			return err
 		}
 	}
-	if which.shards {
+	if which.Shards {
 		g.Go(func() error {
 			select {
 			case <-tuned:
@@ -95,26 +95,26 @@ func (rt *engine) run(ctx context.Context, which stageSet) error {
 			}
 		})
 	}
-	if which.models {
+	if which.Models {
 		g.Go(func() error { return r.runModels(ctx) })
 		if tell {
 			g.Go(func() error { return r.runNotify(ctx, whom) })
 		}
 	}
-	return rt.waitFor(ctx, g)
+	return rt.WaitFor(ctx, g)
 }
 
-// waitFor waits for the end of g, and for no longer than the configured time once ctx is done.
-func (rt *engine) waitFor(ctx context.Context, g *errgroup.Group) error {
+// WaitFor waits for the end of g, and for no longer than the configured time once ctx is done.
+func (rt *Engine) WaitFor(ctx context.Context, g *errgroup.Group) error {
 	done := make(chan error, 1)
 	go func() { done <- g.Wait() }()
 	late := make(chan struct{})
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(rt.cfg.ShutdownTimeout, func() { close(late) }) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(rt.Config.ShutdownTimeout, func() { close(late) }) })()
 	var err error
 	select {
 	case err = <-done:
 	case <-late:
-		err = fmt.Errorf("not stopped within shutdown_timeout, %s: the last checkpoints may be missing; nothing is lost by it", rt.cfg.ShutdownTimeout)
+		err = fmt.Errorf("not stopped within shutdown_timeout, %s: the last checkpoints may be missing; nothing is lost by it", rt.Config.ShutdownTimeout)
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			err = errors.Join(cause, err)
 		}
@@ -125,15 +125,15 @@ func (rt *engine) waitFor(ctx context.Context, g *errgroup.Group) error {
 	return err
 }
 
-// prepare checks the topics and opens the sink and the checkpoints.
-func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
+// Prepare checks the topics and opens the sink and the checkpoints.
+func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 	t, err := r.askTopology(ctx)
 	if err != nil {
 		return t, err
 	}
 	r.shards, r.panes = t[0].partitions, t[2].partitions
 	for _, u := range r.unkeyed() {
-		if _, err := kafkaio.Partitions(ctx, r.client, u.topic); err != nil {
+		if _, err := kafkaio.Partitions(ctx, r.Client, u.topic); err != nil {
 			return t, kafkaclient.NoTopic(err)
 		}
 	}
@@ -143,19 +143,19 @@ func (r *kafkaRun) prepare(ctx context.Context) (topology, error) {
 	if err := r.checkTopology(ctx, t); err != nil {
 		return t, err
 	}
-	s, err := kafkaio.NewSink(ctx, r.client, outputTopics(r.cfg), r.cfg.Kafka.MessageMax, r.log)
+	s, err := kafkaio.NewSink(ctx, r.Client, outputTopics(r.Config), r.Config.Kafka.MessageMax, r.Log)
 	if err != nil {
 		return t, err
 	}
-	r.sink, r.orders = teeSink{decisionlog.Recorder{Sink: s}, r.engine}, orderTaker{r.engine, s, r.scanTopics}
+	r.sink, r.orders = teeSink{decisionlog.Recorder{Sink: s}, r.Engine}, OrderTaker{r.Engine, s, r.ScanTopics}
 	return t, nil
 }
 
 // openStore opens what holds the checkpoints.
-func (r *kafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, error) {
-	c := r.cfg.Checkpoints
+func (r *KafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, error) {
+	c := r.Config.Checkpoints
 	if c.Store == config.StoreTopic {
-		return kafkaio.NewStore(ctx, r.client, r.cfg.Topics.Checkpoints, c.Keep, r.cfg.Kafka.MessageMax, r.log)
+		return kafkaio.NewStore(ctx, r.Client, r.Config.Topics.Checkpoints, c.Keep, r.Config.Kafka.MessageMax, r.Log)
 	}
 	return &pipeline.DirStore{Dir: c.Dir, Keep: c.Keep}, nil
 }
@@ -179,19 +179,19 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	return m
 }
 
-func (r *kafkaRun) runner(stage string) pipeline.Runner {
-	return pipeline.Runner{Group: r.cfg.Group + "/" + stage, Store: r.store, Sink: r.sink, Interval: r.cfg.Checkpoints.Interval, Log: r.log}
+func (r *KafkaRun) runner(stage string) pipeline.Runner {
+	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink, Interval: r.Config.Checkpoints.Interval, Log: r.Log}
 }
 
-func (r *kafkaRun) runShards(ctx context.Context) error {
-	topics := map[pipeline.Input]string{pipeline.Logits: r.cfg.Topics.Logits}
-	names := []string{r.cfg.Topics.Logits}
-	if r.cfg.Topics.Labels != "" {
-		topics[pipeline.Labels] = r.cfg.Topics.Labels
-		names = append(names, r.cfg.Topics.Labels)
+func (r *KafkaRun) runShards(ctx context.Context) error {
+	topics := map[pipeline.Input]string{pipeline.Logits: r.Config.Topics.Logits}
+	names := []string{r.Config.Topics.Logits}
+	if r.Config.Topics.Labels != "" {
+		topics[pipeline.Labels] = r.Config.Topics.Labels
+		names = append(names, r.Config.Topics.Labels)
 	}
-	g := kafkaio.Group{ID: r.cfg.Group + "-shards", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: names, Log: r.log,
-		Silent: r.heardNothing("shards"), Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+	g := kafkaio.Group{ID: r.Config.Group + "-shards", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: names, Log: r.Log,
+		Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.shards {
 			return r.added(names[0], p, r.shards)
@@ -202,9 +202,9 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 		rn := r.runner("shards")
 		rn.Store = showingStore{rn.Store, &archive}
 		return fatal(pipeline.Run(ctx, rn, func() (*pipeline.Shard, error) {
-			s, err := r.newShard(p, r.shards, r.panes)
+			s, err := r.NewShard(p, r.shards, r.panes)
 			if err == nil {
-				archive = archiveOf(s)
+				archive = ArchiveOf(s)
 				r.add(name, s)
 			}
 			return s, err
@@ -212,17 +212,17 @@ func (r *kafkaRun) runShards(ctx context.Context) error {
 	})
 }
 
-func (r *kafkaRun) runModels(ctx context.Context) error {
-	g := kafkaio.Group{ID: r.cfg.Group + "-models", Brokers: r.cfg.Kafka.Brokers, Dialer: r.dialer, Topics: []string{r.cfg.Topics.Panes}, Log: r.log,
-		Silent: r.heardNothing("models"), Client: r.client, Session: r.cfg.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+func (r *KafkaRun) runModels(ctx context.Context) error {
+	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
+		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.panes {
-			return r.added(r.cfg.Topics.Panes, p, r.panes)
+			return r.added(r.Config.Topics.Panes, p, r.panes)
 		}
 		name := taskName("model", p)
 		defer r.remove(name)
 		var task *model.ModelTask
-		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Panes}, p, commit)
+		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}, p, commit)
 		return fatal(pipeline.Run(ctx, r.runner("models"), func() (*model.ModelTask, error) {
 			task = r.newModelTask(p)
 			r.add(name, task)
@@ -236,7 +236,7 @@ func (r *kafkaRun) runModels(ctx context.Context) error {
 
 // recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever they come:
 // they are shown beside, one task's after the other's, while tasks still restore.
-func (r *kafkaRun) recall(ms []pipeline.Message) {
+func (r *KafkaRun) recall(ms []pipeline.Message) {
 	isSnapshot := func(m pipeline.Message) bool { return m.Stream == pipeline.StreamSnapshots }
 	snapshots := slices.DeleteFunc(slices.Clone(ms), func(m pipeline.Message) bool { return !isSnapshot(m) })
 	r.show(slices.DeleteFunc(ms, isSnapshot))
@@ -257,54 +257,54 @@ func fatal(err error) error {
 }
 
 // added is the error where a rebalance shows partitions that were not there at the start.
-func (r *kafkaRun) added(topic string, p, was int) error {
+func (r *KafkaRun) added(topic string, p, was int) error {
 	return &kafkaio.FatalError{Err: fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process started: "+
 		"partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
 }
 
-func (r *kafkaRun) source(name string, topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
+func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
 	_, models := topics[pipeline.Panes]
 	return func(next map[pipeline.Input]int64) (pipeline.Source, error) {
-		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: topics, Partition: p, Next: next, MaxBytes: r.cfg.Kafka.FetchMax,
-			IdleTimeout: r.cfg.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: !models, Log: r.log})
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: topics, Partition: p, Next: next, MaxBytes: r.Config.Kafka.FetchMax,
+			IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: !models, Log: r.Log})
 		r.reads(name, src)
 		return src, nil
 	}
 }
 
-// serveHTTP starts the page, the API and the metrics; the listener is bound before it returns.
-func (rt *engine) serveHTTP(ctx context.Context, g *errgroup.Group) error {
-	if rt.cfg.HTTP.Listen == "" && rt.listener == nil {
+// ServeHTTP starts the page, the API and the metrics; the listener is bound before it returns.
+func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
+	if rt.Config.HTTP.Listen == "" && rt.Listener == nil {
 		return nil
 	}
-	l := rt.listener
+	l := rt.Listener
 	if l == nil {
 		var err error
-		if l, err = net.Listen("tcp", rt.cfg.HTTP.Listen); err != nil {
-			return fmt.Errorf("http.listen %q: %w", rt.cfg.HTTP.Listen, err)
+		if l, err = net.Listen("tcp", rt.Config.HTTP.Listen); err != nil {
+			return fmt.Errorf("http.listen %q: %w", rt.Config.HTTP.Listen, err)
 		}
 	}
 	var control web.Control
-	if rt.cfg.HTTP.Control {
-		control = &rt.pauser
+	if rt.Config.HTTP.Control {
+		control = &rt.Pauser
 	}
-	handler := web.New(web.Deps{History: rt.history, Status: func() any { return rt.status() }, Ready: rt.ready,
-		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: sinks.MetricsHandler(rt.history, rt.taskStatuses, append(rt.collectors(), heads.Metrics{Jobs: rt.tuning.Jobs})...), Calibrate: calibrate.New(latestCalibrators{rt}, rt.log), Log: rt.log})
-	if rt.cfg.HTTP.Pprof {
+	handler := web.New(web.Deps{History: rt.History, Status: func() any { return rt.Status() }, Ready: rt.Ready,
+		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: sinks.MetricsHandler(rt.History, rt.taskStatuses, append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...), Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log), Log: rt.Log})
+	if rt.Config.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}
-	srv := web.Server(rt.cfg.HTTP.Listen, handler)
+	srv := web.Server(rt.Config.HTTP.Listen, handler)
 	serve, scheme := srv.Serve, "http://"
-	if file := rt.cfg.HTTP.WebConfig; file != "" {
+	if file := rt.Config.HTTP.WebConfig; file != "" {
 		if err := exporter.Validate(file); err != nil {
 			return fmt.Errorf("http.web_config_file %s: %w", file, err)
 		}
 		scheme = "" // the file says, and may be changed while we run
 		serve = func(l net.Listener) error {
-			return exporter.Serve(l, srv, &exporter.FlagConfig{WebConfigFile: &file}, rt.log)
+			return exporter.Serve(l, srv, &exporter.FlagConfig{WebConfigFile: &file}, rt.Log)
 		}
 	}
-	rt.log.Info("serving", "url", scheme+l.Addr().String())
+	rt.Log.Info("serving", "url", scheme+l.Addr().String())
 	g.Go(func() error {
 		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return err

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// orderTaker writes what people decide about calibrators to the panes topic, keyed by model: the model task obeys it in
+// OrderTaker writes what people decide about calibrators to the panes topic, keyed by model: the model task obeys it in
 // the order of that log, here or in another process.
-type orderTaker struct {
-	*engine
-	sink pipeline.Sink
-	scan scanTopic // nil: there are no topics
+type OrderTaker struct {
+	*Engine
+	Sink pipeline.Sink
+	Scan scanTopic // nil: there are no topics
 }
 
-// orderAnswer says that an order is on its way; the list of calibrators shows what came of it.
-type orderAnswer struct {
+// OrderAnswer says that an order is on its way; the list of calibrators shows what came of it.
+type OrderAnswer struct {
 	ID      string `json:"id"`
 	Action  string `json:"action"`
 	Model   string `json:"model"`
@@ -33,32 +33,32 @@ type orderAnswer struct {
 	Why     string `json:"why"`
 }
 
-// errUnasked says that a place that might know could not be asked: it is not the order's fault.
-var errUnasked = errors.New("the history could not be asked")
+// ErrUnasked says that a place that might know could not be asked: it is not the order's fault.
+var ErrUnasked = errors.New("the history could not be asked")
 
 // Order implements web.Orders. An order that is refused is in the history with its reason.
-func (t orderTaker) Order(ctx context.Context, w web.Order) (any, error) {
+func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 	o := &pipeline.Order{ID: pipeline.NewOrderID(), Action: w.Action, Model: w.Model, Version: w.Version, Revision: w.Revision, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
 	if o.Action != pipeline.ActionPublish {
 		o.Calibrator = nil
 	}
 	id := hex.EncodeToString(o.ID[:])
 	if err := t.complete(ctx, o); err != nil {
-		if errors.Is(err, errUnasked) {
+		if errors.Is(err, ErrUnasked) {
 			return nil, err
 		}
-		t.refused(ctx, t.sink, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model, Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
+		t.refused(ctx, t.Sink, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model, Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
 	m := pipeline.Message{Stream: pipeline.StreamPanes, Partition: -1, Key: []byte(o.Model), Value: pipeline.AppendOrder(nil, o)}
-	if err := t.sink.Write(ctx, []pipeline.Message{m}); err != nil {
+	if err := t.Sink.Write(ctx, []pipeline.Message{m}); err != nil {
 		return nil, err
 	}
-	return orderAnswer{id, o.Action, o.Model, o.Version, o.By, o.Why}, nil
+	return OrderAnswer{id, o.Action, o.Model, o.Version, o.By, o.Why}, nil
 }
 
 // complete fills what the order leaves out from what is known, and refuses what is known to be wrong.
-func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
+func (t OrderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 		if _, err := calibrator.Decode(o.Calibrator); err != nil {
 			return err
 		}
-		return model.CheckSize(o.Calibrator, model.MaxCalibratorBytes(t.cfg.Kafka.MessageMax))
+		return model.CheckSize(o.Calibrator, model.MaxCalibratorBytes(t.Config.Kafka.MessageMax))
 	}
 	if o.Revision == 0 || o.Action == pipeline.ActionUnpin {
 		return nil
@@ -93,14 +93,14 @@ func (t orderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 }
 
 // versions are those of a model that are known here, or else in the database.
-func (t orderTaker) versions(ctx context.Context, model string) ([]string, error) {
+func (t OrderTaker) versions(ctx context.Context, model string) ([]string, error) {
 	out := t.knownVersions(model)
-	if len(out) > 0 || t.past == nil {
+	if len(out) > 0 || t.Past == nil {
 		return out, nil
 	}
-	out, err := t.past.Store.Versions(ctx, model)
+	out, err := t.Past.Store.Versions(ctx, model)
 	if err != nil {
-		return nil, fmt.Errorf("%w: versions of %s: %w", errUnasked, model, err)
+		return nil, fmt.Errorf("%w: versions of %s: %w", ErrUnasked, model, err)
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

@@ -1,4 +1,4 @@
-package main
+package engine_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -81,7 +82,7 @@ func BenchmarkShard(b *testing.B) {
 			cfg := config.Default()
 			cfg.Checkpoints.Dir = b.TempDir()
 			c.set(&cfg.Join)
-			s, err := newEngine(cfg, slog.New(slog.DiscardHandler)).newShard(0, 1, 1)
+			s, err := engine.New(cfg, slog.New(slog.DiscardHandler)).NewShard(0, 1, 1)
 			if err != nil {
 				b.Fatal(err)
 			}

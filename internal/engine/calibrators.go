@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"errors"
@@ -11,13 +11,13 @@ import (
 	"github.com/plumbline/plumbline/web/calibrate"
 )
 
-// latestCalibrators is what model servers can ask this process for: every process follows the calibrators topic, so
+// LatestCalibrators is what model servers can ask this process for: every process follows the calibrators topic, so
 // all give the same answer.
-type latestCalibrators struct{ *engine }
+type LatestCalibrators struct{ *Engine }
 
 // Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about it, be it that
 // nothing changes, which every process reads; before that, where it has a snapshot.
-func (c latestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
+func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Latest(arrowio.ModelKey{Model: model, Version: version})
 	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From), Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
 	if ok {
@@ -34,13 +34,13 @@ func (c latestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 
 // knownVersions are the versions of a model that have snapshots or decisions in this process, sorted. A version that somebody only gave
 // an order about is none.
-func (rt *engine) knownVersions(model string) (out []string) {
-	for _, s := range rt.history.Series() {
+func (rt *Engine) knownVersions(model string) (out []string) {
+	for _, s := range rt.History.Series() {
 		if s.Model == model {
 			out = append(out, s.Version)
 		}
 	}
-	for _, c := range rt.history.Calibrators(model, "", 0) {
+	for _, c := range rt.History.Calibrators(model, "", 0) {
 		if !registry.Refused(&c) {
 			out = append(out, c.Version)
 		}
@@ -52,7 +52,7 @@ func (rt *engine) knownVersions(model string) (out []string) {
 var errFollowing = errors.New("the calibrators topic has not been read to its end yet")
 
 // Ready implements calibrate.Source.
-func (c latestCalibrators) Ready() error {
+func (c LatestCalibrators) Ready() error {
 	if c.following.Load() > 0 {
 		return errFollowing
 	}

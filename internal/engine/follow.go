@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 
 // followCalibrators reads the compacted calibrators topic, from its start and for ever, into the table that shards
 // apply and the history behind the page: every process needs all of them, so there is no group.
-func (r *kafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
-	n, err := kafkaio.Partitions(ctx, r.client, r.cfg.Topics.Calibrators)
+func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
+	n, err := kafkaio.Partitions(ctx, r.Client, r.Config.Topics.Calibrators)
 	if err != nil {
 		return err
 	}
 	r.following.Store(int32(n)) //nolint:gosec // a topic's partitions
 	for p := range n {
-		src := kafkaio.NewSource(kafkaio.Spec{Client: r.client, Topics: map[pipeline.Input]string{pipeline.Panes: r.cfg.Topics.Calibrators}, Partition: p,
-			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.cfg.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.log})
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Calibrators}, Partition: p,
+			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.Log})
 		g.Go(func() error {
 			defer src.Close()
 			return r.follow(ctx, src)
@@ -33,7 +33,7 @@ func (r *kafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) err
 	return nil
 }
 
-func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
+func (r *KafkaRun) follow(ctx context.Context, src pipeline.Source) error {
 	for first := true; ; {
 		rec, err := src.Next(ctx)
 		if ctx.Err() != nil || errors.Is(err, io.EOF) {
@@ -55,7 +55,7 @@ func (r *kafkaRun) follow(ctx context.Context, src pipeline.Source) error {
 			err = r.addCalibrator(c)
 		}
 		if err != nil {
-			r.log.Error("calibrator cannot be used", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "err", err)
+			r.Log.Error("calibrator cannot be used", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "err", err)
 		}
 	}
 }
