@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -57,18 +58,32 @@ func exported(t *testing.T) (text string, own map[string]bool) {
 	text = scrape(t, h, fullStatus())
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
 	// The command has collectors of its own, which every process exports.
-	files, err := filepath.Glob("../cmd/plumbline/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
 	// So has the archive.
-	for _, f := range append(files, "archivesweep.go") {
+	for _, f := range append(sources(t, "../cmd", "../internal"), "archivesweep.go") {
 		for name := range names(read(t, f), `(?:prometheus\.NewDesc\("plumbline_|= desc\(")(\w+)"`) {
 			own[name] = true
 			text += "plumbline_" + name + " 0\n"
 		}
 	}
 	return text, own
+}
+
+// sources are the Go files below dirs that are no tests.
+func sources(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	var out []string
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				out = append(out, path)
+			}
+			return err
+		})
+		if err != nil || len(out) == 0 {
+			t.Fatalf("%s: %d files, %v", dir, len(out), err)
+		}
+	}
+	return out
 }
 
 // fullStatus has a value in every field that is exported.
@@ -109,16 +124,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 // counted are the names of the counts in the source: they become the values of the label event.
 func counted(t *testing.T) map[string]bool {
 	out := map[string]bool{}
-	for _, dir := range []string{"../pipeline", "../operators"} {
-		files, err := filepath.Glob(dir + "/*.go")
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", dir, len(files), err)
-		}
-		for _, f := range files {
-			if !strings.HasSuffix(f, "_test.go") {
-				maps.Copy(out, names(read(t, f), `\b[cC]ount[A-Z]\w*\s+= "(\w+)"`))
-			}
-		}
+	for _, f := range sources(t, "../pipeline", "../operators") {
+		maps.Copy(out, names(read(t, f), `\b[cC]ount[A-Z]\w*\s+= "(\w+)"`))
 	}
 	for name := range waitingKinds {
 		delete(out, name)

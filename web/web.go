@@ -41,7 +41,7 @@ type api struct {
 	heartbeat time.Duration
 }
 
-// New returns the handler of all routes in docs/api.md. It panics if d.History is nil.
+// New returns the handler of all routes in docs/http.md. It panics if d.History is nil.
 func New(d Deps) http.Handler { return newHandler(d, 15*time.Second) }
 
 func newHandler(d Deps, heartbeat time.Duration) http.Handler {

@@ -643,7 +643,7 @@ type Notify struct {
 	// Wall clock for which a request to a webhook that does not answer is repeated. After it, each change is tried
 	// once until the webhook answers.
 	RetryFor time.Duration `yaml:"retry_for" default:"15m"`
-	// Addresses that receive each change at least once, by the Standard Webhooks specification (docs/api.md).
+	// Addresses that receive each change at least once, by the Standard Webhooks specification (docs/http.md).
 	Webhooks []Webhook `yaml:"webhooks"`
 }
 

@@ -22,7 +22,7 @@ type Entry struct {
 	Slice   string `json:"slice,omitempty"`
 	// At is event time, of orders about heads the wall clock.
 	At string `json:"at"`
-	// State is what was decided, in a word: see the States of each kind in docs/api.md.
+	// State is what was decided, in a word: see the States of each kind in docs/http.md.
 	State   string `json:"state"`
 	Summary string `json:"summary"` // in words
 	By      string `json:"by,omitempty"`
