@@ -156,11 +156,14 @@ func NewApply(published *Published, top1 bool, out *pipeline.Out) *Apply {
 	return &Apply{published: published, top1: top1, out: out}
 }
 
+// Stage is the operator as a shard registers it.
+func (a *Apply) Stage() pipeline.Stage { return pipeline.Stage{Name: "apply", Operator: a} }
+
 // Process implements pipeline.Operator; batches pass on unchanged.
-func (a *Apply) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+func (a *Apply) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
 	if b.Kind == arrowio.Predictions {
 		if err := a.write(b); err != nil {
-			return err
+			return b.Reject, err
 		}
 	}
 	return emit(b)
@@ -174,7 +177,7 @@ func (a *Apply) write(b *arrowio.Batch) error {
 	var revisions []string
 	for i := range b.N {
 		z, p := a.z[:b.K], a.p[:b.K]
-		if !good(b, i) {
+		if !b.Good(i) {
 			for range b.K {
 				a.probs = append(a.probs, nan32)
 			}
@@ -187,9 +190,9 @@ func (a *Apply) write(b *arrowio.Batch) error {
 		for k, x := range scores {
 			z[k] = float64(x)
 		}
-		m, _ := modelOf(b, i)
+		m, _ := b.ModelOf(i)
 		revision := "0"
-		if f := a.published.At(m, b.TS[i], b.K, rowID(b, i)); f != nil {
+		if f := a.published.At(m, b.TS[i], b.K, b.RowID(i)); f != nil {
 			f.Calibrator.Apply(p, z)
 			if revision = strconv.Itoa(f.Revision); f.Share > 0 {
 				revision += "-canary"

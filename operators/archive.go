@@ -106,11 +106,11 @@ func NewArchive(cfg ArchiveConfig, counts *pipeline.Counts) *Archive {
 }
 
 // Process implements pipeline.Operator: rows pass on, those with a label and features are kept.
-func (a *Archive) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+func (a *Archive) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
 	a.shelf.count()
 	if b.Kind != arrowio.Labels && b.Label != nil {
 		if err := a.rows(ctx, b); err != nil {
-			return err
+			return b.Reject, err
 		}
 	}
 	return emit(b)
@@ -128,7 +128,7 @@ func (a *Archive) rows(ctx context.Context, b *arrowio.Batch) error {
 	columns := a.columns(b)
 	var skipped, outside, dropped, kept int64
 	for i := range b.N {
-		if !good(b, i) || b.Label[i] < 0 {
+		if !b.Good(i) || b.Label[i] < 0 {
 			continue
 		}
 		if b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
@@ -177,7 +177,7 @@ func (a *Archive) columns(b *arrowio.Batch) []int {
 
 // file is the open file that takes row i, a new one where there is none.
 func (a *Archive) file(ctx context.Context, b *arrowio.Batch, i int) (*archiveOpen, error) {
-	m, _ := modelOf(b, i)
+	m, _ := b.ModelOf(i)
 	key := archiveKey{model: m, k: b.K, d: b.D, probs: b.Probs, scores: a.cfg.Scores, half: a.cfg.Half}
 	if o := a.open[key]; o != nil {
 		return o, nil

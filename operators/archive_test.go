@@ -87,11 +87,9 @@ type archiveSetup struct {
 func (s *archiveSetup) shard() *pipeline.Shard {
 	counts := pipeline.NewCounts()
 	out := pipeline.NewOut(counts)
-	join := NewJoin(s.join, out, counts)
 	return pipeline.NewShard(pipeline.ShardSpec{Inputs: 2, PaneLength: 10 * second, Watermark: pipeline.NewWatermark(2, 0),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}), Outbox: pipeline.NewOutbox(0, 1, 10*second, 1), Out: out, Counts: counts, Log: quiet,
-		Stages: []pipeline.Stage{{Name: "validate", Operator: NewValidate(ValidateConfig{}, out, counts)}, {Name: "join", Operator: join},
-			{Name: "archive", Operator: NewArchive(s.archive, counts)}}})
+		Stages: []pipeline.Stage{NewValidate(ValidateConfig{}, out, counts).Stage(), NewJoin(s.join, out, counts).Stage(), NewArchive(s.archive, counts).Stage()}})
 }
 
 func archiveOf(s *pipeline.Shard) *Archive { return s.Stages[2].Operator.(*Archive) }
@@ -278,16 +276,16 @@ func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, d
 			store.crash = 0
 		}
 		rn := pipeline.Runner{Group: "g", Store: store, Sink: &paneLog{}, Interval: 1 << 40, Log: quiet}
-		err := pipeline.Run(t.Context(), rn, func() (*pipeline.Shard, error) {
+		err := pipeline.Run(t.Context(), rn, func() (pipeline.Registered, error) {
 			shard = s.shard()
 			shard.CheckpointRows = 1 + r.Int64N(40)
-			return shard, nil
-		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+			return shard.Registered(), nil
+		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 			src := &randomSource{r: r, in: in, next: [2]int64{max(next[0], 0), max(next[1], 0)}, left: -1}
 			if kills > 0 {
 				src.left = r.IntN(len(in[0]))
 			}
-			return nappingSource{src}, nil
+			return pipeline.Opened{Source: nappingSource{src}}, nil
 		})
 		if err == nil {
 			break

@@ -20,14 +20,14 @@ func BenchmarkArchive(b *testing.B) {
 			b.Run(fmt.Sprintf("D=%d/archive=%v", d, archive), func(b *testing.B) {
 				cfg := JoinConfig{Wait: 1 << 60, MaxRows: 1 << 20}
 				counts := pipeline.NewCounts()
-				next := func(*arrowio.Batch) error { return nil }
+				next := func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }
 				var a *Archive
 				if archive {
 					cfg.FeatureBytes = 2
 					a = NewArchive(ArchiveConfig{Group: "g", Half: true, Scores: true, RollRows: 1 << 20, RollBytes: 256 << 20, RollTime: 1 << 60, Dir: b.TempDir(), Name: "a",
 						Publish: sinks.NewArchive(sinks.ArchiveConfig{Dir: b.TempDir(), MaxBytes: 1 << 30, Log: quiet}).Publish, Log: quiet}, counts)
-					next = func(x *arrowio.Batch) error {
-						return a.Process(context.Background(), x, func(*arrowio.Batch) error { return nil })
+					next = func(x *arrowio.Batch) (pipeline.Rejects, error) {
+						return a.Process(context.Background(), x, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil })
 					}
 				}
 				j := NewJoin(cfg, pipeline.NewOut(counts), counts)
@@ -44,8 +44,10 @@ func BenchmarkArchive(b *testing.B) {
 						p.IDs[i] = arrowio.HashIntID(uint64(rows + i))
 					}
 					rows += n
-					if err := errors.Join(j.Process(context.Background(), p, next), j.Process(context.Background(), l, next)); err != nil {
-						b.Fatal(err)
+					for _, x := range []*arrowio.Batch{p, l} {
+						if _, err := j.Process(context.Background(), x, next); err != nil {
+							b.Fatal(err)
+						}
 					}
 					if a != nil {
 						a.ShowAll()

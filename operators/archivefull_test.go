@@ -5,14 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/sinks"
 )
@@ -282,51 +280,11 @@ func TestArchiveTurnedOff(t *testing.T) {
 	if got := on.Counts.All()[pipeline.CountArchiveLost]; got != int64(memory+disk) {
 		t.Errorf("on again: %d lost, want %d", got, memory+disk)
 	}
-	// As version 1 had it: the counts of what became of the rows are not there.
-	state, err := a.AppendState(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state[0] = 1
-	state = state[:len(state)-len(archiveTail(a))]
-	old := s.shard()
-	for _, name := range []string{pipeline.CountInline, pipeline.CountJoined, CountArchived} {
-		old.Counts.Set(name, shard.Counts.All()[name])
-	}
-	for name, n := range shard.Counts.All() {
-		if head, _, _ := strings.Cut(name, ":"); head == CountArchiveSkipped {
-			old.Counts.Set(name, n)
-		}
-	}
-	paths := map[string]string{}
-	for _, f := range a.Files() {
-		paths[f.Name] = f.Path
-	}
-	err = archiveOf(old).RestoreFiles(state, func(name, path string) error {
-		data, err := os.ReadFile(paths[name])
-		return errors.Join(err, os.WriteFile(path, data, 0o600))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts = old.Counts.All()
-	if got := counts[CountArchived] - counts[pipeline.CountArchivePublished]; got != int64(memory+disk) || counts[pipeline.CountArchiveOff] != 0 {
-		t.Errorf("version 1: counts %v, want %d waiting and none from before", counts, memory+disk)
-	}
-	for _, sh := range []*pipeline.Shard{shard, same, off, on, old} {
+	for _, sh := range []*pipeline.Shard{shard, same, off, on} {
 		if err := sh.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// archiveTail is what version 2 of the state has behind that of version 1.
-func archiveTail(a *Archive) (tail []byte) {
-	n := a.counts.All()
-	for _, rows := range []int64{n[pipeline.CountArchiveOff], a.shelf.rows, n[pipeline.CountArchiveLost]} {
-		tail = binenc.AppendUvarint(tail, uint64(rows))
-	}
-	return tail
 }
 
 // TestFeaturesCostNothingWithoutAnArchive: a join that is not asked for features keeps none.

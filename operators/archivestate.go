@@ -19,6 +19,11 @@ import (
 // archiveStateVersion is what is written. Version 1, which did not tell what had become of the rows, can be read too.
 const archiveStateVersion = 2
 
+// Stage is the operator as a shard registers it.
+func (a *Archive) Stage() pipeline.Stage {
+	return pipeline.Stage{Name: "archive", Operator: a, Version: 1, Files: a, Fresh: a.fresh, Durable: a.Durable, End: a.Flush, Close: a.Close}
+}
+
 // Durable tells that the checkpoint of the latest state is saved: the complete files in it are published from here on.
 // It may be called from another goroutine than the rest.
 func (a *Archive) Durable() { a.shelf.show() }
@@ -116,9 +121,9 @@ func (a *Archive) Files() []pipeline.File {
 	return out
 }
 
-// Absent implements pipeline.Newcomer: the archive was turned on after the checkpoint. What an archive of before had not
+// fresh begins an archive that was turned on after the checkpoint. What an archive of before had not
 // published when it was turned off is lost, as the restored counts say.
-func (a *Archive) Absent() {
+func (a *Archive) fresh() {
 	n := a.counts.All()
 	lost := n[pipeline.CountArchiveLost]
 	a.tell(notArchived(n), n[CountArchived]-lost, lost)

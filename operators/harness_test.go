@@ -59,15 +59,15 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	join := s.join
 	join.Slices, join.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	stages := []pipeline.Stage{
-		{Name: "validate", Operator: NewValidate(ValidateConfig{NeedID: s.inputs == 2}, out, counts)},
-		{Name: "join", Operator: NewJoin(join, out, counts)}}
+		NewValidate(ValidateConfig{NeedID: s.inputs == 2}, out, counts).Stage(),
+		NewJoin(join, out, counts).Stage()}
 	if s.apply != nil {
-		stages = append(stages, pipeline.Stage{Name: "apply", Operator: NewApply(s.apply, false, out)})
+		stages = append(stages, NewApply(s.apply, false, out).Stage())
 	}
 	if s.heads != nil {
-		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: NewShadow(ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet)})
+		stages = append(stages, NewShadow(ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet).Stage())
 	}
-	stages = append(stages, pipeline.Stage{Name: "stats", Operator: NewStats(StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}, outbox, counts)})
+	stages = append(stages, NewStats(StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}, outbox, counts).Stage())
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane, Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Outbox: outbox, Out: out, Counts: counts, Log: quiet})
 }
@@ -220,7 +220,7 @@ func (w *world) step(p pick) bool {
 		w.must(s.Take(context.Background(), w.in[i][in][len(w.in[i][in])-left[in]]))
 	}
 	if w.crash == 0 {
-		w.letters = append(w.letters, s.Before()...)
+		w.letters = append(w.letters, s.Decided().Before...)
 		w.writePanes(s)
 	}
 	w.readPanes(w.r.IntN(4))
@@ -260,7 +260,7 @@ func (w *world) maybeCrash() {
 
 func (w *world) saveShard(i int) {
 	s := w.shards[i]
-	w.letters = append(w.letters, s.Before()...)
+	w.letters = append(w.letters, s.Decided().Before...)
 	c, err := pipeline.EncodeCheckpoint(s.Sections())
 	w.must(err)
 	w.saved[i] = c.Data
@@ -278,7 +278,7 @@ func (w *world) saveShard(i int) {
 }
 
 func (w *world) writePanes(s *pipeline.Shard) {
-	for _, m := range s.After() {
+	for _, m := range s.Decided().After {
 		w.panes = append(w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(w.panes)), Key: m.Key, Value: m.Value})
 	}
 	s.Written()
@@ -300,7 +300,7 @@ func (w *world) restoreShard(i int) {
 }
 
 func (w *world) saveModel() {
-	w.outputs = append(w.outputs, w.model.Before()...)
+	w.outputs = append(w.outputs, w.model.Decided().Before...)
 	w.model.Written()
 	c, err := pipeline.EncodeCheckpoint(w.model.Sections())
 	w.must(err)

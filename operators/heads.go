@@ -107,7 +107,7 @@ func (h *Heads) all() []*shadowHead {
 		out = append(out, list...)
 	}
 	slices.SortFunc(out, func(a, b *shadowHead) int {
-		return cmp.Or(compareModelKey(a.key, b.key), cmp.Compare(a.number, b.number))
+		return cmp.Or(a.key.Compare(b.key), cmp.Compare(a.number, b.number))
 	})
 	return out
 }

@@ -67,13 +67,14 @@ func NewJoin(cfg JoinConfig, out *pipeline.Out, counts *pipeline.Counts) *Join {
 }
 
 // Process implements pipeline.Operator: predictions pass on, joined rows follow as Labelled batches.
-func (j *Join) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+func (j *Join) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
 	var err error
+	rejects := pipeline.Rejects(b.Reject)
 	j.origin = b.Origin
 	if b.Kind == arrowio.Labels {
 		err = j.labels(b, emit)
-	} else if err = j.predictions(b); err == nil {
-		err = emit(b)
+	} else if b, err = j.predictions(b); err == nil {
+		rejects, err = emit(b)
 	}
 	if err == nil {
 		err = j.flush(emit)
@@ -82,7 +83,7 @@ func (j *Join) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) 
 		err = j.w.spill()
 	}
 	j.tell()
-	return err
+	return rejects, err
 }
 
 func (j *Join) labels(b *arrowio.Batch, emit pipeline.Emit) error {
@@ -91,14 +92,14 @@ func (j *Join) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 	}
 	n := int64(0)
 	for i := range b.N {
-		if !good(b, i) {
+		if !b.Good(i) {
 			continue
 		}
 		n++
 		if err := j.w.recall(b.IDs[i]); err != nil {
 			return err
 		}
-		key, named := modelOf(b, i)
+		key, named := b.ModelOf(i)
 		met, corrects, others, err := j.meet(b, i, key, named)
 		if err != nil {
 			return err
@@ -208,7 +209,7 @@ func (j *Join) pair(e int32, labelTS pipeline.Time, label int32) error {
 func (j *Join) flush(emit pipeline.Emit) error {
 	for _, g := range j.order {
 		g.b.Origin = j.origin
-		if err := emit(&g.b); err != nil {
+		if _, err := emit(&g.b); err != nil {
 			return err
 		}
 		g.reset()
@@ -288,12 +289,4 @@ func (j *Join) tell() {
 		j.counts.Add(pipeline.CountWaitingLabels, int64(d))
 	}
 	j.told = *n
-}
-
-func rejectRow(reject []string, n, i int, reason string) []string {
-	if reject == nil {
-		reject = make([]string, n)
-	}
-	reject[i] = reason
-	return reject
 }

@@ -38,11 +38,11 @@ func newJoinRun(t *testing.T, c JoinConfig) *joinRun {
 	return &joinRun{t: t, j: NewJoin(c, out, counts), counts: counts, out: out}
 }
 
-func (r *joinRun) emit(b *arrowio.Batch) error {
+func (r *joinRun) emit(b *arrowio.Batch) (pipeline.Rejects, error) {
 	for i := 0; b.Kind == arrowio.Labelled && i < b.N; i++ {
 		r.joined = append(r.joined, fmt.Sprintf("%s %d@%d-%d %s/%s", strings.TrimRight(string(b.IDs[i][:]), "\x00"), b.Label[i], b.LabelTS[i], b.TS[i], b.Models[0].Model, b.Models[0].Version))
 	}
-	return nil
+	return b.Reject, nil
 }
 
 func (r *joinRun) do(script string) *joinRun {
@@ -56,7 +56,7 @@ func (r *joinRun) do(script string) *joinRun {
 		if f[0] == "w" {
 			err = r.j.Advance(context.Background(), number64(f[1]), r.emit)
 		} else {
-			err = r.j.Process(context.Background(), scriptBatch(f), r.emit)
+			_, err = r.j.Process(context.Background(), scriptBatch(f), r.emit)
 		}
 		if err != nil {
 			r.t.Fatalf("%s: %v", line, err)
@@ -202,7 +202,7 @@ func (r *joinRun) conserves() (bool, string) {
 func TestNamesAreForgotten(t *testing.T) {
 	r := newJoinRun(t, JoinConfig{Wait: 10, MaxRows: 100, Slices: []string{"tenant"}})
 	region := map[string]string{}
-	check := func(b *arrowio.Batch) error {
+	check := func(b *arrowio.Batch) (pipeline.Rejects, error) {
 		for i := 0; b.Kind == arrowio.Labelled && i < b.N; i++ {
 			id := strings.TrimRight(string(b.IDs[i][:]), "\x00")
 			if got := b.Slices[0].Values[b.Slices[0].Index[i]] + " " + b.Models[0].Version; got != region[id] {
@@ -210,7 +210,7 @@ func TestNamesAreForgotten(t *testing.T) {
 			}
 			r.joined = append(r.joined, id)
 		}
-		return nil
+		return b.Reject, nil
 	}
 	for i := range 5000 {
 		id := fmt.Sprint("id", i)
@@ -218,7 +218,7 @@ func TestNamesAreForgotten(t *testing.T) {
 		b.Slices = []arrowio.SliceColumn{{Name: "tenant", Values: []string{"t" + id}, Index: []int32{0}}}
 		region[id] = fmt.Sprintf("t%s %d", id, i)
 		for _, b := range []*arrowio.Batch{b, scriptBatch([]string{"l", fmt.Sprint("id", i-5), fmt.Sprint(i), "1"})} {
-			if err := r.j.Process(context.Background(), b, check); err != nil {
+			if _, err := r.j.Process(context.Background(), b, check); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -25,7 +25,7 @@ func BenchmarkJoin(b *testing.B) {
 			predictions, labels := predictionBatch(rows, 10), labelBatch(rows)
 			process := func(batch *arrowio.Batch, at int) {
 				fillBatch(batch, at)
-				if err := j.Process(context.Background(), batch, func(*arrowio.Batch) error { return nil }); err != nil {
+				if _, err := j.Process(context.Background(), batch, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -295,7 +295,7 @@ func FuzzJoinState(f *testing.F) {
 		counts := pipeline.NewCounts()
 		j := NewJoin(c, pipeline.NewOut(counts), counts)
 		for _, step := range []string{"p a 1", "p b 1", "l c 2 1", "l a 3 1", "p d 4"} {
-			if err := j.Process(f.Context(), scriptBatch(strings.Fields(step)), func(*arrowio.Batch) error { return nil }); err != nil {
+			if _, err := j.Process(f.Context(), scriptBatch(strings.Fields(step)), func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -313,13 +313,13 @@ func FuzzJoinState(f *testing.F) {
 		if j.RestoreState(data) != nil {
 			return
 		}
-		emit := func(*arrowio.Batch) error { return nil }
+		emit := func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }
 		for _, step := range []string{"l a 3 1", "p a 1", "l d 5 2", "w 100"} {
 			f := strings.Fields(step)
 			if f[0] == "w" {
 				_ = j.Advance(t.Context(), 100, emit)
 			} else {
-				_ = j.Process(t.Context(), scriptBatch(f), emit)
+				_, _ = j.Process(t.Context(), scriptBatch(f), emit)
 			}
 		}
 		if _, err := j.AppendState(nil); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/dirstore"
 )
 
 // TestTenMillionWait lets 10 M predictions of ten classes wait with the default configuration's bounds, saves and
@@ -27,18 +28,18 @@ func TestTenMillionWait(t *testing.T) {
 	counts := pipeline.NewCounts()
 	j := NewJoin(cfg, pipeline.NewOut(counts), counts)
 	joined := 0
-	emit := func(b *arrowio.Batch) error {
+	emit := func(b *arrowio.Batch) (pipeline.Rejects, error) {
 		if b.Kind == arrowio.Labelled {
 			joined += b.N
 		}
-		return nil
+		return b.Reject, nil
 	}
 	feed := func(name string, b *arrowio.Batch) {
 		t.Helper()
 		start := time.Now()
 		for at := 0; at < rows; at += batch {
 			fillBatch(b, at)
-			if err := j.Process(context.Background(), b, emit); err != nil {
+			if _, err := j.Process(context.Background(), b, emit); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -49,8 +50,8 @@ func TestTenMillionWait(t *testing.T) {
 	if n := counts.All()[pipeline.CountWaiting]; n != rows {
 		t.Fatalf("%d wait, want %d", n, rows)
 	}
-	store := &pipeline.DirStore{Dir: t.TempDir(), Keep: 2}
-	section := []pipeline.Section{{Name: "counts", State: counts}, {Name: "join", State: j}}
+	store := &dirstore.Store{Dir: t.TempDir(), Keep: 2}
+	section := []pipeline.Section{counts.Section(), {Name: "join", State: j, Files: j}}
 	for n := uint64(1); n <= 2; n++ {
 		start := time.Now()
 		c, err := pipeline.EncodeCheckpoint(section)
@@ -79,7 +80,7 @@ func TestTenMillionWait(t *testing.T) {
 	}
 	counts = pipeline.NewCounts()
 	j = NewJoin(cfg, pipeline.NewOut(counts), counts)
-	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "counts", State: counts}, {Name: "join", State: j}}, stored[0].Fetch); err != nil {
+	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{counts.Section(), {Name: "join", State: j, Files: j}}, stored[0].Fetch); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("restored in %v, %d MiB resident", time.Since(start), resident(t)>>20)

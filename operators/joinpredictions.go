@@ -7,11 +7,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// predictions lets the good rows of a batch wait, or join a label that came before.
-func (j *Join) predictions(b *arrowio.Batch) error {
+// predictions lets the good rows of a batch wait, or join a label that came before. It returns the batch without the
+// duplicates.
+func (j *Join) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 	var n, inline, unlabelled int64
+	var reject []string
 	for i := range b.N {
-		if !good(b, i) {
+		if !b.Good(i) {
 			continue
 		}
 		labelled := b.Label != nil && b.Label[i] >= 0
@@ -23,16 +25,19 @@ func (j *Join) predictions(b *arrowio.Batch) error {
 			}
 			continue
 		}
-		key, _ := modelOf(b, i)
+		key, _ := b.ModelOf(i)
 		if err := j.w.recall(b.IDs[i]); err != nil {
-			return err
+			return b, err
 		}
 		known, others := j.w.hasPrediction(b.IDs[i], key)
 		var err error
 		switch {
 		case known:
 			j.counts.Add(pipeline.CountDuplicates, 1)
-			b.Reject = rejectRow(b.Reject, b.N, i, "duplicate")
+			if reject == nil {
+				reject = b.Rejecting()
+			}
+			reject[i] = "duplicate"
 		case labelled:
 			inline++
 			err = j.inline(b.IDs[i], b.TS[i], key)
@@ -44,13 +49,16 @@ func (j *Join) predictions(b *arrowio.Batch) error {
 			err = j.settle()
 		}
 		if err != nil {
-			return err
+			return b, err
 		}
 	}
 	j.counts.Add(pipeline.CountPredictions, n+inline+unlabelled)
 	j.counts.Add(pipeline.CountInline, inline)
 	j.counts.Add(pipeline.CountUnlabelled, unlabelled)
-	return nil
+	if reject != nil {
+		b = b.WithReject(reject)
+	}
+	return b, nil
 }
 
 // await lets a prediction wait for its label, or meet one that came before it.

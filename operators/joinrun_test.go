@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/dirstore"
 )
 
 var errCrash = errors.New("crash")
@@ -35,7 +36,7 @@ const (
 
 // faultStore is a directory of checkpoints whose process ends at random points.
 type faultStore struct {
-	*pipeline.DirStore
+	*dirstore.Store
 	t       *testing.T
 	r       *rand.Rand
 	rate    float64
@@ -45,7 +46,7 @@ type faultStore struct {
 
 func (s *faultStore) Save(ctx context.Context, key string, number uint64, c pipeline.Checkpoint) error {
 	if s.r.Float64() >= s.rate {
-		err := s.DirStore.Save(ctx, key, number, c)
+		err := s.Store.Save(ctx, key, number, c)
 		*s.damaged = *s.damaged && err != nil
 		return err
 	}
@@ -68,7 +69,7 @@ func (s *faultStore) Save(ctx context.Context, key string, number uint64, c pipe
 	case crashInFiles, crashAfterFiles:
 		s.copyFiles(filepath.Join(dir, "files"), c.Files, before, p == crashInFiles)
 	default:
-		if err := s.DirStore.Save(ctx, key, number, c); err != nil {
+		if err := s.Store.Save(ctx, key, number, c); err != nil {
 			return err
 		}
 	}
@@ -211,15 +212,15 @@ func TestCrashPointsWithFiles(t *testing.T) {
 		w := newWorld(t, c, in, seed)
 		dir, damaged := t.TempDir(), false
 		for restarts := 0; ; restarts++ {
-			store := &faultStore{DirStore: &pipeline.DirStore{Dir: dir, Keep: 2}, t: t, r: r, rate: .3, hit: &hit, damaged: &damaged}
+			store := &faultStore{Store: &dirstore.Store{Dir: dir, Keep: 2}, t: t, r: r, rate: .3, hit: &hit, damaged: &damaged}
 			err := pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: store, Sink: &logSink{w, r, .01}, Interval: time.Hour, Log: slog.New(slog.DiscardHandler)},
-				func() (*pipeline.Shard, error) {
+				func() (pipeline.Registered, error) {
 					w.shards[0] = c.shard(0, 1)
 					w.shards[0].CheckpointRows = 40
-					return w.shards[0], nil
+					return w.shards[0].Registered(), nil
 				},
-				func(next map[pipeline.Input]int64) (pipeline.Source, error) {
-					return &laneSource{in: in[0], at: [2]int{int(max(next[0], 0)), int(max(next[1], 0))}, r: reading, crash: .01}, nil
+				func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
+					return pipeline.Opened{Source: &laneSource{in: in[0], at: [2]int{int(max(next[0], 0)), int(max(next[1], 0))}, r: reading, crash: .01}}, nil
 				})
 			if err == nil {
 				break

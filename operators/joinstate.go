@@ -6,6 +6,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
+// Stage is the operator as a shard registers it.
+func (j *Join) Stage() pipeline.Stage {
+	return pipeline.Stage{Name: "join", Operator: j, Version: 1, Files: j, Close: j.Close}
+}
+
 // Close removes what is on disk; a checkpoint is all that stays of it.
 func (j *Join) Close() error { return j.w.close() }
 

@@ -63,17 +63,20 @@ func NewShadow(cfg ShadowConfig, heads *Heads, counts *pipeline.Counts, log *slo
 		wait: newShadowWait(), builds: map[beganKey]*shadowBuilder{}}
 }
 
+// Stage is the operator as a shard registers it.
+func (s *Shadow) Stage() pipeline.Stage {
+	return pipeline.Stage{Name: "shadow", Operator: s, Version: 1}
+}
+
 // Process implements pipeline.Operator: batches pass on unchanged, those of shadows follow.
-func (s *Shadow) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
-	if err := emit(b); err != nil {
-		return err
-	}
-	if b.Kind == arrowio.Labels {
-		return nil
+func (s *Shadow) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	rejects, err := emit(b)
+	if err != nil || b.Kind == arrowio.Labels {
+		return rejects, err
 	}
 	s.begin()
 	for i := range b.N {
-		if !good(b, i) {
+		if !b.Good(i) {
 			continue
 		}
 		if b.Kind == arrowio.Predictions {
@@ -82,7 +85,7 @@ func (s *Shadow) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit
 			s.label(b, i)
 		}
 	}
-	return s.flush(emit)
+	return rejects, s.flush(emit)
 }
 
 // begin notes from when heads that are new in the table run here.
@@ -110,7 +113,7 @@ func (s *Shadow) begin() {
 // predict runs the heads of row i.
 func (s *Shadow) predict(b *arrowio.Batch, i int) {
 	s.newest = max(s.newest, b.TS[i])
-	m, _ := modelOf(b, i)
+	m, _ := b.ModelOf(i)
 	list := s.heads.of(m)
 	running := 0
 	for n := len(list) - 1; n >= 0 && running < s.heads.most; n-- {
@@ -154,7 +157,7 @@ func (s *Shadow) label(b *arrowio.Batch, i int) {
 	if b.IDs == nil || len(s.wait.index) == 0 {
 		return
 	}
-	m, _ := modelOf(b, i)
+	m, _ := b.ModelOf(i)
 	for _, h := range s.heads.of(m) {
 		row, ok := s.wait.take(shadowID{b.IDs[i], beganKey{m, h.number}})
 		if !ok || len(row.z) != b.K {
@@ -217,7 +220,7 @@ func (s *Shadow) builder(m arrowio.ModelKey, number int, b *arrowio.Batch, kind 
 func (g *shadowBuilder) add(b *arrowio.Batch, i int, z []float32, w float32, label int32, labelTS pipeline.Time) {
 	c := &g.b
 	c.N++
-	c.IDs = append(c.IDs, rowID(b, i))
+	c.IDs = append(c.IDs, b.RowID(i))
 	c.TS = append(c.TS, b.TS[i])
 	c.Scores = append(c.Scores, z...)
 	c.Label = append(c.Label, label)
@@ -228,7 +231,7 @@ func (g *shadowBuilder) add(b *arrowio.Batch, i int, z []float32, w float32, lab
 // flush hands on what was gathered, in the order of first rows.
 func (s *Shadow) flush(emit pipeline.Emit) error {
 	for _, g := range s.order {
-		if err := emit(&g.b); err != nil {
+		if _, err := emit(&g.b); err != nil {
 			return err
 		}
 		g.b.N = 0

@@ -105,15 +105,12 @@ const shadowStateVersion = 1
 // State implements pipeline.Operator.
 func (s *Shadow) State() pipeline.State { return s }
 
-// Absent implements pipeline.Newcomer: checkpoints of runs without shadows have no such section.
-func (s *Shadow) Absent() {}
-
 // AppendState implements pipeline.State: version, the newest event time, the heads that have begun (model, version,
 // number, event time), and the waiting rows in order of arrival (head as index, id, time, weight, scores).
 func (s *Shadow) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendVarint(append(dst, shadowStateVersion), s.newest)
 	heads := slices.SortedFunc(maps.Keys(s.begun), func(a, b beganKey) int {
-		return cmp.Or(compareModelKey(a.ModelKey, b.ModelKey), cmp.Compare(a.number, b.number))
+		return cmp.Or(a.ModelKey.Compare(b.ModelKey), cmp.Compare(a.number, b.number))
 	})
 	at := map[beganKey]int{}
 	dst = binenc.AppendUvarint(dst, uint64(len(heads)))

@@ -2,7 +2,6 @@ package operators
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -74,15 +73,20 @@ func NewStats(cfg StatsConfig, outbox *pipeline.Outbox, counts *pipeline.Counts)
 		late: map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}, blocks: map[int]*acc.Block{}, byCell: map[cellKey]int{}}
 }
 
+// Stage is the operator as a shard registers it.
+func (s *Stats) Stage() pipeline.Stage {
+	return pipeline.Stage{Name: "stats", Operator: s, Version: 1}
+}
+
 // Process implements pipeline.Operator; batches pass on unchanged.
-func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+func (s *Stats) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
 	if b.Kind == arrowio.Labels {
 		return emit(b)
 	}
 	step := acc.BlockRows(b.K)
 	for at := 0; at < b.N; at += step {
 		if err := s.addBlock(b, at, min(at+step, b.N)); err != nil {
-			return err
+			return b.Reject, err
 		}
 	}
 	if !b.Shadow {
@@ -102,7 +106,7 @@ func (s *Stats) addBlock(b *arrowio.Batch, from, end int) error {
 	s.block = block
 	block.Score(b.Scores[from*b.K:end*b.K], b.Probs)
 	for i := from; i < end; i++ {
-		if !good(b, i) {
+		if !b.Good(i) {
 			continue
 		}
 		if err := s.row(b, i, block, i-from); err != nil {
@@ -188,7 +192,7 @@ func (s *Stats) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
 	if err := block.SetRow(at, int(x.label), x.weight, x.labelTS-x.ts, x.served); err != nil {
 		return err
 	}
-	m, _ := modelOf(b, i)
+	m, _ := b.ModelOf(i)
 	if err := s.count(&x, m, "", ""); err != nil {
 		return err
 	}
@@ -206,7 +210,7 @@ func (s *Stats) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
 
 // label fills what a labelled row has more.
 func (s *Stats) label(x *statRow, b *arrowio.Batch, i int) {
-	x.label, x.id = b.Label[i], rowID(b, i)
+	x.label, x.id = b.Label[i], b.RowID(i)
 	if b.LabelTS != nil {
 		x.labelTS = b.LabelTS[i]
 	}
@@ -260,18 +264,6 @@ func (s *Stats) countLate(late bool, column string) {
 	if late && column == "" {
 		s.counts.Add(pipeline.CountLate, 1)
 	}
-}
-
-// rowID is the row's id, or for rows without one a hash of where the row came from.
-func rowID(b *arrowio.Batch, i int) arrowio.ID {
-	if b.IDs != nil {
-		return b.IDs[i]
-	}
-	var buf [16]byte
-	binary.BigEndian.PutUint64(buf[:], uint64(b.Origin.Offset))
-	binary.BigEndian.PutUint32(buf[8:], uint32(b.Origin.Partition))
-	binary.BigEndian.PutUint32(buf[12:], uint32(i))
-	return arrowio.HashID(string(buf[:]))
 }
 
 // sampleScores is logits into scratch memory: the sample copies what it keeps.

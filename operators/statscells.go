@@ -122,7 +122,7 @@ func (s *Stats) recycle(classes int, set *acc.Set) {
 
 func (s *Stats) compare(a, b cellKey) int {
 	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
-	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), compareModelKey(ka.model, kb.model), strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
+	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), ka.model.Compare(kb.model), strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
 }
 
 // State implements pipeline.Operator.

@@ -43,24 +43,34 @@ func NewValidate(cfg ValidateConfig, out *pipeline.Out, counts *pipeline.Counts)
 	return &Validate{cfg: cfg, k: map[arrowio.ModelKey]int{}, out: out, counts: counts}
 }
 
+// Stage is the operator as a shard registers it.
+func (v *Validate) Stage() pipeline.Stage {
+	return pipeline.Stage{Name: "validate", Operator: v, Version: 1}
+}
+
 // Process implements pipeline.Operator.
-func (v *Validate) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) error {
+func (v *Validate) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	var reject []string
 	for i := range b.N {
-		if reason := v.check(b, i); reason != "" {
-			if b.Reject == nil {
-				b.Reject = make([]string, b.N)
-			}
-			b.Reject[i] = reason
+		if !b.Good(i) {
+			continue
 		}
+		if reason := v.check(b, i); reason != "" {
+			if reject == nil {
+				reject = b.Rejecting()
+			}
+			reject[i] = reason
+		}
+	}
+	if reject != nil {
+		b = b.WithReject(reject)
 	}
 	v.report(b)
 	return emit(b)
 }
 
+// check returns the reason why row i cannot be right, "" where it can.
 func (v *Validate) check(b *arrowio.Batch, i int) string {
-	if b.Reject != nil && b.Reject[i] != "" {
-		return b.Reject[i]
-	}
 	if b.TS[i] < -farthest || b.TS[i] > farthest {
 		return arrowio.TimeRange
 	}
@@ -68,7 +78,7 @@ func (v *Validate) check(b *arrowio.Batch, i int) string {
 	if v.cfg.MaxAhead > 0 && b.Origin.Time > 0 && b.TS[i] > 0 && b.TS[i]-b.Origin.Time > v.cfg.MaxAhead {
 		return ReasonTooFar
 	}
-	key, named := modelOf(b, i)
+	key, named := b.ModelOf(i)
 	k, known := v.k[key]
 	if !known {
 		k, known = v.cfg.Classes[key.Model]
@@ -129,7 +139,7 @@ func (v *Validate) State() pipeline.State { return v }
 
 // AppendState implements pipeline.State.
 func (v *Validate) AppendState(dst []byte) ([]byte, error) {
-	keys := slices.SortedFunc(maps.Keys(v.k), compareModelKey)
+	keys := slices.SortedFunc(maps.Keys(v.k), arrowio.ModelKey.Compare)
 	dst = binenc.AppendUvarint(dst, uint64(len(keys)))
 	for _, k := range keys {
 		dst = binenc.AppendString(dst, k.Model)
@@ -149,26 +159,3 @@ func (v *Validate) RestoreState(src []byte) error {
 	}
 	return r.Err()
 }
-
-func compareModelKey(a, b arrowio.ModelKey) int {
-	if c := strings.Compare(a.Model, b.Model); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Version, b.Version)
-}
-
-// modelOf returns the model version of row i; named is false for labels that name none.
-func modelOf(b *arrowio.Batch, i int) (key arrowio.ModelKey, named bool) {
-	if len(b.Models) == 0 {
-		return arrowio.ModelKey{}, false
-	}
-	if b.Model == nil {
-		return b.Models[0], b.Models[0] != arrowio.ModelKey{}
-	}
-	if b.Model[i] < 0 {
-		return arrowio.ModelKey{}, false
-	}
-	return b.Models[b.Model[i]], true
-}
-
-func good(b *arrowio.Batch, i int) bool { return b.Reject == nil || b.Reject[i] == "" }

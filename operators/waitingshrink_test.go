@@ -92,7 +92,7 @@ func TestBurstIsGivenBack(t *testing.T) {
 			joined, sent := 0, 0
 			process := func(b *arrowio.Batch, at int) {
 				fillBatch(b, at)
-				if err := j.Process(context.Background(), b, func(*arrowio.Batch) error { return nil }); err != nil {
+				if _, err := j.Process(context.Background(), b, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // slicedRun is a join whose predictions have values of the columns a, b and c, some of them null, and what comes out of it.
@@ -34,19 +35,19 @@ func (r *slicedRun) predict(t *testing.T, g *rand.Rand, i int) {
 		b.Slices = append(b.Slices, arrowio.SliceColumn{Name: column, Values: []string{of[column]}, Index: []int32{0}})
 	}
 	r.sent[id] = of
-	if err := r.j.Process(t.Context(), b, r.take); err != nil {
+	if _, err := r.j.Process(t.Context(), b, r.take); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (r *slicedRun) label(t *testing.T, i int) {
 	t.Helper()
-	if err := r.j.Process(t.Context(), scriptBatch([]string{"l", fmt.Sprint("id", i), fmt.Sprint(i), "1"}), r.take); err != nil {
+	if _, err := r.j.Process(t.Context(), scriptBatch([]string{"l", fmt.Sprint("id", i), fmt.Sprint(i), "1"}), r.take); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r *slicedRun) take(b *arrowio.Batch) error {
+func (r *slicedRun) take(b *arrowio.Batch) (pipeline.Rejects, error) {
 	for i := 0; b.Kind == arrowio.Labelled && i < b.N; i++ {
 		of := map[string]string{}
 		for _, s := range b.Slices {
@@ -56,7 +57,7 @@ func (r *slicedRun) take(b *arrowio.Batch) error {
 		}
 		r.came[strings.TrimRight(string(b.IDs[i][:]), "\x00")] = of
 	}
-	return nil
+	return b.Reject, nil
 }
 
 // restart goes on from a checkpoint with other columns.

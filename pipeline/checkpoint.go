@@ -22,10 +22,8 @@ var ErrCheckpoint = errors.New("damaged or foreign checkpoint")
 var ErrUnusable = errors.New("no checkpoint can be used")
 
 const (
-	checkpointMagic = "PLBC"
-	// checkpointVersion is what is written. Version 1, which had no files and other counts, can be read too, and version 2,
-	// in which what had joined was among what waits.
-	checkpointVersion = 3
+	checkpointMagic   = "PLBC"
+	checkpointVersion = 4 // of the frame: each section has a version of its own
 	maxSections       = 1 << 16
 	maxSection        = 1 << 34
 	maxFiles          = 1 << 24
@@ -89,12 +87,32 @@ func (c *Checkpoint) Kept(numbers []uint64, n int) int {
 
 // Section is a named part of a checkpoint.
 type Section struct {
-	Name  string
-	State State
+	Name    string
+	Version byte // of the encoding of State; a section of another version is refused
+	State   State
+	Files   FileState // where part of State is in files; nil = nowhere
+	Fresh   func()    // called in place of RestoreState where a checkpoint has no such section; nil = nothing to do
 }
 
-// EncodeCheckpoint writes magic, version, the sections, each with its CRC32C, and the names and sizes of the files that
-// they refer to, then the CRC32C of the whole.
+// restore fills the state from a checkpoint that has been taken apart. Without its section the state begins afresh.
+func (s *Section) restore(c *contents, fetch Fetch) error {
+	stored, ok := c.sections[s.Name]
+	switch {
+	case !ok:
+		if s.Fresh != nil {
+			s.Fresh()
+		}
+		return nil
+	case stored.version != s.Version:
+		return fmt.Errorf("section %s has version %d, this build reads version %d", s.Name, stored.version, s.Version)
+	case s.Files != nil:
+		return s.Files.RestoreFiles(stored.body, fetch)
+	}
+	return s.State.RestoreState(stored.body)
+}
+
+// EncodeCheckpoint writes magic, version, the sections, each with its version and CRC32C, and the names and sizes of the
+// files that they refer to, then the CRC32C of the whole.
 func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(sections, 0) }
 
 // encodeCheckpoint is EncodeCheckpoint with the size that is expected, so that nothing is copied to larger memory again
@@ -106,15 +124,15 @@ func encodeCheckpoint(sections []Section, size int) (Checkpoint, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(sections)))
 	for _, s := range sections {
 		var err error
-		dst = binenc.AppendString(dst, s.Name)
+		dst = append(binenc.AppendString(dst, s.Name), s.Version)
 		from := len(dst)
 		if dst, err = binenc.AppendBlock(dst, s.State.AppendState); err != nil {
 			return c, fmt.Errorf("encode state of %s: %w", s.Name, err)
 		}
 		_, n := binary.Uvarint(dst[from:])
 		dst = binenc.AppendFixed32(dst, crc32.Checksum(dst[from+n:], castagnoli))
-		if f, ok := s.State.(FileState); ok {
-			c.Files = append(c.Files, f.Files()...)
+		if s.Files != nil {
+			c.Files = append(c.Files, s.Files.Files()...)
 		}
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(c.Files)))
@@ -132,9 +150,13 @@ func encodeCheckpoint(sections []Section, size int) (Checkpoint, error) {
 
 // contents is a checkpoint taken apart.
 type contents struct {
-	version  byte
-	sections map[string][]byte
+	sections map[string]storedSection
 	files    []File // without paths
+}
+
+type storedSection struct {
+	version byte
+	body    []byte
 }
 
 // parseCheckpoint takes a checkpoint apart after checking every CRC.
@@ -142,43 +164,32 @@ func parseCheckpoint(data []byte) (*contents, error) {
 	if len(data) < 9 || string(data[:4]) != checkpointMagic {
 		return nil, fmt.Errorf("%w: no %q at the start of %d bytes", ErrCheckpoint, checkpointMagic, len(data))
 	}
-	c := &contents{version: data[4], sections: map[string][]byte{}}
-	if c.version < 1 || c.version > checkpointVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads 1 to %d", ErrCheckpoint, c.version, checkpointVersion)
+	if data[4] != checkpointVersion {
+		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrCheckpoint, data[4], checkpointVersion)
 	}
 	body, tail := data[:len(data)-4], binenc.NewReader(data[len(data)-4:])
 	if got, want := crc32.Checksum(body, castagnoli), tail.Fixed32(); got != want {
 		return nil, fmt.Errorf("%w: CRC32C %08x, written %08x", ErrCheckpoint, got, want)
 	}
 	r := binenc.NewReader(body[5:])
-	for range r.Count(6, maxSections) {
-		name := r.String(1 << 10)
+	c := &contents{sections: map[string]storedSection{}}
+	for range r.Count(7, maxSections) {
+		name, version := r.String(1<<10), r.Byte()
 		b := r.Bytes(maxSection)
 		crc := r.Fixed32()
 		if r.Err() == nil && crc32.Checksum(b, castagnoli) != crc {
 			return nil, fmt.Errorf("%w: section %s has CRC32C %08x, written %08x", ErrCheckpoint, name, crc32.Checksum(b, castagnoli), crc)
 		}
-		c.sections[name] = b
+		c.sections[name] = storedSection{version, b}
 	}
-	if c.version > 1 {
-		for range r.Count(sha256.Size+1, maxFiles) {
-			name := hex.EncodeToString(r.Raw(sha256.Size))
-			c.files = append(c.files, File{Name: name, Bytes: r.Int("bytes", 0, math.MaxInt64)})
-		}
+	for range r.Count(sha256.Size+1, maxFiles) {
+		name := hex.EncodeToString(r.Raw(sha256.Size))
+		c.files = append(c.files, File{Name: name, Bytes: r.Int("bytes", 0, math.MaxInt64)})
 	}
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	return c, nil
-}
-
-// Sections reads a checkpoint into its sections by name.
-func Sections(data []byte) (map[string][]byte, error) {
-	c, err := parseCheckpoint(data)
-	if err != nil {
-		return nil, err
-	}
-	return c.sections, nil
 }
 
 // Files reads which files a checkpoint refers to.
@@ -190,43 +201,15 @@ func Files(data []byte) ([]File, error) {
 	return c.files, nil
 }
 
-// Newcomer is a State that checkpoints of builds or configurations without it have no section for; it then stays as it
-// was made.
-type Newcomer interface {
-	State
-	Absent() // called in place of RestoreState, in the order of the sections
-}
-
-// RestoreCheckpoint fills the sections from data, and from the files that fetch brings. Every section must be there,
-// but those of a Newcomer.
+// RestoreCheckpoint fills the sections from data, and from the files that fetch brings.
 func RestoreCheckpoint(data []byte, sections []Section, fetch Fetch) error {
 	c, err := parseCheckpoint(data)
 	if err != nil {
 		return err
 	}
-	for _, s := range sections {
-		b, ok := c.sections[s.Name]
-		if later, is := s.State.(Newcomer); !ok && is {
-			later.Absent()
-			continue
-		}
-		if !ok {
-			return fmt.Errorf("%w: no section %q", ErrCheckpoint, s.Name)
-		}
-		if f, ok := s.State.(FileState); ok {
-			err = f.RestoreFiles(b, fetch)
-		} else {
-			err = s.State.RestoreState(b)
-		}
-		if err != nil {
-			return fmt.Errorf("restore %s: %w", s.Name, err)
-		}
-	}
-	if c.version == 1 {
-		for _, s := range sections {
-			if counts, ok := s.State.(*Counts); ok {
-				counts.upgrade()
-			}
+	for i := range sections {
+		if err := sections[i].restore(c, fetch); err != nil {
+			return fmt.Errorf("restore %s: %w", sections[i].Name, err)
 		}
 	}
 	return nil

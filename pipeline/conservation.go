@@ -70,20 +70,3 @@ func withoutArchive(n map[string]int64) {
 		n[CountArchiveLost] += waited
 	}
 }
-
-// upgrade gives counts of checkpoint version 1 those that it had not, so that they add up: what it did not tell apart
-// is taken for the commonest.
-func (c *Counts) upgrade() {
-	n := c.All()
-	rejected := int64(0)
-	for name, m := range n {
-		if strings.HasPrefix(name, CountRejected+":") {
-			rejected += m
-		}
-	}
-	c.Add(CountInline, n[CountLabelled]-n[CountJoined])
-	c.Add(CountUnlabelled, n[CountPredictions]-n[CountLabelled]-n[CountExpired]-n[CountEvicted]-n[CountWaiting])
-	c.Add(CountMet, n[CountLabels]-n[CountOrphans]-n[CountWaitingLabels])
-	c.AddReason(CountRows, Logits.String(), n[CountPredictions]+n[CountDuplicates]+rejected)
-	c.AddReason(CountRows, Labels.String(), n[CountLabels])
-}

@@ -10,7 +10,6 @@ import (
 
 // CheckpointInfo is what a checkpoint tells without the configuration that it was written under.
 type CheckpointInfo struct {
-	Version  int           `json:"version"`
 	Bytes    int           `json:"bytes"`
 	Sections []SectionInfo `json:"sections"`
 	Files    []FileInfo    `json:"files,omitempty"` // that it refers to
@@ -24,8 +23,9 @@ type CheckpointInfo struct {
 
 // SectionInfo is one section; its CRC has been checked.
 type SectionInfo struct {
-	Name  string `json:"name"`
-	Bytes int    `json:"bytes"`
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+	Bytes   int    `json:"bytes"`
 }
 
 // FileInfo is a file that a checkpoint refers to.
@@ -67,13 +67,13 @@ func InspectCheckpoint(data []byte) (*CheckpointInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := &CheckpointInfo{Version: int(c.version), Bytes: len(data)}
+	info := &CheckpointInfo{Bytes: len(data)}
 	for _, f := range c.files {
 		info.Files = append(info.Files, FileInfo{f.Name, f.Bytes})
 	}
-	for name, body := range c.sections {
-		info.Sections = append(info.Sections, SectionInfo{name, len(body)})
-		if err := info.section(name, body); err != nil {
+	for name, stored := range c.sections {
+		info.Sections = append(info.Sections, SectionInfo{name, int(stored.version), len(stored.body)})
+		if err := info.section(name, stored.body); err != nil {
 			return nil, fmt.Errorf("%w: section %s: %w", ErrCheckpoint, name, err)
 		}
 	}

@@ -185,8 +185,8 @@ func pasts(base uint64, unusable []Stored) ([]*past, error) {
 
 // pasts are the journals between the checkpoint that a task was restored from and the newest. Without them the task goes
 // on: what it has shown may be decided otherwise, which is for a person to know.
-func (rn Runner) pasts(t Task, base uint64, unusable []Stored) []*past {
-	if _, ok := t.(Ordered); !ok || len(unusable) == 0 {
+func (rn Runner) pasts(t Registered, base uint64, unusable []Stored) []*past {
+	if t.Order == nil || len(unusable) == 0 {
 		return nil
 	}
 	ps, err := pasts(base, unusable)
@@ -209,9 +209,9 @@ func (l *loop) retake(ctx context.Context, ps []*past) error {
 	if len(ps) == 0 {
 		return nil
 	}
-	task := l.task.(Ordered)
-	src := &rereader{Source: l.src}
-	l.src = src
+	task := l.task.Order
+	src := &rereader{Source: l.src.Source}
+	l.src.Source = src
 	for _, p := range ps {
 		task.SetIdleInputs(p.idle)
 		for _, e := range p.events {

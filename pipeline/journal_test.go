@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -100,11 +98,56 @@ func TestPastsLeadToTheNewest(t *testing.T) {
 	}
 }
 
-// orderedAdder is an adder that says that its order matters.
-type orderedAdder struct{ *adder }
+// anyOrder is the order of inputs of a task that has one.
+type anyOrder struct{}
 
-func (orderedAdder) IdleInputs() uint64   { return 0 }
-func (orderedAdder) SetIdleInputs(uint64) {}
+func (anyOrder) IdleInputs() uint64   { return 0 }
+func (anyOrder) SetIdleInputs(uint64) {}
+
+// runOrdered runs the rig's task as one whose order matters.
+func (r *rig) runOrdered(ctx context.Context, src Source) error {
+	return Run(ctx, r.runner, func() (Registered, error) {
+		task, err := r.build()
+		task.Order = anyOrder{}
+		return task, err
+	}, func(next map[Input]int64) (Opened, error) {
+		r.source.next = next[Logits]
+		return Opened{Source: src}, nil
+	})
+}
+
+// keptStore keeps the two newest usable checkpoints, and their journals.
+type keptStore struct{ kept []keptCheckpoint } // newest first
+
+type keptCheckpoint struct {
+	number uint64
+	Checkpoint
+}
+
+func (s *keptStore) Holds(context.Context, string, uint64) error { return nil }
+
+func (s *keptStore) Save(_ context.Context, _ string, number uint64, c Checkpoint) error {
+	s.kept = slices.Insert(s.kept, 0, keptCheckpoint{number, c})
+	s.kept = s.kept[:c.Kept(s.numbers(), 2)]
+	return nil
+}
+
+func (s *keptStore) Load(context.Context, string) (out []Stored, err error) {
+	for _, c := range s.kept {
+		out = append(out, Stored{Number: c.number, Read: func() ([]byte, error) { return c.Data, nil }, Journal: func() ([]byte, error) { return c.Journal, nil }})
+	}
+	return out, nil
+}
+
+func (s *keptStore) numbers() (out []uint64) {
+	for _, c := range s.kept {
+		out = append(out, c.number)
+	}
+	return out
+}
+
+// damage cuts the newest checkpoint off; its journal stays whole.
+func (s *keptStore) damage() { s.kept[0].Data = s.kept[0].Data[:10] }
 
 // endingSource ends its reader where it has nothing.
 type endingSource struct {
@@ -113,7 +156,7 @@ type endingSource struct {
 }
 
 func (s *endingSource) Next(ctx context.Context) (Record, error) {
-	if s.stop != nil && s.CaughtUp() {
+	if s.CaughtUp() {
 		s.stop()
 	}
 	return s.listSource.Next(ctx)
@@ -122,99 +165,34 @@ func (s *endingSource) Next(ctx context.Context) (Record, error) {
 // TestNoCheckpointBeforeAllIsTakenAgain: a checkpoint on the way would not have what comes after it, which was shown.
 func TestNoCheckpointBeforeAllIsTakenAgain(t *testing.T) {
 	r := newRig(1, 2, 3, 4, 5, 6, 7)
-	store := &DirStore{Dir: t.TempDir(), Keep: 2}
+	store := &keptStore{}
 	r.runner.Store = store
-	var stop func()
-	run := func(ctx context.Context) error {
-		return Run(ctx, r.runner, func() (orderedAdder, error) { r.task = &adder{}; return orderedAdder{r.task}, nil },
-			func(next map[Input]int64) (Source, error) {
-				r.source.next = next[Logits]
-				return &endingSource{r.source, stop}, nil
-			})
-	}
-	if err := run(t.Context()); err != nil {
+	if err := r.runOrdered(t.Context(), r.source); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(store.Dir, "g", "adder")
-	names := func() (out []string) {
-		files, err := filepath.Glob(filepath.Join(dir, "*-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			out = append(out, filepath.Base(f)[:7]+f[len(f)-2:])
-		}
-		return out
+	if got, want := fmt.Sprint(store.numbers()), "[3 2]"; got != want { // full at 3, 6, and the end
+		t.Fatalf("checkpoints %v, want %v", got, want)
 	}
-	if got, want := fmt.Sprint(names()), "[checkpo02 checkpo03 journal02 journal03]"; got != want { // full at 3, 6, and the end
-		t.Fatalf("files %v, want %v", got, want)
-	}
-	if err := os.Truncate(filepath.Join(dir, checkpointName(3)), 10); err != nil {
-		t.Fatal(err)
-	}
+	store.damage()
 	panes := len(r.sink.panes)
 	r.source.values, r.source.wait = r.source.values[:6], true // the record that was taken is not there yet
 	ctx, cancel := context.WithCancel(t.Context())
-	stop = cancel
-	if err := run(ctx); !errors.Is(err, context.Canceled) {
+	if err := r.runOrdered(ctx, &endingSource{r.source, cancel}); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped on the way: %v", err)
 	}
-	stop = nil
-	if got := names(); len(got) != 4 {
-		t.Errorf("files %v: a checkpoint was written on the way", got)
+	if got := store.numbers(); len(got) != 2 {
+		t.Errorf("checkpoints %v: one was written on the way", got)
 	}
 	r.source.values, r.source.wait = append(r.source.values, 7, 8), false
-	if err := run(t.Context()); err != nil {
+	if err := r.runOrdered(t.Context(), r.source); err != nil {
 		t.Fatal(err)
 	}
 	// What checkpoint 2 held is written again by both, then what 3 had, and the new one.
 	if got, want := fmt.Sprint(r.sink.panes[panes:]), "[10 15 21 10 15 21 28 36]"; got != want {
 		t.Errorf("panes %v, want %v", got, want)
 	}
-	if got, want := fmt.Sprint(names()), "[checkpo02 checkpo03 checkpo04 journal02 journal03 journal04]"; got != want {
-		t.Errorf("files %v, want %v", got, want)
-	}
-}
-
-// TestEndedBetweenCheckpointAndJournal: a process may end when its checkpoint has a name and the journal has none.
-func TestEndedBetweenCheckpointAndJournal(t *testing.T) {
-	var copies []string
-	store := &DirStore{Dir: t.TempDir(), Keep: 2}
-	dir := t.TempDir()
-	store.linked = func() { // what is there when the process ends here
-		to := filepath.Join(dir, fmt.Sprint(len(copies)))
-		if err := os.CopyFS(to, os.DirFS(store.Dir)); err != nil {
-			t.Fatal(err)
-		}
-		copies = append(copies, to)
-	}
-	for n := range uint64(2) {
-		if err := store.Save(t.Context(), "g/task", n+1, Checkpoint{Data: []byte{byte(n)}, Journal: fmt.Appendf(nil, "journal %d", n+1)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, to := range append(copies, store.Dir) {
-		stored, err := (&DirStore{Dir: to, Keep: 2}).Load(t.Context(), "g/task")
-		if err != nil || len(stored) != min(i+1, 2) {
-			t.Fatalf("copy %d: %d checkpoints, %v", i, len(stored), err)
-		}
-		for _, s := range stored {
-			if got, err := s.Journal(); err != nil || string(got) != fmt.Sprintf("journal %d", s.Number) {
-				t.Errorf("copy %d: journal of checkpoint %d is %q, %v", i, s.Number, got, err)
-			}
-		}
-	}
-	// Another had the number in mind and ended as well: which of the two is the journal cannot be known.
-	other := filepath.Join(copies[0], "g", "task", journalName(1)+"-9"+tempSuffix)
-	if err := os.WriteFile(other, []byte("journal 0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	stored, err := (&DirStore{Dir: copies[0], Keep: 2}).Load(t.Context(), "g/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := stored[0].Journal(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of two journals: got %q, %v", got, err)
+	if got, want := fmt.Sprint(store.numbers()), "[4 3 2]"; got != want {
+		t.Errorf("checkpoints %v, want %v", got, want)
 	}
 }
 
@@ -245,39 +223,27 @@ func (s *cutStore) Load(context.Context, string) ([]Stored, error) {
 // still a second to fall back to.
 func TestDamageTwice(t *testing.T) {
 	r := newRig(1, 2, 3, 4, 5, 6, 7)
-	store := &DirStore{Dir: t.TempDir(), Keep: 2}
+	store := &keptStore{}
 	r.runner.Store = store
 	run := func() {
 		t.Helper()
-		err := Run(t.Context(), r.runner, func() (orderedAdder, error) { r.task = &adder{}; return orderedAdder{r.task}, nil },
-			func(next map[Input]int64) (Source, error) {
-				r.source.next = next[Logits]
-				return r.source, nil
-			})
-		if err != nil {
+		if err := r.runOrdered(t.Context(), r.source); err != nil {
 			t.Fatal(err)
 		}
 	}
 	run() // checkpoints 1, 2, 3
-	dir := filepath.Join(store.Dir, "g", "adder")
-	for damaged := uint64(3); damaged <= 6; damaged++ {
-		if err := os.Truncate(filepath.Join(dir, checkpointName(damaged)), 10); err != nil {
-			t.Fatal(err)
-		}
+	for range 4 {
+		store.damage()
 		r.source.values = append(r.source.values, 1)
 		run() // from 2, again and again: it saves one more
 	}
-	ns, err := numbers(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := fmt.Sprint(ns), "[7 6 5 4 3 2]"; got != want {
+	if got, want := fmt.Sprint(store.numbers()), "[7 6 5 4 3 2]"; got != want {
 		t.Errorf("kept %s, want %s: all down to the second that can be used", got, want)
 	}
 	r.source.values = append(r.source.values, 1)
 	run()
-	if ns, err = numbers(dir); err != nil || fmt.Sprint(ns) != "[8 7]" {
-		t.Errorf("kept %v (%v), want 8 and 7", ns, err)
+	if got := fmt.Sprint(store.numbers()); got != "[8 7]" {
+		t.Errorf("kept %s, want 8 and 7", got)
 	}
 	sum := 0
 	for _, v := range r.source.values {

@@ -26,8 +26,8 @@ const (
 // the next are decided on, and an outbox holds what is not known to be written and nothing else.
 type loop struct {
 	Runner
-	task     Task
-	src      Source
+	task     Registered
+	src      Opened
 	number   uint64          // of the last checkpoint begun
 	size     int             // about that of the next in bytes
 	unusable []uint64        // checkpoints that the task could not be restored from
@@ -36,7 +36,6 @@ type loop struct {
 	inFlight chan error    // nil where there is none
 	err      error         // of one that failed: no other may follow, for its outputs would be lost
 	failed   chan struct{} // closed when one has failed
-	teller   Teller        // the source; nil where it does not want to know
 	journal  *takeLog      // since the last checkpoint begun; nil where the order of taking is of no account
 }
 
@@ -50,10 +49,10 @@ type copied struct {
 }
 
 // newLoop returns the loop of a task that was restored.
-func newLoop(ctx context.Context, rn Runner, t Task, src Source, from restored) *loop {
+func newLoop(ctx context.Context, rn Runner, t Registered, src Opened, from restored) *loop {
 	l := &loop{Runner: rn, task: t, src: src, number: from.newest, unusable: from.unusable, failed: make(chan struct{})}
-	if o, ok := t.(Ordered); ok {
-		l.journal = &takeLog{base: from.base, idle: o.IdleInputs()}
+	if t.Order != nil {
+		l.journal = &takeLog{base: from.base, idle: t.Order.IdleInputs()}
 	}
 	of, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })
@@ -102,7 +101,7 @@ func (l *loop) run(ctx context.Context) error {
 			return l.settle() // the error that stopped it
 		}
 		// A full task waits for the save in flight: that bounds what it holds.
-		if full := l.task.Full(); full || !time.Now().Before(due) && !l.saving() {
+		if full := l.task.Decided().Full; full || !time.Now().Before(due) && !l.saving() {
 			stood, err := l.begin()
 			if err != nil {
 				return err
@@ -114,8 +113,8 @@ func (l *loop) run(ctx context.Context) error {
 
 // resume lets a task go on with what it waited for, and ends the wait for the next record when there is news of the rest.
 func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
-	w, ok := l.task.(Waiter)
-	if !ok {
+	w := l.task.Waiter
+	if w == nil {
 		return nil
 	}
 	if err := w.Resume(); err != nil {
@@ -135,7 +134,7 @@ func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
 
 // settled waits for what a task waits for, at the end of its input.
 func (l *loop) settled(ctx context.Context) error {
-	if w, ok := l.task.(Waiter); ok {
+	if w := l.task.Waiter; w != nil {
 		if err := w.Settle(ctx); err != nil {
 			return fmt.Errorf("%s: %w", l.task.Name(), err)
 		}
@@ -156,7 +155,9 @@ func (l *loop) take(ctx context.Context, r Record) error {
 
 // close tells the task that nobody reads on, and notes it.
 func (l *loop) close() {
-	l.task.Closing()
+	if l.task.Closing != nil {
+		l.task.Closing()
+	}
 	if l.journal != nil {
 		l.journal.closing()
 	}
@@ -181,9 +182,9 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	start := time.Now()
 	defer func() { stood = time.Since(start) }()
 	t := l.task
-	active := t.Dirty()
-	show := l.shows(t.Report(l.src.CaughtUp(), active))
-	if !active {
+	out := t.Decided()
+	show := l.shows(out.Dirty)
+	if !out.Dirty {
 		show()
 		return 0, nil
 	}
@@ -195,9 +196,9 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	l.number++
 	c.Unusable = l.unusable
 	if l.journal != nil {
-		c.Journal = l.journal.cut(l.number, t.(Ordered).IdleInputs())
+		c.Journal = l.journal.cut(l.number, t.Order.IdleInputs())
 	}
-	s := &copied{Checkpoint: c, number: l.number, before: t.Before(), after: t.After(), next: t.Next(), show: show}
+	s := &copied{Checkpoint: c, number: l.number, before: out.Before, after: out.After, next: t.Next(), show: show}
 	t.Written()
 	done := make(chan error, 1)
 	l.inFlight = done
@@ -211,15 +212,20 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	return 0, nil
 }
 
-// shows is show, of which the source is told.
-func (l *loop) shows(show func()) func() {
-	if l.teller == nil {
+// shows returns what makes the status of now visible, of which the source is told.
+func (l *loop) shows(active bool) func() {
+	show := func() {}
+	if l.task.Report != nil {
+		show = l.task.Report(l.src.CaughtUp(), active)
+	}
+	teller := l.src.Teller
+	if teller == nil {
 		return show
 	}
-	n := l.teller.HandedOut() // all of it has been taken
+	n := teller.HandedOut() // all of it has been taken
 	return func() {
 		show()
-		l.teller.Shown(n)
+		teller.Shown(n)
 	}
 }
 
@@ -258,6 +264,9 @@ func (l *loop) save(s *copied) error {
 	}
 	if err := l.Store.Save(l.ctx, key, s.number, s.Checkpoint); err != nil {
 		return fmt.Errorf("%s: save checkpoint %d: %w", name, s.number, err)
+	}
+	if l.task.Durable != nil {
+		l.task.Durable()
 	}
 	if err := l.Sink.Write(l.ctx, s.after); err != nil {
 		return fmt.Errorf("%s: write panes: %w", name, err)

@@ -70,7 +70,7 @@ func TestTaskGoesOnDuringACheckpoint(t *testing.T) {
 		}
 		for i, want := range []int64{6, 21, 36} {
 			st := &adderState{}
-			if err := RestoreCheckpoint(r.store.saved[i], []Section{{"sum", st}}, nil); err != nil || st.sum != want || st.next != []int64{3, 6, 8}[i] {
+			if err := RestoreCheckpoint(r.store.saved[i], []Section{{Name: "sum", State: st}}, nil); err != nil || st.sum != want || st.next != []int64{3, 6, 8}[i] {
 				t.Errorf("checkpoint %d: %+v, %v, want the sum %d", i+1, st, err, want)
 			}
 		}
@@ -169,8 +169,7 @@ func TestSourceIsToldWhatIsShown(t *testing.T) {
 		src := &tellSource{listSource: r.source}
 		done := make(chan error)
 		go func() {
-			done <- Run(context.Background(), r.runner, func() (*adder, error) { r.task = &adder{}; return r.task, nil },
-				func(map[Input]int64) (Source, error) { return src, nil })
+			done <- Run(context.Background(), r.runner, r.build, func(map[Input]int64) (Opened, error) { return Opened{src, src}, nil })
 		}()
 		synctest.Wait()
 		if !slices.Equal(src.shown, []uint64{0}) || src.out != 4 {

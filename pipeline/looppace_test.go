@@ -24,8 +24,15 @@ type largeAdder struct {
 	takes time.Duration
 }
 
-func (a largeAdder) Full() bool          { return false }
-func (a largeAdder) Sections() []Section { return []Section{{"sum", slowState{&a.state, a.takes}}} }
+func (a largeAdder) Sections() []Section {
+	return []Section{{Name: "sum", State: slowState{&a.state, a.takes}}}
+}
+
+func (a largeAdder) Decided() Outputs {
+	out := a.adder.Decided()
+	out.Full = false
+	return out
+}
 
 // tickSource has a record every millisecond, until it was read for a time.
 type tickSource struct {
@@ -51,8 +58,11 @@ func runLarge(t *testing.T, r *rig, takes, length time.Duration) {
 		r.source.values = append(r.source.values, 1)
 	}
 	src := &tickSource{listSource: *r.source, end: time.Now().Add(length)}
-	err := Run(t.Context(), r.runner, func() (largeAdder, error) { r.task = &adder{}; return largeAdder{r.task, takes}, nil },
-		func(map[Input]int64) (Source, error) { return src, nil })
+	err := Run(t.Context(), r.runner, func() (Registered, error) {
+		task, err := r.build()
+		task.Task = largeAdder{r.task, takes}
+		return task, err
+	}, func(map[Input]int64) (Opened, error) { return Opened{Source: src}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

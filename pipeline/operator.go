@@ -6,13 +6,21 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 )
 
-// Emit hands a batch to the next operator of the chain and returns when that has taken it.
-type Emit func(*arrowio.Batch) error
+// Rejects says by row why rows of a batch take no part: "" where one does. nil: all take part.
+type Rejects []string
+
+// Emit hands a batch to the rest of the chain and returns when that has taken it. It returns what Process of the next
+// operator returns.
+type Emit func(*arrowio.Batch) (Rejects, error)
 
 // Operator handles the batches of one shard; one goroutine calls it, so it needs no lock.
 type Operator interface {
-	// Process observes or transforms b, which is read-only and valid until Process returns.
-	Process(ctx context.Context, b *arrowio.Batch, emit Emit) error
+	// Process observes or transforms b, which is read-only and valid until Process returns. Rows that b.Reject names take no
+	// part. An operator that rejects further rows emits a batch that says so (arrowio.Batch.WithReject).
+	//
+	// Process returns the rejects of b's rows after it and all that follow it have seen them. An operator that passes b on
+	// returns what emit returns; one that does not returns those of b and its own.
+	Process(ctx context.Context, b *arrowio.Batch, emit Emit) (Rejects, error)
 	// Advance tells that the watermark is now wm: only late rows have an earlier event time from here on.
 	Advance(ctx context.Context, wm Time, emit Emit) error
 	// State returns what a checkpoint must hold, or nil if there is nothing.
@@ -36,27 +44,39 @@ type File struct {
 	Path  string // where it is now
 }
 
-// FileState is a State part of which lies in files that never change: a checkpoint refers to them by name.
+// FileState is the part of a State that lies in files that never change: a checkpoint refers to them by name.
 type FileState interface {
-	State
 	// Files are those that the latest AppendState refers to. They stay until the next one.
 	Files() []File
 	// RestoreFiles is called in place of RestoreState.
 	RestoreFiles(src []byte, fetch Fetch) error
 }
 
-// Stage is an operator under its configured name, which keys its state in checkpoints.
+// Stage is an operator as it is registered: its name, which keys its state in checkpoints, and what it has beside the
+// methods of Operator. A nil field means that it has not.
 type Stage struct {
 	Name     string
 	Operator Operator
+	Version  byte                        // of the encoding of its state
+	Files    FileState                   // part of its state is in files
+	Fresh    func()                      // called when a checkpoint without its state has been restored
+	Durable  func()                      // called when a checkpoint with its latest state is durable
+	End      func(context.Context) error // called at the end of the input, where no checkpoint follows
+	Close    func() error
 }
 
-// chain pushes a batch through the stages from index i on.
-func chain(ctx context.Context, stages []Stage, b *arrowio.Batch) error {
+// section is the stage's part of a checkpoint; ok is false where it has none.
+func (st *Stage) section() (s Section, ok bool) {
+	state := st.Operator.State()
+	return Section{Name: "operator/" + st.Name, Version: st.Version, State: state, Files: st.Files, Fresh: st.Fresh}, state != nil
+}
+
+// chain pushes a batch through the stages.
+func chain(ctx context.Context, stages []Stage, b *arrowio.Batch) (Rejects, error) {
 	if len(stages) == 0 {
-		return nil
+		return b.Reject, nil
 	}
-	return stages[0].Operator.Process(ctx, b, func(out *arrowio.Batch) error {
+	return stages[0].Operator.Process(ctx, b, func(out *arrowio.Batch) (Rejects, error) {
 		return chain(ctx, stages[1:], out)
 	})
 }
@@ -65,7 +85,7 @@ func chain(ctx context.Context, stages []Stage, b *arrowio.Batch) error {
 func advance(ctx context.Context, stages []Stage, wm Time) error {
 	for i := range stages {
 		rest := stages[i+1:]
-		err := stages[i].Operator.Advance(ctx, wm, func(out *arrowio.Batch) error {
+		err := stages[i].Operator.Advance(ctx, wm, func(out *arrowio.Batch) (Rejects, error) {
 			return chain(ctx, rest, out)
 		})
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -12,23 +11,45 @@ import (
 
 // Task is what the run loop drives: a shard or a model task.
 type Task interface {
+	// Name keys the task's checkpoints.
 	Name() string
+	// Next is the first offset not yet taken, by input; -1 means the start of the log.
 	Next() map[Input]int64
+	// Take processes one record.
 	Take(ctx context.Context, r Record) error
-	Full() bool
-	Dirty() bool
+	// Sections are the parts of a checkpoint, in the order in which they are restored.
 	Sections() []Section
-	// Before and After return the outputs to be written before the checkpoint and, only then visible, after it.
-	Before() []Message
-	After() []Message
+	// Decided returns what the task has decided since the last checkpoint.
+	Decided() Outputs
+	// Written tells that a checkpoint has taken over these outputs.
 	Written()
-	// Closing tells that nobody reads the task's inputs from here on; a last checkpoint follows.
-	Closing()
-	// Report prepares the task's status as it is now; show makes it visible, once a checkpoint of now is durable.
-	Report(caughtUp, active bool) (show func())
 }
 
-// Waiter is a Task that has work done beside it, of which its records may have to wait.
+// Outputs is what a task has decided since the last checkpoint.
+type Outputs struct {
+	Before []Message // written before the checkpoint: they may come twice
+	After  []Message // written when the checkpoint is durable, and only then
+	Dirty  bool      // a checkpoint would differ from the last one
+	Full   bool      // the next checkpoint should not wait for its time
+}
+
+// Registered is a task as it is registered: with what it has beside the methods of Task. A nil field means that it has
+// not.
+type Registered struct {
+	Task
+	// Report prepares the task's status as it is now; show makes it visible, once a checkpoint of now is durable.
+	Report func(caughtUp, active bool) (show func())
+	Waiter Waiter
+	Order  Ordered
+	// Durable tells that a checkpoint with everything before the last Written is durable. It is called beside the task.
+	Durable func()
+	// Closing tells that nobody reads the task's inputs from here on; a last checkpoint follows.
+	Closing func()
+	// Close lets go of what the task holds beside memory.
+	Close func() error
+}
+
+// Waiter is a task's work that is done beside it, of which its records may have to wait.
 type Waiter interface {
 	// Resume goes on with what has been waited for. It is called before every wait for a record.
 	Resume() error
@@ -38,13 +59,21 @@ type Waiter interface {
 	Settle(ctx context.Context) error
 }
 
+// Opened is a source as it is opened: with what it has beside the methods of Source. A nil field means that it has not.
+type Opened struct {
+	Source
+	Teller Teller
+}
+
 // Runner runs tasks of one stage.
 type Runner struct {
 	Group    string // checkpoint key prefix
 	Store    CheckpointStore
 	Sink     Sink
 	Interval time.Duration // wall clock from the beginning of one checkpoint to that of the next
-	Log      *slog.Logger
+	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
+	Restoring func() (done func())
+	Log       *slog.Logger
 }
 
 // ErrUnsaved means that a task ended without its last checkpoint. What it took since the one before is not lost: whoever is assigned the task takes it
@@ -54,14 +83,14 @@ var ErrUnsaved = errors.New("the last checkpoint is not saved")
 // Run restores the task that build makes, opens its source where the checkpoint ends, and processes records
 // until ctx is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at
 // most lastTime after ctx is done; ErrUnsaved where that fails.
-func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open func(next map[Input]int64) (Source, error)) error {
-	t, from, err := restore(ctx, rn, build)
+func Run(ctx context.Context, rn Runner, build func() (Registered, error), open func(next map[Input]int64) (Opened, error)) error {
+	t, from, err := rn.restore(ctx, build)
 	if err != nil {
 		return err
 	}
-	defer closeTask(rn, t)
+	defer rn.close(t)
 	// The outbox of the restored checkpoint may or may not have been written: write it again.
-	if err := rn.Sink.Write(ctx, t.After()); err != nil {
+	if err := rn.Sink.Write(ctx, t.Decided().After); err != nil {
 		return fmt.Errorf("%s: write again what the checkpoint held: %w", t.Name(), err)
 	}
 	t.Written()
@@ -70,10 +99,11 @@ func Run[T Task](ctx context.Context, rn Runner, build func() (T, error), open f
 		return fmt.Errorf("%s: open source: %w", t.Name(), err)
 	}
 	defer src.Close()
-	lp := newLoop(ctx, rn, t, &firstRecord{Source: src, name: t.Name(), log: rn.Log}, from)
+	src.Source = &firstRecord{Source: src.Source, name: t.Name(), log: rn.Log}
+	lp := newLoop(ctx, rn, t, src, from)
 	defer lp.cancel()
-	if lp.teller, _ = src.(Teller); lp.teller != nil {
-		lp.teller.Shown(0)
+	if src.Teller != nil {
+		src.Teller.Shown(0)
 	}
 	if err := lp.retake(ctx, from.pasts); err != nil {
 		return err // without a checkpoint, which would not have the rest
@@ -103,14 +133,16 @@ type restored struct {
 }
 
 // restore tries the stored checkpoints, newest first, each on a fresh task.
-func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t T, from restored, err error) {
-	defer heapGrows()()
+func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) (t Registered, from restored, err error) {
+	if rn.Restoring != nil {
+		defer rn.Restoring()()
+	}
 	if t, err = build(); err != nil {
 		return t, from, err
 	}
 	stored, err := rn.Store.Load(ctx, rn.Group+"/"+t.Name())
 	if err != nil {
-		closeTask(rn, t)
+		rn.close(t)
 		return t, from, fmt.Errorf("list checkpoints of %s: %w", t.Name(), err)
 	}
 	if len(stored) > 0 {
@@ -134,60 +166,70 @@ func restore[T Task](ctx context.Context, rn Runner, build func() (T, error)) (t
 			return t, from, nil
 		}
 		if ctx.Err() != nil { // no fault of the checkpoint's
-			closeTask(rn, t)
+			rn.close(t)
 			return t, from, ctx.Err()
 		}
 		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name, "err", err)
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
-		closeTask(rn, t)
+		rn.close(t)
 		if t, err = build(); err != nil {
 			return t, from, err
 		}
 	}
 	if len(errs) > 0 {
-		closeTask(rn, t)
+		rn.close(t)
 		return t, from, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable, errors.Join(errs...))
 	}
 	return t, from, nil
 }
 
-// closeTask lets go of what a task holds beside memory.
-func closeTask(rn Runner, t Task) {
-	if c, ok := t.(io.Closer); ok {
-		if err := c.Close(); err != nil {
-			rn.Log.Warn("close task", "task", t.Name(), "err", err)
+func (rn Runner) close(t Registered) {
+	if t.Close == nil {
+		return
+	}
+	if err := t.Close(); err != nil {
+		rn.Log.Warn("close task", "task", t.Name(), "err", err)
+	}
+}
+
+// Registered is the shard as Run takes it.
+func (s *Shard) Registered() Registered {
+	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close}
+}
+
+// durable tells the stages that a checkpoint of the shard is durable.
+func (s *Shard) durable() {
+	for i := range s.Stages {
+		if f := s.Stages[i].Durable; f != nil {
+			f()
 		}
 	}
 }
 
-// Close closes the operators that hold more than memory.
+// End tells the stages that the input has ended, where no checkpoint follows.
+func (s *Shard) End(ctx context.Context) error {
+	for i := range s.Stages {
+		if f := s.Stages[i].End; f != nil {
+			if err := f(ctx); err != nil {
+				return fmt.Errorf("%s: %w", s.Stages[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Close closes the stages that hold more than memory.
 func (s *Shard) Close() error {
 	var errs []error
-	for _, st := range s.Stages {
-		if c, ok := st.Operator.(io.Closer); ok {
-			errs = append(errs, c.Close())
+	for i := range s.Stages {
+		if f := s.Stages[i].Close; f != nil {
+			errs = append(errs, f())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Dirty implements Task.
-func (s *Shard) Dirty() bool { return s.dirty }
-
-// Before implements Task: dead letters and the calibrated stream.
-func (s *Shard) Before() []Message { return s.Out.pending }
-
-// After implements Task: the panes.
-func (s *Shard) After() []Message { return s.Outbox.Pending() }
-
-// Written implements Task.
-func (s *Shard) Written() {
-	s.dirty, s.woke, s.rows = false, false, 0
-	s.Out.clear()
-	s.Outbox.Clear()
-}
-
-// Report implements Task.
+// Report prepares the status of now, which show makes visible.
 func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	st := &TaskStatus{Task: "shard", Partition: s.ID, Next: map[string]int64{}, CaughtUp: caughtUp, Counts: s.Counts.All(), WM: s.Watermark.Now()}
 	for i, o := range s.next {

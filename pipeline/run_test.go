@@ -50,14 +50,21 @@ func number(v int64) []byte { return binenc.AppendVarint(nil, v) }
 
 func (a *adder) Name() string          { return "adder" }
 func (a *adder) Next() map[Input]int64 { return map[Input]int64{Logits: a.state.next} }
-func (a *adder) Full() bool            { return len(a.before) >= 3 }
-func (a *adder) Dirty() bool           { return a.dirty }
-func (a *adder) Sections() []Section   { return []Section{{"sum", &a.state}} }
-func (a *adder) Before() []Message     { return a.before }
+func (a *adder) Sections() []Section   { return []Section{{Name: "sum", State: &a.state}} }
 func (a *adder) Written()              { a.before, a.state.pending, a.dirty = nil, nil, false }
-func (a *adder) Closing()              { a.closed = true }
-func (a *adder) Report(caughtUp, _ bool) func() {
-	return func() { a.reports = append(a.reports, caughtUp) }
+
+func (a *adder) Decided() Outputs {
+	out := Outputs{Before: a.before, Dirty: a.dirty, Full: len(a.before) >= 3}
+	for _, v := range a.state.pending {
+		out.After = append(out.After, Message{Stream: StreamPanes, Value: number(v)})
+	}
+	return out
+}
+
+func (a *adder) registered() Registered {
+	return Registered{Task: a, Closing: func() { a.closed = true }, Report: func(caughtUp, _ bool) func() {
+		return func() { a.reports = append(a.reports, caughtUp) }
+	}}
 }
 
 func (a *adder) Take(_ context.Context, r Record) error {
@@ -71,14 +78,6 @@ func (a *adder) Take(_ context.Context, r Record) error {
 	a.before = append(a.before, Message{Stream: StreamDeadLetter, Value: r.Value})
 	a.dirty = true
 	return nil
-}
-
-func (a *adder) After() []Message {
-	var out []Message
-	for _, v := range a.state.pending {
-		out = append(out, Message{Stream: StreamPanes, Value: number(v)})
-	}
-	return out
 }
 
 // journal is everything that the fakes see, in order.
@@ -195,8 +194,21 @@ func newRig(values ...int64) *rig {
 }
 
 func (r *rig) run(ctx context.Context) error {
-	return Run(ctx, r.runner, func() (*adder, error) { r.task = &adder{}; return r.task, nil },
-		func(next map[Input]int64) (Source, error) { r.source.next = next[Logits]; return r.source, nil })
+	return r.runFrom(ctx, r.source)
+}
+
+// build makes the task anew.
+func (r *rig) build() (Registered, error) {
+	r.task = &adder{}
+	return r.task.registered(), nil
+}
+
+// runFrom runs the task on a source that is made of the rig's.
+func (r *rig) runFrom(ctx context.Context, src Source) error {
+	return Run(ctx, r.runner, r.build, func(next map[Input]int64) (Opened, error) {
+		r.source.next = next[Logits]
+		return Opened{Source: src}, nil
+	})
 }
 
 var errTest = errors.New("test failure")
@@ -285,8 +297,7 @@ func TestFailedOutputsKeepTheCheckpointBack(t *testing.T) {
 func TestRecordThatFailsLeavesNoTrace(t *testing.T) {
 	r := newRig(1, 2)
 	r.runner.Sink = r.sink
-	err := Run(context.Background(), r.runner, func() (*adder, error) { r.task = &adder{}; return r.task, nil },
-		func(map[Input]int64) (Source, error) { return badSource{r.source}, nil })
+	err := r.runFrom(context.Background(), badSource{r.source})
 	if err == nil || !strings.Contains(err.Error(), "empty record") || len(r.events) != 0 {
 		t.Errorf("%v, events %v; want the task's error and no checkpoint", err, r.events)
 	}

@@ -153,10 +153,10 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		s.Counts.AddReason(CountRows, r.Input.String(), int64(b.N))
 		s.rows += int64(b.N)
 		if err == nil {
-			err = chain(ctx, s.Stages, b)
-		}
-		if err == nil {
-			s.observe(r.Input, src, b)
+			var rejects Rejects
+			if rejects, err = chain(ctx, s.Stages, b); err == nil {
+				s.observe(r.Input, src, b.TS, rejects)
+			}
 		}
 		bs[i].Release()
 	}
@@ -188,11 +188,11 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 	return src, fresh
 }
 
-// observe moves the input's clock by the good rows, and that of their source.
-func (s *Shard) observe(in Input, src *sourceMark, b *arrowio.Batch) {
+// observe moves the input's clock by the rows that take part, and that of their source.
+func (s *Shard) observe(in Input, src *sourceMark, ts []Time, rejects Rejects) {
 	newest := NoTime
-	for i, t := range b.TS {
-		if b.Reject == nil || b.Reject[i] == "" {
+	for i, t := range ts {
+		if rejects == nil || rejects[i] == "" {
 			newest = max(newest, t)
 		}
 	}
@@ -255,23 +255,31 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 	return 0, false, nil
 }
 
-// Full reports whether outputs should not wait for the checkpoint's time: they are many, or of many rows, or the models
-// go on without this shard because they take it for idle.
-func (s *Shard) Full() bool {
-	return s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered
+// Decided implements Task. The task is full when its outputs are many, or of many rows, or when the models go on
+// without this shard because they take it for idle.
+func (s *Shard) Decided() Outputs {
+	full := s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered
+	return Outputs{Before: s.Out.pending, After: s.Outbox.Pending(), Dirty: s.dirty, Full: full}
+}
+
+// Written implements Task.
+func (s *Shard) Written() {
+	s.dirty, s.woke, s.rows = false, false, 0
+	s.Out.clear()
+	s.Outbox.Clear()
 }
 
 // Sections are the parts of the checkpoint.
 func (s *Shard) Sections() []Section {
-	out := []Section{{"offsets", (*offsets)(&s.next)}, {"watermark", s.Watermark}, {"counts", s.Counts}, {"outbox", s.Outbox}}
-	return append(out, stageSections(s.Stages)...)
-}
-
-func stageSections(stages []Stage) []Section {
-	var out []Section
-	for _, st := range stages {
-		if state := st.Operator.State(); state != nil {
-			out = append(out, Section{"operator/" + st.Name, state})
+	out := []Section{
+		{Name: "offsets", Version: 1, State: (*offsets)(&s.next)},
+		{Name: "watermark", Version: 1, State: s.Watermark},
+		s.Counts.Section(),
+		{Name: "outbox", Version: 1, State: s.Outbox},
+	}
+	for i := range s.Stages {
+		if section, ok := s.Stages[i].section(); ok {
+			out = append(out, section)
 		}
 	}
 	return out

@@ -34,12 +34,11 @@ func TestUnsaved(t *testing.T) {
 		if r.store.taken = c.taken; !c.taken {
 			r.store.fail = func(int) error { return errTest }
 		}
-		err := Run(ctx, r.runner, func() (*adder, error) { return &adder{}, nil }, func(map[Input]int64) (Source, error) {
-			if c.ended {
-				return lastSource{r.source, cancel}, nil
-			}
-			return r.source, nil
-		})
+		src := Source(r.source)
+		if c.ended {
+			src = lastSource{r.source, cancel}
+		}
+		err := r.runFrom(ctx, src)
 		cancel()
 		if !errors.Is(err, ErrUnsaved) || !errors.Is(err, c.cause) || !strings.Contains(err.Error(), "up to logits 2") {
 			t.Errorf("%s: %v, want that the last checkpoint is not saved, up to logits 2, and %v", name, err, c.cause)

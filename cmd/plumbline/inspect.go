@@ -43,9 +43,9 @@ func inspectCheckpoint(cmd *cobra.Command, file string) error {
 	if jsonOutput(cmd) {
 		return printJSON(cmd, info)
 	}
-	printf(cmd, "checkpoint version %d, %d bytes, every CRC is right\n", info.Version, info.Bytes)
+	printf(cmd, "checkpoint, %d bytes, every CRC is right\n", info.Bytes)
 	for _, s := range info.Sections {
-		printf(cmd, "  %-24s %12d bytes\n", s.Name, s.Bytes)
+		printf(cmd, "  %-24s version %d %12d bytes\n", s.Name, s.Version, s.Bytes)
 	}
 	for _, f := range info.Files {
 		printf(cmd, "  file %s %12d bytes\n", f.Name, f.Bytes)

@@ -31,7 +31,9 @@ func newRunCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return engine.New(cfg, log).Run(ctx, which)
+			rt := engine.New(cfg, log)
+			rt.Restoring = heapGrows
+			return rt.Run(ctx, which)
 		},
 	}
 	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, or some of shards, models and repartition, with commas")

@@ -58,29 +58,10 @@ func ArchiveOf(s *pipeline.Shard) *operators.Archive {
 	return nil
 }
 
-// showingStore tells the archive operator of a shard when a checkpoint that has its complete files is durable.
-type showingStore struct {
-	pipeline.CheckpointStore
-	archive **operators.Archive // of the shard that runs
-}
-
-// Save implements pipeline.CheckpointStore.
-func (s showingStore) Save(ctx context.Context, key string, number uint64, c pipeline.Checkpoint) error {
-	err := s.CheckpointStore.Save(ctx, key, number, c)
-	if err == nil && *s.archive != nil {
-		(*s.archive).Durable()
-	}
-	return err
-}
-
 // endArchives completes the files of all shards: the input has ended.
 func (r *Replay) endArchives(ctx context.Context) error {
 	for i, s := range r.Shards {
-		a := ArchiveOf(s)
-		if a == nil {
-			continue
-		}
-		if err := a.Flush(ctx); err != nil {
+		if err := s.End(ctx); err != nil {
 			return fmt.Errorf("%s: %w", taskName("shard", i), err)
 		}
 	}

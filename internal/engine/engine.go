@@ -49,6 +49,8 @@ type Engine struct {
 	Pauser
 	silence
 	WatchEvery time.Duration // between questions for the topics' numbers of partitions
+	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
+	Restoring func() (done func())
 
 	mu      sync.Mutex
 	tasks   map[string]reporter
@@ -98,21 +100,21 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		}
 	}
 	stages := []pipeline.Stage{
-		{Name: "validate", Operator: operators.NewValidate(operators.ValidateConfig{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2}, out, counts)},
-		{Name: "join", Operator: operators.NewJoin(rt.joinConfig(id), out, counts)},
+		operators.NewValidate(operators.ValidateConfig{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2}, out, counts).Stage(),
+		operators.NewJoin(rt.joinConfig(id), out, counts).Stage(),
 	}
 	if rt.Archive != nil {
-		stages = append(stages, pipeline.Stage{Name: "archive", Operator: rt.newArchiveOperator(id, counts)})
+		stages = append(stages, rt.newArchiveOperator(id, counts).Stage())
 	}
 	if c.Calibrated.Enabled {
-		stages = append(stages, pipeline.Stage{Name: "apply", Operator: operators.NewApply(rt.published, c.Calibrated.Columns == "top1", out)})
+		stages = append(stages, operators.NewApply(rt.published, c.Calibrated.Columns == "top1", out).Stage())
 	}
 	if c.Heads.Shadow {
-		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: operators.NewShadow(operators.ShadowConfig{Pane: pane, Wait: int64(c.Join.Wait),
-			MemoryBytes: c.Heads.MemoryBytes}, rt.heads, counts, rt.Log)})
+		stages = append(stages, operators.NewShadow(operators.ShadowConfig{Pane: pane, Wait: int64(c.Join.Wait),
+			MemoryBytes: c.Heads.MemoryBytes}, rt.heads, counts, rt.Log).Stage())
 	}
-	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
-		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts)})
+	stages = append(stages, operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
+		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts).Stage())
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: rt.watermark(inputs),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
 		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.Log}), nil

@@ -77,7 +77,7 @@ func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 	if a := ArchiveOf(s); a != nil {
 		a.ShowAll()
 	}
-	panes := s.After()
+	panes := s.Decided().After
 	if len(panes) > 0 {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
-	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/web"
@@ -157,7 +157,7 @@ func (r *KafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, err
 	if c.Store == config.StoreTopic {
 		return kafkaio.NewStore(ctx, r.Client, r.Config.Topics.Checkpoints, c.Keep, r.Config.Kafka.MessageMax, r.Log)
 	}
-	return &pipeline.DirStore{Dir: c.Dir, Keep: c.Keep}, nil
+	return &dirstore.Store{Dir: c.Dir, Keep: c.Keep}, nil
 }
 
 func outputTopics(cfg config.Config) map[pipeline.Stream]string {
@@ -180,7 +180,7 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 }
 
 func (r *KafkaRun) runner(stage string) pipeline.Runner {
-	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink, Interval: r.Config.Checkpoints.Interval, Log: r.Log}
+	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink, Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Log: r.Log}
 }
 
 func (r *KafkaRun) runShards(ctx context.Context) error {
@@ -198,16 +198,13 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		}
 		name := taskName("shard", p)
 		defer r.remove(name)
-		var archive *operators.Archive
-		rn := r.runner("shards")
-		rn.Store = showingStore{rn.Store, &archive}
-		return fatal(pipeline.Run(ctx, rn, func() (*pipeline.Shard, error) {
+		return fatal(pipeline.Run(ctx, r.runner("shards"), func() (pipeline.Registered, error) {
 			s, err := r.NewShard(p, r.shards, r.panes)
-			if err == nil {
-				archive = ArchiveOf(s)
-				r.add(name, s)
+			if err != nil {
+				return pipeline.Registered{}, err
 			}
-			return s, err
+			r.add(name, s)
+			return s.Registered(), nil
 		}, r.source(name, topics, p, commit)))
 	})
 }
@@ -223,11 +220,11 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 		defer r.remove(name)
 		var task *model.ModelTask
 		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}, p, commit)
-		return fatal(pipeline.Run(ctx, r.runner("models"), func() (*model.ModelTask, error) {
+		return fatal(pipeline.Run(ctx, r.runner("models"), func() (pipeline.Registered, error) {
 			task = r.newModelTask(p)
 			r.add(name, task)
-			return task, nil
-		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+			return pipeline.Registered{Task: task, Report: task.Report, Waiter: task}, nil
+		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 			r.recall(task.Remembered())
 			return open(next)
 		}))
@@ -262,13 +259,13 @@ func (r *KafkaRun) added(topic string, p, was int) error {
 		"partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
 }
 
-func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Source, error) {
+func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Opened, error) {
 	_, models := topics[pipeline.Panes]
-	return func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+	return func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: topics, Partition: p, Next: next, MaxBytes: r.Config.Kafka.FetchMax,
 			IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: !models, Log: r.Log})
 		r.reads(name, src)
-		return src, nil
+		return pipeline.Opened{Source: src, Teller: src}, nil
 	}
 }
 

@@ -94,7 +94,7 @@ func BenchmarkShard(b *testing.B) {
 				if err := s.Take(context.Background(), r); err != nil {
 					b.Fatal(err)
 				}
-				if s.Full() {
+				if s.Decided().Full {
 					s.Written()
 				}
 			}

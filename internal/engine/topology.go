@@ -74,7 +74,7 @@ func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
 		if was, ok := r.storedTopology(stored); ok {
 			return sameTopology(r.Config.Group, was, now)
 		}
-		c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "topology", State: &now}})
+		c, err := pipeline.EncodeCheckpoint(now.sections())
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 	for _, st := range stored {
 		data, err := st.Read()
 		if err == nil {
-			err = pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "topology", State: &was}}, nil)
+			err = pipeline.RestoreCheckpoint(data, was.sections(), nil)
 		}
 		if err == nil {
 			return was, true
@@ -132,11 +132,13 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 	}
 }
 
-const topologyVersion = 1
+// sections are those of the record in the store.
+func (t *topology) sections() []pipeline.Section {
+	return []pipeline.Section{{Name: "topology", Version: 1, State: t}}
+}
 
 // AppendState implements pipeline.State.
 func (t *topology) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, topologyVersion)
 	for _, s := range t {
 		dst = binenc.AppendString(dst, s.name)
 		dst = binenc.AppendUvarint(dst, uint64(s.partitions))
@@ -147,7 +149,6 @@ func (t *topology) AppendState(dst []byte) ([]byte, error) {
 // RestoreState implements pipeline.State.
 func (t *topology) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	r.Version(topologyVersion)
 	for i := range t {
 		t[i].name, t[i].partitions = r.String(249), int(r.Int("partitions", 0, 1<<20))
 	}

@@ -38,7 +38,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			outputs := first.Outputs()
 			compareOutputs(t, firsts(again.Outputs()), firsts(outputs))
 			alerts := decodeAll[record.Alert](t, outputs, pipeline.StreamAlerts)
-			if len(alerts) != len(c.off) || len(outputs) != len(c.off) || len(c.off) > 0 && !first.Dirty() {
+			if len(alerts) != len(c.off) || len(outputs) != len(c.off) || len(c.off) > 0 && !first.Decided().Dirty {
 				t.Fatalf("%d alerts, want %v", len(alerts), c.off)
 			}
 			for i, a := range alerts {

@@ -145,16 +145,16 @@ func fallback(t *testing.T, seed uint64, s setup, in lanes, journals bool) (*pan
 	rn := pipeline.Runner{Group: "g", Store: store, Sink: sink, Interval: 1 << 40, Log: quiet}
 	var shard *pipeline.Shard
 	for kills := 12; ; kills-- {
-		err := pipeline.Run(t.Context(), rn, func() (*pipeline.Shard, error) {
+		err := pipeline.Run(t.Context(), rn, func() (pipeline.Registered, error) {
 			shard = s.shard(0, 1)
 			shard.CheckpointRows = 1 + r.Int64N(8)
-			return shard, nil
-		}, func(next map[pipeline.Input]int64) (pipeline.Source, error) {
+			return shard.Registered(), nil
+		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 			src := &randomSource{r: r, in: in, next: [2]int64{max(next[0], 0), max(next[1], 0)}, left: -1}
 			if kills > 0 {
 				src.left = r.IntN(len(in[0]) / 2)
 			}
-			return src, nil
+			return pipeline.Opened{Source: src}, nil
 		})
 		if err == nil {
 			return sink, shard.Counts.All()

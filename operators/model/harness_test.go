@@ -58,15 +58,15 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	join := s.join
 	join.Slices, join.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	stages := []pipeline.Stage{
-		{Name: "validate", Operator: operators.NewValidate(operators.ValidateConfig{NeedID: s.inputs == 2}, out, counts)},
-		{Name: "join", Operator: operators.NewJoin(join, out, counts)}}
+		operators.NewValidate(operators.ValidateConfig{NeedID: s.inputs == 2}, out, counts).Stage(),
+		operators.NewJoin(join, out, counts).Stage()}
 	if s.apply != nil {
-		stages = append(stages, pipeline.Stage{Name: "apply", Operator: operators.NewApply(s.apply, false, out)})
+		stages = append(stages, operators.NewApply(s.apply, false, out).Stage())
 	}
 	if s.heads != nil {
-		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: operators.NewShadow(operators.ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet)})
+		stages = append(stages, operators.NewShadow(operators.ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet).Stage())
 	}
-	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}, outbox, counts)})
+	stages = append(stages, operators.NewStats(operators.StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}, outbox, counts).Stage())
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane, Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Outbox: outbox, Out: out, Counts: counts, Log: quiet})
 }
@@ -229,7 +229,7 @@ func (w *world) step(p pick) bool {
 		w.must(s.Take(context.Background(), w.in[i][in][len(w.in[i][in])-left[in]]))
 	}
 	if w.crash == 0 {
-		w.letters = append(w.letters, s.Before()...)
+		w.letters = append(w.letters, s.Decided().Before...)
 		w.writePanes(s)
 	}
 	if w.slow > 0 && w.r.IntN(10) == 0 {
@@ -272,7 +272,7 @@ func (w *world) maybeCrash() {
 
 func (w *world) saveShard(i int) {
 	s := w.shards[i]
-	w.letters = append(w.letters, s.Before()...)
+	w.letters = append(w.letters, s.Decided().Before...)
 	c, err := pipeline.EncodeCheckpoint(s.Sections())
 	w.must(err)
 	w.saved[i] = c.Data
@@ -290,7 +290,7 @@ func (w *world) saveShard(i int) {
 }
 
 func (w *world) writePanes(s *pipeline.Shard) {
-	for _, m := range s.After() {
+	for _, m := range s.Decided().After {
 		w.panes = append(w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(w.panes)), Key: m.Key, Value: m.Value})
 	}
 	s.Written()
@@ -312,7 +312,7 @@ func (w *world) restoreShard(i int) {
 }
 
 func (w *world) saveModel() {
-	w.outputs = append(w.outputs, w.model.Before()...)
+	w.outputs = append(w.outputs, w.model.Decided().Before...)
 	w.model.Written()
 	c, err := pipeline.EncodeCheckpoint(w.model.Sections())
 	w.must(err)

@@ -17,9 +17,6 @@ const loopStateVersion = 1
 // loopState is the section of a model task's checkpoint with triggers and judges.
 type loopState struct{ t *ModelTask }
 
-// Absent implements pipeline.Newcomer: checkpoints of builds or configurations without trigger and heads have none.
-func (s loopState) Absent() {}
-
 // AppendState implements pipeline.State: version, then by model and version the loops that are not idle.
 func (s loopState) AppendState(dst []byte) ([]byte, error) {
 	dst = append(dst, loopStateVersion)

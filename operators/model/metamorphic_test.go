@@ -197,8 +197,8 @@ func TestIdleIsTakenBack(t *testing.T) {
 	sh := w.shards[0]
 	told := func(idle bool) {
 		t.Helper()
-		ms := sh.After()
-		if len(ms) == 0 || !sh.Dirty() {
+		ms := sh.Decided().After
+		if len(ms) == 0 || !sh.Decided().Dirty {
 			t.Fatal("nothing to tell")
 		}
 		m, err := pipeline.DecodePane(ms[len(ms)-1].Value)
@@ -216,23 +216,23 @@ func TestIdleIsTakenBack(t *testing.T) {
 	idle()
 	told(true)
 	w.must(sh.Take(context.Background(), in[0][0][0]))
-	if !sh.Full() {
+	if !sh.Decided().Full {
 		t.Error("the news that the shard is awake waits for the checkpoint's time")
 	}
 	told(false)
-	if sh.Full() {
+	if sh.Decided().Full {
 		t.Error("full after everything was written")
 	}
 	idle()
 	told(true)
 	idle()
-	if len(sh.After()) != 0 {
+	if len(sh.Decided().After) != 0 {
 		t.Error("idle twice is no news")
 	}
 	sh.Closing()
 	told(false)
 	sh.Closing()
-	if len(sh.After()) != 0 {
+	if len(sh.Decided().After) != 0 {
 		t.Error("closing twice is no news")
 	}
 }

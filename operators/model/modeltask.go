@@ -10,21 +10,19 @@ import (
 
 // Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a column is added to them.
 func (t *ModelTask) Sections() []pipeline.Section {
-	return []pipeline.Section{{Name: "counts", State: t.counts}, {Name: "model", State: taskState{t}}, {Name: "loop", State: loopState{t}}, {Name: "slices", State: sliceState{t}},
-		{Name: "idle", State: idleState{t}}}
+	return []pipeline.Section{
+		t.counts.Section(),
+		{Name: "model", Version: 1, State: taskState{t}},
+		{Name: "loop", Version: 1, State: loopState{t}},
+		{Name: "slices", Version: 1, State: sliceState{t}},
+		{Name: "idle", Version: 1, State: idleState{t}},
+	}
 }
 
-// Full implements pipeline.Task.
-func (t *ModelTask) Full() bool { return len(t.out) > 4096 }
-
-// Dirty implements pipeline.Task.
-func (t *ModelTask) Dirty() bool { return t.dirty }
-
-// Before implements pipeline.Task: outputs are deterministic, so a repeat overwrites itself and needs no fence.
-func (t *ModelTask) Before() []pipeline.Message { return t.out }
-
-// After implements pipeline.Task.
-func (t *ModelTask) After() []pipeline.Message { return nil }
+// Decided implements pipeline.Task. They are deterministic, so a repeat overwrites itself and needs no fence.
+func (t *ModelTask) Decided() pipeline.Outputs {
+	return pipeline.Outputs{Before: t.out, Dirty: t.dirty, Full: len(t.out) > 4096}
+}
 
 // Written implements pipeline.Task.
 func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
@@ -57,10 +55,7 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 	return out
 }
 
-// Closing implements pipeline.Task.
-func (t *ModelTask) Closing() {}
-
-// Report implements pipeline.Task.
+// Report prepares the task's status (pipeline.Registered).
 func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
 	// What a model that waits for a fit will decide is to come.

@@ -38,7 +38,7 @@ func restoredStats(tb testing.TB, keys, rows int) (*operators.Stats, operators.S
 				b.Scores[i*k+j] = float32(2 * r.NormFloat64())
 			}
 		}
-		if err := s.Process(context.Background(), b, func(*arrowio.Batch) error { return nil }); err != nil {
+		if _, err := s.Process(context.Background(), b, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -74,7 +74,9 @@ func benchmarkCheckpoint(b *testing.B, sections []pipeline.Section, fresh func()
 // BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
 func BenchmarkRestoreStats(b *testing.B) {
 	s, cfg, outbox := restoredStats(b, 1000, 12)
-	sections := func(s *operators.Stats) []pipeline.Section { return []pipeline.Section{{Name: "stats", State: s}} }
+	sections := func(s *operators.Stats) []pipeline.Section {
+		return []pipeline.Section{{Name: "stats", Version: 1, State: s}}
+	}
 	benchmarkCheckpoint(b, sections(s), func() []pipeline.Section { return sections(operators.NewStats(cfg, outbox, pipeline.NewCounts())) })
 }
 

@@ -105,9 +105,12 @@ func TestZombieChangesNothing(t *testing.T) {
 		store, sink := &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, &written{}
 		begin := func(st pipeline.CheckpointStore, left int, interval time.Duration) error {
 			return pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: st, Sink: sink, Interval: interval, Log: quiet},
-				func() (*ModelTask, error) { return s.task(), nil },
-				func(next map[pipeline.Input]int64) (pipeline.Source, error) {
-					return &listedSource{w.panes, int(max(next[pipeline.Panes], 0)), left}, nil
+				func() (pipeline.Registered, error) {
+					t := s.task()
+					return pipeline.Registered{Task: t, Waiter: t}, nil
+				},
+				func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
+					return pipeline.Opened{Source: &listedSource{w.panes, int(max(next[pipeline.Panes], 0)), left}}, nil
 				})
 		}
 		if err := begin(store, at, 1); !errors.Is(err, errKilled) {

@@ -1,4 +1,4 @@
-package pipeline
+package dirstore
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // filesDir holds the files that the checkpoints of a key refer to, each under the SHA-256 of its bytes.
@@ -19,12 +21,12 @@ const filesDir = "files"
 type dirFiles struct {
 	mu   sync.Mutex
 	have map[string]map[string]bool
-	refs map[string][]File
+	refs map[string][]pipeline.File
 }
 
 // put makes the files of a checkpoint durable in dir. A file of the same name is replaced, unless this process has put
 // it there: it may be damaged.
-func (d *dirFiles) put(dir string, files []File) error {
+func (d *dirFiles) put(dir string, files []pipeline.File) error {
 	d.mu.Lock()
 	have := d.have[dir]
 	d.mu.Unlock()
@@ -57,7 +59,7 @@ func (d *dirFiles) put(dir string, files []File) error {
 }
 
 // putFile links a file, or copies it where it is on another file system, under a temporary name first.
-func putFile(to string, f File) error {
+func putFile(to string, f pipeline.File) error {
 	tmp, err := os.CreateTemp(to, f.Name+"-*"+tempSuffix)
 	if err != nil {
 		return err
@@ -109,17 +111,17 @@ func fetchFile(dir, name, path string) error {
 }
 
 // noted remembers what a checkpoint that this process has written refers to.
-func (d *dirFiles) noted(checkpoint string, files []File) {
+func (d *dirFiles) noted(checkpoint string, files []pipeline.File) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refs == nil {
-		d.refs = map[string][]File{}
+		d.refs = map[string][]pipeline.File{}
 	}
 	d.refs[checkpoint] = files
 }
 
 // of returns the files of a checkpoint.
-func (d *dirFiles) of(checkpoint string) ([]File, error) {
+func (d *dirFiles) of(checkpoint string) ([]pipeline.File, error) {
 	d.mu.Lock()
 	files, ok := d.refs[checkpoint]
 	d.mu.Unlock()
@@ -130,7 +132,7 @@ func (d *dirFiles) of(checkpoint string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Files(data)
+	return pipeline.Files(data)
 }
 
 // prune removes old checkpoints, and then the files that only they refer to. A file that no checkpoint refers to stays:

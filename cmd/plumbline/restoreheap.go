@@ -1,4 +1,4 @@
-package pipeline
+package main
 
 import (
 	"runtime/debug"

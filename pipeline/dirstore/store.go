@@ -1,4 +1,4 @@
-package pipeline
+package dirstore
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 const (
@@ -19,13 +21,8 @@ const (
 	tempSuffix       = ".tmp"
 )
 
-// DirStore keeps checkpoints as files DIR/KEY/checkpoint-<n>: temporary file, fsync, hard link, fsync of the
-// directory. A link to a name that exists fails, on shared storage too, so a number has one writer. The Keep newest
-// usable ones stay. The files that they refer to are in DIR/KEY/files, linked where the work directory is on the same file system;
-// they are durable before the checkpoint is there. The journal of a checkpoint is DIR/KEY/journal-<n>, linked by who won
-// the number; its bytes are durable before that under a temporary name, and found there where the process ended between
-// the two links.
-type DirStore struct {
+// Store keeps checkpoints below a directory. It implements pipeline.CheckpointStore.
+type Store struct {
 	Dir  string
 	Keep int // at least 2: a damaged newest one falls back to the one before
 
@@ -33,8 +30,8 @@ type DirStore struct {
 	linked func() // tests: between the links of a checkpoint and of its journal
 }
 
-// Save implements CheckpointStore.
-func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoint) error {
+// Save implements pipeline.CheckpointStore.
+func (s *Store) Save(_ context.Context, key string, number uint64, c pipeline.Checkpoint) error {
 	dir := filepath.Join(s.Dir, key)
 	if err := s.makeDir(dir); err != nil {
 		return err
@@ -64,7 +61,7 @@ func (s *DirStore) Save(_ context.Context, key string, number uint64, c Checkpoi
 }
 
 // write gives a checkpoint and its journal their names.
-func (s *DirStore) write(dir string, number uint64, c Checkpoint) error {
+func (s *Store) write(dir string, number uint64, c pipeline.Checkpoint) error {
 	journal := ""
 	if c.Journal != nil {
 		var err error
@@ -97,20 +94,20 @@ func checkpointName(n uint64) string { return fmt.Sprintf("%s%020d", checkpointP
 
 func journalName(n uint64) string { return fmt.Sprintf("%s%020d", journalPrefix, n) }
 
-// newest returns ErrFenced where there is a checkpoint beyond number.
+// newest returns pipeline.ErrFenced where there is a checkpoint beyond number.
 func newest(dir string, number uint64) error {
 	ns, err := numbers(dir)
 	if err != nil {
 		return err
 	}
 	if len(ns) > 0 && ns[0] > number {
-		return fmt.Errorf("%w: it wrote checkpoint %d", ErrFenced, ns[0])
+		return fmt.Errorf("%w: it wrote checkpoint %d", pipeline.ErrFenced, ns[0])
 	}
 	return nil
 }
 
 // makeDir makes the directory of a key and the entries that lead to it durable.
-func (s *DirStore) makeDir(dir string) error {
+func (s *Store) makeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
@@ -126,13 +123,13 @@ func (s *DirStore) makeDir(dir string) error {
 	return nil
 }
 
-// Holds implements CheckpointStore.
-func (s *DirStore) Holds(_ context.Context, key string, number uint64) error {
+// Holds implements pipeline.CheckpointStore.
+func (s *Store) Holds(_ context.Context, key string, number uint64) error {
 	return newest(filepath.Join(s.Dir, key), number)
 }
 
 // Load lists the checkpoints of key, newest first.
-func (s *DirStore) Load(_ context.Context, key string) ([]Stored, error) {
+func (s *Store) Load(_ context.Context, key string) ([]pipeline.Stored, error) {
 	dir := filepath.Join(s.Dir, key)
 	removeStale(dir)
 	ns, err := numbers(dir)
@@ -141,10 +138,10 @@ func (s *DirStore) Load(_ context.Context, key string) ([]Stored, error) {
 	}
 	s.files.sweep(dir, ns)
 	fetch := func(name, path string) error { return fetchFile(dir, name, path) }
-	var out []Stored
+	var out []pipeline.Stored
 	for _, n := range ns {
 		name := filepath.Join(dir, checkpointName(n))
-		out = append(out, Stored{Name: name, Number: n, Read: func() ([]byte, error) { return os.ReadFile(name) }, Fetch: fetch,
+		out = append(out, pipeline.Stored{Name: name, Number: n, Read: func() ([]byte, error) { return os.ReadFile(name) }, Fetch: fetch,
 			Journal: func() ([]byte, error) { return readJournal(dir, n) }})
 	}
 	return out, nil
@@ -226,11 +223,11 @@ func writeTemp(dir, name string, data []byte) (tmp string, err error) {
 	return f.Name(), err
 }
 
-// link gives a file the name, unless there is a file of that name: then the error is ErrFenced.
+// link gives a file the name, unless there is a file of that name: then the error is pipeline.ErrFenced.
 func link(tmp, dir, name string) error {
 	err := os.Link(tmp, filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: it wrote %s", ErrFenced, name)
+		return fmt.Errorf("%w: it wrote %s", pipeline.ErrFenced, name)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
-package pipeline
+package dirstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,23 +12,35 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
 )
 
+// blob is a state that is its bytes.
+type blob struct{ b []byte }
+
+func (s *blob) AppendState(dst []byte) ([]byte, error) { return append(dst, s.b...), nil }
+
+func (s *blob) RestoreState(src []byte) error {
+	s.b = bytes.Clone(src)
+	return nil
+}
+
 // withFiles is a checkpoint that refers to files with these contents.
-func withFiles(t *testing.T, contents ...string) Checkpoint {
+func withFiles(t *testing.T, contents ...string) pipeline.Checkpoint {
 	t.Helper()
 	dir := t.TempDir()
 	st := &fileBlob{}
 	for _, c := range contents {
 		sum := sha256.Sum256([]byte(c))
-		f := File{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(c))}
+		f := pipeline.File{Name: hex.EncodeToString(sum[:]), Bytes: int64(len(c))}
 		f.Path = filepath.Join(dir, f.Name)
 		if err := os.WriteFile(f.Path, []byte(c), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		st.files = append(st.files, f)
 	}
-	c, err := EncodeCheckpoint([]Section{{"s", st}})
+	c, err := pipeline.EncodeCheckpoint([]pipeline.Section{{Name: "s", State: st, Files: st}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +50,13 @@ func withFiles(t *testing.T, contents ...string) Checkpoint {
 // fileBlob is a state that is its files.
 type fileBlob struct {
 	blob
-	files []File
+	files []pipeline.File
 	got   []string
 }
 
-func (s *fileBlob) Files() []File { return s.files }
+func (s *fileBlob) Files() []pipeline.File { return s.files }
 
-func (s *fileBlob) RestoreFiles(src []byte, fetch Fetch) error {
+func (s *fileBlob) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	for _, f := range s.files {
 		path := f.Path + "-fetched"
 		if err := fetch(f.Name, path); err != nil {
@@ -59,7 +72,7 @@ func (s *fileBlob) RestoreFiles(src []byte, fetch Fetch) error {
 }
 
 // kept are the contents of the files in a key's directory, sorted.
-func kept(t *testing.T, s *DirStore, key string) string {
+func kept(t *testing.T, s *Store, key string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(s.Dir, key, filesDir, "*"))
 	if err != nil {
@@ -77,9 +90,9 @@ func kept(t *testing.T, s *DirStore, key string) string {
 	return strings.Join(out, " ")
 }
 
-func TestDirStoreFiles(t *testing.T) {
+func TestStoreFiles(t *testing.T) {
 	ctx := context.Background()
-	s := &DirStore{Dir: t.TempDir(), Keep: 2}
+	s := &Store{Dir: t.TempDir(), Keep: 2}
 	for i, step := range []struct {
 		files []string
 		want  string
@@ -93,7 +106,7 @@ func TestDirStoreFiles(t *testing.T) {
 			t.Errorf("checkpoint %d: files %s, want %s", i+1, got, step.want)
 		}
 		if i%2 == 1 { // another process goes on
-			s = &DirStore{Dir: s.Dir, Keep: 2}
+			s = &Store{Dir: s.Dir, Keep: 2}
 		}
 	}
 	stored, err := s.Load(ctx, "k")
@@ -105,10 +118,10 @@ func TestDirStoreFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := &fileBlob{files: withFiles(t, "a").Files}
-	if err := RestoreCheckpoint(data, []Section{{"s", st}}, stored[0].Fetch); err != nil || !slices.Equal(st.got, []string{"a"}) {
+	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "s", State: st, Files: st}}, stored[0].Fetch); err != nil || !slices.Equal(st.got, []string{"a"}) {
 		t.Errorf("restored files %q, %v, want a", st.got, err)
 	}
-	info, err := InspectCheckpoint(data)
+	info, err := pipeline.InspectCheckpoint(data)
 	if err != nil || len(info.Files) != 1 || info.Files[0].Bytes != 1 {
 		t.Errorf("inspect: %+v, %v, want one file of one byte", info, err)
 	}
@@ -117,19 +130,19 @@ func TestDirStoreFiles(t *testing.T) {
 	}
 }
 
-// TestDirStoreReplacesDamagedFiles: a process does not trust what it has not written.
-func TestDirStoreReplacesDamagedFiles(t *testing.T) {
+// TestStoreReplacesDamagedFiles: a process does not trust what it has not written.
+func TestStoreReplacesDamagedFiles(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	c := withFiles(t, "whole")
-	if err := (&DirStore{Dir: dir, Keep: 2}).Save(ctx, "k", 1, c); err != nil {
+	if err := (&Store{Dir: dir, Keep: 2}).Save(ctx, "k", 1, c); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "k", filesDir, c.Files[0].Name)
 	if err := errors.Join(os.Remove(name), os.WriteFile(name, []byte("whale"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	s := &DirStore{Dir: dir, Keep: 2}
+	s := &Store{Dir: dir, Keep: 2}
 	if err := s.Save(ctx, "k", 2, c); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +155,7 @@ func TestDirStoreReplacesDamagedFiles(t *testing.T) {
 func TestFencedStoreLeavesFiles(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	one, two := &DirStore{Dir: dir, Keep: 2}, &DirStore{Dir: dir, Keep: 2}
+	one, two := &Store{Dir: dir, Keep: 2}, &Store{Dir: dir, Keep: 2}
 	if err := one.Save(ctx, "k", 1, withFiles(t, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +167,7 @@ func TestFencedStoreLeavesFiles(t *testing.T) {
 	if err := two.files.put(filepath.Join(dir, "k"), withFiles(t, "d", "e").Files); err != nil { // its next checkpoint begins
 		t.Fatal(err)
 	}
-	if err := one.Save(ctx, "k", 2, withFiles(t, "a", "z")); !errors.Is(err, ErrFenced) {
+	if err := one.Save(ctx, "k", 2, withFiles(t, "a", "z")); !errors.Is(err, pipeline.ErrFenced) {
 		t.Fatalf("got %v, want ErrFenced", err)
 	}
 	if got := kept(t, one, "k"); got != "b c d e" {
