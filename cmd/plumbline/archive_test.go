@@ -17,7 +17,6 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -92,7 +91,7 @@ func TestRunArchives(t *testing.T) {
 			want[fmt.Sprint(archivedFeatures(r), r.Label, r.TS)] = 1
 		}
 	}
-	for _, store := range []string{config.StoreDirectory, config.StoreTopic} {
+	for _, store := range []string{pipeline.StoreDirectory, pipeline.StoreTopic} {
 		t.Run(store, func(t *testing.T) {
 			brokers, dir, again := kafkatest.Start(t), t.TempDir(), t.TempDir()
 			text := fmt.Sprintf(`

@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // What the demo's stream is. Event time runs demoSpeed times as fast as the clock that paces the producer.
@@ -99,7 +100,7 @@ func (p demoPlan) config(broker, dir, listen string) config.Config {
 	// The rule looks back on rows of the old calibrator for a while; a second refit meanwhile would be for nothing.
 	c.Refit.Cooldown = 2 * time.Minute
 	c.Calibrated.Enabled = true
-	c.Checkpoints = config.Checkpoints{Dir: filepath.Join(dir, "state"), Interval: 200 * time.Millisecond, Keep: 2}
+	c.Checkpoints = pipeline.CheckpointConfig{Dir: filepath.Join(dir, "state"), Interval: 200 * time.Millisecond, Keep: 2}
 	c.HTTP.Listen = listen
 	p.tune(&c, dir)
 	return c

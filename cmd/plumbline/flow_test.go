@@ -91,12 +91,12 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 			cfg.Topics.Labels, cfg.Topics.LabelsUnkeyed = "", ""
 		}, `topics.labels is "", the state`},
 	} {
-		for _, store := range []string{config.StoreDirectory, config.StoreTopic} {
+		for _, store := range []string{pipeline.StoreDirectory, pipeline.StoreTopic} {
 			t.Run(name+" "+store, func(t *testing.T) {
 				brokers := kafkatest.Start(t)
 				_, cfg := repartitionConfig(t, brokers, 2)
 				cfg.Checkpoints.Store = store
-				if store == config.StoreTopic {
+				if store == pipeline.StoreTopic {
 					kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Checkpoints)
 				}
 				check := func() error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // planted is a password that nothing else contains.
@@ -81,7 +82,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		}
 		if accepted == "accepted" {
 			cfg := config.Default()
-			cfg.Kafka.Brokers, cfg.Kafka.SASL = cluster.ListenAddrs(), config.SASL{Mechanism: "PLAIN", Username: "plumbline", PasswordFile: file}
+			cfg.Kafka.Brokers, cfg.Kafka.SASL = cluster.ListenAddrs(), kafkaio.SASL{Mechanism: "PLAIN", Username: "plumbline", PasswordFile: file}
 			showEverything(t, cfg)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -98,7 +99,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	} {
-		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != config.StoreTopic {
+		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != pipeline.StoreTopic {
 			continue
 		}
 		entries := []kafka.ConfigEntry{

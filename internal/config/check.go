@@ -9,39 +9,6 @@ import (
 )
 
 // Check implements the check of conditions between keys.
-func (k Kafka) Check(r *setting.Report) {
-	if k.FetchMax < k.MessageMax {
-		r.Fail("fetch_max_bytes", k.FetchMax, "must be at least @message_max_bytes, %d", k.MessageMax)
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (t TLS) Check(r *setting.Report) {
-	for _, f := range []struct{ key, name string }{
-		{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile},
-	} {
-		if f.name != "" && !t.Enabled {
-			r.Fail(f.key, setting.Quote(f.name), "has no effect while @enabled is false")
-		}
-	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		r.Fail("cert_file", setting.Quote(t.CertFile), "must be set together with @key_file (%q)", t.KeyFile)
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (s SASL) Check(r *setting.Report) {
-	switch {
-	case s.Username == "" && s.PasswordEnv+s.PasswordFile != "":
-		r.Fail("username", setting.Quote(""), "must not be empty where a password is named")
-	case s.Username != "" && s.PasswordEnv == "" && s.PasswordFile == "":
-		r.Fail("username", setting.Quote(s.Username), "needs a password: set @password_env or @password_file")
-	case s.PasswordEnv != "" && s.PasswordFile != "":
-		r.Fail("password_file", setting.Quote(s.PasswordFile), "only one of password_env and password_file may be set")
-	}
-}
-
-// Check implements the check of conditions between keys.
 func (t Topics) Check(r *setting.Report) {
 	seen := map[string]string{}
 	for _, f := range setting.Texts(t) {

@@ -129,30 +129,6 @@ func TestLoadNamesTheFile(t *testing.T) {
 	}
 }
 
-func TestPassword(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("from file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PLUMBLINE_TEST_PASSWORD", "from env")
-	for _, c := range []struct {
-		sasl config.SASL
-		want string
-		ok   bool
-	}{
-		{config.SASL{}, "", true},
-		{config.SASL{Username: "u", PasswordEnv: "PLUMBLINE_TEST_PASSWORD"}, "from env", true},
-		{config.SASL{Username: "u", PasswordFile: file}, "from file", true},
-		{config.SASL{Username: "u", PasswordEnv: "PLUMBLINE_TEST_UNSET"}, "", false},
-		{config.SASL{Username: "u", PasswordFile: file + "x"}, "", false},
-		{config.SASL{Username: "u"}, "", false},
-	} {
-		if got, err := c.sasl.Password(); got != c.want || (err == nil) != c.ok {
-			t.Errorf("%+v: got %q, %v, want %q, ok %v", c.sasl, got, err, c.want, c.ok)
-		}
-	}
-}
-
 func TestSchemaHasEveryKey(t *testing.T) {
 	type node struct {
 		Properties           map[string]node

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // reserved are the columns that the wire schema gives a meaning; they cannot be cohorts.
@@ -38,7 +39,7 @@ func (c Config) checkTopics(r *setting.Report) {
 	}
 	t := c.Topics
 	needed("calibrated", t.Calibrated, c.Calibrated.Enabled, "calibrated.enabled is true")
-	needed("checkpoints", t.Checkpoints, c.Checkpoints.Store == StoreTopic, "checkpoints.store is topic")
+	needed("checkpoints", t.Checkpoints, c.Checkpoints.Store == pipeline.StoreTopic, "checkpoints.store is topic")
 	needed("finetune", t.Finetune, c.Trigger.Enabled, "trigger.enabled is true")
 	needed("heads", t.Heads, c.Heads.Shadow || c.Trigger.Enabled, "trigger.enabled or heads.shadow is true")
 }

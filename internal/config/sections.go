@@ -6,18 +6,21 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/web"
 )
 
 //go:embed sections.go
-var source string
+var configSource string
 
 // Source is the file with the comments that document the keys.
-func (Config) Source() string { return source }
+func (Config) Source() string { return configSource }
 
 // Config is the whole file. Default gives its defaults.
 type Config struct {
 	// Connection to the brokers.
-	Kafka Kafka `yaml:"kafka"`
+	Kafka kafkaio.Config `yaml:"kafka"`
 	// Topic names, all different.
 	Topics Topics `yaml:"topics"`
 	// Prefix of the consumer groups and of the checkpoints.
@@ -65,67 +68,12 @@ type Config struct {
 	// `plumbline history`. It is filled from the topics: a deleted database is filled again.
 	History History `yaml:"history"`
 	// Where and how often state is saved.
-	Checkpoints Checkpoints `yaml:"checkpoints"`
+	Checkpoints pipeline.CheckpointConfig `yaml:"checkpoints"`
 	// Page, API and metrics.
-	HTTP HTTP `yaml:"http"`
+	HTTP web.Config `yaml:"http"`
 	// Wall clock for the last checkpoints after SIGTERM. Then the process ends with exit code 1, and the records
 	// since the checkpoints before are read again.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
-}
-
-// Kafka is the connection to the brokers.
-type Kafka struct {
-	// First brokers to ask.
-	Brokers []string `yaml:"brokers" default:"127.0.0.1:9092" required:"true" format:"address"`
-	// Name in the logs and quotas of the brokers.
-	ClientID string `yaml:"client_id" default:"plumbline" required:"true"`
-	// Most bytes fetched per partition and request; at least message_max_bytes.
-	FetchMax int `yaml:"fetch_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
-	// Largest message that is decoded or produced; larger ones go to the dead-letter topic.
-	MessageMax int `yaml:"message_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
-	// Session of the consumer groups. A broker that hears nothing from a process for so long gives its partitions to
-	// others. Longer for slow machines; the broker allows group.min.session.timeout.ms, 6s, to
-	// group.max.session.timeout.ms, 30m.
-	Session time.Duration `yaml:"session_timeout" default:"10s" min:"6s"`
-	// Encryption to the brokers.
-	TLS TLS `yaml:"tls"`
-	// Authentication by password. The password never stands in this file.
-	SASL SASL `yaml:"sasl"`
-	// Replication factor of topics that `topics create` makes.
-	Replication int `yaml:"replication" default:"1" min:"1" max:"32_767"`
-	// Partitions of topics that `topics create` makes. Logits and labels always have the same number.
-	Partitions int `yaml:"partitions" default:"4" min:"1" max:"100_000"`
-}
-
-// TLS turns on encryption to the brokers. With a certificate the brokers can tell who connects.
-type TLS struct {
-	// Connect by TLS.
-	Enabled bool `yaml:"enabled"`
-	// PEM file of the authorities to trust; empty: the system's.
-	CAFile string `yaml:"ca_file"`
-	// PEM file of the certificate to show the brokers; empty: none.
-	CertFile string `yaml:"cert_file"`
-	// PEM file of its private key.
-	KeyFile string `yaml:"key_file"`
-}
-
-// SASL mechanisms.
-const (
-	SASLPlain       = "PLAIN"
-	SASLScramSHA256 = "SCRAM-SHA-256"
-	SASLScramSHA512 = "SCRAM-SHA-512"
-)
-
-// SASL is authentication by password. The password comes from a file or an environment variable, never from the YAML.
-type SASL struct {
-	// PLAIN shows the broker the password: use it with TLS only.
-	Mechanism string `yaml:"mechanism" default:"PLAIN" enum:"PLAIN|SCRAM-SHA-256|SCRAM-SHA-512"`
-	// User name; empty: no authentication.
-	Username string `yaml:"username"`
-	// Environment variable that holds the password.
-	PasswordEnv string `yaml:"password_env"`
-	// File that holds the password; a line feed at its end is not part of it.
-	PasswordFile string `yaml:"password_file"`
 }
 
 // Topics are the topic names.
@@ -688,39 +636,4 @@ type History struct {
 	MaxAge time.Duration `yaml:"max_age"`
 	// Wall clock of one transaction or query.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`
-}
-
-// Values of checkpoints.store.
-const (
-	StoreDirectory = "directory"
-	StoreTopic     = "topic"
-)
-
-// Checkpoints are where and how often state is saved.
-type Checkpoints struct {
-	// directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.
-	Store string `yaml:"store" default:"directory" enum:"directory|topic"`
-	// Directory, kept over restarts; on storage that all processes of the group share.
-	Dir string `yaml:"dir" default:"./state" required:"true"`
-	// Wall clock between checkpoints; outputs become visible at checkpoints.
-	Interval time.Duration `yaml:"interval" default:"5s" min:"10ms"`
-	// A shard that has taken so many rows takes a checkpoint before the interval is over; 0: by time only.
-	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000_000"`
-	// Checkpoints kept. The previous one is used if the newest is damaged.
-	Keep int `yaml:"keep" default:"2" min:"2" max:"100"`
-}
-
-// HTTP is the page, the API and the metrics.
-type HTTP struct {
-	// Address to listen on; empty: off.
-	Listen string `yaml:"listen" default:"127.0.0.1:8080" format:"listen"`
-	// File with TLS and users in the format of Prometheus exporters; empty: plain HTTP for everyone who can connect.
-	WebConfig string `yaml:"web_config_file"`
-	// Slices of a model version and window in /metrics: those that fire, then the worst. The API has all.
-	Slices int `yaml:"metrics_slices" default:"20" min:"1" max:"10_000"`
-	// Serve Go profiles at /debug/pprof/ too. They describe the process to everyone who can reach the port.
-	Pprof bool `yaml:"pprof"`
-	// Accept pause and resume, orders about calibrators and heads, and the cancelling of trainings over HTTP, from
-	// everyone who can reach the port and is admitted by web_config_file.
-	Control bool `yaml:"control"`
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // diskSpace is what a file system has, in bytes.
@@ -16,7 +16,7 @@ func (rt *Engine) diskDirs() map[string]string {
 	if rt.Config.Join.MemoryBytes > 0 {
 		out["join"] = rt.workDir()
 	}
-	if rt.Config.Checkpoints.Store == config.StoreDirectory {
+	if rt.Config.Checkpoints.Store == pipeline.StoreDirectory {
 		out["checkpoints"] = rt.Config.Checkpoints.Dir
 	}
 	return out

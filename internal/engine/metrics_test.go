@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // TestBoundsAreMetrics: what the alerts on a full join and a full disk compare with.
@@ -48,7 +49,7 @@ func TestBoundsAreMetrics(t *testing.T) {
 			t.Errorf("%s: %v free of %v, the file system has %d", dir, got["disk_free_bytes "+dir], size, space.size)
 		}
 	}
-	cfg.Checkpoints.Store, cfg.Join.MemoryBytes = config.StoreTopic, 0
+	cfg.Checkpoints.Store, cfg.Join.MemoryBytes = pipeline.StoreTopic, 0
 	for name := range gather(cfg) {
 		if strings.HasPrefix(name, "disk_") {
 			t.Errorf("%s of a process that writes to no disk", name)

@@ -154,7 +154,7 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 // openStore opens what holds the checkpoints.
 func (r *KafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, error) {
 	c := r.Config.Checkpoints
-	if c.Store == config.StoreTopic {
+	if c.Store == pipeline.StoreTopic {
 		return kafkaio.NewStore(ctx, r.Client, r.Config.Topics.Checkpoints, c.Keep, r.Config.Kafka.MessageMax, r.Log)
 	}
 	return &dirstore.Store{Dir: c.Dir, Keep: c.Keep}, nil

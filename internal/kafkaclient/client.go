@@ -14,7 +14,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
 
-	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // New returns a client of the brokers and, for readers and consumer groups, a dialer with the same TLS,
 // user and name. Writers take the client's Transport. No connection is made yet.
-func New(cfg config.Kafka) (*kafka.Client, *kafka.Dialer, error) {
+func New(cfg kafkaio.Config) (*kafka.Client, *kafka.Dialer, error) {
 	encryption, err := tlsConfig(cfg.TLS)
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +47,7 @@ func New(cfg config.Kafka) (*kafka.Client, *kafka.Dialer, error) {
 }
 
 // tlsConfig is nil where TLS is off.
-func tlsConfig(cfg config.TLS) (*tls.Config, error) {
+func tlsConfig(cfg kafkaio.TLS) (*tls.Config, error) {
 	if !cfg.Enabled {
 		return nil, nil
 	}
@@ -74,15 +74,15 @@ func tlsConfig(cfg config.TLS) (*tls.Config, error) {
 }
 
 // saslMechanism is nil where no user name is set.
-func saslMechanism(cfg config.SASL) (sasl.Mechanism, error) {
+func saslMechanism(cfg kafkaio.SASL) (sasl.Mechanism, error) {
 	password, err := cfg.Password()
 	if err != nil || cfg.Username == "" {
 		return nil, err
 	}
 	switch cfg.Mechanism {
-	case config.SASLScramSHA256:
+	case kafkaio.SASLScramSHA256:
 		return scram.Mechanism(scram.SHA256, cfg.Username, password)
-	case config.SASLScramSHA512:
+	case kafkaio.SASLScramSHA512:
 		return scram.Mechanism(scram.SHA512, cfg.Username, password)
 	}
 	return plain.Mechanism{Username: cfg.Username, Password: password}, nil

@@ -9,10 +9,10 @@
 //	}
 //
 //	//go:embed config.go
-//	var source string
+//	var configSource string
 //
 //	// Source is the file with the comments that document the keys.
-//	func (Config) Source() string { return source }
+//	func (Config) Source() string { return configSource }
 //
 // The tags are:
 //
@@ -32,6 +32,9 @@
 //
 // A condition between keys is the method Check(*Report) of the struct; conditions between components belong to
 // whoever composes them.
+//
+// A secret does not stand in the configuration: a key names the environment variable or the file that holds it, and
+// FromEnv and FromFile read it.
 //
 // The package knows nothing of plumbline and of YAML: internal/config decodes the file into the structs.
 package setting

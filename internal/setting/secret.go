@@ -1,0 +1,30 @@
+package setting
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// FromEnv is the secret in the environment variable that a key names. The error names the key, never the secret.
+func FromEnv(key, name string) (string, error) {
+	v, ok := os.LookupEnv(name)
+	if !ok || v == "" {
+		return "", fmt.Errorf("%s: %s: the environment variable is not set", key, name)
+	}
+	return v, nil
+}
+
+// FromFile is the secret in the file that a key names, without the line feed at its end. The error names the key,
+// never the secret.
+func FromFile(key, file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", key, err)
+	}
+	v := strings.TrimRight(string(b), "\r\n")
+	if v == "" {
+		return "", fmt.Errorf("%s: %s: the file is empty", key, file)
+	}
+	return v, nil
+}

@@ -1,0 +1,32 @@
+package pipeline
+
+import (
+	_ "embed"
+	"time"
+)
+
+//go:embed config.go
+var configSource string
+
+// Source is the file with the comments that document the keys.
+func (CheckpointConfig) Source() string { return configSource }
+
+// Values of checkpoints.store.
+const (
+	StoreDirectory = "directory"
+	StoreTopic     = "topic"
+)
+
+// CheckpointConfig is where and how often state is saved.
+type CheckpointConfig struct {
+	// directory: checkpoints.dir; topic: topics.checkpoints, compacted, for processes that share no directory.
+	Store string `yaml:"store" default:"directory" enum:"directory|topic"`
+	// Directory, kept over restarts; on storage that all processes of the group share.
+	Dir string `yaml:"dir" default:"./state" required:"true"`
+	// Wall clock between checkpoints; outputs become visible at checkpoints.
+	Interval time.Duration `yaml:"interval" default:"5s" min:"10ms"`
+	// A shard that has taken so many rows takes a checkpoint before the interval is over; 0: by time only.
+	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000_000"`
+	// Checkpoints kept. The previous one is used if the newest is damaged.
+	Keep int `yaml:"keep" default:"2" min:"2" max:"100"`
+}
