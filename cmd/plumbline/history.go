@@ -119,7 +119,7 @@ func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (dec
 		return nil, nil, err
 	}
 	file := engine.New(cfg, log).HistoryFile()
-	if _, err := os.Stat(file); err != nil && cfg.History.Store == config.HistorySQLite {
+	if _, err := os.Stat(file); err != nil && cfg.History.Store == config.HistoryFile {
 		return nil, nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
 	}
 	store, err := decisionlog.Open(cfg, file)

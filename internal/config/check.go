@@ -240,7 +240,7 @@ func (h History) Check(r *setting.Report) {
 	}
 	for _, k := range []struct{ key, value, store string }{
 		{"dsn_env", h.DSNEnv, HistoryPostgres}, {"dsn_file", h.DSNFile, HistoryPostgres},
-		{"path", h.Path, HistorySQLite},
+		{"path", h.Path, HistoryFile},
 	} {
 		if k.value != "" && h.Store != k.store {
 			r.Fail(k.key, setting.Quote(k.value), "has no effect while @store is %s", h.Store)

@@ -613,16 +613,16 @@ type Webhook struct {
 // Values of history.store.
 const (
 	HistoryOff      = "off"
-	HistorySQLite   = "sqlite"
+	HistoryFile     = "file"
 	HistoryPostgres = "postgres"
 )
 
 // History is the database of decisions. Its address may hold a password: that comes from a file or an environment
 // variable, never from the YAML.
 type History struct {
-	// sqlite: a file of each process; postgres: a server that all processes may share; off: none.
-	Store string `yaml:"store" default:"sqlite" enum:"sqlite|postgres|off"`
-	// SQLite's file, one for each machine, on a disk of its own; empty: history-GROUP@HOST.db in join.dir, or in work
+	// file: a file of each process; postgres: a server that all processes may share; off: none.
+	Store string `yaml:"store" default:"file" enum:"file|postgres|off"`
+	// The file, one for each machine, on a disk of its own; empty: history-GROUP@HOST.db in join.dir, or in work
 	// in checkpoints.dir.
 	Path string `yaml:"path"`
 	// Environment variable that holds the address of PostgreSQL:

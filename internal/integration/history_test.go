@@ -36,8 +36,8 @@ type historyAnswer struct {
 // TestHistory runs a drift with a kill -9 and orders of people, and compares the history with the topics: in a file and on a
 // server, after restarts, of two processes, and after the database was deleted.
 func TestHistory(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) {
-		testHistory(t, "history: {store: sqlite}\n", func(state string) {
+	t.Run("file", func(t *testing.T) {
+		testHistory(t, "history: {store: file}\n", func(state string) {
 			files, err := filepath.Glob(filepath.Join(state, "work", "history-*"))
 			if err != nil || len(files) == 0 {
 				t.Fatalf("no file of the history in %s: %v", state, err)
@@ -53,7 +53,7 @@ func TestHistory(t *testing.T) {
 		dsn := pgtest.Start(t).Database(t)
 		t.Setenv("HISTORY_DSN", dsn)
 		testHistory(t, "history: {store: postgres, dsn_env: HISTORY_DSN}\n", func(string) {
-			db, err := sql.Open("pgx", dsn)
+			db, err := sql.Open("postgres", dsn)
 			if err != nil {
 				t.Fatal(err)
 			}

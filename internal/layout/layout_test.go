@@ -30,7 +30,7 @@ var rules = []struct {
 	{pkg: "pipeline/record", third: []string{}},
 	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "internal/binenc", "internal/setting"}},
 	{pkg: "operators/...", may: []string{"operators/...", "pipeline/...", "arrowio", "arrowio/archivefile", "arrowio/half", "calib/...", "internal/binenc", "internal/joinstore"}},
-	{pkg: "sinks/...", may: []string{"pipeline/...", "arrowio", "arrowio/archivefile", "calib/..."}},
+	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/binenc", "arrowio", "arrowio/archivefile", "calib/..."}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"}, third: []string{}},
 	{pkg: "web/...", may: []string{"pipeline/record", "sinks"}},
 	{pkg: "trainer/service", may: []string{"trainer/...", "calib/...", "pipeline/record"}},
@@ -54,7 +54,7 @@ var rules = []struct {
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"internal/bench/npy"}, third: []string{}},
-	{pkg: "internal/pgtest", third: []string{"github.com/jackc/pgx/v5"}},
+	{pkg: "internal/pgtest", third: []string{"github.com/lib/pq"}},
 	{pkg: "internal/integration", may: []string{"arrowio", "pipeline/record"}},
 }
 

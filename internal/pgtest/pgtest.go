@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
+	_ "github.com/lib/pq" // registers the driver "postgres"
 )
 
 // Password is that of the user of every server.
@@ -138,7 +138,7 @@ func (s *Server) Launch() error {
 		return err
 	}
 	s.proc = cmd
-	db, err := sql.Open("pgx", s.dsn("postgres"))
+	db, err := sql.Open("postgres", s.dsn("postgres"))
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *Server) dsn(database string) string {
 // Database makes an empty database and returns its address.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	db, err := sql.Open("pgx", s.dsn("postgres"))
+	db, err := sql.Open("postgres", s.dsn("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,36 @@ type Entry struct {
 	// Record is the record as its topic has it, a head without its weights.
 	Record json.RawMessage `json:"record,omitempty"`
 
-	at       int64 // At in Unix nanoseconds
-	seq      int64 // 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
-	revision int64 // of the calibrator that the record put in force, or wrote again; 0 = none
+	at       int64  // At in Unix nanoseconds
+	seq      int64  // 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
+	revision int64  // of the calibrator that the record put in force, or wrote again; of a trained head its number; 0 = none
+	head     string // id of the head that the record is about; "" = of none
 }
+
+func (e *Entry) position() position { return position{e.at, e.seq, e.ID} }
+
+// decisive reports whether an entry may say what is in force: which calibrator, pin, canary or head.
+func (e *Entry) decisive() bool {
+	switch e.Kind {
+	case record.DecisionCalibrator:
+		return e.revision > 0 || e.State == statePinned || e.State == stateUnpinned || e.State == stateCanary || e.State == stateCanaryEnded
+	case record.DecisionHead, record.DecisionVerdict, record.DecisionOrder:
+		return e.State != stateRefused
+	}
+	return false
+}
+
+// States of entries about calibrators. An order may be refused as well.
+const (
+	stateRefused     = "refused"
+	stateCanary      = "canary"
+	stateCanaryEnded = "canary_ended"
+	stateRolledBack  = "rolled_back"
+	statePinned      = "pinned"
+	stateUnpinned    = "unpinned"
+	statePublished   = "published"
+	stateNoChange    = "no_change"
+)
 
 // Decode returns the entry of a record; ok is false where there is none in it.
 type Decode func(r *pipeline.Record) (e Entry, ok bool, err error)
@@ -82,12 +108,12 @@ func FromHeads(r *pipeline.Record) (Entry, bool, error) {
 }
 
 // decode makes an entry of a record. Where the record says no time it has that of the log.
-func decode(kind string, record []byte, logged pipeline.Time) (Entry, bool, error) {
+func decode(kind string, body []byte, logged pipeline.Time) (Entry, bool, error) {
 	fill, ok := fillers[kind]
 	if !ok {
 		return Entry{}, false, fmt.Errorf("decision of kind %q: not known", kind)
 	}
-	e := Entry{Kind: kind, Record: record}
+	e := Entry{Kind: kind, Record: body}
 	if err := fill(&e); err != nil {
 		return Entry{}, false, fmt.Errorf("%s: %w", kind, err)
 	}
@@ -104,7 +130,7 @@ func decode(kind string, record []byte, logged pipeline.Time) (Entry, bool, erro
 	h.Write([]byte(kind + "\n"))
 	h.Write(e.Record)
 	e.ID = hex.EncodeToString(h.Sum(nil)[:16])
-	for _, s := range []*string{&e.Model, &e.Version, &e.Slice, &e.State, &e.Summary, &e.By, &e.Why} {
+	for _, s := range []*string{&e.Model, &e.Version, &e.Slice, &e.State, &e.Summary, &e.By, &e.Why, &e.head} {
 		*s = clean(*s)
 	}
 	e.Model, e.Record = short(e.Model), json.RawMessage(clean(string(e.Record)))
@@ -168,21 +194,21 @@ func calibratorState(c *record.Calibrator) string {
 	begins := func(s string) bool { return strings.HasPrefix(c.Outcome, s) }
 	switch {
 	case Refused(c):
-		return "refused"
+		return stateRefused
 	case c.Stage == record.StageCanary && c.Share > 0:
-		return "canary"
+		return stateCanary
 	case c.Stage == record.StageCanary:
-		return "canary_ended"
+		return stateCanaryEnded
 	case begins("published: ") && c.Restores != nil:
-		return "rolled_back"
+		return stateRolledBack
 	case begins("pin "):
-		return "pinned"
+		return statePinned
 	case begins("unpin "):
-		return "unpinned"
+		return stateUnpinned
 	case c.Published:
-		return "published"
+		return statePublished
 	}
-	return "no_change"
+	return stateNoChange
 }
 
 func fillAlert(e *Entry) error {
@@ -209,6 +235,10 @@ func fillHead(e *Entry) error {
 		return err
 	}
 	e.Model, e.Version, e.At, e.State, e.Summary, e.By = h.Model, h.Version, h.EffectiveFrom, h.Outcome, h.ShadowVersion+": "+h.Why, h.Trainer
+	e.head = h.ID
+	if h.Outcome == record.OutcomeTrained {
+		e.revision = int64(h.Number)
+	}
 	if len(h.Weights) == 0 {
 		return nil
 	}
@@ -224,6 +254,7 @@ func fillVerdict(e *Entry) error {
 		return err
 	}
 	e.Model, e.Version, e.At, e.State, e.Summary = v.Model, v.Version, v.DecidedAt, v.State, v.ShadowVersion+": "+v.Why
+	e.head = v.ID
 	return nil
 }
 
@@ -235,9 +266,10 @@ func fillOrder(e *Entry) error {
 	if e.Model, e.Version = o.Model, o.Version; e.Model == "" {
 		e.Model, e.Version = HeadNames(o.ID)
 	}
+	e.head = o.ID
 	e.At, e.State, e.Summary, e.By, e.Why = o.At, o.Action, o.Action+" of "+o.About(), o.By, o.Why
 	if o.Refused != "" {
-		e.State = "refused"
+		e.State = stateRefused
 		e.Summary += ": refused: " + o.Refused
 	}
 	return nil

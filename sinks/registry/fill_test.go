@@ -1,15 +1,19 @@
 package registry
 
 import (
+	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"go.etcd.io/bbolt"
 
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -39,28 +43,19 @@ func follow(t *testing.T, f *Filler, open func(int64) pipeline.Source) {
 // TestLockedDatabase: while another program holds the file, the filler waits and says so; then it catches up.
 func TestLockedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h.db")
-	s := open(t, Config{Store: SQLite, Path: path, Timeout: time.Second})
-	await(t, "the schema", func() bool { _, err := s.Position(t.Context(), place); return err == nil })
-	db, err := sql.Open("sqlite", path)
+	s := open(t, Config{Store: File, Path: path, Timeout: time.Second})
+	holder, err := bbolt.Open(path, 0o644, nil)
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	holder, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := holder.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
 		t.Fatal(err)
 	}
 	rs := decisions(t, 17, 30)
 	f := eager(s)
 	follow(t, f, from(rs, false))
 	await(t, "failures", func() bool { return f.Failures.Load() > 2 })
-	if st := f.Status(); st.Up || st.Error == "" || f.Stored.Load() != 0 {
+	if st := f.Status(); st.Up || !strings.Contains(st.Error, "another process holds the lock") || f.Stored.Load() != 0 {
 		t.Errorf("status while the file is locked: %+v, %d stored", st, f.Stored.Load())
 	}
-	if _, err := holder.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+	if err := holder.Close(); err != nil {
 		t.Fatal(err)
 	}
 	want := ofModels(reference(t, rs))
@@ -68,18 +63,72 @@ func TestLockedDatabase(t *testing.T) {
 	same(t, "after the lock", all(t, s, 0), want)
 }
 
-// TestFullDatabase: SQLite is told that there is no more room. What was written stays, what was not comes when there is.
+// TestFullDatabase: there is no more room. What was written stays, what was not comes when there is.
 func TestFullDatabase(t *testing.T) {
-	s := open(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "h.db")})
-	exec(t, s, "PRAGMA max_page_count = 30") // of the one connection that writes
+	s := open(t, Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")})
+	d := s.db.(*file)
+	limit := func(bytes int) {
+		d.mu.Lock()
+		d.most = bytes
+		d.mu.Unlock()
+	}
+	limit(128 << 10)
 	rs := decisions(t, 19, 800)
 	f := eager(s)
 	follow(t, f, from(rs, false))
-	await(t, "no room", func() bool { return strings.Contains(f.Status().Error, "full") })
-	exec(t, s, "PRAGMA max_page_count = 1000000")
+	await(t, "no room", func() bool { return strings.Contains(f.Status().Error, "maximum size") })
+	limit(0)
 	want := ofModels(reference(t, rs))
 	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after there was room", all(t, s, 0), want)
+}
+
+// TestDamagedFile: whatever is wrong with a file, it is refused in words, nothing else ends, and once it is away it is filled again.
+func TestDamagedFile(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "h.db")
+	rs := decisions(t, 29, 400)
+	put(t, open(t, Config{Store: File, Path: whole}), rs, rand.New(rand.NewPCG(1, 1)))
+	good, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ofModels(reference(t, rs))
+	r := rand.New(rand.NewPCG(2, 2))
+	damage := map[string]func([]byte) []byte{
+		"no database": func([]byte) []byte { return []byte(strings.Repeat("no database at all\n", 5000)) },
+		"short":       func(b []byte) []byte { return b[:100] },
+		"cut off":     func(b []byte) []byte { return b[:len(b)/2] },
+		"zeros":       func(b []byte) []byte { clear(b[4*os.Getpagesize():]); return b },
+		"noise": func(b []byte) []byte {
+			for range len(b) / 50 {
+				b[r.IntN(len(b))] ^= byte(1 + r.IntN(255))
+			}
+			return b
+		},
+	}
+	for name, f := range damage {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db"), Rows: 10}
+			if err := os.WriteFile(cfg.Path, f(bytes.Clone(good)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, cfg)
+			var failed []error
+			for _, model := range []string{"m0", "m1", "m2"} {
+				_, err := s.Query(t.Context(), Query{Model: model, Records: true, Limit: 1000})
+				failed = append(failed, err)
+			}
+			_, err := s.Prune(t.Context(), nil)
+			if err := errors.Join(append(failed, err)...); err == nil || !strings.Contains(err.Error(), "is damaged; remove it") {
+				t.Errorf("a damaged file: %v", err)
+			}
+			if err := os.Remove(cfg.Path); err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, rs, rand.New(rand.NewPCG(3, 3)))
+			same(t, "filled again", all(t, s, 0), want)
+		})
+	}
 }
 
 // TestServerDies: PostgreSQL is killed while it is being filled, and comes back.
@@ -162,7 +211,7 @@ func TestUnreadableRecords(t *testing.T) {
 		rs = append(rs, pipeline.Record{Offset: int64(1000 + i), Value: []byte(bad)})
 	}
 	rs = append(rs, pipeline.Record{Offset: 2000}) // a tombstone
-	s := open(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "h.db")})
+	s := open(t, Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")})
 	f := eager(s)
 	f.Follow(t.Context(), place, from(rs, true), FromDecisions)
 	same(t, "the others", all(t, s, 0), want)

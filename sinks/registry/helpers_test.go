@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,13 +22,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// server is the PostgreSQL of all tests, started by the first that wants it.
-var server = sync.OnceValues(pgtest.New)
+// pg is the PostgreSQL of all tests, started by the first that wants it.
+var pg = sync.OnceValues(pgtest.New)
 
 func TestMain(m *testing.M) {
 	wanted := false
-	start := server
-	server = func() (*pgtest.Server, error) { wanted = true; return start() }
+	start := pg
+	pg = func() (*pgtest.Server, error) { wanted = true; return start() }
 	code := m.Run()
 	if wanted {
 		if s, err := start(); err == nil {
@@ -37,10 +38,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// database is the address of an empty database; the test is skipped where there is no PostgreSQL.
-func database(t *testing.T) string {
+// server is the address of an empty database; the test is skipped where there is no PostgreSQL.
+func server(t *testing.T) string {
 	t.Helper()
-	s, err := server()
+	s, err := pg()
 	if errors.Is(err, pgtest.ErrAbsent) {
 		t.Skip(err)
 	}
@@ -50,14 +51,41 @@ func database(t *testing.T) string {
 	return s.Database(t)
 }
 
-// each runs a test on a fresh SQLite and on a fresh PostgreSQL.
+// each runs a test on a fresh file and on a fresh PostgreSQL.
 func each(t *testing.T, test func(t *testing.T, cfg Config)) {
-	t.Run(SQLite, func(t *testing.T) {
-		test(t, Config{Store: SQLite, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: patience})
+	t.Run(File, func(t *testing.T) {
+		test(t, Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: patience})
 	})
 	t.Run(Postgres, func(t *testing.T) {
-		test(t, Config{Store: Postgres, DSN: database(t), Timeout: patience})
+		test(t, Config{Store: Postgres, DSN: server(t), Timeout: patience})
 	})
+}
+
+// empty removes everything from the database of a configuration.
+func empty(t *testing.T, cfg Config) {
+	t.Helper()
+	if cfg.Store == File {
+		if err := os.Remove(cfg.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return
+	}
+	server := connect(t, cfg)
+	for _, table := range []string{"entries", "positions"} {
+		if _, err := server.Exec("DELETE FROM plumbline_" + table); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func connect(t *testing.T, cfg Config) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("postgres", cfg.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 func open(t *testing.T, cfg Config) *Store {

@@ -1,11 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
-	"errors"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -23,91 +22,170 @@ func (s *Store) Prune(ctx context.Context, models []string) (removed int64, err 
 		}
 	}
 	for _, m := range models {
-		err := s.transact(ctx, "history: prune", func(ctx context.Context, tx *sql.Tx) error {
-			n, err := s.prune(ctx, tx, m)
-			removed += n
+		var n int64
+		err := s.update(ctx, "prune", func(w writer) error {
+			n = 0
+			before, err := s.bound(w, m)
+			if err != nil || before == (position{}) {
+				return err
+			}
+			keep, err := inForce(w, m)
+			if err != nil {
+				return err
+			}
+			n, err = w.remove(m, before, keep)
 			return err
 		})
 		if err != nil {
 			return removed, err
 		}
+		removed += n
 	}
 	return removed, nil
 }
 
-// dispensable is which entries e may be removed: none of what is in force.
-//
-// A revision is in force, or the one before, where at most one other revision has newer records.
-const dispensable = ` AND NOT (e.revision > 0 AND (SELECT count(DISTINCT n.revision) FROM plumbline_entries n
-		WHERE n.model = e.model AND n.version = e.version AND n.revision > 0 AND n.revision <> e.revision AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)) <= 1)
-	AND NOT (e.kind = 'calibrator' AND e.state = 'pinned' AND NOT EXISTS (SELECT 1 FROM plumbline_entries n
-		WHERE n.model = e.model AND n.version = e.version AND n.kind = 'calibrator' AND n.state IN ('pinned', 'unpinned') AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)))
-	AND NOT (e.kind = 'calibrator' AND e.state = 'canary' AND NOT EXISTS (SELECT 1 FROM plumbline_entries n
-		WHERE n.model = e.model AND n.version = e.version AND n.kind = 'calibrator' AND n.state IN ('canary', 'canary_ended') AND (n.at, n.seq, n.id) > (e.at, e.seq, e.id)))`
-
-func (s *Store) prune(ctx context.Context, tx *sql.Tx, model string) (removed int64, err error) {
-	keep, err := s.headsInForce(ctx, tx, model)
-	if err != nil {
-		return 0, err
-	}
-	among := ""
-	if len(keep) > 0 {
-		among = " AND e.id NOT IN (?" + strings.Repeat(", ?", len(keep)-1) + ")"
-	}
-	remove := func(condition string, args ...any) error {
-		res, err := tx.ExecContext(ctx, s.d.bind(`DELETE FROM plumbline_entries WHERE id IN (SELECT e.id FROM plumbline_entries e WHERE e.model = ? AND `+condition+dispensable+among+`)`), slices.Concat([]any{model}, args, keep)...)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		removed += n
-		return err
+// bound is the position that a model's entries are kept from; the zero value = all.
+func (s *Store) bound(r reader, model string) (before position, err error) {
+	one := func(f filter) (p position, ok bool, err error) {
+		f.Model, f.limit = model, 1
+		err = r.entries(&f, func(e *Entry) bool {
+			p, ok = e.position(), true
+			return false
+		})
+		return p, ok, err
 	}
 	if s.cfg.MaxAge > 0 {
-		var newest sql.NullInt64
 		// Orders have the wall clock, which may be years from event time.
-		if err := tx.QueryRowContext(ctx, s.d.bind(`SELECT max(at) FROM plumbline_entries WHERE model = ? AND kind <> ?`), model, record.DecisionOrder).Scan(&newest); err != nil {
-			return 0, err
+		newest, ok, err := one(filter{Query: Query{Kinds: []string{record.DecisionCalibrator, record.DecisionAlert,
+			record.DecisionRequest, record.DecisionHead, record.DecisionVerdict}}})
+		if err != nil {
+			return before, err
 		}
-		if newest.Valid {
-			if err := remove("e.at < ?", newest.Int64-int64(s.cfg.MaxAge)); err != nil {
-				return 0, err
-			}
+		if ok {
+			before = position{at: newest.at - int64(s.cfg.MaxAge), seq: math.MinInt64}
 		}
 	}
-	if s.cfg.Rows <= 0 {
-		return removed, nil
+	if s.cfg.Rows > 0 {
+		last, ok, err := one(filter{skip: s.cfg.Rows - 1})
+		if err != nil {
+			return before, err
+		}
+		if ok && (before == (position{}) || last.compare(before) > 0) {
+			before = last
+		}
 	}
-	var p position
-	err = tx.QueryRowContext(ctx, s.d.bind(`SELECT at, seq, id FROM plumbline_entries WHERE model = ? ORDER BY at DESC, seq DESC, id DESC LIMIT 1 OFFSET ?`), model, s.cfg.Rows).
-		Scan(&p.at, &p.seq, &p.id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return removed, nil
-	}
-	if err != nil {
-		return removed, err
-	}
-	return removed, remove("(e.at, e.seq, e.id) <= (?, ?, ?)", p.at, p.seq, p.id)
+	return before, nil
 }
 
-// Models are the models that have entries, sorted as the database sorts. Each costs one look into the index.
-func (s *Store) Models(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	_, read, err := s.open(ctx)
-	if err != nil {
-		return nil, err
+// inForce are the ids of the entries that say what is in force of a model, and what was before it.
+func inForce(r reader, model string) (map[string]bool, error) {
+	keep := map[string]bool{}
+	versions, heads := map[string]*versionInForce{}, map[string]*headInForce{}
+	err := r.entries(&filter{Query: Query{Model: model}, decisive: true}, func(e *Entry) bool {
+		if e.Kind != record.DecisionCalibrator {
+			if heads[e.head] == nil {
+				heads[e.head] = &headInForce{version: e.Version}
+			}
+			heads[e.head].take(e)
+			return true
+		}
+		if versions[e.Version] == nil {
+			versions[e.Version] = &versionInForce{}
+		}
+		if versions[e.Version].needs(e) {
+			keep[e.ID] = true
+		}
+		return true
+	})
+	keepHeads(heads, keep)
+	return keep, err
+}
+
+// versionInForce is what the entries of a version have said so far, newest first.
+type versionInForce struct {
+	revisions   []int64 // the newest three
+	pin, canary bool    // whether there is one, or its end
+}
+
+// needs reports whether e says what is in force. A revision is in force, or the one before, where at most one other revision has
+// newer records.
+func (v *versionInForce) needs(e *Entry) (needed bool) {
+	if e.revision > 0 {
+		others := len(v.revisions)
+		if slices.Contains(v.revisions, e.revision) {
+			others--
+		} else if others < 3 {
+			v.revisions = append(v.revisions, e.revision)
+		}
+		needed = others <= 1
 	}
-	var out []string
-	for last := ""; ; {
-		var next sql.NullString
-		if err := read.QueryRowContext(ctx, s.d.bind(`SELECT min(model) FROM plumbline_entries WHERE model > ?`), last).Scan(&next); err != nil {
-			return nil, s.fail("history: models", err)
+	switch e.State {
+	case statePinned, stateUnpinned:
+		needed = needed || !v.pin && e.State == statePinned
+		v.pin = true
+	case stateCanary, stateCanaryEnded:
+		needed = needed || !v.canary && e.State == stateCanary
+		v.canary = true
+	}
+	return needed
+}
+
+// headInForce are the newest entries about one head.
+type headInForce struct {
+	version                       string
+	number                        int64
+	state, order                  string // of the newest verdict and order
+	trainedID, verdictID, orderID string
+}
+
+// take takes an entry; the first of its kind is the newest.
+func (h *headInForce) take(e *Entry) {
+	switch {
+	case e.Kind == record.DecisionHead:
+		if e.State == record.OutcomeTrained && h.trainedID == "" {
+			h.trainedID, h.number = e.ID, e.revision
 		}
-		if !next.Valid {
-			return out, nil
+	case e.Kind == record.DecisionVerdict:
+		if h.verdictID == "" {
+			h.verdictID, h.state = e.ID, e.State
 		}
-		last = next.String
-		out = append(out, last)
+	case h.orderID == "":
+		h.orderID, h.order = e.ID, e.State
+	}
+}
+
+// servable reports whether servers may be told to serve the head: it is pinned, or ready and not rolled back.
+func (h *headInForce) servable() bool {
+	return h.trainedID != "" && (h.order == record.OrderPin || h.state == record.ShadowReady && h.order != record.OrderRollback)
+}
+
+// keepHeads adds the entries that say which heads are served, and which would be next: of each version two at most, pinned ones
+// first, then the newest.
+func keepHeads(heads map[string]*headInForce, keep map[string]bool) {
+	var servable []*headInForce
+	for _, h := range heads {
+		if h.servable() {
+			servable = append(servable, h)
+		}
+	}
+	pinned := func(h *headInForce) int {
+		if h.order == record.OrderPin {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(servable, func(a, b *headInForce) int {
+		return cmp.Or(cmp.Compare(pinned(b), pinned(a)), cmp.Compare(b.number, a.number), cmp.Compare(a.trainedID, b.trainedID))
+	})
+	kept := map[string]int{}
+	for _, h := range servable {
+		if kept[h.version]++; kept[h.version] > 2 {
+			continue
+		}
+		for _, id := range []string{h.trainedID, h.verdictID, h.orderID} {
+			if id != "" {
+				keep[id] = true
+			}
+		}
 	}
 }

@@ -1,15 +1,15 @@
 package registry
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/hex"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Query asks for entries of a model.
@@ -38,6 +38,23 @@ var ErrCursor = errors.New("cursor: must be one that an answer had as next")
 // pageBytes is how many bytes of records a page has at most, but for a single one: calibrators of many classes are large.
 const pageBytes = 16 << 20
 
+// filter is what a Query selects, and what the store asks itself. Names are as the columns have them.
+type filter struct {
+	Query            // without Limit and Cursor
+	before *position // entries before it only; nil = all
+	// decisive: only entries that may say what is in force (Entry.decisive).
+	decisive bool
+	revision int64 // of a calibrator; 0 = any
+	skip     int64 // newest entries that are left out
+	limit    int   // 0 = no bound
+}
+
+// matches reports whether an entry is selected, as far as bounds of time and number are not concerned.
+func (f *filter) matches(e *Entry) bool {
+	return (f.Version == "" || e.Version == f.Version) && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)) &&
+		(f.revision == 0 || e.Kind == record.DecisionCalibrator && e.revision == f.revision)
+}
+
 // position is the place of an entry in the order of answers.
 type position struct {
 	at, seq int64
@@ -48,111 +65,103 @@ func (p position) String() string {
 	return strconv.FormatInt(p.at, 10) + "." + strconv.FormatInt(p.seq, 10) + "." + p.id
 }
 
-func parsePosition(s string) (p position, err error) {
+func (p position) compare(q position) int {
+	return cmp.Or(cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq), cmp.Compare(p.id, q.id))
+}
+
+func parsePosition(s string) (*position, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 {
-		return p, ErrCursor
+		return nil, ErrCursor
 	}
-	p.id = parts[2]
+	p := position{id: parts[2]}
 	var errs [3]error
 	p.at, errs[0] = strconv.ParseInt(parts[0], 10, 64)
 	p.seq, errs[1] = strconv.ParseInt(parts[1], 10, 64)
 	_, errs[2] = hex.DecodeString(p.id)
 	if errors.Join(errs[:]...) != nil {
-		return p, ErrCursor
+		return nil, ErrCursor
 	}
-	return p, nil
+	return &p, nil
 }
 
 // Query returns one page of entries, newest first; entries of one moment in the reverse of the order in which they were decided.
 func (s *Store) Query(ctx context.Context, q Query) (Page, error) {
-	limit := q.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	statement, args, err := q.statement(limit + 1)
-	if err != nil {
-		return Page{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	_, read, err := s.open(ctx)
-	if err != nil {
-		return Page{}, err
-	}
-	rows, err := read.QueryContext(ctx, s.d.bind(statement), args...)
-	if err != nil {
-		return Page{}, s.fail("history: read", err)
-	}
-	defer func() { _ = rows.Close() }()
-	page, err := readPage(rows, limit)
-	if err != nil {
-		return Page{}, s.fail("history: read", err)
-	}
-	return page, nil
-}
-
-// statement is the query for so many rows.
-func (q *Query) statement(rows int) (string, []any, error) {
-	record := "''"
-	if q.Records {
-		record = "record"
-	}
-	text := `SELECT id, kind, model, version, slice, at, seq, state, summary, who, why, revision, ` + record + ` FROM plumbline_entries WHERE model = ?`
-	args := []any{short(clean(q.Model))}
-	and := func(condition string, values ...any) {
-		text += " AND " + condition
-		args = append(args, values...)
-	}
-	if q.Version != "" {
-		and("version = ?", clean(q.Version))
-	}
-	if len(q.Kinds) > 0 {
-		kinds := make([]any, len(q.Kinds))
-		for i, k := range q.Kinds {
-			kinds[i] = clean(k)
-		}
-		and("kind IN (?"+strings.Repeat(", ?", len(kinds)-1)+")", kinds...)
-	}
-	if q.Since != nil {
-		and("at >= ?", *q.Since)
-	}
-	if q.Until != nil {
-		and("at < ?", *q.Until)
+	f := filter{Query: q}
+	f.Model, f.Version, f.Kinds = short(clean(q.Model)), clean(q.Version), slices.Clone(q.Kinds)
+	for i := range f.Kinds {
+		f.Kinds[i] = clean(f.Kinds[i])
 	}
 	if q.Cursor != "" {
-		p, err := parsePosition(q.Cursor)
-		if err != nil {
-			return "", nil, err
+		var err error
+		if f.before, err = parsePosition(q.Cursor); err != nil {
+			return Page{}, err
 		}
-		and("(at, seq, id) < (?, ?, ?)", p.at, p.seq, p.id)
 	}
-	return text + " ORDER BY at DESC, seq DESC, id DESC LIMIT " + strconv.Itoa(rows), args, nil
-}
-
-// readPage reads at most limit rows, fewer where their records are large; a row more says that there is another page.
-func readPage(rows *sql.Rows, limit int) (Page, error) {
-	page, bytes := Page{Entries: []Entry{}}, 0
-	for rows.Next() {
-		var e Entry
-		var record string
-		if err := rows.Scan(&e.ID, &e.Kind, &e.Model, &e.Version, &e.Slice, &e.at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why, &e.revision, &record); err != nil {
-			return page, err
-		}
-		bytes += len(record)
-		if n := len(page.Entries); n == limit || n > 0 && bytes > pageBytes {
-			last := &page.Entries[n-1]
-			page.Next = position{last.at, last.seq, last.ID}.String()
-			break
-		}
-		e.At = pipeline.Format(e.at)
-		if record != "" {
-			e.Record = []byte(record)
-		}
-		page.Entries = append(page.Entries, e)
-	}
-	if err := rows.Err(); err != nil {
-		return page, fmt.Errorf("rows: %w", err)
+	limit := cmp.Or(max(q.Limit, 0), 100)
+	f.limit = limit + 1
+	var page Page
+	err := s.view(ctx, "read", func(r reader) error {
+		page = Page{Entries: []Entry{}}
+		bytes := 0
+		return r.entries(&f, func(e *Entry) bool {
+			bytes += len(e.Record)
+			if n := len(page.Entries); n == limit || n > 0 && bytes > pageBytes {
+				page.Next = page.Entries[n-1].position().String()
+				return false
+			}
+			page.Entries = append(page.Entries, *e)
+			return true
+		})
+	})
+	if err != nil {
+		return Page{}, err
 	}
 	return page, nil
+}
+
+// Published returns the newest record that put a revision of a model version in force, or wrote it again with a pin: a
+// record.Calibrator with the calibrator in it. ok is false where the database has none.
+func (s *Store) Published(ctx context.Context, model, version string, revision int) (body []byte, ok bool, err error) {
+	if revision <= 0 {
+		return nil, false, nil
+	}
+	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version), Records: true}, decisive: true, revision: int64(revision), limit: 1}
+	err = s.view(ctx, "read", func(r reader) error {
+		return r.entries(&f, func(e *Entry) bool {
+			body, ok = e.Record, true
+			return false
+		})
+	})
+	return body, ok, err
+}
+
+// Revisions are those of a model version that Published has, ascending.
+func (s *Store) Revisions(ctx context.Context, model, version string) ([]int, error) {
+	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version), Kinds: []string{record.DecisionCalibrator}}, decisive: true}
+	return distinct(ctx, s, &f, func(e *Entry) (int, bool) { return int(e.revision), e.revision > 0 })
+}
+
+// Versions are the versions of a model that have entries about calibrators, sorted.
+func (s *Store) Versions(ctx context.Context, model string) ([]string, error) {
+	f := filter{Query: Query{Model: short(clean(model)), Kinds: []string{record.DecisionCalibrator}}}
+	return distinct(ctx, s, &f, func(e *Entry) (string, bool) { return e.Version, e.State != stateRefused })
+}
+
+// distinct collects a value of the selected entries, each once, sorted.
+func distinct[T cmp.Ordered](ctx context.Context, s *Store, f *filter, value func(*Entry) (T, bool)) ([]T, error) {
+	var out []T
+	err := s.view(ctx, "read", func(r reader) error {
+		out = nil
+		seen := map[T]bool{}
+		return r.entries(f, func(e *Entry) bool {
+			if v, ok := value(e); ok && !seen[v] {
+				seen[v] = true
+				out = append(out, v)
+			}
+			return true
+		})
+	})
+	slices.Sort(out)
+	return out, err
 }

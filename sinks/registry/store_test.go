@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -140,11 +141,7 @@ func TestTopicsInAnyOrder(t *testing.T) {
 		want := reference(t, both)
 		orders := [][]string{{"decisions", "calibrators"}, {"calibrators", "decisions"}}
 		for i, order := range orders {
-			c := cfg
-			if i > 0 && cfg.Store == SQLite {
-				c.Path += "2"
-			}
-			s := open(t, c)
+			s := open(t, cfg)
 			for _, topic := range order {
 				p := Place{Cluster: fmt.Sprint("c", i), Topic: topic}
 				if topic == "decisions" {
@@ -154,64 +151,41 @@ func TestTopicsInAnyOrder(t *testing.T) {
 				}
 			}
 			same(t, strings.Join(order, ", "), pages(t, s, Query{Model: "m", Records: true}), want)
-			if i == 0 && cfg.Store == Postgres {
-				exec(t, s, `DROP TABLE plumbline_entries, plumbline_positions, plumbline_schema`)
-			}
+			empty(t, cfg)
 		}
 	})
 }
 
-func exec(t *testing.T, s *Store, statement string) {
-	t.Helper()
-	write, _, err := s.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := write.Exec(statement); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestMigration takes a database with entries to a later schema, as a later build does, and refuses one of the future.
-func TestMigration(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
-		rs := decisions(t, 7, 50)
-		old := open(t, cfg)
-		put(t, old, rs, rand.New(rand.NewPCG(8, 8)))
-		before := all(t, old, 0)
-		if err := old.Close(); err != nil {
-			t.Fatal(err)
-		}
-		later := open(t, cfg)
-		later.steps = append(slices.Clone(migrations), step{statements: []string{`ALTER TABLE plumbline_entries ADD COLUMN reviewed BIGINT NOT NULL DEFAULT 7`, `CREATE INDEX more ON plumbline_entries (kind)`}})
-		same(t, "after the migration", all(t, later, 0), before)
-		write, _, err := later.open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var sum sql.NullInt64
-		if err := write.QueryRow(`SELECT sum(reviewed) FROM plumbline_entries`).Scan(&sum); err != nil || sum.Int64 != int64(7*len(before)) {
-			t.Errorf("the new column sums to %v, %v; want %d", sum, err, 7*len(before))
-		}
-		this := open(t, cfg)
-		if _, err := this.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d of the schema, this build knows %d: it was filled by a newer plumbline", len(migrations)+1, len(migrations))) {
-			t.Errorf("a database of a later schema: %v", err)
-		}
-	})
-}
-
-// TestBrokenMigration: one that fails leaves the schema as it was.
-func TestBrokenMigration(t *testing.T) {
+// TestVersion refuses a database of another version, and leaves it as it is.
+func TestVersion(t *testing.T) {
 	each(t, func(t *testing.T, cfg Config) {
 		s := open(t, cfg)
 		put(t, s, decisions(t, 9, 20), rand.New(rand.NewPCG(8, 8)))
-		before := all(t, s, 0)
-		bad := open(t, cfg)
-		bad.steps = append(slices.Clone(migrations), step{statements: []string{`DROP INDEX plumbline_entries_model`, `ALTER TABLE nothing ADD COLUMN x BIGINT`}})
-		if _, err := bad.Position(t.Context(), place); err == nil || !strings.Contains(err.Error(), fmt.Sprint("schema version ", len(migrations)+1)) {
-			t.Errorf("broken migration: %v", err)
+		setVersion := func(n int) {
+			t.Helper()
+			if cfg.Store == Postgres {
+				if _, err := connect(t, cfg).Exec("UPDATE plumbline_schema SET version = $1", n); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			db, err := bbolt.Open(cfg.Path, 0o644, nil)
+			if err == nil {
+				err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyFormat, []byte{byte(n)}) })
+				err = errors.Join(err, db.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-		same(t, "after it", all(t, s, 0), before)
+		before := all(t, s, 0)
+		setVersion(9)
+		_, err := open(t, cfg).Position(t.Context(), place)
+		if err == nil || !strings.Contains(err.Error(), "9") || !strings.Contains(err.Error(), "this build knows 1") {
+			t.Errorf("a database of version 9: %v", err)
+		}
+		setVersion(1)
+		same(t, "after it", all(t, open(t, cfg), 0), before)
 	})
 }
 
@@ -236,8 +210,7 @@ func TestPrune(t *testing.T) {
 			if int(removed) != len(full)-len(want) {
 				t.Errorf("%d removed, want %d", removed, len(full)-len(want))
 			}
-			exec(t, s, `DELETE FROM plumbline_entries`)
-			exec(t, s, `DELETE FROM plumbline_positions`)
+			empty(t, cfg)
 		}
 	})
 }
@@ -264,7 +237,7 @@ func kept(es []Entry, c Config) (out []Entry) {
 
 // TestPagesOfLargeRecords end before their limit, and leave nothing out.
 func TestPagesOfLargeRecords(t *testing.T) {
-	s := open(t, Config{Store: SQLite, Path: t.TempDir() + "/h.db", Timeout: patience})
+	s := open(t, Config{Store: File, Path: t.TempDir() + "/h.db", Timeout: patience})
 	var es []Entry
 	for i := range 5 {
 		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m", Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
@@ -299,8 +272,7 @@ func TestMoved(t *testing.T) {
 		rs := decisions(t, 13, 60)
 		s := open(t, cfg)
 		put(t, s, rs[:40], rand.New(rand.NewPCG(1, 1)))
-		exec(t, s, `DELETE FROM plumbline_entries`)
-		exec(t, s, `DELETE FROM plumbline_positions`)
+		empty(t, cfg)
 		last := rs[len(rs)-1].Offset + 1
 		if _, err := s.Put(t.Context(), place, rs[40].Offset, last, nil); !errors.Is(err, ErrMoved) {
 			t.Errorf("a write past the position: %v, want ErrMoved", err)
@@ -313,7 +285,7 @@ func TestMoved(t *testing.T) {
 
 // TestFileRemoved: somebody removes the file of a database that is open; it is made anew, and filled from the start.
 func TestFileRemoved(t *testing.T) {
-	cfg := Config{Store: SQLite, Path: t.TempDir() + "/h.db"}
+	cfg := Config{Store: File, Path: t.TempDir() + "/h.db"}
 	rs := decisions(t, 15, 100)
 	s := open(t, cfg)
 	f := eager(s)
@@ -377,7 +349,7 @@ func TestNoPasswordIsShown(t *testing.T) {
 			t.Errorf("%q: %v", dsn, err)
 		}
 	}
-	dsn := strings.Replace(database(t), pgtest.Password, secret, 1)
+	dsn := strings.Replace(server(t), pgtest.Password, secret, 1)
 	s := open(t, Config{Store: Postgres, DSN: dsn})
 	if _, err := s.Position(t.Context(), place); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "password authentication failed") {
 		t.Errorf("wrong password: %v", err)
