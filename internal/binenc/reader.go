@@ -196,4 +196,5 @@ func (r *Reader) take(n int) []byte {
 const (
 	MaxName  = 1 << 12 // bytes of a name
 	MaxItems = 1 << 28 // items of a list
+	MaxBytes = 1 << 32 // bytes of a block
 )

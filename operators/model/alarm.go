@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
@@ -100,7 +102,7 @@ func (s *AlarmSpec) rule(signal string) string {
 
 // keyAlarm is the alarm of one key on one signal.
 type keyAlarm struct {
-	alert   ruleState
+	alert   stage.AlertState
 	print   string // the specification: state of another one is nothing to this
 	signal  string
 	slice   bool
@@ -134,16 +136,16 @@ const alarmRows = 2000
 
 // addAlarms gives a new key its alarms.
 func (k *keyState) addAlarms(s *AlarmSpec) {
-	if s == nil || k.slice != "" && !s.Slices {
+	if s == nil || k.Slice != "" && !s.Slices {
 		return
 	}
 	for _, signal := range s.Signals {
-		k.alarms = append(k.alarms, newKeyAlarm(s, signal, k.slice != ""))
+		k.alarms = append(k.alarms, newKeyAlarm(s, signal, k.Slice != ""))
 	}
 }
 
 // observeAlarms gives a label pane to the alarms of a key.
-func (t *ModelTask) observeAlarms(k *keyState, in *paneInput) error {
+func (t *ModelTask) observeAlarms(k *keyState, in *stage.Pane) error {
 	spec := t.cfg.Alarm
 	for _, a := range k.alarms {
 		a.fired, a.observed = nil, false
@@ -154,7 +156,7 @@ func (t *ModelTask) observeAlarms(k *keyState, in *paneInput) error {
 	return nil
 }
 
-func (t *ModelTask) observeAlarm(spec *AlarmSpec, a *keyAlarm, in *paneInput) error {
+func (t *ModelTask) observeAlarm(spec *AlarmSpec, a *keyAlarm, in *stage.Pane) error {
 	panes, err := t.alarmPanes(spec, a, in)
 	if err != nil {
 		return err
@@ -182,7 +184,7 @@ func (a *keyAlarm) observe(spec *AlarmSpec, p alarmPane) error {
 			a.tests = spec.fresh(a.signal, a.slice, a.curve.inForce)
 		}
 	}
-	if a.alert.state == firing {
+	if a.alert.State == stage.Firing {
 		a.since.add(p.sums)
 	}
 	if a.tests == nil {
@@ -211,34 +213,34 @@ func (a *keyAlarm) judge(spec *AlarmSpec, rejected bool, end, pane int64) (state
 	fires := a.fired != nil
 	if a.slice {
 		fires = rejected && a.observed
-		if fires && a.alert.state != firing {
+		if fires && a.alert.State != stage.Firing {
 			a.fired = a.tests.Evidence()
 		}
 	}
 	switch {
-	case fires && a.alert.state != firing:
-		a.alert = ruleState{state: firing, since: a.started(spec, end, pane), last: a.alert.last}
+	case fires && a.alert.State != stage.Firing:
+		a.alert = stage.AlertState{State: stage.Firing, Since: a.started(spec, end, pane), Last: a.alert.Last}
 		a.remember()
-		return firing, true
+		return stage.Firing, true
 	case fires && !a.slice:
-		a.alert.clearFrom = 0
+		a.alert.ClearFrom = 0
 		a.remember()
-		return firing, false
-	case a.alert.state != firing || !a.observed:
-		return a.alert.state, false
+		return stage.Firing, false
+	case a.alert.State != stage.Firing || !a.observed:
+		return a.alert.State, false
 	}
 	if !a.cleared(spec) {
-		a.alert.clearFrom = 0
-		return firing, false
+		a.alert.ClearFrom = 0
+		return stage.Firing, false
 	}
-	if a.alert.clearFrom == 0 {
-		a.alert.clearFrom = end
+	if a.alert.ClearFrom == 0 {
+		a.alert.ClearFrom = end
 	}
-	if end-a.alert.clearFrom < spec.ClearFor {
-		return firing, false
+	if end-a.alert.ClearFrom < spec.ClearFor {
+		return stage.Firing, false
 	}
 	a.resolve(spec)
-	return resolved, true
+	return stage.Resolved, true
 }
 
 // started is the estimate of when the error began: the end of the last pane without evidence, in matured mode less the age.
@@ -277,7 +279,7 @@ const convincing = 3
 // resolve ends the episode. The tests of a slice begin anew where they still have evidence: their sum may not go up by that
 // (docs/math.md), and where there is none left it goes on.
 func (a *keyAlarm) resolve(spec *AlarmSpec) {
-	a.alert = ruleState{lastChange: a.alert.since, last: a.alert.last, inhibitedBy: a.alert.inhibitedBy, told: a.alert.told}
+	a.alert = stage.AlertState{LastChange: a.alert.Since, Last: a.alert.Last, InhibitedBy: a.alert.InhibitedBy, Notified: a.alert.Notified}
 	a.since, a.bins = trail{}, 0
 	if a.slice && a.tests != nil && a.logE() >= 0 {
 		a.tests = a.tests.Fresh()
@@ -297,9 +299,9 @@ func (k *keyState) alarm(signal string) *keyAlarm {
 // firingSince returns the earliest start among the firing rules of a key and its alarm. An alarm that a calibrator
 // in force answers is none of them, nor is one on accuracy, which no calibrator answers.
 func (k *keyState) firingSince() (since int64, any bool) {
-	add := func(r *ruleState) {
-		if r.state == firing && (!any || r.since < since) {
-			since, any = r.since, true
+	add := func(r *stage.AlertState) {
+		if r.State == stage.Firing && (!any || r.Since < since) {
+			since, any = r.Since, true
 		}
 	}
 	for i := range k.rules {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -16,7 +18,7 @@ import (
 // testAlarm is the default alarm, on both signals unless named.
 func testAlarm(signals ...string) *AlarmSpec {
 	if len(signals) == 0 {
-		signals = []string{signalRaw, signalCalibrated}
+		signals = []string{stage.SignalRaw, stage.SignalCalibrated}
 	}
 	return &AlarmSpec{Name: "calibration", Severity: "critical", Signals: signals, Bins: 15, EpsilonECE: .02, EpsilonBin: .05, Alpha: 1. / 3_150_000, MaxWeight: 1,
 		EpsilonAccuracy: .02, AccuracySeverity: "warning", ReferenceRows: 1500, Slack: 1, Slices: true, FDR: .05, ClearRows: 500, ClearFor: 20 * second, QuietRows: 50_000}
@@ -50,13 +52,13 @@ func (w *world) alerts() []record.Alert {
 func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 	t.Parallel()
 	rows := episode(71, nil, 3000, 1.6)
-	w := newWorld(t, alarmSetup(testAlarm(signalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
 	if len(alerts) != 1 {
 		t.Fatalf("%d alerts, want one", len(alerts))
 	}
 	a := alerts[0]
-	if a.State != firing || a.Kind != kindAnytime || a.Rule != "calibration-raw" || a.InhibitedBy != "" || a.Value < a.Threshold || math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 {
+	if a.State != stage.Firing || a.Kind != kindAnytime || a.Rule != "calibration-raw" || a.InhibitedBy != "" || a.Value < a.Threshold || math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 {
 		t.Errorf("alert %+v: want one that fires, with its evidence above log 2/α", a)
 	}
 	if since := nanos(t, a.Since); since > rows[0].TS+20*second || a.Since != a.Evidence.Since {
@@ -80,9 +82,9 @@ func TestAlarmComesAndGoes(t *testing.T) {
 	rows = episode(73, rows, 2500, 2)
 	to := len(rows)
 	rows = episode(74, rows, 6000, 1)
-	w := newWorld(t, alarmSetup(testAlarm(signalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
-	if len(alerts) != 2 || alerts[0].State != firing || alerts[1].State != resolved {
+	if len(alerts) != 2 || alerts[0].State != stage.Firing || alerts[1].State != stage.Resolved {
 		t.Fatalf("alerts %+v, want firing, resolved", alerts)
 	}
 	start, end := rows[from].TS, rows[to].TS
@@ -124,7 +126,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 	rows := episode(75, episode(76, nil, 1500, 1), 6000, 1.7)
 	for _, matured := range []int64{0, 35 * second, 330 * second} { // the last in slots of two panes
 		t.Run(fmt.Sprint(matured/second), func(t *testing.T) {
-			spec := testAlarm(signalRaw)
+			spec := testAlarm(stage.SignalRaw)
 			spec.Matured = matured
 			s := alarmSetup(spec)
 			w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
@@ -138,7 +140,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 				panes = append(panes, p)
 			}
 			slices.Sort(panes)
-			plain, want := spec.fresh(signalRaw, false, nil), ""
+			plain, want := spec.fresh(stage.SignalRaw, false, nil), ""
 			for _, p := range panes {
 				fired, err := plain.Observe(p, sums[p])
 				w.must(err)
@@ -160,7 +162,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 // TestMaturedRowsThatAreTooLate: a row whose label comes later than the age counts as unlabelled, and is counted.
 func TestMaturedRowsThatAreTooLate(t *testing.T) {
 	t.Parallel()
-	spec := testAlarm(signalRaw)
+	spec := testAlarm(stage.SignalRaw)
 	spec.Matured = 3 * second // less than the longest delay
 	rows := batchtest.Rows(77, batchtest.Options{N: 1500, MaxLag: 40 * second})
 	w := newWorld(t, alarmSetup(spec), stream(t, rows, 1, 50), 1).run(anyOrder)
@@ -187,7 +189,7 @@ func TestAlarmOfASlice(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	s := alarmSetup(testAlarm(signalRaw))
+	s := alarmSetup(testAlarm(stage.SignalRaw))
 	s.slices = []string{"region"}
 	w := newWorld(t, s, stream(t, good, 2, 50), 1).run(anyOrder)
 	if a := w.alerts(); len(a) != 0 {
@@ -207,7 +209,7 @@ func TestAlarmOfASlice(t *testing.T) {
 	slice := "region=" + rows[0].Region
 	first := map[string]record.Alert{}
 	for _, a := range w.alerts() {
-		if _, ok := first[a.Slice]; !ok && a.State == firing {
+		if _, ok := first[a.Slice]; !ok && a.State == stage.Firing {
 			first[a.Slice] = a
 		}
 	}
@@ -273,14 +275,14 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 // TestAlarmStartsAnewUnderAnotherSpecification: what fires goes on firing, the tests have seen nothing.
 func TestAlarmStartsAnewUnderAnotherSpecification(t *testing.T) {
 	t.Parallel()
-	s := alarmSetup(testAlarm(signalRaw))
+	s := alarmSetup(testAlarm(stage.SignalRaw))
 	w := newWorld(t, s, stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(anyOrder)
-	s.model.Alarm = testAlarm(signalRaw)
+	s.model.Alarm = testAlarm(stage.SignalRaw)
 	s.model.Alarm.EpsilonECE = .03
 	task := s.task()
 	w.must(pipeline.RestoreCheckpoint(w.savedModel, task.Sections(), nil))
 	old, a := w.model.models["m"].versions["v1"].keys[""].alarms[0], task.models["m"].versions["v1"].keys[""].alarms[0]
-	if old.alert.state != firing || a.alert.state != firing || a.alert.since != old.alert.since || a.tests.Headline.Panes() != 0 || old.tests.Headline.Panes() == 0 {
+	if old.alert.State != stage.Firing || a.alert.State != stage.Firing || a.alert.Since != old.alert.Since || a.tests.Headline.Panes() != 0 || old.tests.Headline.Panes() == 0 {
 		t.Errorf("alarm %+v became %+v", old.alert, a.alert)
 	}
 	s.model.Alarm = nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
@@ -39,7 +41,7 @@ func (s *AlarmSpec) severity(signal string) string {
 // confidence is the signal whose bins the alerts of an alarm show.
 func (a *keyAlarm) confidence() string {
 	if a.signal == signalAccuracy {
-		return signalRaw
+		return stage.SignalRaw
 	}
 	return a.signal
 }
@@ -59,7 +61,7 @@ func accuracyInside(s detect.Spec, p detect.Pane) bool {
 // accuracyEvidence is what an alarm on accuracy knows when it fires.
 func (a *keyAlarm) accuracyEvidence(spec *AlarmSpec, since int64) *record.AlertEvidence {
 	head := a.fired.Headline
-	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon, LogE: jsonNumber(head.LogE), Threshold: head.Threshold,
+	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon, LogE: stage.FiniteOrZero(head.LogE), Threshold: head.Threshold,
 		Since: pipeline.Format(since), Reference: spec.reference(a.signal), Direction: "accuracy fell", Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold = 0

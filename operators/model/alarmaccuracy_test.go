@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -46,16 +48,16 @@ func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	t.Parallel()
 	rows, from, to := fallOfAccuracy()
-	spec := testAlarm(signalRaw, signalAccuracy)
+	spec := testAlarm(stage.SignalRaw, signalAccuracy)
 	s := alarmSetup(spec)
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
-	if len(alerts) != 2 || alerts[0].State != firing || alerts[1].State != resolved {
+	if len(alerts) != 2 || alerts[0].State != stage.Firing || alerts[1].State != stage.Resolved {
 		t.Fatalf("alerts %+v, want firing, resolved", alerts)
 	}
 	at, ref := plainAccuracy(t, spec, s.model.Pane, rows)
 	a := alerts[0]
-	if a.Rule != accuracyRule || a.Kind != kindAnytime || a.Severity != "warning" || a.Signal != signalRaw || a.At != at || nanos(t, a.At) <= rows[from].TS ||
+	if a.Rule != accuracyRule || a.Kind != kindAnytime || a.Severity != "warning" || a.Signal != stage.SignalRaw || a.At != at || nanos(t, a.At) <= rows[from].TS ||
 		math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 || a.Value < a.Threshold {
 		t.Errorf("alert %+v, want one at %s", a, at)
 	}
@@ -112,10 +114,10 @@ func plainAccuracy(t *testing.T, spec *AlarmSpec, pane int64, rows []batchtest.R
 // TestFallOfAccuracyIsNoReasonToRefit: what no calibrator mends starts no refit, and stops none by period.
 func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
 	t.Parallel()
-	for signal, want := range map[string]bool{signalRaw: true, signalAccuracy: false} {
+	for signal, want := range map[string]bool{stage.SignalRaw: true, signalAccuracy: false} {
 		k := &keyState{}
-		k.addAlarms(testAlarm(signalRaw, signalAccuracy))
-		k.alarm(signal).alert = ruleState{state: firing, since: 7}
+		k.addAlarms(testAlarm(stage.SignalRaw, signalAccuracy))
+		k.alarm(signal).alert = stage.AlertState{State: stage.Firing, Since: 7}
 		if since, any := k.firingSince(); any != want || any && since != 7 {
 			t.Errorf("alarm on %s: fires for refits %v since %d, want %v", signal, any, since, want)
 		}
@@ -140,7 +142,7 @@ func TestFallOfAccuracyInASlice(t *testing.T) {
 		if a.Rule != accuracyRule || a.Slice != "" && a.Slice != "region=r1" {
 			t.Errorf("alert %+v", a)
 		}
-		if a.Slice == "region=r1" && a.State == firing && a.Evidence != nil && a.Evidence.FDR == .05 && a.Evidence.Threshold == 0 {
+		if a.Slice == "region=r1" && a.State == stage.Firing && a.Evidence != nil && a.Evidence.FDR == .05 && a.Evidence.Threshold == 0 {
 			slice = true
 		}
 	}

@@ -3,8 +3,9 @@ package model
 import (
 	"fmt"
 	"math"
-	"net/url"
 	"strings"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/metric"
@@ -24,21 +25,21 @@ const (
 
 // alarmAlert describes a change of an alarm. While it fires value is the log evidence of the test that fired; once
 // resolved it is 0, as the tests began anew.
-func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state string, in *paneInput, slices int) *record.Alert {
+func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state string, in *stage.Pane, slices int) *record.Alert {
 	spec := t.cfg.Alarm
-	since := a.alert.since
-	if state == resolved {
-		since = a.alert.lastChange
+	since := a.alert.Since
+	if state == stage.Resolved {
+		since = a.alert.LastChange
 	}
-	bins, rows := k.recent.after(a.confidence(), since)
-	out := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.rule(a.signal), Kind: kindAnytime, Measure: "log_e",
-		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(in.end), Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
+	bins, rows := k.Recent.After(a.confidence(), since)
+	out := &record.Alert{Schema: 1, Model: v.Model, Version: v.Name, Slice: k.Slice, Rule: spec.rule(a.signal), Kind: kindAnytime, Measure: "log_e",
+		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(in.End), Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
 	if rows > 0 {
-		iv := metric.Resample(bins, t.cfg.Resamples, seed(v, k, a.signal, in.pane))
+		iv := metric.Resample(bins, t.cfg.Resamples, k.Seed(a.signal, in.Index))
 		out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
 	}
-	out.Diagram = t.diagram(v, k, out.At)
-	if state == resolved {
+	out.Diagram = t.env.Diagram(&k.Key, out.At)
+	if state == stage.Resolved {
 		out.Threshold = -math.Log(spec.alpha())
 		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (ECE %g, bin %g)", a.signal, spec.EpsilonECE, spec.EpsilonBin)
 		if a.signal == signalAccuracy {
@@ -46,12 +47,12 @@ func (t *ModelTask) alarmAlert(v *version, k *keyState, a *keyAlarm, state strin
 		}
 		return out
 	}
-	e := t.alarmEvidence(spec, a, in.end, since)
+	e := t.alarmEvidence(spec, a, in.End, since)
 	e.Slices = slices
 	if a.slice {
 		e.FDR = spec.FDR
 		out.Threshold = math.Log(float64(max(slices, 1)) / spec.FDR)
-		out.Value = jsonNumber(a.logE())
+		out.Value = stage.FiniteOrZero(a.logE())
 	} else {
 		out.Value, out.Threshold = e.LogE, e.Threshold
 		if a.fired.Bin && !a.fired.ECE {
@@ -86,7 +87,7 @@ func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64
 		return a.accuracyEvidence(spec, since)
 	}
 	head, diag := a.fired.Headline, a.fired.Diagnosis
-	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: jsonNumber(head.LogE), LogEBin: jsonNumber(diag.LogE),
+	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
 		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.Reference, Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold, e.ThresholdBin = 0, 0
@@ -127,27 +128,4 @@ func direction(net, all float64) string {
 		return "underconfident"
 	}
 	return "off both ways"
-}
-
-// jsonNumber returns x, or 0 where it is no number that JSON has.
-func jsonNumber(x float64) float64 {
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		return 0
-	}
-	return x
-}
-
-// diagram is the page's path at the reliability diagram of a key at a moment: of its first window by rows, which is of the
-// latest rows, else of its first window.
-func (t *ModelTask) diagram(v *version, k *keyState, at string) string {
-	window := ""
-	for i := range t.cfg.Windows {
-		if w := &t.cfg.Windows[i]; window == "" || w.Kind == "rows" {
-			window = w.Name
-			if w.Kind == "rows" {
-				break
-			}
-		}
-	}
-	return "/?" + url.Values{"model": {v.model}, "version": {v.name}, "slice": {k.slice}, "window": {window}, "at": {at}}.Encode()
 }

@@ -5,12 +5,14 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
 // benchPane is one label pane of 200 rows.
-func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *paneInput {
+func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *stage.Pane {
 	shape := cfg.Acc
 	shape.K = 4
 	set, err := acc.New(shape)
@@ -28,13 +30,13 @@ func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *paneInput {
 			b.Fatal(err)
 		}
 	}
-	return &paneInput{pane: pane, end: (pane + 1) * cfg.Pane, cells: []paneCell{{pane, set}}, labelled: 200}
+	return &stage.Pane{Index: pane, End: (pane + 1) * cfg.Pane, Cells: []stage.Cell{{PredictionPane: pane, Set: set}}, Labelled: 200}
 }
 
 // BenchmarkAlarmKeys is one label pane of 1,000 slices of 200 rows each: their alarms, e-BH, inhibition. bytes/key is what the state of
 // alarms and the reference of unlabelled rows take in memory.
 func BenchmarkAlarmKeys(b *testing.B) {
-	for _, signals := range [][]string{{signalRaw}, {signalRaw, signalCalibrated}} {
+	for _, signals := range [][]string{{stage.SignalRaw}, {stage.SignalRaw, stage.SignalCalibrated}} {
 		b.Run(fmt.Sprint(len(signals), " signals"), func(b *testing.B) {
 			const keys = 1000
 			s := alarmSetup(testAlarm(signals...))
@@ -57,15 +59,15 @@ func BenchmarkAlarmKeys(b *testing.B) {
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			in := benchPane(b, &task.cfg, 1)
-			in.scored = scored{1: in.cells[0].set}
-			inputs := map[string]*paneInput{}
+			in.Scored = stage.Scored{1: in.Cells[0].Set}
+			inputs := map[string]*stage.Pane{}
 			for _, name := range names {
 				inputs[name] = in
 			}
 			b.ResetTimer()
 			for range b.N {
-				in.pane++
-				in.end += task.cfg.Pane
+				in.Index++
+				in.End += task.cfg.Pane
 				for _, name := range names {
 					if err := task.observeAlarms(v.keys[name], in); err != nil {
 						b.Fatal(err)

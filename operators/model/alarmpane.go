@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -25,7 +27,7 @@ const (
 )
 
 // alarmPanes are the panes that a label pane completes: its own rows, or in matured mode those that are old enough now.
-func (t *ModelTask) alarmPanes(spec *AlarmSpec, a *keyAlarm, in *paneInput) ([]alarmPane, error) {
+func (t *ModelTask) alarmPanes(spec *AlarmSpec, a *keyAlarm, in *stage.Pane) ([]alarmPane, error) {
 	own := make(detect.Pane, spec.Bins)
 	add := func(predictionPane int64, set *acc.Set) error {
 		if set.LabelledRows() == 0 {
@@ -36,7 +38,7 @@ func (t *ModelTask) alarmPanes(spec *AlarmSpec, a *keyAlarm, in *paneInput) ([]a
 			return err
 		}
 		if spec.Matured > 0 {
-			if !a.waiting.add(spec, t.cfg.Pane, predictionPane, in.pane, p) {
+			if !a.waiting.add(spec, t.cfg.Pane, predictionPane, in.Index, p) {
 				t.counts.Add(CountAlarmLate, set.LabelledRows())
 			}
 			return nil
@@ -44,23 +46,23 @@ func (t *ModelTask) alarmPanes(spec *AlarmSpec, a *keyAlarm, in *paneInput) ([]a
 		plusPane(own, p)
 		return nil
 	}
-	if a.signal != signalCalibrated {
-		for _, c := range in.cells {
-			if err := add(c.predictionPane, c.set); err != nil {
+	if a.signal != stage.SignalCalibrated {
+		for _, c := range in.Cells {
+			if err := add(c.PredictionPane, c.Set); err != nil {
 				return nil, err
 			}
 		}
 	} else {
-		for _, p := range slices.Sorted(maps.Keys(in.scored)) {
-			if err := add(p, in.scored[p]); err != nil {
+		for _, p := range slices.Sorted(maps.Keys(in.Scored)) {
+			if err := add(p, in.Scored[p]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if spec.Matured > 0 {
-		return a.waiting.take(spec, t.cfg.Pane, in.pane), nil
+		return a.waiting.take(spec, t.cfg.Pane, in.Index), nil
 	}
-	return []alarmPane{{in.end, own}}, nil
+	return []alarmPane{{in.End, own}}, nil
 }
 
 // alarmSums are the sums of a grid by bin, with weights of at most 1.

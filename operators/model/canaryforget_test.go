@@ -3,6 +3,8 @@ package model
 import (
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
@@ -27,7 +29,7 @@ func TestFailedCanariesAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.calibrators = []*inForce{{revision: 1, from: 1, cal: calibrator.Identity{}, encoded: []byte(`{"version":1,"method":"identity"}`)}}
+	v.Calibrators = []*stage.InForce{{Revision: 1, From: 1, Cal: calibrator.Identity{}, Encoded: []byte(`{"version":1,"method":"identity"}`)}}
 	now := int64(1_700_000_000) * second
 	for range 200 {
 		v.refit.trial = &trial{candidates: []*candidate{{fitResult: fitResult{method: cal.Method(), cal: cal, encoded: encoded}}}}
@@ -39,16 +41,16 @@ func TestFailedCanariesAreForgotten(t *testing.T) {
 		if err := task.endCanary(v, k, "worse", now); err != nil {
 			t.Fatal(err)
 		}
-		if f := v.at(from, [16]byte{}); f == nil || f.share == 0 {
+		if f := v.At(from, [16]byte{}); f == nil || f.Share == 0 {
 			t.Fatalf("a row of the canary that has just ended is scored by %+v", f)
 		}
-		if f := v.at(now, [16]byte{}); f == nil || f.revision != 1 || f.share != 0 {
+		if f := v.At(now, [16]byte{}); f == nil || f.Revision != 1 || f.Share != 0 {
 			t.Fatalf("a row after it is scored by %+v", f)
 		}
 		now += 10 * second
 	}
 	// Those of the last 120 s, which rows may still ask for, and what is in force.
-	if n := len(v.calibrators); n > 4 {
+	if n := len(v.Calibrators); n > 4 {
 		t.Errorf("%d calibrators are kept after 200 canaries", n)
 	}
 }

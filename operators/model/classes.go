@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -28,16 +30,6 @@ func plusClasses(dst *acc.ClassCounts, set *acc.Set) (*acc.ClassCounts, error) {
 		return dst, err
 	}
 	return dst, nil
-}
-
-// counted reports whether shards count the pane's rows by class.
-func (in *paneInput) counted() bool {
-	for _, c := range in.cells {
-		if c.set.Classes != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // classDrift is what a key knows of the shares of its classes beside its reference.
@@ -71,25 +63,25 @@ func (s *softJoint) ready() bool { return s.rows > 0 }
 
 // unweighted is the calibrator in force without the class weights on it, and these; nil where there are none.
 func (v *version) unweighted() (cal calibrator.Calibrator, weights []float64) {
-	f := v.newest()
+	f := v.Newest()
 	if f == nil {
 		return calibrator.Identity{}, nil
 	}
-	if w, ok := f.cal.(*calibrator.ClassWeights); ok {
+	if w, ok := f.Cal.(*calibrator.ClassWeights); ok {
 		return w.Base(), w.Weights()
 	}
-	return f.cal, nil
+	return f.Cal, nil
 }
 
 // follow keeps it up to date; added is how many sampled rows the pane brought.
 func (d *classDrift) follow(v *version, k *keyState, added int) error {
 	s := &d.soft
 	s.fresh += int64(added)
-	n := len(k.sample)
+	n := len(k.Sample)
 	if n < leastSoft {
 		return nil
 	}
-	if s.ready() && s.revision == v.inForceRevision() && s.fresh < int64(max(leastSoft, n/4)) {
+	if s.ready() && s.revision == v.InForceRevision() && s.fresh < int64(max(leastSoft, n/4)) {
 		return nil
 	}
 	cal, _ := v.unweighted()
@@ -97,23 +89,23 @@ func (d *classDrift) follow(v *version, k *keyState, added int) error {
 	if err != nil {
 		return err
 	}
-	made.revision = v.inForceRevision()
+	made.revision = v.InForceRevision()
 	*s = made
 	return nil
 }
 
 // newSoftJoint makes it of the key's sample, by the classes of a pool.
 func newSoftJoint(k *keyState, cal calibrator.Calibrator, pool *shift.Pool) (s softJoint, err error) {
-	n := len(k.sample)
+	n := len(k.Sample)
 	s.pool = pool
 	kp := s.pool.Classes()
 	s.joint = make([]float64, kp*acc.Bands*kp)
 	s.byLabel = shift.ByLabel{Rows: make([]float64, kp), Gap: make([]float64, kp*gateBins)}
-	z, raw, cp, p := make([]float64, k.k), make([]float64, k.k), make([]float64, k.k), make([]float64, n*kp)
+	z, raw, cp, p := make([]float64, k.K), make([]float64, k.K), make([]float64, k.K), make([]float64, n*kp)
 	w, at, others := make([]float64, n), make([]int, n), make([]float64, n)
 	var weight float64
-	for i := range k.sample {
-		row := &k.sample[i]
+	for i := range k.Sample {
+		row := &k.Sample[i]
 		for j, x := range row.Z {
 			z[j] = float64(x)
 		}
@@ -121,7 +113,7 @@ func newSoftJoint(k *keyState, cal calibrator.Calibrator, pool *shift.Pool) (s s
 		if !ok {
 			return s, fmt.Errorf("sampled logits are not finite")
 		}
-		if _, _, err := calibrated(cal, z, cp, int(row.Y)); err != nil {
+		if _, _, err := stage.Evaluate(cal, z, cp, int(row.Y)); err != nil {
 			return s, err
 		}
 		s.pool.Sum(p[i*kp:(i+1)*kp], cp)
@@ -140,7 +132,7 @@ func newSoftJoint(k *keyState, cal calibrator.Calibrator, pool *shift.Pool) (s s
 	}
 	s.bias = classBias(p, w, s.byLabel.Rows)
 	told := make([]float64, kp) // information on ln u by class
-	for i := range k.sample {
+	for i := range k.Sample {
 		row := p[i*kp : (i+1)*kp]
 		shift.Correct(row, row, s.bias)
 		for j, x := range row {
@@ -173,9 +165,9 @@ func shrinkBias(u, told []float64) {
 
 // sampledLabels are the weights of a key's sample by label.
 func sampledLabels(k *keyState) []float64 {
-	rows := make([]float64, k.k)
-	for i := range k.sample {
-		rows[k.sample[i].Y] += float64(k.sample[i].W)
+	rows := make([]float64, k.K)
+	for i := range k.Sample {
+		rows[k.Sample[i].Y] += float64(k.Sample[i].W)
 	}
 	return rows
 }
@@ -253,10 +245,10 @@ func predictedNow(c *acc.ClassCounts) []float64 {
 
 // predictedSample are a key's sampled rows by the class that they say, as rows.
 func predictedSample(k *keyState) []float64 {
-	out := make([]float64, k.k)
+	out := make([]float64, k.K)
 	var weight float64
-	for i := range k.sample {
-		row := &k.sample[i]
+	for i := range k.Sample {
+		row := &k.Sample[i]
 		top := 0
 		for j, z := range row.Z {
 			if z > row.Z[top] {
@@ -267,7 +259,7 @@ func predictedSample(k *keyState) []float64 {
 		weight += float64(row.W)
 	}
 	for j := range out {
-		out[j] *= float64(len(k.sample)) / weight
+		out[j] *= float64(len(k.Sample)) / weight
 	}
 	return out
 }

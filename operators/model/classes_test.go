@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/operators"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -158,7 +160,7 @@ func TestClassRule(t *testing.T) {
 		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
-	if len(alerts) == 0 || alerts[0].State != firing || !strings.Contains(alerts[0].Measure, "class") {
+	if len(alerts) == 0 || alerts[0].State != stage.Firing || !strings.Contains(alerts[0].Measure, "class") {
 		t.Fatalf("alerts %+v", alerts)
 	}
 	if at := nanos(t, alerts[0].At); at < rows[4000].TS || at > rows[4000].TS+60*second {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/calib/shift"
@@ -113,7 +115,7 @@ func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 // shiftOf is an estimate as snapshots have it.
 func (t *ModelTask) shiftOf(e *classEstimate) record.ClassShift {
 	tv, null := e.Distance()
-	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: number(e.Condition), Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
+	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: stage.Number(e.Condition), Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
 		Rejected: e.Fit.P < t.cfg.Unlabelled.Alpha, Unknown: e.Unknown, Pooled: e.pool.Rest()}
 	order := make([]int, len(e.Shares))
 	for j := range order {

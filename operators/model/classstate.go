@@ -70,7 +70,7 @@ func (d *keyDrift) restoreClasses(in *binenc.Reader) error {
 	in.Version(classDriftVersion)
 	c := &d.classes
 	for _, x := range []**acc.ClassCounts{&d.ref.classes.said, &d.ref.classes.confused, &d.next.classes.said, &d.next.classes.confused, &c.block} {
-		b := in.Bytes(maxBlob)
+		b := in.Bytes(binenc.MaxBytes)
 		if in.Err() != nil || len(b) == 0 {
 			continue
 		}

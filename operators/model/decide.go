@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
@@ -65,22 +66,22 @@ func (t *ModelTask) promote(v *version, k *keyState, i int, now int64) error {
 
 // putInForce puts a calibrator in force from now, the end of the deciding label pane.
 func (t *ModelTask) putInForce(v *version, k *keyState, d *record.Calibrator, cal calibrator.Calibrator, encoded []byte, now int64) error {
-	old := v.newest()
+	old := v.Newest()
 	v.refit.revision++
-	f := &inForce{revision: v.refit.revision, from: now, cal: cal, encoded: encoded, reason: d.Reason}
+	f := &stage.InForce{Revision: v.refit.revision, From: now, Cal: cal, Encoded: encoded, Reason: d.Reason}
 	d.Published, d.Stage, d.Calibrator, d.Replaces = true, record.StageFull, encoded, 0
 	if old != nil {
-		d.Replaces = old.revision
+		d.Replaces = old.Revision
 	}
-	v.calibrators = append(v.calibrators, f)
-	v.forget(now - t.cfg.FinalAfter)
+	v.Calibrators = append(v.Calibrators, f)
+	v.ForgetBefore(now - t.cfg.FinalAfter)
 	v.refit.guard = v.refit.guard.next(old, f, v.refit.unit)
 	return t.record(v, k, d, pipeline.StreamCalibrators, now)
 }
 
 // record writes a decision, and keeps it as the latest.
 func (t *ModelTask) record(v *version, k *keyState, d *record.Calibrator, s pipeline.Stream, now int64) error {
-	d.Schema, d.Model, d.Version, d.Build = 1, v.model, v.name, t.cfg.Refit.Build
+	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, t.cfg.Refit.Build
 	d.DecidedAt = pipeline.Format(now)
 	if d.EffectiveFrom == "" {
 		d.EffectiveFrom = d.DecidedAt
@@ -97,30 +98,20 @@ func (t *ModelTask) record(v *version, k *keyState, d *record.Calibrator, s pipe
 		return fmt.Errorf("record of a refit: %w", err)
 	}
 	// The calibrators topic is compacted by key: what is in force must stay the last record of its own.
-	key := v.model + "/" + v.name
+	key := v.Model + "/" + v.Name
 	if d.Stage == record.StageCanary {
 		key += "/" + record.StageCanary
 	} else {
 		v.refit.last = value
 	}
-	t.emit(k, pipeline.Message{Stream: s, Key: []byte(key), Value: value, Time: now})
+	t.env.Emit(&k.Key, pipeline.Message{Stream: s, Key: []byte(key), Value: value, Time: now})
 	return nil
-}
-
-// forget drops the calibrators that no row can ask for: rows before t have all come. Canaries that nothing followed go by themselves.
-func (v *version) forget(t int64) {
-	v.calibrators = slices.DeleteFunc(v.calibrators, func(f *inForce) bool { return f.share > 0 && f.until != 0 && f.until <= t })
-	for i := 1; i < len(v.calibrators); i++ {
-		if f := v.calibrators[i]; f.share == 0 && f.from <= t {
-			v.calibrators, i = v.calibrators[i:], 0
-		}
-	}
 }
 
 // evidence is what a trial found, in the words of candidate i; -1 where none was fitted.
 func (tr *trial) evidence(v *version, spec *RefitSpec, i int) record.Evidence {
 	e := record.Evidence{FitRows: int(tr.fitRows), FitFrom: pipeline.Format(tr.fitFrom), FitTo: pipeline.Format(tr.fitTo), FitBegan: pipeline.Format(tr.started), FitDigest: tr.digest, TestRows: int(tr.rows),
-		Alpha: spec.Alpha, NLLBound: nllBound(v.k), Seed: tr.seed, LogENeeded: tr.need(spec)}
+		Alpha: spec.Alpha, NLLBound: nllBound(v.K), Seed: tr.seed, LogENeeded: tr.need(spec)}
 	if tr.rows > 0 {
 		e.TestTo = pipeline.Format(tr.testTo)
 		e.NLLInForce, e.ECEInForce, e.AccInForce = orZero(tr.inForce.mean()), orZero(tr.inForce.ece()), orZero(tr.inForce.acc())
@@ -150,22 +141,4 @@ func orZero(x float64) float64 {
 		return 0
 	}
 	return x
-}
-
-// newest is the calibrator in force for all; nil = the identity.
-func (v *version) newest() *inForce {
-	for i := len(v.calibrators) - 1; i >= 0; i-- {
-		if v.calibrators[i].share == 0 {
-			return v.calibrators[i]
-		}
-	}
-	return nil
-}
-
-// inForceRevision is the revision in force, 0 the identity.
-func (v *version) inForceRevision() int {
-	if f := v.newest(); f != nil {
-		return f.revision
-	}
-	return 0
 }

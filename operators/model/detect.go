@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/reference"
@@ -45,35 +47,12 @@ type RuleSpec struct {
 	Age      int64 // measure coverage: of predictions this old, ns
 }
 
-// ruleState is where a rule stands for one key.
-type ruleState struct {
-	state      string // "", pending, firing
-	since      int64  // start of the first pane over Fire
-	overFrom   int64  // end of that pane: `for` counts from here
-	clearFrom  int64  // end of the first pane under Clear while firing; 0 = none
-	lastChange int64
-	last       []byte // the latest alert, as published
-
-	inhibitedBy string // as in the latest alert
-	told        bool   // it has fired uninhibited since it was last in order
-	holdFrom    int64  // end of the pane at which its inhibitor was gone; 0 = it is there
-}
-
-const (
-	signalRaw        = "raw"
-	signalCalibrated = "calibrated"
-	ruleOK           = ""
-	pending          = "pending"
-	firing           = "firing"
-	resolved         = "resolved"
-)
-
 // alerts judges the alarms and rules of a version at the end of a label pane, slices and whole together, and publishes what
 // changed.
-func (t *ModelTask) alerts(v *version, names []string, in map[string]*paneInput) error {
+func (t *ModelTask) alerts(v *version, names []string, in map[string]*stage.Pane) error {
 	for _, name := range names {
 		k := v.keys[name]
-		k.changes = map[*ruleState]*record.Alert{}
+		k.changes = map[*stage.AlertState]*record.Alert{}
 		if err := t.judgeRules(v, k, in[name]); err != nil {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
@@ -89,14 +68,14 @@ func (t *ModelTask) alerts(v *version, names []string, in map[string]*paneInput)
 		}
 	}
 	if len(names) > 0 {
-		t.settle(v, names, in[names[0]].end)
+		t.settle(v, names, in[names[0]].End)
 	}
 	return nil
 }
 
 // judgeAlarm notes the change of an alarm.
-func (t *ModelTask) judgeAlarm(v *version, k *keyState, a *keyAlarm, rejected bool, of int, in *paneInput) {
-	state, changed := a.judge(t.cfg.Alarm, rejected, in.end, t.cfg.Pane)
+func (t *ModelTask) judgeAlarm(v *version, k *keyState, a *keyAlarm, rejected bool, of int, in *stage.Pane) {
+	state, changed := a.judge(t.cfg.Alarm, rejected, in.End, t.cfg.Pane)
 	if !changed {
 		return
 	}
@@ -107,37 +86,37 @@ func (t *ModelTask) judgeAlarm(v *version, k *keyState, a *keyAlarm, rejected bo
 }
 
 // judgeRules judges the rules of a key at the end of a label pane.
-func (t *ModelTask) judgeRules(v *version, k *keyState, in *paneInput) error {
+func (t *ModelTask) judgeRules(v *version, k *keyState, in *stage.Pane) error {
 	for i := range t.cfg.Rules {
 		spec := &t.cfg.Rules[i]
-		if k.slice != "" && !spec.Slices {
+		if k.Slice != "" && !spec.Slices {
 			continue
 		}
 		j, ok, err := t.judgement(v, k, spec, k.looks[i], in)
 		if err != nil {
 			return fmt.Errorf("rule %s: %w", spec.Name, err)
 		}
-		if !ok || j.rows < max(spec.MinRows, 1) || k.labelled < spec.WarmupRows && spec.Kind != kindDistance && spec.Measure != measureCoverage {
+		if !ok || j.rows < max(spec.MinRows, 1) || k.Labelled < spec.WarmupRows && spec.Kind != kindDistance && spec.Measure != measureCoverage {
 			continue
 		}
-		if state, changed := k.rules[i].judge(spec, j, in.end-t.cfg.Pane, in.end); changed {
-			k.changes[&k.rules[i]] = t.ruleAlert(v, k, spec, &k.rules[i], state, j, in.end)
+		if state, changed := spec.move(&k.rules[i], j, in.End-t.cfg.Pane, in.End); changed {
+			k.changes[&k.rules[i]] = t.ruleAlert(v, k, spec, &k.rules[i], state, j, in.End)
 		}
 	}
 	return nil
 }
 
 // judgement is what a rule sees of a label pane; ok is false where there is nothing new or too little.
-func (t *ModelTask) judgement(v *version, k *keyState, spec *RuleSpec, l *look, in *paneInput) (j judgement, ok bool, err error) {
+func (t *ModelTask) judgement(v *version, k *keyState, spec *RuleSpec, l *look, in *stage.Pane) (j judgement, ok bool, err error) {
 	if l == nil {
-		if in.labelled == 0 || k.labelled < spec.WarmupRows {
+		if in.Labelled == 0 || k.Labelled < spec.WarmupRows {
 			return j, false, nil
 		}
-		bins, n := k.recent.last(spec.Signal, spec.Rows)
+		bins, n := k.Recent.Last(spec.Signal, spec.Rows)
 		if n < max(spec.MinRows, 1) {
 			return j, false, nil
 		}
-		return judgement{rows: n, ece: metric.ECE(bins), iv: metric.Resample(bins, t.cfg.Resamples, seed(v, k, spec.Signal, in.pane))}, true, nil
+		return judgement{rows: n, ece: metric.ECE(bins), iv: metric.Resample(bins, t.cfg.Resamples, k.Seed(spec.Signal, in.Index))}, true, nil
 	}
 	rows, err := t.look(v, k, spec, l, in)
 	if err != nil || rows == 0 {
@@ -149,9 +128,9 @@ func (t *ModelTask) judgement(v *version, k *keyState, spec *RuleSpec, l *look, 
 	}
 	switch spec.Kind {
 	case kindThreshold:
-		return spec.threshold(cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: seed(v, k, spec.Signal+spec.Measure, in.pane)})
+		return spec.threshold(cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: k.Seed(spec.Signal+spec.Measure, in.Index)})
 	case kindReference:
-		return spec.compare(ref, cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: seed(v, k, spec.Signal+spec.Measure, in.pane)})
+		return spec.compare(ref, cur, t.cfg.Bins, reference.Options{Resamples: t.cfg.Resamples, Seed: k.Seed(spec.Signal+spec.Measure, in.Index)})
 	case kindDistance:
 		j, ok = spec.distance(ref, cur)
 	case kindEstimate:
@@ -187,7 +166,7 @@ func (s *RuleSpec) lookSize(bins int) int {
 }
 
 // look gives a rule the rows of a label pane and returns how many there were.
-func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *paneInput) (rows int64, err error) {
+func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *stage.Pane) (rows int64, err error) {
 	if l.coverage != nil {
 		sums := l.coverage.add(spec, in, t.cfg.Pane)
 		l.add(spec, int64(sums[0]), sums[:])
@@ -206,15 +185,15 @@ func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *p
 		rows += set.LabelledRows()
 		return spec.addLabelled(sums, set, t.cfg.Bins)
 	}
-	if !spec.labelled() || spec.Signal == signalRaw {
-		for _, c := range in.cells {
-			if err := add(c.set); err != nil {
+	if !spec.labelled() || spec.Signal == stage.SignalRaw {
+		for _, c := range in.Cells {
+			if err := add(c.Set); err != nil {
 				return rows, err
 			}
 		}
 	} else {
-		for _, p := range slices.Sorted(maps.Keys(in.scored)) {
-			if err := add(in.scored[p]); err != nil {
+		for _, p := range slices.Sorted(maps.Keys(in.Scored)) {
+			if err := add(in.Scored[p]); err != nil {
 				return rows, err
 			}
 		}
@@ -229,18 +208,18 @@ func (t *ModelTask) look(v *version, k *keyState, spec *RuleSpec, l *look, in *p
 }
 
 // addMoments adds the NLL of the sampled rows of a pane.
-func addMoments(sums []float64, v *version, k *keyState, spec *RuleSpec, in *paneInput) error {
-	z, p := make([]float64, k.k), make([]float64, k.k)
-	for i := range in.rows {
-		row := &in.rows[i]
+func addMoments(sums []float64, v *version, k *keyState, spec *RuleSpec, in *stage.Pane) error {
+	z, p := make([]float64, k.K), make([]float64, k.K)
+	for i := range in.Rows {
+		row := &in.Rows[i]
 		for j, x := range row.Z {
 			z[j] = float64(x)
 		}
 		var cal calibrator.Calibrator
-		if f := v.at(row.TS, row.ID); f != nil && spec.Signal == signalCalibrated {
-			cal = f.cal
+		if f := v.At(row.TS, row.ID); f != nil && spec.Signal == stage.SignalCalibrated {
+			cal = f.Cal
 		}
-		_, nll, err := calibrated(cal, z, p, int(row.Y))
+		_, nll, err := stage.Evaluate(cal, z, p, int(row.Y))
 		if err != nil {
 			return err
 		}
@@ -274,52 +253,16 @@ func (j judgement) isSignificant() bool {
 	return j.measured && j.significant || !j.measured && j.ece > j.iv.NullHi
 }
 
-// judge moves the rule's state; changed states are published.
-func (r *ruleState) judge(spec *RuleSpec, j judgement, start, end int64) (state string, changed bool) {
-	over := spec.beyond(j.excess(), spec.Fire) && j.isSignificant()
-	switch {
-	case r.state == ruleOK && over:
-		*r = ruleState{state: pending, since: start, overFrom: end, last: r.last}
-		if spec.For > 0 {
-			return pending, true
-		}
-		r.state = firing
-		return firing, true
-	case r.state == pending && !over:
-		r.end()
-		return resolved, true
-	case r.state == pending && end-r.overFrom >= spec.For:
-		r.state = firing
-		return firing, true
-	case r.state == firing && spec.beyond(spec.Clear, j.excess()):
-		if r.clearFrom == 0 {
-			r.clearFrom = end
-		}
-		if end-r.clearFrom >= spec.ClearFor {
-			r.end()
-			return resolved, true
-		}
-	case r.state == firing:
-		r.clearFrom = 0
+func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *stage.AlertState, state string, j judgement, at int64) *record.Alert {
+	since := r.Since
+	if state == stage.Resolved {
+		since = r.LastChange
 	}
-	return r.state, false
-}
-
-// end takes the rule back to order; who inhibited it, and who was told of it, is for the alert that says so.
-func (r *ruleState) end() {
-	*r = ruleState{lastChange: r.since, last: r.last, inhibitedBy: r.inhibitedBy, told: r.told}
-}
-
-func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleState, state string, j judgement, at int64) *record.Alert {
-	since := r.since
-	if state == resolved {
-		since = r.lastChange
-	}
-	a := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: spec.Name, Kind: cmp.Or(spec.Kind, kindExcess), Measure: spec.Measure, Severity: spec.Severity,
+	a := &record.Alert{Schema: 1, Model: v.Model, Version: v.Name, Slice: k.Slice, Rule: spec.Name, Kind: cmp.Or(spec.Kind, kindExcess), Measure: spec.Measure, Severity: spec.Severity,
 		State: state, At: pipeline.Format(at), Value: j.excess(), ValueLo: j.lo, ValueHi: j.hi, Threshold: spec.Fire, ECE: j.ece, ECENull: j.iv.Null, ECELo: &j.iv.Lo, ECEHi: &j.iv.Hi,
 		Rows: j.rows, Signal: spec.Signal, Window: fmt.Sprintf("last %d rows", spec.Rows)}
 	if spec.Kind == kindDistance || spec.Kind == kindEstimate || spec.Measure == measureCoverage {
-		a.Signal, a.ECELo, a.ECEHi = signalRaw, nil, nil
+		a.Signal, a.ECELo, a.ECEHi = stage.SignalRaw, nil, nil
 	}
 	if spec.Kind == kindDistance {
 		a.Measure += " of " + spec.Score
@@ -327,7 +270,7 @@ func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleSt
 	if since != 0 {
 		a.Since = pipeline.Format(since)
 	}
-	a.Diagram = t.diagram(v, k, a.At)
+	a.Diagram = t.env.Diagram(&k.Key, a.At)
 	if j.measured {
 		fire, clear := spec.sides()
 		a.Message = fmt.Sprintf("%s; fires %s %.4g, resolves %s %.4g", j.detail, fire, spec.Fire, clear, spec.Clear)
@@ -336,4 +279,35 @@ func (t *ModelTask) ruleAlert(v *version, k *keyState, spec *RuleSpec, r *ruleSt
 	a.Message = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, %.4f more than a calibrated model would show (%.4f); fires above %.4f, resolves below %.4f",
 		spec.Signal, j.ece, j.rows, j.excess(), j.iv.Null, spec.Fire, spec.Clear)
 	return a
+}
+
+// move moves the rule's state; changed states are published.
+func (spec *RuleSpec) move(r *stage.AlertState, j judgement, start, end int64) (state string, changed bool) {
+	over := spec.beyond(j.excess(), spec.Fire) && j.isSignificant()
+	switch {
+	case r.State == stage.Inactive && over:
+		*r = stage.AlertState{State: stage.Pending, Since: start, OverFrom: end, Last: r.Last}
+		if spec.For > 0 {
+			return stage.Pending, true
+		}
+		r.State = stage.Firing
+		return stage.Firing, true
+	case r.State == stage.Pending && !over:
+		r.End()
+		return stage.Resolved, true
+	case r.State == stage.Pending && end-r.OverFrom >= spec.For:
+		r.State = stage.Firing
+		return stage.Firing, true
+	case r.State == stage.Firing && spec.beyond(spec.Clear, j.excess()):
+		if r.ClearFrom == 0 {
+			r.ClearFrom = end
+		}
+		if end-r.ClearFrom >= spec.ClearFor {
+			r.End()
+			return stage.Resolved, true
+		}
+	case r.State == stage.Firing:
+		r.ClearFrom = 0
+	}
+	return r.State, false
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -38,7 +40,7 @@ func TestRuleStates(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := &RuleSpec{Fire: .05, Clear: .03, For: c.forTime, ClearFor: c.clearFor}
-			var r ruleState
+			var r stage.AlertState
 			var got []string
 			for i, x := range strings.Fields(c.excess) {
 				if x == "-" {
@@ -52,14 +54,14 @@ func TestRuleStates(t *testing.T) {
 				if _, err := fmt.Sscan(x, &j.ece); err != nil {
 					t.Fatal(err)
 				}
-				if state, changed := r.judge(spec, j, end-10, end); changed {
+				if state, changed := spec.move(&r, j, end-10, end); changed {
 					got = append(got, fmt.Sprintf("%d:%s", end, state))
 				}
 				// The state survives its encoding at every pane.
-				in := binenc.NewReader(r.append(nil))
-				var back ruleState
-				back.restore(&in)
-				if err := in.Close(); err != nil || !bytes.Equal(back.append(nil), r.append(nil)) || back.state != r.state {
+				in := binenc.NewReader(r.Append(nil))
+				var back stage.AlertState
+				back.Restore(&in)
+				if err := in.Close(); err != nil || !bytes.Equal(back.Append(nil), r.Append(nil)) || back.State != r.State {
 					t.Fatalf("state %+v became %+v, %v", r, back, err)
 				}
 				r = back

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
@@ -12,8 +14,8 @@ import (
 
 // storedRule is a rule of a checkpoint.
 type storedRule struct {
-	name, print string // print "" = not known
-	state       ruleState
+	name, print string
+	state       stage.AlertState
 	look        []byte
 }
 
@@ -30,26 +32,14 @@ func (s *RuleSpec) print() string {
 	return fmt.Sprint(kind, " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows, " ", s.Rows, " ", s.Below, " ", age)
 }
 
-// adoptOrdered takes rules that stand for those of the configuration in their order. Where their number differs, or an alert has another
-// name, that name is all that is known of a rule.
-func (k *keyState) adoptOrdered(stored []storedRule, cfg *ModelConfig) {
-	for i := range stored {
-		s := &stored[i]
-		if s.name = ruleOf(&s.state); s.name == "" && len(stored) == len(cfg.Rules) {
-			s.name = cfg.Rules[i].Name
-		}
-	}
-	k.adopt(stored, cfg)
-}
-
 func (k *keyState) adopt(stored []storedRule, cfg *ModelConfig) {
 	for i := range stored {
 		s := &stored[i]
 		at := slices.IndexFunc(cfg.Rules, func(r RuleSpec) bool { return r.Name == s.name })
 		switch {
-		case at < 0 || k.slice != "" && !cfg.Rules[at].Slices:
+		case at < 0 || k.Slice != "" && !cfg.Rules[at].Slices:
 			k.ended = append(k.ended, ended{s.state, fmt.Sprintf("switched off: the configuration has no rule %s here any more; whether the error is gone is not known", s.name)})
-		case s.print != "" && s.print != cfg.Rules[at].print() || !k.restoreLook(s.look, at, cfg):
+		case s.print != cfg.Rules[at].print() || !k.restoreLook(s.look, at, cfg):
 			k.ended = append(k.ended, ended{s.state, fmt.Sprintf("rule %s has changed and begins anew; whether the error is gone is not known", s.name)})
 		default:
 			k.rules[at] = s.state

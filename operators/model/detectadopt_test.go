@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
@@ -25,8 +27,8 @@ func firingRules(t *testing.T) (setup, []byte) {
 	w := newWorld(t, s, stream(t, rows[:4000], 1, 50), 1).run(anyOrder)
 	k := w.model.models["m"].versions["v1"].keys[""]
 	for i, name := range []string{measureAccuracy, measureNLL} {
-		if k.specs[i].Name != name || k.rules[i].state != firing {
-			t.Fatalf("rule %s is %q, want it to fire", k.specs[i].Name, k.rules[i].state)
+		if k.specs[i].Name != name || k.rules[i].State != stage.Firing {
+			t.Fatalf("rule %s is %q, want it to fire", k.specs[i].Name, k.rules[i].State)
 		}
 	}
 	return s, w.savedModel
@@ -57,7 +59,7 @@ func TestRulesMayChange(t *testing.T) {
 		{"renamed", func(r []RuleSpec) []RuleSpec { r[1].Name = "new"; return r }, measureNLL, "has no rule nll"},
 		{"another measure", func(r []RuleSpec) []RuleSpec { r[0].Measure = measureSmECE; return r }, measureAccuracy, "has changed"},
 		{"more rows", func(r []RuleSpec) []RuleSpec { r[1].Rows *= 2; return r }, measureNLL, "has changed"},
-		{"another signal", func(r []RuleSpec) []RuleSpec { r[1].Signal = signalCalibrated; return r }, measureNLL, "has changed"},
+		{"another signal", func(r []RuleSpec) []RuleSpec { r[1].Signal = stage.SignalCalibrated; return r }, measureNLL, "has changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := s
@@ -72,7 +74,7 @@ func TestRulesMayChange(t *testing.T) {
 				if err := json.Unmarshal(m.Value, &a); err != nil {
 					t.Fatal(err)
 				}
-				if over = append(over, a.Rule); a.State != resolved || a.InhibitedBy != "" && a.Rule == measureAccuracy || !strings.Contains(a.Message, c.why) {
+				if over = append(over, a.Rule); a.State != stage.Resolved || a.InhibitedBy != "" && a.Rule == measureAccuracy || !strings.Contains(a.Message, c.why) {
 					t.Errorf("%+v, want it resolved, because it %s", a, c.why)
 				}
 			}
@@ -83,80 +85,14 @@ func TestRulesMayChange(t *testing.T) {
 			for i := range now.model.Rules {
 				name := now.model.Rules[i].Name
 				goesOn := (name == measureAccuracy || name == measureNLL) && !slices.Contains(over, name)
-				if (k.rules[i].state == firing) != goesOn {
-					t.Errorf("rule %s is %q, goes on: %v", name, k.rules[i].state, goesOn)
+				if (k.rules[i].State == stage.Firing) != goesOn {
+					t.Errorf("rule %s is %q, goes on: %v", name, k.rules[i].State, goesOn)
 				}
 				if has := len(k.looks[i].blocks) > 0; goesOn && !has || !goesOn && slices.Contains(over, name) && has {
 					t.Errorf("rule %s looks at rows of before: %v", name, has)
 				}
 			}
 		})
-	}
-}
-
-// oldDetect is the state of rules and alarms as the version before wrote it: rules without names.
-func oldDetect(t *testing.T, k *keyState) []byte {
-	t.Helper()
-	dst := append([]byte(nil), detectVersion1)
-	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
-	for i := range k.rules {
-		dst = k.appendLook(k.rules[i].append(dst), i)
-	}
-	dst = binenc.AppendUvarint(dst, uint64(len(k.alarms)))
-	for _, a := range k.alarms {
-		var err error
-		if dst, err = binenc.AppendBlock(binenc.AppendString(dst, a.signal), a.append); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return binenc.AppendBytes(dst, nil)
-}
-
-// TestRulesWithoutNames reads rules of the version before: in their order where that fits, by the name in their alert where it does not.
-func TestRulesWithoutNames(t *testing.T) {
-	t.Parallel()
-	s, saved := firingRules(t)
-	task := s.task()
-	if err := pipeline.RestoreCheckpoint(saved, task.Sections(), nil); err != nil {
-		t.Fatal(err)
-	}
-	k := task.models["m"].versions["v1"].keys[""]
-	old := oldDetect(t, k)
-	for _, c := range []struct {
-		rules   []RuleSpec
-		firing  int // of them
-		ended   int
-		looking int
-	}{
-		{thresholds()[:2], 2, 0, 2},
-		{thresholds(), 2, 0, 2},
-		{thresholds()[2:4], 0, 2, 0},
-		{[]RuleSpec{threshold(measureNLL, .9, .85)}, 1, 1, 1},
-	} {
-		cfg := s.model
-		cfg.Rules = c.rules
-		v, r := &version{model: "m", name: "v1", k: 4, keys: map[string]*keyState{}}, binenc.NewReader(old)
-		back := v.key("", &cfg)
-		if err := back.restoreDetect(&r, &cfg); err != nil {
-			t.Fatal(err)
-		}
-		fires, looking, ended := 0, 0, 0
-		for i := range back.rules {
-			if back.rules[i].state == firing {
-				fires++
-			}
-			if l := back.looks[i]; len(l.blocks) > 0 || l.coverage != nil && len(l.coverage.slots) > 0 {
-				looking++
-			}
-		}
-		for i := range back.ended {
-			if back.ended[i].state.state == firing {
-				ended++
-			}
-		}
-		if fires != c.firing || ended != c.ended || looking != c.looking {
-			t.Errorf("%d rules: %d fire, %d have ended, %d have rows; want %d, %d, %d", len(c.rules), fires, ended, looking, c.firing, c.ended, c.looking)
-		}
 	}
 }
 

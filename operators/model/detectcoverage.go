@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -29,25 +31,25 @@ func (s *RuleSpec) due(slot, pane int64) int64 {
 
 // add takes a label pane and returns the counts of the slots that it completes. What comes for a slot later is left out: those labels
 // did not come in time.
-func (c *coverage) add(s *RuleSpec, in *paneInput, pane int64) (sums [coverageSize]float64) {
+func (c *coverage) add(s *RuleSpec, in *stage.Pane, pane int64) (sums [coverageSize]float64) {
 	if c.slots == nil {
 		c.slots = map[int64][2]float64{}
 	}
-	for _, cell := range in.cells {
-		slot := pipeline.PaneIndex(cell.predictionPane, s.slot(pane))
-		if s.due(slot, pane) < in.pane {
+	for _, cell := range in.Cells {
+		slot := pipeline.PaneIndex(cell.PredictionPane, s.slot(pane))
+		if s.due(slot, pane) < in.Index {
 			continue
 		}
 		n := c.slots[slot]
-		if cell.set.Seen != nil {
-			seen, _ := cell.set.Seen.Total()
+		if cell.Set.Seen != nil {
+			seen, _ := cell.Set.Seen.Total()
 			n[0] += float64(seen)
 		}
-		n[1] += float64(cell.set.LabelledRows())
+		n[1] += float64(cell.Set.LabelledRows())
 		c.slots[slot] = n
 	}
 	for _, slot := range slices.Sorted(maps.Keys(c.slots)) {
-		if s.due(slot, pane) > in.pane {
+		if s.due(slot, pane) > in.Index {
 			break
 		}
 		// A pane without its predictions has labels of rows that were counted nowhere, such as those of before a rule was there.

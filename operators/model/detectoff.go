@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -15,7 +17,7 @@ import (
 // ended is a rule or alarm of a checkpoint that the configuration has no more, or not like that. Where it fires its last alert would
 // stay on the topic for ever: endSwitchedOff publishes that it is over.
 type ended struct {
-	state ruleState
+	state stage.AlertState
 	why   string
 }
 
@@ -23,8 +25,8 @@ type ended struct {
 func (k *keyState) switchedOff(body []byte) error {
 	r := binenc.NewReader(body)
 	_ = r.String(binenc.MaxName) // the specification
-	var s ruleState
-	s.restore(&r)
+	var s stage.AlertState
+	s.Restore(&r)
 	k.ended = append(k.ended, ended{s, fmt.Sprintf("switched off: the configuration has no alarm %s here any more; whether the error is gone is not known", ruleOf(&s))})
 	return r.Err()
 }
@@ -54,7 +56,7 @@ func (t *ModelTask) endSwitchedOff() {
 			if gone > 0 {
 				t.counts.AddReason(CountEndedSlices, EndedColumn, int64(gone))
 				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of columns that it has not any more end, those of new ones begin without rows; the whole goes on",
-					"model", v.model, "version", v.name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
+					"model", v.Model, "version", v.Name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
 			}
 		}
 	}
@@ -76,9 +78,9 @@ func (k *keyState) endAll(why string) {
 }
 
 // ruleOf is the name of a rule by its latest alert.
-func ruleOf(s *ruleState) string {
+func ruleOf(s *stage.AlertState) string {
 	var last record.Alert
-	if json.Unmarshal(s.last, &last) != nil {
+	if json.Unmarshal(s.Last, &last) != nil {
 		return ""
 	}
 	return last.Rule
@@ -86,17 +88,17 @@ func ruleOf(s *ruleState) string {
 
 // end publishes that a pending or firing alert is over though nothing says that the error is. Bytes that are no alert are passed over:
 // nobody was told.
-func (t *ModelTask) end(v *version, k *keyState, s *ruleState, why string, at int64) {
+func (t *ModelTask) end(v *version, k *keyState, s *stage.AlertState, why string, at int64) {
 	var last record.Alert
-	if s.state == ruleOK || json.Unmarshal(s.last, &last) != nil {
+	if s.State == stage.Inactive || json.Unmarshal(s.Last, &last) != nil {
 		return
 	}
-	a := &record.Alert{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, Rule: last.Rule, Kind: last.Kind, Measure: last.Measure, Severity: last.Severity,
-		State: resolved, Since: last.Since, At: pipeline.Format(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo, ECEHi: last.ECEHi, Rows: last.Rows,
-		Signal: last.Signal, Window: last.Window, Diagram: last.Diagram, InhibitedBy: s.inhibitedBy, Message: why}
-	if s.told { // whoever was told that it fires is told that it is over
+	a := &record.Alert{Schema: 1, Model: v.Model, Version: v.Name, Slice: k.Slice, Rule: last.Rule, Kind: last.Kind, Measure: last.Measure, Severity: last.Severity,
+		State: stage.Resolved, Since: last.Since, At: pipeline.Format(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo, ECEHi: last.ECEHi, Rows: last.Rows,
+		Signal: last.Signal, Window: last.Window, Diagram: last.Diagram, InhibitedBy: s.InhibitedBy, Message: why}
+	if s.Notified { // whoever was told that it fires is told that it is over
 		a.InhibitedBy = ""
 	}
-	t.send(v, &standing{k: k, r: &ruleState{}, name: last.Rule}, a, at)
+	t.send(v, &standing{k: k, r: &stage.AlertState{}, name: last.Rule}, a, at)
 	t.dirty = true
 }

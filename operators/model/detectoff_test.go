@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -18,7 +20,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 		off  []string
 	}{
 		{"off", nil, []string{"calibration-calibrated", "calibration-raw"}},
-		{"one signal", testAlarm(signalCalibrated), []string{"calibration-raw"}},
+		{"one signal", testAlarm(stage.SignalCalibrated), []string{"calibration-raw"}},
 		{"on", testAlarm(), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -29,7 +31,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			for _, a := range w.alerts() {
 				last[a.Rule] = a
 			}
-			if len(last) != 2 || last["calibration-raw"].State != firing {
+			if len(last) != 2 || last["calibration-raw"].State != stage.Firing {
 				t.Fatalf("alerts %+v, want two that fire", last)
 			}
 			s.model.Alarm = c.now
@@ -43,7 +45,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			}
 			for i, a := range alerts {
 				was, m := last[c.off[i]], first.models["m"]
-				if a.Rule != c.off[i] || a.State != resolved || a.Since != was.Since || nanos(t, a.At) != m.next*s.model.Pane || nanos(t, a.At) < nanos(t, was.At) ||
+				if a.Rule != c.off[i] || a.State != stage.Resolved || a.Since != was.Since || nanos(t, a.At) != m.next*s.model.Pane || nanos(t, a.At) < nanos(t, was.At) ||
 					!strings.HasPrefix(a.Message, "switched off: ") || a.Evidence != nil || string(outputs[i].Key) != "m/v1//"+a.Rule || a.InhibitedBy != was.InhibitedBy {
 					t.Errorf("alert %+v (key %s) after %+v", a, outputs[i].Key, was)
 				}

@@ -2,28 +2,19 @@ package model
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// detectFollows stands where builds before it wrote the number of rules: the state of alarms and rules follows, as a block
-// with a version of its own.
-const detectFollows = 1 << 32
-
-// Versions of the state of alarms and rules.
-const (
-	detectVersion1 = 1 // rules by their order
-	detectVersion2 = 2 // rules by name and print
-)
+const detectVersion = 1
 
 // appendDetect appends the state of rules and alarms of a key.
 func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
-	dst = append(dst, detectVersion2)
+	dst = append(dst, detectVersion)
 	dst = binenc.AppendUvarint(dst, uint64(len(k.rules)))
 	for i := range k.rules {
 		dst = binenc.AppendString(binenc.AppendString(dst, k.specs[i].Name), k.specs[i].print())
-		dst = k.rules[i].append(dst)
+		dst = k.rules[i].Append(dst)
 		dst = k.appendLook(dst, i)
 	}
 	dst = binenc.AppendUvarint(dst, uint64(len(k.alarms)))
@@ -40,58 +31,27 @@ func (k *keyState) appendDetect(dst []byte) ([]byte, error) {
 	return binenc.AppendBlock(dst, k.drift.append)
 }
 
-// restoreRules reads what appendDetect wrote, or the rules of a checkpoint from before it.
-func (k *keyState) restoreRules(r *binenc.Reader, cfg *ModelConfig) error {
-	n := r.Uvarint()
-	if n == detectFollows {
-		in := binenc.NewReader(r.Bytes(maxBlob))
-		if err := r.Err(); err != nil {
-			return err
-		}
-		return k.restoreDetect(&in, cfg)
-	}
-	var stored []storedRule
-	for range min(n, binenc.MaxItems) {
-		var s storedRule
-		s.state.restoreOld(r)
-		if r.Err() != nil {
-			return r.Err()
-		}
-		stored = append(stored, s)
-	}
-	k.adoptOrdered(stored, cfg)
-	return r.Err()
-}
-
+// restoreDetect reads what appendDetect wrote.
 func (k *keyState) restoreDetect(r *binenc.Reader, cfg *ModelConfig) error {
-	version := r.Byte()
-	if r.Err() == nil && version != detectVersion1 && version != detectVersion2 {
-		r.Failf("rules and alarms of version %d, this build reads %d and %d", version, detectVersion1, detectVersion2)
-	}
+	r.Version(detectVersion)
 	var stored []storedRule
 	for range r.Count(7, binenc.MaxItems) {
 		var s storedRule
-		if version == detectVersion2 {
-			s.name, s.print = r.String(binenc.MaxName), r.String(binenc.MaxName)
-		}
-		s.state.restore(r)
-		if s.look = r.Bytes(maxBlob); r.Err() != nil {
+		s.name, s.print = r.String(binenc.MaxName), r.String(binenc.MaxName)
+		s.state.Restore(r)
+		if s.look = r.Bytes(binenc.MaxBytes); r.Err() != nil {
 			return r.Err()
 		}
 		stored = append(stored, s)
 	}
-	if version == detectVersion2 {
-		k.adopt(stored, cfg)
-	} else {
-		k.adoptOrdered(stored, cfg)
-	}
+	k.adopt(stored, cfg)
 	return k.restoreAlarms(r, cfg)
 }
 
 func (k *keyState) restoreAlarms(r *binenc.Reader, cfg *ModelConfig) error {
 	for range r.Count(2, binenc.MaxItems) {
 		signal := r.String(binenc.MaxName)
-		body := r.Bytes(maxBlob)
+		body := r.Bytes(binenc.MaxBytes)
 		if r.Err() != nil {
 			break
 		}
@@ -103,7 +63,7 @@ func (k *keyState) restoreAlarms(r *binenc.Reader, cfg *ModelConfig) error {
 			return fmt.Errorf("alarm on %s, which is switched off: %w", signal, err)
 		}
 	}
-	if drift := r.Bytes(maxBlob); k.drift != nil && len(drift) > 0 {
+	if drift := r.Bytes(binenc.MaxBytes); k.drift != nil && len(drift) > 0 {
 		if err := k.drift.restore(drift); err != nil {
 			return fmt.Errorf("reference of confidences: %w", err)
 		}
@@ -120,34 +80,9 @@ func (k *keyState) appendLook(dst []byte, i int) []byte {
 	return binenc.AppendBytes(dst, k.looks[i].append(nil))
 }
 
-var ruleStates = []string{ruleOK, pending, firing}
-
-func (r *ruleState) append(dst []byte) []byte {
-	dst = append(dst, byte(slices.Index(ruleStates, r.state)))
-	for _, v := range []int64{r.since, r.overFrom, r.clearFrom, r.lastChange} {
-		dst = binenc.AppendVarint(dst, v)
-	}
-	dst = binenc.AppendBytes(dst, r.last)
-	dst = append(binenc.AppendString(dst, r.inhibitedBy), binenc.Flags(r.told))
-	return binenc.AppendVarint(dst, r.holdFrom)
-}
-
-func (r *ruleState) restore(in *binenc.Reader) {
-	r.restoreOld(in)
-	r.inhibitedBy, r.told, r.holdFrom = in.String(maxBlob), in.Byte() == 1, in.Varint()
-}
-
-// restoreOld reads a rule as checkpoints before detectFollows have it. A rule that fires had told so.
-func (r *ruleState) restoreOld(in *binenc.Reader) {
-	r.state = ruleStates[min(int(in.Byte()), len(ruleStates)-1)]
-	r.since, r.overFrom, r.clearFrom, r.lastChange = in.Varint(), in.Varint(), in.Varint(), in.Varint()
-	r.last = slices.Clone(in.Bytes(maxBlob))
-	r.told = r.state == firing
-}
-
 // append appends the alarm: its specification, state, tests, curve, waiting rows and what may resolve it.
 func (a *keyAlarm) append(dst []byte) ([]byte, error) {
-	dst = a.alert.append(binenc.AppendString(dst, a.print))
+	dst = a.alert.Append(binenc.AppendString(dst, a.print))
 	dst = binenc.AppendUvarint(dst, a.bins)
 	dst = append(dst, binenc.Flags(a.curve != nil), binenc.Flags(a.tests != nil))
 	if a.curve != nil {
@@ -166,7 +101,7 @@ func (a *keyAlarm) restore(body []byte, s *AlarmSpec) error {
 	r := binenc.NewReader(body)
 	n := newKeyAlarm(s, a.signal, a.slice)
 	print := r.String(binenc.MaxName)
-	n.alert.restore(&r)
+	n.alert.Restore(&r)
 	if err := r.Err(); err != nil {
 		return err
 	}
@@ -189,7 +124,7 @@ func (a *keyAlarm) restore(body []byte, s *AlarmSpec) error {
 	n.waiting.restore(&r, s.Bins)
 	n.since.restore(&r, s.Bins)
 	if tests {
-		state := r.Bytes(maxBlob)
+		state := r.Bytes(binenc.MaxBytes)
 		if r.Err() == nil && n.tests != nil {
 			if err := n.tests.UnmarshalBinary(state); err != nil {
 				return err

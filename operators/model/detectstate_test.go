@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
@@ -13,12 +15,12 @@ func FuzzDetectState(f *testing.F) {
 	cfg.Rules = defaultSetup().model.Rules
 	cfg.Alarm.Reference, cfg.Alarm.Matured = refRolling, 20*second
 	fresh := func() *keyState {
-		k := &keyState{specs: cfg.Rules, rules: make([]ruleState, len(cfg.Rules)), looks: make([]*look, len(cfg.Rules))}
+		k := &keyState{specs: cfg.Rules, rules: make([]stage.AlertState, len(cfg.Rules)), looks: make([]*look, len(cfg.Rules))}
 		k.addAlarms(cfg.Alarm)
 		return k
 	}
 	k := fresh()
-	k.rules[0] = ruleState{state: firing, since: 5, last: []byte("{}"), told: true}
+	k.rules[0] = stage.AlertState{State: stage.Firing, Since: 5, Last: []byte("{}"), Notified: true}
 	k.alarms[0].since.add(paneOf(15, 3))
 	k.alarms[0].curve.next = paneOf(15, 4)
 	k.alarms[0].waiting.add(cfg.Alarm, cfg.Pane, 7, 7, paneOf(15, 2))

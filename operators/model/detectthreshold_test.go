@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect/reference"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
@@ -16,7 +18,7 @@ import (
 )
 
 func threshold(measure string, fire, resolve float64) RuleSpec {
-	return RuleSpec{Name: measure, Kind: kindThreshold, Measure: measure, Signal: signalRaw, Severity: "warning", Rows: 800, MinRows: 400, Fire: fire, Clear: resolve,
+	return RuleSpec{Name: measure, Kind: kindThreshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning", Rows: 800, MinRows: 400, Fire: fire, Clear: resolve,
 		For: 10 * second, Below: fire < resolve, Age: 20 * second}
 }
 
@@ -68,10 +70,10 @@ func TestThresholdRules(t *testing.T) {
 			last := map[string]string{}
 			for _, a := range w.alerts() {
 				last[a.Rule] = a.State
-				if a.State != resolved && nanos(t, a.At) <= rows[2500].TS {
+				if a.State != stage.Resolved && nanos(t, a.At) <= rows[2500].TS {
 					t.Errorf("%s is %s at %s, before the change", a.Rule, a.State, a.At)
 				}
-				if a.State == firing {
+				if a.State == stage.Firing {
 					fired = append(fired, a.Rule)
 					checkThresholdAlert(t, &a)
 				}
@@ -81,7 +83,7 @@ func TestThresholdRules(t *testing.T) {
 				t.Errorf("%v fire, want %v", fired, c.want)
 			}
 			for rule, state := range last {
-				if state != resolved {
+				if state != stage.Resolved {
 					t.Errorf("%s is %s at the end", rule, state)
 				}
 			}
@@ -115,7 +117,7 @@ func TestThresholdOfInterval(t *testing.T) {
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	var at *record.Alert
 	for _, a := range w.alerts() {
-		if a.State == firing {
+		if a.State == stage.Firing {
 			at = &a
 			break
 		}
@@ -129,7 +131,7 @@ func TestThresholdOfInterval(t *testing.T) {
 		s.model.Rules = []RuleSpec{threshold(measureAccuracy, near, 1)}
 		s.model.Rules[0].Interval = sure
 		for _, a := range newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder).alerts() {
-			if a.State == firing && first[sure] == "" {
+			if a.State == stage.Firing && first[sure] == "" {
 				first[sure] = a.At
 				if sure && *a.ValueHi >= near {
 					t.Errorf("fires at %v with an interval up to %v, bound %v", a.Value, *a.ValueHi, near)
@@ -256,7 +258,7 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 	spec := threshold(measureCoverage, .1, .2) // slots of one pane, due two panes after it
 	var c coverage
 	for _, x := range []struct{ predictionPane, pane, want int64 }{{5, 5, 0}, {6, 7, 1}, {5, 8, 1}, {5, 9, 0}, {9, 9, 0}, {20, 20, 1}} {
-		set, err := newSums(&cfg, 4)
+		set, err := (&stage.Env{Acc: cfg.Acc}).NewSums(4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +266,7 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 		if err := set.Predict(r, 1); err != nil {
 			t.Fatal(err)
 		}
-		sums := c.add(&spec, &paneInput{pane: x.pane, cells: []paneCell{{x.predictionPane, set}}}, cfg.Pane)
+		sums := c.add(&spec, &stage.Pane{Index: x.pane, Cells: []stage.Cell{{PredictionPane: x.predictionPane, Set: set}}}, cfg.Pane)
 		if sums != [coverageSize]float64{float64(x.want), 0} {
 			t.Errorf("label pane %d with a prediction of pane %d: %v judged, want %d", x.pane, x.predictionPane, sums, x.want)
 		}

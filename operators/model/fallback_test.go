@@ -232,7 +232,7 @@ func shown(t *testing.T, s *setup, log *paneLog) (n int64) {
 	}
 	for _, m := range task.models {
 		for _, v := range m.versions {
-			n += v.keys[""].labelled
+			n += v.keys[""].Labelled
 		}
 	}
 	return n

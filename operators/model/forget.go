@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -103,9 +105,9 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 			return err
 		}
 	}
-	v.refit.guard, v.refit.online, v.identity = nil, nil, sampleLosses{}
-	if f := v.newest(); f != nil {
-		v.calibrators, f.known = []*inForce{f}, sampleLosses{}
+	v.refit.guard, v.refit.online, v.refit.losses = nil, nil, nil
+	if f := v.Newest(); f != nil {
+		v.Calibrators = []*stage.InForce{f}
 	}
 	old := v.keys
 	v.keys, v.heavy, v.last, v.idle = map[string]*keyState{}, map[string]*heavy{}, minPane, 0
@@ -114,11 +116,11 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 			v.key(name, &t.cfg).inbox = k.inbox
 		}
 	}
-	if l := t.loops[v.model][v.name]; l != nil {
+	if l := t.loops[v.Model][v.Name]; l != nil {
 		l.reference, l.blocks, l.over, l.tried = nil, nil, overState{}, triedState{}
 	}
 	t.counts.Add(CountForgotten, 1)
-	t.log.Info("model version forgotten: it is out of service", "model", v.model, "version", v.name, "event_time.forget_after", time.Duration(t.cfg.ForgetAfter), "at", pipeline.Format(now))
+	t.log.Info("model version forgotten: it is out of service", "model", v.Model, "version", v.Name, "event_time.forget_after", time.Duration(t.cfg.ForgetAfter), "at", pipeline.Format(now))
 	return nil
 }
 
@@ -126,17 +128,6 @@ const idleStateVersion = 1
 
 // idleState is the section of a model task's checkpoint with the label panes of the versions' last rows.
 type idleState struct{ t *ModelTask }
-
-// Absent implements pipeline.Newcomer: in checkpoints of builds without it a version is as if it had rows just now.
-func (s idleState) Absent() {
-	for _, m := range s.t.models {
-		for _, v := range m.versions {
-			if len(v.keys) > 0 {
-				v.last = m.next
-			}
-		}
-	}
-}
 
 // AppendState implements pipeline.State: version, then by model and version the label panes of those that have had rows.
 func (s idleState) AppendState(dst []byte) ([]byte, error) {

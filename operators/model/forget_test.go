@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -57,13 +59,13 @@ func TestForgottenVersion(t *testing.T) {
 	checkForgotten(t, want)
 
 	a := want.model.models["m"].versions["a"]
-	if n := a.keys[""].labelled; n == 0 || n > 900 {
+	if n := a.keys[""].Labelled; n == 0 || n > 900 {
 		t.Errorf("%d labelled rows of the version that came back, want those of its second time, at most 900", n)
 	}
 	gone := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
 	g := gone.model.models["m"].versions["a"]
-	if len(g.keys) != 0 || len(g.calibrators) != 1 || g.refit.trial != nil {
-		t.Errorf("a forgotten version has %d keys, %d calibrators, a trial: %t; want 0, the one in force, none", len(g.keys), len(g.calibrators), g.refit.trial != nil)
+	if len(g.keys) != 0 || len(g.Calibrators) != 1 || g.refit.trial != nil {
+		t.Errorf("a forgotten version has %d keys, %d calibrators, a trial: %t; want 0, the one in force, none", len(g.keys), len(g.Calibrators), g.refit.trial != nil)
 	}
 	if a.refit.revision < g.refit.revision || g.refit.revision == 0 {
 		t.Errorf("revision %d after it came back, %d when it was forgotten", a.refit.revision, g.refit.revision)
@@ -95,7 +97,7 @@ func checkForgotten(t *testing.T, w *world) {
 		}
 		if strings.HasPrefix(a.Message, "forgotten: ") {
 			told++
-			if before := state[a.Slice+"/"+a.Rule]; before != firing && before != pending || a.State != resolved {
+			if before := state[a.Slice+"/"+a.Rule]; before != stage.Firing && before != stage.Pending || a.State != stage.Resolved {
 				t.Errorf("%s of %q is %s by %q after %q", a.Rule, a.Slice, a.State, a.Message, before)
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -51,10 +52,10 @@ func (t *ModelTask) newPairs(k int) (*pairs, error) {
 	spec := &t.cfg.Judge
 	p := &pairs{from: math.MaxInt64, to: math.MinInt64}
 	var err error
-	if p.serving, err = newSums(&t.cfg, k); err != nil {
+	if p.serving, err = t.env.NewSums(k); err != nil {
 		return nil, err
 	}
-	if p.shadow, err = newSums(&t.cfg, k); err != nil {
+	if p.shadow, err = t.env.NewSums(k); err != nil {
 		return nil, err
 	}
 	if p.better, err = evalue.NewPaired(spec.NLLBound, 0); err != nil {
@@ -87,9 +88,9 @@ func (t *ModelTask) judgeAll(m *model, v *version, end int64) error {
 	if !t.cfg.Judge.Enabled {
 		return nil
 	}
-	l := t.loopOf(m, v.name)
+	l := t.loopOf(m, v.Name)
 	for _, j := range l.judges {
-		sv := m.versions[record.ShadowVersion(v.name, j.number)]
+		sv := m.versions[record.ShadowVersion(v.Name, j.number)]
 		if err := t.judge(m, v, sv, l, j, end); err != nil {
 			return fmt.Errorf("head %d: %w", j.number, err)
 		}
@@ -128,7 +129,7 @@ func (l *loop) known(number int) {
 
 func (t *ModelTask) judge(m *model, v, sv *version, l *loop, j *judge, end int64) error {
 	// A version is known from the first of its messages on, wherever that is in the log: only rows of processed panes count.
-	rows := t.rowsOf(m, record.ShadowVersion(v.name, j.number))
+	rows := t.rowsOf(m, record.ShadowVersion(v.Name, j.number))
 	if j.state == statePending && len(rows) == 0 {
 		if j.deadline != 0 && end > j.deadline {
 			return t.decideHead(v, j, record.ShadowLost, "no row of it came by the deadline: its trainer failed, or there is none", end, nil)
@@ -138,12 +139,12 @@ func (t *ModelTask) judge(m *model, v, sv *version, l *loop, j *judge, end int64
 	if sv == nil || j.state == record.ShadowRejected || j.state == record.ShadowRolled || j.state == record.ShadowLost || j.until != 0 && end > j.until {
 		return nil
 	}
-	if sv.k != v.k {
-		return t.decideHead(v, j, record.ShadowRejected, fmt.Sprintf("it has %d classes, the version that serves %d", sv.k, v.k), end, nil)
+	if sv.K != v.K {
+		return t.decideHead(v, j, record.ShadowRejected, fmt.Sprintf("it has %d classes, the version that serves %d", sv.K, v.K), end, nil)
 	}
 	if j.pairs == nil {
 		var err error
-		if j.pairs, err = t.newPairs(v.k); err != nil {
+		if j.pairs, err = t.newPairs(v.K); err != nil {
 			return err
 		}
 	}
@@ -166,18 +167,18 @@ func (t *ModelTask) pair(v, sv *version, serving, shadow []acc.SampleRow, p *pai
 	for i := range serving {
 		at[serving[i].ID] = i
 	}
-	sc := newScorer(v.k)
+	sc := stage.NewScorer(v.K)
 	bound := t.cfg.Judge.NLLBound
 	for i := range shadow {
 		k, ok := at[shadow[i].ID]
 		if !ok || serving[k].TS != shadow[i].TS || serving[k].Y != shadow[i].Y {
 			continue
 		}
-		a, aHit, err := sc.score(p.serving, v.at(serving[k].TS, serving[k].ID), &serving[k])
+		a, aHit, err := sc.AddRow(p.serving, v.At(serving[k].TS, serving[k].ID), &serving[k])
 		if err != nil {
 			return added, err
 		}
-		b, bHit, err := sc.score(p.shadow, sv.at(shadow[i].TS, shadow[i].ID), &shadow[i])
+		b, bHit, err := sc.AddRow(p.shadow, sv.At(shadow[i].TS, shadow[i].ID), &shadow[i])
 		if err != nil {
 			return added, err
 		}
@@ -195,25 +196,6 @@ func (t *ModelTask) pair(v, sv *version, serving, shadow []acc.SampleRow, p *pai
 		p.from, p.to = min(p.from, shadow[i].TS), max(p.to, shadow[i].TS)
 	}
 	return added, nil
-}
-
-// score adds a row to sums as calibrator f makes it, and returns its NLL and whether the top class is right, 1 or 0.
-func (s *scorer) score(set *acc.Set, f *inForce, row *acc.SampleRow) (nll, hit float64, err error) {
-	if err := s.add(set, f, row); err != nil {
-		return 0, 0, err
-	}
-	for i, x := range row.Z {
-		s.z[i] = float64(x)
-	}
-	var cal calibrator.Calibrator
-	if f != nil {
-		cal = f.cal
-	}
-	r, nll, err := calibrated(cal, s.z, s.p, int(row.Y))
-	if err == nil && r.Arg == int(row.Y) {
-		hit = 1
-	}
-	return max(nll, 0), hit, err
 }
 
 // weigh decides, where the pairs so far say enough.
@@ -268,7 +250,7 @@ func (t *ModelTask) shadowEvidence(v *version, p *pairs) (record.ShadowEvidence,
 	}
 	for side, set := range []*acc.Set{p.serving, p.shadow} {
 		to := []*record.ShadowScore{&ev.Serving, &ev.Shadow}[side]
-		to.Accuracy, to.NLL, to.AURC = set.Labelled.MSP.Accuracy(), p.nll[side]/float64(p.rows), number(set.Labelled.MSP.AURC())
+		to.Accuracy, to.NLL, to.AURC = set.Labelled.MSP.Accuracy(), p.nll[side]/float64(p.rows), stage.Number(set.Labelled.MSP.AURC())
 		var err error
 		if to.ECE, to.ECENull, err = t.excess(v, set, p.rows, 0); err != nil {
 			return ev, err
@@ -280,8 +262,8 @@ func (t *ModelTask) shadowEvidence(v *version, p *pairs) (record.ShadowEvidence,
 // decideHead publishes a verdict. One that ends the shadow takes effect as late as a head takes it up, so that all shards
 // hear of it in time.
 func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int64, p *pairs) error {
-	shadow := record.ShadowVersion(v.name, j.number)
-	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.model + "/" + shadow, Model: v.model, Version: v.name, Number: j.number, ShadowVersion: shadow,
+	shadow := record.ShadowVersion(v.Name, j.number)
+	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.Model + "/" + shadow, Model: v.Model, Version: v.Name, Number: j.number, ShadowVersion: shadow,
 		State: state, Why: why, DecidedAt: pipeline.Format(end)}
 	if state != record.ShadowReady || j.state == record.ShadowReady {
 		j.until = end + max(t.cfg.Trigger.ShadowAfter, t.cfg.Pane)
@@ -299,7 +281,7 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 	j.state, j.pairs = state, nil
 	if state == record.ShadowReady && j.until == 0 {
 		var err error
-		if j.pairs, err = t.newPairs(v.k); err != nil {
+		if j.pairs, err = t.newPairs(v.K); err != nil {
 			return err
 		}
 	}
@@ -308,6 +290,6 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 		return err
 	}
 	j.last = value
-	t.emit(v.key("", &t.cfg), pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(record.HeadKey(d.ID, record.HeadVerdict)), Value: value, Time: end})
+	t.env.Emit(&v.key("", &t.cfg).Key, pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(record.HeadKey(d.ID, record.HeadVerdict)), Value: value, Time: end})
 	return nil
 }

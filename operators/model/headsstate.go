@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -59,7 +61,7 @@ func (s loopState) RestoreState(src []byte) error {
 		if m == nil || m.versions[version] == nil {
 			return fmt.Errorf("loop of %s version %q, which the checkpoint has not", model, version)
 		}
-		want, err := newSums(&s.t.cfg, m.versions[version].k)
+		want, err := s.t.env.NewSums(m.versions[version].K)
 		if err != nil {
 			return err
 		}
@@ -71,7 +73,7 @@ func (s loopState) RestoreState(src []byte) error {
 }
 
 func (l *loop) append(dst []byte) ([]byte, error) {
-	dst, err := appendSet(dst, l.reference)
+	dst, err := stage.AppendSet(dst, l.reference)
 	if err != nil {
 		return dst, err
 	}
@@ -81,7 +83,7 @@ func (l *loop) append(dst []byte) ([]byte, error) {
 		for _, x := range []int64{b.start, b.end, b.from, b.rows} {
 			dst = binenc.AppendVarint(dst, x)
 		}
-		if dst, err = appendSet(dst, b.set); err != nil {
+		if dst, err = stage.AppendSet(dst, b.set); err != nil {
 			return dst, err
 		}
 	}
@@ -135,11 +137,11 @@ func (l *loop) restore(r *binenc.Reader, shape acc.Config) error {
 
 // restoreSums reads a set, nil where there is none, and refuses one of another shape.
 func restoreSums(r *binenc.Reader, shape acc.Config) (*acc.Set, error) {
-	s, err := restoreSet(r, new(acc.Decoder))
+	s, err := stage.RestoreSet(r, new(acc.Decoder))
 	if err != nil || s == nil {
 		return nil, err
 	}
-	return s, checkShape(s, shape)
+	return s, stage.CheckShape(s, shape)
 }
 
 var judgeStates = []string{statePending, record.ShadowRunning, record.ShadowReady, record.ShadowRejected, record.ShadowRolled, record.ShadowLost}
@@ -160,7 +162,7 @@ func (j *judge) append(dst []byte) ([]byte, error) {
 	dst = binenc.AppendFloat64(binenc.AppendFloat64(dst, p.nll[0]), p.nll[1])
 	var err error
 	for _, s := range []*acc.Set{p.serving, p.shadow} {
-		if dst, err = appendSet(dst, s); err != nil {
+		if dst, err = stage.AppendSet(dst, s); err != nil {
 			return dst, err
 		}
 	}
@@ -176,7 +178,7 @@ func (j *judge) restore(r *binenc.Reader, shape acc.Config) error {
 	j.number = int(r.Int("number", 1, math.MaxInt32))
 	j.state = judgeStates[r.Int("state", 0, int64(len(judgeStates))-1)]
 	j.deadline, j.readyAt, j.until = r.Varint(), r.Varint(), r.Varint()
-	j.last = slices.Clone(r.Bytes(maxBlob))
+	j.last = slices.Clone(r.Bytes(binenc.MaxBytes))
 	if r.Byte() == 0 || r.Err() != nil {
 		return r.Err()
 	}
@@ -192,7 +194,7 @@ func (j *judge) restore(r *binenc.Reader, shape acc.Config) error {
 	}
 	for _, e := range []**evalue.Paired{&p.better, &p.worse, &p.accuracy} {
 		*e = new(evalue.Paired)
-		if err := (*e).UnmarshalBinary(r.Bytes(maxBlob)); err != nil {
+		if err := (*e).UnmarshalBinary(r.Bytes(binenc.MaxBytes)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -23,7 +25,7 @@ import (
 // standing is one rule or alarm of a key in the order of who may be the root.
 type standing struct {
 	k        *keyState
-	r        *ruleState
+	r        *stage.AlertState
 	a        *keyAlarm // nil for a rule
 	name     string
 	severity int
@@ -74,7 +76,7 @@ func (t *ModelTask) root(v *version, all []standing) *standing {
 		if s.a != nil {
 			s.a.answered = answered(v, s.k, s.a)
 		}
-		if s.r.state != firing || t.answeredBy(v, s) != "" {
+		if s.r.State != stage.Firing || t.answeredBy(v, s) != "" {
 			continue
 		}
 		if best == nil || s.before(best) {
@@ -87,45 +89,45 @@ func (t *ModelTask) root(v *version, all []standing) *standing {
 // answered reports whether a calibrator has answered an alarm on raw confidences: one in force, where an alarm watches what it
 // makes of them, else one that came after the error began.
 func answered(v *version, k *keyState, a *keyAlarm) bool {
-	f := v.newest()
-	if a.signal != signalRaw || f == nil {
+	f := v.Newest()
+	if a.signal != stage.SignalRaw || f == nil {
 		return false
 	}
-	return k.alarm(signalCalibrated) != nil || f.from > a.alert.since
+	return k.alarm(stage.SignalCalibrated) != nil || f.From > a.alert.Since
 }
 
 // answeredBy is who inhibits an alarm that a calibrator answers and another alarm goes on from; "" for all others.
 func (t *ModelTask) answeredBy(v *version, s *standing) string {
-	if s.a == nil || !s.a.answered || s.k.alarm(signalCalibrated) == nil {
+	if s.a == nil || !s.a.answered || s.k.alarm(stage.SignalCalibrated) == nil {
 		return ""
 	}
-	return fmt.Sprintf("calibrator %d", v.newest().revision)
+	return fmt.Sprintf("calibrator %d", v.Newest().Revision)
 }
 
 // publish sends the changes of a key, those of who inhibits among them.
 func (t *ModelTask) publish(v *version, all []standing, own, whole *standing, end int64) {
 	for i := range all {
 		s := &all[i]
-		if s.r.state == ruleOK && s.change == nil {
+		if s.r.State == stage.Inactive && s.change == nil {
 			continue
 		}
 		by := t.inhibitor(v, s, own, whole, end)
 		switch {
-		case s.change != nil && s.change.State == resolved:
+		case s.change != nil && s.change.State == stage.Resolved:
 			// Whoever was told that it fires is told that it is over.
-			s.change.InhibitedBy = s.r.inhibitedBy
-			if s.r.told {
+			s.change.InhibitedBy = s.r.InhibitedBy
+			if s.r.Notified {
 				s.change.InhibitedBy = ""
 			}
 			t.send(v, s, s.change, end)
-			s.r.inhibitedBy, s.r.told, s.r.holdFrom = "", false, 0
+			s.r.InhibitedBy, s.r.Notified, s.r.HoldFrom = "", false, 0
 			continue
 		case s.change != nil:
 			s.change.InhibitedBy = by
 			t.send(v, s, s.change, end)
-		case by != s.r.inhibitedBy:
+		case by != s.r.InhibitedBy:
 			var a record.Alert
-			if err := json.Unmarshal(s.r.last, &a); err != nil {
+			if err := json.Unmarshal(s.r.Last, &a); err != nil {
 				continue // an alert of another build: its next change will say
 			}
 			a.InhibitedBy, a.At = by, pipeline.Format(end)
@@ -134,44 +136,44 @@ func (t *ModelTask) publish(v *version, all []standing, own, whole *standing, en
 			}
 			t.send(v, s, &a, end)
 		}
-		s.r.inhibitedBy = by
-		s.r.told = s.r.told || by == "" && s.r.state == firing
+		s.r.InhibitedBy = by
+		s.r.Notified = s.r.Notified || by == "" && s.r.State == stage.Firing
 	}
 }
 
 // latest puts the ECE of the latest rows into an alert of the alarm that is published once more.
 func (t *ModelTask) latest(v *version, s *standing, a *record.Alert, end int64) {
-	bins, rows := s.k.recent.last(s.a.confidence(), alarmRows)
+	bins, rows := s.k.Recent.Last(s.a.confidence(), alarmRows)
 	if rows == 0 {
 		return
 	}
-	iv := metric.Resample(bins, t.cfg.Resamples, seed(v, s.k, s.a.signal, end/t.cfg.Pane))
+	iv := metric.Resample(bins, t.cfg.Resamples, s.k.Seed(s.a.signal, end/t.cfg.Pane))
 	a.ECE, a.ECENull, a.ECELo, a.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
-	a.Rows, a.Window, a.Diagram = rows, fmt.Sprintf("last %d rows", alarmRows), t.diagram(v, s.k, a.At)
+	a.Rows, a.Window, a.Diagram = rows, fmt.Sprintf("last %d rows", alarmRows), t.env.Diagram(&s.k.Key, a.At)
 }
 
 // inhibitor returns who inhibits a pending or firing alert; "" for nobody.
 func (t *ModelTask) inhibitor(v *version, s, own, whole *standing, end int64) string {
 	if by := t.answeredBy(v, s); by != "" {
-		s.r.holdFrom = 0
+		s.r.HoldFrom = 0
 		return by
 	}
 	for _, root := range []*standing{whole, own} {
 		if root != nil && root.r != s.r && root.severity >= s.severity && root.standsFor(s) {
-			s.r.holdFrom = 0
+			s.r.HoldFrom = 0
 			return alertKey(v, root.k, root.name)
 		}
 	}
-	if s.r.inhibitedBy == "" {
+	if s.r.InhibitedBy == "" {
 		return ""
 	}
-	if s.r.holdFrom == 0 {
-		s.r.holdFrom = end
+	if s.r.HoldFrom == 0 {
+		s.r.HoldFrom = end
 	}
-	if end-s.r.holdFrom < t.cfg.Hold {
-		return s.r.inhibitedBy
+	if end-s.r.HoldFrom < t.cfg.Hold {
+		return s.r.InhibitedBy
 	}
-	s.r.holdFrom = 0
+	s.r.HoldFrom = 0
 	return ""
 }
 
@@ -189,7 +191,7 @@ func (s *standing) before(o *standing) bool {
 }
 
 func alertKey(v *version, k *keyState, rule string) string {
-	return v.model + "/" + v.name + "/" + k.slice + "/" + rule
+	return v.Model + "/" + v.Name + "/" + k.Slice + "/" + rule
 }
 
 // send publishes one alert and keeps it as the rule's latest.
@@ -198,6 +200,6 @@ func (t *ModelTask) send(v *version, s *standing, a *record.Alert, end int64) {
 	if err != nil {
 		panic("operators: alert does not marshal: " + err.Error())
 	}
-	s.r.last = value
-	t.emit(s.k, pipeline.Message{Stream: pipeline.StreamAlerts, Key: []byte(alertKey(v, s.k, s.name)), Value: value, Time: end})
+	s.r.Last = value
+	t.env.Emit(&s.k.Key, pipeline.Message{Stream: pipeline.StreamAlerts, Key: []byte(alertKey(v, s.k, s.name)), Value: value, Time: end})
 }

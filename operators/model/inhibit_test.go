@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -30,7 +32,7 @@ func TestInhibition(t *testing.T) {
 		{"the inhibitor comes back", []pane{{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := alarmSetup(testAlarm(signalRaw, signalCalibrated, signalAccuracy))
+			s := alarmSetup(testAlarm(stage.SignalRaw, stage.SignalCalibrated, signalAccuracy))
 			s.model.Rules = []RuleSpec{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}}
 			s.model.Alarm.Severity, s.model.Hold = "warning", 20*second
 			task := s.task()
@@ -40,30 +42,30 @@ func TestInhibition(t *testing.T) {
 				t.Fatal(err)
 			}
 			keys := map[byte]*keyState{'w': v.key("", &task.cfg), 's': v.key("a=b", &task.cfg)}
-			of := func(name string) *ruleState {
+			of := func(name string) *stage.AlertState {
 				k := keys[name[0]]
-				return map[byte]*ruleState{'r': &k.alarms[0].alert, 'c': &k.alarms[1].alert, 'a': &k.alarms[2].alert, '1': &k.rules[0], '2': &k.rules[1]}[name[1]]
+				return map[byte]*stage.AlertState{'r': &k.alarms[0].alert, 'c': &k.alarms[1].alert, 'a': &k.alarms[2].alert, '1': &k.rules[0], '2': &k.rules[1]}[name[1]]
 			}
 			names := strings.NewReplacer("m/v//", "w", "m/v/a=b/", "s", "calibration-raw", "r", "calibration-calibrated", "c", "accuracy-fall", "a", "one", "1", "two", "2", "calibrator 1", "calibrator")
 			for i, p := range c.panes {
 				end := int64(i+1) * 10 * second
-				if p.calibrator != "" && v.newest() == nil {
-					v.calibrators = []*inForce{{revision: 1, from: end, cal: calibrator.Temperature{}}}
+				if p.calibrator != "" && v.Newest() == nil {
+					v.Calibrators = []*stage.InForce{{Revision: 1, From: end, Cal: calibrator.Temperature{}}}
 				}
 				for _, k := range keys {
-					k.changes = map[*ruleState]*record.Alert{}
+					k.changes = map[*stage.AlertState]*record.Alert{}
 				}
 				for where, k := range keys {
 					for _, what := range "rca12" {
 						name := string([]byte{where, byte(what)})
 						r, fires := of(name), strings.Contains(" "+p.firing+" ", " "+name+" ")
 						switch {
-						case fires && r.state != firing:
-							*r = ruleState{state: firing, since: end}
-							k.changes[r] = &record.Alert{State: firing}
-						case !fires && r.state == firing:
-							r.end()
-							k.changes[r] = &record.Alert{State: resolved}
+						case fires && r.State != stage.Firing:
+							*r = stage.AlertState{State: stage.Firing, Since: end}
+							k.changes[r] = &record.Alert{State: stage.Firing}
+						case !fires && r.State == stage.Firing:
+							r.End()
+							k.changes[r] = &record.Alert{State: stage.Resolved}
 						}
 					}
 				}
@@ -73,10 +75,10 @@ func TestInhibition(t *testing.T) {
 					name, _, _ = strings.Cut(name, "<")
 					r := of(name)
 					held := ""
-					if r.holdFrom != 0 {
+					if r.HoldFrom != 0 {
 						held = "(held)"
 					}
-					got = append(got, name+"<"+names.Replace(r.inhibitedBy)+held)
+					got = append(got, name+"<"+names.Replace(r.InhibitedBy)+held)
 				}
 				if g := strings.Join(got, " "); g != p.want {
 					t.Errorf("pane %d: %s, want %s", i, g, p.want)
@@ -103,12 +105,12 @@ func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
 		a := decodeAll[record.Alert](t, []pipeline.Message{m}, pipeline.StreamAlerts)[0]
 		key := string(m.Key)
 		switch {
-		case a.State == firing && a.InhibitedBy == "":
+		case a.State == stage.Firing && a.InhibitedBy == "":
 			told[key] = true
 			roots++
-		case a.State == resolved && told[key] != (a.InhibitedBy == ""):
+		case a.State == stage.Resolved && told[key] != (a.InhibitedBy == ""):
 			t.Errorf("%s resolved with inhibited_by %q, was told: %v", key, a.InhibitedBy, told[key])
-		case a.State == resolved:
+		case a.State == stage.Resolved:
 			delete(told, key)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -12,55 +14,43 @@ import (
 
 // version is the state of one model version; its calibrators belong to all its slices.
 type version struct {
-	model, name string
-	k           int
-	shape       acc.Config // of every set that shards send
-	keys        map[string]*keyState
-	heavy       map[string]*heavy // by slice column
-	strangers   map[string]*inbox // slices without statistics of their own
-	calibrators []*inForce        // by effective time, oldest first
-	refit       refitState
-	identity    sampleLosses // of the identity
-	last        int64        // label pane of its last rows, minPane = none
-	idle        int64        // label panes that passed since while others had rows
+	stage.Version
+	keys      map[string]*keyState
+	heavy     map[string]*heavy // by slice column
+	strangers map[string]*inbox // slices without statistics of their own
+	refit     refitState
+	last      int64 // label pane of its last rows, minPane = none
+	idle      int64 // label panes that passed since while others had rows
 }
 
 // keyState is the state of one (model, version, slice).
 type keyState struct {
 	inbox
-	slice    string
-	k        int
-	labelled int64 // rows so far
-	lateRows int64
-	windows  []*window
-	recent   recent
-	sample   []acc.SampleRow // latest rows, in order of label pane
-	added    int64           // rows that sample got in this process
-	since    sinceInForce
-	specs    []RuleSpec
-	rules    []ruleState
-	looks    []*look // by rule
-	alarms   []*keyAlarm
-	drift    *keyDrift                    // nil = not asked for
-	changes  map[*ruleState]*record.Alert // of this pane
-	ended    []ended                      // of a checkpoint that was read
-	ledger   [32]byte
+	stage.Key
+	windows []*window
+	specs   []RuleSpec
+	rules   []stage.AlertState
+	looks   []*look // by rule
+	alarms  []*keyAlarm
+	drift   *keyDrift                           // nil = not asked for
+	changes map[*stage.AlertState]*record.Alert // of this pane
+	ended   []ended                             // of a checkpoint that was read
 }
 
 func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	k := v.keys[slice]
 	if k == nil {
-		k = &keyState{slice: slice, k: v.k, inbox: newInbox(), specs: cfg.Rules}
+		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox(), specs: cfg.Rules}
 		for i := range cfg.Windows {
 			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
 		}
-		k.rules = make([]ruleState, len(cfg.Rules))
+		k.rules = make([]stage.AlertState, len(cfg.Rules))
 		for i := range cfg.Rules {
 			k.looks = append(k.looks, cfg.Rules[i].newLook())
 		}
 		k.addAlarms(cfg.Alarm)
 		if u := cfg.Unlabelled; u != nil && (slice == "" || u.Slices) {
-			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: v.k}}
+			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: v.K}}
 		}
 		v.keys[slice] = k
 	}
@@ -73,7 +63,7 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelCo
 	if err := set.UnmarshalBinary(c.Set); err != nil {
 		return err
 	}
-	if err := checkShape(set, v.shape); err != nil || !cfg.Slices.has(c.Slice) {
+	if err := stage.CheckShape(set, v.Shape); err != nil || !cfg.Slices.has(c.Slice) {
 		return err
 	}
 	lateRows := int64(0)
@@ -97,32 +87,17 @@ func (k *keyState) open() bool {
 	return false
 }
 
-// paneInput is one label pane of a key, merged over the shards.
-type paneInput struct {
-	pane, end int64 // index, and end in event time
-	cells     []paneCell
-	labelled  int64
-	late      int64
-	rows      []acc.SampleRow // sampled rows, by (prediction time, id)
-	scored    scored          // what the calibrator in force makes of them
-}
-
-type paneCell struct {
-	predictionPane int64
-	set            *acc.Set
-}
-
 // takePane removes a label pane from what waits.
-func (k *keyState) takePane(pane, length int64) paneInput {
-	in := paneInput{pane: pane, end: (pane + 1) * length, late: k.late[pane]}
+func (k *keyState) takePane(pane, length int64) stage.Pane {
+	in := stage.Pane{Index: pane, End: (pane + 1) * length, Late: k.late[pane]}
 	cells := k.pending[pane]
 	for _, p := range slices.Sorted(maps.Keys(cells)) {
 		set := cells[p]
-		in.cells = append(in.cells, paneCell{p, set})
-		in.labelled += set.LabelledRows()
-		in.rows = append(in.rows, set.TakeSample()...)
+		in.Cells = append(in.Cells, stage.Cell{PredictionPane: p, Set: set})
+		in.Labelled += set.LabelledRows()
+		in.Rows = append(in.Rows, set.TakeSample()...)
 	}
-	slices.SortFunc(in.rows, compareSample)
+	slices.SortFunc(in.Rows, stage.CompareRows)
 	delete(k.pending, pane)
 	delete(k.late, pane)
 	return in
@@ -139,7 +114,7 @@ func (t *ModelTask) step(v *version, pane int64) error {
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
 	}
-	inputs := make(map[string]*paneInput, len(names))
+	inputs := make(map[string]*stage.Pane, len(names))
 	for _, name := range names {
 		k := v.keys[name]
 		in := k.takePane(pane, t.cfg.Pane)
@@ -148,7 +123,7 @@ func (t *ModelTask) step(v *version, pane int64) error {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
 	}
-	if t.shadowing(t.models[v.model], v.name) {
+	if t.shadowing(t.models[v.Model], v.Name) {
 		return nil
 	}
 	for _, name := range names {
@@ -163,7 +138,7 @@ func (t *ModelTask) step(v *version, pane int64) error {
 	if in == nil {
 		return nil
 	}
-	if in.labelled > 0 {
+	if in.Labelled > 0 {
 		if err := t.maybeRefit(v, v.keys[""], in); err != nil {
 			return err
 		}
@@ -171,42 +146,42 @@ func (t *ModelTask) step(v *version, pane int64) error {
 	return t.stepShift(v, v.keys[""], in)
 }
 
-func (t *ModelTask) stepKey(v *version, k *keyState, in *paneInput) error {
-	k.labelled += in.labelled
-	k.lateRows += in.late
+func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
+	k.Labelled += in.Labelled
+	k.LateRows += in.Late
 	var err error
-	if in.scored, err = t.score(v, k, in); err != nil {
+	if in.Scored, err = t.score(v, k, in); err != nil {
 		return err
 	}
 	for _, w := range k.windows {
-		dropped, err := w.add(t, k, in, in.scored)
+		dropped, err := w.add(t, k, in, in.Scored)
 		if err != nil {
 			return err
 		}
 		t.counts.Add(CountDroppedOld, dropped)
 	}
-	if err := k.recent.add(in, in.scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
+	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
-	k.keepSample(in.rows, t.cfg.SampleRows)
+	k.keepSample(in.Rows, t.cfg.SampleRows)
 	if err := k.addDrift(t.cfg.Unlabelled, v, in); err != nil {
 		return err
 	}
 	if err := t.snapshots(v, k, in); err != nil {
 		return err
 	}
-	if k.slice == "" {
-		t.note(v, in.rows)
+	if k.Slice == "" {
+		t.note(v, in.Rows)
 	}
 	return nil
 }
 
 // keepSample appends a pane's rows and forgets the oldest.
 func (k *keyState) keepSample(rows []acc.SampleRow, limit int) {
-	k.sample = append(k.sample, rows...)
-	k.added += int64(len(rows))
-	if over := len(k.sample) - limit; over > 0 {
-		k.sample = slices.Delete(k.sample, 0, over)
+	k.Sample = append(k.Sample, rows...)
+	k.Added += int64(len(rows))
+	if over := len(k.Sample) - limit; over > 0 {
+		k.Sample = slices.Delete(k.Sample, 0, over)
 	}
 }
 

@@ -139,8 +139,8 @@ func TestShardThatWakesUp(t *testing.T) {
 	w.drained[0], w.drained[1] = false, false
 	w.run(anyOrder)
 	k := w.model.models["m"].versions["v1"].keys[""]
-	if k.labelled != 600 || k.lateRows == 0 || len(k.pending) != 0 {
-		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.labelled, k.lateRows, len(k.pending))
+	if k.Labelled != 600 || k.LateRows == 0 || len(k.pending) != 0 {
+		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.Labelled, k.LateRows, len(k.pending))
 	}
 }
 

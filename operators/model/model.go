@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -47,6 +49,7 @@ type ModelConfig struct {
 // A label pane is processed when every shard has closed it (Barrier), keys in a fixed order, so that neither the
 // order of the shards' messages nor how far one punctuation jumps makes a difference.
 type ModelTask struct {
+	env       *stage.Env
 	cfg       ModelConfig
 	partition int
 	next      int64
@@ -89,8 +92,24 @@ func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *
 	if cfg.Fits == nil {
 		cfg.Fits = NewFitPool(0)
 	}
-	return &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log,
+	t := &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log,
 		jobs: map[*version]*fitJob{}, waiting: map[string]bool{}, wake: make(chan struct{}, 1)}
+	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples, FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
+		Counts: counts, Log: log, Emit: t.emit}
+	return t
+}
+
+// diagramWindow is the window that alerts link to: the first by rows, which is of the latest rows, else the first.
+func diagramWindow(windows []WindowSpec) string {
+	for _, w := range windows {
+		if w.Kind == "rows" {
+			return w.Name
+		}
+	}
+	if len(windows) > 0 {
+		return windows[0].Name
+	}
+	return ""
 }
 
 // Counts of a model task.
@@ -232,8 +251,8 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
-		if c.K != v.k {
-			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.k, m.Shard, c.K)
+		if c.K != v.K {
+			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.K, m.Shard, c.K)
 		}
 		if err := v.put(pane, c, late, &t.cfg); err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
@@ -253,7 +272,7 @@ func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) 
 	if err != nil {
 		return nil, err
 	}
-	v := &version{model: m.name, name: name, k: k, shape: empty.Config(), keys: map[string]*keyState{}, heavy: map[string]*heavy{}, strangers: map[string]*inbox{},
+	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()}, keys: map[string]*keyState{}, heavy: map[string]*heavy{}, strangers: map[string]*inbox{},
 		last: minPane}
 	m.versions[name] = v
 	return v, nil
@@ -327,13 +346,13 @@ func (m *model) nextBusy(barrier int64) int64 {
 }
 
 // emit publishes one output of a key and chains it into the key's ledger, which is part of the state hash.
-func (t *ModelTask) emit(k *keyState, m pipeline.Message) {
+func (t *ModelTask) emit(k *stage.Key, m pipeline.Message) {
 	h := sha256.New()
-	h.Write(k.ledger[:])
+	h.Write(k.Ledger[:])
 	h.Write([]byte(m.Stream))
 	h.Write(m.Key)
 	h.Write(m.Value)
-	h.Sum(k.ledger[:0])
+	h.Sum(k.Ledger[:0])
 	m.Partition = -1
 	t.out = append(t.out, m)
 }

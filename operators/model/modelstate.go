@@ -5,23 +5,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Bounds on what a checkpoint may claim.
-const (
-	maxBlob = 1 << 32
-)
-
-// Versions of the model state. Version 1 had no number: its first varint, the offset, is never below -1.
-const (
-	modelState1      byte = 1
-	modelState2      byte = 2 // refits with their fits and validations, pins, orders
-	modelStateMarker      = -2
-)
+const modelStateVersion = 1
 
 // taskState is the task's part of the checkpoint.
 type taskState struct{ t *ModelTask }
@@ -29,7 +21,7 @@ type taskState struct{ t *ModelTask }
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
-	dst = append(binenc.AppendVarint(dst, modelStateMarker), modelState2)
+	dst = append(dst, modelStateVersion)
 	dst = binenc.AppendVarint(dst, t.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
@@ -50,13 +42,8 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
-	format := modelState1
-	if t.next = r.Varint(); t.next == modelStateMarker {
-		if format = r.Byte(); r.Err() == nil && format != modelState2 {
-			return fmt.Errorf("model state of version %d, this build reads 1 to %d", format, modelState2)
-		}
-		t.next = r.Varint()
-	}
+	r.Version(modelStateVersion)
+	t.next = r.Varint()
 	for range r.Count(3, 1<<20) {
 		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})
 	}
@@ -64,7 +51,7 @@ func (s taskState) RestoreState(src []byte) error {
 	d := acc.NewDecoder()
 	for range r.Count(3, binenc.MaxItems) {
 		m := &model{versions: map[string]*version{}}
-		if err := m.restore(&r, d, &t.cfg, format); err != nil {
+		if err := m.restore(&r, d, &t.cfg); err != nil {
 			return err
 		}
 		t.models[m.name] = m
@@ -103,13 +90,13 @@ func (m *model) append(dst []byte) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[name]
 		dst = binenc.AppendString(dst, name)
-		dst = binenc.AppendUvarint(dst, uint64(v.k))
+		dst = binenc.AppendUvarint(dst, uint64(v.K))
 		if dst, err = v.refit.append(dst); err != nil {
 			return dst, fmt.Errorf("version %q: %w", name, err)
 		}
-		dst = binenc.AppendUvarint(dst, uint64(len(v.calibrators)))
-		for _, f := range v.calibrators {
-			dst = f.append(dst)
+		dst = binenc.AppendUvarint(dst, uint64(len(v.Calibrators)))
+		for _, f := range v.Calibrators {
+			dst = f.Append(dst)
 		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.keys)))
 		for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
@@ -121,13 +108,11 @@ func (m *model) append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig, format byte) error {
+func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
 	m.name = r.String(binenc.MaxName)
 	m.next = r.Varint()
-	if format != modelState1 {
-		if err := m.restoreOrders(r); err != nil {
-			return err
-		}
+	if err := m.restoreOrders(r); err != nil {
+		return err
 	}
 	for range r.Count(4, binenc.MaxItems) {
 		name, k := r.String(binenc.MaxName), int(r.Uvarint())
@@ -138,23 +123,22 @@ func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig, form
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
-		if err := v.refit.restore(r, format); err != nil {
+		if err := v.refit.restore(r); err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
 		if err := v.refit.check(k); err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
 		for range r.Count(4, binenc.MaxItems) {
-			f := &inForce{}
-			if err := f.restore(r, format); err != nil {
+			f := &stage.InForce{}
+			if err := f.Restore(r); err != nil {
 				return err
 			}
-			if !calibrator.Fits(f.cal, v.k) {
-				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.revision, m.name, v.name, v.k)
+			if !calibrator.Fits(f.Cal, v.K) {
+				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.Revision, m.name, v.Name, v.K)
 			}
-			v.calibrators = append(v.calibrators, f)
+			v.Calibrators = append(v.Calibrators, f)
 		}
-		v.upgrade(format)
 		for range r.Count(4, binenc.MaxItems) {
 			slice := r.String(binenc.MaxName)
 			if r.Err() != nil {
@@ -163,10 +147,10 @@ func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig, form
 			key := v.key(slice, cfg)
 			err := key.restore(r, d, cfg)
 			if err == nil {
-				err = key.checkShapes(v.shape)
+				err = key.checkShapes(v.Shape)
 			}
 			if err != nil {
-				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.name, slice, err)
+				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.Name, slice, err)
 			}
 		}
 	}
@@ -176,7 +160,7 @@ func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig, form
 func (m *model) restoreOrders(r *binenc.Reader) error {
 	for range r.Count(2, binenc.MaxItems) {
 		o := order{pane: r.Varint()}
-		b := r.Bytes(maxBlob)
+		b := r.Bytes(binenc.MaxBytes)
 		if r.Err() != nil {
 			break
 		}
@@ -189,39 +173,6 @@ func (m *model) restoreOrders(r *binenc.Reader) error {
 	return r.Err()
 }
 
-// upgrade makes what an older state did not have: the test of the calibrator in force against the one before it.
-func (v *version) upgrade(from byte) {
-	if n := len(v.calibrators); from == modelState1 && n > 0 {
-		var old *inForce
-		if n > 1 {
-			old = v.calibrators[n-2]
-		}
-		v.refit.guard = newGuard(old, v.calibrators[n-1], 0)
-	}
-}
-
-func (f *inForce) append(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(f.revision))
-	dst = binenc.AppendVarint(dst, f.from)
-	dst = binenc.AppendString(dst, f.reason)
-	dst = binenc.AppendBytes(dst, f.encoded)
-	return binenc.AppendVarint(binenc.AppendFloat64(dst, f.share), f.until)
-}
-
-func (f *inForce) restore(r *binenc.Reader, format byte) error {
-	f.revision, f.from, f.reason = int(r.Int("revision", 0, 1<<40)), r.Varint(), r.String(binenc.MaxName)
-	f.encoded = slices.Clone(r.Bytes(maxBlob))
-	if format != modelState1 {
-		f.share, f.until = r.Float64(), r.Varint()
-	}
-	if err := r.Err(); err != nil {
-		return err
-	}
-	var err error
-	f.cal, err = calibrator.Decode(f.encoded)
-	return err
-}
-
 // checkShapes refuses restored statistics of another configuration.
 func (k *keyState) checkShapes(shape acc.Config) error {
 	sums := shape
@@ -229,7 +180,7 @@ func (k *keyState) checkShapes(shape acc.Config) error {
 	if err := k.inbox.checkShapes(shape); err != nil {
 		return err
 	}
-	sets := []*acc.Set{k.since.raw, k.since.cal}
+	sets := []*acc.Set{k.Since.Raw, k.Since.Calibrated}
 	for _, w := range k.windows {
 		for _, b := range w.buckets {
 			sets = append(sets, b.raw, b.cal)
@@ -239,7 +190,7 @@ func (k *keyState) checkShapes(shape acc.Config) error {
 		}
 	}
 	for _, s := range sets {
-		if err := checkShape(s, sums); err != nil {
+		if err := stage.CheckShape(s, sums); err != nil {
 			return err
 		}
 	}
@@ -253,26 +204,10 @@ func (b *inbox) checkShapes(shape acc.Config) error {
 			if s == nil {
 				return fmt.Errorf("a waiting cell without statistics")
 			}
-			if err := checkShape(s, shape); err != nil {
+			if err := stage.CheckShape(s, shape); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// appendSet appends a set or its absence.
-func appendSet(dst []byte, s *acc.Set) ([]byte, error) {
-	if s == nil {
-		return binenc.AppendUvarint(dst, 0), nil
-	}
-	return binenc.AppendBlock(dst, s.AppendBinary)
-}
-
-func restoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
-	b := r.Bytes(maxBlob)
-	if len(b) == 0 {
-		return nil, r.Err()
-	}
-	return d.Set(b)
 }

@@ -44,10 +44,10 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 					add(pipeline.StreamSnapshots, w.last)
 				}
 				for i := range k.rules {
-					add(pipeline.StreamAlerts, k.rules[i].last)
+					add(pipeline.StreamAlerts, k.rules[i].Last)
 				}
 				for _, a := range k.alarms {
-					add(pipeline.StreamAlerts, a.alert.last)
+					add(pipeline.StreamAlerts, a.alert.Last)
 				}
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -36,8 +38,8 @@ const (
 var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
 // stepOnline takes a pane's rows, each forecast before its label is seen.
-func (t *ModelTask) stepOnline(v *version, in *paneInput) error {
-	if !t.cfg.Refit.Online || len(in.rows) == 0 {
+func (t *ModelTask) stepOnline(v *version, in *stage.Pane) error {
+	if !t.cfg.Refit.Online || len(in.Rows) == 0 {
 		return nil
 	}
 	if v.refit.online == nil {
@@ -47,18 +49,18 @@ func (t *ModelTask) stepOnline(v *version, in *paneInput) error {
 		}
 		v.refit.online = &online{platt: p}
 	}
-	sc := newScorer(v.k)
-	for i := range in.rows {
-		row := &in.rows[i]
+	sc := stage.NewScorer(v.K)
+	for i := range in.Rows {
+		row := &in.Rows[i]
 		var cal calibrator.Calibrator
-		if f := v.at(row.TS, row.ID); f != nil {
-			cal = f.cal
+		if f := v.At(row.TS, row.ID); f != nil {
+			cal = f.Cal
 		}
-		s, err := sc.row(cal, row, math.Inf(1))
+		s, err := sc.Row(cal, row, math.Inf(1))
 		if err != nil {
 			return err
 		}
-		if err := v.refit.online.take(s.conf, s.hit); err != nil {
+		if err := v.refit.online.take(s.Confidence, s.Hit); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,10 @@
 package model
 
 import (
-	"cmp"
 	"math"
 	"slices"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
@@ -55,6 +56,7 @@ type refitState struct {
 	pin    *pin       // nobody but a person changes what is in force
 	orders [][16]byte // the latest orders that were obeyed
 	online *online
+	losses map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil is the identity. Not in the state
 }
 
 // Reasons of a refit.
@@ -68,7 +70,7 @@ const (
 
 // maybeRefit does what is due for a version's calibrators at the end of a label pane of all its rows: it tests the
 // one in force, goes on with the refit under way, and decides whether to begin one.
-func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
+func (t *ModelTask) maybeRefit(v *version, k *keyState, in *stage.Pane) error {
 	if err := t.stepOnline(v, in); err != nil {
 		return err
 	}
@@ -90,17 +92,17 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
 	if spec.Period <= 0 {
 		return nil
 	}
-	period := pipeline.PaneIndex(in.end, spec.Period)
+	period := pipeline.PaneIndex(in.End, spec.Period)
 	if !v.refit.started {
 		v.refit.started, v.refit.period = true, period
 	}
 	if period == v.refit.period || v.refit.trial.busy() || v.refit.trial.promises() {
 		return nil
 	}
-	rows := k.sample
-	if f := v.newest(); f != nil && f.reason == reasonRollback {
+	rows := k.Sample
+	if f := v.Newest(); f != nil && f.Reason == reasonRollback {
 		// Something changed: on rows from before, what was taken back would win again.
-		rows = rowsSince(rows, f.from)
+		rows = rowsSince(rows, f.From)
 	}
 	if len(rows) < spec.MinRows {
 		return nil
@@ -112,21 +114,21 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *paneInput) error {
 // refitOnAlarm waits until FreshRows sampled rows have come since the alarm's start, and uses those only: rows from
 // before the change would pull the fit back. While an alarm fires there is no refit by period, and one that is under way
 // gives way: its rows are from before.
-func (t *ModelTask) refitOnAlarm(v *version, k *keyState, in *paneInput, since int64) error {
+func (t *ModelTask) refitOnAlarm(v *version, k *keyState, in *stage.Pane, since int64) error {
 	spec := &t.cfg.Refit
-	if v.refit.trial.busy() || v.refit.alarmAt != 0 && in.end-v.refit.alarmAt < spec.Cooldown {
+	if v.refit.trial.busy() || v.refit.alarmAt != 0 && in.End-v.refit.alarmAt < spec.Cooldown {
 		return nil
 	}
-	if f := v.newest(); f != nil && f.reason == reasonAlarm {
-		since = max(since, f.from)
+	if f := v.Newest(); f != nil && f.Reason == reasonAlarm {
+		since = max(since, f.From)
 	}
-	rows := rowsSince(k.sample, since)
+	rows := rowsSince(k.Sample, since)
 	if len(rows) < spec.FreshRows {
 		return nil
 	}
-	v.refit.alarmAt = in.end
+	v.refit.alarmAt = in.End
 	// It is the refit of its period too: the next by period does not follow on its heels.
-	v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.end, max(spec.Period, 1))
+	v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.End, max(spec.Period, 1))
 	return t.begin(v, k, rows, reasonAlarm, in)
 }
 
@@ -143,25 +145,25 @@ func rowsSince(rows []acc.SampleRow, since int64) []acc.SampleRow {
 
 // begin starts a refit on the older part of the rows; the newer part is the first that its candidates are scored on.
 // The fits run beside the task and are due Delay panes later: what is decided does not depend on how long they take.
-func (t *ModelTask) begin(v *version, k *keyState, rows []acc.SampleRow, reason string, in *paneInput) error {
+func (t *ModelTask) begin(v *version, k *keyState, rows []acc.SampleRow, reason string, in *stage.Pane) error {
 	spec := &t.cfg.Refit
 	if len(rows) > spec.MaxRows {
 		rows = rows[len(rows)-spec.MaxRows:]
 	}
 	rows = slices.Clone(rows)
-	slices.SortFunc(rows, compareSample)
+	slices.SortFunc(rows, stage.CompareRows)
 	nTest := int(math.Ceil(float64(len(rows)) * spec.TestShare))
 	fit, held := rows[:len(rows)-nTest], rows[len(rows)-nTest:]
 	if len(fit) == 0 {
 		return nil
 	}
 	if tr := v.refit.trial; tr != nil {
-		if err := t.endTrial(v, k, "the next refit began, by "+reason, in.end); err != nil {
+		if err := t.endTrial(v, k, "the next refit began, by "+reason, in.End); err != nil {
 			return err
 		}
 	}
-	tr := &trial{reason: reason, base: v.inForceRevision(), started: in.end, due: in.pane + max(spec.Delay, 1), seed: seed(v, k, "refit", in.pane),
-		methods: candidateMethods(spec.Method, v.k, len(fit), v.newest() != nil && !isIdentity(v.newest().cal)),
+	tr := &trial{reason: reason, base: v.InForceRevision(), started: in.End, due: in.Index + max(spec.Delay, 1), seed: k.Seed("refit", in.Index),
+		methods: candidateMethods(spec.Method, v.K, len(fit), v.Newest() != nil && !isIdentity(v.Newest().Cal)),
 		fit:     fit, held: held, fitRows: int64(len(fit)), fitFrom: fit[0].TS, fitTo: fit[len(fit)-1].TS}
 	for i := range rows {
 		tr.weight = max(tr.weight, float64(rows[i].W))
@@ -169,9 +171,4 @@ func (t *ModelTask) begin(v *version, k *keyState, rows []acc.SampleRow, reason 
 	v.refit.trial = tr
 	t.job(v)
 	return nil
-}
-
-// compareSample orders rows by prediction time, then id.
-func compareSample(a, b acc.SampleRow) int {
-	return cmp.Or(cmp.Compare(a.TS, b.TS), slices.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.LabelTS, b.LabelTS))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/operators"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -56,29 +58,29 @@ func TestRefitWaitsForFreshRows(t *testing.T) {
 	s := defaultSetup()
 	s.model.Refit.Delay = 1
 	task := s.task()
-	v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+	v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
 	k := v.key("", &task.cfg)
-	k.sample = sample(batchtest.Rows(42, batchtest.Options{N: 1000, Sharpness: 3}))
+	k.Sample = sample(batchtest.Rows(42, batchtest.Options{N: 1000, Sharpness: 3}))
 	end := batchtest.Start + 100*second
 	pane := pipeline.PaneIndex(end, s.model.Pane) - 1
 	refit := func(since, end int64) {
 		t.Helper()
-		if err := task.refitOnAlarm(v, k, &paneInput{pane: pane, end: end, labelled: 1}, since); err != nil {
+		if err := task.refitOnAlarm(v, k, &stage.Pane{Index: pane, End: end, Labelled: 1}, since); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if refit(k.sample[800].TS, end); v.refit.trial != nil {
+	if refit(k.Sample[800].TS, end); v.refit.trial != nil {
 		t.Fatal("refit on 200 fresh rows, want to wait for 300")
 	}
-	if refit(k.sample[700].TS, end); v.refit.trial == nil || v.refit.trial.due != pane+1 {
+	if refit(k.Sample[700].TS, end); v.refit.trial == nil || v.refit.trial.due != pane+1 {
 		t.Fatalf("refit %+v, want one that is due at the next pane", v.refit.trial)
 	}
 	later := sample(batchtest.Rows(43, batchtest.Options{N: 100, Sharpness: 3, Start: end}))
-	if err := task.stepTrial(v, k, &paneInput{pane: pane + 1, end: end + s.model.Pane, rows: later, labelled: 100}); err != nil {
+	if err := task.stepTrial(v, k, &stage.Pane{Index: pane + 1, End: end + s.model.Pane, Rows: later, Labelled: 100}); err != nil {
 		t.Fatal(err)
 	}
 	c := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
-	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 || nanos(t, c[0].Evidence.FitFrom) != k.sample[700].TS {
+	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 || nanos(t, c[0].Evidence.FitFrom) != k.Sample[700].TS {
 		t.Fatalf("got %+v, want one calibrator of the last 300 rows, validated on 90 of them and 100 more", c)
 	}
 	if refit(0, end+s.model.Refit.Cooldown-1); v.refit.trial != nil {
@@ -100,14 +102,14 @@ func sample(rows []batchtest.Row) []acc.SampleRow {
 func TestCalibratorInForceByEventTime(t *testing.T) {
 	v := &version{}
 	for i, from := range []int64{100, 200, 300} {
-		v.calibrators = append(v.calibrators, &inForce{revision: i + 1, from: from})
+		v.Calibrators = append(v.Calibrators, &stage.InForce{Revision: i + 1, From: from})
 	}
 	at := func(want map[int64]int) {
 		t.Helper()
 		for ts, revision := range want {
 			got := 0
-			if f := v.at(ts, [16]byte{}); f != nil {
-				got = f.revision
+			if f := v.At(ts, [16]byte{}); f != nil {
+				got = f.Revision
 			}
 			if got != revision {
 				t.Errorf("revision %d in force at %d, want %d", got, ts, revision)
@@ -115,14 +117,14 @@ func TestCalibratorInForceByEventTime(t *testing.T) {
 		}
 	}
 	at(map[int64]int{0: 0, 99: 0, 100: 1, 199: 1, 200: 2, 300: 3, 1000: 3})
-	v.forget(199)
+	v.ForgetBefore(199)
 	at(map[int64]int{100: 1, 199: 1, 200: 2})
-	v.forget(200)
+	v.ForgetBefore(200)
 	at(map[int64]int{200: 2, 299: 2, 300: 3})
-	v.forget(1000)
+	v.ForgetBefore(1000)
 	at(map[int64]int{300: 3})
-	if len(v.calibrators) != 1 {
-		t.Errorf("%d calibrators kept, want the newest", len(v.calibrators))
+	if len(v.Calibrators) != 1 {
+		t.Errorf("%d calibrators kept, want the newest", len(v.Calibrators))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
@@ -18,7 +20,7 @@ func digestRows(rows []acc.SampleRow) string {
 	buf := binenc.AppendUvarint(nil, uint64(len(rows)))
 	for i := range rows {
 		h.Write(buf)
-		buf = appendRows(buf[:0], rows[i:i+1])[1:] // without its n, which is one byte
+		buf = stage.AppendRows(buf[:0], rows[i:i+1])[1:] // without its n, which is one byte
 	}
 	h.Write(buf)
 	return digestPrefix + hex.EncodeToString(h.Sum(nil))

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -91,25 +89,5 @@ func TestRefitsHaveDigests(t *testing.T) {
 		} else if !slices.Equal(all, first) {
 			t.Errorf("digests on %d shards:\n%s\non one:\n%s", shards, strings.Join(all, "\n"), strings.Join(first, "\n"))
 		}
-	}
-}
-
-// TestTrialWithoutDigest reads a refit under way as builds before wrote it.
-func TestTrialWithoutDigest(t *testing.T) {
-	tr := &trial{reason: reasonPeriod, started: 7, due: 9, fitRows: 3, phase: phaseShadow, digest: "sha256:00"}
-	b, err := tr.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back trial
-	r := binenc.NewReader(b)
-	if err := back.restore(&r); err != nil || r.Close() != nil || back.digest != tr.digest || back.phase != phaseShadow {
-		t.Fatalf("%+v, %v", back, err)
-	}
-	old := bytes.Replace(b, []byte{phaseShadow | digestFollows}, []byte{phaseShadow}, 1)
-	old = old[:len(old)-1-len(tr.digest)]
-	back, r = trial{}, binenc.NewReader(old)
-	if err := back.restore(&r); err != nil || r.Close() != nil || back.digest != "" || back.phase != phaseShadow || back.fitRows != 3 {
-		t.Fatalf("without a digest: %+v, %v", back, err)
 	}
 }

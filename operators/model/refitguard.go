@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -46,22 +48,24 @@ type rival struct {
 }
 
 // newGuard returns the guard of f, which replaced old (nil = the identity), where nothing is known of what was before that.
-func newGuard(old, f *inForce, weight float64) *guard { return (*guard)(nil).next(old, f, weight) }
+func newGuard(old, f *stage.InForce, weight float64) *guard {
+	return (*guard)(nil).next(old, f, weight)
+}
 
 // next returns the guard of f, which replaced old (nil = the identity), whose guard g was. The first rival is old.
-func (g *guard) next(old, f *inForce, weight float64) *guard {
+func (g *guard) next(old, f *stage.InForce, weight float64) *guard {
 	n := &guard{weight: weight}
 	none := &rival{cal: calibrator.Identity{}, encoded: []byte(`{"version":1,"method":"identity"}`)}
 	if old == nil {
 		n.rivals = []*rival{none}
 	} else {
-		n.rivals = []*rival{{revision: old.revision, cal: old.cal, encoded: old.encoded}}
+		n.rivals = []*rival{{revision: old.Revision, cal: old.Cal, encoded: old.Encoded}}
 		for _, r := range g.changed(old) {
-			if len(n.rivals) <= keptRivals && !bytes.Equal(r.encoded, f.encoded) && !bytes.Equal(r.encoded, old.encoded) {
+			if len(n.rivals) <= keptRivals && !bytes.Equal(r.encoded, f.Encoded) && !bytes.Equal(r.encoded, old.Encoded) {
 				n.rivals = append(n.rivals, &rival{revision: r.revision, cal: r.cal, encoded: r.encoded})
 			}
 		}
-		if !isIdentity(old.cal) && !isIdentity(f.cal) {
+		if !isIdentity(old.Cal) && !isIdentity(f.Cal) {
 			n.rivals = append(n.rivals, none)
 		}
 	}
@@ -74,12 +78,12 @@ func (g *guard) next(old, f *inForce, weight float64) *guard {
 }
 
 // changed are the rivals of f that were replaced at a change, newest first.
-func (g *guard) changed(f *inForce) (out []*rival) {
+func (g *guard) changed(f *stage.InForce) (out []*rival) {
 	if g == nil {
 		return nil
 	}
 	for i, r := range g.rivals {
-		if !isIdentity(r.cal) && (i > 0 || f.reason != reasonPeriod) {
+		if !isIdentity(r.cal) && (i > 0 || f.Reason != reasonPeriod) {
 			out = append(out, r)
 		}
 	}
@@ -93,21 +97,21 @@ func isIdentity(c calibrator.Calibrator) bool {
 
 // stepGuard tests a pane's rows that came after the newest calibrator took force, and takes it back where a rival is
 // significantly better.
-func (t *ModelTask) stepGuard(v *version, k *keyState, in *paneInput) (rolled bool, err error) {
-	spec, f, g := &t.cfg.Refit, v.newest(), v.refit.guard
+func (t *ModelTask) stepGuard(v *version, k *keyState, in *stage.Pane) (rolled bool, err error) {
+	spec, f, g := &t.cfg.Refit, v.Newest(), v.refit.guard
 	if spec.RollbackAlpha <= 0 || f == nil || g == nil || v.refit.pin != nil {
 		return false, nil
 	}
-	sc, bound := newScorer(v.k), nllBound(v.k)
+	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
 	for _, r := range g.rivals {
 		r.open()
 	}
-	for i := range in.rows {
-		row := &in.rows[i]
-		if row.TS < f.from {
+	for i := range in.Rows {
+		row := &in.Rows[i]
+		if row.TS < f.From {
 			continue
 		}
-		now, err := sc.row(f.cal, row, bound)
+		now, err := sc.Row(f.Cal, row, bound)
 		if err != nil {
 			return false, err
 		}
@@ -117,11 +121,11 @@ func (t *ModelTask) stepGuard(v *version, k *keyState, in *paneInput) (rolled bo
 			unit = w / g.weight
 		}
 		for _, r := range g.rivals {
-			was, err := sc.row(r.cal, row, bound)
+			was, err := sc.Row(r.cal, row, bound)
 			if err != nil {
 				return false, err
 			}
-			r.add(row.TS, w, now.nll, was.nll, min(unit, 1), bound)
+			r.add(row.TS, w, now.NLL, was.NLL, min(unit, 1), bound)
 		}
 	}
 	need := math.Log(float64(len(g.rivals)) / spec.RollbackAlpha)
@@ -141,7 +145,7 @@ func (t *ModelTask) stepGuard(v *version, k *keyState, in *paneInput) (rolled bo
 	if low, err := o.of(best.cal, &best.known, (best.inForce-best.itself)/best.w, best.w, best.from); err != nil || low <= 0 {
 		return false, err
 	}
-	return true, t.rollBack(v, k, best, need, in.end)
+	return true, t.rollBack(v, k, best, need, in.End)
 }
 
 // open injects a pane's one.
@@ -190,7 +194,7 @@ func (r *rival) logMean() float64 {
 func (t *ModelTask) rollBack(v *version, k *keyState, r *rival, need float64, now int64) error {
 	d := record.Calibrator{Reason: reasonRollback, Restores: &r.revision, Method: r.cal.Method(), Evidence: record.Evidence{TestRows: int(r.rows),
 		NLLInForce: orZero(r.inForce / r.w), NLLNew: orZero(r.itself / r.w), NLLDiff: orZero((r.itself - r.inForce) / r.w), LogE: r.logMean(), LogENeeded: need,
-		Alpha: t.cfg.Refit.RollbackAlpha, NLLBound: nllBound(v.k), FitTo: pipeline.Format(r.from), TestTo: pipeline.Format(now)}}
+		Alpha: t.cfg.Refit.RollbackAlpha, NLLBound: nllBound(v.K), FitTo: pipeline.Format(r.from), TestTo: pipeline.Format(now)}}
 	d.Outcome = fmt.Sprintf("published: rollback to %s, NLL %.5f → %.5f on the latest %d rows", named(r.revision), d.Evidence.NLLInForce, d.Evidence.NLLNew, r.rows)
 	return t.putInForce(v, k, &d, r.cal, r.encoded, now)
 }

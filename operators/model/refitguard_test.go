@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -11,14 +13,14 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-func forced(t testing.TB, revision int, temperature float64, reason string) *inForce {
+func forced(t testing.TB, revision int, temperature float64, reason string) *stage.InForce {
 	t.Helper()
 	b := encoded(t, temperature)
 	c, err := calibrator.Decode(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &inForce{revision: revision, cal: c, encoded: b, reason: reason}
+	return &stage.InForce{Revision: revision, Cal: c, Encoded: b, Reason: reason}
 }
 
 func revisions(g *guard) (out []int) {
@@ -33,7 +35,7 @@ func revisions(g *guard) (out []int) {
 func TestGuardKeepsWhatChangesReplaced(t *testing.T) {
 	t.Parallel()
 	var g *guard
-	var old *inForce
+	var old *stage.InForce
 	for i, c := range []struct {
 		reason string
 		want   []int // rivals then; 0 the identity
@@ -44,7 +46,7 @@ func TestGuardKeepsWhatChangesReplaced(t *testing.T) {
 		f := forced(t, i+1, 1.5+float64(i), c.reason)
 		g = g.next(old, f, 1)
 		if got := revisions(g); !slices.Equal(got, c.want) {
-			t.Fatalf("revision %d by %s is tested against %v, want %v", f.revision, c.reason, got, c.want)
+			t.Fatalf("revision %d by %s is tested against %v, want %v", f.Revision, c.reason, got, c.want)
 		}
 		old = f
 	}
@@ -66,7 +68,7 @@ func TestReturnOfWhatWasBefore(t *testing.T) {
 	s := defaultSetup()
 	s.model.Refit.Build = "1.2.3"
 	task := s.task()
-	v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+	v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
 	k := v.key("", &task.cfg)
 	sharp := forced(t, 0, 2.5, "") // right for rows of Sharpness 2.5
 	now := batchtest.Start - second
@@ -76,22 +78,22 @@ func TestReturnOfWhatWasBefore(t *testing.T) {
 	}{{2.5, reasonAlarm}, {.8, reasonAlarm}, {.7, reasonPeriod}, {.75, reasonPeriod}} {
 		f := forced(t, 0, c.temperature, c.reason)
 		d := record.Calibrator{Reason: c.reason}
-		if err := task.putInForce(v, k, &d, f.cal, f.encoded, now); err != nil {
+		if err := task.putInForce(v, k, &d, f.Cal, f.Encoded, now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rows := sample(batchtest.Rows(106, batchtest.Options{N: 600, Sharpness: 2.5}))
-	for i := 0; i < len(rows) && v.inForceRevision() == 4; i += 100 {
+	for i := 0; i < len(rows) && v.InForceRevision() == 4; i += 100 {
 		now += 10 * second
-		if _, err := task.stepGuard(v, k, &paneInput{rows: rows[i : i+100], labelled: 100, end: now}); err != nil {
+		if _, err := task.stepGuard(v, k, &stage.Pane{Rows: rows[i : i+100], Labelled: 100, End: now}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f := v.newest()
+	f := v.Newest()
 	c := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
 	last := c[len(c)-1]
-	if f.revision != 5 || string(f.encoded) != string(sharp.encoded) || last.Restores == nil || *last.Restores != 1 || last.Reason != reasonRollback || last.Build != "1.2.3" {
-		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3", f.revision, f.encoded, last)
+	if f.Revision != 5 || string(f.Encoded) != string(sharp.Encoded) || last.Restores == nil || *last.Restores != 1 || last.Reason != reasonRollback || last.Build != "1.2.3" {
+		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3", f.Revision, f.Encoded, last)
 	}
 }
 
@@ -108,23 +110,23 @@ func TestChangeAmidValidation(t *testing.T) {
 		want  bool
 	}{{"no change", 2.5, false, true}, {"newest rows against it", .4, false, false}, {"an alarm since", 2.5, true, false}} {
 		task := s.task()
-		v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+		v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
 		k := v.key("", &task.cfg)
-		k.sample = sample(batchtest.Rows(107, batchtest.Options{N: 3000, Sharpness: 2.5}))
-		end := k.sample[len(k.sample)-1].TS + 1
+		k.Sample = sample(batchtest.Rows(107, batchtest.Options{N: 3000, Sharpness: 2.5}))
+		end := k.Sample[len(k.Sample)-1].TS + 1
 		pane := pipeline.PaneIndex(end, s.model.Pane)
-		if err := task.begin(v, k, slices.Clone(k.sample), reasonPeriod, &paneInput{pane: pane, end: end}); err != nil {
+		if err := task.begin(v, k, slices.Clone(k.Sample), reasonPeriod, &stage.Pane{Index: pane, End: end}); err != nil {
 			t.Fatal(err)
 		}
 		newest := sample(batchtest.Rows(108, batchtest.Options{N: newestRows, Sharpness: c.after, Start: end}))
 		k.keepSample(newest, task.cfg.SampleRows)
 		if c.fires {
-			k.rules[0].state, k.rules[0].since = firing, end
+			k.rules[0].State, k.rules[0].Since = stage.Firing, end
 		}
-		if err := task.stepTrial(v, k, &paneInput{pane: pane + 1, end: end + s.model.Pane, rows: newest, labelled: newestRows}); err != nil {
+		if err := task.stepTrial(v, k, &stage.Pane{Index: pane + 1, End: end + s.model.Pane, Rows: newest, Labelled: newestRows}); err != nil {
 			t.Fatal(err)
 		}
-		if got := v.newest() != nil; got != c.want {
+		if got := v.Newest() != nil; got != c.want {
 			t.Errorf("%s: published %v, want %v", c.name, got, c.want)
 		}
 		if tr := v.refit.trial; !c.want && (tr == nil || tr.best(&task.cfg.Refit) < 0) {

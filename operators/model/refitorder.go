@@ -141,18 +141,18 @@ func (v *version) wanted(c *pipeline.Order) (*rival, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !calibrator.Fits(cal, v.k) {
-			return nil, fmt.Errorf("the calibrator is not one for K = %d", v.k)
+		if !calibrator.Fits(cal, v.K) {
+			return nil, fmt.Errorf("the calibrator is not one for K = %d", v.K)
 		}
 		return &rival{revision: c.Revision, cal: cal, encoded: c.Calibrator}, nil
 	}
-	if c.Action == pipeline.ActionPin && (c.Revision == 0 || c.Revision == v.inForceRevision()) {
+	if c.Action == pipeline.ActionPin && (c.Revision == 0 || c.Revision == v.InForceRevision()) {
 		return nil, nil
 	}
 	if c.Revision > 0 {
-		for _, f := range v.calibrators {
-			if f.revision == c.Revision && f.share == 0 {
-				return &rival{revision: f.revision, cal: f.cal, encoded: f.encoded}, nil
+		for _, f := range v.Calibrators {
+			if f.Revision == c.Revision && f.Share == 0 {
+				return &rival{revision: f.Revision, cal: f.Cal, encoded: f.Encoded}, nil
 			}
 		}
 		return nil, fmt.Errorf("revision %d is not at hand: send its calibrator with the order", c.Revision)
@@ -165,11 +165,11 @@ func (v *version) wanted(c *pipeline.Order) (*rival, error) {
 
 // remark writes down a pin or its end. What is in force is written again with it: the compacted topic says who keeps it.
 func (t *ModelTask) remark(v *version, k *keyState, d *record.Calibrator, now int64) error {
-	f := v.newest()
+	f := v.Newest()
 	if f == nil {
 		return t.record(v, k, d, pipeline.StreamDecisions, now)
 	}
-	d.Published, d.Stage, d.Calibrator, d.Method = true, record.StageFull, json.RawMessage(f.encoded), f.cal.Method()
-	d.EffectiveFrom = pipeline.Format(f.from)
+	d.Published, d.Stage, d.Calibrator, d.Method = true, record.StageFull, json.RawMessage(f.Encoded), f.Cal.Method()
+	d.EffectiveFrom = pipeline.Format(f.From)
 	return t.record(v, k, d, pipeline.StreamCalibrators, now)
 }

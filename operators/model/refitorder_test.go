@@ -183,15 +183,15 @@ func TestCanary(t *testing.T) {
 		t.Errorf("canary from %s, full from %s with %s; want a minute in between, the same calibrator", first[0].EffectiveFrom, first[1].EffectiveFrom, first[1].Calibrator)
 	}
 	v := w.model.models["m"].versions["v1"]
-	if v.calibrators[0].share == 0 {
-		t.Fatalf("calibrators %+v: want the canary first", v.calibrators)
+	if v.Calibrators[0].Share == 0 {
+		t.Fatalf("calibrators %+v: want the canary first", v.Calibrators)
 	}
 	in, n := 0, 0
 	for _, ts := range []int64{from - 1, from, full - 1, full} {
 		for i := range 4000 {
 			id := arrowio.HashIntID(uint64(i))
-			a, b := v.at(ts, id), published.At(m, ts, 4, id)
-			if (a == nil) != (b == nil) || a != nil && a.share != b.Share {
+			a, b := v.At(ts, id), published.At(m, ts, 4, id)
+			if (a == nil) != (b == nil) || a != nil && a.Share != b.Share {
 				t.Fatalf("row %d at %d: %+v in the model task, %+v in the shards", i, ts, a, b)
 			}
 			if got, want := a != nil, ts >= full || ts >= from && arrowio.InShare(id, .25); got != want {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
@@ -82,17 +84,17 @@ type outlook struct {
 }
 
 func (t *ModelTask) outlook(v *version, k *keyState) (*outlook, error) {
-	current, known := calibrator.Calibrator(nil), &v.identity
-	if f := v.newest(); f != nil {
-		current, known = f.cal, &f.known
+	f, current := v.Newest(), calibrator.Calibrator(nil)
+	if f != nil {
+		current = f.Cal
 	}
-	was, err := known.of(k, current)
+	was, err := v.refit.lossesOf(f).of(k, current)
 	if err != nil {
 		return nil, err
 	}
 	o := &outlook{key: k, was: was, fresh: t.cfg.Refit.FreshRows, next: float64(max(t.cfg.Refit.FreshRows, leastValidation))}
-	if n := len(k.sample); n > 0 {
-		o.next *= weightOf(k.sample) / float64(n)
+	if n := len(k.Sample); n > 0 {
+		o.next *= weightOf(k.Sample) / float64(n)
 	}
 	return o, nil
 }
@@ -115,7 +117,7 @@ func (o *outlook) of(other calibrator.Calibrator, known *sampleLosses, mean, w f
 	if err != nil {
 		return 0, err
 	}
-	before, after := apart(o.key.sample, since, o.fresh)
+	before, after := apart(o.key.Sample, since, o.fresh)
 	short, long := longRun([][]gainSum{o.gains(now, 0, before), o.gains(now, after, len(now))})
 	return mean - outlookZ*math.Sqrt(long/w+(long-short)/o.next), nil
 }
@@ -145,24 +147,34 @@ type sampleLosses struct {
 	nll   []float64
 }
 
+// lossesOf are the losses of the calibrator in force, which takes the place of those before it; nil is the identity.
+func (s *refitState) lossesOf(f *stage.InForce) *sampleLosses {
+	l := s.losses[f]
+	if l == nil {
+		l = &sampleLosses{}
+		s.losses = map[*stage.InForce]*sampleLosses{f: l}
+	}
+	return l
+}
+
 // of returns those of all rows of the sample; cal is always the same, nil the identity.
 func (l *sampleLosses) of(k *keyState, cal calibrator.Calibrator) ([]float64, error) {
-	n := len(k.sample)
-	have := n - int(min(int64(n), k.added-l.added))
+	n := len(k.Sample)
+	have := n - int(min(int64(n), k.Added-l.added))
 	if have > len(l.nll) {
 		have = 0
 	}
 	l.nll = slices.Delete(l.nll, 0, len(l.nll)-have)
-	sc, bound := newScorer(k.k), nllBound(k.k)
+	sc, bound := stage.NewScorer(k.K), nllBound(k.K)
 	for i := have; i < n; i++ {
-		s, err := sc.row(cal, &k.sample[i], bound)
+		s, err := sc.Row(cal, &k.Sample[i], bound)
 		if err != nil {
 			*l = sampleLosses{}
 			return nil, err
 		}
-		l.nll = append(l.nll, s.nll)
+		l.nll = append(l.nll, s.NLL)
 	}
-	l.added = k.added
+	l.added = k.Added
 	return l.nll, nil
 }
 
@@ -172,7 +184,7 @@ func (o *outlook) gains(now []float64, from, to int) (out []gainSum) {
 		if (i-from)%outlookBlock == 0 {
 			out = append(out, gainSum{})
 		}
-		b, w := &out[len(out)-1], float64(o.key.sample[i].W)
+		b, w := &out[len(out)-1], float64(o.key.Sample[i].W)
 		b.wx += w * (o.was[i] - now[i])
 		b.w += w
 	}

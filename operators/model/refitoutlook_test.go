@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 )
@@ -119,21 +121,21 @@ func TestOutlook(t *testing.T) {
 	}{{"all alike", alike, 0, true}, {"in runs", runs, 0, false}, {"changed", changed, 10, true}, {"changed, and not known to have", changed, 0, false}} {
 		task := s.task()
 		task.cfg.Refit.FreshRows = 500
-		v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+		v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
 		k := v.key("", &task.cfg)
 		var starts []int64
 		end := batchtest.Start
 		for i, x := range c.sharpness {
 			starts = append(starts, end)
 			rows := sample(batchtest.Rows(uint64(200+i), batchtest.Options{N: run, Sharpness: x, Start: end}))
-			k.sample = append(k.sample, rows...)
+			k.Sample = append(k.Sample, rows...)
 			end = slices.MaxFunc(rows, func(a, b acc.SampleRow) int { return int(a.TS - b.TS) }).TS + 1
 		}
 		o, err := task.outlook(v, k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		low, err := o.of(forced(t, 1, 2.5, "").cal, &sampleLosses{}, .15, 1500, starts[c.since])
+		low, err := o.of(forced(t, 1, 2.5, "").Cal, &sampleLosses{}, .15, 1500, starts[c.since])
 		if err != nil || low > 0 != c.lasts {
 			t.Errorf("%s: a gain of 0.15 is at least %v on the next rows, %v; want it to last: %v", c.name, low, err, c.lasts)
 		}
@@ -145,17 +147,17 @@ func TestSampleLosses(t *testing.T) {
 	t.Parallel()
 	s := defaultSetup()
 	task := s.task()
-	k := (&version{k: 4, keys: map[string]*keyState{}}).key("", &task.cfg)
-	cal, random, kept := forced(t, 1, 2.5, "").cal, rand.New(rand.NewPCG(9, 9)), sampleLosses{}
+	k := (&version{Version: stage.Version{K: 4}, keys: map[string]*keyState{}}).key("", &task.cfg)
+	cal, random, kept := forced(t, 1, 2.5, "").Cal, rand.New(rand.NewPCG(9, 9)), sampleLosses{}
 	for step := range 60 {
 		for range random.IntN(3) {
 			k.keepSample(sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: random.IntN(90), Sharpness: 1})), 150)
 		}
 		if step%20 == 19 {
-			o := &keyState{slice: k.slice, k: k.k, sample: sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: 30, Sharpness: 1}))}
-			k.sample = append(k.sample, o.sample...)
-			slices.Reverse(k.sample)
-			k.added += int64(len(k.sample)) // as absorb does
+			o := &keyState{Key: stage.Key{Slice: k.Slice, K: k.K, Sample: sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: 30, Sharpness: 1}))}}
+			k.Sample = append(k.Sample, o.Sample...)
+			slices.Reverse(k.Sample)
+			k.Added += int64(len(k.Sample)) // as absorb does
 		}
 		got, err := kept.of(k, cal)
 		if err != nil {
@@ -175,10 +177,10 @@ func BenchmarkOutlook(b *testing.B) {
 		b.Run(fmt.Sprintf("K=%d", classes), func(b *testing.B) {
 			s := defaultSetup()
 			task := s.task()
-			v := &version{model: "m", name: "v", k: classes, keys: map[string]*keyState{}}
+			v := &version{Version: stage.Version{Model: "m", Name: "v", K: classes}, keys: map[string]*keyState{}}
 			k := v.key("", &task.cfg)
-			k.sample = sample(batchtest.Rows(1, batchtest.Options{N: rows, K: classes, Sharpness: 1}))
-			cal, known := forced(b, 1, 2.5, "").cal, sampleLosses{}
+			k.Sample = sample(batchtest.Rows(1, batchtest.Options{N: rows, K: classes, Sharpness: 1}))
+			cal, known := forced(b, 1, 2.5, "").Cal, sampleLosses{}
 			more := sample(batchtest.Rows(2, batchtest.Options{N: 100, K: classes, Sharpness: 1}))
 			for b.Loop() {
 				k.keepSample(more, rows)

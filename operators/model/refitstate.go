@@ -6,13 +6,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// append writes the state of a version's refits; the first five fields are all that version 1 of the model state had.
+// append writes the state of a version's refits.
 func (s *refitState) append(dst []byte) ([]byte, error) {
 	dst = append(dst, binenc.Flags(s.started))
 	dst = binenc.AppendVarint(dst, s.period)
@@ -46,13 +48,10 @@ func (s *refitState) append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func (s *refitState) restore(r *binenc.Reader, format byte) error {
+func (s *refitState) restore(r *binenc.Reader) error {
 	s.started = r.Byte() == 1
 	s.period, s.alarmAt, s.revision = r.Varint(), r.Varint(), int(r.Int("revision", 0, 1<<40))
-	s.last = slices.Clone(r.Bytes(maxBlob))
-	if format == modelState1 {
-		return r.Err()
-	}
+	s.last = slices.Clone(r.Bytes(binenc.MaxBytes))
 	s.unit = r.Float64()
 	if r.Byte() == 1 {
 		s.pin = &pin{by: r.String(binenc.MaxName), why: r.String(binenc.MaxName), at: r.Varint()}
@@ -128,7 +127,7 @@ func (g *guard) append(dst []byte) []byte {
 func (g *guard) restore(in *binenc.Reader) error {
 	g.weight = in.Float64()
 	for range in.Count(100, keptRivals+2) {
-		r := &rival{revision: int(in.Int("revision", 0, 1<<40)), encoded: slices.Clone(in.Bytes(maxBlob))}
+		r := &rival{revision: int(in.Int("revision", 0, 1<<40)), encoded: slices.Clone(in.Bytes(binenc.MaxBytes))}
 		for k := range r.logR {
 			if r.logR[k] = in.Float64(); math.IsNaN(r.logR[k]) {
 				in.Failf("log R is not a number")
@@ -156,14 +155,14 @@ func (tr *trial) append(dst []byte) ([]byte, error) {
 	for _, v := range []int64{int64(tr.base), tr.started, tr.due, tr.fitRows, tr.fitFrom, tr.fitTo, tr.rows, tr.testTo, tr.stageFrom, int64(tr.chosen)} {
 		dst = binenc.AppendVarint(dst, v)
 	}
-	dst = append(dst, tr.phase|digestFollows)
+	dst = append(dst, tr.phase)
 	dst = binenc.AppendFixed64(dst, tr.seed)
 	dst = binenc.AppendFloat64(dst, tr.weight)
 	dst = binenc.AppendUvarint(dst, uint64(len(tr.methods)))
 	for _, m := range tr.methods {
 		dst = binenc.AppendString(dst, m)
 	}
-	dst = appendRows(appendRows(dst, tr.fit), tr.held)
+	dst = stage.AppendRows(stage.AppendRows(dst, tr.fit), tr.held)
 	dst = tr.inForce.append(dst)
 	dst = binenc.AppendUvarint(dst, uint64(len(tr.candidates)))
 	var err error
@@ -178,9 +177,6 @@ func (tr *trial) append(dst []byte) ([]byte, error) {
 	return binenc.AppendString(dst, tr.digest), nil
 }
 
-// digestFollows is in the phase of a trial whose state ends with the digest of its rows: those of builds before have none.
-const digestFollows = 1 << 7
-
 func (tr *trial) restore(r *binenc.Reader) error {
 	tr.reason = r.String(binenc.MaxName)
 	tr.base = int(r.Varint())
@@ -194,7 +190,7 @@ func (tr *trial) restore(r *binenc.Reader) error {
 	for range r.Count(1, maxCandidates) {
 		tr.methods = append(tr.methods, r.String(binenc.MaxName))
 	}
-	tr.fit, tr.held = restoreRows(r), restoreRows(r)
+	tr.fit, tr.held = stage.RestoreRows(r), stage.RestoreRows(r)
 	tr.inForce.restore(r)
 	for range r.Count(8, maxCandidates) {
 		c := &candidate{}
@@ -207,9 +203,7 @@ func (tr *trial) restore(r *binenc.Reader) error {
 	if tr.worse, err = restoreTest(r); err != nil {
 		return err
 	}
-	if tr.phase&digestFollows != 0 {
-		tr.phase, tr.digest = tr.phase&^digestFollows, r.String(binenc.MaxName)
-	}
+	tr.digest = r.String(binenc.MaxName)
 	if r.Err() == nil && (tr.phase > phaseCanary || tr.phase == phaseCanary && (tr.worse == nil || tr.chosen < 0 || tr.chosen >= len(tr.candidates) ||
 		tr.candidates[tr.chosen].cal == nil)) {
 		return fmt.Errorf("refit in phase %d with %d candidates, chosen %d", tr.phase, len(tr.candidates), tr.chosen)
@@ -247,7 +241,7 @@ func (c *candidate) restore(r *binenc.Reader) error {
 	for range r.Count(1, binenc.MaxItems) {
 		c.warnings = append(c.warnings, r.String(binenc.MaxItems))
 	}
-	c.encoded = slices.Clone(r.Bytes(maxBlob))
+	c.encoded = slices.Clone(r.Bytes(binenc.MaxBytes))
 	c.score.restore(r)
 	readFloats(r, &c.wd, &c.w2d, &c.w2d2)
 	var err error

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
@@ -96,37 +98,37 @@ func (tr *trial) fitting() bool { return tr != nil && tr.phase == phaseFitting }
 func nllBound(k int) float64 { return math.Log(100 * float64(k)) }
 
 // stepTrial goes on with a trial at a label pane.
-func (t *ModelTask) stepTrial(v *version, k *keyState, in *paneInput) error {
+func (t *ModelTask) stepTrial(v *version, k *keyState, in *stage.Pane) error {
 	tr := v.refit.trial
 	spec := &t.cfg.Refit
-	if tr.base != v.inForceRevision() {
-		return t.endTrial(v, k, "what is in force changed meanwhile", in.end)
+	if tr.base != v.InForceRevision() {
+		return t.endTrial(v, k, "what is in force changed meanwhile", in.End)
 	}
 	if tr.phase == phaseFitting {
 		if room := t.heldRows() - len(tr.held); room > 0 {
-			tr.held = append(tr.held, in.rows[:min(room, len(in.rows))]...)
+			tr.held = append(tr.held, in.Rows[:min(room, len(in.Rows))]...)
 		}
-		if in.pane < tr.due {
+		if in.Index < tr.due {
 			return nil
 		}
 		if err := t.collect(v); err != nil {
 			return err
 		}
 		if !tr.running() {
-			return t.endTrial(v, k, "no method could be fitted", in.end)
+			return t.endTrial(v, k, "no method could be fitted", in.End)
 		}
 		held := tr.held
 		tr.fit, tr.held, tr.phase = nil, nil, phaseShadow
 		if err := tr.validate(v, held); err != nil {
 			return err
 		}
-	} else if err := tr.validate(v, in.rows); err != nil {
+	} else if err := tr.validate(v, in.Rows); err != nil {
 		return err
 	}
 	if tr.phase == phaseCanary {
 		return t.stepCanary(v, k, in)
 	}
-	if tr.best(spec) >= 0 && in.end-tr.started >= spec.ShadowFor {
+	if tr.best(spec) >= 0 && in.End-tr.started >= spec.ShadowFor {
 		c, err := t.steadiest(v, k)
 		if err != nil {
 			return err
@@ -135,16 +137,16 @@ func (t *ModelTask) stepTrial(v *version, k *keyState, in *paneInput) error {
 			if wait, err := t.turning(v, k, tr.candidates[c]); err != nil || wait {
 				return err
 			}
-			return t.promote(v, k, c, in.end)
+			return t.promote(v, k, c, in.End)
 		}
 	}
 	switch {
 	case !tr.running():
-		return t.endTrial(v, k, "every candidate is refuted", in.end)
+		return t.endTrial(v, k, "every candidate is refuted", in.End)
 	case spec.ValidationRows > 0 && tr.rows >= int64(spec.ValidationRows):
-		return t.endTrial(v, k, "validation_rows are over", in.end)
-	case spec.ValidationFor > 0 && in.end-tr.started >= spec.ValidationFor:
-		return t.endTrial(v, k, "validation_for is over", in.end)
+		return t.endTrial(v, k, "validation_rows are over", in.End)
+	case spec.ValidationFor > 0 && in.End-tr.started >= spec.ValidationFor:
+		return t.endTrial(v, k, "validation_for is over", in.End)
 	}
 	return nil
 }
@@ -162,23 +164,23 @@ func (t *ModelTask) turning(v *version, k *keyState, c *candidate) (bool, error)
 		return true, nil
 	}
 	var current calibrator.Calibrator
-	if f := v.newest(); f != nil {
-		current = f.cal
+	if f := v.Newest(); f != nil {
+		current = f.Cal
 	}
-	sc, bound, gain := newScorer(v.k), nllBound(v.k), 0.0
-	for _, row := range k.sample[max(0, len(k.sample)-newestRows):] {
+	sc, bound, gain := stage.NewScorer(v.K), nllBound(v.K), 0.0
+	for _, row := range k.Sample[max(0, len(k.Sample)-newestRows):] {
 		if row.TS <= tr.fitTo {
 			continue
 		}
-		old, err := sc.row(current, &row, bound)
+		old, err := sc.Row(current, &row, bound)
 		if err != nil {
 			return false, err
 		}
-		now, err := sc.row(c.cal, &row, bound)
+		now, err := sc.Row(c.cal, &row, bound)
 		if err != nil {
 			return false, err
 		}
-		gain += float64(row.W) * (old.nll - now.nll)
+		gain += float64(row.W) * (old.NLL - now.NLL)
 	}
 	return gain < 0, nil
 }
@@ -200,7 +202,7 @@ func (t *ModelTask) collect(v *version) error {
 		var err error
 		if r.err != nil {
 			c.out = r.err.Error()
-		} else if c.test, err = evalue.NewPaired(nllBound(v.k), 0); err != nil {
+		} else if c.test, err = evalue.NewPaired(nllBound(v.K), 0); err != nil {
 			return err
 		}
 		tr.candidates = append(tr.candidates, c)
@@ -221,13 +223,13 @@ func (tr *trial) running() bool {
 // validate scores rows by the calibrator in force and by every candidate.
 func (tr *trial) validate(v *version, rows []acc.SampleRow) error {
 	var current calibrator.Calibrator
-	if f := v.newest(); f != nil {
-		current = f.cal
+	if f := v.Newest(); f != nil {
+		current = f.Cal
 	}
-	sc, bound := newScorer(v.k), nllBound(v.k)
+	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
 	for i := range rows {
 		row := &rows[i]
-		old, err := sc.row(current, row, bound)
+		old, err := sc.Row(current, row, bound)
 		if err != nil {
 			return err
 		}
@@ -239,13 +241,13 @@ func (tr *trial) validate(v *version, rows []acc.SampleRow) error {
 			if c.out != "" {
 				continue
 			}
-			now, err := sc.row(c.cal, row, bound)
+			now, err := sc.Row(c.cal, row, bound)
 			if err != nil {
 				c.out = err.Error()
 				continue
 			}
 			c.score.add(now, w)
-			gain := old.nll - now.nll
+			gain := old.NLL - now.NLL
 			c.wd -= w * gain
 			c.w2d -= w * w * gain
 			c.w2d2 += w * w * gain * gain
@@ -271,15 +273,15 @@ func (tr *trial) unit(w float64) float64 {
 	return min(w/tr.weight, 1)
 }
 
-func (s *score) add(r rowScore, w float64) {
+func (s *score) add(r stage.RowScore, w float64) {
 	s.w += w
 	s.w2 += w * w
-	s.nll += w * r.nll
-	b := &s.bins[metric.BinIndex(r.conf, gateBins)]
+	s.nll += w * r.NLL
+	b := &s.bins[metric.BinIndex(r.Confidence, gateBins)]
 	b.N++
 	b.W += w
-	b.SumC += w * r.conf
-	if r.hit {
+	b.SumC += w * r.Confidence
+	if r.Hit {
 		s.hits += w
 		b.SumA += w
 	}

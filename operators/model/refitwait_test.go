@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -134,11 +136,11 @@ func TestFailedFitIsRecorded(t *testing.T) {
 	s.model.Refit.Delay = 1
 	for method, want := range map[string]string{"no such method": "no such method", "temperature": "panic: "} {
 		task := s.task()
-		v := &version{model: "m", name: "v", k: 4, keys: map[string]*keyState{}}
+		v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
 		k := v.key("", &task.cfg)
 		task.cfg.Refit.Method = method
 		fit := append([]acc.SampleRow(nil), rows...)
-		if err := task.begin(v, k, fit, reasonPeriod, &paneInput{pane: 10, end: 11 * s.model.Pane}); err != nil {
+		if err := task.begin(v, k, fit, reasonPeriod, &stage.Pane{Index: 10, End: 11 * s.model.Pane}); err != nil {
 			t.Fatal(err)
 		}
 		if method == "temperature" {
@@ -146,7 +148,7 @@ func TestFailedFitIsRecorded(t *testing.T) {
 			close(panicked.done)
 			task.jobs[v] = panicked
 		}
-		if err := task.stepTrial(v, k, &paneInput{pane: 11, end: 12 * s.model.Pane, labelled: 1}); err != nil {
+		if err := task.stepTrial(v, k, &stage.Pane{Index: 11, End: 12 * s.model.Pane, Labelled: 1}); err != nil {
 			t.Fatal(err)
 		}
 		d := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamDecisions)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators"
@@ -89,7 +91,7 @@ func BenchmarkRestoreModel(b *testing.B) {
 	}
 	outbox.Punctuate(10, false)
 	cfg := defaultSetup().model
-	cfg.Alarm = testAlarm(signalRaw, signalCalibrated)
+	cfg.Alarm = testAlarm(stage.SignalRaw, stage.SignalCalibrated)
 	task := NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)
 	for i, m := range outbox.Pending() {
 		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i), Value: m.Value}); err != nil {

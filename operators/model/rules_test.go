@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect/reference"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
@@ -25,7 +27,7 @@ func comparing(mode string) []RuleSpec {
 		kindEstimate:  {measureAccuracy, measureECE, measureMiss},
 	} {
 		for i, m := range measures {
-			out = append(out, RuleSpec{Name: kind + "-" + m, Kind: kind, Measure: m, Signal: []string{signalRaw, signalCalibrated}[i%2], Score: csfNames[i%3], Severity: "warning",
+			out = append(out, RuleSpec{Name: kind + "-" + m, Kind: kind, Measure: m, Signal: []string{stage.SignalRaw, stage.SignalCalibrated}[i%2], Score: csfNames[i%3], Severity: "warning",
 				Rows: 800, MinRows: 400, Fire: .04, Clear: .03, For: 10 * second, Reference: ref, ReferenceRows: 1000, Alpha: 1e-4, Slices: m == measureKS || m == measureCurve})
 		}
 	}
@@ -74,16 +76,16 @@ func TestRulesThatCompare(t *testing.T) {
 				s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1000, Alpha: .001}
 				s.model.Rules = comparing(mode)
 				for i := range s.model.Rules {
-					s.model.Rules[i].Signal = signalRaw
+					s.model.Rules[i].Signal = stage.SignalRaw
 				}
 				w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 				var fired []string
 				for _, a := range w.alerts() {
 					// Intervals are of 95 % and for one look: noise may make a rule pending.
-					if a.State == firing && nanos(t, a.At) <= rows[3500].TS {
+					if a.State == stage.Firing && nanos(t, a.At) <= rows[3500].TS {
 						t.Errorf("%s fires at %s, before the change", a.Rule, a.At)
 					}
-					if a.State == firing && !slices.Contains(fired, a.Rule) {
+					if a.State == stage.Firing && !slices.Contains(fired, a.Rule) {
 						fired = append(fired, a.Rule)
 						if a.Value <= .04 || a.Message == "" || a.ValueLo != nil && (*a.ValueLo > a.Value || *a.ValueHi < a.Value) {
 							t.Errorf("alert %+v does not add up", a)
@@ -104,7 +106,7 @@ func TestReferenceRuleIsThatOfTheRows(t *testing.T) {
 	t.Parallel()
 	rows := episode(113, nil, 4000, 1.3)
 	for _, mode := range []string{refPinned, refRolling} {
-		spec := RuleSpec{Name: "r", Kind: kindReference, Measure: measureAccuracy, Signal: signalRaw, Rows: 700, MinRows: 1, Fire: 1, Reference: mode, ReferenceRows: 900}
+		spec := RuleSpec{Name: "r", Kind: kindReference, Measure: measureAccuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1, Fire: 1, Reference: mode, ReferenceRows: 900}
 		s := alarmSetup(nil)
 		s.model.Rules = []RuleSpec{spec}
 		w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)

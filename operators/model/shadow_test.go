@@ -124,14 +124,14 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 		t.Errorf("got %d rows, %d joined; want %d, %d", got[operators.CountShadowRows], got[operators.CountShadowJoined], seen, labelled)
 	}
 	k := v.keys[""]
-	if k.labelled != labelled || len(v.keys) != 1 {
-		t.Errorf("got %d labelled rows and %d keys, want %d and 1", k.labelled, len(v.keys), labelled)
+	if k.Labelled != labelled || len(v.keys) != 1 {
+		t.Errorf("got %d labelled rows and %d keys, want %d and 1", k.Labelled, len(v.keys), labelled)
 	}
 	serving := map[[16]byte]bool{}
-	for _, r := range w.model.models["m"].versions["v1"].keys[""].sample {
+	for _, r := range w.model.models["m"].versions["v1"].keys[""].Sample {
 		serving[r.ID] = true
 	}
-	for _, r := range k.sample {
+	for _, r := range k.Sample {
 		if !serving[r.ID] {
 			t.Fatal("a sampled row of the shadow is not one of the version that serves")
 		}

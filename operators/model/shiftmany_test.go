@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/shift"
@@ -104,9 +106,9 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 		w.must(err)
 		w.must(now.Predict(top, conf, 1))
 	}
-	key.sample = slices.DeleteFunc(key.sample, func(r acc.SampleRow) bool { return r.TS >= change })
+	key.Sample = slices.DeleteFunc(key.Sample, func(r acc.SampleRow) bool { return r.TS >= change })
 	before, after := predictedSample(key), predictedNow(now)
-	v.calibrators = nil
+	v.Calibrators = nil
 	c, why := key.drift.classes.correction(v, key, now, &s.model.Refit)
 	if c == nil {
 		t.Fatalf("no correction of all rows since: %s", why)
@@ -129,7 +131,7 @@ func topOf(scores []float32, p []float64) (top int, conf float64, err error) {
 	for j, x := range scores {
 		z[j] = float64(x)
 	}
-	r, _, err := calibrated(nil, z, p, 0)
+	r, _, err := stage.Evaluate(nil, z, p, 0)
 	return r.Arg, r.Conf, err
 }
 
@@ -156,7 +158,7 @@ func TestCorrectionIsFinite(t *testing.T) {
 		"tiny":      func(i, j int) float32 { return math.SmallestNonzeroFloat32 * float32(i*j) },
 	} {
 		for _, k := range []int{2, 6, 140} {
-			key := &keyState{k: k, drift: &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: k}}}
+			key := &keyState{Key: stage.Key{K: k}, drift: &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: k}}}
 			now, err := acc.NewClassCounts(k)
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +173,7 @@ func TestCorrectionIsFinite(t *testing.T) {
 				if strings.HasSuffix(name, "ruled out") {
 					y = int32(min(3, k-1)) // only what the model never says
 				}
-				key.sample = append(key.sample, acc.SampleRow{W: 1, Y: y, Z: z})
+				key.Sample = append(key.Sample, acc.SampleRow{W: 1, Y: y, Z: z})
 				top, conf, err := topOf(z, p)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -25,7 +27,7 @@ type shiftBench struct {
 func realShiftBench(t *testing.T) *shiftBench {
 	z, y := realdata.Scores(t, "c100_chenyaofo_logits.npz", "resnet56", "test_labels")
 	k := len(z) / len(y)
-	b := &shiftBench{k: &keyState{k: k}, draw: make([][][]float64, k), test: make([][][]float64, k)}
+	b := &shiftBench{k: &keyState{Key: stage.Key{K: k}}, draw: make([][][]float64, k), test: make([][][]float64, k)}
 	var fz []float32
 	var fy []int32
 	for i, label := range y {
@@ -36,7 +38,7 @@ func realShiftBench(t *testing.T) *shiftBench {
 		}
 		switch i % 3 {
 		case 0:
-			b.k.sample = append(b.k.sample, acc.SampleRow{W: 1, Y: label, Z: row})
+			b.k.Sample = append(b.k.Sample, acc.SampleRow{W: 1, Y: label, Z: row})
 			fz, fy = append(fz, row...), append(fy, label)
 		case 1:
 			b.draw[label] = append(b.draw[label], wide)
@@ -54,17 +56,17 @@ func realShiftBench(t *testing.T) *shiftBench {
 
 // now draws m predictions by the shares q, none twice where there are rows enough.
 func (b *shiftBench) now(t *testing.T, rng *rand.Rand, m int, q []float64) *acc.ClassCounts {
-	c, err := acc.NewClassCounts(b.k.k)
+	c, err := acc.NewClassCounts(b.k.K)
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, p := make([]int, b.k.k), make([]float64, b.k.k)
+	used, p := make([]int, b.k.K), make([]float64, b.k.K)
 	for _, rows := range b.draw {
 		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	}
 	for range m {
 		u, j := rng.Float64(), 0
-		for ; j < b.k.k-1 && u >= q[j]; j++ {
+		for ; j < b.k.K-1 && u >= q[j]; j++ {
 			u -= q[j]
 		}
 		r, _ := kernel.Logits(b.draw[j][used[j]%len(b.draw[j])], p)
@@ -78,7 +80,7 @@ func (b *shiftBench) now(t *testing.T, rng *rand.Rand, m int, q []float64) *acc.
 
 // nll is that of the rows to be scored, by weight as if their shares were q.
 func (b *shiftBench) nll(cal calibrator.Calibrator, q []float64) (sum float64) {
-	p := make([]float64, b.k.k)
+	p := make([]float64, b.k.K)
 	for j, rows := range b.test {
 		for _, z := range rows {
 			cal.Apply(p, z)
@@ -100,7 +102,7 @@ func (b *shiftBench) corrected(t *testing.T, now *acc.ClassCounts, classes int) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cal, err := calibrator.NewClassWeights(b.base, s.weights(c.Weights, b.k.k))
+	cal, err := calibrator.NewClassWeights(b.base, s.weights(c.Weights, b.k.K))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +112,9 @@ func (b *shiftBench) corrected(t *testing.T, now *acc.ClassCounts, classes int) 
 // proposed is whether the stream would correct at level .01, and by what.
 func (b *shiftBench) proposed(t *testing.T, now *acc.ClassCounts) *calibrator.ClassWeights {
 	t.Helper()
-	v := &version{calibrators: []*inForce{{revision: 1, cal: b.base}}}
-	d := classDrift{k: b.k.k}
-	if err := d.follow(v, b.k, len(b.k.sample)); err != nil {
+	v := &version{Version: stage.Version{Calibrators: []*stage.InForce{{Revision: 1, Cal: b.base}}}}
+	d := classDrift{k: b.k.K}
+	if err := d.follow(v, b.k, len(b.k.Sample)); err != nil {
 		t.Fatal(err)
 	}
 	c, why := d.correction(v, b.k, now, &RefitSpec{Alpha: .01})
@@ -159,7 +161,7 @@ func TestRealPooledCorrection(t *testing.T) {
 	t.Parallel()
 	b := realShiftBench(t)
 	const trials = 3
-	even := slices.Repeat([]float64{1}, b.k.k)
+	even := slices.Repeat([]float64{1}, b.k.K)
 	for _, m := range []int{500, 1000} {
 		for _, c := range []struct {
 			what   string
@@ -167,8 +169,8 @@ func TestRealPooledCorrection(t *testing.T) {
 			most   float64 // by how much NLL changes at most, on average
 		}{
 			{"as it was", func(*rand.Rand) []float64 { return normalised(slices.Clone(even)) }, .003},
-			{"few moved", func(rng *rand.Rand) []float64 { return fewMoved(rng, b.k.k, 8) }, -.02},
-			{"all moved", func(rng *rand.Rand) []float64 { return allMoved(rng, b.k.k) }, -.1},
+			{"few moved", func(rng *rand.Rand) []float64 { return fewMoved(rng, b.k.K, 8) }, -.02},
+			{"all moved", func(rng *rand.Rand) []float64 { return allMoved(rng, b.k.K) }, -.1},
 		} {
 			was, by := 0., map[int]float64{}
 			for trial := range uint64(trials) {
@@ -197,9 +199,9 @@ func TestRealPooledCorrection(t *testing.T) {
 // manyShiftBench has k classes, of which the model sees the right one or one of the four after it, with exact posteriors.
 func manyShiftBench(k, sample, draw, test int) *shiftBench {
 	even := normalised(slices.Repeat([]float64{1}, k))
-	b := &shiftBench{k: &keyState{k: k}, base: calibrator.Identity{}, draw: make([][][]float64, k), test: make([][][]float64, k)}
+	b := &shiftBench{k: &keyState{Key: stage.Key{K: k}}, base: calibrator.Identity{}, draw: make([][][]float64, k), test: make([][][]float64, k)}
 	for _, r := range manyRows(3, nil, sample, even, even) {
-		b.k.sample = append(b.k.sample, acc.SampleRow{W: 1, Y: r.Label, Z: r.Scores})
+		b.k.Sample = append(b.k.Sample, acc.SampleRow{W: 1, Y: r.Label, Z: r.Scores})
 	}
 	one := make([]float64, k)
 	for y := range k {

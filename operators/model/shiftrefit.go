@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
@@ -32,15 +34,15 @@ const (
 
 // stepShift looks at the shares of the classes once FreshRows predictions have come since the last look, labels or not, and proposes
 // class weights where they have moved for sure and the assumption of label shift is not rejected.
-func (t *ModelTask) stepShift(v *version, k *keyState, in *paneInput) error {
+func (t *ModelTask) stepShift(v *version, k *keyState, in *stage.Pane) error {
 	spec := &t.cfg.Refit
 	if spec.LabelShift == "" || k.drift == nil {
 		return nil
 	}
 	c := &k.drift.classes
-	for _, cell := range in.cells {
+	for _, cell := range in.Cells {
 		var err error
-		if c.block, err = plusClasses(c.block, cell.set); err != nil {
+		if c.block, err = plusClasses(c.block, cell.Set); err != nil {
 			return err
 		}
 	}
@@ -52,17 +54,17 @@ func (t *ModelTask) stepShift(v *version, k *keyState, in *paneInput) error {
 	}
 	now := c.block
 	c.block = nil
-	if v.refit.pin != nil || v.refit.trial != nil || c.at != 0 && in.end-c.at < spec.Cooldown {
+	if v.refit.pin != nil || v.refit.trial != nil || c.at != 0 && in.End-c.at < spec.Cooldown {
 		return nil
 	}
 	found, why := c.correction(v, k, now, spec)
 	if found == nil {
 		if why != "" {
-			t.log.Debug("no correction of class shares", "model", v.model, "version", v.name, "why", why)
+			t.log.Debug("no correction of class shares", "model", v.Model, "version", v.Name, "why", why)
 		}
 		return nil
 	}
-	c.at = in.end
+	c.at = in.End
 	return t.propose(v, k, in, found)
 }
 
@@ -113,7 +115,7 @@ func (d *classDrift) correction(v *version, k *keyState, now *acc.ClassCounts, s
 	} else if !is {
 		return nil, ""
 	}
-	if c.cal, err = calibrator.NewClassWeights(base, s.weights(c.Weights, k.k)); err != nil {
+	if c.cal, err = calibrator.NewClassWeights(base, s.weights(c.Weights, k.K)); err != nil {
 		return nil, err.Error()
 	}
 	if c.digest, err = s.digest(now); err != nil {
@@ -150,7 +152,7 @@ func (c *correction) news(s *softJoint, k *keyState, now *acc.ClassCounts, inFor
 		presume, inForce = nil, pooledWeights(k, s.pool, inForce)
 	}
 	presume = append(presume, presumed(c.Reference, s.bias, inForce))
-	level := alpha * float64(s.pool.Classes()) / float64(k.k)
+	level := alpha * float64(s.pool.Classes()) / float64(k.K)
 	shares := presumed(c.Reference, nil, c.Weights)
 	for _, q := range presume {
 		if variation(shares, q) < leastShift {
@@ -215,7 +217,7 @@ func presumed(p, u, w []float64) []float64 {
 }
 
 // propose puts a correction into force, or makes it the candidate of a validation: the paired test on rows whose labels come later decides.
-func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, c *correction) error {
+func (t *ModelTask) propose(v *version, k *keyState, in *stage.Pane, c *correction) error {
 	encoded, err := calibrator.Encode(c.cal)
 	if err != nil {
 		return err
@@ -230,16 +232,16 @@ func (t *ModelTask) propose(v *version, k *keyState, in *paneInput, c *correctio
 	if t.cfg.Refit.LabelShift == ShiftAtOnce {
 		d := record.Calibrator{Reason: reasonShift, Method: c.cal.Method(), Outcome: fmt.Sprintf(
 			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, if %s (test of that: p = %.2g)", c.moved, c.N, c.Assumption, c.Fit.P),
-			Evidence: record.Evidence{FitRows: int(c.N), FitFrom: pipeline.Format(in.end), FitTo: pipeline.Format(in.end), FitBegan: pipeline.Format(in.end), FitDigest: c.digest}}
-		return t.putInForce(v, k, &d, back, encoded, in.end)
+			Evidence: record.Evidence{FitRows: int(c.N), FitFrom: pipeline.Format(in.End), FitTo: pipeline.Format(in.End), FitBegan: pipeline.Format(in.End), FitDigest: c.digest}}
+		return t.putInForce(v, k, &d, back, encoded, in.End)
 	}
-	tr := &trial{reason: reasonShift, base: v.inForceRevision(), started: in.end, due: in.pane, phase: phaseShadow, seed: seed(v, k, reasonShift, in.pane),
-		methods: []string{c.cal.Method()}, fitRows: c.N, fitFrom: in.end, fitTo: in.end, digest: c.digest}
-	for i := range k.sample {
-		tr.weight = max(tr.weight, float64(k.sample[i].W))
+	tr := &trial{reason: reasonShift, base: v.InForceRevision(), started: in.End, due: in.Index, phase: phaseShadow, seed: k.Seed(reasonShift, in.Index),
+		methods: []string{c.cal.Method()}, fitRows: c.N, fitFrom: in.End, fitTo: in.End, digest: c.digest}
+	for i := range k.Sample {
+		tr.weight = max(tr.weight, float64(k.Sample[i].W))
 	}
 	one := &candidate{fitResult: fitResult{method: c.cal.Method(), encoded: encoded, cal: back}}
-	if one.test, err = evalue.NewPaired(nllBound(v.k), 0); err != nil {
+	if one.test, err = evalue.NewPaired(nllBound(v.K), 0); err != nil {
 		return err
 	}
 	tr.candidates = []*candidate{one}

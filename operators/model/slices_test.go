@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
@@ -12,16 +14,16 @@ import (
 // more, and leaves it alone where it is less.
 func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 	t.Parallel()
-	spec := testAlarm(signalRaw)
+	spec := testAlarm(stage.SignalRaw)
 	seen := map[bool]int{}
 	for _, gap := range []float64{0, .3} {
 		for panes := 1; panes < 40; panes++ {
-			a := newKeyAlarm(spec, signalRaw, true)
+			a := newKeyAlarm(spec, stage.SignalRaw, true)
 			for i := range panes {
 				observe(t, a, int64(i), slicePane(spec.Bins, 40, gap))
 			}
 			before, had := a.logE(), a.tests.Headline.Panes()
-			a.alert.state = firing
+			a.alert.State = stage.Firing
 			a.resolve(spec)
 			anew := a.tests.Headline.Panes() == 0 && a.tests.Diagnosis.Panes() == 0
 			if anew != (before >= 0) || anew && !math.IsInf(a.logE(), -1) || !anew && (a.logE() != before || a.tests.Headline.Panes() != had) {
@@ -39,12 +41,12 @@ func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 // P(M ≥ 10 ever) ≤ 1/10 and the mean of M at the end ≤ 1, up to five standard errors.
 func TestSliceEValuesWithRestarts(t *testing.T) {
 	t.Parallel()
-	spec, rng := testAlarm(signalRaw), rand.New(rand.NewPCG(1, 2))
+	spec, rng := testAlarm(stage.SignalRaw), rand.New(rand.NewPCG(1, 2))
 	const runs, panes = 1000, 60
 	var over, restarts int
 	var sum, square float64
 	for range runs {
-		a := newKeyAlarm(spec, signalRaw, true)
+		a := newKeyAlarm(spec, stage.SignalRaw, true)
 		top := math.Inf(-1)
 		for i := range panes {
 			observe(t, a, int64(i), drawnPane(rng, spec.Bins, 25))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
@@ -29,7 +31,7 @@ func manyValues(rows []batchtest.Row, values int) []batchtest.Row {
 }
 
 func manySetup(limit int) setup {
-	s := alarmSetup(testAlarm(signalRaw))
+	s := alarmSetup(testAlarm(stage.SignalRaw))
 	s.slices, s.maxKeys = []string{"region"}, limit
 	s.model.Slices = SliceSpec{Max: limit, HalfLife: 60 * second}
 	s.model.Alarm.Slices = true
@@ -96,7 +98,7 @@ func checkMany(t *testing.T, w *world, limit int) {
 	}
 	firingNow := map[string]bool{}
 	for _, a := range w.alerts() {
-		firingNow[a.Slice+"/"+a.Rule] = a.State != resolved
+		firingNow[a.Slice+"/"+a.Rule] = a.State != stage.Resolved
 	}
 	for key, on := range firingNow {
 		slice, _, _ := strings.Cut(key, "/")
@@ -161,7 +163,7 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 			continue
 		}
 		v := half.models["m"].versions["v1"]
-		if slices.ContainsFunc(slices.Collect(maps.Values(v.keys)), func(k *keyState) bool { return k.slice != "" && firingAny(k) }) {
+		if slices.ContainsFunc(slices.Collect(maps.Values(v.keys)), func(k *keyState) bool { return k.Slice != "" && firingAny(k) }) {
 			c, err := pipeline.EncodeCheckpoint(half.Sections())
 			w.must(err)
 			saved = c.Data
@@ -191,7 +193,7 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 		w.must(json.Unmarshal(m.Value, &a))
 		ended = append(ended, a)
 	}
-	if len(ended) == 0 || ended[0].State != resolved || !strings.Contains(ended[0].Message, "slices.columns") {
+	if len(ended) == 0 || ended[0].State != stage.Resolved || !strings.Contains(ended[0].Message, "slices.columns") {
 		t.Errorf("alerts %+v, want that of a slice, resolved", ended)
 	}
 	for _, r := range w.panes {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/operators/slicing"
 )
@@ -19,7 +21,7 @@ func (t *ModelTask) retire(v *version, column, value string, end int64) error {
 		return nil
 	}
 	other := v.key(column+"="+slicing.Other, &t.cfg)
-	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; whether the error is gone is not known", column, name, other.slice)
+	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; whether the error is gone is not known", column, name, other.Slice)
 	for i := range k.rules {
 		t.end(v, k, &k.rules[i], why, end)
 	}
@@ -44,50 +46,50 @@ func (t *ModelTask) retire(v *version, column, value string, end int64) error {
 
 // absorb adds the sums of a key to another's.
 func (t *ModelTask) absorb(k, o *keyState) error {
-	k.labelled += o.labelled
-	k.lateRows += o.lateRows
+	k.Labelled += o.Labelled
+	k.LateRows += o.LateRows
 	for i, w := range k.windows {
 		if err := w.absorb(t, o.windows[i]); err != nil {
 			return err
 		}
 	}
-	k.recent.absorb(&o.recent, keepRows(&t.cfg))
-	k.sample = append(k.sample, o.sample...)
-	slices.SortStableFunc(k.sample, func(a, b acc.SampleRow) int {
+	k.Recent.Merge(&o.Recent, keepRows(&t.cfg))
+	k.Sample = append(k.Sample, o.Sample...)
+	slices.SortStableFunc(k.Sample, func(a, b acc.SampleRow) int {
 		if x, y := a.LabelTS/t.cfg.Pane, b.LabelTS/t.cfg.Pane; x != y {
 			return int(min(max(x-y, -1), 1))
 		}
-		return compareSample(a, b)
+		return stage.CompareRows(a, b)
 	})
-	k.added += int64(len(k.sample)) // none has its place of before
+	k.Added += int64(len(k.Sample)) // none has its place of before
 	k.keepSample(nil, t.cfg.SampleRows)
-	if err := t.absorbSince(&k.since, &o.since); err != nil {
+	if err := t.absorbSince(&k.Since, &o.Since); err != nil {
 		return err
 	}
 	h := sha256.New()
-	h.Write(k.ledger[:])
-	h.Write([]byte(o.slice))
-	h.Write(o.ledger[:])
-	h.Sum(k.ledger[:0])
+	h.Write(k.Ledger[:])
+	h.Write([]byte(o.Slice))
+	h.Write(o.Ledger[:])
+	h.Sum(k.Ledger[:0])
 	return nil
 }
 
-func (t *ModelTask) absorbSince(s, o *sinceInForce) error {
-	if o.raw == nil || o.revision != s.revision && s.raw != nil {
+func (t *ModelTask) absorbSince(s, o *stage.SinceInForce) error {
+	if o.Raw == nil || o.Revision != s.Revision && s.Raw != nil {
 		return nil
 	}
-	if s.raw == nil {
+	if s.Raw == nil {
 		*s = *o
 		return nil
 	}
-	if err := t.mergeInto(s.raw, o.raw); err != nil || o.cal == nil {
+	if err := t.env.MergeInto(s.Raw, o.Raw); err != nil || o.Calibrated == nil {
 		return err
 	}
-	if s.cal == nil {
-		s.cal = o.cal
+	if s.Calibrated == nil {
+		s.Calibrated = o.Calibrated
 		return nil
 	}
-	return t.mergeInto(s.cal, o.cal)
+	return t.env.MergeInto(s.Calibrated, o.Calibrated)
 }
 
 // absorb adds what another window of the same kind holds. Tumbling windows by rows have no common cut, and are left alone.
@@ -146,32 +148,10 @@ func (b *bucket) absorb(t *ModelTask, o *bucket) error {
 		case *x.dst == nil:
 			*x.dst = *x.set
 		default:
-			if err := t.mergeInto(*x.dst, *x.set); err != nil {
+			if err := t.env.MergeInto(*x.dst, *x.set); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// absorb adds the latest panes of another key.
-func (r *recent) absorb(o *recent, keep int64) {
-	for _, p := range o.panes {
-		i, found := slices.BinarySearchFunc(r.panes, p.end, func(x paneBins, end int64) int { return int(min(max(x.end-end, -1), 1)) })
-		if !found {
-			r.panes = slices.Insert(r.panes, i, p)
-			continue
-		}
-		have := &r.panes[i]
-		have.rawN, have.calN = have.rawN+p.rawN, have.calN+p.calN
-		if p.raw != nil {
-			have.raw = plusBins(have.raw, p.raw)
-		}
-		if p.cal != nil {
-			have.cal = plusBins(have.cal, p.cal)
-		}
-	}
-	for len(r.panes) > 1 && r.enough(1, keep) {
-		r.panes = r.panes[1:]
-	}
 }

@@ -15,19 +15,6 @@ const sliceStateVersion = 1
 // sliceState is the section of a model task's checkpoint that says which values of slice columns have statistics of their own.
 type sliceState struct{ t *ModelTask }
 
-// Absent implements pipeline.Newcomer: in checkpoints of builds without it every value had statistics of its own. They go on, and the
-// rows that choose among them are counted from now on.
-func (s sliceState) Absent() {
-	if s.t.cfg.Slices.Max == 0 {
-		return // nobody counts
-	}
-	for _, m := range s.t.models {
-		for _, v := range m.versions {
-			v.matchHeavy()
-		}
-	}
-}
-
 // matchHeavy makes the kept values those that have statistics.
 func (v *version) matchHeavy() {
 	for name := range v.keys {
@@ -98,7 +85,13 @@ func (s sliceState) RestoreState(src []byte) error {
 			return fmt.Errorf("slices of %s version %q: %w", model, version, err)
 		}
 	}
-	s.Absent()
+	if s.t.cfg.Slices.Max > 0 {
+		for _, m := range s.t.models {
+			for _, v := range m.versions {
+				v.matchHeavy()
+			}
+		}
+	}
 	return r.Close()
 }
 
@@ -115,7 +108,7 @@ func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfi
 		if err := b.restorePending(r, d); err != nil {
 			return err
 		}
-		if err := b.checkShapes(v.shape); err != nil {
+		if err := b.checkShapes(v.Shape); err != nil {
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
 		if cfg.Slices.has(slice) {

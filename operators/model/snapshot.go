@@ -2,10 +2,10 @@ package model
 
 import (
 	"encoding/json"
-	"hash/fnv"
-	"math"
 	"strconv"
 	"strings"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -16,7 +16,7 @@ import (
 )
 
 // snapshots publishes the windows that are due at a pane's end.
-func (t *ModelTask) snapshots(v *version, k *keyState, in *paneInput) error {
+func (t *ModelTask) snapshots(v *version, k *keyState, in *stage.Pane) error {
 	for _, w := range k.windows {
 		for _, view := range w.due(t, in) {
 			s, err := t.snapshot(v, k, w, view, in)
@@ -28,32 +28,32 @@ func (t *ModelTask) snapshots(v *version, k *keyState, in *paneInput) error {
 				return err
 			}
 			w.last = value
-			t.emit(k, pipeline.Message{Stream: pipeline.StreamSnapshots, Key: []byte(v.model + "/" + v.name + "/" + k.slice), Value: value, Time: in.end})
+			t.env.Emit(&k.Key, pipeline.Message{Stream: pipeline.StreamSnapshots, Key: []byte(v.Model + "/" + v.Name + "/" + k.Slice), Value: value, Time: in.End})
 		}
 	}
 	return nil
 }
 
-func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *paneInput) (*record.Snapshot, error) {
-	raw, err := newSums(&t.cfg, k.k)
+func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
+	raw, err := t.env.NewSums(k.K)
 	if err != nil {
 		return nil, err
 	}
-	cal, err := newSums(&t.cfg, k.k)
+	cal, err := t.env.NewSums(k.K)
 	if err != nil {
 		return nil, err
 	}
-	s := &record.Snapshot{Schema: 1, Model: v.model, Version: v.name, Slice: k.slice, At: pipeline.Format(in.end),
+	s := &record.Snapshot{Schema: 1, Model: v.Model, Version: v.Name, Slice: k.Slice, At: pipeline.Format(in.End),
 		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start), End: pipeline.Format(view.end), Final: view.final}}
 	for _, b := range view.parts {
 		s.Late += b.late
 		if b.raw != nil {
-			if err := t.mergeInto(raw, b.raw); err != nil {
+			if err := t.env.MergeInto(raw, b.raw); err != nil {
 				return nil, err
 			}
 		}
 		if b.cal != nil {
-			if err := t.mergeInto(cal, b.cal); err != nil {
+			if err := t.env.MergeInto(cal, b.cal); err != nil {
 				return nil, err
 			}
 		}
@@ -61,26 +61,26 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 	s.Labelled = raw.LabelledRows()
 	if w.spec.Kind == "time" {
 		n, conf := raw.SeenRows()
-		s.Predictions, s.Confidence = n, number(conf)
-		s.Coverage = number(float64(s.Labelled) / float64(n))
+		s.Predictions, s.Confidence = n, stage.Number(conf)
+		s.Coverage = stage.Number(float64(s.Labelled) / float64(n))
 		if s.Unlabelled, err = t.unlabelled(k, raw, view); err != nil {
 			return nil, err
 		}
 	}
 	s.Lag = lagOf(raw)
-	if s.Raw, err = t.metrics(v, k, "raw", raw, in.pane, true); err != nil {
+	if s.Raw, err = t.metrics(v, k, "raw", raw, in.Index, true); err != nil {
 		return nil, err
 	}
-	if s.Calibrated, err = t.metrics(v, k, "calibrated", cal, in.pane, false); err != nil {
+	if s.Calibrated, err = t.metrics(v, k, "calibrated", cal, in.Index, false); err != nil {
 		return nil, err
 	}
-	if s.Served, err = t.served(v, k, raw, in.pane); err != nil {
+	if s.Served, err = t.served(v, k, raw, in.Index); err != nil {
 		return nil, err
 	}
-	if k.slice == "" {
+	if k.Slice == "" {
 		s.Online = v.refit.online.shown()
 	}
-	if column, value, _ := strings.Cut(k.slice, "="); value == slicing.Other && v.heavy[column] != nil {
+	if column, value, _ := strings.Cut(k.Slice, "="); value == slicing.Other && v.heavy[column] != nil {
 		s.PooledValues, s.PooledMore = int64(len(v.heavy[column].pooled)), v.heavy[column].full()
 	}
 	s.InForce, err = t.inForce(v, k, in)
@@ -88,23 +88,23 @@ func (t *ModelTask) snapshot(v *version, k *keyState, w *window, view view, in *
 }
 
 // inForce describes the calibrator in force, with what it did since on the key's sampled rows.
-func (t *ModelTask) inForce(v *version, k *keyState, in *paneInput) (*record.InForce, error) {
-	f := v.newest()
+func (t *ModelTask) inForce(v *version, k *keyState, in *stage.Pane) (*record.InForce, error) {
+	f := v.Newest()
 	if f == nil {
 		return nil, nil
 	}
-	out := &record.InForce{Version: f.revision, Method: f.cal.Method(), EffectiveFrom: pipeline.Format(f.from)}
-	if tmp, ok := f.cal.(calibrator.Temperature); ok {
+	out := &record.InForce{Version: f.Revision, Method: f.Cal.Method(), EffectiveFrom: pipeline.Format(f.From)}
+	if tmp, ok := f.Cal.(calibrator.Temperature); ok {
 		out.Temperature = tmp.T()
 	}
-	if k.since.revision != f.revision || k.since.raw == nil {
+	if k.Since.Revision != f.Revision || k.Since.Raw == nil {
 		return out, nil
 	}
 	var err error
-	if out.Raw, err = t.metrics(v, k, "since-raw", k.since.raw, in.pane, false); err != nil {
+	if out.Raw, err = t.metrics(v, k, "since-raw", k.Since.Raw, in.Index, false); err != nil {
 		return nil, err
 	}
-	out.Calibrated, err = t.metrics(v, k, "since-calibrated", k.since.cal, in.pane, false)
+	out.Calibrated, err = t.metrics(v, k, "since-calibrated", k.Since.Calibrated, in.Index, false)
 	return out, err
 }
 
@@ -115,16 +115,16 @@ func (t *ModelTask) metrics(v *version, k *keyState, signal string, set *acc.Set
 	if m.N == 0 {
 		return m, nil
 	}
-	if err := topLabel(&m, &l.MSP, &t.cfg, seed(v, k, signal, pane)); err != nil {
+	if err := topLabel(&m, &l.MSP, &t.cfg, k.Seed(signal, pane)); err != nil {
 		return m, err
 	}
-	m.Accuracy, m.MeanConfidence = number(l.MSP.Accuracy()), number(l.MSP.MeanConfidence())
-	m.NLL, m.Brier = number(l.Scores.NLL()), number(l.Scores.Brier())
+	m.Accuracy, m.MeanConfidence = stage.Number(l.MSP.Accuracy()), stage.Number(l.MSP.MeanConfidence())
+	m.NLL, m.Brier = stage.Number(l.Scores.NLL()), stage.Number(l.Scores.Brier())
 	cw, cwL2 := l.ClassWise.ECE()
-	m.CWECE, m.CWECEL2 = number(cw), number(cwL2)
-	m.AURC = number(l.MSP.AURC())
+	m.CWECE, m.CWECEL2 = stage.Number(cw), stage.Number(cwL2)
+	m.AURC = stage.Number(l.MSP.AURC())
 	soft := l.Soft.Sums()
-	m.SBECEBin, m.SBECELB = number(metric.SBECEBin(soft, 2)), number(metric.SBECELB(soft))
+	m.SBECEBin, m.SBECELB = stage.Number(metric.SBECEBin(soft, 2)), stage.Number(metric.SBECELB(soft))
 	if detail {
 		m.SoftBins = &record.SoftBins{Temperature: t.cfg.Acc.SoftTemperature, S: soft.S, UC: soft.UC, UA: soft.UA, UC2: soft.UC2}
 		return m, t.cdf(&m, &l.MSP)
@@ -139,8 +139,8 @@ func topLabel(m *record.Metrics, g *acc.Grid, cfg *ModelConfig, seed uint64) err
 		return err
 	}
 	iv := metric.Resample(bins, cfg.Resamples, seed)
-	m.ECE, m.ECEL2, m.MCE = number(metric.ECE(bins)), number(metric.ECEL2(bins)), number(metric.MCE(bins))
-	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = number(iv.Null), number(iv.NullHi), number(iv.Lo), number(iv.Hi)
+	m.ECE, m.ECEL2, m.MCE = stage.Number(metric.ECE(bins)), stage.Number(metric.ECEL2(bins)), stage.Number(metric.MCE(bins))
+	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = stage.Number(iv.Null), stage.Number(iv.NullHi), stage.Number(iv.Lo), stage.Number(iv.Hi)
 	for i, b := range bins {
 		ob := record.Bin{Lo: float64(i) / float64(cfg.Bins), Hi: float64(i+1) / float64(cfg.Bins), N: b.N}
 		if b.N > 0 {
@@ -184,24 +184,6 @@ func (t *ModelTask) served(v *version, k *keyState, set *acc.Set, pane int64) (*
 	if n == 0 {
 		return nil, nil
 	}
-	m := &record.Metrics{N: n, Accuracy: number(g.Accuracy()), MeanConfidence: number(g.MeanConfidence()), AURC: number(g.AURC())}
-	return m, topLabel(m, g, &t.cfg, seed(v, k, "served", pane))
-}
-
-// number returns x, or nil where it is not a number.
-func number(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
-}
-
-// seed makes the resampling a function of what is resampled.
-func seed(v *version, k *keyState, signal string, pane int64) uint64 {
-	h := fnv.New64a()
-	for _, s := range []string{v.model, v.name, k.slice, signal, strconv.FormatInt(pane, 10)} {
-		h.Write([]byte(s))
-		h.Write([]byte{0})
-	}
-	return h.Sum64()
+	m := &record.Metrics{N: n, Accuracy: stage.Number(g.Accuracy()), MeanConfidence: stage.Number(g.MeanConfidence()), AURC: stage.Number(g.AURC())}
+	return m, topLabel(m, g, &t.cfg, k.Seed("served", pane))
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/pipeline"
@@ -98,7 +100,7 @@ func (t *ModelTask) loopOf(m *model, version string) *loop {
 // note keeps a label pane's sampled rows of a version until closeLoop.
 func (t *ModelTask) note(v *version, rows []acc.SampleRow) {
 	if t.cfg.Trigger.Enabled || t.cfg.Judge.Enabled {
-		t.loopOf(t.models[v.model], v.name).rows = rows
+		t.loopOf(t.models[v.Model], v.Name).rows = rows
 	}
 }
 
@@ -128,8 +130,8 @@ func (t *ModelTask) closeLoop(m *model, pane int64) error {
 
 // trigger takes a label pane's rows and asks for a head where that is due.
 func (t *ModelTask) trigger(m *model, v *version, pane int64) error {
-	spec, l := &t.cfg.Trigger, t.loopOf(m, v.name)
-	if !spec.Enabled || len(l.rows) == 0 || t.shadowing(m, v.name) {
+	spec, l := &t.cfg.Trigger, t.loopOf(m, v.Name)
+	if !spec.Enabled || len(l.rows) == 0 || t.shadowing(m, v.Name) {
 		return nil
 	}
 	full, err := t.addReference(v, l)
@@ -163,7 +165,7 @@ func (t *ModelTask) trigger(m *model, v *version, pane int64) error {
 // addReference adds to the reference rows until there are enough of them; full is false while there are not.
 func (t *ModelTask) addReference(v *version, l *loop) (full bool, err error) {
 	if l.reference == nil {
-		if l.reference, err = newSums(&t.cfg, v.k); err != nil {
+		if l.reference, err = t.env.NewSums(v.K); err != nil {
 			return false, err
 		}
 	}
@@ -175,9 +177,9 @@ func (t *ModelTask) addReference(v *version, l *loop) (full bool, err error) {
 
 // addRows adds rows as the calibrator in force at their time makes them.
 func (t *ModelTask) addRows(v *version, set *acc.Set, rows []acc.SampleRow) error {
-	sc := newScorer(v.k)
+	sc := stage.NewScorer(v.K)
 	for i := range rows {
-		if err := sc.add(set, v.at(rows[i].TS, rows[i].ID), &rows[i]); err != nil {
+		if err := sc.Add(set, v.At(rows[i].TS, rows[i].ID), &rows[i]); err != nil {
 			return err
 		}
 	}
@@ -189,7 +191,7 @@ func (t *ModelTask) addBlock(v *version, l *loop, pane int64) error {
 	spec := &t.cfg.Trigger
 	start, end := pane*t.cfg.Pane, (pane+1)*t.cfg.Pane
 	if n := len(l.blocks); n == 0 || l.blocks[n-1].rows >= max(spec.Rows/triggerBlocks, 1) {
-		set, err := newSums(&t.cfg, v.k)
+		set, err := t.env.NewSums(v.K)
 		if err != nil {
 			return err
 		}
@@ -250,7 +252,7 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev record.Finetu
 	now, was := &set.Labelled.MSP, &l.reference.Labelled.MSP
 	n, nRef := set.LabelledRows(), l.reference.LabelledRows()
 	a, ref := now.Accuracy(), was.Accuracy()
-	ev = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: number(was.AURC()), Refit: v.refit.last}
+	ev = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC()), Refit: v.refit.last}
 	if ev.ECE, ev.ECENull, err = t.excess(v, set, pane, 0); err != nil {
 		return ev, "", "", err
 	}
@@ -295,16 +297,16 @@ func (t *ModelTask) excess(v *version, set *acc.Set, pane int64, least float64) 
 	if ece = metric.ECE(bins); ece <= least {
 		return ece, 0, nil
 	}
-	return ece, metric.Resample(bins, t.cfg.Resamples, seed(v, &keyState{}, "trigger", pane)).Null, nil
+	return ece, metric.Resample(bins, t.cfg.Resamples, (&stage.Key{Version: &v.Version}).Seed("trigger", pane)).Null, nil
 }
 
 func (t *ModelTask) mergeBlocks(v *version, blocks []triggerBlock) (*acc.Set, error) {
-	set, err := newSums(&t.cfg, v.k)
+	set, err := t.env.NewSums(v.K)
 	if err != nil {
 		return nil, err
 	}
 	for i := range blocks {
-		if err := t.mergeInto(set, blocks[i].set); err != nil {
+		if err := t.env.MergeInto(set, blocks[i].set); err != nil {
 			return nil, err
 		}
 	}
@@ -328,11 +330,11 @@ func decision(last []byte) (at int64, revision int, ok bool) {
 func (t *ModelTask) ask(v *version, l *loop, ev record.FinetuneEvidence, reason, why string, end int64) error {
 	spec := &t.cfg.Trigger
 	l.number++
-	shadow := record.ShadowVersion(v.name, l.number)
+	shadow := record.ShadowVersion(v.Name, l.number)
 	ev.Since = pipeline.Format(l.over.since)
-	r := record.Finetune{Schema: 1, ID: v.model + "/" + shadow, Model: v.model, Version: v.name, Number: l.number, ShadowVersion: shadow, Reason: reason, Why: why,
+	r := record.Finetune{Schema: 1, ID: v.Model + "/" + shadow, Model: v.Model, Version: v.Name, Number: l.number, ShadowVersion: shadow, Reason: reason, Why: why,
 		DecidedAt: pipeline.Format(end), ShadowFrom: pipeline.Format(end + spec.ShadowAfter), Deadline: pipeline.Format(end + spec.Deadline), Recipe: spec.Recipe,
-		Classes: v.k, Data: record.FinetuneData{From: pipeline.Format(l.over.from), To: pipeline.Format(end), Rows: l.over.rows}, Evidence: ev}
+		Classes: v.K, Data: record.FinetuneData{From: pipeline.Format(l.over.from), To: pipeline.Format(end), Rows: l.over.rows}, Evidence: ev}
 	h := fnv.New64a()
 	h.Write([]byte(r.ID))
 	r.Seed = h.Sum64() >> 11 // 53 bits: JSON's numbers hold it
@@ -343,6 +345,6 @@ func (t *ModelTask) ask(v *version, l *loop, ev record.FinetuneEvidence, reason,
 	l.asked = append(l.asked, end)
 	l.judges = append(l.judges, &judge{number: l.number, state: statePending, deadline: end + spec.Deadline})
 	l.over = overState{}
-	t.emit(v.key("", &t.cfg), pipeline.Message{Stream: pipeline.StreamFinetune, Key: []byte(v.model + "/" + v.name), Value: value, Time: end})
+	t.env.Emit(&v.key("", &t.cfg).Key, pipeline.Message{Stream: pipeline.StreamFinetune, Key: []byte(v.Model + "/" + v.Name), Value: value, Time: end})
 	return nil
 }

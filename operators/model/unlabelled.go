@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/calib/metric"
@@ -58,7 +60,7 @@ func newDriftRef() driftRef {
 }
 
 // addDrift takes a label pane into the reference.
-func (k *keyState) addDrift(s *UnlabelledSpec, v *version, in *paneInput) error {
+func (k *keyState) addDrift(s *UnlabelledSpec, v *version, in *stage.Pane) error {
 	d := k.drift
 	if d == nil {
 		return nil
@@ -66,8 +68,8 @@ func (k *keyState) addDrift(s *UnlabelledSpec, v *version, in *paneInput) error 
 	if err := d.q.follow(v, k); err != nil {
 		return err
 	}
-	if in.counted() {
-		if err := d.classes.follow(v, k, len(in.rows)); err != nil {
+	if in.CountsClasses() {
+		if err := d.classes.follow(v, k, len(in.Rows)); err != nil {
 			return err
 		}
 	}
@@ -91,25 +93,25 @@ func (r *driftRef) labelledFull(s *UnlabelledSpec) bool {
 func (r *driftRef) full(s *UnlabelledSpec) bool { return r.seenFull(s) && r.labelledFull(s) }
 
 // add adds whole panes until there are rows enough of each sort.
-func (r *driftRef) add(s *UnlabelledSpec, in *paneInput) error {
+func (r *driftRef) add(s *UnlabelledSpec, in *stage.Pane) error {
 	seen, labelled := !r.seenFull(s), !r.labelledFull(s)
-	for _, c := range in.cells {
-		if seen && c.set.Seen != nil {
-			for i, g := range csfGrids(c.set.Seen) {
+	for _, c := range in.Cells {
+		if seen && c.Set.Seen != nil {
+			for i, g := range csfGrids(c.Set.Seen) {
 				if err := addCounts(r.csf[i], g); err != nil {
 					return err
 				}
 			}
-			n, _ := c.set.Seen.Total()
+			n, _ := c.Set.Seen.Total()
 			r.seen += float64(n)
-			r.to = in.end
+			r.to = in.End
 			var err error
-			if r.classes.said, err = plusClasses(r.classes.said, c.set); err != nil {
+			if r.classes.said, err = plusClasses(r.classes.said, c.Set); err != nil {
 				return err
 			}
 		}
-		if labelled && c.set.LabelledRows() > 0 {
-			wrong, right, err := c.set.Labelled.MSP.BinsByOutcome(csfBins)
+		if labelled && c.Set.LabelledRows() > 0 {
+			wrong, right, err := c.Set.Labelled.MSP.BinsByOutcome(csfBins)
 			if err != nil {
 				return err
 			}
@@ -118,7 +120,7 @@ func (r *driftRef) add(s *UnlabelledSpec, in *paneInput) error {
 				r.outcome[1][j] += float64(right[j].N)
 				r.labelled += float64(wrong[j].N + right[j].N)
 			}
-			if r.classes.confused, err = plusClasses(r.classes.confused, c.set); err != nil {
+			if r.classes.confused, err = plusClasses(r.classes.confused, c.Set); err != nil {
 				return err
 			}
 		}
@@ -189,7 +191,7 @@ func distancesOf(d unlabelled.Distances) record.Distances {
 
 // estimateOf puts the truth of the window's labelled rows beside an estimate.
 func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
-	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: number(e.ECE)}
+	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: stage.Number(e.ECE)}
 	if n := raw.LabelledRows(); n > 0 {
 		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
 		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
@@ -206,28 +208,28 @@ type confidenceMap struct {
 
 // follow makes the map anew where another calibrator is in force.
 func (m *confidenceMap) follow(v *version, k *keyState) error {
-	f := v.newest()
-	if f == nil || f.revision == m.revision || len(k.sample) == 0 {
+	f := v.Newest()
+	if f == nil || f.Revision == m.revision || len(k.Sample) == 0 {
 		return nil
 	}
 	sum, n := make([]float64, csfBins), make([]float64, csfBins)
-	z, p, q := make([]float64, k.k), make([]float64, k.k), make([]float64, k.k)
-	for i := range k.sample {
-		for j, x := range k.sample[i].Z {
+	z, p, q := make([]float64, k.K), make([]float64, k.K), make([]float64, k.K)
+	for i := range k.Sample {
+		for j, x := range k.Sample[i].Z {
 			z[j] = float64(x)
 		}
-		raw, _, err := calibrated(nil, z, p, int(k.sample[i].Y))
+		raw, _, err := stage.Evaluate(nil, z, p, int(k.Sample[i].Y))
 		if err != nil {
 			return err
 		}
-		if _, _, err := calibrated(f.cal, z, q, int(k.sample[i].Y)); err != nil {
+		if _, _, err := stage.Evaluate(f.Cal, z, q, int(k.Sample[i].Y)); err != nil {
 			return err
 		}
 		j := metric.BinIndex(raw.Conf, csfBins)
 		sum[j] += q[raw.Arg]
 		n[j]++
 	}
-	m.revision, m.bins = f.revision, make([]float64, csfBins)
+	m.revision, m.bins = f.Revision, make([]float64, csfBins)
 	for j := range sum {
 		if m.bins[j] = math.NaN(); n[j] > 0 {
 			m.bins[j] = sum[j] / n[j]

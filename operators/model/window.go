@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/stage"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -26,9 +28,6 @@ type bucket struct {
 	late       int64
 	labelled   int64
 }
-
-// scored is what the calibrator in force makes of a pane's sampled rows, by prediction pane.
-type scored map[int64]*acc.Set
 
 // window is the state of one window definition of one key.
 type window struct {
@@ -53,17 +52,17 @@ func (w *window) open() bool { return len(w.buckets) > 0 }
 func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
 
 // add puts a label pane into the window; dropped counts labelled rows whose windows are final.
-func (w *window) add(t *ModelTask, k *keyState, in *paneInput, sc scored) (dropped int64, err error) {
+func (w *window) add(t *ModelTask, k *keyState, in *stage.Pane, sc stage.Scored) (dropped int64, err error) {
 	if w.spec.Kind == "rows" {
 		return 0, w.addRows(t, k, in, sc)
 	}
-	if len(w.buckets) == 0 && len(in.cells) > 0 {
+	if len(w.buckets) == 0 && len(in.Cells) > 0 {
 		w.final, w.started = max(w.final, w.finalTo(t, in)), true
 	}
-	for _, c := range in.cells {
-		i := pipeline.PaneIndex(c.predictionPane*t.cfg.Pane, w.spec.Slide)
+	for _, c := range in.Cells {
+		i := pipeline.PaneIndex(c.PredictionPane*t.cfg.Pane, w.spec.Slide)
 		if w.started && i+w.count()-1 < w.final {
-			dropped += c.set.LabelledRows()
+			dropped += c.Set.LabelledRows()
 			continue
 		}
 		b := w.buckets[i]
@@ -71,32 +70,32 @@ func (w *window) add(t *ModelTask, k *keyState, in *paneInput, sc scored) (dropp
 			b = &bucket{start: i * w.spec.Slide, end: (i + 1) * w.spec.Slide}
 			w.buckets[i] = b
 		}
-		if err := b.merge(t, k.k, c.set, sc[c.predictionPane]); err != nil {
+		if err := b.merge(t, k.K, c.Set, sc[c.PredictionPane]); err != nil {
 			return dropped, err
 		}
 		for e := i; e < i+w.count(); e++ {
 			w.dirty[e] = true
 		}
 	}
-	if in.late > 0 && len(in.cells) > 0 {
+	if in.Late > 0 && len(in.Cells) > 0 {
 		// Late rows are counted with the window that is current when they come.
-		if b := w.buckets[pipeline.PaneIndex(in.cells[len(in.cells)-1].predictionPane*t.cfg.Pane, w.spec.Slide)]; b != nil {
-			b.late += in.late
+		if b := w.buckets[pipeline.PaneIndex(in.Cells[len(in.Cells)-1].PredictionPane*t.cfg.Pane, w.spec.Slide)]; b != nil {
+			b.late += in.Late
 		}
 	}
 	return dropped, nil
 }
 
-func (w *window) addRows(t *ModelTask, k *keyState, in *paneInput, sc scored) error {
-	if in.labelled == 0 {
+func (w *window) addRows(t *ModelTask, k *keyState, in *stage.Pane, sc stage.Scored) error {
+	if in.Labelled == 0 {
 		return nil
 	}
-	b := &bucket{start: in.end - t.cfg.Pane, end: in.end, late: in.late}
-	for _, c := range in.cells {
-		if c.set.LabelledRows() == 0 {
+	b := &bucket{start: in.End - t.cfg.Pane, end: in.End, late: in.Late}
+	for _, c := range in.Cells {
+		if c.Set.LabelledRows() == 0 {
 			continue
 		}
-		if err := b.merge(t, k.k, c.set, sc[c.predictionPane]); err != nil {
+		if err := b.merge(t, k.K, c.Set, sc[c.PredictionPane]); err != nil {
 			return err
 		}
 	}
@@ -117,11 +116,11 @@ func (w *window) tumbling() bool { return w.spec.Every > 0 }
 func (b *bucket) merge(t *ModelTask, k int, raw, cal *acc.Set) error {
 	var err error
 	if b.raw == nil {
-		if b.raw, err = newSums(&t.cfg, k); err != nil {
+		if b.raw, err = t.env.NewSums(k); err != nil {
 			return err
 		}
 	}
-	if err = t.mergeInto(b.raw, raw); err != nil {
+	if err = t.env.MergeInto(b.raw, raw); err != nil {
 		return err
 	}
 	b.labelled += raw.LabelledRows()
@@ -129,22 +128,22 @@ func (b *bucket) merge(t *ModelTask, k int, raw, cal *acc.Set) error {
 		return nil
 	}
 	if b.cal == nil {
-		if b.cal, err = newSums(&t.cfg, k); err != nil {
+		if b.cal, err = t.env.NewSums(k); err != nil {
 			return err
 		}
 	}
-	return t.mergeInto(b.cal, cal)
+	return t.env.MergeInto(b.cal, cal)
 }
 
 // due lists the windows to publish at a pane's end, and forgets the buckets that no window needs any more.
 // The latest window is published whenever it changed; older ones when the slide's boundary is passed, and once
 // more, as final, when the label panes are FinalAfter past their end.
-func (w *window) due(t *ModelTask, in *paneInput) []view {
+func (w *window) due(t *ModelTask, in *stage.Pane) []view {
 	if w.spec.Kind == "rows" {
-		if in.labelled == 0 {
+		if in.Labelled == 0 {
 			return nil
 		}
-		return []view{{w.panes, w.panes[0].start, in.end, w.tumbling() && w.total >= w.spec.Rows}}
+		return []view{{w.panes, w.panes[0].start, in.End, w.tumbling() && w.total >= w.spec.Rows}}
 	}
 	if len(w.buckets) == 0 {
 		// Nothing to publish or to forget; a gap of years must not be walked window by window.
@@ -153,8 +152,8 @@ func (w *window) due(t *ModelTask, in *paneInput) []view {
 		}
 		return nil
 	}
-	latest := pipeline.PaneIndex(in.end-1, w.spec.Slide)
-	boundary := in.end%w.spec.Slide == 0
+	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
+	boundary := in.End%w.spec.Slide == 0
 	finalTo := w.finalTo(t, in)
 	var out []view
 	if w.started && finalTo > w.final {
@@ -187,8 +186,8 @@ func (w *window) due(t *ModelTask, in *paneInput) []view {
 }
 
 // finalTo is the first window (by end bucket) that may still change.
-func (w *window) finalTo(t *ModelTask, in *paneInput) int64 {
-	return pipeline.PaneIndex(in.end-t.cfg.FinalAfter, w.spec.Slide)
+func (w *window) finalTo(t *ModelTask, in *stage.Pane) int64 {
+	return pipeline.PaneIndex(in.End-t.cfg.FinalAfter, w.spec.Slide)
 }
 
 // view is a window's content.

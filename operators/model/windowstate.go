@@ -97,7 +97,7 @@ func (w *window) append(dst []byte) ([]byte, error) {
 }
 
 func (w *window) restore(r *binenc.Reader, d *acc.Decoder) error {
-	w.last = slices.Clone(r.Bytes(maxBlob))
+	w.last = slices.Clone(r.Bytes(binenc.MaxBytes))
 	w.started = r.Byte() == 1
 	w.final, w.total = r.Varint(), r.Varint()
 	for range r.Count(4, binenc.MaxItems) {

@@ -1,0 +1,98 @@
+package stage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// AppendRows appends sampled rows.
+func AppendRows(dst []byte, rows []acc.SampleRow) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(rows)))
+	for i := range rows {
+		row := &rows[i]
+		dst = append(dst, row.ID[:]...)
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, row.TS), row.LabelTS)
+		dst = binenc.AppendFixed32(dst, math.Float32bits(row.W))
+		dst = binenc.AppendUvarint(dst, uint64(row.Y))
+		dst = binenc.AppendUvarint(dst, uint64(len(row.Z)))
+		for _, z := range row.Z {
+			dst = binenc.AppendFixed32(dst, math.Float32bits(z))
+		}
+	}
+	return dst
+}
+
+// RestoreRows reads what AppendRows wrote.
+func RestoreRows(r *binenc.Reader) []acc.SampleRow {
+	n := r.Count(24, binenc.MaxItems)
+	if n == 0 {
+		return nil
+	}
+	const together = 4096 // scores in one piece of memory, which stays as long as any of them
+	var free []float32
+	rows := make([]acc.SampleRow, n)
+	for i := range rows {
+		row := &rows[i]
+		copy(row.ID[:], r.Raw(16))
+		row.TS, row.LabelTS = r.Varint(), r.Varint()
+		row.W = math.Float32frombits(r.Fixed32())
+		row.Y = int32(r.Uvarint())
+		k := r.Count(4, binenc.MaxItems)
+		if k > len(free) {
+			free = make([]float32, max(k, min((n-i)*k, together)))
+		}
+		row.Z, free = free[:k:k], free[k:]
+		raw := r.Raw(4 * k)
+		if r.Err() != nil {
+			return nil
+		}
+		for j := range row.Z {
+			row.Z[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
+		}
+	}
+	return rows
+}
+
+// AppendSet appends a set or its absence.
+func AppendSet(dst []byte, s *acc.Set) ([]byte, error) {
+	if s == nil {
+		return binenc.AppendUvarint(dst, 0), nil
+	}
+	return binenc.AppendBlock(dst, s.AppendBinary)
+}
+
+// RestoreSet reads what AppendSet wrote; nil where there was none.
+func RestoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
+	b := r.Bytes(binenc.MaxBytes)
+	if len(b) == 0 {
+		return nil, r.Err()
+	}
+	return d.Set(b)
+}
+
+// CheckShape refuses sets of another configuration: they could not be merged with what comes later.
+func CheckShape(s *acc.Set, want acc.Config) error {
+	if s != nil && s.Config() != want {
+		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)", s.Config(), want)
+	}
+	return nil
+}
+
+// AddBins adds the reliability bins of a set's labelled rows.
+func AddBins(dst *[]metric.Bin, n *int64, s *acc.Set, m int) error {
+	if s.LabelledRows() == 0 {
+		return nil
+	}
+	b, err := s.Labelled.MSP.Bins(m)
+	if err != nil {
+		return err
+	}
+	*dst = PlusBins(*dst, b)
+	*n += s.LabelledRows()
+	return nil
+}

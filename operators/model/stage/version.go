@@ -1,0 +1,94 @@
+package stage
+
+import (
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/inforce"
+)
+
+// Version is what every stage knows of a model version.
+type Version struct {
+	Model, Name string
+	K           int
+	Shape       acc.Config // of every set that shards send
+	Calibrators []*InForce // by effective time, oldest first
+}
+
+// InForce is a published calibrator with the event time from which it is in force; with a share above 0, a canary.
+type InForce struct {
+	Revision int
+	From     int64
+	Share    float64 // of the ids; 0 = all
+	Until    int64   // end of a canary; 0 = not yet
+	Cal      calibrator.Calibrator
+	Encoded  []byte
+	Reason   string
+}
+
+// Serves reports whether a row with a hash of its id is calibrated by f, as far as f alone can say.
+func (f *InForce) Serves(ts int64, id [16]byte) bool {
+	return inforce.Period{From: f.From, Share: f.Share, Until: f.Until}.Serves(ts, id)
+}
+
+// At returns the calibrator of a row by its event time and the hash of its id; nil = the identity.
+func (v *Version) At(ts int64, id [16]byte) *InForce {
+	for i := len(v.Calibrators) - 1; i >= 0; i-- {
+		if v.Calibrators[i].Serves(ts, id) {
+			return v.Calibrators[i]
+		}
+	}
+	return nil
+}
+
+// ForgetBefore drops the calibrators that no row can ask for: rows before t have all come. Canaries that nothing followed go by themselves.
+func (v *Version) ForgetBefore(t int64) {
+	v.Calibrators = slices.DeleteFunc(v.Calibrators, func(f *InForce) bool { return f.Share > 0 && f.Until != 0 && f.Until <= t })
+	for i := 1; i < len(v.Calibrators); i++ {
+		if f := v.Calibrators[i]; f.Share == 0 && f.From <= t {
+			v.Calibrators, i = v.Calibrators[i:], 0
+		}
+	}
+}
+
+// Newest is the calibrator in force for all; nil = the identity.
+func (v *Version) Newest() *InForce {
+	for i := len(v.Calibrators) - 1; i >= 0; i-- {
+		if v.Calibrators[i].Share == 0 {
+			return v.Calibrators[i]
+		}
+	}
+	return nil
+}
+
+// InForceRevision is the revision in force, 0 the identity.
+func (v *Version) InForceRevision() int {
+	if f := v.Newest(); f != nil {
+		return f.Revision
+	}
+	return 0
+}
+
+// Append appends f's state.
+func (f *InForce) Append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(f.Revision))
+	dst = binenc.AppendVarint(dst, f.From)
+	dst = binenc.AppendString(dst, f.Reason)
+	dst = binenc.AppendBytes(dst, f.Encoded)
+	return binenc.AppendVarint(binenc.AppendFloat64(dst, f.Share), f.Until)
+}
+
+// Restore reads what Append wrote.
+func (f *InForce) Restore(r *binenc.Reader) error {
+	f.Revision, f.From, f.Reason = int(r.Int("revision", 0, 1<<40)), r.Varint(), r.String(binenc.MaxName)
+	f.Encoded = slices.Clone(r.Bytes(binenc.MaxBytes))
+	f.Share, f.Until = r.Float64(), r.Varint()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	var err error
+	f.Cal, err = calibrator.Decode(f.Encoded)
+	return err
+}
