@@ -89,7 +89,11 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.readRows(file, current)
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	d, err := o.read(file, current)
 	if err != nil {
 		return err
 	}

@@ -15,36 +15,45 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
-	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// archivePoll is how often the trainer looks whether the archive has what a request asks for.
+// archivePoll is how often a wait looks whether the archive has what is asked for.
 const archivePoll = 200 * time.Millisecond
 
-// archived adds the rows of a request from the archive: those predicted in its range that had their label by its end. So
-// the request alone says which they are, however long ago it was made, as long as the archive has them. A file is there
-// when it is complete: the trainer waits until every partition has one that goes on beyond the range, for at most
-// trainer.settle. Files that are open stay readable when the archive removes them; one that it removed before is noted.
-func (l trainerLoader) archived(ctx context.Context, r record.Finetune, s *trainSource, used *trainerRows) error {
-	used.Archive = l.archive()
-	files, foreign, err := l.settled(ctx, r, s.span.to+int64(l.cfg.EventTime.AllowedLateness), used)
+// archiveRows are the rows of a model version in an archive.
+type archiveRows struct {
+	dir, model, version string
+	until               int64         // label time that every partition should go on beyond
+	settle              time.Duration // how long to wait for that at most
+}
+
+// archiveUse says what was read of an archive.
+type archiveUse struct {
+	files   int
+	settled bool     // every partition went on beyond the label time
+	leftOut []string // files that are not of an archive, and why
+}
+
+// archive adds the rows of the span: those predicted in it that had their label by its end. So the span alone says which they
+// are, however long ago it was, as long as the archive has them. A file is there when it is complete: archive waits until every
+// partition has one that goes on beyond the range. Files that are open stay readable when the archive removes them; one that it
+// removed before is noted.
+func (s *trainSource) archive(ctx context.Context, of archiveRows) (use archiveUse, err error) {
+	files, err := of.wait(ctx, &use)
 	if err != nil {
-		return err
+		return use, err
 	}
-	used.LeftOut = foreign
 	for _, f := range files {
 		if f.info.Oldest >= s.span.to || f.info.Newest < s.span.from {
 			continue // labels come after predictions
 		}
 		before := s.used.Files
 		if err := s.try(f.path, false, func() error { return s.labelledBy(f) }); err != nil {
-			return err
+			return use, err
 		}
-		used.ArchiveFiles += s.used.Files - before
+		use.files += s.used.Files - before
 	}
-	return nil
+	return use, nil
 }
 
 // labelledBy adds the rows of an archive file; those whose label came after the span are outside.
@@ -68,44 +77,33 @@ func (s *trainSource) labelledBy(f archivedFile) error {
 	return nil
 }
 
-func dataRange(r record.Finetune) (from, to int64, err error) {
-	if from, err = pipeline.Parse(r.Data.From); err != nil {
-		return 0, 0, fmt.Errorf("%w: data.from: %w", service.ErrHopeless, err)
-	}
-	if to, err = pipeline.Parse(r.Data.To); err != nil {
-		return 0, 0, fmt.Errorf("%w: data.to: %w", service.ErrHopeless, err)
-	}
-	return from, to, nil
-}
-
 type archivedFile struct {
 	path string
 	info *archivefile.Info
 }
 
-// settled lists the files of a model version, when they go on to a label time or the wait is over, and what is in the
-// directory and cannot be read.
-func (l trainerLoader) settled(ctx context.Context, r record.Finetune, until int64, used *trainerRows) (files []archivedFile, foreign []string, err error) {
-	deadline := time.Now().Add(l.cfg.Trainer.Settle)
+// wait lists the files of the model version, when they go on to the label time or the wait is over.
+func (of archiveRows) wait(ctx context.Context, use *archiveUse) (files []archivedFile, err error) {
+	deadline := time.Now().Add(of.settle)
 	known := archiveHeads{}
 	for {
-		if files, foreign, err = known.list(l.archive(), r); err != nil {
-			return nil, nil, err
+		if files, use.leftOut, err = known.list(of); err != nil {
+			return nil, err
 		}
 		newest := map[int]int64{}
 		for _, f := range files {
 			newest[f.info.Partition] = max(newest[f.info.Partition], f.info.Newest)
 		}
-		used.Settled = len(newest) > 0
+		use.settled = len(newest) > 0
 		for _, t := range newest {
-			used.Settled = used.Settled && t >= until
+			use.settled = use.settled && t >= of.until
 		}
-		if used.Settled || time.Now().After(deadline) {
-			return files, foreign, nil
+		if use.settled || time.Now().After(deadline) {
+			return files, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(archivePoll):
 		}
 	}
@@ -122,8 +120,8 @@ type archiveHead struct {
 }
 
 // list returns the archive's files of a model version by partition and number, and what is wrong with those that are none.
-func (h archiveHeads) list(dir string, r record.Finetune) (out []archivedFile, foreign []string, err error) {
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+func (h archiveHeads) list(of archiveRows) (out []archivedFile, foreign []string, err error) {
+	err = filepath.WalkDir(of.dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case os.IsNotExist(err):
 			return nil // nothing has been archived, or a file has just been removed
@@ -139,7 +137,7 @@ func (h archiveHeads) list(dir string, r record.Finetune) (out []archivedFile, f
 			return err
 		case head.err != nil:
 			foreign = append(foreign, head.err.Error())
-		case head.info.Model == r.Model && head.info.Version == r.Version:
+		case head.info.Model == of.model && head.info.Version == of.version:
 			out = append(out, archivedFile{path, head.info})
 		}
 		return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
-	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // shadowSuffix is what the versions of heads have behind that of their backbone.
@@ -19,34 +17,37 @@ var shadowSuffix = regexp.MustCompile(`(\+head[0-9]+)+$`)
 // backbone is the version whose features a version has: a new head is put on the features of the old one.
 func backbone(version string) string { return shadowSuffix.ReplaceAllString(version, "") }
 
-// files adds the rows of trainer.files. Features of two backbones mean two things: of files that say whose rows they have,
-// those of the request's model and backbone are taken, in directories too; files that say nothing are taken.
-func (l trainerLoader) files(_ context.Context, r record.Finetune, s *trainSource, used *trainerRows) error {
-	of := backbone(r.Version)
-	s.wanted = func(model, version string) bool {
-		return (model == "" || model == r.Model) && (version == "" || backbone(version) == of)
+// files adds the rows of files and directories, and says which were read and what was left out. Features of two backbones mean
+// two things: of files that say whose rows they have, those of the model and backbone are taken, in directories too; files that
+// say nothing are taken.
+func (s *trainSource) files(entries []string, model, version string) (read, leftOut []string, err error) {
+	of := backbone(version)
+	s.wanted = func(m, v string) bool {
+		return (m == "" || m == model) && (v == "" || backbone(v) == of)
 	}
 	others := map[string]int{}
-	for _, file := range l.cfg.Trainer.Files {
-		if err := l.addFiles(s, file, used, others); err != nil {
-			return err
+	for _, entry := range entries {
+		paths, err := s.entry(entry, others)
+		read = append(read, paths...)
+		if err != nil {
+			return read, leftOut, err
 		}
 	}
 	for _, whose := range slices.Sorted(maps.Keys(others)) {
-		used.LeftOut = append(used.LeftOut, fmt.Sprintf("%d files of %s: the request is of %s", others[whose], whose, versionText(r.Model, r.Version)))
+		leftOut = append(leftOut, fmt.Sprintf("%d files of %s: the request is of %s", others[whose], whose, versionText(model, version)))
 	}
-	return nil
+	return read, leftOut, nil
 }
 
 func versionText(model, version string) string {
 	return fmt.Sprintf("model %q version %q", model, version)
 }
 
-// addFiles adds the files of one entry of trainer.files, and counts those of others by whose they are.
-func (l trainerLoader) addFiles(s *trainSource, entry string, used *trainerRows, others map[string]int) error {
-	paths, listed, err := listFiles(s, entry)
+// entry adds a file or those of a directory, and counts those of others by whose they are.
+func (s *trainSource) entry(name string, others map[string]int) (read []string, err error) {
+	paths, listed, err := listFiles(s, name)
 	if err != nil {
-		return fmt.Errorf("trainer.files: %w", err)
+		return nil, fmt.Errorf("trainer.files: %w", err)
 	}
 	for _, path := range paths {
 		info, err := archivefile.ReadInfo(path)
@@ -55,18 +56,18 @@ func (l trainerLoader) addFiles(s *trainSource, entry string, used *trainerRows,
 			continue
 		}
 		before := s.used.Files
-		err = s.try(path, !listed || len(paths) == 1, func() error { return s.any(inputFlags{}, path) })
+		err = s.try(path, !listed || len(paths) == 1, func() error { return s.any(path, "", "") })
 		var other otherVersionError
 		switch {
 		case errors.As(err, &other):
 			others[versionText(other.model, other.version)]++
 		case err != nil:
-			return err
+			return read, err
 		case s.used.Files > before:
-			used.Files = append(used.Files, path)
+			read = append(read, path)
 		}
 	}
-	return nil
+	return read, nil
 }
 
 // listFiles are the files of an entry: itself, or those of a directory. Where files of an archive are in it, what is none is

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
@@ -154,11 +155,17 @@ func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *trainSourc
 		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes, mostClasses)
 	}
 	s.span = &timeSpan{from, to}
-	add, where := l.archived, l.archive()
+	where := l.archive()
 	if where == "" {
-		add, where = l.files, fmt.Sprint(l.cfg.Trainer.Files)
+		where = fmt.Sprint(l.cfg.Trainer.Files)
+		used.Files, used.LeftOut, err = s.files(l.cfg.Trainer.Files, r.Model, r.Version)
+	} else {
+		used.Archive = where
+		var use archiveUse
+		use, err = s.archive(ctx, archiveRows{dir: where, model: r.Model, version: r.Version,
+			until: to + int64(l.cfg.EventTime.AllowedLateness), settle: l.cfg.Trainer.Settle})
+		used.ArchiveFiles, used.Settled, used.LeftOut = use.files, use.settled, use.leftOut
 	}
-	err = add(ctx, r, s, used)
 	used.leave(s.used)
 	for _, why := range used.LeftOut {
 		l.log.Warn("left out of the rows", "job", r.ID, "why", why)
@@ -169,24 +176,19 @@ func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *trainSourc
 	if err != nil {
 		return nil, err
 	}
-	if len(s.labels) == 0 && l.archive() != "" {
+	if s.rows() == 0 && l.archive() != "" {
 		return nil, fmt.Errorf("%s: no archived rows of %s version %s: %s%s", where, r.Model, r.Version, emptyArchive(where), used.why())
 	}
-	if len(s.labels) == len(s.outside) {
+	if s.rows() == len(s.outside) {
 		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d are of other times%s",
 			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.outside), used.why())
-	}
-	set, err := s.usable(where, r.Classes)
-	if err != nil {
-		return nil, err
 	}
 	most := 0
 	if l.cfg.Trainer.MaxRows > 0 {
 		most = int(float64(l.cfg.Trainer.MaxRows) / (1 - l.cfg.Trainer.Validation))
 	}
-	set = s.newest(set, most)
-	s.keys = nil
-	if err := s.hold(set); err != nil {
+	set, err := s.newestRows(where, r.Classes, most)
+	if err != nil {
 		return nil, err
 	}
 	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.used.Outside, s.used.Unlabelled, s.used.NoFeatures, s.used.Repeated
@@ -259,4 +261,14 @@ func (l trainerLoader) current(r record.Finetune) (*head.Head, error) {
 func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+func dataRange(r record.Finetune) (from, to int64, err error) {
+	if from, err = pipeline.Parse(r.Data.From); err != nil {
+		return 0, 0, fmt.Errorf("%w: data.from: %w", service.ErrHopeless, err)
+	}
+	if to, err = pipeline.Parse(r.Data.To); err != nil {
+		return 0, 0, fmt.Errorf("%w: data.to: %w", service.ErrHopeless, err)
+	}
+	return from, to, nil
 }

@@ -34,11 +34,11 @@ type npzArray struct {
 }
 
 // isNPZ reports whether FILE is an .npz whose features array is named, and returns both.
-func (f inputFlags) isNPZ(file string) (path, array string, ok bool) {
+func isNPZ(file, array string) (path, name string, ok bool) {
 	if i := strings.LastIndex(file, ".npz:"); i >= 0 {
 		return file[:i+len(".npz")], file[i+len(".npz:"):], true
 	}
-	return file, f.array, f.array != "" && strings.HasSuffix(file, ".npz")
+	return file, array, array != "" && strings.HasSuffix(file, ".npz")
 }
 
 // npz adds the rows of a file whose features array is named; those without a label have -1. Features stay in the file where

@@ -21,6 +21,20 @@ func (s *trainSource) set(file string, k int) (*data.Set, error) {
 	return out, s.hold(out)
 }
 
+// newestRows is like set, of the newest rows, at most so many where most is not 0.
+func (s *trainSource) newestRows(file string, k, most int) (*data.Set, error) {
+	out, err := s.usable(file, k)
+	if err != nil {
+		return nil, err
+	}
+	out = s.newest(out, most)
+	s.keys = nil
+	return out, s.hold(out)
+}
+
+// rows is how many rows were read, usable or not.
+func (s *trainSource) rows() int { return len(s.labels) }
+
 // usable is the set with features where they lie.
 func (s *trainSource) usable(file string, k int) (*data.Set, error) {
 	if s.d == 0 {
@@ -169,12 +183,6 @@ func (s *trainSource) repeats() []bool {
 	return out
 }
 
-// timeRange is the first and the last event time of some rows: RFC 3339, or a number where the unit is not known.
-type timeRange struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
 // timeOf is the time range of a set of this source; nil where there are no times.
 func (s *trainSource) timeOf(set *data.Set) *timeRange {
 	if set == nil || s.times == nil || set.N() == 0 {
@@ -196,52 +204,10 @@ func (s *trainSource) timeOf(set *data.Set) *timeRange {
 	return &timeRange{format(lo), format(hi)}
 }
 
-// without says why no rows are left.
-func (r trainRows) without() (text string) {
-	for _, left := range []struct {
-		n   int
-		why string
-	}{{r.Unlabelled, "without a label"}, {r.NoFeatures - r.NotFinite, "with features that are null"}, {r.NotFinite, "with features that are not finite"}, {r.Repeated, "that are there twice"}} {
-		if left.n > 0 {
-			text += fmt.Sprintf("; %d %s", left.n, left.why)
-		}
+// placed has the rows of a set that stays in files in their order there: they are read from one end to the other.
+func placed(s *data.Set) *data.Set {
+	if s == nil || s.Stored == nil {
+		return s
 	}
-	return text + r.left()
-}
-
-// left says what was left out beside rows.
-func (r trainRows) left() (text string) {
-	for _, left := range []struct {
-		n   int
-		why string
-	}{{r.Outside, "rows are of other times"}, {r.OtherFiles, "files are not of the model version"}, {r.Vanished, "files were gone when they were opened"}} {
-		if left.n > 0 {
-			text += fmt.Sprintf("\n%d %s", left.n, left.why)
-		}
-	}
-	if r.FirstNotFinite != "" {
-		text += "\nnot finite: " + r.FirstNotFinite
-	}
-	for _, why := range r.Unreadable {
-		text += "\nleft out: " + why
-	}
-	return text
-}
-
-// files says where the rows came from: times, files left out, whether features stay in them.
-func (r trainRows) files() string {
-	text := ""
-	for _, of := range []struct {
-		name string
-		t    *timeRange
-	}{{"train", r.TrainTime}, {"validation", r.ValidTime}, {"held out", r.HeldOutTime}} {
-		if of.t != nil {
-			text += fmt.Sprintf("\n%s: %s to %s", of.name, of.t.From, of.t.To)
-		}
-	}
-	text += r.left()
-	if r.Streamed {
-		text += fmt.Sprintf("\n%.1f GiB of features stay in %d files (--memory)", float64(r.FeatureBytes)/(1<<30), r.Files)
-	}
-	return text
+	return s.Select(s.ByPlace(data.Rows(s.N())))
 }
