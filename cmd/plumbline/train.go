@@ -93,24 +93,24 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	d, err := o.read(file, current)
+	d, err := o.Read(file, current)
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	defer boundGarbage(d.train)()
+	defer d.Close()
+	defer boundGarbage(d.Train)()
 	b, gemm, err := f.chooseBackend(cmd)
 	if err != nil {
 		return err
 	}
-	r := &trainResult{File: file, D: d.train.D, K: d.train.K, Rows: d.rows, Recipe: plan.name, Backend: b.Name(), BLAS: blasName(gemm), Output: f.out}
+	r := &trainResult{File: file, D: d.Train.D, K: d.Train.K, Rows: d.Rows, Recipe: plan.name, Backend: b.Name(), BLAS: blasName(gemm), Output: f.out}
 	start := time.Now()
-	trained, err := f.train(cmd, plan, recipe.Input{Train: d.train, Valid: d.valid, Current: current}, b, r)
+	trained, err := f.train(cmd, plan, recipe.Input{Train: d.Train, Valid: d.Valid, Current: current}, b, r)
 	if errors.Is(err, context.Canceled) {
 		err = f.interrupted()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, d.because(err))
+		return fmt.Errorf("%s: %w", file, d.Because(err))
 	}
 	r.Seconds = time.Since(start).Seconds()
 	if err := r.score(f, d, gemm, current, trained); err != nil {

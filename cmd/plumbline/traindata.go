@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/dataset"
 )
 
 // trainSplitFlags say which rows train, validate and are held out.
@@ -50,18 +51,18 @@ func shareOrFile(flag, text string) (share float64, file string, err error) {
 }
 
 // options are what the flags say about rows, checked before.
-func (f trainFlags) options() (trainOptions, error) {
+func (f trainFlags) options() (dataset.Options, error) {
 	s := f.split
-	o := trainOptions{array: f.array, labels: f.labels, holdoutLabels: s.holdoutLabels, random: s.order == "random", balance: s.balance,
-		maxRows: s.maxRows, classes: s.classes, model: s.model, version: s.version, seed: f.set.Seed, head: f.head}
+	o := dataset.Options{Array: f.array, Labels: f.labels, HoldoutLabels: s.holdoutLabels, Random: s.order == "random", Balance: s.balance,
+		MaxRows: s.maxRows, Classes: s.classes, Model: s.model, Version: s.version, Seed: f.set.Seed, Head: f.head}
 	var err error
-	if o.validation.share, o.validation.file, err = shareOrFile("--validation", s.validation); err != nil {
+	if o.Validation.Share, o.Validation.File, err = shareOrFile("--validation", s.validation); err != nil {
 		return o, err
 	}
-	if o.holdout.share, o.holdout.file, err = shareOrFile("--holdout", s.holdout); err != nil {
+	if o.Holdout.Share, o.Holdout.File, err = shareOrFile("--holdout", s.holdout); err != nil {
 		return o, err
 	}
-	o.memory, err = parseBytes(s.memory)
+	o.Memory, err = parseBytes(s.memory)
 	return o, err
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/trainer/backend/gorgonia"
 	"github.com/plumbline/plumbline/trainer/blas"
 	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -117,82 +118,82 @@ func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Row
 		return service.Rows{}, err
 	}
 	used := trainerRows{From: r.Data.From, To: r.Data.To}
-	var read trainRows
-	s := newTrainSource(int64(l.cfg.Trainer.MemoryBytes), &read)
-	s.bound = "trainer.memory_bytes"
+	var read dataset.Rows
+	s := dataset.NewSource(int64(l.cfg.Trainer.MemoryBytes), &read)
+	s.Bound = "trainer.memory_bytes"
 	all, err := l.all(ctx, r, s, &used)
 	if err == nil && current != nil && (current.D() != all.D || current.K() != all.K) {
 		err = fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d", service.ErrHopeless, all.D, all.K, current.D(), current.K())
 	}
-	if err == nil && s.k != 0 && s.k != all.K {
-		err = fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d", service.ErrHopeless, s.k, all.K)
+	if err == nil && s.K != 0 && s.K != all.K {
+		err = fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d", service.ErrHopeless, s.K, all.K)
 	}
 	var train, valid []int32
 	if err == nil {
 		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.cfg.Trainer.Validation, MaxRows: l.cfg.Trainer.MaxRows, Balance: l.cfg.Trainer.Balance, Seed: r.Seed})
 	}
 	if err == nil {
-		if err = (trainRows{Used: used.Used}).oneClass("request " + r.ID); err != nil {
+		if err = (dataset.Rows{Used: used.Used}).OneClass("request " + r.ID); err != nil {
 			err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
 		}
 	}
 	if err != nil {
-		return service.Rows{}, errors.Join(err, s.close())
+		return service.Rows{}, errors.Join(err, s.Close())
 	}
 	l.log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To, "feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
 	undo := boundGarbage(all)
-	return service.Rows{Train: placed(all.Select(train)), Valid: placed(all.Select(valid)), Current: current, Used: used,
-		Close: func() { undo(); _ = s.close() }}, nil // they were for reading
+	return service.Rows{Train: dataset.Placed(all.Select(train)), Valid: dataset.Placed(all.Select(valid)), Current: current, Used: used,
+		Close: func() { undo(); _ = s.Close() }}, nil // they were for reading
 }
 
 // all are the rows of a request, of which the newest, as many as may train and those that validate them.
-func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *trainSource, used *trainerRows) (*data.Set, error) {
+func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *dataset.Source, used *trainerRows) (*data.Set, error) {
 	from, to, err := dataRange(r)
 	if err != nil {
 		return nil, err
 	}
-	if r.Classes < 0 || r.Classes == 1 || r.Classes > mostClasses {
-		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes, mostClasses)
+	if r.Classes < 0 || r.Classes == 1 || r.Classes > dataset.MostClasses {
+		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes, dataset.MostClasses)
 	}
-	s.span = &timeSpan{from, to}
+	s.Span = &dataset.Span{From: from, To: to}
 	where := l.archive()
 	if where == "" {
 		where = fmt.Sprint(l.cfg.Trainer.Files)
-		used.Files, used.LeftOut, err = s.files(l.cfg.Trainer.Files, r.Model, r.Version)
+		used.Files, used.LeftOut, err = s.AddFiles(l.cfg.Trainer.Files, r.Model, r.Version)
 	} else {
 		used.Archive = where
-		var use archiveUse
-		use, err = s.archive(ctx, archiveRows{dir: where, model: r.Model, version: r.Version,
-			until: to + int64(l.cfg.EventTime.AllowedLateness), settle: l.cfg.Trainer.Settle})
-		used.ArchiveFiles, used.Settled, used.LeftOut = use.files, use.settled, use.leftOut
+		var use dataset.ArchiveUse
+		use, err = s.AddArchive(ctx, dataset.Archive{Dir: where, Model: r.Model, Version: r.Version,
+			Until: to + int64(l.cfg.EventTime.AllowedLateness), Settle: l.cfg.Trainer.Settle})
+		used.ArchiveFiles, used.Settled, used.LeftOut = use.Files, use.Settled, use.LeftOut
 	}
-	used.leave(s.used)
+	used.leave(s.Used)
 	for _, why := range used.LeftOut {
 		l.log.Warn("left out of the rows", "job", r.ID, "why", why)
 	}
-	if errors.Is(err, errOtherRows) {
+	if errors.Is(err, dataset.ErrOtherRows) {
 		err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.rows() == 0 && l.archive() != "" {
+	if s.Len() == 0 && l.archive() != "" {
 		return nil, fmt.Errorf("%s: no archived rows of %s version %s: %s%s", where, r.Model, r.Version, emptyArchive(where), used.why())
 	}
-	if s.rows() == len(s.outside) {
+	if s.Len() == len(s.Outside) {
 		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d are of other times%s",
-			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.outside), used.why())
+			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.Outside), used.why())
 	}
 	most := 0
 	if l.cfg.Trainer.MaxRows > 0 {
 		most = int(float64(l.cfg.Trainer.MaxRows) / (1 - l.cfg.Trainer.Validation))
 	}
-	set, err := s.newestRows(where, r.Classes, most)
+	set, err := s.NewestRows(where, r.Classes, most)
 	if err != nil {
 		return nil, err
 	}
-	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.used.Outside, s.used.Unlabelled, s.used.NoFeatures, s.used.Repeated
-	used.Streamed, used.FeatureBytes = s.used.Streamed, s.used.FeatureBytes
+	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.Used.Outside, s.Used.Unlabelled, s.Used.NoFeatures, s.Used.Repeated
+	used.Streamed, used.FeatureBytes = s.Used.Streamed, s.Used.FeatureBytes
 	return set, nil
 }
 
@@ -211,7 +212,7 @@ func emptyArchive(dir string) string {
 }
 
 // leave notes the files that were left out.
-func (u *trainerRows) leave(r *trainRows) {
+func (u *trainerRows) leave(r *dataset.Rows) {
 	if r.Vanished > 0 {
 		u.LeftOut = append(u.LeftOut, fmt.Sprintf("%d files were gone when they were opened", r.Vanished))
 	}

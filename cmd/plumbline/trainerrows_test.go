@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -294,15 +293,6 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 
 // TestTrainerSystemErrors: what the system refuses is the attempt's error, not rows that are silently missing.
 func TestTrainerSystemErrors(t *testing.T) {
-	s := newTrainSource(0, &trainRows{})
-	for _, no := range []error{syscall.EMFILE, syscall.EIO, syscall.EACCES} {
-		if err := s.try("a.arrow", false, func() error { return &os.PathError{Op: "open", Path: "a.arrow", Err: no} }); !errors.Is(err, no) {
-			t.Errorf("%v: got %v", no, err)
-		}
-	}
-	if err := s.try("a.arrow", false, func() error { return &os.PathError{Op: "open", Path: "a.arrow", Err: syscall.ENOENT} }); err != nil || s.used.Vanished != 1 {
-		t.Errorf("gone: got %v, %d gone", err, s.used.Vanished)
-	}
 	rows := archiveRowsOf(50, 4, 3)
 	table := &table.Table{N: 50, K: 3, D: 4, Scores32: make([]float32, 150)}
 	for _, r := range rows {

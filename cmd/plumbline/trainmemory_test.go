@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/trainer/artefact"
+	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
@@ -68,7 +69,7 @@ func TestTrainMemory(t *testing.T) {
 		t.Fatalf("%v: %s", err, errs.String())
 	}
 	var got struct {
-		Rows         trainRows
+		Rows         dataset.Rows
 		TrainSeconds float64 `json:"train_seconds"`
 		BLAS         string
 		Validation   struct{ Before, After map[string]any }

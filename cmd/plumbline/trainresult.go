@@ -13,20 +13,21 @@ import (
 	"github.com/plumbline/plumbline/internal/compare"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
 
 // trainResult is the object of `plumbline train --json`, and report.json.
 type trainResult struct {
-	File    string    `json:"file"`
-	D       int       `json:"d"`
-	K       int       `json:"k"`
-	Rows    trainRows `json:"rows"`
-	Recipe  string    `json:"recipe"`
-	Backend string    `json:"backend"`
-	BLAS    string    `json:"blas"`
-	Seconds float64   `json:"train_seconds"`
+	File    string       `json:"file"`
+	D       int          `json:"d"`
+	K       int          `json:"k"`
+	Rows    dataset.Rows `json:"rows"`
+	Recipe  string       `json:"recipe"`
+	Backend string       `json:"backend"`
+	BLAS    string       `json:"blas"`
+	Seconds float64      `json:"train_seconds"`
 	// Training is the report of one recipe, Auto that of several.
 	Training *recipe.Report     `json:"training,omitempty"`
 	Auto     *recipe.AutoReport `json:"auto,omitempty"`
@@ -48,10 +49,10 @@ type headScores struct {
 }
 
 // score measures both heads on the validation and held-out rows. The logits of one set at a time are in memory.
-func (r *trainResult) score(f trainFlags, d *trainData, gemm head.GEMM, current, trained *head.Head) error {
-	r.Rows, r.trained = d.rows, trained
+func (r *trainResult) score(f trainFlags, d *dataset.Data, gemm head.GEMM, current, trained *head.Head) error {
+	r.Rows, r.trained = d.Rows, trained
 	if r.Auto == nil {
-		t, _, err := calibrator.FitTemperature(headLogits(trained, d.valid, gemm), d.valid.K, d.valid.Y, nil, calibrator.Options{})
+		t, _, err := calibrator.FitTemperature(headLogits(trained, d.Valid, gemm), d.Valid.K, d.Valid.Y, nil, calibrator.Options{})
 		if err != nil {
 			return fmt.Errorf("temperature of the validation rows: %w", err)
 		}
@@ -70,10 +71,10 @@ func (r *trainResult) score(f trainFlags, d *trainData, gemm head.GEMM, current,
 		return headScores{&before, after, &diff}, err
 	}
 	var err error
-	if r.Validation, err = both(d.valid); err != nil || d.hold == nil {
+	if r.Validation, err = both(d.Valid); err != nil || d.Hold == nil {
 		return err
 	}
-	held, err := both(d.hold)
+	held, err := both(d.Hold)
 	r.Holdout = &held
 	return err
 }
@@ -233,25 +234,4 @@ func (s headScores) lines(rows string) [][]string {
 		line("  if calibrated", func(r metric.Report) string { return formatShort(r.ECENull) }),
 		line("aurc", func(r metric.Report) string { return formatShort(r.AURC) }),
 	}
-}
-
-// String says what became of the rows.
-func (r trainRows) String() string {
-	order := map[string]string{"time": "by time", "file": "in the order of the file, which has no column ts", "random": "at random"}[r.Order]
-	text := fmt.Sprintf("%d rows train, %d validate, %d are held out, %s", r.Train, r.Used.Validation, r.HeldOut, order)
-	for _, left := range []struct {
-		n   int
-		why string
-	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "with features that are null or not finite"}, {r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
-		if left.n > 0 {
-			text += fmt.Sprintf("; left out %d %s", left.n, left.why)
-		}
-	}
-	if r.Weighted {
-		text += "; column weight is not used"
-	}
-	if absent := len(r.TrainBy) - len(r.Present()); absent > 0 {
-		text += fmt.Sprintf("\nwarning: %d of %d classes have no training rows", absent, len(r.TrainBy))
-	}
-	return text + r.files()
 }

@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"cmp"
@@ -20,46 +20,46 @@ import (
 // archivePoll is how often a wait looks whether the archive has what is asked for.
 const archivePoll = 200 * time.Millisecond
 
-// archiveRows are the rows of a model version in an archive.
-type archiveRows struct {
-	dir, model, version string
-	until               int64         // label time that every partition should go on beyond
-	settle              time.Duration // how long to wait for that at most
+// Archive are the rows of a model version in an archive.
+type Archive struct {
+	Dir, Model, Version string
+	Until               int64         // label time that every partition should go on beyond
+	Settle              time.Duration // how long to wait for that at most
 }
 
-// archiveUse says what was read of an archive.
-type archiveUse struct {
-	files   int
-	settled bool     // every partition went on beyond the label time
-	leftOut []string // files that are not of an archive, and why
+// ArchiveUse says what was read of an archive.
+type ArchiveUse struct {
+	Files   int
+	Settled bool     // every partition went on beyond the label time
+	LeftOut []string // files that are not of an archive, and why
 }
 
-// archive adds the rows of the span: those predicted in it that had their label by its end. So the span alone says which they
+// AddArchive adds the rows of the span: those predicted in it that had their label by its end. So the span alone says which they
 // are, however long ago it was, as long as the archive has them. A file is there when it is complete: archive waits until every
 // partition has one that goes on beyond the range. Files that are open stay readable when the archive removes them; one that it
 // removed before is noted.
-func (s *trainSource) archive(ctx context.Context, of archiveRows) (use archiveUse, err error) {
+func (s *Source) AddArchive(ctx context.Context, of Archive) (use ArchiveUse, err error) {
 	files, err := of.wait(ctx, &use)
 	if err != nil {
 		return use, err
 	}
 	for _, f := range files {
-		if f.info.Oldest >= s.span.to || f.info.Newest < s.span.from {
+		if f.info.Oldest >= s.Span.To || f.info.Newest < s.Span.From {
 			continue // labels come after predictions
 		}
-		before := s.used.Files
+		before := s.Used.Files
 		if err := s.try(f.path, false, func() error { return s.labelledBy(f) }); err != nil {
 			return use, err
 		}
-		use.files += s.used.Files - before
+		use.Files += s.Used.Files - before
 	}
 	return use, nil
 }
 
 // labelledBy adds the rows of an archive file; those whose label came after the span are outside.
-func (s *trainSource) labelledBy(f archivedFile) error {
+func (s *Source) labelledBy(f archivedFile) error {
 	first := len(s.labels)
-	if err := s.file(f.path); err != nil || f.info.Newest <= s.span.to {
+	if err := s.file(f.path); err != nil || f.info.Newest <= s.Span.To {
 		return err
 	}
 	times, err := labelTimes(f.path)
@@ -70,8 +70,8 @@ func (s *trainSource) labelledBy(f archivedFile) error {
 		return fmt.Errorf("%s: %d times of labels, and %d of predictions, of %d rows", f.path, len(times), len(s.times)-first, len(s.labels)-first)
 	}
 	for i, t := range times {
-		if ts := s.times[first+i]; t > s.span.to && ts >= s.span.from && ts < s.span.to { // others are outside already
-			s.outside = append(s.outside, int32(first+i)) //nolint:gosec // rows that are in memory
+		if ts := s.times[first+i]; t > s.Span.To && ts >= s.Span.From && ts < s.Span.To { // others are outside already
+			s.Outside = append(s.Outside, int32(first+i)) //nolint:gosec // rows that are in memory
 		}
 	}
 	return nil
@@ -83,22 +83,22 @@ type archivedFile struct {
 }
 
 // wait lists the files of the model version, when they go on to the label time or the wait is over.
-func (of archiveRows) wait(ctx context.Context, use *archiveUse) (files []archivedFile, err error) {
-	deadline := time.Now().Add(of.settle)
+func (of Archive) wait(ctx context.Context, use *ArchiveUse) (files []archivedFile, err error) {
+	deadline := time.Now().Add(of.Settle)
 	known := archiveHeads{}
 	for {
-		if files, use.leftOut, err = known.list(of); err != nil {
+		if files, use.LeftOut, err = known.list(of); err != nil {
 			return nil, err
 		}
 		newest := map[int]int64{}
 		for _, f := range files {
 			newest[f.info.Partition] = max(newest[f.info.Partition], f.info.Newest)
 		}
-		use.settled = len(newest) > 0
+		use.Settled = len(newest) > 0
 		for _, t := range newest {
-			use.settled = use.settled && t >= of.until
+			use.Settled = use.Settled && t >= of.Until
 		}
-		if use.settled || time.Now().After(deadline) {
+		if use.Settled || time.Now().After(deadline) {
 			return files, nil
 		}
 		select {
@@ -120,8 +120,8 @@ type archiveHead struct {
 }
 
 // list returns the archive's files of a model version by partition and number, and what is wrong with those that are none.
-func (h archiveHeads) list(of archiveRows) (out []archivedFile, foreign []string, err error) {
-	err = filepath.WalkDir(of.dir, func(path string, d fs.DirEntry, err error) error {
+func (h archiveHeads) list(of Archive) (out []archivedFile, foreign []string, err error) {
+	err = filepath.WalkDir(of.Dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case os.IsNotExist(err):
 			return nil // nothing has been archived, or a file has just been removed
@@ -137,7 +137,7 @@ func (h archiveHeads) list(of archiveRows) (out []archivedFile, foreign []string
 			return err
 		case head.err != nil:
 			foreign = append(foreign, head.err.Error())
-		case head.info.Model == of.model && head.info.Version == of.version:
+		case head.info.Model == of.Model && head.info.Version == of.Version:
 			out = append(out, archivedFile{path, head.info})
 		}
 		return nil

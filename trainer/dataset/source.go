@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"cmp"
@@ -20,14 +20,14 @@ import (
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
-// trainSource collects labelled rows with features of one file, or of a directory of files: labels and times in memory,
+// Source collects labelled rows with features of one file, or of a directory of files: labels and times in memory,
 // features where they lie. Close it when the training is over.
-type trainSource struct {
+type Source struct {
 	memory  int64  // features of at most so many bytes are read into memory
-	bound   string // the setting that says so
-	span    *timeSpan
+	Bound   string // the setting that says so
+	Span    *Span
 	wanted  func(model, version string) bool // of files that say whose rows they have; nil: all
-	d, k    int
+	d, K    int
 	regions []data.Region
 	places  []sourceFile // in the order of their rows
 	labels  []int32
@@ -36,10 +36,10 @@ type trainSource struct {
 	untimed bool
 	keys    []uint64 // of the rows of an archive: rows of one key and time are one row
 	null    []int32  // rows without features
-	outside []int32  // rows that are not of the span
+	Outside []int32  // rows that are not of the span
 	early   int      // rows without features before the first that has some, for which there is no room yet
 	open    []io.Closer
-	used    *trainRows
+	Used    *Rows
 }
 
 // sourceFile is a file that rows came from: its first row is that of the source; features and label are what messages call its columns.
@@ -49,7 +49,7 @@ type sourceFile struct {
 }
 
 // place says where a row of the source came from, for messages.
-func (s *trainSource) place(row int) (file sourceFile, inFile int) {
+func (s *Source) place(row int) (file sourceFile, inFile int) {
 	for _, f := range s.places {
 		if f.first <= row {
 			file, inFile = f, row-f.first
@@ -58,15 +58,15 @@ func (s *trainSource) place(row int) (file sourceFile, inFile int) {
 	return file, inFile
 }
 
-// timeSpan is event times from and without to, ns.
-type timeSpan struct{ from, to int64 }
+// Span is event times from and without to, ns.
+type Span struct{ From, To int64 }
 
-func newTrainSource(memory int64, used *trainRows) *trainSource {
-	return &trainSource{memory: memory, bound: "--memory", nanos: true, used: used}
+func NewSource(memory int64, used *Rows) *Source {
+	return &Source{memory: memory, Bound: "--memory", nanos: true, Used: used}
 }
 
-// close closes the files.
-func (s *trainSource) close() error {
+// Close closes the files.
+func (s *Source) Close() error {
 	var errs []error
 	for _, c := range s.open {
 		errs = append(errs, c.Close())
@@ -76,8 +76,8 @@ func (s *trainSource) close() error {
 }
 
 var (
-	// errOtherRows means that files of one directory do not belong together.
-	errOtherRows = errors.New("rows of another shape than those before")
+	// ErrOtherRows means that files of one directory do not belong together.
+	ErrOtherRows = errors.New("rows of another shape than those before")
 )
 
 // otherVersionError means that a file has rows of another model version than is wanted.
@@ -94,30 +94,30 @@ func outOfReach(err error) bool {
 }
 
 // rowShape checks that all parts have rows of one shape.
-func (s *trainSource) rowShape(file string, d, k int) error {
+func (s *Source) rowShape(file string, d, k int) error {
 	if d > 0 {
 		if s.d != 0 && s.d != d {
-			return fmt.Errorf("%s: %w: %d features a row, %d before", file, errOtherRows, d, s.d)
+			return fmt.Errorf("%s: %w: %d features a row, %d before", file, ErrOtherRows, d, s.d)
 		}
 		s.d = d
 	}
 	if k > 0 {
-		if s.k != 0 && s.k != k {
-			return fmt.Errorf("%s: %w: %d classes, %d before", file, errOtherRows, k, s.k)
+		if s.K != 0 && s.K != k {
+			return fmt.Errorf("%s: %w: %d classes, %d before", file, ErrOtherRows, k, s.K)
 		}
-		s.k = k
+		s.K = k
 	}
 	return nil
 }
 
 // file adds the rows of an Arrow, Parquet or CSV file.
-func (s *trainSource) file(path string) error {
+func (s *Source) file(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err // names the file
 	}
 	s.open = append(s.open, f)
-	values := &spool{memory: s.memory, bound: s.bound}
+	values := &spool{memory: s.memory, bound: s.Bound}
 	s.open = append(s.open, values)
 	first := len(s.labels)
 	s.places = append(s.places, sourceFile{path, "column features", "column label", first})
@@ -136,7 +136,7 @@ func (s *trainSource) file(path string) error {
 	case len(s.labels) == first:
 		return fmt.Errorf("read %s: no rows", path)
 	}
-	s.used.Files++
+	s.Used.Files++
 	return nil
 }
 
@@ -145,7 +145,7 @@ func versionName(model, version string) string {
 	return fmt.Sprintf("--model %q --version %q", model, version)
 }
 
-func (s *trainSource) part(path string, f *os.File, values *spool, p *table.FeaturePart) error {
+func (s *Source) part(path string, f *os.File, values *spool, p *table.FeaturePart) error {
 	if err := s.rowShape(path, p.D, p.K); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *trainSource) part(path string, f *os.File, values *spool, p *table.Feat
 	for _, id := range p.IDs {
 		s.keys = append(s.keys, rowKey(id))
 	}
-	s.used.Weighted = s.used.Weighted || p.Weighted
+	s.Used.Weighted = s.Used.Weighted || p.Weighted
 	if s.d == 0 {
 		s.early += p.N
 		return nil
@@ -176,31 +176,31 @@ func (s *trainSource) part(path string, f *os.File, values *spool, p *table.Feat
 	case p.D == 0: // all are null; there is no room for them either
 		return s.fill(values, p.N)
 	case p.Offset >= 0:
-		s.region(data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N, Width: p.Width})
+		s.regions = appendRegion(s.regions, data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N, Width: p.Width}, s.d)
 		return nil
 	}
 	at := values.size
 	if err := values.floats(p.Values); err != nil {
 		return err
 	}
-	s.region(data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N, Width: 4})
+	s.regions = appendRegion(s.regions, data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N, Width: 4}, s.d)
 	return nil
 }
 
 // spanned marks the rows whose times are not of the span; those without times are of any.
-func (s *trainSource) spanned(first int, ts []int64) {
-	if s.span == nil {
+func (s *Source) spanned(first int, ts []int64) {
+	if s.Span == nil {
 		return
 	}
 	for i, t := range ts {
-		if t < s.span.from || t >= s.span.to {
-			s.outside = append(s.outside, int32(first+i)) //nolint:gosec // rows that are in memory
+		if t < s.Span.From || t >= s.Span.To {
+			s.Outside = append(s.Outside, int32(first+i)) //nolint:gosec // rows that are in memory
 		}
 	}
 }
 
 // fill adds rows without features.
-func (s *trainSource) fill(values *spool, n int) error {
+func (s *Source) fill(values *spool, n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -208,20 +208,20 @@ func (s *trainSource) fill(values *spool, n int) error {
 	if err := values.floats(make([]float32, n*s.d)); err != nil {
 		return err
 	}
-	s.region(data.Region{File: values, Offset: at, Rows: n, Width: 4})
+	s.regions = appendRegion(s.regions, data.Region{File: values, Offset: at, Rows: n, Width: 4}, s.d)
 	return nil
 }
 
-// region adds a region, to the one before where it goes on.
-func (s *trainSource) region(r data.Region) {
-	if n := len(s.regions); n > 0 {
-		b := &s.regions[n-1]
-		if b.File == r.File && b.Width == r.Width && b.Offset+int64(b.Rows)*int64(s.d*b.Width) == r.Offset {
+// appendRegion adds a region of rows of d features, to the one before where it goes on.
+func appendRegion(to []data.Region, r data.Region, d int) []data.Region {
+	if n := len(to); n > 0 {
+		b := &to[n-1]
+		if b.File == r.File && b.Width == r.Width && b.Offset+int64(b.Rows)*int64(d*b.Width) == r.Offset {
 			b.Rows += r.Rows
-			return
+			return to
 		}
 	}
-	s.regions = append(s.regions, r)
+	return append(to, r)
 }
 
 // rowKey is the first 64 bits of an id, in its order; 0 where there is none. Rows without one are never repeats.
@@ -235,7 +235,7 @@ func rowKey(id arrowio.ID) uint64 {
 // directory adds the files of an archive directory: all files of formats that are known below it, but those whose names
 // begin with a dot or an underscore. Files of other model versions are passed over where one is named; files that are gone
 // by the time they are opened, or damaged, are reported.
-func (s *trainSource) directory(dir, model, version string) error {
+func (s *Source) directory(dir, model, version string) error {
 	files, err := archiveListing(dir)
 	if err != nil {
 		return err
@@ -250,8 +250,8 @@ func (s *trainSource) directory(dir, model, version string) error {
 		}
 	}
 	if len(s.labels) == 0 {
-		if len(s.used.Unreadable) > 0 {
-			return fmt.Errorf("%s: none of %d files can be read: %s", dir, len(chosen), s.used.Unreadable[0])
+		if len(s.Used.Unreadable) > 0 {
+			return fmt.Errorf("%s: none of %d files can be read: %s", dir, len(chosen), s.Used.Unreadable[0])
 		}
 		return fmt.Errorf("%s: no rows", dir)
 	}
@@ -260,7 +260,7 @@ func (s *trainSource) directory(dir, model, version string) error {
 
 // try adds the rows of a file: one of several that is gone or damaged is left out, and noted. What the system could not
 // read (no more open files, no permission, a broken disk) is an error: rows that are there are not left out in silence.
-func (s *trainSource) try(path string, only bool, add func() error) error {
+func (s *Source) try(path string, only bool, add func() error) error {
 	before := *s
 	err := add()
 	if err == nil {
@@ -269,20 +269,20 @@ func (s *trainSource) try(path string, only bool, add func() error) error {
 	s.forget(&before)
 	var other otherVersionError
 	switch {
-	case only, errors.As(err, &other), errors.Is(err, errOtherRows):
+	case only, errors.As(err, &other), errors.Is(err, ErrOtherRows):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		s.used.Vanished++
+		s.Used.Vanished++
 	case outOfReach(err):
 		return fmt.Errorf("%s: %w", path, err)
 	default:
-		s.used.Unreadable = append(s.used.Unreadable, err.Error())
+		s.Used.Unreadable = append(s.Used.Unreadable, err.Error())
 	}
 	return nil
 }
 
 // forget takes back what a damaged file has added.
-func (s *trainSource) forget(before *trainSource) {
+func (s *Source) forget(before *Source) {
 	open := s.open[len(before.open):]
 	for _, c := range open {
 		_ = c.Close() // it was for reading
@@ -316,14 +316,14 @@ func archiveListing(dir string) ([]string, error) {
 }
 
 // choose returns the files of one model version. Features of two versions mean two things, so there must be one.
-func (s *trainSource) choose(dir string, files []string, model, version string) ([]string, error) {
+func (s *Source) choose(dir string, files []string, model, version string) ([]string, error) {
 	type key struct{ model, version string }
 	by := map[key][]string{}
 	var plain, why []string // files that are not of an archive's making, or damaged
 	for _, path := range files {
 		info, err := archivefile.ReadInfo(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			s.used.Vanished++
+			s.Used.Vanished++
 			continue
 		}
 		if err != nil && outOfReach(err) {
@@ -335,15 +335,15 @@ func (s *trainSource) choose(dir string, files []string, model, version string) 
 		}
 		k := key{info.Model, info.Version}
 		if model != "" && model != k.model || version != "" && version != k.version {
-			s.used.OtherFiles++
+			s.Used.OtherFiles++
 			continue
 		}
 		by[k] = append(by[k], path)
 	}
-	if len(by) == 0 && s.used.OtherFiles == 0 && model == "" && version == "" {
+	if len(by) == 0 && s.Used.OtherFiles == 0 && model == "" && version == "" {
 		return plain, nil
 	}
-	s.used.Unreadable = append(s.used.Unreadable, why...)
+	s.Used.Unreadable = append(s.Used.Unreadable, why...)
 	keys := []key{}
 	for k := range by {
 		keys = append(keys, k)

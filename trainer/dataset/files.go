@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ var shadowSuffix = regexp.MustCompile(`(\+head[0-9]+)+$`)
 // backbone is the version whose features a version has: a new head is put on the features of the old one.
 func backbone(version string) string { return shadowSuffix.ReplaceAllString(version, "") }
 
-// files adds the rows of files and directories, and says which were read and what was left out. Features of two backbones mean
+// AddFiles adds the rows of files and directories, and says which were read and what was left out. Features of two backbones mean
 // two things: of files that say whose rows they have, those of the model and backbone are taken, in directories too; files that
 // say nothing are taken.
-func (s *trainSource) files(entries []string, model, version string) (read, leftOut []string, err error) {
+func (s *Source) AddFiles(entries []string, model, version string) (read, leftOut []string, err error) {
 	of := backbone(version)
 	s.wanted = func(m, v string) bool {
 		return (m == "" || m == model) && (v == "" || backbone(v) == of)
@@ -44,7 +44,7 @@ func versionText(model, version string) string {
 }
 
 // entry adds a file or those of a directory, and counts those of others by whose they are.
-func (s *trainSource) entry(name string, others map[string]int) (read []string, err error) {
+func (s *Source) entry(name string, others map[string]int) (read []string, err error) {
 	paths, listed, err := listFiles(s, name)
 	if err != nil {
 		return nil, fmt.Errorf("trainer.files: %w", err)
@@ -55,7 +55,7 @@ func (s *trainSource) entry(name string, others map[string]int) (read []string, 
 			others[versionText(info.Model, info.Version)]++
 			continue
 		}
-		before := s.used.Files
+		before := s.Used.Files
 		err = s.try(path, !listed || len(paths) == 1, func() error { return s.any(path, "", "") })
 		var other otherVersionError
 		switch {
@@ -63,7 +63,7 @@ func (s *trainSource) entry(name string, others map[string]int) (read []string, 
 			others[versionText(other.model, other.version)]++
 		case err != nil:
 			return read, err
-		case s.used.Files > before:
+		case s.Used.Files > before:
 			read = append(read, path)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *trainSource) entry(name string, others map[string]int) (read []string, 
 
 // listFiles are the files of an entry: itself, or those of a directory. Where files of an archive are in it, what is none is
 // damaged or somebody else's.
-func listFiles(s *trainSource, entry string) (paths []string, listed bool, err error) {
+func listFiles(s *Source, entry string) (paths []string, listed bool, err error) {
 	if st, err := os.Stat(entry); err != nil || !st.IsDir() {
 		return []string{entry}, false, nil //nolint:nilerr // whoever opens it says what is wrong; npz files have the name of an array behind theirs
 	}
@@ -90,6 +90,6 @@ func listFiles(s *trainSource, entry string) (paths []string, listed bool, err e
 	if len(archive) == 0 {
 		return paths, true, nil
 	}
-	s.used.Unreadable = append(s.used.Unreadable, why...)
+	s.Used.Unreadable = append(s.Used.Unreadable, why...)
 	return archive, true, nil
 }

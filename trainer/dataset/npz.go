@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"archive/zip"
@@ -43,7 +43,7 @@ func isNPZ(file, array string) (path, name string, ok bool) {
 
 // npz adds the rows of a file whose features array is named; those without a label have -1. Features stay in the file where
 // it holds them as they are (numpy.savez), else (numpy.savez_compressed) they are unpacked.
-func (s *trainSource) npz(path, array, labels string) error {
+func (s *Source) npz(path, array, labels string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
@@ -63,11 +63,11 @@ func (s *trainSource) npz(path, array, labels string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	s.used.Files++
+	s.Used.Files++
 	return nil
 }
 
-func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) error {
+func (s *Source) arrays(z npzFile, f *os.File, path, array, labels string) error {
 	x, err := z.need(array)
 	if errors.Is(err, errNoArray) {
 		err = fmt.Errorf("no features: %w; FILE.npz:array or --array names one", err)
@@ -109,7 +109,7 @@ func (s *trainSource) arrays(z npzFile, f *os.File, path, array, labels string) 
 
 // npzTimes reads the array ts, where there is one; of integers the unit is not known. One that cannot be read is an error:
 // rows would be divided by another order than that of their times, in silence.
-func (s *trainSource) npzTimes(z npzFile, n int) error {
+func (s *Source) npzTimes(z npzFile, n int) error {
 	ts, err := z.find("ts")
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -134,17 +134,17 @@ func (s *trainSource) npzTimes(z npzFile, n int) error {
 }
 
 // npzFeatures adds the features of an array. All of its bytes are read once in either case: the file has a checksum.
-func (s *trainSource) npzFeatures(x *npzArray, f *os.File, path string) error {
+func (s *Source) npzFeatures(x *npzArray, f *os.File, path string) error {
 	r := data.Region{File: f, Name: path, Rows: x.shape[0], Width: x.size}
 	if x.at >= 0 {
 		r.Offset = x.at + x.skip
-		s.region(r)
+		s.regions = appendRegion(s.regions, r, s.d)
 		return x.each(func([]byte) error { return nil })
 	}
-	values := &spool{memory: s.memory, bound: s.bound}
+	values := &spool{memory: s.memory, bound: s.Bound}
 	s.open = append(s.open, values)
 	r.File = values
-	s.region(r)
+	s.regions = appendRegion(s.regions, r, s.d)
 	if err := x.each(values.write); err != nil {
 		return err
 	}

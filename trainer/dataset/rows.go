@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/data"
 )
 
-// trainRows says which rows were used, and how.
-type trainRows struct {
+// Rows says which rows were used, and how.
+type Rows struct {
 	data.Used
 	Order      string `json:"order"` // time, file (no column ts) or random
 	Unlabelled int    `json:"unlabelled"`
@@ -42,7 +42,7 @@ type timeRange struct {
 }
 
 // without says why no rows are left.
-func (r trainRows) without() (text string) {
+func (r Rows) without() (text string) {
 	for _, left := range []struct {
 		n   int
 		why string
@@ -55,7 +55,7 @@ func (r trainRows) without() (text string) {
 }
 
 // left says what was left out beside rows.
-func (r trainRows) left() (text string) {
+func (r Rows) left() (text string) {
 	for _, left := range []struct {
 		n   int
 		why string
@@ -73,8 +73,8 @@ func (r trainRows) left() (text string) {
 	return text
 }
 
-// files says where the rows came from: times, files left out, whether features stay in them.
-func (r trainRows) files() string {
+// description says where the rows came from: times, files left out, whether features stay in them.
+func (r Rows) description() string {
 	text := ""
 	for _, of := range []struct {
 		name string
@@ -91,10 +91,31 @@ func (r trainRows) files() string {
 	return text
 }
 
-// oneClass refuses training rows that are all of one class: a head that is trained on them says that class of any row.
-func (r trainRows) oneClass(file string) error {
+// OneClass refuses training rows that are all of one class: a head that is trained on them says that class of any row.
+func (r Rows) OneClass(file string) error {
 	if present := r.Present(); len(present) == 1 {
 		return fmt.Errorf("%s: all %d training rows are of class %d, allowed are rows of at least 2 classes", file, r.Train, present[0])
 	}
 	return nil
+}
+
+// String says what became of the rows.
+func (r Rows) String() string {
+	order := map[string]string{"time": "by time", "file": "in the order of the file, which has no column ts", "random": "at random"}[r.Order]
+	text := fmt.Sprintf("%d rows train, %d validate, %d are held out, %s", r.Train, r.Used.Validation, r.HeldOut, order)
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "with features that are null or not finite"}, {r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
+		if left.n > 0 {
+			text += fmt.Sprintf("; left out %d %s", left.n, left.why)
+		}
+	}
+	if r.Weighted {
+		text += "; column weight is not used"
+	}
+	if absent := len(r.TrainBy) - len(r.Present()); absent > 0 {
+		text += fmt.Sprintf("\nwarning: %d of %d classes have no training rows", absent, len(r.TrainBy))
+	}
+	return text + r.description()
 }

@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 // set makes a set of the rows that have features and a label, are of the span, and are no repeats. Features of at most
 // the bound are read into memory. k = 0: the highest label and one.
-func (s *trainSource) set(file string, k int) (*data.Set, error) {
+func (s *Source) set(file string, k int) (*data.Set, error) {
 	out, err := s.usable(file, k)
 	if err != nil {
 		return nil, err
@@ -21,8 +21,8 @@ func (s *trainSource) set(file string, k int) (*data.Set, error) {
 	return out, s.hold(out)
 }
 
-// newestRows is like set, of the newest rows, at most so many where most is not 0.
-func (s *trainSource) newestRows(file string, k, most int) (*data.Set, error) {
+// NewestRows is like set, of the newest rows, at most so many where most is not 0.
+func (s *Source) NewestRows(file string, k, most int) (*data.Set, error) {
 	out, err := s.usable(file, k)
 	if err != nil {
 		return nil, err
@@ -32,11 +32,11 @@ func (s *trainSource) newestRows(file string, k, most int) (*data.Set, error) {
 	return out, s.hold(out)
 }
 
-// rows is how many rows were read, usable or not.
-func (s *trainSource) rows() int { return len(s.labels) }
+// Len is how many rows were read, usable or not.
+func (s *Source) Len() int { return len(s.labels) }
 
 // usable is the set with features where they lie.
-func (s *trainSource) usable(file string, k int) (*data.Set, error) {
+func (s *Source) usable(file string, k int) (*data.Set, error) {
 	if s.d == 0 {
 		return nil, fmt.Errorf("%s: none of the %d rows has features: column features is null in all", file, len(s.labels))
 	}
@@ -55,30 +55,30 @@ func (s *trainSource) usable(file string, k int) (*data.Set, error) {
 	if err := stored.Scan(func(row int, finite bool) { notFinite[row] = !finite }); err != nil {
 		return nil, fmt.Errorf("read %w", err)
 	}
-	null, outside := marks(s.null, len(s.labels)), marks(s.outside, len(s.labels))
+	null, outside := marks(s.null, len(s.labels)), marks(s.Outside, len(s.labels))
 	timed := !s.untimed && len(s.times) == len(s.labels)
 	for i, label := range s.labels {
 		switch {
 		case outside[i]:
-			s.used.Outside++
+			s.Used.Outside++
 			continue
 		case int(label) >= out.K:
 			of, row := s.place(i)
 			return nil, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", of.path, of.label, row, label, out.K-1)
 		case label < 0:
-			s.used.Unlabelled++
+			s.Used.Unlabelled++
 			continue
 		case null[i]:
-			s.used.NoFeatures++
+			s.Used.NoFeatures++
 			continue
 		case notFinite[i]:
-			s.used.NoFeatures++
-			if s.used.NotFinite++; s.used.NotFinite == 1 {
-				s.used.FirstNotFinite = s.valueNotFinite(stored, i)
+			s.Used.NoFeatures++
+			if s.Used.NotFinite++; s.Used.NotFinite == 1 {
+				s.Used.FirstNotFinite = s.valueNotFinite(stored, i)
 			}
 			continue
 		case repeated != nil && repeated[i]:
-			s.used.Repeated++
+			s.Used.Repeated++
 			continue
 		}
 		out.Index, out.Y = append(out.Index, int32(i)), append(out.Y, label)
@@ -90,22 +90,22 @@ func (s *trainSource) usable(file string, k int) (*data.Set, error) {
 		s.times = nil
 	}
 	if out.N() == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels), s.used.without())
+		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels), s.Used.without())
 	}
 	return out, nil
 }
 
-// mostClasses is how many classes are believed where labels alone, or a request, say it: as many as a stream may have.
+// MostClasses is how many classes are believed where labels alone, or a request, say it: as many as a stream may have.
 // One stray label would else take all memory.
-const mostClasses = 1 << 17
+const MostClasses = 1 << 17
 
 // classes is the highest label and one.
-func (s *trainSource) classes() (int, error) {
+func (s *Source) classes() (int, error) {
 	k := 2
 	for i, y := range s.labels {
-		if y >= mostClasses {
+		if y >= MostClasses {
 			of, row := s.place(i)
-			return 0, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d where neither a head nor logits say the number of classes", of.path, of.label, row, y, mostClasses-1)
+			return 0, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d where neither a head nor logits say the number of classes", of.path, of.label, row, y, MostClasses-1)
 		}
 		k = max(k, int(y)+1)
 	}
@@ -122,7 +122,7 @@ func marks(places []int32, n int) []bool {
 }
 
 // valueNotFinite says which value of a row is not finite: it is too large for float32, infinite or no number.
-func (s *trainSource) valueNotFinite(stored *data.Stored, row int) string {
+func (s *Source) valueNotFinite(stored *data.Stored, row int) string {
 	one := &data.Set{D: s.d, Stored: stored, Index: []int32{int32(row)}, Y: []int32{0}} //nolint:gosec // rows that are in memory
 	of, inFile := s.place(row)
 	for j, v := range one.Chunk(nil, 0, 1) {
@@ -134,21 +134,21 @@ func (s *trainSource) valueNotFinite(stored *data.Stored, row int) string {
 }
 
 // hold reads the features of a set into memory where they fit, and closes the files then.
-func (s *trainSource) hold(out *data.Set) (err error) {
-	if s.used.FeatureBytes = out.Stored.Bytes(out.N()); s.used.FeatureBytes > s.memory {
-		s.used.Streamed = true
+func (s *Source) hold(out *data.Set) (err error) {
+	if s.Used.FeatureBytes = out.Stored.Bytes(out.N()); s.Used.FeatureBytes > s.memory {
+		s.Used.Streamed = true
 		return nil
 	}
 	if out.Half, out.X, err = out.Stored.Pack(out.Index); err != nil {
 		return fmt.Errorf("read %w", err)
 	}
 	out.Stored, out.Index, s.times = nil, data.Rows(out.N()), out.Time
-	return s.close()
+	return s.Close()
 }
 
 // newest is the last n rows of a set, all where n is 0, in the order of time, of id where times are equal, and of their
 // place: which files the rows came from is of no account where they have ids.
-func (s *trainSource) newest(set *data.Set, n int) *data.Set {
+func (s *Source) newest(set *data.Set, n int) *data.Set {
 	rows := data.Rows(set.N())
 	if set.Time != nil {
 		keyed := len(s.keys) == len(s.labels)
@@ -167,7 +167,7 @@ func (s *trainSource) newest(set *data.Set, n int) *data.Set {
 }
 
 // repeats marks the rows whose key and time were there before; nil where rows have none.
-func (s *trainSource) repeats() []bool {
+func (s *Source) repeats() []bool {
 	if len(s.keys) != len(s.labels) || len(s.times) != len(s.labels) {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (s *trainSource) repeats() []bool {
 }
 
 // timeOf is the time range of a set of this source; nil where there are no times.
-func (s *trainSource) timeOf(set *data.Set) *timeRange {
+func (s *Source) timeOf(set *data.Set) *timeRange {
 	if set == nil || s.times == nil || set.N() == 0 {
 		return nil
 	}
@@ -204,8 +204,8 @@ func (s *trainSource) timeOf(set *data.Set) *timeRange {
 	return &timeRange{format(lo), format(hi)}
 }
 
-// placed has the rows of a set that stays in files in their order there: they are read from one end to the other.
-func placed(s *data.Set) *data.Set {
+// Placed has the rows of a set that stays in files in their order there: they are read from one end to the other.
+func Placed(s *data.Set) *data.Set {
 	if s == nil || s.Stored == nil {
 		return s
 	}
