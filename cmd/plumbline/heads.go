@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -141,13 +142,16 @@ func readTuning(ctx context.Context, cfg config.Config) (*heads.State, *kafka.Cl
 		return nil, nil, err
 	}
 	t := heads.New(nil, slog.New(slog.DiscardHandler))
-	for _, f := range []kafkaclient.Followed{{Topic: cfg.Topics.Finetune, Take: t.Request}, {Topic: cfg.Topics.Heads, Take: t.Record}} {
-		if f.Topic == "" {
-			return nil, nil, errors.New("topics.finetune and topics.heads must be set")
-		}
-		if err := kafkaclient.Read(ctx, client, cfg, f); err != nil {
-			return nil, nil, err
-		}
+	if cfg.Topics.Finetune == "" || cfg.Topics.Heads == "" {
+		return nil, nil, errors.New("topics.finetune and topics.heads must be set")
+	}
+	// A record that cannot be used is left out, as it is by all others.
+	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)}
+	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Finetune, func(r *pipeline.Record) { _ = t.Request(r.Value) }); err != nil {
+		return nil, nil, err
+	}
+	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Heads, func(r *pipeline.Record) { _ = t.Record(r.Value) }); err != nil {
+		return nil, nil, err
 	}
 	return t, client, nil
 }

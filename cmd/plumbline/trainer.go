@@ -22,6 +22,8 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/trainer/service"
 	"github.com/plumbline/plumbline/web"
 )
@@ -92,19 +94,21 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 	g, ctx := errgroup.WithContext(ctx)
 	svc := service.New(trainerConfig(cfg, publish, runner, o, log))
 	ready := make(chan struct{})
-	take := func(request bool) func([]byte) error {
-		return func(v []byte) error {
-			e := service.Entry{Request: request, Value: v}
+	take := func(request bool) func(*pipeline.Record) error {
+		return func(r *pipeline.Record) error {
+			e := service.Entry{Request: request, Value: r.Value}
 			if err := service.Check(e); err != nil {
-				return err // whoever reads the topic says where it stands
+				return err // the tail logs it with the record's place
 			}
 			svc.Take(ctx, e)
 			return nil
 		}
 	}
 	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
-	if err := kafkaclient.Follow(ctx, g, client, cfg.Kafka.FetchMax, log, []kafkaclient.Followed{{Topic: cfg.Topics.Finetune, Take: take(true)}, {Topic: cfg.Topics.Heads, Take: take(false)}}, caughtUp); err != nil {
-		return err
+	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: log}
+	topics := []kafkaio.Tailed{{Topic: cfg.Topics.Finetune, Take: take(true)}, {Topic: cfg.Topics.Heads, Take: take(false)}}
+	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
+		return kafkaclient.NoTopic(err)
 	}
 	if err := serveTrainer(ctx, g, o.listen, svc, ready, log); err != nil {
 		return err

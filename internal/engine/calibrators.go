@@ -53,7 +53,7 @@ var errFollowing = errors.New("the calibrators topic has not been read to its en
 
 // Ready implements calibrate.Source.
 func (c LatestCalibrators) Ready() error {
-	if c.following.Load() > 0 {
+	if c.following.Load() {
 		return errFollowing
 	}
 	return nil

@@ -42,7 +42,7 @@ type Engine struct {
 	replaying bool                   // files or topics once more
 	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
-	following atomic.Int32 // partitions of the calibrators topic that have not been read to their end yet
+	following atomic.Bool  // the calibrators topic has not been read to its end yet
 	orders    web.Orders   // nil = no Kafka
 	Listener  net.Listener // of the page, bound already; nil = bind http.listen
 

@@ -71,18 +71,21 @@ func (rt *Engine) HistoryFile() string {
 type pastTopic struct {
 	name   string
 	decode registry.Decode
-	once   bool // to its end as it is at the start: what comes after is on the decisions topic too
 }
 
-// pastTopics are the decisions topic, those with what was decided before there was one, and that of the heads, which trainers
-// write.
+// pastTopics are the decisions topic, which has a copy of every decision, or else the topics of their own; and that of the heads,
+// which trainers write.
 func (r *KafkaRun) pastTopics() []pastTopic {
 	t := r.Config.Topics
-	once := t.Decisions != ""
-	all := []pastTopic{{t.Decisions, registry.FromDecisions, false}, {t.Calibrators, registry.FromTopic(record.DecisionCalibrator), once},
-		{t.Alerts, registry.FromTopic(record.DecisionAlert), once}}
+	all := []pastTopic{{t.Decisions, registry.FromDecisions}}
+	if t.Decisions == "" {
+		all = []pastTopic{{t.Calibrators, registry.FromTopic(record.DecisionCalibrator)}, {t.Alerts, registry.FromTopic(record.DecisionAlert)}}
+	}
 	if r.tuned() {
-		all = append(all, pastTopic{t.Finetune, registry.FromTopic(record.DecisionRequest), once}, pastTopic{t.Heads, registry.FromHeads, false})
+		if t.Decisions == "" {
+			all = append(all, pastTopic{t.Finetune, registry.FromTopic(record.DecisionRequest)})
+		}
+		all = append(all, pastTopic{t.Heads, registry.FromHeads})
 	}
 	return slices.DeleteFunc(all, func(p pastTopic) bool { return p.name == "" })
 }
@@ -103,13 +106,9 @@ func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 			return kafkaclient.NoTopic(err)
 		}
 		for p := range n {
-			until := int64(-1)
-			if t.once {
-				if _, until, err = kafkaio.Bounds(ctx, r.Client, t.name, p); err != nil {
-					return err
-				}
+			open := func(next int64) registry.Source {
+				return kafkaio.NewLog(r.tailSpec(), t.name, p, kafkaio.Range{Next: next})
 			}
-			open := func(next int64) pipeline.Source { return r.pastSource(t.name, p, next, until) }
 			fill.Go(func() error {
 				r.Past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
 				return nil
@@ -119,15 +118,6 @@ func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 	fill.Go(func() error { r.Past.Fill.Prune(ctx); return nil })
 	g.Go(func() error { return errors.Join(fill.Wait(), r.Past.Store.Close()) })
 	return nil
-}
-
-func (r *KafkaRun) pastSource(topic string, p int, next, until int64) pipeline.Source {
-	if next == 0 {
-		next = -1 // wherever the log begins
-	}
-	return kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
-		Next: map[pipeline.Input]int64{pipeline.Panes: next}, Until: map[pipeline.Input]int64{pipeline.Panes: until},
-		MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.Log})
 }
 
 // webPast is what the API asks; nil where there is no history.

@@ -6,12 +6,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
 )
@@ -55,10 +53,9 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
 		if err != nil {
 			return err
 		}
-		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{pipeline.Panes: topic}, Partition: p,
-			Next: map[pipeline.Input]int64{pipeline.Panes: -1}, MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: time.Millisecond, Log: r.Log})
-		defer src.Close()
-		return notify.New(cfg, &r.notified).Run(ctx, src, done, func(ctx context.Context, next int64) error {
+		alerts := kafkaio.NewLog(r.tailSpec(), topic, p, kafkaio.Range{})
+		defer alerts.Close()
+		return notify.New(cfg, &r.notified).Run(ctx, alerts, done, func(ctx context.Context, next int64) error {
 			return commit(ctx, map[string]int64{topic: next})
 		})
 	})

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -30,7 +29,7 @@ func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(
 	if err != nil {
 		return err
 	}
-	return kafkaclient.ReadPartition(ctx, r.Client, r.Config, topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
+	return kafkaio.ReadPartition(ctx, r.tailSpec(), topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
 		if string(rec.Key) == key {
 			take(rec.Value)
 		}

@@ -65,7 +65,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	r.following.Store(1) // until it is known how many
+	r.following.Store(true)
 	if err := rt.ServeHTTP(ctx, g); err != nil {
 		return err
 	}

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // tuned says that the configuration has the loop go beyond refits.
@@ -21,8 +22,9 @@ func (r *KafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <
 		close(done)
 		return done, nil
 	}
-	return done, kafkaclient.Follow(ctx, g, r.Client, r.Config.Kafka.FetchMax, r.Log, []kafkaclient.Followed{
-		{Topic: r.Config.Topics.Finetune, Take: r.Tuning.Request}, {Topic: r.Config.Topics.Heads, Take: r.Tuning.Record}}, func() { close(done) })
+	return done, r.tail(ctx, g, []kafkaio.Tailed{
+		{Topic: r.Config.Topics.Finetune, Take: func(rec *pipeline.Record) error { return r.Tuning.Request(rec.Value) }},
+		{Topic: r.Config.Topics.Heads, Take: func(rec *pipeline.Record) error { return r.Tuning.Record(rec.Value) }}}, func() { close(done) })
 }
 
 // tuningSpecs are the model tasks' part of the configuration.

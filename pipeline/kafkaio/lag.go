@@ -21,24 +21,31 @@ type Lag struct {
 func (s *Source) Lag() map[pipeline.Input]Lag {
 	out := map[pipeline.Input]Lag{}
 	for i, in := range s.in {
-		end := in.f.end.Load()
-		if end < 0 {
-			continue
+		if l, ok := in.lag(); ok {
+			out[s.order[i]] = l
 		}
-		// What is between position and end has not been fetched; what is before it waits here, or was handed out.
-		from, oldest := in.handed.Load(), in.last.Load()
-		if at := in.headOffset.Load(); at >= 0 {
-			from, oldest = at, in.headTime.Load()
-		} else if len(in.f.out) == 0 {
-			from = max(from, in.f.position())
-		}
-		l := Lag{Offsets: max(0, end-max(from, 0)), Oldest: oldest}
-		if l.Offsets == 0 {
-			l.Oldest = 0
-		}
-		out[s.order[i]] = l
 	}
 	return out
+}
+
+// lag is that of one input; false while its end is not known.
+func (in *input) lag() (Lag, bool) {
+	end := in.f.end.Load()
+	if end < 0 {
+		return Lag{}, false
+	}
+	// What is between position and end has not been fetched; what is before it waits here, or was handed out.
+	from, oldest := in.handed.Load(), in.last.Load()
+	if at := in.headOffset.Load(); at >= 0 {
+		from, oldest = at, in.headTime.Load()
+	} else if len(in.f.out) == 0 {
+		from = max(from, in.f.position())
+	}
+	l := Lag{Offsets: max(0, end-max(from, 0)), Oldest: oldest}
+	if l.Offsets == 0 {
+		l.Oldest = 0
+	}
+	return l, true
 }
 
 // noteHead makes what waits first in the queue known to Lag.

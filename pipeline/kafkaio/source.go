@@ -72,20 +72,26 @@ func NewSource(spec Spec) *Source {
 			until = -1
 		}
 		f := &fetcher{client: spec.Client, input: in, topic: topic, partition: spec.Partition, maxBytes: spec.MaxBytes, until: until,
-			gate: spec.Gate, log: spec.Log, out: make(chan []pipeline.Record, fetchQueue), next: spec.Next[in]}
-		f.end.Store(-1)
-		f.done.Store(f.next)
-		i := &input{f: f}
+			gate: spec.Gate, log: spec.Log, next: spec.Next[in]}
+		i := newInput(f)
 		i.reset(spec.IdleTimeout)
-		i.handed.Store(f.next)
-		i.committed.Store(f.next)
-		i.headOffset.Store(-1)
 		s.in = append(s.in, i)
 		s.order = append(s.order, in)
 		go f.run(ctx)
 	}
 	spec.Gate.add(s)
 	return s
+}
+
+func newInput(f *fetcher) *input {
+	f.out = make(chan []pipeline.Record, fetchQueue)
+	f.end.Store(-1)
+	f.done.Store(f.next)
+	in := &input{f: f}
+	in.handed.Store(f.next)
+	in.committed.Store(f.next)
+	in.headOffset.Store(-1)
+	return in
 }
 
 // poll is how often a source that waits looks whether an input has become idle.
@@ -109,12 +115,8 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 			in.fill()
 		}
 		if best := s.pick(); best != nil {
-			r := best.queue[0]
-			best.queue = best.queue[1:]
+			r := best.hand()
 			best.reset(s.spec.IdleTimeout)
-			best.handed.Store(r.Offset + 1)
-			best.last.Store(r.Time)
-			best.noteHead()
 			return r, nil
 		}
 		ended := true
@@ -253,6 +255,16 @@ func (in *input) take(rs []pipeline.Record, ok bool) {
 	}
 	in.queue = rs
 	in.noteHead()
+}
+
+// hand takes the first record of the queue.
+func (in *input) hand() pipeline.Record {
+	r := in.queue[0]
+	in.queue = in.queue[1:]
+	in.handed.Store(r.Offset + 1)
+	in.last.Store(r.Time)
+	in.noteHead()
+	return r
 }
 
 // caughtUp reports whether everything up to the log's end, as last told, has been handed out. Offsets after the

@@ -121,12 +121,18 @@ func New(cfg Config, counts *Counts) *Notifier {
 	return n
 }
 
+// Source reads a partition, as kafkaio.Log does.
+type Source interface {
+	// Next blocks for the next record, or, each time the end is reached, one with Idle set.
+	Next(ctx context.Context) (pipeline.Record, error)
+}
+
 // Run reads a partition of the alerts topic from its start until ctx is done. Records before done were delivered to
 // the webhooks before, and only make up the state; commit is called with the offset after the latest record before which
 // every webhook has been told of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own pace.
 // source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing before that, for a
 // state half read would resolve what fires.
-func (n *Notifier) Run(ctx context.Context, source pipeline.Source, done int64, commit func(ctx context.Context, next int64) error) error {
+func (n *Notifier) Run(ctx context.Context, source Source, done int64, commit func(ctx context.Context, next int64) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, o := range n.counts.outcomes("alertmanager", n.cfg.Alertmanagers) {
 		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i], o) })
@@ -152,7 +158,7 @@ func (n *Notifier) Run(ctx context.Context, source pipeline.Source, done int64, 
 	return g.Wait()
 }
 
-func (n *Notifier) read(ctx context.Context, source pipeline.Source, done int64, queues []chan job) error {
+func (n *Notifier) read(ctx context.Context, source Source, done int64, queues []chan job) error {
 	for {
 		r, err := source.Next(ctx)
 		if err != nil {

@@ -52,9 +52,6 @@ func (s *topic) Next(ctx context.Context) (pipeline.Record, error) {
 		return pipeline.Record{}, ctx.Err()
 	}
 }
-func (s *topic) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
-func (s *topic) CaughtUp() bool                                         { return len(s.records) == 0 }
-func (s *topic) Close() error                                           { return nil }
 
 // server records what it is sent, and answers with the statuses that it is given, then 200.
 type server struct {

@@ -45,10 +45,19 @@ type Filler struct {
 	told    time.Time
 }
 
+// Source reads a partition, as kafkaio.Log does.
+type Source interface {
+	// Next blocks for the next record, or, each time the end is reached, one with Idle set; io.EOF ends a bounded input.
+	Next(ctx context.Context) (pipeline.Record, error)
+	// Behind is how many offsets there are from the given one to the log's end; false while that is not known.
+	Behind(next int64) (offsets int64, ok bool)
+	Close() error
+}
+
 // part is a partition that is being followed.
 type part struct {
-	src  pipeline.Source // nil: not open
-	next int64           // first offset not written
+	src  Source // nil: not open
+	next int64  // first offset not written
 }
 
 // NewFiller returns a filler.
@@ -58,7 +67,7 @@ func NewFiller(s *Store, log *slog.Logger) *Filler {
 
 // Follow fills the store from a partition until ctx is done or the source ends. open returns a source that begins at an offset,
 // 0 being the start of the log.
-func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) pipeline.Source, decode Decode) {
+func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Source, decode Decode) {
 	f.set(p, part{})
 	for backoff := f.first; ctx.Err() == nil; {
 		next, err := f.store.Position(ctx, p)
@@ -111,7 +120,7 @@ func (b *batch) full() bool {
 }
 
 // copy takes records from a source to the store.
-func (f *Filler) copy(ctx context.Context, p Place, src pipeline.Source, next int64, decode Decode) error {
+func (f *Filler) copy(ctx context.Context, p Place, src Source, next int64, decode Decode) error {
 	b := batch{from: next, upTo: next}
 	for {
 		wait, cancel := ctx, context.CancelFunc(func() {})
@@ -262,8 +271,12 @@ func (f *Filler) Status() Status {
 		st.Error = max(st.Error, err.Error()) // of several the same each time
 	}
 	for _, pt := range f.parts {
-		n := pt.behind()
-		if n < 0 {
+		if pt.src == nil {
+			st.Behind = -1
+			break
+		}
+		n, ok := pt.src.Behind(pt.next)
+		if !ok {
 			st.Behind = -1
 			break
 		}

@@ -29,7 +29,7 @@ func mustJSON(t *testing.T, v any) string {
 }
 
 // follow fills in the background until the test ends.
-func follow(t *testing.T, f *Filler, open func(int64) pipeline.Source) {
+func follow(t *testing.T, f *Filler, open func(int64) Source) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -138,7 +138,7 @@ func TestServerDies(t *testing.T) {
 	rs := decisions(t, 21, 600)
 	f := eager(s)
 	more := make(chan []pipeline.Record, 1)
-	follow(t, f, func(next int64) pipeline.Source {
+	follow(t, f, func(next int64) Source {
 		return &growing{tape: from(rs[:300], false)(next).(*tape), more: more}
 	})
 	await(t, "the first half", func() bool { n, err := s.Position(t.Context(), place); return err == nil && n == rs[299].Offset+1 })
@@ -193,7 +193,7 @@ func TestOffsetGone(t *testing.T) {
 		if _, err := s.Put(t.Context(), place, 0, 1000, nil); err != nil {
 			t.Fatal(err)
 		}
-		eager(s).Follow(t.Context(), place, func(next int64) pipeline.Source {
+		eager(s).Follow(t.Context(), place, func(next int64) Source {
 			if next == 1000 {
 				return &gap{}
 			}

@@ -242,13 +242,12 @@ func (s *tape) Next(ctx context.Context) (pipeline.Record, error) {
 	return pipeline.Record{}, ctx.Err()
 }
 
-func (s *tape) Commit(context.Context, map[pipeline.Input]int64) error { return nil }
-func (s *tape) CaughtUp() bool                                         { return len(s.rs) == 0 }
-func (s *tape) Close() error                                           { return nil }
+func (s *tape) Behind(int64) (int64, bool) { return 0, false }
+func (s *tape) Close() error               { return nil }
 
 // from opens a tape at an offset.
-func from(rs []pipeline.Record, ends bool) func(next int64) pipeline.Source {
-	return func(next int64) pipeline.Source {
+func from(rs []pipeline.Record, ends bool) func(next int64) Source {
+	return func(next int64) Source {
 		i := slices.IndexFunc(rs, func(r pipeline.Record) bool { return r.Offset >= next })
 		if i < 0 {
 			i = len(rs)

@@ -293,7 +293,7 @@ func TestFileRemoved(t *testing.T) {
 	more := make(chan []pipeline.Record, 1)
 	done := make(chan struct{})
 	go func() {
-		f.Follow(ctx, place, func(next int64) pipeline.Source {
+		f.Follow(ctx, place, func(next int64) Source {
 			return &growing{tape: from(rs[:50], false)(next).(*tape), more: more}
 		}, FromDecisions)
 		close(done)

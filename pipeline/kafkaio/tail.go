@@ -1,0 +1,202 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// TailSpec says where tails read.
+type TailSpec struct {
+	Client   *kafka.Client
+	MaxBytes int
+	Log      *slog.Logger
+}
+
+// Tailed is a topic with the function that takes its records; a record's memory is valid until Take returns.
+type Tailed struct {
+	Topic string // "" = none
+	Take  func(r *pipeline.Record) error
+}
+
+// Tail reads topics from their start and for ever, in g: every process needs all of their records, so there is no group. An error
+// of Take is logged with the record's place, and the next record follows. caughtUp is called once, when all topics have been read
+// to their end.
+func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed, caughtUp func()) error {
+	var left atomic.Int32
+	left.Store(1)
+	reached := func() {
+		if left.Add(-1) == 0 {
+			caughtUp()
+		}
+	}
+	for _, t := range topics {
+		if t.Topic == "" {
+			continue
+		}
+		n, err := Partitions(ctx, spec.Client, t.Topic)
+		if err != nil {
+			return err
+		}
+		left.Add(int32(n)) //nolint:gosec // a topic's partitions
+		for p := range n {
+			log := NewLog(spec, t.Topic, p, Range{})
+			g.Go(func() error {
+				defer log.Close()
+				return log.tail(ctx, t.Take, reached)
+			})
+		}
+	}
+	reached()
+	return nil
+}
+
+// ReadTopic hands over the records that a topic has now, partition by partition.
+func ReadTopic(ctx context.Context, spec TailSpec, topic string, take func(*pipeline.Record)) error {
+	n, err := Partitions(ctx, spec.Client, topic)
+	if err != nil {
+		return err
+	}
+	for p := range n {
+		if err := ReadPartition(ctx, spec, topic, p, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadPartition hands over the records that a partition has now.
+func ReadPartition(ctx context.Context, spec TailSpec, topic string, p int, take func(*pipeline.Record)) error {
+	lo, hi, err := Bounds(ctx, spec.Client, topic, p)
+	if err != nil || lo == hi {
+		return err
+	}
+	log := NewLog(spec, topic, p, Range{Next: lo, Until: hi})
+	defer log.Close()
+	for {
+		r, err := log.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !r.Idle {
+			take(&r)
+		}
+	}
+}
+
+// Range is a part of a partition.
+type Range struct {
+	Next  int64 // first offset; 0 = where the log begins, whatever its first offset is
+	Until int64 // first offset that is not read; 0 = the log is read for ever
+}
+
+// Log reads one partition that no other topic is merged with.
+type Log struct {
+	in     *input
+	cancel context.CancelFunc
+	told   bool // that the end was reached
+}
+
+// NewLog starts reading.
+func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
+	next, until := of.Next, of.Until
+	if next == 0 {
+		next = -1
+	}
+	if until == 0 {
+		until = -1
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Log{in: newInput(&fetcher{client: spec.Client, topic: topic, partition: partition, maxBytes: spec.MaxBytes, until: until, next: next,
+		log: spec.Log}), cancel: cancel}
+	go l.in.f.run(ctx)
+	return l
+}
+
+// Next blocks for the next record, whose memory is valid until the call after. Each time the log's end is reached it returns one
+// record with Idle set. io.EOF ends a range.
+func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
+	for {
+		l.in.fill()
+		switch {
+		case len(l.in.queue) > 0:
+			l.told = false
+			return l.in.hand(), nil
+		case l.in.ended:
+			return pipeline.Record{}, l.in.f.err
+		case !l.told && l.in.caughtUp():
+			l.told = true
+			return pipeline.Record{Idle: true}, nil
+		}
+		if err := l.wait(ctx); err != nil {
+			return pipeline.Record{}, err
+		}
+	}
+}
+
+// wait blocks until there are records, or for poll while the end may be reached without any.
+func (l *Log) wait(ctx context.Context) error {
+	var end <-chan time.Time
+	if !l.told {
+		t := time.NewTimer(poll)
+		defer t.Stop()
+		end = t.C
+	}
+	select {
+	case rs, ok := <-l.in.f.out:
+		l.in.take(rs, ok)
+	case <-end:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Behind is how many offsets there are from the given one to the log's end; false while the end is not known. Offsets that hold
+// no record are none once they have been passed. Any goroutine may call it.
+func (l *Log) Behind(next int64) (offsets int64, ok bool) {
+	lag, ok := l.in.lag()
+	return lag.Offsets + max(0, l.in.handed.Load()-next), ok
+}
+
+// Close ends reading.
+func (l *Log) Close() error {
+	l.cancel()
+	for range l.in.f.out { // until the fetcher has gone
+	}
+	return nil
+}
+
+func (l *Log) tail(ctx context.Context, take func(*pipeline.Record) error, reached func()) error {
+	for first := true; ; {
+		r, err := l.Next(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("tail of %s: %w", l.in.f.topic, err)
+		}
+		if r.Idle {
+			if first {
+				reached()
+				first = false
+			}
+			continue
+		}
+		if err := take(&r); err != nil {
+			l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+		}
+	}
+}
