@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/apache/arrow/go/arrow/array"
-	"github.com/apache/arrow/go/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/internal/archivetest"

@@ -3,70 +3,171 @@ package parquet
 import (
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
-	"github.com/apache/arrow/go/v17/parquet/pqarrow"
-
-	"github.com/plumbline/plumbline/arrowio/internal/record"
+	"github.com/apache/arrow/go/v17/parquet/file"
+	"github.com/apache/arrow/go/v17/parquet/metadata"
+	"github.com/apache/arrow/go/v17/parquet/schema"
 )
 
-// Write writes a record as a file, with entries of the file's metadata.
-func Write(w io.Writer, fixed arrow.Record, meta [][2]string) error {
-	for i, c := range fixed.Columns() {
-		if l, ok := c.(*array.FixedSizeList); ok && l.ListValues().Len() > math.MaxInt32 {
-			return fmt.Errorf("column %s: %d values, a Parquet list has at most %d: split the table",
-				fixed.ColumnName(i), l.ListValues().Len(), math.MaxInt32)
+// Write writes a record as a file compressed by zstd, with the metadata of its schema. Columns are text, int32, float32,
+// timestamps of nanoseconds, and fixed-size lists of float32 or float64, which are written as lists: many readers do
+// not know lists of a fixed size.
+func Write(w io.Writer, rec arrow.Record) error {
+	var fields schema.FieldList
+	for _, f := range rec.Schema().Fields() {
+		n, err := nodeOf(f)
+		if err != nil {
+			return err
 		}
+		fields = append(fields, n)
 	}
-	rec := variableLists(fixed)
-	defer rec.Release()
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
-	// The library would close the file, which the caller does to see the error.
-	fw, err := pqarrow.NewFileWriter(rec.Schema(), struct{ io.Writer }{w}, props,
-		pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Repeated, fields, -1)
 	if err != nil {
 		return err
 	}
-	for _, kv := range meta {
-		if err := fw.AppendKeyValueMetadata(kv[0], kv[1]); err != nil {
+	var meta metadata.KeyValueMetadata
+	md := rec.Schema().Metadata()
+	for i, key := range md.Keys() {
+		if err := meta.Append(key, md.Values()[i]); err != nil {
 			return err
 		}
 	}
-	if err := fw.Write(rec); err != nil {
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
+	// The library would close the file, which the caller does to see the error.
+	out := struct{ io.Writer }{w}
+	fw := file.NewParquetWriter(out, root, file.WithWriterProps(props), file.WithWriteMetadata(meta))
+	group := fw.AppendRowGroup()
+	for i, c := range rec.Columns() {
+		cw, err := group.NextColumn()
+		if err == nil {
+			err = writeColumn(cw, c, rec.Schema().Field(i).Nullable)
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
+		}
+	}
+	if err := group.Close(); err != nil {
 		return err
 	}
 	return fw.Close()
 }
 
-// variableLists turns fixed-size lists into lists: pqarrow v17 reads its own fixed-size lists back as nulls.
-func variableLists(rec arrow.Record) arrow.Record {
-	md, n := rec.Schema().Metadata(), int(rec.NumRows())
-	b := record.New(n)
-	for i, key := range md.Keys() {
-		b.Meta(key, md.Values()[i])
+func repetition(nullable bool) parquet.Repetition {
+	if nullable {
+		return parquet.Repetitions.Optional
 	}
-	for i, f := range rec.Schema().Fields() {
-		l, ok := rec.Column(i).(*array.FixedSizeList)
-		if !ok {
-			rec.Column(i).Retain() // Add takes over
-			b.Add(f.Name, f.Nullable, rec.Column(i))
+	return parquet.Repetitions.Required
+}
+
+// nodeOf is the schema of a column.
+func nodeOf(f arrow.Field) (schema.Node, error) {
+	physical, logical := parquet.Types.Undefined, schema.LogicalType(schema.NoLogicalType{})
+	switch t := f.Type.(type) {
+	case *arrow.FixedSizeListType:
+		n, err := nodeOf(arrow.Field{Name: f.Name, Type: t.Elem(), Nullable: true})
+		if err != nil {
+			return nil, err
+		}
+		return schema.ListOfWithName(f.Name, n, repetition(f.Nullable), -1)
+	case *arrow.StringType:
+		physical, logical = parquet.Types.ByteArray, schema.StringLogicalType{}
+	case *arrow.Int32Type:
+		physical, logical = parquet.Types.Int32, schema.NewIntLogicalType(32, true)
+	case *arrow.Float32Type:
+		physical = parquet.Types.Float
+	case *arrow.Float64Type:
+		physical = parquet.Types.Double
+	case *arrow.TimestampType:
+		physical, logical = parquet.Types.Int64, schema.NewTimestampLogicalTypeForce(true, schema.TimeUnitNanos)
+	default:
+		return nil, fmt.Errorf("column %s: type %s is not written", f.Name, t)
+	}
+	return schema.NewPrimitiveNodeLogical(f.Name, repetition(f.Nullable), logical, physical, -1, -1)
+}
+
+// writeRows is how many rows of a column have levels in memory.
+const writeRows = 1 << 14
+
+func writeColumn(w file.ColumnChunkWriter, c arrow.Array, nullable bool) error {
+	for at := 0; at < c.Len(); at += writeRows {
+		if err := writePart(w, c, nullable, [2]int{at, min(at+writeRows, c.Len())}); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// writePart writes rows from span[0] to span[1].
+func writePart(w file.ColumnChunkWriter, c arrow.Array, nullable bool, span [2]int) error {
+	var def, rep []int16
+	full, size := int16(0), 1
+	if nullable {
+		full++
+	}
+	values := c
+	if l, ok := c.(*array.FixedSizeList); ok {
+		full, size, values = full+2, int(l.DataType().(*arrow.FixedSizeListType).Len()), l.ListValues()
+	}
+	for i := span[0]; i < span[1] && full > 0; i++ {
+		if c.IsNull(i) {
+			def, rep = append(def, 0), append(rep, 0)
 			continue
 		}
-		k := int(l.DataType().(*arrow.FixedSizeListType).Len())
-		offsets := make([]int32, n+1)
-		for j := range offsets {
-			offsets[j] = int32(j * k)
+		for j := range size {
+			def, rep = append(def, full), append(rep, int16(min(j, 1)))
 		}
-		var valid []byte
-		if l.NullN() > 0 {
-			valid = l.NullBitmapBytes()
-		}
-		t, values := arrow.ListOf(l.ListValues().DataType()), []arrow.ArrayData{l.ListValues().Data()}
-		b.Add(f.Name, f.Nullable, record.Array(t, n, l.NullN(), values, valid, record.Bytes(offsets)))
 	}
-	return b.Record()
+	if values == c {
+		rep = nil
+	}
+	there := func(yield func(from, to int) bool) {
+		for i := span[0]; i < span[1]; i++ {
+			if !c.IsNull(i) && !yield(i*size, (i+1)*size) {
+				return
+			}
+		}
+	}
+	return writeValues(w, values, there, levels{def, rep})
+}
+
+// levels are nil where a column has none.
+type levels struct{ def, rep []int16 }
+
+// writeValues writes the values of the spans of there, one after the other.
+func writeValues(w file.ColumnChunkWriter, v arrow.Array, there func(func(from, to int) bool), l levels) (err error) {
+	switch w := w.(type) {
+	case *file.Int32ColumnChunkWriter:
+		_, err = w.WriteBatch(pick(v.(*array.Int32).Int32Values(), there), l.def, l.rep)
+	case *file.Float32ColumnChunkWriter:
+		_, err = w.WriteBatch(pick(v.(*array.Float32).Float32Values(), there), l.def, l.rep)
+	case *file.Float64ColumnChunkWriter:
+		_, err = w.WriteBatch(pick(v.(*array.Float64).Float64Values(), there), l.def, l.rep)
+	case *file.Int64ColumnChunkWriter:
+		var out []int64
+		for from := range there {
+			out = append(out, int64(v.(*array.Timestamp).Value(from)))
+		}
+		_, err = w.WriteBatch(out, l.def, l.rep)
+	case *file.ByteArrayColumnChunkWriter:
+		var out []parquet.ByteArray
+		for from := range there {
+			out = append(out, parquet.ByteArray(v.(*array.String).Value(from)))
+		}
+		_, err = w.WriteBatch(out, l.def, l.rep)
+	default:
+		err = fmt.Errorf("values of type %s are not written", w.Type())
+	}
+	return err
+}
+
+func pick[T any](v []T, there func(func(from, to int) bool)) []T {
+	var out []T
+	for from, to := range there {
+		out = append(out, v[from:to]...)
+	}
+	return out
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -45,7 +44,15 @@ func readArrowStream(f *os.File) (*Table, error) {
 	return readRecords(r, 0)
 }
 
-func readRecords(r array.RecordReader, rows int) (*Table, error) {
+// records are what readers of files have in common.
+type records interface {
+	Schema() *arrow.Schema
+	Next() bool
+	Record() arrow.Record
+	Err() error
+}
+
+func readRecords(r records, rows int) (*Table, error) {
 	b := newBuilder(r.Schema())
 	b.rows = rows
 	for r.Next() {

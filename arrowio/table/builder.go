@@ -22,7 +22,18 @@ type builder struct {
 	form    arrowio.ScoreForm
 	text    map[string][]string
 	columns []string
-	rows    int // of the whole file where it says so; memory for its scores is taken at once
+	err     error // where no column holds scores
+	rows    int   // of the whole file where it says so; memory for its scores is taken at once
+}
+
+// scoreForm is how the first of the columns that are scores holds them.
+func scoreForm(columns []string) (arrowio.ScoreForm, error) {
+	for _, form := range arrowio.ScoreForms {
+		if slices.Contains(columns, form.Column) {
+			return form, nil
+		}
+	}
+	return arrowio.ScoreForm{}, fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(columns, ", "))
 }
 
 func newBuilder(s *arrow.Schema) *builder {
@@ -30,11 +41,7 @@ func newBuilder(s *arrow.Schema) *builder {
 	for _, f := range s.Fields() {
 		b.columns = append(b.columns, f.Name)
 	}
-	for _, form := range arrowio.ScoreForms {
-		if b.form.Column == "" && slices.Contains(b.columns, form.Column) {
-			b.form = form
-		}
-	}
+	b.form, b.err = scoreForm(b.columns)
 	md := s.Metadata()
 	b.t.Model, _ = md.GetValue(arrowio.MetaModel)
 	b.t.Version, _ = md.GetValue(arrowio.MetaVersion)
@@ -43,8 +50,8 @@ func newBuilder(s *arrow.Schema) *builder {
 }
 
 func (b *builder) append(rec arrow.Record) error {
-	if b.form.Column == "" {
-		return fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(b.columns, ", "))
+	if b.err != nil {
+		return b.err
 	}
 	for i, name := range b.columns {
 		if err := b.column(name, rec.Column(i)); err != nil {
@@ -130,8 +137,8 @@ func roomFor[T float](v []T, rows, k int) []T {
 
 // table ends the building: model and version columns of one value are the table's, other text is slices.
 func (b *builder) table() (*Table, error) {
-	if b.form.Column == "" {
-		return nil, fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(b.columns, ", "))
+	if b.err != nil {
+		return nil, b.err
 	}
 	b.t.setText(b.text)
 	return b.t, nil

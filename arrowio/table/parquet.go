@@ -13,18 +13,30 @@ func readParquet(f *os.File) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer pf.Close()
-	r, err := pf.Records(4096, func(string) bool { return true })
+	form, err := scoreForm(pf.Columns())
 	if err != nil {
 		return nil, err
 	}
-	defer r.Release()
-	t, err := readRecords(r, pf.Rows())
-	if err == nil {
-		t.Model, t.Version = cmp.Or(t.Model, pf.Meta(arrowio.MetaModel)), cmp.Or(t.Version, pf.Meta(arrowio.MetaVersion))
+	r, err := pf.Records(parquetRows, func(name string, text bool) bool {
+		switch name {
+		case form.Column, "label", "ts", "id", "served", "weight", "features":
+			return true
+		}
+		return text
+	})
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	t, err := readRecords(r, pf.Rows())
+	if err != nil {
+		return nil, err
+	}
+	t.Model, t.Version = cmp.Or(t.Model, pf.Meta(arrowio.MetaModel)), cmp.Or(t.Version, pf.Meta(arrowio.MetaVersion))
+	return t, nil
 }
+
+// parquetRows is how many rows of a Parquet file are in memory beside the table.
+const parquetRows = 4096
 
 func writeParquet(w *os.File, t *Table) error {
 	rec, err := t.record()
@@ -32,5 +44,5 @@ func writeParquet(w *os.File, t *Table) error {
 		return err
 	}
 	defer rec.Release()
-	return parquet.Write(w, rec, [][2]string{{arrowio.MetaModel, t.Model}, {arrowio.MetaVersion, t.Version}})
+	return parquet.Write(w, rec)
 }

@@ -49,10 +49,9 @@ var (
 	ErrNoLabels   = errors.New("no labels")
 )
 
-// ScanFeatures reads the columns features, label, ts and weight of an Arrow file or stream, a Parquet or a CSV file, with or
-// without scores, and gives them to part, piece by piece; nobody keeps a piece. Features of Arrow files that are not
-// compressed are not read, part is told where they are. The bytes of an Arrow or CSV file may be anything; Parquet is read by
-// its library, which believes the lengths in a file.
+// ScanFeatures reads the columns features, label, ts and weight of an Arrow file or stream, a Parquet or a CSV file,
+// with or without scores, and gives them to part, piece by piece; a piece is valid until part returns. Features of Arrow
+// files that are not compressed are not read, part is told where they are. The file may hold anything.
 func ScanFeatures(path string, part func(*FeaturePart) error) (info FeatureInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,9 +59,6 @@ func ScanFeatures(path string, part func(*FeaturePart) error) (info FeatureInfo,
 	}
 	defer f.Close()
 	defer func() {
-		if r := recover(); r != nil { // the Parquet library panics on some broken files
-			err = fmt.Errorf("%v", r)
-		}
 		if err != nil {
 			err = fmt.Errorf("read %s: %w", path, err)
 		}
@@ -102,9 +98,8 @@ func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, e
 	if err != nil {
 		return info, err
 	}
-	defer pf.Close()
 	info.Model, info.Version = pf.Meta(arrowio.MetaModel), pf.Meta(arrowio.MetaVersion)
-	r, err := pf.Records(scanRows, func(name string) bool {
+	r, err := pf.Records(scanRows, func(name string, _ bool) bool {
 		switch name {
 		case "features", "label", "ts", "weight", "logits", "probs":
 			return true
@@ -114,7 +109,6 @@ func scanParquet(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, e
 	if err != nil {
 		return info, err
 	}
-	defer r.Release()
 	if len(r.Schema().Fields()) == 0 {
 		return info, ErrNoFeatures
 	}

@@ -54,7 +54,7 @@ type Table struct {
 // is of probabilities if its name contains probs, or if its rows lie in [0,1] and sum to 1 within 1e-3.
 func Open(path string, o Options) (t *Table, err error) {
 	defer func() {
-		// The Arrow and Parquet libraries panic on some broken files.
+		// The Arrow library panics on some broken files.
 		if r := recover(); r != nil {
 			t, err = nil, fmt.Errorf("read %s: %v", path, r)
 		}

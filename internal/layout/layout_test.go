@@ -23,7 +23,7 @@ var rules = []struct {
 }{
 	{pkg: "calib/onnx", may: []string{"calib/calibrator"}, third: []string{"google.golang.org/protobuf"}},
 	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc", "internal/vexp"}, third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
-	{pkg: "arrowio/parquet", may: []string{"arrowio/internal/record"}, third: []string{"github.com/apache/arrow/go/v17"}},
+	{pkg: "arrowio/parquet", may: []string{"arrowio/internal/record"}, third: []string{"github.com/apache/arrow/go/v17", "github.com/pierrec/lz4/v4"}},
 	{pkg: "arrowio/...", may: []string{"arrowio/..."}, third: []string{
 		"github.com/apache/arrow/go/v17/arrow", "github.com/klauspost/compress/zstd", "github.com/pierrec/lz4/v4", "github.com/zeebo/xxh3",
 	}},
@@ -77,6 +77,30 @@ func TestImports(t *testing.T) {
 		for _, imp := range p.imports {
 			if !allowed(imp, rules[rule].may, rules[rule].third) {
 				t.Errorf("%s imports %s; allowed of ours: %v, of others: %s", pkg, imp, rules[rule].may, describe(rules[rule].third))
+			}
+		}
+	}
+}
+
+// TestHeavyImports keeps what is large out of the binary, and Parquet in one package.
+func TestHeavyImports(t *testing.T) {
+	const arrow = "github.com/apache/arrow/go/v17/"
+	cmd := exec.Command("go", "list", "-deps", module+"/cmd/plumbline")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for imp := range strings.FieldsSeq(string(out)) {
+		for _, heavy := range []string{arrow + "arrow/compute", arrow + "arrow/flight", arrow + "parquet/pqarrow", "google.golang.org/grpc"} {
+			if strings.HasPrefix(imp, heavy) {
+				t.Errorf("cmd/plumbline links %s", imp)
+			}
+		}
+	}
+	for _, p := range list(t) {
+		for _, imp := range p.imports {
+			if strings.HasPrefix(imp, arrow+"parquet") && p.path != module+"/arrowio/parquet" {
+				t.Errorf("%s imports %s: only arrowio/parquet may", p.path, imp)
 			}
 		}
 	}
