@@ -90,7 +90,7 @@ func commandOf(root *cobra.Command, words []string) *cobra.Command {
 }
 
 var (
-	documentedKey = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|")
+	documentedKey = regexp.MustCompile("(?m)^- `([a-z_.\\[\\]]+):?[ `]")
 	namedKey      = regexp.MustCompile("`([a-z_]+(?:\\.[a-z_\\[\\]]+)+)(?:[:= ][^`\n]*)?`")
 	fileName      = regexp.MustCompile(`\.(go|md|py|sh|js|json|svg|npz|onnx|yaml|yml|csv|parquet)$`)
 )

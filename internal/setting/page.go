@@ -15,35 +15,40 @@ func Page(c any) []byte {
 		top, _, _ := strings.Cut(strings.TrimSuffix(f.Path, "[]"), ".")
 		switch {
 		case top == f.Path && section(f.Type) == nil:
-			row(&own, f, v)
+			item(&own, f, v)
 		case top == f.Path:
-			fmt.Fprintf(&chapters, "\n## %s\n%s\n\n%s", f.Key, f.Meaning, tableHead)
+			fmt.Fprintf(&chapters, "\n## %s\n%s\n\n", f.Key, f.Meaning)
 		default:
-			row(&chapters, f, v)
+			item(&chapters, f, v)
 		}
 	}
-	return []byte(tableHead + own.String() + chapters.String())
+	return []byte(own.String() + chapters.String())
 }
 
-const tableHead = "| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
-
-// row writes the table's row of a key; root holds the defaults.
-func row(b *strings.Builder, f Field, root reflect.Value) {
-	def, allowed := "", f.limits.allowed(f.Type)
+// item writes a key as it stands in a file, with its default, what is allowed and the meaning; root holds the defaults.
+func item(b *strings.Builder, f Field, root reflect.Value) {
+	allowed := f.limits.allowed(f.Type)
 	if f.Type.Kind() == reflect.Slice {
 		allowed = f.limits.allowed(f.Type.Elem())
-	}
-	switch v := at(root, f.Path); {
-	case section(f.Type) != nil:
-	case v.IsValid():
-		def = "`" + literal(v) + "`"
-	case f.HasDefault:
-		def = "`" + literal(f.Default) + "`"
 	}
 	if f.limits.format != "" {
 		allowed = "`" + allowed + "`"
 	}
-	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.Path, typeName(f.Type), def, allowed, f.Meaning)
+	key := f.Path
+	switch v := at(root, f.Path); {
+	case section(f.Type) != nil:
+		key += ":"
+	case v.IsValid():
+		key += ": " + literal(v)
+	case f.HasDefault:
+		key += ": " + literal(f.Default)
+	case allowed == "":
+		allowed = typeName(f.Type)
+	}
+	if allowed != "" {
+		allowed = " (" + allowed + ")"
+	}
+	fmt.Fprintf(b, "- `%s`%s %s\n", key, allowed, f.Meaning)
 }
 
 // at is the value at the path, or invalid where a list is on the way.
