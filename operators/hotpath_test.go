@@ -1,4 +1,4 @@
-package operators
+package operators_test
 
 import (
 	"fmt"
@@ -8,6 +8,10 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/join"
+	"github.com/plumbline/plumbline/operators/stats"
+	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -24,15 +28,15 @@ const hotPane = int64(3600e9)
 func newHotShard(tb testing.TB, k, rows int) *hotShard {
 	tb.Helper()
 	counts := pipeline.NewCounts()
-	out := pipeline.NewOut(counts)
-	outbox := pipeline.NewOutbox(0, 1, hotPane, 1)
+	host := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(0, 1, hotPane, 1), Counts: counts,
+		Log: slog.New(slog.DiscardHandler)}
+	columns := []string{"region"}
 	s := pipeline.NewShard(pipeline.ShardSpec{Inputs: 2, PaneLength: hotPane, Watermark: pipeline.NewWatermark(2, 0),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}), Outbox: outbox, Out: out, Counts: counts, Log: slog.New(slog.DiscardHandler),
-		Stages: []pipeline.Stage{
-			{Name: "validate", Operator: NewValidate(ValidateConfig{NeedID: true}, out, counts)},
-			{Name: "join", Operator: NewJoin(JoinConfig{Wait: hotPane, MaxRows: 1 << 20, Slices: []string{"region"}}, out, counts)},
-			{Name: "stats", Operator: NewStats(StatsConfig{Acc: acc.Config{SampleRows: 64}, Pane: hotPane, Slices: []string{"region"}, MaxKeys: 100}, outbox, counts)},
-		}})
+		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: columns}), Host: host, Stages: operators.Chain(operators.Config{
+			Validate: &validate.Config{NeedID: true},
+			Join:     &join.Config{Wait: hotPane, MaxRows: 1 << 20, Slices: columns},
+			Stats:    &stats.Config{Acc: acc.Config{SampleRows: 64}, Pane: hotPane, Slices: columns, MaxKeys: 100},
+		}, host)})
 	h := &hotShard{Shard: s}
 	rng := rand.New(rand.NewPCG(1, uint64(k)))
 	c := arrowio.Columns{Model: "m", Version: "1", K: k, Slices: []arrowio.StringColumn{{Name: "region"}}}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/plumbline/plumbline/arrowio"
 )
@@ -50,6 +51,14 @@ type FileState interface {
 	Files() []File
 	// RestoreFiles is called in place of RestoreState.
 	RestoreFiles(src []byte, fetch Fetch) error
+}
+
+// Host is what a shard lends its operators.
+type Host struct {
+	Out    *Out    // takes messages that are written before the next checkpoint
+	Outbox *Outbox // takes panes, which are written after it
+	Counts *Counts
+	Log    *slog.Logger
 }
 
 // Stage is an operator as it is registered: its name, which keys its state in checkpoints, and what it has beside the

@@ -235,7 +235,7 @@ func TestSourcesThatAreLeft(t *testing.T) {
 func TestShardTakesSourcesOnce(t *testing.T) {
 	counts := NewCounts()
 	s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0), Decoder: arrowio.NewDecoder(arrowio.Options{}),
-		Outbox: NewOutbox(0, 1, 100, 1), Out: NewOut(counts), Counts: counts, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		Host: Host{Out: NewOut(counts), Outbox: NewOutbox(0, 1, 100, 1), Counts: counts, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}})
 	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", IDs: []string{"a"}, TS: []int64{250}, K: 2, Logits: []float32{1, 2}})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -35,12 +34,9 @@ type ShardSpec struct {
 	Watermark  *Watermark
 	Decoder    Decoder
 	Stages     []Stage
-	Outbox     *Outbox
-	Out        *Out
-	Counts     *Counts
 	// CheckpointRows asks for a checkpoint after so many rows; 0 = by time only.
 	CheckpointRows int64
-	Log            *slog.Logger
+	Host
 }
 
 // Shard is one partition, one goroutine, one state, one checkpoint.

@@ -15,3 +15,10 @@ func LogProb[T Float](q T) float64 {
 	}
 	return Log(float64(q))
 }
+
+// LogProbs replaces probabilities by their logarithms, LogProb of each.
+func LogProbs(q []float32) {
+	for k := range q {
+		q[k] = float32(LogProb(q[k]))
+	}
+}

@@ -63,9 +63,6 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
 func replayGate(t *testing.T, r *engine.Replay) demoGate {
 	return func(ts time.Time) error {
 		for _, req := range awaited(r.Tuning, ts) {
-			for _, s := range r.Shards {
-				engine.ArchiveOf(s).ShowAll()
-			}
 			dir := t.TempDir()
 			task := service.Task{Request: req, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "result"), Progress: func(string, float64, float64) {}}
 			if err := os.Mkdir(task.Result, 0o755); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -102,7 +102,7 @@ func TestRepartition(t *testing.T) {
 	rt, stop = start(t, cfg, engine.Stages{Repartition: true})
 	st := drainedAt(t, rt, 0)
 	stop()
-	if n := reason(st.Counts, operators.CountRepartitionRows, "logits"); n != 750 {
+	if n := reason(st.Counts, repartition.CountRepartitionRows, "logits"); n != 750 {
 		t.Errorf("%d predictions repartitioned, want 750: %v", n, st.Counts)
 	}
 	first := 0

@@ -8,8 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
-	"github.com/plumbline/plumbline/operators"
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/operators/archive"
 	"github.com/plumbline/plumbline/sinks"
 )
 
@@ -22,18 +21,21 @@ func (rt *Engine) openArchive() *sinks.Archive {
 	return sinks.NewArchive(sinks.ArchiveConfig{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.Log})
 }
 
-// newArchiveOperator is the operator of a shard. Files of a replay have names of their own: they are cut elsewhere than the
-// live run's.
-func (rt *Engine) newArchiveOperator(shard int, counts *pipeline.Counts) *operators.Archive {
+// archiveConfig is that of a shard's operator; nil where no archive is configured. Files of a replay have names of their
+// own: they are cut elsewhere than the live run's.
+func (rt *Engine) archiveConfig(shard int) *archive.Config {
+	if rt.Archive == nil {
+		return nil
+	}
 	c := &rt.Config.Archive
 	group := rt.Config.Group
 	if rt.replaying {
 		group += "-replay"
 	}
-	return operators.NewArchive(operators.ArchiveConfig{Group: group, Shard: shard, Half: c.Features == config.FeaturesHalf, Scores: c.Logits,
-		Slices: rt.Config.Slices.Columns, RollRows: c.RollRows, RollBytes: c.RollBytes, RollTime: int64(c.RollTime), MemoryBytes: c.MemoryBytes,
-		PendingBytes: c.PendingBytes, Drop: c.WhenFull == config.WhenFullDrop, Dir: rt.workDir(), Name: fmt.Sprintf("%s-archive-%05d", group, shard),
-		Publish: rt.Archive.Publish, Log: rt.Log}, counts)
+	return &archive.Config{Group: group, Shard: shard, Half: c.Features == config.FeaturesHalf, Scores: c.Logits,
+		Slices: rt.Config.Slices.Columns, RollRows: c.RollRows, RollBytes: c.RollBytes, RollTime: int64(c.RollTime),
+		MemoryBytes: c.MemoryBytes, PendingBytes: c.PendingBytes, Drop: c.WhenFull == config.WhenFullDrop, Dir: rt.workDir(),
+		Name: fmt.Sprintf("%s-archive-%05d", group, shard), Publish: rt.Archive.Publish, AtOnce: rt.replaying}
 }
 
 // featureBytes is how many bytes of each feature wait for the label.
@@ -46,16 +48,6 @@ func (rt *Engine) featureBytes() int {
 	default:
 		return 4
 	}
-}
-
-// ArchiveOf is the archive operator of a shard; nil where there is none.
-func ArchiveOf(s *pipeline.Shard) *operators.Archive {
-	for _, st := range s.Stages {
-		if a, ok := st.Operator.(*operators.Archive); ok {
-			return a
-		}
-	}
-	return nil
 }
 
 // endArchives completes the files of all shards: the input has ended.

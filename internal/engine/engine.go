@@ -19,7 +19,12 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/operators/shadow"
+	"github.com/plumbline/plumbline/operators/stats"
+	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -32,11 +37,11 @@ import (
 type Engine struct {
 	Config    config.Config
 	Log       *slog.Logger
-	published *operators.Published
+	published *apply.Published
 	fits      *model.FitPool
 	History   *sinks.History
 	Tuning    *heads.State
-	heads     *operators.Heads
+	heads     *shadow.Heads
 	Past      *decisionlog.Store     // nil = no history in a database
 	Archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
@@ -65,10 +70,10 @@ type reporter interface {
 }
 
 func New(cfg config.Config, log *slog.Logger) *Engine {
-	rt := &Engine{Config: cfg, Log: log, published: operators.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), WatchEvery: metadataInterval,
+	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), WatchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.Archive = rt.openArchive()
-	rt.heads = operators.NewHeads(cfg.Heads.Max)
+	rt.heads = shadow.NewHeads(cfg.Heads.Max)
 	rt.Tuning = heads.New(rt.heads, log)
 	return rt
 }
@@ -86,38 +91,41 @@ func (rt *Engine) accConfig() acc.Config {
 func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
 	c := &rt.Config
 	pane := int64(c.EventTime.Pane)
-	counts := pipeline.NewCounts()
-	out := pipeline.NewOut(counts)
-	outbox := pipeline.NewOutbox(id, of, pane, panesPartitions)
 	inputs := 1
 	if c.Topics.Labels != "" {
 		inputs = 2
 	}
+	counts := pipeline.NewCounts()
+	host := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions), Counts: counts, Log: rt.Log}
+	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: rt.watermark(inputs),
+		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
+		Stages:  operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
+}
+
+// stages is the configuration of a shard's operators.
+func (rt *Engine) stages(shard, inputs int) operators.Config {
+	c := &rt.Config
 	classes := map[string]int{}
 	for _, m := range c.Models {
 		if m.Classes > 0 {
 			classes[m.Name] = m.Classes
 		}
 	}
-	stages := []pipeline.Stage{
-		operators.NewValidate(operators.ValidateConfig{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2}, out, counts).Stage(),
-		operators.NewJoin(rt.joinConfig(id), out, counts).Stage(),
-	}
-	if rt.Archive != nil {
-		stages = append(stages, rt.newArchiveOperator(id, counts).Stage())
+	pane := int64(c.EventTime.Pane)
+	out := operators.Config{
+		Validate: &validate.Config{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
+		Join:     rt.joinConfig(shard),
+		Archive:  rt.archiveConfig(shard),
+		Stats: &stats.Config{Acc: rt.accConfig(), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
+			Classes: classesOf(c)},
 	}
 	if c.Calibrated.Enabled {
-		stages = append(stages, operators.NewApply(rt.published, c.Calibrated.Columns == "top1", out).Stage())
+		out.Apply = &apply.Config{Published: rt.published, Top1: c.Calibrated.Columns == "top1"}
 	}
 	if c.Heads.Shadow {
-		stages = append(stages, operators.NewShadow(operators.ShadowConfig{Pane: pane, Wait: int64(c.Join.Wait),
-			MemoryBytes: c.Heads.MemoryBytes}, rt.heads, counts, rt.Log).Stage())
+		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes, Heads: rt.heads}
 	}
-	stages = append(stages, operators.NewStats(operators.StatsConfig{Acc: rt.accConfig(), Pane: pane,
-		Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys, Classes: classesOf(c)}, outbox, counts).Stage())
-	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: rt.watermark(inputs),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
-		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, CheckpointRows: c.Checkpoints.Rows, Log: rt.Log}), nil
+	return out
 }
 
 // watermark is that of a shard. Who gives up an unkeyed topic does not wait for what it brought.
@@ -140,10 +148,10 @@ func (rt *Engine) workDir() string {
 	return filepath.Join(rt.Config.Checkpoints.Dir, "work")
 }
 
-func (rt *Engine) joinConfig(shard int) operators.JoinConfig {
+func (rt *Engine) joinConfig(shard int) *join.Config {
 	j := &rt.Config.Join
-	return operators.JoinConfig{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.Config.Slices.Columns, Remember: j.Remember,
-		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.Config.Group, shard), FeatureBytes: rt.featureBytes(), Log: rt.Log}
+	return &join.Config{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.Config.Slices.Columns, Remember: j.Remember,
+		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.Config.Group, shard), FeatureBytes: rt.featureBytes()}
 }
 
 // forgetAfter is event_time.forget_after, or until the last label of a row can come where that is longer; 0 = never.
@@ -201,7 +209,7 @@ func (rt *Engine) newModelTask(partition int) *model.ModelTask {
 // classesOf is whose rows shards count by predicted class.
 func classesOf(c *config.Config) string {
 	if !c.Unlabelled.Enabled {
-		return operators.ClassesNone
+		return stats.ClassesNone
 	}
 	return c.Unlabelled.Classes
 }
@@ -297,7 +305,7 @@ func (rt *Engine) addCalibrator(c record.Calibrator) error {
 	if err != nil {
 		return err
 	}
-	p := operators.Publication{Revision: c.Revision, From: from, Encoded: c.Calibrator, Canary: canary, Share: c.Share}
+	p := apply.Publication{Revision: c.Revision, From: from, Encoded: c.Calibrator, Canary: canary, Share: c.Share}
 	if canary && c.Share == 0 {
 		p.Encoded = nil // its end
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
@@ -69,7 +69,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true, Log: r.Log})
 	defer src.Close()
 	counts := pipeline.NewCounts()
-	convert := operators.NewRepartition(operators.RepartitionConfig{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
+	convert := repartition.New(repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
 		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}, next, pipeline.NewOut(counts), counts)
 	status := &pipeline.RelayStatus{Partition: p}
 	name := taskName("repartition-"+u.input.String(), p)

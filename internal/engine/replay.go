@@ -74,9 +74,6 @@ func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 	if err := s.Take(ctx, rec); err != nil {
 		return err
 	}
-	if a := ArchiveOf(s); a != nil {
-		a.ShowAll()
-	}
 	panes := s.Decided().After
 	if len(panes) > 0 {
 		r.mu.Lock()

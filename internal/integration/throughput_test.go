@@ -168,12 +168,12 @@ var parts = []struct {
 	marks []string // in function names
 }{
 	{"row kernel", []string{"calib/kernel."}},
-	{"sums", []string{"calib/acc.(*Block)", "calib/acc.(*Set).PredictRows", "calib/acc.(*Set).LabelRows", "calib/acc.(*Set).Sample", "operators.(*Stats).Process"}},
-	{"panes out", []string{"operators.(*Stats).Advance", "pipeline.(*Outbox)"}},
-	{"join", []string{"operators.(*Join)", "internal/joinstore."}},
+	{"sums", []string{"calib/acc.(*Block)", "calib/acc.(*Set).PredictRows", "calib/acc.(*Set).LabelRows", "calib/acc.(*Set).Sample", "operators/stats.(*Operator).Process"}},
+	{"panes out", []string{"operators/stats.(*Operator).Advance", "pipeline.(*Outbox)"}},
+	{"join", []string{"operators/join.(*", "operators/join/store."}},
 	{"decode", []string{"arrowio.(*Decoder)"}},
 	{"fetch", []string{"kafkaio.(*fetcher)", "kafkaio.fetchCommitted", "kafka-go/protocol.(*Conn).Read", "kafka-go.(*conn)"}},
-	{"model tasks", []string{"operators.(*ModelTask)"}},
+	{"model tasks", []string{"operators/model.(*"}},
 	{"writes to Kafka", []string{"kafkaio.(*Sink)"}},
 	{"checkpoints", []string{"pipeline.EncodeCheckpoint", "pipeline.(*loop).save", "pipeline.(*loop).begin"}},
 	{"collector", []string{"runtime.gcBgMarkWorker", "runtime.bgsweep", "runtime.bgscavenge"}},

@@ -9,8 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
-
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/stats"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -55,7 +54,7 @@ var (
 
 func classSetup() setup {
 	s := alarmSetup(nil)
-	s.classes = operators.ClassesModel
+	s.classes = stats.ClassesModel
 	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1500, Alpha: .001}
 	return s
 }
@@ -262,7 +261,7 @@ func TestClassesAreCountedByKey(t *testing.T) {
 	for i := range rows {
 		rows[i].Region = []string{"a", "b"}[i%2]
 	}
-	for _, mode := range []string{"", operators.ClassesNone, operators.ClassesModel, operators.ClassesSlices} {
+	for _, mode := range []string{"", stats.ClassesNone, stats.ClassesModel, stats.ClassesSlices} {
 		s := classSetup()
 		s.classes, s.slices = mode, []string{"region"}
 		w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
@@ -274,7 +273,7 @@ func TestClassesAreCountedByKey(t *testing.T) {
 					n += m
 				}
 			}
-			if want := mode == operators.ClassesSlices || mode == operators.ClassesModel && slice == ""; (n > 0) != want {
+			if want := mode == stats.ClassesSlices || mode == stats.ClassesModel && slice == ""; (n > 0) != want {
 				t.Errorf("classes %q, slice %q: %d predictions by class", mode, slice, n)
 			}
 		}

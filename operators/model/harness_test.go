@@ -15,6 +15,11 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/join"
+	"github.com/plumbline/plumbline/operators/shadow"
+	"github.com/plumbline/plumbline/operators/stats"
+	"github.com/plumbline/plumbline/operators/validate"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
@@ -31,19 +36,19 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 type setup struct {
 	inputs   int
 	lateness int64
-	join     operators.JoinConfig
+	join     join.Config
 	model    ModelConfig
 	slices   []string
 	maxKeys  int
-	apply    *operators.Published
-	heads    *operators.Heads // nil: no shadows
+	apply    *apply.Published
+	heads    *shadow.Heads // nil: no shadows
 	classes  string
 }
 
 func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
-		join: operators.JoinConfig{Wait: 120 * second, MaxRows: 1 << 20},
+		join: join.Config{Wait: 120 * second, MaxRows: 1 << 20},
 		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
 			Windows: []WindowSpec{{Name: "tumbling", Kind: "time", Size: 60 * second, Slide: 60 * second}, {Name: "sliding", Kind: "time", Size: 60 * second, Slide: 20 * second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
@@ -53,22 +58,20 @@ func defaultSetup() setup {
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
 	counts := pipeline.NewCounts()
-	out := pipeline.NewOut(counts)
-	outbox := pipeline.NewOutbox(id, of, s.model.Pane, 1)
-	join := s.join
-	join.Slices, join.Name = s.slices, fmt.Sprintf("shard-%d", id)
-	stages := []pipeline.Stage{
-		operators.NewValidate(operators.ValidateConfig{NeedID: s.inputs == 2}, out, counts).Stage(),
-		operators.NewJoin(join, out, counts).Stage()}
+	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, s.model.Pane, 1), Counts: counts, Log: quiet}
+	waiting := s.join
+	waiting.Slices, waiting.Name = s.slices, fmt.Sprintf("shard-%d", id)
+	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
+		Stats: &stats.Config{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}}
 	if s.apply != nil {
-		stages = append(stages, operators.NewApply(s.apply, false, out).Stage())
+		c.Apply = &apply.Config{Published: s.apply}
 	}
 	if s.heads != nil {
-		stages = append(stages, operators.NewShadow(operators.ShadowConfig{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20}, s.heads, counts, quiet).Stage())
+		c.Shadow = &shadow.Config{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20, Heads: s.heads}
 	}
-	stages = append(stages, operators.NewStats(operators.StatsConfig{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}, outbox, counts).Stage())
-	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane, Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Outbox: outbox, Out: out, Counts: counts, Log: quiet})
+	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
+		Watermark: pipeline.NewWatermark(s.inputs, s.lateness), Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}),
+		Stages: operators.Chain(c, h), Host: h})
 }
 
 func (s *setup) task() *ModelTask { return NewModelTask(s.model, 0, pipeline.NewCounts(), quiet) }

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/model/stage"
-
-	"github.com/plumbline/plumbline/operators"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
@@ -133,7 +132,7 @@ func TestApplyWritesTheCalibratedStream(t *testing.T) {
 	rows := batchtest.Rows(43, batchtest.Options{N: 100})
 	s := defaultSetup()
 	plain := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
-	s.apply = operators.NewPublished()
+	s.apply = apply.NewPublished()
 	w := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
 	if g, want := w.hash(), plain.hash(); g != want {
 		t.Errorf("hash %s, without the calibrated stream %s", g, want)

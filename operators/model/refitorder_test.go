@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/apply"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -155,7 +155,7 @@ func TestCanary(t *testing.T) {
 	w.slow = .5
 	w.run(anyOrder)
 	var stages []string
-	published := operators.NewPublished()
+	published := apply.NewPublished()
 	m := arrowio.ModelKey{Model: "m", Version: "v1"}
 	var first [2]record.Calibrator // canary, full
 	for _, c := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
@@ -169,7 +169,7 @@ func TestCanary(t *testing.T) {
 		if c.Stage == record.StageCanary && c.Published {
 			t.Errorf("a canary counts as published: %+v", c)
 		}
-		p := operators.Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator, Canary: c.Stage == record.StageCanary, Share: c.Share}
+		p := apply.Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator, Canary: c.Stage == record.StageCanary, Share: c.Share}
 		if p.Canary && p.Share == 0 {
 			p.Encoded = nil
 		}

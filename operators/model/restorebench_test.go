@@ -10,18 +10,18 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
 // restoredStats is the statistics of a shard with so many keys of K = 100 and rows each, of three label panes and six prediction
 // panes still open, and the configuration to restore them with.
-func restoredStats(tb testing.TB, keys, rows int) (*operators.Stats, operators.StatsConfig, *pipeline.Outbox) {
+func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Config, *pipeline.Outbox) {
 	tb.Helper()
 	const k, batch = 100, 500
-	cfg := operators.StatsConfig{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
+	cfg := stats.Config{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
 	outbox := pipeline.NewOutbox(0, 1, cfg.Pane, 1)
-	s := operators.NewStats(cfg, outbox, pipeline.NewCounts())
+	s := stats.New(cfg, pipeline.Host{Outbox: outbox, Counts: pipeline.NewCounts()})
 	r := rand.New(rand.NewPCG(1, 2))
 	values := make([]string, keys)
 	for i := range values {
@@ -76,10 +76,12 @@ func benchmarkCheckpoint(b *testing.B, sections []pipeline.Section, fresh func()
 // BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
 func BenchmarkRestoreStats(b *testing.B) {
 	s, cfg, outbox := restoredStats(b, 1000, 12)
-	sections := func(s *operators.Stats) []pipeline.Section {
+	sections := func(s *stats.Operator) []pipeline.Section {
 		return []pipeline.Section{{Name: "stats", Version: 1, State: s}}
 	}
-	benchmarkCheckpoint(b, sections(s), func() []pipeline.Section { return sections(operators.NewStats(cfg, outbox, pipeline.NewCounts())) })
+	benchmarkCheckpoint(b, sections(s), func() []pipeline.Section {
+		return sections(stats.New(cfg, pipeline.Host{Outbox: outbox, Counts: pipeline.NewCounts()}))
+	})
 }
 
 // BenchmarkRestoreModel restores, and encodes, a model task with 1,000 keys of K = 100 and 60 rows each: windows, samples, alarms,

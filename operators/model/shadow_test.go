@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/shadow"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
@@ -41,7 +41,7 @@ func featureRows(seed uint64, n int) []batchtest.Row {
 }
 
 // shadowSetup has a judge, and no refits: the version that serves stays as it is.
-func shadowSetup(heads *operators.Heads) setup {
+func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
 	s.model.Refit = RefitSpec{}
@@ -56,7 +56,7 @@ func (w *world) verdicts() []record.Verdict {
 	return decodeAll[record.Verdict](w.t, w.outputs, pipeline.StreamHeads)
 }
 
-func put(t testing.TB, h *operators.Heads, n int, from int64, model operators.HeadModel) {
+func put(t testing.TB, h *shadow.Heads, n int, from int64, model shadow.HeadModel) {
 	t.Helper()
 	if err := h.Put(mv, n, from, model); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func put(t testing.TB, h *operators.Heads, n int, from int64, model operators.He
 func TestShadowLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	rows := featureRows(11, 1500)
-	heads := operators.NewHeads(2)
+	heads := shadow.NewHeads(2)
 	put(t, heads, 1, batchtest.Start+40*second, linear{4, 0, 1})
 	put(t, heads, 2, batchtest.Start+60*second, linear{4, 1, 1})
 	s := shadowSetup(heads)
@@ -86,7 +86,7 @@ func TestShadowLeavesNoTrace(t *testing.T) {
 	plain.heads = nil
 	alone := newWorld(t, plain, stream(t, rows, 1, 64), 1).run(anyOrder)
 	got := want.counts()
-	if got[operators.CountShadowRows] == 0 || got[operators.CountShadowJoined] == 0 {
+	if got[shadow.CountShadowRows] == 0 || got[shadow.CountShadowJoined] == 0 {
 		t.Errorf("got no shadow rows: %v", got)
 	}
 	for name, n := range alone.counts() {
@@ -100,7 +100,7 @@ func TestShadowLeavesNoTrace(t *testing.T) {
 // labels and label times of the version that serves.
 func TestShadowRowsAreTheRows(t *testing.T) {
 	rows := featureRows(12, 600)
-	heads := operators.NewHeads(1)
+	heads := shadow.NewHeads(1)
 	from, until := batchtest.Start+20*second, batchtest.Start+40*second
 	put(t, heads, 1, from, linear{4, 0, 1})
 	heads.Stop(mv, 1, until)
@@ -120,8 +120,8 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 	if v == nil {
 		t.Fatal("there is no shadow version")
 	}
-	if got := w.counts(); got[operators.CountShadowRows] != seen || got[operators.CountShadowJoined] != labelled {
-		t.Errorf("got %d rows, %d joined; want %d, %d", got[operators.CountShadowRows], got[operators.CountShadowJoined], seen, labelled)
+	if got := w.counts(); got[shadow.CountShadowRows] != seen || got[shadow.CountShadowJoined] != labelled {
+		t.Errorf("got %d rows, %d joined; want %d, %d", got[shadow.CountShadowRows], got[shadow.CountShadowJoined], seen, labelled)
 	}
 	k := v.keys[""]
 	if k.Labelled != labelled || len(v.keys) != 1 {
@@ -141,7 +141,7 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 // TestShadowThatComesLate begins at the first whole pane that no row has come for.
 func TestShadowThatComesLate(t *testing.T) {
 	rows := featureRows(13, 400)
-	heads := operators.NewHeads(1)
+	heads := shadow.NewHeads(1)
 	s := shadowSetup(heads)
 	w := newWorld(t, s, stream(t, rows, 1, 10), 1)
 	sh := w.shards[0]
@@ -159,7 +159,7 @@ func TestShadowThatComesLate(t *testing.T) {
 			want++
 		}
 	}
-	if got := w.counts()[operators.CountShadowRows]; got != want {
+	if got := w.counts()[shadow.CountShadowRows]; got != want {
 		t.Errorf("got %d shadow rows, want %d: those from the next whole pane on", got, want)
 	}
 }
@@ -169,7 +169,7 @@ func TestShadowThatComesLate(t *testing.T) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		head operators.HeadModel
+		head shadow.HeadModel
 		want []string
 		why  string
 	}{
@@ -178,7 +178,7 @@ func TestJudge(t *testing.T) {
 		"same":   {linear{4, 0, 3}, []string{record.ShadowRejected}, "not shown to be better"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			heads := operators.NewHeads(1)
+			heads := shadow.NewHeads(1)
 			put(t, heads, 1, batchtest.Start+20*second, c.head)
 			w := newWorld(t, shadowSetup(heads), stream(t, featureRows(14, 4000), 2, 50), 2).run(anyOrder)
 			vs := w.verdicts()
@@ -207,7 +207,7 @@ func TestRollback(t *testing.T) {
 			slices.Reverse(rows[i].Features)
 		}
 	}
-	heads := operators.NewHeads(1)
+	heads := shadow.NewHeads(1)
 	put(t, heads, 1, batchtest.Start, linear{4, 0, 1})
 	s := shadowSetup(heads)
 	s.model.Judge.Watch = 3600 * second
@@ -221,7 +221,7 @@ func TestRollback(t *testing.T) {
 // TestShadowRaisesNoAlarm: what is not served alarms nobody, until it is ready.
 func TestShadowRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
-	heads := operators.NewHeads(1)
+	heads := shadow.NewHeads(1)
 	put(t, heads, 1, batchtest.Start, linear{4, 1, 3})
 	s := shadowSetup(heads)
 	s.model.Judge.MinRows, s.model.Judge.MaxRows = 1<<30, 1<<31

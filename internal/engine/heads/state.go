@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/operators/shadow"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/serve"
@@ -18,7 +18,7 @@ import (
 // State is what the finetune and heads topics say: for the page, and for the shards, which run the heads.
 type State struct {
 	log   *slog.Logger
-	heads *operators.Heads // nil: nobody runs them
+	heads *shadow.Heads // nil: nobody runs them
 
 	mu       sync.Mutex
 	queue    *service.Queue
@@ -33,7 +33,7 @@ type orderSeen struct {
 	seq int
 }
 
-func New(heads *operators.Heads, log *slog.Logger) *State {
+func New(heads *shadow.Heads, log *slog.Logger) *State {
 	return &State{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{}, orders: map[string]orderSeen{}}
 }
 

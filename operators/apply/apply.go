@@ -1,0 +1,101 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Config configures the operator.
+type Config struct {
+	Published *Published // shared by all shards of the process
+	Top1      bool       // class and confidence in place of the probabilities
+}
+
+var nan = float32(math.NaN())
+
+// Operator writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that
+// the calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity. It observes only: no statistic depends on it.
+type Operator struct {
+	cfg   Config
+	out   *pipeline.Out
+	z, p  []float64
+	probs []float32
+}
+
+// New returns the operator.
+func New(cfg Config, h pipeline.Host) *Operator {
+	return &Operator{cfg: cfg, out: h.Out}
+}
+
+// Stage is the operator as a shard registers it.
+func (a *Operator) Stage() pipeline.Stage { return pipeline.Stage{Name: "apply", Operator: a} }
+
+// Process implements pipeline.Operator; batches pass on unchanged.
+func (a *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	if b.Kind == arrowio.Predictions {
+		if err := a.write(b); err != nil {
+			return b.Reject, err
+		}
+	}
+	return emit(b)
+}
+
+func (a *Operator) write(b *arrowio.Batch) error {
+	if cap(a.z) < b.K {
+		a.z, a.p = make([]float64, b.K), make([]float64, b.K)
+	}
+	a.probs = a.probs[:0]
+	var revisions []string
+	for i := range b.N {
+		z, p := a.z[:b.K], a.p[:b.K]
+		if !b.Good(i) {
+			for range b.K {
+				a.probs = append(a.probs, nan)
+			}
+			continue
+		}
+		for k, x := range b.Scores[i*b.K : (i+1)*b.K] {
+			if b.Probs {
+				x = float32(kernel.LogProb(x))
+			}
+			z[k] = float64(x)
+		}
+		m, _ := b.ModelOf(i)
+		revision := "0"
+		if f := a.cfg.Published.At(m, b.TS[i], b.K, b.RowID(i)); f != nil {
+			f.Calibrator.Apply(p, z)
+			if revision = strconv.Itoa(f.Revision); f.Share > 0 {
+				revision += "-canary"
+			}
+		} else {
+			calibrator.Identity{}.Apply(p, z)
+		}
+		if !slices.Contains(revisions, revision) {
+			revisions = append(revisions, revision)
+		}
+		for _, x := range p {
+			a.probs = append(a.probs, float32(x))
+		}
+	}
+	value, err := arrowio.EncodeCalibrated(b, a.probs, a.cfg.Top1, strings.Join(revisions, ","))
+	if err != nil {
+		return fmt.Errorf("encode calibrated batch: %w", err)
+	}
+	a.out.Put(pipeline.Message{Stream: pipeline.StreamCalibrated, Partition: b.Origin.Partition, Value: value, Time: b.Origin.Time})
+	return nil
+}
+
+// Advance implements pipeline.Operator.
+func (a *Operator) Advance(context.Context, pipeline.Time, pipeline.Emit) error { return nil }
+
+// State implements pipeline.Operator.
+func (a *Operator) State() pipeline.State { return nil }

@@ -1,0 +1,139 @@
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/inforce"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Published holds the calibrators that shards apply, by model version and effective time. It is filled from the
+// compacted calibrators topic and read by every shard.
+type Published struct {
+	mu       sync.RWMutex
+	by       map[arrowio.ModelKey][]*Serving // the newest keptRevisions, by revision, the newest first
+	canaries map[arrowio.ModelKey]*Serving   // the latest, ended or not
+	last     map[string]string               // model → the version that was published last
+	changed  chan struct{}                   // closed and replaced by every publication
+}
+
+// Serving is a calibrator with the rows that it serves.
+type Serving struct {
+	inforce.Period
+	Calibrator calibrator.Calibrator
+}
+
+// NewPublished returns an empty table.
+func NewPublished() *Published {
+	return &Published{by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{}, last: map[string]string{}, changed: make(chan struct{})}
+}
+
+// Publication is what a record of the calibrators topic says.
+type Publication struct {
+	Revision int
+	From     pipeline.Time // event time from which it is in force
+	Encoded  []byte        // as calib/calibrator wrote it; empty: the end of a canary
+	Canary   bool
+	Share    float64 // of the ids, for a canary
+}
+
+// Put adds a calibrator, or begins or ends a canary. A revision that is there already is replaced.
+func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
+	if pub.Canary && len(pub.Encoded) == 0 {
+		p.endCanary(m, pub.From)
+		return nil
+	}
+	cal, err := calibrator.Decode(pub.Encoded)
+	if err != nil {
+		return fmt.Errorf("calibrator %s/%s revision %d: %w", m.Model, m.Version, pub.Revision, err)
+	}
+	f := &Serving{inforce.Period{Revision: pub.Revision, From: pub.From, Share: pub.Share}, cal}
+	if pub.Canary && !(pub.Share > 0) {
+		return fmt.Errorf("canary %s/%s: share %g, must be above 0", m.Model, m.Version, pub.Share)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pub.Canary {
+		p.canaries[m] = f
+		return nil
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
+	list := slices.Clone(p.by[m])
+	i, there := slices.BinarySearchFunc(list, f.Revision, func(x *Serving, revision int) int { return cmp.Compare(revision, x.Revision) })
+	if there {
+		list[i] = f
+	} else {
+		list = slices.Insert(list, i, f)
+		p.last[m.Model] = m.Version
+	}
+	p.by[m] = list[:min(len(list), keptRevisions)]
+	return nil
+}
+
+// keptRevisions is how many calibrators of a model version rows may still ask for: late ones those that were in force at their event time. A process
+// that starts has the newest only, as the topic is compacted.
+const keptRevisions = 64
+
+// endCanary lets a canary stand for the rows before, which may still come.
+func (p *Published) endCanary(m arrowio.ModelKey, until pipeline.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.canaries[m]; f != nil && f.Until == 0 && until > f.From {
+		ended := *f
+		ended.Until = until
+		p.canaries[m] = &ended
+	}
+}
+
+// Latest is the newest calibrator of a model version.
+type Latest struct {
+	Version    string
+	Revision   int
+	From       pipeline.Time // event time from which it is in force
+	Calibrator calibrator.Calibrator
+	// Canary calibrates Share of the ids (arrowio.InShare); nil where there is none.
+	Canary calibrator.Calibrator
+	Share  float64
+}
+
+// Latest returns the newest calibrator of a model version, and a channel that is closed when anything is published.
+// Version "" is that of the model's latest publication. ok is false where there is none.
+func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{}, ok bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if m.Version == "" {
+		m.Version = p.last[m.Model]
+	}
+	l.Version = m.Version
+	if list := p.by[m]; len(list) > 0 && list[0].Revision > 0 {
+		l.Revision, l.From, l.Calibrator = list[0].Revision, list[0].From, list[0].Calibrator
+	}
+	if f := p.canaries[m]; f != nil && f.Until == 0 {
+		l.Canary, l.Share = f.Calibrator, f.Share
+	}
+	return l, p.changed, l.Calibrator != nil
+}
+
+// At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which only
+// a foreign writer of the topic can have put there, is passed over.
+func (p *Published) At(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *Serving {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if f := p.canaries[m]; f != nil && calibrator.Fits(f.Calibrator, k) && f.Serves(ts, id) {
+		return f
+	}
+	// By revision, not as they came: a process that was away may write an older one after a newer.
+	for _, f := range p.by[m] {
+		if f.From <= ts && calibrator.Fits(f.Calibrator, k) {
+			return f
+		}
+	}
+	return nil
+}

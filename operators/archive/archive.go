@@ -1,0 +1,297 @@
+package archive
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/archivefile"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Counts of the archive operator. A labelled row is in exactly one of the first three; what becomes of those archived is
+// counted too (pipeline.CountArchivePublished and others).
+const (
+	CountArchived       = pipeline.CountArchived
+	CountArchiveSkipped = pipeline.CountArchiveSkipped
+	CountArchiveDropped = pipeline.CountArchiveDropped
+	CountArchiveFiles   = "archive_files"  // files completed
+	ReasonNoFeatures    = "no_features"    // the row has none
+	ReasonFeatureRange  = "features_range" // a feature is not finite, or not as a float16
+	maxOpen             = 1024             // files that are open at a time
+	batchBytes          = 4 << 20          // of a record batch
+	memoryDefault       = 8 * batchBytes
+)
+
+// Config configures the operator.
+type Config struct {
+	Group  string // begins the names of files
+	Shard  int
+	Half   bool     // features as float16
+	Scores bool     // logits or probabilities too
+	Slices []string // configured slice columns, in order
+	// A file is complete with so many rows, so many bytes, or when the watermark has passed its first label by so much.
+	RollRows, RollBytes, RollTime int64
+	// MemoryBytes bounds the rows in memory of all files that are open; 0 means 32 MiB.
+	MemoryBytes int
+	// PendingBytes bounds the complete files that could not be published, although a checkpoint has them; 0 = no bound.
+	PendingBytes int64
+	// Drop lets go of rows that there is no room for, counted. Otherwise the shard waits for room.
+	Drop bool
+	// Dir is where a directory is made whose name begins with Name: for rows that are not published yet.
+	Dir, Name string
+	// Publish makes a file visible: once is enough, and again changes nothing.
+	Publish func(context.Context, *archivefile.File) error
+	// AtOnce publishes a file as soon as it is complete: no checkpoints are taken, so there is none to wait for.
+	AtOnce bool
+
+	batchBytes int           // of a test
+	retry      time.Duration // of a test: the first wait before an attempt is repeated
+}
+
+// Operator writes labelled rows that have features to Arrow files, every row once. It decides by the rows alone, in the
+// order in which they come, which rows make a file; only the label times and the watermark play a part in that, no clock.
+// Rows that have come are in the checkpoint: the encoded record batches as its files, the rows of those to come in it. A
+// complete file is published when a checkpoint has it; after a crash the same file is made of the same checkpoint again, or
+// what is made of the rows after it has not been seen by anyone.
+type Operator struct {
+	cfg    Config
+	counts *pipeline.Counts
+	log    *slog.Logger
+	wm     pipeline.Time
+	seq    uint64 // of the next file
+	open   map[fileKey]*openFile
+	order  []*openFile // open, in order of seq
+	bytes  int         // of rows in memory
+	values map[string]string
+	work   scratch
+	queue  publishQueue
+}
+
+// fileKey is what the rows of one file have in common.
+type fileKey struct {
+	model  arrowio.ModelKey
+	k, d   int
+	probs  bool
+	scores bool // the file has them
+	half   bool
+}
+
+// openFile is a file that gets rows.
+type openFile struct {
+	key   fileKey
+	file  archivefile.File
+	until pipeline.Time // the watermark that ends it
+	rows  archivefile.Rows
+	size  int // of rows, as Bytes has it
+}
+
+// New returns the operator. Close it.
+func New(cfg Config, h pipeline.Host) *Operator {
+	if cfg.MemoryBytes == 0 {
+		cfg.MemoryBytes = memoryDefault
+	}
+	if cfg.batchBytes == 0 {
+		cfg.batchBytes = batchBytes
+	}
+	if cfg.retry == 0 {
+		cfg.retry = retryFirst
+	}
+	a := &Operator{cfg: cfg, counts: h.Counts, log: h.Log, wm: pipeline.NoTime, open: map[fileKey]*openFile{}, values: map[string]string{}}
+	a.work = scratch{dir: cfg.Dir, name: cfg.Name, log: h.Log}
+	a.queue.init(&a.cfg, h)
+	a.tell(0, 0, 0)
+	return a
+}
+
+// Process implements pipeline.Operator: rows pass on, those with a label and features are kept.
+func (a *Operator) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	a.queue.count()
+	if b.Kind != arrowio.Labels && b.Label != nil {
+		if err := a.rows(ctx, b); err != nil {
+			return b.Reject, err
+		}
+	}
+	return emit(b)
+}
+
+func (a *Operator) rows(ctx context.Context, b *arrowio.Batch) error {
+	room := true
+	if a.queue.full() {
+		if a.cfg.Drop {
+			room = false
+		} else if err := a.queue.wait(ctx); err != nil {
+			return err
+		}
+	}
+	columns := a.columns(b)
+	var skipped, outside, dropped, kept int64
+	for i := range b.N {
+		if !b.Good(i) || b.Label[i] < 0 {
+			continue
+		}
+		if b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
+			skipped++
+			continue
+		}
+		if !room {
+			dropped++
+			continue
+		}
+		o, err := a.file(ctx, b, i)
+		if err != nil {
+			return err
+		}
+		if !o.rows.AppendFeatures(b.Features[i*b.D : (i+1)*b.D]) {
+			outside++
+			continue
+		}
+		kept++
+		a.append(o, b, i, columns)
+		if err := a.settle(ctx, o); err != nil {
+			return err
+		}
+	}
+	a.counts.Add(CountArchived, kept)
+	a.counts.Add(pipeline.CountArchiveMemory, kept)
+	for reason, n := range map[string]int64{ReasonNoFeatures: skipped, ReasonFeatureRange: outside} {
+		if n > 0 {
+			a.counts.AddReason(CountArchiveSkipped, reason, n)
+		}
+	}
+	if dropped > 0 {
+		a.counts.Add(CountArchiveDropped, dropped)
+	}
+	return nil
+}
+
+// columns are the places of the configured slice columns in the batch; -1 = it has not that one.
+func (a *Operator) columns(b *arrowio.Batch) []int {
+	out := make([]int, len(a.cfg.Slices))
+	for c, name := range a.cfg.Slices {
+		out[c] = slices.IndexFunc(b.Slices, func(s arrowio.SliceColumn) bool { return s.Name == name })
+	}
+	return out
+}
+
+// file is the open file that takes row i, a new one where there is none.
+func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile, error) {
+	m, _ := b.ModelOf(i)
+	key := fileKey{model: m, k: b.K, d: b.D, probs: b.Probs, scores: a.cfg.Scores, half: a.cfg.Half}
+	if o := a.open[key]; o != nil {
+		return o, nil
+	}
+	if len(a.order) >= maxOpen {
+		if err := a.complete(ctx, a.order[0]); err != nil {
+			return nil, err
+		}
+	}
+	key.model = arrowio.ModelKey{Model: strings.Clone(m.Model), Version: strings.Clone(m.Version)} // they may share a message's memory
+	o := a.newOpen(key, a.seq)
+	a.seq++
+	o.file.First = b.Origin
+	ts := labelTime(b, i)
+	o.file.Oldest, o.file.Newest = ts, ts
+	o.until = max(a.wm, ts) + a.cfg.RollTime
+	return o, nil
+}
+
+// newOpen enters an empty file.
+func (a *Operator) newOpen(key fileKey, seq uint64) *openFile {
+	o := &openFile{key: key, file: archivefile.File{Group: a.cfg.Group, Model: key.model.Model, Version: key.model.Version,
+		Partition: a.cfg.Shard, Sequence: seq, K: key.k}}
+	o.rows = archivefile.Rows{Model: key.model.Model, Version: key.model.Version, K: key.k, D: key.d, Probs: key.probs, Half: key.half,
+		Columns: a.cfg.Slices, Slices: make([][]string, len(a.cfg.Slices))}
+	a.open[key] = o
+	a.order = append(a.order, o)
+	return o
+}
+
+func labelTime(b *arrowio.Batch, i int) pipeline.Time {
+	if b.LabelTS != nil {
+		return b.LabelTS[i]
+	}
+	return b.TS[i]
+}
+
+// append adds the rest of a row whose features have been appended.
+func (a *Operator) append(o *openFile, b *arrowio.Batch, i int, columns []int) {
+	r, ts := &o.rows, labelTime(b, i)
+	id := arrowio.ID{}
+	if b.IDs != nil {
+		id = b.IDs[i]
+	}
+	weight := float32(1)
+	if b.Weight != nil {
+		weight = b.Weight[i]
+	}
+	r.IDs, r.TS, r.LabelTS = append(r.IDs, id), append(r.TS, b.TS[i]), append(r.LabelTS, ts)
+	r.Label, r.Weight = append(r.Label, b.Label[i]), append(r.Weight, weight)
+	size := 40 + r.D*r.FeatureBytes()
+	if o.key.scores {
+		r.Scores = append(r.Scores, b.Scores[i*b.K:(i+1)*b.K]...)
+		size += 4 * b.K
+	}
+	for c, at := range columns {
+		v := ""
+		if at >= 0 && b.Slices[at].Index[i] >= 0 {
+			v = a.value(b.Slices[at].Values[b.Slices[at].Index[i]])
+		}
+		r.Slices[c] = append(r.Slices[c], v)
+		size += 4 + len(v)
+	}
+	o.file.Rows++
+	o.file.Last = b.Origin
+	o.file.Oldest, o.file.Newest = min(o.file.Oldest, ts), max(o.file.Newest, ts)
+	o.size += size
+	a.bytes += size
+}
+
+// value is v in memory of its own, the same for equal ones.
+func (a *Operator) value(v string) string {
+	const most = 4096
+	if own, ok := a.values[v]; ok {
+		return own
+	}
+	if len(a.values) >= most {
+		clear(a.values)
+	}
+	own := strings.Clone(v)
+	a.values[own] = own
+	return own
+}
+
+// settle ends a row: what is enough for a batch is encoded, what is enough for a file is complete.
+func (a *Operator) settle(ctx context.Context, o *openFile) error {
+	if o.size >= a.cfg.batchBytes {
+		if err := a.cut(ctx, o); err != nil {
+			return err
+		}
+	}
+	if o.file.Rows >= a.cfg.RollRows || o.file.Bytes()+int64(o.size) >= a.cfg.RollBytes {
+		return a.complete(ctx, o)
+	}
+	for a.bytes > a.cfg.MemoryBytes {
+		if err := a.cut(ctx, slices.MaxFunc(a.order, func(x, y *openFile) int { return x.size - y.size })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Advance implements pipeline.Operator: files whose time is over are complete.
+func (a *Operator) Advance(ctx context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	a.wm = wm
+	a.queue.count()
+	for _, o := range slices.Clone(a.order) {
+		if wm >= o.until {
+			if err := a.complete(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+package join
+
+import (
+	"log/slog"
+	"math"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// entry is a waiting prediction (label < 0) or a waiting label. It holds no pointer.
+type entry struct {
+	id             arrowio.ID
+	ts             int64 // the prediction's, or the label's
+	number         uint64
+	label          int32
+	model          int32 // index of waiting.models; -1 = a label that names none
+	k, d           int32 // scores, and features that are kept with them
+	slot           int32 // of the pool of its length
+	served, weight float32
+	chain          int32 // next entry of the same id
+	prev, next     int32 // arrival order
+	named          bool
+	used           bool // a label that has met a prediction, and stays for further ones of its id
+	probs          bool
+	onDisk         bool // a copy of row number on disk, for as long as the row at hand takes
+}
+
+// waiting is the join's bounded buffer: entries in arrival order, found by id. The latest are in memory, score rows in
+// one slab per K, so that a row costs no allocation once the buffer has grown to its working size; the ones before
+// are on disk (waitingdisk.go). What the join does must not depend on where a row is. What has joined is beside them
+// (waitingjoined.go).
+type waiting struct {
+	cfg            *Config
+	log            *slog.Logger
+	columns        int
+	entries        []entry
+	slices         []int32 // by entry and configured column, index of values; -1 = null
+	free           []int32
+	index          map[arrowio.ID]int32
+	oldest, newest int32
+	live           int // entries in memory
+	bytes          int // of them
+	pools          map[int]*pool
+	models         []arrowio.ModelKey
+	modelIx        map[arrowio.ModelKey]int32
+	values         []string
+	valueIx        map[string]int32
+	n              tally // of both tiers
+	sliceNames
+	remembered
+	disk
+}
+
+// tally counts entries by what they wait for.
+type tally struct {
+	predictions, labels int
+	served              int // labels that have met a prediction
+}
+
+// of is the counter of an entry.
+func (t *tally) of(label, used bool) *int {
+	switch {
+	case label && used:
+		return &t.served
+	case label:
+		return &t.labels
+	}
+	return &t.predictions
+}
+
+// bounded is what Config.MaxRows bounds.
+func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
+
+// pool is the score rows of one length: K, and what features take.
+type pool struct {
+	z     []float32
+	owner []int32 // by slot: its entry; -1 = free
+	free  []int32
+}
+
+// entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
+const entryBytes = 160
+
+func (w *waiting) reset(cfg *Config) {
+	*w = waiting{cfg: cfg, log: w.log, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1, pools: map[int]*pool{},
+		modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}, disk: disk{recalled: -1}}
+}
+
+// first is the newest entry of an id, -1 where there is none. Rows on disk are found after recall.
+func (w *waiting) first(id arrowio.ID) int32 {
+	if e, ok := w.index[id]; ok {
+		return e
+	}
+	return w.recalled
+}
+
+// after is the next older entry of the same id.
+func (w *waiting) after(e int32) int32 {
+	p := &w.entries[e]
+	if p.chain < 0 && !p.onDisk {
+		return w.recalled
+	}
+	return p.chain
+}
+
+// hasPrediction reports whether the id has a prediction of the key, which waits or has joined, and how many others of
+// both it has.
+func (w *waiting) hasPrediction(id arrowio.ID, key arrowio.ModelKey) (known bool, others int) {
+	for _, m := range w.joinedOf(&id) {
+		if arrowio.ModelKey(m.Key) == key {
+			return true, others
+		}
+		others++
+	}
+	for e := w.first(id); e >= 0; e = w.after(e) {
+		if w.entries[e].label < 0 && w.models[w.entries[e].model] == key {
+			return true, others
+		}
+		others++
+	}
+	return false, others
+}
+
+// place returns an entry that is of nothing yet.
+func (w *waiting) place(id arrowio.ID) int32 {
+	var e int32
+	if n := len(w.free); n > 0 {
+		e, w.free = w.free[n-1], w.free[:n-1]
+	} else {
+		w.entries = append(w.entries, entry{})
+		e = int32(len(w.entries) - 1)
+		w.slices = append(w.slices, make([]int32, w.columns)...)
+	}
+	w.entries[e] = entry{id: id, label: -1, model: -1, slot: -1, chain: -1, prev: -1, next: -1}
+	return e
+}
+
+// slicesOf are the slice values of a prediction.
+func (w *waiting) slicesOf(e int32) []int32 {
+	return w.slices[int(e)*w.columns : (int(e)+1)*w.columns]
+}
+
+// add appends an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows.
+func (w *waiting) add(id arrowio.ID) int32 {
+	e := w.place(id)
+	w.link(e)
+	w.live++
+	w.bytes += entryBytes
+	return e
+}
+
+// link makes an entry the first in its id's chain, and the newest in arrival.
+func (w *waiting) link(e int32) {
+	p := &w.entries[e]
+	if head, ok := w.index[p.id]; ok {
+		p.chain = head
+	}
+	w.index[p.id] = e
+	p.prev, p.next = w.newest, -1
+	if w.newest >= 0 {
+		w.entries[w.newest].next = e
+	} else {
+		w.oldest = e
+	}
+	w.newest = e
+}
+
+// remove removes an entry of either tier.
+func (w *waiting) remove(e int32) {
+	p := &w.entries[e]
+	*w.n.of(p.label >= 0, p.used)--
+	if p.onDisk {
+		w.removeRecalled(e)
+		return
+	}
+	w.unlink(e)
+}
+
+// unlink takes an entry out of memory.
+func (w *waiting) unlink(e int32) {
+	p := &w.entries[e]
+	if head := w.index[p.id]; head == e {
+		if p.chain < 0 {
+			delete(w.index, p.id)
+		} else {
+			w.index[p.id] = p.chain
+		}
+	} else {
+		for head >= 0 && w.entries[head].chain != e {
+			head = w.entries[head].chain
+		}
+		w.entries[head].chain = p.chain
+	}
+	if p.prev >= 0 {
+		w.entries[p.prev].next = p.next
+	} else {
+		w.oldest = p.next
+	}
+	if p.next >= 0 {
+		w.entries[p.next].prev = p.prev
+	} else {
+		w.newest = p.prev
+	}
+	w.dropScores(p)
+	w.free = append(w.free, e)
+	w.live--
+	w.bytes -= entryBytes
+}
+
+func (w *waiting) dropScores(p *entry) {
+	if p.slot < 0 {
+		return
+	}
+	n := w.words(p)
+	w.pools[n].drop(p.slot)
+	p.slot = -1
+	if !p.onDisk {
+		w.bytes -= 4 * n
+	}
+}
+
+// serve notes that a label has met a prediction.
+func (w *waiting) serve(e int32) {
+	p := &w.entries[e]
+	if p.used {
+		return
+	}
+	p.used = true
+	w.n.labels--
+	w.n.served++
+	if p.onDisk {
+		w.store.SetState(p.number, stateServed)
+	}
+}
+
+func (w *waiting) model(key arrowio.ModelKey) int32 {
+	i, ok := w.modelIx[key]
+	if !ok {
+		i = int32(len(w.models))
+		w.models = append(w.models, key)
+		w.modelIx[key] = i
+	}
+	return i
+}
+
+func (w *waiting) value(v string) int32 {
+	i, ok := w.valueIx[v]
+	if !ok {
+		i = int32(len(w.values))
+		w.values = append(w.values, v)
+		w.valueIx[v] = i
+	}
+	return i
+}
+
+func (w *waiting) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.ModelKey, columns []string) {
+	p := &w.entries[e]
+	p.ts, p.model, p.probs = b.TS[i], w.model(key), b.Probs
+	p.served, p.weight = float32(math.NaN()), 1
+	if b.Served != nil {
+		p.served = b.Served[i]
+	}
+	if b.Weight != nil {
+		p.weight = b.Weight[i]
+	}
+	copy(w.scores(e, b.K, w.featuresOf(b, i)), b.Scores[i*b.K:(i+1)*b.K])
+	w.setFeatures(p, b, i)
+	values := w.slicesOf(e)
+	for c := range values {
+		values[c] = w.sliceValue(b, columns[c], i)
+	}
+	w.n.predictions++
+}
+
+func (w *waiting) sliceValue(b *arrowio.Batch, column string, i int) int32 {
+	for s := range b.Slices {
+		if b.Slices[s].Name == column && b.Slices[s].Index[i] >= 0 {
+			return w.value(b.Slices[s].Values[b.Slices[s].Index[i]])
+		}
+	}
+	return -1
+}
+
+func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey, named bool) {
+	p := &w.entries[e]
+	p.ts, p.label, p.named = ts, label, named
+	if named {
+		p.model = w.model(key)
+	}
+	w.n.labels++
+}
+
+// scores gives an entry a row of k scores, and room for d features.
+func (w *waiting) scores(e int32, k, d int) []float32 {
+	p := &w.entries[e]
+	p.k, p.d = int32(k), int32(d)
+	n := w.words(p)
+	pl := w.pools[n]
+	if pl == nil {
+		pl = &pool{}
+		w.pools[n] = pl
+	}
+	p.slot = pl.take(e, n)
+	if !p.onDisk {
+		w.bytes += 4 * n
+	}
+	return w.row(p)
+}
+
+// take gives an entry a slot of k scores.
+func (p *pool) take(e int32, k int) int32 {
+	if n := len(p.free); n > 0 {
+		s := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.owner[s] = e
+		return s
+	}
+	p.z = append(p.z, make([]float32, k)...)
+	p.owner = append(p.owner, e)
+	return int32(len(p.owner) - 1)
+}
+
+func (p *pool) drop(slot int32) {
+	p.owner[slot] = -1
+	p.free = append(p.free, slot)
+}
+
+func (w *waiting) row(p *entry) []float32 { return w.kept(p)[:p.k] }
+
+// kept is the scores and then the features of an entry.
+func (w *waiting) kept(p *entry) []float32 {
+	n := w.words(p)
+	return w.pools[n].z[int(p.slot)*n : (int(p.slot)+1)*n]
+}
+
+// compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without
+// number over time (tenants, sessions). Indices change. It reports whether it did anything.
+func (w *waiting) compact() bool {
+	if len(w.models)+len(w.values) <= 1024+4*w.live*(1+w.columns) {
+		return false
+	}
+	models, values := w.models, w.values
+	w.models, w.modelIx = nil, map[arrowio.ModelKey]int32{}
+	w.values, w.valueIx = nil, map[string]int32{}
+	w.texts = nil // by the indices of before
+	for e := w.oldest; e >= 0; e = w.entries[e].next {
+		p := &w.entries[e]
+		if p.model >= 0 {
+			p.model = w.model(models[p.model])
+		}
+		if p.label >= 0 {
+			continue
+		}
+		of := w.slicesOf(e)
+		for i, v := range of {
+			if v >= 0 {
+				of[i] = w.value(values[v])
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package join
+
+import (
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// groupKey is what the rows of one joined batch have in common.
+type groupKey struct {
+	model int32
+	k     int
+	probs bool
+	d     int
+}
+
+// builder collects joined rows into one reused Labelled batch.
+type builder struct {
+	b       arrowio.Batch
+	counted int // bytes of it in Join.built
+}
+
+func newBuilder(key arrowio.ModelKey, gk groupKey, columns []string) *builder {
+	g := &builder{b: arrowio.Batch{Kind: arrowio.Labelled, Models: []arrowio.ModelKey{key}, K: gk.k, Probs: gk.probs, D: gk.d}}
+	for _, c := range columns {
+		g.b.Slices = append(g.b.Slices, arrowio.SliceColumn{Name: c})
+	}
+	return g
+}
+
+func (g *builder) add(w *waiting, e int32, labelTS pipeline.Time, label int32) {
+	b, p, values := &g.b, &w.entries[e], w.slicesOf(e)
+	b.N++
+	b.IDs = append(b.IDs, p.id)
+	b.TS = append(b.TS, p.ts)
+	b.LabelTS = append(b.LabelTS, labelTS)
+	b.Label = append(b.Label, label)
+	b.Scores = append(b.Scores, w.row(p)...)
+	b.Features = w.addFeatures(b.Features, p)
+	b.Served = append(b.Served, p.served)
+	b.Weight = append(b.Weight, p.weight)
+	for c := range b.Slices {
+		b.Slices[c].Values = w.values // interned: one table for all columns
+		b.Slices[c].Index = append(b.Slices[c].Index, values[c])
+	}
+}
+
+// bytes is about what the batch's columns have grown to.
+func (g *builder) bytes() int {
+	const row = 16 + 8 + 8 + 4 + 4 + 4 // id, times, label, served, weight
+	return cap(g.b.IDs)*(row+4*len(g.b.Slices)) + 4*cap(g.b.Scores) + 4*cap(g.b.Features)
+}
+
+func (g *builder) reset() {
+	b := &g.b
+	b.N = 0
+	b.IDs, b.TS, b.LabelTS, b.Label = b.IDs[:0], b.TS[:0], b.LabelTS[:0], b.Label[:0]
+	b.Scores, b.Features, b.Served, b.Weight = b.Scores[:0], b.Features[:0], b.Served[:0], b.Weight[:0]
+	for c := range b.Slices {
+		b.Slices[c].Index = b.Slices[c].Index[:0]
+	}
+}

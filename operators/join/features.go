@@ -1,0 +1,127 @@
+package join
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// Features that wait lie behind the scores of their row, as float16 or float32 in as many words of 4 bytes as they take.
+
+// words is how many words the scores and features of an entry take.
+func (w *waiting) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }
+
+func (w *waiting) featureWords(d int) int { return (d*w.cfg.FeatureBytes + 3) / 4 }
+
+// featuresOf is how many features of row i are kept: none where they are not asked for, or null.
+func (w *waiting) featuresOf(b *arrowio.Batch, i int) int {
+	if w.cfg.FeatureBytes == 0 || b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
+		return 0
+	}
+	return b.D
+}
+
+// halves views words as float16 numbers.
+func halves(words []float32, d int) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(words))), d)
+}
+
+// setFeatures copies those of row i. What is too large for a float16 becomes infinite.
+func (w *waiting) setFeatures(p *entry, b *arrowio.Batch, i int) {
+	if p.d > 0 {
+		w.putFeatures(p, b.Features[i*b.D:(i+1)*b.D])
+	}
+}
+
+func (w *waiting) putFeatures(p *entry, x []float32) {
+	words := w.kept(p)[p.k:]
+	if w.cfg.FeatureBytes == 4 {
+		copy(words, x)
+		return
+	}
+	h := halves(words, len(x))
+	half.Encode(h, x)
+	if len(x)%2 == 1 {
+		halves(words, len(x)+1)[len(x)] = 0 // the row may have been another's
+	}
+}
+
+// addFeatures appends the features of an entry.
+func (w *waiting) addFeatures(dst []float32, p *entry) []float32 {
+	if p.d == 0 {
+		return dst
+	}
+	words, n, d := w.kept(p)[p.k:], len(dst), int(p.d)
+	if w.cfg.FeatureBytes == 4 {
+		return append(dst, words[:d]...)
+	}
+	if cap(dst) < n+d {
+		dst = append(dst, make([]float32, d)...)
+	} else {
+		dst = dst[:n+d]
+	}
+	kernel.HalfToFloat32(dst[n:], halves(words, d))
+	return dst
+}
+
+// appendFeatures appends uvarint D, u8 bytes of a feature, the features; nothing where the entry has none.
+func (w *waiting) appendFeatures(dst []byte, p *entry) []byte {
+	if p.d == 0 {
+		return dst
+	}
+	dst = append(binenc.AppendUvarint(dst, uint64(p.d)), byte(w.cfg.FeatureBytes))
+	words := w.kept(p)[p.k:]
+	if w.cfg.FeatureBytes == 2 {
+		for _, h := range halves(words, int(p.d)) {
+			dst = binary.LittleEndian.AppendUint16(dst, h)
+		}
+		return dst
+	}
+	for _, v := range words {
+		dst = binenc.AppendFixed32(dst, math.Float32bits(v))
+	}
+	return dst
+}
+
+// readFeatures reads what appendFeatures wrote, where the flags say that it is there.
+func readFeatures(in *binenc.Reader, flags byte) (d, width int, raw []byte) {
+	if flags&flagFeatures == 0 {
+		return 0, 0, nil
+	}
+	d = in.Count(2, 1<<24)
+	if width = int(in.Byte()); width != 2 && width != 4 || d == 0 {
+		in.Failf("%d features of %d bytes, allowed are 2 and 4", d, width)
+		return 0, 0, nil
+	}
+	return d, width, in.Raw(d * width)
+}
+
+// restoreFeatures gives an entry the features that readFeatures has read, in the width that is configured now.
+func (w *waiting) restoreFeatures(p *entry, width int, raw []byte) {
+	if p.d == 0 {
+		return
+	}
+	if words := w.kept(p)[p.k:]; width == 2 && w.cfg.FeatureBytes == 2 {
+		for j, h := 0, halves(words, 2*len(words)); j < len(h); j++ {
+			if h[j] = 0; j < int(p.d) {
+				h[j] = binary.LittleEndian.Uint16(raw[2*j:])
+			}
+		}
+		return
+	}
+	x := make([]float32, p.d)
+	for j := range x {
+		if width == 4 {
+			x[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*j:]))
+		} else {
+			half := [1]uint16{binary.LittleEndian.Uint16(raw[2*j:])}
+			kernel.HalfToFloat32(x[j:j+1], half[:])
+		}
+	}
+	w.putFeatures(p, x)
+}

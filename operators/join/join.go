@@ -1,0 +1,293 @@
+package join
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Config configures the operator.
+type Config struct {
+	Wait    int64    // a label joins if its event time is at most this after the prediction's, ns
+	MaxRows int      // waiting predictions and labels; the oldest to arrive goes out first
+	Slices  []string // configured slice columns, in order
+	// Remember bounds the joined predictions whose ids are known until Wait is over, the latest to have joined, so that repeats
+	// of them and further labels for them are told from new ones. Each takes about 45 bytes of memory. 0: a repeat counts as new.
+	Remember int
+	// MemoryBytes is about what the latest entries may take in memory; the rest is on disk, in a directory of its own
+	// below Dir whose name begins with Name. 0: everything is in memory.
+	MemoryBytes int
+	Dir, Name   string
+	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no features.
+	FeatureBytes int
+
+	SegmentBytes int // of a test; 0 = the store's default
+	minShrink    int // of a test; 0 = minShrink
+}
+
+// maxOfID is how many entries of one id there may be, versions and labels together; what comes beyond is counted as
+// evicted. Each row looks at all entries of its id, and ids are the sender's.
+const maxOfID = 64
+
+// maxBuilt is how many bytes the batches of joined rows may have grown to, together, for their memory to be used again.
+const maxBuilt = 8 << 20
+
+// Operator keeps predictions until their label comes, and labels until their prediction comes. A label joins every
+// waiting prediction of its id (of its model, where it names one), and the first label wins; one for a prediction that
+// has joined already is a correction, which is counted and changes nothing. With one prediction and
+// one label of an id, whether they join depends on event times alone, so it does not matter which topic is read
+// first. Arrival matters in two cases: the bounds on rows, when they are hit (what they push out is counted), and several
+// versions under one id with labels that name no version (docs/architecture.md, limits).
+type Operator struct {
+	cfg         Config
+	out         *pipeline.Out
+	counts      *pipeline.Counts
+	w           waiting
+	build       map[groupKey]*builder
+	order       []*builder
+	built       int // bytes that the batches have grown to
+	features    int // bytes of features in them
+	origin      arrowio.Origin
+	joined      int64 // rows of the batch at hand
+	met         int64 // labels of it, and so the next
+	corrections int64
+	match       []int32 // labels that fit the prediction at hand
+	told        tally   // what the counts say
+}
+
+// New returns the operator. Close it where MemoryBytes is set.
+func New(cfg Config, h pipeline.Host) *Operator {
+	j := &Operator{cfg: cfg, out: h.Out, counts: h.Counts, build: map[groupKey]*builder{}}
+	j.w.log = h.Log
+	j.w.reset(&j.cfg)
+	return j
+}
+
+// Process implements pipeline.Operator: predictions pass on, joined rows follow as Labelled batches.
+func (j *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	var err error
+	rejects := pipeline.Rejects(b.Reject)
+	j.origin = b.Origin
+	if b.Kind == arrowio.Labels {
+		err = j.labels(b, emit)
+	} else if b, err = j.predictions(b); err == nil {
+		rejects, err = emit(b)
+	}
+	if err == nil {
+		err = j.flush(emit)
+	}
+	if err == nil {
+		err = j.w.spill()
+	}
+	j.tell()
+	return rejects, err
+}
+
+func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
+	if b.IDs == nil || b.Label == nil {
+		return fmt.Errorf("labels batch without id or label column passed the decoder")
+	}
+	n := int64(0)
+	for i := range b.N {
+		if !b.Good(i) {
+			continue
+		}
+		n++
+		if err := j.w.recall(b.IDs[i]); err != nil {
+			return err
+		}
+		key, named := b.ModelOf(i)
+		met, corrects, others, err := j.meet(b, i, key, named)
+		if err != nil {
+			return err
+		}
+		switch {
+		case met:
+			j.met++
+		case others < maxOfID:
+			j.keep(b, i, key, named, corrects)
+		default:
+			j.counts.Add(pipeline.CountEvicted, 1)
+			j.counts.Add(pipeline.CountEvictedLabels, 1)
+		}
+		if err := j.settle(); err != nil {
+			return err
+		}
+		if j.features > maxBuilt { // a label is small, the features of its prediction are not
+			if err := j.flush(emit); err != nil {
+				return err
+			}
+		}
+	}
+	j.counts.Add(pipeline.CountLabels, n)
+	return nil
+}
+
+// meet joins label i with every prediction that waits for it. Where there is none it tells whether one that it fits has
+// joined, and how many rows of its id there are.
+func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int, err error) {
+	for e := j.w.first(b.IDs[i]); e >= 0; {
+		next := j.w.after(e)
+		p := &j.w.entries[e]
+		n++
+		if p.label < 0 && (!named || names(key, j.w.models[p.model])) && j.inTime(p.ts, b.TS[i]) {
+			met = true
+			if b.Label[i] >= p.k {
+				j.rejectLabel(b, i, int(p.k))
+			} else if err := j.pair(e, b.TS[i], b.Label[i]); err != nil {
+				return met, false, n, err
+			}
+		}
+		e = next
+	}
+	if met {
+		return met, false, n, nil
+	}
+	for _, m := range j.w.joinedOf(&b.IDs[i]) {
+		n++
+		corrects = corrects || (!named || names(key, arrowio.ModelKey(m.Key))) && j.inTime(m.TS, b.TS[i])
+	}
+	return met, corrects, n, nil
+}
+
+// keep lets a label wait, unless it is a correction that could serve no other version.
+func (j *Operator) keep(b *arrowio.Batch, i int, key arrowio.ModelKey, named, correction bool) {
+	if correction && named && key.Version != "" {
+		j.corrections++
+		return
+	}
+	e := j.w.add(b.IDs[i])
+	j.w.setLabel(e, b.TS[i], b.Label[i], key, named)
+	if correction {
+		j.serve(e, true)
+	}
+}
+
+// settle ends a row: copies go, and what is too much.
+func (j *Operator) settle() error {
+	j.w.release()
+	j.w.forget()
+	return j.evict()
+}
+
+// names reports whether a label for key l is one for predictions of p: it may leave the version, or both, open.
+func names(l, p arrowio.ModelKey) bool {
+	return (l.Model == "" || l.Model == p.Model) && (l.Version == "" || l.Version == p.Version)
+}
+
+// rejectLabel counts a label whose range could only be checked against its prediction; the message goes to
+// the dead-letter topic.
+func (j *Operator) rejectLabel(b *arrowio.Batch, i, k int) {
+	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
+	j.counts.Add(pipeline.CountRejectedJoins, 1)
+	j.out.DeadLetter(arrowio.LabelRange, fmt.Sprintf("label %d, allowed [0, %d)", b.Label[i], k), []int{i})
+}
+
+func (j *Operator) inTime(prediction, label pipeline.Time) bool {
+	return label-prediction <= j.cfg.Wait
+}
+
+// pair moves waiting prediction e, now labelled, to the batch of its model version.
+func (j *Operator) pair(e int32, labelTS pipeline.Time, label int32) error {
+	p := &j.w.entries[e]
+	gk := groupKey{p.model, int(p.k), p.probs, int(p.d)}
+	g := j.build[gk]
+	if g == nil {
+		g = newBuilder(j.w.models[p.model], gk, j.cfg.Slices)
+		j.build[gk] = g
+	}
+	if g.b.N == 0 {
+		j.order = append(j.order, g)
+	}
+	g.add(&j.w, e, labelTS, label)
+	j.features += 4 * gk.d
+	j.joined++
+	return j.w.join(e)
+}
+
+func (j *Operator) flush(emit pipeline.Emit) error {
+	for _, g := range j.order {
+		g.b.Origin = j.origin
+		if _, err := emit(&g.b); err != nil {
+			return err
+		}
+		g.reset()
+		j.built += g.bytes() - g.counted
+		g.counted = g.bytes()
+	}
+	if j.order = j.order[:0]; j.built > maxBuilt {
+		j.dropBuilders()
+	}
+	j.counts.Add(pipeline.CountJoined, j.joined)
+	j.counts.Add(pipeline.CountMet, j.met)
+	j.counts.Add(pipeline.CountCorrections, j.corrections)
+	j.joined, j.met, j.corrections, j.features = 0, 0, 0, 0
+	return nil
+}
+
+// dropBuilders forgets the batches of joined rows, which are empty between messages.
+func (j *Operator) dropBuilders() {
+	clear(j.build)
+	j.built = 0
+}
+
+// evict removes the oldest while more wait than may. A label that has served is no loss.
+func (j *Operator) evict() error {
+	for j.w.n.bounded() > j.cfg.MaxRows {
+		_, label, used, _, err := j.w.oldestOf()
+		if err != nil {
+			return err
+		}
+		if !used {
+			j.counts.Add(pipeline.CountEvicted, 1)
+			if label {
+				j.counts.Add(pipeline.CountEvictedLabels, 1)
+			}
+		}
+		j.w.removeOldest()
+	}
+	return nil
+}
+
+// Advance implements pipeline.Operator: what has waited too long goes, in order of arrival.
+func (j *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	err := j.expire(wm)
+	if j.w.compact() {
+		j.dropBuilders() // keyed by the old indices
+	}
+	j.w.shrink()
+	j.tell()
+	return err
+}
+
+func (j *Operator) expire(wm pipeline.Time) error {
+	j.w.forgetBefore(wm - j.cfg.Wait)
+	for {
+		ts, label, used, ok, err := j.w.oldestOf()
+		if !ok || err != nil || ts+j.cfg.Wait >= wm {
+			return err
+		}
+		switch {
+		case used:
+		case label:
+			j.counts.Add(pipeline.CountOrphans, 1)
+		default:
+			j.counts.Add(pipeline.CountExpired, 1)
+		}
+		j.w.removeOldest()
+	}
+}
+
+// tell counts what waits now.
+func (j *Operator) tell() {
+	n := &j.w.n
+	if d := n.predictions - j.told.predictions; d != 0 {
+		j.counts.Add(pipeline.CountWaiting, int64(d))
+	}
+	if d := n.labels - j.told.labels; d != 0 {
+		j.counts.Add(pipeline.CountWaitingLabels, int64(d))
+	}
+	j.told = *n
+}

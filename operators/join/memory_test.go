@@ -1,0 +1,143 @@
+package join
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/dirstore"
+)
+
+// TestTenMillionWait lets 10 M predictions of ten classes wait with the default configuration's bounds, saves and
+// restores them, and joins them all: in under 1 GiB of resident memory. It takes about a minute and 1.2 GB of disk.
+func TestTenMillionWait(t *testing.T) {
+	if os.Getenv("PLUMBLINE_BIG") == "" {
+		t.Skip("PLUMBLINE_BIG is not set: 10 M rows, 1.2 GB of disk")
+	}
+	const rows, batch, limit = 10_000_000, 10_000, 1 << 30
+	base := resident(t)
+	dir := t.TempDir()
+	cfg := Config{Wait: int64(time.Hour), MaxRows: rows, Slices: []string{"region"}, MemoryBytes: 32 << 20, Dir: dir, Name: "shard", Remember: 1_000_000}
+	counts := pipeline.NewCounts()
+	j := New(cfg, host(counts))
+	joined := 0
+	emit := func(b *arrowio.Batch) (pipeline.Rejects, error) {
+		if b.Kind == arrowio.Labelled {
+			joined += b.N
+		}
+		return b.Reject, nil
+	}
+	feed := func(name string, b *arrowio.Batch) {
+		t.Helper()
+		start := time.Now()
+		for at := 0; at < rows; at += batch {
+			fillBatch(b, at)
+			if _, err := j.Process(context.Background(), b, emit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took := time.Since(start)
+		t.Logf("%s: %.0f ns a row, %d MiB resident", name, float64(took.Nanoseconds())/rows, resident(t)>>20)
+	}
+	feed("predictions", predictionBatch(batch, 10))
+	if n := counts.All()[pipeline.CountWaiting]; n != rows {
+		t.Fatalf("%d wait, want %d", n, rows)
+	}
+	store := &dirstore.Store{Dir: t.TempDir(), Keep: 2}
+	section := []pipeline.Section{counts.Section(), {Name: "join", State: j, Files: j}}
+	for n := uint64(1); n <= 2; n++ {
+		start := time.Now()
+		c, err := pipeline.EncodeCheckpoint(section)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded := time.Since(start)
+		if err := store.Save(context.Background(), "k", n, c); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("checkpoint %d: %.1f MB and %d files, encoded in %v, saved in %v", n, float64(len(c.Data))/1e6, len(c.Files), encoded, time.Since(start)-encoded)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j, section = nil, nil
+	runtime.GC()
+	start := time.Now()
+	stored, err := store.Load(context.Background(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := stored[0].Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts = pipeline.NewCounts()
+	j = New(cfg, host(counts))
+	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{counts.Section(), {Name: "join", State: j, Files: j}}, stored[0].Fetch); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("restored in %v, %d MiB resident", time.Since(start), resident(t)>>20)
+	feed("labels", labelBatch(batch))
+	if joined != rows {
+		t.Errorf("%d joined, want %d", joined, rows)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	peak := peakResident(t)
+	t.Logf("peak %d MiB, %d MiB before", peak>>20, base>>20)
+	if peak > limit {
+		t.Errorf("peak of resident memory %d MiB, want at most %d", peak>>20, limit>>20)
+	}
+}
+
+func predictionBatch(n, k int) *arrowio.Batch {
+	return &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, IDs: make([]arrowio.ID, n), TS: make([]int64, n), Scores: make([]float32, n*k),
+		Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, Slices: []arrowio.SliceColumn{{Name: "region", Values: []string{"eu", "us", "ap"}, Index: make([]int32, n)}}}
+}
+
+// labelBatch are labels that name the version.
+func labelBatch(n int) *arrowio.Batch {
+	b := predictionBatch(n, 0)
+	b.Kind, b.Label, b.Scores, b.Slices = arrowio.Labels, make([]int32, n), nil, nil
+	return b
+}
+
+// fillBatch gives the rows of a batch the ids and times from at on.
+func fillBatch(b *arrowio.Batch, at int) {
+	for i := range b.N {
+		x := uint64(at+i) * 0x9E3779B97F4A7C15
+		binary.LittleEndian.PutUint64(b.IDs[i][:], x)
+		binary.LittleEndian.PutUint64(b.IDs[i][8:], x^x>>29)
+		b.TS[i] = int64(at+i) * 1000
+		for c := range b.Slices {
+			b.Slices[c].Index[i] = int32(i % 3)
+		}
+	}
+}
+
+// memoryLine reads a line of /proc/self/status in bytes.
+func memoryLine(t testing.TB, name string) int64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("resident memory is read from /proc: ", err)
+	}
+	for line := range strings.SplitSeq(string(b), "\n") {
+		var kb int64
+		if n, _ := fmt.Sscanf(line, name+": %d kB", &kb); n == 1 {
+			return kb << 10
+		}
+	}
+	t.Fatalf("no %s in /proc/self/status", name)
+	return 0
+}
+
+func resident(t testing.TB) int64     { return memoryLine(t, "VmRSS") }
+func peakResident(t testing.TB) int64 { return memoryLine(t, "VmHWM") }

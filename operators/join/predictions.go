@@ -1,0 +1,147 @@
+package join
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// predictions lets the good rows of a batch wait, or join a label that came before. It returns the batch without the
+// duplicates.
+func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
+	var n, inline, unlabelled int64
+	var reject []string
+	for i := range b.N {
+		if !b.Good(i) {
+			continue
+		}
+		labelled := b.Label != nil && b.Label[i] >= 0
+		if b.IDs == nil || labelled && j.cfg.Remember == 0 {
+			if labelled {
+				inline++
+			} else {
+				unlabelled++
+			}
+			continue
+		}
+		key, _ := b.ModelOf(i)
+		if err := j.w.recall(b.IDs[i]); err != nil {
+			return b, err
+		}
+		known, others := j.w.hasPrediction(b.IDs[i], key)
+		var err error
+		switch {
+		case known:
+			j.counts.Add(pipeline.CountDuplicates, 1)
+			if reject == nil {
+				reject = b.Rejecting()
+			}
+			reject[i] = "duplicate"
+		case labelled:
+			inline++
+			err = j.inline(b.IDs[i], b.TS[i], key)
+		default:
+			n++
+			err = j.await(b, i, key, others)
+		}
+		if err == nil {
+			err = j.settle()
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	j.counts.Add(pipeline.CountPredictions, n+inline+unlabelled)
+	j.counts.Add(pipeline.CountInline, inline)
+	j.counts.Add(pipeline.CountUnlabelled, unlabelled)
+	if reject != nil {
+		b = b.WithReject(reject)
+	}
+	return b, nil
+}
+
+// await lets a prediction wait for its label, or meet one that came before it.
+func (j *Operator) await(b *arrowio.Batch, i int, key arrowio.ModelKey, others int) error {
+	if others >= maxOfID {
+		j.counts.Add(pipeline.CountEvicted, 1)
+		return nil
+	}
+	e := j.w.add(b.IDs[i])
+	j.w.setPrediction(e, b, i, key, j.cfg.Slices)
+	return j.matchLabel(e)
+}
+
+// inline remembers a prediction that came with its label, as if the two had joined. Labels that came before it
+// and fit are corrections, as those that come later will be.
+func (j *Operator) inline(id arrowio.ID, ts pipeline.Time, key arrowio.ModelKey) error {
+	for l := j.w.first(id); l >= 0; {
+		next := j.w.after(l)
+		if lab := &j.w.entries[l]; lab.label >= 0 && (!lab.named || names(j.w.models[lab.model], key)) && j.inTime(ts, lab.ts) {
+			j.serve(l, true)
+			if j.exact(lab) {
+				j.w.remove(l)
+			}
+		}
+		l = next
+	}
+	return j.w.remember(&id, ts, key)
+}
+
+// matchLabel joins a new prediction with the first label that came before it, as if it had been there first.
+func (j *Operator) matchLabel(e int32) error {
+	p := &j.w.entries[e]
+	j.match = j.match[:0]
+	for l := j.w.first(p.id); l >= 0; l = j.w.after(l) {
+		lab := &j.w.entries[l]
+		if lab.label >= 0 && (!lab.named || names(j.w.models[lab.model], j.w.models[p.model])) && j.inTime(p.ts, lab.ts) {
+			j.match = append(j.match, l)
+		}
+	}
+	// The chain has the newest first; one that is out of range leaves the prediction to the next.
+	joined := false
+	for i := len(j.match) - 1; i >= 0; i-- {
+		l := j.match[i]
+		lab := j.w.entries[l]
+		if joined && j.cfg.Remember == 0 {
+			break
+		}
+		j.serve(l, joined)
+		if !joined && lab.label < j.w.entries[e].k {
+			joined = true
+			if err := j.pair(e, lab.ts, lab.label); err != nil {
+				return err
+			}
+		} else if !joined {
+			j.rejectEarlier(lab.label, int(j.w.entries[e].k))
+		}
+		// A label that names no version may serve further versions' predictions of this id; it leaves by age.
+		if j.exact(&lab) {
+			j.w.remove(l)
+		}
+	}
+	return nil
+}
+
+// exact reports whether a label is for one model version only.
+func (j *Operator) exact(lab *entry) bool { return lab.named && j.w.models[lab.model].Version != "" }
+
+// serve counts what became of a waiting label, the first time that anything does.
+func (j *Operator) serve(l int32, correction bool) {
+	if j.w.entries[l].used {
+		return
+	}
+	j.w.serve(l)
+	if correction {
+		j.corrections++
+	} else {
+		j.met++
+	}
+}
+
+// rejectEarlier does the same for a label that came before its prediction: its message has gone.
+func (j *Operator) rejectEarlier(label int32, k int) {
+	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
+	j.counts.Add(pipeline.CountRejectedJoins, 1)
+	j.out.DeadLetter(arrowio.LabelRange, fmt.Sprintf("an earlier label %d, allowed [0, %d)", label, k), nil)
+}

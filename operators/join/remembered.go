@@ -1,0 +1,92 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/join/store"
+)
+
+// remembered are the predictions that have joined, so that a repeat of one is known for what it is, and a second label
+// for it too. They are a queue in the order in which they joined: it is cut at the front where there are more than
+// Config.Remember, and for as long as what is there is past its wait.
+type remembered struct {
+	met *store.Joined // nil until one has joined
+}
+
+// joined is the queue.
+func (w *waiting) joined() *store.Joined {
+	if w.met == nil {
+		w.met = store.NewJoined(store.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix, BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
+	}
+	return w.met
+}
+
+// joinedSuffix tells the queue's work directory from that of the rows that wait.
+const joinedSuffix = "-joined"
+
+// joinedOf is what is remembered of an id.
+func (w *waiting) joinedOf(id *arrowio.ID) []store.Met {
+	if w.met == nil || w.met.Len() == 0 {
+		return nil
+	}
+	return w.met.Find((*store.ID)(id))
+}
+
+// join moves a prediction that has joined to the queue.
+func (w *waiting) join(e int32) error {
+	p := w.entries[e]
+	w.remove(e)
+	return w.remember(&p.id, p.ts, w.models[p.model])
+}
+
+func (w *waiting) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) error {
+	if w.cfg.Remember == 0 {
+		return nil
+	}
+	return w.joined().Add((*store.ID)(id), ts, store.Key(key))
+}
+
+// forget forgets what is more than may be remembered.
+func (w *waiting) forget() {
+	for w.met != nil && w.met.Len() > w.cfg.Remember {
+		w.met.Forget()
+	}
+}
+
+// forgetBefore forgets the predictions of before ts that joined before any other.
+func (w *waiting) forgetBefore(ts int64) {
+	for w.met != nil {
+		oldest, ok := w.met.Oldest()
+		if !ok || oldest >= ts {
+			return
+		}
+		w.met.Forget()
+	}
+}
+
+// close removes what is on disk.
+func (w *waiting) close() error {
+	var errs []error
+	if w.store != nil {
+		errs = append(errs, w.store.Close())
+	}
+	if w.met != nil {
+		errs = append(errs, w.met.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// restored counts a row on disk.
+func (w *waiting) restored(n uint64, st store.State, row *store.Row) error {
+	if len(row.Body) < 9 {
+		return fmt.Errorf("join store: row %d has %d bytes", n, len(row.Body))
+	}
+	label := row.Body[0]&flagLabel != 0
+	*w.n.of(label, st != stateWaiting)++
+	if !label && len(row.Names) > 2 {
+		w.droppedOf(row.Names[2:])
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package join
+
+import (
+	"cmp"
+
+	"github.com/plumbline/plumbline/arrowio"
+)
+
+// minShrink is how many entries, or score rows of one K, are not worth less memory.
+const minShrink = 1024
+
+// shrink gives back what a burst has left: entries, index and score rows are copied to memory of their own size, and a
+// quarter more, once less than half of what there is is in use. A copy of n is paid for by more than n/3 removals since the one
+// before, so a row costs no more for it. Nothing that is seen depends on where an entry is. Entries change their
+// numbers: nobody may hold one, nor a copy of a row on disk.
+func (w *waiting) shrink() {
+	least := cmp.Or(w.cfg.minShrink, minShrink)
+	if len(w.entries) > least && 2*w.live < len(w.entries) {
+		w.shrinkEntries()
+	}
+	for k, p := range w.pools {
+		switch used := len(p.owner) - len(p.free); {
+		case used == 0:
+			delete(w.pools, k)
+		case len(p.owner) > least && 2*used < len(p.owner):
+			w.pools[k] = w.shrunk(p, k, used)
+		}
+	}
+}
+
+// shrinkEntries puts the entries in order of arrival, which is also that of every id's chain, the other way round.
+func (w *waiting) shrinkEntries() {
+	old, values, oldest := w.entries, w.slices, w.oldest
+	w.entries = make([]entry, 0, w.live+w.live/4)
+	w.slices = make([]int32, 0, cap(w.entries)*w.columns)
+	w.index = make(map[arrowio.ID]int32, w.live)
+	w.free = nil
+	w.oldest, w.newest = -1, -1
+	for from := oldest; from >= 0; from = old[from].next {
+		e := int32(len(w.entries))
+		w.entries = append(w.entries, old[from])
+		w.slices = append(w.slices, values[int(from)*w.columns:(int(from)+1)*w.columns]...)
+		p := &w.entries[e]
+		p.chain = -1
+		w.link(e)
+		if p.slot >= 0 {
+			w.pools[w.words(p)].owner[p.slot] = e
+		}
+	}
+}
+
+// shrunk is a pool with the used rows of another.
+func (w *waiting) shrunk(p *pool, k, used int) *pool {
+	room := used + used/4
+	out := &pool{z: make([]float32, 0, room*k), owner: make([]int32, 0, room)}
+	for slot, e := range p.owner {
+		if e >= 0 {
+			w.entries[e].slot = int32(len(out.owner))
+			out.z = append(out.z, p.z[slot*k:(slot+1)*k]...)
+			out.owner = append(out.owner, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package join
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/join/store"
+)
+
+// CountDroppedSlices counts slice values of waiting predictions whose column the configuration has no more: those
+// predictions are in no slice of it, and count in the whole as ever.
+const CountDroppedSlices = "slices_dropped"
+
+// sliceNames tells whose the slice values of waiting predictions are. In memory they are by column of the configuration,
+// in a state by column that it names. A row on disk outlives states: there a value is one name, column and value with a
+// zero byte between, so that it means the same under every configuration; nulls are left out.
+type sliceNames struct {
+	texts   []map[int32]string // by column: value → name in rows on disk
+	dropped int64              // values without a column, of the state at hand
+}
+
+// sliceNamesOf appends the names of an entry's slice values.
+func (w *waiting) sliceNamesOf(dst []store.Name, e int32) []store.Name {
+	if w.texts == nil {
+		w.texts = make([]map[int32]string, w.columns)
+	}
+	for c, v := range w.slicesOf(e) {
+		if v < 0 {
+			continue
+		}
+		text, ok := w.texts[c][v]
+		if !ok {
+			if w.texts[c] == nil {
+				w.texts[c] = map[int32]string{}
+			}
+			text = w.cfg.Slices[c] + "\x00" + w.values[v]
+			w.texts[c][v] = text
+		}
+		dst = append(dst, store.Name{Text: text, Set: true})
+	}
+	return dst
+}
+
+// eachSlice hands over the slice values of a row on disk with their columns.
+func eachSlice(names []store.Name, take func(column, value string)) {
+	for _, n := range names {
+		column, value, _ := strings.Cut(n.Text, "\x00")
+		take(column, value)
+	}
+}
+
+// setSlices gives an entry the slice values of a row on disk, as far as the configuration has their columns.
+func (w *waiting) setSlices(e int32, names []store.Name) {
+	w.noSlices(e)
+	eachSlice(names, func(column, value string) {
+		if c := slices.Index(w.cfg.Slices, column); c >= 0 {
+			w.slicesOf(e)[c] = w.value(value)
+		}
+	})
+}
+
+func (w *waiting) noSlices(e int32) {
+	for c := range w.slicesOf(e) {
+		w.slicesOf(e)[c] = -1
+	}
+}
+
+// droppedOf counts the values of a row on disk that have no column.
+func (w *waiting) droppedOf(names []store.Name) {
+	eachSlice(names, func(column, _ string) {
+		if !slices.Contains(w.cfg.Slices, column) {
+			w.dropped++
+		}
+	})
+}
+
+// appendColumns appends the columns of the values in memory.
+func (w *waiting) appendColumns(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(w.columns))
+	for _, c := range w.cfg.Slices {
+		dst = binenc.AppendString(dst, c)
+	}
+	return dst
+}
+
+// restoreColumns reads what appendColumns wrote, and returns the place of each column of the state in the configuration,
+// -1 where it has it no more.
+func (w *waiting) restoreColumns(r *binenc.Reader) (places []int) {
+	var had []string
+	for range r.Count(1, maxColumns) {
+		had = append(had, r.String(binenc.MaxName))
+		places = append(places, slices.Index(w.cfg.Slices, had[len(had)-1]))
+	}
+	if r.Err() == nil && !slices.Equal(had, w.cfg.Slices) {
+		w.log.Warn("slice columns: slices.columns has changed since the checkpoint: predictions that wait keep the values "+
+			"of columns that are there still, and are in no slice of the others", "checkpoint", had, "slices.columns", w.cfg.Slices)
+	}
+	return places
+}
+
+// maxColumns bounds what a checkpoint may claim.
+const maxColumns = 1 << 12

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"sort"
+
+	"github.com/plumbline/plumbline/internal/workdir"
+)
+
+// Key names the model version of a row that has joined.
+type Key struct{ Model, Version string }
+
+// Met is what is kept of a row that has joined, beside its id.
+type Met struct {
+	Key Key
+	TS  int64
+}
+
+// JoinedOptions are the settings of a Joined; zero values mean the defaults.
+type JoinedOptions struct {
+	Dir, Prefix string // as of Options
+	BlockRows   int    // rows of a block, at most 65536; 32768
+	InMemory    bool   // no block becomes a file: a checkpoint holds all rows
+}
+
+// Joined remembers the ids of rows that have joined, a queue: rows come at the end and are forgotten from the front,
+// and nothing of them ever changes. So a full block of rows is written once, as a file that checkpoints refer to, and
+// that nobody reads before a restore: rows are found in memory, where each takes 26 bytes and one or two slots of the
+// index. The zero value is not usable.
+type Joined struct {
+	o        JoinedOptions
+	work     *workdir.Dir
+	blocks   []*block // oldest first; the last may have room
+	index    *index
+	oldest   uint64 // first row that is remembered
+	next     uint64
+	obsolete []string // as of Store
+	found    []Met
+}
+
+// NewJoined returns an empty one. Close it.
+func NewJoined(o JoinedOptions) *Joined {
+	if o.BlockRows == 0 {
+		o.BlockRows = 1 << 15
+	}
+	return &Joined{o: o, index: newIndex()}
+}
+
+// Len is how many rows are remembered.
+func (j *Joined) Len() int { return int(j.next - j.oldest) }
+
+// Add remembers a row, behind all others.
+func (j *Joined) Add(id *ID, ts int64, key Key) error {
+	if j.Len() >= math.MaxUint32 {
+		return fmt.Errorf("joined rows: more than %d", uint32(math.MaxUint32))
+	}
+	b := j.open()
+	if b == nil {
+		b = &block{first: j.next, known: map[Key]uint16{}, rows: make([]byte, 0, j.roomOfNew())}
+		j.blocks = append(j.blocks, b)
+	}
+	b.add(id, ts, key)
+	j.index.add(id, uint32(j.next))
+	j.next++
+	if b.n() < j.o.BlockRows {
+		return nil
+	}
+	return j.fill(b)
+}
+
+// roomOfNew is a whole block for all but the first: a queue may stay short.
+func (j *Joined) roomOfNew() int {
+	if len(j.blocks) == 0 {
+		return 0
+	}
+	return j.o.BlockRows * metBytes
+}
+
+// open is the block with room, nil where there is none.
+func (j *Joined) open() *block {
+	if n := len(j.blocks); n > 0 && j.blocks[n-1].known != nil {
+		return j.blocks[n-1]
+	}
+	return nil
+}
+
+// fill ends a block, which becomes a file unless there are to be none.
+func (j *Joined) fill(b *block) error {
+	b.known = nil
+	if j.o.InMemory {
+		return nil
+	}
+	if err := j.makeDir(); err != nil {
+		return err
+	}
+	if err := b.seal(j.work.Path()); err != nil {
+		return fmt.Errorf("joined rows: %w", err)
+	}
+	return nil
+}
+
+func (j *Joined) makeDir() (err error) {
+	if j.work == nil {
+		j.work, err = workdir.New(j.o.Dir, j.o.Prefix)
+	}
+	return err
+}
+
+// Find returns what is remembered of an id, in no order; valid until the next call.
+func (j *Joined) Find(id *ID) []Met {
+	j.found = j.found[:0]
+	for _, low := range j.index.lookup(id) {
+		b, i := j.find(j.oldest + uint64(low-uint32(j.oldest)))
+		if rid, met := b.row(i); rid == *id {
+			j.found = append(j.found, met)
+		}
+	}
+	return j.found
+}
+
+// find returns the place of a row that is remembered.
+func (j *Joined) find(n uint64) (*block, int) {
+	at := sort.Search(len(j.blocks), func(i int) bool { return j.blocks[i].first > n }) - 1
+	return j.blocks[at], int(n - j.blocks[at].first)
+}
+
+// Oldest returns the time of the row at the front; ok is false where there is none.
+func (j *Joined) Oldest() (ts int64, ok bool) {
+	if j.Len() == 0 {
+		return 0, false
+	}
+	_, met := j.blocks[0].row(int(j.oldest - j.blocks[0].first))
+	return met.TS, true
+}
+
+// Forget forgets the row at the front.
+func (j *Joined) Forget() {
+	b := j.blocks[0]
+	id, _ := b.row(int(j.oldest - b.first))
+	j.index.remove(&id, uint32(j.oldest))
+	j.oldest++
+	if j.oldest < b.first+uint64(b.n()) {
+		return
+	}
+	j.blocks = slices.Delete(j.blocks, 0, 1)
+	switch {
+	case b.path == "":
+	case b.listed:
+		j.obsolete = append(j.obsolete, b.path)
+	default:
+		_ = os.Remove(b.path) // what is left goes with the directory
+	}
+}
+
+// Bytes are about those that the rows take in memory, the index included.
+func (j *Joined) Bytes() int {
+	n := 0
+	for i := range j.index.tables {
+		n += 8 * len(j.index.tables[i].slots)
+	}
+	for _, b := range j.blocks {
+		n += cap(b.rows)
+	}
+	return n
+}
+
+// Close removes the work directory. It is of no use after that; closing twice does nothing.
+func (j *Joined) Close() error {
+	if j.work == nil {
+		return nil
+	}
+	w := j.work
+	j.work = nil
+	return w.Remove()
+}
+
+// metBytes are those of a row: id, fixed64 ts, u16 number of its key in the block, little endian.
+const metBytes = 16 + 8 + 2
+
+// block is a run of rows.
+type block struct {
+	first uint64
+	keys  []Key
+	rows  []byte
+	known map[Key]uint16 // numbers of the keys, while there is room
+	last  uint16         // key of the row added last
+
+	hash   [32]byte
+	size   int64
+	path   string // "" = no file
+	listed bool   // in the last checkpoint: the file may have to be read for it
+}
+
+func (b *block) n() int { return len(b.rows) / metBytes }
+
+func (b *block) add(id *ID, ts int64, key Key) {
+	if len(b.keys) == 0 || b.keys[b.last] != key {
+		n, ok := b.known[key]
+		if !ok {
+			n = uint16(len(b.keys))
+			b.keys = append(b.keys, key)
+			b.known[key] = n
+		}
+		b.last = n
+	}
+	b.rows = append(b.rows, id[:]...)
+	b.rows = binary.LittleEndian.AppendUint64(b.rows, uint64(ts))
+	b.rows = binary.LittleEndian.AppendUint16(b.rows, b.last)
+}
+
+func (b *block) row(i int) (ID, Met) {
+	r := b.rows[i*metBytes : (i+1)*metBytes]
+	return ID(r[:16]), Met{TS: int64(binary.LittleEndian.Uint64(r[16:])), Key: b.keys[binary.LittleEndian.Uint16(r[24:])]}
+}

@@ -1,0 +1,11 @@
+// Package repartition splits the messages of an unkeyed topic by the ids of their rows into messages for the partitions
+// of the keyed topic that shards read. It is no stage of a shard: pipeline.Relay runs it before.
+//
+// What becomes of a message depends on the message and the configuration alone, and each part says in its headers which
+// message it was made of (pipeline.Provenance). So the converter has no state: it writes at least once, and the shard
+// passes repeats over. It also says when the source is exhausted, so that a silent source holds nobody back, and takes
+// that back before anybody else reads on.
+//
+// The package knows the hash of Kafka's default partitioner and the splitter of package arrowio. It must not know what
+// rows mean: what cannot be decoded is a dead letter, whole.
+package repartition

@@ -1,0 +1,151 @@
+package repartition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Names of the counts of the repartition stage. Rows that go in and out are the same number at any moment between two
+// messages: what cannot be split is a dead letter, with all its rows.
+const (
+	CountRepartitioned   = "repartitioned_messages" // taken, by input
+	CountRepartitionRows = "repartitioned_rows"     // sent on, by input
+	CountParts           = "repartition_parts"      // messages made of them, by input
+)
+
+// Config configures the converter.
+type Config struct {
+	Input     pipeline.Input // Logits or Labels
+	Topic     string         // the unkeyed one
+	Partition int32          // of it
+	Of        int32          // partitions of it
+	Targets   int            // partitions of the keyed topic
+	Decode    arrowio.Options
+}
+
+// Converter splits the messages of one partition of an unkeyed topic by the murmur2 hash of the ids, as Kafka's default
+// partitioner and the producers of keyed topics do, into messages for the partitions of the keyed topic. What it makes of a
+// record depends on that record and the configuration alone, and says in its headers which record that was: so a shard
+// knows a repeat, and the converter needs no state. Rows without an id go to a partition that follows from the record's
+// place; if they can be used at all, it is by themselves. Control records go to every partition.
+type Converter struct {
+	cfg    Config
+	split  *arrowio.Splitter
+	out    *pipeline.Out
+	counts *pipeline.Counts
+	next   int64 // offset after the last record; -1 = none yet
+	idle   bool  // what was told last
+}
+
+// New returns the converter at the offset to be read next.
+func New(cfg Config, next int64, out *pipeline.Out, counts *pipeline.Counts) *Converter {
+	return &Converter{cfg: cfg, split: arrowio.NewSplitter(cfg.Decode), out: out, counts: counts, next: next}
+}
+
+// streams are the outputs by input.
+var streams = map[pipeline.Input]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits, pipeline.Labels: pipeline.StreamLabels}
+
+// Take returns the messages that a record becomes, or that its idleness is worth.
+func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
+	if r.Idle {
+		return p.tell(true)
+	}
+	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
+	p.next, p.idle = r.Offset+1, false
+	if pipeline.IsControl(&r) {
+		p.counts.Add(pipeline.CountControl, 1)
+		return p.everywhere(&r)
+	}
+	kind := arrowio.Predictions
+	if p.cfg.Input == pipeline.Labels {
+		kind = arrowio.Labels
+	}
+	parts, err := p.split.Split(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}, kind, p.cfg.Targets,
+		func(id []byte) int {
+			if id == nil {
+				return int((int64(r.Partition) + r.Offset) % int64(p.cfg.Targets))
+			}
+			return pipeline.PartitionOf(id, p.cfg.Targets)
+		})
+	if err != nil {
+		var de *arrowio.DecodeError
+		if !errors.As(err, &de) {
+			panic(fmt.Sprintf("repartition: split of offset %d: %v", r.Offset, err))
+		}
+		p.out.Begin(r)
+		p.out.DeadLetter(de.Reason, de.Detail, nil)
+		return p.out.Drain()
+	}
+	return p.messages(&r, parts)
+}
+
+func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipeline.Message {
+	var out []pipeline.Message
+	number := int32(0)
+	for i, part := range parts {
+		if number++; i == 0 || parts[i-1].Place != part.Place {
+			number = 0
+		}
+		p.counts.AddReason(CountRepartitionRows, p.cfg.Input.String(), int64(part.Rows))
+		out = append(out, pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(part.Place), Value: part.Value,
+			Headers: append(headers(r), p.at(r.Offset, number)), Time: r.Time})
+	}
+	p.counts.AddReason(CountParts, p.cfg.Input.String(), int64(len(out)))
+	return out
+}
+
+func (p *Converter) at(offset int64, part int32) pipeline.Header {
+	return pipeline.Provenance{Topic: p.cfg.Topic, Partition: p.cfg.Partition, Of: p.cfg.Of, Offset: offset, Part: part}.Header()
+}
+
+// headers are those of a record that its parts keep.
+func headers(r *pipeline.Record) []pipeline.Header {
+	var out []pipeline.Header
+	for _, h := range r.Headers {
+		if h.Key != pipeline.SourceHeader && h.Key != pipeline.SourceIdleHeader {
+			out = append(out, pipeline.Header{Key: h.Key, Value: slices.Clone(h.Value)})
+		}
+	}
+	return out
+}
+
+// everywhere sends a control record on to all partitions.
+func (p *Converter) everywhere(r *pipeline.Record) []pipeline.Message {
+	out := make([]pipeline.Message, p.cfg.Targets)
+	for i := range out {
+		out[i] = pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(i), Value: []byte{}, Headers: append(headers(r), p.at(r.Offset, 0)), Time: r.Time}
+	}
+	return out
+}
+
+// tell says to all partitions whether the source is idle.
+func (p *Converter) tell(idle bool) []pipeline.Message {
+	p.idle = idle
+	value := []byte("0")
+	if idle {
+		value = []byte("1")
+	}
+	out := make([]pipeline.Message, p.cfg.Targets)
+	for i := range out {
+		out[i] = pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(i), Value: []byte{},
+			Headers: []pipeline.Header{p.at(max(p.next, 0), 0), {Key: pipeline.SourceIdleHeader, Value: value}}}
+	}
+	return out
+}
+
+// Opening returns what there is to be said before the first record: who read the partition before may have been killed
+// while it was idle, and rows that came since must not be overtaken.
+func (p *Converter) Opening() []pipeline.Message { return p.tell(false) }
+
+// Closing returns what there is to be said when nobody reads the partition from here on: rows that come meanwhile must not
+// be overtaken, so that it is idle is taken back.
+func (p *Converter) Closing() []pipeline.Message {
+	if !p.idle {
+		return nil
+	}
+	return p.tell(false)
+}

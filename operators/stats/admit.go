@@ -1,0 +1,184 @@
+package stats
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/slicing"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Where a label pane has more values of a column than there are slots, those with the least hashes have them, and the rest are pooled.
+// That is a function of the rows alone: a value that has a slot in the end had one from its first row on, since the bound on hashes
+// only falls, so its sums are those of all of its rows, whatever order they came in. And it is one that shards need no word to each other
+// for: of the union of what they send, the least are the least of all.
+
+// paneValues are the values of a column that have slots in a label pane, the one with the greatest hash first in the heap.
+type paneValues struct {
+	table *keyTable
+	has   map[int32][]int64 // prediction panes by key
+	heap  []slot
+}
+
+type slot struct {
+	hash uint64
+	key  int32
+}
+
+func (p *paneValues) compare(hash uint64, value string, b slot) int {
+	return cmp.Or(cmp.Compare(hash, b.hash), cmp.Compare(value, p.table.keys[b.key].value))
+}
+
+// Len implements heap.Interface.
+func (p *paneValues) Len() int { return len(p.heap) }
+
+// Less implements heap.Interface.
+func (p *paneValues) Less(i, j int) bool {
+	return p.compare(p.heap[i].hash, p.table.keys[p.heap[i].key].value, p.heap[j]) > 0
+}
+
+// Swap implements heap.Interface.
+func (p *paneValues) Swap(i, j int) { p.heap[i], p.heap[j] = p.heap[j], p.heap[i] }
+
+// Push implements heap.Interface.
+func (p *paneValues) Push(x any) { p.heap = append(p.heap, x.(slot)) }
+
+// Pop implements heap.Interface.
+func (p *paneValues) Pop() any {
+	last := p.heap[len(p.heap)-1]
+	p.heap = p.heap[:len(p.heap)-1]
+	return last
+}
+
+// open returns the cells that a label pane's rows go into.
+func (s *Operator) open(labelPane int64) map[cellKey]*acc.Set {
+	if labelPane < s.closed {
+		return s.late
+	}
+	return s.cells
+}
+
+// valuesOf returns the values of a label pane; where they have not been looked at yet, from its cells.
+func (s *Operator) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
+	p := c.panes[labelPane]
+	if p != nil {
+		return p
+	}
+	p = &paneValues{table: &s.keys, has: map[int32][]int64{}}
+	for k := range s.open(labelPane) {
+		if k.labelPane == labelPane && s.keys.columns[k.key] == c {
+			p.has[k.key] = append(p.has[k.key], k.predictionPane)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.has)) {
+		p.heap = append(p.heap, slot{slicing.Hash(s.keys.keys[key].value), key})
+	}
+	heap.Init(p)
+	c.panes[labelPane] = p
+	return p
+}
+
+// admit returns the key under which a row of a column with many values counts in a label pane: its own where it has a slot or takes
+// one, else that of ~other, pooled. key is its own, -1 where it had none.
+func (s *Operator) admit(c *sliceColumn, value string, key int32, labelPane int64) (as int32, pooled bool, err error) {
+	if key < 0 {
+		if i, ok := s.keys.ix[sliceKey{c.model, c.column, value, c.classes}]; ok { // another label pane had a slot
+			key = i
+		}
+	}
+	p := s.valuesOf(c, labelPane)
+	if _, ok := p.has[key]; ok {
+		return key, false, nil
+	}
+	hash := slicing.Hash(value)
+	for len(p.heap) >= s.keys.slots {
+		if p.compare(hash, value, p.heap[0]) > 0 {
+			return s.keys.other(c), true, nil
+		}
+		if err := s.evict(c, p, labelPane); err != nil {
+			return 0, false, err
+		}
+	}
+	if key < 0 {
+		key = s.keys.add(sliceKey{c.model, c.column, value, c.classes})
+	}
+	p.has[key] = nil
+	heap.Push(p, slot{hash, key})
+	return key, false, nil
+}
+
+// countPooled counts a prediction, or a labelled row, that has no slot.
+func (s *Operator) countPooled(pooled bool) {
+	if pooled {
+		s.counts.Add(pipeline.CountPooled, 1)
+	}
+}
+
+// evict pools the value with the greatest hash of a label pane.
+func (s *Operator) evict(c *sliceColumn, p *paneValues, labelPane int64) error {
+	// The rows of the block at hand that are sorted by cell may be its own.
+	if err := s.addGroups(s.block); err != nil {
+		return err
+	}
+	s.last = cachedCell{}
+	key := heap.Pop(p).(slot).key
+	cells, other := s.open(labelPane), s.keys.other(c)
+	for _, pane := range p.has[key] {
+		k := cellKey{key, labelPane, pane}
+		set := cells[k]
+		if set == nil {
+			continue
+		}
+		dst, _, err := s.cell(cellKey{other, labelPane, pane}, c.classes)
+		if err != nil {
+			return err
+		}
+		if err := dst.Merge(set); err != nil {
+			return err
+		}
+		seen, _ := set.SeenRows()
+		s.counts.Add(pipeline.CountPooled, seen+set.LabelledRows())
+		delete(cells, k)
+		s.recycle(c.classes, set)
+	}
+	delete(p.has, key)
+	return nil
+}
+
+// compactKeys is from how many keys on those without cells are forgotten.
+const compactKeys = 4096
+
+// compact forgets the values of panes that have been emitted and, once they are many, the keys that no open cell has.
+func (s *Operator) compact() {
+	for _, c := range s.keys.byName {
+		maps.DeleteFunc(c.panes, func(pane int64, _ *paneValues) bool { return pane < s.closed })
+	}
+	if len(s.keys.keys) < compactKeys {
+		return
+	}
+	used := map[int32]bool{}
+	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
+		for k := range m {
+			used[k.key] = true
+		}
+	}
+	if 2*len(used) > len(s.keys.keys) {
+		return
+	}
+	old, renamed := s.keys.keys, map[int32]int32{}
+	s.keys.clear()
+	for _, key := range slices.Sorted(maps.Keys(used)) {
+		renamed[key] = s.keys.add(old[key])
+	}
+	for _, m := range []*map[cellKey]*acc.Set{&s.cells, &s.late} {
+		cells := make(map[cellKey]*acc.Set, len(*m))
+		for k, set := range *m {
+			k.key = renamed[k.key]
+			cells[k] = set
+		}
+		*m = cells
+	}
+}

@@ -1,0 +1,164 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// cell finds or makes the set of a cell; late if its label pane has been emitted.
+func (s *Operator) cell(k cellKey, classes int) (set *acc.Set, late bool, err error) {
+	if s.last.set != nil && s.last.key == k {
+		return s.last.set, s.last.late, nil
+	}
+	late = k.labelPane < s.closed
+	m := s.cells
+	if late {
+		m = s.late
+	}
+	set = m[k]
+	if set == nil {
+		if free := s.pool[classes]; len(free) > 0 {
+			set = free[len(free)-1]
+			s.pool[classes] = free[:len(free)-1]
+			s.pooledBytes -= set.Memory()
+		} else {
+			cfg := s.cfg.Acc
+			cfg.K = classes
+			if set, err = acc.New(cfg); err != nil {
+				return nil, false, err
+			}
+		}
+		m[k] = set
+		if c := s.keys.columns[k.key]; c != nil && c.panes[k.labelPane] != nil {
+			p := c.panes[k.labelPane]
+			p.has[k.key] = append(p.has[k.key], k.predictionPane)
+		}
+	}
+	set.CountClasses(s.countsClasses(k.key))
+	s.last = cachedCell{k, set, late}
+	return set, late, nil
+}
+
+// maxPooled bounds the emptied sets kept for reuse, by K, and maxPooledBytes what they hold together: a set keeps the
+// memory that it has grown to, so after a burst the pool would be as large as the burst was.
+const (
+	maxPooled      = 256
+	maxPooledBytes = 8 << 20
+)
+
+// Advance implements pipeline.Operator: it emits the cells of the label panes that end at or before wm, and
+// the late cells that have gathered.
+func (s *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit) error {
+	closed := pipeline.PaneIndex(wm, s.cfg.Pane)
+	if closed <= s.closed {
+		return nil
+	}
+	s.last = cachedCell{}
+	if err := s.emit(s.late, true, math.MaxInt64); err != nil {
+		return err
+	}
+	s.closed = closed
+	if err := s.emit(s.cells, false, closed); err != nil {
+		return err
+	}
+	s.compact()
+	return nil
+}
+
+// emit moves the cells of label panes before end from m to the outbox, in canonical order.
+func (s *Operator) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
+	var ready []cellKey
+	for k := range m {
+		if k.labelPane < end {
+			ready = append(ready, k)
+		}
+	}
+	slices.SortFunc(ready, s.compare)
+	var cells []pipeline.Cell
+	var err error
+	for len(ready) > 0 {
+		n := 0
+		first := s.keys.keys[ready[0].key]
+		cells, s.buf = cells[:0], s.buf[:0] // the outbox encodes them at once
+		for n < len(ready) && ready[n].labelPane == ready[0].labelPane && s.keys.keys[ready[n].key].model.Model == first.model.Model {
+			k := s.keys.keys[ready[n].key]
+			set := m[ready[n]]
+			at := len(s.buf)
+			if s.buf, err = set.AppendBinary(s.buf); err != nil {
+				return err
+			}
+			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: s.keys.names[ready[n].key], K: k.classes,
+				PredictionPane: ready[n].predictionPane, Set: s.buf[at:len(s.buf):len(s.buf)]})
+			s.recycle(k.classes, set)
+			delete(m, ready[n])
+			n++
+		}
+		s.outbox.Increment(first.model.Model, ready[0].labelPane, late, cells)
+		ready = ready[n:]
+	}
+	if cap(s.buf) > maxPooledBytes { // of a burst
+		s.buf = nil
+	}
+	return nil
+}
+
+func (s *Operator) recycle(classes int, set *acc.Set) {
+	if set.Pieced() { // it would keep others' memory
+		return
+	}
+	if n := set.Memory(); len(s.pool[classes]) < maxPooled && s.pooledBytes+n <= maxPooledBytes {
+		set.Reset()
+		s.pool[classes] = append(s.pool[classes], set)
+		s.pooledBytes += n
+	}
+}
+
+func (s *Operator) compare(a, b cellKey) int {
+	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
+	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), ka.model.Compare(kb.model), strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
+}
+
+// State implements pipeline.Operator.
+func (s *Operator) State() pipeline.State { return s }
+
+// AppendState implements pipeline.State: the keys, then the open and the late cells in canonical order.
+func (s *Operator) AppendState(dst []byte) ([]byte, error) {
+	dst = slices.Grow(dst, s.stateBytes)
+	start := len(dst)
+	dst = binenc.AppendVarint(dst, s.closed)
+	dst = s.keys.append(dst)
+	var err error
+	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
+		if dst, err = s.appendCells(dst, m); err != nil {
+			return dst, err
+		}
+	}
+	s.stateBytes = (len(dst) - start) + (len(dst)-start)/8
+	return dst, nil
+}
+
+func (s *Operator) appendCells(dst []byte, m map[cellKey]*acc.Set) ([]byte, error) {
+	all := make([]cellKey, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, s.compare)
+	dst = binenc.AppendUvarint(dst, uint64(len(all)))
+	for _, k := range all {
+		dst = binenc.AppendUvarint(dst, uint64(k.key))
+		dst = binenc.AppendVarint(dst, k.labelPane)
+		dst = binenc.AppendVarint(dst, k.predictionPane)
+		var err error
+		if dst, err = binenc.AppendBlock(dst, m[k].AppendBinary); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}

@@ -1,0 +1,127 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// storedCell is a cell of a state that has not been decoded, or, later, has.
+type storedCell struct {
+	key  cellKey
+	body []byte
+	set  *acc.Set
+	err  error
+}
+
+// RestoreState implements pipeline.State. Nearly all of its time is that of decoding sets, which know nothing of each
+// other: as many goroutines as there are processors do it.
+func (s *Operator) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	s.closed = r.Varint()
+	s.keys.restore(&r)
+	for _, m := range []map[cellKey]*acc.Set{s.cells, s.late} {
+		clear(m)
+		cells, err := s.storedCells(&r)
+		if err == nil {
+			err = s.decodeCells(cells)
+		}
+		if err != nil {
+			return err
+		}
+		for i := range cells {
+			m[cells[i].key] = cells[i].set
+		}
+	}
+	return r.Err()
+}
+
+// storedCells takes one of the two lists of cells apart.
+func (s *Operator) storedCells(r *binenc.Reader) ([]storedCell, error) {
+	n := r.Count(4, 1<<30)
+	cells := make([]storedCell, 0, n)
+	for range n {
+		k := cellKey{key: int32(r.Int("key", 0, math.MaxInt32)), labelPane: r.Varint(), predictionPane: r.Varint()}
+		body := r.Bytes(1 << 30)
+		if r.Err() != nil {
+			break
+		}
+		if int(k.key) >= len(s.keys.keys) {
+			return nil, fmt.Errorf("cell of key %d, there are %d", k.key, len(s.keys.keys))
+		}
+		cells = append(cells, storedCell{key: k, body: body})
+	}
+	return cells, r.Err()
+}
+
+// decodeCells decodes every cell's set, and returns the error of the first that is damaged or of another configuration.
+func (s *Operator) decodeCells(cells []storedCell) error {
+	want, err := s.configs(cells)
+	if err != nil {
+		return err
+	}
+	const atOnce = 64
+	var wg sync.WaitGroup
+	for part := range chunks(len(cells), runtime.GOMAXPROCS(0), atOnce) {
+		wg.Go(func() {
+			d := acc.NewDecoder()
+			for i := part[0]; i < part[1]; i++ {
+				c := &cells[i]
+				c.set, c.err = decodeSet(d, c.body, want[s.keys.keys[c.key.key].classes])
+			}
+		})
+	}
+	wg.Wait()
+	for i := range cells {
+		if cells[i].err != nil {
+			return cells[i].err
+		}
+	}
+	return nil
+}
+
+// chunks cuts n into so many ranges of about one size, fewer where they would be smaller than least.
+func chunks(n, parts, least int) func(yield func([2]int) bool) {
+	parts = max(min(parts, n/least), 1)
+	return func(yield func([2]int) bool) {
+		for i := range parts {
+			if !yield([2]int{n * i / parts, n * (i + 1) / parts}) {
+				return
+			}
+		}
+	}
+}
+
+// configs are the configurations that the cells' sets must have, by number of classes.
+func (s *Operator) configs(cells []storedCell) (map[int]acc.Config, error) {
+	out := map[int]acc.Config{}
+	for i := range cells {
+		k := s.keys.keys[cells[i].key.key].classes
+		if _, ok := out[k]; ok {
+			continue
+		}
+		cfg := s.cfg.Acc
+		cfg.K = k
+		set, err := acc.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = set.Config()
+	}
+	return out, nil
+}
+
+func decodeSet(d *acc.Decoder, body []byte, want acc.Config) (*acc.Set, error) {
+	set, err := d.Set(body)
+	if err != nil {
+		return nil, err
+	}
+	if set.Config() != want {
+		return nil, fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v (stats or sample changed since)", set.Config(), want)
+	}
+	return set, nil
+}

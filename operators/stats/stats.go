@@ -1,0 +1,289 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// Config configures the operator.
+type Config struct {
+	Acc     acc.Config // K is set by model
+	Pane    int64      // pane length, ns
+	Slices  []string   // slice columns
+	MaxKeys int        // values of a slice column that model tasks keep; 0 = all
+	Classes string     // whose rows are counted by predicted class: ClassesNone ("" too), ClassesModel, ClassesSlices
+}
+
+// Operator keeps one accumulator set per cell (key, label pane, prediction pane) and hands a label pane's cells to
+// the outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell
+// (pane of ts, pane of ts) as seen; every labelled row in (pane of label ts, pane of ts) as labelled.
+type Operator struct {
+	cfg    Config
+	outbox *pipeline.Outbox
+	counts *pipeline.Counts
+	keys   keyTable
+	cells  map[cellKey]*acc.Set
+	late   map[cellKey]*acc.Set
+	closed int64 // label panes before this one have been emitted
+	pool   map[int][]*acc.Set
+	z      []float32 // scratch of sampleScores
+	last   cachedCell
+
+	blocks map[int]*acc.Block // by K
+	block  *acc.Block         // at hand
+	groups []group            // of the block at hand
+	byCell map[cellKey]int    // index into groups
+	recent int                // the group found last
+
+	labelled int64 // rows of the batch at hand
+
+	buf         []byte // scratch of emit
+	stateBytes  int    // about the size of the next state
+	pooledBytes int    // memory of the sets in pool
+}
+
+type cellKey struct {
+	key                       int32
+	labelPane, predictionPane int64
+}
+
+type cachedCell struct {
+	key  cellKey
+	set  *acc.Set
+	late bool
+}
+
+// group is a cell's rows of the block at hand.
+type group struct {
+	key             cellKey
+	set             *acc.Set
+	late            bool
+	predict, labels []int32
+}
+
+// New returns the operator.
+func New(cfg Config, h pipeline.Host) *Operator {
+	return &Operator{cfg: cfg, outbox: h.Outbox, counts: h.Counts, keys: newKeyTable(cfg.MaxKeys), cells: map[cellKey]*acc.Set{},
+		late: map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}, blocks: map[int]*acc.Block{}, byCell: map[cellKey]int{}}
+}
+
+// Stage is the operator as a shard registers it.
+func (s *Operator) Stage() pipeline.Stage {
+	return pipeline.Stage{Name: "stats", Operator: s, Version: 1}
+}
+
+// Process implements pipeline.Operator; batches pass on unchanged.
+func (s *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Emit) (pipeline.Rejects, error) {
+	if b.Kind == arrowio.Labels {
+		return emit(b)
+	}
+	step := acc.BlockRows(b.K)
+	for at := 0; at < b.N; at += step {
+		if err := s.addBlock(b, at, min(at+step, b.N)); err != nil {
+			return b.Reject, err
+		}
+	}
+	if !b.Shadow {
+		s.counts.Add(pipeline.CountLabelled, s.labelled)
+	}
+	s.labelled = 0
+	return emit(b)
+}
+
+// addBlock counts rows from to end: it scores them, prepares each, sorts them by cell, and adds them cell by cell.
+func (s *Operator) addBlock(b *arrowio.Batch, from, end int) error {
+	block := s.blocks[b.K]
+	if block == nil {
+		block = acc.NewBlock(b.K)
+		s.blocks[b.K] = block
+	}
+	s.block = block
+	block.Score(b.Scores[from*b.K:end*b.K], b.Probs)
+	for i := from; i < end; i++ {
+		if !b.Good(i) {
+			continue
+		}
+		if err := s.row(b, i, block, i-from); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return s.addGroups(block)
+}
+
+// addGroups adds the rows that were sorted by cell.
+func (s *Operator) addGroups(block *acc.Block) error {
+	for g := range s.groups {
+		g := &s.groups[g]
+		if len(g.predict) > 0 {
+			if err := g.set.PredictRows(block, g.predict); err != nil {
+				return err
+			}
+		}
+		if len(g.labels) > 0 {
+			if err := g.set.LabelRows(block, g.labels); err != nil {
+				return err
+			}
+		}
+		g.set, g.predict, g.labels = nil, g.predict[:0], g.labels[:0]
+	}
+	s.groups = s.groups[:0]
+	clear(s.byCell)
+	return nil
+}
+
+// group finds or makes the group of a cell.
+func (s *Operator) group(k cellKey, classes int) (*group, error) {
+	if s.recent < len(s.groups) && s.groups[s.recent].key == k {
+		return &s.groups[s.recent], nil
+	}
+	if i, ok := s.byCell[k]; ok {
+		s.recent = i
+		return &s.groups[i], nil
+	}
+	set, late, err := s.cell(k, classes)
+	if err != nil {
+		return nil, err
+	}
+	n := len(s.groups)
+	s.byCell[k], s.recent = n, n
+	if n == cap(s.groups) {
+		s.groups = append(s.groups, group{})
+	}
+	s.groups = s.groups[:n+1]
+	g := &s.groups[n]
+	g.key, g.set, g.late = k, set, late
+	return g, nil
+}
+
+// countedRow is a row with what every key that it counts in needs.
+type countedRow struct {
+	at              int32 // in the block
+	z               []float32
+	probs           bool
+	id              arrowio.ID
+	ts, labelTS     int64
+	pane, labelPane int64
+	label           int32 // -1 = not yet known
+	weight, served  float64
+	prediction      bool // counts as seen
+	shadow          bool // is in no count of rows
+}
+
+func (s *Operator) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
+	x := countedRow{at: int32(at), z: b.Scores[i*b.K : (i+1)*b.K], probs: b.Probs, ts: b.TS[i], labelTS: b.TS[i], label: -1,
+		weight: 1, served: math.NaN(), prediction: b.Kind == arrowio.Predictions, shadow: b.Shadow}
+	if !block.Row(at).OK {
+		// The decoder rejects such rows; here they would be a programmer's mistake.
+		return fmt.Errorf("scores of a good row are not finite")
+	}
+	x.pane = pipeline.PaneIndex(x.ts, s.cfg.Pane)
+	if b.Weight != nil {
+		x.weight = float64(b.Weight[i])
+	}
+	if b.Label != nil && b.Label[i] >= 0 {
+		s.label(&x, b, i)
+	}
+	if err := block.SetRow(at, int(x.label), x.weight, x.labelTS-x.ts, x.served); err != nil {
+		return err
+	}
+	m, _ := b.ModelOf(i)
+	if err := s.count(&x, m, "", ""); err != nil {
+		return err
+	}
+	for c := range b.Slices {
+		col := &b.Slices[c]
+		if col.Index[i] < 0 {
+			continue
+		}
+		if err := s.count(&x, m, col.Name, col.Values[col.Index[i]]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// label fills what a labelled row has more.
+func (s *Operator) label(x *countedRow, b *arrowio.Batch, i int) {
+	x.label, x.id = b.Label[i], b.RowID(i)
+	if b.LabelTS != nil {
+		x.labelTS = b.LabelTS[i]
+	}
+	x.labelPane = pipeline.PaneIndex(x.labelTS, s.cfg.Pane)
+	if b.Served != nil {
+		x.served = float64(b.Served[i])
+	}
+	s.labelled++
+}
+
+// count puts a row into the groups of one key's cells.
+func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string) error {
+	own, full := s.keys.index(m, column, value, len(x.z))
+	key, pooled, err := own, false, error(nil)
+	if x.prediction {
+		if full != nil {
+			if key, pooled, err = s.admit(full, value, own, x.pane); err != nil {
+				return err
+			}
+		}
+		s.countPooled(pooled)
+		g, err := s.group(cellKey{key, x.pane, x.pane}, len(x.z))
+		if err != nil {
+			return err
+		}
+		g.predict = append(g.predict, x.at)
+		s.countLate(g.late && !x.shadow, column)
+	}
+	if x.label < 0 {
+		return nil
+	}
+	if full != nil && (!x.prediction || x.labelPane != x.pane) {
+		if key, pooled, err = s.admit(full, value, own, x.labelPane); err != nil {
+			return err
+		}
+	}
+	s.countPooled(pooled)
+	g, err := s.group(cellKey{key, x.labelPane, x.pane}, len(x.z))
+	if err != nil {
+		return err
+	}
+	g.labels = append(g.labels, x.at)
+	if !x.prediction {
+		s.countLate(g.late && !x.shadow, column)
+	}
+	return g.set.Sample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label, Z: s.sampleScores(x.z, x.probs)})
+}
+
+// countLate counts a late row once, not once for every slice.
+func (s *Operator) countLate(late bool, column string) {
+	if late && column == "" {
+		s.counts.Add(pipeline.CountLate, 1)
+	}
+}
+
+// sampleScores is logits into scratch memory: the sample copies what it keeps.
+func (s *Operator) sampleScores(z []float32, probs bool) []float32 {
+	if !probs {
+		return z
+	}
+	s.z = append(s.z[:0], z...)
+	kernel.LogProbs(s.z)
+	return s.z
+}
+
+// What Config.Classes may be: whose rows are counted by predicted class.
+const (
+	ClassesNone   = "none" // as ""
+	ClassesModel  = "model"
+	ClassesSlices = "slices" // of every slice too
+)
+
+// countsClasses reports whether the rows of a key are counted by predicted class.
+func (s *Operator) countsClasses(key int32) bool {
+	return s.cfg.Classes == ClassesSlices || s.cfg.Classes == ClassesModel && s.keys.names[key] == ""
+}
