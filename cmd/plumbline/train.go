@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/trainer/backend"
-	"github.com/plumbline/plumbline/trainer/backend/cuda"
-	"github.com/plumbline/plumbline/trainer/backend/gorgonia"
+	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/blas"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
@@ -28,16 +26,6 @@ type trainFlags struct {
 	threads, metricBins        int
 	split                      trainSplitFlags
 	set                        trainSettings
-}
-
-// trainBackends are the choices of --backend.
-var trainBackends = []struct {
-	name string
-	make func(head.GEMM) backend.Backend
-}{
-	{"gorgonia", func(g head.GEMM) backend.Backend { return gorgonia.Backend{GEMM: g} }},
-	{"go", func(g head.GEMM) backend.Backend { return backend.Go{GEMM: g} }},
-	{"cuda", func(g head.GEMM) backend.Backend { return orCPU(cuda.New(), g, slog.Default()) }},
 }
 
 func newTrainCommand() *cobra.Command {
@@ -61,8 +49,8 @@ func newTrainCommand() *cobra.Command {
 	flags.StringVar(&f.labels, "labels", "", "labels `array` of npz files")
 	flags.StringVar(&f.head, "head", "", "the current head: a .safetensors `file`, or an .npz with its arrays")
 	flags.StringVar(&f.headArrays, "head-arrays", "W,b", "weight (K×D) and bias `arrays` of --head, where that is an .npz")
-	flags.StringVar(&f.recipe, "recipe", recipeAuto, "`name` of a recipe, or a .json file with its settings")
-	flags.StringVar(&f.backend, "backend", trainBackends[0].name, "what trains: gorgonia, go, or cuda, which falls back to gorgonia where there is no device")
+	flags.StringVar(&f.recipe, "recipe", recipe.Auto, "`name` of a recipe, or a .json file with its settings")
+	flags.StringVar(&f.backend, "backend", backends.Go, "what trains: go, cuda, which falls back to go where there is no device, or gorgonia in plumbline-train")
 	flags.StringVar(&f.blas, "blas", "auto", "matrix products: auto (OpenBLAS where it is installed), openblas or gonum")
 	flags.IntVar(&f.threads, "threads", 0, "threads of OpenBLAS; 0 is as many as Go uses")
 	flags.BoolVar(&f.temper, "temper", false, "divide the logits of the new head by the best temperature of the validation rows; auto always does")
@@ -143,12 +131,8 @@ func (f trainFlags) chooseBackend(cmd *cobra.Command) (backend.Backend, head.GEM
 		}
 		gemm = blas.Best(log, f.threads)
 	}
-	for _, b := range trainBackends {
-		if b.name == f.backend {
-			return b.make(gemm), gemm, nil
-		}
-	}
-	return nil, nil, usageErrorf("--backend %q: allowed are gorgonia, go and cuda", f.backend)
+	b, err := backends.New(f.backend, backends.Options{GEMM: gemm, Log: log})
+	return b, gemm, err
 }
 
 func blasName(g head.GEMM) string {

@@ -25,6 +25,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/trainer/recipe"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -115,7 +116,7 @@ func TestTrainerKilled(t *testing.T) {
 	}
 	brokers := kafkatest.Start(t)
 	file, cfg := trainerFiles(t, brokers, dir, nil)
-	want := undisturbed(t, cfg, ask(t, brokers, cfg, 1, recipeAuto))
+	want := undisturbed(t, cfg, ask(t, brokers, cfg, 1, recipe.Auto))
 
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	kills := 0

@@ -17,8 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
-	"github.com/plumbline/plumbline/trainer/backend/cuda"
-	"github.com/plumbline/plumbline/trainer/backend/gorgonia"
+	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/blas"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/dataset"
@@ -47,32 +46,25 @@ func newTrainerRunner(cfg config.Config, log *slog.Logger) (service.Runner, erro
 	}
 	gemm := blas.Best(log, 0)
 	return &service.Recipes{Load: l.load, Plan: trainerPlan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: 2 * time.Second,
-		Backend: func() (backend.Backend, error) { return trainerBackend(cfg.Trainer, gemm, log) }}, nil
+		Backend: func() (backend.Backend, error) {
+			return backends.New(cfg.Trainer.Backend, backends.Options{GEMM: gemm, Device: cfg.Trainer.Device, Log: log})
+		}}, nil
 }
 
-// trainerPlan gives a recipe by its name, or from its file.
-func trainerPlan(name string, seed uint64) ([]recipe.Named, bool, error) {
-	f := trainFlags{recipe: cmp.Or(name, recipeAuto)}
-	f.set.Seed = seed
-	p, err := f.named(false)
-	for i := range p.recipes {
-		p.recipes[i].Config.Seed = seed
+// trainerPlan gives a recipe by its name, or from its file, with the seed of a request; auto where it has no name.
+func trainerPlan(name string, seed uint64) (recipes []recipe.Named, auto bool, err error) {
+	name = cmp.Or(name, recipe.Auto)
+	recipes, err = recipe.Lookup(name, seed)
+	if err != nil {
+		return nil, false, fmt.Errorf("recipe %q: %w", name, err)
+	}
+	for i := range recipes {
+		recipes[i].Config.Seed = seed
 		if err == nil {
-			err = p.recipes[i].Config.Validate()
+			err = recipes[i].Config.Validate()
 		}
 	}
-	return p.recipes, p.auto(), err
-}
-
-// trainerBackend opens what computes; auto and cuda take the device where there is one.
-func trainerBackend(t config.Trainer, gemm head.GEMM, log *slog.Logger) (backend.Backend, error) {
-	switch t.Backend {
-	case "go":
-		return backend.Go{GEMM: gemm}, nil
-	case "gorgonia":
-		return gorgonia.Backend{GEMM: gemm}, nil
-	}
-	return orCPU(&cuda.Backend{Device: t.Device}, gemm, log), nil
+	return recipes, name == recipe.Auto, err
 }
 
 // trainerLoader reads the rows of requests.

@@ -1,43 +1,21 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
-
-// recipeAuto is the recipe that tries several.
-const recipeAuto = "auto"
-
-// trainRecipes are the choices of --recipe.
-var trainRecipes = []struct {
-	name, title string
-	config      func() recipe.Config
-}{
-	{"ce", "cross-entropy, from the current head", recipe.CrossEntropy},
-	{"au", "AU: risk reweighted by confidence, from the current head", recipe.AU},
-	{"maccal", "MaC-Cal, the stable preset: a fresh bottleneck under adaptive masks", recipe.MaCCalStable},
-	{"maccal_printed", "MaC-Cal as its paper prints it", recipe.MaCCalPrinted},
-	{"bottleneck", "cross-entropy on a fresh bottleneck", func() recipe.Config {
-		c := recipe.MaCCalPrinted()
-		c.MaCCal = nil
-		return c
-	}},
-}
 
 // recipeHelp is a line for each recipe.
 func recipeHelp() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %-16s %s\n", recipeAuto, "ce with two weight decays, au and maccal; the best by a test on validation rows, with a temperature")
-	for _, r := range trainRecipes {
-		fmt.Fprintf(&b, "  %-16s %s\n", r.name, r.title)
+	fmt.Fprintf(&b, "  %-16s %s\n", recipe.Auto, "ce with two weight decays, au and maccal; the best by a test on validation rows, with a temperature")
+	for _, r := range recipe.Presets {
+		fmt.Fprintf(&b, "  %-16s %s\n", r.Name, r.Title)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -124,7 +102,7 @@ type trainPlan struct {
 	recipes []recipe.Named
 }
 
-func (p trainPlan) auto() bool { return p.name == recipeAuto }
+func (p trainPlan) auto() bool { return p.name == recipe.Auto }
 
 func (p trainPlan) names() []string {
 	var list []string
@@ -179,48 +157,19 @@ func (f trainFlags) checkChoices(p trainPlan) error {
 	case f.resume && f.checkpoint == "":
 		return usageErrorf("--resume: needs --checkpoint")
 	}
-	for _, b := range trainBackends {
-		if b.name == f.backend {
-			return f.split.check()
-		}
+	if err := backends.Check(f.backend); err != nil {
+		return usageErrorf("--backend %q: %w", f.backend, err)
 	}
-	return usageErrorf("--backend %q: allowed are gorgonia, go and cuda", f.backend)
+	return f.split.check()
 }
 
 func (f trainFlags) named(byLoss bool) (trainPlan, error) {
-	switch {
-	case byLoss:
+	if byLoss {
 		return trainPlan{"ce", []recipe.Named{{Name: "ce", Config: recipe.CrossEntropy()}}}, nil
-	case f.recipe == recipeAuto:
-		return trainPlan{recipeAuto, recipe.Candidates(f.set.Seed)}, nil
-	case strings.HasSuffix(f.recipe, ".json"):
-		c, err := readRecipe(f.recipe)
-		return trainPlan{f.recipe, []recipe.Named{{Name: f.recipe, Config: c}}}, err
 	}
-	list := []string{recipeAuto}
-	for _, r := range trainRecipes {
-		if r.name == f.recipe {
-			return trainPlan{r.name, []recipe.Named{{Name: r.name, Config: r.config()}}}, nil
-		}
-		list = append(list, r.name)
-	}
-	return trainPlan{}, usageErrorf("--recipe %q: allowed are %s and a .json file", f.recipe, strings.Join(list, ", "))
-}
-
-// readRecipe reads the settings of a recipe: those of a report are one.
-func readRecipe(file string) (recipe.Config, error) {
-	var c recipe.Config
-	text, err := os.ReadFile(file)
+	recipes, err := recipe.Lookup(f.recipe, f.set.Seed)
 	if err != nil {
-		return c, usageErrorf("--recipe: %w", err)
+		return trainPlan{}, usageErrorf("--recipe %q: %w", f.recipe, err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, usageErrorf("--recipe %s: %w", file, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return c, usageErrorf("--recipe %s: text after the object", file)
-	}
-	return c, nil
+	return trainPlan{f.recipe, recipes}, nil
 }

@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/trainer/backends"
 )
 
 // Set once by TestMain.
@@ -33,7 +36,11 @@ func testMain(m *testing.M) int {
 
 	if binary = os.Getenv("PLUMBLINE_BIN"); binary == "" {
 		binary = filepath.Join(dir, "plumbline")
-		build := exec.Command("go", "build", "-o", binary, "./cmd/plumbline")
+		args := []string{"build", "-o", binary}
+		if slices.Contains(linkedBackends(), backends.Gorgonia) {
+			args = append(args, "-tags", "gorgonia")
+		}
+		build := exec.Command("go", append(args, "./cmd/plumbline")...)
 		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
 			return fail("build the binary: %v\n%s", err, out)

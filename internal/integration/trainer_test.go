@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -152,10 +153,18 @@ func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
 
 const trainerKills = 30
 
+// linkedBackends are those of the CPU; gorgonia with the build tag of that name.
+func linkedBackends() []string {
+	if backends.Check(backends.Gorgonia) != nil {
+		return []string{backends.Go}
+	}
+	return []string{backends.Go, backends.Gorgonia}
+}
+
 // TestTrainerKilled kills a trainer with SIGKILL at random moments, at least thirty times, on each CPU backend. In the log is
 // then one result of every request, whole, with the weights that its file has.
 func TestTrainerKilled(t *testing.T) {
-	for _, backend := range []string{"go", "gorgonia"} {
+	for _, backend := range linkedBackends() {
 		t.Run(backend, func(t *testing.T) {
 			s := newTrainerSetup(t)
 			file := s.config("a", "  backend: "+backend+"\n")

@@ -1,4 +1,4 @@
-package main
+package backends
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func TestFallback(t *testing.T) {
 	}
 	t.Setenv(cuda.EnvLibrary, "/nonexistent/libcuda.so")
 	var log strings.Builder
-	if b := orCPU(cuda.New(), head.Gonum{}, slog.New(slog.NewTextHandler(&log, nil))); b.Name() != "gorgonia" || !strings.Contains(log.String(), "there is no device") {
+	if b := orCPU(cuda.New(), Options{GEMM: head.Gonum{}, Log: slog.New(slog.NewTextHandler(&log, nil))}); b.Name() != Go || !strings.Contains(log.String(), "there is no device") {
 		t.Errorf("without a driver: got %s; log %s", b.Name(), &log)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package backends
 
 import (
 	"errors"
@@ -7,13 +7,11 @@ import (
 
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/backend/cuda"
-	"github.com/plumbline/plumbline/trainer/backend/gorgonia"
-	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// orCPU is the device, or gorgonia with a message where there is none.
-func orCPU(device *cuda.Backend, gemm head.GEMM, log *slog.Logger) backend.Backend {
-	cpu := gorgonia.Backend{GEMM: gemm}
+// orCPU is the device, or go with a message where there is none.
+func orCPU(device *cuda.Backend, o Options) backend.Backend {
+	cpu, log := backend.Go{GEMM: o.GEMM}, o.Log
 	info, err := device.Info()
 	if err != nil {
 		log.Warn("training on the CPU: there is no device to train on", "backend", cpu.Name(), "why", err)
