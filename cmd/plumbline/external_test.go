@@ -80,7 +80,7 @@ func TestExternalTrainer(t *testing.T) {
 func undisturbedEvidence(t *testing.T, cfg config.Config, r record.Finetune) float64 {
 	t.Helper()
 	cfg.Trainer.Command, r.Recipe = nil, "ce"
-	run, err := newTrainerRunner(cfg, slog.New(slog.DiscardHandler))
+	run, err := newTrainerRunner(trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

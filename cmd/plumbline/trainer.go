@@ -8,14 +8,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
@@ -24,48 +21,21 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/service"
 	"github.com/plumbline/plumbline/web"
 )
 
-func newTrainerCommand() *cobra.Command {
-	var o trainerOptions
-	cmd := &cobra.Command{
-		Use:   "trainer",
-		Short: "Train the heads that the pipeline asks for, until it is told to stop",
-		Long: "trainer reads topics.finetune, takes one request at a time, trains its head on the rows that the section trainer of the\n" +
-			"configuration names, and publishes the result on topics.heads. Several trainers share the requests; where one is\n" +
-			"lost, another goes on with its job. docs/train.md has it all.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			log, err := newLogger(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			return runTrainer(ctx, cfg, o, log)
-		},
-	}
-	cmd.Flags().BoolVar(&o.once, "once", false, "end after one job")
-	cmd.Flags().StringVar(&o.listen, "listen", "", "`address` of /metrics, /-/healthy and /-/ready; none by default")
-	cmd.AddCommand(newTrainerListCommand(), newTrainerCancelCommand(), newTrainerGuardCommand())
-	return cmd
-}
-
 // trainerOptions are the flags of `plumbline trainer`.
 type trainerOptions struct {
-	once   bool
-	listen string
+	once   bool   // end after one job
+	listen string // address of metrics and health; none where it is empty
+	bound  func(*data.Set) (undo func())
 }
 
 // runTrainer works until ctx is done.
 func runTrainer(ctx context.Context, cfg config.Config, o trainerOptions, log *slog.Logger) error {
-	runner, err := newTrainerRunner(cfg, log)
+	runner, err := newTrainerRunner(trainerLoader{cfg: cfg, log: log, bound: o.bound})
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func TestTrainerKilled(t *testing.T) {
 // undisturbed is the result of a request without a service around it.
 func undisturbed(t *testing.T, cfg config.Config, r record.Finetune) record.Head {
 	t.Helper()
-	run, err := newTrainerRunner(cfg, slog.New(slog.DiscardHandler))
+	run, err := newTrainerRunner(trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

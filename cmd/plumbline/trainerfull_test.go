@@ -39,7 +39,7 @@ func TestTrainerDiskFull(t *testing.T) {
 				c.Trainer.Dir, c.Trainer.Command = filepath.Join(full, name), command
 				c.Topics.Finetune, c.Topics.Heads = name+".finetune", name+".heads"
 			})
-			run, err := newTrainerRunner(cfg, slog.New(slog.DiscardHandler))
+			run, err := newTrainerRunner(trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,35 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/trainer/backend/cuda"
 	"github.com/plumbline/plumbline/trainer/service"
 )
-
-// newTrainerGuardCommand is what stands between a trainer and the program of trainer.command (service.Guard). It is a process
-// of its own, and ends as the program does.
-func newTrainerGuardCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "guard GRACE PROGRAM [ARGUMENT...]",
-		Short:              "Run a program that ends when standard input does",
-		Hidden:             true,
-		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			const least = 2
-			if len(args) < least {
-				return usageErrorf("trainer guard: GRACE and PROGRAM are needed")
-			}
-			grace, err := time.ParseDuration(args[0])
-			if err != nil {
-				return usageErrorf("trainer guard: GRACE: %v", err)
-			}
-			os.Exit(service.Guard(args[1:], grace))
-			return nil
-		},
-	}
-}
 
 // guardCommand is how this program starts itself as a guard.
 func guardCommand(grace time.Duration) ([]string, error) {

@@ -26,9 +26,12 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
+// errNothing means that a configuration names no rows.
+var errNothing = errors.New("nothing to train on: set archive.directory, trainer.archive or trainer.files")
+
 // newTrainerRunner is what trains: the configured command, or the recipes.
-func newTrainerRunner(cfg config.Config, log *slog.Logger) (service.Runner, error) {
-	l := trainerLoader{cfg: cfg, log: log}
+func newTrainerRunner(l trainerLoader) (service.Runner, error) {
+	cfg, log := l.cfg, l.log
 	if len(cfg.Trainer.Command) > 0 {
 		const grace = 10 * time.Second
 		guard, err := guardCommand(grace)
@@ -42,7 +45,7 @@ func newTrainerRunner(cfg config.Config, log *slog.Logger) (service.Runner, erro
 		return c, nil
 	}
 	if l.archive() == "" && len(cfg.Trainer.Files) == 0 {
-		return nil, usageErrorf("nothing to train on: set archive.directory, trainer.archive or trainer.files")
+		return nil, errNothing
 	}
 	gemm := blas.Best(log, 0)
 	return &service.Recipes{Load: l.load, Plan: trainerPlan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: 2 * time.Second,
@@ -71,6 +74,9 @@ func trainerPlan(name string, seed uint64) (recipes []recipe.Named, auto bool, e
 type trainerLoader struct {
 	cfg config.Config
 	log *slog.Logger
+	// bound is told the rows before a training begins, and its result is called at the end: the program may have the
+	// garbage collected more often beside large ones. nil: nobody is told.
+	bound func(*data.Set) (undo func())
 }
 
 // archive is the directory of archived rows, "" where there is none.
@@ -133,7 +139,10 @@ func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Row
 		return service.Rows{}, errors.Join(err, s.Close())
 	}
 	l.log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To, "feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
-	undo := boundGarbage(all)
+	undo := func() {}
+	if l.bound != nil {
+		undo = l.bound(all)
+	}
 	return service.Rows{Train: dataset.Placed(all.Select(train)), Valid: dataset.Placed(all.Select(valid)), Current: current, Used: used,
 		Close: func() { undo(); _ = s.Close() }}, nil // they were for reading
 }
