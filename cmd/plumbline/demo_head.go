@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
@@ -57,9 +58,9 @@ func writeDemoHead(net *digits.Network, cfg config.Config) error {
 // demoTrainer is what trains in the demo: as `plumbline trainer` does, but with products in Go, whose bits do not depend
 // on what is installed.
 func demoTrainer(cfg config.Config, log *slog.Logger) *service.Recipes {
-	l := trainerLoader{cfg: cfg, log: log}
+	l := trainerd.Loader{Config: cfg, Log: log}
 	gemm := head.Gonum{}
-	return &service.Recipes{Load: l.load, Plan: trainerPlan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: time.Second,
+	return &service.Recipes{Load: l.Load, Plan: trainerd.Plan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: time.Second,
 		Backend: func() (backend.Backend, error) { return backend.Go{GEMM: gemm}, nil }}
 }
 
@@ -168,7 +169,7 @@ func (l *demoLines) trained(h *record.Head, took time.Duration) {
 
 // runTrainer trains for the demo until ctx is done, and tells of the first result.
 func (d *demoRunner) runTrainer(ctx context.Context, log *slog.Logger) error {
-	err := runTrainerWith(ctx, d.cfg, trainerOptions{}, tellingRunner{demoTrainer(d.cfg, log), d.lines}, log)
+	err := trainerd.RunWith(ctx, d.cfg, trainerd.Options{}, tellingRunner{demoTrainer(d.cfg, log), d.lines}, log)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -44,7 +45,7 @@ func TestExternalTrainer(t *testing.T) {
 	_, cfg := trainerFiles(t, brokers, t.TempDir(), func(c *config.Config) { c.Trainer.Command, c.Trainer.Attempts = command, 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- runTrainer(ctx, cfg, trainerOptions{once: true}, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- trainerd.Run(ctx, cfg, trainerd.Options{Once: true}, slog.New(slog.DiscardHandler)) }()
 	defer func() { cancel(); <-done }()
 	r := ask(t, brokers, cfg, 1, "auto")
 	h := awaitResults(t, brokers, cfg, 1)[0]
@@ -80,7 +81,7 @@ func TestExternalTrainer(t *testing.T) {
 func undisturbedEvidence(t *testing.T, cfg config.Config, r record.Finetune) float64 {
 	t.Helper()
 	cfg.Trainer.Command, r.Recipe = nil, "ce"
-	run, err := newTrainerRunner(trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)})
+	run, err := trainerd.NewRunner(trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/trainerd"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -122,26 +126,13 @@ func TestTrainerBadRequests(t *testing.T) {
 		{"nan", -1, "classes -1, allowed are 0 (by the rows) and 2..131072"},
 		{"nan", 2_000_000_000, "classes 2000000000, allowed are 0 (by the rows) and 2..131072"},
 	} {
-		l, _ := loaderOf(func(c2 *config.Trainer) { c2.Files = []string{writeTable(t, "a.arrow", tables[c.table])} })
-		_, err := l.load(t.Context(), requestOf("1", 0, 1<<62, c.classes))
+		cfg := config.Default()
+		cfg.Trainer.Files = []string{writeTable(t, "a.arrow", tables[c.table])}
+		request := record.Finetune{ID: "m/1+head9", Model: "m", Version: "1", Classes: c.classes, Seed: 3,
+			Data: record.FinetuneData{From: pipeline.Format(0), To: pipeline.Format(1 << 62)}}
+		_, err := trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)}.Load(t.Context(), request)
 		if !errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.table, err, c.want)
-		}
-	}
-}
-
-// TestTrainerWithoutArchive: an archive that is not there, or has nothing, is told from one without rows of the time.
-func TestTrainerWithoutArchive(t *testing.T) {
-	empty, file := t.TempDir(), writeFile(t, "archive", "x")
-	for dir, want := range map[string]string{
-		filepath.Join(empty, "none"): "the directory is not there",
-		file:                         "it is no directory",
-		empty:                        "the directory has no files of theirs that can be read",
-	} {
-		l, _ := loaderOf(func(c *config.Trainer) { c.Archive = dir })
-		_, err := l.load(t.Context(), requestOf("1", 0, 1<<62, 5))
-		if err == nil || errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), dir+": no archived rows of m version 1: "+want) {
-			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

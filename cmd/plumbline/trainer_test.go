@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/recipe"
@@ -149,7 +150,7 @@ func TestTrainerKilled(t *testing.T) {
 // undisturbed is the result of a request without a service around it.
 func undisturbed(t *testing.T, cfg config.Config, r record.Finetune) record.Head {
 	t.Helper()
-	run, err := newTrainerRunner(trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)})
+	run, err := trainerd.NewRunner(trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestTrainerOnKafka(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- runTrainer(ctx, cfg, trainerOptions{}, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- trainerd.Run(ctx, cfg, trainerd.Options{}, slog.New(slog.DiscardHandler)) }()
 	first, second := ask(t, brokers, cfg, 1, "ce"), ask(t, brokers, cfg, 2, "nonsense")
 	results := awaitResults(t, brokers, cfg, 2)
 	i := slices.IndexFunc(results, func(h record.Head) bool { return h.ID == second.ID })
@@ -255,12 +256,12 @@ func TestTrainerOnKafka(t *testing.T) {
 func TestTrainerNameTaken(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
-	unlock, err := lockTrainer(cfg.Trainer)
+	unlock, err := trainerd.Lock(cfg.Trainer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := runTrainer(t.Context(), cfg, trainerOptions{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is held") {
+	if err := trainerd.Run(t.Context(), cfg, trainerd.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is held") {
 		t.Errorf("got %v, want that the name is taken", err)
 	}
 }
@@ -269,18 +270,18 @@ func TestTrainerNameTaken(t *testing.T) {
 func TestTrainerRowsOfRange(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
-	l := trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)}
+	l := trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)}
 	r := record.Finetune{Model: "m", Version: "1", Classes: 3, Data: record.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)), To: pipeline.Format(int64(3000 * time.Second))}}
-	rows, err := l.load(t.Context(), r)
+	rows, err := l.Load(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := rows.Used.(trainerRows)
+	used := rows.Used.(trainerd.Rows)
 	if used.Rows != 2000 || used.Outside != 4000 || rows.Train.N() != 1600 || rows.Valid.N() != 400 {
 		t.Errorf("got %+v, %d train, %d validate; want 2000 rows, 4000 outside, 1600 and 400", used, rows.Train.N(), rows.Valid.N())
 	}
 	r.Data.From, r.Data.To = pipeline.Format(int64(9000*time.Second)), pipeline.Format(int64(9001*time.Second))
-	if _, err := l.load(t.Context(), r); err == nil || !strings.Contains(err.Error(), "6000 are of other times") {
+	if _, err := l.Load(t.Context(), r); err == nil || !strings.Contains(err.Error(), "6000 are of other times") {
 		t.Errorf("got %v, want that no row is of the range", err)
 	}
 }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
 func newTrainerCommand() *cobra.Command {
-	var o trainerOptions
+	var o trainerd.Options
 	cmd := &cobra.Command{
 		Use:   "trainer",
 		Short: "Train the heads that the pipeline asks for, until it is told to stop",
@@ -32,15 +33,15 @@ func newTrainerCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			o.bound = boundGarbage
-			if err = runTrainer(ctx, cfg, o, log); errors.Is(err, errNothing) {
+			o.Bound = boundGarbage
+			if err = trainerd.Run(ctx, cfg, o, log); errors.Is(err, trainerd.ErrNothing) {
 				return usageError{err}
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&o.once, "once", false, "end after one job")
-	cmd.Flags().StringVar(&o.listen, "listen", "", "`address` of /metrics, /-/healthy and /-/ready; none by default")
+	cmd.Flags().BoolVar(&o.Once, "once", false, "end after one job")
+	cmd.Flags().StringVar(&o.Listen, "listen", "", "`address` of /metrics, /-/healthy and /-/ready; none by default")
 	cmd.AddCommand(newTrainerListCommand(), newTrainerCancelCommand(), newTrainerGuardCommand())
 	return cmd
 }

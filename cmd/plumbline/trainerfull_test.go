@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
@@ -39,7 +40,7 @@ func TestTrainerDiskFull(t *testing.T) {
 				c.Trainer.Dir, c.Trainer.Command = filepath.Join(full, name), command
 				c.Topics.Finetune, c.Topics.Heads = name+".finetune", name+".heads"
 			})
-			run, err := newTrainerRunner(trainerLoader{cfg: cfg, log: slog.New(slog.DiscardHandler)})
+			run, err := trainerd.NewRunner(trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

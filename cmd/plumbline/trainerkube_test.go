@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -95,7 +96,7 @@ func TestKubernetesJob(t *testing.T) {
 			if err := os.Mkdir(task.Result, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			guard, err := guardCommand(10 * time.Second)
+			guard, err := trainerd.GuardCommand(10 * time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}

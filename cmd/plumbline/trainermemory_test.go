@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -49,7 +50,7 @@ func TestTrainerMemory(t *testing.T) {
 		askFor(t, brokers, cfg, k, recipe)
 		peak[memory] = trainOnce(t, binary, file)
 		h := awaitResults(t, brokers, cfg, 1)[0]
-		var ev struct{ Rows trainerRows }
+		var ev struct{ Rows trainerd.Rows }
 		if err := json.Unmarshal(h.Evidence, &ev); err != nil || h.Outcome != record.OutcomeTrained {
 			t.Fatalf("%s: %s, %v", h.Outcome, h.Why, err)
 		}
@@ -69,7 +70,7 @@ func TestTrainerMemory(t *testing.T) {
 // shortRecipe is cross-entropy for one epoch.
 func shortRecipe(t *testing.T) string {
 	t.Helper()
-	plan, _, err := trainerPlan("ce", 1)
+	plan, _, err := trainerd.Plan("ce", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package trainerd_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
@@ -82,12 +83,12 @@ func publishRows(t *testing.T, a *sinks.Archive, version string, partition int, 
 }
 
 // loaderOf is a loader with the given settings, which does not wait; its log goes to the buffer.
-func loaderOf(change func(*config.Trainer)) (trainerLoader, *bytes.Buffer) {
+func loaderOf(change func(*config.Trainer)) (trainerd.Loader, *bytes.Buffer) {
 	cfg := config.Default()
 	cfg.Trainer.Settle = 0
 	change(&cfg.Trainer)
 	var log bytes.Buffer
-	return trainerLoader{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil))}, &log
+	return trainerd.Loader{Config: cfg, Log: slog.New(slog.NewTextHandler(&log, nil))}, &log
 }
 
 func requestOf(version string, from, to int64, k int) record.Finetune {
@@ -146,7 +147,7 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 		l, log := loaderOf(func(tr *config.Trainer) {
 			tr.Archive, tr.MemoryBytes, tr.MaxRows, tr.Balance = dir, c.memory, c.maxRows, c.balance
 		})
-		got, err := l.load(t.Context(), requestOf("1", from, to, k))
+		got, err := l.Load(t.Context(), requestOf("1", from, to, k))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 		}
 		train, valid := rowsOf(got.Train), rowsOf(got.Valid)
 		held := (len(expect) + 2) / 5
-		used := got.Used.(trainerRows)
+		used := got.Used.(trainerd.Rows)
 		if c.balance == 0 && !sameRows(train, expect[:len(expect)-held]) || !sameRows(valid, expect[len(expect)-held:]) {
 			t.Errorf("%+v: %d rows train, %d validate, want %d and %d of %d", c, len(train), len(valid), len(expect)-held, held, len(expect))
 		}
@@ -195,7 +196,7 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 	publish()
 	l, _ := loaderOf(func(tr *config.Trainer) { tr.Archive, tr.MemoryBytes = dir, 0 })
 	request := requestOf("1", 0, 1<<60, k)
-	got, err := l.load(t.Context(), request)
+	got, err := l.Load(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 				done = true
 			default:
 			}
-			got, err := l.load(t.Context(), request)
+			got, err := l.Load(t.Context(), request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,16 +256,16 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 		for _, r := range rows[:100] {
 			table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label, r.label), append(table.Features, r.x...)
 		}
-		return writeTable(t, "named.arrow", table)
+		return writeRows(t, "named.arrow", table)
 	}
-	load := func(version string, files ...string) (trainerRows, error) {
+	load := func(version string, files ...string) (trainerd.Rows, error) {
 		l, _ := loaderOf(func(tr *config.Trainer) { tr.Files = files })
-		got, err := l.load(t.Context(), requestOf(version, 0, 1<<60, k))
+		got, err := l.Load(t.Context(), requestOf(version, 0, 1<<60, k))
 		if err != nil {
-			return trainerRows{}, err
+			return trainerd.Rows{}, err
 		}
 		got.Close()
-		return got.Used.(trainerRows), nil
+		return got.Used.(trainerd.Rows), nil
 	}
 	for version, want := range map[string]struct{ rows, files, others int }{"1": {300, 3, 1}, "1+head7": {300, 3, 1}, "2": {100, 1, 3}} {
 		used, err := load(version, dir)
@@ -285,7 +286,7 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 	if _, err := load("1", filepath.Join(dir, "nothing.arrow")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that a file that is named must be there", err)
 	}
-	narrow := writeTable(t, "narrow.arrow", &table.Table{N: 2, K: k, D: 1, Scores32: make([]float32, 2*k), Label: []int32{0, 1}, TS: []arrowio.Time{1, 2}, Features: []float32{1, 2}})
+	narrow := writeRows(t, "narrow.arrow", &table.Table{N: 2, K: k, D: 1, Scores32: make([]float32, 2*k), Label: []int32{0, 1}, TS: []arrowio.Time{1, 2}, Features: []float32{1, 2}})
 	if _, err := load("1", dir, narrow); !errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), "1 features a row, 4 before") {
 		t.Errorf("got %v, want that rows of two shapes are hopeless", err)
 	}
@@ -298,12 +299,40 @@ func TestTrainerSystemErrors(t *testing.T) {
 	for _, r := range rows {
 		table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label, r.label), append(table.Features, r.x...)
 	}
-	file := writeTable(t, "rows.csv", table)
+	file := writeRows(t, "rows.csv", table)
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	t.Setenv("TMPDIR", nowhere)
 	l, _ := loaderOf(func(tr *config.Trainer) { tr.Files, tr.MemoryBytes = []string{file}, 0 })
-	_, err := l.load(t.Context(), requestOf("1", 0, 1<<60, 3))
+	_, err := l.Load(t.Context(), requestOf("1", 0, 1<<60, 3))
 	if err == nil || !strings.Contains(err.Error(), "trainer.memory_bytes") || !strings.Contains(err.Error(), nowhere) {
 		t.Errorf("got %v, want that there is no room for unpacked features, and where", err)
 	}
+}
+
+// TestTrainerWithoutArchive: an archive that is not there, or has nothing, is told from one without rows of the time.
+func TestTrainerWithoutArchive(t *testing.T) {
+	empty, file := t.TempDir(), filepath.Join(t.TempDir(), "archive")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		filepath.Join(empty, "none"): "the directory is not there",
+		file:                         "it is no directory",
+		empty:                        "the directory has no files of theirs that can be read",
+	} {
+		l, _ := loaderOf(func(c *config.Trainer) { c.Archive = dir })
+		_, err := l.Load(t.Context(), requestOf("1", 0, 1<<62, 5))
+		if err == nil || errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), dir+": no archived rows of m version 1: "+want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func writeRows(t *testing.T, name string, rows *table.Table) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := table.Write(path, rows); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,4 +1,4 @@
-package main
+package trainerd
 
 import (
 	"context"
@@ -26,28 +26,28 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// trainerOptions are the flags of `plumbline trainer`.
-type trainerOptions struct {
-	once   bool   // end after one job
-	listen string // address of metrics and health; none where it is empty
-	bound  func(*data.Set) (undo func())
+// Options are the flags of `plumbline trainer`.
+type Options struct {
+	Once   bool   // end after one job
+	Listen string // address of metrics and health; none where it is empty
+	Bound  func(*data.Set) (undo func())
 }
 
-// runTrainer works until ctx is done.
-func runTrainer(ctx context.Context, cfg config.Config, o trainerOptions, log *slog.Logger) error {
-	runner, err := newTrainerRunner(trainerLoader{cfg: cfg, log: log, bound: o.bound})
+// Run works until ctx is done.
+func Run(ctx context.Context, cfg config.Config, o Options, log *slog.Logger) error {
+	runner, err := NewRunner(Loader{Config: cfg, Log: log, bound: o.Bound})
 	if err != nil {
 		return err
 	}
-	return runTrainerWith(ctx, cfg, o, runner, log)
+	return RunWith(ctx, cfg, o, runner, log)
 }
 
-func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, runner service.Runner, log *slog.Logger) error {
+func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.Runner, log *slog.Logger) error {
 	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return err
 	}
-	unlock, err := lockTrainer(cfg.Trainer)
+	unlock, err := Lock(cfg.Trainer)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
 		return kafkaclient.NoTopic(err)
 	}
-	if err := serveTrainer(ctx, g, o.listen, svc, ready, log); err != nil {
+	if err := serveTrainer(ctx, g, o.Listen, svc, ready, log); err != nil {
 		return err
 	}
 	g.Go(func() error {
-		if err := svc.Run(ctx); err != nil || !o.once || ctx.Err() != nil {
+		if err := svc.Run(ctx); err != nil || !o.Once || ctx.Err() != nil {
 			return err
 		}
 		return errTrainerDone
@@ -99,10 +99,10 @@ func runTrainerWith(ctx context.Context, cfg config.Config, o trainerOptions, ru
 // errTrainerDone ends a trainer that was to do one job.
 var errTrainerDone = errors.New("done")
 
-func trainerConfig(cfg config.Config, publish func(context.Context, string, string, []byte) error, runner service.Runner, o trainerOptions, log *slog.Logger) service.Config {
+func trainerConfig(cfg config.Config, publish func(context.Context, string, string, []byte) error, runner service.Runner, o Options, log *slog.Logger) service.Config {
 	t := cfg.Trainer
 	return service.Config{Name: trainerName(t), Dir: filepath.Join(t.Dir, "jobs"), Heartbeat: t.Heartbeat, Timeout: t.Timeout, InlineBytes: t.InlineBytes, Keep: t.Keep,
-		Limits: service.Limits{Attempts: t.Attempts, LostAfter: t.LostAfter, Pause: t.LostAfter}, Publish: publish, Runner: runner, Log: log, Once: o.once}
+		Limits: service.Limits{Attempts: t.Attempts, LostAfter: t.LostAfter, Pause: t.LostAfter}, Publish: publish, Runner: runner, Log: log, Once: o.Once}
 }
 
 func trainerName(t config.Trainer) string {
@@ -112,8 +112,8 @@ func trainerName(t config.Trainer) string {
 	return engine.Hostname()
 }
 
-// lockTrainer refuses a second trainer of a name on one directory: they would take each other's jobs for their own.
-func lockTrainer(t config.Trainer) (unlock func(), err error) {
+// Lock refuses a second trainer of a name on one directory: they would take each other's jobs for their own.
+func Lock(t config.Trainer) (unlock func(), err error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("trainer.dir: %w", err)
 	}

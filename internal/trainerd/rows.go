@@ -1,4 +1,4 @@
-package main
+package trainerd
 
 import (
 	"cmp"
@@ -26,36 +26,36 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// errNothing means that a configuration names no rows.
-var errNothing = errors.New("nothing to train on: set archive.directory, trainer.archive or trainer.files")
+// ErrNothing means that a configuration names no rows.
+var ErrNothing = errors.New("nothing to train on: set archive.directory, trainer.archive or trainer.files")
 
-// newTrainerRunner is what trains: the configured command, or the recipes.
-func newTrainerRunner(l trainerLoader) (service.Runner, error) {
-	cfg, log := l.cfg, l.log
+// NewRunner is what trains: the configured command, or the recipes.
+func NewRunner(l Loader) (service.Runner, error) {
+	cfg, log := l.Config, l.Log
 	if len(cfg.Trainer.Command) > 0 {
 		const grace = 10 * time.Second
-		guard, err := guardCommand(grace)
+		guard, err := GuardCommand(grace)
 		if err != nil {
 			return nil, err
 		}
 		c := &service.Command{Args: cfg.Trainer.Command, Guard: guard, Grace: grace, Log: log}
 		if l.archive() != "" || len(cfg.Trainer.Files) > 0 {
-			c.Load = l.load
+			c.Load = l.Load
 		}
 		return c, nil
 	}
 	if l.archive() == "" && len(cfg.Trainer.Files) == 0 {
-		return nil, errNothing
+		return nil, ErrNothing
 	}
 	gemm := blas.Best(log, 0)
-	return &service.Recipes{Load: l.load, Plan: trainerPlan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: 2 * time.Second,
+	return &service.Recipes{Load: l.Load, Plan: Plan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: 2 * time.Second,
 		Backend: func() (backend.Backend, error) {
 			return backends.New(cfg.Trainer.Backend, backends.Options{GEMM: gemm, Device: cfg.Trainer.Device, Log: log})
 		}}, nil
 }
 
-// trainerPlan gives a recipe by its name, or from its file, with the seed of a request; auto where it has no name.
-func trainerPlan(name string, seed uint64) (recipes []recipe.Named, auto bool, err error) {
+// Plan gives a recipe by its name, or from its file, with the seed of a request; auto where it has no name.
+func Plan(name string, seed uint64) (recipes []recipe.Named, auto bool, err error) {
 	name = cmp.Or(name, recipe.Auto)
 	recipes, err = recipe.Lookup(name, seed)
 	if err != nil {
@@ -70,25 +70,25 @@ func trainerPlan(name string, seed uint64) (recipes []recipe.Named, auto bool, e
 	return recipes, name == recipe.Auto, err
 }
 
-// trainerLoader reads the rows of requests.
-type trainerLoader struct {
-	cfg config.Config
-	log *slog.Logger
+// Loader reads the rows of requests.
+type Loader struct {
+	Config config.Config
+	Log    *slog.Logger
 	// bound is told the rows before a training begins, and its result is called at the end: the program may have the
 	// garbage collected more often beside large ones. nil: nobody is told.
 	bound func(*data.Set) (undo func())
 }
 
 // archive is the directory of archived rows, "" where there is none.
-func (l trainerLoader) archive() string {
-	if l.cfg.Trainer.Archive != "" {
-		return l.cfg.Trainer.Archive
+func (l Loader) archive() string {
+	if l.Config.Trainer.Archive != "" {
+		return l.Config.Trainer.Archive
 	}
-	return l.cfg.Archive.Directory
+	return l.Config.Archive.Directory
 }
 
-// trainerRows is what the evidence says about rows.
-type trainerRows struct {
+// Rows is what the evidence says about rows.
+type Rows struct {
 	data.Used
 	From       string `json:"from"`
 	To         string `json:"to"`
@@ -109,15 +109,15 @@ type trainerRows struct {
 	FeatureBytes int64 `json:"feature_bytes"`
 }
 
-// load implements service.Load.
-func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Rows, error) {
+// Load implements service.Load.
+func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, error) {
 	current, err := l.current(r)
 	if err != nil {
 		return service.Rows{}, err
 	}
-	used := trainerRows{From: r.Data.From, To: r.Data.To}
+	used := Rows{From: r.Data.From, To: r.Data.To}
 	var read dataset.Rows
-	s := dataset.NewSource(int64(l.cfg.Trainer.MemoryBytes), &read)
+	s := dataset.NewSource(int64(l.Config.Trainer.MemoryBytes), &read)
 	s.Bound = "trainer.memory_bytes"
 	all, err := l.all(ctx, r, s, &used)
 	if err == nil && current != nil && (current.D() != all.D || current.K() != all.K) {
@@ -128,7 +128,7 @@ func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Row
 	}
 	var train, valid []int32
 	if err == nil {
-		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.cfg.Trainer.Validation, MaxRows: l.cfg.Trainer.MaxRows, Balance: l.cfg.Trainer.Balance, Seed: r.Seed})
+		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.Config.Trainer.Validation, MaxRows: l.Config.Trainer.MaxRows, Balance: l.Config.Trainer.Balance, Seed: r.Seed})
 	}
 	if err == nil {
 		if err = (dataset.Rows{Used: used.Used}).OneClass("request " + r.ID); err != nil {
@@ -138,7 +138,7 @@ func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Row
 	if err != nil {
 		return service.Rows{}, errors.Join(err, s.Close())
 	}
-	l.log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To, "feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
+	l.Log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To, "feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
 	undo := func() {}
 	if l.bound != nil {
 		undo = l.bound(all)
@@ -148,7 +148,7 @@ func (l trainerLoader) load(ctx context.Context, r record.Finetune) (service.Row
 }
 
 // all are the rows of a request, of which the newest, as many as may train and those that validate them.
-func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *dataset.Source, used *trainerRows) (*data.Set, error) {
+func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, used *Rows) (*data.Set, error) {
 	from, to, err := dataRange(r)
 	if err != nil {
 		return nil, err
@@ -159,18 +159,18 @@ func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *dataset.So
 	s.Span = &dataset.Span{From: from, To: to}
 	where := l.archive()
 	if where == "" {
-		where = fmt.Sprint(l.cfg.Trainer.Files)
-		used.Files, used.LeftOut, err = s.AddFiles(l.cfg.Trainer.Files, r.Model, r.Version)
+		where = fmt.Sprint(l.Config.Trainer.Files)
+		used.Files, used.LeftOut, err = s.AddFiles(l.Config.Trainer.Files, r.Model, r.Version)
 	} else {
 		used.Archive = where
 		var use dataset.ArchiveUse
 		use, err = s.AddArchive(ctx, dataset.Archive{Dir: where, Model: r.Model, Version: r.Version,
-			Until: to + int64(l.cfg.EventTime.AllowedLateness), Settle: l.cfg.Trainer.Settle})
+			Until: to + int64(l.Config.EventTime.AllowedLateness), Settle: l.Config.Trainer.Settle})
 		used.ArchiveFiles, used.Settled, used.LeftOut = use.Files, use.Settled, use.LeftOut
 	}
 	used.leave(s.Used)
 	for _, why := range used.LeftOut {
-		l.log.Warn("left out of the rows", "job", r.ID, "why", why)
+		l.Log.Warn("left out of the rows", "job", r.ID, "why", why)
 	}
 	if errors.Is(err, dataset.ErrOtherRows) {
 		err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
@@ -186,8 +186,8 @@ func (l trainerLoader) all(ctx context.Context, r record.Finetune, s *dataset.So
 			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.Outside), used.why())
 	}
 	most := 0
-	if l.cfg.Trainer.MaxRows > 0 {
-		most = int(float64(l.cfg.Trainer.MaxRows) / (1 - l.cfg.Trainer.Validation))
+	if l.Config.Trainer.MaxRows > 0 {
+		most = int(float64(l.Config.Trainer.MaxRows) / (1 - l.Config.Trainer.Validation))
 	}
 	set, err := s.NewestRows(where, r.Classes, most)
 	if err != nil {
@@ -213,7 +213,7 @@ func emptyArchive(dir string) string {
 }
 
 // leave notes the files that were left out.
-func (u *trainerRows) leave(r *dataset.Rows) {
+func (u *Rows) leave(r *dataset.Rows) {
 	if r.Vanished > 0 {
 		u.LeftOut = append(u.LeftOut, fmt.Sprintf("%d files were gone when they were opened", r.Vanished))
 	}
@@ -221,7 +221,7 @@ func (u *trainerRows) leave(r *dataset.Rows) {
 }
 
 // why is the end of an error.
-func (u *trainerRows) why() string {
+func (u *Rows) why() string {
 	if len(u.LeftOut) == 0 {
 		return ""
 	}
@@ -229,24 +229,24 @@ func (u *trainerRows) why() string {
 }
 
 // current is the head that serves a version: the configured one, or the result that it came from. nil: not known.
-func (l trainerLoader) current(r record.Finetune) (*head.Head, error) {
+func (l Loader) current(r record.Finetune) (*head.Head, error) {
 	file := ""
-	for _, h := range l.cfg.Trainer.Heads {
+	for _, h := range l.Config.Trainer.Heads {
 		if h.Model == r.Model && h.Version == r.Version {
 			file = h.File
 			break
 		}
 	}
-	if own := filepath.Join(l.cfg.Trainer.Dir, "jobs", service.JobDir(r.Model+"/"+r.Version), "result", service.FileHead); file == "" && fileExists(own) {
+	if own := filepath.Join(l.Config.Trainer.Dir, "jobs", service.JobDir(r.Model+"/"+r.Version), "result", service.FileHead); file == "" && fileExists(own) {
 		file = own
 	}
-	for _, h := range l.cfg.Trainer.Heads {
+	for _, h := range l.Config.Trainer.Heads {
 		if file == "" && h.Model == r.Model && h.Version == "" {
 			file = h.File
 		}
 	}
 	if file == "" {
-		l.log.Warn("the head that serves is not known: trainings begin with a fresh one (trainer.heads)", "model", r.Model, "version", r.Version)
+		l.Log.Warn("the head that serves is not known: trainings begin with a fresh one (trainer.heads)", "model", r.Model, "version", r.Version)
 		return nil, nil
 	}
 	text, err := os.ReadFile(file)

@@ -1,4 +1,4 @@
-package main
+package trainerd
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// guardCommand is how this program starts itself as a guard.
-func guardCommand(grace time.Duration) ([]string, error) {
+// GuardCommand is how this program starts itself as a guard.
+func GuardCommand(grace time.Duration) ([]string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("trainer.command: %w", err)
