@@ -63,7 +63,7 @@ var rules = []struct {
 	{pkg: "internal/kafkatest"},
 	{pkg: "internal/layout"},
 	{pkg: "internal/engine/...", may: []string{"..."}},
-	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads", "internal/kafkaclient", "pipeline", "pipeline/record", "trainer/...", "web"}},
+	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"internal/bench/npy"}, third: []string{}},
