@@ -35,7 +35,7 @@ func TestCommandReference(t *testing.T) {
 }
 
 const referenceHead = `# Commands
-Generated from the program: ` + "`go test ./cmd/plumbline -run Reference -update`" + `. Each command prints its part with ` + "`--help`" + `.
+Generated from the program: ` + "`go test ./cmd/plumbline -run Reference -update`" + `. ` + "`plumbline COMMAND --help`" + ` says more about each.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. Results go to stdout, log lines and errors to stderr.
 
@@ -137,7 +137,7 @@ func writeShared(b *strings.Builder, commands []*cobra.Command, shared map[strin
 
 // writeSubcommand writes a command without more to say than a line as one.
 func writeSubcommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
-	if c.Long == "" && c.Example == "" && len(ownFlags(c, shared)) == 0 {
+	if c.Example == "" && len(ownFlags(c, shared)) == 0 {
 		fmt.Fprintf(b, "`%s`: %s.\n\n", useLine(c), c.Short)
 		return
 	}
@@ -152,18 +152,10 @@ func ownFlags(c *cobra.Command, shared map[string]bool) []string {
 }
 
 func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
-	text := c.Long
-	if text == "" {
-		text = c.Short + "."
-	}
-	prose, list, _ := strings.Cut(text, "\n\n")
-	if b.WriteString(prose + "\n\n"); c.HasSubCommands() && !c.LocalFlags().HasFlags() {
+	if b.WriteString(c.Short + ".\n\n"); c.HasSubCommands() && !c.LocalFlags().HasFlags() {
 		return
 	}
 	fmt.Fprintf(b, "```\n%s\n%s```\n\n", useLine(c), unindented(c.Example))
-	if list = strings.TrimSpace(list); list != "" {
-		fmt.Fprintf(b, "```\n%s\n```\n\n", list)
-	}
 	if own := ownFlags(c, shared); len(own) > 0 {
 		b.WriteString(strings.Join(own, "\n") + "\n\n")
 	}

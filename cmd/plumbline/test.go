@@ -20,7 +20,7 @@ func newTestRulesCommand() *cobra.Command {
 		Long: "test rules runs the cases of every FILE through the operators of `plumbline run`, in this process and in event time. A case\n" +
 			"has a configuration, rows that are made as it says, given as sums of panes or read from a file, and the alerts that are expected, by rule,\n" +
 			"slice, state and time. A file that has no configuration is tried with that of --config, else with the defaults.\n" +
-			"docs/operations.md has the format, examples/rules-test.yaml an example.",
+			"examples/rules-test.yaml is an example that describes every key.",
 		Example: "  plumbline test rules rules-test.yaml\n" +
 			"  plumbline test rules -c plumbline.yaml --json cases/*.yaml",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
