@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
 )
@@ -63,8 +63,9 @@ func (f *feedFlags) check() error {
 			return usageErrorf("--start %q: must be a time such as 2026-01-31T12:00:00Z", f.start)
 		}
 	}
-	if f.delayMin, f.delayMax, err = parseDelay(f.labelDelay); err != nil {
-		return err
+	var ok bool
+	if f.delayMin, f.delayMax, ok = feed.ParseDelay(f.labelDelay); !ok {
+		return usageErrorf("--label-delay %q: must be MIN-MAX such as 0s-5m, 0 <= MIN <= MAX", f.labelDelay)
 	}
 	switch {
 	case !(f.eventRate >= 0) || f.eventRate > 1e9:
@@ -85,22 +86,6 @@ func (f *feedFlags) check() error {
 	return nil
 }
 
-// parseDelay reads MIN-MAX, or one duration for both.
-func parseDelay(s string) (lo, hi time.Duration, err error) {
-	first, last, spread := strings.Cut(s, "-")
-	if !spread {
-		last = first
-	}
-	lo, err = time.ParseDuration(first)
-	if err == nil {
-		hi, err = time.ParseDuration(last)
-	}
-	if err != nil || lo < 0 || hi < lo {
-		return 0, 0, usageErrorf("--label-delay %q: must be MIN-MAX such as 0s-5m, 0 <= MIN <= MAX", s)
-	}
-	return lo, hi, nil
-}
-
 // options are the feed's, for a stream of so many partitions that starts at start unless --start says otherwise.
 func (f *feedFlags) options(cfg config.Config, partitions int, start time.Time) feed.Options {
 	if !f.startTime.IsZero() {
@@ -112,18 +97,10 @@ func (f *feedFlags) options(cfg config.Config, partitions int, start time.Time) 
 		EventRate:  f.eventRate, Start: start.UnixNano(),
 		DelayMin: f.delayMin, DelayMax: f.delayMax,
 		NoLabels: f.noLabels, InlineLabels: f.inlineLabels || cfg.Topics.Labels == "" && !f.noLabels,
-		Batch: f.batch, FlushEvery: flushEvery(cfg),
+		Batch: f.batch, FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness),
 		Seed: f.seed, Skip: f.skip, Limit: f.limit,
 		IDPrefix: f.idPrefix, End: f.end, Pane: cfg.EventTime.Pane,
 	}
-}
-
-// flushEvery keeps rows from waiting for their message longer than the shards wait for them.
-func flushEvery(cfg config.Config) time.Duration {
-	if late := cfg.EventTime.AllowedLateness; late > 0 {
-		return min(feed.DefaultFlushEvery, late)
-	}
-	return feed.DefaultFlushEvery
 }
 
 // open returns the feed of the files one after another, and the number of rows it will send.
@@ -131,7 +108,7 @@ func (f *feedFlags) open(files []string, cfg config.Config, partitions int, star
 	var sources []feed.Source
 	var total int64
 	for i, file := range files {
-		rows, err := f.feedRows(file, cfg.Slices.Columns)
+		rows, err := feed.ReadFile(file, table.Options{Array: f.array, Labels: f.labels}, cfg.Slices.Columns)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -213,15 +213,3 @@ func TestProduceFiles(t *testing.T) {
 		t.Errorf("got rows by model %v, want 3 of monday and 2 of tuesday", models)
 	}
 }
-
-func TestDefaultModel(t *testing.T) {
-	for _, c := range []struct{ file, array, want string }{
-		{"/data/nets.npz:resnet20", "", "nets-resnet20"},
-		{"nets.npz", "vgg", "nets-vgg"},
-		{"dir.d/monday.parquet", "", "monday"},
-	} {
-		if got := defaultModel(c.file, c.array); got != c.want {
-			t.Errorf("%s, %q: got %s, want %s", c.file, c.array, got, c.want)
-		}
-	}
-}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 )
@@ -33,6 +35,10 @@ func newTestRulesCommand() *cobra.Command {
 			failed := 0
 			for _, file := range files {
 				suite, err := readRuleSuite(file, flag)
+				var invalid invalidError
+				if errors.As(err, &invalid) {
+					return usageError{err}
+				}
 				if err != nil {
 					return err
 				}
@@ -46,7 +52,7 @@ func newTestRulesCommand() *cobra.Command {
 					}
 					results = append(results, r)
 					if !jsonOutput(cmd) {
-						r.print(cmd.OutOrStdout())
+						printRuleResult(cmd.OutOrStdout(), &r)
 					}
 				}
 			}
@@ -60,5 +66,16 @@ func newTestRulesCommand() *cobra.Command {
 			}
 			return nil
 		},
+	}
+}
+
+func printRuleResult(w io.Writer, r *ruleResult) {
+	if r.OK {
+		fmt.Fprintf(w, "ok    %s (%d alerts)\n", r.Name, len(r.Alerts))
+		return
+	}
+	fmt.Fprintf(w, "FAIL  %s (%s)\n", r.Name, r.At)
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "      %s\n", p)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/feed"
@@ -103,14 +104,14 @@ func readRuleSuite(path, flag string) (*ruleSuite, error) {
 	}
 	s := &ruleSuite{dir: filepath.Dir(path)}
 	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) { // the end: an empty file
-		return nil, usageErrorf("%s: %s", path, yaml.FormatError(err, false, true))
+		return nil, invalidf("%s: %s", path, yaml.FormatError(err, false, true))
 	}
 	lines := newYAMLLines(b)
 	if err := s.configure(flag); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", path, max(lines.of("config"), lines.of("configuration")), err)
 	}
 	if len(s.Tests) == 0 {
-		return nil, usageErrorf("%s:%d: tests: none, at least one is needed", path, lines.of("tests"))
+		return nil, invalidf("%s:%d: tests: none, at least one is needed", path, lines.of("tests"))
 	}
 	for i := range s.Tests {
 		t := &s.Tests[i]
@@ -121,7 +122,7 @@ func readRuleSuite(path, flag string) (*ruleSuite, error) {
 			key, err = s.checkNames(t)
 		}
 		if err != nil {
-			return nil, usageErrorf("%s:%d: %s %q: %s: %s", path, lines.of(at+"."+key), at, t.Name, key, err)
+			return nil, invalidf("%s:%d: %s %q: %s: %s", path, lines.of(at+"."+key), at, t.Name, key, err)
 		}
 		for j := range t.Expect {
 			t.Expect[j].line = lines.of(fmt.Sprintf("%s.expect[%d]", at, j))
@@ -138,9 +139,27 @@ func (s *ruleSuite) beside(path string) string {
 	return filepath.Join(s.dir, path)
 }
 
+// invalidError is an error of whoever wrote a file: it cannot be run.
+type invalidError struct{ err error }
+
+func (e invalidError) Error() string { return e.err.Error() }
+func (e invalidError) Unwrap() error { return e.err }
+
+func invalidf(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
+
+// loadConfiguration reads a configuration; a file that cannot be read is invalid, too.
+func loadConfiguration(path string) (config.Config, error) {
+	c, err := config.Load(path)
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return c, invalidError{err}
+	}
+	return c, err
+}
+
 func (s *ruleSuite) configure(flag string) (err error) {
 	if s.Config != "" && s.Configuration != nil || flag != "" && (s.Config != "" || s.Configuration != nil) {
-		return usageError{errTwoConfigurations}
+		return invalidError{errTwoConfigurations}
 	}
 	switch {
 	case s.Configuration != nil:
@@ -150,9 +169,9 @@ func (s *ruleSuite) configure(flag string) (err error) {
 		}
 		s.cfg, err = config.Parse(text, "configuration")
 	case s.Config != "":
-		s.cfg, err = loadConfigFile(s.beside(s.Config))
+		s.cfg, err = loadConfiguration(s.beside(s.Config))
 	default:
-		s.cfg, err = loadConfigFile(flag)
+		s.cfg, err = loadConfiguration(flag)
 	}
 	return err
 }
@@ -198,19 +217,16 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 // feed returns the messages of a case.
 func (s *ruleSuite) feed(t *ruleTest, cfg *config.Config) (*feed.Feed, error) {
 	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: ruleStart.UnixNano(),
-		InlineLabels: cfg.Topics.Labels == "", FlushEvery: flushEvery(*cfg), Seed: t.Seed, End: true, Pane: cfg.EventTime.Pane}
+		InlineLabels: cfg.Topics.Labels == "", FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness), Seed: t.Seed, End: true, Pane: cfg.EventTime.Pane}
 	if len(t.Panes) > 0 {
 		o.EventRate = 0 // the rows have times of their own
 		return feed.New(newPaneSource(t, cfg.Slices.Columns, cfg.EventTime.Pane), o)
 	}
-	var err error
-	if o.DelayMin, o.DelayMax, err = parseDelay(t.Delay); err != nil {
-		return nil, err
-	}
+	o.DelayMin, o.DelayMax, _ = feed.ParseDelay(t.Delay) // checked
 	if t.File == "" {
 		return feed.New(newRuleSource(t, cfg.Slices.Columns), o)
 	}
-	rows, err := (&inputFlags{}).feedRows(s.beside(t.File), cfg.Slices.Columns)
+	rows, err := feed.ReadFile(s.beside(t.File), table.Options{}, cfg.Slices.Columns)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/plumbline/plumbline/internal/feed"
 )
 
 // yamlLines knows on which lines the keys of a file stand.
@@ -82,7 +83,7 @@ func (t *ruleTest) check() (key string, err error) {
 	case len(t.Expect) == 0:
 		return "expect", errors.New("none, at least one is needed")
 	}
-	if _, _, err := parseDelay(t.Delay); err != nil {
+	if _, _, ok := feed.ParseDelay(t.Delay); !ok {
 		return "delay", fmt.Errorf("%q: must be MIN-MAX such as 0s-5m", t.Delay)
 	}
 	for j := range t.Rows {
@@ -148,8 +149,8 @@ func (r *ruleRows) check(classes int) error {
 		return fmt.Errorf("confidence: %v: must be above 1/classes, %.4g, and below 1", r.Confidence, 1/float64(classes))
 	}
 	if r.Delay != "" {
-		var err error
-		if r.delayMin, r.delayMax, err = parseDelay(r.Delay); err != nil {
+		var ok bool
+		if r.delayMin, r.delayMax, ok = feed.ParseDelay(r.Delay); !ok {
 			return fmt.Errorf("delay: %q: must be MIN-MAX such as 0s-5m", r.Delay)
 		}
 	}

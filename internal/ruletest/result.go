@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -192,15 +191,4 @@ func ruleName(rule, slice string) string {
 		return rule
 	}
 	return rule + " of " + slice
-}
-
-func (r *ruleResult) print(w io.Writer) {
-	if r.OK {
-		fmt.Fprintf(w, "ok    %s (%d alerts)\n", r.Name, len(r.Alerts))
-		return
-	}
-	fmt.Fprintf(w, "FAIL  %s (%s)\n", r.Name, r.At)
-	for _, p := range r.Problems {
-		fmt.Fprintf(w, "      %s\n", p)
-	}
 }

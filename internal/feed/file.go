@@ -1,0 +1,88 @@
+package feed
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/arrowio/table"
+)
+
+// OpenTable opens a file of any format that tables have.
+func OpenTable(file string, of table.Options) (*table.Table, error) {
+	if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Size() == 0 {
+		return nil, fmt.Errorf("read %s: the file is empty", file)
+	}
+	return table.Open(file, of)
+}
+
+// DefaultModel names a model whose file says none: the file's name, with that of the array where one is named.
+func DefaultModel(file, array string) string {
+	if i := strings.LastIndex(file, ".npz:"); i >= 0 {
+		file, array = file[:i+len(".npz")], file[i+len(".npz:"):]
+	}
+	name := filepath.Base(file)
+	name = strings.TrimSuffix(name, filepath.Ext(name))
+	if array != "" {
+		name += "-" + array
+	}
+	return name
+}
+
+// ReadFile reads a file as rows, with those of the slice columns that it has. Messages carry float32 scores.
+func ReadFile(file string, of table.Options, slices []string) (*Rows, error) {
+	t, err := OpenTable(file, of)
+	if err != nil {
+		return nil, err
+	}
+	for _, column := range []string{"model", "version"} {
+		if t.Slices[column] != nil {
+			return nil, fmt.Errorf("%s: column %s has several values: one model and version a file, or none to give them by --model and --version", file, column)
+		}
+	}
+	rows := &Rows{
+		Model: t.Model, Version: t.Version, N: t.N, K: t.K, Scores: t.Scores32, Probs: t.Probs, Label: t.Label,
+		IDs: t.IDs, TS: t.TS, D: t.D, Features: t.Features, Served: t.Served, Weight: t.Weight,
+	}
+	if rows.Model == "" {
+		rows.Model = DefaultModel(file, of.Array)
+	}
+	if t.Scores64 != nil {
+		rows.Scores = make([]float32, len(t.Scores64))
+		for i, z := range t.Scores64 {
+			rows.Scores[i] = float32(z)
+		}
+	}
+	for _, name := range slices {
+		if values := t.Slices[name]; values != nil {
+			rows.Slices = append(rows.Slices, Column{Name: name, Values: values})
+		}
+	}
+	return rows, nil
+}
+
+// ParseDelay reads MIN-MAX, or one duration for both; ok is false where it is neither.
+func ParseDelay(s string) (lo, hi time.Duration, ok bool) {
+	first, last, spread := strings.Cut(s, "-")
+	if !spread {
+		last = first
+	}
+	lo, err := time.ParseDuration(first)
+	if err == nil {
+		hi, err = time.ParseDuration(last)
+	}
+	if err != nil || lo < 0 || hi < lo {
+		return 0, 0, false
+	}
+	return lo, hi, true
+}
+
+// FlushEvery keeps rows from waiting for their message longer than shards wait for them; 0 = they wait for nothing.
+func FlushEvery(allowedLateness time.Duration) time.Duration {
+	if allowedLateness > 0 {
+		return min(DefaultFlushEvery, allowedLateness)
+	}
+	return DefaultFlushEvery
+}
