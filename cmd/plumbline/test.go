@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/internal/ruletest"
 )
 
 func newTestCommand() *cobra.Command {
@@ -31,11 +33,11 @@ func newTestRulesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var results []ruleResult
+			var results []ruletest.Result
 			failed := 0
 			for _, file := range files {
-				suite, err := readRuleSuite(file, flag)
-				var invalid invalidError
+				suite, err := ruletest.Read(file, flag)
+				var invalid ruletest.InvalidError
 				if errors.As(err, &invalid) {
 					return usageError{err}
 				}
@@ -43,9 +45,9 @@ func newTestRulesCommand() *cobra.Command {
 					return err
 				}
 				for i := range suite.Tests {
-					r, err := suite.run(cmd.Context(), &suite.Tests[i])
+					r, err := suite.Run(cmd.Context(), &suite.Tests[i])
 					if err != nil {
-						return fmt.Errorf("%s: %q: %w", suite.Tests[i].at, suite.Tests[i].Name, err)
+						return fmt.Errorf("%s: %q: %w", suite.Tests[i].At, suite.Tests[i].Name, err)
 					}
 					if r.File = file; !r.OK {
 						failed++
@@ -69,7 +71,7 @@ func newTestRulesCommand() *cobra.Command {
 	}
 }
 
-func printRuleResult(w io.Writer, r *ruleResult) {
+func printRuleResult(w io.Writer, r *ruletest.Result) {
 	if r.OK {
 		fmt.Fprintf(w, "ok    %s (%d alerts)\n", r.Name, len(r.Alerts))
 		return

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/ruletest"
 )
 
 // TestRulesExample runs the shipped cases.
@@ -54,7 +56,7 @@ tests:
 		t.Errorf("exit code %d, want 1", code)
 	}
 	code, out, _ = runCommand(t, "test", "rules", "--json", path)
-	var results []ruleResult
+	var results []ruletest.Result
 	if err := json.Unmarshal([]byte(out), &results); err != nil || code != 1 || len(results) != 4 || results[0].OK || len(results[0].Alerts) != 1 {
 		t.Errorf("exit code %d, %v: %s", code, err, out)
 	}

@@ -1,4 +1,4 @@
-package main
+package ruletest
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ func (l yamlLines) of(key string) int {
 }
 
 // defaults fills in what is left out.
-func (t *ruleTest) defaults() {
+func (t *Test) defaults() {
 	def := func(s *string, v string) {
 		if *s == "" {
 			*s = v
@@ -58,7 +58,7 @@ func (t *ruleTest) defaults() {
 }
 
 // check fills in the defaults and refuses what cannot be run: the key, and why.
-func (t *ruleTest) check() (key string, err error) {
+func (t *Test) check() (key string, err error) {
 	inputs := 0
 	for _, there := range []bool{len(t.Rows) > 0, len(t.Panes) > 0, t.File != ""} {
 		if there {
@@ -106,7 +106,7 @@ func (t *ruleTest) check() (key string, err error) {
 
 var expectedStates = []string{"pending", "firing", "resolved", "inhibited"}
 
-func (e *ruleExpectation) check() error {
+func (e *Expectation) check() error {
 	switch {
 	case e.Rule == "":
 		return errors.New("rule: must not be empty")
@@ -128,7 +128,7 @@ func (e *ruleExpectation) check() error {
 	return nil
 }
 
-func (r *ruleRows) check(classes int) error {
+func (r *Rows) check(classes int) error {
 	if r.Sharpness == 0 {
 		r.Sharpness = 1
 	}

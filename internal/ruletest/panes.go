@@ -1,4 +1,4 @@
-package main
+package ruletest
 
 import (
 	"errors"
@@ -14,23 +14,23 @@ import (
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
-// rulePanes are Count panes that are alike. Every one has the rows of Bins, spread evenly over its time, with labels that come at
+// Panes are Count panes that are alike. Every one has the rows of Bins, spread evenly over its time, with labels that come at
 // once: predictions and labels are in the same pane.
-type rulePanes struct {
+type Panes struct {
 	Count  int               `yaml:"count"` // default 1
-	Bins   []rulePaneBin     `yaml:"bins"`  // none: a pane without rows
+	Bins   []PaneBin         `yaml:"bins"`  // none: a pane without rows
 	Slices map[string]string `yaml:"slices"`
 }
 
-// rulePaneBin is what a pane knows of the rows of one confidence.
-type rulePaneBin struct {
+// PaneBin is what a pane knows of the rows of one confidence.
+type PaneBin struct {
 	Confidence float64 `yaml:"confidence"`
 	Rows       int     `yaml:"rows"`
 	Correct    int     `yaml:"correct"` // of Rows
 }
 
 // rows is the number of rows of a pane.
-func (p *rulePanes) rows() (n int) {
+func (p *Panes) rows() (n int) {
 	for _, b := range p.Bins {
 		n += b.Rows
 	}
@@ -43,7 +43,7 @@ const (
 	maxPaneRows = 10_000_000
 )
 
-func (p *rulePanes) check(classes int) error {
+func (p *Panes) check(classes int) error {
 	if p.Count == 0 {
 		p.Count = 1
 	}
@@ -67,7 +67,7 @@ func (p *rulePanes) check(classes int) error {
 }
 
 // checkPanes refuses what a case of panes cannot have: a pane says itself when its rows and labels come.
-func (t *ruleTest) checkPanes() (key string, err error) {
+func (t *Test) checkPanes() (key string, err error) {
 	switch {
 	case t.Rate != 0:
 		return "rate", errors.New("must not be there beside panes, which say how many rows they have")
@@ -79,7 +79,7 @@ func (t *ruleTest) checkPanes() (key string, err error) {
 
 // paneSource makes the rows of panes.
 type paneSource struct {
-	test    *ruleTest
+	test    *Test
 	columns []string
 	pane    arrowio.Time // length
 	start   arrowio.Time // of the pane that is next
@@ -94,11 +94,11 @@ type paneSource struct {
 
 // firstPane is the start of the first pane of a case: panes begin at multiples of their length.
 func firstPane(pane time.Duration) time.Time {
-	start := ruleStart.UnixNano()
+	start := firstRow.UnixNano()
 	return time.Unix(0, start+(int64(pane)-start%int64(pane))%int64(pane)).UTC()
 }
 
-func newPaneSource(t *ruleTest, columns []string, pane time.Duration) *paneSource {
+func newPaneSource(t *Test, columns []string, pane time.Duration) *paneSource {
 	s := &paneSource{test: t, columns: columns, pane: arrowio.Time(pane), start: firstPane(pane).UnixNano(), rng: rand.New(rand.NewPCG(t.Seed, 1)),
 		scores: make([]float32, t.Classes), values: make([]string, len(columns)), left: -1}
 	return s
@@ -133,7 +133,7 @@ func (s *paneSource) Next(row *feed.Row) error {
 }
 
 // row is the next of n rows of a pane: of the bin that is furthest behind its share of the rows so far.
-func (s *paneSource) row(row *feed.Row, p *rulePanes, n int) {
+func (s *paneSource) row(row *feed.Row, p *Panes, n int) {
 	at, most := 0, math.Inf(-1)
 	for b := range p.Bins {
 		if behind := float64(s.i+1)*float64(p.Bins[b].Rows)/float64(n) - float64(s.sent[b]); s.sent[b] < p.Bins[b].Rows && behind > most {
@@ -162,7 +162,7 @@ func (s *paneSource) row(row *feed.Row, p *rulePanes, n int) {
 
 // checkNames refuses rules and slice columns that the configuration does not have: what is expected of them could only be true
 // or false by a slip of the pen.
-func (s *ruleSuite) checkNames(t *ruleTest) (key string, err error) {
+func (s *Suite) checkNames(t *Test) (key string, err error) {
 	var rules []string
 	if s.cfg.Alarm.Enabled {
 		for _, signal := range s.cfg.Alarm.Signals {

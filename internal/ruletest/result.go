@@ -1,4 +1,4 @@
-package main
+package ruletest
 
 import (
 	"encoding/json"
@@ -11,18 +11,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// ruleResult is how a case went.
-type ruleResult struct {
-	File     string      `json:"file"`
-	Name     string      `json:"name"`
-	At       string      `json:"at"` // FILE:LINE
-	OK       bool        `json:"ok"`
-	Problems []string    `json:"problems,omitempty"` // lines of a diff: "- " what was expected, "+ " what came
-	Alerts   []ruleAlert `json:"alerts"`
+// Result is how a case went.
+type Result struct {
+	File     string   `json:"file"`
+	Name     string   `json:"name"`
+	At       string   `json:"at"` // FILE:LINE
+	OK       bool     `json:"ok"`
+	Problems []string `json:"problems,omitempty"` // lines of a diff: "- " what was expected, "+ " what came
+	Alerts   []Alert  `json:"alerts"`
 }
 
-// ruleAlert is an alert as a case sees it.
-type ruleAlert struct {
+// Alert is an alert as a case sees it.
+type Alert struct {
 	At          string  `json:"at"` // since the first row
 	Rule        string  `json:"rule"`
 	Slice       string  `json:"slice"`
@@ -47,15 +47,15 @@ func alertOf(m pipeline.Message) (record.Alert, bool) {
 }
 
 // judge compares what came with what was expected; start is the event time that all times are counted from.
-func (t *ruleTest) judge(alerts []record.Alert, start time.Time) ruleResult {
-	r := ruleResult{Name: t.Name, At: t.at, Alerts: []ruleAlert{}}
+func (t *Test) judge(alerts []record.Alert, start time.Time) Result {
+	r := Result{Name: t.Name, At: t.At, Alerts: []Alert{}}
 	for _, a := range alerts {
 		at, err := time.Parse(time.RFC3339Nano, a.At)
 		if err != nil {
 			continue
 		}
 		d := at.Sub(start)
-		x := ruleAlert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d}
+		x := Alert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d}
 		if a.Evidence != nil {
 			x.Direction, x.Bins = a.Evidence.Direction, a.Evidence.Bins
 		}
@@ -99,11 +99,11 @@ func (t *ruleTest) judge(alerts []record.Alert, start time.Time) ruleResult {
 	return r
 }
 
-func (e *ruleExpectation) matches(a *ruleAlert) bool {
+func (e *Expectation) matches(a *Alert) bool {
 	return a.Rule == e.Rule && a.Slice == e.Slice && e.matchesState(a) && a.at >= e.From && (e.To == 0 || a.at <= e.To) && e.matchesEvidence(a)
 }
 
-func (e *ruleExpectation) matchesState(a *ruleAlert) bool {
+func (e *Expectation) matchesState(a *Alert) bool {
 	if e.State == "inhibited" {
 		if a.State == "resolved" || a.InhibitedBy == "" {
 			return false
@@ -118,7 +118,7 @@ func (e *ruleExpectation) matchesState(a *ruleAlert) bool {
 }
 
 // matchesEvidence reports whether every range of expected bins has one of the evidence, and with OnlyBins each of the evidence a range.
-func (e *ruleExpectation) matchesEvidence(a *ruleAlert) bool {
+func (e *Expectation) matchesEvidence(a *Alert) bool {
 	if e.Direction != "" && a.Direction != e.Direction {
 		return false
 	}
@@ -144,12 +144,12 @@ func (w *expectedBins) has(b record.EvidenceBin) bool {
 }
 
 // String is the expectation as a line of a diff.
-func (e *ruleExpectation) String() string {
+func (e *Expectation) String() string {
 	to := "the end"
 	if e.To != 0 {
 		to = e.To.String()
 	}
-	s := fmt.Sprintf("%s %s, %v to %s", ruleName(e.Rule, e.Slice), e.State, e.From, to)
+	s := fmt.Sprintf("%s %s, %v to %s", nameOf(e.Rule, e.Slice), e.State, e.From, to)
 	if e.Inhibited != nil {
 		s += fmt.Sprintf(", inhibited: %v", *e.Inhibited)
 	}
@@ -172,8 +172,8 @@ func (e *ruleExpectation) String() string {
 }
 
 // String is the alert as a line of a diff.
-func (a *ruleAlert) String() string {
-	s := fmt.Sprintf("%s %s, %s", ruleName(a.Rule, a.Slice), a.State, a.At)
+func (a *Alert) String() string {
+	s := fmt.Sprintf("%s %s, %s", nameOf(a.Rule, a.Slice), a.State, a.At)
 	if a.InhibitedBy != "" {
 		s += ", inhibited by " + a.InhibitedBy
 	}
@@ -186,7 +186,7 @@ func (a *ruleAlert) String() string {
 	return s
 }
 
-func ruleName(rule, slice string) string {
+func nameOf(rule, slice string) string {
 	if slice == "" {
 		return rule
 	}

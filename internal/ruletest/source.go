@@ -1,4 +1,4 @@
-package main
+package ruletest
 
 import (
 	"io"
@@ -12,7 +12,7 @@ import (
 
 // ruleSource makes the rows of a case: the same for the same seed.
 type ruleSource struct {
-	test    *ruleTest
+	test    *Test
 	columns []string
 	rng     *rand.Rand
 	part    int // of test.Rows
@@ -22,7 +22,7 @@ type ruleSource struct {
 	values  []string
 }
 
-func newRuleSource(t *ruleTest, columns []string) *ruleSource {
+func newRuleSource(t *Test, columns []string) *ruleSource {
 	return &ruleSource{test: t, columns: columns, rng: rand.New(rand.NewPCG(t.Seed, 1)), z: make([]float64, t.Classes), scores: make([]float32, t.Classes),
 		values: make([]string, len(columns))}
 }
@@ -59,7 +59,7 @@ func (s *ruleSource) Next(row *feed.Row) error {
 }
 
 // slices gives the row its cohort values, each column's in turn, and reports whether the row is one that Only means.
-func (s *ruleSource) slices(r *ruleRows) bool {
+func (s *ruleSource) slices(r *Rows) bool {
 	meant := true
 	turn := s.i
 	for c, column := range s.columns {
@@ -77,7 +77,7 @@ func (s *ruleSource) slices(r *ruleRows) bool {
 }
 
 // exact is a row of one confidence: of every hundred the first are right.
-func (s *ruleSource) exact(r *ruleRows) int32 {
+func (s *ruleSource) exact(r *Rows) int32 {
 	top := s.rng.IntN(len(s.scores))
 	rest := math.Log((1 - r.Confidence) / float64(len(s.scores)-1))
 	for j := range s.scores {
@@ -93,7 +93,7 @@ func (s *ruleSource) exact(r *ruleRows) int32 {
 }
 
 // drawn is a row of random logits, its label drawn from their softmax.
-func (s *ruleSource) drawn(r *ruleRows, meant bool) int32 {
+func (s *ruleSource) drawn(r *Rows, meant bool) int32 {
 	total, sharpness := 0.0, 1.0
 	if meant {
 		sharpness = r.Sharpness

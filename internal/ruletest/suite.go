@@ -1,4 +1,4 @@
-package main
+package ruletest
 
 import (
 	"bytes"
@@ -21,11 +21,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// ruleSuite is a file of `plumbline test rules`.
-type ruleSuite struct {
+// Suite is a file of `plumbline test rules`.
+type Suite struct {
 	Config        string         `yaml:"config"`        // a configuration file, relative to this one
 	Configuration map[string]any `yaml:"configuration"` // or the configuration itself; neither: the defaults
-	Tests         []ruleTest     `yaml:"tests"`
+	Tests         []Test         `yaml:"tests"`
 
 	dir string
 	cfg config.Config
@@ -34,29 +34,29 @@ type ruleSuite struct {
 // errTwoConfigurations says that it is not clear which configuration a file is about.
 var errTwoConfigurations = errors.New("only one of config, configuration and the flag --config may be there")
 
-// ruleTest is one case.
-type ruleTest struct {
-	Name    string            `yaml:"name"`
-	Model   string            `yaml:"model"`   // default m
-	Version string            `yaml:"version"` // default 1
-	Classes int               `yaml:"classes"` // default 4
-	Rate    float64           `yaml:"rate"`    // rows per second of event time; default 10
-	Delay   string            `yaml:"delay"`   // of labels, MIN-MAX; default 0s-10s
-	Seed    uint64            `yaml:"seed"`
-	Rows    []ruleRows        `yaml:"rows"`   // made, one part after another
-	Panes   []rulePanes       `yaml:"panes"`  // or given as the sums of panes, one part after another
-	File    string            `yaml:"file"`   // or read: any file that replay reads, relative to this one
-	Expect  []ruleExpectation `yaml:"expect"` // in any order
+// Test is one case.
+type Test struct {
+	Name    string        `yaml:"name"`
+	Model   string        `yaml:"model"`   // default m
+	Version string        `yaml:"version"` // default 1
+	Classes int           `yaml:"classes"` // default 4
+	Rate    float64       `yaml:"rate"`    // rows per second of event time; default 10
+	Delay   string        `yaml:"delay"`   // of labels, MIN-MAX; default 0s-10s
+	Seed    uint64        `yaml:"seed"`
+	Rows    []Rows        `yaml:"rows"`   // made, one part after another
+	Panes   []Panes       `yaml:"panes"`  // or given as the sums of panes, one part after another
+	File    string        `yaml:"file"`   // or read: any file that replay reads, relative to this one
+	Expect  []Expectation `yaml:"expect"` // in any order
 	// Complete says that no other alert may fire uninhibited.
 	Complete bool `yaml:"complete"`
 
-	at string // file:line
+	At string // file:line
 }
 
-// ruleRows are rows of one kind. Either labels are drawn from the softmax of random logits and the scores are Sharpness times
+// Rows are rows of one kind. Either labels are drawn from the softmax of random logits and the scores are Sharpness times
 // those, with a share Wrong of labels replaced; or all rows have one Confidence and exactly the share Accuracy of every hundred
 // is right. A share Unlabelled of the rows never gets its label.
-type ruleRows struct {
+type Rows struct {
 	Count      int                 `yaml:"count"`
 	Sharpness  float64             `yaml:"sharpness"` // default 1, calibrated; above 1 overconfident
 	Wrong      float64             `yaml:"wrong"`
@@ -70,8 +70,8 @@ type ruleRows struct {
 	delayMin, delayMax time.Duration
 }
 
-// ruleExpectation is an alert that must come, or with Never may not. From and To bound its time, counted from the first row.
-type ruleExpectation struct {
+// Expectation is an alert that must come, or with Never may not. From and To bound its time, counted from the first row.
+type Expectation struct {
 	Rule      string        `yaml:"rule"`
 	Slice     string        `yaml:"slice"`
 	State     string        `yaml:"state"` // pending, firing (the default), resolved; or inhibited: pending or firing, and another stands for it
@@ -96,13 +96,13 @@ type expectedBins struct {
 	Gap string  `yaml:"gap"` // below: less accurate than confident; above: more
 }
 
-// readRuleSuite reads a file strictly. A file without a configuration has that of flag, the value of --config.
-func readRuleSuite(path, flag string) (*ruleSuite, error) {
+// Read reads a file strictly. A file without a configuration has that of flag, the value of --config.
+func Read(path, flag string) (*Suite, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &ruleSuite{dir: filepath.Dir(path)}
+	s := &Suite{dir: filepath.Dir(path)}
 	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) { // the end: an empty file
 		return nil, invalidf("%s: %s", path, yaml.FormatError(err, false, true))
 	}
@@ -116,7 +116,7 @@ func readRuleSuite(path, flag string) (*ruleSuite, error) {
 	for i := range s.Tests {
 		t := &s.Tests[i]
 		at := fmt.Sprintf("tests[%d]", i)
-		t.at = fmt.Sprintf("%s:%d", path, lines.of(at))
+		t.At = fmt.Sprintf("%s:%d", path, lines.of(at))
 		key, err := t.check()
 		if err == nil {
 			key, err = s.checkNames(t)
@@ -132,34 +132,34 @@ func readRuleSuite(path, flag string) (*ruleSuite, error) {
 }
 
 // beside is a path that the file names, relative to it unless it is absolute.
-func (s *ruleSuite) beside(path string) string {
+func (s *Suite) beside(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(s.dir, path)
 }
 
-// invalidError is an error of whoever wrote a file: it cannot be run.
-type invalidError struct{ err error }
+// InvalidError is an error of whoever wrote a file: it cannot be run.
+type InvalidError struct{ err error }
 
-func (e invalidError) Error() string { return e.err.Error() }
-func (e invalidError) Unwrap() error { return e.err }
+func (e InvalidError) Error() string { return e.err.Error() }
+func (e InvalidError) Unwrap() error { return e.err }
 
-func invalidf(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
+func invalidf(format string, args ...any) error { return InvalidError{fmt.Errorf(format, args...)} }
 
 // loadConfiguration reads a configuration; a file that cannot be read is invalid, too.
 func loadConfiguration(path string) (config.Config, error) {
 	c, err := config.Load(path)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) {
-		return c, invalidError{err}
+		return c, InvalidError{err}
 	}
 	return c, err
 }
 
-func (s *ruleSuite) configure(flag string) (err error) {
+func (s *Suite) configure(flag string) (err error) {
 	if s.Config != "" && s.Configuration != nil || flag != "" && (s.Config != "" || s.Configuration != nil) {
-		return invalidError{errTwoConfigurations}
+		return InvalidError{errTwoConfigurations}
 	}
 	switch {
 	case s.Configuration != nil:
@@ -176,14 +176,14 @@ func (s *ruleSuite) configure(flag string) (err error) {
 	return err
 }
 
-// ruleStart is the event time of the first row; of panes, firstPane is.
-var ruleStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// firstRow is the event time of the first row; of panes, firstPane is.
+var firstRow = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// run plays a case through one shard and one model task.
-func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
+// Run plays a case through one shard and one model task.
+func (s *Suite) Run(ctx context.Context, t *Test) (Result, error) {
 	dir, err := os.MkdirTemp("", "plumbline-test-")
 	if err != nil {
-		return ruleResult{}, err
+		return Result{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	cfg := s.cfg
@@ -191,7 +191,7 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 	cfg.Windows = nil // no alert depends on their snapshots, which nobody sees here and which take most of the time
 	f, err := s.feed(t, &cfg)
 	if err != nil {
-		return ruleResult{}, err
+		return Result{}, err
 	}
 	r := engine.NewReplay(cfg, slog.New(slog.DiscardHandler))
 	var alerts []record.Alert
@@ -202,12 +202,12 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 	}
 	defer r.Close()
 	if err := r.Files(ctx, f, 1, nil); err != nil {
-		return ruleResult{}, err
+		return Result{}, err
 	}
 	if err := r.Settle(ctx); err != nil {
-		return ruleResult{}, err
+		return Result{}, err
 	}
-	start := ruleStart
+	start := firstRow
 	if len(t.Panes) > 0 {
 		start = firstPane(cfg.EventTime.Pane)
 	}
@@ -215,8 +215,8 @@ func (s *ruleSuite) run(ctx context.Context, t *ruleTest) (ruleResult, error) {
 }
 
 // feed returns the messages of a case.
-func (s *ruleSuite) feed(t *ruleTest, cfg *config.Config) (*feed.Feed, error) {
-	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: ruleStart.UnixNano(),
+func (s *Suite) feed(t *Test, cfg *config.Config) (*feed.Feed, error) {
+	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: firstRow.UnixNano(),
 		InlineLabels: cfg.Topics.Labels == "", FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness), Seed: t.Seed, End: true, Pane: cfg.EventTime.Pane}
 	if len(t.Panes) > 0 {
 		o.EventRate = 0 // the rows have times of their own
