@@ -7,6 +7,8 @@ import (
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/operators/model/rule"
+	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -86,12 +88,12 @@ func (p demoPlan) config(broker, dir, listen string) config.Config {
 	// stream with a watermark instead.
 	c.EventTime = config.EventTime{Pane: demoPane, AllowedLateness: demoPane, MaxAhead: 24 * time.Hour}
 	c.Join.Wait = 5 * time.Minute
-	c.Windows = []config.Window{
-		{Name: demoWindow, Kind: config.KindRows, Rows: 1000},
-		{Name: "2m", Kind: config.KindTime, Size: 2 * time.Minute, Slide: 30 * time.Second},
-		{Name: demoRun, Kind: config.KindTime, Size: 24 * time.Hour},
+	c.Windows = []window.Config{
+		{Name: demoWindow, Kind: window.KindRows, Rows: 1000},
+		{Name: "2m", Kind: window.KindTime, Size: 2 * time.Minute, Slide: 30 * time.Second},
+		{Name: demoRun, Kind: window.KindTime, Size: 24 * time.Hour},
 	}
-	c.Rules = []config.Rule{{
+	c.Rules = []rule.Config{{
 		Name: demoRule, Signal: "calibrated", Severity: "critical", Rows: 1000, MinRows: 500, WarmupRows: 1000,
 		Fire: 0.05, Clear: 0.03, For: 20 * time.Second, ClearFor: 20 * time.Second,
 	}}

@@ -3,8 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
@@ -32,24 +32,10 @@ func (m Model) Check(r *setting.Report) {
 	}
 }
 
-// Check implements the check of conditions between keys.
-func (s Slices) Check(r *setting.Report) {
-	columns := r.Distinct("columns", "")
-	for i, col := range s.Columns {
-		columns(i, col)
-		if slices.Contains(reserved, col) {
-			r.Fail(setting.Item("columns", i), setting.Quote(col), "is a column of the schema, not a cohort")
-		}
-	}
-}
-
-// gridCells is the number of equal cells of the confidence grid: ECE is exact for numbers of bins that divide it.
-const gridCells = 3600
-
 // divides checks a number of bins.
 func divides(r *setting.Report, key string, n int) {
-	if n > 0 && n <= gridCells && gridCells%n != 0 {
-		r.Fail(key, n, "must divide %d, such as 10, 12, 15, 18, 20, 24, 25, 30", gridCells)
+	if n > 0 && n <= acc.GridCells && acc.GridCells%n != 0 {
+		r.Fail(key, n, "must divide %d, such as 10, 12, 15, 18, 20, 24, 25, 30", acc.GridCells)
 	}
 }
 
@@ -68,124 +54,12 @@ func (s Stats) Check(r *setting.Report) {
 }
 
 // Check implements the check of conditions between keys.
-func (w Window) Check(r *setting.Report) {
-	switch {
-	case w.Kind == KindTime && (w.Rows != 0 || w.Every != 0):
-		r.Fail("kind", w.Kind, "takes size and slide; rows and every are for kind rows")
-	case w.Kind == KindRows && (w.Size != 0 || w.Slide != 0):
-		r.Fail("kind", w.Kind, "takes rows and every; size and slide are for kind time")
-	}
-	if w.Kind == KindRows && w.Rows < 1 {
-		r.Fail("rows", w.Rows, "must be 1 to 1000000000")
-	}
-}
-
-// checkPane looks at the times of the window at path against the length of a pane.
-func (w Window) checkPane(r *setting.Report, path string, pane time.Duration) {
-	of := func(d time.Duration) bool { return pane <= 0 || d%pane == 0 }
-	switch show := setting.Show; {
-	case w.Kind != KindTime:
-	case w.Size <= 0 || !of(w.Size):
-		r.Fail(path+".size", w.Size, "must be a multiple of event_time.pane, %s", show(pane))
-	case w.Slide > 0 && (w.Size%w.Slide != 0 || !of(w.Slide)):
-		r.Fail(path+".slide", w.Slide, "must divide size, %s, and be a multiple of event_time.pane, %s",
-			show(w.Size), show(pane))
-	}
-}
-
-// alarmNames are the rules that the alarm goes by in alerts.
-var alarmNames = []string{"calibration-raw", "calibration-calibrated", "accuracy-fall"}
-
-// Check implements the check of conditions between keys.
-func (a Alarm) Check(r *setting.Report) {
-	divides(r, "bins", a.Bins)
-	signals := r.Distinct("signals", "")
-	for i, s := range a.Signals {
-		signals(i, s)
-	}
-}
-
-// measures are those of each kind of rule.
-var measures = map[string][]string{
-	"excess":    {"ece"},
-	"reference": {"ece", "smece", "accuracy", "nll", "curve"},
-	"distance":  {"ks", "psi", "wasserstein", "js"},
-	"estimate":  {"accuracy", "ece", "miss"},
-	"threshold": {"accuracy", "nll", "ece", "smece", "confidence", "coverage"},
-}
-
-// Check implements the check of conditions between keys.
-func (c Rule) Check(r *setting.Report) {
-	c.bounds(r)
-	if allowed := measures[c.Kind]; allowed != nil && !slices.Contains(allowed, c.Measure) {
-		r.Fail("measure", c.Measure, "kind %s takes %s", c.Kind, strings.Join(allowed, ", "))
-	}
-	if c.Kind == "distance" && c.Score == "class" && c.Measure != "psi" && c.Measure != "js" {
-		r.Fail("measure", c.Measure, "score class takes psi, js: classes have no order")
-	}
-	if c.MinRows > c.Rows {
-		r.Fail("min_rows", c.MinRows, "must be at most rows, %d", c.Rows)
-	}
-}
-
-// bounds checks the thresholds.
-func (c Rule) bounds(r *setting.Report) {
-	switch {
-	case c.Side == "below" && c.Clear <= c.Fire:
-		r.Fail("clear", c.Clear, "must be more than fire, %s, with side below", setting.Show(c.Fire))
-	case c.Side != "below" && c.Clear >= c.Fire:
-		r.Fail("clear", c.Clear, "must be less than fire, %s", setting.Show(c.Fire))
-	}
-	if c.Kind != "threshold" && (c.Side != "above" || c.Interval || c.Age != 0) {
-		r.Fail("kind", c.Kind, "side, interval and age are for kind threshold")
-	}
-	if c.Kind == "threshold" && c.Measure != "coverage" && c.Age != 0 {
-		r.Fail("age", c.Age, "is for measure coverage")
-	}
-	if c.Kind == "threshold" && c.Measure == "nll" {
-		return
-	}
-	for _, b := range []struct {
-		key   string
-		value float64
-	}{{"fire", c.Fire}, {"clear", c.Clear}} {
-		if b.value > 1 {
-			r.Fail(b.key, b.value, "must be at most 1: only measure nll of kind threshold goes higher")
-		}
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (c Refit) Check(r *setting.Report) {
-	if c.MinRows > c.MaxRows {
-		r.Fail("min_rows", c.MinRows, "must be at most @max_rows, %d", c.MaxRows)
-	}
-	if c.FreshRows > c.MaxRows {
-		r.Fail("fresh_rows", c.FreshRows, "must be at most @max_rows, %d", c.MaxRows)
-	}
-}
-
-// Check implements the check of conditions between keys.
 func (a Archive) Check(r *setting.Report) {
 	if a.MaxBytes > 0 && a.MaxBytes < a.RollBytes {
 		r.Fail("max_bytes", a.MaxBytes, "must be 0 or at least @roll_bytes, %d", a.RollBytes)
 	}
 	if a.MaxAge > 0 && a.MaxAge < a.RollTime {
 		r.Fail("max_age", a.MaxAge, "must be 0 or at least @roll_time, %s", setting.Show(a.RollTime))
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (t Trigger) Check(r *setting.Report) {
-	if t.MinRows > t.Rows {
-		r.Fail("min_rows", t.MinRows, "must be at most @rows, %d", t.Rows)
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (h Heads) Check(r *setting.Report) {
-	if h.MinRows > h.MaxRows {
-		r.Fail("min_rows", h.MinRows, "must be at most @max_rows, %d", h.MaxRows)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/operators/model/rule"
+	"github.com/plumbline/plumbline/operators/model/window"
 )
 
 // fields are the keys of the file.
@@ -68,9 +70,9 @@ windows:
 	}
 	want := config.Default()
 	want.Group, want.Stats.Bins = "g", 10
-	want.Rules = []config.Rule{setting.Default[config.Rule]()}
+	want.Rules = []rule.Config{setting.Default[rule.Config]()}
 	want.Rules[0].Name, want.Rules[0].Fire = "strict", 0.04
-	want.Windows = []config.Window{{Name: "w", Kind: config.KindTime, Size: time.Minute, Slide: time.Minute}}
+	want.Windows = []window.Config{{Name: "w", Kind: window.KindTime, Size: time.Minute, Slide: time.Minute}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

@@ -4,13 +4,9 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/pipeline"
 )
-
-// reserved are the columns that the wire schema gives a meaning; they cannot be cohorts.
-var reserved = []string{
-	"id", "ts", "logits", "logit", "probs", "prob", "label", "features", "model", "version", "served", "weight",
-}
 
 // Check looks at the conditions between sections, and at the lists of the file.
 func (c Config) Check(r *setting.Report) {
@@ -55,10 +51,10 @@ func (c Config) checkLists(r *setting.Report) {
 		distinct(i, w.Name)
 	}
 	distinct = r.Distinct("rules", ".name")
-	for i, rule := range c.Rules {
-		distinct(i, rule.Name)
-		if slices.Contains(alarmNames, rule.Name) {
-			r.Fail(setting.Item("rules", i)+".name", setting.Quote(rule.Name), "is that of the alarm")
+	for i, x := range c.Rules {
+		distinct(i, x.Name)
+		if slices.Contains(alarm.Names, x.Name) {
+			r.Fail(setting.Item("rules", i)+".name", setting.Quote(x.Name), "is that of the alarm")
 		}
 	}
 }
@@ -67,7 +63,7 @@ func (c Config) checkLists(r *setting.Report) {
 func (c Config) checkPane(r *setting.Report) {
 	pane := c.EventTime.Pane
 	for i, w := range c.Windows {
-		w.checkPane(r, setting.Item("windows", i), pane)
+		w.CheckPane(r, setting.Item("windows", i), pane)
 	}
 	if every := c.Alarm.FalseAlarmEvery; every <= pane {
 		r.Fail("alarm.false_alarm_every", every, "must be more than event_time.pane, %s", setting.Show(pane))
@@ -81,13 +77,13 @@ func (c Config) checkPane(r *setting.Report) {
 func (c Config) checkUnlabelled(r *setting.Report) {
 	u := c.Unlabelled
 	classes := u.Enabled && u.Classes != "none"
-	for i, rule := range c.Rules {
+	for i, x := range c.Rules {
 		path := setting.Item("rules", i)
-		if rule.Kind == "estimate" && (!u.Enabled || rule.Slices && !u.Slices) {
-			r.Fail(path+".kind", rule.Kind, "needs unlabelled.enabled, and unlabelled.slices where it is for slices")
+		if x.Kind == "estimate" && (!u.Enabled || x.Slices && !u.Slices) {
+			r.Fail(path+".kind", x.Kind, "needs unlabelled.enabled, and unlabelled.slices where it is for slices")
 		}
-		if rule.Kind == "distance" && rule.Score == "class" && (!classes || rule.Slices && u.Classes != "slices") {
-			r.Fail(path+".score", rule.Score,
+		if x.Kind == "distance" && x.Score == "class" && (!classes || x.Slices && u.Classes != "slices") {
+			r.Fail(path+".score", x.Score,
 				"needs unlabelled.enabled and unlabelled.classes, slices where it is for slices")
 		}
 	}

@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/operators/model/rule"
+	"github.com/plumbline/plumbline/operators/model/window"
 )
 
 // Default returns the configuration that an empty file gives. Example writes it out with its comments.
 func Default() Config {
 	c := setting.Default[Config]()
-	c.Windows = []Window{
-		{Name: "10m", Kind: KindTime, Size: 10 * time.Minute, Slide: time.Minute},
-		{Name: "day", Kind: KindTime, Size: 24 * time.Hour, Slide: 24 * time.Hour},
-		{Name: "last5000", Kind: KindRows, Rows: 5000},
+	c.Windows = []window.Config{
+		{Name: "10m", Kind: window.KindTime, Size: 10 * time.Minute, Slide: time.Minute},
+		{Name: "day", Kind: window.KindTime, Size: 24 * time.Hour, Slide: 24 * time.Hour},
+		{Name: "last5000", Kind: window.KindRows, Rows: 5000},
 	}
-	rule := setting.Default[Rule]()
-	rule.Name = "excess-ece"
-	c.Rules = []Rule{rule}
+	first := setting.Default[rule.Config]()
+	first.Name = "excess-ece"
+	c.Rules = []rule.Config{first}
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/operators/model/window"
 )
 
 // maxFileBytes bounds a configuration file; a real one has a few thousand bytes.
@@ -65,7 +66,7 @@ func Parse(data []byte, name string) (Config, error) {
 // normalise writes out what an absent key of a list item means.
 func (c *Config) normalise() {
 	for i := range c.Windows {
-		if w := &c.Windows[i]; w.Kind == KindTime && w.Slide == 0 {
+		if w := &c.Windows[i]; w.Kind == window.KindTime && w.Slide == 0 {
 			w.Slide = w.Size
 		}
 	}

@@ -2,10 +2,15 @@ package config
 
 import (
 	_ "embed"
-	"slices"
 	"time"
 
-	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/drift"
+	"github.com/plumbline/plumbline/operators/model/finetune"
+	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/model/rule"
+	"github.com/plumbline/plumbline/operators/model/slice"
+	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/web"
@@ -28,7 +33,7 @@ type Config struct {
 	// Models with a fixed number of classes. Another model has that of its first message.
 	Models []Model `yaml:"models"`
 	// Cohorts that have statistics of their own.
-	Slices Slices `yaml:"slices"`
+	Slices slice.Config `yaml:"slices"`
 	// Panes and lateness, in event time unless said otherwise.
 	EventTime EventTime `yaml:"event_time"`
 	// Predictions that wait for their label.
@@ -38,27 +43,27 @@ type Config struct {
 	// Bounded sample of labelled rows, chosen by the hash of the id.
 	Sample Sample `yaml:"sample"`
 	// Windows of the snapshots. A list here replaces the default list.
-	Windows []Window `yaml:"windows"`
+	Windows []window.Config `yaml:"windows"`
 	// Anytime-valid alarm on calibration error, for every model version and slice. It is tested at every pane, and
 	// the rate of false alarms stays within the bound.
-	Alarm Alarm `yaml:"alarm"`
+	Alarm alarm.Config `yaml:"alarm"`
 	// Statistics of predictions before their labels come, in snapshots of windows by time: distances of confidence
 	// scores from a reference, estimates of accuracy.
-	Unlabelled Unlabelled `yaml:"unlabelled"`
+	Unlabelled drift.Config `yaml:"unlabelled"`
 	// Alerts on a value beyond a threshold for a while, with hysteresis. A list here replaces the default list.
-	Rules []Rule `yaml:"rules"`
+	Rules []rule.Config `yaml:"rules"`
 	// When and how calibrators are refitted. A candidate is published only if it is better on rows that come after
 	// those it was fitted on. Times are event time.
-	Refit Refit `yaml:"refit"`
+	Refit refit.Config `yaml:"refit"`
 	// Stream of calibrated probabilities.
 	Calibrated Calibrated `yaml:"calibrated"`
 	// Labelled rows with features, as Arrow files for fine-tuning (docs/operations.md, The archive).
 	Archive Archive `yaml:"archive"`
 	// When a model version needs a new head: calibration that a refit did not mend, or worse accuracy or AURC than in
 	// the reference rows. Times are event time.
-	Trigger Trigger `yaml:"trigger"`
+	Trigger finetune.TriggerConfig `yaml:"trigger"`
 	// How a new head proves itself on the features in the stream before it serves.
-	Heads Heads `yaml:"heads"`
+	Heads finetune.HeadsConfig `yaml:"heads"`
 	// `plumbline trainer`, which trains the heads that topics.finetune asks for. Times are wall clock.
 	Trainer Trainer `yaml:"trainer"`
 	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks
@@ -116,17 +121,6 @@ type Model struct {
 	Name string `yaml:"name" required:"true"`
 	// Number of classes K, 2 or more; 0: that of the first message.
 	Classes int `yaml:"classes" min:"0" max:"1_000_000"`
-}
-
-// Slices are the cohort columns. Every value has statistics of its own.
-type Slices struct {
-	// Text columns whose values are cohorts.
-	Columns []string `yaml:"columns"`
-	// Values of a column, by model version, that have statistics of their own: those with the most predictions. The
-	// rest are pooled as ~other and counted.
-	MaxKeys int `yaml:"max_keys" default:"1000" min:"1" max:"1_000_000"`
-	// Event time after which the counts of predictions that choose the values are halved.
-	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
 }
 
 // EventTime is panes and lateness.
@@ -189,224 +183,6 @@ type Sample struct {
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
 }
 
-// Window kinds.
-const (
-	KindTime = "time"
-	KindRows = "rows"
-)
-
-// Window is one window definition.
-type Window struct {
-	// Name in snapshots and metrics; each once.
-	Name string `yaml:"name" required:"true" format:"name"`
-	// time: by prediction time; rows: the latest label panes with enough labelled rows.
-	Kind string `yaml:"kind" enum:"time|rows"`
-	// Kind time: length, a multiple of event_time.pane.
-	Size time.Duration `yaml:"size"`
-	// Kind time: distance between starts, a multiple of event_time.pane that divides size; absent: size.
-	Slide time.Duration `yaml:"slide"`
-	// Kind rows: labelled rows at least.
-	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000"`
-	// Kind rows: labelled rows between windows; the same as rows: tumbling; absent: a window at each pane.
-	Every int64 `yaml:"every" min:"0" max:"1_000_000_000"`
-}
-
-// Alarm is the anytime-valid alarm on calibration error of every key.
-type Alarm struct {
-	// Run the alarm.
-	Enabled bool `yaml:"enabled" default:"true"`
-	// What the alarm tests. raw: the model's own confidence; calibrated: the output of the calibrator in force;
-	// accuracy: a fall of the model's accuracy, whether its confidences foretell it or not. With raw and calibrated,
-	// the alarm on raw is inhibited while a calibrator is in force.
-	Signals []string `yaml:"signals" default:"raw,calibrated,accuracy" required:"true" enum:"raw|calibrated|accuracy"`
-	// Tolerance: the alarm says that the ECE was above it.
-	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
-	// Tolerance of every single bin, for the alarm's second test.
-	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
-	// Tolerance: the alarm on accuracy says that it was below that of the reference by more than this. The reference
-	// is the first reference_rows rows unless reference is rolling.
-	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`
-	// Bins of both tests; divides 3600.
-	Bins int `yaml:"bins" default:"15" min:"2" max:"60"`
-	// Event time between false alarms of a model version, on average at least; its signals share it equally.
-	FalseAlarmEvery time.Duration `yaml:"false_alarm_every" default:"8760h" min:"1s"`
-	// Severity label of the alert: info, warning or critical.
-	Severity string `yaml:"severity" default:"critical" enum:"info|warning|critical"`
-	// Severity label of the alert on accuracy.
-	AccuracySeverity string `yaml:"accuracy_severity" default:"warning" enum:"info|warning|critical"`
-	// Largest weight that a row may have; larger ones break the bound on false alarms. Give each of g predictions
-	// with one outcome weight 1/g.
-	MaxWeight float64 `yaml:"max_weight" default:"1" above:"0" max:"1_000_000_000"`
-	// 0: rows enter as their labels come. Otherwise rows enter so long after their prediction, no less than the
-	// longest delay: for labels whose delay depends on whether the model was right.
-	Matured time.Duration `yaml:"matured"`
-	// none: the error itself. pinned: its change against the curve of the first reference_rows rows; rolling: against
-	// the reference_rows rows before.
-	Reference string `yaml:"reference" default:"none" enum:"none|pinned|rolling"`
-	// Labelled rows of the reference curve and of the reference accuracy; every slice has its own.
-	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
-	// Standard errors of the reference that the tolerance of a bin, or of accuracy, is widened by.
-	Slack float64 `yaml:"slack" default:"1" min:"0" max:"10"`
-	// Test every slice too.
-	Slices bool `yaml:"slices" default:"true"`
-	// Share of false alarms among the slices of a model version that alarm, in expectation at most (e-BH).
-	FDR float64 `yaml:"fdr" default:"0.05" above:"0" max:"0.5"`
-	// Fewest rows since the alarm that can show that the error is back inside the tolerance.
-	ClearRows int64 `yaml:"clear_rows" default:"1000" min:"1" max:"1_000_000_000"`
-	// Event time for which they must show it.
-	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
-	// Rows without another alarm that resolve it too; 0: they never do.
-	QuietRows int64 `yaml:"quiet_rows" default:"50_000" min:"0" max:"1_000_000_000"`
-	// Event time for which an alert of any rule stays inhibited after the alert that inhibits it is over.
-	Hold time.Duration `yaml:"hold" default:"15m"`
-}
-
-// Unlabelled configures the statistics of predictions before their labels come.
-type Unlabelled struct {
-	// Compute them.
-	Enabled bool `yaml:"enabled" default:"true"`
-	// pinned: the first reference_rows rows; rolling: the next as many replace them.
-	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
-	// Predictions, and labelled rows, of the reference.
-	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
-	// Level of the thresholds of distances: the share of windows above them if nothing changes.
-	Alpha float64 `yaml:"alpha" default:"0.001" above:"0" max:"0.5"`
-	// Compute them for every slice too.
-	Slices bool `yaml:"slices" default:"true"`
-	// Count rows by predicted class, for distances of class shares and label-shift estimates: of no key, of model
-	// versions, or of every slice too.
-	Classes string `yaml:"classes" default:"model" enum:"none|model|slices"`
-}
-
-// Rule is an alert on a value beyond a bound for a while, with hysteresis.
-type Rule struct {
-	// Name in alerts and metrics; each once.
-	Name string `yaml:"name" required:"true" format:"name"`
-	// calibrated: the output of the calibrator in force; raw: the model's own confidence.
-	Signal string `yaml:"signal" default:"calibrated" enum:"calibrated|raw"`
-	// The rule window: the latest label panes with at least this many rows. These are labelled rows, or predictions
-	// where the value is one of predictions.
-	Rows int64 `yaml:"rows" default:"2000" min:"1" max:"1_000_000_000"`
-	// The rule does not decide on fewer rows; at most rows.
-	MinRows int64 `yaml:"min_rows" default:"500" min:"1" max:"1_000_000_000"`
-	// Labelled rows of the key before the rule may fire.
-	WarmupRows int64 `yaml:"warmup_rows" default:"2000" min:"0" max:"1_000_000_000"`
-	// Value above which the rule is pending, if it is significant; with side below, the value below which. At most 1,
-	// but for measure nll of kind threshold.
-	Fire float64 `yaml:"fire" default:"0.05" above:"0" max:"1000"`
-	// Value below which it resolves; less than fire. With side below, the value above which; more than fire.
-	Clear float64 `yaml:"clear" default:"0.03" min:"0" max:"1000"`
-	// Event time beyond fire before the rule fires.
-	For time.Duration `yaml:"for" default:"30s"`
-	// Event time beyond clear before the rule resolves.
-	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
-	// Severity label of the alert: info, warning or critical.
-	Severity string `yaml:"severity" default:"warning" enum:"info|warning|critical"`
-	// Evaluate the rule on every slice too.
-	Slices bool `yaml:"slices" default:"false"`
-	// The value. excess: ECE less the ECE that a calibrated model would show at this n. reference: how much worse the
-	// measure is than in a reference window. distance: of a confidence score's distribution from the reference,
-	// before labels. estimate: the measure, estimated before labels. threshold: the measure itself.
-	Kind string `yaml:"kind" default:"excess" enum:"excess|reference|distance|estimate|threshold"`
-	// Of kind excess: ece. reference: ece (debiased), smece, accuracy, nll, curve (largest change of a bin).
-	// distance: ks, psi, wasserstein, js. estimate: accuracy (its fall), ece, miss (estimate less truth, once labels
-	// come). threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with
-	// a label at the age).
-	Measure string `yaml:"measure" default:"ece"`
-	// Kind distance: the confidence score; class: the shares of the predicted classes, with measures psi and js.
-	Score string `yaml:"score" default:"msp" enum:"msp|margin|negent|class"`
-	// Kinds reference and distance. pinned: the first reference_rows rows; rolling: the reference_rows rows before
-	// the window.
-	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
-	// Rows of the reference.
-	ReferenceRows int64 `yaml:"reference_rows" default:"5000" min:"100" max:"1_000_000_000"`
-	// Kind distance: the value counts only above what it exceeds with this probability if nothing has changed.
-	Alpha float64 `yaml:"alpha" default:"0.0001" above:"0" max:"0.5"`
-	// Kind threshold: the side of fire on which the rule fires: above for errors, below for accuracy and coverage.
-	Side string `yaml:"side" default:"above" enum:"above|below"`
-	// Kind threshold: the rule fires only where the whole 95 % interval of the value is beyond fire.
-	Interval bool `yaml:"interval" default:"false"`
-	// Measure coverage: age of the predictions at least; 0: join.wait.
-	Age time.Duration `yaml:"age" default:"0s"`
-}
-
-// Choices lists the measures of all kinds.
-func (Rule) Choices(key string) []string {
-	if key != "measure" {
-		return nil
-	}
-	return []string{"ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss", "confidence",
-		"coverage"}
-}
-
-// Refit is when and how calibrators are refitted. Times are event time.
-type Refit struct {
-	// Calibrator to fit; auto: a few of them, by classes and rows; none: never refit.
-	Method string `yaml:"method" default:"auto"`
-	// Event time between refits; 0: not by period, otherwise at least event_time.pane.
-	Period time.Duration `yaml:"period" default:"1h"`
-	// Refit when the alarm or a rule fires.
-	OnAlarm bool `yaml:"on_alarm" default:"true"`
-	// Sampled rows since the start of the alarm that a refit on alarm waits for; at most max_rows.
-	FreshRows int `yaml:"fresh_rows" default:"1000" min:"0" max:"10_000_000"`
-	// No refit with fewer sampled rows; at most max_rows.
-	MinRows int `yaml:"min_rows" default:"500" min:"10" max:"10_000_000"`
-	// Latest sampled rows that a refit uses.
-	MaxRows int `yaml:"max_rows" default:"5000" min:"10" max:"10_000_000"`
-	// Newest share of them, never fitted on: candidates are first scored on it.
-	TestShare float64 `yaml:"test_share" default:"0.3" min:"0.05" max:"0.9"`
-	// Label panes after which a fit is due. Its result is used only then, and a model whose fit takes longer waits.
-	Delay int64 `yaml:"delay" default:"1" min:"1" max:"10_000"`
-	// Fits at a time in this process; 0: half of the processors. No result depends on it.
-	Workers int `yaml:"workers" min:"0" max:"1024"`
-	// A candidate is published where the anytime-valid paired test on NLL rejects "not better" at this level, split
-	// over the candidates.
-	Alpha float64 `yaml:"alpha" default:"0.01" above:"0" max:"0.5"`
-	// A validation that has proved nothing on so many rows ends without a change; 0: with the next refit.
-	ValidationRows int `yaml:"validation_rows" default:"10_000" min:"0" max:"1_000_000_000"`
-	// A validation that has proved nothing in so much event time ends too; 0: with the next refit.
-	ValidationFor time.Duration `yaml:"validation_for"`
-	// Published only if NLL falls by at least so many nats: a smaller difference is not worth a publication.
-	MinNLLGain float64 `yaml:"min_nll_gain" default:"0.001" min:"0" max:"10"`
-	// Published only if ECE rises by no more.
-	MaxECERise float64 `yaml:"max_ece_rise" default:"0.005" min:"0" max:"1"`
-	// Published only if accuracy drops by no more.
-	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.005" min:"0" max:"1"`
-	// Event time for which a candidate is at least scored only.
-	ShadowFor time.Duration `yaml:"shadow_for"`
-	// Share of the ids that get a candidate before all others; 0: no canary.
-	CanaryShare float64 `yaml:"canary_share" min:"0" max:"0.9"`
-	// Event time for which they alone have it.
-	CanaryFor time.Duration `yaml:"canary_for" default:"10m"`
-	// The rollback monitor tests the calibrator in force against the one before it, the latest three that a change
-	// replaced, and the identity, and rolls it back where one is better. Mean label panes between false rollbacks, at
-	// least; 0: no rollback.
-	RollbackPanes int64 `yaml:"rollback_panes" default:"1_000_000" min:"0" max:"1_000_000_000_000"`
-	// Event time between refits on alarm.
-	Cooldown time.Duration `yaml:"cooldown" default:"2m"`
-	// Run online Platt scaling with calibeating on top of the calibrator in force; snapshots show its metrics.
-	Online bool `yaml:"online"`
-	// What follows where predictions say that shares of classes have moved, and the test of label shift passes. off:
-	// nothing; candidate: class weights on the calibrator in force are validated as a refit's candidate is, once
-	// labels come; at_once: they are in force before labels. The class on top of a row may change.
-	LabelShift string `yaml:"label_shift" default:"off" enum:"off|candidate|at_once"`
-}
-
-// Choices lists the methods.
-func (Refit) Choices(key string) []string {
-	if key != "method" {
-		return nil
-	}
-	names, scaled := []string{"auto", "none"}, []string{}
-	for _, m := range calibrator.Methods() {
-		names = append(names, m.Name)
-		if m.Scalable {
-			scaled = append(scaled, m.Name+calibrator.Suffix)
-		}
-	}
-	return slices.Concat(names, scaled)
-}
-
 // Calibrated turns on the calibrated stream.
 type Calibrated struct {
 	// Write topics.calibrated.
@@ -451,72 +227,6 @@ type Archive struct {
 	// What happens without room on disk. wait: the shard stands still and loses nothing; drop: rows are left out of
 	// the archive and counted.
 	WhenFull string `yaml:"when_full" default:"wait" enum:"wait|drop"`
-}
-
-// Trigger is when a model version is to get a new head. Times are event time.
-type Trigger struct {
-	// Ask for heads, on topics.finetune.
-	Enabled bool `yaml:"enabled"`
-	// What to train, a recipe of `plumbline train`.
-	Recipe string `yaml:"recipe" default:"auto" required:"true"`
-	// The trigger decides on the latest label panes with at least so many sampled rows, after the calibrators in
-	// force.
-	Rows int64 `yaml:"rows" default:"2000" min:"10" max:"1_000_000_000"`
-	// The trigger does not decide on fewer rows; at most rows.
-	MinRows int64 `yaml:"min_rows" default:"1000" min:"10" max:"1_000_000_000"`
-	// First sampled rows of a model version, the reference of the later ones.
-	ReferenceRows int64 `yaml:"reference_rows" default:"4000" min:"10" max:"1_000_000_000"`
-	// A head is due where excess ECE is above this, on rows since a refit or after one that changed nothing.
-	MaxECE float64 `yaml:"max_ece" default:"0.03" above:"0" max:"1"`
-	// A head is due where accuracy is below that of the reference rows by more.
-	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.03" above:"0" max:"1"`
-	// A head is due where AURC is above that of the reference rows by more.
-	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.03" above:"0" max:"1"`
-	// The drop or rise must also be so many standard errors of accuracy.
-	Z float64 `yaml:"z" default:"3" min:"0" max:"10"`
-	// The cause must last for so long.
-	For time.Duration `yaml:"for" default:"5m"`
-	// There must be so many sampled rows since it began, to train on.
-	DataRows int64 `yaml:"data_rows" default:"2000" min:"10" max:"1_000_000_000"`
-	// Time between requests for a model version.
-	Cooldown time.Duration `yaml:"cooldown" default:"6h"`
-	// Most requests for a model version within budget_period.
-	Budget int `yaml:"budget" default:"7" min:"1" max:"1000"`
-	// Period of the budget.
-	BudgetPeriod time.Duration `yaml:"budget_period" default:"168h" min:"1s"`
-	// Time from a request to the first rows that its head runs on. It must be longer than training takes; otherwise
-	// the shadow begins when the head is there, and a replay with it differs.
-	ShadowAfter time.Duration `yaml:"shadow_after" default:"30m"`
-	// Time from a request after which it counts as failed if its head has not run.
-	Deadline time.Duration `yaml:"deadline" default:"24h" min:"1s"`
-}
-
-// Heads is the proof of new heads in the stream.
-type Heads struct {
-	// Run the heads of topics.heads as shadow versions, VERSION+headN.
-	Shadow bool `yaml:"shadow"`
-	// About the most memory of a shard for scores of shadows that wait for their label. The oldest goes out and is
-	// counted.
-	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
-	// Most shadows of a model version. Beyond, the oldest is stopped.
-	Max int `yaml:"max" default:"2" min:"1" max:"16"`
-	// Level of each anytime-valid test.
-	Alpha float64 `yaml:"alpha" default:"0.05" above:"0" max:"0.5"`
-	// Probabilities are floored at e^-bound for the tests of NLL.
-	NLLBound float64 `yaml:"nll_bound" default:"5" above:"0" max:"100"`
-	// No decision before so many sampled rows that both have.
-	MinRows int64 `yaml:"min_rows" default:"1000" min:"2" max:"1_000_000_000"`
-	// Rejected where it is not shown to be better after so many; at least min_rows.
-	MaxRows int64 `yaml:"max_rows" default:"50_000" min:"2" max:"1_000_000_000"`
-	// Ready only if ECE rises by no more.
-	MaxECERise float64 `yaml:"max_ece_rise" default:"0.01" min:"0" max:"1"`
-	// Ready only if accuracy is shown not to drop by so much.
-	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.01" above:"0" max:"1"`
-	// Ready only if AURC rises by no more.
-	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.01" min:"0" max:"1"`
-	// Time for which a head that is ready still runs as a shadow, to be rolled back if it turns worse than the old
-	// one.
-	Watch time.Duration `yaml:"watch" default:"168h"`
 }
 
 // Trainer is the process that trains heads, `plumbline trainer`. Times are wall clock.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -168,41 +169,19 @@ func (rt *Engine) newModelTask(partition int) *model.ModelTask {
 	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
 		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
-	for _, w := range c.Windows {
-		slide := w.Slide
-		if slide == 0 {
-			slide = w.Size
-		}
-		mc.Windows = append(mc.Windows, model.WindowSpec{Name: w.Name, Kind: w.Kind, Size: int64(w.Size), Slide: int64(slide), Rows: w.Rows, Every: w.Every})
+	mc.Windows, mc.Rules = model.Windows(c.Windows), model.Rules(c.Rules)
+	for i := range mc.Rules {
+		mc.Rules[i].Age = cmp.Or(mc.Rules[i].Age, c.Join.Wait)
 	}
-	mc.Slices = model.SliceSpec{Columns: append([]string{}, c.Slices.Columns...), Max: c.Slices.MaxKeys, HalfLife: int64(c.Slices.HalfLife)}
-	mc.Alarm, mc.Hold = alarmSpec(c), int64(c.Alarm.Hold)
-	if u := c.Unlabelled; u.Enabled {
-		mc.Unlabelled = &model.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}
+	mc.Slices = model.SliceSpec{Config: c.Slices}
+	mc.Slices.Columns = append([]string{}, c.Slices.Columns...) // not nil, which is any
+	mc.Alarm, mc.Hold = model.NewAlarm(c.Alarm, mc.Pane), c.Alarm.Hold
+	if c.Unlabelled.Enabled {
+		mc.Unlabelled = &c.Unlabelled
 	}
-	for _, r := range c.Rules {
-		age := r.Age
-		if age == 0 {
-			age = c.Join.Wait
-		}
-		mc.Rules = append(mc.Rules, model.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
-			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices,
-			Kind: r.Kind, Measure: r.Measure, Score: r.Score, Reference: r.Reference, ReferenceRows: r.ReferenceRows, Alpha: r.Alpha,
-			Below: r.Side == "below", Interval: r.Interval, Age: int64(age)})
-	}
-	f := c.Refit
-	mc.Refit = model.RefitSpec{Method: f.Method, MaxBytes: model.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period), Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows,
-		MinRows: f.MinRows, MaxRows: f.MaxRows, TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
-		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccuracyDrop, ShadowFor: int64(f.ShadowFor),
-		CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: buildinfo.Name()}
-	if f.LabelShift != "off" {
-		mc.Refit.LabelShift = f.LabelShift
-	}
-	if f.RollbackPanes > 0 {
-		mc.Refit.RollbackAlpha = 1 / float64(f.RollbackPanes)
-	}
+	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, model.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
+	mc.Trigger, mc.Judge = c.Trigger, c.Heads
 	mc.Fits = rt.fits
-	mc.Trigger, mc.Judge = tuningSpecs(c)
 	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.Log)
 }
 
@@ -212,22 +191,6 @@ func classesOf(c *config.Config) string {
 		return stats.ClassesNone
 	}
 	return c.Unlabelled.Classes
-}
-
-// alarmSpec is the alarm of a configuration; nil where it is off.
-func alarmSpec(c *config.Config) *model.AlarmSpec {
-	a := &c.Alarm
-	if !a.Enabled {
-		return nil
-	}
-	s := &model.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE, EpsilonBin: a.EpsilonBin,
-		EpsilonAccuracy: a.EpsilonAccuracy, AccuracySeverity: a.AccuracySeverity,
-		Alpha: float64(c.EventTime.Pane) / float64(a.FalseAlarmEvery), MaxWeight: a.MaxWeight, Matured: int64(a.Matured), ReferenceRows: a.ReferenceRows,
-		Slack: a.Slack, Slices: a.Slices, FDR: a.FDR, ClearRows: a.ClearRows, ClearFor: int64(a.ClearFor), QuietRows: a.QuietRows}
-	if a.Reference != "none" {
-		s.Reference = a.Reference
-	}
-	return s
 }
 
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to

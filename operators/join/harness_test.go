@@ -14,6 +14,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/rule"
+	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/operators/stats"
@@ -45,10 +49,10 @@ func defaultSetup() setup {
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: Config{Wait: 120 * second, MaxRows: 1 << 20},
 		model: model.ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
-			Windows: []model.WindowSpec{{Name: "tumbling", Kind: "time", Size: 60 * second, Slide: 60 * second}, {Name: "sliding", Kind: "time", Size: 60 * second, Slide: 20 * second},
-				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
-			Rules: []model.RuleSpec{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * second, ClearFor: 10 * second, Slices: true}},
-			Refit: model.RefitSpec{Method: "temperature", Period: 60 * second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackAlpha: 1e-4, Online: true, MaxECERise: .01, MaxAccDr: .01, Cooldown: 20 * second}}}
+			Windows: model.Windows([]window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
+				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}}),
+			Rules: model.Rules([]rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second, Slices: true}}),
+			Refit: model.RefitSpec{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second}}}
 }
 
 func (s *setup) shard(id, of int) *pipeline.Shard {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/detect"
@@ -16,38 +18,24 @@ import (
 // For a whole model version E[false alarms by pane t] ≤ Alpha·t, which its signals share equally. The slices of a version have
 // e-values instead, and those fire that the e-BH procedure rejects at level FDR.
 type AlarmSpec struct {
-	Name, Severity         string
-	Signals                []string // raw, calibrated, accuracy
-	Bins                   int
-	EpsilonECE, EpsilonBin float64
-	Alpha                  float64
-
-	// EpsilonAccuracy is how far accuracy may be below that of the reference, on signal accuracy, whose alert has a severity of its own.
-	EpsilonAccuracy  float64
-	AccuracySeverity string
-	// MaxWeight is the largest weight that a row may have: sums are divided by it.
-	MaxWeight float64
-	// Matured > 0 walks the panes of prediction, each when its rows are so old (ns), instead of those of labels.
-	Matured int64
-	// Reference is "" for calibration itself, or what the curve is of that the alarm compares with: "pinned", the first
-	// ReferenceRows rows, or "rolling", the ReferenceRows rows before the present ones. Slack widens the tolerance of a
-	// bin by so many standard errors of its curve. Accuracy has a reference always, pinned where Reference is "".
-	Reference     string
-	ReferenceRows int64
-	Slack         float64
-	Slices        bool
-	FDR           float64
-	// ClearRows and ClearFor are the fewest rows, and the event time, that the error must be back inside the tolerance
-	// for; QuietRows without another alarm resolve too.
-	ClearRows, QuietRows int64
-	ClearFor             int64
+	alarm.Config
+	Alpha float64 // false alarms a pane
 
 	once         sync.Once
 	whole, slice *detect.Alarm
 }
 
+// NewAlarm returns the alarm of a configuration, for panes of this length; nil where it is off.
+func NewAlarm(c alarm.Config, pane int64) *AlarmSpec {
+	if !c.Enabled {
+		return nil
+	}
+	return &AlarmSpec{Config: c, Alpha: float64(pane) / float64(c.FalseAlarmEvery)}
+}
+
 // Alarm references.
 const (
+	refNone    = "none" // of the alarm on calibration: no reference
 	refPinned  = "pinned"
 	refRolling = "rolling"
 )
@@ -69,7 +57,7 @@ func (s *AlarmSpec) fresh(signal string, slice bool, ref *detect.Reference) *det
 		}
 		a, err := detect.NewAlarm(spec)
 		if err != nil {
-			panic("operators: alarm " + s.Name + ": " + err.Error())
+			panic("operators: alarm: " + err.Error())
 		}
 		return a
 	}
@@ -89,7 +77,7 @@ func (s *AlarmSpec) print(signal string) string {
 	if signal == signalAccuracy {
 		eps = []float64{s.EpsilonAccuracy}
 	}
-	return fmt.Sprint(detect.DictionaryVersion, s.Bins, eps, s.alpha(), s.MaxWeight, s.Matured, s.reference(signal), s.ReferenceRows, s.Slack)
+	return fmt.Sprint(detect.DictionaryVersion, s.Bins, eps, s.alpha(), s.MaxWeight, int64(s.Matured), s.reference(signal), s.ReferenceRows, s.Slack)
 }
 
 // rule is the name of the alarm on a signal in alerts.
@@ -97,7 +85,7 @@ func (s *AlarmSpec) rule(signal string) string {
 	if signal == signalAccuracy {
 		return accuracyRule
 	}
-	return s.Name + "-" + signal
+	return "calibration-" + signal
 }
 
 // keyAlarm is the alarm of one key on one signal.
@@ -236,7 +224,7 @@ func (a *keyAlarm) judge(spec *AlarmSpec, rejected bool, end, pane int64) (state
 	if a.alert.ClearFrom == 0 {
 		a.alert.ClearFrom = end
 	}
-	if end-a.alert.ClearFrom < spec.ClearFor {
+	if end-a.alert.ClearFrom < int64(spec.ClearFor) {
 		return stage.Firing, false
 	}
 	a.resolve(spec)
@@ -252,7 +240,7 @@ func (a *keyAlarm) started(spec *AlarmSpec, end, pane int64) int64 {
 	if a.fired.Bin {
 		since = min(since, a.fired.Diagnosis.Since)
 	}
-	return min(since, end-pane) - spec.Matured
+	return min(since, end-pane) - int64(spec.Matured)
 }
 
 // remember starts the rows that are to show that the error is gone anew.

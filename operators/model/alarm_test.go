@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/operators/model/alarm"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -20,8 +24,9 @@ func testAlarm(signals ...string) *AlarmSpec {
 	if len(signals) == 0 {
 		signals = []string{stage.SignalRaw, stage.SignalCalibrated}
 	}
-	return &AlarmSpec{Name: "calibration", Severity: "critical", Signals: signals, Bins: 15, EpsilonECE: .02, EpsilonBin: .05, Alpha: 1. / 3_150_000, MaxWeight: 1,
-		EpsilonAccuracy: .02, AccuracySeverity: "warning", ReferenceRows: 1500, Slack: 1, Slices: true, FDR: .05, ClearRows: 500, ClearFor: 20 * second, QuietRows: 50_000}
+	c := setting.Default[alarm.Config]()
+	c.Signals, c.ReferenceRows, c.ClearRows, c.ClearFor = signals, 1500, 500, 20*time.Second
+	return &AlarmSpec{Config: c, Alpha: 1. / 3_150_000}
 }
 
 // alarmSetup has the alarm and nothing else.
@@ -127,7 +132,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 	for _, matured := range []int64{0, 35 * second, 330 * second} { // the last in slots of two panes
 		t.Run(fmt.Sprint(matured/second), func(t *testing.T) {
 			spec := testAlarm(stage.SignalRaw)
-			spec.Matured = matured
+			spec.Matured = time.Duration(matured)
 			s := alarmSetup(spec)
 			w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 			at, length := func(r batchtest.Row) int64 { return r.LabelTS }, s.model.Pane
@@ -163,7 +168,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 func TestMaturedRowsThatAreTooLate(t *testing.T) {
 	t.Parallel()
 	spec := testAlarm(stage.SignalRaw)
-	spec.Matured = 3 * second // less than the longest delay
+	spec.Matured = 3 * time.Second // less than the longest delay
 	rows := batchtest.Rows(77, batchtest.Options{N: 1500, MaxLag: 40 * second})
 	w := newWorld(t, alarmSetup(spec), stream(t, rows, 1, 50), 1).run(anyOrder)
 	late, all := w.model.counts.All()[CountAlarmLate], int64(1500)
@@ -242,7 +247,7 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 		set  func(*AlarmSpec)
 	}{
 		{"arrival", func(*AlarmSpec) {}},
-		{"matured", func(a *AlarmSpec) { a.Matured = 25 * second }},
+		{"matured", func(a *AlarmSpec) { a.Matured = 25 * time.Second }},
 		{"pinned", func(a *AlarmSpec) { a.Reference, a.ReferenceRows = refPinned, 800 }},
 		{"rolling", func(a *AlarmSpec) { a.Reference, a.ReferenceRows = refRolling, 500 }},
 		{"weights", func(a *AlarmSpec) { a.MaxWeight = 2 }},
@@ -253,7 +258,7 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 			spec := testAlarm()
 			c.set(spec)
 			s := alarmSetup(spec)
-			s.model.Rules, s.model.Refit.Method, s.model.Hold = defaultSetup().model.Rules, "temperature", 30*second
+			s.model.Rules, s.model.Refit.Method, s.model.Hold = defaultSetup().model.Rules, "temperature", 30*time.Second
 			s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 700, Alpha: .001, Slices: true}
 			if c.name == refRolling {
 				s.model.Unlabelled.Reference = refRolling

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -22,12 +21,15 @@ const signalAccuracy = "accuracy"
 // accuracyRule is the name of its alert.
 const accuracyRule = "accuracy-fall"
 
-// reference is what the tests of a signal compare with; "" for calibration itself.
+// reference is what the tests of a signal compare with; "" for calibration itself. Accuracy always has one.
 func (s *AlarmSpec) reference(signal string) string {
-	if signal == signalAccuracy {
-		return cmp.Or(s.Reference, refPinned)
+	switch {
+	case s.Reference != refNone && s.Reference != "":
+		return s.Reference
+	case signal == signalAccuracy:
+		return refPinned
 	}
-	return s.Reference
+	return ""
 }
 
 // severity is that of the alert on a signal.

@@ -88,7 +88,7 @@ func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64
 	}
 	head, diag := a.fired.Headline, a.fired.Diagnosis
 	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
-		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.Reference, Bins: []record.EvidenceBin{}}
+		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.reference(a.signal), Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold, e.ThresholdBin = 0, 0
 	}
@@ -111,7 +111,7 @@ func (t *ModelTask) alarmEvidence(spec *AlarmSpec, a *keyAlarm, end, since int64
 		out := record.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence, Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
 			Reference: b.Reference, LogE: b.LogE}
 		if b.LogE > 0 {
-			out.Since = pipeline.Format(min(b.Since, end-t.cfg.Pane) - spec.Matured)
+			out.Since = pipeline.Format(min(b.Since, end-t.cfg.Pane) - int64(spec.Matured))
 		}
 		e.Bins = append(e.Bins, out)
 	}

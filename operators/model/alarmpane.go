@@ -98,13 +98,13 @@ const maxSlots = 32
 
 // slot returns the length of slots, in panes.
 func (s *AlarmSpec) slot(pane int64) int64 {
-	panes := (s.Matured + pane - 1) / pane
+	panes := (int64(s.Matured) + pane - 1) / pane
 	return max(1, (panes+maxSlots-1)/maxSlots)
 }
 
 // due is the label pane at whose end a slot is old enough.
 func (s *AlarmSpec) due(slot, pane int64) int64 {
-	return (slot+1)*s.slot(pane) + (s.Matured+pane-1)/pane - 1
+	return (slot+1)*s.slot(pane) + (int64(s.Matured)+pane-1)/pane - 1
 }
 
 // add puts sums into their slot; false where that is past.

@@ -40,7 +40,7 @@ func (t *ModelTask) stepCanary(v *version, k *keyState, in *stage.Pane) error {
 	if c.out != "" {
 		return t.endTrial(v, k, c.out, in.End)
 	}
-	if in.End-tr.stageFrom < spec.CanaryFor {
+	if in.End-tr.stageFrom < int64(spec.CanaryFor) {
 		return nil
 	}
 	if wait, err := t.turning(v, k, c); err != nil || wait {

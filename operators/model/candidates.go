@@ -73,7 +73,7 @@ type fitJob struct {
 	y       []int32
 	w       []float64
 	options calibrator.Options
-	most    int             // RefitSpec.MaxBytes
+	most    int             // ModelConfig.MaxBytes
 	rows    []acc.SampleRow // until their digest is known
 
 	digest    string

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/rule"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/stats"
 
@@ -155,8 +157,8 @@ func TestClassRule(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(3, shiftedRows(4, nil, 4000, evenShares, 5*second), 2000, movedShares, 5*second)
 	s := classSetup()
-	s.model.Rules = []RuleSpec{{Name: "classes", Kind: kindDistance, Measure: measurePSI, Score: scoreClass, Severity: "warning", Reference: refPinned, ReferenceRows: 1500,
-		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}}
+	s.model.Rules = Rules([]rule.Config{{Name: "classes", Kind: kindDistance, Measure: measurePSI, Score: scoreClass, Severity: "warning", Reference: refPinned, ReferenceRows: 1500,
+		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}})
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
 	if len(alerts) == 0 || alerts[0].State != stage.Firing || !strings.Contains(alerts[0].Measure, "class") {

@@ -81,7 +81,7 @@ func (t *ModelTask) putInForce(v *version, k *keyState, d *record.Calibrator, ca
 
 // record writes a decision, and keeps it as the latest.
 func (t *ModelTask) record(v *version, k *keyState, d *record.Calibrator, s pipeline.Stream, now int64) error {
-	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, t.cfg.Refit.Build
+	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, t.cfg.Build
 	d.DecidedAt = pipeline.Format(now)
 	if d.EffectiveFrom == "" {
 		d.EffectiveFrom = d.DecidedAt

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/rule"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -29,22 +31,15 @@ import (
 //
 // It is pending while the value is above Fire and significant, fires after For of event time, and resolves after ClearFor below Clear;
 // with Below the other way round. It is judged at label panes that bring rows, never by the clock.
-type RuleSpec struct {
-	Name, Signal, Severity    string
-	Rows, MinRows, WarmupRows int64
-	Fire, Clear               float64
-	For, ClearFor             int64
-	Slices                    bool
+type RuleSpec struct{ rule.Config }
 
-	Kind, Measure string // Kind "" = excess
-	Score         string // kind distance: msp, margin or negent
-	Reference     string // kinds reference and distance: refPinned or refRolling
-	ReferenceRows int64
-	Alpha         float64
-
-	Below    bool  // kind threshold: fires below Fire, resolves above Clear
-	Interval bool  // kind threshold: fires only where the whole 95 % interval is beyond Fire
-	Age      int64 // measure coverage: of predictions this old, ns
+// Rules are the rules of a configuration.
+func Rules(list []rule.Config) []RuleSpec {
+	out := make([]RuleSpec, len(list))
+	for i, c := range list {
+		out[i] = RuleSpec{c}
+	}
+	return out
 }
 
 // alerts judges the alarms and rules of a version at the end of a label pane, slices and whole together, and publishes what
@@ -295,14 +290,14 @@ func (spec *RuleSpec) move(r *stage.AlertState, j judgement, start, end int64) (
 	case r.State == stage.Pending && !over:
 		r.End()
 		return stage.Resolved, true
-	case r.State == stage.Pending && end-r.OverFrom >= spec.For:
+	case r.State == stage.Pending && end-r.OverFrom >= int64(spec.For):
 		r.State = stage.Firing
 		return stage.Firing, true
 	case r.State == stage.Firing && spec.beyond(spec.Clear, j.excess()):
 		if r.ClearFrom == 0 {
 			r.ClearFrom = end
 		}
-		if end-r.ClearFrom >= spec.ClearFor {
+		if end-r.ClearFrom >= int64(spec.ClearFor) {
 			r.End()
 			return stage.Resolved, true
 		}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/rule"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -20,7 +23,7 @@ import (
 func TestRuleStates(t *testing.T) {
 	for _, c := range []struct {
 		name              string
-		forTime, clearFor int64
+		forTime, clearFor time.Duration
 		excess            string // by pane
 		want              string // "end:state" of every change
 	}{
@@ -39,7 +42,7 @@ func TestRuleStates(t *testing.T) {
 		{"pending ends when it is not significant", 20, 0, ".06 n.06", "10:pending 20:resolved"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			spec := &RuleSpec{Fire: .05, Clear: .03, For: c.forTime, ClearFor: c.clearFor}
+			spec := &RuleSpec{rule.Config{Fire: .05, Clear: .03, For: c.forTime, ClearFor: c.clearFor}}
 			var r stage.AlertState
 			var got []string
 			for i, x := range strings.Fields(c.excess) {

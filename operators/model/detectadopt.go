@@ -21,7 +21,7 @@ type storedRule struct {
 
 // print tells rules apart whose state means different things: what they look at, not the bounds that they hold it against.
 func (s *RuleSpec) print() string {
-	age := s.Age
+	age := int64(s.Age)
 	if s.Measure != measureCoverage {
 		age = 0
 	}
@@ -29,7 +29,7 @@ func (s *RuleSpec) print() string {
 	if kind == "" {
 		kind = kindExcess
 	}
-	return fmt.Sprint(kind, " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows, " ", s.Rows, " ", s.Below, " ", age)
+	return fmt.Sprint(kind, " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows, " ", s.Rows, " ", s.below(), " ", age)
 }
 
 func (k *keyState) adopt(stored []storedRule, cfg *ModelConfig) {

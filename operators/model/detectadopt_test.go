@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	windowconf "github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -50,7 +53,7 @@ func TestRulesMayChange(t *testing.T) {
 		{"one more", func(r []RuleSpec) []RuleSpec { return append([]RuleSpec{threshold(measureECE, .5, .4)}, r...) }, "", ""},
 		{"other bounds", func(r []RuleSpec) []RuleSpec {
 			for i := range r {
-				r[i].Fire, r[i].Severity, r[i].For, r[i].MinRows, r[i].Interval = r[i].Fire+.01, "critical", 50*second, 300, true
+				r[i].Fire, r[i].Severity, r[i].For, r[i].MinRows, r[i].Interval = r[i].Fire+.01, "critical", 50*time.Second, 300, true
 			}
 			return r
 		}, "", ""},
@@ -101,7 +104,7 @@ func TestWindowsMayChange(t *testing.T) {
 	t.Parallel()
 	s, saved := firingRules(t)
 	now := s
-	now.model.Windows = []WindowSpec{{Name: "new", Kind: "rows", Rows: 100}}
+	now.model.Windows = Windows([]windowconf.Config{{Name: "new", Kind: "rows", Rows: 100}})
 	for _, w := range s.model.Windows {
 		if w.Kind == "rows" && w.Every == 0 {
 			w.Rows *= 2 // another window now

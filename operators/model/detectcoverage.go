@@ -21,12 +21,12 @@ func panesOf(d, pane int64) int64 { return (d + pane - 1) / pane }
 
 // slot returns the length of slots, in panes.
 func (s *RuleSpec) slot(pane int64) int64 {
-	return max(1, (panesOf(s.Age, pane)+maxSlots-1)/maxSlots)
+	return max(1, (panesOf(int64(s.Age), pane)+maxSlots-1)/maxSlots)
 }
 
 // due is the label pane at whose end all predictions of a slot are of the rule's age.
 func (s *RuleSpec) due(slot, pane int64) int64 {
-	return (slot+1)*s.slot(pane) + panesOf(s.Age, pane) - 1
+	return (slot+1)*s.slot(pane) + panesOf(int64(s.Age), pane) - 1
 }
 
 // add takes a label pane and returns the counts of the slots that it completes. What comes for a slot later is left out: those labels

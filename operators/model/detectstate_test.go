@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -13,7 +14,7 @@ import (
 func FuzzDetectState(f *testing.F) {
 	cfg := alarmSetup(testAlarm()).model
 	cfg.Rules = defaultSetup().model.Rules
-	cfg.Alarm.Reference, cfg.Alarm.Matured = refRolling, 20*second
+	cfg.Alarm.Reference, cfg.Alarm.Matured = refRolling, 20*time.Second
 	fresh := func() *keyState {
 		k := &keyState{specs: cfg.Rules, rules: make([]stage.AlertState, len(cfg.Rules)), looks: make([]*look, len(cfg.Rules))}
 		k.addAlarms(cfg.Alarm)

@@ -20,6 +20,9 @@ const (
 // z95two is the 97.5 % quantile of the standard normal distribution.
 const z95two = 1.959963984540054
 
+// below says that the rule fires on values below its bound.
+func (s *RuleSpec) below() bool { return s.Side == "below" }
+
 // labelled reports whether the rule looks at labelled rows by bin.
 func (s *RuleSpec) labelled() bool {
 	return s.Kind == kindReference || s.Kind == kindThreshold && s.Measure != measureCoverage
@@ -27,7 +30,7 @@ func (s *RuleSpec) labelled() bool {
 
 // beyond reports whether x is on the far side of a bound: below it where the rule is for falls, else above it.
 func (s *RuleSpec) beyond(x, bound float64) bool {
-	if s.Below {
+	if s.below() {
 		return x < bound
 	}
 	return x > bound
@@ -35,7 +38,7 @@ func (s *RuleSpec) beyond(x, bound float64) bool {
 
 // sides are the words for the sides of fire and of clear.
 func (s *RuleSpec) sides() (fire, clear string) {
-	if s.Below {
+	if s.below() {
 		return "below", "above"
 	}
 	return "above", "below"
@@ -69,7 +72,7 @@ func (s *RuleSpec) threshold(cur sumBlock, m int, opt reference.Options) (j judg
 		return j, false, nil
 	}
 	near := lo
-	if s.Below {
+	if s.below() {
 		near = hi
 	}
 	j.value, j.lo, j.hi, j.significant = value, &lo, &hi, !s.Interval || s.beyond(near, s.Fire)

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/rule"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -18,8 +21,8 @@ import (
 )
 
 func threshold(measure string, fire, resolve float64) RuleSpec {
-	return RuleSpec{Name: measure, Kind: kindThreshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning", Rows: 800, MinRows: 400, Fire: fire, Clear: resolve,
-		For: 10 * second, Below: fire < resolve, Age: 20 * second}
+	return RuleSpec{rule.Config{Name: measure, Kind: kindThreshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning", Rows: 800, MinRows: 400, Fire: fire, Clear: resolve,
+		For: 10 * time.Second, Side: map[bool]string{true: "below"}[fire < resolve], Age: 20 * time.Second}}
 }
 
 func thresholds() []RuleSpec {
@@ -205,7 +208,7 @@ func TestCoverageIsThatOfTheRows(t *testing.T) {
 	s := alarmSetup(nil)
 	s.join.Wait, s.model.FinalAfter = 2000*second, 2000*second
 	spec := threshold(measureCoverage, .1, .2)
-	spec.Age, spec.Rows = age, 1<<40 // all of them
+	spec.Age, spec.Rows = time.Duration(age), 1<<40 // all of them
 	s.model.Rules = []RuleSpec{spec}
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
 	m := w.model.models["m"]

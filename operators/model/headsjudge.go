@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/finetune"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -16,13 +18,7 @@ import (
 )
 
 // JudgeSpec is when a shadow is ready to be served, or not.
-type JudgeSpec struct {
-	Enabled                            bool
-	Alpha, NLLBound                    float64
-	MinRows, MaxRows                   int64
-	MaxECERise, MaxAccDrop, MaxAURCRis float64
-	Watch                              int64 // ns of event time
-}
+type JudgeSpec = finetune.HeadsConfig
 
 // statePending is a request whose head has not run yet; the other states are those of package output.
 const statePending = "pending"
@@ -64,7 +60,7 @@ func (t *ModelTask) newPairs(k int) (*pairs, error) {
 	if p.worse, err = evalue.NewPaired(spec.NLLBound, 0); err != nil {
 		return nil, err
 	}
-	p.accuracy, err = evalue.NewPaired(1, spec.MaxAccDrop)
+	p.accuracy, err = evalue.NewPaired(1, spec.MaxAccuracyDrop)
 	return p, err
 }
 
@@ -72,7 +68,7 @@ func (t *ModelTask) newPairs(k int) (*pairs, error) {
 // and asks for no head.
 func (t *ModelTask) shadowing(m *model, name string) bool {
 	base, number, ok := record.BaseVersion(name)
-	if !ok || !t.cfg.Judge.Enabled || m.versions[base] == nil {
+	if !ok || !t.cfg.Judge.Shadow || m.versions[base] == nil {
 		return false
 	}
 	for _, j := range t.loopOf(m, base).judges {
@@ -85,7 +81,7 @@ func (t *ModelTask) shadowing(m *model, name string) bool {
 
 // judgeAll takes a label pane's rows of a version and of its shadows.
 func (t *ModelTask) judgeAll(m *model, v *version, end int64) error {
-	if !t.cfg.Judge.Enabled {
+	if !t.cfg.Judge.Shadow {
 		return nil
 	}
 	l := t.loopOf(m, v.Name)
@@ -206,7 +202,7 @@ func (t *ModelTask) weigh(v *version, j *judge, end int64) error {
 		switch {
 		case j.until == 0 && p.rows >= spec.MinRows && p.worse.LogE() >= sure:
 			return t.decideHead(v, j, record.ShadowRolled, "its NLL has turned worse than that of the old head", end, p)
-		case j.until == 0 && end-j.readyAt >= spec.Watch:
+		case j.until == 0 && end-j.readyAt >= int64(spec.Watch):
 			return t.decideHead(v, j, record.ShadowReady, "it has stayed as good for heads.watch, and is watched no more", end, p)
 		}
 		return nil
@@ -235,7 +231,7 @@ func within(ev *record.ShadowEvidence, spec *JudgeSpec) bool {
 	if ev.Shadow.ECE > ev.Serving.ECE+spec.MaxECERise {
 		return false
 	}
-	return ev.Shadow.AURC == nil || ev.Serving.AURC == nil || *ev.Shadow.AURC <= *ev.Serving.AURC+spec.MaxAURCRis
+	return ev.Shadow.AURC == nil || ev.Serving.AURC == nil || *ev.Shadow.AURC <= *ev.Serving.AURC+spec.MaxAURCRise
 }
 
 func (t *ModelTask) shadowEvidence(v *version, p *pairs) (record.ShadowEvidence, error) {
@@ -266,7 +262,7 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.Model + "/" + shadow, Model: v.Model, Version: v.Name, Number: j.number, ShadowVersion: shadow,
 		State: state, Why: why, DecidedAt: pipeline.Format(end)}
 	if state != record.ShadowReady || j.state == record.ShadowReady {
-		j.until = end + max(t.cfg.Trigger.ShadowAfter, t.cfg.Pane)
+		j.until = end + max(int64(t.cfg.Trigger.ShadowAfter), t.cfg.Pane)
 		d.EffectiveFrom = pipeline.Format(j.until)
 	}
 	if p != nil {

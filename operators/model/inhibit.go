@@ -170,7 +170,7 @@ func (t *ModelTask) inhibitor(v *version, s, own, whole *standing, end int64) st
 	if s.r.HoldFrom == 0 {
 		s.r.HoldFrom = end
 	}
-	if end-s.r.HoldFrom < t.cfg.Hold {
+	if end-s.r.HoldFrom < int64(t.cfg.Hold) {
 		return s.r.InhibitedBy
 	}
 	s.r.HoldFrom = 0

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/rule"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -33,8 +36,8 @@ func TestInhibition(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := alarmSetup(testAlarm(stage.SignalRaw, stage.SignalCalibrated, signalAccuracy))
-			s.model.Rules = []RuleSpec{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}}
-			s.model.Alarm.Severity, s.model.Hold = "warning", 20*second
+			s.model.Rules = Rules([]rule.Config{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}})
+			s.model.Alarm.Severity, s.model.Hold = "warning", 20*time.Second
 			task := s.task()
 			m := &model{name: "m", versions: map[string]*version{}}
 			v, err := m.version("v", 3, &task.cfg)
@@ -93,7 +96,7 @@ func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
 	t.Parallel()
 	rows := episode(91, episode(92, episode(93, nil, 3000, 1), 2500, 2.5), 9000, 1)
 	s := alarmSetup(testAlarm())
-	s.model.Rules, s.model.Hold = defaultSetup().model.Rules, 1000*second
+	s.model.Rules, s.model.Hold = defaultSetup().model.Rules, 1000*time.Second
 	s.slices = []string{"region"}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	told := map[string]bool{}

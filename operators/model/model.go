@@ -36,8 +36,10 @@ type ModelConfig struct {
 	Slices      SliceSpec
 	Alarm       *AlarmSpec      // nil = none
 	Unlabelled  *UnlabelledSpec // nil = nothing of predictions before their labels come
-	Hold        int64           // how long an alert stays inhibited after its inhibitor is gone, ns
+	Hold        time.Duration   // how long an alert stays inhibited after its inhibitor is gone
 	Refit       RefitSpec
+	MaxBytes    int    // of an encoded calibrator; 0 = no bound
+	Build       string // the version of this build, for the records
 	Trigger     TriggerSpec
 	Judge       JudgeSpec
 	Fits        *FitPool // that all tasks of a process share; nil = one of its own

@@ -132,7 +132,7 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	rows := batchtest.Rows(13, batchtest.Options{N: 6000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules = nil
-	s.model.Refit.Period = 200 * second
+	s.model.Refit.Period = 200 * time.Second
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	cals := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
 	if len(cals) == 0 {

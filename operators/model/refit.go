@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/plumbline/plumbline/operators/model/refit"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -11,36 +13,7 @@ import (
 )
 
 // RefitSpec is when and how calibrators are refitted. Times are event time in nanoseconds.
-type RefitSpec struct {
-	Method           string // a name of calibrator.Methods, auto or none
-	Period, Cooldown int64
-	OnAlarm          bool
-	FreshRows        int
-	MinRows, MaxRows int
-	TestShare        float64
-	// Delay is how many label panes after its start a fit is due, at least 1.
-	Delay int64
-	// Alpha bounds the probability that a refit whose candidates are all no better is published.
-	Alpha float64
-	// ValidationRows and ValidationFor end a validation that has proved nothing; 0: no bound, but that of the next refit.
-	ValidationRows       int
-	ValidationFor        int64
-	MinNLLGain           float64 // nats
-	MaxECERise, MaxAccDr float64
-	// ShadowFor is how long a candidate is at least scored only; CanaryShare of the ids then get it first, for CanaryFor.
-	ShadowFor, CanaryFor int64
-	CanaryShare          float64
-	// RollbackAlpha is 1/(mean label panes between false rollbacks); 0: no automatic rollback.
-	RollbackAlpha float64
-	// Online runs online Platt scaling beside it.
-	Online bool
-	// LabelShift is what is done where the shares of the classes have moved: "", ShiftCandidate or ShiftAtOnce.
-	LabelShift string
-	// MaxBytes bounds an encoded calibrator; 0: no bound.
-	MaxBytes int
-	// Build is the version of this build, for the records.
-	Build string
-}
+type RefitSpec = refit.Config
 
 // refitState is what a version knows of its refits.
 type refitState struct {
@@ -92,7 +65,7 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *stage.Pane) error {
 	if spec.Period <= 0 {
 		return nil
 	}
-	period := pipeline.PaneIndex(in.End, spec.Period)
+	period := pipeline.PaneIndex(in.End, int64(spec.Period))
 	if !v.refit.started {
 		v.refit.started, v.refit.period = true, period
 	}
@@ -116,7 +89,7 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *stage.Pane) error {
 // gives way: its rows are from before.
 func (t *ModelTask) refitOnAlarm(v *version, k *keyState, in *stage.Pane, since int64) error {
 	spec := &t.cfg.Refit
-	if v.refit.trial.busy() || v.refit.alarmAt != 0 && in.End-v.refit.alarmAt < spec.Cooldown {
+	if v.refit.trial.busy() || v.refit.alarmAt != 0 && in.End-v.refit.alarmAt < int64(spec.Cooldown) {
 		return nil
 	}
 	if f := v.Newest(); f != nil && f.Reason == reasonAlarm {
@@ -128,7 +101,7 @@ func (t *ModelTask) refitOnAlarm(v *version, k *keyState, in *stage.Pane, since 
 	}
 	v.refit.alarmAt = in.End
 	// It is the refit of its period too: the next by period does not follow on its heels.
-	v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.End, max(spec.Period, 1))
+	v.refit.started, v.refit.period = true, pipeline.PaneIndex(in.End, max(int64(spec.Period), 1))
 	return t.begin(v, k, rows, reasonAlarm, in)
 }
 

@@ -82,10 +82,10 @@ func TestRefitWaitsForFreshRows(t *testing.T) {
 	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 || nanos(t, c[0].Evidence.FitFrom) != k.Sample[700].TS {
 		t.Fatalf("got %+v, want one calibrator of the last 300 rows, validated on 90 of them and 100 more", c)
 	}
-	if refit(0, end+s.model.Refit.Cooldown-1); v.refit.trial != nil {
+	if refit(0, end+int64(s.model.Refit.Cooldown)-1); v.refit.trial != nil {
 		t.Error("refit within the cooldown")
 	}
-	if refit(0, end+s.model.Refit.Cooldown); v.refit.trial != nil {
+	if refit(0, end+int64(s.model.Refit.Cooldown)); v.refit.trial != nil {
 		t.Error("refit after the cooldown without a row since the new calibrator")
 	}
 }

@@ -95,11 +95,14 @@ func isIdentity(c calibrator.Calibrator) bool {
 	return ok
 }
 
+// rollbackAlpha is the level of the test: false rollbacks a label pane.
+func rollbackAlpha(spec *RefitSpec) float64 { return 1 / float64(spec.RollbackPanes) }
+
 // stepGuard tests a pane's rows that came after the newest calibrator took force, and takes it back where a rival is
 // significantly better.
 func (t *ModelTask) stepGuard(v *version, k *keyState, in *stage.Pane) (rolled bool, err error) {
 	spec, f, g := &t.cfg.Refit, v.Newest(), v.refit.guard
-	if spec.RollbackAlpha <= 0 || f == nil || g == nil || v.refit.pin != nil {
+	if spec.RollbackPanes <= 0 || f == nil || g == nil || v.refit.pin != nil {
 		return false, nil
 	}
 	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
@@ -128,7 +131,7 @@ func (t *ModelTask) stepGuard(v *version, k *keyState, in *stage.Pane) (rolled b
 			r.add(row.TS, w, now.NLL, was.NLL, min(unit, 1), bound)
 		}
 	}
-	need := math.Log(float64(len(g.rivals)) / spec.RollbackAlpha)
+	need := math.Log(float64(len(g.rivals)) / rollbackAlpha(spec))
 	var best *rival // with the most evidence
 	for _, r := range g.rivals {
 		if r.logMean() >= need && r.rows >= leastValidation && (best == nil || r.logMean() > best.logMean()) {
@@ -194,7 +197,7 @@ func (r *rival) logMean() float64 {
 func (t *ModelTask) rollBack(v *version, k *keyState, r *rival, need float64, now int64) error {
 	d := record.Calibrator{Reason: reasonRollback, Restores: &r.revision, Method: r.cal.Method(), Evidence: record.Evidence{TestRows: int(r.rows),
 		NLLInForce: orZero(r.inForce / r.w), NLLNew: orZero(r.itself / r.w), NLLDiff: orZero((r.itself - r.inForce) / r.w), LogE: r.logMean(), LogENeeded: need,
-		Alpha: t.cfg.Refit.RollbackAlpha, NLLBound: nllBound(v.K), FitTo: pipeline.Format(r.from), TestTo: pipeline.Format(now)}}
+		Alpha: rollbackAlpha(&t.cfg.Refit), NLLBound: nllBound(v.K), FitTo: pipeline.Format(r.from), TestTo: pipeline.Format(now)}}
 	d.Outcome = fmt.Sprintf("published: rollback to %s, NLL %.5f → %.5f on the latest %d rows", named(r.revision), d.Evidence.NLLInForce, d.Evidence.NLLNew, r.rows)
 	return t.putInForce(v, k, &d, r.cal, r.encoded, now)
 }

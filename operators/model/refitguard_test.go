@@ -66,7 +66,7 @@ func TestGuardKeepsWhatChangesReplaced(t *testing.T) {
 func TestReturnOfWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	s := defaultSetup()
-	s.model.Refit.Build = "1.2.3"
+	s.model.Build = "1.2.3"
 	task := s.task()
 	v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
 	k := v.key("", &task.cfg)

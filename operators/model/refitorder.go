@@ -52,7 +52,7 @@ func (t *ModelTask) refuse(c *pipeline.Order, now int64, why string) error {
 	}
 	at := pipeline.Format(now)
 	value, err := json.Marshal(record.Calibrator{Schema: 1, Model: c.Model, Version: c.Version, Reason: reasonManual, Outcome: "refused: " + c.Action + " by " + c.By + ": " + why,
-		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: t.cfg.Refit.Build})
+		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: t.cfg.Build})
 	if err != nil {
 		return fmt.Errorf("record of a refused order: %w", err)
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/operators/apply"
 
@@ -150,7 +151,7 @@ func TestCanary(t *testing.T) {
 	rows := batchtest.Rows(103, batchtest.Options{N: 5000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules = nil
-	s.model.Refit.CanaryShare, s.model.Refit.CanaryFor, s.model.Refit.ShadowFor = .25, 60*second, 40*second
+	s.model.Refit.CanaryShare, s.model.Refit.CanaryFor, s.model.Refit.ShadowFor = .25, 60*time.Second, 40*time.Second
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1)
 	w.slow = .5
 	w.run(anyOrder)
@@ -220,7 +221,7 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 	rows := batchtest.Rows(104, batchtest.Options{N: 2000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules, s.model.Refit.OnAlarm = nil, false
-	s.model.Refit.Period = 150 * second // one refit before the change, and its like no more
+	s.model.Refit.Period = 150 * time.Second // one refit before the change, and its like no more
 	shift := rows[len(rows)-1].TS + second
 	calm := append(append([]batchtest.Row(nil), rows...), batchtest.Rows(105, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5, Start: shift})...)
 	s.model.Refit.MinRows = 1400

@@ -19,7 +19,7 @@ func TestCalibratorThatNoTopicTakes(t *testing.T) {
 		published bool
 	}{{"matrix", 0, true}, {"matrix", 200, false}, {"temperature", 200, true}} {
 		s := defaultSetup()
-		s.model.Refit.Method, s.model.Refit.MaxBytes = c.method, c.most
+		s.model.Refit.Method, s.model.MaxBytes = c.method, c.most
 		w := newWorld(t, s, stream(t, rows, 2, 20), 1).run(anyOrder)
 		published, said := 0, false
 		for _, d := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {

@@ -128,7 +128,7 @@ func (t *ModelTask) stepTrial(v *version, k *keyState, in *stage.Pane) error {
 	if tr.phase == phaseCanary {
 		return t.stepCanary(v, k, in)
 	}
-	if tr.best(spec) >= 0 && in.End-tr.started >= spec.ShadowFor {
+	if tr.best(spec) >= 0 && in.End-tr.started >= int64(spec.ShadowFor) {
 		c, err := t.steadiest(v, k)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (t *ModelTask) stepTrial(v *version, k *keyState, in *stage.Pane) error {
 		return t.endTrial(v, k, "every candidate is refuted", in.End)
 	case spec.ValidationRows > 0 && tr.rows >= int64(spec.ValidationRows):
 		return t.endTrial(v, k, "validation_rows are over", in.End)
-	case spec.ValidationFor > 0 && in.End-tr.started >= spec.ValidationFor:
+	case spec.ValidationFor > 0 && in.End-tr.started >= int64(spec.ValidationFor):
 		return t.endTrial(v, k, "validation_for is over", in.End)
 	}
 	return nil
@@ -327,7 +327,7 @@ func (tr *trial) refuted(c *candidate, spec *RefitSpec) string {
 	if rise := c.score.ece() - tr.inForce.ece(); rise > spec.MaxECERise+2*evalue.ECERadius(n, gateBins, spec.Alpha) {
 		return fmt.Sprintf("ECE rises by %.4f", rise)
 	}
-	if drop := tr.inForce.acc() - c.score.acc(); drop > spec.MaxAccDr+2*evalue.ECERadius(n, 1, spec.Alpha) {
+	if drop := tr.inForce.acc() - c.score.acc(); drop > spec.MaxAccuracyDrop+2*evalue.ECERadius(n, 1, spec.Alpha) {
 		return fmt.Sprintf("accuracy falls by %.4f", drop)
 	}
 	return ""
@@ -347,7 +347,7 @@ func (tr *trial) verdict(c *candidate, spec *RefitSpec) string {
 		return fmt.Sprintf("NLL would fall by %.5f, less than %g", -diff, spec.MinNLLGain)
 	case c.score.ece() > tr.inForce.ece()+spec.MaxECERise:
 		return fmt.Sprintf("ECE would rise from %.4f to %.4f", tr.inForce.ece(), c.score.ece())
-	case c.score.acc() < tr.inForce.acc()-spec.MaxAccDr:
+	case c.score.acc() < tr.inForce.acc()-spec.MaxAccuracyDrop:
 		return fmt.Sprintf("accuracy would fall from %.4f to %.4f", tr.inForce.acc(), c.score.acc())
 	}
 	return ""

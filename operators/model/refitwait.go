@@ -19,7 +19,7 @@ func (t *ModelTask) job(v *version) *fitJob {
 	j := t.jobs[v]
 	if j == nil {
 		tr := v.refit.trial
-		j = newFitJob(tr.methods, tr.fit, v.K, tr.seed, t.cfg.Refit.MaxBytes)
+		j = newFitJob(tr.methods, tr.fit, v.K, tr.seed, t.cfg.MaxBytes)
 		t.jobs[v] = j
 		t.cfg.Fits.start(j, t.wake)
 	}

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/rule"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -27,8 +30,8 @@ func comparing(mode string) []RuleSpec {
 		kindEstimate:  {measureAccuracy, measureECE, measureMiss},
 	} {
 		for i, m := range measures {
-			out = append(out, RuleSpec{Name: kind + "-" + m, Kind: kind, Measure: m, Signal: []string{stage.SignalRaw, stage.SignalCalibrated}[i%2], Score: csfNames[i%3], Severity: "warning",
-				Rows: 800, MinRows: 400, Fire: .04, Clear: .03, For: 10 * second, Reference: ref, ReferenceRows: 1000, Alpha: 1e-4, Slices: m == measureKS || m == measureCurve})
+			out = append(out, RuleSpec{rule.Config{Name: kind + "-" + m, Kind: kind, Measure: m, Signal: []string{stage.SignalRaw, stage.SignalCalibrated}[i%2], Score: csfNames[i%3], Severity: "warning",
+				Rows: 800, MinRows: 400, Fire: .04, Clear: .03, For: 10 * time.Second, Reference: ref, ReferenceRows: 1000, Alpha: 1e-4, Slices: m == measureKS || m == measureCurve}})
 		}
 	}
 	slices.SortFunc(out, func(a, b RuleSpec) int {
@@ -106,7 +109,7 @@ func TestReferenceRuleIsThatOfTheRows(t *testing.T) {
 	t.Parallel()
 	rows := episode(113, nil, 4000, 1.3)
 	for _, mode := range []string{refPinned, refRolling} {
-		spec := RuleSpec{Name: "r", Kind: kindReference, Measure: measureAccuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1, Fire: 1, Reference: mode, ReferenceRows: 900}
+		spec := RuleSpec{rule.Config{Name: "r", Kind: kindReference, Measure: measureAccuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1, Fire: 1, Reference: mode, ReferenceRows: 900}}
 		s := alarmSetup(nil)
 		s.model.Rules = []RuleSpec{spec}
 		w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/operators/shadow"
 
@@ -45,8 +46,8 @@ func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
 	s.model.Refit = RefitSpec{}
-	s.model.Judge = JudgeSpec{Enabled: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccDrop: .1, MaxAURCRis: .01, Watch: 100 * second}
-	s.model.Trigger.ShadowAfter = 20 * second
+	s.model.Judge = JudgeSpec{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
+	s.model.Trigger.ShadowAfter = 20 * time.Second
 	return s
 }
 
@@ -210,7 +211,7 @@ func TestRollback(t *testing.T) {
 	heads := shadow.NewHeads(1)
 	put(t, heads, 1, batchtest.Start, linear{4, 0, 1})
 	s := shadowSetup(heads)
-	s.model.Judge.Watch = 3600 * second
+	s.model.Judge.Watch = 3600 * time.Second
 	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
 	vs := w.verdicts()
 	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled || vs[1].EffectiveFrom == "" {

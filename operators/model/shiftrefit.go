@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// What RefitSpec.LabelShift may be: what is done where the shares of the classes have moved; "" is nothing.
+// What RefitSpec.LabelShift may be: what is done where the shares of the classes have moved; off is nothing.
 const (
 	ShiftCandidate = "candidate" // class weights on the calibrator in force are tried as a refit's candidate is
 	ShiftAtOnce    = "at_once"   // they are put into force before labels come, where the test of the assumption passes
@@ -36,7 +36,7 @@ const (
 // class weights where they have moved for sure and the assumption of label shift is not rejected.
 func (t *ModelTask) stepShift(v *version, k *keyState, in *stage.Pane) error {
 	spec := &t.cfg.Refit
-	if spec.LabelShift == "" || k.drift == nil {
+	if spec.LabelShift != ShiftCandidate && spec.LabelShift != ShiftAtOnce || k.drift == nil {
 		return nil
 	}
 	c := &k.drift.classes
@@ -54,7 +54,7 @@ func (t *ModelTask) stepShift(v *version, k *keyState, in *stage.Pane) error {
 	}
 	now := c.block
 	c.block = nil
-	if v.refit.pin != nil || v.refit.trial != nil || c.at != 0 && in.End-c.at < spec.Cooldown {
+	if v.refit.pin != nil || v.refit.trial != nil || c.at != 0 && in.End-c.at < int64(spec.Cooldown) {
 		return nil
 	}
 	found, why := c.correction(v, k, now, spec)
@@ -222,7 +222,7 @@ func (t *ModelTask) propose(v *version, k *keyState, in *stage.Pane, c *correcti
 	if err != nil {
 		return err
 	}
-	if CheckSize(encoded, t.cfg.Refit.MaxBytes) != nil {
+	if CheckSize(encoded, t.cfg.MaxBytes) != nil {
 		return nil // what is in force fills a record
 	}
 	back, err := calibrator.Decode(encoded)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plumbline/plumbline/operators/model/slice"
+
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/operators/slicing"
@@ -16,11 +18,7 @@ import (
 const OtherSlice = "~other"
 
 // SliceSpec bounds the slices of a model version.
-type SliceSpec struct {
-	Columns  []string // slice columns of the configuration; nil = any
-	Max      int      // values of a column with statistics of their own; 0 = all
-	HalfLife int64    // of the row counts by which they are chosen, ns
-}
+type SliceSpec struct{ slice.Config }
 
 // countersOf is how many pooled values of a column are counted.
 func countersOf(limit int) int { return 4 * limit }
@@ -94,7 +92,7 @@ func (v *version) inbox(slice string, cfg *ModelConfig) *inbox {
 	if k := v.keys[slice]; k != nil {
 		return &k.inbox
 	}
-	if _, _, ok := splitSlice(slice); !ok || cfg.Slices.Max == 0 {
+	if _, _, ok := splitSlice(slice); !ok || cfg.Slices.MaxKeys == 0 {
 		return &v.key(slice, cfg).inbox
 	}
 	b := v.strangers[slice]
@@ -120,7 +118,7 @@ func (v *version) heavyOf(column string) *heavy {
 // column's ~other. It is a function of the panes up to this one, of all shards together and in the order of names, so no trace is left of
 // how the rows were split.
 func (t *ModelTask) route(v *version, pane int64) error {
-	if t.cfg.Slices.Max == 0 {
+	if t.cfg.Slices.MaxKeys == 0 {
 		return nil
 	}
 	values, boxes := map[string][]string{}, v.boxes() // by column
@@ -149,7 +147,7 @@ func (v *version) boxes() map[string]*inbox {
 func (t *ModelTask) routeColumn(v *version, column string, values []string, boxes map[string]*inbox, pane int64) error {
 	h := v.heavyOf(column)
 	here := slices.DeleteFunc(slices.Clone(values), func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
-	over := leastHashes(here, slicing.Slots(t.cfg.Slices.Max))
+	over := leastHashes(here, slicing.Slots(t.cfg.Slices.MaxKeys))
 	rows := map[string]int64{}
 	for _, x := range here {
 		if n := boxes[column+"="+x].predictions(pane); n > 0 && !over[x] {
@@ -159,10 +157,10 @@ func (t *ModelTask) routeColumn(v *version, column string, values []string, boxe
 	// Where shards had no slot for a value its rows are in ~other already: with fewer shards that is so where with more it is not.
 	other := boxes[column+"="+slicing.Other]
 	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
-		h.more = max(h.more, pipeline.PaneIndex(pane*t.cfg.Pane, t.cfg.Slices.HalfLife)+1)
+		h.more = max(h.more, pipeline.PaneIndex(pane*t.cfg.Pane, int64(t.cfg.Slices.HalfLife))+1)
 	}
-	h.observe(pipeline.PaneIndex(pane*t.cfg.Pane, t.cfg.Slices.HalfLife), rows, countersOf(t.cfg.Slices.Max))
-	in, out := h.settle(t.cfg.Slices.Max)
+	h.observe(pipeline.PaneIndex(pane*t.cfg.Pane, int64(t.cfg.Slices.HalfLife)), rows, countersOf(t.cfg.Slices.MaxKeys))
+	in, out := h.settle(t.cfg.Slices.MaxKeys)
 	for _, x := range out {
 		if err := t.retire(v, column, x, (pane+1)*t.cfg.Pane); err != nil {
 			return err

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -33,7 +36,7 @@ func manyValues(rows []batchtest.Row, values int) []batchtest.Row {
 func manySetup(limit int) setup {
 	s := alarmSetup(testAlarm(stage.SignalRaw))
 	s.slices, s.maxKeys = []string{"region"}, limit
-	s.model.Slices = SliceSpec{Max: limit, HalfLife: 60 * second}
+	s.model.Slices = SliceSpec{slice.Config{MaxKeys: limit, HalfLife: 60 * time.Second}}
 	s.model.Alarm.Slices = true
 	return s
 }
@@ -174,7 +177,7 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 		t.Fatal("no slice fires: nothing tested")
 	}
 	lower := s
-	lower.model.Slices.Max = 2
+	lower.model.Slices.MaxKeys = 2
 	task := lower.task()
 	w.must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
 	for _, r := range w.panes {

@@ -85,7 +85,7 @@ func (s sliceState) RestoreState(src []byte) error {
 			return fmt.Errorf("slices of %s version %q: %w", model, version, err)
 		}
 	}
-	if s.t.cfg.Slices.Max > 0 {
+	if s.t.cfg.Slices.MaxKeys > 0 {
 		for _, m := range s.t.models {
 			for _, v := range m.versions {
 				v.matchHeavy()

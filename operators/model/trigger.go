@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/finetune"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -18,19 +20,7 @@ import (
 )
 
 // TriggerSpec is when a model version is to get a new head. Event time, ns.
-type TriggerSpec struct {
-	Enabled                         bool
-	Recipe                          string
-	Rows, MinRows, ReferenceRows    int64
-	MaxECE, MaxAccDrop, MaxAURCRise float64
-	Z                               float64
-	For                             int64
-	DataRows                        int64
-	Cooldown                        int64
-	Budget                          int
-	BudgetPeriod                    int64
-	ShadowAfter, Deadline           int64
-}
+type TriggerSpec = finetune.TriggerConfig
 
 // Reasons of a request.
 const (
@@ -99,18 +89,18 @@ func (t *ModelTask) loopOf(m *model, version string) *loop {
 
 // note keeps a label pane's sampled rows of a version until closeLoop.
 func (t *ModelTask) note(v *version, rows []acc.SampleRow) {
-	if t.cfg.Trigger.Enabled || t.cfg.Judge.Enabled {
+	if t.cfg.Trigger.Enabled || t.cfg.Judge.Shadow {
 		t.loopOf(t.models[v.Model], v.Name).rows = rows
 	}
 }
 
 // closeLoop judges shadows and then the trigger, when all versions of a model have processed a label pane.
 func (t *ModelTask) closeLoop(m *model, pane int64) error {
-	if !t.cfg.Trigger.Enabled && !t.cfg.Judge.Enabled {
+	if !t.cfg.Trigger.Enabled && !t.cfg.Judge.Shadow {
 		return nil
 	}
 	end := (pane + 1) * t.cfg.Pane
-	if t.cfg.Judge.Enabled {
+	if t.cfg.Judge.Shadow {
 		t.discover(m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
@@ -156,7 +146,7 @@ func (t *ModelTask) trigger(m *model, v *version, pane int64) error {
 		l.over.rows += int64(len(l.rows))
 	}
 	l.over.reason = reason
-	if end-l.over.since < spec.For || l.over.rows < spec.DataRows || !l.may(spec, end) {
+	if end-l.over.since < int64(spec.For) || l.over.rows < spec.DataRows || !l.may(spec, end) {
 		return nil
 	}
 	return t.ask(v, l, ev, reason, why, end)
@@ -226,13 +216,13 @@ func (l *loop) may(spec *TriggerSpec, end int64) bool {
 			return false
 		}
 	}
-	l.asked = slices.DeleteFunc(l.asked, func(at int64) bool { return at <= end-spec.BudgetPeriod && at <= end-spec.Cooldown })
+	l.asked = slices.DeleteFunc(l.asked, func(at int64) bool { return at <= end-int64(spec.BudgetPeriod) && at <= end-int64(spec.Cooldown) })
 	n := 0
 	for _, at := range l.asked {
-		if at > end-spec.Cooldown {
+		if at > end-int64(spec.Cooldown) {
 			return false
 		}
-		if at > end-spec.BudgetPeriod {
+		if at > end-int64(spec.BudgetPeriod) {
 			n++
 		}
 	}
@@ -257,7 +247,7 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev record.Finetu
 		return ev, "", "", err
 	}
 	noise := spec.Z * math.Sqrt(ref*(1-ref)/float64(nRef)+a*(1-a)/float64(n))
-	if drop := ref - a; drop > spec.MaxAccDrop && drop > noise {
+	if drop := ref - a; drop > spec.MaxAccuracyDrop && drop > noise {
 		return ev, reasonAccuracy, fmt.Sprintf("accuracy %.4f of %d rows, %.4f of the first %d", a, n, ref, nRef), nil
 	}
 	if rise := now.AURC() - was.AURC(); rise > spec.MaxAURCRise && rise > noise {
@@ -333,7 +323,7 @@ func (t *ModelTask) ask(v *version, l *loop, ev record.FinetuneEvidence, reason,
 	shadow := record.ShadowVersion(v.Name, l.number)
 	ev.Since = pipeline.Format(l.over.since)
 	r := record.Finetune{Schema: 1, ID: v.Model + "/" + shadow, Model: v.Model, Version: v.Name, Number: l.number, ShadowVersion: shadow, Reason: reason, Why: why,
-		DecidedAt: pipeline.Format(end), ShadowFrom: pipeline.Format(end + spec.ShadowAfter), Deadline: pipeline.Format(end + spec.Deadline), Recipe: spec.Recipe,
+		DecidedAt: pipeline.Format(end), ShadowFrom: pipeline.Format(end + int64(spec.ShadowAfter)), Deadline: pipeline.Format(end + int64(spec.Deadline)), Recipe: spec.Recipe,
 		Classes: v.K, Data: record.FinetuneData{From: pipeline.Format(l.over.from), To: pipeline.Format(end), Rows: l.over.rows}, Evidence: ev}
 	h := fnv.New64a()
 	h.Write([]byte(r.ID))
@@ -343,7 +333,7 @@ func (t *ModelTask) ask(v *version, l *loop, ev record.FinetuneEvidence, reason,
 		return err
 	}
 	l.asked = append(l.asked, end)
-	l.judges = append(l.judges, &judge{number: l.number, state: statePending, deadline: end + spec.Deadline})
+	l.judges = append(l.judges, &judge{number: l.number, state: statePending, deadline: end + int64(spec.Deadline)})
 	l.over = overState{}
 	t.env.Emit(&v.key("", &t.cfg).Key, pipeline.Message{Stream: pipeline.StreamFinetune, Key: []byte(v.Model + "/" + v.Name), Value: value, Time: end})
 	return nil

@@ -26,9 +26,9 @@ func wornRows(seed uint64, n, from int, share float64) []batchtest.Row {
 
 func triggerSetup() setup {
 	s := defaultSetup()
-	s.model.Trigger = TriggerSpec{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800, MaxECE: .05, MaxAccDrop: .08, MaxAURCRise: .1, Z: 3,
-		For: 20 * second, DataRows: 600, Cooldown: 100 * second, Budget: 2, BudgetPeriod: 1000 * second, ShadowAfter: 30 * second, Deadline: 60 * second}
-	s.model.Judge = JudgeSpec{Enabled: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccDrop: .1, MaxAURCRis: .01, Watch: 100 * second}
+	s.model.Trigger = TriggerSpec{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800, MaxECE: .05, MaxAccuracyDrop: .08, MaxAURCRise: .1, Z: 3,
+		For: 20 * time.Second, DataRows: 600, Cooldown: 100 * time.Second, Budget: 2, BudgetPeriod: 1000 * time.Second, ShadowAfter: 30 * time.Second, Deadline: 60 * time.Second}
+	s.model.Judge = JudgeSpec{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	return s
 }
 

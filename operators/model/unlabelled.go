@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/plumbline/plumbline/operators/model/drift"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -16,12 +18,7 @@ import (
 
 // UnlabelledSpec is what is computed of predictions before their labels come: distances of confidence scores from a
 // reference, with thresholds at level Alpha, and estimates of accuracy.
-type UnlabelledSpec struct {
-	Reference     string // refPinned: the first ReferenceRows rows; refRolling: replaced by the next as many
-	ReferenceRows int64
-	Alpha         float64
-	Slices        bool
-}
+type UnlabelledSpec = drift.Config
 
 // csfBins are the bins of confidence scores in references.
 const csfBins = 60

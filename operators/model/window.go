@@ -1,9 +1,12 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
+
+	windowconf "github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -14,12 +17,20 @@ import (
 // WindowSpec defines a window. Kind "time": [end-Size, end) of prediction time, every Slide; Size is a multiple
 // of Slide, Slide of the pane. Kind "rows": the latest whole label panes with at least Rows labelled rows,
 // at every pane (sliding), or where Every is set, in turn (tumbling: Every = Rows).
-type WindowSpec struct {
-	Name        string
-	Kind        string
-	Size, Slide int64
-	Rows, Every int64
+type WindowSpec struct{ windowconf.Config }
+
+// Windows are the windows of a configuration.
+func Windows(list []windowconf.Config) []WindowSpec {
+	out := make([]WindowSpec, len(list))
+	for i, c := range list {
+		out[i] = WindowSpec{c}
+	}
+	return out
 }
+
+// size and slide are in nanoseconds; without a slide the window is tumbling.
+func (s *WindowSpec) size() int64  { return int64(s.Size) }
+func (s *WindowSpec) slide() int64 { return int64(cmp.Or(s.Slide, s.Size)) }
 
 // bucket is the part of a window that is never split: a slide of prediction time, or a label pane.
 type bucket struct {
@@ -49,7 +60,7 @@ func newWindow(spec *WindowSpec) *window {
 
 func (w *window) open() bool { return len(w.buckets) > 0 }
 
-func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
+func (w *window) count() int64 { return w.spec.size() / w.spec.slide() }
 
 // add puts a label pane into the window; dropped counts labelled rows whose windows are final.
 func (w *window) add(t *ModelTask, k *keyState, in *stage.Pane, sc stage.Scored) (dropped int64, err error) {
@@ -60,14 +71,14 @@ func (w *window) add(t *ModelTask, k *keyState, in *stage.Pane, sc stage.Scored)
 		w.final, w.started = max(w.final, w.finalTo(t, in)), true
 	}
 	for _, c := range in.Cells {
-		i := pipeline.PaneIndex(c.PredictionPane*t.cfg.Pane, w.spec.Slide)
+		i := pipeline.PaneIndex(c.PredictionPane*t.cfg.Pane, w.spec.slide())
 		if w.started && i+w.count()-1 < w.final {
 			dropped += c.Set.LabelledRows()
 			continue
 		}
 		b := w.buckets[i]
 		if b == nil {
-			b = &bucket{start: i * w.spec.Slide, end: (i + 1) * w.spec.Slide}
+			b = &bucket{start: i * w.spec.slide(), end: (i + 1) * w.spec.slide()}
 			w.buckets[i] = b
 		}
 		if err := b.merge(t, k.K, c.Set, sc[c.PredictionPane]); err != nil {
@@ -79,7 +90,7 @@ func (w *window) add(t *ModelTask, k *keyState, in *stage.Pane, sc stage.Scored)
 	}
 	if in.Late > 0 && len(in.Cells) > 0 {
 		// Late rows are counted with the window that is current when they come.
-		if b := w.buckets[pipeline.PaneIndex(in.Cells[len(in.Cells)-1].PredictionPane*t.cfg.Pane, w.spec.Slide)]; b != nil {
+		if b := w.buckets[pipeline.PaneIndex(in.Cells[len(in.Cells)-1].PredictionPane*t.cfg.Pane, w.spec.slide())]; b != nil {
 			b.late += in.Late
 		}
 	}
@@ -152,8 +163,8 @@ func (w *window) due(t *ModelTask, in *stage.Pane) []view {
 		}
 		return nil
 	}
-	latest := pipeline.PaneIndex(in.End-1, w.spec.Slide)
-	boundary := in.End%w.spec.Slide == 0
+	latest := pipeline.PaneIndex(in.End-1, w.spec.slide())
+	boundary := in.End%w.spec.slide() == 0
 	finalTo := w.finalTo(t, in)
 	var out []view
 	if w.started && finalTo > w.final {
@@ -187,7 +198,7 @@ func (w *window) due(t *ModelTask, in *stage.Pane) []view {
 
 // finalTo is the first window (by end bucket) that may still change.
 func (w *window) finalTo(t *ModelTask, in *stage.Pane) int64 {
-	return pipeline.PaneIndex(in.End-t.cfg.FinalAfter, w.spec.Slide)
+	return pipeline.PaneIndex(in.End-t.cfg.FinalAfter, w.spec.slide())
 }
 
 // view is a window's content.
@@ -198,7 +209,7 @@ type view struct {
 }
 
 func (w *window) view(e int64, final bool) view {
-	v := view{start: (e + 1 - w.count()) * w.spec.Slide, end: (e + 1) * w.spec.Slide, final: final}
+	v := view{start: (e + 1 - w.count()) * w.spec.slide(), end: (e + 1) * w.spec.slide(), final: final}
 	for i := e - w.count() + 1; i <= e; i++ {
 		if b := w.buckets[i]; b != nil {
 			v.parts = append(v.parts, b)

@@ -14,7 +14,7 @@ const windowsNamed = 1 << 32
 
 // print tells windows apart whose state means different things.
 func (s *WindowSpec) print() string {
-	return fmt.Sprint(s.Kind, " ", s.Size, " ", s.Slide, " ", s.Rows, " ", s.Every)
+	return fmt.Sprint(s.Kind, " ", s.size(), " ", s.slide(), " ", s.Rows, " ", s.Every)
 }
 
 func (k *keyState) appendWindows(dst []byte) ([]byte, error) {
@@ -63,7 +63,7 @@ func (k *keyState) restoreWindows(r *binenc.Reader, d *acc.Decoder) error {
 // plausible reports whether a window's state is one of its specification, as far as it shows.
 func (w *window) plausible() bool {
 	for _, b := range w.buckets {
-		if b.end-b.start != w.spec.Slide {
+		if b.end-b.start != w.spec.slide() {
 			return false
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -31,21 +33,23 @@ type change struct {
 	reason string
 }
 
-// taskConfig is the default configuration of plumbline run, but for the period, which is a day of the stream's rows.
-func taskConfig() model.ModelConfig {
-	every := int64(365 * 24 * 3600)
-	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: 1024, SampleBytes: 262_144, SampleSeed: 1}, Bins: 15, CDFNu: .1, Resamples: 50, SampleRows: 8192,
-		Alarm: &model.AlarmSpec{Name: "calibration", Severity: "critical", Signals: []string{"raw", "calibrated", "accuracy"}, Bins: 15, EpsilonECE: .02, EpsilonBin: .05,
-			EpsilonAccuracy: .02, AccuracySeverity: "warning",
-			Alpha: float64(pane) / float64(every*second), MaxWeight: 1, ReferenceRows: 10_000, Slack: 1, ClearRows: 1000, ClearFor: 30 * second, QuietRows: 50_000, FDR: .05, Slices: true},
-		Rules: []model.RuleSpec{{Name: "excess-ece", Signal: "calibrated", Severity: "warning", Rows: 2000, MinRows: 500, WarmupRows: 2000, Fire: .05, Clear: .03,
-			For: 30 * second, ClearFor: 30 * second}},
-		Refit: refitSpec}
+// product is the default configuration of plumbline run, but for the period, which is a day of the stream's rows.
+func product() config.Config {
+	c := config.Default()
+	c.Refit.Period = time.Duration(dayRows / paneRows * pane)
+	return c
 }
 
-// refitSpec is that of internal/config's default; TestDefaultsAreTheProducts compares them.
-var refitSpec = model.RefitSpec{Method: "auto", Period: dayRows / paneRows * pane, OnAlarm: true, FreshRows: 1000, MinRows: 500, MaxRows: 5000, TestShare: .3, Delay: 1,
-	Alpha: .01, ValidationRows: 10_000, MinNLLGain: .001, MaxECERise: .005, MaxAccDr: .005, RollbackAlpha: 1e-6, Cooldown: 120 * second}
+// maxRows is how many of the latest rows a refit of the product uses.
+var maxRows = product().Refit.MaxRows
+
+// taskConfig is the model task of the product, without windows and slices.
+func taskConfig() model.ModelConfig {
+	c := product()
+	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell,
+		SampleSeed: 1}, Bins: c.Stats.Bins, CDFNu: c.Stats.CDFNu, Resamples: 50, SampleRows: c.Sample.Rows,
+		Alarm: model.NewAlarm(c.Alarm, pane), Rules: model.Rules(c.Rules), Refit: c.Refit}
+}
 
 // plumbline runs a model task over a stream and returns what it published.
 func plumbline(s *stream, cfg model.ModelConfig) ([]change, error) {
@@ -136,7 +140,7 @@ func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
 func schedule(s *stream) ([]change, error) {
 	var out []change
 	for end := weekRows; end < s.rows(); end += weekRows {
-		c, err := fitted("temperature", s, end-refitSpec.MaxRows, end)
+		c, err := fitted("temperature", s, end-maxRows, end)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +163,7 @@ func fixed(method string, s *stream) ([]change, error) {
 	if method == "identity" {
 		return nil, nil
 	}
-	c, err := fitted(method, s, weekRows-refitSpec.MaxRows, weekRows)
+	c, err := fitted(method, s, weekRows-maxRows, weekRows)
 	return []change{{weekRows, c, method, "once"}}, err
 }
 

@@ -1,0 +1,2 @@
+// Package alarm holds what the alarm is configured by.
+package alarm

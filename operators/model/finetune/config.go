@@ -1,0 +1,97 @@
+package finetune
+
+import (
+	_ "embed"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/setting"
+)
+
+//go:embed config.go
+var configSource string
+
+// Source is the file with the comments that document the keys.
+func (TriggerConfig) Source() string { return configSource }
+
+// Source is the file with the comments that document the keys.
+func (HeadsConfig) Source() string { return configSource }
+
+// TriggerConfig is when a model version is to get a new head. Times are event time.
+type TriggerConfig struct {
+	// Ask for heads, on topics.finetune.
+	Enabled bool `yaml:"enabled"`
+	// What to train, a recipe of `plumbline train`.
+	Recipe string `yaml:"recipe" default:"auto" required:"true"`
+	// The trigger decides on the latest label panes with at least so many sampled rows, after the calibrators in
+	// force.
+	Rows int64 `yaml:"rows" default:"2000" min:"10" max:"1_000_000_000"`
+	// The trigger does not decide on fewer rows; at most rows.
+	MinRows int64 `yaml:"min_rows" default:"1000" min:"10" max:"1_000_000_000"`
+	// First sampled rows of a model version, the reference of the later ones.
+	ReferenceRows int64 `yaml:"reference_rows" default:"4000" min:"10" max:"1_000_000_000"`
+	// A head is due where excess ECE is above this, on rows since a refit or after one that changed nothing.
+	MaxECE float64 `yaml:"max_ece" default:"0.03" above:"0" max:"1"`
+	// A head is due where accuracy is below that of the reference rows by more.
+	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.03" above:"0" max:"1"`
+	// A head is due where AURC is above that of the reference rows by more.
+	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.03" above:"0" max:"1"`
+	// The drop or rise must also be so many standard errors of accuracy.
+	Z float64 `yaml:"z" default:"3" min:"0" max:"10"`
+	// The cause must last for so long.
+	For time.Duration `yaml:"for" default:"5m"`
+	// There must be so many sampled rows since it began, to train on.
+	DataRows int64 `yaml:"data_rows" default:"2000" min:"10" max:"1_000_000_000"`
+	// Time between requests for a model version.
+	Cooldown time.Duration `yaml:"cooldown" default:"6h"`
+	// Most requests for a model version within budget_period.
+	Budget int `yaml:"budget" default:"7" min:"1" max:"1000"`
+	// Period of the budget.
+	BudgetPeriod time.Duration `yaml:"budget_period" default:"168h" min:"1s"`
+	// Time from a request to the first rows that its head runs on. It must be longer than training takes; otherwise
+	// the shadow begins when the head is there, and a replay with it differs.
+	ShadowAfter time.Duration `yaml:"shadow_after" default:"30m"`
+	// Time from a request after which it counts as failed if its head has not run.
+	Deadline time.Duration `yaml:"deadline" default:"24h" min:"1s"`
+}
+
+// HeadsConfig is the proof of new heads in the stream.
+type HeadsConfig struct {
+	// Run the heads of topics.heads as shadow versions, VERSION+headN.
+	Shadow bool `yaml:"shadow"`
+	// About the most memory of a shard for scores of shadows that wait for their label. The oldest goes out and is
+	// counted.
+	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
+	// Most shadows of a model version. Beyond, the oldest is stopped.
+	Max int `yaml:"max" default:"2" min:"1" max:"16"`
+	// Level of each anytime-valid test.
+	Alpha float64 `yaml:"alpha" default:"0.05" above:"0" max:"0.5"`
+	// Probabilities are floored at e^-bound for the tests of NLL.
+	NLLBound float64 `yaml:"nll_bound" default:"5" above:"0" max:"100"`
+	// No decision before so many sampled rows that both have.
+	MinRows int64 `yaml:"min_rows" default:"1000" min:"2" max:"1_000_000_000"`
+	// Rejected where it is not shown to be better after so many; at least min_rows.
+	MaxRows int64 `yaml:"max_rows" default:"50_000" min:"2" max:"1_000_000_000"`
+	// Ready only if ECE rises by no more.
+	MaxECERise float64 `yaml:"max_ece_rise" default:"0.01" min:"0" max:"1"`
+	// Ready only if accuracy is shown not to drop by so much.
+	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.01" above:"0" max:"1"`
+	// Ready only if AURC rises by no more.
+	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.01" min:"0" max:"1"`
+	// Time for which a head that is ready still runs as a shadow, to be rolled back if it turns worse than the old
+	// one.
+	Watch time.Duration `yaml:"watch" default:"168h"`
+}
+
+// Check implements the check of conditions between keys.
+func (c TriggerConfig) Check(r *setting.Report) {
+	if c.MinRows > c.Rows {
+		r.Fail("min_rows", c.MinRows, "must be at most @rows, %d", c.Rows)
+	}
+}
+
+// Check implements the check of conditions between keys.
+func (c HeadsConfig) Check(r *setting.Report) {
+	if c.MinRows > c.MaxRows {
+		r.Fail("min_rows", c.MinRows, "must be at most @max_rows, %d", c.MaxRows)
+	}
+}

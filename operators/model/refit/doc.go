@@ -1,0 +1,2 @@
+// Package refit holds what refits are configured by.
+package refit

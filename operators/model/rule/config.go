@@ -1,0 +1,127 @@
+package rule
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/setting"
+)
+
+//go:embed config.go
+var configSource string
+
+// Source is the file with the comments that document the keys.
+func (Config) Source() string { return configSource }
+
+// Config is an alert on a value beyond a bound for a while, with hysteresis.
+type Config struct {
+	// Name in alerts and metrics; each once.
+	Name string `yaml:"name" required:"true" format:"name"`
+	// calibrated: the output of the calibrator in force; raw: the model's own confidence.
+	Signal string `yaml:"signal" default:"calibrated" enum:"calibrated|raw"`
+	// The rule window: the latest label panes with at least this many rows. These are labelled rows, or predictions
+	// where the value is one of predictions.
+	Rows int64 `yaml:"rows" default:"2000" min:"1" max:"1_000_000_000"`
+	// The rule does not decide on fewer rows; at most rows.
+	MinRows int64 `yaml:"min_rows" default:"500" min:"1" max:"1_000_000_000"`
+	// Labelled rows of the key before the rule may fire.
+	WarmupRows int64 `yaml:"warmup_rows" default:"2000" min:"0" max:"1_000_000_000"`
+	// Value above which the rule is pending, if it is significant; with side below, the value below which. At most 1,
+	// but for measure nll of kind threshold.
+	Fire float64 `yaml:"fire" default:"0.05" above:"0" max:"1000"`
+	// Value below which it resolves; less than fire. With side below, the value above which; more than fire.
+	Clear float64 `yaml:"clear" default:"0.03" min:"0" max:"1000"`
+	// Event time beyond fire before the rule fires.
+	For time.Duration `yaml:"for" default:"30s"`
+	// Event time beyond clear before the rule resolves.
+	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
+	// Severity label of the alert: info, warning or critical.
+	Severity string `yaml:"severity" default:"warning" enum:"info|warning|critical"`
+	// Evaluate the rule on every slice too.
+	Slices bool `yaml:"slices" default:"false"`
+	// The value. excess: ECE less the ECE that a calibrated model would show at this n. reference: how much worse the
+	// measure is than in a reference window. distance: of a confidence score's distribution from the reference,
+	// before labels. estimate: the measure, estimated before labels. threshold: the measure itself.
+	Kind string `yaml:"kind" default:"excess" enum:"excess|reference|distance|estimate|threshold"`
+	// Of kind excess: ece. reference: ece (debiased), smece, accuracy, nll, curve (largest change of a bin).
+	// distance: ks, psi, wasserstein, js. estimate: accuracy (its fall), ece, miss (estimate less truth, once labels
+	// come). threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with
+	// a label at the age).
+	Measure string `yaml:"measure" default:"ece"`
+	// Kind distance: the confidence score; class: the shares of the predicted classes, with measures psi and js.
+	Score string `yaml:"score" default:"msp" enum:"msp|margin|negent|class"`
+	// Kinds reference and distance. pinned: the first reference_rows rows; rolling: the reference_rows rows before
+	// the window.
+	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
+	// Rows of the reference.
+	ReferenceRows int64 `yaml:"reference_rows" default:"5000" min:"100" max:"1_000_000_000"`
+	// Kind distance: the value counts only above what it exceeds with this probability if nothing has changed.
+	Alpha float64 `yaml:"alpha" default:"0.0001" above:"0" max:"0.5"`
+	// Kind threshold: the side of fire on which the rule fires: above for errors, below for accuracy and coverage.
+	Side string `yaml:"side" default:"above" enum:"above|below"`
+	// Kind threshold: the rule fires only where the whole 95 % interval of the value is beyond fire.
+	Interval bool `yaml:"interval" default:"false"`
+	// Measure coverage: age of the predictions at least; 0: join.wait.
+	Age time.Duration `yaml:"age" default:"0s"`
+}
+
+// Choices lists the measures of all kinds.
+func (Config) Choices(key string) []string {
+	if key != "measure" {
+		return nil
+	}
+	return []string{"ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss", "confidence",
+		"coverage"}
+}
+
+// measures are those of each kind of rule.
+var measures = map[string][]string{
+	"excess":    {"ece"},
+	"reference": {"ece", "smece", "accuracy", "nll", "curve"},
+	"distance":  {"ks", "psi", "wasserstein", "js"},
+	"estimate":  {"accuracy", "ece", "miss"},
+	"threshold": {"accuracy", "nll", "ece", "smece", "confidence", "coverage"},
+}
+
+// Check implements the check of conditions between keys.
+func (c Config) Check(r *setting.Report) {
+	c.bounds(r)
+	if allowed := measures[c.Kind]; allowed != nil && !slices.Contains(allowed, c.Measure) {
+		r.Fail("measure", c.Measure, "kind %s takes %s", c.Kind, strings.Join(allowed, ", "))
+	}
+	if c.Kind == "distance" && c.Score == "class" && c.Measure != "psi" && c.Measure != "js" {
+		r.Fail("measure", c.Measure, "score class takes psi, js: classes have no order")
+	}
+	if c.MinRows > c.Rows {
+		r.Fail("min_rows", c.MinRows, "must be at most rows, %d", c.Rows)
+	}
+}
+
+// bounds checks the thresholds.
+func (c Config) bounds(r *setting.Report) {
+	switch {
+	case c.Side == "below" && c.Clear <= c.Fire:
+		r.Fail("clear", c.Clear, "must be more than fire, %s, with side below", setting.Show(c.Fire))
+	case c.Side != "below" && c.Clear >= c.Fire:
+		r.Fail("clear", c.Clear, "must be less than fire, %s", setting.Show(c.Fire))
+	}
+	if c.Kind != "threshold" && (c.Side != "above" || c.Interval || c.Age != 0) {
+		r.Fail("kind", c.Kind, "side, interval and age are for kind threshold")
+	}
+	if c.Kind == "threshold" && c.Measure != "coverage" && c.Age != 0 {
+		r.Fail("age", c.Age, "is for measure coverage")
+	}
+	if c.Kind == "threshold" && c.Measure == "nll" {
+		return
+	}
+	for _, b := range []struct {
+		key   string
+		value float64
+	}{{"fire", c.Fire}, {"clear", c.Clear}} {
+		if b.value > 1 {
+			r.Fail(b.key, b.value, "must be at most 1: only measure nll of kind threshold goes higher")
+		}
+	}
+}

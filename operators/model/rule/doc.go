@@ -1,0 +1,2 @@
+// Package rule holds what a rule is configured by.
+package rule

@@ -1,0 +1,42 @@
+package slice
+
+import (
+	_ "embed"
+	"slices"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/setting"
+)
+
+//go:embed config.go
+var configSource string
+
+// Source is the file with the comments that document the keys.
+func (Config) Source() string { return configSource }
+
+// Config is the cohort columns. Every value has statistics of its own.
+type Config struct {
+	// Text columns whose values are cohorts.
+	Columns []string `yaml:"columns"`
+	// Values of a column, by model version, that have statistics of their own: those with the most predictions. The
+	// rest are pooled as ~other and counted.
+	MaxKeys int `yaml:"max_keys" default:"1000" min:"1" max:"1_000_000"`
+	// Event time after which the counts of predictions that choose the values are halved.
+	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
+}
+
+// reserved are the columns that the wire schema gives a meaning; they cannot be cohorts.
+var reserved = []string{
+	"id", "ts", "logits", "logit", "probs", "prob", "label", "features", "model", "version", "served", "weight",
+}
+
+// Check implements the check of conditions between keys.
+func (c Config) Check(r *setting.Report) {
+	columns := r.Distinct("columns", "")
+	for i, col := range c.Columns {
+		columns(i, col)
+		if slices.Contains(reserved, col) {
+			r.Fail(setting.Item("columns", i), setting.Quote(col), "is a column of the schema, not a cohort")
+		}
+	}
+}

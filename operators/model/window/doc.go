@@ -1,0 +1,2 @@
+// Package window holds what a window is configured by.
+package window
