@@ -242,7 +242,10 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev record.Finetu
 	now, was := &set.Labelled.MSP, &l.reference.Labelled.MSP
 	n, nRef := set.LabelledRows(), l.reference.LabelledRows()
 	a, ref := now.Accuracy(), was.Accuracy()
-	ev = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC()), Refit: v.refit.last}
+	ev = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC())}
+	if len(v.refit.last) > 0 { // a restored task has an empty one where there was none
+		ev.Refit = v.refit.last
+	}
 	if ev.ECE, ev.ECENull, err = t.excess(v, set, pane, 0); err != nil {
 		return ev, "", "", err
 	}
