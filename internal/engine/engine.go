@@ -42,7 +42,7 @@ type Engine struct {
 	fits      *model.FitPool
 	History   *sinks.History
 	Tuning    *heads.State
-	heads     *shadow.Heads
+	Heads     *shadow.Heads          // that shards run as shadows
 	Past      *decisionlog.Store     // nil = no history in a database
 	Archive   *sinks.Archive         // nil = none is configured
 	replaying bool                   // files or topics once more
@@ -74,8 +74,8 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), WatchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.Archive = rt.openArchive()
-	rt.heads = shadow.NewHeads(cfg.Heads.Max)
-	rt.Tuning = heads.New(rt.heads, log)
+	rt.Heads = shadow.NewHeads(cfg.Heads.Max)
+	rt.Tuning = heads.New(rt.Heads, log)
 	return rt
 }
 
@@ -124,7 +124,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		out.Apply = &apply.Config{Published: rt.published, Top1: c.Calibrated.Columns == "top1"}
 	}
 	if c.Heads.Shadow {
-		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes, Heads: rt.heads}
+		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes, Heads: rt.Heads}
 	}
 	return out
 }
@@ -163,8 +163,8 @@ func forgetAfter(c *config.Config) int64 {
 	return int64(max(c.EventTime.ForgetAfter, c.Join.Wait+c.EventTime.AllowedLateness+c.EventTime.Pane))
 }
 
-// newModelTask builds the model task of a panes partition, with empty state.
-func (rt *Engine) newModelTask(partition int) *model.ModelTask {
+// NewModelTask builds the model task of a panes partition, with empty state.
+func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	c := &rt.Config
 	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
 		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
@@ -196,7 +196,7 @@ func classesOf(c *config.Config) string {
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
 // the history behind the page, decisions to the log.
 func (rt *Engine) observe(ms []pipeline.Message) {
-	rt.show(ms)
+	rt.Show(ms)
 	for i := range ms {
 		rt.logOutput(&ms[i])
 		if rt.Listen != nil {
@@ -205,8 +205,8 @@ func (rt *Engine) observe(ms []pipeline.Message) {
 	}
 }
 
-// show hands outputs to the history and the shards, without news for the log.
-func (rt *Engine) show(ms []pipeline.Message) {
+// Show hands outputs to the history and the shards, without news for the log.
+func (rt *Engine) Show(ms []pipeline.Message) {
 	for i := range ms {
 		if err := rt.showOne(&ms[i]); err != nil {
 			rt.Log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)

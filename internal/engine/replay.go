@@ -46,7 +46,7 @@ func (r *Replay) Finish(ctx context.Context) error {
 }
 
 func (r *Replay) Open(shards int) error {
-	r.Model = r.newModelTask(0)
+	r.Model = r.NewModelTask(0)
 	r.add("model-0", r.Model)
 	for i := range shards {
 		s, err := r.NewShard(i, shards, 1)

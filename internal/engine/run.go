@@ -221,7 +221,7 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 		var task *model.ModelTask
 		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}, p, commit)
 		return fatal(pipeline.Run(ctx, r.runner("models"), func() (pipeline.Registered, error) {
-			task = r.newModelTask(p)
+			task = r.NewModelTask(p)
 			r.add(name, task)
 			return pipeline.Registered{Task: task, Report: task.Report, Waiter: task}, nil
 		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
@@ -236,11 +236,11 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 func (r *KafkaRun) recall(ms []pipeline.Message) {
 	isSnapshot := func(m pipeline.Message) bool { return m.Stream == pipeline.StreamSnapshots }
 	snapshots := slices.DeleteFunc(slices.Clone(ms), func(m pipeline.Message) bool { return !isSnapshot(m) })
-	r.show(slices.DeleteFunc(ms, isSnapshot))
+	r.Show(slices.DeleteFunc(ms, isSnapshot))
 	go func() {
 		r.recalling.Lock()
 		defer r.recalling.Unlock()
-		r.show(snapshots)
+		r.Show(snapshots)
 	}()
 }
 

@@ -63,6 +63,7 @@ var rules = []struct {
 	{pkg: "internal/workdir", third: []string{}},
 	{pkg: "internal/kafkatest"},
 	{pkg: "internal/layout"},
+	{pkg: "internal/oracle", third: []string{}},
 	{pkg: "internal/engine/...", may: []string{"..."}},
 	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
 	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...", "pipeline/..."}},

@@ -5,37 +5,29 @@ package oracle_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/operators"
+	"github.com/plumbline/plumbline/internal/engine"
+	opmodel "github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/output"
 )
 
 // wiring builds tasks from a configuration file's text, as `plumbline run` does.
 type wiring struct {
 	t          testing.TB
-	cfg        config.Config
-	log        *slog.Logger
+	e          *engine.Engine
 	shards     int
-	partitions int // of panes
-	published  *operators.Published
-	heads      *operators.Heads
-	fits       *operators.FitPool
+	partitions int               // of panes
 	files      map[string][]byte // that checkpoints refer to
 }
 
@@ -45,9 +37,8 @@ func newWiring(t testing.TB, yaml string, shards, partitions int) *wiring {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, yaml)
 	}
-	return &wiring{t: t, cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil)), shards: shards, partitions: partitions,
-		published: operators.NewPublished(), heads: operators.NewHeads(cfg.Heads.Max), fits: operators.NewFitPool(1),
-		files: map[string][]byte{}}
+	cfg.Join.Dir = t.TempDir()
+	return &wiring{t: t, e: engine.New(cfg, slog.New(slog.DiscardHandler)), shards: shards, partitions: partitions, files: map[string][]byte{}}
 }
 
 // partitionOf is where a key goes on a topic of so many partitions.
@@ -57,16 +48,10 @@ func partitionOf(key string, partitions int) int {
 
 // inputs is 1 where labels travel with the predictions.
 func (w *wiring) inputs() int {
-	if w.cfg.Topics.Labels == "" {
+	if w.e.Config.Topics.Labels == "" {
 		return 1
 	}
 	return 2
-}
-
-func (w *wiring) acc() acc.Config {
-	c := &w.cfg
-	return acc.Config{Bins: c.Stats.Bins, SoftBins: c.Stats.SoftBins, SoftTemperature: c.Stats.SoftTemperature,
-		SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell, SampleSeed: 0x706c756d62}
 }
 
 // shard is one shard task.
@@ -76,39 +61,9 @@ type shard struct {
 }
 
 func (w *wiring) newShard(id int) *shard {
-	c := &w.cfg
-	pane, columns := int64(c.EventTime.Pane), c.Slices.Columns
-	counts := pipeline.NewCounts()
-	out, outbox := pipeline.NewOut(counts), pipeline.NewOutbox(id, w.shards, pane, w.partitions)
-	classes := map[string]int{}
-	for _, m := range c.Models {
-		classes[m.Name] = m.Classes
-	}
-	join := operators.JoinConfig{Wait: int64(c.Join.Wait), MaxRows: c.Join.MaxRows, Slices: columns, Remember: c.Join.Remember,
-		MemoryBytes: c.Join.MemoryBytes, Dir: w.t.TempDir(), Name: fmt.Sprintf("shard-%05d", id), Log: w.log}
-	byClass := operators.ClassesNone
-	if c.Unlabelled.Enabled {
-		byClass = c.Unlabelled.Classes
-	}
-	stages := []pipeline.Stage{{Name: "validate", Operator: operators.NewValidate(operators.ValidateConfig{Classes: classes,
-		MaxAhead: int64(c.EventTime.MaxAhead), NeedID: w.inputs() == 2}, out, counts)},
-		{Name: "join", Operator: operators.NewJoin(join, out, counts)}}
-	if c.Calibrated.Enabled {
-		stages = append(stages, pipeline.Stage{Name: "apply", Operator: operators.NewApply(w.published, c.Calibrated.Columns == "top1", out)})
-	}
-	if c.Heads.Shadow {
-		stages = append(stages, pipeline.Stage{Name: "shadow", Operator: operators.NewShadow(operators.ShadowConfig{Pane: pane,
-			Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes}, w.heads, counts, w.log)})
-	}
-	stages = append(stages, pipeline.Stage{Name: "stats", Operator: operators.NewStats(operators.StatsConfig{Acc: w.acc(), Pane: pane,
-		Slices: columns, MaxKeys: c.Slices.MaxKeys, Classes: byClass}, outbox, counts)})
-	wm := pipeline.NewWatermark(w.inputs(), int64(c.EventTime.AllowedLateness))
-	for in := range w.inputs() {
-		wm.Leave(pipeline.Input(in))
-	}
-	return &shard{w, pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: w.inputs(), PaneLength: pane, Watermark: wm,
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: columns, MaxMessageBytes: c.Kafka.MessageMax}),
-		Stages:  stages, Outbox: outbox, Out: out, Counts: counts, Log: w.log})}
+	s, err := w.e.NewShard(id, w.shards, w.partitions)
+	w.must(err)
+	return &shard{w, s}
 }
 
 // next is the first offset of an input that the shard has not taken.
@@ -120,7 +75,8 @@ func (s *shard) take(r record) {
 
 // out returns the dead letters and calibrated rows since the last save, and the panes that were not written yet.
 func (s *shard) out() (before, panes []message) {
-	return s.w.messages(s.s.Before()), s.w.messages(s.s.After())
+	d := s.s.Decided()
+	return s.w.messages(d.Before), s.w.messages(d.After)
 }
 
 // written tells the shard that what out returned has been written.
@@ -150,81 +106,10 @@ func (s *shard) restore(checkpoint []byte) {
 // model is one model task.
 type model struct {
 	w *wiring
-	m *operators.ModelTask
+	m *opmodel.ModelTask
 }
 
-func (w *wiring) newModel(partition int) *model {
-	c := &w.cfg
-	mc := operators.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: w.acc(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
-		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
-		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), Hold: int64(c.Alarm.Hold), Fits: w.fits,
-		Slices: operators.SliceSpec{Columns: c.Slices.Columns, Max: c.Slices.MaxKeys, HalfLife: int64(c.Slices.HalfLife)}}
-	if f := c.EventTime.ForgetAfter; f > 0 {
-		mc.ForgetAfter = int64(max(f, c.Join.Wait+c.EventTime.AllowedLateness+c.EventTime.Pane))
-	}
-	for _, v := range c.Windows {
-		mc.Windows = append(mc.Windows, operators.WindowSpec{Name: v.Name, Kind: v.Kind, Size: int64(v.Size), Slide: int64(v.Slide),
-			Rows: v.Rows, Every: v.Every})
-	}
-	if u := c.Unlabelled; u.Enabled {
-		mc.Unlabelled = &operators.UnlabelledSpec{Reference: u.Reference, ReferenceRows: u.ReferenceRows, Alpha: u.Alpha, Slices: u.Slices}
-	}
-	mc.Alarm, mc.Rules, mc.Refit = alarmSpec(c), ruleSpecs(c), refitSpec(c)
-	t, h := c.Trigger, c.Heads
-	mc.Trigger = operators.TriggerSpec{Enabled: t.Enabled, Recipe: t.Recipe, Rows: t.Rows, MinRows: t.MinRows,
-		ReferenceRows: t.ReferenceRows, MaxECE: t.MaxECE, MaxAccDrop: t.MaxAccDrop, MaxAURCRise: t.MaxAURCRise, Z: t.Z,
-		For: int64(t.For), DataRows: t.DataRows, Cooldown: int64(t.Cooldown), Budget: t.Budget,
-		BudgetPeriod: int64(t.BudgetPeriod), ShadowAfter: int64(t.ShadowAfter), Deadline: int64(t.Deadline)}
-	mc.Judge = operators.JudgeSpec{Enabled: h.Shadow, Alpha: h.Alpha, NLLBound: h.NLLBound, MinRows: h.MinRows, MaxRows: h.MaxRows,
-		MaxECERise: h.MaxECERise, MaxAccDrop: h.MaxAccDrop, MaxAURCRis: h.MaxAURCRise, Watch: int64(h.Watch)}
-	return &model{w, operators.NewModelTask(mc, partition, pipeline.NewCounts(), w.log)}
-}
-
-func alarmSpec(c *config.Config) *operators.AlarmSpec {
-	a := &c.Alarm
-	if !a.Enabled {
-		return nil
-	}
-	s := &operators.AlarmSpec{Name: "calibration", Severity: a.Severity, Signals: a.Signals, Bins: a.Bins, EpsilonECE: a.EpsilonECE,
-		EpsilonBin: a.EpsilonBin, EpsilonAccuracy: a.EpsilonAccuracy, AccuracySeverity: a.FallSeverity,
-		Alpha: float64(c.EventTime.Pane) / float64(a.FalseAlarmEvery), MaxWeight: a.MaxWeight, Matured: int64(a.Matured),
-		ReferenceRows: a.ReferenceRows, Slack: a.Slack, Slices: a.Slices, FDR: a.FDR, ClearRows: a.ClearRows,
-		ClearFor: int64(a.ClearFor), QuietRows: a.QuietRows}
-	if a.Reference != "none" {
-		s.Reference = a.Reference
-	}
-	return s
-}
-
-func ruleSpecs(c *config.Config) (out []operators.RuleSpec) {
-	for _, r := range c.Rules {
-		age := r.Age
-		if age == 0 {
-			age = c.Join.Wait
-		}
-		out = append(out, operators.RuleSpec{Name: r.Name, Signal: r.Signal, Severity: r.Severity, Rows: r.Rows, MinRows: r.MinRows,
-			WarmupRows: r.WarmupRows, Fire: r.Fire, Clear: r.Clear, For: int64(r.For), ClearFor: int64(r.ClearFor), Slices: r.Slices,
-			Kind: r.Kind, Measure: r.Measure, Score: r.Score, Reference: r.Reference, ReferenceRows: r.ReferenceRows, Alpha: r.Alpha,
-			Below: r.Side == "below", Interval: r.Interval, Age: int64(age)})
-	}
-	return out
-}
-
-func refitSpec(c *config.Config) operators.RefitSpec {
-	f := c.Refit
-	s := operators.RefitSpec{Method: f.Method, MaxBytes: operators.MaxCalibratorBytes(c.Kafka.MessageMax), Period: int64(f.Period),
-		Cooldown: int64(f.Cooldown), OnAlarm: f.OnAlarm, FreshRows: f.FreshRows, MinRows: f.MinRows, MaxRows: f.MaxRows,
-		TestShare: f.TestShare, Delay: f.Delay, Alpha: f.Alpha, ValidationRows: f.ValidationRows,
-		ValidationFor: int64(f.ValidationFor), MinNLLGain: f.MinNLLGain, MaxECERise: f.MaxECERise, MaxAccDr: f.MaxAccDrop,
-		ShadowFor: int64(f.ShadowFor), CanaryShare: f.CanaryShare, CanaryFor: int64(f.CanaryFor), Online: f.Online, Build: "oracle"}
-	if f.LabelShift != "off" {
-		s.LabelShift = f.LabelShift
-	}
-	if f.RollbackPanes > 0 {
-		s.RollbackAlpha = 1 / float64(f.RollbackPanes)
-	}
-	return s
-}
+func (w *wiring) newModel(partition int) *model { return &model{w, w.e.NewModelTask(partition)} }
 
 func (m *model) next() int { return int(max(m.m.Next()[pipeline.Panes], 0)) }
 
@@ -235,7 +120,7 @@ func (m *model) settle() { m.w.must(m.m.Settle(context.Background())) }
 
 // out returns the outputs since the last save, and forgets them.
 func (m *model) out() []message {
-	ms := m.w.messages(m.m.Before())
+	ms := m.w.messages(m.m.Decided().Before)
 	m.m.Written()
 	return ms
 }
@@ -252,37 +137,15 @@ func (m *model) restore(checkpoint []byte) {
 
 // show gives an output of a model task to what shards apply: calibrators and canaries come into force, heads end.
 func (w *wiring) show(m message) {
-	switch pipeline.Stream(m.stream) {
-	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		var c output.Calibrator
-		w.must(json.Unmarshal(m.value, &c))
-		canary := c.Stage == output.StageCanary
-		if !c.Published && !canary {
-			return
-		}
-		p := operators.Publication{Revision: c.Revision, From: w.nanos(c.EffectiveFrom), Encoded: c.Calibrator, Canary: canary, Share: c.Share}
-		if canary && c.Share == 0 {
-			p.Encoded = nil
-		}
-		w.must(w.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, p))
-	case pipeline.StreamHeads:
-		var v output.Verdict
-		w.must(json.Unmarshal(m.value, &v))
-		if v.Kind == output.HeadVerdict && v.EffectiveFrom != "" {
-			w.heads.Stop(arrowio.ModelKey{Model: v.Model, Version: v.Version}, v.Number, w.nanos(v.EffectiveFrom))
-		}
+	switch s := pipeline.Stream(m.stream); s {
+	case pipeline.StreamCalibrators, pipeline.StreamDecisions, pipeline.StreamHeads:
+		w.e.Show([]pipeline.Message{{Stream: s, Key: []byte(m.key), Value: m.value}})
 	}
-}
-
-func (w *wiring) nanos(s string) int64 {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	w.must(err)
-	return t.UnixNano()
 }
 
 // putHead has the shards run a head that turns its features by so many classes and scales them.
 func (w *wiring) putHead(name, version string, number int, from int64, h head) {
-	w.must(w.heads.Put(arrowio.ModelKey{Model: name, Version: version}, number, from, h))
+	w.must(w.e.Heads.Put(arrowio.ModelKey{Model: name, Version: version}, number, from, h))
 }
 
 // head implements operators.HeadModel.
