@@ -37,7 +37,6 @@ var exceptions = map[string]string{
 	"internal/asmgen/row.gen":      "one method for each group of instructions of the generated assembly",
 	"operators/model":              "to do",
 	"operators/model.ModelTask":    "to do",
-	"operators/join.waiting":       "to do",
 	"trainer/backend/cuda.session": "to do",
 }
 

@@ -13,7 +13,7 @@ type entry struct {
 	ts             int64 // the prediction's, or the label's
 	number         uint64
 	label          int32
-	model          int32 // index of waiting.models; -1 = a label that names none
+	model          int32 // index of names.models; -1 = a label that names none
 	k, d           int32 // scores, and features that are kept with them
 	slot           int32 // of the pool of its length
 	served, weight float32
@@ -25,13 +25,23 @@ type entry struct {
 	onDisk         bool // a copy of row number on disk, for as long as the row at hand takes
 }
 
-// waiting is the join's bounded buffer: entries in arrival order, found by id. The latest are in memory, score rows in
-// one slab per K, so that a row costs no allocation once the buffer has grown to its working size; the ones before
-// are on disk (waitingdisk.go). What the join does must not depend on where a row is. What has joined is beside them
-// (waitingjoined.go).
-type waiting struct {
+// buffer is what waits in the join: a bounded queue of entries in order of arrival, found by id. The latest are in
+// memory, the ones before them on disk. What the join does must not depend on where a row is. What has joined is beside
+// them.
+type buffer struct {
+	cfg     *Config
+	log     *slog.Logger
+	n       tally // of both tiers
+	dropped int64 // slice values without a column, of the state at hand
+	memory
+	remembered
+	disk
+}
+
+// memory is the latest entries. Their score rows are in one slab for each length, so that a row costs no allocation once
+// the buffer has grown to its working size.
+type memory struct {
 	cfg            *Config
-	log            *slog.Logger
 	columns        int
 	entries        []entry
 	slices         []int32 // by entry and configured column, index of values; -1 = null
@@ -41,14 +51,16 @@ type waiting struct {
 	live           int // entries in memory
 	bytes          int // of them
 	pools          map[int]*pool
-	models         []arrowio.ModelKey
-	modelIx        map[arrowio.ModelKey]int32
-	values         []string
-	valueIx        map[string]int32
-	n              tally // of both tiers
-	sliceNames
-	remembered
-	disk
+	names
+}
+
+// names are the tables of model versions and slice values that entries refer to by number.
+type names struct {
+	models  []arrowio.ModelKey
+	modelIx map[arrowio.ModelKey]int32
+	values  []string
+	valueIx map[string]int32
+	texts   []map[int32]string // by column: value → name in rows on disk
 }
 
 // tally counts entries by what they wait for.
@@ -81,13 +93,15 @@ type pool struct {
 // entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
 const entryBytes = 160
 
-func (w *waiting) reset(cfg *Config) {
-	*w = waiting{cfg: cfg, log: w.log, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1, pools: map[int]*pool{},
-		modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}, disk: disk{recalled: -1}}
+func (w *buffer) reset(cfg *Config) {
+	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg}, disk: disk{recalled: -1}, memory: memory{
+		cfg: cfg, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1, pools: map[int]*pool{},
+		names: names{modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}},
+	}}
 }
 
 // first is the newest entry of an id, -1 where there is none. Rows on disk are found after recall.
-func (w *waiting) first(id arrowio.ID) int32 {
+func (w *buffer) first(id arrowio.ID) int32 {
 	if e, ok := w.index[id]; ok {
 		return e
 	}
@@ -95,7 +109,7 @@ func (w *waiting) first(id arrowio.ID) int32 {
 }
 
 // after is the next older entry of the same id.
-func (w *waiting) after(e int32) int32 {
+func (w *buffer) after(e int32) int32 {
 	p := &w.entries[e]
 	if p.chain < 0 && !p.onDisk {
 		return w.recalled
@@ -105,7 +119,7 @@ func (w *waiting) after(e int32) int32 {
 
 // hasPrediction reports whether the id has a prediction of the key, which waits or has joined, and how many others of
 // both it has.
-func (w *waiting) hasPrediction(id arrowio.ID, key arrowio.ModelKey) (known bool, others int) {
+func (w *buffer) hasPrediction(id arrowio.ID, key arrowio.ModelKey) (known bool, others int) {
 	for _, m := range w.joinedOf(&id) {
 		if arrowio.ModelKey(m.Key) == key {
 			return true, others
@@ -122,7 +136,7 @@ func (w *waiting) hasPrediction(id arrowio.ID, key arrowio.ModelKey) (known bool
 }
 
 // place returns an entry that is of nothing yet.
-func (w *waiting) place(id arrowio.ID) int32 {
+func (w *memory) place(id arrowio.ID) int32 {
 	var e int32
 	if n := len(w.free); n > 0 {
 		e, w.free = w.free[n-1], w.free[:n-1]
@@ -136,12 +150,12 @@ func (w *waiting) place(id arrowio.ID) int32 {
 }
 
 // slicesOf are the slice values of a prediction.
-func (w *waiting) slicesOf(e int32) []int32 {
+func (w *memory) slicesOf(e int32) []int32 {
 	return w.slices[int(e)*w.columns : (int(e)+1)*w.columns]
 }
 
 // add appends an empty entry for id, first in its chain and newest in arrival; setPrediction or setLabel follows.
-func (w *waiting) add(id arrowio.ID) int32 {
+func (w *memory) add(id arrowio.ID) int32 {
 	e := w.place(id)
 	w.link(e)
 	w.live++
@@ -150,7 +164,7 @@ func (w *waiting) add(id arrowio.ID) int32 {
 }
 
 // link makes an entry the first in its id's chain, and the newest in arrival.
-func (w *waiting) link(e int32) {
+func (w *memory) link(e int32) {
 	p := &w.entries[e]
 	if head, ok := w.index[p.id]; ok {
 		p.chain = head
@@ -166,7 +180,7 @@ func (w *waiting) link(e int32) {
 }
 
 // remove removes an entry of either tier.
-func (w *waiting) remove(e int32) {
+func (w *buffer) remove(e int32) {
 	p := &w.entries[e]
 	*w.n.of(p.label >= 0, p.used)--
 	if p.onDisk {
@@ -177,7 +191,7 @@ func (w *waiting) remove(e int32) {
 }
 
 // unlink takes an entry out of memory.
-func (w *waiting) unlink(e int32) {
+func (w *memory) unlink(e int32) {
 	p := &w.entries[e]
 	if head := w.index[p.id]; head == e {
 		if p.chain < 0 {
@@ -207,7 +221,7 @@ func (w *waiting) unlink(e int32) {
 	w.bytes -= entryBytes
 }
 
-func (w *waiting) dropScores(p *entry) {
+func (w *memory) dropScores(p *entry) {
 	if p.slot < 0 {
 		return
 	}
@@ -220,7 +234,7 @@ func (w *waiting) dropScores(p *entry) {
 }
 
 // serve notes that a label has met a prediction.
-func (w *waiting) serve(e int32) {
+func (w *buffer) serve(e int32) {
 	p := &w.entries[e]
 	if p.used {
 		return
@@ -233,7 +247,7 @@ func (w *waiting) serve(e int32) {
 	}
 }
 
-func (w *waiting) model(key arrowio.ModelKey) int32 {
+func (w *names) model(key arrowio.ModelKey) int32 {
 	i, ok := w.modelIx[key]
 	if !ok {
 		i = int32(len(w.models))
@@ -243,7 +257,7 @@ func (w *waiting) model(key arrowio.ModelKey) int32 {
 	return i
 }
 
-func (w *waiting) value(v string) int32 {
+func (w *names) value(v string) int32 {
 	i, ok := w.valueIx[v]
 	if !ok {
 		i = int32(len(w.values))
@@ -253,7 +267,7 @@ func (w *waiting) value(v string) int32 {
 	return i
 }
 
-func (w *waiting) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.ModelKey, columns []string) {
+func (w *buffer) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.ModelKey, columns []string) {
 	p := &w.entries[e]
 	p.ts, p.model, p.probs = b.TS[i], w.model(key), b.Probs
 	p.served, p.weight = float32(math.NaN()), 1
@@ -272,7 +286,7 @@ func (w *waiting) setPrediction(e int32, b *arrowio.Batch, i int, key arrowio.Mo
 	w.n.predictions++
 }
 
-func (w *waiting) sliceValue(b *arrowio.Batch, column string, i int) int32 {
+func (w *memory) sliceValue(b *arrowio.Batch, column string, i int) int32 {
 	for s := range b.Slices {
 		if b.Slices[s].Name == column && b.Slices[s].Index[i] >= 0 {
 			return w.value(b.Slices[s].Values[b.Slices[s].Index[i]])
@@ -281,7 +295,7 @@ func (w *waiting) sliceValue(b *arrowio.Batch, column string, i int) int32 {
 	return -1
 }
 
-func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey, named bool) {
+func (w *buffer) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey, named bool) {
 	p := &w.entries[e]
 	p.ts, p.label, p.named = ts, label, named
 	if named {
@@ -291,7 +305,7 @@ func (w *waiting) setLabel(e int32, ts int64, label int32, key arrowio.ModelKey,
 }
 
 // scores gives an entry a row of k scores, and room for d features.
-func (w *waiting) scores(e int32, k, d int) []float32 {
+func (w *memory) scores(e int32, k, d int) []float32 {
 	p := &w.entries[e]
 	p.k, p.d = int32(k), int32(d)
 	n := w.words(p)
@@ -325,17 +339,17 @@ func (p *pool) drop(slot int32) {
 	p.free = append(p.free, slot)
 }
 
-func (w *waiting) row(p *entry) []float32 { return w.kept(p)[:p.k] }
+func (w *memory) row(p *entry) []float32 { return w.kept(p)[:p.k] }
 
 // kept is the scores and then the features of an entry.
-func (w *waiting) kept(p *entry) []float32 {
+func (w *memory) kept(p *entry) []float32 {
 	n := w.words(p)
 	return w.pools[n].z[int(p.slot)*n : (int(p.slot)+1)*n]
 }
 
 // compact forgets the names that no entry in memory uses any more, once they are many: slice values may be without
 // number over time (tenants, sessions). Indices change. It reports whether it did anything.
-func (w *waiting) compact() bool {
+func (w *memory) compact() bool {
 	if len(w.models)+len(w.values) <= 1024+4*w.live*(1+w.columns) {
 		return false
 	}

@@ -27,7 +27,7 @@ func newBuilder(key arrowio.ModelKey, gk groupKey, columns []string) *builder {
 	return g
 }
 
-func (g *builder) add(w *waiting, e int32, labelTS pipeline.Time, label int32) {
+func (g *builder) add(w *buffer, e int32, labelTS pipeline.Time, label int32) {
 	b, p, values := &g.b, &w.entries[e], w.slicesOf(e)
 	b.N++
 	b.IDs = append(b.IDs, p.id)

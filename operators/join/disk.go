@@ -38,13 +38,13 @@ const (
 	stateServed              // a label that has met a prediction
 )
 
-func (w *waiting) openStore() {
+func (w *buffer) openStore() {
 	if w.store == nil {
 		w.store = store.New(store.Options{Dir: w.cfg.Dir, Prefix: w.cfg.Name, SegmentBytes: w.cfg.SegmentBytes})
 	}
 }
 
-func (w *waiting) onDisk() int {
+func (w *disk) onDisk() int {
 	if w.store == nil {
 		return 0
 	}
@@ -52,7 +52,7 @@ func (w *waiting) onDisk() int {
 }
 
 // spill moves the oldest entries to disk while memory holds more than it may.
-func (w *waiting) spill() error {
+func (w *buffer) spill() error {
 	for w.cfg.MemoryBytes > 0 && w.bytes > w.cfg.MemoryBytes && w.oldest >= 0 {
 		w.openStore()
 		e := w.oldest
@@ -71,7 +71,7 @@ func (w *waiting) spill() error {
 }
 
 // recall makes copies of the rows of an id that are on disk.
-func (w *waiting) recall(id arrowio.ID) error {
+func (w *buffer) recall(id arrowio.ID) error {
 	if w.store == nil || w.store.Len() == 0 {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (w *waiting) recall(id arrowio.ID) error {
 }
 
 // release drops the copies.
-func (w *waiting) release() {
+func (w *buffer) release() {
 	for e := w.recalled; e >= 0; {
 		p := &w.entries[e]
 		next := p.chain
@@ -113,7 +113,7 @@ func (w *waiting) release() {
 	w.recalled = -1
 }
 
-func (w *waiting) removeRecalled(e int32) {
+func (w *buffer) removeRecalled(e int32) {
 	p := &w.entries[e]
 	if w.recalled == e {
 		w.recalled = p.chain
@@ -130,15 +130,8 @@ func (w *waiting) removeRecalled(e int32) {
 	w.free = append(w.free, e)
 }
 
-// removeRow removes a row on disk of which there is no copy.
-func (w *waiting) removeRow(n uint64, id arrowio.ID, label, used bool) {
-	*w.n.of(label, used)--
-	w.store.Remove(id, n)
-	w.head.known = w.head.known && w.head.n != n
-}
-
 // oldestRow returns the oldest row on disk, and whether there is one.
-func (w *waiting) oldestRow() (*head, bool, error) {
+func (w *disk) oldestRow() (*head, bool, error) {
 	if w.onDisk() == 0 {
 		return nil, false, nil
 	}
@@ -165,7 +158,7 @@ func (w *waiting) oldestRow() (*head, bool, error) {
 func rowTime(r *store.Row) int64 { return int64(binary.LittleEndian.Uint64(r.Body[1:])) }
 
 // oldestOf describes the oldest of all: when it was predicted or labelled, and what it is.
-func (w *waiting) oldestOf() (ts int64, label, used, ok bool, err error) {
+func (w *buffer) oldestOf() (ts int64, label, used, ok bool, err error) {
 	h, ok, err := w.oldestRow()
 	if ok || err != nil {
 		if err != nil {
@@ -181,9 +174,11 @@ func (w *waiting) oldestOf() (ts int64, label, used, ok bool, err error) {
 }
 
 // removeOldest removes what oldestOf describes.
-func (w *waiting) removeOldest() {
+func (w *buffer) removeOldest() {
 	if h := &w.head; h.known && w.onDisk() > 0 {
-		w.removeRow(h.n, h.id, h.label, w.store.State(h.n) != stateWaiting)
+		*w.n.of(h.label, w.store.State(h.n) != stateWaiting)--
+		w.store.Remove(h.id, h.n)
+		h.known = false
 		return
 	}
 	w.remove(w.oldest)
@@ -201,7 +196,7 @@ const (
 // encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is
 // u8 flags, fixed64 time, then of a label uvarint class, of a prediction f32 served, f32 weight, uvarint K, K times f32,
 // and the features where the flag says so.
-func (w *waiting) encodeRow(e int32, r *store.Row) {
+func (w *buffer) encodeRow(e int32, r *store.Row) {
 	p := &w.entries[e]
 	r.ID, r.Names = p.id, r.Names[:0]
 	if p.model >= 0 {
@@ -219,7 +214,7 @@ func (w *waiting) encodeRow(e int32, r *store.Row) {
 }
 
 // appendScores appends f32 served, f32 weight, uvarint K, K times f32.
-func (w *waiting) appendScores(b []byte, p *entry) []byte {
+func (w *memory) appendScores(b []byte, p *entry) []byte {
 	b = binenc.AppendFixed32(b, math.Float32bits(p.served))
 	b = binenc.AppendFixed32(b, math.Float32bits(p.weight))
 	b = binenc.AppendUvarint(b, uint64(p.k))
@@ -230,7 +225,7 @@ func (w *waiting) appendScores(b []byte, p *entry) []byte {
 }
 
 // decodeRow is the reverse of encodeRow; the row's state has been set.
-func (w *waiting) decodeRow(e int32, r *store.Row) error {
+func (w *buffer) decodeRow(e int32, r *store.Row) error {
 	p := &w.entries[e]
 	in := binenc.NewReader(r.Body)
 	flags := in.Byte()
@@ -254,14 +249,14 @@ func (w *waiting) decodeRow(e int32, r *store.Row) error {
 }
 
 // readScores is the reverse of appendScores, and of appendFeatures where the flags say so.
-func (w *waiting) readScores(in *binenc.Reader, e int32, flags byte) {
+func (w *memory) readScores(in *binenc.Reader, e int32, flags byte) {
 	p := &w.entries[e]
 	p.served, p.weight = math.Float32frombits(in.Fixed32()), math.Float32frombits(in.Fixed32())
 	w.readRow(in, e, flags)
 }
 
 // readRow reads uvarint K, K times f32, and the features where the flags say so.
-func (w *waiting) readRow(in *binenc.Reader, e int32, flags byte) {
+func (w *memory) readRow(in *binenc.Reader, e int32, flags byte) {
 	k := in.Count(4, 1<<24)
 	if k == 0 {
 		in.Failf("a prediction without scores")

@@ -14,12 +14,12 @@ import (
 // Features that wait lie behind the scores of their row, as float16 or float32 in as many words of 4 bytes as they take.
 
 // words is how many words the scores and features of an entry take.
-func (w *waiting) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }
+func (w *memory) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }
 
-func (w *waiting) featureWords(d int) int { return (d*w.cfg.FeatureBytes + 3) / 4 }
+func (w *memory) featureWords(d int) int { return (d*w.cfg.FeatureBytes + 3) / 4 }
 
 // featuresOf is how many features of row i are kept: none where they are not asked for, or null.
-func (w *waiting) featuresOf(b *arrowio.Batch, i int) int {
+func (w *memory) featuresOf(b *arrowio.Batch, i int) int {
 	if w.cfg.FeatureBytes == 0 || b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
 		return 0
 	}
@@ -32,13 +32,13 @@ func halves(words []float32, d int) []uint16 {
 }
 
 // setFeatures copies those of row i. What is too large for a float16 becomes infinite.
-func (w *waiting) setFeatures(p *entry, b *arrowio.Batch, i int) {
+func (w *memory) setFeatures(p *entry, b *arrowio.Batch, i int) {
 	if p.d > 0 {
 		w.putFeatures(p, b.Features[i*b.D:(i+1)*b.D])
 	}
 }
 
-func (w *waiting) putFeatures(p *entry, x []float32) {
+func (w *memory) putFeatures(p *entry, x []float32) {
 	words := w.kept(p)[p.k:]
 	if w.cfg.FeatureBytes == 4 {
 		copy(words, x)
@@ -52,7 +52,7 @@ func (w *waiting) putFeatures(p *entry, x []float32) {
 }
 
 // addFeatures appends the features of an entry.
-func (w *waiting) addFeatures(dst []float32, p *entry) []float32 {
+func (w *memory) addFeatures(dst []float32, p *entry) []float32 {
 	if p.d == 0 {
 		return dst
 	}
@@ -70,7 +70,7 @@ func (w *waiting) addFeatures(dst []float32, p *entry) []float32 {
 }
 
 // appendFeatures appends uvarint D, u8 bytes of a feature, the features; nothing where the entry has none.
-func (w *waiting) appendFeatures(dst []byte, p *entry) []byte {
+func (w *memory) appendFeatures(dst []byte, p *entry) []byte {
 	if p.d == 0 {
 		return dst
 	}
@@ -102,7 +102,7 @@ func readFeatures(in *binenc.Reader, flags byte) (d, width int, raw []byte) {
 }
 
 // restoreFeatures gives an entry the features that readFeatures has read, in the width that is configured now.
-func (w *waiting) restoreFeatures(p *entry, width int, raw []byte) {
+func (w *memory) restoreFeatures(p *entry, width int, raw []byte) {
 	if p.d == 0 {
 		return
 	}

@@ -44,7 +44,7 @@ type Operator struct {
 	cfg         Config
 	out         *pipeline.Out
 	counts      *pipeline.Counts
-	w           waiting
+	w           buffer
 	build       map[groupKey]*builder
 	order       []*builder
 	built       int // bytes that the batches have grown to
@@ -132,7 +132,7 @@ func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named boo
 		next := j.w.after(e)
 		p := &j.w.entries[e]
 		n++
-		if p.label < 0 && (!named || names(key, j.w.models[p.model])) && j.inTime(p.ts, b.TS[i]) {
+		if p.label < 0 && (!named || labelFits(key, j.w.models[p.model])) && j.inTime(p.ts, b.TS[i]) {
 			met = true
 			if b.Label[i] >= p.k {
 				j.rejectLabel(b, i, int(p.k))
@@ -147,7 +147,7 @@ func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named boo
 	}
 	for _, m := range j.w.joinedOf(&b.IDs[i]) {
 		n++
-		corrects = corrects || (!named || names(key, arrowio.ModelKey(m.Key))) && j.inTime(m.TS, b.TS[i])
+		corrects = corrects || (!named || labelFits(key, arrowio.ModelKey(m.Key))) && j.inTime(m.TS, b.TS[i])
 	}
 	return met, corrects, n, nil
 }
@@ -172,8 +172,8 @@ func (j *Operator) settle() error {
 	return j.evict()
 }
 
-// names reports whether a label for key l is one for predictions of p: it may leave the version, or both, open.
-func names(l, p arrowio.ModelKey) bool {
+// labelFits reports whether a label for key l is one for predictions of p: it may leave the version, or both, open.
+func labelFits(l, p arrowio.ModelKey) bool {
 	return (l.Model == "" || l.Model == p.Model) && (l.Version == "" || l.Version == p.Version)
 }
 

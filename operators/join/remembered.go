@@ -12,11 +12,12 @@ import (
 // for it too. They are a queue in the order in which they joined: it is cut at the front where there are more than
 // Config.Remember, and for as long as what is there is past its wait.
 type remembered struct {
+	cfg *Config
 	met *store.Joined // nil until one has joined
 }
 
 // joined is the queue.
-func (w *waiting) joined() *store.Joined {
+func (w *remembered) joined() *store.Joined {
 	if w.met == nil {
 		w.met = store.NewJoined(store.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix, BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
 	}
@@ -27,7 +28,7 @@ func (w *waiting) joined() *store.Joined {
 const joinedSuffix = "-joined"
 
 // joinedOf is what is remembered of an id.
-func (w *waiting) joinedOf(id *arrowio.ID) []store.Met {
+func (w *remembered) joinedOf(id *arrowio.ID) []store.Met {
 	if w.met == nil || w.met.Len() == 0 {
 		return nil
 	}
@@ -35,13 +36,13 @@ func (w *waiting) joinedOf(id *arrowio.ID) []store.Met {
 }
 
 // join moves a prediction that has joined to the queue.
-func (w *waiting) join(e int32) error {
+func (w *buffer) join(e int32) error {
 	p := w.entries[e]
 	w.remove(e)
 	return w.remember(&p.id, p.ts, w.models[p.model])
 }
 
-func (w *waiting) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) error {
+func (w *remembered) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) error {
 	if w.cfg.Remember == 0 {
 		return nil
 	}
@@ -49,14 +50,14 @@ func (w *waiting) remember(id *arrowio.ID, ts int64, key arrowio.ModelKey) error
 }
 
 // forget forgets what is more than may be remembered.
-func (w *waiting) forget() {
+func (w *remembered) forget() {
 	for w.met != nil && w.met.Len() > w.cfg.Remember {
 		w.met.Forget()
 	}
 }
 
 // forgetBefore forgets the predictions of before ts that joined before any other.
-func (w *waiting) forgetBefore(ts int64) {
+func (w *remembered) forgetBefore(ts int64) {
 	for w.met != nil {
 		oldest, ok := w.met.Oldest()
 		if !ok || oldest >= ts {
@@ -67,7 +68,7 @@ func (w *waiting) forgetBefore(ts int64) {
 }
 
 // close removes what is on disk.
-func (w *waiting) close() error {
+func (w *buffer) close() error {
 	var errs []error
 	if w.store != nil {
 		errs = append(errs, w.store.Close())
@@ -79,7 +80,7 @@ func (w *waiting) close() error {
 }
 
 // restored counts a row on disk.
-func (w *waiting) restored(n uint64, st store.State, row *store.Row) error {
+func (w *buffer) restored(n uint64, st store.State, row *store.Row) error {
 	if len(row.Body) < 9 {
 		return fmt.Errorf("join store: row %d has %d bytes", n, len(row.Body))
 	}

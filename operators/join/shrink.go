@@ -13,7 +13,7 @@ const minShrink = 1024
 // quarter more, once less than half of what there is is in use. A copy of n is paid for by more than n/3 removals since the one
 // before, so a row costs no more for it. Nothing that is seen depends on where an entry is. Entries change their
 // numbers: nobody may hold one, nor a copy of a row on disk.
-func (w *waiting) shrink() {
+func (w *memory) shrink() {
 	least := cmp.Or(w.cfg.minShrink, minShrink)
 	if len(w.entries) > least && 2*w.live < len(w.entries) {
 		w.shrinkEntries()
@@ -29,7 +29,7 @@ func (w *waiting) shrink() {
 }
 
 // shrinkEntries puts the entries in order of arrival, which is also that of every id's chain, the other way round.
-func (w *waiting) shrinkEntries() {
+func (w *memory) shrinkEntries() {
 	old, values, oldest := w.entries, w.slices, w.oldest
 	w.entries = make([]entry, 0, w.live+w.live/4)
 	w.slices = make([]int32, 0, cap(w.entries)*w.columns)
@@ -50,7 +50,7 @@ func (w *waiting) shrinkEntries() {
 }
 
 // shrunk is a pool with the used rows of another.
-func (w *waiting) shrunk(p *pool, k, used int) *pool {
+func (w *memory) shrunk(p *pool, k, used int) *pool {
 	room := used + used/4
 	out := &pool{z: make([]float32, 0, room*k), owner: make([]int32, 0, room)}
 	for slot, e := range p.owner {

@@ -15,7 +15,7 @@ import (
 )
 
 // retained is about how many bytes entries and score rows have taken, used or not; the index is not in it.
-func (w *waiting) retained() int {
+func (w *buffer) retained() int {
 	n := cap(w.entries)*int(unsafe.Sizeof(entry{})) + 4*(cap(w.slices)+cap(w.free))
 	for _, p := range w.pools {
 		n += 4 * (cap(p.z) + cap(p.owner) + cap(p.free))

@@ -12,16 +12,12 @@ import (
 // predictions are in no slice of it, and count in the whole as ever.
 const CountDroppedSlices = "slices_dropped"
 
-// sliceNames tells whose the slice values of waiting predictions are. In memory they are by column of the configuration,
-// in a state by column that it names. A row on disk outlives states: there a value is one name, column and value with a
-// zero byte between, so that it means the same under every configuration; nulls are left out.
-type sliceNames struct {
-	texts   []map[int32]string // by column: value → name in rows on disk
-	dropped int64              // values without a column, of the state at hand
-}
+// The slice values of waiting predictions are in memory by column of the configuration, in a state by column that it
+// names. A row on disk outlives states: there a value is one name, column and value with a zero byte between, so that it
+// means the same under every configuration; nulls are left out.
 
 // sliceNamesOf appends the names of an entry's slice values.
-func (w *waiting) sliceNamesOf(dst []store.Name, e int32) []store.Name {
+func (w *memory) sliceNamesOf(dst []store.Name, e int32) []store.Name {
 	if w.texts == nil {
 		w.texts = make([]map[int32]string, w.columns)
 	}
@@ -51,7 +47,7 @@ func eachSlice(names []store.Name, take func(column, value string)) {
 }
 
 // setSlices gives an entry the slice values of a row on disk, as far as the configuration has their columns.
-func (w *waiting) setSlices(e int32, names []store.Name) {
+func (w *buffer) setSlices(e int32, names []store.Name) {
 	w.noSlices(e)
 	eachSlice(names, func(column, value string) {
 		if c := slices.Index(w.cfg.Slices, column); c >= 0 {
@@ -60,14 +56,14 @@ func (w *waiting) setSlices(e int32, names []store.Name) {
 	})
 }
 
-func (w *waiting) noSlices(e int32) {
+func (w *memory) noSlices(e int32) {
 	for c := range w.slicesOf(e) {
 		w.slicesOf(e)[c] = -1
 	}
 }
 
 // droppedOf counts the values of a row on disk that have no column.
-func (w *waiting) droppedOf(names []store.Name) {
+func (w *buffer) droppedOf(names []store.Name) {
 	eachSlice(names, func(column, _ string) {
 		if !slices.Contains(w.cfg.Slices, column) {
 			w.dropped++
@@ -76,9 +72,9 @@ func (w *waiting) droppedOf(names []store.Name) {
 }
 
 // appendColumns appends the columns of the values in memory.
-func (w *waiting) appendColumns(dst []byte) []byte {
-	dst = binenc.AppendUvarint(dst, uint64(w.columns))
-	for _, c := range w.cfg.Slices {
+func appendColumns(dst []byte, columns []string) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(columns)))
+	for _, c := range columns {
 		dst = binenc.AppendString(dst, c)
 	}
 	return dst
@@ -86,7 +82,7 @@ func (w *waiting) appendColumns(dst []byte) []byte {
 
 // restoreColumns reads what appendColumns wrote, and returns the place of each column of the state in the configuration,
 // -1 where it has it no more.
-func (w *waiting) restoreColumns(r *binenc.Reader) (places []int) {
+func (w *buffer) restoreColumns(r *binenc.Reader) (places []int) {
 	var had []string
 	for range r.Count(1, maxColumns) {
 		had = append(had, r.String(binenc.MaxName))

@@ -9,7 +9,7 @@ import (
 )
 
 // AppendState appends tables, the entries in memory in arrival order, the rows on disk, what has joined.
-func (w *waiting) AppendState(dst []byte) ([]byte, error) {
+func (w *buffer) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(w.models)))
 	for _, m := range w.models {
 		dst = binenc.AppendString(binenc.AppendString(dst, m.Model), m.Version)
@@ -18,7 +18,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 	for _, v := range w.values {
 		dst = binenc.AppendString(dst, v)
 	}
-	dst = w.appendColumns(dst)
+	dst = appendColumns(dst, w.cfg.Slices)
 	dst = binenc.AppendUvarint(dst, uint64(w.live))
 	for e := w.oldest; e >= 0; e = w.entries[e].next {
 		dst = w.appendEntry(dst, e)
@@ -30,7 +30,7 @@ func (w *waiting) AppendState(dst []byte) ([]byte, error) {
 	return w.joined().AppendState(dst), nil
 }
 
-func (w *waiting) appendEntry(dst []byte, e int32) []byte {
+func (w *buffer) appendEntry(dst []byte, e int32) []byte {
 	p := &w.entries[e]
 	dst = append(dst, p.id[:]...)
 	dst = append(dst, binenc.Flags(p.label >= 0, p.named, p.used, p.probs, p.d > 0))
@@ -52,7 +52,7 @@ func (w *waiting) appendEntry(dst []byte, e int32) []byte {
 }
 
 // Files are those that the latest AppendState refers to.
-func (w *waiting) Files() []pipeline.File {
+func (w *buffer) Files() []pipeline.File {
 	var out []pipeline.File
 	if w.store != nil {
 		for _, f := range w.store.Files() {
@@ -68,7 +68,7 @@ func (w *waiting) Files() []pipeline.File {
 }
 
 // restore fills an empty buffer.
-func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
+func (w *buffer) restore(src []byte, fetch pipeline.Fetch) error {
 	r := binenc.NewReader(src)
 	w.reset(w.cfg)
 	for range r.Count(2, 1<<20) {
@@ -105,7 +105,7 @@ func (w *waiting) restore(src []byte, fetch pipeline.Fetch) error {
 	return nil
 }
 
-func (w *waiting) restoreEntry(r *binenc.Reader, places []int) {
+func (w *buffer) restoreEntry(r *binenc.Reader, places []int) {
 	var id arrowio.ID
 	copy(id[:], r.Raw(16))
 	flags := r.Byte()
