@@ -32,7 +32,8 @@ func newHotShard(tb testing.TB, k, rows int) *hotShard {
 		Log: slog.New(slog.DiscardHandler)}
 	columns := []string{"region"}
 	s := pipeline.NewShard(pipeline.ShardSpec{Inputs: 2, PaneLength: hotPane, Watermark: pipeline.NewWatermark(2, 0),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: columns}), Host: host, Stages: operators.Chain(operators.Config{
+		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: columns}), Host: host,
+		Stages: operators.Chain(operators.Config{
 			Validate: &validate.Config{NeedID: true},
 			Join:     &join.Config{Wait: hotPane, MaxRows: 1 << 20, Slices: columns},
 			Stats:    &stats.Config{Acc: acc.Config{SampleRows: 64}, Pane: hotPane, Slices: columns, MaxKeys: 100},

@@ -53,8 +53,8 @@ type Stored struct {
 	Name   string
 	Number uint64 // from 1
 	Read   func() ([]byte, error)
-	// Fetch brings one of the files that the checkpoint refers to. Whoever reads it checks that the bytes are those that
-	// the name says.
+	// Fetch brings one of the files that the checkpoint refers to. Whoever reads it checks that the bytes are those
+	// that the name says.
 	Fetch Fetch
 	// Journal brings what was saved as Checkpoint.Journal; nil where nothing was.
 	Journal func() ([]byte, error)
@@ -64,11 +64,11 @@ type Stored struct {
 type Checkpoint struct {
 	Data  []byte
 	Files []File // that Data refers to
-	// Journal is how the task got here from the checkpoint before. It is kept apart from Data, so that damage to the one
-	// leaves the other; nil where it is not needed.
+	// Journal is how the task got here from the checkpoint before. It is kept apart from Data, so that damage to the
+	// one leaves the other; nil where it is not needed.
 	Journal []byte
-	// Unusable are the numbers of stored checkpoints that could not be used. They are no use to fall back to, so a store
-	// does not count them among those that it keeps.
+	// Unusable are the numbers of stored checkpoints that could not be used. They are no use to fall back to, so a
+	// store does not count them among those that it keeps.
 	Unusable []uint64
 }
 
@@ -111,8 +111,8 @@ func (s *Section) restore(c *contents, fetch Fetch) error {
 	return s.State.RestoreState(stored.body)
 }
 
-// EncodeCheckpoint writes magic, version, the sections, each with its version and CRC32C, and the names and sizes of the
-// files that they refer to, then the CRC32C of the whole.
+// EncodeCheckpoint writes magic, version, the sections, each with its version and CRC32C, and the names and sizes of
+// the files that they refer to, then the CRC32C of the whole.
 func EncodeCheckpoint(sections []Section) (Checkpoint, error) { return encodeCheckpoint(sections, 0) }
 
 // encodeCheckpoint is EncodeCheckpoint with the size that is expected, so that nothing is copied to larger memory again
@@ -178,7 +178,8 @@ func parseCheckpoint(data []byte) (*contents, error) {
 		b := r.Bytes(maxSection)
 		crc := r.Fixed32()
 		if r.Err() == nil && crc32.Checksum(b, castagnoli) != crc {
-			return nil, fmt.Errorf("%w: section %s has CRC32C %08x, written %08x", ErrCheckpoint, name, crc32.Checksum(b, castagnoli), crc)
+			return nil, fmt.Errorf("%w: section %s has CRC32C %08x, written %08x", ErrCheckpoint, name,
+				crc32.Checksum(b, castagnoli), crc)
 		}
 		c.sections[name] = storedSection{version, b}
 	}

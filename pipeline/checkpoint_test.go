@@ -49,7 +49,8 @@ func TestCheckpointRoundTrip(t *testing.T) {
 			t.Errorf("%d sections: another encoding after restoring", len(vs))
 		}
 	}
-	if err := RestoreCheckpoint(encoded(t, sections("a", "refuse")), sections("", ""), nil); err == nil || !strings.Contains(err.Error(), "s1") {
+	if err := RestoreCheckpoint(encoded(t, sections("a", "refuse")), sections("", ""), nil); err == nil ||
+		!strings.Contains(err.Error(), "s1") {
 		t.Errorf("refused section: %v, want an error that names it", err)
 	}
 }

@@ -12,12 +12,17 @@ var balances = []struct {
 	in, out []string
 	where   string // there is this count; "" = always
 }{
-	{"rows", []string{CountRows}, []string{CountPredictions, CountLabels, CountDuplicates, CountRejected, "-" + CountRejectedJoins}, ""},
-	{"predictions", []string{CountPredictions, CountEvictedLabels}, []string{CountInline, CountUnlabelled, CountJoined, CountExpired, CountEvicted, CountWaiting}, ""},
-	{"labels", []string{CountLabels}, []string{CountMet, CountCorrections, CountOrphans, CountEvictedLabels, CountWaitingLabels}, ""},
+	{"rows", []string{CountRows}, []string{CountPredictions, CountLabels, CountDuplicates, CountRejected,
+		"-" + CountRejectedJoins}, ""},
+	{"predictions", []string{CountPredictions, CountEvictedLabels}, []string{CountInline, CountUnlabelled,
+		CountJoined, CountExpired, CountEvicted, CountWaiting}, ""},
+	{"labels", []string{CountLabels}, []string{CountMet, CountCorrections, CountOrphans, CountEvictedLabels,
+		CountWaitingLabels}, ""},
 	{"labelled rows", []string{CountLabelled}, []string{CountInline, CountJoined}, ""},
-	{"labelled rows for the archive", []string{CountInline, CountJoined, "-" + CountArchiveOff}, []string{CountArchived, CountArchiveSkipped, CountArchiveDropped}, CountArchiveOff},
-	{"archived rows", []string{CountArchived}, []string{CountArchivePublished, archiveWaiting, CountArchiveLost}, CountArchiveOff},
+	{"labelled rows for the archive", []string{CountInline, CountJoined, "-" + CountArchiveOff},
+		[]string{CountArchived, CountArchiveSkipped, CountArchiveDropped}, CountArchiveOff},
+	{"archived rows", []string{CountArchived}, []string{CountArchivePublished, archiveWaiting, CountArchiveLost},
+		CountArchiveOff},
 }
 
 // Unaccounted is how many rows the counts of a shard have no fate for, or more than one: the sum over the balances of
@@ -59,8 +64,8 @@ func Conservation(counts map[string]int64) (ok bool, detail string) {
 	return n == 0, detail
 }
 
-// withoutArchive makes restored counts those of a task that has no archive: what waited for it is lost. An archive, whose
-// own state is restored after the counts, says otherwise.
+// withoutArchive makes restored counts those of a task that has no archive: what waited for it is lost. An archive,
+// whose own state is restored after the counts, says otherwise.
 func withoutArchive(n map[string]int64) {
 	delete(n, CountArchiveOff)
 	waited := n[CountArchiveMemory] + n[CountArchiveDisk]

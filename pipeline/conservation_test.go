@@ -6,10 +6,12 @@ import (
 	"testing"
 )
 
-// TestConservationOfTheArchive: what an archive was given is accounted for where there is one, by balances of their own.
+// TestConservationOfTheArchive: what an archive was given is accounted for where there is one, by balances of their
+// own.
 func TestConservationOfTheArchive(t *testing.T) {
 	good := map[string]int64{CountRows + ":logits": 12, CountPredictions: 12, CountInline: 12, CountLabelled: 12,
-		CountArchiveOff: 2, CountArchived: 7, CountArchiveSkipped + ":no_features": 1, CountArchiveSkipped + ":features_range": 1, CountArchiveDropped: 1,
+		CountArchiveOff: 2, CountArchived: 7, CountArchiveSkipped + ":no_features": 1,
+		CountArchiveSkipped + ":features_range": 1, CountArchiveDropped: 1,
 		CountArchivePublished: 3, CountArchiveMemory: 1, CountArchiveDisk: 1, CountArchiveLost: 2}
 	if n, detail := Unaccounted(good); n != 0 {
 		t.Errorf("%d rows are unaccounted for, want none: %s", n, detail)

@@ -40,7 +40,8 @@ func (o *Out) DeadLetter(reason, detail string, rows []int) {
 	if rows != nil {
 		hs = append(hs, Header{"plumbline-rows", []byte(rowList(rows))})
 	}
-	o.Put(Message{Stream: StreamDeadLetter, Partition: -1, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value), Headers: hs, Time: r.Time})
+	o.Put(Message{Stream: StreamDeadLetter, Partition: -1, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value),
+		Headers: hs, Time: r.Time})
 }
 
 func rowList(rows []int) string {

@@ -19,7 +19,8 @@ type firstRecord struct {
 func (f *firstRecord) Next(ctx context.Context) (Record, error) {
 	if f.step == 1 {
 		f.step = 2
-		f.log.Info("first record", "task", f.name, "topic", f.last.Topic, "offset", f.last.Offset, "at", Format(f.last.Time))
+		f.log.Info("first record", "task", f.name, "topic", f.last.Topic, "offset", f.last.Offset, "at",
+			Format(f.last.Time))
 		f.last = Record{}
 	}
 	r, err := f.Source.Next(ctx)

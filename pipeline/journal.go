@@ -183,15 +183,17 @@ func pasts(base uint64, unusable []Stored) ([]*past, error) {
 	return out, nil
 }
 
-// pasts are the journals between the checkpoint that a task was restored from and the newest. Without them the task goes
-// on: what it has shown may be decided otherwise, which is for a person to know.
+// pasts are the journals between the checkpoint that a task was restored from and the newest. Without them the task
+// goes on: what it has shown may be decided otherwise, which is for a person to know.
 func (rn Runner) pasts(t Registered, base uint64, unusable []Stored) []*past {
 	if t.Order == nil || len(unusable) == 0 {
 		return nil
 	}
 	ps, err := pasts(base, unusable)
 	if err != nil {
-		rn.Log.Error("the order of what was taken since is not known: late rows of that time may count twice or not at all", "task", t.Name(), "err", err)
+		rn.Log.Error("the order of what was taken since is not known: late rows of that time may count twice or "+
+			"not at all",
+			"task", t.Name(), "err", err)
 		return nil
 	}
 	return ps

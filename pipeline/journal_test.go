@@ -39,10 +39,12 @@ func TestTakeLogRoundTrip(t *testing.T) {
 		}
 		data := j.cut(uint64(seed+1), 3)
 		got, err := decodeJournal(data)
-		if err != nil || got.base != uint64(seed) || got.idle != uint64(seed%4) || !reflect.DeepEqual(got.events, want) {
+		if err != nil || got.base != uint64(seed) || got.idle != uint64(seed%4) ||
+			!reflect.DeepEqual(got.events, want) {
 			t.Fatalf("seed %d: got %+v, %v, want %v", seed, got, err, want)
 		}
-		if again, err := decodeJournal(j.cut(9, 0)); err != nil || again.base != uint64(seed+1) || again.idle != 3 || len(again.events) != 0 {
+		if again, err := decodeJournal(j.cut(9, 0)); err != nil || again.base != uint64(seed+1) || again.idle != 3 ||
+			len(again.events) != 0 {
 			t.Errorf("after a cut: %+v, %v, want an empty one", again, err)
 		}
 		for i := range data {
@@ -134,7 +136,8 @@ func (s *keptStore) Save(_ context.Context, _ string, number uint64, c Checkpoin
 
 func (s *keptStore) Load(context.Context, string) (out []Stored, err error) {
 	for _, c := range s.kept {
-		out = append(out, Stored{Number: c.number, Read: func() ([]byte, error) { return c.Data, nil }, Journal: func() ([]byte, error) { return c.Journal, nil }})
+		out = append(out, Stored{Number: c.number, Read: func() ([]byte, error) { return c.Data, nil },
+			Journal: func() ([]byte, error) { return c.Journal, nil }})
 	}
 	return out, nil
 }
@@ -216,11 +219,15 @@ type cutStore struct {
 }
 
 func (s *cutStore) Load(context.Context, string) ([]Stored, error) {
-	return []Stored{{Name: "cut off", Number: 1, Read: func() ([]byte, error) { s.cancel(); return nil, context.Canceled }}}, nil
+	return []Stored{{Name: "cut off", Number: 1, Read: func() ([]byte, error) {
+		s.cancel()
+		return nil,
+			context.Canceled
+	}}}, nil
 }
 
-// TestDamageTwice: a checkpoint that could not be used is not one of those that are kept, so after the next one there is
-// still a second to fall back to.
+// TestDamageTwice: a checkpoint that could not be used is not one of those that are kept, so after the next one there
+// is still a second to fall back to.
 func TestDamageTwice(t *testing.T) {
 	r := newRig(1, 2, 3, 4, 5, 6, 7)
 	store := &keptStore{}

@@ -21,9 +21,9 @@ const (
 )
 
 // loop is a task that runs. It takes a checkpoint in two parts: what must be of one moment is copied while the task
-// stands still (begin); then it goes on, and the copy is made durable and visible beside it (save). There is at most one
-// such copy in flight: the next begins when all of it is done. So the outputs of one checkpoint are written before those of
-// the next are decided on, and an outbox holds what is not known to be written and nothing else.
+// stands still (begin); then it goes on, and the copy is made durable and visible beside it (save). There is at most
+// one such copy in flight: the next begins when all of it is done. So the outputs of one checkpoint are written before
+// those of the next are decided on, and an outbox holds what is not known to be written and nothing else.
 type loop struct {
 	Runner
 	task     Registered
@@ -111,7 +111,8 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// resume lets a task go on with what it waited for, and ends the wait for the next record when there is news of the rest.
+// resume lets a task go on with what it waited for, and ends the wait for the next record when there is news of the
+// rest.
 func (l *loop) resume(wait context.Context, wake context.CancelFunc) error {
 	w := l.task.Waiter
 	if w == nil {

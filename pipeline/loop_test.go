@@ -30,7 +30,8 @@ func (s *gateStore) Save(ctx context.Context, key string, number uint64, c Check
 	}
 }
 
-// TestWhoLostTheTaskWritesNothing: outputs that may come twice must not come from a process that was away, after newer ones.
+// TestWhoLostTheTaskWritesNothing: outputs that may come twice must not come from a process that was away, after newer
+// ones.
 func TestWhoLostTheTaskWritesNothing(t *testing.T) {
 	r := newRig(1, 2, 3)
 	r.store.taken = true
@@ -57,7 +58,8 @@ func TestTaskGoesOnDuringACheckpoint(t *testing.T) {
 		}{{6, nil}, {8, []int64{1, 3, 6}}, {8, []int64{1, 3, 6, 10, 15, 21}}} { // full at three
 			synctest.Wait()
 			if r.source.next != want.taken || !slices.Equal(r.sink.panes, want.panes) {
-				t.Errorf("%d checkpoints: %d records taken, panes %v, want %d, %v", i, r.source.next, r.sink.panes, want.taken, want.panes)
+				t.Errorf("%d checkpoints: %d records taken, panes %v, want %d, %v", i, r.source.next, r.sink.panes,
+					want.taken, want.panes)
 			}
 			store.gate <- struct{}{}
 		}
@@ -70,7 +72,8 @@ func TestTaskGoesOnDuringACheckpoint(t *testing.T) {
 		}
 		for i, want := range []int64{6, 21, 36} {
 			st := &adderState{}
-			if err := RestoreCheckpoint(r.store.saved[i], []Section{{Name: "sum", State: st}}, nil); err != nil || st.sum != want || st.next != []int64{3, 6, 8}[i] {
+			if err := RestoreCheckpoint(r.store.saved[i], []Section{{Name: "sum", State: st}}, nil); err != nil ||
+				st.sum != want || st.next != []int64{3, 6, 8}[i] {
 				t.Errorf("checkpoint %d: %+v, %v, want the sum %d", i+1, st, err, want)
 			}
 		}
@@ -88,13 +91,14 @@ func TestFailedCheckpointEndsTheWait(t *testing.T) {
 			t.Errorf("got %v, want the store's error", err)
 		}
 		if took := time.Since(start); took != time.Second || len(r.sink.panes) > 0 || r.task.closed {
-			t.Errorf("it took %v, panes %v, closed %v; want a second, and nothing seen", took, r.sink.panes, r.task.closed)
+			t.Errorf("it took %v, panes %v, closed %v; want a second, and nothing seen", took, r.sink.panes,
+				r.task.closed)
 		}
 	})
 }
 
-// TestStopWaitsForTheCheckpointInFlight, but not for ever; and what was cut off is followed by no checkpoint, which would
-// not have its outputs.
+// TestStopWaitsForTheCheckpointInFlight, but not for ever; and what was cut off is followed by no checkpoint, which
+// would not have its outputs.
 func TestStopWaitsForTheCheckpointInFlight(t *testing.T) {
 	for _, opens := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,10 +118,13 @@ func TestStopWaitsForTheCheckpointInFlight(t *testing.T) {
 			}
 			err := <-done
 			switch took := time.Since(start); {
-			case opens && (err != nil || took != time.Second || !slices.Equal(r.sink.panes, []int64{1, 3, 6, 10, 15, 21})):
+			case opens && (err != nil || took != time.Second || !slices.Equal(r.sink.panes,
+				[]int64{1, 3, 6, 10, 15, 21})):
 				t.Errorf("%v after %v, panes %v; want those of what was taken", err, took, r.sink.panes)
-			case !opens && (!errors.Is(err, context.Canceled) || took != lastTime || len(r.sink.panes)+len(r.store.saved) > 0):
-				t.Errorf("%v after %v, panes %v, %d checkpoints; want an end after %v", err, took, r.sink.panes, len(r.store.saved), lastTime)
+			case !opens && (!errors.Is(err, context.Canceled) || took != lastTime ||
+				len(r.sink.panes)+len(r.store.saved) > 0):
+				t.Errorf("%v after %v, panes %v, %d checkpoints; want an end after %v", err, took, r.sink.panes,
+					len(r.store.saved), lastTime)
 			}
 		})
 	}
@@ -169,7 +176,10 @@ func TestSourceIsToldWhatIsShown(t *testing.T) {
 		src := &tellSource{listSource: r.source}
 		done := make(chan error)
 		go func() {
-			done <- Run(context.Background(), r.runner, r.build, func(map[Input]int64) (Opened, error) { return Opened{src, src}, nil })
+			done <- Run(context.Background(), r.runner, r.build, func(map[Input]int64) (Opened,
+				error) {
+				return Opened{src, src}, nil
+			})
 		}()
 		synctest.Wait()
 		if !slices.Equal(src.shown, []uint64{0}) || src.out != 4 {

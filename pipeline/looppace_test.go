@@ -90,7 +90,8 @@ func TestLargeStatesAreCopiedLessOften(t *testing.T) {
 	}
 }
 
-// TestCheckpointDueDuringASaveIsPutOff: the task takes records meanwhile, and the next checkpoint comes when the save is done.
+// TestCheckpointDueDuringASaveIsPutOff: the task takes records meanwhile, and the next checkpoint comes when the save
+// is done.
 func TestCheckpointDueDuringASaveIsPutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()

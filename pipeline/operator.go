@@ -16,11 +16,11 @@ type Emit func(*arrowio.Batch) (Rejects, error)
 
 // Operator handles the batches of one shard; one goroutine calls it, so it needs no lock.
 type Operator interface {
-	// Process observes or transforms b, which is read-only and valid until Process returns. Rows that b.Reject names take no
-	// part. An operator that rejects further rows emits a batch that says so (arrowio.Batch.WithReject).
+	// Process observes or transforms b, which is read-only and valid until Process returns. Rows that b.Reject names
+	// take no part. An operator that rejects further rows emits a batch that says so (arrowio.Batch.WithReject).
 	//
-	// Process returns the rejects of b's rows after it and all that follow it have seen them. An operator that passes b on
-	// returns what emit returns; one that does not returns those of b and its own.
+	// Process returns the rejects of b's rows after it and all that follow it have seen them. An operator that passes b
+	// on returns what emit returns; one that does not returns those of b and its own.
 	Process(ctx context.Context, b *arrowio.Batch, emit Emit) (Rejects, error)
 	// Advance tells that the watermark is now wm: only late rows have an earlier event time from here on.
 	Advance(ctx context.Context, wm Time, emit Emit) error
@@ -77,7 +77,8 @@ type Stage struct {
 // section is the stage's part of a checkpoint; ok is false where it has none.
 func (st *Stage) section() (s Section, ok bool) {
 	state := st.Operator.State()
-	return Section{Name: "operator/" + st.Name, Version: st.Version, State: state, Files: st.Files, Fresh: st.Fresh}, state != nil
+	return Section{Name: "operator/" + st.Name, Version: st.Version, State: state, Files: st.Files, Fresh: st.Fresh},
+		state != nil
 }
 
 // chain pushes a batch through the stages.

@@ -21,14 +21,14 @@ const (
 	ActionRollback = "rollback" // what was in force before takes force again
 )
 
-// Order is an order of a person to the model task of a model. It goes through the panes topic, keyed by model, so that it
-// has one place among the label panes, in every replay.
+// Order is an order of a person to the model task of a model. It goes through the panes topic, keyed by model, so that
+// it has one place among the label panes, in every replay.
 type Order struct {
 	ID             [16]byte // of this order: a repeat is recognised by it
 	Action         string
 	Model, Version string // version "" = the model's only one
-	// Revision is the one to roll back to or to pin, where Calibrator is that revision's; 0 with ActionRollback = the one
-	// before.
+	// Revision is the one to roll back to or to pin, where Calibrator is that revision's; 0 with ActionRollback = the
+	// one before.
 	Revision   int
 	Calibrator []byte // JSON, for ActionPublish, and where Revision says which
 	By, Why    string

@@ -8,14 +8,16 @@ import (
 )
 
 func TestOrderRoundTrip(t *testing.T) {
-	want := &Order{ID: NewOrderID(), Action: ActionRollback, Model: "m", Version: "v", Revision: 7, Calibrator: []byte(`{"version":1}`), By: "ann", Why: "why"}
+	want := &Order{ID: NewOrderID(), Action: ActionRollback, Model: "m", Version: "v", Revision: 7,
+		Calibrator: []byte(`{"version":1}`), By: "ann", Why: "why"}
 	b := AppendOrder(nil, want)
 	got, err := DecodeOrder(b)
 	if err != nil || !reflect.DeepEqual(got, want) || !IsOrder(b) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
 	// What a build does that knows pane messages only.
-	if _, err := DecodePane(b); !errors.Is(err, ErrPane) || !strings.Contains(err.Error(), "version 2, this build reads 1") {
+	if _, err := DecodePane(b); !errors.Is(err, ErrPane) || !strings.Contains(err.Error(),
+		"version 2, this build reads 1") {
 		t.Errorf("as a pane message: %v, want an error that names both versions", err)
 	}
 	if IsOrder(AppendPane(nil, &PaneMessage{Of: 1, Seq: 1, Length: 1, Punctuation: true})) {

@@ -53,7 +53,8 @@ func (o *Outbox) Punctuate(closed int64, idle bool) {
 func (o *Outbox) put(p int, key []byte, m *PaneMessage) {
 	o.seq[p]++
 	m.Shard, m.Of, m.Seq, m.Length = o.shard, o.of, o.seq[p], o.length
-	o.pending = append(o.pending, Message{Stream: StreamPanes, Partition: int32(p), Key: key, Value: AppendPane(nil, m)})
+	o.pending = append(o.pending, Message{Stream: StreamPanes, Partition: int32(p), Key: key,
+		Value: AppendPane(nil, m)})
 }
 
 // Pending returns the messages to be written after the next checkpoint.

@@ -120,7 +120,8 @@ func DecodePane(b []byte) (*PaneMessage, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPane, err)
 	}
 	if r.Len() != 0 || m.Of <= 0 || m.Of > maxShards || m.Shard < 0 || m.Shard >= m.Of || m.Length <= 0 || m.Seq == 0 {
-		return nil, fmt.Errorf("%w: shard %d of %d, seq %d, pane length %d, %d bytes left over", ErrPane, m.Shard, m.Of, m.Seq, m.Length, r.Len())
+		return nil, fmt.Errorf("%w: shard %d of %d, seq %d, pane length %d, %d bytes left over", ErrPane, m.Shard,
+			m.Of, m.Seq, m.Length, r.Len())
 	}
 	return m, nil
 }

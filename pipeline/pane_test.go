@@ -101,7 +101,9 @@ func TestOutbox(t *testing.T) {
 	o := NewOutbox(2, 5, 10, partitions)
 	set := func(n int) []byte { return bytes.Repeat([]byte{7}, n) }
 	third := maxIncrement / 3
-	sent := []Cell{{Version: "a", K: 2, Set: set(third)}, {Version: "b", K: 2, Set: set(third)}, {Version: "c", K: 2, Set: set(third)}, {Version: "d", K: 2, Set: set(10)}, {Version: "e", K: 2, Set: set(3 * maxIncrement)}, {Version: "f", K: 2, Set: set(10)}}
+	sent := []Cell{{Version: "a", K: 2, Set: set(third)}, {Version: "b", K: 2, Set: set(third)},
+		{Version: "c", K: 2, Set: set(third)}, {Version: "d", K: 2, Set: set(10)},
+		{Version: "e", K: 2, Set: set(3 * maxIncrement)}, {Version: "f", K: 2, Set: set(10)}}
 	o.Increment("m", 4, false, sent)
 	o.Punctuate(5, false)
 	o.Increment("m", 4, true, sent[:1])

@@ -15,8 +15,8 @@ import (
 const (
 	// SourceHeader says what a message was made of: TOPIC/PARTITION/OF/OFFSET/PART, see Provenance.
 	SourceHeader = "plumbline-source"
-	// SourceIdleHeader marks, on an empty value, the news that a source is exhausted ("1"), or not any more ("0"). OFFSET is
-	// then the one to be read next.
+	// SourceIdleHeader marks, on an empty value, the news that a source is exhausted ("1"), or not any more ("0").
+	// OFFSET is then the one to be read next.
 	SourceIdleHeader = "plumbline-source-idle"
 )
 
@@ -24,9 +24,9 @@ const (
 const CountRepeats = "repeats"
 
 // Provenance is the place of a message of a keyed topic among those that the repartition stage makes of an unkeyed one.
-// The stage reads a source, which is one partition, in order, and says that it has read an offset only when all that was
-// made of it is written. So in each keyed partition the messages of one source come in the order of (Offset, Part), but
-// for repeats, which are those not beyond the greatest seen; no message comes for the first time after a later one.
+// The stage reads a source, which is one partition, in order, and says that it has read an offset only when all that
+// was made of it is written. So in each keyed partition the messages of one source come in the order of (Offset, Part),
+// but for repeats, which are those not beyond the greatest seen; no message comes for the first time after a later one.
 type Provenance struct {
 	Topic         string
 	Partition, Of int32 // Of is the number of partitions of Topic
@@ -54,7 +54,8 @@ func provenance(r *Record) (p Provenance, idle string, ok bool, err error) {
 		}
 	}
 	if err == nil && idle != "" && (!ok || len(r.Value) > 0 || idle != "0" && idle != "1") {
-		err = fmt.Errorf("header %s %.16q: must be 0 or 1, on an empty value, beside %s", SourceIdleHeader, idle, SourceHeader)
+		err = fmt.Errorf("header %s %.16q: must be 0 or 1, on an empty value, beside %s", SourceIdleHeader, idle,
+			SourceHeader)
 	}
 	return p, idle, ok || err != nil, err
 }
@@ -97,8 +98,8 @@ type sourceMark struct {
 	idle            bool
 }
 
-// source finds what is known of the source of a message. fresh is false where the message was taken before; otherwise it
-// counts as taken from now on.
+// source finds what is known of the source of a message. fresh is false where the message was taken before; otherwise
+// it counts as taken from now on.
 func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, err error) {
 	m, err = w.known(in, p)
 	if err != nil || p.Offset < m.offset || p.Offset == m.offset && p.Part <= m.part {
@@ -110,8 +111,9 @@ func (w *Watermark) source(in Input, p Provenance) (m *sourceMark, fresh bool, e
 	return m, true, nil
 }
 
-// sourceIdle takes note that a source is exhausted, or is not, before p.Offset. That it is exhausted counts no more once
-// messages from beyond were taken; that it is not counts always: who reads it anew says so before the first repeat.
+// sourceIdle takes note that a source is exhausted, or is not, before p.Offset. That it is exhausted counts no more
+// once messages from beyond were taken; that it is not counts always: who reads it anew says so before the first
+// repeat.
 func (w *Watermark) sourceIdle(in Input, p Provenance, idle bool) error {
 	m, err := w.known(in, p)
 	if err != nil || idle && p.Offset <= m.offset {
@@ -139,8 +141,9 @@ func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
 	return m, nil
 }
 
-// bySource is the watermark of an input whose rows come from the partitions of an unkeyed topic: the least of those that
-// are not idle, each by its own rows. One that has told nothing yet holds it back. held is false where none counts.
+// bySource is the watermark of an input whose rows come from the partitions of an unkeyed topic: the least of those
+// that are not idle, each by its own rows. One that has told nothing yet holds it back. held is false where none
+// counts.
 func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	i := &w.in[in]
 	t = EndTime

@@ -28,7 +28,8 @@ func TestProvenanceHeader(t *testing.T) {
 	if _, _, ok, err := provenance(&Record{Headers: []Header{{"other", []byte("1")}}}); ok || err != nil {
 		t.Errorf("a record without the header: %v, %v", ok, err)
 	}
-	for _, bad := range []string{"", "z/1/2/3", "z/1/2/3/4/5", "/0/1/2/3", "z/x/2/3/4", "z/-1/2/3/4", "z/2/2/0/0", "z/0/0/0/0", "z/0/99999999/0/0",
+	for _, bad := range []string{"", "z/1/2/3", "z/1/2/3/4/5", "/0/1/2/3", "z/x/2/3/4", "z/-1/2/3/4", "z/2/2/0/0",
+		"z/0/0/0/0", "z/0/99999999/0/0",
 		"z/0/1/9223372036854775808/0", "z/0/1/0/4294967296", strings.Repeat("z", 250) + "/0/1/0/0"} {
 		if _, _, ok, err := provenance(&Record{Headers: []Header{{SourceHeader, []byte(bad)}}}); !ok || err == nil {
 			t.Errorf("%.40q: taken, want an error", bad)
@@ -162,8 +163,8 @@ func twoSources(t *testing.T) *Watermark {
 	return w
 }
 
-// TestSilenceOfSources: that nothing comes by way of a stage that may have stopped says nothing of sources that have not
-// told that they are idle, and a source that is read anew is not idle, whatever of it was taken before.
+// TestSilenceOfSources: that nothing comes by way of a stage that may have stopped says nothing of sources that have
+// not told that they are idle, and a source that is read anew is not idle, whatever of it was taken before.
 func TestSilenceOfSources(t *testing.T) {
 	w := twoSources(t)
 	news := func(p Provenance, idle bool) {
@@ -234,15 +235,19 @@ func TestSourcesThatAreLeft(t *testing.T) {
 // read is a dead letter, and a stream without the header has the bytes in its checkpoints that it always had.
 func TestShardTakesSourcesOnce(t *testing.T) {
 	counts := NewCounts()
-	s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0), Decoder: arrowio.NewDecoder(arrowio.Options{}),
-		Host: Host{Out: NewOut(counts), Outbox: NewOutbox(0, 1, 100, 1), Counts: counts, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}})
-	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", IDs: []string{"a"}, TS: []int64{250}, K: 2, Logits: []float32{1, 2}})
+	s := NewShard(ShardSpec{Inputs: 1, PaneLength: 100, Watermark: NewWatermark(1, 0),
+		Decoder: arrowio.NewDecoder(arrowio.Options{}),
+		Host: Host{Out: NewOut(counts), Outbox: NewOutbox(0, 1, 100, 1), Counts: counts,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))}})
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", IDs: []string{"a"}, TS: []int64{250}, K: 2,
+		Logits: []float32{1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	take := func(offset int64, value []byte, hs ...Header) {
 		t.Helper()
-		if err := s.Take(context.Background(), Record{Topic: "z", Offset: offset, Value: value, Headers: hs}); err != nil {
+		if err := s.Take(context.Background(), Record{Topic: "z", Offset: offset, Value: value,
+			Headers: hs}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,8 +24,8 @@ type Buffered interface {
 	Buffered() bool
 }
 
-// Relay runs a stage without state: what it reads becomes messages, those are written, and then the source is told. It is
-// at least once; readers know a repeat by its Provenance.
+// Relay runs a stage without state: what it reads becomes messages, those are written, and then the source is told. It
+// is at least once; readers know a repeat by its Provenance.
 type Relay struct {
 	Name     string
 	Source   Buffered
@@ -83,8 +83,8 @@ func (y *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// gather takes a record, waiting for it until a time, and those after it that are at hand. next is the offset after them,
-// -1 where there were none.
+// gather takes a record, waiting for it until a time, and those after it that are at hand. next is the offset after
+// them, -1 where there were none.
 func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next int64, err error) {
 	next = -1
 	if least := time.Now().Add(relayWait); until.Before(least) {
@@ -123,8 +123,8 @@ func (y *Relay) made(r Record) []Message {
 // relayWait is the shortest wait for a record.
 const relayWait = 100 * time.Millisecond
 
-// commit tells the source how far everything is written. At the end it then says what is to be said when nobody reads on,
-// but where another does: what that one has said since must stand.
+// commit tells the source how far everything is written. At the end it then says what is to be said when nobody reads
+// on, but where another does: what that one has said since must stand.
 func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	if stopped {
 		var cancel context.CancelFunc
@@ -133,7 +133,8 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	}
 	err := y.Source.Commit(ctx, map[Input]int64{y.Input: done})
 	if err != nil {
-		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as a repeat", "task", y.Name, "err", err)
+		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as "+
+			"a repeat", "task", y.Name, "err", err)
 	}
 	if !stopped || errors.Is(err, ErrFenced) {
 		return
@@ -144,7 +145,8 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 }
 
 func (y *Relay) report(done int64, active bool) {
-	st := &TaskStatus{Task: "repartition-" + y.Input.String(), Partition: y.Status.Partition, Next: map[string]int64{y.Input.String(): done},
+	st := &TaskStatus{Task: "repartition-" + y.Input.String(), Partition: y.Status.Partition,
+		Next:     map[string]int64{y.Input.String(): done},
 		CaughtUp: y.Source.CaughtUp(), Counts: y.Counts.All(), WM: NoTime}
 	st.Active = lastActive(y.Status.p.Load(), active)
 	y.Status.p.Store(st)

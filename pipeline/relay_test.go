@@ -107,7 +107,8 @@ func TestRelayPauses(t *testing.T) {
 	if err := newRelay(src, sink).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(sink.writes, "| "), "begin | 1a 2a | end | 1b 2b "; got != want || src.committed[len(src.committed)-1] != 2 {
+	if got, want := strings.Join(sink.writes, "| "), "begin | 1a 2a | end | 1b 2b "; got != want ||
+		src.committed[len(src.committed)-1] != 2 {
 		t.Errorf("wrote %q, want %q; committed %v", got, want, src.committed)
 	}
 }
@@ -147,7 +148,8 @@ func TestRelayCommitsWhatIsWritten(t *testing.T) {
 // TestRelayStops says at the end what is to be said then, and commits; but where the group has gone on without it, it
 // says nothing: who reads now may have said otherwise.
 func TestRelayStops(t *testing.T) {
-	for want, refuse := range map[string]error{"begin | 1a 2a | end ": errors.New("the broker is away"), "begin | 1a 2a ": fmt.Errorf("%w: another generation", ErrFenced)} {
+	for want, refuse := range map[string]error{"begin | 1a 2a | end ": errors.New("the broker is away"),
+		"begin | 1a 2a ": fmt.Errorf("%w: another generation", ErrFenced)} {
 		src, sink := &relaySource{groups: [][]string{{"a"}}, wait: true, refuse: refuse}, &groupSink{}
 		y := newRelay(src, sink)
 		ctx, cancel := context.WithCancel(context.Background())

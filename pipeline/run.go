@@ -76,14 +76,15 @@ type Runner struct {
 	Log       *slog.Logger
 }
 
-// ErrUnsaved means that a task ended without its last checkpoint. What it took since the one before is not lost: whoever is assigned the task takes it
-// again.
+// ErrUnsaved means that a task ended without its last checkpoint. What it took since the one before is not lost:
+// whoever is assigned the task takes it again.
 var ErrUnsaved = errors.New("the last checkpoint is not saved")
 
-// Run restores the task that build makes, opens its source where the checkpoint ends, and processes records
-// until ctx is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at
-// most lastTime after ctx is done; ErrUnsaved where that fails.
-func Run(ctx context.Context, rn Runner, build func() (Registered, error), open func(next map[Input]int64) (Opened, error)) error {
+// Run restores the task that build makes, opens its source where the checkpoint ends, and processes records until ctx
+// is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at most
+// lastTime after ctx is done; ErrUnsaved where that fails.
+func Run(ctx context.Context, rn Runner, build func() (Registered, error), open func(next map[Input]int64) (Opened,
+	error)) error {
 	t, from, err := rn.restore(ctx, build)
 	if err != nil {
 		return err
@@ -133,7 +134,8 @@ type restored struct {
 }
 
 // restore tries the stored checkpoints, newest first, each on a fresh task.
-func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) (t Registered, from restored, err error) {
+func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) (t Registered, from restored,
+	err error) {
 	if rn.Restoring != nil {
 		defer rn.Restoring()()
 	}
@@ -157,7 +159,8 @@ func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) 
 			err = RestoreCheckpoint(data, t.Sections(), st.Fetch)
 		}
 		if err == nil {
-			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read, "took", time.Since(begin))
+			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read, "took",
+				time.Since(begin))
 			from.base = st.Number
 			from.pasts = rn.pasts(t, st.Number, stored[:i])
 			for _, bad := range stored[:i] {
@@ -169,7 +172,8 @@ func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) 
 			rn.close(t)
 			return t, from, ctx.Err()
 		}
-		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name, "err", err)
+		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name,
+			"err", err)
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
 		rn.close(t)
 		if t, err = build(); err != nil {
@@ -178,7 +182,8 @@ func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) 
 	}
 	if len(errs) > 0 {
 		rn.close(t)
-		return t, from, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable, errors.Join(errs...))
+		return t, from, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable,
+			errors.Join(errs...))
 	}
 	return t, from, nil
 }
@@ -231,7 +236,8 @@ func (s *Shard) Close() error {
 
 // Report prepares the status of now, which show makes visible.
 func (s *Shard) Report(caughtUp, active bool) (show func()) {
-	st := &TaskStatus{Task: "shard", Partition: s.ID, Next: map[string]int64{}, CaughtUp: caughtUp, Counts: s.Counts.All(), WM: s.Watermark.Now()}
+	st := &TaskStatus{Task: "shard", Partition: s.ID, Next: map[string]int64{}, CaughtUp: caughtUp,
+		Counts: s.Counts.All(), WM: s.Watermark.Now()}
 	for i, o := range s.next {
 		st.Next[Input(i).String()] = o
 	}

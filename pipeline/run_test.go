@@ -188,8 +188,10 @@ type rig struct {
 
 func newRig(values ...int64) *rig {
 	j := &journal{}
-	r := &rig{journal: j, store: &failStore{journal: j}, sink: &failSink{journal: j}, source: &listSource{journal: j, values: values}}
-	r.runner = Runner{Group: "g", Store: r.store, Sink: r.sink, Interval: time.Hour, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	r := &rig{journal: j, store: &failStore{journal: j}, sink: &failSink{journal: j},
+		source: &listSource{journal: j, values: values}}
+	r.runner = Runner{Group: "g", Store: r.store, Sink: r.sink, Interval: time.Hour,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	return r
 }
 
@@ -229,7 +231,8 @@ func TestRunOrder(t *testing.T) {
 
 func TestNothingNewNeedsNoCheckpoint(t *testing.T) {
 	r := newRig()
-	if err := r.run(context.Background()); err != nil || len(r.events) != 0 || len(r.task.reports) != 1 || !r.task.reports[0] {
+	if err := r.run(context.Background()); err != nil || len(r.events) != 0 || len(r.task.reports) != 1 ||
+		!r.task.reports[0] {
 		t.Errorf("events %v, reports %v, %v; want a report of having caught up only", r.events, r.task.reports, err)
 	}
 }
@@ -332,7 +335,8 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 	}
 	r.events = nil
 	err := r.run(context.Background())
-	if !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), "no checkpoint can be used") || len(r.events) != 0 {
+	if !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), "no checkpoint can be used") ||
+		len(r.events) != 0 {
 		t.Errorf("all damaged: %v, events %v; want a clear error and nothing done", err, r.events)
 	}
 }

@@ -60,7 +60,8 @@ type TaskStatus struct {
 	Counts    map[string]int64  `json:"counts,omitempty"`
 	StateHash map[string]string `json:"state_hash,omitempty"` // by model
 	Active    time.Time         `json:"last_active"`
-	// PanesWritten is of a shard, by panes partition, the number of the last message; PanesTaken of a model task, by shard.
+	// PanesWritten is of a shard, by panes partition, the number of the last message; PanesTaken of a model task, by
+	// shard.
 	PanesWritten []uint64 `json:"-"`
 	PanesTaken   []uint64 `json:"-"`
 }
@@ -136,7 +137,8 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 	if r.Input == Labels {
 		kind = arrowio.Labels
 	}
-	bs, err := s.Decoder.Decode(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}, kind)
+	bs, err := s.Decoder.Decode(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+		Time: r.Time}, kind)
 	if err != nil {
 		var de *arrowio.DecodeError
 		if !errors.As(err, &de) {
@@ -254,7 +256,8 @@ func controlTime(r Record) (t Time, ok bool, err error) {
 // Decided implements Task. The task is full when its outputs are many, or of many rows, or when the models go on
 // without this shard because they take it for idle.
 func (s *Shard) Decided() Outputs {
-	full := s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered || s.Outbox.bytes() > maxBuffered
+	full := s.woke || s.CheckpointRows > 0 && s.rows >= s.CheckpointRows || s.Out.bytes > maxBuffered ||
+		s.Outbox.bytes() > maxBuffered
 	return Outputs{Before: s.Out.pending, After: s.Outbox.Pending(), Dirty: s.dirty, Full: full}
 }
 
@@ -296,7 +299,8 @@ func (o *offsets) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	n := r.Count(1, 16)
 	if r.Err() == nil && n != len(*o) {
-		return fmt.Errorf("the checkpoint has %d inputs, the configuration %d (topics.labels set or unset since)", n, len(*o))
+		return fmt.Errorf("the checkpoint has %d inputs, the configuration %d (topics.labels set or unset since)", n,
+			len(*o))
 	}
 	for i := range n {
 		(*o)[i] = r.Varint()

@@ -75,15 +75,16 @@ const (
 	StreamPanes       Stream = "panes"
 	StreamSnapshots   Stream = "snapshots"
 	StreamCalibrators Stream = "calibrators"
-	StreamDecisions   Stream = "decisions" // refits that changed nothing: log, page, and the decisions topic by StreamHistory
-	StreamAlerts      Stream = "alerts"
-	StreamFinetune    Stream = "finetune"
-	StreamHeads       Stream = "heads"
-	StreamHistory     Stream = "history" // copies of decisions, calibrators, alerts, requests and verdicts
-	StreamCalibrated  Stream = "calibrated"
-	StreamDeadLetter  Stream = "deadletter"
-	StreamLogits      Stream = "logits" // of the repartition stage, as the next
-	StreamLabels      Stream = "labels"
+	// refits that changed nothing: log, page, and the decisions topic by StreamHistory
+	StreamDecisions  Stream = "decisions"
+	StreamAlerts     Stream = "alerts"
+	StreamFinetune   Stream = "finetune"
+	StreamHeads      Stream = "heads"
+	StreamHistory    Stream = "history" // copies of decisions, calibrators, alerts, requests and verdicts
+	StreamCalibrated Stream = "calibrated"
+	StreamDeadLetter Stream = "deadletter"
+	StreamLogits     Stream = "logits" // of the repartition stage, as the next
+	StreamLabels     Stream = "labels"
 )
 
 // Sink delivers messages, in order by stream and partition. When Write returns nil they are durable.

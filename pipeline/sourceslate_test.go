@@ -43,8 +43,8 @@ func (l *lateStage) tell(i int, idle string) {
 	l.log = append(l.log, lateMessage{p: from(int32(i), int32(len(l.sources)), int64(s.read), 0), news: idle})
 }
 
-// step is one tick: rows come to the sources, and the stage, if it runs, relays what it gets to. Of a backlog that is some
-// of each source, so that they come to be far apart.
+// step is one tick: rows come to the sources, and the stage, if it runs, relays what it gets to. Of a backlog that is
+// some of each source, so that they come to be far apart.
 func (l *lateStage) step() {
 	l.tick++
 	for _, s := range l.sources {
@@ -73,7 +73,8 @@ func (l *lateStage) step() {
 			n = min(n, l.rng.IntN(12))
 		}
 		for range n {
-			l.log = append(l.log, lateMessage{p: from(int32(i), int32(len(l.sources)), int64(s.read), 0), ts: s.rows[s.read]})
+			l.log = append(l.log, lateMessage{p: from(int32(i), int32(len(l.sources)), int64(s.read), 0),
+				ts: s.rows[s.read]})
 			s.read++
 			s.idle = false
 		}
@@ -105,9 +106,10 @@ func (l *lateStage) end() {
 	l.running, l.down = false, 1+l.rng.IntN(lateDownMost)
 }
 
-// TestRestartsOfSourcesMakeNothingLate: sources whose rows are out of order by the allowed lateness and no more have none
-// that is late, however often the stage is stopped or killed, how long it is away, and how far apart it then reads them,
-// also where one was idle. The first source is never idle by itself: where all are, the pane of the newest row is closed.
+// TestRestartsOfSourcesMakeNothingLate: sources whose rows are out of order by the allowed lateness and no more have
+// none that is late, however often the stage is stopped or killed, how long it is away, and how far apart it then reads
+// them, also where one was idle. The first source is never idle by itself: where all are, the pane of the newest row is
+// closed.
 func TestRestartsOfSourcesMakeNothingLate(t *testing.T) {
 	taken, repeats, silences := 0, 0, 0
 	for seed := range uint64(40) {
@@ -136,7 +138,8 @@ func TestRestartsOfSourcesMakeNothingLate(t *testing.T) {
 				} else if fresh {
 					taken++
 					if wm := w.Now(); wm != NoTime && PaneIndex(m.ts, latePane) < PaneIndex(wm, latePane) {
-						t.Fatalf("seed %d: the row of source %d at %d came when the watermark was %d", seed, m.p.Partition, m.ts, wm)
+						t.Fatalf("seed %d: the row of source %d at %d came when the watermark was %d", seed,
+							m.p.Partition, m.ts, wm)
 					}
 					w.Observe(Logits, m.ts)
 					src.newest = max(src.newest, m.ts)

@@ -21,8 +21,8 @@ func (s lastSource) Next(ctx context.Context) (Record, error) {
 	return s.listSource.Next(ctx)
 }
 
-// TestUnsaved: a task whose last checkpoint is refused, or cannot be written, says so and up to where its input is not saved, when its
-// generation ends and at the end of its input; one that is refused before says nothing of a last one.
+// TestUnsaved: a task whose last checkpoint is refused, or cannot be written, says so and up to where its input is not
+// saved, when its generation ends and at the end of its input; one that is refused before says nothing of a last one.
 func TestUnsaved(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken bool

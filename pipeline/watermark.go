@@ -10,7 +10,8 @@ import "github.com/plumbline/plumbline/internal/binenc"
 // An input that the repartition stage fills has the rows of several sources, each with a clock of its own, of which one
 // may be hours behind another; there
 //
-//	w(input) = min over the sources that are not idle of max(newest of the source - allowed lateness, its newest control record)
+//	w(input)  = min over the sources that are not idle of w(source)
+//	w(source) = max(newest of its rows - allowed lateness, its newest control record)
 //
 // and the input is idle only when all its sources are: that nothing comes may be because nobody reads them.
 //
@@ -56,8 +57,9 @@ func (w *Watermark) Control(in Input, t Time) {
 // Idle takes note that an input brings nothing: it is exhausted, unless it has sources that are not.
 func (w *Watermark) Idle(in Input) { w.in[in].idle = true }
 
-// Leave is for an input that no unkeyed topic is configured for: the sources that a checkpoint knows of from before, which
-// nobody reads any more, hold it back no longer. They count again from the next message on that one of them sends.
+// Leave is for an input that no unkeyed topic is configured for: the sources that a checkpoint knows of from before,
+// which nobody reads any more, hold it back no longer. They count again from the next message on that one of them
+// sends.
 func (w *Watermark) Leave(in Input) { w.in[in].left = true }
 
 // awake takes back that inputs are exhausted: they have to prove it anew.

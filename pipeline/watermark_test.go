@@ -21,18 +21,28 @@ func TestWatermark(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"the slower input holds it back", []step{{row(Logits, 100), NoTime}, {row(Labels, 50), 45}, {row(Labels, 200), 95}, {row(Logits, 120), 115}}},
-		{"an older row changes nothing", []step{{row(Logits, 100), NoTime}, {row(Labels, 100), 95}, {row(Logits, 20), 95}}},
-		{"control records are not subject to lateness", []step{{row(Logits, 100), NoTime}, {control(Labels, 98), 95}, {control(Logits, 98), 98}}},
-		{"an older control record changes nothing", []step{{control(Logits, 100), NoTime}, {control(Labels, 100), 100}, {control(Labels, 50), 100}}},
-		{"an idle input holds nothing back", []step{{row(Logits, 100), NoTime}, {idle(Labels), 95}, {row(Logits, 200), 195}}},
-		{"one that wakes up does not lower it", []step{{row(Logits, 100), NoTime}, {idle(Labels), 95}, {row(Labels, 10), 95}, {row(Logits, 300), 95}, {row(Labels, 200), 195}}},
-		{"all idle: to the end of the newest row's pane", []step{{row(Logits, 101), NoTime}, {row(Labels, 117), 96}, {idle(Labels), 96}, {idle(Logits), 120}, {row(Logits, 118), 120}}},
-		{"all idle at a pane's edge: that pane is over too", []step{{row(Logits, 120), NoTime}, {idle(Logits), NoTime}, {idle(Labels), 130}}},
+		{"the slower input holds it back", []step{{row(Logits, 100), NoTime}, {row(Labels, 50), 45},
+			{row(Labels, 200), 95}, {row(Logits, 120), 115}}},
+		{"an older row changes nothing", []step{{row(Logits, 100), NoTime}, {row(Labels, 100), 95},
+			{row(Logits, 20), 95}}},
+		{"control records are not subject to lateness", []step{{row(Logits, 100), NoTime}, {control(Labels, 98), 95},
+			{control(Logits, 98), 98}}},
+		{"an older control record changes nothing", []step{{control(Logits, 100), NoTime},
+			{control(Labels, 100), 100}, {control(Labels, 50), 100}}},
+		{"an idle input holds nothing back", []step{{row(Logits, 100), NoTime}, {idle(Labels), 95},
+			{row(Logits, 200), 195}}},
+		{"one that wakes up does not lower it", []step{{row(Logits, 100), NoTime}, {idle(Labels), 95},
+			{row(Labels, 10), 95}, {row(Logits, 300), 95}, {row(Labels, 200), 195}}},
+		{"all idle: to the end of the newest row's pane", []step{{row(Logits, 101), NoTime}, {row(Labels, 117), 96},
+			{idle(Labels), 96}, {idle(Logits), 120}, {row(Logits, 118), 120}}},
+		{"all idle at a pane's edge: that pane is over too", []step{{row(Logits, 120), NoTime},
+			{idle(Logits), NoTime}, {idle(Labels), 130}}},
 		{"all idle before anything came", []step{{idle(Logits), NoTime}, {idle(Labels), NoTime}}},
-		{"all idle after a control record", []step{{control(Logits, 105), NoTime}, {idle(Logits), NoTime}, {idle(Labels), 105}}},
+		{"all idle after a control record", []step{{control(Logits, 105), NoTime}, {idle(Logits), NoTime},
+			{idle(Labels), 105}}},
 		{"before 1970", []step{{row(Logits, -101), NoTime}, {idle(Labels), -106}, {idle(Logits), -100}}},
-		{"near the beginning of time", []step{{row(Logits, math.MinInt64+2), NoTime}, {row(Labels, 0), NoTime}, {control(Logits, math.MinInt64+3), math.MinInt64 + 3}}},
+		{"near the beginning of time", []step{{row(Logits, math.MinInt64+2), NoTime}, {row(Labels, 0), NoTime},
+			{control(Logits, math.MinInt64+3), math.MinInt64 + 3}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := NewWatermark(2, 5)
@@ -93,7 +103,8 @@ func TestWatermarkNeverFalls(t *testing.T) {
 
 func TestPaneIndex(t *testing.T) {
 	for _, c := range []struct{ t, length, want int64 }{
-		{0, 10, 0}, {9, 10, 0}, {10, 10, 1}, {-1, 10, -1}, {-10, 10, -1}, {-11, 10, -2}, {math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, 1, math.MinInt64}, {math.MinInt64, 1 << 62, -2},
+		{0, 10, 0}, {9, 10, 0}, {10, 10, 1}, {-1, 10, -1}, {-10, 10, -1}, {-11, 10, -2},
+		{math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, 1, math.MinInt64}, {math.MinInt64, 1 << 62, -2},
 	} {
 		if got := PaneIndex(c.t, c.length); got != c.want {
 			t.Errorf("PaneIndex(%d, %d) = %d, want %d", c.t, c.length, got, c.want)

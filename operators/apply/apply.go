@@ -22,8 +22,9 @@ type Config struct {
 
 var nan = float32(math.NaN())
 
-// Operator writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that
-// the calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity. It observes only: no statistic depends on it.
+// Operator writes the calibrated stream: every prediction with the probabilities (or the class and confidence) that the
+// calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity. It
+// observes only: no statistic depends on it.
 type Operator struct {
 	cfg   Config
 	out   *pipeline.Out
@@ -90,7 +91,8 @@ func (a *Operator) write(b *arrowio.Batch) error {
 	if err != nil {
 		return fmt.Errorf("encode calibrated batch: %w", err)
 	}
-	a.out.Put(pipeline.Message{Stream: pipeline.StreamCalibrated, Partition: b.Origin.Partition, Value: value, Time: b.Origin.Time})
+	a.out.Put(pipeline.Message{Stream: pipeline.StreamCalibrated, Partition: b.Origin.Partition, Value: value,
+		Time: b.Origin.Time})
 	return nil
 }
 

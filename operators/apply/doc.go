@@ -1,5 +1,5 @@
-// Package apply writes the calibrated stream: each prediction with the probabilities that the calibrator in force at its
-// event time gives. It observes only: no statistic depends on it, and it has no state.
+// Package apply writes the calibrated stream: each prediction with the probabilities that the calibrator in force at
+// its event time gives. It observes only: no statistic depends on it, and it has no state.
 //
 // Published is the table of calibrators that all shards of a process share. It is filled from the calibrators topic,
 // whoever published there, and holds for each model version the newest revisions and the canary. A row gets the newest

@@ -30,7 +30,8 @@ type Serving struct {
 
 // NewPublished returns an empty table.
 func NewPublished() *Published {
-	return &Published{by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{}, last: map[string]string{}, changed: make(chan struct{})}
+	return &Published{by: map[arrowio.ModelKey][]*Serving{}, canaries: map[arrowio.ModelKey]*Serving{},
+		last: map[string]string{}, changed: make(chan struct{})}
 }
 
 // Publication is what a record of the calibrators topic says.
@@ -66,7 +67,9 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	p.changed = make(chan struct{})
 	// Readers hold no lock while they use an entry: the list is replaced, never edited in place.
 	list := slices.Clone(p.by[m])
-	i, there := slices.BinarySearchFunc(list, f.Revision, func(x *Serving, revision int) int { return cmp.Compare(revision, x.Revision) })
+	i, there := slices.BinarySearchFunc(list, f.Revision, func(x *Serving, revision int) int {
+		return cmp.Compare(revision, x.Revision)
+	})
 	if there {
 		list[i] = f
 	} else {
@@ -77,8 +80,8 @@ func (p *Published) Put(m arrowio.ModelKey, pub Publication) error {
 	return nil
 }
 
-// keptRevisions is how many calibrators of a model version rows may still ask for: late ones those that were in force at their event time. A process
-// that starts has the newest only, as the topic is compacted.
+// keptRevisions is how many calibrators of a model version rows may still ask for: late ones those that were in force
+// at their event time. A process that starts has the newest only, as the topic is compacted.
 const keptRevisions = 64
 
 // endCanary lets a canary stand for the rows before, which may still come.
@@ -121,8 +124,8 @@ func (p *Published) Latest(m arrowio.ModelKey) (l Latest, changed <-chan struct{
 	return l, p.changed, l.Calibrator != nil
 }
 
-// At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which only
-// a foreign writer of the topic can have put there, is passed over.
+// At returns the calibrator for a row of k classes by its event time and the hash of its id. One of another K, which
+// only a foreign writer of the topic can have put there, is passed over.
 func (p *Published) At(m arrowio.ModelKey, ts pipeline.Time, k int, id arrowio.ID) *Serving {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -12,8 +12,8 @@ import (
 
 const second = int64(1e9)
 
-// TestPublishedIsBounded: however many calibrators are published, and in whatever order they come, the newest are kept, and each row has the newest of
-// those that were in force at its event time.
+// TestPublishedIsBounded: however many calibrators are published, and in whatever order they come, the newest are kept,
+// and each row has the newest of those that were in force at its event time.
 func TestPublishedIsBounded(t *testing.T) {
 	const n = 500
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
@@ -29,7 +29,8 @@ func TestPublishedIsBounded(t *testing.T) {
 	}
 	order = append(order, n, n/2, n-3)
 	for _, revision := range order {
-		cal, err := json.Marshal(map[string]any{"version": 1, "method": "temperature", "temperature": 1 + float64(revision)/n})
+		cal, err := json.Marshal(map[string]any{"version": 1, "method": "temperature",
+			"temperature": 1 + float64(revision)/n})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,8 @@ func TestPublishedByEventTime(t *testing.T) {
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
 	put := func(revision int, from int64, temperature float64) {
 		t.Helper()
-		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encodedTemperature(t, temperature)}); err != nil {
+		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encodedTemperature(t,
+			temperature)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +67,8 @@ func TestPublishedByEventTime(t *testing.T) {
 	put(1, 100, 2)
 	put(2, 200, 3)
 	put(2, 200, 3) // the topic is read again after a restart
-	if p.At(m, 99, 2, id) != nil || p.At(m, 100, 2, id).Revision != 1 || p.At(m, 200, 2, id).Revision != 2 || len(p.by[m]) != 2 || p.At(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2, id) != nil {
+	if p.At(m, 99, 2, id) != nil || p.At(m, 100, 2, id).Revision != 1 || p.At(m, 200, 2, id).Revision != 2 ||
+		len(p.by[m]) != 2 || p.At(arrowio.ModelKey{Model: "m", Version: "w"}, 500, 2, id) != nil {
 		t.Errorf("table %+v", p.by)
 	}
 	if err := p.Put(m, Publication{Revision: 3, From: 300, Encoded: []byte("{}")}); err == nil {

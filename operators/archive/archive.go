@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Counts of the archive operator. A labelled row is in exactly one of the first three; what becomes of those archived is
-// counted too (pipeline.CountArchivePublished and others).
+// Counts of the archive operator. A labelled row is in exactly one of the first three; what becomes of those archived
+// is counted too (pipeline.CountArchivePublished and others).
 const (
 	CountArchived       = pipeline.CountArchived
 	CountArchiveSkipped = pipeline.CountArchiveSkipped
@@ -53,10 +53,10 @@ type Config struct {
 }
 
 // Operator writes labelled rows that have features to Arrow files, every row once. It decides by the rows alone, in the
-// order in which they come, which rows make a file; only the label times and the watermark play a part in that, no clock.
-// Rows that have come are in the checkpoint: the encoded record batches as its files, the rows of those to come in it. A
-// complete file is published when a checkpoint has it; after a crash the same file is made of the same checkpoint again, or
-// what is made of the rows after it has not been seen by anyone.
+// order in which they come, which rows make a file; only the label times and the watermark play a part in that, no
+// clock. Rows that have come are in the checkpoint: the encoded record batches as its files, the rows of those to come
+// in it. A complete file is published when a checkpoint has it; after a crash the same file is made of the same
+// checkpoint again, or what is made of the rows after it has not been seen by anyone.
 type Operator struct {
 	cfg    Config
 	counts *pipeline.Counts
@@ -100,7 +100,8 @@ func New(cfg Config, h pipeline.Host) *Operator {
 	if cfg.retry == 0 {
 		cfg.retry = retryFirst
 	}
-	a := &Operator{cfg: cfg, counts: h.Counts, log: h.Log, wm: pipeline.NoTime, open: map[fileKey]*openFile{}, values: map[string]string{}}
+	a := &Operator{cfg: cfg, counts: h.Counts, log: h.Log, wm: pipeline.NoTime, open: map[fileKey]*openFile{},
+		values: map[string]string{}}
 	a.work = scratch{dir: cfg.Dir, name: cfg.Name, log: h.Log}
 	a.queue.init(&a.cfg, h)
 	a.tell(0, 0, 0)
@@ -189,7 +190,8 @@ func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile
 			return nil, err
 		}
 	}
-	key.model = arrowio.ModelKey{Model: strings.Clone(m.Model), Version: strings.Clone(m.Version)} // they may share a message's memory
+	// they may share a message's memory
+	key.model = arrowio.ModelKey{Model: strings.Clone(m.Model), Version: strings.Clone(m.Version)}
 	o := a.newOpen(key, a.seq)
 	a.seq++
 	o.file.First = b.Origin
@@ -201,9 +203,11 @@ func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile
 
 // newOpen enters an empty file.
 func (a *Operator) newOpen(key fileKey, seq uint64) *openFile {
-	o := &openFile{key: key, file: archivefile.File{Group: a.cfg.Group, Model: key.model.Model, Version: key.model.Version,
+	o := &openFile{key: key, file: archivefile.File{Group: a.cfg.Group, Model: key.model.Model,
+		Version:   key.model.Version,
 		Partition: a.cfg.Shard, Sequence: seq, K: key.k}}
-	o.rows = archivefile.Rows{Model: key.model.Model, Version: key.model.Version, K: key.k, D: key.d, Probs: key.probs, Half: key.half,
+	o.rows = archivefile.Rows{Model: key.model.Model, Version: key.model.Version, K: key.k, D: key.d,
+		Probs: key.probs, Half: key.half,
 		Columns: a.cfg.Slices, Slices: make([][]string, len(a.cfg.Slices))}
 	a.open[key] = o
 	a.order = append(a.order, o)

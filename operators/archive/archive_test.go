@@ -53,10 +53,12 @@ func withFeatures(t testing.TB, rows []batchtest.Row, batch int) []pipeline.Reco
 		for n < len(rows) && n < batch && rows[n].Version == rows[0].Version {
 			n++
 		}
-		c := arrowio.Columns{Model: rows[0].Model, Version: rows[0].Version, K: len(rows[0].Scores), D: archiveD, HalfFeatures: len(out)%2 == 0}
+		c := arrowio.Columns{Model: rows[0].Model, Version: rows[0].Version, K: len(rows[0].Scores), D: archiveD,
+			HalfFeatures: len(out)%2 == 0}
 		for i := range rows[:n] {
 			r := &rows[i]
-			c.IDs, c.TS, c.Logits, c.Weight = append(c.IDs, r.ID), append(c.TS, r.TS), append(c.Logits, r.Scores...), append(c.Weight, r.Weight)
+			c.IDs, c.TS, c.Logits, c.Weight = append(c.IDs, r.ID), append(c.TS, r.TS), append(c.Logits, r.Scores...),
+				append(c.Weight, r.Weight)
 			x := featuresOfRow(r.ID)
 			if x == nil {
 				x = slices.Repeat([]float32{float32(math.NaN())}, archiveD)
@@ -74,7 +76,8 @@ func withFeatures(t testing.TB, rows []batchtest.Row, batch int) []pipeline.Reco
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, pipeline.Record{Input: pipeline.Logits, Topic: "logits", Offset: int64(len(out)), Time: rows[n-1].TS, Value: b})
+		out = append(out, pipeline.Record{Input: pipeline.Logits, Topic: "logits", Offset: int64(len(out)),
+			Time: rows[n-1].TS, Value: b})
 		rows = rows[n:]
 	}
 	return out
@@ -88,17 +91,22 @@ type archiveSetup struct {
 
 func (s *archiveSetup) shard() *pipeline.Shard {
 	counts := pipeline.NewCounts()
-	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(0, 1, 10*second, 1), Counts: counts, Log: quiet}
-	return pipeline.NewShard(pipeline.ShardSpec{Inputs: 2, PaneLength: 10 * second, Watermark: pipeline.NewWatermark(2, 0),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}), Host: h,
-		Stages: []pipeline.Stage{validate.New(validate.Config{}, h).Stage(), join.New(s.join, h).Stage(), New(s.archive, h).Stage()}})
+	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(0, 1, 10*second, 1), Counts: counts,
+		Log: quiet}
+	return pipeline.NewShard(pipeline.ShardSpec{Inputs: 2, PaneLength: 10 * second,
+		Watermark: pipeline.NewWatermark(2, 0),
+		Decoder:   arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}), Host: h,
+		Stages: []pipeline.Stage{validate.New(validate.Config{}, h).Stage(), join.New(s.join, h).Stage(),
+			New(s.archive, h).Stage()}})
 }
 
 func archiveOf(s *pipeline.Shard) *Operator { return s.Stages[2].Operator.(*Operator) }
 
 func newArchiveSetup(t testing.TB, half bool) archiveSetup {
-	s := archiveSetup{join: join.Config{Wait: 24 * 3600 * second, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: 4, Dir: t.TempDir(), Name: "j", MemoryBytes: 8 << 10, SegmentBytes: 2 << 10},
-		archive: Config{Group: "g", Half: half, Scores: true, Slices: []string{"region"}, RollRows: 30, RollBytes: 64 << 10, RollTime: 20 * second,
+	s := archiveSetup{join: join.Config{Wait: 24 * 3600 * second, MaxRows: 1 << 20, Slices: []string{"region"},
+		FeatureBytes: 4, Dir: t.TempDir(), Name: "j", MemoryBytes: 8 << 10, SegmentBytes: 2 << 10},
+		archive: Config{Group: "g", Half: half, Scores: true, Slices: []string{"region"}, RollRows: 30,
+			RollBytes: 64 << 10, RollTime: 20 * second,
 			MemoryBytes: 4 << 10, Dir: t.TempDir(), Name: "a", batchBytes: 600, retry: time.Millisecond}}
 	if half {
 		s.join.FeatureBytes = 2
@@ -107,7 +115,8 @@ func newArchiveSetup(t testing.TB, half bool) archiveSetup {
 }
 
 func archiveRows(t testing.TB) ([]batchtest.Row, lanes) {
-	rows := batchtest.Rows(91, batchtest.Options{N: 400, MaxLag: 30 * second, Unlabelled: .1, Regions: 3, Weights: true, Versions: []string{"v/1", ".."}})
+	rows := batchtest.Rows(91, batchtest.Options{N: 400, MaxLag: 30 * second, Unlabelled: .1, Regions: 3,
+		Weights: true, Versions: []string{"v/1", ".."}})
 	return rows, lanes{withFeatures(t, rows, 4), batchtest.Labels(t, batchtest.ByLabelTime(rows), 3)}
 }
 
@@ -117,7 +126,8 @@ func lines(rows []batchtest.Row) []string {
 	for _, r := range rows {
 		if x := featuresOfRow(r.ID); x != nil && r.Label >= 0 {
 			h := xxh3.HashString128(r.ID).Bytes()
-			out = append(out, fmt.Sprint(base64.StdEncoding.EncodeToString(h[:]), " ", r.Version, " ", r.TS, " ", r.Label, " ", x, " ", r.Scores, " ", r.Weight, " ", r.Region))
+			out = append(out, fmt.Sprint(base64.StdEncoding.EncodeToString(h[:]), " ", r.Version, " ", r.TS, " ",
+				r.Label, " ", x, " ", r.Scores, " ", r.Weight, " ", r.Region))
 		}
 	}
 	slices.Sort(out)
@@ -134,7 +144,8 @@ func archivedLines(t testing.TB, dir string) []string {
 			t.Fatal(err)
 		}
 		for i := range tab.N {
-			out = append(out, fmt.Sprint(tab.IDs[i], " ", tab.Version, " ", tab.TS[i], " ", tab.Label[i], " ", tab.Features[i*tab.D:(i+1)*tab.D], " ",
+			out = append(out, fmt.Sprint(tab.IDs[i], " ", tab.Version, " ", tab.TS[i], " ", tab.Label[i], " ",
+				tab.Features[i*tab.D:(i+1)*tab.D], " ",
 				tab.Scores32[i*tab.K:(i+1)*tab.K], " ", tab.Weight[i], " ", tab.Slices["region"][i]))
 		}
 	}
@@ -186,7 +197,8 @@ func TestArchiveHasEveryRowOnce(t *testing.T) {
 				labelled++
 			}
 		}
-		if got := counts[CountArchived] + counts[CountArchiveSkipped+":"+ReasonNoFeatures]; got != int64(labelled) || counts[CountArchived] != int64(len(lines(rows))) {
+		if got := counts[CountArchived] + counts[CountArchiveSkipped+":"+ReasonNoFeatures]; got != int64(labelled) ||
+			counts[CountArchived] != int64(len(lines(rows))) {
 			t.Errorf("counts %v, want %d labelled rows in them", counts, labelled)
 		}
 		if n := len(archiveFiles(t, dir)); int64(n) != counts[CountArchiveFiles] || n < 10 {
@@ -255,12 +267,14 @@ func (s nappingSource) Next(ctx context.Context) (pipeline.Record, error) {
 	return s.randomSource.Next(ctx)
 }
 
-// crashRun runs the lanes through pipeline.Run with crashes everywhere, damaged checkpoints among them, and returns the counts.
+// crashRun runs the lanes through pipeline.Run with crashes everywhere, damaged checkpoints among them, and returns the
+// counts.
 func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, damage bool) map[string]int64 {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 5))
 	var shard *pipeline.Shard
-	store := &crashStore{frailStore: &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, r: rand.New(rand.NewPCG(seed, 6)), crash: .15, now: &shard}
+	store := &crashStore{frailStore: &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}},
+		r: rand.New(rand.NewPCG(seed, 6)), crash: .15, now: &shard}
 	archive := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
 	chance := rand.New(rand.NewPCG(seed, 7))
 	s.archive.Publish = func(ctx context.Context, f *archivefile.File) error { // one goroutine of one shard at a time
@@ -302,7 +316,9 @@ func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, d
 	// Whoever comes next makes the last files whole.
 	last := s.shard()
 	newest := store.saved[len(store.saved)-1]
-	err := pipeline.RestoreCheckpoint(newest.Data, last.Sections(), func(name, path string) error { return os.WriteFile(path, store.files[name], 0o600) })
+	err := pipeline.RestoreCheckpoint(newest.Data, last.Sections(), func(name, path string) error {
+		return os.WriteFile(path, store.files[name], 0o600)
+	})
 	if err == nil {
 		err = archiveOf(last).Flush(t.Context())
 	}
@@ -359,7 +375,8 @@ func TestArchiveFilesAreFunctionsOfTheRows(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		shard := s.shard()
 		next, saved, files := [2]int{}, []byte(nil), map[string][]byte{}
-		for left := [2]int{len(in[0]), len(in[1])}; left[0]+left[1] > 0; left = [2]int{len(in[0]) - next[0], len(in[1]) - next[1]} {
+		for left := [2]int{len(in[0]), len(in[1])}; left[0]+left[1] > 0; left = [2]int{len(in[0]) - next[0],
+			len(in[1]) - next[1]} {
 			l := inTurn(nil, left)
 			if err := shard.Take(t.Context(), in[l][next[l]]); err != nil {
 				t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/sinks"
 )
 
-// BenchmarkArchive joins predictions that have features with their labels, in messages of 1,000 rows, without an archive
-// and with one, files written to the end.
+// BenchmarkArchive joins predictions that have features with their labels, in messages of 1,000 rows, without an
+// archive and with one, files written to the end.
 func BenchmarkArchive(b *testing.B) {
 	const n, k = 1000, 10
 	for _, d := range []int{512, 2048} {
@@ -26,19 +26,26 @@ func BenchmarkArchive(b *testing.B) {
 				var a *Operator
 				if archive {
 					cfg.FeatureBytes = 2
-					a = New(Config{Group: "g", Half: true, Scores: true, RollRows: 1 << 20, RollBytes: 256 << 20, RollTime: 1 << 60, Dir: b.TempDir(), Name: "a",
-						Publish: sinks.NewArchive(sinks.ArchiveConfig{Dir: b.TempDir(), MaxBytes: 1 << 30, Log: quiet}).Publish}, h)
+					a = New(Config{Group: "g", Half: true, Scores: true, RollRows: 1 << 20, RollBytes: 256 << 20,
+						RollTime: 1 << 60, Dir: b.TempDir(), Name: "a",
+						Publish: sinks.NewArchive(sinks.ArchiveConfig{Dir: b.TempDir(), MaxBytes: 1 << 30,
+							Log: quiet}).Publish}, h)
 					next = func(x *arrowio.Batch) (pipeline.Rejects, error) {
-						return a.Process(context.Background(), x, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil })
+						return a.Process(context.Background(), x, func(*arrowio.Batch) (pipeline.Rejects, error) {
+							return nil, nil
+						})
 					}
 				}
 				j := join.New(cfg, h)
-				p := &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, D: d, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, IDs: make([]arrowio.ID, n), TS: make([]int64, n),
+				p := &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, D: d,
+					Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, IDs: make([]arrowio.ID, n),
+					TS:     make([]int64, n),
 					Scores: make([]float32, n*k), Features: make([]float32, n*d)}
 				for i := range p.Features {
 					p.Features[i] = float32(i%997) / 64
 				}
-				l := &arrowio.Batch{Kind: arrowio.Labels, N: n, Models: p.Models, IDs: p.IDs, TS: make([]int64, n), Label: make([]int32, n)}
+				l := &arrowio.Batch{Kind: arrowio.Labels, N: n, Models: p.Models, IDs: p.IDs, TS: make([]int64, n),
+					Label: make([]int32, n)}
 				b.SetBytes(int64(n * d * 2))
 				rows := 0
 				for b.Loop() {

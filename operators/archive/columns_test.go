@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/sinks"
 )
 
-// TestArchiveOverColumns changes the slice columns at restarts, amid files: every row is archived once, with the value of its own column, and no
-// file has rows of two configurations.
+// TestArchiveOverColumns changes the slice columns at restarts, amid files: every row is archived once, with the value
+// of its own column, and no file has rows of two configurations.
 func TestArchiveOverColumns(t *testing.T) {
 	rows, in := archiveRows(t)
 	dir := t.TempDir()

@@ -7,9 +7,9 @@
 //	labelled batch ──▶ rows in memory ──▶ record batches (work directory) ──▶ publish queue ──▶ Publish
 //
 // Which rows make a file follows from the rows and the watermark alone, no clock. So after a crash the same checkpoint
-// makes the same file again, under the same name. The state of a checkpoint is the rows in memory, and the record batches
-// as files by reference.
+// makes the same file again, under the same name. The state of a checkpoint is the rows in memory, and the record
+// batches as files by reference.
 //
-// The package knows rows, files and what room there is for them. It must not know where files go: that is sinks.Archive,
-// behind Publish. Where no room is left, the shard waits or rows are dropped and counted, as configured.
+// The package knows rows, files and what room there is for them. It must not know where files go: that is
+// sinks.Archive, behind Publish. Where no room is left, the shard waits or rows are dropped and counted, as configured.
 package archive

@@ -20,7 +20,8 @@ import (
 
 // errStopped ends a task that waits for room. It does not wrap the context's error: a task that ends well takes a
 // checkpoint, and here a message has been taken half.
-var errStopped = errors.New("archive: stopped while waiting for room on disk; the records since the last checkpoint are read again")
+var errStopped = errors.New("archive: stopped while waiting for room on disk; " +
+	"the records since the last checkpoint are read again")
 
 // Waits between attempts to write what there is no room for.
 const (
@@ -125,7 +126,9 @@ func (a *Operator) complete(ctx context.Context, o *openFile) error {
 	if a.open[o.key] == o {
 		delete(a.open, o.key)
 	}
-	at, _ := slices.BinarySearchFunc(a.order, o, func(x, y *openFile) int { return cmp.Compare(x.file.Sequence, y.file.Sequence) })
+	at, _ := slices.BinarySearchFunc(a.order, o, func(x, y *openFile) int {
+		return cmp.Compare(x.file.Sequence, y.file.Sequence)
+	})
 	a.order = slices.Delete(a.order, at, at+1)
 	if o.file.Rows == 0 {
 		return nil

@@ -29,8 +29,8 @@ func takeAll(ctx context.Context, t *testing.T, shard *pipeline.Shard, in lanes)
 	return nil
 }
 
-// TestArchiveWaitsForRoom: where batches cannot be written the shard waits and loses nothing; a shard that is told to stop
-// meanwhile says so, with an error that lets nobody take a checkpoint of a message taken half.
+// TestArchiveWaitsForRoom: where batches cannot be written the shard waits and loses nothing; a shard that is told to
+// stop meanwhile says so, with an error that lets nobody take a checkpoint of a message taken half.
 func TestArchiveWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	rows, in := archiveRows(t)
@@ -44,7 +44,8 @@ func TestArchiveWaitsForRoom(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	stopped := s.shard()
-	if err := takeAll(ctx, t, stopped, in); !errors.Is(err, errStopped) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if err := takeAll(ctx, t, stopped, in); !errors.Is(err, errStopped) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want %v", err, errStopped)
 	}
 	if err := stopped.Close(); err != nil {
@@ -52,7 +53,8 @@ func TestArchiveWaitsForRoom(t *testing.T) {
 	}
 	shard := s.shard()
 	time.AfterFunc(100*time.Millisecond, func() { _ = os.Remove(blocked) })
-	if err := errors.Join(takeAll(t.Context(), t, shard, in), archiveOf(shard).Flush(t.Context()), shard.Close()); err != nil {
+	if err := errors.Join(takeAll(t.Context(), t, shard, in), archiveOf(shard).Flush(t.Context()),
+		shard.Close()); err != nil {
 		t.Fatal(err)
 	}
 	compareLines(t, archivedLines(t, dir), lines(rows))
@@ -84,7 +86,9 @@ func TestArchiveDropsWithoutRoom(t *testing.T) {
 	}
 	counts, want := shard.Counts.All(), lines(rows)
 	got := archivedLines(t, dir)
-	if int64(len(got)) != counts[CountArchived] || counts[CountArchived]+counts[CountArchiveDropped] != int64(len(want)) || counts[CountArchiveDropped] == 0 || len(got) == 0 {
+	if int64(len(got)) != counts[CountArchived] ||
+		counts[CountArchived]+counts[CountArchiveDropped] != int64(len(want)) || counts[CountArchiveDropped] == 0 ||
+		len(got) == 0 {
 		t.Errorf("%d rows in the archive, counts %v, want %d in all", len(got), counts, len(want))
 	}
 	archiveConserves(t, counts, len(got), 0)
@@ -96,7 +100,8 @@ func TestArchiveDropsWithoutRoom(t *testing.T) {
 // archiveConserves checks that the counts add up, those of archived rows too.
 func archiveConserves(t *testing.T, counts map[string]int64, published, waiting int) {
 	t.Helper()
-	counts[pipeline.CountLabelled] = counts[pipeline.CountInline] + counts[pipeline.CountJoined] // by stats, which is not here
+	// by stats, which is not here
+	counts[pipeline.CountLabelled] = counts[pipeline.CountInline] + counts[pipeline.CountJoined]
 	if ok, detail := pipeline.Conservation(counts); !ok {
 		t.Errorf("the counts do not add up: %s; %v", detail, counts)
 	}
@@ -146,7 +151,8 @@ func TestArchiveBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 		counts, got, want := shard.Counts.All(), archivedLines(t, dir), lines(rows)
-		if n := counts[CountArchiveDropped]; int64(len(got)) != counts[CountArchived] || int64(len(got))+n != int64(len(want)) || (n > 0) != drop {
+		if n := counts[CountArchiveDropped]; int64(len(got)) != counts[CountArchived] ||
+			int64(len(got))+n != int64(len(want)) || (n > 0) != drop {
 			t.Errorf("drop %v: %d rows in the archive, counts %v, want %d in all", drop, len(got), counts, len(want))
 		}
 		archiveConserves(t, counts, len(got), 0)
@@ -184,7 +190,9 @@ func TestArchiveTurnedOn(t *testing.T) {
 		}
 	}
 	shard := s.shard()
-	if err := pipeline.RestoreCheckpoint(c.Data, shard.Sections(), func(name, path string) error { return os.WriteFile(path, files[name], 0o600) }); err != nil {
+	if err := pipeline.RestoreCheckpoint(c.Data, shard.Sections(), func(name, path string) error {
+		return os.WriteFile(path, files[name], 0o600)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(takeAll(t.Context(), t, shard, in), archiveOf(shard).Flush(t.Context())); err != nil {
@@ -193,7 +201,8 @@ func TestArchiveTurnedOn(t *testing.T) {
 	counts := shard.Counts.All()
 	labelled := int64(len(batchtest.ByLabelTime(rows)))
 	inline := before.Counts.All()[pipeline.CountInline]
-	if got := int64(len(archivedLines(t, dir))); got != counts[CountArchived] || got == 0 || got+counts[CountArchiveSkipped+":"+ReasonNoFeatures] != labelled-inline {
+	if got := int64(len(archivedLines(t, dir))); got != counts[CountArchived] || got == 0 ||
+		got+counts[CountArchiveSkipped+":"+ReasonNoFeatures] != labelled-inline {
 		t.Errorf("%d rows in the archive, counts %v, want %d in all", got, counts, labelled-inline)
 	}
 	if got := counts[pipeline.CountArchiveOff]; got != inline || got == 0 {
@@ -212,7 +221,9 @@ func TestArchiveTurnedOn(t *testing.T) {
 	}
 	after := off.shard()
 	after.Stages = after.Stages[:2]
-	if err := pipeline.RestoreCheckpoint(c.Data, after.Sections(), func(name, path string) error { return os.WriteFile(path, files[name], 0o600) }); err != nil {
+	if err := pipeline.RestoreCheckpoint(c.Data, after.Sections(), func(name, path string) error {
+		return os.WriteFile(path, files[name], 0o600)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(before.Close(), shard.Close(), after.Close()); err != nil {
@@ -220,8 +231,8 @@ func TestArchiveTurnedOn(t *testing.T) {
 	}
 }
 
-// TestArchiveTurnedOff: rows that wait for their file when the archive is turned off are lost, and counted; turned on again,
-// or restored from a state that did not tell what had become of them, the counts add up.
+// TestArchiveTurnedOff: rows that wait for their file when the archive is turned off are lost, and counted; turned on
+// again, or restored from a state that did not tell what had become of them, the counts add up.
 func TestArchiveTurnedOff(t *testing.T) {
 	t.Parallel()
 	_, in := archiveRows(t)

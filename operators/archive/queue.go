@@ -47,8 +47,8 @@ func (s *publishQueue) add(f *archivefile.File) {
 	s.mu.Unlock()
 }
 
-// save begins a state: files that are counted as published are let go. It returns those that the state must hold, and the rows of
-// those that have been published.
+// save begins a state: files that are counted as published are let go. It returns those that the state must hold, and
+// the rows of those that have been published.
 func (s *publishQueue) save() (files []*archivefile.File, published int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,8 @@ func (s *publishQueue) run() {
 			continue
 		}
 		if s.ctx.Err() == nil {
-			s.log.Error("archive file cannot be written, it is tried again", "file", f.file.Name(), "model", f.file.Model, "version", f.file.Version, "in", wait, "err", err)
+			s.log.Error("archive file cannot be written, it is tried again", "file", f.file.Name(), "model",
+				f.file.Model, "version", f.file.Version, "in", wait, "err", err)
 		}
 		select {
 		case <-s.ctx.Done():
@@ -179,7 +180,8 @@ func (s *publishQueue) full() bool {
 
 // wait returns when it is not full any more.
 func (s *publishQueue) wait(ctx context.Context) error {
-	s.log.Error("archive files cannot be written, the shard waits", "policy", "archive.when_full: wait", "pending_bytes", s.cfg.PendingBytes)
+	s.log.Error("archive files cannot be written, the shard waits", "policy", "archive.when_full: wait",
+		"pending_bytes", s.cfg.PendingBytes)
 	for {
 		s.mu.Lock()
 		n, changed := s.pending(), s.changed

@@ -18,7 +18,8 @@ import (
 
 // Stage is the operator as a shard registers it.
 func (a *Operator) Stage() pipeline.Stage {
-	return pipeline.Stage{Name: "archive", Operator: a, Version: 1, Files: a, Fresh: a.fresh, Durable: a.Durable, End: a.Flush, Close: a.Close}
+	return pipeline.Stage{Name: "archive", Operator: a, Version: 1, Files: a, Fresh: a.fresh, Durable: a.Durable,
+		End: a.Flush, Close: a.Close}
 }
 
 // Durable tells that the checkpoint of the latest state is saved: the complete files in it are published from here on.
@@ -128,7 +129,8 @@ func (a *Operator) fresh() {
 // and those that wait.
 func (a *Operator) tell(off, published, lost int64) {
 	memory, disk := a.waiting()
-	for name, rows := range map[string]int64{pipeline.CountArchiveOff: off, pipeline.CountArchivePublished: published, pipeline.CountArchiveLost: lost,
+	for name, rows := range map[string]int64{pipeline.CountArchiveOff: off, pipeline.CountArchivePublished: published,
+		pipeline.CountArchiveLost:   lost,
 		pipeline.CountArchiveMemory: memory, pipeline.CountArchiveDisk: disk} {
 		a.counts.Set(name, rows)
 	}
@@ -138,7 +140,8 @@ func (a *Operator) tell(off, published, lost int64) {
 func notArchived(n map[string]int64) int64 {
 	rows := n[pipeline.CountInline] + n[pipeline.CountJoined]
 	for name, m := range n {
-		if head, _, _ := strings.Cut(name, ":"); head == CountArchived || head == CountArchiveSkipped || head == CountArchiveDropped {
+		if head, _, _ := strings.Cut(name, ":"); head == CountArchived || head == CountArchiveSkipped ||
+			head == CountArchiveDropped {
 			rows -= m
 		}
 	}
@@ -166,7 +169,8 @@ func (a *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 		}
 		a.queue.add(f)
 	}
-	off, published, lost := r.Int("rows without an archive", 0, math.MaxInt64), r.Int("published rows", 0, math.MaxInt64), r.Int("lost rows", 0, math.MaxInt64)
+	off, published, lost := r.Int("rows without an archive", 0, math.MaxInt64),
+		r.Int("published rows", 0, math.MaxInt64), r.Int("lost rows", 0, math.MaxInt64)
 	if err := r.Close(); err != nil {
 		return err
 	}
@@ -220,7 +224,8 @@ func (a *Operator) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
 
 // restoreFile reads a file and fetches its segments.
 func (a *Operator) restoreFile(r *binenc.Reader, fetch pipeline.Fetch) (*archivefile.File, error) {
-	f := &archivefile.File{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName), Sequence: r.Uvarint()}
+	f := &archivefile.File{Group: a.cfg.Group, Partition: a.cfg.Shard, Model: r.String(binenc.MaxName),
+		Version: r.String(binenc.MaxName), Sequence: r.Uvarint()}
 	f.K, f.Rows = int(r.Int("classes", 0, 1<<24)), r.Int("rows", 0, math.MaxInt64)
 	for _, o := range []*arrowio.Origin{&f.First, &f.Last} {
 		*o = arrowio.Origin{Topic: r.String(binenc.MaxName), Partition: int32(r.Varint()), Offset: r.Varint()}
@@ -266,8 +271,8 @@ func (a *Operator) fetch(s *archivefile.Segment, fetch pipeline.Fetch) (err erro
 // maxColumns bounds what a checkpoint may claim.
 const maxColumns = 1 << 12
 
-// restoreColumns reads the slice columns of a file. One of other columns than the configuration has takes no row more: it is complete at the next
-// watermark, and what follows begins another.
+// restoreColumns reads the slice columns of a file. One of other columns than the configuration has takes no row more:
+// it is complete at the next watermark, and what follows begins another.
 func (a *Operator) restoreColumns(r *binenc.Reader, o *openFile) error {
 	n := r.Count(1, maxColumns)
 	names := make([]string, n)
@@ -279,7 +284,8 @@ func (a *Operator) restoreColumns(r *binenc.Reader, o *openFile) error {
 	}
 	o.rows.Columns, o.rows.Slices, o.until = names, make([][]string, n), math.MinInt64
 	delete(a.open, o.key)
-	a.log.Warn("slice columns: slices.columns has changed since the checkpoint: an archive file ends", "model", o.file.Model,
+	a.log.Warn("slice columns: slices.columns has changed since the checkpoint: an archive file ends", "model",
+		o.file.Model,
 		"version", o.file.Version, "sequence", o.file.Sequence, "file", names, "slices.columns", a.cfg.Slices)
 	return nil
 }

@@ -104,7 +104,8 @@ func (s *frailStore) Load(context.Context, string) (out []pipeline.Stored, err e
 		return func() ([]byte, error) { return b, nil }
 	}
 	for i, c := range slices.Backward(s.saved) {
-		out = append(out, pipeline.Stored{Name: fmt.Sprint(i + 1), Number: uint64(i + 1), Read: cut(c.Data, s.damaged[i]), Journal: cut(c.Journal, s.bare),
+		out = append(out, pipeline.Stored{Name: fmt.Sprint(i + 1), Number: uint64(i + 1),
+			Read: cut(c.Data, s.damaged[i]), Journal: cut(c.Journal, s.bare),
 			Fetch: func(name, path string) error { return os.WriteFile(path, s.files[name], 0o600) }})
 	}
 	return out, nil
@@ -126,7 +127,7 @@ func (s *frailStore) damage(n int) {
 // lanes are the records of one shard by input, each in offset order.
 type lanes [2][]pipeline.Record
 
-// records yields the records of both lanes, the next one always from the lane that p func(r *rand.Rand, left [2]int) ints.
+// records yields the records of both lanes, the next one always from the lane that p picks.
 func (in lanes) records(r *rand.Rand, p func(r *rand.Rand, left [2]int) int) iter.Seq[pipeline.Record] {
 	return func(yield func(pipeline.Record) bool) {
 		for next := [2]int{}; next[0] < len(in[0]) || next[1] < len(in[1]); {

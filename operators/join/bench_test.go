@@ -16,16 +16,20 @@ func BenchmarkJoin(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		cfg  Config
-	}{{"memory", Config{}}, {"disk", Config{MemoryBytes: 1 << 20}}, {"disk remembered", Config{MemoryBytes: 1 << 20, Remember: 100_000}}} {
+	}{{"memory", Config{}}, {"disk", Config{MemoryBytes: 1 << 20}}, {"disk remembered",
+		Config{MemoryBytes: 1 << 20, Remember: 100_000}}} {
 		b.Run(c.name, func(b *testing.B) {
 			cfg := c.cfg
-			cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = int64(time.Hour), 1<<20, []string{"region"}, b.TempDir(), "shard"
+			cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = int64(time.Hour), 1<<20, []string{"region"},
+				b.TempDir(), "shard"
 			counts := pipeline.NewCounts()
 			j := New(cfg, host(counts))
 			predictions, labels := predictionBatch(rows, 10), labelBatch(rows)
 			process := func(batch *arrowio.Batch, at int) {
 				fillBatch(batch, at)
-				if _, err := j.Process(context.Background(), batch, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
+				if _, err := j.Process(context.Background(), batch, func(*arrowio.Batch) (pipeline.Rejects, error) {
+					return nil, nil
+				}); err != nil {
 					b.Fatal(err)
 				}
 			}

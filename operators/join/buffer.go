@@ -38,8 +38,8 @@ type buffer struct {
 	disk
 }
 
-// memory is the latest entries. Their score rows are in one slab for each length, so that a row costs no allocation once
-// the buffer has grown to its working size.
+// memory is the latest entries. Their score rows are in one slab for each length, so that a row costs no allocation
+// once the buffer has grown to its working size.
 type memory struct {
 	cfg            *Config
 	columns        int
@@ -95,7 +95,8 @@ const entryBytes = 160
 
 func (w *buffer) reset(cfg *Config) {
 	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg}, disk: disk{recalled: -1}, memory: memory{
-		cfg: cfg, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1, pools: map[int]*pool{},
+		cfg: cfg, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1,
+		pools: map[int]*pool{},
 		names: names{modelIx: map[arrowio.ModelKey]int32{}, valueIx: map[string]int32{}},
 	}}
 }

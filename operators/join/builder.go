@@ -20,7 +20,8 @@ type builder struct {
 }
 
 func newBuilder(key arrowio.ModelKey, gk groupKey, columns []string) *builder {
-	g := &builder{b: arrowio.Batch{Kind: arrowio.Labelled, Models: []arrowio.ModelKey{key}, K: gk.k, Probs: gk.probs, D: gk.d}}
+	g := &builder{b: arrowio.Batch{Kind: arrowio.Labelled, Models: []arrowio.ModelKey{key}, K: gk.k, Probs: gk.probs,
+		D: gk.d}}
 	for _, c := range columns {
 		g.b.Slices = append(g.b.Slices, arrowio.SliceColumn{Name: c})
 	}

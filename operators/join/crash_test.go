@@ -185,7 +185,8 @@ func (s *logSink) Write(_ context.Context, ms []pipeline.Message) error {
 		if s.r.Float64() < s.crash {
 			return errCrash
 		}
-		s.w.panes = append(s.w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(s.w.panes)), Key: m.Key, Value: m.Value})
+		s.w.panes = append(s.w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes",
+			Offset: int64(len(s.w.panes)), Key: m.Key, Value: m.Value})
 	}
 	return nil
 }
@@ -197,7 +198,8 @@ func (s *logSink) Close() error { return nil }
 // model task must see what it sees of the shard that was left alone.
 func TestCrashPointsWithFiles(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(51, batchtest.Options{N: 500, MaxLag: 60 * second, Unlabelled: .1, Sharpness: 2, Regions: 2, Versions: []string{"a", "b"}})
+	rows := batchtest.Rows(51, batchtest.Options{N: 500, MaxLag: 60 * second, Unlabelled: .1, Sharpness: 2,
+		Regions: 2, Versions: []string{"a", "b"}})
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	s.join.Remember = 200
@@ -212,15 +214,18 @@ func TestCrashPointsWithFiles(t *testing.T) {
 		w := newWorld(t, c, in, seed)
 		dir, damaged := t.TempDir(), false
 		for restarts := 0; ; restarts++ {
-			store := &faultStore{Store: &dirstore.Store{Dir: dir, Keep: 2}, t: t, r: r, rate: .3, hit: &hit, damaged: &damaged}
-			err := pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: store, Sink: &logSink{w, r, .01}, Interval: time.Hour, Log: slog.New(slog.DiscardHandler)},
+			store := &faultStore{Store: &dirstore.Store{Dir: dir, Keep: 2}, t: t, r: r, rate: .3, hit: &hit,
+				damaged: &damaged}
+			err := pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: store, Sink: &logSink{w, r, .01},
+				Interval: time.Hour, Log: slog.New(slog.DiscardHandler)},
 				func() (pipeline.Registered, error) {
 					w.shards[0] = c.shard(0, 1)
 					w.shards[0].CheckpointRows = 40
 					return w.shards[0].Registered(), nil
 				},
 				func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-					return pipeline.Opened{Source: &laneSource{in: in[0], at: [2]int{int(max(next[0], 0)), int(max(next[1], 0))}, r: reading, crash: .01}}, nil
+					return pipeline.Opened{Source: &laneSource{in: in[0], at: [2]int{int(max(next[0], 0)),
+						int(max(next[1], 0))}, r: reading, crash: .01}}, nil
 				})
 			if err == nil {
 				break

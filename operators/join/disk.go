@@ -193,8 +193,8 @@ const (
 	flagFeatures
 )
 
-// encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is
-// u8 flags, fixed64 time, then of a label uvarint class, of a prediction f32 served, f32 weight, uvarint K, K times f32,
+// encodeRow writes an entry as a row: names are those of model and version, then of the slice columns; the body is u8
+// flags, fixed64 time, then of a label uvarint class, of a prediction f32 served, f32 weight, uvarint K, K times f32,
 // and the features where the flag says so.
 func (w *buffer) encodeRow(e int32, r *store.Row) {
 	p := &w.entries[e]

@@ -22,8 +22,8 @@ func onDisk(t testing.TB, c Config, rows int) Config {
 	return c
 }
 
-// randomScript mixes predictions of two versions, some with their label, labels that name a version, a model or nothing, and watermarks. Ids
-// are few, so that every kind of meeting happens.
+// randomScript mixes predictions of two versions, some with their label, labels that name a version, a model or
+// nothing, and watermarks. Ids are few, so that every kind of meeting happens.
 func randomScript(seed uint64, steps int) []string {
 	r := rand.New(rand.NewPCG(seed, 17))
 	var out []string
@@ -71,7 +71,8 @@ func TestTierLeavesNoTrace(t *testing.T) {
 					r.reopen()
 				}
 				if got := countText(r.counts.All()); got != want || !slices.Equal(r.joined, whole.joined) {
-					t.Fatalf("seed %d, step %d, %s, %d bytes in memory: counts %s, want %s; joined %d rows, want %d", seed, i, step, r.j.cfg.MemoryBytes, got, want, len(r.joined), len(whole.joined))
+					t.Fatalf("seed %d, step %d, %s, %d bytes in memory: counts %s, want %s; joined %d rows, want %d",
+						seed, i, step, r.j.cfg.MemoryBytes, got, want, len(r.joined), len(whole.joined))
 				}
 				spilled = max(spilled, r.j.w.onDisk())
 			}
@@ -80,7 +81,8 @@ func TestTierLeavesNoTrace(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, detail)
 		}
 		n := whole.counts.All()
-		if spilled < 20 || n["joined"] < 50 || c.MaxRows > 40 && n["expired"] == 0 || c.Remember > 0 && n[pipeline.CountCorrections] == 0 || c.MaxRows == 40 && n["evicted"] == 0 {
+		if spilled < 20 || n["joined"] < 50 || c.MaxRows > 40 && n["expired"] == 0 || c.Remember > 0 &&
+			n[pipeline.CountCorrections] == 0 || c.MaxRows == 40 && n["evicted"] == 0 {
 			t.Errorf("seed %d: at most %d rows on disk, %s: too little happens", seed, spilled, countText(n))
 		}
 	}
@@ -89,7 +91,8 @@ func TestTierLeavesNoTrace(t *testing.T) {
 // TestTierLeavesNoTraceInOutputs does the same for whole shards, with crashes: state hash, outputs and counts.
 func TestTierLeavesNoTraceInOutputs(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(31, batchtest.Options{N: 300, MaxLag: 60 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true, Versions: []string{"a", "b"}})
+	rows := batchtest.Rows(31, batchtest.Options{N: 300, MaxLag: 60 * second, Unlabelled: .1, Sharpness: 2,
+		Regions: 3, Weights: true, Served: true, Versions: []string{"a", "b"}})
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	s.join.Remember = 100
@@ -139,7 +142,8 @@ func TestRepeatsAreKnown(t *testing.T) {
 	for got.step(inTurn) {
 	}
 	n := got.counts()
-	if n["duplicates"] != int64(300-30) || n[pipeline.CountCorrections] != 300-30 || n["joined"] != 300 || n["labelled"] != 300 {
+	if n["duplicates"] != int64(300-30) || n[pipeline.CountCorrections] != 300-30 || n["joined"] != 300 ||
+		n["labelled"] != 300 {
 		t.Errorf("counts %v, want 300 joined, and 270 duplicates and corrections", n)
 	}
 	if w := want.counts(); w["joined"] != 300 || w["duplicates"] != 0 {
@@ -153,23 +157,33 @@ func TestRemembered(t *testing.T) {
 		joined, counts string
 	}{
 		{"a second label", "p a 1; l a 5 2; l a 6 0", "a 2@5-1 m/1", "corrections=1 joined=1 labels=2 predictions=1"},
-		{"a second label, labels first", "l a 5 2; l a 6 0; p a 1", "a 2@5-1 m/1", "corrections=1 joined=1 labels=2 predictions=1"},
-		{"a second label that names the version", "p a 1; l a 5 2 m/1; l a 6 0 m/1", "a 2@5-1 m/1", "corrections=1 joined=1 labels=2 predictions=1"},
-		{"the same, labels first", "l a 5 2 m/1; l a 6 0 m/1; p a 1", "a 2@5-1 m/1", "corrections=1 joined=1 labels=2 predictions=1"},
+		{"a second label, labels first", "l a 5 2; l a 6 0; p a 1", "a 2@5-1 m/1",
+			"corrections=1 joined=1 labels=2 predictions=1"},
+		{"a second label that names the version", "p a 1; l a 5 2 m/1; l a 6 0 m/1", "a 2@5-1 m/1",
+			"corrections=1 joined=1 labels=2 predictions=1"},
+		{"the same, labels first", "l a 5 2 m/1; l a 6 0 m/1; p a 1", "a 2@5-1 m/1",
+			"corrections=1 joined=1 labels=2 predictions=1"},
 		{"a third", "p a 1; l a 5 2; l a 6 0; l a 7 0", "a 2@5-1 m/1", "corrections=2 joined=1 labels=3 predictions=1"},
-		{"it still serves another version", "p a 1 m/1; l a 5 2; l a 6 0; p a 2 m/2", "a 0@6-2 m/2,a 2@5-1 m/1", "corrections=1 joined=2 labels=2 predictions=2"},
+		{"it still serves another version", "p a 1 m/1; l a 5 2; l a 6 0; p a 2 m/2", "a 0@6-2 m/2,a 2@5-1 m/1",
+			"corrections=1 joined=2 labels=2 predictions=2"},
 		{"of another model", "p a 1 m/1; l a 5 2; l a 6 0 n/1", "a 2@5-1 m/1", "joined=1 labels=2 predictions=1"},
 		{"past the wait", "p a 1; l a 5 2; l a 12 0", "a 2@5-1 m/1", "joined=1 labels=2 predictions=1"},
-		{"a repeated prediction", "p a 1; l a 5 2; p a 1; l a 6 1", "a 2@5-1 m/1", "corrections=1 duplicates=1 joined=1 labels=2 predictions=1"},
+		{"a repeated prediction", "p a 1; l a 5 2; p a 1; l a 6 1", "a 2@5-1 m/1",
+			"corrections=1 duplicates=1 joined=1 labels=2 predictions=1"},
 		{"of another version", "p a 1 m/1; l a 5 2 m/1; p a 1 m/2", "a 2@5-1 m/1", "joined=1 labels=1 predictions=2"},
 		{"forgotten after the wait", "p a 1; l a 5 2; w 12; p a 11", "a 2@5-1 m/1", "joined=1 labels=1 predictions=2"},
-		{"only the latest are remembered", "p a 1; p b 1; p c 1; l a 5 2; l b 5 2; l c 5 2; p a 1; p b 1; p c 1", "a 2@5-1 m/1,b 2@5-1 m/1,c 2@5-1 m/1", "duplicates=2 joined=3 labels=3 predictions=4"},
+		{"only the latest are remembered", "p a 1; p b 1; p c 1; l a 5 2; l b 5 2; l c 5 2; p a 1; p b 1; p c 1",
+			"a 2@5-1 m/1,b 2@5-1 m/1,c 2@5-1 m/1", "duplicates=2 joined=3 labels=3 predictions=4"},
 		{"the latest to have joined", "p a 1; p b 1; p c 1; p d 1; l b 5 2; l c 5 2; l d 5 2; l a 5 2; p a 1; p d 1; p c 1", "a 2@5-1 m/1,b 2@5-1 m/1,c 2@5-1 m/1,d 2@5-1 m/1", "duplicates=2 joined=4 labels=4 predictions=5"},
 		{"with its label", "i a 1 2; i a 1 2; p a 1", "", "duplicates=2 inline=1 predictions=1"},
-		{"with its label, of two versions", "i a 1 2 m/1; i a 1 2 m/2; i a 1 2 m/2", "", "duplicates=1 inline=2 predictions=2"},
-		{"with its label, while it waits", "p a 1; i a 1 2; l a 5 1", "a 1@5-1 m/1", "duplicates=1 joined=1 labels=1 predictions=1"},
-		{"with its label, and another label", "i a 1 2; l a 5 1; l a 6 1", "", "corrections=2 inline=1 labels=2 predictions=1"},
-		{"with its label, and one before", "l a 5 1 m/1; l a 6 1; l b 5 1; i a 1 2", "", "corrections=2 inline=1 labels=3 predictions=1"},
+		{"with its label, of two versions", "i a 1 2 m/1; i a 1 2 m/2; i a 1 2 m/2", "",
+			"duplicates=1 inline=2 predictions=2"},
+		{"with its label, while it waits", "p a 1; i a 1 2; l a 5 1", "a 1@5-1 m/1",
+			"duplicates=1 joined=1 labels=1 predictions=1"},
+		{"with its label, and another label", "i a 1 2; l a 5 1; l a 6 1", "",
+			"corrections=2 inline=1 labels=2 predictions=1"},
+		{"with its label, and one before", "l a 5 1 m/1; l a 6 1; l b 5 1; i a 1 2", "",
+			"corrections=2 inline=1 labels=3 predictions=1"},
 		{"with its label, forgotten after the wait", "i a 1 2; w 12; i a 11 2", "", "inline=2 predictions=2"},
 	} {
 		for _, rows := range []int{-1, 0, 1, 2} {
@@ -200,8 +214,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestOneIDIsBounded sends labels and versions of one id without end: what each row looks at is bounded, and every one is
-// counted.
+// TestOneIDIsBounded sends labels and versions of one id without end: what each row looks at is bounded, and every one
+// is counted.
 func TestOneIDIsBounded(t *testing.T) {
 	for _, rows := range []int{-1, 3} {
 		c := Config{Wait: 1000, MaxRows: 100000, Remember: 1000}
@@ -214,7 +228,8 @@ func TestOneIDIsBounded(t *testing.T) {
 			r.do(fmt.Sprintf("p a %d m/%d", i, i))
 		}
 		r.do("l a 5 1 m/3")
-		if got, want := countText(r.counts.All()), "evicted=136 joined=1 labels=101 predictions=100"; got != want || r.j.w.n.bounded() != 63 {
+		if got, want := countText(r.counts.All()), "evicted=136 joined=1 labels=101 predictions=100"; got != want ||
+			r.j.w.n.bounded() != 63 {
 			t.Errorf("counts %s, %d kept, want %s, 63", got, r.j.w.n.bounded(), want)
 		}
 		if ok, detail := r.conserves(); !ok {
@@ -295,7 +310,8 @@ func FuzzJoinState(f *testing.F) {
 		counts := pipeline.NewCounts()
 		j := New(c, host(counts))
 		for _, step := range []string{"p a 1", "p b 1", "l c 2 1", "l a 3 1", "p d 4"} {
-			if _, err := j.Process(f.Context(), scriptBatch(strings.Fields(step)), func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
+			if _, err := j.Process(f.Context(), scriptBatch(strings.Fields(step)),
+				func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -336,8 +352,12 @@ func TestFeaturesCostNothingWithoutAnArchive(t *testing.T) {
 	fillBatch(b, 0)
 	kept := map[int]int{}
 	for _, width := range []int{0, 2, 4} {
-		j := New(Config{Wait: 1 << 60, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: width}, host(pipeline.NewCounts()))
-		if _, err := j.Process(t.Context(), b, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
+		j := New(Config{Wait: 1 << 60, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: width},
+			host(pipeline.NewCounts()))
+		if _, err := j.Process(t.Context(), b, func(*arrowio.Batch) (pipeline.Rejects, error) {
+			return nil,
+				nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for e := j.w.oldest; e >= 0; e = j.w.entries[e].next {

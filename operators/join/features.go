@@ -11,7 +11,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Features that wait lie behind the scores of their row, as float16 or float32 in as many words of 4 bytes as they take.
+// Features that wait lie behind the scores of their row, as float16 or float32 in as many words of 4 bytes as they
+// take.
 
 // words is how many words the scores and features of an entry take.
 func (w *memory) words(p *entry) int { return int(p.k) + w.featureWords(int(p.d)) }

@@ -63,8 +63,9 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	join.Slices, join.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	stages := []pipeline.Stage{validate.New(validate.Config{NeedID: s.inputs == 2}, h).Stage(), New(join, h).Stage(),
 		stats.New(stats.Config{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys}, h).Stage()}
-	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane, Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Host: h})
+	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
+		Watermark: pipeline.NewWatermark(s.inputs, s.lateness),
+		Decoder:   arrowio.NewDecoder(arrowio.Options{Slices: s.slices}), Stages: stages, Host: h})
 }
 
 // host lends an operator what it asks for beside panes.
@@ -148,7 +149,8 @@ type world struct {
 }
 
 func newWorld(t testing.TB, s setup, in []lanes, seed uint64) *world {
-	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)), drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
+	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)),
+		drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
 	t.Cleanup(w.close)
 	if w.setup.model.Fits == nil {
 		w.setup.model.Fits = model.NewFitPool(1)
@@ -279,7 +281,8 @@ func (w *world) saveShard(i int) {
 
 func (w *world) writePanes(s *pipeline.Shard) {
 	for _, m := range s.Decided().After {
-		w.panes = append(w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(w.panes)), Key: m.Key, Value: m.Value})
+		w.panes = append(w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(w.panes)),
+			Key: m.Key, Value: m.Value})
 	}
 	s.Written()
 }
@@ -288,11 +291,14 @@ func (w *world) restoreShard(i int) {
 	w.must(w.shards[i].Close())
 	s := w.setup.shard(i, len(w.in))
 	if w.saved[i] != nil {
-		w.must(pipeline.RestoreCheckpoint(w.saved[i], s.Sections(), func(name, path string) error { return os.WriteFile(path, w.files[name], 0o644) }))
+		w.must(pipeline.RestoreCheckpoint(w.saved[i], s.Sections(), func(name, path string) error {
+			return os.WriteFile(path, w.files[name], 0o644)
+		}))
 		again, err := pipeline.EncodeCheckpoint(s.Sections())
 		w.must(err)
 		if !bytes.Equal(again.Data, w.saved[i]) {
-			w.t.Fatalf("shard %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(w.saved[i]), len(again.Data))
+			w.t.Fatalf("shard %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(w.saved[i]),
+				len(again.Data))
 		}
 	}
 	w.writePanes(s)

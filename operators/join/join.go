@@ -13,14 +13,16 @@ type Config struct {
 	Wait    int64    // a label joins if its event time is at most this after the prediction's, ns
 	MaxRows int      // waiting predictions and labels; the oldest to arrive goes out first
 	Slices  []string // configured slice columns, in order
-	// Remember bounds the joined predictions whose ids are known until Wait is over, the latest to have joined, so that repeats
-	// of them and further labels for them are told from new ones. Each takes about 45 bytes of memory. 0: a repeat counts as new.
+	// Remember bounds the joined predictions whose ids are known until Wait is over, the latest to have joined, so that
+	// repeats of them and further labels for them are told from new ones. Each takes about 45 bytes of memory. 0: a
+	// repeat counts as new.
 	Remember int
 	// MemoryBytes is about what the latest entries may take in memory; the rest is on disk, in a directory of its own
 	// below Dir whose name begins with Name. 0: everything is in memory.
 	MemoryBytes int
 	Dir, Name   string
-	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no features.
+	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no
+	// features.
 	FeatureBytes int
 
 	SegmentBytes int // of a test; 0 = the store's default
@@ -36,10 +38,10 @@ const maxBuilt = 8 << 20
 
 // Operator keeps predictions until their label comes, and labels until their prediction comes. A label joins every
 // waiting prediction of its id (of its model, where it names one), and the first label wins; one for a prediction that
-// has joined already is a correction, which is counted and changes nothing. With one prediction and
-// one label of an id, whether they join depends on event times alone, so it does not matter which topic is read
-// first. Arrival matters in two cases: the bounds on rows, when they are hit (what they push out is counted), and several
-// versions under one id with labels that name no version (docs/architecture.md, limits).
+// has joined already is a correction, which is counted and changes nothing. With one prediction and one label of an id,
+// whether they join depends on event times alone, so it does not matter which topic is read first. Arrival matters in
+// two cases: the bounds on rows, when they are hit (what they push out is counted), and several versions under one id
+// with labels that name no version (docs/architecture.md, limits).
 type Operator struct {
 	cfg         Config
 	out         *pipeline.Out
@@ -127,7 +129,8 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 
 // meet joins label i with every prediction that waits for it. Where there is none it tells whether one that it fits has
 // joined, and how many rows of its id there are.
-func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int, err error) {
+func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int,
+	err error) {
 	for e := j.w.first(b.IDs[i]); e >= 0; {
 		next := j.w.after(e)
 		p := &j.w.entries[e]

@@ -45,7 +45,8 @@ func newLoggedRun(t *testing.T, c Config, log *slog.Logger) *joinRun {
 
 func (r *joinRun) emit(b *arrowio.Batch) (pipeline.Rejects, error) {
 	for i := 0; b.Kind == arrowio.Labelled && i < b.N; i++ {
-		r.joined = append(r.joined, fmt.Sprintf("%s %d@%d-%d %s/%s", strings.TrimRight(string(b.IDs[i][:]), "\x00"), b.Label[i], b.LabelTS[i], b.TS[i], b.Models[0].Model, b.Models[0].Version))
+		r.joined = append(r.joined, fmt.Sprintf("%s %d@%d-%d %s/%s", strings.TrimRight(string(b.IDs[i][:]), "\x00"),
+			b.Label[i], b.LabelTS[i], b.TS[i], b.Models[0].Model, b.Models[0].Version))
 	}
 	return b.Reject, nil
 }
@@ -117,25 +118,38 @@ func TestJoin(t *testing.T) {
 		{"past the wait, label first", "l a 12 2; p a 1", "", "labels=1 predictions=1"},
 		{"first label wins", "p a 1; l a 5 2; l a 6 0", "a 2@5-1 m/1", "joined=1 labels=2 predictions=1"},
 		{"first label wins, labels first", "l a 5 2; l a 6 0; p a 1", "a 2@5-1 m/1", "joined=1 labels=2 predictions=1"},
-		{"first label in time wins, labels first", "l a 50 2; l a 6 0; p a 1", "a 0@6-1 m/1", "joined=1 labels=2 predictions=1"},
+		{"first label in time wins, labels first", "l a 50 2; l a 6 0; p a 1", "a 0@6-1 m/1",
+			"joined=1 labels=2 predictions=1"},
 		{"same id twice", "p a 1; p a 2; l a 5 1", "a 1@5-1 m/1", "duplicates=1 joined=1 labels=1 predictions=1"},
-		{"two versions, label names none", "p a 1 m/1; p a 2 m/2; l a 5 1", "a 1@5-1 m/1,a 1@5-2 m/2", "joined=2 labels=1 predictions=2"},
-		{"two versions, label names none and is first", "l a 5 1; p a 1 m/1; p a 2 m/2", "a 1@5-1 m/1,a 1@5-2 m/2", "joined=2 labels=1 predictions=2"},
-		{"two versions, label names the model", "p a 1 m/1; p a 2 m/2; p a 2 n/2; l a 5 1 m/", "a 1@5-1 m/1,a 1@5-2 m/2", "joined=2 labels=1 predictions=3"},
-		{"label names one version", "p a 1 m/1; p a 2 m/2; l a 5 1 m/2", "a 1@5-2 m/2", "joined=1 labels=1 predictions=2"},
-		{"label names one version and is first", "l a 5 1 m/2; p a 1 m/1; p a 2 m/2", "a 1@5-2 m/2", "joined=1 labels=1 predictions=2"},
+		{"two versions, label names none", "p a 1 m/1; p a 2 m/2; l a 5 1", "a 1@5-1 m/1,a 1@5-2 m/2",
+			"joined=2 labels=1 predictions=2"},
+		{"two versions, label names none and is first", "l a 5 1; p a 1 m/1; p a 2 m/2", "a 1@5-1 m/1,a 1@5-2 m/2",
+			"joined=2 labels=1 predictions=2"},
+		{"two versions, label names the model", "p a 1 m/1; p a 2 m/2; p a 2 n/2; l a 5 1 m/",
+			"a 1@5-1 m/1,a 1@5-2 m/2", "joined=2 labels=1 predictions=3"},
+		{"label names one version", "p a 1 m/1; p a 2 m/2; l a 5 1 m/2", "a 1@5-2 m/2",
+			"joined=1 labels=1 predictions=2"},
+		{"label names one version and is first", "l a 5 1 m/2; p a 1 m/1; p a 2 m/2", "a 1@5-2 m/2",
+			"joined=1 labels=1 predictions=2"},
 		{"label names another model", "p a 1 m/1; l a 5 1 n/1", "", "labels=1 predictions=1"},
-		{"label out of range", "p a 1; l a 5 3", "", "dead_letters:label_range=1 labels=1 predictions=1 rejected:label_range=1"},
-		{"label out of range, then a good one", "p a 1; l a 5 3; l a 6 1", "a 1@6-1 m/1", "dead_letters:label_range=1 joined=1 labels=2 predictions=1 rejected:label_range=1"},
-		{"label out of range, then a good one, labels first", "l a 5 3; l a 6 1; p a 1", "a 1@6-1 m/1", "dead_letters:label_range=1 joined=1 labels=2 predictions=1 rejected:label_range=1"},
-		{"in range of one version only", "p a 1 m/1 k=2; p a 1 m/2 k=5; l a 5 3", "a 3@5-1 m/2", "dead_letters:label_range=1 joined=1 labels=1 predictions=2 rejected:label_range=1"},
+		{"label out of range", "p a 1; l a 5 3", "",
+			"dead_letters:label_range=1 labels=1 predictions=1 rejected:label_range=1"},
+		{"label out of range, then a good one", "p a 1; l a 5 3; l a 6 1", "a 1@6-1 m/1",
+			"dead_letters:label_range=1 joined=1 labels=2 predictions=1 rejected:label_range=1"},
+		{"label out of range, then a good one, labels first", "l a 5 3; l a 6 1; p a 1", "a 1@6-1 m/1",
+			"dead_letters:label_range=1 joined=1 labels=2 predictions=1 rejected:label_range=1"},
+		{"in range of one version only", "p a 1 m/1 k=2; p a 1 m/2 k=5; l a 5 3", "a 3@5-1 m/2",
+			"dead_letters:label_range=1 joined=1 labels=1 predictions=2 rejected:label_range=1"},
 		{"expired", "p a 1; w 11; w 12; l a 11 2", "", "expired=1 labels=1 predictions=1"},
 		{"not yet expired", "p a 1; w 11; l a 11 2", "a 2@11-1 m/1", "joined=1 labels=1 predictions=1"},
 		{"orphan", "l a 1 1; w 12; p a 3", "", "labels=1 orphans=1 predictions=1"},
 		{"a label that served is no orphan", "l a 1 1; p a 3; w 12", "a 1@1-3 m/1", "joined=1 labels=1 predictions=1"},
-		{"full: the oldest goes", "p a 1; p b 1; p c 1; p d 1; l a 2 1; l d 2 1", "d 1@2-1 m/1", "evicted=2 joined=1 labels=2 predictions=4"},
-		{"full of labels", "l a 2 1; l b 2 1; l c 2 1; l d 2 1; p a 1; p d 1", "d 1@2-1 m/1", "evicted=2 joined=1 labels=4 predictions=2"},
-		{"a label that served is no loss when pushed out", "l a 2 1; p a 1; p b 1; p c 1; p d 1", "a 1@2-1 m/1", "joined=1 labels=1 predictions=4"},
+		{"full: the oldest goes", "p a 1; p b 1; p c 1; p d 1; l a 2 1; l d 2 1", "d 1@2-1 m/1",
+			"evicted=2 joined=1 labels=2 predictions=4"},
+		{"full of labels", "l a 2 1; l b 2 1; l c 2 1; l d 2 1; p a 1; p d 1", "d 1@2-1 m/1",
+			"evicted=2 joined=1 labels=4 predictions=2"},
+		{"a label that served is no loss when pushed out", "l a 2 1; p a 1; p b 1; p c 1; p d 1", "a 1@2-1 m/1",
+			"joined=1 labels=1 predictions=4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newJoinRun(t, Config{Wait: 10, MaxRows: 3}).do(c.script)
@@ -156,7 +170,8 @@ func TestJoin(t *testing.T) {
 func countText(n map[string]int64) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(n)) {
-		if n[k] != 0 && !slices.Contains([]string{pipeline.CountMet, pipeline.CountWaiting, pipeline.CountWaitingLabels, pipeline.CountRejectedJoins, pipeline.CountEvictedLabels}, k) {
+		if n[k] != 0 && !slices.Contains([]string{pipeline.CountMet, pipeline.CountWaiting,
+			pipeline.CountWaitingLabels, pipeline.CountRejectedJoins, pipeline.CountEvictedLabels}, k) {
 			out = append(out, fmt.Sprintf("%s=%d", k, n[k]))
 		}
 	}
@@ -184,7 +199,8 @@ func TestJoinConserves(t *testing.T) {
 			}
 		}
 		n, w := run.counts.All(), run.j.w.n
-		if int64(w.predictions) != n[pipeline.CountWaiting] || int64(w.labels) != n[pipeline.CountWaitingLabels] || w.bounded() > run.j.cfg.MaxRows {
+		if int64(w.predictions) != n[pipeline.CountWaiting] || int64(w.labels) != n[pipeline.CountWaitingLabels] ||
+			w.bounded() > run.j.cfg.MaxRows {
 			t.Fatalf("seed %d: %+v wait, the counts say %v, allowed are %d", seed, w, n, run.j.cfg.MaxRows)
 		}
 		if ok, detail := run.conserves(); !ok || int64(len(run.joined)) != n["joined"] || n["joined"] == 0 {
@@ -232,7 +248,8 @@ func TestNamesAreForgotten(t *testing.T) {
 		}
 	}
 	if n := len(r.j.w.models) + len(r.j.w.values); n > 2000 || len(r.j.build) > 2000 || len(r.joined) < 4990 {
-		t.Errorf("%d names and %d builders kept for %d waiting rows; %d joined", n, len(r.j.build), r.j.w.live, len(r.joined))
+		t.Errorf("%d names and %d builders kept for %d waiting rows; %d joined", n, len(r.j.build), r.j.w.live,
+			len(r.joined))
 	}
 }
 
@@ -266,7 +283,8 @@ func (r *joinRun) reopen() {
 func TestJoinedRowsKeepWhatTheyCameWith(t *testing.T) {
 	t.Parallel()
 	for _, o := range []batchtest.Options{
-		{N: 200}, {N: 200, Weights: true, Served: true, Regions: 3}, {N: 200, Probs: true, Weights: true}, {N: 200, K: 2, Probs: true}, {N: 200, Versions: []string{"a", "b"}},
+		{N: 200}, {N: 200, Weights: true, Served: true, Regions: 3}, {N: 200, Probs: true, Weights: true},
+		{N: 200, K: 2, Probs: true}, {N: 200, Versions: []string{"a", "b"}},
 	} {
 		o.MaxLag = 1 // labels at their predictions' time, as labels in the same message have
 		rows := batchtest.Rows(21, o)
@@ -296,7 +314,8 @@ func TestJoinedRowsKeepWhatTheyCameWith(t *testing.T) {
 // message goes to the dead letters as it came.
 func TestRejectedRows(t *testing.T) {
 	rows := batchtest.Rows(22, batchtest.Options{N: 40})
-	nan, wide, range_ := slices.Clone(rows[10:11]), batchtest.Rows(23, batchtest.Options{N: 1, K: 7}), slices.Clone(rows[20:21])
+	nan, wide, range_ := slices.Clone(rows[10:11]), batchtest.Rows(23, batchtest.Options{N: 1, K: 7}),
+		slices.Clone(rows[20:21])
 	nan[0].Scores = []float32{1, float32(math.NaN()), 0, 0}
 	range_[0].Label = 4
 	s := defaultSetup()
@@ -304,7 +323,8 @@ func TestRejectedRows(t *testing.T) {
 	for _, r := range [][]batchtest.Row{nan, wide} {
 		in[0] = append(in[0], batchtest.Predictions(t, r, 1)...)
 	}
-	in[0] = append(in[0], pipeline.Record{Input: pipeline.Logits, Topic: "logits", Value: []byte("nonsense"), Key: []byte("k"), Headers: []pipeline.Header{{Key: "h", Value: []byte("v")}}})
+	in[0] = append(in[0], pipeline.Record{Input: pipeline.Logits, Topic: "logits", Value: []byte("nonsense"),
+		Key: []byte("k"), Headers: []pipeline.Header{{Key: "h", Value: []byte("v")}}})
 	in[0] = append(in[0], batchtest.Predictions(t, rows[20:21], 1)...)
 	in[1] = append(in[1], batchtest.Labels(t, range_, 1)...)
 	for l := range in {
@@ -314,7 +334,8 @@ func TestRejectedRows(t *testing.T) {
 	}
 	w := newWorld(t, s, []lanes{in}, 1).run(logitsFirst)
 	n := w.counts()
-	for name, want := range map[string]int64{"predictions": 11, "labelled": 10, "rejected:nonfinite_scores": 1, "rejected:classes": 1, "rejected:label_range": 1,
+	for name, want := range map[string]int64{"predictions": 11, "labelled": 10, "rejected:nonfinite_scores": 1,
+		"rejected:classes": 1, "rejected:label_range": 1,
 		"dead_letters:nonfinite_scores": 1, "dead_letters:classes": 1, "dead_letters:label_range": 1} {
 		if n[name] != want {
 			t.Errorf("%s = %d, want %d (%v)", name, n[name], want, n)

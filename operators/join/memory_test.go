@@ -24,7 +24,8 @@ func TestTenMillionWait(t *testing.T) {
 	const rows, batch, limit = 10_000_000, 10_000, 1 << 30
 	base := resident(t)
 	dir := t.TempDir()
-	cfg := Config{Wait: int64(time.Hour), MaxRows: rows, Slices: []string{"region"}, MemoryBytes: 32 << 20, Dir: dir, Name: "shard", Remember: 1_000_000}
+	cfg := Config{Wait: int64(time.Hour), MaxRows: rows, Slices: []string{"region"}, MemoryBytes: 32 << 20, Dir: dir,
+		Name: "shard", Remember: 1_000_000}
 	counts := pipeline.NewCounts()
 	j := New(cfg, host(counts))
 	joined := 0
@@ -62,7 +63,8 @@ func TestTenMillionWait(t *testing.T) {
 		if err := store.Save(context.Background(), "k", n, c); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("checkpoint %d: %.1f MB and %d files, encoded in %v, saved in %v", n, float64(len(c.Data))/1e6, len(c.Files), encoded, time.Since(start)-encoded)
+		t.Logf("checkpoint %d: %.1f MB and %d files, encoded in %v, saved in %v", n, float64(len(c.Data))/1e6,
+			len(c.Files), encoded, time.Since(start)-encoded)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
@@ -80,7 +82,8 @@ func TestTenMillionWait(t *testing.T) {
 	}
 	counts = pipeline.NewCounts()
 	j = New(cfg, host(counts))
-	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{counts.Section(), {Name: "join", State: j, Files: j}}, stored[0].Fetch); err != nil {
+	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{counts.Section(),
+		{Name: "join", State: j, Files: j}}, stored[0].Fetch); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("restored in %v, %d MiB resident", time.Since(start), resident(t)>>20)
@@ -99,8 +102,11 @@ func TestTenMillionWait(t *testing.T) {
 }
 
 func predictionBatch(n, k int) *arrowio.Batch {
-	return &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, IDs: make([]arrowio.ID, n), TS: make([]int64, n), Scores: make([]float32, n*k),
-		Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, Slices: []arrowio.SliceColumn{{Name: "region", Values: []string{"eu", "us", "ap"}, Index: make([]int32, n)}}}
+	return &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, IDs: make([]arrowio.ID, n), TS: make([]int64, n),
+		Scores: make([]float32, n*k),
+		Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
+		Slices: []arrowio.SliceColumn{{Name: "region", Values: []string{"eu", "us", "ap"},
+			Index: make([]int32, n)}}}
 }
 
 // labelBatch are labels that name the version.

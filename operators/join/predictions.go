@@ -77,7 +77,8 @@ func (j *Operator) await(b *arrowio.Batch, i int, key arrowio.ModelKey, others i
 func (j *Operator) inline(id arrowio.ID, ts pipeline.Time, key arrowio.ModelKey) error {
 	for l := j.w.first(id); l >= 0; {
 		next := j.w.after(l)
-		if lab := &j.w.entries[l]; lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], key)) && j.inTime(ts, lab.ts) {
+		if lab := &j.w.entries[l]; lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], key)) &&
+			j.inTime(ts, lab.ts) {
 			j.serve(l, true)
 			if j.exact(lab) {
 				j.w.remove(l)
@@ -94,7 +95,8 @@ func (j *Operator) matchLabel(e int32) error {
 	j.match = j.match[:0]
 	for l := j.w.first(p.id); l >= 0; l = j.w.after(l) {
 		lab := &j.w.entries[l]
-		if lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], j.w.models[p.model])) && j.inTime(p.ts, lab.ts) {
+		if lab.label >= 0 && (!lab.named || labelFits(j.w.models[lab.model], j.w.models[p.model])) &&
+			j.inTime(p.ts, lab.ts) {
 			j.match = append(j.match, l)
 		}
 	}

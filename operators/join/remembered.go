@@ -19,7 +19,8 @@ type remembered struct {
 // joined is the queue.
 func (w *remembered) joined() *store.Joined {
 	if w.met == nil {
-		w.met = store.NewJoined(store.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix, BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
+		w.met = store.NewJoined(store.JoinedOptions{Dir: w.cfg.Dir, Prefix: w.cfg.Name + joinedSuffix,
+			BlockRows: w.cfg.SegmentBytes / 40, InMemory: w.cfg.MemoryBytes == 0})
 	}
 	return w.met
 }

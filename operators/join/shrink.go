@@ -10,9 +10,9 @@ import (
 const minShrink = 1024
 
 // shrink gives back what a burst has left: entries, index and score rows are copied to memory of their own size, and a
-// quarter more, once less than half of what there is is in use. A copy of n is paid for by more than n/3 removals since the one
-// before, so a row costs no more for it. Nothing that is seen depends on where an entry is. Entries change their
-// numbers: nobody may hold one, nor a copy of a row on disk.
+// quarter more, once less than half of what there is is in use. A copy of n is paid for by more than n/3 removals since
+// the one before, so a row costs no more for it. Nothing that is seen depends on where an entry is. Entries change
+// their numbers: nobody may hold one, nor a copy of a row on disk.
 func (w *memory) shrink() {
 	least := cmp.Or(w.cfg.minShrink, minShrink)
 	if len(w.entries) > least && 2*w.live < len(w.entries) {

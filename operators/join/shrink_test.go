@@ -27,7 +27,8 @@ func (w *buffer) retained() int {
 // every count and the bytes of the state are the same at each step, with everything in memory and with most on disk.
 func TestShrinkLeavesNoTrace(t *testing.T) {
 	for seed := range uint64(6) {
-		c := Config{Wait: 25, MaxRows: []int{100000, 40}[seed%2], Remember: []int{0, 5, 1000}[seed%3], minShrink: math.MaxInt}
+		c := Config{Wait: 25, MaxRows: []int{100000, 40}[seed%2], Remember: []int{0, 5, 1000}[seed%3],
+			minShrink: math.MaxInt}
 		for _, rows := range []int{-1, 3} {
 			if rows >= 0 {
 				c = onDisk(t, c, rows)
@@ -49,7 +50,8 @@ func TestShrinkLeavesNoTrace(t *testing.T) {
 				if cap(r.j.w.entries) < before {
 					shrunk++
 				}
-				if got, want := countText(r.counts.All()), countText(whole.counts.All()); got != want || !slices.Equal(r.joined, whole.joined) {
+				if got, want := countText(r.counts.All()), countText(whole.counts.All()); got != want ||
+					!slices.Equal(r.joined, whole.joined) {
 					t.Fatalf("seed %d, %d rows, step %d, %s: counts %s, want %s", seed, rows, i, step, got, want)
 				}
 				got, err := r.j.AppendState(nil)
@@ -76,14 +78,15 @@ func TestShrinkLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// TestBurstIsGivenBack lets rows come ten times as fast for a while, their labels as much later as before. When the last
-// of them has joined, what the buffers hold is within the bounds of shrink again, and the heap is what it was.
+// TestBurstIsGivenBack lets rows come ten times as fast for a while, their labels as much later as before. When the
+// last of them has joined, what the buffers hold is within the bounds of shrink again, and the heap is what it was.
 func TestBurstIsGivenBack(t *testing.T) {
 	const batch, steady = 1000, 20
 	for _, c := range []struct {
 		name string
 		cfg  Config
-	}{{"forget", Config{}}, {"remember", Config{Remember: 20_000}}, {"disk", Config{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir(), Name: "s", SegmentBytes: 256 << 10}}} {
+	}{{"forget", Config{}}, {"remember", Config{Remember: 20_000}}, {"disk",
+		Config{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir(), Name: "s", SegmentBytes: 256 << 10}}} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := c.cfg
 			cfg.Wait, cfg.MaxRows, cfg.Slices = int64(time.Hour), 1<<20, []string{"region"}
@@ -92,7 +95,9 @@ func TestBurstIsGivenBack(t *testing.T) {
 			joined, sent := 0, 0
 			process := func(b *arrowio.Batch, at int) {
 				fillBatch(b, at)
-				if _, err := j.Process(context.Background(), b, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
+				if _, err := j.Process(context.Background(), b, func(*arrowio.Batch) (pipeline.Rejects, error) {
+					return nil, nil
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -126,7 +131,8 @@ func TestBurstIsGivenBack(t *testing.T) {
 			before, heapBefore := level(steady)
 			most, heapMost := level(10 * steady)
 			after, heapAfter := level(steady)
-			t.Logf("retained %d, %d in the burst, %d after it; heap %d, %d, %d", before, most, after, heapBefore, heapMost, heapAfter)
+			t.Logf("retained %d, %d in the burst, %d after it; heap %d, %d, %d", before, most, after, heapBefore,
+				heapMost, heapAfter)
 			if float64(most) < 2*float64(before) {
 				t.Fatalf("the burst took %d bytes, %d before it: too little for a test", most, before)
 			}

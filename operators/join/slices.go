@@ -13,8 +13,8 @@ import (
 const CountDroppedSlices = "slices_dropped"
 
 // The slice values of waiting predictions are in memory by column of the configuration, in a state by column that it
-// names. A row on disk outlives states: there a value is one name, column and value with a zero byte between, so that it
-// means the same under every configuration; nulls are left out.
+// names. A row on disk outlives states: there a value is one name, column and value with a zero byte between, so that
+// it means the same under every configuration; nulls are left out.
 
 // sliceNamesOf appends the names of an entry's slice values.
 func (w *memory) sliceNamesOf(dst []store.Name, e int32) []store.Name {
@@ -80,8 +80,8 @@ func appendColumns(dst []byte, columns []string) []byte {
 	return dst
 }
 
-// restoreColumns reads what appendColumns wrote, and returns the place of each column of the state in the configuration,
-// -1 where it has it no more.
+// restoreColumns reads what appendColumns wrote, and returns the place of each column of the state in the
+// configuration, -1 where it has it no more.
 func (w *buffer) restoreColumns(r *binenc.Reader) (places []int) {
 	var had []string
 	for range r.Count(1, maxColumns) {
@@ -89,8 +89,9 @@ func (w *buffer) restoreColumns(r *binenc.Reader) (places []int) {
 		places = append(places, slices.Index(w.cfg.Slices, had[len(had)-1]))
 	}
 	if r.Err() == nil && !slices.Equal(had, w.cfg.Slices) {
-		w.log.Warn("slice columns: slices.columns has changed since the checkpoint: predictions that wait keep the values "+
-			"of columns that are there still, and are in no slice of the others", "checkpoint", had, "slices.columns", w.cfg.Slices)
+		w.log.Warn("slice columns: slices.columns has changed since the checkpoint: predictions that wait keep "+
+			"the values of columns that are there still, and are in no slice of the others",
+			"checkpoint", had, "slices.columns", w.cfg.Slices)
 	}
 	return places
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// slicedRun is a join whose predictions have values of the columns a, b and c, some of them null, and what comes out of it.
+// slicedRun is a join whose predictions have values of the columns a, b and c, some of them null, and what comes out of
+// it.
 type slicedRun struct {
 	*joinRun
 	sent map[string]map[string]string // id → column → value
@@ -42,7 +43,8 @@ func (r *slicedRun) predict(t *testing.T, g *rand.Rand, i int) {
 
 func (r *slicedRun) label(t *testing.T, i int) {
 	t.Helper()
-	if _, err := r.j.Process(t.Context(), scriptBatch([]string{"l", fmt.Sprint("id", i), fmt.Sprint(i), "1"}), r.take); err != nil {
+	if _, err := r.j.Process(t.Context(), scriptBatch([]string{"l", fmt.Sprint("id", i), fmt.Sprint(i), "1"}),
+		r.take); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,8 +87,9 @@ func (r *slicedRun) restart(t *testing.T, c Config) (log string) {
 	return text.String()
 }
 
-// TestSliceColumnsOverRestarts: whatever becomes of slices.columns between restarts, and wherever a prediction waits, its values are those of their
-// own columns, or none: never another's. Predictions of the latest configuration have all of theirs, and no prediction is lost.
+// TestSliceColumnsOverRestarts: whatever becomes of slices.columns between restarts, and wherever a prediction waits,
+// its values are those of their own columns, or none: never another's. Predictions of the latest configuration have all
+// of theirs, and no prediction is lost.
 func TestSliceColumnsOverRestarts(t *testing.T) {
 	configs := [][]string{{"a", "b"}, {"a", "c"}, {"b", "a"}, {"b"}, {}, {"c", "a", "b"}, {"x", "y"}, {"a", "b"}}
 	for _, inMemory := range []int{-1, 0, 7} {
@@ -107,7 +110,8 @@ func TestSliceColumnsOverRestarts(t *testing.T) {
 					}
 					c.Slices = configs[g.IntN(len(configs))]
 					for i := range since {
-						since[i] = slices.DeleteFunc(since[i], func(s string) bool { return !slices.Contains(c.Slices, s) })
+						since[i] = slices.DeleteFunc(since[i],
+							func(s string) bool { return !slices.Contains(c.Slices, s) })
 					}
 					r.restart(t, c)
 				}
@@ -131,7 +135,8 @@ func TestSliceColumnsOverRestarts(t *testing.T) {
 					for _, column := range columns {
 						if v := r.sent[id][column]; v != "" {
 							if kept++; came[column] != v {
-								t.Errorf("%s has lost %s of column %s, which was there all along: %v", id, v, column, came)
+								t.Errorf("%s has lost %s of column %s, which was there all along: %v", id, v, column,
+									came)
 							}
 						}
 					}
@@ -167,7 +172,8 @@ func TestDroppedSlicesAreCounted(t *testing.T) {
 		if got := r.counts.All()[CountDroppedSlices]; got != want || want == 0 {
 			t.Errorf("%d in memory: %d values dropped, want %d", inMemory, got, want)
 		}
-		for _, part := range []string{"slices.columns has changed since the checkpoint", `checkpoint="[a b]"`, `slices.columns="[a renamed]"`, fmt.Sprint("values=", want)} {
+		for _, part := range []string{"slices.columns has changed since the checkpoint", `checkpoint="[a b]"`,
+			`slices.columns="[a renamed]"`, fmt.Sprint("values=", want)} {
 			if !strings.Contains(log, part) {
 				t.Errorf("the log does not say %q: %s", part, log)
 			}

@@ -28,10 +28,10 @@ type Config struct {
 }
 
 // Converter splits the messages of one partition of an unkeyed topic by the murmur2 hash of the ids, as Kafka's default
-// partitioner and the producers of keyed topics do, into messages for the partitions of the keyed topic. What it makes of a
-// record depends on that record and the configuration alone, and says in its headers which record that was: so a shard
-// knows a repeat, and the converter needs no state. Rows without an id go to a partition that follows from the record's
-// place; if they can be used at all, it is by themselves. Control records go to every partition.
+// partitioner and the producers of keyed topics do, into messages for the partitions of the keyed topic. What it makes
+// of a record depends on that record and the configuration alone, and says in its headers which record that was: so a
+// shard knows a repeat, and the converter needs no state. Rows without an id go to a partition that follows from the
+// record's place; if they can be used at all, it is by themselves. Control records go to every partition.
 type Converter struct {
 	cfg    Config
 	split  *arrowio.Splitter
@@ -47,7 +47,8 @@ func New(cfg Config, next int64, out *pipeline.Out, counts *pipeline.Counts) *Co
 }
 
 // streams are the outputs by input.
-var streams = map[pipeline.Input]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits, pipeline.Labels: pipeline.StreamLabels}
+var streams = map[pipeline.Input]pipeline.Stream{pipeline.Logits: pipeline.StreamLogits,
+	pipeline.Labels: pipeline.StreamLabels}
 
 // Take returns the messages that a record becomes, or that its idleness is worth.
 func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
@@ -64,7 +65,8 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	if p.cfg.Input == pipeline.Labels {
 		kind = arrowio.Labels
 	}
-	parts, err := p.split.Split(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time}, kind, p.cfg.Targets,
+	parts, err := p.split.Split(r.Value, arrowio.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+		Time: r.Time}, kind, p.cfg.Targets,
 		func(id []byte) int {
 			if id == nil {
 				return int((int64(r.Partition) + r.Offset) % int64(p.cfg.Targets))
@@ -91,7 +93,8 @@ func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipelin
 			number = 0
 		}
 		p.counts.AddReason(CountRepartitionRows, p.cfg.Input.String(), int64(part.Rows))
-		out = append(out, pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(part.Place), Value: part.Value,
+		out = append(out, pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(part.Place),
+			Value:   part.Value,
 			Headers: append(headers(r), p.at(r.Offset, number)), Time: r.Time})
 	}
 	p.counts.AddReason(CountParts, p.cfg.Input.String(), int64(len(out)))
@@ -99,7 +102,8 @@ func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipelin
 }
 
 func (p *Converter) at(offset int64, part int32) pipeline.Header {
-	return pipeline.Provenance{Topic: p.cfg.Topic, Partition: p.cfg.Partition, Of: p.cfg.Of, Offset: offset, Part: part}.Header()
+	return pipeline.Provenance{Topic: p.cfg.Topic, Partition: p.cfg.Partition, Of: p.cfg.Of, Offset: offset,
+		Part: part}.Header()
 }
 
 // headers are those of a record that its parts keep.
@@ -117,7 +121,8 @@ func headers(r *pipeline.Record) []pipeline.Header {
 func (p *Converter) everywhere(r *pipeline.Record) []pipeline.Message {
 	out := make([]pipeline.Message, p.cfg.Targets)
 	for i := range out {
-		out[i] = pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(i), Value: []byte{}, Headers: append(headers(r), p.at(r.Offset, 0)), Time: r.Time}
+		out[i] = pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(i), Value: []byte{},
+			Headers: append(headers(r), p.at(r.Offset, 0)), Time: r.Time}
 	}
 	return out
 }
@@ -141,8 +146,8 @@ func (p *Converter) tell(idle bool) []pipeline.Message {
 // while it was idle, and rows that came since must not be overtaken.
 func (p *Converter) Opening() []pipeline.Message { return p.tell(false) }
 
-// Closing returns what there is to be said when nobody reads the partition from here on: rows that come meanwhile must not
-// be overtaken, so that it is idle is taken back.
+// Closing returns what there is to be said when nobody reads the partition from here on: rows that come meanwhile must
+// not be overtaken, so that it is idle is taken back.
 func (p *Converter) Closing() []pipeline.Message {
 	if !p.idle {
 		return nil

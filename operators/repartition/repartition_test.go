@@ -16,8 +16,8 @@ func repartition(in pipeline.Input, targets int, max int) (*Converter, *pipeline
 		Decode: arrowio.Options{MaxMessageBytes: max}}, -1, pipeline.NewOut(counts), counts), counts
 }
 
-// TestRepartitionPlacesRows: every row goes to the partition of its id, integers by their eight bytes, with its features,
-// and twice the same record makes twice the same messages.
+// TestRepartitionPlacesRows: every row goes to the partition of its id, integers by their eight bytes, with its
+// features, and twice the same record makes twice the same messages.
 func TestRepartitionPlacesRows(t *testing.T) {
 	const n, targets = 200, 5
 	c := arrowio.Columns{Model: "m", Version: "2", K: 2, D: 1, Slices: []arrowio.StringColumn{{Name: "region"}}}
@@ -33,21 +33,24 @@ func TestRepartitionPlacesRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := pipeline.Record{Input: pipeline.Logits, Topic: "z-unkeyed", Partition: 1, Offset: 77, Time: 5e9, Value: value,
-		Headers: []pipeline.Header{{Key: "trace", Value: []byte("x")}, {Key: pipeline.SourceHeader, Value: []byte("of another")}}}
+		Headers: []pipeline.Header{{Key: "trace", Value: []byte("x")}, {Key: pipeline.SourceHeader,
+			Value: []byte("of another")}}}
 	p, counts := repartition(pipeline.Logits, targets, 0)
 	ms := p.Take(r)
 	again, _ := repartition(pipeline.Logits, targets, 0)
 	repeat := again.Take(r)
 	rows := 0
 	for i, m := range ms {
-		if m.Stream != pipeline.StreamLogits || m.Time != r.Time || len(m.Headers) != 2 || m.Headers[0].Key != "trace" ||
+		if m.Stream != pipeline.StreamLogits || m.Time != r.Time || len(m.Headers) != 2 ||
+			m.Headers[0].Key != "trace" ||
 			string(m.Headers[1].Value) != "z-unkeyed/1/3/77/0" || m.Headers[1].Key != pipeline.SourceHeader {
 			t.Errorf("message %+v", m.Headers)
 		}
 		if !bytes.Equal(m.Value, repeat[i].Value) || m.Partition != repeat[i].Partition {
 			t.Errorf("message %d is another the second time", i)
 		}
-		bs, err := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(m.Value, arrowio.Origin{Time: 1}, arrowio.Predictions)
+		bs, err := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}}).Decode(m.Value,
+			arrowio.Origin{Time: 1}, arrowio.Predictions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,29 +58,34 @@ func TestRepartitionPlacesRows(t *testing.T) {
 			for j := range b.N {
 				k := int(b.Scores[2*j])
 				if want[b.IDs[j]] != int(m.Partition) || b.TS[j] != r.Time || int(b.Features[j]) != k ||
-					b.Slices[0].Values[b.Slices[0].Index[j]] != fmt.Sprint("r", k%3) || b.Models[0] != (arrowio.ModelKey{Model: "m", Version: "2"}) {
+					b.Slices[0].Values[b.Slices[0].Index[j]] != fmt.Sprint("r", k%3) ||
+					b.Models[0] != (arrowio.ModelKey{Model: "m", Version: "2"}) {
 					t.Fatalf("row %d of partition %d: id's partition is %d; %+v", k, m.Partition, want[b.IDs[j]], b)
 				}
 				rows++
 			}
 		}
 	}
-	if rows != n || counts.All()["repartitioned_rows:logits"] != n || counts.All()["repartitioned_messages:logits"] != 1 {
+	if rows != n || counts.All()["repartitioned_rows:logits"] != n ||
+		counts.All()["repartitioned_messages:logits"] != 1 {
 		t.Errorf("%d rows, counts %v", rows, counts.All())
 	}
 }
 
 func TestRepartitionOfBadMessages(t *testing.T) {
 	p, counts := repartition(pipeline.Labels, 4, 0)
-	ms := p.Take(pipeline.Record{Input: pipeline.Labels, Topic: "y", Offset: 3, Value: []byte("nothing of ours"), Key: []byte("k")})
-	if len(ms) != 1 || ms[0].Stream != pipeline.StreamDeadLetter || string(ms[0].Value) != "nothing of ours" || string(ms[0].Headers[0].Value) != "not_arrow" {
+	ms := p.Take(pipeline.Record{Input: pipeline.Labels, Topic: "y", Offset: 3, Value: []byte("nothing of ours"),
+		Key: []byte("k")})
+	if len(ms) != 1 || ms[0].Stream != pipeline.StreamDeadLetter || string(ms[0].Value) != "nothing of ours" ||
+		string(ms[0].Headers[0].Value) != "not_arrow" {
 		t.Errorf("got %+v", ms)
 	}
 	if counts.All()["dead_letters:not_arrow"] != 1 {
 		t.Errorf("counts %v", counts.All())
 	}
 	// One without ids is one row's worth of places.
-	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", K: 2, Logits: []float32{1, 2, 3, 4}, Label: []int32{0, 1}})
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", K: 2, Logits: []float32{1, 2, 3, 4},
+		Label: []int32{0, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +112,10 @@ func TestRepartitionParts(t *testing.T) {
 		t.Fatalf("%d messages, want some", len(ms))
 	}
 	for i, m := range ms {
-		if want := fmt.Sprintf("z-unkeyed/1/3/1/%d", i); string(m.Headers[0].Value) != want || len(m.Value) > len(value) {
-			t.Errorf("message %d: %s with %d bytes, want %s with at most %d", i, m.Headers[0].Value, len(m.Value), want, len(value))
+		if want := fmt.Sprintf("z-unkeyed/1/3/1/%d", i); string(m.Headers[0].Value) != want ||
+			len(m.Value) > len(value) {
+			t.Errorf("message %d: %s with %d bytes, want %s with at most %d", i, m.Headers[0].Value, len(m.Value),
+				want, len(value))
 		}
 	}
 }
@@ -124,12 +134,14 @@ func TestRepartitionControl(t *testing.T) {
 			for _, h := range m.Headers {
 				got[h.Key] = string(h.Value)
 			}
-			if int(m.Partition) != i || len(m.Value) != 0 || got[key] != value || got[pipeline.SourceHeader] != fmt.Sprintf("z-unkeyed/1/3/%d/0", offset) {
+			if int(m.Partition) != i || len(m.Value) != 0 || got[key] != value ||
+				got[pipeline.SourceHeader] != fmt.Sprintf("z-unkeyed/1/3/%d/0", offset) {
 				t.Errorf("%s: message %d %+v", what, i, m)
 			}
 		}
 	}
-	check("control", p.Take(pipeline.Record{Offset: 8, Value: []byte{}, Headers: []pipeline.Header{{Key: pipeline.WatermarkHeader, Value: []byte("17")}}}),
+	check("control", p.Take(pipeline.Record{Offset: 8, Value: []byte{},
+		Headers: []pipeline.Header{{Key: pipeline.WatermarkHeader, Value: []byte("17")}}}),
 		pipeline.WatermarkHeader, "17", 8)
 	check("opening, whoever was there before", p.Opening(), pipeline.SourceIdleHeader, "0", 9)
 	if ms := p.Closing(); ms != nil {
@@ -144,12 +156,14 @@ func TestRepartitionControl(t *testing.T) {
 
 // TestRepartitionNeverOverflows: the place of rows without ids follows from offsets of any size.
 func TestRepartitionNeverOverflows(t *testing.T) {
-	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", K: 2, Logits: []float32{1, 2}, Label: []int32{0}})
+	value, err := arrowio.EncodePredictions(arrowio.Columns{Model: "m", K: 2, Logits: []float32{1, 2},
+		Label: []int32{0}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, _ := repartition(pipeline.Logits, 7, 0)
-	if ms := p.Take(pipeline.Record{Partition: 3, Offset: math.MaxInt64 - 4, Value: value, Time: 1}); len(ms) != 1 || ms[0].Partition < 0 || ms[0].Partition > 6 {
+	if ms := p.Take(pipeline.Record{Partition: 3, Offset: math.MaxInt64 - 4, Value: value, Time: 1}); len(ms) != 1 ||
+		ms[0].Partition < 0 || ms[0].Partition > 6 {
 		t.Errorf("got %+v", ms)
 	}
 }

@@ -50,7 +50,8 @@ func NewHeads(most int) *Heads {
 // first result of a request counts.
 func (h *Heads) Put(m arrowio.ModelKey, number int, from pipeline.Time, model HeadModel) error {
 	if number < 1 || model.Features() < 1 || model.Classes() < 2 {
-		return fmt.Errorf("head %d of %s/%s with %d features and %d classes: allowed from 1, 1 and 2", number, m.Model, m.Version, model.Features(), model.Classes())
+		return fmt.Errorf("head %d of %s/%s with %d features and %d classes: allowed from 1, 1 and 2", number,
+			m.Model, m.Version, model.Features(), model.Classes())
 	}
 	h.change(m, number, func(old *headEntry) *headEntry {
 		until := pipeline.Time(math.MaxInt64)

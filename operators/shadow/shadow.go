@@ -59,8 +59,9 @@ type beganKey struct {
 
 // New returns the operator.
 func New(cfg Config, h pipeline.Host) *Operator {
-	return &Operator{cfg: cfg, counts: h.Counts, log: h.Log, changes: -1, newest: math.MinInt64, begun: map[beganKey]pipeline.Time{},
-		wait: newWaitingRows(), builds: map[beganKey]*builder{}}
+	return &Operator{cfg: cfg, counts: h.Counts, log: h.Log, changes: -1, newest: math.MinInt64,
+		begun: map[beganKey]pipeline.Time{},
+		wait:  newWaitingRows(), builds: map[beganKey]*builder{}}
 }
 
 // Stage is the operator as a shard registers it.
@@ -134,16 +135,12 @@ func (s *Operator) predict(b *arrowio.Batch, i int) {
 			continue
 		}
 		s.counts.Add(CountShadowRows, 1)
-		label := int32(-1)
-		if b.Label != nil {
-			label = b.Label[i]
-		}
 		w := float32(1)
 		if b.Weight != nil {
 			w = b.Weight[i]
 		}
-		s.builder(h.key, h.number, b, arrowio.Predictions).add(b, i, z, w, label, b.TS[i])
-		if label >= 0 {
+		s.builder(h.key, h.number, b, arrowio.Predictions).add(b, i, z, w)
+		if labelOf(b, i) >= 0 {
 			s.counts.Add(CountShadowJoined, 1)
 		} else if b.IDs != nil {
 			s.wait.add(waitingID{b.IDs[i], beganKey{m, h.number}}, b.TS[i], w, z)
@@ -164,7 +161,7 @@ func (s *Operator) label(b *arrowio.Batch, i int) {
 			continue
 		}
 		s.counts.Add(CountShadowJoined, 1)
-		s.builder(h.key, h.number, b, arrowio.Labelled).add(b, i, row.z, row.w, b.Label[i], b.LabelTS[i])
+		s.builder(h.key, h.number, b, arrowio.Labelled).add(b, i, row.z, row.w)
 	}
 }
 
@@ -210,21 +207,36 @@ func (s *Operator) builder(m arrowio.ModelKey, number int, b *arrowio.Batch, kin
 	}
 	if g.b.N == 0 {
 		c := &g.b
-		*c = arrowio.Batch{Origin: b.Origin, Kind: kind, K: b.K, Shadow: true, Models: []arrowio.ModelKey{{Model: m.Model, Version: record.ShadowVersion(m.Version, number)}},
-			IDs: c.IDs[:0], TS: c.TS[:0], Scores: c.Scores[:0], Label: c.Label[:0], LabelTS: c.LabelTS[:0], Weight: c.Weight[:0]}
+		*c = arrowio.Batch{Origin: b.Origin, Kind: kind, K: b.K, Shadow: true,
+			Models: []arrowio.ModelKey{{Model: m.Model, Version: record.ShadowVersion(m.Version, number)}},
+			IDs:    c.IDs[:0], TS: c.TS[:0], Scores: c.Scores[:0], Label: c.Label[:0], LabelTS: c.LabelTS[:0],
+			Weight: c.Weight[:0]}
 		s.order = append(s.order, g)
 	}
 	return g
 }
 
-func (g *builder) add(b *arrowio.Batch, i int, z []float32, w float32, label int32, labelTS pipeline.Time) {
+// labelOf is the label of row i, -1 where it is not yet known.
+func labelOf(b *arrowio.Batch, i int) int32 {
+	if b.Label == nil {
+		return -1
+	}
+	return b.Label[i]
+}
+
+// add adds the shadow of row i with its scores and weight.
+func (g *builder) add(b *arrowio.Batch, i int, z []float32, w float32) {
 	c := &g.b
 	c.N++
 	c.IDs = append(c.IDs, b.RowID(i))
 	c.TS = append(c.TS, b.TS[i])
 	c.Scores = append(c.Scores, z...)
-	c.Label = append(c.Label, label)
-	c.LabelTS = append(c.LabelTS, labelTS)
+	c.Label = append(c.Label, labelOf(b, i))
+	if b.LabelTS != nil {
+		c.LabelTS = append(c.LabelTS, b.LabelTS[i])
+	} else {
+		c.LabelTS = append(c.LabelTS, b.TS[i])
+	}
 	c.Weight = append(c.Weight, w)
 }
 

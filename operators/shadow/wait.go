@@ -139,7 +139,8 @@ func (s *Operator) RestoreState(src []byte) error {
 	s.begun, s.wait = map[beganKey]pipeline.Time{}, newWaitingRows()
 	var heads []beganKey
 	for range r.Count(4, 1<<20) {
-		h := beganKey{arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}, int(r.Int("number", 1, math.MaxInt32))}
+		h := beganKey{arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)},
+			int(r.Int("number", 1, math.MaxInt32))}
 		s.begun[h] = r.Varint()
 		heads = append(heads, h)
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Where a label pane has more values of a column than there are slots, those with the least hashes have them, and the rest are pooled.
-// That is a function of the rows alone: a value that has a slot in the end had one from its first row on, since the bound on hashes
-// only falls, so its sums are those of all of its rows, whatever order they came in. And it is one that shards need no word to each other
-// for: of the union of what they send, the least are the least of all.
+// Where a label pane has more values of a column than there are slots, those with the least hashes have them, and the
+// rest are pooled. That is a function of the rows alone: a value that has a slot in the end had one from its first row
+// on, since the bound on hashes only falls, so its sums are those of all of its rows, whatever order they came in. And
+// it is one that shards need no word to each other for: of the union of what they send, the least are the least of all.
 
-// paneValues are the values of a column that have slots in a label pane, the one with the greatest hash first in the heap.
+// paneValues are the values of a column that have slots in a label pane, the one with the greatest hash first in the
+// heap.
 type paneValues struct {
 	table *keyTable
 	has   map[int32][]int64 // prediction panes by key
@@ -81,8 +82,8 @@ func (s *Operator) valuesOf(c *sliceColumn, labelPane int64) *paneValues {
 	return p
 }
 
-// admit returns the key under which a row of a column with many values counts in a label pane: its own where it has a slot or takes
-// one, else that of ~other, pooled. key is its own, -1 where it had none.
+// admit returns the key under which a row of a column with many values counts in a label pane: its own where it has a
+// slot or takes one, else that of ~other, pooled. key is its own, -1 where it had none.
 func (s *Operator) admit(c *sliceColumn, value string, key int32, labelPane int64) (as int32, pooled bool, err error) {
 	if key < 0 {
 		if i, ok := s.keys.ix[sliceKey{c.model, c.column, value, c.classes}]; ok { // another label pane had a slot

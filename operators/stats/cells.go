@@ -87,14 +87,16 @@ func (s *Operator) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 		n := 0
 		first := s.keys.keys[ready[0].key]
 		cells, s.buf = cells[:0], s.buf[:0] // the outbox encodes them at once
-		for n < len(ready) && ready[n].labelPane == ready[0].labelPane && s.keys.keys[ready[n].key].model.Model == first.model.Model {
+		for n < len(ready) && ready[n].labelPane == ready[0].labelPane &&
+			s.keys.keys[ready[n].key].model.Model == first.model.Model {
 			k := s.keys.keys[ready[n].key]
 			set := m[ready[n]]
 			at := len(s.buf)
 			if s.buf, err = set.AppendBinary(s.buf); err != nil {
 				return err
 			}
-			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: s.keys.names[ready[n].key], K: k.classes,
+			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: s.keys.names[ready[n].key],
+				K:              k.classes,
 				PredictionPane: ready[n].predictionPane, Set: s.buf[at:len(s.buf):len(s.buf)]})
 			s.recycle(k.classes, set)
 			delete(m, ready[n])
@@ -122,7 +124,8 @@ func (s *Operator) recycle(classes int, set *acc.Set) {
 
 func (s *Operator) compare(a, b cellKey) int {
 	ka, kb := &s.keys.keys[a.key], &s.keys.keys[b.key]
-	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), ka.model.Compare(kb.model), strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
+	return cmp.Or(cmp.Compare(a.labelPane, b.labelPane), ka.model.Compare(kb.model),
+		strings.Compare(s.keys.names[a.key], s.keys.names[b.key]), cmp.Compare(a.predictionPane, b.predictionPane))
 }
 
 // State implements pipeline.Operator.

@@ -1,13 +1,13 @@
 // Package stats is the last stage of a shard: sums by model version, slice value, label pane and prediction pane.
 //
-// A prediction counts as seen in the pane of its event time, a labelled row as labelled in the pane of its label's time.
-// When the watermark has passed the end of a label pane, its cells go to the outbox, once, never revised: rows that come
-// later go as late cells with the next ones. Sums are calib/acc.Set, which merge exactly, so that the model task gets
-// the same from any number of shards.
+// A prediction counts as seen in the pane of its event time, a labelled row as labelled in the pane of its label's
+// time. When the watermark has passed the end of a label pane, its cells go to the outbox, once, never revised: rows
+// that come later go as late cells with the next ones. Sums are calib/acc.Set, which merge exactly, so that the model
+// task gets the same from any number of shards.
 //
 // Where a slice column has more values than there are slots, those with the least hashes have their own cells and the
 // rest are pooled (package slicing): shards agree without a word to each other.
 //
-// The package knows panes, keys and sums. It must not know windows, rules or calibrators: those are the model task's. Its
-// state is the open and the late cells.
+// The package knows panes, keys and sums. It must not know windows, rules or calibrators: those are the model task's.
+// Its state is the open and the late cells.
 package stats

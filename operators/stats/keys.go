@@ -38,8 +38,8 @@ type sliceColumn struct {
 	panes map[int64]*paneValues // made where there are more than slots keys
 }
 
-// keyTable numbers the keys of a shard. Keys of whole model versions and of ~other always find a place: without them nothing would be
-// counted at all. Other values find one as long as a label pane has slots for them (admit.go).
+// keyTable numbers the keys of a shard. Keys of whole model versions and of ~other always find a place: without them
+// nothing would be counted at all. Other values find one as long as a label pane has slots for them (admit.go).
 type keyTable struct {
 	slots   int // 0 = no bound
 	keys    []sliceKey
@@ -53,8 +53,8 @@ func newKeyTable(limit int) keyTable {
 	return keyTable{slots: slicing.Slots(limit), ix: map[sliceKey]int32{}, byName: map[columnKey]*sliceColumn{}}
 }
 
-// index returns the number of a key. Where its column has more values than slots, full is the column, and the key is -1 if it has no
-// number.
+// index returns the number of a key. Where its column has more values than slots, full is the column, and the key is -1
+// if it has no number.
 func (t *keyTable) index(m arrowio.ModelKey, column, value string, classes int) (key int32, full *sliceColumn) {
 	k := sliceKey{m, column, value, classes}
 	if i, ok := t.ix[k]; ok {
@@ -116,7 +116,8 @@ func (t *keyTable) append(dst []byte) []byte {
 func (t *keyTable) restore(r *binenc.Reader) {
 	t.clear()
 	for range r.Count(5, 1<<24) {
-		k := sliceKey{model: arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)}, column: r.String(binenc.MaxName), value: r.String(binenc.MaxName)}
+		k := sliceKey{model: arrowio.ModelKey{Model: r.String(binenc.MaxName), Version: r.String(binenc.MaxName)},
+			column: r.String(binenc.MaxName), value: r.String(binenc.MaxName)}
 		k.classes = int(r.Uvarint())
 		if r.Err() != nil {
 			return

@@ -14,7 +14,8 @@ import (
 func TestStatsPoolIsBoundedInBytes(t *testing.T) {
 	const classes = 20_000
 	z := make([]float32, classes) // one sampled row of so many takes more than maxPooledBytes/maxPooled
-	s := New(Config{Pane: 10, MaxKeys: 10}, pipeline.Host{Outbox: pipeline.NewOutbox(0, 1, 10, 1), Counts: pipeline.NewCounts()})
+	s := New(Config{Pane: 10, MaxKeys: 10}, pipeline.Host{Outbox: pipeline.NewOutbox(0, 1, 10, 1),
+		Counts: pipeline.NewCounts()})
 	for i := range maxPooled {
 		s.keys.add(sliceKey{model: arrowio.ModelKey{Version: strconv.Itoa(i)}, classes: classes})
 	}
@@ -43,7 +44,8 @@ func TestStatsPoolIsBoundedInBytes(t *testing.T) {
 	}
 	kept := len(s.pool[classes])
 	if n := held(); n > maxPooledBytes || n != s.pooledBytes || kept == 0 {
-		t.Errorf("%d sets of %d bytes are kept, accounted as %d; want some, at most %d bytes", kept, n, s.pooledBytes, maxPooledBytes)
+		t.Errorf("%d sets of %d bytes are kept, accounted as %d; want some, at most %d bytes", kept, n, s.pooledBytes,
+			maxPooledBytes)
 	}
 	for i := range kept {
 		if _, _, err := s.cell(cellKey{key: int32(i)}, classes); err != nil {

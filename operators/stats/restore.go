@@ -121,7 +121,8 @@ func decodeSet(d *acc.Decoder, body []byte, want acc.Config) (*acc.Set, error) {
 		return nil, err
 	}
 	if set.Config() != want {
-		return nil, fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v (stats or sample changed since)", set.Config(), want)
+		return nil, fmt.Errorf("the checkpoint's statistics are %+v, the configuration's %+v "+
+			"(stats or sample changed since)", set.Config(), want)
 	}
 	return set, nil
 }

@@ -69,8 +69,10 @@ type group struct {
 
 // New returns the operator.
 func New(cfg Config, h pipeline.Host) *Operator {
-	return &Operator{cfg: cfg, outbox: h.Outbox, counts: h.Counts, keys: newKeyTable(cfg.MaxKeys), cells: map[cellKey]*acc.Set{},
-		late: map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}, blocks: map[int]*acc.Block{}, byCell: map[cellKey]int{}}
+	return &Operator{cfg: cfg, outbox: h.Outbox, counts: h.Counts, keys: newKeyTable(cfg.MaxKeys),
+		cells: map[cellKey]*acc.Set{},
+		late:  map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}, blocks: map[int]*acc.Block{},
+		byCell: map[cellKey]int{}}
 }
 
 // Stage is the operator as a shard registers it.
@@ -176,7 +178,8 @@ type countedRow struct {
 }
 
 func (s *Operator) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
-	x := countedRow{at: int32(at), z: b.Scores[i*b.K : (i+1)*b.K], probs: b.Probs, ts: b.TS[i], labelTS: b.TS[i], label: -1,
+	x := countedRow{at: int32(at), z: b.Scores[i*b.K : (i+1)*b.K], probs: b.Probs, ts: b.TS[i], labelTS: b.TS[i],
+		label:  -1,
 		weight: 1, served: math.NaN(), prediction: b.Kind == arrowio.Predictions, shadow: b.Shadow}
 	if !block.Row(at).OK {
 		// The decoder rejects such rows; here they would be a programmer's mistake.
@@ -256,7 +259,8 @@ func (s *Operator) count(x *countedRow, m arrowio.ModelKey, column, value string
 	if !x.prediction {
 		s.countLate(g.late && !x.shadow, column)
 	}
-	return g.set.Sample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label, Z: s.sampleScores(x.z, x.probs)})
+	return g.set.Sample(acc.SampleRow{ID: x.id, TS: x.ts, LabelTS: x.labelTS, W: float32(x.weight), Y: x.label,
+		Z: s.sampleScores(x.z, x.probs)})
 }
 
 // countLate counts a late row once, not once for every slice.

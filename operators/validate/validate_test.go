@@ -30,8 +30,9 @@ func TestEventTimesAtTheEnds(t *testing.T) {
 	} {
 		counts := pipeline.NewCounts()
 		v := New(Config{MaxAhead: int64(c.ahead)}, pipeline.Host{Out: pipeline.NewOut(counts), Counts: counts})
-		b := &arrowio.Batch{N: 1, Origin: arrowio.Origin{Time: record}, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
-			TS: []int64{c.ts}, K: 2, Scores: []float32{0, 1}, Label: []int32{1}}
+		b := &arrowio.Batch{N: 1, Origin: arrowio.Origin{Time: record},
+			Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
+			TS:     []int64{c.ts}, K: 2, Scores: []float32{0, 1}, Label: []int32{1}}
 		if got := v.check(b, 0); got != c.reason {
 			t.Errorf("time %d, at most %s ahead: reason %q, want %q", c.ts, c.ahead, got, c.reason)
 		}

@@ -136,8 +136,8 @@ func (d *dirFiles) of(checkpoint string) ([]pipeline.File, error) {
 }
 
 // prune removes old checkpoints, and then the files that only they refer to. A file that no checkpoint refers to stays:
-// the process that has taken over may just have put it there. What cannot be removed is harmless: an error must not fail
-// a checkpoint that is already durable.
+// the process that has taken over may just have put it there. What cannot be removed is harmless: an error must not
+// fail a checkpoint that is already durable.
 func (d *dirFiles) prune(dir string, kept, old []uint64) {
 	if len(old) == 0 {
 		return

@@ -97,7 +97,8 @@ func TestStoreFiles(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{"a", "b"}, "a b"}, {[]string{"b", "c"}, "a b c"}, {[]string{"c", "d"}, "b c d"}, {nil, "c d"}, {nil, ""}, {[]string{"a"}, "a"},
+		{[]string{"a", "b"}, "a b"}, {[]string{"b", "c"}, "a b c"}, {[]string{"c", "d"}, "b c d"}, {nil, "c d"},
+		{nil, ""}, {[]string{"a"}, "a"},
 	} {
 		if err := s.Save(ctx, "k", uint64(i+1), withFiles(t, step.files...)); err != nil {
 			t.Fatal(err)
@@ -118,7 +119,8 @@ func TestStoreFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := &fileBlob{files: withFiles(t, "a").Files}
-	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "s", State: st, Files: st}}, stored[0].Fetch); err != nil || !slices.Equal(st.got, []string{"a"}) {
+	if err := pipeline.RestoreCheckpoint(data, []pipeline.Section{{Name: "s", State: st, Files: st}},
+		stored[0].Fetch); err != nil || !slices.Equal(st.got, []string{"a"}) {
 		t.Errorf("restored files %q, %v, want a", st.got, err)
 	}
 	info, err := pipeline.InspectCheckpoint(data)
@@ -164,7 +166,8 @@ func TestFencedStoreLeavesFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := two.files.put(filepath.Join(dir, "k"), withFiles(t, "d", "e").Files); err != nil { // its next checkpoint begins
+	// its next checkpoint begins
+	if err := two.files.put(filepath.Join(dir, "k"), withFiles(t, "d", "e").Files); err != nil {
 		t.Fatal(err)
 	}
 	if err := one.Save(ctx, "k", 2, withFiles(t, "a", "z")); !errors.Is(err, pipeline.ErrFenced) {
@@ -184,6 +187,7 @@ func TestFencedStoreLeavesFiles(t *testing.T) {
 		}
 	}
 	if _, err := two.Load(ctx, "k"); err != nil || kept(t, two, "k") != "b c d" {
-		t.Errorf("files %s, %v, want what a process left before its checkpoint to go after a while", kept(t, two, "k"), err)
+		t.Errorf("files %s, %v, want what a process left before its checkpoint to go after a while",
+			kept(t, two, "k"), err)
 	}
 }

@@ -152,7 +152,8 @@ func TestStoreReportsWhatFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&Store{Dir: filepath.Join(dir, "file")}).Save(context.Background(), "k", 1, pipeline.Checkpoint{Data: []byte("x")}); err == nil {
+	if err := (&Store{Dir: filepath.Join(dir, "file")}).Save(context.Background(), "k", 1,
+		pipeline.Checkpoint{Data: []byte("x")}); err == nil {
 		t.Error("saved below a file")
 	}
 }
@@ -170,7 +171,8 @@ func TestEndedBetweenCheckpointAndJournal(t *testing.T) {
 		copies = append(copies, to)
 	}
 	for n := range uint64(2) {
-		if err := store.Save(t.Context(), "g/task", n+1, pipeline.Checkpoint{Data: []byte{byte(n)}, Journal: fmt.Appendf(nil, "journal %d", n+1)}); err != nil {
+		if err := store.Save(t.Context(), "g/task", n+1, pipeline.Checkpoint{Data: []byte{byte(n)},
+			Journal: fmt.Appendf(nil, "journal %d", n+1)}); err != nil {
 			t.Fatal(err)
 		}
 	}

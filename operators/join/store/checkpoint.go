@@ -62,7 +62,8 @@ func (s *Store) Files() []File {
 
 // Restore fills an empty store from what AppendState wrote. Fetch puts a file of the checkpoint at a path; a link will
 // do, for nobody writes to it. Visit sees every row that is not gone, in order. After an error the store is of no use.
-func (s *Store) Restore(r *binenc.Reader, fetch func(name, path string) error, visit func(n uint64, st State, row *Row) error) error {
+func (s *Store) Restore(r *binenc.Reader, fetch func(name, path string) error,
+	visit func(n uint64, st State, row *Row) error) error {
 	next := r.Uvarint()
 	for range r.Count(3, math.MaxInt32) {
 		if err := s.restoreSegment(r, next, fetch); err != nil {
@@ -88,8 +89,10 @@ func (s *Store) restoreSegment(r *binenc.Reader, next uint64, fetch func(name, p
 	}
 	g := &segment{first: r.Uvarint()}
 	rows := r.Int("rows", 0, math.MaxUint32)
-	if r.Err() == nil && (g.first < s.next || g.first > next || uint64(rows) > next-g.first || next-g.first > math.MaxUint32) {
-		return fmt.Errorf("join store: segment of rows %d and %d more after row %d, next row %d", g.first, rows, s.next, next)
+	if r.Err() == nil && (g.first < s.next || g.first > next || uint64(rows) > next-g.first ||
+		next-g.first > math.MaxUint32) {
+		return fmt.Errorf("join store: segment of rows %d and %d more after row %d, next row %d", g.first, rows,
+			s.next, next)
 	}
 	var data []byte
 	switch kind := r.Byte(); {
@@ -148,7 +151,8 @@ func fetchFile(path string, hash [sha256.Size]byte, size int64, fetch func(name,
 		return nil, fmt.Errorf("join store: %w", err)
 	}
 	if got := sha256.Sum256(data); got != hash || int64(len(data)) != size {
-		return nil, fmt.Errorf("join store: file %s has %d bytes with SHA-256 %s, want %d", name, len(data), hex.EncodeToString(got[:]), size)
+		return nil, fmt.Errorf("join store: file %s has %d bytes with SHA-256 %s, want %d", name, len(data),
+			hex.EncodeToString(got[:]), size)
 	}
 	return data, nil
 }

@@ -214,5 +214,6 @@ func (b *block) add(id *ID, ts int64, key Key) {
 
 func (b *block) row(i int) (ID, Met) {
 	r := b.rows[i*metBytes : (i+1)*metBytes]
-	return ID(r[:16]), Met{TS: int64(binary.LittleEndian.Uint64(r[16:])), Key: b.keys[binary.LittleEndian.Uint16(r[24:])]}
+	return ID(r[:16]), Met{TS: int64(binary.LittleEndian.Uint64(r[16:])),
+		Key: b.keys[binary.LittleEndian.Uint16(r[24:])]}
 }

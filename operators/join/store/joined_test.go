@@ -53,7 +53,10 @@ func againJoined(t *testing.T, j *Joined, o JoinedOptions) *Joined {
 	same := j.o.InMemory == o.InMemory
 	out := NewJoined(o)
 	r := binenc.NewReader(state)
-	if err := out.Restore(&r, func(name, path string) error { return os.WriteFile(path, files[name], 0o644) }); err != nil {
+	if err := out.Restore(&r, func(name, path string) error {
+		return os.WriteFile(path, files[name],
+			0o644)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Close(); err != nil {
@@ -65,8 +68,8 @@ func againJoined(t *testing.T, j *Joined, o JoinedOptions) *Joined {
 	return out
 }
 
-// TestJoinedAgainstPlain does random things to a queue and to a plain one, and puts the queue through its checkpoint now
-// and then, also into one that keeps its rows otherwise; after each step both tell the same.
+// TestJoinedAgainstPlain does random things to a queue and to a plain one, and puts the queue through its checkpoint
+// now and then, also into one that keeps its rows otherwise; after each step both tell the same.
 func TestJoinedAgainstPlain(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -177,8 +180,8 @@ func TestJoinedFilesStay(t *testing.T) {
 	}
 }
 
-// TestJoinedRefusesDamage changes, one after the other, each byte of a state and of a file: an error or just the rows that
-// the changed bytes say, no panic.
+// TestJoinedRefusesDamage changes, one after the other, each byte of a state and of a file: an error or just the rows
+// that the changed bytes say, no panic.
 func TestJoinedRefusesDamage(t *testing.T) {
 	o := JoinedOptions{Dir: t.TempDir(), Prefix: "s", BlockRows: 4}
 	j := NewJoined(o)
@@ -207,7 +210,8 @@ func TestJoinedRefusesDamage(t *testing.T) {
 				found += len(out.Find(&ID{byte(i)}))
 			}
 		}
-		if otherID := found == 4 && out.Len() == 5; err == nil && found != out.Len() && !otherID { // a byte of an id in memory
+		// a byte of an id in memory
+		if otherID := found == 4 && out.Len() == 5; err == nil && found != out.Len() && !otherID {
 			t.Errorf("%d rows are found of %d", found, out.Len())
 		}
 		return out, err

@@ -18,8 +18,8 @@ const (
 	maxBlockRows = 1 << 16
 )
 
-// appendTo appends the block: magic, version, fixed64 number of the first row, uvarint keys, each as two strings, uvarint
-// rows, the rows.
+// appendTo appends the block: magic, version, fixed64 number of the first row, uvarint keys, each as two strings,
+// uvarint rows, the rows.
 func (b *block) appendTo(dst []byte) []byte {
 	dst = append(append(dst, blockMagic...), blockVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, b.first)
@@ -107,7 +107,8 @@ func (j *Joined) Files() []File {
 	return out
 }
 
-// Restore fills an empty queue from what AppendState wrote; fetch is as of Store.Restore. After an error it is of no use.
+// Restore fills an empty queue from what AppendState wrote; fetch is as of Store.Restore. After an error it is of no
+// use.
 func (j *Joined) Restore(r *binenc.Reader, fetch func(name, path string) error) error {
 	r.Version(blockVersion)
 	oldest, next := r.Uvarint(), r.Uvarint()

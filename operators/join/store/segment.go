@@ -174,7 +174,8 @@ func (s *segment) parseName(in *binenc.Reader, learn bool) Name {
 func (s *segment) load(data []byte) error {
 	want := newSegment(s.first, nil).data
 	if len(data) < header || string(data[:header]) != string(want) {
-		return fmt.Errorf("segment of row %d: it begins with % x, want % x", s.first, data[:min(len(data), header)], want)
+		return fmt.Errorf("segment of row %d: it begins with % x, want % x", s.first, data[:min(len(data), header)],
+			want)
 	}
 	s.data = data[:header]
 	var r Row

@@ -55,7 +55,8 @@ func (s *Store) Next() uint64 { return s.next }
 // Append adds a row at the end, with state 0, and returns its number. Nothing of r is kept.
 func (s *Store) Append(r *Row) (uint64, error) {
 	if s.next-s.base() >= math.MaxUint32 {
-		return 0, fmt.Errorf("join store: %d rows from the oldest to the newest, allowed are %d", s.next-s.base(), uint32(math.MaxUint32))
+		return 0, fmt.Errorf("join store: %d rows from the oldest to the newest, allowed are %d", s.next-s.base(),
+			uint32(math.MaxUint32))
 	}
 	open := s.open()
 	if open == nil {

@@ -113,7 +113,8 @@ func check(t *testing.T, s *Store, p *plain, id ID, r *rand.Rand) {
 			t.Fatal(err)
 		}
 		want := p.rows[n]
-		if row.ID != want.ID || string(row.Body) != string(want.Body) || len(row.Names)+len(want.Names) > 0 && !reflect.DeepEqual(row.Names, want.Names) || s.State(n) != p.state[n] {
+		if row.ID != want.ID || string(row.Body) != string(want.Body) || len(row.Names)+len(want.Names) > 0 &&
+			!reflect.DeepEqual(row.Names, want.Names) || s.State(n) != p.state[n] {
 			t.Fatalf("row %d is %v in state %d, want %v in %d", n, row, s.State(n), want, p.state[n])
 		}
 	}
@@ -136,13 +137,14 @@ func again(t *testing.T, s *Store, o Options) *Store {
 	next := New(o)
 	r := binenc.NewReader(state)
 	visited := 0
-	err := next.Restore(&r, func(name, path string) error { return os.Link(paths[name], path) }, func(n uint64, st State, _ *Row) error {
-		visited++
-		if st != s.State(n) {
-			t.Fatalf("row %d comes in state %d, want %d", n, st, s.State(n))
-		}
-		return nil
-	})
+	err := next.Restore(&r, func(name, path string) error { return os.Link(paths[name], path) },
+		func(n uint64, st State, _ *Row) error {
+			visited++
+			if st != s.State(n) {
+				t.Fatalf("row %d comes in state %d, want %d", n, st, s.State(n))
+			}
+			return nil
+		})
 	if err != nil || r.Close() != nil || visited != s.Len() {
 		t.Fatalf("restore: %v, %v, %d rows of %d", err, r.Close(), visited, s.Len())
 	}
