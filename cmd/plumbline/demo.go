@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/internal/producer"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -291,7 +292,7 @@ func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
 	if err != nil {
 		return demoResult{}, err
 	}
-	if _, err := produceFeed(ctx, client, d.cfg.Topics, f, d.rate(), nil); err != nil {
+	if _, err := producer.Send(ctx, client, f, producer.Options{Logits: d.cfg.Topics.Logits, Labels: d.cfg.Topics.Labels, Rate: d.rate()}); err != nil {
 		return demoResult{}, err
 	}
 	if err := d.await(ctx, d.drained); err != nil {

@@ -38,7 +38,7 @@ func openDemoDir(path string) (dir string, done func(), err error) {
 
 // startDemoBroker runs a one-broker Kafka in this process, with its log segments in dir.
 func startDemoBroker(dir string) (*kfake.Cluster, error) {
-	limit := strconv.Itoa(config.Default().Kafka.MessageMax + batchOverhead)
+	limit := strconv.Itoa(config.Default().Kafka.MessageMax + kafkaclient.BatchOverhead)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(filepath.Join(dir, "kafka")),
 		kfake.BrokerConfigs(map[string]string{"message.max.bytes": limit}))
 	if err != nil {
@@ -53,7 +53,7 @@ func demoTopics(ctx context.Context, cfg config.Config) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	topics, err := createTopics(ctx, client, cfg)
+	topics, err := kafkaclient.CreateTopics(ctx, client, cfg)
 	return len(topics), err
 }
 

@@ -1,32 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"strconv"
-	"time"
-
-	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
-	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
-
-// batchOverhead is what a record batch needs around one message: max.message.bytes bounds the batch.
-const batchOverhead = 64 << 10
-
-// topicStatus is one topic in `plumbline topics create --json`.
-type topicStatus struct {
-	Topic      string `json:"topic"`
-	Status     string `json:"status"` // created | exists
-	Partitions int    `json:"partitions"`
-	Wanted     int    `json:"wanted_partitions"`
-	Cleanup    string `json:"cleanup_policy"` // of a topic that exists: what it would have been made with
-}
 
 func newTopicsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "topics", Short: "Make the Kafka topics"}
@@ -49,7 +27,7 @@ func runTopicsCreate(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	statuses, err := createTopics(cmd.Context(), client, cfg)
+	statuses, err := kafkaclient.CreateTopics(cmd.Context(), client, cfg)
 	if err != nil {
 		return err
 	}
@@ -71,105 +49,5 @@ func runTopicsCreate(cmd *cobra.Command) error {
 			log.Warn("topic exists with another number of partitions", "topic", s.Topic, "partitions", s.Partitions, "configured", s.Wanted)
 		}
 	}
-	return checkCopartitioned(cfg.Topics, statuses)
-}
-
-// checkCopartitioned holds the invariant of the join: a prediction and its label have one partition number.
-func checkCopartitioned(t config.Topics, statuses []topicStatus) error {
-	partitions := map[string]int{}
-	for _, s := range statuses {
-		partitions[s.Topic] = s.Partitions
-	}
-	if t.Labels != "" && partitions[t.Labels] != partitions[t.Logits] {
-		return fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number, so that labels find their predictions",
-			t.Logits, partitions[t.Logits], t.Labels, partitions[t.Labels])
-	}
-	return nil
-}
-
-// topicConfigs are the topics that cfg names, in its order, with their settings. What this program decides has the
-// broker's time: brokers refuse timestamps that are an hour ahead of theirs, so a process whose clock is off, or event
-// times ahead of it, would stop at the first record.
-func topicConfigs(cfg config.Config) []kafka.TopicConfig {
-	t := cfg.Topics
-	var out []kafka.TopicConfig
-	const sender, broker = "CreateTime", "LogAppendTime"
-	for _, e := range []struct{ name, cleanup, time string }{
-		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker}, {t.Snapshots, "delete", broker},
-		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
-		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
-	} {
-		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != pipeline.StoreTopic {
-			continue
-		}
-		entries := []kafka.ConfigEntry{
-			{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
-			{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + batchOverhead)},
-			{ConfigName: "message.timestamp.type", ConfigValue: e.time},
-		}
-		if e.name == t.Decisions { // what the history is rebuilt from
-			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})
-		}
-		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions, ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})
-	}
-	return out
-}
-
-// createTopics makes the topics of cfg that do not exist yet and returns the state of all.
-func createTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]topicStatus, error) {
-	topics := topicConfigs(cfg)
-	resp, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
-	if err != nil {
-		err = fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
-		if kafkaclient.Unreachable(err) {
-			err = kafkaclient.NoBroker(err)
-		}
-		return nil, err
-	}
-	var statuses []topicStatus
-	var errs []error
-	for _, t := range topics {
-		s := topicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions, Cleanup: t.ConfigEntries[0].ConfigValue}
-		switch err := resp.Errors[t.Topic]; {
-		case errors.Is(err, kafka.TopicAlreadyExists):
-			s.Status = "exists"
-			if s.Partitions, err = kafkaclient.Partitions(ctx, client, t.Topic); err != nil {
-				errs = append(errs, err)
-			}
-		case err != nil:
-			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic, t.NumPartitions, t.ReplicationFactor, err))
-		}
-		statuses = append(statuses, s)
-	}
-	if len(errs) == 0 {
-		errs = append(errs, waitForLeaders(ctx, client, topics))
-	}
-	return statuses, errors.Join(errs...)
-}
-
-// waitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
-// find errors to try again on.
-func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, kafkaclient.MetadataWait)
-	defer cancel()
-	for _, t := range topics {
-		n, err := kafkaclient.Partitions(ctx, client, t.Topic)
-		if err != nil {
-			return err
-		}
-		for p := range n {
-			for {
-				_, _, err := kafkaio.Bounds(ctx, client, t.Topic, p)
-				if err == nil {
-					break
-				}
-				select {
-				case <-ctx.Done():
-					return fmt.Errorf("topic %s partition %d has no leader: %w", t.Topic, p, err)
-				case <-time.After(100 * time.Millisecond):
-				}
-			}
-		}
-	}
-	return nil
+	return kafkaclient.CheckCopartitioned(cfg.Topics, statuses)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -22,7 +23,7 @@ func TestTopicsCreateIsIdempotent(t *testing.T) {
 	file := brokerConfig(t, brokers, "  partitions: 3\n")
 	for _, want := range []string{"created", "exists"} {
 		code, out, stderr := runCommand(t, "topics", "create", "--json", "-c", file)
-		var got struct{ Topics []topicStatus }
+		var got struct{ Topics []kafkaclient.TopicStatus }
 		if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone {
 			t.Fatalf("exit code %d, %v, stdout %q, stderr %q", code, err, out, stderr)
 		}

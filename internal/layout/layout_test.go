@@ -67,6 +67,7 @@ var rules = []struct {
 	{pkg: "internal/engine/...", may: []string{"..."}},
 	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
 	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...", "pipeline/..."}},
+	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"internal/bench/npy"}, third: []string{}},

@@ -1,4 +1,4 @@
-package main
+package producer
 
 import (
 	"context"
@@ -21,8 +21,8 @@ const (
 	retryPause = 200 * time.Millisecond
 )
 
-// produceRecord is a record to be; a nil Value is a tombstone.
-type produceRecord struct {
+// message is a record to be; a nil Value is a tombstone.
+type message struct {
 	Time    time.Time
 	Key     []byte
 	Value   []byte
@@ -34,7 +34,7 @@ type produceRecord struct {
 // One goroutine calls send and close.
 type producer struct {
 	client *kafka.Client
-	lanes  map[lane]chan produceRecord
+	lanes  map[lane]chan message
 	group  *errgroup.Group
 	ctx    context.Context // ends with the first error of a lane
 }
@@ -48,16 +48,16 @@ type lane struct {
 // newProducer returns a producer; close it to wait for what it holds.
 func newProducer(ctx context.Context, client *kafka.Client) *producer {
 	group, ctx := errgroup.WithContext(ctx)
-	return &producer{client: client, lanes: map[lane]chan produceRecord{}, group: group, ctx: ctx}
+	return &producer{client: client, lanes: map[lane]chan message{}, group: group, ctx: ctx}
 }
 
 // send hands r to its lane; it blocks while the lane is full. An error says only that a lane has stopped: close
 // returns why.
-func (p *producer) send(topic string, partition int, r produceRecord) error {
+func (p *producer) send(topic string, partition int, r message) error {
 	l := lane{topic, partition}
 	queue, ok := p.lanes[l]
 	if !ok {
-		queue = make(chan produceRecord, laneQueue)
+		queue = make(chan message, laneQueue)
 		p.lanes[l] = queue
 		p.group.Go(func() error { return p.run(l, queue) })
 	}
@@ -78,17 +78,17 @@ func (p *producer) close() error {
 }
 
 // run sends the records of one lane until its queue is closed.
-func (p *producer) run(l lane, queue <-chan produceRecord) error {
-	var held []produceRecord // did not fit into the last request
+func (p *producer) run(l lane, queue <-chan message) error {
+	var held []message // did not fit into the last request
 	for {
 		if held == nil {
 			r, ok := <-queue
 			if !ok {
 				return nil
 			}
-			held = []produceRecord{r}
+			held = []message{r}
 		}
-		var batch []produceRecord
+		var batch []message
 		batch, held = gather(held, queue)
 		if err := p.write(l, batch); err != nil {
 			return fmt.Errorf("produce %d records to %s/%d: %w", len(batch), l.topic, l.partition, err)
@@ -97,7 +97,7 @@ func (p *producer) run(l lane, queue <-chan produceRecord) error {
 }
 
 // gather adds to batch what waits in the queue as far as it fits into one request; held is what did not.
-func gather(batch []produceRecord, queue <-chan produceRecord) (full, held []produceRecord) {
+func gather(batch []message, queue <-chan message) (full, held []message) {
 	size := 0
 	for _, r := range batch {
 		size += r.size()
@@ -109,7 +109,7 @@ func gather(batch []produceRecord, queue <-chan produceRecord) (full, held []pro
 				return batch, nil
 			}
 			if size += r.size(); size > requestBytes {
-				return batch, []produceRecord{r}
+				return batch, []message{r}
 			}
 			batch = append(batch, r)
 		default:
@@ -118,7 +118,7 @@ func gather(batch []produceRecord, queue <-chan produceRecord) (full, held []pro
 	}
 }
 
-func (r produceRecord) size() int { return len(r.Key) + len(r.Value) }
+func (r message) size() int { return len(r.Key) + len(r.Value) }
 
 // unwritten are the answers that say that nothing was written, and that it may be tried again. Others (a timeout, a
 // lost connection) leave it open whether the records are there, and a second try could write them twice.
@@ -126,7 +126,7 @@ var unwritten = []error{
 	kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.UnknownTopicOrPartition, kafka.NotEnoughReplicas, kafka.ReplicaNotAvailable,
 }
 
-func (p *producer) write(l lane, batch []produceRecord) error {
+func (p *producer) write(l lane, batch []message) error {
 	end := time.Now().Add(retryFor)
 	for {
 		records := make([]kafka.Record, len(batch))

@@ -1,0 +1,127 @@
+package kafkaclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+)
+
+// TopicStatus is one topic in `plumbline topics create --json`.
+type TopicStatus struct {
+	Topic      string `json:"topic"`
+	Status     string `json:"status"` // created | exists
+	Partitions int    `json:"partitions"`
+	Wanted     int    `json:"wanted_partitions"`
+	Cleanup    string `json:"cleanup_policy"` // of a topic that exists: what it would have been made with
+}
+
+// CheckCopartitioned holds the invariant of the join: a prediction and its label have one partition number.
+func CheckCopartitioned(t config.Topics, statuses []TopicStatus) error {
+	partitions := map[string]int{}
+	for _, s := range statuses {
+		partitions[s.Topic] = s.Partitions
+	}
+	if t.Labels != "" && partitions[t.Labels] != partitions[t.Logits] {
+		return fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number, so that labels find their predictions",
+			t.Logits, partitions[t.Logits], t.Labels, partitions[t.Labels])
+	}
+	return nil
+}
+
+// topicConfigs are the topics that cfg names, in its order, with their settings. What this program decides has the
+// broker's time: brokers refuse timestamps that are an hour ahead of theirs, so a process whose clock is off, or event
+// times ahead of it, would stop at the first record.
+func topicConfigs(cfg config.Config) []kafka.TopicConfig {
+	t := cfg.Topics
+	var out []kafka.TopicConfig
+	const sender, broker = "CreateTime", "LogAppendTime"
+	for _, e := range []struct{ name, cleanup, time string }{
+		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker}, {t.Snapshots, "delete", broker},
+		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
+		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
+	} {
+		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != pipeline.StoreTopic {
+			continue
+		}
+		entries := []kafka.ConfigEntry{
+			{ConfigName: "cleanup.policy", ConfigValue: e.cleanup},
+			{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(cfg.Kafka.MessageMax + BatchOverhead)},
+			{ConfigName: "message.timestamp.type", ConfigValue: e.time},
+		}
+		if e.name == t.Decisions { // what the history is rebuilt from
+			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})
+		}
+		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions, ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})
+	}
+	return out
+}
+
+// CreateTopics makes the topics of cfg that do not exist yet and returns the state of all.
+func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]TopicStatus, error) {
+	topics := topicConfigs(cfg)
+	resp, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
+	if err != nil {
+		err = fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
+		if Unreachable(err) {
+			err = NoBroker(err)
+		}
+		return nil, err
+	}
+	var statuses []TopicStatus
+	var errs []error
+	for _, t := range topics {
+		s := TopicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions, Cleanup: t.ConfigEntries[0].ConfigValue}
+		switch err := resp.Errors[t.Topic]; {
+		case errors.Is(err, kafka.TopicAlreadyExists):
+			s.Status = "exists"
+			if s.Partitions, err = Partitions(ctx, client, t.Topic); err != nil {
+				errs = append(errs, err)
+			}
+		case err != nil:
+			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic, t.NumPartitions, t.ReplicationFactor, err))
+		}
+		statuses = append(statuses, s)
+	}
+	if len(errs) == 0 {
+		errs = append(errs, waitForLeaders(ctx, client, topics))
+	}
+	return statuses, errors.Join(errs...)
+}
+
+// waitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
+// find errors to try again on.
+func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, MetadataWait)
+	defer cancel()
+	for _, t := range topics {
+		n, err := Partitions(ctx, client, t.Topic)
+		if err != nil {
+			return err
+		}
+		for p := range n {
+			for {
+				_, _, err := kafkaio.Bounds(ctx, client, t.Topic, p)
+				if err == nil {
+					break
+				}
+				select {
+				case <-ctx.Done():
+					return fmt.Errorf("topic %s partition %d has no leader: %w", t.Topic, p, err)
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// BatchOverhead is what a record batch needs around one message: max.message.bytes bounds the batch.
+const BatchOverhead = 64 << 10
