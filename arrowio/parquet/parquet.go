@@ -31,7 +31,10 @@ const (
 )
 
 // Open reads the footer of a file.
-func Open(in parquet.ReaderAtSeeker) (f *File, err error) {
+func Open(in parquet.ReaderAtSeeker) (*File, error) { return open(in, expandFrom) }
+
+// open lets a small file expand to so many bytes.
+func open(in parquet.ReaderAtSeeker, expand int64) (f *File, err error) {
 	defer recoverTo(&err)
 	if err := registerCodecs(); err != nil {
 		return nil, err
@@ -40,7 +43,7 @@ func Open(in parquet.ReaderAtSeeker) (f *File, err error) {
 	if f.size, err = in.Seek(0, io.SeekEnd); err != nil {
 		return nil, err
 	}
-	f.pages = int64(expandFrom) + expandBy*min(f.size, math.MaxInt64/expandBy/2)
+	f.pages = expand + expandBy*min(f.size, math.MaxInt64/expandBy/2)
 	f.values = f.pages
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)

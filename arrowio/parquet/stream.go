@@ -17,7 +17,7 @@ type stream struct {
 }
 
 // headerBytes is the longest page header; statistics are part of it.
-const headerBytes = 1 << 20
+const headerBytes = 64 << 10
 
 func newStream(f *File, start, n int64) *stream {
 	return &stream{r: bufio.NewReaderSize(io.NewSectionReader(f.in, start, n), headerBytes), left: n, file: f}
