@@ -1,10 +1,7 @@
 package table
 
 import (
-	"archive/zip"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -12,15 +9,16 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/arrowio/npy"
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
 // arrays are those of an .npz file, by file order.
-type arrays []*npy
+type arrays []*npy.Array
 
-func (as arrays) get(name string) *npy {
+func (as arrays) get(name string) *npy.Array {
 	for _, a := range as {
-		if a.name == name {
+		if a.Name == name {
 			return a
 		}
 	}
@@ -28,7 +26,7 @@ func (as arrays) get(name string) *npy {
 }
 
 // need is the named array, or an error that lists what there is.
-func (as arrays) need(name string) (*npy, error) {
+func (as arrays) need(name string) (*npy.Array, error) {
 	if a := as.get(name); a != nil {
 		return a, nil
 	}
@@ -44,8 +42,8 @@ func (as arrays) String() string {
 }
 
 // only is the single array that passes ok, or nil.
-func (as arrays) only(ok func(*npy) bool) *npy {
-	var found *npy
+func (as arrays) only(ok func(*npy.Array) bool) *npy.Array {
+	var found *npy.Array
 	for _, a := range as {
 		if !ok(a) {
 			continue
@@ -63,17 +61,13 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := zip.NewReader(f, st.Size())
+	z, err := npy.NewArchive(f, st.Size())
 	if err != nil {
 		return nil, err
 	}
 	var as arrays
-	for _, e := range z.File {
-		name, ok := strings.CutSuffix(e.Name, ".npy")
-		if !ok {
-			continue
-		}
-		a, err := readNPY(name, e, o.Array)
+	for _, name := range z.Names() {
+		a, err := readArray(z, name, o.Array)
 		if err != nil {
 			// An array of objects or of structures is no obstacle unless it is asked for.
 			if name == o.Array || name == o.Labels {
@@ -86,35 +80,17 @@ func readNPZ(f *os.File, o Options) (*Table, error) {
 	return as.table(o)
 }
 
-// readNPY reads an array. Where scores names another one, matrices that can be nothing but the scores of other
+// readArray reads an array. Where scores names another one, matrices that can be nothing but the scores of other
 // models keep no elements: a file may hold dozens of them.
-func readNPY(name string, e *zip.File, scores string) (*npy, error) {
-	r, err := e.Open()
-	if err != nil {
-		return nil, fmt.Errorf("array %s: %w", name, err)
-	}
-	defer r.Close()
-	a, err := readNPYHeader(name, r)
+func readArray(z *npy.Archive, name, scores string) (*npy.Array, error) {
+	e, err := z.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	if scores != "" && name != scores && name != "features" && len(a.shape) > 1 {
-		return a, nil
+	if scores != "" && name != scores && name != "features" && len(e.Shape) > 1 {
+		return &npy.Array{Header: e.Header}, nil
 	}
-	// The lengths are the file's claim; deflate makes at most 1,032 bytes of one.
-	const mostInflated = 1032
-	want := uint64(a.count) * uint64(a.size)
-	if e.UncompressedSize64 != want+uint64(a.start) || want/mostInflated > e.CompressedSize64 {
-		return nil, fmt.Errorf("array %s: %d bytes for %d elements of %d bytes", name, e.UncompressedSize64-uint64(a.start), a.count, a.size)
-	}
-	a.data = make([]byte, want)
-	if _, err := io.ReadFull(r, a.data); err != nil {
-		return nil, fmt.Errorf("array %s: %w", name, err)
-	}
-	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // the reader compares the checksum at the end
-		return nil, fmt.Errorf("array %s: %w", name, err)
-	}
-	return a, a.finish()
+	return e.Read()
 }
 
 func (as arrays) table(o Options) (*Table, error) {
@@ -122,17 +98,17 @@ func (as arrays) table(o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{N: s.rows(), K: 2}
-	if len(s.shape) == 2 {
-		t.K = s.shape[1]
+	t := &Table{N: s.Rows(), K: 2}
+	if len(s.Shape) == 2 {
+		t.K = s.Shape[1]
 	}
-	if s.size == 8 {
-		t.Scores64 = s.float64s()
+	if s.Size == 8 {
+		t.Scores64 = s.Float64s()
 	} else {
-		t.Scores32 = s.float32s()
+		t.Scores32 = s.Float32s()
 	}
-	t.Probs, t.Source = s.probabilities()
-	if len(s.shape) == 1 {
+	t.Probs, t.Source = probabilities(s)
+	if len(s.Shape) == 1 {
 		t.Scores32, t.Scores64 = expandBinary(t.Scores32, t.Probs), expandBinary(t.Scores64, t.Probs)
 	}
 	if err := as.labels(t, s, o.Labels); err != nil {
@@ -158,18 +134,18 @@ func expandBinary[T float](v []T, probs bool) []T {
 }
 
 // scores picks the score array.
-func (as arrays) scores(name string) (*npy, error) {
+func (as arrays) scores(name string) (*npy.Array, error) {
 	if name != "" {
 		a, err := as.need(name)
 		if err != nil {
 			return nil, err
 		}
-		if !a.isFloat() || len(a.shape) < 1 || len(a.shape) > 2 {
+		if !a.IsFloat() || len(a.Shape) < 1 || len(a.Shape) > 2 {
 			return nil, fmt.Errorf("array %s holds no scores: want float16, float32 or float64 of shape [n,K], or [n] for K = 2", a)
 		}
 		return a, nil
 	}
-	is := func(a *npy) bool { return a.isFloat() && len(a.shape) == 2 }
+	is := func(a *npy.Array) bool { return a.IsFloat() && len(a.Shape) == 2 }
 	for _, name := range []string{"logits", "probs", "test_logits", "test_probs"} {
 		if a := as.get(name); a != nil && is(a) {
 			return a, nil
@@ -185,22 +161,22 @@ func (as arrays) scores(name string) (*npy, error) {
 const probTolerance = 1e-3
 
 // probabilities says whether the scores are probabilities, and how that was decided.
-func (a *npy) probabilities() (bool, string) {
-	at := "array " + a.name
-	if strings.Contains(a.name, "probs") {
+func probabilities(a *npy.Array) (bool, string) {
+	at := "array " + a.Name
+	if strings.Contains(a.Name, "probs") {
 		return true, at + ", probabilities by its name"
 	}
-	if strings.Contains(a.name, "logit") {
+	if strings.Contains(a.Name, "logit") {
 		return false, at + ", logits by its name"
 	}
 	k := 1
-	if len(a.shape) == 2 {
-		k = a.shape[1]
+	if len(a.Shape) == 2 {
+		k = a.Shape[1]
 	}
-	for i := range a.rows() {
+	for i := range a.Rows() {
 		sum := 0.0
 		for j := range k {
-			x := a.float(i*k + j)
+			x := a.Float(i*k + j)
 			if !(x >= 0 && x <= 1) {
 				return false, fmt.Sprintf("%s, logits because row %d holds %v", at, i, x)
 			}
@@ -214,9 +190,9 @@ func (a *npy) probabilities() (bool, string) {
 }
 
 // labels picks the label array; a table without labels is fine unless one was asked for.
-func (as arrays) labels(t *Table, s *npy, name string) error {
-	fits := func(a *npy) bool { return a != nil && a.isInt() && len(a.shape) == 1 && a.rows() == t.N }
-	var y *npy
+func (as arrays) labels(t *Table, s *npy.Array, name string) error {
+	fits := func(a *npy.Array) bool { return a != nil && a.IsInt() && len(a.Shape) == 1 && a.Rows() == t.N }
+	var y *npy.Array
 	if name != "" {
 		a, err := as.need(name)
 		if err != nil {
@@ -227,7 +203,7 @@ func (as arrays) labels(t *Table, s *npy, name string) error {
 		}
 		y = a
 	} else {
-		replace := strings.NewReplacer("logits", "labels", "probs", "labels").Replace(s.name)
+		replace := strings.NewReplacer("logits", "labels", "probs", "labels").Replace(s.Name)
 		for _, name := range []string{replace, "label", "labels", "test_labels", "y"} {
 			if a := as.get(name); y == nil && fits(a) {
 				y = a
@@ -240,10 +216,10 @@ func (as arrays) labels(t *Table, s *npy, name string) error {
 	if y == nil {
 		return nil
 	}
-	t.Source += "; labels " + y.name
+	t.Source += "; labels " + y.Name
 	t.Label = make([]int32, t.N)
 	for i := range t.Label {
-		v := y.int(i)
+		v := y.Int(i)
 		if v != int64(int32(v)) {
 			return fmt.Errorf("array %s: label %d at row %d", y, v, i)
 		}
@@ -253,29 +229,29 @@ func (as arrays) labels(t *Table, s *npy, name string) error {
 }
 
 // columns takes further arrays of N rows that are named as the schema's columns; text arrays are slices.
-func (as arrays) columns(t *Table, s *npy) error {
+func (as arrays) columns(t *Table, s *npy.Array) error {
 	for _, a := range as {
-		if a == s || a.rows() != t.N || len(a.shape) > 2 || len(a.shape) == 2 && a.name != "features" {
+		if a == s || a.Rows() != t.N || len(a.Shape) > 2 || len(a.Shape) == 2 && a.Name != "features" {
 			continue
 		}
 		switch {
-		case a.name == "features" && a.isFloat() && len(a.shape) == 2:
-			t.D, t.Features = a.shape[1], a.float32s()
-		case a.name == "weight" && a.isFloat():
-			t.Weight = a.float32s()
-		case a.name == "served" && a.isFloat():
-			t.Served = a.float32s()
-		case a.name == "ts":
-			if err := a.times(t); err != nil {
+		case a.Name == "features" && a.IsFloat() && len(a.Shape) == 2:
+			t.D, t.Features = a.Shape[1], a.Float32s()
+		case a.Name == "weight" && a.IsFloat():
+			t.Weight = a.Float32s()
+		case a.Name == "served" && a.IsFloat():
+			t.Served = a.Float32s()
+		case a.Name == "ts":
+			if err := times(a, t); err != nil {
 				return err
 			}
-		case a.name == "id" && (a.isInt() || a.isText()):
-			t.IDs = a.texts()
-		case a.isText():
+		case a.Name == "id" && (a.IsInt() || a.IsText()):
+			t.IDs = texts(a)
+		case a.IsText():
 			if t.Slices == nil {
 				t.Slices = make(map[string][]string)
 			}
-			t.Slices[a.name] = a.texts()
+			t.Slices[a.Name] = texts(a)
 		}
 	}
 	text := t.Slices
@@ -285,14 +261,14 @@ func (as arrays) columns(t *Table, s *npy) error {
 }
 
 // times reads datetime64 of s, ms, us or ns.
-func (a *npy) times(t *Table) error {
-	unit := slices.Index([]string{"s", "ms", "us", "ns"}, a.unit)
-	if a.kind != 'M' || unit < 0 {
+func times(a *npy.Array, t *Table) error {
+	unit := slices.Index([]string{"s", "ms", "us", "ns"}, a.Unit)
+	if a.Kind != 'M' || unit < 0 {
 		return fmt.Errorf("array %s holds no times: want datetime64 of s, ms, us or ns", a)
 	}
 	t.TS = make([]arrowio.Time, t.N)
 	for i := range t.TS {
-		v := a.int(i)
+		v := a.Int(i)
 		if v > math.MaxInt64/wire.Nanoseconds[unit] || v < -(math.MaxInt64/wire.Nanoseconds[unit]) {
 			return fmt.Errorf("array %s: row %d is NaT or outside the years 1677 to 2262", a, i)
 		}
@@ -301,13 +277,13 @@ func (a *npy) times(t *Table) error {
 	return nil
 }
 
-func (a *npy) texts() []string {
-	out := make([]string, a.len())
+func texts(a *npy.Array) []string {
+	out := make([]string, a.Len())
 	for i := range out {
-		if a.isText() {
-			out[i] = a.text(i)
+		if a.IsText() {
+			out[i] = a.Text(i)
 		} else {
-			out[i] = strconv.FormatInt(a.int(i), 10)
+			out[i] = strconv.FormatInt(a.Int(i), 10)
 		}
 	}
 	return out

@@ -224,40 +224,6 @@ func TestNPZ(t *testing.T) {
 	}
 }
 
-func TestNPYFortranOrder(t *testing.T) {
-	s := strings.Replace(npyBytes("<f4", "2, 3", record.Bytes([]float32{1, 4, 2, 5, 3, 6})), "False", "True ", 1)
-	a, err := parseNPY("a", []byte(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "rows", a.float32s(), []float32{1, 2, 3, 4, 5, 6})
-}
-
-func TestNPYTypes(t *testing.T) {
-	for descr, data := range map[string][]byte{
-		"|i1": {254}, "<i2": {254, 255}, "<i4": {254, 255, 255, 255}, "<i8": {254, 255, 255, 255, 255, 255, 255, 255},
-	} {
-		a, err := parseNPY("a", []byte(npyBytes(descr, "1,", data)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, descr, a.int(0), int64(-2))
-	}
-	a, err := parseNPY("a", []byte(npyBytes("<f2", "2,", []byte{0, 0x3c, 0, 0xc0})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "float16", a.float64s(), []float64{1, -2})
-	for _, bad := range []string{
-		npyBytes("<f4", "2,", []byte{1}), npyBytes(">f4", "1,", make([]byte, 4)), npyBytes("<f4", "9999999999,9999999999", nil),
-		npyBytes("<f4", "1,", make([]byte, 4))[:20], "", npyBytes("<f0", "1,", nil),
-	} {
-		if _, err := parseNPY("a", []byte(bad)); err == nil {
-			t.Errorf("%.60q was accepted", bad)
-		}
-	}
-}
-
 func TestCSV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	open := func(text string) (*Table, error) {

@@ -50,7 +50,7 @@ func TestEvalHalfPrecision(t *testing.T) {
 	}
 	table.Weight = nil // the npz file has none
 	path := filepath.Join(t.TempDir(), "half.npz")
-	writeArrays(t, path, map[string][]byte{"logits": npy("<f2", "200, 4", data), "labels": npy("|u1", "200,", labels)})
+	writeArrays(t, path, map[string][]byte{"logits": npyFile("<f2", "200, 4", data), "labels": npyFile("|u1", "200,", labels)})
 	got, want := evalJSON[map[string]any](t, path), evalJSON[map[string]any](t, writeTable(t, "a.arrow", table))
 	for key, v := range want {
 		if got[key] != v {
@@ -59,7 +59,7 @@ func TestEvalHalfPrecision(t *testing.T) {
 	}
 }
 
-func npy(descr, shape string, data []byte) []byte {
+func npyFile(descr, shape string, data []byte) []byte {
 	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr, shape)
 	return append([]byte("\x93NUMPY\x01\x00"+string([]byte{byte(len(header)), byte(len(header) >> 8)})+header), data...)
 }

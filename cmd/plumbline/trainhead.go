@@ -6,11 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/sbinet/npyio/npz"
-
+	"github.com/plumbline/plumbline/arrowio/npy"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
@@ -44,21 +42,24 @@ func (f trainFlags) currentHead() (*head.Head, error) {
 }
 
 // headOfArrays reads a linear head from the two arrays of --head-arrays.
-func (f trainFlags) headOfArrays() (h *head.Head, err error) {
-	defer func() {
-		if r := recover(); r != nil { // the library panics on some broken files
-			h, err = nil, fmt.Errorf("%v", r)
-		}
-	}()
+func (f trainFlags) headOfArrays() (*head.Head, error) {
 	names := strings.Split(f.headArrays, ",")
 	if len(names) != 2 {
 		return nil, usageErrorf("--head-arrays %q: allowed are two names with a comma between", f.headArrays)
 	}
-	z, err := npz.Open(f.head)
+	file, err := os.Open(f.head)
 	if err != nil {
 		return nil, err
 	}
-	defer z.Close()
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	z, err := npy.NewArchive(file, st.Size())
+	if err != nil {
+		return nil, err
+	}
 	w, shape, err := headArray(z, names[0], 2)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,8 @@ func (f trainFlags) headOfArrays() (h *head.Head, err error) {
 	if shape[0] != biases[0] {
 		return nil, fmt.Errorf("array %s is %d×%d, allowed K×D with the %d values of %s", names[0], shape[0], shape[1], biases[0], names[1])
 	}
-	if h, err = head.Linear(w, b); err != nil {
+	h, err := head.Linear(w, b)
+	if err != nil {
 		return nil, err
 	}
 	return h, h.Check()
@@ -80,36 +82,28 @@ func (f trainFlags) headOfArrays() (h *head.Head, err error) {
 const mostParameters = 1 << 28
 
 // headArray reads a float array of so many dimensions.
-func headArray(z *npz.Reader, name string, dims int) ([]float32, []int, error) {
-	key := strings.TrimSuffix(name, ".npy") + ".npy"
-	if !slices.Contains(z.Keys(), key) {
-		return nil, nil, fmt.Errorf("no array %q; there are: %s", name, strings.ReplaceAll(strings.Join(z.Keys(), ", "), ".npy", ""))
+func headArray(z *npy.Archive, name string, dims int) ([]float32, []int, error) {
+	e, err := z.Find(strings.TrimSuffix(name, ".npy"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("no array %q; there are: %s", name, strings.Join(z.Names(), ", "))
 	}
-	d := z.Header(key).Descr
-	size := 1
-	for _, n := range d.Shape {
-		// The file claims it.
-		if n < 1 || n > mostParameters/size {
-			return nil, nil, fmt.Errorf("array %s has shape %v", name, d.Shape)
-		}
-		size *= n
+	if err != nil {
+		return nil, nil, err
 	}
-	if len(d.Shape) != dims || d.Fortran {
-		return nil, nil, fmt.Errorf("array %s has shape %v (by columns: %v), allowed are %d dimensions, by rows", name, d.Shape, d.Fortran, dims)
+	if e.Count < 1 || e.Count > mostParameters {
+		return nil, nil, fmt.Errorf("array %s has shape %v", name, e.Shape)
 	}
-	switch d.Type {
-	case "<f4":
-		v := make([]float32, size)
-		return v, d.Shape, z.Read(key, &v)
-	case "<f8":
-		wide, v := make([]float64, size), make([]float32, size)
-		err := z.Read(key, &wide)
-		for i, x := range wide {
-			v[i] = float32(x)
-		}
-		return v, d.Shape, err
+	if len(e.Shape) != dims || e.Fortran {
+		return nil, nil, fmt.Errorf("array %s has shape %v (by columns: %v), allowed are %d dimensions, by rows", name, e.Shape, e.Fortran, dims)
 	}
-	return nil, nil, fmt.Errorf("array %s is of type %s, allowed are <f4 and <f8", name, d.Type)
+	if !e.IsFloat() || e.Size == 2 {
+		return nil, nil, fmt.Errorf("array %s is of type %s, allowed are float32 and float64", name, e.Dtype())
+	}
+	a, err := e.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Float32s(), e.Shape, nil
 }
 
 // checkFiles refuses, before any work, to write over what is there.

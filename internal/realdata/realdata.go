@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/plumbline/plumbline/internal/bench/npy"
+	"github.com/plumbline/plumbline/arrowio/npy"
 )
 
 // variable names the folder of the data sets.
@@ -50,7 +50,7 @@ func File(t testing.TB, name string) string {
 }
 
 // Arrays reads the named arrays of a .npz file, all of them where no name is given.
-func Arrays(t testing.TB, file string, names ...string) map[string]npy.Array {
+func Arrays(t testing.TB, file string, names ...string) map[string]npy.Numbers {
 	t.Helper()
 	arrays, err := npy.ReadArchive(File(t, file), names...)
 	if err != nil {

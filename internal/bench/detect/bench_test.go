@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/plumbline/plumbline/internal/bench/npy"
+	"github.com/plumbline/plumbline/arrowio/npy"
 )
 
 func TestSummarise(t *testing.T) {

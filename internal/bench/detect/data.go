@@ -5,8 +5,8 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/plumbline/plumbline/arrowio/npy"
 	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/internal/bench/npy"
 )
 
 // pool is rows to draw from: confidence c, the probability p that such a row is right (its label is drawn anew each

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/plumbline/plumbline/internal/bench/npy"
+	"github.com/plumbline/plumbline/arrowio/npy"
 )
 
 // model is one network's rows on one test set.

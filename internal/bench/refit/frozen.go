@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
-	"github.com/plumbline/plumbline/internal/bench/npy"
+	"github.com/plumbline/plumbline/arrowio/npy"
 )
 
 const (

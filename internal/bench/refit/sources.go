@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/plumbline/plumbline/internal/bench/npy"
+	"github.com/plumbline/plumbline/arrowio/npy"
 )
 
 // source is the logits of one net on some rows, with their labels.

@@ -3,8 +3,7 @@ package main
 import (
 	"path/filepath"
 
-	"github.com/sbinet/npyio/npz"
-
+	"github.com/plumbline/plumbline/arrowio/npy"
 	tableio "github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -42,17 +41,9 @@ func load(folder string) (*source, error) {
 
 // readHead reads the two arrays of the network's last layer.
 func readHead(path string) (*head.Head, error) {
-	z, err := npz.Open(path)
+	a, err := npy.ReadArchive(path, "W", "b")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = z.Close() }()
-	var w, b []float32
-	if err := z.Read("W.npy", &w); err != nil {
-		return nil, err
-	}
-	if err := z.Read("b.npy", &b); err != nil {
-		return nil, err
-	}
-	return head.Linear(w, b)
+	return head.Linear(a["W"].F32, a["b"].F32)
 }

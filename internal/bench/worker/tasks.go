@@ -4,18 +4,18 @@ import (
 	"encoding/json"
 	"path/filepath"
 
+	"github.com/plumbline/plumbline/arrowio/npy"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/bench/npy"
 )
 
 // data keeps the arrays of a folder.
 type data struct {
 	folder string
-	arrays map[string]npy.Array
+	arrays map[string]npy.Numbers
 }
 
-func (d *data) array(name string) (npy.Array, error) {
+func (d *data) array(name string) (npy.Numbers, error) {
 	if a, ok := d.arrays[name]; ok {
 		return a, nil
 	}
@@ -24,7 +24,7 @@ func (d *data) array(name string) (npy.Array, error) {
 		return a, err
 	}
 	if d.arrays == nil {
-		d.arrays = map[string]npy.Array{}
+		d.arrays = map[string]npy.Numbers{}
 	}
 	d.arrays[name] = a
 	return a, nil
@@ -32,7 +32,7 @@ func (d *data) array(name string) (npy.Array, error) {
 
 // inputs are the arrays of a request.
 type inputs struct {
-	scores npy.Array
+	scores npy.Numbers
 	labels []int32
 	values []float64
 	// outcome is the labels as bool, for the tasks on confidence and correctness.

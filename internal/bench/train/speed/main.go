@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/plumbline/plumbline/internal/bench/npy"
+	"github.com/plumbline/plumbline/arrowio/npy"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/backend/gorgonia"
 	"github.com/plumbline/plumbline/trainer/blas"
@@ -114,7 +114,7 @@ func (t task) open() (backend.Backend, error) {
 }
 
 func (t task) problem() (backend.Problem, error) {
-	read := func(name string) (npy.Array, error) { return npy.ReadFile(filepath.Join(t.Folder, name+".npy")) }
+	read := func(name string) (npy.Numbers, error) { return npy.ReadFile(filepath.Join(t.Folder, name+".npy")) }
 	x, err := read("x")
 	if err != nil {
 		return backend.Problem{}, err

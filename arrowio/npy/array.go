@@ -1,0 +1,226 @@
+package npy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/plumbline/plumbline/arrowio/half"
+	"github.com/plumbline/plumbline/arrowio/wire"
+)
+
+// Header is what an array's file says before the elements.
+type Header struct {
+	Name    string
+	Kind    byte   // as NumPy: f i u b M U S
+	Size    int    // bytes of an element
+	Unit    string // of times
+	Shape   []int
+	Count   int  // elements, by the shape
+	Fortran bool // the elements lie in column-major order; an Array's never do
+
+	start int // of the elements, in the file
+}
+
+// Array is a NumPy array: header, and the elements in row-major order.
+type Array struct {
+	Header
+	data []byte
+}
+
+// maxHeader bounds the header, which NumPy keeps under 64 KiB but for structures of many fields.
+const maxHeader = 1 << 20
+
+var (
+	descrText = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z])(\d+)(?:\[(\w+)\])?'`)
+	orderText = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
+	shapeText = regexp.MustCompile(`'shape':\s*\(([\d,\s]*)\)`)
+)
+
+// Parse reads the .npy format, versions 1 to 3: magic, version, header length, a Python literal, elements. The array may
+// view b.
+func Parse(name string, b []byte) (*Array, error) {
+	h, err := readHeader(name, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	a := &Array{*h, b[h.start:]}
+	return a, a.finish()
+}
+
+// readHeader reads all but the elements.
+func readHeader(name string, r io.Reader) (*Header, error) {
+	b := make([]byte, 12)
+	if _, err := io.ReadFull(r, b[:10]); err != nil || string(b[:6]) != "\x93NUMPY" {
+		return nil, fmt.Errorf("array %s: not in the .npy format", name)
+	}
+	n, start := int(binary.LittleEndian.Uint16(b[8:])), 10
+	if b[6] > 1 {
+		if _, err := io.ReadFull(r, b[10:]); err != nil {
+			return nil, fmt.Errorf("array %s: not in the .npy format", name)
+		}
+		n, start = int(binary.LittleEndian.Uint32(b[8:])), 12
+	}
+	if n > maxHeader {
+		return nil, fmt.Errorf("array %s: header of %d bytes, allowed are %d", name, n, maxHeader)
+	}
+	header := make([]byte, n)
+	if got, err := io.ReadFull(r, header); err != nil {
+		return nil, fmt.Errorf("array %s: header of %d bytes, %d remain", name, n, got)
+	}
+	h := &Header{Name: name, start: start + n}
+	return h, h.parse(string(header))
+}
+
+func (h *Header) parse(header string) error {
+	descr, order, shape := descrText.FindStringSubmatch(header), orderText.FindStringSubmatch(header), shapeText.FindStringSubmatch(header)
+	if descr == nil || order == nil || shape == nil {
+		return fmt.Errorf("array %s: header %.80q, want a plain dtype, an order and a shape", h.Name, header)
+	}
+	h.Kind, h.Unit = descr[2][0], descr[4]
+	h.Size, _ = strconv.Atoi(descr[3])
+	if h.Size <= 0 || h.Size > 1<<20 {
+		return fmt.Errorf("array %s: elements of %s bytes", h.Name, descr[3])
+	}
+	if h.Kind == 'U' {
+		h.Size *= 4
+	}
+	if descr[1] == ">" && h.Size > 1 {
+		return fmt.Errorf("array %s: big-endian dtype, save it as little endian", h.Name)
+	}
+	h.Count = 1
+	for _, s := range strings.Split(shape[1], ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		d, err := strconv.Atoi(s)
+		if err != nil || d < 0 || d > 0 && h.Count > math.MaxInt32*64/d {
+			return fmt.Errorf("array %s: shape (%s)", h.Name, shape[1])
+		}
+		h.Shape, h.Count = append(h.Shape, d), h.Count*d
+	}
+	h.Fortran = order[1] == "True" && len(h.Shape) > 1
+	if h.Fortran && len(h.Shape) != 2 {
+		return fmt.Errorf("array %s: Fortran order in %d dimensions, save it in C order", h.Name, len(h.Shape))
+	}
+	return nil
+}
+
+// finish checks the elements, and puts them in row-major order.
+func (a *Array) finish() error {
+	if len(a.data)%a.Size != 0 || len(a.data)/a.Size != a.Count {
+		return fmt.Errorf("array %s: %d bytes for %d elements of %d bytes", a.Name, len(a.data), a.Count, a.Size)
+	}
+	if a.Fortran {
+		a.transpose()
+	}
+	return nil
+}
+
+// transpose turns a two-dimensional array in column-major order into row-major order.
+func (a *Array) transpose() {
+	out, rows, cols := make([]byte, len(a.data)), a.Shape[0], a.Shape[1]
+	for i := range rows {
+		for j := range cols {
+			copy(out[(i*cols+j)*a.Size:], a.data[(j*rows+i)*a.Size:(j*rows+i+1)*a.Size])
+		}
+	}
+	a.data = out
+}
+
+// Len is the number of elements that are there.
+func (a *Array) Len() int { return len(a.data) / a.Size }
+
+// Rows is the length of the first axis.
+func (h *Header) Rows() int {
+	if len(h.Shape) == 0 {
+		return 0
+	}
+	return h.Shape[0]
+}
+
+// IsFloat, IsInt and IsText say what the elements are; IsInt holds for booleans, too.
+func (h *Header) IsFloat() bool { return h.Kind == 'f' && (h.Size == 2 || h.Size == 4 || h.Size == 8) }
+func (h *Header) IsInt() bool   { return h.Kind == 'i' || h.Kind == 'u' || h.Kind == 'b' }
+func (h *Header) IsText() bool  { return h.Kind == 'U' || h.Kind == 'S' }
+
+// Dtype is the type as NumPy writes it.
+func (h *Header) Dtype() string {
+	switch {
+	case h.IsText():
+		return fmt.Sprintf("%c%d", h.Kind, h.Size)
+	case h.Kind == 'b':
+		return "bool"
+	}
+	return fmt.Sprintf("%s%d", map[byte]string{'f': "float", 'i': "int", 'u': "uint", 'M': "datetime"}[h.Kind], 8*h.Size)
+}
+
+func (h *Header) String() string {
+	dims := make([]string, len(h.Shape))
+	for i, d := range h.Shape {
+		dims[i] = strconv.Itoa(d)
+	}
+	return fmt.Sprintf("%s %s[%s]", h.Name, h.Dtype(), strings.Join(dims, ","))
+}
+
+// Float is element i of a float array.
+func (a *Array) Float(i int) float64 {
+	switch b := a.data[i*a.Size:]; a.Size {
+	case 2:
+		return float64(half.Value(binary.LittleEndian.Uint16(b)))
+	case 4:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	default:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	}
+}
+
+// Float32s are the elements as float32: the array's own memory where they are that.
+func (a *Array) Float32s() []float32 {
+	if v, err := wire.Values[float32](a.Name, a.data, a.Len()); a.Size == 4 && err == nil {
+		return v
+	}
+	out := make([]float32, a.Len())
+	for i := range out {
+		out[i] = float32(a.Float(i))
+	}
+	return out
+}
+
+// Float64s are the elements as float64: the array's own memory where they are that.
+func (a *Array) Float64s() []float64 {
+	if v, err := wire.Values[float64](a.Name, a.data, a.Len()); a.Size == 8 && err == nil {
+		return v
+	}
+	out := make([]float64, a.Len())
+	for i := range out {
+		out[i] = a.Float(i)
+	}
+	return out
+}
+
+// Int is element i of an integer, bool or datetime array; a uint64 above the int64 range becomes negative.
+func (a *Array) Int(i int) int64 { return integer(a.data[i*a.Size:(i+1)*a.Size], a.Kind) }
+
+// Text is element i of a text array, without its padding.
+func (a *Array) Text(i int) string {
+	b := a.data[i*a.Size : (i+1)*a.Size]
+	if a.Kind == 'S' {
+		return strings.TrimRight(string(b), "\x00")
+	}
+	var r []rune
+	for ; len(b) >= 4; b = b[4:] {
+		c := rune(binary.LittleEndian.Uint32(b))
+		if c < 0 || utf16.IsSurrogate(c) {
+			c = '\uFFFD'
+		}
+		r = append(r, c)
+	}
+	return strings.TrimRight(string(r), "\x00")
+}
