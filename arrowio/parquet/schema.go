@@ -22,11 +22,6 @@ type column struct {
 	other                string // why the column cannot be read; "" where it can
 }
 
-// nullable says that an element, or a value of a column without lists, may be null.
-func (c *column) nullable() bool {
-	return c.leaf.SchemaNode().RepetitionType() == parquet.Repetitions.Optional
-}
-
 // columnsOf are the columns of a schema by the order of the file. The Arrow schema that some writers leave in the
 // metadata is not looked at: the types of Parquet say all that is needed, and it makes fixed-size lists of lists.
 func columnsOf(s *schema.Schema) []*column {

@@ -246,13 +246,13 @@ func TestTrainArrays(t *testing.T) {
 		{map[string]string{"y": y}, nil, `no array "f"; there are: y`},
 		{map[string]string{"f": npyText("<f2", "60, 2", half)}, nil, "no labels: none of the arrays f, label, labels, y"},
 		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": y}, []string{"--labels", "l"}, `no array "l"; there are: f, y`},
-		{map[string]string{"f": npyText("<f2", "120,", half), "y": y}, nil, "array f of type f2 has shape [120], allowed are floats of N×D"},
-		{map[string]string{"f": npyText("<f2", "60, 3", half), "y": y}, nil, "array f: 240 bytes for shape (60, 3) of 2-byte values"},
+		{map[string]string{"f": npyText("<f2", "120,", half), "y": y}, nil, "array f of type float16 has shape [120], allowed are floats of N×D"},
+		{map[string]string{"f": npyText("<f2", "60, 3", half), "y": y}, nil, "array f: 240 bytes for 180 elements of 2 bytes"},
 		{map[string]string{"f": npyText("<f2", "999999999999, 2", half), "y": y}, nil, "array f: shape (999999999999, 2)"},
-		{map[string]string{"f": npyText(">f2", "60, 2", half), "y": y}, nil, "allowed are little-endian numbers by rows"},
-		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|u1", "59,", small[:59])}, nil, "array y of type u1 has shape [59], allowed are 60 integers"},
+		{map[string]string{"f": npyText(">f2", "60, 2", half), "y": y}, nil, "array f: big-endian dtype"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|u1", "59,", small[:59])}, nil, "array y of type uint8 has shape [59], allowed are 60 integers"},
 		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|i1", "60,", append([]int8{-2}, make([]int8, 59)...))}, nil, "array y: label -2 at row 0"},
-		{map[string]string{"f": "\x93NUMPY", "y": y}, nil, "array f: no npy header"},
+		{map[string]string{"f": "\x93NUMPY", "y": y}, nil, "array f: not in the .npy format"},
 	} {
 		code, _, stderr := runCommand(t, append([]string{"train", writeNPZ(t, false, c.arrays) + ":f", "--recipe", "bottleneck"}, c.args...)...)
 		if code != exitFailed || !strings.Contains(stderr, c.want) {
