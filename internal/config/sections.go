@@ -245,7 +245,7 @@ type Trainer struct {
 	Files []string `yaml:"files"`
 	// The heads that serve, to start from and to compare with.
 	Heads []TrainerHead `yaml:"heads"`
-	// What computes. auto: cuda where there is a device, otherwise gorgonia.
+	// What computes. auto: cuda where there is a device, otherwise go.
 	Backend string `yaml:"backend" default:"auto" enum:"auto|cuda|gorgonia|go"`
 	// Number of the CUDA device; a process uses one.
 	Device int `yaml:"device" min:"0" max:"1023"`
