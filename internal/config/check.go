@@ -1,9 +1,6 @@
 package config
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/setting"
 )
@@ -70,40 +67,6 @@ func (t Trainer) Check(r *setting.Report) {
 	}
 	if t.Balance > 0 && t.Balance < 1 {
 		r.Fail("balance", t.Balance, "must be 0 or at least 1")
-	}
-}
-
-// ownLabels are those that tell alerts apart in Alertmanager.
-var ownLabels = []string{"alertname", "severity", "model", "version", "slice"}
-
-// Check implements the check of conditions between keys.
-func (n Notify) Check(r *setting.Report) {
-	if strings.ContainsAny(n.ExternalURL, "?#") {
-		r.Fail("external_url", setting.Quote(n.ExternalURL),
-			"must have neither ? nor #: paths and queries are added to it")
-	}
-	seen := map[string]bool{}
-	for i, l := range n.Labels {
-		name, _, _ := strings.Cut(l, "=")
-		switch {
-		case slices.Contains(ownLabels, name):
-			r.Fail(setting.Item("labels", i), setting.Quote(l),
-				"must not be one of the alert's own labels, %s: alerts of different models would be one",
-				strings.Join(ownLabels, ", "))
-		case seen[name]:
-			r.Fail(setting.Item("labels", i), setting.Quote(l), "must have a name that is there once")
-		}
-		seen[name] = true
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (w Webhook) Check(r *setting.Report) {
-	if (w.URL == "") == (w.URLFile == "") {
-		r.Fail("url", setting.Quote(w.URL), "exactly one of url and url_file must be set")
-	}
-	if w.SecretEnv != "" && w.SecretFile != "" {
-		r.Fail("secret_file", setting.Quote(w.SecretFile), "only one of secret_env and secret_file may be set")
 	}
 }
 

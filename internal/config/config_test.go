@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/sinks/notify"
 )
 
 // fields are the keys of the file.
@@ -41,7 +42,7 @@ func TestExampleParsesToDefault(t *testing.T) {
 	want := config.Default()
 	// The example writes empty lists out, which is the same as none.
 	want.Models, want.Slices.Columns, want.Stats.ExtraBins = []config.Model{}, []string{}, []int{}
-	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{}, []config.Webhook{}
+	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{}, []notify.WebhookConfig{}
 	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []config.TrainerHead{}, []string{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -68,7 +69,7 @@ type Config struct {
 	Trainer Trainer `yaml:"trainer"`
 	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks
 	// there is none.
-	Notify Notify `yaml:"notify"`
+	Notify notify.Config `yaml:"notify"`
 	// Database of every decision, calibrator, alert and head with its evidence, for the page, the API and
 	// `plumbline history`. It is filled from the topics: a deleted database is filled again.
 	History History `yaml:"history"`
@@ -283,41 +284,6 @@ type TrainerHead struct {
 	Version string `yaml:"version"`
 	// Its .safetensors file.
 	File string `yaml:"file" required:"true"`
-}
-
-// Notify is who receives alerts.
-type Notify struct {
-	// Address of the page for links in alerts: https://host/path; empty: no links.
-	ExternalURL string `yaml:"external_url" format:"url"`
-	// Base URLs of Alertmanagers (API v2). All of them receive everything.
-	Alertmanagers []string `yaml:"alertmanagers" format:"url"`
-	// Labels added to every alert for Alertmanager, name=value.
-	Labels []string `yaml:"labels" format:"label"`
-	// Wall clock between repeats of firing alerts. Alertmanager forgets an alert without a repeat for four times as
-	// long.
-	Resend time.Duration `yaml:"resend" default:"1m" min:"1s"`
-	// Wall clock of one request.
-	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`
-	// Wall clock for which a request to a webhook that does not answer is repeated. After it, each change is tried
-	// once until the webhook answers.
-	RetryFor time.Duration `yaml:"retry_for" default:"15m"`
-	// Addresses that receive each change at least once, by the Standard Webhooks specification (docs/http.md).
-	Webhooks []Webhook `yaml:"webhooks"`
-}
-
-// Webhook is one address that receives changes. The address may be a secret, and the key that signs is one.
-type Webhook struct {
-	// Its address. Exactly one of url and url_file is set.
-	URL string `yaml:"url" format:"url"`
-	// File that holds the address, where the address is a secret.
-	URLFile string `yaml:"url_file"`
-	// Environment variable that holds the key that signs: whsec_ and base64, or at least 16 bytes of other text.
-	SecretEnv string `yaml:"secret_env"`
-	// File that holds the key; neither secret_env nor secret_file: not signed.
-	SecretFile string `yaml:"secret_file"`
-	// Alert states that are sent; empty: firing and resolved. An alert that another alert inhibits is inhibited in
-	// every state.
-	States []string `yaml:"states" enum:"pending|firing|resolved|inhibited"`
 }
 
 // Values of history.store.

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,37 +12,17 @@ import (
 	"github.com/plumbline/plumbline/sinks/notify"
 )
 
-// notifyConfig reads addresses and secrets; ok is false where there is nobody to tell.
-func notifyConfig(cfg config.Config, log *slog.Logger) (out notify.Config, ok bool, err error) {
+// notifyOptions reads addresses and secrets; ok is false where alerts have no receivers.
+func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok bool, err error) {
 	c := cfg.Notify
-	out = notify.Config{Alertmanagers: c.Alertmanagers, ExternalURL: c.ExternalURL, History: cfg.History.Store != config.HistoryOff, Labels: map[string]string{}, Resend: c.Resend, Timeout: c.Timeout,
-		RetryFor: c.RetryFor, Log: log}
-	for _, l := range c.Labels {
-		name, value, _ := strings.Cut(l, "=")
-		out.Labels[name] = value
-	}
-	for i, w := range c.Webhooks {
-		hook := notify.Webhook{States: w.States}
-		if hook.URL, err = w.Address(); err != nil {
-			return out, false, err
-		}
-		secret, err := w.Secret()
-		if err != nil {
-			return out, false, err
-		}
-		if secret != "" {
-			if hook.Secret, err = notify.ParseSecret(secret); err != nil {
-				return out, false, fmt.Errorf("notify.webhooks[%d]: its secret: %w", i, err)
-			}
-		}
-		out.Webhooks = append(out.Webhooks, hook)
-	}
-	return out, len(out.Alertmanagers)+len(out.Webhooks) > 0, nil
+	hooks, err := c.ReadWebhooks()
+	out = notify.Options{Config: c, Hooks: hooks, History: cfg.History.Store != config.HistoryOff, Log: log}
+	return out, len(c.Alertmanagers)+len(hooks) > 0, err
 }
 
 // runNotify shares the partitions of the alerts topic with the other processes and tells of those that it gets. The
 // group's offsets say what the webhooks have been told; the state comes from the topic's start.
-func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Config) error {
+func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	topic, id := r.Config.Topics.Alerts, r.Config.Group+"-notify"
 	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
 		Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}

@@ -53,7 +53,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if which.Repartition && !which.Shards && !which.Models && len(rt.unkeyed()) == 0 {
 		return errors.New("--stages repartition: neither topics.logits_unkeyed nor topics.labels_unkeyed is set")
 	}
-	whom, tell, err := notifyConfig(rt.Config, rt.Log)
+	whom, tell, err := notifyOptions(rt.Config, rt.Log)
 	if err != nil {
 		return err
 	}

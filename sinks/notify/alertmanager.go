@@ -32,7 +32,7 @@ const stale = 4
 
 // postable makes of an alert what Alertmanager is told at now. Event time stands in for its clock, but nothing starts
 // or ends later than now: a future end would keep a resolved alert firing.
-func (c *Config) postable(a *record.Alert, now time.Time) postable {
+func (c *Options) postable(a *record.Alert, now time.Time) postable {
 	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
 	if stateOf(a) != firing {
 		end = earlier(a.At, now)
@@ -41,7 +41,8 @@ func (c *Config) postable(a *record.Alert, now time.Time) postable {
 	if a.Slice != "" {
 		labels["slice"] = a.Slice
 	}
-	for k, v := range c.Labels {
+	for _, l := range c.Labels {
+		k, v, _ := strings.Cut(l, "=")
 		labels[k] = v
 	}
 	annotations := map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal, "window": a.Window,
@@ -71,7 +72,7 @@ func earlier(text string, now time.Time) time.Time {
 }
 
 // link is the page at the alert's window and time: the reliability diagram that it was raised on.
-func (c *Config) link(a *record.Alert) string {
+func (c *Options) link(a *record.Alert) string {
 	if c.ExternalURL == "" {
 		return ""
 	}
@@ -83,7 +84,7 @@ func (c *Config) link(a *record.Alert) string {
 }
 
 // evidence is the alert's record in the history: what it rests on, for as long as the history is kept.
-func (c *Config) evidence(a *record.Alert) string {
+func (c *Options) evidence(a *record.Alert) string {
 	at, err := time.Parse(time.RFC3339Nano, a.At)
 	if c.ExternalURL == "" || !c.History || err != nil {
 		return ""
@@ -96,7 +97,7 @@ func (c *Config) evidence(a *record.Alert) string {
 const maxBatch = 1000
 
 // tell sends alerts to one Alertmanager. A refused batch keeps no other from being sent.
-func (c *Config) tell(ctx context.Context, base string, alerts []postable) error {
+func (c *Options) tell(ctx context.Context, base string, alerts []postable) error {
 	var refused error
 	for batch := range slices.Chunk(alerts, maxBatch) {
 		body, err := json.Marshal(batch)
@@ -134,7 +135,7 @@ func (e *statusError) final() bool {
 }
 
 // post sends body and reads a bounded answer. The address does not come into the error: it may hold a secret.
-func (c *Config) post(ctx context.Context, address string, body []byte, header http.Header) error {
+func (c *Options) post(ctx context.Context, address string, body []byte, header http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))

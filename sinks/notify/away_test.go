@@ -18,8 +18,7 @@ func TestDeadWebhook(t *testing.T) {
 	hook, topic := newServer(t), newTopic()
 	dead := httptest.NewServer(nil)
 	dead.Close()
-	counts, committed, _ := running(t, Config{RetryFor: 1500 * time.Millisecond,
-		Webhooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
+	counts, committed, _ := running(t, Options{Config: Config{RetryFor: 1500 * time.Millisecond}, Hooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
 	topic.idle()
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
@@ -41,8 +40,7 @@ func TestHangingDelaysNobody(t *testing.T) {
 	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
 	t.Cleanup(func() { close(over); hang.Close() })
 	am, hook, topic := newServer(t), newServer(t), newTopic()
-	_, committed, stop := running(t, Config{Alertmanagers: []string{hang.URL, am.URL}, Timeout: time.Hour, RetryFor: time.Hour, Resend: time.Hour,
-		Webhooks: []Webhook{{URL: hang.URL}, {URL: hook.URL}}}, topic, 0)
+	_, committed, stop := running(t, Options{Config: Config{Alertmanagers: []string{hang.URL, am.URL}, Timeout: time.Hour, RetryFor: time.Hour, Resend: time.Hour}, Hooks: []Webhook{{URL: hang.URL}, {URL: hook.URL}}}, topic, 0)
 	topic.idle()
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
@@ -68,7 +66,7 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 		from := httptest.NewServer(http.RedirectHandler(to.URL+"/landed?token=secret", status))
 		t.Cleanup(from.Close)
 		topic.alert(t, "a", firing)
-		counts, committed, stop := running(t, Config{Webhooks: []Webhook{{URL: from.URL}}, RetryFor: time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
+		counts, committed, stop := running(t, Options{Config: Config{RetryFor: time.Millisecond}, Hooks: []Webhook{{URL: from.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
 		eventually(t, "given up", func() bool { return committed() == 1 })
 		stop()
 		if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 0 || gone != 1 || to.requests() != 0 {
@@ -87,7 +85,7 @@ func TestResolvedWhileAway(t *testing.T) {
 	am, topic := newServer(t), newTopic()
 	topic.alert(t, "a", firing)
 	topic.idle()
-	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: 10 * time.Millisecond, KeepResolved: keep}, topic, 0)
+	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 10 * time.Millisecond}, KeepResolved: keep}, topic, 0)
 	eventually(t, "told that it fires", func() bool { return told(counts, "alertmanager").OK > 0 })
 	am.mu.Lock()
 	am.statuses = []int{503, 503, 503}
@@ -113,7 +111,7 @@ func TestRefusedBatch(t *testing.T) {
 		topic.alert(t, fmt.Sprintf("%04d", i), firing)
 	}
 	topic.idle()
-	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: time.Hour}, topic, 0)
+	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: time.Hour}}, topic, 0)
 	eventually(t, "told", func() bool { return told(counts, "alertmanager").Failed == 1 })
 	if am.requests() != 2 || !strings.Contains(am.bodies[1], fmt.Sprintf("%04d firing", maxBatch)) {
 		t.Errorf("%d requests, want 2, the second with the last alert", am.requests())
@@ -124,7 +122,7 @@ func TestRefusedBatch(t *testing.T) {
 func TestCountsByReceiver(t *testing.T) {
 	am, topic := newServer(t), newTopic()
 	host := strings.TrimPrefix(am.URL, "http://")
-	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Webhooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
+	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}}, Hooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
 	want := []Receiver{{"alertmanager", host}, {"webhook", host}, {"webhook", host + "#2"}}
 	eventually(t, "counted", func() bool { return slices.Equal(counts.Receivers(), want) })
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -32,39 +33,30 @@ func stateOf(a *record.Alert) string {
 	return a.State
 }
 
-// Config is whom to tell, and how.
-type Config struct {
-	Alertmanagers []string // base URLs; all are told everything
-	Webhooks      []Webhook
-	// ExternalURL is where people reach the page, for links; "" = no links.
-	ExternalURL string
+// Options are a configuration with what the process adds to it.
+type Options struct {
+	Config
+	Hooks []Webhook // Config.Webhooks, with their addresses and secrets
 	// History says that the API there has the history, which alerts then link to for their evidence.
 	History bool
-	// Labels are added to every alert for Alertmanager.
-	Labels map[string]string
-	// Resend is how often Alertmanagers are told the current state; KeepResolved how long a resolved alert is in it at least: it
-	// stays until an Alertmanager that was away has taken it.
-	Resend, KeepResolved time.Duration
-	Timeout              time.Duration // of a request
-	RetryFor             time.Duration // before a webhook's delivery is given up
+	// KeepResolved is how long Alertmanagers have a resolved alert at least: it stays until an Alertmanager that was away
+	// has taken it.
+	KeepResolved time.Duration
 	// MaxAlerts bounds the state of a partition; resolved ones go first, then those changed longest ago.
 	MaxAlerts int
 	Client    *http.Client // nil = one that follows no redirects
 	Log       *slog.Logger
 }
 
-// Defaults of Config.
+// Defaults of Options.
 const (
-	DefaultResend       = time.Minute
 	DefaultKeepResolved = 15 * time.Minute
-	DefaultTimeout      = 10 * time.Second
-	DefaultRetryFor     = 15 * time.Minute
 	DefaultMaxAlerts    = 10_000
 )
 
 // Notifier tells of one partition of the alerts topic.
 type Notifier struct {
-	cfg    Config
+	cfg    Options
 	counts *Counts
 	kicks  []chan struct{} // by Alertmanager: the state changed
 	live   atomic.Bool     // the state is that of the topic's end
@@ -97,16 +89,17 @@ type entry struct {
 }
 
 // New returns a notifier without alerts.
-func New(cfg Config, counts *Counts) *Notifier {
+func New(cfg Options, counts *Counts) *Notifier {
 	set := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
 		}
 	}
-	set(&cfg.Resend, DefaultResend)
+	defaults := setting.Default[Config]()
+	set(&cfg.Resend, defaults.Resend)
 	set(&cfg.KeepResolved, DefaultKeepResolved)
-	set(&cfg.Timeout, DefaultTimeout)
-	set(&cfg.RetryFor, DefaultRetryFor)
+	set(&cfg.Timeout, defaults.Timeout)
+	set(&cfg.RetryFor, defaults.RetryFor)
 	if cfg.MaxAlerts == 0 {
 		cfg.MaxAlerts = DefaultMaxAlerts
 	}
@@ -138,18 +131,18 @@ func (n *Notifier) Run(ctx context.Context, source Source, done int64, commit fu
 		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i], o) })
 	}
 	var addresses []string
-	for _, w := range n.cfg.Webhooks {
+	for _, w := range n.cfg.Hooks {
 		addresses = append(addresses, w.URL)
 	}
 	outcomes := n.counts.outcomes("webhook", addresses)
-	p := newProgress(max(1, len(n.cfg.Webhooks)))
+	p := newProgress(max(1, len(n.cfg.Hooks)))
 	queues := make([]chan job, len(p.next))
 	for i := range queues {
 		queues[i] = make(chan job, queue)
 		var w *Webhook // nil: there is none, and what was read is done
 		var o *Outcomes
-		if i < len(n.cfg.Webhooks) {
-			w, o = &n.cfg.Webhooks[i], outcomes[i]
+		if i < len(n.cfg.Hooks) {
+			w, o = &n.cfg.Hooks[i], outcomes[i]
 		}
 		g.Go(func() error { return n.work(ctx, w, o, queues[i], func(next int64) { p.reach(i, next) }) })
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -87,7 +88,7 @@ func (s *server) requests() int {
 }
 
 // running runs a notifier, and returns what has been committed and how to stop it.
-func running(t *testing.T, cfg Config, s *topic, done int64) (*Counts, func() int64, func()) {
+func running(t *testing.T, cfg Options, s *topic, done int64) (*Counts, func() int64, func()) {
 	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -147,7 +148,7 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	topic.alert(t, "b", firing)
 	topic.alert(t, "b", resolved)
 	topic.alert(t, "c", "pending")
-	counts, committed, _ := running(t, Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", History: true, Labels: map[string]string{"team": "x"}}, topic, 0)
+	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", Labels: []string{"team=x"}}, History: true}, topic, 0)
 	eventually(t, "all read", func() bool { return committed() == 4 })
 	if n := am.requests(); n != 0 {
 		t.Fatalf("%d requests before the topic's end", n)
@@ -166,7 +167,7 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 			t.Errorf("labels %v, want %s among them", l, want)
 		}
 	}
-	if end, err := time.Parse(time.RFC3339Nano, got[0].EndsAt); err != nil || time.Until(end) < 3*DefaultResend {
+	if end, err := time.Parse(time.RFC3339Nano, got[0].EndsAt); err != nil || time.Until(end) < 3*setting.Default[Config]().Resend {
 		t.Errorf("a firing alert ends at %s (%v)", got[0].EndsAt, err)
 	}
 	if got[1].EndsAt != "2026-01-01T00:10:00Z" || got[1].StartsAt != "2026-01-01T00:00:00Z" {
@@ -210,8 +211,7 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	inhibited("over", firing, "m/1//root")
 	inhibited("over", resolved, "m/1//root")
 	topic.idle()
-	_, committed, _ := running(t, Config{Alertmanagers: []string{am.URL}, ExternalURL: "https://page.example/", Resend: time.Hour,
-		Webhooks: []Webhook{{URL: hook.URL}, {URL: all.URL, States: []string{"firing", "inhibited"}}}}, topic, 0)
+	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, ExternalURL: "https://page.example/", Resend: time.Hour}, Hooks: []Webhook{{URL: hook.URL}, {URL: all.URL, States: []string{"firing", "inhibited"}}}}, topic, 0)
 	eventually(t, "all read and told", func() bool { return committed() == 6 && am.requests() > 0 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[len(am.bodies)-1]), &got); err != nil {
@@ -246,7 +246,7 @@ func TestAlertmanagerAway(t *testing.T) {
 	am, topic := newServer(t, http.StatusServiceUnavailable), newTopic()
 	topic.alert(t, "a", firing)
 	topic.idle()
-	counts, _, _ := running(t, Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}, topic, 0)
+	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}}, topic, 0)
 	eventually(t, "told again", func() bool { return told(counts, "alertmanager").Failed == 1 && told(counts, "alertmanager").OK >= 2 })
 }
 
@@ -265,7 +265,7 @@ func TestWebhook(t *testing.T) {
 	topic.alert(t, "a", "pending")
 	topic.alert(t, "b", firing)
 	topic.alert(t, "a", resolved)
-	counts, committed, _ := running(t, Config{Webhooks: []Webhook{{URL: hook.URL + "/hook", Secret: secret}}}, topic, 1)
+	counts, committed, _ := running(t, Options{Hooks: []Webhook{{URL: hook.URL + "/hook", Secret: secret}}}, topic, 1)
 	eventually(t, "all read", func() bool { return committed() == 6 })
 	var ids []string
 	for i, h := range hook.headers {
@@ -297,7 +297,7 @@ func TestWebhook(t *testing.T) {
 func TestNotDeliveredIsNotCommitted(t *testing.T) {
 	hook, topic := newServer(t, 500, 500, 500, 500, 500, 500, 500, 500), newTopic()
 	topic.alert(t, "a", firing)
-	_, committed, stop := running(t, Config{Webhooks: []Webhook{{URL: hook.URL}}}, topic, 0)
+	_, committed, stop := running(t, Options{Hooks: []Webhook{{URL: hook.URL}}}, topic, 0)
 	eventually(t, "tried", func() bool { return hook.requests() > 0 })
 	stop()
 	if committed() != -1 {
@@ -306,7 +306,7 @@ func TestNotDeliveredIsNotCommitted(t *testing.T) {
 }
 
 func TestEviction(t *testing.T) {
-	n := New(Config{MaxAlerts: 2, Log: slog.New(slog.DiscardHandler)}, &Counts{})
+	n := New(Options{MaxAlerts: 2, Log: slog.New(slog.DiscardHandler)}, &Counts{})
 	topic := newTopic()
 	for _, a := range [][2]string{{"a", resolved}, {"b", firing}, {"c", firing}, {"d", firing}} {
 		topic.alert(t, a[0], a[1])
