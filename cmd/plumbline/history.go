@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/sinks/registry"
@@ -111,7 +110,7 @@ func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (dec
 	if err != nil {
 		return nil, nil, err
 	}
-	if cfg.History.Store == config.HistoryOff {
+	if cfg.History.Store == registry.Off {
 		return nil, nil, errors.New("history.store is off: there is no database")
 	}
 	log, err := newLogger(cmd)
@@ -119,10 +118,10 @@ func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (dec
 		return nil, nil, err
 	}
 	file := engine.New(cfg, log).HistoryFile()
-	if _, err := os.Stat(file); err != nil && cfg.History.Store == config.HistoryFile {
+	if _, err := os.Stat(file); err != nil && cfg.History.Store == registry.File {
 		return nil, nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
 	}
-	store, err := decisionlog.Open(cfg, file)
+	store, err := decisionlog.Open(cfg.History, file)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/sinks/registry"
 )
 
 // TestNoSecretOfTheDatabaseIsShown: the address of a PostgreSQL that is not there has a password, which neither the log nor an
@@ -23,9 +24,9 @@ func TestNoSecretOfTheDatabaseIsShown(t *testing.T) {
 	for _, dsn := range []string{"postgres://plumbline:" + url.QueryEscape(planted) + "@127.0.0.1:1/history", "host=127.0.0.1 port=1 user=plumbline dbname=history password=" + planted,
 		"postgres://plumbline:" + url.QueryEscape(planted) + "@[bad/history"} {
 		t.Setenv("PLUMBLINE_TEST_DSN", dsn)
-		for _, source := range []config.History{{DSNEnv: "PLUMBLINE_TEST_DSN"}, {DSNFile: writeFile(t, "dsn", dsn+"\n")}} {
+		for _, source := range []registry.Config{{DSNEnv: "PLUMBLINE_TEST_DSN"}, {DSNFile: writeFile(t, "dsn", dsn+"\n")}} {
 			cfg := config.Default()
-			source.Store, source.Timeout = config.HistoryPostgres, time.Second
+			source.Store, source.Timeout = registry.Postgres, time.Second
 			cfg.Kafka.Brokers, cfg.History, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, source, t.TempDir(), freeAddress(t)
 			shown := runWithDatabase(t, cfg)
 			if !strings.Contains(shown, "history") {

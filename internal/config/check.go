@@ -69,18 +69,3 @@ func (t Trainer) Check(r *setting.Report) {
 		r.Fail("balance", t.Balance, "must be 0 or at least 1")
 	}
 }
-
-// Check implements the check of conditions between keys.
-func (h History) Check(r *setting.Report) {
-	if h.DSNEnv != "" && h.DSNFile != "" {
-		r.Fail("dsn_file", setting.Quote(h.DSNFile), "only one of dsn_env and dsn_file may be set")
-	}
-	for _, k := range []struct{ key, value, store string }{
-		{"dsn_env", h.DSNEnv, HistoryPostgres}, {"dsn_file", h.DSNFile, HistoryPostgres},
-		{"path", h.Path, HistoryFile},
-	} {
-		if k.value != "" && h.Store != k.store {
-			r.Fail(k.key, setting.Quote(k.value), "has no effect while @store is %s", h.Store)
-		}
-	}
-}

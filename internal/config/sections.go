@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
+	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -72,7 +73,7 @@ type Config struct {
 	Notify notify.Config `yaml:"notify"`
 	// Database of every decision, calibrator, alert and head with its evidence, for the page, the API and
 	// `plumbline history`. It is filled from the topics: a deleted database is filled again.
-	History History `yaml:"history"`
+	History registry.Config `yaml:"history"`
 	// Where and how often state is saved.
 	Checkpoints pipeline.CheckpointConfig `yaml:"checkpoints"`
 	// Page, API and metrics.
@@ -284,32 +285,4 @@ type TrainerHead struct {
 	Version string `yaml:"version"`
 	// Its .safetensors file.
 	File string `yaml:"file" required:"true"`
-}
-
-// Values of history.store.
-const (
-	HistoryOff      = "off"
-	HistoryFile     = "file"
-	HistoryPostgres = "postgres"
-)
-
-// History is the database of decisions. Its address may hold a password: that comes from a file or an environment
-// variable, never from the YAML.
-type History struct {
-	// file: a file of each process; postgres: a server that all processes may share; off: none.
-	Store string `yaml:"store" default:"file" enum:"file|postgres|off"`
-	// The file, one for each machine, on a disk of its own; empty: history-GROUP@HOST.db in join.dir, or in work
-	// in checkpoints.dir.
-	Path string `yaml:"path"`
-	// Environment variable that holds the address of PostgreSQL:
-	// postgres://user:password@host/database?sslmode=verify-full.
-	DSNEnv string `yaml:"dsn_env"`
-	// File that holds the address; neither dsn_env nor dsn_file: PGHOST, PGUSER, PGPASSWORD and so on.
-	DSNFile string `yaml:"dsn_file"`
-	// Newest entries of a model that are kept; 0: no bound.
-	Rows int64 `yaml:"rows" default:"100_000" min:"0" max:"1_000_000_000"`
-	// An entry is deleted when it is so much event time older than the newest of its model; 0: never.
-	MaxAge time.Duration `yaml:"max_age"`
-	// Wall clock of one transaction or query.
-	Timeout time.Duration `yaml:"timeout" default:"10s" min:"100ms"`
 }

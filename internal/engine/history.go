@@ -12,7 +12,6 @@ import (
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
@@ -39,10 +38,10 @@ func (rt *Engine) refused(ctx context.Context, sink pipeline.Sink, o record.Orde
 
 // OpenPast opens the history where there is one.
 func (rt *Engine) OpenPast() error {
-	if rt.Config.History.Store == config.HistoryOff {
+	if rt.Config.History.Store == registry.Off {
 		return nil
 	}
-	store, err := decisionlog.Open(rt.Config, rt.HistoryFile())
+	store, err := decisionlog.Open(rt.Config.History, rt.HistoryFile())
 	if err != nil {
 		return err
 	}

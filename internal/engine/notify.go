@@ -10,13 +10,14 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
+	"github.com/plumbline/plumbline/sinks/registry"
 )
 
 // notifyOptions reads addresses and secrets; ok is false where alerts have no receivers.
 func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok bool, err error) {
 	c := cfg.Notify
 	hooks, err := c.ReadWebhooks()
-	out = notify.Options{Config: c, Hooks: hooks, History: cfg.History.Store != config.HistoryOff, Log: log}
+	out = notify.Options{Config: c, Hooks: hooks, History: cfg.History.Store != registry.Off, Log: log}
 	return out, len(c.Alertmanagers)+len(hooks) > 0, err
 }
 

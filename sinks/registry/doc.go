@@ -4,7 +4,7 @@
 // are written in the transaction that writes the entries, so a record that comes again changes nothing, a crash leaves no half,
 // and a database that was deleted is filled anew: the same entries in the same order, whichever process asks.
 //
-//	s, err := registry.Open(registry.Config{Store: registry.File, Path: "history.db"})
+//	s, err := registry.Open(registry.Options{Config: registry.Config{Store: registry.File, Path: "history.db"}})
 //	f := registry.NewFiller(s, log)
 //	go f.Follow(ctx, place, open, decode) // one for each partition
 //	page, err := s.Query(ctx, registry.Query{Model: "digits", Limit: 100})

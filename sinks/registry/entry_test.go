@@ -97,7 +97,7 @@ func TestHeadWithoutItsWeights(t *testing.T) {
 
 // TestNamesOfAnyLength: names that an index cannot hold, and text that PostgreSQL refuses.
 func TestNamesOfAnyLength(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		s := open(t, cfg)
 		long := strings.Repeat("é", 2048)
 		names := []string{long + "a", long + "b", "zero\x00byte", "bad\xffbytes", "plain"}

@@ -48,7 +48,7 @@ type file struct {
 	was     fs.FileInfo // the file that was damaged
 }
 
-func newFile(c *Config) (*file, error) {
+func newFile(c *Options) (*file, error) {
 	if c.Path == "" {
 		return nil, errors.New("history.path: must not be empty")
 	}

@@ -43,7 +43,7 @@ func follow(t *testing.T, f *Filler, open func(int64) Source) {
 // TestLockedDatabase: while another program holds the file, the filler waits and says so; then it catches up.
 func TestLockedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h.db")
-	s := open(t, Config{Store: File, Path: path, Timeout: time.Second})
+	s := open(t, Options{Config: Config{Store: File, Path: path, Timeout: time.Second}})
 	holder, err := bbolt.Open(path, 0o644, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestLockedDatabase(t *testing.T) {
 
 // TestFullDatabase: there is no more room. What was written stays, what was not comes when there is.
 func TestFullDatabase(t *testing.T) {
-	s := open(t, Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")})
+	s := open(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")}})
 	d := s.db.(*file)
 	limit := func(bytes int) {
 		d.mu.Lock()
@@ -87,7 +87,7 @@ func TestFullDatabase(t *testing.T) {
 func TestDamagedFile(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "h.db")
 	rs := decisions(t, 29, 400)
-	put(t, open(t, Config{Store: File, Path: whole}), rs, rand.New(rand.NewPCG(1, 1)))
+	put(t, open(t, Options{Config: Config{Store: File, Path: whole}}), rs, rand.New(rand.NewPCG(1, 1)))
 	good, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	for name, f := range damage {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db"), Rows: 10}
+			cfg := Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db"), Rows: 10}}
 			if err := os.WriteFile(cfg.Path, f(bytes.Clone(good)), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestDamagedFile(t *testing.T) {
 // TestServerDies: PostgreSQL is killed while it is being filled, and comes back.
 func TestServerDies(t *testing.T) {
 	server := pgtest.Start(t)
-	s := open(t, Config{Store: Postgres, DSN: server.Database(t), Timeout: 20 * time.Second})
+	s := open(t, Options{Config: Config{Store: Postgres, Timeout: 20 * time.Second}, DSN: server.Database(t)})
 	rs := decisions(t, 21, 600)
 	f := eager(s)
 	more := make(chan []pipeline.Record, 1)
@@ -158,7 +158,7 @@ func TestServerDies(t *testing.T) {
 
 // TestTwoFillers: two processes fill one database at once.
 func TestTwoFillers(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 23, 500)
 		stop := make(chan struct{}, 2)
 		fillers := []*Filler{eager(open(t, cfg)), eager(open(t, cfg))}
@@ -187,7 +187,7 @@ func (g *gap) Next(context.Context) (pipeline.Record, error) {
 
 // TestOffsetGone: the log does not reach back to the position any more, or the topic was made anew.
 func TestOffsetGone(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 25, 40)
 		s := open(t, cfg)
 		if _, err := s.Put(t.Context(), place, 0, 1000, nil); err != nil {
@@ -211,7 +211,7 @@ func TestUnreadableRecords(t *testing.T) {
 		rs = append(rs, pipeline.Record{Offset: int64(1000 + i), Value: []byte(bad)})
 	}
 	rs = append(rs, pipeline.Record{Offset: 2000}) // a tombstone
-	s := open(t, Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")})
+	s := open(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "h.db")}})
 	f := eager(s)
 	f.Follow(t.Context(), place, from(rs, true), FromDecisions)
 	same(t, "the others", all(t, s, 0), want)

@@ -52,17 +52,17 @@ func server(t *testing.T) string {
 }
 
 // each runs a test on a fresh file and on a fresh PostgreSQL.
-func each(t *testing.T, test func(t *testing.T, cfg Config)) {
+func each(t *testing.T, test func(t *testing.T, cfg Options)) {
 	t.Run(File, func(t *testing.T) {
-		test(t, Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: patience})
+		test(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: patience}})
 	})
 	t.Run(Postgres, func(t *testing.T) {
-		test(t, Config{Store: Postgres, DSN: server(t), Timeout: patience})
+		test(t, Options{Config: Config{Store: Postgres, Timeout: patience}, DSN: server(t)})
 	})
 }
 
 // empty removes everything from the database of a configuration.
-func empty(t *testing.T, cfg Config) {
+func empty(t *testing.T, cfg Options) {
 	t.Helper()
 	if cfg.Store == File {
 		if err := os.Remove(cfg.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -78,7 +78,7 @@ func empty(t *testing.T, cfg Config) {
 	}
 }
 
-func connect(t *testing.T, cfg Config) *sql.DB {
+func connect(t *testing.T, cfg Options) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("postgres", cfg.DSN)
 	if err != nil {
@@ -88,7 +88,7 @@ func connect(t *testing.T, cfg Config) *sql.DB {
 	return db
 }
 
-func open(t *testing.T, cfg Config) *Store {
+func open(t *testing.T, cfg Options) *Store {
 	t.Helper()
 	s, err := Open(cfg)
 	if err != nil {

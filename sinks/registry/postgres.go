@@ -44,7 +44,7 @@ type postgres struct {
 	closed bool
 }
 
-func newPostgres(c *Config) (*postgres, error) {
+func newPostgres(c *Options) (*postgres, error) {
 	dsn := c.DSN
 	if !strings.Contains(dsn, "ssl") && os.Getenv("PGSSLMODE") == "" {
 		// What PostgreSQL's own programs do; the driver's default is require.

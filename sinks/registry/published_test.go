@@ -59,7 +59,7 @@ func calibratorOf(t *testing.T, e *Entry) (c record.Calibrator) {
 
 // TestPublished finds every revision that was in force, by its newest record.
 func TestPublished(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := publications(t, 1, 300)
 		s := open(t, cfg)
 		put(t, s, rs, rand.New(rand.NewPCG(2, 2)))
@@ -99,13 +99,13 @@ func TestPublished(t *testing.T) {
 // TestPruneKeepsWhatIsInForce: whatever the bounds, of every version what is in force stays, and what was before it, and a pin and a
 // canary that have not ended. A reference says which; what is beyond the bounds and none of that goes.
 func TestPruneKeepsWhatIsInForce(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		for seed := range uint64(3) {
 			rs := publications(t, seed, 200)
 			full := reference(t, rs)
 			for _, c := range []Config{{Rows: 1}, {Rows: 20}, {MaxAge: time.Second}, {Rows: 5, MaxAge: 10 * time.Second}} {
-				c.Store, c.Path, c.DSN, c.Timeout = cfg.Store, cfg.Path, cfg.DSN, cfg.Timeout
-				s := open(t, c)
+				c.Store, c.Path, c.Timeout = cfg.Store, cfg.Path, cfg.Timeout
+				s := open(t, Options{Config: c, DSN: cfg.DSN})
 				put(t, s, rs, rand.New(rand.NewPCG(seed, 2)))
 				if _, err := s.Prune(t.Context(), nil); err != nil {
 					t.Fatal(err)
@@ -164,7 +164,7 @@ func needed(t *testing.T, es []Entry) map[string]bool {
 // TestPruneKeepsHeadsInForce: of each version the head that is served and the next one stay, with verdict and order; older ones go, and so do
 // those that nobody serves.
 func TestPruneKeepsHeadsInForce(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		cfg.Rows = 1
 		var rs []pipeline.Record
 		add := func(kind string, body any) {

@@ -9,24 +9,6 @@ import (
 	"time"
 )
 
-// Databases of Config.Store.
-const (
-	File     = "file"
-	Postgres = "postgres"
-)
-
-// Config says which database, and how much it keeps.
-type Config struct {
-	Store string // File or Postgres
-	Path  string // of the file
-	DSN   string // of PostgreSQL; never shown
-	// Rows is how many entries of a model are kept, MaxAge how much older in event time than its newest; 0 = no bound.
-	Rows   int64
-	MaxAge time.Duration
-	// Timeout bounds a transaction and a query by the clock; 0 = 10 s.
-	Timeout time.Duration
-}
-
 // Place is a partition of a topic.
 type Place struct {
 	Cluster   string // the brokers' id of it
@@ -67,12 +49,12 @@ type writer interface {
 
 // Store is the database. Safe for concurrent use.
 type Store struct {
-	cfg Config
+	cfg Options
 	db  database
 }
 
 // Open returns a store. It connects to nothing yet: a database that does not answer is an error of whoever asks it something.
-func Open(cfg Config) (*Store, error) {
+func Open(cfg Options) (*Store, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
 	}

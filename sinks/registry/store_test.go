@@ -47,7 +47,7 @@ func put(t *testing.T, s *Store, rs []pipeline.Record, r *rand.Rand) {
 
 // TestSameEntries: whatever the batches, the pages and the number of repeats, the entries are those of a slow reference.
 func TestSameEntries(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 1, 400)
 		s := open(t, cfg)
 		put(t, s, rs, rand.New(rand.NewPCG(2, 2)))
@@ -59,7 +59,7 @@ func TestSameEntries(t *testing.T) {
 }
 
 func TestQuery(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 3, 300)
 		s := open(t, cfg)
 		put(t, s, rs, rand.New(rand.NewPCG(4, 4)))
@@ -93,7 +93,7 @@ func TestQuery(t *testing.T) {
 
 // TestCrash cuts writes off at random moments: what is there is whole batches, and going on gives the same entries.
 func TestCrash(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 5, 300)
 		r := rand.New(rand.NewPCG(6, 6))
 		cut := 0
@@ -127,7 +127,7 @@ func TestCrash(t *testing.T) {
 // TestTopicsInAnyOrder: the calibrators topic has what the decisions topic has, too. Whichever is read first, and with whatever
 // repeats, the entries and their order are the same.
 func TestTopicsInAnyOrder(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		var both, other []pipeline.Record
 		for i := range 40 {
 			c := record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(i / 10), Revision: i, Published: true, Outcome: "published: x"}
@@ -158,7 +158,7 @@ func TestTopicsInAnyOrder(t *testing.T) {
 
 // TestVersion refuses a database of another version, and leaves it as it is.
 func TestVersion(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		s := open(t, cfg)
 		put(t, s, decisions(t, 9, 20), rand.New(rand.NewPCG(8, 8)))
 		setVersion := func(n int) {
@@ -191,14 +191,14 @@ func TestVersion(t *testing.T) {
 
 // TestPrune holds retention against a reference, and fills a second database anew: it keeps the same.
 func TestPrune(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 11, 300)
 		order := decision(t, record.DecisionOrder, "m1", "0", record.Order{Kind: record.HeadOrder, ID: "m1/0+head1", Action: "pin", By: "ann", At: "2031-01-01T00:00:00Z"})
 		order.Offset = rs[len(rs)-1].Offset + 1
 		rs = append(rs, order)
 		for _, c := range []Config{{Rows: 10}, {MaxAge: 20 * time.Second}, {Rows: 25, MaxAge: 30 * time.Second}, {Rows: 100_000, MaxAge: time.Hour}, {}} {
-			c.Store, c.Path, c.DSN, c.Timeout = cfg.Store, cfg.Path, cfg.DSN, cfg.Timeout
-			s := open(t, c)
+			c.Store, c.Path, c.Timeout = cfg.Store, cfg.Path, cfg.Timeout
+			s := open(t, Options{Config: c, DSN: cfg.DSN})
 			put(t, s, rs, rand.New(rand.NewPCG(12, 12)))
 			removed, err := s.Prune(t.Context(), nil)
 			if err != nil {
@@ -237,7 +237,7 @@ func kept(es []Entry, c Config) (out []Entry) {
 
 // TestPagesOfLargeRecords end before their limit, and leave nothing out.
 func TestPagesOfLargeRecords(t *testing.T) {
-	s := open(t, Config{Store: File, Path: t.TempDir() + "/h.db", Timeout: patience})
+	s := open(t, Options{Config: Config{Store: File, Path: t.TempDir() + "/h.db", Timeout: patience}})
 	var es []Entry
 	for i := range 5 {
 		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m", Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
@@ -268,7 +268,7 @@ func TestPagesOfLargeRecords(t *testing.T) {
 
 // TestMoved: a database that was emptied is filled from the start, not from where its writer was.
 func TestMoved(t *testing.T) {
-	each(t, func(t *testing.T, cfg Config) {
+	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 13, 60)
 		s := open(t, cfg)
 		put(t, s, rs[:40], rand.New(rand.NewPCG(1, 1)))
@@ -285,7 +285,7 @@ func TestMoved(t *testing.T) {
 
 // TestFileRemoved: somebody removes the file of a database that is open; it is made anew, and filled from the start.
 func TestFileRemoved(t *testing.T) {
-	cfg := Config{Store: File, Path: t.TempDir() + "/h.db"}
+	cfg := Options{Config: Config{Store: File, Path: t.TempDir() + "/h.db"}}
 	rs := decisions(t, 15, 100)
 	s := open(t, cfg)
 	f := eager(s)
@@ -340,7 +340,7 @@ func (g *growing) Next(ctx context.Context) (pipeline.Record, error) {
 func TestNoPasswordIsShown(t *testing.T) {
 	const secret = "Tr0ub4dor&3"
 	for _, dsn := range []string{"postgres://u:" + "Tr0ub4dor%263" + "@127.0.0.1:1/db", "host=127.0.0.1 port=1 user=u password=" + secret, "postgres://u:" + secret + "@[bad", "host=x password=" + secret + " sslmode=nonsense"} {
-		s, err := Open(Config{Store: Postgres, DSN: dsn, Timeout: 2 * time.Second})
+		s, err := Open(Options{Config: Config{Store: Postgres, Timeout: 2 * time.Second}, DSN: dsn})
 		if err == nil {
 			_, err = s.Position(t.Context(), place)
 			_ = s.Close()
@@ -350,7 +350,7 @@ func TestNoPasswordIsShown(t *testing.T) {
 		}
 	}
 	dsn := strings.Replace(server(t), pgtest.Password, secret, 1)
-	s := open(t, Config{Store: Postgres, DSN: dsn})
+	s := open(t, Options{Config: Config{Store: Postgres}, DSN: dsn})
 	if _, err := s.Position(t.Context(), place); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "password authentication failed") {
 		t.Errorf("wrong password: %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/sinks/registry"
 	"github.com/plumbline/plumbline/web"
 )
@@ -18,13 +17,13 @@ type Store struct {
 	Fill  *registry.Filler
 }
 
-func Open(cfg config.Config, file string) (*registry.Store, error) {
-	h := cfg.History
-	dsn, err := h.DSN()
+// Open returns the database of a configuration; file is where a database in a file is.
+func Open(c registry.Config, file string) (*registry.Store, error) {
+	o, err := c.Options(file)
 	if err != nil {
 		return nil, err
 	}
-	return registry.Open(registry.Config{Store: h.Store, Path: file, DSN: dsn, Rows: h.Rows, MaxAge: h.MaxAge, Timeout: h.Timeout})
+	return registry.Open(o)
 }
 
 // Page is an answer of the history.
