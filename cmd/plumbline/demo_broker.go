@@ -31,7 +31,7 @@ func openDemoDir(path string) (dir string, done func(), err error) {
 		return "", nil, err
 	}
 	if len(entries) > 0 {
-		return "", nil, usageErrorf("--dir %q: is not empty (it holds %q): must be an empty directory or a new one", path, entries[0].Name())
+		return "", nil, demoError{fmt.Errorf("--dir %q: is not empty (it holds %q): must be an empty directory or a new one", path, entries[0].Name())}
 	}
 	return path, func() {}, nil
 }

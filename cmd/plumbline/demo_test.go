@@ -264,21 +264,6 @@ func (w *cancelWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestDemoUsage(t *testing.T) {
-	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"--for", "19s"}, {"--for", "2h"}, {"--seed", "-1"}, {"--dir", full}, {"-c", "x.yaml"}, {"x"}, {"--listen", "8080"},
-	} {
-		var stderr bytes.Buffer
-		if code := execute(t.Context(), append([]string{"demo"}, args...), io.Discard, &stderr); code != exitUsage {
-			t.Errorf("demo %q: got exit code %d, want %d; stderr %s", args, code, exitUsage, &stderr)
-		}
-	}
-}
-
 // TestDemoLines: on a terminal no line is wider than it is, none loses a word, and the stamp stands once.
 func TestDemoLines(t *testing.T) {
 	const text = "ALARM firing: the model is overconfident beyond the tolerance, by its own estimate since 00:08:20; evidence e^23, bound e^17"

@@ -66,7 +66,11 @@ func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string
 
 func writeRequest(t *testing.T, brokers []string, cfg config.Config, r record.Finetune) {
 	t.Helper()
-	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: r.Number % 2, Key: []byte("m/1"), Value: encode(t, r)})
+	value, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: r.Number % 2, Key: []byte("m/1"), Value: value})
 }
 
 // headRecords are the records of a kind of the heads topic.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func newDemoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, with a broker and a model of its own",
+		Long: "demo starts a Kafka broker in this process, trains a small classifier of handwritten digits, streams its logits\n" +
+			"and late labels, and runs the pipeline of `plumbline run` on them. At 40 % of the run the images change. The exit code\n" +
+			"is 1 if the loop did not close: alarm after the change and not before, a calibrator published, its ECE below half, and, as\n" +
+			"no calibrator brings accuracy back, a new head asked for, trained on what came since, and found better as a shadow.\n" +
+			"Event time starts at a fixed date and runs 20 times as fast as the clock: --for and --seed alone decide the results\n" +
+			"on processors of one kind: the bits of a trained head depend on the kind.",
+		Args: usageArgs(cobra.NoArgs),
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&o.length, "for", time.Minute, "`length` of the run on a machine that keeps up, 20s to 1h")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the model, of the order of the images and of how they are changed")
+	flags.BoolVar(&o.headless, "headless", false, "serve no page")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` of the page; where it is taken, a free port")
+	flags.StringVar(&o.dir, "dir", "", "empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("config") {
+			return usageErrorf("--config: the demo has a configuration of its own")
+		}
+		if o.length < demoForMin || o.length > demoForMax {
+			return usageErrorf("--for %v: must be %v to %v", o.length, demoForMin, demoForMax)
+		}
+		if _, _, err := net.SplitHostPort(o.listen); err != nil {
+			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", o.listen)
+		}
+		o.length = o.length.Truncate(time.Second)
+		o.linger = !o.headless && !cmd.Flags().Changed("for") && terminal(cmd.OutOrStdout())
+		return runDemo(cmd, o)
+	}
+	return cmd
+}
+
+func runDemo(cmd *cobra.Command, o demoOptions) error {
+	w := cmd.OutOrStdout()
+	if jsonOutput(cmd) {
+		w = cmd.ErrOrStderr()
+	}
+	lines := &demoLines{w: w, colour: terminal(w) && os.Getenv("NO_COLOR") == "", width: columns(w)}
+	// A terminal that is closed ends the demo too, which then removes what it has written.
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
+	defer stop()
+	result, err := demo(ctx, o, lines, func(r demoResult) error {
+		if !jsonOutput(cmd) {
+			return nil
+		}
+		return printJSON(cmd, r)
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("interrupted")
+	case errors.As(err, &demoError{}):
+		return usageError{err}
+	case err != nil:
+		return err
+	case !result.LoopClosed:
+		return fmt.Errorf("the loop did not close: %s", strings.Join(result.Reasons, "; "))
+	}
+	return nil
+}
+
+func terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// columns is the width of a terminal; 0 for anything else.
+func columns(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return n
+		}
+	}
+	return 0
+}
