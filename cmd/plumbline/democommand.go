@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/plumbline/plumbline/internal/demo"
 )
 
 func newDemoCommand() *cobra.Command {
-	var o demoOptions
+	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, with a broker and a model of its own",
@@ -28,38 +30,38 @@ func newDemoCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&o.length, "for", time.Minute, "`length` of the run on a machine that keeps up, 20s to 1h")
-	flags.Uint64Var(&o.seed, "seed", 1, "seed of the model, of the order of the images and of how they are changed")
-	flags.BoolVar(&o.headless, "headless", false, "serve no page")
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` of the page; where it is taken, a free port")
-	flags.StringVar(&o.dir, "dir", "", "empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
+	flags.DurationVar(&o.Length, "for", time.Minute, "`length` of the run on a machine that keeps up, 20s to 1h")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the model, of the order of the images and of how they are changed")
+	flags.BoolVar(&o.Headless, "headless", false, "serve no page")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`address` of the page; where it is taken, a free port")
+	flags.StringVar(&o.Dir, "dir", "", "empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("config") {
 			return usageErrorf("--config: the demo has a configuration of its own")
 		}
-		if o.length < demoForMin || o.length > demoForMax {
-			return usageErrorf("--for %v: must be %v to %v", o.length, demoForMin, demoForMax)
+		if o.Length < demo.ForMin || o.Length > demo.ForMax {
+			return usageErrorf("--for %v: must be %v to %v", o.Length, demo.ForMin, demo.ForMax)
 		}
-		if _, _, err := net.SplitHostPort(o.listen); err != nil {
-			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", o.listen)
+		if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+			return usageErrorf("--listen %q: must be host:port, such as 127.0.0.1:8080", o.Listen)
 		}
-		o.length = o.length.Truncate(time.Second)
-		o.linger = !o.headless && !cmd.Flags().Changed("for") && terminal(cmd.OutOrStdout())
+		o.Length = o.Length.Truncate(time.Second)
+		o.Linger = !o.Headless && !cmd.Flags().Changed("for") && terminal(cmd.OutOrStdout())
 		return runDemo(cmd, o)
 	}
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, o demoOptions) error {
+func runDemo(cmd *cobra.Command, o demo.Options) error {
 	w := cmd.OutOrStdout()
 	if jsonOutput(cmd) {
 		w = cmd.ErrOrStderr()
 	}
-	lines := &demoLines{w: w, colour: terminal(w) && os.Getenv("NO_COLOR") == "", width: columns(w)}
+	lines := &demo.Lines{W: w, Colour: terminal(w) && os.Getenv("NO_COLOR") == "", Width: columns(w)}
 	// A terminal that is closed ends the demo too, which then removes what it has written.
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
 	defer stop()
-	result, err := demo(ctx, o, lines, func(r demoResult) error {
+	result, err := demo.Run(ctx, o, lines, func(r demo.Result) error {
 		if !jsonOutput(cmd) {
 			return nil
 		}
@@ -68,7 +70,7 @@ func runDemo(cmd *cobra.Command, o demoOptions) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errors.New("interrupted")
-	case errors.As(err, &demoError{}):
+	case errors.As(err, &demo.UsageError{}):
 		return usageError{err}
 	case err != nil:
 		return err

@@ -68,6 +68,8 @@ var rules = []struct {
 	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
 	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...", "pipeline/..."}},
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
+	// It runs everything in one process, as a user would.
+	{pkg: "internal/demo", may: []string{"..."}},
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"arrowio/npy"}, third: []string{}},

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -17,74 +17,74 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// demoError is an error of whoever gave the options.
-type demoError struct{ error }
+// UsageError is an error of whoever gave the options.
+type UsageError struct{ error }
 
-// demoOptions are the flags of `plumbline demo`.
-type demoOptions struct {
-	length   time.Duration
-	seed     uint64
-	headless bool
-	listen   string
-	dir      string
-	linger   bool // keep the page up after the story
+// Options are the flags of `plumbline demo`.
+type Options struct {
+	Length   time.Duration
+	Seed     uint64
+	Headless bool
+	Listen   string
+	Dir      string
+	Linger   bool // keep the page up after the story
 	unpaced  bool // as fast as the machine can: for tests
 }
 
-// demo runs the whole thing and hands the result to report before it lingers.
-func demo(ctx context.Context, o demoOptions, lines *demoLines, report func(demoResult) error) (demoResult, error) {
+// Run runs the whole thing and hands the result to report before it lingers.
+func Run(ctx context.Context, o Options, lines *Lines, report func(Result) error) (Result, error) {
 	began := time.Now()
-	dir, remove, err := openDemoDir(o.dir)
+	dir, remove, err := openDir(o.Dir)
 	if err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	defer remove()
-	log, closeLog, err := newDemoLogger(dir)
+	log, closeLog, err := newLogger(dir)
 	if err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	defer closeLog()
 
-	plan := newDemoPlan(o.length, o.seed)
-	lines.plain("seed %d: %d rows in about %v; the same seed and length give the same on any machine of a kind", o.seed, plan.Rows, o.length)
-	lines.plain("lines begin with event time, which starts at %s and runs %d times as fast as the clock", demoStart.Format(time.RFC3339), demoSpeed)
-	d := &demoRunner{options: o, plan: plan, lines: lines, dir: dir, began: began}
+	plan := newPlan(o.Length, o.Seed)
+	lines.plain("seed %d: %d rows in about %v; the same seed and length give the same on any machine of a kind", o.Seed, plan.Rows, o.Length)
+	lines.plain("lines begin with event time, which starts at %s and runs %d times as fast as the clock", startTime.Format(time.RFC3339), speed)
+	d := &runner{options: o, plan: plan, lines: lines, dir: dir, began: began}
 	if err := d.train(ctx); err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
-	cluster, err := startDemoBroker(dir)
+	cluster, err := startBroker(dir)
 	if err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	defer cluster.Close()
 	d.cfg = plan.config(cluster.ListenAddrs()[0], dir, "")
-	topics, err := demoTopics(ctx, d.cfg)
+	topics, err := makeTopics(ctx, d.cfg)
 	if err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics, d.cfg.Kafka.Partitions, dir)
 
-	if err := writeDemoHead(d.net, d.cfg); err != nil {
-		return demoResult{}, err
+	if err := writeHead(d.net, d.cfg); err != nil {
+		return Result{}, err
 	}
 	d.engine = engine.New(d.cfg, log)
 	if err := d.openPage(); err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
-	d.story = newDemoStory(plan, lines)
+	d.story = newStory(plan, lines)
 	d.engine.Listen = d.story.take
 	return d.withEngine(ctx, report)
 }
 
-// demoRunner is one run of the demo.
-type demoRunner struct {
-	options demoOptions
-	plan    demoPlan
-	lines   *demoLines
+// runner is one run of the demo.
+type runner struct {
+	options Options
+	plan    plan
+	lines   *Lines
 	dir     string
 	cfg     config.Config
 	engine  *engine.Engine
-	story   *demoStory
+	story   *story
 	began   time.Time
 	page    string
 
@@ -94,7 +94,7 @@ type demoRunner struct {
 }
 
 // train makes the model, or gives up when ctx is done.
-func (d *demoRunner) train(ctx context.Context) error {
+func (d *runner) train(ctx context.Context) error {
 	set, err := digits.Load()
 	if err != nil {
 		return err
@@ -132,21 +132,21 @@ func accuracy(net *digits.Network, set digits.Set) float64 {
 }
 
 // openPage binds the address of the page, or a free port where it is taken.
-func (d *demoRunner) openPage() error {
-	if d.options.headless {
+func (d *runner) openPage() error {
+	if d.options.Headless {
 		return nil
 	}
-	l, err := net.Listen("tcp", d.options.listen)
+	l, err := net.Listen("tcp", d.options.Listen)
 	instead := ""
 	if err != nil {
-		host, _, splitErr := net.SplitHostPort(d.options.listen)
+		host, _, splitErr := net.SplitHostPort(d.options.Listen)
 		if splitErr != nil {
-			return fmt.Errorf("--listen %q: %w", d.options.listen, splitErr)
+			return fmt.Errorf("--listen %q: %w", d.options.Listen, splitErr)
 		}
 		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
-			return fmt.Errorf("--listen %q: %w", d.options.listen, err)
+			return fmt.Errorf("--listen %q: %w", d.options.Listen, err)
 		}
-		instead = fmt.Sprintf(" (%s is taken)", d.options.listen)
+		instead = fmt.Sprintf(" (%s is taken)", d.options.Listen)
 	}
 	d.engine.Listener = l
 	d.page = "http://" + l.Addr().String()
@@ -158,7 +158,7 @@ func (d *demoRunner) openPage() error {
 const stopWait = 1500 * time.Millisecond
 
 // withEngine runs the pipeline, and the stream beside it.
-func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) error) (demoResult, error) {
+func (d *runner) withEngine(ctx context.Context, report func(Result) error) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	var trainer sync.WaitGroup
@@ -192,7 +192,7 @@ func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) err
 	if err != nil {
 		return result, err
 	}
-	if d.options.linger {
+	if d.options.Linger {
 		d.lines.plain("the page stays up at %s until Ctrl-C", d.page)
 		<-ctx.Done()
 	}
@@ -200,30 +200,30 @@ func (d *demoRunner) withEngine(ctx context.Context, report func(demoResult) err
 }
 
 // stream sends everything, waits until it is processed, and sums up.
-func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
+func (d *runner) stream(ctx context.Context) (Result, error) {
 	if err := d.await(ctx, d.assigned); err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	client, _, err := kafkaclient.New(d.cfg.Kafka)
 	if err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	f, err := d.plan.feed(d.net, d.held, d.cfg.Kafka.Partitions, d.gate(ctx))
 	if err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	if _, err := producer.Send(ctx, client, f, producer.Options{Logits: d.cfg.Topics.Logits, Labels: d.cfg.Topics.Labels, Rate: d.rate()}); err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	if err := d.await(ctx, d.drained); err != nil {
-		return demoResult{}, err
+		return Result{}, err
 	}
 	r, err := d.story.result()
 	if err != nil {
 		return r, err
 	}
 	r.ModelAccuracy, r.StateHash = d.accuracy, d.engine.Status().StateHash
-	r.Wall = demoWall{Seconds: time.Since(d.began).Seconds(), Page: d.page, Dir: d.options.dir}
+	r.Wall = Wall{Seconds: time.Since(d.began).Seconds(), Page: d.page, Dir: d.options.Dir}
 	d.summary(&r)
 	return r, nil
 }
@@ -232,22 +232,22 @@ func (d *demoRunner) stream(ctx context.Context) (demoResult, error) {
 const drainTime = 2 * time.Second
 
 // rate paces the rows so that the run ends after --for; a slow start is made up for by at most a quarter more.
-func (d *demoRunner) rate() float64 {
+func (d *runner) rate() float64 {
 	if d.options.unpaced {
 		return 0
 	}
-	left := max(d.options.length-time.Since(d.began)-drainTime, d.options.length*4/5)
+	left := max(d.options.Length-time.Since(d.began)-drainTime, d.options.Length*4/5)
 	return float64(d.plan.Rows) / left.Seconds()
 }
 
 // assigned reports whether every partition has its task.
-func (d *demoRunner) assigned(tasks []*pipeline.TaskStatus) bool {
+func (d *runner) assigned(tasks []*pipeline.TaskStatus) bool {
 	return len(tasks) == 2*d.cfg.Kafka.Partitions
 }
 
 // drained reports whether every shard has read the two watermarks that end its inputs, and the model tasks have
 // written all that the shards closed by them.
-func (d *demoRunner) drained(tasks []*pipeline.TaskStatus) bool {
+func (d *runner) drained(tasks []*pipeline.TaskStatus) bool {
 	if !d.assigned(tasks) {
 		return false
 	}
@@ -270,7 +270,7 @@ func (d *demoRunner) drained(tasks []*pipeline.TaskStatus) bool {
 const stuck = time.Minute
 
 // await polls the tasks until they are as wanted.
-func (d *demoRunner) await(ctx context.Context, wanted func([]*pipeline.TaskStatus) bool) error {
+func (d *runner) await(ctx context.Context, wanted func([]*pipeline.TaskStatus) bool) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	last := time.Now()
@@ -296,7 +296,7 @@ func (d *demoRunner) await(ctx context.Context, wanted func([]*pipeline.TaskStat
 }
 
 // summary ends the story.
-func (d *demoRunner) summary(r *demoResult) {
+func (d *runner) summary(r *Result) {
 	verdict := d.lines.mark("the loop is closed")
 	if !r.LoopClosed {
 		verdict = d.lines.mark("THE LOOP IS NOT CLOSED") + ": " + strings.Join(r.Reasons, "; ")

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -22,19 +22,19 @@ import (
 )
 
 // replayDemo runs the demo's stream through the operators without a broker between them.
-func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
+func replayDemo(t *testing.T, length time.Duration, seed uint64) Result {
 	t.Helper()
-	plan := newDemoPlan(length, seed)
-	d := &demoRunner{plan: plan, lines: &demoLines{w: io.Discard}}
+	plan := newPlan(length, seed)
+	d := &runner{plan: plan, lines: &Lines{W: io.Discard}}
 	if err := d.train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	cfg := plan.config("127.0.0.1:1", t.TempDir(), "")
-	if err := writeDemoHead(d.net, cfg); err != nil {
+	if err := writeHead(d.net, cfg); err != nil {
 		t.Fatal(err)
 	}
 	r := engine.NewReplay(cfg, slog.New(slog.DiscardHandler))
-	story := newDemoStory(plan, d.lines)
+	story := newStory(plan, d.lines)
 	r.Listen = story.take
 	if err := r.Open(cfg.Kafka.Partitions); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) demoResult {
 }
 
 // replayGate trains a head when the stream comes to the first row that it is to run on, from what the replay has archived.
-func replayGate(t *testing.T, r *engine.Replay) demoGate {
+func replayGate(t *testing.T, r *engine.Replay) hold {
 	return func(ts time.Time) error {
 		for _, req := range awaited(r.Tuning, ts) {
 			dir := t.TempDir()
@@ -68,7 +68,7 @@ func replayGate(t *testing.T, r *engine.Replay) demoGate {
 			if err := os.Mkdir(task.Result, 0o755); err != nil {
 				return err
 			}
-			if err := demoTrainer(r.Config, r.Log).Run(t.Context(), task); err != nil {
+			if err := newTrainer(r.Config, r.Log).Run(t.Context(), task); err != nil {
 				return err
 			}
 			weights, err := os.ReadFile(filepath.Join(task.Result, service.FileHead))
@@ -88,10 +88,10 @@ func replayGate(t *testing.T, r *engine.Replay) demoGate {
 // TestDemo runs the demo without pacing, and holds it against a replay of the same stream without a broker: what is
 // told in event time must not depend on clock, broker, checkpoints or how partitions interleave.
 func TestDemo(t *testing.T) {
-	o := demoOptions{length: demoForMin, seed: 1, headless: true, unpaced: true}
+	o := Options{Length: ForMin, Seed: 1, Headless: true, unpaced: true}
 	var story bytes.Buffer
 	var encoded []byte
-	live, err := demo(t.Context(), o, &demoLines{w: &story}, func(r demoResult) (err error) {
+	live, err := Run(t.Context(), o, &Lines{W: &story}, func(r Result) (err error) {
 		encoded, err = json.Marshal(r)
 		return err
 	})
@@ -102,24 +102,24 @@ func TestDemo(t *testing.T) {
 	checkStory(t, story.String())
 	checkKeys(t, encoded)
 
-	want := replayDemo(t, o.length, o.seed)
-	live.Wall = demoWall{}
+	want := replayDemo(t, o.Length, o.Seed)
+	live.Wall = Wall{}
 	if !reflect.DeepEqual(live, want) {
 		t.Errorf("live: got %s\nwant what the replay gives, %s", encode(t, live), encode(t, want))
 	}
 }
 
-// TestDemoSeeds closes the loop for other seeds.
-func TestDemoSeeds(t *testing.T) {
+// TestSeeds closes the loop for other seeds.
+func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two more runs of some seconds")
 	}
 	for _, seed := range []uint64{2, 3} {
-		checkClosed(t, replayDemo(t, demoForMin, seed))
+		checkClosed(t, replayDemo(t, ForMin, seed))
 	}
 }
 
-func checkClosed(t *testing.T, r demoResult) {
+func checkClosed(t *testing.T, r Result) {
 	t.Helper()
 	if !r.LoopClosed || len(r.Reasons) > 0 {
 		t.Fatalf("seed %d: loop closed is %v, reasons %q; want true and none", r.Seed, r.LoopClosed, r.Reasons)
@@ -138,7 +138,7 @@ func checkClosed(t *testing.T, r demoResult) {
 		t.Errorf("seed %d: after the refit raw %.4f of %d rows, calibrated %.4f of %d; want below half, of the same 1000 or more",
 			r.Seed, raw, refitted.Raw.N, cal, refitted.Calibrated.N)
 	}
-	for _, m := range []demoMetric{before.Raw, before.Calibrated, shifted.Raw, shifted.Calibrated, refitted.Raw, refitted.Calibrated} {
+	for _, m := range []Metric{before.Raw, before.Calibrated, shifted.Raw, shifted.Calibrated, refitted.Raw, refitted.Calibrated} {
 		if m.Null == nil || m.Lo == nil || m.Hi == nil || !(*m.Lo < *m.Hi) || m.N == 0 {
 			t.Errorf("seed %d: got %+v, want an ECE with its null expectation, interval and count", r.Seed, m)
 		}
@@ -195,11 +195,11 @@ func encode(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestDemoNotClosed judges stories that miss something.
-func TestDemoNotClosed(t *testing.T) {
+// TestNotClosed judges stories that miss something.
+func TestNotClosed(t *testing.T) {
 	unlabelled := "0 of 12000 rows got their label"
 	firing := func(at string) pipeline.Message {
-		a := record.Alert{Version: demoVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &record.AlertEvidence{Direction: "overconfident"}}
+		a := record.Alert{Version: modelVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &record.AlertEvidence{Direction: "overconfident"}}
 		when, err := time.Parse(time.RFC3339, at)
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestDemoNotClosed(t *testing.T) {
 		{nil, []string{unlabelled, "no alarm after the shift", "no new head was asked for"}},
 		{[]pipeline.Message{firing("2026-01-01T00:02:40Z")}, []string{unlabelled, "the alarm came at 2026-01-01T00:02:40Z, not after the shift at 2026-01-01T00:02:40Z", "no new head was asked for"}},
 	} {
-		s := newDemoStory(newDemoPlan(demoForMin, 1), &demoLines{w: io.Discard})
+		s := newStory(newPlan(ForMin, 1), &Lines{W: io.Discard})
 		for _, m := range c.outputs {
 			s.take(m)
 		}
@@ -227,15 +227,15 @@ func TestDemoNotClosed(t *testing.T) {
 	}
 }
 
-// TestDemoInterrupted stops runs early and in their middle: soon, and with nothing left behind.
-func TestDemoInterrupted(t *testing.T) {
+// TestInterrupted stops runs early and in their middle: soon, and with nothing left behind.
+func TestInterrupted(t *testing.T) {
 	for _, line := range []string{"seed 1", "page at", "SHIFT begins"} {
 		t.Setenv("TMPDIR", t.TempDir())
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w := &cancelWriter{word: line, cancel: cancel}
-		o := demoOptions{length: demoForMin, seed: 1, listen: "127.0.0.1:0", unpaced: true}
-		_, err := demo(ctx, o, &demoLines{w: w}, func(demoResult) error { return nil })
+		o := Options{Length: ForMin, Seed: 1, Listen: "127.0.0.1:0", unpaced: true}
+		_, err := Run(ctx, o, &Lines{W: w}, func(Result) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("at %q: got error %v, want canceled", line, err)
 		}
@@ -264,13 +264,13 @@ func (w *cancelWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDemoLines: on a terminal no line is wider than it is, none loses a word, and the stamp stands once.
-func TestDemoLines(t *testing.T) {
+// TestLines: on a terminal no line is wider than it is, none loses a word, and the stamp stands once.
+func TestLines(t *testing.T) {
 	const text = "ALARM firing: the model is overconfident beyond the tolerance, by its own estimate since 00:08:20; evidence e^23, bound e^17"
 	for _, width := range []int{0, 29, 30, 60, 61, 80, 500} {
 		var b bytes.Buffer
-		l := &demoLines{w: &b, colour: true, width: width}
-		l.at(demoStart, "%s%s", l.mark("ALARM firing"), strings.TrimPrefix(text, "ALARM firing"))
+		l := &Lines{W: &b, Colour: true, Width: width}
+		l.at(startTime, "%s%s", l.mark("ALARM firing"), strings.TrimPrefix(text, "ALARM firing"))
 		got := unmark.Replace(b.String())
 		if words := strings.Fields(got); strings.Join(words[1:], " ") != text || words[0] != "00:00:00" {
 			t.Errorf("width %d: got %q", width, got)
@@ -290,9 +290,9 @@ func TestDemoLines(t *testing.T) {
 }
 
 func TestRefitPeriod(t *testing.T) {
-	for length := demoForMin; length <= demoForMax; length += 7 * time.Second {
-		p := newDemoPlan(length, 1)
-		if 24*time.Hour%p.period != 0 || p.period%demoPane != 0 {
+	for length := ForMin; length <= ForMax; length += 7 * time.Second {
+		p := newPlan(length, 1)
+		if 24*time.Hour%p.period != 0 || p.period%paneLength != 0 {
 			t.Errorf("for %v: period %v must divide a day and be whole panes", length, p.period)
 		}
 		if share := float64(p.shiftRow) / float64(p.Rows); share < 0.3 || share > 0.4 {

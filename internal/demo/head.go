@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -26,12 +26,12 @@ import (
 // shadow, and is ready or not. Event time runs faster than a trainer trains, so the stream waits, if it must, before the
 // first row that the new head is to run on: with that, too, the results are those of --for and --seed alone.
 
-// demoLead is how far rows may run ahead of what the model tasks have decided, after the shift: more than a row takes
+// lead is how far rows may run ahead of what the model tasks have decided, after the shift: more than a row takes
 // until its pane is closed (message, lateness, pane), less than from a request to the first row of its head.
-const demoLead = 45 * time.Second
+const lead = 45 * time.Second
 
 // tune sets the sections of the configuration that ask for a head, run it and train it.
-func (p demoPlan) tune(c *config.Config, dir string) {
+func (p plan) tune(c *config.Config, dir string) {
 	t := &c.Trigger
 	t.Enabled, t.Rows, t.MinRows, t.ReferenceRows, t.DataRows = true, 1000, 500, 2000, 4000
 	t.MaxAccuracyDrop, t.For, t.ShadowAfter, t.Deadline, t.Cooldown = 0.05, 20*time.Second, p.shadowAfter, time.Hour, 24*time.Hour
@@ -39,11 +39,11 @@ func (p demoPlan) tune(c *config.Config, dir string) {
 	c.Archive.Directory, c.Archive.Features, c.Archive.RollTime = filepath.Join(dir, "archive"), config.FeaturesSingle, 5*time.Second
 	r := &c.Trainer
 	r.Name, r.Dir, r.Backend = "demo", filepath.Join(dir, "trainer"), "go"
-	r.Heads = []config.TrainerHead{{Model: demoModel, Version: demoVersion, File: filepath.Join(dir, "head.safetensors")}}
+	r.Heads = []config.TrainerHead{{Model: modelName, Version: modelVersion, File: filepath.Join(dir, "head.safetensors")}}
 }
 
-// writeDemoHead writes the network's last layer to where the trainer looks for it.
-func writeDemoHead(net *digits.Network, cfg config.Config) error {
+// writeHead writes the network's last layer to where the trainer looks for it.
+func writeHead(net *digits.Network, cfg config.Config) error {
 	h, err := head.Linear(net.Head())
 	if err != nil {
 		return err
@@ -55,29 +55,29 @@ func writeDemoHead(net *digits.Network, cfg config.Config) error {
 	return os.WriteFile(cfg.Trainer.Heads[0].File, b.Bytes(), 0o644)
 }
 
-// demoTrainer is what trains in the demo: as `plumbline trainer` does, but with products in Go, whose bits do not depend
+// newTrainer is what trains in the demo: as `plumbline trainer` does, but with products in Go, whose bits do not depend
 // on what is installed.
-func demoTrainer(cfg config.Config, log *slog.Logger) *service.Recipes {
+func newTrainer(cfg config.Config, log *slog.Logger) *service.Recipes {
 	l := trainerd.Loader{Config: cfg, Log: log}
 	gemm := head.Gonum{}
 	return &service.Recipes{Load: l.Load, Plan: trainerd.Plan, GEMM: gemm, Bins: cfg.Stats.Bins, SaveEvery: time.Second,
 		Backend: func() (backend.Backend, error) { return backend.Go{GEMM: gemm}, nil }}
 }
 
-// demoGate holds a row back until everything that its event time waits for has been decided.
-type demoGate func(ts time.Time) error
+// hold holds a row back until everything that its event time waits for has been decided.
+type hold func(ts time.Time) error
 
 // pollGate is how often a row that is held back is looked at.
 const pollGate = 10 * time.Millisecond
 
 // gate is that of a live run.
-func (d *demoRunner) gate(ctx context.Context) demoGate {
+func (d *runner) gate(ctx context.Context) hold {
 	return func(ts time.Time) error {
 		if !ts.After(d.plan.Shift) {
 			return nil
 		}
 		for began := time.Now(); ; {
-			if !d.story.decided().Before(ts.Add(-demoLead)) && len(awaited(d.engine.Tuning, ts)) == 0 {
+			if !d.story.decided().Before(ts.Add(-lead)) && len(awaited(d.engine.Tuning, ts)) == 0 {
 				return nil
 			}
 			if time.Since(began) > stuck {
@@ -106,14 +106,14 @@ func awaited(t *heads.State, ts time.Time) []record.Finetune {
 }
 
 // decided is the event time up to which the story has heard of everything.
-func (s *demoStory) decided() time.Time {
+func (s *story) decided() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.heard
 }
 
-// demoFinetune is what the result says of the new head.
-type demoFinetune struct {
+// Finetune is what the result says of the new head.
+type Finetune struct {
 	RequestedAt    string                 `json:"requested_at"`
 	Reason         string                 `json:"reason"`
 	Why            string                 `json:"why"`
@@ -128,7 +128,7 @@ type demoFinetune struct {
 }
 
 // asked tells of a request.
-func (s *demoStory) asked(r record.Finetune, at time.Time) {
+func (s *story) asked(r record.Finetune, at time.Time) {
 	if s.request != nil {
 		return
 	}
@@ -137,7 +137,7 @@ func (s *demoStory) asked(r record.Finetune, at time.Time) {
 }
 
 // judged tells of a verdict on a head.
-func (s *demoStory) judged(v record.Verdict, at time.Time) {
+func (s *story) judged(v record.Verdict, at time.Time) {
 	if v.Kind != record.HeadVerdict || s.request == nil || v.ID != s.request.ID || s.verdict != nil {
 		return
 	}
@@ -149,12 +149,12 @@ func (s *demoStory) judged(v record.Verdict, at time.Time) {
 }
 
 // finetune is the result's part.
-func (s *demoStory) finetune() *demoFinetune {
+func (s *story) finetune() *Finetune {
 	r := s.request
 	if r == nil {
 		return nil
 	}
-	f := &demoFinetune{RequestedAt: r.DecidedAt, Reason: r.Reason, Why: r.Why, Accuracy: r.Evidence.Accuracy, Reference: r.Evidence.ReferenceAccuracy, Head: r.ID,
+	f := &Finetune{RequestedAt: r.DecidedAt, Reason: r.Reason, Why: r.Why, Accuracy: r.Evidence.Accuracy, Reference: r.Evidence.ReferenceAccuracy, Head: r.ID,
 		ShadowFrom: r.ShadowFrom, State: "undecided"}
 	if v := s.verdict; v != nil {
 		f.State, f.DecidedAt, f.Verdict, f.ShadowEvidence = v.State, v.DecidedAt, v.Why, &v.Evidence
@@ -163,13 +163,13 @@ func (s *demoStory) finetune() *demoFinetune {
 }
 
 // trained tells of a result, which has no event time.
-func (l *demoLines) trained(h *record.Head, took time.Duration) {
+func (l *Lines) trained(h *record.Head, took time.Duration) {
 	l.plain("%s %s beside the stream in %.1f s: %s", l.mark("TRAINED"), h.ShadowVersion, took.Seconds(), ascii.Replace(h.Why))
 }
 
 // runTrainer trains for the demo until ctx is done, and tells of the first result.
-func (d *demoRunner) runTrainer(ctx context.Context, log *slog.Logger) error {
-	err := trainerd.RunWith(ctx, d.cfg, trainerd.Options{}, tellingRunner{demoTrainer(d.cfg, log), d.lines}, log)
+func (d *runner) runTrainer(ctx context.Context, log *slog.Logger) error {
+	err := trainerd.RunWith(ctx, d.cfg, trainerd.Options{}, tellingRunner{newTrainer(d.cfg, log), d.lines}, log)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (d *demoRunner) runTrainer(ctx context.Context, log *slog.Logger) error {
 // tellingRunner tells what a runner has made.
 type tellingRunner struct {
 	service.Runner
-	lines *demoLines
+	lines *Lines
 }
 
 // Run implements service.Runner.

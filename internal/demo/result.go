@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// demoResult is what `plumbline demo --json` prints. All but Wall is the same for equal --for and --seed.
-type demoResult struct {
+// Result is what `plumbline demo --json` prints. All but Wall is the same for equal --for and --seed.
+type Result struct {
 	Seed           uint64  `json:"seed"`
 	Rows           int64   `json:"rows"`
 	Labelled       int64   `json:"labelled_rows"`
@@ -18,38 +18,38 @@ type demoResult struct {
 	ShiftRow       int64   `json:"shift_row"`
 	LabelledBefore int64   `json:"labelled_rows_before_shift"`
 
-	AlarmAt        string           `json:"alarm_at,omitempty"`
-	AlarmAfter     *float64         `json:"alarm_after_shift_s"` // event time; null = no alarm
-	AlarmAfterRows *int64           `json:"alarm_after_shift_labelled_rows"`
-	ResolvedAt     string           `json:"resolved_at,omitempty"`
-	ECEBeforeShift *demoECE         `json:"ece_before_shift"`
-	ECEAfterShift  *demoECE         `json:"ece_after_shift"` // before the refit
-	ECEAfterRefit  *demoECE         `json:"ece_after_refit"` // both of the same rows, that came after the publication
-	Calibrators    []demoCalibrator `json:"calibrators"`
-	Alerts         []record.Alert   `json:"alerts"`
-	Finetune       *demoFinetune    `json:"finetune"` // the new head; null = none was asked for
-	LoopClosed     bool             `json:"loop_closed"`
-	Reasons        []string         `json:"reasons"` // why the loop did not close
-	StateHash      string           `json:"state_hash"`
-	Wall           demoWall         `json:"wall_clock"`
+	AlarmAt        string         `json:"alarm_at,omitempty"`
+	AlarmAfter     *float64       `json:"alarm_after_shift_s"` // event time; null = no alarm
+	AlarmAfterRows *int64         `json:"alarm_after_shift_labelled_rows"`
+	ResolvedAt     string         `json:"resolved_at,omitempty"`
+	ECEBeforeShift *ECE           `json:"ece_before_shift"`
+	ECEAfterShift  *ECE           `json:"ece_after_shift"` // before the refit
+	ECEAfterRefit  *ECE           `json:"ece_after_refit"` // both of the same rows, that came after the publication
+	Calibrators    []Calibrator   `json:"calibrators"`
+	Alerts         []record.Alert `json:"alerts"`
+	Finetune       *Finetune      `json:"finetune"` // the new head; null = none was asked for
+	LoopClosed     bool           `json:"loop_closed"`
+	Reasons        []string       `json:"reasons"` // why the loop did not close
+	StateHash      string         `json:"state_hash"`
+	Wall           Wall           `json:"wall_clock"`
 }
 
-// demoWall is what depends on the machine.
-type demoWall struct {
+// Wall is what depends on the machine.
+type Wall struct {
 	Seconds float64 `json:"seconds"`
 	Page    string  `json:"page,omitempty"`
 	Dir     string  `json:"dir,omitempty"`
 }
 
-// demoECE is the calibration error at one moment, as the model gave its confidences and as calibrated.
-type demoECE struct {
-	At         string     `json:"at"`
-	Raw        demoMetric `json:"raw"`
-	Calibrated demoMetric `json:"calibrated"`
+// ECE is the calibration error at one moment, as the model gave its confidences and as calibrated.
+type ECE struct {
+	At         string `json:"at"`
+	Raw        Metric `json:"raw"`
+	Calibrated Metric `json:"calibrated"`
 }
 
-// demoMetric is an ECE with what belongs to it.
-type demoMetric struct {
+// Metric is an ECE with what belongs to it.
+type Metric struct {
 	N        int64    `json:"n"`
 	ECE      *float64 `json:"ece"`
 	Null     *float64 `json:"ece_null"`
@@ -58,8 +58,8 @@ type demoMetric struct {
 	Accuracy *float64 `json:"accuracy"`
 }
 
-// demoCalibrator is a refit decision.
-type demoCalibrator struct {
+// Calibrator is a refit decision.
+type Calibrator struct {
 	Revision      int             `json:"revision"`
 	Published     bool            `json:"published"`
 	Temperature   float64         `json:"temperature"` // of the candidate
@@ -69,14 +69,14 @@ type demoCalibrator struct {
 	Evidence      record.Evidence `json:"evidence"`
 }
 
-// demoECEShare is how much of the raw ECE the calibrator may leave for the loop to count as closed.
-const demoECEShare = 0.5
+// halfShare is how much of the raw ECE the calibrator may leave for the loop to count as closed.
+const halfShare = 0.5
 
 // result judges the story.
-func (s *demoStory) result() (demoResult, error) {
+func (s *story) result() (Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := demoResult{Seed: s.plan.Seed, Rows: s.plan.Rows, Labelled: s.labelled, Start: demoStart.Format(time.RFC3339),
+	r := Result{Seed: s.plan.Seed, Rows: s.plan.Rows, Labelled: s.labelled, Start: startTime.Format(time.RFC3339),
 		ShiftAt: s.plan.Shift.Format(time.RFC3339), ShiftRow: s.plan.shiftRow, LabelledBefore: s.atShift, Alerts: s.alerts, Reasons: []string{}}
 	if s.alarm != nil {
 		r.AlarmAt, r.AlarmAfterRows = s.alarm.At, &s.alarmRows
@@ -91,17 +91,17 @@ func (s *demoStory) result() (demoResult, error) {
 		r.ResolvedAt = s.resolved.At
 	}
 	if s.before != nil {
-		r.ECEBeforeShift = &demoECE{s.before.At, demoMetrics(&s.before.Raw), demoMetrics(&s.before.Calibrated)}
+		r.ECEBeforeShift = &ECE{s.before.At, Metrics(&s.before.Raw), Metrics(&s.before.Calibrated)}
 	}
 	if s.after != nil {
-		r.ECEAfterShift = &demoECE{s.after.At, demoMetrics(&s.after.Raw), demoMetrics(&s.after.Calibrated)}
+		r.ECEAfterShift = &ECE{s.after.At, Metrics(&s.after.Raw), Metrics(&s.after.Calibrated)}
 	}
 	if s.refitted != nil {
 		f := s.refitted.InForce
-		r.ECEAfterRefit = &demoECE{s.refitted.At, demoMetrics(&f.Raw), demoMetrics(&f.Calibrated)}
+		r.ECEAfterRefit = &ECE{s.refitted.At, Metrics(&f.Raw), Metrics(&f.Calibrated)}
 	}
 	for _, c := range s.calibrators {
-		r.Calibrators = append(r.Calibrators, demoCalibrator{c.Revision, c.Published, c.Evidence.Temperature, c.EffectiveFrom, c.Reason, c.Outcome, c.Evidence})
+		r.Calibrators = append(r.Calibrators, Calibrator{c.Revision, c.Published, c.Evidence.Temperature, c.EffectiveFrom, c.Reason, c.Outcome, c.Evidence})
 	}
 	r.Finetune = s.finetune()
 	r.Reasons = append(r.Reasons, s.open()...)
@@ -110,7 +110,7 @@ func (s *demoStory) result() (demoResult, error) {
 }
 
 // open lists what is missing for the loop to be closed.
-func (s *demoStory) open() (why []string) {
+func (s *story) open() (why []string) {
 	missing := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
 	if s.labelled != s.plan.Rows {
 		missing("%d of %d rows got their label", s.labelled, s.plan.Rows)
@@ -126,7 +126,7 @@ func (s *demoStory) open() (why []string) {
 		missing("no labelled rows came after the refit")
 	default:
 		f := s.refitted.InForce
-		if f.Raw.ECE == nil || f.Calibrated.ECE == nil || !(*f.Calibrated.ECE < demoECEShare**f.Raw.ECE) {
+		if f.Raw.ECE == nil || f.Calibrated.ECE == nil || !(*f.Calibrated.ECE < halfShare**f.Raw.ECE) {
 			missing("after the refit the calibrated ECE is %s, not below half of the raw one, %s", percent(f.Calibrated.ECE), percent(f.Raw.ECE))
 		}
 	}
@@ -141,6 +141,6 @@ func (s *demoStory) open() (why []string) {
 	return why
 }
 
-func demoMetrics(m *record.Metrics) demoMetric {
-	return demoMetric{m.N, m.ECE, m.ECENull, m.ECELo, m.ECEHi, m.Accuracy}
+func Metrics(m *record.Metrics) Metric {
+	return Metric{m.N, m.ECE, m.ECENull, m.ECELo, m.ECEHi, m.Accuracy}
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 )
 
-// openDemoDir returns the directory of the run, and what removes it where it is a temporary one. A directory that is
+// openDir returns the directory of the run, and what removes it where it is a temporary one. A directory that is
 // not empty is refused: the run would go on from what an earlier one left.
-func openDemoDir(path string) (dir string, done func(), err error) {
+func openDir(path string) (dir string, done func(), err error) {
 	if path == "" {
 		if dir, err = os.MkdirTemp("", "plumbline-demo-"); err != nil {
 			return "", nil, fmt.Errorf("temporary directory of the run: %w; --dir or TMPDIR names another place", err)
@@ -31,13 +31,13 @@ func openDemoDir(path string) (dir string, done func(), err error) {
 		return "", nil, err
 	}
 	if len(entries) > 0 {
-		return "", nil, demoError{fmt.Errorf("--dir %q: is not empty (it holds %q): must be an empty directory or a new one", path, entries[0].Name())}
+		return "", nil, UsageError{fmt.Errorf("--dir %q: is not empty (it holds %q): must be an empty directory or a new one", path, entries[0].Name())}
 	}
 	return path, func() {}, nil
 }
 
-// startDemoBroker runs a one-broker Kafka in this process, with its log segments in dir.
-func startDemoBroker(dir string) (*kfake.Cluster, error) {
+// startBroker runs a one-broker Kafka in this process, with its log segments in dir.
+func startBroker(dir string) (*kfake.Cluster, error) {
 	limit := strconv.Itoa(config.Default().Kafka.MessageMax + kafkaclient.BatchOverhead)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(filepath.Join(dir, "kafka")),
 		kfake.BrokerConfigs(map[string]string{"message.max.bytes": limit}))
@@ -47,8 +47,8 @@ func startDemoBroker(dir string) (*kfake.Cluster, error) {
 	return cluster, nil
 }
 
-// demoTopics makes the topics of cfg.
-func demoTopics(ctx context.Context, cfg config.Config) (int, error) {
+// makeTopics makes the topics of cfg.
+func makeTopics(ctx context.Context, cfg config.Config) (int, error) {
 	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
 		return 0, err
@@ -57,8 +57,8 @@ func demoTopics(ctx context.Context, cfg config.Config) (int, error) {
 	return len(topics), err
 }
 
-// newDemoLogger writes to a file in dir: the story is what the terminal is for.
-func newDemoLogger(dir string) (*slog.Logger, func(), error) {
+// newLogger writes to a file in dir: the story is what the terminal is for.
+func newLogger(dir string) (*slog.Logger, func(), error) {
 	f, err := os.Create(filepath.Join(dir, "plumbline.log"))
 	if err != nil {
 		return nil, nil, err

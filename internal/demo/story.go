@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"crypto/sha256"
@@ -14,11 +14,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// demoStory follows the outputs of the model task that concern the whole model, tells them line by line, and keeps
+// story follows the outputs of the model task that concern the whole model, tells them line by line, and keeps
 // what the result is made of. It looks at nothing else, so equal outputs give equal stories and results.
-type demoStory struct {
-	plan  demoPlan
-	lines *demoLines
+type story struct {
+	plan  plan
+	lines *Lines
 
 	mu          sync.Mutex
 	seen        map[[sha256.Size]byte]bool // a rebalance repeats outputs, byte by byte
@@ -42,12 +42,12 @@ type demoStory struct {
 	err         error // the first output that could not be read
 }
 
-func newDemoStory(plan demoPlan, lines *demoLines) *demoStory {
-	return &demoStory{plan: plan, lines: lines, seen: map[[sha256.Size]byte]bool{}}
+func newStory(plan plan, lines *Lines) *story {
+	return &story{plan: plan, lines: lines, seen: map[[sha256.Size]byte]bool{}}
 }
 
 // take is the engine's listener. Outputs of one model come in order of event time.
-func (s *demoStory) take(m pipeline.Message) {
+func (s *story) take(m pipeline.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
@@ -73,7 +73,7 @@ func (s *demoStory) take(m pipeline.Message) {
 }
 
 // told decodes an output that was not there yet and tells it, after the shift where that comes first.
-func told[T any](s *demoStory, m pipeline.Message, tell func(T, time.Time)) error {
+func told[T any](s *story, m pipeline.Message, tell func(T, time.Time)) error {
 	id := sha256.Sum256(m.Value)
 	if s.seen[id] {
 		return nil
@@ -98,22 +98,22 @@ var milestones = []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.S
 // sinceRows are the labelled rows of the new calibrator at which the story says how it does.
 var sinceRows = []int64{250, 1000, 3000}
 
-func (s *demoStory) snapshot(n record.Snapshot, at time.Time) {
-	if n.Version != demoVersion { // of a shadow
+func (s *story) snapshot(n record.Snapshot, at time.Time) {
+	if n.Version != modelVersion { // of a shadow
 		return
 	}
 	switch n.Window.Name {
-	case demoRun:
+	case runWindow:
 		s.labelled = n.Labelled
 		if !at.After(s.plan.Shift) {
 			s.atShift = n.Labelled
 		}
-	case demoWindow:
+	case windowName:
 		s.ece(&n, at)
 	}
 }
 
-func (s *demoStory) ece(n *record.Snapshot, at time.Time) {
+func (s *story) ece(n *record.Snapshot, at time.Time) {
 	switch {
 	case !at.After(s.plan.Shift):
 		if n.Labelled >= 1000 && (s.before == nil || s.before.Labelled < 1000 || at.Equal(s.plan.Shift)) {
@@ -137,8 +137,8 @@ func (s *demoStory) ece(n *record.Snapshot, at time.Time) {
 }
 
 // alert tells of the whole model's alerts that a notifier would tell of, and keeps all of them.
-func (s *demoStory) alert(a record.Alert, at time.Time) {
-	if a.Slice != "" || a.Version != demoVersion {
+func (s *story) alert(a record.Alert, at time.Time) {
+	if a.Slice != "" || a.Version != modelVersion {
 		return
 	}
 	s.alerts = append(s.alerts, a)
@@ -171,8 +171,8 @@ func clock(text string) string {
 	return t.Format(time.TimeOnly)
 }
 
-func (s *demoStory) calibrator(c record.Calibrator, at time.Time) {
-	if c.Version != demoVersion {
+func (s *story) calibrator(c record.Calibrator, at time.Time) {
+	if c.Version != modelVersion {
 		return
 	}
 	s.calibrators = append(s.calibrators, c)
@@ -207,31 +207,31 @@ func percent(v *float64) string {
 	return fmt.Sprintf("%.1f %%", 100**v)
 }
 
-// demoLines writes the story: a line an event, the event time first.
-type demoLines struct {
+// Lines writes the story: a line an event, the event time first.
+type Lines struct {
 	mu     sync.Mutex
-	w      io.Writer
-	colour bool
-	width  int // of the terminal, in columns; 0: none, lines stay whole
+	W      io.Writer
+	Colour bool
+	Width  int // of the terminal, in columns; 0: none, lines stay whole
 }
 
 // at writes a line about a moment of event time.
-func (l *demoLines) at(t time.Time, format string, args ...any) {
+func (l *Lines) at(t time.Time, format string, args ...any) {
 	l.write(t.Format(time.TimeOnly), format, args...)
 }
 
 // plain writes a line that has no event time.
-func (l *demoLines) plain(format string, args ...any) { l.write("", format, args...) }
+func (l *Lines) plain(format string, args ...any) { l.write("", format, args...) }
 
-func (l *demoLines) write(stamp, format string, args ...any) {
+func (l *Lines) write(stamp, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
-	for i, part := range wrapped(text, l.width-stampWidth) {
+	for i, part := range wrapped(text, l.Width-stampWidth) {
 		if i > 0 {
 			stamp = ""
 		}
-		fmt.Fprintf(l.w, "%8s  %s\n", stamp, part)
+		fmt.Fprintf(l.W, "%8s  %s\n", stamp, part)
 	}
 }
 
@@ -268,8 +268,8 @@ const (
 var unmark = strings.NewReplacer(markOn, "", markOff, "")
 
 // mark makes a word stand out on a terminal.
-func (l *demoLines) mark(word string) string {
-	if !l.colour {
+func (l *Lines) mark(word string) string {
+	if !l.Colour {
 		return word
 	}
 	return markOn + word + markOff
