@@ -58,12 +58,6 @@ func Unaccounted(counts map[string]int64) (rows int64, detail string) {
 	return rows, strings.Join(bad, "; ")
 }
 
-// Conservation reports whether the counts of a shard add up, and where they do not.
-func Conservation(counts map[string]int64) (ok bool, detail string) {
-	n, detail := Unaccounted(counts)
-	return n == 0, detail
-}
-
 // withoutArchive makes restored counts those of a task that has no archive: what waited for it is lost. An archive,
 // whose own state is restored after the counts, says otherwise.
 func withoutArchive(n map[string]int64) {

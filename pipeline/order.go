@@ -10,9 +10,6 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// orderVersion is the version byte of a order. A build that knows pane messages only refuses it, saying so.
-const orderVersion = 2
-
 // What a person can do to the calibrators of a model version.
 const (
 	ActionPin      = "pin"      // nothing but a person changes what is in force
@@ -34,7 +31,7 @@ type Order struct {
 	By, Why    string
 }
 
-// Limits of what a order may claim; the calibrator of 1,000 classes by a full matrix is below.
+// Limits of what an order may claim; the calibrator of 1,000 classes by a full matrix is below.
 const (
 	maxOrderText       = 1 << 10
 	maxOrderCalibrator = 1 << 26
@@ -69,7 +66,7 @@ func (c *Order) Check() error {
 
 // AppendOrder appends the encoding of c (docs/format.md).
 func AppendOrder(dst []byte, c *Order) []byte {
-	dst = append(append(dst, paneMagic...), orderVersion)
+	dst = append(append(dst, paneMagic...), kindOrder)
 	dst = append(dst, c.ID[:]...)
 	for _, s := range []string{c.Action, c.Model, c.Version} {
 		dst = binenc.AppendString(dst, s)
@@ -79,15 +76,15 @@ func AppendOrder(dst []byte, c *Order) []byte {
 	return binenc.AppendString(binenc.AppendString(dst, c.By), c.Why)
 }
 
-// IsOrder reports whether bytes on the panes topic are a order, as far as their first ones say.
+// IsOrder reports whether bytes on the panes topic are an order, as far as their first ones say.
 func IsOrder(b []byte) bool {
-	return len(b) > 4 && string(b[:4]) == paneMagic && b[4] == orderVersion
+	return len(b) > 4 && string(b[:4]) == paneMagic && b[4] == kindOrder
 }
 
-// DecodeOrder reads a order. The error wraps ErrPane.
+// DecodeOrder reads an order. The error wraps ErrPane.
 func DecodeOrder(b []byte) (*Order, error) {
 	if !IsOrder(b) {
-		return nil, fmt.Errorf("%w: no order of version %d in %d bytes", ErrPane, orderVersion, len(b))
+		return nil, fmt.Errorf("%w: no order in %d bytes", ErrPane, len(b))
 	}
 	r := binenc.NewReader(b[5:])
 	c := &Order{}

@@ -15,10 +15,8 @@ func TestOrderRoundTrip(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) || !IsOrder(b) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
-	// What a build does that knows pane messages only.
-	if _, err := DecodePane(b); !errors.Is(err, ErrPane) || !strings.Contains(err.Error(),
-		"version 2, this build reads 1") {
-		t.Errorf("as a pane message: %v, want an error that names both versions", err)
+	if _, err := DecodePane(b); !errors.Is(err, ErrPane) || !strings.Contains(err.Error(), "kind 2, want 1") {
+		t.Errorf("as a pane message: %v, want an error that names both kinds", err)
 	}
 	if IsOrder(AppendPane(nil, &PaneMessage{Of: 1, Seq: 1, Length: 1, Punctuation: true})) {
 		t.Error("a punctuation is taken for an order")

@@ -12,8 +12,10 @@ import (
 var ErrPane = errors.New("not a pane message")
 
 const (
-	paneMagic   = "PLBP"
-	paneVersion = 1
+	paneMagic = "PLBP"
+	// The byte behind the magic says what the message is.
+	kindPane  = 1
+	kindOrder = 2
 	// Limits of what a pane message may claim; a Kafka message is far below them.
 	maxPaneName  = 1 << 12
 	maxPaneCells = 1 << 20
@@ -53,7 +55,7 @@ type Cell struct {
 func AppendPane(dst []byte, m *PaneMessage) []byte {
 	dst = slices.Grow(dst, paneSize(m))
 	dst = append(dst, paneMagic...)
-	dst = append(dst, paneVersion)
+	dst = append(dst, kindPane)
 	var flags byte
 	if m.Punctuation {
 		flags |= 1
@@ -101,8 +103,8 @@ func DecodePane(b []byte) (*PaneMessage, error) {
 	if len(b) < 6 || string(b[:4]) != paneMagic {
 		return nil, fmt.Errorf("%w: no %q at the start of %d bytes", ErrPane, paneMagic, len(b))
 	}
-	if b[4] != paneVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrPane, b[4], paneVersion)
+	if b[4] != kindPane {
+		return nil, fmt.Errorf("%w: kind %d, want %d", ErrPane, b[4], kindPane)
 	}
 	m := &PaneMessage{Punctuation: b[5]&1 != 0, Late: b[5]&2 != 0, Idle: b[5]&4 != 0}
 	r := binenc.NewReader(b[6:])

@@ -163,7 +163,7 @@ func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	return t, held
 }
 
-// appendSources appends nothing where there are none, as before there were any.
+// appendSources appends nothing where there are none.
 func (w *Watermark) appendSources(dst []byte) []byte {
 	if len(w.sources) == 0 {
 		return dst

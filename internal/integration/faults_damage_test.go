@@ -179,7 +179,7 @@ func (s *suite) damagedSparse(t *testing.T, o deployOptions) {
 	p.wait(t, drainLimit)
 	v := s.drained(d, in.total())
 	d.stop()
-	if ok, detail := pipeline.Conservation(v.counts); !ok {
+	if n, detail := pipeline.Unaccounted(v.counts); n != 0 {
 		t.Errorf("the counts do not add up: %s", detail)
 	}
 	for _, name := range []string{"predictions", "labels", "joined", "labelled"} {

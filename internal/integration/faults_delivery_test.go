@@ -62,7 +62,7 @@ func (s *suite) duplicates(t *testing.T) {
 		t.Error("nothing was sent twice: the test did not test it")
 	}
 	got := d.result(v)
-	if ok, detail := pipeline.Conservation(got.counts); !ok {
+	if n, detail := pipeline.Unaccounted(got.counts); n != 0 {
 		t.Errorf("the counts do not add up: %s", detail)
 	}
 	for name, want := range map[string]int64{"predictions": rows, "duplicates": sent[feed.Logits], "labels": rows + sent[feed.Labels],

@@ -231,7 +231,7 @@ func conserve(t *testing.T, counts map[string]int64, rows int64) {
 			t.Errorf("count %s: got %d, want the %d rows sent", name, counts[name], rows)
 		}
 	}
-	if ok, detail := pipeline.Conservation(counts); !ok {
+	if n, detail := pipeline.Unaccounted(counts); n != 0 {
 		t.Errorf("the counts do not add up: %s", detail)
 	}
 	for name, n := range counts {

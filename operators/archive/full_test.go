@@ -102,7 +102,7 @@ func archiveConserves(t *testing.T, counts map[string]int64, published, waiting 
 	t.Helper()
 	// by stats, which is not here
 	counts[pipeline.CountLabelled] = counts[pipeline.CountInline] + counts[pipeline.CountJoined]
-	if ok, detail := pipeline.Conservation(counts); !ok {
+	if n, detail := pipeline.Unaccounted(counts); n != 0 {
 		t.Errorf("the counts do not add up: %s; %v", detail, counts)
 	}
 	if got := counts[pipeline.CountArchivePublished]; got != int64(published) {

@@ -332,7 +332,7 @@ func (w *world) counts() map[string]int64 {
 			}
 		}
 	}
-	if ok, detail := pipeline.Conservation(sum); !ok {
+	if n, detail := pipeline.Unaccounted(sum); n != 0 {
 		w.t.Errorf("counts do not add up: %s", detail)
 	}
 	maps.DeleteFunc(sum, func(_ string, n int64) bool { return n == 0 })

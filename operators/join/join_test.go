@@ -215,7 +215,8 @@ func (r *joinRun) conserves() (bool, string) {
 	n["rows"] = n["predictions"] + n["labels"] + n["duplicates"]
 	n["rejected:elsewhere"] = n[pipeline.CountRejectedJoins] - n["rejected:"+arrowio.LabelRange]
 	n["labelled"] = n["joined"] + n["inline"]
-	return pipeline.Conservation(n)
+	rows, detail := pipeline.Unaccounted(n)
+	return rows == 0, detail
 }
 
 // TestNamesAreForgotten sends slice values and versions without number: what is kept is bounded by what waits, and

@@ -124,14 +124,11 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 	return nil
 }
 
-const idleStateVersion = 1
-
 // idleState is the section of a model task's checkpoint with the label panes of the versions' last rows.
 type idleState struct{ t *ModelTask }
 
-// AppendState implements pipeline.State: version, then by model and version the label panes of those that have had rows.
+// AppendState implements pipeline.State: by model and version the label panes of those that have had rows.
 func (s idleState) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, idleStateVersion)
 	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
 		m := s.t.models[name]
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
@@ -147,7 +144,6 @@ func (s idleState) AppendState(dst []byte) ([]byte, error) {
 // RestoreState implements pipeline.State. The section of the models was restored before.
 func (s idleState) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	r.Version(idleStateVersion)
 	for r.Err() == nil && r.Len() > 0 {
 		r.Byte()
 		name, vn, last, idle := r.String(binenc.MaxName), r.String(binenc.MaxName), r.Varint(), r.Varint()

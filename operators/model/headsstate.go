@@ -14,14 +14,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-const loopStateVersion = 1
-
 // loopState is the section of a model task's checkpoint with triggers and judges.
 type loopState struct{ t *ModelTask }
 
-// AppendState implements pipeline.State: version, then by model and version the loops that are not idle.
+// AppendState implements pipeline.State: by model and version the loops that are not idle.
 func (s loopState) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, loopStateVersion)
 	var err error
 	for _, model := range slices.Sorted(maps.Keys(s.t.loops)) {
 		if dst, err = s.t.appendLoops(dst, model); err != nil {
@@ -50,7 +47,6 @@ func (t *ModelTask) appendLoops(dst []byte, model string) ([]byte, error) {
 // RestoreState implements pipeline.State. The section of the models was restored before.
 func (s loopState) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
-	r.Version(loopStateVersion)
 	for r.Err() == nil && r.Len() > 0 {
 		r.Byte()
 		model, version := r.String(binenc.MaxName), r.String(binenc.MaxName)

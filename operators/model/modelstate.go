@@ -13,15 +13,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-const modelStateVersion = 1
-
 // taskState is the task's part of the checkpoint.
 type taskState struct{ t *ModelTask }
 
 // AppendState implements pipeline.State.
 func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	t := s.t
-	dst = append(dst, modelStateVersion)
 	dst = binenc.AppendVarint(dst, t.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
@@ -42,7 +39,6 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
-	r.Version(modelStateVersion)
 	t.next = r.Varint()
 	for range r.Count(3, 1<<20) {
 		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})

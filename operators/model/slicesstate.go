@@ -10,8 +10,6 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-const sliceStateVersion = 1
-
 // sliceState is the section of a model task's checkpoint that says which values of slice columns have statistics of their own.
 type sliceState struct{ t *ModelTask }
 
@@ -31,9 +29,8 @@ func (v *version) matchHeavy() {
 	}
 }
 
-// AppendState implements pipeline.State: version, then by model and version those that have slices.
+// AppendState implements pipeline.State: by model and version those that have slices.
 func (s sliceState) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, sliceStateVersion)
 	var err error
 	for _, model := range slices.Sorted(maps.Keys(s.t.models)) {
 		if dst, err = s.t.appendHeavy(dst, model); err != nil {
@@ -70,7 +67,6 @@ func (t *ModelTask) appendHeavy(dst []byte, model string) ([]byte, error) {
 // RestoreState implements pipeline.State. The section of the models was restored before.
 func (s sliceState) RestoreState(src []byte) error {
 	r, d := binenc.NewReader(src), acc.NewDecoder()
-	r.Version(sliceStateVersion)
 	for r.Err() == nil && r.Len() > 0 {
 		r.Byte()
 		model, version := r.String(binenc.MaxName), r.String(binenc.MaxName)

@@ -77,7 +77,7 @@ func (j *Joined) AppendState(dst []byte) []byte {
 		_ = os.Remove(path)
 	}
 	j.obsolete = nil
-	dst = binenc.AppendUvarint(append(dst, blockVersion), j.oldest)
+	dst = binenc.AppendUvarint(dst, j.oldest)
 	dst = binenc.AppendUvarint(dst, j.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(j.blocks)))
 	var buf []byte
@@ -110,7 +110,6 @@ func (j *Joined) Files() []File {
 // Restore fills an empty queue from what AppendState wrote; fetch is as of Store.Restore. After an error it is of no
 // use.
 func (j *Joined) Restore(r *binenc.Reader, fetch func(name, path string) error) error {
-	r.Version(blockVersion)
 	oldest, next := r.Uvarint(), r.Uvarint()
 	if r.Err() == nil && (oldest > next || next-oldest > math.MaxUint32) {
 		r.Failf("rows %d to %d have joined", oldest, next)
