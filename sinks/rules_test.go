@@ -92,33 +92,32 @@ func fullStatus() *pipeline.TaskStatus {
 		Counts: map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1}}
 }
 
-// TestEveryMetricIsDocumented: the tables of docs/metrics.md have the exported metrics, all of them and no others.
+// TestEveryMetricIsDocumented: the lists of docs/metrics.md have the exported metrics and events, all of them and no others.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	_, doc, ok := strings.Cut(read(t, "../docs/metrics.md"), "\n## Prometheus: `/metrics`\n")
 	if !ok {
 		t.Fatal("docs/metrics.md has no section of the metrics")
 	}
-	doc, events, ok := strings.Cut(doc, "| `event` |")
+	doc, events, ok := strings.Cut(doc, "The values of `event`")
 	if !ok {
-		t.Fatal("docs/metrics.md has no table of the events")
-	}
-	documented := map[string]bool{}
-	for line := range strings.Lines(doc) {
-		if cells := strings.Split(line, "|"); len(cells) > 4 {
-			maps.Copy(documented, names(cells[1], "`([a-z_]+)`"))
-		}
+		t.Fatal("docs/metrics.md has no list of the events")
 	}
 	_, own := exported(t)
-	sameNames(t, "metrics in the tables of docs/metrics.md", documented, own)
+	sameNames(t, "metrics in docs/metrics.md", items(doc), own)
+	sameNames(t, "events in docs/metrics.md", items(events), counted(t))
+}
 
-	listed := map[string]bool{}
-	events, _, _ = strings.Cut(events, "**Conservation.**")
-	for line := range strings.Lines(events) {
-		if cells := strings.Split(line, "|"); len(cells) > 4 {
-			maps.Copy(listed, names(cells[1], "`([a-z_]+)`"))
+// items are the names that the items of lists begin with, before labels in brackets and the meaning.
+func items(text string) map[string]bool {
+	out := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if item, ok := strings.CutPrefix(line, "- "); ok {
+			item, _, _ = strings.Cut(item, ": ")
+			item, _, _ = strings.Cut(item, " (")
+			maps.Copy(out, names(item, "`([a-z_]+)`"))
 		}
 	}
-	sameNames(t, "events in docs/metrics.md", listed, counted(t))
+	return out
 }
 
 // counted are the names of the counts in the source: they become the values of the label event.

@@ -35,7 +35,7 @@ func drawCalibrated(r metric.Rows, n int, rng *rand.Rand) metric.Rows {
 	return out
 }
 
-// TestBiasOfCalibratedRows prints the table of docs/metrics.md (go test -run TestBiasOfCalibratedRows -v): what each
+// TestBiasOfCalibratedRows prints what docs/metrics.md quotes (go test -run TestBiasOfCalibratedRows -v): what each
 // calibration error shows of rows whose true error is 0.
 func TestBiasOfCalibratedRows(t *testing.T) {
 	if testing.Short() {

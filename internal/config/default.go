@@ -34,7 +34,7 @@ func Example() []byte {
 // Schema is the JSON Schema of the configuration file, for editors. Conditions between keys are not in it.
 func Schema() []byte { return setting.Schema(Default(), "plumbline configuration") }
 
-//go:embed page.md
+//go:embed page.txt
 var pageHead []byte
 
 // Page is docs/config.md: every key with its default, its range and its meaning.
