@@ -57,16 +57,6 @@ type Teller interface {
 	Shown(n uint64)
 }
 
-// Message is one output record.
-type Message struct {
-	Stream    Stream
-	Partition int32 // -1 = by key, as Kafka's default partitioner does
-	Key       []byte
-	Value     []byte
-	Headers   []Header
-	Time      Time
-}
-
 // Stream names an output; the sink maps it to a topic.
 type Stream string
 

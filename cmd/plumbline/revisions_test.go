@@ -38,11 +38,7 @@ func encoded(t *testing.T, v any) []byte {
 
 func decisionOf(t *testing.T, c record.Calibrator) []byte {
 	t.Helper()
-	b, err := record.NewDecision(record.DecisionCalibrator, c.Model, c.Version, encoded(t, c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return encoded(t, record.NewDecision(&c, encoded(t, c)))
 }
 
 // openHistory gives an engine a database with some records in it.

@@ -77,7 +77,7 @@ func replayGate(t *testing.T, r *engine.Replay) hold {
 			}
 			h := record.Head{Schema: 1, Kind: record.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version, Number: req.Number, ShadowVersion: req.ShadowVersion,
 				Outcome: record.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden, Classes: digits.Classes, Weights: weights}
-			if err := r.Tuning.Record(encode(t, h)); err != nil {
+			if err := r.Tuning.Record(&h); err != nil {
 				return err
 			}
 		}
@@ -204,7 +204,7 @@ func TestNotClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pipeline.Message{Stream: pipeline.StreamAlerts, Value: encode(t, a), Time: when.UnixNano()}
+		return pipeline.Message{Stream: pipeline.StreamAlerts, Value: encode(t, a), Time: when.UnixNano(), Record: &a}
 	}
 	for _, c := range []struct {
 		outputs []pipeline.Message

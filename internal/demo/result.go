@@ -106,7 +106,7 @@ func (s *story) result() (Result, error) {
 	r.Finetune = s.finetune()
 	r.Reasons = append(r.Reasons, s.open()...)
 	r.LoopClosed = len(r.Reasons) == 0
-	return r, s.err
+	return r, nil
 }
 
 // open lists what is missing for the loop to be closed.

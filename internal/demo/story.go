@@ -2,7 +2,6 @@ package demo
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -39,7 +38,6 @@ type story struct {
 	heard       time.Time                  // event time up to which everything has come
 	alerts      []record.Alert
 	calibrators []record.Calibrator
-	err         error // the first output that could not be read
 }
 
 func newStory(plan plan, lines *Lines) *story {
@@ -50,46 +48,34 @@ func newStory(plan plan, lines *Lines) *story {
 func (s *story) take(m pipeline.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var err error
-	switch m.Stream {
-	case pipeline.StreamSnapshots:
-		if !strings.HasSuffix(string(m.Key), "/") { // of a slice
+	if rec, ok := m.Record.(*record.Snapshot); ok {
+		if rec.Slice != "" {
 			return
 		}
 		s.heard = time.Unix(0, m.Time).UTC()
-		err = told(s, m, s.snapshot)
-	case pipeline.StreamAlerts:
-		err = told(s, m, s.alert)
-	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		err = told(s, m, s.calibrator)
-	case pipeline.StreamFinetune:
-		err = told(s, m, s.asked)
-	case pipeline.StreamHeads:
-		err = told(s, m, s.judged)
 	}
-	if err != nil && s.err == nil {
-		s.err = fmt.Errorf("output on %s: %w", m.Stream, err)
-	}
-}
-
-// told decodes an output that was not there yet and tells it, after the shift where that comes first.
-func told[T any](s *story, m pipeline.Message, tell func(T, time.Time)) error {
 	id := sha256.Sum256(m.Value)
 	if s.seen[id] {
-		return nil
+		return
 	}
 	s.seen[id] = true
-	var record T
-	if err := json.Unmarshal(m.Value, &record); err != nil {
-		return err
-	}
 	at := time.Unix(0, m.Time).UTC()
 	if !s.shifted && at.After(s.plan.Shift) {
 		s.shifted = true
 		s.lines.at(s.plan.Shift, "%s begins: from row %d on the images are rotated, noisy and partly hidden", s.lines.mark("SHIFT"), s.plan.shiftRow)
 	}
-	tell(record, at)
-	return nil
+	switch r := m.Record.(type) {
+	case *record.Snapshot:
+		s.snapshot(*r, at)
+	case *record.Alert:
+		s.alert(*r, at)
+	case *record.Calibrator:
+		s.calibrator(*r, at)
+	case *record.Finetune:
+		s.asked(*r, at)
+	case *record.Verdict:
+		s.judged(*r, at)
+	}
 }
 
 // milestones are the times after the shift at which the story says how the ECE does until the refit.

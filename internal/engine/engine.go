@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,7 +27,6 @@ import (
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/web"
@@ -191,88 +189,6 @@ func classesOf(c *config.Config) string {
 		return stats.ClassesNone
 	}
 	return c.Unlabelled.Classes
-}
-
-// observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
-// the history behind the page, decisions to the log.
-func (rt *Engine) observe(ms []pipeline.Message) {
-	rt.Show(ms)
-	for i := range ms {
-		rt.logOutput(&ms[i])
-		if rt.Listen != nil {
-			rt.Listen(ms[i])
-		}
-	}
-}
-
-// Show hands outputs to the history and the shards, without news for the log.
-func (rt *Engine) Show(ms []pipeline.Message) {
-	for i := range ms {
-		if err := rt.showOne(&ms[i]); err != nil {
-			rt.Log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
-		}
-	}
-}
-
-// logOutput is the log sink: alerts and refits are news, snapshots are not. What does not decode show has reported.
-func (rt *Engine) logOutput(m *pipeline.Message) {
-	switch m.Stream {
-	case pipeline.StreamAlerts:
-		var a record.Alert
-		if json.Unmarshal(m.Value, &a) == nil {
-			rt.Log.Info("alert", "model", a.Model, "version", a.Version, "slice", a.Slice, "rule", a.Rule, "state", a.State, "at", a.At, "value", a.Value, "rows", a.Rows)
-		}
-	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		var c record.Calibrator
-		if json.Unmarshal(m.Value, &c) == nil {
-			rt.Log.Info("refit", "model", c.Model, "version", c.Version, "reason", c.Reason, "outcome", c.Outcome, "at", c.DecidedAt)
-		}
-	}
-}
-
-func (rt *Engine) showOne(m *pipeline.Message) error {
-	switch m.Stream {
-	case pipeline.StreamSnapshots:
-		var s record.Snapshot
-		if err := json.Unmarshal(m.Value, &s); err != nil {
-			return err
-		}
-		rt.History.AddSnapshot(s)
-	case pipeline.StreamAlerts:
-		var a record.Alert
-		if err := json.Unmarshal(m.Value, &a); err != nil {
-			return err
-		}
-		rt.History.AddAlert(a)
-	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		var c record.Calibrator
-		if err := json.Unmarshal(m.Value, &c); err != nil {
-			return err
-		}
-		return rt.addCalibrator(c)
-	case pipeline.StreamFinetune:
-		return rt.Tuning.Request(m.Value)
-	case pipeline.StreamHeads:
-		return rt.Tuning.Record(m.Value)
-	}
-	return nil
-}
-
-func (rt *Engine) addCalibrator(c record.Calibrator) error {
-	rt.History.AddCalibrator(c)
-	canary := c.Stage == record.StageCanary
-	if !c.Published && !canary {
-		return nil
-	}
-	from, err := pipeline.Parse(c.EffectiveFrom)
-	if err != nil {
-		return err
-	}
-	p := apply.Publication{Revision: c.Revision, From: from, Encoded: c.Calibrator, Canary: canary, Share: c.Share}
-	if canary && c.Share == 0 {
-		p.Encoded = nil // its end
-	}
-	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, p)
 }
 
 // teeSink writes to Kafka first, then shows: what the page shows is durable.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,8 +29,8 @@ func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) err
 }
 
 func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {
-	var c record.Calibrator
-	if err := json.Unmarshal(rec.Value, &c); err != nil {
+	c, err := record.Decode[record.Calibrator](rec.Value)
+	if err != nil {
 		return err
 	}
 	return r.addCalibrator(c)

@@ -189,7 +189,7 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	if r.Config.Heads.Shadow { // those that were there live, from the event times that they say
 		spec := kafkaio.TailSpec{Client: client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
 		// A record that cannot be used is left out, as it was live.
-		if err := kafkaio.ReadTopic(ctx, spec, r.Config.Topics.Heads, func(rec *pipeline.Record) { _ = r.Tuning.Record(rec.Value) }); err != nil {
+		if err := kafkaio.ReadTopic(ctx, spec, r.Config.Topics.Heads, func(rec *pipeline.Record) { _ = r.Tuning.ReadRecord(rec) }); err != nil {
 			return fmt.Errorf("topics.heads: %w", err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -21,6 +20,6 @@ func (r *KafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <
 		return done, nil
 	}
 	return done, r.tail(ctx, g, []kafkaio.Tailed{
-		{Topic: r.Config.Topics.Finetune, Take: func(rec *pipeline.Record) error { return r.Tuning.Request(rec.Value) }},
-		{Topic: r.Config.Topics.Heads, Take: func(rec *pipeline.Record) error { return r.Tuning.Record(rec.Value) }}}, func() { close(done) })
+		{Topic: r.Config.Topics.Finetune, Take: r.Tuning.ReadRequest},
+		{Topic: r.Config.Topics.Heads, Take: r.Tuning.ReadRecord}}, func() { close(done) })
 }

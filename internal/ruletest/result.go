@@ -1,7 +1,6 @@
 package ruletest
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,13 +36,13 @@ type Alert struct {
 	at time.Duration
 }
 
-// alertOf decodes an alert; false for other outputs.
+// alertOf is the alert of an output; false for other outputs.
 func alertOf(m pipeline.Message) (record.Alert, bool) {
-	var a record.Alert
-	if m.Stream != pipeline.StreamAlerts || json.Unmarshal(m.Value, &a) != nil {
-		return a, false
+	a, ok := m.Record.(*record.Alert)
+	if !ok {
+		return record.Alert{}, false
 	}
-	return a, true
+	return *a, true
 }
 
 // judge compares what came with what was expected; start is the event time that all times are counted from.

@@ -64,19 +64,18 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 	g, ctx := errgroup.WithContext(ctx)
 	svc := service.New(trainerConfig(cfg, publish, runner, o, log))
 	ready := make(chan struct{})
-	take := func(request bool) func(*pipeline.Record) error {
+	take := func(read func([]byte) (service.Entry, error)) func(*pipeline.Record) error {
 		return func(r *pipeline.Record) error {
-			e := service.Entry{Request: request, Value: r.Value}
-			if err := service.Check(e); err != nil {
-				return err // the tail logs it with the record's place
+			e, err := read(r.Value)
+			if err == nil {
+				svc.Take(ctx, e)
 			}
-			svc.Take(ctx, e)
-			return nil
+			return err
 		}
 	}
 	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
 	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: log}
-	topics := []kafkaio.Tailed{{Topic: cfg.Topics.Finetune, Take: take(true)}, {Topic: cfg.Topics.Heads, Take: take(false)}}
+	topics := []kafkaio.Tailed{{Topic: cfg.Topics.Finetune, Take: take(service.ReadRequest)}, {Topic: cfg.Topics.Heads, Take: take(service.ReadHeads)}}
 	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
 		return kafkaclient.NoTopic(err)
 	}

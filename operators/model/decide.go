@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -93,18 +92,20 @@ func (t *ModelTask) record(v *version, k *keyState, d *record.Calibrator, s pipe
 			d.By, d.Why = p.by, p.why
 		}
 	}
-	value, err := json.Marshal(d)
+	// The calibrators topic is compacted by key: what is in force must stay the last record of its own.
+	key := v.Model + "/" + v.Name
+	canary := d.Stage == record.StageCanary
+	if canary {
+		key += "/" + record.StageCanary
+	}
+	m, err := pipeline.NewMessage(s, key, now, d)
 	if err != nil {
 		return fmt.Errorf("record of a refit: %w", err)
 	}
-	// The calibrators topic is compacted by key: what is in force must stay the last record of its own.
-	key := v.Model + "/" + v.Name
-	if d.Stage == record.StageCanary {
-		key += "/" + record.StageCanary
-	} else {
-		v.refit.last = value
+	if !canary {
+		v.refit.last = m.Value
 	}
-	t.env.Emit(&k.Key, pipeline.Message{Stream: s, Key: []byte(key), Value: value, Time: now})
+	t.env.Emit(&k.Key, m)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -281,11 +280,11 @@ func (t *ModelTask) decideHead(v *version, j *judge, state, why string, end int6
 			return err
 		}
 	}
-	value, err := json.Marshal(d)
+	m, err := pipeline.NewMessage(pipeline.StreamHeads, record.HeadKey(d.ID, record.HeadVerdict), end, &d)
 	if err != nil {
 		return err
 	}
-	j.last = value
-	t.env.Emit(&v.key("", &t.cfg).Key, pipeline.Message{Stream: pipeline.StreamHeads, Key: []byte(record.HeadKey(d.ID, record.HeadVerdict)), Value: value, Time: end})
+	j.last = m.Value
+	t.env.Emit(&v.key("", &t.cfg).Key, m)
 	return nil
 }

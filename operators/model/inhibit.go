@@ -196,10 +196,10 @@ func alertKey(v *version, k *keyState, rule string) string {
 
 // send publishes one alert and keeps it as the rule's latest.
 func (t *ModelTask) send(v *version, s *standing, a *record.Alert, end int64) {
-	value, err := json.Marshal(a)
+	m, err := pipeline.NewMessage(pipeline.StreamAlerts, alertKey(v, s.k, s.name), end, a)
 	if err != nil {
-		panic("operators: alert does not marshal: " + err.Error())
+		panic("model: alert does not marshal: " + err.Error())
 	}
-	s.r.Last = value
-	t.env.Emit(&s.k.Key, pipeline.Message{Stream: pipeline.StreamAlerts, Key: []byte(alertKey(v, s.k, s.name)), Value: value, Time: end})
+	s.r.Last = m.Value
+	t.env.Emit(&s.k.Key, m)
 }

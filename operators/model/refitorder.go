@@ -51,12 +51,12 @@ func (t *ModelTask) refuse(c *pipeline.Order, now int64, why string) error {
 		return nil // there is no event time yet that it could be of
 	}
 	at := pipeline.Format(now)
-	value, err := json.Marshal(record.Calibrator{Schema: 1, Model: c.Model, Version: c.Version, Reason: reasonManual, Outcome: "refused: " + c.Action + " by " + c.By + ": " + why,
+	m, err := pipeline.NewMessage(pipeline.StreamDecisions, c.Model+"/"+c.Version, now, &record.Calibrator{Schema: 1, Model: c.Model, Version: c.Version, Reason: reasonManual, Outcome: "refused: " + c.Action + " by " + c.By + ": " + why,
 		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: t.cfg.Build})
 	if err != nil {
 		return fmt.Errorf("record of a refused order: %w", err)
 	}
-	t.out = append(t.out, pipeline.Message{Stream: pipeline.StreamDecisions, Partition: -1, Key: []byte(c.Model + "/" + c.Version), Value: value, Time: now})
+	t.out = append(t.out, m)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -23,12 +22,12 @@ func (t *ModelTask) snapshots(v *version, k *keyState, in *stage.Pane) error {
 			if err != nil {
 				return err
 			}
-			value, err := json.Marshal(s)
+			m, err := pipeline.NewMessage(pipeline.StreamSnapshots, v.Model+"/"+v.Name+"/"+k.Slice, in.End, s)
 			if err != nil {
 				return err
 			}
-			w.last = value
-			t.env.Emit(&k.Key, pipeline.Message{Stream: pipeline.StreamSnapshots, Key: []byte(v.Model + "/" + v.Name + "/" + k.Slice), Value: value, Time: in.End})
+			w.last = m.Value
+			t.env.Emit(&k.Key, m)
 		}
 	}
 	return nil

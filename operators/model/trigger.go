@@ -331,13 +331,13 @@ func (t *ModelTask) ask(v *version, l *loop, ev record.FinetuneEvidence, reason,
 	h := fnv.New64a()
 	h.Write([]byte(r.ID))
 	r.Seed = h.Sum64() >> 11 // 53 bits: JSON's numbers hold it
-	value, err := json.Marshal(r)
+	m, err := pipeline.NewMessage(pipeline.StreamFinetune, v.Model+"/"+v.Name, end, &r)
 	if err != nil {
 		return err
 	}
 	l.asked = append(l.asked, end)
 	l.judges = append(l.judges, &judge{number: l.number, state: statePending, deadline: end + int64(spec.Deadline)})
 	l.over = overState{}
-	t.env.Emit(&v.key("", &t.cfg).Key, pipeline.Message{Stream: pipeline.StreamFinetune, Key: []byte(v.Model + "/" + v.Name), Value: value, Time: end})
+	t.env.Emit(&v.key("", &t.cfg).Key, m)
 	return nil
 }

@@ -2,7 +2,7 @@ package record
 
 import (
 	"encoding/json"
-	"fmt"
+	"strings"
 )
 
 // Decision is an entry of the decisions topic, key model: a copy of every record that says what was decided, wherever else
@@ -27,11 +27,52 @@ const (
 	DecisionOrder      = "order"      // Order: of a person, about a head
 )
 
-// NewDecision wraps the JSON of a record.
-func NewDecision(kind, model, version string, record []byte) ([]byte, error) {
-	b, err := json.Marshal(Decision{Schema: 1, Kind: kind, Model: model, Version: version, Record: record})
-	if err != nil {
-		return nil, fmt.Errorf("decision of kind %s: %w", kind, err)
+// Decided is a record of which the decisions topic gets a copy.
+type Decided interface {
+	// Subject is the kind of the entry, and the model and version that it is about.
+	Subject() (kind, model, version string)
+}
+
+// Subject implements Decided.
+func (c *Calibrator) Subject() (kind, model, version string) {
+	return DecisionCalibrator, c.Model, c.Version
+}
+
+// Subject implements Decided.
+func (a *Alert) Subject() (kind, model, version string) { return DecisionAlert, a.Model, a.Version }
+
+// Subject implements Decided.
+func (f *Finetune) Subject() (kind, model, version string) {
+	return DecisionRequest, f.Model, f.Version
+}
+
+// Subject implements Decided.
+func (v *Verdict) Subject() (kind, model, version string) { return DecisionVerdict, v.Model, v.Version }
+
+// Subject implements Decided. Orders about heads name the head alone.
+func (o *Order) Subject() (kind, model, version string) {
+	if o.Model == "" {
+		model, version = HeadNames(o.ID)
+		return DecisionOrder, model, version
 	}
-	return b, nil
+	return DecisionOrder, o.Model, o.Version
+}
+
+// HeadNames are the model and the version of a head's id, model/version+headN.
+func HeadNames(id string) (model, version string) {
+	i := strings.LastIndexByte(id, '/')
+	if i < 0 {
+		return id, ""
+	}
+	model, version = id[:i], id[i+1:]
+	if j := strings.LastIndex(version, "+head"); j >= 0 {
+		version = version[:j]
+	}
+	return model, version
+}
+
+// NewDecision is the entry of the decisions topic for a record with its JSON.
+func NewDecision(d Decided, body []byte) *Decision {
+	kind, model, version := d.Subject()
+	return &Decision{Schema: 1, Kind: kind, Model: model, Version: version, Record: body}
 }

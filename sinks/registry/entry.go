@@ -263,9 +263,7 @@ func fillOrder(e *Entry) error {
 	if err := json.Unmarshal(e.Record, &o); err != nil {
 		return err
 	}
-	if e.Model, e.Version = o.Model, o.Version; e.Model == "" {
-		e.Model, e.Version = HeadNames(o.ID)
-	}
+	_, e.Model, e.Version = o.Subject()
 	e.head = o.ID
 	e.At, e.State, e.Summary, e.By, e.Why = o.At, o.Action, o.Action+" of "+o.About(), o.By, o.Why
 	if o.Refused != "" {
@@ -273,17 +271,4 @@ func fillOrder(e *Entry) error {
 		e.Summary += ": refused: " + o.Refused
 	}
 	return nil
-}
-
-// HeadNames are the model and the version of a head's id, model/version+headN.
-func HeadNames(id string) (model, version string) {
-	i := strings.LastIndexByte(id, '/')
-	if i < 0 {
-		return id, ""
-	}
-	model, version = id[:i], id[i+1:]
-	if j := strings.LastIndex(version, "+head"); j >= 0 {
-		version = version[:j]
-	}
-	return model, version
 }

@@ -138,7 +138,7 @@ func decision(t *testing.T, kind, model, version string, body any) pipeline.Reco
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, err := record.NewDecision(kind, model, version, b)
+	value, err := json.Marshal(record.Decision{Schema: 1, Kind: kind, Model: model, Version: version, Record: b})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestCurve(t *testing.T) {
 	q := NewQueue()
 	tell := func(b record.Job) {
 		b.Schema, b.Kind, b.ID, b.Trainer, b.State = 1, record.HeadJob, "m/1+head1", "a", beatRunning
-		if err := q.Take(mustJSON(t, b), time.Now()); err != nil {
+		if err := q.Take(&b, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

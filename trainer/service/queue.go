@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,18 +114,14 @@ func (q *Queue) job(id string) *Job {
 }
 
 // TakeRequest takes a record of the finetune topic, read at a time by this process's clock.
-func (q *Queue) TakeRequest(value []byte, now time.Time) error {
-	var r record.Finetune
-	if err := json.Unmarshal(value, &r); err != nil {
-		return fmt.Errorf("request: %w", err)
-	}
+func (q *Queue) TakeRequest(r *record.Finetune, now time.Time) error {
 	if r.Schema != 1 || r.ID == "" || r.Model == "" || r.Number < 1 || r.ID != r.Model+"/"+r.ShadowVersion {
 		return fmt.Errorf("request %q: schema %d, model %q, shadow version %q, number %d: allowed are schema 1, an id that is model/shadow_version, and numbers from 1",
 			r.ID, r.Schema, r.Model, r.ShadowVersion, r.Number)
 	}
 	j := q.job(r.ID)
 	if j.Request.ID == "" {
-		j.Request = r
+		j.Request = *r
 		if j.Seen.IsZero() {
 			j.Seen = now
 		}
@@ -134,45 +129,39 @@ func (q *Queue) TakeRequest(value []byte, now time.Time) error {
 	return nil
 }
 
-// Take takes a record of the heads topic. Records of kinds that concern no job are ignored.
-func (q *Queue) Take(value []byte, now time.Time) error {
-	if len(value) == 0 {
-		return nil // a tombstone
-	}
-	var kind struct {
-		Schema   int
-		Kind, ID string
-	}
-	if err := json.Unmarshal(value, &kind); err != nil {
-		return fmt.Errorf("heads record: %w", err)
-	}
-	if kind.Schema != 1 || kind.ID == "" {
-		return fmt.Errorf("heads record %q: schema %d and id %q, allowed are 1 and an id", kind.Kind, kind.Schema, kind.ID)
-	}
-	j := q.job(kind.ID)
-	switch kind.Kind {
-	case record.HeadJob:
-		var b record.Job
-		if err := json.Unmarshal(value, &b); err != nil {
-			return fmt.Errorf("job %s: %w", kind.ID, err)
+// Take takes a record of the heads topic (record.DecodeHeads); nil is none. Records that concern no job are ignored.
+func (q *Queue) Take(rec any, now time.Time) error {
+	switch r := rec.(type) {
+	case *record.Job:
+		if err := usable(r.Kind, r.Schema, r.ID); err != nil {
+			return err
 		}
-		j.beat(b, now)
-	case record.HeadTrained:
-		var h record.Head
-		if err := json.Unmarshal(value, &h); err != nil {
-			return fmt.Errorf("head %s: %w", kind.ID, err)
+		q.job(r.ID).beat(*r, now)
+	case *record.Head:
+		if err := usable(r.Kind, r.Schema, r.ID); err != nil {
+			return err
 		}
-		if j.Result == nil {
+		if j := q.job(r.ID); j.Result == nil {
+			h := *r
 			j.Result, j.Trainer = &h, ""
 		}
-	case record.HeadCancel:
-		var o record.Order
-		if err := json.Unmarshal(value, &o); err != nil {
-			return fmt.Errorf("cancel %s: %w", kind.ID, err)
+	case *record.Verdict:
+		return usable(r.Kind, r.Schema, r.ID)
+	case *record.Order:
+		if err := usable(r.Kind, r.Schema, r.ID); err != nil {
+			return err
 		}
-		if j.Open() {
+		if j := q.job(r.ID); r.Kind == record.HeadCancel && j.Open() {
+			o := *r
 			j.Cancel, j.Trainer = &o, ""
 		}
+	}
+	return nil
+}
+
+func usable(kind string, schema int, id string) error {
+	if schema != 1 || id == "" {
+		return fmt.Errorf("heads record %q: schema %d and id %q, allowed are 1 and an id", kind, schema, id)
 	}
 	return nil
 }

@@ -56,10 +56,28 @@ var ErrTooLarge = errors.New("record too large for the topic")
 
 // Entry is a record of one of the two topics.
 type Entry struct {
-	Request bool // of the finetune topic
-	Value   []byte
-	// CaughtUp, without a value, says that the topics have been read to where they ended at the start.
+	// Record is a *record.Finetune, or what record.DecodeHeads returns.
+	Record any
+	// CaughtUp, without a record, says that the topics have been read to where they ended at the start.
 	CaughtUp bool
+}
+
+// ReadRequest is the entry of a record of the finetune topic. The error says why it cannot be used.
+func ReadRequest(value []byte) (Entry, error) {
+	r, err := record.Decode[record.Finetune](value)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{Record: r}, NewQueue().TakeRequest(r, time.Time{})
+}
+
+// ReadHeads is the entry of a record of the heads topic. The error says why it cannot be used.
+func ReadHeads(value []byte) (Entry, error) {
+	r, err := record.DecodeHeads(value)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{Record: r}, NewQueue().Take(r, time.Time{})
 }
 
 // Service runs jobs. Feed it with Take, and call Run once.
@@ -97,18 +115,6 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{cfg: cfg, queue: NewQueue(), in: make(chan Entry, 64), progress: make(chan record.Job, 16), finished: make(chan finish, 1)}
-}
-
-// Check says why a record cannot be used. One that cannot is passed over by Take as well, which does not know where it stands.
-func Check(e Entry) error {
-	switch now := time.Now(); {
-	case e.CaughtUp:
-		return nil
-	case e.Request:
-		return NewQueue().TakeRequest(e.Value, now)
-	default:
-		return NewQueue().Take(e.Value, now)
-	}
 }
 
 // Take hands the service a record, in the order of its log.
@@ -190,18 +196,18 @@ func (s *Service) stop(err error) error {
 }
 
 func (s *Service) take(e Entry) error {
-	now := time.Now()
-	switch {
-	case e.CaughtUp:
+	if e.CaughtUp {
 		s.caughtUp = true
 		return nil
-	case e.Request:
-		if err := s.queue.TakeRequest(e.Value, now); err != nil {
+	}
+	now := time.Now()
+	if r, ok := e.Record.(*record.Finetune); ok {
+		if err := s.queue.TakeRequest(r, now); err != nil {
 			s.cfg.Log.Error("request cannot be used", "err", err)
 		}
 		return nil
 	}
-	if err := s.queue.Take(e.Value, now); err != nil {
+	if err := s.queue.Take(e.Record, now); err != nil {
 		s.cfg.Log.Error("record cannot be used", "err", err)
 	}
 	if r := s.run; r != nil {

@@ -3,7 +3,6 @@ package decisionlog
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,14 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks/registry"
 )
-
-// decided are the streams of which the decisions topic gets a copy, and the kind of their records.
-var decided = map[pipeline.Stream]string{
-	pipeline.StreamCalibrators: record.DecisionCalibrator, pipeline.StreamDecisions: record.DecisionCalibrator, pipeline.StreamAlerts: record.DecisionAlert,
-	pipeline.StreamFinetune: record.DecisionRequest, pipeline.StreamHeads: record.DecisionVerdict,
-}
 
 // Recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in the same
 // call: it is as durable, and comes again where the original does.
@@ -30,11 +22,11 @@ type Recorder struct{ pipeline.Sink }
 func (s Recorder) Write(ctx context.Context, ms []pipeline.Message) error {
 	out := ms[:len(ms):len(ms)]
 	for i := range ms {
-		kind, ok := decided[ms[i].Stream]
+		d, ok := ms[i].Record.(record.Decided)
 		if !ok {
 			continue
 		}
-		c, err := copyOf(kind, &ms[i])
+		c, err := copyOf(d, &ms[i])
 		if err != nil {
 			return err
 		}
@@ -45,13 +37,9 @@ func (s Recorder) Write(ctx context.Context, ms []pipeline.Message) error {
 
 // copyOf is the entry of the decisions topic for an output: in the partition of its model, so that all that was decided
 // about a model has one order.
-func copyOf(kind string, m *pipeline.Message) (pipeline.Message, error) {
-	var of struct{ Model, Version string }
-	if err := json.Unmarshal(m.Value, &of); err != nil {
-		return pipeline.Message{}, fmt.Errorf("copy of %s %q: %w", m.Stream, m.Key, err)
-	}
-	value, err := record.NewDecision(kind, of.Model, of.Version, m.Value)
-	return pipeline.Message{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(of.Model), Value: value, Time: m.Time}, err
+func copyOf(d record.Decided, m *pipeline.Message) (pipeline.Message, error) {
+	entry := record.NewDecision(d, m.Value)
+	return pipeline.NewMessage(pipeline.StreamHistory, entry.Model, m.Time, entry)
 }
 
 // RecordTime bounds the wait for the brokers to take an order for the history: whoever gave it waits too.
@@ -74,17 +62,13 @@ func RecordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o
 
 // WriteOrder writes an order to a sink that has the decisions topic.
 func WriteOrder(ctx context.Context, sink pipeline.Sink, o record.Order) error {
-	model, version := o.Model, o.Version
-	if model == "" {
-		model, version = registry.HeadNames(o.ID) // not in the record, which is the heads topic's
-	}
 	body, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	value, err := record.NewDecision(record.DecisionOrder, model, version, body)
+	m, err := copyOf(&o, &pipeline.Message{Value: body})
 	if err != nil {
 		return err
 	}
-	return sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHistory, Partition: -1, Key: []byte(model), Value: value}})
+	return sink.Write(ctx, []pipeline.Message{m})
 }

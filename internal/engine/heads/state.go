@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -38,44 +37,54 @@ func New(heads *shadow.Heads, log *slog.Logger) *State {
 }
 
 // Request takes a record of the finetune topic.
-func (t *State) Request(value []byte) error {
+func (t *State) Request(r *record.Finetune) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.queue.TakeRequest(value, time.Now())
+	return t.queue.TakeRequest(r, time.Now())
 }
 
-// Record takes a record of the heads topic.
-func (t *State) Record(value []byte) error {
-	if len(value) == 0 {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var kind struct{ Kind, ID string }
-	if err := json.Unmarshal(value, &kind); err != nil {
-		return fmt.Errorf("heads record: %w", err)
-	}
-	switch kind.Kind {
-	case record.HeadVerdict:
-		return t.verdict(value)
-	case record.HeadOrder:
-		var o record.Order
-		if err := json.Unmarshal(value, &o); err != nil {
-			return fmt.Errorf("order of %s: %w", kind.ID, err)
-		}
-		t.seq++
-		t.orders[o.ID] = orderSeen{o, t.seq}
-		return nil
-	}
-	had := t.queue.Job(kind.ID)
-	first := had == nil || had.Result == nil
-	if err := t.queue.Take(value, time.Now()); err != nil {
+// ReadRequest takes a record of the finetune topic as it was read.
+func (t *State) ReadRequest(r *pipeline.Record) error {
+	f, err := record.Decode[record.Finetune](r.Value)
+	if err != nil {
 		return err
 	}
-	if j := t.queue.Job(kind.ID); first && j.Result != nil {
-		return t.trained(j.Result)
+	return t.Request(f)
+}
+
+// ReadRecord takes a record of the heads topic as it was read.
+func (t *State) ReadRecord(r *pipeline.Record) error {
+	rec, err := record.DecodeHeads(r.Value)
+	if err != nil {
+		return err
 	}
-	return nil
+	return t.Record(rec)
+}
+
+// Record takes a record of the heads topic: a *record.Head, *record.Job, *record.Verdict or *record.Order; nil is none.
+func (t *State) Record(rec any) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch r := rec.(type) {
+	case nil:
+		return nil
+	case *record.Verdict:
+		return t.verdict(r)
+	case *record.Order:
+		if r.Kind == record.HeadOrder {
+			t.seq++
+			t.orders[r.ID] = orderSeen{*r, t.seq}
+			return nil
+		}
+	case *record.Head:
+		j := t.queue.Job(r.ID)
+		first := j == nil || j.Result == nil
+		if err := t.queue.Take(r, time.Now()); err != nil || !first {
+			return err
+		}
+		return t.trained(t.queue.Job(r.ID).Result)
+	}
+	return t.queue.Take(rec, time.Now())
 }
 
 // trained has the shards run a head.
@@ -100,15 +109,11 @@ func (t *State) trained(h *record.Head) error {
 	return t.heads.Put(arrowio.ModelKey{Model: h.Model, Version: h.Version}, h.Number, from, model)
 }
 
-func (t *State) verdict(value []byte) error {
-	var v record.Verdict
-	if err := json.Unmarshal(value, &v); err != nil {
-		return fmt.Errorf("verdict: %w", err)
-	}
+func (t *State) verdict(v *record.Verdict) error {
 	if old, ok := t.verdicts[v.ID]; ok && old.DecidedAt > v.DecidedAt {
 		return nil // a repeat
 	}
-	t.verdicts[v.ID] = v
+	t.verdicts[v.ID] = *v
 	if t.heads == nil || v.EffectiveFrom == "" {
 		return nil
 	}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
+// the history behind the page, decisions to the log.
+func (rt *Engine) observe(ms []pipeline.Message) {
+	rt.Show(ms)
+	for i := range ms {
+		rt.logRecord(ms[i].Record)
+		if rt.Listen != nil {
+			rt.Listen(ms[i])
+		}
+	}
+}
+
+// Show hands outputs to the history and the shards, without news for the log.
+func (rt *Engine) Show(ms []pipeline.Message) {
+	for i := range ms {
+		rec, err := recordOf(&ms[i])
+		if err == nil {
+			err = rt.showRecord(rec)
+		}
+		if err != nil {
+			rt.Log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
+		}
+	}
+}
+
+// logRecord is the log sink: alerts and refits are news, snapshots are not.
+func (rt *Engine) logRecord(rec any) {
+	switch r := rec.(type) {
+	case *record.Alert:
+		rt.Log.Info("alert", "model", r.Model, "version", r.Version, "slice", r.Slice, "rule", r.Rule, "state", r.State, "at", r.At, "value", r.Value, "rows", r.Rows)
+	case *record.Calibrator:
+		rt.Log.Info("refit", "model", r.Model, "version", r.Version, "reason", r.Reason, "outcome", r.Outcome, "at", r.DecidedAt)
+	}
+}
+
+func (rt *Engine) showRecord(rec any) error {
+	switch r := rec.(type) {
+	case *record.Snapshot:
+		rt.History.AddSnapshot(*r)
+	case *record.Alert:
+		rt.History.AddAlert(*r)
+	case *record.Calibrator:
+		return rt.addCalibrator(r)
+	case *record.Finetune:
+		return rt.Tuning.Request(r)
+	case *record.Verdict, *record.Head, *record.Job, *record.Order:
+		return rt.Tuning.Record(r)
+	}
+	return nil
+}
+
+// recordOf is the record of an output. A task that was restored has the bytes of its latest ones alone.
+func recordOf(m *pipeline.Message) (any, error) {
+	if m.Record != nil {
+		return m.Record, nil
+	}
+	var rec any
+	switch m.Stream {
+	case pipeline.StreamSnapshots:
+		rec = new(record.Snapshot)
+	case pipeline.StreamAlerts:
+		rec = new(record.Alert)
+	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
+		rec = new(record.Calibrator)
+	case pipeline.StreamFinetune:
+		rec = new(record.Finetune)
+	case pipeline.StreamHeads:
+		return record.DecodeHeads(m.Value)
+	default:
+		return nil, nil
+	}
+	if err := json.Unmarshal(m.Value, rec); err != nil {
+		return nil, fmt.Errorf("%T: %w", rec, err)
+	}
+	return rec, nil
+}
+
+func (rt *Engine) addCalibrator(c *record.Calibrator) error {
+	rt.History.AddCalibrator(*c)
+	canary := c.Stage == record.StageCanary
+	if !c.Published && !canary {
+		return nil
+	}
+	from, err := pipeline.Parse(c.EffectiveFrom)
+	if err != nil {
+		return err
+	}
+	p := apply.Publication{Revision: c.Revision, From: from, Encoded: c.Calibrator, Canary: canary, Share: c.Share}
+	if canary && c.Share == 0 {
+		p.Encoded = nil // its end
+	}
+	return rt.published.Put(arrowio.ModelKey{Model: c.Model, Version: c.Version}, p)
+}

@@ -1,0 +1,28 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Message is one output record.
+type Message struct {
+	Stream    Stream
+	Partition int32 // -1 = by key, as Kafka's default partitioner does
+	Key       []byte
+	Value     []byte
+	Headers   []Header
+	Time      Time
+	// Record is the value that Value encodes, a pointer to a type of package record, for who is in this process: read-only. It is nil
+	// where Value is all that there is.
+	Record any
+}
+
+// NewMessage is the output of a record, which is encoded here and nowhere else. Neither it nor what it points to may change after.
+func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
+	value, err := json.Marshal(rec)
+	if err != nil {
+		return Message{}, fmt.Errorf("%T of %s: %w", rec, key, err)
+	}
+	return Message{Stream: s, Partition: -1, Key: []byte(key), Value: value, Time: at, Record: rec}, nil
+}
