@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,13 +168,15 @@ func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
 		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
-	mc.Windows, mc.Rules = model.Windows(c.Windows), model.Rules(c.Rules)
+	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
 	for i := range mc.Rules {
 		mc.Rules[i].Age = cmp.Or(mc.Rules[i].Age, c.Join.Wait)
 	}
 	mc.Slices = model.SliceSpec{Config: c.Slices}
 	mc.Slices.Columns = append([]string{}, c.Slices.Columns...) // not nil, which is any
-	mc.Alarm, mc.Hold = model.NewAlarm(c.Alarm, mc.Pane), c.Alarm.Hold
+	if mc.Hold = c.Alarm.Hold; c.Alarm.Enabled {
+		mc.Alarm = &c.Alarm
+	}
 	if c.Unlabelled.Enabled {
 		mc.Unlabelled = &c.Unlabelled
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/detect"
@@ -48,7 +49,7 @@ func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	t.Parallel()
 	rows, from, to := fallOfAccuracy()
-	spec := testAlarm(stage.SignalRaw, signalAccuracy)
+	spec := testAlarm(stage.SignalRaw, stage.SignalAccuracy)
 	s := alarmSetup(spec)
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
@@ -57,25 +58,25 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	}
 	at, ref := plainAccuracy(t, spec, s.model.Pane, rows)
 	a := alerts[0]
-	if a.Rule != accuracyRule || a.Kind != kindAnytime || a.Severity != "warning" || a.Signal != stage.SignalRaw || a.At != at || nanos(t, a.At) <= rows[from].TS ||
+	if a.Rule != "accuracy-fall" || a.Kind != alarm.Kind || a.Severity != "warning" || a.Signal != stage.SignalRaw || a.At != at || nanos(t, a.At) <= rows[from].TS ||
 		math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 || a.Value < a.Threshold {
 		t.Errorf("alert %+v, want one at %s", a, at)
 	}
 	e := a.Evidence
 	if !slices.Equal(e.Tests, []string{"accuracy"}) || e.ReferenceAccuracy == nil || *e.ReferenceAccuracy != ref.Accuracy || e.AccuracySlack != ref.AccuracySlack ||
-		e.EpsilonAccuracy != .02 || e.Reference != refPinned || e.LogE != a.Value || len(e.Bins) != 0 || !strings.Contains(a.Message, "mean confidence") {
+		e.EpsilonAccuracy != .02 || e.Reference != alarm.Pinned || e.LogE != a.Value || len(e.Bins) != 0 || !strings.Contains(a.Message, "mean confidence") {
 		t.Errorf("evidence %+v of a reference of %+v; %s", e, ref, a.Message)
 	}
 	if since := nanos(t, a.Since); since < rows[from].TS-60*second || since > rows[from].TS+60*second {
 		t.Errorf("since %s, the change was at %s", a.Since, pipeline.Format(rows[from].TS))
 	}
-	if nanos(t, alerts[1].At) <= rows[to].TS || alerts[1].Rule != accuracyRule || alerts[1].Evidence != nil {
+	if nanos(t, alerts[1].At) <= rows[to].TS || alerts[1].Rule != "accuracy-fall" || alerts[1].Evidence != nil {
 		t.Errorf("resolved %+v, the change back was at %s", alerts[1], pipeline.Format(rows[to].TS))
 	}
 }
 
 // plainAccuracy returns the end of the label pane at which a test of the rows' own sums fires first, and its reference.
-func plainAccuracy(t *testing.T, spec *AlarmSpec, pane int64, rows []batchtest.Row) (at string, ref *detect.Reference) {
+func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtest.Row) (at string, ref *detect.Reference) {
 	t.Helper()
 	sums := paneSums(t, rows, pane, int64(spec.Bins), func(r batchtest.Row) int64 { return r.LabelTS })
 	var panes []int64
@@ -91,12 +92,15 @@ func plainAccuracy(t *testing.T, spec *AlarmSpec, pane int64, rows []batchtest.R
 			if ref, err = detect.ReferenceCurve(first, spec.Slack); err != nil {
 				t.Fatal(err)
 			}
-			if test, err = detect.New(detect.Spec{Null: detect.NullAccuracy, Epsilon: spec.EpsilonAccuracy, Alpha: spec.Alpha / 2, Reference: ref}); err != nil {
+			if test, err = detect.New(detect.Spec{Null: detect.NullAccuracy, Epsilon: spec.EpsilonAccuracy, Alpha: 1. / 3_150_000 / 2, Reference: ref}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if test == nil {
-			plusPane(first, sums[p])
+			for j, b := range sums[p] {
+				d := &first[j]
+				d.N1, d.C1, d.N0, d.C0 = d.N1+b.N1, d.C1+b.C1, d.N0+b.N0, d.C0+b.C0
+			}
 			continue
 		}
 		fired, err := test.Observe(p, sums[p])
@@ -114,11 +118,15 @@ func plainAccuracy(t *testing.T, spec *AlarmSpec, pane int64, rows []batchtest.R
 // TestFallOfAccuracyIsNoReasonToRefit: what no calibrator mends starts no refit, and stops none by period.
 func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
 	t.Parallel()
-	for signal, want := range map[string]bool{stage.SignalRaw: true, signalAccuracy: false} {
-		k := &keyState{}
-		k.addAlarms(testAlarm(stage.SignalRaw, signalAccuracy))
-		k.alarm(signal).alert = stage.AlertState{State: stage.Firing, Since: 7}
-		if since, any := k.firingSince(); any != want || any && since != 7 {
+	for signal, want := range map[string]bool{stage.SignalRaw: true, stage.SignalAccuracy: false} {
+		k := &stage.Key{Version: &stage.Version{}}
+		alarm.New(&stage.Env{}, testAlarm(stage.SignalRaw, stage.SignalAccuracy)).NewKey(k)
+		for _, a := range k.Alerts {
+			if a.Signal == signal {
+				a.AlertState = stage.AlertState{State: stage.Firing, Since: 7}
+			}
+		}
+		if since, any := k.FiringSince(); any != want || any && since != 7 {
 			t.Errorf("alarm on %s: fires for refits %v since %d, want %v", signal, any, since, want)
 		}
 	}
@@ -134,12 +142,12 @@ func TestFallOfAccuracyInASlice(t *testing.T) {
 			rows[i] = hard[i]
 		}
 	}
-	s := alarmSetup(testAlarm(signalAccuracy))
+	s := alarmSetup(testAlarm(stage.SignalAccuracy))
 	s.slices = []string{"region"}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	slice := false
 	for _, a := range w.alerts() {
-		if a.Rule != accuracyRule || a.Slice != "" && a.Slice != "region=r1" {
+		if a.Rule != "accuracy-fall" || a.Slice != "" && a.Slice != "region=r1" {
 			t.Errorf("alert %+v", a)
 		}
 		if a.Slice == "region=r1" && a.State == stage.Firing && a.Evidence != nil && a.Evidence.FDR == .05 && a.Evidence.Threshold == 0 {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -40,7 +42,7 @@ func BenchmarkAlarmKeys(b *testing.B) {
 		b.Run(fmt.Sprint(len(signals), " signals"), func(b *testing.B) {
 			const keys = 1000
 			s := alarmSetup(testAlarm(signals...))
-			s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 10_000, Alpha: .001, Slices: true}
+			s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 10_000, Alpha: .001, Slices: true}
 			task := s.task()
 			m := &model{name: "m", versions: map[string]*version{}}
 			task.models["m"] = m
@@ -69,14 +71,16 @@ func BenchmarkAlarmKeys(b *testing.B) {
 				in.Index++
 				in.End += task.cfg.Pane
 				for _, name := range names {
-					if err := task.observeAlarms(v.keys[name], in); err != nil {
-						b.Fatal(err)
-					}
-					if err := v.keys[name].addDrift(task.cfg.Unlabelled, v, in); err != nil {
-						b.Fatal(err)
+					for i, e := range task.cfg.table {
+						if e.name != "drift" {
+							continue
+						}
+						if err := v.keys[name].states[i].Observe(in); err != nil {
+							b.Fatal(err)
+						}
 					}
 				}
-				if err := task.alerts(v, names, inputs); err != nil {
+				if err := task.close(v, names, inputs, in.Index); err != nil {
 					b.Fatal(err)
 				}
 				task.out = nil

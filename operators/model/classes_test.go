@@ -1,22 +1,21 @@
 package model
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/rule"
-
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/stats"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
-	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -57,7 +56,7 @@ var (
 func classSetup() setup {
 	s := alarmSetup(nil)
 	s.classes = stats.ClassesModel
-	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1500, Alpha: .001}
+	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1500, Alpha: .001}
 	return s
 }
 
@@ -84,7 +83,7 @@ func TestClassShiftInSnapshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := distancesOf(want)
+		all := distances(want)
 		if *u.Classes.PSI != all.PSI || *u.Classes.JensenShannon != all.JensenShannon {
 			t.Errorf("window from %s: PSI %+v, want %+v", snap.Window.Start, u.Classes.PSI, all.PSI)
 		}
@@ -136,7 +135,7 @@ func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 
 // predictedClasses counts rows by the class that they say.
 func predictedClasses(t *testing.T, rows []batchtest.Row, keep func(ts int64) bool) []float64 {
-	h := make([]float64, classBins)
+	h := make([]float64, stage.ClassBins)
 	for _, r := range rows {
 		if !keep(r.TS) {
 			continue
@@ -157,8 +156,8 @@ func TestClassRule(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(3, shiftedRows(4, nil, 4000, evenShares, 5*second), 2000, movedShares, 5*second)
 	s := classSetup()
-	s.model.Rules = Rules([]rule.Config{{Name: "classes", Kind: kindDistance, Measure: measurePSI, Score: scoreClass, Severity: "warning", Reference: refPinned, ReferenceRows: 1500,
-		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}})
+	s.model.Rules = []rule.Config{{Name: "classes", Kind: rule.Distance, Measure: rule.PSI, Score: rule.ScoreClass, Severity: "warning", Reference: alarm.Pinned, ReferenceRows: 1500,
+		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
 	if len(alerts) == 0 || alerts[0].State != stage.Firing || !strings.Contains(alerts[0].Measure, "class") {
@@ -267,68 +266,22 @@ func TestClassesAreCountedByKey(t *testing.T) {
 		s := classSetup()
 		s.classes, s.slices = mode, []string{"region"}
 		w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-		for slice, k := range w.model.models["m"].versions["v1"].keys {
-			var n int64
-			for _, b := range k.windows[0].buckets {
-				if b.raw != nil && b.raw.Classes != nil {
-					m, _ := b.raw.Classes.Total()
-					n += m
+		counted := map[string]int64{"": 0, "region=a": 0, "region=b": 0}
+		for _, r := range w.panes {
+			m, err := pipeline.DecodePane(r.Value)
+			w.must(err)
+			for _, c := range m.Cells {
+				set := new(acc.Set)
+				w.must(set.UnmarshalBinary(c.Set))
+				if set.Classes != nil {
+					n, _ := set.Classes.Total()
+					counted[c.Slice] += n
 				}
 			}
+		}
+		for slice, n := range counted {
 			if want := mode == stats.ClassesSlices || mode == stats.ClassesModel && slice == ""; (n > 0) != want {
 				t.Errorf("classes %q, slice %q: %d predictions by class", mode, slice, n)
-			}
-		}
-	}
-}
-
-// TestStateBeforeClasses: a reference without class counts has the bytes of builds before them; with them it reads back whole.
-func TestStateBeforeClasses(t *testing.T) {
-	plain := keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: 3}}
-	plain.ref.csf[0][3] = 12
-	before, err := plain.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	full := keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: 3, at: 77}}
-	full.ref.csf[0][3] = 12
-	c, err := acc.NewClassCounts(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Label(1, .7, 2, 1); err != nil {
-		t.Fatal(err)
-	}
-	full.ref.classes.confused, full.classes.block = c, c.Clone()
-	full.classes.soft = softJoint{pool: shift.NewPool(make([]float64, 3)), revision: 4, fresh: 9, rows: 300, bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
-	full.classes.soft.joint[5] = 1.5
-	full.classes.soft.byLabel.Rows, full.classes.soft.byLabel.Gap = make([]float64, 3), make([]float64, 3*gateBins)
-	full.classes.soft.byLabel.Gap[7] = -.5
-	after, err := full.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.HasPrefix(after, before) {
-		t.Error("what follows is not behind what was there before")
-	}
-	for name, b := range map[string][]byte{"without": before, "with": after} {
-		back := keyDrift{classes: classDrift{k: 3}}
-		if err := back.restore(b); err != nil {
-			t.Fatal(err)
-		}
-		if again, err := back.append(nil); err != nil || !bytes.Equal(again, b) {
-			t.Errorf("%s classes: %d bytes read back as %d, %v", name, len(b), len(again), err)
-		}
-	}
-	other := keyDrift{classes: classDrift{k: 4}}
-	if err := other.restore(after); err == nil {
-		t.Error("counts of three classes are taken for four")
-	}
-	for n := range after {
-		if n > len(before) {
-			cut := keyDrift{classes: classDrift{k: 3}}
-			if err := cut.restore(after[:n]); err == nil {
-				t.Fatalf("%d of %d bytes are taken", n, len(after))
 			}
 		}
 	}

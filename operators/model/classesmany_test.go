@@ -78,7 +78,7 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 		}
 		for _, x := range u.Classes.Shifts {
 			found[x.Method]++
-			if x.Pooled != k-shift.MaxClasses+1 || len(x.Worst) != worstClasses {
+			if x.Pooled != k-shift.MaxClasses+1 || len(x.Worst) != 5 {
 				t.Errorf("window from %s: %+v", snap.Window.Start, x)
 			}
 			for _, c := range x.Worst {

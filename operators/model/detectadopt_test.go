@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	windowconf "github.com/plumbline/plumbline/operators/model/window"
-
+	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -29,9 +29,9 @@ func firingRules(t *testing.T) (setup, []byte) {
 	s.model.Rules = thresholds()[:2]
 	w := newWorld(t, s, stream(t, rows[:4000], 1, 50), 1).run(anyOrder)
 	k := w.model.models["m"].versions["v1"].keys[""]
-	for i, name := range []string{measureAccuracy, measureNLL} {
-		if k.specs[i].Name != name || k.rules[i].State != stage.Firing {
-			t.Fatalf("rule %s is %q, want it to fire", k.specs[i].Name, k.rules[i].State)
+	for i, name := range []string{rule.Accuracy, rule.NLL} {
+		if a := k.Alerts[i]; a.Rule != name || a.State != stage.Firing {
+			t.Fatalf("rule %s is %q, want it to fire", a.Rule, a.State)
 		}
 	}
 	return s, w.savedModel
@@ -44,25 +44,25 @@ func TestRulesMayChange(t *testing.T) {
 	s, saved := firingRules(t)
 	for _, c := range []struct {
 		name   string
-		change func([]RuleSpec) []RuleSpec
+		change func([]rule.Config) []rule.Config
 		ended  string // of accuracy and nll
 		why    string
 	}{
-		{"nothing", func(r []RuleSpec) []RuleSpec { return r }, "", ""},
-		{"another order", func(r []RuleSpec) []RuleSpec { slices.Reverse(r); return r }, "", ""},
-		{"one more", func(r []RuleSpec) []RuleSpec { return append([]RuleSpec{threshold(measureECE, .5, .4)}, r...) }, "", ""},
-		{"other bounds", func(r []RuleSpec) []RuleSpec {
+		{"nothing", func(r []rule.Config) []rule.Config { return r }, "", ""},
+		{"another order", func(r []rule.Config) []rule.Config { slices.Reverse(r); return r }, "", ""},
+		{"one more", func(r []rule.Config) []rule.Config { return append([]rule.Config{threshold(rule.ECE, .5, .4)}, r...) }, "", ""},
+		{"other bounds", func(r []rule.Config) []rule.Config {
 			for i := range r {
 				r[i].Fire, r[i].Severity, r[i].For, r[i].MinRows, r[i].Interval = r[i].Fire+.01, "critical", 50*time.Second, 300, true
 			}
 			return r
 		}, "", ""},
-		{"one gone", func(r []RuleSpec) []RuleSpec { return r[1:] }, measureAccuracy, "has no rule accuracy"},
-		{"all gone", func([]RuleSpec) []RuleSpec { return nil }, measureAccuracy + " " + measureNLL, "has no rule"},
-		{"renamed", func(r []RuleSpec) []RuleSpec { r[1].Name = "new"; return r }, measureNLL, "has no rule nll"},
-		{"another measure", func(r []RuleSpec) []RuleSpec { r[0].Measure = measureSmECE; return r }, measureAccuracy, "has changed"},
-		{"more rows", func(r []RuleSpec) []RuleSpec { r[1].Rows *= 2; return r }, measureNLL, "has changed"},
-		{"another signal", func(r []RuleSpec) []RuleSpec { r[1].Signal = stage.SignalCalibrated; return r }, measureNLL, "has changed"},
+		{"one gone", func(r []rule.Config) []rule.Config { return r[1:] }, rule.Accuracy, "has no rule accuracy"},
+		{"all gone", func([]rule.Config) []rule.Config { return nil }, rule.Accuracy + " " + rule.NLL, "has no rule"},
+		{"renamed", func(r []rule.Config) []rule.Config { r[1].Name = "new"; return r }, rule.NLL, "has no rule nll"},
+		{"another measure", func(r []rule.Config) []rule.Config { r[0].Measure = rule.SmECE; return r }, rule.Accuracy, "has changed"},
+		{"more rows", func(r []rule.Config) []rule.Config { r[1].Rows *= 2; return r }, rule.NLL, "has changed"},
+		{"another signal", func(r []rule.Config) []rule.Config { r[1].Signal = stage.SignalCalibrated; return r }, rule.NLL, "has changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := s
@@ -77,7 +77,7 @@ func TestRulesMayChange(t *testing.T) {
 				if err := json.Unmarshal(m.Value, &a); err != nil {
 					t.Fatal(err)
 				}
-				if over = append(over, a.Rule); a.State != stage.Resolved || a.InhibitedBy != "" && a.Rule == measureAccuracy || !strings.Contains(a.Message, c.why) {
+				if over = append(over, a.Rule); a.State != stage.Resolved || a.InhibitedBy != "" && a.Rule == rule.Accuracy || !strings.Contains(a.Message, c.why) {
 					t.Errorf("%+v, want it resolved, because it %s", a, c.why)
 				}
 			}
@@ -87,12 +87,9 @@ func TestRulesMayChange(t *testing.T) {
 			k := task.models["m"].versions["v1"].keys[""]
 			for i := range now.model.Rules {
 				name := now.model.Rules[i].Name
-				goesOn := (name == measureAccuracy || name == measureNLL) && !slices.Contains(over, name)
-				if (k.rules[i].State == stage.Firing) != goesOn {
-					t.Errorf("rule %s is %q, goes on: %v", name, k.rules[i].State, goesOn)
-				}
-				if has := len(k.looks[i].blocks) > 0; goesOn && !has || !goesOn && slices.Contains(over, name) && has {
-					t.Errorf("rule %s looks at rows of before: %v", name, has)
+				goesOn := (name == rule.Accuracy || name == rule.NLL) && !slices.Contains(over, name)
+				if (k.Alerts[i].State == stage.Firing) != goesOn {
+					t.Errorf("rule %s is %q, goes on: %v", name, k.Alerts[i].State, goesOn)
 				}
 			}
 		})
@@ -104,12 +101,12 @@ func TestWindowsMayChange(t *testing.T) {
 	t.Parallel()
 	s, saved := firingRules(t)
 	now := s
-	now.model.Windows = Windows([]windowconf.Config{{Name: "new", Kind: "rows", Rows: 100}})
+	now.model.Windows = []window.Config{{Name: "new", Kind: "rows", Rows: 100}}
 	for _, w := range s.model.Windows {
 		if w.Kind == "rows" && w.Every == 0 {
 			w.Rows *= 2 // another window now
 		}
-		now.model.Windows = append([]WindowSpec{w}, now.model.Windows...)
+		now.model.Windows = append([]window.Config{w}, now.model.Windows...)
 	}
 	task := now.task()
 	if err := pipeline.RestoreCheckpoint(saved, task.Sections(), nil); err != nil {
@@ -117,9 +114,10 @@ func TestWindowsMayChange(t *testing.T) {
 	}
 	k := task.models["m"].versions["v1"].keys[""]
 	same := 0
-	for i, w := range k.windows {
-		spec, has := &now.model.Windows[i], len(w.buckets)+len(w.panes) > 0 && w.last != nil
-		was := slices.ContainsFunc(s.model.Windows, func(x WindowSpec) bool { return x == *spec })
+	for i := range now.model.Windows {
+		spec := &now.model.Windows[i]
+		has := k.Snapshots[spec.Name] != nil
+		was := slices.ContainsFunc(s.model.Windows, func(x window.Config) bool { return x == *spec })
 		if has != was {
 			t.Errorf("window %s: the same as before: %v, has rows: %v", spec.Name, was, has)
 		}
@@ -127,8 +125,8 @@ func TestWindowsMayChange(t *testing.T) {
 			same++
 		}
 	}
-	if same == 0 || same == len(k.windows) {
-		t.Errorf("%d of %d windows are as before: nothing compared", same, len(k.windows))
+	if same == 0 || same == len(now.model.Windows) {
+		t.Errorf("%d of %d windows are as before: nothing compared", same, len(now.model.Windows))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/pipeline"
@@ -16,7 +17,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		now  *AlarmSpec
+		now  *alarm.Config
 		off  []string
 	}{
 		{"off", nil, []string{"calibration-calibrated", "calibration-raw"}},

@@ -95,10 +95,7 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; whether the error is gone is not known", time.Duration(t.cfg.ForgetAfter))
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
 		k := v.keys[name]
-		k.endAll(why)
-		for i := range k.ended {
-			t.end(v, k, &k.ended[i].state, why, now)
-		}
+		t.end(&k.Key, k.EndAlerts(why), now)
 	}
 	if v.refit.trial != nil {
 		if err := t.endTrial(v, v.key("", &t.cfg), why, now); err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/rule"
-	windowconf "github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/apply"
@@ -54,9 +54,9 @@ func defaultSetup() setup {
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: join.Config{Wait: 120 * second, MaxRows: 1 << 20},
 		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
-			Windows: Windows([]windowconf.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
-				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}}),
-			Rules: Rules([]rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second, Slices: true}}),
+			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
+				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
+			Rules: []rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second, Slices: true}},
 			Refit: RefitSpec{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second}}}
 }
 

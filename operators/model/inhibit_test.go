@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/operators/model/rule"
-
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -35,8 +34,8 @@ func TestInhibition(t *testing.T) {
 		{"the inhibitor comes back", []pane{{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := alarmSetup(testAlarm(stage.SignalRaw, stage.SignalCalibrated, signalAccuracy))
-			s.model.Rules = Rules([]rule.Config{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}})
+			s := alarmSetup(testAlarm(stage.SignalRaw, stage.SignalCalibrated, stage.SignalAccuracy))
+			s.model.Rules = []rule.Config{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}}
 			s.model.Alarm.Severity, s.model.Hold = "warning", 20*time.Second
 			task := s.task()
 			m := &model{name: "m", versions: map[string]*version{}}
@@ -45,9 +44,8 @@ func TestInhibition(t *testing.T) {
 				t.Fatal(err)
 			}
 			keys := map[byte]*keyState{'w': v.key("", &task.cfg), 's': v.key("a=b", &task.cfg)}
-			of := func(name string) *stage.AlertState {
-				k := keys[name[0]]
-				return map[byte]*stage.AlertState{'r': &k.alarms[0].alert, 'c': &k.alarms[1].alert, 'a': &k.alarms[2].alert, '1': &k.rules[0], '2': &k.rules[1]}[name[1]]
+			of := func(name string) *stage.Alert { // alarms, then rules
+				return keys[name[0]].Alerts[strings.IndexByte("rca12", name[1])]
 			}
 			names := strings.NewReplacer("m/v//", "w", "m/v/a=b/", "s", "calibration-raw", "r", "calibration-calibrated", "c", "accuracy-fall", "a", "one", "1", "two", "2", "calibrator 1", "calibrator")
 			for i, p := range c.panes {
@@ -55,24 +53,22 @@ func TestInhibition(t *testing.T) {
 				if p.calibrator != "" && v.Newest() == nil {
 					v.Calibrators = []*stage.InForce{{Revision: 1, From: end, Cal: calibrator.Temperature{}}}
 				}
-				for _, k := range keys {
-					k.changes = map[*stage.AlertState]*record.Alert{}
-				}
-				for where, k := range keys {
+				for where := range keys {
 					for _, what := range "rca12" {
 						name := string([]byte{where, byte(what)})
 						r, fires := of(name), strings.Contains(" "+p.firing+" ", " "+name+" ")
+						r.Change = nil
 						switch {
 						case fires && r.State != stage.Firing:
-							*r = stage.AlertState{State: stage.Firing, Since: end}
-							k.changes[r] = &record.Alert{State: stage.Firing}
+							r.AlertState = stage.AlertState{State: stage.Firing, Since: end}
+							r.Change = &record.Alert{State: stage.Firing}
 						case !fires && r.State == stage.Firing:
 							r.End()
-							k.changes[r] = &record.Alert{State: stage.Resolved}
+							r.Change = &record.Alert{State: stage.Resolved}
 						}
 					}
 				}
-				task.settle(v, []string{"a=b", ""}, end)
+				task.alert.Settle([]*stage.Key{&keys['s'].Key, &keys['w'].Key}, end)
 				var got []string
 				for _, name := range strings.Fields(p.want) {
 					name, _, _ = strings.Cut(name, "<")

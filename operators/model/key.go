@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/slicing"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
@@ -27,30 +30,28 @@ type version struct {
 type keyState struct {
 	inbox
 	stage.Key
-	windows []*window
-	specs   []RuleSpec
-	rules   []stage.AlertState
-	looks   []*look // by rule
-	alarms  []*keyAlarm
-	drift   *keyDrift                           // nil = not asked for
-	changes map[*stage.AlertState]*record.Alert // of this pane
-	ended   []ended                             // of a checkpoint that was read
+	states []stage.KeyState // by the table of stages; nil where a stage keeps nothing of the key
 }
 
+// key finds or makes a key.
 func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	k := v.keys[slice]
 	if k == nil {
-		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K}, inbox: newInbox(), specs: cfg.Rules}
-		for i := range cfg.Windows {
-			k.windows = append(k.windows, newWindow(&cfg.Windows[i]))
+		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K, Snapshots: map[string][]byte{}}, inbox: newInbox()}
+		if column, value, _ := strings.Cut(slice, "="); value == slicing.Other {
+			k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
+				v.showPooled(column, s)
+				return nil
+			})
 		}
-		k.rules = make([]stage.AlertState, len(cfg.Rules))
-		for i := range cfg.Rules {
-			k.looks = append(k.looks, cfg.Rules[i].newLook())
+		if slice == "" {
+			k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
+				s.Online = v.refit.online.shown()
+				return nil
+			})
 		}
-		k.addAlarms(cfg.Alarm)
-		if u := cfg.Unlabelled; u != nil && (slice == "" || u.Slices) {
-			k.drift = &keyDrift{ref: newDriftRef(), next: newDriftRef(), classes: classDrift{k: v.K}}
+		for _, e := range cfg.table {
+			k.states = append(k.states, e.NewKey(&k.Key))
 		}
 		v.keys[slice] = k
 	}
@@ -73,18 +74,9 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelCo
 	return v.inbox(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
 }
 
+// open reports whether label panes without rows matter to the key.
 func (k *keyState) open() bool {
-	for _, w := range k.windows {
-		if w.open() {
-			return true
-		}
-	}
-	for _, a := range k.alarms {
-		if len(a.waiting.slots) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
 }
 
 // takePane removes a label pane from what waits.
@@ -126,12 +118,7 @@ func (t *ModelTask) step(v *version, pane int64) error {
 	if t.shadowing(t.models[v.Model], v.Name) {
 		return nil
 	}
-	for _, name := range names {
-		if err := t.observeAlarms(v.keys[name], inputs[name]); err != nil {
-			return fmt.Errorf("slice %q: %w", name, err)
-		}
-	}
-	if err := t.alerts(v, names, inputs); err != nil {
+	if err := t.close(v, names, inputs, pane); err != nil {
 		return err
 	}
 	in := inputs[""]
@@ -153,26 +140,45 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
 	if in.Scored, err = t.score(v, k, in); err != nil {
 		return err
 	}
-	for _, w := range k.windows {
-		dropped, err := w.add(t, k, in, in.Scored)
-		if err != nil {
-			return err
-		}
-		t.counts.Add(CountDroppedOld, dropped)
-	}
 	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
 	k.keepSample(in.Rows, t.cfg.SampleRows)
-	if err := k.addDrift(t.cfg.Unlabelled, v, in); err != nil {
-		return err
-	}
-	if err := t.snapshots(v, k, in); err != nil {
-		return err
+	for _, s := range k.states {
+		if s == nil {
+			continue
+		}
+		if err := s.Observe(in); err != nil {
+			return err
+		}
 	}
 	if k.Slice == "" {
 		t.note(v, in.Rows)
 	}
+	return nil
+}
+
+// close ends a label pane of a version, stage by stage, and settles its alerts.
+func (t *ModelTask) close(v *version, names []string, in map[string]*stage.Pane, pane int64) error {
+	c := &stage.Closing{Version: &v.Version, Index: pane, End: (pane + 1) * t.cfg.Pane}
+	keys := make([]*stage.Key, len(names))
+	for i, name := range names {
+		k := v.keys[name]
+		keys[i] = &k.Key
+		for _, a := range k.Alerts {
+			a.Change = nil
+		}
+		c.Keys = append(c.Keys, stage.Closed{Key: &k.Key, Pane: in[name]})
+	}
+	for i, e := range t.cfg.table {
+		for j, name := range names {
+			c.Keys[j].State = v.keys[name].states[i]
+		}
+		if err := e.Close(c); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	t.alert.Settle(keys, c.End)
 	return nil
 }
 
@@ -192,7 +198,7 @@ func keepRows(cfg *ModelConfig) int64 {
 		n = max(n, cfg.Rules[i].Rows)
 	}
 	if cfg.Alarm != nil {
-		n = max(n, alarmRows)
+		n = max(n, alarm.Rows)
 	}
 	return n
 }

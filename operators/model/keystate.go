@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,16 +11,14 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-func (k *keyState) append(dst []byte) ([]byte, error) {
+// append appends what the task keeps of a key, then the state of every stage under its name.
+func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendString(dst, k.Slice)
 	dst = binenc.AppendVarint(dst, k.Labelled)
 	dst = binenc.AppendVarint(dst, k.LateRows)
 	dst = append(dst, k.Ledger[:]...)
 	dst, err := k.appendPending(dst)
 	if err != nil {
-		return dst, err
-	}
-	if dst, err = k.appendWindows(dst); err != nil {
 		return dst, err
 	}
 	dst = k.Recent.Append(dst)
@@ -30,18 +29,31 @@ func (k *keyState) append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return binenc.AppendBlock(dst, k.appendDetect)
+	dst = binenc.AppendUvarint(dst, uint64(len(k.Snapshots)))
+	for _, name := range slices.Sorted(maps.Keys(k.Snapshots)) {
+		dst = binenc.AppendBytes(binenc.AppendString(dst, name), k.Snapshots[name])
+	}
+	return k.appendStages(dst, table)
 }
 
-// restore reads what append wrote after the slice's name. Windows and rules are those of the configuration: what the checkpoint has of
-// others is left.
-func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
+func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err error) {
+	dst = binenc.AppendUvarint(dst, uint64(len(table)))
+	for i, e := range table {
+		dst = binenc.AppendString(dst, e.name)
+		if k.states[i] == nil {
+			dst = binenc.AppendBytes(dst, nil)
+		} else if dst, err = binenc.AppendBlock(dst, k.states[i].AppendState); err != nil {
+			return dst, fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	return dst, nil
+}
+
+// restore reads what append wrote after the slice's name.
+func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, table []namedStage) error {
 	k.Labelled, k.LateRows = r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
 	if err := k.restorePending(r, d); err != nil {
-		return err
-	}
-	if err := k.restoreWindows(r, d); err != nil {
 		return err
 	}
 	k.Recent.Restore(r)
@@ -53,11 +65,34 @@ func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) e
 			return err
 		}
 	}
-	in := binenc.NewReader(r.Bytes(binenc.MaxBytes))
-	if err := r.Err(); err != nil {
-		return err
+	for range r.Count(2, binenc.MaxItems) {
+		name := r.String(binenc.MaxName)
+		k.Snapshots[name] = slices.Clone(r.Bytes(binenc.MaxBytes))
 	}
-	return k.restoreDetect(&in, cfg)
+	return k.restoreStages(r, d, table)
+}
+
+// restoreStages gives each stage its state. A stage that has none begins anew; a state of no stage is left out.
+func (k *keyState) restoreStages(r *binenc.Reader, d *acc.Decoder, table []namedStage) error {
+	for range r.Count(2, binenc.MaxItems) {
+		name := r.String(binenc.MaxName)
+		in := binenc.NewReader(r.Bytes(binenc.MaxBytes))
+		if r.Err() != nil {
+			break
+		}
+		i := slices.IndexFunc(table, func(e namedStage) bool { return e.name == name })
+		if i < 0 || k.states[i] == nil || in.Len() == 0 {
+			continue
+		}
+		err := k.states[i].RestoreState(&in, d)
+		if err == nil {
+			err = in.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return r.Err()
 }
 
 func (b *inbox) appendPending(dst []byte) ([]byte, error) {
@@ -96,25 +131,4 @@ func (b *inbox) restorePending(r *binenc.Reader, d *acc.Decoder) error {
 		}
 	}
 	return r.Err()
-}
-
-func (b *bucket) append(dst []byte) ([]byte, error) {
-	for _, v := range []int64{b.start, b.end, b.late, b.labelled} {
-		dst = binenc.AppendVarint(dst, v)
-	}
-	dst, err := stage.AppendSet(dst, b.raw)
-	if err != nil {
-		return dst, err
-	}
-	return stage.AppendSet(dst, b.cal)
-}
-
-func (b *bucket) restore(r *binenc.Reader, d *acc.Decoder) error {
-	b.start, b.end, b.late, b.labelled = r.Varint(), r.Varint(), r.Varint(), r.Varint()
-	var err error
-	if b.raw, err = stage.RestoreSet(r, d); err != nil {
-		return err
-	}
-	b.cal, err = stage.RestoreSet(r, d)
-	return err
 }

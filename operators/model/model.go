@@ -13,7 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/alert"
+	"github.com/plumbline/plumbline/operators/model/drift"
+	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
@@ -31,18 +36,20 @@ type ModelConfig struct {
 	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
 	// ForgetAfter is how long a version must have had no rows, ns, while others had some, to be forgotten; 0 = never.
 	ForgetAfter int64
-	Windows     []WindowSpec
-	Rules       []RuleSpec
+	Windows     []window.Config
+	Rules       []rule.Config
 	Slices      SliceSpec
-	Alarm       *AlarmSpec      // nil = none
-	Unlabelled  *UnlabelledSpec // nil = nothing of predictions before their labels come
-	Hold        time.Duration   // how long an alert stays inhibited after its inhibitor is gone
+	Alarm       *alarm.Config // nil = none
+	Unlabelled  *drift.Config // nil = nothing of predictions before their labels come
+	Hold        time.Duration // how long an alert stays inhibited after its inhibitor is gone
 	Refit       RefitSpec
 	MaxBytes    int    // of an encoded calibrator; 0 = no bound
 	Build       string // the version of this build, for the records
 	Trigger     TriggerSpec
 	Judge       JudgeSpec
 	Fits        *FitPool // that all tasks of a process share; nil = one of its own
+
+	table []namedStage
 }
 
 // ModelTask does everything that is per model. It reads one partition of the panes topic, a complete and ordered
@@ -52,6 +59,7 @@ type ModelConfig struct {
 // order of the shards' messages nor how far one punctuation jumps makes a difference.
 type ModelTask struct {
 	env       *stage.Env
+	alert     *alert.Stage
 	cfg       ModelConfig
 	partition int
 	next      int64
@@ -98,11 +106,13 @@ func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *
 		jobs: map[*version]*fitJob{}, waiting: map[string]bool{}, wake: make(chan struct{}, 1)}
 	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples, FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
 		Counts: counts, Log: log, Emit: t.emit}
+	t.cfg.table = stagesOf(&t.cfg, t.env)
+	t.alert = alert.New(t.env, int64(cfg.Hold))
 	return t
 }
 
 // diagramWindow is the window that alerts link to: the first by rows, which is of the latest rows, else the first.
-func diagramWindow(windows []WindowSpec) string {
+func diagramWindow(windows []window.Config) string {
 	for _, w := range windows {
 		if w.Kind == "rows" {
 			return w.Name
@@ -116,11 +126,10 @@ func diagramWindow(windows []WindowSpec) string {
 
 // Counts of a model task.
 const (
-	CountPanes      = "pane_messages"
-	CountRepeats    = "pane_repeats"
-	CountLostPanes  = "pane_lost" // messages that a shard sent and that are not in the log any more
-	CountBadPanes   = "pane_rejected"
-	CountDroppedOld = "rows_after_final" // labelled rows whose time window was final already
+	CountPanes     = "pane_messages"
+	CountRepeats   = "pane_repeats"
+	CountLostPanes = "pane_lost" // messages that a shard sent and that are not in the log any more
+	CountBadPanes  = "pane_rejected"
 )
 
 // Name implements the runtime's task.
@@ -371,7 +380,7 @@ func (t *ModelTask) Outputs() []pipeline.Message {
 func (t *ModelTask) Hash() (map[string]string, error) {
 	out := map[string]string{}
 	for name, m := range t.models {
-		b, err := m.append(nil)
+		b, err := m.append(nil, t.cfg.table)
 		if err != nil {
 			return nil, err
 		}

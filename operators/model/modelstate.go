@@ -28,7 +28,7 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
-		if dst, err = t.models[name].append(dst); err != nil {
+		if dst, err = t.models[name].append(dst, t.cfg.table); err != nil {
 			return dst, fmt.Errorf("model %s: %w", name, err)
 		}
 	}
@@ -74,7 +74,7 @@ func (t *ModelTask) goOn() {
 	}
 }
 
-func (m *model) append(dst []byte) ([]byte, error) {
+func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendString(dst, m.name)
 	dst = binenc.AppendVarint(dst, m.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(m.orders)))
@@ -96,7 +96,7 @@ func (m *model) append(dst []byte) ([]byte, error) {
 		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.keys)))
 		for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
-			if dst, err = v.keys[slice].append(dst); err != nil {
+			if dst, err = v.keys[slice].append(dst, table); err != nil {
 				return dst, fmt.Errorf("version %q slice %q: %w", name, slice, err)
 			}
 		}
@@ -141,7 +141,7 @@ func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) erro
 				break
 			}
 			key := v.key(slice, cfg)
-			err := key.restore(r, d, cfg)
+			err := key.restore(r, d, cfg.table)
 			if err == nil {
 				err = key.checkShapes(v.Shape)
 			}
@@ -177,14 +177,6 @@ func (k *keyState) checkShapes(shape acc.Config) error {
 		return err
 	}
 	sets := []*acc.Set{k.Since.Raw, k.Since.Calibrated}
-	for _, w := range k.windows {
-		for _, b := range w.buckets {
-			sets = append(sets, b.raw, b.cal)
-		}
-		for _, b := range w.panes {
-			sets = append(sets, b.raw, b.cal)
-		}
-	}
 	for _, s := range sets {
 		if err := stage.CheckShape(s, sums); err != nil {
 			return err

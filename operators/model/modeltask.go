@@ -40,14 +40,11 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 		for _, v := range m.versions {
 			add(pipeline.StreamDecisions, v.refit.last)
 			for _, k := range v.keys {
-				for _, w := range k.windows {
-					add(pipeline.StreamSnapshots, w.last)
+				for _, value := range k.Snapshots {
+					add(pipeline.StreamSnapshots, value)
 				}
-				for i := range k.rules {
-					add(pipeline.StreamAlerts, k.rules[i].Last)
-				}
-				for _, a := range k.alarms {
-					add(pipeline.StreamAlerts, a.alert.Last)
+				for _, a := range k.Alerts {
+					add(pipeline.StreamAlerts, a.Last)
 				}
 			}
 		}

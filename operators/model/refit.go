@@ -59,7 +59,7 @@ func (t *ModelTask) maybeRefit(v *version, k *keyState, in *stage.Pane) error {
 	if spec.Method == methodNone || spec.Method == "" || v.refit.pin != nil {
 		return nil
 	}
-	if since, any := k.firingSince(); any && spec.OnAlarm {
+	if since, any := k.FiringSince(); any && spec.OnAlarm {
 		return t.refitOnAlarm(v, k, in, since)
 	}
 	if spec.Period <= 0 {

@@ -25,14 +25,3 @@ func digestRows(rows []acc.SampleRow) string {
 	h.Write(buf)
 	return digestPrefix + hex.EncodeToString(h.Sum(nil))
 }
-
-// digest is the SHA-256 of what class weights are made of: the predictions by class, as a checkpoint has them, and the probabilities and biases of the
-// latest sampled rows, each as `f64`.
-func (s *softJoint) digest(now *acc.ClassCounts) (string, error) {
-	b, err := now.AppendBinary(nil)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(appendFloats(appendFloats(b, s.joint...), s.bias...))
-	return digestPrefix + hex.EncodeToString(sum[:]), nil
-}

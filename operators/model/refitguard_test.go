@@ -121,7 +121,7 @@ func TestChangeAmidValidation(t *testing.T) {
 		newest := sample(batchtest.Rows(108, batchtest.Options{N: newestRows, Sharpness: c.after, Start: end}))
 		k.keepSample(newest, task.cfg.SampleRows)
 		if c.fires {
-			k.rules[0].State, k.rules[0].Since = stage.Firing, end
+			k.Alerts[0].State, k.Alerts[0].Since = stage.Firing, end
 		}
 		if err := task.stepTrial(v, k, &stage.Pane{Index: pane + 1, End: end + s.model.Pane, Rows: newest, Labelled: newestRows}); err != nil {
 			t.Fatal(err)

@@ -160,7 +160,7 @@ const newestRows = 2 * leastValidation
 // the oldest row that it was fitted on, for the refit that follows has rows from after the change only.
 func (t *ModelTask) turning(v *version, k *keyState, c *candidate) (bool, error) {
 	tr := v.refit.trial
-	if since, any := k.firingSince(); any && t.cfg.Refit.OnAlarm && tr.reason == reasonPeriod && since > tr.fitFrom {
+	if since, any := k.FiringSince(); any && t.cfg.Refit.OnAlarm && tr.reason == reasonPeriod && since > tr.fitFrom {
 		return true, nil
 	}
 	var current calibrator.Calibrator

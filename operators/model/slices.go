@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // OtherSlice is the slice that builds before pooling by column put all of them into.
@@ -226,20 +226,9 @@ func (t *ModelTask) pool(v *version, column, value string, pane int64) error {
 	return nil
 }
 
-// rejected returns the slices of a version that the e-BH procedure rejects on a signal: of all slices whose alarm has seen
-// rows, the expected share of false ones among them is at most FDR, at any time.
-func (t *ModelTask) rejected(v *version, names []string, signal string) (off map[string]bool, of int) {
-	var logE []float64
-	var slices []string
-	for _, name := range names {
-		k := v.keys[name]
-		if a := k.alarm(signal); a != nil && a.slice && a.tests != nil && a.tests.Headline.Panes() > 0 {
-			logE, slices = append(logE, a.logE()), append(slices, name)
-		}
+// showPooled adds what is pooled in ~other of a column to a snapshot.
+func (v *version) showPooled(column string, s *record.Snapshot) {
+	if h := v.heavy[column]; h != nil {
+		s.PooledValues, s.PooledMore = int64(len(h.pooled)), h.full()
 	}
-	off = map[string]bool{}
-	for _, i := range evalue.EBH(logE, t.cfg.Alarm.FDR) {
-		off[slices[i]] = true
-	}
-	return off, len(slices)
 }

@@ -8,6 +8,10 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/drift"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // predicted is what the model says of a row.
@@ -33,9 +37,9 @@ func confidences(t *testing.T, rows []batchtest.Row, keep func(batchtest.Row) bo
 }
 
 func histogram(c []float64) []float64 {
-	h := make([]float64, csfBins)
+	h := make([]float64, stage.ScoreBins)
 	for _, x := range c {
-		h[max(0, int(math.Ceil(x*csfBins))-1)]++
+		h[max(0, int(math.Ceil(x*stage.ScoreBins))-1)]++
 	}
 	return h
 }
@@ -47,7 +51,7 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	rows := episode(101, episode(102, nil, 4800, 1), 2400, 3)
 	change := rows[4800].TS
 	s := alarmSetup(nil)
-	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1500, Alpha: .001}
+	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1500, Alpha: .001}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	var refTo int64
 	compared, moved := 0, 0
@@ -74,7 +78,7 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := u.Distances["msp"]
-		if got != distancesOf(want) {
+		if got != distances(want) {
 			t.Errorf("window from %s: distances %+v, want %+v", snap.Window.Start, got, want)
 		}
 		compared++
@@ -96,34 +100,13 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	}
 }
 
-// TestConfidenceMap: between bins that had rows the map is a line, beyond them flat; without a calibrator it is the identity.
-func TestConfidenceMap(t *testing.T) {
-	var m confidenceMap
-	if m.at(.3) != .3 {
-		t.Errorf("identity gives %v", m.at(.3))
-	}
-	m.bins = make([]float64, csfBins)
-	for j := range m.bins {
-		m.bins[j] = math.NaN()
-	}
-	if m.at(.7) != .7 {
-		t.Errorf("without rows %v", m.at(.7))
-	}
-	m.bins[20], m.bins[50] = .4, .7
-	for c, want := range map[float64]float64{0: .4, middle(20): .4, middle(35): .55, middle(50): .7, 1: .7} {
-		if got := m.at(c); math.Abs(got-want) > 1e-12 {
-			t.Errorf("at %v: %v, want %v", c, got, want)
-		}
-	}
-}
-
 // TestEstimateFollowsTheCalibrator: of an overconfident model with its temperature in force, the confidence-based estimate has the
 // accuracy, and the ECE of the raw confidences, that the labels then show.
 func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	t.Parallel()
 	s := defaultSetup()
 	s.model.Rules = nil
-	s.model.Unlabelled = &UnlabelledSpec{Reference: refPinned, ReferenceRows: 1000, Alpha: .001}
+	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1000, Alpha: .001}
 	w := newWorld(t, s, stream(t, episode(103, nil, 6000, 2), 2, 50), 1).run(anyOrder)
 	checked := 0
 	for _, snap := range w.finals() {
@@ -139,4 +122,12 @@ func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	if checked == 0 {
 		t.Error("no window with a calibrator in force")
 	}
+}
+
+// distances are those of the record.
+func distances(d unlabelled.Distances) record.Distances {
+	one := func(d unlabelled.Distance) record.Distance {
+		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
+	}
+	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
 }

@@ -48,7 +48,7 @@ func taskConfig() model.ModelConfig {
 	c := product()
 	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell,
 		SampleSeed: 1}, Bins: c.Stats.Bins, CDFNu: c.Stats.CDFNu, Resamples: 50, SampleRows: c.Sample.Rows,
-		Alarm: model.NewAlarm(c.Alarm, pane), Rules: model.Rules(c.Rules), Refit: c.Refit}
+		Alarm: &c.Alarm, Rules: c.Rules, Refit: c.Refit}
 }
 
 // plumbline runs a model task over a stream and returns what it published.

@@ -26,3 +26,9 @@ type Config struct {
 	// versions, or of every slice too.
 	Classes string `yaml:"classes" default:"model" enum:"none|model|slices"`
 }
+
+// References.
+const (
+	Pinned  = "pinned"
+	Rolling = "rolling"
+)

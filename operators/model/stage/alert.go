@@ -1,9 +1,11 @@
 package stage
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // AlertState is the state of the alert of one rule or alarm for one key.
@@ -55,3 +57,74 @@ func (r *AlertState) Restore(in *binenc.Reader) {
 }
 
 var alertStates = []string{Inactive, Pending, Firing}
+
+// SignalAccuracy is the accuracy of the model's own predictions: an alarm on it is no reason for a refit.
+const SignalAccuracy = "accuracy"
+
+// Severities in ascending order.
+var Severities = []string{"info", "warning", "critical"}
+
+// Alert is one rule or alarm of a key: the state of its alert, and what decides which alert inhibits which.
+type Alert struct {
+	AlertState
+	Rule     string // its name
+	Severity int    // index into Severities
+	Order    int    // among the alerts of its key
+	Signal   string
+	Anytime  bool // of the anytime-valid alarm
+
+	// Of the pane at hand, not part of the state.
+	Answered bool                             // a calibrator answers it: no reason for another refit
+	Change   *record.Alert                    // what is to be published; nil = no change
+	Refresh  func(a *record.Alert, end int64) // brings an alert that is published once more up to date; nil = it stays
+}
+
+// OfAccuracy reports whether the alert is the alarm on accuracy.
+func (a *Alert) OfAccuracy() bool { return a.Anytime && a.Signal == SignalAccuracy }
+
+// FiringSince returns the earliest start among the firing alerts of a key that a calibrator can mend: neither an alarm on
+// accuracy nor one that a calibrator has answered.
+func (k *Key) FiringSince() (since int64, any bool) {
+	for _, a := range k.Alerts {
+		if a.State != Firing || a.Answered || a.OfAccuracy() {
+			continue
+		}
+		if !any || a.Since < since {
+			since, any = a.Since, true
+		}
+	}
+	return since, any
+}
+
+// AlertKey is the key of a rule's records on the alerts topic.
+func (k *Key) AlertKey(rule string) string {
+	return k.Version.Model + "/" + k.Version.Name + "/" + k.Slice + "/" + rule
+}
+
+// Ended is the state of an alert whose rule or alarm is there no more, and why.
+type Ended struct {
+	State AlertState
+	Why   string
+}
+
+// Rule is the name of the rule by its latest alert; "" where there is none.
+func (r *AlertState) Rule() string {
+	var last record.Alert
+	if json.Unmarshal(r.Last, &last) != nil {
+		return ""
+	}
+	return last.Rule
+}
+
+// EndAlerts are the alerts of a key, as ended: rules, then alarms.
+func (k *Key) EndAlerts(why string) []Ended {
+	var rules, alarms []Ended
+	for _, a := range k.Alerts {
+		if e := (Ended{a.AlertState, why}); a.Anytime {
+			alarms = append(alarms, e)
+		} else {
+			rules = append(rules, e)
+		}
+	}
+	return append(rules, alarms...)
+}

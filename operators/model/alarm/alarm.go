@@ -1,0 +1,159 @@
+package alarm
+
+import (
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// keyAlarm is the alarm of one key on one signal.
+type keyAlarm struct {
+	alert   *stage.Alert
+	print   string // the specification: state of another one is nothing to this
+	signal  string
+	slice   bool
+	tests   *detect.Alarm // nil in change mode until the curve is known
+	curve   *alarmCurve   // change mode only
+	waiting maturing      // matured mode only
+
+	// While it fires: the rows since the last time that the evidence was enough, and the bins that the diagnosis spoke of
+	// when it fired.
+	since trail
+	bins  uint64
+
+	// Of this pane, not part of the state.
+	fired    *detect.Fired
+	observed bool
+}
+
+func newAlert(s *spec, signal string) *stage.Alert {
+	return &stage.Alert{Rule: s.rule(signal), Severity: slices.Index(stage.Severities, s.severity(signal)), Signal: signal, Anytime: true}
+}
+
+func newKeyAlarm(s *spec, signal string, slice bool) *keyAlarm {
+	a := &keyAlarm{alert: newAlert(s, signal), signal: signal, slice: slice, print: s.print(signal)}
+	if s.reference(signal) == "" {
+		a.tests = s.fresh(signal, slice, nil)
+	} else {
+		a.curve = newAlarmCurve(s.Bins)
+	}
+	return a
+}
+
+// alarmRows is how many of the latest labelled rows are kept for the ECE in its alerts.
+const alarmRows = 2000
+
+// observe gives the next pane to the tests, and to the rows that say whether the error is gone.
+func (a *keyAlarm) observe(spec *spec, p alarmPane) error {
+	if a.curve != nil {
+		changed, err := a.curve.add(spec, spec.reference(a.signal), p.sums)
+		if err != nil {
+			return err
+		}
+		if changed {
+			a.tests = spec.fresh(a.signal, a.slice, a.curve.inForce)
+		}
+	}
+	if a.alert.State == stage.Firing {
+		a.since.add(p.sums)
+	}
+	if a.tests == nil {
+		return nil
+	}
+	fired, err := a.tests.Observe(p.id, p.sums)
+	if err != nil {
+		return err
+	}
+	if fired != nil {
+		a.fired = fired
+	}
+	return nil
+}
+
+// logE is the logarithm of the mean of the tests' e-values, which is one too.
+func (a *keyAlarm) logE() float64 {
+	if a.tests == nil {
+		return math.Inf(-1)
+	}
+	return a.tests.LogE()
+}
+
+// judge moves the alarm's state at the end of a label pane. rejected says, of a slice, that e-BH rejects it.
+func (a *keyAlarm) judge(spec *spec, rejected bool, end, pane int64) (state string, changed bool) {
+	fires := a.fired != nil
+	if a.slice {
+		fires = rejected && a.observed
+		if fires && a.alert.State != stage.Firing {
+			a.fired = a.tests.Evidence()
+		}
+	}
+	switch {
+	case fires && a.alert.State != stage.Firing:
+		a.alert.AlertState = stage.AlertState{State: stage.Firing, Since: a.started(spec, end, pane), Last: a.alert.Last}
+		a.remember()
+		return stage.Firing, true
+	case fires && !a.slice:
+		a.alert.ClearFrom = 0
+		a.remember()
+		return stage.Firing, false
+	case a.alert.State != stage.Firing || !a.observed:
+		return a.alert.State, false
+	}
+	if !a.cleared(spec) {
+		a.alert.ClearFrom = 0
+		return stage.Firing, false
+	}
+	if a.alert.ClearFrom == 0 {
+		a.alert.ClearFrom = end
+	}
+	if end-a.alert.ClearFrom < int64(spec.ClearFor) {
+		return stage.Firing, false
+	}
+	a.resolve(spec)
+	return stage.Resolved, true
+}
+
+// started is the estimate of when the error began: the end of the last pane without evidence, in matured mode less the age.
+func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
+	since := int64(math.MaxInt64)
+	if a.fired.ECE || a.fired.Accuracy {
+		since = a.fired.Headline.Since
+	}
+	if a.fired.Bin {
+		since = min(since, a.fired.Diagnosis.Since)
+	}
+	return min(since, end-pane) - int64(spec.Matured)
+}
+
+// remember starts the rows that are to show that the error is gone anew.
+func (a *keyAlarm) remember() {
+	a.since = trail{}
+	if !a.fired.Bin {
+		return
+	}
+	best, top := 0, math.Inf(-1)
+	for j, b := range a.fired.Diagnosis.Bins {
+		if b.LogE > top {
+			best, top = j, b.LogE
+		}
+		if b.LogE >= convincing {
+			a.bins |= 1 << j
+		}
+	}
+	a.bins |= 1 << best
+}
+
+// convincing is the log evidence from which a bin is held to be off, e^3 = 20 to 1.
+const convincing = 3
+
+// resolve ends the episode. The tests of a slice begin anew where they still have evidence: their sum may not go up by that
+// (docs/math.md), and where there is none left it goes on.
+func (a *keyAlarm) resolve(spec *spec) {
+	a.alert.AlertState = stage.AlertState{LastChange: a.alert.Since, Last: a.alert.Last, InhibitedBy: a.alert.InhibitedBy, Notified: a.alert.Notified}
+	a.since, a.bins = trail{}, 0
+	if a.slice && a.tests != nil && a.logE() >= 0 {
+		a.tests = a.tests.Fresh()
+	}
+}

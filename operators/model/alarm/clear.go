@@ -1,0 +1,137 @@
+package alarm
+
+import (
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/calib/detect/reference"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+)
+
+// trail holds the panes since an alarm so that the latest n rows can be read for n by powers of two: blocks of 1, 2, 4, … panes,
+// oldest first, at most two of a size (an exponential histogram).
+type trail struct{ blocks []trailBlock }
+
+type trailBlock struct {
+	panes uint64
+	sums  detect.Pane
+}
+
+func (t *trail) add(p detect.Pane) {
+	own := make(detect.Pane, len(p))
+	plusPane(own, p)
+	t.blocks = append(t.blocks, trailBlock{1, own})
+	for i := len(t.blocks) - 1; i >= 2 && t.blocks[i].panes == t.blocks[i-2].panes; i -= 2 {
+		plusPane(t.blocks[i-2].sums, t.blocks[i-1].sums)
+		t.blocks[i-2].panes *= 2
+		t.blocks = slices.Delete(t.blocks, i-1, i)
+	}
+}
+
+// rows is Σw of all panes.
+func (t *trail) rows() float64 {
+	var n float64
+	for _, b := range t.blocks {
+		n += b.sums.N()
+	}
+	return n
+}
+
+// cleared reports, at the end of a pane, whether the error is back inside the tolerance by evidence: some latest rows since
+// the alarm, ClearRows or more, whose ECE is inside it with 95 % confidence, one-sided,
+//
+//	ECE, debiased, + 1.645 se ≤ ε        se² = Σ_j (n_j/n)² v_j,   v_j = p(1-p)/n_j,   p = (hits + 1)/(n_j + 2)
+//
+// and in each bin that the diagnosis spoke of, if it fired, |gap| and sqrt(v_j) are at most its ε; of a bin with less than
+// ε/2 of the rows, which cannot matter to the ECE, |gap| - 1.645 sqrt(v_j) is. Gaps are from the reference curve in change
+// mode.
+//
+// Or QuietRows have come without another alarm, and the tests are less than half way to one: an error of twice the
+// tolerance would have been found again.
+func (a *keyAlarm) cleared(s *spec) bool {
+	if a.tests == nil {
+		return false
+	}
+	if s.QuietRows > 0 && a.since.rows() >= float64(s.QuietRows) && a.quiet() {
+		return true
+	}
+	sum := make(detect.Pane, s.Bins)
+	for i := len(a.since.blocks) - 1; i >= 0; i-- {
+		plusPane(sum, a.since.blocks[i].sums)
+		if sum.N() >= float64(max(s.ClearRows, 1)) && a.inside(sum) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *keyAlarm) quiet() bool {
+	if a.slice {
+		return a.logE() < 0
+	}
+	h, d := a.tests.Headline, a.tests.Diagnosis
+	return h.LogE() < h.Threshold()/2 && (d == nil || d.LogE() < d.Threshold()/2)
+}
+
+// z95one is the 95 % quantile of the standard normal distribution.
+const z95one = 1.6448536269514722
+
+// inside judges the latest rows.
+func (a *keyAlarm) inside(p detect.Pane) bool {
+	head := a.tests.Headline.Spec()
+	if head.Null == detect.NullAccuracy {
+		return accuracyInside(head, p)
+	}
+	bins := make([]metric.Bin, len(p))
+	var variance float64
+	total := p.N()
+	for j, b := range p {
+		n := b.N()
+		if n == 0 {
+			continue
+		}
+		beta := 0.0
+		if head.Reference != nil {
+			beta = head.Reference.Bias[j]
+		}
+		bins[j] = metric.Bin{N: max(1, int64(n)), W: n, SumC: b.C1 + b.C0 + beta*n, SumA: b.N1, W2: n}
+		rate := (b.N1 + 1) / (n + 2)
+		v := rate * (1 - rate) / n
+		variance += n / total * n / total * v
+		gap := math.Abs(bins[j].Acc() - bins[j].Conf())
+		if a.bins>>j&1 == 1 && !a.binInside(j, gap, math.Sqrt(v), n/total) {
+			return false
+		}
+	}
+	return reference.DebiasedECE(bins)+z95one*math.Sqrt(variance) <= head.Epsilon
+}
+
+// binInside judges a bin that the diagnosis spoke of.
+func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
+	diag, head := a.tests.Diagnosis.Spec(), a.tests.Headline.Spec()
+	tolerance := diag.Epsilon
+	if diag.Reference != nil {
+		tolerance += diag.Reference.Slack[j]
+	}
+	return gap <= tolerance && se <= tolerance || share < head.Epsilon/2 && gap-z95one*se <= tolerance
+}
+
+func (t *trail) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(t.blocks)))
+	for _, b := range t.blocks {
+		dst = appendPane(binenc.AppendUvarint(dst, b.panes), b.sums)
+	}
+	return dst
+}
+
+func (t *trail) restore(r *binenc.Reader, bins int) {
+	for range r.Count(2, 1<<8) {
+		b := trailBlock{panes: r.Uvarint(), sums: restorePane(r, bins)}
+		if r.Err() != nil {
+			return
+		}
+		t.blocks = append(t.blocks, b)
+	}
+}

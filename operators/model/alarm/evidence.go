@@ -1,0 +1,124 @@
+package alarm
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
+
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Kind is the kind of the alerts of this package.
+const Kind = "anytime"
+
+// describe describes a change of an alarm. While it fires value is the log evidence of the test that fired; once
+// resolved it is 0, as the tests began anew.
+func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closing, slices int) *record.Alert {
+	spec := t.cfg
+	since := a.alert.Since
+	if state == stage.Resolved {
+		since = a.alert.LastChange
+	}
+	bins, rows := k.Recent.After(a.confidence(), since)
+	out := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: spec.rule(a.signal), Kind: Kind, Measure: "log_e",
+		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(c.End), Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
+	if rows > 0 {
+		iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index))
+		out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
+	}
+	out.Diagram = t.env.Diagram(k, out.At)
+	if state == stage.Resolved {
+		out.Threshold = -math.Log(spec.alpha())
+		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (ECE %g, bin %g)", a.signal, spec.EpsilonECE, spec.EpsilonBin)
+		if a.signal == stage.SignalAccuracy {
+			out.Message = fmt.Sprintf("accuracy is no longer more than %g below the reference", spec.EpsilonAccuracy)
+		}
+		return out
+	}
+	e := t.evidence(spec, a, c.End, since)
+	e.Slices = slices
+	if a.slice {
+		e.FDR = spec.FDR
+		out.Threshold = math.Log(float64(max(slices, 1)) / spec.FDR)
+		out.Value = stage.FiniteOrZero(a.logE())
+	} else {
+		out.Value, out.Threshold = e.LogE, e.Threshold
+		if a.fired.Bin && !a.fired.ECE {
+			out.Value, out.Threshold = e.LogEBin, e.ThresholdBin
+		}
+	}
+	out.Evidence = e
+	out.Message = message(out)
+	if a.signal == stage.SignalAccuracy {
+		out.Message = accuracyMessage(out, bins)
+	}
+	return out
+}
+
+func message(a *record.Alert) string {
+	e := a.Evidence
+	var where []string
+	for _, b := range e.Bins {
+		where = append(where, fmt.Sprintf("(%.3g, %.3g] by %+.3f", b.Lo, b.Hi, b.Gap))
+	}
+	text := fmt.Sprintf("%s confidence is %s beyond the tolerance (ECE %g, bin %g) since about %s: log evidence %.1f, bound %.1f; ECE %.4f over the %d labelled rows since",
+		a.Signal, e.Direction, e.EpsilonECE, e.EpsilonBin, e.Since, a.Value, a.Threshold, a.ECE, a.Rows)
+	if len(where) > 0 {
+		text += "; off in bins " + strings.Join(where, ", ")
+	}
+	return text
+}
+
+// alarmEvidence is what an alarm knows when it fires.
+func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.AlertEvidence {
+	if a.fired.Accuracy {
+		return a.accuracyEvidence(spec, since)
+	}
+	head, diag := a.fired.Headline, a.fired.Diagnosis
+	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
+		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.reference(a.signal), Bins: []record.EvidenceBin{}}
+	if a.slice {
+		e.Threshold, e.ThresholdBin = 0, 0
+	}
+	if a.fired.ECE {
+		e.Tests = append(e.Tests, detect.NullECE.String())
+	}
+	if a.fired.Bin {
+		e.Tests = append(e.Tests, detect.NullBin.String())
+	}
+	var net, all float64
+	for _, b := range diag.Bins {
+		if !(b.Recent.N > 0) {
+			continue
+		}
+		net += b.Recent.N * b.Recent.Gap
+		all += b.Recent.N * math.Abs(b.Recent.Gap)
+		if b.LogE < convincing && (b.Recent.N < 1 || math.Abs(b.Recent.Gap) <= head.Epsilon) {
+			continue
+		}
+		out := record.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence, Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
+			Reference: b.Reference, LogE: b.LogE}
+		if b.LogE > 0 {
+			out.Since = pipeline.Format(min(b.Since, end-t.env.Pane) - int64(spec.Matured))
+		}
+		e.Bins = append(e.Bins, out)
+	}
+	e.Direction = direction(net, all)
+	return e
+}
+
+// direction puts the gaps of all bins, weighed by their rows, into a word: one side has at least three quarters of them.
+func direction(net, all float64) string {
+	switch {
+	case net <= -all/2:
+		return "overconfident"
+	case net >= all/2:
+		return "underconfident"
+	}
+	return "off both ways"
+}

@@ -1,0 +1,200 @@
+package alarm
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// alarmPane is what an alarm sees at once; id is the event time at which it was complete.
+type alarmPane struct {
+	id   int64
+	sums detect.Pane
+}
+
+// Counts of what alarms cannot take.
+const (
+	// CountAlarmWeights are labelled rows of sums in which weights above alarm.max_weight show; they are scaled down.
+	CountAlarmWeights = "alarm_rows_over_weight"
+	// CountAlarmLate are labelled rows that came later than alarm.matured after their prediction.
+	CountAlarmLate = "alarm_rows_late"
+)
+
+// alarmPanes are the panes that a label pane completes: its own rows, or in matured mode those that are old enough now.
+func (t *Stage) panes(spec *spec, a *keyAlarm, in *stage.Pane) ([]alarmPane, error) {
+	own := make(detect.Pane, spec.Bins)
+	add := func(predictionPane int64, set *acc.Set) error {
+		if set.LabelledRows() == 0 {
+			return nil
+		}
+		p, err := t.sums(spec, &set.Labelled.MSP)
+		if err != nil {
+			return err
+		}
+		if spec.Matured > 0 {
+			if !a.waiting.add(spec, t.env.Pane, predictionPane, in.Index, p) {
+				t.env.Counts.Add(CountAlarmLate, set.LabelledRows())
+			}
+			return nil
+		}
+		plusPane(own, p)
+		return nil
+	}
+	if a.signal != stage.SignalCalibrated {
+		for _, c := range in.Cells {
+			if err := add(c.PredictionPane, c.Set); err != nil {
+				return nil, err
+			}
+		}
+	} else {
+		for _, p := range slices.Sorted(maps.Keys(in.Scored)) {
+			if err := add(p, in.Scored[p]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if spec.Matured > 0 {
+		return a.waiting.take(spec, t.env.Pane, in.Index), nil
+	}
+	return []alarmPane{{in.End, own}}, nil
+}
+
+// alarmSums are the sums of a grid by bin, with weights of at most 1.
+func (t *Stage) sums(spec *spec, g *acc.Grid) (detect.Pane, error) {
+	p, err := detect.FromGrid(g, spec.Bins)
+	if err != nil {
+		return nil, err
+	}
+	f := 1 / spec.MaxWeight
+	if n, w := g.Total(); w*f > float64(n)*(1+1e-9) {
+		t.env.Counts.Add(CountAlarmWeights, n)
+		f = float64(n) / w
+	}
+	if f != 1 {
+		p.Scale(f)
+	}
+	return p, nil
+}
+
+// plusPane adds p to dst.
+func plusPane(dst, p detect.Pane) {
+	for j, b := range p {
+		d := &dst[j]
+		d.N1, d.C1, d.N0, d.C0 = d.N1+b.N1, d.C1+b.C1, d.N0+b.N0, d.C0+b.C0
+	}
+}
+
+// maturing holds the sums of predictions that are too young, by slot: so many prediction panes that at most maxSlots slots
+// are open.
+type maturing struct{ slots map[int64]detect.Pane }
+
+// maxSlots bounds the slots that are open.
+const maxSlots = 32
+
+// slot returns the length of slots, in panes.
+func (s *spec) slot(pane int64) int64 {
+	panes := (int64(s.Matured) + pane - 1) / pane
+	return max(1, (panes+maxSlots-1)/maxSlots)
+}
+
+// due is the label pane at whose end a slot is old enough.
+func (s *spec) due(slot, pane int64) int64 {
+	return (slot+1)*s.slot(pane) + (int64(s.Matured)+pane-1)/pane - 1
+}
+
+// add puts sums into their slot; false where that is past.
+func (m *maturing) add(s *spec, pane, predictionPane, now int64, p detect.Pane) bool {
+	slot := pipeline.PaneIndex(predictionPane, s.slot(pane))
+	if s.due(slot, pane) < now {
+		return false
+	}
+	if m.slots == nil {
+		m.slots = map[int64]detect.Pane{}
+	}
+	if have := m.slots[slot]; have != nil {
+		plusPane(have, p)
+	} else {
+		m.slots[slot] = p
+	}
+	return true
+}
+
+// take removes the slots that are due by the end of label pane now, in their order.
+func (m *maturing) take(s *spec, pane, now int64) []alarmPane {
+	var out []alarmPane
+	for _, slot := range slices.Sorted(maps.Keys(m.slots)) {
+		due := s.due(slot, pane)
+		if due > now {
+			break
+		}
+		out = append(out, alarmPane{(due + 1) * pane, m.slots[slot]})
+		delete(m.slots, slot)
+	}
+	return out
+}
+
+func (m *maturing) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(m.slots)))
+	for _, slot := range slices.Sorted(maps.Keys(m.slots)) {
+		dst = appendPane(binenc.AppendVarint(dst, slot), m.slots[slot])
+	}
+	return dst
+}
+
+func (m *maturing) restore(r *binenc.Reader, bins int) {
+	for range r.Count(2, binenc.MaxItems) {
+		slot := r.Varint()
+		p := restorePane(r, bins)
+		if r.Err() != nil {
+			return
+		}
+		if m.slots == nil {
+			m.slots = map[int64]detect.Pane{}
+		}
+		m.slots[slot] = p
+	}
+}
+
+// appendPane appends the bins that have rows.
+func appendPane(dst []byte, p detect.Pane) []byte {
+	n := 0
+	for _, b := range p {
+		if b.N() > 0 {
+			n++
+		}
+	}
+	dst = binenc.AppendUvarint(dst, uint64(n))
+	for j, b := range p {
+		if b.N() > 0 {
+			dst = binenc.AppendUvarint(dst, uint64(j))
+			for _, x := range []float64{b.N1, b.C1, b.N0, b.C0} {
+				dst = binenc.AppendFloat64(dst, x)
+			}
+		}
+	}
+	return dst
+}
+
+func restorePane(r *binenc.Reader, bins int) detect.Pane {
+	p := make(detect.Pane, bins)
+	last := -1
+	for range r.Count(33, bins) {
+		j := int(r.Int("bin", 0, int64(bins-1)))
+		if j <= last {
+			r.Failf("bin %d after bin %d", j, last)
+			return p
+		}
+		last = j
+		p[j] = detect.BinSums{N1: r.Float64(), C1: r.Float64(), N0: r.Float64(), C0: r.Float64()}
+		if !(p[j].N1 >= 0 && p[j].N0 >= 0 && p[j].N() > 0 && p[j].C1 >= 0 && p[j].C0 >= 0) {
+			r.Failf("bin %d has sums %v", j, p[j])
+		}
+	}
+	return p
+}

@@ -1,0 +1,212 @@
+package alarm
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/evalue"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Rows is how many of the latest labelled rows are kept for the ECE in alerts (stage.Key.Recent).
+const Rows = 2000
+
+// Stage is the alarms of all keys of a task.
+type Stage struct {
+	env *stage.Env
+	cfg *spec // nil = no alarms
+}
+
+// New returns the stage; with a nil cfg it keeps no alarms, and ends those of a checkpoint.
+func New(env *stage.Env, cfg *Config) *Stage {
+	if cfg == nil {
+		return &Stage{env: env}
+	}
+	return &Stage{env, &spec{Config: *cfg, perPane: float64(env.Pane) / float64(cfg.FalseAlarmEvery)}}
+}
+
+// State is the alarms of one key, by signal.
+type State struct {
+	stage  *Stage
+	key    *stage.Key
+	alarms []*keyAlarm
+}
+
+// NewKey implements stage.Stage.
+func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
+	st := &State{stage: t, key: k}
+	if t.cfg == nil || k.Slice != "" && !t.cfg.Slices {
+		return st
+	}
+	for _, signal := range t.cfg.Signals {
+		a := newKeyAlarm(t.cfg, signal, k.Slice != "")
+		a.alert.Order = len(k.Alerts)
+		a.alert.Refresh = func(out *record.Alert, end int64) { t.refresh(k, a, out, end) }
+		k.Alerts = append(k.Alerts, a.alert)
+		st.alarms = append(st.alarms, a)
+	}
+	return st
+}
+
+// Observe implements stage.KeyState. Alarms take a pane when its version closes it: a shadow version has none.
+func (s *State) Observe(*stage.Pane) error { return nil }
+
+// Open implements stage.KeyState.
+func (s *State) Open() bool {
+	for _, a := range s.alarms {
+		if len(a.waiting.slots) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Merge implements stage.KeyState: tests are of the rows of their own slice, and end with it.
+func (s *State) Merge(stage.KeyState) error { return nil }
+
+// Close implements stage.Stage: the alarms of all keys take the pane, then they are judged together.
+func (t *Stage) Close(c *stage.Closing) error {
+	if t.cfg == nil {
+		return nil
+	}
+	for _, k := range c.Keys {
+		if err := t.observe(k.State.(*State), k.Pane); err != nil {
+			return fmt.Errorf("slice %q: %w", k.Slice, err)
+		}
+	}
+	for _, signal := range t.cfg.Signals {
+		off, of := t.rejected(c, signal)
+		for _, k := range c.Keys {
+			if a := k.State.(*State).on(signal); a != nil {
+				t.judge(k.Key, a, off[k.Slice], of, c)
+			}
+		}
+	}
+	return nil
+}
+
+// observe gives a label pane to the alarms of a key.
+func (t *Stage) observe(s *State, in *stage.Pane) error {
+	for _, a := range s.alarms {
+		a.fired, a.observed = nil, false
+		if err := t.observeOne(a, in); err != nil {
+			return fmt.Errorf("alarm on %s: %w", a.signal, err)
+		}
+	}
+	return nil
+}
+
+func (t *Stage) observeOne(a *keyAlarm, in *stage.Pane) error {
+	panes, err := t.panes(t.cfg, a, in)
+	if err != nil {
+		return err
+	}
+	for _, p := range panes {
+		if p.sums.N() == 0 {
+			continue
+		}
+		a.observed = true
+		if err := a.observe(t.cfg, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge notes the change of an alarm.
+func (t *Stage) judge(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stage.Closing) {
+	state, changed := a.judge(t.cfg, rejected, c.End, t.env.Pane)
+	if !changed {
+		return
+	}
+	if !a.slice {
+		of = 0
+	}
+	a.alert.Change = t.describe(k, a, state, c, of)
+}
+
+// rejected returns the slices of a version that the e-BH procedure rejects on a signal: of all slices whose alarm has seen
+// rows, the expected share of false ones among them is at most FDR, at any time.
+func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, of int) {
+	var logE []float64
+	var names []string
+	for _, k := range c.Keys {
+		a := k.State.(*State).on(signal)
+		if a != nil && a.slice && a.tests != nil && a.tests.Headline.Panes() > 0 {
+			logE, names = append(logE, a.logE()), append(names, k.Slice)
+		}
+	}
+	off = map[string]bool{}
+	for _, i := range evalue.EBH(logE, t.cfg.FDR) {
+		off[names[i]] = true
+	}
+	return off, len(names)
+}
+
+// refresh puts the ECE of the latest rows into an alert that is published once more.
+func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64) {
+	bins, rows := k.Recent.Last(a.confidence(), Rows)
+	if rows == 0 {
+		return
+	}
+	iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, end/t.env.Pane))
+	out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
+	out.Rows, out.Window, out.Diagram = rows, fmt.Sprintf("last %d rows", Rows), t.env.Diagram(k, out.At)
+}
+
+// on returns the alarm on a signal; nil where there is none.
+func (s *State) on(signal string) *keyAlarm {
+	for _, a := range s.alarms {
+		if a.signal == signal {
+			return a
+		}
+	}
+	return nil
+}
+
+const stateVersion = 1
+
+// AppendState implements stage.KeyState.
+func (s *State) AppendState(dst []byte) ([]byte, error) {
+	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(s.alarms)))
+	for _, a := range s.alarms {
+		var err error
+		if dst, err = binenc.AppendBlock(binenc.AppendString(dst, a.signal), a.append); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// RestoreState implements stage.KeyState.
+func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
+	r.Version(stateVersion)
+	for range r.Count(2, binenc.MaxItems) {
+		signal, body := r.String(binenc.MaxName), r.Bytes(binenc.MaxBytes)
+		if r.Err() != nil {
+			break
+		}
+		if a := s.on(signal); a != nil {
+			if err := a.restore(body, s.stage.cfg); err != nil {
+				return fmt.Errorf("alarm on %s: %w", signal, err)
+			}
+		} else if err := s.switchedOff(body); err != nil {
+			return fmt.Errorf("alarm on %s, which is switched off: %w", signal, err)
+		}
+	}
+	return r.Err()
+}
+
+// switchedOff reads the state of an alarm that the configuration has no more.
+func (s *State) switchedOff(body []byte) error {
+	r := binenc.NewReader(body)
+	_ = r.String(binenc.MaxName) // the specification
+	var a stage.AlertState
+	a.Restore(&r)
+	why := "switched off: the configuration has no alarm %s here any more; whether the error is gone is not known"
+	s.key.Ended = append(s.key.Ended, stage.Ended{State: a, Why: fmt.Sprintf(why, a.Rule())})
+	return r.Err()
+}

@@ -1,0 +1,68 @@
+package alarm
+
+import "github.com/plumbline/plumbline/internal/binenc"
+
+// append appends the alarm: its specification, state, tests, curve, waiting rows and what may resolve it.
+func (a *keyAlarm) append(dst []byte) ([]byte, error) {
+	dst = a.alert.Append(binenc.AppendString(dst, a.print))
+	dst = binenc.AppendUvarint(dst, a.bins)
+	dst = append(dst, binenc.Flags(a.curve != nil), binenc.Flags(a.tests != nil))
+	if a.curve != nil {
+		dst = a.curve.append(dst)
+	}
+	dst = a.since.append(a.waiting.append(dst))
+	if a.tests == nil {
+		return dst, nil
+	}
+	return binenc.AppendBlock(dst, a.tests.AppendBinary)
+}
+
+// restore reads what append wrote. Where the specification is another one now, the tests begin anew: what fires goes on
+// firing until new rows say that it is over.
+func (a *keyAlarm) restore(body []byte, s *spec) error {
+	r := binenc.NewReader(body)
+	n := newKeyAlarm(s, a.signal, a.slice)
+	print := r.String(binenc.MaxName)
+	n.alert.Restore(&r)
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if print != n.print {
+		a.replace(n)
+		return nil
+	}
+	n.bins = r.Uvarint()
+	curve, tests := r.Byte() == 1, r.Byte() == 1
+	if curve != (n.curve != nil) {
+		r.Failf("reference curve: %v, the configuration says %q", curve, s.reference(a.signal))
+		return r.Err()
+	}
+	if curve {
+		n.curve.restore(&r, s.Bins)
+		if n.curve.inForce != nil && r.Err() == nil {
+			n.tests = s.fresh(a.signal, a.slice, n.curve.inForce)
+		}
+	}
+	n.waiting.restore(&r, s.Bins)
+	n.since.restore(&r, s.Bins)
+	if tests {
+		state := r.Bytes(binenc.MaxBytes)
+		if r.Err() == nil && n.tests != nil {
+			if err := n.tests.UnmarshalBinary(state); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	a.replace(n)
+	return nil
+}
+
+// replace takes over what was restored; the key's list of alerts keeps its entry.
+func (a *keyAlarm) replace(n *keyAlarm) {
+	a.alert.AlertState = n.alert.AlertState
+	n.alert = a.alert
+	*a = *n
+}

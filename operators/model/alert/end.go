@@ -1,0 +1,42 @@
+package alert
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// End publishes that pending and firing alerts are over though nothing says that the error is: without it their last alert
+// would stay on the topic. It reports whether it published anything.
+func (s *Stage) End(k *stage.Key, ended []stage.Ended, at int64) (published bool) {
+	for i := range ended {
+		published = s.end(k, &ended[i], at) || published
+	}
+	return published
+}
+
+// SortByRule sorts by the name of the rule, so that what is published does not depend on how alerts were stored.
+func SortByRule(ended []stage.Ended) {
+	slices.SortStableFunc(ended, func(a, b stage.Ended) int { return strings.Compare(a.State.Rule(), b.State.Rule()) })
+}
+
+func (s *Stage) end(k *stage.Key, e *stage.Ended, at int64) bool {
+	var last record.Alert
+	if e.State.State == stage.Inactive || json.Unmarshal(e.State.Last, &last) != nil {
+		return false // receivers were not notified
+	}
+	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: last.Rule,
+		Kind: last.Kind, Measure: last.Measure, Severity: last.Severity, State: stage.Resolved, Since: last.Since,
+		At: pipeline.Format(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo,
+		ECEHi: last.ECEHi, Rows: last.Rows, Signal: last.Signal, Window: last.Window, Diagram: last.Diagram,
+		InhibitedBy: e.State.InhibitedBy, Message: e.Why}
+	if e.State.Notified {
+		a.InhibitedBy = ""
+	}
+	s.send(k, &stage.Alert{Rule: last.Rule}, a, at)
+	return true
+}

@@ -1,0 +1,216 @@
+package drift
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// reference is one reference window: predictions by confidence score, and labelled rows by outcome and confidence.
+type reference struct {
+	csf            [3][]float64
+	seen, labelled float64
+	outcome        [2][]float64 // wrong, right
+	to             int64        // end of the last label pane of its predictions
+	classes        classRef
+}
+
+func newReference() reference {
+	var r reference
+	for i := range r.csf {
+		r.csf[i] = make([]float64, stage.ScoreBins)
+	}
+	for i := range r.outcome {
+		r.outcome[i] = make([]float64, stage.ScoreBins)
+	}
+	return r
+}
+
+func (r *reference) seenFull(s *Config) bool { return r.seen >= float64(s.ReferenceRows) }
+func (r *reference) labelledFull(s *Config) bool {
+	return r.labelled >= float64(s.ReferenceRows)
+}
+func (r *reference) full(s *Config) bool { return r.seenFull(s) && r.labelledFull(s) }
+
+// add adds whole panes until there are rows enough of each sort.
+func (r *reference) add(s *Config, in *stage.Pane) error {
+	seen, labelled := !r.seenFull(s), !r.labelledFull(s)
+	for _, c := range in.Cells {
+		if seen && c.Set.Seen != nil {
+			for i, g := range stage.ScoreGrids(c.Set.Seen) {
+				if err := stage.AddCounts(r.csf[i], g); err != nil {
+					return err
+				}
+			}
+			n, _ := c.Set.Seen.Total()
+			r.seen += float64(n)
+			r.to = in.End
+			var err error
+			if r.classes.said, err = plusClasses(r.classes.said, c.Set); err != nil {
+				return err
+			}
+		}
+		if labelled && c.Set.LabelledRows() > 0 {
+			wrong, right, err := c.Set.Labelled.MSP.BinsByOutcome(stage.ScoreBins)
+			if err != nil {
+				return err
+			}
+			for j := range wrong {
+				r.outcome[0][j] += float64(wrong[j].N)
+				r.outcome[1][j] += float64(right[j].N)
+				r.labelled += float64(wrong[j].N + right[j].N)
+			}
+			if r.classes.confused, err = plusClasses(r.classes.confused, c.Set); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func distancesOf(d unlabelled.Distances) record.Distances {
+	one := func(d unlabelled.Distance) record.Distance {
+		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
+	}
+	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
+}
+
+// estimateOf puts the truth of the window's labelled rows beside an estimate.
+func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
+	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: stage.Number(e.ECE)}
+	if n := raw.LabelledRows(); n > 0 {
+		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
+		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
+	}
+	return out
+}
+
+// confidenceMap is the calibrator in force as a map of confidences: by bin of the raw confidence, the mean that it gives the
+// class that the model says, over the key's sampled rows when it came. Without a calibrator it is the identity.
+type confidenceMap struct {
+	revision int
+	bins     []float64 // NaN where no row was
+}
+
+// follow makes the map anew where another calibrator is in force.
+func (m *confidenceMap) follow(k *stage.Key) error {
+	f := k.Version.Newest()
+	if f == nil || f.Revision == m.revision || len(k.Sample) == 0 {
+		return nil
+	}
+	sum, n := make([]float64, stage.ScoreBins), make([]float64, stage.ScoreBins)
+	z, p, q := make([]float64, k.K), make([]float64, k.K), make([]float64, k.K)
+	for i := range k.Sample {
+		for j, x := range k.Sample[i].Z {
+			z[j] = float64(x)
+		}
+		raw, _, err := stage.Evaluate(nil, z, p, int(k.Sample[i].Y))
+		if err != nil {
+			return err
+		}
+		if _, _, err := stage.Evaluate(f.Cal, z, q, int(k.Sample[i].Y)); err != nil {
+			return err
+		}
+		j := metric.BinIndex(raw.Conf, stage.ScoreBins)
+		sum[j] += q[raw.Arg]
+		n[j]++
+	}
+	m.revision, m.bins = f.Revision, make([]float64, stage.ScoreBins)
+	for j := range sum {
+		if m.bins[j] = math.NaN(); n[j] > 0 {
+			m.bins[j] = sum[j] / n[j]
+		}
+	}
+	return nil
+}
+
+// at returns the calibrated confidence of c: between the middles of bins that had rows by the line between them, beyond
+// the outermost as those.
+func (m *confidenceMap) at(c float64) float64 {
+	if m.bins == nil {
+		return c
+	}
+	lo, hi := -1, -1
+	for j, q := range m.bins {
+		if math.IsNaN(q) {
+			continue
+		}
+		if middle(j) <= c {
+			lo = j
+		} else {
+			hi = j
+			break
+		}
+	}
+	switch {
+	case lo < 0 && hi < 0:
+		return c
+	case lo < 0:
+		return m.bins[hi]
+	case hi < 0:
+		return m.bins[lo]
+	}
+	f := (c - middle(lo)) / (middle(hi) - middle(lo))
+	return m.bins[lo]*(1-f) + m.bins[hi]*f
+}
+
+func middle(j int) float64 { return (float64(j) + .5) / stage.ScoreBins }
+
+// AppendState implements stage.KeyState.
+func (d *State) AppendState(dst []byte) ([]byte, error) {
+	dst = append(dst, stateVersion)
+	for _, r := range []*reference{&d.ref, &d.next} {
+		dst = binenc.AppendVarint(dst, r.to)
+		for _, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
+			for _, n := range h {
+				dst = binenc.AppendUvarint(dst, uint64(n))
+			}
+		}
+	}
+	dst = binenc.AppendUvarint(dst, uint64(d.q.revision))
+	dst = binenc.AppendUvarint(dst, uint64(len(d.q.bins)))
+	for _, q := range d.q.bins {
+		dst = binenc.AppendFloat64(dst, q)
+	}
+	return d.appendClasses(dst)
+}
+
+// RestoreState implements stage.KeyState.
+func (d *State) RestoreState(in *binenc.Reader, _ *acc.Decoder) error {
+	in.Version(stateVersion)
+	for _, r := range []*reference{&d.ref, &d.next} {
+		*r = newReference()
+		r.to = in.Varint()
+		for i, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
+			for j := range h {
+				h[j] = float64(in.Int("count", 0, 1<<53))
+				switch {
+				case i == 0:
+					r.seen += h[j]
+				case i > 2:
+					r.labelled += h[j]
+				}
+			}
+		}
+	}
+	d.q.revision = int(in.Uvarint())
+	for range in.Count(8, stage.ScoreBins) {
+		d.q.bins = append(d.q.bins, in.Float64())
+	}
+	if n := len(d.q.bins); in.Err() == nil && n != 0 && n != stage.ScoreBins {
+		return fmt.Errorf("%d bins of the calibrator's map, allowed %d", n, stage.ScoreBins)
+	}
+	if in.Err() == nil && in.Len() > 0 {
+		if err := d.restoreClasses(in); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}

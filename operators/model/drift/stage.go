@@ -1,0 +1,114 @@
+package drift
+
+import (
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// Stage follows the confidences and classes of all keys of a task.
+type Stage struct {
+	env *stage.Env
+	cfg *Config // nil = nothing of predictions before their labels come
+}
+
+// New returns the stage.
+func New(env *stage.Env, cfg *Config) *Stage { return &Stage{env, cfg} }
+
+// State is what is known of one key: the reference, the map of confidences, and the classes. Counts are of rows: weights are no
+// counts.
+type State struct {
+	stage     *Stage
+	key       *stage.Key
+	ref, next reference
+	q         confidenceMap
+	classes   classDrift
+}
+
+const stateVersion = 1
+
+// NewKey implements stage.Stage.
+func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
+	if t.cfg == nil || k.Slice != "" && !t.cfg.Slices {
+		return nil
+	}
+	d := &State{stage: t, key: k, ref: newReference(), next: newReference(), classes: classDrift{k: k.K}}
+	k.Estimator, k.Corrector = d, d
+	k.Shows = append(k.Shows, d.show)
+	return d
+}
+
+// Observe implements stage.KeyState: it takes a label pane into the reference.
+func (d *State) Observe(in *stage.Pane) error {
+	s := d.stage.cfg
+	if err := d.q.follow(d.key); err != nil {
+		return err
+	}
+	if in.CountsClasses() {
+		if err := d.classes.follow(d.key, len(in.Rows)); err != nil {
+			return err
+		}
+	}
+	to := &d.ref
+	if s.Reference == Rolling && d.ref.full(s) {
+		to = &d.next
+	}
+	if err := to.add(s, in); err != nil {
+		return err
+	}
+	if s.Reference == Rolling && d.next.full(s) {
+		d.ref, d.next = d.next, newReference()
+	}
+	return nil
+}
+
+// Close implements stage.Stage.
+func (t *Stage) Close(*stage.Closing) error { return nil }
+
+// Open implements stage.KeyState.
+func (d *State) Open() bool { return false }
+
+// Merge implements stage.KeyState: a reference is of the rows of its own slice, and ends with it.
+func (d *State) Merge(stage.KeyState) error { return nil }
+
+// Confidence implements stage.Estimator.
+func (d *State) Confidence(c float64) float64 { return d.q.at(c) }
+
+// Reference implements stage.Estimator.
+func (d *State) Reference() (right, rows float64, full bool) {
+	for _, n := range d.ref.outcome[1] {
+		right += n
+	}
+	return right, d.ref.labelled, d.ref.labelledFull(d.stage.cfg)
+}
+
+// Look implements stage.Corrector.
+func (d *State) Look(in *stage.Pane, rows int64) (now *acc.ClassCounts, err error) {
+	c := &d.classes
+	for _, cell := range in.Cells {
+		if c.block, err = plusClasses(c.block, cell.Set); err != nil {
+			return nil, err
+		}
+	}
+	if c.block == nil {
+		return nil, nil
+	}
+	if n, _ := c.block.Total(); n < rows {
+		return nil, nil
+	}
+	now, c.block = c.block, nil
+	return now, nil
+}
+
+// Corrected implements stage.Corrector.
+func (d *State) Corrected() int64 { return d.classes.at }
+
+// Correct implements stage.Corrector.
+func (d *State) Correct(now *acc.ClassCounts, alpha float64, at int64) (*stage.Correction, string) {
+	found, why := d.classes.correction(d.key, now, alpha)
+	if found == nil {
+		return nil, why
+	}
+	d.classes.at = at
+	return &stage.Correction{Cal: found.cal, Rows: found.N, Moved: found.moved, P: found.Fit.P, Assumption: found.Assumption,
+		Digest: found.digest}, ""
+}

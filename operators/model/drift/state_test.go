@@ -1,0 +1,93 @@
+package drift
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/shift"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// TestConfidenceMap: between bins that had rows the map is a line, beyond them flat; without a calibrator it is the identity.
+func TestConfidenceMap(t *testing.T) {
+	var m confidenceMap
+	if m.at(.3) != .3 {
+		t.Errorf("identity gives %v", m.at(.3))
+	}
+	m.bins = make([]float64, stage.ScoreBins)
+	for j := range m.bins {
+		m.bins[j] = math.NaN()
+	}
+	if m.at(.7) != .7 {
+		t.Errorf("without rows %v", m.at(.7))
+	}
+	m.bins[20], m.bins[50] = .4, .7
+	for c, want := range map[float64]float64{0: .4, middle(20): .4, middle(35): .55, middle(50): .7, 1: .7} {
+		if got := m.at(c); math.Abs(got-want) > 1e-12 {
+			t.Errorf("at %v: %v, want %v", c, got, want)
+		}
+	}
+}
+
+// TestStateOfClasses: a reference with class counts has those behind what one without has, and reads back whole.
+func TestStateOfClasses(t *testing.T) {
+	plain := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3}}
+	plain.ref.csf[0][3] = 12
+	before, err := plain.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3, at: 77}}
+	full.ref.csf[0][3] = 12
+	c, err := acc.NewClassCounts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Label(1, .7, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	full.ref.classes.confused, full.classes.block = c, c.Clone()
+	full.classes.soft = softJoint{pool: shift.NewPool(make([]float64, 3)), revision: 4, fresh: 9, rows: 300, bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
+	full.classes.soft.joint[5] = 1.5
+	full.classes.soft.byLabel.Rows, full.classes.soft.byLabel.Gap = make([]float64, 3), make([]float64, 3*gapBins)
+	full.classes.soft.byLabel.Gap[7] = -.5
+	after, err := full.AppendState(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(after, before) {
+		t.Error("what follows is not behind what was there before")
+	}
+	for name, b := range map[string][]byte{"without": before, "with": after} {
+		back := State{classes: classDrift{k: 3}}
+		if err := restored(&back, b); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := back.AppendState(nil); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("%s classes: %d bytes read back as %d, %v", name, len(b), len(again), err)
+		}
+	}
+	other := State{classes: classDrift{k: 4}}
+	if err := restored(&other, after); err == nil {
+		t.Error("counts of three classes are taken for four")
+	}
+	for n := range after {
+		if n > len(before) {
+			cut := State{classes: classDrift{k: 3}}
+			if err := restored(&cut, after[:n]); err == nil {
+				t.Fatalf("%d of %d bytes are taken", n, len(after))
+			}
+		}
+	}
+}
+
+func restored(d *State, b []byte) error {
+	r := binenc.NewReader(b)
+	if err := d.RestoreState(&r, nil); err != nil {
+		return err
+	}
+	return r.Close()
+}

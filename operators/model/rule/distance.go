@@ -1,0 +1,96 @@
+package rule
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/unlabelled"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// Measures of distances between two distributions.
+const (
+	KS          = "ks"
+	Wasserstein = "wasserstein"
+	PSI         = "psi"
+	JS          = "js"
+)
+
+// ScoreClass is the score of distances of the shares of predicted classes; their measures are PSI and JS.
+const ScoreClass = "class"
+
+// distance judges how far the distribution of a score of the latest predictions is from that of the reference. It is significant
+// where it is above its threshold at level Config.Alpha (calib/detect/unlabelled). It needs no label.
+type distance struct {
+	*context
+	window
+}
+
+func newDistance(c *context) Rule { return &distance{context: c} }
+
+func (r *distance) size() int {
+	if r.cfg.Score == ScoreClass {
+		return stage.ClassBins
+	}
+	return stage.ScoreBins
+}
+
+// Observe adds the predictions of a pane.
+func (r *distance) Observe(in *stage.Pane) (rows int64, err error) {
+	sums := make([]float64, r.size())
+	for _, c := range in.Cells {
+		n, err := r.addSet(sums, c.Set)
+		if err != nil {
+			return rows, err
+		}
+		rows += n
+	}
+	r.add(r.cfg, rows, sums)
+	return rows, nil
+}
+
+func (r *distance) addSet(sums []float64, set *acc.Set) (rows int64, err error) {
+	if set.Seen == nil {
+		return 0, nil
+	}
+	if r.cfg.Score == ScoreClass {
+		if set.Classes == nil {
+			return 0, nil
+		}
+		rows, _ = set.Classes.Total()
+		stage.AddClasses(sums, set.Classes)
+		return rows, nil
+	}
+	rows, _ = set.Seen.Total()
+	for i, g := range stage.ScoreGrids(set.Seen) {
+		if stage.ScoreNames[i] == r.cfg.Score {
+			return rows, stage.AddCounts(sums, g)
+		}
+	}
+	panic("rule: " + r.cfg.Name + ": score " + r.cfg.Score)
+}
+
+// Judge compares the latest predictions with the reference.
+func (r *distance) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
+	s := r.cfg
+	ref, cur, ok := r.windows(s)
+	if !ok || cur.rows < max(s.MinRows, 1) {
+		return j, false, nil
+	}
+	d, err := unlabelled.Compare(ref.sums, cur.sums, s.Alpha)
+	if err != nil { // too few rows
+		return j, false, nil
+	}
+	x := map[string]unlabelled.Distance{KS: d.KS, Wasserstein: d.Wasserstein, PSI: d.PSI, JS: d.JensenShannon}[s.Measure]
+	return Judgement{Rows: cur.rows, Value: x.Value, Significant: x.Exceeds(), Unlabelled: true,
+		Detail: fmt.Sprintf("%s of %s between the last %d predictions and the %s reference of %d is %.4f; noise alone makes it %.4f,"+
+			" and above %.4f with probability %g", s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null, x.Threshold,
+			s.Alpha)}, true, nil
+}
+
+// Append appends the rule window.
+func (r *distance) Append(dst []byte) []byte { return r.append(dst) }
+
+// Restore reads what Append wrote.
+func (r *distance) Restore(in *binenc.Reader) { r.restore(in, r.size()) }

@@ -1,0 +1,38 @@
+package rule
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// excess judges ECE - E[ECE of a perfectly calibrated model with the same confidences] of the latest label panes. It keeps no
+// rows of its own: it looks at stage.Key.Recent.
+type excess struct{ *context }
+
+func newExcess(c *context) Rule { return excess{c} }
+
+func (r excess) Observe(in *stage.Pane) (rows int64, err error) {
+	if r.key.Labelled < r.cfg.WarmupRows {
+		return 0, nil
+	}
+	return in.Labelled, nil
+}
+
+func (r excess) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
+	bins, n := r.key.Recent.Last(r.cfg.Signal, r.cfg.Rows)
+	if n < max(r.cfg.MinRows, 1) {
+		return j, false, nil
+	}
+	ece := metric.ECE(bins)
+	iv := metric.Resample(bins, r.env.Resamples, r.key.Seed(r.cfg.Signal, in.Index))
+	over := ece - iv.Null
+	return Judgement{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv,
+		Detail: fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, %.4f more than a calibrated model would show (%.4f)",
+			r.cfg.Signal, ece, n, over, iv.Null)}, true, nil
+}
+
+func (excess) Append(dst []byte) []byte { return dst }
+func (excess) Restore(*binenc.Reader)   {}

@@ -1,0 +1,84 @@
+package rule
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Judgement is what a rule makes of its latest rows.
+type Judgement struct {
+	Rows        int64
+	Value       float64
+	Lo, Hi      *float64 // 95 % interval of Value; nil where there is none
+	Significant bool
+	Detail      string // the measurement in words
+	Unlabelled  bool   // of predictions: there is no ECE beside it
+
+	ECE      float64
+	Interval metric.Interval // of ECE
+}
+
+// move moves the state of an alert at the end of a pane; changed states are published.
+func (s *Config) move(r *stage.AlertState, j Judgement, start, end int64) (state string, changed bool) {
+	over := s.beyond(j.Value, s.Fire) && j.Significant
+	switch {
+	case r.State == stage.Inactive && over:
+		*r = stage.AlertState{State: stage.Pending, Since: start, OverFrom: end, Last: r.Last}
+		if s.For > 0 {
+			return stage.Pending, true
+		}
+		r.State = stage.Firing
+		return stage.Firing, true
+	case r.State == stage.Pending && !over:
+		r.End()
+		return stage.Resolved, true
+	case r.State == stage.Pending && end-r.OverFrom >= int64(s.For):
+		r.State = stage.Firing
+		return stage.Firing, true
+	case r.State == stage.Firing && s.beyond(s.Clear, j.Value):
+		if r.ClearFrom == 0 {
+			r.ClearFrom = end
+		}
+		if end-r.ClearFrom >= int64(s.ClearFor) {
+			r.End()
+			return stage.Resolved, true
+		}
+	case r.State == stage.Firing:
+		r.ClearFrom = 0
+	}
+	return r.State, false
+}
+
+// describe makes the alert of a change.
+func (t *Stage) describe(e *entry, state string, j Judgement, at int64) *record.Alert {
+	s, k := e.cfg, e.key
+	since := e.alert.Since
+	if state == stage.Resolved {
+		since = e.alert.LastChange
+	}
+	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: s.Name, Kind: s.kind(),
+		Measure: s.Measure, Severity: s.Severity, State: state, At: pipeline.Format(at), Value: j.Value, ValueLo: j.Lo, ValueHi: j.Hi,
+		Threshold: s.Fire, ECE: j.ECE, ECENull: j.Interval.Null, ECELo: &j.Interval.Lo, ECEHi: &j.Interval.Hi, Rows: j.Rows,
+		Signal: s.Signal, Window: fmt.Sprintf("last %d rows", s.Rows)}
+	if j.Unlabelled {
+		a.Signal, a.ECELo, a.ECEHi = stage.SignalRaw, nil, nil
+	}
+	if s.Kind == Distance {
+		a.Measure += " of " + s.Score
+	}
+	if since != 0 {
+		a.Since = pipeline.Format(since)
+	}
+	a.Diagram = t.env.Diagram(k, a.At)
+	if a.Kind == Excess {
+		a.Message = fmt.Sprintf("%s; fires above %.4f, resolves below %.4f", j.Detail, s.Fire, s.Clear)
+		return a
+	}
+	fire, clear := s.sides()
+	a.Message = fmt.Sprintf("%s; fires %s %.4g, resolves %s %.4g", j.Detail, fire, s.Fire, clear, s.Clear)
+	return a
+}

@@ -1,0 +1,149 @@
+package rule
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect/reference"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// smoothCells are the cells that smECE is read from.
+const smoothCells = 180
+
+// binSize numbers are kept of each bin: rows, Σw, Σ w·c, Σ w·a. Before them stand the moments of NLL: Σw, Σ w·x, Σ w·x².
+const (
+	binSize     = 4
+	momentsSize = 3
+)
+
+// labelledSize is the length of the sums of labelled rows.
+func (s *Config) labelledSize(bins int) int {
+	n := momentsSize + binSize*bins
+	if s.cells() {
+		n += binSize * smoothCells
+	}
+	return n
+}
+
+// cells reports whether the measure is read from the fine cells.
+func (s *Config) cells() bool { return s.Measure == SmECE || s.Measure == Confidence }
+
+// addLabelled adds the labelled rows of a set to sums.
+func (s *Config) addLabelled(sums []float64, set *acc.Set, m int) error {
+	at := momentsSize
+	for _, n := range []int{m, smoothCells} {
+		if at == len(sums) {
+			break
+		}
+		bins, err := set.Labelled.MSP.Bins(n)
+		if err != nil {
+			return err
+		}
+		for _, b := range bins {
+			sums[at], sums[at+1], sums[at+2], sums[at+3] = sums[at]+float64(b.N), sums[at+1]+b.W, sums[at+2]+b.SumC, sums[at+3]+b.SumA
+			at += binSize
+		}
+	}
+	return nil
+}
+
+// binsOf reads bins from sums.
+func binsOf(sums []float64) []metric.Bin {
+	bins := make([]metric.Bin, len(sums)/binSize)
+	for j := range bins {
+		b := sums[j*binSize:]
+		bins[j] = metric.Bin{N: int64(b[0]), W: b[1], SumC: b[2], SumA: b[3]}
+	}
+	return bins
+}
+
+// referenceWindow is what package reference compares.
+func (s *Config) referenceWindow(sums []float64, m int) reference.Window {
+	w := reference.Window{NLL: reference.Moments{W: sums[0], Sum: sums[1], Square: sums[2]}, Bins: binsOf(sums[momentsSize : momentsSize+binSize*m])}
+	if s.cells() {
+		for _, b := range binsOf(sums[momentsSize+binSize*m:]) {
+			if b.N > 0 {
+				w.Cells = append(w.Cells, b)
+			}
+		}
+	}
+	return w
+}
+
+// labelled is the rule window of kinds that look at labelled rows by bin.
+type labelled struct {
+	*context
+	window
+}
+
+func (r *labelled) size() int { return r.cfg.labelledSize(r.env.Bins) }
+
+// Observe adds the labelled rows of a pane: as they came, or as the calibrators in force make the sampled ones.
+func (r *labelled) Observe(in *stage.Pane) (rows int64, err error) {
+	sums := make([]float64, r.size())
+	add := func(set *acc.Set) error {
+		if set.LabelledRows() == 0 {
+			return nil
+		}
+		rows += set.LabelledRows()
+		return r.cfg.addLabelled(sums, set, r.env.Bins)
+	}
+	if r.cfg.Signal == stage.SignalRaw {
+		for _, c := range in.Cells {
+			if err := add(c.Set); err != nil {
+				return rows, err
+			}
+		}
+	} else {
+		for _, p := range slices.Sorted(maps.Keys(in.Scored)) {
+			if err := add(in.Scored[p]); err != nil {
+				return rows, err
+			}
+		}
+	}
+	if r.cfg.Measure == NLL {
+		if err := r.addMoments(sums, in); err != nil {
+			return rows, err
+		}
+	}
+	r.add(r.cfg, rows, sums)
+	return rows, nil
+}
+
+// addMoments adds the NLL of the sampled rows of a pane.
+func (r *labelled) addMoments(sums []float64, in *stage.Pane) error {
+	z, p := make([]float64, r.key.K), make([]float64, r.key.K)
+	for i := range in.Rows {
+		row := &in.Rows[i]
+		for j, x := range row.Z {
+			z[j] = float64(x)
+		}
+		var cal calibrator.Calibrator
+		if f := r.key.Version.At(row.TS, row.ID); f != nil && r.cfg.Signal == stage.SignalCalibrated {
+			cal = f.Cal
+		}
+		_, nll, err := stage.Evaluate(cal, z, p, int(row.Y))
+		if err != nil {
+			return err
+		}
+		w := float64(row.W)
+		sums[0], sums[1], sums[2] = sums[0]+w, sums[1]+w*nll, sums[2]+w*nll*nll
+	}
+	return nil
+}
+
+// options seed the resampling of a judgement.
+func (r *labelled) options(in *stage.Pane) reference.Options {
+	return reference.Options{Resamples: r.env.Resamples, Seed: r.key.Seed(r.cfg.Signal+r.cfg.Measure, in.Index)}
+}
+
+// Append appends the rule window.
+func (r *labelled) Append(dst []byte) []byte { return r.append(dst) }
+
+// Restore reads what Append wrote.
+func (r *labelled) Restore(in *binenc.Reader) { r.restore(in, r.size()) }

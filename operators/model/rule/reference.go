@@ -1,0 +1,91 @@
+package rule
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/detect/reference"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// Measures of rules that compare labelled rows with a reference (kind reference).
+const (
+	ECE      = "ece"      // debiased
+	SmECE    = "smece"    // smooth
+	Accuracy = "accuracy" // its fall
+	NLL      = "nll"      // of the sampled rows
+	Curve    = "curve"    // the largest change of a bin's accuracy - confidence
+)
+
+// comparison judges how much worse a measure is than in the reference (calib/detect/reference).
+type comparison struct{ *labelled }
+
+func newComparison(c *context) Rule { return comparison{&labelled{context: c}} }
+
+// Judge judges the latest rows against the reference: value is the change for the worse. ok is false where there is nothing to
+// compare, such as an NLL without sampled rows.
+func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
+	s, m, opt := r.cfg, r.env.Bins, r.options(in)
+	ref, cur, ok := r.windows(s)
+	if !ok || cur.rows < max(s.MinRows, 1) {
+		return j, false, nil
+	}
+	now := s.referenceWindow(cur.sums, m)
+	c, err := reference.Compare(s.referenceWindow(ref.sums, m), now, opt)
+	if err != nil {
+		return j, false, err
+	}
+	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples, opt.Seed)}
+	var d reference.Change
+	switch s.Measure {
+	case ECE:
+		d = c.ECE
+	case SmECE:
+		d = c.SmECE
+	case NLL:
+		d = c.NLL
+	case Accuracy:
+		a := c.Accuracy
+		d = reference.Change{Reference: a.Reference, Now: a.Now, Difference: -a.Difference, Lo: -a.Hi, Hi: -a.Lo}
+	case Curve:
+		return judgeCurve(j, c.Curve, s, ref.rows)
+	}
+	if math.IsNaN(d.Difference) {
+		return j, false, nil
+	}
+	j.Value, j.Lo, j.Hi, j.Significant = d.Difference, &d.Lo, &d.Hi, d.Lo > 0
+	j.Detail = fmt.Sprintf("%s %s %.4f over the last %d labelled rows, %.4f in the %s reference of %d: worse by %.4f, 95 %% interval %.4f to %.4f",
+		s.Signal, s.Measure, d.Now, cur.rows, d.Reference, s.Reference, ref.rows, d.Difference, d.Lo, d.Hi)
+	return j, true, nil
+}
+
+// curveLevel is the level of the test that the curves are the same, Holm-corrected for the bins.
+const curveLevel = .05
+
+// judgeCurve takes the largest change among the bins that have changed after Holm's correction, else among all.
+func judgeCurve(j Judgement, bins []reference.BinChange, s *Config, refRows int64) (Judgement, bool, error) {
+	best := -1
+	for i, b := range bins {
+		if math.IsNaN(b.Difference) {
+			continue
+		}
+		sure := b.PHolm < curveLevel
+		if best < 0 || sure && !j.Significant || sure == j.Significant && math.Abs(b.Difference) > j.Value {
+			best, j.Value, j.Significant = i, math.Abs(b.Difference), sure
+		}
+	}
+	if best < 0 {
+		return j, false, nil
+	}
+	b := bins[best]
+	lo, hi := b.Lo, b.Hi
+	if b.Difference < 0 {
+		lo, hi = -b.Hi, -b.Lo
+	}
+	j.Lo, j.Hi = &lo, &hi
+	m := float64(len(bins))
+	j.Detail = fmt.Sprintf("%s calibration curve over the last %d labelled rows: accuracy - confidence in (%.3g, %.3g] is %+.4f, %+.4f in the %s reference of %d rows (p = %.2g for the whole curve)",
+		s.Signal, j.Rows, float64(best)/m, float64(best+1)/m, b.Now, b.Change.Reference, s.Reference, refRows, b.PHolm)
+	return j, true, nil
+}

@@ -1,0 +1,169 @@
+package rule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// Rule is one rule of the configuration for one key.
+type Rule interface {
+	// Observe takes a label pane and returns how many of its rows count for the rule.
+	Observe(in *stage.Pane) (rows int64, err error)
+	// Judge judges the latest rows; ok is false where there are too few of them, or nothing to compare.
+	Judge(in *stage.Pane) (j Judgement, ok bool, err error)
+	// Append appends what the rule keeps; Restore reads all of that, or fails the reader.
+	Append(dst []byte) []byte
+	Restore(r *binenc.Reader)
+}
+
+// kinds is the table of kinds.
+var kinds = map[string]func(*context) Rule{
+	Excess:    newExcess,
+	Reference: newComparison,
+	Distance:  newDistance,
+	Estimate:  newEstimate,
+	Threshold: newThreshold,
+}
+
+// context is what a rule has at hand.
+type context struct {
+	env *stage.Env
+	cfg *Config
+	key *stage.Key
+}
+
+// Stage is the rules of all keys of a task.
+type Stage struct {
+	env   *stage.Env
+	rules []Config
+}
+
+// New returns the stage of these rules.
+func New(env *stage.Env, rules []Config) *Stage { return &Stage{env, rules} }
+
+// State is the rules of one key, in the order of the configuration.
+type State struct {
+	stage   *Stage
+	key     *stage.Key
+	entries []*entry
+}
+
+// entry is one rule of a key with its alert.
+type entry struct {
+	*context
+	rule  Rule
+	alert *stage.Alert
+}
+
+// NewKey implements stage.Stage.
+func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
+	s := &State{stage: t, key: k}
+	for i := range t.rules {
+		cfg := &t.rules[i]
+		severity := slices.Index(stage.Severities, cfg.Severity)
+		e := &entry{context: &context{t.env, cfg, k}, alert: &stage.Alert{Rule: cfg.Name, Severity: severity, Order: len(k.Alerts), Signal: cfg.Signal}}
+		e.rule = kinds[cfg.kind()](e.context)
+		k.Alerts = append(k.Alerts, e.alert)
+		s.entries = append(s.entries, e)
+	}
+	return s
+}
+
+// Observe implements stage.KeyState. Rules take a pane when its version closes it: a shadow version has none.
+func (s *State) Observe(*stage.Pane) error { return nil }
+
+// Open implements stage.KeyState.
+func (s *State) Open() bool { return false }
+
+// Merge implements stage.KeyState: rule windows are of the rows of their own slice, and end with it.
+func (s *State) Merge(stage.KeyState) error { return nil }
+
+// Close implements stage.Stage.
+func (t *Stage) Close(c *stage.Closing) error {
+	for _, k := range c.Keys {
+		for _, e := range k.State.(*State).entries {
+			if k.Slice != "" && !e.cfg.Slices {
+				continue
+			}
+			if err := t.judge(e, k.Pane); err != nil {
+				return fmt.Errorf("slice %q: rule %s: %w", k.Slice, e.cfg.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// judge judges one rule of a key at the end of a label pane.
+func (t *Stage) judge(e *entry, in *stage.Pane) error {
+	rows, err := e.rule.Observe(in)
+	if err != nil || rows == 0 {
+		return err
+	}
+	j, ok, err := e.rule.Judge(in)
+	if err != nil || !ok || j.Rows < max(e.cfg.MinRows, 1) || !e.cfg.warm(e.key) {
+		return err
+	}
+	if state, changed := e.cfg.move(&e.alert.AlertState, j, in.End-t.env.Pane, in.End); changed {
+		e.alert.Change = t.describe(e, state, j, in.End)
+	}
+	return nil
+}
+
+const stateVersion = 1
+
+// AppendState implements stage.KeyState.
+func (s *State) AppendState(dst []byte) ([]byte, error) {
+	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(s.entries)))
+	for _, e := range s.entries {
+		dst = binenc.AppendString(binenc.AppendString(dst, e.cfg.Name), e.cfg.print())
+		// A rule window is small: copying it costs nothing that matters.
+		dst = binenc.AppendBytes(e.alert.Append(dst), e.rule.Append(nil))
+	}
+	return dst, nil
+}
+
+// RestoreState implements stage.KeyState.
+func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
+	r.Version(stateVersion)
+	for range r.Count(7, binenc.MaxItems) {
+		name, print := r.String(binenc.MaxName), r.String(binenc.MaxName)
+		var state stage.AlertState
+		state.Restore(r)
+		body := r.Bytes(binenc.MaxBytes)
+		if r.Err() != nil {
+			break
+		}
+		s.adopt(name, print, state, body)
+	}
+	return r.Err()
+}
+
+// adopt gives the state of a stored rule to the rule of the same name and print, or ends its alert.
+func (s *State) adopt(name, print string, state stage.AlertState, body []byte) {
+	at := slices.IndexFunc(s.entries, func(e *entry) bool { return e.cfg.Name == name })
+	why := "switched off: the configuration has no rule %s here any more; whether the error is gone is not known"
+	if at >= 0 && (s.key.Slice == "" || s.entries[at].cfg.Slices) {
+		e := s.entries[at]
+		if e.cfg.print() == print && e.restore(body) {
+			e.alert.AlertState = state
+			return
+		}
+		why = "rule %s has changed and begins anew; whether the error is gone is not known"
+	}
+	s.key.Ended = append(s.key.Ended, stage.Ended{State: state, Why: fmt.Sprintf(why, name)})
+}
+
+// restore reads what the rule keeps; false where that is of another rule.
+func (e *entry) restore(body []byte) bool {
+	fresh, r := kinds[e.cfg.kind()](e.context), binenc.NewReader(body)
+	fresh.Restore(&r)
+	if r.Close() != nil {
+		return false
+	}
+	e.rule = fresh
+	return true
+}

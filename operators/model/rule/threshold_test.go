@@ -1,0 +1,247 @@
+package rule
+
+import (
+	"bytes"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/detect/reference"
+	"github.com/plumbline/plumbline/calib/kernel"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+const second = int64(time.Second)
+
+func threshold0(measure string, fire, resolve float64) Config {
+	return Config{Name: measure, Kind: Threshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning", Rows: 50,
+		Fire: fire, Clear: resolve, For: 10 * time.Second, Side: side(fire < resolve), Age: 20 * time.Second}
+}
+
+func side(below bool) string {
+	if below {
+		return "below"
+	}
+	return "above"
+}
+
+func testContext(cfg Config) *context {
+	env := &stage.Env{Pane: 10 * second, Bins: 15, Resamples: 20, Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleSeed: 7}}
+	return &context{env, &cfg, &stage.Key{Version: &stage.Version{Model: "m", Name: "v", K: 4}, K: 4}}
+}
+
+func newThresholdOf(t *testing.T, cfg Config) threshold {
+	t.Helper()
+	return newThreshold(testContext(cfg)).(threshold)
+}
+
+// TestThresholdByInterval: with Interval a value counts where its whole interval is beyond the bound.
+func TestThresholdByInterval(t *testing.T) {
+	r := newThresholdOf(t, threshold0(Accuracy, .8, .9))
+	r.cfg.Interval = true
+	bins := make([]float64, r.size())
+	for _, c := range []struct {
+		n    float64
+		want bool
+	}{{100, false}, {1000, true}} { // 76 %: the intervals are 67-83 % and 73-79 %
+		copy(bins[momentsSize:], []float64{c.n, c.n, .8 * c.n, .76 * c.n})
+		r.blocks = []block{{rows: int64(c.n), sums: bins}}
+		j, ok, err := r.Judge(&stage.Pane{})
+		if err != nil || !ok || j.Significant != c.want || math.Abs(j.Value-.76) > 1e-12 {
+			t.Errorf("%v rows: %+v, %v, %v; want significant: %v", c.n, j, ok, err, c.want)
+		}
+	}
+}
+
+// TestThresholdIntervalIsThatOfReferences holds values and intervals against those of package reference: the difference to a window that
+// is known exactly, and has no error, is the value itself.
+func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
+	t.Parallel()
+	bins := drawnBins()
+	exact := slices.Clone(bins)
+	for i := range exact {
+		exact[i].N *= 1e14
+		exact[i].W *= 1e14
+		exact[i].W2 *= 1e14
+		exact[i].SumC *= 1e14
+		exact[i].SumA = exact[i].SumC
+	}
+	nll := reference.Moments{W: 900, Sum: 700, Square: 1400}
+	want, err := reference.Compare(reference.Window{Bins: exact, NLL: reference.Moments{W: 1e14}}, reference.Window{Bins: bins, NLL: nll}, reference.Options{Resamples: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		measure string
+		want    reference.Change
+	}{{ECE, want.ECE}, {NLL, want.NLL}, {Accuracy, want.Accuracy}} {
+		spec := threshold0(c.measure, .5, .4)
+		value, lo, hi, err := spec.measured(reference.Window{Bins: bins, NLL: nll}, reference.Options{Resamples: 20})
+		ref := c.want.Reference
+		if err != nil || math.Abs(value-c.want.Now) > 1e-9 || math.Abs(lo-c.want.Lo-ref) > 1e-5 || math.Abs(hi-c.want.Hi-ref) > 1e-5 {
+			t.Errorf("%s: %v, %v to %v, %v; want %+v", c.measure, value, lo, hi, err, c.want)
+		}
+	}
+	var conf, n float64
+	for _, b := range bins {
+		conf, n = conf+b.SumC, n+b.W
+	}
+	spec := threshold0(Confidence, .5, .4)
+	if value, lo, hi, _ := spec.measured(reference.Window{Cells: []metric.Bin{{N: 50, W: 50, SumC: 25}, {N: 50, W: 50, SumC: 45}}}, reference.Options{}); math.Abs(value-.7) > 1e-12 ||
+		math.Abs(hi-lo-2*z95two*math.Sqrt((.04+1./(4*180*180))/99)) > 1e-12 {
+		t.Errorf("confidence %v, %v to %v", value, lo, hi)
+	}
+}
+
+// drawnBins are bins of 1,500 rows of a model that is too sure.
+func drawnBins() []metric.Bin {
+	rng, bins := rand.New(rand.NewPCG(1, 31)), make([]metric.Bin, 15)
+	for range 1500 {
+		c := .3 + .7*rng.Float64()
+		b := &bins[metric.BinIndex(c, 15)]
+		b.N, b.W, b.SumC = b.N+1, b.W+1, b.SumC+c
+		if rng.Float64() < c-.1 {
+			b.SumA++
+		}
+	}
+	return bins
+}
+
+// TestCoverageLeavesOutWhatIsLate: predictions of a slot that was judged are in no slot any more.
+func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
+	t.Parallel()
+	x0 := testContext(threshold0(Coverage, .1, .2)) // slots of one pane, due two panes after it
+	c := newThreshold(x0).(*coverage)
+	for _, x := range []struct{ predictionPane, pane, want int64 }{{5, 5, 0}, {6, 7, 1}, {5, 8, 1}, {5, 9, 0}, {9, 9, 0}, {20, 20, 1}} {
+		set, err := x0.env.NewSums(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := kernel.Logits([]float64{2, 1, 0, 0}, make([]float64, 4))
+		if err := set.Predict(r, 1); err != nil {
+			t.Fatal(err)
+		}
+		sums := c.count(&stage.Pane{Index: x.pane, Cells: []stage.Cell{{PredictionPane: x.predictionPane, Set: set}}})
+		if sums != [coverageSize]float64{float64(x.want), 0} {
+			t.Errorf("label pane %d with a prediction of pane %d: %v judged, want %d", x.pane, x.predictionPane, sums, x.want)
+		}
+	}
+}
+
+// TestCoverageIsThatOfTheRows counts the rows themselves: of the predictions of whole slots that are old enough, those whose
+// label came by then.
+func TestCoverageIsThatOfTheRows(t *testing.T) {
+	const age, slots, pane = 700 * time.Second, 3, 10 * second // 70 panes in slots of 3
+	cfg := threshold0(Coverage, .1, .2)
+	cfg.Age, cfg.Rows = age, 1<<40 // all of them
+	x := testContext(cfg)
+	c := newThreshold(x).(*coverage)
+	rng := rand.New(rand.NewPCG(1, 41))
+	type row struct{ predicted, labelled int64 } // panes; labelled -1 = never
+	panes := map[int64]map[int64][2]int{}        // label pane → prediction pane → predictions, labels
+	add := func(at, predicted int64, i int) {
+		if panes[at] == nil {
+			panes[at] = map[int64][2]int{}
+		}
+		n := panes[at][predicted]
+		n[i]++
+		panes[at][predicted] = n
+	}
+	var rows []row
+	for i := range 6000 {
+		r := row{int64(i) / 10, -1}
+		if rng.Float64() > .1 {
+			r.labelled = r.predicted + rng.Int64N(90)
+			add(r.labelled, r.predicted, 1)
+		}
+		add(r.predicted, r.predicted, 0)
+		rows = append(rows, r)
+	}
+	const last = 650
+	for at := range int64(last) {
+		in := &stage.Pane{Index: at, End: (at + 1) * pane}
+		for _, p := range slices.Sorted(maps.Keys(panes[at])) {
+			in.Cells = append(in.Cells, stage.Cell{PredictionPane: p, Set: counted(t, x.env, panes[at][p])})
+		}
+		if _, err := c.Observe(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, cur, _ := c.windows(x.cfg)
+	var seen, labelled float64
+	for _, r := range rows {
+		due := (r.predicted/slots+1)*slots + 70 - 1
+		if due >= last {
+			continue
+		}
+		seen++
+		if r.labelled >= 0 && r.labelled <= due {
+			labelled++
+		}
+	}
+	if x.cfg.slot(pane) != slots || len(c.slots) > maxSlots+1 || cur.sums[0] != seen || cur.sums[1] != labelled || labelled == 0 || labelled > .9*seen {
+		t.Errorf("coverage %v in slots of %d, %d open; want %v of %v", cur.sums, x.cfg.slot(pane), len(c.slots), labelled, seen)
+	}
+}
+
+// counted is a set of so many predictions and labelled rows.
+func counted(t *testing.T, env *stage.Env, n [2]int) *acc.Set {
+	t.Helper()
+	set, err := env.NewSums(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, p := []float64{2, 1, 0, 0}, make([]float64, 4)
+	r, _ := kernel.Logits(z, p)
+	for range n[0] {
+		if err := set.Predict(r, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range n[1] {
+		if err := set.Label(r, p, 0, kernel.NLL(r, z, 0, false), 1, 0, math.NaN()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return set
+}
+
+// FuzzState: foreign bytes are an error, and what is read encodes to the same bytes.
+func FuzzState(f *testing.F) {
+	rules := []Config{threshold0(Accuracy, .8, .9), threshold0(Coverage, .8, .9)}
+	fresh := func() *State {
+		env := testContext(Config{}).env
+		return New(env, rules).NewKey(&stage.Key{Version: &stage.Version{}, K: 4}).(*State)
+	}
+	s := fresh()
+	s.entries[0].alert.AlertState = stage.AlertState{State: stage.Firing, Since: 5, Last: []byte("{}"), Notified: true}
+	seed, err := s.AppendState(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	f.Add(seed[:len(seed)/2])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, r := fresh(), binenc.NewReader(data)
+		if s.RestoreState(&r, nil) != nil || r.Close() != nil {
+			return
+		}
+		again, err := s.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, r2 := fresh(), binenc.NewReader(again)
+		if err := back.RestoreState(&r2, nil); err != nil {
+			t.Fatalf("%v: its own encoding", err)
+		}
+		if third, err := back.AppendState(nil); err != nil || !bytes.Equal(third, again) {
+			t.Fatalf("%x is read as %x, %v", again, third, err)
+		}
+	})
+}

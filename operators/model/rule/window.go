@@ -1,0 +1,108 @@
+package rule
+
+import "github.com/plumbline/plumbline/internal/binenc"
+
+// window is the rule window of one key: the latest rows in blocks of whole label panes, and the reference where the rule has
+// one. A row is in one of both.
+type window struct {
+	ref    block // pinned
+	blocks []block
+}
+
+// block are sums of so many rows. The kind of the rule says of what.
+type block struct {
+	rows int64
+	sums []float64
+}
+
+// blocksOf is how many blocks the window of a rule has at least: it moves on by one of them.
+const blocksOf = 16
+
+func (b *block) add(rows int64, sums []float64) {
+	if b.sums == nil {
+		b.sums = make([]float64, len(sums))
+	}
+	b.rows += rows
+	for i, x := range sums {
+		b.sums[i] += x
+	}
+}
+
+// add takes the sums of a label pane.
+func (l *window) add(s *Config, rows int64, sums []float64) {
+	if rows == 0 {
+		return
+	}
+	if s.reference() == Pinned && l.ref.rows < s.ReferenceRows {
+		l.ref.add(rows, sums)
+		return
+	}
+	if n := len(l.blocks); n == 0 || l.blocks[n-1].rows >= (s.Rows+blocksOf-1)/blocksOf {
+		l.blocks = append(l.blocks, block{})
+	}
+	l.blocks[len(l.blocks)-1].add(rows, sums)
+	keep := s.Rows
+	if s.reference() == Rolling {
+		// The window may be a block larger than it need be; then the reference must still be whole.
+		keep += s.ReferenceRows + (s.Rows+blocksOf-1)/blocksOf
+	}
+	var have int64
+	for _, b := range l.blocks {
+		have += b.rows
+	}
+	for len(l.blocks) > 1 && have-l.blocks[0].rows >= keep {
+		have -= l.blocks[0].rows
+		l.blocks = l.blocks[1:]
+	}
+}
+
+// windows returns the latest blocks with at least Rows rows, fewer where there are no more, and the reference; ok says that the
+// reference is whole.
+func (l *window) windows(s *Config) (ref, cur block, ok bool) {
+	i := len(l.blocks) - 1
+	for ; i >= 0 && cur.rows < s.Rows; i-- {
+		cur.add(l.blocks[i].rows, l.blocks[i].sums)
+	}
+	if s.reference() != Rolling {
+		return l.ref, cur, s.reference() == "" || l.ref.rows >= s.ReferenceRows
+	}
+	for ; i >= 0 && ref.rows < s.ReferenceRows; i-- {
+		ref.add(l.blocks[i].rows, l.blocks[i].sums)
+	}
+	return ref, cur, ref.rows >= s.ReferenceRows
+}
+
+func (l *window) append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(l.blocks)))
+	for _, b := range append([]block{l.ref}, l.blocks...) {
+		dst = binenc.AppendUvarint(binenc.AppendUvarint(dst, uint64(b.rows)), uint64(len(b.sums)))
+		for _, x := range b.sums {
+			dst = binenc.AppendFloat64(dst, x)
+		}
+	}
+	return dst
+}
+
+// restore reads what append wrote, sums of size numbers.
+func (l *window) restore(r *binenc.Reader, size int) {
+	n := r.Count(2, binenc.MaxItems)
+	for i := range n + 1 {
+		b := block{rows: r.Int("rows", 0, 1<<53)}
+		if k := r.Count(8, size); k == size {
+			b.sums = make([]float64, size)
+			for j := range b.sums {
+				b.sums[j] = r.Float64()
+			}
+		} else if k != 0 || b.rows != 0 {
+			r.Failf("sums of %d numbers, allowed %d", k, size)
+		}
+		if r.Err() != nil {
+			return
+		}
+		if i == 0 {
+			l.ref = b
+		} else {
+			l.blocks = append(l.blocks, b)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package window
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+)
+
+// absorb adds what another window of the same kind holds. Tumbling windows by rows have no common cut, and are left alone.
+func (w *window) absorb(t *Stage, o *window) error {
+	if w.spec.Kind == "rows" {
+		if w.tumbling() {
+			return nil
+		}
+		return w.absorbRows(t, o)
+	}
+	if len(w.buckets) == 0 {
+		w.started, w.final = w.started || o.started, max(w.final, o.final)
+	}
+	for _, i := range slices.Sorted(maps.Keys(o.buckets)) {
+		if i+w.count()-1 < w.final {
+			continue
+		}
+		if have := w.buckets[i]; have == nil {
+			w.buckets[i] = o.buckets[i]
+		} else if err := have.absorb(t, o.buckets[i]); err != nil {
+			return err
+		}
+		for e := i; e < i+w.count(); e++ {
+			if e >= w.final {
+				w.dirty[e] = true
+			}
+		}
+	}
+	return nil
+}
+
+func (w *window) absorbRows(t *Stage, o *window) error {
+	for _, b := range o.panes {
+		i, found := slices.BinarySearchFunc(w.panes, b.end, func(x *bucket, end int64) int { return int(min(max(x.end-end, -1), 1)) })
+		if found {
+			if err := w.panes[i].absorb(t, b); err != nil {
+				return err
+			}
+		} else {
+			w.panes = slices.Insert(w.panes, i, b)
+		}
+		w.total += b.labelled
+	}
+	for len(w.panes) > 0 && w.total-w.panes[0].labelled >= w.spec.Rows {
+		w.total -= w.panes[0].labelled
+		w.panes = slices.Delete(w.panes, 0, 1)
+	}
+	return nil
+}
+
+func (b *bucket) absorb(t *Stage, o *bucket) error {
+	b.late, b.labelled = b.late+o.late, b.labelled+o.labelled
+	for _, x := range []struct{ dst, set **acc.Set }{{&b.raw, &o.raw}, {&b.cal, &o.cal}} {
+		switch {
+		case *x.set == nil:
+		case *x.dst == nil:
+			*x.dst = *x.set
+		default:
+			if err := t.env.MergeInto(*x.dst, *x.set); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

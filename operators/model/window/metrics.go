@@ -1,0 +1,105 @@
+package window
+
+import (
+	"strconv"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// metrics reads the metrics of a set's labelled rows. A new statistic is a field of record.Metrics, which is set here, and the row
+// that the page shows of it.
+func (t *Stage) metrics(k *stage.Key, signal string, set *acc.Set, pane int64) (record.Metrics, error) {
+	l := set.Labelled
+	m := record.Metrics{N: set.LabelledRows()}
+	if m.N == 0 {
+		return m, nil
+	}
+	if err := t.topLabel(&m, &l.MSP, k.Seed(signal, pane)); err != nil {
+		return m, err
+	}
+	m.Accuracy, m.MeanConfidence = stage.Number(l.MSP.Accuracy()), stage.Number(l.MSP.MeanConfidence())
+	m.NLL, m.Brier = stage.Number(l.Scores.NLL()), stage.Number(l.Scores.Brier())
+	cw, cwL2 := l.ClassWise.ECE()
+	m.CWECE, m.CWECEL2 = stage.Number(cw), stage.Number(cwL2)
+	m.AURC = stage.Number(l.MSP.AURC())
+	soft := l.Soft.Sums()
+	m.SBECEBin, m.SBECELB = stage.Number(metric.SBECEBin(soft, 2)), stage.Number(metric.SBECELB(soft))
+	return m, nil
+}
+
+// detail adds the soft-bin sums and the binned CDF.
+func (t *Stage) detail(m *record.Metrics, set *acc.Set) error {
+	if m.N == 0 {
+		return nil
+	}
+	soft := set.Labelled.Soft.Sums()
+	m.SoftBins = &record.SoftBins{Temperature: t.env.Acc.SoftTemperature, S: soft.S, UC: soft.UC, UA: soft.UA, UC2: soft.UC2}
+	return t.cdf(m, &set.Labelled.MSP)
+}
+
+// topLabel fills what follows from the confidence grid.
+func (t *Stage) topLabel(m *record.Metrics, g *acc.Grid, seed uint64) error {
+	bins, err := g.Bins(t.env.Bins)
+	if err != nil {
+		return err
+	}
+	iv := metric.Resample(bins, t.env.Resamples, seed)
+	m.ECE, m.ECEL2, m.MCE = stage.Number(metric.ECE(bins)), stage.Number(metric.ECEL2(bins)), stage.Number(metric.MCE(bins))
+	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = stage.Number(iv.Null), stage.Number(iv.NullHi), stage.Number(iv.Lo), stage.Number(iv.Hi)
+	for i, b := range bins {
+		ob := record.Bin{Lo: float64(i) / float64(t.env.Bins), Hi: float64(i+1) / float64(t.env.Bins), N: b.N}
+		if b.N > 0 {
+			ob.Conf, ob.Acc = b.SumC/b.W, b.SumA/b.W
+			ob.AccLo, ob.AccHi = metric.Wilson(ob.Acc*float64(b.N), float64(b.N))
+		}
+		m.Bins = append(m.Bins, ob)
+	}
+	for _, n := range t.cfg.ExtraBins {
+		b, err := g.Bins(n)
+		if err != nil {
+			return err
+		}
+		if m.ECEByBins == nil {
+			m.ECEByBins = map[string]float64{}
+		}
+		m.ECEByBins[strconv.Itoa(n)] = metric.ECE(b)
+	}
+	return nil
+}
+
+// cdf adds the binned CDF Ĝ_ν at the edges of its bins.
+func (t *Stage) cdf(m *record.Metrics, g *acc.Grid) error {
+	h, err := g.CDFCounts(metric.CDFBins)
+	if err != nil {
+		return err
+	}
+	c := &record.CDF{Nu: t.cfg.CDFNu}
+	c.Grid, c.G = metric.CDFCurve(h, t.cfg.CDFNu)
+	m.CDF = c
+	return nil
+}
+
+// served reads the metrics of the confidences that were actually served, where rows have them.
+func (t *Stage) served(k *stage.Key, set *acc.Set, pane int64) (*record.Metrics, error) {
+	if set.Labelled == nil {
+		return nil, nil
+	}
+	g := &set.Labelled.Served
+	n, _ := g.Total()
+	if n == 0 {
+		return nil, nil
+	}
+	m := &record.Metrics{N: n, Accuracy: stage.Number(g.Accuracy()), MeanConfidence: stage.Number(g.MeanConfidence()), AURC: stage.Number(g.AURC())}
+	return m, t.topLabel(m, g, k.Seed("served", pane))
+}
+
+func lagOf(s *acc.Set) record.Lag {
+	if s.LabelledRows() == 0 {
+		return record.Lag{}
+	}
+	l := &s.Labelled.Lag
+	return record.Lag{Mean: l.Mean(), P50: l.Quantile(.5), P90: l.Quantile(.9), P99: l.Quantile(.99)}
+}

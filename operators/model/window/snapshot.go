@@ -1,0 +1,104 @@
+package window
+
+import (
+	"github.com/plumbline/plumbline/operators/model/stage"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// snapshots publishes the windows that are due at a pane's end.
+func (t *Stage) snapshots(st *State, in *stage.Pane) error {
+	k := st.key
+	for _, w := range st.windows {
+		for _, view := range w.due(t, in) {
+			s, err := t.snapshot(k, w, view, in)
+			if err != nil {
+				return err
+			}
+			key := k.Version.Model + "/" + k.Version.Name + "/" + k.Slice
+			m, err := pipeline.NewMessage(pipeline.StreamSnapshots, key, in.End, s)
+			if err != nil {
+				return err
+			}
+			k.Snapshots[w.spec.Name] = m.Value
+			t.env.Emit(k, m)
+		}
+	}
+	return nil
+}
+
+func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*record.Snapshot, error) {
+	raw, err := t.env.NewSums(k.K)
+	if err != nil {
+		return nil, err
+	}
+	cal, err := t.env.NewSums(k.K)
+	if err != nil {
+		return nil, err
+	}
+	s := &record.Snapshot{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, At: pipeline.Format(in.End),
+		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start), End: pipeline.Format(view.end), Final: view.final}}
+	for _, b := range view.parts {
+		s.Late += b.late
+		if b.raw != nil {
+			if err := t.env.MergeInto(raw, b.raw); err != nil {
+				return nil, err
+			}
+		}
+		if b.cal != nil {
+			if err := t.env.MergeInto(cal, b.cal); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.Labelled = raw.LabelledRows()
+	if w.spec.Kind == "time" {
+		n, conf := raw.SeenRows()
+		s.Predictions, s.Confidence = n, stage.Number(conf)
+		s.Coverage = stage.Number(float64(s.Labelled) / float64(n))
+	}
+	s.Lag = lagOf(raw)
+	if s.Raw, err = t.metrics(k, "raw", raw, in.Index); err != nil {
+		return nil, err
+	}
+	if err := t.detail(&s.Raw, raw); err != nil {
+		return nil, err
+	}
+	if s.Calibrated, err = t.metrics(k, "calibrated", cal, in.Index); err != nil {
+		return nil, err
+	}
+	if s.Served, err = t.served(k, raw, in.Index); err != nil {
+		return nil, err
+	}
+	shown := &stage.Window{Rows: w.spec.Kind == "rows", Start: view.start, End: view.end, Raw: raw}
+	for _, show := range k.Shows {
+		if err := show(s, shown); err != nil {
+			return nil, err
+		}
+	}
+	s.InForce, err = t.inForce(k, in)
+	return s, err
+}
+
+// inForce describes the calibrator in force, with what it did since on the key's sampled rows.
+func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
+	f := k.Version.Newest()
+	if f == nil {
+		return nil, nil
+	}
+	out := &record.InForce{Version: f.Revision, Method: f.Cal.Method(), EffectiveFrom: pipeline.Format(f.From)}
+	if tmp, ok := f.Cal.(calibrator.Temperature); ok {
+		out.Temperature = tmp.T()
+	}
+	if k.Since.Revision != f.Revision || k.Since.Raw == nil {
+		return out, nil
+	}
+	var err error
+	if out.Raw, err = t.metrics(k, "since-raw", k.Since.Raw, in.Index); err != nil {
+		return nil, err
+	}
+	out.Calibrated, err = t.metrics(k, "since-calibrated", k.Since.Calibrated, in.Index)
+	return out, err
+}
