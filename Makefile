@@ -9,7 +9,14 @@ GOLANGCI := $(BIN)/golangci-lint
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: generate generated picture portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint race tidy configs test integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+
+# The program, and the same program with the gorgonia backend of training beside the others.
+plumbline:
+	go build -trimpath -o bin/plumbline ./cmd/plumbline
+
+plumbline-train:
+	go build -trimpath -tags gorgonia -o bin/plumbline-train ./cmd/plumbline
 
 check: fmt vet lint race tidy configs
 

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/internal/diagram"
 )
 
 // maxSliceValues bounds the reports of one file: a column of more values is an identifier, not a cohort.
@@ -23,29 +24,22 @@ type sliceResult struct {
 	rows metric.Rows
 }
 
-// report is what the table and the plot show of one file or slice.
-type report struct {
-	title   string
-	metrics metric.Report
-	rows    metric.Rows
-}
-
 // reports are those of all files, the whole of each before its slices.
-func reports(results []evalResult, by string) []report {
-	var out []report
+func reports(results []evalResult, by string) []diagram.Report {
+	var out []diagram.Report
 	shared := sharedFolder(results)
 	for _, r := range results {
 		title := strings.TrimPrefix(r.File, shared)
 		if r.Calibrator != "" {
 			title += " by " + r.Calibrator
 		}
-		out = append(out, report{title, r.Metrics, r.rows})
+		out = append(out, diagram.Report{Title: title, Metrics: r.Metrics, Rows: r.rows})
 		for _, s := range r.Slices {
 			title := by + "=" + s.Value
 			if s.Value == "" {
 				title = by + " null"
 			}
-			out = append(out, report{title, s.Metrics, s.rows})
+			out = append(out, diagram.Report{Title: title, Metrics: s.Metrics, Rows: s.rows})
 		}
 	}
 	return out

@@ -7,13 +7,10 @@ import (
 	"image/color"
 	"image/png"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/plumbline/plumbline/calib/metric"
 )
 
 func readPNG(t *testing.T, file string) image.Image {
@@ -59,8 +56,9 @@ func TestEvalPlotPNG(t *testing.T) {
 		t.Errorf("%d of %d pixels are white, want most", got, b.Dx()*b.Dy())
 	}
 	w, h := b.Dx()/3, b.Dy()/3
+	right, wrong := color.RGBA{0x1f, 0x4e, 0x79, 0xff}, color.RGBA{0xc0, 0x50, 0x2d, 0xff}
 	for row := range 3 {
-		for col, ink := range []color.RGBA{plotInk, plotWrong, plotInk} {
+		for col, ink := range []color.RGBA{right, wrong, right} {
 			panel := image.Rect(col*w, row*h, (col+1)*w, (row+1)*h)
 			if got := inked(img, panel, ink); got < 50 {
 				t.Errorf("row %d, panel %d: %d pixels of its colour, want a plot", row, col, got)
@@ -107,15 +105,6 @@ func TestEvalPlotSVG(t *testing.T) {
 	}
 }
 
-func TestShortTitle(t *testing.T) {
-	if got := shortTitle("a/b.csv"); got != "a/b.csv" {
-		t.Errorf("got %q, want it whole", got)
-	}
-	if got := shortTitle(strings.Repeat("é", 60) + ".csv"); got != "…"+strings.Repeat("é", 41)+".csv" {
-		t.Errorf("got %q, want the last 45 runes", got)
-	}
-}
-
 // TestEvalPlotOfFewRows: no labelled row, one row, and all rows right have panels too.
 func TestEvalPlotOfFewRows(t *testing.T) {
 	for _, rows := range []string{".5,.5,-1\n", ".75,.25,0\n", ".75,.25,1\n", "1,0,0\n1,0,0\n"} {
@@ -151,49 +140,5 @@ func TestEvalPlotRefuses(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("got exit code %d, stderr %q, want %d and %q", code, stderr, c.code, c.want)
 		}
-	}
-}
-
-// TestRiskCoverageHasTheAreaOfAURC: without ties and below the limit of points, AURC is the mean of the curve.
-func TestRiskCoverageHasTheAreaOfAURC(t *testing.T) {
-	c := []float64{.9, .5, .7, .6, .8, .95}
-	a := []bool{true, false, true, false, false, true}
-	s := metric.Sort(c, a)
-	sum := 0.0
-	curve := riskCoverage(s)
-	for _, p := range curve {
-		sum += p.Y
-	}
-	if got, want := sum/float64(len(curve)), metric.AURC(s); len(curve) != len(c) || math.Abs(got-want) > 1e-15 {
-		t.Errorf("got mean risk %v of %d points, want %v of %d", got, len(curve), want, len(c))
-	}
-	tied := riskCoverage(metric.Sort([]float64{.5, .5, .9}, []bool{true, false, true}))
-	if len(tied) != 2 || tied[0].Y != 0 || tied[1].Y != 1./3 || tied[1].X != 1 {
-		t.Errorf("got %v, want (1/3, 0) and (1, 1/3): a tie is one point", tied)
-	}
-	long := make([]float64, 10*maxCurvePoints)
-	for i := range long {
-		long[i] = float64(i)
-	}
-	curve = riskCoverage(metric.Sort(long, make([]bool, len(long))))
-	if last := curve[len(curve)-1]; len(curve) > maxCurvePoints+1 || last.X != 1 || last.Y != 1 {
-		t.Errorf("got %d points that end at %v, want at most %d and (1, 1)", len(curve), last, maxCurvePoints+1)
-	}
-}
-
-// TestEvalPlotWeights: a row of weight w is drawn as w rows, in the diagram, the curve and the histogram.
-func TestEvalPlotWeights(t *testing.T) {
-	r := metric.Rows{K: 2, F64: []float64{.1, .9, .1, .9, .4, .6}, Probs: true, Labels: []int32{1, 0, 1}, W: []float64{3, 1, 0}}
-	top, err := topLabels(r, metric.MSP)
-	if err != nil {
-		t.Fatal(err)
-	}
-	marks := newBinMarks(metric.EqualWidth(top.c, top.a, top.w, 10))
-	if len(marks.XYs) != 1 || marks.XYs[0].X != .9 || marks.XYs[0].Y != .75 || marks.counts[0] != "2" {
-		t.Errorf("got %+v, want accuracy 3/4 at 0.9 of 2 rows, and no row of weight 0", marks)
-	}
-	curve := riskCoverage(metric.SortWeighted(top.csf, top.a, top.w))
-	if len(curve) != 1 || curve[0].X != 1 || curve[0].Y != .25 {
-		t.Errorf("got the curve %v, want risk 1/4 at coverage 1", curve)
 	}
 }

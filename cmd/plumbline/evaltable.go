@@ -7,25 +7,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/diagram"
 )
 
 // printReports prints one line a metric and one column a report; with intervals, three: the value, its interval, and
 // what a calibrated model would show.
-func printReports(cmd *cobra.Command, reports []report) error {
+func printReports(cmd *cobra.Command, reports []diagram.Report) error {
 	header, counts := []string{"metric"}, []string{"n"}
 	for _, r := range reports {
-		header, counts = append(header, r.title), append(counts, fmt.Sprint(r.metrics.N))
-		if r.metrics.Intervals != nil {
+		header, counts = append(header, r.Title), append(counts, fmt.Sprint(r.Metrics.N))
+		if r.Metrics.Intervals != nil {
 			header, counts = append(header, "95 % interval", "if calibrated"), append(counts, "", "")
 		}
 	}
 	lines := [][]string{header, counts}
-	for i, v := range reports[0].metrics.Values() {
+	for i, v := range reports[0].Metrics.Values() {
 		line := []string{v.Key}
 		for _, r := range reports {
-			line = append(line, formatMetric(r.metrics.Values()[i].Value))
-			if r.metrics.Intervals != nil {
-				line = append(line, intervalCells(r.metrics, v.Key)...)
+			line = append(line, formatMetric(r.Metrics.Values()[i].Value))
+			if r.Metrics.Intervals != nil {
+				line = append(line, intervalCells(r.Metrics, v.Key)...)
 			}
 		}
 		lines = append(lines, line)

@@ -11,6 +11,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/internal/diagram"
+	"github.com/plumbline/plumbline/internal/plot"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/dataset"
@@ -234,4 +236,20 @@ func (s headScores) lines(rows string) [][]string {
 		line("  if calibrated", func(r metric.Report) string { return formatShort(r.ECENull) }),
 		line("aurc", func(r metric.Report) string { return formatShort(r.AURC) }),
 	}
+}
+
+// curves draws a row of panels for each training as PNG.
+func (r *trainResult) curves(w io.Writer) error {
+	var page [][]*plot.Panel
+	if r.Training != nil {
+		page = append(page, diagram.Training(r.Recipe, r.Training))
+	}
+	if r.Auto != nil {
+		for _, s := range r.Auto.Tried {
+			if s.Report != nil {
+				page = append(page, diagram.Training(s.Name, s.Report))
+			}
+		}
+	}
+	return plot.Write(w, ".png", page)
 }

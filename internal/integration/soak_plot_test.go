@@ -9,11 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"github.com/plumbline/plumbline/internal/plot"
 )
 
 var (
@@ -26,7 +22,7 @@ var (
 type soakLine struct {
 	name string
 	of   func(soakSample) float64
-	ink  color.Color
+	ink  color.RGBA
 }
 
 // drawSoak draws four panels over the same minutes; the burst is shaded.
@@ -41,56 +37,29 @@ func drawSoak(t *testing.T, file string, samples []soakSample, from, span time.D
 		{"memory (MB)", []soakLine{{"resident", func(x soakSample) float64 { return x.rss }, soakInk}, {"heap in use", func(x soakSample) float64 { return x.heap }, soakHeap}}},
 		{"goroutines", []soakLine{{"", func(x soakSample) float64 { return x.goroutines }, soakInk}}},
 	}
-	var plots [][]*plot.Plot
+	var page [][]*plot.Panel
 	for i, panel := range panels {
-		p := plot.New()
-		p.Y.Label.Text = panel.label
-		if i == len(panels)-1 {
-			p.X.Label.Text = "minutes"
-		}
+		p := &plot.Panel{X: plot.Axis{Label: "minutes", Max: samples[len(samples)-1].at / 60}, Y: plot.Axis{Label: panel.label}}
 		most := 0.0
 		for _, l := range panel.lines {
 			most = max(most, quantile(samples, l.of, 1))
 		}
-		p.Y.Min, p.Y.Max = 0, 1.1*most+1
-		shade, err := plotter.NewPolygon(plotter.XYs{{X: from.Minutes()}, {X: from.Minutes(), Y: p.Y.Max}, {X: (from + span).Minutes(), Y: p.Y.Max}, {X: (from + span).Minutes()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shade.Color, shade.LineStyle.Width = soakShade, 0
-		p.Add(shade)
+		p.Y.Max = 1.1*most + 1
+		p.Marks = append(p.Marks, plot.Bar{From: plot.Point{X: from.Minutes()}, To: plot.Point{X: (from + span).Minutes(), Y: p.Y.Max}, Color: soakShade})
 		for _, l := range panel.lines {
-			xys := make(plotter.XYs, len(samples))
-			for i, x := range samples {
-				xys[i] = plotter.XY{X: x.at / 60, Y: l.of(x)}
+			line := plot.Line{Color: l.ink}
+			for _, x := range samples {
+				line.Points = append(line.Points, plot.Point{X: x.at / 60, Y: l.of(x)})
 			}
-			line, err := plotter.NewLine(xys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			line.Color = l.ink
-			p.Add(line)
+			p.Marks = append(p.Marks, line)
 			if l.name != "" {
-				p.Legend.Add(l.name, line)
+				p.Legend = append(p.Legend, plot.Entry{Name: l.name, Color: l.ink})
 			}
 		}
-		p.Y.Min, p.Y.Max = 0, 1.1*most+1
-		plots = append(plots, []*plot.Plot{p})
-	}
-	writeSoak(t, file, plots)
-}
-
-func writeSoak(t *testing.T, file string, plots [][]*plot.Plot) {
-	t.Helper()
-	const pad = 3 * vg.Millimeter
-	w, h := 18*vg.Centimeter, vg.Length(len(plots))*5*vg.Centimeter
-	page := vgsvg.NewWith(vgsvg.UseWH(w, h))
-	canvas := draw.New(page)
-	canvas.SetColor(color.White)
-	canvas.Fill(canvas.Rectangle.Path())
-	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadX: pad, PadY: pad, PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: pad}
-	for i, row := range plot.Align(plots, tiles, canvas) {
-		plots[i][0].Draw(row[0])
+		if i%2 == 0 {
+			page = append(page, nil)
+		}
+		page[len(page)-1] = append(page[len(page)-1], p)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
@@ -99,11 +68,8 @@ func writeSoak(t *testing.T, file string, plots [][]*plot.Plot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := page.WriteTo(f); err != nil {
+	defer f.Close()
+	if err := plot.Write(f, ".svg", page); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("graph: %s", file)
 }

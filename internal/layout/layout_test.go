@@ -70,6 +70,8 @@ var rules = []struct {
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},
+	{pkg: "internal/plot", third: []string{"golang.org/x/image"}},
+	{pkg: "internal/diagram", may: []string{"calib/...", "trainer/recipe", "internal/plot"}},
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"arrowio/npy"}, third: []string{}},

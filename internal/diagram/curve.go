@@ -1,12 +1,11 @@
-package main
+package diagram
 
 import (
 	"fmt"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/plot"
 )
 
 // maxCurvePoints bounds what is drawn of a curve: more do not show on a panel.
@@ -58,15 +57,15 @@ func topLabelsOf[T kernel.Float](r metric.Rows, scores []T, csf string) (topLabe
 }
 
 // riskCoverage are the points of metric.RiskCoverage, about maxCurvePoints of them, the last one always.
-func riskCoverage(s metric.Sorted) plotter.XYs {
+func riskCoverage(s metric.Sorted) []plot.Point {
 	curve := metric.RiskCoverage(s)
-	var out plotter.XYs
+	var out []plot.Point
 	next := 0.0
 	for i, p := range curve {
 		if p.Coverage < next && i < len(curve)-1 {
 			continue
 		}
-		out = append(out, plotter.XY{X: p.Coverage, Y: p.Risk})
+		out = append(out, plot.Point{X: p.Coverage, Y: p.Risk})
 		next = p.Coverage + 1./maxCurvePoints
 	}
 	return out
