@@ -155,7 +155,9 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) 
 	if b.WriteString(c.Short + ".\n\n"); c.HasSubCommands() && !c.LocalFlags().HasFlags() {
 		return
 	}
-	fmt.Fprintf(b, "```\n%s\n%s```\n\n", useLine(c), unindented(c.Example))
+	if c.HasExample() || useLine(c) != c.CommandPath() {
+		fmt.Fprintf(b, "```\n%s\n%s```\n\n", useLine(c), unindented(c.Example))
+	}
 	if own := ownFlags(c, shared); len(own) > 0 {
 		b.WriteString(strings.Join(own, "\n") + "\n\n")
 	}

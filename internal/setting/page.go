@@ -46,7 +46,7 @@ func item(b *strings.Builder, f Field, root reflect.Value) {
 		allowed = typeName(f.Type)
 	}
 	if allowed != "" {
-		allowed = " (" + allowed + ")"
+		allowed = " (" + strings.ReplaceAll(allowed, " to ", "…") + ")"
 	}
 	fmt.Fprintf(b, "- `%s`%s %s\n", key, allowed, f.Meaning)
 }
