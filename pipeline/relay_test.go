@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/eventually"
 )
 
 // relaySource has records at hand in groups: Next of the first of a group would have waited.
@@ -155,9 +157,7 @@ func TestRelayStops(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- y.Run(ctx) }()
-		for y.Status.Status() == nil || y.Status.Status().Next["logits"] != 1 {
-			time.Sleep(time.Millisecond)
-		}
+		eventually.True(t, "the first record is relayed", func() bool { st := y.Status.Status(); return st != nil && st.Next["logits"] == 1 })
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -117,9 +118,7 @@ checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 			kafkatest.Write(t, brokers, slices.DeleteFunc(ms, func(m kafka.Message) bool { return m.Time.UnixNano() <= half })...)
 			rt, stop = start(t, cfg, all)
 			drainedAt(t, rt, until)
-			for deadline := time.Now().Add(drainPatience); !maps.Equal(archivedRows(t, dir), want) && time.Now().Before(deadline); {
-				time.Sleep(50 * time.Millisecond)
-			}
+			eventually.True(t, "all rows are in the archive", func() bool { return maps.Equal(archivedRows(t, dir), want) })
 			rt.Archive.Sweep()
 			stats := rt.Archive.Stats()
 			stop()

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -178,15 +179,11 @@ func TestPauseAndResume(t *testing.T) {
 	if !strings.Contains(metrics, "\nplumbline_paused 1\n") {
 		t.Error("no plumbline_paused 1")
 	}
-	for deadline := time.Now().Add(drainPatience); ; time.Sleep(100 * time.Millisecond) { // the log's end is asked for now and then
-		if _, m := get("/metrics"); strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} `) &&
-			!strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} 0`) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no lag to be seen while records wait")
-		}
-	}
+	eventually.True(t, "a lag is seen while records wait", func() bool { // the log's end is asked for now and then
+		_, m := get("/metrics")
+		return strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} `) &&
+			!strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} 0`)
+	})
 	if code, out, _ := runCommand(t, "resume", "--url", base); code != exitDone || !strings.Contains(out, "reads") {
 		t.Errorf("resume: %d %s", code, out)
 	}

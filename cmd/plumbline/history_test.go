@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -77,21 +77,17 @@ func compactJSON(t *testing.T, b []byte) []byte {
 	return out
 }
 
-// historyPatience bounds the wait for a database that failed: tries are up to 30 s apart.
-const historyPatience = 3 * time.Minute
-
 func awaitHistory(t *testing.T, path string, brokers []string) []string {
 	t.Helper()
 	want := onTopic(t, brokers)
-	for deadline := time.Now().Add(historyPatience); ; time.Sleep(50 * time.Millisecond) {
+	what := "the history has the records of the topic:\n" + strings.Join(want, "\n")
+	return eventually.Get(t, what, func() ([]string, bool) { // tries of a database that failed are up to 30 s apart
 		got, problem := inHistory(t, path)
-		if slices.Equal(got, want) {
-			return got
+		if problem != "" {
+			return []string{problem}, false
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the history has %d records (%s):\n%s\nthe topic %d:\n%s", len(got), problem, strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
-		}
-	}
+		return got, slices.Equal(got, want)
+	})
 }
 
 // TestHistoryOfARun: what was decided is in the database, "no change" too, and stays over a restart and a removal.
@@ -161,15 +157,10 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitHistory(t, path, brokers)
-	for deadline := time.Now().Add(historyPatience); ; time.Sleep(50 * time.Millisecond) { // each partition tries again at its own time
+	eventually.Get(t, "the history is up", func() (any, bool) { // each partition tries again at its own time
 		st := rt.Past.Fill.Status()
-		if st.Up && st.Error == "" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("status %+v after the database came", st)
-		}
-	}
+		return st, st.Up && st.Error == ""
+	})
 }
 
 // TestDecisionCopies: what is copied, and in what bytes.

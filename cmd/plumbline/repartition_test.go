@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
@@ -58,22 +58,13 @@ func sendRows(t *testing.T, brokers []string, suffix string, partitions int, row
 	kafkatest.Write(t, brokers, ms...)
 }
 
-// loadedPatience bounds waits for a run on a machine with so much other work that seconds become minutes.
-const loadedPatience = 4 * time.Minute
-
 // drainedAt waits until every task has read and written everything, and the watermark is there; until = 0: wherever it is.
 func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStatus {
 	t.Helper()
-	for deadline := time.Now().Add(loadedPatience); ; time.Sleep(50 * time.Millisecond) {
+	return eventually.Get(t, "drained", func() (*engine.ProcessStatus, bool) {
 		st := rt.Status()
-		if st.Drained && (until == 0 || st.Watermark == pipeline.Format(until)) {
-			return st
-		}
-		if time.Now().After(deadline) {
-			b, _ := json.Marshal(st)
-			t.Fatalf("not drained after %s: %s", loadedPatience, b)
-		}
-	}
+		return st, st.Drained && (until == 0 || st.Watermark == pipeline.Format(until))
+	})
 }
 
 // TestRepartition runs the same rows keyed and unkeyed, these with a restart between that reads everything again, and

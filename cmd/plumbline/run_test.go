@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -39,15 +39,7 @@ func start(t *testing.T, cfg config.Config, which engine.Stages) (rt *engine.Eng
 
 func drained(t *testing.T, rt *engine.Engine) *engine.ProcessStatus {
 	t.Helper()
-	for deadline := time.Now().Add(drainPatience); ; time.Sleep(50 * time.Millisecond) {
-		if st := rt.Status(); st.Drained {
-			return st
-		}
-		if time.Now().After(deadline) {
-			b, _ := json.Marshal(rt.Status())
-			t.Fatalf("not drained after %s: %s", drainPatience, b)
-		}
-	}
+	return eventually.Get(t, "drained", func() (*engine.ProcessStatus, bool) { st := rt.Status(); return st, st.Drained })
 }
 
 // TestRunAndReplay runs the whole pipeline on an in-process broker with one partition that stays empty, stops and

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -96,11 +96,7 @@ func showEverything(t *testing.T, cfg config.Config) {
 	cfg.HTTP.Listen = freeAddress(t)
 	rt := engine.New(cfg, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	stop := startEngine(t, rt)
-	for deadline := time.Now().Add(drainPatience); rt.Ready() != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready: %v\n%s", rt.Ready(), logged.String())
-		}
-	}
+	eventually.Get(t, "ready", func() (error, bool) { err := rt.Ready(); return err, err == nil })
 	asked := 0
 	for _, path := range []string{"/", "/metrics", "/-/ready", "/-/healthy", "/api/v1/status", "/api/v1/series", "/api/v1/alerts", "/api/v1/calibrators", "/api/v1/none",
 		"/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1"} {

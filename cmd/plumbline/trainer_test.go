@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline"
@@ -99,13 +100,10 @@ func headRecords[T any](t *testing.T, brokers []string, cfg config.Config, kind 
 // awaitResults polls until so many jobs have ended.
 func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []record.Head {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if out := headRecords[record.Head](t, brokers, cfg, record.HeadTrained); len(out) >= n {
-			return out
-		}
-	}
-	t.Fatalf("no %d results within two minutes", n)
-	return nil
+	return eventually.Get(t, fmt.Sprintf("%d results", n), func() ([]record.Head, bool) {
+		out := headRecords[record.Head](t, brokers, cfg, record.HeadTrained)
+		return out, len(out) >= n
+	})
 }
 
 // TestTrainerKilled kills the process of a trainer at random moments, again and again. In the end there is one result, whole,

@@ -50,6 +50,7 @@ var rules = []struct {
 	{pkg: "trainer/...", may: []string{"trainer/...", "calib/...", "internal/vexp"}},
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
+	{pkg: "internal/eventually", third: []string{}},
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio/...", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/compare", may: []string{"calib/..."}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -59,7 +60,7 @@ func TestGate(t *testing.T) {
 			t.Error("something is at hand behind a closed gate")
 		}
 	}
-	waitFor(t, "seen to lag", func() bool { return s.Lag()[pipeline.Logits].Offsets == 2 })
+	eventually.True(t, "seen to lag", func() bool { return s.Lag()[pipeline.Logits].Offsets == 2 })
 	if err := s.Commit(context.Background(), at(1, -1)); err != nil || !g.Settled() {
 		t.Errorf("not settled after a checkpoint: %v", err)
 	}
@@ -96,7 +97,7 @@ func TestLag(t *testing.T) {
 		t.Fatalf("the log ends at %d, %v; want two records, one aborted, a marker", end, err)
 	}
 	lag := func() Lag { return s.Lag()[pipeline.Logits] }
-	waitFor(t, "all lag", func() bool { return lag().Offsets == end })
+	eventually.True(t, "all lag", func() bool { return lag().Offsets == end })
 	if r, ok := nextWithin(t, s, patience); !ok || string(r.Value) != "z0" {
 		t.Fatalf("got %+v", r)
 	}
@@ -106,7 +107,7 @@ func TestLag(t *testing.T) {
 	if r, ok := nextWithin(t, s, patience); !ok || string(r.Value) != "z1" {
 		t.Fatalf("got %+v", r)
 	}
-	waitFor(t, "no lag at the end", func() bool { return lag() == Lag{} && s.CaughtUp() })
+	eventually.True(t, "no lag at the end", func() bool { return lag() == Lag{} && s.CaughtUp() })
 }
 
 // TestUnshown: a status is of everything only when it is of the news, too, and when none is overdue.
@@ -116,7 +117,7 @@ func TestUnshown(t *testing.T) {
 	kafkatest.CreateTopics(t, brokers, 1, "z")
 	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"}, Next: map[pipeline.Input]int64{pipeline.Logits: -1}, IdleTimeout: 100 * time.Millisecond})
 	s.Shown(0)
-	waitFor(t, "news that nobody has asked for", s.Unshown)
+	eventually.True(t, "news that nobody has asked for", s.Unshown)
 	if r, ok := nextWithin(t, s, patience); !ok || !r.Idle || s.HandedOut() != 1 {
 		t.Fatalf("got %+v", r)
 	}
@@ -131,7 +132,7 @@ func TestUnshown(t *testing.T) {
 		t.Fatalf("got %+v, unshown %v", r, s.Unshown())
 	}
 	s.Shown(2)
-	waitFor(t, "idle again", s.Unshown)
+	eventually.True(t, "idle again", s.Unshown)
 }
 
 // transact writes one record in a transaction of a producer of its own, and ends it.

@@ -17,6 +17,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -147,7 +148,7 @@ func TestSource(t *testing.T) {
 			}
 			return last
 		})
-		waitFor(t, "caught up", s.CaughtUp)
+		eventually.True(t, "caught up", s.CaughtUp)
 	})
 	t.Run("offset that is gone", func(t *testing.T) {
 		s := source(t, Spec{Client: client, Topics: both, Partition: 1, Next: at(1000, -1)})
@@ -181,15 +182,6 @@ func TestSource(t *testing.T) {
 			t.Errorf("a topic that is absent: %v", err)
 		}
 	})
-}
-
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s within %s", what, patience)
-		}
-	}
 }
 
 // TestTransactionMarkersAreNoRecords writes through a transactional producer: the control markers between and after
@@ -320,7 +312,7 @@ func TestSinkTriesAgain(t *testing.T) {
 	go func() {
 		done <- s.Write(context.Background(), []pipeline.Message{{Stream: pipeline.StreamPanes, Partition: 0, Key: []byte("k"), Value: []byte("v")}})
 	}()
-	waitFor(t, "tried", func() bool { return f.tries.Load() > before })
+	eventually.True(t, "tried", func() bool { return f.tries.Load() > before })
 	f.down.Store(false)
 	if err := <-done; err != nil {
 		t.Fatalf("write through an outage: %v", err)
@@ -413,11 +405,11 @@ func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
 		}
 	}
 	leaveA := join("a")
-	waitFor(t, "all with a", func() bool { return w.state() == "0a 1a 2a 3a" })
+	eventually.True(t, "all with a", func() bool { return w.state() == "0a 1a 2a 3a" })
 	leaveB := join("b")
-	waitFor(t, "two each", func() bool { s := w.state(); return strings.Count(s, "a") == 2 && strings.Count(s, "b") == 2 })
+	eventually.True(t, "two each", func() bool { s := w.state(); return strings.Count(s, "a") == 2 && strings.Count(s, "b") == 2 })
 	leaveA()
-	waitFor(t, "all with b", func() bool { return w.state() == "0b 1b 2b 3b" })
+	eventually.True(t, "all with b", func() bool { return w.state() == "0b 1b 2b 3b" })
 	res, err := newClient(t, brokers).OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: "g", Topics: map[string][]int{"z": {0, 1, 2, 3}}})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
@@ -65,7 +66,7 @@ func TestMemberOfADeadProcessLeaves(t *testing.T) {
 	done := make(chan error, 1)
 	g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: c, Members: dir}
 	go func() { done <- g.Run(ctx, w.work("a")) }()
-	waitFor(t, "all with a", func() bool { return w.state() == "0a 1a" })
+	eventually.True(t, "all with a", func() bool { return w.state() == "0a 1a" })
 	files, _ := os.ReadDir(dir)
 	if len(files) != 1 {
 		t.Errorf("%d files while one process lives, want its own only", len(files))

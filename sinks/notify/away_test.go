@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/eventually"
 )
 
 // TestDeadWebhook: one that never answers is given up after a while, and from then on each change is tried once; what it has
@@ -23,11 +25,11 @@ func TestDeadWebhook(t *testing.T) {
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
 	}
-	eventually(t, "told the other", func() bool { return hook.requests() == 20 })
+	eventually.True(t, "told the other", func() bool { return hook.requests() == 20 })
 	if committed() >= 20 {
 		t.Error("all was committed before the dead webhook was given up")
 	}
-	eventually(t, "all given up", func() bool { return committed() == 20 })
+	eventually.True(t, "all given up", func() bool { return committed() == 20 })
 	if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 20 || gone != 20 {
 		t.Errorf("%d delivered, %d given up, want 20 and 20", sent, gone)
 	}
@@ -45,8 +47,8 @@ func TestHangingDelaysNobody(t *testing.T) {
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
 	}
-	eventually(t, "told the webhook that answers", func() bool { return hook.requests() == 20 })
-	eventually(t, "told the Alertmanager that answers", func() bool {
+	eventually.True(t, "told the webhook that answers", func() bool { return hook.requests() == 20 })
+	eventually.True(t, "told the Alertmanager that answers", func() bool {
 		am.mu.Lock()
 		defer am.mu.Unlock()
 		return len(am.bodies) > 0 && strings.Contains(am.bodies[len(am.bodies)-1], "19 firing")
@@ -67,7 +69,7 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 		t.Cleanup(from.Close)
 		topic.alert(t, "a", firing)
 		counts, committed, stop := running(t, Options{Config: Config{RetryFor: time.Millisecond}, Hooks: []Webhook{{URL: from.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
-		eventually(t, "given up", func() bool { return committed() == 1 })
+		eventually.True(t, "given up", func() bool { return committed() == 1 })
 		stop()
 		if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 0 || gone != 1 || to.requests() != 0 {
 			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0", status, sent, gone, to.requests())
@@ -86,13 +88,13 @@ func TestResolvedWhileAway(t *testing.T) {
 	topic.alert(t, "a", firing)
 	topic.idle()
 	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 10 * time.Millisecond}, KeepResolved: keep}, topic, 0)
-	eventually(t, "told that it fires", func() bool { return told(counts, "alertmanager").OK > 0 })
+	eventually.True(t, "told that it fires", func() bool { return told(counts, "alertmanager").OK > 0 })
 	am.mu.Lock()
 	am.statuses = []int{503, 503, 503}
 	am.mu.Unlock()
 	topic.alert(t, "a", resolved)
-	eventually(t, "read", func() bool { return committed() == 2 })
-	eventually(t, "told that it is over", func() bool {
+	eventually.True(t, "read", func() bool { return committed() == 2 })
+	eventually.True(t, "told that it is over", func() bool {
 		am.mu.Lock()
 		defer am.mu.Unlock()
 		return len(am.statuses) == 0 && strings.Contains(am.bodies[len(am.bodies)-1], "a resolved") && told(counts, "alertmanager").Failed == 3
@@ -112,7 +114,7 @@ func TestRefusedBatch(t *testing.T) {
 	}
 	topic.idle()
 	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: time.Hour}}, topic, 0)
-	eventually(t, "told", func() bool { return told(counts, "alertmanager").Failed == 1 })
+	eventually.True(t, "told", func() bool { return told(counts, "alertmanager").Failed == 1 })
 	if am.requests() != 2 || !strings.Contains(am.bodies[1], fmt.Sprintf("%04d firing", maxBatch)) {
 		t.Errorf("%d requests, want 2, the second with the last alert", am.requests())
 	}
@@ -124,5 +126,5 @@ func TestCountsByReceiver(t *testing.T) {
 	host := strings.TrimPrefix(am.URL, "http://")
 	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}}, Hooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
 	want := []Receiver{{"alertmanager", host}, {"webhook", host}, {"webhook", host + "#2"}}
-	eventually(t, "counted", func() bool { return slices.Equal(counts.Receivers(), want) })
+	eventually.True(t, "counted", func() bool { return slices.Equal(counts.Receivers(), want) })
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -131,15 +132,6 @@ func told(c *Counts, to string) (sum outcomes) {
 	return sum
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatalf("not after 20 s: %s", what)
-		}
-	}
-}
-
 // TestAlertmanagerIsToldTheState: nothing before the topic's end; then what fires and what resolved of late, with a past
 // end for the resolved one and a future end for the other, and again after each change.
 func TestAlertmanagerIsToldTheState(t *testing.T) {
@@ -149,12 +141,12 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	topic.alert(t, "b", resolved)
 	topic.alert(t, "c", "pending")
 	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", Labels: []string{"team=x"}}, History: true}, topic, 0)
-	eventually(t, "all read", func() bool { return committed() == 4 })
+	eventually.True(t, "all read", func() bool { return committed() == 4 })
 	if n := am.requests(); n != 0 {
 		t.Fatalf("%d requests before the topic's end", n)
 	}
 	topic.idle()
-	eventually(t, "told", func() bool { return told(counts, "alertmanager").OK == 1 })
+	eventually.True(t, "told", func() bool { return told(counts, "alertmanager").OK == 1 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[0]), &got); err != nil {
 		t.Fatal(err)
@@ -180,13 +172,13 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 		t.Errorf("evidence %s, want %s", got[0].Annotations["evidence"], want)
 	}
 	topic.alert(t, "a", resolved)
-	eventually(t, "told the change", func() bool { return told(counts, "alertmanager").OK == 2 })
+	eventually.True(t, "told the change", func() bool { return told(counts, "alertmanager").OK == 2 })
 	if !strings.Contains(am.bodies[1], "a resolved") {
 		t.Errorf("the second request: %s", am.bodies[1])
 	}
 	topic.add("m/1/region=eu/a", nil) // a tombstone
 	topic.alert(t, "d", firing)
-	eventually(t, "told the next", func() bool { return told(counts, "alertmanager").OK == 3 })
+	eventually.True(t, "told the next", func() bool { return told(counts, "alertmanager").OK == 3 })
 	if strings.Contains(am.bodies[2], "a resolved") {
 		t.Errorf("after its tombstone: %s", am.bodies[2])
 	}
@@ -212,7 +204,7 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	inhibited("over", resolved, "m/1//root")
 	topic.idle()
 	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, ExternalURL: "https://page.example/", Resend: time.Hour}, Hooks: []Webhook{{URL: hook.URL}, {URL: all.URL, States: []string{"firing", "inhibited"}}}}, topic, 0)
-	eventually(t, "all read and told", func() bool { return committed() == 6 && am.requests() > 0 })
+	eventually.True(t, "all read and told", func() bool { return committed() == 6 && am.requests() > 0 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[len(am.bodies)-1]), &got); err != nil {
 		t.Fatal(err)
@@ -235,7 +227,7 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	}
 	inhibited("was", resolved, "") // told that it is over already
 	inhibited("was", firing, "")   // and a new episode
-	eventually(t, "told the next", func() bool { return committed() == 8 })
+	eventually.True(t, "told the next", func() bool { return committed() == 8 })
 	if n, m := hook.requests(), all.requests(); n != 4 || m != 7 {
 		t.Errorf("%d and %d deliveries, want 4 and 7", n, m)
 	}
@@ -247,7 +239,7 @@ func TestAlertmanagerAway(t *testing.T) {
 	topic.alert(t, "a", firing)
 	topic.idle()
 	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}}, topic, 0)
-	eventually(t, "told again", func() bool { return told(counts, "alertmanager").Failed == 1 && told(counts, "alertmanager").OK >= 2 })
+	eventually.True(t, "told again", func() bool { return told(counts, "alertmanager").Failed == 1 && told(counts, "alertmanager").OK >= 2 })
 }
 
 // TestWebhook: every change once, in order, signed, from the committed offset on; a failure is tried again with the
@@ -266,7 +258,7 @@ func TestWebhook(t *testing.T) {
 	topic.alert(t, "b", firing)
 	topic.alert(t, "a", resolved)
 	counts, committed, _ := running(t, Options{Hooks: []Webhook{{URL: hook.URL + "/hook", Secret: secret}}}, topic, 1)
-	eventually(t, "all read", func() bool { return committed() == 6 })
+	eventually.True(t, "all read", func() bool { return committed() == 6 })
 	var ids []string
 	for i, h := range hook.headers {
 		ids = append(ids, h.Get("webhook-id"))
@@ -298,7 +290,7 @@ func TestNotDeliveredIsNotCommitted(t *testing.T) {
 	hook, topic := newServer(t, 500, 500, 500, 500, 500, 500, 500, 500), newTopic()
 	topic.alert(t, "a", firing)
 	_, committed, stop := running(t, Options{Hooks: []Webhook{{URL: hook.URL}}}, topic, 0)
-	eventually(t, "tried", func() bool { return hook.requests() > 0 })
+	eventually.True(t, "tried", func() bool { return hook.requests() > 0 })
 	stop()
 	if committed() != -1 {
 		t.Errorf("offset %d is committed", committed())

@@ -15,6 +15,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.etcd.io/bbolt"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -51,7 +52,7 @@ func TestLockedDatabase(t *testing.T) {
 	rs := decisions(t, 17, 30)
 	f := eager(s)
 	follow(t, f, from(rs, false))
-	await(t, "failures", func() bool { return f.Failures.Load() > 2 })
+	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 2 })
 	if st := f.Status(); st.Up || !strings.Contains(st.Error, "another process holds the lock") || f.Stored.Load() != 0 {
 		t.Errorf("status while the file is locked: %+v, %d stored", st, f.Stored.Load())
 	}
@@ -59,7 +60,7 @@ func TestLockedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ofModels(reference(t, rs))
-	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	eventually.True(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after the lock", all(t, s, 0), want)
 }
 
@@ -76,10 +77,10 @@ func TestFullDatabase(t *testing.T) {
 	rs := decisions(t, 19, 800)
 	f := eager(s)
 	follow(t, f, from(rs, false))
-	await(t, "no room", func() bool { return strings.Contains(f.Status().Error, "maximum size") })
+	eventually.True(t, "no room", func() bool { return strings.Contains(f.Status().Error, "maximum size") })
 	limit(0)
 	want := ofModels(reference(t, rs))
-	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	eventually.True(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after there was room", all(t, s, 0), want)
 }
 
@@ -141,10 +142,10 @@ func TestServerDies(t *testing.T) {
 	follow(t, f, func(next int64) Source {
 		return &growing{tape: from(rs[:300], false)(next).(*tape), more: more}
 	})
-	await(t, "the first half", func() bool { n, err := s.Position(t.Context(), place); return err == nil && n == rs[299].Offset+1 })
+	eventually.True(t, "the first half", func() bool { n, err := s.Position(t.Context(), place); return err == nil && n == rs[299].Offset+1 })
 	server.Kill()
 	more <- rs[300:]
-	await(t, "failures", func() bool { return f.Failures.Load() > 0 && !f.Status().Up })
+	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 0 && !f.Status().Up })
 	if _, err := s.Query(t.Context(), Query{Model: "m1"}); err == nil || strings.Contains(err.Error(), pgtest.Password) {
 		t.Errorf("a query without a server: %v", err)
 	}
@@ -152,7 +153,7 @@ func TestServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ofModels(reference(t, rs))
-	await(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
+	eventually.True(t, "the entries", func() bool { return f.Status().Up && int(f.Stored.Load()) == len(want) })
 	same(t, "after the server came back", all(t, s, 0), want)
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -54,10 +55,10 @@ func server(t *testing.T) string {
 // each runs a test on a fresh file and on a fresh PostgreSQL.
 func each(t *testing.T, test func(t *testing.T, cfg Options)) {
 	t.Run(File, func(t *testing.T) {
-		test(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: patience}})
+		test(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: eventually.Patience}})
 	})
 	t.Run(Postgres, func(t *testing.T) {
-		test(t, Options{Config: Config{Store: Postgres, Timeout: patience}, DSN: server(t)})
+		test(t, Options{Config: Config{Store: Postgres, Timeout: eventually.Patience}, DSN: server(t)})
 	})
 }
 
@@ -263,16 +264,4 @@ func eager(s *Store) *Filler {
 	f := NewFiller(s, quiet())
 	f.first = time.Millisecond
 	return f
-}
-
-// patience bounds waits for what must happen, however slow the machine is.
-const patience = 5 * time.Minute
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not seen: %s", what)
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/pgtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -237,7 +238,7 @@ func kept(es []Entry, c Config) (out []Entry) {
 
 // TestPagesOfLargeRecords end before their limit, and leave nothing out.
 func TestPagesOfLargeRecords(t *testing.T) {
-	s := open(t, Options{Config: Config{Store: File, Path: t.TempDir() + "/h.db", Timeout: patience}})
+	s := open(t, Options{Config: Config{Store: File, Path: t.TempDir() + "/h.db", Timeout: eventually.Patience}})
 	var es []Entry
 	for i := range 5 {
 		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m", Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
@@ -309,12 +310,12 @@ func TestFileRemoved(t *testing.T) {
 		}
 		return n
 	}
-	await(t, "the first half", func() bool { return held() == want })
+	eventually.True(t, "the first half", func() bool { return held() == want })
 	if err := os.Remove(cfg.Path); err != nil {
 		t.Fatal(err)
 	}
 	more <- rs[50:51]
-	await(t, "the first half again", func() bool { return held() == want && f.Stored.Load() == int64(2*want) })
+	eventually.True(t, "the first half again", func() bool { return held() == want && f.Stored.Load() == int64(2*want) })
 	cancel()
 	<-done
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -82,10 +83,11 @@ func TestCommandLeavesNothing(t *testing.T) {
 				defer cancel()
 				pid := 0
 				read := func() {
-					for end := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					pid = eventually.Get(t, "the program has started another", func() (int, bool) {
 						text, _ := os.ReadFile(filepath.Join(dir, "pid"))
-						pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-					}
+						pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+						return pid, pid != 0
+					})
 				}
 				if name == "cancelled" {
 					go func() { read(); cancel() }()
@@ -96,11 +98,7 @@ func TestCommandLeavesNothing(t *testing.T) {
 					t.Errorf("got %v, want %q", err, c.want)
 				}
 				read()
-				for end := time.Now().Add(20 * time.Second); isRunning(pid); time.Sleep(10 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("process %d, which the program has started, still runs", pid)
-					}
-				}
+				eventually.True(t, "the process that the program has started is gone", func() bool { return !isRunning(pid) })
 			})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/head"
 )
@@ -154,15 +155,14 @@ func (j *journal) trainer(t *testing.T, name, dir string, r Runner) *trainer {
 // await polls until a job is as wanted.
 func (j *journal) await(t *testing.T, tr *trainer, id string, wanted func(Job) bool) Job {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(testBeat) {
+	return eventually.Get(t, id+" is as wanted", func() (Job, bool) {
 		for _, job := range tr.Jobs() {
-			if job.Request.ID == id && wanted(job) {
-				return job
+			if job.Request.ID == id {
+				return job, wanted(job)
 			}
 		}
-	}
-	t.Fatalf("%s is not as wanted: %+v", id, tr.Jobs())
-	return Job{}
+		return Job{}, false
+	})
 }
 
 func ended(j Job) bool { return !j.Open() }
