@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // Default values of the parameter limit.
@@ -81,12 +81,12 @@ func (a *api) version(model, version string) versionInfo {
 
 // key finds the series that the parameters name. An absent version or window means the one with the newest snapshot;
 // an absent slice means all rows. The second result is the HTTP status of the error.
-func (a *api) key(p *params) (sinks.SnapshotKey, int, error) {
-	k := sinks.SnapshotKey{Model: p.required("model"), Version: p.text("version"), Slice: p.text("slice"), Window: p.text("window")}
+func (a *api) key(p *params) (history.SnapshotKey, int, error) {
+	k := history.SnapshotKey{Model: p.required("model"), Version: p.text("version"), Slice: p.text("slice"), Window: p.text("window")}
 	if p.err != nil {
 		return k, http.StatusBadRequest, p.err
 	}
-	var best *sinks.SeriesInfo
+	var best *history.SeriesInfo
 	var bestAt time.Time
 	for _, s := range a.History.Series() {
 		if s.Model != k.Model || s.Slice != k.Slice || (k.Version != "" && s.Version != k.Version) || (k.Window != "" && s.Window != k.Window) {
@@ -118,7 +118,7 @@ func (a *api) snapshots(w http.ResponseWriter, r *http.Request) {
 	}
 	if detail == "none" {
 		for i := range list {
-			list[i] = *sinks.Slim(&list[i])
+			list[i] = *history.Slim(&list[i])
 		}
 	}
 	a.reply(w, map[string]any{"snapshots": list})

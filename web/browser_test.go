@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // chromium runs the browser on url with args and returns its standard output; the test is skipped where there is none.
@@ -54,7 +54,7 @@ func chromiumAllowing(t *testing.T, status, url string, args ...string) string {
 }
 
 // still is the handler without the event stream, which would keep a page loading for ever.
-func still(h *sinks.History) http.Handler {
+func still(h *history.History) http.Handler {
 	all := testHandler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/events" {
@@ -90,7 +90,7 @@ func TestPageInBrowser(t *testing.T) {
 }
 
 func TestEmptyPageInBrowser(t *testing.T) {
-	srv := httptest.NewServer(still(sinks.NewHistory(sinks.HistoryConfig{})))
+	srv := httptest.NewServer(still(history.New(history.Config{})))
 	defer srv.Close()
 	if dom := chromium(t, srv.URL, "--dump-dom"); !strings.Contains(dom, "Waiting for the first labels") {
 		t.Errorf("got %s, want the empty state", dom)
@@ -98,7 +98,7 @@ func TestEmptyPageInBrowser(t *testing.T) {
 }
 
 func TestUnlabelledPageInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91})
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()

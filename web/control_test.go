@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 type recorded struct{ calls []string }
@@ -23,8 +23,8 @@ func (r *recorded) Resume() any {
 
 func TestControl(t *testing.T) {
 	rec := &recorded{}
-	on := New(Deps{History: sinks.NewHistory(sinks.HistoryConfig{}), Control: rec})
-	off := New(Deps{History: sinks.NewHistory(sinks.HistoryConfig{})})
+	on := New(Deps{History: history.New(history.Config{}), Control: rec})
+	off := New(Deps{History: history.New(history.Config{})})
 	f := func(h http.Handler, method, target string, code int, body, call string, header ...string) {
 		t.Helper()
 		rec.calls = nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // eventWriteTimeout is how long a client may take to accept one write of an event stream.
@@ -82,7 +82,7 @@ type stream struct {
 	lastStatus []byte
 }
 
-func (s *stream) run(r *http.Request, sub *sinks.Subscription) error {
+func (s *stream) run(r *http.Request, sub *history.Subscription) error {
 	epoch, _ := s.History.Position()
 	last := eventID(epoch, sub.Seq)
 	if !sub.Complete {
@@ -124,7 +124,7 @@ func (s *stream) run(r *http.Request, sub *sinks.Subscription) error {
 }
 
 // event writes e if the client asked for it. A record that JSON cannot hold is logged and left out.
-func (s *stream) event(epoch string, e sinks.Event) error {
+func (s *stream) event(epoch string, e history.Event) error {
 	if !s.filter.takes(e) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func newFilter(p *params) filter {
 	return filter{p.text("model"), p.text("version"), p.text("slice"), p.text("window"), !p.q.Has("slice")}
 }
 
-func (f filter) takes(e sinks.Event) bool {
+func (f filter) takes(e history.Event) bool {
 	if (f.model != "" && e.Model != f.model) || (f.version != "" && e.Version != f.version) {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // fakeHeads has one head, m/1+head1.
@@ -25,7 +25,7 @@ func (f *fakeHeads) HeadOrder(_ context.Context, o HeadOrder) (any, error) {
 }
 
 func TestHeads(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	book := &fakeHeads{}
 	on := New(Deps{History: h, Control: &recorded{}, Heads: book})
 	off := New(Deps{History: h, Heads: book})

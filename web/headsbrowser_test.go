@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // headsPage has a head in every state that the panel tells apart.
@@ -178,7 +178,7 @@ note("end", document.activeElement.dataset.key);
 // TestHeadOrderWithoutControl: where orders are not taken over HTTP, the dialog says so.
 func TestHeadOrderWithoutControl(t *testing.T) {
 	book := &pageHeads{}
-	srv := httptest.NewServer(scripted(New(Deps{History: sinks.NewHistory(sinks.HistoryConfig{}), Heads: book}), steps+`
+	srv := httptest.NewServer(scripted(New(Deps{History: history.New(history.Config{}), Heads: book}), steps+`
 (await wait(() => button("cancel m/2+head1"))).click();
 const d = await wait(dialog);
 d.querySelector("[name=by]").value = "ben";

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // limited serves with the limits of Server, the times cut short where short is set, and returns the address.
@@ -19,7 +19,7 @@ func limited(t *testing.T, short time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Server("", testHandler(sinks.NewHistory(sinks.HistoryConfig{})))
+	s := Server("", testHandler(history.New(history.Config{})))
 	for name, d := range map[string]time.Duration{"ReadHeaderTimeout": s.ReadHeaderTimeout, "ReadTimeout": s.ReadTimeout, "WriteTimeout": s.WriteTimeout, "IdleTimeout": s.IdleTimeout} {
 		if d <= 0 || d > 2*time.Minute {
 			t.Errorf("%s is %v, want a bound of at most two minutes", name, d)

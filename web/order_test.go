@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 type orderBook struct {
@@ -23,7 +23,7 @@ func (b *orderBook) Order(_ context.Context, o Order) (any, error) {
 
 func TestOrders(t *testing.T) {
 	book := &orderBook{}
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	on := New(Deps{History: h, Control: &recorded{}, Orders: book})
 	for _, c := range []struct {
 		method, target, body string

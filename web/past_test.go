@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // archivist remembers what it was asked.
@@ -29,7 +29,7 @@ func (a *archivist) Past(_ context.Context, q PastQuery) (any, error) {
 }
 
 func TestHistoryOfAModel(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	calibrate := newHandler(Deps{History: h}, 0)
 	for _, c := range []struct {
 		method, target string

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 var t0 = time.Date(2024, 3, 5, 11, 30, 0, 0, time.UTC)
@@ -47,8 +47,8 @@ func metrics(n int64, gap, wiggle float64) record.Metrics {
 
 // synthetic fills a history with an hour of a model that drifts at minute 20, alarms at 23, is refitted at 25 and
 // resolves at 30; slices and a second window have a little of it, and a second version is young.
-func synthetic() *sinks.History {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+func synthetic() *history.History {
+	h := history.New(history.Config{})
 	const m, v = "digits-resnet20", "2024-03-01"
 	for i := 1; i <= 360; i++ {
 		for _, slice := range []string{"", "region=eu", "region=us"} {
@@ -90,7 +90,7 @@ func snapshotAt(model, version, slice string, d time.Duration) record.Snapshot {
 	return s
 }
 
-func decisions(h *sinks.History, m, v string) {
+func decisions(h *history.History, m, v string) {
 	alert := func(at time.Duration, slice, state string, ece, null float64) {
 		h.AddAlert(record.Alert{
 			Schema: 1, Model: m, Version: v, Slice: slice, Rule: "ece-calibrated", Severity: "critical", State: state,
@@ -120,7 +120,7 @@ func decisions(h *sinks.History, m, v string) {
 
 // anytime adds to a history an alarm with evidence for the whole, what it inhibits in a slice and in a rule, and an alert that a
 // calibrator answers.
-func anytime(h *sinks.History) *sinks.History {
+func anytime(h *history.History) *history.History {
 	const m, v = "digits-resnet20", "2024-03-01"
 	at := 24 * time.Minute
 	a := record.Alert{

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // TestEstimatesInBrowser: what a window says before labels is on the page, each estimate with what must be true, and by how much it was wrong;
 // shares of classes with the test of their assumption.
 func TestEstimatesInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	condition, ece := 3.2, .041
 	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91,
 		Unlabelled: &record.Unlabelled{Rows: 91,

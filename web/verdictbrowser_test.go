@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 const link = "/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice="
@@ -50,7 +50,7 @@ func TestVerdictInBrowser(t *testing.T) {
 
 // TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside it.
 func TestAnsweredInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	s := snapshotAt("m", "1", "", time.Hour)
 	h.AddSnapshot(s)
 	a := record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), InhibitedBy: "calibrator 3"}
@@ -73,7 +73,7 @@ func TestAnsweredInBrowser(t *testing.T) {
 
 // TestManySlicesInBrowser: with 200 slices those that fire are marked in the selector and named, the first of them and how many more.
 func TestManySlicesInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
 	for i := range 200 {
 		slice := fmt.Sprintf("merchant=%03d", i)
@@ -97,7 +97,7 @@ func TestManySlicesInBrowser(t *testing.T) {
 
 // TestChainOfInhibitorsInBrowser: what follows from an alert that another one stands for is under that one, not in the list.
 func TestChainOfInhibitorsInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
 	add := func(min int, rule, state, by string) {
 		h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, Kind: "anytime", State: state, Signal: "raw", Since: stamp(0), At: stamp(time.Duration(min) * time.Minute), InhibitedBy: by,
@@ -125,7 +125,7 @@ func TestChainOfInhibitorsInBrowser(t *testing.T) {
 
 // TestHeadEventsInBrowser: what was decided about heads stands among the events, those of other models do not.
 func TestHeadEventsInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "2", "", time.Hour))
 	srv := httptest.NewServer(scripted(New(Deps{History: h, Heads: &pageHeads{}}), steps+`await wait(() => document.querySelector('#log [data-kind="asked"]'));`))
 	defer srv.Close()
@@ -143,7 +143,7 @@ func TestArrivedInBrowser(t *testing.T) {
 	f := func(logits, labels int, want string) {
 		t.Helper()
 		status := map[string]any{"counts": map[string]any{"rows": map[string]int{"logits": logits, "labels": labels}, "joined": 0}}
-		srv := httptest.NewServer(scripted(New(Deps{History: sinks.NewHistory(sinks.HistoryConfig{}), Status: func() any { return status }}),
+		srv := httptest.NewServer(scripted(New(Deps{History: history.New(history.Config{}), Status: func() any { return status }}),
 			steps+`await wait(() => document.querySelector("#arrived")?.textContent);`))
 		defer srv.Close()
 		dom := strings.ReplaceAll(chromium(t, srv.URL, "--dump-dom"), "\u202f", " ")
@@ -217,7 +217,7 @@ note("pill", seen.find((s) => s.startsWith("Kafka")));`))
 
 // TestSliceFirstInBrowser: of the first pane a slice may be there before the whole; who asks for neither is shown the whole.
 func TestSliceFirstInBrowser(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "region=eu", time.Hour))
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()

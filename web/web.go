@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // Deps is what the handler needs. Only History is required.
 type Deps struct {
-	History *sinks.History
+	History *history.History
 	// Status describes the running process; its result is encoded as JSON. Nil: /api/v1/status has the history only.
 	Status func() any
 	// Ready returns why the process cannot serve yet, or nil. Nil: always ready.

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 const series = "model=digits-resnet20&version=2024-03-01&window=last-5000"
 
-func testHandler(h *sinks.History) http.Handler {
+func testHandler(h *history.History) http.Handler {
 	return newHandler(Deps{
 		History: h,
 		Status:  func() any { return map[string]any{"shards": 4, "lag_rows": 1234} },
@@ -110,7 +110,7 @@ func TestModels(t *testing.T) {
 	if w := v.Slices[0].Windows; len(w) != 2 || w[0].Name != "5m" || w[1] != (windowInfo{"last-5000", "rows", 360, "2024-03-05T12:30:00Z"}) {
 		t.Errorf("windows of all rows: got %+v", w)
 	}
-	fetch(t, testHandler(sinks.NewHistory(sinks.HistoryConfig{})), "/api/v1/models", &got)
+	fetch(t, testHandler(history.New(history.Config{})), "/api/v1/models", &got)
 	if got.Models == nil || len(got.Models) != 0 {
 		t.Errorf("empty history: got %+v, want an empty list", got.Models)
 	}
@@ -196,7 +196,7 @@ func TestStatusAndHealth(t *testing.T) {
 }
 
 func TestUnencodableNumberIsAnError(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddCalibrator(record.Calibrator{DecidedAt: stamp(0), Evidence: record.Evidence{NLLNew: math.NaN()}})
 	if rec := do(testHandler(h), "GET", "/api/v1/calibrators"); rec.Code != 500 || !strings.Contains(rec.Body.String(), "NaN") {
 		t.Errorf("got %d %s, want 500 that names NaN", rec.Code, rec.Body)
@@ -336,7 +336,7 @@ func TestHeartbeatMovesTheIDOn(t *testing.T) {
 }
 
 func TestTooManyStreams(t *testing.T) {
-	h := sinks.NewHistory(sinks.HistoryConfig{Subscribers: 1})
+	h := history.New(history.Config{Subscribers: 1})
 	sub, err := h.Subscribe("", 0)
 	if err != nil {
 		t.Fatal(err)

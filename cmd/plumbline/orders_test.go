@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/history"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -203,7 +203,7 @@ func TestOrderWaits(t *testing.T) {
 		{"unpin by ann", "1ms", exitFailed, "is on its way, and no decision about it has come within 1ms"},
 		{"pin by nobody", "0s", exitDone, "is on its way"},
 	} {
-		rt.History = sinks.NewHistory(sinks.HistoryConfig{})
+		rt.History = history.New(history.Config{})
 		for _, by := range []string{"ann", "bob"} {
 			rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
 		}

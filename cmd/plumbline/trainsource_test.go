@@ -13,13 +13,13 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/arrowio/table"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/archive"
 )
 
 // writeTrainArchive writes the rows of trainTable as archive files of a model version, so many rows each, without logits.
 func writeTrainArchive(t *testing.T, dir, model, version string, table *table.Table, perFile int, half bool) {
 	t.Helper()
-	a := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir})
+	a := archive.New(archive.Config{Dir: dir})
 	for at, seq := 0, uint64(0); at < table.N; at, seq = at+perFile, seq+1 {
 		r := archivefile.Rows{Model: model, Version: version, K: table.K, D: table.D, Half: half}
 		for i := at; i < min(at+perFile, table.N); i++ {

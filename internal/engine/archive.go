@@ -9,16 +9,16 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/operators/archive"
-	"github.com/plumbline/plumbline/sinks"
+	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
 // openArchive is the archive of this process; nil where none is configured.
-func (rt *Engine) openArchive() *sinks.Archive {
+func (rt *Engine) openArchive() *sinkarchive.Archive {
 	c := &rt.Config.Archive
 	if c.Directory == "" {
 		return nil
 	}
-	return sinks.NewArchive(sinks.ArchiveConfig{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.Log})
+	return sinkarchive.New(sinkarchive.Config{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.Log})
 }
 
 // archiveConfig is that of a shard's operator; nil where no archive is configured. Files of a replay have names of their

@@ -28,7 +28,8 @@ import (
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/archive"
+	"github.com/plumbline/plumbline/sinks/history"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/web"
 )
@@ -39,11 +40,11 @@ type Engine struct {
 	Log       *slog.Logger
 	published *apply.Published
 	fits      *model.FitPool
-	History   *sinks.History
+	History   *history.History
 	Tuning    *heads.State
 	Heads     *shadow.Heads          // that shards run as shadows
 	Past      *decisionlog.Store     // nil = no history in a database
-	Archive   *sinks.Archive         // nil = none is configured
+	Archive   *archive.Archive       // nil = none is configured
 	replaying bool                   // files or topics once more
 	Listen    func(pipeline.Message) // sees every output of the model tasks; nil = nobody
 	notified  notify.Counts
@@ -70,7 +71,7 @@ type reporter interface {
 }
 
 func New(cfg config.Config, log *slog.Logger) *Engine {
-	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: sinks.NewHistory(sinks.HistoryConfig{ExportSlices: cfg.HTTP.Slices}), WatchEvery: metadataInterval,
+	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads.Max)

@@ -23,7 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/metrics"
 	"github.com/plumbline/plumbline/web"
 	"github.com/plumbline/plumbline/web/calibrate"
 )
@@ -286,7 +286,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.Pauser
 	}
 	handler := web.New(web.Deps{History: rt.History, Status: func() any { return rt.Status() }, Ready: rt.Ready,
-		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: sinks.MetricsHandler(rt.History, rt.taskStatuses, append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...), Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log), Log: rt.Log})
+		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses, append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...), Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log), Log: rt.Log})
 	if rt.Config.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

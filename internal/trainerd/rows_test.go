@@ -23,7 +23,7 @@ import (
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
-	"github.com/plumbline/plumbline/sinks"
+	"github.com/plumbline/plumbline/sinks/archive"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -55,7 +55,7 @@ func archiveRowsOf(n, d, k int) []labelledRow {
 }
 
 // publishRows adds rows to an archive as one file.
-func publishRows(t *testing.T, a *sinks.Archive, version string, partition int, seq uint64, k int, half bool, rows []labelledRow) {
+func publishRows(t *testing.T, a *archive.Archive, version string, partition int, seq uint64, k int, half bool, rows []labelledRow) {
 	t.Helper()
 	r := archivefile.Rows{Model: "m", Version: version, K: k, D: len(rows[0].x), Half: half}
 	f := archivefile.File{Group: "g", Model: "m", Version: version, Partition: partition, Sequence: seq, K: k, Rows: int64(len(rows)), Oldest: rows[0].labelTS, Newest: rows[0].labelTS}
@@ -115,7 +115,7 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 	const k, d = 3, 5
 	rows := archiveRowsOf(900, d, k)
 	dir := t.TempDir()
-	a := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	a := archive.New(archive.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	for i := range 9 {
 		publishRows(t, a, "1", i%2, uint64(i), k, true, rows[i*100:(i+1)*100])
 	}
@@ -188,7 +188,7 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
 	publish := func() {
-		a := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
+		a := archive.New(archive.Config{Dir: dir, Log: quiet})
 		for i := range files {
 			publishRows(t, a, "1", 0, uint64(i), k, false, rows[i*per:(i+1)*per])
 		}
@@ -215,7 +215,7 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 		go func() {
 			defer close(swept)
 			for most := int64(files - 1); most >= 3; most-- {
-				sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, MaxBytes: most * 12_000, Log: quiet}).Sweep()
+				archive.New(archive.Config{Dir: dir, MaxBytes: most * 12_000, Log: quiet}).Sweep()
 			}
 		}()
 		for done := false; !done; {
@@ -244,7 +244,7 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 	const k, d = 3, 4
 	rows := archiveRowsOf(400, d, k)
 	dir := t.TempDir()
-	a := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	a := archive.New(archive.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	for i, version := range []string{"1", "1+head1", "2", "1+head1+head2"} {
 		publishRows(t, a, version, 0, uint64(i), k, false, rows[i*100:(i+1)*100])
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/sinks"
+	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
 // archiveD is the number of features of the rows here; odd, so that float16 features do not fill their words.
@@ -177,7 +177,7 @@ func TestArchiveHasEveryRowOnce(t *testing.T) {
 	for _, half := range []bool{true, false} {
 		dir := t.TempDir()
 		s := newArchiveSetup(t, half)
-		s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+		s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 		shard := s.shard()
 		r := rand.New(rand.NewPCG(3, 3))
 		for rec := range in.records(r, anyOrder) {
@@ -275,7 +275,7 @@ func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, d
 	var shard *pipeline.Shard
 	store := &crashStore{frailStore: &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}},
 		r: rand.New(rand.NewPCG(seed, 6)), crash: .15, now: &shard}
-	archive := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
+	archive := sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet})
 	chance := rand.New(rand.NewPCG(seed, 7))
 	s.archive.Publish = func(ctx context.Context, f *archivefile.File) error { // one goroutine of one shard at a time
 		if chance.IntN(8) == 0 {
@@ -371,7 +371,7 @@ func TestArchiveFilesAreFunctionsOfTheRows(t *testing.T) {
 	contents := func(seed uint64) map[string][]byte {
 		dir := t.TempDir()
 		s := newArchiveSetup(t, true)
-		s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+		s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 		r := rand.New(rand.NewPCG(seed, 8))
 		shard := s.shard()
 		next, saved, files := [2]int{}, []byte(nil), map[string][]byte{}

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/sinks"
+	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
 // BenchmarkArchive joins predictions that have features with their labels, in messages of 1,000 rows, without an
@@ -28,7 +28,7 @@ func BenchmarkArchive(b *testing.B) {
 					cfg.FeatureBytes = 2
 					a = New(Config{Group: "g", Half: true, Scores: true, RollRows: 1 << 20, RollBytes: 256 << 20,
 						RollTime: 1 << 60, Dir: b.TempDir(), Name: "a",
-						Publish: sinks.NewArchive(sinks.ArchiveConfig{Dir: b.TempDir(), MaxBytes: 1 << 30,
+						Publish: sinkarchive.New(sinkarchive.Config{Dir: b.TempDir(), MaxBytes: 1 << 30,
 							Log: quiet}).Publish}, h)
 					next = func(x *arrowio.Batch) (pipeline.Rejects, error) {
 						return a.Process(context.Background(), x, func(*arrowio.Batch) (pipeline.Rejects, error) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/sinks"
+	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
 // TestArchiveOverColumns changes the slice columns at restarts, amid files: every row is archived once, with the value
@@ -16,7 +16,7 @@ func TestArchiveOverColumns(t *testing.T) {
 	rows, in := archiveRows(t)
 	dir := t.TempDir()
 	s := newArchiveSetup(t, false)
-	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	shard := s.shard()
 	r := rand.New(rand.NewPCG(3, 3))
 	taken, ended := 0, 0

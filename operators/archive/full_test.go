@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/sinks"
+	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
 )
 
 // takeAll gives a shard all records of the lanes, labels last.
@@ -40,7 +40,7 @@ func TestArchiveWaitsForRoom(t *testing.T) {
 	}
 	s := newArchiveSetup(t, true)
 	s.archive.Dir = blocked
-	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	stopped := s.shard()
@@ -70,7 +70,7 @@ func TestArchiveDropsWithoutRoom(t *testing.T) {
 	}
 	s := newArchiveSetup(t, true)
 	s.archive.Dir, s.archive.Drop = blocked, true
-	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	shard := s.shard()
 	labels := in[1]
 	in[1] = labels[:len(labels)/2]
@@ -123,7 +123,7 @@ func TestArchiveBacklog(t *testing.T) {
 		s.archive.PendingBytes, s.archive.Drop = 3000, drop
 		var broken atomic.Bool
 		broken.Store(true)
-		archive := sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet})
+		archive := sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet})
 		s.archive.Publish = func(ctx context.Context, f *archivefile.File) error {
 			if broken.Load() {
 				return errors.New("no space left on device")
@@ -169,7 +169,7 @@ func TestArchiveTurnedOn(t *testing.T) {
 	rows, in := archiveRows(t)
 	dir := t.TempDir()
 	s := newArchiveSetup(t, true)
-	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	off := s
 	off.join.FeatureBytes = 0
 	before := off.shard()
@@ -238,7 +238,7 @@ func TestArchiveTurnedOff(t *testing.T) {
 	_, in := archiveRows(t)
 	dir := t.TempDir()
 	s := newArchiveSetup(t, true)
-	s.archive.Publish = sinks.NewArchive(sinks.ArchiveConfig{Dir: dir, Log: quiet}).Publish
+	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	shard := s.shard()
 	half := lanes{in[0], in[1][:len(in[1])/2]}
 	if err := takeAll(t.Context(), t, shard, half); err != nil {

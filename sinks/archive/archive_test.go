@@ -1,4 +1,4 @@
-package sinks
+package archive
 
 import (
 	"context"
@@ -16,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/arrowio/archivefile"
-	"github.com/plumbline/plumbline/pipeline"
 )
 
 var quietLog = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -69,7 +71,7 @@ func tree(t *testing.T, dir string) []string {
 // it is replaced, and a damaged one is made anew.
 func TestArchivePublishesOnce(t *testing.T) {
 	dir := t.TempDir()
-	a := NewArchive(ArchiveConfig{Dir: dir, Log: quietLog})
+	a := New(Config{Dir: dir, Log: quietLog})
 	long := strings.Repeat("ß", 120)
 	for _, c := range []struct{ model, version, path string }{
 		{"m", "1", "model=m/version=1"},
@@ -114,7 +116,7 @@ func TestArchivePublishesOnce(t *testing.T) {
 // TestArchiveFailures: nothing but whole files is ever seen, whatever fails; the error names the file.
 func TestArchiveFailures(t *testing.T) {
 	dir := t.TempDir()
-	a := NewArchive(ArchiveConfig{Dir: dir, Log: quietLog})
+	a := New(Config{Dir: dir, Log: quietLog})
 	f := archiveFile(t, "m", "1", 1, 3, 10)
 	gone := *f
 	gone.Segments = append(slices.Clone(f.Segments), archivefile.Segment{Name: "x", Path: filepath.Join(dir, "nothing")})
@@ -139,7 +141,7 @@ func TestArchiveFailures(t *testing.T) {
 	if s := a.Stats(); s.Failed != 4 || s.FailingSince.IsZero() || s.LastFailure == "" {
 		t.Errorf("got %+v", s)
 	}
-	blocked := NewArchive(ArchiveConfig{Dir: filepath.Join(f.Segments[0].Path, "below"), Log: quietLog})
+	blocked := New(Config{Dir: filepath.Join(f.Segments[0].Path, "below"), Log: quietLog})
 	if err := blocked.Publish(t.Context(), f); err == nil {
 		t.Error("a directory below a file")
 	}
@@ -152,7 +154,7 @@ func TestArchiveFailures(t *testing.T) {
 // what is not the archive's stays, and what a process left unfinished goes when it is old.
 func TestArchiveRetention(t *testing.T) {
 	dir := t.TempDir()
-	a := NewArchive(ArchiveConfig{Dir: dir, MaxAge: 100, Log: quietLog})
+	a := New(Config{Dir: dir, MaxAge: 100, Log: quietLog})
 	for i, newest := range []int64{0, 50, 120, 150} {
 		if err := a.Publish(t.Context(), archiveFile(t, "m", "1", uint64(i), 5, newest)); err != nil {
 			t.Fatal(err)
@@ -183,14 +185,14 @@ func TestArchiveRetention(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	// Another process with a bound on size: two and a half files.
-	b := NewArchive(ArchiveConfig{Dir: dir, MaxBytes: s.Bytes / 4 * 5 / 2, Log: quietLog})
+	b := New(Config{Dir: dir, MaxBytes: s.Bytes / 4 * 5 / 2, Log: quietLog})
 	b.Sweep()
 	want = []string{"model=m/version=1/.plumbline-2.tmp", "model=m/version=1/foreign.arrow", "model=m/version=1/g-00001-0000000002-000000000000.arrow",
 		"model=m/version=1/g-00001-0000000003-000000000000.arrow", "model=m/version=1/notes.txt"}
 	if got := tree(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
-	NewArchive(ArchiveConfig{Dir: dir, MaxBytes: 1, Log: quietLog}).Sweep()
+	New(Config{Dir: dir, MaxBytes: 1, Log: quietLog}).Sweep()
 	if got := tree(t, dir); len(got) != 4 {
 		t.Errorf("files %v: the newest is to stay", got)
 	}
@@ -202,11 +204,13 @@ func TestArchiveRetention(t *testing.T) {
 
 // TestArchiveMetrics: the metrics of docs/metrics.md.
 func TestArchiveMetrics(t *testing.T) {
-	a := NewArchive(ArchiveConfig{Dir: t.TempDir(), Log: quietLog})
+	a := New(Config{Dir: t.TempDir(), Log: quietLog})
 	if err := a.Publish(t.Context(), archiveFile(t, "m", "1", 1, 5, 3e9)); err != nil {
 		t.Fatal(err)
 	}
-	h := MetricsHandler(NewHistory(HistoryConfig{}), func() []*pipeline.TaskStatus { return nil }, a)
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(a)
+	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{"plumbline_archive_files 1\n", "plumbline_archive_rows 5\n", "plumbline_archive_files_written_total 1\n", "plumbline_archive_failing 0\n",

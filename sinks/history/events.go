@@ -1,4 +1,4 @@
-package sinks
+package history
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ type Event struct {
 	Record         any // *record.Snapshot, *record.Alert or *record.Calibrator: read-only
 }
 
-// ErrTooManySubscribers is returned by Subscribe at HistoryConfig.Subscribers; the caller may try again later.
+// ErrTooManySubscribers is returned by Subscribe at Config.Subscribers; the caller may try again later.
 var ErrTooManySubscribers = errors.New("too many event subscribers")
 
 // Subscription receives the events that follow Backlog.
@@ -69,7 +69,7 @@ type bus struct {
 	subs    map[*Subscription]struct{}
 }
 
-func newBus(cfg HistoryConfig) bus {
+func newBus(cfg Config) bus {
 	return bus{
 		epoch: strconv.FormatInt(time.Now().UnixNano(), 36),
 		keep:  cfg.Backlog,

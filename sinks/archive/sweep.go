@@ -1,4 +1,4 @@
-package sinks
+package archive
 
 import (
 	"cmp"
@@ -120,25 +120,29 @@ func (a *Archive) list() []archived {
 	return out
 }
 
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("plumbline_"+name, help, labels, nil)
+}
+
 var (
-	descArchiveWritten  = desc("archive_files_written_total", "Archive files that this process has written.")
-	descArchiveBytes    = desc("archive_written_bytes_total", "Bytes of them.")
-	descArchiveRepeated = desc("archive_files_repeated_total", "Archive files made again after a restart that were there: with the same rows (kept) or others (replaced).", "result")
-	descArchiveFailed   = desc("archive_failures_total", "Attempts to write an archive file that failed; each is repeated until it succeeds.")
-	descArchiveFailing  = desc("archive_failing", "1 while archive files cannot be written.")
-	descArchiveDeleted  = desc("archive_files_deleted_total", "Archive files removed by archive.max_bytes and archive.max_age.")
-	descArchiveFiles    = desc("archive_files", "Files in the archive directory.")
-	descArchiveSize     = desc("archive_bytes", "Bytes of them.")
-	descArchiveRows     = desc("archive_rows", "Rows in them.")
-	descArchiveBad      = desc("archive_unreadable_files", "Files *.arrow in the archive directory that are no archive files.")
-	descArchiveOldest   = desc("archive_oldest_label_timestamp_seconds", "Event time of the oldest label in the archive.")
-	descArchiveNewest   = desc("archive_newest_label_timestamp_seconds", "And of the newest.")
+	descWritten  = desc("archive_files_written_total", "Archive files that this process has written.")
+	descBytes    = desc("archive_written_bytes_total", "Bytes of them.")
+	descRepeated = desc("archive_files_repeated_total", "Archive files made again after a restart that were there: with the same rows (kept) or others (replaced).", "result")
+	descFailed   = desc("archive_failures_total", "Attempts to write an archive file that failed; each is repeated until it succeeds.")
+	descFailing  = desc("archive_failing", "1 while archive files cannot be written.")
+	descDeleted  = desc("archive_files_deleted_total", "Archive files removed by archive.max_bytes and archive.max_age.")
+	descFiles    = desc("archive_files", "Files in the archive directory.")
+	descSize     = desc("archive_bytes", "Bytes of them.")
+	descRows     = desc("archive_rows", "Rows in them.")
+	descBad      = desc("archive_unreadable_files", "Files *.arrow in the archive directory that are no archive files.")
+	descOldest   = desc("archive_oldest_label_timestamp_seconds", "Event time of the oldest label in the archive.")
+	descNewest   = desc("archive_newest_label_timestamp_seconds", "And of the newest.")
 )
 
 // Describe implements prometheus.Collector.
 func (a *Archive) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descArchiveWritten, descArchiveBytes, descArchiveRepeated, descArchiveFailed, descArchiveFailing, descArchiveDeleted,
-		descArchiveFiles, descArchiveSize, descArchiveRows, descArchiveBad, descArchiveOldest, descArchiveNewest} {
+	for _, d := range []*prometheus.Desc{descWritten, descBytes, descRepeated, descFailed, descFailing, descDeleted,
+		descFiles, descSize, descRows, descBad, descOldest, descNewest} {
 		ch <- d
 	}
 }
@@ -146,26 +150,29 @@ func (a *Archive) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (a *Archive) Collect(ch chan<- prometheus.Metric) {
 	s := a.Stats()
+	gauge := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
 	count := func(d *prometheus.Desc, v int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
-	count(descArchiveWritten, s.Written)
-	count(descArchiveBytes, s.WrittenBytes)
-	count(descArchiveRepeated, s.Repeated, "kept")
-	count(descArchiveRepeated, s.Replaced, "replaced")
-	count(descArchiveFailed, s.Failed)
-	count(descArchiveDeleted, s.Deleted)
+	count(descWritten, s.Written)
+	count(descBytes, s.WrittenBytes)
+	count(descRepeated, s.Repeated, "kept")
+	count(descRepeated, s.Replaced, "replaced")
+	count(descFailed, s.Failed)
+	count(descDeleted, s.Deleted)
 	failing := 0.0
 	if !s.FailingSince.IsZero() {
 		failing = 1
 	}
-	gauge(ch, descArchiveFailing, failing)
-	gauge(ch, descArchiveFiles, float64(s.Files))
-	gauge(ch, descArchiveSize, float64(s.Bytes))
-	gauge(ch, descArchiveRows, float64(s.Rows))
-	gauge(ch, descArchiveBad, float64(s.Unreadable))
+	gauge(descFailing, failing)
+	gauge(descFiles, float64(s.Files))
+	gauge(descSize, float64(s.Bytes))
+	gauge(descRows, float64(s.Rows))
+	gauge(descBad, float64(s.Unreadable))
 	if s.Files > 0 {
-		gauge(ch, descArchiveOldest, float64(s.Oldest)/1e9)
-		gauge(ch, descArchiveNewest, float64(s.Newest)/1e9)
+		gauge(descOldest, float64(s.Oldest)/1e9)
+		gauge(descNewest, float64(s.Newest)/1e9)
 	}
 }

@@ -1,6 +1,4 @@
-// Package sinks holds where results go beside Kafka: the bounded history behind the page and the API, and the
-// Prometheus metrics, which are read from it.
-package sinks
+package history
 
 import (
 	"sync"
@@ -9,9 +7,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// HistoryConfig bounds a History; a zero field means the default in its comment. The memory is at most about
+// Config bounds a History; a zero field means the default in its comment. The memory is at most about
 // Keys·(SnapshotsPerKey·3 KB + DetailedPerKey·5 KB), with 15 bins and CDF and soft bins on.
-type HistoryConfig struct {
+type Config struct {
 	Keys                int // 256 (model, version, slice, window) keys; the one longest without news goes first
 	SnapshotsPerKey     int // 360
 	DetailedPerKey      int // 60 newest keep soft bins, CDF and the calibrator's bins; older ones their numbers and diagrams
@@ -21,10 +19,9 @@ type HistoryConfig struct {
 	Backlog             int // 1024 latest events, for subscribers that come back
 	Subscribers         int // 64
 	SubscriberBuffer    int // 256 events; a subscriber that is further behind is dropped
-	ExportSlices        int // 20 worst slices of a model version and window that /metrics has
 }
 
-func (c *HistoryConfig) defaults() {
+func (c *Config) defaults() {
 	def := func(p *int, v int) {
 		if *p <= 0 {
 			*p = v
@@ -39,7 +36,6 @@ func (c *HistoryConfig) defaults() {
 	def(&c.Backlog, 1024)
 	def(&c.Subscribers, 64)
 	def(&c.SubscriberBuffer, 256)
-	def(&c.ExportSlices, 20)
 }
 
 // SnapshotKey names one series of snapshots; Window is the window's name.
@@ -50,17 +46,17 @@ type modelKey struct{ model, version string }
 // History keeps the latest output records in bounded memory, for the page and the API. Records are shared with
 // the caller and must not be changed after they were added. Safe for concurrent use; adding never blocks on a reader.
 type History struct {
-	cfg HistoryConfig
+	cfg Config
 
 	mu     sync.RWMutex
 	series lru[SnapshotKey, *series]
 	models lru[modelKey, *decisions]
 	bus    bus
-	stats  HistoryStats
+	stats  Stats
 }
 
-// HistoryStats counts what did not fit or could not be kept.
-type HistoryStats struct {
+// Stats counts what did not fit or could not be kept.
+type Stats struct {
 	Keys               int    `json:"keys"`
 	Snapshots          int    `json:"snapshots"`
 	EvictedKeys        uint64 `json:"evicted_keys"`
@@ -94,8 +90,8 @@ type timed[T any] struct {
 	rec T
 }
 
-// NewHistory returns an empty History.
-func NewHistory(cfg HistoryConfig) *History {
+// New returns an empty History.
+func New(cfg Config) *History {
 	cfg.defaults()
 	return &History{
 		cfg:    cfg,
@@ -134,7 +130,7 @@ func (h *History) AddSnapshot(s record.Snapshot) {
 }
 
 // add inserts e in order, trims the ring and strips entries past the detailed ones; false for a repeat.
-func (sr *series) add(e stored, cfg HistoryConfig) bool {
+func (sr *series) add(e stored, cfg Config) bool {
 	i := len(sr.ring)
 	for i > 0 && sr.ring[i-1].x > e.x {
 		i--

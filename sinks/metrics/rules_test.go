@@ -1,4 +1,4 @@
-package sinks
+package metrics
 
 import (
 	"io/fs"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 func read(t *testing.T, path string) string {
@@ -46,9 +47,9 @@ func sameNames(t *testing.T, what string, got, want map[string]bool) {
 	}
 }
 
-// exported are the names of all metrics of a process where everything that can have a value has one.
-func exported(t *testing.T) (text string, own map[string]bool) {
-	h := NewHistory(HistoryConfig{})
+// everything are the names of all metrics of a process where everything that can have a value has one.
+func everything(t *testing.T) (text string, own map[string]bool) {
+	h := history.New(history.Config{})
 	h.AddSnapshot(fullSnapshot())
 	pooled := fullSnapshot()
 	pooled.Slice, pooled.PooledValues = "region=~other", 7
@@ -59,7 +60,7 @@ func exported(t *testing.T) (text string, own map[string]bool) {
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
 	// The command has collectors of its own, which every process exports.
 	// So has the archive.
-	for _, f := range append(sources(t, "../cmd", "../internal"), "archivesweep.go") {
+	for _, f := range append(sources(t, "../../cmd", "../../internal"), "../archive/sweep.go") {
 		for name := range names(read(t, f), `(?:prometheus\.NewDesc\("plumbline_|= desc\(")(\w+)"`) {
 			own[name] = true
 			text += "plumbline_" + name + " 0\n"
@@ -94,7 +95,7 @@ func fullStatus() *pipeline.TaskStatus {
 
 // TestEveryMetricIsDocumented: the lists of docs/metrics.md have the exported metrics and events, all of them and no others.
 func TestEveryMetricIsDocumented(t *testing.T) {
-	_, doc, ok := strings.Cut(read(t, "../docs/metrics.md"), "\n## Prometheus: `/metrics`\n")
+	_, doc, ok := strings.Cut(read(t, "../../docs/metrics.md"), "\n## Prometheus: `/metrics`\n")
 	if !ok {
 		t.Fatal("docs/metrics.md has no section of the metrics")
 	}
@@ -102,7 +103,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/metrics.md has no list of the events")
 	}
-	_, own := exported(t)
+	_, own := everything(t)
 	sameNames(t, "metrics in docs/metrics.md", items(doc), own)
 	sameNames(t, "events in docs/metrics.md", items(events), counted(t))
 }
@@ -123,7 +124,7 @@ func items(text string) map[string]bool {
 // counted are the names of the counts in the source: they become the values of the label event.
 func counted(t *testing.T) map[string]bool {
 	out := map[string]bool{}
-	for _, f := range sources(t, "../pipeline", "../operators") {
+	for _, f := range sources(t, "../../pipeline", "../../operators") {
 		maps.Copy(out, names(read(t, f), `\b[cC]ount[A-Z]\w*\s+= "(\w+)"`))
 	}
 	for name := range waitingKinds {
@@ -137,8 +138,8 @@ var foreign = map[string]bool{"up": true, "node_filesystem_avail_bytes": true, "
 
 // TestRulesNameWhatIsExported: a rule on a metric, or on an event, that does not exist would never fire.
 func TestRulesNameWhatIsExported(t *testing.T) {
-	rules := regexp.MustCompile(`(?m)#.*$`).ReplaceAllString(read(t, "../deploy/prometheus/rules.yml"), "")
-	text, _ := exported(t)
+	rules := regexp.MustCompile(`(?m)#.*$`).ReplaceAllString(read(t, "../../deploy/prometheus/rules.yml"), "")
+	text, _ := everything(t)
 	all := names(text, `(?m)^(\w+)[{ ]`)
 	used := names(rules, `\b((?:plumbline|process|go|node)_\w+)`)
 	maps.Copy(used, names(rules, `\b(up)\{`))
@@ -162,10 +163,10 @@ func TestRulesNameWhatIsExported(t *testing.T) {
 
 // TestEveryAlertHasATestAndARunbook: docs/operations.md says what to do about each alert, and promtool has tried each.
 func TestEveryAlertHasATestAndARunbook(t *testing.T) {
-	rules := read(t, "../deploy/prometheus/rules.yml")
+	rules := read(t, "../../deploy/prometheus/rules.yml")
 	alerts := names(rules, `- alert: (\w+)`)
-	sameNames(t, "alerts that rules_test.yml sees fire", names(read(t, "../deploy/prometheus/rules_test.yml"), `(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
-	sameNames(t, "alerts with a section in docs/operations.md", names(read(t, "../docs/operations.md"), `(?m)^### (Plumbline\w+)$`), alerts)
+	sameNames(t, "alerts that rules_test.yml sees fire", names(read(t, "../../deploy/prometheus/rules_test.yml"), `(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
+	sameNames(t, "alerts with a section in docs/operations.md", names(read(t, "../../docs/operations.md"), `(?m)^### (Plumbline\w+)$`), alerts)
 	linked := map[string]bool{}
 	for name := range alerts {
 		linked[strings.ToLower(name)] = true

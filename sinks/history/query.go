@@ -1,4 +1,4 @@
-package sinks
+package history
 
 import (
 	"sort"
@@ -122,7 +122,7 @@ func (h *History) Calibrators(model, version string, limit int) []record.Calibra
 }
 
 // Stats returns the counters.
-func (h *History) Stats() HistoryStats {
+func (h *History) Stats() Stats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	st := h.stats

@@ -1,4 +1,4 @@
-package sinks
+package metrics
 
 import (
 	"bufio"
@@ -15,12 +15,18 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
-func scrape(t *testing.T, h *History, tasks ...*pipeline.TaskStatus) string {
+func scrape(t *testing.T, h *history.History, tasks ...*pipeline.TaskStatus) string {
+	t.Helper()
+	return scrapeWorst(t, h, 0, tasks...)
+}
+
+func scrapeWorst(t *testing.T, h *history.History, worst int, tasks ...*pipeline.TaskStatus) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	MetricsHandler(h, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	Handler(h, worst, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	if rec.Code != 200 {
 		t.Fatalf("scrape answers %d: %s", rec.Code, rec.Body)
 	}
@@ -66,7 +72,7 @@ func fullSnapshot() record.Snapshot {
 }
 
 func TestScrapeEqualsTheHistory(t *testing.T) {
-	h := NewHistory(HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(fullSnapshot())
 	for i, state := range []string{"firing", "resolved"} {
 		h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
@@ -157,14 +163,14 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 }
 
 func TestScrapeOfNothing(t *testing.T) {
-	if got := samples(t, scrape(t, NewHistory(HistoryConfig{}))); len(got) != 2 {
+	if got := samples(t, scrape(t, history.New(history.Config{}))); len(got) != 2 {
 		t.Errorf("series %v, want what was left out and dropped alone", got)
 	}
 }
 
 // TestUndefinedIsAbsent: a value that is not known is left out, never 0 or NaN.
 func TestUndefinedIsAbsent(t *testing.T) {
-	h := NewHistory(HistoryConfig{})
+	h := history.New(history.Config{})
 	h.AddSnapshot(record.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: record.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
 	got, rows := samples(t, scrape(t, h)), 0
 	for k, v := range got {
@@ -181,13 +187,13 @@ func TestUndefinedIsAbsent(t *testing.T) {
 }
 
 func TestScrapeIsBounded(t *testing.T) {
-	h := NewHistory(HistoryConfig{Keys: MaxSeries + 20, ExportSlices: MaxSeries + 20})
+	h := history.New(history.Config{Keys: MaxSeries + 20})
 	for i := range MaxSeries + 7 {
 		s := fullSnapshot()
 		s.Slice = fmt.Sprintf("tenant=%d", i)
 		h.AddSnapshot(s)
 	}
-	got := samples(t, scrape(t, h))
+	got := samples(t, scrapeWorst(t, h, MaxSeries+20))
 	n := 0
 	for k := range got {
 		if strings.HasPrefix(k, "plumbline_window_predictions") {
@@ -201,7 +207,7 @@ func TestScrapeIsBounded(t *testing.T) {
 
 // TestWorstSlices: of many slices /metrics has those that fire and those whose ECE is surest to be too large, and the whole.
 func TestWorstSlices(t *testing.T) {
-	h := NewHistory(HistoryConfig{Keys: 100, ExportSlices: 3})
+	h := history.New(history.Config{Keys: 100})
 	for i := range 20 {
 		s := fullSnapshot()
 		s.Slice = fmt.Sprintf("tenant=%d", i)
@@ -213,7 +219,7 @@ func TestWorstSlices(t *testing.T) {
 		h.AddSnapshot(s)
 	}
 	h.AddAlert(record.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
-	snaps, leftOut, dropped := h.exported()
+	snaps, leftOut, dropped := exported(h, 3)
 	var got []string
 	for _, s := range snaps {
 		got = append(got, s.Slice)

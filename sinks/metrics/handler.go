@@ -1,4 +1,4 @@
-package sinks
+package metrics
 
 import (
 	"net/http"
@@ -12,24 +12,36 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // MaxSeries bounds the (model, version, slice, window) keys that are exported; the rest are counted in
 // plumbline_export_dropped_keys.
 const MaxSeries = 500
 
+type modelKey struct{ model, version string }
+
 // collector reads the history and the tasks' statuses at scrape time: nothing is kept twice.
 type collector struct {
-	history *History
+	history *history.History
+	worst   int
 	tasks   func() []*pipeline.TaskStatus
 	saved   savedTimes
 }
 
-// MetricsHandler answers /metrics with the calibration of the latest windows, the counts of the tasks in this
+// WorstSlices is how many slices of a model version and window are exported by default.
+const WorstSlices = 20
+
+// Handler answers /metrics with the calibration of the latest windows, the counts of the tasks in this
 // process, the Go runtime's own metrics, and what more collects.
-func MetricsHandler(h *History, tasks func() []*pipeline.TaskStatus, more ...prometheus.Collector) http.Handler {
+//
+// Of the slices of a model version and window the worst so many are exported; 0 = WorstSlices.
+func Handler(h *history.History, worst int, tasks func() []*pipeline.TaskStatus, more ...prometheus.Collector) http.Handler {
+	if worst <= 0 {
+		worst = WorstSlices
+	}
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{history: h, tasks: tasks})
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{history: h, worst: worst, tasks: tasks})
 	reg.MustRegister(more...)
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 }
@@ -80,7 +92,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- descDropped }
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	revision := map[modelKey]int{}
-	snaps, leftOut, dropped := c.history.exported()
+	snaps, leftOut, dropped := exported(c.history, c.worst)
 	for i := range snaps {
 		collectSnapshot(ch, &snaps[i])
 		m := modelKey{snaps[i].Model, snaps[i].Version}
@@ -92,7 +104,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for m, r := range revision {
 		gauge(ch, descRevision, float64(r), m.model, m.version)
 	}
-	for _, a := range c.history.exportedAlerts() {
+	for _, a := range exportedAlerts(c.history) {
 		state := a.State
 		if a.InhibitedBy != "" {
 			state = "inhibited"
@@ -111,7 +123,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // collectRefits shows the newest decision of every model version.
-func collectRefits(ch chan<- prometheus.Metric, h *History) {
+func collectRefits(ch chan<- prometheus.Metric, h *history.History) {
 	newest := map[modelKey]record.Calibrator{}
 	for _, d := range h.Calibrators("", "", 0) { // oldest first
 		if strings.HasPrefix(d.Outcome, "refused: ") {

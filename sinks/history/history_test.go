@@ -1,4 +1,4 @@
-package sinks
+package history
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func labelled(t *testing.T, h *History, k SnapshotKey) string {
 }
 
 func TestHistorySnapshotRing(t *testing.T) {
-	h := NewHistory(HistoryConfig{SnapshotsPerKey: 4, DetailedPerKey: 2})
+	h := New(Config{SnapshotsPerKey: 4, DetailedPerKey: 2})
 	for _, i := range []int{1, 2, 4, 3, 3, 5, 1, 6} { // out of order, a repeat, one older than the full ring
 		h.AddSnapshot(rowsSnap(i))
 	}
@@ -73,7 +73,7 @@ func TestHistorySnapshotRing(t *testing.T) {
 }
 
 func TestHistoryTimeWindowIsRevised(t *testing.T) {
-	h := NewHistory(HistoryConfig{DetailedPerKey: 1})
+	h := New(Config{DetailedPerKey: 1})
 	k := SnapshotKey{"m", "1", "", "hour"}
 	for _, e := range [][2]int{{10, 11}, {20, 21}, {10, 15}, {10, 12}} {
 		h.AddSnapshot(timeSnap(e[0], e[1]))
@@ -87,7 +87,7 @@ func TestHistoryTimeWindowIsRevised(t *testing.T) {
 }
 
 func TestHistoryEvictsTheStalestKey(t *testing.T) {
-	h := NewHistory(HistoryConfig{Keys: 2})
+	h := New(Config{Keys: 2})
 	for _, v := range []string{"1", "2", "1", "3"} {
 		s := rowsSnap(1)
 		s.Version = v
@@ -107,7 +107,7 @@ func alert(i int, rule, state string) record.Alert {
 }
 
 func TestHistoryAlerts(t *testing.T) {
-	h := NewHistory(HistoryConfig{AlertsPerModel: 3})
+	h := New(Config{AlertsPerModel: 3})
 	h.AddAlert(alert(1, "a", "firing"))
 	h.AddAlert(alert(1, "a", "firing"))
 	h.AddAlert(alert(2, "b", "pending"))
@@ -132,7 +132,7 @@ func TestHistoryAlerts(t *testing.T) {
 }
 
 func TestHistoryCalibrators(t *testing.T) {
-	h := NewHistory(HistoryConfig{CalibratorsPerModel: 2})
+	h := New(Config{CalibratorsPerModel: 2})
 	for _, i := range []int{1, 2, 2, 3} {
 		h.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: i, DecidedAt: stamp(i)})
 	}
@@ -147,7 +147,7 @@ func TestHistoryCalibrators(t *testing.T) {
 
 // TestHistoryOrdersOfOnePane: what people decide within one pane has one time, and is kept all the same; what comes again is not.
 func TestHistoryOrdersOfOnePane(t *testing.T) {
-	h := NewHistory(HistoryConfig{})
+	h := New(Config{})
 	for _, o := range [][3]string{{"pin by ann", "ann", "audit"}, {"unpin by ann", "ann", "over"}, {"pin by ann", "ann", "again"}, {"pin by ann", "ann", "audit"}} {
 		h.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, DecidedAt: stamp(1), Reason: "manual", Outcome: o[0], By: o[1], Why: o[2]})
 	}
@@ -157,7 +157,7 @@ func TestHistoryOrdersOfOnePane(t *testing.T) {
 }
 
 func TestHistoryBadTime(t *testing.T) {
-	h := NewHistory(HistoryConfig{})
+	h := New(Config{})
 	h.AddSnapshot(record.Snapshot{At: "yesterday"})
 	h.AddAlert(record.Alert{})
 	h.AddCalibrator(record.Calibrator{DecidedAt: "2024-13-01T00:00:00Z"})
@@ -167,7 +167,7 @@ func TestHistoryBadTime(t *testing.T) {
 }
 
 func TestSubscribeResumes(t *testing.T) {
-	h := NewHistory(HistoryConfig{Backlog: 2})
+	h := New(Config{Backlog: 2})
 	for i := 1; i <= 4; i++ { // the backlog is trimmed to 2 when the fourth comes
 		h.AddSnapshot(rowsSnap(i))
 	}
@@ -201,7 +201,7 @@ func TestSubscribeResumes(t *testing.T) {
 }
 
 func TestSubscribeFromTheStart(t *testing.T) {
-	h := NewHistory(HistoryConfig{})
+	h := New(Config{})
 	epoch, seq := h.Position()
 	h.AddSnapshot(rowsSnap(1))
 	s, err := h.Subscribe(epoch, seq)
@@ -211,7 +211,7 @@ func TestSubscribeFromTheStart(t *testing.T) {
 }
 
 func TestSlowSubscriberIsDropped(t *testing.T) {
-	h := NewHistory(HistoryConfig{Subscribers: 2, SubscriberBuffer: 2})
+	h := New(Config{Subscribers: 2, SubscriberBuffer: 2})
 	slow, _ := h.Subscribe("", 0)
 	quick, _ := h.Subscribe("", 0)
 	if _, err := h.Subscribe("", 0); !errors.Is(err, ErrTooManySubscribers) {
@@ -236,7 +236,7 @@ func TestSlowSubscriberIsDropped(t *testing.T) {
 }
 
 func TestHistoryConcurrent(t *testing.T) {
-	h := NewHistory(HistoryConfig{SnapshotsPerKey: 8, Keys: 3})
+	h := New(Config{SnapshotsPerKey: 8, Keys: 3})
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {

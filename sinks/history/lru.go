@@ -1,4 +1,4 @@
-package sinks
+package history
 
 import "container/list"
 

@@ -1,4 +1,4 @@
-package sinks
+package metrics
 
 import (
 	"cmp"
@@ -9,20 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/history"
 )
 
 // exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model version and
 // window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is beyond.
-func (h *History) exported() (snaps []record.Snapshot, leftOut, dropped int) {
-	firing := map[SnapshotKey]bool{}
+func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, dropped int) {
+	firing := map[history.SnapshotKey]bool{}
 	for _, a := range h.CurrentAlerts("", "") {
 		if a.State == "firing" && a.Slice != "" {
-			firing[SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}] = true
+			firing[history.SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}] = true
 		}
 	}
 	var whole []record.Snapshot
-	of := map[SnapshotKey][]record.Snapshot{}
-	var groups []SnapshotKey
+	of := map[history.SnapshotKey][]record.Snapshot{}
+	var groups []history.SnapshotKey
 	for _, s := range h.Series() {
 		snap, ok := h.Latest(s.SnapshotKey)
 		if !ok {
@@ -32,7 +33,7 @@ func (h *History) exported() (snaps []record.Snapshot, leftOut, dropped int) {
 			whole = append(whole, snap)
 			continue
 		}
-		group := SnapshotKey{Model: s.Model, Version: s.Version, Window: s.Window}
+		group := history.SnapshotKey{Model: s.Model, Version: s.Version, Window: s.Window}
 		if of[group] == nil {
 			groups = append(groups, group)
 		}
@@ -42,13 +43,13 @@ func (h *History) exported() (snaps []record.Snapshot, leftOut, dropped int) {
 	for _, g := range groups {
 		all := of[g]
 		slices.SortStableFunc(all, func(a, b record.Snapshot) int {
-			x, y := firing[SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}], firing[SnapshotKey{Model: b.Model, Version: b.Version, Slice: b.Slice}]
+			x, y := firing[history.SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}], firing[history.SnapshotKey{Model: b.Model, Version: b.Version, Slice: b.Slice}]
 			if x != y {
 				return map[bool]int{true: -1, false: 1}[x]
 			}
 			return cmp.Compare(badness(&b), badness(&a))
 		})
-		n := min(len(all), h.cfg.ExportSlices)
+		n := min(len(all), worst)
 		snaps, leftOut = append(snaps, all[:n]...), leftOut+len(all)-n
 	}
 	if over := len(snaps) - MaxSeries; over > 0 {
@@ -61,13 +62,13 @@ func (h *History) exported() (snaps []record.Snapshot, leftOut, dropped int) {
 const pooledSlice = "=~other"
 
 // collectPooled shows how many values are pooled, by the newest snapshot of any window.
-func collectPooled(ch chan<- prometheus.Metric, h *History) {
-	newest := map[SnapshotKey]record.Snapshot{}
+func collectPooled(ch chan<- prometheus.Metric, h *history.History) {
+	newest := map[history.SnapshotKey]record.Snapshot{}
 	for _, s := range h.Series() {
 		if !strings.HasSuffix(s.Slice, pooledSlice) {
 			continue
 		}
-		key := SnapshotKey{Model: s.Model, Version: s.Version, Slice: s.Slice}
+		key := history.SnapshotKey{Model: s.Model, Version: s.Version, Slice: s.Slice}
 		if snap, ok := h.Latest(s.SnapshotKey); ok && snap.At > newest[key].At {
 			newest[key] = snap
 		}
@@ -91,7 +92,7 @@ func badness(s *record.Snapshot) float64 {
 }
 
 // exportedAlerts are the alerts that /metrics has: at most MaxSeries, those that nobody inhibits first.
-func (h *History) exportedAlerts() []record.Alert {
+func exportedAlerts(h *history.History) []record.Alert {
 	all := h.CurrentAlerts("", "")
 	slices.SortStableFunc(all, func(a, b record.Alert) int {
 		return cmp.Compare(min(len(a.InhibitedBy), 1), min(len(b.InhibitedBy), 1))

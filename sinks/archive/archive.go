@@ -1,4 +1,4 @@
-package sinks
+package archive
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/arrowio/archivefile"
 )
 
-// ArchiveConfig configures Archive.
-type ArchiveConfig struct {
+// Config configures Archive.
+type Config struct {
 	Dir string
 	// MaxBytes and MaxAge bound what is kept: the size of all files, and how much older than the newest label of its model
 	// version a file's newest label may be, ns. 0 = no bound.
@@ -29,17 +29,17 @@ type ArchiveConfig struct {
 // there whole or not at all: it is written under a temporary name, which begins with a dot, made durable and renamed.
 // Processes may share the directory. Safe for concurrent use.
 type Archive struct {
-	cfg ArchiveConfig
+	cfg Config
 
 	mu       sync.Mutex
 	known    map[string]*archivefile.Info // by path: files do not change
-	stats    ArchiveStats
+	stats    Stats
 	swept    time.Time     // when the directory was looked through last
 	sweeping time.Duration // how long that took
 }
 
-// ArchiveStats is what an Archive has done, and what was there when it looked last.
-type ArchiveStats struct {
+// Stats is what an Archive has done, and what was there when it looked last.
+type Stats struct {
 	Written, WrittenBytes   int64 // files
 	Repeated, Replaced      int64 // files that were there, with the same rows and with others
 	Failed                  int64 // attempts
@@ -51,13 +51,13 @@ type ArchiveStats struct {
 	FailingSince, LastWrite time.Time
 }
 
-// NewArchive returns the archive in a directory, which is made when the first file comes.
-func NewArchive(cfg ArchiveConfig) *Archive {
+// New returns the archive in a directory, which is made when the first file comes.
+func New(cfg Config) *Archive {
 	return &Archive{cfg: cfg, known: map[string]*archivefile.Info{}}
 }
 
 // Stats returns a copy.
-func (a *Archive) Stats() ArchiveStats {
+func (a *Archive) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stats
@@ -94,11 +94,11 @@ func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 	path := filepath.Join(dir, f.Name())
 	switch info, err := archivefile.ReadInfo(path); {
 	case err == nil && info.Digest == f.Digest():
-		a.count(func(s *ArchiveStats) { s.Repeated++ })
+		a.count(func(s *Stats) { s.Repeated++ })
 		return nil
 	case err == nil:
 		a.cfg.Log.Warn("an archive file is replaced by one with other rows; was the state removed, and the archive not?", "file", path, "rows", f.Rows, "before", info.Rows)
-		a.count(func(s *ArchiveStats) { s.Replaced++ })
+		a.count(func(s *Stats) { s.Replaced++ })
 	case !errors.Is(err, fs.ErrNotExist):
 		a.cfg.Log.Warn("a file in the archive that cannot be read is replaced", "file", path, "err", err)
 	}
@@ -117,7 +117,7 @@ func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 	return nil
 }
 
-func (a *Archive) count(f func(*ArchiveStats)) {
+func (a *Archive) count(f func(*Stats)) {
 	a.mu.Lock()
 	f(&a.stats)
 	a.mu.Unlock()
