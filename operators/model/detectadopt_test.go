@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
-	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -128,25 +127,4 @@ func TestWindowsMayChange(t *testing.T) {
 	if same == 0 || same == len(now.model.Windows) {
 		t.Errorf("%d of %d windows are as before: nothing compared", same, len(now.model.Windows))
 	}
-}
-
-// FuzzSliceState: foreign bytes are an error, and what is read encodes to what is read again.
-func FuzzSliceState(f *testing.F) {
-	h := newHeavy()
-	h.observe(3, map[string]int64{"a": 4, "b": 2, "c": 9}, 2)
-	h.settle(1)
-	good := h.append(nil)
-	f.Add(good)
-	f.Add(good[:len(good)/2])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		h, r := newHeavy(), binenc.NewReader(data)
-		if h.restore(&r); r.Close() != nil {
-			return
-		}
-		again := h.append(nil)
-		back, r2 := newHeavy(), binenc.NewReader(again)
-		if back.restore(&r2); r2.Close() != nil || string(back.append(nil)) != string(again) {
-			t.Fatalf("%x becomes %x", again, back.append(nil))
-		}
-	})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/slice"
+
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -29,7 +31,7 @@ func (v *version) takes(pane int64) bool {
 			return true
 		}
 	}
-	for _, b := range v.strangers {
+	for _, b := range v.pendingSlices {
 		if len(b.pending[pane]) > 0 {
 			return true
 		}
@@ -107,7 +109,7 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 		v.Calibrators = []*stage.InForce{f}
 	}
 	old := v.keys
-	v.keys, v.heavy, v.last, v.idle = map[string]*keyState{}, map[string]*heavy{}, minPane, 0
+	v.keys, v.heavy, v.last, v.idle = map[string]*keyState{}, map[string]*slice.Counts{}, minPane, 0
 	for name, k := range old {
 		if len(k.pending) > 0 {
 			v.key(name, &t.cfg).inbox = k.inbox

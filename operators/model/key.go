@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plumbline/plumbline/operators/model/slice"
+
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/slicing"
@@ -18,12 +20,12 @@ import (
 // version is the state of one model version; its calibrators belong to all its slices.
 type version struct {
 	stage.Version
-	keys      map[string]*keyState
-	heavy     map[string]*heavy // by slice column
-	strangers map[string]*inbox // slices without statistics of their own
-	refit     refitState
-	last      int64 // label pane of its last rows, minPane = none
-	idle      int64 // label panes that passed since while others had rows
+	keys          map[string]*keyState
+	heavy         map[string]*slice.Counts // by slice column
+	pendingSlices map[string]*inbox        // slices without statistics of their own
+	refit         refitState
+	last          int64 // label pane of its last rows, minPane = none
+	idle          int64 // label panes that passed since while others had rows
 }
 
 // keyState is the state of one (model, version, slice).
@@ -98,7 +100,7 @@ func (k *keyState) takePane(pane, length int64) stage.Pane {
 // step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together, then
 // the decisions, which take effect at the pane's end.
 func (t *ModelTask) step(v *version, pane int64) error {
-	if err := t.route(v, pane); err != nil {
+	if err := (&slicer{t, v}).route(pane); err != nil {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(v.keys))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/slice"
+
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/alert"
 	"github.com/plumbline/plumbline/operators/model/drift"
@@ -283,7 +285,7 @@ func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) 
 	if err != nil {
 		return nil, err
 	}
-	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()}, keys: map[string]*keyState{}, heavy: map[string]*heavy{}, strangers: map[string]*inbox{},
+	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()}, keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
 		last: minPane}
 	m.versions[name] = v
 	return v, nil
@@ -347,7 +349,7 @@ func (m *model) nextBusy(barrier int64) int64 {
 				first = min(first, pane)
 			}
 		}
-		for _, b := range v.strangers {
+		for _, b := range v.pendingSlices {
 			for pane := range b.pending {
 				first = min(first, pane)
 			}

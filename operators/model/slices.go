@@ -95,59 +95,65 @@ func (v *version) inbox(slice string, cfg *ModelConfig) *inbox {
 	if _, _, ok := splitSlice(slice); !ok || cfg.Slices.MaxKeys == 0 {
 		return &v.key(slice, cfg).inbox
 	}
-	b := v.strangers[slice]
+	b := v.pendingSlices[slice]
 	if b == nil {
 		fresh := newInbox()
 		b = &fresh
-		v.strangers[slice] = b
+		v.pendingSlices[slice] = b
 	}
 	return b
 }
 
 // heavyOf returns the counts of a column.
-func (v *version) heavyOf(column string) *heavy {
+func (v *version) heavyOf(column string) *slice.Counts {
 	h := v.heavy[column]
 	if h == nil {
-		h = newHeavy()
+		h = slice.NewCounts()
 		v.heavy[column] = h
 	}
 	return h
 }
 
+// slicer gives the slices of a version their statistics, and takes them.
+type slicer struct {
+	*ModelTask
+	*version
+}
+
 // route decides, before a label pane is processed, which values have statistics of their own, and puts the cells of the others into their
 // column's ~other. It is a function of the panes up to this one, of all shards together and in the order of names, so no trace is left of
 // how the rows were split.
-func (t *ModelTask) route(v *version, pane int64) error {
-	if t.cfg.Slices.MaxKeys == 0 {
+func (s *slicer) route(pane int64) error {
+	if s.cfg.Slices.MaxKeys == 0 {
 		return nil
 	}
-	values, boxes := map[string][]string{}, v.boxes() // by column
+	values, boxes := map[string][]string{}, s.boxes() // by column
 	for _, name := range slices.Sorted(maps.Keys(boxes)) {
 		if column, value, ok := splitSlice(name); ok {
 			values[column] = append(values[column], value)
 		}
 	}
 	for _, column := range slices.Sorted(maps.Keys(values)) {
-		if err := t.routeColumn(v, column, values[column], boxes, pane); err != nil {
+		if err := s.routeColumn(column, values[column], boxes, pane); err != nil {
 			return fmt.Errorf("slices of %s: %w", column, err)
 		}
 	}
 	return nil
 }
 
-// boxes are the inboxes of all slices.
+// boxes are the inboxes of all slicev.
 func (v *version) boxes() map[string]*inbox {
-	all := maps.Clone(v.strangers)
+	all := maps.Clone(v.pendingSlices)
 	for name, k := range v.keys {
 		all[name] = &k.inbox
 	}
 	return all
 }
 
-func (t *ModelTask) routeColumn(v *version, column string, values []string, boxes map[string]*inbox, pane int64) error {
-	h := v.heavyOf(column)
+func (s *slicer) routeColumn(column string, values []string, boxes map[string]*inbox, pane int64) error {
+	h := s.heavyOf(column)
 	here := slices.DeleteFunc(slices.Clone(values), func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
-	over := leastHashes(here, slicing.Slots(t.cfg.Slices.MaxKeys))
+	over := slice.LeastHashes(here, slicing.Slots(s.cfg.Slices.MaxKeys))
 	rows := map[string]int64{}
 	for _, x := range here {
 		if n := boxes[column+"="+x].predictions(pane); n > 0 && !over[x] {
@@ -157,71 +163,48 @@ func (t *ModelTask) routeColumn(v *version, column string, values []string, boxe
 	// Where shards had no slot for a value its rows are in ~other already: with fewer shards that is so where with more it is not.
 	other := boxes[column+"="+slicing.Other]
 	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
-		h.more = max(h.more, pipeline.PaneIndex(pane*t.cfg.Pane, int64(t.cfg.Slices.HalfLife))+1)
+		h.More = max(h.More, pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife))+1)
 	}
-	h.observe(pipeline.PaneIndex(pane*t.cfg.Pane, int64(t.cfg.Slices.HalfLife)), rows, countersOf(t.cfg.Slices.MaxKeys))
-	in, out := h.settle(t.cfg.Slices.MaxKeys)
+	h.Observe(pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife)), rows, countersOf(s.cfg.Slices.MaxKeys))
+	in, out := h.Settle(s.cfg.Slices.MaxKeys)
 	for _, x := range out {
-		if err := t.retire(v, column, x, (pane+1)*t.cfg.Pane); err != nil {
+		if err := s.retire(column, x, (pane+1)*s.cfg.Pane); err != nil {
 			return err
 		}
 	}
 	for _, x := range in {
-		t.admitKey(v, column+"="+x)
+		s.admitKey(column + "=" + x)
 	}
 	for _, x := range here {
-		if _, kept := h.kept[x]; kept && !over[x] {
+		if _, kept := h.Kept[x]; kept && !over[x] {
 			continue
 		}
-		if err := t.pool(v, column, x, pane); err != nil {
+		if err := s.pool(column, x, pane); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leastHashes returns the values that are not among the limit with the least hashes: those that every shard has.
-func leastHashes(values []string, limit int) map[string]bool {
-	over := map[string]bool{}
-	if len(values) <= limit {
-		return over
-	}
-	byHash := slices.Clone(values) // ascending, and so it stays where hashes are equal
-	slices.SortStableFunc(byHash, func(a, b string) int {
-		x, y := slicing.Hash(a), slicing.Hash(b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
-	for _, x := range byHash[limit:] {
-		over[x] = true
-	}
-	return over
-}
-
 // admitKey gives a value statistics of its own, from its waiting cells on.
-func (t *ModelTask) admitKey(v *version, name string) {
-	k := v.key(name, &t.cfg)
-	if b := v.strangers[name]; b != nil {
+func (s *slicer) admitKey(name string) {
+	k := s.key(name, &s.cfg)
+	if b := s.pendingSlices[name]; b != nil {
 		k.inbox = *b
-		delete(v.strangers, name)
+		delete(s.pendingSlices, name)
 	}
 }
 
 // pool puts a value's cells of a label pane into ~other.
-func (t *ModelTask) pool(v *version, column, value string, pane int64) error {
+func (s *slicer) pool(column, value string, pane int64) error {
 	name := column + "=" + value
-	b := v.inbox(name, &t.cfg)
-	t.counts.Add(CountPooledRows, b.predictions(pane))
-	if err := b.move(pane, &v.key(column+"="+slicing.Other, &t.cfg).inbox); err != nil {
+	b := s.inbox(name, &s.cfg)
+	s.counts.Add(CountPooledRows, b.predictions(pane))
+	if err := b.move(pane, &s.key(column+"="+slicing.Other, &s.cfg).inbox); err != nil {
 		return err
 	}
 	if len(b.pending) == 0 {
-		delete(v.strangers, name)
+		delete(s.pendingSlices, name)
 	}
 	return nil
 }
@@ -229,6 +212,6 @@ func (t *ModelTask) pool(v *version, column, value string, pane int64) error {
 // showPooled adds what is pooled in ~other of a column to a snapshot.
 func (v *version) showPooled(column string, s *record.Snapshot) {
 	if h := v.heavy[column]; h != nil {
-		s.PooledValues, s.PooledMore = int64(len(h.pooled)), h.full()
+		s.PooledValues, s.PooledMore = int64(len(h.Pooled)), h.Full()
 	}
 }

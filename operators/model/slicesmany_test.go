@@ -74,9 +74,9 @@ func TestManyValuesLeaveNoTrace(t *testing.T) {
 func checkMany(t *testing.T, w *world, limit int) {
 	t.Helper()
 	v := w.model.models["m"].versions["v1"]
-	kept := slices.Sorted(maps.Keys(v.heavy["region"].kept))
-	if len(kept) != limit || len(v.strangers) != 0 || len(v.keys) != limit+2 {
-		t.Errorf("%v are kept, %d keys, %d strangers; want %d and the whole and the rest, none", kept, len(v.keys), len(v.strangers), limit)
+	kept := slices.Sorted(maps.Keys(v.heavy["region"].Kept))
+	if len(kept) != limit || len(v.pendingSlices) != 0 || len(v.keys) != limit+2 {
+		t.Errorf("%v are kept, %d keys, %d strangers; want %d and the whole and the rest, none", kept, len(v.keys), len(v.pendingSlices), limit)
 	}
 	late := 0
 	for _, x := range kept {
@@ -191,8 +191,8 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 	for _, r := range w.panes {
 		w.must(task.Take(t.Context(), r))
 	}
-	if v := task.models["m"].versions["v1"]; len(v.keys) != 1 || len(v.strangers)+len(v.heavy) != 0 {
-		t.Errorf("%d keys, %d strangers without slices", len(v.keys), len(v.strangers))
+	if v := task.models["m"].versions["v1"]; len(v.keys) != 1 || len(v.pendingSlices)+len(v.heavy) != 0 {
+		t.Errorf("%d keys, %d strangers without slices", len(v.keys), len(v.pendingSlices))
 	}
 }
 

@@ -1,4 +1,4 @@
-package model
+package slice
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
@@ -16,8 +17,8 @@ func TestHeavyCountsWithinBounds(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))
 	const counters = 40
-	h, exact := newHeavy(), map[string]int64{}
-	h.kept["v0"] = 0
+	h, exact := NewCounts(), map[string]int64{}
+	h.Kept["v0"] = 0
 	var pooled int64
 	for range 300 {
 		rows := map[string]int64{}
@@ -29,31 +30,31 @@ func TestHeavyCountsWithinBounds(t *testing.T) {
 				pooled += n
 			}
 		}
-		h.observe(7, rows, counters)
+		h.Observe(7, rows, counters)
 	}
-	if h.kept["v0"] != exact["v0"] || len(h.pooled) > counters || !h.full() {
-		t.Errorf("v0 has %d rows, want %d; %d counters, allowed %d", h.kept["v0"], exact["v0"], len(h.pooled), counters)
+	if h.Kept["v0"] != exact["v0"] || len(h.Pooled) > counters || !h.Full() {
+		t.Errorf("v0 has %d rows, want %d; %d counters, allowed %d", h.Kept["v0"], exact["v0"], len(h.Pooled), counters)
 	}
 	for v, n := range exact {
-		if got := h.pooled[v]; v != "v0" && (got > n || got < n-pooled/(counters+1)) {
+		if got := h.Pooled[v]; v != "v0" && (got > n || got < n-pooled/(counters+1)) {
 			t.Errorf("%s: counted %d of %d, allowed are %d fewer", v, got, n, pooled/(counters+1))
 		}
 	}
-	v1 := h.pooled["v1"]
+	v1 := h.Pooled["v1"]
 	h.decay(9)
-	if h.kept["v0"] != exact["v0"]/4 || h.pooled["v1"] != v1/4 {
-		t.Errorf("after two half-lives %d and %d, want a quarter of %d and %d", h.kept["v0"], h.pooled["v1"], exact["v0"], v1)
+	if h.Kept["v0"] != exact["v0"]/4 || h.Pooled["v1"] != v1/4 {
+		t.Errorf("after two half-lives %d and %d, want a quarter of %d and %d", h.Kept["v0"], h.Pooled["v1"], exact["v0"], v1)
 	}
 	h.decay(1 << 40)
-	if len(h.pooled) != 0 || h.kept["v0"] != 0 || h.full() {
-		t.Errorf("after an age %v and %v are left", h.kept, h.pooled)
+	if len(h.Pooled) != 0 || h.Kept["v0"] != 0 || h.Full() {
+		t.Errorf("after an age %v and %v are left", h.Kept, h.Pooled)
 	}
 }
 
 // TestHeavySettles: who is kept, by pane; a bound of two.
 func TestHeavySettles(t *testing.T) {
 	t.Parallel()
-	h := newHeavy()
+	h := NewCounts()
 	for i, c := range []struct {
 		rows    map[string]int64
 		limit   int
@@ -70,13 +71,13 @@ func TestHeavySettles(t *testing.T) {
 		{map[string]int64{"c": 1}, 3, "b c", ""},                          // and higher: the heaviest come
 		{map[string]int64{"p": 4000, "q": 3000, "r": 1}, 3, "p q", "b c"}, // two at once
 	} {
-		h.observe(0, c.rows, 100)
-		in, out := h.settle(c.limit)
+		h.Observe(0, c.rows, 100)
+		in, out := h.Settle(c.limit)
 		if got := strings.Join(in, " "); got != c.in || strings.Join(out, " ") != c.out {
-			t.Errorf("step %d: %q in, %q out; want %q, %q; kept %v, pooled %v", i, in, out, c.in, c.out, h.kept, h.pooled)
+			t.Errorf("step %d: %q in, %q out; want %q, %q; kept %v, pooled %v", i, in, out, c.in, c.out, h.Kept, h.Pooled)
 		}
-		if len(h.kept) > c.limit {
-			t.Errorf("step %d: %d are kept, allowed %d", i, len(h.kept), c.limit)
+		if len(h.Kept) > c.limit {
+			t.Errorf("step %d: %d are kept, allowed %d", i, len(h.Kept), c.limit)
 		}
 	}
 }
@@ -86,15 +87,15 @@ func TestEqualValuesDoNotTakeTurns(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, perPane := range []int{20, 2000} {
-		h, changes := newHeavy(), 0
+		h, changes := NewCounts(), 0
 		const panes = 3000
 		for pane := range panes {
 			rows := map[string]int64{}
 			for range perPane {
 				rows[fmt.Sprintf("v%d", rng.IntN(100))]++
 			}
-			h.observe(int64(pane/360), rows, 40*10)
-			if _, out := h.settle(10); len(out) > 0 {
+			h.Observe(int64(pane/360), rows, 40*10)
+			if _, out := h.Settle(10); len(out) > 0 {
 				changes += len(out)
 			}
 		}
@@ -119,13 +120,34 @@ func TestLeastHashes(t *testing.T) {
 		}
 		return 1
 	})
-	over := leastHashes(values, 20)
+	over := LeastHashes(values, 20)
 	for i, v := range want {
 		if over[v] != (i >= 20) {
 			t.Errorf("%s is number %d by hash, over: %v", v, i, over[v])
 		}
 	}
-	if len(leastHashes(values, 50)) != 0 {
+	if len(LeastHashes(values, 50)) != 0 {
 		t.Error("as many as there is room for, and some are over")
 	}
+}
+
+// FuzzCounts: foreign bytes are an error, and what is read encodes to what is read again.
+func FuzzCounts(f *testing.F) {
+	h := NewCounts()
+	h.Observe(3, map[string]int64{"a": 4, "b": 2, "c": 9}, 2)
+	h.Settle(1)
+	good := h.Append(nil)
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, r := NewCounts(), binenc.NewReader(data)
+		if h.Restore(&r); r.Close() != nil {
+			return
+		}
+		again := h.Append(nil)
+		back, r2 := NewCounts(), binenc.NewReader(again)
+		if back.Restore(&r2); r2.Close() != nil || string(back.Append(nil)) != string(again) {
+			t.Fatalf("%x becomes %x", again, back.Append(nil))
+		}
+	})
 }

@@ -3,8 +3,9 @@ package model
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
+
+	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -18,14 +19,14 @@ func (v *version) matchHeavy() {
 	for name := range v.keys {
 		if column, value, ok := splitSlice(name); ok {
 			h := v.heavyOf(column)
-			if _, kept := h.kept[value]; !kept {
-				h.kept[value] = h.pooled[value]
-				delete(h.pooled, value)
+			if _, kept := h.Kept[value]; !kept {
+				h.Kept[value] = h.Pooled[value]
+				delete(h.Pooled, value)
 			}
 		}
 	}
 	for column, h := range v.heavy {
-		maps.DeleteFunc(h.kept, func(value string, _ int64) bool { return v.keys[column+"="+value] == nil })
+		maps.DeleteFunc(h.Kept, func(value string, _ int64) bool { return v.keys[column+"="+value] == nil })
 	}
 }
 
@@ -46,17 +47,17 @@ func (t *ModelTask) appendHeavy(dst []byte, model string) ([]byte, error) {
 	var err error
 	for _, version := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[version]
-		if len(v.heavy) == 0 && len(v.strangers) == 0 {
+		if len(v.heavy) == 0 && len(v.pendingSlices) == 0 {
 			continue
 		}
 		dst = binenc.AppendString(binenc.AppendString(append(dst, 1), model), version)
 		dst = binenc.AppendUvarint(dst, uint64(len(v.heavy)))
 		for _, column := range slices.Sorted(maps.Keys(v.heavy)) {
-			dst = v.heavy[column].append(binenc.AppendString(dst, column))
+			dst = v.heavy[column].Append(binenc.AppendString(dst, column))
 		}
-		dst = binenc.AppendUvarint(dst, uint64(len(v.strangers)))
-		for _, slice := range slices.Sorted(maps.Keys(v.strangers)) {
-			if dst, err = v.strangers[slice].appendPending(binenc.AppendString(dst, slice)); err != nil {
+		dst = binenc.AppendUvarint(dst, uint64(len(v.pendingSlices)))
+		for _, slice := range slices.Sorted(maps.Keys(v.pendingSlices)) {
+			if dst, err = v.pendingSlices[slice].appendPending(binenc.AppendString(dst, slice)); err != nil {
 				return dst, fmt.Errorf("model %s version %q slice %q: %w", model, version, slice, err)
 			}
 		}
@@ -93,8 +94,8 @@ func (s sliceState) RestoreState(src []byte) error {
 
 func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
 	for range r.Count(5, binenc.MaxItems) {
-		column, h := r.String(binenc.MaxName), newHeavy()
-		h.restore(r)
+		column, h := r.String(binenc.MaxName), slice.NewCounts()
+		h.Restore(r)
 		if r.Err() == nil && cfg.Slices.has(column+"=") {
 			v.heavy[column] = h
 		}
@@ -108,35 +109,8 @@ func (v *version) restoreHeavy(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfi
 			return fmt.Errorf("slice %q: %w", slice, err)
 		}
 		if cfg.Slices.has(slice) {
-			v.strangers[slice] = &b
+			v.pendingSlices[slice] = &b
 		}
 	}
 	return r.Err()
-}
-
-func (h *heavy) append(dst []byte) []byte {
-	dst = binenc.AppendVarint(binenc.AppendVarint(dst, h.epoch), h.more)
-	for _, counts := range []map[string]int64{h.kept, h.pooled} {
-		dst = binenc.AppendUvarint(dst, uint64(len(counts)))
-		for _, value := range slices.Sorted(maps.Keys(counts)) {
-			dst = binenc.AppendUvarint(binenc.AppendString(dst, value), uint64(counts[value]))
-		}
-	}
-	return dst
-}
-
-func (h *heavy) restore(r *binenc.Reader) {
-	h.epoch, h.more = r.Varint(), r.Varint()
-	for _, counts := range []map[string]int64{h.kept, h.pooled} {
-		for range r.Count(2, binenc.MaxItems) {
-			value, n := r.String(binenc.MaxName), r.Uvarint()
-			if n > math.MaxInt64/4 {
-				r.Failf("value %q has %d rows", value, n)
-			}
-			if r.Err() != nil {
-				return
-			}
-			counts[value] = int64(n)
-		}
-	}
 }

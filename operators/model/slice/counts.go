@@ -1,0 +1,199 @@
+package slice
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/slicing"
+)
+
+// never is before every epoch.
+const never = math.MinInt64
+
+// Counts knows which values of a column of a model version have statistics of their own, and which would deserve it: by their rows, halved
+// at every multiple of a half-life of event time. Rows are predictions, with labels or without, so that nothing of an outcome decides
+// what is tested.
+//
+// Kept values are counted exactly since they are kept. The others have a Misra-Gries summary of some thousands of counters, merged pane by
+// pane: a count in it is never above the true one, and below it by at most N/(counters+1), where N are the pooled rows, halved alike.
+// Reference: Agarwal et al., Mergeable Summaries, PODS 2012, section 2.
+type Counts struct {
+	Kept, Pooled map[string]int64
+	epoch        int64 // of the half-life, of the latest rows
+	More         int64 // epoch after which pooled has all values again: some were dropped for want of counters
+}
+
+// NewCounts returns counts of nothing.
+func NewCounts() *Counts {
+	return &Counts{Kept: map[string]int64{}, Pooled: map[string]int64{}, epoch: never, More: never}
+}
+
+// Observe takes the rows of a label pane by value.
+func (h *Counts) Observe(epoch int64, rows map[string]int64, counters int) {
+	h.decay(epoch)
+	for value, n := range rows {
+		if _, ok := h.Kept[value]; ok {
+			h.Kept[value] += n
+		} else {
+			h.Pooled[value] += n
+		}
+	}
+	h.shrink(counters)
+}
+
+// decay halves all counts once for each epoch that began since the latest rows.
+func (h *Counts) decay(epoch int64) {
+	if h.epoch == never {
+		h.epoch = epoch
+	}
+	by := epoch - h.epoch
+	if by <= 0 {
+		return
+	}
+	h.epoch = epoch
+	const all = 63
+	for value, n := range h.Kept {
+		h.Kept[value] = n >> min(by, all)
+	}
+	for value, n := range h.Pooled {
+		if n >>= min(by, all); n > 0 {
+			h.Pooled[value] = n
+		} else {
+			delete(h.Pooled, value)
+		}
+	}
+}
+
+// shrink leaves at most so many counters: the count of the first that has no place is taken from each.
+func (h *Counts) shrink(counters int) {
+	if len(h.Pooled) <= counters {
+		return
+	}
+	counts := slices.Sorted(maps.Values(h.Pooled))
+	least := counts[len(counts)-1-counters]
+	for value, n := range h.Pooled {
+		if n > least {
+			h.Pooled[value] = n - least
+		} else {
+			delete(h.Pooled, value)
+		}
+	}
+	h.More = h.epoch + 1 // what was dropped counts for two half-lives at most
+}
+
+// weight is a value with its count.
+type weight struct {
+	value string
+	rows  int64
+}
+
+// byWeight lists counts, the heaviest first, of equals by name.
+func byWeight(counts map[string]int64) []weight {
+	out := make([]weight, 0, len(counts))
+	for value, n := range counts {
+		out = append(out, weight{value, n})
+	}
+	slices.SortFunc(out, func(a, b weight) int { return cmp.Or(cmp.Compare(b.rows, a.rows), strings.Compare(a.value, b.value)) })
+	return out
+}
+
+// Settle chooses the kept values, at most limit: free places go to the heaviest, and a pooled value takes the place of the lightest kept
+// one where it is clearly heavier. It returns those that came and those that went, ascending.
+func (h *Counts) Settle(limit int) (in, out []string) {
+	if len(h.Pooled) == 0 && len(h.Kept) <= limit {
+		return nil, nil
+	}
+	kept, pooled := byWeight(h.Kept), byWeight(h.Pooled)
+	leave := func() {
+		last := kept[len(kept)-1]
+		kept, out = kept[:len(kept)-1], append(out, last.value)
+		if delete(h.Kept, last.value); last.rows > 0 {
+			h.Pooled[last.value] = last.rows
+		}
+	}
+	enter := func() {
+		first := pooled[0]
+		pooled, in = pooled[1:], append(in, first.value)
+		delete(h.Pooled, first.value)
+		h.Kept[first.value] = first.rows
+	}
+	for len(h.Kept) > limit { // the bound is lower than it was
+		leave()
+	}
+	for len(h.Kept) < limit && len(pooled) > 0 {
+		enter()
+	}
+	for len(pooled) > 0 && len(kept) > 0 && heavier(pooled[0].rows, kept[len(kept)-1].rows) {
+		leave()
+		enter()
+	}
+	slices.Sort(in)
+	slices.Sort(out)
+	return in, out
+}
+
+// heavier reports whether a count is above another by more than half of that and by more than 4 standard deviations of their difference if
+// both were Poisson: so values of one weight do not take turns, and one that goes must gain half again to come back.
+func heavier(a, b int64) bool {
+	d := a - b - b/2
+	return d > 0 && float64(d)*float64(d) > 16*float64(a+b)
+}
+
+// Full reports whether some pooled values have no counter.
+func (h *Counts) Full() bool { return h.epoch <= h.More }
+
+// LeastHashes returns the values that are not among the limit with the least hashes: those that every shard has.
+func LeastHashes(values []string, limit int) map[string]bool {
+	over := map[string]bool{}
+	if len(values) <= limit {
+		return over
+	}
+	byHash := slices.Clone(values) // ascending, and so it stays where hashes are equal
+	slices.SortStableFunc(byHash, func(a, b string) int {
+		x, y := slicing.Hash(a), slicing.Hash(b)
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	for _, x := range byHash[limit:] {
+		over[x] = true
+	}
+	return over
+}
+
+// Append appends the state.
+func (h *Counts) Append(dst []byte) []byte {
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, h.epoch), h.More)
+	for _, counts := range []map[string]int64{h.Kept, h.Pooled} {
+		dst = binenc.AppendUvarint(dst, uint64(len(counts)))
+		for _, value := range slices.Sorted(maps.Keys(counts)) {
+			dst = binenc.AppendUvarint(binenc.AppendString(dst, value), uint64(counts[value]))
+		}
+	}
+	return dst
+}
+
+// Restore reads what Append wrote.
+func (h *Counts) Restore(r *binenc.Reader) {
+	h.epoch, h.More = r.Varint(), r.Varint()
+	for _, counts := range []map[string]int64{h.Kept, h.Pooled} {
+		for range r.Count(2, binenc.MaxItems) {
+			value, n := r.String(binenc.MaxName), r.Uvarint()
+			if n > math.MaxInt64/4 {
+				r.Failf("value %q has %d rows", value, n)
+			}
+			if r.Err() != nil {
+				return
+			}
+			counts[value] = int64(n)
+		}
+	}
+}
