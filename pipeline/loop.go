@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -77,25 +79,15 @@ func (l *loop) run(ctx context.Context) error {
 		if l.saving() {
 			until = later(due, time.Now().Add(savePoll))
 		}
-		wait, cancel := context.WithDeadline(reading, until)
-		if err := l.resume(wait, cancel); err != nil {
-			cancel()
-			return err
-		}
-		r, err := l.src.Next(wait)
-		timeout := err != nil && wait.Err() != nil && ctx.Err() == nil
-		cancel()
-		switch {
-		case isEOF(err):
+		r, came, err := l.read(ctx, reading, until)
+		if isEOF(err) {
 			return l.settled(ctx)
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !timeout:
-			return fmt.Errorf("%s: read: %w", l.task.Name(), err)
-		case err == nil:
-			if err := l.take(ctx, r); err != nil {
-				return err
-			}
+		}
+		if err == nil && came {
+			err = l.take(ctx, r)
+		}
+		if err != nil {
+			return err
 		}
 		if reading.Err() != nil && ctx.Err() == nil {
 			return l.settle() // the error that stopped it
@@ -109,6 +101,27 @@ func (l *loop) run(ctx context.Context) error {
 			due = time.Now().Add(max(l.Interval-stood, restShare*stood))
 		}
 	}
+}
+
+// read waits for the next record until a time; came is false where none came. io.EOF is the end of the input.
+func (l *loop) read(ctx, reading context.Context, until time.Time) (r Record, came bool, err error) {
+	wait, cancel := context.WithDeadline(reading, until)
+	defer cancel()
+	if err := l.resume(wait, cancel); err != nil {
+		return r, false, err
+	}
+	r, err = l.src.Next(wait)
+	switch {
+	case isEOF(err):
+		return r, false, io.EOF
+	case ctx.Err() != nil:
+		return r, false, ctx.Err()
+	case err != nil && wait.Err() != nil: // the time is over
+		return r, false, nil
+	case err != nil:
+		return r, false, fmt.Errorf("%s: read: %w", l.task.Name(), err)
+	}
+	return r, true, nil
 }
 
 // resume lets a task go on with what it waited for, and ends the wait for the next record when there is news of the
@@ -237,6 +250,24 @@ func (l *loop) settle() error {
 		l.inFlight = nil
 	}
 	return l.err
+}
+
+// end saves the last checkpoint of a task that was told to end, or whose source has ended; err is what ended it.
+func (l *loop) end(err error) error {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		// What is in flight would get into the way of whoever restores the task.
+		if failed := l.settle(); failed != nil && !errors.Is(err, failed) {
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
+	if err != nil {
+		l.close()
+	}
+	if _, err = l.begin(); err == nil {
+		err = l.settle()
+	}
+	return l.unsaved(err)
 }
 
 // unsaved says, of an error of the last checkpoint, up to where what the task had taken is not saved.

@@ -80,11 +80,16 @@ type Runner struct {
 // whoever is assigned the task takes it again.
 var ErrUnsaved = errors.New("the last checkpoint is not saved")
 
+// Build makes a task without memory: it is called again for each checkpoint that is tried.
+type Build func() (Registered, error)
+
+// Open opens a task's source at the first offsets that it has not taken.
+type Open func(next map[Input]int64) (Opened, error)
+
 // Run restores the task that build makes, opens its source where the checkpoint ends, and processes records until ctx
 // is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at most
 // lastTime after ctx is done; ErrUnsaved where that fails.
-func Run(ctx context.Context, rn Runner, build func() (Registered, error), open func(next map[Input]int64) (Opened,
-	error)) error {
+func Run(ctx context.Context, rn Runner, build Build, open Open) error {
 	t, from, err := rn.restore(ctx, build)
 	if err != nil {
 		return err
@@ -109,21 +114,7 @@ func Run(ctx context.Context, rn Runner, build func() (Registered, error), open 
 	if err := lp.retake(ctx, from.pasts); err != nil {
 		return err // without a checkpoint, which would not have the rest
 	}
-	err = lp.run(ctx)
-	if errors.Is(err, context.Canceled) {
-		lp.close()
-	}
-	if err == nil || errors.Is(err, context.Canceled) {
-		if _, err = lp.begin(); err == nil {
-			err = lp.settle()
-		}
-		return lp.unsaved(err)
-	}
-	// What is in flight would get into the way of whoever restores the task.
-	if failed := lp.settle(); failed != nil && !errors.Is(err, failed) {
-		err = errors.Join(err, failed)
-	}
-	return err
+	return lp.end(lp.run(ctx))
 }
 
 // restored tells where a task begins.
@@ -134,44 +125,36 @@ type restored struct {
 }
 
 // restore tries the stored checkpoints, newest first, each on a fresh task.
-func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) (t Registered, from restored,
-	err error) {
+func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from restored, err error) {
 	if rn.Restoring != nil {
 		defer rn.Restoring()()
 	}
 	if t, err = build(); err != nil {
 		return t, from, err
 	}
+	fail := func(err error) (Registered, restored, error) {
+		rn.close(t)
+		return t, from, err
+	}
 	stored, err := rn.Store.Load(ctx, rn.Group+"/"+t.Name())
 	if err != nil {
-		rn.close(t)
-		return t, from, fmt.Errorf("list checkpoints of %s: %w", t.Name(), err)
+		return fail(fmt.Errorf("list checkpoints of %s: %w", t.Name(), err))
 	}
 	if len(stored) > 0 {
 		from.newest = stored[0].Number
 	}
 	var errs []error
 	for i, st := range stored {
-		begin := time.Now()
-		data, err := st.Read()
-		read := time.Since(begin)
+		err := rn.load(t, st)
 		if err == nil {
-			err = RestoreCheckpoint(data, t.Sections(), st.Fetch)
-		}
-		if err == nil {
-			rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read, "took",
-				time.Since(begin))
 			from.base = st.Number
 			from.pasts = rn.pasts(t, st.Number, stored[:i])
-			for _, bad := range stored[:i] {
-				from.unusable = append(from.unusable, bad.Number)
-			}
 			return t, from, nil
 		}
 		if ctx.Err() != nil { // no fault of the checkpoint's
-			rn.close(t)
-			return t, from, ctx.Err()
+			return fail(ctx.Err())
 		}
+		from.unusable = append(from.unusable, st.Number)
 		rn.Log.Error("checkpoint cannot be used, trying the one before", "task", t.Name(), "checkpoint", st.Name,
 			"err", err)
 		errs = append(errs, fmt.Errorf("%s: %w", st.Name, err))
@@ -181,11 +164,26 @@ func (rn Runner) restore(ctx context.Context, build func() (Registered, error)) 
 		}
 	}
 	if len(errs) > 0 {
-		rn.close(t)
-		return t, from, fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable,
-			errors.Join(errs...))
+		return fail(fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable,
+			errors.Join(errs...)))
 	}
 	return t, from, nil
+}
+
+// load fills a task from a checkpoint.
+func (rn Runner) load(t Registered, st Stored) error {
+	begin := time.Now()
+	data, err := st.Read()
+	if err != nil {
+		return err
+	}
+	read := time.Since(begin)
+	if err := RestoreCheckpoint(data, t.Sections(), st.Fetch); err != nil {
+		return err
+	}
+	rn.Log.Info("restored", "task", t.Name(), "checkpoint", st.Name, "bytes", len(data), "read", read,
+		"took", time.Since(begin))
+	return nil
 }
 
 func (rn Runner) close(t Registered) {

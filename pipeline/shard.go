@@ -120,16 +120,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		return nil
 	}
 	if t, ok, err := controlTime(r); ok {
-		s.Counts.Add(CountControl, 1)
-		if err != nil {
-			s.Out.DeadLetter("control", err.Error(), nil)
-			return nil
-		}
-		if src != nil {
-			src.control = max(src.control, t)
-		} else {
-			s.Watermark.Control(r.Input, t)
-		}
+		s.control(r.Input, src, t, err)
 		return nil
 	}
 	s.Counts.AddReason(CountMessages, r.Input.String(), 1)
@@ -162,6 +153,19 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		return fmt.Errorf("%s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	return nil
+}
+
+// control takes a control record, whose time may be unreadable.
+func (s *Shard) control(in Input, src *sourceMark, t Time, err error) {
+	s.Counts.Add(CountControl, 1)
+	switch {
+	case err != nil:
+		s.Out.DeadLetter("control", err.Error(), nil)
+	case src != nil:
+		src.control = max(src.control, t)
+	default:
+		s.Watermark.Control(in, t)
+	}
 }
 
 // from finds the source of a message of the repartition stage; nil where another sent it. fresh is false where there is

@@ -25,14 +25,15 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 			}
 			continue
 		}
-		key, _ := b.ModelOf(i)
-		if err := j.w.recall(b.IDs[i]); err != nil {
+		repeat, err := j.prediction(b, i, labelled)
+		if err == nil {
+			err = j.settle()
+		}
+		if err != nil {
 			return b, err
 		}
-		known, others := j.w.hasPrediction(b.IDs[i], key)
-		var err error
 		switch {
-		case known:
+		case repeat:
 			j.counts.Add(pipeline.CountDuplicates, 1)
 			if reject == nil {
 				reject = b.Rejecting()
@@ -40,16 +41,8 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 			reject[i] = "duplicate"
 		case labelled:
 			inline++
-			err = j.inline(b.IDs[i], b.TS[i], key)
 		default:
 			n++
-			err = j.await(b, i, key, others)
-		}
-		if err == nil {
-			err = j.settle()
-		}
-		if err != nil {
-			return b, err
 		}
 	}
 	j.counts.Add(pipeline.CountPredictions, n+inline+unlabelled)
@@ -59,6 +52,22 @@ func (j *Operator) predictions(b *arrowio.Batch) (*arrowio.Batch, error) {
 		b = b.WithReject(reject)
 	}
 	return b, nil
+}
+
+// prediction takes prediction i, which has an id; repeat says that it has come before.
+func (j *Operator) prediction(b *arrowio.Batch, i int, labelled bool) (repeat bool, err error) {
+	key, _ := b.ModelOf(i)
+	if err := j.w.recall(b.IDs[i]); err != nil {
+		return false, err
+	}
+	known, others := j.w.hasPrediction(b.IDs[i], key)
+	switch {
+	case known:
+		return true, nil
+	case labelled:
+		return false, j.inline(b.IDs[i], b.TS[i], key)
+	}
+	return false, j.await(b, i, key, others)
 }
 
 // await lets a prediction wait for its label, or meet one that came before it.

@@ -1,4 +1,4 @@
-package repartition
+package repartition_test
 
 import (
 	"bytes"
@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-func repartition(in pipeline.Input, targets int, max int) (*Converter, *pipeline.Counts) {
+func newConverter(in pipeline.Input, targets int, max int) (*repartition.Converter, *pipeline.Counts) {
 	counts := pipeline.NewCounts()
-	return New(Config{Input: in, Topic: "z-unkeyed", Partition: 1, Of: 3, Targets: targets,
+	return repartition.New(repartition.Config{Input: in, Topic: "z-unkeyed", Partition: 1, Of: 3, Targets: targets,
 		Decode: arrowio.Options{MaxMessageBytes: max}}, -1, pipeline.NewOut(counts), counts), counts
 }
 
@@ -35,9 +36,9 @@ func TestRepartitionPlacesRows(t *testing.T) {
 	r := pipeline.Record{Input: pipeline.Logits, Topic: "z-unkeyed", Partition: 1, Offset: 77, Time: 5e9, Value: value,
 		Headers: []pipeline.Header{{Key: "trace", Value: []byte("x")}, {Key: pipeline.SourceHeader,
 			Value: []byte("of another")}}}
-	p, counts := repartition(pipeline.Logits, targets, 0)
+	p, counts := newConverter(pipeline.Logits, targets, 0)
 	ms := p.Take(r)
-	again, _ := repartition(pipeline.Logits, targets, 0)
+	again, _ := newConverter(pipeline.Logits, targets, 0)
 	repeat := again.Take(r)
 	rows := 0
 	for i, m := range ms {
@@ -73,7 +74,7 @@ func TestRepartitionPlacesRows(t *testing.T) {
 }
 
 func TestRepartitionOfBadMessages(t *testing.T) {
-	p, counts := repartition(pipeline.Labels, 4, 0)
+	p, counts := newConverter(pipeline.Labels, 4, 0)
 	ms := p.Take(pipeline.Record{Input: pipeline.Labels, Topic: "y", Offset: 3, Value: []byte("nothing of ours"),
 		Key: []byte("k")})
 	if len(ms) != 1 || ms[0].Stream != pipeline.StreamDeadLetter || string(ms[0].Value) != "nothing of ours" ||
@@ -89,7 +90,7 @@ func TestRepartitionOfBadMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ = repartition(pipeline.Logits, 4, 0)
+	p, _ = newConverter(pipeline.Logits, 4, 0)
 	ms = p.Take(pipeline.Record{Partition: 1, Offset: 5, Value: value, Time: 1})
 	if len(ms) != 1 || ms[0].Partition != 2 {
 		t.Errorf("rows without ids: %d messages, %+v", len(ms), ms)
@@ -106,7 +107,7 @@ func TestRepartitionParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := repartition(pipeline.Labels, 1, len(value))
+	p, _ := newConverter(pipeline.Labels, 1, len(value))
 	ms := p.Take(pipeline.Record{Input: pipeline.Labels, Offset: 1, Value: value, Time: 1})
 	if len(ms) < 2 {
 		t.Fatalf("%d messages, want some", len(ms))
@@ -123,7 +124,7 @@ func TestRepartitionParts(t *testing.T) {
 // TestRepartitionControl: what is said of a source goes to every partition, and idleness is taken back at the end.
 func TestRepartitionControl(t *testing.T) {
 	const targets = 3
-	p, _ := repartition(pipeline.Logits, targets, 0)
+	p, _ := newConverter(pipeline.Logits, targets, 0)
 	check := func(what string, ms []pipeline.Message, key, value string, offset int) {
 		t.Helper()
 		if len(ms) != targets {
@@ -161,7 +162,7 @@ func TestRepartitionNeverOverflows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := repartition(pipeline.Logits, 7, 0)
+	p, _ := newConverter(pipeline.Logits, 7, 0)
 	if ms := p.Take(pipeline.Record{Partition: 3, Offset: math.MaxInt64 - 4, Value: value, Time: 1}); len(ms) != 1 ||
 		ms[0].Partition < 0 || ms[0].Partition > 6 {
 		t.Errorf("got %+v", ms)

@@ -94,27 +94,8 @@ func (s *Store) restoreSegment(r *binenc.Reader, next uint64, fetch func(name, p
 		return fmt.Errorf("join store: segment of rows %d and %d more after row %d, next row %d", g.first, rows,
 			s.next, next)
 	}
-	var data []byte
-	switch kind := r.Byte(); {
-	case r.Err() != nil:
-		return r.Err()
-	case kind == inMemory:
-		g.known = map[string]int{}
-		data = append(make([]byte, 0, s.o.SegmentBytes), r.Bytes(math.MaxInt32)...)
-	case kind == inFile:
-		copy(g.hash[:], r.Raw(sha256.Size))
-		g.size = r.Int("size", 0, math.MaxInt64)
-		if err := r.Err(); err != nil {
-			return err
-		}
-		var err error
-		if data, err = s.fetch(g, fetch); err != nil {
-			return err
-		}
-	default:
-		return fmt.Errorf("join store: segment of kind %d", kind)
-	}
-	if err := r.Err(); err != nil {
+	data, err := s.segmentBytes(r, g, fetch)
+	if err != nil {
 		return err
 	}
 	if err := g.load(data); err != nil {
@@ -129,6 +110,27 @@ func (s *Store) restoreSegment(r *binenc.Reader, next uint64, fetch func(name, p
 	s.segments = append(s.segments, g)
 	s.next = g.first + uint64(rows)
 	return nil
+}
+
+// segmentBytes reads the bytes of a segment, from the checkpoint or from the file that it names.
+func (s *Store) segmentBytes(r *binenc.Reader, g *segment, fetch func(name, path string) error) ([]byte, error) {
+	switch kind := r.Byte(); {
+	case r.Err() != nil:
+		return nil, r.Err()
+	case kind == inMemory:
+		g.known = map[string]int{}
+		data := append(make([]byte, 0, s.o.SegmentBytes), r.Bytes(math.MaxInt32)...)
+		return data, r.Err()
+	case kind == inFile:
+		copy(g.hash[:], r.Raw(sha256.Size))
+		g.size = r.Int("size", 0, math.MaxInt64)
+		if err := r.Err(); err != nil {
+			return nil, err
+		}
+		return s.fetch(g, fetch)
+	default:
+		return nil, fmt.Errorf("join store: segment of kind %d", kind)
+	}
 }
 
 // fetch brings the file of a segment into the work directory and reads it.
