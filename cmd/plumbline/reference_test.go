@@ -135,10 +135,11 @@ func writeShared(b *strings.Builder, commands []*cobra.Command, shared map[strin
 	}
 }
 
-// writeSubcommand writes a command without more to say than a line as one.
+// writeSubcommand writes a command without examples as one line and its flags.
 func writeSubcommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
-	if c.Example == "" && len(ownFlags(c, shared)) == 0 {
+	if c.Example == "" {
 		fmt.Fprintf(b, "`%s`: %s.\n\n", useLine(c), c.Short)
+		writeOwn(b, c, shared)
 		return
 	}
 	fmt.Fprintf(b, "### %s\n", c.CommandPath())
@@ -158,6 +159,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command, shared map[string]bool) 
 	if c.HasExample() || useLine(c) != c.CommandPath() {
 		fmt.Fprintf(b, "```\n%s\n%s```\n\n", useLine(c), unindented(c.Example))
 	}
+	writeOwn(b, c, shared)
+}
+
+func writeOwn(b *strings.Builder, c *cobra.Command, shared map[string]bool) {
 	if own := ownFlags(c, shared); len(own) > 0 {
 		b.WriteString(strings.Join(own, "\n") + "\n\n")
 	}
