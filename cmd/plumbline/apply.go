@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/arrowio/table"
-	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // applyFlags are the flags of `plumbline apply`.
@@ -67,10 +66,10 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	if err := checkFree("-o", f.out, f.force || f.out == "-"); err != nil {
+	if err := offline.CheckFree("-o", f.out, f.force || f.out == "-"); err != nil {
 		return err
 	}
-	cal, err := readCalibrator(calFile)
+	cal, err := offline.ReadCalibrator(calFile)
 	if err != nil {
 		return err
 	}
@@ -78,11 +77,11 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := checkClasses(calFile, cal, file, t.K); err != nil {
+	if err := offline.CheckClasses(calFile, cal, file, t.K); err != nil {
 		return err
 	}
 	bar := newProgress(cmd.ErrOrStderr(), int64(t.N), "apply", "rows")
-	err = calibrateTable(cal, t, f.double, func(rows int) { bar.add(int64(rows)) })
+	err = offline.CalibrateTable(cal, t, f.double, func(rows int) { bar.add(int64(rows)) })
 	bar.finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -90,47 +89,12 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 	if f.out == "-" {
 		return table.WriteCSV(cmd.OutOrStdout(), t)
 	}
-	if err := replaceFile(f.out, f.force, func(temporary string) error { return table.Write(temporary, t) }); err != nil {
+	if err := offline.ReplaceFile(f.out, f.force, func(temporary string) error { return table.Write(temporary, t) }); err != nil {
 		return err
 	}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, applyResult{file, cal.Method(), cal.Describe(), t.N, t.K, f.out})
 	}
 	printf(cmd, "%s: %d rows of %d classes, %s\n", f.out, t.N, t.K, cal.Describe())
-	return nil
-}
-
-// calibrateTable puts probabilities in place of the scores, in float32 unless double.
-func calibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done func(rows int)) error {
-	scores32, scores64, probs := t.Scores32, t.Scores64, t.Probs
-	out := *t
-	var err error
-	switch {
-	case double && scores64 != nil:
-		out.Scores64 = make([]float64, len(scores64))
-		err = compare.Apply(c, out.Scores64, scores64, t.K, probs, done)
-	case double:
-		out.Scores64, out.Scores32 = make([]float64, len(scores32)), nil
-		err = compare.Apply(c, out.Scores64, scores32, t.K, probs, done)
-	case scores64 != nil:
-		out.Scores32, out.Scores64 = make([]float32, len(scores64)), nil
-		err = compare.Apply(c, out.Scores32, scores64, t.K, probs, done)
-	default:
-		out.Scores32 = make([]float32, len(scores32))
-		err = compare.Apply(c, out.Scores32, scores32, t.K, probs, done)
-	}
-	if err != nil {
-		return err
-	}
-	for at := 0; at < t.N*t.K; at += t.K { // a row that cannot be calibrated comes out as NaN
-		if out.Scores32 != nil && out.Scores32[at] != out.Scores32[at] || out.Scores64 != nil && out.Scores64[at] != out.Scores64[at] {
-			if err := badRow(t, false); err != nil {
-				return err
-			}
-			return fmt.Errorf("row %d: %s makes NaN of it", at/t.K, c.Method())
-		}
-	}
-	out.Probs = true
-	*t = out
 	return nil
 }

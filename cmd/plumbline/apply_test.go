@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // fullTable has every column of the schema, in float32 or float64, logits or probabilities. Its labels follow softmax(z/2),
@@ -85,7 +86,7 @@ func fitFile(t *testing.T, file, method string) (calibrator.Calibrator, string) 
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "cal.json")
 	run(t, "fit", file, "--method", method, "-o", out)
-	c, err := readCalibrator(out)
+	c, err := offline.ReadCalibrator(out)
 	if err != nil {
 		t.Fatal(err)
 	}

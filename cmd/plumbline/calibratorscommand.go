@@ -1,20 +1,18 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -65,7 +63,7 @@ func newDecisionCommand(action, short string) *cobra.Command {
 		}
 		var body []byte
 		if action == pipeline.ActionPublish {
-			c, err := readCalibrator(args[0])
+			c, err := offline.ReadCalibrator(args[0])
 			if err != nil {
 				return err
 			}
@@ -94,7 +92,7 @@ func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte
 		}
 	}
 	var a engine.OrderAnswer
-	if err := f.ask(cmd, http.MethodPost, "models/"+url.PathEscape(model)+"/calibrators/"+action, q, body, &a); err != nil {
+	if err := f.ask(cmd, control.Request{Method: http.MethodPost, Path: "models/" + url.PathEscape(model) + "/calibrators/" + action, Query: q, Body: body}, &a); err != nil {
 		return err
 	}
 	if f.wait > 0 {
@@ -125,7 +123,7 @@ func newCalibratorsList() *cobra.Command {
 		var a struct {
 			Calibrators []record.Calibrator `json:"calibrators"`
 		}
-		if err := f.ask(cmd, http.MethodGet, "calibrators", q, nil, &a); err != nil {
+		if err := f.ask(cmd, control.Request{Method: http.MethodGet, Path: "calibrators", Query: q}, &a); err != nil {
 			return err
 		}
 		if jsonOutput(cmd) {
@@ -153,39 +151,16 @@ func newCalibratorsList() *cobra.Command {
 	return cmd
 }
 
-// ask sends one request to the process of the flags, the first where there are several.
-func (f *controlFlags) ask(cmd *cobra.Command, method, path string, query url.Values, body []byte, answer any) error {
+// ask sends a request to the process of the flags, the first where there are several.
+func (f *controlFlags) ask(cmd *cobra.Command, r control.Request, answer any) error {
 	bases, err := f.bases(cmd)
 	if err != nil {
 		return err
 	}
-	base := bases[0]
+	r.Base = bases[0]
 	client, err := f.client()
 	if err != nil {
 		return err
 	}
-	if method == http.MethodPost {
-		client.Timeout = time.Minute // an order may have the topics searched
-	}
-	req, err := f.request(cmd.Context(), method, base, path, query, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("%s: %w", base, unanswered(err))
-	}
-	defer resp.Body.Close()
-	const most = 1 << 28
-	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err != nil {
-		return fmt.Errorf("%s: %w", base, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return refusal(base, resp, text)
-	}
-	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("%s: answer %.100q: %w", base, text, err)
-	}
-	return nil
+	return client.Do(cmd.Context(), r, answer)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/onnx"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // convertResult is the object of `plumbline convert --json`.
@@ -46,7 +47,7 @@ func runConvert(cmd *cobra.Command, file, out string, force bool) error {
 	if ext := filepath.Ext(out); ext != ".onnx" {
 		return usageErrorf("-o: %q, allowed is a file with the extension .onnx", out)
 	}
-	c, err := readCalibrator(file)
+	c, err := offline.ReadCalibrator(file)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func runConvert(cmd *cobra.Command, file, out string, force bool) error {
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", file, err)
 	}
-	err = replaceFile(out, force, func(temporary string) error { return os.WriteFile(temporary, model, 0o600) })
+	err = offline.ReplaceFile(out, force, func(temporary string) error { return os.WriteFile(temporary, model, 0o600) })
 	if err != nil {
 		return err
 	}

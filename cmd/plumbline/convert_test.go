@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/onnx"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 func TestConvert(t *testing.T) {
@@ -18,7 +19,7 @@ func TestConvert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := readCalibrator(cal)
+	c, err := offline.ReadCalibrator(cal)
 	if err != nil {
 		t.Fatal(err)
 	}

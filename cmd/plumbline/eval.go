@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // evalFlags are the flags of `plumbline eval`.
@@ -21,10 +22,10 @@ type evalFlags struct {
 
 // evalResult is one file of `plumbline eval --json` with several files, or with --by.
 type evalResult struct {
-	File       string        `json:"file"`
-	Calibrator string        `json:"calibrator,omitempty"` // the file of --calibrator
-	Metrics    metric.Report `json:"metrics"`
-	Slices     []sliceResult `json:"slices,omitempty"`
+	File       string          `json:"file"`
+	Calibrator string          `json:"calibrator,omitempty"` // the file of --calibrator
+	Metrics    metric.Report   `json:"metrics"`
+	Slices     []offline.Slice `json:"slices,omitempty"`
 
 	rows metric.Rows
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 const slicedHeader = "probs_0,probs_1,label,region,tier\n"
@@ -110,7 +111,7 @@ func TestEvalByRefuses(t *testing.T) {
 	all, _ := slicedLines()
 	file := writeFile(t, "all.csv", slicedHeader+strings.Join(all, ""))
 	many := "probs_0,probs_1,label,user\n"
-	for i := range maxSliceValues + 1 {
+	for i := range offline.MaxSliceValues + 1 {
 		many += fmt.Sprintf(".5,.5,0,u%d\n", i)
 	}
 	for _, c := range []struct {

@@ -6,8 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // evalFiles evaluates every file, by the calibrator of --calibrator if there is one.
@@ -15,7 +16,7 @@ func evalFiles(cmd *cobra.Command, files []string, f evalFlags) ([]evalResult, e
 	var cal calibrator.Calibrator
 	if f.calibrator != "" {
 		var err error
-		if cal, err = readCalibrator(f.calibrator); err != nil {
+		if cal, err = offline.ReadCalibrator(f.calibrator); err != nil {
 			return nil, err
 		}
 	}
@@ -45,11 +46,11 @@ func evalFile(file string, cal calibrator.Calibrator, f evalFlags) (evalResult, 
 	if f.noWeights {
 		t.Weight = nil
 	}
-	if r.rows, err = metricRows(file, t); err != nil {
+	if r.rows, err = offline.Rows(file, t); err != nil {
 		return r, err
 	}
 	if cal != nil {
-		if err := checkClasses(f.calibrator, cal, file, t.K); err != nil {
+		if err := offline.CheckClasses(f.calibrator, cal, file, t.K); err != nil {
 			return r, err
 		}
 		if r.rows, err = compare.Calibrate(cal, r.rows); err != nil {
@@ -57,13 +58,13 @@ func evalFile(file string, cal calibrator.Calibrator, f evalFlags) (evalResult, 
 		}
 	}
 	if r.Metrics, err = metric.Evaluate(r.rows, f.opt); err != nil {
-		if bad := badRow(t, true); bad != nil { // names the column too
+		if bad := offline.BadRow(t, true); bad != nil { // names the column too
 			err = bad
 		}
 		return r, fmt.Errorf("%s: %w", file, err)
 	}
 	if f.by != "" {
-		if r.Slices, err = evalSlices(t, r.rows, f.by, f.opt); err != nil {
+		if r.Slices, err = offline.EvaluateSlices(t, r.rows, f.by, f.opt); err != nil {
 			return r, fmt.Errorf("%s: %w", file, err)
 		}
 	}

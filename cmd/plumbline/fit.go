@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // fitFlags are the flags of `plumbline fit`.
@@ -86,7 +87,7 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 		return err
 	}
 	if f.out != "" && f.out != "-" {
-		if err := checkFree("-o", f.out, f.force); err != nil {
+		if err := offline.CheckFree("-o", f.out, f.force); err != nil {
 			return err
 		}
 	}
@@ -137,7 +138,7 @@ func (f fitFlags) write(cmd *cobra.Command, c calibrator.Calibrator) error {
 		printf(cmd, "%s\n", text)
 		return nil
 	}
-	return writeCalibrator(f.out, f.force, c)
+	return offline.WriteCalibrator(f.out, f.force, c)
 }
 
 // metricOptions are those of held-out rows.

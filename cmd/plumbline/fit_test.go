@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/realdata"
 )
 
@@ -95,7 +96,7 @@ func TestFitWritesWhatItScored(t *testing.T) {
 	file, other := writeTable(t, "a.npz", fullTable(500, 3, false, false)), writeTable(t, "b.csv", fullTable(200, 3, false, false))
 	out := filepath.Join(t.TempDir(), "cal.json")
 	got := fitJSON[fitOutput](t, file, "--method", "temperature", "--holdout", other, "-o", out)
-	c, err := readCalibrator(out)
+	c, err := offline.ReadCalibrator(out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/compare"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // fitData is the labelled rows of a file, and what of them each fit may see.
@@ -45,7 +45,7 @@ func (f fitFlags) read(cmd *cobra.Command, file string, share float64) (*fitData
 	if err != nil {
 		return nil, err
 	}
-	d := &fitData{file: file, rows: compact(rows, at)}
+	d := &fitData{file: file, rows: offline.Compact(rows, at)}
 	whole := func() metric.Rows { return d.rows }
 	switch {
 	case f.folds != 0:
@@ -55,7 +55,7 @@ func (f fitFlags) read(cmd *cobra.Command, file string, share float64) (*fitData
 			return nil, fmt.Errorf("%s: only one labelled row, at least 2 are needed to hold some out; one --method alone, without --holdout, is fitted on all", file)
 		}
 		fit, held := compare.Split(at, share, f.opt.Seed)
-		part := compare.Part{Fit: once(rows, fit), Held: once(rows, held)}
+		part := compare.Part{Fit: offline.Once(rows, fit), Held: offline.Once(rows, held)}
 		d.parts = []compare.Part{part}
 		d.split = &splitResult{Kind: "share", Share: share, Seed: f.opt.Seed, FitRows: len(fit), HeldRows: len(held)}
 	case f.holdout != "":
@@ -71,7 +71,7 @@ func (f fitFlags) read(cmd *cobra.Command, file string, share float64) (*fitData
 		if other.Probs != rows.Probs {
 			fmt.Fprintf(cmd.ErrOrStderr(), "one of %s and %s holds logits, the other probabilities\n", file, f.holdout)
 		}
-		held := compact(other, otherAt)
+		held := offline.Compact(other, otherAt)
 		d.parts = []compare.Part{{Fit: whole, Held: func() metric.Rows { return held }}}
 		d.split = &splitResult{Kind: "file", File: f.holdout, Seed: f.opt.Seed, FitRows: len(at), HeldRows: len(otherAt)}
 	}
@@ -109,40 +109,5 @@ func (f fitFlags) labelledRows(in inputFlags, file string) (metric.Rows, []int, 
 	if f.noWeights {
 		t.Weight = nil
 	}
-	return checkedRows(file, t)
-}
-
-func checkedRows(file string, t *table.Table) (metric.Rows, []int, error) {
-	rows, err := metricRows(file, t)
-	if err != nil {
-		return rows, nil, err
-	}
-	if err := badRow(t, true); err != nil {
-		return rows, nil, fmt.Errorf("%s: %w", file, err)
-	}
-	at := compare.Labelled(rows.Labels)
-	if len(at) == 0 {
-		return rows, nil, fmt.Errorf("%s: none of the %d rows has a label", file, t.N)
-	}
-	return rows, at, nil
-}
-
-// compact is a copy of the rows of the given numbers, or the rows themselves where that is all.
-func compact(rows metric.Rows, at []int) metric.Rows {
-	if len(at) == len(rows.Labels) {
-		return rows
-	}
-	return compare.Select(rows, at)
-}
-
-// once makes the rows at the first call.
-func once(rows metric.Rows, at []int) func() metric.Rows {
-	var made *metric.Rows
-	return func() metric.Rows {
-		if made == nil {
-			r := compare.Select(rows, at)
-			made = &r
-		}
-		return *made
-	}
+	return offline.LabelledRows(file, t)
 }

@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/compare"
 )
 
 // fitResult is the object of `plumbline fit --json` with one method.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/sinks/registry"
@@ -141,7 +142,7 @@ func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query, page *de
 			v.Set(name, value)
 		}
 	}
-	return f.ask(cmd, http.MethodGet, "models/"+url.PathEscape(q.Model)+"/history", v, nil, page)
+	return f.ask(cmd, control.Request{Method: http.MethodGet, Path: "models/" + url.PathEscape(q.Model) + "/history", Query: v}, page)
 }
 
 func (f *historyFlags) print(cmd *cobra.Command, p *decisionlog.Page) error {

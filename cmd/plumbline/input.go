@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/arrowio/table"
-	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
@@ -20,19 +17,4 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 
 func (f inputFlags) open(file string) (*table.Table, error) {
 	return feed.OpenTable(file, table.Options{Array: f.array, Labels: f.labels})
-}
-
-// metricRows are the rows of an opened file for evaluation, in float64 where the file is. Column weight weighs them.
-func metricRows(file string, t *table.Table) (metric.Rows, error) {
-	if t.Label == nil {
-		return metric.Rows{}, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
-	}
-	r := metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}
-	if t.Weight != nil {
-		r.W = make([]float64, t.N)
-		for i, w := range t.Weight {
-			r.W[i] = float64(w)
-		}
-	}
-	return r, nil
 }

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/calib/acc"
-	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/inspect"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -81,42 +80,14 @@ func paneLine(p pipeline.PaneInfo) string {
 	return fmt.Sprintf("%s: label pane %s of model %q, %d cells%s", from, p.LabelPane, p.Model, p.Cells, late)
 }
 
-// paneReport is what `inspect pane --json` prints.
-type paneReport struct {
-	pipeline.PaneInfo
-	Cells []cellReport `json:"cells,omitempty"`
-}
-
-// cellReport is one cell; the metrics are null where no row is labelled.
-type cellReport struct {
-	Version        string   `json:"version"`
-	Slice          string   `json:"slice"`
-	K              int      `json:"k"`
-	PredictionPane string   `json:"prediction_pane"`
-	Bytes          int      `json:"bytes"`
-	Seen           int64    `json:"seen"`
-	Labelled       int64    `json:"labelled"`
-	Accuracy       *float64 `json:"accuracy"`
-	Confidence     *float64 `json:"confidence"`
-	ECE            *float64 `json:"ece"`
-}
-
 func inspectPane(cmd *cobra.Command, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	m, err := pipeline.DecodePane(data)
+	report, err := inspect.Pane(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
-	}
-	report := paneReport{PaneInfo: m.Info()}
-	for i := range m.Cells {
-		c, err := readCell(&m.Cells[i], m.Length)
-		if err != nil {
-			return fmt.Errorf("%s: cell %d: %w", file, i, err)
-		}
-		report.Cells = append(report.Cells, c)
 	}
 	if jsonOutput(cmd) {
 		return printJSON(cmd, report)
@@ -130,28 +101,4 @@ func inspectPane(cmd *cobra.Command, file string) error {
 		printf(cmd, ", %d bytes\n", c.Bytes)
 	}
 	return nil
-}
-
-func readCell(c *pipeline.Cell, length int64) (cellReport, error) {
-	out := cellReport{Version: c.Version, Slice: c.Slice, K: c.K, PredictionPane: pipeline.Format(c.PredictionPane * length), Bytes: len(c.Set)}
-	var s acc.Set
-	if err := s.UnmarshalBinary(c.Set); err != nil {
-		return out, err
-	}
-	if s.Seen != nil {
-		out.Seen, _ = s.Seen.Total()
-	}
-	if s.Labelled == nil {
-		return out, nil
-	}
-	if out.Labelled, _ = s.Labelled.Total(); out.Labelled == 0 {
-		return out, nil
-	}
-	bins, err := s.Labelled.MSP.Bins(acc.DefaultBins)
-	if err != nil {
-		return out, err
-	}
-	accuracy, confidence, ece := s.Labelled.Scores.Accuracy(), s.Labelled.Scores.MeanConfidence(), metric.ECE(bins)
-	out.Accuracy, out.Confidence, out.ECE = &accuracy, &confidence, &ece
-	return out, nil
 }

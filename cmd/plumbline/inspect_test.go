@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/inspect"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -27,22 +28,22 @@ func TestInspect(t *testing.T) {
 	stop()
 
 	var shard pipeline.CheckpointInfo
-	inspect(t, newestFile(t, dir, "shards/shard-00000"), "checkpoint", &shard)
+	runInspect(t, newestFile(t, dir, "shards/shard-00000"), "checkpoint", &shard)
 	if shard.Counts["predictions"] != 400 || shard.Offsets["logits"] != 8 || shard.Offsets["labels"] != 8 || shard.Watermark == "" || len(shard.Sections) < 5 {
 		t.Errorf("shard: got %+v", shard)
 	}
 	var model pipeline.CheckpointInfo
-	inspect(t, newestFile(t, dir, "models/model-00000"), "checkpoint", &model)
+	runInspect(t, newestFile(t, dir, "models/model-00000"), "checkpoint", &model)
 	if len(model.Sections) != 5 || model.Offsets != nil {
 		t.Errorf("model task: got %+v", model)
 	}
 	seen, labelled, punctuations := int64(0), int64(0), 0
 	for _, m := range kafkatest.ReadAll(t, brokers, cfg.Topics.Panes) {
 		var p struct {
-			Closed string       `json:"closed"`
-			Cells  []cellReport `json:"cells"`
+			Closed string               `json:"closed"`
+			Cells  []inspect.CellReport `json:"cells"`
 		}
-		inspect(t, writeFile(t, "pane", string(m.Value)), "pane", &p)
+		runInspect(t, writeFile(t, "pane", string(m.Value)), "pane", &p)
 		if p.Closed != "" {
 			punctuations++
 		}
@@ -59,7 +60,7 @@ func TestInspect(t *testing.T) {
 }
 
 // inspect runs the command with and without --json.
-func inspect(t *testing.T, file, kind string, into any) {
+func runInspect(t *testing.T, file, kind string, into any) {
 	t.Helper()
 	code, out, stderr := runCommand(t, "inspect", kind, file, "--json")
 	if code != exitDone {

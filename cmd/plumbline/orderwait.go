@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/registry"
@@ -20,7 +21,7 @@ func (f *orderFlags) decisions(cmd *cobra.Command, model string) ([]json.RawMess
 	var a struct {
 		Calibrators []json.RawMessage `json:"calibrators"`
 	}
-	err := f.ask(cmd, http.MethodGet, "calibrators", url.Values{"model": {model}, "limit": {"200"}}, nil, &a)
+	err := f.ask(cmd, control.Request{Method: http.MethodGet, Path: "calibrators", Query: url.Values{"model": {model}, "limit": {"200"}}}, &a)
 	return a.Calibrators, err
 }
 

@@ -1,23 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/control"
 	"github.com/plumbline/plumbline/internal/engine"
 )
 
@@ -86,13 +79,13 @@ func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) e
 	}
 	var answers []pauseAnswer
 	for _, u := range urls {
-		a, err := f.post(cmd.Context(), client, u, what, query)
+		a, err := post(cmd.Context(), client, u, what, query)
 		for deadline := time.Now().Add(f.wait); err == nil && f.wait > 0 && a.Paused != nil && !a.Paused.Settled; time.Sleep(100 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				err = fmt.Errorf("%s is paused, but not everything is in checkpoints after %s", u, f.wait)
 				break
 			}
-			a, err = f.post(cmd.Context(), client, u, what, query)
+			a, err = post(cmd.Context(), client, u, what, query)
 		}
 		if err != nil {
 			return err
@@ -134,86 +127,18 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	return bases, nil
 }
 
-// unanswered is an error of net/http for a request that got no answer, without the address, which is said before it. Where nobody listens it says what to do.
-func unanswered(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("no process answers there (plumbline run is one; --url names another): %w", err)
-	}
-	return err
-}
-
-// refusal is the error that a process answered with.
-func refusal(base string, resp *http.Response, body []byte) error {
-	var said struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(body, &said) == nil && said.Error != "" {
-		return fmt.Errorf("%s: %s (%s)", base, said.Error, resp.Status)
-	}
-	return fmt.Errorf("%s: %s: %.400s", base, resp.Status, bytes.TrimSpace(body))
-}
-
-func (f *controlFlags) client() (*http.Client, error) {
-	c := &http.Client{Timeout: 10 * time.Second}
-	if f.ca == "" {
-		return c, nil
-	}
-	pem, err := os.ReadFile(f.ca)
-	if err != nil {
-		return nil, fmt.Errorf("--ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--ca-file %s: no certificate in it, PEM is needed", f.ca)
-	}
-	c.Transport = &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}
-	return c, nil
-}
-
-// request is one to a process, as the user of the flags.
-func (f *controlFlags) request(ctx context.Context, method, base, path string, query url.Values, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, base+"/api/v1/"+path+"?"+query.Encode(), body)
-	if err != nil {
-		return nil, fmt.Errorf("--url %s: %w", base, err)
-	}
-	switch {
-	case f.user == "" && f.passwordFile == "":
-		return req, nil
-	case f.user == "" || f.passwordFile == "":
+// client is what asks, as the user of the flags.
+func (f *controlFlags) client() (*control.Client, error) {
+	if (f.user == "") != (f.passwordFile == "") {
 		return nil, usageErrorf("--user %q, --password-file %q: both or neither must be given", f.user, f.passwordFile)
 	}
-	password, err := os.ReadFile(f.passwordFile)
-	if err != nil {
-		return nil, fmt.Errorf("--password-file: %w", err)
-	}
-	req.SetBasicAuth(f.user, string(bytes.TrimRight(password, "\r\n")))
-	return req, nil
+	return control.New(f.ca, f.user, f.passwordFile)
 }
 
-func (f *controlFlags) post(ctx context.Context, c *http.Client, base, what string, query url.Values) (a pauseAnswer, err error) {
-	a.URL = base
-	req, err := f.request(ctx, http.MethodPost, base, what, query, nil)
-	if err != nil {
-		return a, err
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		return a, fmt.Errorf("%s %s: %w", what, base, unanswered(err))
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return a, fmt.Errorf("%s %s: %w", what, base, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return a, fmt.Errorf("%s: %w", what, refusal(base, resp, body))
-	}
-	if err := json.Unmarshal(body, &a); err != nil {
-		return a, fmt.Errorf("%s %s: answer %.100q: %w", what, base, body, err)
+func post(ctx context.Context, c *control.Client, base, what string, query url.Values) (pauseAnswer, error) {
+	a := pauseAnswer{URL: base}
+	if err := c.Do(ctx, control.Request{Method: http.MethodPost, Base: base, Path: what, Query: query}, &a); err != nil {
+		return a, fmt.Errorf("%s: %w", what, err)
 	}
 	return a, nil
 }

@@ -8,108 +8,35 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/plumbline/plumbline/arrowio/npy"
-	"github.com/plumbline/plumbline/trainer/artefact"
+	"github.com/plumbline/plumbline/internal/offline"
+	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
 
 // currentHead reads --head; nil where there is none.
 func (f trainFlags) currentHead() (*head.Head, error) {
-	switch filepath.Ext(f.head) {
-	case "":
-		if f.head == "" {
-			return nil, nil
-		}
-	case ".safetensors":
-		text, err := os.ReadFile(f.head)
-		if err != nil {
-			return nil, fmt.Errorf("--head: %w", err)
-		}
-		h, _, err := artefact.ReadSafetensors(text)
-		if err != nil {
-			return nil, fmt.Errorf("--head %s: %w", f.head, err)
-		}
-		return h, nil
-	case ".npz":
-		h, err := f.headOfArrays()
-		if err != nil {
-			return nil, fmt.Errorf("--head %s: %w", f.head, err)
-		}
-		return h, nil
+	if f.head == "" {
+		return nil, nil
 	}
-	return nil, usageErrorf("--head %s: allowed are files .safetensors and .npz", f.head)
-}
-
-// headOfArrays reads a linear head from the two arrays of --head-arrays.
-func (f trainFlags) headOfArrays() (*head.Head, error) {
-	names := strings.Split(f.headArrays, ",")
-	if len(names) != 2 {
+	weights, bias, two := strings.Cut(f.headArrays, ",")
+	switch ext := filepath.Ext(f.head); {
+	case ext != ".safetensors" && ext != ".npz":
+		return nil, usageErrorf("--head %s: allowed are files .safetensors and .npz", f.head)
+	case ext == ".npz" && (!two || strings.Contains(bias, ",")):
 		return nil, usageErrorf("--head-arrays %q: allowed are two names with a comma between", f.headArrays)
 	}
-	file, err := os.Open(f.head)
+	h, err := dataset.ReadHead(f.head, weights, bias)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--head %s: %w", f.head, err)
 	}
-	defer file.Close()
-	st, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	z, err := npy.NewArchive(file, st.Size())
-	if err != nil {
-		return nil, err
-	}
-	w, shape, err := headArray(z, names[0], 2)
-	if err != nil {
-		return nil, err
-	}
-	b, biases, err := headArray(z, names[1], 1)
-	if err != nil {
-		return nil, err
-	}
-	if shape[0] != biases[0] {
-		return nil, fmt.Errorf("array %s is %d×%d, allowed K×D with the %d values of %s", names[0], shape[0], shape[1], biases[0], names[1])
-	}
-	h, err := head.Linear(w, b)
-	if err != nil {
-		return nil, err
-	}
-	return h, h.Check()
-}
-
-// mostParameters of a head that is read.
-const mostParameters = 1 << 28
-
-// headArray reads a float array of so many dimensions.
-func headArray(z *npy.Archive, name string, dims int) ([]float32, []int, error) {
-	e, err := z.Find(strings.TrimSuffix(name, ".npy"))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("no array %q; there are: %s", name, strings.Join(z.Names(), ", "))
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if e.Count < 1 || e.Count > mostParameters {
-		return nil, nil, fmt.Errorf("array %s has shape %v", name, e.Shape)
-	}
-	if len(e.Shape) != dims || e.Fortran {
-		return nil, nil, fmt.Errorf("array %s has shape %v (by columns: %v), allowed are %d dimensions, by rows", name, e.Shape, e.Fortran, dims)
-	}
-	if !e.IsFloat() || e.Size == 2 {
-		return nil, nil, fmt.Errorf("array %s is of type %s, allowed are float32 and float64", name, e.Dtype())
-	}
-	a, err := e.Read()
-	if err != nil {
-		return nil, nil, err
-	}
-	return a.Float32s(), e.Shape, nil
+	return h, nil
 }
 
 // checkFiles refuses, before any work, to write over what is there.
 func (f trainFlags) checkFiles() error {
 	if f.checkpoint != "" && !f.resume {
-		if err := checkFree("--checkpoint", f.checkpoint, f.force); err != nil {
+		if err := offline.CheckFree("--checkpoint", f.checkpoint, f.force); err != nil {
 			return fmt.Errorf("%w, --resume goes on from it", err)
 		}
 	}
@@ -126,7 +53,7 @@ func (f trainFlags) checkFiles() error {
 		return fmt.Errorf("-o %s: not a directory", f.out)
 	}
 	for _, name := range trainFiles {
-		if err := checkFree("-o", filepath.Join(f.out, name), f.force); err != nil {
+		if err := offline.CheckFree("-o", filepath.Join(f.out, name), f.force); err != nil {
 			return err
 		}
 	}
@@ -142,7 +69,7 @@ func (f trainFlags) save(t *recipe.Training) error {
 	if err != nil {
 		return err
 	}
-	err = replaceFile(f.checkpoint, true, func(temporary string) error { return os.WriteFile(temporary, b, 0o600) })
+	err = offline.ReplaceFile(f.checkpoint, true, func(temporary string) error { return os.WriteFile(temporary, b, 0o600) })
 	if err != nil {
 		return fmt.Errorf("--checkpoint: %w", err)
 	}

@@ -3,18 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/internal/compare"
 	"github.com/plumbline/plumbline/internal/diagram"
+	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/plot"
 	"github.com/plumbline/plumbline/trainer/artefact"
-	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
@@ -34,86 +31,35 @@ type trainResult struct {
 	Training *recipe.Report     `json:"training,omitempty"`
 	Auto     *recipe.AutoReport `json:"auto,omitempty"`
 	// Temperature is the best one on the validation rows; Tempered says that the new head's logits are divided by it.
-	Temperature float64     `json:"temperature"`
-	Tempered    bool        `json:"tempered"`
-	Validation  headScores  `json:"validation"`
-	Holdout     *headScores `json:"holdout,omitempty"`
-	Output      string      `json:"output,omitempty"`
+	Temperature float64             `json:"temperature"`
+	Tempered    bool                `json:"tempered"`
+	Validation  offline.HeadScores  `json:"validation"`
+	Holdout     *offline.HeadScores `json:"holdout,omitempty"`
+	Output      string              `json:"output,omitempty"`
 
 	trained *head.Head
-}
-
-// headScores are the current head, where there is one, and the new one on the same rows.
-type headScores struct {
-	Before     *metric.Report      `json:"before,omitempty"`
-	After      metric.Report       `json:"after"`
-	Difference *compare.Difference `json:"nll_difference,omitempty"` // after less before
 }
 
 // score measures both heads on the validation and held-out rows. The logits of one set at a time are in memory.
 func (r *trainResult) score(f trainFlags, d *dataset.Data, gemm head.GEMM, current, trained *head.Head) error {
 	r.Rows, r.trained = d.Rows, trained
 	if r.Auto == nil {
-		t, _, err := calibrator.FitTemperature(headLogits(trained, d.Valid, gemm), d.Valid.K, d.Valid.Y, nil, calibrator.Options{})
+		t, err := offline.BestTemperature(trained, d.Valid, gemm)
 		if err != nil {
 			return fmt.Errorf("temperature of the validation rows: %w", err)
 		}
-		if r.Temperature = t.T(); f.temper {
-			r.trained, r.Tempered = trained.Tempered(t.T()), true
+		if r.Temperature = t; f.temper {
+			r.trained, r.Tempered = trained.Tempered(t), true
 		}
 	}
 	opt := metric.Options{Bins: f.metricBins, Seed: f.set.Seed}
-	both := func(s *data.Set) (scores headScores, err error) {
-		after, rows, err := scoreHead(r.trained, s, gemm, opt)
-		if err != nil || current == nil {
-			return headScores{After: after}, err
-		}
-		before, old, err := scoreHead(current, s, gemm, opt)
-		diff := compare.Paired(rows, old, nil)
-		return headScores{&before, after, &diff}, err
-	}
 	var err error
-	if r.Validation, err = both(d.Valid); err != nil || d.Hold == nil {
+	if r.Validation, err = offline.ScoreHeads(current, r.trained, d.Valid, gemm, opt); err != nil || d.Hold == nil {
 		return err
 	}
-	held, err := both(d.Hold)
+	held, err := offline.ScoreHeads(current, r.trained, d.Hold, gemm, opt)
 	r.Holdout = &held
 	return err
-}
-
-// logitChunk is how many rows headLogits takes at a time.
-const logitChunk = 1024
-
-// headLogits are the n×K logits of a set.
-func headLogits(h *head.Head, s *data.Set, gemm head.GEMM) []float32 {
-	pass, z := head.NewPass(h, logitChunk, gemm), make([]float32, 0, s.N()*h.K())
-	var scratch []float32
-	for from := 0; from < s.N(); from += logitChunk {
-		n := min(logitChunk, s.N()-from)
-		scratch = s.Chunk(scratch, from, n)
-		z = append(z, pass.Forward(h, scratch, n)...)
-	}
-	return z
-}
-
-// scoreHead is the report of a head on rows, and the NLL of each.
-func scoreHead(h *head.Head, s *data.Set, gemm head.GEMM, opt metric.Options) (metric.Report, []float64, error) {
-	z := headLogits(h, s, gemm)
-	r, err := metric.Evaluate(metric.Rows{K: h.K(), F32: z, Labels: s.Y}, opt)
-	nll := make([]float64, s.N())
-	for i := range nll {
-		row := z[i*s.K : (i+1)*s.K]
-		top := row[0]
-		for _, v := range row {
-			top = max(top, v)
-		}
-		var sum float64
-		for _, v := range row {
-			sum += math.Exp(float64(v) - float64(top))
-		}
-		nll[i] = math.Log(sum) + float64(top) - float64(row[s.Y[i]])
-	}
-	return r, nll, err
 }
 
 // trainFiles are what -o gets; the report comes last, so that it says that the others are whole.
@@ -140,7 +86,7 @@ func (r *trainResult) write(f trainFlags) error {
 		func(w io.Writer) error { return encodeJSON(w, r) },
 	} {
 		file := filepath.Join(f.out, trainFiles[i])
-		err := replaceFile(file, f.force, func(temporary string) error { return writeThrough(temporary, make) })
+		err := offline.ReplaceFile(file, f.force, func(temporary string) error { return writeThrough(temporary, make) })
 		if err != nil {
 			return fmt.Errorf("-o %s: %w", file, err)
 		}
@@ -173,9 +119,9 @@ func (r *trainResult) print(w io.Writer, asJSON bool) error {
 	what := map[bool]string{true: "in the weights", false: "not applied; --temper does"}
 	fmt.Fprintf(w, "temperature of the validation rows: %.4g, %s\n", r.Temperature, what[r.Tempered])
 	lines := [][]string{{"", "before", "after", "difference"}}
-	lines = append(lines, r.Validation.lines("validation")...)
+	lines = append(lines, scoreLines(&r.Validation, "validation")...)
 	if r.Holdout != nil {
-		lines = append(lines, r.Holdout.lines("held out")...)
+		lines = append(lines, scoreLines(r.Holdout, "held out")...)
 	}
 	if err := newTable(w).print(lines, 1); err != nil {
 		return err
@@ -216,7 +162,7 @@ func (r *trainResult) printTraining(w io.Writer) error {
 	return err
 }
 
-func (s headScores) lines(rows string) [][]string {
+func scoreLines(s *offline.HeadScores, rows string) [][]string {
 	value := func(f func(metric.Report) string) []string {
 		before := "-"
 		if s.Before != nil {

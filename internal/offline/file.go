@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// readCalibrator reads a file that `plumbline fit` wrote, or a record with a calibrator in it: the API's answer, or one of the
+// ReadCalibrator reads a file that `plumbline fit` wrote, or a record with a calibrator in it: the API's answer, or one of the
 // calibrators topic.
-func readCalibrator(file string) (calibrator.Calibrator, error) {
+func ReadCalibrator(file string) (calibrator.Calibrator, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err // names the file
@@ -31,24 +31,24 @@ func readCalibrator(file string) (calibrator.Calibrator, error) {
 	return c, nil
 }
 
-// checkClasses refuses rows of another K than the calibrator's.
-func checkClasses(calFile string, c calibrator.Calibrator, file string, k int) error {
+// CheckClasses refuses rows of another K than the calibrator's.
+func CheckClasses(calFile string, c calibrator.Calibrator, file string, k int) error {
 	if s, ok := c.(calibrator.Sized); ok && s.Classes() != k {
 		return fmt.Errorf("%s is for %d classes, %s has %d", calFile, s.Classes(), file, k)
 	}
 	return nil
 }
 
-// checkFree refuses to write over a file that is there.
-func checkFree(flag, file string, force bool) error {
+// CheckFree refuses to write over a file that is there.
+func CheckFree(flag, file string, force bool) error {
 	if _, err := os.Lstat(file); err == nil && !force {
 		return fmt.Errorf("%s %s: the file is there; --force replaces it", flag, file)
 	}
 	return nil
 }
 
-// replaceFile writes file whole or not at all: write makes it under another name, of the same extension.
-func replaceFile(file string, force bool, write func(temporary string) error) (err error) {
+// ReplaceFile writes file whole or not at all: write makes it under another name, of the same extension.
+func ReplaceFile(file string, force bool, write func(temporary string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*"+filepath.Ext(file))
 	if err != nil {
 		return err
@@ -69,19 +69,19 @@ func replaceFile(file string, force bool, write func(temporary string) error) (e
 	if err := os.Chmod(temporary, mode); err != nil {
 		return err
 	}
-	if err := checkFree("-o", file, force); err != nil { // it may have come in the meantime
+	if err := CheckFree("-o", file, force); err != nil { // it may have come in the meantime
 		return err
 	}
 	return os.Rename(temporary, file)
 }
 
-// writeCalibrator writes what readCalibrator reads.
-func writeCalibrator(file string, force bool, c calibrator.Calibrator) error {
+// WriteCalibrator writes what readCalibrator reads.
+func WriteCalibrator(file string, force bool, c calibrator.Calibrator) error {
 	text, err := calibrator.Encode(c)
 	if err != nil {
 		return err
 	}
-	return replaceFile(file, force, func(temporary string) error {
+	return ReplaceFile(file, force, func(temporary string) error {
 		return os.WriteFile(temporary, append(text, '\n'), 0o600)
 	})
 }

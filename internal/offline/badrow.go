@@ -1,4 +1,4 @@
-package main
+package offline
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// badRow is an error that names the first row with a score or a weight that is not allowed, and the column; nil where
+// BadRow is an error that names the first row with a score or a weight that is not allowed, and the column; nil where
 // all are. Rows are counted from 0. With labelled, rows without a label are not looked at.
-func badRow(t *table.Table, labelled bool) error {
+func BadRow(t *table.Table, labelled bool) error {
 	if t.Scores64 != nil {
 		return badRowOf(t, t.Scores64, labelled)
 	}
