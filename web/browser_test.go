@@ -148,7 +148,8 @@ func item(t *testing.T, dom, text string) string {
 	return ""
 }
 
-// TestLinkOfAlertInBrowser: the link of an alert opens its model, version, slice and window at its moment, with its evidence.
+// TestLinkOfAlertInBrowser: the link of an alert opens its model, version, slice and window at its moment, with its
+// evidence.
 func TestLinkOfAlertInBrowser(t *testing.T) {
 	srv := httptest.NewServer(still(anytime(synthetic())))
 	defer srv.Close()
@@ -178,7 +179,8 @@ func TestLinkOfAlertInBrowser(t *testing.T) {
 	}
 }
 
-// TestInhibitedAlertsInBrowser: what is inhibited stands under its root, with the root's evidence, and is no alarm of its own.
+// TestInhibitedAlertsInBrowser: what is inhibited stands under its root, with the root's evidence, and is no alarm of
+// its own.
 func TestInhibitedAlertsInBrowser(t *testing.T) {
 	srv := httptest.NewServer(still(anytime(synthetic())))
 	defer srv.Close()

@@ -19,7 +19,8 @@ type HeadOrder struct {
 type Heads interface {
 	// Heads is what is known of all of them, encoded as JSON.
 	Heads() any
-	// HeadOrder carries an order out and returns it as it was written. An error that wraps ErrOrder is the order's fault.
+	// HeadOrder carries an order out and returns it as it was written. An error that wraps ErrOrder is the order's
+	// fault.
 	HeadOrder(ctx context.Context, o HeadOrder) (any, error)
 }
 

@@ -122,8 +122,8 @@ func TestHeadsInBrowser(t *testing.T) {
 	}
 }
 
-// TestHeadOrderInBrowser: an order asks who and why, is sent once both are said, is refused in words, and leaves the reader where
-// it was taken up.
+// TestHeadOrderInBrowser: an order asks who and why, is sent once both are said, is refused in words, and leaves the
+// reader where it was taken up.
 func TestHeadOrderInBrowser(t *testing.T) {
 	book := &pageHeads{}
 	h := New(Deps{History: synthetic(), Control: &recorded{}, Heads: book})

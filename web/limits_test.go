@@ -81,7 +81,8 @@ func TestSlowRequestsAreCut(t *testing.T) {
 	}
 }
 
-// TestBodiesAreNotTaken: requests that change nothing have no body, and those that do are not read where they are refused.
+// TestBodiesAreNotTaken: requests that change nothing have no body, and those that do are not read where they are
+// refused.
 func TestBodiesAreNotTaken(t *testing.T) {
 	address := limited(t, 0)
 	for _, path := range []string{"/", "/metrics", "/api/v1/status", "/api/v1/pause"} {

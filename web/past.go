@@ -20,7 +20,8 @@ type PastQuery struct {
 
 // Past is the history of what was decided.
 type Past interface {
-	// Past returns a page of entries, newest first, encoded as JSON. An error that wraps ErrQuery is the question's fault.
+	// Past returns a page of entries, newest first, encoded as JSON. An error that wraps ErrQuery is the question's
+	// fault.
 	Past(ctx context.Context, q PastQuery) (any, error)
 }
 

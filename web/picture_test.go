@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// tab is a page in a browser that is driven over a pipe: unlike --dump-dom, real time passes in it, and streams stay open.
+// tab is a page in a browser that is driven over a pipe: unlike --dump-dom, real time passes in it, and streams stay
+// open.
 type tab struct {
 	t       *testing.T
 	out     *os.File
@@ -111,8 +112,8 @@ func (b *tab) await(ctx context.Context, expression string) {
 	}
 }
 
-// TestPictureOfDemo runs the demo, looks at its page while it runs, and holds the page against the story; it writes the picture of
-// README.md (make picture).
+// TestPictureOfDemo runs the demo, looks at its page while it runs, and holds the page against the story; it writes the
+// picture of README.md (make picture).
 func TestPictureOfDemo(t *testing.T) {
 	file := os.Getenv("PLUMBLINE_PICTURE")
 	if file == "" {

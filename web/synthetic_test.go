@@ -118,8 +118,8 @@ func decisions(h *history.History, m, v string) {
 	}
 }
 
-// anytime adds to a history an alarm with evidence for the whole, what it inhibits in a slice and in a rule, and an alert that a
-// calibrator answers.
+// anytime adds to a history an alarm with evidence for the whole, what it inhibits in a slice and in a rule, and an
+// alert that a calibrator answers.
 func anytime(h *history.History) *history.History {
 	const m, v = "digits-resnet20", "2024-03-01"
 	at := 24 * time.Minute

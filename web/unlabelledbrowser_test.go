@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/sinks/history"
 )
 
-// TestEstimatesInBrowser: what a window says before labels is on the page, each estimate with what must be true, and by how much it was wrong;
-// shares of classes with the test of their assumption.
+// TestEstimatesInBrowser: what a window says before labels is on the page, each estimate with what must be true, and by
+// how much it was wrong; shares of classes with the test of their assumption.
 func TestEstimatesInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	condition, ece := 3.2, .041

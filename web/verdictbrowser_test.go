@@ -48,7 +48,8 @@ func TestVerdictInBrowser(t *testing.T) {
 	f("region%3Dus", `data-state="inhibited"`, "calibration-calibrated of all rows stands for it", "Firing in other slices: all rows, region=eu.")
 }
 
-// TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside it.
+// TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside
+// it.
 func TestAnsweredInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	s := snapshotAt("m", "1", "", time.Hour)
@@ -71,7 +72,8 @@ func TestAnsweredInBrowser(t *testing.T) {
 	}
 }
 
-// TestManySlicesInBrowser: with 200 slices those that fire are marked in the selector and named, the first of them and how many more.
+// TestManySlicesInBrowser: with 200 slices those that fire are marked in the selector and named, the first of them and
+// how many more.
 func TestManySlicesInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
@@ -95,7 +97,8 @@ func TestManySlicesInBrowser(t *testing.T) {
 	}
 }
 
-// TestChainOfInhibitorsInBrowser: what follows from an alert that another one stands for is under that one, not in the list.
+// TestChainOfInhibitorsInBrowser: what follows from an alert that another one stands for is under that one, not in the
+// list.
 func TestChainOfInhibitorsInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
@@ -138,7 +141,8 @@ func TestHeadEventsInBrowser(t *testing.T) {
 	}
 }
 
-// TestArrivedInBrowser: as long as there is nothing to show, the page says how far the rows have come, and opens the process status.
+// TestArrivedInBrowser: as long as there is nothing to show, the page says how far the rows have come, and opens the
+// process status.
 func TestArrivedInBrowser(t *testing.T) {
 	f := func(logits, labels int, want string) {
 		t.Helper()
@@ -215,7 +219,8 @@ note("pill", seen.find((s) => s.startsWith("Kafka")));`))
 	}
 }
 
-// TestSliceFirstInBrowser: of the first pane a slice may be there before the whole; who asks for neither is shown the whole.
+// TestSliceFirstInBrowser: of the first pane a slice may be there before the whole; who asks for neither is shown the
+// whole.
 func TestSliceFirstInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "region=eu", time.Hour))
@@ -276,8 +281,8 @@ const names = [...document.querySelectorAll("button, select, input, summary, a")
 note("nameless", names.map((e) => e.outerHTML).join("|"));
 `
 
-// TestLayoutInBrowser: at three sizes no number is cut, nothing is wider than the page, nothing moves when a moment is pinned, and
-// all that can be used has a name.
+// TestLayoutInBrowser: at three sizes no number is cut, nothing is wider than the page, nothing moves when a moment is
+// pinned, and all that can be used has a name.
 func TestLayoutInBrowser(t *testing.T) {
 	srv := httptest.NewServer(scripted(New(Deps{History: anytime(synthetic()), Heads: &pageHeads{}}), layout))
 	defer srv.Close()

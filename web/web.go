@@ -151,7 +151,8 @@ func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("plumbline is ready\n"))
 }
 
-// reply sends v as JSON. Encoding comes first, so that a value that JSON cannot hold (NaN) is an error, not half a reply.
+// reply sends v as JSON. Encoding comes first, so that a value that JSON cannot hold (NaN) is an error, not half a
+// reply.
 func (a *api) reply(w http.ResponseWriter, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {

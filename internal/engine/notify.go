@@ -28,7 +28,7 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
 		Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
-		done, err := r.told(ctx, id, topic, p, commit)
+		done, err := r.notifiedUpTo(ctx, id, topic, p, commit)
 		if err != nil {
 			return err
 		}
@@ -40,9 +40,9 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	})
 }
 
-// told is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end, and
+// notifiedUpTo is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end, and
 // committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is no news.
-func (r *KafkaRun) told(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
+func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
 	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)
 	if err != nil || done >= 0 {
 		return done, err

@@ -81,8 +81,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestLag: 0 at the end of the log although the last offsets are markers and an aborted record; in between what remains;
-// an open transaction is none.
+// TestLag: 0 at the end of the log although the last offsets are markers and an aborted record; in between what
+// remains; an open transaction is none.
 func TestLag(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)

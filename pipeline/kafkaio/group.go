@@ -29,8 +29,8 @@ type Group struct {
 	// Session is how long the group waits for a member that does not answer; 0 = DefaultSession.
 	Session time.Duration
 
-	// Silent is told when no heartbeat has been answered for longer than Session, with when the last one was and what was said,
-	// and with the zero time once one is again. nil = nobody is.
+	// Silent is told when no heartbeat has been answered for longer than Session, with when the last one was and what
+	// was said, and with the zero time once one is again. nil = nobody is.
 	Silent func(since time.Time, err error)
 
 	// Members, a directory, lets a process that was killed and starts again take its partitions back at once instead of
@@ -97,8 +97,8 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 
 // work runs one worker for as long as ctx and its generation last.
 func (g *Group) work(ctx, gctx context.Context, generation int32, p int, fatal chan<- error, work func(context.Context) error) {
-	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from the
-	// end of ctx.
+	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from
+	// the end of ctx.
 	wctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(gctx, cancel)

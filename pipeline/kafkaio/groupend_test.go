@@ -13,7 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestEndOfWorkIsLogged: a worker whose generation ends is silent, unless its last checkpoint was not saved; one that ends before is an error.
+// TestEndOfWorkIsLogged: a worker whose generation ends is silent, unless its last checkpoint was not saved; one that
+// ends before is an error.
 func TestEndOfWorkIsLogged(t *testing.T) {
 	unsaved := fmt.Errorf("%w: up to panes 17: %w", pipeline.ErrUnsaved, pipeline.ErrFenced)
 	for name, c := range map[string]struct {

@@ -13,11 +13,11 @@ import (
 )
 
 // pulse keeps this process a member of its group for one generation, in place of kafka-go's own heartbeats. Those share
-// a connection with the offset commits, and a broker answers a connection's requests in their order: a commit that waits
-// for a busy disk holds them up. The first that fails ends the generation, without a word of why, and they stop when a
-// generation ends, while tasks still write their last checkpoints: a rebalance that takes longer than the session then
-// costs the membership too, and so a second rebalance. Here each has a request of its own, is sent again until it is
-// answered, and they go on until the last task has ended.
+// a connection with the offset commits, and a broker answers a connection's requests in their order: a commit that
+// waits for a busy disk holds them up. The first that fails ends the generation, without a word of why, and they stop
+// when a generation ends, while tasks still write their last checkpoints: a rebalance that takes longer than the
+// session then costs the membership too, and so a second rebalance. Here each has a request of its own, is sent again
+// until it is answered, and they go on until the last task has ended.
 type pulse struct {
 	client  *kafka.Client
 	group   string
@@ -100,7 +100,8 @@ func (p *pulse) beat(idle <-chan struct{}) error {
 	return err
 }
 
-// find asks for the group's coordinator: kafka-go (v0.4.51) sends requests of a group there, but heartbeats to any broker.
+// find asks for the group's coordinator: kafka-go (v0.4.51) sends requests of a group there, but heartbeats to any
+// broker.
 func (p *pulse) find(ctx context.Context) error {
 	if p.coordinator != nil {
 		return nil
@@ -124,9 +125,9 @@ func (p *pulse) send(ctx context.Context) error {
 	return heartbeatError(res)
 }
 
-// heartbeatError is the error in the answer to a heartbeat. From version 1 on an answer is the throttle time and then the
-// error code; kafka-go (v0.4.51) reads them the other way round, so the code is in the low half of what it takes for the
-// time.
+// heartbeatError is the error in the answer to a heartbeat. From version 1 on an answer is the throttle time and then
+// the error code; kafka-go (v0.4.51) reads them the other way round, so the code is in the low half of what it takes
+// for the time.
 func heartbeatError(res *kafka.HeartbeatResponse) error {
 	if res.Error != nil {
 		return res.Error

@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
-// TestHeartbeatErrors: the answer to a heartbeat of a member that the group does not have is an error. It fails when kafka-go reads
-// answers in another way than heartbeatError takes them.
+// TestHeartbeatErrors: the answer to a heartbeat of a member that the group does not have is an error. It fails when
+// kafka-go reads answers in another way than heartbeatError takes them.
 func TestHeartbeatErrors(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)
@@ -39,8 +39,8 @@ func TestHeartbeatErrors(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsGoOnWhileTasksEnd: a member whose tasks take longer than the session to end, in a rebalance, stays a member: the
-// second generation is the last one.
+// TestHeartbeatsGoOnWhileTasksEnd: a member whose tasks take longer than the session to end, in a rebalance, stays a
+// member: the second generation is the last one.
 func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)
@@ -83,7 +83,8 @@ func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsReachTheCoordinator: each of several groups on three brokers keeps its generation for longer than its session.
+// TestHeartbeatsReachTheCoordinator: each of several groups on three brokers keeps its generation for longer than its
+// session.
 func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.StartMany(t, 3)
@@ -126,8 +127,8 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 	}
 }
 
-// TestSilence: a group that no broker answers says so once the session has passed, with what was said last, and that it is over when
-// one answers again.
+// TestSilence: a group that no broker answers says so once the session has passed, with what was said last, and that it
+// is over when one answers again.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,9 +8,9 @@ import (
 
 // Lag is what of an input has not been handed out.
 type Lag struct {
-	// Offsets is how many offsets lie between the next record and the end of the log: its last stable offset, so that an open
-	// transaction is no lag. It is 0 once the end has been reached. In between it counts offsets, not records: markers, aborted
-	// records and gaps that compaction left are among them until they have been passed.
+	// Offsets is how many offsets lie between the next record and the end of the log: its last stable offset, so that
+	// an open transaction is no lag. It is 0 once the end has been reached. In between it counts offsets, not records:
+	// markers, aborted records and gaps that compaction left are among them until they have been passed.
 	Offsets int64
 	// Oldest is the timestamp of the first record that has not been handed out, as far as it is known: else that of the
 	// last one that was; 0 where there is nothing left, or nothing known.
@@ -58,7 +58,8 @@ func (in *input) noteHead() {
 	in.headOffset.Store(in.queue[0].Offset)
 }
 
-// Handed returns, by input, the offset after the last record that was handed out; -1 where none was. Any goroutine may call it.
+// Handed returns, by input, the offset after the last record that was handed out; -1 where none was. Any goroutine may
+// call it.
 func (s *Source) Handed() map[pipeline.Input]int64 {
 	out := map[pipeline.Input]int64{}
 	for i, in := range s.in {

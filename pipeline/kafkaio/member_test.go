@@ -15,7 +15,8 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 )
 
-// silent joins a group, takes all of it and says nothing more: a process that was killed. Its session outlives the test.
+// silent joins a group, takes all of it and says nothing more: a process that was killed. Its session outlives the
+// test.
 func silent(t *testing.T, c *kafka.Client, group string, topics ...string) (id string) {
 	t.Helper()
 	ctx := context.Background()

@@ -8,8 +8,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Committed returns the offset that a group has committed for a partition, -1 where it has none. It tries again until ctx
-// is done: a coordinator that moves answers with errors for a while.
+// Committed returns the offset that a group has committed for a partition, -1 where it has none. It tries again until
+// ctx is done: a coordinator that moves answers with errors for a while.
 func Committed(ctx context.Context, c *kafka.Client, group, topic string, partition int) (int64, error) {
 	backoff := retryBackoff
 	for {

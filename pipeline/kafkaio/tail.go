@@ -28,9 +28,9 @@ type Tailed struct {
 	Take  func(r *pipeline.Record) error
 }
 
-// Tail reads topics from their start and for ever, in g: every process needs all of their records, so there is no group. An error
-// of Take is logged with the record's place, and the next record follows. caughtUp is called once, when all topics have been read
-// to their end.
+// Tail reads topics from their start and for ever, in g: every process needs all of their records, so there is no
+// group. An error of Take is logged with the record's place, and the next record follows. caughtUp is called once, when
+// all topics have been read to their end.
 func Tail(ctx context.Context, g *errgroup.Group, spec TailSpec, topics []Tailed, caughtUp func()) error {
 	var left atomic.Int32
 	left.Store(1)
@@ -125,8 +125,8 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 	return l
 }
 
-// Next blocks for the next record, whose memory is valid until the call after. Each time the log's end is reached it returns one
-// record with Idle set. io.EOF ends a range.
+// Next blocks for the next record, whose memory is valid until the call after. Each time the log's end is reached it
+// returns one record with Idle set. io.EOF ends a range.
 func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 	for {
 		l.in.fill()
@@ -164,8 +164,8 @@ func (l *Log) wait(ctx context.Context) error {
 	return nil
 }
 
-// Behind is how many offsets there are from the given one to the log's end; false while the end is not known. Offsets that hold
-// no record are none once they have been passed. Any goroutine may call it.
+// Behind is how many offsets there are from the given one to the log's end; false while the end is not known. Offsets
+// that hold no record are none once they have been passed. Any goroutine may call it.
 func (l *Log) Behind(next int64) (offsets int64, ok bool) {
 	lag, ok := l.in.lag()
 	return lag.Offsets + max(0, l.in.handed.Load()-next), ok

@@ -29,7 +29,8 @@ func tailSpec(t *testing.T, brokers []string, log io.Writer) kafkaio.TailSpec {
 		Log: slog.New(slog.NewTextHandler(log, nil))}
 }
 
-// TestTail reads two topics of two partitions from their start and for ever; a record that cannot be used is logged with its place.
+// TestTail reads two topics of two partitions from their start and for ever; a record that cannot be used is logged
+// with its place.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)

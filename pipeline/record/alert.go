@@ -11,7 +11,8 @@ type Alert struct {
 	Measure  string `json:"measure,omitempty"` // what Value is of, for kinds with a choice
 	Severity string `json:"severity"`
 	State    string `json:"state"` // pending | firing | resolved
-	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of when the error began.
+	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of when the error
+	// began.
 	Since string `json:"since"`
 	At    string `json:"at"` // end of the label pane that changed the state
 	// Value and Threshold by kind: excess ECE and fire; anytime: log evidence and log 1/α; else the measure and fire.
@@ -27,8 +28,8 @@ type Alert struct {
 	Signal    string   `json:"signal"` // raw | calibrated
 	Window    string   `json:"window"` // in words
 	Message   string   `json:"message"`
-	// InhibitedBy is the key of the alert that this one follows from, or "calibrator N" where that calibrator answers it;
-	// notifiers are silent about such an alert.
+	// InhibitedBy is the key of the alert that this one follows from, or "calibrator N" where that calibrator answers
+	// it; notifiers are silent about such an alert.
 	InhibitedBy string `json:"inhibited_by,omitempty"`
 	// Diagram is the page's path, query included, at the reliability diagram of the moment.
 	Diagram  string         `json:"diagram,omitempty"`
@@ -44,8 +45,8 @@ type AlertEvidence struct {
 	LogEBin      float64  `json:"log_e_bin"`
 	Threshold    float64  `json:"log_e_threshold"`
 	ThresholdBin float64  `json:"log_e_threshold_bin"`
-	// EpsilonAccuracy and what follows are of the alarm on accuracy alone: that accuracy is at least ReferenceAccuracy - EpsilonAccuracy -
-	// AccuracySlack is refuted. LogE is of that, and there are no bins.
+	// EpsilonAccuracy and what follows are of the alarm on accuracy alone: that accuracy is at least ReferenceAccuracy
+	// - EpsilonAccuracy - AccuracySlack is refuted. LogE is of that, and there are no bins.
 	EpsilonAccuracy   float64  `json:"epsilon_accuracy,omitempty"`
 	ReferenceAccuracy *float64 `json:"reference_accuracy,omitempty"`
 	AccuracySlack     float64  `json:"accuracy_slack,omitempty"`
@@ -58,8 +59,8 @@ type AlertEvidence struct {
 	Bins      []EvidenceBin `json:"bins"`           // where: those off by more than their tolerance, ascending
 }
 
-// EvidenceBin is one bin (Lo, Hi]: N, Confidence, Accuracy and Gap = accuracy - confidence - reference are of past rows,
-// discounted by half every 1,000.
+// EvidenceBin is one bin (Lo, Hi]: N, Confidence, Accuracy and Gap = accuracy - confidence - reference are of past
+// rows, discounted by half every 1,000.
 type EvidenceBin struct {
 	Lo         float64 `json:"lo"`
 	Hi         float64 `json:"hi"`

@@ -3,8 +3,8 @@ package record
 import "encoding/json"
 
 // Calibrator is a decision about a model version's calibrator: published (it takes force at EffectiveFrom), canary (a
-// share of the ids gets it), pinned, unpinned, or "no change", each with its evidence. Published ones are written to the
-// calibrators topic under the key model/version, canaries under model/version/canary, the others to no topic.
+// share of the ids gets it), pinned, unpinned, or "no change", each with its evidence. Published ones are written to
+// the calibrators topic under the key model/version, canaries under model/version/canary, the others to no topic.
 type Calibrator struct {
 	Schema    int    `json:"schema"` // 1
 	Model     string `json:"model"`
@@ -43,16 +43,16 @@ const (
 	StageShadow = "shadow"
 )
 
-// Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are in
-// nats, with probabilities floored at e^-NLLBound.
+// Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are
+// in nats, with probabilities floored at e^-NLLBound.
 type Evidence struct {
 	FitRows  int    `json:"fit_rows"`
 	TestRows int    `json:"test_rows"`
 	FitFrom  string `json:"fit_from"`
 	FitTo    string `json:"fit_to"`
-	// FitBegan is the end of the label pane that the fit began at: rows whose label came later are not in it. FitDigest is "sha256:" and the
-	// hash of the rows in hexadecimal digits, over what docs/format.md says; for class weights, which are fitted on predictions by class, of
-	// these. Absent where there was no fit, or a build before made it.
+	// FitBegan is the end of the label pane that the fit began at: rows whose label came later are not in it. FitDigest
+	// is "sha256:" and the hash of the rows in hexadecimal digits, over what docs/format.md says; for class weights,
+	// which are fitted on predictions by class, of these. Absent where there was no fit.
 	FitBegan    string  `json:"fit_began,omitempty"`
 	FitDigest   string  `json:"fit_digest,omitempty"`
 	TestTo      string  `json:"test_to"`
@@ -71,7 +71,8 @@ type Evidence struct {
 	LogENeeded float64 `json:"log_e_needed,omitempty"`
 	Alpha      float64 `json:"alpha,omitempty"`
 	NLLBound   float64 `json:"nll_bound,omitempty"`
-	// ECERadius is how far an ECE of so many rows can be from what they were drawn with, at any time, at the level Alpha.
+	// ECERadius is how far an ECE of so many rows can be from what they were drawn with, at any time, at the level
+	// Alpha.
 	ECERadius float64 `json:"ece_radius,omitempty"`
 	Seed      uint64  `json:"seed,omitempty,string"` // of the fits
 	// Candidates are all that were fitted; the fields above are of the one that was published, or came nearest.

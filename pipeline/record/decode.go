@@ -14,8 +14,8 @@ func Decode[T any](value []byte) (*T, error) {
 	return r, nil
 }
 
-// DecodeHeads decodes a record of the heads topic: a *Head, *Job, *Verdict or *Order. It is nil for a tombstone, and for a kind
-// that is not known.
+// DecodeHeads decodes a record of the heads topic: a *Head, *Job, *Verdict or *Order. It is nil for a tombstone, and
+// for a kind that is not known.
 func DecodeHeads(value []byte) (any, error) {
 	if len(value) == 0 {
 		return nil, nil

@@ -5,20 +5,21 @@ import (
 	"strconv"
 )
 
-// Finetune asks for a new head of a model version; key model/version on the finetune topic. Like every output of a model
-// task it is a function of the panes log: a repeat has the same bytes.
+// Finetune asks for a new head of a model version; key model/version on the finetune topic. Like every output of a
+// model task it is a function of the panes log: a repeat has the same bytes.
 type Finetune struct {
 	Schema  int    `json:"schema"` // 1
 	ID      string `json:"id"`     // model/shadow_version: one head, one request
 	Model   string `json:"model"`
 	Version string `json:"version"` // that serves
-	// Number counts the requests of the model version from 1; the head that comes of it is ShadowVersion, version+headN.
+	// Number counts the requests of the model version from 1; the head that comes of it is ShadowVersion,
+	// version+headN.
 	Number        int    `json:"number"`
 	ShadowVersion string `json:"shadow_version"`
 	Reason        string `json:"reason"` // ece | accuracy | aurc | demand
 	Why           string `json:"why"`    // in words
-	// DecidedAt is the end of the deciding label pane. The head runs as a shadow on rows from ShadowFrom on; where it has not
-	// by Deadline, the request has failed. All event times.
+	// DecidedAt is the end of the deciding label pane. The head runs as a shadow on rows from ShadowFrom on; where it
+	// has not by Deadline, the request has failed. All event times.
 	DecidedAt  string `json:"decided_at"`
 	ShadowFrom string `json:"shadow_from"`
 	Deadline   string `json:"deadline"`
@@ -92,8 +93,8 @@ type Head struct {
 	EffectiveFrom string `json:"effective_from"`
 	Features      int    `json:"features,omitempty"`
 	Classes       int    `json:"classes,omitempty"`
-	// Weights is the head as a safetensors file; empty where it is larger than trainer.inline_bytes: then it is read from
-	// the artefact head.safetensors.
+	// Weights is the head as a safetensors file; empty where it is larger than trainer.inline_bytes: then it is read
+	// from the artefact head.safetensors.
 	Weights   []byte     `json:"weights,omitempty"`
 	Artefacts []Artefact `json:"artefacts,omitempty"`
 	// Evidence is what the trainer says: rows, recipe, scores of the current and the new head on validation rows.
@@ -157,7 +158,8 @@ type ShadowEvidence struct {
 	To      string      `json:"to"`
 	Serving ShadowScore `json:"serving"`
 	Shadow  ShadowScore `json:"shadow"`
-	// NLLGain is the mean of NLL serving - NLL shadow, each with probabilities floored at e^-Bound, and its standard error.
+	// NLLGain is the mean of NLL serving - NLL shadow, each with probabilities floored at e^-Bound, and its standard
+	// error.
 	NLLGain   float64 `json:"nll_gain"`
 	NLLGainSE float64 `json:"nll_gain_se"`
 	Bound     float64 `json:"nll_bound"`
@@ -185,8 +187,9 @@ const (
 	OrderAuto     = "auto"     // as the verdict says
 )
 
-// Order is what a person decided, of a head or, with kind cancel, of a job. On the decisions topic there are also orders that were
-// refused, about calibrators too: those that are given go to the panes topic, and what comes of them is a Calibrator.
+// Order is what a person decided, of a head or, with kind cancel, of a job. On the decisions topic there are also
+// orders that were refused, about calibrators too: those that are given go to the panes topic, and what comes of them
+// is a Calibrator.
 type Order struct {
 	Schema int    `json:"schema"` // 1
 	Kind   string `json:"kind"`   // order | cancel | calibrator

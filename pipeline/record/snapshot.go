@@ -82,10 +82,11 @@ type Snapshot struct {
 	InForce *InForce `json:"calibrator"`
 	// Online is online Platt scaling on top of the calibrator in force, where refit.online is set; all rows only.
 	Online *Online `json:"online,omitempty"`
-	// Unlabelled is what the window's predictions say before their labels come; of kind time, once there is a reference.
+	// Unlabelled is what the window's predictions say before their labels come; of kind time, once there is a
+	// reference.
 	Unlabelled *Unlabelled `json:"unlabelled,omitempty"`
-	// PooledValues are how many values of the column are pooled here, of slice column=~other: of the last one to two half-lives, or
-	// with PooledMore at least so many.
+	// PooledValues are how many values of the column are pooled here, of slice column=~other: of the last one to two
+	// half-lives, or with PooledMore at least so many.
 	PooledValues int64 `json:"pooled_values,omitempty"`
 	PooledMore   bool  `json:"pooled_values_more,omitempty"`
 }

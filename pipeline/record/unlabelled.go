@@ -13,8 +13,8 @@ type Unlabelled struct {
 	Classes *Classes `json:"classes,omitempty"`
 }
 
-// Classes says how far the shares of the classes have moved. PSI and Jensen–Shannon are of the predicted classes from the reference's,
-// over Bins bins; the estimates of the shares themselves rest on label shift.
+// Classes says how far the shares of the classes have moved. PSI and Jensen–Shannon are of the predicted classes from
+// the reference's, over Bins bins; the estimates of the shares themselves rest on label shift.
 type Classes struct {
 	PSI           *Distance    `json:"psi,omitempty"`
 	JensenShannon *Distance    `json:"js,omitempty"`
@@ -29,7 +29,8 @@ type ClassShift struct {
 	// Distance is the total variation of the shares from those of the reference; noise alone makes it about Null.
 	Distance float64 `json:"distance"`
 	Null     float64 `json:"null"`
-	// Condition is by about how much noise is magnified; Ridge above 0: it is too much, and the estimate is drawn to no shift.
+	// Condition is by about how much noise is magnified; Ridge above 0: it is too much, and the estimate is drawn to no
+	// shift.
 	Condition *float64 `json:"condition"`
 	Ridge     float64  `json:"ridge,omitempty"`
 	// Statistic is about χ² of DF degrees of freedom where the assumption holds; Rejected: P is below unlabelled.alpha.
@@ -39,7 +40,8 @@ type ClassShift struct {
 	Rejected  bool    `json:"rejected,omitempty"`
 	// Unknown classes have no row in the reference; their share is taken to be 0.
 	Unknown int `json:"unknown,omitempty"`
-	// Pooled is how many classes are taken together, those with the fewest labelled rows: of more than 128 the 127 with the most are told apart.
+	// Pooled is how many classes are taken together, those with the fewest labelled rows: of more than 128 the 127 with
+	// the most are told apart.
 	Pooled int          `json:"pooled,omitempty"`
 	Worst  []ClassShare `json:"worst,omitempty"` // classes whose share has moved most
 }
@@ -62,8 +64,8 @@ type Distances struct {
 	Bins          int      `json:"bins"`
 }
 
-// Distance comes with what sampling noise alone makes of it at these numbers of rows: its mean, a threshold exceeded with
-// probability alpha if nothing has changed, and a p-value for one look.
+// Distance comes with what sampling noise alone makes of it at these numbers of rows: its mean, a threshold exceeded
+// with probability alpha if nothing has changed, and a p-value for one look.
 type Distance struct {
 	Value     float64 `json:"value"`
 	Null      float64 `json:"null"`
@@ -71,8 +73,8 @@ type Distance struct {
 	P         float64 `json:"p"`
 }
 
-// Estimate is an estimate of the accuracy of predictions without labels, with its assumption; Lo, Hi hold it with 95 % if
-// that is true. ECE is of the raw confidence, null where the method says nothing of it.
+// Estimate is an estimate of the accuracy of predictions without labels, with its assumption; Lo, Hi hold it with 95 %
+// if that is true. ECE is of the raw confidence, null where the method says nothing of it.
 type Estimate struct {
 	Method     string   `json:"method"` // confidence-based | correctness shift (BBSE) | label shift (BBSE) | label shift (EM)
 	Assumption string   `json:"assumption"`

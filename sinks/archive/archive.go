@@ -19,8 +19,8 @@ import (
 // Config configures Archive.
 type Config struct {
 	Dir string
-	// MaxBytes and MaxAge bound what is kept: the size of all files, and how much older than the newest label of its model
-	// version a file's newest label may be, ns. 0 = no bound.
+	// MaxBytes and MaxAge bound what is kept: the size of all files, and how much older than the newest label of its
+	// model version a file's newest label may be, ns. 0 = no bound.
 	MaxBytes, MaxAge int64
 	Log              *slog.Logger
 }

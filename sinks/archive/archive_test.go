@@ -67,8 +67,8 @@ func tree(t *testing.T, dir string) []string {
 	return out
 }
 
-// TestArchivePublishesOnce: a file is there once, whole, under the name that it has; again is recognised, with other rows
-// it is replaced, and a damaged one is made anew.
+// TestArchivePublishesOnce: a file is there once, whole, under the name that it has; again is recognised, with other
+// rows it is replaced, and a damaged one is made anew.
 func TestArchivePublishesOnce(t *testing.T) {
 	dir := t.TempDir()
 	a := New(Config{Dir: dir, Log: quietLog})
@@ -150,8 +150,8 @@ func TestArchiveFailures(t *testing.T) {
 	}
 }
 
-// TestArchiveRetention: by age against the newest label of the same model version, and by size, the oldest labels first;
-// what is not the archive's stays, and what a process left unfinished goes when it is old.
+// TestArchiveRetention: by age against the newest label of the same model version, and by size, the oldest labels
+// first; what is not the archive's stays, and what a process left unfinished goes when it is old.
 func TestArchiveRetention(t *testing.T) {
 	dir := t.TempDir()
 	a := New(Config{Dir: dir, MaxAge: 100, Log: quietLog})

@@ -1,8 +1,9 @@
 // Package history keeps the latest records of this process in bounded memory, behind the page, the API and /metrics.
 //
-// The engine adds snapshots, alerts and calibrators as values, when they are durable. Readers ask for the latest snapshot of a
-// series, for the snapshots of a time, for alerts and for refit decisions; subscribers get every record that is added, with a
-// number by which they can resume. A repeat changes nothing, so it does not matter who else adds a record, nor how often.
+// The engine adds snapshots, alerts and calibrators as values, when they are durable. Readers ask for the latest
+// snapshot of a series, for the snapshots of a time, for alerts and for refit decisions; subscribers get every record
+// that is added, with a number by which they can resume. A repeat changes nothing, so it does not matter who else adds
+// a record, nor how often.
 //
 //	h := history.New(history.Config{})
 //	h.AddSnapshot(s)

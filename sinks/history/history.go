@@ -232,7 +232,8 @@ func (h *History) publish(kind, model, version string, rec any) {
 	h.stats.DroppedSubscribers += h.bus.publish(Event{Type: kind, Model: model, Version: version, Record: rec})
 }
 
-// addTimed inserts e after all entries that are not later; false if same holds for an entry or e is older than a full ring.
+// addTimed inserts e after all entries that are not later; false if same holds for an entry or e is older than a full
+// ring.
 func addTimed[T any](ring *[]timed[T], e timed[T], same func(T) bool, limit int) bool {
 	i := len(*ring)
 	for i > 0 && (*ring)[i-1].at > e.at {

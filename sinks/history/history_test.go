@@ -145,7 +145,8 @@ func TestHistoryCalibrators(t *testing.T) {
 	}
 }
 
-// TestHistoryOrdersOfOnePane: what people decide within one pane has one time, and is kept all the same; what comes again is not.
+// TestHistoryOrdersOfOnePane: what people decide within one pane has one time, and is kept all the same; what comes
+// again is not.
 func TestHistoryOrdersOfOnePane(t *testing.T) {
 	h := New(Config{})
 	for _, o := range [][3]string{{"pin by ann", "ann", "audit"}, {"unpin by ann", "ann", "over"}, {"pin by ann", "ann", "again"}, {"pin by ann", "ann", "audit"}} {

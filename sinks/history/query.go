@@ -52,7 +52,8 @@ func (h *History) Latest(k SnapshotKey) (record.Snapshot, bool) {
 	return *s.ring[len(s.ring)-1].snap, true
 }
 
-// AsOf returns the newest snapshot of k whose window end (kind time) or pane end is at or before t, in Unix nanoseconds.
+// AsOf returns the newest snapshot of k whose window end (kind time) or pane end is at or before t, in Unix
+// nanoseconds.
 func (h *History) AsOf(k SnapshotKey, t int64) (record.Snapshot, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

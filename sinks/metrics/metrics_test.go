@@ -205,7 +205,8 @@ func TestScrapeIsBounded(t *testing.T) {
 	}
 }
 
-// TestWorstSlices: of many slices /metrics has those that fire and those whose ECE is surest to be too large, and the whole.
+// TestWorstSlices: of many slices /metrics has those that fire and those whose ECE is surest to be too large, and the
+// whole.
 func TestWorstSlices(t *testing.T) {
 	h := history.New(history.Config{Keys: 100})
 	for i := range 20 {

@@ -93,7 +93,8 @@ func fullStatus() *pipeline.TaskStatus {
 		Counts: map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1}}
 }
 
-// TestEveryMetricIsDocumented: the lists of docs/metrics.md have the exported metrics and events, all of them and no others.
+// TestEveryMetricIsDocumented: the lists of docs/metrics.md have the exported metrics and events, all of them and no
+// others.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	_, doc, ok := strings.Cut(read(t, "../../docs/metrics.md"), "\n## Prometheus: `/metrics`\n")
 	if !ok {

@@ -49,8 +49,8 @@ func collectTask(ch chan<- prometheus.Metric, t *pipeline.TaskStatus) {
 }
 
 // savedTimes knows when each task was last seen to have everything in a checkpoint. A task shows a new status when a
-// checkpoint of that moment is durable, or when there was nothing to save; so the age of a status is how much work a crash
-// would repeat, and one that grows means that checkpoints do not get done. To a scrape interval.
+// checkpoint of that moment is durable, or when there was nothing to save; so the age of a status is how much work a
+// crash would repeat, and one that grows means that checkpoints do not get done. To a scrape interval.
 type savedTimes struct {
 	mu   sync.Mutex
 	seen map[taskKey]savedStatus

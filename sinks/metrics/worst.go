@@ -12,8 +12,9 @@ import (
 	"github.com/plumbline/plumbline/sinks/history"
 )
 
-// exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model version and
-// window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is beyond.
+// exported are the latest snapshots that /metrics has: of whole model versions all, of slices the worst of each model
+// version and window; leftOut counts the others. At most MaxSeries in all, whole versions first; dropped counts what is
+// beyond.
 func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, dropped int) {
 	firing := map[history.SnapshotKey]bool{}
 	for _, a := range h.CurrentAlerts("", "") {
@@ -78,8 +79,8 @@ func collectPooled(ch chan<- prometheus.Metric, h *history.History) {
 	}
 }
 
-// badness orders slices: by how much of the ECE is sure, the lower end of its interval less what a calibrated model would show, of what
-// the calibrator in force gives or else of the raw confidence.
+// badness orders slices: by how much of the ECE is sure, the lower end of its interval less what a calibrated model
+// would show, of what the calibrator in force gives or else of the raw confidence.
 func badness(s *record.Snapshot) float64 {
 	m := &s.Calibrated
 	if m.N == 0 {

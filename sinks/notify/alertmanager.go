@@ -124,8 +124,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
 
-// final reports that sending the same again cannot help: the receiver does not want this body, or any. What else it says,
-// such as that there is nothing at the path or that it lets nobody in, may be mended there meanwhile.
+// final reports that sending the same again cannot help: the receiver does not want this body, or any. What else it
+// says, such as that there is nothing at the path or that it lets nobody in, may be mended there meanwhile.
 func (e *statusError) final() bool {
 	switch e.status {
 	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:

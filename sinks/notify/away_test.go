@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/internal/eventually"
 )
 
-// TestDeadWebhook: one that never answers is given up after a while, and from then on each change is tried once; what it has
-// not been told is not committed before.
+// TestDeadWebhook: one that never answers is given up after a while, and from then on each change is tried once; what
+// it has not been told is not committed before.
 func TestDeadWebhook(t *testing.T) {
 	hook, topic := newServer(t), newTopic()
 	dead := httptest.NewServer(nil)
@@ -35,8 +35,8 @@ func TestDeadWebhook(t *testing.T) {
 	}
 }
 
-// TestHangingDelaysNobody: receivers that take requests and do not answer, and that are waited for long, keep neither another
-// webhook nor another Alertmanager from what it is to be told.
+// TestHangingDelaysNobody: receivers that take requests and do not answer, and that are waited for long, keep neither
+// another webhook nor another Alertmanager from what it is to be told.
 func TestHangingDelaysNobody(t *testing.T) {
 	over := make(chan struct{})
 	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
@@ -59,8 +59,8 @@ func TestHangingDelaysNobody(t *testing.T) {
 	}
 }
 
-// TestRedirectionIsNoDelivery: a POST that is redirected comes as a GET without the alert, or to somebody else: it is not followed,
-// and the alert is not taken.
+// TestRedirectionIsNoDelivery: a POST that is redirected comes as a GET without the alert, or to somebody else: it is
+// not followed, and the alert is not taken.
 func TestRedirectionIsNoDelivery(t *testing.T) {
 	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		var log bytes.Buffer
@@ -80,8 +80,8 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 	}
 }
 
-// TestResolvedWhileAway: an Alertmanager that was away for longer than resolved alerts are told of hears all the same that what it was
-// told to fire is over, once.
+// TestResolvedWhileAway: an Alertmanager that was away for longer than resolved alerts are told of hears all the same
+// that what it was told to fire is over, once.
 func TestResolvedWhileAway(t *testing.T) {
 	const keep = time.Millisecond
 	am, topic := newServer(t), newTopic()

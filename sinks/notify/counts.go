@@ -56,7 +56,8 @@ func (c *Counts) Receivers() []Receiver {
 	return out
 }
 
-// outcomes are those of the receivers at the addresses, in their order: no path or query, which may be secret, is in their names.
+// outcomes are those of the receivers at the addresses, in their order: no path or query, which may be secret, is in
+// their names.
 func (c *Counts) outcomes(to string, addresses []string) []*Outcomes {
 	out, seen := make([]*Outcomes, len(addresses)), map[string]int{}
 	for i, address := range addresses {

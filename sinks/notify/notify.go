@@ -39,8 +39,8 @@ type Options struct {
 	Hooks []Webhook // Config.Webhooks, with their addresses and secrets
 	// History says that the API there has the history, which alerts then link to for their evidence.
 	History bool
-	// KeepResolved is how long Alertmanagers have a resolved alert at least: it stays until an Alertmanager that was away
-	// has taken it.
+	// KeepResolved is how long Alertmanagers have a resolved alert at least: it stays until an Alertmanager that was
+	// away has taken it.
 	KeepResolved time.Duration
 	// MaxAlerts bounds the state of a partition; resolved ones go first, then those changed longest ago.
 	MaxAlerts int
@@ -65,7 +65,8 @@ type Notifier struct {
 	alerts map[string]*entry
 }
 
-// job is a record that was read: its offset is committed when every webhook has been told of the alert, if there is one.
+// job is a record that was read: its offset is committed when every webhook has been told of the alert, if there is
+// one.
 type job struct {
 	id     string
 	change *change
@@ -83,9 +84,9 @@ type change struct {
 const queue = 1024
 
 type entry struct {
-	alert   record.Alert
-	changed time.Time // by the clock here
-	told    bool      // it has fired uninhibited since it was last resolved
+	alert    record.Alert
+	changed  time.Time // by the clock here
+	notified bool      // it has fired uninhibited since it was last resolved
 }
 
 // New returns a notifier without alerts.
@@ -120,11 +121,11 @@ type Source interface {
 	Next(ctx context.Context) (pipeline.Record, error)
 }
 
-// Run reads a partition of the alerts topic from its start until ctx is done. Records before done were delivered to
-// the webhooks before, and only make up the state; commit is called with the offset after the latest record before which
-// every webhook has been told of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own pace.
-// source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing before that, for a
-// state half read would resolve what fires.
+// Run reads a partition of the alerts topic from its start until ctx is done. Records before done were delivered to the
+// webhooks before, and only make up the state; commit is called with the offset after the latest record before which
+// every webhook has been told of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own
+// pace. source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing before
+// that, for a state half read would resolve what fires.
 func (n *Notifier) Run(ctx context.Context, source Source, done int64, commit func(ctx context.Context, next int64) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, o := range n.counts.outcomes("alertmanager", n.cfg.Alertmanagers) {
@@ -192,16 +193,16 @@ func (n *Notifier) take(r *pipeline.Record) *change {
 		return nil
 	}
 	old := n.alerts[string(r.Key)]
-	told := old != nil && old.told && old.alert.State != resolved
+	notified := old != nil && old.notified && old.alert.State != resolved
 	hidden := old != nil && stateOf(&old.alert) == inhibited
-	e.told = told || stateOf(&e.alert) == firing
+	e.notified = notified || stateOf(&e.alert) == firing
 	n.alerts[string(r.Key)] = e
 	if len(n.alerts) > n.cfg.MaxAlerts {
 		n.evict()
 	}
 	n.changed()
-	return &change{alert: &e.alert, over: told && !hidden && stateOf(&e.alert) == inhibited && e.alert.State != resolved,
-		again: told && hidden && e.alert.State == resolved}
+	return &change{alert: &e.alert, over: notified && !hidden && stateOf(&e.alert) == inhibited && e.alert.State != resolved,
+		again: notified && hidden && e.alert.State == resolved}
 }
 
 // evict drops one alert: a resolved one rather than another, of those the one that changed longest ago.
@@ -288,7 +289,8 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 	}
 }
 
-// tellState tells an Alertmanager the state and reports whether it took it; taken is when the state was that it took last.
+// tellState tells an Alertmanager the state and reports whether it took it; taken is when the state was that it took
+// last.
 func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes, now, taken time.Time) bool {
 	alerts := n.state(now, taken)
 	if len(alerts) == 0 {
@@ -305,8 +307,8 @@ func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes, now,
 	return true
 }
 
-// state is what fires, and what resolved or was inhibited of late, in the order of the keys. An alert that was inhibited from the
-// start is not in it. What changed since taken is news, however long ago that was.
+// state is what fires, and what resolved or was inhibited of late, in the order of the keys. An alert that was
+// inhibited from the start is not in it. What changed since taken is news, however long ago that was.
 func (n *Notifier) state(now, taken time.Time) []postable {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -315,7 +317,7 @@ func (n *Notifier) state(now, taken time.Time) []postable {
 		switch {
 		case stateOf(&e.alert) == firing:
 			keys = append(keys, key)
-		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.told) && (now.Sub(e.changed) < n.cfg.KeepResolved || !e.changed.Before(taken)):
+		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.notified) && (now.Sub(e.changed) < n.cfg.KeepResolved || !e.changed.Before(taken)):
 			keys = append(keys, key)
 		}
 	}

@@ -132,8 +132,8 @@ func told(c *Counts, to string) (sum outcomes) {
 	return sum
 }
 
-// TestAlertmanagerIsToldTheState: nothing before the topic's end; then what fires and what resolved of late, with a past
-// end for the resolved one and a future end for the other, and again after each change.
+// TestAlertmanagerIsToldTheState: nothing before the topic's end; then what fires and what resolved of late, with a
+// past end for the resolved one and a future end for the other, and again after each change.
 func TestAlertmanagerIsToldTheState(t *testing.T) {
 	am, topic := newServer(t), newTopic()
 	topic.alert(t, "a", firing)
@@ -184,8 +184,8 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	}
 }
 
-// TestInhibitedIsNotTold: an alert that another stands for is told to nobody; one that was told before is over for Alertmanager and for
-// webhooks, once, but for those that ask for the change itself.
+// TestInhibitedIsNotTold: an alert that another stands for is told to nobody; one that was told before is over for
+// Alertmanager and for webhooks, once, but for those that ask for the change itself.
 func TestInhibitedIsNotTold(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {

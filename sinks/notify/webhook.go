@@ -23,8 +23,9 @@ type Webhook struct {
 	URL string
 	// Secret signs, "" does not: see ParseSecret.
 	Secret []byte
-	// States are those of the alerts that are sent; nil is firing and resolved. Where inhibited is not among them, an alert that was sent
-	// as firing and that another alert stands for from then on is sent as resolved, with InhibitedBy: what was opened is closed.
+	// States are those of the alerts that are sent; nil is firing and resolved. Where inhibited is not among them, an
+	// alert that was sent as firing and that another alert stands for from then on is sent as resolved, with
+	// InhibitedBy: what was opened is closed.
 	States []string
 }
 

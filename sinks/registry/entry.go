@@ -137,7 +137,8 @@ func decode(kind string, body []byte, logged pipeline.Time) (Entry, bool, error)
 	return e, true, nil
 }
 
-// maxModel is the longest model name in bytes that is a column as it is: PostgreSQL's indexes take no more than some 2,700.
+// maxModel is the longest model name in bytes that is a column as it is: PostgreSQL's indexes take no more than some
+// 2,700.
 const maxModel = 1 << 10
 
 // short is the name that a model has in the columns; its record has the whole.
@@ -185,8 +186,8 @@ func fillCalibrator(e *Entry) error {
 // shortDigest is the beginning of a digest; the record has the whole.
 func shortDigest(s string) string { return s[:min(len(s), len("sha256:")+12)] }
 
-// Refused reports whether c is an order that the model task could not obey, and no decision. The words of an outcome are the
-// model task's (operators/decide.go).
+// Refused reports whether c is an order that the model task could not obey, and no decision. The words of an outcome
+// are the model task's (operators/decide.go).
 func Refused(c *record.Calibrator) bool { return strings.HasPrefix(c.Outcome, "refused: ") }
 
 // calibratorState is what was decided of a calibrator.

@@ -33,8 +33,8 @@ var (
 // errDamaged says that the file cannot be read. It is not opened again until it has changed.
 var errDamaged = errors.New("the file is damaged; remove it, and it is filled again from the topics")
 
-// file is a database in a file (bbolt). It is open, and locked, for one transaction at a time, so that several processes of a
-// machine may use it.
+// file is a database in a file (bbolt). It is open, and locked, for one transaction at a time, so that several
+// processes of a machine may use it.
 type file struct {
 	path string
 	wait time.Duration // for another process's lock
@@ -108,7 +108,8 @@ func (d *file) update(ctx context.Context, f func(writer) error) error {
 	})
 }
 
-// open runs f with the file open. bbolt panics on a damaged page, and the system on one that is missing: both are errors.
+// open runs f with the file open. bbolt panics on a damaged page, and the system on one that is missing: both are
+// errors.
 func (d *file) open(ctx context.Context, reads bool, f func(*bbolt.DB) error) (err error) {
 	if err := d.usable(ctx); err != nil {
 		return err

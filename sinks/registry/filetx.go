@@ -210,8 +210,8 @@ var errEntry = errors.New("an entry cannot be read")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendEntry encodes what a key does not say. The record is last, and has a checksum of its own, so that what is before it is
-// read without it.
+// appendEntry encodes what a key does not say. The record is last, and has a checksum of its own, so that what is
+// before it is read without it.
 func appendEntry(b []byte, e *Entry) []byte {
 	for _, s := range []string{e.Kind, e.Version, e.Slice, e.State, e.Summary, e.By, e.Why, e.head} {
 		b = binenc.AppendString(b, s)

@@ -28,8 +28,8 @@ const (
 	pruneEvery   = time.Minute
 )
 
-// Filler fills a store from partitions of topics. It never gives up: while the database does not answer it tries again and
-// reads no further, so that it holds one batch a partition.
+// Filler fills a store from partitions of topics. It never gives up: while the database does not answer it tries again
+// and reads no further, so that it holds one batch a partition.
 type Filler struct {
 	store *Store
 	log   *slog.Logger
@@ -47,7 +47,8 @@ type Filler struct {
 
 // Source reads a partition, as kafkaio.Log does.
 type Source interface {
-	// Next blocks for the next record, or, each time the end is reached, one with Idle set; io.EOF ends a bounded input.
+	// Next blocks for the next record, or, each time the end is reached, one with Idle set; io.EOF ends a bounded
+	// input.
 	Next(ctx context.Context) (pipeline.Record, error)
 	// Behind is how many offsets there are from the given one to the log's end; false while that is not known.
 	Behind(next int64) (offsets int64, ok bool)
@@ -65,8 +66,8 @@ func NewFiller(s *Store, log *slog.Logger) *Filler {
 	return &Filler{store: s, log: log, first: backoffFirst, parts: map[Place]*part{}, touched: map[string]bool{}, down: map[Place]error{}}
 }
 
-// Follow fills the store from a partition until ctx is done or the source ends. open returns a source that begins at an offset,
-// 0 being the start of the log.
+// Follow fills the store from a partition until ctx is done or the source ends. open returns a source that begins at an
+// offset, 0 being the start of the log.
 func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Source, decode Decode) {
 	f.set(p, part{})
 	for backoff := f.first; ctx.Err() == nil; {
@@ -233,8 +234,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Prune removes what is beyond the bounds of Config until ctx is done: of all models at the start, then once a minute of those
-// that got entries.
+// Prune removes what is beyond the bounds of Config until ctx is done: of all models at the start, then once a minute
+// of those that got entries.
 func (f *Filler) Prune(ctx context.Context) {
 	var models []string // nil: all
 	for ctx.Err() == nil {

@@ -84,7 +84,8 @@ func TestFullDatabase(t *testing.T) {
 	same(t, "after there was room", all(t, s, 0), want)
 }
 
-// TestDamagedFile: whatever is wrong with a file, it is refused in words, nothing else ends, and once it is away it is filled again.
+// TestDamagedFile: whatever is wrong with a file, it is refused in words, nothing else ends, and once it is away it is
+// filled again.
 func TestDamagedFile(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "h.db")
 	rs := decisions(t, 29, 400)

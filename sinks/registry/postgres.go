@@ -165,7 +165,8 @@ func transact(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// makeSchema makes the tables where there are none. Tables of another version are refused: another build of plumbline uses them.
+// makeSchema makes the tables where there are none. Tables of another version are refused: another build of plumbline
+// uses them.
 func makeSchema(ctx context.Context, db *sql.DB) error {
 	return transact(ctx, db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(`+strconv.Itoa(schemaLock)+`)`); err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Prune removes what is beyond Config.Rows and Config.MaxAge of the given models; nil means all. It returns how many entries
-// went. What it keeps depends on the entries alone: a database that is filled anew keeps the same. Of each version the calibrator in
-// force and the one before it stay however old they are, a pin or canary that has not ended, and what says which heads are served.
+// Prune removes what is beyond Config.Rows and Config.MaxAge of the given models; nil means all. It returns how many
+// entries went. What it keeps depends on the entries alone: a database that is filled anew keeps the same. Of each
+// version the calibrator in force and the one before it stay however old they are, a pin or canary that has not ended,
+// and what says which heads are served.
 func (s *Store) Prune(ctx context.Context, models []string) (removed int64, err error) {
 	if s.cfg.Rows <= 0 && s.cfg.MaxAge <= 0 {
 		return 0, nil
@@ -107,8 +108,8 @@ type versionInForce struct {
 	pin, canary bool    // whether there is one, or its end
 }
 
-// needs reports whether e says what is in force. A revision is in force, or the one before, where at most one other revision has
-// newer records.
+// needs reports whether e says what is in force. A revision is in force, or the one before, where at most one other
+// revision has newer records.
 func (v *versionInForce) needs(e *Entry) (needed bool) {
 	if e.revision > 0 {
 		others := len(v.revisions)
@@ -159,8 +160,8 @@ func (h *headInForce) servable() bool {
 	return h.trainedID != "" && (h.order == record.OrderPin || h.state == record.ShadowReady && h.order != record.OrderRollback)
 }
 
-// keepHeads adds the entries that say which heads are served, and which would be next: of each version two at most, pinned ones
-// first, then the newest.
+// keepHeads adds the entries that say which heads are served, and which would be next: of each version two at most,
+// pinned ones first, then the newest.
 func keepHeads(heads map[string]*headInForce, keep map[string]bool) {
 	var servable []*headInForce
 	for _, h := range heads {

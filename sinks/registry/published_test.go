@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// publications are n decisions about calibrators of two versions of a model: put in force, rolled back, pinned, tried as a canary,
-// refused, or nothing; most are nothing.
+// publications are n decisions about calibrators of two versions of a model: put in force, rolled back, pinned, tried
+// as a canary, refused, or nothing; most are nothing.
 func publications(t *testing.T, seed uint64, n int) []pipeline.Record {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -96,8 +96,8 @@ func TestPublished(t *testing.T) {
 	})
 }
 
-// TestPruneKeepsWhatIsInForce: whatever the bounds, of every version what is in force stays, and what was before it, and a pin and a
-// canary that have not ended. A reference says which; what is beyond the bounds and none of that goes.
+// TestPruneKeepsWhatIsInForce: whatever the bounds, of every version what is in force stays, and what was before it,
+// and a pin and a canary that have not ended. A reference says which; what is beyond the bounds and none of that goes.
 func TestPruneKeepsWhatIsInForce(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		for seed := range uint64(3) {
@@ -161,8 +161,8 @@ func needed(t *testing.T, es []Entry) map[string]bool {
 	return out
 }
 
-// TestPruneKeepsHeadsInForce: of each version the head that is served and the next one stay, with verdict and order; older ones go, and so do
-// those that nobody serves.
+// TestPruneKeepsHeadsInForce: of each version the head that is served and the next one stay, with verdict and order;
+// older ones go, and so do those that nobody serves.
 func TestPruneKeepsHeadsInForce(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		cfg.Rows = 1

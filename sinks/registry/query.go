@@ -27,15 +27,16 @@ type Query struct {
 // Page is a part of the answer, newest first.
 type Page struct {
 	Entries []Entry
-	// Next is the cursor of the next page; "" = this is the last. Pages that are asked for later show no entry twice, and none that
-	// came meanwhile.
+	// Next is the cursor of the next page; "" = this is the last. Pages that are asked for later show no entry twice,
+	// and none that came meanwhile.
 	Next string
 }
 
 // ErrCursor says that a cursor is none that a Page had.
 var ErrCursor = errors.New("cursor: must be one that an answer had as next")
 
-// pageBytes is how many bytes of records a page has at most, but for a single one: calibrators of many classes are large.
+// pageBytes is how many bytes of records a page has at most, but for a single one: calibrators of many classes are
+// large.
 const pageBytes = 16 << 20
 
 // filter is what a Query selects, and what the store asks itself. Names are as the columns have them.
@@ -85,7 +86,8 @@ func parsePosition(s string) (*position, error) {
 	return &p, nil
 }
 
-// Query returns one page of entries, newest first; entries of one moment in the reverse of the order in which they were decided.
+// Query returns one page of entries, newest first; entries of one moment in the reverse of the order in which they were
+// decided.
 func (s *Store) Query(ctx context.Context, q Query) (Page, error) {
 	f := filter{Query: q}
 	f.Model, f.Version, f.Kinds = short(clean(q.Model)), clean(q.Version), slices.Clone(q.Kinds)

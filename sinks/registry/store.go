@@ -16,8 +16,8 @@ type Place struct {
 	Partition int
 }
 
-// ErrMoved says that the database is not where the writer left it: it was emptied, or made anew. The writer must ask for the
-// position again, and begin there.
+// ErrMoved says that the database is not where the writer left it: it was emptied, or made anew. The writer must ask
+// for the position again, and begin there.
 var ErrMoved = errors.New("the database has another position")
 
 // database runs transactions. It connects at the first one, and again after a failure.
@@ -29,7 +29,8 @@ type database interface {
 
 // reader reads in a transaction.
 type reader interface {
-	// position is the first offset of a place that is not in the database. A writer's is locked until its transaction ends.
+	// position is the first offset of a place that is not in the database. A writer's is locked until its transaction
+	// ends.
 	position(p Place) (next int64, err error)
 	// entries yields what a filter selects, newest first, until yield returns false.
 	entries(f *filter, yield func(*Entry) bool) error
@@ -40,8 +41,8 @@ type reader interface {
 type writer interface {
 	reader
 	move(p Place, next int64) error
-	// add adds entries and returns how many were not there. One that is there gets its place on the decisions topic, the
-	// first where it was written twice: so the order of entries does not depend on which topic was read first.
+	// add adds entries and returns how many were not there. One that is there gets its place on the decisions topic,
+	// the first where it was written twice: so the order of entries does not depend on which topic was read first.
 	add(es []Entry) (added int, err error)
 	// remove removes the entries of a model before a position, except those of the given ids.
 	remove(model string, before position, keep map[string]bool) (removed int64, err error)
@@ -53,7 +54,8 @@ type Store struct {
 	db  database
 }
 
-// Open returns a store. It connects to nothing yet: a database that does not answer is an error of whoever asks it something.
+// Open returns a store. It connects to nothing yet: a database that does not answer is an error of whoever asks it
+// something.
 func Open(cfg Options) (*Store, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
@@ -106,8 +108,8 @@ func (s *Store) Position(ctx context.Context, p Place) (next int64, err error) {
 	return next, err
 }
 
-// Rewind has a place filled from its log's start again, where its position is still the given one: the offset is no longer in
-// the log.
+// Rewind has a place filled from its log's start again, where its position is still the given one: the offset is no
+// longer in the log.
 func (s *Store) Rewind(ctx context.Context, p Place, from int64) error {
 	return s.update(ctx, "rewind", func(w writer) error {
 		next, err := w.position(p)
@@ -118,8 +120,8 @@ func (s *Store) Rewind(ctx context.Context, p Place, from int64) error {
 	})
 }
 
-// Put writes the entries of the records of a place from offset from up to offset upTo, and that they are in. Entries that
-// another process has written change nothing. added is how many were not there.
+// Put writes the entries of the records of a place from offset from up to offset upTo, and that they are in. Entries
+// that another process has written change nothing. added is how many were not there.
 func (s *Store) Put(ctx context.Context, p Place, from, upTo int64, es []Entry) (added int, err error) {
 	// In one order, so that processes that write the same never wait for each other in a circle.
 	es = slices.Clone(es)

@@ -46,7 +46,8 @@ func put(t *testing.T, s *Store, rs []pipeline.Record, r *rand.Rand) {
 	}
 }
 
-// TestSameEntries: whatever the batches, the pages and the number of repeats, the entries are those of a slow reference.
+// TestSameEntries: whatever the batches, the pages and the number of repeats, the entries are those of a slow
+// reference.
 func TestSameEntries(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 1, 400)
@@ -125,8 +126,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestTopicsInAnyOrder: the calibrators topic has what the decisions topic has, too. Whichever is read first, and with whatever
-// repeats, the entries and their order are the same.
+// TestTopicsInAnyOrder: the calibrators topic has what the decisions topic has, too. Whichever is read first, and with
+// whatever repeats, the entries and their order are the same.
 func TestTopicsInAnyOrder(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		var both, other []pipeline.Record

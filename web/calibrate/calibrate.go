@@ -140,8 +140,8 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 	h.reply(w, out)
 }
 
-// await is a long poll: until another calibrator is in force, the time is up, or the client or this process goes (then it has
-// answered, and returns false).
+// await is a long poll: until another calibrator is in force, the time is up, or the client or this process goes (then
+// it has answered, and returns false).
 func (h *Handler) await(w http.ResponseWriter, r *http.Request, f InForce, changed <-chan struct{}, wait time.Duration) (InForce, bool) {
 	select {
 	case h.waiting <- struct{}{}:

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// apply calibrates n×k scores into dst, which may be the same slice: by the calibrator in force, and the rows whose ids are
-// in the canary's share by the canary, as the calibrated stream does. It returns how many those are.
+// apply calibrates n×k scores into dst, which may be the same slice: by the calibrator in force, and the rows whose ids
+// are in the canary's share by the canary, as the calibrated stream does. It returns how many those are.
 func apply[T float32 | float64](f *InForce, dst, z []T, k int, probs bool, ids []arrowio.ID) (canary int, err error) {
 	var rows []int
 	var own []T

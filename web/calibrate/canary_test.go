@@ -12,7 +12,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// TestCanaryByID: of rows with ids, those in the share get the canary, the others and those without ids what is in force.
+// TestCanaryByID: of rows with ids, those in the share get the canary, the others and those without ids what is in
+// force.
 func TestCanaryByID(t *testing.T) {
 	s, base := serve(t)
 	canary, err := calibrator.NewTemperature(2)

@@ -24,7 +24,8 @@ const (
 type rows struct {
 	Logits        [][]float64 `json:"logits"`
 	Probabilities [][]float64 `json:"probabilities"`
-	// IDs are the rows' prediction ids, strings or whole numbers as on the logits topic; without them no row is a canary's.
+	// IDs are the rows' prediction ids, strings or whole numbers as on the logits topic; without them no row is a
+	// canary's.
 	IDs []json.RawMessage `json:"ids"`
 }
 
@@ -139,7 +140,8 @@ func bodyError(err error) error {
 	return fmt.Errorf("body: %w", err)
 }
 
-// noNull refuses a null among the numbers, which is what many encoders make of NaN, and what Go's decoder would take for 0.
+// noNull refuses a null among the numbers, which is what many encoders make of NaN, and what Go's decoder would take
+// for 0.
 func noNull(body []byte, name string) error {
 	if !bytes.Contains(body, []byte("null")) {
 		return nil
