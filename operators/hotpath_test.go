@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
@@ -35,7 +36,7 @@ func newHotShard(tb testing.TB, k, rows int) *hotShard {
 		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: columns}), Host: host,
 		Stages: operators.Chain(operators.Config{
 			Validate: &validate.Config{NeedID: true},
-			Join:     &join.Config{Wait: hotPane, MaxRows: 1 << 20, Slices: columns},
+			Join:     &join.Options{Config: join.Config{Wait: time.Hour, MaxRows: 1 << 20}, Slices: columns},
 			Stats:    &stats.Config{Acc: acc.Config{SampleRows: 64}, Pane: hotPane, Slices: columns, MaxKeys: 100},
 		}, host)})
 	h := &hotShard{Shard: s}

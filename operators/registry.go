@@ -13,9 +13,9 @@ import (
 // Config has the configuration of every stage; the chain has no stage whose configuration is nil.
 type Config struct {
 	Validate *validate.Config
-	Join     *join.Config
-	Archive  *archive.Config
-	Apply    *apply.Config
+	Join     *join.Options
+	Archive  *archive.Options
+	Apply    *apply.Options
 	Shadow   *shadow.Config
 	Stats    *stats.Config
 }
@@ -23,9 +23,9 @@ type Config struct {
 // stages is the table: a batch passes through them in this order.
 var stages = []entry{
 	stage(func(c *Config) *validate.Config { return c.Validate }, validate.New),
-	stage(func(c *Config) *join.Config { return c.Join }, join.New),
-	stage(func(c *Config) *archive.Config { return c.Archive }, archive.New),
-	stage(func(c *Config) *apply.Config { return c.Apply }, apply.New),
+	stage(func(c *Config) *join.Options { return c.Join }, join.New),
+	stage(func(c *Config) *archive.Options { return c.Archive }, archive.New),
+	stage(func(c *Config) *apply.Options { return c.Apply }, apply.New),
 	stage(func(c *Config) *shadow.Config { return c.Shadow }, shadow.New),
 	stage(func(c *Config) *stats.Config { return c.Stats }, stats.New),
 }

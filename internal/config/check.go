@@ -51,16 +51,6 @@ func (s Stats) Check(r *setting.Report) {
 }
 
 // Check implements the check of conditions between keys.
-func (a Archive) Check(r *setting.Report) {
-	if a.MaxBytes > 0 && a.MaxBytes < a.RollBytes {
-		r.Fail("max_bytes", a.MaxBytes, "must be 0 or at least @roll_bytes, %d", a.RollBytes)
-	}
-	if a.MaxAge > 0 && a.MaxAge < a.RollTime {
-		r.Fail("max_age", a.MaxAge, "must be 0 or at least @roll_time, %s", setting.Show(a.RollTime))
-	}
-}
-
-// Check implements the check of conditions between keys.
 func (t Trainer) Check(r *setting.Report) {
 	if t.LostAfter < 2*t.Heartbeat {
 		r.Fail("lost_after", t.LostAfter, "must be at least twice @heartbeat, %s", setting.Show(t.Heartbeat))

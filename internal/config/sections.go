@@ -4,6 +4,9 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/archive"
+	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/finetune"
@@ -39,7 +42,7 @@ type Config struct {
 	// Panes and lateness, in event time unless said otherwise.
 	EventTime EventTime `yaml:"event_time"`
 	// Predictions that wait for their label.
-	Join Join `yaml:"join"`
+	Join join.Config `yaml:"join"`
 	// Accumulators and metrics.
 	Stats Stats `yaml:"stats"`
 	// Bounded sample of labelled rows, chosen by the hash of the id.
@@ -58,9 +61,9 @@ type Config struct {
 	// those it was fitted on. Times are event time.
 	Refit refit.Config `yaml:"refit"`
 	// Stream of calibrated probabilities.
-	Calibrated Calibrated `yaml:"calibrated"`
+	Calibrated apply.Config `yaml:"calibrated"`
 	// Labelled rows with features, as Arrow files for fine-tuning (docs/operations.md, The archive).
-	Archive Archive `yaml:"archive"`
+	Archive archive.Config `yaml:"archive"`
 	// When a model version needs a new head: calibration that a refit did not mend, or worse accuracy or AURC than in
 	// the reference rows. Times are event time.
 	Trigger finetune.TriggerConfig `yaml:"trigger"`
@@ -141,24 +144,6 @@ type EventTime struct {
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
 }
 
-// Join is the wait of predictions for labels.
-type Join struct {
-	// Event time that a prediction waits.
-	Wait time.Duration `yaml:"wait" default:"1h"`
-	// Waiting rows of a shard. When full, the oldest goes out and is counted. One on disk takes about 20 bytes of
-	// memory.
-	MaxRows int `yaml:"max_rows" default:"10_000_000" min:"1" max:"1_000_000_000"`
-	// About the most memory of a shard for the latest of them, 160 bytes and the scores each. The others are on disk.
-	// 0: all are in memory.
-	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"0" max:"1TiB"`
-	// Directory for those on disk, of no use after a restart; up to the size of all rows that come within join.wait.
-	// Empty: work in checkpoints.dir; a local directory is better where that is on a network.
-	Dir string `yaml:"dir"`
-	// Joined rows of a shard, also those that brought their label, whose ids are known until join.wait is over (45
-	// bytes each). Repeats of them and further labels are counted and change nothing. 0: a repeat counts as new.
-	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
-}
-
 // Stats configures the accumulators.
 type Stats struct {
 	// Bins of the reliability diagram and of ECE; divides 3600.
@@ -183,52 +168,6 @@ type Sample struct {
 	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
 	// Latest sampled rows that a model task keeps by key; at least refit.max_rows.
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
-}
-
-// Calibrated turns on the calibrated stream.
-type Calibrated struct {
-	// Write topics.calibrated.
-	Enabled bool `yaml:"enabled"`
-	// probs: all K; top1: the class and its confidence.
-	Columns string `yaml:"columns" default:"probs" enum:"probs|top1"`
-}
-
-// Values of archive.features and archive.when_full.
-const (
-	FeaturesHalf   = "float16"
-	FeaturesSingle = "float32"
-	WhenFullWait   = "wait"
-	WhenFullDrop   = "drop"
-)
-
-// Archive is the directory of labelled rows with features.
-type Archive struct {
-	// Directory of the files, on storage that all processes of the group share, or one each; empty: no archive, and
-	// features do not wait for labels.
-	Directory string `yaml:"directory"`
-	// float16: half the memory and disk, at three significant digits; rows with a feature beyond ±65504 are left out
-	// and counted. float32: as they come.
-	Features string `yaml:"features" default:"float16" enum:"float16|float32"`
-	// Write the logits or probabilities too.
-	Logits bool `yaml:"logits" default:"true"`
-	// A file is complete with so many rows.
-	RollRows int64 `yaml:"roll_rows" default:"1_000_000" min:"1" max:"1_000_000_000"`
-	// A file is complete with so many bytes.
-	RollBytes int64 `yaml:"roll_bytes" default:"256MiB" min:"1KiB" max:"1TiB"`
-	// A file is complete so much event time after its first label.
-	RollTime time.Duration `yaml:"roll_time" default:"10m" min:"1s"`
-	// Most bytes of the directory. The files of the oldest labels are deleted first. 0: no bound.
-	MaxBytes int64 `yaml:"max_bytes" default:"100GiB" min:"0" max:"1PiB"`
-	// A file is deleted when its newest label is so much event time older than the newest of its model version; 0:
-	// never.
-	MaxAge time.Duration `yaml:"max_age" default:"720h"`
-	// Most bytes of rows in memory a shard, of all files that are open.
-	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
-	// Complete files of a shard that could not be written to the directory before when_full holds; 0: no bound.
-	PendingBytes int64 `yaml:"pending_bytes" default:"1GiB" min:"0" max:"1PiB"`
-	// What happens without room on disk. wait: the shard stands still and loses nothing; drop: rows are left out of
-	// the archive and counted.
-	WhenFull string `yaml:"when_full" default:"wait" enum:"wait|drop"`
 }
 
 // Trainer is the process that trains heads, `plumbline trainer`. Times are wall clock.

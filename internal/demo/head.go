@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/trainerd"
+	"github.com/plumbline/plumbline/operators/archive"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
@@ -36,7 +37,8 @@ func (p plan) tune(c *config.Config, dir string) {
 	t.Enabled, t.Rows, t.MinRows, t.ReferenceRows, t.DataRows = true, 1000, 500, 2000, 4000
 	t.MaxAccuracyDrop, t.For, t.ShadowAfter, t.Deadline, t.Cooldown = 0.05, 20*time.Second, p.shadowAfter, time.Hour, 24*time.Hour
 	c.Heads.Shadow, c.Heads.MinRows, c.Heads.MaxECERise = true, 500, 0.02
-	c.Archive.Directory, c.Archive.Features, c.Archive.RollTime = filepath.Join(dir, "archive"), config.FeaturesSingle, 5*time.Second
+	c.Archive.Directory, c.Archive.Features = filepath.Join(dir, "archive"), archive.FeaturesSingle
+	c.Archive.RollTime = 5 * time.Second
 	r := &c.Trainer
 	r.Name, r.Dir, r.Backend = "demo", filepath.Join(dir, "trainer"), "go"
 	r.Heads = []config.TrainerHead{{Model: modelName, Version: modelVersion, File: filepath.Join(dir, "head.safetensors")}}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/operators/archive"
 	sinkarchive "github.com/plumbline/plumbline/sinks/archive"
@@ -21,9 +20,9 @@ func (rt *Engine) openArchive() *sinkarchive.Archive {
 	return sinkarchive.New(sinkarchive.Config{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.Log})
 }
 
-// archiveConfig is that of a shard's operator; nil where no archive is configured. Files of a replay have names of their
-// own: they are cut elsewhere than the live run's.
-func (rt *Engine) archiveConfig(shard int) *archive.Config {
+// archiveOptions is that of a shard's operator; nil where no archive is configured. Files of a replay have names of
+// their own: they are cut elsewhere than the live run's.
+func (rt *Engine) archiveOptions(shard int) *archive.Options {
 	if rt.Archive == nil {
 		return nil
 	}
@@ -32,22 +31,8 @@ func (rt *Engine) archiveConfig(shard int) *archive.Config {
 	if rt.replaying {
 		group += "-replay"
 	}
-	return &archive.Config{Group: group, Shard: shard, Half: c.Features == config.FeaturesHalf, Scores: c.Logits,
-		Slices: rt.Config.Slices.Columns, RollRows: c.RollRows, RollBytes: c.RollBytes, RollTime: int64(c.RollTime),
-		MemoryBytes: c.MemoryBytes, PendingBytes: c.PendingBytes, Drop: c.WhenFull == config.WhenFullDrop, Dir: rt.workDir(),
+	return &archive.Options{Config: *c, Group: group, Shard: shard, Slices: rt.Config.Slices.Columns, Dir: rt.workDir(),
 		Name: fmt.Sprintf("%s-archive-%05d", group, shard), Publish: rt.Archive.Publish, AtOnce: rt.replaying}
-}
-
-// featureBytes is how many bytes of each feature wait for the label.
-func (rt *Engine) featureBytes() int {
-	switch c := &rt.Config.Archive; {
-	case c.Directory == "":
-		return 0
-	case c.Features == config.FeaturesHalf:
-		return 2
-	default:
-		return 4
-	}
 }
 
 // endArchives completes the files of all shards: the input has ended.

@@ -115,13 +115,13 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 	pane := int64(c.EventTime.Pane)
 	out := operators.Config{
 		Validate: &validate.Config{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
-		Join:     rt.joinConfig(shard),
-		Archive:  rt.archiveConfig(shard),
+		Join:     rt.joinOptions(shard),
+		Archive:  rt.archiveOptions(shard),
 		Stats: &stats.Config{Acc: rt.accConfig(), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
 			Classes: classesOf(c)},
 	}
 	if c.Calibrated.Enabled {
-		out.Apply = &apply.Config{Published: rt.published, Top1: c.Calibrated.Columns == "top1"}
+		out.Apply = &apply.Options{Config: c.Calibrated, Published: rt.published}
 	}
 	if c.Heads.Shadow {
 		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes, Heads: rt.Heads}
@@ -149,10 +149,12 @@ func (rt *Engine) workDir() string {
 	return filepath.Join(rt.Config.Checkpoints.Dir, "work")
 }
 
-func (rt *Engine) joinConfig(shard int) *join.Config {
-	j := &rt.Config.Join
-	return &join.Config{Wait: int64(j.Wait), MaxRows: j.MaxRows, Slices: rt.Config.Slices.Columns, Remember: j.Remember,
-		MemoryBytes: j.MemoryBytes, Dir: rt.workDir(), Name: fmt.Sprintf("%s-shard-%05d", rt.Config.Group, shard), FeatureBytes: rt.featureBytes()}
+func (rt *Engine) joinOptions(shard int) *join.Options {
+	c := &rt.Config
+	out := &join.Options{Config: c.Join, Slices: c.Slices.Columns, Name: fmt.Sprintf("%s-shard-%05d", c.Group, shard),
+		FeatureBytes: c.Archive.FeatureBytes()}
+	out.Dir = rt.workDir()
+	return out
 }
 
 // forgetAfter is event_time.forget_after, or until the last label of a row can come where that is longer; 0 = never.

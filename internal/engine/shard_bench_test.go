@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/feed"
+	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -67,16 +68,16 @@ func BenchmarkShard(b *testing.B) {
 	for _, c := range []struct {
 		k, batch int
 		join     string
-		set      func(*config.Join)
+		set      func(*join.Config)
 	}{
-		{10, 1000, "default", func(*config.Join) {}},
-		{10, 1000, "memory", func(j *config.Join) { j.MemoryBytes = 0 }},
-		{10, 1000, "forget", func(j *config.Join) { j.Remember = 0 }},
-		{100, 1000, "default", func(*config.Join) {}},
-		{100, 1000, "memory", func(j *config.Join) { j.MemoryBytes = 0 }},
-		{100, 1000, "forget", func(j *config.Join) { j.Remember = 0 }},
-		{1000, 256, "default", func(*config.Join) {}},
-		{1000, 256, "memory", func(j *config.Join) { j.MemoryBytes = 0 }},
+		{10, 1000, "default", func(*join.Config) {}},
+		{10, 1000, "memory", func(j *join.Config) { j.MemoryBytes = 0 }},
+		{10, 1000, "forget", func(j *join.Config) { j.Remember = 0 }},
+		{100, 1000, "default", func(*join.Config) {}},
+		{100, 1000, "memory", func(j *join.Config) { j.MemoryBytes = 0 }},
+		{100, 1000, "forget", func(j *join.Config) { j.Remember = 0 }},
+		{1000, 256, "default", func(*join.Config) {}},
+		{1000, 256, "memory", func(j *join.Config) { j.MemoryBytes = 0 }},
 	} {
 		b.Run(fmt.Sprintf("K=%d/join=%s", c.k, c.join), func(b *testing.B) {
 			cfg := config.Default()

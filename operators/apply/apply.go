@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -14,10 +15,24 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Config configures the operator.
+//go:embed apply.go
+var configSource string
+
+// Source is the file with the comments that document the keys.
+func (Config) Source() string { return configSource }
+
+// Config turns on the calibrated stream.
 type Config struct {
+	// Write topics.calibrated.
+	Enabled bool `yaml:"enabled"`
+	// probs: all K; top1: the class and its confidence.
+	Columns string `yaml:"columns" default:"probs" enum:"probs|top1"`
+}
+
+// Options are a configuration with what the process adds to it.
+type Options struct {
+	Config
 	Published *Published // shared by all shards of the process
-	Top1      bool       // class and confidence in place of the probabilities
 }
 
 var nan = float32(math.NaN())
@@ -26,14 +41,14 @@ var nan = float32(math.NaN())
 // calibrator in force at its event time gives; the message names the revisions that its rows met, 0 the identity. It
 // observes only: no statistic depends on it.
 type Operator struct {
-	cfg   Config
+	cfg   Options
 	out   *pipeline.Out
 	z, p  []float64
 	probs []float32
 }
 
 // New returns the operator.
-func New(cfg Config, h pipeline.Host) *Operator {
+func New(cfg Options, h pipeline.Host) *Operator {
 	return &Operator{cfg: cfg, out: h.Out}
 }
 
@@ -87,7 +102,7 @@ func (a *Operator) write(b *arrowio.Batch) error {
 			a.probs = append(a.probs, float32(x))
 		}
 	}
-	value, err := arrowio.EncodeCalibrated(b, a.probs, a.cfg.Top1, strings.Join(revisions, ","))
+	value, err := arrowio.EncodeCalibrated(b, a.probs, a.cfg.Columns == "top1", strings.Join(revisions, ","))
 	if err != nil {
 		return fmt.Errorf("encode calibrated batch: %w", err)
 	}

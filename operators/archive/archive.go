@@ -26,21 +26,12 @@ const (
 	memoryDefault       = 8 * batchBytes
 )
 
-// Config configures the operator.
-type Config struct {
+// Options are a configuration with what the process adds to it.
+type Options struct {
+	Config
 	Group  string // begins the names of files
 	Shard  int
-	Half   bool     // features as float16
-	Scores bool     // logits or probabilities too
 	Slices []string // configured slice columns, in order
-	// A file is complete with so many rows, so many bytes, or when the watermark has passed its first label by so much.
-	RollRows, RollBytes, RollTime int64
-	// MemoryBytes bounds the rows in memory of all files that are open; 0 means 32 MiB.
-	MemoryBytes int
-	// PendingBytes bounds the complete files that could not be published, although a checkpoint has them; 0 = no bound.
-	PendingBytes int64
-	// Drop lets go of rows that there is no room for, counted. Otherwise the shard waits for room.
-	Drop bool
 	// Dir is where a directory is made whose name begins with Name: for rows that are not published yet.
 	Dir, Name string
 	// Publish makes a file visible: once is enough, and again changes nothing.
@@ -58,7 +49,7 @@ type Config struct {
 // in it. A complete file is published when a checkpoint has it; after a crash the same file is made of the same
 // checkpoint again, or what is made of the rows after it has not been seen by anyone.
 type Operator struct {
-	cfg    Config
+	cfg    Options
 	counts *pipeline.Counts
 	log    *slog.Logger
 	wm     pipeline.Time
@@ -90,7 +81,7 @@ type openFile struct {
 }
 
 // New returns the operator. Close it.
-func New(cfg Config, h pipeline.Host) *Operator {
+func New(cfg Options, h pipeline.Host) *Operator {
 	if cfg.MemoryBytes == 0 {
 		cfg.MemoryBytes = memoryDefault
 	}
@@ -122,7 +113,7 @@ func (a *Operator) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.
 func (a *Operator) rows(ctx context.Context, b *arrowio.Batch) error {
 	room := true
 	if a.queue.full() {
-		if a.cfg.Drop {
+		if a.cfg.drop() {
 			room = false
 		} else if err := a.queue.wait(ctx); err != nil {
 			return err
@@ -181,7 +172,7 @@ func (a *Operator) columns(b *arrowio.Batch) []int {
 // file is the open file that takes row i, a new one where there is none.
 func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile, error) {
 	m, _ := b.ModelOf(i)
-	key := fileKey{model: m, k: b.K, d: b.D, probs: b.Probs, scores: a.cfg.Scores, half: a.cfg.Half}
+	key := fileKey{model: m, k: b.K, d: b.D, probs: b.Probs, scores: a.cfg.Logits, half: a.cfg.Features == FeaturesHalf}
 	if o := a.open[key]; o != nil {
 		return o, nil
 	}
@@ -197,7 +188,7 @@ func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile
 	o.file.First = b.Origin
 	ts := labelTime(b, i)
 	o.file.Oldest, o.file.Newest = ts, ts
-	o.until = max(a.wm, ts) + a.cfg.RollTime
+	o.until = max(a.wm, ts) + int64(a.cfg.RollTime)
 	return o, nil
 }
 

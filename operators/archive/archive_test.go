@@ -83,10 +83,18 @@ func withFeatures(t testing.TB, rows []batchtest.Row, batch int) []pipeline.Reco
 	return out
 }
 
+// features is the value of Config.Features.
+func features(half bool) string {
+	if half {
+		return FeaturesHalf
+	}
+	return FeaturesSingle
+}
+
 // archiveSetup is a shard with an archive.
 type archiveSetup struct {
-	join    join.Config
-	archive Config
+	join    join.Options
+	archive Options
 }
 
 func (s *archiveSetup) shard() *pipeline.Shard {
@@ -103,11 +111,12 @@ func (s *archiveSetup) shard() *pipeline.Shard {
 func archiveOf(s *pipeline.Shard) *Operator { return s.Stages[2].Operator.(*Operator) }
 
 func newArchiveSetup(t testing.TB, half bool) archiveSetup {
-	s := archiveSetup{join: join.Config{Wait: 24 * 3600 * second, MaxRows: 1 << 20, Slices: []string{"region"},
-		FeatureBytes: 4, Dir: t.TempDir(), Name: "j", MemoryBytes: 8 << 10, SegmentBytes: 2 << 10},
-		archive: Config{Group: "g", Half: half, Scores: true, Slices: []string{"region"}, RollRows: 30,
-			RollBytes: 64 << 10, RollTime: 20 * second,
-			MemoryBytes: 4 << 10, Dir: t.TempDir(), Name: "a", batchBytes: 600, retry: time.Millisecond}}
+	s := archiveSetup{join: join.Options{Config: join.Config{Wait: 24 * time.Hour, MaxRows: 1 << 20, Dir: t.TempDir(),
+		MemoryBytes: 8 << 10}, Slices: []string{"region"}, FeatureBytes: 4,
+		Name: "j", SegmentBytes: 2 << 10},
+		archive: Options{Config: Config{Features: features(half), Logits: true, RollRows: 30, RollBytes: 64 << 10,
+			RollTime: 20 * time.Second, MemoryBytes: 4 << 10}, Group: "g", Slices: []string{"region"},
+			Dir: t.TempDir(), Name: "a", batchBytes: 600, retry: time.Millisecond}}
 	if half {
 		s.join.FeatureBytes = 2
 	}

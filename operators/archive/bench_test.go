@@ -19,15 +19,15 @@ func BenchmarkArchive(b *testing.B) {
 	for _, d := range []int{512, 2048} {
 		for _, archive := range []bool{false, true} {
 			b.Run(fmt.Sprintf("D=%d/archive=%v", d, archive), func(b *testing.B) {
-				cfg := join.Config{Wait: 1 << 60, MaxRows: 1 << 20}
+				cfg := join.Options{Config: join.Config{Wait: 1 << 60, MaxRows: 1 << 20}}
 				counts := pipeline.NewCounts()
 				h := pipeline.Host{Out: pipeline.NewOut(counts), Counts: counts, Log: quiet}
 				next := func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }
 				var a *Operator
 				if archive {
 					cfg.FeatureBytes = 2
-					a = New(Config{Group: "g", Half: true, Scores: true, RollRows: 1 << 20, RollBytes: 256 << 20,
-						RollTime: 1 << 60, Dir: b.TempDir(), Name: "a",
+					a = New(Options{Config: Config{Features: features(true), Logits: true, RollRows: 1 << 20,
+						RollBytes: 256 << 20, RollTime: 1 << 60}, Group: "g", Dir: b.TempDir(), Name: "a",
 						Publish: sinkarchive.New(sinkarchive.Config{Dir: b.TempDir(), MaxBytes: 1 << 30,
 							Log: quiet}).Publish}, h)
 					next = func(x *arrowio.Batch) (pipeline.Rejects, error) {

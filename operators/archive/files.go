@@ -80,7 +80,7 @@ func (a *Operator) cut(ctx context.Context, o *openFile) error {
 		return fmt.Errorf("archive: %w", err)
 	}
 	s, err := a.work.write(data)
-	if err != nil && !a.cfg.Drop {
+	if err != nil && !a.cfg.drop() {
 		s, err = a.retry(ctx, data, err)
 	}
 	if errors.Is(err, errStopped) {

@@ -69,7 +69,7 @@ func TestArchiveDropsWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newArchiveSetup(t, true)
-	s.archive.Dir, s.archive.Drop = blocked, true
+	s.archive.Dir, s.archive.WhenFull = blocked, WhenFullDrop
 	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
 	shard := s.shard()
 	labels := in[1]
@@ -120,7 +120,10 @@ func TestArchiveBacklog(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		dir := t.TempDir()
 		s := newArchiveSetup(t, true)
-		s.archive.PendingBytes, s.archive.Drop = 3000, drop
+		s.archive.PendingBytes = 3000
+		if drop {
+			s.archive.WhenFull = WhenFullDrop
+		}
 		var broken atomic.Bool
 		broken.Store(true)
 		archive := sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet})

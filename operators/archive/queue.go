@@ -14,7 +14,7 @@ import (
 // queue holds the complete files until they are published and the next checkpoint has let go of them. The shard adds;
 // what a checkpoint has is published beside it, in order, until it succeeds.
 type publishQueue struct {
-	cfg    *Config
+	cfg    *Options
 	counts *pipeline.Counts
 	log    *slog.Logger
 
@@ -36,7 +36,7 @@ type queuedFile struct {
 	counted   bool // as published: the shard does so between records, so that a state and the counts beside it agree
 }
 
-func (s *publishQueue) init(cfg *Config, h pipeline.Host) {
+func (s *publishQueue) init(cfg *Options, h pipeline.Host) {
 	s.cfg, s.counts, s.log, s.changed = cfg, h.Counts, h.Log, make(chan struct{})
 	s.ctx, s.stop = context.WithCancel(context.Background())
 }

@@ -15,12 +15,12 @@ func BenchmarkJoin(b *testing.B) {
 	const rows, waiting = 1000, 100_000
 	for _, c := range []struct {
 		name string
-		cfg  Config
-	}{{"memory", Config{}}, {"disk", Config{MemoryBytes: 1 << 20}}, {"disk remembered",
-		Config{MemoryBytes: 1 << 20, Remember: 100_000}}} {
+		cfg  Options
+	}{{"memory", Options{}}, {"disk", Options{Config: Config{MemoryBytes: 1 << 20}}}, {"disk remembered",
+		Options{Config: Config{MemoryBytes: 1 << 20, Remember: 100_000}}}} {
 		b.Run(c.name, func(b *testing.B) {
 			cfg := c.cfg
-			cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = int64(time.Hour), 1<<20, []string{"region"},
+			cfg.Wait, cfg.MaxRows, cfg.Slices, cfg.Dir, cfg.Name = time.Hour, 1<<20, []string{"region"},
 				b.TempDir(), "shard"
 			counts := pipeline.NewCounts()
 			j := New(cfg, host(counts))

@@ -29,7 +29,7 @@ type entry struct {
 // memory, the ones before them on disk. What the join does must not depend on where a row is. What has joined is beside
 // them.
 type buffer struct {
-	cfg     *Config
+	cfg     *Options
 	log     *slog.Logger
 	n       tally // of both tiers
 	dropped int64 // slice values without a column, of the state at hand
@@ -41,7 +41,7 @@ type buffer struct {
 // memory is the latest entries. Their score rows are in one slab for each length, so that a row costs no allocation
 // once the buffer has grown to its working size.
 type memory struct {
-	cfg            *Config
+	cfg            *Options
 	columns        int
 	entries        []entry
 	slices         []int32 // by entry and configured column, index of values; -1 = null
@@ -80,7 +80,7 @@ func (t *tally) of(label, used bool) *int {
 	return &t.predictions
 }
 
-// bounded is what Config.MaxRows bounds.
+// bounded is what Options.MaxRows bounds.
 func (t *tally) bounded() int { return t.predictions + t.labels + t.served }
 
 // pool is the score rows of one length: K, and what features take.
@@ -93,7 +93,7 @@ type pool struct {
 // entryBytes is about what an entry takes in memory beside its scores: itself, and its place in the index.
 const entryBytes = 160
 
-func (w *buffer) reset(cfg *Config) {
+func (w *buffer) reset(cfg *Options) {
 	*w = buffer{cfg: cfg, log: w.log, remembered: remembered{cfg: cfg}, disk: disk{recalled: -1}, memory: memory{
 		cfg: cfg, columns: len(cfg.Slices), index: map[arrowio.ID]int32{}, oldest: -1, newest: -1,
 		pools: map[int]*pool{},

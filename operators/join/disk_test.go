@@ -17,7 +17,7 @@ import (
 const rowInMemory = entryBytes + 4*3
 
 // onDisk returns the configuration with room for so many rows in memory, and small segments.
-func onDisk(t testing.TB, c Config, rows int) Config {
+func onDisk(t testing.TB, c Options, rows int) Options {
 	c.Dir, c.Name, c.MemoryBytes, c.SegmentBytes = t.TempDir(), "shard", max(rows*rowInMemory, 1), 400
 	return c
 }
@@ -48,7 +48,7 @@ func randomScript(seed uint64, steps int) []string {
 // is joined, in which order, and every count must be the same at each step.
 func TestTierLeavesNoTrace(t *testing.T) {
 	for seed := range uint64(6) {
-		c := Config{Wait: 25, MaxRows: []int{100000, 40}[seed%2], Remember: []int{0, 5, 1000}[seed%3]}
+		c := Options{Config: Config{Wait: 25, MaxRows: []int{100000, 40}[seed%2], Remember: []int{0, 5, 1000}[seed%3]}}
 		script := randomScript(seed, 800)
 		whole := newJoinRun(t, c)
 		var runs []*joinRun
@@ -188,7 +188,7 @@ func TestRemembered(t *testing.T) {
 	} {
 		for _, rows := range []int{-1, 0, 1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, rows), func(t *testing.T) {
-				cfg := Config{Wait: 10, MaxRows: 4, Remember: 2}
+				cfg := Options{Config: Config{Wait: 10, MaxRows: 4, Remember: 2}}
 				if rows >= 0 {
 					cfg = onDisk(t, cfg, rows)
 				}
@@ -218,7 +218,7 @@ func TestRemembered(t *testing.T) {
 // is counted.
 func TestOneIDIsBounded(t *testing.T) {
 	for _, rows := range []int{-1, 3} {
-		c := Config{Wait: 1000, MaxRows: 100000, Remember: 1000}
+		c := Options{Config: Config{Wait: 1000, MaxRows: 100000, Remember: 1000}}
 		if rows >= 0 {
 			c = onDisk(t, c, rows)
 		}
@@ -243,7 +243,7 @@ func TestOneIDIsBounded(t *testing.T) {
 
 // TestDamagedFileIsRefused changes, cuts and removes a file that the state refers to.
 func TestDamagedFileIsRefused(t *testing.T) {
-	r := newJoinRun(t, onDisk(t, Config{Wait: 10, MaxRows: 1000}, 0))
+	r := newJoinRun(t, onDisk(t, Options{Config: Config{Wait: 10, MaxRows: 1000}}, 0))
 	for i := range 100 {
 		r.do(fmt.Sprintf("p id%d 1", i))
 	}
@@ -302,7 +302,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 // FuzzJoinState restores changed states: an error or a state that can be saved again, no panic.
 func FuzzJoinState(f *testing.F) {
 	for _, rows := range []int{-1, 2} {
-		c := Config{Wait: 10, MaxRows: 1000, Remember: 10}
+		c := Options{Config: Config{Wait: 10, MaxRows: 1000, Remember: 10}}
 		if rows >= 0 {
 			c = onDisk(f, c, rows)
 			c.SegmentBytes = 1 << 20
@@ -324,7 +324,8 @@ func FuzzJoinState(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		counts := pipeline.NewCounts()
-		j := New(Config{Wait: 10, MaxRows: 1000, Remember: 10, MemoryBytes: 1, Dir: dir, Name: "s"}, host(counts))
+		j := New(Options{Config: Config{Wait: 10, MaxRows: 1000, Remember: 10, MemoryBytes: 1, Dir: dir},
+			Name: "s"}, host(counts))
 		defer j.Close()
 		if j.RestoreState(data) != nil {
 			return
@@ -352,7 +353,8 @@ func TestFeaturesCostNothingWithoutAnArchive(t *testing.T) {
 	fillBatch(b, 0)
 	kept := map[int]int{}
 	for _, width := range []int{0, 2, 4} {
-		j := New(Config{Wait: 1 << 60, MaxRows: 1 << 20, Slices: []string{"region"}, FeatureBytes: width},
+		j := New(Options{Config: Config{Wait: 1 << 60, MaxRows: 1 << 20}, Slices: []string{"region"},
+			FeatureBytes: width},
 			host(pipeline.NewCounts()))
 		if _, err := j.Process(t.Context(), b, func(*arrowio.Batch) (pipeline.Rejects, error) {
 			return nil,

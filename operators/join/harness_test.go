@@ -38,7 +38,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 type setup struct {
 	inputs   int
 	lateness int64
-	join     Config
+	join     Options
 	model    model.ModelConfig
 	slices   []string
 	maxKeys  int
@@ -47,7 +47,7 @@ type setup struct {
 func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
-		join: Config{Wait: 120 * second, MaxRows: 1 << 20},
+		join: Options{Config: Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
 		model: model.ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
 			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},

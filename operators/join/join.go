@@ -2,25 +2,44 @@ package join
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Config configures the operator.
+//go:embed join.go
+var configSource string
+
+// Source is the file with the comments that document the keys.
+func (Config) Source() string { return configSource }
+
+// Config is the wait of predictions for labels.
 type Config struct {
-	Wait    int64    // a label joins if its event time is at most this after the prediction's, ns
-	MaxRows int      // waiting predictions and labels; the oldest to arrive goes out first
-	Slices  []string // configured slice columns, in order
-	// Remember bounds the joined predictions whose ids are known until Wait is over, the latest to have joined, so that
-	// repeats of them and further labels for them are told from new ones. Each takes about 45 bytes of memory. 0: a
-	// repeat counts as new.
-	Remember int
-	// MemoryBytes is about what the latest entries may take in memory; the rest is on disk, in a directory of its own
-	// below Dir whose name begins with Name. 0: everything is in memory.
-	MemoryBytes int
-	Dir, Name   string
+	// Event time that a prediction waits.
+	Wait time.Duration `yaml:"wait" default:"1h"`
+	// Waiting rows of a shard. When full, the oldest goes out and is counted. One on disk takes about 20 bytes of
+	// memory.
+	MaxRows int `yaml:"max_rows" default:"10_000_000" min:"1" max:"1_000_000_000"`
+	// About the most memory of a shard for the latest of them, 160 bytes and the scores each. The others are on disk.
+	// 0: all are in memory.
+	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"0" max:"1TiB"`
+	// Directory for those on disk, of no use after a restart; up to the size of all rows that come within join.wait.
+	// Empty: work in checkpoints.dir; a local directory is better where that is on a network.
+	Dir string `yaml:"dir"`
+	// Joined rows of a shard, also those that brought their label, whose ids are known until join.wait is over (45
+	// bytes each). Repeats of them and further labels are counted and change nothing. 0: a repeat counts as new.
+	Remember int `yaml:"remember" default:"1_000_000" min:"0" max:"1_000_000_000"`
+}
+
+// Options are a configuration with what the process adds to it: Dir is set, and what is on disk is in a directory of
+// its own below it whose name begins with Name.
+type Options struct {
+	Config
+	Slices []string // configured slice columns, in order
+	Name   string
 	// FeatureBytes keeps features with what waits, as float16 (2) or float32 (4): joined rows then have them. 0: no
 	// features.
 	FeatureBytes int
@@ -33,17 +52,18 @@ type Config struct {
 // evicted. Each row looks at all entries of its id, and ids are the sender's.
 const maxOfID = 64
 
-// maxBuilt is how many bytes the batches of joined rows may have grown to, together, for their memory to be used again.
+// maxBuilt is how many bytes the batches of joined rows may have grown to, together, for their memory to be used
+// again.
 const maxBuilt = 8 << 20
 
 // Operator keeps predictions until their label comes, and labels until their prediction comes. A label joins every
-// waiting prediction of its id (of its model, where it names one), and the first label wins; one for a prediction that
-// has joined already is a correction, which is counted and changes nothing. With one prediction and one label of an id,
-// whether they join depends on event times alone, so it does not matter which topic is read first. Arrival matters in
-// two cases: the bounds on rows, when they are hit (what they push out is counted), and several versions under one id
-// with labels that name no version (docs/architecture.md, limits).
+// waiting prediction of its id (of its model, where it names one), and the first label wins; one for a prediction
+// that has joined already is a correction, which is counted and changes nothing. With one prediction and one label of
+// an id, whether they join depends on event times alone, so it does not matter which topic is read first. Arrival
+// matters in two cases: the bounds on rows, when they are hit (what they push out is counted), and several versions
+// under one id with labels that name no version (docs/architecture.md, limits).
 type Operator struct {
-	cfg         Config
+	cfg         Options
 	out         *pipeline.Out
 	counts      *pipeline.Counts
 	w           buffer
@@ -60,7 +80,7 @@ type Operator struct {
 }
 
 // New returns the operator. Close it where MemoryBytes is set.
-func New(cfg Config, h pipeline.Host) *Operator {
+func New(cfg Options, h pipeline.Host) *Operator {
 	j := &Operator{cfg: cfg, out: h.Out, counts: h.Counts, build: map[groupKey]*builder{}}
 	j.w.log = h.Log
 	j.w.reset(&j.cfg)
@@ -127,8 +147,8 @@ func (j *Operator) labels(b *arrowio.Batch, emit pipeline.Emit) error {
 	return nil
 }
 
-// meet joins label i with every prediction that waits for it. Where there is none it tells whether one that it fits has
-// joined, and how many rows of its id there are.
+// meet joins label i with every prediction that waits for it. Where there is none it tells whether one that it fits
+// has joined, and how many rows of its id there are.
 func (j *Operator) meet(b *arrowio.Batch, i int, key arrowio.ModelKey, named bool) (met, corrects bool, n int,
 	err error) {
 	for e := j.w.first(b.IDs[i]); e >= 0; {
@@ -189,7 +209,7 @@ func (j *Operator) rejectLabel(b *arrowio.Batch, i, k int) {
 }
 
 func (j *Operator) inTime(prediction, label pipeline.Time) bool {
-	return label-prediction <= j.cfg.Wait
+	return label-prediction <= int64(j.cfg.Wait)
 }
 
 // pair moves waiting prediction e, now labelled, to the batch of its model version.
@@ -266,10 +286,10 @@ func (j *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 }
 
 func (j *Operator) expire(wm pipeline.Time) error {
-	j.w.forgetBefore(wm - j.cfg.Wait)
+	j.w.forgetBefore(wm - int64(j.cfg.Wait))
 	for {
 		ts, label, used, ok, err := j.w.oldestOf()
-		if !ok || err != nil || ts+j.cfg.Wait >= wm {
+		if !ok || err != nil || ts+int64(j.cfg.Wait) >= wm {
 			return err
 		}
 		switch {

@@ -33,11 +33,11 @@ type joinRun struct {
 	joined []string
 }
 
-func newJoinRun(t *testing.T, c Config) *joinRun {
+func newJoinRun(t *testing.T, c Options) *joinRun {
 	return newLoggedRun(t, c, quiet)
 }
 
-func newLoggedRun(t *testing.T, c Config, log *slog.Logger) *joinRun {
+func newLoggedRun(t *testing.T, c Options, log *slog.Logger) *joinRun {
 	h := host(pipeline.NewCounts())
 	h.Log = log
 	return &joinRun{t: t, j: New(c, h), counts: h.Counts, out: h.Out}
@@ -152,7 +152,7 @@ func TestJoin(t *testing.T) {
 			"joined=1 labels=1 predictions=4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newJoinRun(t, Config{Wait: 10, MaxRows: 3}).do(c.script)
+			r := newJoinRun(t, Options{Config: Config{Wait: 10, MaxRows: 3}}).do(c.script)
 			slices.Sort(r.joined)
 			if got := strings.Join(r.joined, ","); got != c.joined {
 				t.Errorf("joined %q, want %q", got, c.joined)
@@ -183,7 +183,7 @@ func countText(n map[string]int64) string {
 func TestJoinConserves(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		run := newJoinRun(t, Config{Wait: 10, MaxRows: 1 + r.IntN(12), Slices: []string{"region"}})
+		run := newJoinRun(t, Options{Config: Config{Wait: 10, MaxRows: 1 + r.IntN(12)}, Slices: []string{"region"}})
 		for i := range 300 {
 			id, ts := string('a'+rune(r.IntN(20))), i/4+r.IntN(8)
 			switch r.IntN(9) {
@@ -222,7 +222,7 @@ func (r *joinRun) conserves() (bool, string) {
 // TestNamesAreForgotten sends slice values and versions without number: what is kept is bounded by what waits, and
 // the rows that wait keep theirs.
 func TestNamesAreForgotten(t *testing.T) {
-	r := newJoinRun(t, Config{Wait: 10, MaxRows: 100, Slices: []string{"tenant"}})
+	r := newJoinRun(t, Options{Config: Config{Wait: 10, MaxRows: 100}, Slices: []string{"tenant"}})
 	region := map[string]string{}
 	check := func(b *arrowio.Batch) (pipeline.Rejects, error) {
 		for i := 0; b.Kind == arrowio.Labelled && i < b.N; i++ {

@@ -24,8 +24,8 @@ func TestTenMillionWait(t *testing.T) {
 	const rows, batch, limit = 10_000_000, 10_000, 1 << 30
 	base := resident(t)
 	dir := t.TempDir()
-	cfg := Config{Wait: int64(time.Hour), MaxRows: rows, Slices: []string{"region"}, MemoryBytes: 32 << 20, Dir: dir,
-		Name: "shard", Remember: 1_000_000}
+	cfg := Options{Config: Config{Wait: time.Hour, MaxRows: rows, MemoryBytes: 32 << 20, Dir: dir, Remember: 1_000_000},
+		Slices: []string{"region"}, Name: "shard"}
 	counts := pipeline.NewCounts()
 	j := New(cfg, host(counts))
 	joined := 0

@@ -10,9 +10,9 @@ import (
 
 // remembered are the predictions that have joined, so that a repeat of one is known for what it is, and a second label
 // for it too. They are a queue in the order in which they joined: it is cut at the front where there are more than
-// Config.Remember, and for as long as what is there is past its wait.
+// Options.Remember, and for as long as what is there is past its wait.
 type remembered struct {
-	cfg *Config
+	cfg *Options
 	met *store.Joined // nil until one has joined
 }
 

@@ -27,7 +27,7 @@ func (w *buffer) retained() int {
 // every count and the bytes of the state are the same at each step, with everything in memory and with most on disk.
 func TestShrinkLeavesNoTrace(t *testing.T) {
 	for seed := range uint64(6) {
-		c := Config{Wait: 25, MaxRows: []int{100000, 40}[seed%2], Remember: []int{0, 5, 1000}[seed%3],
+		c := Options{Config: Config{Wait: 25, MaxRows: []int{100000, 40}[seed%2], Remember: []int{0, 5, 1000}[seed%3]},
 			minShrink: math.MaxInt}
 		for _, rows := range []int{-1, 3} {
 			if rows >= 0 {
@@ -84,12 +84,13 @@ func TestBurstIsGivenBack(t *testing.T) {
 	const batch, steady = 1000, 20
 	for _, c := range []struct {
 		name string
-		cfg  Config
-	}{{"forget", Config{}}, {"remember", Config{Remember: 20_000}}, {"disk",
-		Config{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir(), Name: "s", SegmentBytes: 256 << 10}}} {
+		cfg  Options
+	}{{"forget", Options{}}, {"remember", Options{Config: Config{Remember: 20_000}}}, {"disk",
+		Options{Config: Config{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir()}, Name: "s",
+			SegmentBytes: 256 << 10}}} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := c.cfg
-			cfg.Wait, cfg.MaxRows, cfg.Slices = int64(time.Hour), 1<<20, []string{"region"}
+			cfg.Wait, cfg.MaxRows, cfg.Slices = time.Hour, 1<<20, []string{"region"}
 			counts := pipeline.NewCounts()
 			j := New(cfg, host(counts))
 			joined, sent := 0, 0

@@ -63,7 +63,7 @@ func (r *slicedRun) take(b *arrowio.Batch) (pipeline.Rejects, error) {
 }
 
 // restart goes on from a checkpoint with other columns.
-func (r *slicedRun) restart(t *testing.T, c Config) (log string) {
+func (r *slicedRun) restart(t *testing.T, c Options) (log string) {
 	t.Helper()
 	state, err := r.j.AppendState(nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestSliceColumnsOverRestarts(t *testing.T) {
 			kept := 0
 			for seed := range uint64(10) {
 				g := rand.New(rand.NewPCG(seed, 5))
-				c := Config{Wait: 1 << 40, MaxRows: 1000, Slices: configs[g.IntN(len(configs))]}
+				c := Options{Config: Config{Wait: 1 << 40, MaxRows: 1000}, Slices: configs[g.IntN(len(configs))]}
 				if inMemory >= 0 {
 					c = onDisk(t, c, inMemory)
 				}
@@ -152,7 +152,7 @@ func TestSliceColumnsOverRestarts(t *testing.T) {
 // TestDroppedSlicesAreCounted says how many values of waiting predictions went with their columns, and tells which.
 func TestDroppedSlicesAreCounted(t *testing.T) {
 	for _, inMemory := range []int{-1, 0, 7} {
-		c := Config{Wait: 1 << 40, MaxRows: 1000, Slices: []string{"a", "b"}}
+		c := Options{Config: Config{Wait: 1 << 40, MaxRows: 1000}, Slices: []string{"a", "b"}}
 		if inMemory >= 0 {
 			c = onDisk(t, c, inMemory)
 		}

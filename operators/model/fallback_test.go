@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -180,7 +181,7 @@ func TestFallbackShowsTheSame(t *testing.T) {
 			rows := batchtest.Rows(71, o)
 			s := defaultSetup()
 			s.slices = []string{"region"}
-			s.join.Wait, s.model.FinalAfter = 24*3600*second, 24*3600*second
+			s.join.Wait, s.model.FinalAfter = 24*time.Hour, 24*3600*second
 			s.join.MemoryBytes, s.join.Dir, s.join.SegmentBytes = 1<<10, t.TempDir(), 512
 			// Rows of much later let go what came late.
 			tail := batchtest.Rows(72, batchtest.Options{N: 20, Start: batchtest.Start + 5*3600*second, Step: 60 * second, Regions: 1})

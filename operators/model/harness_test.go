@@ -40,7 +40,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 type setup struct {
 	inputs   int
 	lateness int64
-	join     join.Config
+	join     join.Options
 	model    ModelConfig
 	slices   []string
 	maxKeys  int
@@ -52,7 +52,7 @@ type setup struct {
 func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
-		join: join.Config{Wait: 120 * second, MaxRows: 1 << 20},
+		join: join.Options{Config: join.Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
 		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
 			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
@@ -68,10 +68,10 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
 		Stats: &stats.Config{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}}
 	if s.apply != nil {
-		c.Apply = &apply.Config{Published: s.apply}
+		c.Apply = &apply.Options{Published: s.apply}
 	}
 	if s.heads != nil {
-		c.Shadow = &shadow.Config{Pane: s.model.Pane, Wait: s.join.Wait, MemoryBytes: 1 << 20, Heads: s.heads}
+		c.Shadow = &shadow.Config{Pane: s.model.Pane, Wait: int64(s.join.Wait), MemoryBytes: 1 << 20, Heads: s.heads}
 	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
 		Watermark: pipeline.NewWatermark(s.inputs, s.lateness), Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}),

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
@@ -57,7 +58,7 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	rows := batchtest.Rows(5, batchtest.Options{N: 800, MaxLag: 20 * second, Unlabelled: .1, Sharpness: 2, Regions: 2})
 	s := defaultSetup()
 	s.slices = []string{"region"}
-	s.join.Wait = 3600 * second
+	s.join.Wait = time.Hour
 	s.model.FinalAfter = 3600 * second
 	s.model.Refit.Method = "none" // what is in force when a late row comes may differ
 	// Far later rows drive every window past its final moment.
