@@ -18,7 +18,7 @@ type Outbox struct {
 	shard, of int
 	length    int64
 	seq       []uint64
-	idle      bool // what the last punctuation told
+	idle      bool // what the last punctuation said
 	pending   []Message
 }
 
@@ -69,11 +69,11 @@ func (o *Outbox) AppendState(dst []byte) ([]byte, error) {
 	for _, s := range o.seq {
 		dst = binenc.AppendUvarint(dst, s)
 	}
-	told := byte(0)
+	idle := byte(0)
 	if o.idle {
-		told = 1
+		idle = 1
 	}
-	dst = append(dst, told)
+	dst = append(dst, idle)
 	dst = binenc.AppendUvarint(dst, uint64(len(o.pending)))
 	for _, m := range o.pending {
 		dst = binenc.AppendUvarint(dst, uint64(m.Partition))

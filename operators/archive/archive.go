@@ -95,7 +95,7 @@ func New(cfg Options, h pipeline.Host) *Operator {
 		values: map[string]string{}}
 	a.work = scratch{dir: cfg.Dir, name: cfg.Name, log: h.Log}
 	a.queue.init(&a.cfg, h)
-	a.tell(0, 0, 0)
+	a.setCounts(0, 0, 0)
 	return a
 }
 

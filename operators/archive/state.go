@@ -121,13 +121,13 @@ func (a *Operator) Files() []pipeline.File {
 func (a *Operator) fresh() {
 	n := a.counts.All()
 	lost := n[pipeline.CountArchiveLost]
-	a.tell(notArchived(n), n[CountArchived]-lost, lost)
+	a.setCounts(notArchived(n), n[CountArchived]-lost, lost)
 	a.queue.restored(n[CountArchived] - lost)
 }
 
-// tell sets the counts of what has become of rows: those that came while there was no archive, published and lost ones,
+// setCounts sets the counts of what has become of rows: those that came while there was no archive, published and lost ones,
 // and those that wait.
-func (a *Operator) tell(off, published, lost int64) {
+func (a *Operator) setCounts(off, published, lost int64) {
 	memory, disk := a.waiting()
 	for name, rows := range map[string]int64{pipeline.CountArchiveOff: off, pipeline.CountArchivePublished: published,
 		pipeline.CountArchiveLost:   lost,
@@ -174,7 +174,7 @@ func (a *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	a.tell(off, published, lost)
+	a.setCounts(off, published, lost)
 	a.queue.restored(published)
 	return nil
 }

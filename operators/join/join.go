@@ -76,7 +76,7 @@ type Operator struct {
 	met         int64 // labels of it, and so the next
 	corrections int64
 	match       []int32 // labels that fit the prediction at hand
-	told        tally   // what the counts say
+	counted     tally   // what the counts say
 }
 
 // New returns the operator. Close it where MemoryBytes is set.
@@ -103,7 +103,7 @@ func (j *Operator) Process(_ context.Context, b *arrowio.Batch, emit pipeline.Em
 	if err == nil {
 		err = j.w.spill()
 	}
-	j.tell()
+	j.countWaiting()
 	return rejects, err
 }
 
@@ -281,7 +281,7 @@ func (j *Operator) Advance(_ context.Context, wm pipeline.Time, _ pipeline.Emit)
 		j.dropBuilders() // keyed by the old indices
 	}
 	j.w.shrink()
-	j.tell()
+	j.countWaiting()
 	return err
 }
 
@@ -303,14 +303,14 @@ func (j *Operator) expire(wm pipeline.Time) error {
 	}
 }
 
-// tell counts what waits now.
-func (j *Operator) tell() {
+// countWaiting counts what waits now.
+func (j *Operator) countWaiting() {
 	n := &j.w.n
-	if d := n.predictions - j.told.predictions; d != 0 {
+	if d := n.predictions - j.counted.predictions; d != 0 {
 		j.counts.Add(pipeline.CountWaiting, int64(d))
 	}
-	if d := n.labels - j.told.labels; d != 0 {
+	if d := n.labels - j.counted.labels; d != 0 {
 		j.counts.Add(pipeline.CountWaitingLabels, int64(d))
 	}
-	j.told = *n
+	j.counted = *n
 }

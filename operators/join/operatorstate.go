@@ -35,8 +35,8 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	}
 	// The counts have been restored before; those of checkpoint version 1 did not have these.
 	n := j.counts.All()
-	j.told = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
-	j.tell()
+	j.counted = tally{predictions: int(n[pipeline.CountWaiting]), labels: int(n[pipeline.CountWaitingLabels])}
+	j.countWaiting()
 	if n := j.w.dropped; n > 0 {
 		j.counts.Add(CountDroppedSlices, n)
 		j.w.log.Warn("slice columns: values of predictions that wait are dropped with their columns; the whole has "+

@@ -38,7 +38,7 @@ type Converter struct {
 	out    *pipeline.Out
 	counts *pipeline.Counts
 	next   int64 // offset after the last record; -1 = none yet
-	idle   bool  // what was told last
+	idle   bool  // what was announced last
 }
 
 // New returns the converter at the offset to be read next.
@@ -53,7 +53,7 @@ var streams = map[pipeline.Input]pipeline.Stream{pipeline.Logits: pipeline.Strea
 // Take returns the messages that a record becomes, or that its idleness is worth.
 func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	if r.Idle {
-		return p.tell(true)
+		return p.announce(true)
 	}
 	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
 	p.next, p.idle = r.Offset+1, false
@@ -127,8 +127,8 @@ func (p *Converter) everywhere(r *pipeline.Record) []pipeline.Message {
 	return out
 }
 
-// tell says to all partitions whether the source is idle.
-func (p *Converter) tell(idle bool) []pipeline.Message {
+// announce says to all partitions whether the source is idle.
+func (p *Converter) announce(idle bool) []pipeline.Message {
 	p.idle = idle
 	value := []byte("0")
 	if idle {
@@ -144,7 +144,7 @@ func (p *Converter) tell(idle bool) []pipeline.Message {
 
 // Opening returns what there is to be said before the first record: who read the partition before may have been killed
 // while it was idle, and rows that came since must not be overtaken.
-func (p *Converter) Opening() []pipeline.Message { return p.tell(false) }
+func (p *Converter) Opening() []pipeline.Message { return p.announce(false) }
 
 // Closing returns what there is to be said when nobody reads the partition from here on: rows that come meanwhile must
 // not be overtaken, so that it is idle is taken back.
@@ -152,5 +152,5 @@ func (p *Converter) Closing() []pipeline.Message {
 	if !p.idle {
 		return nil
 	}
-	return p.tell(false)
+	return p.announce(false)
 }

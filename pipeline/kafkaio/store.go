@@ -26,7 +26,7 @@ import (
 //	                        file/KEY/NAME/WRITER/INDEX     bytes
 //
 // (all in partition 0 where there is one partition only). Of the claims of one number the first in the log counts:
-// the log's order is the fence that a file system's exclusive link is for pipeline.DirStore. A writer reads the claims
+// the log's order is the fence that a file system's exclusive link is for dirstore.Store. A writer reads the claims
 // back up to its own before it believes that it holds the number. What is no longer needed gets tombstones.
 type Store struct {
 	client     *kafka.Client

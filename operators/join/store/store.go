@@ -144,7 +144,7 @@ func (s *Store) Read(n uint64) (*Row, error) {
 func (s *Store) find(n uint64) (*segment, int) {
 	j := sort.Search(len(s.segments), func(j int) bool { return s.segments[j].first > n }) - 1
 	if j < 0 || n-s.segments[j].first >= uint64(s.segments[j].rows()) {
-		panic(fmt.Sprintf("joinstore: row %d is gone", n))
+		panic(fmt.Sprintf("store: row %d is gone", n))
 	}
 	return s.segments[j], int(n - s.segments[j].first)
 }
@@ -180,7 +180,7 @@ func (s *Store) State(n uint64) State {
 // SetState sets the state of a row that is not gone; to remove it, call Remove.
 func (s *Store) SetState(n uint64, st State) {
 	if st >= Gone {
-		panic("joinstore: a row goes by Remove")
+		panic("store: a row goes by Remove")
 	}
 	g, i := s.find(n)
 	g.setState(i, st)
