@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/join"
 	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/shadow"
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/operators/validate"
@@ -39,7 +40,7 @@ type Engine struct {
 	Config    config.Config
 	Log       *slog.Logger
 	published *apply.Published
-	fits      *model.FitPool
+	fits      refit.Pool
 	History   *history.History
 	Tuning    *heads.State
 	Heads     *shadow.Heads          // that shards run as shadows
@@ -71,7 +72,7 @@ type reporter interface {
 }
 
 func New(cfg config.Config, log *slog.Logger) *Engine {
-	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: model.NewFitPool(cfg.Refit.Workers), History: history.New(history.Config{}), WatchEvery: metadataInterval,
+	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers), History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads.Max)
@@ -183,7 +184,7 @@ func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	if c.Unlabelled.Enabled {
 		mc.Unlabelled = &c.Unlabelled
 	}
-	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, model.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
+	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, refit.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
 	mc.Trigger, mc.Judge = c.Trigger, c.Heads
 	mc.Fits = rt.fits
 	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.Log)

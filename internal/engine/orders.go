@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/web"
@@ -82,7 +82,7 @@ func (t OrderTaker) complete(ctx context.Context, o *pipeline.Order) error {
 		if _, err := calibrator.Decode(o.Calibrator); err != nil {
 			return err
 		}
-		return model.CheckSize(o.Calibrator, model.MaxCalibratorBytes(t.Config.Kafka.MessageMax))
+		return refit.CheckSize(o.Calibrator, refit.MaxCalibratorBytes(t.Config.Kafka.MessageMax))
 	}
 	if o.Revision == 0 || o.Action == pipeline.ActionUnpin {
 		return nil

@@ -46,7 +46,7 @@ func BenchmarkAlarmKeys(b *testing.B) {
 			task := s.task()
 			m := &model{name: "m", versions: map[string]*version{}}
 			task.models["m"] = m
-			v, err := m.version("v", 4, &task.cfg)
+			v, err := task.version(m, "v", 4)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/stats"
@@ -182,7 +183,7 @@ func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
 // of the new rows has come, as a candidate when their labels have proved them better. They help on the rows that follow, and leave no trace of
 // crashes.
 func TestLabelShiftCorrection(t *testing.T) {
-	for _, mode := range []string{ShiftAtOnce, ShiftCandidate} {
+	for _, mode := range []string{refit.ShiftAtOnce, refit.ShiftCandidate} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			const lag = 20 * second
@@ -192,15 +193,15 @@ func TestLabelShiftCorrection(t *testing.T) {
 			s.model.Refit.LabelShift, s.model.Refit.FreshRows = mode, 1000
 			in := stream(t, rows, 2, 50)
 			w := newWorld(t, s, in, 1).run(anyOrder)
-			got := publishedFor(t, w, reasonShift)
+			got := publishedFor(t, w, "label_shift")
 			if len(got) == 0 {
 				t.Fatal("no correction was published")
 			}
 			first := nanos(t, got[0].EffectiveFrom)
-			if first < change || mode == ShiftAtOnce && first > change+150*second {
+			if first < change || mode == refit.ShiftAtOnce && first > change+150*second {
 				t.Errorf("the first correction is from %s, shares moved at %s", got[0].EffectiveFrom, pipeline.Format(change))
 			}
-			if proved := got[0].Evidence.LogE >= got[0].Evidence.LogENeeded && got[0].Evidence.TestRows > 0; proved != (mode == ShiftCandidate) {
+			if proved := got[0].Evidence.LogE >= got[0].Evidence.LogENeeded && got[0].Evidence.TestRows > 0; proved != (mode == refit.ShiftCandidate) {
 				t.Errorf("evidence %+v", got[0].Evidence)
 			}
 			cal, err := calibrator.Decode(got[0].Calibrator)
@@ -248,9 +249,9 @@ func TestNoCorrectionOfOtherShifts(t *testing.T) {
 		rows[i].Label = -1
 	}
 	s := classSetup()
-	s.model.Refit.LabelShift, s.model.Refit.FreshRows = ShiftAtOnce, 1000
+	s.model.Refit.LabelShift, s.model.Refit.FreshRows = refit.ShiftAtOnce, 1000
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-	if got := publishedFor(t, w, reasonShift); len(got) > 0 {
+	if got := publishedFor(t, w, "label_shift"); len(got) > 0 {
 		t.Errorf("%d corrections, the first: %s", len(got), got[0].Outcome)
 	}
 }

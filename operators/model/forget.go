@@ -87,8 +87,7 @@ func (v *version) settled(pane int64) bool {
 			return false
 		}
 	}
-	tr := v.refit.trial
-	return len(v.keys) > 0 && (!tr.fitting() || pane >= tr.due)
+	return len(v.keys) > 0 && v.refit.Idle(pane)
 }
 
 // forgetVersion ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and tests are dropped. Cells of later label
@@ -99,12 +98,9 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 		k := v.keys[name]
 		t.end(&k.Key, k.EndAlerts(why), now)
 	}
-	if v.refit.trial != nil {
-		if err := t.endTrial(v, v.key("", &t.cfg), why, now); err != nil {
-			return err
-		}
+	if err := v.refit.Forget(why, now); err != nil {
+		return err
 	}
-	v.refit.guard, v.refit.online, v.refit.losses = nil, nil, nil
 	if f := v.Newest(); f != nil {
 		v.Calibrators = []*stage.InForce{f}
 	}

@@ -64,11 +64,11 @@ func TestForgottenVersion(t *testing.T) {
 	}
 	gone := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
 	g := gone.model.models["m"].versions["a"]
-	if len(g.keys) != 0 || len(g.Calibrators) != 1 || g.refit.trial != nil {
-		t.Errorf("a forgotten version has %d keys, %d calibrators, a trial: %t; want 0, the one in force, none", len(g.keys), len(g.Calibrators), g.refit.trial != nil)
+	if len(g.keys) != 0 || len(g.Calibrators) != 1 || g.refit.Running() {
+		t.Errorf("a forgotten version has %d keys, %d calibrators, a refit run: %t; want 0, the one in force, none", len(g.keys), len(g.Calibrators), g.refit.Running())
 	}
-	if a.refit.revision < g.refit.revision || g.refit.revision == 0 {
-		t.Errorf("revision %d after it came back, %d when it was forgotten", a.refit.revision, g.refit.revision)
+	if a.refit.Revision() < g.refit.Revision() || g.refit.Revision() == 0 {
+		t.Errorf("revision %d after it came back, %d when it was forgotten", a.refit.Revision(), g.refit.Revision())
 	}
 	s.model.ForgetAfter = 0
 	kept := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)

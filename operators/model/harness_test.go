@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/window"
 
@@ -57,7 +58,7 @@ func defaultSetup() setup {
 			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
 			Rules: []rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second, Slices: true}},
-			Refit: RefitSpec{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second}}}
+			Refit: refit.Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second}}}
 }
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
@@ -155,7 +156,7 @@ func newWorld(t testing.TB, s setup, in []lanes, seed uint64) *world {
 	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)), drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
 	t.Cleanup(w.close)
 	if w.setup.model.Fits == nil {
-		w.setup.model.Fits = NewFitPool(1)
+		w.setup.model.Fits = refit.NewPool(1)
 		w.model = w.setup.task()
 	}
 	for i := range in {
@@ -202,9 +203,9 @@ func (w *world) finish() {
 func (w *world) hold(on bool) {
 	if on != w.held {
 		if w.held = on; on {
-			w.setup.model.Fits.slots <- struct{}{}
+			w.setup.model.Fits <- struct{}{}
 		} else {
-			<-w.setup.model.Fits.slots
+			<-w.setup.model.Fits
 		}
 	}
 }

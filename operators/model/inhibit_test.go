@@ -39,7 +39,7 @@ func TestInhibition(t *testing.T) {
 			s.model.Alarm.Severity, s.model.Hold = "warning", 20*time.Second
 			task := s.task()
 			m := &model{name: "m", versions: map[string]*version{}}
-			v, err := m.version("v", 3, &task.cfg)
+			v, err := task.version(m, "v", 3)
 			if err != nil {
 				t.Fatal(err)
 			}

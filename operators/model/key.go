@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/operators/model/alarm"
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/slicing"
 
@@ -23,7 +24,7 @@ type version struct {
 	keys          map[string]*keyState
 	heavy         map[string]*slice.Counts // by slice column
 	pendingSlices map[string]*inbox        // slices without statistics of their own
-	refit         refitState
+	refit         *refit.State
 	last          int64 // label pane of its last rows, minPane = none
 	idle          int64 // label panes that passed since while others had rows
 }
@@ -48,7 +49,7 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 		}
 		if slice == "" {
 			k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
-				s.Online = v.refit.online.shown()
+				s.Online = v.refit.Online()
 				return nil
 			})
 		}
@@ -128,11 +129,11 @@ func (t *ModelTask) step(v *version, pane int64) error {
 		return nil
 	}
 	if in.Labelled > 0 {
-		if err := t.maybeRefit(v, v.keys[""], in); err != nil {
+		if err := v.refit.Step(in); err != nil {
 			return err
 		}
 	}
-	return t.stepShift(v, v.keys[""], in)
+	return v.refit.StepShift(in)
 }
 
 func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
@@ -145,7 +146,7 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
 	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
 		return err
 	}
-	k.keepSample(in.Rows, t.cfg.SampleRows)
+	k.Keep(in.Rows, t.cfg.SampleRows)
 	for _, s := range k.states {
 		if s == nil {
 			continue
@@ -182,15 +183,6 @@ func (t *ModelTask) close(v *version, names []string, in map[string]*stage.Pane,
 	}
 	t.alert.Settle(keys, c.End)
 	return nil
-}
-
-// keepSample appends a pane's rows and forgets the oldest.
-func (k *keyState) keepSample(rows []acc.SampleRow, limit int) {
-	k.Sample = append(k.Sample, rows...)
-	k.Added += int64(len(rows))
-	if over := len(k.Sample) - limit; over > 0 {
-		k.Sample = slices.Delete(k.Sample, 0, over)
-	}
 }
 
 // keepRows is how many labelled rows the rules look back.

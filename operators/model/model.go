@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/alert"
 	"github.com/plumbline/plumbline/operators/model/drift"
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/operators/model/window"
@@ -44,12 +45,12 @@ type ModelConfig struct {
 	Alarm       *alarm.Config // nil = none
 	Unlabelled  *drift.Config // nil = nothing of predictions before their labels come
 	Hold        time.Duration // how long an alert stays inhibited after its inhibitor is gone
-	Refit       RefitSpec
+	Refit       refit.Config
 	MaxBytes    int    // of an encoded calibrator; 0 = no bound
 	Build       string // the version of this build, for the records
 	Trigger     TriggerSpec
 	Judge       JudgeSpec
-	Fits        *FitPool // that all tasks of a process share; nil = one of its own
+	Fits        refit.Pool // that all tasks of a process share; nil = one of its own
 
 	table []namedStage
 }
@@ -73,10 +74,9 @@ type ModelTask struct {
 	log       *slog.Logger
 	out       []pipeline.Message
 	dirty     bool
-	jobs      map[*version]*fitJob // fits under way
-	waiting   map[string]bool      // models that have come to a pane at which a fit is due that is not there
-	backlog   int                  // bytes of pane messages taken for models that wait
-	wake      chan struct{}        // a fit has ended
+	refits    *refit.Stage
+	waiting   map[string]bool // models that have come to a pane at which a fit is due that is not there
+	backlog   int             // bytes of pane messages taken for models that wait
 	status    atomic.Pointer[pipeline.TaskStatus]
 }
 
@@ -96,18 +96,16 @@ type model struct {
 	name     string
 	versions map[string]*version
 	next     int64
-	orders   []order // in the order of the log
+	orders   refit.Orders
 }
 
 // NewModelTask returns the task of one partition of the panes topic.
 func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
-	if cfg.Fits == nil {
-		cfg.Fits = NewFitPool(0)
-	}
 	t := &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log,
-		jobs: map[*version]*fitJob{}, waiting: map[string]bool{}, wake: make(chan struct{}, 1)}
+		waiting: map[string]bool{}}
 	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples, FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
-		Counts: counts, Log: log, Emit: t.emit}
+		Counts: counts, Log: log, Emit: t.emit, Whole: t.whole}
+	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})
 	t.cfg.table = stagesOf(&t.cfg, t.env)
 	t.alert = alert.New(t.env, int64(cfg.Hold))
 	return t
@@ -260,7 +258,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		v, err := md.version(c.Version, c.K, &t.cfg)
+		v, err := t.version(md, c.Version, c.K)
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
@@ -275,11 +273,11 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 }
 
 // version finds or makes a version; a K that no statistics can have is an error.
-func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) {
+func (t *ModelTask) version(m *model, name string, k int) (*version, error) {
 	if v := m.versions[name]; v != nil {
 		return v, nil
 	}
-	shape := cfg.Acc
+	shape := t.cfg.Acc
 	shape.K = k
 	empty, err := acc.New(shape)
 	if err != nil {
@@ -287,6 +285,7 @@ func (m *model) version(name string, k int, cfg *ModelConfig) (*version, error) 
 	}
 	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()}, keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
 		last: minPane}
+	v.refit = t.refits.NewState(&v.Version)
 	m.versions[name] = v
 	return v, nil
 }
@@ -360,14 +359,21 @@ func (m *model) nextBusy(barrier int64) int64 {
 
 // emit publishes one output of a key and chains it into the key's ledger, which is part of the state hash.
 func (t *ModelTask) emit(k *stage.Key, m pipeline.Message) {
-	h := sha256.New()
-	h.Write(k.Ledger[:])
-	h.Write([]byte(m.Stream))
-	h.Write(m.Key)
-	h.Write(m.Value)
-	h.Sum(k.Ledger[:0])
+	if k != nil {
+		h := sha256.New()
+		h.Write(k.Ledger[:])
+		h.Write([]byte(m.Stream))
+		h.Write(m.Key)
+		h.Write(m.Value)
+		h.Sum(k.Ledger[:0])
+	}
 	m.Partition = -1
 	t.out = append(t.out, m)
+}
+
+// whole returns the key of all rows of a version.
+func (t *ModelTask) whole(v *stage.Version) *stage.Key {
+	return &t.models[v.Model].versions[v.Name].key("", &t.cfg).Key
 }
 
 // Outputs returns and clears what has been decided: for in-process use, where no Runner writes it.

@@ -10,7 +10,6 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/pipeline"
 )
 
 // taskState is the task's part of the checkpoint.
@@ -47,7 +46,7 @@ func (s taskState) RestoreState(src []byte) error {
 	d := acc.NewDecoder()
 	for range r.Count(3, binenc.MaxItems) {
 		m := &model{versions: map[string]*version{}}
-		if err := m.restore(&r, d, &t.cfg); err != nil {
+		if err := t.restoreModel(m, &r, d); err != nil {
 			return err
 		}
 		t.models[m.name] = m
@@ -64,9 +63,7 @@ func (s taskState) RestoreState(src []byte) error {
 func (t *ModelTask) goOn() {
 	for _, m := range t.models {
 		for _, v := range m.versions {
-			if v.refit.trial.fitting() {
-				t.job(v)
-			}
+			v.refit.Continue()
 		}
 		if m.next < t.reached && m.fitting() {
 			t.waiting[m.name] = true
@@ -77,17 +74,14 @@ func (t *ModelTask) goOn() {
 func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendString(dst, m.name)
 	dst = binenc.AppendVarint(dst, m.next)
-	dst = binenc.AppendUvarint(dst, uint64(len(m.orders)))
-	for _, o := range m.orders {
-		dst = binenc.AppendBytes(binenc.AppendVarint(dst, o.pane), pipeline.AppendOrder(nil, o.c))
-	}
+	dst = m.orders.Append(dst)
 	dst = binenc.AppendUvarint(dst, uint64(len(m.versions)))
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[name]
 		dst = binenc.AppendString(dst, name)
 		dst = binenc.AppendUvarint(dst, uint64(v.K))
-		if dst, err = v.refit.append(dst); err != nil {
+		if dst, err = v.refit.Append(dst); err != nil {
 			return dst, fmt.Errorf("version %q: %w", name, err)
 		}
 		dst = binenc.AppendUvarint(dst, uint64(len(v.Calibrators)))
@@ -104,25 +98,23 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	return dst, nil
 }
 
-func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) error {
+func (t *ModelTask) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) error {
+	cfg := &t.cfg
 	m.name = r.String(binenc.MaxName)
 	m.next = r.Varint()
-	if err := m.restoreOrders(r); err != nil {
-		return err
+	if err := m.orders.Restore(r); err != nil {
+		return fmt.Errorf("model %s: %w", m.name, err)
 	}
 	for range r.Count(4, binenc.MaxItems) {
 		name, k := r.String(binenc.MaxName), int(r.Uvarint())
 		if r.Err() != nil {
 			break
 		}
-		v, err := m.version(name, k, cfg)
+		v, err := t.version(m, name, k)
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
-		if err := v.refit.restore(r); err != nil {
-			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
-		}
-		if err := v.refit.check(k); err != nil {
+		if err := v.refit.Restore(r); err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}
 		for range r.Count(4, binenc.MaxItems) {
@@ -149,22 +141,6 @@ func (m *model) restore(r *binenc.Reader, d *acc.Decoder, cfg *ModelConfig) erro
 				return fmt.Errorf("model %s version %q slice %q: %w", m.name, v.Name, slice, err)
 			}
 		}
-	}
-	return r.Err()
-}
-
-func (m *model) restoreOrders(r *binenc.Reader) error {
-	for range r.Count(2, binenc.MaxItems) {
-		o := order{pane: r.Varint()}
-		b := r.Bytes(binenc.MaxBytes)
-		if r.Err() != nil {
-			break
-		}
-		var err error
-		if o.c, err = pipeline.DecodeOrder(b); err != nil {
-			return fmt.Errorf("model %s: %w", m.name, err)
-		}
-		m.orders = append(m.orders, o)
 	}
 	return r.Err()
 }

@@ -38,7 +38,7 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 	}
 	for _, m := range t.models {
 		for _, v := range m.versions {
-			add(pipeline.StreamDecisions, v.refit.last)
+			add(pipeline.StreamDecisions, v.Decision.Record)
 			for _, k := range v.keys {
 				for _, value := range k.Snapshots {
 					add(pipeline.StreamSnapshots, value)
@@ -56,7 +56,7 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
 	// What a model that waits for a fit will decide is to come.
-	caughtUp = caughtUp && len(t.waiting) == 0 && !t.computing()
+	caughtUp = caughtUp && len(t.waiting) == 0 && !t.refits.Computing()
 	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next}, CaughtUp: caughtUp, Counts: t.counts.All()}
 	if old != nil && !active {
 		st.StateHash = old.StateHash

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/operators/apply"
-	"github.com/plumbline/plumbline/operators/model/stage"
 
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -36,7 +34,15 @@ func TestNoChangeHasEvidence(t *testing.T) {
 		if d.Published || d.Revision != 0 || d.Reason != "period" || d.Stage != "shadow" || !strings.HasPrefix(d.Outcome, "no change: ") || e.FitRows == 0 || e.FitRows > 1400 || e.NLLNew == 0 || e.ECEInForce == 0 {
 			t.Errorf("decision %+v: want no change on period, with evidence", d)
 		}
-		want := candidateMethods("auto", 4, e.FitRows, false)
+		want := []string{"temperature"}
+		if e.FitRows >= 500 {
+			want = append(want, "ensemble_temperature", "beta")
+		}
+		if e.FitRows >= 20*(4*4+4) {
+			want = append(want, "dirichlet")
+		} else {
+			want = append(want, "vector")
+		}
 		if len(e.Candidates) != len(want) || math.Abs(e.LogENeeded-math.Log(float64(len(want))/.05)) > 1e-9 {
 			t.Errorf("candidates %+v at log e-value %v, want %v, and the level split over them", e.Candidates, e.LogENeeded, want)
 		}
@@ -49,81 +55,6 @@ func TestNoChangeHasEvidence(t *testing.T) {
 		if least := e.FitRows * 3 / 7; e.FitTo > e.TestTo || e.TestRows < least || e.TestRows > 1000+150 {
 			t.Errorf("fitted on %d rows to %s, validated on %d to %s: want %d to 1150", e.FitRows, e.FitTo, e.TestRows, e.TestTo, least)
 		}
-	}
-}
-
-// TestRefitWaitsForFreshRows: on an alarm only rows since its start count, and not before there are enough.
-func TestRefitWaitsForFreshRows(t *testing.T) {
-	s := defaultSetup()
-	s.model.Refit.Delay = 1
-	task := s.task()
-	v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
-	k := v.key("", &task.cfg)
-	k.Sample = sample(batchtest.Rows(42, batchtest.Options{N: 1000, Sharpness: 3}))
-	end := batchtest.Start + 100*second
-	pane := pipeline.PaneIndex(end, s.model.Pane) - 1
-	refit := func(since, end int64) {
-		t.Helper()
-		if err := task.refitOnAlarm(v, k, &stage.Pane{Index: pane, End: end, Labelled: 1}, since); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if refit(k.Sample[800].TS, end); v.refit.trial != nil {
-		t.Fatal("refit on 200 fresh rows, want to wait for 300")
-	}
-	if refit(k.Sample[700].TS, end); v.refit.trial == nil || v.refit.trial.due != pane+1 {
-		t.Fatalf("refit %+v, want one that is due at the next pane", v.refit.trial)
-	}
-	later := sample(batchtest.Rows(43, batchtest.Options{N: 100, Sharpness: 3, Start: end}))
-	if err := task.stepTrial(v, k, &stage.Pane{Index: pane + 1, End: end + s.model.Pane, Rows: later, Labelled: 100}); err != nil {
-		t.Fatal(err)
-	}
-	c := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamCalibrators)
-	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 || nanos(t, c[0].Evidence.FitFrom) != k.Sample[700].TS {
-		t.Fatalf("got %+v, want one calibrator of the last 300 rows, validated on 90 of them and 100 more", c)
-	}
-	if refit(0, end+int64(s.model.Refit.Cooldown)-1); v.refit.trial != nil {
-		t.Error("refit within the cooldown")
-	}
-	if refit(0, end+int64(s.model.Refit.Cooldown)); v.refit.trial != nil {
-		t.Error("refit after the cooldown without a row since the new calibrator")
-	}
-}
-
-func sample(rows []batchtest.Row) []acc.SampleRow {
-	out := make([]acc.SampleRow, 0, len(rows))
-	for i, r := range rows {
-		out = append(out, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, TS: r.TS, LabelTS: r.LabelTS, W: 1, Y: r.Label, Z: r.Scores})
-	}
-	return out
-}
-
-func TestCalibratorInForceByEventTime(t *testing.T) {
-	v := &version{}
-	for i, from := range []int64{100, 200, 300} {
-		v.Calibrators = append(v.Calibrators, &stage.InForce{Revision: i + 1, From: from})
-	}
-	at := func(want map[int64]int) {
-		t.Helper()
-		for ts, revision := range want {
-			got := 0
-			if f := v.At(ts, [16]byte{}); f != nil {
-				got = f.Revision
-			}
-			if got != revision {
-				t.Errorf("revision %d in force at %d, want %d", got, ts, revision)
-			}
-		}
-	}
-	at(map[int64]int{0: 0, 99: 0, 100: 1, 199: 1, 200: 2, 300: 3, 1000: 3})
-	v.ForgetBefore(199)
-	at(map[int64]int{100: 1, 199: 1, 200: 2})
-	v.ForgetBefore(200)
-	at(map[int64]int{200: 2, 299: 2, 300: 3})
-	v.ForgetBefore(1000)
-	at(map[int64]int{300: 3})
-	if len(v.Calibrators) != 1 {
-		t.Errorf("%d calibrators kept, want the newest", len(v.Calibrators))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/operators/apply"
+	"github.com/plumbline/plumbline/operators/model/refit"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
@@ -71,7 +72,7 @@ func TestOrders(t *testing.T) {
 			continue
 		}
 		d := decodeAll[record.Calibrator](t, []pipeline.Message{m}, m.Stream)[0]
-		if d.Reason == reasonManual {
+		if d.Reason == "manual" {
 			manual = append(manual, d)
 		} else if d.Published {
 			published = append(published, d)
@@ -97,7 +98,7 @@ func TestOrders(t *testing.T) {
 	if len(published) != 1 || nanos(t, published[0].DecidedAt) < nanos(t, manual[4].DecidedAt) {
 		t.Errorf("refits published %d, want one after the end of the pin", len(published))
 	}
-	if n := w.model.counts.All(); n[CountOrders] != 5 || n[CountBadOrders] != 1 {
+	if n := w.model.counts.All(); n[refit.CountOrders] != 5 || n[refit.CountBadOrders] != 1 {
 		t.Errorf("counts %v, want 5 orders obeyed and 1 for a version that is not there", n)
 	}
 	for seed := range uint64(3) {
@@ -136,7 +137,7 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 		o.ID, o.Model = [16]byte{byte(i + 1)}, "m"
 		w.must(w.model.take(pipeline.AppendOrder(nil, &o)))
 	}
-	if n := w.model.counts.All(); n[CountBadOrders] != 4 || n[CountOrders] != 0 {
+	if n := w.model.counts.All(); n[refit.CountBadOrders] != 4 || n[refit.CountOrders] != 0 {
 		t.Errorf("counts %v, want 4 orders refused", n)
 	}
 	if c := decodeAll[record.Calibrator](t, w.model.Outputs(), pipeline.StreamCalibrators); len(c) != 0 {
@@ -235,7 +236,7 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 		var back []record.Calibrator
 		all := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
 		for _, d := range all {
-			if d.Reason == reasonRollback {
+			if d.Reason == "rollback" {
 				back = append(back, d)
 			}
 		}
@@ -244,7 +245,7 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 		}
 		for _, d := range back {
 			e := d.Evidence
-			if !d.Published || d.Restores == nil || *d.Restores != 0 || d.Revision != d.Replaces+1 || e.NLLDiff >= 0 || e.LogE < e.LogENeeded || e.TestRows < leastValidation || nanos(t, d.DecidedAt) < shift {
+			if !d.Published || d.Restores == nil || *d.Restores != 0 || d.Revision != d.Replaces+1 || e.NLLDiff >= 0 || e.LogE < e.LogENeeded || e.TestRows < 100 || nanos(t, d.DecidedAt) < shift {
 				t.Errorf("rollback %+v: want the identity again after the change, with its evidence", d)
 			}
 		}

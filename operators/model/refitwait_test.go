@@ -1,12 +1,8 @@
 package model
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/plumbline/plumbline/operators/model/stage"
-
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -126,51 +122,5 @@ func TestBacklogIsBounded(t *testing.T) {
 	w.must(<-taken)
 	if w.model.backlog != 0 || w.model.next != int64(n+1) {
 		t.Errorf("backlog %d, next message %d; want 0, %d", w.model.backlog, w.model.next, n+1)
-	}
-}
-
-// TestFailedFitIsRecorded: a fit that fails or panics is a "no change" with its error, and no more.
-func TestFailedFitIsRecorded(t *testing.T) {
-	rows := sample(batchtest.Rows(74, batchtest.Options{N: 300}))
-	s := defaultSetup()
-	s.model.Refit.Delay = 1
-	for method, want := range map[string]string{"no such method": "no such method", "temperature": "panic: "} {
-		task := s.task()
-		v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
-		k := v.key("", &task.cfg)
-		task.cfg.Refit.Method = method
-		fit := append([]acc.SampleRow(nil), rows...)
-		if err := task.begin(v, k, fit, reasonPeriod, &stage.Pane{Index: 10, End: 11 * s.model.Pane}); err != nil {
-			t.Fatal(err)
-		}
-		if method == "temperature" {
-			panicked := &fitJob{done: make(chan struct{}), results: []fitResult{guarded(method, func() (fitResult, error) { panic("index out of range") })}}
-			close(panicked.done)
-			task.jobs[v] = panicked
-		}
-		if err := task.stepTrial(v, k, &stage.Pane{Index: 11, End: 12 * s.model.Pane, Labelled: 1}); err != nil {
-			t.Fatal(err)
-		}
-		d := decodeAll[record.Calibrator](t, task.Outputs(), pipeline.StreamDecisions)
-		if len(d) != 1 || d[0].Published || !strings.Contains(d[0].Outcome, want) || len(d[0].Evidence.Candidates) != 1 || !strings.Contains(d[0].Evidence.Candidates[0].Outcome, want) {
-			t.Errorf("%s: decisions %+v, want one without a change that says %q", method, d, want)
-		}
-		if v.refit.trial != nil {
-			t.Errorf("%s: the refit goes on", method)
-		}
-	}
-}
-
-// TestCancelledFitsEnd: a task that is closed leaves nobody behind who fits for nobody.
-func TestCancelledFitsEnd(t *testing.T) {
-	p := NewFitPool(1)
-	p.slots <- struct{}{}
-	j := newFitJob([]string{"temperature"}, sample(batchtest.Rows(75, batchtest.Options{N: 300})), 4, 1, 0)
-	p.start(j, make(chan struct{}, 1))
-	j.cancelled.Store(true)
-	<-p.slots
-	<-j.done
-	if len(j.results) != 0 {
-		t.Errorf("%d results of a fit that nobody wants", len(j.results))
 	}
 }

@@ -60,7 +60,7 @@ func (s *slicer) absorb(k, o *keyState) error {
 		return stage.CompareRows(a, b)
 	})
 	k.Added += int64(len(k.Sample)) // none has its place of before
-	k.keepSample(nil, s.cfg.SampleRows)
+	k.Keep(nil, s.cfg.SampleRows)
 	if err := s.absorbSince(&k.Since, &o.Since); err != nil {
 		return err
 	}

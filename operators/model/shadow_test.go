@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/shadow"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -45,7 +46,7 @@ func featureRows(seed uint64, n int) []batchtest.Row {
 func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
-	s.model.Refit = RefitSpec{}
+	s.model.Refit = refit.Config{}
 	s.model.Judge = JudgeSpec{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	s.model.Trigger.ShadowAfter = 20 * time.Second
 	return s

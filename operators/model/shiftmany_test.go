@@ -3,6 +3,7 @@ package model
 import (
 	"testing"
 
+	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -29,10 +30,10 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 	s := classSetup()
 	s.model.Unlabelled.ReferenceRows = 1200
 	s.model.Windows = s.model.Windows[:1]
-	s.model.Refit.Method, s.model.Refit.LabelShift, s.model.Refit.FreshRows = methodNone, ShiftAtOnce, 700
+	s.model.Refit.Method, s.model.Refit.LabelShift, s.model.Refit.FreshRows = refit.MethodNone, refit.ShiftAtOnce, 700
 	in := stream(t, rows, 2, 100)
 	w := newWorld(t, s, in, 1).run(anyOrder)
-	got := publishedFor(t, w, reasonShift)
+	got := publishedFor(t, w, "label_shift")
 	if len(got) == 0 {
 		t.Fatal("no correction was published")
 	}

@@ -243,8 +243,8 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev record.Finetu
 	n, nRef := set.LabelledRows(), l.reference.LabelledRows()
 	a, ref := now.Accuracy(), was.Accuracy()
 	ev = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef, ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC())}
-	if len(v.refit.last) > 0 { // a restored task has an empty one where there was none
-		ev.Refit = v.refit.last
+	if len(v.Decision.Record) > 0 { // a restored task has an empty one where there was none
+		ev.Refit = v.Decision.Record
 	}
 	if ev.ECE, ev.ECENull, err = t.excess(v, set, pane, 0); err != nil {
 		return ev, "", "", err
@@ -261,7 +261,7 @@ func (t *ModelTask) overBound(v *version, l *loop, pane int64) (ev record.Finetu
 
 // sinceRefit judges the ECE of the rows since recalibration was tried: what it has left.
 func (t *ModelTask) sinceRefit(v *version, l *loop, pane int64, ev record.FinetuneEvidence) (record.FinetuneEvidence, string, string, error) {
-	if at, revision, ok := decision(v.refit.last); ok && (l.tried.at == 0 || l.tried.revision != revision) {
+	if at, revision, ok := decision(v.Decision.Record); ok && (l.tried.at == 0 || l.tried.revision != revision) {
 		l.tried = triedState{at, revision}
 	}
 	at := l.tried.at

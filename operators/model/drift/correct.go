@@ -178,5 +178,5 @@ func (s *softJoint) digest(now *acc.ClassCounts) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(appendFloats(appendFloats(b, s.joint...), s.bias...))
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	return stage.DigestPrefix + hex.EncodeToString(sum[:]), nil
 }

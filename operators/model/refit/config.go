@@ -92,3 +92,25 @@ func (c Config) Check(r *setting.Report) {
 		r.Fail("fresh_rows", c.FreshRows, "must be at most @max_rows, %d", c.MaxRows)
 	}
 }
+
+// What Config.LabelShift may be: what is done where the shares of the classes have moved; off is nothing.
+const (
+	ShiftCandidate = "candidate" // class weights on the calibrator in force are tried as a refit's candidate is
+	ShiftAtOnce    = "at_once"   // they are put into force before labels come, where the test of the assumption passes
+)
+
+// Methods of Config that are no calibrator's name.
+const (
+	MethodNone = "none"
+	methodAuto = "auto"
+)
+
+// Reasons of a decision.
+const (
+	reasonPeriod   = "period"
+	reasonAlarm    = "alarm"
+	reasonRollback = "rollback"
+	reasonManual   = "manual"
+	reasonCanary   = "canary"
+	reasonShift    = "label_shift"
+)

@@ -22,8 +22,12 @@ type Env struct {
 
 	Counts *pipeline.Counts
 	Log    *slog.Logger
-	Emit   func(k *Key, m pipeline.Message) // publishes an output of a key
+	Emit   func(k *Key, m pipeline.Message) // publishes an output of a key; nil: of none, and in no ledger
+	Whole  func(v *Version) *Key            // the key of all rows of a version, made where there is none
 }
+
+// DigestPrefix names the hash of digests in records.
+const DigestPrefix = "sha256:"
 
 // CountOverRange counts labelled rows that a window could not take because its 64-bit sums are full (2^31 rows).
 const CountOverRange = "rows_over_range"

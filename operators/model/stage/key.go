@@ -2,6 +2,7 @@ package stage
 
 import (
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	"github.com/plumbline/plumbline/calib/acc"
@@ -37,6 +38,15 @@ func (k *Key) Seed(signal string, pane int64) uint64 {
 		h.Write([]byte{0})
 	}
 	return h.Sum64()
+}
+
+// Keep appends a pane's rows to the sample and forgets the oldest.
+func (k *Key) Keep(rows []acc.SampleRow, limit int) {
+	k.Sample = append(k.Sample, rows...)
+	k.Added += int64(len(rows))
+	if over := len(k.Sample) - limit; over > 0 {
+		k.Sample = slices.Delete(k.Sample, 0, over)
+	}
 }
 
 // SinceInForce are the sampled rows that came after the newest calibrator took force: as they came, and as it

@@ -15,6 +15,14 @@ type Version struct {
 	K           int
 	Shape       acc.Config // of every set that shards send
 	Calibrators []*InForce // by effective time, oldest first
+	Decision    Decision   // the latest of its refits
+}
+
+// Decision is a decision about the calibrators of a version.
+type Decision struct {
+	At       int64  // end of the label pane
+	Revision int    // the latest that was published then
+	Record   []byte // as published; nil = there was no decision yet
 }
 
 // InForce is a published calibrator with the event time from which it is in force; with a share above 0, a canary.

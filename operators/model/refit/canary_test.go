@@ -1,4 +1,4 @@
-package model
+package refit
 
 import (
 	"testing"
@@ -8,19 +8,13 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// TestFailedCanariesAreForgotten: canaries that are taken back again and again, with nothing published between them, do not gather; rows of the latest
-// ones are scored by what they were served.
+// TestFailedCanariesAreForgotten: canaries that are taken back again and again, with nothing published between
+// them, do not gather; rows of the latest ones are scored by what they were served.
 func TestFailedCanariesAreForgotten(t *testing.T) {
-	s := defaultSetup()
-	s.model.Refit.CanaryShare = 1
-	task := s.task()
-	m := &model{name: "m", versions: map[string]*version{}}
-	task.models["m"] = m
-	v, err := m.version("v", 3, &task.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := v.key("", &task.cfg)
+	cfg := testConfig()
+	cfg.CanaryShare = 1
+	x := newFixture(t, cfg, 3)
+	v := x.version
 	cal, err := calibrator.NewClassWeights(calibrator.Identity{}, []float64{1, 1, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -32,13 +26,13 @@ func TestFailedCanariesAreForgotten(t *testing.T) {
 	v.Calibrators = []*stage.InForce{{Revision: 1, From: 1, Cal: calibrator.Identity{}, Encoded: []byte(`{"version":1,"method":"identity"}`)}}
 	now := int64(1_700_000_000) * second
 	for range 200 {
-		v.refit.trial = &trial{candidates: []*candidate{{fitResult: fitResult{method: cal.Method(), cal: cal, encoded: encoded}}}}
-		if err := task.beginCanary(v, k, 0, now); err != nil {
+		x.run = &run{candidates: []*candidate{{fitResult: fitResult{method: cal.Method(), cal: cal, encoded: encoded}}}}
+		if err := x.beginCanary(0, now); err != nil {
 			t.Fatal(err)
 		}
 		from := now
 		now += 50 * second
-		if err := task.endCanary(v, k, "worse", now); err != nil {
+		if err := x.endCanary("worse", now); err != nil {
 			t.Fatal(err)
 		}
 		if f := v.At(from, [16]byte{}); f == nil || f.Share == 0 {

@@ -1,4 +1,4 @@
-package model
+package refit
 
 import (
 	"fmt"
@@ -44,8 +44,8 @@ func plainSpread(x, w []float64, run int) float64 {
 	return square * float64(runs) / float64(runs-1)
 }
 
-// TestLongRun: independent rows have one variance, whatever their number; of rows in runs that of the long run is as many times that
-// of single rows as theory has it, as far as runs of the longest length are there.
+// TestLongRun: independent rows have one variance, whatever their number; of rows in runs that of the long run is
+// as many times that of single rows as theory has it, as far as runs of the longest length are there.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 21))
@@ -71,7 +71,8 @@ func TestLongRun(t *testing.T) {
 	if short, long := longRun([][]gainSum{gainBlocks(single, one)}); math.Abs(short-.25) > .06 || long > 1.4*short {
 		t.Errorf("independent rows: variance %v, in the long run %v; want 0.25 and not much more", short, long)
 	}
-	// .25 + .04·(1 + .99)/(1 - .99) = 8.2 in the long run, 7.2 of the mean of 800 rows, which are the longest of which there are enough.
+	// .25 + .04·(1 + .99)/(1 - .99) = 8.2 in the long run, 7.2 of the mean of 800 rows, which are the longest of
+	// which there are enough.
 	var short, long float64
 	const draws = 40
 	for range draws {
@@ -101,11 +102,12 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// TestOutlook: the same gain on as many rows is sure to last where rows are all alike, and where they changed once and for all, and not
-// where they come in runs, of which some speak against it.
+// TestOutlook: the same gain on as many rows is sure to last where rows are all alike, and where they changed once
+// and for all, and not where they come in runs, of which some speak against it.
 func TestOutlook(t *testing.T) {
 	t.Parallel()
-	s := defaultSetup()
+	cfg := testConfig()
+	cfg.FreshRows = 500
 	const run = 300
 	alike, runs, changed := []float64{}, []float64{}, []float64{}
 	for i := range 20 {
@@ -119,10 +121,8 @@ func TestOutlook(t *testing.T) {
 		since     int // run
 		lasts     bool
 	}{{"all alike", alike, 0, true}, {"in runs", runs, 0, false}, {"changed", changed, 10, true}, {"changed, and not known to have", changed, 0, false}} {
-		task := s.task()
-		task.cfg.Refit.FreshRows = 500
-		v := &version{Version: stage.Version{Model: "m", Name: "v", K: 4}, keys: map[string]*keyState{}}
-		k := v.key("", &task.cfg)
+		x := newFixture(t, cfg, 4)
+		k := x.key
 		var starts []int64
 		end := batchtest.Start
 		for i, x := range c.sharpness {
@@ -131,11 +131,11 @@ func TestOutlook(t *testing.T) {
 			k.Sample = append(k.Sample, rows...)
 			end = slices.MaxFunc(rows, func(a, b acc.SampleRow) int { return int(a.TS - b.TS) }).TS + 1
 		}
-		o, err := task.outlook(v, k)
+		o, err := x.outlook()
 		if err != nil {
 			t.Fatal(err)
 		}
-		low, err := o.of(forced(t, 1, 2.5, "").Cal, &sampleLosses{}, .15, 1500, starts[c.since])
+		low, err := o.of(inForceAs(t, 1, 2.5, "").Cal, &sampleLosses{}, gained{.15, 1500, starts[c.since]})
 		if err != nil || low > 0 != c.lasts {
 			t.Errorf("%s: a gain of 0.15 is at least %v on the next rows, %v; want it to last: %v", c.name, low, err, c.lasts)
 		}
@@ -145,17 +145,15 @@ func TestOutlook(t *testing.T) {
 // TestSampleLosses: what is kept of the pane before gives the losses that scoring all rows again would.
 func TestSampleLosses(t *testing.T) {
 	t.Parallel()
-	s := defaultSetup()
-	task := s.task()
-	k := (&version{Version: stage.Version{K: 4}, keys: map[string]*keyState{}}).key("", &task.cfg)
-	cal, random, kept := forced(t, 1, 2.5, "").Cal, rand.New(rand.NewPCG(9, 9)), sampleLosses{}
+	k := &stage.Key{K: 4}
+	cal, random, kept := inForceAs(t, 1, 2.5, "").Cal, rand.New(rand.NewPCG(9, 9)), sampleLosses{}
 	for step := range 60 {
 		for range random.IntN(3) {
-			k.keepSample(sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: random.IntN(90), Sharpness: 1})), 150)
+			k.Keep(sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: random.IntN(90), Sharpness: 1})), 150)
 		}
 		if step%20 == 19 {
-			o := &keyState{Key: stage.Key{Slice: k.Slice, K: k.K, Sample: sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: 30, Sharpness: 1}))}}
-			k.Sample = append(k.Sample, o.Sample...)
+			o := sample(batchtest.Rows(random.Uint64(), batchtest.Options{N: 30, Sharpness: 1}))
+			k.Sample = append(k.Sample, o...)
 			slices.Reverse(k.Sample)
 			k.Added += int64(len(k.Sample)) // as absorb does
 		}
@@ -170,25 +168,24 @@ func TestSampleLosses(t *testing.T) {
 	}
 }
 
-// BenchmarkOutlook is what a candidate that waits for its outlook costs at a pane of 100 sampled rows, with the default sample.
+// BenchmarkOutlook is what a candidate that waits for its outlook costs at a pane of 100 sampled rows, with the
+// default sample.
 func BenchmarkOutlook(b *testing.B) {
 	const rows = 8192
 	for _, classes := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("K=%d", classes), func(b *testing.B) {
-			s := defaultSetup()
-			task := s.task()
-			v := &version{Version: stage.Version{Model: "m", Name: "v", K: classes}, keys: map[string]*keyState{}}
-			k := v.key("", &task.cfg)
+			x := newFixture(b, testConfig(), classes)
+			k := x.key
 			k.Sample = sample(batchtest.Rows(1, batchtest.Options{N: rows, K: classes, Sharpness: 1}))
-			cal, known := forced(b, 1, 2.5, "").Cal, sampleLosses{}
+			cal, known := inForceAs(b, 1, 2.5, "").Cal, sampleLosses{}
 			more := sample(batchtest.Rows(2, batchtest.Options{N: 100, K: classes, Sharpness: 1}))
 			for b.Loop() {
-				k.keepSample(more, rows)
-				o, err := task.outlook(v, k)
+				k.Keep(more, rows)
+				o, err := x.outlook()
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := o.of(cal, &known, .1, rows, math.MinInt64); err != nil {
+				if _, err := o.of(cal, &known, gained{.1, rows, math.MinInt64}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package model
+package refit
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// online is online Platt scaling with calibeating on a version's sampled rows, in order, on top of the calibrator in force:
-// what it forecasts for a row it has not seen the row's label for.
+// online is online Platt scaling with calibeating on a version's sampled rows, in order, on top of the calibrator
+// in force: what it forecasts for a row it has not seen the row's label for.
 type online struct {
 	platt *calibrator.OnlinePlatt
 	loss  float64 // Σ log loss of the forecasts of Platt's map, before calibeating
-	bins  [gateBins]metric.Bin
+	bins  [eceBins]metric.Bin
 	// cells are the rows by their log-odds, for the best fixed map in hindsight.
 	cells [onlineCells]oddsCell
 }
@@ -38,29 +38,29 @@ const (
 var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
 // stepOnline takes a pane's rows, each forecast before its label is seen.
-func (t *ModelTask) stepOnline(v *version, in *stage.Pane) error {
-	if !t.cfg.Refit.Online || len(in.Rows) == 0 {
+func (s *State) stepOnline(in *stage.Pane) error {
+	if !s.stage.cfg.Online || len(in.Rows) == 0 {
 		return nil
 	}
-	if v.refit.online == nil {
+	if s.online == nil {
 		p, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Clip: onlineClip})
 		if err != nil {
 			return err
 		}
-		v.refit.online = &online{platt: p}
+		s.online = &online{platt: p}
 	}
-	sc := stage.NewScorer(v.K)
+	sc := stage.NewScorer(s.version.K)
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		var cal calibrator.Calibrator
-		if f := v.At(row.TS, row.ID); f != nil {
+		if f := s.version.At(row.TS, row.ID); f != nil {
 			cal = f.Cal
 		}
-		s, err := sc.Row(cal, row, math.Inf(1))
+		r, err := sc.Row(cal, row, math.Inf(1))
 		if err != nil {
 			return err
 		}
-		if err := v.refit.online.take(s.Confidence, s.Hit); err != nil {
+		if err := s.online.take(r.Confidence, r.Hit); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (t *ModelTask) stepOnline(v *version, in *stage.Pane) error {
 
 func (o *online) take(conf float64, hit bool) error {
 	conf = min(conf, 1) // a rounded sum may be a bit above
-	b := &o.bins[metric.BinIndex(o.platt.Predict(conf), gateBins)]
+	b := &o.bins[metric.BinIndex(o.platt.Predict(conf), eceBins)]
 	p := o.platt.Platt().Map(min(max(conf, onlineClip), 1-onlineClip))
 	c := min(max(conf, onlineClip), 1-onlineClip)
 	l := math.Log(c / (1 - c))
@@ -92,8 +92,8 @@ func (o *online) take(conf float64, hit bool) error {
 // logProb is the logarithm of a probability, with the smallest one that a float64 near 1 leaves for its complement.
 func logProb(p float64) float64 { return math.Log(max(p, 0x1p-53)) }
 
-// bestFixed is the least Σ log loss of a fixed map σ(aℓ + b) in hindsight, by Newton's method on the cells, halving steps
-// that do not help.
+// bestFixed is the least Σ log loss of a fixed map σ(aℓ + b) in hindsight, by Newton's method on the cells, halving
+// steps that do not help.
 func (o *online) bestFixed() (loss, a, b float64) {
 	a = 1
 	loss = o.fixedLoss(a, b)
@@ -150,8 +150,9 @@ func (o *online) shown() *record.Online {
 	}
 	n := float64(o.platt.Rows())
 	best, a, b := o.bestFixed()
-	return &record.Online{Rows: int64(o.platt.Rows()), Slope: o.platt.Slope(), Intercept: o.platt.Intercept(), ECE: metric.ECE(o.bins[:]),
-		LogLoss: o.loss / n, BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}, Regret: (o.loss - best) / n}
+	return &record.Online{Rows: int64(o.platt.Rows()), Slope: o.platt.Slope(), Intercept: o.platt.Intercept(),
+		ECE: metric.ECE(o.bins[:]), LogLoss: o.loss / n, Regret: (o.loss - best) / n,
+		BestFixed: record.FixedPlatt{Slope: a, Intercept: b, LogLoss: best / n}}
 }
 
 func (o *online) append(dst []byte) ([]byte, error) {

@@ -1,0 +1,60 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// command takes an order. Its place is after all label panes that are closed: where the model waits for a fit, they are
+// processed first.
+func (t *ModelTask) command(c *pipeline.Order) error {
+	m := t.models[c.Model]
+	if t.reached == minPane {
+		return t.refits.Refuse(c, refit.NoTime, noPane)
+	}
+	if m == nil {
+		return t.refits.Refuse(c, t.reached*t.cfg.Pane, noPane)
+	}
+	m.orders.Add(t.reached, c)
+	return t.advance(m, t.reached)
+}
+
+const noPane = "the model has no label pane yet"
+
+// obey carries out the orders whose place is at or before a label pane.
+func (t *ModelTask) obey(m *model, pane int64) error {
+	for {
+		c, place := m.orders.Next(pane)
+		if c == nil {
+			return nil
+		}
+		v, why := m.addressed(c.Version)
+		var err error
+		if v == nil {
+			err = t.refits.Refuse(c, place*t.cfg.Pane, why)
+		} else {
+			err = v.refit.Obey(c, place*t.cfg.Pane)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// addressed is the version that an order means.
+func (m *model) addressed(name string) (v *version, why string) {
+	if name != "" {
+		if v = m.versions[name]; v == nil {
+			return nil, "the model has no such version"
+		}
+		return v, ""
+	}
+	if len(m.versions) != 1 {
+		return nil, fmt.Sprintf("the model has %d versions: name one", len(m.versions))
+	}
+	for _, v = range m.versions {
+	}
+	return v, ""
+}

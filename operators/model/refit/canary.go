@@ -1,0 +1,65 @@
+package refit
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/detect/evalue"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// beginCanary gives a share of the ids the chosen candidate, from now.
+func (s *State) beginCanary(i int, now int64) error {
+	cfg, r, v := &s.stage.cfg, s.run, s.version
+	var err error
+	if r.worse, err = evalue.NewPaired(nllBound(v.K), 0); err != nil {
+		return err
+	}
+	r.phase, r.chosen, r.canaryFrom = phaseCanary, i, now
+	c := r.candidates[i]
+	v.Calibrators = append(v.Calibrators, &stage.InForce{Revision: s.revision, From: now, Share: cfg.CanaryShare,
+		Cal: c.cal, Encoded: c.encoded, Reason: r.reason})
+	d := record.Calibrator{Reason: r.reason, Stage: record.StageCanary, Share: cfg.CanaryShare, Method: c.method,
+		Calibrator: c.encoded, Evidence: r.evidence(v.K, cfg, i),
+		Outcome: fmt.Sprintf("canary: %s for %g of the ids", c.method, cfg.CanaryShare)}
+	return s.emit(&d, pipeline.StreamCalibrators, now)
+}
+
+// stepCanary ends a canary: at once where its candidate is proved worse than what is in force or breaks a bound,
+// else after its time. What it gets wrong outside of these statistics is for a person to see meanwhile (calibrators
+// rollback).
+func (s *State) stepCanary(in *stage.Pane) error {
+	cfg, r := &s.stage.cfg, s.run
+	c := r.candidates[r.chosen]
+	if c.out == "" {
+		c.out = r.refuted(c, cfg)
+	}
+	if c.out == "" && r.worse.LogE() >= math.Log(1/cfg.Alpha) {
+		c.out = "worse than what is in force while it was the canary"
+	}
+	if c.out != "" {
+		return s.end(c.out, in.End)
+	}
+	if in.End-r.canaryFrom < int64(cfg.CanaryFor) {
+		return nil
+	}
+	if wait, err := s.turning(c); err != nil || wait {
+		return err
+	}
+	return s.promote(r.chosen, in.End)
+}
+
+// endCanary takes the canary back from its ids. Where its candidate was promoted they keep it, as all have it.
+func (p *publisher) endCanary(why string, now int64) error {
+	v := p.version
+	for _, f := range v.Calibrators {
+		if f.Share > 0 && f.Until == 0 {
+			f.Until = now
+		}
+	}
+	v.ForgetBefore(now - p.stage.env.FinalAfter)
+	d := record.Calibrator{Reason: reasonCanary, Stage: record.StageCanary, Outcome: "canary ended: " + why}
+	return p.emit(&d, pipeline.StreamCalibrators, now)
+}

@@ -1,0 +1,321 @@
+package refit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect/evalue"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+)
+
+// stateVersion is the version of the encoding of a State.
+const stateVersion = 1
+
+// Append appends the state.
+func (s *State) Append(dst []byte) ([]byte, error) {
+	dst = append(dst, stateVersion, binenc.Flags(s.started))
+	dst = binenc.AppendVarint(dst, s.period)
+	dst = binenc.AppendVarint(dst, s.alarmAt)
+	dst = binenc.AppendUvarint(dst, uint64(s.revision))
+	last := &s.version.Decision
+	dst = binenc.AppendUvarint(binenc.AppendVarint(dst, last.At), uint64(last.Revision))
+	dst = binenc.AppendFloat64(binenc.AppendBytes(dst, last.Record), s.unit)
+	dst = append(dst, binenc.Flags(s.pin != nil))
+	if s.pin != nil {
+		dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, s.pin.by), s.pin.why), s.pin.at)
+	}
+	dst = binenc.AppendUvarint(dst, uint64(len(s.orders)))
+	for _, id := range s.orders {
+		dst = append(dst, id[:]...)
+	}
+	dst = append(dst, binenc.Flags(s.monitor != nil))
+	if s.monitor != nil {
+		dst = s.monitor.append(dst)
+	}
+	dst = append(dst, binenc.Flags(s.run != nil))
+	if s.run != nil {
+		var err error
+		if dst, err = s.run.append(dst); err != nil {
+			return dst, err
+		}
+	}
+	dst = append(dst, binenc.Flags(s.online != nil))
+	if s.online != nil {
+		return s.online.append(dst)
+	}
+	return dst, nil
+}
+
+// Restore reads what Append wrote, and refuses what does not fit the version.
+func (s *State) Restore(in *binenc.Reader) error {
+	in.Version(stateVersion)
+	s.started = in.Byte() == 1
+	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
+	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40)),
+		Record: slices.Clone(in.Bytes(binenc.MaxBytes))}
+	s.unit = in.Float64()
+	if in.Byte() == 1 {
+		s.pin = &pin{by: in.String(binenc.MaxName), why: in.String(binenc.MaxName), at: in.Varint()}
+	}
+	for range in.Count(16, keptOrders) {
+		s.orders = append(s.orders, [16]byte(in.Raw(16)))
+	}
+	if in.Byte() == 1 {
+		s.monitor = &monitor{}
+		if err := s.monitor.restore(in); err != nil {
+			return err
+		}
+	}
+	if in.Byte() == 1 {
+		s.run = &run{}
+		if err := s.run.restore(in); err != nil {
+			return err
+		}
+	}
+	if in.Byte() == 1 {
+		s.online = &online{}
+		if err := s.online.restore(in); err != nil {
+			return err
+		}
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	return s.check(s.version.K)
+}
+
+// check refuses what does not fit K classes: it would panic later.
+func (s *State) check(k int) error {
+	if s.monitor != nil {
+		for _, b := range s.monitor.baselines {
+			if !calibrator.Fits(b.cal, k) {
+				return fmt.Errorf("calibrator revision %d before that in force is not one for K = %d", b.revision, k)
+			}
+		}
+	}
+	if s.run == nil {
+		return nil
+	}
+	for _, c := range s.run.candidates {
+		if c.cal != nil && !calibrator.Fits(c.cal, k) {
+			return fmt.Errorf("candidate %s is not one for K = %d", c.method, k)
+		}
+	}
+	for _, rows := range [][]acc.SampleRow{s.run.fit, s.run.held} {
+		for i := range rows {
+			if row := &rows[i]; len(row.Z) != k || row.Y < 0 || int(row.Y) >= k {
+				return fmt.Errorf("a row of a refit has %d scores and label %d, want K = %d", len(row.Z), row.Y, k)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *monitor) append(dst []byte) []byte {
+	dst = binenc.AppendFloat64(dst, m.weight)
+	dst = binenc.AppendUvarint(dst, uint64(len(m.baselines)))
+	for _, b := range m.baselines {
+		dst = binenc.AppendBytes(binenc.AppendUvarint(dst, uint64(b.revision)), b.encoded)
+		for _, l := range b.logR {
+			dst = binenc.AppendFloat64(dst, l)
+		}
+		dst = binenc.AppendVarint(binenc.AppendVarint(dst, b.rows), b.from)
+		dst = appendFloats(dst, b.w, b.inForce, b.itself)
+	}
+	return dst
+}
+
+func (m *monitor) restore(in *binenc.Reader) error {
+	m.weight = in.Float64()
+	for range in.Count(100, keptBaselines+2) {
+		b := &baseline{revision: int(in.Int("revision", 0, 1<<40)), encoded: slices.Clone(in.Bytes(binenc.MaxBytes))}
+		for k := range b.logR {
+			if b.logR[k] = in.Float64(); math.IsNaN(b.logR[k]) {
+				in.Failf("log R is not a number")
+			}
+		}
+		b.rows, b.from = in.Varint(), in.Varint()
+		readFloats(in, &b.w, &b.inForce, &b.itself)
+		if in.Err() != nil {
+			return in.Err()
+		}
+		var err error
+		if b.cal, err = calibrator.Decode(b.encoded); err != nil {
+			return err
+		}
+		m.baselines = append(m.baselines, b)
+	}
+	if in.Err() == nil && len(m.baselines) == 0 {
+		return errors.New("a calibrator without one before it")
+	}
+	return in.Err()
+}
+
+// numbers are the times and counts of a run's state.
+func (r *run) numbers() []*int64 {
+	return []*int64{&r.started, &r.due, &r.fitRows, &r.fitFrom, &r.fitTo, &r.rows, &r.testTo, &r.canaryFrom}
+}
+
+func (r *run) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendString(dst, r.reason)
+	dst = binenc.AppendVarint(binenc.AppendVarint(dst, int64(r.base)), int64(r.chosen))
+	for _, v := range r.numbers() {
+		dst = binenc.AppendVarint(dst, *v)
+	}
+	dst = append(dst, r.phase)
+	dst = binenc.AppendFixed64(dst, r.seed)
+	dst = binenc.AppendFloat64(dst, r.weight)
+	dst = binenc.AppendUvarint(dst, uint64(len(r.methods)))
+	for _, m := range r.methods {
+		dst = binenc.AppendString(dst, m)
+	}
+	dst = stage.AppendRows(stage.AppendRows(dst, r.fit), r.held)
+	dst = r.inForce.append(dst)
+	dst = binenc.AppendUvarint(dst, uint64(len(r.candidates)))
+	var err error
+	for _, c := range r.candidates {
+		if dst, err = c.append(dst); err != nil {
+			return dst, err
+		}
+	}
+	if dst, err = appendTest(dst, r.worse); err != nil {
+		return dst, err
+	}
+	return binenc.AppendString(dst, r.digest), nil
+}
+
+func (r *run) restore(in *binenc.Reader) error {
+	r.reason = in.String(binenc.MaxName)
+	r.base, r.chosen = int(in.Varint()), int(in.Varint())
+	for _, v := range r.numbers() {
+		*v = in.Varint()
+	}
+	r.phase = in.Byte()
+	r.seed = in.Fixed64()
+	r.weight = in.Float64()
+	for range in.Count(1, maxCandidates) {
+		r.methods = append(r.methods, in.String(binenc.MaxName))
+	}
+	r.fit, r.held = stage.RestoreRows(in), stage.RestoreRows(in)
+	r.inForce.restore(in)
+	for range in.Count(8, maxCandidates) {
+		c := &candidate{}
+		if err := c.restore(in); err != nil {
+			return err
+		}
+		r.candidates = append(r.candidates, c)
+	}
+	var err error
+	if r.worse, err = restoreTest(in); err != nil {
+		return err
+	}
+	r.digest = in.String(binenc.MaxName)
+	if in.Err() == nil && (r.phase > phaseCanary || r.phase == phaseCanary && !r.hasCanary()) {
+		return fmt.Errorf("refit in phase %d with %d candidates, chosen %d", r.phase, len(r.candidates), r.chosen)
+	}
+	return in.Err()
+}
+
+// hasCanary reports whether a restored run has what a canary needs.
+func (r *run) hasCanary() bool {
+	return r.worse != nil && r.chosen >= 0 && r.chosen < len(r.candidates) && r.candidates[r.chosen].cal != nil
+}
+
+// maxCandidates bounds what a checkpoint may claim.
+const maxCandidates = 64
+
+func (c *candidate) append(dst []byte) ([]byte, error) {
+	dst = binenc.AppendString(dst, c.method)
+	failed := ""
+	if c.err != nil {
+		failed = c.err.Error()
+	}
+	dst = binenc.AppendString(binenc.AppendString(dst, failed), c.out)
+	dst = append(dst, binenc.Flags(c.onBound))
+	dst = binenc.AppendUvarint(dst, uint64(len(c.warnings)))
+	for _, w := range c.warnings {
+		dst = binenc.AppendString(dst, w)
+	}
+	dst = binenc.AppendBytes(dst, c.encoded)
+	dst = c.score.append(dst)
+	return appendTest(appendFloats(dst, c.wd, c.w2d, c.w2d2), c.test)
+}
+
+func (c *candidate) restore(in *binenc.Reader) error {
+	c.method = in.String(binenc.MaxName)
+	if failed := in.String(binenc.MaxItems); failed != "" {
+		c.err = errors.New(failed)
+	}
+	c.out = in.String(binenc.MaxItems)
+	c.onBound = in.Byte() == 1
+	for range in.Count(1, binenc.MaxItems) {
+		c.warnings = append(c.warnings, in.String(binenc.MaxItems))
+	}
+	c.encoded = slices.Clone(in.Bytes(binenc.MaxBytes))
+	c.score.restore(in)
+	readFloats(in, &c.wd, &c.w2d, &c.w2d2)
+	var err error
+	if c.test, err = restoreTest(in); err != nil || in.Err() != nil {
+		return errors.Join(err, in.Err())
+	}
+	if c.out == "" && (c.test == nil || len(c.encoded) == 0) {
+		return fmt.Errorf("candidate %s without a calibrator or a test", c.method)
+	}
+	if len(c.encoded) > 0 {
+		c.cal, err = calibrator.Decode(c.encoded)
+	}
+	return err
+}
+
+func (s *score) append(dst []byte) []byte {
+	dst = appendFloats(dst, s.w, s.w2, s.nll, s.hits)
+	for i := range s.bins {
+		b := &s.bins[i]
+		dst = appendFloats(binenc.AppendVarint(dst, b.N), b.W, b.SumC, b.SumA)
+	}
+	return dst
+}
+
+func (s *score) restore(in *binenc.Reader) {
+	readFloats(in, &s.w, &s.w2, &s.nll, &s.hits)
+	for i := range s.bins {
+		b := &s.bins[i]
+		b.N = in.Varint()
+		readFloats(in, &b.W, &b.SumC, &b.SumA)
+	}
+}
+
+// appendTest appends a test or its absence.
+func appendTest(dst []byte, p *evalue.Paired) ([]byte, error) {
+	if p == nil {
+		return binenc.AppendUvarint(dst, 0), nil
+	}
+	return binenc.AppendBlock(dst, p.AppendBinary)
+}
+
+func restoreTest(in *binenc.Reader) (*evalue.Paired, error) {
+	b := in.Bytes(binenc.MaxItems)
+	if len(b) == 0 {
+		return nil, in.Err()
+	}
+	p := new(evalue.Paired)
+	return p, p.UnmarshalBinary(b)
+}
+
+func appendFloats(dst []byte, v ...float64) []byte {
+	for _, x := range v {
+		dst = binenc.AppendFloat64(dst, x)
+	}
+	return dst
+}
+
+func readFloats(in *binenc.Reader, v ...*float64) {
+	for _, p := range v {
+		*p = in.Float64()
+	}
+}

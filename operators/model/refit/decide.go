@@ -1,0 +1,144 @@
+package refit
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect/evalue"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// end ends the run under way without a change, with its evidence.
+func (s *State) end(why string, now int64) error {
+	r, cfg := s.run, &s.stage.cfg
+	s.stage.cancel(s)
+	d := record.Calibrator{Reason: r.reason, Outcome: "no change: " + why,
+		Evidence: r.evidence(s.version.K, cfg, r.nearest())}
+	if i := r.nearest(); i >= 0 && r.rows > 0 {
+		c := r.candidates[i]
+		d.Stage, d.Method = record.StageShadow, c.method
+		lacks := r.verdict(c, cfg)
+		if lacks == "" {
+			var err error
+			if lacks, err = s.unsure(c); err != nil {
+				return err
+			}
+		}
+		if lacks != "" {
+			d.Outcome += "; nearest was " + c.method + ": " + lacks
+		}
+	}
+	for _, c := range r.candidates {
+		if c.err != nil {
+			d.Outcome += "; " + c.err.Error()
+		}
+	}
+	s.run = nil
+	if r.phase == phaseCanary {
+		if err := s.endCanary(d.Outcome, now); err != nil {
+			return err
+		}
+	}
+	return s.emit(&d, pipeline.StreamDecisions, now)
+}
+
+// promote takes a candidate to its next stage: the canary where there is one, else into force.
+func (s *State) promote(i int, now int64) error {
+	r, cfg := s.run, &s.stage.cfg
+	if cfg.CanaryShare > 0 && r.phase != phaseCanary {
+		return s.beginCanary(i, now)
+	}
+	c := r.candidates[i]
+	e := r.evidence(s.version.K, cfg, i)
+	canary := r.phase == phaseCanary
+	s.run, s.unit = nil, r.weight
+	d := record.Calibrator{Reason: r.reason, Method: c.method, Evidence: e,
+		Outcome: fmt.Sprintf("published: %s, NLL %.5f → %.5f, ECE %.4f → %.4f on %d newer rows",
+			c.method, e.NLLInForce, e.NLLNew, e.ECEInForce, e.ECENew, e.TestRows)}
+	if err := s.putInForce(&d, c.cal, c.encoded, now); err != nil || !canary {
+		return err
+	}
+	return s.endCanary("in force for all", now)
+}
+
+// putInForce puts a calibrator in force from now, the end of the deciding label pane.
+func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, encoded []byte, now int64) error {
+	v := p.version
+	old := v.Newest()
+	p.revision++
+	f := &stage.InForce{Revision: p.revision, From: now, Cal: cal, Encoded: encoded, Reason: d.Reason}
+	d.Published, d.Stage, d.Calibrator, d.Replaces = true, record.StageFull, encoded, 0
+	if old != nil {
+		d.Replaces = old.Revision
+	}
+	v.Calibrators = append(v.Calibrators, f)
+	v.ForgetBefore(now - p.stage.env.FinalAfter)
+	p.monitor = p.monitor.next(old, f, p.unit)
+	return p.emit(d, pipeline.StreamCalibrators, now)
+}
+
+// emit publishes a decision, and keeps it as the latest.
+func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64) error {
+	v := p.version
+	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, p.stage.deps.Build
+	d.DecidedAt = pipeline.Format(now)
+	if d.EffectiveFrom == "" {
+		d.EffectiveFrom = d.DecidedAt
+	}
+	d.Revision = p.revision
+	if p.pin != nil {
+		d.Pinned = true
+		if d.By == "" {
+			d.By, d.Why = p.pin.by, p.pin.why
+		}
+	}
+	// The calibrators topic is compacted by key: what is in force must stay the last record of its own.
+	key := v.Model + "/" + v.Name
+	canary := d.Stage == record.StageCanary
+	if canary {
+		key += "/" + record.StageCanary
+	}
+	m, err := pipeline.NewMessage(stream, key, now, d)
+	if err != nil {
+		return fmt.Errorf("record of a refit: %w", err)
+	}
+	if !canary {
+		v.Decision = stage.Decision{At: now, Revision: p.revision, Record: m.Value}
+	}
+	p.stage.env.Emit(p.whole(), m)
+	return nil
+}
+
+// evidence is what a run found, of K classes, with the numbers of candidate i; -1 where none was fitted.
+func (r *run) evidence(k int, cfg *Config, i int) record.Evidence {
+	e := record.Evidence{FitRows: int(r.fitRows), FitFrom: pipeline.Format(r.fitFrom), FitTo: pipeline.Format(r.fitTo),
+		FitBegan: pipeline.Format(r.started), FitDigest: r.digest, TestRows: int(r.rows),
+		Alpha: cfg.Alpha, NLLBound: nllBound(k), Seed: r.seed, LogENeeded: r.need(cfg)}
+	if r.rows > 0 {
+		e.TestTo = pipeline.Format(r.testTo)
+		e.NLLInForce, e.ECEInForce = stage.FiniteOrZero(r.inForce.mean()), stage.FiniteOrZero(r.inForce.ece())
+		e.AccInForce = stage.FiniteOrZero(r.inForce.acc())
+		e.ECERadius = evalue.ECERadius(float64(r.rows), eceBins, cfg.Alpha)
+	}
+	for n, c := range r.candidates {
+		o := record.Candidate{Method: c.method, Outcome: r.verdict(c, cfg), OnBound: c.onBound, Warnings: c.warnings}
+		if c.test != nil && c.score.w > 0 {
+			mean, se := c.diff()
+			o.NLL, o.ECE = stage.FiniteOrZero(c.score.mean()), stage.FiniteOrZero(c.score.ece())
+			o.NLLDiff, o.NLLDiffSE = stage.FiniteOrZero(mean), stage.FiniteOrZero(se)
+			o.Accuracy, o.LogE = stage.FiniteOrZero(c.score.acc()), c.test.LogE()
+		}
+		e.Candidates = append(e.Candidates, o)
+		if n != i {
+			continue
+		}
+		e.NLLNew, e.NLLDiff, e.NLLDiffSE, e.ECENew = o.NLL, o.NLLDiff, o.NLLDiffSE, o.ECE
+		e.AccNew, e.LogE, e.OnBound = o.Accuracy, o.LogE, o.OnBound
+		if tmp, ok := c.cal.(calibrator.Temperature); ok {
+			e.Temperature = tmp.T()
+		}
+	}
+	return e
+}

@@ -1,0 +1,226 @@
+package refit
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// stakes is the number of bets that a baseline's test mixes, as evalue.Paired does.
+const stakes = 12
+
+// keptBaselines is how many calibrators from before earlier changes a monitor keeps: a stream may become again what
+// it was.
+const keptBaselines = 3
+
+// monitor is the rollback monitor. It tests the calibrator in force, all the time, against the one before it,
+// against those that were replaced at the latest changes (an alarm, a rollback, an order: a refit by period leaves
+// nothing behind that is worth it), and against the identity.
+type monitor struct {
+	weight    float64 // the unit of row weights; 0 = 1
+	baselines []*baseline
+}
+
+// baseline is one of those that the calibrator in force is tested against. With gains x_i = NLL(in force) -
+// NLL(baseline) in [-B, B], the null is that the one in force is not worse: E[x_i | past] ≤ 0. The test is the
+// Shiryaev-Roberts mixture of the bets of evalue.Paired,
+//
+//	R_k ← (R_k + 1)·Π_{rows of a pane}(1 + λ_k x_i),  λ_k = 0.9·2^-k/B;  alarm where 1/12 Σ_k R_k ≥ m/α
+//
+// so that R_t - t is a supermartingale over panes: one false rollback in 1/α label panes on average, or fewer, for
+// ever, and a calibrator that was better for a year is found out as fast as a new one (evalue.Paired would first
+// lose its wealth).
+type baseline struct {
+	revision int // 0 the identity
+	cal      calibrator.Calibrator
+	encoded  []byte
+	logR     [stakes]float64
+	// Of the rows since there was last no evidence: for people.
+	rows            int64
+	from            int64
+	w               float64
+	inForce, itself float64
+
+	known sampleLosses
+}
+
+// next returns the monitor of f, which replaced old (nil = the identity), whose monitor m was (nil: nothing is
+// known of what was before old). The first baseline is old.
+func (m *monitor) next(old, f *stage.InForce, weight float64) *monitor {
+	n := &monitor{weight: weight}
+	none := &baseline{cal: calibrator.Identity{}, encoded: []byte(`{"version":1,"method":"identity"}`)}
+	if old == nil {
+		n.baselines = []*baseline{none}
+	} else {
+		n.baselines = []*baseline{{revision: old.Revision, cal: old.Cal, encoded: old.Encoded}}
+		for _, b := range m.changed(old) {
+			again := bytes.Equal(b.encoded, f.Encoded) || bytes.Equal(b.encoded, old.Encoded)
+			if len(n.baselines) <= keptBaselines && !again {
+				n.baselines = append(n.baselines, &baseline{revision: b.revision, cal: b.cal, encoded: b.encoded})
+			}
+		}
+		if !isIdentity(old.Cal) && !isIdentity(f.Cal) {
+			n.baselines = append(n.baselines, none)
+		}
+	}
+	for _, b := range n.baselines {
+		for k := range b.logR {
+			b.logR[k] = math.Inf(-1)
+		}
+	}
+	return n
+}
+
+// changed are the baselines of f that were replaced at a change, newest first.
+func (m *monitor) changed(f *stage.InForce) (out []*baseline) {
+	if m == nil {
+		return nil
+	}
+	for i, b := range m.baselines {
+		if !isIdentity(b.cal) && (i > 0 || f.Reason != reasonPeriod) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// rollbackAlpha is the level of the test: false rollbacks a label pane.
+func (c *Config) rollbackAlpha() float64 { return 1 / float64(c.RollbackPanes) }
+
+// stepMonitor tests a pane's rows that came after the newest calibrator took force, and takes it back where a
+// baseline is significantly better.
+func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
+	cfg, f, m := &p.stage.cfg, p.version.Newest(), p.monitor
+	if cfg.RollbackPanes <= 0 || f == nil || m == nil || p.pin != nil {
+		return false, nil
+	}
+	if err := m.take(p.version.K, f, in); err != nil {
+		return false, err
+	}
+	need := math.Log(float64(len(m.baselines)) / cfg.rollbackAlpha())
+	best := m.best(need)
+	if best == nil {
+		return false, nil
+	}
+	o, err := p.outlook()
+	if err != nil {
+		return false, err
+	}
+	low, err := o.of(best.cal, &best.known, gained{(best.inForce - best.itself) / best.w, best.w, best.from})
+	if err != nil || low <= 0 {
+		return false, err
+	}
+	return true, p.rollBack(best, need, in.End)
+}
+
+// take tests f, which is in force, on the rows of a pane that it calibrated.
+func (m *monitor) take(k int, f *stage.InForce, in *stage.Pane) error {
+	sc, bound := stage.NewScorer(k), nllBound(k)
+	for _, b := range m.baselines {
+		b.open()
+	}
+	for i := range in.Rows {
+		row := &in.Rows[i]
+		if row.TS < f.From {
+			continue
+		}
+		now, err := sc.Row(f.Cal, row, bound)
+		if err != nil {
+			return err
+		}
+		w := float64(row.W)
+		unit := w
+		if m.weight > 0 {
+			unit = w / m.weight
+		}
+		for _, b := range m.baselines {
+			was, err := sc.Row(b.cal, row, bound)
+			if err != nil {
+				return err
+			}
+			b.bet(.9 / bound * min(unit, 1) * (now.NLL - was.NLL))
+			b.add(row.TS, w, now.NLL, was.NLL)
+		}
+	}
+	return nil
+}
+
+// best is the baseline with the most evidence of those that have enough; nil = none has.
+func (m *monitor) best(need float64) (best *baseline) {
+	for _, b := range m.baselines {
+		if b.logMean() >= need && b.rows >= leastValidation && (best == nil || b.logMean() > best.logMean()) {
+			best = b
+		}
+	}
+	return best
+}
+
+// open injects a pane's one.
+func (b *baseline) open() {
+	if b.logMean() < math.Ln2 { // nothing speaks for it: what people are shown starts anew
+		b.rows, b.from, b.w, b.inForce, b.itself = 0, 0, 0, 0, 0
+	}
+	for k, l := range b.logR {
+		b.logR[k] = max(l, 0) + math.Log1p(math.Exp(-math.Abs(l)))
+	}
+}
+
+// bet multiplies the R_k by the outcome of a row: stake is that of the largest bet.
+func (b *baseline) bet(stake float64) {
+	for k := range b.logR {
+		b.logR[k] += math.Log1p(stake)
+		stake /= 2
+	}
+}
+
+// add adds a row of weight w to the sums that people are shown.
+func (b *baseline) add(ts int64, w, now, was float64) {
+	if b.rows == 0 {
+		b.from = ts
+	}
+	b.rows++
+	b.from = min(b.from, ts)
+	b.w += w
+	b.inForce += w * now
+	b.itself += w * was
+}
+
+// logMean is the log of the mean of the R_k.
+func (b *baseline) logMean() float64 {
+	top := math.Inf(-1)
+	for _, l := range b.logR {
+		top = max(top, l)
+	}
+	if math.IsInf(top, -1) {
+		return top
+	}
+	sum := 0.0
+	for _, l := range b.logR {
+		sum += math.Exp(l - top)
+	}
+	return top + math.Log(sum/stakes)
+}
+
+// rollBack puts a baseline into force again, as a revision of its own.
+func (p *publisher) rollBack(b *baseline, need float64, now int64) error {
+	d := record.Calibrator{Reason: reasonRollback, Restores: &b.revision, Method: b.cal.Method(),
+		Evidence: record.Evidence{TestRows: int(b.rows), NLLInForce: stage.FiniteOrZero(b.inForce / b.w),
+			NLLNew: stage.FiniteOrZero(b.itself / b.w), NLLDiff: stage.FiniteOrZero((b.itself - b.inForce) / b.w),
+			LogE: b.logMean(), LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: nllBound(p.version.K),
+			FitTo: pipeline.Format(b.from), TestTo: pipeline.Format(now)}}
+	d.Outcome = fmt.Sprintf("published: rollback to %s, NLL %.5f → %.5f on the latest %d rows",
+		revisionName(b.revision), d.Evidence.NLLInForce, d.Evidence.NLLNew, b.rows)
+	return p.putInForce(&d, b.cal, b.encoded, now)
+}
+
+func revisionName(revision int) string {
+	if revision == 0 {
+		return "the identity"
+	}
+	return fmt.Sprintf("revision %d", revision)
+}

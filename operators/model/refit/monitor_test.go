@@ -1,0 +1,115 @@
+package refit
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/operators/model/stage"
+
+	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+func revisions(g *monitor) (out []int) {
+	for _, r := range g.baselines {
+		out = append(out, r.revision)
+	}
+	return out
+}
+
+// TestMonitorKeepsWhatChangesReplaced: baselines are the one before, those that a change replaced, and the
+// identity; what a refit by period replaced is forgotten with the next publication. All of them come back from a
+// checkpoint.
+func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
+	t.Parallel()
+	var g *monitor
+	var old *stage.InForce
+	for i, c := range []struct {
+		reason string
+		want   []int // baselines then; 0 the identity
+	}{
+		{reasonPeriod, []int{0}}, {reasonAlarm, []int{1, 0}}, {reasonPeriod, []int{2, 1, 0}}, {reasonPeriod, []int{3, 1, 0}}, {reasonAlarm, []int{4, 1, 0}},
+		{reasonRollback, []int{5, 4, 1, 0}}, {reasonAlarm, []int{6, 5, 4, 1, 0}}, {reasonPeriod, []int{7, 6, 5, 4, 0}}, {reasonManual, []int{8, 6, 5, 4, 0}},
+	} {
+		f := inForceAs(t, i+1, 1.5+float64(i), c.reason)
+		g = g.next(old, f, 1)
+		if got := revisions(g); !slices.Equal(got, c.want) {
+			t.Fatalf("revision %d by %s is tested against %v, want %v", f.Revision, c.reason, got, c.want)
+		}
+		old = f
+	}
+	// What comes back is no baseline of itself.
+	if got := revisions(g.next(old, inForceAs(t, 10, 1.5+5, reasonRollback), 1)); !slices.Equal(got, []int{9, 8, 5, 4, 0}) {
+		t.Errorf("after the return of revision 6 the baselines are %v", got)
+	}
+	r := binenc.NewReader(g.append(nil))
+	back := &monitor{}
+	if err := back.restore(&r); err != nil || !slices.Equal(revisions(back), revisions(g)) {
+		t.Errorf("restored %v, %v; want %v", revisions(back), err, revisions(g))
+	}
+}
+
+// TestReturnOfWhatWasBefore: a stream that becomes what it was before gets the calibrator of then back, not that of
+// the refits in between and not the identity.
+func TestReturnOfWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t, testConfig(), 4)
+	x.stage.deps.Build = "1.2.3"
+	sharp := inForceAs(t, 0, 2.5, "") // right for rows of Sharpness 2.5
+	now := batchtest.Start - second
+	for _, c := range []struct {
+		temperature float64
+		reason      string
+	}{{2.5, reasonAlarm}, {.8, reasonAlarm}, {.7, reasonPeriod}, {.75, reasonPeriod}} {
+		f := inForceAs(t, 0, c.temperature, c.reason)
+		d := record.Calibrator{Reason: c.reason}
+		x.must(x.putInForce(&d, f.Cal, f.Encoded, now))
+	}
+	rows := sample(batchtest.Rows(106, batchtest.Options{N: 600, Sharpness: 2.5}))
+	for i := 0; i < len(rows) && x.version.InForceRevision() == 4; i += 100 {
+		now += 10 * second
+		if _, err := x.stepMonitor(&stage.Pane{Rows: rows[i : i+100], Labelled: 100, End: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := x.version.Newest()
+	c := x.published(pipeline.StreamCalibrators)
+	last := c[len(c)-1]
+	if f.Revision != 5 || string(f.Encoded) != string(sharp.Encoded) || last.Restores == nil || *last.Restores != 1 || last.Reason != reasonRollback || last.Build != "1.2.3" {
+		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3", f.Revision, f.Encoded, last)
+	}
+}
+
+// TestChangeAmidValidation: a candidate with the evidence it takes waits while its newest rows, or an alarm that
+// began after its rows, say that the stream is another one by now.
+func TestChangeAmidValidation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		after float64 // sharpness of the newest rows
+		fires bool
+		want  bool
+	}{{"no change", 2.5, false, true}, {"newest rows against it", .4, false, false}, {"an alarm since", 2.5, true, false}} {
+		x := newFixture(t, testConfig(), 4)
+		k := x.key
+		k.Sample = sample(batchtest.Rows(107, batchtest.Options{N: 3000, Sharpness: 2.5}))
+		end := k.Sample[len(k.Sample)-1].TS + 1
+		pane := pipeline.PaneIndex(end, paneLength)
+		x.must(x.begin(slices.Clone(k.Sample), reasonPeriod, &stage.Pane{Index: pane, End: end}))
+		newest := sample(batchtest.Rows(108, batchtest.Options{N: newestRows, Sharpness: c.after, Start: end}))
+		k.Keep(newest, sampleRows)
+		if c.fires {
+			k.Alerts = []*stage.Alert{{AlertState: stage.AlertState{State: stage.Firing, Since: end}}}
+		}
+		in := &stage.Pane{Index: pane + 1, End: end + paneLength, Rows: newest, Labelled: newestRows}
+		x.must(x.stepRun(in))
+		if got := x.version.Newest() != nil; got != c.want {
+			t.Errorf("%s: published %v, want %v", c.name, got, c.want)
+		}
+		if r := x.run; !c.want && (r == nil || r.best(&x.stage.cfg) < 0) {
+			t.Errorf("%s: the candidate has not the evidence that it is held back with: %+v", c.name, r)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package refit
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// CountOrders counts the orders of people that were obeyed, CountBadOrders those that could not be.
+const (
+	CountOrders    = "orders"
+	CountBadOrders = "orders_rejected"
+)
+
+// keptOrders is how many orders a version remembers, to know a repeat.
+const keptOrders = 64
+
+// NoTime is the time of an order that came before any event time was known.
+const NoTime = math.MinInt64
+
+// pin is who keeps what is in force.
+type pin struct {
+	by, why string
+	at      int64
+}
+
+// Orders are the orders of a model that wait for their place, in the order of the log. The zero value is empty.
+type Orders struct{ waiting []order }
+
+// order has its place before a label pane.
+type order struct {
+	pane int64
+	c    *pipeline.Order
+}
+
+// Add appends an order whose place is before a label pane.
+func (q *Orders) Add(pane int64, c *pipeline.Order) { q.waiting = append(q.waiting, order{pane, c}) }
+
+// Next removes and returns the first order whose place is at or before a label pane, and its place; nil where there
+// is none.
+func (q *Orders) Next(pane int64) (c *pipeline.Order, place int64) {
+	if len(q.waiting) == 0 || q.waiting[0].pane > pane {
+		return nil, 0
+	}
+	o := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return o.c, o.pane
+}
+
+// Append appends the state.
+func (q *Orders) Append(dst []byte) []byte {
+	dst = binenc.AppendUvarint(dst, uint64(len(q.waiting)))
+	for _, o := range q.waiting {
+		dst = binenc.AppendBytes(binenc.AppendVarint(dst, o.pane), pipeline.AppendOrder(nil, o.c))
+	}
+	return dst
+}
+
+// Restore reads what Append wrote.
+func (q *Orders) Restore(in *binenc.Reader) error {
+	for range in.Count(2, binenc.MaxItems) {
+		pane, b := in.Varint(), in.Bytes(binenc.MaxBytes)
+		if in.Err() != nil {
+			break
+		}
+		c, err := pipeline.DecodeOrder(b)
+		if err != nil {
+			return err
+		}
+		q.Add(pane, c)
+	}
+	return in.Err()
+}
+
+// Refuse counts an order that cannot be obeyed, and publishes that: its author reads it in the log and in the
+// history. It is in no state and in no ledger, since the model or version may not be known.
+func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
+	g.env.Counts.Add(CountBadOrders, 1)
+	g.env.Log.Error("order cannot be obeyed",
+		"action", c.Action, "model", c.Model, "version", c.Version, "by", c.By, "why", why)
+	if now == NoTime {
+		return nil
+	}
+	at := pipeline.Format(now)
+	m, err := pipeline.NewMessage(pipeline.StreamDecisions, c.Model+"/"+c.Version, now, &record.Calibrator{Schema: 1,
+		Model: c.Model, Version: c.Version, Reason: reasonManual,
+		Outcome:   "refused: " + c.Action + " by " + c.By + ": " + why,
+		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: g.deps.Build})
+	if err != nil {
+		return fmt.Errorf("record of a refused order: %w", err)
+	}
+	g.env.Emit(nil, m)
+	return nil
+}
+
+// Obey carries out an order for the version; now is its place in event time. A repeat does nothing.
+func (s *State) Obey(c *pipeline.Order, now int64) error {
+	if slices.Contains(s.orders, c.ID) {
+		return nil
+	}
+	var b *baseline // to be put into force
+	switch c.Action {
+	case pipeline.ActionPublish, pipeline.ActionPin, pipeline.ActionRollback:
+		var err error
+		if b, err = s.wanted(c); err != nil {
+			return s.stage.Refuse(c, now, err.Error())
+		}
+	}
+	s.stage.env.Counts.Add(CountOrders, 1)
+	s.orders = append(s.orders, c.ID)
+	s.orders = s.orders[max(0, len(s.orders)-keptOrders):]
+	switch c.Action {
+	case pipeline.ActionPin:
+		s.pin = &pin{c.By, c.Why, now}
+	case pipeline.ActionUnpin:
+		s.pin = nil
+	}
+	if s.run != nil && c.Action != pipeline.ActionUnpin {
+		if err := s.end(c.Action+" by "+c.By, now); err != nil {
+			return err
+		}
+	}
+	d := record.Calibrator{Reason: reasonManual, By: c.By, Why: c.Why}
+	if b == nil {
+		d.Outcome = c.Action + " by " + c.By
+		return s.restate(&d, now)
+	}
+	d.Outcome, d.Method = "published: "+c.Action+" by "+c.By, b.cal.Method()
+	if c.Action != pipeline.ActionPublish {
+		d.Restores = &b.revision
+	}
+	return s.putInForce(&d, b.cal, b.encoded, now)
+}
+
+// wanted is the calibrator that an order puts into force; nil where what is in force stays.
+func (p *publisher) wanted(c *pipeline.Order) (*baseline, error) {
+	v := p.version
+	if len(c.Calibrator) > 0 {
+		cal, err := calibrator.Decode(c.Calibrator)
+		if err != nil {
+			return nil, err
+		}
+		if !calibrator.Fits(cal, v.K) {
+			return nil, fmt.Errorf("the calibrator is not one for K = %d", v.K)
+		}
+		return &baseline{revision: c.Revision, cal: cal, encoded: c.Calibrator}, nil
+	}
+	if c.Action == pipeline.ActionPin && (c.Revision == 0 || c.Revision == v.InForceRevision()) {
+		return nil, nil
+	}
+	if c.Revision > 0 {
+		for _, f := range v.Calibrators {
+			if f.Revision == c.Revision && f.Share == 0 {
+				return &baseline{revision: f.Revision, cal: f.Cal, encoded: f.Encoded}, nil
+			}
+		}
+		return nil, fmt.Errorf("revision %d is not at hand: send its calibrator with the order", c.Revision)
+	}
+	if p.monitor == nil {
+		return nil, fmt.Errorf("nothing was published that could be rolled back")
+	}
+	return p.monitor.baselines[0], nil
+}
+
+// restate publishes a pin or its end. What is in force is published again with it: the compacted topic says who
+// keeps it.
+func (p *publisher) restate(d *record.Calibrator, now int64) error {
+	f := p.version.Newest()
+	if f == nil {
+		return p.emit(d, pipeline.StreamDecisions, now)
+	}
+	d.Published, d.Stage, d.Calibrator, d.Method = true, record.StageFull, json.RawMessage(f.Encoded), f.Cal.Method()
+	d.EffectiveFrom = pipeline.Format(f.From)
+	return p.emit(d, pipeline.StreamCalibrators, now)
+}

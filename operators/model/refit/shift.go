@@ -1,0 +1,73 @@
+package refit
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/calib/detect/evalue"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// StepShift looks at the shares of the classes once FreshRows predictions have come since the last look, labels or not,
+// and proposes class weights where they have moved for sure and the assumption of label shift is not rejected.
+func (s *State) StepShift(in *stage.Pane) error {
+	cfg, c := &s.stage.cfg, s.whole().Corrector
+	if cfg.LabelShift != ShiftCandidate && cfg.LabelShift != ShiftAtOnce || c == nil {
+		return nil
+	}
+	now, err := c.Look(in, int64(max(cfg.FreshRows, 1)))
+	if err != nil || now == nil {
+		return err
+	}
+	last := c.Corrected()
+	if s.pin != nil || s.run != nil || last != 0 && in.End-last < int64(cfg.Cooldown) {
+		return nil
+	}
+	found, why := c.Correct(now, cfg.Alpha, in.End)
+	if found == nil {
+		if why != "" {
+			v := s.version
+			s.stage.env.Log.Debug("no correction of class shares", "model", v.Model, "version", v.Name, "why", why)
+		}
+		return nil
+	}
+	return s.propose(in, found)
+}
+
+// propose puts a correction into force, or makes it the candidate of a validation: the paired test on rows whose
+// labels come later decides.
+func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
+	encoded, err := calibrator.Encode(c.Cal)
+	if err != nil {
+		return err
+	}
+	if CheckSize(encoded, s.stage.deps.MaxBytes) != nil {
+		return nil // what is in force fills a record
+	}
+	back, err := calibrator.Decode(encoded)
+	if err != nil {
+		return err
+	}
+	method := c.Cal.Method()
+	if s.stage.cfg.LabelShift == ShiftAtOnce {
+		at := pipeline.Format(in.End)
+		d := record.Calibrator{Reason: reasonShift, Method: method, Outcome: fmt.Sprintf(
+			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, "+
+				"if %s (test of that: p = %.2g)",
+			c.Moved, c.Rows, c.Assumption, c.P),
+			Evidence: record.Evidence{FitRows: int(c.Rows), FitFrom: at, FitTo: at, FitBegan: at, FitDigest: c.Digest}}
+		return s.putInForce(&d, back, encoded, in.End)
+	}
+	one := &candidate{fitResult: fitResult{method: method, encoded: encoded, cal: back}}
+	if one.test, err = evalue.NewPaired(nllBound(s.version.K), 0); err != nil {
+		return err
+	}
+	k := s.whole()
+	s.run = &run{reason: reasonShift, base: s.version.InForceRevision(), started: in.End, due: in.Index,
+		phase: phaseShadow, seed: k.Seed(reasonShift, in.Index), methods: []string{method},
+		fitRows: c.Rows, fitFrom: in.End, fitTo: in.End,
+		digest: c.Digest, weight: maxWeight(k.Sample), candidates: []*candidate{one}}
+	return nil
+}
