@@ -91,7 +91,7 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 			return err
 		}
 	}
-	data, err := f.read(cmd, file, share)
+	data, err := f.options(share).Read(file, func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) })
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 	}
 	cal, err := f.fit(cmd, data, candidates, out)
 	if errors.Is(err, context.Canceled) {
-		err = errInterrupted
+		err = offline.ErrInterrupted
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -109,20 +109,36 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 	return f.write(cmd, cal)
 }
 
+// options say which rows are held out; share is that of --holdout, 0 where it names a file or is not set.
+func (f fitFlags) options(share float64) offline.FitOptions {
+	return offline.FitOptions{Array: f.array, Labels: f.labels, Holdout: f.holdout, HoldoutLabels: f.holdoutLabels, Share: share,
+		Folds: f.folds, Seed: f.opt.Seed, NoWeights: f.noWeights}
+}
+
 // fit fits one candidate or compares several, and prints the report.
-func (f fitFlags) fit(cmd *cobra.Command, d *fitData, candidates []compare.Candidate, out io.Writer) (calibrator.Calibrator, error) {
+func (f fitFlags) fit(cmd *cobra.Command, d *offline.FitData, candidates []compare.Candidate, out io.Writer) (calibrator.Calibrator, error) {
 	if len(candidates) > 1 {
-		r, err := f.compare(cmd, d, candidates)
-		if err != nil && !errors.Is(err, errInterrupted) {
+		bar := newSteps(cmd.ErrOrStderr(), len(candidates), "fit")
+		r, err := f.fitting().Compare(cmd.Context(), d, candidates, func(what string) {
+			if what == "" {
+				bar.add(1)
+				return
+			}
+			bar.say(what)
+		})
+		bar.finish()
+		if err != nil && !errors.Is(err, offline.ErrInterrupted) {
 			return nil, err
 		}
-		return r.chosen, errors.Join(err, r.print(out, jsonOutput(cmd)))
+		return r.Chosen, errors.Join(err, printComparison(out, r, jsonOutput(cmd)))
 	}
-	r, err := f.fitOne(cmd, d, candidates[0])
+	bar := newSteps(cmd.ErrOrStderr(), 2, "fit "+candidates[0].Name)
+	r, err := f.fitting().One(cmd.Context(), d, candidates[0], func() { bar.add(1) })
+	bar.finish()
 	if err != nil {
 		return nil, err
 	}
-	return r.chosen, r.print(out, jsonOutput(cmd))
+	return r.Chosen, printFit(out, r, jsonOutput(cmd))
 }
 
 // write puts the calibrator where -o says.
@@ -146,36 +162,6 @@ func (f fitFlags) metricOptions() metric.Options {
 	return metric.Options{Bins: f.metricBins, Seed: f.opt.Seed}
 }
 
-// fitOne fits one method and, where rows are held out, scores it.
-func (f fitFlags) fitOne(cmd *cobra.Command, d *fitData, c compare.Candidate) (*fitResult, error) {
-	r := &fitResult{File: d.file, Method: c.Name, K: d.rows.K, Output: f.out, Split: d.split}
-	bar := newSteps(cmd.ErrOrStderr(), 2, "fit "+c.Name)
-	defer bar.finish()
-	var scored compare.Result
-	if len(d.parts) > 0 {
-		baseline, err := compare.Baseline(d.parts, f.metricOptions())
-		if err != nil {
-			return nil, err
-		}
-		scored = compare.Run(cmd.Context(), d.parts, c, f.metricOptions(), &baseline)
-		if scored.Err != nil {
-			return nil, scored.Err
-		}
-		r.Holdout = &heldOut{baseline.Metrics, scored.Metrics, scored.ToIdentity}
-	}
-	bar.add(1)
-	final, err := f.final(cmd, d, c, scored)
-	if err != nil {
-		return nil, err
-	}
-	return r, r.set(final)
-}
-
-// final is the calibrator to write: the one that was scored, or one fitted on all rows.
-func (f fitFlags) final(cmd *cobra.Command, d *fitData, c compare.Candidate, scored compare.Result) (compare.Result, error) {
-	if len(scored.Calibrators) == 1 && !f.refit {
-		return scored, nil
-	}
-	r := compare.Fitted(cmd.Context(), d.rows, c)
-	return r, r.Err
+func (f fitFlags) fitting() offline.Fitting {
+	return offline.Fitting{Metrics: f.metricOptions(), Refit: f.refit, Output: f.out}
 }

@@ -26,7 +26,7 @@ func timeless(s string) string { return times.ReplaceAllString(s, " TIME") }
 type fitOutput struct {
 	Method     string
 	Fit        struct{ Rows int }
-	Split      *splitResult
+	Split      *offline.Split
 	Calibrator json.RawMessage
 	Holdout    *struct {
 		Before, After map[string]any
@@ -35,7 +35,7 @@ type fitOutput struct {
 }
 
 type compareOutput struct {
-	Split      splitResult
+	Split      offline.Split
 	Identity   map[string]any
 	Best       string
 	Refit      bool

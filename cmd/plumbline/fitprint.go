@@ -11,39 +11,8 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/compare"
-	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/offline"
 )
-
-// fitResult is the object of `plumbline fit --json` with one method.
-type fitResult struct {
-	File        string            `json:"file"`
-	Method      string            `json:"method"`
-	Description string            `json:"description"`
-	K           int               `json:"k"`
-	Fit         calibrator.Report `json:"fit"` // of the calibrator that is written
-	Seconds     float64           `json:"fit_seconds"`
-	Split       *splitResult      `json:"split,omitempty"`
-	Holdout     *heldOut          `json:"holdout,omitempty"`
-	Encoded     json.RawMessage   `json:"calibrator"`
-	Output      string            `json:"output,omitempty"`
-
-	chosen calibrator.Calibrator
-}
-
-// heldOut is the score on rows that were not fitted on.
-type heldOut struct {
-	Before     metric.Report      `json:"before"`
-	After      metric.Report      `json:"after"`
-	Difference compare.Difference `json:"nll_difference"` // after less before
-}
-
-// set takes over the calibrator to write.
-func (r *fitResult) set(final compare.Result) (err error) {
-	r.chosen = final.Calibrators[0]
-	r.Description, r.Fit, r.Seconds = r.chosen.Describe(), final.Fits[0], final.Seconds
-	r.Encoded, err = calibrator.Encode(r.chosen)
-	return err
-}
 
 func encodeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
@@ -85,7 +54,7 @@ func (t textTable) print(lines [][]string, left int) error {
 	return t.w.Flush()
 }
 
-func (r *fitResult) print(w io.Writer, asJSON bool) error {
+func printFit(w io.Writer, r *offline.FitResult, asJSON bool) error {
 	if asJSON {
 		return encodeJSON(w, r)
 	}
@@ -117,7 +86,7 @@ func (r *fitResult) print(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-func (c *comparison) print(w io.Writer, asJSON bool) error {
+func printComparison(w io.Writer, c *offline.Comparison, asJSON bool) error {
 	if asJSON {
 		return encodeJSON(w, c)
 	}
@@ -126,8 +95,8 @@ func (c *comparison) print(w io.Writer, asJSON bool) error {
 	for _, r := range c.Ranking {
 		if r.Metrics == nil {
 			state := "failed"
-			if r.ErrorMessage == interruptedMessage {
-				state = interruptedMessage
+			if r.ErrorMessage == offline.InterruptedMessage {
+				state = offline.InterruptedMessage
 			}
 			lines = append(lines, []string{"-", r.Method, state})
 			continue
@@ -146,21 +115,21 @@ func (c *comparison) print(w io.Writer, asJSON bool) error {
 	if err := newTable(w).print(lines, 2); err != nil {
 		return err
 	}
-	c.notes(w)
+	printNotes(w, c)
 	return nil
 }
 
-// notes are what the table does not say: failures, warnings, how sure the first place is.
-func (c *comparison) notes(w io.Writer) {
-	shared := c.sharedWarnings()
+// printNotes are what the table does not say: failures, warnings, how sure the first place is.
+func printNotes(w io.Writer, c *offline.Comparison) {
+	shared := sharedWarnings(c)
 	for _, warning := range shared {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	for _, r := range c.Ranking {
-		if r.ErrorMessage != "" && r.ErrorMessage != interruptedMessage {
+		if r.ErrorMessage != "" && r.ErrorMessage != offline.InterruptedMessage {
 			fmt.Fprintf(w, "%s failed: %s\n", r.Method, r.ErrorMessage)
 		}
-		for _, warning := range r.result.Warnings() {
+		for _, warning := range r.Result.Warnings() {
 			if !slices.Contains(shared, warning) {
 				fmt.Fprintf(w, "%s: warning: %s\n", r.Method, warning)
 			}
@@ -180,19 +149,19 @@ func (c *comparison) notes(w io.Writer) {
 		fmt.Fprint(w, "; not significantly better than the identity")
 	}
 	fmt.Fprintln(w)
-	if c.chosen != nil && c.Output != "" && c.Output != "-" {
-		fmt.Fprintf(w, "%s, %s, written to %s\n", c.chosen.Describe(), map[bool]string{true: "fitted on all rows", false: "as scored"}[c.Refit], c.Output)
+	if c.Chosen != nil && c.Output != "" && c.Output != "-" {
+		fmt.Fprintf(w, "%s, %s, written to %s\n", c.Chosen.Describe(), map[bool]string{true: "fitted on all rows", false: "as scored"}[c.Refit], c.Output)
 	}
 }
 
 // sharedWarnings are those that every fitted method has: they are about the rows.
-func (c *comparison) sharedWarnings() (shared []string) {
+func sharedWarnings(c *offline.Comparison) (shared []string) {
 	first := true
 	for _, r := range c.Ranking {
 		if r.Metrics == nil {
 			continue
 		}
-		own := r.result.Warnings()
+		own := r.Result.Warnings()
 		if first {
 			shared, first = own, false
 			continue

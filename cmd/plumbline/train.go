@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/backends"
 	"github.com/plumbline/plumbline/trainer/blas"
@@ -114,7 +115,7 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 
 func (f trainFlags) interrupted() error {
 	if f.checkpoint == "" {
-		return errInterrupted
+		return offline.ErrInterrupted
 	}
 	return fmt.Errorf("interrupted: --resume goes on from --checkpoint %s", f.checkpoint)
 }

@@ -75,7 +75,7 @@ var rules = []struct {
 	{pkg: "internal/diagram", may: []string{"calib/...", "trainer/recipe", "internal/plot"}},
 	{pkg: "internal/control", third: []string{}},
 	{pkg: "internal/inspect", may: []string{"calib/...", "pipeline"}},
-	{pkg: "internal/offline", may: []string{"calib/...", "arrowio/table", "trainer/data", "trainer/head"}},
+	{pkg: "internal/offline", may: []string{"internal/feed", "calib/...", "arrowio/table", "trainer/data", "trainer/head"}},
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/realdata", may: []string{"arrowio/npy"}, third: []string{}},

@@ -1,0 +1,122 @@
+package offline
+
+import (
+	"fmt"
+
+	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/calib/compare"
+	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/feed"
+)
+
+// FitData is the labelled rows of a file, and what of them each fit may see.
+type FitData struct {
+	file  string
+	rows  metric.Rows
+	parts []compare.Part // none where nothing is held out
+	split *Split
+}
+
+// Split says which rows were fitted on and which held out.
+type Split struct {
+	Kind     string  `json:"kind"` // file, share or folds
+	File     string  `json:"file,omitempty"`
+	Share    float64 `json:"share,omitempty"`
+	Folds    int     `json:"folds,omitempty"`
+	Seed     uint64  `json:"seed"`
+	FitRows  int     `json:"fit_rows"`
+	HeldRows int     `json:"held_rows"`
+}
+
+func (s Split) String() string {
+	switch s.Kind {
+	case "file":
+		return fmt.Sprintf("fitted on %d rows, scored on %d of %s", s.FitRows, s.HeldRows, s.File)
+	case "folds":
+		return fmt.Sprintf("%d folds of %d rows (seed %d), each row scored by the fit that has not seen it", s.Folds, s.HeldRows, s.Seed)
+	}
+	return fmt.Sprintf("fitted on %d rows, scored on %d others (share %g, seed %d)", s.FitRows, s.HeldRows, s.Share, s.Seed)
+}
+
+// FitOptions say which rows are fitted on and which are held out. Messages name the flags of plumbline fit.
+type FitOptions struct {
+	Array, Labels string // of npz files
+	Holdout       string // a file to score on
+	HoldoutLabels string
+	Share         float64 // or a share of the rows
+	Folds         int     // or cross-validation
+	Seed          uint64
+	NoWeights     bool
+}
+
+// Read opens a file, and the one that is held out where there is one; note is told what may be a mistake.
+func (f FitOptions) Read(file string, note func(string)) (*FitData, error) {
+	share := f.Share
+	rows, at, err := f.labelledRows(f.Labels, file)
+	if err != nil {
+		return nil, err
+	}
+	d := &FitData{file: file, rows: Compact(rows, at)}
+	whole := func() metric.Rows { return d.rows }
+	switch {
+	case f.Folds != 0:
+		return d, f.splitFolds(d, rows, at)
+	case share != 0:
+		if len(at) < 2 {
+			return nil, fmt.Errorf("%s: only one labelled row, at least 2 are needed to hold some out; one --method alone, without --holdout, is fitted on all", file)
+		}
+		fit, held := compare.Split(at, share, f.Seed)
+		part := compare.Part{Fit: Once(rows, fit), Held: Once(rows, held)}
+		d.parts = []compare.Part{part}
+		d.split = &Split{Kind: "share", Share: share, Seed: f.Seed, FitRows: len(fit), HeldRows: len(held)}
+	case f.Holdout != "":
+		other, otherAt, err := f.labelledRows(f.HoldoutLabels, f.Holdout)
+		if err != nil {
+			return nil, err
+		}
+		if other.K != rows.K {
+			return nil, fmt.Errorf("--holdout %s has %d classes, %s has %d", f.Holdout, other.K, file, rows.K)
+		}
+		if other.Probs != rows.Probs {
+			note(fmt.Sprintf("one of %s and %s holds logits, the other probabilities", file, f.Holdout))
+		}
+		held := Compact(other, otherAt)
+		d.parts = []compare.Part{{Fit: whole, Held: func() metric.Rows { return held }}}
+		d.split = &Split{Kind: "file", File: f.Holdout, Seed: f.Seed, FitRows: len(at), HeldRows: len(otherAt)}
+	}
+	return d, nil
+}
+
+func (f FitOptions) splitFolds(d *FitData, rows metric.Rows, at []int) error {
+	if f.Folds > len(at) {
+		return fmt.Errorf("%s: %d labelled rows, --folds %d needs as many", d.file, len(at), f.Folds)
+	}
+	folds := compare.Folds(at, f.Folds, f.Seed)
+	for i := range folds {
+		var fit []int
+		for j, fold := range folds {
+			if j != i {
+				fit = append(fit, fold...)
+			}
+		}
+		// Made anew for each fit: all folds at once would be --folds times the file.
+		d.parts = append(d.parts, compare.Part{
+			Fit:  func() metric.Rows { return compare.Select(rows, fit) },
+			Held: func() metric.Rows { return compare.Select(rows, folds[i]) },
+		})
+	}
+	d.split = &Split{Kind: "folds", Folds: f.Folds, Seed: f.Seed, FitRows: len(at), HeldRows: len(at)}
+	return nil
+}
+
+// labelledRows are the rows of a file, checked, and the numbers of those with a label.
+func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error) {
+	t, err := feed.OpenTable(file, table.Options{Array: f.Array, Labels: labels})
+	if err != nil {
+		return metric.Rows{}, nil, err
+	}
+	if f.NoWeights {
+		t.Weight = nil
+	}
+	return LabelledRows(file, t)
+}
