@@ -103,15 +103,18 @@ $(BENCH_VENV)/.ready: bench/requirements.txt bench/cpu_torch.py
 	$(BENCH_VENV)/bin/python -B bench/cpu_torch.py
 	touch $@
 
+# Go benchmarks are a module of their own, bench; they run in this directory.
+benchmark = go -C bench build -o ../$(BIN)/bench-$(1) ./$(1) && $(BIN)/bench-$(1)
+
 # Every method of calibration on the shared real logits, 20 minutes; PLUMBLINE_DOCS=1 rewrites
-# bench/results/quality.md. `go run ./internal/bench/quality -resume` goes on with a run that was stopped.
+# bench/results/quality.md. `make bench-quality QUALITY=-resume` goes on with a run that was stopped.
 bench-quality:
-	go run ./internal/bench/quality
+	$(call benchmark,quality) $(QUALITY)
 
 # Refits on two sets of streams of real logits, one that the method was tuned on and one held out: a quarter of an hour of two
 # cores, less where .cache/bench/refit has the other policies; PLUMBLINE_DOCS=1 rewrites bench/results/refit.md.
 bench-refit:
-	go run ./internal/bench/refit
+	$(call benchmark,refit)
 
 # Fine-tuning: every recipe on drifted and clean features, five seeds, 4,000 trials in three quarters of an hour of two
 # cores, and the speed beside PyTorch. Trials that are there are kept (.cache/bench/train; TRAIN=-fresh forgets them);
@@ -120,10 +123,10 @@ TRAIN :=
 TRAIN_OUT := .cache/bench/train
 
 bench-train: bench-peers
-	go run ./internal/bench/train -stage trials -out $(TRAIN_OUT) $(TRAIN)
-	go build -o $(TRAIN_OUT)/speed ./internal/bench/train/speed
+	$(call benchmark,train) -stage trials -out $(TRAIN_OUT) $(TRAIN)
+	go -C bench build -o ../$(TRAIN_OUT)/speed ./train/speed
 	$(BENCH_VENV)/bin/python -B bench/train/speed.py $(TRAIN_OUT)/speed
-	go run ./internal/bench/train -stage report -out $(TRAIN_OUT)
+	$(call benchmark,train) -stage report -out $(TRAIN_OUT)
 
 # The reference external trainer, PyTorch on the CPU, in place of the recipes.
 external-trainer: bench-peers
@@ -140,11 +143,11 @@ DETECTION_DOCS := bench/results/detection.md
 DETECTION_VENV := .cache/detect-venv
 
 detection-bench: $(DETECTION_OUT)/frozen.json $(DETECTION_OUT)/cbpe.json
-	go run ./internal/bench/detect -stage ours -out $(DETECTION_OUT) $(DETECTION)
-	go run ./internal/bench/detect -stage peers -out $(DETECTION_OUT) $(DETECTION)
-	go run ./internal/bench/detect -stage export -out $(DETECTION_OUT)
+	$(call benchmark,detect) -stage ours -out $(DETECTION_OUT) $(DETECTION)
+	$(call benchmark,detect) -stage peers -out $(DETECTION_OUT) $(DETECTION)
+	$(call benchmark,detect) -stage export -out $(DETECTION_OUT)
 	$(DETECTION_VENV)/bin/python -B bench/detect/peers.py $(DETECTION_OUT) $(DETECTION_RIVER)
-	go run ./internal/bench/detect -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
+	$(call benchmark,detect) -stage report -out $(DETECTION_OUT) -docs "$(DETECTION_DOCS)" $(DETECTION)
 
 $(DETECTION_OUT)/%.json: bench/detect/%.py $(DETECTION_VENV)/.ready
 	mkdir -p $(DETECTION_OUT)

@@ -66,7 +66,7 @@ def main():
         sys.exit(f"sections {' '.join(unknown)}, allowed are {' '.join(SECTIONS)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
     binary = RESULTS / "worker"
-    subprocess.run(["go", "build", "-o", str(binary), "./internal/bench/worker"], check=True)
+    subprocess.run(["go", "-C", "bench", "build", "-o", str(binary.resolve()), "./worker"], check=True)
     if len(wanted) == len(SECTIONS):
         for old in RESULTS.glob("section-*.json"):
             old.unlink()

@@ -1,8 +1,8 @@
 """Training of heads beside PyTorch on the CPU, in turn: python bench/train/speed.py WORKER [case ...].
 
-WORKER is the binary of internal/bench/train/speed. Both sides have the same rows, initial weights, mini-batches, steps and
+WORKER is the binary of bench/train/speed. Both sides have the same rows, initial weights, mini-batches, steps and
 threads; before anything is timed, the losses of two epochs in file order are compared. Results go to
-.cache/bench/train/speed.json, from which `go run ./internal/bench/train -stage report` makes the table.
+.cache/bench/train/speed.json, from which `make bench-train` makes the table.
 """
 
 import argparse

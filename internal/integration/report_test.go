@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/plumbline/plumbline/internal/bench/section"
+	"github.com/plumbline/plumbline/internal/section"
 )
 
 // writeSection replaces what stands between the markers of bench/results/NAME.md, if PLUMBLINE_DOCS=1.

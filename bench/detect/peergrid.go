@@ -29,7 +29,7 @@ var peerKinds = []peerKind{
 }
 
 // peerSources are the files that peers' numbers depend on, besides the streams'.
-var peerSources = []string{"internal/bench/detect/river.go", "internal/bench/detect/adwin.go", "internal/bench/detect/peergrid.go"}
+var peerSources = []string{"bench/detect/river.go", "bench/detect/adwin.go", "bench/detect/peergrid.go"}
 
 func (k *peerKind) setting(v float64) string { return fmt.Sprintf("%s = %g", k.parameter, v) }
 

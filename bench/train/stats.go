@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/plumbline/plumbline/internal/bench/student"
+	"github.com/plumbline/plumbline/bench/student"
 )
 
 // results are all trials, and what is read from them.

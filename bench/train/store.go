@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/plumbline/plumbline/internal/bench/queue"
+	"github.com/plumbline/plumbline/bench/queue"
 )
 
 // store has the trials that are done, in memory and in a file of JSON lines.

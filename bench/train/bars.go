@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/plumbline/plumbline/internal/bench/student"
+	"github.com/plumbline/plumbline/bench/student"
 )
 
 // The bars: what another implementation found on the same rows.

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/plumbline/plumbline/internal/bench/section"
+	"github.com/plumbline/plumbline/internal/section"
 )
 
 // seeds of every cell, and of those of the special settings, which are many.
@@ -83,7 +83,7 @@ func (c choice) takes(k key) bool {
 }
 
 // decides are the paths whose state decides the numbers.
-var decides = []string{"trainer", "calib", "internal/bench/train", ":(exclude)*_test.go"}
+var decides = []string{"trainer", "calib", "bench/train", ":(exclude)*_test.go"}
 
 // commit names the tree that a trial was run on, with a + where what decides its numbers is not committed.
 func commit() string {

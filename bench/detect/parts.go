@@ -40,8 +40,8 @@ type result struct {
 }
 
 // sources are the files that the numbers depend on.
-var sources = []string{"calib/detect/*.go", "internal/bench/detect/tests.go", "internal/bench/detect/data.go", "internal/bench/detect/streams.go",
-	"internal/bench/detect/where.go", "internal/bench/detect/late.go", "internal/bench/detect/ours.go"}
+var sources = []string{"calib/detect/*.go", "bench/detect/tests.go", "bench/detect/data.go", "bench/detect/streams.go",
+	"bench/detect/where.go", "bench/detect/late.go", "bench/detect/ours.go"}
 
 // codeDigest returns the digest of the sources and of others, comments included, and of the real streams' files.
 func codeDigest(out string, others ...string) (string, error) {
@@ -68,7 +68,7 @@ func codeDigest(out string, others ...string) (string, error) {
 
 // commit is the last one that touched what is measured or what measures; "unknown" without git.
 func commit() string {
-	b, err := exec.Command("git", "log", "-1", "--abbrev=10", "--format=%h", "--", ":/calib/detect", ":/internal/bench/detect").Output()
+	b, err := exec.Command("git", "log", "-1", "--abbrev=10", "--format=%h", "--", ":/calib/detect", ":/bench/detect").Output()
 	if err != nil || len(b) == 0 {
 		return "unknown"
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plumbline/plumbline/internal/bench/section"
+	"github.com/plumbline/plumbline/internal/section"
 )
 
 // summary is a detector on a stream at one setting.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/plumbline/plumbline/internal/bench/section"
+	"github.com/plumbline/plumbline/internal/section"
 )
 
 type options struct {

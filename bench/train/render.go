@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plumbline/plumbline/internal/bench/student"
+	"github.com/plumbline/plumbline/bench/student"
 )
 
 // render makes the tables.

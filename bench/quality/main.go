@@ -14,8 +14,8 @@ import (
 	"runtime"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
-	"github.com/plumbline/plumbline/internal/bench/queue"
-	"github.com/plumbline/plumbline/internal/bench/section"
+	"github.com/plumbline/plumbline/bench/queue"
+	"github.com/plumbline/plumbline/internal/section"
 )
 
 // splits is the number of random halves.
