@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // awkwardTables are float32 rows that metrics have been known to stumble over.
@@ -60,6 +61,7 @@ type scored struct {
 // TestStreamOfAwkwardRowsIsEval compares every number of a set with the same number of the rows, weighted and not: the
 // exact ones to what fixed point rounds, those of grids within their bounds.
 func TestStreamOfAwkwardRowsIsEval(t *testing.T) {
+	testsize.Slow(t)
 	for name, r := range awkwardTables() {
 		for kind, weigh := range map[string]func(i int) float64{
 			"none": nil, "whole": func(i int) float64 { return float64(1 + i%3) }, "real": func(i int) float64 { return .3 + float64(i%7)/5 },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // awkward are rows of k classes on which a rounded probability lands in another bin than an exact one: the largest or
@@ -118,6 +119,7 @@ func setsOf(t *testing.T, r metric.Rows) (blocks, rows *Set) {
 // TestStreamEqualsEvalOnEdges: the bins of a stream and of eval of float32 rows are those of the same rows in float64,
 // and the stream's metrics those of eval but for the rounding to fixed point.
 func TestStreamEqualsEvalOnEdges(t *testing.T) {
+	testsize.Slow(t)
 	for _, k := range []int{2, 3, 5, 10, 15, 100} {
 		for _, probs := range []bool{false, true} {
 			for _, cells := range []int{15, 3600} {

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 func newCurve() *TemperatureCurve { return &TemperatureCurve{} }
@@ -227,6 +228,7 @@ func checkRefit(t *testing.T, k int, z []float32, y []int32, scale float32) {
 }
 
 func TestTemperatureCurveAgreesWithFitOnRealLogits(t *testing.T) {
+	testsize.Slow(t)
 	for _, f := range []struct {
 		file string
 		k    int

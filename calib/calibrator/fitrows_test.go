@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 const (
@@ -68,6 +69,7 @@ func checkFloat32(t *testing.T, z []float32, k int, y []int32, w []float64) {
 }
 
 func TestFitFloat32(t *testing.T) {
+	testsize.Slow(t)
 	for _, c := range []struct {
 		name        string
 		n, k        int

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // rankingKept reports the first pair of classes that p orders against z, or ties in z that p tells apart.
@@ -166,6 +167,7 @@ func widen(s []float32) []float64 {
 }
 
 func TestIntraOrderOnRealLogits(t *testing.T) {
+	testsize.Slow(t)
 	for _, set := range realSets {
 		if testing.Short() && set.k > 10 {
 			continue // seconds

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // confused returns rows whose labels follow softmax(M z) for an M with confusions between neighbouring classes.
@@ -68,6 +70,7 @@ func slowMatrixLoss(m matrixParams, x []float64, y []int32, w []float64, reg ODI
 // TestMatrixIsTheMinimum steps from the fit in many directions, for every way to make coordinates, and with penalties
 // from none to speak of to strong.
 func TestMatrixIsTheMinimum(t *testing.T) {
+	testsize.Slow(t)
 	for _, c := range []struct {
 		n, k int
 		reg  ODIR

@@ -5,11 +5,13 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestMatrixOnRealLogits holds that the default penalties make K² parameters worth having: the held-out NLL is below
 // that of temperature scaling, with many rows for a parameter and with few.
 func TestMatrixOnRealLogits(t *testing.T) {
+	testsize.Slow(t)
 	for _, c := range []struct {
 		file, scores string
 		k, n         int

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 func metaCal(t *testing.T, z []float64, k int, y []int32, set calibrator.MetaCalSettings) (*calibrator.MetaCal, calibrator.Report) {
@@ -172,6 +173,7 @@ func TestMetaCalRefuses(t *testing.T) {
 // TestMetaCalOnRealLogits fits on a half and holds the other half to the constraint, over several splits. With m rows
 // setting the threshold and n rows tested, the tested share has a variance of q(1-q)(1/m + 1/n).
 func TestMetaCalOnRealLogits(t *testing.T) {
+	testsize.Slow(t)
 	const splits, sigmas = 6, 3.5
 	for _, set := range realSets {
 		if testing.Short() && set.k > 10 {

@@ -8,11 +8,13 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestParameterisedOnRealLogits holds it to what it promises: fitted rows no worse than under plain temperature
 // scaling, held-out rows better than uncalibrated, no row's class changed, the same bits for the same seed.
 func TestParameterisedOnRealLogits(t *testing.T) {
+	testsize.Slow(t)
 	for _, set := range []struct {
 		file, scores string
 		k            int

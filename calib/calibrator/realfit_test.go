@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // score is the accuracy, NLL and ECE (15 bins, top label) of c on the rows.
@@ -38,6 +39,7 @@ var slow = []string{"matrix", "dirichlet", "class_temperature+cls", "parameteris
 // TestRealLogits fits every method on half of real, over-confident logits and scores it on the other half: ECE falls
 // to less than half, and no row changes its class where the method says so.
 func TestRealLogits(t *testing.T) {
+	testsize.Slow(t)
 	for _, set := range []struct {
 		file, scores string
 		k            int

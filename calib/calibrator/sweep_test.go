@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // sweepTable is labelled rows of k classes.
@@ -116,6 +117,7 @@ func sweepWeights(n int) map[string][]float64 {
 // TestEveryMethodOnEveryAwkwardTable: a fit ends with an error or with a calibrator that maps hostile rows to
 // distributions, keeps what it says it keeps, and reads back bit for bit.
 func TestEveryMethodOnEveryAwkwardTable(t *testing.T) {
+	testsize.Slow(t)
 	classes := []int{2, 3, 10}
 	if testing.Short() {
 		classes = classes[:2]
@@ -225,6 +227,7 @@ func hostileRows(k int) (rows []float64) {
 
 // TestOneRowOfManyClasses: K = 1000 and n = 1.
 func TestOneRowOfManyClasses(t *testing.T) {
+	testsize.Slow(t)
 	const k = 1000
 	z := make([]float64, k)
 	for j := range z {

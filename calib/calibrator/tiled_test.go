@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestTemperatureOfTiledTables: a table over and over has the T of the table; so many rows of float32 go by blocks and
 // a sample, and of float64 by a sample.
 func TestTemperatureOfTiledTables(t *testing.T) {
+	testsize.Slow(t)
 	const scores = 1<<18 + 1000
 	for _, k := range []int{2, 10} {
 		for _, table := range sweepTables(k) {

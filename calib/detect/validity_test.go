@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // rounding is what float64 may add to an expectation of exactly 1: a few ulps of sums of four products up to 100.
@@ -99,6 +101,7 @@ func randomPast(rng *rand.Rand, bins, trial int) []remembered {
 // TestFair is the guarantee, row by row: under every point of the null every bet has expectation at most 1. c runs over the
 // bin, its edges and what rounding of the sums can add; the rate of right rows over all that the null allows, ends included.
 func TestFair(t *testing.T) {
+	testsize.Slow(t)
 	for _, s := range nullSpecs {
 		s, err := s.withDefaults()
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -83,6 +84,7 @@ func archivedRows(t *testing.T, dir string) map[string]int {
 // TestRunArchives runs with an archive over a restart, with checkpoints in a directory and in a topic; then replays the
 // topics, and trains on what is there.
 func TestRunArchives(t *testing.T) {
+	testsize.Slow(t)
 	const partitions = 2
 	rows := batchtest.Rows(31, batchtest.Options{N: 1200, MaxLag: 20 * batchtest.Second, Unlabelled: .1})
 	until := rows[len(rows)-1].TS + 200*batchtest.Second

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // times are the only numbers of a report that differ from run to run.
@@ -62,6 +63,7 @@ func fitJSON[T any](t *testing.T, args ...string) (out T) {
 
 // TestFitApplyEval: what eval finds in an applied file is what eval --calibrator finds in the file itself.
 func TestFitApplyEval(t *testing.T) {
+	testsize.Slow(t)
 	for _, kind := range []struct{ double, probs bool }{{false, false}, {true, false}, {false, true}} {
 		file := writeTable(t, "in.parquet", fullTable(400, 3, kind.double, kind.probs))
 		for _, m := range calibrator.Methods() {
@@ -367,6 +369,7 @@ func TestFitToStdout(t *testing.T) {
 
 // TestFitRealNet: temperature scaling is known to find about 2.5 on this net and an ECE below 2 % on the other half.
 func TestFitRealNet(t *testing.T) {
+	testsize.Slow(t)
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	got := fitJSON[fitOutput](t, file+":resnet20", "--holdout", "0.5")
 	before, after := got.Holdout.Before["ece"].(float64), got.Holdout.After["ece"].(float64)

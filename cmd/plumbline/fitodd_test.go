@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // oddFiles are files that are small or strange, but hold labelled rows.
@@ -30,6 +31,7 @@ func oddFiles(t *testing.T) map[string]string {
 // TestFitAllOnOddFiles: a ranking comes out, each method in it once with finite numbers or with its error, and what is
 // written can be applied.
 func TestFitAllOnOddFiles(t *testing.T) {
+	testsize.Slow(t)
 	for name, file := range oddFiles(t) {
 		for _, split := range [][]string{nil, {"--holdout", file}, {"--folds", "2"}} {
 			out := filepath.Join(t.TempDir(), "cal.json")

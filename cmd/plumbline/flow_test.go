@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -39,6 +40,7 @@ func grow(t *testing.T, brokers []string, topic string, count int) {
 
 // TestPartitionsAddedWhileRunning: the run ends by itself, with the topic and both numbers, after its checkpoints.
 func TestPartitionsAddedWhileRunning(t *testing.T) {
+	testsize.Slow(t)
 	for _, topic := range []string{"logits", "panes"} {
 		t.Run(topic, func(t *testing.T) {
 			brokers := kafkatest.Start(t)
@@ -125,6 +127,7 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 // TestPauseAndResume: nothing is read while the process is paused, what was read is in checkpoints, everybody is told,
 // and then it goes on. An idle shard that is paused takes back that it is idle.
 func TestPauseAndResume(t *testing.T) {
+	testsize.Slow(t)
 	brokers := kafkatest.Start(t)
 	_, cfg := repartitionConfig(t, brokers, 2)
 	cfg.HTTP.Control, cfg.EventTime.IdleTimeout = true, 300*time.Millisecond

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -128,6 +129,7 @@ func TestHistoryOfARun(t *testing.T) {
 
 // TestStreamGoesOnWithoutHistory: a database that cannot be opened stalls nothing, is told of, and catches up.
 func TestStreamGoesOnWithoutHistory(t *testing.T) {
+	testsize.Slow(t)
 	block := writeFile(t, "blocked", "no directory")
 	cfg, path, brokers := historyWorld(t, fmt.Sprintf("history: {path: %q}\n", filepath.Join(block, "history.db")))
 	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true})

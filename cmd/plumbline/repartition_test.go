@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -70,6 +71,7 @@ func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStat
 // TestRepartition runs the same rows keyed and unkeyed, these with a restart between that reads everything again, and
 // compares the state. The repartition stage alone comes first, so that its sources are far apart.
 func TestRepartition(t *testing.T) {
+	testsize.Slow(t)
 	const partitions = 3
 	rows := batchtest.Rows(7, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2, Regions: 2})
 	until := rows[len(rows)-1].TS + 100*batchtest.Second

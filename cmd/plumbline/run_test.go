@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -45,6 +46,7 @@ func drained(t *testing.T, rt *engine.Engine) *engine.ProcessStatus {
 // TestRunAndReplay runs the whole pipeline on an in-process broker with one partition that stays empty, stops and
 // starts it half way, and compares with the replay of the topics: the same state hash, every row counted once.
 func TestRunAndReplay(t *testing.T) {
+	testsize.Slow(t)
 	for name, more := range map[string]string{
 		"directory": "checkpoints: {dir: %q, interval: 100ms}\n",
 		"topic":     "checkpoints: {dir: %q, interval: 300ms, rows: 100, store: topic}\njoin: {memory_bytes: 2000}\n",

@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
 	"github.com/plumbline/plumbline/internal/eventually"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -61,6 +62,7 @@ func (s *syncBuffer) String() string {
 // TestNoSecretIsShown plants a password where the process reads it, lets commands succeed and fail with it, and looks for
 // it in everything that comes out: output, errors, the log at its most talkative, every answer of HTTP.
 func TestNoSecretIsShown(t *testing.T) {
+	testsize.Slow(t)
 	t.Setenv("PLUMBLINE_TEST_PASSWORD", planted)
 	file := writeFile(t, "password", planted+"\n")
 	sources := map[string]string{"env": "password_env: PLUMBLINE_TEST_PASSWORD", "file": "password_file: " + file}

@@ -24,6 +24,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -109,6 +110,7 @@ func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []re
 // TestTrainerKilled kills the process of a trainer at random moments, again and again. In the end there is one result, whole,
 // with the same weights as those of a trainer that nobody disturbed; and no record between was more than a sign of life.
 func TestTrainerKilled(t *testing.T) {
+	testsize.Slow(t)
 	if testing.Short() {
 		t.Skip("builds the program and trains for some seconds")
 	}

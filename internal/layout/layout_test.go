@@ -55,6 +55,7 @@ var rules = []struct {
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio/...", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "pipeline"}},
+	{pkg: "internal/testsize", third: []string{}},
 	{pkg: "internal/vexp", third: []string{"golang.org/x/sys/cpu"}},
 	{pkg: "internal/config", may: []string{"calib/acc", "internal/setting", "operators/...", "pipeline/...", "sinks/...", "web"}},
 	{pkg: "internal/setting", third: []string{}},

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew: only where behaviour is meant to change")
@@ -31,6 +33,7 @@ func (l *lines) add(name string, format string, args ...any) {
 
 // TestWorld runs the world of every seed.
 func TestWorld(t *testing.T) {
+	testsize.Slow(t)
 	var mu sync.Mutex
 	outputs, formats := make([]lines, seeds), make([]lines, seeds)
 	seen := map[string]int{}

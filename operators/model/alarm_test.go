@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/setting"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -82,6 +83,7 @@ func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 
 // TestAlarmComesAndGoes: nothing while the model is calibrated, an alarm after it is not, resolved after it is again.
 func TestAlarmComesAndGoes(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(72, nil, 4000, 1)
 	from := len(rows)
@@ -128,6 +130,7 @@ func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64, at func(ba
 // TestAlarmIsThatOfTheRows holds the alarm of the stream against one that is given the rows' own sums, by label pane and in
 // matured mode by slots of prediction panes.
 func TestAlarmIsThatOfTheRows(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(75, episode(76, nil, 1500, 1), 6000, 1.7)
 	for _, matured := range []int64{0, 35 * second, 330 * second} { // the last in slots of two panes
@@ -182,6 +185,7 @@ func TestMaturedRowsThatAreTooLate(t *testing.T) {
 
 // TestAlarmOfASlice: what is wrong in one slice alone is its alert, and nobody else's.
 func TestAlarmOfASlice(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	good, bad := episode(78, nil, 6000, 1), episode(79, nil, 6000, 2.2)
 	var rows []batchtest.Row

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -47,6 +48,7 @@ func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 // TestFallOfAccuracyThatConfidencesForetell: accuracy has its alert, that comes and goes, calibration none; and the alert is that of the
 // rows' own sums against the accuracy of the first ones.
 func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows, from, to := fallOfAccuracy()
 	spec := testAlarm(stage.SignalRaw, stage.SignalAccuracy)
@@ -134,6 +136,7 @@ func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
 
 // TestFallOfAccuracyInASlice: a slice has its own reference, and its alert is by e-BH.
 func TestFallOfAccuracyInASlice(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(103, batchtest.Options{N: 12_000, MaxLag: 5 * second, Regions: 3})
 	hard := harder(104, rows)

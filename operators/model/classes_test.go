@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -64,6 +65,7 @@ func classSetup() setup {
 // TestClassShiftInSnapshots: while shares stay, distances and estimates say so; once they move, both estimates have the shares, the accuracy and the
 // calibration error that the labels then show, and the assumption is not rejected.
 func TestClassShiftInSnapshots(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := shiftedRows(1, shiftedRows(2, nil, 4000, evenShares, 5*second), 3000, movedShares, 5*second)
 	change := rows[4000].TS

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with posteriors that are exact
@@ -49,6 +50,7 @@ func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []
 // TestClassShiftOfManyClasses: of 200 classes those with the most labels are estimated one by one and the others together, by both methods; what
 // has moved is found, and the state reads back.
 func TestClassShiftOfManyClasses(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	const k = 200
 	prior, moved := make([]float64, k), make([]float64, k)

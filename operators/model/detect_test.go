@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -13,6 +14,7 @@ import (
 // TestAlarmComesWithTheShift shifts the confidences half way: no alarm before, one after, refit on fresh rows only,
 // and the alarm resolves under the new calibrator.
 func TestAlarmComesWithTheShift(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(31, batchtest.Options{N: 3000, MaxLag: 5 * second})
 	shift := rows[len(rows)-1].TS + second

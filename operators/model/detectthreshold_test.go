@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -103,6 +104,7 @@ func checkThresholdAlert(t *testing.T, a *record.Alert) {
 // TestThresholdOfInterval: with Interval a rule whose value is beyond its bound by less than noise stays silent, and fires where the
 // whole interval is beyond.
 func TestThresholdOfInterval(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := changing(func(r *batchtest.Row, i int) {
 		if i%4 == 0 {
@@ -144,6 +146,7 @@ func TestThresholdOfInterval(t *testing.T) {
 // TestThresholdRulesSurvive: a task rebuilt from its checkpoint again and again ends as one that was left alone, and so does one of
 // other shards and crashes.
 func TestThresholdRulesSurvive(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := changing(func(r *batchtest.Row, i int) {
 		r.Scores = scaled(r.Scores, 3)

@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -30,6 +31,7 @@ func forgetSetup() setup {
 // TestForgottenVersion: a version that another one has taken the place of is forgotten once, at the same label pane whatever the shards, the order and
 // the restarts; its alerts are over, its statistics gone from the checkpoint. One that comes back begins anew, and goes on with its numbers.
 func TestForgottenVersion(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	served := phase(301, nil, 0, 1500, "a")
 	replaced := phase(302, served, 10, 4500, "b")
@@ -40,7 +42,7 @@ func TestForgottenVersion(t *testing.T) {
 		shards, batch int
 		order         pick
 		crash         float64
-	}{{1, 64, anyOrder, 0}, {1, 3, labelsFirst, 0}, {3, 20, anyOrder, .02}, {4, 30, logitsFirst, .02}} {
+	}{{1, 64, anyOrder, 0}, {1, testsize.Pick(20, 3), labelsFirst, 0}, {3, 20, anyOrder, .02}, {4, 30, logitsFirst, .02}} {
 		w := newWorld(t, s, stream(t, back, c.shards, c.batch), uint64(c.shards+c.batch))
 		w.save, w.crash = .1, c.crash
 		w.run(c.order)

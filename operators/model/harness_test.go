@@ -29,6 +29,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -255,22 +256,26 @@ func (w *world) readPanes(n int) {
 	}
 }
 
+// thin is how many times rarer crashes are than in a long run: a checkpoint costs more than the rows between two.
+func thin() float64 { return testsize.Pick(2.0, 1) }
+
 func (w *world) maybeCrash() {
 	if w.crash == 0 {
 		return
 	}
+	save, crash := w.save/thin(), w.crash/thin()
 	for i := range w.shards {
-		if w.r.Float64() < w.save {
+		if w.r.Float64() < save {
 			w.saveShard(i)
 		}
-		if w.r.Float64() < w.crash {
+		if w.r.Float64() < crash {
 			w.restoreShard(i)
 		}
 	}
-	if w.r.Float64() < w.save {
+	if w.r.Float64() < save {
 		w.saveModel()
 	}
-	if w.r.Float64() < w.crash {
+	if w.r.Float64() < crash {
 		w.model = w.setup.task()
 		if w.savedModel != nil {
 			w.must(pipeline.RestoreCheckpoint(w.savedModel, w.model.Sections(), nil))

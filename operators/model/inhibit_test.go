@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -89,6 +90,7 @@ func TestInhibition(t *testing.T) {
 
 // TestResolvedIsToldToWhoeverWasToldThatItFires: an alert that was inhibited all along stays so when it is over.
 func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(91, episode(92, episode(93, nil, 3000, 1), 2500, 2.5), 9000, 1)
 	s := alarmSetup(testAlarm())

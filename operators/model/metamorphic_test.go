@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -54,6 +55,7 @@ func TestFewRowsOverManyShards(t *testing.T) {
 // TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted: the
 // final windows have the sums of the stream that came in order.
 func TestLateRowsAreInEverySum(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(5, batchtest.Options{N: 800, MaxLag: 20 * second, Unlabelled: .1, Sharpness: 2, Regions: 2})
 	s := defaultSetup()

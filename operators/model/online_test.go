@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestOnlineIsShownAndKept: snapshots of all rows, and no others, say how online Platt scaling does; over crashes too.
 func TestOnlineIsShownAndKept(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(111, batchtest.Options{N: 1500, MaxLag: 5 * second, Sharpness: 2.5, Regions: 2})
 	s := defaultSetup()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -128,6 +129,7 @@ func nanos(t *testing.T, s string) int64 {
 
 // TestCalibratedIsScoredAfterItsFit recomputes what the calibrator in force makes of the rows after its fit.
 func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(13, batchtest.Options{N: 6000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()

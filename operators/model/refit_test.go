@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/operators/apply"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -16,6 +17,7 @@ import (
 // TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why, for
 // every candidate.
 func TestNoChangeHasEvidence(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(41, batchtest.Options{N: 6000, MaxLag: 5 * second})
 	s := defaultSetup()

@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -47,6 +48,7 @@ func encoded(t testing.TB, temperature float64) []byte {
 // TestOrders pins, publishes, rolls back and unpins in a stream whose refits would publish, reads the same log again with
 // fits that end late and restarts in between, and finds the same decisions.
 func TestOrders(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(101, batchtest.Options{N: 6000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
@@ -218,6 +220,7 @@ func TestCanary(t *testing.T) {
 // TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is taken back, once, as a new revision with its evidence; one that stays
 // right is not.
 func TestRollbackOfWhatTurnedBad(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(104, batchtest.Options{N: 2000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is no candidate, and the decision says so; others are published.
 func TestCalibratorThatNoTopicTakes(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(321, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5})
 	for _, c := range []struct {

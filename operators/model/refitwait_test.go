@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -17,6 +18,7 @@ func twoModels() []batchtest.Row {
 // TestSlowFitsLeaveNoTrace lets fits end at random, late or only after the stream's end: every output and the state are
 // those of a run whose fits are done at once.
 func TestSlowFitsLeaveNoTrace(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(73, batchtest.Options{N: 3000, MaxLag: 20 * second, Sharpness: 2.5, Versions: []string{"a", "b"}, Weights: true})
 	for _, late := range []bool{false, true} {

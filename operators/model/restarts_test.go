@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -30,8 +31,9 @@ func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
 	return to
 }
 
-// restartsAfter is the messages of a panes log after which a model task is restored: each n-th and the last few.
+// restartsAfter is the messages of a panes log after which a model task is restored: each n-th (in a long run) and the last few.
 func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
+	n = testsize.Pick(4*n+1, n)
 	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.panes)-3 }
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -68,6 +69,7 @@ func put(t testing.TB, h *shadow.Heads, n int, from int64, model shadow.HeadMode
 // TestShadowLeavesNoTrace runs a head beside the model over other numbers of shards, batch sizes and orders, and with
 // crashes: the same hash and outputs, and the counts of rows are those of a run without.
 func TestShadowLeavesNoTrace(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := featureRows(11, 1500)
 	heads := shadow.NewHeads(2)
@@ -169,6 +171,7 @@ func TestShadowThatComesLate(t *testing.T) {
 // TestJudge: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is rejected
 // when there were enough rows; one that was ready and turns worse is rolled back.
 func TestJudge(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		head shadow.HeadModel

@@ -3,6 +3,7 @@ package model
 import (
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -10,6 +11,7 @@ import (
 // TestCorrectionOfManyClasses: of 150 classes the weights put into force before labels are those of the plain computation, help on the rows that
 // follow, name the assumption, and leave no trace of crashes.
 func TestCorrectionOfManyClasses(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	const k, still = 150, 1500
 	prior, moved := make([]float64, k), make([]float64, k)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -14,6 +15,7 @@ func endedBy(task *ModelTask, reason string) int64 {
 // TestEndedSlicesAreCounted: every slice that another one takes the place of is counted once, whatever the task is restored from on the way; one
 // whose column the configuration has no more is added to the counts of the checkpoint, and to no more than these by a second restart from it.
 func TestEndedSlicesAreCounted(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := manyValues(batchtest.Rows(154, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}), 60)
 	s := manySetup(4)

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -44,6 +45,7 @@ func manySetup(limit int) setup {
 // TestManyValuesLeaveNoTrace has more values than places, and more than slots: the same bytes come of any number of shards, batch size,
 // order and crash, and every row is in one slice.
 func TestManyValuesLeaveNoTrace(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := manyValues(batchtest.Rows(151, batchtest.Options{N: 1500, MaxLag: 30 * second, Unlabelled: .1, Sharpness: 2, Regions: 1}), 60)
 	for _, limit := range []int{3, 25} { // slots for 12 and 100 values a pane
@@ -134,6 +136,7 @@ func checkParts(t *testing.T, w *world) {
 
 // TestManyValuesSurvive rebuilds the task from its checkpoint again and again.
 func TestManyValuesSurvive(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := manyValues(batchtest.Rows(152, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}), 60)
 	s := manySetup(4)
@@ -144,6 +147,7 @@ func TestManyValuesSurvive(t *testing.T) {
 // TestColumnsAndBoundsChange goes on from a checkpoint with a lower bound, then without the column: nothing is refused, the bound holds
 // from the next pane on, and what fired for a slice that is gone is resolved.
 func TestColumnsAndBoundsChange(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := manyValues(batchtest.Rows(153, batchtest.Options{N: 1500, MaxLag: 30 * second, Sharpness: 3, Regions: 1}), 20)
 	s := manySetup(8)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -39,6 +40,7 @@ func (w *world) requests() []record.Finetune {
 // TestTriggerOnAccuracy: asked after the fall and not before, with its numbers; again after the deadline and the cool-down,
 // and no more often than the budget allows. Splits, orders and crashes leave no trace.
 func TestTriggerOnAccuracy(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	const fall = 1500 // 150 s
 	rows := wornRows(21, 6000, fall, .5)
@@ -79,6 +81,7 @@ func TestTriggerOnAccuracy(t *testing.T) {
 
 // TestTriggerIsQuiet where nothing has changed, and where recalibration has mended what did.
 func TestTriggerIsQuiet(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	for _, seed := range []uint64{1, 2, 3} {
 		for name, rows := range map[string][]batchtest.Row{
@@ -95,6 +98,7 @@ func TestTriggerIsQuiet(t *testing.T) {
 
 // TestTriggerOnECE: confidences that no temperature mends, at an accuracy that stays.
 func TestTriggerOnECE(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(22, batchtest.Options{N: 5000, MaxLag: 20 * second, Sharpness: 1})
 	for i := 1500; i < len(rows); i++ {

@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -47,6 +48,7 @@ func histogram(c []float64) []float64 {
 // TestUnlabelledInSnapshots: what windows say of predictions before their labels is what the rows themselves give: nothing in reference to
 // a window that is part of it, no distance above its threshold while nothing changes, all above it once confidences move.
 func TestUnlabelledInSnapshots(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(101, episode(102, nil, 4800, 1), 2400, 3)
 	change := rows[4800].TS
@@ -103,6 +105,7 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 // TestEstimateFollowsTheCalibrator: of an overconfident model with its temperature in force, the confidence-based estimate has the
 // accuracy, and the ECE of the raw confidences, that the labels then show.
 func TestEstimateFollowsTheCalibrator(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	s := defaultSetup()
 	s.model.Rules = nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -90,6 +91,7 @@ func identity(t *testing.T, m pipeline.Message) (id, number string) {
 // other has written too, byte for byte; and who takes, of the records of a key and window, that with the latest "at"
 // (docs/operations.md, Fencing) reads what an undisturbed run has written.
 func TestZombieChangesNothing(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(81, batchtest.Options{N: 1500, MaxLag: 10 * second, Unlabelled: .05, Sharpness: 2.5})
 	s := defaultSetup()

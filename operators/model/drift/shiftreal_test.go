@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/realdata"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // shiftBench is a labelled sample with a calibrator fitted on it, and other rows by label to be drawn and to be scored.
@@ -158,9 +159,10 @@ func allMoved(rng *rand.Rand, k int) []float64 {
 // TestRealPooledCorrection: on CIFAR-100 weights from few predictions help where shares have moved, for pools of much fewer classes too, and do next to
 // nothing where they have not; then none is proposed.
 func TestRealPooledCorrection(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	b := realShiftBench(t)
-	const trials = 3
+	trials := testsize.Pick(1, 3)
 	even := slices.Repeat([]float64{1}, b.k.K)
 	for _, m := range []int{500, 1000} {
 		for _, c := range []struct {
@@ -178,9 +180,9 @@ func TestRealPooledCorrection(t *testing.T) {
 				q := c.shares(rng)
 				now := b.now(t, rng, m, q)
 				without := b.nll(b.base, q)
-				was += without / trials
+				was += without / float64(trials)
 				for _, classes := range []int{16, 64, 100} {
-					by[classes] += (b.nll(b.corrected(t, now, classes), q) - without) / trials
+					by[classes] += (b.nll(b.corrected(t, now, classes), q) - without) / float64(trials)
 				}
 				if proposed := b.proposed(t, now) != nil; proposed != (c.most < 0) {
 					t.Errorf("%d rows, %s, trial %d: a correction is proposed: %v", m, c.what, trial, proposed)
@@ -226,6 +228,7 @@ func manyShiftBench(k, sample, draw, test int) *shiftBench {
 // TestCorrectionOfAThousandClasses: where shares of 1,000 classes have moved, 2,000 predictions help; where none has, nothing is proposed. (With five
 // sampled rows a class and two predictions, 128 classes told apart, most of what the true shares would give is out of reach.)
 func TestCorrectionOfAThousandClasses(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	const k, m = 1000, 2000
 	b := manyShiftBench(k, 5000, 5, 3)

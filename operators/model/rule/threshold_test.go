@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
@@ -137,6 +138,7 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 // TestCoverageIsThatOfTheRows counts the rows themselves: of the predictions of whole slots that are old enough, those whose
 // label came by then.
 func TestCoverageIsThatOfTheRows(t *testing.T) {
+	testsize.Slow(t)
 	const age, slots, pane = 700 * time.Second, 3, 10 * second // 70 panes in slots of 3
 	cfg := threshold0(Coverage, .1, .2)
 	cfg.Age, cfg.Rows = age, 1<<40 // all of them

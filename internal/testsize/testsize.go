@@ -1,0 +1,30 @@
+// Package testsize says how much a test is to do. There are three sizes.
+//
+// `go test -short` leaves out the tests that call [Slow]: a developer's first answer. `go test` runs all, each as large as
+// its statement needs. With PLUMBLINE_LONG=1 (`make test-long`) tests repeat more: more seeds, denser crashes, larger
+// tables. The package knows nothing of what is tested, and is for tests only.
+package testsize
+
+import (
+	"os"
+	"testing"
+)
+
+// Long reports whether tests are to repeat more than their statement needs.
+func Long() bool { return os.Getenv("PLUMBLINE_LONG") != "" }
+
+// Pick returns the second value in a long run, else the first.
+func Pick[T any](usual, long T) T {
+	if Long() {
+		return long
+	}
+	return usual
+}
+
+// Slow leaves a test of a second or more out of a short run.
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a second or more: left out with -short")
+	}
+}
