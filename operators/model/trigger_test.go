@@ -127,8 +127,8 @@ func TestTriggerOff(t *testing.T) {
 	s.model.Trigger, s.model.Judge = TriggerSpec{}, JudgeSpec{}
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
 	b, err := loopState{w.model}.AppendState(nil)
-	if err != nil || len(b) != 1 {
-		t.Errorf("got %d bytes of state, %v; want the version alone", len(b), err)
+	if err != nil || len(b) != 0 {
+		t.Errorf("got %d bytes of state, %v; want none", len(b), err)
 	}
 	if n := len(w.requests()); n != 0 {
 		t.Errorf("got %d requests", n)
