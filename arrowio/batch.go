@@ -73,7 +73,8 @@ type Batch struct {
 
 	// Reject is the reason why a row takes no part, by row; nil where all rows are good. "" = good.
 	Reject []string
-	// Shadow says that the rows were computed here by another head: they follow rows that were received, and are counted with them.
+	// Shadow says that the rows were computed here by another head: they follow rows that were received, and are
+	// counted with them.
 	Shadow bool
 	// Raw is the message's value as it came, for the dead-letter topic; nil for joined batches.
 	Raw []byte

@@ -27,7 +27,10 @@ func allocates(f func()) uint64 {
 // harmless, of a hundred batches it is gigabytes. The bound is of the message.
 func TestSparseBatchesAreBoundedByMessage(t *testing.T) {
 	const n, k = 256, 512
-	fields := []arrow.Field{field("id", arrow.PrimitiveTypes.Int64), field("logits", arrow.ListOf(arrow.FixedWidthTypes.Float16))}
+	fields := []arrow.Field{
+		field("id", arrow.PrimitiveTypes.Int64),
+		field("logits", arrow.ListOf(arrow.FixedWidthTypes.Float16)),
+	}
 	v := stream(t, fields, model, func(b *array.RecordBuilder) {
 		for i := range n {
 			b.Field(0).(*array.Int64Builder).Append(int64(i))
@@ -68,12 +71,15 @@ func TestDeclaredRowsCostNothing(t *testing.T) {
 				}
 			}
 			got := allocates(func() {
-				if _, err := NewDecoder(Options{Slices: []string{"region", "tenant"}}).Decode(v, testOrigin, kind); err == nil {
+				if _, err := NewDecoder(
+					Options{Slices: []string{"region", "tenant"}},
+				).Decode(v, testOrigin, kind); err == nil {
 					t.Errorf("seed %d: a million rows were accepted", s)
 				}
 			})
 			if got > 1<<20 {
-				t.Errorf("seed %d: got %d bytes allocated for a message of %d that declares a million rows", s, got, len(v))
+				t.Errorf("seed %d: got %d bytes allocated for a message of %d that declares a million rows", s, got,
+					len(v))
 			}
 		}
 	}
@@ -112,7 +118,10 @@ func TestDeclaredLengthsOfCompressedBuffers(t *testing.T) {
 
 // bomb is a message of n equal values, which compresses a thousandfold.
 func bomb(t testing.TB, n int, codec ipc.Option) []byte {
-	fields := []arrow.Field{field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float64)), field("label", arrow.PrimitiveTypes.Int64)}
+	fields := []arrow.Field{
+		field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float64)),
+		field("label", arrow.PrimitiveTypes.Int64),
+	}
 	return stream(t, fields, model, func(b *array.RecordBuilder) {
 		l := b.Field(0).(*array.FixedSizeListBuilder)
 		for range n {
@@ -145,7 +154,10 @@ func TestCompressionBombs(t *testing.T) {
 // Many field tables that are one in the message are many when parsed: such a schema is not kept.
 func TestLargeSchemasAreNotKept(t *testing.T) {
 	d := NewDecoder(Options{})
-	fields := []arrow.Field{field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)), field("label", arrow.PrimitiveTypes.Int8)}
+	fields := []arrow.Field{
+		field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
+		field("label", arrow.PrimitiveTypes.Int8),
+	}
 	keep := func() int { return d.plans.order.Len() }
 	decode := func() {
 		t.Helper()

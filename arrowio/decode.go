@@ -113,7 +113,15 @@ func (d *Decoder) stream(value []byte, o Origin, kind Kind) (out []*Batch, err e
 	if err != nil {
 		return nil, err
 	}
-	r := reader{d: d, plan: p, origin: o, kind: kind, raw: value, left: d.opt.MaxRows, sparse: wire.SparseValues(len(value))}
+	r := reader{
+		d:      d,
+		plan:   p,
+		origin: o,
+		kind:   kind,
+		raw:    value,
+		left:   d.opt.MaxRows,
+		sparse: wire.SparseValues(len(value)),
+	}
 	batches := 0
 	for {
 		var m wire.Message

@@ -110,7 +110,8 @@ func TestRejectedRowsLeaveTheOthers(t *testing.T) {
 		Served: []float32{nan, 0, 1, 1, 1, 1, 1.5},
 	}
 	b := decodeOne(t, Options{}, mustEncode(t, c), Predictions)
-	equal(t, "reject", b.Reject, []string{"", NonfiniteScores, NullRow, NonfiniteScores, LabelRange, BadWeight, BadServed})
+	equal(t, "reject", b.Reject,
+		[]string{"", NonfiniteScores, NullRow, NonfiniteScores, LabelRange, BadWeight, BadServed})
 	equal(t, "rejected", b.Rejected(), 6)
 	equal(t, "time of the record", b.TS[6], testOrigin.Time)
 	equal(t, "default version", b.Models, []ModelKey{{"m", DefaultVersion}})
@@ -119,7 +120,12 @@ func TestRejectedRowsLeaveTheOthers(t *testing.T) {
 
 func TestProbabilitiesMustBeDistributions(t *testing.T) {
 	nan := float32(math.NaN())
-	c := Columns{Model: "m", K: 2, Label: []int32{0, 0, 0, 0, 0}, Probs: []float32{.5, .5, .5, .56, 1.2, -.2, nan, 1, .97, 0}}
+	c := Columns{
+		Model: "m",
+		K:     2,
+		Label: []int32{0, 0, 0, 0, 0},
+		Probs: []float32{.5, .5, .5, .56, 1.2, -.2, nan, 1, .97, 0},
+	}
 	b := decodeOne(t, Options{}, mustEncode(t, c), Predictions)
 	equal(t, "reject", b.Reject, []string{"", NonfiniteScores, NonfiniteScores, NonfiniteScores, ""})
 	equal(t, "probs", b.Probs, true)

@@ -118,7 +118,8 @@ func (c *Columns) record() (arrow.Record, error) {
 		b.Add("probs", false, record.Slab(c.Probs, c.K))
 	}
 	if len(c.Label) > 0 {
-		b.Add("label", true, record.Fixed(arrow.PrimitiveTypes.Int32, c.Label, func(i int) bool { return c.Label[i] < 0 }))
+		b.Add("label", true,
+			record.Fixed(arrow.PrimitiveTypes.Int32, c.Label, func(i int) bool { return c.Label[i] < 0 }))
 	}
 	if len(c.Features) > 0 {
 		b.Add("features", true, record.Features(c.Features, c.D, c.HalfFeatures))

@@ -40,7 +40,8 @@ func (r *reader) slab(c *wire.Column, maxK int, mem *[]float32) (k int, slab []f
 	// Null rows of length zero leave gaps; the memory is fresh because values may lie in *mem.
 	size := int64(c.N) * int64(k)
 	if size > r.sparse {
-		return 0, nil, wire.Errorf(wire.TooLarge, "column %q: %d rows of %d with empty null rows, %d values are left to the message", name, c.N, k, r.sparse)
+		return 0, nil, wire.Errorf(wire.TooLarge,
+			"column %q: %d rows of %d with empty null rows, %d values are left to the message", name, c.N, k, r.sparse)
 	}
 	r.sparse -= size
 	slab = make([]float32, c.N*k)

@@ -91,8 +91,9 @@ func (h *hostile) allocated() uint64 {
 	return h.allocs[0].Value.Uint64()
 }
 
-// Bounds on one message. Memory: what the decoder documents, a small multiple of the message and what it may inflate. Time:
-// two orders of magnitude above what the slowest message takes, since the machine may be busy, and the least of three tries.
+// Bounds on one message. Memory: what the decoder documents, a small multiple of the message and what it may inflate.
+// Time: two orders of magnitude above what the slowest message takes, since the machine may be busy, and the least of
+// three tries.
 const (
 	fixedBytes    = 8 << 20 // schemas whose fields share a long name, slabs with empty rows
 	bytesPerByte  = 64
@@ -182,12 +183,19 @@ func consume(t testing.TB, b *Batch) {
 
 // hostileOptions are bounds that mutated messages can reach.
 func hostileOptions(inflate bool) Options {
-	return Options{Slices: []string{"region", "tenant"}, MaxMessageBytes: 1 << 20, MaxRows: 4096, MaxBatches: 64, Inflate: inflate, MaxInflated: 1 << 20}
+	return Options{
+		Slices:          []string{"region", "tenant"},
+		MaxMessageBytes: 1 << 20,
+		MaxRows:         4096,
+		MaxBatches:      64,
+		Inflate:         inflate,
+		MaxInflated:     1 << 20,
+	}
 }
 
-// TestMutatedMessages decodes mutated messages, half of them mutated with the structure of the message in mind: none may
-// panic, cost much time or memory, or give a row that the Arrow library reads otherwise. `make fuzz-messages` runs ten
-// million.
+// TestMutatedMessages decodes mutated messages, half of them mutated with the structure of the message in mind: none
+// may panic, cost much time or memory, or give a row that the Arrow library reads otherwise. `make fuzz-messages` runs
+// ten million.
 func TestMutatedMessages(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(512 << 20))
 	m := newMutator(seedMessages(t))
@@ -201,10 +209,18 @@ func TestMutatedMessages(t *testing.T) {
 		of[i/3%2].decode(t, v, Kind(r.IntN(4)/3))
 	}
 	for _, h := range of {
-		t.Logf("inflate %v: %d messages, %d accepted, %d of them compared with the Arrow library; at most %d bytes allocated and %v a message",
-			h.o.Inflate, h.decoded, h.accepted, h.compared, h.mostBytes, h.longest)
+		t.Logf(
+			"inflate %v: %d messages, %d accepted, %d of them compared with the Arrow library; at most %d bytes allocated and %v a message",
+			h.o.Inflate,
+			h.decoded,
+			h.accepted,
+			h.compared,
+			h.mostBytes,
+			h.longest,
+		)
 		if h.accepted < h.decoded/50 || h.accepted > h.decoded*9/10 || h.compared < h.accepted/2 {
-			t.Errorf("got %d accepted of %d and %d compared: the mutations test little", h.accepted, h.decoded, h.compared)
+			t.Errorf("got %d accepted of %d and %d compared: the mutations test little", h.accepted, h.decoded,
+				h.compared)
 		}
 	}
 }
@@ -256,7 +272,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzStructured lets the fuzzing engine choose the mutations of TestMutatedMessages: its input is read as their choices.
+// FuzzStructured lets the fuzzing engine choose the mutations of TestMutatedMessages: its input is read as their
+// choices.
 func FuzzStructured(f *testing.F) {
 	m := newMutator(seedMessages(f))
 	r := rand.New(rand.NewPCG(5, 6))

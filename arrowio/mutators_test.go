@@ -105,7 +105,29 @@ func (m *mutator) rearrange(r chooser, list []piece) []piece {
 }
 
 // lies are lengths that make a trusting reader allocate or index wildly.
-var lies = []uint64{0, 1, 2, 3, 7, 8, 64, 127, 255, 1 << 12, 1 << 16, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 40, 1<<63 - 1, 1 << 63, 1<<64 - 1, 1<<64 - 2, 1<<64 - 8}
+var lies = []uint64{
+	0,
+	1,
+	2,
+	3,
+	7,
+	8,
+	64,
+	127,
+	255,
+	1 << 12,
+	1 << 16,
+	1 << 20,
+	1<<31 - 1,
+	1 << 31,
+	1<<32 - 1,
+	1 << 40,
+	1<<63 - 1,
+	1 << 63,
+	1<<64 - 1,
+	1<<64 - 2,
+	1<<64 - 8,
+}
 
 // lie changes one spot of v.
 func lie(r chooser, v []byte, spots []spot) {

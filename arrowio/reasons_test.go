@@ -120,8 +120,17 @@ func TestLyingLengths(t *testing.T) {
 
 func TestLyingDictionaries(t *testing.T) {
 	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
-	fields := []arrow.Field{field("region", dict), field("label", arrow.PrimitiveTypes.Int8), field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))}
-	v := stream(t, fields, model, rowsOf(t, `{"region":"eu","label":1,"logits":[8,9]}`, `{"region":"us","label":1,"logits":[8,9]}`))
+	fields := []arrow.Field{
+		field("region", dict),
+		field("label", arrow.PrimitiveTypes.Int8),
+		field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
+	}
+	v := stream(
+		t,
+		fields,
+		model,
+		rowsOf(t, `{"region":"eu","label":1,"logits":[8,9]}`, `{"region":"us","label":1,"logits":[8,9]}`),
+	)
 	o := Options{Slices: []string{"region"}}
 	wantReason(t, o, cutMessage(t, v, 1), Predictions, wire.Dictionary)
 

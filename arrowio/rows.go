@@ -9,7 +9,8 @@ import (
 // Good reports whether row i takes part.
 func (b *Batch) Good(i int) bool { return b.Reject == nil || b.Reject[i] == "" }
 
-// WithReject returns a batch of the same rows with other reasons. It shares the columns of b, and is valid as long as b is.
+// WithReject returns a batch of the same rows with other reasons. It shares the columns of b, and is valid as long as b
+// is.
 func (b *Batch) WithReject(reject []string) *Batch {
 	c := *b
 	c.Reject, c.mem, c.refs = reject, nil, 0

@@ -23,7 +23,9 @@ func (r *reader) scores(b *Batch, c *wire.Column) error {
 	if k == 0 && b.N > 0 && allNull(c) {
 		// Null lists without values do not say how many there would be. Every row is rejected, so any number will do.
 		if k = 2; int64(k*b.N) > r.sparse {
-			return wire.Errorf(wire.TooLarge, "column %q: %d null rows without values, %d values are left to the message", c.Field.Name, b.N, r.sparse)
+			return wire.Errorf(wire.TooLarge,
+				"column %q: %d null rows without values, %d values are left to the message", c.Field.Name, b.N,
+				r.sparse)
 		}
 		r.sparse -= int64(k * b.N)
 		slab = make([]float32, k*b.N)

@@ -361,7 +361,8 @@ func differ(got []*Batch, want []slowBatch) string {
 	for j, b := range got {
 		w := want[j]
 		if b.N != len(w.rows) || b.K != w.k {
-			return fmt.Sprintf("batch %d: %d rows of %d classes, the library reads %d of %d", j, b.N, b.K, len(w.rows), w.k)
+			return fmt.Sprintf("batch %d: %d rows of %d classes, the library reads %d of %d", j, b.N, b.K, len(w.rows),
+				w.k)
 		}
 		for i := range b.N {
 			if d := differRow(b, i, &w.rows[i]); d != "" {

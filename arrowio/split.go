@@ -28,15 +28,21 @@ type Part struct {
 	Value []byte
 }
 
-// Split makes messages of the rows of one: place says for a row's id, nil where the row has none, where the row goes, in
-// [0, places). The parts come in the order of their places, those of one place in the order of the rows; a second one of a
-// place is there only where one would be longer than MaxMessageBytes. They depend on the arguments alone. They have the
-// schema with its metadata, and the columns that plumbline knows or could know: numbers, booleans, timestamps, text, binary,
-// lists of floats, dictionaries of text; those of other types are left out. Where there is no column ts, the parts have
-// one with the time of o. A message that Decode would refuse is refused, and so is one whose
-// columns contradict themselves where Decode would not look; an error is a *DecodeError. Values are not checked: rows
-// that Decode rejects are parts' rows as any.
-func (s *Splitter) Split(value []byte, o Origin, kind Kind, places int, place func(id []byte) int) (parts []Part, err error) {
+// Split makes messages of the rows of one: place says for a row's id, nil where the row has none, where the row goes,
+// in [0, places). The parts come in the order of their places, those of one place in the order of the rows; a second
+// one of a place is there only where one would be longer than MaxMessageBytes. They depend on the arguments alone. They
+// have the schema with its metadata, and the columns that plumbline knows or could know: numbers, booleans, timestamps,
+// text, binary, lists of floats, dictionaries of text; those of other types are left out. Where there is no column ts,
+// the parts have one with the time of o. A message that Decode would refuse is refused, and so is one whose columns
+// contradict themselves where Decode would not look; an error is a *DecodeError. Values are not checked: rows that
+// Decode rejects are parts' rows as any.
+func (s *Splitter) Split(
+	value []byte,
+	o Origin,
+	kind Kind,
+	places int,
+	place func(id []byte) int,
+) (parts []Part, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			parts, err = nil, wire.Errorf(wire.Panicked, "%v", r)
@@ -110,7 +116,8 @@ func (s *Splitter) read(value []byte, kind Kind) (*whole, error) {
 		return nil, err
 	}
 	if n := len(m.schema.Meta); n > maxSplitSchema {
-		return nil, wire.Errorf(wire.TooLarge, "schema of %d bytes in a message to be split, at most %d", n, maxSplitSchema)
+		return nil, wire.Errorf(wire.TooLarge, "schema of %d bytes in a message to be split, at most %d", n,
+			maxSplitSchema)
 	}
 	if m.plan, err = s.d.plan(m.schema, kind); err != nil {
 		return nil, err
@@ -154,7 +161,8 @@ func (s *Splitter) dictionary(m *whole, b wire.Message, dicts map[int64][][]byte
 		values = dicts[id]
 	}
 	if len(values)+c.N > s.d.opt.MaxRows {
-		return wire.Errorf(wire.Dictionary, "dictionary %d of %d entries, at most %d", id, len(values)+c.N, s.d.opt.MaxRows)
+		return wire.Errorf(wire.Dictionary, "dictionary %d of %d entries, at most %d", id, len(values)+c.N,
+			s.d.opt.MaxRows)
 	}
 	off, reuse, err := wire.Offsets(c, len(c.Text), s.d.offsets)
 	s.d.offsets = reuse
@@ -239,7 +247,8 @@ func (s *Splitter) build(parts []Part, m *whole, p int, rows [][]int32) ([]Part,
 		return append(parts, Part{p, total, value}), nil
 	}
 	if total == 1 {
-		return nil, wire.Errorf(wire.TooLarge, "a row alone makes a message of %d bytes, at most %d", len(value), s.d.opt.MaxMessageBytes)
+		return nil, wire.Errorf(wire.TooLarge, "a row alone makes a message of %d bytes, at most %d", len(value),
+			s.d.opt.MaxMessageBytes)
 	}
 	first, second := halves(rows, total/2)
 	if parts, err = s.build(parts, m, p, first); err != nil {
@@ -330,7 +339,8 @@ func (s *Splitter) dictionaries(dst []byte, b *splitBatch, rows []int32) (map[in
 		if by[id] == nil {
 			from, ok := b.dicts[id]
 			if !ok {
-				return nil, nil, wire.Errorf(wire.Dictionary, "column %.64q: no dictionary %d before the record batch", c.Field.Name, id)
+				return nil, nil, wire.Errorf(wire.Dictionary, "column %.64q: no dictionary %d before the record batch",
+					c.Field.Name, id)
 			}
 			by[id] = &compact{from: from, to: map[uint64]uint64{}}
 			order = append(order, c)

@@ -60,10 +60,18 @@ func lines(t testing.TB, value []byte, skip ...string) (schema *arrow.Schema, ro
 func every(id arrow.DataType) []arrow.Field {
 	text := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint8, ValueType: arrow.BinaryTypes.String}
 	fields := []arrow.Field{
-		field("id", id), field("ts", arrow.FixedWidthTypes.Timestamp_ms), field("logits", arrow.FixedSizeListOf(3, arrow.FixedWidthTypes.Float16)),
-		field("extras", arrow.ListOf(arrow.PrimitiveTypes.Float64)), field("label", arrow.PrimitiveTypes.Int16), field("region", text),
-		field("born", arrow.FixedWidthTypes.Date32), field("note", arrow.BinaryTypes.LargeString), field("raw", arrow.BinaryTypes.Binary),
-		field("flag", arrow.FixedWidthTypes.Boolean), field("weight", arrow.PrimitiveTypes.Float64), field("tenant", text),
+		field("id", id),
+		field("ts", arrow.FixedWidthTypes.Timestamp_ms),
+		field("logits", arrow.FixedSizeListOf(3, arrow.FixedWidthTypes.Float16)),
+		field("extras", arrow.ListOf(arrow.PrimitiveTypes.Float64)),
+		field("label", arrow.PrimitiveTypes.Int16),
+		field("region", text),
+		field("born", arrow.FixedWidthTypes.Date32),
+		field("note", arrow.BinaryTypes.LargeString),
+		field("raw", arrow.BinaryTypes.Binary),
+		field("flag", arrow.FixedWidthTypes.Boolean),
+		field("weight", arrow.PrimitiveTypes.Float64),
+		field("tenant", text),
 	}
 	meta := arrow.MetadataFrom(map[string]string{"unit": "none"})
 	fields[10].Metadata = meta
@@ -78,10 +86,21 @@ func everyRow(i int, id string) string {
 		}
 		return v
 	}
-	return fmt.Sprintf(`{"id":%s,"ts":%d,"logits":%s,"extras":%s,"label":%s,"region":%s,"born":%d,"note":%s,"raw":%s,"flag":%s,"weight":%d,"tenant":%s}`,
-		id, 1000+i, or(i%11 == 3, fmt.Sprintf("[%d,1.5,-2]", i)), or(i%7 == 2, "["+strings.Repeat("0.5,", i%5)+"1]"), or(i%3 == 0, fmt.Sprint(i)),
-		or(i%5 == 1, fmt.Sprintf(`"r%d"`, i%13)), i, or(i%6 == 0, fmt.Sprintf(`"note %d"`, i)), or(i%4 == 0, `"AAEC"`),
-		or(i%9 == 0, fmt.Sprint(i%2 == 0)), i, or(i%8 == 1, fmt.Sprintf(`"t%d"`, i%4)))
+	return fmt.Sprintf(
+		`{"id":%s,"ts":%d,"logits":%s,"extras":%s,"label":%s,"region":%s,"born":%d,"note":%s,"raw":%s,"flag":%s,"weight":%d,"tenant":%s}`,
+		id,
+		1000+i,
+		or(i%11 == 3, fmt.Sprintf("[%d,1.5,-2]", i)),
+		or(i%7 == 2, "["+strings.Repeat("0.5,", i%5)+"1]"),
+		or(i%3 == 0, fmt.Sprint(i)),
+		or(i%5 == 1, fmt.Sprintf(`"r%d"`, i%13)),
+		i,
+		or(i%6 == 0, fmt.Sprintf(`"note %d"`, i)),
+		or(i%4 == 0, `"AAEC"`),
+		or(i%9 == 0, fmt.Sprint(i%2 == 0)),
+		i,
+		or(i%8 == 1, fmt.Sprintf(`"t%d"`, i%4)),
+	)
 }
 
 // TestSplit splits a message with every kind of column and compares rows, schema and metadata with what the Arrow
@@ -138,7 +157,8 @@ func TestSplit(t *testing.T) {
 					t.Errorf("place %d: other bytes the second time", p.Place)
 				}
 				got, ls := lines(t, p.Value)
-				equal(t, fmt.Sprintf("rows of place %d", p.Place), strings.Join(ls, "\n"), strings.Join(want[p.Place], "\n"))
+				equal(t, fmt.Sprintf("rows of place %d", p.Place), strings.Join(ls, "\n"),
+					strings.Join(want[p.Place], "\n"))
 				equal(t, "count", p.Rows, len(want[p.Place]))
 				equal(t, "metadata", got.Metadata().String(), schema.Metadata().String())
 				k := 0
@@ -178,7 +198,8 @@ func TestSplitAddsTime(t *testing.T) {
 	schema, rows := lines(t, parts[0].Value, "ts")
 	_, want := lines(t, value)
 	equal(t, "rows", strings.Join(rows, "\n"), strings.Join(want, "\n"))
-	if f := schema.Field(schema.NumFields() - 1); f.Name != "ts" || !arrow.TypeEqual(f.Type, arrow.FixedWidthTypes.Timestamp_ns) {
+	if f := schema.Field(schema.NumFields() - 1); f.Name != "ts" ||
+		!arrow.TypeEqual(f.Type, arrow.FixedWidthTypes.Timestamp_ns) {
 		t.Errorf("last field %v, want ts", f)
 	}
 	o := testOrigin
@@ -200,7 +221,8 @@ func TestSplitLargeMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := NewSplitter(Options{MaxMessageBytes: len(value)}).Split(value, testOrigin, Labels, 1, func([]byte) int { return 0 })
+	parts, err := NewSplitter(
+		Options{MaxMessageBytes: len(value)}).Split(value, testOrigin, Labels, 1, func([]byte) int { return 0 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,19 +238,28 @@ func TestSplitLargeMessages(t *testing.T) {
 	if len(parts) < 2 || strings.Join(rows, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%d parts with %d rows, want some with %d", len(parts), len(rows), len(want))
 	}
-	if _, err := NewSplitter(Options{MaxMessageBytes: 64}).Split(value, testOrigin, Labels, 1, func([]byte) int { return 0 }); err == nil {
+	if _, err := NewSplitter(
+		Options{MaxMessageBytes: 64},
+	).Split(value, testOrigin, Labels, 1, func([]byte) int { return 0 }); err == nil {
 		t.Error("a message longer than may be was taken")
 	}
 }
 
-// TestSplitBatchesAndDictionaries has several record batches whose dictionaries grow or are replaced, and two columns of
-// one dictionary, one with narrow indices.
+// TestSplitBatchesAndDictionaries has several record batches whose dictionaries grow or are replaced, and two columns
+// of one dictionary, one with narrow indices.
 func TestSplitBatchesAndDictionaries(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 		dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String}
 		md := arrow.MetadataFrom(model)
-		schema := arrow.NewSchema([]arrow.Field{field("id", arrow.BinaryTypes.String), field("region", dict), field("label", arrow.PrimitiveTypes.Int8)}, &md)
+		schema := arrow.NewSchema(
+			[]arrow.Field{
+				field("id", arrow.BinaryTypes.String),
+				field("region", dict),
+				field("label", arrow.PrimitiveTypes.Int8),
+			},
+			&md,
+		)
 		value := batches(t, mem, schema, delta, 6, func(b *array.RecordBuilder, i int) {
 			for j := range 10 * (i + 1) {
 				rowsOf(t, fmt.Sprintf(`{"id":"%d-%d","region":"r%d","label":1}`, i, j, j))(b)
@@ -244,7 +275,8 @@ func TestSplitBatchesAndDictionaries(t *testing.T) {
 				k++
 			}
 		}
-		parts, err := NewSplitter(Options{}).Split(value, testOrigin, Labels, 3, func(id []byte) int { return placeOf(id, 3) })
+		parts, err := NewSplitter(
+			Options{}).Split(value, testOrigin, Labels, 3, func(id []byte) int { return placeOf(id, 3) })
 		if err != nil || len(parts) != 3 {
 			t.Fatal(len(parts), err)
 		}
@@ -260,8 +292,15 @@ func TestSplitRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := stream(t, []arrow.Field{field("id", arrow.BinaryTypes.String), field("label", arrow.PrimitiveTypes.Int8)},
-		map[string]string{MetaModel: "m", "pandas": strings.Repeat("x", maxSplitSchema)}, rowsOf(t, `{"id":"a","label":1}`))
+	long := stream(
+		t,
+		[]arrow.Field{field("id", arrow.BinaryTypes.String), field("label", arrow.PrimitiveTypes.Int8)},
+		map[string]string{
+			MetaModel: "m",
+			"pandas":  strings.Repeat("x", maxSplitSchema),
+		},
+		rowsOf(t, `{"id":"a","label":1}`),
+	)
 	for name, c := range map[string]struct {
 		value  []byte
 		reason string
@@ -347,7 +386,13 @@ func BenchmarkSplit(b *testing.B) {
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Split(value, testOrigin, Predictions, 8, func(id []byte) int { return placeOf(id, 8) }); err != nil {
+		if _, err := s.Split(
+			value,
+			testOrigin,
+			Predictions,
+			8,
+			func(id []byte) int { return placeOf(id, 8) },
+		); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,9 +25,16 @@ func TestUnalignedMessages(t *testing.T) {
 	}
 }
 
-// batches is a stream of n record batches, of which rows appends the rows of the i-th; dictionaries that grow are sent as
-// deltas or whole.
-func batches(t *testing.T, mem memory.Allocator, schema *arrow.Schema, delta bool, n int, rows func(b *array.RecordBuilder, i int)) []byte {
+// batches is a stream of n record batches, of which rows appends the rows of the i-th; dictionaries that grow are sent
+// as deltas or whole.
+func batches(
+	t *testing.T,
+	mem memory.Allocator,
+	schema *arrow.Schema,
+	delta bool,
+	n int,
+	rows func(b *array.RecordBuilder, i int),
+) []byte {
 	t.Helper()
 	b := array.NewRecordBuilder(mem, schema)
 	defer b.Release()
@@ -78,8 +85,12 @@ func TestManyBatchesAndGrowingDictionaries(t *testing.T) {
 
 // A stream without rows is valid and gives nothing to count.
 func TestNoRows(t *testing.T) {
-	fields := []arrow.Field{field("label", arrow.PrimitiveTypes.Int8), field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32))}
-	bs, err := NewDecoder(Options{}).Decode(stream(t, fields, model, func(*array.RecordBuilder) {}), testOrigin, Predictions)
+	fields := []arrow.Field{
+		field("label", arrow.PrimitiveTypes.Int8),
+		field("logits", arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)),
+	}
+	bs, err := NewDecoder(
+		Options{}).Decode(stream(t, fields, model, func(*array.RecordBuilder) {}), testOrigin, Predictions)
 	if err != nil || len(bs) != 0 {
 		t.Errorf("got %d batches and error %v, want none", len(bs), err)
 	}

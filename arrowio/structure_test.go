@@ -43,8 +43,8 @@ type piece struct {
 	body  int // where the body begins
 }
 
-// pieces takes a valid stream apart. It is written from Message.fbs and Schema.fbs, trusts its input, and shares nothing
-// with package wire, which it helps to test.
+// pieces takes a valid stream apart. It is written from Message.fbs and Schema.fbs, trusts its input, and shares
+// nothing with package wire, which it helps to test.
 func pieces(stream []byte) []piece {
 	var out []piece
 	for at := 0; at < len(stream); {

@@ -41,7 +41,8 @@ func (r *reader) dictionary(m wire.Message) error {
 		dict = old
 	}
 	if len(dict.values)+c.N > r.d.opt.MaxRows {
-		return wire.Errorf(wire.Dictionary, "dictionary %d of %d entries, at most %d", id, len(dict.values)+c.N, r.d.opt.MaxRows)
+		return wire.Errorf(wire.Dictionary, "dictionary %d of %d entries, at most %d", id, len(dict.values)+c.N,
+			r.d.opt.MaxRows)
 	}
 	off, reuse, err := wire.Offsets(c, len(c.Text), r.d.offsets)
 	r.d.offsets = reuse
@@ -67,7 +68,8 @@ func (r *reader) dictionary(m wire.Message) error {
 // checkText refuses text that may not become a key or a metric label.
 func (r *reader) checkText(c *wire.Column, s []byte) ([]byte, error) {
 	if len(s) > r.d.opt.MaxText {
-		return nil, wire.Errorf(wire.TooLarge, "column %q: text of %d bytes, at most %d", c.Field.Name, len(s), r.d.opt.MaxText)
+		return nil, wire.Errorf(wire.TooLarge, "column %q: text of %d bytes, at most %d", c.Field.Name, len(s),
+			r.d.opt.MaxText)
 	}
 	if !utf8.Valid(s) {
 		return nil, wire.Errorf(wire.BadText, "column %q: %.32q is not UTF-8", c.Field.Name, s)
@@ -115,7 +117,8 @@ func (r *reader) text(c *wire.Column) (text, error) {
 func (r *reader) dictText(c *wire.Column) (text, error) {
 	d, ok := r.dicts[c.Field.Dict.ID]
 	if !ok {
-		return text{}, wire.Errorf(wire.Dictionary, "column %q: no dictionary %d before the record batch", c.Field.Name, c.Field.Dict.ID)
+		return text{}, wire.Errorf(wire.Dictionary, "column %q: no dictionary %d before the record batch", c.Field.Name,
+			c.Field.Dict.ID)
 	}
 	t := text{values: d.values, index: make([]int32, c.N)}
 	var err error
@@ -148,7 +151,8 @@ func indices[T wire.Number](t text, d dictionary, c *wire.Column) error {
 			continue
 		}
 		if uint64(x) >= limit {
-			return wire.Errorf(wire.Dictionary, "column %q: index %v at row %d in a dictionary of %d", c.Field.Name, x, i, len(d.values))
+			return wire.Errorf(wire.Dictionary, "column %q: index %v at row %d in a dictionary of %d", c.Field.Name, x,
+				i, len(d.values))
 		}
 		t.index[i] = int32(x)
 		if d.null[t.index[i]] {

@@ -18,7 +18,13 @@ import (
 
 // stream is an IPC stream of one record, built by fill with the Arrow library's own builders. The checked
 // allocator makes sure that the test's arrays are all released.
-func stream(t testing.TB, fields []arrow.Field, meta map[string]string, fill func(*array.RecordBuilder), opts ...ipc.Option) []byte {
+func stream(
+	t testing.TB,
+	fields []arrow.Field,
+	meta map[string]string,
+	fill func(*array.RecordBuilder),
+	opts ...ipc.Option,
+) []byte {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -89,8 +95,15 @@ func TestTimeUnits(t *testing.T) {
 		arrow.Second: 1_600_000_000_000_000_000, arrow.Millisecond: 1_600_000_000_123_000_000,
 		arrow.Microsecond: 1_600_000_000_123_456_000, arrow.Nanosecond: 1_600_000_000_123_456_789,
 	} {
-		v := stream(t, []arrow.Field{field("ts", &arrow.TimestampType{Unit: unit}), field("logits", two), field("label", arrow.PrimitiveTypes.Int8)},
-			model, func(b *array.RecordBuilder) {
+		v := stream(
+			t,
+			[]arrow.Field{
+				field("ts", &arrow.TimestampType{Unit: unit}),
+				field("logits", two),
+				field("label", arrow.PrimitiveTypes.Int8),
+			},
+			model,
+			func(b *array.RecordBuilder) {
 				per := int64(unit.Multiplier())
 				ts := b.Field(0).(*array.TimestampBuilder)
 				ts.Append(arrow.Timestamp(1_600_000_000_123_456_789 / per))
@@ -106,7 +119,8 @@ func TestTimeUnits(t *testing.T) {
 					l.ValueBuilder().(*array.Float32Builder).AppendValues([]float32{0, 1}, nil)
 					b.Field(2).(*array.Int8Builder).Append(1)
 				}
-			})
+			},
+		)
 		b := decodeOne(t, Options{}, v, Predictions)
 		equal(t, unit.String(), b.TS, []Time{want, 0, 0})
 		last := TimeRange
@@ -121,8 +135,18 @@ func TestScoreTypes(t *testing.T) {
 	f16, f32, f64 := arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64
 	for _, e := range []arrow.DataType{f16, f32, f64} {
 		for _, l := range []arrow.DataType{arrow.FixedSizeListOf(3, e), arrow.ListOf(e), arrow.LargeListOf(e)} {
-			v := stream(t, []arrow.Field{field("logits", l), field("label", arrow.PrimitiveTypes.Uint16)}, model, rowsOf(t,
-				`{"logits":[1,-2,0.5],"label":2}`, `{"logits":null,"label":0}`, `{"logits":[4,5,6],"label":null}`, `{"logits":[4,null,6],"label":1}`))
+			v := stream(
+				t,
+				[]arrow.Field{field("logits", l), field("label", arrow.PrimitiveTypes.Uint16)},
+				model,
+				rowsOf(
+					t,
+					`{"logits":[1,-2,0.5],"label":2}`,
+					`{"logits":null,"label":0}`,
+					`{"logits":[4,5,6],"label":null}`,
+					`{"logits":[4,null,6],"label":1}`,
+				),
+			)
 			b := decodeOne(t, Options{}, v, Predictions)
 			name := l.String()
 			equal(t, name+" K", b.K, 3)
@@ -137,8 +161,13 @@ func TestScoreTypes(t *testing.T) {
 func TestBinaryScores(t *testing.T) {
 	for _, e := range []arrow.DataType{arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64} {
 		for name, want := range map[string][]float32{"logit": {0, .25}, "prob": {.75, .25}} {
-			rows := []string{fmt.Sprintf(`{"%s":0.25,"label":1}`, name), fmt.Sprintf(`{"%s":null,"label":1}`, name), fmt.Sprintf(`{"%s":2,"label":2}`, name)}
-			v := stream(t, []arrow.Field{field(name, e), field("label", arrow.PrimitiveTypes.Int64)}, model, rowsOf(t, rows...))
+			rows := []string{
+				fmt.Sprintf(`{"%s":0.25,"label":1}`, name),
+				fmt.Sprintf(`{"%s":null,"label":1}`, name),
+				fmt.Sprintf(`{"%s":2,"label":2}`, name),
+			}
+			v := stream(t, []arrow.Field{field(name, e), field("label", arrow.PrimitiveTypes.Int64)}, model,
+				rowsOf(t, rows...))
 			b := decodeOne(t, Options{}, v, Predictions)
 			equal(t, name, b.Scores[:2], want)
 			third := LabelRange
@@ -160,7 +189,8 @@ func TestLabelTypes(t *testing.T) {
 		if arrow.IsSignedInteger(c.ID()) {
 			rows, want = append(rows, `{"logits":[1,2],"label":-1}`), append(want, LabelRange)
 		}
-		b := decodeOne(t, Options{}, stream(t, []arrow.Field{field("logits", two), field("label", c)}, model, rowsOf(t, rows...)), Predictions)
+		b := decodeOne(t, Options{},
+			stream(t, []arrow.Field{field("logits", two), field("label", c)}, model, rowsOf(t, rows...)), Predictions)
 		equal(t, c.String(), b.Label[:3], []int32{1, -1, -1})
 		equal(t, c.String(), b.Reject, want)
 	}
@@ -174,11 +204,22 @@ func TestTextTypes(t *testing.T) {
 		kinds = append(kinds, &arrow.DictionaryType{IndexType: ix, ValueType: arrow.BinaryTypes.String})
 	}
 	for _, k := range kinds {
-		v := stream(t, []arrow.Field{field("model", k), field("version", k), field("region", k), field("logits", two), field("label", p.Int8)}, nil, rowsOf(t,
-			`{"model":"a","version":"1","region":"eu","logits":[1,2],"label":1}`,
-			`{"model":"a","version":null,"region":null,"logits":[1,2],"label":1}`,
-			`{"model":null,"version":"2","region":"us","logits":[1,2],"label":1}`,
-			`{"model":"a","version":"1","region":"eu","logits":[1,2],"label":1}`))
+		v := stream(
+			t,
+			[]arrow.Field{
+				field("model", k),
+				field("version", k),
+				field("region", k),
+				field("logits", two),
+				field("label", p.Int8),
+			},
+			nil,
+			rowsOf(t,
+				`{"model":"a","version":"1","region":"eu","logits":[1,2],"label":1}`,
+				`{"model":"a","version":null,"region":null,"logits":[1,2],"label":1}`,
+				`{"model":null,"version":"2","region":"us","logits":[1,2],"label":1}`,
+				`{"model":"a","version":"1","region":"eu","logits":[1,2],"label":1}`),
+		)
 		b := decodeOne(t, Options{Slices: []string{"region"}}, v, Predictions)
 		name := k.String()
 		equal(t, name+" models", b.Models, []ModelKey{{"a", "1"}, {"a", DefaultVersion}, {"", "2"}})
@@ -192,8 +233,16 @@ func TestTextTypes(t *testing.T) {
 func TestFeatureTypes(t *testing.T) {
 	two := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)
 	for _, e := range []arrow.DataType{arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64} {
-		v := stream(t, []arrow.Field{field("features", arrow.FixedSizeListOf(2, e)), field("logits", two), field("label", arrow.PrimitiveTypes.Int8)},
-			model, rowsOf(t, `{"features":[1,0.5],"logits":[1,2],"label":1}`, `{"features":null,"logits":[1,2],"label":1}`))
+		v := stream(
+			t,
+			[]arrow.Field{
+				field("features", arrow.FixedSizeListOf(2, e)),
+				field("logits", two),
+				field("label", arrow.PrimitiveTypes.Int8),
+			},
+			model,
+			rowsOf(t, `{"features":[1,0.5],"logits":[1,2],"label":1}`, `{"features":null,"logits":[1,2],"label":1}`),
+		)
 		b := decodeOne(t, Options{}, v, Predictions)
 		equal(t, "features", b.Features[:2], []float32{1, .5})
 		equal(t, "D", b.D, 2)
@@ -213,15 +262,23 @@ func TestFeatureTypes(t *testing.T) {
 func TestUnknownColumnsAreIgnored(t *testing.T) {
 	two := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)
 	fields := []arrow.Field{
-		field("a", arrow.Null), field("b", arrow.StructOf(field("x", arrow.BinaryTypes.String), field("y", arrow.ListOf(arrow.PrimitiveTypes.Int8)))),
-		field("c", arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64)), field("d", arrow.FixedWidthTypes.Boolean),
-		field("e", &arrow.FixedSizeBinaryType{ByteWidth: 3}), field("f", arrow.FixedWidthTypes.Date32),
+		field("a", arrow.Null),
+		field("b",
+			arrow.StructOf(field("x", arrow.BinaryTypes.String), field("y", arrow.ListOf(arrow.PrimitiveTypes.Int8)))),
+		field("c", arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64)),
+		field("d", arrow.FixedWidthTypes.Boolean),
+		field("e", &arrow.FixedSizeBinaryType{ByteWidth: 3}),
+		field("f", arrow.FixedWidthTypes.Date32),
 		field("g", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.PrimitiveTypes.Int64}),
-		field("h", arrow.BinaryTypes.StringView), field("logits", two), field("label", arrow.PrimitiveTypes.Int8),
+		field("h", arrow.BinaryTypes.StringView),
+		field("logits", two),
+		field("label", arrow.PrimitiveTypes.Int8),
 	}
-	v := stream(t, fields, model, rowsOf(t,
+	v := stream(t, fields, model, rowsOf(
+		t,
 		`{"a":null,"b":{"x":"q","y":[1,2]},"c":[{"key":"k","value":1}],"d":true,"e":"YWJj","f":"2020-01-01","g":5,"h":"a string longer than twelve bytes","logits":[3,4],"label":1}`,
-		`{"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":null,"logits":[5,6],"label":0}`))
+		`{"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":null,"logits":[5,6],"label":0}`,
+	))
 	b := decodeOne(t, Options{}, v, Predictions)
 	equal(t, "scores", b.Scores, []float32{3, 4, 5, 6})
 	equal(t, "label", b.Label, []int32{1, 0})
@@ -229,7 +286,11 @@ func TestUnknownColumnsAreIgnored(t *testing.T) {
 
 func TestCompressedBodies(t *testing.T) {
 	two := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)
-	fields := []arrow.Field{field("logits", two), field("label", arrow.PrimitiveTypes.Int64), field("region", arrow.BinaryTypes.String)}
+	fields := []arrow.Field{
+		field("logits", two),
+		field("label", arrow.PrimitiveTypes.Int64),
+		field("region", arrow.BinaryTypes.String),
+	}
 	var rows []string
 	for range 200 {
 		rows = append(rows, `{"logits":[3,4],"label":1,"region":"eu"}`)

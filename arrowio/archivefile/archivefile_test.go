@@ -26,7 +26,20 @@ func TestFile(t *testing.T) {
 			t.Errorf("name %s", f.Name())
 		}
 		info, err := archivefile.ReadInfo(path)
-		want := archivefile.Info{Model: "m", Version: "v", K: 4, Rows: 15, Partition: 3, Sequence: 9, First: "logits/3/17", Last: "labels/3/4", Oldest: 5, Newest: 50, Digest: f.Digest(), Bytes: int64(len(b))}
+		want := archivefile.Info{
+			Model:     "m",
+			Version:   "v",
+			K:         4,
+			Rows:      15,
+			Partition: 3,
+			Sequence:  9,
+			First:     "logits/3/17",
+			Last:      "labels/3/4",
+			Oldest:    5,
+			Newest:    50,
+			Digest:    f.Digest(),
+			Bytes:     int64(len(b)),
+		}
 		if err != nil || *info != want {
 			t.Errorf("info %+v, %v, want %+v", info, err, want)
 		}

@@ -87,7 +87,13 @@ func parseInfo(head []byte) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := &Info{Model: s.Meta[arrowio.MetaModel], Version: s.Meta[arrowio.MetaVersion], First: s.Meta[MetaFirst], Last: s.Meta[MetaLast], Digest: s.Meta[MetaDigest]}
+	info := &Info{
+		Model:   s.Meta[arrowio.MetaModel],
+		Version: s.Meta[arrowio.MetaVersion],
+		First:   s.Meta[MetaFirst],
+		Last:    s.Meta[MetaLast],
+		Digest:  s.Meta[MetaDigest],
+	}
 	number := func(key string, set func(int64)) {
 		v, perr := strconv.ParseInt(s.Meta[key], 10, 64)
 		if perr != nil && err == nil {

@@ -28,7 +28,8 @@ func TestBits(t *testing.T) {
 				t.Fatalf("half.Bits(%v) = %#04x, want %#04x", y, got, want|sign)
 			}
 			got := []uint16{0, 7}
-			if finite := half.Encode(got, []float32{y}); got[0] != want|sign || got[1] != 7 || finite != (want < 0x7c00) {
+			if finite := half.Encode(got, []float32{y}); got[0] != want|sign || got[1] != 7 ||
+				finite != (want < 0x7c00) {
 				t.Fatalf("half.Encode(%v) = %#04x, finite %v, want %#04x", y, got, finite, want|sign)
 			}
 		}

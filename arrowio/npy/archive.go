@@ -64,7 +64,8 @@ func (e *Entry) Fits() error {
 	const mostInflated = 1032
 	want := uint64(e.Count) * uint64(e.Size)
 	if e.file.UncompressedSize64 != want+uint64(e.start) || want/mostInflated > e.file.CompressedSize64 {
-		return fmt.Errorf("array %s: %d bytes for %d elements of %d bytes", e.Name, e.file.UncompressedSize64-uint64(e.start), e.Count, e.Size)
+		return fmt.Errorf("array %s: %d bytes for %d elements of %d bytes", e.Name,
+			e.file.UncompressedSize64-uint64(e.start), e.Count, e.Size)
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ var (
 	shapeText = regexp.MustCompile(`'shape':\s*\(([\d,\s]*)\)`)
 )
 
-// Parse reads the .npy format, versions 1 to 3: magic, version, header length, a Python literal, elements. The array may
-// view b.
+// Parse reads the .npy format, versions 1 to 3: magic, version, header length, a Python literal, elements. The array
+// may view b.
 func Parse(name string, b []byte) (*Array, error) {
 	h, err := readHeader(name, bytes.NewReader(b))
 	if err != nil {
@@ -79,7 +79,8 @@ func readHeader(name string, r io.Reader) (*Header, error) {
 }
 
 func (h *Header) parse(header string) error {
-	descr, order, shape := descrText.FindStringSubmatch(header), orderText.FindStringSubmatch(header), shapeText.FindStringSubmatch(header)
+	descr, order, shape := descrText.FindStringSubmatch(header), orderText.FindStringSubmatch(
+		header), shapeText.FindStringSubmatch(header)
 	if descr == nil || order == nil || shape == nil {
 		return fmt.Errorf("array %s: header %.80q, want a plain dtype, an order and a shape", h.Name, header)
 	}
@@ -158,7 +159,8 @@ func (h *Header) Dtype() string {
 	case h.Kind == 'b':
 		return "bool"
 	}
-	return fmt.Sprintf("%s%d", map[byte]string{'f': "float", 'i': "int", 'u': "uint", 'M': "datetime"}[h.Kind], 8*h.Size)
+	return fmt.Sprintf("%s%d", map[byte]string{'f': "float", 'i': "int", 'u': "uint", 'M': "datetime"}[h.Kind],
+		8*h.Size)
 }
 
 func (h *Header) String() string {

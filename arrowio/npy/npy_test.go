@@ -91,7 +91,14 @@ func archive(t testing.TB, arrays map[string]string) []byte {
 
 // TestEntries: an array's elements are read where they lie, or run by run.
 func TestEntries(t *testing.T) {
-	b := archive(t, map[string]string{"stored": file("<i2", "3,", "\x01\x00\x02\x00\xff\xff"), "packedz": file("<i2", "2,", "\x05\x00\x06\x00"), "lying": file("<i2", "3,", "12")})
+	b := archive(
+		t,
+		map[string]string{
+			"stored":  file("<i2", "3,", "\x01\x00\x02\x00\xff\xff"),
+			"packedz": file("<i2", "2,", "\x05\x00\x06\x00"),
+			"lying":   file("<i2", "3,", "12"),
+		},
+	)
 	z, err := npy.NewArchive(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +114,8 @@ func TestEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []int64
-		if err := e.Ints(func(_ int, v int64) error { got = append(got, v); return nil }); err != nil || !slices.Equal(got, want) {
+		if err := e.Ints(func(_ int, v int64) error { got = append(got, v); return nil }); err != nil ||
+			!slices.Equal(got, want) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, want)
 		}
 		if at, err := e.Offset(); err != nil || name == "stored" != (at > 0 && b[at] == 1 && b[at+2] == 2) {
@@ -140,7 +148,8 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s: %+v, want an error", what, a)
 		}
 	}
-	path := write("c.npz", archive(t, map[string]string{"x": file("<f4", "1,", "\x00\x00\x80\x3f"), "y": file("|u1", "1,", "\x07")}))
+	path := write("c.npz",
+		archive(t, map[string]string{"x": file("<f4", "1,", "\x00\x00\x80\x3f"), "y": file("|u1", "1,", "\x07")}))
 	all, err := npy.ReadArchive(path)
 	if err != nil || len(all) != 2 || all["x"].F32[0] != 1 || all["y"].Int[0] != 7 {
 		t.Errorf("%+v, %v", all, err)
@@ -154,7 +163,11 @@ func TestNumbers(t *testing.T) {
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := npy.NewWriter(&out)
-	if err := errors.Join(w.Array("x", "<f4", []byte("\x00\x00\x80\x3f\x00\x00\x00\x40"), 1, 2), w.Text("s", []string{"é", "", "abc"}), w.Close()); err != nil {
+	if err := errors.Join(
+		w.Array("x", "<f4", []byte("\x00\x00\x80\x3f\x00\x00\x00\x40"), 1, 2),
+		w.Text("s", []string{"é", "", "abc"}),
+		w.Close(),
+	); err != nil {
 		t.Fatal(err)
 	}
 	z, err := npy.NewArchive(bytes.NewReader(out.Bytes()), int64(out.Len()))

@@ -31,7 +31,10 @@ func (z *Writer) Array(name, descr string, data []byte, shape ...int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, "\x93NUMPY\x01\x00"+string([]byte{byte(len(header)), byte(len(header) >> 8)})+header); err != nil {
+	if _, err := io.WriteString(
+		w,
+		"\x93NUMPY\x01\x00"+string([]byte{byte(len(header)), byte(len(header) >> 8)})+header,
+	); err != nil {
 		return err
 	}
 	_, err = w.Write(data)
@@ -46,7 +49,9 @@ func (z *Writer) Text(name string, v []string) error {
 	}
 	const most = 1 << 28
 	if len(v)*width > most {
-		return fmt.Errorf("array %s: %d strings of up to %d characters, which NumPy pads to one width: write another format", name, len(v), width)
+		return fmt.Errorf(
+			"array %s: %d strings of up to %d characters, which NumPy pads to one width: write another format", name,
+			len(v), width)
 	}
 	data := make([]byte, 4*len(v)*width)
 	for i, s := range v {

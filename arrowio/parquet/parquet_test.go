@@ -61,7 +61,8 @@ func sample() arrow.Record {
 	nan := float32(math.NaN())
 	b.Add("features", true, record.Features([]float32{1, nan, nan, 4, 5}, 1, false))
 	b.Add("weight", true, record.NaNNull([]float32{nan, 1, nan, 2, 3}))
-	b.Add("label", true, record.Fixed(arrow.PrimitiveTypes.Int32, []int32{1, -1, 0, 2, 1}, func(i int) bool { return i == 1 }))
+	b.Add("label", true,
+		record.Fixed(arrow.PrimitiveTypes.Int32, []int32{1, -1, 0, 2, 1}, func(i int) bool { return i == 1 }))
 	return b.Record()
 }
 
@@ -97,11 +98,13 @@ func TestTwoLevelLists(t *testing.T) {
 	repeated := func(name string) schema.Node {
 		return schema.MustPrimitive(schema.NewPrimitiveNode(name, pq.Repetitions.Repeated, pq.Types.Float, -1, -1))
 	}
-	list, err := schema.NewGroupNodeLogical("logits", pq.Repetitions.Optional, schema.FieldList{repeated("array")}, schema.ListLogicalType{}, -1)
+	list, err := schema.NewGroupNodeLogical("logits", pq.Repetitions.Optional, schema.FieldList{repeated("array")},
+		schema.ListLogicalType{}, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := schema.MustGroup(schema.NewGroupNode("schema", pq.Repetitions.Repeated, schema.FieldList{list, repeated("bare")}, -1))
+	root := schema.MustGroup(
+		schema.NewGroupNode("schema", pq.Repetitions.Repeated, schema.FieldList{list, repeated("bare")}, -1))
 	var out bytes.Buffer
 	w := file.NewParquetWriter(struct{ io.Writer }{&out}, root)
 	group := w.AppendRowGroup()
@@ -196,7 +199,8 @@ func TestMutatedFiles(t *testing.T) {
 
 // footer is a file of nothing but a footer.
 func footer(b string) []byte {
-	return slices.Concat([]byte("PAR1"), []byte(b), binary.LittleEndian.AppendUint32(nil, uint32(len(b))), []byte("PAR1"))
+	return slices.Concat([]byte("PAR1"), []byte(b), binary.LittleEndian.AppendUint32(nil, uint32(len(b))),
+		[]byte("PAR1"))
 }
 
 // TestLyingFooters: a count in a footer takes no memory before what it counts is there.
@@ -210,11 +214,13 @@ func TestLyingFooters(t *testing.T) {
 		"empty":    {"", "the metadata is cut off"},
 		"other":    {"\x3b\x01\x02", "a value of type 11"},
 	} {
-		if _, err := parquet.Open(bytes.NewReader(footer(c.footer))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parquet.Open(bytes.NewReader(footer(c.footer))); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := parquet.Open(strings.NewReader("PAR1 and no more")); err == nil || !strings.Contains(err.Error(), "no PAR1 at the end") {
+	if _, err := parquet.Open(strings.NewReader("PAR1 and no more")); err == nil ||
+		!strings.Contains(err.Error(), "no PAR1 at the end") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -229,7 +235,8 @@ func TestUnreadableColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Records(10, func(name string, _ bool) bool { return name == "other" }); err == nil || !strings.Contains(err.Error(), "column other: type list") {
+	if _, err := f.Records(10, func(name string, _ bool) bool { return name == "other" }); err == nil ||
+		!strings.Contains(err.Error(), "column other: type list") {
 		t.Errorf("got %v", err)
 	}
 	r, err := f.Records(10, func(_ string, text bool) bool { return text })

@@ -13,9 +13,9 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/schema"
 )
 
-// Write writes a record as a file compressed by zstd, with the metadata of its schema. Columns are text, int32, float32,
-// timestamps of nanoseconds, and fixed-size lists of float32 or float64, which are written as lists: many readers do
-// not know lists of a fixed size.
+// Write writes a record as a file compressed by zstd, with the metadata of its schema. Columns are text, int32,
+// float32, timestamps of nanoseconds, and fixed-size lists of float32 or float64, which are written as lists: many
+// readers do not know lists of a fixed size.
 func Write(w io.Writer, rec arrow.Record) error {
 	var fields schema.FieldList
 	for _, f := range rec.Schema().Fields() {

@@ -127,7 +127,8 @@ func (t *Table) record() (arrow.Record, error) {
 		b.Add(name, false, record.Slab(t.Scores32, t.K))
 	}
 	if t.Label != nil {
-		b.Add("label", true, record.Fixed(arrow.PrimitiveTypes.Int32, t.Label, func(i int) bool { return t.Label[i] < 0 }))
+		b.Add("label", true,
+			record.Fixed(arrow.PrimitiveTypes.Int32, t.Label, func(i int) bool { return t.Label[i] < 0 }))
 	}
 	if t.Features != nil {
 		b.Add("features", true, record.Features(t.Features, t.D, false))

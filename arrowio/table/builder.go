@@ -33,7 +33,8 @@ func scoreForm(columns []string) (arrowio.ScoreForm, error) {
 			return form, nil
 		}
 	}
-	return arrowio.ScoreForm{}, fmt.Errorf("no column logits, probs, logit or prob; there are: %s", strings.Join(columns, ", "))
+	return arrowio.ScoreForm{}, fmt.Errorf("no column logits, probs, logit or prob; there are: %s",
+		strings.Join(columns, ", "))
 }
 
 func newBuilder(s *arrow.Schema) *builder {

@@ -21,8 +21,8 @@ func mapFile(f *os.File, size int64) (data []byte, unmap func(), err error) {
 	return data, func() { _ = syscall.Munmap(data) }, nil
 }
 
-// catchFaults turns the fault of a file that is cut off while it is mapped into an error. The function it returns is to be
-// deferred.
+// catchFaults turns the fault of a file that is cut off while it is mapped into an error. The function it returns is to
+// be deferred.
 func catchFaults(err *error) func() {
 	before := debug.SetPanicOnFault(true)
 	return func() {

@@ -141,7 +141,8 @@ func (as arrays) scores(name string) (*npy.Array, error) {
 			return nil, err
 		}
 		if !a.IsFloat() || len(a.Shape) < 1 || len(a.Shape) > 2 {
-			return nil, fmt.Errorf("array %s holds no scores: want float16, float32 or float64 of shape [n,K], or [n] for K = 2", a)
+			return nil, fmt.Errorf(
+				"array %s holds no scores: want float16, float32 or float64 of shape [n,K], or [n] for K = 2", a)
 		}
 		return a, nil
 	}

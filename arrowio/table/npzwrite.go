@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/arrowio/npy"
 )
 
-// writeArrays writes t as numpy.savez would: uncompressed arrays named as the schema's columns. Labels that are not known
-// are -1, times are datetime64[ns], text is of fixed width.
+// writeArrays writes t as numpy.savez would: uncompressed arrays named as the schema's columns. Labels that are not
+// known are -1, times are datetime64[ns], text is of fixed width.
 func writeArrays(w *os.File, t *Table) error {
 	scores := "logits"
 	if t.Probs {

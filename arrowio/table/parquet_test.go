@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 )
 
-// TestParquetFiles reads files of pyarrow as the Arrow files of the same rows: testdata/parquet/files.py made both. A file
-// NAME-CASE.parquet is compared with NAME.arrow.
+// TestParquetFiles reads files of pyarrow as the Arrow files of the same rows: testdata/parquet/files.py made both. A
+// file NAME-CASE.parquet is compared with NAME.arrow.
 func TestParquetFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/parquet/*.parquet")
 	if err != nil || len(files) < 29 {

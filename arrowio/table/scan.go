@@ -24,8 +24,8 @@ import (
 type FeaturePart struct {
 	N, D int
 	K    int // 0 where the file does not say it
-	// Features are in the file, N×D little-endian IEEE 754 numbers of Width bytes (2, 4, 8) from Offset on; or, where Offset
-	// is -1, in Values.
+	// Features are in the file, N×D little-endian IEEE 754 numbers of Width bytes (2, 4, 8) from Offset on; or, where
+	// Offset is -1, in Values.
 	Offset int64
 	Width  int
 	Values []float32
@@ -50,8 +50,8 @@ var (
 )
 
 // ScanFeatures reads the columns features, label, ts and weight of an Arrow file or stream, a Parquet or a CSV file,
-// with or without scores, and gives them to part, piece by piece; a piece is valid until part returns. Features of Arrow
-// files that are not compressed are not read, part is told where they are. The file may hold anything.
+// with or without scores, and gives them to part, piece by piece; a piece is valid until part returns. Features of
+// Arrow files that are not compressed are not read, part is told where they are. The file may hold anything.
 func ScanFeatures(path string, part func(*FeaturePart) error) (info FeatureInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -269,7 +269,8 @@ func (p *FeaturePart) check(first int) error {
 	case p.Label == nil:
 		return ErrNoLabels
 	case len(p.Label) != p.N || p.TS != nil && len(p.TS) != p.N || p.Offset < 0 && len(p.Values) != p.N*p.D:
-		return fmt.Errorf("%d labels, %d times and %d feature values for %d rows of %d", len(p.Label), len(p.TS), len(p.Values), p.N, p.D)
+		return fmt.Errorf("%d labels, %d times and %d feature values for %d rows of %d", len(p.Label), len(p.TS),
+			len(p.Values), p.N, p.D)
 	}
 	for i, y := range p.Label {
 		if y < -1 || y == math.MaxInt32 {

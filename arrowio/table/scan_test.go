@@ -100,7 +100,11 @@ func TestScanArchive(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(s.label, label) || !slices.Equal(s.features, features) || s.k != 4 || s.d != 3 || s.mapped != 15 || len(s.ids) != 15 || s.weighted || !s.info.Archive {
+		if !slices.Equal(s.label, label) || !slices.Equal(s.features, features) || s.k != 4 || s.d != 3 ||
+			s.mapped != 15 ||
+			len(s.ids) != 15 ||
+			s.weighted ||
+			!s.info.Archive {
 			t.Errorf("scanned %+v", s)
 		}
 	}
@@ -165,11 +169,23 @@ func ints(v ...int64) arrow.Array {
 // TestScanFeatures: lists with gaps, float64, compressed bodies, streams, Parquet and CSV.
 func TestScanFeatures(t *testing.T) {
 	fields := func(features arrow.Array) []arrow.Field {
-		return []arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "features", Type: features.DataType(), Nullable: true}}
+		return []arrow.Field{
+			{Name: "label", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+			{Name: "features", Type: features.DataType(), Nullable: true},
+		}
 	}
 	gaps := lists(t, [][]float32{{1, 2}, nil, {5, 6}})
 	wide := lists(t, [][]float64{{1, 2}, {3, 4}, {5, 6}})
-	want := &Table{N: 3, K: 2, D: 2, Features: []float32{1, 2, 3, 4, 5, 6}, Label: []int32{0, -1, 1}, Scores32: []float32{1, 0, 1, 0, 0, 1}, TS: []arrowio.Time{7, 8, 9}, Weight: []float32{1, 2, 1}}
+	want := &Table{
+		N:        3,
+		K:        2,
+		D:        2,
+		Features: []float32{1, 2, 3, 4, 5, 6},
+		Label:    []int32{0, -1, 1},
+		Scores32: []float32{1, 0, 1, 0, 0, 1},
+		TS:       []arrowio.Time{7, 8, 9},
+		Weight:   []float32{1, 2, 1},
+	}
 	written := func(name string) []byte {
 		path := filepath.Join(t.TempDir(), name)
 		if err := Write(path, want); err != nil {
@@ -205,7 +221,9 @@ func TestScanFeatures(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if !slices.Equal(s.features, c.features) || s.mapped != c.mapped || s.k != c.k || len(s.null) != c.null || (s.ts != nil) != c.ts || !slices.Equal(s.label, []int32{0, -1, 1}) {
+		if !slices.Equal(s.features, c.features) || s.mapped != c.mapped || s.k != c.k || len(s.null) != c.null ||
+			(s.ts != nil) != c.ts ||
+			!slices.Equal(s.label, []int32{0, -1, 1}) {
 			t.Errorf("%s: got %+v", name, s)
 		}
 		if c.ts && (!slices.Equal(s.ts, want.TS) || !s.weighted) {
@@ -242,7 +260,9 @@ func TestScanFeaturesRefuses(t *testing.T) {
 	b, _, _ := archivetest.File(t, true, true)
 	f := lists(t, [][]float32{{1}, {2}})
 	of := func(name string, label arrow.Array) []byte {
-		return arrowOf(t, true, nil, []arrow.Field{{Name: "label", Type: label.DataType()}, {Name: name, Type: f.DataType()}}, []arrow.Array{label, f})
+		return arrowOf(t, true, nil,
+			[]arrow.Field{{Name: "label", Type: label.DataType()}, {Name: name, Type: f.DataType()}},
+			[]arrow.Array{label, f})
 	}
 	for name, c := range map[string]struct {
 		content []byte
@@ -301,7 +321,10 @@ func FuzzScanFeatures(f *testing.F) {
 		f.Add(b[:len(b)-3])
 	}
 	gaps := lists(f, [][]float32{{1, 2}, nil, {5, 6}})
-	fields := []arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "features", Type: gaps.DataType(), Nullable: true}}
+	fields := []arrow.Field{
+		{Name: "label", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "features", Type: gaps.DataType(), Nullable: true},
+	}
 	f.Add(arrowOf(f, true, nil, fields, []arrow.Array{ints(0, -9, 1), gaps}))
 	f.Add(arrowOf(f, false, []ipc.Option{ipc.WithLZ4()}, fields, []arrow.Array{ints(0, -9, 1), gaps}))
 	f.Fuzz(func(t *testing.T, b []byte) {

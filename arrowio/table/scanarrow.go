@@ -15,8 +15,8 @@ import (
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// scanArrow reads an Arrow file or stream that may be hostile, with the reader of messages. The record batches of a file
-// are taken in the order in which they lie there, which all writers make that of the footer.
+// scanArrow reads an Arrow file or stream that may be hostile, with the reader of messages. The record batches of a
+// file are taken in the order in which they lie there, which all writers make that of the footer.
 func scanArrow(f *os.File, isFile bool, part func(*FeaturePart) error) (info FeatureInfo, err error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -137,10 +137,15 @@ func (s *arrowScan) plan(m wire.Message) (err error) {
 	s.label = f.Find("label", "an integer", (*wire.Field).IsInt)
 	s.ts = f.Find("ts", "timestamp", (*wire.Field).IsTimestamp)
 	s.weight = f.Find("weight", "a float", (*wire.Field).IsFloat)
-	s.info = FeatureInfo{Model: s.schema.Meta[arrowio.MetaModel], Version: s.schema.Meta[arrowio.MetaVersion], Archive: s.schema.Meta[archivefile.MetaDigest] != ""}
+	s.info = FeatureInfo{
+		Model:   s.schema.Meta[arrowio.MetaModel],
+		Version: s.schema.Meta[arrowio.MetaVersion],
+		Archive: s.schema.Meta[archivefile.MetaDigest] != "",
+	}
 	s.id, s.k = -1, -1
 	if s.info.Archive {
-		s.id = f.Find("id", "16 bytes", func(c *wire.Field) bool { return c.Type == wire.FixedSizeBinary && c.Dict == nil })
+		s.id = f.Find("id", "16 bytes",
+			func(c *wire.Field) bool { return c.Type == wire.FixedSizeBinary && c.Dict == nil })
 	}
 	s.classes, _ = strconv.Atoi(s.schema.Meta[archivefile.MetaClasses])
 	s.scores(f)
@@ -356,7 +361,9 @@ func integersOf[T wire.Number](c *wire.Column, n int) ([]int32, error) {
 		case c.IsNull(i):
 			out[i] = -1
 		case y < 0 && int64(y) < -1, y > 0 && uint64(y) >= math.MaxInt32:
-			return nil, fmt.Errorf("column %s: %v at row %d of the batch, allowed are 0 and more, and -1 or null where not known", c.Field.Name, y, i)
+			return nil, fmt.Errorf(
+				"column %s: %v at row %d of the batch, allowed are 0 and more, and -1 or null where not known",
+				c.Field.Name, y, i)
 		default:
 			out[i] = int32(y)
 		}
@@ -375,7 +382,8 @@ func timesOf(c *wire.Column, n int) ([]arrowio.Time, error) {
 	out := make([]arrowio.Time, n)
 	for i, t := range v {
 		if c.IsNull(i) || t > limit || t < -limit {
-			return nil, errors.New("column ts: row " + strconv.Itoa(i) + " of a batch is null or outside the years 1677 to 2262")
+			return nil, errors.New(
+				"column ts: row " + strconv.Itoa(i) + " of a batch is null or outside the years 1677 to 2262")
 		}
 		out[i] = t * unit
 	}

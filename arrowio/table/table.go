@@ -148,7 +148,8 @@ func Extensions() []string { return slices.Sorted(maps.Keys(writers)) }
 func Write(path string, t *Table) (err error) {
 	write := writers[filepath.Ext(path)]
 	if write == nil {
-		return fmt.Errorf("write %s: extension %q, allowed are %s", path, filepath.Ext(path), strings.Join(Extensions(), ", "))
+		return fmt.Errorf("write %s: extension %q, allowed are %s", path, filepath.Ext(path),
+			strings.Join(Extensions(), ", "))
 	}
 	f, err := os.Create(path)
 	if err != nil {

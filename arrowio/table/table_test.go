@@ -28,9 +28,25 @@ func equal(t *testing.T, what string, got, want any) {
 }
 
 func testTable(double bool) *Table {
-	t := &Table{N: 4, K: 3, Model: "m", Version: "2", Label: []int32{0, -1, 2, 1}, IDs: []string{"a", "b", "c,\"d\"", "e"},
-		TS: []arrowio.Time{1, 1_600_000_000_123_456_789, -5, 3}, Weight: []float32{1, .5, 2, 1}, Served: []float32{.5, 1, 0, .25},
-		D: 2, Features: []float32{1, 2, 3, 4, 5, 6, 7, 1e-20}, Slices: map[string][]string{"region": {"eu", "us", "", "eu"}}}
+	t := &Table{
+		N:       4,
+		K:       3,
+		Model:   "m",
+		Version: "2",
+		Label:   []int32{0, -1, 2, 1},
+		IDs:     []string{"a", "b", "c,\"d\"", "e"},
+		TS: []arrowio.Time{
+			1,
+			1_600_000_000_123_456_789,
+			-5,
+			3,
+		},
+		Weight:   []float32{1, .5, 2, 1},
+		Served:   []float32{.5, 1, 0, .25},
+		D:        2,
+		Features: []float32{1, 2, 3, 4, 5, 6, 7, 1e-20},
+		Slices:   map[string][]string{"region": {"eu", "us", "", "eu"}},
+	}
 	for i := range t.N * t.K {
 		if x := math.Sqrt(float64(i)) - 1; double {
 			t.Scores64 = append(t.Scores64, x)
@@ -111,7 +127,8 @@ func TestListsInOnePieceOrNot(t *testing.T) {
 		}
 		for i, x := range dense {
 			if want := float32(i) / 4; x != want || double[i] != float64(want) || i/3 != 1 && sparse[i] != want {
-				t.Errorf("%s: element %d is %v, %v and %v, want %v", elements.DataType(), i, x, double[i], sparse[i], want)
+				t.Errorf("%s: element %d is %v, %v and %v, want %v", elements.DataType(), i, x, double[i], sparse[i],
+					want)
 			}
 		}
 		equal(t, "slice", sliced, dense[3:9])
@@ -179,9 +196,14 @@ func TestNPZ(t *testing.T) {
 	f64 := record.Bytes([]float64{.25, .75, 1, 0, -.5, .5})
 	y := npyBytes("<i8", "3,", record.Bytes([]int64{1, 0, -1}))
 	path := writeNPZ(t, map[string]string{
-		"a": npyBytes("<f4", "3, 2", f32), "b": npyBytes("<f8", "3, 2", f64), "p1": npyBytes("<f4", "3,", f32[:12]),
-		"targets": y, "other": npyBytes("|u1", "2,", []byte{1, 2}), "region": npyBytes("<U2", "3,", record.Bytes([]uint32{'e', 'u', 'é', 0, 'x', 0})),
-		"object": npyBytes("|O", "3,", nil), "ts": npyBytes("<M8[s]", "3,", record.Bytes([]int64{1, 2, 3})),
+		"a":       npyBytes("<f4", "3, 2", f32),
+		"b":       npyBytes("<f8", "3, 2", f64),
+		"p1":      npyBytes("<f4", "3,", f32[:12]),
+		"targets": y,
+		"other":   npyBytes("|u1", "2,", []byte{1, 2}),
+		"region":  npyBytes("<U2", "3,", record.Bytes([]uint32{'e', 'u', 'é', 0, 'x', 0})),
+		"object":  npyBytes("|O", "3,", nil),
+		"ts":      npyBytes("<M8[s]", "3,", record.Bytes([]int64{1, 2, 3})),
 	})
 	a, err := Open(path+":a", Options{})
 	if err != nil {

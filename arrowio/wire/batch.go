@@ -75,7 +75,13 @@ func (h *header) buffer(i int, z *Inflater) ([]byte, error) {
 
 // Batch checks a record batch message against the schema and calls visit for each field with want[i] true,
 // in order. rows is the batch's length, not above maxRows.
-func (s *Schema) Batch(m Message, want []bool, maxRows int, z *Inflater, visit func(i int, c *Column) error) (rows int, err error) {
+func (s *Schema) Batch(
+	m Message,
+	want []bool,
+	maxRows int,
+	z *Inflater,
+	visit func(i int, c *Column) error,
+) (rows int, err error) {
 	h, err := m.header(m.pos)
 	if err != nil {
 		return 0, err
@@ -200,7 +206,8 @@ func (c *Column) backed() error {
 		bits = 32
 	}
 	if need := int64(c.N) * bits / 8; int64(len(c.Data)) < need {
-		return Errorf(Shape, "column %.64q: buffer of %d bytes for %d values, at least %d", c.Field.Name, len(c.Data), c.N, need)
+		return Errorf(Shape, "column %.64q: buffer of %d bytes for %d values, at least %d", c.Field.Name, len(c.Data),
+			c.N, need)
 	}
 	return nil
 }
@@ -209,7 +216,8 @@ func (c *Column) backed() error {
 func (h *header) child(f *Field, node, buf int, z *Inflater) (*Column, error) {
 	e := &f.Children[0]
 	if e.Type != Float || e.Dict != nil {
-		return nil, Errorf(ColumnType, "column %.64q: list elements of type number %d, allowed are float16, float32, float64", f.Name, e.Type)
+		return nil, Errorf(ColumnType,
+			"column %.64q: list elements of type number %d, allowed are float16, float32, float64", f.Name, e.Type)
 	}
 	return h.column(e, node+1, buf, z)
 }

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// composer writes a flatbuffer from its root on: offsets between tables point forward only, so a table comes before what
-// it refers to, and its offsets are set when that is placed.
+// composer writes a flatbuffer from its root on: offsets between tables point forward only, so a table comes before
+// what it refers to, and its offsets are set when that is placed.
 type composer struct{ b []byte }
 
 // slot is a scalar or an offset of a table: its size in bytes, 0 where it is absent.
@@ -104,9 +104,9 @@ func AppendEnd(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(dst, continuation), 0)
 }
 
-// AppendSchema appends schema message m as an encapsulated message with the fields that keep says, and after them, where
-// time is set, with one called so of type timestamp[ns, UTC]. Everything else about the fields and the schema stays as
-// it is in m, which ParseSchema has taken: new tables that refer to the old ones are put before those.
+// AppendSchema appends schema message m as an encapsulated message with the fields that keep says, and after them,
+// where time is set, with one called so of type timestamp[ns, UTC]. Everything else about the fields and the schema
+// stays as it is in m, which ParseSchema has taken: new tables that refer to the old ones are put before those.
 func AppendSchema(dst []byte, m Message, keep []bool, time string) []byte {
 	old := fb{b: m.Meta}
 	fields, n := old.vectorField(m.pos, 1, 4)

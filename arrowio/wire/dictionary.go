@@ -2,7 +2,12 @@ package wire
 
 // Dictionary reads a dictionary batch: its id, whether it extends the one before, and its values, which
 // are nil where no field with want[i] true, which must be text, has that id. maxLen bounds the entries.
-func (s *Schema) Dictionary(m Message, want []bool, maxLen int, z *Inflater) (id int64, delta bool, c *Column, err error) {
+func (s *Schema) Dictionary(
+	m Message,
+	want []bool,
+	maxLen int,
+	z *Inflater,
+) (id int64, delta bool, c *Column, err error) {
 	f := fb{b: m.Meta}
 	id = f.int64Field(m.pos, 0)
 	data := f.tableField(m.pos, 1)
@@ -19,7 +24,8 @@ func (s *Schema) Dictionary(m Message, want []bool, maxLen int, z *Inflater) (id
 		return id, delta, nil, nil
 	}
 	if h.nNodes != 1 || h.nBufs != 3 {
-		return 0, false, nil, Errorf(Dictionary, "dictionary %d of text with %d field nodes and %d buffers, want 1 and 3", id, h.nNodes, h.nBufs)
+		return 0, false, nil, Errorf(Dictionary,
+			"dictionary %d of text with %d field nodes and %d buffers, want 1 and 3", id, h.nNodes, h.nBufs)
 	}
 	if h.rows < 0 || h.rows > int64(maxLen) {
 		return 0, false, nil, Errorf(Dictionary, "dictionary %d of %d entries, at most %d", id, h.rows, maxLen)
@@ -31,7 +37,8 @@ func (s *Schema) Dictionary(m Message, want []bool, maxLen int, z *Inflater) (id
 		return 0, false, nil, err
 	}
 	if int64(c.N) != h.rows {
-		return 0, false, nil, Errorf(Dictionary, "dictionary %d: field node of %d rows in a batch of %d", id, c.N, h.rows)
+		return 0, false, nil, Errorf(Dictionary, "dictionary %d: field node of %d rows in a batch of %d", id, c.N,
+			h.rows)
 	}
 	return id, delta, c, nil
 }

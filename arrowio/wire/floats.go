@@ -53,7 +53,8 @@ func ListSize(c *Column, off []int64, most int) (k int, dense bool, err error) {
 		case size < 0:
 			size = n
 		case n != size:
-			return 0, false, Errorf(Shape, "column %q: row %d has %d values, the rows before %d", c.Field.Name, i, n, size)
+			return 0, false, Errorf(Shape, "column %q: row %d has %d values, the rows before %d", c.Field.Name, i, n,
+				size)
 		}
 	}
 	if size > int64(most) {

@@ -39,10 +39,12 @@ func Next(stream []byte) (m Message, rest []byte, end, marked bool, err error) {
 		return m, nil, true, false, nil
 	}
 	if len(stream) < prefixSize {
-		return m, nil, false, false, Errorf(Truncated, "%d bytes where a message prefix has %d", len(stream), prefixSize)
+		return m, nil, false, false, Errorf(Truncated, "%d bytes where a message prefix has %d", len(stream),
+			prefixSize)
 	}
 	if got := binary.LittleEndian.Uint32(stream); got != continuation {
-		return m, nil, false, false, Errorf(NotArrow, "message begins with %#08x, an Arrow IPC stream with 0xffffffff", got)
+		return m, nil, false, false, Errorf(NotArrow, "message begins with %#08x, an Arrow IPC stream with 0xffffffff",
+			got)
 	}
 	size := int64(binary.LittleEndian.Uint32(stream[4:]))
 	rest = stream[prefixSize:]
@@ -84,7 +86,8 @@ func (m *Message) parse() (int64, error) {
 	}
 	m.Version5 = version == version5
 	if m.Header < HeaderSchema || m.Header > HeaderBatch {
-		return 0, Errorf(NotArrow, "message header %d, a stream has schema (1), dictionary (2) and record batch (3)", m.Header)
+		return 0, Errorf(NotArrow, "message header %d, a stream has schema (1), dictionary (2) and record batch (3)",
+			m.Header)
 	}
 	if body < 0 {
 		return 0, Errorf(NotArrow, "body length %d", body)

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// Gather collects rows of columns into the body of a record batch. Begin with Reset, add the columns in the order of the
-// schema's fields, end with one of the Append methods.
+// Gather collects rows of columns into the body of a record batch. Begin with Reset, add the columns in the order of
+// the schema's fields, end with one of the Append methods.
 type Gather struct {
 	body    []byte
 	nodes   []int64 // length and nulls of each
@@ -12,8 +12,8 @@ type Gather struct {
 	meta    composer
 }
 
-// Gathers reports whether Column can gather a field: those of the types that plumbline reads, Bool, and text or binary by
-// dictionary.
+// Gathers reports whether Column can gather a field: those of the types that plumbline reads, Bool, and text or binary
+// by dictionary.
 func Gathers(f *Field) bool {
 	switch f.Type {
 	case Utf8, LargeUtf8, Binary, LargeBinary:

@@ -24,13 +24,14 @@ const (
 	codecZstd = 1
 )
 
-// maxRatio is more than what a byte can expand to, by codec: a byte of an LZ4 length adds 255, and a zstd block of 4 bytes
-// has at most 128 KiB. A longer declared length is a lie, found before the memory for it is taken.
+// maxRatio is more than what a byte can expand to, by codec: a byte of an LZ4 length adds 255, and a zstd block of 4
+// bytes has at most 128 KiB. A longer declared length is a lie, found before the memory for it is taken.
 var maxRatio = [2]int64{256, 1 << 15}
 
 func (z *Inflater) inflate(codec int, b []byte) ([]byte, error) {
 	if z == nil {
-		return nil, Errorf(Compressed, "record batch body is compressed, which is not enabled; compress in Kafka instead")
+		return nil, Errorf(Compressed,
+			"record batch body is compressed, which is not enabled; compress in Kafka instead")
 	}
 	if len(b) < 8 {
 		return nil, Errorf(Compressed, "compressed buffer of %d bytes has no length prefix", len(b))
@@ -43,7 +44,8 @@ func (z *Inflater) inflate(codec int, b []byte) ([]byte, error) {
 		return nil, Errorf(TooLarge, "buffer that expands to %d bytes, %d are left to the message", size, z.Budget)
 	}
 	if most := maxRatio[codec&1] * int64(len(b)); size > most {
-		return nil, Errorf(Compressed, "buffer of %d bytes that expands to %d, at most %d is possible", len(b), size, most)
+		return nil, Errorf(Compressed, "buffer of %d bytes that expands to %d, at most %d is possible", len(b), size,
+			most)
 	}
 	z.Budget -= size
 	switch codec {

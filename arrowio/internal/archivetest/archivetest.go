@@ -33,16 +33,36 @@ func (m *Memory) Seek(off int64, whence int) (int64, error) {
 func File(t testing.TB, half, scores bool) ([]byte, []*archivefile.Rows, *archivefile.File) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 5))
-	f := &archivefile.File{Group: "g", Model: "m", Version: "v", Partition: 3, Sequence: 9, K: 4, First: arrowio.Origin{Topic: "logits", Partition: 3, Offset: 17}, Last: arrowio.Origin{Topic: "labels", Partition: 3, Offset: 4}, Oldest: 5, Newest: 50}
+	f := &archivefile.File{
+		Group:     "g",
+		Model:     "m",
+		Version:   "v",
+		Partition: 3,
+		Sequence:  9,
+		K:         4,
+		First:     arrowio.Origin{Topic: "logits", Partition: 3, Offset: 17},
+		Last:      arrowio.Origin{Topic: "labels", Partition: 3, Offset: 4},
+		Oldest:    5,
+		Newest:    50,
+	}
 	var parts []*archivefile.Rows
 	segments := map[string][]byte{}
 	for b := range 3 {
-		rows := &archivefile.Rows{Model: "m", Version: "v", K: 4, D: 3, Half: half, Columns: []string{"region"}, Slices: [][]string{nil}}
+		rows := &archivefile.Rows{
+			Model:   "m",
+			Version: "v",
+			K:       4,
+			D:       3,
+			Half:    half,
+			Columns: []string{"region"},
+			Slices:  [][]string{nil},
+		}
 		for i := range 4 + b {
 			if !rows.AppendFeatures([]float32{float32(i), -float32(b) / 4, float32(r.IntN(100)) / 8}) {
 				t.Fatal("features are refused")
 			}
-			rows.IDs, rows.TS, rows.LabelTS = append(rows.IDs, arrowio.HashIntID(uint64(10*b+i))), append(rows.TS, int64(1000+i)), append(rows.LabelTS, int64(2000+i))
+			rows.IDs, rows.TS, rows.LabelTS = append(rows.IDs, arrowio.HashIntID(uint64(10*b+i))), append(rows.TS,
+				int64(1000+i)), append(rows.LabelTS, int64(2000+i))
 			rows.Label, rows.Weight = append(rows.Label, int32(i%4)), append(rows.Weight, 1)
 			rows.Slices[0] = append(rows.Slices[0], []string{"", "eu", "us"}[i%3])
 			if scores {
@@ -61,7 +81,11 @@ func File(t testing.TB, half, scores bool) ([]byte, []*archivefile.Rows, *archiv
 		parts = append(parts, rows)
 	}
 	out := &Memory{}
-	if err := archivefile.Write(out, f, func(s archivefile.Segment) ([]byte, error) { return segments[s.Name], nil }); err != nil {
+	if err := archivefile.Write(
+		out,
+		f,
+		func(s archivefile.Segment) ([]byte, error) { return segments[s.Name], nil },
+	); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes, parts, f
