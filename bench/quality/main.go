@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/bench/queue"
+	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/section"
 )
 

@@ -185,7 +185,7 @@ func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 		mc.Unlabelled = &c.Unlabelled
 	}
 	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, refit.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
-	mc.Trigger, mc.Judge = c.Trigger, c.Heads
+	mc.Trigger, mc.Heads = c.Trigger, c.Heads
 	mc.Fits = rt.fits
 	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.Log)
 }

@@ -44,7 +44,7 @@ func BenchmarkAlarmKeys(b *testing.B) {
 			s := alarmSetup(testAlarm(signals...))
 			s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 10_000, Alpha: .001, Slices: true}
 			task := s.task()
-			m := &model{name: "m", versions: map[string]*version{}}
+			m := task.newModel("m")
 			task.models["m"] = m
 			v, err := task.version(m, "v", 4)
 			if err != nil {

@@ -111,9 +111,7 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 			v.key(name, &t.cfg).inbox = k.inbox
 		}
 	}
-	if l := t.loops[v.Model][v.Name]; l != nil {
-		l.reference, l.blocks, l.over, l.tried = nil, nil, overState{}, triedState{}
-	}
+	t.models[v.Model].heads.Forget(v.Name)
 	t.counts.Add(CountForgotten, 1)
 	t.log.Info("model version forgotten: it is out of service", "model", v.Model, "version", v.Name, "event_time.forget_after", time.Duration(t.cfg.ForgetAfter), "at", pipeline.Format(now))
 	return nil

@@ -39,7 +39,7 @@ func TestInhibition(t *testing.T) {
 			s.model.Rules = []rule.Config{{Name: "one", Severity: "warning"}, {Name: "two", Severity: "info"}}
 			s.model.Alarm.Severity, s.model.Hold = "warning", 20*time.Second
 			task := s.task()
-			m := &model{name: "m", versions: map[string]*version{}}
+			m := task.newModel("m")
 			v, err := task.version(m, "v", 3)
 			if err != nil {
 				t.Fatal(err)

@@ -118,7 +118,7 @@ func (t *ModelTask) step(v *version, pane int64) error {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
 	}
-	if t.shadowing(t.models[v.Model], v.Name) {
+	if t.models[v.Model].heads.Shadowing(v.Name) {
 		return nil
 	}
 	if err := t.close(v, names, inputs, pane); err != nil {
@@ -156,7 +156,7 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
 		}
 	}
 	if k.Slice == "" {
-		t.note(v, in.Rows)
+		t.models[v.Model].heads.Observe(&v.Version, in)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/model/slice"
 
 	"github.com/plumbline/plumbline/operators/model/alarm"
@@ -48,8 +49,8 @@ type ModelConfig struct {
 	Refit       refit.Config
 	MaxBytes    int    // of an encoded calibrator; 0 = no bound
 	Build       string // the version of this build, for the records
-	Trigger     TriggerSpec
-	Judge       JudgeSpec
+	Trigger     finetune.TriggerConfig
+	Heads       finetune.HeadsConfig
 	Fits        refit.Pool // that all tasks of a process share; nil = one of its own
 
 	table []namedStage
@@ -69,7 +70,7 @@ type ModelTask struct {
 	shards    []progress
 	reached   int64 // the furthest barrier so far
 	models    map[string]*model
-	loops     map[string]map[string]*loop // by model and version; nil until there is one
+	heads     *finetune.Stage
 	counts    *pipeline.Counts
 	log       *slog.Logger
 	out       []pipeline.Message
@@ -97,6 +98,11 @@ type model struct {
 	versions map[string]*version
 	next     int64
 	orders   refit.Orders
+	heads    *finetune.Model
+}
+
+func (t *ModelTask) newModel(name string) *model {
+	return &model{name: name, versions: map[string]*version{}, heads: t.heads.NewModel()}
 }
 
 // NewModelTask returns the task of one partition of the panes topic.
@@ -105,6 +111,7 @@ func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *
 		waiting: map[string]bool{}}
 	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples, FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
 		Counts: counts, Log: log, Emit: t.emit, Whole: t.whole}
+	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})
 	t.cfg.table = stagesOf(&t.cfg, t.env)
 	t.alert = alert.New(t.env, int64(cfg.Hold))
@@ -241,7 +248,8 @@ func (t *ModelTask) barrier() int64 {
 func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	md := t.models[m.Model]
 	if md == nil {
-		md = &model{name: m.Model, versions: map[string]*version{}, next: m.LabelPane}
+		md = t.newModel(m.Model)
+		md.next = m.LabelPane
 		t.models[m.Model] = md
 	}
 	pane := m.LabelPane
@@ -286,6 +294,7 @@ func (t *ModelTask) version(m *model, name string, k int) (*version, error) {
 	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()}, keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
 		last: minPane}
 	v.refit = t.refits.NewState(&v.Version)
+	m.heads.Add(&v.Version)
 	m.versions[name] = v
 	return v, nil
 }
@@ -322,7 +331,7 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane), err)
 			}
 		}
-		if err := t.closeLoop(m, pane); err != nil {
+		if err := m.heads.Close(pane); err != nil {
 			return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
 		}
 		if busy {
@@ -390,9 +399,6 @@ func (t *ModelTask) Hash() (map[string]string, error) {
 	for name, m := range t.models {
 		b, err := m.append(nil, t.cfg.table)
 		if err != nil {
-			return nil, err
-		}
-		if b, err = t.appendLoops(b, name); err != nil {
 			return nil, err
 		}
 		if b, err = t.appendHeavy(b, name); err != nil {

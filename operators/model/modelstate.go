@@ -45,7 +45,7 @@ func (s taskState) RestoreState(src []byte) error {
 	t.reached = r.Varint()
 	d := acc.NewDecoder()
 	for range r.Count(3, binenc.MaxItems) {
-		m := &model{versions: map[string]*version{}}
+		m := t.newModel("")
 		if err := t.restoreModel(m, &r, d); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 			}
 		}
 	}
-	return dst, nil
+	return m.heads.Append(dst)
 }
 
 func (t *ModelTask) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) error {
@@ -142,7 +142,10 @@ func (t *ModelTask) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) err
 			}
 		}
 	}
-	return r.Err()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return m.heads.Restore(r)
 }
 
 // checkShapes refuses restored statistics of another configuration.

@@ -13,7 +13,6 @@ func (t *ModelTask) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.Section(),
 		{Name: "model", Version: 1, State: taskState{t}},
-		{Name: "loop", Version: 1, State: loopState{t}},
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/shadow"
 
@@ -48,7 +49,7 @@ func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
 	s.model.Refit = refit.Config{}
-	s.model.Judge = JudgeSpec{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
+	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	s.model.Trigger.ShadowAfter = 20 * time.Second
 	return s
 }
@@ -109,7 +110,7 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 	put(t, heads, 1, from, linear{4, 0, 1})
 	heads.Stop(mv, 1, until)
 	s := shadowSetup(heads)
-	s.model.Judge.MinRows = 1 << 30
+	s.model.Heads.MinRows = 1 << 30
 	w := newWorld(t, s, stream(t, rows, 2, 40), 3).run(anyOrder)
 	var seen, labelled int64
 	for _, r := range rows {
@@ -215,7 +216,7 @@ func TestRollback(t *testing.T) {
 	heads := shadow.NewHeads(1)
 	put(t, heads, 1, batchtest.Start, linear{4, 0, 1})
 	s := shadowSetup(heads)
-	s.model.Judge.Watch = 3600 * time.Second
+	s.model.Heads.Watch = 3600 * time.Second
 	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
 	vs := w.verdicts()
 	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled || vs[1].EffectiveFrom == "" {
@@ -229,7 +230,7 @@ func TestShadowRaisesNoAlarm(t *testing.T) {
 	heads := shadow.NewHeads(1)
 	put(t, heads, 1, batchtest.Start, linear{4, 1, 3})
 	s := shadowSetup(heads)
-	s.model.Judge.MinRows, s.model.Judge.MaxRows = 1<<30, 1<<31
+	s.model.Heads.MinRows, s.model.Heads.MaxRows = 1<<30, 1<<31
 	w := newWorld(t, s, stream(t, featureRows(16, 3000), 1, 50), 2).run(anyOrder)
 	serving := 0
 	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {

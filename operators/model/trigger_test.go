@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -27,9 +28,9 @@ func wornRows(seed uint64, n, from int, share float64) []batchtest.Row {
 
 func triggerSetup() setup {
 	s := defaultSetup()
-	s.model.Trigger = TriggerSpec{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800, MaxECE: .05, MaxAccuracyDrop: .08, MaxAURCRise: .1, Z: 3,
+	s.model.Trigger = finetune.TriggerConfig{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800, MaxECE: .05, MaxAccuracyDrop: .08, MaxAURCRise: .1, Z: 3,
 		For: 20 * time.Second, DataRows: 600, Cooldown: 100 * time.Second, Budget: 2, BudgetPeriod: 1000 * time.Second, ShadowAfter: 30 * time.Second, Deadline: 60 * time.Second}
-	s.model.Judge = JudgeSpec{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
+	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	return s
 }
 
@@ -59,7 +60,7 @@ func TestTriggerOnAccuracy(t *testing.T) {
 		t.Errorf("asked %d s after the fall", after/second)
 	}
 	e := r.Evidence
-	if r.Reason != reasonAccuracy || r.ID != "m/v1+head1" || r.Number != 1 || r.Recipe != "auto" || r.Classes != 4 || e.Rows < 400 || e.ReferenceRows < 800 ||
+	if r.Reason != "accuracy" || r.ID != "m/v1+head1" || r.Number != 1 || r.Recipe != "auto" || r.Classes != 4 || e.Rows < 400 || e.ReferenceRows < 800 ||
 		e.ReferenceAccuracy-e.Accuracy < .08 || r.Data.Rows < 600 || r.Seed == 0 || r.Seed >= 1<<53 || !strings.Contains(r.Why, "accuracy") {
 		t.Errorf("got %+v", r)
 	}
@@ -115,7 +116,7 @@ func TestTriggerOnECE(t *testing.T) {
 	s.model.Trigger.MaxAURCRise = 1
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
 	reqs := w.requests()
-	if len(reqs) == 0 || reqs[0].Reason != reasonECE || len(reqs[0].Evidence.Refit) < 10 {
+	if len(reqs) == 0 || reqs[0].Reason != "ece" || len(reqs[0].Evidence.Refit) < 10 {
 		t.Errorf("got %+v, want a request because of the ECE after a refit", reqs)
 	}
 }
@@ -124,11 +125,11 @@ func TestTriggerOnECE(t *testing.T) {
 func TestTriggerOff(t *testing.T) {
 	rows := wornRows(23, 2000, 1000, .5)
 	s := triggerSetup()
-	s.model.Trigger, s.model.Judge = TriggerSpec{}, JudgeSpec{}
+	s.model.Trigger, s.model.Heads = finetune.TriggerConfig{}, finetune.HeadsConfig{}
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-	b, err := loopState{w.model}.AppendState(nil)
-	if err != nil || len(b) != 0 {
-		t.Errorf("got %d bytes of state, %v; want none", len(b), err)
+	b, err := w.model.models["m"].heads.Append(nil)
+	if err != nil || len(b) != 2 {
+		t.Errorf("got %d bytes of state, %v; want a version byte and no state", len(b), err)
 	}
 	if n := len(w.requests()); n != 0 {
 		t.Errorf("got %d requests", n)

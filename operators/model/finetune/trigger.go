@@ -1,0 +1,256 @@
+package finetune
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+
+	"github.com/plumbline/plumbline/calib/acc"
+	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// blocksKept is how many blocks the judged rows are kept in: they move on by a block at a time.
+const blocksKept = 8
+
+// block are the sums of some consecutive sampled rows.
+type block struct {
+	start, end int64 // of its label panes
+	from       int64 // earliest prediction time
+	rows       int64
+	set        *acc.Set
+}
+
+// excess is since when something has been over its bound; reason is empty where nothing is.
+type excess struct {
+	reason      string
+	since, from int64 // end of the label pane; earliest prediction time of the rows that were judged
+	rows        int64 // sampled rows from then on, those judged then included
+}
+
+// tried is since when recalibration has been tried: the refit decision that put the calibrator of a revision in force,
+// or the first one that did not.
+type tried struct {
+	at       int64 // end of a label pane; 0 = not
+	revision int
+}
+
+// finding is what is over its bound, and why a request is made; reason is empty where nothing is.
+type finding struct {
+	evidence    record.FinetuneEvidence
+	reason, why string
+}
+
+// trigger takes a label pane's rows and asks for a head where that is due.
+func (s *state) trigger(pane int64) error {
+	cfg := &s.stage.cfg
+	if !cfg.Enabled || len(s.rows) == 0 {
+		return nil
+	}
+	full, err := s.addReference()
+	if err != nil || !full {
+		return err
+	}
+	if err := s.addBlock(pane); err != nil {
+		return err
+	}
+	found, err := s.overBound(pane)
+	if err != nil {
+		return err
+	}
+	end := (pane + 1) * s.stage.env.Pane
+	if found.reason == "" {
+		s.over = excess{}
+		return nil
+	}
+	if s.over.reason == "" {
+		s.over = excess{since: end, from: s.blocks[0].from, rows: s.judged()}
+	} else {
+		s.over.rows += int64(len(s.rows))
+	}
+	s.over.reason = found.reason
+	if end-s.over.since < int64(cfg.For) || s.over.rows < cfg.DataRows || !s.may(end) {
+		return nil
+	}
+	return s.ask(found, end)
+}
+
+// addReference adds to the reference rows until there are enough of them; full is false while there are not.
+func (s *state) addReference() (full bool, err error) {
+	if s.reference == nil {
+		if s.reference, err = s.stage.env.NewSums(s.version.K); err != nil {
+			return false, err
+		}
+	}
+	if s.reference.LabelledRows() >= s.stage.cfg.ReferenceRows {
+		return true, nil
+	}
+	return false, s.addRows(s.reference)
+}
+
+// addRows adds the pane's rows to sums as the calibrator in force at their time makes them.
+func (s *state) addRows(set *acc.Set) error {
+	sc := stage.NewScorer(s.version.K)
+	for i := range s.rows {
+		if err := sc.Add(set, s.version.At(s.rows[i].TS, s.rows[i].ID), &s.rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addBlock adds the rows to the last block, or to a new one where that is full, and forgets what is not judged any
+// more.
+func (s *state) addBlock(pane int64) error {
+	rows, length := s.stage.cfg.Rows, s.stage.env.Pane
+	if n := len(s.blocks); n == 0 || s.blocks[n-1].rows >= max(rows/blocksKept, 1) {
+		set, err := s.stage.env.NewSums(s.version.K)
+		if err != nil {
+			return err
+		}
+		s.blocks = append(s.blocks, block{start: pane * length, from: math.MaxInt64, set: set})
+	}
+	b := &s.blocks[len(s.blocks)-1]
+	b.end, b.rows = (pane+1)*length, b.rows+int64(len(s.rows))
+	for i := range s.rows {
+		b.from = min(b.from, s.rows[i].TS)
+	}
+	if err := s.addRows(b.set); err != nil {
+		return err
+	}
+	for s.judged()-s.blocks[0].rows >= rows {
+		s.blocks = slices.Delete(s.blocks, 0, 1)
+	}
+	return nil
+}
+
+func (s *state) judged() int64 {
+	n := int64(0)
+	for i := range s.blocks {
+		n += s.blocks[i].rows
+	}
+	return n
+}
+
+// may reports whether a request is allowed now: none is under way, and neither the cool-down nor the budget forbids it.
+func (s *state) may(end int64) bool {
+	cfg := &s.stage.cfg
+	for _, e := range s.evaluators {
+		if e.open() {
+			return false
+		}
+	}
+	cooldown, period := end-int64(cfg.Cooldown), end-int64(cfg.BudgetPeriod)
+	s.asked = slices.DeleteFunc(s.asked, func(at int64) bool { return at <= period && at <= cooldown })
+	n := 0
+	for _, at := range s.asked {
+		if at > cooldown {
+			return false
+		}
+		if at > period {
+			n++
+		}
+	}
+	return n < cfg.Budget
+}
+
+// overBound judges the latest rows.
+func (s *state) overBound(pane int64) (f finding, err error) {
+	cfg := &s.stage.cfg
+	if s.judged() < cfg.MinRows {
+		return f, nil
+	}
+	set, err := s.merge(s.blocks)
+	if err != nil {
+		return f, err
+	}
+	now, was := &set.Labelled.MSP, &s.reference.Labelled.MSP
+	n, nRef := set.LabelledRows(), s.reference.LabelledRows()
+	a, ref := now.Accuracy(), was.Accuracy()
+	f.evidence = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef,
+		ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC())}
+	if last := s.version.Decision.Record; len(last) > 0 { // a restored task has an empty one where there was none
+		f.evidence.Refit = last
+	}
+	if f.evidence.ECE, f.evidence.ECENull, err = s.ece(set, pane, 0); err != nil {
+		return f, err
+	}
+	noise := cfg.Z * math.Sqrt(ref*(1-ref)/float64(nRef)+a*(1-a)/float64(n))
+	if drop := ref - a; drop > cfg.MaxAccuracyDrop && drop > noise {
+		f.reason, f.why = reasonAccuracy, fmt.Sprintf("accuracy %.4f of %d rows, %.4f of the first %d", a, n, ref, nRef)
+		return f, nil
+	}
+	if rise := now.AURC() - was.AURC(); rise > cfg.MaxAURCRise && rise > noise {
+		f.reason = reasonAURC
+		f.why = fmt.Sprintf("AURC %.4f of %d rows, %.4f of the first %d", now.AURC(), n, was.AURC(), nRef)
+		return f, nil
+	}
+	return f, s.sinceRefit(pane, &f)
+}
+
+// sinceRefit judges the ECE of the rows since recalibration was tried: what it has left.
+func (s *state) sinceRefit(pane int64, f *finding) error {
+	d := &s.version.Decision
+	if len(d.Record) > 0 && (s.tried.at == 0 || s.tried.revision != d.Revision) {
+		s.tried = tried{d.At, d.Revision}
+	}
+	at, cfg := s.tried.at, &s.stage.cfg
+	i := slices.IndexFunc(s.blocks, func(b block) bool { return b.from >= at })
+	if at == 0 || i < 0 {
+		return nil
+	}
+	set, err := s.merge(s.blocks[i:])
+	if err != nil || set.LabelledRows() < cfg.MinRows {
+		return err
+	}
+	ece, null, err := s.ece(set, pane, cfg.MaxECE)
+	if err != nil || !(ece-null > cfg.MaxECE) {
+		return err
+	}
+	f.reason = reasonECE
+	f.why = fmt.Sprintf("ECE %.4f of %d rows since the refit decision at %s, a calibrated model would show %.4f",
+		ece, set.LabelledRows(), pipeline.Format(at), null)
+	return nil
+}
+
+// merge sums blocks.
+func (s *state) merge(blocks []block) (*acc.Set, error) {
+	set, err := s.stage.env.NewSums(s.version.K)
+	if err != nil {
+		return nil, err
+	}
+	for i := range blocks {
+		if err := s.stage.env.MergeInto(set, blocks[i].set); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// ask publishes a request.
+func (s *state) ask(f finding, end int64) error {
+	cfg, v := &s.stage.cfg, s.version
+	s.number++
+	shadow := record.ShadowVersion(v.Name, s.number)
+	f.evidence.Since = pipeline.Format(s.over.since)
+	r := record.Finetune{Schema: 1, ID: v.Model + "/" + shadow, Model: v.Model, Version: v.Name, Number: s.number,
+		ShadowVersion: shadow, Reason: f.reason, Why: f.why, DecidedAt: pipeline.Format(end),
+		ShadowFrom: pipeline.Format(end + int64(cfg.ShadowAfter)),
+		Deadline:   pipeline.Format(end + int64(cfg.Deadline)), Recipe: cfg.Recipe, Classes: v.K, Evidence: f.evidence,
+		Data: record.FinetuneData{From: pipeline.Format(s.over.from), To: pipeline.Format(end), Rows: s.over.rows}}
+	h := fnv.New64a()
+	h.Write([]byte(r.ID))
+	r.Seed = h.Sum64() >> 11 // 53 bits: JSON's numbers hold it
+	m, err := pipeline.NewMessage(pipeline.StreamFinetune, v.Model+"/"+v.Name, end, &r)
+	if err != nil {
+		return err
+	}
+	s.asked = append(s.asked, end)
+	e := &evaluator{number: s.number, state: statePending, deadline: end + int64(cfg.Deadline)}
+	s.evaluators = append(s.evaluators, e)
+	s.over = excess{}
+	s.stage.env.Emit(s.whole(), m)
+	return nil
+}
