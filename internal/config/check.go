@@ -49,13 +49,3 @@ func (s Stats) Check(r *setting.Report) {
 		seen[n] = true
 	}
 }
-
-// Check implements the check of conditions between keys.
-func (t Trainer) Check(r *setting.Report) {
-	if t.LostAfter < 2*t.Heartbeat {
-		r.Fail("lost_after", t.LostAfter, "must be at least twice @heartbeat, %s", setting.Show(t.Heartbeat))
-	}
-	if t.Balance > 0 && t.Balance < 1 {
-		r.Fail("balance", t.Balance, "must be 0 or at least 1")
-	}
-}

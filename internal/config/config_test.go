@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/window"
 	"github.com/plumbline/plumbline/sinks/notify"
+	"github.com/plumbline/plumbline/trainer/service"
 )
 
 // fields are the keys of the file.
@@ -43,7 +44,7 @@ func TestExampleParsesToDefault(t *testing.T) {
 	// The example writes empty lists out, which is the same as none.
 	want.Models, want.Slices.Columns, want.Stats.ExtraBins = []config.Model{}, []string{}, []int{}
 	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{}, []notify.WebhookConfig{}
-	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []config.TrainerHead{}, []string{}
+	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []service.ServingHead{}, []string{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
 	"github.com/plumbline/plumbline/sinks/registry"
+	"github.com/plumbline/plumbline/trainer/service"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -70,7 +71,7 @@ type Config struct {
 	// How a new head proves itself on the features in the stream before it serves.
 	Heads finetune.HeadsConfig `yaml:"heads"`
 	// `plumbline trainer`, which trains the heads that topics.finetune asks for. Times are wall clock.
-	Trainer Trainer `yaml:"trainer"`
+	Trainer service.Config `yaml:"trainer"`
 	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks
 	// there is none.
 	Notify notify.Config `yaml:"notify"`
@@ -168,60 +169,4 @@ type Sample struct {
 	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
 	// Latest sampled rows that a model task keeps by key; at least refit.max_rows.
 	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
-}
-
-// Trainer is the process that trains heads, `plumbline trainer`. Times are wall clock.
-type Trainer struct {
-	// Name of the process in records, different for each; empty: the host's.
-	Name string `yaml:"name" format:"name"`
-	// Directory of jobs: requests, checkpoints, results. Trainers that share it take over each other's jobs.
-	Dir string `yaml:"dir" default:"./trainer" required:"true"`
-	// Directory of archived rows to train on; empty: that of the section archive, or files.
-	Archive string `yaml:"archive"`
-	// Longest wait for the archive to have all rows of a request: its files are complete after archive.roll_time.
-	Settle time.Duration `yaml:"settle" default:"15m"`
-	// Files and directories to train on where nothing is archived: Arrow, Parquet, CSV or npz with features, label
-	// and ts. Files that name a model and version are used where these are the request's model and backbone (its
-	// version without +headN).
-	Files []string `yaml:"files"`
-	// The heads that serve, to start from and to compare with.
-	Heads []TrainerHead `yaml:"heads"`
-	// What computes. auto: cuda where there is a device, otherwise go.
-	Backend string `yaml:"backend" default:"auto" enum:"auto|cuda|gorgonia|go"`
-	// Number of the CUDA device; a process uses one.
-	Device int `yaml:"device" min:"0" max:"1023"`
-	// Command that trains in place of the recipes (docs/train.md); empty: none.
-	Command []string `yaml:"command" blank:"true"`
-	// Newest rows of a request's range that train; 0: all.
-	MaxRows int `yaml:"max_rows" default:"1_000_000" min:"0" max:"1_000_000_000"`
-	// Features of at most so many bytes are held in memory. More stay in their files and are read during the
-	// training.
-	MemoryBytes int `yaml:"memory_bytes" default:"1GiB" min:"0" max:"1PiB"`
-	// Keep of a class at most so many times the training rows of the rarest; 0: all. At least 1.
-	Balance float64 `yaml:"balance" min:"0" max:"1_000_000_000"`
-	// Newest share of the rows, which validates.
-	Validation float64 `yaml:"validation" default:"0.2" above:"0" max:"0.9"`
-	// Starts of a job before it counts as failed.
-	Attempts int `yaml:"attempts" default:"3" min:"1" max:"1000"`
-	// Longest run of one attempt.
-	Timeout time.Duration `yaml:"timeout" default:"6h" min:"1s"`
-	// Time between the heartbeats of a job.
-	Heartbeat time.Duration `yaml:"heartbeat" default:"5s" min:"100ms"`
-	// Another trainer takes over a job without a heartbeat for so long; at least twice heartbeat.
-	LostAfter time.Duration `yaml:"lost_after" default:"1m" min:"200ms"`
-	// Heads up to so many bytes are in their record. Larger ones are read from trainer.dir, which shards must then
-	// share. At most half of kafka.message_max_bytes.
-	InlineBytes int `yaml:"inline_bytes" default:"4MiB" min:"0" max:"512MiB"`
-	// Directories of finished jobs that are kept.
-	Keep int `yaml:"keep" default:"20" min:"1" max:"100_000"`
-}
-
-// TrainerHead names the file of a head that serves.
-type TrainerHead struct {
-	// Model name.
-	Model string `yaml:"model" required:"true"`
-	// Version; empty: every one that has no entry of its own and comes from no head of topics.heads.
-	Version string `yaml:"version"`
-	// Its .safetensors file.
-	File string `yaml:"file" required:"true"`
 }

@@ -41,7 +41,9 @@ func (p plan) tune(c *config.Config, dir string) {
 	c.Archive.RollTime = 5 * time.Second
 	r := &c.Trainer
 	r.Name, r.Dir, r.Backend = "demo", filepath.Join(dir, "trainer"), "go"
-	r.Heads = []config.TrainerHead{{Model: modelName, Version: modelVersion, File: filepath.Join(dir, "head.safetensors")}}
+	r.Heads = []service.ServingHead{
+		{Model: modelName, Version: modelVersion, File: filepath.Join(dir, "head.safetensors")},
+	}
 }
 
 // writeHead writes the network's last layer to where the trainer looks for it.

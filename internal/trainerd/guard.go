@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/trainer/backend/cuda"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -23,7 +22,7 @@ func GuardCommand(grace time.Duration) ([]string, error) {
 
 // lockDevice refuses a second trainer on a device of this machine, where the recipes are to run on one and it is there: two
 // trainings would share its memory and each take twice as long.
-func lockDevice(t config.Trainer, dir string, log *slog.Logger) (free func(), err error) {
+func lockDevice(t service.Config, dir string, log *slog.Logger) (free func(), err error) {
 	none := func() {}
 	if len(t.Command) > 0 || t.Backend == "go" || t.Backend == "gorgonia" {
 		return none, nil

@@ -57,12 +57,13 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 		return err
 	}
 	defer free()
-	publish, err := heads.Publisher(ctx, client, cfg, log)
+	options := serviceOptions(cfg.Trainer, o, runner, log)
+	options.Publish, err = heads.Publisher(ctx, client, cfg, log)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	svc := service.New(trainerConfig(cfg, publish, runner, o, log))
+	svc := service.New(options)
 	ready := make(chan struct{})
 	take := func(read func([]byte) (service.Entry, error)) func(*pipeline.Record) error {
 		return func(r *pipeline.Record) error {
@@ -98,13 +99,13 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 // errTrainerDone ends a trainer that was to do one job.
 var errTrainerDone = errors.New("done")
 
-func trainerConfig(cfg config.Config, publish func(context.Context, string, string, []byte) error, runner service.Runner, o Options, log *slog.Logger) service.Config {
-	t := cfg.Trainer
-	return service.Config{Name: trainerName(t), Dir: filepath.Join(t.Dir, "jobs"), Heartbeat: t.Heartbeat, Timeout: t.Timeout, InlineBytes: t.InlineBytes, Keep: t.Keep,
-		Limits: service.Limits{Attempts: t.Attempts, LostAfter: t.LostAfter, Pause: t.LostAfter}, Publish: publish, Runner: runner, Log: log, Once: o.Once}
+// serviceOptions are those of the service that runs the jobs, without what it publishes by.
+func serviceOptions(c service.Config, o Options, runner service.Runner, log *slog.Logger) service.Options {
+	c.Name, c.Dir = trainerName(c), filepath.Join(c.Dir, "jobs")
+	return service.Options{Config: c, Pause: c.LostAfter, Runner: runner, Log: log, Once: o.Once}
 }
 
-func trainerName(t config.Trainer) string {
+func trainerName(t service.Config) string {
 	if t.Name != "" {
 		return t.Name
 	}
@@ -112,7 +113,7 @@ func trainerName(t config.Trainer) string {
 }
 
 // Lock refuses a second trainer of a name on one directory: they would take each other's jobs for their own.
-func Lock(t config.Trainer) (unlock func(), err error) {
+func Lock(t service.Config) (unlock func(), err error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("trainer.dir: %w", err)
 	}

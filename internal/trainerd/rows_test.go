@@ -83,7 +83,7 @@ func publishRows(t *testing.T, a *archive.Archive, version string, partition int
 }
 
 // loaderOf is a loader with the given settings, which does not wait; its log goes to the buffer.
-func loaderOf(change func(*config.Trainer)) (trainerd.Loader, *bytes.Buffer) {
+func loaderOf(change func(*service.Config)) (trainerd.Loader, *bytes.Buffer) {
 	cfg := config.Default()
 	cfg.Trainer.Settle = 0
 	change(&cfg.Trainer)
@@ -144,7 +144,7 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 		memory, maxRows int
 		balance         float64
 	}{{1 << 30, 0, 0}, {0, 0, 0}, {1 << 30, 200, 0}, {0, 200, 0}, {0, 0, 1}} {
-		l, log := loaderOf(func(tr *config.Trainer) {
+		l, log := loaderOf(func(tr *service.Config) {
 			tr.Archive, tr.MemoryBytes, tr.MaxRows, tr.Balance = dir, c.memory, c.maxRows, c.balance
 		})
 		got, err := l.Load(t.Context(), requestOf("1", from, to, k))
@@ -194,7 +194,7 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 		}
 	}
 	publish()
-	l, _ := loaderOf(func(tr *config.Trainer) { tr.Archive, tr.MemoryBytes = dir, 0 })
+	l, _ := loaderOf(func(tr *service.Config) { tr.Archive, tr.MemoryBytes = dir, 0 })
 	request := requestOf("1", 0, 1<<60, k)
 	got, err := l.Load(t.Context(), request)
 	if err != nil {
@@ -259,7 +259,7 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 		return writeRows(t, "named.arrow", table)
 	}
 	load := func(version string, files ...string) (trainerd.Rows, error) {
-		l, _ := loaderOf(func(tr *config.Trainer) { tr.Files = files })
+		l, _ := loaderOf(func(tr *service.Config) { tr.Files = files })
 		got, err := l.Load(t.Context(), requestOf(version, 0, 1<<60, k))
 		if err != nil {
 			return trainerd.Rows{}, err
@@ -302,7 +302,7 @@ func TestTrainerSystemErrors(t *testing.T) {
 	file := writeRows(t, "rows.csv", table)
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	t.Setenv("TMPDIR", nowhere)
-	l, _ := loaderOf(func(tr *config.Trainer) { tr.Files, tr.MemoryBytes = []string{file}, 0 })
+	l, _ := loaderOf(func(tr *service.Config) { tr.Files, tr.MemoryBytes = []string{file}, 0 })
 	_, err := l.Load(t.Context(), requestOf("1", 0, 1<<60, 3))
 	if err == nil || !strings.Contains(err.Error(), "trainer.memory_bytes") || !strings.Contains(err.Error(), nowhere) {
 		t.Errorf("got %v, want that there is no room for unpacked features, and where", err)
@@ -320,7 +320,7 @@ func TestTrainerWithoutArchive(t *testing.T) {
 		file:                         "it is no directory",
 		empty:                        "the directory has no files of theirs that can be read",
 	} {
-		l, _ := loaderOf(func(c *config.Trainer) { c.Archive = dir })
+		l, _ := loaderOf(func(c *service.Config) { c.Archive = dir })
 		_, err := l.Load(t.Context(), requestOf("1", 0, 1<<62, 5))
 		if err == nil || errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), dir+": no archived rows of m version 1: "+want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -14,15 +14,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Config configures a Service.
-type Config struct {
-	Name        string // of this trainer, different for each
-	Dir         string // of jobs
-	Limits      Limits
-	Heartbeat   time.Duration
-	Timeout     time.Duration // of an attempt; 0 = none
-	InlineBytes int
-	Keep        int // directories of finished jobs
+// Options are a configuration with what the process adds to it. Name is set, and Dir is the directory of the jobs.
+type Options struct {
+	Config
+	// Pause is the time between two attempts at a job.
+	Pause time.Duration
 	// Publish appends a record to the heads topic, to the partition of its head's id, and returns when it is durable; a nil
 	// value is a tombstone. An error that wraps ErrTooLarge is the record's; others end Run.
 	Publish func(ctx context.Context, id, key string, value []byte) error
@@ -30,6 +26,11 @@ type Config struct {
 	Log     *slog.Logger
 	// Once ends Run after one job.
 	Once bool
+}
+
+// limits are those of the queue.
+func (o *Options) limits() Limits {
+	return Limits{Attempts: o.Attempts, LostAfter: o.LostAfter, Pause: o.Pause}
 }
 
 // Runner trains.
@@ -82,7 +83,7 @@ func ReadHeads(value []byte) (Entry, error) {
 
 // Service runs jobs. Feed it with Take, and call Run once.
 type Service struct {
-	cfg      Config
+	cfg      Options
 	queue    *Queue
 	in       chan Entry
 	caughtUp bool
@@ -110,7 +111,7 @@ type finish struct {
 }
 
 // New returns a service.
-func New(cfg Config) *Service {
+func New(cfg Options) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -238,7 +239,7 @@ func (s *Service) next(ctx context.Context) error {
 		}
 		return s.cfg.Publish(ctx, c.ID, jobKey(c.ID, c.Attempt, s.cfg.Name), nil) // another was first
 	}
-	j, last := s.queue.Next(s.cfg.Name, time.Now(), s.cfg.Limits)
+	j, last := s.queue.Next(s.cfg.Name, time.Now(), s.cfg.limits())
 	if j == nil {
 		return nil
 	}
@@ -253,7 +254,7 @@ func (s *Service) next(ctx context.Context) error {
 
 // giveUp reports a job as failed whose attempts are used up.
 func (s *Service) giveUp(ctx context.Context, j *Job) error {
-	why := fmt.Sprintf("given up after %d attempts", s.cfg.Limits.Attempts)
+	why := fmt.Sprintf("given up after %d attempts", s.cfg.Attempts)
 	if j.LastError != "" {
 		why += ": " + j.LastError
 	} else if j.Trainer != "" {

@@ -116,8 +116,8 @@ func (j *journal) trainer(t *testing.T, name, dir string, r Runner) *trainer {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	dead := false
-	s := New(Config{Name: name, Dir: dir, Heartbeat: testBeat, InlineBytes: 1 << 20, Keep: 100, Runner: r, Log: slog.New(slog.DiscardHandler),
-		Limits: Limits{Attempts: 3, LostAfter: 20 * testBeat, Pause: testBeat},
+	s := New(Options{Config: Config{Name: name, Dir: dir, Heartbeat: testBeat, InlineBytes: 1 << 20, Keep: 100,
+		Attempts: 3, LostAfter: 20 * testBeat}, Pause: testBeat, Runner: r, Log: slog.New(slog.DiscardHandler),
 		Publish: func(_ context.Context, _, _ string, value []byte) error {
 			mu.Lock()
 			defer mu.Unlock()
