@@ -20,16 +20,6 @@ type evalFlags struct {
 	noWeights  bool
 }
 
-// evalResult is one file of `plumbline eval --json` with several files, or with --by.
-type evalResult struct {
-	File       string          `json:"file"`
-	Calibrator string          `json:"calibrator,omitempty"` // the file of --calibrator
-	Metrics    metric.Report   `json:"metrics"`
-	Slices     []offline.Slice `json:"slices,omitempty"`
-
-	rows metric.Rows
-}
-
 func newEvalCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
@@ -91,13 +81,13 @@ func runEval(cmd *cobra.Command, files []string, f evalFlags) error {
 }
 
 // noteOddities says what makes the numbers side by side mean less than they seem to.
-func noteOddities(w io.Writer, results []evalResult) {
+func noteOddities(w io.Writer, results []offline.EvalResult) {
 	for _, r := range results {
 		if r.Metrics.N == 0 {
-			fmt.Fprintf(w, "%s: none of the %d rows has a label and a weight above 0: every metric is undefined\n", r.File, len(r.rows.Labels))
+			fmt.Fprintf(w, "%s: none of the %d rows has a label and a weight above 0: every metric is undefined\n", r.File, len(r.Rows.Labels))
 		}
-		if first := results[0]; r.rows.K != first.rows.K {
-			fmt.Fprintf(w, "%s has %d classes, %s has %d: cwece and cwece_l2 compare at equal numbers only\n", r.File, r.rows.K, first.File, first.rows.K)
+		if first := results[0]; r.Rows.K != first.Rows.K {
+			fmt.Fprintf(w, "%s has %d classes, %s has %d: cwece and cwece_l2 compare at equal numbers only\n", r.File, r.Rows.K, first.File, first.Rows.K)
 		}
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/internal/diagram"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // reports are those of all files, the whole of each before its slices.
-func reports(results []evalResult, by string) []diagram.Report {
+func reports(results []offline.EvalResult, by string) []diagram.Report {
 	var out []diagram.Report
 	shared := sharedFolder(results)
 	for _, r := range results {
@@ -16,7 +17,7 @@ func reports(results []evalResult, by string) []diagram.Report {
 		if r.Calibrator != "" {
 			title += " by " + r.Calibrator
 		}
-		out = append(out, diagram.Report{Title: title, Metrics: r.Metrics, Rows: r.rows})
+		out = append(out, diagram.Report{Title: title, Metrics: r.Metrics, Rows: r.Rows})
 		for _, s := range r.Slices {
 			title := by + "=" + s.Value
 			if s.Value == "" {
@@ -29,7 +30,7 @@ func reports(results []evalResult, by string) []diagram.Report {
 }
 
 // sharedFolder is the folder, with its separator, that all of several files are in; else empty.
-func sharedFolder(results []evalResult) string {
+func sharedFolder(results []offline.EvalResult) string {
 	if len(results) < 2 {
 		return ""
 	}

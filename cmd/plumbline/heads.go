@@ -2,22 +2,15 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os/user"
 	"time"
 
-	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
-	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
-	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -68,7 +61,7 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		t, client, err := readTuning(cmd.Context(), cfg)
+		t, client, err := heads.Read(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}
@@ -106,7 +99,7 @@ func runHeadsList(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	t, _, err := readTuning(cmd.Context(), cfg)
+	t, _, err := heads.Read(cmd.Context(), cfg)
 	if err != nil {
 		return err
 	}
@@ -133,25 +126,4 @@ func runHeadsList(cmd *cobra.Command) error {
 		return nil
 	}
 	return newTable(cmd.OutOrStdout()).print(lines, len(lines[0]))
-}
-
-// readTuning reads the finetune and heads topics to their end.
-func readTuning(ctx context.Context, cfg config.Config) (*heads.State, *kafka.Client, error) {
-	client, _, err := kafkaclient.New(cfg.Kafka)
-	if err != nil {
-		return nil, nil, err
-	}
-	t := heads.New(nil, slog.New(slog.DiscardHandler))
-	if cfg.Topics.Finetune == "" || cfg.Topics.Heads == "" {
-		return nil, nil, errors.New("topics.finetune and topics.heads must be set")
-	}
-	// A record that cannot be used is left out, as it is by all others.
-	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)}
-	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Finetune, func(r *pipeline.Record) { _ = t.ReadRequest(r) }); err != nil {
-		return nil, nil, err
-	}
-	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Heads, func(r *pipeline.Record) { _ = t.ReadRecord(r) }); err != nil {
-		return nil, nil, err
-	}
-	return t, client, nil
 }

@@ -26,7 +26,7 @@ func newHeadsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, _, err := readTuning(cmd.Context(), cfg)
+			t, _, err := heads.Read(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func runHeadsExport(cmd *cobra.Command, id, dir string) error {
 	if err != nil {
 		return err
 	}
-	t, _, err := readTuning(cmd.Context(), cfg)
+	t, _, err := heads.Read(cmd.Context(), cfg)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/heap"
 )
 
 func newRunCommand() *cobra.Command {
@@ -32,7 +33,7 @@ func newRunCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			rt := engine.New(cfg, log)
-			rt.Restoring = heapGrows
+			rt.Restoring = heap.Grows
 			return rt.Run(ctx, which)
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/heap"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/backends"
@@ -87,7 +88,7 @@ func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
 		return err
 	}
 	defer d.Close()
-	defer boundGarbage(d.Train)()
+	defer heap.Bound(d.Train)()
 	b, gemm, err := f.chooseBackend(cmd)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plumbline/plumbline/internal/heap"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -33,7 +34,7 @@ func newTrainerCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			o.Bound = boundGarbage
+			o.Bound = heap.Bound
 			if err = trainerd.Run(ctx, cfg, o, log); errors.Is(err, trainerd.ErrNothing) {
 				return usageError{err}
 			}

@@ -73,6 +73,7 @@ var rules = []struct {
 	{pkg: "internal/demo", may: []string{"..."}},
 	{pkg: "internal/plot", third: []string{"golang.org/x/image"}},
 	{pkg: "internal/diagram", may: []string{"calib/...", "trainer/recipe", "internal/plot"}},
+	{pkg: "internal/heap", may: []string{"trainer/data"}, third: []string{}},
 	{pkg: "internal/control", third: []string{}},
 	{pkg: "internal/inspect", may: []string{"calib/...", "pipeline"}},
 	{pkg: "internal/offline", may: []string{"internal/feed", "calib/...", "arrowio/table", "trainer/data", "trainer/head"}},

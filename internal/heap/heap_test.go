@@ -1,12 +1,14 @@
-package main
+package heap_test
 
 import (
 	"runtime/debug"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/heap"
 )
 
-// TestHeapGrows: the garbage collector is as it was when the last task has restored, whatever it was.
-func TestHeapGrows(t *testing.T) {
+// TestGrows: the garbage collector is as it was when the last task has restored, whatever it was.
+func TestGrows(t *testing.T) {
 	now := func() int {
 		p := debug.SetGCPercent(-1)
 		debug.SetGCPercent(p)
@@ -18,9 +20,9 @@ func TestHeapGrows(t *testing.T) {
 		debug.SetGCPercent(percent)
 		want := percent
 		if percent > 0 {
-			want = growFactor * percent
+			want = heap.GrowFactor * percent
 		}
-		a, b := heapGrows(), heapGrows()
+		a, b := heap.Grows(), heap.Grows()
 		if got := now(); got != want {
 			t.Errorf("GOGC %d: %d while tasks restore, want %d", percent, got, want)
 		}

@@ -1,12 +1,12 @@
-package main
+package heap
 
 import (
 	"runtime/debug"
 	"sync"
 )
 
-// growFactor is by how much less often garbage is collected while tasks restore.
-const growFactor = 4
+// GrowFactor is by how much less often garbage is collected while tasks restore.
+const GrowFactor = 4
 
 // restoring counts the tasks that restore their state now.
 var restoring struct {
@@ -15,16 +15,16 @@ var restoring struct {
 	percent int // GOGC as it was
 }
 
-// heapGrows tells the garbage collector that a task restores its state: nearly all that is allocated stays, and a heap that
+// Grows tells the garbage collector that a task restores its state: nearly all that is allocated stays, and a heap that
 // begins with nothing would be walked at each doubling. It applies to the whole process until the last task that restores
 // calls done; a memory limit (GOMEMLIMIT) holds all the same.
-func heapGrows() (done func()) {
+func Grows() (done func()) {
 	r := &restoring
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tasks++; r.tasks == 1 {
 		if r.percent = debug.SetGCPercent(-1); r.percent >= 0 { // there is no other way to ask
-			debug.SetGCPercent(growFactor * r.percent)
+			debug.SetGCPercent(GrowFactor * r.percent)
 		}
 	}
 	return sync.OnceFunc(func() {

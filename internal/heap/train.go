@@ -1,4 +1,4 @@
-package main
+package heap
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 // garbage is how much memory may wait to be collected beside large features: Go's own rule allows as much as is in use.
 const garbage = 256 << 20
 
-// boundGarbage collects more often where the features are large, which costs little: they hold no pointers. GOGC, where
+// Bound collects more often where the features are large, which costs little: they hold no pointers. GOGC, where
 // it is set, is left alone. The returned function takes it back.
-func boundGarbage(s *data.Set) (undo func()) {
+func Bound(s *data.Set) (undo func()) {
 	size := 4*len(s.X) + 2*len(s.Half)
 	if s.Stored != nil {
 		size = data.DefaultCache
