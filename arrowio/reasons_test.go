@@ -42,40 +42,59 @@ func TestRefusedMessages(t *testing.T) {
 		{name: "metadata of 2 GiB", value: prefix(1 << 31), reason: wire.Truncated},
 		{name: "no flatbuffer", value: prefix(4), reason: wire.NotArrow},
 		{name: "batch without schema", value: good[8+binary.LittleEndian.Uint32(good[4:]):], reason: wire.NoSchema},
-		{name: "second schema", value: append(append([]byte(nil), good[:8+binary.LittleEndian.Uint32(good[4:])]...), good...), reason: wire.NoSchema},
+		{name: "second schema", value: append(append([]byte(nil), good[:8+binary.LittleEndian.Uint32(good[4:])]...),
+			good...), reason: wire.NoSchema},
 		{name: "message too large", value: good, o: Options{MaxMessageBytes: 100}, reason: wire.TooLarge},
 		{name: "too many rows", value: good, o: Options{MaxRows: 7}, reason: wire.TooManyRows},
 		{name: "too many classes", value: good, o: Options{MaxClasses: 2}, reason: wire.TooLarge},
 		{name: "too many fields", value: good, o: Options{MaxFields: 5}, reason: wire.TooLarge},
 		{name: "too many features", value: good, o: Options{MaxFeatures: 2}, reason: wire.TooLarge},
-		{name: "long slice value", value: good, o: Options{MaxText: 1, Slices: []string{"region"}}, reason: wire.TooLarge},
+		{name: "long slice value", value: good, o: Options{MaxText: 1, Slices: []string{"region"}},
+			reason: wire.TooLarge},
 		{name: "no scores", value: one(model, `{"id":"a"}`, field("id", text)), reason: wire.NoColumn},
 		{name: "no way to a label", value: one(model, `{"logits":[1,2]}`, field("logits", two)), reason: wire.NoColumn},
-		{name: "no model", value: one(nil, `{"id":"a","logits":[1,2]}`, field("id", text), field("logits", two)), reason: wire.NoModel},
-		{name: "labels without id", kind: Labels, value: one(model, `{"label":1}`, field("label", p.Int32)), reason: wire.NoColumn},
-		{name: "labels without label", kind: Labels, value: one(model, `{"id":"a"}`, field("id", text)), reason: wire.NoColumn},
-		{name: "id of 32 bits", value: one(model, `{"id":1,"logits":[1,2]}`, field("id", p.Int32), field("logits", two)), reason: wire.ColumnType},
-		{name: "integer logits", value: one(model, `{"id":"a","logits":[1,2]}`, field("id", text), field("logits", arrow.ListOf(p.Int32))), reason: wire.ColumnType},
-		{name: "text time", value: one(model, `{"id":"a","ts":"b","logits":[1,2]}`, field("id", text), field("ts", text), field("logits", two)), reason: wire.ColumnType},
-		{name: "float label", value: one(model, `{"label":1.5,"logits":[1,2]}`, field("label", p.Float32), field("logits", two)), reason: wire.ColumnType},
-		{name: "numeric slice", value: one(model, `{"label":1,"region":2,"logits":[1,2]}`, field("label", p.Int8), field("region", p.Int8), field("logits", two)), o: Options{Slices: []string{"region"}}, reason: wire.ColumnType},
-		{name: "dictionary of numbers", value: one(nil, `{"label":1,"model":2,"logits":[1,2]}`, field("label", p.Int8), field("model", &arrow.DictionaryType{IndexType: p.Int8, ValueType: p.Int64}), field("logits", two)), reason: wire.ColumnType},
-		{name: "duplicate column", value: stream(t, []arrow.Field{field("label", p.Int8), field("label", p.Int8), field("logits", two)}, model, func(b *array.RecordBuilder) {
+		{name: "no model", value: one(nil, `{"id":"a","logits":[1,2]}`, field("id", text), field("logits", two)),
+			reason: wire.NoModel},
+		{name: "labels without id", kind: Labels, value: one(model, `{"label":1}`, field("label", p.Int32)),
+			reason: wire.NoColumn},
+		{name: "labels without label", kind: Labels, value: one(model, `{"id":"a"}`, field("id", text)),
+			reason: wire.NoColumn},
+		{name: "id of 32 bits", value: one(model, `{"id":1,"logits":[1,2]}`, field("id", p.Int32),
+			field("logits", two)), reason: wire.ColumnType},
+		{name: "integer logits", value: one(model, `{"id":"a","logits":[1,2]}`, field("id", text),
+			field("logits", arrow.ListOf(p.Int32))), reason: wire.ColumnType},
+		{name: "text time", value: one(model, `{"id":"a","ts":"b","logits":[1,2]}`, field("id", text),
+			field("ts", text), field("logits", two)), reason: wire.ColumnType},
+		{name: "float label", value: one(model, `{"label":1.5,"logits":[1,2]}`, field("label", p.Float32),
+			field("logits", two)), reason: wire.ColumnType},
+		{name: "numeric slice", value: one(model, `{"label":1,"region":2,"logits":[1,2]}`, field("label", p.Int8),
+			field("region", p.Int8), field("logits",
+				two)), o: Options{Slices: []string{"region"}}, reason: wire.ColumnType},
+		{name: "dictionary of numbers", value: one(nil, `{"label":1,"model":2,"logits":[1,2]}`, field("label", p.Int8),
+			field("model", &arrow.DictionaryType{IndexType: p.Int8, ValueType: p.Int64}), field("logits",
+				two)), reason: wire.ColumnType},
+		{name: "duplicate column", value: stream(t, []arrow.Field{field("label", p.Int8), field("label", p.Int8),
+			field("logits", two)}, model, func(b *array.RecordBuilder) {
 			for _, f := range b.Fields() {
 				f.AppendNull()
 			}
 		}), reason: wire.Duplicate},
-		{name: "one class", value: one(model, `{"label":0,"logits":[1]}`, field("label", p.Int8), field("logits", arrow.FixedSizeListOf(1, p.Float32))), reason: wire.Shape},
-		{name: "ragged logits", value: stream(t, []arrow.Field{field("label", p.Int8), field("logits", arrow.ListOf(p.Float32))}, model,
+		{name: "one class", value: one(model, `{"label":0,"logits":[1]}`, field("label", p.Int8),
+			field("logits", arrow.FixedSizeListOf(1, p.Float32))), reason: wire.Shape},
+		{name: "ragged logits", value: stream(t, []arrow.Field{field("label", p.Int8),
+			field("logits", arrow.ListOf(p.Float32))}, model,
 			rowsOf(t, `{"label":0,"logits":[1,2]}`, `{"label":0,"logits":[1,2,3]}`)), reason: wire.Shape},
-		{name: "model not UTF-8", value: one(map[string]string{MetaModel: "\xff"}, `{"label":1,"logits":[1,2]}`, field("label", p.Int8), field("logits", two)), reason: wire.BadText},
-		{name: "slice not UTF-8", value: stream(t, []arrow.Field{field("label", p.Int8), field("region", text), field("logits", two)}, model, func(b *array.RecordBuilder) {
+		{name: "model not UTF-8", value: one(map[string]string{MetaModel: "\xff"}, `{"label":1,"logits":[1,2]}`,
+			field("label", p.Int8), field("logits", two)), reason: wire.BadText},
+		{name: "slice not UTF-8", value: stream(t, []arrow.Field{field("label", p.Int8), field("region", text),
+			field("logits", two)}, model, func(b *array.RecordBuilder) {
 			rowsOf(t, `{"label":1,"region":null,"logits":[1,2]}`)(b)
 			b.Field(0).(*array.Int8Builder).Append(0)
 			b.Field(1).(*array.StringBuilder).Append("\xff")
 			b.Field(2).AppendNull()
 		}), o: Options{Slices: []string{"region"}}, reason: wire.BadText},
-		{name: "long model", value: one(map[string]string{MetaModel: strings.Repeat("m", 300)}, `{"label":1,"logits":[1,2]}`, field("label", p.Int8), field("logits", two)), reason: wire.TooLarge},
+		{name: "long model", value: one(map[string]string{MetaModel: strings.Repeat("m", 300)},
+			`{"label":1,"logits":[1,2]}`, field("label", p.Int8), field("logits", two)), reason: wire.TooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantReason(t, c.o, c.value, c.kind, c.reason) })
 	}

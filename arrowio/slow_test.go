@@ -270,7 +270,8 @@ func slowID(a arrow.Array, i int) (id ID, ok bool) {
 
 func slowTime(a *array.Timestamp, i int) (ns Time, ok bool) {
 	t := int64(a.Value(i))
-	per := map[arrow.TimeUnit]int64{arrow.Second: 1e9, arrow.Millisecond: 1e6, arrow.Microsecond: 1e3, arrow.Nanosecond: 1}[a.DataType().(*arrow.TimestampType).Unit]
+	per := map[arrow.TimeUnit]int64{arrow.Second: 1e9, arrow.Millisecond: 1e6, arrow.Microsecond: 1e3,
+		arrow.Nanosecond: 1}[a.DataType().(*arrow.TimestampType).Unit]
 	ns = t * per
 	return ns, ns/per == t && (t != math.MinInt64 || per == 1)
 }
@@ -401,7 +402,8 @@ func differRow(b *Batch, i int, w *slowRow) string {
 		return fmt.Sprintf("scores %v, want %v", b.Scores[i*b.K:(i+1)*b.K], w.scores)
 	case b.D > 0 && w.features != nil && !sameBits(b.Features[i*b.D:(i+1)*b.D], w.features):
 		return fmt.Sprintf("features %v, want %v", b.Features[i*b.D:(i+1)*b.D], w.features)
-	case b.D > 0 && w.features == nil && slices.ContainsFunc(b.Features[i*b.D:(i+1)*b.D], func(x float32) bool { return x == x }):
+	case b.D > 0 && w.features == nil && slices.ContainsFunc(b.Features[i*b.D:(i+1)*b.D],
+		func(x float32) bool { return x == x }):
 		return fmt.Sprintf("features %v, want NaN", b.Features[i*b.D:(i+1)*b.D])
 	case b.Served != nil && !sameBits(b.Served[i:i+1], []float32{w.served}):
 		return fmt.Sprintf("served %v, want %v", b.Served[i], w.served)

@@ -111,8 +111,10 @@ func TestSplit(t *testing.T) {
 		value func(i int) string
 		bytes func(i int) string
 	}{
-		"utf8":  {arrow.BinaryTypes.String, func(i int) string { return fmt.Sprintf(`"id-%d"`, i) }, func(i int) string { return fmt.Sprintf("id-%d", i) }},
-		"int64": {arrow.PrimitiveTypes.Int64, func(i int) string { return fmt.Sprint(i) }, func(i int) string { return string([]byte{0, 0, 0, 0, 0, 0, 0, byte(i)}) }},
+		"utf8": {arrow.BinaryTypes.String, func(i int) string { return fmt.Sprintf(`"id-%d"`, i) },
+			func(i int) string { return fmt.Sprintf("id-%d", i) }},
+		"int64": {arrow.PrimitiveTypes.Int64, func(i int) string { return fmt.Sprint(i) },
+			func(i int) string { return string([]byte{0, 0, 0, 0, 0, 0, 0, byte(i)}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n, places = 100, 7

@@ -159,7 +159,8 @@ func TestScoreTypes(t *testing.T) {
 }
 
 func TestBinaryScores(t *testing.T) {
-	for _, e := range []arrow.DataType{arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64} {
+	for _, e := range []arrow.DataType{arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32,
+		arrow.PrimitiveTypes.Float64} {
 		for name, want := range map[string][]float32{"logit": {0, .25}, "prob": {.75, .25}} {
 			rows := []string{
 				fmt.Sprintf(`{"%s":0.25,"label":1}`, name),
@@ -232,7 +233,8 @@ func TestTextTypes(t *testing.T) {
 
 func TestFeatureTypes(t *testing.T) {
 	two := arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32)
-	for _, e := range []arrow.DataType{arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64} {
+	for _, e := range []arrow.DataType{arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32,
+		arrow.PrimitiveTypes.Float64} {
 		v := stream(
 			t,
 			[]arrow.Field{

@@ -13,12 +13,13 @@ type Message struct {
 	Value     []byte
 	Headers   []Header
 	Time      Time
-	// Record is the value that Value encodes, a pointer to a type of package record, for who is in this process: read-only. It is nil
-	// where Value is all that there is.
+	// Record is the value that Value encodes, a pointer to a type of package record, for who is in this process:
+	// read-only. It is nil where Value is all that there is.
 	Record any
 }
 
-// NewMessage is the output of a record, which is encoded here and nowhere else. Neither it nor what it points to may change after.
+// NewMessage is the output of a record, which is encoded here and nowhere else. Neither it nor what it points to may
+// change after.
 func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {
 	value, err := json.Marshal(rec)
 	if err != nil {

@@ -157,7 +157,11 @@ func TestRelayStops(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- y.Run(ctx) }()
-		eventually.True(t, "the first record is relayed", func() bool { st := y.Status.Status(); return st != nil && st.Next["logits"] == 1 })
+		eventually.True(t, "the first record is relayed", func() bool {
+			st := y.Status.Status()
+			return st != nil &&
+				st.Next["logits"] == 1
+		})
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)

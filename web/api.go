@@ -82,14 +82,16 @@ func (a *api) version(model, version string) versionInfo {
 // key finds the series that the parameters name. An absent version or window means the one with the newest snapshot;
 // an absent slice means all rows. The second result is the HTTP status of the error.
 func (a *api) key(p *params) (history.SnapshotKey, int, error) {
-	k := history.SnapshotKey{Model: p.required("model"), Version: p.text("version"), Slice: p.text("slice"), Window: p.text("window")}
+	k := history.SnapshotKey{Model: p.required("model"), Version: p.text("version"), Slice: p.text("slice"),
+		Window: p.text("window")}
 	if p.err != nil {
 		return k, http.StatusBadRequest, p.err
 	}
 	var best *history.SeriesInfo
 	var bestAt time.Time
 	for _, s := range a.History.Series() {
-		if s.Model != k.Model || s.Slice != k.Slice || (k.Version != "" && s.Version != k.Version) || (k.Window != "" && s.Window != k.Window) {
+		if s.Model != k.Model || s.Slice != k.Slice || (k.Version != "" && s.Version != k.Version) ||
+			(k.Window != "" && s.Window != k.Window) {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339Nano, s.LatestAt)
@@ -98,7 +100,8 @@ func (a *api) key(p *params) (history.SnapshotKey, int, error) {
 		}
 	}
 	if best == nil {
-		return k, http.StatusNotFound, fmt.Errorf("no snapshots of model %q, version %q, slice %q, window %q", k.Model, k.Version, k.Slice, k.Window)
+		return k, http.StatusNotFound, fmt.Errorf("no snapshots of model %q, version %q, slice %q, window %q", k.Model,
+			k.Version, k.Slice, k.Window)
 	}
 	return best.SnapshotKey, http.StatusOK, nil
 }

@@ -34,7 +34,8 @@ func chromiumAllowing(t *testing.T, status, url string, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
 		"--virtual-time-budget=8000", "--enable-logging=stderr",
 	}, append(args, url)...)...)
@@ -84,8 +85,10 @@ func TestPageInBrowser(t *testing.T) {
 	s := snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
 	thin := "\u202f"
 	f("", "ECE calibrated", percent(*s.Raw.ECE), percent(*s.Calibrated.ECE), "5"+thin+"043", "T 1.619", "revision 3",
-		"▲ 1 in other slices", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`, "Reliability diagram. raw")
-	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", ">ece-calibrated<", ">critical<")
+		"▲ 1 in other slices", "Calibrator published: revision 3", "as of 2024-03-05", "<canvas", `class="gap raw"`,
+		"Reliability diagram. raw")
+	f("?model=digits-resnet20&version=2024-03-01&slice=region%3Deu&window=last-5000", "▲ firing", ">ece-calibrated<",
+		">critical<")
 	f("?model=gone", "digits-resnet20")
 }
 
@@ -99,11 +102,13 @@ func TestEmptyPageInBrowser(t *testing.T) {
 
 func TestUnlabelledPageInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
-	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time", Start: stamp(0), End: stamp(1)}, Predictions: 91})
+	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time",
+		Start: stamp(0), End: stamp(1)}, Predictions: 91})
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
-	for _, want := range []string{"no labelled rows yet", "of 91 predictions", "no labelled rows in this window", "No alarms and no refits yet"} {
+	for _, want := range []string{"no labelled rows yet", "of 91 predictions", "no labelled rows in this window",
+		"No alarms and no refits yet"} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page lacks %q: %s", want, dom)
 		}
@@ -123,9 +128,11 @@ func TestScreenshots(t *testing.T) {
 	srv := httptest.NewServer(still(synthetic()))
 	defer srv.Close()
 	for _, theme := range []struct{ name, flag string }{{"dark", "0"}, {"light", "1"}} {
-		for _, size := range []struct{ name, flag string }{{"desktop", "1400,900"}, {"phone", "390,844"}, {"tall", "500,3000"}} {
+		for _, size := range []struct{ name, flag string }{{"desktop", "1400,900"}, {"phone", "390,844"},
+			{"tall", "500,3000"}} {
 			file := filepath.Join(dir, size.name+"-"+theme.name+".png")
-			chromium(t, srv.URL+"/?"+series, "--screenshot="+file, "--window-size="+size.flag, "--blink-settings=preferredColorScheme="+theme.flag)
+			chromium(t, srv.URL+"/?"+series, "--screenshot="+file, "--window-size="+size.flag,
+				"--blink-settings=preferredColorScheme="+theme.flag)
 			if _, err := os.Stat(file); err != nil {
 				t.Errorf("no picture: %v", err)
 			}
@@ -155,8 +162,11 @@ func TestLinkOfAlertInBrowser(t *testing.T) {
 	defer srv.Close()
 	const link = "/?at=2024-03-05T11%3A54%3A05Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000"
 	dom := chromium(t, srv.URL+link, "--dump-dom")
-	then, now := snapshotAt("digits-resnet20", "2024-03-01", "", 24*time.Minute), snapshotAt("digits-resnet20", "2024-03-01", "", time.Hour)
-	for _, want := range []string{percent(*then.Raw.ECE), percent(*then.Calibrated.ECE), "Shown as of 2024-03-05&nbsp;11:54:00 UTC", "▲ firing", ">calibration-calibrated<", ">critical", "since about 11:51:00", `class="gap raw"`} {
+	then, now := snapshotAt("digits-resnet20", "2024-03-01", "", 24*time.Minute), snapshotAt("digits-resnet20",
+		"2024-03-01", "", time.Hour)
+	for _, want := range []string{percent(*then.Raw.ECE), percent(*then.Calibrated.ECE),
+		"Shown as of 2024-03-05&nbsp;11:54:00 UTC", "▲ firing", ">calibration-calibrated<", ">critical",
+		"since about 11:51:00", `class="gap raw"`} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page of a past moment lacks %q: %s", want, dom)
 		}
@@ -174,7 +184,8 @@ func TestLinkOfAlertInBrowser(t *testing.T) {
 		t.Error("a moment before all that is kept: the page does not say so")
 	}
 	dom = chromium(t, srv.URL+strings.Replace(link, "slice=", "slice=region%3Dmars", 1), "--dump-dom")
-	if !strings.Contains(dom, "The link asks for slice region=mars.") || !strings.Contains(dom, `class="pinbar" role="status" hidden`) {
+	if !strings.Contains(dom, "The link asks for slice region=mars.") ||
+		!strings.Contains(dom, `class="pinbar" role="status" hidden`) {
 		t.Error("a slice that is gone: the page does not say so, or shows the moment of something else")
 	}
 }
@@ -186,8 +197,10 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 	defer srv.Close()
 	dom := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=&at=2024-03-05T11:54:00Z", "--dump-dom")
 	root := item(t, dom, "Alarm: calibration-calibrated")
-	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us", "over its limit, inhibited", "calibrated confidence is overconfident",
-		"Evidence: log 17.3", "bound 15.7; overconfident", "Since about 11:51:00 (an estimate)", "(0.600, 0.667]", "−12.37", `href="/?at=2024-03-05T11%3A54%3A00Z`, " open="} {
+	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us", "over its limit, inhibited",
+		"calibrated confidence is overconfident",
+		"Evidence: log 17.3", "bound 15.7; overconfident", "Since about 11:51:00 (an estimate)", "(0.600, 0.667]",
+		"−12.37", `href="/?at=2024-03-05T11%3A54%3A00Z`, " open="} {
 		if !strings.Contains(strings.ToLower(root), strings.ToLower(want)) {
 			t.Errorf("the root alert lacks %q: %s", want, root)
 		}
@@ -201,8 +214,10 @@ func TestInhibitedAlertsInBrowser(t *testing.T) {
 			t.Errorf("%s is inhibited, and is shown as an alarm", rule)
 		}
 	}
-	us := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=region%3Dus", "--dump-dom")
-	if !strings.Contains(us, "follows calibration-calibrated of all rows") || !strings.Contains(us, "▲ 2 in other slices") {
+	us := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=region%3Dus",
+		"--dump-dom")
+	if !strings.Contains(us, "follows calibration-calibrated of all rows") ||
+		!strings.Contains(us, "▲ 2 in other slices") {
 		t.Errorf("the tile of a slice whose alert is inhibited does not say by whom: %s", us)
 	}
 }

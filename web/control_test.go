@@ -35,7 +35,8 @@ func TestControl(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code != code || !strings.Contains(w.Body.String(), body) || strings.Join(rec.calls, ",") != call {
-			t.Errorf("%s %s: %d %s, calls %q; want %d with %q, %q", method, target, w.Code, w.Body, rec.calls, code, body, call)
+			t.Errorf("%s %s: %d %s, calls %q; want %d with %q, %q", method, target, w.Code, w.Body, rec.calls, code,
+				body, call)
 		}
 	}
 	f(on, "POST", "/api/v1/pause?by=ann&why=disk", 200, `"ok":true`, "pause ann: disk")

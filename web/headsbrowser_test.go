@@ -81,7 +81,8 @@ func scripted(h http.Handler, script string) http.Handler {
 					w.Header()[k] = v
 				}
 			}
-			_, _ = w.Write(bytes.Replace(rec.Body.Bytes(), []byte("</head>"), []byte(`<script type="module" src="/try.js"></script></head>`), 1))
+			_, _ = w.Write(bytes.Replace(rec.Body.Bytes(), []byte("</head>"),
+				[]byte(`<script type="module" src="/try.js"></script></head>`), 1))
 		default:
 			h.ServeHTTP(w, r)
 		}
@@ -104,11 +105,15 @@ func TestHeadsInBrowser(t *testing.T) {
 	dom := chromium(t, srv.URL, "--dump-dom")
 	thin := "\u202f"
 	for _, want := range []string{
-		`aria-label="Progress of m/1+head4"`, "42 % cross_entropy_slow, validation NLL 0.713, attempt 1 on gpu-a", `aria-label="Validation NLL of m/1+head4 so far: from 1.100 to 0.713, lowest 0.713"`,
-		"1st in the queue, asked for at", "2nd in the queue, asked for at", "accuracy is 0.712, of the reference rows 0.911",
+		`aria-label="Progress of m/1+head4"`, "42 % cross_entropy_slow, validation NLL 0.713, attempt 1 on gpu-a",
+		`aria-label="Validation NLL of m/1+head4 so far: from 1.100 to 0.713, lowest 0.713"`,
+		"1st in the queue, asked for at", "2nd in the queue, asked for at",
+		"accuracy is 0.712, of the reference rows 0.911",
 		"its trainer is lost", "No sign of life of gpu-b for 94" + thin + "s.",
-		"On 2" + thin + "000 validation rows", "On 4" + thin + "210 rows of the stream", "71.10" + thin + "%", "84.30" + thin + "%", "Log evidence that it is better: 41.3", "bound 3.0 each",
-		"Published by ann, ", "the shift is real", "to be served", "given up after 3 attempts: out of memory", "Curves of 2 trainings; taken: au",
+		"On 2" + thin + "000 validation rows", "On 4" + thin + "210 rows of the stream", "71.10" + thin + "%", "84.30" +
+			thin + "%", "Log evidence that it is better: 41.3", "bound 3.0 each",
+		"Published by ann, ", "the shift is real", "to be served", "given up after 3 attempts: out of memory",
+		"Curves of 2 trainings; taken: au",
 		"cross_entropy from 0.900 to 0.660, lowest 0.660; au from 0.800 to 0.610, lowest 0.610",
 		"buttons=cancel n/1+head1|cancel m/2+head1|cancel m/1+head5|cancel m/1+head4|pin m/1+head3|rollback m/1+head3|rollback m/1+head2|auto m/1+head2|pin m/1+head1|rollback m/1+head1",
 	} {
@@ -157,7 +162,8 @@ note("end", document.activeElement.dataset.key);
 `))
 	defer srv.Close()
 	dom := chromiumAllowing(t, "409", srv.URL, "--dump-dom")
-	for _, want := range []string{"focus=by<", "name=Publish: m/1+head3<", "described=Servers that ask", "open=true<", "back=pin m/1+head3<", "focus2=why ben<",
+	for _, want := range []string{"focus=by<", "name=Publish: m/1+head3<", "described=Servers that ask", "open=true<",
+		"back=pin m/1+head3<", "focus2=why ben<",
 		"refusal=Refused: ", "m/1+head1: its artefact is gone true<", "end=rollback m/1+head1<"} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page lacks %q", want)
@@ -187,7 +193,8 @@ d.querySelector("[type=submit]").click();
 note("refusal", await wait(() => d.querySelector("[role=alert]").textContent));
 `))
 	defer srv.Close()
-	if dom := chromiumAllowing(t, "403", srv.URL, "--dump-dom"); !strings.Contains(dom, "refusal=Refused: control over HTTP is off: set http.control: true") || len(book.orders) != 0 {
+	if dom := chromiumAllowing(t, "403", srv.URL, "--dump-dom"); !strings.Contains(dom,
+		"refusal=Refused: control over HTTP is off: set http.control: true") || len(book.orders) != 0 {
 		t.Errorf("orders %v, page %s", book.orders, dom)
 	}
 }
@@ -202,11 +209,13 @@ func TestHeadsScreenshots(t *testing.T) {
 		"heads":       `await wait(() => button("pin m/1+head3")); document.getElementById("content").hidden = true; document.querySelector("[data-key='m/1+head2']").open = true;`,
 		"heads-order": `(await wait(() => button("pin m/1+head3"))).click(); document.getElementById("content").hidden = true;`,
 	} {
-		srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Control: &recorded{}, Heads: &pageHeads{}}), steps+script))
+		srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Control: &recorded{}, Heads: &pageHeads{}}),
+			steps+script))
 		for _, size := range []struct{ name, flag string }{{"desktop", "1200,1300"}, {"phone", "390,1700"}} {
 			for _, theme := range []struct{ name, flag string }{{"dark", "0"}, {"light", "1"}} {
 				file := filepath.Join(dir, name+"-"+size.name+"-"+theme.name+".png")
-				chromium(t, srv.URL+"/?"+series, "--screenshot="+file, "--window-size="+size.flag, "--blink-settings=preferredColorScheme="+theme.flag)
+				chromium(t, srv.URL+"/?"+series, "--screenshot="+file, "--window-size="+size.flag,
+					"--blink-settings=preferredColorScheme="+theme.flag)
 				if _, err := os.Stat(file); err != nil {
 					t.Errorf("no picture: %v", err)
 				}

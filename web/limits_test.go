@@ -20,7 +20,8 @@ func limited(t *testing.T, short time.Duration) string {
 		t.Fatal(err)
 	}
 	s := Server("", testHandler(history.New(history.Config{})))
-	for name, d := range map[string]time.Duration{"ReadHeaderTimeout": s.ReadHeaderTimeout, "ReadTimeout": s.ReadTimeout, "WriteTimeout": s.WriteTimeout, "IdleTimeout": s.IdleTimeout} {
+	for name, d := range map[string]time.Duration{"ReadHeaderTimeout": s.ReadHeaderTimeout,
+		"ReadTimeout": s.ReadTimeout, "WriteTimeout": s.WriteTimeout, "IdleTimeout": s.IdleTimeout} {
 		if d <= 0 || d > 2*time.Minute {
 			t.Errorf("%s is %v, want a bound of at most two minutes", name, d)
 		}
@@ -41,7 +42,8 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 	for name, request := range map[string]string{
 		"header":  "GET /api/v1/status HTTP/1.1\r\nHost: a\r\nX-Long: " + long + "\r\n\r\n",
 		"address": "GET /api/v1/status?q=" + long + " HTTP/1.1\r\nHost: a\r\n\r\n",
-		"many":    "GET /api/v1/status HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-A: "+long[:1000]+"\r\n", 200) + "\r\n",
+		"many": "GET /api/v1/status HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-A: "+long[:1000]+"\r\n", 200) +
+			"\r\n",
 	} {
 		c, err := net.Dial("tcp", address)
 		if err != nil {

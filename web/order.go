@@ -46,7 +46,8 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	o := Order{Action: r.PathValue("action"), Model: r.PathValue("model"), Version: p.text("version"), By: p.text("by"), Why: p.required("why")}
+	o := Order{Action: r.PathValue("action"), Model: r.PathValue("model"), Version: p.text("version"), By: p.text("by"),
+		Why: p.required("why")}
 	if text := p.text("revision"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
@@ -78,7 +79,8 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Calibrator = body
-	a.Log.Info("order", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "from", r.RemoteAddr)
+	a.Log.Info("order", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By,
+		"why", o.Why, "from", r.RemoteAddr)
 	answer, err := a.Orders.Order(r.Context(), o)
 	switch {
 	case errors.Is(err, ErrOrder):

@@ -35,14 +35,17 @@ func TestOrders(t *testing.T) {
 	}{
 		{"POST", "pin?version=v&by=ann&why=audit", "", nil, 200, `"id":"7"`, "pin m v 0 ann audit", nil},
 		{"POST", "unpin?why=done", "", nil, 200, `"id":"7"`, "unpin m  0 192.0.2.1 done", nil},
-		{"POST", "rollback?why=wrong&revision=3&by=eve", "", nil, 200, `"id":"7"`, "rollback m  3 bob wrong", []string{"Authorization", "Basic Ym9iOnNlY3JldA=="}},
+		{"POST", "rollback?why=wrong&revision=3&by=eve", "", nil, 200, `"id":"7"`, "rollback m  3 bob wrong",
+			[]string{"Authorization", "Basic Ym9iOnNlY3JldA=="}},
 		{"POST", "publish?why=mine", "{}", nil, 200, `"id":"7"`, "publish m  0 192.0.2.1 mine{}", nil},
-		{"POST", "pin?why=x", "", fmt.Errorf("%w: two versions", ErrOrder), 409, "two versions", "pin m  0 192.0.2.1 x", nil},
+		{"POST", "pin?why=x", "", fmt.Errorf("%w: two versions", ErrOrder), 409, "two versions", "pin m  0 192.0.2.1 x",
+			nil},
 		{"POST", "pin?why=x", "", errors.New("no broker"), 500, "no broker", "pin m  0 192.0.2.1 x", nil},
 		{"POST", "pin", "", nil, 400, `\"why\" is required`, "", nil},
 		{"POST", "pin?why=x&revision=0", "", nil, 400, "revision", "", nil},
 		{"POST", "pin?why=x&revision=one", "", nil, 400, "revision", "", nil},
-		{"POST", "publish?why=x", strings.Repeat(" ", maxCalibrator+1), nil, 413, "body of more than 67108864 bytes", "", nil},
+		{"POST", "publish?why=x", strings.Repeat(" ", maxCalibrator+1), nil, 413, "body of more than 67108864 bytes",
+			"", nil},
 		{"POST", "pin?why=x&who=y", "", nil, 400, "unknown parameter", "", nil},
 		{"GET", "pin?why=x", "", nil, 405, "POST", "", nil},
 		{"POST", "pin?why=x", "", nil, 403, "cross-origin", "", []string{"Sec-Fetch-Site", "cross-site"}},
@@ -56,10 +59,12 @@ func TestOrders(t *testing.T) {
 		on.ServeHTTP(w, r)
 		order := ""
 		for _, o := range book.got {
-			order += fmt.Sprintf("%s %s %s %d %s %s%s", o.Action, o.Model, o.Version, o.Revision, o.By, o.Why, o.Calibrator)
+			order += fmt.Sprintf("%s %s %s %d %s %s%s", o.Action, o.Model, o.Version, o.Revision, o.By, o.Why,
+				o.Calibrator)
 		}
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) || order != c.order {
-			t.Errorf("%s %s: %d %s, order %q; want %d with %q, %q", c.method, c.target, w.Code, w.Body, order, c.code, c.want, c.order)
+			t.Errorf("%s %s: %d %s, order %q; want %d with %q, %q", c.method, c.target, w.Code, w.Body, order, c.code,
+				c.want, c.order)
 		}
 	}
 	for _, d := range []Deps{{History: h}, {History: h, Control: &recorded{}}} {

@@ -24,7 +24,8 @@ func (a *archivist) Past(_ context.Context, q PastQuery) (any, error) {
 		}
 		return fmt.Sprint(*t)
 	}
-	a.asked = append(a.asked, fmt.Sprintf("%s|%s|%s|%s|%s|%d|%s|%v", q.Model, q.Version, strings.Join(q.Kinds, "+"), show(q.Since), show(q.Until), q.Limit, q.Cursor, q.Records))
+	a.asked = append(a.asked, fmt.Sprintf("%s|%s|%s|%s|%s|%d|%s|%v", q.Model, q.Version, strings.Join(q.Kinds, "+"),
+		show(q.Since), show(q.Until), q.Limit, q.Cursor, q.Records))
 	return map[string]any{"entries": []string{}, "behind": 0}, a.err
 }
 
@@ -47,7 +48,8 @@ func TestHistoryOfAModel(t *testing.T) {
 		{"GET", "m/history?detail=some", nil, 400, "full, none", ""},
 		{"GET", "m/history?model=x", nil, 400, "unknown parameter", ""},
 		{"GET", "m/history?cursor=x", fmt.Errorf("%w: cursor", ErrQuery), 400, "cursor", "m|||-|-|100|x|true"},
-		{"GET", "m/history", errors.New("user postgres, password hunter2"), 503, "does not answer", "m|||-|-|100||true"},
+		{"GET", "m/history", errors.New("user postgres, password hunter2"), 503, "does not answer",
+			"m|||-|-|100||true"},
 		{"POST", "m/history", nil, 405, "GET or HEAD", ""},
 		{"DELETE", "m/history", nil, 405, "GET or HEAD", ""},
 	} {
@@ -55,8 +57,10 @@ func TestHistoryOfAModel(t *testing.T) {
 		on := New(Deps{History: h, Past: a, Calibrate: calibrate})
 		w := httptest.NewRecorder()
 		on.ServeHTTP(w, httptest.NewRequest(c.method, "/api/v1/models/"+c.target, nil))
-		if asked := strings.Join(a.asked, " "); w.Code != c.code || !strings.Contains(w.Body.String(), c.body) || asked != c.asked || strings.Contains(w.Body.String(), "hunter2") {
-			t.Errorf("%s %s: %d %s, asked %q; want %d with %q, %q", c.method, c.target, w.Code, w.Body, asked, c.code, c.body, c.asked)
+		if asked := strings.Join(a.asked, " "); w.Code != c.code || !strings.Contains(w.Body.String(), c.body) ||
+			asked != c.asked || strings.Contains(w.Body.String(), "hunter2") {
+			t.Errorf("%s %s: %d %s, asked %q; want %d with %q, %q", c.method, c.target, w.Code, w.Body, asked, c.code,
+				c.body, c.asked)
 		}
 	}
 	w := httptest.NewRecorder()

@@ -40,7 +40,8 @@ func newTab(ctx context.Context, t *testing.T, width, height int) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, bin, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--user-data-dir="+t.TempDir(),
+	cmd := exec.CommandContext(ctx, bin, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+		"--hide-scrollbars", "--user-data-dir="+t.TempDir(),
 		"--blink-settings=preferredColorScheme=1", "--remote-debugging-pipe", "about:blank")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4, as the browser wants them
 	if err := cmd.Start(); err != nil {
@@ -56,8 +57,10 @@ func newTab(ctx context.Context, t *testing.T, width, height int) *tab {
 		_ = cmd.Wait()
 	})
 	target := b.call("Target.createTarget", map[string]any{"url": "about:blank"})
-	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target["targetId"], "flatten": true})["sessionId"].(string)
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false})
+	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target["targetId"],
+		"flatten": true})["sessionId"].(string)
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height,
+		"deviceScaleFactor": 1, "mobile": false})
 	return b
 }
 
@@ -159,5 +162,6 @@ func TestPictureOfDemo(t *testing.T) {
 	if err := demo.Wait(); err != nil {
 		t.Errorf("the demo: %v", err)
 	}
-	page.await(ctx, `document.getElementById("conn").dataset.state === "lost"`) // the demo is over, and the page says that nobody answers
+	// the demo is over, and the page says that nobody answers
+	page.await(ctx, `document.getElementById("conn").dataset.state === "lost"`)
 }

@@ -59,7 +59,8 @@ func synthetic() *history.History {
 	}
 	for i := 1; i <= 12; i++ {
 		s := snapshotAt(m, v, "", time.Duration(i)*5*time.Minute)
-		s.Window = record.Window{Name: "5m", Kind: "time", Start: stamp(time.Duration(i-1) * 5 * time.Minute), End: s.At, Final: true}
+		s.Window = record.Window{Name: "5m", Kind: "time", Start: stamp(time.Duration(i-1) * 5 * time.Minute),
+			End: s.At, Final: true}
 		h.AddSnapshot(s)
 	}
 	h.AddSnapshot(snapshotAt(m, "2024-02-10", "", 90*pane))
@@ -105,16 +106,20 @@ func decisions(h *history.History, m, v string) {
 	refit := func(at time.Duration, rev int, published bool, reason, outcome string, ev record.Evidence) {
 		h.AddCalibrator(record.Calibrator{
 			Schema: 1, Model: m, Version: v, Revision: rev, Published: published, Reason: reason, Outcome: outcome,
-			DecidedAt: stamp(at), EffectiveFrom: stamp(at), Calibrator: json.RawMessage(`{"method":"temperature"}`), Evidence: ev,
+			DecidedAt: stamp(at), EffectiveFrom: stamp(at), Calibrator: json.RawMessage(`{"method":"temperature"}`),
+			Evidence: ev,
 		})
 	}
-	kept := record.Evidence{FitRows: 3000, TestRows: 1200, NLLInForce: .3811, NLLNew: .3809, NLLDiff: -.0002, NLLDiffSE: .0006, ECEInForce: .012, ECENew: .0118, Temperature: 1.02}
+	kept := record.Evidence{FitRows: 3000, TestRows: 1200, NLLInForce: .3811, NLLNew: .3809, NLLDiff: -.0002,
+		NLLDiffSE: .0006, ECEInForce: .012, ECENew: .0118, Temperature: 1.02}
 	refit(10*time.Minute, 2, false, "period", "mean NLL is not significantly lower", kept)
 	refit(25*time.Minute, 3, true, "alarm", "mean NLL is significantly lower, accuracy and ECE hold", record.Evidence{
-		FitRows: 3000, TestRows: 1200, NLLInForce: .6122, NLLNew: .5401, NLLDiff: -.0721, NLLDiffSE: .0063, ECEInForce: .0687, ECENew: .0141, Temperature: 1.6187,
+		FitRows: 3000, TestRows: 1200, NLLInForce: .6122, NLLNew: .5401, NLLDiff: -.0721, NLLDiffSE: .0063,
+		ECEInForce: .0687, ECENew: .0141, Temperature: 1.6187,
 	})
 	for i := range 3 {
-		refit(time.Duration(35+10*i)*time.Minute, 3, false, "period", fmt.Sprintf("mean NLL is not significantly lower (attempt %d)", i+1), kept)
+		refit(time.Duration(35+10*i)*time.Minute, 3, false, "period",
+			fmt.Sprintf("mean NLL is not significantly lower (attempt %d)", i+1), kept)
 	}
 }
 
@@ -124,21 +129,28 @@ func anytime(h *history.History) *history.History {
 	const m, v = "digits-resnet20", "2024-03-01"
 	at := 24 * time.Minute
 	a := record.Alert{
-		Schema: 1, Model: m, Version: v, Rule: "calibration-calibrated", Kind: "anytime", Measure: "log_e", Severity: "critical", State: "firing",
-		Since: stamp(21 * time.Minute), At: stamp(at), Value: 17.25, Threshold: 15.66, ECE: .0712, Rows: 1800, Signal: "calibrated",
+		Schema: 1, Model: m, Version: v, Rule: "calibration-calibrated", Kind: "anytime", Measure: "log_e",
+		Severity: "critical", State: "firing",
+		Since: stamp(21 * time.Minute), At: stamp(at), Value: 17.25, Threshold: 15.66, ECE: .0712, Rows: 1800,
+		Signal:  "calibrated",
 		Message: "calibrated confidence is overconfident beyond the tolerance",
 		Diagram: "/?at=2024-03-05T11%3A54%3A00Z&model=digits-resnet20&slice=&version=2024-03-01&window=last-5000",
 		Evidence: &record.AlertEvidence{
-			Tests: []string{"ece", "bin"}, EpsilonECE: .02, EpsilonBin: .05, LogE: 17.25, LogEBin: 16.5, Threshold: 15.66, ThresholdBin: 15.66,
+			Tests: []string{"ece", "bin"}, EpsilonECE: .02, EpsilonBin: .05, LogE: 17.25, LogEBin: 16.5,
+			Threshold: 15.66, ThresholdBin: 15.66,
 			Direction: "overconfident", Since: stamp(21 * time.Minute),
-			Bins: []record.EvidenceBin{{Lo: .6, Hi: .667, N: 412, Confidence: .64, Accuracy: .5163, Gap: -.1237, LogE: 9.5, Since: stamp(22 * time.Minute)}},
+			Bins: []record.EvidenceBin{{Lo: .6, Hi: .667, N: 412, Confidence: .64, Accuracy: .5163, Gap: -.1237,
+				LogE: 9.5, Since: stamp(22 * time.Minute)}},
 		},
 	}
 	h.AddAlert(a)
 	root := m + "/" + v + "//" + a.Rule
-	for i, s := range []struct{ slice, rule, by string }{{"region=us", "calibration-calibrated", root}, {"", "worse-nll", root}, {"", "calibration-raw", "calibrator 3"}, {"region=eu", "lost-root", m + "/" + v + "//none"}} {
+	for i, s := range []struct{ slice, rule, by string }{{"region=us", "calibration-calibrated", root},
+		{"", "worse-nll", root}, {"", "calibration-raw", "calibrator 3"}, {"region=eu", "lost-root", m + "/" + v +
+			"//none"}} {
 		b := a
-		b.Slice, b.Rule, b.InhibitedBy, b.Evidence, b.At = s.slice, s.rule, s.by, nil, stamp(at+time.Duration(i)*time.Minute)
+		b.Slice, b.Rule, b.InhibitedBy, b.Evidence, b.At = s.slice, s.rule, s.by, nil,
+			stamp(at+time.Duration(i)*time.Minute)
 		h.AddAlert(b)
 	}
 	return h

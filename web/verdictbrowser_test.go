@@ -44,8 +44,10 @@ func TestVerdictInBrowser(t *testing.T) {
 		}
 	}
 	f("&at=2024-03-05T11:40:00Z", `data-state="ok"`, "No alarm", "a calibrated model would show 0.8 %", "of 5 043 rows")
-	f("&at=2024-03-05T11:54:00Z", `data-state="firing"`, "▲ calibration-calibrated is firing", "is overconfident since about 11:51:00", " sure, ", " right")
-	f("region%3Dus", `data-state="inhibited"`, "calibration-calibrated of all rows stands for it", "Firing in other slices: all rows, region=eu.")
+	f("&at=2024-03-05T11:54:00Z", `data-state="firing"`, "▲ calibration-calibrated is firing",
+		"is overconfident since about 11:51:00", " sure, ", " right")
+	f("region%3Dus", `data-state="inhibited"`, "calibration-calibrated of all rows stands for it",
+		"Firing in other slices: all rows, region=eu.")
 }
 
 // TestAnsweredInBrowser: an alarm that a calibrator answers is no alarm, and an accuracy that stays down is told beside
@@ -54,7 +56,8 @@ func TestAnsweredInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	s := snapshotAt("m", "1", "", time.Hour)
 	h.AddSnapshot(s)
-	a := record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Minute), InhibitedBy: "calibrator 3"}
+	a := record.Alert{Schema: 1, Model: "m", Version: "1", Rule: "calibration-raw", Kind: "anytime", State: "firing",
+		Signal: "raw", Since: stamp(0), At: stamp(time.Minute), InhibitedBy: "calibrator 3"}
 	h.AddAlert(a)
 	a.Rule, a.InhibitedBy = "accuracy-fall", "m/1//calibration-calibrated"
 	h.AddAlert(a)
@@ -62,7 +65,8 @@ func TestAnsweredInBrowser(t *testing.T) {
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
 	v := verdictOf(t, dom)
-	for _, want := range []string{`data-state="answered"`, "calibration-raw is answered by calibrator 3", "Accuracy stays down: "} {
+	for _, want := range []string{`data-state="answered"`, "calibration-raw is answered by calibrator 3",
+		"Accuracy stays down: "} {
 		if !strings.Contains(v, want) {
 			t.Errorf("the verdict lacks %q: %s", want, v)
 		}
@@ -81,7 +85,8 @@ func TestManySlicesInBrowser(t *testing.T) {
 		slice := fmt.Sprintf("merchant=%03d", i)
 		h.AddSnapshot(snapshotAt("m", "1", slice, time.Hour))
 		if i%40 == 7 {
-			h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: slice, Rule: "calibration-raw", State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour)})
+			h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: slice, Rule: "calibration-raw",
+				State: "firing", Signal: "raw", Since: stamp(0), At: stamp(time.Hour)})
 		}
 	}
 	srv := httptest.NewServer(still(h))
@@ -90,7 +95,8 @@ func TestManySlicesInBrowser(t *testing.T) {
 	if v, want := verdictOf(t, dom), "Firing in other slices: merchant=007, merchant=047, merchant=087 and 2 more."; !strings.Contains(v, want) || !strings.Contains(v, `data-state="elsewhere"`) {
 		t.Errorf("got %s, want %s", v, want)
 	}
-	for _, want := range []string{">merchant=047 ▲</option>", ">merchant=046</option>", ">merchant=199</option>", `class="chip" href="/?model=m&amp;version=1&amp;slice=merchant%3D047&amp;window=last-5000"`} {
+	for _, want := range []string{">merchant=047 ▲</option>", ">merchant=046</option>", ">merchant=199</option>",
+		`class="chip" href="/?model=m&amp;version=1&amp;slice=merchant%3D047&amp;window=last-5000"`} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -103,7 +109,8 @@ func TestChainOfInhibitorsInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
 	add := func(min int, rule, state, by string) {
-		h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, Kind: "anytime", State: state, Signal: "raw", Since: stamp(0), At: stamp(time.Duration(min) * time.Minute), InhibitedBy: by,
+		h.AddAlert(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, Kind: "anytime", State: state,
+			Signal: "raw", Since: stamp(0), At: stamp(time.Duration(min) * time.Minute), InhibitedBy: by,
 			Message: "confidence is off since about 2024-03-05T11:31:00Z"})
 	}
 	add(1, "calibration-raw", "firing", "")
@@ -114,7 +121,8 @@ func TestChainOfInhibitorsInBrowser(t *testing.T) {
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
 	root := item(t, dom, "Alarm: calibration-raw")
-	for _, want := range []string{"accuracy-fall", "calibration-calibrated", "within bounds again", "off since about 11:31:00."} {
+	for _, want := range []string{"accuracy-fall", "calibration-calibrated", "within bounds again",
+		"off since about 11:31:00."} {
 		if !strings.Contains(root, want) {
 			t.Errorf("the root lacks %q: %s", want, root)
 		}
@@ -130,10 +138,12 @@ func TestChainOfInhibitorsInBrowser(t *testing.T) {
 func TestHeadEventsInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddSnapshot(snapshotAt("m", "2", "", time.Hour))
-	srv := httptest.NewServer(scripted(New(Deps{History: h, Heads: &pageHeads{}}), steps+`await wait(() => document.querySelector('#log [data-kind="asked"]'));`))
+	srv := httptest.NewServer(scripted(New(Deps{History: h, Heads: &pageHeads{}}),
+		steps+`await wait(() => document.querySelector('#log [data-kind="asked"]'));`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
-	if got := item(t, dom, "New head asked for: 2+head1"); !strings.Contains(got, "Accuracy is 0.712, of the reference rows 0.911.") {
+	if got := item(t, dom, "New head asked for: 2+head1"); !strings.Contains(got,
+		"Accuracy is 0.712, of the reference rows 0.911.") {
 		t.Errorf("the request does not say why: %s", got)
 	}
 	if strings.Contains(dom, "asked for: 1+head") {
@@ -146,8 +156,10 @@ func TestHeadEventsInBrowser(t *testing.T) {
 func TestArrivedInBrowser(t *testing.T) {
 	f := func(logits, labels int, want string) {
 		t.Helper()
-		status := map[string]any{"counts": map[string]any{"rows": map[string]int{"logits": logits, "labels": labels}, "joined": 0}}
-		srv := httptest.NewServer(scripted(New(Deps{History: history.New(history.Config{}), Status: func() any { return status }}),
+		status := map[string]any{"counts": map[string]any{"rows": map[string]int{"logits": logits, "labels": labels},
+			"joined": 0}}
+		srv := httptest.NewServer(scripted(New(Deps{History: history.New(history.Config{}),
+			Status: func() any { return status }}),
 			steps+`await wait(() => document.querySelector("#arrived")?.textContent);`))
 		defer srv.Close()
 		dom := strings.ReplaceAll(chromium(t, srv.URL, "--dump-dom"), "\u202f", " ")
@@ -204,7 +216,8 @@ note("words", conn.textContent);`)
 
 // TestSilentKafkaInBrowser: a process that no broker answers is not live, however well the page reaches it.
 func TestSilentKafkaInBrowser(t *testing.T) {
-	status := map[string]any{"kafka": map[string]any{"silent_since": "2024-03-05T11:22:33.444Z", "error": "connection refused"}}
+	status := map[string]any{"kafka": map[string]any{"silent_since": "2024-03-05T11:22:33.444Z",
+		"error": "connection refused"}}
 	srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Status: func() any { return status }}), steps+`
 const conn = document.getElementById("conn");
 const seen = []; // the stream of this test ends at once
@@ -229,11 +242,13 @@ func TestSliceFirstInBrowser(t *testing.T) {
 	if dom := chromium(t, srv.URL, "--dump-dom"); !strings.Contains(dom, "Waiting for the first labels") {
 		t.Error("a page that asks for nothing shows the slice that is there first")
 	}
-	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Deu", "--dump-dom"); !strings.Contains(dom, `<p id="verdict" class="verdict" data-state="ok">`) {
+	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Deu", "--dump-dom"); !strings.Contains(dom,
+		`<p id="verdict" class="verdict" data-state="ok">`) {
 		t.Error("a page that asks for the slice does not show it")
 	}
 	h.AddSnapshot(snapshotAt("m", "1", "", time.Hour))
-	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Dgone", "--dump-dom"); !strings.Contains(dom, "The link asks for slice region=gone.") {
+	if dom := chromium(t, srv.URL+"/?model=m&version=1&slice=region%3Dgone", "--dump-dom"); !strings.Contains(dom,
+		"The link asks for slice region=gone.") {
 		t.Error("a slice that is gone: the whole is not shown in its place")
 	}
 }
@@ -288,7 +303,8 @@ func TestLayoutInBrowser(t *testing.T) {
 	defer srv.Close()
 	for _, size := range []string{"1440,900", "1024,768", "500,844"} {
 		dom := chromium(t, srv.URL+link, "--dump-dom", "--window-size="+size)
-		for _, want := range []string{"<pre>moved=0</pre>", "<pre>wide=0</pre>", "<pre>cut=</pre>", "<pre>nameless=</pre>"} {
+		for _, want := range []string{"<pre>moved=0</pre>", "<pre>wide=0</pre>", "<pre>cut=</pre>",
+			"<pre>nameless=</pre>"} {
 			if !strings.Contains(dom, want) {
 				_, notes, _ := strings.Cut(dom, "<pre>")
 				t.Errorf("%s: the page lacks %q: %.600s", size, want, notes)

@@ -107,7 +107,8 @@ func (a *api) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		own := isControl(r.URL.Path) || isOrder(r.URL.Path) || a.Calibrate != nil && strings.HasPrefix(r.URL.Path, calibratePrefix)
+		own := isControl(r.URL.Path) || isOrder(r.URL.Path) || a.Calibrate != nil &&
+			strings.HasPrefix(r.URL.Path, calibratePrefix)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && !own {
 			h.Set("Allow", "GET, HEAD")
 			a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")

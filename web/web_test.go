@@ -23,7 +23,10 @@ func testHandler(h *history.History) http.Handler {
 	return newHandler(Deps{
 		History: h,
 		Status:  func() any { return map[string]any{"shards": 4, "lag_rows": 1234} },
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "# HELP x\n") }),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_,
+				_ = io.WriteString(w, "# HELP x\n")
+		}),
 	}, 50*time.Millisecond)
 }
 
@@ -107,7 +110,8 @@ func TestModels(t *testing.T) {
 	if v.Version != "2024-03-01" || v.Firing != 1 || v.Pending != 0 || len(v.Slices) != 3 {
 		t.Errorf("got %+v, want 2024-03-01 with one firing alert and three slices", v)
 	}
-	if w := v.Slices[0].Windows; len(w) != 2 || w[0].Name != "5m" || w[1] != (windowInfo{"last-5000", "rows", 360, "2024-03-05T12:30:00Z"}) {
+	if w := v.Slices[0].Windows; len(w) != 2 || w[0].Name != "5m" ||
+		w[1] != (windowInfo{"last-5000", "rows", 360, "2024-03-05T12:30:00Z"}) {
 		t.Errorf("windows of all rows: got %+v", w)
 	}
 	fetch(t, testHandler(history.New(history.Config{})), "/api/v1/models", &got)
@@ -124,7 +128,8 @@ func TestSnapshots(t *testing.T) {
 		fetch(t, h, "/api/v1/snapshots?"+query, &got)
 		s := got.Snapshots
 		if len(s) != n || s[0].At != first || s[n-1].At != last {
-			t.Fatalf("%s: got %d from %s to %s, want %d from %s to %s", query, len(s), s[0].At, s[len(s)-1].At, n, first, last)
+			t.Fatalf("%s: got %d from %s to %s, want %d from %s to %s", query, len(s), s[0].At, s[len(s)-1].At, n,
+				first, last)
 		}
 		if (len(s[0].Raw.Bins) > 0) != bins {
 			t.Errorf("%s: got %d bins, want some: %v", query, len(s[0].Raw.Bins), bins)
@@ -184,7 +189,8 @@ func TestStatusAndHealth(t *testing.T) {
 	if rec := do(h, "GET", "/-/ready"); rec.Code != 503 || !strings.Contains(rec.Body.String(), "partition 3") {
 		t.Errorf("not ready: got %d %s, want 503 with the reason", rec.Code, rec.Body)
 	}
-	if rec := do(h, "GET", "/api/v1/status"); !strings.Contains(rec.Body.String(), `"not_ready_because":"partition 3 is restoring"`) {
+	if rec := do(h, "GET", "/api/v1/status"); !strings.Contains(rec.Body.String(),
+		`"not_ready_because":"partition 3 is restoring"`) {
 		t.Errorf("status: got %s, want the reason", rec.Body)
 	}
 	if rec := do(h, "GET", "/metrics"); rec.Code != 404 {
@@ -198,7 +204,8 @@ func TestStatusAndHealth(t *testing.T) {
 func TestUnencodableNumberIsAnError(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddCalibrator(record.Calibrator{DecidedAt: stamp(0), Evidence: record.Evidence{NLLNew: math.NaN()}})
-	if rec := do(testHandler(h), "GET", "/api/v1/calibrators"); rec.Code != 500 || !strings.Contains(rec.Body.String(), "NaN") {
+	if rec := do(testHandler(h), "GET", "/api/v1/calibrators"); rec.Code != 500 || !strings.Contains(rec.Body.String(),
+		"NaN") {
 		t.Errorf("got %d %s, want 500 that names NaN", rec.Code, rec.Body)
 	}
 }
@@ -215,7 +222,8 @@ func TestPage(t *testing.T) {
 			t.Errorf("page has %q, which the policy forbids", bad)
 		}
 	}
-	if got := page.Header().Get("Content-Security-Policy"); !strings.Contains(got, "default-src 'none'") || strings.Contains(got, "unsafe") {
+	if got := page.Header().Get("Content-Security-Policy"); !strings.Contains(got, "default-src 'none'") ||
+		strings.Contains(got, "unsafe") {
 		t.Errorf("policy: got %q", got)
 	}
 	for _, part := range strings.Split(body, `"/assets/`)[1:] {
@@ -292,7 +300,8 @@ func TestEvents(t *testing.T) {
 
 	other := snapshotAt("digits-resnet20", "2024-03-01", "region=eu", 61*time.Minute)
 	wanted := snapshotAt("digits-resnet20", "2024-03-01", "", 61*time.Minute)
-	alert := record.Alert{Model: "digits-resnet20", Version: "2024-03-01", Slice: "region=us", Rule: "r", State: "firing", At: stamp(61 * time.Minute)}
+	alert := record.Alert{Model: "digits-resnet20", Version: "2024-03-01", Slice: "region=us", Rule: "r",
+		State: "firing", At: stamp(61 * time.Minute)}
 	got := listen(t, srv, series+"&slice=", "", 4, func() {
 		h.AddSnapshot(other)
 		h.AddSnapshot(wanted)
@@ -310,7 +319,8 @@ func TestEvents(t *testing.T) {
 
 	// From the position before, both snapshots are in the backlog; of another run, everything must be loaded anew.
 	got = listen(t, srv, "after="+position, "", 3, nil)
-	if got[0].event != "snapshot" || !strings.Contains(got[0].data, "region=eu") || got[1].event != "snapshot" || got[2].event != "alert" {
+	if got[0].event != "snapshot" || !strings.Contains(got[0].data, "region=eu") || got[1].event != "snapshot" ||
+		got[2].event != "alert" {
 		t.Errorf("after the position: got %+v", got)
 	}
 	got = listen(t, srv, "after="+position, got[1].id, 1, nil)
@@ -358,7 +368,8 @@ func TestShutdownEndsStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
+	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(kind, "text/event-stream") {
 		t.Fatalf("%s, %s: no stream is open", res.Status, kind)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

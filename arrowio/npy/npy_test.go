@@ -55,8 +55,10 @@ func TestTypes(t *testing.T) {
 		t.Errorf("text %q", text)
 	}
 	for what, bad := range map[string]string{
-		"too few bytes": file("<f4", "2,", "\x01"), "big endian": file(">f4", "1,", "1234"), "shape": file("<f4", "9999999999,9999999999", ""),
-		"cut": file("<f4", "1,", "1234")[:20], "empty": "", "size 0": file("<f0", "1,", ""), "objects": file("|O", "1,", ""),
+		"too few bytes": file("<f4", "2,", "\x01"), "big endian": file(">f4", "1,", "1234"), "shape": file("<f4",
+			"9999999999,9999999999", ""),
+		"cut": file("<f4", "1,", "1234")[:20], "empty": "", "size 0": file("<f0", "1,", ""), "objects": file("|O", "1,",
+			""),
 		"long header": "\x93NUMPY\x02\x00\xff\xff\xff\xff", "another version": "\x93NUMPY\x02\x00{}",
 	} {
 		if _, err := npy.Parse("a", []byte(bad)); err == nil {
@@ -143,7 +145,8 @@ func TestNumbers(t *testing.T) {
 	if err != nil || a.Columns() != 1 || !slices.Equal(a.Int, []int32{0, 200}) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	for what, b := range map[string]string{"large": file("<i8", "1,", "\x00\x00\x00\x00\x00\x01\x00\x00"), "text": file("<U1", "1,", "a\x00\x00\x00")} {
+	for what, b := range map[string]string{"large": file("<i8", "1,", "\x00\x00\x00\x00\x00\x01\x00\x00"),
+		"text": file("<U1", "1,", "a\x00\x00\x00")} {
 		if a, err := npy.ReadFile(write("b.npy", []byte(b))); err == nil {
 			t.Errorf("%s: %+v, want an error", what, a)
 		}

@@ -206,15 +206,19 @@ func TestScanFeatures(t *testing.T) {
 		null     int
 		ts       bool
 	}{
-		"gaps.arrow":   {arrowOf(t, true, nil, fields(gaps), []arrow.Array{ints(0, -9, 1), gaps}), []float32{1, 2, 0, 0, 5, 6}, 0, 0, 1, false},
-		"wide.arrow":   {arrowOf(t, true, nil, fields(wide), []arrow.Array{ints(0, -9, 1), wide}), all, 3, 0, 0, false},
-		"zstd.arrow":   {arrowOf(t, true, []ipc.Option{ipc.WithZstd()}, fields(wide), []arrow.Array{ints(0, -9, 1), wide}), all, 0, 0, 0, false},
-		"stream":       {arrowOf(t, false, nil, fields(wide), []arrow.Array{ints(0, -1, 1), wide}), all, 3, 0, 0, false},
+		"gaps.arrow": {arrowOf(t, true, nil, fields(gaps), []arrow.Array{ints(0, -9, 1), gaps}),
+			[]float32{1, 2, 0, 0, 5, 6}, 0, 0, 1, false},
+		"wide.arrow": {arrowOf(t, true, nil, fields(wide), []arrow.Array{ints(0, -9, 1), wide}), all, 3, 0, 0, false},
+		"zstd.arrow": {arrowOf(t, true, []ipc.Option{ipc.WithZstd()}, fields(wide),
+			[]arrow.Array{ints(0, -9, 1), wide}), all, 0, 0, 0, false},
+		"stream": {arrowOf(t, false, nil, fields(wide), []arrow.Array{ints(0, -1, 1), wide}), all, 3, 0, 0,
+			false},
 		"table.arrow":  {written("a.arrow"), all, 3, 2, 0, true},
 		"table.arrows": {written("a.arrows"), all, 3, 2, 0, true},
 		"parquet":      {written("a.parquet"), all, 0, 2, 0, true},
 		"csv":          {written("a.csv"), all, 0, 2, 0, true},
-		"bare csv":     {[]byte("\ufefffeatures_0,other,features_1,label\n1,x,2,0\n3,,4,\n5,z,6,1\n"), all, 0, 0, 0, false},
+		"bare csv": {[]byte("\ufefffeatures_0,other,features_1,label\n1,x,2,0\n3,,4,\n5,z,6,1\n"), all, 0, 0, 0,
+			false},
 	} {
 		s, err := scanBytes(t, "f", c.content)
 		if err != nil {
@@ -268,10 +272,11 @@ func TestScanFeaturesRefuses(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"empty":       {nil, "the file is empty"},
-		"cut":         {b[:len(b)-1], "no ARROW1 at the end"},
-		"half":        {b[:len(b)/2], "no ARROW1 at the end"},
-		"footer":      {append(slices.Clone(b[:len(b)-10]), "\xff\xff\xff\x7fARROW1"...), "a footer of 2147483647 bytes"},
+		"empty": {nil, "the file is empty"},
+		"cut":   {b[:len(b)-1], "no ARROW1 at the end"},
+		"half":  {b[:len(b)/2], "no ARROW1 at the end"},
+		"footer": {append(slices.Clone(b[:len(b)-10]), "\xff\xff\xff\x7fARROW1"...),
+			"a footer of 2147483647 bytes"},
 		"no features": {of("other", ints(1, 1)), "no features"},
 		"no labels":   {[]byte("features_0\n1\n"), "no labels"},
 		"csv label":   {[]byte("features_0,label\n1,-2\n"), "label -2 at row 0"},
@@ -279,7 +284,9 @@ func TestScanFeaturesRefuses(t *testing.T) {
 		"csv twice":   {[]byte("features_0,label,label\n"), "column label occurs twice"},
 		"label":       {of("features", ints(0, -2)), "column label: -2 at row 1"},
 		"large label": {of("features", ints(0, 1<<40)), "column label: 1099511627776 at row 1"},
-		"label type":  {arrowOf(t, true, nil, []arrow.Field{{Name: "label", Type: f.DataType()}, {Name: "features", Type: f.DataType()}}, []arrow.Array{f, f}), `column "label" is list<float32>, allowed is an integer`},
+		"label type": {arrowOf(t, true, nil, []arrow.Field{{Name: "label", Type: f.DataType()},
+			{Name: "features", Type: f.DataType()}}, []arrow.Array{f, f}),
+			`column "label" is list<float32>, allowed is an integer`},
 		"npz":         {[]byte("PK\x03\x04......"), "--array"},
 		"npy":         {[]byte("\x93NUMPY......"), "numpy.savez"},
 		"parquet":     {[]byte("PAR1 and nothing else PAR1"), ""},

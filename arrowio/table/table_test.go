@@ -108,8 +108,10 @@ func TestListsInOnePieceOrNot(t *testing.T) {
 	}
 	halves := half.NewArray()
 	for _, elements := range []arrow.Array{
-		halves, record.Fixed(arrow.PrimitiveTypes.Float32, []float32{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75}, nil),
-		record.Fixed(arrow.PrimitiveTypes.Float64, []float64{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75}, nil),
+		halves, record.Fixed(arrow.PrimitiveTypes.Float32, []float32{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5,
+			2.75}, nil),
+		record.Fixed(arrow.PrimitiveTypes.Float64, []float64{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75},
+			nil),
 	} {
 		elements.Retain()
 		whole := record.List(elements, 4, 3, nil)

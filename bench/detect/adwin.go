@@ -5,8 +5,8 @@ import "math"
 // bucket is a stretch of the window: its sum and its sum of squared deviations.
 type bucket struct{ total, variance float64 }
 
-// adwin is river.drift.ADWIN: an exponential histogram of the window, row i of which has at most five buckets of 2^i values, oldest
-// first; every 32 values all cuts between buckets are tested.
+// adwin is river.drift.ADWIN: an exponential histogram of the window, row i of which has at most five buckets of 2^i
+// values, oldest first; every 32 values all cuts between buckets are tested.
 type adwin struct {
 	delta                  float64
 	fired                  bool

@@ -6,18 +6,20 @@ import (
 	"strings"
 )
 
-// designed are the medians in rows that the construction showed when it was simulated, at 1/α = 1e5 and ε = .02 with panes of 100.
-// why is what explains a miss.
+// designed are the medians in rows that the construction showed when it was simulated, at 1/α = 1e5 and ε = .02 with
+// panes of 100. why is what explains a miss.
 var designed = []struct {
 	name string
 	most int
 	why  string
 }{
-	{"gauss_noise_s1", 200, ""}, {"gauss_noise_s3", 200, ""}, {"contrast_s3", 700, ""}, {"gauss_blur_s3", 600, ""}, {"temperature ×0.67", 1400, ""},
+	{"gauss_noise_s1", 200, ""}, {"gauss_noise_s3", 200, ""}, {"contrast_s3", 700, ""}, {"gauss_blur_s3", 600,
+		""}, {"temperature ×0.67", 1400, ""},
 	{"temperature ×1.25", 2200, ""},
 	{"bin (0.6, 0.67] off by 0.2", 4100, "the simulation does not say which bin it was; this one has 5 % of the rows, and betting on its true rate takes 3,390: all bins are below"},
 	{"overconfident by 0.05", 2500, ""}, {"overconfident by 0.10", 500, ""},
-	{"gauss_noise_s3 in a slice of 5 %", 40_800, "the simulation does not say which corruption it was; this one moves the whole by .023 where .02 is allowed: all corruptions are below"},
+	{"gauss_noise_s3 in a slice of 5 %", 40_800,
+		"the simulation does not say which corruption it was; this one moves the whole by .023 where .02 is allowed: all corruptions are below"},
 }
 
 // barTable says of every bar what was measured and whether it is met.
@@ -37,7 +39,8 @@ func barTable(b *strings.Builder, ours []result, peers []peer, all []spot, estim
 	matchedBars(ours, peers, all, add)
 	for k, own := range ownTests {
 		if good, total := equalScore(ours, peers, k); total > 0 && len(peers) > 0 {
-			add(fmt.Sprintf("at equal false alarms first or within 1.2× of the best in 70 %% of the changes (%s)", own), fmt.Sprintf("%d of %d", good, total), float64(good) >= .7*float64(total))
+			add(fmt.Sprintf("at equal false alarms first or within 1.2× of the best in 70 %% of the changes (%s)", own),
+				fmt.Sprintf("%d of %d", good, total), float64(good) >= .7*float64(total))
 		}
 	}
 	stableBars(ours, add)
@@ -51,11 +54,13 @@ func barTable(b *strings.Builder, ours []result, peers []peer, all []spot, estim
 			below++
 		}
 	}
-	rows = append(rows, []string{"accuracy without labels, CBPE side by side (no bar)", fmt.Sprintf("confidence-based is as near to the truth or nearer in %d of %d", below, compared), ""})
+	rows = append(rows, []string{"accuracy without labels, CBPE side by side (no bar)",
+		fmt.Sprintf("confidence-based is as near to the truth or nearer in %d of %d", below, compared), ""})
 	table(b, "**Bars**", []string{"bar", "measured", "met"}, rows)
 }
 
-// guaranteeBars: false alarms within the guarantee, with and without late labels, and next to none inside the tolerance.
+// guaranteeBars: false alarms within the guarantee, with and without late labels, and next to none inside the
+// tolerance.
 func guaranteeBars(ours []result, add func(bar, measured string, met bool)) {
 	for _, group := range []string{groupCalm, groupLate} {
 		cells, over, inside, where := 0, 0, 0., ""
@@ -81,12 +86,15 @@ func guaranteeBars(ours []result, add func(bar, measured string, met bool)) {
 		if cells == 0 {
 			continue
 		}
-		add(group+": within the guarantee everywhere", fmt.Sprintf("%d of %d cells of the table above their bound", over, cells), over == 0)
-		add(group+": alarms in at most 1 % of the runs within the tolerance (1/α of 1e5 and more)", fmt.Sprintf("worst %s (%s)", percent(inside), where), inside <= calmest)
+		add(group+": within the guarantee everywhere", fmt.Sprintf("%d of %d cells of the table above their bound",
+			over, cells), over == 0)
+		add(group+": alarms in at most 1 % of the runs within the tolerance (1/α of 1e5 and more)",
+			fmt.Sprintf("worst %s (%s)", percent(inside), where), inside <= calmest)
 	}
 }
 
-// withinBound is whether a share of n runs can be of a probability within the bound: it may be above by three standard errors.
+// withinBound is whether a share of n runs can be of a probability within the bound: it may be above by three standard
+// errors.
 func withinBound(share, bound float64, n int) bool {
 	return share <= bound+3*math.Sqrt(bound*(1-bound)/float64(n))
 }
@@ -122,7 +130,8 @@ func changeBar(ours []result, peers []peer, add func(bar, measured string, met b
 		met = met && mine.median >= 0 && ratio <= 1.5
 	}
 	if any {
-		add("change mode (panes of 20, 1e4) within 1.5× of ADWIN (δ = .002) on corruptions", strings.Join(parts, "; "), met)
+		add("change mode (panes of 20, 1e4) within 1.5× of ADWIN (δ = .002) on corruptions", strings.Join(parts, "; "),
+			met)
 	}
 }
 
@@ -133,6 +142,7 @@ func stableBars(ours []result, add func(bar, measured string, met bool)) {
 			continue
 		}
 		s := summarise(r.at("bins .02", 1e5), 0)
-		add(r.Name+" from the first row: found", fmt.Sprintf("in %s of the runs, median %s labels (bins .02, 1e5)", percent(s.crossed), s.rows()), s.median >= 0)
+		add(r.Name+" from the first row: found", fmt.Sprintf("in %s of the runs, median %s labels (bins .02, 1e5)",
+			percent(s.crossed), s.rows()), s.median >= 0)
 	}
 }

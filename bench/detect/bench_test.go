@@ -119,7 +119,8 @@ func toy(bias float64) stream {
 	}}
 }
 
-// TestRuns: a run is the same on any core, a calibrated one crosses nothing, one off by .3 crosses all levels at once in order.
+// TestRuns: a run is the same on any core, a calibrated one crosses nothing, one off by .3 crosses all levels at once
+// in order.
 func TestRuns(t *testing.T) {
 	few := tests[:2]
 	for bias, crosses := range map[float64]bool{0: false, -.3: true} {
@@ -142,7 +143,8 @@ func TestRuns(t *testing.T) {
 				}
 				for run, at := range a[k][l] {
 					if (at >= 0) != crosses || l > 0 && at < a[k][l-1][run] {
-						t.Errorf("bias %v, %s, run %d: first crossings %v, %v", bias, few[k].name, run, a[k][max(l-1, 0)][run], at)
+						t.Errorf("bias %v, %s, run %d: first crossings %v, %v", bias, few[k].name, run,
+							a[k][max(l-1, 0)][run], at)
 					}
 				}
 			}

@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// ownTests are compared with others at equal false alarms: the stream's alarm as it is shipped, in short panes and in longer ones.
+// ownTests are compared with others at equal false alarms: the stream's alarm as it is shipped, in short panes and in
+// longer ones.
 var ownTests = []string{"alarm + accuracy" + shortPanes, "alarm + accuracy"}
 
-// ownLevel returns the least level at which the alarm fires in at most 1 % of the runs of every stream within the tolerance.
+// ownLevel returns the least level at which the alarm fires in at most 1 % of the runs of every stream within the
+// tolerance.
 func ownLevel(ours []result, own string) float64 {
 	for _, level := range levels {
 		if !slices.Contains(levels, 2*level) || !slices.Contains(levels, 4*level) {
@@ -79,7 +81,8 @@ func scenarios(ours []result, peers []peer) []scenario {
 	return out
 }
 
-// equalScore counts the scenarios of a change (item 2 of the bars) that anybody finds, and those where plumbline is good.
+// equalScore counts the scenarios of a change (item 2 of the bars) that anybody finds, and those where plumbline is
+// good.
 func equalScore(ours []result, peers []peer, own int) (good, total int) {
 	for _, s := range scenarios(ours, peers) {
 		if s.r.Group == groupStable || !s.found() {
@@ -127,5 +130,6 @@ func equalTable(b *strings.Builder, ours []result, peers []peer) {
 		scores = append(scores, fmt.Sprintf("%d of %d by %s", good, total, own))
 	}
 	table(b, fmt.Sprintf("**At equal false alarms**: everybody at the most sensitive setting that alarms in at most 1 %% of the runs of every stream within the tolerance (river: of \"%s\" and \"%s\", %s). Median rows to the alarm; plumbline's are bold where they are the least or within 1.2× of the best of the others: %s, of the changes that anybody finds (the models that are wrong from the start not counted). River: %s of each; a key of a slice has river's setting as it is, plumbline's α/20.",
-		calibratedName, turns, peerRuns(peers, groupCalm), strings.Join(scores, ", "), peerRuns(peers, groupDelay)), head, rows)
+		calibratedName, turns, peerRuns(peers, groupCalm), strings.Join(scores, ", "), peerRuns(peers,
+			groupDelay)), head, rows)
 }

@@ -120,7 +120,8 @@ func estimateTable(b *strings.Builder, estimates []estimateRow) {
 		rows = append(rows, append(append([]string{e.title, percent(e.truth)}, e.texts...), theirs))
 	}
 	table(b, "**Without labels**: accuracy of the odd test rows, estimated from the labelled even clean rows (temperature, isotonic regression, confusion matrix) and the odd rows without labels. Z: miss of the confidence-based estimate in standard errors, once 500 labels have come.",
-		[]string{"rows", "true", "confidence-based", "Z", "label shift (BBSE)", "label shift (EM)", "NannyML CBPE"}, rows)
+		[]string{"rows", "true", "confidence-based", "Z", "label shift (BBSE)", "label shift (EM)",
+			"NannyML CBPE"}, rows)
 }
 
 // firstLabels is how many labels have come when an estimate is first held against them.
@@ -162,7 +163,8 @@ func estimate(ref, now classRows, calibrate func(float64) float64) (estimateRow,
 	}
 	z := e.Against(first, float64(min(firstLabels, len(now.c)))).Z
 	return estimateRow{truth: right / float64(len(now.c)), confidence: e.Accuracy,
-		texts: []string{interval(e.Accuracy, e.Lo, e.Hi), fmt.Sprintf("%.1f", z), interval(bbse.Accuracy, bbse.Lo, bbse.Hi), interval(em.Accuracy, em.Lo, em.Hi)}}, nil
+		texts: []string{interval(e.Accuracy, e.Lo, e.Hi), fmt.Sprintf("%.1f", z),
+			interval(bbse.Accuracy, bbse.Lo, bbse.Hi), interval(em.Accuracy, em.Lo, em.Hi)}}, nil
 }
 
 func interval(accuracy, lo, hi float64) string {

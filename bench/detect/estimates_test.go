@@ -45,7 +45,8 @@ func slowSoftmax(z []float32, t float64) []float64 {
 	return p
 }
 
-// TestClassRows: the rows of one parity, their probabilities, prediction and whether it is right, against softmax row by row.
+// TestClassRows: the rows of one parity, their probabilities, prediction and whether it is right, against softmax row
+// by row.
 func TestClassRows(t *testing.T) {
 	const n, tolerance = 501, 1e-6 // logits are subtracted in float32, off by up to 1e-6 each
 	s := toyScores(n, 1)
@@ -66,8 +67,10 @@ func TestClassRows(t *testing.T) {
 					t.Fatalf("row %d, class %d: probability %v, want %v", i, k, got.p[at*classes+k], p[k])
 				}
 			}
-			if got.top[at] != top || got.y[at] != int(s.labels[i]) || math.Abs(got.c[at]-p[top]) > tolerance || got.right[at] != (top == int(s.labels[i])) {
-				t.Fatalf("row %d: prediction %d, label %d, confidence %v, right %v; want %d, %d, %v", i, got.top[at], got.y[at], got.c[at],
+			if got.top[at] != top || got.y[at] != int(s.labels[i]) || math.Abs(got.c[at]-p[top]) > tolerance ||
+				got.right[at] != (top == int(s.labels[i])) {
+				t.Fatalf("row %d: prediction %d, label %d, confidence %v, right %v; want %d, %d, %v", i, got.top[at],
+					got.y[at], got.c[at],
 					got.right[at], top, s.labels[i], p[top])
 			}
 			at++
@@ -90,7 +93,8 @@ func TestSkewed(t *testing.T) {
 		after[y]++
 		p := got.p[i*classes : (i+1)*classes]
 		if math.Abs(p[got.top[i]]-got.c[i]) > 1e-12 || got.right[i] != (got.top[i] == y) {
-			t.Fatalf("row %d: confidence %v of class %d, probabilities %v, label %d, right %v", i, got.c[i], got.top[i], p, y, got.right[i])
+			t.Fatalf("row %d: confidence %v of class %d, probabilities %v, label %d, right %v", i, got.c[i], got.top[i],
+				p, y, got.right[i])
 		}
 	}
 	if len(got.p) != len(got.y)*classes || len(got.c) != len(got.y) {
@@ -247,7 +251,8 @@ func leading(t *testing.T, cell string) float64 {
 	return x
 }
 
-// TestEstimateRows: every corruption has a row, with CBPE's estimate where there is one, and a table of as many columns as its head.
+// TestEstimateRows: every corruption has a row, with CBPE's estimate where there is one, and a table of as many columns
+// as its head.
 func TestEstimateRows(t *testing.T) {
 	s := toyScores(3000, 4)
 	for _, name := range append([]string{"resnet20"}, corruptions...) {

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// exported is a stream as peers read it: runs×rows arrays of confidences and of what was right. ID changes with the rows.
+// exported is a stream as peers read it: runs×rows arrays of confidences and of what was right. ID changes with the
+// rows.
 type exported struct {
 	ID         string `json:"id"`
 	Group      string `json:"group"`

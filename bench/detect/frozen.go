@@ -34,7 +34,8 @@ func frozen(folder string) ([]stream, error) {
 			return nil, err
 		}
 		if len(c.F32) != e.Rows || len(a.Int) != e.Rows {
-			return nil, fmt.Errorf("%s: %d confidences and %d outcomes, want %d", e.Name, len(c.F32), len(a.Int), e.Rows)
+			return nil, fmt.Errorf("%s: %d confidences and %d outcomes, want %d", e.Name, len(c.F32), len(a.Int),
+				e.Rows)
 		}
 		out = append(out, stream{group: e.Group, name: e.Name, n: e.Rows,
 			draw: func(_ *rand.Rand, i int) row { return row{float64(c.F32[i]), a.Int[i] != 0} }})
@@ -45,7 +46,8 @@ func frozen(folder string) ([]stream, error) {
 // realTable is the row of the first alarm on real streams, beside the stream's accuracy and mean confidence.
 func realTable(b *strings.Builder, ours []result, peers []peer, streams []stream) {
 	names, settings := detectorsOf(peers)
-	head := append([]string{"stream", "rows", "accuracy", "confidence", "alarm, default", "alarm, 1e5", "change, 1e4"}, names...)
+	head := append([]string{"stream", "rows", "accuracy", "confidence", "alarm, default", "alarm, 1e5", "change, 1e4"},
+		names...)
 	var rows [][]string
 	for i := range streams {
 		s := &streams[i]

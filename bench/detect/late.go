@@ -39,10 +39,12 @@ const (
 	longestLag   = 5_000
 )
 
-// lates are calibrated streams whose labels come late: independent lags, and complaints first, as they come and matured.
+// lates are calibrated streams whose labels come late: independent lags, and complaints first, as they come and
+// matured.
 func lates(s *scores, n int) []stream {
 	p := s.calibrated()
-	minus, plus := p.biased(func(float64) float64 { return -tolerance }), p.biased(func(float64) float64 { return tolerance })
+	minus, plus := p.biased(func(float64) float64 { return -tolerance }),
+		p.biased(func(float64) float64 { return tolerance })
 	turns := func(rng *rand.Rand, i int) row {
 		if i/alternate%2 == 0 {
 			return plus.row(rng)

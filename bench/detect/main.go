@@ -1,5 +1,5 @@
-// Command detect measures the detectors of package calib/detect on streams of real confidences: false alarms, delays, late
-// labels, models that are wrong from the start. See `make detection-bench` and bench/detect/README.md.
+// Command detect measures the detectors of package calib/detect on streams of real confidences: false alarms, delays,
+// late labels, models that are wrong from the start. See `make detection-bench` and bench/detect/README.md.
 package main
 
 import (
@@ -23,11 +23,13 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
 	flag.IntVar(&o.first, "first-run", 0, "ours: begin with the block of this run; another process may have those before it")
 	flag.IntVar(&o.delayRuns, "delay-runs", 300, "runs of the other streams")
-	flag.IntVar(&o.calmPeerRuns, "calm-peer-runs", 200, "runs that peers have of the streams on which their settings are chosen")
+	flag.IntVar(&o.calmPeerRuns, "calm-peer-runs", 200,
+		"runs that peers have of the streams on which their settings are chosen")
 	flag.IntVar(&o.peerRuns, "peer-runs", 100, "runs that peers have of the other streams")
 	flag.IntVar(&o.n, "rows", 100_000, "rows of a run without a change")
 	flag.Parse()
-	stage := map[string]func(options) error{"export": exportAll, "ours": measure, "peers": measurePeers, "report": report}[o.stage]
+	stage := map[string]func(options) error{"export": exportAll, "ours": measure, "peers": measurePeers,
+		"report": report}[o.stage]
 	if stage == nil {
 		fmt.Fprintf(os.Stderr, "detection bench: stage is %q, allowed export, ours, peers and report\n", o.stage)
 		os.Exit(2)

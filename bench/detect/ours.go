@@ -11,9 +11,10 @@ import (
 
 const bins = detect.DefaultBins
 
-// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Those that are reported of tests which
-// share an α are there twice and four times as large, too.
-var levels = []float64{1e3, 2e3, 4e3, 5e3, 1e4, 2e4, 3.5e4, 4e4, 5e4, 7e4, 8e4, 1e5, 1.4e5, 2e5, 2.8e5, 4e5, 5.6e5, 1e6, 3.15e6, 6.3e6, 1.26e7}
+// levels are 1/α at which the first crossing is noted, in one run: the sums are not reset. Those that are reported of
+// tests which share an α are there twice and four times as large, too.
+var levels = []float64{1e3, 2e3, 4e3, 5e3, 1e4, 2e4, 3.5e4, 4e4, 5e4, 7e4, 8e4, 1e5, 1.4e5, 2e5, 2.8e5, 4e5, 5.6e5, 1e6,
+	3.15e6, 6.3e6, 1.26e7}
 
 // test is one detector under measurement.
 type test struct {
@@ -93,8 +94,8 @@ func detectors(tests []test) []*detect.Detector {
 	return out
 }
 
-// observe feeds one run to every test, and notes the first crossings. Of a stream of which each row stands for several, panes
-// and the reference hold fewer rows, α is shared by as many keys, and crossings are rows of the whole again.
+// observe feeds one run to every test, and notes the first crossings. Of a stream of which each row stands for several,
+// panes and the reference hold fewer rows, α is shared by as many keys, and crossings are rows of the whole again.
 func observe(rows []row, s *stream, tests []test, prototypes []*detect.Detector) (outcome, error) {
 	out := make(outcome, len(tests))
 	sums := map[[2]int][]detect.Pane{} // by length and offset: tests share them

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// part is what is kept of the runs [From, To) of a stream: an interrupted measurement goes on where it was. Code is the digest
-// of the sources that the numbers depend on: parts of other code are not used.
+// part is what is kept of the runs [From, To) of a stream: an interrupted measurement goes on where it was. Code is the
+// digest of the sources that the numbers depend on: parts of other code are not used.
 type part struct {
 	Commit, Code   string
 	Group, Name    string
@@ -68,7 +68,8 @@ func codeDigest(out string, others ...string) (string, error) {
 
 // commit is the last one that touched what is measured or what measures; "unknown" without git.
 func commit() string {
-	b, err := exec.Command("git", "log", "-1", "--abbrev=10", "--format=%h", "--", ":/calib/detect", ":/bench/detect").Output()
+	b, err := exec.Command("git", "log", "-1", "--abbrev=10", "--format=%h", "--", ":/calib/detect",
+		":/bench/detect").Output()
 	if err != nil || len(b) == 0 {
 		return "unknown"
 	}
@@ -143,12 +144,15 @@ func measurePart(o options, s *stream, code string, from, to int) error {
 	if err != nil {
 		return err
 	}
-	p := part{Commit: commit(), Code: code, Group: s.group, Name: s.name, Rows: s.n * s.weight(), Change: s.change * s.weight(), Bounded: s.bounded,
+	p := part{Commit: commit(), Code: code, Group: s.group, Name: s.name, Rows: s.n * s.weight(),
+		Change: s.change * s.weight(), Bounded: s.bounded,
 		From: from, To: to, Levels: levels, FirstCrossings: r}
 	for _, t := range tests {
-		p.Tests = append(p.Tests, fmt.Sprintf("%s: %v ε=%v, panes of %d, reference of %d", t.name, t.spec.Null, t.spec.Epsilon, t.pane, t.learn))
+		p.Tests = append(p.Tests, fmt.Sprintf("%s: %v ε=%v, panes of %d, reference of %d", t.name, t.spec.Null,
+			t.spec.Epsilon, t.pane, t.learn))
 	}
-	fmt.Printf("%s: %s, runs %d to %d of %d rows: %.1f s\n", s.group, s.name, from, to, s.n, time.Since(begin).Seconds())
+	fmt.Printf("%s: %s, runs %d to %d of %d rows: %.1f s\n", s.group, s.name, from, to, s.n,
+		time.Since(begin).Seconds())
 	return writeJSON(file, p)
 }
 
@@ -208,7 +212,8 @@ func results(o options, streams []stream) ([]result, error) {
 // add appends the runs of a part.
 func (r *result) add(p part) {
 	if r.FirstCrossings == nil {
-		*r = result{Group: p.Group, Name: p.Name, Rows: p.Rows, Change: p.Change, Bounded: p.Bounded, FirstCrossings: p.FirstCrossings}
+		*r = result{Group: p.Group, Name: p.Name, Rows: p.Rows, Change: p.Change, Bounded: p.Bounded,
+			FirstCrossings: p.FirstCrossings}
 	} else {
 		for t := range p.FirstCrossings {
 			for l := range p.FirstCrossings[t] {

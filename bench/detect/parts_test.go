@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestParts: what is measured in parts, stopped between them and gone on with, is what one measurement gives; tests that have fewer
-// runs have the first of them.
+// TestParts: what is measured in parts, stopped between them and gone on with, is what one measurement gives; tests
+// that have fewer runs have the first of them.
 func TestParts(t *testing.T) {
 	o := options{out: t.TempDir(), runs: 7}
 	s := toy(-.3)
@@ -41,7 +41,8 @@ func TestParts(t *testing.T) {
 	for k := range tests {
 		for l := range levels {
 			if !slices.Equal(r.FirstCrossings[k][l], whole[k][l]) {
-				t.Fatalf("%s at %v: %v in parts, %v at once", tests[k].name, levels[l], r.FirstCrossings[k][l], whole[k][l])
+				t.Fatalf("%s at %v: %v in parts, %v at once", tests[k].name, levels[l], r.FirstCrossings[k][l],
+					whole[k][l])
 			}
 		}
 	}
@@ -71,7 +72,8 @@ func TestWanted(t *testing.T) {
 			group string
 			from  int
 			want  bool
-		}{{groupCalm, 0, true}, {groupDelay, shortRuns - 1, true}, {groupCalm, shortRuns, x.pane == 100 || x.compared}, {groupLate, shortRuns, x.pane == 100}} {
+		}{{groupCalm, 0, true}, {groupDelay, shortRuns - 1, true}, {groupCalm, shortRuns, x.pane == 100 ||
+			x.compared}, {groupLate, shortRuns, x.pane == 100}} {
 			if got := x.wanted(c.group, c.from); got != c.want {
 				t.Errorf("%s, %s from %d: %v", x.name, c.group, c.from, got)
 			}
@@ -124,16 +126,17 @@ func TestCodeDigest(t *testing.T) {
 	}
 }
 
-// TestKeyed: a key of one row in 20 has panes and a reference of so many rows less, 20 times the threshold, and crossings in rows of
-// the whole.
+// TestKeyed: a key of one row in 20 has panes and a reference of so many rows less, 20 times the threshold, and
+// crossings in rows of the whole.
 func TestKeyed(t *testing.T) {
-	s := stream{group: "toy", name: "keyed", n: 3000, change: 500, every: sliceOf, draw: func(rng *rand.Rand, i int) row {
-		c := .5 + .5*rng.Float64()
-		if i < 500 {
-			return row{c, rng.Float64() < c}
-		}
-		return row{c, rng.Float64() < c-.4}
-	}}
+	s := stream{group: "toy", name: "keyed", n: 3000, change: 500, every: sliceOf,
+		draw: func(rng *rand.Rand, i int) row {
+			c := .5 + .5*rng.Float64()
+			if i < 500 {
+				return row{c, rng.Float64() < c}
+			}
+			return row{c, rng.Float64() < c-.4}
+		}}
 	rows := s.rows(0, nil)
 	one := []test{{name: "x", spec: tests[2].spec, pane: 100}}
 	keyed, err := observe(rows, &s, one, detectors(one))
@@ -146,7 +149,8 @@ func TestKeyed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 20 times 1e4 is 2e5.
-	if got, want := keyed[0][slices.Index(levels, 1e4)], plain[slices.Index(levels, 2e5)]; want < 0 || got != sliceOf*few*want {
+	if got, want := keyed[0][slices.Index(levels, 1e4)], plain[slices.Index(levels, 2e5)]; want < 0 ||
+		got != sliceOf*few*want {
 		t.Errorf("crosses 1e4 at row %d of the whole, want 20 times %d", got, few*want)
 	}
 	learned := []test{{name: "y", spec: tests[3].spec, pane: 100, learn: changeAt}}

@@ -21,11 +21,16 @@ type peerKind struct {
 }
 
 var peerKinds = []peerKind{
-	{"ADWIN (a − c)", true, "delta", []float64{2e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10}, func(v float64) riverDetector { return &adwin{delta: v} }},
-	{"Page–Hinkley (a − c)", true, "threshold", []float64{50, 100, 150, 200, 250, 300, 400, 600}, func(v float64) riverDetector { return &pageHinkley{threshold: v} }},
-	{"DDM (error)", false, "drift_threshold", []float64{3, 3.5, 4, 4.5, 5, 6, 7}, func(v float64) riverDetector { return &ddm{threshold: v} }},
-	{"HDDM_A (error)", false, "drift_confidence", []float64{1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10}, func(v float64) riverDetector { return &hddmA{confidence: v} }},
-	{"HDDM_W (error)", false, "drift_confidence", []float64{1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12}, func(v float64) riverDetector { return &hddmW{confidence: v} }},
+	{"ADWIN (a − c)", true, "delta", []float64{2e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10},
+		func(v float64) riverDetector { return &adwin{delta: v} }},
+	{"Page–Hinkley (a − c)", true, "threshold", []float64{50, 100, 150, 200, 250, 300, 400, 600},
+		func(v float64) riverDetector { return &pageHinkley{threshold: v} }},
+	{"DDM (error)", false, "drift_threshold", []float64{3, 3.5, 4, 4.5, 5, 6, 7},
+		func(v float64) riverDetector { return &ddm{threshold: v} }},
+	{"HDDM_A (error)", false, "drift_confidence", []float64{1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10},
+		func(v float64) riverDetector { return &hddmA{confidence: v} }},
+	{"HDDM_W (error)", false, "drift_confidence", []float64{1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12},
+		func(v float64) riverDetector { return &hddmW{confidence: v} }},
 }
 
 // peerSources are the files that peers' numbers depend on, besides the streams'.
@@ -33,7 +38,8 @@ var peerSources = []string{"bench/detect/river.go", "bench/detect/adwin.go", "be
 
 func (k *peerKind) setting(v float64) string { return fmt.Sprintf("%s = %g", k.parameter, v) }
 
-// firstAlarm returns the row of the first alarm after the change, from 1, -1 for none, and whether there was one before.
+// firstAlarm returns the row of the first alarm after the change, from 1, -1 for none, and whether there was one
+// before.
 func (k *peerKind) firstAlarm(v float64, rows []row, change int) (first int, early bool) {
 	d := k.make(v)
 	for i, r := range rows {
@@ -55,9 +61,9 @@ func (k *peerKind) firstAlarm(v float64, rows []row, change int) (first int, ear
 	return -1, early
 }
 
-// measurePeers runs river's detectors on the first runs of the streams that say something of them: every setting from the most
-// sensitive to the first calm one where nobody may alarm, then the default and the calm one on all others; errors in a part of the
-// rows are for the yardstick alone.
+// measurePeers runs river's detectors on the first runs of the streams that say something of them: every setting from
+// the most sensitive to the first calm one where nobody may alarm, then the default and the calm one on all others;
+// errors in a part of the rows are for the yardstick alone.
 func measurePeers(o options) error {
 	_, streams, err := allStreams(o)
 	if err != nil {
@@ -139,7 +145,8 @@ func (k *peerKind) onStream(o options, s *stream, order int) (peer, error) {
 	if err != nil {
 		return peer{}, err
 	}
-	p := peer{Stream: s.name, Group: s.group, Detector: k.name, Setting: k.setting(v), Order: order, Runs: n, Code: code, Commit: commit()}
+	p := peer{Stream: s.name, Group: s.group, Detector: k.name, Setting: k.setting(v), Order: order, Runs: n,
+		Code: code, Commit: commit()}
 	key := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d/%d", code, k.name, p.Setting, s.name, s.n, n))
 	file := filepath.Join(o.out, "peers", fmt.Sprintf("%x.json", key[:8]))
 	var kept peer

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// peer is what peers.json has of a detector, a setting and a stream. Order is the place of the setting from sensitive to calm; 0 is
-// the default.
+// peer is what peers.json has of a detector, a setting and a stream. Order is the place of the setting from sensitive
+// to calm; 0 is the default.
 type peer struct {
 	Stream, Group, Detector, Setting string
 	Order                            int
@@ -76,8 +76,8 @@ func detectorsOf(peers []peer) (names, settings []string) {
 // calmest is the largest share of runs of a boundary stream with an alarm that a setting may have to be compared.
 const calmest = .01
 
-// calmSetting returns the most sensitive setting of a detector with alarms in at most 1 % of the runs of both streams that it
-// was chosen on, "" without one.
+// calmSetting returns the most sensitive setting of a detector with alarms in at most 1 % of the runs of both streams
+// that it was chosen on, "" without one.
 func calmSetting(peers []peer, detector string) string {
 	best := &peer{}
 	for i := range peers {
@@ -93,7 +93,8 @@ func calmSetting(peers []peer, detector string) string {
 	return best.Setting
 }
 
-// peerFalseAlarms is the share of runs with an alarm by setting. A setting is given up at the alarm that puts it above 1 %.
+// peerFalseAlarms is the share of runs with an alarm by setting. A setting is given up at the alarm that puts it above
+// 1 %.
 func peerFalseAlarms(b *strings.Builder, peers []peer) {
 	names, _ := detectorsOf(peers)
 	if len(names) == 0 {
@@ -106,7 +107,8 @@ func peerFalseAlarms(b *strings.Builder, peers []peer) {
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b peer) int {
-		return cmp.Or(cmp.Compare(slices.Index(names, a.Detector), slices.Index(names, b.Detector)), cmp.Compare(a.Order, b.Order))
+		return cmp.Or(cmp.Compare(slices.Index(names, a.Detector), slices.Index(names, b.Detector)),
+			cmp.Compare(a.Order, b.Order))
 	})
 	share := func(p *peer) string {
 		if len(p.First) == 0 {
@@ -123,7 +125,8 @@ func peerFalseAlarms(b *strings.Builder, peers []peer) {
 		if p.Setting == calmSetting(peers, p.Detector) {
 			mark += " **calm**"
 		}
-		rows = append(rows, []string{p.Detector, p.Setting + mark, share(find(peers, p.Detector, p.Setting, calibratedName)), share(&p)})
+		rows = append(rows, []string{p.Detector, p.Setting + mark,
+			share(find(peers, p.Detector, p.Setting, calibratedName)), share(&p)})
 	}
 	table(b, "River's detectors on the first of the same runs, each row a label: share of runs that ever alarm. From sensitive settings to the first calm one, with alarms in at most 1 % of the runs of both.",
 		[]string{"detector", "setting", calibratedName, turns}, rows)

@@ -19,8 +19,8 @@ type summary struct {
 	median  int     // rows from the change to the alarm; -1 where most runs have none
 }
 
-// summarise looks at first alarms. Runs with one before the change say nothing of delay where that ended the run: they count as
-// runs without an alarm after it.
+// summarise looks at first alarms. Runs with one before the change say nothing of delay where that ended the run: they
+// count as runs without an alarm after it.
 func summarise(first []int, change int) summary {
 	var s summary
 	const never = math.MaxInt
@@ -134,7 +134,8 @@ func provenance(b *strings.Builder, code string, ours []result, check river) {
 			}
 		}
 	}
-	fmt.Fprintf(b, "Measured at %s (the same sources, digest %s): %s runs of every stream, %.2g rows in all", strings.Join(commits, ", "), code, span(fewest, most), rows)
+	fmt.Fprintf(b, "Measured at %s (the same sources, digest %s): %s runs of every stream, %.2g rows in all",
+		strings.Join(commits, ", "), code, span(fewest, most), rows)
 	b.WriteString(".")
 	if check.Compared > 0 {
 		fmt.Fprintf(b, " River's detectors have the first of the same runs; they are rewritten in Go, and %d of %d first alarms are those of river %s itself on the same rows.", check.Equal, check.Compared, check.River)

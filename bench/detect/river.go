@@ -2,8 +2,9 @@ package main
 
 import "math"
 
-// What follows are river 0.22's detectors, operation for operation, so that they can have as many runs as plumbline's. peers.py holds
-// them against river itself, run by run. update takes a value and reports an alarm; the value after an alarm begins anew.
+// What follows are river 0.22's detectors, operation for operation, so that they can have as many runs as plumbline's.
+// peers.py holds them against river itself, run by run. update takes a value and reports an alarm; the value after an
+// alarm begins anew.
 type riverDetector interface{ update(x float64) bool }
 
 // mean is river's running mean.

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// bit is a value of 0 or 1 whose rate changes every 1,500 rows; the same in the script that river's alarms below come from.
+// bit is a value of 0 or 1 whose rate changes every 1,500 rows; the same in the script that river's alarms below come
+// from.
 func bit(i int) float64 {
 	x := uint32(i)*2654435761 + 12345
 	x ^= x >> 16

@@ -15,7 +15,8 @@ type row struct {
 type stream struct {
 	group, name string
 	n, change   int // rows; the change comes before row `change`, 0 where there is none or it is there from the start
-	// every is how many rows of the whole a row stands for: above 1 for a slice with a key of its own, one of as many keys.
+	// every is how many rows of the whole a row stands for: above 1 for a slice with a key of its own, one of as many
+	// keys.
 	every int
 	// epsilon is the tolerance that the stream keeps (bounded is true), the reason why nobody may alarm.
 	bounded bool
@@ -160,14 +161,15 @@ func inSlice(p, q pool) func(*rand.Rand, int) row {
 	}
 }
 
-// keyed are the rows of one key of sliceOf, all of which change; rows before and after the change are as many of the whole as in
-// the other streams.
+// keyed are the rows of one key of sliceOf, all of which change; rows before and after the change are as many of the
+// whole as in the other streams.
 func keyed(s *scores) []stream {
 	p := s.calibrated()
 	var out []stream
 	for _, c := range []string{"gauss_noise_s3", "contrast_s3", "gauss_blur_s3"} {
 		q := s.rows("resnet20_"+c, 1)
-		out = append(out, stream{group: groupDelay, name: c + " in a slice of 5 % with a key", n: (changeAt + delayLimit) / sliceOf,
+		out = append(out, stream{group: groupDelay, name: c + " in a slice of 5 % with a key",
+			n:      (changeAt + delayLimit) / sliceOf,
 			change: changeAt / sliceOf, every: sliceOf, draw: func(rng *rand.Rand, i int) row {
 				if i < changeAt/sliceOf {
 					return p.row(rng)

@@ -31,8 +31,10 @@ func (c column) panesSeen(rows int) float64 {
 // bound is the share of runs of so many rows that may ever alarm.
 func (c column) bound(rows int) float64 { return min(1, c.panesSeen(rows)/c.level) }
 
-var calmColumns = []column{{"alarm", 1e3}, {"alarm", 1e4}, {"alarm", 1e5}, {"alarm", 3.15e6}, {"bins .02", 1e3}, {"bins .02", 1e4}, {"bins .02", 1e5},
-	{"change", 1e4}, {"change, panes of 20", 1e4}, {"accuracy", 1e4}, {"alarm + accuracy", 1e4}, {"alarm + accuracy" + shortPanes, 1e4}, {"alarm + accuracy" + shortPanes, 3.15e6}}
+var calmColumns = []column{{"alarm", 1e3}, {"alarm", 1e4}, {"alarm", 1e5}, {"alarm", 3.15e6}, {"bins .02", 1e3},
+	{"bins .02", 1e4}, {"bins .02", 1e5},
+	{"change", 1e4}, {"change, panes of 20", 1e4}, {"accuracy", 1e4}, {"alarm + accuracy", 1e4}, {"alarm + accuracy" +
+		shortPanes, 1e4}, {"alarm + accuracy" + shortPanes, 3.15e6}}
 
 // moves says that a stream leaves the null of the change mode, although it keeps that of calibration.
 func moves(name string) bool { return strings.HasPrefix(name, turns) }
@@ -91,7 +93,8 @@ func short(level float64) string { return strings.Replace(fmt.Sprintf("%.3g", le
 // delayTable is the median number of rows from the change to the alarm, defaults of everybody.
 func delayTable(b *strings.Builder, ours []result, peers []peer) {
 	names, settings := detectorsOf(peers)
-	columns := []column{{"alarm + accuracy", 3.15e6}, {"alarm", 3.15e6}, {"alarm", 1e5}, {"headline", 1e5}, {"bins .02", 1e5}, {"change", 1e4}, {"change, panes of 20", 1e4}, {"accuracy", 1e4}}
+	columns := []column{{"alarm + accuracy", 3.15e6}, {"alarm", 3.15e6}, {"alarm", 1e5}, {"headline", 1e5},
+		{"bins .02", 1e5}, {"change", 1e4}, {"change, panes of 20", 1e4}, {"accuracy", 1e4}}
 	head := []string{"change"}
 	for _, c := range columns {
 		head = append(head, c.String())

@@ -14,8 +14,10 @@ var tests = []test{
 	{name: "accuracy", spec: detect.Spec{Null: detect.NullAccuracy, Epsilon: .02}, pane: 100, learn: changeAt},
 	{name: "headline, panes of 20", spec: detect.Spec{Null: detect.NullECE, Epsilon: .02}, pane: 20, compared: true},
 	{name: "diagnosis, panes of 20", spec: detect.Spec{Null: detect.NullBin, Epsilon: .05}, pane: 20, compared: true},
-	{name: "change, panes of 20", spec: detect.Spec{Null: detect.NullBin, Epsilon: changeEpsilon}, pane: 20, learn: changeAt},
-	{name: "accuracy, panes of 20", spec: detect.Spec{Null: detect.NullAccuracy, Epsilon: .02}, pane: 20, learn: changeAt, compared: true},
+	{name: "change, panes of 20", spec: detect.Spec{Null: detect.NullBin, Epsilon: changeEpsilon}, pane: 20,
+		learn: changeAt},
+	{name: "accuracy, panes of 20", spec: detect.Spec{Null: detect.NullAccuracy, Epsilon: .02}, pane: 20,
+		learn: changeAt, compared: true},
 }
 
 // share is a test that has one part in so many of an α.
@@ -24,18 +26,19 @@ type share struct {
 	of   float64
 }
 
-// joint are tests that share an α. The stream's alarm is the first one on each of its signals; with "accuracy" among them, all signals
-// have equal parts of α.
+// joint are tests that share an α. The stream's alarm is the first one on each of its signals; with "accuracy" among
+// them, all signals have equal parts of α.
 var joint = map[string][]share{
-	"alarm":                         {{"headline", 2}, {"diagnosis", 2}},
-	"alarm + accuracy":              {{"headline", 4}, {"diagnosis", 4}, {"accuracy", 2}},
-	"alarm + accuracy" + shortPanes: {{"headline" + shortPanes, 4}, {"diagnosis" + shortPanes, 4}, {"accuracy" + shortPanes, 2}},
+	"alarm":            {{"headline", 2}, {"diagnosis", 2}},
+	"alarm + accuracy": {{"headline", 4}, {"diagnosis", 4}, {"accuracy", 2}},
+	"alarm + accuracy" + shortPanes: {{"headline" + shortPanes, 4}, {"diagnosis" + shortPanes, 4},
+		{"accuracy" + shortPanes, 2}},
 }
 
 const shortPanes = ", panes of 20"
 
-// shortRuns is how many runs tests with short panes have, which take five times as long: those that are compared have all where
-// nobody may alarm.
+// shortRuns is how many runs tests with short panes have, which take five times as long: those that are compared have
+// all where nobody may alarm.
 const shortRuns = 200
 
 // wanted says whether the test has the runs from that one on.

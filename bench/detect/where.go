@@ -5,9 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// A simulation of the construction had one bin off by .2 and a slice of 5 % that was corrupted; which, it does not say. These are all of
-// them: every bin that has at least leastShare of the rows, and every corruption. It does say how ADWIN fared there:
-// the bin and the slice at which it fares the same are as hard as those (wheretable.go). There are slices of other shares, too.
+// A simulation of the construction had one bin off by .2 and a slice of 5 % that was corrupted; which, it does not say.
+// These are all of them: every bin that has at least leastShare of the rows, and every corruption. It does say how
+// ADWIN fared there: the bin and the slice at which it fares the same are as hard as those (wheretable.go). There are
+// slices of other shares, too.
 
 const (
 	leastShare = .01
@@ -113,7 +114,8 @@ func places(p pool) []place {
 		out = append(out, place{name: sliceName(c), bin: -1, corruption: c, share: 1. / sliceOf})
 	}
 	for _, share := range otherShares {
-		out = append(out, place{name: shareName(shareCorruption, share), bin: -1, corruption: shareCorruption, share: share})
+		out = append(out, place{name: shareName(shareCorruption, share), bin: -1, corruption: shareCorruption,
+			share: share})
 	}
 	return out
 }

@@ -26,7 +26,8 @@ func (s *scores) spots() []spot {
 	return out
 }
 
-// placeOracle is the number of rows that a bet on the true rates by bin takes to 1/α = 1e5 from the boundary of the tolerance:
+// placeOracle is the number of rows that a bet on the true rates by bin takes to 1/α = 1e5 from the boundary of the
+// tolerance:
 //
 //	log 1e5 / Σ π_j KL(rate_j ‖ m_j ± ε)    over the bins that are off by more than ε
 //
@@ -83,8 +84,8 @@ func (p pool) binOracle(j int) float64 {
 	return math.Log(1e5) * float64(len(p.c)) / sum
 }
 
-// yardstick is the peer of which the simulation gives figures in the same scenarios, and those figures: the share of the runs in which
-// it found the bin, and the rows that it took to the slice.
+// yardstick is the peer of which the simulation gives figures in the same scenarios, and those figures: the share of
+// the runs in which it found the bin, and the rows that it took to the slice.
 const (
 	yardstick        = "ADWIN (a − c)"
 	yardstickSetting = "delta = 0.002"
@@ -147,7 +148,8 @@ type matched struct {
 	ours  int // median, math.MaxInt for never
 }
 
-// matchedBars judge the construction at the bin and the slice that the yardstick finds as hard as those of the simulation.
+// matchedBars judge the construction at the bin and the slice that the yardstick finds as hard as those of the
+// simulation.
 func matchedBars(ours []result, peers []peer, all []spot, add func(bar, measured string, met bool)) {
 	var inBin, inSlice []matched
 	for _, w := range all {
@@ -174,12 +176,15 @@ func matchedBars(ours []result, peers []peer, all []spot, add func(bar, measured
 		if m.ours < math.MaxInt {
 			mine = fmt.Sprint(m.ours)
 		}
-		add(fmt.Sprintf("%s: at most %d rows (bins .02, 1e5)", what, most), fmt.Sprintf("%s, at %s (ADWIN: %s), the nearest of %d", mine, m.name, m.adwin.place(), len(all)), m.ours <= most)
+		add(fmt.Sprintf("%s: at most %d rows (bins .02, 1e5)", what, most),
+			fmt.Sprintf("%s, at %s (ADWIN: %s), the nearest of %d", mine, m.name, m.adwin.place(),
+				len(all)), m.ours <= most)
 	}
 	judge(inBin, func(m matched) float64 { return math.Abs(m.adwin.crossed - yardstickBin) },
 		"one bin off by 0.2 that ADWIN (δ = .002) finds in 25 % of the runs, as it did in the simulation", simulatedBin)
 	judge(inSlice, func(m matched) float64 { return math.Abs(math.Log(float64(m.adwin.median) / yardstickSlice)) },
-		fmt.Sprintf("the slice of %s for which ADWIN (δ = .002) takes %d rows, as it did in the simulation", shareCorruption, yardstickSlice), simulatedSlice)
+		fmt.Sprintf("the slice of %s for which ADWIN (δ = .002) takes %d rows, as it did in the simulation",
+			shareCorruption, yardstickSlice), simulatedSlice)
 }
 
 // whereBars judges the medians of the simulation against the median bin and the median corruption.
@@ -187,7 +192,8 @@ func whereBars(ours []result, all []spot, add func(bar, measured string, met boo
 	for _, kind := range []struct {
 		prefix, suffix, what string
 		most                 int
-	}{{"bin (", " off by 0.2", "one bin off by 0.2, the median bin", simulatedBin}, {"", sliceName(""), "a slice of 5 %, the median corruption", simulatedSlice}} {
+	}{{"bin (", " off by 0.2", "one bin off by 0.2, the median bin", simulatedBin}, {"", sliceName(""),
+		"a slice of 5 %, the median corruption", simulatedSlice}} {
 		var medians []int
 		inside := 0
 		for i := range ours {

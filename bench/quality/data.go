@@ -53,7 +53,8 @@ func load(folder string) ([]model, error) {
 				return nil, fmt.Errorf("%s: %s: %d scores for %d labels", name, array, len(a.F32), len(labels))
 			}
 			models = append(models, model{
-				group: g.title, name: g.file + "/" + array, k: a.Columns(), z: a.F32, labels: labels, probs: g.array == "test_probs",
+				group: g.title, name: g.file + "/" +
+					array, k: a.Columns(), z: a.F32, labels: labels, probs: g.array == "test_probs",
 			})
 		}
 	}

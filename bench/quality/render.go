@@ -16,7 +16,8 @@ const smallModel = "c10_chenyaofo19_logits/resnet20"
 var (
 	smallSizes   = []int{200, 500, 1000, 2000}
 	smallMethods = []string{
-		"identity", "temperature", "ensemble_temperature", "class_temperature", "parameterised_temperature", "vector", "matrix", "dirichlet",
+		"identity", "temperature", "ensemble_temperature", "class_temperature", "parameterised_temperature", "vector",
+		"matrix", "dirichlet",
 		"intra_order_preserving", "platt", "isotonic", "histogram", "scaling_binning", "spline",
 	}
 )
@@ -46,7 +47,8 @@ func newTable(scores map[key]score) table {
 	for _, g := range groups {
 		seen := map[string]bool{}
 		for k := range scores {
-			if strings.HasPrefix(k.Model, g.file+"/") && (g.array == "" || k.Model == g.file+"/"+g.array) && !seen[k.Model] {
+			if strings.HasPrefix(k.Model, g.file+"/") && (g.array == "" || k.Model == g.file+"/"+g.array) &&
+				!seen[k.Model] {
 				seen[k.Model] = true
 				t.groups[g.title] = append(t.groups[g.title], k.Model)
 			}
@@ -174,7 +176,8 @@ func (t table) metaCal(b *strings.Builder) {
 					if name == "metacal_accuracy" {
 						r = s.KeptAccuracy
 					}
-					n, target, reached, kept, accuracy = n+1, target+s.Target, reached+r, kept+s.Kept, accuracy+s.KeptAccuracy
+					n, target, reached, kept, accuracy = n+1, target+s.Target, reached+r, kept+s.Kept,
+						accuracy+s.KeptAccuracy
 					lo, hi = min(lo, r), max(hi, r)
 				}
 			}

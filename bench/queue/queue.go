@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Results runs every job, up to workers of them at a time, and yields what run returns as it comes. Whoever stops reading
-// waits for the jobs that are running; the others are not begun.
+// Results runs every job, up to workers of them at a time, and yields what run returns as it comes. Whoever stops
+// reading waits for the jobs that are running; the others are not begun.
 func Results[J, R any](jobs []J, workers int, run func(J) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		todo, results, stop := make(chan J), make(chan R), make(chan struct{})

@@ -15,8 +15,8 @@ const (
 	elec2   = "drift_elec2.npz"
 )
 
-// readFrozen reads a stream of features and labels in time order, fits a linear softmax head to its first fifth, and returns the
-// head's logits on what follows: a model that never learns again.
+// readFrozen reads a stream of features and labels in time order, fits a linear softmax head to its first fifth, and
+// returns the head's logits on what follows: a model that never learns again.
 func readFrozen(dir, file string) (*source, error) {
 	a, err := npy.ReadArchive(filepath.Join(dir, file), "X", "y")
 	if err != nil {
@@ -60,7 +60,8 @@ type head struct {
 }
 
 func newHead(d, k int) *head {
-	return &head{d: d, k: k, mean: make([]float64, d), sd: make([]float64, d), w: make([]float64, k*d), b: make([]float64, k), scaled: make([]float64, d)}
+	return &head{d: d, k: k, mean: make([]float64, d), sd: make([]float64, d), w: make([]float64, k*d),
+		b: make([]float64, k), scaled: make([]float64, d)}
 }
 
 func (h *head) standardise(n int, x func(int) []float32) {

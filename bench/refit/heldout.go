@@ -9,8 +9,9 @@ import (
 // heldRows is the length of a held-out stream, but for those in real time, which are as long as they are.
 const heldRows = 7 * weekRows
 
-// heldOut are streams that nothing was chosen on: of other nets, data sets, orders and kinds of change than those of tuned, with
-// other seeds. Those that are drawn are drawn as often as the tuned ones; what happened in real time happened once.
+// heldOut are streams that nothing was chosen on: of other nets, data sets, orders and kinds of change than those of
+// tuned, with other seeds. Those that are drawn are drawn as often as the tuned ones; what happened in real time
+// happened once.
 func heldOut(l *library) ([]recipe, error) {
 	h := &held{l: l, rows: heldRows}
 	for run := range uint64(tunedRuns) {
@@ -96,7 +97,8 @@ func atRandom(n int, rows float64) func() chooser {
 
 // corrupted images, in other orders than the tuned ones, and of another net.
 func (h *held) corrupted() {
-	s := h.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3", "resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5")
+	s := h.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3",
+		"resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5")
 	other := h.get(jpeg, "resnet56")[0]
 	h.mix("any corruption at random, 12000 rows each", 2001, s, false, atRandom(len(s), 12_000))
 	h.mix("any corruption at random, 5000 rows each", 2002, s, false, atRandom(len(s), 5000))
@@ -118,20 +120,25 @@ func (h *held) exchanged() {
 	h.mix("100 classes: three nets by turns", 2013, []*source{c[0], c[1], wide}, false, parts(0, 1, 2, 0, 2, 1))
 	n := h.get(nets, "vgg19_bn", "shufflenetv2_x0_5", "repvgg_a0")
 	h.mix("vgg19, shufflenet, repvgg", 2014, n, false, parts(0, 1, 2))
-	h.mix("repvgg, and ever more of the weak net", 2015, []*source{n[2], h.one(weakNet, "test_logits", "weak")}, true, gradually(.3, .6))
+	h.mix("repvgg, and ever more of the weak net", 2015, []*source{n[2], h.one(weakNet, "test_logits", "weak")}, true,
+		gradually(.3, .6))
 }
 
 // shares of the classes that change: sources are the rows of some classes.
 func (h *held) shares() {
-	wide, weak, c := h.one(wide10, "test_probs", "wide"), h.one(weakNet, "test_logits", "weak"), h.one(nets100, "vgg16_bn", "vgg16_bn")
+	wide, weak, c := h.one(wide10, "test_probs", "wide"), h.one(weakNet, "test_logits", "weak"), h.one(nets100,
+		"vgg16_bn", "vgg16_bn")
 	if h.err != nil {
 		return
 	}
-	h.mix("three classes of ten take over", 2021, []*source{wide, wide.of(3, 4, 5)}, false, always(func(r *rand.Rand, t float64) int {
-		return step(t >= .35 && r.Float64() < .7)
-	}))
-	h.mix("half of the classes by turns", 2022, []*source{weak.of(0, 1, 2, 3, 4), weak.of(5, 6, 7, 8, 9)}, false, parts(0, 1, 0, 1, 0))
-	h.mix("100 classes: from the first half to the second", 2023, []*source{c.of(span(0, 50)...), c.of(span(50, 100)...)}, true, gradually(0, 1))
+	h.mix("three classes of ten take over", 2021, []*source{wide, wide.of(3, 4, 5)}, false,
+		always(func(r *rand.Rand, t float64) int {
+			return step(t >= .35 && r.Float64() < .7)
+		}))
+	h.mix("half of the classes by turns", 2022, []*source{weak.of(0, 1, 2, 3, 4), weak.of(5, 6, 7, 8, 9)}, false,
+		parts(0, 1, 0, 1, 0))
+	h.mix("100 classes: from the first half to the second", 2023,
+		[]*source{c.of(span(0, 50)...), c.of(span(50, 100)...)}, true, gradually(0, 1))
 }
 
 func span(from, to int) (out []int32) {
@@ -159,16 +166,18 @@ func (h *held) faults() {
 	if h.err != nil {
 		return
 	}
-	h.mix("digits, and ever more wrong labels", 2031, []*source{digits, digits.shuffled(h.seed + 2032)}, true, always(func(r *rand.Rand, t float64) int {
-		return step(r.Float64() < .2*t)
-	}))
+	h.mix("digits, and ever more wrong labels", 2031, []*source{digits, digits.shuffled(h.seed + 2032)}, true,
+		always(func(r *rand.Rand, t float64) int {
+			return step(r.Float64() < .2*t)
+		}))
 	h.mix("scores doubled for a while", 2033, []*source{wide, wide.times(2)}, false, parts(0, 0, 0, 1, 1, 1, 0, 0))
 }
 
 // shuffled has labels of other rows.
 func (s *source) shuffled(seed uint64) *source {
 	out := &source{s.name, s.z, s.k, slices.Clone(s.labels)}
-	rand.New(rand.NewPCG(seed, 4)).Shuffle(len(out.labels), func(i, j int) { out.labels[i], out.labels[j] = out.labels[j], out.labels[i] })
+	rand.New(rand.NewPCG(seed, 4)).Shuffle(len(out.labels),
+		func(i, j int) { out.labels[i], out.labels[j] = out.labels[j], out.labels[i] })
 	return out
 }
 
@@ -180,10 +189,11 @@ func (s *source) times(x float32) *source {
 	return out
 }
 
-// realTime are rows in the order in which they came: heads that never learn again, and dated forecasts. The gas sensors are
-// shorter than a week.
+// realTime are rows in the order in which they came: heads that never learn again, and dated forecasts. The gas sensors
+// are shorter than a week.
 func (h *held) realTime() {
-	for _, f := range []struct{ file, name, shown string }{{insects, "insects_gradual_bal", "INSECTS in time"}, {elec2, "elec2", "elec2 in time"}, {forecasts, "games", "forecasts in time"}} {
+	for _, f := range []struct{ file, name, shown string }{{insects, "insects_gradual_bal", "INSECTS in time"},
+		{elec2, "elec2", "elec2 in time"}, {forecasts, "games", "forecasts in time"}} {
 		s := h.one(f.file, f.name, f.shown)
 		if h.err != nil {
 			return
@@ -197,11 +207,16 @@ func (h *held) realTime() {
 // stationary are 20 streams as those of tunedStationary, of other sources.
 func (h *held) stationary() {
 	for i, f := range []struct{ file, name, shown string }{
-		{nets100, "resnet56", "100 classes: resnet56"}, {nets100, "vgg16_bn", "100 classes: vgg16"}, {wide100, "test_probs", "100 classes: wide"},
-		{wide10, "test_probs", "wide"}, {mnist, "test_logits", "digits"}, {mnist, "train_logits", "digits of the training"},
-		{jpeg, "resnet20", "jpeg resnet20"}, {jpeg, "resnet56", "jpeg resnet56"}, {jpeg, "resnet20_gauss_noise_s1", "noise 1"}, {jpeg, "resnet20_gauss_noise_s3", "noise 3"},
-		{jpeg, "resnet20_contrast_s3", "contrast"}, {jpeg, "resnet20_gauss_blur_s3", "blur 3"}, {jpeg, "resnet20_gauss_blur_s5", "blur 5"},
-		{insects, "insects_gradual_bal", "INSECTS"}, {gas, "gas_sensor_b1-6_8_9", "gas sensors"}, {elec2, "elec2", "elec2"},
+		{nets100, "resnet56", "100 classes: resnet56"}, {nets100, "vgg16_bn", "100 classes: vgg16"}, {wide100,
+			"test_probs", "100 classes: wide"},
+		{wide10, "test_probs", "wide"}, {mnist, "test_logits", "digits"}, {mnist, "train_logits",
+			"digits of the training"},
+		{jpeg, "resnet20", "jpeg resnet20"}, {jpeg, "resnet56", "jpeg resnet56"}, {jpeg, "resnet20_gauss_noise_s1",
+			"noise 1"}, {jpeg, "resnet20_gauss_noise_s3", "noise 3"},
+		{jpeg, "resnet20_contrast_s3", "contrast"}, {jpeg, "resnet20_gauss_blur_s3", "blur 3"}, {jpeg,
+			"resnet20_gauss_blur_s5", "blur 5"},
+		{insects, "insects_gradual_bal", "INSECTS"}, {gas, "gas_sensor_b1-6_8_9", "gas sensors"}, {elec2, "elec2",
+			"elec2"},
 		{forecasts, "mlb", "MLB"}, {forecasts, "nba", "NBA"}, {forecasts, "nfl", "NFL"}, {forecasts, "nhl", "NHL"},
 	} {
 		s := h.one(f.file, f.name, f.shown)

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// regret is what online Platt scaling with calibeating did on a stream's top confidences, as they are or as the published
-// calibrators make them: each row is forecast before its label is seen.
+// regret is what online Platt scaling with calibeating did on a stream's top confidences, as they are or as the
+// published calibrators make them: each row is forecast before its label is seen.
 type regret struct {
 	Mean   float64 `json:"mean"`   // log loss of Platt's map a row, less that of the best fixed map in hindsight, nats
 	Excess float64 `json:"excess"` // of the calibeaten forecasts, as scored.excess

@@ -46,8 +46,9 @@ var maxRows = product().Refit.MaxRows
 // taskConfig is the model task of the product, without windows and slices.
 func taskConfig() model.ModelConfig {
 	c := product()
-	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell,
-		SampleSeed: 1}, Bins: c.Stats.Bins, CDFNu: c.Stats.CDFNu, Resamples: 50, SampleRows: c.Sample.Rows,
+	return model.ModelConfig{Pane: pane, Acc: acc.Config{SampleRows: c.Sample.RowsPerCell,
+		SampleBytes: c.Sample.BytesPerCell,
+		SampleSeed:  1}, Bins: c.Stats.Bins, CDFNu: c.Stats.CDFNu, Resamples: 50, SampleRows: c.Sample.Rows,
 		Alarm: &c.Alarm, Rules: c.Rules, Refit: c.Refit}
 }
 
@@ -58,7 +59,8 @@ func plumbline(s *stream, cfg model.ModelConfig) ([]change, error) {
 	offset := int64(0)
 	take := func(m *pipeline.PaneMessage) error {
 		m.Of, m.Seq, m.Length = 1, uint64(offset)+1, pane
-		err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: offset, Value: pipeline.AppendPane(nil, m)})
+		err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: offset,
+			Value: pipeline.AppendPane(nil, m)})
 		offset++
 		return err
 	}
@@ -72,7 +74,8 @@ func plumbline(s *stream, cfg model.ModelConfig) ([]change, error) {
 			return nil, err
 		}
 		at := start/pane + int64(from/paneRows)
-		if err := take(&pipeline.PaneMessage{Model: s.name, LabelPane: at, Cells: []pipeline.Cell{{Version: "1", K: s.k, PredictionPane: at, Set: body}}}); err != nil {
+		if err := take(&pipeline.PaneMessage{Model: s.name, LabelPane: at,
+			Cells: []pipeline.Cell{{Version: "1", K: s.k, PredictionPane: at, Set: body}}}); err != nil {
 			return nil, err
 		}
 		if err := take(&pipeline.PaneMessage{Punctuation: true, Closed: at + 1}); err != nil {
@@ -129,7 +132,8 @@ func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
 			return nil, err
 		}
 		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/paneRows
-		if err := set.Sample(acc.SampleRow{ID: arrowio.HashIntID(uint64(i)), TS: ts, LabelTS: ts, W: 1, Y: s.labels[i], Z: row}); err != nil {
+		if err := set.Sample(acc.SampleRow{ID: arrowio.HashIntID(uint64(i)), TS: ts, LabelTS: ts, W: 1, Y: s.labels[i],
+			Z: row}); err != nil {
 			return nil, err
 		}
 	}

@@ -134,7 +134,8 @@ func tallyOf(all []result) (t tally) {
 
 func count(b *strings.Builder, kind string, all []result) {
 	t := tallyOf(all)
-	fmt.Fprintf(b, "| %d %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", len(all), kind, t.published, t.period, t.alarm, t.rollback, t.helped, t.hurt, t.changed, t.published-t.helped-t.hurt, t.worse, t.later)
+	fmt.Fprintf(b, "| %d %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", len(all), kind, t.published,
+		t.period, t.alarm, t.rollback, t.helped, t.hurt, t.changed, t.published-t.helped-t.hurt, t.worse, t.later)
 }
 
 func mean(all []result, policy int) (m scored) {
@@ -162,7 +163,8 @@ func bars(b *strings.Builder, set *setOf) {
 		share, stable = float64(t.hurt)/float64(t.published), float64(t.hurt-t.changed)/float64(t.published)
 	}
 	fmt.Fprintf(b, "\nBars, streams %s: hurt in at most 1 %% of publications: %d of %d, %.1f %% (%s); without those whose stream became another one within the day after, which no test foresees: %.1f %% (%s). Excess ECE on the drifting streams at most half of the schedule's: %.2f of it (%s), and below every fixed calibrator's: %.2f %% beside %.2f %% of the best (%s).\n",
-		set.name, t.hurt, t.published, 100*share, met(share <= .01), 100*stable, met(stable <= .01), ours/sched, met(ours <= sched/2), 100*ours, 100*slices.Min(fixed), met(ours < slices.Min(fixed)))
+		set.name, t.hurt, t.published, 100*share, met(share <= .01), 100*stable, met(stable <= .01), ours/sched,
+		met(ours <= sched/2), 100*ours, 100*slices.Min(fixed), met(ours < slices.Min(fixed)))
 }
 
 // together says how often publications hurt on the sets whose rows stand as they came.
@@ -176,7 +178,8 @@ func together(b *strings.Builder, sets []*setOf) {
 	}
 	if t := tallyOf(all); len(names) > 1 && t.published > 0 {
 		share := float64(t.hurt) / float64(t.published)
-		fmt.Fprintf(b, "\nStreams %s, together: hurt %d of %d, %.1f %% (%s).\n", strings.Join(names, " and "), t.hurt, t.published, 100*share, met(share <= .01))
+		fmt.Fprintf(b, "\nStreams %s, together: hurt %d of %d, %.1f %% (%s).\n", strings.Join(names, " and "), t.hurt,
+			t.published, 100*share, met(share <= .01))
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"math/rand/v2"
 )
 
-// inRuns are streams whose rows depend on those before them: nothing ever changes for good, but classes or domains come in runs that
-// last from tens of rows to days. What is better in one run is worse in the next, and the rows of a validation tell less than their number says.
+// inRuns are streams whose rows depend on those before them: nothing ever changes for good, but classes or domains come
+// in runs that last from tens of rows to days. What is better in one run is worse in the next, and the rows of a
+// validation tell less than their number says.
 func inRuns(l *library) ([]recipe, error) {
 	h := &held{l: l, rows: tunedRows}
-	j := h.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3", "resnet20_gauss_blur_s3")
+	j := h.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3",
+		"resnet20_gauss_blur_s3")
 	n := h.get(nets, "mobilenetv2_x0_5", "resnet20")
 	if h.err != nil {
 		return nil, h.err
@@ -22,7 +24,8 @@ func inRuns(l *library) ([]recipe, error) {
 		seed := 3000 + uint64(i)
 		h.mix(fmt.Sprintf("two classes in runs of %g", run), seed, noise.each(), true, switching(.8, run))
 		h.mix(fmt.Sprintf("two classes that wander in %g rows", run), seed+10, blur.each(), true, wandering(2, run, 1))
-		h.mix(fmt.Sprintf("ten classes that wander in %g rows", run), seed+20, n[i%2].each(), true, wandering(10, run, 1))
+		h.mix(fmt.Sprintf("ten classes that wander in %g rows", run), seed+20, n[i%2].each(), true,
+			wandering(10, run, 1))
 	}
 	for i, run := range []float64{150, 600, 2000} {
 		h.mix(fmt.Sprintf("domains in runs of %g", run), 3030+uint64(i), j, true, atRandom(len(j), run))
@@ -80,7 +83,8 @@ func switching(p, rows float64) func() chooser {
 	}
 }
 
-// wandering draws classes in proportion to exp(u_c), where each u_c is an autoregression that forgets in so many rows and has that standard deviation.
+// wandering draws classes in proportion to exp(u_c), where each u_c is an autoregression that forgets in so many rows
+// and has that standard deviation.
 func wandering(k int, rows, sd float64) func() chooser {
 	return func() chooser {
 		u := make([]float64, k)

@@ -62,8 +62,8 @@ func score(s *stream, changes []change) scored {
 	return out
 }
 
-// verdict is what one publication did on the rows that followed: their mean NLL less that which the calibrator before it
-// would have had.
+// verdict is what one publication did on the rows that followed: their mean NLL less that which the calibrator before
+// it would have had.
 type verdict struct {
 	rows     int
 	diff, se float64

@@ -90,8 +90,8 @@ func TestHeadLearns(t *testing.T) {
 	}
 }
 
-// TestOnlineRegret: on rows that a fixed map calibrates, online Platt scaling comes near to it; on a stream that turns round it is
-// better than any map that stands still.
+// TestOnlineRegret: on rows that a fixed map calibrates, online Platt scaling comes near to it; on a stream that turns
+// round it is better than any map that stands still.
 func TestOnlineRegret(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	still, turning := &stream{k: 2}, &stream{k: 2}
@@ -136,7 +136,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestSets: both sets are there, 20 drifting and 20 stationary streams each, drawn twice where they are drawn, and a few that are cheap to make are what they say.
+// TestSets: both sets are there, 20 drifting and 20 stationary streams each, drawn twice where they are drawn, and a
+// few that are cheap to make are what they say.
 func TestSets(t *testing.T) {
 	lib := &library{dir: filepath.Dir(realdata.File(t, "drift_elec2.npz"))}
 	for name, list := range map[string]func(*library) ([]recipe, error){"tuned": tuned, "held out": heldOut} {
@@ -163,8 +164,10 @@ func TestSets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.rows() < weekRows+dayRows || s.drifting != r.drifting || len(s.z) != s.rows()*s.k || slices.Max(s.labels) != int32(s.k)-1 {
-				t.Errorf("%s: %d rows, %d scores of %d classes, drifting %v", s.name, s.rows(), len(s.z), s.k, s.drifting)
+			if s.rows() < weekRows+dayRows || s.drifting != r.drifting || len(s.z) != s.rows()*s.k ||
+				slices.Max(s.labels) != int32(s.k)-1 {
+				t.Errorf("%s: %d rows, %d scores of %d classes, drifting %v", s.name, s.rows(), len(s.z), s.k,
+					s.drifting)
 			}
 		}
 	}
@@ -181,6 +184,7 @@ func TestSets(t *testing.T) {
 		same += step(y == s.labels[i])
 	}
 	if s.rows() != tunedRows || s.k != 2 || len(s.z) != 2*s.rows() || same < s.rows()*60/100 || same > s.rows()*70/100 {
-		t.Errorf("%s: %d rows of %d classes, %d with the label of the row before; want two thirds", s.name, s.rows(), s.k, same)
+		t.Errorf("%s: %d rows of %d classes, %d with the label of the row before; want two thirds", s.name, s.rows(),
+			s.k, same)
 	}
 }

@@ -113,8 +113,8 @@ const (
 	mnist     = "mnist_cnn_metacal.npz"
 )
 
-// readForecasts reads the published probabilities of both sides, as K = 2: a source for each league in order of dates, and one of
-// all, "games".
+// readForecasts reads the published probabilities of both sides, as K = 2: a source for each league in order of dates,
+// and one of all, "games".
 func readForecasts(path string) ([]*source, error) {
 	a, err := npy.ReadArchive(path)
 	if err != nil {
@@ -141,7 +141,8 @@ func readForecasts(path string) ([]*source, error) {
 	for _, league := range []string{"mlb", "nba", "nfl", "nhl"} {
 		day, p, y := a[league+"_games_day"].Int, a[league+"_games_p1"].F32, a[league+"_games_y1"].Int
 		if len(day) == 0 || len(p) != len(day) || len(y) != len(day) {
-			return nil, fmt.Errorf("%s: %s has %d days, %d probabilities, %d results", path, league, len(day), len(p), len(y))
+			return nil, fmt.Errorf("%s: %s has %d days, %d probabilities, %d results", path, league, len(day), len(p),
+				len(y))
 		}
 		var games []game
 		for i := range day {

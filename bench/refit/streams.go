@@ -9,7 +9,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// The length of a stream in its own calendar: a day of rows is what a refit by period sees, a week what the schedule does.
+// The length of a stream in its own calendar: a day of rows is what a refit by period sees, a week what the schedule
+// does.
 const (
 	paneRows = 100
 	dayRows  = 14 * paneRows
@@ -99,8 +100,8 @@ func step(on bool) int {
 	return 0
 }
 
-// resampled draws the labels of a stream from softmax(z/T) with the source's own best T, so that nothing ever changes; where it
-// is to be calibrated, its logits are divided by T too.
+// resampled draws the labels of a stream from softmax(z/T) with the source's own best T, so that nothing ever changes;
+// where it is to be calibrated, its logits are divided by T too.
 func resampled(src *source, seed uint64, rows int, calibrated bool) (*stream, error) {
 	t, _, err := calibrator.FitTemperature(src.z, src.k, src.labels, nil, calibrator.Options{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // tunedRows is the length of a stream of the tuned set.
 const tunedRows = 5 * weekRows
 
-// tunedRuns is how often each of its streams is drawn, with other seeds: one of each has half as many publications as it takes to
-// tell 1 %.
+// tunedRuns is how often each of its streams is drawn, with other seeds: one of each has half as many publications as
+// it takes to tell 1 %.
 const tunedRuns = 2
 
 // tuned are the streams that the method and its defaults were chosen on.
@@ -31,10 +31,11 @@ func tuned(l *library) ([]recipe, error) {
 	return out, nil
 }
 
-// tunedDrifting are 20 streams of real logits with their real labels: corrupted images that come suddenly, gradually, or again
-// and again, one corruption after the other, and one net that replaces another.
+// tunedDrifting are 20 streams of real logits with their real labels: corrupted images that come suddenly, gradually,
+// or again and again, one corruption after the other, and one net that replaces another.
 func tunedDrifting(l *library, seed uint64) (out []recipe, err error) {
-	j, err := l.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3", "resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5")
+	j, err := l.get(jpeg, "resnet20", "resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3",
+		"resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5")
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,8 @@ func tunedDrifting(l *library, seed uint64) (out []recipe, err error) {
 		phase := .13 + .15*float64(i)
 		short := bad.name[len("resnet20_"):]
 		add("sudden "+short, 10+n, pair, false, func(_ *rand.Rand, t float64) int { return step(t >= .3) })
-		add("gradual "+short, 20+n, pair, true, func(r *rand.Rand, t float64) int { return step(r.Float64() < (t-.2)/.6) })
+		add("gradual "+short, 20+n, pair, true,
+			func(r *rand.Rand, t float64) int { return step(r.Float64() < (t-.2)/.6) })
 		add("recurring "+short, 30+n, pair, false, func(_ *rand.Rand, t float64) int { return int(t*5+phase) % 2 })
 	}
 	at := func(_ *rand.Rand, t float64) int { return int(3 * t) }
@@ -59,13 +61,14 @@ func tunedDrifting(l *library, seed uint64) (out []recipe, err error) {
 		return nil, err
 	}
 	for i, n := range good {
-		add(fmt.Sprintf("%s, then the weak net", n.name), 50+uint64(i), []*source{n, j[0]}, false, func(_ *rand.Rand, t float64) int { return step(t >= .43) })
+		add(fmt.Sprintf("%s, then the weak net", n.name), 50+uint64(i), []*source{n, j[0]}, false,
+			func(_ *rand.Rand, t float64) int { return step(t >= .43) })
 	}
 	return out, nil
 }
 
-// tunedStationary are 20 streams of real logits whose labels are drawn from their recalibrated probabilities: half of them as
-// calibrated as can be, the others as wrong as the net is.
+// tunedStationary are 20 streams of real logits whose labels are drawn from their recalibrated probabilities: half of
+// them as calibrated as can be, the others as wrong as the net is.
 func tunedStationary(l *library, seed uint64) (out []recipe, err error) {
 	sources, err := l.get(nets)
 	if err != nil {

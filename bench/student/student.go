@@ -11,9 +11,9 @@ import (
 //
 //	h = t₀.₉₇₅,J₋₁ · s · √(1/J + shared)
 //
-// over J = len(x) repeats of standard deviation s. shared enlarges the variance for repeats that share rows: 0 takes them
-// as independent, the ratio of tested to fitted rows is what Nadeau and Bengio (Inference for the generalization error,
-// 2003) ask for. h is NaN for fewer than two repeats.
+// over J = len(x) repeats of standard deviation s. shared enlarges the variance for repeats that share rows: 0 takes
+// them as independent, the ratio of tested to fitted rows is what Nadeau and Bengio (Inference for the generalization
+// error, 2003) ask for. h is NaN for fewer than two repeats.
 func Interval(x []float64, shared float64) (mean, h float64) {
 	for _, v := range x {
 		mean += v / float64(len(x))

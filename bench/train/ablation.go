@@ -14,16 +14,21 @@ func ablation() []method {
 			c, m := p.whole, *p.whole.MaCCal
 			change(&m)
 			c.MaCCal = &m
-			list = append(list, method{name: p.name + "_" + name, title: p.title + ": " + title, grid: []recipe.Config{c}})
+			list = append(list, method{name: p.name + "_" + name, title: p.title + ": " + title,
+				grid: []recipe.Config{c}})
 		}
 		part("none", "fresh bottleneck, no masks", func(m *recipe.MaCCal) { m.Masks, m.Adaptive = false, false })
-		part("masks", "+ masks, q = .5", func(m *recipe.MaCCal) { m.Restrict, m.Adaptive, m.Decay = false, false, false })
+		part("masks", "+ masks, q = .5", func(m *recipe.MaCCal) {
+			m.Restrict, m.Adaptive, m.Decay = false, false,
+				false
+		})
 		part("restrict", "+ masks on the gradient", func(m *recipe.MaCCal) { m.Adaptive, m.Decay = false, false })
 		part("adaptive", "+ adaptive q, bound .1", func(m *recipe.MaCCal) { m.Decay = false })
 		part("whole", "+ decaying bound (the whole)", func(*recipe.MaCCal) {})
 		part("no_restrict", "the whole without masks on the gradient", func(m *recipe.MaCCal) { m.Restrict = false })
 		if p.whole.MaCCal.Scale {
-			part("no_scale", "the whole without the scaling by q at inference", func(m *recipe.MaCCal) { m.Scale = false })
+			part("no_scale", "the whole without the scaling by q at inference",
+				func(m *recipe.MaCCal) { m.Scale = false })
 		}
 	}
 	return list

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
 
-// backbone is a wide layer on the network's features, trained with its head on all training rows: the features and the head of a network that was
-// trained another way, since the network itself cannot be trained again here.
+// backbone is a wide layer on the network's features, trained with its head on all training rows: the features and the
+// head of a network that was trained another way, since the network itself cannot be trained again here.
 type backbone struct {
 	hidden head.Layer
 	last   *head.Head
@@ -47,9 +47,11 @@ func (s *source) backbone(k backboneKind) (*backbone, error) {
 		return b, nil
 	}
 	c := recipe.CrossEntropy()
-	c.Loss, c.Mixup, c.Head, c.Width, c.Epochs, c.LR, c.KeepLast = k.loss, k.mixup, recipe.HeadBottleneck, backboneWidth, backboneEpochs, 0.05, true
+	c.Loss, c.Mixup, c.Head, c.Width, c.Epochs, c.LR, c.KeepLast = k.loss, k.mixup, recipe.HeadBottleneck,
+		backboneWidth, backboneEpochs, 0.05, true
 	all := s.sets["train_features"]
-	h, _, err := recipe.Run(context.Background(), c, recipe.Input{Train: all, Valid: all.Select(data.Rows(1000))}, backend.Go{GEMM: products()}, nil)
+	h, _, err := recipe.Run(context.Background(), c, recipe.Input{Train: all, Valid: all.Select(data.Rows(1000))},
+		backend.Go{GEMM: products()}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -43,10 +43,12 @@ func (r results) bars(b *strings.Builder, drift, ideal table) {
 	ce, au := r.mean(c, "ce", ece, false), r.mean(c, "au_msp", ece, false)
 	line("clean: ECE of AU at least .5 below CE, equal decay", fmt.Sprintf("%.2f to %.2f", au, ce), ce-au >= barAUGain)
 	a, e := r.mean(c, "maccal", accuracy, false), r.mean(c, "maccal", ece, false)
-	line("clean: MaC-Cal stable, γ = .95, ECE ≤ 2.5 at ≥ 82.3 %", fmt.Sprintf("%.2f at %.2f", e, a), e <= barECE && a >= barMaCAcc)
+	line("clean: MaC-Cal stable, γ = .95, ECE ≤ 2.5 at ≥ 82.3 %", fmt.Sprintf("%.2f at %.2f", e, a), e <= barECE &&
+		a >= barMaCAcc)
 	pa, pe := r.mean(c, "maccal_printed", accuracy, false), r.mean(c, "maccal_printed", ece, false)
 	qa, qe := r.mean(c, "bottleneck_last", accuracy, false), r.mean(c, "bottleneck_last", ece, false)
-	line("clean: MaC-Cal printed within a point of the q = 1 bottleneck", fmt.Sprintf("accuracy %.2f and %.2f, ECE %.2f and %.2f", pa, qa, pe, qe),
+	line("clean: MaC-Cal printed within a point of the q = 1 bottleneck",
+		fmt.Sprintf("accuracy %.2f and %.2f, ECE %.2f and %.2f", pa, qa, pe, qe),
 		math.Abs(pa-qa) <= barMaCSpread && math.Abs(pe-qe) <= barMaCSpread)
 	var all []string
 	for _, s := range append(append([]setting{}, drift.settings...), ideal.settings...) {
@@ -82,7 +84,8 @@ func (r results) autoBar(line func(bar, got string, holds bool), settings []sett
 			}
 		}
 	}
-	got := fmt.Sprintf("nowhere of %d settings; the largest mean difference of NLL is %+.4f (%s)", compared, most, where)
+	got := fmt.Sprintf("nowhere of %d settings; the largest mean difference of NLL is %+.4f (%s)", compared, most,
+		where)
 	if len(worse) > 0 {
 		got = strings.Join(worse, ", ")
 	}
@@ -108,7 +111,8 @@ func (r results) driftBars(line func(bar, got string, holds bool), s setting, li
 		}
 	}
 	line(s.title+": every recipe gains 15 points of accuracy", allBut(short), len(short) == 0)
-	line(s.title+": every recipe's ECE ≤ 2.5 with a temperature", fmt.Sprintf("most %.2f (%s)", most, whose), most <= barECE)
+	line(s.title+": every recipe's ECE ≤ 2.5 with a temperature", fmt.Sprintf("most %.2f (%s)", most, whose),
+		most <= barECE)
 	line(s.title+": and without one", allBut(plain), len(plain) == 0)
 	var gaps []string
 	near := true
@@ -138,7 +142,8 @@ func (r results) beaten(s setting, list []method) []string {
 		}
 		for _, tempered := range []bool{false, true} {
 			for _, c := range []measure{nll, ece} {
-				d, h := student.Interval(less(c.values(r.pick(s.name, m, tempered), tempered), r.base(s.name, c)), sharedRows)
+				d, h := student.Interval(less(c.values(r.pick(s.name, m, tempered), tempered), r.base(s.name, c)),
+					sharedRows)
 				if d < -h && strings.Trim(fmt.Sprintf(c.format, d), "-0.") != "" {
 					title := m.title
 					if tempered && m.kind == trained {

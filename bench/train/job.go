@@ -84,7 +84,8 @@ func (j job) try(t *trial, p problem) error {
 		t.Plain, err = rate(logitsOf(p.in.Current, p.test), p.test.Y)
 		if err == nil && j.method.kind == temperature {
 			var c calibrator.Temperature
-			if c, _, err = calibrator.FitTemperature(logitsOf(p.in.Current, p.cal), p.cal.K, p.cal.Y, nil, calibrator.Options{}); err == nil {
+			if c, _, err = calibrator.FitTemperature(logitsOf(p.in.Current, p.cal), p.cal.K, p.cal.Y, nil,
+				calibrator.Options{}); err == nil {
 				t.Plain, err = ratedAt(p.in.Current, p.test, c.T())
 			}
 		}
@@ -93,7 +94,8 @@ func (j job) try(t *trial, p problem) error {
 	case bestCalibrator:
 		return t.calibrate(p)
 	case auto:
-		h, r, err := recipe.RunAuto(context.Background(), recipe.Candidates(j.key.Seed), p.in, backend.Go{GEMM: products()})
+		h, r, err := recipe.RunAuto(context.Background(), recipe.Candidates(j.key.Seed), p.in,
+			backend.Go{GEMM: products()})
 		if err != nil {
 			return err
 		}
@@ -108,8 +110,8 @@ func (j job) try(t *trial, p problem) error {
 	return t.train(c, p, j.method.refit)
 }
 
-// train runs the training twice where epochs are chosen: by NLL, and by NLL after a temperature. With again the head that
-// is measured is that of a training with the validation rows, the temperature that of the one without.
+// train runs the training twice where epochs are chosen: by NLL, and by NLL after a temperature. With again the head
+// that is measured is that of a training with the validation rows, the temperature that of the one without.
 func (t *trial) train(c recipe.Config, p problem, again bool) error {
 	h, last, r, err := trainings(c, p.in, again)
 	if err != nil {
@@ -125,7 +127,8 @@ func (t *trial) train(c recipe.Config, p problem, again bool) error {
 			return err
 		}
 	}
-	fitted, report, err := calibrator.FitTemperature(logitsOf(h, p.in.Valid), p.in.Valid.K, p.in.Valid.Y, nil, calibrator.Options{})
+	fitted, report, err := calibrator.FitTemperature(logitsOf(h, p.in.Valid), p.in.Valid.K, p.in.Valid.Y, nil,
+		calibrator.Options{})
 	if err != nil {
 		return err
 	}
@@ -172,7 +175,8 @@ func rate(z []float32, y []int32) (outcome, error) {
 
 func rateRows(rows metric.Rows) (outcome, error) {
 	r, err := metric.Evaluate(rows, metric.Options{Resamples: 200})
-	return outcome{Temperature: 1, Accuracy: r.Accuracy, ECE: r.ECE, Floor: r.ECENull, ACE: r.ACE, CWECE: r.CWECE, NLL: r.NLL, AURC: r.AURC}, err
+	return outcome{Temperature: 1, Accuracy: r.Accuracy, ECE: r.ECE, Floor: r.ECENull, ACE: r.ACE, CWECE: r.CWECE,
+		NLL: r.NLL, AURC: r.AURC}, err
 }
 
 // logitRows is how many rows logitsOf takes at a time.

@@ -92,7 +92,8 @@ func commit() string {
 		return "unknown"
 	}
 	name := strings.TrimSpace(string(b))
-	if b, err = exec.Command("git", append([]string{"status", "--porcelain", "--untracked-files=no", "--"}, decides...)...).Output(); err != nil || len(b) > 0 {
+	if b, err = exec.Command("git", append([]string{"status", "--porcelain", "--untracked-files=no", "--"},
+		decides...)...).Output(); err != nil || len(b) > 0 {
 		name += "+"
 	}
 	return name

@@ -106,31 +106,39 @@ func before() []method {
 func methods() []method {
 	list := append(before(),
 		method{name: "ce", title: "CE", grid: losses(rates, "ce")},
-		method{name: "ce_refit", title: "CE, trained again with the validation rows", grid: losses(rates, "ce"), refit: true},
+		method{name: "ce_refit", title: "CE, trained again with the validation rows", grid: losses(rates, "ce"),
+			refit: true},
 		method{name: "ce_decay", title: "CE, decay 3e-3", grid: decayed(losses(rates, "ce"), 3e-3)},
 		method{name: "bottleneck", title: "CE, fresh bottleneck", grid: bottleneck()},
 		method{name: "focal", title: "focal", grid: losses(rates3, "focal{gamma:%g}", 1, 2, 3)},
 		method{name: "flsd53", title: "FLSD-53", grid: losses(rates3, "flsd53")},
 		method{name: "inverse_focal", title: "inverse focal", grid: losses(rates2, "inverse_focal{gamma:%g}", 1, 2, 3)},
 		method{name: "dual_eq24", title: "dual focal, Eq. 24", grid: losses(rates3, "dual_focal{gamma:%g}", 2, 5)},
-		method{name: "dual_released", title: "dual focal, released", grid: losses(rates3, "dual_focal{variant:released,gamma:%g}", 2, 5)},
+		method{name: "dual_released", title: "dual focal, released",
+			grid: losses(rates3, "dual_focal{variant:released,gamma:%g}", 2, 5)},
 		method{name: "aurc", title: "AURC", grid: losses(rates3, "aurc")},
 	)
 	for _, csf := range []string{"msp", "margin", "negent"} {
-		list = append(list, method{name: "au_" + csf, title: "AU, " + csf, grid: losses(ratesAU, "au{csf:"+csf+",kappa:%g}", 0.5, 0.9)})
+		list = append(list, method{name: "au_" + csf, title: "AU, " + csf,
+			grid: losses(ratesAU, "au{csf:"+csf+",kappa:%g}", 0.5, 0.9)})
 	}
 	for _, csf := range []string{"msp", "margin", "negent"} {
-		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf, grid: losses(rates2, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})
+		list = append(list, method{name: "au_through_" + csf, title: "AU through, " + csf,
+			grid: losses(rates2, "au{csf:"+csf+",through:true,kappa:%g}", 0.5, 0.9)})
 	}
 	return append(list,
-		method{name: "au_normalised", title: "AU, msp, mean weight 1", grid: losses(rates3, "au{normalise:true,kappa:%g}", 0.5, 0.9)},
+		method{name: "au_normalised", title: "AU, msp, mean weight 1",
+			grid: losses(rates3, "au{normalise:true,kappa:%g}", 0.5, 0.9)},
 		method{name: "sbece", title: "CE + SB-ECE", grid: losses(rates2, "ce + %g*sbece", 0.1, 0.5, 1)},
-		method{name: "focal_savuc", title: "focal + S-AvUC", grid: append(losses(rates2, "focal{gamma:1} + %g*savuc", 0.1, 0.5), losses(rates2, "focal{gamma:2} + %g*savuc", 0.1, 0.5)...)},
+		method{name: "focal_savuc", title: "focal + S-AvUC",
+			grid: append(losses(rates2, "focal{gamma:1} + %g*savuc", 0.1, 0.5),
+				losses(rates2, "focal{gamma:2} + %g*savuc", 0.1, 0.5)...)},
 		method{name: "acls", title: "CE + ACLS", grid: losses(rates2, "ce + acls{margin:%g}", 6, 10)},
 		method{name: "mbls", title: "CE + MbLS", grid: losses(rates2, "ce + mbls{margin:%g}", 6, 10)},
 		method{name: "mdca", title: "CE + MDCA", grid: losses(rates2, "ce + %g*mdca", 1, 10)},
 		method{name: "maccal", title: "MaC-Cal stable, γ = .95", grid: preset(recipe.MaCCalStable(), 0.95)},
-		method{name: "maccal_gamma", title: "MaC-Cal stable, γ by validation", grid: preset(recipe.MaCCalStable(), gammas...)},
+		method{name: "maccal_gamma", title: "MaC-Cal stable, γ by validation", grid: preset(recipe.MaCCalStable(),
+			gammas...)},
 		method{name: "maccal_printed", title: "MaC-Cal printed", grid: preset(recipe.MaCCalPrinted(), 0.95)},
 		method{name: "bottleneck_last", title: "the same without masks (q = 1)", grid: noMasks()},
 		method{name: "auto", title: "`--recipe auto`", kind: auto},

@@ -11,7 +11,8 @@ func given(ce [][]float64, auto []float64) results {
 	for seed, points := range ce {
 		for point, v := range points {
 			k := key{"clean", reference, uint64(seed), point}
-			r[k] = trial{key: k, Plain: outcome{ValidNLL: 9, NLL: 9}, Tempered: outcome{ValidNLL: v, NLL: v, ECE: v / 10, Accuracy: 1 - v}}
+			r[k] = trial{key: k, Plain: outcome{ValidNLL: 9, NLL: 9}, Tempered: outcome{ValidNLL: v, NLL: v,
+				ECE: v / 10, Accuracy: 1 - v}}
 		}
 	}
 	for seed, v := range auto {
@@ -21,7 +22,8 @@ func given(ce [][]float64, auto []float64) results {
 	return r
 }
 
-// TestPickTakesTheLowestValidationNLL: of a seed with every point; a seed of which one is missing or failed has none or the rest.
+// TestPickTakesTheLowestValidationNLL: of a seed with every point; a seed of which one is missing or failed has none or
+// the rest.
 func TestPickTakesTheLowestValidationNLL(t *testing.T) {
 	r := given([][]float64{{0.5, 0.3, 0.4, 0.6}, {0.5, 0.3, 0.4}, {0.2, 0.3, 0.4, 0.6}}, nil)
 	failed := r[key{"clean", reference, 2, 0}]
@@ -35,8 +37,10 @@ func TestPickTakesTheLowestValidationNLL(t *testing.T) {
 
 func TestAutoTableHasTheDifference(t *testing.T) {
 	var b strings.Builder
-	given([][]float64{{0.5, 0.3, 0.4, 0.6}, {0.5, 0.32, 0.4, 0.9}}, []float64{0.31, 0.33}).autoTable(&b, []setting{clean(), drifts()[0]})
-	for _, want := range []string{"| clean | +0.0100 ±0.0000 (2) | +0.10 ±0.00 (2) | -1.00 ±0.00 (2) | ce 2 |", "| noise_s1 | – | – | – |  |"} {
+	given([][]float64{{0.5, 0.3, 0.4, 0.6}, {0.5, 0.32, 0.4, 0.9}}, []float64{0.31, 0.33}).autoTable(&b,
+		[]setting{clean(), drifts()[0]})
+	for _, want := range []string{"| clean | +0.0100 ±0.0000 (2) | +0.10 ±0.00 (2) | -1.00 ±0.00 (2) | ce 2 |",
+		"| noise_s1 | – | – | – |  |"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -50,8 +54,10 @@ func TestMark(t *testing.T) {
 		diff []float64
 		want string
 	}{
-		{nll, []float64{-0.1, -0.11, -0.1}, "**x**"}, {nll, []float64{0.1, 0.11, 0.1}, "*x*"}, {accuracy, []float64{5, 5.1, 5}, "**x**"},
-		{nll, []float64{-0.1, 0.11, -0.1}, "x"}, {nll, []float64{-1e-6, -1e-6, -1e-6}, "x"}, {floor, []float64{-5, -5, -5}, "x"},
+		{nll, []float64{-0.1, -0.11, -0.1}, "**x**"}, {nll, []float64{0.1, 0.11, 0.1}, "*x*"}, {accuracy,
+			[]float64{5, 5.1, 5}, "**x**"},
+		{nll, []float64{-0.1, 0.11, -0.1}, "x"}, {nll, []float64{-1e-6, -1e-6, -1e-6}, "x"}, {floor,
+			[]float64{-5, -5, -5}, "x"},
 	} {
 		if got := c.of.mark("x", c.diff); got != c.want {
 			t.Errorf("%s %v: %s, want %s", c.of.title, c.diff, got, c.want)

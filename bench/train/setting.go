@@ -43,7 +43,8 @@ func shuffled(n int, seed uint64) []int32 {
 func drifts() []setting {
 	var out []setting
 	for _, c := range []struct{ name, title, array string }{
-		{"noise_s1", "noise_s1", "gauss_noise_s1_f"}, {"contrast_s3", "contrast_s3", "contrast_s3_f"}, {"blur_s3", "blur_s3", "gauss_blur_s3_f"},
+		{"noise_s1", "noise_s1", "gauss_noise_s1_f"}, {"contrast_s3", "contrast_s3", "contrast_s3_f"}, {"blur_s3",
+			"blur_s3", "gauss_blur_s3_f"},
 	} {
 		out = append(out, setting{c.name, c.title, func(s *source, seed uint64) (problem, error) {
 			return drifted(s.sets[c.array], s.head, seed, fineTuned-validRows, validRows), nil
@@ -55,7 +56,8 @@ func drifts() []setting {
 // drifted divides the rows of a corruption: train, valid, and half of all test.
 func drifted(all *data.Set, h *head.Head, seed uint64, train, valid int) problem {
 	rows := shuffled(all.N(), seed)
-	p := problem{in: recipe.Input{Train: all.Select(rows[:train]), Valid: all.Select(rows[train : train+valid]), Current: h}}
+	p := problem{in: recipe.Input{Train: all.Select(rows[:train]), Valid: all.Select(rows[train : train+valid]),
+		Current: h}}
 	p.cal, p.test = all.Select(rows[:train+valid]), all.Select(rows[all.N()/2:])
 	return p
 }
@@ -69,7 +71,8 @@ func clean() setting {
 
 func cleanOf(train, test *data.Set, h *head.Head, seed uint64) problem {
 	rows, held := shuffled(train.N(), seed), shuffled(test.N(), seed)
-	p := problem{in: recipe.Input{Train: train.Select(rows[:fineTuned]), Valid: test.Select(held[:validRows]), Current: h}}
+	p := problem{in: recipe.Input{Train: train.Select(rows[:fineTuned]), Valid: test.Select(held[:validRows]),
+		Current: h}}
 	p.cal, p.test = p.in.Valid, test.Select(held[validRows:])
 	return p
 }
@@ -84,7 +87,8 @@ func special() []setting {
 			}})
 	}
 	for _, share := range []float64{0.2, 0.4} {
-		out = append(out, setting{fmt.Sprintf("label_noise_%.0f", 100*share), fmt.Sprintf("contrast_s3, %.0f %% of the training labels drawn at random", 100*share),
+		out = append(out, setting{fmt.Sprintf("label_noise_%.0f", 100*share),
+			fmt.Sprintf("contrast_s3, %.0f %% of the training labels drawn at random", 100*share),
 			func(s *source, seed uint64) (problem, error) {
 				p := drifted(s.sets["contrast_s3_f"], s.head, seed, fineTuned-validRows, validRows)
 				relabel(p.in.Train, share, seed)
@@ -104,15 +108,17 @@ func special() []setting {
 		}},
 	)
 	for _, b := range backboneKinds() {
-		out = append(out, setting{"wide_" + b.name, "clean, 256 features, backbone " + b.title, func(s *source, seed uint64) (problem, error) {
-			w, err := s.backbone(b)
-			if err != nil {
-				return problem{}, err
-			}
-			return cleanOf(w.of(s, "train_features"), w.of(s, "test_features"), w.last, seed), nil
-		}})
+		out = append(out, setting{"wide_" + b.name, "clean, 256 features, backbone " + b.title,
+			func(s *source, seed uint64) (problem, error) {
+				w, err := s.backbone(b)
+				if err != nil {
+					return problem{}, err
+				}
+				return cleanOf(w.of(s, "train_features"), w.of(s, "test_features"), w.last, seed), nil
+			}})
 	}
-	return append(out, setting{"wide_drift", "contrast_s3, 256 features", func(s *source, seed uint64) (problem, error) {
+	return append(out, setting{"wide_drift", "contrast_s3, 256 features", func(s *source, seed uint64) (problem,
+		error) {
 		w, err := s.backbone(backboneKinds()[0])
 		if err != nil {
 			return problem{}, err

@@ -28,7 +28,8 @@ type speedFile struct {
 
 // sides are the columns of the table of speed.
 var sides = []struct{ name, title string }{
-	{"gorgonia openblas", "gorgonia, OpenBLAS"}, {"go openblas", "go, OpenBLAS"}, {"gorgonia gonum", "gorgonia, gonum"}, {"go gonum", "go, gonum"},
+	{"gorgonia openblas", "gorgonia, OpenBLAS"}, {"go openblas", "go, OpenBLAS"}, {"gorgonia gonum",
+		"gorgonia, gonum"}, {"go gonum", "go, gonum"},
 	{"eager", "PyTorch"}, {"fused", "PyTorch, fused SGD"},
 }
 
@@ -64,7 +65,8 @@ func readSpeed(path string) (string, error) {
 			cells = append(cells, fmt.Sprintf("%.2f (%.2f)", 1e3*v.Min, 1e3*v.Median))
 		}
 		peer := min(row.Seconds["eager"].Min, row.Seconds["fused"].Min)
-		ratio := fmt.Sprintf("%.2f, %.2f", peer/row.Seconds["gorgonia openblas"].Min, peer/row.Seconds["go openblas"].Min)
+		ratio := fmt.Sprintf("%.2f, %.2f", peer/row.Seconds["gorgonia openblas"].Min,
+			peer/row.Seconds["go openblas"].Min)
 		b.WriteString("| " + strings.Join(append(cells, ratio), " | ") + " |\n")
 	}
 	b.WriteString("\n")

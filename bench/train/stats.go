@@ -111,7 +111,8 @@ func (c measure) cell(trials map[uint64]trial, tempered bool, base map[uint64]fl
 // mark says by its type whether a difference is one.
 func (c measure) mark(text string, diff []float64) string {
 	d, h := student.Interval(diff, sharedRows)
-	if c.title == floor.title || len(diff) < 2 || math.Abs(d) <= h || strings.Trim(fmt.Sprintf(c.format, d), "-0.") == "" {
+	if c.title == floor.title || len(diff) < 2 || math.Abs(d) <= h || strings.Trim(fmt.Sprintf(c.format, d),
+		"-0.") == "" {
 		return text
 	}
 	if d > 0 == c.more {

@@ -166,7 +166,8 @@ func TestStream(t *testing.T) {
 	}
 	for k := range int32(Classes) {
 		if classes[0][k] != classes[1][k] {
-			t.Errorf("class %d: got %d and %d rows in two passes over the images, want equally many", k, classes[0][k], classes[1][k])
+			t.Errorf("class %d: got %d and %d rows in two passes over the images, want equally many", k, classes[0][k],
+				classes[1][k])
 		}
 	}
 }

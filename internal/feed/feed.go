@@ -161,7 +161,8 @@ func (f *Feed) place() error {
 		f.rowTime = f.row.Time
 	}
 	if i > f.opts.Skip && f.rowTime < previous {
-		return fmt.Errorf("row %d: time %d is before that of the row before it, %d: rows must come in order of time", i, f.rowTime, previous)
+		return fmt.Errorf("row %d: time %d is before that of the row before it, %d: rows must come in order of time", i,
+			f.rowTime, previous)
 	}
 	f.rowID = f.row.ID
 	if f.rowID == "" {

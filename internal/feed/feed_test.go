@@ -224,7 +224,8 @@ func TestEveryRowOnce(t *testing.T) {
 		delays[delay] = true
 		number, _ := strconv.Atoi(strings.TrimPrefix(l.id, "p-"))
 		if want := strconv.Itoa(number % testK); l.label != want || l.partition != p.partition || l.model != "m" {
-			t.Errorf("id %s: label %s of %s on partition %d, want %s of m on %d", l.id, l.label, l.model, l.partition, want, p.partition)
+			t.Errorf("id %s: label %s of %s on partition %d, want %s of m on %d", l.id, l.label, l.model, l.partition,
+				want, p.partition)
 		}
 	}
 	if len(delays) < n*9/10 {
@@ -280,7 +281,8 @@ func TestOrder(t *testing.T) {
 		}
 		newest = max(newest, m.Time)
 		if oldest := rows[0].ts; newest-oldest > arrowio.Time(DefaultFlushEvery) {
-			t.Errorf("message %d: its oldest row waited %v, want at most %v", i, time.Duration(newest-oldest), DefaultFlushEvery)
+			t.Errorf("message %d: its oldest row waited %v, want at most %v", i, time.Duration(newest-oldest),
+				DefaultFlushEvery)
 		}
 	}
 }
@@ -337,7 +339,8 @@ func TestWatermark(t *testing.T) {
 			}
 			controls++
 			want := strconv.FormatInt(testStart+c.want*int64(time.Second), 10)
-			if m.Value == nil || len(m.Headers) != 1 || m.Headers[0].Key != WatermarkHeader || string(m.Headers[0].Value) != want {
+			if m.Value == nil || len(m.Headers) != 1 || m.Headers[0].Key != WatermarkHeader ||
+				string(m.Headers[0].Value) != want {
 				t.Errorf("%s: control message %+v, want an empty value and %s=%s", c.name, m, WatermarkHeader, want)
 			}
 		}

@@ -32,9 +32,10 @@ type Header struct {
 type Message struct {
 	Stream    Stream
 	Partition int32
-	Key       []byte // the first row's id, which the default partitioner puts on the same partition; nil for control messages
-	Value     []byte // an Arrow IPC stream; empty for control messages
-	Headers   []Header
-	Time      arrowio.Time // event time of the newest row
-	Rows      int
+	// the first row's id, which the default partitioner puts on the same partition; nil for control messages
+	Key     []byte
+	Value   []byte // an Arrow IPC stream; empty for control messages
+	Headers []Header
+	Time    arrowio.Time // event time of the newest row
+	Rows    int
 }

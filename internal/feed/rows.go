@@ -39,7 +39,9 @@ type Column struct {
 type Order struct {
 	Shuffle bool
 	Seed    uint64
-	Repeat  int // passes over the table; 0 and 1 are one. Each is shuffled anew, and ids get the suffix -r1, -r2, … from the second on
+	// passes over the table; 0 and 1 are one. Each is shuffled anew, and ids get the suffix -r1, -r2, … from the second
+	// on
+	Repeat int
 	// ByTime feeds the rows in order of their own times (stable), and their times with them. It excludes Shuffle and
 	// Repeat.
 	ByTime bool
@@ -157,7 +159,8 @@ func (c *cursor) Next(row *Row) error {
 
 func (c *cursor) read(row *Row, i int) {
 	r := c.rows
-	*row = Row{Scores: r.Scores[i*r.K : (i+1)*r.K], Label: -1, Features: r.Features[i*r.D : (i+1)*r.D], Weight: 1, Slices: c.values}
+	*row = Row{Scores: r.Scores[i*r.K : (i+1)*r.K], Label: -1, Features: r.Features[i*r.D : (i+1)*r.D], Weight: 1,
+		Slices: c.values}
 	if r.Label != nil {
 		row.Label = r.Label[i]
 	}

@@ -83,7 +83,8 @@ func TestSkip(t *testing.T) {
 		o := options()
 		o.Skip, o.Limit = skip, limit
 		var all []string
-		for _, r := range unpack(t, play(t, o, source(t, numbered(100), Order{Shuffle: true, Repeat: 2})), o.Partitions) {
+		for _, r := range unpack(t, play(t, o, source(t, numbered(100), Order{Shuffle: true, Repeat: 2})),
+			o.Partitions) {
 			all = append(all, fmt.Sprint(r))
 		}
 		slices.Sort(all)
@@ -157,7 +158,8 @@ func TestEndlessSource(t *testing.T) {
 	rows := unpack(t, messages, 2)
 	logits, labels := only(rows, Logits), only(rows, Labels)
 	if len(logits) == 0 || len(logits) != len(labels) || int64(len(logits)) != f.Rows() {
-		t.Errorf("got %d predictions and %d labels of %d rows, want as many of each", len(logits), len(labels), f.Rows())
+		t.Errorf("got %d predictions and %d labels of %d rows, want as many of each", len(logits), len(labels),
+			f.Rows())
 	}
 	for _, r := range logits {
 		if want := fmt.Sprintf("probs[%s,1]", strings.TrimPrefix(r.id, "e")); r.scores != want {
@@ -193,7 +195,8 @@ func TestErrors(t *testing.T) {
 
 	short := numbered(10)
 	short.Label = short.Label[:9]
-	if _, err := short.Source(Order{}); err == nil || !strings.Contains(err.Error(), "column label: 9 values for 10 rows") {
+	if _, err := short.Source(Order{}); err == nil ||
+		!strings.Contains(err.Error(), "column label: 9 values for 10 rows") {
 		t.Errorf("got error %v, want one on the column label", err)
 	}
 	if _, err := numbered(3).Source(Order{ByTime: true}); err == nil {
@@ -209,7 +212,8 @@ func TestErrors(t *testing.T) {
 	}
 	late := numbered(2)
 	late.TS = []arrowio.Time{1, 2}
-	feed, err = NewSequence([]Source{source(t, late, Order{ByTime: true}), source(t, late, Order{ByTime: true})}, Options{})
+	feed, err = NewSequence([]Source{source(t, late, Order{ByTime: true}), source(t, late, Order{ByTime: true})},
+		Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

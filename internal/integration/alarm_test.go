@@ -15,10 +15,13 @@ import (
 // rows on, is answered by a calibrator, finds the change, and takes no longer than a rule would.
 func TestAlarm(t *testing.T) {
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
-	s := configure(t, strings.Replace(driftCommon, "alarm: {enabled: false}\n", "", 1)+strings.TrimPrefix(driftSetups[0].yaml, "\n"))
+	s := configure(t, strings.Replace(driftCommon, "alarm: {enabled: false}\n", "",
+		1)+strings.TrimPrefix(driftSetups[0].yaml, "\n"))
 	p := run(t, s)
-	runOK(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle", "--event-rate", "20",
-		"--start", start.Format(time.RFC3339), "--label-delay", "0s-10s", file+":resnet20", file+":resnet20_gauss_noise_s1")
+	runOK(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
+		"--event-rate", "20",
+		"--start", start.Format(time.RFC3339), "--label-delay", "0s-10s", file+":resnet20",
+		file+":resnet20_gauss_noise_s1")
 	p.drain(driftTotal, driftTotal)
 	p.stop()
 	change := start.Add(driftBefore / driftRate * time.Second)
@@ -50,7 +53,8 @@ func TestAlarm(t *testing.T) {
 		t.Error("the alarm did not resolve before the change")
 	}
 	if found.IsZero() || rule.IsZero() || found.After(rule) {
-		t.Errorf("the change at %v: the alarm at %v, the rule at %v; want both, the alarm no later", change, found, rule)
+		t.Errorf("the change at %v: the alarm at %v, the rule at %v; want both, the alarm no later", change, found,
+			rule)
 	}
 	first := time.Time{}
 	for _, c := range records[record.Calibrator](t, s.topic("calibrators")) {
@@ -59,6 +63,7 @@ func TestAlarm(t *testing.T) {
 		}
 	}
 	if first.IsZero() || !first.Before(answered) || first.Before(wrong) {
-		t.Errorf("first calibrator in force from %v, want between the alarm at %v and its end at %v", first, wrong, answered)
+		t.Errorf("first calibrator in force from %v, want between the alarm at %v and its end at %v", first, wrong,
+			answered)
 	}
 }

@@ -33,7 +33,8 @@ func TestCalibratedStream(t *testing.T) {
 	s := configure(t, calibratedConfig)
 	p := run(t, s)
 	produce := func(more ...string) {
-		args := append([]string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--event-rate", "20",
+		args := append([]string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1",
+			"--event-rate", "20",
 			"--start", start.Format("2006-01-02T15:04:05Z"), "--label-delay", "0s-5s", "--end=false"}, more...)
 		runOK(t, append(args, file+":resnet20")...)
 	}
@@ -79,7 +80,8 @@ func TestCalibratedStream(t *testing.T) {
 		}
 	}
 	if len(seen) != 7000 || calibrated < 2500 {
-		t.Errorf("%d rows, %d of them calibrated; want 7,000 and the 3,000 that came after the refit", len(seen), calibrated)
+		t.Errorf("%d rows, %d of them calibrated; want 7,000 and the 3,000 that came after the refit", len(seen),
+			calibrated)
 	}
 }
 

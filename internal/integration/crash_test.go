@@ -30,7 +30,8 @@ const (
 func TestCrash(t *testing.T) {
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	produce := func(s settings, rate int) []string {
-		return []string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
+		return []string{"produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1",
+			"--shuffle",
 			"--seed", "11", "--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339),
 			"--label-delay", "0s-2m", "--rate", fmt.Sprint(rate), file + ":resnet20", file + ":resnet20_gauss_noise_s1"}
 	}
@@ -86,7 +87,8 @@ func TestCrash(t *testing.T) {
 			t.Errorf("%s: the undisturbed run wrote none; the test needs some", topic)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: got %d distinct records, want the %d of the undisturbed run:\n%.600q\n%.600q", topic, len(got), len(want), got, want)
+			t.Errorf("%s: got %d distinct records, want the %d of the undisturbed run:\n%.600q\n%.600q", topic,
+				len(got), len(want), got, want)
 		}
 	}
 }

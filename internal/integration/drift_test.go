@@ -21,8 +21,8 @@ const (
 )
 
 // The two uses of the rule. "calibrated" is the usual one: a calibrator is fitted on clean rows by period, the
-// rule watches what is left over, once a window of rows has passed since the first calibrator (warm-up). "raw" has no calibrator before the alarm: the clean net's own ECE of 12 % is
-// accepted, and the alarm is for the noisy one's 34 %.
+// rule watches what is left over, once a window of rows has passed since the first calibrator (warm-up). "raw" has no
+// calibrator before the alarm: the clean net's own ECE of 12 % is accepted, and the alarm is for the noisy one's 34 %.
 var driftSetups = []struct{ signal, yaml string }{
 	{"calibrated", `
 rules: [{name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s, clear_for: 30s}]
@@ -76,17 +76,20 @@ func drift(t *testing.T, file, signal, yaml string, seed int) (row string) {
 	first, before := calibratorAfter(t, s, signal, alarm)
 	in := finalInForce(t, snaps)
 	if from := parseTime(t, in.EffectiveFrom); from.Before(first) {
-		t.Errorf("calibrator in force at the end: from %v, want that published after the alarm, at %v, or later", from, first)
+		t.Errorf("calibrator in force at the end: from %v, want that published after the alarm, at %v, or later", from,
+			first)
 	}
 	raw, calibrated := value(t, "raw ece in force", in.Raw.ECE), value(t, "calibrated ece in force", in.Calibrated.ECE)
 	if in.Raw.N != in.Calibrated.N || in.Raw.N < 1000 {
-		t.Errorf("rows after the calibrator: got raw %d, calibrated %d; want the same, at least 1000", in.Raw.N, in.Calibrated.N)
+		t.Errorf("rows after the calibrator: got raw %d, calibrated %d; want the same, at least 1000", in.Raw.N,
+			in.Calibrated.N)
 	}
 	if !(calibrated < raw/2) {
 		t.Errorf("after the calibrator: got calibrated ece %.4f, want below half of the raw one, %.4f", calibrated, raw)
 	}
 	rows := alarm.Sub(change).Seconds() * driftRate
-	return fmt.Sprintf("| %s | %d | %.0f | %d → v%d | %.2f %% | %.2f %% | %d |\n", signal, seed, rows, before, in.Version, 100*raw, 100*calibrated, in.Raw.N)
+	return fmt.Sprintf("| %s | %d | %.0f | %d → v%d | %.2f %% | %.2f %% | %d |\n", signal, seed, rows, before,
+		in.Version, 100*raw, 100*calibrated, in.Raw.N)
 }
 
 // firstAlarm returns the time of the first firing alert; none may be before the change.

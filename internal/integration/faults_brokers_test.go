@@ -91,8 +91,10 @@ func (s *suite) setLimit(t *testing.T, topic, bytes string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		res, err := s.cluster.client(t).IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{
-			Resources: []kafka.IncrementalAlterConfigsRequestResource{{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
-				Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "max.message.bytes", Value: bytes, ConfigOperation: kafka.ConfigOperationSet}}}}})
+			Resources: []kafka.IncrementalAlterConfigsRequestResource{{ResourceType: kafka.ResourceTypeTopic,
+				ResourceName: topic,
+				Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "max.message.bytes", Value: bytes,
+					ConfigOperation: kafka.ConfigOperationSet}}}}})
 		if err == nil {
 			for _, r := range res.Resources {
 				err = r.Error

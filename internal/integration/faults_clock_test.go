@@ -60,7 +60,8 @@ func buildWithClock(t *testing.T) string {
 	}
 	changed := append(source[:i:i], bytes.Replace(source[i:], []byte(nowBefore), []byte(nowAfter), 1)...)
 	changed = append(changed, jumpVar...)
-	return buildOverlaid(t, map[string][]byte{file: changed, filepath.Join(root, "cmd", "plumbline", "clock_jump.go"): []byte(jumpMain)})
+	return buildOverlaid(t, map[string][]byte{file: changed, filepath.Join(root, "cmd", "plumbline",
+		"clock_jump.go"): []byte(jumpMain)})
 }
 
 // buildHooked builds the binary with call before the one place of a file that reads so, and the source of what it calls

@@ -27,8 +27,8 @@ type cluster struct {
 const (
 	clusterBrokers = 3
 	clusterPort    = "19592" // not that of a developer's broker, nor that of the other tests
-	// portVariable is the port of the first broker; the others have the next ones. With one of its own for each, several
-	// suites run on one machine.
+	// portVariable is the port of the first broker; the others have the next ones. With one of its own for each,
+	// several suites run on one machine.
 	portVariable = "PLUMBLINE_FAULTS_PORT"
 )
 
@@ -36,7 +36,8 @@ const (
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "kafka")
-	c := &cluster{env: append(os.Environ(), "KAFKA_PORT="+cmp.Or(os.Getenv(portVariable), clusterPort), fmt.Sprintf("KAFKA_BROKERS=%d", clusterBrokers), "KAFKA_DIR="+dir,
+	c := &cluster{env: append(os.Environ(), "KAFKA_PORT="+cmp.Or(os.Getenv(portVariable), clusterPort),
+		fmt.Sprintf("KAFKA_BROKERS=%d", clusterBrokers), "KAFKA_DIR="+dir,
 		"KAFKA_MIN_INSYNC=2", "KAFKA_HEAP=384m", "KAFKA_WAIT=240")}
 	t.Cleanup(func() { c.script(t, "stop") })
 	c.addrs = strings.Split(c.script(t, "start"), ",")

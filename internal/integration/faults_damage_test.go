@@ -128,7 +128,8 @@ func claimWithoutBody(d *deployment) (damaged int) {
 	})
 	for key, n := range newest {
 		value := fmt.Sprintf(`{"key": %q, "number": %d, "writer": "lost", "partition": 1, "chunks": [999999999], "bytes": 10}`, key, n+1)
-		r := &kgo.Record{Topic: d.topic("checkpoints"), Key: fmt.Appendf(nil, "claim/%s/%020d/lost", key, n+1), Value: []byte(value)}
+		r := &kgo.Record{Topic: d.topic("checkpoints"), Key: fmt.Appendf(nil, "claim/%s/%020d/lost", key, n+1),
+			Value: []byte(value)}
 		if err := client.ProduceSync(context.Background(), r).FirstErr(); err != nil {
 			d.t.Fatal(err)
 		}
@@ -217,7 +218,8 @@ func (d *deployment) panesAgree() {
 			continue
 		}
 		if repeats++; !bytes.Equal(old, r.Value) {
-			d.t.Errorf("panes/%d@%d: message %d of shard %d is another than the first of that number", r.Partition, r.Offset, m.Seq, m.Shard)
+			d.t.Errorf("panes/%d@%d: message %d of shard %d is another than the first of that number", r.Partition,
+				r.Offset, m.Seq, m.Shard)
 		}
 	}
 	d.t.Logf("%d pane messages, %d repeats", len(first), repeats)
@@ -241,7 +243,8 @@ func (d *deployment) everyRowOnce(in input) {
 	}
 	for _, m := range in.models {
 		if s := last[m.name]; s.Labelled != in.perModel() || s.Predictions != in.perModel() {
-			d.t.Errorf("model %s: the day has %d predictions and %d labelled rows, want %d", m.name, s.Predictions, s.Labelled, in.perModel())
+			d.t.Errorf("model %s: the day has %d predictions and %d labelled rows, want %d", m.name, s.Predictions,
+				s.Labelled, in.perModel())
 		}
 	}
 }

@@ -65,7 +65,8 @@ func (s *suite) duplicates(t *testing.T) {
 	if n, detail := pipeline.Unaccounted(got.counts); n != 0 {
 		t.Errorf("the counts do not add up: %s", detail)
 	}
-	for name, want := range map[string]int64{"predictions": rows, "duplicates": sent[feed.Logits], "labels": rows + sent[feed.Labels],
+	for name, want := range map[string]int64{"predictions": rows, "duplicates": sent[feed.Logits], "labels": rows +
+		sent[feed.Labels],
 		"joined": rows, "labelled": rows, "late": 0, "rejected": 0} {
 		if got.counts[name] != want {
 			t.Errorf("count %s: got %d, want %d", name, got.counts[name], want)

@@ -76,7 +76,8 @@ type worker struct {
 // test ends.
 func (s *suite) deploy(t *testing.T, o deployOptions) *deployment {
 	t.Helper()
-	d := &deployment{deployOptions: o, t: t, cluster: s.cluster, prefix: topicPrefix(t), dir: t.TempDir(), rows: s.input.total(), began: time.Now()}
+	d := &deployment{deployOptions: o, t: t, cluster: s.cluster, prefix: topicPrefix(t), dir: t.TempDir(),
+		rows: s.input.total(), began: time.Now()}
 	t.Cleanup(func() { s.tabulate(t, d) })
 	if d.state == "" {
 		d.state = filepath.Join(d.dir, "state")
@@ -86,7 +87,8 @@ func (s *suite) deploy(t *testing.T, o deployOptions) *deployment {
 	}
 	for i := range o.processes {
 		name := filepath.Join(d.dir, fmt.Sprintf("worker-%d", i))
-		w := &worker{d: d, number: i, listen: freePort(t), file: name + ".yaml", log: name + ".log", clock: name + ".clock", halt: name + ".halt"}
+		w := &worker{d: d, number: i, listen: freePort(t), file: name + ".yaml", log: name + ".log", clock: name +
+			".clock", halt: name + ".halt"}
 		if err := os.WriteFile(w.file, []byte(d.yaml(w)), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +124,8 @@ func (d *deployment) topics() []string {
 
 func (d *deployment) yaml(w *worker) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "kafka:\n  brokers: [\"%s\"]\n  replication: %d\n  partitions: %d\n", strings.Join(d.cluster.addrs, `", "`), clusterBrokers, d.partitions)
+	fmt.Fprintf(&b, "kafka:\n  brokers: [\"%s\"]\n  replication: %d\n  partitions: %d\n",
+		strings.Join(d.cluster.addrs, `", "`), clusterBrokers, d.partitions)
 	b.WriteString("topics:\n")
 	for _, name := range append([]string{"logits", "labels", "checkpoints"}, outputNames...) {
 		fmt.Fprintf(&b, "  %s: %s\n", name, d.topic(name))
@@ -130,7 +133,8 @@ func (d *deployment) yaml(w *worker) string {
 	fmt.Fprintf(&b, "group: %s\n", d.prefix)
 	fmt.Fprintf(&b, "checkpoints:\n  store: %s\n  dir: %q\n  interval: %s\n", d.store, d.state, d.interval)
 	// Beside the checkpoints: what fills the disk of the one fills that of the other.
-	fmt.Fprintf(&b, "join:\n  memory_bytes: %d\n  dir: %q\n", d.memory, filepath.Join(d.state, fmt.Sprintf("join-%d", w.number)))
+	fmt.Fprintf(&b, "join:\n  memory_bytes: %d\n  dir: %q\n", d.memory,
+		filepath.Join(d.state, fmt.Sprintf("join-%d", w.number)))
 	fmt.Fprintf(&b, "http:\n  listen: %q\n  pprof: true\n", w.listen)
 	fmt.Fprintf(&b, "event_time: {idle_timeout: %s}\n", d.idle)
 	b.WriteString(strings.TrimSpace(faultsYAML) + "\n")

@@ -9,8 +9,8 @@ import (
 )
 
 // metamorphic draws what must not matter: how many rows a message has, how many partitions the topics, how many
-// processes there are, how often they save, how much they hold in memory, and when they are killed. No byte of a state, snapshot or calibrator
-// may differ.
+// processes there are, how often they save, how much they hold in memory, and when they are killed. No byte of a state,
+// snapshot or calibrator may differ.
 func (s *suite) metamorphic(t *testing.T) {
 	variants := 2
 	if s.full {
@@ -35,7 +35,8 @@ func (s *suite) metamorphic(t *testing.T) {
 		t.Run("variant", func(t *testing.T) {
 			d := s.deploy(t, o)
 			d.did("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in a %s, %d bytes of waiting rows in memory, kills after %.2f of the rows",
-				in.partitions, in.batch, in.flush.Round(time.Millisecond), o.processes, o.interval.Round(time.Millisecond), o.store, o.memory, kills)
+				in.partitions, in.batch, in.flush.Round(time.Millisecond), o.processes,
+				o.interval.Round(time.Millisecond), o.store, o.memory, kills)
 			d.start()
 			d.ready(2 * time.Minute)
 			p := d.produce(in, over)

@@ -44,7 +44,8 @@ func (s *suite) remember(t *testing.T) bool {
 	if r.Rows != s.input.total() {
 		t.Fatalf("%s: %s is of %d rows, want %d", resultVariable, file, r.Rows, s.input.total())
 	}
-	s.want = result{hash: r.Hash, models: r.Models, counts: r.Counts, snapshots: r.Snapshots, calibrators: r.Calibrators, alerts: r.Alerts}
+	s.want = result{hash: r.Hash, models: r.Models, counts: r.Counts, snapshots: r.Snapshots,
+		calibrators: r.Calibrators, alerts: r.Alerts}
 	t.Logf("undisturbed: the result of an earlier run is compared with, hash %s", r.Hash)
 	return true
 }
@@ -56,7 +57,8 @@ func (s *suite) store(t *testing.T) {
 		return
 	}
 	w := s.want
-	b, err := json.Marshal(remembered{s.input.total(), w.hash, w.models, w.counts, w.snapshots, w.calibrators, w.alerts})
+	b, err := json.Marshal(remembered{s.input.total(), w.hash, w.models, w.counts, w.snapshots, w.calibrators,
+		w.alerts})
 	if err == nil {
 		err = os.WriteFile(file, b, 0o600)
 	}

@@ -45,7 +45,8 @@ type view struct {
 }
 
 func (d *deployment) view() view {
-	v := view{shards: map[int]int{}, tasks: map[int]int{}, drained: true, counts: map[string]int64{}, models: map[string]string{}}
+	v := view{shards: map[int]int{}, tasks: map[int]int{}, drained: true, counts: map[string]int64{},
+		models: map[string]string{}}
 	for _, w := range d.workers {
 		st, err := w.status()
 		if err != nil {
@@ -73,7 +74,8 @@ func (d *deployment) view() view {
 func (v view) assigned(partitions int) error {
 	for p := range partitions {
 		if v.shards[p] != 1 || v.tasks[p] != 1 {
-			return fmt.Errorf("partition %d is with %d shards and %d model tasks; %w", p, v.shards[p], v.tasks[p], errors.Join(v.err, errNotYet))
+			return fmt.Errorf("partition %d is with %d shards and %d model tasks; %w", p, v.shards[p], v.tasks[p],
+				errors.Join(v.err, errNotYet))
 		}
 	}
 	return nil
@@ -129,7 +131,8 @@ func (d *deployment) drain(predictions, labels int64, limit time.Duration) view 
 			return err
 		}
 		if !v.drained || v.counts["predictions"] < predictions || v.counts["labels"] < labels {
-			return fmt.Errorf("drained %v; %d of %d predictions, %d of %d labels", v.drained, v.counts["predictions"], predictions, v.counts["labels"], labels)
+			return fmt.Errorf("drained %v; %d of %d predictions, %d of %d labels", v.drained, v.counts["predictions"],
+				predictions, v.counts["labels"], labels)
 		}
 		if last.models == nil || v.hash() != last.hash() || !maps.Equal(v.counts, last.counts) {
 			last, since = v, time.Now()
@@ -187,7 +190,8 @@ func (d *deployment) read(name string) []*kgo.Record {
 			return err
 		})
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.cluster.addrs...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.cluster.addrs...), kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -237,7 +241,8 @@ func conserve(t *testing.T, counts map[string]int64, rows int64) {
 	for name, n := range counts {
 		head, _, _ := strings.Cut(name, ":")
 		switch head {
-		case "late", "expired", "orphans", "evicted", "evicted_labels", "pooled", "rejected", "rejected_joins", "dead_letters", "duplicates",
+		case "late", "expired", "orphans", "evicted", "evicted_labels", "pooled", "rejected", "rejected_joins",
+			"dead_letters", "duplicates",
 			"corrections", "waiting", "waiting_labels":
 			if n != 0 {
 				t.Errorf("count %s: got %d, want 0", name, n)
@@ -250,7 +255,8 @@ func conserve(t *testing.T, counts map[string]int64, rows int64) {
 func compare(t *testing.T, got, want result) {
 	t.Helper()
 	if got.hash != want.hash {
-		t.Errorf("state hash: got %s, want %s of the undisturbed run; by model %v, want %v", got.hash, want.hash, got.models, want.models)
+		t.Errorf("state hash: got %s, want %s of the undisturbed run; by model %v, want %v", got.hash, want.hash,
+			got.models, want.models)
 	}
 	if g, w := rowCounts(got.counts), rowCounts(want.counts); !maps.Equal(g, w) {
 		t.Errorf("counts: got %v, want those of the undisturbed run, %v", g, w)
@@ -275,6 +281,7 @@ func compareRecords(t *testing.T, topic string, got, want []string) {
 		t.Errorf("%s: the undisturbed run wrote none; the test needs some", topic)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %d distinct records, want the %d of the undisturbed run:\n%.600q\n%.600q", topic, len(got), len(want), got, want)
+		t.Errorf("%s: got %d distinct records, want the %d of the undisturbed run:\n%.600q\n%.600q", topic, len(got),
+			len(want), got, want)
 	}
 }

@@ -44,7 +44,8 @@ func mountSmall(t *testing.T, dir string, megabytes int64) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", megabytes), "tmpfs", dir).CombinedOutput()
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", megabytes), "tmpfs",
+		dir).CombinedOutput()
 	if err != nil {
 		return errors.Join(err, errors.New(string(out)))
 	}

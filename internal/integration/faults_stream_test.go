@@ -40,7 +40,8 @@ type inputModel struct {
 func loadModels(t *testing.T) []inputModel {
 	t.Helper()
 	sources := []struct{ model, file, array string }{
-		{"drifting", "c10jpeg_resnet_logits.npz", "resnet20"}, {"drifting", "c10jpeg_resnet_logits.npz", "resnet20_gauss_noise_s1"},
+		{"drifting", "c10jpeg_resnet_logits.npz", "resnet20"}, {"drifting", "c10jpeg_resnet_logits.npz",
+			"resnet20_gauss_noise_s1"},
 		{"resnet20", "c10_chenyaofo19_logits.npz", "resnet20"}, {"resnet56", "c10_chenyaofo19_logits.npz", "resnet56"},
 	}
 	var models []inputModel
@@ -121,14 +122,17 @@ func (in input) open(t *testing.T) *merged {
 		var sources []feed.Source
 		share := (n + int64(len(model.sources)) - 1) / int64(len(model.sources))
 		for j, rows := range model.sources {
-			src, err := rows.Source(feed.Order{Shuffle: true, Seed: uint64(10*i + j), Repeat: int((share + int64(rows.N) - 1) / int64(rows.N))})
+			src, err := rows.Source(feed.Order{Shuffle: true, Seed: uint64(10*i + j),
+				Repeat: int((share + int64(rows.N) - 1) / int64(rows.N))})
 			if err != nil {
 				t.Fatal(err)
 			}
 			sources = append(sources, &head{Source: src, left: share})
 		}
-		f, err := feed.NewSequence(sources, feed.Options{Partitions: in.partitions, EventRate: float64(n) / inputSpan.Seconds(), Start: start.UnixNano(),
-			DelayMin: labelDelayMin, DelayMax: labelDelayMax, Batch: in.batch, FlushEvery: in.flush, Seed: uint64(i), Limit: n, IDPrefix: model.name})
+		f, err := feed.NewSequence(sources, feed.Options{Partitions: in.partitions,
+			EventRate: float64(n) / inputSpan.Seconds(), Start: start.UnixNano(),
+			DelayMin: labelDelayMin, DelayMax: labelDelayMax, Batch: in.batch, FlushEvery: in.flush, Seed: uint64(i),
+			Limit: n, IDPrefix: model.name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,8 +212,10 @@ type producer struct {
 func (d *deployment) produce(in input, over time.Duration) *producer {
 	d.t.Helper()
 	p, m := &producer{done: make(chan struct{})}, in.open(d.t)
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.cluster.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(2000),
-		kgo.ProducerLinger(10*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MetadataMinAge(500*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.cluster.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(2000),
+		kgo.ProducerLinger(10*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.MetadataMinAge(500*time.Millisecond))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -222,12 +228,14 @@ func (d *deployment) produce(in input, over time.Duration) *producer {
 	return p
 }
 
-func (p *producer) run(ctx context.Context, client *kgo.Client, d *deployment, in input, m *merged, over time.Duration) error {
+func (p *producer) run(ctx context.Context, client *kgo.Client, d *deployment, in input, m *merged,
+	over time.Duration) error {
 	var failed atomic.Pointer[error]
 	// Records bear the time of sending: brokers forget a producer whose last record is older than a day when they read
 	// their logs again, and then take what it repeats for new.
 	send := func(msg feed.Message) {
-		r := &kgo.Record{Topic: d.topic(msg.Stream.String()), Partition: msg.Partition, Key: msg.Key, Value: msg.Value, Timestamp: time.Now()}
+		r := &kgo.Record{Topic: d.topic(msg.Stream.String()), Partition: msg.Partition, Key: msg.Key, Value: msg.Value,
+			Timestamp: time.Now()}
 		for _, h := range msg.Headers {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
 		}
@@ -304,7 +312,8 @@ func (p *producer) wait(t *testing.T, limit time.Duration) {
 			t.Fatal(p.err)
 		}
 	case <-time.After(limit):
-		t.Fatalf("the input was not acknowledged within %v: %d rows handed over, %d messages acknowledged", limit, p.rows.Load(), p.sent.Load())
+		t.Fatalf("the input was not acknowledged within %v: %d rows handed over, %d messages acknowledged", limit,
+			p.rows.Load(), p.sent.Load())
 	}
 }
 

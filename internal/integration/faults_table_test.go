@@ -34,12 +34,13 @@ func (d *deployment) did(format string, args ...any) {
 	d.t.Logf("%s, %.0f s after the beginning", what, time.Since(d.began).Seconds())
 }
 
-// tabulate adds a scenario that has ended to the table, and writes that where it is asked for. With PLUMBLINE_FAULTS_RESULT
-// the rows of other runs stay in it.
+// tabulate adds a scenario that has ended to the table, and writes that where it is asked for. With
+// PLUMBLINE_FAULTS_RESULT the rows of other runs stay in it.
 func (s *suite) tabulate(t *testing.T, d *deployment) {
 	t.Helper()
 	name := strings.TrimPrefix(t.Name(), "TestFaults/")
-	s.table[name] = tableRow{Rows: d.rows, Events: d.events, Seconds: d.took.Seconds(), Drain: d.drained.Seconds(), Equal: !t.Failed() && d.took > 0,
+	s.table[name] = tableRow{Rows: d.rows, Events: d.events, Seconds: d.took.Seconds(), Drain: d.drained.Seconds(),
+		Equal:    !t.Failed() && d.took > 0,
 		Finished: time.Now().UTC().Format(time.DateTime)}
 	if file := os.Getenv(resultVariable); file != "" {
 		b, err := json.MarshalIndent(s.table, "", " ")
@@ -77,16 +78,21 @@ func (s *suite) publish(t *testing.T) {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s; %s, %d cores shared with the brokers and the sender; %d brokers with replication %d, %d worker processes.\n\n",
-		time.Now().UTC().Format(time.DateOnly), cpuName(), runtime.NumCPU(), clusterBrokers, clusterBrokers, faultProcesses)
+		time.Now().UTC().Format(time.DateOnly), cpuName(), runtime.NumCPU(), clusterBrokers, clusterBrokers,
+		faultProcesses)
 	b.WriteString("| scenario | rows | disturbed by | seconds to the end | of them after the last row was sent | equal |\n|---|---|---|---|---|---|\n")
 	names := slices.Sorted(maps.Keys(s.table))
-	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(s.table[a].Finished, s.table[b].Finished) })
+	slices.SortStableFunc(names, func(a, b string) int {
+		return strings.Compare(s.table[a].Finished,
+			s.table[b].Finished)
+	})
 	for _, name := range names {
 		r, equal := s.table[name], "yes"
 		if !r.Equal {
 			equal = "**no**"
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %.0f | %.0f | %s |\n", name, r.Rows, strings.Join(counted(r.Events), ", "), r.Seconds, r.Drain, equal)
+		fmt.Fprintf(&b, "| %s | %d | %s | %.0f | %.0f | %s |\n", name, r.Rows, strings.Join(counted(r.Events), ", "),
+			r.Seconds, r.Drain, equal)
 	}
 	t.Logf("table:\n%s", b.String())
 	writeSection(t, "faults", b.String())

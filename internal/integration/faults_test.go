@@ -112,7 +112,8 @@ func newSuite(t *testing.T) *suite {
 	}
 	t.Logf("PLUMBLINE_FAULTS_SEED=%d", seed)
 	s.random = rand.New(rand.NewPCG(seed, 0))
-	s.input.models, s.input.partitions, s.input.batch, s.input.flush = loadModels(t), faultPartitions, feed.DefaultBatch, 3*time.Second
+	s.input.models, s.input.partitions, s.input.batch, s.input.flush = loadModels(t), faultPartitions,
+		feed.DefaultBatch, 3*time.Second
 	s.oldTable(t)
 	s.cluster = startCluster(t)
 	if s.remember(t) {
@@ -128,7 +129,8 @@ func newSuite(t *testing.T) *suite {
 }
 
 func (s *suite) options() deployOptions {
-	o := deployOptions{partitions: faultPartitions, processes: faultProcesses, interval: faultInterval, store: "directory", memory: faultMemory}
+	o := deployOptions{partitions: faultPartitions, processes: faultProcesses, interval: faultInterval,
+		store: "directory", memory: faultMemory}
 	if s.full {
 		o.interval = fullInterval
 	}
@@ -161,7 +163,8 @@ func (s *suite) undisturbed(t *testing.T) {
 		t.Errorf("processes ended by themselves: %v", ended)
 	}
 	s.store(t)
-	t.Logf("%d rows: hash %s, %d last snapshots, %d calibrators, %d alerts", rows, s.want.hash, len(s.want.snapshots), len(s.want.calibrators), len(s.want.alerts))
+	t.Logf("%d rows: hash %s, %d last snapshots, %d calibrators, %d alerts", rows, s.want.hash, len(s.want.snapshots),
+		len(s.want.calibrators), len(s.want.alerts))
 }
 
 // disturbed sends the input over the suite's time while disturb does its worst, and compares what comes out. All

@@ -31,13 +31,15 @@ func (s *suite) killAtRandom(t *testing.T, o deployOptions) {
 // away is longer than the session timeout of the group, 10 s, by enough for the others to be at work.
 const away = 18 * time.Second
 
-// What a process says that wakes when others have its tasks: a checkpoint of it was refused, or the group told it first.
+// What a process says that wakes when others have its tasks: a checkpoint of it was refused, or the group told it
+// first.
 const (
 	saysFenced = "another process has taken over"
 	saysLeft   = "the group has gone on without this process"
 )
 
-// A process whose heartbeats are held back while there is a file: it wakes and does not hear that it has left the group.
+// A process whose heartbeats are held back while there is a file: it wakes and does not hear that it has left the
+// group.
 const (
 	beatCall  = "\t\terr := p.beat(idle)\n"
 	holdCall  = "\t\tif holdsHeartbeats() {\n\t\t\tcontinue\n\t\t}\n"
@@ -53,8 +55,8 @@ func holdsHeartbeats() bool {
 )
 
 // zombie stops a process for longer than the session timeout; the others take its tasks. What it hears of first when it
-// wakes is chance: the answer to its heartbeat, or that the number of its next checkpoint is taken. The first and the last
-// are made to try the checkpoint: their heartbeats are held back until a log line tells that it was refused. The
+// wakes is chance: the answer to its heartbeat, or that the number of its next checkpoint is taken. The first and the
+// last are made to try the checkpoint: their heartbeats are held back until a log line tells that it was refused. The
 // second, as it comes, may hear of either. The last one wakes when everything is done: nothing that it still writes may
 // change what is there. What is refused at the later moments of a checkpoint, after the look at who holds the task,
 // zombieBehind and kafkaio's TestStoreRefusesAZombie have.

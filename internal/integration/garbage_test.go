@@ -178,7 +178,8 @@ func (b *badStream) wrong(t *testing.T, s settings, m kafka.Message, kind int) {
 
 func checkGarbageCounts(t *testing.T, c counts, b *badStream) {
 	if b.damaged < 40 || len(b.deadReasons) != 3 {
-		t.Fatalf("the stream has %d damaged messages and reasons %v; want at least 40 and 3 reasons", b.damaged, b.deadReasons)
+		t.Fatalf("the stream has %d damaged messages and reasons %v; want at least 40 and 3 reasons", b.damaged,
+			b.deadReasons)
 	}
 	if c.Predictions != b.predictions || c.Labels != b.labels || c.Joined != streamRows || c.Labelled != streamRows {
 		t.Errorf("got %d predictions, %d labels, %d joined, %d labelled; want %d, %d, %d, %d",
@@ -222,7 +223,8 @@ func checkDeadLetters(t *testing.T, s settings, want [][]byte) {
 		offset, _ := strconv.ParseInt(h["plumbline-offset"], 10, 64)
 		from := fmt.Sprintf("%s/%d@%d", h["plumbline-topic"], partition, offset)
 		if v, ok := origin[from]; !ok || !bytes.Equal(v, m.Value) {
-			t.Errorf("dead letter %d: headers name %s, which is there: %v, with the same bytes: %v", m.Offset, from, ok, bytes.Equal(v, m.Value))
+			t.Errorf("dead letter %d: headers name %s, which is there: %v, with the same bytes: %v", m.Offset, from, ok,
+				bytes.Equal(v, m.Value))
 		}
 		if h["plumbline-reason"] == "" {
 			t.Errorf("dead letter of %s: no reason", from)

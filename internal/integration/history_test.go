@@ -33,8 +33,8 @@ type historyAnswer struct {
 	Behind  int64
 }
 
-// TestHistory runs a drift with a kill -9 and orders of people, and compares the history with the topics: in a file and on a
-// server, after restarts, of two processes, and after the database was deleted.
+// TestHistory runs a drift with a kill -9 and orders of people, and compares the history with the topics: in a file and
+// on a server, after restarts, of two processes, and after the database was deleted.
 func TestHistory(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		testHistory(t, "history: {store: file}\n", func(state string) {
@@ -71,8 +71,10 @@ func testHistory(t *testing.T, yaml string, remove func(state string)) {
 	s.file = withControl(t, s.write(t, driftCommon+strings.TrimPrefix(driftSetups[0].yaml, "\n")+yaml))
 	runOK(t, "topics", "create", "-c", s.file)
 	p := run(t, s)
-	runOK(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle", "--event-rate", fmt.Sprint(driftRate),
-		"--start", start.Format(time.RFC3339), "--label-delay", "0s-10s", file+":resnet20", file+":resnet20_gauss_noise_s1")
+	runOK(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
+		"--event-rate", fmt.Sprint(driftRate),
+		"--start", start.Format(time.RFC3339), "--label-delay", "0s-10s", file+":resnet20",
+		file+":resnet20_gauss_noise_s1")
 	p.wait(2*time.Minute, "decide something", func() bool { return len(decidedRecords(t, s)) > 0 })
 	p.kill()
 	p = run(t, s)
@@ -100,7 +102,9 @@ func testHistory(t *testing.T, yaml string, remove func(state string)) {
 	var cli historyAnswer
 	runJSON(t, &cli, "history", "net", "--limit", "0", "--json", "-c", s.file)
 	sameHistory(t, "of the command", cli.Entries, first)
-	if text := string(runOK(t, "history", "net", "--kind", "calibrator", "--limit", "3", "-c", s.file)); !strings.Contains(text, "pinned") || !strings.Contains(text, "(ann: audit)") || !strings.Contains(text, "older ones") {
+	if text := string(runOK(t, "history", "net", "--kind", "calibrator", "--limit", "3", "-c",
+		s.file)); !strings.Contains(text, "pinned") || !strings.Contains(text, "(ann: audit)") ||
+		!strings.Contains(text, "older ones") {
 		t.Errorf("the command prints:\n%s", text)
 	}
 	p.stop()
@@ -150,7 +154,8 @@ func settledHistory(t *testing.T, p *process, s settings) (all []historyEntry) {
 			}
 			all = append(all, a.Entries...)
 			if cursor = a.Next; cursor == "" {
-				return a.Behind == 0 && slices.ContainsFunc(all, func(e historyEntry) bool { return e.State == "refused" }) && len(all) >= len(decidedRecords(t, s))
+				return a.Behind == 0 && slices.ContainsFunc(all,
+					func(e historyEntry) bool { return e.State == "refused" }) && len(all) >= len(decidedRecords(t, s))
 			}
 		}
 	})
@@ -174,7 +179,8 @@ func checkHistory(t *testing.T, s settings, got []historyEntry) {
 	if len(got) != len(want) {
 		t.Errorf("%d entries, %d records on the topic", len(got), len(want))
 	}
-	for _, state := range []string{"calibrator published", "calibrator no_change", "calibrator pinned", "calibrator refused", "alert firing", "alert resolved"} {
+	for _, state := range []string{"calibrator published", "calibrator no_change", "calibrator pinned",
+		"calibrator refused", "alert firing", "alert resolved"} {
 		if states[state] == 0 {
 			t.Errorf("no %s among %v", state, states)
 		}
@@ -183,7 +189,10 @@ func checkHistory(t *testing.T, s settings, got []historyEntry) {
 	// What the compacted topics have is there, too.
 	for topic, kind := range map[string]string{"calibrators": "calibrator", "alerts": "alert"} {
 		for _, m := range kafkatest.ReadAll(t, brokers, s.topic(topic)) {
-			if !slices.ContainsFunc(got, func(e historyEntry) bool { return e.Kind == kind && bytes.Equal(e.Record, m.Value) }) {
+			if !slices.ContainsFunc(got, func(e historyEntry) bool {
+				return e.Kind == kind &&
+					bytes.Equal(e.Record, m.Value)
+			}) {
 				t.Errorf("%s: a record is not in the history: %.200s", topic, m.Value)
 			}
 		}
@@ -200,7 +209,8 @@ func sameHistory(t *testing.T, what string, got, want []historyEntry) {
 				t.Fatal(err)
 			}
 			e.Record = record.Bytes()
-			out = append(out, fmt.Sprintf("%s %s %s %s %s %s %s %s %s %s", e.ID, e.Kind, e.Version, e.Slice, e.At, e.State, e.Summary, e.By, e.Why, e.Record))
+			out = append(out, fmt.Sprintf("%s %s %s %s %s %s %s %s %s %s", e.ID, e.Kind, e.Version, e.Slice, e.At,
+				e.State, e.Summary, e.By, e.Why, e.Record))
 		}
 		return out
 	}

@@ -106,7 +106,10 @@ func (o *oddStream) fill() {
 	o.refused("too_far_ahead", 1)
 	o.predictions("never", 2, 10, func(c *arrowio.Columns) { c.TS = []int64{math.MinInt64, math.MaxInt64} })
 	o.refused("ts_range", 2)
-	o.predictions("past", 1, 10, func(c *arrowio.Columns) { c.TS[0] = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() })
+	o.predictions("past", 1, 10, func(c *arrowio.Columns) {
+		c.TS[0] = time.Date(1900, 1, 1, 0, 0, 0, 0,
+			time.UTC).UnixNano()
+	})
 
 	o.predictions("null", 3, 10, func(c *arrowio.Columns) { c.IDs[1] = "" })
 	o.refused("null_row", 1)
@@ -124,7 +127,8 @@ func (o *oddStream) fill() {
 	o.rows += 12
 	o.duplicates += 10 // two ids, six times each: one waits for its label, the other has it with it each time
 
-	v, err := arrowio.EncodeLabels("net", "1", []string{"good-0", "good-1", "good-2", "good-3"}, nil, []int32{0, 1, 2, 3})
+	v, err := arrowio.EncodeLabels("net", "1", []string{"good-0", "good-1", "good-2", "good-3"}, nil,
+		[]int32{0, 1, 2, 3})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -153,7 +157,8 @@ func TestOddInput(t *testing.T) {
 	p.stop()
 	c := st.Counts
 	if c.Predictions != predictions || c.Labels != o.labels || c.Joined != 4 || c.Duplicates != o.duplicates {
-		t.Errorf("got %d predictions, %d labels, %d joined, %d duplicates; want %d, %d, 4, %d", c.Predictions, c.Labels, c.Joined, c.Duplicates, predictions, o.labels, o.duplicates)
+		t.Errorf("got %d predictions, %d labels, %d joined, %d duplicates; want %d, %d, 4, %d", c.Predictions, c.Labels,
+			c.Joined, c.Duplicates, predictions, o.labels, o.duplicates)
 	}
 	if !maps.Equal(c.Rejected, o.rejected) {
 		t.Errorf("rejected: got %v, want %v", c.Rejected, o.rejected)
@@ -175,7 +180,8 @@ func TestOddInput(t *testing.T) {
 // markers between them may be seen.
 func (o *oddStream) transactions() {
 	o.t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID(o.s.prefix), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID(o.s.prefix),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -191,7 +197,8 @@ func (o *oddStream) transactions() {
 		if end == kgo.TryCommit {
 			edit, o.rows = nil, o.rows+2
 		}
-		r := &kgo.Record{Topic: o.s.topic("logits"), Partition: 0, Value: encodeOdd(o.t, fmt.Sprint("tx", i), 2, 10, edit), Timestamp: start}
+		r := &kgo.Record{Topic: o.s.topic("logits"), Partition: 0, Value: encodeOdd(o.t, fmt.Sprint("tx", i), 2, 10,
+			edit), Timestamp: start}
 		if err := c.ProduceSync(o.t.Context(), r).FirstErr(); err != nil {
 			o.t.Fatal(err)
 		}

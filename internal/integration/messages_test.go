@@ -33,7 +33,8 @@ func feedMessages(t testing.TB, f *feed.Feed, s settings, n int) (msgs []kafka.M
 			t.Fatal(err)
 		}
 		topic := s.topic(m.Stream.String())
-		k := kafka.Message{Topic: topic, Partition: int(m.Partition), Key: m.Key, Value: m.Value, Time: time.Unix(0, m.Time)}
+		k := kafka.Message{Topic: topic, Partition: int(m.Partition), Key: m.Key, Value: m.Value,
+			Time: time.Unix(0, m.Time)}
 		for _, h := range m.Headers {
 			k.Headers = append(k.Headers, kafka.Header{Key: h.Key, Value: h.Value})
 		}

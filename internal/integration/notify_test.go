@@ -38,21 +38,25 @@ func TestAlertmanager(t *testing.T) {
 	t.Setenv("WEBHOOK_SECRET", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
 	run(t, s)
 	// Slow enough that what fires is told before it resolves.
-	startCommand(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle", "--rate", "1500",
-		"--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339), "--label-delay", "0s-10s", file+":resnet20", file+":resnet20_gauss_noise_s1")
+	startCommand(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
+		"--rate", "1500",
+		"--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339), "--label-delay", "0s-10s",
+		file+":resnet20", file+":resnet20_gauss_noise_s1")
 	var firing bool
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		alerts := alertsOf(t, am)
 		for _, a := range alerts {
-			firing = firing || a.Labels["alertname"] == "ece" && a.Labels["team"] == "ranking" && strings.HasPrefix(a.GeneratorURL, "https://plumbline.example/?at=")
+			firing = firing || a.Labels["alertname"] == "ece" && a.Labels["team"] == "ranking" &&
+				strings.HasPrefix(a.GeneratorURL, "https://plumbline.example/?at=")
 		}
 		states := hook.states()
 		if firing && strings.Contains(states, "alert.firing alert.resolved") {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after 2 minutes: alertmanager has seen it firing: %v; webhook: %s; alertmanager has %+v", firing, states, alerts)
+			t.Fatalf("after 2 minutes: alertmanager has seen it firing: %v; webhook: %s; alertmanager has %+v", firing,
+				states, alerts)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
@@ -113,11 +117,13 @@ func startAlertmanager(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "alertmanager.yml")
-	if err := os.WriteFile(conf, []byte("route:\n  receiver: nobody\nreceivers:\n  - name: nobody\n"), 0o600); err != nil {
+	if err := os.WriteFile(conf, []byte("route:\n  receiver: nobody\nreceivers:\n  - name: nobody\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := freePort(t)
-	startServer(t, address, bin, "--config.file="+conf, "--storage.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--cluster.listen-address=")
+	startServer(t, address, bin, "--config.file="+conf, "--storage.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address, "--cluster.listen-address=")
 	return address
 }
 
@@ -170,7 +176,8 @@ func newWebhook(t *testing.T) *webhook {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if json.Unmarshal(body, &e) != nil || !strings.HasPrefix(r.Header.Get("webhook-signature"), "v1,") || r.Header.Get("webhook-id") == "" {
+		if json.Unmarshal(body, &e) != nil || !strings.HasPrefix(r.Header.Get("webhook-signature"), "v1,") ||
+			r.Header.Get("webhook-id") == "" {
 			h.bad++
 		}
 		h.seen = append(h.seen, e.Type)

@@ -56,7 +56,8 @@ func calibratorsElsewhere(t *testing.T, python string) {
 		}
 		writeCase(t, filepath.Join(dir, fmt.Sprintf("class_weights-%d", k)), weighed, k, wildRows(random, z, k))
 	}
-	cmd := exec.Command(python, "-B", filepath.Join("testdata", "check_calibrators.py"), dir, filepath.Join("..", "..", "examples", "calibrate"))
+	cmd := exec.Command(python, "-B", filepath.Join("testdata", "check_calibrators.py"), dir,
+		filepath.Join("..", "..", "examples", "calibrate"))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -76,7 +77,8 @@ func calibratorsElsewhere(t *testing.T, python string) {
 	for name, d := range got {
 		t.Logf("%s: %d rows, ONNX %.1g, Python %.1g", name, d.Rows, d.ONNX, d.Python)
 		if !(d.ONNX <= 1e-5) || !(d.Python <= 1e-6) || !d.NaN {
-			t.Errorf("%s on %d rows: ONNX off by %g (at most 1e-5), Python by %g (1e-6), a NaN stays in its row: %v", name, d.Rows, d.ONNX, d.Python, d.NaN)
+			t.Errorf("%s on %d rows: ONNX off by %g (at most 1e-5), Python by %g (1e-6), a NaN stays in its row: %v",
+				name, d.Rows, d.ONNX, d.Python, d.NaN)
 		}
 	}
 }
@@ -170,7 +172,8 @@ func headsElsewhere(t *testing.T, python string) {
 	if err := artefact.WriteSafetensors(&tensors, h, map[string]string{"recipe": "au"}); err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"head.onnx": model, "head.safetensors": tensors.Bytes(), "features": float32s(x), "logits": float32s(z)} {
+	for name, b := range map[string][]byte{"head.onnx": model, "head.safetensors": tensors.Bytes(),
+		"features": float32s(x), "logits": float32s(z)} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,8 @@ func runOK(t *testing.T, args ...string) []byte {
 func runJSON(t *testing.T, v any, args ...string) {
 	t.Helper()
 	if out := runOK(t, args...); json.Unmarshal(out, v) != nil {
-		t.Fatalf("plumbline %s: output is not one JSON object of the expected shape:\n%s", strings.Join(args, " "), tail(out))
+		t.Fatalf("plumbline %s: output is not one JSON object of the expected shape:\n%s", strings.Join(args, " "),
+			tail(out))
 	}
 }
 

@@ -22,8 +22,10 @@ func TestPrometheus(t *testing.T) {
 	s := configure(t, driftCommon+strings.TrimPrefix(driftSetups[0].yaml, "\n"))
 	startPrometheus(t, s.listen, am)
 	run(t, s)
-	startCommand(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle", "--rate", "1500",
-		"--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339), "--label-delay", "0s-10s", file+":resnet20", file+":resnet20_gauss_noise_s1")
+	startCommand(t, "produce", "-c", s.file, "--labels", "test_labels", "--model", "net", "--version", "1", "--shuffle",
+		"--rate", "1500",
+		"--event-rate", fmt.Sprint(driftRate), "--start", start.Format(time.RFC3339), "--label-delay", "0s-10s",
+		file+":resnet20", file+":resnet20_gauss_noise_s1")
 	deadline := time.Now().Add(3 * time.Minute)
 	var alarms []activeAlert
 	wait := func(what string, done func() bool) {
@@ -38,7 +40,8 @@ func TestPrometheus(t *testing.T) {
 	}
 	wait("PlumblineAlarm firing", func() bool { return named(alarms, "PlumblineAlarm") })
 	for _, a := range alarms {
-		if a.Labels["alertname"] == "PlumblineAlarm" && (a.Labels["model"] != "net" || a.Labels["version"] != "1" || a.Labels["severity"] == "") {
+		if a.Labels["alertname"] == "PlumblineAlarm" && (a.Labels["model"] != "net" || a.Labels["version"] != "1" ||
+			a.Labels["severity"] == "") {
 			t.Errorf("labels %v: want those of the model and a severity", a.Labels)
 		}
 		if a.Labels["alertname"] != "PlumblineAlarm" && a.Labels["severity"] == "critical" {
@@ -83,5 +86,6 @@ scrape_configs:
 		t.Fatal(err)
 	}
 	address := freePort(t)
-	startServer(t, address, bin, "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	startServer(t, address, bin, "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address)
 }

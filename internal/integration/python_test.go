@@ -17,13 +17,15 @@ func TestPythonProducer(t *testing.T) {
 	s := configure(t, oneDay)
 	p := run(t, s)
 	const rows = 2000
-	cmd := exec.Command(python, filepath.Join(dir, "producer.py"), "--brokers", strings.Join(brokers, ","), "--rows", "2000",
+	cmd := exec.Command(python, filepath.Join(dir, "producer.py"), "--brokers", strings.Join(brokers, ","), "--rows",
+		"2000",
 		"--logits", s.topic("logits"), "--labels", s.topic("labels"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("producer.py: %v\n%s", err, tail(out))
 	}
 	st := p.drain(rows, rows)
-	if st.Counts.Joined != rows || st.Counts.Labelled != rows || sum(st.Counts.Rejected) != 0 || sum(st.Counts.DeadLetters) != 0 {
+	if st.Counts.Joined != rows || st.Counts.Labelled != rows || sum(st.Counts.Rejected) != 0 ||
+		sum(st.Counts.DeadLetters) != 0 {
 		t.Errorf("counts after %d rows of a Python producer: %+v", rows, st.Counts)
 	}
 }
@@ -37,7 +39,8 @@ func pythonWith(t *testing.T, requirements string) string {
 	}
 	env := filepath.Join(t.TempDir(), "venv")
 	python := filepath.Join(env, "bin", "python")
-	for _, args := range [][]string{{system, "-m", "venv", env}, {python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements}} {
+	for _, args := range [][]string{{system, "-m", "venv", env}, {python, "-m", "pip", "install", "-q",
+		"--disable-pip-version-check", "-r", requirements}} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, tail(out))
 		}

@@ -66,7 +66,8 @@ func (s *liveSource) Next(row *feed.Row) error {
 	// cohort sees all rows.
 	i := int(s.n * 7919 % int64(s.rows.N))
 	s.slices[0] = s.cohorts[int(s.n+s.n/int64(len(s.cohorts)))%len(s.cohorts)]
-	*row = feed.Row{Time: s.plan.at(s.first + s.n*s.step), Scores: s.rows.Scores[i*s.rows.K : (i+1)*s.rows.K], Label: s.rows.Label[i], Weight: 1, Slices: s.slices[:]}
+	*row = feed.Row{Time: s.plan.at(s.first + s.n*s.step), Scores: s.rows.Scores[i*s.rows.K : (i+1)*s.rows.K],
+		Label: s.rows.Label[i], Weight: 1, Slices: s.slices[:]}
 	s.n++
 	return nil
 }
@@ -99,7 +100,8 @@ func newPump(t testing.TB, s settings, p plan, delay time.Duration, models []liv
 		pm.feeds, pm.head = append(pm.feeds, f), append(pm.head, first)
 	}
 	transport := &kafka.Transport{}
-	pm.w = &kafka.Writer{Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 6 << 20,
+	pm.w = &kafka.Writer{Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll,
+		BatchTimeout: time.Millisecond, BatchBytes: 6 << 20,
 		Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return m.WriterData.(int) })}
 	t.Cleanup(func() { _ = pm.w.Close(); transport.CloseIdleConnections() })
 	return pm
@@ -115,7 +117,8 @@ func (p *pump) produce(now time.Time) (rows int64) {
 			if !ok {
 				break
 			}
-			k := kafka.Message{Topic: p.s.topic(m.Stream.String()), Key: m.Key, Value: m.Value, Time: time.Unix(0, m.Time), WriterData: int(m.Partition)}
+			k := kafka.Message{Topic: p.s.topic(m.Stream.String()), Key: m.Key, Value: m.Value,
+				Time: time.Unix(0, m.Time), WriterData: int(m.Partition)}
 			for _, h := range m.Headers {
 				k.Headers = append(k.Headers, kafka.Header{Key: h.Key, Value: h.Value})
 			}

@@ -21,7 +21,8 @@ const (
 	recoveryKills = 5
 	recoveryRate  = 500 // rows a second, before, while and after the process is away
 	recoverySpan  = 200 * time.Second
-	// recoverySteady is how far behind the writer a process that has caught up may be: it shows what its checkpoints hold.
+	// recoverySteady is how far behind the writer a process that has caught up may be: it shows what its checkpoints
+	// hold.
 	recoverySteady = 3 * time.Second
 )
 
@@ -56,13 +57,16 @@ func TestRecovery(t *testing.T) {
 				return fmt.Sprintf("%.2f s (%.2f)", all[len(all)/2].Seconds(), all[len(all)-1].Seconds())
 			}
 			fmt.Fprintf(&table, "| %s | %.0f MB | %s | %s | %s | %s | %s |\n", store, float64(rs[len(rs)-1].bytes)/1e6,
-				of(func(r recovery) time.Duration { return r.start }), of(func(r recovery) time.Duration { return r.join }),
-				of(func(r recovery) time.Duration { return r.restore }), of(func(r recovery) time.Duration { return r.first }),
+				of(func(r recovery) time.Duration { return r.start }),
+				of(func(r recovery) time.Duration { return r.join }),
+				of(func(r recovery) time.Duration { return r.restore }),
+				of(func(r recovery) time.Duration { return r.first }),
 				of(func(r recovery) time.Duration { return r.caught }))
 		})
 	}
 	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, load average %s. Median (worst) of %d kills.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), loadAverage(), recoveryKills, table.String())
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(),
+		loadAverage(), recoveryKills, table.String())
 	t.Logf("table:\n%s", text)
 	if !t.Failed() {
 		writeSection(t, "recovery", text)
@@ -78,7 +82,8 @@ func recoveries(t *testing.T, store string) []recovery {
 		}
 	}
 	s := configureEdited(t, "slices: {columns: [cohort], max_keys: 2000}", "interval: 500ms", "interval: 2s",
-		"checkpoints:", "checkpoints:\n  store: "+store, "  deadletter:", "  checkpoints: "+topicPrefix(t)+".checkpoints\n  deadletter:")
+		"checkpoints:", "checkpoints:\n  store: "+store, "  deadletter:",
+		"  checkpoints: "+topicPrefix(t)+".checkpoints\n  deadletter:")
 	// The stream's past is written at once, then it goes on in real time.
 	begin := time.Now().Add(-recoverySpan)
 	pm := newPump(t, s, plan{begin, []phase{{recoveryRate, time.Hour}}}, time.Minute, models)
@@ -92,7 +97,10 @@ func recoveries(t *testing.T, store string) []recovery {
 	p := run(t, s)
 	p.wait(4*time.Minute, "catch up with the past", func() bool { return w.caughtUp(p) })
 	// A task without a checkpoint has nothing to restore: each has begun, and two intervals are over.
-	p.wait(time.Minute, "begin every task", func() bool { return bytes.Count(p.whole(), []byte(`msg="first record"`)) == 2*partitions })
+	p.wait(time.Minute, "begin every task", func() bool {
+		return bytes.Count(p.whole(),
+			[]byte(`msg="first record"`)) == 2*partitions
+	})
 	time.Sleep(4 * time.Second)
 	var out []recovery
 	for range recoveryKills {
@@ -103,7 +111,8 @@ func recoveries(t *testing.T, store string) []recovery {
 		r := recovery{}
 		p.wait(time.Minute, "catch up", func() bool { return w.caughtUp(p) })
 		r.caught = time.Since(killed)
-		p.wait(time.Minute, "restore every task", func() bool { return bytes.Count(p.whole(), []byte("msg=restored ")) == 2*partitions })
+		p.wait(time.Minute, "restore every task",
+			func() bool { return bytes.Count(p.whole(), []byte("msg=restored ")) == 2*partitions })
 		r.fromLog(t, p.log, killed)
 		t.Logf("%+v", r)
 		out = append(out, r)
@@ -198,7 +207,8 @@ func (r *recovery) fromLog(t *testing.T, file string, killed time.Time) {
 		}
 	}
 	if serving.IsZero() || assigned.IsZero() || restored.IsZero() || r.first == 0 {
-		t.Fatalf("the log of %s does not tell of a start, an assignment, a restore and a first record:\n%s", filepath.Base(file), text)
+		t.Fatalf("the log of %s does not tell of a start, an assignment, a restore and a first record:\n%s",
+			filepath.Base(file), text)
 	}
 	r.start, r.join, r.restore = serving.Sub(killed), assigned.Sub(serving), restored.Sub(assigned)
 }

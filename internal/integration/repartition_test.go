@@ -34,7 +34,8 @@ func withUnkeyed(t *testing.T, s settings) settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := fmt.Sprintf("topics:\n  logits_unkeyed: %s\n  labels_unkeyed: %s\n", s.topic("logits-unkeyed"), s.topic("labels-unkeyed"))
+	names := fmt.Sprintf("topics:\n  logits_unkeyed: %s\n  labels_unkeyed: %s\n", s.topic("logits-unkeyed"),
+		s.topic("labels-unkeyed"))
 	if err := os.WriteFile(s.file, []byte(strings.Replace(string(b), "topics:\n", names, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func stage(t *testing.T, s settings, stages string) *process {
 	other := s
 	other.listen = freePort(t)
 	other.file = filepath.Join(t.TempDir(), "plumbline.yaml")
-	if err := os.WriteFile(other.file, []byte(strings.Replace(string(b), s.listen, other.listen, 1)), 0o600); err != nil {
+	if err := os.WriteFile(other.file, []byte(strings.Replace(string(b), s.listen, other.listen, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &process{t: t, s: other, log: filepath.Join(t.TempDir(), "run.log"), done: make(chan error, 1)}
@@ -91,7 +93,8 @@ func repartitionFeed(t *testing.T, of int) []feed.Message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := feed.New(src, feed.Options{Model: "m", Version: "1", Partitions: of, EventRate: 100, Start: start.UnixNano(), DelayMax: time.Minute, Batch: 100, Seed: 3, End: true})
+	f, err := feed.New(src, feed.Options{Model: "m", Version: "1", Partitions: of, EventRate: 100,
+		Start: start.UnixNano(), DelayMax: time.Minute, Batch: 100, Seed: 3, End: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +114,8 @@ func writeFeed(t *testing.T, s settings, suffix string, ms []feed.Message, to fu
 	var out []kafka.Message
 	for i := range ms {
 		for _, p := range to(i, &ms[i]) {
-			m := kafka.Message{Topic: s.topic(ms[i].Stream.String() + suffix), Partition: p, Value: ms[i].Value, Time: time.Unix(0, ms[i].Time)}
+			m := kafka.Message{Topic: s.topic(ms[i].Stream.String() + suffix), Partition: p, Value: ms[i].Value,
+				Time: time.Unix(0, ms[i].Time)}
 			for _, h := range ms[i].Headers {
 				m.Headers = append(m.Headers, kafka.Header{Key: h.Key, Value: h.Value})
 			}
@@ -133,7 +137,8 @@ func ends(t *testing.T, topic string, of int) (n int64) {
 		ask = append(ask, kafka.LastOffsetOf(p))
 	}
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
-	res, err := client.ListOffsets(context.Background(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: ask}})
+	res, err := client.ListOffsets(context.Background(),
+		&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: ask}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +152,8 @@ func ends(t *testing.T, topic string, of int) (n int64) {
 // killed -9 while it works, and loses what its group has committed: state, counts and snapshots are the same.
 func TestRepartition(t *testing.T) {
 	keyed := configure(t, repartitionMore)
-	writeFeed(t, keyed, "", repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int { return []int{int(m.Partition)} })
+	writeFeed(t, keyed, "", repartitionFeed(t, partitions),
+		func(_ int, m *feed.Message) []int { return []int{int(m.Partition)} })
 	p := run(t, keyed)
 	want := p.drain(repartitionRows, repartitionRows)
 	p.stop()
@@ -163,7 +169,10 @@ func TestRepartition(t *testing.T) {
 	total := int64(repartitionRows / 100 * partitions) // about so many messages of predictions
 	for k := range int64(repartitionKills) {
 		r := stage(t, s, "repartition")
-		r.wait(time.Minute, "write", func() bool { return ends(t, s.topic("logits"), partitions) > total*(k+1)/(repartitionKills+2) })
+		r.wait(time.Minute, "write", func() bool {
+			return ends(t, s.topic("logits"),
+				partitions) > total*(k+1)/(repartitionKills+2)
+		})
 		r.kill()
 	}
 	r := stage(t, s, "repartition")
@@ -181,16 +190,19 @@ func TestRepartition(t *testing.T) {
 		t.Errorf("state hash %s, of the keyed rows %s", st.StateHash, want.StateHash)
 	}
 	c := st.Counts
-	if c.Predictions != repartitionRows || c.Labels != repartitionRows || c.Labelled != repartitionRows || c.Late+c.Duplicates+sum(c.Rejected)+sum(c.DeadLetters) != 0 {
+	if c.Predictions != repartitionRows || c.Labels != repartitionRows || c.Labelled != repartitionRows ||
+		c.Late+c.Duplicates+sum(c.Rejected)+sum(c.DeadLetters) != 0 {
 		t.Errorf("counts %+v", c)
 	}
 	if c.Repeats["logits"] < before/2 {
-		t.Errorf("%d repeats of %d messages, want at least half: everything was read again", c.Repeats["logits"], before)
+		t.Errorf("%d repeats of %d messages, want at least half: everything was read again", c.Repeats["logits"],
+			before)
 	}
 	t.Logf("%d messages on the keyed topic after the kills, repeats passed over: %v", before, c.Repeats)
 	r.stop()
 	rest.stop()
-	if got, want := lastSnapshots(t, s.topic("snapshots")), lastSnapshots(t, keyed.topic("snapshots")); len(want) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, want := lastSnapshots(t, s.topic("snapshots")), lastSnapshots(t,
+		keyed.topic("snapshots")); len(want) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%d snapshots differ from the %d of the keyed rows", len(got), len(want))
 	}
 }
@@ -201,7 +213,8 @@ func forgetOffsets(t *testing.T, s settings) {
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
 	for _, in := range []string{"logits", "labels"} {
 		topic := s.topic(in + "-unkeyed")
-		req := &kafka.OffsetCommitRequest{GroupID: s.prefix + "-repartition-" + in, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{}}
+		req := &kafka.OffsetCommitRequest{GroupID: s.prefix + "-repartition-" + in, GenerationID: -1,
+			Topics: map[string][]kafka.OffsetCommit{}}
 		for p := range unkeyedPartitions {
 			req.Topics[topic] = append(req.Topics[topic], kafka.OffsetCommit{Partition: p, Offset: 0})
 		}
@@ -229,17 +242,20 @@ func forgetOffsets(t *testing.T, s settings) {
 func addPartitions(t *testing.T, topic string, count int) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second}
-	res, err := client.CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(count)}}})
+	res, err := client.CreatePartitions(context.Background(),
+		&kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(count)}}})
 	if err == nil {
 		err = res.Errors[topic]
 	}
 	if err != nil {
 		t.Fatalf("add partitions to %s: %v", topic, err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) { // until the new ones have leaders
+	// until the new ones have leaders
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		last := count - 1
 		client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: 10 * time.Second, Transport: &kafka.Transport{}}
-		res, err := client.ListOffsets(context.Background(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(last)}}})
+		res, err := client.ListOffsets(context.Background(),
+			&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(last)}}})
 		if err == nil && len(res.Topics[topic]) == 1 && res.Topics[topic][0].Error == nil {
 			return
 		}
@@ -278,7 +294,8 @@ func TestAddedPartitions(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatal("did not end within a minute")
 		}
-		if log, want := string(p.tail()), fmt.Sprintf("topic %s has 5 partitions, ", s.topic("logits")); !strings.Contains(log, want+why) {
+		if log, want := string(p.tail()), fmt.Sprintf("topic %s has 5 partitions, ",
+			s.topic("logits")); !strings.Contains(log, want+why) {
 			t.Errorf("the log does not say why:\n%s", log)
 		}
 	}
@@ -296,7 +313,8 @@ func TestPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(s.file, []byte(strings.Replace(string(b), "http:\n", "http:\n  control: true\n", 1)), 0o600); err != nil {
+	if err := os.WriteFile(s.file, []byte(strings.Replace(string(b), "http:\n", "http:\n  control: true\n", 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ms := repartitionFeed(t, partitions)
@@ -307,7 +325,8 @@ func TestPause(t *testing.T) {
 		return p.get("/-/ready", nil) == nil || !strings.Contains(fmt.Sprint(p.get("/-/ready", nil)), "503")
 	})
 	runOK(t, "pause", "--url", "http://"+s.listen, "--why", "a test", "--by", "ann", "--wait", "30s")
-	if err := p.get("/-/ready", nil); err == nil || !strings.Contains(err.Error(), `paused since`) || !strings.Contains(err.Error(), "a test") {
+	if err := p.get("/-/ready", nil); err == nil || !strings.Contains(err.Error(), `paused since`) ||
+		!strings.Contains(err.Error(), "a test") {
 		t.Errorf("ready says %v", err)
 	}
 	at, err := p.status()

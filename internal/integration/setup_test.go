@@ -44,9 +44,11 @@ func (s settings) write(t *testing.T, more string) string {
 		s.state = filepath.Join(dir, "state")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "kafka:\n  brokers: [\"%s\"]\n  replication: 1\n  partitions: %d\n", strings.Join(brokers, `", "`), partitions)
+	fmt.Fprintf(&b, "kafka:\n  brokers: [\"%s\"]\n  replication: 1\n  partitions: %d\n", strings.Join(brokers, `", "`),
+		partitions)
 	b.WriteString("topics:\n")
-	for _, name := range []string{"logits", "labels", "panes", "snapshots", "calibrators", "alerts", "decisions", "calibrated", "deadletter"} {
+	for _, name := range []string{"logits", "labels", "panes", "snapshots", "calibrators", "alerts", "decisions",
+		"calibrated", "deadletter"} {
 		fmt.Fprintf(&b, "  %s: %s\n", name, s.topic(name))
 	}
 	fmt.Fprintf(&b, "group: %s\n", s.prefix)

@@ -34,18 +34,21 @@ func drawSoak(t *testing.T, file string, samples []soakSample, from, span time.D
 	}{
 		{"rows and labels a second", []soakLine{{"", func(x soakSample) float64 { return x.rate }, soakInk}}},
 		{"lag (rows and labels)", []soakLine{{"", func(x soakSample) float64 { return x.lag }, soakInk}}},
-		{"memory (MB)", []soakLine{{"resident", func(x soakSample) float64 { return x.rss }, soakInk}, {"heap in use", func(x soakSample) float64 { return x.heap }, soakHeap}}},
+		{"memory (MB)", []soakLine{{"resident", func(x soakSample) float64 { return x.rss }, soakInk},
+			{"heap in use", func(x soakSample) float64 { return x.heap }, soakHeap}}},
 		{"goroutines", []soakLine{{"", func(x soakSample) float64 { return x.goroutines }, soakInk}}},
 	}
 	var page [][]*plot.Panel
 	for i, panel := range panels {
-		p := &plot.Panel{X: plot.Axis{Label: "minutes", Max: samples[len(samples)-1].at / 60}, Y: plot.Axis{Label: panel.label}}
+		p := &plot.Panel{X: plot.Axis{Label: "minutes", Max: samples[len(samples)-1].at / 60},
+			Y: plot.Axis{Label: panel.label}}
 		most := 0.0
 		for _, l := range panel.lines {
 			most = max(most, quantile(samples, l.of, 1))
 		}
 		p.Y.Max = 1.1*most + 1
-		p.Marks = append(p.Marks, plot.Bar{From: plot.Point{X: from.Minutes()}, To: plot.Point{X: (from + span).Minutes(), Y: p.Y.Max}, Color: soakShade})
+		p.Marks = append(p.Marks, plot.Bar{From: plot.Point{X: from.Minutes()},
+			To: plot.Point{X: (from + span).Minutes(), Y: p.Y.Max}, Color: soakShade})
 		for _, l := range panel.lines {
 			line := plot.Line{Color: l.ink}
 			for _, x := range samples {

@@ -27,10 +27,12 @@ const (
 	// What "flat" is. Resident memory is what Go has taken from the system: between two collections it moves by a fifth
 	// or so, which a median over a third of the run does not see and a slope hardly. The lag must be back by the time
 	// that the last label of the burst has come.
-	soakMemoryGrowth = 0.10             // of the median, by the slope over a whole steady stretch
-	soakMemoryAfter  = 1.25             // median after the burst over that before
-	soakSteady       = 15 * time.Minute // a shorter run is for the burst: what fills up slowly still does in its steady stretches
-	soakGoroutines   = 3                // difference of the medians; each scrape and connection has one or two of its own
+	soakMemoryGrowth = 0.10 // of the median, by the slope over a whole steady stretch
+	soakMemoryAfter  = 1.25 // median after the burst over that before
+	// a shorter run is for the burst: what fills up slowly still does in its steady stretches
+	soakSteady = 15 * time.Minute
+	// difference of the medians; each scrape and connection has one or two of its own
+	soakGoroutines = 3
 )
 
 // soakConfig has everything on: slices, windows, rules, refits. What grows until it is full must be full before memory
@@ -86,12 +88,14 @@ func TestSoak(t *testing.T) {
 	pm.finish()
 	st := p.drain(pm.rows, pm.labels)
 	p.stop()
-	if c := st.Counts; c.Predictions != pm.rows || c.Labels != pm.labels || c.Joined != pm.rows || c.Expired+c.Evicted+c.Duplicates != 0 {
+	if c := st.Counts; c.Predictions != pm.rows || c.Labels != pm.labels || c.Joined != pm.rows ||
+		c.Expired+c.Evicted+c.Duplicates != 0 {
 		t.Errorf("got counts %+v, want %d rows and %d labels, all joined", c, pm.rows, pm.labels)
 	}
 	judged := judgeSoak(t, samples, total, burst)
 	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, which others used too (load average %s at the end). %.0f minutes; %d rows and as many labels.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), loadAverage(), minutes, pm.rows, judged)
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(),
+		loadAverage(), minutes, pm.rows, judged)
 	t.Logf("%s", text)
 	file := filepath.Join(t.TempDir(), "soak.svg")
 	if os.Getenv("PLUMBLINE_DOCS") == "1" && !t.Failed() {
@@ -127,9 +131,11 @@ func number(t *testing.T, name string, otherwise float64) float64 {
 // soakModels are three nets of K = 10 and one of K = 100, with five cohorts each.
 func soakModels(t *testing.T) (models []liveModel) {
 	for _, net := range []string{"resnet20", "mobilenetv2_x1_0", "vgg16_bn"} {
-		models = append(models, liveModel{"c10-" + net, "1", loadRows(t, "c10_chenyaofo19_logits.npz", net, 10), cohorts(5)})
+		models = append(models, liveModel{"c10-" + net, "1", loadRows(t, "c10_chenyaofo19_logits.npz", net, 10),
+			cohorts(5)})
 	}
-	return append(models, liveModel{"c100-resnet56", "1", loadRows(t, "c100_chenyaofo_logits.npz", "resnet56", 100), cohorts(5)})
+	return append(models, liveModel{"c100-resnet56", "1", loadRows(t, "c100_chenyaofo_logits.npz", "resnet56", 100),
+		cohorts(5)})
 }
 
 // sampleSoak takes a sample every soakEvery until ctx is done.
@@ -149,7 +155,8 @@ func sampleSoak(ctx context.Context, t *testing.T, p *process, w *written, begin
 			t.Logf("after %v: %v", time.Since(begin).Round(time.Second), err)
 			continue
 		}
-		x := soakSample{at: time.Since(begin).Seconds(), done: st.Counts.Predictions + st.Counts.Labels, rss: residentMB(t, p.cmd.Process.Pid)}
+		x := soakSample{at: time.Since(begin).Seconds(), done: st.Counts.Predictions + st.Counts.Labels,
+			rss: residentMB(t, p.cmd.Process.Pid)}
 		x.lag = float64(w.total() - x.done)
 		metrics := scrape(t, p)
 		x.heap, x.goroutines = metrics["go_memstats_heap_inuse_bytes"]/1e6, metrics["go_goroutines"]
@@ -213,7 +220,8 @@ func judgeSoak(t *testing.T, all []soakSample, total time.Duration, burst phase)
 	}
 	delay := min(soakDelay, total/10)
 	if most := burst.span + delay; recovered < 0 || recovered > most.Seconds() {
-		t.Errorf("lag: %.0f at most before the burst, again %.0f s after it (-1: never), want at most %v", steady, recovered, most)
+		t.Errorf("lag: %.0f at most before the burst, again %.0f s after it (-1: never), want at most %v", steady,
+			recovered, most)
 		recovered = max(recovered, 0)
 	}
 	// Labels of the burst come for as long as labels take, and its rows stay in windows for as long again.
@@ -240,13 +248,15 @@ func judgeSoak(t *testing.T, all []soakSample, total time.Duration, burst phase)
 		}
 	}
 	if a, z := quantile(before, rss, 0.5), quantile(after, rss, 0.5); z > soakMemoryAfter*a {
-		t.Errorf("resident memory: %.0f MB before the burst and %.0f MB after it, allowed are %.2f times as much", a, z, soakMemoryAfter)
+		t.Errorf("resident memory: %.0f MB before the burst and %.0f MB after it, allowed are %.2f times as much", a, z,
+			soakMemoryAfter)
 	}
 	if a, z := quantile(before, goroutines, 0.5), quantile(after, goroutines, 0.5); z > a+soakGoroutines {
 		t.Errorf("goroutines: %.0f before the burst and %.0f after it, allowed are %d more", a, z, soakGoroutines)
 	}
 	fmt.Fprintf(&b, "\nThe lag was back at what it had been %.0f s after the end of the burst of %.0f s. By its slope (Theil-Sen), resident memory "+
-		"changed by %+.1f MB in the %.0f s before the burst and by %+.1f MB in the last %.0f s.\n", recovered, burst.span.Seconds(),
+		"changed by %+.1f MB in the %.0f s before the burst and by %+.1f MB in the last %.0f s.\n", recovered,
+		burst.span.Seconds(),
 		growth(before, rss), span(before), growth(after, rss), span(after))
 	return b.String()
 }

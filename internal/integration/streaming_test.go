@@ -63,7 +63,8 @@ func TestStreaming(t *testing.T) {
 	t.Run("counts", func(t *testing.T) {
 		c := st.Counts
 		if c.Predictions != total || c.Labels != total || c.Joined != total || c.Labelled != total {
-			t.Errorf("got %d predictions, %d labels, %d joined, %d labelled; want %d each", c.Predictions, c.Labels, c.Joined, c.Labelled, total)
+			t.Errorf("got %d predictions, %d labels, %d joined, %d labelled; want %d each", c.Predictions, c.Labels,
+				c.Joined, c.Labelled, total)
 		}
 		if n := sum(c.Rejected) + sum(c.DeadLetters) + c.Late + c.Expired + c.Evicted + c.Duplicates; n != 0 {
 			t.Errorf("got rows left out: %+v; want none", c)
@@ -71,7 +72,8 @@ func TestStreaming(t *testing.T) {
 	})
 	for _, stream := range streams {
 		t.Run(strings.TrimSuffix(stream.file, ".npz"), func(t *testing.T) {
-			compareOffline(t, findSnapshot(t, snaps, stream.file, stream.array), realdata.File(t, stream.file)+":"+stream.array)
+			compareOffline(t, findSnapshot(t, snaps, stream.file, stream.array),
+				realdata.File(t, stream.file)+":"+stream.array)
 		})
 	}
 	type replayed struct {
@@ -107,7 +109,8 @@ func findSnapshot(t *testing.T, snaps []record.Snapshot, file, array string) rec
 	for _, s := range snaps {
 		models = append(models, s.Model)
 		stem := strings.TrimSuffix(file, ".npz")
-		if s.Slice == "" && s.Window.Name == "day" && strings.Contains(s.Model, stem) && strings.Contains(s.Model, array) {
+		if s.Slice == "" && s.Window.Name == "day" && strings.Contains(s.Model, stem) &&
+			strings.Contains(s.Model, array) {
 			return s
 		}
 	}
@@ -120,7 +123,8 @@ func compareOffline(t *testing.T, s record.Snapshot, source string) {
 	runJSON(t, &at15, "eval", source, "--labels", "test_labels", "--json", "--bins", "15", "--detail")
 	runJSON(t, &at10, "eval", source, "--labels", "test_labels", "--json", "--bins", "10")
 	if s.Raw.N != streamRows || s.Labelled != streamRows || s.Predictions != streamRows || at15.N != streamRows {
-		t.Errorf("rows: got raw n %d, labelled %d, predictions %d; eval n %d; want %d each", s.Raw.N, s.Labelled, s.Predictions, at15.N, streamRows)
+		t.Errorf("rows: got raw n %d, labelled %d, predictions %d; eval n %d; want %d each", s.Raw.N, s.Labelled,
+			s.Predictions, at15.N, streamRows)
 	}
 	near(t, "accuracy", s.Raw.Accuracy, at15.Accuracy)
 	near(t, "ece", s.Raw.ECE, at15.ECE)

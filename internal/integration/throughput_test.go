@@ -46,13 +46,15 @@ func TestThroughput(t *testing.T) {
 			s := configure(t, oneDay)
 			size := produceSynthetic(t, s, c.k, c.batch, c.rows)
 			seconds, rows, profile := drainTimed(t, s, c.rows)
-			fmt.Fprintf(&table, "| %d | %d | %d | %.0f | %.1f | %.0f | %.0f |\n", c.k, c.rows, c.batch, float64(size)/1e6,
+			fmt.Fprintf(&table, "| %d | %d | %d | %.0f | %.1f | %.0f | %.0f |\n", c.k, c.rows, c.batch,
+				float64(size)/1e6,
 				seconds, float64(rows)/seconds, float64(size)/1e6*float64(rows)/float64(c.rows)/seconds)
 			fmt.Fprintf(&profiles, "\nProcessor time at K = %d: %s", c.k, profile)
 		})
 	}
 	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker on the same machine.\n\n%s%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(), table.String(), profiles.String())
+		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(),
+		table.String(), profiles.String())
 	t.Logf("table:\n%s", text)
 	if !t.Failed() {
 		writeSection(t, "throughput", text)
@@ -99,7 +101,8 @@ func (s *synthetic) Next(row *feed.Row) error {
 func produceSynthetic(t *testing.T, s settings, k, batch int, rows int64) (size int) {
 	t.Helper()
 	f, err := feed.New(newSynthetic(k, rows), feed.Options{
-		Partitions: partitions, EventRate: 20_000, Start: start.UnixNano(), DelayMax: 2 * time.Second, Batch: batch, Seed: 1, End: true,
+		Partitions: partitions, EventRate: 20_000, Start: start.UnixNano(), DelayMax: 2 * time.Second, Batch: batch,
+		Seed: 1, End: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -162,17 +165,20 @@ func takeProfile(p *process) string {
 	return shares(string(out))
 }
 
-// parts are what the time of the process goes into. A sample belongs to the part of its innermost function that has one.
+// parts are what the time of the process goes into. A sample belongs to the part of its innermost function that has
+// one.
 var parts = []struct {
 	name  string
 	marks []string // in function names
 }{
 	{"row kernel", []string{"calib/kernel."}},
-	{"sums", []string{"calib/acc.(*Block)", "calib/acc.(*Set).PredictRows", "calib/acc.(*Set).LabelRows", "calib/acc.(*Set).Sample", "operators/stats.(*Operator).Process"}},
+	{"sums", []string{"calib/acc.(*Block)", "calib/acc.(*Set).PredictRows", "calib/acc.(*Set).LabelRows",
+		"calib/acc.(*Set).Sample", "operators/stats.(*Operator).Process"}},
 	{"panes out", []string{"operators/stats.(*Operator).Advance", "pipeline.(*Outbox)"}},
 	{"join", []string{"operators/join.(*", "operators/join/store."}},
 	{"decode", []string{"arrowio.(*Decoder)"}},
-	{"fetch", []string{"kafkaio.(*fetcher)", "kafkaio.fetchCommitted", "kafka-go/protocol.(*Conn).Read", "kafka-go.(*conn)"}},
+	{"fetch", []string{"kafkaio.(*fetcher)", "kafkaio.fetchCommitted", "kafka-go/protocol.(*Conn).Read",
+		"kafka-go.(*conn)"}},
 	{"model tasks", []string{"operators/model.(*"}},
 	{"writes to Kafka", []string{"kafkaio.(*Sink)"}},
 	{"checkpoints", []string{"pipeline.EncodeCheckpoint", "pipeline.(*loop).save", "pipeline.(*loop).begin"}},

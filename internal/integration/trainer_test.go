@@ -52,7 +52,8 @@ func (s *trainerSetup) config(name, more string) string {
 	file := filepath.Join(s.dir, name+".yaml")
 	text := fmt.Sprintf("kafka: {brokers: [%q], replication: 1, partitions: 2}\ntopics: {finetune: %s.finetune, heads: %s.heads, decisions: \"\"}\n"+
 		"trainer:\n  name: %s\n  dir: %q\n  files: [%q]\n  attempts: 1000\n  heartbeat: 100ms\n  lost_after: 1s\n  keep: 1000\n%s",
-		strings.Join(brokers, `", "`), s.prefix, s.prefix, name, filepath.Join(s.dir, "trainer"), filepath.Join(s.dir, "rows.arrow"), more)
+		strings.Join(brokers, `", "`), s.prefix, s.prefix, name, filepath.Join(s.dir, "trainer"), filepath.Join(s.dir,
+			"rows.arrow"), more)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
@@ -62,14 +63,17 @@ func (s *trainerSetup) config(name, more string) string {
 // ask writes a request.
 func (s *trainerSetup) ask(n int, recipe string) record.Finetune {
 	s.t.Helper()
-	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n),
+		Classes: 3, Recipe: recipe, Seed: 7,
+		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z",
+		Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	value, err := json.Marshal(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	kafkatest.Write(s.t, brokers, kafka.Message{Topic: s.prefix + ".finetune", Partition: n % 2, Key: []byte("m/1"), Value: value})
+	kafkatest.Write(s.t, brokers, kafka.Message{Topic: s.prefix + ".finetune", Partition: n % 2, Key: []byte("m/1"),
+		Value: value})
 	return r
 }
 
@@ -161,8 +165,8 @@ func linkedBackends() []string {
 	return []string{backends.Go, backends.Gorgonia}
 }
 
-// TestTrainerKilled kills a trainer with SIGKILL at random moments, at least thirty times, on each CPU backend. In the log is
-// then one result of every request, whole, with the weights that its file has.
+// TestTrainerKilled kills a trainer with SIGKILL at random moments, at least thirty times, on each CPU backend. In the
+// log is then one result of every request, whole, with the weights that its file has.
 func TestTrainerKilled(t *testing.T) {
 	for _, backend := range linkedBackends() {
 		t.Run(backend, func(t *testing.T) {
@@ -212,8 +216,8 @@ func TestTrainerKilled(t *testing.T) {
 	}
 }
 
-// groupScript is a program that starts others: one in the background, one in a pipeline that does not listen to SIGTERM. It
-// notes the numbers of all, and does its work in steps, of which it knows after a restart which are done.
+// groupScript is a program that starts others: one in the background, one in a pipeline that does not listen to
+// SIGTERM. It notes the numbers of all, and does its work in steps, of which it knows after a restart which are done.
 const groupScript = `#!/bin/sh
 job="$1"
 work=$(sed -n 's/.*"work": "\(.*\)".*/\1/p' "$job")
@@ -244,15 +248,16 @@ func alive(t *testing.T, file string) (out []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !bytes.Contains(stat, []byte(") Z ")) {
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil &&
+			!bytes.Contains(stat, []byte(") Z ")) {
 			out = append(out, line+" "+string(stat[:min(len(stat), 60)]))
 		}
 	}
 	return out
 }
 
-// TestExternalTrainerKilled: a trainer that is killed leaves nothing of its program running, whatever the program has started, and
-// the program goes on where it was. The guard itself may be killed too.
+// TestExternalTrainerKilled: a trainer that is killed leaves nothing of its program running, whatever the program has
+// started, and the program goes on where it was. The guard itself may be killed too.
 func TestExternalTrainerKilled(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc: processes cannot be looked at")
@@ -278,7 +283,8 @@ func TestExternalTrainerKilled(t *testing.T) {
 		}
 		p.kill(t)
 		killed++
-		until(t, 20*time.Second, "the program and all that it has started end", func() bool { return len(alive(t, pids)) == 0 })
+		until(t, 20*time.Second, "the program and all that it has started end",
+			func() bool { return len(alive(t, pids)) == 0 })
 		if killed > 10*trainerKills {
 			t.Fatalf("%d kills, %d of %d requests have results", killed, ended, asked)
 		}
@@ -294,8 +300,8 @@ func TestExternalTrainerKilled(t *testing.T) {
 	}
 }
 
-// TestTrainersTakeOver: two trainers share requests; one that is killed is found lost, and the other goes on with its job; a
-// cancelled program ends with all that it has started; the queue goes on.
+// TestTrainersTakeOver: two trainers share requests; one that is killed is found lost, and the other goes on with its
+// job; a cancelled program ends with all that it has started; the queue goes on.
 func TestTrainersTakeOver(t *testing.T) {
 	s := newTrainerSetup(t)
 	script, pids := filepath.Join(s.dir, "program.sh"), filepath.Join(s.dir, "pids")

@@ -22,27 +22,34 @@ var rules = []struct {
 	third []string
 }{
 	{pkg: "calib/onnx", may: []string{"calib/calibrator"}, third: []string{"google.golang.org/protobuf"}},
-	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc", "internal/vexp"}, third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
-	{pkg: "arrowio/parquet", may: []string{"arrowio/internal/record"}, third: []string{"github.com/apache/arrow/go/v17", "github.com/pierrec/lz4/v4"}},
+	{pkg: "calib/...", may: []string{"calib/...", "internal/binenc", "internal/vexp"},
+		third: []string{"gonum.org/v1/gonum", "golang.org/x/sys/cpu"}},
+	{pkg: "arrowio/parquet", may: []string{"arrowio/internal/record"}, third: []string{"github.com/apache/arrow/go/v17",
+		"github.com/pierrec/lz4/v4"}},
 	{pkg: "arrowio/...", may: []string{"arrowio/..."}, third: []string{
-		"github.com/apache/arrow/go/v17/arrow", "github.com/klauspost/compress/zstd", "github.com/pierrec/lz4/v4", "github.com/zeebo/xxh3",
+		"github.com/apache/arrow/go/v17/arrow", "github.com/klauspost/compress/zstd", "github.com/pierrec/lz4/v4",
+		"github.com/zeebo/xxh3",
 	}},
 	{pkg: "pipeline/record", third: []string{}},
 	{pkg: "pipeline/...", may: []string{"pipeline/...", "arrowio", "internal/binenc", "internal/setting"}},
 	{pkg: "operators", may: []string{"operators/...", "pipeline"}, third: []string{}},
 	{pkg: "operators/join/store", may: []string{"internal/binenc", "internal/workdir"}, third: []string{}},
-	{pkg: "operators/join", may: []string{"operators/join/store", "pipeline", "arrowio", "arrowio/half", "calib/kernel", "internal/binenc", "internal/setting"}, third: []string{}},
+	{pkg: "operators/join", may: []string{"operators/join/store", "pipeline", "arrowio", "arrowio/half", "calib/kernel",
+		"internal/binenc", "internal/setting"}, third: []string{}},
 	{pkg: "operators/model/...", may: []string{
-		"operators/model/...", "operators/inforce", "operators/slicing", "pipeline/...", "arrowio", "calib/...", "internal/binenc",
+		"operators/model/...", "operators/inforce", "operators/slicing", "pipeline/...", "arrowio", "calib/...",
+		"internal/binenc",
 		"internal/setting",
 	}},
 	// An operator imports no other operator.
 	{pkg: "operators/...", may: []string{
-		"operators/inforce", "operators/slicing", "pipeline", "pipeline/record", "arrowio", "arrowio/archivefile", "arrowio/half", "calib/...",
+		"operators/inforce", "operators/slicing", "pipeline", "pipeline/record", "arrowio", "arrowio/archivefile",
+		"arrowio/half", "calib/...",
 		"internal/binenc", "internal/setting", "internal/workdir",
 	}},
 	{pkg: "sinks/metrics", may: []string{"pipeline", "pipeline/record", "sinks/history"}},
-	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/binenc", "internal/setting", "arrowio", "arrowio/archivefile", "calib/..."}},
+	{pkg: "sinks/...", may: []string{"pipeline/...", "internal/binenc", "internal/setting", "arrowio",
+		"arrowio/archivefile", "calib/..."}},
 	{pkg: "web/calibrate", may: []string{"arrowio", "calib/calibrator"}, third: []string{}},
 	{pkg: "web/...", may: []string{"pipeline/record", "sinks/history"}},
 	{pkg: "trainer/service", may: []string{"trainer/...", "calib/...", "pipeline/record", "internal/setting"}},
@@ -66,8 +73,10 @@ var rules = []struct {
 	{pkg: "internal/layout"},
 	{pkg: "internal/oracle", third: []string{}},
 	{pkg: "internal/engine/...", may: []string{"..."}},
-	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads", "internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
-	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...", "pipeline/..."}},
+	{pkg: "internal/trainerd", may: []string{"internal/config", "internal/engine", "internal/engine/heads",
+		"internal/kafkaclient", "pipeline/...", "trainer/...", "web"}},
+	{pkg: "internal/ruletest", may: []string{"internal/config", "internal/engine", "internal/feed", "arrowio/...",
+		"pipeline/..."}},
 	{pkg: "internal/producer", may: []string{"internal/feed"}},
 	// It runs everything in one process, as a user would.
 	{pkg: "internal/demo", may: []string{"..."}},
@@ -76,7 +85,8 @@ var rules = []struct {
 	{pkg: "internal/heap", may: []string{"trainer/data"}, third: []string{}},
 	{pkg: "internal/control", third: []string{}},
 	{pkg: "internal/inspect", may: []string{"calib/...", "pipeline"}},
-	{pkg: "internal/offline", may: []string{"internal/feed", "calib/...", "arrowio/table", "trainer/data", "trainer/head"}},
+	{pkg: "internal/offline", may: []string{"internal/feed", "calib/...", "arrowio/table", "trainer/data",
+		"trainer/head"}},
 	{pkg: "internal/buildinfo", third: []string{}},
 	{pkg: "internal/kafkaclient", may: []string{"internal/config", "pipeline", "pipeline/kafkaio"}},
 	{pkg: "internal/section", third: []string{}},
@@ -101,7 +111,8 @@ func TestImports(t *testing.T) {
 		}
 		for _, imp := range p.imports {
 			if !allowed(imp, rules[rule].may, rules[rule].third) {
-				t.Errorf("%s imports %s; allowed of ours: %v, of others: %s", pkg, imp, rules[rule].may, describe(rules[rule].third))
+				t.Errorf("%s imports %s; allowed of ours: %v, of others: %s", pkg, imp, rules[rule].may,
+					describe(rules[rule].third))
 			}
 		}
 	}
@@ -116,7 +127,8 @@ func TestHeavyImports(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	for imp := range strings.FieldsSeq(string(out)) {
-		for _, heavy := range []string{arrow + "arrow/compute", arrow + "arrow/flight", arrow + "parquet/pqarrow", "google.golang.org/grpc"} {
+		for _, heavy := range []string{arrow + "arrow/compute", arrow + "arrow/flight", arrow + "parquet/pqarrow",
+			"google.golang.org/grpc"} {
 			if strings.HasPrefix(imp, heavy) {
 				t.Errorf("cmd/plumbline links %s", imp)
 			}

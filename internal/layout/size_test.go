@@ -72,7 +72,8 @@ func goFiles(t *testing.T) []goFile {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, goFile{pkg: path.Dir(name), path: name, test: strings.HasSuffix(name, "_test.go"), src: src, syntax: syntax})
+		out = append(out, goFile{pkg: path.Dir(name), path: name, test: strings.HasSuffix(name, "_test.go"), src: src,
+			syntax: syntax})
 	})
 	if len(out) < 100 {
 		t.Fatalf("%d files found, want hundreds", len(out))

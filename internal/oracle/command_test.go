@@ -39,10 +39,12 @@ var commands = []struct{ name, args, files string }{
 	{"fit-compare-json", "fit val.csv -m all --holdout 0.3 --seed 5 --json --skip metacal_accuracy", ""},
 	{"fit-folds", "fit test.csv -m temperature,vector,isotonic,beta --folds 4 --loss-scaling both --seed 2", ""},
 	{"fit-folds-json", "fit test.csv -m platt,spline --folds 3 --json --no-weights", ""},
-	{"fit-matrix", "fit val.npz:logits --labels y -m matrix --lambda 0.1 --mu 0.1 -o matrix.json --json", "matrix.json"},
+	{"fit-matrix", "fit val.npz:logits --labels y -m matrix --lambda 0.1 --mu 0.1 -o matrix.json --json",
+		"matrix.json"},
 	{"fit-dirichlet", "fit probs.npz -m dirichlet -o dirichlet.json", "dirichlet.json"},
 	{"fit-isotonic", "fit val.arrows -m isotonic -o isotonic.json --json", "isotonic.json"},
-	{"fit-parameterised", "fit val.csv -m parameterised_temperature --seed 7 -o pts.json --refit --holdout 0.2", "pts.json"},
+	{"fit-parameterised", "fit val.csv -m parameterised_temperature --seed 7 -o pts.json --refit --holdout 0.2",
+		"pts.json"},
 	{"fit-metacal", "fit val.csv -m metacal_miscoverage --miscoverage 0.1 -o metacal.json", "metacal.json"},
 	{"fit-class-scaling", "fit val.csv -m temperature --loss-scaling on -o cls.json --holdout test.csv", "cls.json"},
 	{"fit-unknown", "fit val.csv -m nothing", ""},
@@ -57,8 +59,10 @@ var commands = []struct{ name, args, files string }{
 	{"convert-pts", "convert pts.json -o pts.onnx", "pts.onnx"},
 	{"replay", "replay -c replay.yaml stream.csv" + late, ""},
 	{"replay-json", "replay -c replay.yaml stream.csv --json --shards 3" + late, ""},
-	{"replay-times", "replay -c replay.yaml val.arrows --event-rate 0 --inline-labels --json --model named --version 7", ""},
-	{"replay-no-labels", "replay -c replay.yaml stream.csv --no-labels --event-rate 20 --limit 500 --shuffle" + from, ""},
+	{"replay-times", "replay -c replay.yaml val.arrows --event-rate 0 --inline-labels --json --model named --version 7",
+		""},
+	{"replay-no-labels", "replay -c replay.yaml stream.csv --no-labels --event-rate 20 --limit 500 --shuffle" + from,
+		""},
 	{"replay-auto", "replay -c auto.yaml stream.csv --log-level info" + late, ""},
 	{"replay-bad-configuration", "replay -c bad.yaml stream.csv", ""},
 	{"test-rules", "test rules rules.yaml", ""},
@@ -119,7 +123,8 @@ func TestCommands(t *testing.T) {
 			}
 			code = exit.ExitCode()
 		}
-		text := fmt.Sprintf("$ plumbline %s\n%sexit %d\n%s", c.args, masked(stdout.String()), code, masked(stderr.String()))
+		text := fmt.Sprintf("$ plumbline %s\n%sexit %d\n%s", c.args, masked(stdout.String()), code,
+			masked(stderr.String()))
 		for file := range strings.FieldsSeq(c.files) {
 			b, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
@@ -200,12 +205,14 @@ func writeFiles(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	w := newWiring(t, "", 1, 1)
-	for name, content := range map[string][]byte{"val.csv": csvFile(val), "test.csv": csvFile(test), "stream.csv": csvFile(changing),
-		"bad.csv": []byte("logits_0,logits_1,label\n1,2,0\n1,nan,0\n"), "val.arrows": w.encodePredictions(val, true),
+	for name, content := range map[string][]byte{"val.csv": csvFile(val), "test.csv": csvFile(test),
+		"stream.csv": csvFile(changing),
+		"bad.csv":    []byte("logits_0,logits_1,label\n1,2,0\n1,nan,0\n"), "val.arrows": w.encodePredictions(val, true),
 		"val.npz": npzFile(t, "logits", val, "y"), "probs.npz": npzFile(t, "probs", probabilities(test), "labels"),
 		"replay.yaml": fmt.Appendf([]byte(replayConfiguration), refitConfiguration, "temperature"),
 		"auto.yaml":   fmt.Appendf([]byte(replayConfiguration), refitConfiguration, "auto"),
-		"bad.yaml":    []byte("refit: {method: magic, perid: 1m}\n"), "rules.yaml": rules, "fail.yaml": []byte(failingRules)} {
+		"bad.yaml":    []byte("refit: {method: magic, perid: 1m}\n"), "rules.yaml": rules,
+		"fail.yaml": []byte(failingRules)} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -108,7 +108,8 @@ func (w *world) outputLines() (out lines) {
 			m.value = build.ReplaceAll(m.value, []byte(`"build":"oracle"`))
 			// The outputs of two models of a task have no order between them: one may wait for a fit.
 			model, key := m.ledger()
-			streams.put(fmt.Sprintf("model %d %q %s", p, model, m.stream), []byte(m.key), fmt.Append(nil, m.time), m.value)
+			streams.put(fmt.Sprintf("model %d %q %s", p, model, m.stream), []byte(m.key), fmt.Append(nil, m.time),
+				m.value)
 			h := sha256.New()
 			prev := ledgers[key]
 			h.Write(prev[:])
@@ -152,7 +153,8 @@ func (w *world) quotes(shard int, m *message) {
 		}
 	}
 	if offset < 0 || string(w.in[shard][input][offset].value) != string(m.value) {
-		w.t.Errorf("seed %d: a dead letter of shard %d is not the record that it names: %q", w.plan.seed, shard, m.headers)
+		w.t.Errorf("seed %d: a dead letter of shard %d is not the record that it names: %q", w.plan.seed, shard,
+			m.headers)
 	}
 }
 

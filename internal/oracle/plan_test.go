@@ -25,8 +25,10 @@ type plan struct {
 }
 
 // methods are those of refits; each is tried by some seeds.
-var methods = []string{"temperature", "auto", "platt", "vector", "class_temperature", "beta", "isotonic", "histogram", "spline",
-	"parameterised_temperature", "ensemble_temperature", "temperature_sbece", "matrix", "dirichlet", "intra_order_preserving",
+var methods = []string{"temperature", "auto", "platt", "vector", "class_temperature", "beta", "isotonic", "histogram",
+	"spline",
+	"parameterised_temperature", "ensemble_temperature", "temperature_sbece", "matrix", "dirichlet",
+	"intra_order_preserving",
 	"scaling_binning", "histogram_width", "metacal_miscoverage", "metacal_accuracy", "temperature+cls", "none"}
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -34,7 +36,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 42))
 	p := &plan{seed: seed, shards: pick(r, 1, 2, 3, 5), partitions: pick(r, 1, 1, 2), batch: pick(r, 2, 7, 25, 60, 200),
-		bias: pick(r, .5, .5, .9, .1), displaced: pick(r, 0, 0, 60, 300), spoiled: seed%3 == 0, inline: seed%11 == 5, orders: seed%4 == 1,
+		bias: pick(r, .5, .5, .9, .1), displaced: pick(r, 0, 0, 60,
+			300), spoiled: seed%3 == 0, inline: seed%11 == 5, orders: seed%4 == 1,
 		heads: seed%3 == 1, idle: seed%5 == 2}
 	switch seed % 4 {
 	case 0:
@@ -48,8 +51,10 @@ func newPlan(seed uint64) *plan {
 }
 
 func newStream(p *plan, r *rand.Rand) stream {
-	s := stream{rows: 1600 + 300*r.IntN(4), step: pick(r, int64(6e7), 9e7, 12e7), maxLag: pick(r, 2*second, 10*second, 30*second),
-		lateShare: pick(r, 0, 0, .02), wait: 120 * second, columns: r.IntN(3), values: pick(r, 2, 3, 6), features: p.heads,
+	s := stream{rows: 1600 + 300*r.IntN(4), step: pick(r, int64(6e7), 9e7, 12e7), maxLag: pick(r, 2*second, 10*second,
+		30*second),
+		lateShare: pick(r, 0, 0, .02), wait: 120 * second, columns: r.IntN(3), values: pick(r, 2, 3,
+			6), features: p.heads,
 		probs: r.IntN(5) == 0, weighs: r.IntN(3) == 0}
 	if p.idle {
 		s.gap = 90 * second
@@ -98,10 +103,13 @@ func (p *plan) configuration(r *rand.Rand) string {
 		line("models: [{name: m, classes: %d}]", p.stream.models[0].k)
 	}
 	columns := []string{"region", "tenant"}[:p.stream.columns]
-	line("slices: {columns: [%s], max_keys: %d, half_life: %s}", strings.Join(columns, ", "), pick(r, 1000, 3, 2), pick(r, "1m", "1h"))
-	line("event_time: {pane: %s, allowed_lateness: %s, max_ahead: 24h, forget_after: %s}", pick(r, "10s", "10s", "10s", "5s"),
+	line("slices: {columns: [%s], max_keys: %d, half_life: %s}", strings.Join(columns, ", "), pick(r, 1000, 3, 2),
+		pick(r, "1m", "1h"))
+	line("event_time: {pane: %s, allowed_lateness: %s, max_ahead: 24h, forget_after: %s}",
+		pick(r, "10s", "10s", "10s", "5s"),
 		pick(r, "0s", "10s"), pick(r, "0s", "1m", "720h"))
-	line("join: {wait: 2m, max_rows: %d, memory_bytes: %d, remember: %d}", pick(r, 1000000, 1000000, 150), pick(r, 0, 33554432, 65536),
+	line("join: {wait: 2m, max_rows: %d, memory_bytes: %d, remember: %d}", pick(r, 1000000, 1000000, 150),
+		pick(r, 0, 33554432, 65536),
 		pick(r, 0, 100, 100000))
 	line("stats: {bins: %d, extra_bins: %s, resamples: 20}", pick(r, 15, 10), pick(r, "[]", "[12]", "[20, 5]"))
 	line("sample: {rows_per_cell: %d, rows: 4096}", pick(r, 1024, 1024, 30))
@@ -129,8 +137,10 @@ func (p *plan) alarm(r *rand.Rand, line func(string, ...any)) {
 	line("alarm: {enabled: %v, false_alarm_every: %s, reference: %s, reference_rows: %d, matured: %s, slices: %v, fdr: %g,",
 		r.IntN(8) > 0, pick(r, "1h", "24h", "8760h"), pick(r, "none", "none", "pinned", "rolling"), pick(r, 200, 400),
 		pick(r, "0s", "0s", "45s"), r.IntN(4) > 0, pick(r, .05, .3))
-	line("  epsilon_ece: %g, clear_rows: %d, clear_for: %s, quiet_rows: %d, hold: %s, max_weight: %g, bins: %d}", pick(r, .02, .03),
-		pick(r, 100, 300), pick(r, "0s", "20s"), pick(r, 0, 400, 50000), pick(r, "0s", "1m"), pick(r, 1.0, 2), pick(r, 15, 10))
+	line("  epsilon_ece: %g, clear_rows: %d, clear_for: %s, quiet_rows: %d, hold: %s, max_weight: %g, bins: %d}",
+		pick(r, .02, .03),
+		pick(r, 100, 300), pick(r, "0s", "20s"), pick(r, 0, 400, 50000), pick(r, "0s", "1m"), pick(r, 1.0, 2), pick(r,
+			15, 10))
 	line("unlabelled: {enabled: true, reference: %s, reference_rows: %d, alpha: %g, slices: true, classes: slices}",
 		pick(r, "pinned", "rolling"), pick(r, 200, 400), pick(r, .001, .05))
 }
@@ -183,7 +193,8 @@ func (p *plan) refit(r *rand.Rand, line func(string, ...any)) {
 		shift = pick(r, "candidate", "at_once", "at_once")
 	}
 	line("refit: {method: %s, period: %s, on_alarm: %v, fresh_rows: %d, min_rows: 150, max_rows: 1500, test_share: 0.3, delay: %d,",
-		methods[p.seed%uint64(len(methods))], pick(r, "1m", "90s", "0s"), r.IntN(5) > 0, pick(r, 150, 300), pick(r, 1, 2, 3))
+		methods[p.seed%uint64(len(methods))], pick(r, "1m", "90s", "0s"), r.IntN(5) > 0, pick(r, 150, 300), pick(r, 1,
+			2, 3))
 	line("  alpha: 0.05, validation_rows: %d, validation_for: %s, min_nll_gain: 0.001, max_ece_rise: 0.02, max_accuracy_drop: 0.02,",
 		pick(r, 0, 400, 1000), pick(r, "0s", "2m"))
 	line("  shadow_for: %s, canary_share: %g, canary_for: %s, rollback_panes: %d, cooldown: %s, online: %v, label_shift: %s}",

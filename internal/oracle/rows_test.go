@@ -71,7 +71,8 @@ func (s *stream) draw(seed uint64) []row {
 func (s *stream) row(r *rand.Rand, id string, i int) row {
 	at := float64(i) / float64(s.rows)
 	m := s.models[r.IntN(len(s.models))]
-	out := row{id: id, model: m.name, ts: start + int64(i)*s.step, probs: s.probs, weighs: s.weighs, slices: [2]string{absent, absent}}
+	out := row{id: id, model: m.name, ts: start + int64(i)*s.step, probs: s.probs, weighs: s.weighs,
+		slices: [2]string{absent, absent}}
 	if at > .5 {
 		out.ts += s.gap
 	}

@@ -38,7 +38,8 @@ func newWiring(t testing.TB, yaml string, shards, partitions int) *wiring {
 		t.Fatalf("%v\n%s", err, yaml)
 	}
 	cfg.Join.Dir = t.TempDir()
-	return &wiring{t: t, e: engine.New(cfg, slog.New(slog.DiscardHandler)), shards: shards, partitions: partitions, files: map[string][]byte{}}
+	return &wiring{t: t, e: engine.New(cfg, slog.New(slog.DiscardHandler)), shards: shards, partitions: partitions,
+		files: map[string][]byte{}}
 }
 
 // partitionOf is where a key goes on a topic of so many partitions.
@@ -175,7 +176,8 @@ type record struct {
 
 func (r *record) pipeline() pipeline.Record {
 	in := pipeline.Input(r.input)
-	out := pipeline.Record{Input: in, Topic: in.String(), Offset: int64(r.offset), Time: r.time, Key: []byte(r.key), Value: r.value, Idle: r.idle}
+	out := pipeline.Record{Input: in, Topic: in.String(), Offset: int64(r.offset), Time: r.time, Key: []byte(r.key),
+		Value: r.value, Idle: r.idle}
 	for k, v := range r.headers {
 		out.Headers = append(out.Headers, pipeline.Header{Key: k, Value: []byte(v)})
 	}
@@ -184,7 +186,8 @@ func (r *record) pipeline() pipeline.Record {
 
 // watermarkRecord promises that no row before a time follows.
 func watermarkRecord(input int, at int64) record {
-	return record{input: input, time: at, headers: map[string]string{pipeline.WatermarkHeader: strconv.FormatInt(at, 10)}}
+	return record{input: input, time: at, headers: map[string]string{pipeline.WatermarkHeader: strconv.FormatInt(at,
+		10)}}
 }
 
 // message is one output.
@@ -198,7 +201,8 @@ type message struct {
 
 func (w *wiring) messages(ms []pipeline.Message) (out []message) {
 	for _, m := range ms {
-		o := message{stream: string(m.Stream), key: string(m.Key), partition: int(m.Partition), time: m.Time, value: bytes.Clone(m.Value)}
+		o := message{stream: string(m.Stream), key: string(m.Key), partition: int(m.Partition), time: m.Time,
+			value: bytes.Clone(m.Value)}
 		for _, h := range m.Headers {
 			o.headers = append(o.headers, [2]string{h.Key, string(h.Value)})
 		}
@@ -269,8 +273,9 @@ type order struct {
 }
 
 func (w *wiring) encodeOrder(o order) []byte {
-	p := pipeline.Order{ID: [16]byte{o.number}, Action: o.action, Model: o.model, Version: o.version, Revision: o.revision,
-		By: "ann", Why: "because of " + o.action}
+	p := pipeline.Order{ID: [16]byte{o.number}, Action: o.action, Model: o.model, Version: o.version,
+		Revision: o.revision,
+		By:       "ann", Why: "because of " + o.action}
 	if o.temperature > 0 {
 		c, err := calibrator.NewTemperature(o.temperature)
 		w.must(err)

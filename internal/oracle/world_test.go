@@ -28,9 +28,12 @@ type world struct {
 func runWorld(t testing.TB, seed uint64) *world {
 	t.Helper()
 	p := newPlan(seed)
-	w := &world{wiring: newWiring(t, p.yaml, p.shards, p.partitions), plan: p, r: rand.New(rand.NewPCG(seed, 2)), in: make([][2][]record, p.shards),
-		drained: make([]bool, p.shards), rested: make([]bool, p.shards), saved: make([][]byte, p.shards), kept: make([][]byte, p.partitions),
-		panes: make([][]record, p.partitions), outputs: make([][]message, p.partitions), letters: make([][]message, p.shards)}
+	w := &world{wiring: newWiring(t, p.yaml, p.shards, p.partitions), plan: p, r: rand.New(rand.NewPCG(seed, 2)),
+		in:      make([][2][]record, p.shards),
+		drained: make([]bool, p.shards), rested: make([]bool, p.shards), saved: make([][]byte,
+			p.shards), kept: make([][]byte, p.partitions),
+		panes: make([][]record, p.partitions), outputs: make([][]message, p.partitions), letters: make([][]message,
+			p.shards)}
 	w.fill()
 	for i := range p.shards {
 		w.shards = append(w.shards, w.newShard(i))
@@ -193,7 +196,8 @@ func (w *world) writeShard(i int) {
 func (w *world) writePanes(panes []message) {
 	for _, m := range panes {
 		w.log = append(w.log, m)
-		w.panes[m.partition] = append(w.panes[m.partition], record{input: 2, offset: len(w.panes[m.partition]), key: m.key, value: m.value})
+		w.panes[m.partition] = append(w.panes[m.partition], record{input: 2, offset: len(w.panes[m.partition]),
+			key: m.key, value: m.value})
 	}
 }
 
@@ -299,8 +303,10 @@ func (w *world) restart() {
 // order puts what a person decides into the log of panes.
 func (w *world) order(n int) {
 	m := w.plan.stream.models[0]
-	orders := []order{{action: "publish", version: "v1", temperature: 1.7}, {action: "pin"}, {action: "rollback", version: "v1"}, {action: "unpin", version: "v1"},
-		{action: "publish", version: "none", temperature: 2}, {action: "publish", version: "v1", temperature: .6}, {action: "unpin"}}
+	orders := []order{{action: "publish", version: "v1", temperature: 1.7}, {action: "pin"},
+		{action: "rollback", version: "v1"}, {action: "unpin", version: "v1"},
+		{action: "publish", version: "none", temperature: 2}, {action: "publish", version: "v1",
+			temperature: .6}, {action: "unpin"}}
 	o := orders[n%len(orders)]
 	o.number, o.model = byte(n+1), m.name
 	p := partitionOf(m.name, w.partitions)

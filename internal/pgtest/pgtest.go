@@ -75,7 +75,8 @@ func (s *Server) make() error {
 	if err := give(s.dir); err != nil {
 		return err
 	}
-	init, err := s.command("initdb", "-D", s.data(), "-U", "plumbline", "--auth=scram-sha-256", "--pwfile="+pass, "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	init, err := s.command("initdb", "-D", s.data(), "-U", "plumbline", "--auth=scram-sha-256", "--pwfile="+pass,
+		"--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 	if err != nil {
 		return err
 	}
@@ -176,7 +177,8 @@ func (s *Server) Close() {
 
 func (s *Server) dsn(database string) string {
 	host, port, _ := net.SplitHostPort(s.Address)
-	return fmt.Sprintf("host=%s port=%s user=plumbline password=%s dbname=%s sslmode=disable", host, port, Password, database)
+	return fmt.Sprintf("host=%s port=%s user=plumbline password=%s dbname=%s sslmode=disable", host, port, Password,
+		database)
 }
 
 // Database makes an empty database and returns its address.

@@ -95,7 +95,8 @@ type frame struct {
 // at places a point of the panel.
 func (f *frame) at(p Point) Point {
 	x, y := f.panel.X, f.panel.Y
-	return Point{f.left + (p.X-x.Min)/(x.Max-x.Min)*(f.right-f.left), f.bottom - (p.Y-y.Min)/(y.Max-y.Min)*(f.bottom-f.top)}
+	return Point{f.left + (p.X-x.Min)/(x.Max-x.Min)*(f.right-f.left),
+		f.bottom - (p.Y-y.Min)/(y.Max-y.Min)*(f.bottom-f.top)}
 }
 
 func (f *frame) all(points []Point) []Point {
@@ -166,13 +167,16 @@ func (p *Panel) draw(to canvas, corner Point) {
 	}
 	f := &frame{to: to, panel: p,
 		left: corner.X + pad + fontSize*(lineHeight+0.6*float64(widest)) + 2*tickLength, right: corner.X + side - pad,
-		top: corner.Y + pad + fontSize*lineHeight*float64(len(title)) + fontSize, bottom: corner.Y + side - pad - 2*fontSize*lineHeight - tickLength}
+		top: corner.Y + pad + fontSize*lineHeight*float64(len(title)) + fontSize, bottom: corner.Y +
+			side - pad - 2*fontSize*lineHeight - tickLength}
 	for i, line := range title {
-		to.text(Point{corner.X + side/2, corner.Y + pad + fontSize*lineHeight*float64(i) + fontSize}, line, label{size: fontSize, across: 0.5})
+		to.text(Point{corner.X + side/2, corner.Y + pad + fontSize*lineHeight*float64(i) + fontSize}, line,
+			label{size: fontSize, across: 0.5})
 	}
 	f.axes(ticks(p.X), yTicks)
 	to.text(Point{(f.left + f.right) / 2, corner.Y + side - pad}, p.X.Label, label{size: fontSize, across: 0.5})
-	to.text(Point{corner.X + pad + fontSize, (f.top + f.bottom) / 2}, p.Y.Label, label{size: fontSize, across: 0.5, upwards: true})
+	to.text(Point{corner.X + pad + fontSize, (f.top + f.bottom) / 2}, p.Y.Label,
+		label{size: fontSize, across: 0.5, upwards: true})
 	for _, m := range p.Marks {
 		m.draw(f)
 	}
@@ -209,7 +213,8 @@ func (f *frame) legend() {
 	}
 	for i, e := range f.panel.Legend {
 		y := at + fontSize*lineHeight*float64(i) + fontSize
-		f.to.stroke([]Point{{f.right - stroke, y - fontSize/3}, {f.right, y - fontSize/3}}, style{color: e.Color, width: 1.5})
+		f.to.stroke([]Point{{f.right - stroke, y - fontSize/3}, {f.right, y - fontSize/3}},
+			style{color: e.Color, width: 1.5})
 		f.to.text(Point{f.right - stroke - 3, y}, e.Name, label{size: fontSize, across: 1})
 	}
 }

@@ -14,14 +14,16 @@ import (
 var red = color.RGBA{0xff, 0, 0, 0xff}
 
 func panel(marks ...plot.Mark) [][]*plot.Panel {
-	return [][]*plot.Panel{{{Title: "a < b", X: plot.Axis{Label: "x", Max: 1}, Y: plot.Axis{Label: "y", Max: 1}, Grid: true, Marks: marks}}}
+	return [][]*plot.Panel{{{Title: "a < b", X: plot.Axis{Label: "x", Max: 1}, Y: plot.Axis{Label: "y", Max: 1},
+		Grid: true, Marks: marks}}}
 }
 
 // TestPNG: a mark is where its coordinates say, and what is not a number is left out.
 func TestPNG(t *testing.T) {
 	var b bytes.Buffer
 	marks := []plot.Mark{plot.Bar{From: plot.Point{X: .5}, To: plot.Point{X: 1, Y: 1}, Color: red},
-		plot.Line{Points: []plot.Point{{X: math.NaN(), Y: 1}, {X: 0, Y: math.Inf(1)}}, Color: red}, plot.Dots{}, plot.Whisker{X: math.NaN(), Color: red}}
+		plot.Line{Points: []plot.Point{{X: math.NaN(), Y: 1}, {X: 0, Y: math.Inf(1)}},
+			Color: red}, plot.Dots{}, plot.Whisker{X: math.NaN(), Color: red}}
 	if err := plot.Write(&b, ".png", panel(marks...)); err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +55,12 @@ func TestPNG(t *testing.T) {
 
 func TestSVG(t *testing.T) {
 	var b bytes.Buffer
-	if err := plot.Write(&b, ".svg", panel(plot.Line{Points: []plot.Point{{}, {X: 1, Y: 1}}, Color: red, Dashed: true}, plot.Text{Text: "7"})); err != nil {
+	if err := plot.Write(&b, ".svg", panel(plot.Line{Points: []plot.Point{{}, {X: 1, Y: 1}}, Color: red, Dashed: true},
+		plot.Text{Text: "7"})); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<svg ", "a &lt; b", `stroke="#ff0000"`, "stroke-dasharray", ">0.2<", ">0.0<", ">7<", "rotate(-90"} {
+	for _, want := range []string{"<svg ", "a &lt; b", `stroke="#ff0000"`, "stroke-dasharray", ">0.2<", ">0.0<", ">7<",
+		"rotate(-90"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s", want)
 		}

@@ -84,14 +84,16 @@ func (r *raster) segment(a, along Point, from, to float64, s style) {
 	from, to = from-half/2, to+half/2
 	side := Point{-along.Y * half, along.X * half}
 	p, q := Point{a.X + along.X*from, a.Y + along.Y*from}, Point{a.X + along.X*to, a.Y + along.Y*to}
-	r.fill([]Point{{p.X + side.X, p.Y + side.Y}, {q.X + side.X, q.Y + side.Y}, {q.X - side.X, q.Y - side.Y}, {p.X - side.X, p.Y - side.Y}}, s.color)
+	r.fill([]Point{{p.X + side.X, p.Y + side.Y}, {q.X + side.X, q.Y + side.Y}, {q.X - side.X, q.Y - side.Y},
+		{p.X - side.X, p.Y - side.Y}}, s.color)
 }
 
 func (r *raster) face(size float64) font.Face {
 	f := r.faces[size]
 	if f == nil {
 		var err error
-		if f, err = opentype.NewFace(r.font, &opentype.FaceOptions{Size: size, DPI: 72 * scale, Hinting: font.HintingFull}); err != nil {
+		if f, err = opentype.NewFace(r.font, &opentype.FaceOptions{Size: size, DPI: 72 * scale,
+			Hinting: font.HintingFull}); err != nil {
 			panic("plot: " + err.Error()) // the font is ours
 		}
 		r.faces[size] = f
@@ -104,7 +106,8 @@ func (r *raster) text(at Point, text string, l label) {
 	width := font.MeasureString(face, text)
 	back := fixed.Int26_6(float64(width) * l.across)
 	if !l.upwards {
-		d := font.Drawer{Dst: r.img, Src: image.NewUniform(black), Face: face, Dot: fixed.Point26_6{X: fixed.Int26_6(at.X*scale*64) - back, Y: fixed.Int26_6(at.Y * scale * 64)}}
+		d := font.Drawer{Dst: r.img, Src: image.NewUniform(black), Face: face,
+			Dot: fixed.Point26_6{X: fixed.Int26_6(at.X*scale*64) - back, Y: fixed.Int26_6(at.Y * scale * 64)}}
 		d.DrawString(text)
 		return
 	}

@@ -23,11 +23,13 @@ func newYAMLLines(text []byte) yamlLines {
 	return yamlLines{file}
 }
 
-// of returns the line of a key such as tests[0].rows, or of what it is in where it is not there; 1 where nothing is known.
+// of returns the line of a key such as tests[0].rows, or of what it is in where it is not there; 1 where nothing is
+// known.
 func (l yamlLines) of(key string) int {
 	for l.file != nil && key != "" {
 		if p, err := yaml.PathString("$." + key); err == nil {
-			if n, err := p.FilterFile(l.file); err == nil && n != nil && n.GetToken() != nil && n.GetToken().Position != nil {
+			if n, err := p.FilterFile(l.file); err == nil && n != nil && n.GetToken() != nil &&
+				n.GetToken().Position != nil {
 				return n.GetToken().Position.Line
 			}
 		}
@@ -146,7 +148,8 @@ func (r *Rows) check(classes int) error {
 	case r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1):
 		return fmt.Errorf("accuracy: %v: must be 0 to 1", *r.Accuracy)
 	case r.Confidence != 0 && !(r.Confidence > 1/float64(classes) && r.Confidence < 1):
-		return fmt.Errorf("confidence: %v: must be above 1/classes, %.4g, and below 1", r.Confidence, 1/float64(classes))
+		return fmt.Errorf("confidence: %v: must be above 1/classes, %.4g, and below 1", r.Confidence,
+			1/float64(classes))
 	}
 	if r.Delay != "" {
 		var ok bool

@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
-// Panes are Count panes that are alike. Every one has the rows of Bins, spread evenly over its time, with labels that come at
-// once: predictions and labels are in the same pane.
+// Panes are Count panes that are alike. Every one has the rows of Bins, spread evenly over its time, with labels that
+// come at once: predictions and labels are in the same pane.
 type Panes struct {
 	Count  int               `yaml:"count"` // default 1
 	Bins   []PaneBin         `yaml:"bins"`  // none: a pane without rows
@@ -53,7 +53,8 @@ func (p *Panes) check(classes int) error {
 	for i, b := range p.Bins {
 		switch {
 		case !(b.Confidence > 1/float64(classes) && b.Confidence < 1):
-			return fmt.Errorf("bins[%d]: confidence: %v: must be above 1/classes, %.4g, and below 1", i, b.Confidence, 1/float64(classes))
+			return fmt.Errorf("bins[%d]: confidence: %v: must be above 1/classes, %.4g, and below 1", i, b.Confidence,
+				1/float64(classes))
 		case b.Rows < 1 || b.Rows > maxPaneRows:
 			return fmt.Errorf("bins[%d]: rows: %d: must be 1 to %d", i, b.Rows, maxPaneRows)
 		case b.Correct < 0 || b.Correct > b.Rows:
@@ -99,7 +100,8 @@ func firstPane(pane time.Duration) time.Time {
 }
 
 func newPaneSource(t *Test, columns []string, pane time.Duration) *paneSource {
-	s := &paneSource{test: t, columns: columns, pane: arrowio.Time(pane), start: firstPane(pane).UnixNano(), rng: rand.New(rand.NewPCG(t.Seed, 1)),
+	s := &paneSource{test: t, columns: columns, pane: arrowio.Time(pane), start: firstPane(pane).UnixNano(),
+		rng:    rand.New(rand.NewPCG(t.Seed, 1)),
 		scores: make([]float32, t.Classes), values: make([]string, len(columns)), left: -1}
 	return s
 }
@@ -160,13 +162,14 @@ func (s *paneSource) row(row *feed.Row, p *Panes, n int) {
 	s.i++
 }
 
-// checkNames refuses rules and slice columns that the configuration does not have: what is expected of them could only be true
-// or false by a slip of the pen.
+// checkNames refuses rules and slice columns that the configuration does not have: what is expected of them could only
+// be true or false by a slip of the pen.
 func (s *Suite) checkNames(t *Test) (key string, err error) {
 	var rules []string
 	if s.cfg.Alarm.Enabled {
 		for _, signal := range s.cfg.Alarm.Signals {
-			rules = append(rules, map[string]string{"raw": "calibration-raw", "calibrated": "calibration-calibrated", "accuracy": "accuracy-fall"}[signal])
+			rules = append(rules, map[string]string{"raw": "calibration-raw", "calibrated": "calibration-calibrated",
+				"accuracy": "accuracy-fall"}[signal])
 		}
 	}
 	for _, r := range s.cfg.Rules {
@@ -176,7 +179,8 @@ func (s *Suite) checkNames(t *Test) (key string, err error) {
 		if slices.Contains(s.cfg.Slices.Columns, name) {
 			return nil
 		}
-		return fmt.Errorf("slice column %q: must be of slices.columns of the configuration: %q", name, s.cfg.Slices.Columns)
+		return fmt.Errorf("slice column %q: must be of slices.columns of the configuration: %q", name,
+			s.cfg.Slices.Columns)
 	}
 	for i, r := range t.Rows {
 		for name := range r.Slices {
@@ -199,7 +203,8 @@ func (s *Suite) checkNames(t *Test) (key string, err error) {
 	for i, e := range t.Expect {
 		key := fmt.Sprintf("expect[%d]", i)
 		if !slices.Contains(rules, e.Rule) {
-			return key, fmt.Errorf("rule: %q: must be one of the configuration's: %s", e.Rule, strings.Join(rules, ", "))
+			return key, fmt.Errorf("rule: %q: must be one of the configuration's: %s", e.Rule,
+				strings.Join(rules, ", "))
 		}
 		if e.Slice == "" {
 			continue

@@ -54,7 +54,8 @@ func (t *Test) judge(alerts []record.Alert, start time.Time) Result {
 			continue
 		}
 		d := at.Sub(start)
-		x := Alert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy, Value: a.Value, Message: a.Message, at: d}
+		x := Alert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy,
+			Value: a.Value, Message: a.Message, at: d}
 		if a.Evidence != nil {
 			x.Direction, x.Bins = a.Evidence.Direction, a.Evidence.Bins
 		}
@@ -99,7 +100,8 @@ func (t *Test) judge(alerts []record.Alert, start time.Time) Result {
 }
 
 func (e *Expectation) matches(a *Alert) bool {
-	return a.Rule == e.Rule && a.Slice == e.Slice && e.matchesState(a) && a.at >= e.From && (e.To == 0 || a.at <= e.To) && e.matchesEvidence(a)
+	return a.Rule == e.Rule && a.Slice == e.Slice && e.matchesState(a) && a.at >= e.From &&
+		(e.To == 0 || a.at <= e.To) && e.matchesEvidence(a)
 }
 
 func (e *Expectation) matchesState(a *Alert) bool {
@@ -116,7 +118,8 @@ func (e *Expectation) matchesState(a *Alert) bool {
 	return e.Inhibited == nil || *e.Inhibited == (a.InhibitedBy != "")
 }
 
-// matchesEvidence reports whether every range of expected bins has one of the evidence, and with OnlyBins each of the evidence a range.
+// matchesEvidence reports whether every range of expected bins has one of the evidence, and with OnlyBins each of the
+// evidence a range.
 func (e *Expectation) matchesEvidence(a *Alert) bool {
 	if e.Direction != "" && a.Direction != e.Direction {
 		return false

@@ -53,9 +53,9 @@ type Test struct {
 	At string // file:line
 }
 
-// Rows are rows of one kind. Either labels are drawn from the softmax of random logits and the scores are Sharpness times
-// those, with a share Wrong of labels replaced; or all rows have one Confidence and exactly the share Accuracy of every hundred
-// is right. A share Unlabelled of the rows never gets its label.
+// Rows are rows of one kind. Either labels are drawn from the softmax of random logits and the scores are Sharpness
+// times those, with a share Wrong of labels replaced; or all rows have one Confidence and exactly the share Accuracy of
+// every hundred is right. A share Unlabelled of the rows never gets its label.
 type Rows struct {
 	Count      int                 `yaml:"count"`
 	Sharpness  float64             `yaml:"sharpness"` // default 1, calibrated; above 1 overconfident
@@ -70,11 +70,13 @@ type Rows struct {
 	delayMin, delayMax time.Duration
 }
 
-// Expectation is an alert that must come, or with Never may not. From and To bound its time, counted from the first row.
+// Expectation is an alert that must come, or with Never may not. From and To bound its time, counted from the first
+// row.
 type Expectation struct {
-	Rule      string        `yaml:"rule"`
-	Slice     string        `yaml:"slice"`
-	State     string        `yaml:"state"` // pending, firing (the default), resolved; or inhibited: pending or firing, and another stands for it
+	Rule  string `yaml:"rule"`
+	Slice string `yaml:"slice"`
+	// pending, firing (the default), resolved; or inhibited: pending or firing, and another stands for it
+	State     string        `yaml:"state"`
 	From      time.Duration `yaml:"from"`
 	To        time.Duration `yaml:"to"` // default: the end
 	Inhibited *bool         `yaml:"inhibited"`
@@ -103,7 +105,8 @@ func Read(path, flag string) (*Suite, error) {
 		return nil, err
 	}
 	s := &Suite{dir: filepath.Dir(path)}
-	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) { // the end: an empty file
+	// the end: an empty file
+	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(s); err != nil && !errors.Is(err, io.EOF) {
 		return nil, invalidf("%s: %s", path, yaml.FormatError(err, false, true))
 	}
 	lines := newYAMLLines(b)
@@ -217,7 +220,8 @@ func (s *Suite) Run(ctx context.Context, t *Test) (Result, error) {
 // feed returns the messages of a case.
 func (s *Suite) feed(t *Test, cfg *config.Config) (*feed.Feed, error) {
 	o := feed.Options{Model: t.Model, Version: t.Version, Partitions: 1, EventRate: t.Rate, Start: firstRow.UnixNano(),
-		InlineLabels: cfg.Topics.Labels == "", FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness), Seed: t.Seed, End: true, Pane: cfg.EventTime.Pane}
+		InlineLabels: cfg.Topics.Labels == "", FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness), Seed: t.Seed,
+		End: true, Pane: cfg.EventTime.Pane}
 	if len(t.Panes) > 0 {
 		o.EventRate = 0 // the rows have times of their own
 		return feed.New(newPaneSource(t, cfg.Slices.Columns, cfg.EventTime.Pane), o)

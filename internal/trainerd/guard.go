@@ -20,8 +20,8 @@ func GuardCommand(grace time.Duration) ([]string, error) {
 	return []string{exe, "trainer", "guard", grace.String()}, nil
 }
 
-// lockDevice refuses a second trainer on a device of this machine, where the recipes are to run on one and it is there: two
-// trainings would share its memory and each take twice as long.
+// lockDevice refuses a second trainer on a device of this machine, where the recipes are to run on one and it is there:
+// two trainings would share its memory and each take twice as long.
 func lockDevice(t service.Config, dir string, log *slog.Logger) (free func(), err error) {
 	none := func() {}
 	if len(t.Command) > 0 || t.Backend == "go" || t.Backend == "gorgonia" {

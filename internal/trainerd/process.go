@@ -76,7 +76,8 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 	}
 	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
 	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: log}
-	topics := []kafkaio.Tailed{{Topic: cfg.Topics.Finetune, Take: take(service.ReadRequest)}, {Topic: cfg.Topics.Heads, Take: take(service.ReadHeads)}}
+	topics := []kafkaio.Tailed{{Topic: cfg.Topics.Finetune, Take: take(service.ReadRequest)},
+		{Topic: cfg.Topics.Heads, Take: take(service.ReadHeads)}}
 	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
 		return kafkaclient.NoTopic(err)
 	}
@@ -123,13 +124,15 @@ func Lock(t service.Config) (unlock func(), err error) {
 		return nil, fmt.Errorf("trainer.dir: %w", err)
 	}
 	if held {
-		return nil, fmt.Errorf("%s is held: a trainer %q runs on this directory already (set trainer.name)", file, trainerName(t))
+		return nil, fmt.Errorf("%s is held: a trainer %q runs on this directory already (set trainer.name)", file,
+			trainerName(t))
 	}
 	return release, nil
 }
 
 // serveTrainer serves metrics and health where an address is given.
-func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *service.Service, ready <-chan struct{}, log *slog.Logger) error {
+func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *service.Service, ready <-chan struct{},
+	log *slog.Logger) error {
 	if listen == "" {
 		return nil
 	}
@@ -141,7 +144,10 @@ func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *se
 	reg.MustRegister(heads.Metrics{Jobs: func() []service.Job { return svc.Jobs() }})
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "plumbline trainer is healthy") })
+	mux.HandleFunc("/-/healthy", func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprintln(w, "plumbline trainer is healthy")
+	})
 	mux.HandleFunc("/-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-ready:

@@ -121,14 +121,17 @@ func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, erro
 	s.Bound = "trainer.memory_bytes"
 	all, err := l.all(ctx, r, s, &used)
 	if err == nil && current != nil && (current.D() != all.D || current.K() != all.K) {
-		err = fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d", service.ErrHopeless, all.D, all.K, current.D(), current.K())
+		err = fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d",
+			service.ErrHopeless, all.D, all.K, current.D(), current.K())
 	}
 	if err == nil && s.K != 0 && s.K != all.K {
-		err = fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d", service.ErrHopeless, s.K, all.K)
+		err = fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d",
+			service.ErrHopeless, s.K, all.K)
 	}
 	var train, valid []int32
 	if err == nil {
-		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.Config.Trainer.Validation, MaxRows: l.Config.Trainer.MaxRows, Balance: l.Config.Trainer.Balance, Seed: r.Seed})
+		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.Config.Trainer.Validation,
+			MaxRows: l.Config.Trainer.MaxRows, Balance: l.Config.Trainer.Balance, Seed: r.Seed})
 	}
 	if err == nil {
 		if err = (dataset.Rows{Used: used.Used}).OneClass("request " + r.ID); err != nil {
@@ -138,12 +141,14 @@ func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, erro
 	if err != nil {
 		return service.Rows{}, errors.Join(err, s.Close())
 	}
-	l.Log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To, "feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
+	l.Log.Info("rows", "job", r.ID, "train", len(train), "validation", len(valid), "from", r.Data.From, "to", r.Data.To,
+		"feature_bytes", used.FeatureBytes, "streamed", used.Streamed)
 	undo := func() {}
 	if l.bound != nil {
 		undo = l.bound(all)
 	}
-	return service.Rows{Train: dataset.Placed(all.Select(train)), Valid: dataset.Placed(all.Select(valid)), Current: current, Used: used,
+	return service.Rows{Train: dataset.Placed(all.Select(train)), Valid: dataset.Placed(all.Select(valid)),
+		Current: current, Used: used,
 		Close: func() { undo(); _ = s.Close() }}, nil // they were for reading
 }
 
@@ -154,7 +159,8 @@ func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, u
 		return nil, err
 	}
 	if r.Classes < 0 || r.Classes == 1 || r.Classes > dataset.MostClasses {
-		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes, dataset.MostClasses)
+		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes,
+			dataset.MostClasses)
 	}
 	s.Span = &dataset.Span{From: from, To: to}
 	where := l.archive()
@@ -179,7 +185,8 @@ func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, u
 		return nil, err
 	}
 	if s.Len() == 0 && l.archive() != "" {
-		return nil, fmt.Errorf("%s: no archived rows of %s version %s: %s%s", where, r.Model, r.Version, emptyArchive(where), used.why())
+		return nil, fmt.Errorf("%s: no archived rows of %s version %s: %s%s", where, r.Model, r.Version,
+			emptyArchive(where), used.why())
 	}
 	if s.Len() == len(s.Outside) {
 		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d are of other times%s",
@@ -193,7 +200,8 @@ func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, u
 	if err != nil {
 		return nil, err
 	}
-	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.Used.Outside, s.Used.Unlabelled, s.Used.NoFeatures, s.Used.Repeated
+	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.Used.Outside, s.Used.Unlabelled,
+		s.Used.NoFeatures, s.Used.Repeated
 	used.Streamed, used.FeatureBytes = s.Used.Streamed, s.Used.FeatureBytes
 	return set, nil
 }
@@ -237,7 +245,8 @@ func (l Loader) current(r record.Finetune) (*head.Head, error) {
 			break
 		}
 	}
-	if own := filepath.Join(l.Config.Trainer.Dir, "jobs", service.JobDir(r.Model+"/"+r.Version), "result", service.FileHead); file == "" && fileExists(own) {
+	if own := filepath.Join(l.Config.Trainer.Dir, "jobs", service.JobDir(r.Model+"/"+r.Version), "result",
+		service.FileHead); file == "" && fileExists(own) {
 		file = own
 	}
 	for _, h := range l.Config.Trainer.Heads {
@@ -246,7 +255,8 @@ func (l Loader) current(r record.Finetune) (*head.Head, error) {
 		}
 	}
 	if file == "" {
-		l.Log.Warn("the head that serves is not known: trainings begin with a fresh one (trainer.heads)", "model", r.Model, "version", r.Version)
+		l.Log.Warn("the head that serves is not known: trainings begin with a fresh one (trainer.heads)", "model",
+			r.Model, "version", r.Version)
 		return nil, nil
 	}
 	text, err := os.ReadFile(file)

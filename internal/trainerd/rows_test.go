@@ -55,15 +55,18 @@ func archiveRowsOf(n, d, k int) []labelledRow {
 }
 
 // publishRows adds rows to an archive as one file.
-func publishRows(t *testing.T, a *archive.Archive, version string, partition int, seq uint64, k int, half bool, rows []labelledRow) {
+func publishRows(t *testing.T, a *archive.Archive, version string, partition int, seq uint64, k int, half bool,
+	rows []labelledRow) {
 	t.Helper()
 	r := archivefile.Rows{Model: "m", Version: version, K: k, D: len(rows[0].x), Half: half}
-	f := archivefile.File{Group: "g", Model: "m", Version: version, Partition: partition, Sequence: seq, K: k, Rows: int64(len(rows)), Oldest: rows[0].labelTS, Newest: rows[0].labelTS}
+	f := archivefile.File{Group: "g", Model: "m", Version: version, Partition: partition, Sequence: seq, K: k,
+		Rows: int64(len(rows)), Oldest: rows[0].labelTS, Newest: rows[0].labelTS}
 	for _, row := range rows {
 		if !r.AppendFeatures(row.x) {
 			t.Fatal("features are refused")
 		}
-		r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(row.id)), append(r.TS, row.ts), append(r.LabelTS, row.labelTS)
+		r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(row.id)), append(r.TS, row.ts), append(r.LabelTS,
+			row.labelTS)
 		r.Label, r.Weight = append(r.Label, row.label), append(r.Weight, 1)
 		f.Oldest, f.Newest = min(f.Oldest, row.labelTS), max(f.Newest, row.labelTS)
 	}
@@ -92,7 +95,8 @@ func loaderOf(change func(*service.Config)) (trainerd.Loader, *bytes.Buffer) {
 }
 
 func requestOf(version string, from, to int64, k int) record.Finetune {
-	return record.Finetune{ID: "m/" + version + "+head9", Model: "m", Version: version, Classes: k, Seed: 3, Data: record.FinetuneData{From: pipeline.Format(from), To: pipeline.Format(to)}}
+	return record.Finetune{ID: "m/" + version + "+head9", Model: "m", Version: version, Classes: k, Seed: 3,
+		Data: record.FinetuneData{From: pipeline.Format(from), To: pipeline.Format(to)}}
 }
 
 // rowsOf are the rows of a set in the order of time.
@@ -105,12 +109,15 @@ func rowsOf(s *data.Set) (out []labelledRow) {
 }
 
 func sameRows(got, want []labelledRow) bool {
-	return slices.EqualFunc(got, want, func(a, b labelledRow) bool { return a.ts == b.ts && a.label == b.label && slices.Equal(a.x, b.x) })
+	return slices.EqualFunc(got, want, func(a, b labelledRow) bool {
+		return a.ts == b.ts && a.label == b.label &&
+			slices.Equal(a.x, b.x)
+	})
 }
 
-// TestTrainerRowsOfArchive: the rows of a request are those of its version that were predicted in its range and labelled by its
-// end, each once, the newest of them where there are too many, balanced where that is asked for; whether their features fit into
-// memory or stay in their files. What was left out is said.
+// TestTrainerRowsOfArchive: the rows of a request are those of its version that were predicted in its range and
+// labelled by its end, each once, the newest of them where there are too many, balanced where that is asked for;
+// whether their features fit into memory or stay in their files. What was left out is said.
 func TestTrainerRowsOfArchive(t *testing.T) {
 	const k, d = 3, 5
 	rows := archiveRowsOf(900, d, k)
@@ -123,7 +130,8 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 	publishRows(t, a, "2", 0, 21, k, true, rows[:100])
 	version := filepath.Join(dir, "model=m", "version=1")
 	whole, err := os.ReadFile(filepath.Join(version, "g-00000-0000000008-000000000000.arrow"))
-	if err := errors.Join(err, os.WriteFile(filepath.Join(version, "cut.arrow"), whole[:len(whole)-40], 0o600), os.WriteFile(filepath.Join(dir, "foreign.arrow"), []byte("no Arrow"), 0o600),
+	if err := errors.Join(err, os.WriteFile(filepath.Join(version, "cut.arrow"), whole[:len(whole)-40], 0o600),
+		os.WriteFile(filepath.Join(dir, "foreign.arrow"), []byte("no Arrow"), 0o600),
 		os.Symlink("nowhere", filepath.Join(version, "gone.arrow"))); err != nil {
 		t.Fatal(err)
 	}
@@ -158,13 +166,16 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 		train, valid := rowsOf(got.Train), rowsOf(got.Valid)
 		held := (len(expect) + 2) / 5
 		used := got.Used.(trainerd.Rows)
-		if c.balance == 0 && !sameRows(train, expect[:len(expect)-held]) || !sameRows(valid, expect[len(expect)-held:]) {
-			t.Errorf("%+v: %d rows train, %d validate, want %d and %d of %d", c, len(train), len(valid), len(expect)-held, held, len(expect))
+		if c.balance == 0 && !sameRows(train, expect[:len(expect)-held]) ||
+			!sameRows(valid, expect[len(expect)-held:]) {
+			t.Errorf("%+v: %d rows train, %d validate, want %d and %d of %d", c, len(train), len(valid),
+				len(expect)-held, held, len(expect))
 		}
 		if c.balance > 0 && (slices.Max(used.TrainBy) != slices.Min(used.TrainBy) || used.Balanced == 0) {
 			t.Errorf("%+v: rows by class %v", c, used.TrainBy)
 		}
-		if used.Streamed != (c.memory == 0) || (got.Train.Stored != nil) != used.Streamed || used.Repeated != twice || used.FeatureBytes != int64(2*d*len(expect)) {
+		if used.Streamed != (c.memory == 0) || (got.Train.Stored != nil) != used.Streamed || used.Repeated != twice ||
+			used.FeatureBytes != int64(2*d*len(expect)) {
 			t.Errorf("%+v: got %+v", c, used)
 		}
 		text := strings.Join(used.LeftOut, "\n")
@@ -180,8 +191,8 @@ func TestTrainerRowsOfArchive(t *testing.T) {
 	}
 }
 
-// TestTrainerReadsWhileArchiveShrinks: what the archive removes while it is read stays readable to whoever has it open; what it
-// removed a moment before is left out and counted, and the rest is trained on.
+// TestTrainerReadsWhileArchiveShrinks: what the archive removes while it is read stays readable to whoever has it open;
+// what it removed a moment before is left out and counted, and the rest is trained on.
 func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 	const k, d, files, per = 3, 64, 30, 40
 	rows := archiveRowsOf(files*per, d, k)
@@ -238,8 +249,8 @@ func TestTrainerReadsWhileArchiveShrinks(t *testing.T) {
 	}
 }
 
-// TestTrainerFilesOfVersions: of directories and files with rows of several versions those of the request's backbone are taken,
-// and it is said which were not.
+// TestTrainerFilesOfVersions: of directories and files with rows of several versions those of the request's backbone
+// are taken, and it is said which were not.
 func TestTrainerFilesOfVersions(t *testing.T) {
 	const k, d = 3, 4
 	rows := archiveRowsOf(400, d, k)
@@ -254,7 +265,8 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 	named := func(version string) string {
 		table := &table.Table{N: 100, K: k, D: d, Model: "m", Version: version, Scores32: make([]float32, 100*k)}
 		for _, r := range rows[:100] {
-			table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label, r.label), append(table.Features, r.x...)
+			table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label,
+				r.label), append(table.Features, r.x...)
 		}
 		return writeRows(t, "named.arrow", table)
 	}
@@ -267,27 +279,34 @@ func TestTrainerFilesOfVersions(t *testing.T) {
 		got.Close()
 		return got.Used.(trainerd.Rows), nil
 	}
-	for version, want := range map[string]struct{ rows, files, others int }{"1": {300, 3, 1}, "1+head7": {300, 3, 1}, "2": {100, 1, 3}} {
+	for version, want := range map[string]struct{ rows, files, others int }{"1": {300, 3, 1}, "1+head7": {300, 3, 1},
+		"2": {100, 1, 3}} {
 		used, err := load(version, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(used.LeftOut, "\n")
-		if used.Rows != want.rows || len(used.Files) != want.files || strings.Count(text, "1 files of model") != want.others || !strings.Contains(text, "foreign.arrow") {
-			t.Errorf("version %s: %d rows of %v, left out %q; want %d of %d files, and %d of others", version, used.Rows, used.Files, used.LeftOut, want.rows, want.files, want.others)
+		if used.Rows != want.rows || len(used.Files) != want.files ||
+			strings.Count(text, "1 files of model") != want.others || !strings.Contains(text, "foreign.arrow") {
+			t.Errorf("version %s: %d rows of %v, left out %q; want %d of %d files, and %d of others", version,
+				used.Rows, used.Files, used.LeftOut, want.rows, want.files, want.others)
 		}
 	}
-	if used, err := load("1", named("2"), named("1+head4")); err != nil || used.Rows != 100 || len(used.LeftOut) != 1 || used.LeftOut[0] != `1 files of model "m" version "2": the request is of model "m" version "1"` {
+	if used, err := load("1", named("2"), named("1+head4")); err != nil || used.Rows != 100 || len(used.LeftOut) != 1 ||
+		used.LeftOut[0] != `1 files of model "m" version "2": the request is of model "m" version "1"` {
 		t.Errorf("got %d rows, left out %q, %v", used.Rows, used.LeftOut, err)
 	}
-	if _, err := load("3", dir, named("2")); err == nil || !strings.Contains(err.Error(), `2 files of model "m" version "2": the request is of model "m" version "3"`) {
+	if _, err := load("3", dir, named("2")); err == nil ||
+		!strings.Contains(err.Error(), `2 files of model "m" version "2": the request is of model "m" version "3"`) {
 		t.Errorf("got %v, want that nothing is of version 3", err)
 	}
 	if _, err := load("1", filepath.Join(dir, "nothing.arrow")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that a file that is named must be there", err)
 	}
-	narrow := writeRows(t, "narrow.arrow", &table.Table{N: 2, K: k, D: 1, Scores32: make([]float32, 2*k), Label: []int32{0, 1}, TS: []arrowio.Time{1, 2}, Features: []float32{1, 2}})
-	if _, err := load("1", dir, narrow); !errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), "1 features a row, 4 before") {
+	narrow := writeRows(t, "narrow.arrow", &table.Table{N: 2, K: k, D: 1, Scores32: make([]float32, 2*k),
+		Label: []int32{0, 1}, TS: []arrowio.Time{1, 2}, Features: []float32{1, 2}})
+	if _, err := load("1", dir, narrow); !errors.Is(err, service.ErrHopeless) ||
+		!strings.Contains(err.Error(), "1 features a row, 4 before") {
 		t.Errorf("got %v, want that rows of two shapes are hopeless", err)
 	}
 }
@@ -297,7 +316,8 @@ func TestTrainerSystemErrors(t *testing.T) {
 	rows := archiveRowsOf(50, 4, 3)
 	table := &table.Table{N: 50, K: 3, D: 4, Scores32: make([]float32, 150)}
 	for _, r := range rows {
-		table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label, r.label), append(table.Features, r.x...)
+		table.TS, table.Label, table.Features = append(table.TS, r.ts), append(table.Label,
+			r.label), append(table.Features, r.x...)
 	}
 	file := writeRows(t, "rows.csv", table)
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
@@ -322,7 +342,8 @@ func TestTrainerWithoutArchive(t *testing.T) {
 	} {
 		l, _ := loaderOf(func(c *service.Config) { c.Archive = dir })
 		_, err := l.Load(t.Context(), requestOf("1", 0, 1<<62, 5))
-		if err == nil || errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), dir+": no archived rows of m version 1: "+want) {
+		if err == nil || errors.Is(err, service.ErrHopeless) ||
+			!strings.Contains(err.Error(), dir+": no archived rows of m version 1: "+want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

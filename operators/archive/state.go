@@ -125,8 +125,8 @@ func (a *Operator) fresh() {
 	a.queue.restored(n[CountArchived] - lost)
 }
 
-// setCounts sets the counts of what has become of rows: those that came while there was no archive, published and lost ones,
-// and those that wait.
+// setCounts sets the counts of what has become of rows: those that came while there was no archive, published and lost
+// ones, and those that wait.
 func (a *Operator) setCounts(off, published, lost int64) {
 	memory, disk := a.waiting()
 	for name, rows := range map[string]int64{pipeline.CountArchiveOff: off, pipeline.CountArchivePublished: published,

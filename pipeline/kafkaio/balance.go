@@ -19,7 +19,8 @@ func (copartition) ProtocolName() string { return "plumbline-copartition" }
 func (copartition) UserData() ([]byte, error) { return nil, nil }
 
 // AssignGroups implements kafka.GroupBalancer. The members of a plumbline group all read the same topics.
-func (copartition) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+func (copartition) AssignGroups(members []kafka.GroupMember,
+	partitions []kafka.Partition) kafka.GroupMemberAssignments {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b kafka.GroupMember) int { return cmp.Compare(a.ID, b.ID) })
 	count := 0

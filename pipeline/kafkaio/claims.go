@@ -56,7 +56,8 @@ type claims struct {
 }
 
 func newClaims(key string, next int64) *claims {
-	return &claims{key: key, next: next, files: map[string]storedFile{}, tables: map[string][]storedFile{}, fresh: map[string][]storedFile{}}
+	return &claims{key: key, next: next, files: map[string]storedFile{}, tables: map[string][]storedFile{},
+		fresh: map[string][]storedFile{}}
 }
 
 // take reads one record of the log; those of other keys are passed over.

@@ -23,7 +23,8 @@ const readCommitted = 1
 const abortMarker = 0
 
 // fetchCommitted asks for the records from an offset of a partition. The error of the partition is returned too.
-func fetchCommitted(ctx context.Context, c *kafka.Client, topic string, partition int, offset int64, maxBytes int, wait time.Duration) (*fetchAPI.ResponsePartition, error) {
+func fetchCommitted(ctx context.Context, c *kafka.Client, topic string, partition int, offset int64, maxBytes int,
+	wait time.Duration) (*fetchAPI.ResponsePartition, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -38,7 +39,8 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, topic string, partitio
 		ReplicaID: -1, MaxWaitTime: int32(wait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
 		IsolationLevel: readCommitted, SessionID: -1, SessionEpoch: -1,
 		Topics: []fetchAPI.RequestTopic{{Topic: topic, Partitions: []fetchAPI.RequestPartition{{
-			Partition: int32(partition), CurrentLeaderEpoch: -1, FetchOffset: offset, LogStartOffset: -1, PartitionMaxBytes: int32(maxBytes),
+			Partition: int32(partition), CurrentLeaderEpoch: -1, FetchOffset: offset, LogStartOffset: -1,
+			PartitionMaxBytes: int32(maxBytes),
 		}}}},
 	})
 	if err != nil {
@@ -118,7 +120,10 @@ type aborted struct {
 
 func newAborted(ts []fetchAPI.ResponseTransaction) *aborted {
 	coming := slices.Clone(ts)
-	slices.SortFunc(coming, func(a, b fetchAPI.ResponseTransaction) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
+	slices.SortFunc(coming, func(a, b fetchAPI.ResponseTransaction) int {
+		return cmp.Compare(a.FirstOffset,
+			b.FirstOffset)
+	})
 	return &aborted{coming: coming, open: map[int64]bool{}}
 }
 

@@ -13,7 +13,8 @@ import (
 // producer writes to partition 0 of topic z; with an id, in transactions.
 func producer(t *testing.T, brokers []string, id string) *kgo.Client {
 	t.Helper()
-	opts := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic("z"), kgo.RecordPartitioner(kgo.ManualPartitioner())}
+	opts := []kgo.Opt{kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic("z"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	if id != "" {
 		opts = append(opts, kgo.TransactionalID(id))
 	}
@@ -73,18 +74,21 @@ func TestAbortedRecordsAreNoRecords(t *testing.T) {
 	send(t, plain, "behind")
 
 	for _, size := range []int{1 << 20, 200} { // all in one response; a response or two a batch
-		s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"}, MaxBytes: size,
-			Next: map[pipeline.Input]int64{pipeline.Logits: -1}})
+		s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"},
+			MaxBytes: size,
+			Next:     map[pipeline.Input]int64{pipeline.Logits: -1}})
 		got := values(read(t, s, func(r pipeline.Record) bool { return string(r.Value) == "p2" }))
 		if want := "p1 yes1 yes2 yes3 p2"; got != want {
 			t.Errorf("responses of %d bytes: got %s, want %s", size, got, want)
 		}
 	}
 	// What an open transaction holds back is not lost: it comes with the marker, aborted or not.
-	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"}, Next: map[pipeline.Input]int64{pipeline.Logits: -1}})
+	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"},
+		Next: map[pipeline.Input]int64{pipeline.Logits: -1}})
 	read(t, s, func(r pipeline.Record) bool { return string(r.Value) == "p2" })
 	end(one, kgo.TryCommit)
-	if got, want := values(read(t, s, func(r pipeline.Record) bool { return string(r.Value) == "behind" })), "open behind"; got != want {
+	if got, want := values(read(t, s, func(r pipeline.Record) bool { return string(r.Value) == "behind" })),
+		"open behind"; got != want {
 		t.Errorf("after the open transaction's end: got %s, want %s", got, want)
 	}
 }

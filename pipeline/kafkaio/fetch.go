@@ -140,8 +140,9 @@ func (f *fetcher) record(rec *protocol.Record) (pipeline.Record, error) {
 // Bounds returns the first offset of a partition and the one after its last that is settled: the last stable offset
 // where a transaction is open.
 func Bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
-	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{IsolationLevel: kafka.ReadCommitted, Topics: map[string][]kafka.OffsetRequest{
-		topic: {kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)}}})
+	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{IsolationLevel: kafka.ReadCommitted,
+		Topics: map[string][]kafka.OffsetRequest{
+			topic: {kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)}}})
 	if err != nil {
 		return 0, 0, fmt.Errorf("list offsets of %s partition %d: %w", topic, partition, err)
 	}

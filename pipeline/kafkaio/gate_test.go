@@ -32,7 +32,8 @@ func TestGate(t *testing.T) {
 	kafkatest.CreateTopics(t, brokers, 1, "z", "y")
 	client := newClient(t, brokers)
 	g := &Gate{}
-	spec := Spec{Client: client, Topics: both, Next: at(-1, -1), IdleTimeout: 50 * time.Millisecond, Gate: g, TellPause: true}
+	spec := Spec{Client: client, Topics: both, Next: at(-1, -1), IdleTimeout: 50 * time.Millisecond, Gate: g,
+		TellPause: true}
 	s := source(t, spec)
 	kafkatest.Write(t, brokers, message("z", 0, "z0", 1))
 	if r, ok := nextWithin(t, s, patience); !ok || string(r.Value) != "z0" {
@@ -115,7 +116,8 @@ func TestUnshown(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 1, "z")
-	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"}, Next: map[pipeline.Input]int64{pipeline.Logits: -1}, IdleTimeout: 100 * time.Millisecond})
+	s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"},
+		Next: map[pipeline.Input]int64{pipeline.Logits: -1}, IdleTimeout: 100 * time.Millisecond})
 	s.Shown(0)
 	eventually.True(t, "news that nobody has asked for", s.Unshown)
 	if r, ok := nextWithin(t, s, patience); !ok || !r.Idle || s.HandedOut() != 1 {
@@ -138,7 +140,8 @@ func TestUnshown(t *testing.T) {
 // transact writes one record in a transaction of a producer of its own, and ends it.
 func transact(t *testing.T, brokers []string, value string, end kgo.TransactionEndTry) {
 	t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("lag-"+value), kgo.DefaultProduceTopic("z"))
+	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("lag-"+value),
+		kgo.DefaultProduceTopic("z"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,9 +57,11 @@ const (
 // Run joins the group and runs work for every partition number that it is assigned, until ctx is done. An error of
 // work that is Fatal ends Run; any other makes the group assign anew, after a pause.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
-	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer, Topics: g.Topics,
-		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: g.session(), HeartbeatInterval: noHeartbeat,
-		RebalanceTimeout: rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer,
+		Topics:         g.Topics,
+		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: g.session(),
+		HeartbeatInterval: noHeartbeat,
+		RebalanceTimeout:  rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
 	if err != nil {
 		return fmt.Errorf("consumer group %s: %w", g.ID, err)
 	}
@@ -88,7 +90,8 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 			gen.Start(func(gctx context.Context) {
 				defer wg.Done()
 				defer busy.Done()
-				g.work(ctx, gctx, gen.ID, p, fatal, func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) })
+				g.work(ctx, gctx, gen.ID, p, fatal,
+					func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) })
 			})
 		}
 		g.live(gen, &busy)
@@ -96,7 +99,8 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 }
 
 // work runs one worker for as long as ctx and its generation last.
-func (g *Group) work(ctx, gctx context.Context, generation int32, p int, fatal chan<- error, work func(context.Context) error) {
+func (g *Group) work(ctx, gctx context.Context, generation int32, p int, fatal chan<- error,
+	work func(context.Context) error) {
 	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from
 	// the end of ctx.
 	wctx, cancel := context.WithCancel(ctx)

@@ -22,12 +22,15 @@ func TestEndOfWorkIsLogged(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"well":               {true, nil, nil},
-		"canceled":           {true, fmt.Errorf("read: %w", context.Canceled), nil},
-		"in what it did":     {true, errors.New("connection closed"), nil},
-		"refused at the end": {true, unsaved, []string{"level=WARN", "group=g", "generation=7", "partition=3", "up to panes 17", "another process has taken over"}},
-		"before":             {false, errors.New("disk full"), []string{"level=ERROR", "group=g", "generation=7", "partition=3", "disk full"}},
-		"refused before":     {false, pipeline.ErrFenced, []string{"level=ERROR", "generation=7", "another process has taken over"}},
+		"well":           {true, nil, nil},
+		"canceled":       {true, fmt.Errorf("read: %w", context.Canceled), nil},
+		"in what it did": {true, errors.New("connection closed"), nil},
+		"refused at the end": {true, unsaved, []string{"level=WARN", "group=g", "generation=7", "partition=3",
+			"up to panes 17", "another process has taken over"}},
+		"before": {false, errors.New("disk full"), []string{"level=ERROR", "group=g", "generation=7",
+			"partition=3", "disk full"}},
+		"refused before": {false, pipeline.ErrFenced, []string{"level=ERROR", "generation=7",
+			"another process has taken over"}},
 	} {
 		var out bytes.Buffer
 		g := &Group{ID: "g", Log: slog.New(slog.NewTextHandler(&out, nil))}

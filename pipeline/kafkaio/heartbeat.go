@@ -64,8 +64,10 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 		case errors.Is(err, kafka.RebalanceInProgress): // which counts as an answer
 			answered = time.Now()
 			end()
-		case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration), errors.Is(err, kafka.FencedInstanceID):
-			p.log.Warn("the group has gone on without this process: its session had ended, or it was told to leave", "group", p.group, "generation", p.gen.ID,
+		case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration), errors.Is(err,
+			kafka.FencedInstanceID):
+			p.log.Warn("the group has gone on without this process: its session had ended, or it was told to leave",
+				"group", p.group, "generation", p.gen.ID,
 				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
 			end()
 			return
@@ -106,7 +108,8 @@ func (p *pulse) find(ctx context.Context) error {
 	if p.coordinator != nil {
 		return nil
 	}
-	res, err := p.client.FindCoordinator(ctx, &kafka.FindCoordinatorRequest{Key: p.group, KeyType: kafka.CoordinatorKeyTypeConsumer})
+	res, err := p.client.FindCoordinator(ctx, &kafka.FindCoordinatorRequest{Key: p.group,
+		KeyType: kafka.CoordinatorKeyTypeConsumer})
 	if err == nil {
 		err = res.Error
 	}
@@ -118,7 +121,8 @@ func (p *pulse) find(ctx context.Context) error {
 }
 
 func (p *pulse) send(ctx context.Context) error {
-	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{Addr: p.coordinator, GroupID: p.group, GenerationID: p.gen.ID, MemberID: p.gen.MemberID})
+	res, err := p.client.Heartbeat(ctx, &kafka.HeartbeatRequest{Addr: p.coordinator, GroupID: p.group,
+		GenerationID: p.gen.ID, MemberID: p.gen.MemberID})
 	if err != nil {
 		return err
 	}
@@ -150,7 +154,8 @@ func (g *Group) watch(ctx context.Context, end func()) {
 				continue // it is asked again
 			}
 			if before, ok := was[topic]; ok && before != n {
-				g.Log.Info("a topic has other partitions, the group assigns anew", "group", g.ID, "topic", topic, "partitions", n, "before", before)
+				g.Log.Info("a topic has other partitions, the group assigns anew", "group", g.ID, "topic", topic,
+					"partitions", n, "before", before)
 				end()
 				return
 			}
@@ -172,7 +177,8 @@ func (g *Group) commitOffsets(ctx context.Context, gen *kafka.Generation, partit
 	for topic, o := range next {
 		topics[topic] = []kafka.OffsetCommit{{Partition: partition, Offset: o}}
 	}
-	res, err := g.Client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: g.ID, GenerationID: int(gen.ID), MemberID: gen.MemberID, Topics: topics})
+	res, err := g.Client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{GroupID: g.ID, GenerationID: int(gen.ID),
+		MemberID: gen.MemberID, Topics: topics})
 	if err != nil {
 		return err
 	}

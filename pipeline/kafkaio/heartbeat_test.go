@@ -51,7 +51,8 @@ func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
 	began := make(chan int, 16)
 	run := func(linger time.Duration) <-chan error {
 		done := make(chan error, 1)
-		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session}
+		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"},
+			Log: quiet, Client: newClient(t, brokers), Session: session}
 		go func() {
 			done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
 				began <- p
@@ -95,7 +96,8 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 	const groups = 4
 	began, done := make(chan string, 64), make(chan error, groups)
 	for i := range groups {
-		g := Group{ID: fmt.Sprintf("g%d", i), Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session}
+		g := Group{ID: fmt.Sprintf("g%d", i), Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second},
+			Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session}
 		go func() {
 			done <- g.Run(ctx, func(wctx context.Context, p int, _ Commit) error {
 				began <- fmt.Sprintf("%s partition %d", g.ID, p)
@@ -114,8 +116,10 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 	default:
 	}
 	for i := range groups {
-		res, err := newClient(t, brokers).DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{fmt.Sprintf("g%d", i)}})
-		if err != nil || len(res.Groups) != 1 || res.Groups[0].GroupState != "Stable" || len(res.Groups[0].Members) != 1 {
+		res, err := newClient(t, brokers).DescribeGroups(ctx,
+			&kafka.DescribeGroupsRequest{GroupIDs: []string{fmt.Sprintf("g%d", i)}})
+		if err != nil || len(res.Groups) != 1 || res.Groups[0].GroupState != "Stable" ||
+			len(res.Groups[0].Members) != 1 {
 			t.Errorf("group %d: %+v, %v; want one member, stable", i, res, err)
 		}
 	}
@@ -157,7 +161,8 @@ func TestSilence(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	const session = 6 * time.Second
-	g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers), Session: session,
+	g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"},
+		Log: quiet, Client: newClient(t, brokers), Session: session,
 		Silent: func(since time.Time, err error) { calls <- call{since, err} }}
 	done := make(chan error, 1)
 	go func() {

@@ -34,7 +34,8 @@ func newClient(t testing.TB, brokers []string) *kafka.Client {
 }
 
 func message(topic string, partition int, value string, at int64) kafka.Message {
-	return kafka.Message{Topic: topic, Partition: partition, Value: []byte(value), Key: []byte("k-" + value), Time: time.UnixMilli(at), Headers: []kafka.Header{{Key: "h", Value: []byte(value)}}}
+	return kafka.Message{Topic: topic, Partition: partition, Value: []byte(value), Key: []byte("k-" + value),
+		Time: time.UnixMilli(at), Headers: []kafka.Header{{Key: "h", Value: []byte(value)}}}
 }
 
 func source(t testing.TB, spec Spec) *Source {
@@ -98,14 +99,17 @@ func TestSource(t *testing.T) {
 		ms = append(ms, message("z", 1, fmt.Sprint("z", i), 1000+10*i))
 	}
 	kafkatest.Write(t, brokers, ms...)
-	kafkatest.Write(t, brokers, message("y", 1, "y0", 1015), message("y", 1, "y1", 1016), message("y", 1, "y2", 1055), message("z", 0, "other partition", 1))
+	kafkatest.Write(t, brokers, message("y", 1, "y0", 1015), message("y", 1, "y1", 1016), message("y", 1, "y2", 1055),
+		message("z", 0, "other partition", 1))
 
 	t.Run("the older record first", func(t *testing.T) {
-		rs := read(t, source(t, Spec{Client: client, Topics: both, Partition: 1, Next: at(-1, -1), Until: at(6, 3)}), nil)
+		rs := read(t, source(t, Spec{Client: client, Topics: both, Partition: 1, Next: at(-1, -1), Until: at(6, 3)}),
+			nil)
 		if got, want := values(rs), "z0 z1 y0 y1 z2 z3 z4 z5 y2"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if r := rs[2]; r.Input != pipeline.Labels || r.Topic != "y" || r.Partition != 1 || r.Offset != 0 || r.Time != 1015e6 || string(r.Key) != "k-y0" || len(r.Headers) != 1 || r.Headers[0].Key != "h" {
+		if r := rs[2]; r.Input != pipeline.Labels || r.Topic != "y" || r.Partition != 1 || r.Offset != 0 ||
+			r.Time != 1015e6 || string(r.Key) != "k-y0" || len(r.Headers) != 1 || r.Headers[0].Key != "h" {
 			t.Errorf("record %+v", r)
 		}
 	})
@@ -116,13 +120,15 @@ func TestSource(t *testing.T) {
 		}
 	})
 	t.Run("until the start of an empty log", func(t *testing.T) {
-		s := source(t, Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Logits: "empty"}, Next: map[pipeline.Input]int64{pipeline.Logits: 0}, Until: map[pipeline.Input]int64{pipeline.Logits: 0}})
+		s := source(t, Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Logits: "empty"},
+			Next: map[pipeline.Input]int64{pipeline.Logits: 0}, Until: map[pipeline.Input]int64{pipeline.Logits: 0}})
 		if rs := read(t, s, nil); len(rs) != 0 {
 			t.Errorf("read %s", values(rs))
 		}
 	})
 	t.Run("idle once, and again after a record", func(t *testing.T) {
-		s := source(t, Spec{Client: client, Topics: both, Partition: 1, Next: at(5, 3), IdleTimeout: 30 * time.Millisecond})
+		s := source(t, Spec{Client: client, Topics: both, Partition: 1, Next: at(5, 3),
+			IdleTimeout: 30 * time.Millisecond})
 		idle := 0
 		rs := read(t, s, func(r pipeline.Record) bool {
 			if r.Idle {
@@ -163,7 +169,8 @@ func TestSource(t *testing.T) {
 		}
 	})
 	t.Run("canceled", func(t *testing.T) {
-		s := source(t, Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Logits: "empty"}, Next: map[pipeline.Input]int64{pipeline.Logits: 0}})
+		s := source(t, Spec{Client: client, Topics: map[pipeline.Input]string{pipeline.Logits: "empty"},
+			Next: map[pipeline.Input]int64{pipeline.Logits: 0}})
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
 		if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -178,7 +185,8 @@ func TestSource(t *testing.T) {
 		if n, err := Partitions(context.Background(), client, "z"); err != nil || n != 2 {
 			t.Errorf("%d partitions, %v", n, err)
 		}
-		if _, err := Partitions(context.Background(), client, "absent"); err == nil || !strings.Contains(err.Error(), "absent") {
+		if _, err := Partitions(context.Background(), client, "absent"); err == nil ||
+			!strings.Contains(err.Error(), "absent") {
 			t.Errorf("a topic that is absent: %v", err)
 		}
 	})
@@ -201,7 +209,8 @@ func TestTransactionMarkersAreNoRecords(t *testing.T) {
 		if err := kc.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
-		if err := kc.ProduceSync(ctx, kgo.StringRecord(fmt.Sprint("a", i)), kgo.StringRecord(fmt.Sprint("b", i))).FirstErr(); err != nil {
+		if err := kc.ProduceSync(ctx, kgo.StringRecord(fmt.Sprint("a", i)),
+			kgo.StringRecord(fmt.Sprint("b", i))).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 		if err := kc.EndTransaction(ctx, kgo.TryCommit); err != nil {
@@ -214,14 +223,16 @@ func TestTransactionMarkersAreNoRecords(t *testing.T) {
 		t.Fatalf("the log ends at %d, %v; want 9: six records and three markers", end, err)
 	}
 	logits := map[pipeline.Input]string{pipeline.Logits: "z"}
-	rs := read(t, source(t, Spec{Client: client, Topics: logits, Next: map[pipeline.Input]int64{pipeline.Logits: -1}, Until: map[pipeline.Input]int64{pipeline.Logits: end}}), nil)
+	rs := read(t, source(t, Spec{Client: client, Topics: logits, Next: map[pipeline.Input]int64{pipeline.Logits: -1},
+		Until: map[pipeline.Input]int64{pipeline.Logits: end}}), nil)
 	if got, want := values(rs), "a0 b0 a1 b1 a2 b2"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if rs[2].Offset != 3 {
 		t.Errorf("a1 has offset %d, want 3: after a marker", rs[2].Offset)
 	}
-	s := source(t, Spec{Client: client, Topics: logits, Next: map[pipeline.Input]int64{pipeline.Logits: 7}, IdleTimeout: 30 * time.Millisecond})
+	s := source(t, Spec{Client: client, Topics: logits, Next: map[pipeline.Input]int64{pipeline.Logits: 7},
+		IdleTimeout: 30 * time.Millisecond})
 	rs = read(t, s, func(r pipeline.Record) bool { return r.Idle })
 	if got := values(rs); got != "b2 idle:logits" || !s.CaughtUp() {
 		t.Errorf("got %s, caught up %v; want idleness at the last marker", got, s.CaughtUp())
@@ -233,17 +244,20 @@ func TestSinkPlacesAndKeepsOrder(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 4, "panes", "alerts")
 	client := newClient(t, brokers)
-	s, err := NewSink(context.Background(), client, map[pipeline.Stream]string{pipeline.StreamPanes: "panes", pipeline.StreamAlerts: "alerts"}, 1<<16, quiet)
+	s, err := NewSink(context.Background(), client, map[pipeline.Stream]string{pipeline.StreamPanes: "panes",
+		pipeline.StreamAlerts: "alerts"}, 1<<16, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ms []pipeline.Message
 	big := strings.Repeat("x", 1<<14)
 	for i := range 12 {
-		ms = append(ms, pipeline.Message{Stream: pipeline.StreamPanes, Partition: int32(i % 5), Value: []byte(fmt.Sprint(i, " ", big)), Time: int64(1+i) * 1e9})
+		ms = append(ms, pipeline.Message{Stream: pipeline.StreamPanes, Partition: int32(i % 5),
+			Value: []byte(fmt.Sprint(i, " ", big)), Time: int64(1+i) * 1e9})
 	}
 	key := []byte("m/v//rule")
-	ms = append(ms, pipeline.Message{Stream: pipeline.StreamAlerts, Partition: -1, Key: key, Value: []byte("alert"), Headers: []pipeline.Header{{Key: "a", Value: []byte("b")}}},
+	ms = append(ms, pipeline.Message{Stream: pipeline.StreamAlerts, Partition: -1, Key: key, Value: []byte("alert"),
+		Headers: []pipeline.Header{{Key: "a", Value: []byte("b")}}},
 		pipeline.Message{Stream: pipeline.StreamDecisions, Partition: -1, Value: []byte("a stream without a topic")})
 	if err := s.Write(context.Background(), ms); err != nil {
 		t.Fatal(err)
@@ -259,7 +273,8 @@ func TestSinkPlacesAndKeepsOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Partition != i%5%4 || i < last[m.Partition] || !m.Time.Equal(time.Unix(int64(1+i), 0)) || m.Key != nil {
-			t.Errorf("message %d in partition %d after %d, at %s, key %q", i, m.Partition, last[m.Partition], m.Time, m.Key)
+			t.Errorf("message %d in partition %d after %d, at %s, key %q", i, m.Partition, last[m.Partition], m.Time,
+				m.Key)
 		}
 		last[m.Partition] = i
 	}
@@ -267,10 +282,13 @@ func TestSinkPlacesAndKeepsOrder(t *testing.T) {
 		t.Errorf("%d messages, want 12", len(got))
 	}
 	alerts := kafkatest.ReadAll(t, brokers, "alerts")
-	if len(alerts) != 1 || alerts[0].Partition != pipeline.PartitionOf(key, 4) || string(alerts[0].Key) != string(key) || len(alerts[0].Headers) != 1 || string(alerts[0].Headers[0].Value) != "b" {
+	if len(alerts) != 1 || alerts[0].Partition != pipeline.PartitionOf(key, 4) ||
+		string(alerts[0].Key) != string(key) || len(alerts[0].Headers) != 1 ||
+		string(alerts[0].Headers[0].Value) != "b" {
 		t.Errorf("alerts %+v, want one in partition %d", alerts, pipeline.PartitionOf(key, 4))
 	}
-	if _, err := NewSink(context.Background(), client, map[pipeline.Stream]string{pipeline.StreamPanes: "absent"}, 1<<16, quiet); err == nil || !strings.Contains(err.Error(), "absent") {
+	if _, err := NewSink(context.Background(), client, map[pipeline.Stream]string{pipeline.StreamPanes: "absent"},
+		1<<16, quiet); err == nil || !strings.Contains(err.Error(), "absent") {
 		t.Errorf("sink on a topic that is absent: %v", err)
 	}
 	for i := range 2 {
@@ -301,7 +319,8 @@ func TestSinkTriesAgain(t *testing.T) {
 	var f flaky
 	transport := &kafka.Transport{Dial: f.dial, IdleTimeout: time.Millisecond}
 	defer transport.CloseIdleConnections()
-	s, err := NewSink(context.Background(), &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport}, map[pipeline.Stream]string{pipeline.StreamPanes: "panes"}, 1<<20, quiet)
+	s, err := NewSink(context.Background(), &kafka.Client{Addr: kafka.TCP(brokers...), Transport: transport},
+		map[pipeline.Stream]string{pipeline.StreamPanes: "panes"}, 1<<20, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +329,8 @@ func TestSinkTriesAgain(t *testing.T) {
 	before := f.tries.Load()
 	done := make(chan error, 1)
 	go func() {
-		done <- s.Write(context.Background(), []pipeline.Message{{Stream: pipeline.StreamPanes, Partition: 0, Key: []byte("k"), Value: []byte("v")}})
+		done <- s.Write(context.Background(), []pipeline.Message{{Stream: pipeline.StreamPanes, Partition: 0,
+			Key: []byte("k"), Value: []byte("v")}})
 	}()
 	eventually.True(t, "tried", func() bool { return f.tries.Load() > before })
 	f.down.Store(false)
@@ -334,7 +354,8 @@ func TestSinkGivesUpOnWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 1, "panes")
-	s, err := NewSink(context.Background(), newClient(t, brokers), map[pipeline.Stream]string{pipeline.StreamPanes: "panes"}, 64<<20, quiet)
+	s, err := NewSink(context.Background(), newClient(t, brokers),
+		map[pipeline.Stream]string{pipeline.StreamPanes: "panes"}, 64<<20, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +416,8 @@ func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
 	join := func(name string) (leave func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z", "y"}, Log: quiet, Client: newClient(t, brokers)}
+		g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z", "y"},
+			Log: quiet, Client: newClient(t, brokers)}
 		go func() { done <- g.Run(ctx, w.work(name)) }()
 		return func() {
 			cancel()
@@ -407,10 +429,15 @@ func TestGroupGivesEveryPartitionToOneMember(t *testing.T) {
 	leaveA := join("a")
 	eventually.True(t, "all with a", func() bool { return w.state() == "0a 1a 2a 3a" })
 	leaveB := join("b")
-	eventually.True(t, "two each", func() bool { s := w.state(); return strings.Count(s, "a") == 2 && strings.Count(s, "b") == 2 })
+	eventually.True(t, "two each", func() bool {
+		s := w.state()
+		return strings.Count(s, "a") == 2 &&
+			strings.Count(s, "b") == 2
+	})
 	leaveA()
 	eventually.True(t, "all with b", func() bool { return w.state() == "0b 1b 2b 3b" })
-	res, err := newClient(t, brokers).OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: "g", Topics: map[string][]int{"z": {0, 1, 2, 3}}})
+	res, err := newClient(t, brokers).OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: "g",
+		Topics: map[string][]int{"z": {0, 1, 2, 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +459,8 @@ func TestGroupEndsOnAFatalErrorOnly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	n := 0
-	err := (&Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: newClient(t, brokers)}).Run(ctx, func(context.Context, int, Commit) error {
+	err := (&Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"},
+		Log: quiet, Client: newClient(t, brokers)}).Run(ctx, func(context.Context, int, Commit) error {
 		if n++; n == 1 {
 			return errors.New("this one passes")
 		}

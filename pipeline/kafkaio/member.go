@@ -45,7 +45,8 @@ func (g *Group) member() *member {
 	}
 	m, err := openMember(g.Members, g.ID)
 	if err != nil {
-		g.Log.Warn("no file to remember the member id in; after a crash its session must time out", "dir", g.Members, "err", err)
+		g.Log.Warn("no file to remember the member id in; after a crash its session must time out", "dir", g.Members,
+			"err", err)
 		m = &member{}
 	}
 	m.log = g.Log
@@ -161,7 +162,8 @@ func (m *member) leaveStale(ctx context.Context, c *kafka.Client, group string) 
 	for _, s := range stale {
 		err := leave(ctx, c, group, s.id)
 		if err != nil {
-			m.log.Warn("leave the group for a process that is gone; its session will time out", "group", group, "member", s.id, "err", err)
+			m.log.Warn("leave the group for a process that is gone; its session will time out", "group", group,
+				"member", s.id, "err", err)
 		} else {
 			m.log.Info("left the group for a process that is gone", "group", group, "member", s.id)
 		}
@@ -184,7 +186,8 @@ func awaitJoin(ctx context.Context, c *kafka.Client, group string) {
 }
 
 func leave(ctx context.Context, c *kafka.Client, group, id string) error {
-	res, err := c.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: group, Members: []kafka.LeaveGroupRequestMember{{ID: id}}})
+	res, err := c.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: group,
+		Members: []kafka.LeaveGroupRequestMember{{ID: id}}})
 	if err != nil {
 		return err
 	}

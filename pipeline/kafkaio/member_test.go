@@ -21,8 +21,10 @@ func silent(t *testing.T, c *kafka.Client, group string, topics ...string) (id s
 	t.Helper()
 	ctx := context.Background()
 	const session = 5 * time.Minute
-	req := &kafka.JoinGroupRequest{GroupID: group, SessionTimeout: session, RebalanceTimeout: session, ProtocolType: "consumer",
-		Protocols: []kafka.GroupProtocol{{Name: copartition{}.ProtocolName(), Metadata: kafka.GroupProtocolSubscription{Topics: topics}}}}
+	req := &kafka.JoinGroupRequest{GroupID: group, SessionTimeout: session, RebalanceTimeout: session,
+		ProtocolType: "consumer",
+		Protocols: []kafka.GroupProtocol{{Name: copartition{}.ProtocolName(),
+			Metadata: kafka.GroupProtocolSubscription{Topics: topics}}}}
 	res, err := c.JoinGroup(ctx, req)
 	if err == nil && errors.Is(res.Error, kafka.MemberIDRequired) {
 		req.MemberID = res.MemberID
@@ -34,7 +36,8 @@ func silent(t *testing.T, c *kafka.Client, group string, topics ...string) (id s
 	if err != nil {
 		t.Fatalf("join: %v", err)
 	}
-	sync, err := c.SyncGroup(ctx, &kafka.SyncGroupRequest{GroupID: group, GenerationID: res.GenerationID, MemberID: res.MemberID, ProtocolType: "consumer",
+	sync, err := c.SyncGroup(ctx, &kafka.SyncGroupRequest{GroupID: group, GenerationID: res.GenerationID,
+		MemberID: res.MemberID, ProtocolType: "consumer",
 		ProtocolName: res.ProtocolName, Assignments: []kafka.SyncGroupRequestAssignment{{MemberID: res.MemberID}}})
 	if err == nil {
 		err = sync.Error
@@ -65,7 +68,8 @@ func TestMemberOfADeadProcessLeaves(t *testing.T) {
 	w := &works{t: t, by: map[int]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"}, Log: quiet, Client: c, Members: dir}
+	g := Group{ID: "g", Brokers: brokers, Dialer: &kafka.Dialer{Timeout: time.Second}, Topics: []string{"z"},
+		Log: quiet, Client: c, Members: dir}
 	go func() { done <- g.Run(ctx, w.work("a")) }()
 	eventually.True(t, "all with a", func() bool { return w.state() == "0a 1a" })
 	files, _ := os.ReadDir(dir)
@@ -102,7 +106,8 @@ func TestMemberOfALivingProcessStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, age := range map[string]time.Duration{"g@" + host + "-1@7": 0, "g@elsewhere@7": 0, "g@elsewhere@8": 2 * memberForget, "g@" + host + "@9": 0} {
+	for name, age := range map[string]time.Duration{"g@" + host + "-1@7": 0, "g@elsewhere@7": 0,
+		"g@elsewhere@8": 2 * memberForget, "g@" + host + "@9": 0} {
 		file := filepath.Join(dir, name+memberSuffix)
 		text := name
 		if strings.HasSuffix(name, "9") {

@@ -26,7 +26,8 @@ func Committed(ctx context.Context, c *kafka.Client, group, topic string, partit
 }
 
 func committedOnce(ctx context.Context, c *kafka.Client, group, topic string, partition int) (int64, error) {
-	res, err := c.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: {partition}}})
+	res, err := c.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group,
+		Topics: map[string][]int{topic: {partition}}})
 	if err == nil {
 		err = res.Error
 	}

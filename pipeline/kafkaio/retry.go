@@ -9,7 +9,8 @@ import (
 
 // permanent errors do not go away by trying again.
 func permanent(err error) bool {
-	for _, p := range []error{kafka.MessageSizeTooLarge, kafka.InvalidMessageSize, kafka.TopicAuthorizationFailed, kafka.SASLAuthenticationFailed, kafka.InvalidTopic} {
+	for _, p := range []error{kafka.MessageSizeTooLarge, kafka.InvalidMessageSize, kafka.TopicAuthorizationFailed,
+		kafka.SASLAuthenticationFailed, kafka.InvalidTopic} {
 		if errors.Is(err, p) {
 			return true
 		}

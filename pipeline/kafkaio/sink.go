@@ -21,7 +21,8 @@ type Sink struct {
 }
 
 // NewSink returns a sink; it asks for the number of partitions of every topic.
-func NewSink(ctx context.Context, c *kafka.Client, topics map[pipeline.Stream]string, maxBytes int, log *slog.Logger) (*Sink, error) {
+func NewSink(ctx context.Context, c *kafka.Client, topics map[pipeline.Stream]string, maxBytes int,
+	log *slog.Logger) (*Sink, error) {
 	s := &Sink{client: c, topics: topics, partitions: map[string]int{}, maxBytes: maxBytes, log: log}
 	for _, t := range topics {
 		n, err := Partitions(ctx, c, t)
@@ -117,7 +118,8 @@ func (s *Sink) try(ctx context.Context, tp topicPartition, rs []kafka.Record) er
 	for i := range rs { // an attempt that failed has consumed the readers
 		rewind(&rs[i])
 	}
-	res, err := s.client.Produce(ctx, &kafka.ProduceRequest{Topic: tp.topic, Partition: tp.partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(rs...)})
+	res, err := s.client.Produce(ctx, &kafka.ProduceRequest{Topic: tp.topic, Partition: tp.partition,
+		RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(rs...)})
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,9 @@ func NewSource(spec Spec) *Source {
 		if !bounded {
 			until = -1
 		}
-		f := &fetcher{client: spec.Client, input: in, topic: topic, partition: spec.Partition, maxBytes: spec.MaxBytes, until: until,
-			gate: spec.Gate, log: spec.Log, next: spec.Next[in]}
+		f := &fetcher{client: spec.Client, input: in, topic: topic, partition: spec.Partition, maxBytes: spec.MaxBytes,
+			until: until,
+			gate:  spec.Gate, log: spec.Log, next: spec.Next[in]}
 		i := newInput(f)
 		i.reset(spec.IdleTimeout)
 		s.in = append(s.in, i)

@@ -46,21 +46,24 @@ const chunkFetch = 4 << 20
 
 // NewStore opens a store in an existing topic. The keep newest checkpoints of a key stay, at least 2; messages are at
 // most maxBytes long.
-func NewStore(ctx context.Context, c *kafka.Client, topic string, keep, maxBytes int, log *slog.Logger) (*Store, error) {
+func NewStore(ctx context.Context, c *kafka.Client, topic string, keep, maxBytes int, log *slog.Logger) (*Store,
+	error) {
 	n, err := Partitions(ctx, c, topic)
 	if err != nil {
 		return nil, err
 	}
 	const overhead = 4096 // of a message: key, headers, the batch around it
 	if maxBytes < 2*overhead {
-		return nil, fmt.Errorf("checkpoints in topic %s: messages of %d bytes, allowed are %d and more", topic, maxBytes, 2*overhead)
+		return nil, fmt.Errorf("checkpoints in topic %s: messages of %d bytes, allowed are %d and more", topic,
+			maxBytes, 2*overhead)
 	}
 	var id [8]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, err
 	}
-	return &Store{client: c, topic: topic, partitions: n, keep: max(keep, 2), chunk: maxBytes - overhead, writer: hex.EncodeToString(id[:]),
-		log: log, known: map[string]*claims{}}, nil
+	return &Store{client: c, topic: topic, partitions: n, keep: max(keep, 2), chunk: maxBytes - overhead,
+		writer: hex.EncodeToString(id[:]),
+		log:    log, known: map[string]*claims{}}, nil
 }
 
 // Holds implements pipeline.CheckpointStore.
@@ -109,7 +112,8 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 		return err
 	}
 	tail := encodeTable(table)
-	c := claim{Key: key, Number: number, Writer: s.writer, Partition: s.place(key), Bytes: len(cp.Data), Table: len(tail)}
+	c := claim{Key: key, Number: number, Writer: s.writer, Partition: s.place(key), Bytes: len(cp.Data),
+		Table: len(tail)}
 	data := append(append([]byte{}, cp.Data...), tail...) // not nil: that would be a tombstone
 	c.CRC = crc(data)
 	if c.Chunks, err = s.writeChunks(ctx, c, 0, data); err != nil {
@@ -242,7 +246,8 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 		return nil, nil, err
 	}
 	if len(data) != c.Bytes+c.Table || crc(data) != c.CRC {
-		return nil, nil, fmt.Errorf("%d bytes with CRC32C %08x, written were %d with %08x", len(data), crc(data), c.Bytes+c.Table, c.CRC)
+		return nil, nil, fmt.Errorf("%d bytes with CRC32C %08x, written were %d with %08x", len(data), crc(data),
+			c.Bytes+c.Table, c.CRC)
 	}
 	if c.Table == 0 {
 		return data, nil, nil
@@ -257,18 +262,20 @@ func (s *Store) read(ctx context.Context, c claim) ([]byte, []storedFile, error)
 // readChunks reads the chunks of a claim from a number on; size is what they are expected to have together.
 func (s *Store) readChunks(ctx context.Context, c claim, first int, offsets []int64, size int) ([]byte, error) {
 	data := make([]byte, 0, min(max(size, 0), len(offsets)*s.chunk))
-	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) }, func(value kafka.Bytes) error {
-		from, n := len(data), value.Len()
-		data = slices.Grow(data, n)[:from+n]
-		_, err := io.ReadFull(value, data[from:])
-		return err
-	})
+	err := s.eachChunk(ctx, c.Partition, offsets, func(i int) string { return c.chunkKey(first + i) },
+		func(value kafka.Bytes) error {
+			from, n := len(data), value.Len()
+			data = slices.Grow(data, n)[:from+n]
+			_, err := io.ReadFull(value, data[from:])
+			return err
+		})
 	return data, err
 }
 
 // eachChunk takes the records at offsets, in their order, which must have the keys. A response brings as many of them
 // as are in it: those that lie side by side are asked for together, and what lies behind them, of other tasks, is not.
-func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string, take func(value kafka.Bytes) error) error {
+func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, key func(i int) string,
+	take func(value kafka.Bytes) error) error {
 	for i := 0; i < len(offsets); {
 		before, most := i, s.chunk
 		for j := i + 1; j < len(offsets) && offsets[j] == offsets[j-1]+1 && most < chunkFetch; j++ {
@@ -343,7 +350,8 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 		if value != nil {
 			r.Value = kafka.NewBytes(value)
 		}
-		res, err := s.client.Produce(ctx, &kafka.ProduceRequest{Topic: s.topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(r)})
+		res, err := s.client.Produce(ctx, &kafka.ProduceRequest{Topic: s.topic, Partition: partition,
+			RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(r)})
 		if err == nil {
 			err = res.Error
 		}
@@ -360,7 +368,8 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 }
 
 // fetch reads one response of about most bytes from an offset, trying again until ctx is done, and moves next past it.
-func (s *Store) fetch(ctx context.Context, partition int, offset int64, most int, yield func(*kafka.Record) error, next *int64) error {
+func (s *Store) fetch(ctx context.Context, partition int, offset int64, most int, yield func(*kafka.Record) error,
+	next *int64) error {
 	backoff := retryBackoff
 	for {
 		res, err := fetchCommitted(ctx, s.client, s.topic, partition, offset, most, fetchWait)

@@ -58,17 +58,20 @@ func TestStore(t *testing.T) {
 			}
 			for n := uint64(1); n <= 5; n++ {
 				for _, key := range []string{"g/shard-1", "g/shard-10"} {
-					if err := s.Save(t.Context(), key, n, pipeline.Checkpoint{Data: fmt.Append(nil, key[2:], " ", n)}); err != nil {
+					if err := s.Save(t.Context(), key, n,
+						pipeline.Checkpoint{Data: fmt.Append(nil, key[2:], " ", n)}); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			for key, want := range map[string]string{"g/shard-1": "5:shard-1 5 4:shard-1 4", "g/shard-10": "5:shard-10 5 4:shard-10 4", "g/shard": ""} {
+			for key, want := range map[string]string{"g/shard-1": "5:shard-1 5 4:shard-1 4",
+				"g/shard-10": "5:shard-10 5 4:shard-10 4", "g/shard": ""} {
 				if got := loaded(t, newStore(t, brokers, 1<<20), key); got != want {
 					t.Errorf("%s: got %q, want %q", key, got, want)
 				}
 			}
-			if got, want := live(t, brokers, partitions), 8; got != want { // two keys, two checkpoints: a claim and a chunk each
+			// two keys, two checkpoints: a claim and a chunk each
+			if got, want := live(t, brokers, partitions), 8; got != want {
 				t.Errorf("%d records without a tombstone, want %d", got, want)
 			}
 		})
@@ -134,7 +137,8 @@ func TestStoreChunks(t *testing.T) {
 		t.Errorf("before compaction the chunk is still at its offset: got %s, want %s", got, want)
 	}
 	last.Chunks[3] = last.Chunks[2]
-	if _, _, err := s.read(t.Context(), last); err == nil || !strings.Contains(err.Error(), "chunk 3 of 17: it is not at offset") {
+	if _, _, err := s.read(t.Context(), last); err == nil ||
+		!strings.Contains(err.Error(), "chunk 3 of 17: it is not at offset") {
 		t.Errorf("a chunk at another's offset: got %v", err)
 	}
 }

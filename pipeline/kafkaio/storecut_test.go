@@ -25,7 +25,8 @@ func TestStoreSaveCutOff(t *testing.T) {
 			c.Chunks = nil
 			return c
 		}, "1:one", false},
-		{"after the claim", func(t *testing.T, s *Store) claim { return body(t, s, []byte("two")) }, "2:two 1:one", true},
+		{"after the claim", func(t *testing.T, s *Store) claim { return body(t, s, []byte("two")) }, "2:two 1:one",
+			true},
 		{"after a claim without its body", func(_ *testing.T, s *Store) claim {
 			return claim{Key: "k", Number: 2, Writer: s.writer, Partition: s.place("k"), Chunks: []int64{999}, Bytes: 3}
 		}, "2:unreadable 1:one", true},
@@ -110,7 +111,8 @@ func TestStoreJournal(t *testing.T) {
 		t.Errorf("journal of %d bytes, %v", len(got), err)
 	}
 	for n := uint64(3); n <= 5; n++ {
-		if err := next.Save(t.Context(), "k", n, pipeline.Checkpoint{Data: []byte("x"), Journal: []byte("y")}); err != nil {
+		if err := next.Save(t.Context(), "k", n, pipeline.Checkpoint{Data: []byte("x"),
+			Journal: []byte("y")}); err != nil {
 			t.Fatal(err)
 		}
 	}

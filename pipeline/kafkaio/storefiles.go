@@ -30,7 +30,8 @@ func (f storedFile) chunkKey(key string, i int) string {
 
 // putFiles writes the files that this process has neither written nor read, and returns where all of them are, and
 // which it wrote.
-func (s *Store) putFiles(ctx context.Context, known *claims, files []pipeline.File) (table, fresh []storedFile, err error) {
+func (s *Store) putFiles(ctx context.Context, known *claims, files []pipeline.File) (table, fresh []storedFile,
+	err error) {
 	for _, f := range files {
 		at, ok := known.files[f.Name]
 		if !ok {
@@ -78,10 +79,11 @@ func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path
 		return err
 	}
 	sum := sha256.New()
-	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) }, func(value kafka.Bytes) error {
-		_, err := io.Copy(io.MultiWriter(sum, dst), value)
-		return err
-	})
+	err = s.eachChunk(ctx, s.place(known.key), f.Chunks, func(i int) string { return f.chunkKey(known.key, i) },
+		func(value kafka.Bytes) error {
+			_, err := io.Copy(io.MultiWriter(sum, dst), value)
+			return err
+		})
 	if err = errors.Join(err, dst.Close()); err != nil {
 		return fmt.Errorf("file %s: %w", f.Name, err)
 	}

@@ -145,7 +145,8 @@ func TestStoreFilesThatCannotBeRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	other := at
 	other.Name = strings.Repeat("0", 64)
-	if err := s.fetchFile(t.Context(), known, other, path); err == nil || !strings.Contains(err.Error(), "is not at offset") {
+	if err := s.fetchFile(t.Context(), known, other, path); err == nil ||
+		!strings.Contains(err.Error(), "is not at offset") {
 		t.Errorf("a file of another name: %v", err)
 	}
 	at.Chunks = append(at.Chunks, at.Chunks...)

@@ -119,7 +119,8 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 		until = -1
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &Log{in: newInput(&fetcher{client: spec.Client, topic: topic, partition: partition, maxBytes: spec.MaxBytes, until: until, next: next,
+	l := &Log{in: newInput(&fetcher{client: spec.Client, topic: topic, partition: partition, maxBytes: spec.MaxBytes,
+		until: until, next: next,
 		log: spec.Log}), cancel: cancel}
 	go l.in.f.run(ctx)
 	return l
@@ -196,7 +197,8 @@ func (l *Log) tail(ctx context.Context, take func(*pipeline.Record) error, reach
 			continue
 		}
 		if err := take(&r); err != nil {
-			l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+			l.in.f.log.Error("record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+				"err", err)
 		}
 	}
 }

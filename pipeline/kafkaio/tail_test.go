@@ -66,10 +66,12 @@ func TestTail(t *testing.T) {
 	if err := g.Wait(); err != nil || len(end) != 0 {
 		t.Errorf("ended with %v, caught up %d times more", err, len(end))
 	}
-	if text := log.String(); !strings.Contains(text, "topic=b partition=1 offset=0 err=unusable") || strings.Count(text, "\n") != 1 {
+	if text := log.String(); !strings.Contains(text, "topic=b partition=1 offset=0 err=unusable") ||
+		strings.Count(text, "\n") != 1 {
 		t.Errorf("log: %s", text)
 	}
-	if err := kafkaio.Tail(t.Context(), g, tailSpec(t, brokers, io.Discard), []kafkaio.Tailed{{Topic: "none"}}, nil); err == nil {
+	if err := kafkaio.Tail(t.Context(), g, tailSpec(t, brokers, io.Discard), []kafkaio.Tailed{{Topic: "none"}},
+		nil); err == nil {
 		t.Error("a topic that is not there is tailed")
 	}
 }
@@ -113,7 +115,9 @@ func TestLog(t *testing.T) {
 		t.Errorf("then: %s", got)
 	}
 	var all []string
-	if err := kafkaio.ReadTopic(ctx, spec, "a", func(r *pipeline.Record) { all = append(all, string(r.Value)) }); err != nil || strings.Join(all, "") != "0123" {
+	if err := kafkaio.ReadTopic(ctx, spec, "a",
+		func(r *pipeline.Record) { all = append(all, string(r.Value)) }); err != nil ||
+		strings.Join(all, "") != "0123" {
 		t.Errorf("the topic has %v, %v", all, err)
 	}
 }

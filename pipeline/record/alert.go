@@ -2,12 +2,13 @@ package record
 
 // Alert is a state change of a rule or of the anytime-valid alarm; key model/version/slice/rule on the alerts topic.
 type Alert struct {
-	Schema   int    `json:"schema"` // 1
-	Model    string `json:"model"`
-	Version  string `json:"version"`
-	Slice    string `json:"slice"`
-	Rule     string `json:"rule"`
-	Kind     string `json:"kind,omitempty"`    // anytime | excess | reference | distance | estimate | threshold; absent: excess
+	Schema  int    `json:"schema"` // 1
+	Model   string `json:"model"`
+	Version string `json:"version"`
+	Slice   string `json:"slice"`
+	Rule    string `json:"rule"`
+	// anytime | excess | reference | distance | estimate | threshold; absent: excess
+	Kind     string `json:"kind,omitempty"`
 	Measure  string `json:"measure,omitempty"` // what Value is of, for kinds with a choice
 	Severity string `json:"severity"`
 	State    string `json:"state"` // pending | firing | resolved
@@ -38,7 +39,8 @@ type Alert struct {
 
 // AlertEvidence is why the anytime-valid alarm fired (docs/math.md, "Sequential detection").
 type AlertEvidence struct {
-	Tests        []string `json:"tests"` // ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is; accuracy: see EpsilonAccuracy
+	// ece: |ECE| within epsilon_ece is refuted; bin: every bin within epsilon_bin is; accuracy: see EpsilonAccuracy
+	Tests        []string `json:"tests"`
 	EpsilonECE   float64  `json:"epsilon_ece"`
 	EpsilonBin   float64  `json:"epsilon_bin"`
 	LogE         float64  `json:"log_e"` // of ECE and of bins: the alarm is at log_e ≥ log_e_threshold
@@ -51,12 +53,13 @@ type AlertEvidence struct {
 	ReferenceAccuracy *float64 `json:"reference_accuracy,omitempty"`
 	AccuracySlack     float64  `json:"accuracy_slack,omitempty"`
 	// FDR is the level of the e-BH procedure over so many slices; 0 for whole models, which have their thresholds.
-	FDR       float64       `json:"fdr,omitempty"`
-	Slices    int           `json:"slices,omitempty"`
-	Direction string        `json:"direction"`      // overconfident | underconfident | off both ways | accuracy fell
-	Since     string        `json:"since_estimate"` // no confidence is attached to it
-	Reference string        `json:"reference"`      // "" = calibration itself; pinned | rolling: change against that curve
-	Bins      []EvidenceBin `json:"bins"`           // where: those off by more than their tolerance, ascending
+	FDR       float64 `json:"fdr,omitempty"`
+	Slices    int     `json:"slices,omitempty"`
+	Direction string  `json:"direction"`      // overconfident | underconfident | off both ways | accuracy fell
+	Since     string  `json:"since_estimate"` // no confidence is attached to it
+	// "" = calibration itself; pinned | rolling: change against that curve
+	Reference string        `json:"reference"`
+	Bins      []EvidenceBin `json:"bins"` // where: those off by more than their tolerance, ascending
 }
 
 // EvidenceBin is one bin (Lo, Hi]: N, Confidence, Accuracy and Gap = accuracy - confidence - reference are of past

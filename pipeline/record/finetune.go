@@ -194,7 +194,8 @@ type Order struct {
 	Schema int    `json:"schema"` // 1
 	Kind   string `json:"kind"`   // order | cancel | calibrator
 	ID     string `json:"id"`     // of the head; with kind calibrator of the order
-	Action string `json:"action"` // pin | rollback | auto | cancel; with kind calibrator pin | unpin | publish | rollback
+	// pin | rollback | auto | cancel; with kind calibrator pin | unpin | publish | rollback
+	Action string `json:"action"`
 	By     string `json:"by"`
 	Why    string `json:"why,omitempty"`
 	At     string `json:"at"` // wall clock

@@ -11,7 +11,8 @@ func TestShadowNames(t *testing.T) {
 		name, base string
 		n          int
 		ok         bool
-	}{{"1+head1", "1", 1, true}, {"1+head2+head13", "1+head2", 13, true}, {"+head1", "", 1, true}, {"1+head0", "", 0, false}, {"1+head01", "", 0, false},
+	}{{"1+head1", "1", 1, true}, {"1+head2+head13", "1+head2", 13, true}, {"+head1", "", 1, true}, {"1+head0", "", 0,
+		false}, {"1+head01", "", 0, false},
 		{"1+head", "", 0, false}, {"1+head-1", "", 0, false}, {"1", "", 0, false}, {"1+head1x", "", 0, false}} {
 		base, n, ok := record.BaseVersion(c.name)
 		if ok != c.ok || ok && (base != c.base || n != c.n || record.ShadowVersion(base, n) != c.name) {

@@ -76,7 +76,8 @@ type Distance struct {
 // Estimate is an estimate of the accuracy of predictions without labels, with its assumption; Lo, Hi hold it with 95 %
 // if that is true. ECE is of the raw confidence, null where the method says nothing of it.
 type Estimate struct {
-	Method     string   `json:"method"` // confidence-based | correctness shift (BBSE) | label shift (BBSE) | label shift (EM)
+	// confidence-based | correctness shift (BBSE) | label shift (BBSE) | label shift (EM)
+	Method     string   `json:"method"`
 	Assumption string   `json:"assumption"`
 	Accuracy   float64  `json:"accuracy"`
 	Lo         float64  `json:"lo"`

@@ -33,7 +33,8 @@ func archiveFile(t *testing.T, model, version string, seq uint64, n int, newest 
 		if !r.AppendFeatures([]float32{float32(i), 1}) {
 			t.Fatal("features are refused")
 		}
-		r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(seq*1000+uint64(i))), append(r.TS, 1), append(r.LabelTS, newest)
+		r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(seq*1000+uint64(i))), append(r.TS,
+			1), append(r.LabelTS, newest)
 		r.Label, r.Weight = append(r.Label, int32(i%3)), append(r.Weight, 1)
 	}
 	data, err := archivefile.EncodeSegment(&r, fmt.Sprint(seq))
@@ -46,7 +47,8 @@ func archiveFile(t *testing.T, model, version string, seq uint64, n int, newest 
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &archivefile.File{Group: "g", Model: model, Version: version, Partition: 1, Sequence: seq, K: 3, Rows: int64(n), Oldest: newest, Newest: newest,
+	return &archivefile.File{Group: "g", Model: model, Version: version, Partition: 1, Sequence: seq, K: 3,
+		Rows: int64(n), Oldest: newest, Newest: newest,
 		Segments: []archivefile.Segment{{Name: name, Bytes: int64(len(data)), Path: path}}}
 }
 
@@ -91,7 +93,8 @@ func TestArchivePublishesOnce(t *testing.T) {
 		}
 	}
 	a.Sweep()
-	if s := a.Stats(); s.Written != 4 || s.Repeated != 4 || s.Replaced != 0 || s.Files != 4 || s.Rows != 20 || s.Failed != 0 {
+	if s := a.Stats(); s.Written != 4 || s.Repeated != 4 || s.Replaced != 0 || s.Files != 4 || s.Rows != 20 ||
+		s.Failed != 0 {
 		t.Errorf("got %+v", s)
 	}
 	other := archiveFile(t, "m", "1", 7, 6, 10)
@@ -119,10 +122,12 @@ func TestArchiveFailures(t *testing.T) {
 	a := New(Config{Dir: dir, Log: quietLog})
 	f := archiveFile(t, "m", "1", 1, 3, 10)
 	gone := *f
-	gone.Segments = append(slices.Clone(f.Segments), archivefile.Segment{Name: "x", Path: filepath.Join(dir, "nothing")})
+	gone.Segments = append(slices.Clone(f.Segments),
+		archivefile.Segment{Name: "x", Path: filepath.Join(dir, "nothing")})
 	damaged := *f
 	damaged.Segments = []archivefile.Segment{{Name: "y", Path: filepath.Join(t.TempDir(), "y")}}
-	if err := os.WriteFile(damaged.Segments[0].Path, []byte("\xff\xff\xff\xff\x10\x00\x00\x00 no Arrow"), 0o600); err != nil {
+	if err := os.WriteFile(damaged.Segments[0].Path, []byte("\xff\xff\xff\xff\x10\x00\x00\x00 no Arrow"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	done, cancel := context.WithCancel(t.Context())
@@ -130,8 +135,10 @@ func TestArchiveFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		ctx context.Context
 		f   *archivefile.File
-	}{"gone": {t.Context(), &gone}, "damaged": {t.Context(), &damaged}, "done": {done, f}, "none": {t.Context(), &archivefile.File{Group: "g", Model: "m", Version: "1"}}} {
-		if err := a.Publish(c.ctx, c.f); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "model=m", "version=1", c.f.Name())) {
+	}{"gone": {t.Context(), &gone}, "damaged": {t.Context(), &damaged}, "done": {done, f}, "none": {t.Context(),
+		&archivefile.File{Group: "g", Model: "m", Version: "1"}}} {
+		if err := a.Publish(c.ctx, c.f); err == nil ||
+			!strings.Contains(err.Error(), filepath.Join(dir, "model=m", "version=1", c.f.Name())) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := tree(t, dir); len(got) != 0 {
@@ -164,7 +171,8 @@ func TestArchiveRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := filepath.Join(dir, "model=m", "version=1")
-	for name, age := range map[string]time.Duration{".plumbline-1.tmp": 2 * staleTemporary, ".plumbline-2.tmp": 0, "notes.txt": 2 * staleTemporary, "foreign.arrow": 0} {
+	for name, age := range map[string]time.Duration{".plumbline-1.tmp": 2 * staleTemporary, ".plumbline-2.tmp": 0,
+		"notes.txt": 2 * staleTemporary, "foreign.arrow": 0} {
 		path := filepath.Join(version, name)
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -174,8 +182,10 @@ func TestArchiveRetention(t *testing.T) {
 		}
 	}
 	a.Sweep()
-	want := []string{"model=m/version=1/.plumbline-2.tmp", "model=m/version=1/foreign.arrow", "model=m/version=1/g-00001-0000000001-000000000000.arrow",
-		"model=m/version=1/g-00001-0000000002-000000000000.arrow", "model=m/version=1/g-00001-0000000003-000000000000.arrow",
+	want := []string{"model=m/version=1/.plumbline-2.tmp", "model=m/version=1/foreign.arrow",
+		"model=m/version=1/g-00001-0000000001-000000000000.arrow",
+		"model=m/version=1/g-00001-0000000002-000000000000.arrow",
+		"model=m/version=1/g-00001-0000000003-000000000000.arrow",
 		"model=m/version=1/notes.txt", "model=m/version=2/g-00001-0000000009-000000000000.arrow"}
 	if got := tree(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
@@ -187,7 +197,8 @@ func TestArchiveRetention(t *testing.T) {
 	// Another process with a bound on size: two and a half files.
 	b := New(Config{Dir: dir, MaxBytes: s.Bytes / 4 * 5 / 2, Log: quietLog})
 	b.Sweep()
-	want = []string{"model=m/version=1/.plumbline-2.tmp", "model=m/version=1/foreign.arrow", "model=m/version=1/g-00001-0000000002-000000000000.arrow",
+	want = []string{"model=m/version=1/.plumbline-2.tmp", "model=m/version=1/foreign.arrow",
+		"model=m/version=1/g-00001-0000000002-000000000000.arrow",
 		"model=m/version=1/g-00001-0000000003-000000000000.arrow", "model=m/version=1/notes.txt"}
 	if got := tree(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
@@ -213,8 +224,10 @@ func TestArchiveMetrics(t *testing.T) {
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
-	for _, want := range []string{"plumbline_archive_files 1\n", "plumbline_archive_rows 5\n", "plumbline_archive_files_written_total 1\n", "plumbline_archive_failing 0\n",
-		"plumbline_archive_newest_label_timestamp_seconds 3\n", `plumbline_archive_files_repeated_total{result="kept"} 0`, "plumbline_archive_files_deleted_total 0\n"} {
+	for _, want := range []string{"plumbline_archive_files 1\n", "plumbline_archive_rows 5\n",
+		"plumbline_archive_files_written_total 1\n", "plumbline_archive_failing 0\n",
+		"plumbline_archive_newest_label_timestamp_seconds 3\n",
+		`plumbline_archive_files_repeated_total{result="kept"} 0`, "plumbline_archive_files_deleted_total 0\n"} {
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("no %q in the metrics", want)
 		}

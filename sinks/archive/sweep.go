@@ -127,16 +127,20 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descWritten  = desc("archive_files_written_total", "Archive files that this process has written.")
 	descBytes    = desc("archive_written_bytes_total", "Bytes of them.")
-	descRepeated = desc("archive_files_repeated_total", "Archive files made again after a restart that were there: with the same rows (kept) or others (replaced).", "result")
-	descFailed   = desc("archive_failures_total", "Attempts to write an archive file that failed; each is repeated until it succeeds.")
-	descFailing  = desc("archive_failing", "1 while archive files cannot be written.")
-	descDeleted  = desc("archive_files_deleted_total", "Archive files removed by archive.max_bytes and archive.max_age.")
-	descFiles    = desc("archive_files", "Files in the archive directory.")
-	descSize     = desc("archive_bytes", "Bytes of them.")
-	descRows     = desc("archive_rows", "Rows in them.")
-	descBad      = desc("archive_unreadable_files", "Files *.arrow in the archive directory that are no archive files.")
-	descOldest   = desc("archive_oldest_label_timestamp_seconds", "Event time of the oldest label in the archive.")
-	descNewest   = desc("archive_newest_label_timestamp_seconds", "And of the newest.")
+	descRepeated = desc("archive_files_repeated_total",
+		"Archive files made again after a restart that were there: with the same rows (kept) or others (replaced).",
+		"result")
+	descFailed = desc("archive_failures_total",
+		"Attempts to write an archive file that failed; each is repeated until it succeeds.")
+	descFailing = desc("archive_failing", "1 while archive files cannot be written.")
+	descDeleted = desc("archive_files_deleted_total",
+		"Archive files removed by archive.max_bytes and archive.max_age.")
+	descFiles  = desc("archive_files", "Files in the archive directory.")
+	descSize   = desc("archive_bytes", "Bytes of them.")
+	descRows   = desc("archive_rows", "Rows in them.")
+	descBad    = desc("archive_unreadable_files", "Files *.arrow in the archive directory that are no archive files.")
+	descOldest = desc("archive_oldest_label_timestamp_seconds", "Event time of the oldest label in the archive.")
+	descNewest = desc("archive_newest_label_timestamp_seconds", "And of the newest.")
 )
 
 // Describe implements prometheus.Collector.

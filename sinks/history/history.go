@@ -10,9 +10,10 @@ import (
 // Config bounds a History; a zero field means the default in its comment. The memory is at most about
 // Keys·(SnapshotsPerKey·3 KB + DetailedPerKey·5 KB), with 15 bins and CDF and soft bins on.
 type Config struct {
-	Keys                int // 256 (model, version, slice, window) keys; the one longest without news goes first
-	SnapshotsPerKey     int // 360
-	DetailedPerKey      int // 60 newest keep soft bins, CDF and the calibrator's bins; older ones their numbers and diagrams
+	Keys            int // 256 (model, version, slice, window) keys; the one longest without news goes first
+	SnapshotsPerKey int // 360
+	// 60 newest keep soft bins, CDF and the calibrator's bins; older ones their numbers and diagrams
+	DetailedPerKey      int
 	Models              int // 128 (model, version) pairs with alerts and calibrators; longest without news goes first
 	AlertsPerModel      int // 256
 	CalibratorsPerModel int // 128
@@ -57,11 +58,12 @@ type History struct {
 
 // Stats counts what did not fit or could not be kept.
 type Stats struct {
-	Keys               int    `json:"keys"`
-	Snapshots          int    `json:"snapshots"`
-	EvictedKeys        uint64 `json:"evicted_keys"`
-	EvictedModels      uint64 `json:"evicted_models"`
-	Repeats            uint64 `json:"repeats"`             // records that were there already, or older than what replaced them
+	Keys          int    `json:"keys"`
+	Snapshots     int    `json:"snapshots"`
+	EvictedKeys   uint64 `json:"evicted_keys"`
+	EvictedModels uint64 `json:"evicted_models"`
+	// records that were there already, or older than what replaced them
+	Repeats            uint64 `json:"repeats"`
 	BadTimes           uint64 `json:"bad_times"`           // records whose time is not RFC 3339
 	DroppedSubscribers uint64 `json:"dropped_subscribers"` // too slow
 }
@@ -209,7 +211,8 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 	}
 	d := h.decisions(modelKey{c.Model, c.Version})
 	same := func(b *record.Calibrator) bool {
-		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published && b.Reason == c.Reason && b.Outcome == c.Outcome &&
+		return b.DecidedAt == c.DecidedAt && b.Revision == c.Revision && b.Published == c.Published &&
+			b.Reason == c.Reason && b.Outcome == c.Outcome &&
 			b.By == c.By && b.Why == c.Why // a person may pin and unpin within one pane
 	}
 	if !addTimed(&d.calibrators, timed[*record.Calibrator]{at, &c}, same, h.cfg.CalibratorsPerModel) {

@@ -54,7 +54,8 @@ func TestHistorySnapshotRing(t *testing.T) {
 	all, _ := h.Snapshots(key, 0)
 	for i, s := range all {
 		if got, want := s.Raw.CDF != nil, i >= 2; got != want || len(s.Raw.Bins) != 1 {
-			t.Errorf("snapshot %d of 4: got a CDF: %v, want %v (the newest two are detailed); %d bins, want 1", i, got, want, len(s.Raw.Bins))
+			t.Errorf("snapshot %d of 4: got a CDF: %v, want %v (the newest two are detailed); %d bins, want 1", i, got,
+				want, len(s.Raw.Bins))
 		}
 	}
 	if two, _ := h.Snapshots(key, 2); len(two) != 2 || two[0].Labelled != 5 {
@@ -149,10 +150,13 @@ func TestHistoryCalibrators(t *testing.T) {
 // again is not.
 func TestHistoryOrdersOfOnePane(t *testing.T) {
 	h := New(Config{})
-	for _, o := range [][3]string{{"pin by ann", "ann", "audit"}, {"unpin by ann", "ann", "over"}, {"pin by ann", "ann", "again"}, {"pin by ann", "ann", "audit"}} {
-		h.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, DecidedAt: stamp(1), Reason: "manual", Outcome: o[0], By: o[1], Why: o[2]})
+	for _, o := range [][3]string{{"pin by ann", "ann", "audit"}, {"unpin by ann", "ann", "over"},
+		{"pin by ann", "ann", "again"}, {"pin by ann", "ann", "audit"}} {
+		h.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, DecidedAt: stamp(1), Reason: "manual",
+			Outcome: o[0], By: o[1], Why: o[2]})
 	}
-	if got := h.Calibrators("m", "1", 0); len(got) != 3 || got[1].Outcome != "unpin by ann" || got[2].Why != "again" || h.Stats().Repeats != 1 {
+	if got := h.Calibrators("m", "1", 0); len(got) != 3 || got[1].Outcome != "unpin by ann" || got[2].Why != "again" ||
+		h.Stats().Repeats != 1 {
 		t.Errorf("kept %+v, %d repeats; want the three decisions and one repeat", got, h.Stats().Repeats)
 	}
 }

@@ -26,7 +26,8 @@ func scrape(t *testing.T, h *history.History, tasks ...*pipeline.TaskStatus) str
 func scrapeWorst(t *testing.T, h *history.History, worst int, tasks ...*pipeline.TaskStatus) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	Handler(h, worst, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	Handler(h, worst, func() []*pipeline.TaskStatus { return tasks }).ServeHTTP(rec,
+		httptest.NewRequest("GET", "/metrics", nil))
 	if rec.Code != 200 {
 		t.Fatalf("scrape answers %d: %s", rec.Code, rec.Body)
 	}
@@ -59,15 +60,22 @@ func ptr(x float64) *float64 { return &x }
 // fullSnapshot has a value of its own in every field that is exported.
 func fullSnapshot() record.Snapshot {
 	m := func(d float64) record.Metrics {
-		return record.Metrics{N: 100 + int64(1000*d), ECE: ptr(.1 + d), ECENull: ptr(.02 + d), ECELo: ptr(.08 + d), ECEHi: ptr(.12 + d), Accuracy: ptr(.8 + d), MeanConfidence: ptr(.9 + d), NLL: ptr(.5 + d), Brier: ptr(.3 + d)}
+		return record.Metrics{N: 100 + int64(1000*d), ECE: ptr(.1 + d), ECENull: ptr(.02 + d), ECELo: ptr(.08 + d),
+			ECEHi: ptr(.12 + d), Accuracy: ptr(.8 + d), MeanConfidence: ptr(.9 + d), NLL: ptr(.5 + d), Brier: ptr(.3 +
+				d)}
 	}
 	served := m(.03)
 	return record.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`, At: "2026-01-31T00:00:10.5Z",
-		Window: record.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z", End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
-		Coverage: ptr(.25), Lag: record.Lag{Mean: 9, P50: 5, P90: 20, P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
-		Unlabelled: &record.Unlabelled{Rows: 400, ReferenceRows: 1000, Distances: map[string]record.Distances{"msp": {KS: record.Distance{Value: .1, Threshold: .2}}},
-			Estimates: []record.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03), Miss: &record.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
-			Classes:   &record.Classes{PSI: &record.Distance{Value: .1, Threshold: .2}, Shifts: []record.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
+		Window: record.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z",
+			End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
+		Coverage: ptr(.25), Lag: record.Lag{Mean: 9, P50: 5, P90: 20,
+			P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
+		Unlabelled: &record.Unlabelled{Rows: 400, ReferenceRows: 1000,
+			Distances: map[string]record.Distances{"msp": {KS: record.Distance{Value: .1, Threshold: .2}}},
+			Estimates: []record.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03),
+				Miss: &record.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
+			Classes: &record.Classes{PSI: &record.Distance{Value: .1, Threshold: .2},
+				Shifts: []record.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
 		InForce: &record.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
 }
 
@@ -75,25 +83,31 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	h := history.New(history.Config{})
 	h.AddSnapshot(fullSnapshot())
 	for i, state := range []string{"firing", "resolved"} {
-		h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning", State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+		h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning",
+			State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	}
-	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "rule2", Severity: "info", State: "firing", InhibitedBy: "m/v//rule0", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "rule2", Severity: "info", State: "firing",
+		InhibitedBy: "m/v//rule0", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	for i, outcome := range []string{"no change: 12 rows", "published: better"} {
-		h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm", Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
+		h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm",
+			Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
 	}
-	task := &pipeline.TaskStatus{Task: "shard", Partition: 2, Next: map[string]int64{"logits": 17, "labels": 9}, WM: 1769817600_500000000, CaughtUp: true,
-		Counts: map[string]int64{"rows:logits": 403, "predictions": 400, "waiting": 397, "rejected:classes": 3, "dead_letters:truncated": 1}}
+	task := &pipeline.TaskStatus{Task: "shard", Partition: 2, Next: map[string]int64{"logits": 17, "labels": 9},
+		WM: 1769817600_500000000, CaughtUp: true,
+		Counts: map[string]int64{"rows:logits": 403, "predictions": 400, "waiting": 397, "rejected:classes": 3,
+			"dead_letters:truncated": 1}}
 	fresh := &pipeline.TaskStatus{Task: "model", WM: pipeline.NoTime}
 	text := scrape(t, h, task, fresh)
 	got := samples(t, text)
 	key := `model="m",slice="region=\"north\"",`
 	tail := `version="v",window="10m"`
 	want := map[string]float64{
-		`plumbline_export_dropped_keys`:                                                                        0,
-		`plumbline_export_slices_left_out`:                                                                     0,
-		`plumbline_window_predictions{` + key + tail + `}`:                                                     400,
-		`plumbline_label_coverage_ratio{` + key + tail + `}`:                                                   .25,
-		`plumbline_window_end_timestamp_seconds{` + key + tail + `}`:                                           1769817610.5,
+		`plumbline_export_dropped_keys`:                      0,
+		`plumbline_export_slices_left_out`:                   0,
+		`plumbline_window_predictions{` + key + tail + `}`:   400,
+		`plumbline_label_coverage_ratio{` + key + tail + `}`: .25,
+		`plumbline_window_end_timestamp_seconds{` + key + tail +
+			`}`: 1769817610.5,
 		`plumbline_calibrator_revision{model="m",version="v"}`:                                                 3,
 		`plumbline_alert_state{model="m",rule="rule0",severity="warning",slice="",state="firing",version="v"}`: 1,
 		`plumbline_alert_state{model="m",rule="rule2",severity="info",slice="",state="inhibited",version="v"}`: 1,
@@ -102,12 +116,13 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 		`plumbline_events_total{event="dead_letters",partition="2",reason="truncated",task="shard"}`:           1,
 		`plumbline_events_total{event="rows",partition="2",reason="logits",task="shard"}`:                      403,
 		`plumbline_waiting_rows{kind="predictions",partition="2"}`:                                             397,
-		`plumbline_rows_unaccounted{partition="2"}`:                                                            3, // 400 predictions, 397 fates
-		`plumbline_watermark_timestamp_seconds{partition="2",task="shard"}`:                                    1769817600.5,
-		`plumbline_task_caught_up{partition="2",task="shard"}`:                                                 1,
-		`plumbline_task_caught_up{partition="0",task="model"}`:                                                 0,
-		`plumbline_task_next_offset{input="logits",partition="2",task="shard"}`:                                17,
-		`plumbline_task_next_offset{input="labels",partition="2",task="shard"}`:                                9,
+		// 400 predictions, 397 fates
+		`plumbline_rows_unaccounted{partition="2"}`:                             3,
+		`plumbline_watermark_timestamp_seconds{partition="2",task="shard"}`:     1769817600.5,
+		`plumbline_task_caught_up{partition="2",task="shard"}`:                  1,
+		`plumbline_task_caught_up{partition="0",task="model"}`:                  0,
+		`plumbline_task_next_offset{input="logits",partition="2",task="shard"}`: 17,
+		`plumbline_task_next_offset{input="labels",partition="2",task="shard"}`: 9,
 	}
 	for q, v := range map[string]float64{"50": 5, "90": 20, "99": 60} {
 		want[`plumbline_label_lag_seconds{model="m",percentile="`+q+`",slice="region=\"north\"",`+tail+`}`] = v
@@ -115,17 +130,21 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	s := fullSnapshot()
 	for signal, m := range map[string]*record.Metrics{"raw": &s.Raw, "calibrated": &s.Calibrated, "served": s.Served} {
 		l := `{model="m",signal="` + signal + `",slice="region=\"north\"",` + tail + `}`
-		for name, v := range map[string]float64{"ece_ratio": *m.ECE, "ece_null_ratio": *m.ECENull, "ece_lower_ratio": *m.ECELo, "ece_upper_ratio": *m.ECEHi, "accuracy_ratio": *m.Accuracy,
-			"mean_confidence_ratio": *m.MeanConfidence, "nll_nats": *m.NLL, "brier_score": *m.Brier, "window_labelled_rows": float64(m.N)} {
+		for name, v := range map[string]float64{"ece_ratio": *m.ECE, "ece_null_ratio": *m.ECENull,
+			"ece_lower_ratio": *m.ECELo, "ece_upper_ratio": *m.ECEHi, "accuracy_ratio": *m.Accuracy,
+			"mean_confidence_ratio": *m.MeanConfidence, "nll_nats": *m.NLL, "brier_score": *m.Brier,
+			"window_labelled_rows": float64(m.N)} {
 			want["plumbline_"+name+l] = v
 		}
 	}
 	for distance, bounds := range map[string][2]float64{"ks": {.1, .2}, "wasserstein": {}, "psi": {}, "js": {}} {
 		l := `{distance="` + distance + `",model="m",score="msp",slice="region=\"north\"",` + tail + `}`
-		want["plumbline_confidence_distance"+l], want["plumbline_confidence_distance_threshold"+l] = bounds[0], bounds[1]
+		want["plumbline_confidence_distance"+l], want["plumbline_confidence_distance_threshold"+l] = bounds[0],
+			bounds[1]
 	}
-	for name, v := range map[string]float64{"estimated_accuracy_ratio": .8, "estimated_accuracy_lower_ratio": .7, "estimated_accuracy_upper_ratio": .9,
-		"estimated_ece_ratio": .03, "estimate_miss_ratio": .02, "estimate_miss_standard_errors": .5} {
+	for name, v := range map[string]float64{"estimated_accuracy_ratio": .8, "estimated_accuracy_lower_ratio": .7,
+		"estimated_accuracy_upper_ratio": .9,
+		"estimated_ece_ratio":            .03, "estimate_miss_ratio": .02, "estimate_miss_standard_errors": .5} {
 		want["plumbline_"+name+`{method="confidence",model="m",slice="region=\"north\"",`+tail+`}`] = v
 	}
 	classes := `{distance="psi",model="m",slice="region=\"north\"",` + tail + `}`
@@ -171,13 +190,16 @@ func TestScrapeOfNothing(t *testing.T) {
 // TestUndefinedIsAbsent: a value that is not known is left out, never 0 or NaN.
 func TestUndefinedIsAbsent(t *testing.T) {
 	h := history.New(history.Config{})
-	h.AddSnapshot(record.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z", Window: record.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
+	h.AddSnapshot(record.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z",
+		Window: record.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
 	got, rows := samples(t, scrape(t, h)), 0
 	for k, v := range got {
 		if strings.HasPrefix(k, "plumbline_window_labelled_rows") && v == 0 {
 			rows++
 		}
-		if !strings.HasPrefix(k, "plumbline_window_labelled_rows") && !strings.HasPrefix(k, "plumbline_window_end") && k != "plumbline_export_dropped_keys" && k != "plumbline_export_slices_left_out" && !strings.HasPrefix(k, "plumbline_calibrator_revision") {
+		if !strings.HasPrefix(k, "plumbline_window_labelled_rows") && !strings.HasPrefix(k, "plumbline_window_end") &&
+			k != "plumbline_export_dropped_keys" && k != "plumbline_export_slices_left_out" &&
+			!strings.HasPrefix(k, "plumbline_calibrator_revision") {
 			t.Errorf("%s = %v of a window without rows", k, v)
 		}
 	}
@@ -219,14 +241,16 @@ func TestWorstSlices(t *testing.T) {
 		s.Calibrated.ECELo = &lo
 		h.AddSnapshot(s)
 	}
-	h.AddAlert(record.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddAlert(record.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x",
+		Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	snaps, leftOut, dropped := exported(h, 3)
 	var got []string
 	for _, s := range snaps {
 		got = append(got, s.Slice)
 	}
 	if strings.Join(got, " ") != " tenant=4 tenant=19 tenant=18" || leftOut != 16 || dropped != 0 {
-		t.Errorf("%q exported, %d left out, %d dropped; want the whole, tenant=4, 19 and 18; 16, 0", got, leftOut, dropped)
+		t.Errorf("%q exported, %d left out, %d dropped; want the whole, tenant=4, 19 and 18; 16, 0", got, leftOut,
+			dropped)
 	}
 }
 

@@ -54,7 +54,8 @@ func everything(t *testing.T) (text string, own map[string]bool) {
 	pooled := fullSnapshot()
 	pooled.Slice, pooled.PooledValues = "region=~other", 7
 	h.AddSnapshot(pooled)
-	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing",
+		Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
 	h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
 	text = scrape(t, h, fullStatus())
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
@@ -89,8 +90,9 @@ func sources(t *testing.T, dirs ...string) []string {
 
 // fullStatus has a value in every field that is exported.
 func fullStatus() *pipeline.TaskStatus {
-	return &pipeline.TaskStatus{Task: "shard", Partition: 1, Next: map[string]int64{"logits": 1}, WM: 1e18, CaughtUp: true,
-		Counts: map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1}}
+	return &pipeline.TaskStatus{Task: "shard", Partition: 1, Next: map[string]int64{"logits": 1}, WM: 1e18,
+		CaughtUp: true,
+		Counts:   map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1}}
 }
 
 // TestEveryMetricIsDocumented: the lists of docs/metrics.md have the exported metrics and events, all of them and no
@@ -166,8 +168,10 @@ func TestRulesNameWhatIsExported(t *testing.T) {
 func TestEveryAlertHasATestAndARunbook(t *testing.T) {
 	rules := read(t, "../../deploy/prometheus/rules.yml")
 	alerts := names(rules, `- alert: (\w+)`)
-	sameNames(t, "alerts that rules_test.yml sees fire", names(read(t, "../../deploy/prometheus/rules_test.yml"), `(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
-	sameNames(t, "alerts with a section in docs/operations.md", names(read(t, "../../docs/operations.md"), `(?m)^### (Plumbline\w+)$`), alerts)
+	sameNames(t, "alerts that rules_test.yml sees fire", names(read(t, "../../deploy/prometheus/rules_test.yml"),
+		`(?m)alertname: (\w+)\n\s+exp_alerts:`), alerts)
+	sameNames(t, "alerts with a section in docs/operations.md", names(read(t, "../../docs/operations.md"),
+		`(?m)^### (Plumbline\w+)$`), alerts)
 	linked := map[string]bool{}
 	for name := range alerts {
 		linked[strings.ToLower(name)] = true

@@ -45,8 +45,9 @@ func (c *Options) postable(a *record.Alert, now time.Time) postable {
 		k, v, _ := strings.Cut(l, "=")
 		labels[k] = v
 	}
-	annotations := map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal, "window": a.Window,
-		"value": number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE), "ece_null": number(a.ECENull),
+	annotations := map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal,
+		"window": a.Window,
+		"value":  number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE), "ece_null": number(a.ECENull),
 		"rows": strconv.FormatInt(a.Rows, 10)}
 	if evidence := c.evidence(a); evidence != "" {
 		annotations["evidence"] = evidence
@@ -89,8 +90,10 @@ func (c *Options) evidence(a *record.Alert) string {
 	if c.ExternalURL == "" || !c.History || err != nil {
 		return ""
 	}
-	q := url.Values{"version": {a.Version}, "kind": {record.DecisionAlert}, "since": {a.At}, "until": {at.Add(1).Format(time.RFC3339Nano)}}
-	return strings.TrimSuffix(c.ExternalURL, "/") + "/api/v1/models/" + url.PathEscape(a.Model) + "/history?" + q.Encode()
+	q := url.Values{"version": {a.Version}, "kind": {record.DecisionAlert}, "since": {a.At},
+		"until": {at.Add(1).Format(time.RFC3339Nano)}}
+	return strings.TrimSuffix(c.ExternalURL, "/") + "/api/v1/models/" + url.PathEscape(a.Model) + "/history?" +
+		q.Encode()
 }
 
 // maxBatch bounds a request; Alertmanager's own limit is memory.
@@ -128,7 +131,8 @@ func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.sta
 // says, such as that there is nothing at the path or that it lets nobody in, may be mended there meanwhile.
 func (e *statusError) final() bool {
 	switch e.status {
-	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity:
 		return true
 	}
 	return false

@@ -20,7 +20,8 @@ func TestDeadWebhook(t *testing.T) {
 	hook, topic := newServer(t), newTopic()
 	dead := httptest.NewServer(nil)
 	dead.Close()
-	counts, committed, _ := running(t, Options{Config: Config{RetryFor: 1500 * time.Millisecond}, Hooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
+	counts, committed, _ := running(t, Options{Config: Config{RetryFor: 1500 * time.Millisecond},
+		Hooks: []Webhook{{URL: dead.URL}, {URL: hook.URL, States: []string{firing}}}}, topic, 0)
 	topic.idle()
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
@@ -42,7 +43,9 @@ func TestHangingDelaysNobody(t *testing.T) {
 	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
 	t.Cleanup(func() { close(over); hang.Close() })
 	am, hook, topic := newServer(t), newServer(t), newTopic()
-	_, committed, stop := running(t, Options{Config: Config{Alertmanagers: []string{hang.URL, am.URL}, Timeout: time.Hour, RetryFor: time.Hour, Resend: time.Hour}, Hooks: []Webhook{{URL: hang.URL}, {URL: hook.URL}}}, topic, 0)
+	_, committed, stop := running(t, Options{Config: Config{Alertmanagers: []string{hang.URL, am.URL},
+		Timeout: time.Hour, RetryFor: time.Hour, Resend: time.Hour},
+		Hooks: []Webhook{{URL: hang.URL}, {URL: hook.URL}}}, topic, 0)
 	topic.idle()
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
@@ -62,20 +65,26 @@ func TestHangingDelaysNobody(t *testing.T) {
 // TestRedirectionIsNoDelivery: a POST that is redirected comes as a GET without the alert, or to somebody else: it is
 // not followed, and the alert is not taken.
 func TestRedirectionIsNoDelivery(t *testing.T) {
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		var log bytes.Buffer
 		to, topic := newServer(t), newTopic()
 		from := httptest.NewServer(http.RedirectHandler(to.URL+"/landed?token=secret", status))
 		t.Cleanup(from.Close)
 		topic.alert(t, "a", firing)
-		counts, committed, stop := running(t, Options{Config: Config{RetryFor: time.Millisecond}, Hooks: []Webhook{{URL: from.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
+		counts, committed, stop := running(t, Options{Config: Config{RetryFor: time.Millisecond},
+			Hooks: []Webhook{{URL: from.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
 		eventually.True(t, "given up", func() bool { return committed() == 1 })
 		stop()
-		if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 0 || gone != 1 || to.requests() != 0 {
-			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0", status, sent, gone, to.requests())
+		if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 0 || gone != 1 ||
+			to.requests() != 0 {
+			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0", status, sent, gone,
+				to.requests())
 		}
-		if text := log.String(); !strings.Contains(text, "host "+strings.TrimPrefix(to.URL, "http://")) || strings.Contains(text, "secret") {
-			t.Errorf("status %d: the log has %s; want the host that it leads to, and no more of the address", status, text)
+		if text := log.String(); !strings.Contains(text, "host "+strings.TrimPrefix(to.URL, "http://")) ||
+			strings.Contains(text, "secret") {
+			t.Errorf("status %d: the log has %s; want the host that it leads to, and no more of the address", status,
+				text)
 		}
 	}
 }
@@ -87,7 +96,8 @@ func TestResolvedWhileAway(t *testing.T) {
 	am, topic := newServer(t), newTopic()
 	topic.alert(t, "a", firing)
 	topic.idle()
-	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 10 * time.Millisecond}, KeepResolved: keep}, topic, 0)
+	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL},
+		Resend: 10 * time.Millisecond}, KeepResolved: keep}, topic, 0)
 	eventually.True(t, "told that it fires", func() bool { return told(counts, "alertmanager").OK > 0 })
 	am.mu.Lock()
 	am.statuses = []int{503, 503, 503}
@@ -97,7 +107,8 @@ func TestResolvedWhileAway(t *testing.T) {
 	eventually.True(t, "told that it is over", func() bool {
 		am.mu.Lock()
 		defer am.mu.Unlock()
-		return len(am.statuses) == 0 && strings.Contains(am.bodies[len(am.bodies)-1], "a resolved") && told(counts, "alertmanager").Failed == 3
+		return len(am.statuses) == 0 && strings.Contains(am.bodies[len(am.bodies)-1], "a resolved") &&
+			told(counts, "alertmanager").Failed == 3
 	})
 	n := am.requests()
 	time.Sleep(10 * keep)
@@ -124,7 +135,8 @@ func TestRefusedBatch(t *testing.T) {
 func TestCountsByReceiver(t *testing.T) {
 	am, topic := newServer(t), newTopic()
 	host := strings.TrimPrefix(am.URL, "http://")
-	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}}, Hooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
+	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}},
+		Hooks: []Webhook{{URL: am.URL + "/a?key=secret"}, {URL: am.URL + "/b"}}}, topic, 0)
 	want := []Receiver{{"alertmanager", host}, {"webhook", host}, {"webhook", host + "#2"}}
 	eventually.True(t, "counted", func() bool { return slices.Equal(counts.Receivers(), want) })
 }

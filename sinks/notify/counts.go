@@ -52,7 +52,10 @@ func (c *Counts) Receivers() []Receiver {
 	for r := range c.receivers {
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b Receiver) int { return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Receiver) int {
+		return cmp.Or(cmp.Compare(a.To, b.To),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 

@@ -106,7 +106,10 @@ func New(cfg Options, counts *Counts) *Notifier {
 	}
 	if cfg.Client == nil {
 		// A redirected POST may arrive as a GET without the alert, and its answer would count as taken.
-		cfg.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		cfg.Client = &http.Client{CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	}
 	n := &Notifier{cfg: cfg, counts: counts, alerts: map[string]*entry{}}
 	for range cfg.Alertmanagers {
@@ -126,7 +129,8 @@ type Source interface {
 // every webhook has been told of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own
 // pace. source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing before
 // that, for a state half read would resolve what fires.
-func (n *Notifier) Run(ctx context.Context, source Source, done int64, commit func(ctx context.Context, next int64) error) error {
+func (n *Notifier) Run(ctx context.Context, source Source, done int64,
+	commit func(ctx context.Context, next int64) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, o := range n.counts.outcomes("alertmanager", n.cfg.Alertmanagers) {
 		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i], o) })
@@ -189,7 +193,8 @@ func (n *Notifier) take(r *pipeline.Record) *change {
 	e := &entry{changed: time.Now()}
 	if err := json.Unmarshal(r.Value, &e.alert); err != nil {
 		n.counts.Unreadable.Add(1)
-		n.cfg.Log.Error("alert cannot be read", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+		n.cfg.Log.Error("alert cannot be read", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err",
+			err)
 		return nil
 	}
 	old := n.alerts[string(r.Key)]
@@ -201,7 +206,8 @@ func (n *Notifier) take(r *pipeline.Record) *change {
 		n.evict()
 	}
 	n.changed()
-	return &change{alert: &e.alert, over: notified && !hidden && stateOf(&e.alert) == inhibited && e.alert.State != resolved,
+	return &change{alert: &e.alert, over: notified && !hidden && stateOf(&e.alert) == inhibited &&
+		e.alert.State != resolved,
 		again: notified && hidden && e.alert.State == resolved}
 }
 
@@ -217,7 +223,8 @@ func (n *Notifier) evict() {
 	delete(n.alerts, worst)
 	n.counts.Evicted.Add(1)
 	if stateOf(&of.alert) == firing {
-		n.cfg.Log.Error("too many alerts to tell Alertmanager of, one is left out", "max", n.cfg.MaxAlerts, "key", worst)
+		n.cfg.Log.Error("too many alerts to tell Alertmanager of, one is left out", "max", n.cfg.MaxAlerts, "key",
+			worst)
 	}
 }
 
@@ -299,7 +306,8 @@ func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes, now,
 	if err := n.cfg.tell(ctx, base, alerts); err != nil {
 		if ctx.Err() == nil {
 			o.Failed.Add(1)
-			n.cfg.Log.Warn("alertmanager failed, trying again", "alertmanager", host(base), "alerts", len(alerts), "err", err)
+			n.cfg.Log.Warn("alertmanager failed, trying again", "alertmanager", host(base), "alerts", len(alerts),
+				"err", err)
 		}
 		return false
 	}
@@ -317,7 +325,8 @@ func (n *Notifier) state(now, taken time.Time) []postable {
 		switch {
 		case stateOf(&e.alert) == firing:
 			keys = append(keys, key)
-		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.notified) && (now.Sub(e.changed) < n.cfg.KeepResolved || !e.changed.Before(taken)):
+		case (stateOf(&e.alert) == resolved || stateOf(&e.alert) == inhibited && e.notified) &&
+			(now.Sub(e.changed) < n.cfg.KeepResolved || !e.changed.Before(taken)):
 			keys = append(keys, key)
 		}
 	}

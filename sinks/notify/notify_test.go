@@ -36,8 +36,10 @@ func (s *topic) add(key string, value []byte) {
 
 func (s *topic) alert(t *testing.T, rule, state string) {
 	t.Helper()
-	b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule, Severity: "critical", State: state,
-		Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:10:00Z", Value: 0.07, Threshold: 0.05, Rows: 1200, Message: rule + " " + state, Window: "last-5000"})
+	b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule,
+		Severity: "critical", State: state,
+		Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:10:00Z", Value: 0.07, Threshold: 0.05, Rows: 1200,
+		Message: rule + " " + state, Window: "last-5000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,8 @@ func newServer(t *testing.T, statuses ...int) *server {
 		b, _ := io.ReadAll(r.Body)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.bodies, s.headers, s.paths = append(s.bodies, string(b)), append(s.headers, r.Header), append(s.paths, r.URL.Path)
+		s.bodies, s.headers, s.paths = append(s.bodies, string(b)), append(s.headers, r.Header), append(s.paths,
+			r.URL.Path)
 		if len(s.statuses) > 0 {
 			w.WriteHeader(s.statuses[0])
 			s.statuses = s.statuses[1:]
@@ -126,7 +129,8 @@ type outcomes struct{ OK, Failed, GivenUp int64 }
 func told(c *Counts, to string) (sum outcomes) {
 	for _, r := range c.Receivers() {
 		if o := c.Of(r); r.To == to {
-			sum.OK, sum.Failed, sum.GivenUp = sum.OK+o.OK.Load(), sum.Failed+o.Failed.Load(), sum.GivenUp+o.GivenUp.Load()
+			sum.OK, sum.Failed, sum.GivenUp = sum.OK+o.OK.Load(), sum.Failed+o.Failed.Load(),
+				sum.GivenUp+o.GivenUp.Load()
 		}
 	}
 	return sum
@@ -140,7 +144,8 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	topic.alert(t, "b", firing)
 	topic.alert(t, "b", resolved)
 	topic.alert(t, "c", "pending")
-	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL + "/"}, ExternalURL: "https://page.example/", Labels: []string{"team=x"}}, History: true}, topic, 0)
+	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL + "/"},
+		ExternalURL: "https://page.example/", Labels: []string{"team=x"}}, History: true}, topic, 0)
 	eventually.True(t, "all read", func() bool { return committed() == 4 })
 	if n := am.requests(); n != 0 {
 		t.Fatalf("%d requests before the topic's end", n)
@@ -151,7 +156,8 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	if err := json.Unmarshal([]byte(am.bodies[0]), &got); err != nil {
 		t.Fatal(err)
 	}
-	if am.paths[0] != "/api/v2/alerts" || len(got) != 2 || got[0].Labels["alertname"] != "a" || got[1].Labels["alertname"] != "b" {
+	if am.paths[0] != "/api/v2/alerts" || len(got) != 2 || got[0].Labels["alertname"] != "a" ||
+		got[1].Labels["alertname"] != "b" {
 		t.Fatalf("%s: %+v", am.paths[0], got)
 	}
 	for i, want := range []string{"critical", "m", "1", "region=eu", "x"} {
@@ -159,7 +165,8 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 			t.Errorf("labels %v, want %s among them", l, want)
 		}
 	}
-	if end, err := time.Parse(time.RFC3339Nano, got[0].EndsAt); err != nil || time.Until(end) < 3*setting.Default[Config]().Resend {
+	if end, err := time.Parse(time.RFC3339Nano, got[0].EndsAt); err != nil ||
+		time.Until(end) < 3*setting.Default[Config]().Resend {
 		t.Errorf("a firing alert ends at %s (%v)", got[0].EndsAt, err)
 	}
 	if got[1].EndsAt != "2026-01-01T00:10:00Z" || got[1].StartsAt != "2026-01-01T00:00:00Z" {
@@ -189,7 +196,8 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 func TestInhibitedIsNotTold(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
-		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state, Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:20:00Z",
+		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state,
+			Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:20:00Z",
 			InhibitedBy: by, Diagram: "/?model=m&at=1"})
 		if err != nil {
 			t.Fatal(err)
@@ -203,13 +211,16 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	inhibited("over", firing, "m/1//root")
 	inhibited("over", resolved, "m/1//root")
 	topic.idle()
-	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, ExternalURL: "https://page.example/", Resend: time.Hour}, Hooks: []Webhook{{URL: hook.URL}, {URL: all.URL, States: []string{"firing", "inhibited"}}}}, topic, 0)
+	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL},
+		ExternalURL: "https://page.example/", Resend: time.Hour}, Hooks: []Webhook{{URL: hook.URL}, {URL: all.URL,
+		States: []string{"firing", "inhibited"}}}}, topic, 0)
 	eventually.True(t, "all read and told", func() bool { return committed() == 6 && am.requests() > 0 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[len(am.bodies)-1]), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0].Labels["alertname"] != "root" || got[1].Labels["alertname"] != "was" || got[1].EndsAt != "2026-01-01T00:20:00Z" {
+	if len(got) != 2 || got[0].Labels["alertname"] != "root" || got[1].Labels["alertname"] != "was" ||
+		got[1].EndsAt != "2026-01-01T00:20:00Z" {
 		t.Errorf("Alertmanager was told %+v, want root firing, was ended", got)
 	}
 	if got[0].GeneratorURL != "https://page.example/?model=m&at=1" {
@@ -219,10 +230,12 @@ func TestInhibitedIsNotTold(t *testing.T) {
 		t.Fatalf("%d and %d deliveries, want 3 and 6", n, m)
 	}
 	var e event
-	if err := json.Unmarshal([]byte(hook.bodies[2]), &e); err != nil || e.Type != "alert.resolved" || e.Data.Rule != "was" || e.Data.State != resolved || e.Data.InhibitedBy != "calibrator 1" {
+	if err := json.Unmarshal([]byte(hook.bodies[2]), &e); err != nil || e.Type != "alert.resolved" ||
+		e.Data.Rule != "was" || e.Data.State != resolved || e.Data.InhibitedBy != "calibrator 1" {
 		t.Errorf("the one that was told to fire and is inhibited now: %s, want it resolved for a webhook that does not ask for inhibited", hook.bodies[2])
 	}
-	if err := json.Unmarshal([]byte(all.bodies[3]), &e); err != nil || e.Type != "alert.inhibited" || e.Data.State != firing {
+	if err := json.Unmarshal([]byte(all.bodies[3]), &e); err != nil || e.Type != "alert.inhibited" ||
+		e.Data.State != firing {
 		t.Errorf("the same for one that asks: %s", all.bodies[3])
 	}
 	inhibited("was", resolved, "") // told that it is over already
@@ -238,8 +251,12 @@ func TestAlertmanagerAway(t *testing.T) {
 	am, topic := newServer(t, http.StatusServiceUnavailable), newTopic()
 	topic.alert(t, "a", firing)
 	topic.idle()
-	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}}, topic, 0)
-	eventually.True(t, "told again", func() bool { return told(counts, "alertmanager").Failed == 1 && told(counts, "alertmanager").OK >= 2 })
+	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}},
+		topic, 0)
+	eventually.True(t, "told again", func() bool {
+		return told(counts, "alertmanager").Failed == 1 &&
+			told(counts, "alertmanager").OK >= 2
+	})
 }
 
 // TestWebhook: every change once, in order, signed, from the committed offset on; a failure is tried again with the
@@ -266,7 +283,8 @@ func TestWebhook(t *testing.T) {
 		if _, err := fmt.Sscan(h.Get("webhook-timestamp"), &seconds); err != nil {
 			t.Fatal(err)
 		}
-		if want := Sign(secret, ids[i], time.Unix(seconds, 0), []byte(hook.bodies[i])); h.Get("webhook-signature") != want {
+		if want := Sign(secret, ids[i], time.Unix(seconds, 0),
+			[]byte(hook.bodies[i])); h.Get("webhook-signature") != want {
 			t.Errorf("request %d is signed %q, want %q", i, h.Get("webhook-signature"), want)
 		}
 	}
@@ -276,11 +294,13 @@ func TestWebhook(t *testing.T) {
 	if n := told(counts, "webhook").Failed; n != 1 {
 		t.Errorf("%d failed, want 1, the one that was tried again", n)
 	}
-	if sent, gone, bad := told(counts, "webhook").OK, told(counts, "webhook").GivenUp, counts.Unreadable.Load(); sent != 2 || gone != 1 || bad != 1 {
+	if sent, gone, bad := told(counts, "webhook").OK, told(counts,
+		"webhook").GivenUp, counts.Unreadable.Load(); sent != 2 || gone != 1 || bad != 1 {
 		t.Errorf("%d sent, %d given up, %d unreadable, want 2, 1, 1", sent, gone, bad)
 	}
 	var e event
-	if err := json.Unmarshal([]byte(hook.bodies[3]), &e); err != nil || e.Type != "alert.resolved" || e.Data.Rule != "a" {
+	if err := json.Unmarshal([]byte(hook.bodies[3]), &e); err != nil || e.Type != "alert.resolved" ||
+		e.Data.Rule != "a" {
 		t.Errorf("the last body %s (%v)", hook.bodies[3], err)
 	}
 }
@@ -305,7 +325,8 @@ func TestEviction(t *testing.T) {
 		r := <-topic.records
 		n.take(&r)
 	}
-	if len(n.alerts) != 2 || n.alerts["m/1/region=eu/c"] == nil || n.alerts["m/1/region=eu/d"] == nil || n.counts.Evicted.Load() != 2 {
+	if len(n.alerts) != 2 || n.alerts["m/1/region=eu/c"] == nil || n.alerts["m/1/region=eu/d"] == nil ||
+		n.counts.Evicted.Load() != 2 {
 		t.Errorf("kept %v, %d evicted; want c and d, 2", n.alerts, n.counts.Evicted.Load())
 	}
 }

@@ -91,7 +91,8 @@ func (c *change) seenBy(w *Webhook) *record.Alert {
 
 // deliver sends one change until it is taken, refused for good, or RetryFor is over, and tries once only where once is
 // set; it reports whether the change was taken. The error is ctx's only.
-func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id string, a *record.Alert, once bool) (taken bool, err error) {
+func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id string, a *record.Alert,
+	once bool) (taken bool, err error) {
 	c, patience := &n.cfg, n.cfg.RetryFor
 	if once {
 		patience = 0
@@ -100,7 +101,8 @@ func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id stri
 	if a.State == resolved {
 		kind = resolved
 	}
-	body, err := json.Marshal(event{Type: "alert." + kind, Timestamp: a.At, Link: c.link(a), Evidence: c.evidence(a), Data: a})
+	body, err := json.Marshal(event{Type: "alert." + kind, Timestamp: a.At, Link: c.link(a), Evidence: c.evidence(a),
+		Data: a})
 	if err != nil {
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil
@@ -121,7 +123,8 @@ func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id stri
 		}
 		var s *statusError
 		if errors.As(err, &s) && s.final() || time.Since(begin)+pause > patience {
-			c.Log.Error("webhook given up", "webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
+			c.Log.Error("webhook given up", "webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err",
+				err)
 			return false, nil
 		}
 		o.Failed.Add(1)

@@ -30,9 +30,11 @@ type Entry struct {
 	// Record is the record as its topic has it, a head without its weights.
 	Record json.RawMessage `json:"record,omitempty"`
 
-	at       int64  // At in Unix nanoseconds
-	seq      int64  // 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
-	revision int64  // of the calibrator that the record put in force, or wrote again; of a trained head its number; 0 = none
+	at int64 // At in Unix nanoseconds
+	// 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
+	seq int64
+	// of the calibrator that the record put in force, or wrote again; of a trained head its number; 0 = none
+	revision int64
 	head     string // id of the head that the record is about; "" = of none
 }
 
@@ -42,7 +44,8 @@ func (e *Entry) position() position { return position{e.at, e.seq, e.ID} }
 func (e *Entry) decisive() bool {
 	switch e.Kind {
 	case record.DecisionCalibrator:
-		return e.revision > 0 || e.State == statePinned || e.State == stateUnpinned || e.State == stateCanary || e.State == stateCanaryEnded
+		return e.revision > 0 || e.State == statePinned || e.State == stateUnpinned || e.State == stateCanary ||
+			e.State == stateCanaryEnded
 	case record.DecisionHead, record.DecisionVerdict, record.DecisionOrder:
 		return e.State != stateRefused
 	}
@@ -99,7 +102,8 @@ func FromHeads(r *pipeline.Record) (Entry, bool, error) {
 	if err := json.Unmarshal(r.Value, &k); err != nil {
 		return Entry{}, false, fmt.Errorf("heads record: %w", err)
 	}
-	kind, ok := map[string]string{record.HeadTrained: record.DecisionHead, record.HeadVerdict: record.DecisionVerdict, record.HeadOrder: record.DecisionOrder,
+	kind, ok := map[string]string{record.HeadTrained: record.DecisionHead, record.HeadVerdict: record.DecisionVerdict,
+		record.HeadOrder:  record.DecisionOrder,
 		record.HeadCancel: record.DecisionOrder}[k.Kind]
 	if !ok {
 		return Entry{}, false, nil
@@ -170,9 +174,11 @@ func fillCalibrator(e *Entry) error {
 	if err := json.Unmarshal(e.Record, &c); err != nil {
 		return err
 	}
-	e.Model, e.Version, e.At, e.Summary, e.By, e.Why, e.State = c.Model, c.Version, c.DecidedAt, c.Outcome, c.By, c.Why, calibratorState(&c)
+	e.Model, e.Version, e.At, e.Summary, e.By, e.Why, e.State = c.Model, c.Version, c.DecidedAt, c.Outcome, c.By, c.Why,
+		calibratorState(&c)
 	if f := &c.Evidence; f.FitDigest != "" {
-		e.Summary += fmt.Sprintf("; fitted on %d rows, %s to %s, %s", f.FitRows, f.FitFrom, f.FitTo, shortDigest(f.FitDigest))
+		e.Summary += fmt.Sprintf("; fitted on %d rows, %s to %s, %s", f.FitRows, f.FitFrom, f.FitTo,
+			shortDigest(f.FitDigest))
 		if c.Build != "" {
 			e.Summary += ", by " + c.Build
 		}
@@ -217,7 +223,8 @@ func fillAlert(e *Entry) error {
 	if err := json.Unmarshal(e.Record, &a); err != nil {
 		return err
 	}
-	e.Model, e.Version, e.Slice, e.At, e.State, e.Summary = a.Model, a.Version, a.Slice, a.At, a.State, a.Rule+": "+a.Message
+	e.Model, e.Version, e.Slice, e.At, e.State, e.Summary = a.Model, a.Version, a.Slice, a.At, a.State,
+		a.Rule+": "+a.Message
 	return nil
 }
 
@@ -226,7 +233,8 @@ func fillRequest(e *Entry) error {
 	if err := json.Unmarshal(e.Record, &f); err != nil {
 		return err
 	}
-	e.Model, e.Version, e.At, e.State, e.Summary = f.Model, f.Version, f.DecidedAt, "requested", f.ShadowVersion+": "+f.Why
+	e.Model, e.Version, e.At, e.State, e.Summary = f.Model, f.Version, f.DecidedAt, "requested",
+		f.ShadowVersion+": "+f.Why
 	return nil
 }
 
@@ -235,7 +243,8 @@ func fillHead(e *Entry) error {
 	if err := json.Unmarshal(e.Record, &h); err != nil {
 		return err
 	}
-	e.Model, e.Version, e.At, e.State, e.Summary, e.By = h.Model, h.Version, h.EffectiveFrom, h.Outcome, h.ShadowVersion+": "+h.Why, h.Trainer
+	e.Model, e.Version, e.At, e.State, e.Summary, e.By = h.Model, h.Version, h.EffectiveFrom, h.Outcome,
+		h.ShadowVersion+": "+h.Why, h.Trainer
 	e.head = h.ID
 	if h.Outcome == record.OutcomeTrained {
 		e.revision = int64(h.Number)

@@ -16,9 +16,12 @@ func TestStates(t *testing.T) {
 		want   string
 	}{
 		{record.Calibrator{Outcome: "no change: nothing better", Stage: record.StageShadow}, "no_change"},
-		{record.Calibrator{Outcome: "published: vector, NLL 1 → 2", Published: true, Stage: record.StageFull}, "published"},
-		{record.Calibrator{Outcome: "published: rollback to revision 2", Published: true, Restores: &two}, "rolled_back"},
-		{record.Calibrator{Outcome: "canary: vector for 0.1 of the ids", Stage: record.StageCanary, Share: .1}, "canary"},
+		{record.Calibrator{Outcome: "published: vector, NLL 1 → 2", Published: true, Stage: record.StageFull},
+			"published"},
+		{record.Calibrator{Outcome: "published: rollback to revision 2", Published: true, Restores: &two},
+			"rolled_back"},
+		{record.Calibrator{Outcome: "canary: vector for 0.1 of the ids", Stage: record.StageCanary, Share: .1},
+			"canary"},
 		{record.Calibrator{Outcome: "canary ended: worse", Stage: record.StageCanary}, "canary_ended"},
 		{record.Calibrator{Outcome: "pin by ann", Published: true, Pinned: true}, "pinned"},
 		{record.Calibrator{Outcome: "pin by ann", Pinned: true}, "pinned"},
@@ -40,21 +43,33 @@ func TestKinds(t *testing.T) {
 		heads  bool
 		want   string // kind model version slice at state by, summary
 	}{
-		{record.DecisionCalibrator, record.Calibrator{Model: "a/b", Version: "1", DecidedAt: moment(5), Outcome: "unpin by ann", By: "ann", Why: "done"}, false, "calibrator a/b 1  2023-11-14T22:13:25Z unpinned ann, unpin by ann"},
-		{record.DecisionCalibrator, record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(5), Outcome: "published: vector", Build: "v1 (abc)", Published: true, Calibrator: []byte("{}"),
-			Evidence: record.Evidence{FitRows: 9, FitFrom: moment(1), FitTo: moment(2), FitDigest: "sha256:0123456789abcdef01"}}, false,
+		{record.DecisionCalibrator, record.Calibrator{Model: "a/b", Version: "1", DecidedAt: moment(5),
+			Outcome: "unpin by ann", By: "ann", Why: "done"}, false,
+			"calibrator a/b 1  2023-11-14T22:13:25Z unpinned ann, unpin by ann"},
+		{record.DecisionCalibrator, record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(5),
+			Outcome: "published: vector", Build: "v1 (abc)", Published: true, Calibrator: []byte("{}"),
+			Evidence: record.Evidence{FitRows: 9, FitFrom: moment(1), FitTo: moment(2),
+				FitDigest: "sha256:0123456789abcdef01"}}, false,
 			"calibrator m 1  2023-11-14T22:13:25Z published , published: vector; fitted on 9 rows, 2023-11-14T22:13:21Z to 2023-11-14T22:13:22Z, sha256:0123456789ab, by v1 (abc)"},
-		{record.DecisionAlert, record.Alert{Model: "m", Version: "1", Slice: "r=eu", At: moment(5), State: "firing", Rule: "ece", Message: "high"}, false, "alert m 1 r=eu 2023-11-14T22:13:25Z firing , ece: high"},
-		{record.DecisionRequest, record.Finetune{Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", Why: "ECE"}, false, "request m 1  2023-11-14T22:13:25Z requested , 1+head1: ECE"},
-		{record.DecisionHead, record.Head{Kind: record.HeadTrained, Model: "m", Version: "1", EffectiveFrom: moment(5), ShadowVersion: "1+head1", Outcome: "trained", Trainer: "t1", Why: "better"}, true,
+		{record.DecisionAlert, record.Alert{Model: "m", Version: "1", Slice: "r=eu", At: moment(5), State: "firing",
+			Rule: "ece", Message: "high"}, false, "alert m 1 r=eu 2023-11-14T22:13:25Z firing , ece: high"},
+		{record.DecisionRequest, record.Finetune{Model: "m", Version: "1", DecidedAt: moment(5),
+			ShadowVersion: "1+head1", Why: "ECE"}, false, "request m 1  2023-11-14T22:13:25Z requested , 1+head1: ECE"},
+		{record.DecisionHead, record.Head{Kind: record.HeadTrained, Model: "m", Version: "1", EffectiveFrom: moment(5),
+			ShadowVersion: "1+head1", Outcome: "trained", Trainer: "t1", Why: "better"}, true,
 			"head m 1  2023-11-14T22:13:25Z trained t1, 1+head1: better"},
-		{record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, Model: "m", Version: "1", DecidedAt: moment(5), ShadowVersion: "1+head1", State: "ready", Why: "better"}, true,
+		{record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, Model: "m", Version: "1",
+			DecidedAt: moment(5), ShadowVersion: "1+head1", State: "ready", Why: "better"}, true,
 			"verdict m 1  2023-11-14T22:13:25Z ready , 1+head1: better"},
-		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "a/b/1+head1", Action: "pin", By: "ann", At: moment(5)}, true, "order a/b 1  2023-11-14T22:13:25Z pin ann, pin of a/b/1+head1"},
-		{record.DecisionOrder, record.Order{Kind: record.HeadCancel, ID: "m/1+head1", Action: "cancel", By: "ann", At: "noon"}, true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
-		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "m/1+head9", Action: "pin", By: "eve", At: moment(5), Refused: "there is no such head"}, true,
+		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "a/b/1+head1", Action: "pin", By: "ann",
+			At: moment(5)}, true, "order a/b 1  2023-11-14T22:13:25Z pin ann, pin of a/b/1+head1"},
+		{record.DecisionOrder, record.Order{Kind: record.HeadCancel, ID: "m/1+head1", Action: "cancel", By: "ann",
+			At: "noon"}, true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
+		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "m/1+head9", Action: "pin", By: "eve",
+			At: moment(5), Refused: "there is no such head"}, true,
 			"order m 1  2023-11-14T22:13:25Z refused eve, pin of m/1+head9: refused: there is no such head"},
-		{record.DecisionOrder, record.Order{Kind: record.CalibratorOrder, ID: "5f0c", Model: "a/b", Version: "1", Revision: 9, Action: "rollback", By: "eve", At: moment(5), Refused: "it is in no history"}, false,
+		{record.DecisionOrder, record.Order{Kind: record.CalibratorOrder, ID: "5f0c", Model: "a/b", Version: "1",
+			Revision: 9, Action: "rollback", By: "eve", At: moment(5), Refused: "it is in no history"}, false,
 			"order a/b 1  2023-11-14T22:13:25Z refused eve, rollback of a/b/1 to revision 9: refused: it is in no history"},
 	} {
 		own := FromTopic(c.kind)
@@ -72,7 +87,8 @@ func TestKinds(t *testing.T) {
 		if a.ID != b.ID || a.seq != 1 || b.seq != 0 || !bytes.Equal(a.Record, b.Record) {
 			t.Errorf("%s: by the decisions topic %+v, by its own %+v", c.kind, a, b)
 		}
-		if got := strings.Join([]string{a.Kind, a.Model, a.Version, a.Slice, a.At, a.State, a.By}, " ") + ", " + a.Summary; got != c.want {
+		if got := strings.Join([]string{a.Kind, a.Model, a.Version, a.Slice, a.At, a.State, a.By}, " ") + ", " +
+			a.Summary; got != c.want {
 			t.Errorf("%s\nwant\n%s", got, c.want)
 		}
 	}
@@ -80,13 +96,15 @@ func TestKinds(t *testing.T) {
 
 // TestHeadWithoutItsWeights: a record of megabytes is no history; the entry is the same however large the head was.
 func TestHeadWithoutItsWeights(t *testing.T) {
-	h := record.Head{Kind: record.HeadTrained, ID: "m/1+head1", Model: "m", Version: "1", EffectiveFrom: moment(1), Weights: bytes.Repeat([]byte{7}, 1<<20), Evidence: []byte(`{"rows":5}`)}
+	h := record.Head{Kind: record.HeadTrained, ID: "m/1+head1", Model: "m", Version: "1", EffectiveFrom: moment(1),
+		Weights: bytes.Repeat([]byte{7}, 1<<20), Evidence: []byte(`{"rows":5}`)}
 	with := pipeline.Record{Value: []byte(mustJSON(t, h))}
 	h.Weights = nil
 	without := pipeline.Record{Value: []byte(mustJSON(t, h))}
 	a, _, err := FromHeads(&with)
 	b, _, err2 := FromHeads(&without)
-	if err != nil || err2 != nil || a.ID != b.ID || len(a.Record) > 1000 || !strings.Contains(string(a.Record), `"rows":5`) {
+	if err != nil || err2 != nil || a.ID != b.ID || len(a.Record) > 1000 || !strings.Contains(string(a.Record),
+		`"rows":5`) {
 		t.Errorf("%v %v, ids %s %s, %d bytes", err, err2, a.ID, b.ID, len(a.Record))
 	}
 	job := pipeline.Record{Value: []byte(`{"kind":"job","id":"m/1+head1"}`)}
@@ -103,7 +121,8 @@ func TestNamesOfAnyLength(t *testing.T) {
 		names := []string{long + "a", long + "b", "zero\x00byte", "bad\xffbytes", "plain"}
 		var es []Entry
 		for i, n := range names {
-			r := pipeline.Record{Offset: int64(i), Value: []byte(mustJSON(t, record.Alert{Model: n, Version: "v\x00", At: moment(i), Message: "\x00"}))}
+			r := pipeline.Record{Offset: int64(i),
+				Value: []byte(mustJSON(t, record.Alert{Model: n, Version: "v\x00", At: moment(i), Message: "\x00"}))}
 			e, ok, err := FromTopic(record.DecisionAlert)(&r)
 			if !ok || err != nil {
 				t.Fatal(err)
@@ -127,7 +146,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, decode := range []Decode{FromDecisions, FromHeads, FromTopic(record.DecisionCalibrator), FromTopic(record.DecisionOrder)} {
+		for _, decode := range []Decode{FromDecisions, FromHeads, FromTopic(record.DecisionCalibrator),
+			FromTopic(record.DecisionOrder)} {
 			r := pipeline.Record{Value: b}
 			e, ok, err := decode(&r)
 			if ok && (err != nil || e.Model == "" || len(e.ID) != 32 || strings.ContainsRune(e.Model+e.Summary, 0)) {

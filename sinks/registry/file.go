@@ -122,7 +122,8 @@ func (d *file) open(ctx context.Context, reads bool, f func(*bbolt.DB) error) (e
 			err = d.refuse(fmt.Errorf("%v", p))
 		}
 	}()
-	db, err := bbolt.Open(d.path, 0o644, &bbolt.Options{Timeout: d.patience(ctx), ReadOnly: reads, FreelistType: bbolt.FreelistMapType, MaxSize: d.most,
+	db, err := bbolt.Open(d.path, 0o644, &bbolt.Options{Timeout: d.patience(ctx), ReadOnly: reads,
+		FreelistType: bbolt.FreelistMapType, MaxSize: d.most,
 		NoStatistics: true, OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			held, err = os.OpenFile(name, flag, mode)
 			return held, err
@@ -148,7 +149,8 @@ func (d *file) usable(ctx context.Context) error {
 		return nil
 	}
 	now, err := os.Stat(d.path)
-	if err == nil && d.was != nil && os.SameFile(now, d.was) && now.Size() == d.was.Size() && now.ModTime().Equal(d.was.ModTime()) {
+	if err == nil && d.was != nil && os.SameFile(now, d.was) && now.Size() == d.was.Size() &&
+		now.ModTime().Equal(d.was.ModTime()) {
 		return d.damaged
 	}
 	d.damaged = nil
@@ -178,7 +180,8 @@ func (d *file) explain(err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("%s: another process holds the lock of the file: %w", d.path, err)
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch),
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err,
+		bolterrors.ErrVersionMismatch),
 		errors.Is(err, bolterrors.ErrInvalidMapping), errors.Is(err, errEntry):
 		return d.refuse(err)
 	}

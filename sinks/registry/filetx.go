@@ -226,7 +226,8 @@ func decodeEntry(model string, key, value []byte, withRecord bool) (*Entry, erro
 	if len(key) < 16 {
 		return nil, fmt.Errorf("%w: a key of %d bytes", errEntry, len(key))
 	}
-	e := &Entry{Model: model, ID: hex.EncodeToString(key[16:]), at: timeOf(key), seq: int64(binary.BigEndian.Uint64(key[8:]))}
+	e := &Entry{Model: model, ID: hex.EncodeToString(key[16:]), at: timeOf(key),
+		seq: int64(binary.BigEndian.Uint64(key[8:]))}
 	e.At = pipeline.Format(e.at)
 	r := binenc.NewReader(value)
 	for _, s := range []*string{&e.Kind, &e.Version, &e.Slice, &e.State, &e.Summary, &e.By, &e.Why, &e.head} {

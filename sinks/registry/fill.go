@@ -63,7 +63,8 @@ type part struct {
 
 // NewFiller returns a filler.
 func NewFiller(s *Store, log *slog.Logger) *Filler {
-	return &Filler{store: s, log: log, first: backoffFirst, parts: map[Place]*part{}, touched: map[string]bool{}, down: map[Place]error{}}
+	return &Filler{store: s, log: log, first: backoffFirst, parts: map[Place]*part{}, touched: map[string]bool{},
+		down: map[Place]error{}}
 }
 
 // Follow fills the store from a partition until ctx is done or the source ends. open returns a source that begins at an
@@ -88,7 +89,8 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 			f.mu.Unlock()
 			return
 		case errors.Is(err, ErrMoved):
-			f.log.Info("history: the database is not where it was, filling it again", "topic", p.Topic, "partition", p.Partition, "err", err)
+			f.log.Info("history: the database is not where it was, filling it again", "topic", p.Topic, "partition",
+				p.Partition, "err", err)
 			backoff = f.first
 			continue
 		case errors.Is(err, kafka.OffsetOutOfRange):
@@ -156,7 +158,8 @@ func (f *Filler) read(b *batch, r *pipeline.Record, decode Decode) {
 	e, ok, err := decode(r)
 	if err != nil {
 		f.Unreadable.Add(1)
-		f.log.Error("history: record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+		f.log.Error("history: record cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+			"err", err)
 	}
 	if err != nil || !ok {
 		return
@@ -221,7 +224,8 @@ func (f *Filler) tell(p Place, err error) {
 	f.down[p] = err
 	if time.Since(f.told) >= tellEvery {
 		f.told = time.Now()
-		f.log.Error("history: the database is behind, trying again; the stream goes on", "for", time.Since(f.since).Round(time.Second), "err", err)
+		f.log.Error("history: the database is behind, trying again; the stream goes on", "for",
+			time.Since(f.since).Round(time.Second), "err", err)
 	}
 }
 

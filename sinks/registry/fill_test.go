@@ -53,7 +53,8 @@ func TestLockedDatabase(t *testing.T) {
 	f := eager(s)
 	follow(t, f, from(rs, false))
 	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 2 })
-	if st := f.Status(); st.Up || !strings.Contains(st.Error, "another process holds the lock") || f.Stored.Load() != 0 {
+	if st := f.Status(); st.Up || !strings.Contains(st.Error, "another process holds the lock") ||
+		f.Stored.Load() != 0 {
 		t.Errorf("status while the file is locked: %+v, %d stored", st, f.Stored.Load())
 	}
 	if err := holder.Close(); err != nil {
@@ -121,7 +122,8 @@ func TestDamagedFile(t *testing.T) {
 				failed = append(failed, err)
 			}
 			_, err := s.Prune(t.Context(), nil)
-			if err := errors.Join(append(failed, err)...); err == nil || !strings.Contains(err.Error(), "is damaged; remove it") {
+			if err := errors.Join(append(failed, err)...); err == nil ||
+				!strings.Contains(err.Error(), "is damaged; remove it") {
 				t.Errorf("a damaged file: %v", err)
 			}
 			if err := os.Remove(cfg.Path); err != nil {
@@ -143,11 +145,16 @@ func TestServerDies(t *testing.T) {
 	follow(t, f, func(next int64) Source {
 		return &growing{tape: from(rs[:300], false)(next).(*tape), more: more}
 	})
-	eventually.True(t, "the first half", func() bool { n, err := s.Position(t.Context(), place); return err == nil && n == rs[299].Offset+1 })
+	eventually.True(t, "the first half", func() bool {
+		n, err := s.Position(t.Context(), place)
+		return err == nil &&
+			n == rs[299].Offset+1
+	})
 	server.Kill()
 	more <- rs[300:]
 	eventually.True(t, "failures", func() bool { return f.Failures.Load() > 0 && !f.Status().Up })
-	if _, err := s.Query(t.Context(), Query{Model: "m1"}); err == nil || strings.Contains(err.Error(), pgtest.Password) {
+	if _, err := s.Query(t.Context(), Query{Model: "m1"}); err == nil ||
+		strings.Contains(err.Error(), pgtest.Password) {
 		t.Errorf("a query without a server: %v", err)
 	}
 	if err := server.Launch(); err != nil {
@@ -209,7 +216,8 @@ func TestOffsetGone(t *testing.T) {
 func TestUnreadableRecords(t *testing.T) {
 	rs := decisions(t, 27, 20)
 	want := ofModels(reference(t, rs))
-	for i, bad := range []string{"{", "null", `{"kind":"calibrator"}`, `{"kind":"mystery","record":{"model":"m"}}`, `{"kind":"alert","record":{"model":7}}`, "\xff", `{"kind":"calibrator","record":null}`} {
+	for i, bad := range []string{"{", "null", `{"kind":"calibrator"}`, `{"kind":"mystery","record":{"model":"m"}}`,
+		`{"kind":"alert","record":{"model":7}}`, "\xff", `{"kind":"calibrator","record":null}`} {
 		rs = append(rs, pipeline.Record{Offset: int64(1000 + i), Value: []byte(bad)})
 	}
 	rs = append(rs, pipeline.Record{Offset: 2000}) // a tombstone

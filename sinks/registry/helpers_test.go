@@ -55,7 +55,8 @@ func server(t *testing.T) string {
 // each runs a test on a fresh file and on a fresh PostgreSQL.
 func each(t *testing.T, test func(t *testing.T, cfg Options)) {
 	t.Run(File, func(t *testing.T) {
-		test(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"), Timeout: eventually.Patience}})
+		test(t, Options{Config: Config{Store: File, Path: filepath.Join(t.TempDir(), "sub", "history.db"),
+			Timeout: eventually.Patience}})
 	})
 	t.Run(Postgres, func(t *testing.T) {
 		test(t, Options{Config: Config{Store: Postgres, Timeout: eventually.Patience}, DSN: server(t)})
@@ -115,11 +116,14 @@ func decisions(t *testing.T, seed uint64, n int) []pipeline.Record {
 		var body any
 		switch r.IntN(4) {
 		case 0:
-			kind, body = record.DecisionAlert, record.Alert{Model: model, Version: version, Slice: "region=eu", Rule: "excess-ece", State: "firing", At: moment(len(out) / 5), Message: fmt.Sprint(len(out))}
+			kind, body = record.DecisionAlert, record.Alert{Model: model, Version: version, Slice: "region=eu",
+				Rule: "excess-ece", State: "firing", At: moment(len(out) / 5), Message: fmt.Sprint(len(out))}
 		case 1:
-			kind, body = record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, Model: model, Version: version, State: "ready", DecidedAt: moment(len(out) / 5), Number: len(out)}
+			kind, body = record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, Model: model,
+				Version: version, State: "ready", DecidedAt: moment(len(out) / 5), Number: len(out)}
 		default:
-			kind, body = record.DecisionCalibrator, record.Calibrator{Model: model, Version: version, DecidedAt: moment(len(out) / 5), Outcome: "no change: nothing better", Revision: len(out),
+			kind, body = record.DecisionCalibrator, record.Calibrator{Model: model, Version: version,
+				DecidedAt: moment(len(out) / 5), Outcome: "no change: nothing better", Revision: len(out),
 				Evidence: record.Evidence{TestRows: len(out), LogE: r.Float64()}}
 		}
 		out = append(out, decision(t, kind, model, version, body))

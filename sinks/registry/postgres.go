@@ -181,7 +181,8 @@ func makeSchema(ctx context.Context, db *sql.DB) error {
 		}
 		if have.Valid {
 			if have.Int64 != schemaVersion {
-				return fmt.Errorf("the database has version %d of the schema, this build knows %d", have.Int64, schemaVersion)
+				return fmt.Errorf("the database has version %d of the schema, this build knows %d", have.Int64,
+					schemaVersion)
 			}
 			return nil
 		}

@@ -57,7 +57,8 @@ func (t *sqlTx) move(p Place, next int64) error {
 func (t *sqlTx) models() (out []string, err error) {
 	for last := ""; ; {
 		var next sql.NullString
-		if err := t.db.QueryRowContext(t.ctx, `SELECT min(model) FROM plumbline_entries WHERE model > $1`, last).Scan(&next); err != nil {
+		if err := t.db.QueryRowContext(t.ctx, `SELECT min(model) FROM plumbline_entries WHERE model > $1`,
+			last).Scan(&next); err != nil {
 			return nil, err
 		}
 		if !next.Valid {
@@ -78,7 +79,8 @@ func (t *sqlTx) entries(f *filter, yield func(*Entry) bool) error {
 	for rows.Next() {
 		e := Entry{Model: f.Model}
 		var body string
-		err := rows.Scan(&e.ID, &e.Kind, &e.Version, &e.Slice, &e.at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why, &e.head, &e.revision, &body)
+		err := rows.Scan(&e.ID, &e.Kind, &e.Version, &e.Slice, &e.at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why,
+			&e.head, &e.revision, &body)
 		if err != nil {
 			return err
 		}
@@ -99,7 +101,8 @@ func (f *filter) statement() (string, []any) {
 	if f.Records {
 		body = `record`
 	}
-	text := `SELECT id, kind, version, slice, at, seq, state, summary, who, why, head, revision, ` + body + ` FROM plumbline_entries WHERE model = $1`
+	text := `SELECT id, kind, version, slice, at, seq, state, summary, who, why, head, revision, ` + body +
+		` FROM plumbline_entries WHERE model = $1`
 	args := []any{f.Model}
 	and := func(condition string, values ...any) {
 		for _, v := range values {
@@ -152,7 +155,8 @@ func (t *sqlTx) add(es []Entry) (added int, err error) {
 	defer func() { _ = insert.Close() }()
 	for i := range es {
 		e := &es[i]
-		res, err := insert.ExecContext(t.ctx, e.ID, e.Kind, e.Model, e.Version, e.Slice, e.at, e.seq, e.State, e.Summary, e.By, e.Why, e.head,
+		res, err := insert.ExecContext(t.ctx, e.ID, e.Kind, e.Model, e.Version, e.Slice, e.at, e.seq, e.State,
+			e.Summary, e.By, e.Why, e.head,
 			e.revision, string(e.Record))
 		if err != nil {
 			return 0, err

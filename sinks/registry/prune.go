@@ -157,7 +157,8 @@ func (h *headInForce) take(e *Entry) {
 
 // servable reports whether servers may be told to serve the head: it is pinned, or ready and not rolled back.
 func (h *headInForce) servable() bool {
-	return h.trainedID != "" && (h.order == record.OrderPin || h.state == record.ShadowReady && h.order != record.OrderRollback)
+	return h.trainedID != "" && (h.order == record.OrderPin || h.state == record.ShadowReady &&
+		h.order != record.OrderRollback)
 }
 
 // keepHeads adds the entries that say which heads are served, and which would be next: of each version two at most,
@@ -176,7 +177,8 @@ func keepHeads(heads map[string]*headInForce, keep map[string]bool) {
 		return 0
 	}
 	slices.SortFunc(servable, func(a, b *headInForce) int {
-		return cmp.Or(cmp.Compare(pinned(b), pinned(a)), cmp.Compare(b.number, a.number), cmp.Compare(a.trainedID, b.trainedID))
+		return cmp.Or(cmp.Compare(pinned(b), pinned(a)), cmp.Compare(b.number, a.number),
+			cmp.Compare(a.trainedID, b.trainedID))
 	})
 	kept := map[string]int{}
 	for _, h := range servable {

@@ -21,16 +21,19 @@ func publications(t *testing.T, seed uint64, n int) []pipeline.Record {
 	var out []pipeline.Record
 	for i := range n {
 		v := r.IntN(2)
-		c := record.Calibrator{Model: "m", Version: fmt.Sprint(v), DecidedAt: moment(i / 3), Outcome: fmt.Sprintf("no change: %d", i), Revision: revision[v], Stage: record.StageShadow}
+		c := record.Calibrator{Model: "m", Version: fmt.Sprint(v), DecidedAt: moment(i / 3),
+			Outcome: fmt.Sprintf("no change: %d", i), Revision: revision[v], Stage: record.StageShadow}
 		switch r.IntN(12) {
 		case 0, 1:
 			revision[v]++
-			c.Outcome, c.Published, c.Stage, c.Revision, c.Calibrator = fmt.Sprintf("published: vector %d", i), true, record.StageFull, revision[v], []byte(fmt.Sprintf(`{"t":%d}`, i))
+			c.Outcome, c.Published, c.Stage, c.Revision, c.Calibrator = fmt.Sprintf("published: vector %d",
+				i), true, record.StageFull, revision[v], []byte(fmt.Sprintf(`{"t":%d}`, i))
 			if r.IntN(3) == 0 {
 				c.Restores = new(int)
 			}
 		case 2:
-			c.Outcome, c.Stage, c.Share, c.Calibrator = fmt.Sprintf("canary: %d", i), record.StageCanary, .1, []byte(`{"canary":1}`)
+			c.Outcome, c.Stage, c.Share, c.Calibrator = fmt.Sprintf("canary: %d",
+				i), record.StageCanary, .1, []byte(`{"canary":1}`)
 		case 3:
 			c.Outcome, c.Stage = fmt.Sprintf("canary ended: %d", i), record.StageCanary
 		case 4:
@@ -83,7 +86,8 @@ func TestPublished(t *testing.T) {
 				for n := range len(want) + 3 {
 					body, ok, err := s.Published(t.Context(), "m", version, n)
 					if err != nil || string(body) != newest[version+fmt.Sprint(n)] || ok != (n > 0 && n <= len(want)) {
-						t.Errorf("revision %d of version %s: %s %v %v, want %s", n, version, body, ok, err, newest[version+fmt.Sprint(n)])
+						t.Errorf("revision %d of version %s: %s %v %v, want %s", n, version, body, ok, err,
+							newest[version+fmt.Sprint(n)])
 					}
 				}
 			}
@@ -103,7 +107,8 @@ func TestPruneKeepsWhatIsInForce(t *testing.T) {
 		for seed := range uint64(3) {
 			rs := publications(t, seed, 200)
 			full := reference(t, rs)
-			for _, c := range []Config{{Rows: 1}, {Rows: 20}, {MaxAge: time.Second}, {Rows: 5, MaxAge: 10 * time.Second}} {
+			for _, c := range []Config{{Rows: 1}, {Rows: 20}, {MaxAge: time.Second},
+				{Rows: 5, MaxAge: 10 * time.Second}} {
 				c.Store, c.Path, c.Timeout = cfg.Store, cfg.Path, cfg.Timeout
 				s := open(t, Options{Config: c, DSN: cfg.DSN})
 				put(t, s, rs, rand.New(rand.NewPCG(seed, 2)))
@@ -178,16 +183,21 @@ func TestPruneKeepsHeadsInForce(t *testing.T) {
 			if n == 6 {
 				outcome = record.OutcomeFailed
 			}
-			add(record.DecisionHead, record.Head{Kind: record.HeadTrained, ID: id(n), Model: "m", Version: "1", Number: n, Outcome: outcome, EffectiveFrom: moment(n), ShadowVersion: fmt.Sprint("1+head", n)})
+			add(record.DecisionHead, record.Head{Kind: record.HeadTrained, ID: id(n), Model: "m", Version: "1",
+				Number: n, Outcome: outcome, EffectiveFrom: moment(n), ShadowVersion: fmt.Sprint("1+head", n)})
 			for _, state := range []string{record.ShadowRejected, record.ShadowReady} {
 				if n != 4 || state == record.ShadowRejected {
-					add(record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, ID: id(n), Model: "m", Version: "1", State: state, DecidedAt: moment(10 + n)})
+					add(record.DecisionVerdict, record.Verdict{Kind: record.HeadVerdict, ID: id(n), Model: "m",
+						Version: "1", State: state, DecidedAt: moment(10 + n)})
 				}
 			}
 		}
-		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(2), Action: record.OrderAuto, At: moment(30)})
-		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(2), Action: record.OrderPin, At: moment(31)})
-		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(5), Action: record.OrderRollback, At: moment(32)})
+		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(2), Action: record.OrderAuto,
+			At: moment(30)})
+		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(2), Action: record.OrderPin,
+			At: moment(31)})
+		add(record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: id(5), Action: record.OrderRollback,
+			At: moment(32)})
 		add(record.DecisionAlert, record.Alert{Model: "m", Version: "1", Rule: "ece", State: "firing", At: moment(100)})
 		s := open(t, cfg)
 		put(t, s, rs, rand.New(rand.NewPCG(1, 1)))

@@ -128,7 +128,8 @@ func (s *Store) Published(ctx context.Context, model, version string, revision i
 	if revision <= 0 {
 		return nil, false, nil
 	}
-	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version), Records: true}, decisive: true, revision: int64(revision), limit: 1}
+	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version), Records: true}, decisive: true,
+		revision: int64(revision), limit: 1}
 	err = s.view(ctx, "read", func(r reader) error {
 		return r.entries(&f, func(e *Entry) bool {
 			body, ok = e.Record, true
@@ -140,7 +141,8 @@ func (s *Store) Published(ctx context.Context, model, version string, revision i
 
 // Revisions are those of a model version that Published has, ascending.
 func (s *Store) Revisions(ctx context.Context, model, version string) ([]int, error) {
-	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version), Kinds: []string{record.DecisionCalibrator}}, decisive: true}
+	f := filter{Query: Query{Model: short(clean(model)), Version: clean(version),
+		Kinds: []string{record.DecisionCalibrator}}, decisive: true}
 	return distinct(ctx, s, &f, func(e *Entry) (int, bool) { return int(e.revision), e.revision > 0 })
 }
 

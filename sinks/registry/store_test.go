@@ -68,15 +68,18 @@ func TestQuery(t *testing.T) {
 		want := reference(t, rs)
 		at := func(i int) *int64 { ns := int64(1_700_000_000+i) * int64(time.Second); return &ns }
 		for _, q := range []Query{
-			{Model: "m1"}, {Model: "m1", Version: "1"}, {Model: "m1", Kinds: []string{"alert"}}, {Model: "m2", Kinds: []string{"alert", "verdict"}},
-			{Model: "m0", Since: at(20)}, {Model: "m0", Until: at(20)}, {Model: "m0", Since: at(20), Until: at(30), Version: "0", Kinds: []string{"calibrator"}},
+			{Model: "m1"}, {Model: "m1", Version: "1"}, {Model: "m1", Kinds: []string{"alert"}}, {Model: "m2",
+				Kinds: []string{"alert", "verdict"}},
+			{Model: "m0", Since: at(20)}, {Model: "m0", Until: at(20)}, {Model: "m0", Since: at(20), Until: at(30),
+				Version: "0", Kinds: []string{"calibrator"}},
 			{Model: "nobody"}, {Model: "m1", Version: "9"}, {Model: "m1' OR 1=1 --"}, {Model: "m\x001\xff"},
 		} {
 			for _, limit := range []int{0, 3} {
 				q.Limit = limit
 				var some []Entry
 				for _, e := range want {
-					if e.Model == q.Model && (q.Version == "" || e.Version == q.Version) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) &&
+					if e.Model == q.Model && (q.Version == "" || e.Version == q.Version) &&
+						(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) &&
 						(q.Since == nil || e.at >= *q.Since) && (q.Until == nil || e.at < *q.Until) {
 						e.Record = nil
 						some = append(some, e)
@@ -132,7 +135,8 @@ func TestTopicsInAnyOrder(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		var both, other []pipeline.Record
 		for i := range 40 {
-			c := record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(i / 10), Revision: i, Published: true, Outcome: "published: x"}
+			c := record.Calibrator{Model: "m", Version: "1", DecidedAt: moment(i / 10), Revision: i, Published: true,
+				Outcome: "published: x"}
 			d := decision(t, record.DecisionCalibrator, "m", "1", c)
 			d.Offset = int64(i)
 			both = append(both, d)
@@ -173,7 +177,10 @@ func TestVersion(t *testing.T) {
 			}
 			db, err := bbolt.Open(cfg.Path, 0o644, nil)
 			if err == nil {
-				err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyFormat, []byte{byte(n)}) })
+				err = db.Update(func(tx *bbolt.Tx) error {
+					return tx.Bucket(bucketMeta).Put(keyFormat,
+						[]byte{byte(n)})
+				})
 				err = errors.Join(err, db.Close())
 			}
 			if err != nil {
@@ -195,10 +202,12 @@ func TestVersion(t *testing.T) {
 func TestPrune(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 11, 300)
-		order := decision(t, record.DecisionOrder, "m1", "0", record.Order{Kind: record.HeadOrder, ID: "m1/0+head1", Action: "pin", By: "ann", At: "2031-01-01T00:00:00Z"})
+		order := decision(t, record.DecisionOrder, "m1", "0", record.Order{Kind: record.HeadOrder, ID: "m1/0+head1",
+			Action: "pin", By: "ann", At: "2031-01-01T00:00:00Z"})
 		order.Offset = rs[len(rs)-1].Offset + 1
 		rs = append(rs, order)
-		for _, c := range []Config{{Rows: 10}, {MaxAge: 20 * time.Second}, {Rows: 25, MaxAge: 30 * time.Second}, {Rows: 100_000, MaxAge: time.Hour}, {}} {
+		for _, c := range []Config{{Rows: 10}, {MaxAge: 20 * time.Second}, {Rows: 25, MaxAge: 30 * time.Second},
+			{Rows: 100_000, MaxAge: time.Hour}, {}} {
 			c.Store, c.Path, c.Timeout = cfg.Store, cfg.Path, cfg.Timeout
 			s := open(t, Options{Config: c, DSN: cfg.DSN})
 			put(t, s, rs, rand.New(rand.NewPCG(12, 12)))
@@ -242,7 +251,8 @@ func TestPagesOfLargeRecords(t *testing.T) {
 	s := open(t, Options{Config: Config{Store: File, Path: t.TempDir() + "/h.db", Timeout: eventually.Patience}})
 	var es []Entry
 	for i := range 5 {
-		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m", Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
+		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m",
+			Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
 		if i == 2 {
 			e.Record = []byte(`"` + strings.Repeat("y", pageBytes+1) + `"`)
 		}
@@ -316,7 +326,10 @@ func TestFileRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	more <- rs[50:51]
-	eventually.True(t, "the first half again", func() bool { return held() == want && f.Stored.Load() == int64(2*want) })
+	eventually.True(t, "the first half again", func() bool {
+		return held() == want &&
+			f.Stored.Load() == int64(2*want)
+	})
 	cancel()
 	<-done
 }
@@ -341,19 +354,23 @@ func (g *growing) Next(ctx context.Context) (pipeline.Record, error) {
 // TestNoPasswordIsShown: no error of a server that refuses or is not there has the password.
 func TestNoPasswordIsShown(t *testing.T) {
 	const secret = "Tr0ub4dor&3"
-	for _, dsn := range []string{"postgres://u:" + "Tr0ub4dor%263" + "@127.0.0.1:1/db", "host=127.0.0.1 port=1 user=u password=" + secret, "postgres://u:" + secret + "@[bad", "host=x password=" + secret + " sslmode=nonsense"} {
+	for _, dsn := range []string{"postgres://u:" + "Tr0ub4dor%263" + "@127.0.0.1:1/db",
+		"host=127.0.0.1 port=1 user=u password=" + secret, "postgres://u:" + secret + "@[bad", "host=x password=" +
+			secret + " sslmode=nonsense"} {
 		s, err := Open(Options{Config: Config{Store: Postgres, Timeout: 2 * time.Second}, DSN: dsn})
 		if err == nil {
 			_, err = s.Position(t.Context(), place)
 			_ = s.Close()
 		}
-		if err == nil || strings.Contains(err.Error(), "Tr0ub4dor") || strings.Contains(fmt.Sprintf("%+v %#v", err, err.Error()), "Tr0ub4dor") {
+		if err == nil || strings.Contains(err.Error(), "Tr0ub4dor") ||
+			strings.Contains(fmt.Sprintf("%+v %#v", err, err.Error()), "Tr0ub4dor") {
 			t.Errorf("%q: %v", dsn, err)
 		}
 	}
 	dsn := strings.Replace(server(t), pgtest.Password, secret, 1)
 	s := open(t, Options{Config: Config{Store: Postgres}, DSN: dsn})
-	if _, err := s.Position(t.Context(), place); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "password authentication failed") {
+	if _, err := s.Position(t.Context(), place); err == nil || strings.Contains(err.Error(), secret) ||
+		!strings.Contains(err.Error(), "password authentication failed") {
 		t.Errorf("wrong password: %v", err)
 	}
 }

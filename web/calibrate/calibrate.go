@@ -142,7 +142,8 @@ func (h *Handler) calibrator(w http.ResponseWriter, r *http.Request) {
 
 // await is a long poll: until another calibrator is in force, the time is up, or the client or this process goes (then
 // it has answered, and returns false).
-func (h *Handler) await(w http.ResponseWriter, r *http.Request, f InForce, changed <-chan struct{}, wait time.Duration) (InForce, bool) {
+func (h *Handler) await(w http.ResponseWriter, r *http.Request, f InForce, changed <-chan struct{},
+	wait time.Duration) (InForce, bool) {
 	select {
 	case h.waiting <- struct{}{}:
 		defer func() { <-h.waiting }()
@@ -219,7 +220,8 @@ func (h *Handler) known(w http.ResponseWriter, r *http.Request, names ...string)
 			ok = ok || n == name
 		}
 		if !ok || len(v) != 1 {
-			h.fail(w, http.StatusBadRequest, fmt.Sprintf("parameter %q, %d times; allowed, each once: %s", name, len(v), strings.Join(names, ", ")))
+			h.fail(w, http.StatusBadRequest, fmt.Sprintf("parameter %q, %d times; allowed, each once: %s", name, len(v),
+				strings.Join(names, ", ")))
 			return false
 		}
 	}

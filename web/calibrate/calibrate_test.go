@@ -33,7 +33,8 @@ type table struct {
 }
 
 func newTable() *table {
-	return &table{f: InForce{Model: "m/1", Version: "7", Calibrator: calibrator.Identity{}}, changed: make(chan struct{})}
+	return &table{f: InForce{Model: "m/1", Version: "7", Calibrator: calibrator.Identity{}},
+		changed: make(chan struct{})}
 }
 
 func (s *table) Latest(model, version string) (InForce, <-chan struct{}, bool) {
@@ -96,7 +97,8 @@ func TestFollow(t *testing.T) {
 	s, url := serve(t)
 	url += "/calibrator"
 	resp, body := do(t, http.MethodGet, url, nil, nil)
-	if want := `{"model":"m/1","version":"7","revision":0,"calibrator":{"version":1,"method":"identity"}}` + "\n"; resp.StatusCode != 200 || string(body) != want {
+	if want := `{"model":"m/1","version":"7","revision":0,"calibrator":{"version":1,"method":"identity"}}` +
+		"\n"; resp.StatusCode != 200 || string(body) != want {
 		t.Fatalf("%d %s, want %s", resp.StatusCode, body, want)
 	}
 	tag := resp.Header.Get("ETag")
@@ -104,17 +106,20 @@ func TestFollow(t *testing.T) {
 	if resp.StatusCode != http.StatusNotModified || len(body) != 0 || resp.Header.Get("ETag") != tag {
 		t.Fatalf("%d %q, ETag %s: want 304 and %s", resp.StatusCode, body, resp.Header.Get("ETag"), tag)
 	}
-	if resp, _ = do(t, http.MethodGet, url+"?wait=20ms", map[string]string{"If-None-Match": tag}, nil); resp.StatusCode != http.StatusNotModified {
+	if resp, _ = do(t, http.MethodGet, url+"?wait=20ms", map[string]string{"If-None-Match": tag},
+		nil); resp.StatusCode != http.StatusNotModified {
 		t.Fatalf("a poll without news: %d, want 304", resp.StatusCode)
 	}
 	cal := temperature(t, 2)
 	time.AfterFunc(50*time.Millisecond, func() { s.publish(cal) })
-	resp, body = do(t, http.MethodGet, url+"?wait=40s&version=7", map[string]string{"If-None-Match": `"x", ` + tag}, nil)
+	resp, body = do(t, http.MethodGet, url+"?wait=40s&version=7", map[string]string{"If-None-Match": `"x", ` + tag},
+		nil)
 	var got record
 	if err := json.Unmarshal(body, &got); err != nil || resp.StatusCode != 200 {
 		t.Fatalf("%d %s: %v", resp.StatusCode, body, err)
 	}
-	if c, err := calibrator.Decode(got.Calibrator); err != nil || c != calibrator.Calibrator(cal) || got.Revision != 1 || got.EffectiveFrom != "2026-01-01T00:00:01Z" {
+	if c, err := calibrator.Decode(got.Calibrator); err != nil || c != calibrator.Calibrator(cal) ||
+		got.Revision != 1 || got.EffectiveFrom != "2026-01-01T00:00:01Z" {
 		t.Errorf("%+v (%v), want T = 2 as revision 1", got, err)
 	}
 	if next := resp.Header.Get("ETag"); next == tag || next == "" {
@@ -127,7 +132,8 @@ func TestNotReady(t *testing.T) {
 	s, url := serve(t)
 	s.away = errors.New("not read yet")
 	resp, body := do(t, http.MethodGet, url+"/calibrator", nil, nil)
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "not read yet") {
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
+		!strings.Contains(string(body), "not read yet") {
 		t.Errorf("%d %s, Retry-After %q", resp.StatusCode, body, resp.Header.Get("Retry-After"))
 	}
 }
@@ -140,7 +146,8 @@ func TestPollOutlivesTheServersTimeouts(t *testing.T) {
 	srv.Start()
 	t.Cleanup(srv.Close)
 	time.AfterFunc(300*time.Millisecond, func() { s.publish(calibrator.Identity{}) })
-	resp, body := do(t, http.MethodGet, srv.URL+Prefix+"m%2F1/calibrator?wait=40s", map[string]string{"If-None-Match": s.f.etag()}, nil)
+	resp, body := do(t, http.MethodGet, srv.URL+Prefix+"m%2F1/calibrator?wait=40s",
+		map[string]string{"If-None-Match": s.f.etag()}, nil)
 	if resp.StatusCode != 200 || !strings.Contains(string(body), `"revision":1`) {
 		t.Errorf("%d %q, want revision 1", resp.StatusCode, body)
 	}
@@ -155,8 +162,10 @@ func TestPollOfAProcessThatStops(t *testing.T) {
 	srv.Start()
 	t.Cleanup(srv.Close)
 	time.AfterFunc(50*time.Millisecond, stop)
-	resp, body := do(t, http.MethodGet, srv.URL+Prefix+"m%2F1/calibrator?wait=40s", map[string]string{"If-None-Match": s.f.etag()}, nil)
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "ask again") {
+	resp, body := do(t, http.MethodGet, srv.URL+Prefix+"m%2F1/calibrator?wait=40s",
+		map[string]string{"If-None-Match": s.f.etag()}, nil)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
+		!strings.Contains(string(body), "ask again") {
 		t.Errorf("%d %q, Retry-After %q: want 503", resp.StatusCode, body, resp.Header.Get("Retry-After"))
 	}
 }
@@ -209,7 +218,8 @@ func TestCalibrateJSON(t *testing.T) {
 	} {
 		resp, body := do(t, http.MethodPost, url+"/calibrate", header, []byte(c.body))
 		var got, want answer
-		if err := json.Unmarshal(body, &got); err != nil || resp.StatusCode != 200 || got.Revision != 1 || resp.Header.Get("Plumbline-Revision") != "1" {
+		if err := json.Unmarshal(body, &got); err != nil || resp.StatusCode != 200 || got.Revision != 1 ||
+			resp.Header.Get("Plumbline-Revision") != "1" {
 			t.Fatalf("%s: %d %s %v", c.body, resp.StatusCode, body, err)
 		}
 		if err := json.Unmarshal([]byte(c.want), &want.Probabilities); err != nil {
@@ -233,7 +243,8 @@ func TestCalibrateArrow(t *testing.T) {
 	s, url := serve(t)
 	s.publish(temperature(t, 2))
 	message := func(model string) []byte {
-		b, err := arrowio.EncodePredictions(arrowio.Columns{Model: model, Version: "7", IDs: []string{"a", "b"}, TS: []int64{1, 2}, K: 2, Logits: []float32{0, 0, 2, 0}})
+		b, err := arrowio.EncodePredictions(arrowio.Columns{Model: model, Version: "7", IDs: []string{"a", "b"},
+			TS: []int64{1, 2}, K: 2, Logits: []float32{0, 0, 2, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,14 +270,16 @@ func TestCalibrateArrow(t *testing.T) {
 			t.Errorf("probability %d is %g, want %g", i, got[i], want)
 		}
 	}
-	if resp, body = do(t, http.MethodPost, url+"/calibrate", header, message("other")); resp.StatusCode != 400 || !strings.Contains(string(body), `\"other\"`) {
+	if resp, body = do(t, http.MethodPost, url+"/calibrate", header, message("other")); resp.StatusCode != 400 ||
+		!strings.Contains(string(body), `\"other\"`) {
 		t.Errorf("another model's rows: %d %s", resp.StatusCode, body)
 	}
 }
 
 func TestRefused(t *testing.T) {
 	s, url := serve(t)
-	three, _, err := calibrator.Fit("vector", []float64{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{2, 0, 1}, nil, calibrator.Options{})
+	three, _, err := calibrator.Fit("vector", []float64{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{2, 0, 1}, nil,
+		calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,10 +300,13 @@ func TestRefused(t *testing.T) {
 		{"POST", "/calibrate", typeJSON, "{", 400, "body"},
 		{"POST", "/calibrate", typeJSON, "", 400, "body: empty"},
 		{"POST", "/calibrate", typeJSON, "{}", 400, "exactly one"},
-		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,"x",3]]}`, 400, "body: logits: string at byte 25, must be"},
-		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,null,3]]}`, 400, "logits: row 1, class 1: null, must be a number"},
+		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,"x",3]]}`, 400,
+			"body: logits: string at byte 25, must be"},
+		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],[1,null,3]]}`, 400,
+			"logits: row 1, class 1: null, must be a number"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3],null]}`, 400, "row 1 has 0 values"},
-		{"POST", "/calibrate", typeJSON, `{"probabilities":[[1,0,null]],"ids":["null"]}`, 400, "probabilities: row 0, class 2: null"},
+		{"POST", "/calibrate", typeJSON, `{"probabilities":[[1,0,null]],"ids":["null"]}`, 400,
+			"probabilities: row 0, class 2: null"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3]],"probabilities":[[1,0,0]]}`, 400, "exactly one"},
 		{"POST", "/calibrate", typeJSON, `{"logit":[[1,2,3]]}`, 400, "logit"},
 		{"POST", "/calibrate", typeJSON, `{"logits":[[1,2,3]]} {}`, 400, "more than one"},
@@ -304,7 +320,8 @@ func TestRefused(t *testing.T) {
 	} {
 		resp, body := do(t, c.method, url+c.path, map[string]string{"Content-Type": c.kind}, []byte(c.body))
 		if resp.StatusCode != c.code || !strings.Contains(string(body), c.want) {
-			t.Errorf("%s %s %.40s: %d %s; want %d, with %q", c.method, c.path, c.body, resp.StatusCode, body, c.code, c.want)
+			t.Errorf("%s %s %.40s: %d %s; want %d, with %q", c.method, c.path, c.body, resp.StatusCode, body, c.code,
+				c.want)
 		}
 	}
 }

@@ -32,7 +32,8 @@ func TestCanaryByID(t *testing.T) {
 		}
 	}
 	post := func(body string) (int, answer, string) {
-		resp, text := do(t, http.MethodPost, base+"/calibrate", map[string]string{"Content-Type": typeJSON}, []byte(body))
+		resp, text := do(t, http.MethodPost, base+"/calibrate", map[string]string{"Content-Type": typeJSON},
+			[]byte(body))
 		var a answer
 		if resp.StatusCode == http.StatusOK {
 			if err := json.Unmarshal(text, &a); err != nil {
@@ -67,7 +68,8 @@ func TestCanaryByID(t *testing.T) {
 		t.Errorf("%d rows without ids got the canary", a.Canary)
 	}
 	for _, ids := range []string{`[1]`, `[1,1.5]`, `[1,null]`, `[1,{}]`} {
-		if code, _, text := post(`{"logits":[[0,2],[0,2]],"ids":` + ids + `}`); code != http.StatusBadRequest || !strings.Contains(text, "ids") {
+		if code, _, text := post(`{"logits":[[0,2],[0,2]],"ids":` + ids + `}`); code != http.StatusBadRequest ||
+			!strings.Contains(text, "ids") {
 			t.Errorf("ids %s: %d %s, want 400 that names them", ids, code, text)
 		}
 	}

@@ -44,7 +44,8 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != typeJSON && kind != typeArrow {
-		h.fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("content type %q: must be %s or %s", r.Header.Get("Content-Type"), typeJSON, typeArrow))
+		h.fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("content type %q: must be %s or %s",
+			r.Header.Get("Content-Type"), typeJSON, typeArrow))
 		return
 	}
 	f, _, ok := h.find(w, r)
@@ -93,7 +94,8 @@ func (f *InForce) json(body []byte) (*answer, error) {
 	if list == nil {
 		list, name = in.Probabilities, "probabilities"
 	}
-	out := &answer{Model: f.Model, Version: f.Version, Revision: f.Revision, Probabilities: make([][]float64, len(list))}
+	out := &answer{Model: f.Model, Version: f.Version, Revision: f.Revision,
+		Probabilities: make([][]float64, len(list))}
 	if len(list) == 0 {
 		return out, nil
 	}
@@ -135,7 +137,8 @@ func bodyError(err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("body: empty, must be a JSON object with logits or probabilities")
 	case errors.As(err, &wrong):
-		return fmt.Errorf("body: %s: %s at byte %d, must be a list of rows of numbers", wrong.Field, wrong.Value, wrong.Offset)
+		return fmt.Errorf("body: %s: %s at byte %d, must be a list of rows of numbers", wrong.Field, wrong.Value,
+			wrong.Offset)
 	}
 	return fmt.Errorf("body: %w", err)
 }
@@ -184,7 +187,8 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 	want := arrowio.ModelKey{Model: f.Model, Version: f.Version}
 	for _, m := range b.Models {
 		if m != want {
-			h.fail(w, http.StatusBadRequest, fmt.Sprintf("rows of model %q, version %q; allowed are %q, %q", m.Model, m.Version, want.Model, want.Version))
+			h.fail(w, http.StatusBadRequest, fmt.Sprintf("rows of model %q, version %q; allowed are %q, %q", m.Model,
+				m.Version, want.Model, want.Version))
 			return
 		}
 	}

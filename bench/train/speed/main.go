@@ -1,5 +1,5 @@
-// Command speed is the Go side of bench/train/speed.py: it trains heads by the tasks that it reads, a line of JSON each,
-// and answers with the seconds of every epoch.
+// Command speed is the Go side of bench/train/speed.py: it trains heads by the tasks that it reads, a line of JSON
+// each, and answers with the seconds of every epoch.
 package main
 
 import (
@@ -77,7 +77,8 @@ func (t task) run() (answer, error) {
 		return answer{}, err
 	}
 	defer func() { _ = s.Close() }()
-	e := backend.Epoch{Rows: data.Rows(p.Train.N()), Batch: t.Batch, LR: t.LR, Momentum: t.Momentum, WeightDecay: t.Decay}
+	e := backend.Epoch{Rows: data.Rows(p.Train.N()), Batch: t.Batch, LR: t.LR, Momentum: t.Momentum,
+		WeightDecay: t.Decay}
 	var a answer
 	for i := range t.Epochs {
 		start := time.Now()
@@ -85,7 +86,8 @@ func (t task) run() (answer, error) {
 			data.Shuffled(e.Rows, 1, i)
 		}
 		if t.Keep > 0 {
-			e.Mask = &backend.Mask{Keep: t.Keep, Seed: 1, Restrict: true, FirstStep: uint32(i * data.Batches(len(e.Rows), t.Batch))}
+			e.Mask = &backend.Mask{Keep: t.Keep, Seed: 1, Restrict: true,
+				FirstStep: uint32(i * data.Batches(len(e.Rows), t.Batch))}
 		}
 		r, err := s.Epoch(e)
 		if err != nil {

@@ -24,13 +24,16 @@ func decode(t *testing.T, name string, substitute ...string) (out []any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, doc := range bytes.Split([]byte(strings.NewReplacer(substitute...).Replace(string(text))), []byte("\n---\n")) {
+	for i, doc := range bytes.Split([]byte(strings.NewReplacer(substitute...).Replace(string(text))),
+		[]byte("\n---\n")) {
 		var kind metav1.TypeMeta
 		if err := yaml.Unmarshal(doc, &kind); err != nil {
 			t.Fatalf("%s, document %d: %v", name, i, err)
 		}
-		types := map[string]any{"batch/v1 Job": &batchv1.Job{}, "apps/v1 Deployment": &appsv1.Deployment{}, "v1 ServiceAccount": &corev1.ServiceAccount{},
-			"rbac.authorization.k8s.io/v1 Role": &rbacv1.Role{}, "rbac.authorization.k8s.io/v1 RoleBinding": &rbacv1.RoleBinding{}}
+		types := map[string]any{"batch/v1 Job": &batchv1.Job{}, "apps/v1 Deployment": &appsv1.Deployment{},
+			"v1 ServiceAccount":                        &corev1.ServiceAccount{},
+			"rbac.authorization.k8s.io/v1 Role":        &rbacv1.Role{},
+			"rbac.authorization.k8s.io/v1 RoleBinding": &rbacv1.RoleBinding{}}
 		v := types[kind.APIVersion+" "+kind.Kind]
 		if v == nil {
 			t.Fatalf("%s, document %d: %+v is not expected", name, i, kind)
@@ -66,19 +69,23 @@ func checkPod(t *testing.T, name string, pod corev1.PodSpec) corev1.Container {
 func TestTopicJob(t *testing.T) {
 	job := decode(t, "job.yaml")[0].(*batchv1.Job)
 	c := checkPod(t, "job.yaml", job.Spec.Template.Spec)
-	if job.GenerateName == "" || job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure || !slices.Equal(c.Args[:2], []string{"trainer", "--once"}) || job.Spec.ActiveDeadlineSeconds == nil {
+	if job.GenerateName == "" || job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure ||
+		!slices.Equal(c.Args[:2], []string{"trainer", "--once"}) || job.Spec.ActiveDeadlineSeconds == nil {
 		t.Errorf("got %+v, args %v", job.Spec, c.Args)
 	}
 }
 
 // TestDirectoryJob: the template of kubernetes.py, a Job that is given a directory and leaves its result there.
 func TestDirectoryJob(t *testing.T) {
-	job := decode(t, "training-job.yaml", "$NAME", "plumbline-m-1-head1-0123abcd", "$JOB_FILE", `"/var/lib/plumbline/trainer/jobs/m/job.json"`, "$DIR", `"/var/lib/plumbline"`)[0].(*batchv1.Job)
+	job := decode(t, "training-job.yaml", "$NAME", "plumbline-m-1-head1-0123abcd", "$JOB_FILE",
+		`"/var/lib/plumbline/trainer/jobs/m/job.json"`, "$DIR", `"/var/lib/plumbline"`)[0].(*batchv1.Job)
 	c := checkPod(t, "training-job.yaml", job.Spec.Template.Spec)
-	if job.Name != "plumbline-m-1-head1-0123abcd" || !c.Stdin || len(c.Args) != 1 || !strings.HasSuffix(c.Args[0], "job.json") || c.VolumeMounts[0].MountPath != "/var/lib/plumbline" {
+	if job.Name != "plumbline-m-1-head1-0123abcd" || !c.Stdin || len(c.Args) != 1 ||
+		!strings.HasSuffix(c.Args[0], "job.json") || c.VolumeMounts[0].MountPath != "/var/lib/plumbline" {
 		t.Errorf("got %s, %+v", job.Name, c)
 	}
-	if b := job.Spec.BackoffLimit; b == nil || *b != 0 || job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
+	if b := job.Spec.BackoffLimit; b == nil || *b != 0 ||
+		job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Error("the Job makes attempts of its own: the trainer counts them")
 	}
 }
@@ -86,10 +93,12 @@ func TestDirectoryJob(t *testing.T) {
 // TestTrainer: the trainer that creates such Jobs may do so, and all that kubernetes.py asks for.
 func TestTrainer(t *testing.T) {
 	docs := decode(t, "trainer.yaml")
-	account, role, binding, deployment := docs[0].(*corev1.ServiceAccount), docs[1].(*rbacv1.Role), docs[2].(*rbacv1.RoleBinding), docs[3].(*appsv1.Deployment)
+	account, role, binding, deployment := docs[0].(*corev1.ServiceAccount), docs[1].(*rbacv1.Role),
+		docs[2].(*rbacv1.RoleBinding), docs[3].(*appsv1.Deployment)
 	pod := deployment.Spec.Template
 	checkPod(t, "trainer.yaml", pod.Spec)
-	if binding.RoleRef.Name != role.Name || binding.Subjects[0].Name != account.Name || pod.Spec.ServiceAccountName != account.Name {
+	if binding.RoleRef.Name != role.Name || binding.Subjects[0].Name != account.Name ||
+		pod.Spec.ServiceAccountName != account.Name {
 		t.Error("role, account and pod are not bound to each other")
 	}
 	for k, v := range deployment.Spec.Selector.MatchLabels {
@@ -99,10 +108,13 @@ func TestTrainer(t *testing.T) {
 	}
 	allowed := func(group, resource, verb string) bool {
 		return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
+			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
+				slices.Contains(r.Verbs, verb)
 		})
 	}
-	for _, need := range [][3]string{{"batch", "jobs", "create"}, {"batch", "jobs", "get"}, {"batch", "jobs", "delete"}, {"batch", "jobs", "watch"}, {"", "pods", "get"}, {"", "pods", "list"}, {"", "pods", "watch"}, {"", "pods/log", "get"}} {
+	for _, need := range [][3]string{{"batch", "jobs", "create"}, {"batch", "jobs", "get"}, {"batch", "jobs", "delete"},
+		{"batch", "jobs", "watch"}, {"", "pods", "get"}, {"", "pods", "list"}, {"", "pods", "watch"}, {"", "pods/log",
+			"get"}} {
 		if !allowed(need[0], need[1], need[2]) {
 			t.Errorf("not allowed: %v", need)
 		}
@@ -111,7 +123,8 @@ func TestTrainer(t *testing.T) {
 
 // TestDecodeIsStrict: a key that is not the API's is found.
 func TestDecodeIsStrict(t *testing.T) {
-	if err := yaml.UnmarshalStrict([]byte("spec: {backofLimit: 1}"), &batchv1.Job{}); err == nil || !strings.Contains(err.Error(), "backofLimit") {
+	if err := yaml.UnmarshalStrict([]byte("spec: {backofLimit: 1}"), &batchv1.Job{}); err == nil ||
+		!strings.Contains(err.Error(), "backofLimit") {
 		t.Errorf("got %v", err)
 	}
 }

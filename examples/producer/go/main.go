@@ -25,7 +25,8 @@ var (
 	id     = arrow.Field{Name: "id", Type: arrow.BinaryTypes.String}
 	ts     = arrow.Field{Name: "ts", Type: arrow.FixedWidthTypes.Timestamp_ns}
 	fields = map[string][]arrow.Field{
-		"plumbline.logits": {id, ts, {Name: "logits", Type: arrow.FixedSizeListOf(classes, arrow.PrimitiveTypes.Float32)}},
+		"plumbline.logits": {id, ts, {Name: "logits", Type: arrow.FixedSizeListOf(classes,
+			arrow.PrimitiveTypes.Float32)}},
 		"plumbline.labels": {id, ts, {Name: "label", Type: arrow.PrimitiveTypes.Int32}},
 	}
 )
@@ -66,7 +67,8 @@ func main() {
 		p := balancer.Balance(kafka.Message{Key: []byte(id)}, all...)
 		split[p] = append(split[p], id)
 	}
-	w := &kafka.Writer{Addr: kafka.TCP(strings.Split(*brokers, ",")...), Balancer: balancer, BatchTimeout: 10 * time.Millisecond}
+	w := &kafka.Writer{Addr: kafka.TCP(strings.Split(*brokers, ",")...), Balancer: balancer,
+		BatchTimeout: 10 * time.Millisecond}
 	for _, topic := range []string{"plumbline.logits", "plumbline.labels"} {
 		for _, ids := range split {
 			value, err := encode(topic, ids)

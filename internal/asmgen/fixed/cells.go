@@ -25,7 +25,8 @@ func cells512() {
 	absMem := constant("gridAbs", 8, math.MaxInt64)
 	tailBits, tailHalf := math.Float64bits(1.0/gridCells), math.Float64bits(math.Sqrt(0.5)/gridCells)
 	tailMem, halfMem := constant("gridTail", 8, tailBits), constant("gridHalf", 8, tailHalf)
-	oneMem, lastMem, firstMem := constant("gridOne", 8, 1), constant("gridLast", 8, tailCells-1), constant("gridFirst", 8, tailFirst)
+	oneMem, lastMem, firstMem := constant("gridOne", 8, 1), constant("gridLast", 8, tailCells-1), constant("gridFirst",
+		8, tailFirst)
 	certainMem := constant("gridCertain", 8, tailCells)
 	one32Mem, last32Mem := i32("gridOne32", 1), i32("gridLast32", gridCells-1)
 
@@ -33,7 +34,8 @@ func cells512() {
 	Pragma("noescape")
 	Doc("cells512 is Cells by AVX-512 for a multiple of 8 rows, but for confidences near to a cell's edge, which it lists in near, a bit each.")
 	keys, wc, wc2 := Load(Param("keys"), GP64()), Load(Param("wc"), GP64()), Load(Param("wc2"), GP64())
-	out, c, w, n := Load(Param("near"), GP64()), Load(Param("c"), GP64()), Load(Param("w"), GP64()), Load(Param("n"), GP64())
+	out, c, w, n := Load(Param("near"), GP64()), Load(Param("c"), GP64()), Load(Param("w"), GP64()), Load(Param("n"),
+		GP64())
 	magic, scale, one, zero := ZMM(), ZMM(), ZMM(), ZMM()
 	VMOVUPD(magicMem, magic)
 	VMOVUPD(scaleMem, scale)

@@ -12,7 +12,8 @@ func findKeys512() {
 	TEXT("findKeys512", NOSPLIT, "func(key *uint32, sum *int64, class *uint32, v *float32, end *int, rows int, scale *float64, m, last, slack, rest float64, step uint64)")
 	Pragma("noescape")
 	Doc("findKeys512 is findKeysGo by AVX-512; last is m - 2·slack, rest 1 - slack and step m+1. It reads and writes whole vectors.")
-	key, sum, class, v := Load(Param("key"), GP64()), Load(Param("sum"), GP64()), Load(Param("class"), GP64()), Load(Param("v"), GP64())
+	key, sum, class, v := Load(Param("key"), GP64()), Load(Param("sum"), GP64()), Load(Param("class"),
+		GP64()), Load(Param("v"), GP64())
 	end, rows, scales := Load(Param("end"), GP64()), Load(Param("rows"), GP64()), Load(Param("scale"), GP64())
 	m, last, slack, rest, step := ZMM(), ZMM(), ZMM(), ZMM(), YMM()
 	for i, z := range []VecVirtual{m, last, slack, rest} {
@@ -67,7 +68,8 @@ func findKeys512() {
 	RET()
 }
 
-// addEntryAndNext adds to the entry that ends at place, and ends the loop over x below n; "done" is where it is left early.
+// addEntryAndNext adds to the entry that ends at place, and ends the loop over x below n; "done" is where it is left
+// early.
 func addEntryAndNext(entries, place, entry, x, n Register) {
 	at := Mem{Base: entries, Index: place, Scale: 1, Disp: -32}
 	VPADDQ(at, entry, entry)

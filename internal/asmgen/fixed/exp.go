@@ -19,7 +19,8 @@ func ratios512() {
 	TEXT("ratios512", NOSPLIT, "func(dst, c *float64, n int, rate, first float64, table *float64)")
 	Pragma("noescape")
 	Doc("ratios512 is ratiosGo by AVX-512 for a multiple of 8 rows.")
-	dst, c, n, table := Load(Param("dst"), GP64()), Load(Param("c"), GP64()), Load(Param("n"), GP64()), Load(Param("table"), GP64())
+	dst, c, n, table := Load(Param("dst"), GP64()), Load(Param("c"), GP64()), Load(Param("n"),
+		GP64()), Load(Param("table"), GP64())
 	rate, first, whole := ZMM(), ZMM(), ZMM()
 	VBROADCASTSD(NewParamAddr("rate", 24), rate)
 	VBROADCASTSD(NewParamAddr("first", 32), first)

@@ -39,7 +39,8 @@ func limits512() {
 	TEXT("limits512", NOSPLIT, "func(edge, limit *uint32, scale *float64, n int, least, most float64)")
 	Pragma("noescape")
 	Doc("limits512 is limits of n rows by AVX-512: least is the edge, most what no product exceeds.")
-	edge, limit, scale, n := Load(Param("edge"), GP64()), Load(Param("limit"), GP64()), Load(Param("scale"), GP64()), Load(Param("n"), GP64())
+	edge, limit, scale, n := Load(Param("edge"), GP64()), Load(Param("limit"), GP64()), Load(Param("scale"),
+		GP64()), Load(Param("n"), GP64())
 	one, least, most := ZMM(), ZMM(), ZMM()
 	VMOVUPD(unitMem, one)
 	VBROADCASTSD(NewParamAddr("least", 32), least)
@@ -99,7 +100,8 @@ func labelKeys512() {
 }
 
 func lagCells512() {
-	exact, mantissa, one := constant("lagExact", 8, 1<<53), constant("lagMantissa", 8, 1<<52-1), constant("lagOne", 8, 1)
+	exact, mantissa, one := constant("lagExact", 8, 1<<53), constant("lagMantissa", 8, 1<<52-1), constant("lagOne", 8,
+		1)
 	TEXT("lagCells512", NOSPLIT, "func(cell *uint16, lag *int64, n int, unit int64, mantissas *int64, base int)")
 	Pragma("noescape")
 	Doc("lagCells512 is LagCells by AVX-512.")

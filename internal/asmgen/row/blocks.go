@@ -7,7 +7,8 @@ import (
 )
 
 // blocks is shortRows and finish for many blocks of 16 rows of 4 ≤ k ≤ 16 scores, which go to float64 once only. No
-// call stands between two blocks, so the columns of one are summed while the divisions of the one before are waited for.
+// call stands between two blocks, so the columns of one are summed while the divisions of the one before are waited
+// for.
 func blocks(s isa, store bool) {
 	name := "blocks"
 	if store {

@@ -19,7 +19,8 @@ var lnSingle = []string{"lnf8", "lnf7", "lnf6", "lnf5", "lnf4", "lnf3", "lnf2", 
 
 func probConstants() {
 	for i, c := range []float32{
-		0x1.65bc38p-4, -0x1.250168p-3, 0x1.3185b2p-3, -0x1.535da8p-3, 0x1.98d2c0p-3, -0x1.000498p-2, 0x1.5556f4p-2, -0x1.fffffap-2,
+		0x1.65bc38p-4, -0x1.250168p-3, 0x1.3185b2p-3, -0x1.535da8p-3, 0x1.98d2c0p-3, -0x1.000498p-2, 0x1.5556f4p-2,
+		-0x1.fffffap-2,
 	} {
 		f32(lnSingle[i], c)
 	}

@@ -243,7 +243,8 @@ func fold(m2, s2, m, s reg.Register) {
 	VPMAXUD(l, s, s)
 }
 
-// firstOf returns the least index of the lanes j and j+8 whose largest element is m; lanes without it have all bits set.
+// firstOf returns the least index of the lanes j and j+8 whose largest element is m; lanes without it have all bits
+// set.
 func (r *problong) firstOf(m reg.VecVirtual) reg.VecVirtual {
 	var lane []reg.VecVirtual
 	for _, l := range r.l {

@@ -12,9 +12,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// A fall of accuracy is another thing than a wrong confidence: inputs may have become harder, and the model may say so. It is a signal
-// of its own, of the model's own predictions, with an alert of its own name. No calibrator mends it, so it is no reason for a refit; and
-// it never stands for an alert on calibration, only follows from one.
+// A fall of accuracy is another thing than a wrong confidence: inputs may have become harder, and the model may say so.
+// It is a signal of its own, of the model's own predictions, with an alert of its own name. No calibrator mends it, so
+// it is no reason for a refit; and it never stands for an alert on calibration, only follows from one.
 
 // accuracyRule is the name of its alert.
 const accuracyRule = "accuracy-fall"
@@ -46,8 +46,8 @@ func (a *keyAlarm) confidence() string {
 	return a.signal
 }
 
-// accuracyInside reports whether accuracy is back inside the tolerance with 95 % confidence, one-sided: the fall below the reference
-// A, plus 1.645 standard errors, is at most ε + κ.
+// accuracyInside reports whether accuracy is back inside the tolerance with 95 % confidence, one-sided: the fall below
+// the reference A, plus 1.645 standard errors, is at most ε + κ.
 func accuracyInside(s detect.Spec, p detect.Pane) bool {
 	var right float64
 	for _, b := range p {
@@ -61,8 +61,10 @@ func accuracyInside(s detect.Spec, p detect.Pane) bool {
 // accuracyEvidence is what an alarm on accuracy knows when it fires.
 func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEvidence {
 	head := a.fired.Headline
-	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon, LogE: stage.FiniteOrZero(head.LogE), Threshold: head.Threshold,
-		Since: pipeline.Format(since), Reference: spec.reference(a.signal), Direction: "accuracy fell", Bins: []record.EvidenceBin{}}
+	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon,
+		LogE: stage.FiniteOrZero(head.LogE), Threshold: head.Threshold,
+		Since: pipeline.Format(since), Reference: spec.reference(a.signal), Direction: "accuracy fell",
+		Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold = 0
 	}
@@ -71,7 +73,8 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 	return e
 }
 
-// accuracyMessage says how far accuracy is below the reference, and whether the confidences of the same rows foretell it.
+// accuracyMessage says how far accuracy is below the reference, and whether the confidences of the same rows foretell
+// it.
 func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	var n, right, confidence float64
 	for _, b := range bins {
@@ -81,7 +84,8 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	text := fmt.Sprintf("accuracy is more than %g below the %s reference of %.3f (slack %.4f) since about %s: log evidence %.1f, bound %.1f",
 		e.EpsilonAccuracy, e.Reference, *e.ReferenceAccuracy, e.AccuracySlack, e.Since, a.Value, a.Threshold)
 	if n > 0 {
-		text += fmt.Sprintf("; %.3f over the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows, confidence/n)
+		text += fmt.Sprintf("; %.3f over the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows,
+			confidence/n)
 	}
 	return text
 }

@@ -18,8 +18,8 @@ type keyAlarm struct {
 	curve   *alarmCurve   // change mode only
 	waiting maturing      // matured mode only
 
-	// While it fires: the rows since the last time that the evidence was enough, and the bins that the diagnosis spoke of
-	// when it fired.
+	// While it fires: the rows since the last time that the evidence was enough, and the bins that the diagnosis spoke
+	// of when it fired.
 	since trail
 	bins  uint64
 
@@ -29,7 +29,8 @@ type keyAlarm struct {
 }
 
 func newAlert(s *spec, signal string) *stage.Alert {
-	return &stage.Alert{Rule: s.rule(signal), Severity: slices.Index(stage.Severities, s.severity(signal)), Signal: signal, Anytime: true}
+	return &stage.Alert{Rule: s.rule(signal), Severity: slices.Index(stage.Severities, s.severity(signal)),
+		Signal: signal, Anytime: true}
 }
 
 func newKeyAlarm(s *spec, signal string, slice bool) *keyAlarm {
@@ -91,7 +92,8 @@ func (a *keyAlarm) judge(spec *spec, rejected bool, end, pane int64) (state stri
 	}
 	switch {
 	case fires && a.alert.State != stage.Firing:
-		a.alert.AlertState = stage.AlertState{State: stage.Firing, Since: a.started(spec, end, pane), Last: a.alert.Last}
+		a.alert.AlertState = stage.AlertState{State: stage.Firing, Since: a.started(spec, end, pane),
+			Last: a.alert.Last}
 		a.remember()
 		return stage.Firing, true
 	case fires && !a.slice:
@@ -115,7 +117,8 @@ func (a *keyAlarm) judge(spec *spec, rejected bool, end, pane int64) (state stri
 	return stage.Resolved, true
 }
 
-// started is the estimate of when the error began: the end of the last pane without evidence, in matured mode less the age.
+// started is the estimate of when the error began: the end of the last pane without evidence, in matured mode less the
+// age.
 func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
 	since := int64(math.MaxInt64)
 	if a.fired.ECE || a.fired.Accuracy {
@@ -148,10 +151,11 @@ func (a *keyAlarm) remember() {
 // convincing is the log evidence from which a bin is held to be off, e^3 = 20 to 1.
 const convincing = 3
 
-// resolve ends the episode. The tests of a slice begin anew where they still have evidence: their sum may not go up by that
-// (docs/math.md), and where there is none left it goes on.
+// resolve ends the episode. The tests of a slice begin anew where they still have evidence: their sum may not go up by
+// that (docs/math.md), and where there is none left it goes on.
 func (a *keyAlarm) resolve(spec *spec) {
-	a.alert.AlertState = stage.AlertState{LastChange: a.alert.Since, Last: a.alert.Last, InhibitedBy: a.alert.InhibitedBy, Notified: a.alert.Notified}
+	a.alert.AlertState = stage.AlertState{LastChange: a.alert.Since, Last: a.alert.Last,
+		InhibitedBy: a.alert.InhibitedBy, Notified: a.alert.Notified}
 	a.since, a.bins = trail{}, 0
 	if a.slice && a.tests != nil && a.logE() >= 0 {
 		a.tests = a.tests.Fresh()

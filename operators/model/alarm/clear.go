@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// trail holds the panes since an alarm so that the latest n rows can be read for n by powers of two: blocks of 1, 2, 4, … panes,
-// oldest first, at most two of a size (an exponential histogram).
+// trail holds the panes since an alarm so that the latest n rows can be read for n by powers of two: blocks of 1, 2, 4,
+// … panes, oldest first, at most two of a size (an exponential histogram).
 type trail struct{ blocks []trailBlock }
 
 type trailBlock struct {
@@ -39,14 +39,14 @@ func (t *trail) rows() float64 {
 	return n
 }
 
-// cleared reports, at the end of a pane, whether the error is back inside the tolerance by evidence: some latest rows since
-// the alarm, ClearRows or more, whose ECE is inside it with 95 % confidence, one-sided,
+// cleared reports, at the end of a pane, whether the error is back inside the tolerance by evidence: some latest rows
+// since the alarm, ClearRows or more, whose ECE is inside it with 95 % confidence, one-sided,
 //
 //	ECE, debiased, + 1.645 se ≤ ε        se² = Σ_j (n_j/n)² v_j,   v_j = p(1-p)/n_j,   p = (hits + 1)/(n_j + 2)
 //
-// and in each bin that the diagnosis spoke of, if it fired, |gap| and sqrt(v_j) are at most its ε; of a bin with less than
-// ε/2 of the rows, which cannot matter to the ECE, |gap| - 1.645 sqrt(v_j) is. Gaps are from the reference curve in change
-// mode.
+// and in each bin that the diagnosis spoke of, if it fired, |gap| and sqrt(v_j) are at most its ε; of a bin with less
+// than ε/2 of the rows, which cannot matter to the ECE, |gap| - 1.645 sqrt(v_j) is. Gaps are from the reference curve
+// in change mode.
 //
 // Or QuietRows have come without another alarm, and the tests are less than half way to one: an error of twice the
 // tolerance would have been found again.

@@ -33,8 +33,8 @@ func paneOf(bins int, n float64) detect.Pane {
 	return p
 }
 
-// TestTrailHoldsTheLatest compares the blocks with all panes: every suffix is that of some latest panes, the number of panes
-// at least doubles from one suffix to the one two further, and nothing is lost.
+// TestTrailHoldsTheLatest compares the blocks with all panes: every suffix is that of some latest panes, the number of
+// panes at least doubles from one suffix to the one two further, and nothing is lost.
 func TestTrailHoldsTheLatest(t *testing.T) {
 	var tr trail
 	for i := 1; i <= 1000; i++ {
@@ -117,7 +117,8 @@ func TestAnotherSpecification(t *testing.T) {
 		if err := a.restore(body, cfg); err != nil {
 			t.Fatal(err)
 		}
-		if same := epsilon == .02; a.alert != alert || a.alert.State != stage.Firing || a.alert.Since != 7 || (a.tests.Headline.Panes() > 0) != same {
+		if same := epsilon == .02; a.alert != alert || a.alert.State != stage.Firing || a.alert.Since != 7 ||
+			(a.tests.Headline.Panes() > 0) != same {
 			t.Errorf("epsilon %v: alert %+v, %d panes", epsilon, a.alert, a.tests.Headline.Panes())
 		}
 	}

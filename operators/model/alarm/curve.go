@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// alarmCurve is the reference curve of the change mode: that in force, and the rows of which the next one is made. A curve
-// is of panes that all come before the first one that it judges.
+// alarmCurve is the reference curve of the change mode: that in force, and the rows of which the next one is made. A
+// curve is of panes that all come before the first one that it judges.
 type alarmCurve struct {
 	inForce *detect.Reference // nil until there are rows enough
 	next    detect.Pane

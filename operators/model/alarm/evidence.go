@@ -25,8 +25,10 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 		since = a.alert.LastChange
 	}
 	bins, rows := k.Recent.After(a.confidence(), since)
-	out := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: spec.rule(a.signal), Kind: Kind, Measure: "log_e",
-		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(c.End), Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
+	out := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice,
+		Rule: spec.rule(a.signal), Kind: Kind, Measure: "log_e",
+		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(c.End),
+		Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
 	if rows > 0 {
 		iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index))
 		out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
@@ -34,7 +36,8 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	out.Diagram = t.env.Diagram(k, out.At)
 	if state == stage.Resolved {
 		out.Threshold = -math.Log(spec.alpha())
-		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (ECE %g, bin %g)", a.signal, spec.EpsilonECE, spec.EpsilonBin)
+		out.Message = fmt.Sprintf("%s calibration error is back inside the tolerance (ECE %g, bin %g)", a.signal,
+			spec.EpsilonECE, spec.EpsilonBin)
 		if a.signal == stage.SignalAccuracy {
 			out.Message = fmt.Sprintf("accuracy is no longer more than %g below the reference", spec.EpsilonAccuracy)
 		}
@@ -80,8 +83,10 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 		return a.accuracyEvidence(spec, since)
 	}
 	head, diag := a.fired.Headline, a.fired.Diagnosis
-	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon, LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
-		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since), Reference: spec.reference(a.signal), Bins: []record.EvidenceBin{}}
+	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon,
+		LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
+		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since),
+		Reference: spec.reference(a.signal), Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold, e.ThresholdBin = 0, 0
 	}
@@ -101,7 +106,8 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 		if b.LogE < convincing && (b.Recent.N < 1 || math.Abs(b.Recent.Gap) <= head.Epsilon) {
 			continue
 		}
-		out := record.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence, Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
+		out := record.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence,
+			Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
 			Reference: b.Reference, LogE: b.LogE}
 		if b.LogE > 0 {
 			out.Since = pipeline.Format(min(b.Since, end-t.env.Pane) - int64(spec.Matured))
@@ -112,7 +118,8 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 	return e
 }
 
-// direction puts the gaps of all bins, weighed by their rows, into a word: one side has at least three quarters of them.
+// direction puts the gaps of all bins, weighed by their rows, into a word: one side has at least three quarters of
+// them.
 func direction(net, all float64) string {
 	switch {
 	case net <= -all/2:

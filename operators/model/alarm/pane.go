@@ -90,8 +90,8 @@ func plusPane(dst, p detect.Pane) {
 	}
 }
 
-// maturing holds the sums of predictions that are too young, by slot: so many prediction panes that at most maxSlots slots
-// are open.
+// maturing holds the sums of predictions that are too young, by slot: so many prediction panes that at most maxSlots
+// slots are open.
 type maturing struct{ slots map[int64]detect.Pane }
 
 // maxSlots bounds the slots that are open.

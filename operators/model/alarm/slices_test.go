@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
-// TestSlicesBeginAnewOnlyWithEvidence holds what Theorem 3 of docs/math.md rests on: a resolve puts the e-value back where it is 1 or
-// more, and leaves it alone where it is less.
+// TestSlicesBeginAnewOnlyWithEvidence holds what Theorem 3 of docs/math.md rests on: a resolve puts the e-value back
+// where it is 1 or more, and leaves it alone where it is less.
 func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 	t.Parallel()
 	spec := testSpec(stage.SignalRaw)
@@ -26,8 +26,10 @@ func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 			a.alert.State = stage.Firing
 			a.resolve(spec)
 			anew := a.tests.Headline.Panes() == 0 && a.tests.Diagnosis.Panes() == 0
-			if anew != (before >= 0) || anew && !math.IsInf(a.logE(), -1) || !anew && (a.logE() != before || a.tests.Headline.Panes() != had) {
-				t.Errorf("gap %v, %d panes: log e %v, then %v after %d panes; begins anew: %v", gap, panes, before, a.logE(), a.tests.Headline.Panes(), anew)
+			if anew != (before >= 0) || anew && !math.IsInf(a.logE(), -1) || !anew &&
+				(a.logE() != before || a.tests.Headline.Panes() != had) {
+				t.Errorf("gap %v, %d panes: log e %v, then %v after %d panes; begins anew: %v", gap, panes, before,
+					a.logE(), a.tests.Headline.Panes(), anew)
 			}
 			seen[anew]++
 		}
@@ -37,8 +39,8 @@ func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 	}
 }
 
-// TestSliceEValuesWithRestarts resolves at every pane at which that begins anew or not, the most that any alert could do, on calibrated rows:
-// P(M ≥ 10 ever) ≤ 1/10 and the mean of M at the end ≤ 1, up to five standard errors.
+// TestSliceEValuesWithRestarts resolves at every pane at which that begins anew or not, the most that any alert could
+// do, on calibrated rows: P(M ≥ 10 ever) ≤ 1/10 and the mean of M at the end ≤ 1, up to five standard errors.
 func TestSliceEValuesWithRestarts(t *testing.T) {
 	t.Parallel()
 	spec, rng := testSpec(stage.SignalRaw), rand.New(rand.NewPCG(1, 2))
@@ -69,7 +71,8 @@ func TestSliceEValuesWithRestarts(t *testing.T) {
 		t.Error("nothing begins anew")
 	}
 	t.Logf("mean e-value %.3f, %d of %d runs ever at 10, %d restarts", mean, over, runs, restarts)
-	if se := math.Sqrt((square/runs - mean*mean) / runs); mean > 1+5*se || float64(over)/runs > .1+5*math.Sqrt(.09/runs) {
+	if se := math.Sqrt((square/runs - mean*mean) / runs); mean > 1+5*se ||
+		float64(over)/runs > .1+5*math.Sqrt(.09/runs) {
 		t.Errorf("mean e-value %v, %d of %d runs ever at 10 (%d restarts)", mean, over, runs, restarts)
 	}
 }
@@ -90,7 +93,8 @@ func slicePane(bins int, n, gap float64) detect.Pane {
 	return p
 }
 
-// drawnPane has n rows of any confidence whose labels are on the boundary of the tolerance of the ECE: P(right) = c - ε.
+// drawnPane has n rows of any confidence whose labels are on the boundary of the tolerance of the ECE: P(right) = c -
+// ε.
 func drawnPane(rng *rand.Rand, bins, n int) detect.Pane {
 	p := make(detect.Pane, bins)
 	for range n {

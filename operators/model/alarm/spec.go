@@ -10,8 +10,8 @@ import (
 
 // spec is the alarm of a task. Its keys share the dictionaries of experts, so it is made once and not copied.
 //
-// For a whole model version E[false alarms by pane t] ≤ alpha·t, which its signals share equally. The slices of a version have
-// e-values instead, and those fire that the e-BH procedure rejects at level FDR.
+// For a whole model version E[false alarms by pane t] ≤ alpha·t, which its signals share equally. The slices of a
+// version have e-values instead, and those fire that the e-BH procedure rejects at level FDR.
 type spec struct {
 	Config
 	perPane      float64 // false alarms a pane
@@ -32,12 +32,13 @@ const never = 1e-299
 // alpha is that of one signal.
 func (s *spec) alpha() float64 { return s.perPane / float64(len(s.Signals)) }
 
-// fresh returns the tests of a key and signal without any rows, against ref where that is not nil. It panics on a specification
-// that no configuration gives.
+// fresh returns the tests of a key and signal without any rows, against ref where that is not nil. It panics on a
+// specification that no configuration gives.
 func (s *spec) fresh(signal string, slice bool, ref *detect.Reference) *detect.Alarm {
 	build := func(slice bool, ref *detect.Reference) *detect.Alarm {
-		spec := detect.AlarmSpec{Bins: s.Bins, EpsilonECE: s.EpsilonECE, EpsilonBin: s.EpsilonBin, Alpha: s.alpha(), Reference: ref,
-			Accuracy: signal == stage.SignalAccuracy, EpsilonAccuracy: s.EpsilonAccuracy}
+		spec := detect.AlarmSpec{Bins: s.Bins, EpsilonECE: s.EpsilonECE, EpsilonBin: s.EpsilonBin, Alpha: s.alpha(),
+			Reference: ref,
+			Accuracy:  signal == stage.SignalAccuracy, EpsilonAccuracy: s.EpsilonAccuracy}
 		if slice {
 			spec.Alpha, spec.Ever = never, true
 		}
@@ -63,7 +64,8 @@ func (s *spec) print(signal string) string {
 	if signal == stage.SignalAccuracy {
 		eps = []float64{s.EpsilonAccuracy}
 	}
-	return fmt.Sprint(detect.DictionaryVersion, s.Bins, eps, s.alpha(), s.MaxWeight, int64(s.Matured), s.reference(signal), s.ReferenceRows, s.Slack)
+	return fmt.Sprint(detect.DictionaryVersion, s.Bins, eps, s.alpha(), s.MaxWeight, int64(s.Matured),
+		s.reference(signal), s.ReferenceRows, s.Slack)
 }
 
 // rule is the name of the alarm on a signal in alerts.

@@ -128,8 +128,8 @@ func (t *Stage) judge(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stage
 	a.alert.Change = t.describe(k, a, state, c, of)
 }
 
-// rejected returns the slices of a version that the e-BH procedure rejects on a signal: of all slices whose alarm has seen
-// rows, the expected share of false ones among them is at most FDR, at any time.
+// rejected returns the slices of a version that the e-BH procedure rejects on a signal: of all slices whose alarm has
+// seen rows, the expected share of false ones among them is at most FDR, at any time.
 func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, of int) {
 	var logE []float64
 	var names []string

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// End publishes that pending and firing alerts are over though nothing says that the error is: without it their last alert
-// would stay on the topic. It reports whether it published anything.
+// End publishes that pending and firing alerts are over though nothing says that the error is: without it their last
+// alert would stay on the topic. It reports whether it published anything.
 func (s *Stage) End(k *stage.Key, ended []stage.Ended, at int64) (published bool) {
 	for i := range ended {
 		published = s.end(k, &ended[i], at) || published

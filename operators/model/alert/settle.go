@@ -25,7 +25,8 @@ type candidate struct {
 	key *stage.Key
 }
 
-// Settle decides what inhibits what at a pane's end, and publishes what changed. keys are those of one version in their order.
+// Settle decides what inhibits what at a pane's end, and publishes what changed. keys are those of one version in their
+// order.
 func (s *Stage) Settle(keys []*stage.Key, end int64) {
 	var root *candidate // of the whole
 	for _, k := range keys {
@@ -56,8 +57,8 @@ func rootOf(k *stage.Key) *candidate {
 	return best
 }
 
-// answered reports whether a calibrator has answered an alarm on raw confidences: the one in force, where an alarm watches the
-// calibrated confidences, else one that came after the error began.
+// answered reports whether a calibrator has answered an alarm on raw confidences: the one in force, where an alarm
+// watches the calibrated confidences, else one that came after the error began.
 func answered(k *stage.Key, a *stage.Alert) bool {
 	f := k.Version.Newest()
 	if !a.Anytime || a.Signal != stage.SignalRaw || f == nil {
@@ -127,7 +128,8 @@ func (s *Stage) inhibitor(c candidate, own, whole *candidate, end int64) string 
 		return by
 	}
 	for _, root := range []*candidate{whole, own} {
-		if root != nil && root.Alert != c.Alert && root.Severity >= c.Severity && (!root.OfAccuracy() || c.OfAccuracy()) {
+		if root != nil && root.Alert != c.Alert && root.Severity >= c.Severity &&
+			(!root.OfAccuracy() || c.OfAccuracy()) {
 			c.HoldFrom = 0
 			return root.key.AlertKey(root.Rule)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/calib/shift"
 )
 
-// classRef is what a reference window knows by class: predictions, and labelled rows. Of each only that half is read; nil where
-// shards count no classes.
+// classRef is what a reference window knows by class: predictions, and labelled rows. Of each only that half is read;
+// nil where shards count no classes.
 type classRef struct{ said, confused *acc.ClassCounts }
 
 // plusClasses adds the class counts of a set, where it has any and dst has room.
@@ -47,10 +47,10 @@ const gapBins = 15
 // leastSoft is how many sampled rows a softJoint is made of at least.
 const leastSoft = 200
 
-// softJoint says how symbols and labels go together in the latest sampled rows: the sum of the probabilities of the calibrator in force by symbol,
-// or of its base where that is class weights, made right by class: p_j u_j/Σ p u with the u at which their means are the shares of the labels. So it
-// is one of these rows, whatever shares the calibrator was fitted on. It is made anew when another calibrator is in force, or a quarter of the rows
-// are others.
+// softJoint says how symbols and labels go together in the latest sampled rows: the sum of the probabilities of the
+// calibrator in force by symbol, or of its base where that is class weights, made right by class: p_j u_j/Σ p u with
+// the u at which their means are the shares of the labels. So it is one of these rows, whatever shares the calibrator
+// was fitted on. It is made anew when another calibrator is in force, or a quarter of the rows are others.
 type softJoint struct {
 	pool     *shift.Pool // of the labels of the sampled rows; what follows is by its classes
 	revision int         // that was in force
@@ -151,7 +151,8 @@ func newSoftJoint(k *stage.Key, cal calibrator.Calibrator, pool *shift.Pool) (s 
 	return s, nil
 }
 
-// shrinkBias draws the scales of classes towards 1: fitted to some rows a class they make a calibrator worse that is right as it is.
+// shrinkBias draws the scales of classes towards 1: fitted to some rows a class they make a calibrator worse that is
+// right as it is.
 func shrinkBias(u, told []float64) {
 	var sum, all float64
 	for j, x := range told {
@@ -176,16 +177,18 @@ func sampledLabels(k *stage.Key) []float64 {
 	return rows
 }
 
-// biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows. biasBound bounds a class that
-// the calibrator rules out: its scale would grow at every step, beyond what a number, or a class weight, can be.
+// biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows.
+// biasBound bounds a class that the calibrator rules out: its scale would grow at every step, beyond what a number, or
+// a class weight, can be.
 const (
 	biasSteps     = 100
 	biasTolerance = 1e-5
 	biasBound     = 1e4
 )
 
-// classBias returns the u at which the means of p_j u_j/Σ p u over the rows, of weights w, are the shares of their labels, by iterative scaling:
-// the maximum likelihood of a constant by class. Half a row is added for each class, so that none is ruled out.
+// classBias returns the u at which the means of p_j u_j/Σ p u over the rows, of weights w, are the shares of their
+// labels, by iterative scaling: the maximum likelihood of a constant by class. Half a row is added for each class, so
+// that none is ruled out.
 func classBias(p, w, labels []float64) []float64 {
 	k := len(labels)
 	u, mean, row := make([]float64, k), make([]float64, k), make([]float64, k)
@@ -280,8 +283,8 @@ func confusedPool(c *acc.ClassCounts) *shift.Pool {
 	return shift.NewPool(rows)
 }
 
-// confusion are the labelled rows by symbol and label of the pool, as rows, and those of its rest of which the model says another class
-// of the rest.
+// confusion are the labelled rows by symbol and label of the pool, as rows, and those of its rest of which the model
+// says another class of the rest.
 func confusion(c *acc.ClassCounts, p *shift.Pool) (joint []float64, wrong float64) {
 	n, w := c.LabelledTotal()
 	k, scale := p.Classes(), float64(n)/w

@@ -11,7 +11,8 @@ import (
 
 // counted reports whether there is anything to keep of classes.
 func (d *State) counted() bool {
-	for _, c := range []*acc.ClassCounts{d.ref.classes.said, d.ref.classes.confused, d.next.classes.said, d.next.classes.confused, d.classes.block} {
+	for _, c := range []*acc.ClassCounts{d.ref.classes.said, d.ref.classes.confused, d.next.classes.said,
+		d.next.classes.confused, d.classes.block} {
 		if c != nil {
 			return true
 		}
@@ -26,7 +27,8 @@ func (d *State) appendClasses(dst []byte) ([]byte, error) {
 	}
 	c := &d.classes
 	var err error
-	for _, x := range []*acc.ClassCounts{d.ref.classes.said, d.ref.classes.confused, d.next.classes.said, d.next.classes.confused, c.block} {
+	for _, x := range []*acc.ClassCounts{d.ref.classes.said, d.ref.classes.confused, d.next.classes.said,
+		d.next.classes.confused, c.block} {
 		if x == nil {
 			dst = binenc.AppendUvarint(dst, 0)
 		} else if dst, err = binenc.AppendBlock(dst, x.AppendBinary); err != nil {
@@ -64,7 +66,8 @@ func (d *State) appendClasses(dst []byte) ([]byte, error) {
 // restoreClasses reads what appendClasses wrote.
 func (d *State) restoreClasses(in *binenc.Reader) error {
 	c := &d.classes
-	for _, x := range []**acc.ClassCounts{&d.ref.classes.said, &d.ref.classes.confused, &d.next.classes.said, &d.next.classes.confused, &c.block} {
+	for _, x := range []**acc.ClassCounts{&d.ref.classes.said, &d.ref.classes.confused, &d.next.classes.said,
+		&d.next.classes.confused, &c.block} {
 		b := in.Bytes(binenc.MaxBytes)
 		if in.Err() != nil || len(b) == 0 {
 			continue

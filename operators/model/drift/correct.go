@@ -18,7 +18,8 @@ const (
 	leastShift = .02
 	// weightBound keeps a class from being ruled out by a window in which it did not come.
 	weightBound = 100
-	// leastContrast is below what can be sure of the share of one of more than 128 classes: 3² of the 3.9² and more that a test at .01 asks for.
+	// leastContrast is below what can be sure of the share of one of more than 128 classes: 3² of the 3.9² and more
+	// that a test at .01 asks for.
 	leastContrast = 9
 )
 
@@ -30,8 +31,9 @@ type correction struct {
 	digest string
 }
 
-// correction is the calibrator in force with weights for the shares of now; nil where it needs none, or none is known. Of more classes than can be told
-// apart those whose predictions have moved most are, and the others have the weight of their sum.
+// correction is the calibrator in force with weights for the shares of now; nil where it needs none, or none is known.
+// Of more classes than can be told apart those whose predictions have moved most are, and the others have the weight of
+// their sum.
 func (d *classDrift) correction(k *stage.Key, now *acc.ClassCounts, alpha float64) (*correction, string) {
 	if !d.soft.ready() {
 		return nil, errSoft.Error()
@@ -98,9 +100,11 @@ func (s *softJoint) correct(now *acc.ClassCounts, varies float64) (*correction, 
 	return &correction{Estimate: e, moved: variation(presumed(e.Reference, nil, e.Weights), e.Reference)}, nil
 }
 
-// news reports whether the shares are others than what is in force presumes, or, where that is fitted, than its rows have: class by class it is off,
-// but for no news. Classes that were chosen out of all for having moved are tested as some of all.
-func (c *correction) news(s *softJoint, k *stage.Key, now *acc.ClassCounts, inForce []float64, alpha float64) (bool, error) {
+// news reports whether the shares are others than what is in force presumes, or, where that is fitted, than its rows
+// have: class by class it is off, but for no news. Classes that were chosen out of all for having moved are tested as
+// some of all.
+func (c *correction) news(s *softJoint, k *stage.Key, now *acc.ClassCounts, inForce []float64, alpha float64) (bool,
+	error) {
 	presume := [][]float64{c.Reference}
 	if inForce != nil {
 		presume, inForce = nil, pooledWeights(k, s.pool, inForce)
@@ -151,7 +155,8 @@ func pooledWeights(k *stage.Key, p *shift.Pool, w []float64) []float64 {
 	return out
 }
 
-// presumed are the shares that a base under weights w is right for, where under weights u it is for shares p; nil weights are 1.
+// presumed are the shares that a base under weights w is right for, where under weights u it is for shares p; nil
+// weights are 1.
 func presumed(p, u, w []float64) []float64 {
 	q := make([]float64, len(p))
 	var sum float64
@@ -170,8 +175,8 @@ func presumed(p, u, w []float64) []float64 {
 	return q
 }
 
-// digest is the SHA-256 of what class weights are made of: the predictions by class, as a checkpoint has them, and the probabilities and biases of the
-// latest sampled rows, each as `f64`.
+// digest is the SHA-256 of what class weights are made of: the predictions by class, as a checkpoint has them, and the
+// probabilities and biases of the latest sampled rows, each as `f64`.
 func (s *softJoint) digest(now *acc.ClassCounts) (string, error) {
 	b, err := now.AppendBinary(nil)
 	if err != nil {

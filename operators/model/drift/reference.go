@@ -79,12 +79,14 @@ func distancesOf(d unlabelled.Distances) record.Distances {
 	one := func(d unlabelled.Distance) record.Distance {
 		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
 	}
-	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
+	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI),
+		JensenShannon: one(d.JensenShannon), Bins: d.Bins}
 }
 
 // estimateOf puts the truth of the window's labelled rows beside an estimate.
 func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
-	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: stage.Number(e.ECE)}
+	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi,
+		ECE: stage.Number(e.ECE)}
 	if n := raw.LabelledRows(); n > 0 {
 		m := e.Against(raw.Labelled.MSP.Accuracy()*float64(n), float64(n))
 		out.Miss = &record.Miss{Labelled: n, Difference: m.Difference, SE: m.SE, Z: m.Z}
@@ -92,8 +94,9 @@ func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
 	return out
 }
 
-// confidenceMap is the calibrator in force as a map of confidences: by bin of the raw confidence, the mean that it gives the
-// class that the model says, over the key's sampled rows when it came. Without a calibrator it is the identity.
+// confidenceMap is the calibrator in force as a map of confidences: by bin of the raw confidence, the mean that it
+// gives the class that the model says, over the key's sampled rows when it came. Without a calibrator it is the
+// identity.
 type confidenceMap struct {
 	revision int
 	bins     []float64 // NaN where no row was

@@ -17,8 +17,8 @@ import (
 // worstClasses is how many classes a snapshot names by estimate: those whose share has moved most.
 const worstClasses = 5
 
-// showClasses says what the predicted classes of a window say of the shares of the classes; apart is whether the window has no row of
-// the reference. The estimates go to out too.
+// showClasses says what the predicted classes of a window say of the shares of the classes; apart is whether the window
+// has no row of the reference. The estimates go to out too.
 func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 	t := d.stage
 	now := raw.Classes
@@ -43,9 +43,11 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 	for i := range estimates {
 		e := &estimates[i]
 		c.Shifts = append(c.Shifts, t.shiftOf(e))
-		one := unlabelled.Estimate{Method: e.Method, Assumption: e.Assumption, N: e.N, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi, ECE: math.NaN()}
+		one := unlabelled.Estimate{Method: e.Method, Assumption: e.Assumption, N: e.N, Accuracy: e.Accuracy, Lo: e.Lo,
+			Hi: e.Hi, ECE: math.NaN()}
 		if s := &d.classes.soft; s.ready() && slices.Equal(s.pool.Kept(), e.pool.Kept()) {
-			// Of the classes that the sample has; where it lacks much of the window the number would be of something else.
+			// Of the classes that the sample has; where it lacks much of the window the number would be of something
+			// else.
 			if ece, covered, err := s.byLabel.ECE(e.Shares); err == nil && covered >= leastCovered {
 				one.ECE = ece
 			}
@@ -64,8 +66,8 @@ type classEstimate struct {
 	pool *shift.Pool
 }
 
-// shifts are the estimates for predictions now, or why there are none: by the labelled reference's confusions, and by the
-// calibrator in force on the latest sample.
+// shifts are the estimates for predictions now, or why there are none: by the labelled reference's confusions, and by
+// the calibrator in force on the latest sample.
 func (d *State) shifts(spec *Config, now *acc.ClassCounts, apart bool) (out []classEstimate, why string) {
 	ref := d.ref.classes.confused
 	switch {
@@ -76,7 +78,8 @@ func (d *State) shifts(spec *Config, now *acc.ClassCounts, apart bool) (out []cl
 	case apart:
 		p := confusedPool(ref)
 		joint, wrong := confusion(ref, p)
-		e, err := shift.BBSE(shift.Table{K: p.Classes(), Says: says(p.Classes()), Joint: joint, Now: predictedCounts(now, p)})
+		e, err := shift.BBSE(shift.Table{K: p.Classes(), Says: says(p.Classes()), Joint: joint,
+			Now: predictedCounts(now, p)})
 		if err != nil {
 			why = err.Error()
 			break
@@ -115,7 +118,8 @@ func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 // shiftOf is an estimate as snapshots have it.
 func (t *Stage) shiftOf(e *classEstimate) record.ClassShift {
 	tv, null := e.Distance()
-	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: stage.Number(e.Condition), Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
+	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: stage.Number(e.Condition),
+		Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
 		Rejected: e.Fit.P < t.cfg.Alpha, Unknown: e.Unknown, Pooled: e.pool.Rest()}
 	order := make([]int, len(e.Shares))
 	for j := range order {
@@ -124,7 +128,8 @@ func (t *Stage) shiftOf(e *classEstimate) record.ClassShift {
 	moved := func(j int) float64 { return math.Abs(e.Shares[j] - e.Reference[j]) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(moved(b), moved(a)) })
 	for _, j := range order[:min(worstClasses, len(order))] {
-		s.Worst = append(s.Worst, record.ClassShare{Class: e.pool.Class(j), Reference: e.Reference[j], Share: e.Shares[j], SE: e.SE[j], Weight: e.Weights[j]})
+		s.Worst = append(s.Worst, record.ClassShare{Class: e.pool.Class(j), Reference: e.Reference[j],
+			Share: e.Shares[j], SE: e.SE[j], Weight: e.Weights[j]})
 	}
 	return s
 }

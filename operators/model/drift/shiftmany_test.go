@@ -21,8 +21,8 @@ func newKey(k int) *stage.Key {
 	return &stage.Key{Version: &stage.Version{Model: "m", Name: "v", K: k}, K: k}
 }
 
-// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with posteriors that are exact
-// under the prior.
+// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with
+// posteriors that are exact under the prior.
 func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	start := int64(1_700_000_000) * second
@@ -51,17 +51,19 @@ func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []
 			}
 		}
 		ts := start + int64(i)*second/10
-		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts, LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
+		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts,
+			LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
 			Scores: z, Weight: nan, Served: nan})
 	}
 	return before
 }
 
-// plainWeights are those of a correction without shortcuts: each class has the scale, and the ratio of the shares drawn towards 1, of the class
-// that it is estimated with.
+// plainWeights are those of a correction without shortcuts: each class has the scale, and the ratio of the shares drawn
+// towards 1, of the class that it is estimated with.
 func plainWeights(t *testing.T, s *softJoint, now *acc.ClassCounts, before, after []float64) []float64 {
 	t.Helper()
-	e, err := shift.EM(shift.Table{K: s.pool.Classes(), Says: says(s.pool.Classes()), Joint: s.joint, Now: predictedCounts(now, s.pool), Soft: true})
+	e, err := shift.EM(shift.Table{K: s.pool.Classes(), Says: says(s.pool.Classes()), Joint: s.joint,
+		Now: predictedCounts(now, s.pool), Soft: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,8 @@ func TestCorrectionIsThatOfThePlainComputation(t *testing.T) {
 	normalised(moved)
 	key := newKey(k)
 	for i, r := range manyRows(2, nil, 1500, prior, prior) {
-		key.Sample = append(key.Sample, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, W: 1, Y: r.Label, Z: r.Scores})
+		key.Sample = append(key.Sample, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, W: 1, Y: r.Label,
+			Z: r.Scores})
 	}
 	now, err := acc.NewClassCounts(k)
 	if err != nil {
@@ -152,8 +155,8 @@ func topOf(scores []float32, p []float64) (top int, conf float64, err error) {
 	return r.Arg, r.Conf, err
 }
 
-// TestCorrectionIsFinite: logits of any size, classes that never come and samples of one class make weights in range or none, and a state that reads
-// back.
+// TestCorrectionIsFinite: logits of any size, classes that never come and samples of one class make weights in range or
+// none, and a state that reads back.
 func TestCorrectionIsFinite(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]func(i, j int) float32{

@@ -156,8 +156,8 @@ func allMoved(rng *rand.Rand, k int) []float64 {
 	return normalised(q)
 }
 
-// TestRealPooledCorrection: on CIFAR-100 weights from few predictions help where shares have moved, for pools of much fewer classes too, and do next to
-// nothing where they have not; then none is proposed.
+// TestRealPooledCorrection: on CIFAR-100 weights from few predictions help where shares have moved, for pools of much
+// fewer classes too, and do next to nothing where they have not; then none is proposed.
 func TestRealPooledCorrection(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -191,17 +191,20 @@ func TestRealPooledCorrection(t *testing.T) {
 			t.Logf("%d predictions, %s: NLL %.4f changes by %+.4f, %+.4f and %+.4f with pools of 16, 64 and 100 classes", m, c.what, was, by[16], by[64], by[100])
 			for classes, d := range by {
 				if d > c.most {
-					t.Errorf("%d predictions, %s, %d classes: NLL changes by %v, allowed %v", m, c.what, classes, d, c.most)
+					t.Errorf("%d predictions, %s, %d classes: NLL changes by %v, allowed %v", m, c.what, classes, d,
+						c.most)
 				}
 			}
 		}
 	}
 }
 
-// manyShiftBench has k classes, of which the model sees the right one or one of the four after it, with exact posteriors.
+// manyShiftBench has k classes, of which the model sees the right one or one of the four after it, with exact
+// posteriors.
 func manyShiftBench(k, sample, draw, test int) *shiftBench {
 	even := normalised(slices.Repeat([]float64{1}, k))
-	b := &shiftBench{k: newKey(k), base: calibrator.Identity{}, draw: make([][][]float64, k), test: make([][][]float64, k)}
+	b := &shiftBench{k: newKey(k), base: calibrator.Identity{}, draw: make([][][]float64, k),
+		test: make([][][]float64, k)}
 	for _, r := range manyRows(3, nil, sample, even, even) {
 		b.k.Sample = append(b.k.Sample, acc.SampleRow{W: 1, Y: r.Label, Z: r.Scores})
 	}
@@ -225,8 +228,9 @@ func manyShiftBench(k, sample, draw, test int) *shiftBench {
 	return b
 }
 
-// TestCorrectionOfAThousandClasses: where shares of 1,000 classes have moved, 2,000 predictions help; where none has, nothing is proposed. (With five
-// sampled rows a class and two predictions, 128 classes told apart, most of what the true shares would give is out of reach.)
+// TestCorrectionOfAThousandClasses: where shares of 1,000 classes have moved, 2,000 predictions help; where none has,
+// nothing is proposed. (With five sampled rows a class and two predictions, 128 classes told apart, most of what the
+// true shares would give is out of reach.)
 func TestCorrectionOfAThousandClasses(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -257,7 +261,8 @@ func TestCorrectionOfAThousandClasses(t *testing.T) {
 		if gain < possible/8 {
 			t.Errorf("%s: NLL falls by %v, with the true shares by %v", what, gain, possible)
 		}
-		if w := cal.Weights(); len(w) != k || slices.ContainsFunc(w, func(x float64) bool { return !(x >= calibrator.MinClassWeight && x <= calibrator.MaxClassWeight) }) {
+		if w := cal.Weights(); len(w) != k || slices.ContainsFunc(w,
+			func(x float64) bool { return !(x >= calibrator.MinClassWeight && x <= calibrator.MaxClassWeight) }) {
 			t.Errorf("%s: weights %v", what, w)
 		}
 	}

@@ -14,8 +14,8 @@ type Stage struct {
 // New returns the stage.
 func New(env *stage.Env, cfg *Config) *Stage { return &Stage{env, cfg} }
 
-// State is what is known of one key: the reference, the map of confidences, and the classes. Counts are of rows: weights are no
-// counts.
+// State is what is known of one key: the reference, the map of confidences, and the classes. Counts are of rows:
+// weights are no counts.
 type State struct {
 	stage     *Stage
 	key       *stage.Key
@@ -109,6 +109,7 @@ func (d *State) Correct(now *acc.ClassCounts, alpha float64, at int64) (*stage.C
 		return nil, why
 	}
 	d.classes.at = at
-	return &stage.Correction{Cal: found.cal, Rows: found.N, Moved: found.moved, P: found.Fit.P, Assumption: found.Assumption,
-		Digest: found.digest}, ""
+	return &stage.Correction{Cal: found.cal, Rows: found.N, Moved: found.moved, P: found.Fit.P,
+		Assumption: found.Assumption,
+		Digest:     found.digest}, ""
 }

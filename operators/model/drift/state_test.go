@@ -11,7 +11,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// TestConfidenceMap: between bins that had rows the map is a line, beyond them flat; without a calibrator it is the identity.
+// TestConfidenceMap: between bins that had rows the map is a line, beyond them flat; without a calibrator it is the
+// identity.
 func TestConfidenceMap(t *testing.T) {
 	var m confidenceMap
 	if m.at(.3) != .3 {
@@ -50,7 +51,8 @@ func TestStateOfClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	full.ref.classes.confused, full.classes.block = c, c.Clone()
-	full.classes.soft = softJoint{pool: shift.NewPool(make([]float64, 3)), revision: 4, fresh: 9, rows: 300, bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
+	full.classes.soft = softJoint{pool: shift.NewPool(make([]float64, 3)), revision: 4, fresh: 9, rows: 300,
+		bias: []float64{1, 2, .5}, joint: make([]float64, 3*acc.Bands*3)}
 	full.classes.soft.joint[5] = 1.5
 	full.classes.soft.byLabel.Rows, full.classes.soft.byLabel.Gap = make([]float64, 3), make([]float64, 3*gapBins)
 	full.classes.soft.byLabel.Gap[7] = -.5

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// coverage judges the share of predictions that have a label at the age Config.Age. It counts predictions, and those that have a
-// label, until they are old enough: by slots of so many prediction panes that at most maxSlots are open.
+// coverage judges the share of predictions that have a label at the age Config.Age. It counts predictions, and those
+// that have a label, until they are old enough: by slots of so many prediction panes that at most maxSlots are open.
 type coverage struct {
 	*context
 	window
@@ -37,8 +37,8 @@ func (s *Config) due(slot, pane int64) int64 {
 	return (slot+1)*s.slot(pane) + panesOf(int64(s.Age), pane) - 1
 }
 
-// count takes a label pane and returns the counts of the slots that it completes. What comes for a slot later is left out: those labels
-// did not come in time.
+// count takes a label pane and returns the counts of the slots that it completes. What comes for a slot later is left
+// out: those labels did not come in time.
 func (c *coverage) count(in *stage.Pane) (sums [coverageSize]float64) {
 	s, pane := c.cfg, c.env.Pane
 	if c.slots == nil {
@@ -61,7 +61,8 @@ func (c *coverage) count(in *stage.Pane) (sums [coverageSize]float64) {
 		if s.due(slot, pane) > in.Index {
 			break
 		}
-		// A pane without its predictions has labels of rows that were counted nowhere, such as those of before a rule was there.
+		// A pane without its predictions has labels of rows that were counted nowhere, such as those of before a rule
+		// was there.
 		if n := c.slots[slot]; n[0] > 0 {
 			sums[0], sums[1] = sums[0]+n[0], sums[1]+min(n[1], n[0])
 		}

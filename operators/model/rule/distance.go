@@ -20,8 +20,8 @@ const (
 // ScoreClass is the score of distances of the shares of predicted classes; their measures are PSI and JS.
 const ScoreClass = "class"
 
-// distance judges how far the distribution of a score of the latest predictions is from that of the reference. It is significant
-// where it is above its threshold at level Config.Alpha (calib/detect/unlabelled). It needs no label.
+// distance judges how far the distribution of a score of the latest predictions is from that of the reference. It is
+// significant where it is above its threshold at level Config.Alpha (calib/detect/unlabelled). It needs no label.
 type distance struct {
 	*context
 	window
@@ -82,10 +82,12 @@ func (r *distance) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
 	if err != nil { // too few rows
 		return j, false, nil
 	}
-	x := map[string]unlabelled.Distance{KS: d.KS, Wasserstein: d.Wasserstein, PSI: d.PSI, JS: d.JensenShannon}[s.Measure]
+	x := map[string]unlabelled.Distance{KS: d.KS, Wasserstein: d.Wasserstein, PSI: d.PSI,
+		JS: d.JensenShannon}[s.Measure]
 	return Judgement{Rows: cur.rows, Value: x.Value, Significant: x.Exceeds(), Unlabelled: true,
 		Detail: fmt.Sprintf("%s of %s between the last %d predictions and the %s reference of %d is %.4f; noise alone makes it %.4f,"+
-			" and above %.4f with probability %g", s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null, x.Threshold,
+			" and above %.4f with probability %g", s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null,
+			x.Threshold,
 			s.Alpha)}, true, nil
 }
 

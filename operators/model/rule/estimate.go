@@ -20,8 +20,8 @@ const confSize = 3
 // missBound is from how many standard errors on an estimate has failed.
 const missBound = 3
 
-// estimate judges the confidence-based estimate of the latest rows: accuracy by its fall from the labelled reference, ece by
-// itself, miss by its distance from the truth. The map of confidences and the reference are the key's Estimator.
+// estimate judges the confidence-based estimate of the latest rows: accuracy by its fall from the labelled reference,
+// ece by itself, miss by its distance from the truth. The map of confidences and the reference are the key's Estimator.
 type estimate struct {
 	*context
 	window

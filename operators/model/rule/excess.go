@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// excess judges ECE - E[ECE of a perfectly calibrated model with the same confidences] of the latest label panes. It keeps no
-// rows of its own: it looks at stage.Key.Recent.
+// excess judges ECE - E[ECE of a perfectly calibrated model with the same confidences] of the latest label panes. It
+// keeps no rows of its own: it looks at stage.Key.Recent.
 type excess struct{ *context }
 
 func newExcess(c *context) Rule { return excess{c} }

@@ -15,7 +15,8 @@ import (
 // smoothCells are the cells that smECE is read from.
 const smoothCells = 180
 
-// binSize numbers are kept of each bin: rows, Σw, Σ w·c, Σ w·a. Before them stand the moments of NLL: Σw, Σ w·x, Σ w·x².
+// binSize numbers are kept of each bin: rows, Σw, Σ w·c, Σ w·a. Before them stand the moments of NLL: Σw, Σ w·x, Σ
+// w·x².
 const (
 	binSize     = 4
 	momentsSize = 3
@@ -45,7 +46,8 @@ func (s *Config) addLabelled(sums []float64, set *acc.Set, m int) error {
 			return err
 		}
 		for _, b := range bins {
-			sums[at], sums[at+1], sums[at+2], sums[at+3] = sums[at]+float64(b.N), sums[at+1]+b.W, sums[at+2]+b.SumC, sums[at+3]+b.SumA
+			sums[at], sums[at+1], sums[at+2], sums[at+3] = sums[at]+float64(b.N), sums[at+1]+b.W, sums[at+2]+b.SumC,
+				sums[at+3]+b.SumA
 			at += binSize
 		}
 	}
@@ -64,7 +66,8 @@ func binsOf(sums []float64) []metric.Bin {
 
 // referenceWindow is what package reference compares.
 func (s *Config) referenceWindow(sums []float64, m int) reference.Window {
-	w := reference.Window{NLL: reference.Moments{W: sums[0], Sum: sums[1], Square: sums[2]}, Bins: binsOf(sums[momentsSize : momentsSize+binSize*m])}
+	w := reference.Window{NLL: reference.Moments{W: sums[0], Sum: sums[1], Square: sums[2]},
+		Bins: binsOf(sums[momentsSize : momentsSize+binSize*m])}
 	if s.cells() {
 		for _, b := range binsOf(sums[momentsSize+binSize*m:]) {
 			if b.N > 0 {

@@ -56,7 +56,8 @@ func TestRuleStates(t *testing.T) {
 				in := binenc.NewReader(r.Append(nil))
 				var back stage.AlertState
 				back.Restore(&in)
-				if err := in.Close(); err != nil || !bytes.Equal(back.Append(nil), r.Append(nil)) || back.State != r.State {
+				if err := in.Close(); err != nil || !bytes.Equal(back.Append(nil), r.Append(nil)) ||
+					back.State != r.State {
 					t.Fatalf("state %+v became %+v, %v", r, back, err)
 				}
 				r = back

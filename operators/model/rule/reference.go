@@ -23,8 +23,8 @@ type comparison struct{ *labelled }
 
 func newComparison(c *context) Rule { return comparison{&labelled{context: c}} }
 
-// Judge judges the latest rows against the reference: value is the change for the worse. ok is false where there is nothing to
-// compare, such as an NLL without sampled rows.
+// Judge judges the latest rows against the reference: value is the change for the worse. ok is false where there is
+// nothing to compare, such as an NLL without sampled rows.
 func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 	s, m, opt := r.cfg, r.env.Bins, r.options(in)
 	ref, cur, ok := r.windows(s)
@@ -36,7 +36,8 @@ func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 	if err != nil {
 		return j, false, err
 	}
-	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples, opt.Seed)}
+	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
+		opt.Seed)}
 	var d reference.Change
 	switch s.Measure {
 	case ECE:

@@ -15,7 +15,8 @@ import (
 // TestReferenceIsThatOfTheRows holds the windows of a rule against those of the rows themselves, pinned and rolling.
 func TestReferenceIsThatOfTheRows(t *testing.T) {
 	for _, mode := range []string{Pinned, Rolling} {
-		cfg := Config{Name: "r", Kind: Reference, Measure: Accuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1, Fire: 1, Reference: mode, ReferenceRows: 900}
+		cfg := Config{Name: "r", Kind: Reference, Measure: Accuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1,
+			Fire: 1, Reference: mode, ReferenceRows: 900}
 		x := testContext(cfg)
 		r := newComparison(x).(comparison)
 		rng := rand.New(rand.NewPCG(1, 13))
@@ -23,7 +24,8 @@ func TestReferenceIsThatOfTheRows(t *testing.T) {
 		for at := range int64(80) {
 			set, bins := drawnSet(t, x.env, rng, 50)
 			panes = append(panes, bins)
-			in := &stage.Pane{Index: at, End: (at + 1) * x.env.Pane, Labelled: 50, Cells: []stage.Cell{{PredictionPane: at, Set: set}}}
+			in := &stage.Pane{Index: at, End: (at + 1) * x.env.Pane, Labelled: 50,
+				Cells: []stage.Cell{{PredictionPane: at, Set: set}}}
 			if _, err := r.Observe(in); err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +43,8 @@ func TestReferenceIsThatOfTheRows(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(err)
 		}
-		want, err := reference.Compare(reference.Window{Bins: sumOf(before)}, reference.Window{Bins: sumOf(panes[n-c:])}, reference.Options{Resamples: 20})
+		want, err := reference.Compare(reference.Window{Bins: sumOf(before)},
+			reference.Window{Bins: sumOf(panes[n-c:])}, reference.Options{Resamples: 20})
 		if err != nil {
 			t.Fatal(err)
 		}

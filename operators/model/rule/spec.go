@@ -25,13 +25,15 @@ const (
 // kind is the kind of the rule.
 func (s *Config) kind() string { return cmp.Or(s.Kind, Excess) }
 
-// print tells rules apart whose state means different things: what they look at, not the bounds that they hold it against.
+// print tells rules apart whose state means different things: what they look at, not the bounds that they hold it
+// against.
 func (s *Config) print() string {
 	age := int64(s.Age)
 	if s.Measure != Coverage {
 		age = 0
 	}
-	return fmt.Sprint(s.kind(), " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows, " ", s.Rows,
+	return fmt.Sprint(s.kind(), " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows,
+		" ", s.Rows,
 		" ", s.below(), " ", age)
 }
 

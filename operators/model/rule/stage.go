@@ -65,7 +65,8 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	for i := range t.rules {
 		cfg := &t.rules[i]
 		severity := slices.Index(stage.Severities, cfg.Severity)
-		e := &entry{context: &context{t.env, cfg, k}, alert: &stage.Alert{Rule: cfg.Name, Severity: severity, Order: len(k.Alerts), Signal: cfg.Signal}}
+		e := &entry{context: &context{t.env, cfg, k}, alert: &stage.Alert{Rule: cfg.Name, Severity: severity,
+			Order: len(k.Alerts), Signal: cfg.Signal}}
 		e.rule = kinds[cfg.kind()](e.context)
 		k.Alerts = append(k.Alerts, e.alert)
 		s.entries = append(s.entries, e)

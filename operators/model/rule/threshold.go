@@ -19,7 +19,8 @@ const (
 // z95two is the 97.5 % quantile of the standard normal distribution.
 const z95two = 1.959963984540054
 
-// threshold judges a measure of the latest labelled rows by itself. Value and 95 % interval of n rows, as if their weights were equal:
+// threshold judges a measure of the latest labelled rows by itself. Value and 95 % interval of n rows, as if their
+// weights were equal:
 //
 //	accuracy     Wilson's
 //	nll          mean ± 1.96 sd/√n of the sampled rows
@@ -28,8 +29,8 @@ const z95two = 1.959963984540054
 //	confidence   mean ± 1.96 sd/√n, by cells of 1/180, whose width counts as noise
 //	coverage     Wilson's
 //
-// It is significant always, or with Interval where the whole interval is beyond Fire. ok is false where there is nothing to judge,
-// such as an NLL without two sampled rows, or one that is infinite.
+// It is significant always, or with Interval where the whole interval is beyond Fire. ok is false where there is
+// nothing to judge, such as an NLL without two sampled rows, or one that is infinite.
 type threshold struct{ *labelled }
 
 func newThreshold(c *context) Rule {
@@ -46,12 +47,14 @@ func (r threshold) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 	}
 	opt := r.options(in)
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
-	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples, opt.Seed)}
+	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
+		opt.Seed)}
 	value, lo, hi, err := r.cfg.measured(now, opt)
 	if err != nil {
 		return j, false, err
 	}
-	return r.cfg.hold(j, value, lo, hi, fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure, cur.rows))
+	return r.cfg.hold(j, value, lo, hi, fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure,
+		cur.rows))
 }
 
 // hold holds a value with its interval against the bounds. ok is false where the value is no number.
@@ -104,7 +107,8 @@ func normal(m reference.Moments) (mean, lo, hi float64) {
 	return mean, mean - half, mean + half
 }
 
-// cellMoments are the moments of the confidences in cells; within a cell they are at most half its width from their mean.
+// cellMoments are the moments of the confidences in cells; within a cell they are at most half its width from their
+// mean.
 func cellMoments(cells []metric.Bin) (m reference.Moments) {
 	const within = 1. / (4 * smoothCells * smoothCells)
 	var n float64
@@ -117,8 +121,9 @@ func cellMoments(cells []metric.Bin) (m reference.Moments) {
 	return reference.Moments{W: n, Sum: f * m.Sum, Square: f * m.Square}
 }
 
-// debiasedECE returns DebiasedECE and 1.96 times its standard deviation, which is that of package reference: sqrt(Σ_b d_b²), d_b half of
-// how much the value changes when the accuracy of bin b moves from one standard error s_b below to one above, at least (n_b/n)·s_b.
+// debiasedECE returns DebiasedECE and 1.96 times its standard deviation, which is that of package reference: sqrt(Σ_b
+// d_b²), d_b half of how much the value changes when the accuracy of bin b moves from one standard error s_b below to
+// one above, at least (n_b/n)·s_b.
 func debiasedECE(bins []metric.Bin) (ece, half float64) {
 	total, moved := metric.Total(bins), slices.Clone(bins)
 	var variance float64

@@ -21,7 +21,8 @@ import (
 const second = int64(time.Second)
 
 func threshold0(measure string, fire, resolve float64) Config {
-	return Config{Name: measure, Kind: Threshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning", Rows: 50,
+	return Config{Name: measure, Kind: Threshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning",
+		Rows: 50,
 		Fire: fire, Clear: resolve, For: 10 * time.Second, Side: side(fire < resolve), Age: 20 * time.Second}
 }
 
@@ -33,7 +34,8 @@ func side(below bool) string {
 }
 
 func testContext(cfg Config) *context {
-	env := &stage.Env{Pane: 10 * second, Bins: 15, Resamples: 20, Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleSeed: 7}}
+	env := &stage.Env{Pane: 10 * second, Bins: 15, Resamples: 20, Acc: acc.Config{Bins: 15, SoftBins: 15,
+		SoftTemperature: .01, SampleSeed: 7}}
 	return &context{env, &cfg, &stage.Key{Version: &stage.Version{Model: "m", Name: "v", K: 4}, K: 4}}
 }
 
@@ -60,8 +62,8 @@ func TestThresholdByInterval(t *testing.T) {
 	}
 }
 
-// TestThresholdIntervalIsThatOfReferences holds values and intervals against those of package reference: the difference to a window that
-// is known exactly, and has no error, is the value itself.
+// TestThresholdIntervalIsThatOfReferences holds values and intervals against those of package reference: the difference
+// to a window that is known exactly, and has no error, is the value itself.
 func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
 	t.Parallel()
 	bins := drawnBins()
@@ -74,7 +76,8 @@ func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
 		exact[i].SumA = exact[i].SumC
 	}
 	nll := reference.Moments{W: 900, Sum: 700, Square: 1400}
-	want, err := reference.Compare(reference.Window{Bins: exact, NLL: reference.Moments{W: 1e14}}, reference.Window{Bins: bins, NLL: nll}, reference.Options{Resamples: 20})
+	want, err := reference.Compare(reference.Window{Bins: exact, NLL: reference.Moments{W: 1e14}},
+		reference.Window{Bins: bins, NLL: nll}, reference.Options{Resamples: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,8 @@ func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
 		spec := threshold0(c.measure, .5, .4)
 		value, lo, hi, err := spec.measured(reference.Window{Bins: bins, NLL: nll}, reference.Options{Resamples: 20})
 		ref := c.want.Reference
-		if err != nil || math.Abs(value-c.want.Now) > 1e-9 || math.Abs(lo-c.want.Lo-ref) > 1e-5 || math.Abs(hi-c.want.Hi-ref) > 1e-5 {
+		if err != nil || math.Abs(value-c.want.Now) > 1e-9 || math.Abs(lo-c.want.Lo-ref) > 1e-5 ||
+			math.Abs(hi-c.want.Hi-ref) > 1e-5 {
 			t.Errorf("%s: %v, %v to %v, %v; want %+v", c.measure, value, lo, hi, err, c.want)
 		}
 	}
@@ -94,7 +98,8 @@ func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
 		conf, n = conf+b.SumC, n+b.W
 	}
 	spec := threshold0(Confidence, .5, .4)
-	if value, lo, hi, _ := spec.measured(reference.Window{Cells: []metric.Bin{{N: 50, W: 50, SumC: 25}, {N: 50, W: 50, SumC: 45}}}, reference.Options{}); math.Abs(value-.7) > 1e-12 ||
+	if value, lo, hi, _ := spec.measured(reference.Window{Cells: []metric.Bin{{N: 50, W: 50, SumC: 25},
+		{N: 50, W: 50, SumC: 45}}}, reference.Options{}); math.Abs(value-.7) > 1e-12 ||
 		math.Abs(hi-lo-2*z95two*math.Sqrt((.04+1./(4*180*180))/99)) > 1e-12 {
 		t.Errorf("confidence %v, %v to %v", value, lo, hi)
 	}
@@ -119,7 +124,8 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 	t.Parallel()
 	x0 := testContext(threshold0(Coverage, .1, .2)) // slots of one pane, due two panes after it
 	c := newThreshold(x0).(*coverage)
-	for _, x := range []struct{ predictionPane, pane, want int64 }{{5, 5, 0}, {6, 7, 1}, {5, 8, 1}, {5, 9, 0}, {9, 9, 0}, {20, 20, 1}} {
+	for _, x := range []struct{ predictionPane, pane, want int64 }{{5, 5, 0}, {6, 7, 1}, {5, 8, 1}, {5, 9, 0},
+		{9, 9, 0}, {20, 20, 1}} {
 		set, err := x0.env.NewSums(4)
 		if err != nil {
 			t.Fatal(err)
@@ -130,13 +136,14 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 		}
 		sums := c.count(&stage.Pane{Index: x.pane, Cells: []stage.Cell{{PredictionPane: x.predictionPane, Set: set}}})
 		if sums != [coverageSize]float64{float64(x.want), 0} {
-			t.Errorf("label pane %d with a prediction of pane %d: %v judged, want %d", x.pane, x.predictionPane, sums, x.want)
+			t.Errorf("label pane %d with a prediction of pane %d: %v judged, want %d", x.pane, x.predictionPane, sums,
+				x.want)
 		}
 	}
 }
 
-// TestCoverageIsThatOfTheRows counts the rows themselves: of the predictions of whole slots that are old enough, those whose
-// label came by then.
+// TestCoverageIsThatOfTheRows counts the rows themselves: of the predictions of whole slots that are old enough, those
+// whose label came by then.
 func TestCoverageIsThatOfTheRows(t *testing.T) {
 	testsize.Slow(t)
 	const age, slots, pane = 700 * time.Second, 3, 10 * second // 70 panes in slots of 3
@@ -187,8 +194,10 @@ func TestCoverageIsThatOfTheRows(t *testing.T) {
 			labelled++
 		}
 	}
-	if x.cfg.slot(pane) != slots || len(c.slots) > maxSlots+1 || cur.sums[0] != seen || cur.sums[1] != labelled || labelled == 0 || labelled > .9*seen {
-		t.Errorf("coverage %v in slots of %d, %d open; want %v of %v", cur.sums, x.cfg.slot(pane), len(c.slots), labelled, seen)
+	if x.cfg.slot(pane) != slots || len(c.slots) > maxSlots+1 || cur.sums[0] != seen || cur.sums[1] != labelled ||
+		labelled == 0 || labelled > .9*seen {
+		t.Errorf("coverage %v in slots of %d, %d open; want %v of %v", cur.sums, x.cfg.slot(pane), len(c.slots),
+			labelled, seen)
 	}
 }
 

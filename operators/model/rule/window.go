@@ -2,8 +2,8 @@ package rule
 
 import "github.com/plumbline/plumbline/internal/binenc"
 
-// window is the rule window of one key: the latest rows in blocks of whole label panes, and the reference where the rule has
-// one. A row is in one of both.
+// window is the rule window of one key: the latest rows in blocks of whole label panes, and the reference where the
+// rule has one. A row is in one of both.
 type window struct {
 	ref    block // pinned
 	blocks []block
@@ -56,8 +56,8 @@ func (l *window) add(s *Config, rows int64, sums []float64) {
 	}
 }
 
-// windows returns the latest blocks with at least Rows rows, fewer where there are no more, and the reference; ok says that the
-// reference is whole.
+// windows returns the latest blocks with at least Rows rows, fewer where there are no more, and the reference; ok says
+// that the reference is whole.
 func (l *window) windows(s *Config) (ref, cur block, ok bool) {
 	i := len(l.blocks) - 1
 	for ; i >= 0 && cur.rows < s.Rows; i-- {

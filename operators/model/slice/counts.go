@@ -14,13 +14,13 @@ import (
 // never is before every epoch.
 const never = math.MinInt64
 
-// Counts knows which values of a column of a model version have statistics of their own, and which would deserve it: by their rows, halved
-// at every multiple of a half-life of event time. Rows are predictions, with labels or without, so that nothing of an outcome decides
-// what is tested.
+// Counts knows which values of a column of a model version have statistics of their own, and which would deserve it: by
+// their rows, halved at every multiple of a half-life of event time. Rows are predictions, with labels or without, so
+// that nothing of an outcome decides what is tested.
 //
-// Kept values are counted exactly since they are kept. The others have a Misra-Gries summary of some thousands of counters, merged pane by
-// pane: a count in it is never above the true one, and below it by at most N/(counters+1), where N are the pooled rows, halved alike.
-// Reference: Agarwal et al., Mergeable Summaries, PODS 2012, section 2.
+// Kept values are counted exactly since they are kept. The others have a Misra-Gries summary of some thousands of
+// counters, merged pane by pane: a count in it is never above the true one, and below it by at most N/(counters+1),
+// where N are the pooled rows, halved alike. Reference: Agarwal et al., Mergeable Summaries, PODS 2012, section 2.
 type Counts struct {
 	Kept, Pooled map[string]int64
 	epoch        int64 // of the half-life, of the latest rows
@@ -97,12 +97,15 @@ func byWeight(counts map[string]int64) []weight {
 	for value, n := range counts {
 		out = append(out, weight{value, n})
 	}
-	slices.SortFunc(out, func(a, b weight) int { return cmp.Or(cmp.Compare(b.rows, a.rows), strings.Compare(a.value, b.value)) })
+	slices.SortFunc(out, func(a, b weight) int {
+		return cmp.Or(cmp.Compare(b.rows, a.rows),
+			strings.Compare(a.value, b.value))
+	})
 	return out
 }
 
-// Settle chooses the kept values, at most limit: free places go to the heaviest, and a pooled value takes the place of the lightest kept
-// one where it is clearly heavier. It returns those that came and those that went, ascending.
+// Settle chooses the kept values, at most limit: free places go to the heaviest, and a pooled value takes the place of
+// the lightest kept one where it is clearly heavier. It returns those that came and those that went, ascending.
 func (h *Counts) Settle(limit int) (in, out []string) {
 	if len(h.Pooled) == 0 && len(h.Kept) <= limit {
 		return nil, nil
@@ -136,8 +139,9 @@ func (h *Counts) Settle(limit int) (in, out []string) {
 	return in, out
 }
 
-// heavier reports whether a count is above another by more than half of that and by more than 4 standard deviations of their difference if
-// both were Poisson: so values of one weight do not take turns, and one that goes must gain half again to come back.
+// heavier reports whether a count is above another by more than half of that and by more than 4 standard deviations of
+// their difference if both were Poisson: so values of one weight do not take turns, and one that goes must gain half
+// again to come back.
 func heavier(a, b int64) bool {
 	d := a - b - b/2
 	return d > 0 && float64(d)*float64(d) > 16*float64(a+b)

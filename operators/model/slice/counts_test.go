@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
-// TestHeavyCountsWithinBounds holds the counts against exact ones: kept values exactly, pooled ones never above and at most
-// N/(counters+1) below.
+// TestHeavyCountsWithinBounds holds the counts against exact ones: kept values exactly, pooled ones never above and at
+// most N/(counters+1) below.
 func TestHeavyCountsWithinBounds(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -43,7 +43,8 @@ func TestHeavyCountsWithinBounds(t *testing.T) {
 	v1 := h.Pooled["v1"]
 	h.decay(9)
 	if h.Kept["v0"] != exact["v0"]/4 || h.Pooled["v1"] != v1/4 {
-		t.Errorf("after two half-lives %d and %d, want a quarter of %d and %d", h.Kept["v0"], h.Pooled["v1"], exact["v0"], v1)
+		t.Errorf("after two half-lives %d and %d, want a quarter of %d and %d", h.Kept["v0"], h.Pooled["v1"],
+			exact["v0"], v1)
 	}
 	h.decay(1 << 40)
 	if len(h.Pooled) != 0 || h.Kept["v0"] != 0 || h.Full() {
@@ -74,7 +75,8 @@ func TestHeavySettles(t *testing.T) {
 		h.Observe(0, c.rows, 100)
 		in, out := h.Settle(c.limit)
 		if got := strings.Join(in, " "); got != c.in || strings.Join(out, " ") != c.out {
-			t.Errorf("step %d: %q in, %q out; want %q, %q; kept %v, pooled %v", i, in, out, c.in, c.out, h.Kept, h.Pooled)
+			t.Errorf("step %d: %q in, %q out; want %q, %q; kept %v, pooled %v", i, in, out, c.in, c.out, h.Kept,
+				h.Pooled)
 		}
 		if len(h.Kept) > c.limit {
 			t.Errorf("step %d: %d are kept, allowed %d", i, len(h.Kept), c.limit)

@@ -82,8 +82,8 @@ type Alert struct {
 // OfAccuracy reports whether the alert is the alarm on accuracy.
 func (a *Alert) OfAccuracy() bool { return a.Anytime && a.Signal == SignalAccuracy }
 
-// FiringSince returns the earliest start among the firing alerts of a key that a calibrator can mend: neither an alarm on
-// accuracy nor one that a calibrator has answered.
+// FiringSince returns the earliest start among the firing alerts of a key that a calibrator can mend: neither an alarm
+// on accuracy nor one that a calibrator has answered.
 func (k *Key) FiringSince() (since int64, any bool) {
 	for _, a := range k.Alerts {
 		if a.State != Firing || a.Answered || a.OfAccuracy() {

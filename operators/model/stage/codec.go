@@ -78,7 +78,8 @@ func RestoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
 // CheckShape refuses sets of another configuration: they could not be merged with what comes later.
 func CheckShape(s *acc.Set, want acc.Config) error {
 	if s != nil && s.Config() != want {
-		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)", s.Config(), want)
+		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)",
+			s.Config(), want)
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func (e *Env) MergeInto(dst, set *acc.Set) error {
 
 // Diagram is the page's path at the reliability diagram of a key at a moment.
 func (e *Env) Diagram(k *Key, at string) string {
-	return "/?" + url.Values{"model": {k.Version.Model}, "version": {k.Version.Name}, "slice": {k.Slice}, "window": {e.DiagramWindow}, "at": {at}}.Encode()
+	return "/?" + url.Values{"model": {k.Version.Model}, "version": {k.Version.Name}, "slice": {k.Slice},
+		"window": {e.DiagramWindow}, "at": {at}}.Encode()
 }
 
 // FiniteOrZero returns x, or 0 where JSON has no such number.

@@ -70,8 +70,8 @@ type Corrector interface {
 	Look(in *Pane, rows int64) (now *acc.ClassCounts, err error)
 	// Corrected is the end of the pane of the latest correction, 0 = none.
 	Corrected() int64
-	// Correct returns class weights on the calibrator in force for the shares of now, by a test at level alpha; nil, and why,
-	// where it needs none, or none is known. at is the end of the pane.
+	// Correct returns class weights on the calibrator in force for the shares of now, by a test at level alpha; nil,
+	// and why, where it needs none, or none is known. at is the end of the pane.
 	Correct(now *acc.ClassCounts, alpha float64, at int64) (c *Correction, why string)
 }
 

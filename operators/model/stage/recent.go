@@ -96,7 +96,8 @@ func PlusBins(dst, b []metric.Bin) []metric.Bin {
 // Merge adds the latest panes of another key.
 func (r *Recent) Merge(o *Recent, keep int64) {
 	for _, p := range o.Panes {
-		i, found := slices.BinarySearchFunc(r.Panes, p.end, func(x paneBins, end int64) int { return int(min(max(x.end-end, -1), 1)) })
+		i, found := slices.BinarySearchFunc(r.Panes, p.end,
+			func(x paneBins, end int64) int { return int(min(max(x.end-end, -1), 1)) })
 		if !found {
 			r.Panes = slices.Insert(r.Panes, i, p)
 			continue

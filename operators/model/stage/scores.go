@@ -23,8 +23,8 @@ func AddCounts(dst []float64, g *acc.Grid) error {
 	return nil
 }
 
-// ClassBins are the bins of distances of class shares: class c is in bin c mod ClassBins, so that rules take the same memory
-// for any K.
+// ClassBins are the bins of distances of class shares: class c is in bin c mod ClassBins, so that rules take the same
+// memory for any K.
 const ClassBins = 256
 
 // AddClasses adds predictions by class.

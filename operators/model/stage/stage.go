@@ -17,13 +17,15 @@ type Stage interface {
 type KeyState interface {
 	// Observe takes the next label pane. It may keep the sums of the pane's cells only by merging them into its own.
 	Observe(in *Pane) error
-	// Open reports whether label panes without rows matter: a window by time has rows, sums wait until they are old enough.
+	// Open reports whether label panes without rows matter: a window by time has rows, sums wait until they are old
+	// enough.
 	Open() bool
 	// Merge takes over the statistics of the same stage of a slice that is pooled from now on.
 	Merge(o KeyState) error
 	// AppendState appends the state: one version byte, then bytes that are equal for equal states.
 	AppendState(dst []byte) ([]byte, error)
-	// RestoreState reads all of r. What the configuration does not have any more it leaves out; alerts of that go to Key.Ended.
+	// RestoreState reads all of r. What the configuration does not have any more it leaves out; alerts of that go to
+	// Key.Ended.
 	RestoreState(r *binenc.Reader, d *acc.Decoder) error
 }
 
@@ -34,7 +36,8 @@ type Closing struct {
 	Keys       []Closed // slices in the order of their names, then the whole
 }
 
-// Closed is one key of a version with the pane that it observed, and what the stage at hand keeps of it (nil = nothing).
+// Closed is one key of a version with the pane that it observed, and what the stage at hand keeps of it (nil =
+// nothing).
 type Closed struct {
 	*Key
 	Pane  *Pane

@@ -51,9 +51,13 @@ func (v *Version) At(ts int64, id [16]byte) *InForce {
 	return nil
 }
 
-// ForgetBefore drops the calibrators that no row can ask for: rows before t have all come. Canaries that nothing followed go by themselves.
+// ForgetBefore drops the calibrators that no row can ask for: rows before t have all come. Canaries that nothing
+// followed go by themselves.
 func (v *Version) ForgetBefore(t int64) {
-	v.Calibrators = slices.DeleteFunc(v.Calibrators, func(f *InForce) bool { return f.Share > 0 && f.Until != 0 && f.Until <= t })
+	v.Calibrators = slices.DeleteFunc(v.Calibrators, func(f *InForce) bool {
+		return f.Share > 0 && f.Until != 0 &&
+			f.Until <= t
+	})
 	for i := 1; i < len(v.Calibrators); i++ {
 		if f := v.Calibrators[i]; f.Share == 0 && f.From <= t {
 			v.Calibrators, i = v.Calibrators[i:], 0

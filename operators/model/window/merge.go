@@ -7,7 +7,8 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 )
 
-// absorb adds what another window of the same kind holds. Tumbling windows by rows have no common cut, and are left alone.
+// absorb adds what another window of the same kind holds. Tumbling windows by rows have no common cut, and are left
+// alone.
 func (w *window) absorb(t *Stage, o *window) error {
 	if w.spec.Kind == "rows" {
 		if w.tumbling() {
@@ -38,7 +39,8 @@ func (w *window) absorb(t *Stage, o *window) error {
 
 func (w *window) absorbRows(t *Stage, o *window) error {
 	for _, b := range o.panes {
-		i, found := slices.BinarySearchFunc(w.panes, b.end, func(x *bucket, end int64) int { return int(min(max(x.end-end, -1), 1)) })
+		i, found := slices.BinarySearchFunc(w.panes, b.end,
+			func(x *bucket, end int64) int { return int(min(max(x.end-end, -1), 1)) })
 		if found {
 			if err := w.panes[i].absorb(t, b); err != nil {
 				return err

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// metrics reads the metrics of a set's labelled rows. A new statistic is a field of record.Metrics, which is set here, and the row
-// that the page shows of it.
+// metrics reads the metrics of a set's labelled rows. A new statistic is a field of record.Metrics, which is set here,
+// and the row that the page shows of it.
 func (t *Stage) metrics(k *stage.Key, signal string, set *acc.Set, pane int64) (record.Metrics, error) {
 	l := set.Labelled
 	m := record.Metrics{N: set.LabelledRows()}
@@ -36,7 +36,8 @@ func (t *Stage) detail(m *record.Metrics, set *acc.Set) error {
 		return nil
 	}
 	soft := set.Labelled.Soft.Sums()
-	m.SoftBins = &record.SoftBins{Temperature: t.env.Acc.SoftTemperature, S: soft.S, UC: soft.UC, UA: soft.UA, UC2: soft.UC2}
+	m.SoftBins = &record.SoftBins{Temperature: t.env.Acc.SoftTemperature, S: soft.S, UC: soft.UC, UA: soft.UA,
+		UC2: soft.UC2}
 	return t.cdf(m, &set.Labelled.MSP)
 }
 
@@ -47,8 +48,10 @@ func (t *Stage) topLabel(m *record.Metrics, g *acc.Grid, seed uint64) error {
 		return err
 	}
 	iv := metric.Resample(bins, t.env.Resamples, seed)
-	m.ECE, m.ECEL2, m.MCE = stage.Number(metric.ECE(bins)), stage.Number(metric.ECEL2(bins)), stage.Number(metric.MCE(bins))
-	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = stage.Number(iv.Null), stage.Number(iv.NullHi), stage.Number(iv.Lo), stage.Number(iv.Hi)
+	m.ECE, m.ECEL2, m.MCE = stage.Number(metric.ECE(bins)), stage.Number(metric.ECEL2(bins)),
+		stage.Number(metric.MCE(bins))
+	m.ECENull, m.ECENullHi, m.ECELo, m.ECEHi = stage.Number(iv.Null), stage.Number(iv.NullHi), stage.Number(iv.Lo),
+		stage.Number(iv.Hi)
 	for i, b := range bins {
 		ob := record.Bin{Lo: float64(i) / float64(t.env.Bins), Hi: float64(i+1) / float64(t.env.Bins), N: b.N}
 		if b.N > 0 {
@@ -92,7 +95,8 @@ func (t *Stage) served(k *stage.Key, set *acc.Set, pane int64) (*record.Metrics,
 	if n == 0 {
 		return nil, nil
 	}
-	m := &record.Metrics{N: n, Accuracy: stage.Number(g.Accuracy()), MeanConfidence: stage.Number(g.MeanConfidence()), AURC: stage.Number(g.AURC())}
+	m := &record.Metrics{N: n, Accuracy: stage.Number(g.Accuracy()), MeanConfidence: stage.Number(g.MeanConfidence()),
+		AURC: stage.Number(g.AURC())}
 	return m, t.topLabel(m, g, k.Seed("served", pane))
 }
 

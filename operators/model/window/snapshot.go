@@ -38,8 +38,10 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 	if err != nil {
 		return nil, err
 	}
-	s := &record.Snapshot{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, At: pipeline.Format(in.End),
-		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start), End: pipeline.Format(view.end), Final: view.final}}
+	s := &record.Snapshot{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice,
+		At: pipeline.Format(in.End),
+		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start),
+			End: pipeline.Format(view.end), Final: view.final}}
 	for _, b := range view.parts {
 		s.Late += b.late
 		if b.raw != nil {

@@ -30,8 +30,8 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// RestoreState implements stage.KeyState. A window that the configuration does not have, or not like that, is left out; a new one
-// begins without rows.
+// RestoreState implements stage.KeyState. A window that the configuration does not have, or not like that, is left out;
+// a new one begins without rows.
 func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 	r.Version(stateVersion)
 	for range r.Count(2, binenc.MaxItems) {

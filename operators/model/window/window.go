@@ -12,8 +12,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// spec is a window of the configuration: by time [end-size, end) of prediction time, every slide; by rows the latest whole label
-// panes with at least Rows labelled rows, at every pane (sliding), or where Every is set, in turn (tumbling).
+// spec is a window of the configuration: by time [end-size, end) of prediction time, every slide; by rows the latest
+// whole label panes with at least Rows labelled rows, at every pane (sliding), or where Every is set, in turn
+// (tumbling).
 type spec struct {
 	Config
 	Size, Slide int64 // ns; without a slide the window is tumbling
@@ -78,7 +79,8 @@ func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error)
 	}
 	if in.Late > 0 && len(in.Cells) > 0 {
 		// Late rows are counted with the window that is current when they come.
-		if b := w.buckets[pipeline.PaneIndex(in.Cells[len(in.Cells)-1].PredictionPane*t.env.Pane, w.spec.Slide)]; b != nil {
+		if b := w.buckets[pipeline.PaneIndex(in.Cells[len(in.Cells)-1].PredictionPane*t.env.Pane,
+			w.spec.Slide)]; b != nil {
 			b.late += in.Late
 		}
 	}
