@@ -59,13 +59,19 @@ type Engine struct {
 	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
 	Restoring func() (done func())
 
-	mu      sync.Mutex
-	tasks   map[string]reporter
-	sources map[string]*kafkaio.Source // what the tasks read, by the same names
+	mu sync.Mutex // of past
+	running
 }
 
 // metadataInterval is how often a run asks whether topics have got other numbers of partitions.
 const metadataInterval = 10 * time.Second
+
+// running are the tasks of this process, and what they read, by the same names.
+type running struct {
+	mu      sync.Mutex
+	tasks   map[string]reporter
+	sources map[string]*kafkaio.Source // what the tasks read, by the same names
+}
 
 type reporter interface {
 	Status() *pipeline.TaskStatus
@@ -73,7 +79,7 @@ type reporter interface {
 
 func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers), History: history.New(history.Config{}), WatchEvery: metadataInterval,
-		tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}
+		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads.Max)
 	rt.Tuning = heads.New(rt.Heads, log)
@@ -213,20 +219,20 @@ func (s teeSink) Write(ctx context.Context, ms []pipeline.Message) error {
 	return nil
 }
 
-func (rt *Engine) add(name string, t reporter) {
+func (rt *running) add(name string, t reporter) {
 	rt.mu.Lock()
 	rt.tasks[name] = t
 	rt.mu.Unlock()
 }
 
 // reads says what a task reads from now on.
-func (rt *Engine) reads(name string, s *kafkaio.Source) {
+func (rt *running) reads(name string, s *kafkaio.Source) {
 	rt.mu.Lock()
 	rt.sources[name] = s
 	rt.mu.Unlock()
 }
 
-func (rt *Engine) remove(name string) {
+func (rt *running) remove(name string) {
 	rt.mu.Lock()
 	delete(rt.tasks, name)
 	delete(rt.sources, name)

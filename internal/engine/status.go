@@ -88,7 +88,7 @@ type lagStatus struct {
 }
 
 // lag is that of all tasks of this process.
-func (rt *Engine) lag(now time.Time) map[string]map[string]lagStatus {
+func (rt *running) lag(now time.Time) map[string]map[string]lagStatus {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	out := map[string]map[string]lagStatus{}
@@ -106,7 +106,7 @@ func (rt *Engine) lag(now time.Time) map[string]map[string]lagStatus {
 	return out
 }
 
-func (rt *Engine) Statuses() (all []*pipeline.TaskStatus, complete bool) {
+func (rt *running) Statuses() (all []*pipeline.TaskStatus, complete bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	complete = len(rt.tasks) > 0
@@ -121,14 +121,14 @@ func (rt *Engine) Statuses() (all []*pipeline.TaskStatus, complete bool) {
 	return all, complete
 }
 
-func (rt *Engine) taskStatuses() []*pipeline.TaskStatus {
+func (rt *running) taskStatuses() []*pipeline.TaskStatus {
 	all, _ := rt.Statuses()
 	return all
 }
 
 // shown reports whether the statuses are of everything that the tasks have taken: they are those of the last checkpoints,
 // and one that takes long must not be mistaken for silence.
-func (rt *Engine) shown() bool {
+func (rt *running) shown() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for name, src := range rt.sources {

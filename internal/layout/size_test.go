@@ -32,8 +32,7 @@ var exceptions = map[string]string{
 	"calib/acc.Grid":               "to do",
 	"calib/calibrator.sample":      "to do",
 	"calib/metric":                 "to do",
-	"cmd/plumbline":                "to do",
-	"internal/engine.Engine":       "to do",
+	"cmd/plumbline":                "a file for each command, and few for what they share",
 	"internal/asmgen/row.gen":      "one method for each group of instructions of the generated assembly",
 	"operators/model":              "to do",
 	"operators/model.ModelTask":    "to do",
@@ -42,9 +41,9 @@ var exceptions = map[string]string{
 
 // To do: how many lines and functions are still over the limit. They only become fewer.
 const (
-	longLinesLeft  = 2180
-	wideFuncsLeft  = 100
-	longLinesTests = 2150
+	longLinesLeft  = 1650
+	wideFuncsLeft  = 85
+	longLinesTests = 1860
 )
 
 // goFile is a parsed source file.
