@@ -18,11 +18,13 @@ type publishQueue struct {
 	counts *pipeline.Counts
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	rows    int64 // of all files that were published, as counted, those of the state that was restored included
-	files   []*queuedFile
-	saved   int // of files: in the latest state
-	durable int // of files: in a state that a saved checkpoint has
+	mu    sync.Mutex
+	rows  int64 // of all files that were published, as counted, those of the state that was restored included
+	files []*queuedFile
+	saved int // of files: in the latest state
+	// durable is how many of files are in a state that a saved checkpoint has. A published one is let go with the next
+	// checkpoint: a crash before that publishes it again.
+	durable int
 	running bool
 	changed chan struct{} // closed and replaced when a file has been published
 	stop    context.CancelFunc

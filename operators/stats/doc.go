@@ -5,6 +5,8 @@
 // that come later go as late cells with the next ones. Sums are calib/acc.Set, which merge exactly, so that the model
 // task gets the same from any number of shards.
 //
+// The stage walks label panes, never prediction panes: a prediction pane fills up for as long as labels come.
+//
 // Where a slice column has more values than there are slots, those with the least hashes have their own cells and the
 // rest are pooled (package slicing): shards agree without a word to each other.
 //

@@ -12,6 +12,9 @@
 // confidences: the calibrator inhibits it. What was inhibited stays so for a time (Config.Hold) after its inhibitor is
 // gone, because rules that look back further resolve later.
 //
+// Inhibition is decided here and published, not left to the readers of alerts: receivers that were notified of an alert
+// also get its end when it is inhibited later, and a replay decides the same.
+//
 // The package knows no rule and no test. It publishes through stage.Env, and keeps the state of an alert in
 // stage.Alert.
 package alert
