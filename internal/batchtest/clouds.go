@@ -12,7 +12,8 @@ import (
 // that of the row's class, which is 2 higher: what a head can learn, and not all of it.
 func Clouds(n, d, k int) *table.Table {
 	r := rand.New(rand.NewPCG(3, 4))
-	table := &table.Table{N: n, K: k, D: d, Scores32: make([]float32, n*k), Label: make([]int32, n), TS: make([]arrowio.Time, n), Features: make([]float32, n*d)}
+	table := &table.Table{N: n, K: k, D: d, Scores32: make([]float32, n*k), Label: make([]int32, n),
+		TS: make([]arrowio.Time, n), Features: make([]float32, n*d)}
 	for i := range n {
 		y := r.IntN(k)
 		table.Label[i], table.TS[i] = int32(y), int64(i)*int64(time.Second)

@@ -22,29 +22,34 @@ func Split(rows []Row, shards int) [][]Row {
 // version each.
 func Predictions(t testing.TB, rows []Row, batch int) []pipeline.Record {
 	t.Helper()
-	return records(rows, batch, pipeline.Logits, func(rows []Row) []byte { return EncodePredictions(t, rows, false) }, func(r *Row) int64 { return r.TS })
+	return records(rows, batch, pipeline.Logits, func(rows []Row) []byte { return EncodePredictions(t, rows, false) },
+		func(r *Row) int64 { return r.TS })
 }
 
 // Inline is Predictions with the labels in the same records.
 func Inline(t testing.TB, rows []Row, batch int) []pipeline.Record {
 	t.Helper()
-	return records(rows, batch, pipeline.Logits, func(rows []Row) []byte { return EncodePredictions(t, rows, true) }, func(r *Row) int64 { return r.TS })
+	return records(rows, batch, pipeline.Logits, func(rows []Row) []byte { return EncodePredictions(t, rows, true) },
+		func(r *Row) int64 { return r.TS })
 }
 
 // Labels encodes the labels of rows, in the order given, as records of the labels topic.
 func Labels(t testing.TB, rows []Row, batch int) []pipeline.Record {
 	t.Helper()
-	return records(rows, batch, pipeline.Labels, func(rows []Row) []byte { return EncodeLabels(t, rows) }, func(r *Row) int64 { return r.LabelTS })
+	return records(rows, batch, pipeline.Labels, func(rows []Row) []byte { return EncodeLabels(t, rows) },
+		func(r *Row) int64 { return r.LabelTS })
 }
 
-func records(rows []Row, batch int, in pipeline.Input, encode func([]Row) []byte, ts func(*Row) int64) []pipeline.Record {
+func records(rows []Row, batch int, in pipeline.Input, encode func([]Row) []byte,
+	ts func(*Row) int64) []pipeline.Record {
 	var out []pipeline.Record
 	for len(rows) > 0 {
 		n := 1
 		for n < len(rows) && n < batch && rows[n].Model == rows[0].Model && rows[n].Version == rows[0].Version {
 			n++
 		}
-		out = append(out, pipeline.Record{Input: in, Topic: in.String(), Offset: int64(len(out)), Time: ts(&rows[n-1]), Value: encode(rows[:n])})
+		out = append(out, pipeline.Record{Input: in, Topic: in.String(), Offset: int64(len(out)), Time: ts(&rows[n-1]),
+			Value: encode(rows[:n])})
 		rows = rows[n:]
 	}
 	return out

@@ -47,7 +47,8 @@ func TestRiskCoverageHasTheAreaOfAURC(t *testing.T) {
 
 // TestWeights: a row of weight w is drawn as w rows, in the diagram, the curve and the histogram.
 func TestWeights(t *testing.T) {
-	r := metric.Rows{K: 2, F64: []float64{.1, .9, .1, .9, .4, .6}, Probs: true, Labels: []int32{1, 0, 1}, W: []float64{3, 1, 0}}
+	r := metric.Rows{K: 2, F64: []float64{.1, .9, .1, .9, .4, .6}, Probs: true, Labels: []int32{1, 0, 1},
+		W: []float64{3, 1, 0}}
 	top, err := topLabels(r, metric.MSP)
 	if err != nil {
 		t.Fatal(err)

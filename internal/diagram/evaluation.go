@@ -30,17 +30,20 @@ func Evaluation(r Report, opt metric.Options) ([]*plot.Panel, error) {
 		return nil, fmt.Errorf("plot %s: %w", r.Title, err)
 	}
 	bins := metric.EqualWidth(top.c, top.a, top.w, opt.Bins)
-	return []*plot.Panel{reliability(r, bins), risk(r, metric.SortWeighted(top.csf, top.a, top.w), opt.CSF), histogram(bins)}, nil
+	return []*plot.Panel{reliability(r, bins), risk(r, metric.SortWeighted(top.csf, top.a, top.w), opt.CSF),
+		histogram(bins)}, nil
 }
 
 func newPanel(title, x, y string) *plot.Panel {
 	return &plot.Panel{Title: title, X: plot.Axis{Label: x, Max: 1}, Y: plot.Axis{Label: y, Max: 1}, Grid: true}
 }
 
-// reliability has the accuracy of the bins that have rows over their mean confidence, with intervals and numbers of rows.
+// reliability has the accuracy of the bins that have rows over their mean confidence, with intervals and numbers of
+// rows.
 func reliability(r Report, bins []metric.Bin) *plot.Panel {
 	p := newPanel(fmt.Sprintf("%s\nn %d, ECE %s, expected if calibrated %s", Short(r.Title), r.Metrics.N,
-		decimals(r.Metrics.ECE), decimals(r.Metrics.ECENull)), "mean confidence", "accuracy, 95 % interval, number of rows")
+		decimals(r.Metrics.ECE), decimals(r.Metrics.ECENull)), "mean confidence",
+		"accuracy, 95 % interval, number of rows")
 	p.Marks = append(p.Marks, plot.Line{Points: []plot.Point{{X: 0, Y: 0}, {X: 1, Y: 1}}, Color: faint, Dashed: true})
 	var points []plot.Point
 	for _, b := range metric.Reliability(bins, metric.Wilson) {
@@ -83,7 +86,8 @@ func histogram(bins []metric.Bin) *plot.Panel {
 			fill     color.RGBA
 		}{{0, b.SumA, ink}, {b.SumA, b.W, wrong}} {
 			if part.from != part.to {
-				p.Marks = append(p.Marks, plot.Bar{From: plot.Point{X: lo, Y: part.from}, To: plot.Point{X: hi, Y: part.to}, Color: part.fill})
+				p.Marks = append(p.Marks, plot.Bar{From: plot.Point{X: lo, Y: part.from},
+					To: plot.Point{X: hi, Y: part.to}, Color: part.fill})
 			}
 		}
 	}

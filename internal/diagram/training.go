@@ -22,7 +22,8 @@ func Training(name string, r *recipe.Report) []*plot.Panel {
 	right := epochs("validation rows", "accuracy, mean confidence", r,
 		series{"accuracy", func(e recipe.EpochReport) float64 { return e.Valid.Accuracy }},
 		series{"confidence", func(e recipe.EpochReport) float64 { return e.Valid.Confidence }})
-	steered := epochs("learning rate", "learning rate", r, series{"", func(e recipe.EpochReport) float64 { return e.LR }})
+	steered := epochs("learning rate", "learning rate", r,
+		series{"", func(e recipe.EpochReport) float64 { return e.LR }})
 	if r.Config.MaCCal != nil {
 		steered = epochs("kept weights", "q", r, series{"", func(e recipe.EpochReport) float64 { return e.Q }})
 	}

@@ -29,7 +29,8 @@ type CellReport struct {
 }
 
 func readCell(c *pipeline.Cell, length int64) (CellReport, error) {
-	out := CellReport{Version: c.Version, Slice: c.Slice, K: c.K, PredictionPane: pipeline.Format(c.PredictionPane * length), Bytes: len(c.Set)}
+	out := CellReport{Version: c.Version, Slice: c.Slice, K: c.K,
+		PredictionPane: pipeline.Format(c.PredictionPane * length), Bytes: len(c.Set)}
 	var s acc.Set
 	if err := s.UnmarshalBinary(c.Set); err != nil {
 		return out, err

@@ -41,7 +41,8 @@ func StartDir(t testing.TB, dir string) (brokers []string) {
 
 func start(t testing.TB, opts ...kfake.Opt) (brokers []string) {
 	t.Helper()
-	cluster, err := kfake.NewCluster(append(opts, kfake.BrokerConfigs(map[string]string{"message.max.bytes": messageMax}))...)
+	cluster, err := kfake.NewCluster(append(opts,
+		kfake.BrokerConfigs(map[string]string{"message.max.bytes": messageMax}))...)
 	if err != nil {
 		t.Fatalf("start in-process kafka: %v", err)
 	}
@@ -82,7 +83,8 @@ func Write(t testing.TB, brokers []string, msgs ...kafka.Message) {
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
 	w := &kafka.Writer{
-		Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchBytes: 6 << 20,
+		Transport: transport, Addr: kafka.TCP(brokers...), RequiredAcks: kafka.RequireAll,
+		BatchTimeout: time.Millisecond, BatchBytes: 6 << 20,
 		Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return m.WriterData.(int) }),
 	}
 	defer w.Close()
@@ -133,7 +135,8 @@ func readPartition(ctx context.Context, broker, topic string, partition int) ([]
 		return nil, err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{broker}, Topic: topic, Partition: partition, MaxBytes: 32 << 20, MaxWait: 50 * time.Millisecond,
+		Brokers: []string{broker}, Topic: topic, Partition: partition, MaxBytes: 32 << 20,
+		MaxWait: 50 * time.Millisecond,
 	})
 	defer r.Close()
 	if err := r.SetOffset(first); err != nil {

@@ -12,7 +12,8 @@ func TestWriteReadAll(t *testing.T) {
 	CreateTopics(t, brokers, 3, "a", "empty")
 	var msgs []kafka.Message
 	for i := range 30 {
-		msgs = append(msgs, kafka.Message{Topic: "a", Partition: i % 3, Key: []byte{byte(i)}, Value: fmt.Append(nil, i)})
+		msgs = append(msgs, kafka.Message{Topic: "a", Partition: i % 3, Key: []byte{byte(i)},
+			Value: fmt.Append(nil, i)})
 	}
 	Write(t, brokers, msgs...)
 	got := ReadAll(t, brokers, "a")

@@ -32,7 +32,8 @@ func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 		for k := first; k < t.K; k++ {
 			x := float64(row[k])
 			if math.IsNaN(x) || math.IsInf(x, 0) || t.Probs && (x < 0 || x > 1) {
-				return fmt.Errorf("row %d, column %s: %g, allowed are %s", i, scoreColumn(t, k), x, allowedScores(t.Probs))
+				return fmt.Errorf("row %d, column %s: %g, allowed are %s", i, scoreColumn(t, k), x,
+					allowedScores(t.Probs))
 			}
 		}
 		if t.Probs {
@@ -74,5 +75,6 @@ func scoreColumn(t *table.Table, k int) string {
 
 // oneColumn says that the scores are the column logit or prob of a binary classifier.
 func oneColumn(t *table.Table) bool {
-	return t.Source == "column logit" || t.Source == "columns logit" || t.Source == "column prob" || t.Source == "columns prob"
+	return t.Source == "column logit" || t.Source == "columns logit" || t.Source == "column prob" ||
+		t.Source == "columns prob"
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// ReadCalibrator reads a file that `plumbline fit` wrote, or a record with a calibrator in it: the API's answer, or one of the
-// calibrators topic.
+// ReadCalibrator reads a file that `plumbline fit` wrote, or a record with a calibrator in it: the API's answer, or one
+// of the calibrators topic.
 func ReadCalibrator(file string) (calibrator.Calibrator, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

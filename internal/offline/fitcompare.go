@@ -56,7 +56,8 @@ type Fitting struct {
 }
 
 // Compare scores all candidates on held-out rows; step is told what is done next, and "" after each.
-func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.Candidate, step func(what string)) (*Comparison, error) {
+func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.Candidate,
+	step func(what string)) (*Comparison, error) {
 	baseline, err := compare.Baseline(d.parts, f.Metrics)
 	if err != nil {
 		return nil, err
@@ -72,8 +73,9 @@ func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.C
 		return nil, fmt.Errorf("every method failed: %w", err)
 	}
 	best := results[0]
-	out := &Comparison{File: d.file, K: d.rows.K, Split: d.split, Identity: baseline.Metrics, Best: best.Name, Output: f.Output,
-		Refit: f.Refit || len(d.parts) > 1}
+	out := &Comparison{File: d.file, K: d.rows.K, Split: d.split, Identity: baseline.Metrics, Best: best.Name,
+		Output: f.Output,
+		Refit:  f.Refit || len(d.parts) > 1}
 	for i, r := range results {
 		out.Ranking = append(out.Ranking, newRanked(i+1, r))
 	}
@@ -133,7 +135,8 @@ func (f Fitting) One(ctx context.Context, d *FitData, c compare.Candidate, score
 }
 
 // final is the calibrator to write: the one that was scored, or one fitted on all rows.
-func (f Fitting) final(ctx context.Context, d *FitData, c compare.Candidate, scored compare.Result) (compare.Result, error) {
+func (f Fitting) final(ctx context.Context, d *FitData, c compare.Candidate, scored compare.Result) (compare.Result,
+	error) {
 	if len(scored.Calibrators) == 1 && !f.Refit {
 		return scored, nil
 	}

@@ -33,9 +33,11 @@ func (s Split) String() string {
 	case "file":
 		return fmt.Sprintf("fitted on %d rows, scored on %d of %s", s.FitRows, s.HeldRows, s.File)
 	case "folds":
-		return fmt.Sprintf("%d folds of %d rows (seed %d), each row scored by the fit that has not seen it", s.Folds, s.HeldRows, s.Seed)
+		return fmt.Sprintf("%d folds of %d rows (seed %d), each row scored by the fit that has not seen it", s.Folds,
+			s.HeldRows, s.Seed)
 	}
-	return fmt.Sprintf("fitted on %d rows, scored on %d others (share %g, seed %d)", s.FitRows, s.HeldRows, s.Share, s.Seed)
+	return fmt.Sprintf("fitted on %d rows, scored on %d others (share %g, seed %d)", s.FitRows, s.HeldRows, s.Share,
+		s.Seed)
 }
 
 // FitOptions say which rows are fitted on and which are held out. Messages name the flags of plumbline fit.

@@ -47,7 +47,8 @@ func EvaluateSlices(t *table.Table, rows metric.Rows, column string, opt metric.
 	at := make(map[string][]int)
 	for i, v := range values {
 		if at[v] = append(at[v], i); len(at) > MaxSliceValues {
-			return nil, fmt.Errorf("column %s has more than %d values: --by makes a report for each", column, MaxSliceValues)
+			return nil, fmt.Errorf("column %s has more than %d values: --by makes a report for each", column,
+				MaxSliceValues)
 		}
 	}
 	var out []Slice
@@ -107,7 +108,8 @@ func CalibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done f
 		return err
 	}
 	for at := 0; at < t.N*t.K; at += t.K { // a row that cannot be calibrated comes out as NaN
-		if out.Scores32 != nil && out.Scores32[at] != out.Scores32[at] || out.Scores64 != nil && out.Scores64[at] != out.Scores64[at] {
+		if out.Scores32 != nil && out.Scores32[at] != out.Scores32[at] || out.Scores64 != nil &&
+			out.Scores64[at] != out.Scores64[at] {
 			if err := BadRow(t, false); err != nil {
 				return err
 			}

@@ -27,7 +27,8 @@ func folder() string {
 	beside := filepath.Join("..", "shared", "data")
 	dir, err := os.Getwd()
 	for err == nil && dir != filepath.Dir(dir) {
-		if mod, readErr := os.ReadFile(filepath.Join(dir, "go.mod")); readErr == nil && bytes.HasPrefix(mod, []byte("module github.com/plumbline/plumbline\n")) {
+		if mod, readErr := os.ReadFile(filepath.Join(dir, "go.mod")); readErr == nil &&
+			bytes.HasPrefix(mod, []byte("module github.com/plumbline/plumbline\n")) {
 			return filepath.Join(dir, beside)
 		}
 		dir = filepath.Dir(dir)
@@ -35,8 +36,8 @@ func folder() string {
 	return beside
 }
 
-// File returns the path of a file of real data. Without it the test is skipped; where $PLUMBLINE_DATA says that the data
-// is there, it fails.
+// File returns the path of a file of real data. Without it the test is skipped; where $PLUMBLINE_DATA says that the
+// data is there, it fails.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	path, ok := Find(name)
@@ -70,7 +71,8 @@ func Scores(t testing.TB, file, scores, labels string) ([]float32, []int32) {
 	arrays := Arrays(t, file, scores, labels)
 	z, y := arrays[scores], arrays[labels]
 	if z.F32 == nil || len(y.Int) == 0 || z.Shape[0] != len(y.Int) {
-		t.Fatalf("%s: %s of shape %v is no float32 scores of the %d rows of %s", file, scores, z.Shape, len(y.Int), labels)
+		t.Fatalf("%s: %s of shape %v is no float32 scores of the %d rows of %s", file, scores, z.Shape, len(y.Int),
+			labels)
 	}
 	return z.F32, y.Int
 }

@@ -49,7 +49,8 @@ func (e *ended) end(how *bool, format string, args []any) {
 	panic(e)
 }
 
-// TestAbsentFile: a test without its file is skipped, and fails where the data was said to be there; both name the file.
+// TestAbsentFile: a test without its file is skipped, and fails where the data was said to be there; both name the
+// file.
 func TestAbsentFile(t *testing.T) {
 	for _, c := range []struct {
 		set             string

@@ -12,7 +12,8 @@ func TestShifted(t *testing.T) {
 	for range 20_003 {
 		x = append(x, -rng.ExpFloat64()*math.Pow(10, 6*rng.Float64()-3))
 	}
-	x = append(x, 0, math.Copysign(0, -1), -5e-324, -700, math.Nextafter(-700, -701), -708, -745, -1e9, -math.MaxFloat64, math.Inf(-1), -math.Ln2/2, -1e-17)
+	x = append(x, 0, math.Copysign(0, -1), -5e-324, -700, math.Nextafter(-700, -701), -708, -745, -1e9,
+		-math.MaxFloat64, math.Inf(-1), -math.Ln2/2, -1e-17)
 	eachPath(t, func(t *testing.T) {
 		for _, top := range []float64{0, 3.5, -1e3} {
 			z, got := make([]float64, len(x)), make([]float64, len(x))

@@ -65,13 +65,15 @@ func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 		t.Fatalf("%d alerts, want one", len(alerts))
 	}
 	a := alerts[0]
-	if a.State != stage.Firing || a.Kind != alarm.Kind || a.Rule != "calibration-raw" || a.InhibitedBy != "" || a.Value < a.Threshold || math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 {
+	if a.State != stage.Firing || a.Kind != alarm.Kind || a.Rule != "calibration-raw" || a.InhibitedBy != "" ||
+		a.Value < a.Threshold || math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 {
 		t.Errorf("alert %+v: want one that fires, with its evidence above log 2/α", a)
 	}
 	if since := nanos(t, a.Since); since > rows[0].TS+20*second || a.Since != a.Evidence.Since {
 		t.Errorf("since %s, want about the first row", a.Since)
 	}
-	if a.Evidence.Direction != "overconfident" || len(a.Evidence.Bins) == 0 || a.ECE < .02 || a.Rows == 0 || !strings.HasPrefix(a.Diagram, "/?at=") {
+	if a.Evidence.Direction != "overconfident" || len(a.Evidence.Bins) == 0 || a.ECE < .02 || a.Rows == 0 ||
+		!strings.HasPrefix(a.Diagram, "/?at=") {
 		t.Errorf("alert %+v, evidence %+v: want overconfident, bins, ECE, a link", a, a.Evidence)
 	}
 	for _, b := range a.Evidence.Bins {
@@ -96,16 +98,19 @@ func TestAlarmComesAndGoes(t *testing.T) {
 		t.Fatalf("alerts %+v, want firing, resolved", alerts)
 	}
 	start, end := rows[from].TS, rows[to].TS
-	if at, since := nanos(t, alerts[0].At), nanos(t, alerts[0].Since); at <= start || at > start+120*second || since < start-60*second || since > start+40*second {
+	if at, since := nanos(t, alerts[0].At), nanos(t, alerts[0].Since); at <= start || at > start+120*second ||
+		since < start-60*second || since > start+40*second {
 		t.Errorf("fires at %s since %s, the change was at %s", alerts[0].At, alerts[0].Since, pipeline.Format(start))
 	}
 	if at := nanos(t, alerts[1].At); at <= end || alerts[1].Since != alerts[0].Since {
-		t.Errorf("resolved at %s since %s, the change back was at %s", alerts[1].At, alerts[1].Since, pipeline.Format(end))
+		t.Errorf("resolved at %s since %s, the change back was at %s", alerts[1].At, alerts[1].Since,
+			pipeline.Format(end))
 	}
 }
 
 // paneSums are the sums of rows by event time, from the rows themselves: the plain reference of alarmPanes.
-func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64, at func(batchtest.Row) int64) map[int64]detect.Pane {
+func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64,
+	at func(batchtest.Row) int64) map[int64]detect.Pane {
 	out := map[int64]detect.Pane{}
 	for _, r := range rows {
 		if r.Label < 0 {
@@ -127,8 +132,8 @@ func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64, at func(ba
 	return out
 }
 
-// TestAlarmIsThatOfTheRows holds the alarm of the stream against one that is given the rows' own sums, by label pane and in
-// matured mode by slots of prediction panes.
+// TestAlarmIsThatOfTheRows holds the alarm of the stream against one that is given the rows' own sums, by label pane
+// and in matured mode by slots of prediction panes.
 func TestAlarmIsThatOfTheRows(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -141,7 +146,8 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 			w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 			at, length := func(r batchtest.Row) int64 { return r.LabelTS }, s.model.Pane
 			if matured > 0 {
-				at, length = func(r batchtest.Row) int64 { return r.TS }, s.model.Pane*max(1, ((matured+s.model.Pane-1)/s.model.Pane+31)/32)
+				at, length = func(r batchtest.Row) int64 { return r.TS }, s.model.Pane*max(1,
+					((matured+s.model.Pane-1)/s.model.Pane+31)/32)
 			}
 			sums := paneSums(t, rows, length, 15, at)
 			var panes []int64
@@ -150,7 +156,8 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 			}
 			slices.Sort(panes)
 			want := ""
-			plain, err := detect.NewAlarm(detect.AlarmSpec{Bins: spec.Bins, EpsilonECE: spec.EpsilonECE, EpsilonBin: spec.EpsilonBin, Alpha: 1. / 3_150_000})
+			plain, err := detect.NewAlarm(detect.AlarmSpec{Bins: spec.Bins, EpsilonECE: spec.EpsilonECE,
+				EpsilonBin: spec.EpsilonBin, Alpha: 1. / 3_150_000})
 			w.must(err)
 			for _, p := range panes {
 				fired, err := plain.Observe(p, sums[p])
@@ -239,8 +246,8 @@ func scaled(z []float32, f float32) []float32 {
 	return out
 }
 
-// TestAlarmSurvivesAnything: with every mode of the alarm, a task that is rebuilt from its checkpoint again and again ends as the one
-// that goes on, and so does any split of the rows over shards.
+// TestAlarmSurvivesAnything: with every mode of the alarm, a task that is rebuilt from its checkpoint again and again
+// ends as the one that goes on, and so does any split of the rows over shards.
 func TestAlarmSurvivesAnything(t *testing.T) {
 	t.Parallel()
 	rows := episode(80, episode(81, episode(82, nil, 1200, 1), 1500, 2), 1500, 1)
@@ -253,14 +260,18 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 		{"pinned", func(a *alarm.Config) { a.Reference, a.ReferenceRows = alarm.Pinned, 800 }},
 		{"rolling", func(a *alarm.Config) { a.Reference, a.ReferenceRows = alarm.Rolling, 500 }},
 		{"weights", func(a *alarm.Config) { a.MaxWeight = 2 }},
-		{"accuracy", func(a *alarm.Config) { a.Signals, a.ReferenceRows = append(a.Signals, stage.SignalAccuracy), 500 }},
+		{"accuracy", func(a *alarm.Config) {
+			a.Signals, a.ReferenceRows = append(a.Signals, stage.SignalAccuracy),
+				500
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			spec := testAlarm()
 			c.set(spec)
 			s := alarmSetup(spec)
-			s.model.Rules, s.model.Refit.Method, s.model.Hold = defaultSetup().model.Rules, "temperature", 30*time.Second
+			s.model.Rules, s.model.Refit.Method, s.model.Hold = defaultSetup().model.Rules, "temperature",
+				30*time.Second
 			s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 700, Alpha: .001, Slices: true}
 			if c.name == alarm.Rolling {
 				s.model.Unlabelled.Reference = alarm.Rolling

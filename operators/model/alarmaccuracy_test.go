@@ -16,7 +16,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// harder makes rows of inputs that the model finds harder, and says so: scores of .3 times the size, labels drawn from them.
+// harder makes rows of inputs that the model finds harder, and says so: scores of .3 times the size, labels drawn from
+// them.
 func harder(seed uint64, rows []batchtest.Row) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	out := slices.Clone(rows)
@@ -45,8 +46,8 @@ func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 	return rows, from, to
 }
 
-// TestFallOfAccuracyThatConfidencesForetell: accuracy has its alert, that comes and goes, calibration none; and the alert is that of the
-// rows' own sums against the accuracy of the first ones.
+// TestFallOfAccuracyThatConfidencesForetell: accuracy has its alert, that comes and goes, calibration none; and the
+// alert is that of the rows' own sums against the accuracy of the first ones.
 func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -60,13 +61,16 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	}
 	at, ref := plainAccuracy(t, spec, s.model.Pane, rows)
 	a := alerts[0]
-	if a.Rule != "accuracy-fall" || a.Kind != alarm.Kind || a.Severity != "warning" || a.Signal != stage.SignalRaw || a.At != at || nanos(t, a.At) <= rows[from].TS ||
+	if a.Rule != "accuracy-fall" || a.Kind != alarm.Kind || a.Severity != "warning" || a.Signal != stage.SignalRaw ||
+		a.At != at || nanos(t, a.At) <= rows[from].TS ||
 		math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 || a.Value < a.Threshold {
 		t.Errorf("alert %+v, want one at %s", a, at)
 	}
 	e := a.Evidence
-	if !slices.Equal(e.Tests, []string{"accuracy"}) || e.ReferenceAccuracy == nil || *e.ReferenceAccuracy != ref.Accuracy || e.AccuracySlack != ref.AccuracySlack ||
-		e.EpsilonAccuracy != .02 || e.Reference != alarm.Pinned || e.LogE != a.Value || len(e.Bins) != 0 || !strings.Contains(a.Message, "mean confidence") {
+	if !slices.Equal(e.Tests, []string{"accuracy"}) || e.ReferenceAccuracy == nil ||
+		*e.ReferenceAccuracy != ref.Accuracy || e.AccuracySlack != ref.AccuracySlack ||
+		e.EpsilonAccuracy != .02 || e.Reference != alarm.Pinned || e.LogE != a.Value || len(e.Bins) != 0 ||
+		!strings.Contains(a.Message, "mean confidence") {
 		t.Errorf("evidence %+v of a reference of %+v; %s", e, ref, a.Message)
 	}
 	if since := nanos(t, a.Since); since < rows[from].TS-60*second || since > rows[from].TS+60*second {
@@ -78,7 +82,8 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 }
 
 // plainAccuracy returns the end of the label pane at which a test of the rows' own sums fires first, and its reference.
-func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtest.Row) (at string, ref *detect.Reference) {
+func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtest.Row) (at string,
+	ref *detect.Reference) {
 	t.Helper()
 	sums := paneSums(t, rows, pane, int64(spec.Bins), func(r batchtest.Row) int64 { return r.LabelTS })
 	var panes []int64
@@ -94,7 +99,8 @@ func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtes
 			if ref, err = detect.ReferenceCurve(first, spec.Slack); err != nil {
 				t.Fatal(err)
 			}
-			if test, err = detect.New(detect.Spec{Null: detect.NullAccuracy, Epsilon: spec.EpsilonAccuracy, Alpha: 1. / 3_150_000 / 2, Reference: ref}); err != nil {
+			if test, err = detect.New(detect.Spec{Null: detect.NullAccuracy, Epsilon: spec.EpsilonAccuracy,
+				Alpha: 1. / 3_150_000 / 2, Reference: ref}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +159,8 @@ func TestFallOfAccuracyInASlice(t *testing.T) {
 		if a.Rule != "accuracy-fall" || a.Slice != "" && a.Slice != "region=r1" {
 			t.Errorf("alert %+v", a)
 		}
-		if a.Slice == "region=r1" && a.State == stage.Firing && a.Evidence != nil && a.Evidence.FDR == .05 && a.Evidence.Threshold == 0 {
+		if a.Slice == "region=r1" && a.State == stage.Firing && a.Evidence != nil && a.Evidence.FDR == .05 &&
+			a.Evidence.Threshold == 0 {
 			slice = true
 		}
 	}

@@ -32,17 +32,19 @@ func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *stage.Pane {
 			b.Fatal(err)
 		}
 	}
-	return &stage.Pane{Index: pane, End: (pane + 1) * cfg.Pane, Cells: []stage.Cell{{PredictionPane: pane, Set: set}}, Labelled: 200}
+	return &stage.Pane{Index: pane, End: (pane + 1) * cfg.Pane, Cells: []stage.Cell{{PredictionPane: pane, Set: set}},
+		Labelled: 200}
 }
 
-// BenchmarkAlarmKeys is one label pane of 1,000 slices of 200 rows each: their alarms, e-BH, inhibition. bytes/key is what the state of
-// alarms and the reference of unlabelled rows take in memory.
+// BenchmarkAlarmKeys is one label pane of 1,000 slices of 200 rows each: their alarms, e-BH, inhibition. bytes/key is
+// what the state of alarms and the reference of unlabelled rows take in memory.
 func BenchmarkAlarmKeys(b *testing.B) {
 	for _, signals := range [][]string{{stage.SignalRaw}, {stage.SignalRaw, stage.SignalCalibrated}} {
 		b.Run(fmt.Sprint(len(signals), " signals"), func(b *testing.B) {
 			const keys = 1000
 			s := alarmSetup(testAlarm(signals...))
-			s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 10_000, Alpha: .001, Slices: true}
+			s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 10_000, Alpha: .001,
+				Slices: true}
 			task := s.task()
 			m := task.newModel("m")
 			task.models["m"] = m

@@ -23,8 +23,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// shiftedRows are rows of four classes on a line by shares q, with posteriors that are exact where the shares are equal; labels come
-// up to lag later.
+// shiftedRows are rows of four classes on a line by shares q, with posteriors that are exact where the shares are
+// equal; labels come up to lag later.
 func shiftedRows(seed uint64, before []batchtest.Row, n int, q []float64, lag int64) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	start := int64(1_700_000_000) * second
@@ -44,7 +44,8 @@ func shiftedRows(seed uint64, before []batchtest.Row, n int, q []float64, lag in
 			z[j] = float32(-d * d / 2)
 		}
 		ts := start + int64(i)*second/10
-		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts, LabelTS: ts + rng.Int64N(lag+1), Label: int32(y),
+		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts,
+			LabelTS: ts + rng.Int64N(lag+1), Label: int32(y),
 			Scores: z, Weight: nan, Served: nan})
 	}
 	return before
@@ -62,8 +63,8 @@ func classSetup() setup {
 	return s
 }
 
-// TestClassShiftInSnapshots: while shares stay, distances and estimates say so; once they move, both estimates have the shares, the accuracy and the
-// calibration error that the labels then show, and the assumption is not rejected.
+// TestClassShiftInSnapshots: while shares stay, distances and estimates say so; once they move, both estimates have the
+// shares, the accuracy and the calibration error that the labels then show, and the assumption is not rejected.
 func TestClassShiftInSnapshots(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -81,7 +82,8 @@ func TestClassShiftInSnapshots(t *testing.T) {
 			continue
 		}
 		compared++
-		ref, now := predictedClasses(t, rows, func(ts int64) bool { return ts < refTo }), predictedClasses(t, rows, func(ts int64) bool { return ts >= start && ts < end })
+		ref, now := predictedClasses(t, rows, func(ts int64) bool { return ts < refTo }), predictedClasses(t, rows,
+			func(ts int64) bool { return ts >= start && ts < end })
 		want, err := unlabelled.Compare(ref, now, .001)
 		if err != nil {
 			t.Fatal(err)
@@ -113,9 +115,11 @@ func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 			t.Errorf("window from %s: %+v", snap.Window.Start, s)
 		}
 		for _, c := range s.Worst {
-			// Standard errors of many windows and classes: 5 of them; those of EM leave out what the sample's own noise does.
+			// Standard errors of many windows and classes: 5 of them; those of EM leave out what the sample's own noise
+			// does.
 			if math.Abs(c.Share-shares[c.Class]) > 5*c.SE+.03 {
-				t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, s.Method, c.Class, c, shares[c.Class])
+				t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, s.Method, c.Class, c,
+					shares[c.Class])
 			}
 		}
 		found := false
@@ -126,7 +130,8 @@ func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 			found = true
 			if e.Miss == nil || math.Abs(e.Miss.Z) > 4.5 || e.Assumption == "" || e.ECE == nil {
 				t.Errorf("window from %s: %+v, miss %+v", snap.Window.Start, e, e.Miss)
-			} else if math.Abs(*e.ECE-*snap.Raw.ECE) > .08 { // that by labels is biased upward by the noise of some 600 rows in 15 bins
+				// that by labels is biased upward by the noise of some 600 rows in 15 bins
+			} else if math.Abs(*e.ECE-*snap.Raw.ECE) > .08 {
 				t.Errorf("window from %s, %s: ECE %v, by labels %v", snap.Window.Start, s.Method, *e.ECE, *snap.Raw.ECE)
 			}
 		}
@@ -159,7 +164,8 @@ func TestClassRule(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(3, shiftedRows(4, nil, 4000, evenShares, 5*second), 2000, movedShares, 5*second)
 	s := classSetup()
-	s.model.Rules = []rule.Config{{Name: "classes", Kind: rule.Distance, Measure: rule.PSI, Score: rule.ScoreClass, Severity: "warning", Reference: alarm.Pinned, ReferenceRows: 1500,
+	s.model.Rules = []rule.Config{{Name: "classes", Kind: rule.Distance, Measure: rule.PSI, Score: rule.ScoreClass,
+		Severity: "warning", Reference: alarm.Pinned, ReferenceRows: 1500,
 		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 	alerts := w.alerts()
@@ -181,9 +187,9 @@ func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
 	return out
 }
 
-// TestLabelShiftCorrection: once shares have moved, class weights near the true ones are put into force: at once before any label
-// of the new rows has come, as a candidate when their labels have proved them better. They help on the rows that follow, and leave no trace of
-// crashes.
+// TestLabelShiftCorrection: once shares have moved, class weights near the true ones are put into force: at once before
+// any label of the new rows has come, as a candidate when their labels have proved them better. They help on the rows
+// that follow, and leave no trace of crashes.
 func TestLabelShiftCorrection(t *testing.T) {
 	for _, mode := range []string{refit.ShiftAtOnce, refit.ShiftCandidate} {
 		t.Run(mode, func(t *testing.T) {
@@ -201,9 +207,11 @@ func TestLabelShiftCorrection(t *testing.T) {
 			}
 			first := nanos(t, got[0].EffectiveFrom)
 			if first < change || mode == refit.ShiftAtOnce && first > change+150*second {
-				t.Errorf("the first correction is from %s, shares moved at %s", got[0].EffectiveFrom, pipeline.Format(change))
+				t.Errorf("the first correction is from %s, shares moved at %s", got[0].EffectiveFrom,
+					pipeline.Format(change))
 			}
-			if proved := got[0].Evidence.LogE >= got[0].Evidence.LogENeeded && got[0].Evidence.TestRows > 0; proved != (mode == refit.ShiftCandidate) {
+			if proved := got[0].Evidence.LogE >= got[0].Evidence.LogENeeded &&
+				got[0].Evidence.TestRows > 0; proved != (mode == refit.ShiftCandidate) {
 				t.Errorf("evidence %+v", got[0].Evidence)
 			}
 			cal, err := calibrator.Decode(got[0].Calibrator)
@@ -222,7 +230,8 @@ func TestLabelShiftCorrection(t *testing.T) {
 				if snap.InForce != nil && nanos(t, snap.Window.Start) > first && snap.Labelled > 500 {
 					helped++
 					if !(*snap.Calibrated.NLL < *snap.Raw.NLL-.02) {
-						t.Errorf("window from %s: NLL %v, raw %v", snap.Window.Start, *snap.Calibrated.NLL, *snap.Raw.NLL)
+						t.Errorf("window from %s: NLL %v, raw %v", snap.Window.Start, *snap.Calibrated.NLL,
+							*snap.Raw.NLL)
 					}
 				}
 			}
@@ -238,12 +247,14 @@ func TestLabelShiftCorrection(t *testing.T) {
 	}
 }
 
-// TestNoCorrectionOfOtherShifts: where inputs get noise and shares stay, the assumption's test fails, and nothing is corrected.
+// TestNoCorrectionOfOtherShifts: where inputs get noise and shares stay, the assumption's test fails, and nothing is
+// corrected.
 func TestNoCorrectionOfOtherShifts(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(7, nil, 7000, evenShares, 5*second)
 	rng := rand.New(rand.NewPCG(8, 8))
-	for i := 3000; i < len(rows); i++ { // farther apart than the model was made for: it is too sure, and says more of the outer classes
+	// farther apart than the model was made for: it is too sure, and says more of the outer classes
+	for i := 3000; i < len(rows); i++ {
 		d := float32(rng.NormFloat64() * 3)
 		for j := range rows[i].Scores {
 			rows[i].Scores[j] += d * float32(j) * 1.4

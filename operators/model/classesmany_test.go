@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
-// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with posteriors that are exact
-// under the prior.
+// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with
+// posteriors that are exact under the prior.
 func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	start := int64(1_700_000_000) * second
@@ -41,14 +41,15 @@ func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []
 			}
 		}
 		ts := start + int64(i)*second/10
-		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts, LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
+		before = append(before, batchtest.Row{ID: fmt.Sprintf("%d-%d", seed, i), Model: "m", Version: "v1", TS: ts,
+			LabelTS: ts + rng.Int64N(5*second), Label: int32(y),
 			Scores: z, Weight: nan, Served: nan})
 	}
 	return before
 }
 
-// TestClassShiftOfManyClasses: of 200 classes those with the most labels are estimated one by one and the others together, by both methods; what
-// has moved is found, and the state reads back.
+// TestClassShiftOfManyClasses: of 200 classes those with the most labels are estimated one by one and the others
+// together, by both methods; what has moved is found, and the state reads back.
 func TestClassShiftOfManyClasses(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -90,12 +91,14 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 					}
 				}
 				if c.Class >= 0 && math.Abs(c.Share-moved[c.Class]) > 5*c.SE+.02 {
-					t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, x.Method, c.Class, c, moved[c.Class])
+					t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, x.Method, c.Class,
+						c, moved[c.Class])
 				}
 			}
 		}
 		for _, e := range u.Estimates {
-			if found[e.Method] > 0 && (e.Assumption != shift.PooledAssumption || e.Miss == nil || math.Abs(e.Miss.Z) > 4.5) {
+			if found[e.Method] > 0 && (e.Assumption != shift.PooledAssumption || e.Miss == nil ||
+				math.Abs(e.Miss.Z) > 4.5) {
 				t.Errorf("window from %s: %+v, miss %+v", snap.Window.Start, e, e.Miss)
 			}
 		}

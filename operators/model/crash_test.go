@@ -16,7 +16,8 @@ import (
 // after checkpoint and outputs, and compares with the run that was left alone.
 func TestCrashAfterAnyMessage(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(1, batchtest.Options{N: 500, MaxLag: 40 * second, Unlabelled: .1, Sharpness: 2, Regions: 2, Versions: []string{"a", "b"}, Weights: true, Served: true})
+	rows := batchtest.Rows(1, batchtest.Options{N: 500, MaxLag: 40 * second, Unlabelled: .1, Sharpness: 2, Regions: 2,
+		Versions: []string{"a", "b"}, Weights: true, Served: true})
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	in := stream(t, rows, 3, 16)
@@ -45,10 +46,12 @@ func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 	s := defaultSetup()
 	in := make([]lanes, 2)
 	for i, part := range batchtest.Split(rows, 2) {
-		in[i] = lanes{batchtest.Predictions(t, displaced(part, 80), 10), batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 80), 10)}
+		in[i] = lanes{batchtest.Predictions(t, displaced(part, 80), 10),
+			batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 80), 10)}
 	}
 	w := newWorld(t, s, in, 1).run(anyOrder)
-	if w.counts()["late"] == 0 || len(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)) == 0 || len(decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts)) == 0 {
+	if w.counts()["late"] == 0 || len(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)) == 0 ||
+		len(decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts)) == 0 {
 		t.Fatalf("counts %v: want late rows, a calibrator and an alert", w.counts())
 	}
 	w.compareRestarts(t, w.restartsAfter(3))

@@ -18,7 +18,8 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(31, batchtest.Options{N: 3000, MaxLag: 5 * second})
 	shift := rows[len(rows)-1].TS + second
-	rows = append(rows, batchtest.Rows(32, batchtest.Options{N: 4000, MaxLag: 5 * second, Sharpness: 3, Start: shift})...)
+	rows = append(rows, batchtest.Rows(32, batchtest.Options{N: 4000, MaxLag: 5 * second, Sharpness: 3,
+		Start: shift})...)
 	s := defaultSetup()
 	s.model.Refit.Period = 0
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
@@ -41,7 +42,8 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	}
 	for _, c := range cals {
 		// The pane of the shift has rows from before it: the alarm's start is no later than the pane after.
-		if c.Reason != "alarm" || nanos(t, c.Evidence.FitFrom) < shift-s.model.Pane || c.Evidence.FitRows+c.Evidence.TestRows < 300 {
+		if c.Reason != "alarm" || nanos(t, c.Evidence.FitFrom) < shift-s.model.Pane ||
+			c.Evidence.FitRows+c.Evidence.TestRows < 300 {
 			t.Errorf("calibrator %s of %d+%d rows from %s; want alarm, 300 or more rows, none from before the shift at %s",
 				c.Reason, c.Evidence.FitRows, c.Evidence.TestRows, c.Evidence.FitFrom, pipeline.Format(shift))
 		}

@@ -36,8 +36,8 @@ func firingRules(t *testing.T) (setup, []byte) {
 	return s, w.savedModel
 }
 
-// TestRulesMayChange goes on from a checkpoint with other rules: what is the same goes on, what is new begins, and of what is gone or
-// means something else it is told that it is over.
+// TestRulesMayChange goes on from a checkpoint with other rules: what is the same goes on, what is new begins, and of
+// what is gone or means something else it is told that it is over.
 func TestRulesMayChange(t *testing.T) {
 	t.Parallel()
 	s, saved := firingRules(t)
@@ -49,19 +49,25 @@ func TestRulesMayChange(t *testing.T) {
 	}{
 		{"nothing", func(r []rule.Config) []rule.Config { return r }, "", ""},
 		{"another order", func(r []rule.Config) []rule.Config { slices.Reverse(r); return r }, "", ""},
-		{"one more", func(r []rule.Config) []rule.Config { return append([]rule.Config{threshold(rule.ECE, .5, .4)}, r...) }, "", ""},
+		{"one more", func(r []rule.Config) []rule.Config {
+			return append([]rule.Config{threshold(rule.ECE, .5, .4)},
+				r...)
+		}, "", ""},
 		{"other bounds", func(r []rule.Config) []rule.Config {
 			for i := range r {
-				r[i].Fire, r[i].Severity, r[i].For, r[i].MinRows, r[i].Interval = r[i].Fire+.01, "critical", 50*time.Second, 300, true
+				r[i].Fire, r[i].Severity, r[i].For, r[i].MinRows, r[i].Interval = r[i].Fire+.01, "critical",
+					50*time.Second, 300, true
 			}
 			return r
 		}, "", ""},
 		{"one gone", func(r []rule.Config) []rule.Config { return r[1:] }, rule.Accuracy, "has no rule accuracy"},
 		{"all gone", func([]rule.Config) []rule.Config { return nil }, rule.Accuracy + " " + rule.NLL, "has no rule"},
 		{"renamed", func(r []rule.Config) []rule.Config { r[1].Name = "new"; return r }, rule.NLL, "has no rule nll"},
-		{"another measure", func(r []rule.Config) []rule.Config { r[0].Measure = rule.SmECE; return r }, rule.Accuracy, "has changed"},
+		{"another measure", func(r []rule.Config) []rule.Config { r[0].Measure = rule.SmECE; return r }, rule.Accuracy,
+			"has changed"},
 		{"more rows", func(r []rule.Config) []rule.Config { r[1].Rows *= 2; return r }, rule.NLL, "has changed"},
-		{"another signal", func(r []rule.Config) []rule.Config { r[1].Signal = stage.SignalCalibrated; return r }, rule.NLL, "has changed"},
+		{"another signal", func(r []rule.Config) []rule.Config { r[1].Signal = stage.SignalCalibrated; return r },
+			rule.NLL, "has changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := s
@@ -76,7 +82,8 @@ func TestRulesMayChange(t *testing.T) {
 				if err := json.Unmarshal(m.Value, &a); err != nil {
 					t.Fatal(err)
 				}
-				if over = append(over, a.Rule); a.State != stage.Resolved || a.InhibitedBy != "" && a.Rule == rule.Accuracy || !strings.Contains(a.Message, c.why) {
+				if over = append(over, a.Rule); a.State != stage.Resolved || a.InhibitedBy != "" &&
+					a.Rule == rule.Accuracy || !strings.Contains(a.Message, c.why) {
 					t.Errorf("%+v, want it resolved, because it %s", a, c.why)
 				}
 			}

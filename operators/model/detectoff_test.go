@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestAlarmSwitchedOffWhileItFires: its last alert is resolved at the restart, the same each time, once; an alarm that is still there, or does not
-// fire, has no such change.
+// TestAlarmSwitchedOffWhileItFires: its last alert is resolved at the restart, the same each time, once; an alarm that
+// is still there, or does not fire, has no such change.
 func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -46,8 +46,10 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			}
 			for i, a := range alerts {
 				was, m := last[c.off[i]], first.models["m"]
-				if a.Rule != c.off[i] || a.State != stage.Resolved || a.Since != was.Since || nanos(t, a.At) != m.next*s.model.Pane || nanos(t, a.At) < nanos(t, was.At) ||
-					!strings.HasPrefix(a.Message, "switched off: ") || a.Evidence != nil || string(outputs[i].Key) != "m/v1//"+a.Rule || a.InhibitedBy != was.InhibitedBy {
+				if a.Rule != c.off[i] || a.State != stage.Resolved || a.Since != was.Since ||
+					nanos(t, a.At) != m.next*s.model.Pane || nanos(t, a.At) < nanos(t, was.At) ||
+					!strings.HasPrefix(a.Message, "switched off: ") || a.Evidence != nil ||
+					string(outputs[i].Key) != "m/v1//"+a.Rule || a.InhibitedBy != was.InhibitedBy {
 					t.Errorf("alert %+v (key %s) after %+v", a, outputs[i].Key, was)
 				}
 			}

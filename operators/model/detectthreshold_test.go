@@ -16,12 +16,15 @@ import (
 )
 
 func threshold(measure string, fire, resolve float64) rule.Config {
-	return rule.Config{Name: measure, Kind: rule.Threshold, Measure: measure, Signal: stage.SignalRaw, Severity: "warning", Rows: 800, MinRows: 400, Fire: fire, Clear: resolve,
-		For: 10 * time.Second, Side: map[bool]string{true: "below", false: "above"}[fire < resolve], Age: 20 * time.Second}
+	return rule.Config{Name: measure, Kind: rule.Threshold, Measure: measure, Signal: stage.SignalRaw,
+		Severity: "warning", Rows: 800, MinRows: 400, Fire: fire, Clear: resolve,
+		For: 10 * time.Second, Side: map[bool]string{true: "below",
+			false: "above"}[fire < resolve], Age: 20 * time.Second}
 }
 
 func thresholds() []rule.Config {
-	return []rule.Config{threshold(rule.Accuracy, .62, .66), threshold(rule.NLL, .9, .85), threshold(rule.ECE, .08, .05), threshold(rule.SmECE, .08, .06),
+	return []rule.Config{threshold(rule.Accuracy, .62, .66), threshold(rule.NLL, .9, .85),
+		threshold(rule.ECE, .08, .05), threshold(rule.SmECE, .08, .06),
 		threshold(rule.Confidence, .85, .8), threshold(rule.Coverage, .7, .8)}
 }
 
@@ -42,7 +45,8 @@ func TestThresholdRules(t *testing.T) {
 		change func(*batchtest.Row, int)
 		want   []string
 	}{
-		{"overconfident", func(r *batchtest.Row, _ int) { r.Scores = scaled(r.Scores, 3) }, []string{"confidence", "ece", "nll", "smece"}},
+		{"overconfident", func(r *batchtest.Row, _ int) { r.Scores = scaled(r.Scores, 3) },
+			[]string{"confidence", "ece", "nll", "smece"}},
 		{"wrong", func(r *batchtest.Row, i int) {
 			if i%4 == 0 {
 				r.Label = (r.Label + 1) % 4
@@ -96,13 +100,14 @@ func checkThresholdAlert(t *testing.T, a *record.Alert) {
 	if below {
 		side = "fires below"
 	}
-	if a.Kind != rule.Threshold || below != (a.Value < a.Threshold) || a.ValueLo == nil || *a.ValueLo > a.Value || *a.ValueHi < a.Value || !strings.Contains(a.Message, side) {
+	if a.Kind != rule.Threshold || below != (a.Value < a.Threshold) || a.ValueLo == nil || *a.ValueLo > a.Value ||
+		*a.ValueHi < a.Value || !strings.Contains(a.Message, side) {
 		t.Errorf("alert %+v does not add up", a)
 	}
 }
 
-// TestThresholdOfInterval: with Interval a rule whose value is beyond its bound by less than noise stays silent, and fires where the
-// whole interval is beyond.
+// TestThresholdOfInterval: with Interval a rule whose value is beyond its bound by less than noise stays silent, and
+// fires where the whole interval is beyond.
 func TestThresholdOfInterval(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -139,12 +144,13 @@ func TestThresholdOfInterval(t *testing.T) {
 		}
 	}
 	if first[true] == "" || first[false] == "" || nanos(t, first[true]) <= nanos(t, first[false]) {
-		t.Errorf("bound %v: fires at %q by its value, at %q by its interval; want the second, later", near, first[false], first[true])
+		t.Errorf("bound %v: fires at %q by its value, at %q by its interval; want the second, later", near,
+			first[false], first[true])
 	}
 }
 
-// TestThresholdRulesSurvive: a task rebuilt from its checkpoint again and again ends as one that was left alone, and so does one of
-// other shards and crashes.
+// TestThresholdRulesSurvive: a task rebuilt from its checkpoint again and again ends as one that was left alone, and so
+// does one of other shards and crashes.
 func TestThresholdRulesSurvive(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

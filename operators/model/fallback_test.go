@@ -119,7 +119,8 @@ func (s *frailStore) Load(context.Context, string) (out []pipeline.Stored, err e
 		return func() ([]byte, error) { return b, nil }
 	}
 	for i, c := range slices.Backward(s.saved) {
-		out = append(out, pipeline.Stored{Name: fmt.Sprint(i + 1), Number: uint64(i + 1), Read: cut(c.Data, s.damaged[i]), Journal: cut(c.Journal, s.bare),
+		out = append(out, pipeline.Stored{Name: fmt.Sprint(i + 1), Number: uint64(i + 1),
+			Read: cut(c.Data, s.damaged[i]), Journal: cut(c.Journal, s.bare),
 			Fetch: func(name, path string) error { return os.WriteFile(path, s.files[name], 0o600) }})
 	}
 	return out, nil
@@ -168,8 +169,8 @@ func fallback(t *testing.T, seed uint64, s setup, in lanes, journals bool) (*pan
 }
 
 // TestFallbackShowsTheSame: a shard that goes back to an older checkpoint, since the newer ones are damaged, takes the
-// records in the order in which it took them before, so every pane message comes out under the same number with the same
-// bytes; on sparse streams, with rows that are late in one order and in time in another, and with idle inputs.
+// records in the order in which it took them before, so every pane message comes out under the same number with the
+// same bytes; on sparse streams, with rows that are late in one order and in time in another, and with idle inputs.
 func TestFallbackShowsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]batchtest.Options{
@@ -184,9 +185,11 @@ func TestFallbackShowsTheSame(t *testing.T) {
 			s.join.Wait, s.model.FinalAfter = 24*time.Hour, 24*3600*second
 			s.join.MemoryBytes, s.join.Dir, s.join.SegmentBytes = 1<<10, t.TempDir(), 512
 			// Rows of much later let go what came late.
-			tail := batchtest.Rows(72, batchtest.Options{N: 20, Start: batchtest.Start + 5*3600*second, Step: 60 * second, Regions: 1})
+			tail := batchtest.Rows(72, batchtest.Options{N: 20, Start: batchtest.Start + 5*3600*second,
+				Step: 60 * second, Regions: 1})
 			in := lanes{batchtest.Predictions(t, append(displaced(rows, 20), tail...), 3),
-				batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(rows), 20), batchtest.ByLabelTime(tail)...), 3)}
+				batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(rows), 20), batchtest.ByLabelTime(tail)...),
+					3)}
 			undisturbed := newWorld(t, s, []lanes{in}, 1).run(anyOrder)
 			want, without, repeats, late := undisturbed.counts(), 0, 0, int64(0)
 			for seed := range uint64(8) {
@@ -197,13 +200,15 @@ func TestFallbackShowsTheSame(t *testing.T) {
 				}
 				repeats += n
 				late += counts[pipeline.CountLate]
-				for _, count := range []string{pipeline.CountPredictions, pipeline.CountLabels, pipeline.CountJoined, pipeline.CountLabelled} {
+				for _, count := range []string{pipeline.CountPredictions, pipeline.CountLabels, pipeline.CountJoined,
+					pipeline.CountLabelled} {
 					if counts[count] != want[count] {
 						t.Errorf("seed %d: %s = %d, want %d", seed, count, counts[count], want[count])
 					}
 				}
 				if got := shown(t, &s, log); got != want[pipeline.CountLabelled] {
-					t.Errorf("seed %d: the model task has %d labelled rows, want %d", seed, got, want[pipeline.CountLabelled])
+					t.Errorf("seed %d: the model task has %d labelled rows, want %d", seed, got,
+						want[pipeline.CountLabelled])
 				}
 				log, _ = fallback(t, seed, s, in, false)
 				_, different = log.contradictions(t)
@@ -221,7 +226,8 @@ func shown(t *testing.T, s *setup, log *paneLog) (n int64) {
 	t.Helper()
 	task := s.task()
 	for i, v := range log.values {
-		if err := task.Take(t.Context(), pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(i), Value: v}); err != nil {
+		if err := task.Take(t.Context(), pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(i),
+			Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// A model gets a new version at each deployment, and each has windows, references, tests and a sample of rows. So a version that is out of service is
-// forgotten: others have had rows for ModelConfig.ForgetAfter since its last ones. A pause of the whole model counts as pauseAtMost, however long it is,
-// so that of two versions that both come back after half a year the later one is not taken for gone.
+// A model gets a new version at each deployment, and each has windows, references, tests and a sample of rows. So a
+// version that is out of service is forgotten: others have had rows for ModelConfig.ForgetAfter since its last ones. A
+// pause of the whole model counts as pauseAtMost, however long it is, so that of two versions that both come back after
+// half a year the later one is not taken for gone.
 
 // pauseAtMost is what a time without rows of any version adds to how long one has been out of service, ns.
 const pauseAtMost = int64(24 * time.Hour)
@@ -39,7 +40,8 @@ func (v *version) takes(pane int64) bool {
 	return false
 }
 
-// seen notes which versions have rows in the label pane at hand, and reports whether any has; pause is the most panes that count since the last such one.
+// seen notes which versions have rows in the label pane at hand, and reports whether any has; pause is the most panes
+// that count since the last such one.
 func (m *model) seen(pane, pause int64) (any bool) {
 	before := int64(minPane)
 	for _, v := range m.versions {
@@ -61,8 +63,8 @@ func (m *model) seen(pane, pause int64) (any bool) {
 	return true
 }
 
-// forgetIdle forgets the versions that are out of service at the end of a label pane. It is asked at panes with rows only: which of the others are
-// stepped through depends on how far the barrier jumps.
+// forgetIdle forgets the versions that are out of service at the end of a label pane. It is asked at panes with rows
+// only: which of the others are stepped through depends on how far the barrier jumps.
 func (t *ModelTask) forgetIdle(m *model, pane int64) error {
 	after := t.cfg.ForgetAfter / t.cfg.Pane
 	if after == 0 {
@@ -80,7 +82,8 @@ func (t *ModelTask) forgetIdle(m *model, pane int64) error {
 	return nil
 }
 
-// settled reports whether the version has something to forget, and nothing that a label pane without rows would still bring about.
+// settled reports whether the version has something to forget, and nothing that a label pane without rows would still
+// bring about.
 func (v *version) settled(pane int64) bool {
 	for _, k := range v.keys {
 		if k.open() {
@@ -90,8 +93,9 @@ func (v *version) settled(pane int64) bool {
 	return len(v.keys) > 0 && v.refit.Idle(pane)
 }
 
-// forgetVersion ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and tests are dropped. Cells of later label
-// panes stay, and begin anew. So do the revision's number, what is in force, pins and the heads that were asked for: the topics have them.
+// forgetVersion ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and
+// tests are dropped. Cells of later label panes stay, and begin anew. So do the revision's number, what is in force,
+// pins and the heads that were asked for: the topics have them.
 func (t *ModelTask) forgetVersion(v *version, now int64) error {
 	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; whether the error is gone is not known", time.Duration(t.cfg.ForgetAfter))
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
@@ -113,7 +117,8 @@ func (t *ModelTask) forgetVersion(v *version, now int64) error {
 	}
 	t.models[v.Model].heads.Forget(v.Name)
 	t.counts.Add(CountForgotten, 1)
-	t.log.Info("model version forgotten: it is out of service", "model", v.Model, "version", v.Name, "event_time.forget_after", time.Duration(t.cfg.ForgetAfter), "at", pipeline.Format(now))
+	t.log.Info("model version forgotten: it is out of service", "model", v.Model, "version", v.Name,
+		"event_time.forget_after", time.Duration(t.cfg.ForgetAfter), "at", pipeline.Format(now))
 	return nil
 }
 

@@ -28,8 +28,9 @@ func forgetSetup() setup {
 	return s
 }
 
-// TestForgottenVersion: a version that another one has taken the place of is forgotten once, at the same label pane whatever the shards, the order and
-// the restarts; its alerts are over, its statistics gone from the checkpoint. One that comes back begins anew, and goes on with its numbers.
+// TestForgottenVersion: a version that another one has taken the place of is forgotten once, at the same label pane
+// whatever the shards, the order and the restarts; its alerts are over, its statistics gone from the checkpoint. One
+// that comes back begins anew, and goes on with its numbers.
 func TestForgottenVersion(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -42,7 +43,8 @@ func TestForgottenVersion(t *testing.T) {
 		shards, batch int
 		order         pick
 		crash         float64
-	}{{1, 64, anyOrder, 0}, {1, testsize.Pick(20, 3), labelsFirst, 0}, {3, 20, anyOrder, .02}, {4, 30, logitsFirst, .02}} {
+	}{{1, 64, anyOrder, 0}, {1, testsize.Pick(20, 3), labelsFirst, 0}, {3, 20, anyOrder, .02}, {4, 30, logitsFirst,
+		.02}} {
 		w := newWorld(t, s, stream(t, back, c.shards, c.batch), uint64(c.shards+c.batch))
 		w.save, w.crash = .1, c.crash
 		w.run(c.order)
@@ -67,7 +69,8 @@ func TestForgottenVersion(t *testing.T) {
 	gone := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
 	g := gone.model.models["m"].versions["a"]
 	if len(g.keys) != 0 || len(g.Calibrators) != 1 || g.refit.Running() {
-		t.Errorf("a forgotten version has %d keys, %d calibrators, a refit run: %t; want 0, the one in force, none", len(g.keys), len(g.Calibrators), g.refit.Running())
+		t.Errorf("a forgotten version has %d keys, %d calibrators, a refit run: %t; want 0, the one in force, none",
+			len(g.keys), len(g.Calibrators), g.refit.Running())
 	}
 	if a.refit.Revision() < g.refit.Revision() || g.refit.Revision() == 0 {
 		t.Errorf("revision %d after it came back, %d when it was forgotten", a.refit.Revision(), g.refit.Revision())
@@ -99,7 +102,8 @@ func checkForgotten(t *testing.T, w *world) {
 		}
 		if strings.HasPrefix(a.Message, "forgotten: ") {
 			told++
-			if before := state[a.Slice+"/"+a.Rule]; before != stage.Firing && before != stage.Pending || a.State != stage.Resolved {
+			if before := state[a.Slice+"/"+a.Rule]; before != stage.Firing && before != stage.Pending ||
+				a.State != stage.Resolved {
 				t.Errorf("%s of %q is %s by %q after %q", a.Rule, a.Slice, a.State, a.Message, before)
 			}
 		}

@@ -55,20 +55,29 @@ func defaultSetup() setup {
 	a := acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}
 	return setup{inputs: 2, lateness: 0, maxKeys: 100,
 		join: join.Options{Config: join.Config{Wait: 120 * time.Second, MaxRows: 1 << 20}},
-		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20, SampleRows: 4096, FinalAfter: 120 * second,
-			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second}, {Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
+		model: ModelConfig{Pane: 10 * second, Acc: a, Bins: 15, ExtraBins: []int{10}, CDFNu: .1, Resamples: 20,
+			SampleRows: 4096, FinalAfter: 120 * second,
+			Windows: []window.Config{{Name: "tumbling", Kind: "time", Size: 60 * time.Second, Slide: 60 * time.Second},
+				{Name: "sliding", Kind: "time", Size: 60 * time.Second, Slide: 20 * time.Second},
 				{Name: "rows", Kind: "rows", Rows: 300}, {Name: "rows-tumbling", Kind: "rows", Rows: 300, Every: 300}},
-			Rules: []rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200, WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second, Slices: true}},
-			Refit: refit.Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second}}}
+			Rules: []rule.Config{{Name: "excess", Signal: "calibrated", Severity: "warning", Rows: 400, MinRows: 200,
+				WarmupRows: 200, Fire: .05, Clear: .03, For: 10 * time.Second, ClearFor: 10 * time.Second,
+				Slices: true}},
+			Refit: refit.Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300,
+				MinRows: 200, MaxRows: 2000, TestShare: .3, Delay: 2, Alpha: .05, ValidationRows: 1000,
+				RollbackPanes: 10_000, Online: true, MaxECERise: .01, MaxAccuracyDrop: .01,
+				Cooldown: 20 * time.Second}}}
 }
 
 func (s *setup) shard(id, of int) *pipeline.Shard {
 	counts := pipeline.NewCounts()
-	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, s.model.Pane, 1), Counts: counts, Log: quiet}
+	h := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, s.model.Pane, 1),
+		Counts: counts, Log: quiet}
 	waiting := s.join
 	waiting.Slices, waiting.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
-		Stats: &stats.Config{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys, Classes: s.classes}}
+		Stats: &stats.Config{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys,
+			Classes: s.classes}}
 	if s.apply != nil {
 		c.Apply = &apply.Options{Published: s.apply}
 	}
@@ -76,7 +85,8 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 		c.Shadow = &shadow.Config{Pane: s.model.Pane, Wait: int64(s.join.Wait), MemoryBytes: 1 << 20, Heads: s.heads}
 	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
-		Watermark: pipeline.NewWatermark(s.inputs, s.lateness), Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}),
+		Watermark: pipeline.NewWatermark(s.inputs,
+			s.lateness), Decoder: arrowio.NewDecoder(arrowio.Options{Slices: s.slices}),
 		Stages: operators.Chain(c, h), Host: h})
 }
 
@@ -154,7 +164,8 @@ type world struct {
 }
 
 func newWorld(t testing.TB, s setup, in []lanes, seed uint64) *world {
-	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)), drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
+	w := &world{t: t, setup: s, r: rand.New(rand.NewPCG(seed, 2)), in: in, saved: make([][]byte, len(in)),
+		drained: make([]bool, len(in)), model: s.task(), files: map[string][]byte{}}
 	t.Cleanup(w.close)
 	if w.setup.model.Fits == nil {
 		w.setup.model.Fits = refit.NewPool(1)
@@ -304,7 +315,8 @@ func (w *world) saveShard(i int) {
 
 func (w *world) writePanes(s *pipeline.Shard) {
 	for _, m := range s.Decided().After {
-		w.panes = append(w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(w.panes)), Key: m.Key, Value: m.Value})
+		w.panes = append(w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: int64(len(w.panes)),
+			Key: m.Key, Value: m.Value})
 	}
 	s.Written()
 }
@@ -313,11 +325,13 @@ func (w *world) restoreShard(i int) {
 	w.must(w.shards[i].Close())
 	s := w.setup.shard(i, len(w.in))
 	if w.saved[i] != nil {
-		w.must(pipeline.RestoreCheckpoint(w.saved[i], s.Sections(), func(name, path string) error { return os.WriteFile(path, w.files[name], 0o644) }))
+		w.must(pipeline.RestoreCheckpoint(w.saved[i], s.Sections(),
+			func(name, path string) error { return os.WriteFile(path, w.files[name], 0o644) }))
 		again, err := pipeline.EncodeCheckpoint(s.Sections())
 		w.must(err)
 		if !bytes.Equal(again.Data, w.saved[i]) {
-			w.t.Fatalf("shard %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(w.saved[i]), len(again.Data))
+			w.t.Fatalf("shard %d: a restored checkpoint of %d bytes encodes to another one of %d", i, len(w.saved[i]),
+				len(again.Data))
 		}
 	}
 	w.writePanes(s)

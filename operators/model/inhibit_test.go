@@ -15,8 +15,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestInhibition walks states of the alarms and two rules of the whole and of one slice, pane by pane, and reads who inhibits
-// whom: w the whole's, s the slice's; r, c and a the alarms on raw, calibrated and accuracy, 1 and 2 rules, of severity warning and info.
+// TestInhibition walks states of the alarms and two rules of the whole and of one slice, pane by pane, and reads who
+// inhibits whom: w the whole's, s the slice's; r, c and a the alarms on raw, calibrated and accuracy, 1 and 2 rules, of
+// severity warning and info.
 func TestInhibition(t *testing.T) {
 	type pane struct{ firing, calibrator, want string } // want: "of<by" of what fires
 	for _, c := range []struct {
@@ -28,11 +29,15 @@ func TestInhibition(t *testing.T) {
 		{"the whole goes before its slices", []pane{{"w1 s2 s1", "", "w1< s2<w1 s1<w1"}}},
 		{"but not before what is more severe", []pane{{"w2 s1", "", "w2< s1<"}, {"w1 w2 sr", "", "w1< w2<w1 sr<w1"}}},
 		{"a fall of accuracy follows", []pane{{"wr wa", "", "wr< wa<wr"}, {"w1 wa", "", "w1< wa<w1"}}},
-		{"but not from what is less severe, and stands for no other kind", []pane{{"wa w2 s2", "", "wa< w2< s2<w2"}, {"wa sa s1", "", "wa< sa<wa s1<"}}},
+		{"but not from what is less severe, and stands for no other kind", []pane{{"wa w2 s2", "", "wa< w2< s2<w2"},
+			{"wa sa s1", "", "wa< sa<wa s1<"}}},
 		{"a slice has a root of its own", []pane{{"sr s1", "", "sr< s1<sr"}}},
-		{"a calibrator answers raw", []pane{{"wr wc", "", "wr< wc<wr"}, {"wr wc w1", "yes", "wr<calibrator wc<wr(held) w1<wc"}}},
-		{"held for two panes after its inhibitor", []pane{{"wr w1", "", "wr< w1<wr"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
-		{"the inhibitor comes back", []pane{{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
+		{"a calibrator answers raw", []pane{{"wr wc", "", "wr< wc<wr"},
+			{"wr wc w1", "yes", "wr<calibrator wc<wr(held) w1<wc"}}},
+		{"held for two panes after its inhibitor", []pane{{"wr w1", "", "wr< w1<wr"}, {"w1", "", "w1<wr(held)"},
+			{"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
+		{"the inhibitor comes back", []pane{{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"},
+			{"wr w1", "", "w1<wr wr<"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<wr(held)"}, {"w1", "", "w1<"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := alarmSetup(testAlarm(stage.SignalRaw, stage.SignalCalibrated, stage.SignalAccuracy))
@@ -48,7 +53,9 @@ func TestInhibition(t *testing.T) {
 			of := func(name string) *stage.Alert { // alarms, then rules
 				return keys[name[0]].Alerts[strings.IndexByte("rca12", name[1])]
 			}
-			names := strings.NewReplacer("m/v//", "w", "m/v/a=b/", "s", "calibration-raw", "r", "calibration-calibrated", "c", "accuracy-fall", "a", "one", "1", "two", "2", "calibrator 1", "calibrator")
+			names := strings.NewReplacer("m/v//", "w", "m/v/a=b/", "s", "calibration-raw", "r",
+				"calibration-calibrated", "c", "accuracy-fall", "a", "one", "1", "two", "2", "calibrator 1",
+				"calibrator")
 			for i, p := range c.panes {
 				end := int64(i+1) * 10 * second
 				if p.calibrator != "" && v.Newest() == nil {

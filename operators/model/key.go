@@ -40,7 +40,8 @@ type keyState struct {
 func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	k := v.keys[slice]
 	if k == nil {
-		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K, Snapshots: map[string][]byte{}}, inbox: newInbox()}
+		k = &keyState{Key: stage.Key{Version: &v.Version, Slice: slice, K: v.K, Snapshots: map[string][]byte{}},
+			inbox: newInbox()}
 		if column, value, _ := strings.Cut(slice, "="); value == slicing.Other {
 			k.Shows = append(k.Shows, func(s *record.Snapshot, _ *stage.Window) error {
 				v.showPooled(column, s)
@@ -98,8 +99,8 @@ func (k *keyState) takePane(pane, length int64) stage.Pane {
 	return in
 }
 
-// step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together, then
-// the decisions, which take effect at the pane's end.
+// step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together,
+// then the decisions, which take effect at the pane's end.
 func (t *ModelTask) step(v *version, pane int64) error {
 	if err := (&slicer{t, v}).route(pane); err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 // the two topics: the state hash and every output must be the same bytes.
 func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3, Weights: true, Served: true})
+	rows := batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3,
+		Weights: true, Served: true})
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	var want *world
@@ -26,8 +27,10 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 		shards, batch int
 		order         pick
 	}{
-		{"one shard", 1, 64, anyOrder}, {"batches of two", 1, 2, anyOrder}, {"logits first", 1, 100, logitsFirst}, {"labels first", 1, 100, labelsFirst},
-		{"two shards", 2, 30, anyOrder}, {"five shards, labels first", 5, 1000, labelsFirst}, {"nine shards", 9, 7, anyOrder},
+		{"one shard", 1, 64, anyOrder}, {"batches of two", 1, 2, anyOrder}, {"logits first", 1, 100,
+			logitsFirst}, {"labels first", 1, 100, labelsFirst},
+		{"two shards", 2, 30, anyOrder}, {"five shards, labels first", 5, 1000, labelsFirst}, {"nine shards", 9, 7,
+			anyOrder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
@@ -64,12 +67,15 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	s.model.FinalAfter = 3600 * second
 	s.model.Refit.Method = "none" // what is in force when a late row comes may differ
 	// Far later rows drive every window past its final moment.
-	tail := batchtest.Rows(6, batchtest.Options{N: 40, Start: batchtest.Start + 3*3600*second, Step: second, Regions: 1})
+	tail := batchtest.Rows(6, batchtest.Options{N: 40, Start: batchtest.Start + 3*3600*second, Step: second,
+		Regions: 1})
 	ordered := newWorld(t, s, stream(t, append(rows, tail...), 2, 10), 1).run(anyOrder)
 	shuffled := displaced(rows, 200)
 	in := make([]lanes, 2)
 	for i, part := range batchtest.Split(append(shuffled, tail...), 2) {
-		in[i] = lanes{batchtest.Predictions(t, part, 10), batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(part[:len(part)-len(batchtest.Split(tail, 2)[i])]), 200), batchtest.ByLabelTime(batchtest.Split(tail, 2)[i])...), 10)}
+		in[i] = lanes{batchtest.Predictions(t, part, 10),
+			batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(part[:len(part)-len(batchtest.Split(tail,
+				2)[i])]), 200), batchtest.ByLabelTime(batchtest.Split(tail, 2)[i])...), 10)}
 	}
 	late := newWorld(t, s, in, 2).run(anyOrder)
 	if n := late.counts()["late"]; n == 0 {
@@ -84,9 +90,12 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	for key, w := range want {
 		g := got[key]
 		// The resampled interval is seeded by the pane of the snapshot; the lag and all sums are the rows' own.
-		w.Raw.ECENull, w.Raw.ECENullHi, w.Raw.ECELo, w.Raw.ECEHi = g.Raw.ECENull, g.Raw.ECENullHi, g.Raw.ECELo, g.Raw.ECEHi
-		if g.Predictions != w.Predictions || g.Labelled != w.Labelled || !reflect.DeepEqual(g.Lag, w.Lag) || !reflect.DeepEqual(g.Raw, w.Raw) {
-			t.Errorf("%s: %d predictions, %d labelled, want %d, %d; raw\n%+v, want\n%+v", key, g.Predictions, g.Labelled, w.Predictions, w.Labelled, g.Raw, w.Raw)
+		w.Raw.ECENull, w.Raw.ECENullHi, w.Raw.ECELo, w.Raw.ECEHi = g.Raw.ECENull, g.Raw.ECENullHi, g.Raw.ECELo,
+			g.Raw.ECEHi
+		if g.Predictions != w.Predictions || g.Labelled != w.Labelled || !reflect.DeepEqual(g.Lag, w.Lag) ||
+			!reflect.DeepEqual(g.Raw, w.Raw) {
+			t.Errorf("%s: %d predictions, %d labelled, want %d, %d; raw\n%+v, want\n%+v", key, g.Predictions,
+				g.Labelled, w.Predictions, w.Labelled, g.Raw, w.Raw)
 		}
 	}
 	if len(want) < 10 || len(got) != len(want) {
@@ -143,7 +152,8 @@ func TestShardThatWakesUp(t *testing.T) {
 	w.run(anyOrder)
 	k := w.model.models["m"].versions["v1"].keys[""]
 	if k.Labelled != 600 || k.LateRows == 0 || len(k.pending) != 0 {
-		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.Labelled, k.LateRows, len(k.pending))
+		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.Labelled, k.LateRows,
+			len(k.pending))
 	}
 }
 
@@ -161,7 +171,8 @@ func displaced(rows []batchtest.Row, n int) []batchtest.Row {
 }
 
 func TestSeedsDiffer(t *testing.T) {
-	if a, b := fmt.Sprint(batchtest.Rows(1, batchtest.Options{N: 3})), fmt.Sprint(batchtest.Rows(2, batchtest.Options{N: 3})); a == b {
+	if a, b := fmt.Sprint(batchtest.Rows(1, batchtest.Options{N: 3})), fmt.Sprint(batchtest.Rows(2,
+		batchtest.Options{N: 3})); a == b {
 		t.Error("two seeds give the same rows")
 	}
 }

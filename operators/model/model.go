@@ -107,9 +107,11 @@ func (t *ModelTask) newModel(name string) *model {
 
 // NewModelTask returns the task of one partition of the panes topic.
 func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
-	t := &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{}, counts: counts, log: log,
+	t := &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{},
+		counts: counts, log: log,
 		waiting: map[string]bool{}}
-	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples, FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
+	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples,
+		FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
 		Counts: counts, Log: log, Emit: t.emit, Whole: t.whole}
 	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})
@@ -167,7 +169,8 @@ func (t *ModelTask) Take(ctx context.Context, r pipeline.Record) error {
 	}
 	if err != nil {
 		t.counts.Add(CountBadPanes, 1)
-		t.log.Error("pane message cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+		t.log.Error("pane message cannot be used", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+			"err", err)
 	}
 	t.next = r.Offset + 1
 	return nil
@@ -186,7 +189,8 @@ func (t *ModelTask) take(value []byte) error {
 		return err
 	}
 	if m.Length != t.cfg.Pane {
-		return fmt.Errorf("%w: pane length %s, configured %s", pipeline.ErrPane, time.Duration(m.Length), time.Duration(t.cfg.Pane))
+		return fmt.Errorf("%w: pane length %s, configured %s", pipeline.ErrPane, time.Duration(m.Length),
+			time.Duration(t.cfg.Pane))
 	}
 	if err := t.setShards(m.Of); err != nil {
 		return err
@@ -199,7 +203,8 @@ func (t *ModelTask) take(value []byte) error {
 	if lost := m.Seq - p.seq - 1; lost > 0 {
 		// They are gone from the log: going on without them, loudly, is all that is left to do.
 		t.counts.Add(CountLostPanes, int64(lost))
-		t.log.Error("pane messages were lost: retention of the panes topic, or it was emptied", "shard", m.Shard, "last", p.seq, "next", m.Seq)
+		t.log.Error("pane messages were lost: retention of the panes topic, or it was emptied", "shard", m.Shard,
+			"last", p.seq, "next", m.Seq)
 	}
 	p.seq, p.idle = m.Seq, m.Punctuation && m.Idle
 	t.counts.Add(CountPanes, 1)
@@ -222,7 +227,8 @@ func (t *ModelTask) setShards(of int) error {
 		}
 	}
 	if of != len(t.shards) {
-		return fmt.Errorf("%w: of %d shards, this state is of %d (partitions were added)", pipeline.ErrPane, of, len(t.shards))
+		return fmt.Errorf("%w: of %d shards, this state is of %d (partitions were added)", pipeline.ErrPane, of,
+			len(t.shards))
 	}
 	return nil
 }
@@ -271,7 +277,8 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
 		if c.K != v.K {
-			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version, v.K, m.Shard, c.K)
+			return fmt.Errorf("%w: %s version %q has K = %d, shard %d sends %d", pipeline.ErrPane, m.Model, c.Version,
+				v.K, m.Shard, c.K)
 		}
 		if err := v.put(pane, c, late, &t.cfg); err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
@@ -291,7 +298,8 @@ func (t *ModelTask) version(m *model, name string, k int) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()}, keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
+	v := &version{Version: stage.Version{Model: m.name, Name: name, K: k, Shape: empty.Config()},
+		keys: map[string]*keyState{}, heavy: map[string]*slice.Counts{}, pendingSlices: map[string]*inbox{},
 		last: minPane}
 	v.refit = t.refits.NewState(&v.Version)
 	m.heads.Add(&v.Version)
@@ -328,7 +336,8 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
 			if err := t.step(m.versions[vn], pane); err != nil {
-				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane), err)
+				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane),
+					err)
 			}
 		}
 		if err := m.heads.Close(pane); err != nil {

@@ -56,7 +56,8 @@ func TestForeignPanesAreCountedNotFatal(t *testing.T) {
 		}
 		after := &pipeline.PaneMessage{Of: 1, Seq: 3, Length: s.model.Pane, Punctuation: true, Closed: pane + 10}
 		for i, x := range []*pipeline.PaneMessage{good, m, after} {
-			if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i), Value: pipeline.AppendPane(nil, x)}); err != nil {
+			if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i),
+				Value: pipeline.AppendPane(nil, x)}); err != nil {
 				t.Fatalf("%s: message %d: %v", name, i, err)
 			}
 		}
@@ -73,7 +74,8 @@ func TestLostPanesAreCounted(t *testing.T) {
 	task := s.task()
 	for i, seq := range []uint64{4, 5, 5, 9} {
 		m := &pipeline.PaneMessage{Of: 1, Seq: seq, Length: s.model.Pane, Punctuation: true, Closed: int64(i)}
-		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i), Value: pipeline.AppendPane(nil, m)}); err != nil {
+		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i),
+			Value: pipeline.AppendPane(nil, m)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,8 +135,9 @@ func FuzzModelState(f *testing.F) {
 		}
 		if len(task.shards) > 0 && len(task.shards) < 100 {
 			// Its errors are fine; what it may not do is panic.
-			err := task.Take(context.Background(), pipeline.Record{Offset: max(task.next, 0), Value: pipeline.AppendPane(nil, &pipeline.PaneMessage{Of: len(task.shards), Seq: task.shards[0].seq + 1,
-				Length: s.model.Pane, Punctuation: true, Closed: task.shards[0].closed})})
+			err := task.Take(context.Background(), pipeline.Record{Offset: max(task.next, 0),
+				Value: pipeline.AppendPane(nil, &pipeline.PaneMessage{Of: len(task.shards), Seq: task.shards[0].seq + 1,
+					Length: s.model.Pane, Punctuation: true, Closed: task.shards[0].closed})})
 			if errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}

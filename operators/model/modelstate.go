@@ -123,7 +123,8 @@ func (t *ModelTask) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) err
 				return err
 			}
 			if !calibrator.Fits(f.Cal, v.K) {
-				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.Revision, m.name, v.Name, v.K)
+				return fmt.Errorf("calibrator revision %d of %s version %q is not one for K = %d", f.Revision, m.name,
+					v.Name, v.K)
 			}
 			v.Calibrators = append(v.Calibrators, f)
 		}

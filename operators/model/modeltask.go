@@ -8,7 +8,8 @@ import (
 
 // The runtime's view of a model task (pipeline.Task).
 
-// Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a column is added to them.
+// Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a
+// column is added to them.
 func (t *ModelTask) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.Section(),
@@ -56,7 +57,8 @@ func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
 	// What a model that waits for a fit will decide is to come.
 	caughtUp = caughtUp && len(t.waiting) == 0 && !t.refits.Computing()
-	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next}, CaughtUp: caughtUp, Counts: t.counts.All()}
+	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next},
+		CaughtUp: caughtUp, Counts: t.counts.All()}
 	if old != nil && !active {
 		st.StateHash = old.StateHash
 	}

@@ -27,8 +27,10 @@ func TestOnlineIsShownAndKept(t *testing.T) {
 			last = snap.Online
 		}
 	}
-	if last == nil || last.Rows < 1000 || last.BestFixed.LogLoss > last.LogLoss+.05 || math.Abs(last.Regret-(last.LogLoss-last.BestFixed.LogLoss)) > 1e-12 || last.ECE > .1 {
-		t.Errorf("online %+v: want the latest rows, a regret that is the difference of the losses, and a small ECE", last)
+	if last == nil || last.Rows < 1000 || last.BestFixed.LogLoss > last.LogLoss+.05 ||
+		math.Abs(last.Regret-(last.LogLoss-last.BestFixed.LogLoss)) > 1e-12 || last.ECE > .1 {
+		t.Errorf("online %+v: want the latest rows, a regret that is the difference of the losses, and a small ECE",
+			last)
 	}
 	crashed := newWorld(t, s, in, 3)
 	crashed.save, crashed.crash = .1, .02

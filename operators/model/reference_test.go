@@ -24,7 +24,8 @@ const aurcCells = 2e-3
 // TestWindowsEqualTheRowsMetrics compares every final window with the metrics of the rows that belong to it.
 func TestWindowsEqualTheRowsMetrics(t *testing.T) {
 	t.Parallel()
-	rows := batchtest.Rows(11, batchtest.Options{N: 1500, MaxLag: 45 * second, Unlabelled: .15, Sharpness: 1.7, Regions: 2})
+	rows := batchtest.Rows(11, batchtest.Options{N: 1500, MaxLag: 45 * second, Unlabelled: .15, Sharpness: 1.7,
+		Regions: 2})
 	tail := batchtest.Rows(12, batchtest.Options{N: 30, Start: batchtest.Start + 1000*second, Step: second, Regions: 2})
 	s := defaultSetup()
 	s.slices = []string{"region"}
@@ -64,7 +65,8 @@ func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
 		}
 	}
 	name := s.Window.Name + " " + s.Slice + " " + s.Window.Start
-	if s.Window.Kind == "time" && s.Predictions != predictions || s.Labelled != int64(len(in)) || s.Raw.N != s.Labelled {
+	if s.Window.Kind == "time" && s.Predictions != predictions || s.Labelled != int64(len(in)) ||
+		s.Raw.N != s.Labelled {
 		t.Errorf("%s: %d predictions, %d labelled, want %d, %d", name, s.Predictions, s.Labelled, predictions, len(in))
 		return
 	}
@@ -101,9 +103,12 @@ func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
 		name      string
 		got       *float64
 		want, tol float64
-	}{{"accuracy", m.Accuracy, want.Accuracy, fixedPoint}, {"nll", m.NLL, want.NLL, fixedPoint}, {"brier", m.Brier, want.Brier, fixedPoint},
-		{"ece", m.ECE, want.ECE, fixedPoint}, {"ece_l2", m.ECEL2, want.ECEL2, fixedPoint}, {"mce", m.MCE, want.MCE, fixedPoint}, {"cwece", m.CWECE, want.CWECE, fixedPoint},
-		{"cwece_l2", m.CWECEL2, want.CWECEL2, fixedPoint}, {"sbece_bin", m.SBECEBin, want.SBECEBin, fixedPoint}, {"sbece_lb", m.SBECELB, want.SBECELB, fixedPoint},
+	}{{"accuracy", m.Accuracy, want.Accuracy, fixedPoint}, {"nll", m.NLL, want.NLL, fixedPoint}, {"brier", m.Brier,
+		want.Brier, fixedPoint},
+		{"ece", m.ECE, want.ECE, fixedPoint}, {"ece_l2", m.ECEL2, want.ECEL2, fixedPoint}, {"mce", m.MCE, want.MCE,
+			fixedPoint}, {"cwece", m.CWECE, want.CWECE, fixedPoint},
+		{"cwece_l2", m.CWECEL2, want.CWECEL2, fixedPoint}, {"sbece_bin", m.SBECEBin, want.SBECEBin,
+			fixedPoint}, {"sbece_lb", m.SBECELB, want.SBECELB, fixedPoint},
 		{"aurc", m.AURC, want.AURC, aurcCells}, {"lag", &s.Lag.Mean, lag, 1e-6}} {
 		if c.got == nil || math.Abs(*c.got-c.want) > c.tol {
 			t.Errorf("%s: %s = %v, want %v", name, c.name, deref(c.got), c.want)
@@ -141,7 +146,8 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 		t.Fatal("overconfident rows, and no calibrator was published")
 	}
 	c := cals[0]
-	if !c.Published || c.Revision != 1 || c.EffectiveFrom != c.DecidedAt || c.Evidence.NLLDiff >= 0 || math.Abs(c.Evidence.Temperature-2.5) > .4 {
+	if !c.Published || c.Revision != 1 || c.EffectiveFrom != c.DecidedAt || c.Evidence.NLLDiff >= 0 ||
+		math.Abs(c.Evidence.Temperature-2.5) > .4 {
 		t.Errorf("first calibrator %+v: want a published temperature near 2.5 in force from its decision", c)
 	}
 	from := nanos(t, c.EffectiveFrom)
@@ -164,14 +170,17 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 		same := *snap.Raw.ECE == *snap.Calibrated.ECE
 		before := nanos(t, snap.Window.End) <= from
 		if windows[before]++; before != same || snap.Calibrated.N == 0 {
-			t.Errorf("window %s: raw ECE %v, calibrated %v, in force from %s", snap.Window.Start, *snap.Raw.ECE, *snap.Calibrated.ECE, c.EffectiveFrom)
+			t.Errorf("window %s: raw ECE %v, calibrated %v, in force from %s", snap.Window.Start, *snap.Raw.ECE,
+				*snap.Calibrated.ECE, c.EffectiveFrom)
 		}
 		if nanos(t, snap.Window.Start) >= from && *snap.Calibrated.ECE > *snap.Raw.ECE/2 {
-			t.Errorf("window %s: calibrated ECE %v is not below half of raw %v", snap.Window.Start, *snap.Calibrated.ECE, *snap.Raw.ECE)
+			t.Errorf("window %s: calibrated ECE %v is not below half of raw %v", snap.Window.Start,
+				*snap.Calibrated.ECE, *snap.Raw.ECE)
 		}
 	}
 	if windows[true] == 0 || windows[false] < 2 {
-		t.Errorf("%d windows before the calibrator, %d after or about its start: want some of each", windows[true], windows[false])
+		t.Errorf("%d windows before the calibrator, %d after or about its start: want some of each", windows[true],
+			windows[false])
 	}
 	slices.SortFunc(cals, func(a, b record.Calibrator) int { return cmp.Compare(a.Revision, b.Revision) })
 	for i, c := range cals {

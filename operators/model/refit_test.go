@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why, for
-// every candidate.
+// TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why,
+// for every candidate.
 func TestNoChangeHasEvidence(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -33,7 +33,9 @@ func TestNoChangeHasEvidence(t *testing.T) {
 	}
 	for _, d := range decisions {
 		e := d.Evidence
-		if d.Published || d.Revision != 0 || d.Reason != "period" || d.Stage != "shadow" || !strings.HasPrefix(d.Outcome, "no change: ") || e.FitRows == 0 || e.FitRows > 1400 || e.NLLNew == 0 || e.ECEInForce == 0 {
+		if d.Published || d.Revision != 0 || d.Reason != "period" || d.Stage != "shadow" ||
+			!strings.HasPrefix(d.Outcome, "no change: ") || e.FitRows == 0 || e.FitRows > 1400 || e.NLLNew == 0 ||
+			e.ECEInForce == 0 {
 			t.Errorf("decision %+v: want no change on period, with evidence", d)
 		}
 		want := []string{"temperature"}
@@ -46,7 +48,8 @@ func TestNoChangeHasEvidence(t *testing.T) {
 			want = append(want, "vector")
 		}
 		if len(e.Candidates) != len(want) || math.Abs(e.LogENeeded-math.Log(float64(len(want))/.05)) > 1e-9 {
-			t.Errorf("candidates %+v at log e-value %v, want %v, and the level split over them", e.Candidates, e.LogENeeded, want)
+			t.Errorf("candidates %+v at log e-value %v, want %v, and the level split over them", e.Candidates,
+				e.LogENeeded, want)
 		}
 		for i, c := range e.Candidates {
 			if c.Method != want[i] || c.Outcome == "" || c.NLL == 0 || c.LogE >= e.LogENeeded {
@@ -55,7 +58,8 @@ func TestNoChangeHasEvidence(t *testing.T) {
 		}
 		// The newest 30 % first, and then what comes, up to a pane past validation_rows.
 		if least := e.FitRows * 3 / 7; e.FitTo > e.TestTo || e.TestRows < least || e.TestRows > 1000+150 {
-			t.Errorf("fitted on %d rows to %s, validated on %d to %s: want %d to 1150", e.FitRows, e.FitTo, e.TestRows, e.TestTo, least)
+			t.Errorf("fitted on %d rows to %s, validated on %d to %s: want %d to 1150", e.FitRows, e.FitTo, e.TestRows,
+				e.TestTo, least)
 		}
 	}
 }

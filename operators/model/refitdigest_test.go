@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestRefitsHaveDigests: a decision about fits says by a digest which rows they were of, and when they began; the same rows on other
-// shards have the same.
+// TestRefitsHaveDigests: a decision about fits says by a digest which rows they were of, and when they began; the same
+// rows on other shards have the same.
 func TestRefitsHaveDigests(t *testing.T) {
 	rows := batchtest.Rows(42, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2})
 	s := defaultSetup()
@@ -28,8 +28,10 @@ func TestRefitsHaveDigests(t *testing.T) {
 				if d.Reason == "rollback" || len(e.Candidates) == 0 {
 					continue
 				}
-				if hash, ok := strings.CutPrefix(e.FitDigest, stage.DigestPrefix); !ok || len(hash) != 64 || e.FitBegan > d.DecidedAt || e.FitBegan < e.FitTo {
-					t.Errorf("decision of %s: fit of %q begun %s, on rows up to %s", d.DecidedAt, e.FitDigest, e.FitBegan, e.FitTo)
+				if hash, ok := strings.CutPrefix(e.FitDigest, stage.DigestPrefix); !ok || len(hash) != 64 ||
+					e.FitBegan > d.DecidedAt || e.FitBegan < e.FitTo {
+					t.Errorf("decision of %s: fit of %q begun %s, on rows up to %s", d.DecidedAt, e.FitDigest,
+						e.FitBegan, e.FitTo)
 				}
 				all = append(all, d.DecidedAt+" "+e.FitDigest)
 			}
@@ -40,7 +42,8 @@ func TestRefitsHaveDigests(t *testing.T) {
 		if shards == 1 {
 			first = all
 		} else if !slices.Equal(all, first) {
-			t.Errorf("digests on %d shards:\n%s\non one:\n%s", shards, strings.Join(all, "\n"), strings.Join(first, "\n"))
+			t.Errorf("digests on %d shards:\n%s\non one:\n%s", shards, strings.Join(all, "\n"),
+				strings.Join(first, "\n"))
 		}
 	}
 }

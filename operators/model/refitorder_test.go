@@ -21,7 +21,8 @@ func withOrders(panes []pipeline.Record, orders map[float64]*pipeline.Order) (ou
 	for i, r := range panes {
 		for at, o := range orders {
 			if i == int(at*float64(len(panes))) {
-				out = append(out, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Value: pipeline.AppendOrder(nil, o)})
+				out = append(out, pipeline.Record{Input: pipeline.Panes, Topic: "panes",
+					Value: pipeline.AppendOrder(nil, o)})
 			}
 		}
 		out = append(out, r)
@@ -45,8 +46,8 @@ func encoded(t testing.TB, temperature float64) []byte {
 	return b
 }
 
-// TestOrders pins, publishes, rolls back and unpins in a stream whose refits would publish, reads the same log again with
-// fits that end late and restarts in between, and finds the same decisions.
+// TestOrders pins, publishes, rolls back and unpins in a stream whose refits would publish, reads the same log again
+// with fits that end late and restarts in between, and finds the same decisions.
 func TestOrders(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -56,10 +57,12 @@ func TestOrders(t *testing.T) {
 	s.model.Windows = s.model.Windows[:1]
 	panes := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder).panes
 	order := func(n byte, action, version string, body []byte) *pipeline.Order {
-		return &pipeline.Order{ID: [16]byte{n}, Action: action, Model: "m", Version: version, Calibrator: body, By: "ann", Why: "test " + action}
+		return &pipeline.Order{ID: [16]byte{n}, Action: action, Model: "m", Version: version, Calibrator: body,
+			By: "ann", Why: "test " + action}
 	}
 	orders := map[float64]*pipeline.Order{
-		.05: order(1, pipeline.ActionPin, "", nil), .3: order(2, pipeline.ActionPublish, "v1", encoded(t, 1.7)), .35: order(2, pipeline.ActionPublish, "v1", encoded(t, 1.7)),
+		.05: order(1, pipeline.ActionPin, "", nil), .3: order(2, pipeline.ActionPublish, "v1",
+			encoded(t, 1.7)), .35: order(2, pipeline.ActionPublish, "v1", encoded(t, 1.7)),
 		.45: order(3, pipeline.ActionRollback, "v1", nil), .5: order(4, pipeline.ActionPublish, "v2", encoded(t, 2)),
 		.55: order(5, pipeline.ActionUnpin, "v1", nil), .98: order(6, pipeline.ActionPin, "v1", nil),
 	}
@@ -67,7 +70,8 @@ func TestOrders(t *testing.T) {
 	w := newWorld(t, s, nil, 1)
 	w.panes = log
 	w.finish()
-	all := append(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions), decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)...)
+	all := append(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions),
+		decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)...)
 	var manual, published []record.Calibrator
 	for _, m := range w.outputs {
 		if m.Stream != pipeline.StreamCalibrators && m.Stream != pipeline.StreamDecisions {
@@ -85,17 +89,22 @@ func TestOrders(t *testing.T) {
 		pinned    bool
 		revision  int
 		published bool
-	}{{"pin by ann", true, 0, false}, {"published: publish by ann", true, 1, true}, {"published: rollback by ann", true, 2, true}, {"refused: publish by ann: the model has no such version", false, 0, false}, {"unpin by ann", false, 2, true}, {"pin by ann", true, 3, true}}
+	}{{"pin by ann", true, 0, false}, {"published: publish by ann", true, 1, true}, {"published: rollback by ann", true,
+		2, true}, {"refused: publish by ann: the model has no such version", false, 0, false},
+		{"unpin by ann", false, 2, true}, {"pin by ann", true, 3, true}}
 	if len(manual) != len(want) {
 		t.Fatalf("%d manual decisions, want %d: %+v", len(manual), len(want), all)
 	}
 	for i, d := range manual {
-		if g := want[i]; d.Outcome != g.outcome || d.Pinned != g.pinned || d.Revision != g.revision || d.Published != g.published || d.By != "ann" || !strings.HasPrefix(d.Why, "test ") {
+		if g := want[i]; d.Outcome != g.outcome || d.Pinned != g.pinned || d.Revision != g.revision ||
+			d.Published != g.published || d.By != "ann" || !strings.HasPrefix(d.Why, "test ") {
 			t.Errorf("decision %d is %+v, want %+v by ann", i, d, g)
 		}
 	}
-	if string(manual[1].Calibrator) != string(encoded(t, 1.7)) || !strings.Contains(string(manual[2].Calibrator), "identity") {
-		t.Errorf("published %s and %s, want T = 1.7 and then what was before, the identity", manual[1].Calibrator, manual[2].Calibrator)
+	if string(manual[1].Calibrator) != string(encoded(t, 1.7)) || !strings.Contains(string(manual[2].Calibrator),
+		"identity") {
+		t.Errorf("published %s and %s, want T = 1.7 and then what was before, the identity", manual[1].Calibrator,
+			manual[2].Calibrator)
 	}
 	if len(published) != 1 || nanos(t, published[0].DecidedAt) < nanos(t, manual[4].DecidedAt) {
 		t.Errorf("refits published %d, want one after the end of the pin", len(published))
@@ -127,7 +136,8 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	rows := batchtest.Rows(102, batchtest.Options{N: 300, MaxLag: second})
 	s := defaultSetup()
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-	vector, _, err := calibrator.Fit("vector", []float32{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{0, 1, 2}, nil, calibrator.Options{})
+	vector, _, err := calibrator.Fit("vector", []float32{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{0, 1, 2}, nil,
+		calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +145,9 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, o := range []pipeline.Order{{Action: pipeline.ActionPublish, Calibrator: body}, {Action: pipeline.ActionPublish, Calibrator: []byte("{}")}, {Action: pipeline.ActionRollback}, {Action: pipeline.ActionPin, Revision: 7}} {
+	for i, o := range []pipeline.Order{{Action: pipeline.ActionPublish, Calibrator: body},
+		{Action: pipeline.ActionPublish, Calibrator: []byte("{}")}, {Action: pipeline.ActionRollback},
+		{Action: pipeline.ActionPin, Revision: 7}} {
 		o.ID, o.Model = [16]byte{byte(i + 1)}, "m"
 		w.must(w.model.take(pipeline.AppendOrder(nil, &o)))
 	}
@@ -147,8 +159,8 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	}
 }
 
-// TestCanary gives a share of the ids the candidate first: the records say so, the same rows get it in the model task and
-// in the shards, and after its time it is everybody's.
+// TestCanary gives a share of the ids the candidate first: the records say so, the same rows get it in the model task
+// and in the shards, and after its time it is everybody's.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(103, batchtest.Options{N: 5000, MaxLag: 5 * second, Sharpness: 2.5})
@@ -173,7 +185,8 @@ func TestCanary(t *testing.T) {
 		if c.Stage == record.StageCanary && c.Published {
 			t.Errorf("a canary counts as published: %+v", c)
 		}
-		p := apply.Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator, Canary: c.Stage == record.StageCanary, Share: c.Share}
+		p := apply.Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator,
+			Canary: c.Stage == record.StageCanary, Share: c.Share}
 		if p.Canary && p.Share == 0 {
 			p.Encoded = nil
 		}
@@ -184,7 +197,8 @@ func TestCanary(t *testing.T) {
 	}
 	from, full := nanos(t, first[0].EffectiveFrom), nanos(t, first[1].EffectiveFrom)
 	if full-from < 60*second || string(first[0].Calibrator) != string(first[1].Calibrator) {
-		t.Errorf("canary from %s, full from %s with %s; want a minute in between, the same calibrator", first[0].EffectiveFrom, first[1].EffectiveFrom, first[1].Calibrator)
+		t.Errorf("canary from %s, full from %s with %s; want a minute in between, the same calibrator",
+			first[0].EffectiveFrom, first[1].EffectiveFrom, first[1].Calibrator)
 	}
 	v := w.model.models["m"].versions["v1"]
 	if v.Calibrators[0].Share == 0 {
@@ -217,8 +231,8 @@ func TestCanary(t *testing.T) {
 	crashed.run(anyOrder).compare(w)
 }
 
-// TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is taken back, once, as a new revision with its evidence; one that stays
-// right is not.
+// TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is taken back, once, as a new revision with its
+// evidence; one that stays right is not.
 func TestRollbackOfWhatTurnedBad(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -227,12 +241,14 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 	s.model.Rules, s.model.Refit.OnAlarm = nil, false
 	s.model.Refit.Period = 150 * time.Second // one refit before the change, and its like no more
 	shift := rows[len(rows)-1].TS + second
-	calm := append(append([]batchtest.Row(nil), rows...), batchtest.Rows(105, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5, Start: shift})...)
+	calm := append(append([]batchtest.Row(nil), rows...),
+		batchtest.Rows(105, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5, Start: shift})...)
 	s.model.Refit.MinRows = 1400
 	for _, c := range []struct {
 		rows []batchtest.Row
 		want int
-	}{{calm, 0}, {append(rows, batchtest.Rows(105, batchtest.Options{N: 1000, MaxLag: 5 * second, Start: shift})...), 1}} {
+	}{{calm, 0}, {append(rows, batchtest.Rows(105, batchtest.Options{N: 1000, MaxLag: 5 * second, Start: shift})...),
+		1}} {
 		w := newWorld(t, s, stream(t, c.rows, 2, 50), 1)
 		w.slow = .5
 		w.run(anyOrder)
@@ -248,7 +264,8 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 		}
 		for _, d := range back {
 			e := d.Evidence
-			if !d.Published || d.Restores == nil || *d.Restores != 0 || d.Revision != d.Replaces+1 || e.NLLDiff >= 0 || e.LogE < e.LogENeeded || e.TestRows < 100 || nanos(t, d.DecidedAt) < shift {
+			if !d.Published || d.Restores == nil || *d.Restores != 0 || d.Revision != d.Replaces+1 || e.NLLDiff >= 0 ||
+				e.LogE < e.LogENeeded || e.TestRows < 100 || nanos(t, d.DecidedAt) < shift {
 				t.Errorf("rollback %+v: want the identity again after the change, with its evidence", d)
 			}
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is no candidate, and the decision says so; others are published.
+// TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is no candidate, and the decision says
+// so; others are published.
 func TestCalibratorThatNoTopicTakes(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

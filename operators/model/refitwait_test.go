@@ -12,7 +12,8 @@ import (
 // twoModels are rows of models "m" and "other", of which "m" alone has enough for refits.
 func twoModels() []batchtest.Row {
 	rows := batchtest.Rows(71, batchtest.Options{N: 2500, MaxLag: 5 * second, Sharpness: 2.5})
-	return append(rows, batchtest.Rows(72, batchtest.Options{N: 125, Step: 2 * second, MaxLag: 5 * second, Model: "other"})...)
+	return append(rows, batchtest.Rows(72, batchtest.Options{N: 125, Step: 2 * second, MaxLag: 5 * second,
+		Model: "other"})...)
 }
 
 // TestSlowFitsLeaveNoTrace lets fits end at random, late or only after the stream's end: every output and the state are
@@ -20,7 +21,8 @@ func twoModels() []batchtest.Row {
 func TestSlowFitsLeaveNoTrace(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := batchtest.Rows(73, batchtest.Options{N: 3000, MaxLag: 20 * second, Sharpness: 2.5, Versions: []string{"a", "b"}, Weights: true})
+	rows := batchtest.Rows(73, batchtest.Options{N: 3000, MaxLag: 20 * second, Sharpness: 2.5,
+		Versions: []string{"a", "b"}, Weights: true})
 	for _, late := range []bool{false, true} {
 		s := defaultSetup()
 		s.model.Refit.Method = "auto"
@@ -28,7 +30,8 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 		if late {
 			// Increments that come late while their model waits.
 			for i, part := range batchtest.Split(rows, 2) {
-				in[i] = lanes{batchtest.Predictions(t, displaced(part, 60), 10), batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 60), 10)}
+				in[i] = lanes{batchtest.Predictions(t, displaced(part, 60), 10),
+					batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 60), 10)}
 			}
 		}
 		first := newWorld(t, s, in, 1).run(anyOrder)
@@ -73,8 +76,8 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// TestOnlyTheModelWaits: while a model waits for a fit that does not end, another one goes on, and the task does not say
-// that it has caught up.
+// TestOnlyTheModelWaits: while a model waits for a fit that does not end, another one goes on, and the task does not
+// say that it has caught up.
 func TestOnlyTheModelWaits(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
@@ -85,7 +88,8 @@ func TestOnlyTheModelWaits(t *testing.T) {
 	w.readPanes(len(w.panes))
 	m, other := w.model.models["m"], w.model.models["other"]
 	if !w.model.waiting["m"] || m.next >= w.model.reached || other.next != w.model.reached {
-		t.Fatalf("m at pane %d, other at %d of %d: want m to wait and other to be there", m.next, other.next, w.model.reached)
+		t.Fatalf("m at pane %d, other at %d of %d: want m to wait and other to be there", m.next, other.next,
+			w.model.reached)
 	}
 	w.model.Report(true, true)()
 	if st := w.model.Status(); st.CaughtUp || st.StateHash != nil {
@@ -96,7 +100,8 @@ func TestOnlyTheModelWaits(t *testing.T) {
 	}
 	w.finish()
 	w.model.Report(true, true)()
-	if st := w.model.Status(); !st.CaughtUp || st.StateHash == nil || len(w.model.waiting) > 0 || w.model.Wake() != nil {
+	if st := w.model.Status(); !st.CaughtUp || st.StateHash == nil || len(w.model.waiting) > 0 ||
+		w.model.Wake() != nil {
 		t.Errorf("status %+v: want caught up, with a hash", st)
 	}
 }

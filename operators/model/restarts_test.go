@@ -26,12 +26,14 @@ func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(saved.Data, again.Data) {
-		t.Fatalf("%s: a restored checkpoint of %d bytes encodes to another one of %d", when, len(saved.Data), len(again.Data))
+		t.Fatalf("%s: a restored checkpoint of %d bytes encodes to another one of %d", when, len(saved.Data),
+			len(again.Data))
 	}
 	return to
 }
 
-// restartsAfter is the messages of a panes log after which a model task is restored: each n-th (in a long run) and the last few.
+// restartsAfter is the messages of a panes log after which a model task is restored: each n-th (in a long run) and the
+// last few.
 func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
 	n = testsize.Pick(4*n+1, n)
 	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.panes)-3 }

@@ -14,12 +14,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// restoredStats is the statistics of a shard with so many keys of K = 100 and rows each, of three label panes and six prediction
-// panes still open, and the configuration to restore them with.
+// restoredStats is the statistics of a shard with so many keys of K = 100 and rows each, of three label panes and six
+// prediction panes still open, and the configuration to restore them with.
 func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Config, *pipeline.Outbox) {
 	tb.Helper()
 	const k, batch = 100, 500
-	cfg := stats.Config{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024, SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
+	cfg := stats.Config{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024,
+		SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
 	outbox := pipeline.NewOutbox(0, 1, cfg.Pane, 1)
 	s := stats.New(cfg, pipeline.Host{Outbox: outbox, Counts: pipeline.NewCounts()})
 	r := rand.New(rand.NewPCG(1, 2))
@@ -28,8 +29,10 @@ func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Config
 		values[i] = fmt.Sprint("c", i)
 	}
 	for at := 0; at < keys*rows; at += batch {
-		b := &arrowio.Batch{Kind: arrowio.Labelled, N: batch, K: k, Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, IDs: make([]arrowio.ID, batch),
-			TS: make([]int64, batch), LabelTS: make([]int64, batch), Label: make([]int32, batch), Scores: make([]float32, batch*k),
+		b := &arrowio.Batch{Kind: arrowio.Labelled, N: batch, K: k,
+			Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, IDs: make([]arrowio.ID, batch),
+			TS: make([]int64, batch), LabelTS: make([]int64, batch), Label: make([]int32,
+				batch), Scores: make([]float32, batch*k),
 			Slices: []arrowio.SliceColumn{{Name: "cohort", Values: values, Index: make([]int32, batch)}}}
 		for i := range batch {
 			b.IDs[i] = arrowio.HashID(fmt.Sprint(at + i))
@@ -40,7 +43,10 @@ func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Config
 				b.Scores[i*k+j] = float32(2 * r.NormFloat64())
 			}
 		}
-		if _, err := s.Process(context.Background(), b, func(*arrowio.Batch) (pipeline.Rejects, error) { return nil, nil }); err != nil {
+		if _, err := s.Process(context.Background(), b, func(*arrowio.Batch) (pipeline.Rejects, error) {
+			return nil,
+				nil
+		}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -84,8 +90,8 @@ func BenchmarkRestoreStats(b *testing.B) {
 	})
 }
 
-// BenchmarkRestoreModel restores, and encodes, a model task with 1,000 keys of K = 100 and 60 rows each: windows, samples, alarms,
-// rules.
+// BenchmarkRestoreModel restores, and encodes, a model task with 1,000 keys of K = 100 and 60 rows each: windows,
+// samples, alarms, rules.
 func BenchmarkRestoreModel(b *testing.B) {
 	s, shard, outbox := restoredStats(b, 1000, 60)
 	if err := s.Advance(context.Background(), 10*shard.Pane, nil); err != nil {
@@ -96,9 +102,13 @@ func BenchmarkRestoreModel(b *testing.B) {
 	cfg.Alarm = testAlarm(stage.SignalRaw, stage.SignalCalibrated)
 	task := NewModelTask(cfg, 0, pipeline.NewCounts(), quiet)
 	for i, m := range outbox.Pending() {
-		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i), Value: m.Value}); err != nil {
+		if err := task.Take(context.Background(), pipeline.Record{Input: pipeline.Panes, Offset: int64(i),
+			Value: m.Value}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	benchmarkCheckpoint(b, task.Sections(), func() []pipeline.Section { return NewModelTask(cfg, 0, pipeline.NewCounts(), quiet).Sections() })
+	benchmarkCheckpoint(b, task.Sections(), func() []pipeline.Section {
+		return NewModelTask(cfg, 0,
+			pipeline.NewCounts(), quiet).Sections()
+	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
-// retire ends the statistics of a value that another one has taken the place of: what fires is resolved, its sums join those of ~other,
-// and so does its ledger. Tests and references end: they were of its rows alone. It is counted.
+// retire ends the statistics of a value that another one has taken the place of: what fires is resolved, its sums join
+// those of ~other, and so does its ledger. Tests and references end: they were of its rows alone. It is counted.
 func (s *slicer) retire(column, value string, end int64) error {
 	name := column + "=" + value
 	k := s.keys[name]

@@ -28,8 +28,11 @@ func comparing(mode string) []rule.Config {
 		rule.Estimate:  {rule.Accuracy, rule.ECE, rule.Miss},
 	} {
 		for i, m := range measures {
-			out = append(out, rule.Config{Name: kind + "-" + m, Kind: kind, Measure: m, Signal: []string{stage.SignalRaw, stage.SignalCalibrated}[i%2], Score: stage.ScoreNames[i%3], Severity: "warning",
-				Rows: 800, MinRows: 400, Fire: .04, Clear: .03, For: 10 * time.Second, Reference: ref, ReferenceRows: 1000, Alpha: 1e-4, Slices: m == rule.KS || m == rule.Curve})
+			out = append(out, rule.Config{Name: kind + "-" + m, Kind: kind, Measure: m,
+				Signal: []string{stage.SignalRaw,
+					stage.SignalCalibrated}[i%2], Score: stage.ScoreNames[i%3], Severity: "warning",
+				Rows: 800, MinRows: 400, Fire: .04, Clear: .03, For: 10 * time.Second, Reference: ref,
+				ReferenceRows: 1000, Alpha: 1e-4, Slices: m == rule.KS || m == rule.Curve})
 		}
 	}
 	slices.SortFunc(out, func(a, b rule.Config) int {
@@ -54,19 +57,22 @@ func TestRulesThatCompare(t *testing.T) {
 			for i := range rows {
 				rows[i].Scores = scaled(rows[i].Scores, 3)
 			}
-		}, []string{"distance-js", "distance-ks", "distance-psi", "distance-wasserstein", "estimate-miss", "reference-curve", "reference-ece", "reference-nll", "reference-smece"}},
+		}, []string{"distance-js", "distance-ks", "distance-psi", "distance-wasserstein", "estimate-miss",
+			"reference-curve", "reference-ece", "reference-nll", "reference-smece"}},
 		{"unsure", func(rows []batchtest.Row) {
 			for i := range rows {
 				rows[i].Scores = scaled(rows[i].Scores, .5)
 			}
-		}, []string{"distance-js", "distance-ks", "distance-psi", "distance-wasserstein", "estimate-accuracy", "estimate-miss", "reference-curve", "reference-ece", "reference-nll", "reference-smece"}},
+		}, []string{"distance-js", "distance-ks", "distance-psi", "distance-wasserstein", "estimate-accuracy",
+			"estimate-miss", "reference-curve", "reference-ece", "reference-nll", "reference-smece"}},
 		{"wrong", func(rows []batchtest.Row) {
 			for i := range rows {
 				if i%5 == 0 {
 					rows[i].Label = (rows[i].Label + 1) % 4
 				}
 			}
-		}, []string{"estimate-miss", "reference-accuracy", "reference-curve", "reference-ece", "reference-nll", "reference-smece"}},
+		}, []string{"estimate-miss", "reference-accuracy", "reference-curve", "reference-ece", "reference-nll",
+			"reference-smece"}},
 	} {
 		for _, mode := range []string{alarm.Pinned, alarm.Rolling} {
 			t.Run(c.name+" "+mode, func(t *testing.T) {
@@ -88,7 +94,8 @@ func TestRulesThatCompare(t *testing.T) {
 					}
 					if a.State == stage.Firing && !slices.Contains(fired, a.Rule) {
 						fired = append(fired, a.Rule)
-						if a.Value <= .04 || a.Message == "" || a.ValueLo != nil && (*a.ValueLo > a.Value || *a.ValueHi < a.Value) {
+						if a.Value <= .04 || a.Message == "" || a.ValueLo != nil &&
+							(*a.ValueLo > a.Value || *a.ValueHi < a.Value) {
 							t.Errorf("alert %+v does not add up", a)
 						}
 					}

@@ -49,7 +49,8 @@ func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
 	s.model.Refit = refit.Config{}
-	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
+	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600,
+		MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	s.model.Trigger.ShadowAfter = 20 * time.Second
 	return s
 }
@@ -126,7 +127,8 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 		t.Fatal("there is no shadow version")
 	}
 	if got := w.counts(); got[shadow.CountShadowRows] != seen || got[shadow.CountShadowJoined] != labelled {
-		t.Errorf("got %d rows, %d joined; want %d, %d", got[shadow.CountShadowRows], got[shadow.CountShadowJoined], seen, labelled)
+		t.Errorf("got %d rows, %d joined; want %d, %d", got[shadow.CountShadowRows], got[shadow.CountShadowJoined],
+			seen, labelled)
 	}
 	k := v.keys[""]
 	if k.Labelled != labelled || len(v.keys) != 1 {
@@ -169,8 +171,8 @@ func TestShadowThatComesLate(t *testing.T) {
 	}
 }
 
-// TestJudge: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is rejected
-// when there were enough rows; one that was ready and turns worse is rolled back.
+// TestJudge: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is
+// rejected when there were enough rows; one that was ready and turns worse is rolled back.
 func TestJudge(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -196,7 +198,8 @@ func TestJudge(t *testing.T) {
 				t.Fatalf("got %v, %+v; want %v", got, vs, c.want)
 			}
 			v := vs[0]
-			if e := v.Evidence; e.Rows < 200 || v.ID != "m/v1+head1" || v.Number != 1 || (v.EffectiveFrom == "") != (v.State == record.ShadowReady) ||
+			if e := v.Evidence; e.Rows < 200 || v.ID != "m/v1+head1" || v.Number != 1 ||
+				(v.EffectiveFrom == "") != (v.State == record.ShadowReady) ||
 				e.NLLGain > 0 != (e.LogEBetter > e.LogEWorse) {
 				t.Errorf("got %+v", v)
 			}
@@ -219,7 +222,8 @@ func TestRollback(t *testing.T) {
 	s.model.Heads.Watch = 3600 * time.Second
 	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
 	vs := w.verdicts()
-	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled || vs[1].EffectiveFrom == "" {
+	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled ||
+		vs[1].EffectiveFrom == "" {
 		t.Errorf("got %+v, want ready and rolled back", vs)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestCorrectionOfManyClasses: of 150 classes the weights put into force before labels are those of the plain computation, help on the rows that
-// follow, name the assumption, and leave no trace of crashes.
+// TestCorrectionOfManyClasses: of 150 classes the weights put into force before labels are those of the plain
+// computation, help on the rows that follow, name the assumption, and leave no trace of crashes.
 func TestCorrectionOfManyClasses(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

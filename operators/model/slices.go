@@ -30,7 +30,8 @@ const CountPooledRows = "pooled_rows"
 const (
 	CountEndedSlices = "slices_ended"
 	EndedPooled      = "pooled" // another value of the column has more rows: their sums join those of ~other
-	EndedColumn      = "column" // the configuration has their column no more: their sums are dropped, the whole has the rows
+	// the configuration has their column no more: their sums are dropped, the whole has the rows
+	EndedColumn = "column"
 )
 
 // inbox are cells that wait for their label pane to be processed.
@@ -120,9 +121,9 @@ type slicer struct {
 	*version
 }
 
-// route decides, before a label pane is processed, which values have statistics of their own, and puts the cells of the others into their
-// column's ~other. It is a function of the panes up to this one, of all shards together and in the order of names, so no trace is left of
-// how the rows were split.
+// route decides, before a label pane is processed, which values have statistics of their own, and puts the cells of the
+// others into their column's ~other. It is a function of the panes up to this one, of all shards together and in the
+// order of names, so no trace is left of how the rows were split.
 func (s *slicer) route(pane int64) error {
 	if s.cfg.Slices.MaxKeys == 0 {
 		return nil
@@ -152,7 +153,8 @@ func (v *version) boxes() map[string]*inbox {
 
 func (s *slicer) routeColumn(column string, values []string, boxes map[string]*inbox, pane int64) error {
 	h := s.heavyOf(column)
-	here := slices.DeleteFunc(slices.Clone(values), func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
+	here := slices.DeleteFunc(slices.Clone(values),
+		func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
 	over := slice.LeastHashes(here, slicing.Slots(s.cfg.Slices.MaxKeys))
 	rows := map[string]int64{}
 	for _, x := range here {
@@ -160,7 +162,8 @@ func (s *slicer) routeColumn(column string, values []string, boxes map[string]*i
 			rows[x] = n
 		}
 	}
-	// Where shards had no slot for a value its rows are in ~other already: with fewer shards that is so where with more it is not.
+	// Where shards had no slot for a value its rows are in ~other already: with fewer shards that is so where with more
+	// it is not.
 	other := boxes[column+"="+slicing.Other]
 	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
 		h.More = max(h.More, pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife))+1)

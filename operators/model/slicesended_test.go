@@ -12,12 +12,14 @@ func endedBy(task *ModelTask, reason string) int64 {
 	return task.counts.All()[CountEndedSlices+":"+reason]
 }
 
-// TestEndedSlicesAreCounted: every slice that another one takes the place of is counted once, whatever the task is restored from on the way; one
-// whose column the configuration has no more is added to the counts of the checkpoint, and to no more than these by a second restart from it.
+// TestEndedSlicesAreCounted: every slice that another one takes the place of is counted once, whatever the task is
+// restored from on the way; one whose column the configuration has no more is added to the counts of the checkpoint,
+// and to no more than these by a second restart from it.
 func TestEndedSlicesAreCounted(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := manyValues(batchtest.Rows(154, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}), 60)
+	rows := manyValues(batchtest.Rows(154, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}),
+		60)
 	s := manySetup(4)
 	w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
 	task := s.task()

@@ -21,7 +21,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// manyValues gives rows values whose weights fall, and whose order turns half way: r0, r1, … are heavy first, then s0, s1, ….
+// manyValues gives rows values whose weights fall, and whose order turns half way: r0, r1, … are heavy first, then s0,
+// s1, ….
 func manyValues(rows []batchtest.Row, values int) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for i := range rows {
@@ -42,12 +43,13 @@ func manySetup(limit int) setup {
 	return s
 }
 
-// TestManyValuesLeaveNoTrace has more values than places, and more than slots: the same bytes come of any number of shards, batch size,
-// order and crash, and every row is in one slice.
+// TestManyValuesLeaveNoTrace has more values than places, and more than slots: the same bytes come of any number of
+// shards, batch size, order and crash, and every row is in one slice.
 func TestManyValuesLeaveNoTrace(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := manyValues(batchtest.Rows(151, batchtest.Options{N: 1500, MaxLag: 30 * second, Unlabelled: .1, Sharpness: 2, Regions: 1}), 60)
+	rows := manyValues(batchtest.Rows(151, batchtest.Options{N: 1500, MaxLag: 30 * second, Unlabelled: .1, Sharpness: 2,
+		Regions: 1}), 60)
 	for _, limit := range []int{3, 25} { // slots for 12 and 100 values a pane
 		s := manySetup(limit)
 		var want *world
@@ -78,7 +80,8 @@ func checkMany(t *testing.T, w *world, limit int) {
 	v := w.model.models["m"].versions["v1"]
 	kept := slices.Sorted(maps.Keys(v.heavy["region"].Kept))
 	if len(kept) != limit || len(v.pendingSlices) != 0 || len(v.keys) != limit+2 {
-		t.Errorf("%v are kept, %d keys, %d strangers; want %d and the whole and the rest, none", kept, len(v.keys), len(v.pendingSlices), limit)
+		t.Errorf("%v are kept, %d keys, %d strangers; want %d and the whole and the rest, none", kept, len(v.keys),
+			len(v.pendingSlices), limit)
 	}
 	late := 0
 	for _, x := range kept {
@@ -138,18 +141,20 @@ func checkParts(t *testing.T, w *world) {
 func TestManyValuesSurvive(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := manyValues(batchtest.Rows(152, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}), 60)
+	rows := manyValues(batchtest.Rows(152, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}),
+		60)
 	s := manySetup(4)
 	w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
 	w.compareRestarts(t, func(i int, _ *ModelTask) bool { return i%7 == 0 })
 }
 
-// TestColumnsAndBoundsChange goes on from a checkpoint with a lower bound, then without the column: nothing is refused, the bound holds
-// from the next pane on, and what fired for a slice that is gone is resolved.
+// TestColumnsAndBoundsChange goes on from a checkpoint with a lower bound, then without the column: nothing is refused,
+// the bound holds from the next pane on, and what fired for a slice that is gone is resolved.
 func TestColumnsAndBoundsChange(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
-	rows := manyValues(batchtest.Rows(153, batchtest.Options{N: 1500, MaxLag: 30 * second, Sharpness: 3, Regions: 1}), 20)
+	rows := manyValues(batchtest.Rows(153, batchtest.Options{N: 1500, MaxLag: 30 * second, Sharpness: 3, Regions: 1}),
+		20)
 	s := manySetup(8)
 	w := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
 	half, saved := s.task(), []byte(nil)
@@ -159,7 +164,10 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 			continue
 		}
 		v := half.models["m"].versions["v1"]
-		if slices.ContainsFunc(slices.Collect(maps.Values(v.keys)), func(k *keyState) bool { return k.Slice != "" && firingAny(k) }) {
+		if slices.ContainsFunc(slices.Collect(maps.Values(v.keys)), func(k *keyState) bool {
+			return k.Slice != "" &&
+				firingAny(k)
+		}) {
 			c, err := pipeline.EncodeCheckpoint(half.Sections())
 			w.must(err)
 			saved = c.Data

@@ -11,7 +11,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// sliceState is the section of a model task's checkpoint that says which values of slice columns have statistics of their own.
+// sliceState is the section of a model task's checkpoint that says which values of slice columns have statistics of
+// their own.
 type sliceState struct{ t *ModelTask }
 
 // matchHeavy makes the kept values those that have statistics.

@@ -14,8 +14,9 @@ type namedStage struct {
 	stage.Stage
 }
 
-// stagesOf is the table of stages, in the order in which they observe and close a pane. A new stage is a package and a line here.
-// Windows come after drift, whose numbers of this pane they show; alarms come before rules in stage.Key.Alerts.
+// stagesOf is the table of stages, in the order in which they observe and close a pane. A new stage is a package and a
+// line here. Windows come after drift, whose numbers of this pane they show; alarms come before rules in
+// stage.Key.Alerts.
 func stagesOf(cfg *ModelConfig, env *stage.Env) []namedStage {
 	return []namedStage{
 		{"drift", drift.New(env, cfg.Unlabelled)},

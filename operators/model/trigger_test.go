@@ -28,9 +28,12 @@ func wornRows(seed uint64, n, from int, share float64) []batchtest.Row {
 
 func triggerSetup() setup {
 	s := defaultSetup()
-	s.model.Trigger = finetune.TriggerConfig{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800, MaxECE: .05, MaxAccuracyDrop: .08, MaxAURCRise: .1, Z: 3,
-		For: 20 * time.Second, DataRows: 600, Cooldown: 100 * time.Second, Budget: 2, BudgetPeriod: 1000 * time.Second, ShadowAfter: 30 * time.Second, Deadline: 60 * time.Second}
-	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600, MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
+	s.model.Trigger = finetune.TriggerConfig{Enabled: true, Recipe: "auto", Rows: 400, MinRows: 200, ReferenceRows: 800,
+		MaxECE: .05, MaxAccuracyDrop: .08, MaxAURCRise: .1, Z: 3,
+		For: 20 * time.Second, DataRows: 600, Cooldown: 100 * time.Second, Budget: 2, BudgetPeriod: 1000 * time.Second,
+		ShadowAfter: 30 * time.Second, Deadline: 60 * time.Second}
+	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600,
+		MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	return s
 }
 
@@ -38,8 +41,8 @@ func (w *world) requests() []record.Finetune {
 	return decodeAll[record.Finetune](w.t, w.outputs, pipeline.StreamFinetune)
 }
 
-// TestTriggerOnAccuracy: asked after the fall and not before, with its numbers; again after the deadline and the cool-down,
-// and no more often than the budget allows. Splits, orders and crashes leave no trace.
+// TestTriggerOnAccuracy: asked after the fall and not before, with its numbers; again after the deadline and the
+// cool-down, and no more often than the budget allows. Splits, orders and crashes leave no trace.
 func TestTriggerOnAccuracy(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -60,11 +63,14 @@ func TestTriggerOnAccuracy(t *testing.T) {
 		t.Errorf("asked %d s after the fall", after/second)
 	}
 	e := r.Evidence
-	if r.Reason != "accuracy" || r.ID != "m/v1+head1" || r.Number != 1 || r.Recipe != "auto" || r.Classes != 4 || e.Rows < 400 || e.ReferenceRows < 800 ||
-		e.ReferenceAccuracy-e.Accuracy < .08 || r.Data.Rows < 600 || r.Seed == 0 || r.Seed >= 1<<53 || !strings.Contains(r.Why, "accuracy") {
+	if r.Reason != "accuracy" || r.ID != "m/v1+head1" || r.Number != 1 || r.Recipe != "auto" || r.Classes != 4 ||
+		e.Rows < 400 || e.ReferenceRows < 800 ||
+		e.ReferenceAccuracy-e.Accuracy < .08 || r.Data.Rows < 600 || r.Seed == 0 || r.Seed >= 1<<53 ||
+		!strings.Contains(r.Why, "accuracy") {
 		t.Errorf("got %+v", r)
 	}
-	if times := []string{r.Data.From, e.Since, r.DecidedAt, r.ShadowFrom, r.Deadline}; times[0] >= times[1] || times[1] >= times[2] || times[2] >= times[3] || times[3] >= times[4] || r.Data.To != r.DecidedAt {
+	if times := []string{r.Data.From, e.Since, r.DecidedAt, r.ShadowFrom, r.Deadline}; times[0] >= times[1] ||
+		times[1] >= times[2] || times[2] >= times[3] || times[3] >= times[4] || r.Data.To != r.DecidedAt {
 		t.Errorf("times are not in order: %v, data to %s", times, r.Data.To)
 	}
 	if vs := want.verdicts(); len(vs) == 0 || vs[0].State != record.ShadowLost || vs[0].ID != r.ID {

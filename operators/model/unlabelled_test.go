@@ -45,8 +45,9 @@ func histogram(c []float64) []float64 {
 	return h
 }
 
-// TestUnlabelledInSnapshots: what windows say of predictions before their labels is what the rows themselves give: nothing in reference to
-// a window that is part of it, no distance above its threshold while nothing changes, all above it once confidences move.
+// TestUnlabelledInSnapshots: what windows say of predictions before their labels is what the rows themselves give:
+// nothing in reference to a window that is part of it, no distance above its threshold while nothing changes, all above
+// it once confidences move.
 func TestUnlabelledInSnapshots(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -102,8 +103,8 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	}
 }
 
-// TestEstimateFollowsTheCalibrator: of an overconfident model with its temperature in force, the confidence-based estimate has the
-// accuracy, and the ECE of the raw confidences, that the labels then show.
+// TestEstimateFollowsTheCalibrator: of an overconfident model with its temperature in force, the confidence-based
+// estimate has the accuracy, and the ECE of the raw confidences, that the labels then show.
 func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -119,7 +120,8 @@ func TestEstimateFollowsTheCalibrator(t *testing.T) {
 		e := snap.Unlabelled.Estimates[0]
 		checked++
 		if math.Abs(e.Miss.Z) > 4 || e.ECE == nil || *e.ECE < .05 || math.Abs(*e.ECE-*snap.Raw.ECE) > .06 {
-			t.Errorf("window from %s: %+v, miss %+v; accuracy %v, ECE %v", snap.Window.Start, e, e.Miss, *snap.Raw.Accuracy, *snap.Raw.ECE)
+			t.Errorf("window from %s: %+v, miss %+v; accuracy %v, ECE %v", snap.Window.Start, e, e.Miss,
+				*snap.Raw.Accuracy, *snap.Raw.ECE)
 		}
 	}
 	if checked == 0 {
@@ -132,5 +134,6 @@ func distances(d unlabelled.Distances) record.Distances {
 	one := func(d unlabelled.Distance) record.Distance {
 		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}
 	}
-	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI), JensenShannon: one(d.JensenShannon), Bins: d.Bins}
+	return record.Distances{KS: one(d.KS), Wasserstein: one(d.Wasserstein), PSI: one(d.PSI),
+		JensenShannon: one(d.JensenShannon), Bins: d.Bins}
 }

@@ -106,7 +106,8 @@ func TestZombieChangesNothing(t *testing.T) {
 	for _, at := range []int{len(w.panes) / 4, len(w.panes) / 2, 3 * len(w.panes) / 4} {
 		store, sink := &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, &written{}
 		begin := func(st pipeline.CheckpointStore, left int, interval time.Duration) error {
-			return pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: st, Sink: sink, Interval: interval, Log: quiet},
+			return pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: st, Sink: sink, Interval: interval,
+				Log: quiet},
 				func() (pipeline.Registered, error) {
 					t := s.task()
 					return pipeline.Registered{Task: t, Waiter: t}, nil

@@ -248,7 +248,8 @@ type ruling struct{ state, why string }
 func (s *state) decide(e *evaluator, r ruling, end int64, p *pairs) error {
 	v, shadow := s.version, record.ShadowVersion(s.version.Name, e.number)
 	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.Model + "/" + shadow, Model: v.Model,
-		Version: v.Name, Number: e.number, ShadowVersion: shadow, State: r.state, Why: r.why, DecidedAt: pipeline.Format(end)}
+		Version: v.Name, Number: e.number, ShadowVersion: shadow, State: r.state, Why: r.why,
+		DecidedAt: pipeline.Format(end)}
 	if r.state != record.ShadowReady || e.state == record.ShadowReady {
 		e.until = end + max(int64(s.stage.cfg.ShadowAfter), s.stage.env.Pane)
 		d.EffectiveFrom = pipeline.Format(e.until)

@@ -23,7 +23,8 @@ func TestFailedCanariesAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Calibrators = []*stage.InForce{{Revision: 1, From: 1, Cal: calibrator.Identity{}, Encoded: []byte(`{"version":1,"method":"identity"}`)}}
+	v.Calibrators = []*stage.InForce{{Revision: 1, From: 1, Cal: calibrator.Identity{},
+		Encoded: []byte(`{"version":1,"method":"identity"}`)}}
 	now := int64(1_700_000_000) * second
 	for range 200 {
 		x.run = &run{candidates: []*candidate{{fitResult: fitResult{method: cal.Method(), cal: cal, encoded: encoded}}}}

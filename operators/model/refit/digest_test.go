@@ -41,8 +41,9 @@ func TestDigestRows(t *testing.T) {
 	}
 	seen := map[string]string{digestRows(rows): "nothing"}
 	for name, change := range map[string]func(r *acc.SampleRow){
-		"id": func(r *acc.SampleRow) { r.ID[7]++ }, "ts": func(r *acc.SampleRow) { r.TS++ }, "label ts": func(r *acc.SampleRow) { r.LabelTS++ },
-		"weight": func(r *acc.SampleRow) { r.W *= 1.5 }, "label": func(r *acc.SampleRow) { r.Y++ },
+		"id": func(r *acc.SampleRow) { r.ID[7]++ }, "ts": func(r *acc.SampleRow) { r.TS++ },
+		"label ts": func(r *acc.SampleRow) { r.LabelTS++ },
+		"weight":   func(r *acc.SampleRow) { r.W *= 1.5 }, "label": func(r *acc.SampleRow) { r.Y++ },
 		"score": func(r *acc.SampleRow) { r.Z = slices.Clone(r.Z); r.Z[3] = math.Nextafter32(r.Z[3], 9) },
 	} {
 		other := slices.Clone(rows)

@@ -26,8 +26,10 @@ const (
 )
 
 func testConfig() Config {
-	return Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200, MaxRows: 2000, TestShare: .3,
-		Delay: 1, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, MaxECERise: .01, MaxAccuracyDrop: .01, Cooldown: 20 * time.Second}
+	return Config{Method: "temperature", Period: 60 * time.Second, OnAlarm: true, FreshRows: 300, MinRows: 200,
+		MaxRows: 2000, TestShare: .3,
+		Delay: 1, Alpha: .05, ValidationRows: 1000, RollbackPanes: 10_000, MaxECERise: .01, MaxAccuracyDrop: .01,
+		Cooldown: 20 * time.Second}
 }
 
 // fixture is a stage with the state of one version, and what it published.
@@ -72,7 +74,8 @@ func (f *fixture) published(s pipeline.Stream) (out []record.Calibrator) {
 func sample(rows []batchtest.Row) []acc.SampleRow {
 	out := make([]acc.SampleRow, 0, len(rows))
 	for i, r := range rows {
-		out = append(out, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, TS: r.TS, LabelTS: r.LabelTS, W: 1, Y: r.Label,
+		out = append(out, acc.SampleRow{ID: [16]byte{byte(i), byte(i >> 8)}, TS: r.TS, LabelTS: r.LabelTS, W: 1,
+			Y: r.Label,
 			Z: slices.Clone(r.Scores)})
 	}
 	return out

@@ -30,8 +30,10 @@ func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
 		reason string
 		want   []int // baselines then; 0 the identity
 	}{
-		{reasonPeriod, []int{0}}, {reasonAlarm, []int{1, 0}}, {reasonPeriod, []int{2, 1, 0}}, {reasonPeriod, []int{3, 1, 0}}, {reasonAlarm, []int{4, 1, 0}},
-		{reasonRollback, []int{5, 4, 1, 0}}, {reasonAlarm, []int{6, 5, 4, 1, 0}}, {reasonPeriod, []int{7, 6, 5, 4, 0}}, {reasonManual, []int{8, 6, 5, 4, 0}},
+		{reasonPeriod, []int{0}}, {reasonAlarm, []int{1, 0}}, {reasonPeriod, []int{2, 1, 0}}, {reasonPeriod,
+			[]int{3, 1, 0}}, {reasonAlarm, []int{4, 1, 0}},
+		{reasonRollback, []int{5, 4, 1, 0}}, {reasonAlarm, []int{6, 5, 4, 1, 0}}, {reasonPeriod,
+			[]int{7, 6, 5, 4, 0}}, {reasonManual, []int{8, 6, 5, 4, 0}},
 	} {
 		f := inForceAs(t, i+1, 1.5+float64(i), c.reason)
 		g = g.next(old, f, 1)
@@ -41,7 +43,8 @@ func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
 		old = f
 	}
 	// What comes back is no baseline of itself.
-	if got := revisions(g.next(old, inForceAs(t, 10, 1.5+5, reasonRollback), 1)); !slices.Equal(got, []int{9, 8, 5, 4, 0}) {
+	if got := revisions(g.next(old, inForceAs(t, 10, 1.5+5, reasonRollback), 1)); !slices.Equal(got,
+		[]int{9, 8, 5, 4, 0}) {
 		t.Errorf("after the return of revision 6 the baselines are %v", got)
 	}
 	r := binenc.NewReader(g.append(nil))
@@ -77,8 +80,10 @@ func TestReturnOfWhatWasBefore(t *testing.T) {
 	f := x.version.Newest()
 	c := x.published(pipeline.StreamCalibrators)
 	last := c[len(c)-1]
-	if f.Revision != 5 || string(f.Encoded) != string(sharp.Encoded) || last.Restores == nil || *last.Restores != 1 || last.Reason != reasonRollback || last.Build != "1.2.3" {
-		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3", f.Revision, f.Encoded, last)
+	if f.Revision != 5 || string(f.Encoded) != string(sharp.Encoded) || last.Restores == nil || *last.Restores != 1 ||
+		last.Reason != reasonRollback || last.Build != "1.2.3" {
+		t.Errorf("in force is revision %d, %s, %+v; want that of before the change, revision 1, again, by build 1.2.3",
+			f.Revision, f.Encoded, last)
 	}
 }
 
@@ -91,7 +96,8 @@ func TestChangeAmidValidation(t *testing.T) {
 		after float64 // sharpness of the newest rows
 		fires bool
 		want  bool
-	}{{"no change", 2.5, false, true}, {"newest rows against it", .4, false, false}, {"an alarm since", 2.5, true, false}} {
+	}{{"no change", 2.5, false, true}, {"newest rows against it", .4, false, false}, {"an alarm since", 2.5, true,
+		false}} {
 		x := newFixture(t, testConfig(), 4)
 		k := x.key
 		k.Sample = sample(batchtest.Rows(107, batchtest.Options{N: 3000, Sharpness: 2.5}))

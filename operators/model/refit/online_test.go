@@ -73,7 +73,8 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 	}
 	got := o.shown()
 	want := plainRegret(conf, hits, o.loss)
-	t.Logf("regret %.4f nats a row (rows themselves: %.4f), ECE %.4f, slope %.2f, best fixed %+v", got.Regret, want, got.ECE, got.Slope, got.BestFixed)
+	t.Logf("regret %.4f nats a row (rows themselves: %.4f), ECE %.4f, slope %.2f, best fixed %+v", got.Regret, want,
+		got.ECE, got.Slope, got.BestFixed)
 	// A cell stands for rows whose log-odds differ by up to 1/14.
 	const cells = 1e-3
 	if math.Abs(got.Regret-want) > cells {

@@ -120,7 +120,8 @@ func TestOutlook(t *testing.T) {
 		sharpness []float64
 		since     int // run
 		lasts     bool
-	}{{"all alike", alike, 0, true}, {"in runs", runs, 0, false}, {"changed", changed, 10, true}, {"changed, and not known to have", changed, 0, false}} {
+	}{{"all alike", alike, 0, true}, {"in runs", runs, 0, false}, {"changed", changed, 10,
+		true}, {"changed, and not known to have", changed, 0, false}} {
 		x := newFixture(t, cfg, 4)
 		k := x.key
 		var starts []int64
@@ -137,7 +138,8 @@ func TestOutlook(t *testing.T) {
 		}
 		low, err := o.of(inForceAs(t, 1, 2.5, "").Cal, &sampleLosses{}, gained{.15, 1500, starts[c.since]})
 		if err != nil || low > 0 != c.lasts {
-			t.Errorf("%s: a gain of 0.15 is at least %v on the next rows, %v; want it to last: %v", c.name, low, err, c.lasts)
+			t.Errorf("%s: a gain of 0.15 is at least %v on the next rows, %v; want it to last: %v", c.name, low, err,
+				c.lasts)
 		}
 	}
 }
@@ -163,7 +165,8 @@ func TestSampleLosses(t *testing.T) {
 		}
 		want, err := (&sampleLosses{}).of(k, cal)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("step %d: losses of %d rows differ from those of scoring all again (%d), %v", step, len(got), len(want), err)
+			t.Fatalf("step %d: losses of %d rows differ from those of scoring all again (%d), %v", step, len(got),
+				len(want), err)
 		}
 	}
 }

@@ -21,13 +21,15 @@ func TestFailedFitIsRecorded(t *testing.T) {
 		fit := append([]acc.SampleRow(nil), rows...)
 		x.must(x.begin(fit, reasonPeriod, &stage.Pane{Index: 10, End: 11 * paneLength}))
 		if method == "temperature" {
-			panicked := &job{done: make(chan struct{}), results: []fitResult{recovered(method, func() (fitResult, error) { panic("index out of range") })}}
+			panicked := &job{done: make(chan struct{}),
+				results: []fitResult{recovered(method, func() (fitResult, error) { panic("index out of range") })}}
 			close(panicked.done)
 			x.stage.jobs[x.State] = panicked
 		}
 		x.must(x.stepRun(&stage.Pane{Index: 11, End: 12 * paneLength, Labelled: 1}))
 		d := x.published(pipeline.StreamDecisions)
-		if len(d) != 1 || d[0].Published || !strings.Contains(d[0].Outcome, want) || len(d[0].Evidence.Candidates) != 1 || !strings.Contains(d[0].Evidence.Candidates[0].Outcome, want) {
+		if len(d) != 1 || d[0].Published || !strings.Contains(d[0].Outcome, want) ||
+			len(d[0].Evidence.Candidates) != 1 || !strings.Contains(d[0].Evidence.Candidates[0].Outcome, want) {
 			t.Errorf("%s: decisions %+v, want one without a change that says %q", method, d, want)
 		}
 		if x.run != nil {

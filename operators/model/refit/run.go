@@ -142,7 +142,8 @@ const newestRows = 2 * leastValidation
 // from after the change only.
 func (s *State) turning(c *candidate) (bool, error) {
 	r, k := s.run, s.whole()
-	if since, firing := k.FiringSince(); firing && s.stage.cfg.OnAlarm && r.reason == reasonPeriod && since > r.fitFrom {
+	if since, firing := k.FiringSince(); firing && s.stage.cfg.OnAlarm && r.reason == reasonPeriod &&
+		since > r.fitFrom {
 		return true, nil
 	}
 	current := inForce(s.version)
