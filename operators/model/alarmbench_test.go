@@ -82,7 +82,7 @@ func BenchmarkAlarmKeys(b *testing.B) {
 						}
 					}
 				}
-				if err := task.close(v, names, inputs, in.Index); err != nil {
+				if err := (&stepper{task, v}).close(names, inputs, in.Index); err != nil {
 					b.Fatal(err)
 				}
 				task.out = nil

@@ -65,7 +65,7 @@ func (m *model) seen(pane, pause int64) (any bool) {
 
 // forgetIdle forgets the versions that are out of service at the end of a label pane. It is asked at panes with rows
 // only: which of the others are stepped through depends on how far the barrier jumps.
-func (t *ModelTask) forgetIdle(m *model, pane int64) error {
+func (m *model) forgetIdle(t *ModelTask, pane int64) error {
 	after := t.cfg.ForgetAfter / t.cfg.Pane
 	if after == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (t *ModelTask) forgetIdle(m *model, pane int64) error {
 		if v.last == minPane || v.idle < after || !v.settled(pane) {
 			continue
 		}
-		if err := t.forgetVersion(v, (pane+1)*t.cfg.Pane); err != nil {
+		if err := (&stepper{t, v}).forget((pane + 1) * t.cfg.Pane); err != nil {
 			return fmt.Errorf("version %q: %w", name, err)
 		}
 	}
@@ -93,10 +93,11 @@ func (v *version) settled(pane int64) bool {
 	return len(v.keys) > 0 && v.refit.Idle(pane)
 }
 
-// forgetVersion ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and
+// forget ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and
 // tests are dropped. Cells of later label panes stay, and begin anew. So do the revision's number, what is in force,
 // pins and the heads that were asked for: the topics have them.
-func (t *ModelTask) forgetVersion(v *version, now int64) error {
+func (t *stepper) forget(now int64) error {
+	v := t.version
 	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; whether the error is gone is not known", time.Duration(t.cfg.ForgetAfter))
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
 		k := v.keys[name]

@@ -99,10 +99,17 @@ func (k *keyState) takePane(pane, length int64) stage.Pane {
 	return in
 }
 
+// stepper takes one version of a task through a label pane.
+type stepper struct {
+	*ModelTask
+	*version
+}
+
 // step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together,
 // then the decisions, which take effect at the pane's end.
-func (t *ModelTask) step(v *version, pane int64) error {
-	if err := (&slicer{t, v}).route(pane); err != nil {
+func (t *stepper) step(pane int64) error {
+	v := t.version
+	if err := t.route(pane); err != nil {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(v.keys))
@@ -115,14 +122,14 @@ func (t *ModelTask) step(v *version, pane int64) error {
 		k := v.keys[name]
 		in := k.takePane(pane, t.cfg.Pane)
 		inputs[name] = &in
-		if err := t.stepKey(v, k, &in); err != nil {
+		if err := t.stepKey(k, &in); err != nil {
 			return fmt.Errorf("slice %q: %w", name, err)
 		}
 	}
 	if t.models[v.Model].heads.Shadowing(v.Name) {
 		return nil
 	}
-	if err := t.close(v, names, inputs, pane); err != nil {
+	if err := t.close(names, inputs, pane); err != nil {
 		return err
 	}
 	in := inputs[""]
@@ -137,11 +144,11 @@ func (t *ModelTask) step(v *version, pane int64) error {
 	return v.refit.StepShift(in)
 }
 
-func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
+func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 	k.Labelled += in.Labelled
 	k.LateRows += in.Late
 	var err error
-	if in.Scored, err = t.score(v, k, in); err != nil {
+	if in.Scored, err = t.score(k, in); err != nil {
 		return err
 	}
 	if err := k.Recent.Add(in, in.Scored, t.cfg.Bins, keepRows(&t.cfg)); err != nil {
@@ -157,13 +164,14 @@ func (t *ModelTask) stepKey(v *version, k *keyState, in *stage.Pane) error {
 		}
 	}
 	if k.Slice == "" {
-		t.models[v.Model].heads.Observe(&v.Version, in)
+		t.models[t.Model].heads.Observe(&t.Version, in)
 	}
 	return nil
 }
 
 // close ends a label pane of a version, stage by stage, and settles its alerts.
-func (t *ModelTask) close(v *version, names []string, in map[string]*stage.Pane, pane int64) error {
+func (t *stepper) close(names []string, in map[string]*stage.Pane, pane int64) error {
+	v := t.version
 	c := &stage.Closing{Version: &v.Version, Index: pane, End: (pane + 1) * t.cfg.Pane}
 	keys := make([]*stage.Key, len(names))
 	for i, name := range names {

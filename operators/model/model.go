@@ -335,7 +335,7 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 		}
 		busy := m.seen(pane, max(1, pauseAtMost/t.cfg.Pane))
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
-			if err := t.step(m.versions[vn], pane); err != nil {
+			if err := (&stepper{t, m.versions[vn]}).step(pane); err != nil {
 				return fmt.Errorf("model %s version %q label pane %s: %w", m.name, vn, pipeline.Format(pane*t.cfg.Pane),
 					err)
 			}
@@ -344,7 +344,7 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 			return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
 		}
 		if busy {
-			if err := t.forgetIdle(m, pane); err != nil {
+			if err := m.forgetIdle(t, pane); err != nil {
 				return fmt.Errorf("model %s label pane %s: %w", m.name, pipeline.Format(pane*t.cfg.Pane), err)
 			}
 		}
@@ -410,7 +410,7 @@ func (t *ModelTask) Hash() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b, err = t.appendHeavy(b, name); err != nil {
+		if b, err = t.models[name].appendHeavy(b); err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(b)

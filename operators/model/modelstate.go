@@ -46,7 +46,7 @@ func (s taskState) RestoreState(src []byte) error {
 	d := acc.NewDecoder()
 	for range r.Count(3, binenc.MaxItems) {
 		m := t.newModel("")
-		if err := t.restoreModel(m, &r, d); err != nil {
+		if err := s.restoreModel(m, &r, d); err != nil {
 			return err
 		}
 		t.models[m.name] = m
@@ -54,13 +54,14 @@ func (s taskState) RestoreState(src []byte) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	t.goOn()
-	t.endSwitchedOff()
+	s.goOn()
+	s.endSwitchedOff()
 	return nil
 }
 
 // goOn starts the fits that were under way when the state was saved.
-func (t *ModelTask) goOn() {
+func (s taskState) goOn() {
+	t := s.t
 	for _, m := range t.models {
 		for _, v := range m.versions {
 			v.refit.Continue()
@@ -98,7 +99,8 @@ func (m *model) append(dst []byte, table []namedStage) ([]byte, error) {
 	return m.heads.Append(dst)
 }
 
-func (t *ModelTask) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) error {
+func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) error {
+	t := s.t
 	cfg := &t.cfg
 	m.name = r.String(binenc.MaxName)
 	m.next = r.Varint()

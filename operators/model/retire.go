@@ -14,7 +14,7 @@ import (
 
 // retire ends the statistics of a value that another one has taken the place of: what fires is resolved, its sums join
 // those of ~other, and so does its ledger. Tests and references end: they were of its rows alone. It is counted.
-func (s *slicer) retire(column, value string, end int64) error {
+func (s *stepper) retire(column, value string, end int64) error {
 	name := column + "=" + value
 	k := s.keys[name]
 	if k == nil {
@@ -40,7 +40,7 @@ func (s *slicer) retire(column, value string, end int64) error {
 }
 
 // absorb adds the sums of a key to another's.
-func (s *slicer) absorb(k, o *keyState) error {
+func (s *stepper) absorb(k, o *keyState) error {
 	k.Labelled += o.Labelled
 	k.LateRows += o.LateRows
 	for i, st := range k.states {
@@ -72,7 +72,7 @@ func (s *slicer) absorb(k, o *keyState) error {
 	return nil
 }
 
-func (s *slicer) absorbSince(a, o *stage.SinceInForce) error {
+func (s *stepper) absorbSince(a, o *stage.SinceInForce) error {
 	if o.Raw == nil || o.Revision != a.Revision && a.Raw != nil {
 		return nil
 	}

@@ -9,7 +9,8 @@ import (
 
 // score scores a pane's sampled rows by the calibrator in force at each row's event time: what a server that
 // follows the calibrators would have served. There is no feedback edge into the shards' statistics.
-func (t *ModelTask) score(v *version, k *keyState, in *stage.Pane) (stage.Scored, error) {
+func (t *stepper) score(k *keyState, in *stage.Pane) (stage.Scored, error) {
+	v := t.version
 	out := stage.Scored{}
 	sc := stage.NewScorer(k.K)
 	for i := range in.Rows {
@@ -37,7 +38,7 @@ func (t *ModelTask) score(v *version, k *keyState, in *stage.Pane) (stage.Scored
 	return out, nil
 }
 
-func (t *ModelTask) addSince(k *keyState, f *stage.InForce, row *acc.SampleRow, sc *stage.Scorer) error {
+func (t *stepper) addSince(k *keyState, f *stage.InForce, row *acc.SampleRow, sc *stage.Scorer) error {
 	if k.Since.Revision != f.Revision || k.Since.Raw == nil {
 		raw, err := t.env.NewSums(k.K)
 		if err != nil {

@@ -115,16 +115,10 @@ func (v *version) heavyOf(column string) *slice.Counts {
 	return h
 }
 
-// slicer gives the slices of a version their statistics, and takes them.
-type slicer struct {
-	*ModelTask
-	*version
-}
-
 // route decides, before a label pane is processed, which values have statistics of their own, and puts the cells of the
 // others into their column's ~other. It is a function of the panes up to this one, of all shards together and in the
 // order of names, so no trace is left of how the rows were split.
-func (s *slicer) route(pane int64) error {
+func (s *stepper) route(pane int64) error {
 	if s.cfg.Slices.MaxKeys == 0 {
 		return nil
 	}
@@ -151,7 +145,7 @@ func (v *version) boxes() map[string]*inbox {
 	return all
 }
 
-func (s *slicer) routeColumn(column string, values []string, boxes map[string]*inbox, pane int64) error {
+func (s *stepper) routeColumn(column string, values []string, boxes map[string]*inbox, pane int64) error {
 	h := s.heavyOf(column)
 	here := slices.DeleteFunc(slices.Clone(values),
 		func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
@@ -190,7 +184,7 @@ func (s *slicer) routeColumn(column string, values []string, boxes map[string]*i
 }
 
 // admitKey gives a value statistics of its own, from its waiting cells on.
-func (s *slicer) admitKey(name string) {
+func (s *stepper) admitKey(name string) {
 	k := s.key(name, &s.cfg)
 	if b := s.pendingSlices[name]; b != nil {
 		k.inbox = *b
@@ -199,7 +193,7 @@ func (s *slicer) admitKey(name string) {
 }
 
 // pool puts a value's cells of a label pane into ~other.
-func (s *slicer) pool(column, value string, pane int64) error {
+func (s *stepper) pool(column, value string, pane int64) error {
 	name := column + "=" + value
 	b := s.inbox(name, &s.cfg)
 	s.counts.Add(CountPooledRows, b.predictions(pane))

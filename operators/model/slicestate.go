@@ -35,7 +35,7 @@ func (v *version) matchHeavy() {
 func (s sliceState) AppendState(dst []byte) ([]byte, error) {
 	var err error
 	for _, model := range slices.Sorted(maps.Keys(s.t.models)) {
-		if dst, err = s.t.appendHeavy(dst, model); err != nil {
+		if dst, err = s.t.models[model].appendHeavy(dst); err != nil {
 			return dst, err
 		}
 	}
@@ -43,15 +43,14 @@ func (s sliceState) AppendState(dst []byte) ([]byte, error) {
 }
 
 // appendHeavy appends the columns of a model's versions and the cells of values without statistics.
-func (t *ModelTask) appendHeavy(dst []byte, model string) ([]byte, error) {
-	m := t.models[model]
+func (m *model) appendHeavy(dst []byte) ([]byte, error) {
 	var err error
 	for _, version := range slices.Sorted(maps.Keys(m.versions)) {
 		v := m.versions[version]
 		if len(v.heavy) == 0 && len(v.pendingSlices) == 0 {
 			continue
 		}
-		dst = binenc.AppendString(binenc.AppendString(append(dst, 1), model), version)
+		dst = binenc.AppendString(binenc.AppendString(append(dst, 1), m.name), version)
 		dst = binenc.AppendUvarint(dst, uint64(len(v.heavy)))
 		for _, column := range slices.Sorted(maps.Keys(v.heavy)) {
 			dst = v.heavy[column].Append(binenc.AppendString(dst, column))
@@ -59,7 +58,7 @@ func (t *ModelTask) appendHeavy(dst []byte, model string) ([]byte, error) {
 		dst = binenc.AppendUvarint(dst, uint64(len(v.pendingSlices)))
 		for _, slice := range slices.Sorted(maps.Keys(v.pendingSlices)) {
 			if dst, err = v.pendingSlices[slice].appendPending(binenc.AppendString(dst, slice)); err != nil {
-				return dst, fmt.Errorf("model %s version %q slice %q: %w", model, version, slice, err)
+				return dst, fmt.Errorf("model %s version %q slice %q: %w", m.name, version, slice, err)
 			}
 		}
 	}

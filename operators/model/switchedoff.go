@@ -13,7 +13,8 @@ import (
 // endSwitchedOff publishes, once a checkpoint is read, the end of what it has firing and the configuration has no more,
 // and forgets the slices of columns that it has no more. It is of the end of the last label pane that was processed, so
 // that a process that restarts from the same checkpoint again says the same.
-func (t *ModelTask) endSwitchedOff() {
+func (s taskState) endSwitchedOff() {
+	t := s.t
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
 		m := t.models[name]
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
