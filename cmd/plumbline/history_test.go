@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -164,41 +162,6 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 		return st, st.Up && st.Error == ""
 	})
 }
-
-// TestDecisionCopies: what is copied, and in what bytes.
-func TestDecisionCopies(t *testing.T) {
-	sink := &messageLog{}
-	alert := []byte(`{"schema":1,"model":"a/b","version":"1","at":"2026-01-01T00:00:00Z","value":0.1}`)
-	in := []pipeline.Message{
-		{Stream: pipeline.StreamSnapshots, Value: []byte(`{"model":"m"}`)},
-		{Stream: pipeline.StreamAlerts, Key: []byte("k"), Value: alert, Time: 5},
-		{Stream: pipeline.StreamDecisions, Value: []byte(`{"model":"m","version":"2","outcome":"no change <&>"}`)},
-		{Stream: pipeline.StreamPanes, Value: []byte{0, 1}},
-	}
-	if err := (decisionlog.Recorder{Sink: sink}).Write(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	if len(sink.got) != 6 || len(in) != 4 {
-		t.Fatalf("%d messages written, want the 4 and 2 copies", len(sink.got))
-	}
-	c := sink.got[4]
-	if c.Stream != pipeline.StreamHistory || c.Partition != -1 || string(c.Key) != "a/b" || c.Time != 5 ||
-		string(c.Value) != `{"schema":1,"kind":"alert","model":"a/b","version":"1","record":`+string(alert)+`}` {
-		t.Errorf("the copy of an alert is %+v %s", c, c.Value)
-	}
-	if err := (decisionlog.Recorder{Sink: sink}).Write(t.Context(), []pipeline.Message{{Stream: pipeline.StreamAlerts, Value: []byte("{")}}); err == nil {
-		t.Error("an alert that is not JSON was copied")
-	}
-}
-
-type messageLog struct{ got []pipeline.Message }
-
-func (l *messageLog) Write(_ context.Context, ms []pipeline.Message) error {
-	l.got = append(l.got, ms...)
-	return nil
-}
-
-func (l *messageLog) Close() error { return nil }
 
 func TestHistoryUsage(t *testing.T) {
 	for want, args := range map[string][]string{
