@@ -44,7 +44,7 @@ type Config struct {
 	// The value. excess: ECE less the ECE that a calibrated model would show at this n. reference: how much worse the
 	// measure is than in a reference window. distance: of a confidence score's distribution from the reference,
 	// before labels. estimate: the measure, estimated before labels. threshold: the measure itself.
-	Kind string `yaml:"kind" default:"excess" enum:"excess|reference|distance|estimate|threshold"`
+	Kind string `yaml:"kind" default:"excess"`
 	// Of kind excess: ece. reference: ece (debiased), smece, accuracy, nll, curve (largest change of a bin).
 	// distance: ks, psi, wasserstein, js. estimate: accuracy (its fall), ece, miss (estimate less truth, once labels
 	// come). threshold: accuracy, nll, ece (debiased), smece, confidence (mean), coverage (share of predictions with
@@ -67,29 +67,54 @@ type Config struct {
 	Age time.Duration `yaml:"age" default:"0s"`
 }
 
-// Choices lists the measures of all kinds.
-func (Config) Choices(key string) []string {
-	if key != "measure" {
-		return nil
-	}
-	return []string{"ece", "smece", "accuracy", "nll", "curve", "ks", "psi", "wasserstein", "js", "miss", "confidence",
-		"coverage"}
+// kind is one kind of rule: its measures, and what makes a rule of it.
+type kind struct {
+	name     string
+	measures []string
+	make     func(*context) Rule
 }
 
-// measures are those of each kind of rule.
-var measures = map[string][]string{
-	"excess":    {"ece"},
-	"reference": {"ece", "smece", "accuracy", "nll", "curve"},
-	"distance":  {"ks", "psi", "wasserstein", "js"},
-	"estimate":  {"accuracy", "ece", "miss"},
-	"threshold": {"accuracy", "nll", "ece", "smece", "confidence", "coverage"},
+// kinds is the table of kinds. A new one is a type that implements Rule, and a line here.
+var kinds = []kind{
+	{Excess, []string{ECE}, newExcess},
+	{Reference, []string{ECE, SmECE, Accuracy, NLL, Curve}, newComparison},
+	{Distance, []string{KS, PSI, Wasserstein, JS}, newDistance},
+	{Estimate, []string{Accuracy, ECE, Miss}, newEstimate},
+	{Threshold, []string{Accuracy, NLL, ECE, SmECE, Confidence, Coverage}, newThreshold},
+}
+
+// kindOf finds a kind by its name; ok is false where there is none.
+func kindOf(name string) (k kind, ok bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Choices lists the kinds, and the measures of all kinds.
+func (Config) Choices(key string) []string {
+	var out []string
+	for _, k := range kinds {
+		switch key {
+		case "kind":
+			out = append(out, k.name)
+		case "measure":
+			for _, m := range k.measures {
+				if !slices.Contains(out, m) {
+					out = append(out, m)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // Check implements the check of conditions between keys.
 func (c Config) Check(r *setting.Report) {
 	c.bounds(r)
-	if allowed := measures[c.Kind]; allowed != nil && !slices.Contains(allowed, c.Measure) {
-		r.Fail("measure", c.Measure, "kind %s takes %s", c.Kind, strings.Join(allowed, ", "))
+	if k, ok := kindOf(c.Kind); ok && !slices.Contains(k.measures, c.Measure) {
+		r.Fail("measure", c.Measure, "kind %s takes %s", c.Kind, strings.Join(k.measures, ", "))
 	}
 	if c.Kind == "distance" && c.Score == "class" && c.Measure != "psi" && c.Measure != "js" {
 		r.Fail("measure", c.Measure, "score class takes psi, js: classes have no order")

@@ -9,7 +9,8 @@
 //	            threshold at level Alpha
 //	estimate    of accuracy its fall from the labelled reference's, of ECE itself, without labels; of miss the difference between
 //	            estimated and true accuracy of labelled rows, significant beyond 3 standard errors
-//	threshold   Measure itself of the latest rows, significant always, or with Interval where its 95 % interval is beyond Fire
+//	threshold   Measure itself of the latest rows, significant always, or with Interval where its 95 % interval is
+//	            beyond Fire
 //
 // A kind is one type
 // that implements Rule, and one line in the table kinds; it keeps what it needs of a key, in most kinds a rule window:

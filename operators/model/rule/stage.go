@@ -20,20 +20,20 @@ type Rule interface {
 	Restore(r *binenc.Reader)
 }
 
-// kinds is the table of kinds.
-var kinds = map[string]func(*context) Rule{
-	Excess:    newExcess,
-	Reference: newComparison,
-	Distance:  newDistance,
-	Estimate:  newEstimate,
-	Threshold: newThreshold,
-}
-
 // context is what a rule has at hand.
 type context struct {
 	env *stage.Env
 	cfg *Config
 	key *stage.Key
+}
+
+// newRule makes the rule of a configuration that was checked.
+func newRule(c *context) Rule {
+	k, ok := kindOf(c.cfg.kind())
+	if !ok {
+		panic("rule: kind " + c.cfg.kind())
+	}
+	return k.make(c)
 }
 
 // Stage is the rules of all keys of a task.
@@ -67,7 +67,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 		severity := slices.Index(stage.Severities, cfg.Severity)
 		e := &entry{context: &context{t.env, cfg, k}, alert: &stage.Alert{Rule: cfg.Name, Severity: severity,
 			Order: len(k.Alerts), Signal: cfg.Signal}}
-		e.rule = kinds[cfg.kind()](e.context)
+		e.rule = newRule(e.context)
 		k.Alerts = append(k.Alerts, e.alert)
 		s.entries = append(s.entries, e)
 	}
@@ -160,7 +160,7 @@ func (s *State) adopt(name, print string, state stage.AlertState, body []byte) {
 
 // restore reads what the rule keeps; false where that is of another rule.
 func (e *entry) restore(body []byte) bool {
-	fresh, r := kinds[e.cfg.kind()](e.context), binenc.NewReader(body)
+	fresh, r := newRule(e.context), binenc.NewReader(body)
 	fresh.Restore(&r)
 	if r.Close() != nil {
 		return false
