@@ -155,7 +155,8 @@ func TestRunAndRank(t *testing.T) {
 	parts := Folds(at, 4, 0)
 	for i := range parts {
 		rest := slices.Concat(parts[(i+1)%4], parts[(i+2)%4], parts[(i+3)%4])
-		folds = append(folds, Part{func() metric.Rows { return Select(r, rest) }, func() metric.Rows { return Select(r, parts[i]) }})
+		folds = append(folds, Part{func() metric.Rows { return Select(r, rest) },
+			func() metric.Rows { return Select(r, parts[i]) }})
 	}
 	for _, c := range []struct {
 		parts []Part
@@ -167,16 +168,19 @@ func TestRunAndRank(t *testing.T) {
 		}
 		var results []Result
 		for _, name := range []string{"nonesuch", "identity", "temperature"} {
-			results = append(results, Run(context.Background(), c.parts, Candidate{Name: name}, metric.Options{}, &base))
+			results = append(results, Run(context.Background(), c.parts, Candidate{Name: name}, metric.Options{},
+				&base))
 		}
 		if err := Rank(results); err != nil {
 			t.Fatal(err)
 		}
 		first, last := results[0], results[2]
-		if first.Name != "temperature" || !first.ToIdentity.Below() || first.Metrics.N != c.n || first.ToBest.Mean != 0 || len(first.Fits) != len(c.parts) {
+		if first.Name != "temperature" || !first.ToIdentity.Below() || first.Metrics.N != c.n ||
+			first.ToBest.Mean != 0 || len(first.Fits) != len(c.parts) {
 			t.Errorf("first: got %+v, want the temperature, better, on %d rows", first, c.n)
 		}
-		if results[1].ToIdentity != (Difference{}) || results[1].ToBest.Mean != -first.ToIdentity.Mean || results[1].Metrics.NLL != base.Metrics.NLL {
+		if results[1].ToIdentity != (Difference{}) || results[1].ToBest.Mean != -first.ToIdentity.Mean ||
+			results[1].Metrics.NLL != base.Metrics.NLL {
 			t.Errorf("identity: got %+v", results[1])
 		}
 		if last.Name != "nonesuch" || last.Err == nil {
@@ -197,7 +201,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	cancel()
 	r := sharpRows(50, 3, 1)
 	whole := func() metric.Rows { return r }
-	if got := Run(ctx, []Part{{whole, whole}}, Candidate{Name: "temperature"}, metric.Options{}, nil); !errors.Is(got.Err, context.Canceled) {
+	if got := Run(ctx, []Part{{whole, whole}}, Candidate{Name: "temperature"}, metric.Options{},
+		nil); !errors.Is(got.Err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", got.Err)
 	}
 }

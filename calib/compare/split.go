@@ -42,7 +42,10 @@ func byHash(rows []int, seed uint64) []int {
 	for i, row := range rows {
 		order[i] = keyed{mix(mix(seed) ^ uint64(row)), row}
 	}
-	slices.SortFunc(order, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
+	slices.SortFunc(order, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash),
+			cmp.Compare(a.row, b.row))
+	})
 	out := make([]int, len(rows))
 	for i, o := range order {
 		out[i] = o.row

@@ -14,11 +14,12 @@ import (
 	"github.com/plumbline/plumbline/internal/offline"
 )
 
-// fullTable has every column of the schema, in float32 or float64, logits or probabilities. Its labels follow softmax(z/2),
-// about: what a fit finds is not the identity.
+// fullTable has every column of the schema, in float32 or float64, logits or probabilities. Its labels follow
+// softmax(z/2), about: what a fit finds is not the identity.
 func fullTable(n, k int, double, probs bool) *table.Table {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(k)))
-	t := &table.Table{N: n, K: k, Probs: probs, D: 2, Model: "net", Version: "3", Slices: map[string][]string{"region": nil}}
+	t := &table.Table{N: n, K: k, Probs: probs, D: 2, Model: "net", Version: "3",
+		Slices: map[string][]string{"region": nil}}
 	for i := range n {
 		row, p := make([]float64, k), make([]float64, k)
 		for j := range row {
@@ -195,15 +196,19 @@ func TestApplyRefuses(t *testing.T) {
 	}{
 		{[]string{cal}, exitUsage, "accepts 2 arg(s), received 1"},
 		{[]string{cal, three}, exitUsage, "-o: a file is needed"},
-		{[]string{cal, three, "-o", "x.xls"}, exitUsage, `extension ".xls", allowed are .arrow, .arrows, .csv, .ipc, .npz, .parquet, or -`},
+		{[]string{cal, three, "-o", "x.xls"}, exitUsage,
+			`extension ".xls", allowed are .arrow, .arrows, .csv, .ipc, .npz, .parquet, or -`},
 		{[]string{cal, three, "-o", "-", "--json"}, exitUsage, "--json: not with -o -"},
 		{[]string{cal, three, "-o", there}, exitFailed, "there.csv: the file is there; --force replaces it"},
 		{[]string{cal3, four, "-o", free}, exitFailed, "cal.json is for 3 classes, " + four + " has 2"},
 		{[]string{free, three, "-o", free}, exitFailed, "no such file"},
 		{[]string{three, three, "-o", free}, exitFailed, "calibrator format"},
-		{[]string{cal, writeFile(t, "nan.csv", "logits_0,logits_1\n1,2\n3,\n"), "-o", free}, exitFailed, "row 1, column logits_1: NaN, allowed are finite values"},
-		{[]string{cal, writeFile(t, "sum.csv", "probs_0,probs_1\n.5,.2\n"), "-o", free}, exitFailed, "row 0, columns probs: sum 0.7, allowed is within 0.05 of 1"},
-		{[]string{cal, writeFile(t, "prob.csv", "prob\n1.5\n"), "-o", free}, exitFailed, "row 0, column prob: 1.5, allowed are values in [0, 1]"},
+		{[]string{cal, writeFile(t, "nan.csv", "logits_0,logits_1\n1,2\n3,\n"), "-o", free}, exitFailed,
+			"row 1, column logits_1: NaN, allowed are finite values"},
+		{[]string{cal, writeFile(t, "sum.csv", "probs_0,probs_1\n.5,.2\n"), "-o", free}, exitFailed,
+			"row 0, columns probs: sum 0.7, allowed is within 0.05 of 1"},
+		{[]string{cal, writeFile(t, "prob.csv", "prob\n1.5\n"), "-o", free}, exitFailed,
+			"row 0, column prob: 1.5, allowed are values in [0, 1]"},
 		{[]string{cal, writeFile(t, "empty.csv", ""), "-o", free}, exitFailed, "empty.csv: the file is empty"},
 	} {
 		code, _, stderr := runCommand(t, append([]string{"apply"}, c.args...)...)

@@ -40,10 +40,12 @@ func archiveMessages(t *testing.T, rows []batchtest.Row, partitions int, until i
 			if err != nil {
 				t.Fatal(err)
 			}
-			ms = append(ms, kafka.Message{Topic: "plumbline.logits", Partition: p, Value: b, Time: time.Unix(0, some[len(some)-1].TS)})
+			ms = append(ms, kafka.Message{Topic: "plumbline.logits", Partition: p, Value: b,
+				Time: time.Unix(0, some[len(some)-1].TS)})
 		}
 		for _, r := range batchtest.Labels(t, batchtest.ByLabelTime(part), 50) {
-			ms = append(ms, kafka.Message{Topic: "plumbline.labels", Partition: p, Value: r.Value, Time: time.Unix(0, r.Time)})
+			ms = append(ms, kafka.Message{Topic: "plumbline.labels", Partition: p, Value: r.Value,
+				Time: time.Unix(0, r.Time)})
 		}
 		for _, topic := range []string{"plumbline.logits", "plumbline.labels"} {
 			ms = append(ms, kafka.Message{Topic: topic, Partition: p, Value: []byte{}, Time: time.Unix(0, until),
@@ -117,10 +119,14 @@ checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 			rt, stop := start(t, cfg, all)
 			drained(t, rt)
 			stop()
-			kafkatest.Write(t, brokers, slices.DeleteFunc(ms, func(m kafka.Message) bool { return m.Time.UnixNano() <= half })...)
+			kafkatest.Write(t, brokers,
+				slices.DeleteFunc(ms, func(m kafka.Message) bool { return m.Time.UnixNano() <= half })...)
 			rt, stop = start(t, cfg, all)
 			drainedAt(t, rt, until)
-			eventually.True(t, "all rows are in the archive", func() bool { return maps.Equal(archivedRows(t, dir), want) })
+			eventually.True(t, "all rows are in the archive", func() bool {
+				return maps.Equal(archivedRows(t, dir),
+					want)
+			})
 			rt.Archive.Sweep()
 			stats := rt.Archive.Stats()
 			stop()
@@ -143,10 +149,13 @@ checkpoints: {dir: %q, interval: 100ms, rows: 200, store: %s}
 func trainOnArchive(t *testing.T, dir, again string, n int) {
 	t.Helper()
 	inMemory := trainJSON(t, dir, "--recipe", "bottleneck", "--epochs", "2", "--holdout", "0.1")
-	if r := inMemory.Rows; inMemory.D != 3 || inMemory.K != 4 || r["rows"] != float64(n-int(0.1*float64(n)+.5)) || r["streamed"] != false || r["order"] != "time" || r["repeated"] != 0. {
+	if r := inMemory.Rows; inMemory.D != 3 || inMemory.K != 4 || r["rows"] != float64(n-int(0.1*float64(n)+.5)) ||
+		r["streamed"] != false || r["order"] != "time" || r["repeated"] != 0. {
 		t.Errorf("got D %d, K %d, rows %v", inMemory.D, inMemory.K, r)
 	}
-	if tr, held := inMemory.Rows["train_time"].(map[string]any), inMemory.Rows["held_out_time"].(map[string]any); tr["to"].(string) > held["from"].(string) || !strings.HasPrefix(tr["from"].(string), "2026-01-31T00:00:00") {
+	if tr, held := inMemory.Rows["train_time"].(map[string]any),
+		inMemory.Rows["held_out_time"].(map[string]any); tr["to"].(string) > held["from"].(string) ||
+		!strings.HasPrefix(tr["from"].(string), "2026-01-31T00:00:00") {
 		t.Errorf("times %v and %v", tr, held)
 	}
 	if err := os.CopyFS(filepath.Join(dir, "replay"), os.DirFS(again)); err != nil {

@@ -31,7 +31,8 @@ func TestConvert(t *testing.T) {
 		t.Errorf("%d bytes, not the %d of the package", len(got), len(want))
 	}
 	// The API's answer and a record of the topic have it in them.
-	record := writeFile(t, "record.json", `{"model":"m","version":"7","revision":3,"calibrator":{"version":1,"method":"vector","params":{"w":[1.5,0.5],"b":[0.25,-0.25]}}}`)
+	record := writeFile(t, "record.json",
+		`{"model":"m","version":"7","revision":3,"calibrator":{"version":1,"method":"vector","params":{"w":[1.5,0.5],"b":[0.25,-0.25]}}}`)
 	run(t, "convert", record, "-o", out, "--force")
 	if got, err = os.ReadFile(out); err != nil || string(got) != string(want) {
 		t.Errorf("of a record: %d bytes (%v), not the %d of the package", len(got), err, len(want))
@@ -41,11 +42,13 @@ func TestConvert(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{writeFile(t, "none.json", `{"model":"m","published":false,"calibrator":null}`), "-o", out, "--force"}, 1, "the record has no calibrator"},
+		{[]string{writeFile(t, "none.json", `{"model":"m","published":false,"calibrator":null}`), "-o", out, "--force"},
+			1, "the record has no calibrator"},
 		{[]string{cal, "-o", out}, 1, "the file is there; --force replaces it"},
 		{[]string{cal, "-o", "cal.txt"}, 2, `-o: "cal.txt", allowed is a file with the extension .onnx`},
 		{[]string{cal}, 2, "-o"},
-		{[]string{writeFile(t, "bad.json", `{"version":1,"method":"nothing"}`), "-o", out, "--force"}, 1, calibrator.ErrFormat.Error()},
+		{[]string{writeFile(t, "bad.json", `{"version":1,"method":"nothing"}`), "-o", out, "--force"}, 1,
+			calibrator.ErrFormat.Error()},
 	} {
 		code, _, stderr := runCommand(t, append([]string{"convert"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {

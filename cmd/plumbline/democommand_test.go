@@ -14,7 +14,8 @@ func TestDemoUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"--for", "19s"}, {"--for", "2h"}, {"--seed", "-1"}, {"--dir", full}, {"-c", "x.yaml"}, {"x"}, {"--listen", "8080"},
+		{"--for", "19s"}, {"--for", "2h"}, {"--seed", "-1"}, {"--dir", full}, {"-c", "x.yaml"}, {"x"},
+		{"--listen", "8080"},
 	} {
 		var stderr bytes.Buffer
 		if code := execute(t.Context(), append([]string{"demo"}, args...), io.Discard, &stderr); code != exitUsage {

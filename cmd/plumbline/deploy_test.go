@@ -28,8 +28,10 @@ func deploy(t *testing.T, text string) (path string, cfg config.Config) {
 func messagesOf(t *testing.T, rows []batchtest.Row, partition int) []kafka.Message {
 	t.Helper()
 	var ms []kafka.Message
-	for _, r := range append(batchtest.Predictions(t, rows, 50), batchtest.Labels(t, batchtest.ByLabelTime(rows), 50)...) {
-		ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic, Partition: partition, Value: r.Value, Time: time.Unix(0, r.Time)})
+	for _, r := range append(batchtest.Predictions(t, rows, 50), batchtest.Labels(t, batchtest.ByLabelTime(rows),
+		50)...) {
+		ms = append(ms, kafka.Message{Topic: "plumbline." + r.Topic, Partition: partition, Value: r.Value,
+			Time: time.Unix(0, r.Time)})
 	}
 	return ms
 }

@@ -43,7 +43,8 @@ func TestEvalDetailAndSeveralFiles(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v in %q", err, out)
 	}
-	if len(got.Files) != 2 || got.Files[1].File != file || got.Files[1].Metrics.N != 4 || len(got.Files[1].Metrics.Bins) != 10 {
+	if len(got.Files) != 2 || got.Files[1].File != file || got.Files[1].Metrics.N != 4 ||
+		len(got.Files[1].Metrics.Bins) != 10 {
 		t.Errorf("got %+v, want two files with 4 rows in 10 bins", got)
 	}
 }
@@ -81,7 +82,8 @@ func TestEvalRefusesWrongInput(t *testing.T) {
 	} {
 		code, _, stderr := runCommand(t, c.args...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
-			t.Errorf("plumbline %s: got exit code %d, stderr %q, want %d and %q", strings.Join(c.args, " "), code, stderr, c.code, c.want)
+			t.Errorf("plumbline %s: got exit code %d, stderr %q, want %d and %q", strings.Join(c.args, " "), code,
+				stderr, c.code, c.want)
 		}
 	}
 }

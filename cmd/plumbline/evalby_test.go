@@ -77,7 +77,8 @@ func TestEvalByEqualsFilteredFiles(t *testing.T) {
 		var values []string
 		for _, s := range f.Slices {
 			values = append(values, s.Value)
-			want := evalJSON[map[string]any](t, writeFile(t, "slice.csv", slicedHeader+strings.Join(byRegion[s.Value], "")))
+			want := evalJSON[map[string]any](t, writeFile(t, "slice.csv", slicedHeader+strings.Join(byRegion[s.Value],
+				"")))
 			if !reflect.DeepEqual(s.Metrics, want) {
 				t.Errorf("%s, region %q: got %v, want %v", f.File, s.Value, s.Metrics, want)
 			}
@@ -93,7 +94,8 @@ func TestEvalByTable(t *testing.T) {
 	file := writeFile(t, "all.csv", slicedHeader+strings.Join(all, ""))
 	_, out, _ := runCommand(t, "eval", file, "--by", "tier")
 	header, _, _ := strings.Cut(out, "\n")
-	if got, want := strings.Fields(header), []string{"metric", file, "tier=0", "tier=1"}; !reflect.DeepEqual(got, want) {
+	if got, want := strings.Fields(header), []string{"metric", file, "tier=0", "tier=1"}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("got the columns %q, want %q", got, want)
 	}
 }
@@ -120,7 +122,8 @@ func TestEvalByRefuses(t *testing.T) {
 		want     string
 	}{
 		{file, "country", exitFailed, "--by country: no such text column; there are: region, tier"},
-		{writeFile(t, "four.csv", fourRows), "region", exitFailed, "--by region: no such text column; the file has none"},
+		{writeFile(t, "four.csv", fourRows), "region", exitFailed,
+			"--by region: no such text column; the file has none"},
 		{writeFile(t, "many.csv", many), "user", exitFailed, "column user has more than 1000 values"},
 		{file, "", exitUsage, `--by "": must name a column`},
 	} {

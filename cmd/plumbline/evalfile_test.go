@@ -50,7 +50,8 @@ func TestEvalHalfPrecision(t *testing.T) {
 	}
 	table.Weight = nil // the npz file has none
 	path := filepath.Join(t.TempDir(), "half.npz")
-	writeArrays(t, path, map[string][]byte{"logits": npyFile("<f2", "200, 4", data), "labels": npyFile("|u1", "200,", labels)})
+	writeArrays(t, path, map[string][]byte{"logits": npyFile("<f2", "200, 4", data),
+		"labels": npyFile("|u1", "200,", labels)})
 	got, want := evalJSON[map[string]any](t, path), evalJSON[map[string]any](t, writeTable(t, "a.arrow", table))
 	for key, v := range want {
 		if got[key] != v {
@@ -117,7 +118,8 @@ func TestEvalUncertainty(t *testing.T) {
 			t.Errorf("%s = %v: got %v", key, value, iv)
 		}
 	}
-	if iv := intervals["ece"]; iv["lo"] != plain["ece_lo"] || iv["hi"] != plain["ece_hi"] || iv["null"] != plain["ece_null"] {
+	if iv := intervals["ece"]; iv["lo"] != plain["ece_lo"] || iv["hi"] != plain["ece_hi"] ||
+		iv["null"] != plain["ece_null"] {
 		t.Errorf("ece: got %v, want %v, %v, %v", iv, plain["ece_lo"], plain["ece_hi"], plain["ece_null"])
 	}
 	out := run(t, "eval", file, file, "--uncertainty", "--resamples", "50")
@@ -185,10 +187,13 @@ func TestEvalNamesRowAndColumn(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{writeTable(t, "inf.parquet", bad)}, exitFailed, "inf.parquet: row 3, column logits_2: +Inf, allowed are finite values"},
-		{[]string{writeTable(t, "inf.npz", bad), "--calibrator", cal3}, exitFailed, "inf.npz: row 3, column logits_2: +Inf"},
+		{[]string{writeTable(t, "inf.parquet", bad)}, exitFailed,
+			"inf.parquet: row 3, column logits_2: +Inf, allowed are finite values"},
+		{[]string{writeTable(t, "inf.npz", bad), "--calibrator", cal3}, exitFailed,
+			"inf.npz: row 3, column logits_2: +Inf"},
 		{[]string{writeFile(t, "nan.csv", "logit,label\n1,0\n,1\n")}, exitFailed, "row 1, column logit: NaN"},
-		{[]string{writeFile(t, "w.csv", "logit,label,weight\n1,0,1\n1,1,-2\n")}, exitFailed, "row 1, column weight: -2"},
+		{[]string{writeFile(t, "w.csv", "logit,label,weight\n1,0,1\n1,1,-2\n")}, exitFailed,
+			"row 1, column weight: -2"},
 		{[]string{writeFile(t, "empty.csv", "")}, exitFailed, "empty.csv: the file is empty"},
 		{[]string{four, "--calibrator", cal3}, exitFailed, "cal.json is for 3 classes, " + four + " has 2"},
 		{[]string{four, "--calibrator", four}, exitFailed, "calibrator format"},

@@ -8,7 +8,8 @@ import (
 
 const threeHeader = "logits_0,logits_1,logits_2,label,region\n"
 
-// TestEvalOddFiles: every key of odd files is a number of its range or null, in text and in JSON, and they can be drawn.
+// TestEvalOddFiles: every key of odd files is a number of its range or null, in text and in JSON, and they can be
+// drawn.
 func TestEvalOddFiles(t *testing.T) {
 	files := oddFiles(t)
 	files["one row"] = writeFile(t, "a.csv", "logits_0,logits_1,label\n1,0,0\n")
@@ -30,7 +31,8 @@ func TestEvalOddFiles(t *testing.T) {
 			}
 		}
 		code, out, stderr := runCommand(t, "eval", file)
-		if empty != strings.Contains(stderr, "none of the 2 rows has a label and a weight above 0") || code != exitDone || strings.Contains(out, "NaN") || strings.Contains(out, "0000000000") {
+		if empty != strings.Contains(stderr, "none of the 2 rows has a label and a weight above 0") ||
+			code != exitDone || strings.Contains(out, "NaN") || strings.Contains(out, "0000000000") {
 			t.Errorf("%s: got exit code %d, %q, %q", name, code, out, stderr)
 		}
 	}
@@ -52,7 +54,8 @@ func TestEvalSideBySideOfOddFiles(t *testing.T) {
 		{[]string{writeFile(t, "bare.csv", threeHeader)}, "bare.csv: no rows"},
 		{[]string{writeFile(t, "k.csv", "logits_0,label\n1,0\n")}, "1 scores a row, at least 2"},
 		{[]string{three, "--plot", filepath.Join(t.TempDir(), "no", "a.svg")}, "a.svg: no such file or directory"},
-		{[]string{writeFile(t, "w.csv", "logits_0,logits_1,label,weight\n1,2,0,1\n4,3,1,nan\n")}, "row 1, column weight: NaN, allowed are finite values from 0"},
+		{[]string{writeFile(t, "w.csv", "logits_0,logits_1,label,weight\n1,2,0,1\n4,3,1,nan\n")},
+			"row 1, column weight: NaN, allowed are finite values from 0"},
 	} {
 		code, out, stderr := runCommand(t, append([]string{"eval"}, c.args...)...)
 		if code != exitFailed || !strings.Contains(stderr, c.want) || out != "" {
@@ -60,7 +63,9 @@ func TestEvalSideBySideOfOddFiles(t *testing.T) {
 		}
 	}
 	code, out, stderr := runCommand(t, "eval", three, two)
-	if code != exitDone || !strings.Contains(stderr, two+" has 2 classes, "+three+" has 3: cwece and cwece_l2 compare at equal numbers only") {
+	if code != exitDone ||
+		!strings.Contains(stderr,
+			two+" has 2 classes, "+three+" has 3: cwece and cwece_l2 compare at equal numbers only") {
 		t.Errorf("got exit code %d, %q, %q", code, out, stderr)
 	}
 }

@@ -131,7 +131,8 @@ func TestEvalPlotRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"eval", file, "--plot", "x.pdf"}, exitUsage, `--plot "x.pdf": allowed are files that end in .png or .svg`},
+		{[]string{"eval", file, "--plot", "x.pdf"}, exitUsage,
+			`--plot "x.pdf": allowed are files that end in .png or .svg`},
 		{[]string{"eval", file, "--plot", ""}, exitUsage, `--plot ""`},
 		{[]string{"eval", file, "--plot", filepath.Join(t.TempDir(), "absent", "x.png")}, exitFailed, "no such file"},
 		{many, exitFailed, "25 reports, allowed are 24"},

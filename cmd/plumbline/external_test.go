@@ -33,8 +33,8 @@ func python(t *testing.T) string {
 	return path
 }
 
-// TestExternalTrainer has the reference script take the place of the recipes: the result has the same format, and its head
-// is as good as theirs.
+// TestExternalTrainer has the reference script take the place of the recipes: the result has the same format, and its
+// head is as good as theirs.
 func TestExternalTrainer(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join("..", "..", "examples", "external-trainer", "train.py"))
 	if err != nil {
@@ -42,7 +42,8 @@ func TestExternalTrainer(t *testing.T) {
 	}
 	command := []string{python(t), "-B", script}
 	brokers := kafkatest.Start(t)
-	_, cfg := trainerFiles(t, brokers, t.TempDir(), func(c *config.Config) { c.Trainer.Command, c.Trainer.Attempts = command, 1 })
+	_, cfg := trainerFiles(t, brokers, t.TempDir(),
+		func(c *config.Config) { c.Trainer.Command, c.Trainer.Attempts = command, 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- trainerd.Run(ctx, cfg, trainerd.Options{Once: true}, slog.New(slog.DiscardHandler)) }()
@@ -86,7 +87,8 @@ func undisturbedEvidence(t *testing.T, cfg config.Config, r record.Finetune) flo
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := run.Run(t.Context(), service.Task{Request: r, Attempt: 1, Dir: dir, Result: dir, Progress: func(string, float64, float64) {}}); err != nil {
+	if err := run.Run(t.Context(), service.Task{Request: r, Attempt: 1, Dir: dir, Result: dir,
+		Progress: func(string, float64, float64) {}}); err != nil {
 		t.Fatal(err)
 	}
 	res, err := service.ReadResult(dir, r)
@@ -105,7 +107,8 @@ func TestCommand(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("no /bin/sh")
 	}
-	r := record.Finetune{Schema: 1, ID: "m/1+head1", Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", Classes: 3}
+	r := record.Finetune{Schema: 1, ID: "m/1+head1", Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1",
+		Classes: 3}
 	for name, c := range map[string]struct {
 		script string
 		wait   time.Duration
@@ -127,7 +130,8 @@ func TestCommand(t *testing.T) {
 			task.Progress = func(_ string, done, _ float64) { progress = done }
 			ctx, cancel := context.WithTimeout(t.Context(), c.wait)
 			defer cancel()
-			run := &service.Command{Args: []string{"/bin/sh", "-c", c.script}, Grace: time.Second, Log: slog.New(slog.DiscardHandler)}
+			run := &service.Command{Args: []string{"/bin/sh", "-c", c.script}, Grace: time.Second,
+				Log: slog.New(slog.DiscardHandler)}
 			began := time.Now()
 			err := run.Run(ctx, task)
 			if (err == nil) != c.ok {

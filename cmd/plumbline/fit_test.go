@@ -95,7 +95,8 @@ func TestFitApplyEval(t *testing.T) {
 
 // TestFitWritesWhatItScored: the calibrator of -o is the one in the report, and its NLL on the held-out file is eval's.
 func TestFitWritesWhatItScored(t *testing.T) {
-	file, other := writeTable(t, "a.npz", fullTable(500, 3, false, false)), writeTable(t, "b.csv", fullTable(200, 3, false, false))
+	file, other := writeTable(t, "a.npz", fullTable(500, 3, false, false)),
+		writeTable(t, "b.csv", fullTable(200, 3, false, false))
 	out := filepath.Join(t.TempDir(), "cal.json")
 	got := fitJSON[fitOutput](t, file, "--method", "temperature", "--holdout", other, "-o", out)
 	c, err := offline.ReadCalibrator(out)
@@ -113,7 +114,8 @@ func TestFitWritesWhatItScored(t *testing.T) {
 		}
 	}
 	difference := after["nll"].(float64) - before["nll"].(float64)
-	if d := got.Holdout.Difference; math.Abs(d["mean"]-difference) > 1e-12 || !(d["lo"] < d["mean"] && d["mean"] < d["hi"] && d["hi"] < 0) {
+	if d := got.Holdout.Difference; math.Abs(d["mean"]-difference) > 1e-12 ||
+		!(d["lo"] < d["mean"] && d["mean"] < d["hi"] && d["hi"] < 0) {
 		t.Errorf("got the difference %v, want %v in an interval below 0", d, difference)
 	}
 	if got.Split.FitRows != 500 || got.Split.HeldRows != 200 || got.Fit.Rows != 500 {
@@ -128,7 +130,8 @@ func TestFitHoldoutShare(t *testing.T) {
 	refit := fitJSON[fitOutput](t, file, "--holdout", "0.2", "--refit")
 	folds := fitJSON[fitOutput](t, file, "--folds", "5")
 	whole := fitJSON[fitOutput](t, file)
-	if part.Fit.Rows != 400 || part.Holdout.After["n"] != 100. || refit.Fit.Rows != 500 || folds.Holdout.After["n"] != 500. || whole.Holdout != nil {
+	if part.Fit.Rows != 400 || part.Holdout.After["n"] != 100. || refit.Fit.Rows != 500 ||
+		folds.Holdout.After["n"] != 500. || whole.Holdout != nil {
 		t.Errorf("got %+v, %+v, %+v, %+v", part, refit, folds, whole)
 	}
 	if string(part.Calibrator) == string(whole.Calibrator) {
@@ -139,10 +142,12 @@ func TestFitHoldoutShare(t *testing.T) {
 			t.Errorf("%+v: got %s, want %s, that of all rows", r.Split, r.Calibrator, whole.Calibrator)
 		}
 	}
-	if again := fitJSON[fitOutput](t, file, "--holdout", "0.2"); again.Holdout.After["nll"] != part.Holdout.After["nll"] {
+	if again := fitJSON[fitOutput](t, file, "--holdout",
+		"0.2"); again.Holdout.After["nll"] != part.Holdout.After["nll"] {
 		t.Error("a second split differs")
 	}
-	if other := fitJSON[fitOutput](t, file, "--holdout", "0.2", "--seed", "1"); other.Holdout.After["nll"] == part.Holdout.After["nll"] {
+	if other := fitJSON[fitOutput](t, file, "--holdout", "0.2", "--seed",
+		"1"); other.Holdout.After["nll"] == part.Holdout.After["nll"] {
 		t.Error("another seed gives the same split")
 	}
 }
@@ -188,7 +193,8 @@ func TestFitWeights(t *testing.T) {
 func TestFitAll(t *testing.T) {
 	file, out := writeTable(t, "a.npz", fullTable(600, 3, false, false)), filepath.Join(t.TempDir(), "best.json")
 	for _, args := range [][]string{{"--holdout", "0.5"}, {"--folds", "3"}} {
-		got := fitJSON[compareOutput](t, append([]string{file, "--method", "all", "--loss-scaling", "both", "-o", out, "--force"}, args...)...)
+		got := fitJSON[compareOutput](t, append([]string{file, "--method", "all", "--loss-scaling", "both", "-o", out,
+			"--force"}, args...)...)
 		var names []string
 		for i, r := range got.Ranking {
 			names = append(names, r.Method)
@@ -271,7 +277,9 @@ best: temperature, not distinguishable from 1 other(s) on these rows; not signif
 func TestFitMethodThatFails(t *testing.T) {
 	two := writeFile(t, "two.csv", "logits_0,logits_1,label\n1,0,0\n0,1,1\n")
 	code, out, stderr := runCommand(t, "fit", two, "--method", "scaling_binning,identity", "--holdout", two)
-	if code != exitDone || !regexp.MustCompile("-  scaling_binning +failed\n").MatchString(out) || !strings.Contains(out, "scaling_binning failed: fit scaling_binning: ") || !strings.Contains(out, "best: identity") {
+	if code != exitDone || !regexp.MustCompile("-  scaling_binning +failed\n").MatchString(out) ||
+		!strings.Contains(out, "scaling_binning failed: fit scaling_binning: ") ||
+		!strings.Contains(out, "best: identity") {
 		t.Errorf("got exit code %d, %q, %q", code, out, stderr)
 	}
 	code, _, stderr = runCommand(t, "fit", two, "--method", "scaling_binning,scaling_binning", "--holdout", two)
@@ -307,17 +315,23 @@ func TestFitRefuses(t *testing.T) {
 		want string
 	}{
 		{nil, exitUsage, "accepts 1 arg(s), received 0"},
-		{[]string{four, "--method", "temprature"}, exitUsage, `--method "temprature": unknown method; did you mean temperature`},
+		{[]string{four, "--method", "temprature"}, exitUsage,
+			`--method "temprature": unknown method; did you mean temperature`},
 		{[]string{four, "--method", "sbece"}, exitUsage, `did you mean temperature_sbece?`},
-		{[]string{four, "--method", "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"}, exitUsage, "allowed are all, identity, temperature, "},
+		{[]string{four, "--method", "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"}, exitUsage,
+			"allowed are all, identity, temperature, "},
 		{[]string{four, "--method", "platt+cls"}, exitUsage, "class-wise loss scaling is for temperature, "},
-		{[]string{four, "--method", "platt", "--loss-scaling", "on"}, exitUsage, "--loss-scaling on: not for platt, allowed are temperature, "},
+		{[]string{four, "--method", "platt", "--loss-scaling", "on"}, exitUsage,
+			"--loss-scaling on: not for platt, allowed are temperature, "},
 		{[]string{four, "--loss-scaling", "yes"}, exitUsage, `--loss-scaling "yes": allowed are off, on and both`},
 		{[]string{four, "--skip", "platt"}, exitUsage, "--skip: needs --method all"},
-		{[]string{four, "--method", "all", "--skip", "plat"}, exitUsage, `--skip "plat": unknown method; did you mean platt`},
-		{[]string{four, "--bins", "5"}, exitUsage, "--bins: a setting of histogram, histogram_width, scaling_binning, which is not asked for"},
+		{[]string{four, "--method", "all", "--skip", "plat"}, exitUsage,
+			`--skip "plat": unknown method; did you mean platt`},
+		{[]string{four, "--bins", "5"}, exitUsage,
+			"--bins: a setting of histogram, histogram_width, scaling_binning, which is not asked for"},
 		{[]string{four, "--method", "histogram", "--bins", "0"}, exitUsage, "--bins 0: allowed are 1..100000"},
-		{[]string{four, "--method", "dirichlet", "--lambda", "-1"}, exitUsage, "--lambda -1: allowed are finite values above 0"},
+		{[]string{four, "--method", "dirichlet", "--lambda", "-1"}, exitUsage,
+			"--lambda -1: allowed are finite values above 0"},
 		{[]string{four, "--beta", "1.7"}, exitUsage, "--beta: a setting of --loss-scaling, which is not asked for"},
 		{[]string{four, "--method", "temperature+cls", "--beta", "3"}, exitUsage, "--beta 3: allowed are 1.5..2"},
 		{[]string{four, "--holdout", "1"}, exitUsage, "--holdout 1: a share must be between 0 and 1"},
@@ -328,19 +342,26 @@ func TestFitRefuses(t *testing.T) {
 		{[]string{four, "--metric-bins", "-3"}, exitUsage, "--metric-bins: -3, allowed 1..65536"},
 		{[]string{four, "--metric-bins", "70000"}, exitUsage, "--metric-bins: 70000, allowed 1..65536"},
 		{[]string{four, "--folds", "5"}, exitFailed, "4 labelled rows, --folds 5 needs as many"},
-		{[]string{one, "--method", "all"}, exitFailed, "one.csv: only one labelled row, at least 2 are needed to hold some out"},
+		{[]string{one, "--method", "all"}, exitFailed,
+			"one.csv: only one labelled row, at least 2 are needed to hold some out"},
 		{[]string{four, "--holdout", three}, exitFailed, "three.csv has 3 classes, " + four + " has 2"},
 		{[]string{four, "-o", four}, exitFailed, "four.csv: the file is there; --force replaces it"},
-		{[]string{writeFile(t, "nan.csv", "logits_0,logits_1,label\n1,2,0\n,3,1\n")}, exitFailed, "nan.csv: row 1, column logits_0: NaN"},
-		{[]string{writeFile(t, "w.csv", "logits_0,logits_1,label,weight\n1,2,0,1\n4,3,1,-1\n")}, exitFailed, "row 1, column weight: -1, allowed are finite values from 0"},
-		{[]string{writeFile(t, "high.csv", "logits_0,logits_1,label\n1,2,2\n")}, exitFailed, "label 2 at row 0, allowed are 0 to 1"},
-		{[]string{writeFile(t, "bare.csv", "logits_0,logits_1\n1,2\n")}, exitFailed, "no labels: a column label is needed"},
-		{[]string{writeFile(t, "un.csv", "logits_0,logits_1,label\n1,2,\n")}, exitFailed, "none of the 1 rows has a label"},
+		{[]string{writeFile(t, "nan.csv", "logits_0,logits_1,label\n1,2,0\n,3,1\n")}, exitFailed,
+			"nan.csv: row 1, column logits_0: NaN"},
+		{[]string{writeFile(t, "w.csv", "logits_0,logits_1,label,weight\n1,2,0,1\n4,3,1,-1\n")}, exitFailed,
+			"row 1, column weight: -1, allowed are finite values from 0"},
+		{[]string{writeFile(t, "high.csv", "logits_0,logits_1,label\n1,2,2\n")}, exitFailed,
+			"label 2 at row 0, allowed are 0 to 1"},
+		{[]string{writeFile(t, "bare.csv", "logits_0,logits_1\n1,2\n")}, exitFailed,
+			"no labels: a column label is needed"},
+		{[]string{writeFile(t, "un.csv", "logits_0,logits_1,label\n1,2,\n")}, exitFailed,
+			"none of the 1 rows has a label"},
 		{[]string{writeFile(t, "empty.csv", "")}, exitFailed, "the file is empty"},
 	} {
 		code, out, stderr := runCommand(t, append([]string{"fit"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || out != "" {
-			t.Errorf("fit %q: got exit code %d, stdout %q, stderr %q, want %d and %q", c.args, code, out, stderr, c.code, c.want)
+			t.Errorf("fit %q: got exit code %d, stdout %q, stderr %q, want %d and %q", c.args, code, out, stderr,
+				c.code, c.want)
 		}
 	}
 }
@@ -353,7 +374,8 @@ func TestFitInterrupted(t *testing.T) {
 	for _, method := range []string{"temperature", "temperature,vector"} {
 		var stdout, stderr bytes.Buffer
 		code := execute(ctx, []string{"fit", file, "--method", method, "-o", out}, &stdout, &stderr)
-		if _, err := os.Stat(out); code != exitFailed || err == nil || !strings.Contains(stderr.String(), "interrupted") {
+		if _, err := os.Stat(out); code != exitFailed || err == nil ||
+			!strings.Contains(stderr.String(), "interrupted") {
 			t.Errorf("%s: got exit code %d, %v, %q", method, code, err, stderr.String())
 		}
 	}
@@ -373,7 +395,8 @@ func TestFitRealNet(t *testing.T) {
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	got := fitJSON[fitOutput](t, file+":resnet20", "--holdout", "0.5")
 	before, after := got.Holdout.Before["ece"].(float64), got.Holdout.After["ece"].(float64)
-	if got.Holdout.Before["accuracy"] != got.Holdout.After["accuracy"] || before < 0.11 || after > 0.02 || got.Holdout.Difference["hi"] > -0.2 {
+	if got.Holdout.Before["accuracy"] != got.Holdout.After["accuracy"] || before < 0.11 || after > 0.02 ||
+		got.Holdout.Difference["hi"] > -0.2 {
 		t.Errorf("got %+v", got.Holdout)
 	}
 	ranking := fitJSON[compareOutput](t, file+":resnet20", "--method", "all", "--skip", "matrix,dirichlet")

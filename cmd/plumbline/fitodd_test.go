@@ -22,9 +22,11 @@ func oddFiles(t *testing.T) map[string]string {
 		"probabilities": writeFile(t, "a.csv", "prob,label\n.1,0\n.2,1\n.5,1\n1,0\n0,1\n.7,0\n"),
 		"identical":     writeFile(t, "a.csv", header+strings.Repeat("2,1,0\n2,1,1\n", 5)),
 		"far":           writeFile(t, "a.csv", header+strings.Repeat("80,-80,0\n-80,80,1\n80,-80,1\n", 4)),
-		"three classes": writeFile(t, "a.csv", "logits_0,logits_1,logits_2,label\n1,0,0,0\n0,2,0,0\n3,0,1,1\n1,1,1,0\n"),
-		"farther":       writeFile(t, "a.csv", header+strings.Repeat("1e30,-1e30,1\n0,1,1\n2,1,0\n", 3)),
-		"weights":       writeFile(t, "a.csv", "logits_0,logits_1,label,weight\n1,0,0,1e-30\n0,1,0,1e30\n2,1,1,0\n0,3,1,1e-30\n1,3,1,1e30\n"),
+		"three classes": writeFile(t, "a.csv",
+			"logits_0,logits_1,logits_2,label\n1,0,0,0\n0,2,0,0\n3,0,1,1\n1,1,1,0\n"),
+		"farther": writeFile(t, "a.csv", header+strings.Repeat("1e30,-1e30,1\n0,1,1\n2,1,0\n", 3)),
+		"weights": writeFile(t, "a.csv",
+			"logits_0,logits_1,label,weight\n1,0,0,1e-30\n0,1,0,1e30\n2,1,1,0\n0,3,1,1e-30\n1,3,1,1e30\n"),
 	}
 }
 
@@ -35,7 +37,8 @@ func TestFitAllOnOddFiles(t *testing.T) {
 	for name, file := range oddFiles(t) {
 		for _, split := range [][]string{nil, {"--holdout", file}, {"--folds", "2"}} {
 			out := filepath.Join(t.TempDir(), "cal.json")
-			args := append([]string{"fit", file, "--method", "all", "--loss-scaling", "both", "--json", "-o", out}, split...)
+			args := append([]string{"fit", file, "--method", "all", "--loss-scaling", "both", "--json", "-o", out},
+				split...)
 			code, stdout, stderr := runCommand(t, args...)
 			var got compareOutput
 			if err := json.Unmarshal([]byte(stdout), &got); code != exitDone || err != nil {
@@ -84,7 +87,8 @@ func TestFitOneRow(t *testing.T) {
 				if code != exitFailed || !strings.Contains(stderr, "1 rows of positive weight, need at least 3") {
 					t.Errorf("%s: got exit code %d, %q", m, code, stderr)
 				}
-			} else if code != exitDone || !strings.Contains(out, "warning: 1 row of positive weight") || strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
+			} else if code != exitDone || !strings.Contains(out, "warning: 1 row of positive weight") ||
+				strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
 				t.Errorf("%s: got exit code %d, %q, %q", m, code, out, stderr)
 			}
 		}

@@ -21,8 +21,10 @@ func methodOf(s setting) string {
 
 // settingValues are a value of every setting that is allowed and is not the default.
 var settingValues = map[string]string{
-	"bins": "4", "soft-bins": "5", "soft-temperature": "0.2", "norm": "1", "lambda": "3", "mu": "2", "kappa": "40", "knots": "3", "residual": "true",
-	"top": "2", "hidden": "2", "steps": "3", "ridge": "0.5", "mse": "true", "accuracy": "0.7", "miscoverage": "0.4", "delta": "0.3", "rank-every": "3",
+	"bins": "4", "soft-bins": "5", "soft-temperature": "0.2", "norm": "1", "lambda": "3", "mu": "2", "kappa": "40",
+	"knots": "3", "residual": "true",
+	"top": "2", "hidden": "2", "steps": "3", "ridge": "0.5", "mse": "true", "accuracy": "0.7", "miscoverage": "0.4",
+	"delta": "0.3", "rank-every": "3",
 	"alpha": "0.2", "beta": "1.9", "printed": "true",
 }
 
@@ -103,12 +105,14 @@ func TestFitSettingsAreChecked(t *testing.T) {
 		}
 		for _, value := range bad {
 			code, out, stderr := runCommand(t, "fit", four, "--method", methodOf(s), "--"+s.flag+"="+value)
-			if code != exitUsage || !strings.Contains(stderr, "--"+s.flag+" "+strings.Replace(value, "Inf", "+Inf", 1)+": allowed are ") || out != "" {
+			if code != exitUsage || !strings.Contains(stderr, "--"+s.flag+" "+strings.Replace(value, "Inf", "+Inf",
+				1)+": allowed are ") || out != "" {
 				t.Errorf("--%s %s: got exit code %d, %q, %q", s.flag, value, code, out, stderr)
 			}
 		}
 		code, _, stderr := runCommand(t, "fit", four, "--method", "identity", "--"+s.flag+"="+settingValues[s.flag])
-		if want := "--" + s.flag + ": a setting of " + s.owner() + ", which is not asked for"; code != exitUsage || !strings.Contains(stderr, want) {
+		if want := "--" + s.flag + ": a setting of " + s.owner() + ", which is not asked for"; code != exitUsage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("got exit code %d, %q, want %q", code, stderr, want)
 		}
 	}

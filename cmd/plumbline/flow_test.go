@@ -29,7 +29,8 @@ import (
 func grow(t *testing.T, brokers []string, topic string, count int) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}
-	res, err := client.CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(count)}}})
+	res, err := client.CreatePartitions(context.Background(),
+		&kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(count)}}})
 	if err == nil {
 		err = res.Errors[topic]
 	}
@@ -55,7 +56,8 @@ func TestPartitionsAddedWhileRunning(t *testing.T) {
 			grow(t, brokers, "plumbline."+topic, 3)
 			select {
 			case err := <-done:
-				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("topic plumbline.%s has 3 partitions, the state of group plumbline is of 2: ", topic)) {
+				if err == nil || !strings.Contains(err.Error(),
+					fmt.Sprintf("topic plumbline.%s has 3 partitions, the state of group plumbline is of 2: ", topic)) {
 					t.Errorf("got %v", err)
 				}
 			case <-time.After(drainPatience):
@@ -116,7 +118,8 @@ func TestTopicsChangedBetweenRuns(t *testing.T) {
 				}
 				c.change(t, brokers, &cfg)
 				err := check()
-				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				if c.want == "" && err != nil || c.want != "" && (err == nil ||
+					!strings.Contains(err.Error(), c.want)) {
 					t.Errorf("got %v, want %q", err, c.want)
 				}
 			})
@@ -166,16 +169,20 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("before: %d %s", code, body)
 	}
 	pause := []string{"pause", "--url", base, "--by", "ann", "--why", "a new disk", "--wait", "20s"}
-	if code, out, stderr := runCommand(t, pause...); code != exitDone || !strings.Contains(out, `by "ann": a new disk (settled: true)`) {
+	if code, out, stderr := runCommand(t, pause...); code != exitDone ||
+		!strings.Contains(out, `by "ann": a new disk (settled: true)`) {
 		t.Fatalf("pause: %d %s %s", code, out, stderr)
 	}
 	before := rt.Status()
 	sendRows(t, brokers, "", 2, rows[200:], rows[399].TS+50*batchtest.Second, byID)
 	time.Sleep(time.Second)
-	if st := rt.Status(); st.Counts["predictions"] != before.Counts["predictions"] || st.Paused == nil || !st.Paused.Settled {
-		t.Errorf("while paused: %v predictions, %v before; %+v", st.Counts["predictions"], before.Counts["predictions"], st.Paused)
+	if st := rt.Status(); st.Counts["predictions"] != before.Counts["predictions"] || st.Paused == nil ||
+		!st.Paused.Settled {
+		t.Errorf("while paused: %v predictions, %v before; %+v", st.Counts["predictions"], before.Counts["predictions"],
+			st.Paused)
 	}
-	if code, body := get("/-/ready"); code != http.StatusServiceUnavailable || !strings.Contains(body, "paused since") || !strings.Contains(body, "a new disk") {
+	if code, body := get("/-/ready"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "paused since") || !strings.Contains(body, "a new disk") {
 		t.Errorf("ready while paused: %d %s", code, body)
 	}
 	_, metrics := get("/metrics")

@@ -25,8 +25,10 @@ import (
 func historyWorld(t *testing.T, more string) (cfg config.Config, path string, brokers []string) {
 	t.Helper()
 	brokers = kafkatest.Start(t)
-	path, cfg = deploy(t, fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: %q}\n"+
-		"checkpoints: {dir: %q, interval: 100ms}\nrefit: {min_rows: 50, period: 20s}\n%s", brokers[0], freeAddress(t), t.TempDir(), more))
+	path, cfg = deploy(t,
+		fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: %q}\n"+
+			"checkpoints: {dir: %q, interval: 100ms}\nrefit: {min_rows: 50, period: 20s}\n%s", brokers[0], freeAddress(t),
+			t.TempDir(), more))
 	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Sharpness: 2})
 	kafkatest.Write(t, brokers, messagesOf(t, rows, 0)...)
 	return cfg, path, brokers
@@ -50,7 +52,8 @@ func onTopic(t *testing.T, brokers []string) []string {
 // inHistory are the records that `plumbline history` gives.
 func inHistory(t *testing.T, path string, args ...string) ([]string, string) {
 	t.Helper()
-	code, out, stderr := runCommand(t, append([]string{"history", "m", "--limit", "0", "--json", "-c", path}, args...)...)
+	code, out, stderr := runCommand(t, append([]string{"history", "m", "--limit", "0", "--json", "-c", path},
+		args...)...)
 	if code != exitDone {
 		return nil, stderr
 	}
@@ -115,7 +118,8 @@ func TestHistoryOfARun(t *testing.T) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
-			if _, problem := inHistory(t, path, "--database"); !strings.Contains(problem, "no process has filled a database here") {
+			if _, problem := inHistory(t, path, "--database"); !strings.Contains(problem,
+				"no process has filled a database here") {
 				t.Errorf("without a database: %q", problem)
 			}
 		}
@@ -165,13 +169,16 @@ func TestStreamGoesOnWithoutHistory(t *testing.T) {
 
 func TestHistoryUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--since \"noon\"":        {"history", "m", "--since", "noon"},
-		"--limit -1":              {"history", "m", "--limit", "-1"},
-		"accepts 1 arg":           {"history"},
-		"history.store is off":    {"history", "m", "--database", "-c", writeFile(t, "off.yaml", "history: {store: \"off\"}\n")},
-		"only one of dsn_env":     {"history", "m", "-c", writeFile(t, "two.yaml", "history: {store: postgres, dsn_env: A, dsn_file: b}\n")},
-		"has no effect while":     {"history", "m", "-c", writeFile(t, "none.yaml", "history: {dsn_env: A}\n")},
-		"environment variable is": {"history", "m", "--database", "-c", writeFile(t, "env.yaml", "history: {store: postgres, dsn_env: PLUMBLINE_NOT_SET}\n")},
+		"--since \"noon\"": {"history", "m", "--since", "noon"},
+		"--limit -1":       {"history", "m", "--limit", "-1"},
+		"accepts 1 arg":    {"history"},
+		"history.store is off": {"history", "m", "--database", "-c",
+			writeFile(t, "off.yaml", "history: {store: \"off\"}\n")},
+		"only one of dsn_env": {"history", "m", "-c",
+			writeFile(t, "two.yaml", "history: {store: postgres, dsn_env: A, dsn_file: b}\n")},
+		"has no effect while": {"history", "m", "-c", writeFile(t, "none.yaml", "history: {dsn_env: A}\n")},
+		"environment variable is": {"history", "m", "--database", "-c",
+			writeFile(t, "env.yaml", "history: {store: postgres, dsn_env: PLUMBLINE_NOT_SET}\n")},
 	} {
 		if code, out, stderr := runCommand(t, args...); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %q %q, want %q", args, code, out, stderr, want)

@@ -16,18 +16,21 @@ import (
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
-// TestNoSecretOfTheDatabaseIsShown: the address of a PostgreSQL that is not there has a password, which neither the log nor an
-// answer nor a command shows, whichever way the address is written and wherever it comes from.
+// TestNoSecretOfTheDatabaseIsShown: the address of a PostgreSQL that is not there has a password, which neither the
+// log nor an answer nor a command shows, whichever way the address is written and wherever it comes from.
 func TestNoSecretOfTheDatabaseIsShown(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	run(t, "topics", "create", "-c", brokerConfig(t, brokers, ""))
-	for _, dsn := range []string{"postgres://plumbline:" + url.QueryEscape(planted) + "@127.0.0.1:1/history", "host=127.0.0.1 port=1 user=plumbline dbname=history password=" + planted,
+	for _, dsn := range []string{"postgres://plumbline:" + url.QueryEscape(planted) + "@127.0.0.1:1/history",
+		"host=127.0.0.1 port=1 user=plumbline dbname=history password=" + planted,
 		"postgres://plumbline:" + url.QueryEscape(planted) + "@[bad/history"} {
 		t.Setenv("PLUMBLINE_TEST_DSN", dsn)
-		for _, source := range []registry.Config{{DSNEnv: "PLUMBLINE_TEST_DSN"}, {DSNFile: writeFile(t, "dsn", dsn+"\n")}} {
+		for _, source := range []registry.Config{{DSNEnv: "PLUMBLINE_TEST_DSN"},
+			{DSNFile: writeFile(t, "dsn", dsn+"\n")}} {
 			cfg := config.Default()
 			source.Store, source.Timeout = registry.Postgres, time.Second
-			cfg.Kafka.Brokers, cfg.History, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, source, t.TempDir(), freeAddress(t)
+			cfg.Kafka.Brokers, cfg.History, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, source, t.TempDir(),
+				freeAddress(t)
 			shown := runWithDatabase(t, cfg)
 			if !strings.Contains(shown, "history") {
 				t.Errorf("%.20s…: nothing is said of the history: %s", dsn, shown)
@@ -35,14 +38,16 @@ func TestNoSecretOfTheDatabaseIsShown(t *testing.T) {
 			mustNotShow(t, "the run", shown)
 		}
 		conf := writeFile(t, "plumbline.yaml", "history: {store: postgres, dsn_env: PLUMBLINE_TEST_DSN, timeout: 1s}\n")
-		for _, args := range [][]string{{"history", "m", "--database", "-c", conf, "--log-level", "debug"}, {"config", "check", "--json", conf}} {
+		for _, args := range [][]string{{"history", "m", "--database", "-c", conf, "--log-level", "debug"},
+			{"config", "check", "--json", conf}} {
 			_, out, stderr := runCommand(t, args...)
 			mustNotShow(t, strings.Join(args, " "), out+stderr)
 		}
 	}
 }
 
-// runWithDatabase runs the pipeline until the history has said how it does, and returns the log, the answers and the error.
+// runWithDatabase runs the pipeline until the history has said how it does, and returns the log, the answers and the
+// error.
 func runWithDatabase(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	var logged syncBuffer
@@ -55,7 +60,8 @@ func runWithDatabase(t *testing.T, cfg config.Config) string {
 		done <- err
 	}()
 	defer func() { cancel(); <-done }()
-	for deadline := time.Now().Add(drainPatience); !strings.Contains(logged.String(), "the database is behind"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(drainPatience); !strings.Contains(logged.String(),
+		"the database is behind"); time.Sleep(20 * time.Millisecond) {
 		select {
 		case err := <-done: // an address that cannot be read ends the start
 			if err == nil {

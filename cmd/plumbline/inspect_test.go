@@ -29,7 +29,8 @@ func TestInspect(t *testing.T) {
 
 	var shard pipeline.CheckpointInfo
 	runInspect(t, newestFile(t, dir, "shards/shard-00000"), "checkpoint", &shard)
-	if shard.Counts["predictions"] != 400 || shard.Offsets["logits"] != 8 || shard.Offsets["labels"] != 8 || shard.Watermark == "" || len(shard.Sections) < 5 {
+	if shard.Counts["predictions"] != 400 || shard.Offsets["logits"] != 8 || shard.Offsets["labels"] != 8 ||
+		shard.Watermark == "" || len(shard.Sections) < 5 {
 		t.Errorf("shard: got %+v", shard)
 	}
 	var model pipeline.CheckpointInfo
@@ -55,7 +56,8 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	if want := int64(len(batchtest.ByLabelTime(rows))); seen != 400 || labelled != want || punctuations == 0 {
-		t.Errorf("panes have %d seen, %d labelled, %d punctuations; want 400, %d, some", seen, labelled, punctuations, want)
+		t.Errorf("panes have %d seen, %d labelled, %d punctuations; want 400, %d, some", seen, labelled, punctuations,
+			want)
 	}
 }
 
@@ -100,11 +102,13 @@ func TestInspectDamaged(t *testing.T) {
 		if err := os.WriteFile(file, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, stderr := runCommand(t, "inspect", "checkpoint", file); code != exitFailed || !strings.Contains(stderr, "damaged or foreign checkpoint") {
+		if code, _, stderr := runCommand(t, "inspect", "checkpoint", file); code != exitFailed ||
+			!strings.Contains(stderr, "damaged or foreign checkpoint") {
 			t.Errorf("byte %d: exit code %d, %s", i, code, stderr)
 		}
 	}
-	if code, _, stderr := runCommand(t, "inspect", "pane", good); code != exitFailed || !strings.Contains(stderr, "not a pane message") {
+	if code, _, stderr := runCommand(t, "inspect", "pane", good); code != exitFailed ||
+		!strings.Contains(stderr, "not a pane message") {
 		t.Errorf("a checkpoint as a pane: exit code %d, %s", code, stderr)
 	}
 	if code, _, _ := runCommand(t, "inspect", "checkpoint"); code != exitUsage {

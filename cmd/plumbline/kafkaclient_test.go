@@ -38,7 +38,8 @@ func selfSigned(t *testing.T) (tls.Certificate, string) {
 // TestTLSAndPassword makes topics on a broker that wants a password, over TLS.
 func TestTLSAndPassword(t *testing.T) {
 	cert, ca := selfSigned(t)
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("PLAIN", "plumbline", "right"),
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(),
+		kfake.Superuser("PLAIN", "plumbline", "right"),
 		kfake.Superuser("SCRAM-SHA-256", "scram", "right"), kfake.Superuser("SCRAM-SHA-512", "scram", "right"),
 		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{cert}}))
 	if err != nil {
@@ -81,7 +82,8 @@ func TestClientCertificate(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(ca))
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1),
-		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}))
+		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
+			ClientCAs: pool}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +115,10 @@ func TestClientCertificate(t *testing.T) {
 }
 
 func TestCAFileWithoutCertificate(t *testing.T) {
-	file := brokerConfig(t, []string{"127.0.0.1:1"}, "  tls: {enabled: true, ca_file: "+writeFile(t, "ca.pem", "nothing")+"}\n")
-	if code, _, stderr := runCommand(t, "topics", "create", "-c", file); code != exitFailed || !strings.Contains(stderr, "no certificate in it") {
+	file := brokerConfig(t, []string{"127.0.0.1:1"}, "  tls: {enabled: true, ca_file: "+writeFile(t, "ca.pem",
+		"nothing")+"}\n")
+	if code, _, stderr := runCommand(t, "topics", "create", "-c", file); code != exitFailed ||
+		!strings.Contains(stderr, "no certificate in it") {
 		t.Errorf("got exit code %d, stderr %q", code, stderr)
 	}
 }
@@ -124,7 +128,8 @@ func TestNoBroker(t *testing.T) {
 	down := brokerConfig(t, []string{"127.0.0.1:1"}, "")
 	for _, args := range [][]string{{"run", "-c", down}, {"topics", "create", "-c", down}} {
 		code, _, stderr := runCommand(t, args...)
-		if code != exitFailed || !strings.Contains(stderr, "no broker answers: is one of kafka.brokers right") || strings.Contains(stderr, "makes the topics") {
+		if code != exitFailed || !strings.Contains(stderr, "no broker answers: is one of kafka.brokers right") ||
+			strings.Contains(stderr, "makes the topics") {
 			t.Errorf("%v without a broker: got exit code %d, stderr %q", args, code, stderr)
 		}
 	}

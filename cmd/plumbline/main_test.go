@@ -53,7 +53,8 @@ func TestExitCodesAndMessages(t *testing.T) {
 	} {
 		code, _, stderr := runCommand(t, c.args...)
 		if code != c.code || !strings.Contains(stderr, c.stderr) {
-			t.Errorf("plumbline %s: got exit code %d, stderr %q, want %d and %q in it", strings.Join(c.args, " "), code, stderr, c.code, c.stderr)
+			t.Errorf("plumbline %s: got exit code %d, stderr %q, want %d and %q in it", strings.Join(c.args, " "), code,
+				stderr, c.code, c.stderr)
 		}
 	}
 }
@@ -90,7 +91,8 @@ func TestConfigCheckJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v in %q", err, out)
 	}
-	if code != exitUsage || got.Valid || len(got.Problems) != 2 || got.Problems[0].Key != "stats.bins" || got.Problems[1].Line != 2 {
+	if code != exitUsage || got.Valid || len(got.Problems) != 2 || got.Problems[0].Key != "stats.bins" ||
+		got.Problems[1].Line != 2 {
 		t.Errorf("got exit code %d, %+v, want 2 problems", code, got)
 	}
 }

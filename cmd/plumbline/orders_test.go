@@ -33,7 +33,8 @@ func (l *orderLog) Write(_ context.Context, ms []pipeline.Message) error {
 			var d record.Decision
 			var o record.Order
 			err := errors.Join(json.Unmarshal(m.Value, &d), json.Unmarshal(d.Record, &o))
-			if err != nil || d.Kind != record.DecisionOrder || string(m.Key) != o.Model || d.Model != o.Model || d.Version != o.Version || m.Partition != -1 {
+			if err != nil || d.Kind != record.DecisionOrder || string(m.Key) != o.Model || d.Model != o.Model ||
+				d.Version != o.Version || m.Partition != -1 {
 				return errors.Join(err, errors.New("not an order by model"))
 			}
 			l.refused = append(l.refused, o)
@@ -55,12 +56,15 @@ func TestCalibratorsCommand(t *testing.T) {
 	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	const cal = `{"version":1,"method":"temperature","temperature":1.5}`
 	for i, revision := range []int{1, 2} {
-		rt.History.AddCalibrator(record.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true, Reason: "period", Outcome: "published: temperature",
-			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal), Build: "v9 (abc)",
+		rt.History.AddCalibrator(record.Calibrator{Model: "m/1", Version: "v", Revision: revision, Published: true,
+			Reason: "period", Outcome: "published: temperature",
+			DecidedAt: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[i], Calibrator: []byte(cal),
+			Build:    "v9 (abc)",
 			Evidence: record.Evidence{FitRows: 7, FitFrom: "a", FitTo: "b", FitBegan: "c", FitDigest: "sha256:feed"}})
 	}
 	log := &orderLog{}
-	srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser, Orders: engine.OrderTaker{Engine: rt, Sink: log, Scan: nil}}))
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser,
+		Orders: engine.OrderTaker{Engine: rt, Sink: log, Scan: nil}}))
 	defer srv.Close()
 	file := filepath.Join(t.TempDir(), "cal.json")
 	if err := os.WriteFile(file, []byte(cal), 0o600); err != nil {
@@ -87,34 +91,48 @@ func TestCalibratorsCommand(t *testing.T) {
 			got = *log.orders[0]
 			got.ID = [16]byte{}
 		}
-		if got.Action != order.Action || got.Model != order.Model || got.Version != order.Version || got.Revision != order.Revision || string(got.Calibrator) != string(order.Calibrator) || got.By != order.By || got.Why != order.Why {
+		if got.Action != order.Action || got.Model != order.Model || got.Version != order.Version ||
+			got.Revision != order.Revision || string(got.Calibrator) != string(order.Calibrator) ||
+			got.By != order.By || got.Why != order.Why {
 			t.Errorf("%s: order %+v, want %+v", args, got, order)
 		}
 	}
 	f("revision 2", "list m/1", pipeline.Order{})
 	f("fitted on 7 rows, a to b, begun c: sha256:feed, by v9 (abc)", "list m/1", pipeline.Order{})
-	f("pin of m/1/v by ann", "pin m/1 --why audit --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "audit"})
-	f("unpin of m/1/v", "unpin m/1 --why over --by ann", pipeline.Order{Action: "unpin", Model: "m/1", Version: "v", By: "ann", Why: "over"})
-	f("rollback of m/1/v", "rollback m/1 --revision 1 --why worse --by ann", pipeline.Order{Action: "rollback", Model: "m/1", Version: "v", Revision: 1, Calibrator: []byte(cal), By: "ann", Why: "worse"})
-	f("publish of m/1/w", "publish "+file+" m/1 --model-version w --why mine --by ann", pipeline.Order{Action: "publish", Model: "m/1", Version: "w", Calibrator: []byte(cal), By: "ann", Why: "mine"})
+	f("pin of m/1/v by ann", "pin m/1 --why audit --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v",
+		By: "ann", Why: "audit"})
+	f("unpin of m/1/v", "unpin m/1 --why over --by ann", pipeline.Order{Action: "unpin", Model: "m/1", Version: "v",
+		By: "ann", Why: "over"})
+	f("rollback of m/1/v", "rollback m/1 --revision 1 --why worse --by ann",
+		pipeline.Order{Action: "rollback", Model: "m/1", Version: "v", Revision: 1, Calibrator: []byte(cal), By: "ann",
+			Why: "worse"})
+	f("publish of m/1/w", "publish "+file+" m/1 --model-version w --why mine --by ann",
+		pipeline.Order{Action: "publish", Model: "m/1", Version: "w", Calibrator: []byte(cal), By: "ann", Why: "mine"})
 	if len(log.refused) > 0 {
 		t.Errorf("orders that were given are refused: %+v", log.refused)
 	}
-	f("revision 9 of m/1/v is not in the history, allowed are 1 to 2", "rollback m/1 --revision 9 --why x --by ann", pipeline.Order{})
+	f("revision 9 of m/1/v is not in the history, allowed are 1 to 2", "rollback m/1 --revision 9 --why x --by ann",
+		pipeline.Order{})
 	f("version: must be named", "pin other --why x", pipeline.Order{})
-	f("calibrator", "publish "+writeFile(t, "cut.json", `{"version":1,"method":"temperature","temperature":-1}`)+" m/1 --why x", pipeline.Order{})
+	f("calibrator", "publish "+writeFile(t, "cut.json",
+		`{"version":1,"method":"temperature","temperature":-1}`)+" m/1 --why x", pipeline.Order{})
 	wantRefused(t, log.refused, "rollback m/1/v to revision 9: allowed are 1 to 2", "pin other: version: must be named")
 	f("--why", "pin m/1", pipeline.Order{})
-	rt.History.AddCalibrator(record.Calibrator{Model: "m/1", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
-	f("pin of m/1/v", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
+	rt.History.AddCalibrator(record.Calibrator{Model: "m/1", Version: "typo", Reason: "manual",
+		Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	f("pin of m/1/v", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann",
+		Why: "x"})
 	log.err = errors.New("no leader")
-	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann", Why: "x"})
+	f("no leader", "pin m/1 --why x --by ann", pipeline.Order{Action: "pin", Model: "m/1", Version: "v", By: "ann",
+		Why: "x"})
 }
 
-// TestCalibratorsRefuses: what is wrong with a command line is said in words, by whoever finds it, with the exit code that it has.
+// TestCalibratorsRefuses: what is wrong with a command line is said in words, by whoever finds it, with the exit code
+// that it has.
 func TestCalibratorsRefuses(t *testing.T) {
 	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
-	srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser, Orders: engine.OrderTaker{Engine: rt, Sink: &orderLog{}, Scan: nil}}))
+	srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser,
+		Orders: engine.OrderTaker{Engine: rt, Sink: &orderLog{}, Scan: nil}}))
 	defer srv.Close()
 	off := writeFile(t, "off.yaml", "http: {listen: ''}")
 	for args, want := range map[string]struct {
@@ -123,16 +141,24 @@ func TestCalibratorsRefuses(t *testing.T) {
 	}{
 		"calibrators":      {exitUsage, "a subcommand is needed: list, pin, publish, rollback, unpin"},
 		"calibrators lits": {exitUsage, `unknown command "lits"; nearest is list`},
-		"calibrators list m --limit 0 --url " + srv.URL:                       {exitUsage, "--limit 0: must be 1 or more"},
-		"calibrators list m --url 127.0.0.1:8080":                             {exitUsage, `--url "127.0.0.1:8080": must be http://host:port or https://host:port`},
-		"resume --url ftp://host":                                             {exitUsage, `--url "ftp://host": must be http`},
-		"pause --user ann --url " + srv.URL:                                   {exitUsage, `--user "ann", --password-file "": both or neither`},
-		"calibrators list m --password-file x --url " + srv.URL:               {exitUsage, `--user "", --password-file "x": both or neither`},
-		"calibrators list m --url http://127.0.0.1:1":                         {exitFailed, "http://127.0.0.1:1: no process answers there (plumbline run is one; --url names another): dial tcp"},
-		"calibrators list m -c " + off:                                        {exitUsage, "http.listen is empty"},
-		"calibrators pin m --why x --revision 0 --url " + srv.URL:             {exitUsage, "--revision 0: must be a whole number from 1"},
-		"calibrators pin m --why \u00a0 --url " + srv.URL:                     {exitUsage, "--why: must say why"},
-		"calibrators pin m --why x --url " + srv.URL:                          {exitFailed, srv.URL + ": order cannot be carried out: version: must be named, nothing is known of model \"m\" here (409 Conflict)\n"},
+		"calibrators list m --limit 0 --url " +
+			srv.URL: {exitUsage, "--limit 0: must be 1 or more"},
+		"calibrators list m --url 127.0.0.1:8080": {exitUsage,
+			`--url "127.0.0.1:8080": must be http://host:port or https://host:port`},
+		"resume --url ftp://host": {exitUsage,
+			`--url "ftp://host": must be http`},
+		"pause --user ann --url " + srv.URL: {exitUsage,
+			`--user "ann", --password-file "": both or neither`},
+		"calibrators list m --password-file x --url " +
+			srv.URL: {exitUsage, `--user "", --password-file "x": both or neither`},
+		"calibrators list m --url http://127.0.0.1:1": {exitFailed,
+			"http://127.0.0.1:1: no process answers there (plumbline run is one; --url names another): dial tcp"},
+		"calibrators list m -c " + off: {exitUsage, "http.listen is empty"},
+		"calibrators pin m --why x --revision 0 --url " +
+			srv.URL: {exitUsage, "--revision 0: must be a whole number from 1"},
+		"calibrators pin m --why \u00a0 --url " + srv.URL: {exitUsage, "--why: must say why"},
+		"calibrators pin m --why x --url " + srv.URL: {exitFailed, srv.URL +
+			": order cannot be carried out: version: must be named, nothing is known of model \"m\" here (409 Conflict)\n"},
 		"calibrators list m --model-version 7 --url " + srv.URL:               {exitDone, "no decisions about m/7\n"},
 		"calibrators pin m --why x --model-version 1 --url " + srv.URL + "/p": {exitFailed, srv.URL + "/p: "},
 	} {
@@ -142,29 +168,36 @@ func TestCalibratorsRefuses(t *testing.T) {
 		}
 	}
 	rt.Config.Kafka.MessageMax = 160
-	large := writeFile(t, "large.json", `{"version":1,"method":"vector","params":{"w":[`+strings.Repeat("1,", 40)+`1],"b":[`+strings.Repeat("0,", 40)+`0]}}`)
-	if code, _, errOut := runCommand(t, "calibrators", "publish", large, "m", "--model-version", "1", "--why", "x", "--url", srv.URL); code != exitFailed || !strings.Contains(errOut, "bytes: must be at most 150, 15/16 of kafka.message_max_bytes (409") {
+	large := writeFile(t, "large.json", `{"version":1,"method":"vector","params":{"w":[`+strings.Repeat("1,",
+		40)+`1],"b":[`+strings.Repeat("0,", 40)+`0]}}`)
+	if code, _, errOut := runCommand(t, "calibrators", "publish", large, "m", "--model-version", "1", "--why", "x",
+		"--url", srv.URL); code != exitFailed ||
+		!strings.Contains(errOut, "bytes: must be at most 150, 15/16 of kafka.message_max_bytes (409") {
 		t.Errorf("a calibrator that no topic takes: exit code %d, %s", code, errOut)
 	}
 	// A process is asked by others than this command, too.
-	_, err := engine.OrderTaker{Engine: rt, Sink: &orderLog{}, Scan: nil}.Order(t.Context(), web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
+	_, err := engine.OrderTaker{Engine: rt, Sink: &orderLog{}, Scan: nil}.Order(t.Context(),
+		web.Order{Action: "pin", Model: "m", Version: "1", Why: " \t"})
 	if !errors.Is(err, web.ErrOrder) || !strings.Contains(err.Error(), "why: must not be empty") {
 		t.Errorf("an order for no reason: %v", err)
 	}
 }
 
-// TestKnownWithoutCalibrator: a model version about which something was decided is known in every process, with the identity, before the
-// first calibrator; one that is in a refused order only is not.
+// TestKnownWithoutCalibrator: a model version about which something was decided is known in every process, with the
+// identity, before the first calibrator; one that is in a refused order only is not.
 func TestKnownWithoutCalibrator(t *testing.T) {
 	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	latest := engine.LatestCalibrators{Engine: rt}
-	rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "typo", Reason: "manual", Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "typo", Reason: "manual",
+		Outcome: "refused: pin by bob: the model has no such version", DecidedAt: "2026-01-03T00:00:00Z"})
 	if f, _, ok := latest.Latest("m", ""); ok {
 		t.Errorf("known by a refused order: %+v", f)
 	}
-	rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …", DecidedAt: "2026-01-03T00:00:00Z"})
+	rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "7", Reason: "period", Outcome: "no change: …",
+		DecidedAt: "2026-01-03T00:00:00Z"})
 	for _, version := range []string{"", "7"} {
-		if f, _, ok := latest.Latest("m", version); !ok || f.Version != "7" || f.Revision != 0 || f.Calibrator != calibrator.Calibrator(calibrator.Identity{}) {
+		if f, _, ok := latest.Latest("m", version); !ok || f.Version != "7" || f.Revision != 0 ||
+			f.Calibrator != calibrator.Calibrator(calibrator.Identity{}) {
 			t.Errorf("version %q: %+v, %v; want the identity of 7 at revision 0", version, f, ok)
 		}
 	}
@@ -185,7 +218,8 @@ func (d deciding) Write(ctx context.Context, ms []pipeline.Message) error {
 		return err
 	}
 	o := d.orders[len(d.orders)-1]
-	d.rt.History.AddCalibrator(record.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual", Outcome: d.outcome, By: o.By, Why: o.Why,
+	d.rt.History.AddCalibrator(record.Calibrator{Model: o.Model, Version: o.Version, Revision: 4, Reason: "manual",
+		Outcome: d.outcome, By: o.By, Why: o.Why,
 		DecidedAt: "2026-01-05T00:00:00Z", EffectiveFrom: "2026-01-05T00:00:00Z"})
 	return nil
 }
@@ -199,16 +233,20 @@ func TestOrderWaits(t *testing.T) {
 		want          string
 	}{
 		{"pin by ann", "20s", exitDone, "m/1: pin by ann, revision 4 from 2026-01-05T00:00:00Z on\n"},
-		{"refused: pin by ann: the model has no such version", "20s", exitFailed, "refused: pin by ann: the model has no such version"},
+		{"refused: pin by ann: the model has no such version", "20s", exitFailed,
+			"refused: pin by ann: the model has no such version"},
 		{"unpin by ann", "1ms", exitFailed, "is on its way, and no decision about it has come within 1ms"},
 		{"pin by nobody", "0s", exitDone, "is on its way"},
 	} {
 		rt.History = history.New(history.Config{})
 		for _, by := range []string{"ann", "bob"} {
-			rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual", Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
+			rt.History.AddCalibrator(record.Calibrator{Model: "m", Version: "1", Revision: 3, Reason: "manual",
+				Outcome: "pin by " + by, By: by, Why: "x", DecidedAt: "2026-01-04T00:00:00Z"})
 		}
-		srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser, Orders: engine.OrderTaker{Engine: rt, Sink: deciding{&orderLog{}, rt, c.outcome}, Scan: nil}}))
-		code, out, errOut := runCommand(t, "calibrators", "pin", "m", "--why", "x", "--by", "ann", "--model-version", "1", "--wait", c.wait, "--url", srv.URL)
+		srv := httptest.NewServer(web.New(web.Deps{History: rt.History, Control: &rt.Pauser,
+			Orders: engine.OrderTaker{Engine: rt, Sink: deciding{&orderLog{}, rt, c.outcome}, Scan: nil}}))
+		code, out, errOut := runCommand(t, "calibrators", "pin", "m", "--why", "x", "--by", "ann", "--model-version",
+			"1", "--wait", c.wait, "--url", srv.URL)
 		srv.Close()
 		if code != c.code || !strings.Contains(out+errOut, c.want) {
 			t.Errorf("%s: exit code %d, %s%s; want %d, %q", c.outcome, code, out, errOut, c.code, c.want)
@@ -225,7 +263,8 @@ func wantRefused(t *testing.T, got []record.Order, want ...string) {
 	}
 	for i, o := range got {
 		head, reason, _ := strings.Cut(want[i], ": ")
-		if o.Action+" "+o.About() != head || !strings.Contains(o.Refused, reason) || o.Kind != record.CalibratorOrder || o.Schema != 1 || len(o.ID) != 32 || o.By == "" || o.Why != "x" {
+		if o.Action+" "+o.About() != head || !strings.Contains(o.Refused, reason) || o.Kind != record.CalibratorOrder ||
+			o.Schema != 1 || len(o.ID) != 32 || o.By == "" || o.Why != "x" {
 			t.Errorf("refused order %+v, want %s", o, want[i])
 		}
 		if _, err := pipeline.Parse(o.At); err != nil {

@@ -23,7 +23,8 @@ func TestFeedFlags(t *testing.T) {
 	} {
 		code, _, stderr := runCommand(t, "produce", "x.npz", c.flag+"="+c.value)
 		if code != exitUsage || !strings.Contains(stderr, c.want) {
-			t.Errorf("%s=%s: got exit code %d, stderr %q, want %d and %q", c.flag, c.value, code, stderr, exitUsage, c.want)
+			t.Errorf("%s=%s: got exit code %d, stderr %q, want %d and %q", c.flag, c.value, code, stderr, exitUsage,
+				c.want)
 		}
 	}
 }
@@ -34,12 +35,14 @@ func TestProduceFiles(t *testing.T) {
 	run(t, "topics", "create", "-c", file)
 	first := writeFile(t, "monday.csv", "id,logits_0,logits_1,label\na,1,2,1\nb,2,1,0\nc,3,1,0\n")
 	second := writeFile(t, "tuesday.csv", "id,logits_0,logits_1,label\nd,1,2,1\ne,2,1,\n")
-	code, out, stderr := runCommand(t, "produce", first, second, "-c", file, "--json", "--start", "2026-01-02T03:04:05Z", "--event-rate", "1")
+	code, out, stderr := runCommand(t, "produce", first, second, "-c", file, "--json", "--start",
+		"2026-01-02T03:04:05Z", "--event-rate", "1")
 	var got producer.Summary
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitDone {
 		t.Fatalf("exit code %d, %v, stdout %q, stderr %q", code, err, out, stderr)
 	}
-	if got.Rows != 5 || got.Labels != 4 || got.Partitions != 4 || got.FirstEvent != "2026-01-02T03:04:05Z" || got.LastEvent != "2026-01-02T03:04:09Z" {
+	if got.Rows != 5 || got.Labels != 4 || got.Partitions != 4 || got.FirstEvent != "2026-01-02T03:04:05Z" ||
+		got.LastEvent != "2026-01-02T03:04:09Z" {
 		t.Errorf("got %+v, want 5 rows and 4 labels on 4 partitions within 4 s", got)
 	}
 	models := map[string]int{}

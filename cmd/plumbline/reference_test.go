@@ -15,7 +15,8 @@ import (
 
 var updateReference = flag.Bool("update", false, "rewrite docs/cli.md")
 
-// TestCommandReference holds docs/cli.md against the commands; go test ./cmd/plumbline -run Reference -update rewrites it.
+// TestCommandReference holds docs/cli.md against the commands; go test ./cmd/plumbline -run Reference -update rewrites
+// it.
 func TestCommandReference(t *testing.T) {
 	const path = "../../docs/cli.md"
 	want := commandReference(newRootCommand())

@@ -17,7 +17,8 @@ func TestEveryMethodCanRefit(t *testing.T) {
 	}
 	for _, m := range calibrator.Methods() {
 		if !allowed(m.Name) || allowed(m.Name+calibrator.Suffix) != m.Scalable {
-			t.Errorf("%s: allowed %v, with %s %v; want true, %v", m.Name, allowed(m.Name), calibrator.Suffix, allowed(m.Name+calibrator.Suffix), m.Scalable)
+			t.Errorf("%s: allowed %v, with %s %v; want true, %v", m.Name, allowed(m.Name), calibrator.Suffix,
+				allowed(m.Name+calibrator.Suffix), m.Scalable)
 		}
 	}
 	if !allowed("auto") || !allowed("none") || allowed("temperatur") || allowed(strings.ToUpper("auto")) {

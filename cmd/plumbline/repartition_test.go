@@ -36,9 +36,10 @@ checkpoints: {dir: %q, interval: 100ms}
 `, brokers[0], partitions, t.TempDir()))
 }
 
-// sendRows writes predictions and labels of rows to partitions of topics with the suffix, and then the promise that nothing
-// before until follows. place says where row i goes.
-func sendRows(t *testing.T, brokers []string, suffix string, partitions int, rows []batchtest.Row, until int64, place func(i int, r *batchtest.Row) int) {
+// sendRows writes predictions and labels of rows to partitions of topics with the suffix, and then the promise that
+// nothing before until follows. place says where row i goes.
+func sendRows(t *testing.T, brokers []string, suffix string, partitions int, rows []batchtest.Row, until int64,
+	place func(i int, r *batchtest.Row) int) {
 	t.Helper()
 	parts := make([][]batchtest.Row, partitions)
 	for i := range rows {
@@ -52,14 +53,16 @@ func sendRows(t *testing.T, brokers []string, suffix string, partitions int, row
 			ms = append(ms, m)
 		}
 		for _, topic := range []string{"logits", "labels"} {
-			ms = append(ms, kafka.Message{Topic: "plumbline." + topic + suffix, Partition: p, Value: []byte{}, Time: time.Unix(0, until),
+			ms = append(ms, kafka.Message{Topic: "plumbline." + topic + suffix, Partition: p, Value: []byte{},
+				Time:    time.Unix(0, until),
 				Headers: []kafka.Header{{Key: pipeline.WatermarkHeader, Value: strconv.AppendInt(nil, until, 10)}}})
 		}
 	}
 	kafkatest.Write(t, brokers, ms...)
 }
 
-// drainedAt waits until every task has read and written everything, and the watermark is there; until = 0: wherever it is.
+// drainedAt waits until every task has read and written everything, and the watermark is there; until = 0: wherever it
+// is.
 func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStatus {
 	t.Helper()
 	return eventually.Get(t, "drained", func() (*engine.ProcessStatus, bool) {
@@ -73,7 +76,8 @@ func drainedAt(t *testing.T, rt *engine.Engine, until int64) *engine.ProcessStat
 func TestRepartition(t *testing.T) {
 	testsize.Slow(t)
 	const partitions = 3
-	rows := batchtest.Rows(7, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	rows := batchtest.Rows(7, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
+		Regions: 2})
 	until := rows[len(rows)-1].TS + 100*batchtest.Second
 	all, err := parseStages("all")
 	if err != nil {
@@ -82,7 +86,8 @@ func TestRepartition(t *testing.T) {
 
 	keyed := kafkatest.Start(t)
 	_, cfg := repartitionConfig(t, keyed, partitions)
-	sendRows(t, keyed, "", partitions, rows, until, func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) })
+	sendRows(t, keyed, "", partitions, rows, until,
+		func(_ int, r *batchtest.Row) int { return pipeline.PartitionOf([]byte(r.ID), partitions) })
 	rt, stop := start(t, cfg, all)
 	want := drainedAt(t, rt, until)
 	stop()
@@ -147,7 +152,8 @@ func forgetOffsets(t *testing.T, brokers []string, cfg config.Config, partitions
 		for p := range partitions {
 			offsets = append(offsets, kafka.OffsetCommit{Partition: p, Offset: 0})
 		}
-		res, err := client.OffsetCommit(context.Background(), &kafka.OffsetCommitRequest{GroupID: cfg.Group + "-repartition-" + in, GenerationID: -1,
+		res, err := client.OffsetCommit(context.Background(), &kafka.OffsetCommitRequest{GroupID: cfg.Group +
+			"-repartition-" + in, GenerationID: -1,
 			Topics: map[string][]kafka.OffsetCommit{topic: offsets}})
 		if err != nil {
 			t.Fatal(err)

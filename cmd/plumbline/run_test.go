@@ -40,7 +40,11 @@ func start(t *testing.T, cfg config.Config, which engine.Stages) (rt *engine.Eng
 
 func drained(t *testing.T, rt *engine.Engine) *engine.ProcessStatus {
 	t.Helper()
-	return eventually.Get(t, "drained", func() (*engine.ProcessStatus, bool) { st := rt.Status(); return st, st.Drained })
+	return eventually.Get(t, "drained", func() (*engine.ProcessStatus, bool) {
+		st := rt.Status()
+		return st,
+			st.Drained
+	})
 }
 
 // TestRunAndReplay runs the whole pipeline on an in-process broker with one partition that stays empty, stops and
@@ -59,8 +63,10 @@ func testRunAndReplay(t *testing.T, more string) {
 	const partitions = 3
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
-	path, cfg := deploy(t, fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\nslices: {columns: [region]}\n"+more, brokers[0], partitions, dir))
-	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2, Regions: 2})
+	path, cfg := deploy(t,
+		fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\nslices: {columns: [region]}\n"+more, brokers[0], partitions, dir))
+	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
+		Regions: 2})
 	send := func(rows []batchtest.Row) {
 		t.Helper()
 		var ms []kafka.Message
@@ -85,7 +91,8 @@ func testRunAndReplay(t *testing.T, more string) {
 	st := drained(t, rt)
 	stop()
 	labelled := int64(len(batchtest.ByLabelTime(rows)))
-	if p, l, late := st.Counts["predictions"], st.Counts["labelled"], st.Counts["late"]; p != int64(1500) || l != labelled || late != int64(0) {
+	if p, l, late := st.Counts["predictions"], st.Counts["labelled"], st.Counts["late"]; p != int64(1500) ||
+		l != labelled || late != int64(0) {
 		t.Errorf("predictions %v, labelled %v, late %v; want 1500, %d, 0", p, l, late, labelled)
 	}
 	if st.Unaccounted != 0 {
@@ -105,7 +112,8 @@ func testRunAndReplay(t *testing.T, more string) {
 
 	res := replayOfTopics(t, path)
 	if res.StateHash != st.StateHash || res.Rows != 1500 || res.Labelled != labelled {
-		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows, res.Labelled, st.StateHash, labelled)
+		t.Errorf("replay: state hash %s, %d rows, %d labelled; want %s, 1500, %d", res.StateHash, res.Rows,
+			res.Labelled, st.StateHash, labelled)
 	}
 	if live := len(kafkatest.ReadAll(t, brokers, cfg.Topics.Calibrators)); live != countPublished(res.Calibrators) {
 		t.Errorf("%d calibrators published live, %d in replay", live, countPublished(res.Calibrators))
@@ -139,7 +147,8 @@ func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
 }
 
 func TestParseStages(t *testing.T) {
-	for s, want := range map[string]engine.Stages{"all": {Shards: true, Models: true, Repartition: true}, "shards": {Shards: true}, "models": {Models: true}, "repartition,shards": {Shards: true, Repartition: true}} {
+	for s, want := range map[string]engine.Stages{"all": {Shards: true, Models: true, Repartition: true},
+		"shards": {Shards: true}, "models": {Models: true}, "repartition,shards": {Shards: true, Repartition: true}} {
 		if got, err := parseStages(s); err != nil || got != want {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}

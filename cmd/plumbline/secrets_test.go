@@ -28,8 +28,10 @@ const planted = "Tr0ub4dor&3/xyzzy"
 
 // forms are the ways in which it could be written.
 func forms() []string {
-	return []string{planted, url.QueryEscape(planted), strings.ReplaceAll(planted, "&", `\u0026`), hex.EncodeToString([]byte(planted)),
-		base64.StdEncoding.EncodeToString([]byte(planted)), base64.StdEncoding.EncodeToString([]byte("\x00plumbline\x00" + planted))[8:]}
+	return []string{planted, url.QueryEscape(planted), strings.ReplaceAll(planted, "&", `\u0026`),
+		hex.EncodeToString([]byte(planted)),
+		base64.StdEncoding.EncodeToString([]byte(planted)),
+		base64.StdEncoding.EncodeToString([]byte("\x00plumbline\x00" + planted))[8:]}
 }
 
 func mustNotShow(t *testing.T, what, text string) {
@@ -59,15 +61,16 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestNoSecretIsShown plants a password where the process reads it, lets commands succeed and fail with it, and looks for
-// it in everything that comes out: output, errors, the log at its most talkative, every answer of HTTP.
+// TestNoSecretIsShown plants a password where the process reads it, lets commands succeed and fail with it, and looks
+// for it in everything that comes out: output, errors, the log at its most talkative, every answer of HTTP.
 func TestNoSecretIsShown(t *testing.T) {
 	testsize.Slow(t)
 	t.Setenv("PLUMBLINE_TEST_PASSWORD", planted)
 	file := writeFile(t, "password", planted+"\n")
 	sources := map[string]string{"env": "password_env: PLUMBLINE_TEST_PASSWORD", "file": "password_file: " + file}
 	for accepted, stored := range map[string]string{"accepted": planted, "refused": "another"} {
-		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("PLAIN", "plumbline", stored),
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(),
+			kfake.Superuser("PLAIN", "plumbline", stored),
 			kfake.Superuser("SCRAM-SHA-512", "plumbline", stored))
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +78,10 @@ func TestNoSecretIsShown(t *testing.T) {
 		defer cluster.Close()
 		for from, source := range sources {
 			for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-512"} {
-				conf := brokerConfig(t, cluster.ListenAddrs(), "  sasl: {mechanism: "+mechanism+", username: plumbline, "+source+"}\n")
-				for _, args := range [][]string{{"topics", "create", "-c", conf}, {"config", "check", "--json", conf}, {"config", "check", conf}, {"topics", "create", "--json", "-c", conf}} {
+				conf := brokerConfig(t, cluster.ListenAddrs(),
+					"  sasl: {mechanism: "+mechanism+", username: plumbline, "+source+"}\n")
+				for _, args := range [][]string{{"topics", "create", "-c", conf}, {"config", "check", "--json", conf},
+					{"config", "check", conf}, {"topics", "create", "--json", "-c", conf}} {
 					_, out, stderr := runCommand(t, append(args, "--log-level", "debug")...)
 					mustNotShow(t, strings.Join([]string{accepted, from, mechanism, args[0], args[1]}, " "), out+stderr)
 				}
@@ -84,7 +89,8 @@ func TestNoSecretIsShown(t *testing.T) {
 		}
 		if accepted == "accepted" {
 			cfg := config.Default()
-			cfg.Kafka.Brokers, cfg.Kafka.SASL = cluster.ListenAddrs(), kafkaio.SASL{Mechanism: "PLAIN", Username: "plumbline", PasswordFile: file}
+			cfg.Kafka.Brokers, cfg.Kafka.SASL = cluster.ListenAddrs(),
+				kafkaio.SASL{Mechanism: "PLAIN", Username: "plumbline", PasswordFile: file}
 			showEverything(t, cfg)
 		}
 	}
@@ -100,7 +106,8 @@ func showEverything(t *testing.T, cfg config.Config) {
 	stop := startEngine(t, rt)
 	eventually.Get(t, "ready", func() (error, bool) { err := rt.Ready(); return err, err == nil })
 	asked := 0
-	for _, path := range []string{"/", "/metrics", "/-/ready", "/-/healthy", "/api/v1/status", "/api/v1/series", "/api/v1/alerts", "/api/v1/calibrators", "/api/v1/none",
+	for _, path := range []string{"/", "/metrics", "/-/ready", "/-/healthy", "/api/v1/status", "/api/v1/series",
+		"/api/v1/alerts", "/api/v1/calibrators", "/api/v1/none",
 		"/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1"} {
 		resp, err := http.Get("http://" + cfg.HTTP.Listen + path)
 		if err != nil {
@@ -125,9 +132,11 @@ func showEverything(t *testing.T, cfg config.Config) {
 
 // TestWrongPlaceForASecret: who writes the password into the YAML is told that the key is unknown, without the value.
 func TestWrongPlaceForASecret(t *testing.T) {
-	for _, line := range []string{"  sasl: {username: plumbline, password: \"" + planted + "\"}\n", "  sasl:\n    username: plumbline\n    password: \"" + planted + "\"\n"} {
+	for _, line := range []string{"  sasl: {username: plumbline, password: \"" + planted + "\"}\n",
+		"  sasl:\n    username: plumbline\n    password: \"" + planted + "\"\n"} {
 		conf := brokerConfig(t, []string{"127.0.0.1:1"}, line)
-		for _, args := range [][]string{{"config", "check", conf}, {"config", "check", "--json", conf}, {"run", "-c", conf}} {
+		for _, args := range [][]string{{"config", "check", conf}, {"config", "check", "--json", conf},
+			{"run", "-c", conf}} {
 			code, out, stderr := runCommand(t, args...)
 			if code != exitUsage || !strings.Contains(out+stderr, "password") {
 				t.Errorf("got exit code %d, %q, want %d and the key", code, out+stderr, exitUsage)

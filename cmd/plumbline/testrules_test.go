@@ -44,9 +44,12 @@ tests:
 		t.Fatal(err)
 	}
 	code, out, _ := runCommand(t, "test", "rules", path)
-	for _, want := range []string{"FAIL  too late (" + path + ":4)\n      - calibration-raw firing, 4m0s to 5m0s (line 6)\n      + calibration-raw firing, ",
-		"FAIL  never (" + path + ":7)\n      - never calibration-raw firing, 0s to the end (line 9)\n      + calibration-raw firing, ",
-		"FAIL  another rule (" + path + ":10)\n      - quiet resolved, 0s to the end (line 12)\n      + nothing of rule quiet, slice \"\"",
+	for _, want := range []string{"FAIL  too late (" + path +
+		":4)\n      - calibration-raw firing, 4m0s to 5m0s (line 6)\n      + calibration-raw firing, ",
+		"FAIL  never (" + path +
+			":7)\n      - never calibration-raw firing, 0s to the end (line 9)\n      + calibration-raw firing, ",
+		"FAIL  another rule (" + path +
+			":10)\n      - quiet resolved, 0s to the end (line 12)\n      + nothing of rule quiet, slice \"\"",
 		"FAIL  not complete (" + path + ":13)\n      + calibration-raw firing, ", ", not expected"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output\n%swant %q in it", out, want)
@@ -57,7 +60,8 @@ tests:
 	}
 	code, out, _ = runCommand(t, "test", "rules", "--json", path)
 	var results []ruletest.Result
-	if err := json.Unmarshal([]byte(out), &results); err != nil || code != 1 || len(results) != 4 || results[0].OK || len(results[0].Alerts) != 1 {
+	if err := json.Unmarshal([]byte(out), &results); err != nil || code != 1 || len(results) != 4 || results[0].OK ||
+		len(results[0].Alerts) != 1 {
 		t.Errorf("exit code %d, %v: %s", code, err, out)
 	}
 }
@@ -111,8 +115,8 @@ func TestRulesRefuses(t *testing.T) {
 	}
 }
 
-// TestRulesOfPanes: panes reach the rules with the sums that they were given, at the times of panes, and with a configuration of
-// the command line.
+// TestRulesOfPanes: panes reach the rules with the sums that they were given, at the times of panes, and with a
+// configuration of the command line.
 func TestRulesOfPanes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -154,12 +158,14 @@ tests:
 	}
 	rows := write("rows.csv", "logits_0,logits_1,label\n"+strings.Repeat("0,2,1\n", 50))
 	for _, file := range []string{"rows.csv", rows} { // beside the cases, or absolute
-		code, out, errOut = runCommand(t, "test", "rules", write("file.yaml", "config: "+cfg+"\ntests: [{name: a, file: "+file+", expect: [{rule: low, never: true}]}]"))
+		code, out, errOut = runCommand(t, "test", "rules",
+			write("file.yaml", "config: "+cfg+"\ntests: [{name: a, file: "+file+", expect: [{rule: low, never: true}]}]"))
 		if code != exitDone {
 			t.Errorf("rows of %s: exit code %d:\n%s%s", file, code, out, errOut)
 		}
 	}
-	code, _, errOut = runCommand(t, "test", "rules", "-c", cfg, write("own.yaml", "configuration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece}]}]"))
+	code, _, errOut = runCommand(t, "test", "rules", "-c", cfg,
+		write("own.yaml", "configuration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece}]}]"))
 	if code != exitUsage || !strings.Contains(errOut, "only one of config, configuration and the flag --config") {
 		t.Errorf("a file with a configuration beside -c: exit code %d, %s", code, errOut)
 	}

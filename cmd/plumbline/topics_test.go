@@ -43,12 +43,15 @@ func TestTopicsCreateIsIdempotent(t *testing.T) {
 func checkTopicSettings(t *testing.T, brokers []string) {
 	t.Helper()
 	want := map[string]string{
-		"plumbline.logits": "delete", "plumbline.panes": "delete", "plumbline.calibrators": "compact", "plumbline.heads": "compact", "plumbline.finetune": "delete", "plumbline.alerts": "compact,delete", "plumbline.decisions": "delete",
+		"plumbline.logits": "delete", "plumbline.panes": "delete", "plumbline.calibrators": "compact",
+		"plumbline.heads": "compact", "plumbline.finetune": "delete", "plumbline.alerts": "compact,delete",
+		"plumbline.decisions": "delete",
 	}
 	req := &kafka.DescribeConfigsRequest{}
 	for topic := range want {
 		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{"cleanup.policy", "max.message.bytes", "message.timestamp.type"},
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
+			ConfigNames: []string{"cleanup.policy", "max.message.bytes", "message.timestamp.type"},
 		})
 	}
 	resp, err := (&kafka.Client{Addr: kafka.TCP(brokers...)}).DescribeConfigs(t.Context(), req)
@@ -64,8 +67,10 @@ func checkTopicSettings(t *testing.T, brokers []string) {
 		if r.ResourceName == "plumbline.logits" {
 			stamps = "CreateTime"
 		}
-		if got["cleanup.policy"] != want[r.ResourceName] || got["max.message.bytes"] != "8454144" || got["message.timestamp.type"] != stamps {
-			t.Errorf("%s: got %v, want cleanup.policy %s, max.message.bytes 8454144 and message.timestamp.type %s", r.ResourceName, got, want[r.ResourceName], stamps)
+		if got["cleanup.policy"] != want[r.ResourceName] || got["max.message.bytes"] != "8454144" ||
+			got["message.timestamp.type"] != stamps {
+			t.Errorf("%s: got %v, want cleanup.policy %s, max.message.bytes 8454144 and message.timestamp.type %s",
+				r.ResourceName, got, want[r.ResourceName], stamps)
 		}
 	}
 }
@@ -74,7 +79,8 @@ func TestTopicsCreateReportsOtherPartitionCounts(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 2, "plumbline.panes")
 	code, out, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, brokers, ""))
-	if code != exitDone || !strings.Contains(out, "exists   plumbline.panes: 2 partitions") || !strings.Contains(stderr, "partitions=2 configured=4") {
+	if code != exitDone || !strings.Contains(out, "exists   plumbline.panes: 2 partitions") ||
+		!strings.Contains(stderr, "partitions=2 configured=4") {
 		t.Errorf("got exit code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 }

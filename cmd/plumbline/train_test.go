@@ -116,7 +116,8 @@ func TestTrainFiles(t *testing.T) {
 	var first []byte
 	for _, name := range []string{"a.arrow", "a.arrows", "a.parquet", "a.csv", "a.npz"} {
 		dir := filepath.Join(t.TempDir(), "new", "head")
-		got := trainJSON(t, writeTable(t, name, table), "--head", headFile, "--recipe", "ce", "--epochs", "8", "--holdout", "0.3", "-o", dir)
+		got := trainJSON(t, writeTable(t, name, table), "--head", headFile, "--recipe", "ce", "--epochs", "8",
+			"--holdout", "0.3", "-o", dir)
 		h := readHead(t, filepath.Join(dir, "head.safetensors"))
 		held := 90 // the newest 30 %
 		x, y := table.Features[:held*table.D], table.Label[:held]
@@ -133,7 +134,8 @@ func TestTrainFiles(t *testing.T) {
 		if want := got.Holdout.After["nll"].(float64) - got.Holdout.Before["nll"].(float64); math.Abs(d["mean"]-want) > 1e-5 || d["hi"] >= 0 {
 			t.Errorf("%s: difference %v, want %v, below 0", name, d, want)
 		}
-		if got.D != 7 || got.K != 5 || got.Rows["order"] != "time" || got.Rows["train"] != 168. || got.Rows["validation"] != 42. || got.Rows["held_out"] != 90. {
+		if got.D != 7 || got.K != 5 || got.Rows["order"] != "time" || got.Rows["train"] != 168. ||
+			got.Rows["validation"] != 42. || got.Rows["held_out"] != 90. {
 			t.Errorf("%s: got %+v", name, got)
 		}
 		model, err := os.ReadFile(filepath.Join(dir, "head.onnx"))
@@ -146,7 +148,8 @@ func TestTrainFiles(t *testing.T) {
 		}
 		var report trainOutput
 		text, err := os.ReadFile(filepath.Join(dir, "report.json"))
-		if err != nil || json.Unmarshal(text, &report) != nil || report.Holdout.After["nll"] != got.Holdout.After["nll"] {
+		if err != nil || json.Unmarshal(text, &report) != nil ||
+			report.Holdout.After["nll"] != got.Holdout.After["nll"] {
 			t.Errorf("%s: report.json: %v, %s", name, err, text)
 		}
 		weights, err := os.ReadFile(filepath.Join(dir, "head.safetensors"))
@@ -197,8 +200,8 @@ func writeNPZ(t *testing.T, compress bool, arrays map[string]string) string {
 	return writeFile(t, "a.npz", b.String())
 }
 
-// TestTrainArrays: features of every float type, labels of several integer types, times in any unit; fewer features than
-// classes; the head of an npz.
+// TestTrainArrays: features of every float type, labels of several integer types, times in any unit; fewer features
+// than classes; the head of an npz.
 func TestTrainArrays(t *testing.T) {
 	const n, k = 60, 4 // 2 features
 	var half []uint16
@@ -244,17 +247,25 @@ func TestTrainArrays(t *testing.T) {
 		want   string
 	}{
 		{map[string]string{"y": y}, nil, `no array "f"; there are: y`},
-		{map[string]string{"f": npyText("<f2", "60, 2", half)}, nil, "no labels: none of the arrays f, label, labels, y"},
-		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": y}, []string{"--labels", "l"}, `no array "l"; there are: f, y`},
-		{map[string]string{"f": npyText("<f2", "120,", half), "y": y}, nil, "array f of type float16 has shape [120], allowed are floats of N×D"},
-		{map[string]string{"f": npyText("<f2", "60, 3", half), "y": y}, nil, "array f: 240 bytes for 180 elements of 2 bytes"},
-		{map[string]string{"f": npyText("<f2", "999999999999, 2", half), "y": y}, nil, "array f: shape (999999999999, 2)"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half)}, nil,
+			"no labels: none of the arrays f, label, labels, y"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": y}, []string{"--labels", "l"},
+			`no array "l"; there are: f, y`},
+		{map[string]string{"f": npyText("<f2", "120,", half), "y": y}, nil,
+			"array f of type float16 has shape [120], allowed are floats of N×D"},
+		{map[string]string{"f": npyText("<f2", "60, 3", half), "y": y}, nil,
+			"array f: 240 bytes for 180 elements of 2 bytes"},
+		{map[string]string{"f": npyText("<f2", "999999999999, 2", half), "y": y}, nil,
+			"array f: shape (999999999999, 2)"},
 		{map[string]string{"f": npyText(">f2", "60, 2", half), "y": y}, nil, "array f: big-endian dtype"},
-		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|u1", "59,", small[:59])}, nil, "array y of type uint8 has shape [59], allowed are 60 integers"},
-		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|i1", "60,", append([]int8{-2}, make([]int8, 59)...))}, nil, "array y: label -2 at row 0"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|u1", "59,", small[:59])}, nil,
+			"array y of type uint8 has shape [59], allowed are 60 integers"},
+		{map[string]string{"f": npyText("<f2", "60, 2", half), "y": npyText("|i1", "60,",
+			append([]int8{-2}, make([]int8, 59)...))}, nil, "array y: label -2 at row 0"},
 		{map[string]string{"f": "\x93NUMPY", "y": y}, nil, "array f: not in the .npy format"},
 	} {
-		code, _, stderr := runCommand(t, append([]string{"train", writeNPZ(t, false, c.arrays) + ":f", "--recipe", "bottleneck"}, c.args...)...)
+		code, _, stderr := runCommand(t, append([]string{"train", writeNPZ(t, false, c.arrays) + ":f", "--recipe",
+			"bottleneck"}, c.args...)...)
 		if code != exitFailed || !strings.Contains(stderr, c.want) {
 			t.Errorf("got exit code %d, %q, want %q", code, stderr, c.want)
 		}
@@ -266,7 +277,8 @@ func TestTrainBackends(t *testing.T) {
 	table, current := trainTable(200)
 	file, headFile := writeTable(t, "a.parquet", table), writeHead(t, current)
 	nll := func(args ...string) float64 {
-		return trainJSON(t, append([]string{file, "--head", headFile, "--recipe", "maccal", "--epochs", "4"}, args...)...).Validation.After["nll"].(float64)
+		return trainJSON(t, append([]string{file, "--head", headFile, "--recipe", "maccal", "--epochs", "4"},
+			args...)...).Validation.After["nll"].(float64)
 	}
 	a, plain, other := nll(), nll("--blas", "gonum"), nll("--seed", "1")
 	if math.Abs(a-plain) > 1e-3 || math.Abs(a-other) < 1e-6 {
@@ -303,24 +315,29 @@ func TestTrainResume(t *testing.T) {
 	file, headFile := writeTable(t, "a.arrow", table), writeHead(t, current)
 	dir := t.TempDir()
 	args := func(out string, more ...string) []string {
-		return append([]string{"train", file, "--head", headFile, "--recipe", "maccal", "--epochs", "9", "--json", "--log-level", "error",
+		return append([]string{"train", file, "--head", headFile, "--recipe", "maccal", "--epochs", "9", "--json",
+			"--log-level", "error",
 			"-o", filepath.Join(dir, out)}, more...)
 	}
 	checkpoint := filepath.Join(dir, "run.ckpt")
 	run(t, args("whole")...)
 	var stdout, stderr bytes.Buffer
 	code := execute(&lateCancel{context.Background(), 5}, args("never", "--checkpoint", checkpoint), &stdout, &stderr)
-	if _, err := os.Stat(filepath.Join(dir, "never")); code != exitFailed || err == nil || !strings.Contains(stderr.String(), "interrupted: --resume goes on from --checkpoint "+checkpoint) {
+	if _, err := os.Stat(filepath.Join(dir, "never")); code != exitFailed || err == nil ||
+		!strings.Contains(stderr.String(), "interrupted: --resume goes on from --checkpoint "+checkpoint) {
 		t.Fatalf("got exit code %d, %v, %q", code, err, stderr.String())
 	}
-	if code, _, stderr := runCommand(t, args("x", "--checkpoint", checkpoint)...); code != exitFailed || !strings.Contains(stderr, "run.ckpt: the file is there; --force replaces it, --resume goes on from it") {
+	if code, _, stderr := runCommand(t, args("x", "--checkpoint", checkpoint)...); code != exitFailed ||
+		!strings.Contains(stderr, "run.ckpt: the file is there; --force replaces it, --resume goes on from it") {
 		t.Errorf("got exit code %d, %q", code, stderr)
 	}
-	if code, _, stderr := runCommand(t, args("x", "--checkpoint", checkpoint, "--resume", "--rate", "0.5")...); code != exitFailed || !strings.Contains(stderr, "of another configuration, rows or head") {
+	if code, _, stderr := runCommand(t, args("x", "--checkpoint", checkpoint, "--resume", "--rate",
+		"0.5")...); code != exitFailed || !strings.Contains(stderr, "of another configuration, rows or head") {
 		t.Errorf("got exit code %d, %q", code, stderr)
 	}
 	var report trainOutput
-	if err := json.Unmarshal([]byte(run(t, args("resumed", "--checkpoint", checkpoint, "--resume")...)), &report); err != nil || len(report.Training.Epochs) != 9 {
+	if err := json.Unmarshal([]byte(run(t, args("resumed", "--checkpoint", checkpoint, "--resume")...)),
+		&report); err != nil || len(report.Training.Epochs) != 9 {
 		t.Fatalf("%v, %+v", err, report)
 	}
 	want, err := os.ReadFile(filepath.Join(dir, "whole", "head.safetensors"))
@@ -340,15 +357,18 @@ func TestTrainAuto(t *testing.T) {
 	file := writeTable(t, "a.npz", table)
 	got := trainJSON(t, file, "--head", writeHead(t, current), "--epochs", "6", "-o", dir)
 	if len(got.Auto.Tried) != 6 || // cross-entropy at three rates and with more decay, AU, MaC-Cal
-		!slices.ContainsFunc(got.Auto.Tried, func(s struct{ Name string }) bool { return s.Name == got.Auto.Chosen }) || !got.Tempered || got.Training != nil {
+		!slices.ContainsFunc(got.Auto.Tried, func(s struct{ Name string }) bool { return s.Name == got.Auto.Chosen }) ||
+		!got.Tempered || got.Training != nil {
 		t.Errorf("got %+v", got)
 	}
 	x, y := table.Features[:48*table.D], table.Label[:48]
-	if want := nllOf(readHead(t, filepath.Join(dir, "head.safetensors")), x, y); math.Abs(got.Validation.After["nll"].(float64)-want) > 1e-5 {
+	if want := nllOf(readHead(t, filepath.Join(dir, "head.safetensors")), x,
+		y); math.Abs(got.Validation.After["nll"].(float64)-want) > 1e-5 {
 		t.Errorf("NLL %v, want %v", got.Validation.After["nll"], want)
 	}
 	text := run(t, "train", file, "--head", writeHead(t, current), "--epochs", "2", "--log-level", "error")
-	for _, want := range []string{"192 rows train, 48 validate, 0 are held out, by time", "nll with temperature", "chosen: ", "in the weights", "nll, validation"} {
+	for _, want := range []string{"192 rows train, 48 validate, 0 are held out, by time", "nll with temperature",
+		"chosen: ", "in the weights", "nll, validation"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %q, want %q in it", text, want)
 		}
@@ -359,13 +379,17 @@ func TestTrainAuto(t *testing.T) {
 func TestTrainRecipeFile(t *testing.T) {
 	table, current := trainTable(100)
 	file, headFile := writeTable(t, "a.arrow", table), writeHead(t, current)
-	a := trainJSON(t, file, "--head", headFile, "--loss", "focal{gamma:2} + 0.5*savuc", "--epochs", "5", "--batch", "16", "--mixup", "0.5",
+	a := trainJSON(t, file, "--head", headFile, "--loss", "focal{gamma:2} + 0.5*savuc", "--epochs", "5", "--batch",
+		"16", "--mixup", "0.5",
 		"--interleave", "sbece", "--temper", "--tempered", "--seed", "4")
-	b := trainJSON(t, file, "--head", headFile, "--recipe", writeFile(t, "r.json", string(a.Training.Config)), "--seed", "4", "--temper")
-	if a.Validation.After["nll"] != b.Validation.After["nll"] || !bytes.Equal(a.Training.Config, b.Training.Config) || !a.Tempered {
+	b := trainJSON(t, file, "--head", headFile, "--recipe", writeFile(t, "r.json", string(a.Training.Config)), "--seed",
+		"4", "--temper")
+	if a.Validation.After["nll"] != b.Validation.After["nll"] || !bytes.Equal(a.Training.Config, b.Training.Config) ||
+		!a.Tempered {
 		t.Errorf("got %s, want %s", b.Training.Config, a.Training.Config)
 	}
-	if !strings.Contains(string(a.Training.Config), `"interleave"`) || !strings.Contains(string(a.Training.Config), `"batch": 16`) {
+	if !strings.Contains(string(a.Training.Config), `"interleave"`) || !strings.Contains(string(a.Training.Config),
+		`"batch": 16`) {
 		t.Errorf("settings are not in %s", a.Training.Config)
 	}
 	fresh := trainJSON(t, file, "--loss", "ce", "--from", "bottleneck", "--width", "6", "--epochs", "3")
@@ -383,18 +407,22 @@ func TestTrainRowsLeftOut(t *testing.T) {
 	}
 	table.Features[50*table.D] = float32(math.NaN())
 	headFile := writeHead(t, current)
-	got := trainJSON(t, writeTable(t, "a.csv", table), "--head", headFile, "--recipe", "ce", "--epochs", "1", "--max-rows", "40", "--balance", "2")
-	if r := got.Rows; r["unlabelled"] != 10. || r["no_features"] != 1. || r["order"] != "file" || r["rows"] != 89. || r["too_old"] != 31. || r["train"].(float64)+r["balanced"].(float64) != 40 {
+	got := trainJSON(t, writeTable(t, "a.csv", table), "--head", headFile, "--recipe", "ce", "--epochs", "1",
+		"--max-rows", "40", "--balance", "2")
+	if r := got.Rows; r["unlabelled"] != 10. || r["no_features"] != 1. || r["order"] != "file" || r["rows"] != 89. ||
+		r["too_old"] != 31. || r["train"].(float64)+r["balanced"].(float64) != 40 {
 		t.Errorf("got %v", got.Rows)
 	}
-	random := trainJSON(t, writeTable(t, "a.csv", table), "--head", headFile, "--recipe", "ce", "--epochs", "1", "--split", "random")
+	random := trainJSON(t, writeTable(t, "a.csv", table), "--head", headFile, "--recipe", "ce", "--epochs", "1",
+		"--split", "random")
 	if random.Rows["order"] != "random" || random.Validation.After["nll"] == got.Validation.After["nll"] {
 		t.Errorf("got %v", random.Rows)
 	}
 	other, _ := trainTable(60)
 	files := trainJSON(t, writeTable(t, "a.csv", table), "--head", headFile, "--recipe", "ce", "--epochs", "1",
 		"--validation", writeTable(t, "v.arrow", other), "--holdout", writeTable(t, "h.arrow", other))
-	if files.Rows["train"] != 89. || files.Rows["validation"] != 60. || files.Holdout.After["nll"] != files.Validation.After["nll"] {
+	if files.Rows["train"] != 89. || files.Rows["validation"] != 60. ||
+		files.Holdout.After["nll"] != files.Validation.After["nll"] {
 		t.Errorf("got %v", files.Rows)
 	}
 }
@@ -417,7 +445,8 @@ func TestTrainRefuses(t *testing.T) {
 	}{
 		{nil, exitUsage, "accepts 1 arg(s), received 0"},
 		{[]string{file}, exitUsage, "--recipe auto starts from the current head: --head FILE is needed"},
-		{[]string{file, "--recipe", "mccal"}, exitUsage, `--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, bottleneck and a .json file`},
+		{[]string{file, "--recipe", "mccal"}, exitUsage,
+			`--recipe "mccal": allowed are auto, ce, au, maccal, maccal_printed, bottleneck and a .json file`},
 		{[]string{file, "--recipe", writeFile(t, "r.json", `{"los":"ce"}`)}, exitUsage, `unknown field "los"`},
 		{[]string{file, "--recipe", writeFile(t, "r.json", `{"loss":"ce"} 1`)}, exitUsage, "text after the object"},
 		{[]string{file, "--recipe", "nowhere.json"}, exitUsage, "nowhere.json: no such file"},
@@ -425,39 +454,54 @@ func TestTrainRefuses(t *testing.T) {
 		{[]string{file, "--recipe", "maccal", "--loss", "focal{gamma:-1}"}, exitUsage, "gamma"},
 		{[]string{file, "--recipe", "maccal", "--rate", "-1"}, exitUsage, "lr -1, allowed 0..1000000"},
 		{[]string{file, "--recipe", "maccal", "--epochs", "0"}, exitUsage, "epochs 0, allowed 1..1000000"},
-		{[]string{file, "--recipe", "maccal", "--schedule", "sine"}, exitUsage, `kind "sine", allowed constant, cosine, linear, steps`},
-		{[]string{file, "--recipe", "bottleneck", "--gamma", "1"}, exitUsage, "--gamma 1: a setting of maccal, which is not asked for"},
-		{[]string{file, "--recipe", "bottleneck", "--interleave-share", "0.5"}, exitUsage, "--interleave-share 0.5: needs --interleave"},
+		{[]string{file, "--recipe", "maccal", "--schedule", "sine"}, exitUsage,
+			`kind "sine", allowed constant, cosine, linear, steps`},
+		{[]string{file, "--recipe", "bottleneck", "--gamma", "1"}, exitUsage,
+			"--gamma 1: a setting of maccal, which is not asked for"},
+		{[]string{file, "--recipe", "bottleneck", "--interleave-share", "0.5"}, exitUsage,
+			"--interleave-share 0.5: needs --interleave"},
 		{append([]string{file, "--rate", "1"}, wideHead...), exitUsage, "--rate: not with --recipe auto"},
 		{append([]string{file, "--checkpoint", "x"}, wideHead...), exitUsage, "--checkpoint x: not with --recipe auto"},
 		{append([]string{file, "--resume"}, wideHead...), exitUsage, "--resume: needs --checkpoint"},
 		{[]string{file, "--recipe", "maccal", "--backend", "torch"}, exitUsage, `--backend "torch": allowed are go`},
-		{[]string{file, "--recipe", "maccal", "--blas", "mkl"}, exitUsage, `--blas "mkl": allowed are auto, openblas and gonum`},
+		{[]string{file, "--recipe", "maccal", "--blas", "mkl"}, exitUsage,
+			`--blas "mkl": allowed are auto, openblas and gonum`},
 		{[]string{file, "--recipe", "maccal", "--threads", "-1"}, exitUsage, "--threads -1: allowed are 0 and more"},
-		{[]string{file, "--recipe", "maccal", "--split", "class"}, exitUsage, `--split "class": allowed are time and random`},
-		{[]string{file, "--recipe", "maccal", "--validation", "1"}, exitUsage, "--validation 1: a share must be between 0 and 1"},
-		{[]string{file, "--recipe", "maccal", "--holdout", "0"}, exitUsage, "--holdout 0: a share must be between 0 and 1"},
+		{[]string{file, "--recipe", "maccal", "--split", "class"}, exitUsage,
+			`--split "class": allowed are time and random`},
+		{[]string{file, "--recipe", "maccal", "--validation", "1"}, exitUsage,
+			"--validation 1: a share must be between 0 and 1"},
+		{[]string{file, "--recipe", "maccal", "--holdout", "0"}, exitUsage,
+			"--holdout 0: a share must be between 0 and 1"},
 		{[]string{file, "--recipe", "maccal", "--balance", "0.5"}, exitUsage, "balance 0.5"},
 		{[]string{file, "--recipe", "maccal", "--classes", "1"}, exitUsage, "--classes 1: allowed are 0 and from 2"},
 		{[]string{file, "--recipe", "maccal", "--classes", "3"}, exitFailed, "allowed 0..2"},
-		{[]string{file, "--recipe", "maccal", "--holdout", "0.99"}, exitFailed, "--holdout 0.99 of 50 rows is 50, allowed 1..48"},
+		{[]string{file, "--recipe", "maccal", "--holdout", "0.99"}, exitFailed,
+			"--holdout 0.99 of 50 rows is 50, allowed 1..48"},
 		{[]string{file, "--head", "head.bin"}, exitUsage, "--head head.bin: allowed are files .safetensors and .npz"},
 		{[]string{file, "--head", "head"}, exitUsage, "--head head: allowed are files .safetensors and .npz"},
 		{[]string{file, "--head", filepath.Join(dir, "no.safetensors")}, exitFailed, "no.safetensors: no such file"},
-		{[]string{file, "--head", writeFile(t, "bad.safetensors", "12345678{")}, exitFailed, "bad.safetensors: safetensors: "},
+		{[]string{file, "--head", writeFile(t, "bad.safetensors", "12345678{")}, exitFailed,
+			"bad.safetensors: safetensors: "},
 		{[]string{file, "--head", writeFile(t, "bad.npz", "PK")}, exitFailed, "bad.npz: "},
-		{[]string{file, "--recipe", "ce", "--head", writeTable(t, "t.npz", fullTable(5, 2, false, false))}, exitFailed, `no array "W"; there are: `},
-		{append([]string{wide}, wideHead...), exitFailed, "wide.arrow: 2 features a row, --head " + headFile + " takes 7"},
-		{append([]string{file, "--holdout", wide}, wideHead...), exitFailed, "wide.arrow: 2 features a row, " + file + " has 7"},
+		{[]string{file, "--recipe", "ce", "--head", writeTable(t, "t.npz", fullTable(5, 2, false, false))}, exitFailed,
+			`no array "W"; there are: `},
+		{append([]string{wide}, wideHead...), exitFailed, "wide.arrow: 2 features a row, --head " + headFile +
+			" takes 7"},
+		{append([]string{file, "--holdout", wide}, wideHead...), exitFailed, "wide.arrow: 2 features a row, " + file +
+			" has 7"},
 		{append([]string{bare}, wideHead...), exitFailed, "bare.csv: no features: a column features is needed"},
 		{append([]string{unlabelled}, wideHead...), exitFailed, "u.arrow: no labels: a column label is needed"},
 		{append([]string{file, "-o", file}, wideHead...), exitFailed, "a.arrow: not a directory"},
-		{append([]string{file, "-o", dir}, wideHead...), exitFailed, "head.onnx: the file is there; --force replaces it"},
-		{append([]string{file, "--loss", "ce", "--rate", "1e6", "--weight-decay", "1000"}, wideHead...), exitFailed, "training diverged"},
+		{append([]string{file, "-o", dir}, wideHead...), exitFailed,
+			"head.onnx: the file is there; --force replaces it"},
+		{append([]string{file, "--loss", "ce", "--rate", "1e6", "--weight-decay", "1000"}, wideHead...), exitFailed,
+			"training diverged"},
 	} {
 		code, out, stderr := runCommand(t, append([]string{"train"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || out != "" {
-			t.Errorf("train %q: got exit code %d, stdout %q, stderr %q, want %d and %q", c.args, code, out, stderr, c.code, c.want)
+			t.Errorf("train %q: got exit code %d, stdout %q, stderr %q, want %d and %q", c.args, code, out, stderr,
+				c.code, c.want)
 		}
 	}
 }
@@ -469,10 +513,13 @@ func TestTrainRealDrift(t *testing.T) {
 		if backends.Check(backend) != nil {
 			continue
 		}
-		got := trainJSON(t, file+":gauss_noise_s1_f", "--labels", "test_labels", "--head", file, "--recipe", "ce", "--holdout", "0.5", "--seed", "1", "--backend", backend)
-		before, after, ece := got.Holdout.Before["accuracy"].(float64), got.Holdout.After["accuracy"].(float64), got.Holdout.After["ece"].(float64)
+		got := trainJSON(t, file+":gauss_noise_s1_f", "--labels", "test_labels", "--head", file, "--recipe", "ce",
+			"--holdout", "0.5", "--seed", "1", "--backend", backend)
+		before, after, ece := got.Holdout.Before["accuracy"].(float64), got.Holdout.After["accuracy"].(float64),
+			got.Holdout.After["ece"].(float64)
 		t.Logf("%s: accuracy %.4f -> %.4f, ECE %.4f", backend, before, after, ece)
-		if math.Abs(before-0.5512) > 1e-3 || after < 0.74 || ece > 0.02 || got.Rows["order"] != "file" || got.Rows["train"] != 4000. {
+		if math.Abs(before-0.5512) > 1e-3 || after < 0.74 || ece > 0.02 || got.Rows["order"] != "file" ||
+			got.Rows["train"] != 4000. {
 			t.Errorf("%s: %+v, %v", backend, got.Holdout, got.Rows)
 		}
 	}

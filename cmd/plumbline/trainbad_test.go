@@ -65,10 +65,13 @@ func TestTrainBadRows(t *testing.T) {
 		all := file("all")
 		refused(all, all+": none of the 60 rows has features and a label; 60 with features that are not finite\nnot finite: "+
 			all+": column features: row 0: value 0 is +Inf as float32, allowed are finite numbers", "--head", headFile)
-		refused(file("large"), "training diverged: a smaller --rate may help, or features of another scale: the largest is -3e+38, value 3 of its row", "--head", headFile, "--rate", "10")
+		refused(file("large"),
+			"training diverged: a smaller --rate may help, or features of another scale: the largest is -3e+38, value 3 of its row", "--head", headFile, "--rate", "10")
 		refused(file("label"), "label"+ext+": column label: row 30: label 99, allowed 0..4", "--head", headFile)
-		refused(file("one"), "one"+ext+": all 48 training rows are of class 1, allowed are rows of at least 2 classes", "--head", headFile)
-		refused(file("logits"), "logits"+ext+": column logits or probs is of 7 classes, --head "+headFile+" has 5", "--head", headFile)
+		refused(file("one"), "one"+ext+": all 48 training rows are of class 1, allowed are rows of at least 2 classes",
+			"--head", headFile)
+		refused(file("logits"), "logits"+ext+": column logits or probs is of 7 classes, --head "+headFile+" has 5",
+			"--head", headFile)
 	}
 	refused(dir, filepath.Join(dir, "b.arrow")+": column label: row 30: label 99, allowed 0..4", "--head", headFile)
 
@@ -90,13 +93,17 @@ func TestTrainBadArrays(t *testing.T) {
 		arrays map[string]string
 		want   string
 	}{
-		{map[string]string{"ts": npyText("<f8", "60,", ts)}, "array ts of type float64 has shape [60], allowed are 60 integers or datetime64"},
-		{map[string]string{"ts": npyText("<i8", "59,", y[:59])}, "array ts of type int64 has shape [59], allowed are 60 integers or datetime64"},
+		{map[string]string{"ts": npyText("<f8", "60,", ts)},
+			"array ts of type float64 has shape [60], allowed are 60 integers or datetime64"},
+		{map[string]string{"ts": npyText("<i8", "59,", y[:59])},
+			"array ts of type int64 has shape [59], allowed are 60 integers or datetime64"},
 		{map[string]string{"y": npyText(">i8", "60,", y)}, "array y: big-endian dtype"},
-		{map[string]string{"y": npyText("<i8", "60,", append([]int64{1 << 40}, y[1:]...))}, "array y: label 1099511627776 at row 0, allowed are 0..2147483646, and -1 where not known"},
+		{map[string]string{"y": npyText("<i8", "60,", append([]int64{1 << 40}, y[1:]...))},
+			"array y: label 1099511627776 at row 0, allowed are 0..2147483646, and -1 where not known"},
 		{map[string]string{"features": npyText("<f4", "0, 2", x[:0])}, "array features has no rows"},
 		// Without logits or a head the labels say K: one stray label must not take all memory.
-		{map[string]string{"y": npyText("<i8", "60,", append([]int64{2_000_000_000}, y[1:]...))}, "array y: row 0: label 2000000000, allowed 0..131071 where neither"},
+		{map[string]string{"y": npyText("<i8", "60,", append([]int64{2_000_000_000}, y[1:]...))},
+			"array y: row 0: label 2000000000, allowed 0..131071 where neither"},
 	} {
 		arrays := map[string]string{"features": npyText("<f4", "60, 2", x), "y": npyText("<i8", "60,", y)}
 		for name, text := range c.arrays {
@@ -108,7 +115,8 @@ func TestTrainBadArrays(t *testing.T) {
 		}
 	}
 	file := writeNPZ(t, false, map[string]string{"features": npyText("<f4", "60, 2", x)})
-	if _, _, stderr := runCommand(t, "train", file, "--recipe", "bottleneck", "--labels", "l"); !strings.Contains(stderr, `no labels: no array "l"; there are: features`) {
+	if _, _, stderr := runCommand(t, "train", file, "--recipe", "bottleneck", "--labels",
+		"l"); !strings.Contains(stderr, `no labels: no array "l"; there are: features`) {
 		t.Errorf("got %q", stderr)
 	}
 }

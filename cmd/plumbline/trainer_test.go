@@ -33,7 +33,8 @@ import (
 )
 
 // trainerFiles writes rows whose features give the class away, and a configuration.
-func trainerFiles(t *testing.T, brokers []string, dir string, change func(*config.Config)) (configFile string, cfg config.Config) {
+func trainerFiles(t *testing.T, brokers []string, dir string, change func(*config.Config)) (configFile string,
+	cfg config.Config) {
 	t.Helper()
 	rows := filepath.Join(dir, "rows.arrow")
 	if err := table.Write(rows, batchtest.Clouds(6000, 8, 3)); err != nil { // TestTrainerRowsOfRange counts on them
@@ -41,7 +42,8 @@ func trainerFiles(t *testing.T, brokers []string, dir string, change func(*confi
 	}
 	cfg = config.Default()
 	cfg.Kafka.Brokers, cfg.Kafka.Partitions = brokers, 2
-	cfg.Trainer.Dir, cfg.Trainer.Files, cfg.Trainer.Backend, cfg.Trainer.Name = filepath.Join(dir, "trainer"), []string{rows}, "go", "a"
+	cfg.Trainer.Dir, cfg.Trainer.Files, cfg.Trainer.Backend, cfg.Trainer.Name = filepath.Join(dir, "trainer"),
+		[]string{rows}, "go", "a"
 	cfg.Trainer.Attempts, cfg.Trainer.Heartbeat, cfg.Trainer.LostAfter = 1000, 100*time.Millisecond, time.Second
 	if change != nil {
 		change(&cfg)
@@ -59,8 +61,10 @@ func trainerFiles(t *testing.T, brokers []string, dir string, change func(*confi
 // ask writes a request for a head to the finetune topic.
 func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string) record.Finetune {
 	t.Helper()
-	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z", Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n),
+		Classes: 3, Recipe: recipe, Seed: 7,
+		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z",
+		Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	writeRequest(t, brokers, cfg, r)
 	return r
@@ -72,7 +76,8 @@ func writeRequest(t *testing.T, brokers []string, cfg config.Config, r record.Fi
 	if err != nil {
 		t.Fatal(err)
 	}
-	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: r.Number % 2, Key: []byte("m/1"), Value: value})
+	kafkatest.Write(t, brokers, kafka.Message{Topic: cfg.Topics.Finetune, Partition: r.Number % 2, Key: []byte("m/1"),
+		Value: value})
 }
 
 // headRecords are the records of a kind of the heads topic.
@@ -107,8 +112,9 @@ func awaitResults(t *testing.T, brokers []string, cfg config.Config, n int) []re
 	})
 }
 
-// TestTrainerKilled kills the process of a trainer at random moments, again and again. In the end there is one result, whole,
-// with the same weights as those of a trainer that nobody disturbed; and no record between was more than a sign of life.
+// TestTrainerKilled kills the process of a trainer at random moments, again and again. In the end there is one result,
+// whole, with the same weights as those of a trainer that nobody disturbed; and no record between was more than a sign
+// of life.
 func TestTrainerKilled(t *testing.T) {
 	testsize.Slow(t)
 	if testing.Short() {
@@ -132,7 +138,8 @@ func TestTrainerKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(200+r.IntN(900+100*kills)) * time.Millisecond) // longer each time: a busy machine too comes to an end
+		// longer each time: a busy machine too comes to an end
+		time.Sleep(time.Duration(200+r.IntN(900+100*kills)) * time.Millisecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatalf("the trainer ended by itself: %v\n%s", err, &log)
 		}
@@ -146,7 +153,8 @@ func TestTrainerKilled(t *testing.T) {
 	if h := results[0]; h.Outcome != record.OutcomeTrained || !bytes.Equal(h.Weights, want.Weights) {
 		t.Errorf("got %s: %s; want the weights of the undisturbed trainer", h.Outcome, h.Why)
 	}
-	if left, err := filepath.Glob(filepath.Join(cfg.Trainer.Dir, "jobs", "*", "result", "*")); err != nil || len(left) != 3 {
+	if left, err := filepath.Glob(filepath.Join(cfg.Trainer.Dir, "jobs", "*", "result", "*")); err != nil ||
+		len(left) != 3 {
 		t.Errorf("the result directory has %v, %v; want three files", left, err)
 	}
 }
@@ -170,7 +178,8 @@ func undisturbed(t *testing.T, cfg config.Config, r record.Finetune) record.Head
 	return record.Head{Weights: weights}
 }
 
-// TestTrainerOnKafka: a trainer takes requests from the topic; heads lists what came of them, and a person's orders decide.
+// TestTrainerOnKafka: a trainer takes requests from the topic; heads lists what came of them, and a person's orders
+// decide.
 func TestTrainerOnKafka(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
@@ -195,7 +204,8 @@ func TestTrainerOnKafka(t *testing.T) {
 		code := execute(t.Context(), append(args, "-c", file), &out, &errs)
 		return out.String() + errs.String(), code
 	}
-	if text, code := run("heads", "list"); code != 0 || !strings.Contains(text, first.ID) || !strings.Contains(text, "shadow") || !strings.Contains(text, "failed") {
+	if text, code := run("heads", "list"); code != 0 || !strings.Contains(text, first.ID) ||
+		!strings.Contains(text, "shadow") || !strings.Contains(text, "failed") {
 		t.Errorf("heads list: exit code %d\n%s", code, text)
 	}
 	serves := func(want string) {
@@ -207,13 +217,15 @@ func TestTrainerOnKafka(t *testing.T) {
 		}
 	}
 	serves("1")
-	for _, step := range []struct{ order, want string }{{"pin", "1+head1"}, {"rollback", "1"}, {"publish", "1+head1"}, {"auto", "1"}} {
+	for _, step := range []struct{ order, want string }{{"pin", "1+head1"}, {"rollback", "1"}, {"publish", "1+head1"},
+		{"auto", "1"}} {
 		if text, code := run("heads", step.order, first.ID, "--why", "a test", "--by", "ben"); code != 0 {
 			t.Fatalf("heads %s: exit code %d: %s", step.order, code, text)
 		}
 		serves(step.want)
 	}
-	for _, args := range [][]string{{"heads", "pin", second.ID}, {"heads", "pin", "m/9"}, {"trainer", "cancel", first.ID}} {
+	for _, args := range [][]string{{"heads", "pin", second.ID}, {"heads", "pin", "m/9"},
+		{"trainer", "cancel", first.ID}} {
 		if text, code := run(append(args, "--by", "eve", "--why", "no")...); code == 0 {
 			t.Errorf("%v: got exit code 0: %s", args, text)
 		}
@@ -229,18 +241,22 @@ func TestTrainerOnKafka(t *testing.T) {
 			refused += o.Action + " of " + o.ID + " by " + o.By + ": " + o.Why + ": " + o.Refused + "\n"
 		}
 	}
-	for _, want := range []string{"pin of " + second.ID + " by eve: no: " + second.ID + ": there is no trained head", "pin of m/9 by eve: no: m/9: there is no such head", "cancel of " + first.ID + " by eve: no: " + first.ID + ": its job has ended"} {
+	for _, want := range []string{"pin of " + second.ID + " by eve: no: " + second.ID + ": there is no trained head",
+		"pin of m/9 by eve: no: m/9: there is no such head", "cancel of " + first.ID + " by eve: no: " + first.ID +
+			": its job has ended"} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("refused orders in the history: %swant %s", refused, want)
 		}
 	}
-	for _, want := range []string{first.ID + ": shadow", "asked for at 1970-01-01T02:00:00Z", "trained by a, attempt 1", "validation rows:", "head.onnx: ", "auto by ben at ", "SHA-256 "} {
+	for _, want := range []string{first.ID + ": shadow", "asked for at 1970-01-01T02:00:00Z", "trained by a, attempt 1",
+		"validation rows:", "head.onnx: ", "auto by ben at ", "SHA-256 "} {
 		if text, code := run("heads", "show", first.ID); code != 0 || !strings.Contains(text, want) {
 			t.Errorf("heads show: exit code %d, no %q in %s", code, want, text)
 		}
 	}
 	var shown heads.Head
-	if text, _ := run("heads", "show", first.ID, "--json"); json.Unmarshal([]byte(text), &shown) != nil || shown.ID != first.ID || shown.Order == nil || shown.Order.By != "ben" {
+	if text, _ := run("heads", "show", first.ID, "--json"); json.Unmarshal([]byte(text), &shown) != nil ||
+		shown.ID != first.ID || shown.Order == nil || shown.Order.By != "ben" {
 		t.Errorf("heads show --json: %+v", shown)
 	}
 	if text, code := run("heads", "show", "m/9"); code == 0 || !strings.Contains(text, "there is no such head") {
@@ -265,7 +281,8 @@ func TestTrainerNameTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := trainerd.Run(t.Context(), cfg, trainerd.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is held") {
+	if err := trainerd.Run(t.Context(), cfg, trainerd.Options{}, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "is held") {
 		t.Errorf("got %v, want that the name is taken", err)
 	}
 }
@@ -275,14 +292,17 @@ func TestTrainerRowsOfRange(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
 	l := trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)}
-	r := record.Finetune{Model: "m", Version: "1", Classes: 3, Data: record.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)), To: pipeline.Format(int64(3000 * time.Second))}}
+	r := record.Finetune{Model: "m", Version: "1", Classes: 3,
+		Data: record.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)),
+			To: pipeline.Format(int64(3000 * time.Second))}}
 	rows, err := l.Load(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	used := rows.Used.(trainerd.Rows)
 	if used.Rows != 2000 || used.Outside != 4000 || rows.Train.N() != 1600 || rows.Valid.N() != 400 {
-		t.Errorf("got %+v, %d train, %d validate; want 2000 rows, 4000 outside, 1600 and 400", used, rows.Train.N(), rows.Valid.N())
+		t.Errorf("got %+v, %d train, %d validate; want 2000 rows, 4000 outside, 1600 and 400", used, rows.Train.N(),
+			rows.Valid.N())
 	}
 	r.Data.From, r.Data.To = pipeline.Format(int64(9000*time.Second)), pipeline.Format(int64(9001*time.Second))
 	if _, err := l.Load(t.Context(), r); err == nil || !strings.Contains(err.Error(), "6000 are of other times") {

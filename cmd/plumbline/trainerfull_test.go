@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// TestTrainerDiskFull: where trainer.dir has no room an attempt fails with a reason that names the file, and leaves no result that
-// is taken for one; when there is room again the same job goes on and ends.
+// TestTrainerDiskFull: where trainer.dir has no room an attempt fails with a reason that names the file, and leaves no
+// result that is taken for one; when there is room again the same job goes on and ends.
 func TestTrainerDiskFull(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	full := t.TempDir()
@@ -45,7 +45,8 @@ func TestTrainerDiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(full, name)
-			task := service.Task{Request: ask(t, brokers, cfg, 1, "maccal"), Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
+			task := service.Task{Request: ask(t, brokers, cfg, 1, "maccal"), Attempt: 1, Dir: dir,
+				Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
 			if err := os.MkdirAll(task.Result, 0o755); err != nil {
 				t.Fatal(err)
 			}

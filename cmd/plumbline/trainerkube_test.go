@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// fakeKubectl stands in for kubectl and a cluster: it runs the arguments of a Job's container on this machine, with what
-// KUBE_PROGRAM names in place of its image, and keeps what it knows in files below KUBE_STATE.
+// fakeKubectl stands in for kubectl and a cluster: it runs the arguments of a Job's container on this machine, with
+// what KUBE_PROGRAM names in place of its image, and keeps what it knows in files below KUBE_STATE.
 const fakeKubectl = `#!/bin/sh
 cd "$KUBE_STATE" || exit 1
 echo "$@" >> calls
@@ -54,8 +54,9 @@ delete)
 esac
 `
 
-// TestKubernetesJob has a Kubernetes Job take the place of the recipes, by examples/external-trainer/kubernetes.py and its
-// template: the Job's result is the request's, its failure the attempt's, and a Job that nobody wants any more is deleted.
+// TestKubernetesJob has a Kubernetes Job take the place of the recipes, by examples/external-trainer/kubernetes.py and
+// its template: the Job's result is the request's, its failure the attempt's, and a Job that nobody wants any more is
+// deleted.
 func TestKubernetesJob(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -65,7 +66,8 @@ func TestKubernetesJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := record.Finetune{Schema: 1, ID: "Model A/1+head1", Model: "Model A", Version: "1", Number: 1, ShadowVersion: "1+head1", Classes: 3}
+	r := record.Finetune{Schema: 1, ID: "Model A/1+head1", Model: "Model A", Version: "1", Number: 1,
+		ShadowVersion: "1+head1", Classes: 3}
 	const results = `result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$1"); `
 	for name, c := range map[string]struct {
 		program string
@@ -73,7 +75,8 @@ func TestKubernetesJob(t *testing.T) {
 		want    string // of the error
 		silent  int    // times that the cluster does not say how the Job is
 	}{
-		"result":    {results + `echo '{"progress": 0.5, "step": "half"}'; echo a line; echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, time.Minute, "", 3},
+		"result": {results +
+			`echo '{"progress": 0.5, "step": "half"}'; echo a line; echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, time.Minute, "", 3},
 		"no result": {`true`, time.Minute, "is complete and left no", 0},
 		"failure":   {`exit 3`, time.Minute, "failed: BackoffLimitExceeded: it has failed", 0},
 		"unwanted":  {`sleep 20`, 8 * time.Second, "told to stop", 0},
@@ -102,16 +105,19 @@ func TestKubernetesJob(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 			defer cancel()
-			err = (&service.Command{Args: []string{python, "-B", script}, Guard: guard, Grace: 10 * time.Second, Log: slog.New(slog.DiscardHandler)}).Run(ctx, task)
+			err = (&service.Command{Args: []string{python, "-B", script}, Guard: guard, Grace: 10 * time.Second,
+				Log: slog.New(slog.DiscardHandler)}).Run(ctx, task)
 			calls, rerr := os.ReadFile(filepath.Join(state, "calls"))
 			if rerr != nil {
 				t.Fatalf("kubectl was not called: %v, %v", rerr, err)
 			}
-			if c.want == "" && (err != nil || progress != .5) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && (err != nil || progress != .5) || c.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, progress %v; want %q", err, progress, c.want)
 			}
 			if name == "unwanted" || name == "result" || name == "silence" {
-				if _, err := os.Stat(filepath.Join(state, "plumbline-model-a-1-head1-baff8447")); !errors.Is(err, os.ErrNotExist) || !strings.HasSuffix(strings.TrimSpace(string(calls)), "deleted") {
+				if _, err := os.Stat(filepath.Join(state, "plumbline-model-a-1-head1-baff8447")); !errors.Is(err,
+					os.ErrNotExist) || !strings.HasSuffix(strings.TrimSpace(string(calls)), "deleted") {
 					t.Errorf("the Job is still there: %s", calls)
 				}
 			}

@@ -17,9 +17,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestTrainerMemory has the service train on an archive whose features are larger than trainer.memory_bytes, and measures what it
-// holds: by far less than the features where the bound is small, and more than them where it is not, which shows that the
-// measurement would tell.
+// TestTrainerMemory has the service train on an archive whose features are larger than trainer.memory_bytes, and
+// measures what it holds: by far less than the features where the bound is small, and more than them where it is not,
+// which shows that the measurement would tell.
 func TestTrainerMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program, writes 200 MB and trains for some seconds")
@@ -44,9 +44,11 @@ func TestTrainerMemory(t *testing.T) {
 		cfg := config.Default()
 		cfg.Topics.Finetune, cfg.Topics.Heads = fmt.Sprintf("finetune-%d", i), fmt.Sprintf("heads-%d", i)
 		kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Finetune, cfg.Topics.Heads)
-		file := writeFile(t, "plumbline.yaml", fmt.Sprintf("kafka: {brokers: [%q], partitions: 2}\ntopics: {finetune: %s, heads: %s}\n"+
-			"trainer: {dir: %q, archive: %q, backend: go, name: a, settle: 0s, max_rows: 0, memory_bytes: %d}\n",
-			brokers[0], cfg.Topics.Finetune, cfg.Topics.Heads, filepath.Join(dir, fmt.Sprint("trainer", i)), archive, memory))
+		file := writeFile(t, "plumbline.yaml",
+			fmt.Sprintf("kafka: {brokers: [%q], partitions: 2}\ntopics: {finetune: %s, heads: %s}\n"+
+				"trainer: {dir: %q, archive: %q, backend: go, name: a, settle: 0s, max_rows: 0, memory_bytes: %d}\n",
+				brokers[0], cfg.Topics.Finetune, cfg.Topics.Heads, filepath.Join(dir, fmt.Sprint("trainer", i)), archive,
+				memory))
 		askFor(t, brokers, cfg, k, recipe)
 		peak[memory] = trainOnce(t, binary, file)
 		h := awaitResults(t, brokers, cfg, 1)[0]
@@ -54,7 +56,8 @@ func TestTrainerMemory(t *testing.T) {
 		if err := json.Unmarshal(h.Evidence, &ev); err != nil || h.Outcome != record.OutcomeTrained {
 			t.Fatalf("%s: %s, %v", h.Outcome, h.Why, err)
 		}
-		t.Logf("memory_bytes %d MiB: %d rows, %d MiB of features, streamed %v, peak resident %d MiB; %s", memory>>20, ev.Rows.Rows, ev.Rows.FeatureBytes>>20, ev.Rows.Streamed, peak[memory]>>20, h.Why)
+		t.Logf("memory_bytes %d MiB: %d rows, %d MiB of features, streamed %v, peak resident %d MiB; %s", memory>>20,
+			ev.Rows.Rows, ev.Rows.FeatureBytes>>20, ev.Rows.Streamed, peak[memory]>>20, h.Why)
 		if ev.Rows.Rows != n || ev.Rows.FeatureBytes != features || ev.Rows.Streamed != (memory < features) {
 			t.Errorf("rows %+v", ev.Rows)
 		}
@@ -63,7 +66,8 @@ func TestTrainerMemory(t *testing.T) {
 		t.Errorf("peak of %d bytes with 16 MiB of %d bytes of features in memory", small, int64(features))
 	}
 	if peak[1<<30] < features {
-		t.Errorf("peak of %d bytes with all features in memory, %d bytes: what is measured?", peak[1<<30], int64(features))
+		t.Errorf("peak of %d bytes with all features in memory, %d bytes: what is measured?", peak[1<<30],
+			int64(features))
 	}
 }
 
@@ -86,8 +90,10 @@ func shortRecipe(t *testing.T) string {
 // askFor writes a request for the rows of writeBigArchive.
 func askFor(t *testing.T, brokers []string, cfg config.Config, k int, recipe string) {
 	t.Helper()
-	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", ID: "m/1+head1", Classes: k, Recipe: recipe, Seed: 7,
-		DecidedAt: "2024-01-01T00:00:00Z", ShadowFrom: "2024-01-01T00:00:00Z", Data: record.FinetuneData{From: "2020-01-01T00:00:00Z", To: "2030-01-01T00:00:00Z"}}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", ID: "m/1+head1",
+		Classes: k, Recipe: recipe, Seed: 7,
+		DecidedAt: "2024-01-01T00:00:00Z", ShadowFrom: "2024-01-01T00:00:00Z",
+		Data: record.FinetuneData{From: "2020-01-01T00:00:00Z", To: "2030-01-01T00:00:00Z"}}
 	writeRequest(t, brokers, cfg, r)
 }
 

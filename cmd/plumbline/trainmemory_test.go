@@ -23,8 +23,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// TestTrainMemory trains a head of 1,000 classes on 1 M rows of 2,048 float16 features, 4 GiB in an archive directory, for
-// 200 mini-batches and more, with passes over 200,000 validation rows, in under 6 GiB resident.
+// TestTrainMemory trains a head of 1,000 classes on 1 M rows of 2,048 float16 features, 4 GiB in an archive directory,
+// for 200 mini-batches and more, with passes over 200,000 validation rows, in under 6 GiB resident.
 func TestTrainMemory(t *testing.T) {
 	if os.Getenv("PLUMBLINE_BIG") == "" {
 		t.Skip("PLUMBLINE_BIG is not set: 4.3 GB of disk, minutes")
@@ -55,7 +55,8 @@ func TestTrainMemory(t *testing.T) {
 	if v := os.Getenv("PLUMBLINE_TRAIN_MAX_ROWS"); v != "" {
 		maxRows, _ = strconv.Atoi(v)
 	}
-	cmd := exec.Command(binary, "train", filepath.Join(dir, "archive"), "--head", headFile, "--recipe", "ce", "--epochs", "1", "--batch", strconv.Itoa(batch),
+	cmd := exec.Command(binary, "train", filepath.Join(dir, "archive"), "--head", headFile, "--recipe", "ce",
+		"--epochs", "1", "--batch", strconv.Itoa(batch),
 		"--max-rows", strconv.Itoa(maxRows), "--backend", "go", "--json")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -79,7 +80,8 @@ func TestTrainMemory(t *testing.T) {
 	}
 	high := <-peak
 	t.Logf("%d of %d rows in %d mini-batches, validation of %d rows: %.0f s of training, %s in all, peak resident %.2f GiB (VmHWM; of it at the end: anonymous %.2f, files %.2f), NLL %v → %v, %s, GOMAXPROCS %d",
-		got.Rows.Train, got.Rows.Rows, (got.Rows.Train+batch-1)/batch, got.Rows.Used.Validation, got.TrainSeconds, time.Since(start).Round(time.Second), gib(high["VmHWM"]), gib(high["RssAnon"]), gib(high["RssFile"]),
+		got.Rows.Train, got.Rows.Rows, (got.Rows.Train+batch-1)/batch, got.Rows.Used.Validation, got.TrainSeconds,
+		time.Since(start).Round(time.Second), gib(high["VmHWM"]), gib(high["RssAnon"]), gib(high["RssFile"]),
 		got.Validation.Before["nll"], got.Validation.After["nll"], got.BLAS, runtime.GOMAXPROCS(0))
 	if rows == n && (!got.Rows.Streamed || got.Rows.Train < 200*batch) {
 		t.Errorf("rows %+v: want features that stay in files, and 200 mini-batches", got.Rows)
@@ -105,7 +107,8 @@ func watchMemory(pid int, peak chan<- map[string]int64) {
 		seen := false
 		for in := bufio.NewScanner(f); in.Scan(); {
 			name, rest, _ := strings.Cut(in.Text(), ":")
-			if kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil && strings.HasSuffix(rest, "kB") {
+			if kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil &&
+				strings.HasSuffix(rest, "kB") {
 				high[name], seen = max(high[name], kib<<10), true
 			}
 		}
@@ -139,7 +142,8 @@ func writeBigArchive(t *testing.T, dir string, n, d, k int) {
 					r.Features[o], r.Features[o+1] = 0x00, 0x3c
 				}
 				ts := int64(1_700_000_000_000_000_000) + int64(i)*1e6
-				r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(uint64(i))), append(r.TS, ts), append(r.LabelTS, ts+1e9)
+				r.IDs, r.TS, r.LabelTS = append(r.IDs, arrowio.HashIntID(uint64(i))), append(r.TS, ts),
+					append(r.LabelTS, ts+1e9)
 				r.Label, r.Weight = append(r.Label, label), append(r.Weight, 1)
 			}
 			data, err := archivefile.EncodeSegment(&r, strconv.Itoa(at))

@@ -24,10 +24,12 @@ const bcryptOfRight = "$2a$04$yL5KfRBk0ss61nQ.c1VZX.ZFb9iEtaAhhWGIjKuuigI8YIA8UZ
 func secured(t *testing.T, webConfig string) string {
 	t.Helper()
 	brokers := kafkatest.Start(t)
-	kafkatest.CreateTopics(t, brokers, 1, "plumbline.logits", "plumbline.labels", "plumbline.panes", "plumbline.snapshots", "plumbline.calibrators",
+	kafkatest.CreateTopics(t, brokers, 1, "plumbline.logits", "plumbline.labels", "plumbline.panes",
+		"plumbline.snapshots", "plumbline.calibrators",
 		"plumbline.alerts", "plumbline.decisions", "plumbline.deadletter")
 	cfg := config.Default()
-	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.WebConfig = brokers, t.TempDir(), writeFile(t, "web.yaml", webConfig)
+	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.WebConfig = brokers, t.TempDir(),
+		writeFile(t, "web.yaml", webConfig)
 	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	var err error
 	if rt.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -54,12 +56,14 @@ func TestWebConfig(t *testing.T) {
 	}
 	certFile := writeFile(t, "cert.pem", ca)
 	keyFile := writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-	address := secured(t, "tls_server_config: {cert_file: "+certFile+", key_file: "+keyFile+"}\nbasic_auth_users: {ops: "+bcryptOfRight+"}\n")
+	address := secured(t,
+		"tls_server_config: {cert_file: "+certFile+", key_file: "+keyFile+"}\nbasic_auth_users: {ops: "+bcryptOfRight+"}\n")
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(ca))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	for _, path := range []string{"/", "/api/v1/status", "/metrics", "/-/healthy"} {
-		for password, want := range map[string]int{"right": http.StatusOK, "wrong": http.StatusUnauthorized, "": http.StatusUnauthorized} {
+		for password, want := range map[string]int{"right": http.StatusOK, "wrong": http.StatusUnauthorized,
+			"": http.StatusUnauthorized} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +91,8 @@ func TestWebConfig(t *testing.T) {
 
 func TestWebConfigThatCannotBeRead(t *testing.T) {
 	cfg := config.Default()
-	cfg.HTTP.Listen, cfg.HTTP.WebConfig = "127.0.0.1:0", writeFile(t, "web.yaml", "tls_server_config: {cert_file: absent.pem, key_file: absent.pem}\n")
+	cfg.HTTP.Listen, cfg.HTTP.WebConfig = "127.0.0.1:0",
+		writeFile(t, "web.yaml", "tls_server_config: {cert_file: absent.pem, key_file: absent.pem}\n")
 	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	err := rt.ServeHTTP(t.Context(), nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "http.web_config_file ") {

@@ -69,7 +69,8 @@ func (r *Request) timeout() time.Duration {
 func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.Base+"/api/v1/"+r.Path+"?"+r.Query.Encode(), bytes.NewReader(r.Body))
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.Base+"/api/v1/"+r.Path+"?"+r.Query.Encode(),
+		bytes.NewReader(r.Body))
 	if err != nil {
 		return fmt.Errorf("--url %s: %w", r.Base, err)
 	}
@@ -95,7 +96,8 @@ func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	return nil
 }
 
-// unanswered is an error of net/http for a request that got no answer, without the address, which is said before it. Where nobody listens it says what to do.
+// unanswered is an error of net/http for a request that got no answer, without the address, which is said before it.
+// Where nobody listens it says what to do.
 func unanswered(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

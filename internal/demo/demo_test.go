@@ -59,12 +59,14 @@ func replayDemo(t *testing.T, length time.Duration, seed uint64) Result {
 	return result
 }
 
-// replayGate trains a head when the stream comes to the first row that it is to run on, from what the replay has archived.
+// replayGate trains a head when the stream comes to the first row that it is to run on, from what the replay has
+// archived.
 func replayGate(t *testing.T, r *engine.Replay) hold {
 	return func(ts time.Time) error {
 		for _, req := range awaited(r.Tuning, ts) {
 			dir := t.TempDir()
-			task := service.Task{Request: req, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "result"), Progress: func(string, float64, float64) {}}
+			task := service.Task{Request: req, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "result"),
+				Progress: func(string, float64, float64) {}}
 			if err := os.Mkdir(task.Result, 0o755); err != nil {
 				return err
 			}
@@ -75,8 +77,10 @@ func replayGate(t *testing.T, r *engine.Replay) hold {
 			if err != nil {
 				return err
 			}
-			h := record.Head{Schema: 1, Kind: record.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version, Number: req.Number, ShadowVersion: req.ShadowVersion,
-				Outcome: record.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden, Classes: digits.Classes, Weights: weights}
+			h := record.Head{Schema: 1, Kind: record.HeadTrained, ID: req.ID, Model: req.Model, Version: req.Version,
+				Number: req.Number, ShadowVersion: req.ShadowVersion,
+				Outcome: record.OutcomeTrained, EffectiveFrom: req.ShadowFrom, Features: digits.Hidden,
+				Classes: digits.Classes, Weights: weights}
 			if err := r.Tuning.Record(&h); err != nil {
 				return err
 			}
@@ -128,17 +132,21 @@ func checkClosed(t *testing.T, r Result) {
 		t.Errorf("seed %d: got %d rows, %d labelled; want 12000 of both", r.Seed, r.Rows, r.Labelled)
 	}
 	if !(*r.AlarmAfter > 0) || *r.AlarmAfterRows <= 0 {
-		t.Errorf("seed %d: alarm %v s and %d labelled rows after the shift, want it later", r.Seed, *r.AlarmAfter, *r.AlarmAfterRows)
+		t.Errorf("seed %d: alarm %v s and %d labelled rows after the shift, want it later", r.Seed, *r.AlarmAfter,
+			*r.AlarmAfterRows)
 	}
 	before, shifted, refitted := r.ECEBeforeShift, r.ECEAfterShift, r.ECEAfterRefit
 	if b, a := *before.Raw.ECE, *shifted.Raw.ECE; b > 0.04 || a < 0.1 {
-		t.Errorf("seed %d: raw ece before and after the shift: got %.4f and %.4f, want at most 0.04 and at least 0.1", r.Seed, b, a)
+		t.Errorf("seed %d: raw ece before and after the shift: got %.4f and %.4f, want at most 0.04 and at least 0.1",
+			r.Seed, b, a)
 	}
-	if raw, cal := *refitted.Raw.ECE, *refitted.Calibrated.ECE; !(cal < raw/2) || refitted.Raw.N != refitted.Calibrated.N || refitted.Raw.N < 1000 {
+	if raw, cal := *refitted.Raw.ECE, *refitted.Calibrated.ECE; !(cal < raw/2) ||
+		refitted.Raw.N != refitted.Calibrated.N || refitted.Raw.N < 1000 {
 		t.Errorf("seed %d: after the refit raw %.4f of %d rows, calibrated %.4f of %d; want below half, of the same 1000 or more",
 			r.Seed, raw, refitted.Raw.N, cal, refitted.Calibrated.N)
 	}
-	for _, m := range []Metric{before.Raw, before.Calibrated, shifted.Raw, shifted.Calibrated, refitted.Raw, refitted.Calibrated} {
+	for _, m := range []Metric{before.Raw, before.Calibrated, shifted.Raw, shifted.Calibrated, refitted.Raw,
+		refitted.Calibrated} {
 		if m.Null == nil || m.Lo == nil || m.Hi == nil || !(*m.Lo < *m.Hi) || m.N == 0 {
 			t.Errorf("seed %d: got %+v, want an ECE with its null expectation, interval and count", r.Seed, m)
 		}
@@ -152,7 +160,8 @@ func checkStory(t *testing.T, story string) {
 		t.Errorf("got %d lines, want at most 28:\n%s", len(lines), story)
 	}
 	next, last := 0, ""
-	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "ALARM firing", "REFIT by alarm", "NEW HEAD", "TRAINED", "HEAD ready", "the loop is closed"}
+	words := []string{"accuracy", "kafka at", "ECE", "SHIFT begins", "ALARM firing", "REFIT by alarm", "NEW HEAD",
+		"TRAINED", "HEAD ready", "the loop is closed"}
 	for _, line := range lines {
 		if next < len(words) && strings.Contains(line, words[next]) {
 			next++
@@ -178,8 +187,10 @@ func checkKeys(t *testing.T, encoded []byte) {
 	if err := json.Unmarshal(encoded, &object); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"seed", "rows", "labelled_rows", "shift_at", "alarm_after_shift_s", "alarm_after_shift_labelled_rows",
-		"ece_before_shift", "ece_after_shift", "ece_after_refit", "calibrators", "alerts", "finetune", "loop_closed", "reasons", "state_hash", "wall_clock"} {
+	for _, key := range []string{"seed", "rows", "labelled_rows", "shift_at", "alarm_after_shift_s",
+		"alarm_after_shift_labelled_rows",
+		"ece_before_shift", "ece_after_shift", "ece_after_refit", "calibrators", "alerts", "finetune", "loop_closed",
+		"reasons", "state_hash", "wall_clock"} {
 		if len(object[key]) == 0 || string(object[key]) == "null" {
 			t.Errorf("key %q: got %q, want a value", key, object[key])
 		}
@@ -199,7 +210,8 @@ func encode(t *testing.T, v any) []byte {
 func TestNotClosed(t *testing.T) {
 	unlabelled := "0 of 12000 rows got their label"
 	firing := func(at string) pipeline.Message {
-		a := record.Alert{Version: modelVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at, Evidence: &record.AlertEvidence{Direction: "overconfident"}}
+		a := record.Alert{Version: modelVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at,
+			Evidence: &record.AlertEvidence{Direction: "overconfident"}}
 		when, err := time.Parse(time.RFC3339, at)
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +223,9 @@ func TestNotClosed(t *testing.T) {
 		want    []string
 	}{
 		{nil, []string{unlabelled, "no alarm after the shift", "no new head was asked for"}},
-		{[]pipeline.Message{firing("2026-01-01T00:02:40Z")}, []string{unlabelled, "the alarm came at 2026-01-01T00:02:40Z, not after the shift at 2026-01-01T00:02:40Z", "no new head was asked for"}},
+		{[]pipeline.Message{firing("2026-01-01T00:02:40Z")},
+			[]string{unlabelled, "the alarm came at 2026-01-01T00:02:40Z, not after the shift at 2026-01-01T00:02:40Z",
+				"no new head was asked for"}},
 	} {
 		s := newStory(newPlan(ForMin, 1), &Lines{W: io.Discard})
 		for _, m := range c.outputs {

@@ -24,8 +24,8 @@ import (
 )
 
 // The last step of the demo's loop: the model is asked for a new head, which is trained beside the stream, runs as a
-// shadow, and is ready or not. Event time runs faster than a trainer trains, so the stream waits, if it must, before the
-// first row that the new head is to run on: with that, too, the results are those of --for and --seed alone.
+// shadow, and is ready or not. Event time runs faster than a trainer trains, so the stream waits, if it must, before
+// the first row that the new head is to run on: with that, too, the results are those of --for and --seed alone.
 
 // lead is how far rows may run ahead of what the model tasks have decided, after the shift: more than a row takes
 // until its pane is closed (message, lateness, pane), less than from a request to the first row of its head.
@@ -35,7 +35,8 @@ const lead = 45 * time.Second
 func (p plan) tune(c *config.Config, dir string) {
 	t := &c.Trigger
 	t.Enabled, t.Rows, t.MinRows, t.ReferenceRows, t.DataRows = true, 1000, 500, 2000, 4000
-	t.MaxAccuracyDrop, t.For, t.ShadowAfter, t.Deadline, t.Cooldown = 0.05, 20*time.Second, p.shadowAfter, time.Hour, 24*time.Hour
+	t.MaxAccuracyDrop, t.For, t.ShadowAfter, t.Deadline, t.Cooldown = 0.05, 20*time.Second, p.shadowAfter, time.Hour,
+		24*time.Hour
 	c.Heads.Shadow, c.Heads.MinRows, c.Heads.MaxECERise = true, 500, 0.02
 	c.Archive.Directory, c.Archive.Features = filepath.Join(dir, "archive"), archive.FeaturesSingle
 	c.Archive.RollTime = 5 * time.Second
@@ -148,7 +149,8 @@ func (s *story) judged(v record.Verdict, at time.Time) {
 	s.verdict = &v
 	e := &v.Evidence
 	s.lines.at(at, "%s: the shadow %s, on the same %d rows: accuracy %s -> %s, NLL %.4f -> %.4f, ECE %s -> %s; evidence e^%.0f, bound e^3",
-		s.lines.mark("HEAD "+v.State), v.ShadowVersion, e.Rows, percent(&e.Serving.Accuracy), percent(&e.Shadow.Accuracy), e.Serving.NLL, e.Shadow.NLL,
+		s.lines.mark("HEAD "+v.State), v.ShadowVersion, e.Rows, percent(&e.Serving.Accuracy),
+		percent(&e.Shadow.Accuracy), e.Serving.NLL, e.Shadow.NLL,
 		percent(&e.Serving.ECE), percent(&e.Shadow.ECE), e.LogEBetter)
 }
 
@@ -158,7 +160,8 @@ func (s *story) finetune() *Finetune {
 	if r == nil {
 		return nil
 	}
-	f := &Finetune{RequestedAt: r.DecidedAt, Reason: r.Reason, Why: r.Why, Accuracy: r.Evidence.Accuracy, Reference: r.Evidence.ReferenceAccuracy, Head: r.ID,
+	f := &Finetune{RequestedAt: r.DecidedAt, Reason: r.Reason, Why: r.Why, Accuracy: r.Evidence.Accuracy,
+		Reference: r.Evidence.ReferenceAccuracy, Head: r.ID,
 		ShadowFrom: r.ShadowFrom, State: "undecided"}
 	if v := s.verdict; v != nil {
 		f.State, f.DecidedAt, f.Verdict, f.ShadowEvidence = v.State, v.DecidedAt, v.Why, &v.Evidence
@@ -168,7 +171,8 @@ func (s *story) finetune() *Finetune {
 
 // trained tells of a result, which has no event time.
 func (l *Lines) trained(h *record.Head, took time.Duration) {
-	l.plain("%s %s beside the stream in %.1f s: %s", l.mark("TRAINED"), h.ShadowVersion, took.Seconds(), ascii.Replace(h.Why))
+	l.plain("%s %s beside the stream in %.1f s: %s", l.mark("TRAINED"), h.ShadowVersion, took.Seconds(),
+		ascii.Replace(h.Why))
 }
 
 // runTrainer trains for the demo until ctx is done, and tells of the first result.

@@ -42,7 +42,8 @@ type plan struct {
 
 	shiftRow int64
 	period   time.Duration // event time between refits by period
-	// shadowAfter is from the request for a head to the first row that it runs on: time to train it in, where there is some.
+	// shadowAfter is from the request for a head to the first row that it runs on: time to train it in, where there is
+	// some.
 	shadowAfter time.Duration
 }
 
@@ -53,7 +54,8 @@ func newPlan(length time.Duration, seed uint64) plan {
 	period := refitPeriod(total * 2 / 5)
 	return plan{
 		Seed: seed, Rows: int64(total / time.Second * eventRate), period: period,
-		Shift: startTime.Add(period), shiftRow: int64(period/time.Second) * eventRate, shadowAfter: max(60*time.Second, min(total/10, 2*time.Minute).Truncate(paneLength)),
+		Shift: startTime.Add(period), shiftRow: int64(period/time.Second) * eventRate,
+		shadowAfter: max(60*time.Second, min(total/10, 2*time.Minute).Truncate(paneLength)),
 	}
 }
 
@@ -69,7 +71,8 @@ func refitPeriod(limit time.Duration) time.Duration {
 
 // feed returns the messages of the run.
 func (p plan) feed(net *digits.Network, held digits.Set, partitions int, gate hold) (*feed.Feed, error) {
-	src := &digitsSource{gate: gate, stream: digits.NewStream(net, held, digits.StreamOptions{Seed: p.Seed, ShiftAt: p.shiftRow})}
+	src := &digitsSource{gate: gate, stream: digits.NewStream(net, held,
+		digits.StreamOptions{Seed: p.Seed, ShiftAt: p.shiftRow})}
 	return feed.New(src, feed.Options{
 		Partitions: partitions, EventRate: eventRate, Start: startTime.UnixNano(),
 		DelayMin: delayMin, DelayMax: delayMax, Batch: 256, FlushEvery: 5 * time.Second,
@@ -102,7 +105,8 @@ func (p plan) config(broker, dir, listen string) config.Config {
 	// The rule looks back on rows of the old calibrator for a while; a second refit meanwhile would be for nothing.
 	c.Refit.Cooldown = 2 * time.Minute
 	c.Calibrated.Enabled = true
-	c.Checkpoints = pipeline.CheckpointConfig{Dir: filepath.Join(dir, "state"), Interval: 200 * time.Millisecond, Keep: 2}
+	c.Checkpoints = pipeline.CheckpointConfig{Dir: filepath.Join(dir, "state"), Interval: 200 * time.Millisecond,
+		Keep: 2}
 	c.HTTP.Listen = listen
 	p.tune(&c, dir)
 	return c
@@ -119,7 +123,8 @@ type digitsSource struct {
 
 // Schema implements feed.Source.
 func (s *digitsSource) Schema() feed.Schema {
-	return feed.Schema{Model: modelName, Version: modelVersion, K: digits.Classes, D: digits.Hidden, Slices: []string{"device"}}
+	return feed.Schema{Model: modelName, Version: modelVersion, K: digits.Classes, D: digits.Hidden,
+		Slices: []string{"device"}}
 }
 
 // Next implements feed.Source; it never ends by itself.
@@ -132,6 +137,7 @@ func (s *digitsSource) Next(row *feed.Row) error {
 	s.next++
 	s.stream.Next(&s.row)
 	s.device[0] = s.row.Device
-	*row = feed.Row{ID: s.row.ID, Scores: s.row.Logits[:], Label: s.row.Label, Features: s.row.Features[:], Weight: 1, Slices: s.device[:]}
+	*row = feed.Row{ID: s.row.ID, Scores: s.row.Logits[:], Label: s.row.Label, Features: s.row.Features[:], Weight: 1,
+		Slices: s.device[:]}
 	return nil
 }

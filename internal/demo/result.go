@@ -77,7 +77,8 @@ func (s *story) result() (Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := Result{Seed: s.plan.Seed, Rows: s.plan.Rows, Labelled: s.labelled, Start: startTime.Format(time.RFC3339),
-		ShiftAt: s.plan.Shift.Format(time.RFC3339), ShiftRow: s.plan.shiftRow, LabelledBefore: s.atShift, Alerts: s.alerts, Reasons: []string{}}
+		ShiftAt: s.plan.Shift.Format(time.RFC3339), ShiftRow: s.plan.shiftRow, LabelledBefore: s.atShift,
+		Alerts: s.alerts, Reasons: []string{}}
 	if s.alarm != nil {
 		r.AlarmAt, r.AlarmAfterRows = s.alarm.At, &s.alarmRows
 		at, err := time.Parse(time.RFC3339Nano, s.alarm.At)
@@ -101,7 +102,8 @@ func (s *story) result() (Result, error) {
 		r.ECEAfterRefit = &ECE{s.refitted.At, Metrics(&f.Raw), Metrics(&f.Calibrated)}
 	}
 	for _, c := range s.calibrators {
-		r.Calibrators = append(r.Calibrators, Calibrator{c.Revision, c.Published, c.Evidence.Temperature, c.EffectiveFrom, c.Reason, c.Outcome, c.Evidence})
+		r.Calibrators = append(r.Calibrators, Calibrator{c.Revision, c.Published, c.Evidence.Temperature,
+			c.EffectiveFrom, c.Reason, c.Outcome, c.Evidence})
 	}
 	r.Finetune = s.finetune()
 	r.Reasons = append(r.Reasons, s.open()...)
@@ -127,7 +129,8 @@ func (s *story) open() (why []string) {
 	default:
 		f := s.refitted.InForce
 		if f.Raw.ECE == nil || f.Calibrated.ECE == nil || !(*f.Calibrated.ECE < halfShare**f.Raw.ECE) {
-			missing("after the refit the calibrated ECE is %s, not below half of the raw one, %s", percent(f.Calibrated.ECE), percent(f.Raw.ECE))
+			missing("after the refit the calibrated ECE is %s, not below half of the raw one, %s",
+				percent(f.Calibrated.ECE), percent(f.Raw.ECE))
 		}
 	}
 	switch {

@@ -46,8 +46,10 @@ func Run(ctx context.Context, o Options, lines *Lines, report func(Result) error
 	defer closeLog()
 
 	plan := newPlan(o.Length, o.Seed)
-	lines.plain("seed %d: %d rows in about %v; the same seed and length give the same on any machine of a kind", o.Seed, plan.Rows, o.Length)
-	lines.plain("lines begin with event time, which starts at %s and runs %d times as fast as the clock", startTime.Format(time.RFC3339), speed)
+	lines.plain("seed %d: %d rows in about %v; the same seed and length give the same on any machine of a kind", o.Seed,
+		plan.Rows, o.Length)
+	lines.plain("lines begin with event time, which starts at %s and runs %d times as fast as the clock",
+		startTime.Format(time.RFC3339), speed)
 	d := &runner{options: o, plan: plan, lines: lines, dir: dir, began: began}
 	if err := d.train(ctx); err != nil {
 		return Result{}, err
@@ -62,7 +64,8 @@ func Run(ctx context.Context, o Options, lines *Lines, report func(Result) error
 	if err != nil {
 		return Result{}, err
 	}
-	lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics, d.cfg.Kafka.Partitions, dir)
+	lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics,
+		d.cfg.Kafka.Partitions, dir)
 
 	if err := writeHead(d.net, d.cfg); err != nil {
 		return Result{}, err
@@ -110,7 +113,8 @@ func (d *runner) train(ctx context.Context) error {
 	}
 	d.held = held
 	d.accuracy = accuracy(d.net, held)
-	d.lines.plain("model trained on %d of %d images of digits in %.1f s: accuracy %s on the others", len(train.Images), len(set.Images), time.Since(began).Seconds(), percent(&d.accuracy))
+	d.lines.plain("model trained on %d of %d images of digits in %.1f s: accuracy %s on the others", len(train.Images),
+		len(set.Images), time.Since(began).Seconds(), percent(&d.accuracy))
 	return nil
 }
 
@@ -212,7 +216,8 @@ func (d *runner) stream(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := producer.Send(ctx, client, f, producer.Options{Logits: d.cfg.Topics.Logits, Labels: d.cfg.Topics.Labels, Rate: d.rate()}); err != nil {
+	if _, err := producer.Send(ctx, client, f, producer.Options{Logits: d.cfg.Topics.Logits,
+		Labels: d.cfg.Topics.Labels, Rate: d.rate()}); err != nil {
 		return Result{}, err
 	}
 	if err := d.await(ctx, d.drained); err != nil {
@@ -301,7 +306,8 @@ func (d *runner) summary(r *Result) {
 	if !r.LoopClosed {
 		verdict = d.lines.mark("THE LOOP IS NOT CLOSED") + ": " + strings.Join(r.Reasons, "; ")
 	}
-	d.lines.plain("%s; %d rows, %d labelled, %.1f s, state hash %.12s", verdict, r.Rows, r.Labelled, r.Wall.Seconds, r.StateHash)
+	d.lines.plain("%s; %d rows, %d labelled, %.1f s, state hash %.12s", verdict, r.Rows, r.Labelled, r.Wall.Seconds,
+		r.StateHash)
 	if b, a, c := r.ECEBeforeShift, r.ECEAfterShift, r.ECEAfterRefit; b != nil && a != nil && c != nil {
 		d.lines.plain("ECE before the shift %s, after it %s, after the refit %s raw and %s calibrated",
 			percent(b.Raw.ECE), percent(a.Raw.ECE), percent(c.Raw.ECE), percent(c.Calibrated.ECE))
@@ -309,6 +315,7 @@ func (d *runner) summary(r *Result) {
 	if f := r.Finetune; f != nil && f.ShadowEvidence != nil {
 		e := f.ShadowEvidence
 		d.lines.plain("accuracy before the shift %s, after it %s, with the new head %s; NLL with the calibrator %.3f, with the new head %.3f",
-			percent(&f.Reference), percent(&e.Serving.Accuracy), percent(&e.Shadow.Accuracy), e.Serving.NLL, e.Shadow.NLL)
+			percent(&f.Reference), percent(&e.Serving.Accuracy), percent(&e.Shadow.Accuracy), e.Serving.NLL,
+			e.Shadow.NLL)
 	}
 }

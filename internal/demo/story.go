@@ -62,7 +62,8 @@ func (s *story) take(m pipeline.Message) {
 	at := time.Unix(0, m.Time).UTC()
 	if !s.shifted && at.After(s.plan.Shift) {
 		s.shifted = true
-		s.lines.at(s.plan.Shift, "%s begins: from row %d on the images are rotated, noisy and partly hidden", s.lines.mark("SHIFT"), s.plan.shiftRow)
+		s.lines.at(s.plan.Shift, "%s begins: from row %d on the images are rotated, noisy and partly hidden",
+			s.lines.mark("SHIFT"), s.plan.shiftRow)
 	}
 	switch r := m.Record.(type) {
 	case *record.Snapshot:
@@ -135,12 +136,14 @@ func (s *story) alert(a record.Alert, at time.Time) {
 		s.alarmRows = s.labelled - s.atShift
 		s.lines.at(at, "%s: the model is %s beyond the tolerance, by its own estimate since %s; evidence e^%.0f, bound e^%.0f", s.lines.mark("ALARM firing"),
 			a.Evidence.Direction, clock(a.Since), a.Value, a.Threshold)
-		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s", at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
+		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s",
+			at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
 	case ours && a.State == "firing" && strings.HasPrefix(a.InhibitedBy, "calibrator"):
 		s.lines.at(at, "alarm on the raw confidences: answered by %s, no longer told of", a.InhibitedBy)
 	case ours && a.State == "resolved" && s.alarm != nil && s.resolved == nil:
 		s.resolved = &a
-		s.lines.at(at, "%s: with the calibrator in force the error is back inside the tolerance; ECE %s", s.lines.mark("ALARM resolved"), percent(&a.ECE))
+		s.lines.at(at, "%s: with the calibrator in force the error is back inside the tolerance; ECE %s",
+			s.lines.mark("ALARM resolved"), percent(&a.ECE))
 	case a.InhibitedBy == "" && a.Rule == "accuracy-fall":
 		s.lines.at(at, "%s %s: %s", a.Rule, a.State, a.Message)
 	case a.InhibitedBy == "" && a.State != "pending":
@@ -173,8 +176,10 @@ func (s *story) calibrator(c record.Calibrator, at time.Time) {
 	if c.Evidence.Temperature > 0 {
 		what = fmt.Sprintf("T = %.3f", c.Evidence.Temperature)
 	}
-	s.lines.at(at, "%s by %s published %s as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows", s.lines.mark("REFIT"), c.Reason,
-		what, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce), percent(&c.Evidence.ECENew), c.Evidence.TestRows)
+	s.lines.at(at, "%s by %s published %s as revision %d: NLL %.4f -> %.4f, ECE %s -> %s on %d newer rows",
+		s.lines.mark("REFIT"), c.Reason,
+		what, c.Revision, c.Evidence.NLLInForce, c.Evidence.NLLNew, percent(&c.Evidence.ECEInForce),
+		percent(&c.Evidence.ECENew), c.Evidence.TestRows)
 }
 
 // ascii writes what the records say for people without other characters.

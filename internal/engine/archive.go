@@ -17,7 +17,8 @@ func (rt *Engine) openArchive() *sinkarchive.Archive {
 	if c.Directory == "" {
 		return nil
 	}
-	return sinkarchive.New(sinkarchive.Config{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge), Log: rt.Log})
+	return sinkarchive.New(sinkarchive.Config{Dir: c.Directory, MaxBytes: c.MaxBytes, MaxAge: int64(c.MaxAge),
+		Log: rt.Log})
 }
 
 // archiveOptions is that of a shard's operator; nil where no archive is configured. Files of a replay have names of

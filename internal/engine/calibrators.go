@@ -15,11 +15,12 @@ import (
 // all give the same answer.
 type LatestCalibrators struct{ *Engine }
 
-// Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about it, be it that
-// nothing changes, which every process reads; before that, where it has a snapshot.
+// Latest implements calibrate.Source. A model version without a calibrator is known once something was decided about
+// it, be it that nothing changes, which every process reads; before that, where it has a snapshot.
 func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-chan struct{}, bool) {
 	l, changed, ok := c.published.Latest(arrowio.ModelKey{Model: model, Version: version})
-	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From), Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
+	f := calibrate.InForce{Model: model, Version: l.Version, Revision: l.Revision, From: time.Unix(0, l.From),
+		Calibrator: l.Calibrator, Canary: l.Canary, Share: l.Share}
 	if ok {
 		return f, changed, true
 	}
@@ -32,8 +33,8 @@ func (c LatestCalibrators) Latest(model, version string) (calibrate.InForce, <-c
 	return f, changed, ok
 }
 
-// knownVersions are the versions of a model that have snapshots or decisions in this process, sorted. A version that somebody only gave
-// an order about is none.
+// knownVersions are the versions of a model that have snapshots or decisions in this process, sorted. A version that
+// somebody only gave an order about is none.
 func (rt *Engine) knownVersions(model string) (out []string) {
 	for _, s := range rt.History.Series() {
 		if s.Model == model {

@@ -10,5 +10,6 @@ func fileSystem(dir string) (s diskSpace, ok bool) {
 		return s, false
 	}
 	block := uint64(fs.Bsize)
-	return diskSpace{free: uint64(max(fs.Bavail, 0)) * block, size: fs.Blocks * block}, true //nolint:unconvert // signed on some systems
+	//nolint:unconvert // signed on some systems
+	return diskSpace{free: uint64(max(fs.Bavail, 0)) * block, size: fs.Blocks * block}, true
 }

@@ -78,7 +78,8 @@ type reporter interface {
 }
 
 func New(cfg config.Config, log *slog.Logger) *Engine {
-	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers), History: history.New(history.Config{}), WatchEvery: metadataInterval,
+	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers),
+		History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads.Max)
@@ -104,10 +105,12 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		inputs = 2
 	}
 	counts := pipeline.NewCounts()
-	host := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions), Counts: counts, Log: rt.Log}
-	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane, Watermark: rt.watermark(inputs),
-		Decoder: arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
-		Stages:  operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
+	host := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
+		Counts: counts, Log: rt.Log}
+	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane,
+		Watermark: rt.watermark(inputs),
+		Decoder:   arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
+		Stages:    operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
 }
 
 // stages is the configuration of a shard's operators.
@@ -131,7 +134,8 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		out.Apply = &apply.Options{Config: c.Calibrated, Published: rt.published}
 	}
 	if c.Heads.Shadow {
-		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes, Heads: rt.Heads}
+		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes,
+			Heads: rt.Heads}
 	}
 	return out
 }
@@ -175,8 +179,9 @@ func forgetAfter(c *config.Config) int64 {
 // NewModelTask builds the model task of a panes partition, with empty state.
 func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	c := &rt.Config
-	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins, ExtraBins: c.Stats.ExtraBins,
-		CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
+	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins,
+		ExtraBins: c.Stats.ExtraBins,
+		CDFNu:     c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
 	for i := range mc.Rules {

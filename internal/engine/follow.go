@@ -23,9 +23,11 @@ func (r *KafkaRun) tailSpec() kafkaio.TailSpec {
 	return kafkaio.TailSpec{Client: r.Client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
 }
 
-// followCalibrators reads the compacted calibrators topic into the table that shards apply and the history behind the page.
+// followCalibrators reads the compacted calibrators topic into the table that shards apply and the history behind the
+// page.
 func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {
-	return r.tail(ctx, g, []kafkaio.Tailed{{Topic: r.Config.Topics.Calibrators, Take: r.takeCalibrator}}, func() { r.following.Store(false) })
+	return r.tail(ctx, g, []kafkaio.Tailed{{Topic: r.Config.Topics.Calibrators, Take: r.takeCalibrator}},
+		func() { r.following.Store(false) })
 }
 
 func (r *KafkaRun) takeCalibrator(rec *pipeline.Record) error {

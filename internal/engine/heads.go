@@ -36,7 +36,8 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 	if o.Action == "cancel" {
 		kind = record.HeadCancel
 	}
-	order := record.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why, At: pipeline.Format(time.Now().UnixNano())}
+	order := record.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why,
+		At: pipeline.Format(time.Now().UnixNano())}
 	if err := w.rt.Tuning.Allows(order); err != nil {
 		order.Refused = err.Error()
 		if herr := decisionlog.RecordOrder(ctx, w.client, w.rt.Config, order); herr != nil {
@@ -44,7 +45,8 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
-	return order, heads.PublishOrder(ctx, w.client, w.rt.Config, order, func(s string) { w.rt.Log.Warn(s, "id", order.ID) })
+	return order, heads.PublishOrder(ctx, w.client, w.rt.Config, order,
+		func(s string) { w.rt.Log.Warn(s, "id", order.ID) })
 }
 
 // headsAPI is nil where this process follows no heads.

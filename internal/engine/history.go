@@ -21,11 +21,12 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
-// refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not. Where that fails the
-// log says so: the order is refused all the same.
+// refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not.
+// Where that fails the log says so: the order is refused all the same.
 func (rt *Engine) refused(ctx context.Context, sink pipeline.Sink, o record.Order, reason error) {
 	o.Schema, o.At, o.Refused = 1, pipeline.Format(time.Now().UnixNano()), reason.Error()
-	rt.Log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision, "by", o.By, "why", o.Why, "reason", o.Refused)
+	rt.Log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision,
+		"by", o.By, "why", o.Why, "reason", o.Refused)
 	if rt.Config.Topics.Decisions == "" || o.Model == "" {
 		return
 	}
@@ -72,13 +73,14 @@ type pastTopic struct {
 	decode registry.Decode
 }
 
-// pastTopics are the decisions topic, which has a copy of every decision, or else the topics of their own; and that of the heads,
-// which trainers write.
+// pastTopics are the decisions topic, which has a copy of every decision, or else the topics of their own; and that of
+// the heads, which trainers write.
 func (r *KafkaRun) pastTopics() []pastTopic {
 	t := r.Config.Topics
 	all := []pastTopic{{t.Decisions, registry.FromDecisions}}
 	if t.Decisions == "" {
-		all = []pastTopic{{t.Calibrators, registry.FromTopic(record.DecisionCalibrator)}, {t.Alerts, registry.FromTopic(record.DecisionAlert)}}
+		all = []pastTopic{{t.Calibrators, registry.FromTopic(record.DecisionCalibrator)},
+			{t.Alerts, registry.FromTopic(record.DecisionAlert)}}
 	}
 	if r.tuned() {
 		if t.Decisions == "" {
@@ -109,7 +111,8 @@ func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 				return kafkaio.NewLog(r.tailSpec(), t.name, p, kafkaio.Range{Next: next})
 			}
 			fill.Go(func() error {
-				r.Past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open, t.decode)
+				r.Past.Fill.Follow(ctx, registry.Place{Cluster: meta.ClusterID, Topic: t.name, Partition: p}, open,
+					t.decode)
 				return nil
 			})
 		}

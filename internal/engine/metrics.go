@@ -9,17 +9,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// runMetrics collects what is true at the moment of the scrape: lag, whether the process is paused, and bounds with what is left
-// of them.
+// runMetrics collects what is true at the moment of the scrape: lag, whether the process is paused, and bounds with
+// what is left of them.
 type runMetrics struct{ rt *Engine }
 
 var (
 	descPaused     = prometheus.NewDesc("plumbline_paused", "1 while this process is paused.", nil, nil)
-	descLagOffsets = prometheus.NewDesc("plumbline_lag_offsets", "Offsets between the next record to be read and the end of the log.", []string{"task", "partition", "input"}, nil)
-	descLagSeconds = prometheus.NewDesc("plumbline_lag_seconds", "Now less the timestamp of the oldest record that has not been read; 0 at the end of the log.", []string{"task", "partition", "input"}, nil)
-	descJoinRows   = prometheus.NewDesc("plumbline_join_max_rows", "join.max_rows: how many rows of a shard may wait.", nil, nil)
-	descDiskFree   = prometheus.NewDesc("plumbline_disk_free_bytes", "What this process may still write to the file system of its checkpoints, or of its waiting rows.", []string{"dir"}, nil)
-	descDiskSize   = prometheus.NewDesc("plumbline_disk_size_bytes", "Size of that file system.", []string{"dir"}, nil)
+	descLagOffsets = prometheus.NewDesc("plumbline_lag_offsets",
+		"Offsets between the next record to be read and the end of the log.", []string{"task", "partition", "input"},
+		nil)
+	descLagSeconds = prometheus.NewDesc("plumbline_lag_seconds",
+		"Now less the timestamp of the oldest record that has not been read; 0 at the end of the log.",
+		[]string{"task", "partition", "input"}, nil)
+	descJoinRows = prometheus.NewDesc("plumbline_join_max_rows", "join.max_rows: how many rows of a shard may wait.",
+		nil, nil)
+	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
+		"What this process may still write to the file system of its checkpoints, or of its waiting rows.",
+		[]string{"dir"}, nil)
+	descDiskSize = prometheus.NewDesc("plumbline_disk_size_bytes", "Size of that file system.", []string{"dir"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -50,8 +57,10 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, name := range slices.Sorted(maps.Keys(lag)) {
 		i := strings.LastIndexByte(name, '-')
 		for in, l := range lag[name] {
-			ch <- prometheus.MustNewConstMetric(descLagOffsets, prometheus.GaugeValue, float64(l.Offsets), name[:i], name[i+1:], in)
-			ch <- prometheus.MustNewConstMetric(descLagSeconds, prometheus.GaugeValue, l.Seconds, name[:i], name[i+1:], in)
+			ch <- prometheus.MustNewConstMetric(descLagOffsets, prometheus.GaugeValue, float64(l.Offsets), name[:i],
+				name[i+1:], in)
+			ch <- prometheus.MustNewConstMetric(descLagSeconds, prometheus.GaugeValue, l.Seconds, name[:i], name[i+1:],
+				in)
 		}
 	}
 }

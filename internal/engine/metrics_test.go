@@ -45,7 +45,8 @@ func TestBoundsAreMetrics(t *testing.T) {
 		t.Skip("this system does not tell what a file system has")
 	}
 	for _, dir := range []string{"checkpoints", "join"} {
-		if size := got["disk_size_bytes "+dir]; size != float64(space.size) || got["disk_free_bytes "+dir] > size || size == 0 {
+		if size := got["disk_size_bytes "+dir]; size != float64(space.size) || got["disk_free_bytes "+dir] > size ||
+			size == 0 {
 			t.Errorf("%s: %v free of %v, the file system has %d", dir, got["disk_free_bytes "+dir], size, space.size)
 		}
 	}

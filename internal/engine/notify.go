@@ -40,8 +40,9 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	})
 }
 
-// notifiedUpTo is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end, and
-// committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is no news.
+// notifiedUpTo is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end,
+// and committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is
+// no news.
 func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
 	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)
 	if err != nil || done >= 0 {
@@ -57,8 +58,10 @@ func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int,
 type notifyMetrics struct{ *notify.Counts }
 
 var (
-	descNotifications = prometheus.NewDesc("plumbline_notifications_total", "Requests to Alertmanagers and deliveries to webhooks, by receiver (its host) and outcome: ok; failed is tried again; given_up is not.", []string{"to", "receiver", "outcome"}, nil)
-	descNotifyDropped = prometheus.NewDesc("plumbline_notify_alerts_dropped_total", "Alerts that nobody is told of: no room, or the record cannot be read.", []string{"reason"}, nil)
+	descNotifications = prometheus.NewDesc("plumbline_notifications_total",
+		"Requests to Alertmanagers and deliveries to webhooks, by receiver (its host) and outcome: ok; failed is tried again; given_up is not.", []string{"to", "receiver", "outcome"}, nil)
+	descNotifyDropped = prometheus.NewDesc("plumbline_notify_alerts_dropped_total",
+		"Alerts that nobody is told of: no room, or the record cannot be read.", []string{"reason"}, nil)
 )
 
 // Describe implements prometheus.Collector.

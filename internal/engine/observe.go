@@ -39,9 +39,11 @@ func (rt *Engine) Show(ms []pipeline.Message) {
 func (rt *Engine) logRecord(rec any) {
 	switch r := rec.(type) {
 	case *record.Alert:
-		rt.Log.Info("alert", "model", r.Model, "version", r.Version, "slice", r.Slice, "rule", r.Rule, "state", r.State, "at", r.At, "value", r.Value, "rows", r.Rows)
+		rt.Log.Info("alert", "model", r.Model, "version", r.Version, "slice", r.Slice, "rule", r.Rule, "state", r.State,
+			"at", r.At, "value", r.Value, "rows", r.Rows)
 	case *record.Calibrator:
-		rt.Log.Info("refit", "model", r.Model, "version", r.Version, "reason", r.Reason, "outcome", r.Outcome, "at", r.DecidedAt)
+		rt.Log.Info("refit", "model", r.Model, "version", r.Version, "reason", r.Reason, "outcome", r.Outcome, "at",
+			r.DecidedAt)
 	}
 }
 

@@ -38,7 +38,8 @@ var ErrUnasked = errors.New("the history could not be asked")
 
 // Order implements web.Orders. An order that is refused is in the history with its reason.
 func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
-	o := &pipeline.Order{ID: pipeline.NewOrderID(), Action: w.Action, Model: w.Model, Version: w.Version, Revision: w.Revision, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
+	o := &pipeline.Order{ID: pipeline.NewOrderID(), Action: w.Action, Model: w.Model, Version: w.Version,
+		Revision: w.Revision, Calibrator: w.Calibrator, By: w.By, Why: w.Why}
 	if o.Action != pipeline.ActionPublish {
 		o.Calibrator = nil
 	}
@@ -47,10 +48,12 @@ func (t OrderTaker) Order(ctx context.Context, w web.Order) (any, error) {
 		if errors.Is(err, ErrUnasked) {
 			return nil, err
 		}
-		t.refused(ctx, t.Sink, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model, Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
+		t.refused(ctx, t.Sink, record.Order{Kind: record.CalibratorOrder, ID: id, Action: o.Action, Model: o.Model,
+			Version: o.Version, Revision: o.Revision, By: o.By, Why: o.Why}, err)
 		return nil, fmt.Errorf("%w: %w", web.ErrOrder, err)
 	}
-	m := pipeline.Message{Stream: pipeline.StreamPanes, Partition: -1, Key: []byte(o.Model), Value: pipeline.AppendOrder(nil, o)}
+	m := pipeline.Message{Stream: pipeline.StreamPanes, Partition: -1, Key: []byte(o.Model),
+		Value: pipeline.AppendOrder(nil, o)}
 	if err := t.Sink.Write(ctx, []pipeline.Message{m}); err != nil {
 		return nil, err
 	}

@@ -36,15 +36,18 @@ func (rt *Engine) unkeyed() []unkeyed {
 
 // runRepartition runs a consumer group for each unkeyed topic: their numbers of partitions are their own.
 func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error {
-	sink, err := kafkaio.NewSink(ctx, r.Client, map[pipeline.Stream]string{pipeline.StreamLogits: r.Config.Topics.Logits,
-		pipeline.StreamLabels: r.Config.Topics.Labels, pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter}, r.Config.Kafka.MessageMax, r.Log)
+	sink, err := kafkaio.NewSink(ctx, r.Client,
+		map[pipeline.Stream]string{pipeline.StreamLogits: r.Config.Topics.Logits,
+			pipeline.StreamLabels: r.Config.Topics.Labels, pipeline.StreamDeadLetter: r.Config.Topics.DeadLetter},
+		r.Config.Kafka.MessageMax, r.Log)
 	if err != nil {
 		return err
 	}
 	for _, u := range r.unkeyed() {
 		id := r.Config.Group + "-repartition-" + u.input.String()
 		// Partitions that are added need nothing but to be read.
-		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{u.topic}, Watch: true, Log: r.Log,
+		group := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{u.topic},
+			Watch: true, Log: r.Log,
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
@@ -56,7 +59,8 @@ func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 }
 
 // repartition works on one partition until ctx is done.
-func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p int, sink pipeline.Sink, commit kafkaio.Commit) error {
+func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p int, sink pipeline.Sink,
+	commit kafkaio.Commit) error {
 	next, err := kafkaio.Committed(ctx, r.Client, group, u.topic, p)
 	if err != nil {
 		return err
@@ -65,12 +69,17 @@ func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 	if err != nil {
 		return err
 	}
-	src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{u.input: u.topic}, Partition: p,
-		Next: map[pipeline.Input]int64{u.input: next}, MaxBytes: r.Config.Kafka.FetchMax, IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true, Log: r.Log})
+	src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{u.input: u.topic},
+		Partition: p,
+		Next:      map[pipeline.Input]int64{u.input: next}, MaxBytes: r.Config.Kafka.FetchMax,
+		IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true,
+		Log: r.Log})
 	defer src.Close()
 	counts := pipeline.NewCounts()
-	convert := repartition.New(repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)), Targets: r.shards,
-		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}, next, pipeline.NewOut(counts), counts)
+	convert := repartition.New(repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p),
+		Of: int32(max(of, p+1)), Targets: r.shards,
+		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}, next,
+		pipeline.NewOut(counts), counts)
 	status := &pipeline.RelayStatus{Partition: p}
 	name := taskName("repartition-"+u.input.String(), p)
 	r.add(name, status)

@@ -79,7 +79,8 @@ func (r *Replay) take(ctx context.Context, shard int, rec pipeline.Record) error
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, m := range panes {
-			err := r.Model.Take(ctx, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: r.offset, Value: m.Value})
+			err := r.Model.Take(ctx, pipeline.Record{Input: pipeline.Panes, Topic: "panes", Offset: r.offset,
+				Value: m.Value})
 			if err != nil {
 				return err
 			}
@@ -148,7 +149,8 @@ func (r *Replay) Feed(ctx context.Context, f *feed.Feed, done func(rows int64)) 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		rec := pipeline.Record{Input: pipeline.Input(m.Stream), Topic: m.Stream.String(), Partition: m.Partition, Time: m.Time, Key: m.Key, Value: m.Value}
+		rec := pipeline.Record{Input: pipeline.Input(m.Stream), Topic: m.Stream.String(), Partition: m.Partition,
+			Time: m.Time, Key: m.Key, Value: m.Value}
 		for _, h := range m.Headers {
 			rec.Headers = append(rec.Headers, pipeline.Header{Key: h.Key, Value: h.Value})
 		}
@@ -189,7 +191,8 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	if r.Config.Heads.Shadow { // those that were there live, from the event times that they say
 		spec := kafkaio.TailSpec{Client: client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
 		// A record that cannot be used is left out, as it was live.
-		if err := kafkaio.ReadTopic(ctx, spec, r.Config.Topics.Heads, func(rec *pipeline.Record) { _ = r.Tuning.ReadRecord(rec) }); err != nil {
+		if err := kafkaio.ReadTopic(ctx, spec, r.Config.Topics.Heads,
+			func(rec *pipeline.Record) { _ = r.Tuning.ReadRecord(rec) }); err != nil {
 			return fmt.Errorf("topics.heads: %w", err)
 		}
 	}
@@ -206,7 +209,8 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 }
 
 // ranges are the offsets to read of n partitions, and how many there are.
-func (r *Replay) ranges(ctx context.Context, client *kafka.Client, n int, of TopicRange) (specs []kafkaio.Spec, total int64, err error) {
+func (r *Replay) ranges(ctx context.Context, client *kafka.Client, n int, of TopicRange) (specs []kafkaio.Spec,
+	total int64, err error) {
 	topics := map[pipeline.Input]string{pipeline.Logits: r.Config.Topics.Logits}
 	if r.inputs() == 2 {
 		topics[pipeline.Labels] = r.Config.Topics.Labels
@@ -298,8 +302,10 @@ func (of TopicRange) offsets(ctx context.Context, c *kafka.Client, topic string,
 }
 
 // offsetAt is the offset of the first record at or after t; ok is false where there is none.
-func offsetAt(ctx context.Context, c *kafka.Client, topic string, p int, t time.Time) (offset int64, ok bool, err error) {
-	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.TimeOffsetOf(p, t)}}})
+func offsetAt(ctx context.Context, c *kafka.Client, topic string, p int, t time.Time) (offset int64, ok bool,
+	err error) {
+	res, err := c.ListOffsets(ctx,
+		&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.TimeOffsetOf(p, t)}}})
 	if err != nil {
 		return 0, false, err
 	}

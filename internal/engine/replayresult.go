@@ -23,7 +23,8 @@ type ReplayResult struct {
 
 // Result is what the replay came to.
 func (r *Replay) Result(took time.Duration) (ReplayResult, error) {
-	res := ReplayResult{Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 1000), Calibrators: r.History.Calibrators("", "", 1000)}
+	res := ReplayResult{Seconds: took.Seconds(), Alerts: r.History.Alerts("", "", 1000),
+		Calibrators: r.History.Calibrators("", "", 1000)}
 	var err error
 	if res.ByModel, err = r.Model.Hash(); err != nil {
 		return res, err

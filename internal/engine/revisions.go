@@ -29,14 +29,16 @@ func (r *KafkaRun) ScanTopics(ctx context.Context, topic, key string, take func(
 	if err != nil {
 		return err
 	}
-	return kafkaio.ReadPartition(ctx, r.tailSpec(), topic, pipeline.PartitionOf([]byte(key), n), func(rec *pipeline.Record) {
-		if string(rec.Key) == key {
-			take(rec.Value)
-		}
-	})
+	return kafkaio.ReadPartition(ctx, r.tailSpec(), topic, pipeline.PartitionOf([]byte(key), n),
+		func(rec *pipeline.Record) {
+			if string(rec.Key) == key {
+				take(rec.Value)
+			}
+		})
 }
 
-// foundRevisions is what the places that were asked have of a model version: calibrators by revision, the newest of each.
+// foundRevisions is what the places that were asked have of a model version: calibrators by revision, the newest of
+// each.
 type foundRevisions struct {
 	model, version string
 	wanted         int
@@ -46,7 +48,8 @@ type foundRevisions struct {
 
 // take looks at a record.
 func (f *foundRevisions) take(c *record.Calibrator) {
-	if c.Model != f.model || c.Version != f.version || !c.Published || c.Stage == record.StageCanary || len(c.Calibrator) == 0 {
+	if c.Model != f.model || c.Version != f.version || !c.Published || c.Stage == record.StageCanary ||
+		len(c.Calibrator) == 0 {
 		return
 	}
 	f.known[c.Revision] = true
@@ -55,9 +58,9 @@ func (f *foundRevisions) take(c *record.Calibrator) {
 	}
 }
 
-// revision is the calibrator of a revision that was in force, wherever it is known: in this process, in the database, or on the
-// topics of calibrators and decisions. The error names the revision and those that there are; where a place could not be asked it
-// wraps errUnasked.
+// revision is the calibrator of a revision that was in force, wherever it is known: in this process, in the database,
+// or on the topics of calibrators and decisions. The error names the revision and those that there are; where a place
+// could not be asked it wraps errUnasked.
 func (t OrderTaker) revision(ctx context.Context, model, version string, revision int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
@@ -76,12 +79,15 @@ func (t OrderTaker) revision(ctx context.Context, model, version string, revisio
 		return f.calibrator, nil
 	}
 	if len(failed) > 0 {
-		return nil, fmt.Errorf("%w: revision %d of %s/%s: %w", ErrUnasked, revision, model, version, errors.Join(failed...))
+		return nil, fmt.Errorf("%w: revision %d of %s/%s: %w", ErrUnasked, revision, model, version,
+			errors.Join(failed...))
 	}
 	if len(f.known) == 0 {
-		return nil, fmt.Errorf("revision %d of %s/%s is not in the history, which has none: publish it from a file", revision, model, version)
+		return nil, fmt.Errorf("revision %d of %s/%s is not in the history, which has none: publish it from a file",
+			revision, model, version)
 	}
-	return nil, fmt.Errorf("revision %d of %s/%s is not in the history, allowed are %s: publish it from a file", revision, model, version, Ranges(slices.Sorted(maps.Keys(f.known))))
+	return nil, fmt.Errorf("revision %d of %s/%s is not in the history, allowed are %s: publish it from a file",
+		revision, model, version, Ranges(slices.Sorted(maps.Keys(f.known))))
 }
 
 func (t OrderTaker) inMemory(_ context.Context, f *foundRevisions) error {
@@ -131,7 +137,8 @@ func (t OrderTaker) onTopics(ctx context.Context, f *foundRevisions) error {
 	return t.Scan(ctx, t.Config.Topics.Decisions, f.model, func(value []byte) {
 		var d record.Decision
 		var c record.Calibrator
-		if json.Unmarshal(value, &d) == nil && d.Kind == record.DecisionCalibrator && d.Version == f.version && json.Unmarshal(d.Record, &c) == nil {
+		if json.Unmarshal(value, &d) == nil && d.Kind == record.DecisionCalibrator && d.Version == f.version &&
+			json.Unmarshal(d.Record, &c) == nil {
 			f.take(&c)
 		}
 	})

@@ -162,8 +162,9 @@ func (r *KafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, err
 
 func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	t := cfg.Topics
-	m := map[pipeline.Stream]string{pipeline.StreamPanes: t.Panes, pipeline.StreamSnapshots: t.Snapshots, pipeline.StreamCalibrators: t.Calibrators,
-		pipeline.StreamAlerts: t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
+	m := map[pipeline.Stream]string{pipeline.StreamPanes: t.Panes, pipeline.StreamSnapshots: t.Snapshots,
+		pipeline.StreamCalibrators: t.Calibrators,
+		pipeline.StreamAlerts:      t.Alerts, pipeline.StreamDeadLetter: t.DeadLetter}
 	if t.Decisions != "" {
 		m[pipeline.StreamHistory] = t.Decisions
 	}
@@ -180,7 +181,8 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 }
 
 func (r *KafkaRun) runner(stage string) pipeline.Runner {
-	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink, Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Log: r.Log}
+	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
+		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Log: r.Log}
 }
 
 func (r *KafkaRun) runShards(ctx context.Context) error {
@@ -190,8 +192,10 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		topics[pipeline.Labels] = r.Config.Topics.Labels
 		names = append(names, r.Config.Topics.Labels)
 	}
-	g := kafkaio.Group{ID: r.Config.Group + "-shards", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: names, Log: r.Log,
-		Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+	g := kafkaio.Group{ID: r.Config.Group + "-shards", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: names,
+		Log:    r.Log,
+		Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
+		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.shards {
 			return r.added(names[0], p, r.shards)
@@ -210,8 +214,10 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 }
 
 func (r *KafkaRun) runModels(ctx context.Context) error {
-	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
-		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
+	g := kafkaio.Group{ID: r.Config.Group + "-models", Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer,
+		Topics: []string{r.Config.Topics.Panes}, Log: r.Log,
+		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
+		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
 		if p >= r.panes {
 			return r.added(r.Config.Topics.Panes, p, r.panes)
@@ -231,8 +237,8 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 	})
 }
 
-// recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever they come:
-// they are shown beside, one task's after the other's, while tasks still restore.
+// recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever
+// they come: they are shown beside, one task's after the other's, while tasks still restore.
 func (r *KafkaRun) recall(ms []pipeline.Message) {
 	isSnapshot := func(m pipeline.Message) bool { return m.Stream == pipeline.StreamSnapshots }
 	snapshots := slices.DeleteFunc(slices.Clone(ms), func(m pipeline.Message) bool { return !isSnapshot(m) })
@@ -259,10 +265,12 @@ func (r *KafkaRun) added(topic string, p, was int) error {
 		"partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
 }
 
-func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int, commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Opened, error) {
+func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,
+	commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Opened, error) {
 	_, models := topics[pipeline.Panes]
 	return func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: topics, Partition: p, Next: next, MaxBytes: r.Config.Kafka.FetchMax,
+		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: topics, Partition: p, Next: next,
+			MaxBytes:    r.Config.Kafka.FetchMax,
 			IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, TellPause: !models, Log: r.Log})
 		r.reads(name, src)
 		return pipeline.Opened{Source: src, Teller: src}, nil
@@ -286,7 +294,10 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 		control = &rt.Pauser
 	}
 	handler := web.New(web.Deps{History: rt.History, Status: func() any { return rt.Status() }, Ready: rt.Ready,
-		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(), Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses, append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...), Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log), Log: rt.Log})
+		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(),
+		Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses,
+			append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...),
+		Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log), Log: rt.Log})
 	if rt.Config.HTTP.Pprof {
 		handler = withProfiles(handler)
 	}

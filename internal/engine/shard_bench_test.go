@@ -39,7 +39,8 @@ func benchRecords(b *testing.B, k, batch int, rows int64) (records []pipeline.Re
 	for i := range src.pool {
 		src.pool[i] = float32(2 * src.random.NormFloat64())
 	}
-	f, err := feed.New(src, feed.Options{EventRate: 20_000, Start: 1_700_000_000e9, DelayMax: 2 * time.Second, Batch: batch, Seed: 1, Limit: rows, FlushEvery: 10 * time.Second})
+	f, err := feed.New(src, feed.Options{EventRate: 20_000, Start: 1_700_000_000e9, DelayMax: 2 * time.Second,
+		Batch: batch, Seed: 1, Limit: rows, FlushEvery: 10 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,14 +57,15 @@ func benchRecords(b *testing.B, k, batch int, rows int64) (records []pipeline.Re
 		if m.Stream == feed.Labels {
 			in = pipeline.Labels
 		}
-		records = append(records, pipeline.Record{Input: in, Topic: in.String(), Offset: next[in], Time: m.Time, Key: m.Key, Value: m.Value})
+		records = append(records, pipeline.Record{Input: in, Topic: in.String(), Offset: next[in], Time: m.Time,
+			Key: m.Key, Value: m.Value})
 		next[in]++
 	}
 }
 
-// BenchmarkShard is everything between the fetch and the checkpoint, as configured by default, panes and the join's rows
-// on disk included. An operation is a prediction and its label; the benchmark of the same name in operators is the part
-// that is done for every row of one message again and again.
+// BenchmarkShard is everything between the fetch and the checkpoint, as configured by default, panes and the join's
+// rows on disk included. An operation is a prediction and its label; the benchmark of the same name in operators is
+// the part that is done for every row of one message again and again.
 func BenchmarkShard(b *testing.B) {
 	for _, c := range []struct {
 		k, batch int

@@ -126,8 +126,8 @@ func (rt *running) taskStatuses() []*pipeline.TaskStatus {
 	return all
 }
 
-// shown reports whether the statuses are of everything that the tasks have taken: they are those of the last checkpoints,
-// and one that takes long must not be mistaken for silence.
+// shown reports whether the statuses are of everything that the tasks have taken: they are those of the last
+// checkpoints, and one that takes long must not be mistaken for silence.
 func (rt *running) shown() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -171,7 +171,8 @@ func heard(tasks []*pipeline.TaskStatus) bool {
 func (rt *Engine) Status() *ProcessStatus {
 	shown := rt.shown() // before the statuses: later ones are as good, earlier ones are not
 	tasks, complete := rt.Statuses()
-	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks, Models: map[string]string{},
+	st := &ProcessStatus{Version: buildinfo.Read().Version, Host: Hostname(), Counts: countTree(tasks), Tasks: tasks,
+		Models: map[string]string{},
 		Paused: rt.paused(), Kafka: rt.kafkaSilence(), Lag: rt.lag(time.Now())}
 	if past := rt.pastNow(); past != nil {
 		h := past.Fill.Status()
@@ -211,8 +212,10 @@ func CombineHashes(by map[string]string) string {
 // countTree sums the counts over tasks; "name:reason" becomes an object by reason.
 func countTree(tasks []*pipeline.TaskStatus) map[string]any {
 	out := map[string]any{pipeline.CountRejected: map[string]int64{}, pipeline.CountDeadLetters: map[string]int64{}}
-	for _, name := range []string{pipeline.CountPredictions, pipeline.CountLabels, pipeline.CountJoined, pipeline.CountLabelled, pipeline.CountLate,
-		pipeline.CountExpired, pipeline.CountOrphans, pipeline.CountEvicted, pipeline.CountDuplicates, pipeline.CountPooled,
+	for _, name := range []string{pipeline.CountPredictions, pipeline.CountLabels, pipeline.CountJoined,
+		pipeline.CountLabelled, pipeline.CountLate,
+		pipeline.CountExpired, pipeline.CountOrphans, pipeline.CountEvicted, pipeline.CountDuplicates,
+		pipeline.CountPooled,
 		pipeline.CountMet, pipeline.CountCorrections, pipeline.CountWaiting, pipeline.CountWaitingLabels} {
 		out[name] = int64(0)
 	}

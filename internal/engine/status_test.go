@@ -18,9 +18,11 @@ func (f fakeTask) Status() *pipeline.TaskStatus { return f.st }
 func TestProcessStatus(t *testing.T) {
 	long, now := time.Now().Add(-time.Minute), time.Now()
 	shard := func(p int, wm int64, caughtUp bool, active time.Time, counts map[string]int64) fakeTask {
-		return fakeTask{&pipeline.TaskStatus{Task: "shard", Partition: p, WM: wm, CaughtUp: caughtUp, Active: active, Counts: counts}}
+		return fakeTask{&pipeline.TaskStatus{Task: "shard", Partition: p, WM: wm, CaughtUp: caughtUp, Active: active,
+			Counts: counts}}
 	}
-	model := fakeTask{&pipeline.TaskStatus{Task: "model", CaughtUp: true, Active: long, StateHash: map[string]string{"m": "h"}}}
+	model := fakeTask{&pipeline.TaskStatus{Task: "model", CaughtUp: true, Active: long,
+		StateHash: map[string]string{"m": "h"}}}
 	wrote := func(p int, n ...uint64) fakeTask {
 		f := shard(p, 5e9, true, long, nil)
 		f.st.PanesWritten = n
@@ -38,13 +40,16 @@ func TestProcessStatus(t *testing.T) {
 	}{
 		{"nothing assigned", nil, false, "", false},
 		{"restoring", []fakeTask{{nil}, model}, false, "", false},
-		{"done", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, 3e9, true, long, nil), model}, true, "1970-01-01T00:00:03Z", true},
+		{"done", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, 3e9, true, long, nil), model}, true,
+			"1970-01-01T00:00:03Z", true},
 		{"reading", []fakeTask{shard(0, 5e9, false, long, nil), model}, false, "1970-01-01T00:00:05Z", true},
 		{"active a moment ago", []fakeTask{shard(0, 5e9, true, now, nil), model}, false, "1970-01-01T00:00:05Z", true},
-		{"the model task has not got every pane", []fakeTask{wrote(0, 3, 4), took(1, 3, 9), took(0, 3)}, false, "1970-01-01T00:00:05Z", true},
+		{"the model task has not got every pane", []fakeTask{wrote(0, 3, 4), took(1, 3, 9), took(0, 3)}, false,
+			"1970-01-01T00:00:05Z", true},
 		{"nor any of another shard", []fakeTask{wrote(1, 3), took(0, 3)}, false, "1970-01-01T00:00:05Z", true},
 		{"it has", []fakeTask{wrote(1, 3, 4), took(1, 9, 4), took(0, 0, 3)}, true, "1970-01-01T00:00:05Z", true},
-		{"a shard has seen nothing", []fakeTask{shard(0, 5e9, true, long, nil), shard(1, pipeline.NoTime, true, long, nil)}, true, "", true},
+		{"a shard has seen nothing", []fakeTask{shard(0, 5e9, true, long, nil),
+			shard(1, pipeline.NoTime, true, long, nil)}, true, "", true},
 	} {
 		rt := New(config.Default(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 		for i, task := range c.tasks {
@@ -74,7 +79,8 @@ func TestCountTree(t *testing.T) {
 
 func TestCombineHashes(t *testing.T) {
 	a := CombineHashes(map[string]string{"m": "1", "n": "2"})
-	if a == "" || a != CombineHashes(map[string]string{"n": "2", "m": "1"}) || a == CombineHashes(map[string]string{"m": "2", "n": "1"}) || CombineHashes(nil) != "" {
+	if a == "" || a != CombineHashes(map[string]string{"n": "2", "m": "1"}) ||
+		a == CombineHashes(map[string]string{"m": "2", "n": "1"}) || CombineHashes(nil) != "" {
 		t.Error("the hash must depend on every model and its hash, and on nothing else")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
-// topology is what the place of everything in a deployment depends on: ids by the partitions of logits and labels, models by
-// those of panes. Where it changes, what is looked for is elsewhere, and nothing would tell.
+// topology is what the place of everything in a deployment depends on: ids by the partitions of logits and labels,
+// models by those of panes. Where it changes, what is looked for is elsewhere, and nothing would tell.
 type topology [3]topicShape
 
 // topicShape is a topic by its key in the configuration; no name: it is not used.
@@ -24,7 +24,8 @@ type topicShape struct {
 
 // askTopology asks the brokers.
 func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
-	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels}, {key: "panes", name: r.Config.Topics.Panes}}
+	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels},
+		{key: "panes", name: r.Config.Topics.Panes}}
 	for i := range t {
 		if t[i].name == "" {
 			continue
@@ -50,7 +51,8 @@ func sameTopology(group string, was, now topology) error {
 		}
 		if a.partitions != b.partitions {
 			return fmt.Errorf("topic %s has %d partitions, the state of group %s is of %d: %s. Make new topics for logits, labels and panes with the number you want, "+
-				"set their names and a new group, and let producers send there (docs/operations.md, Partitions)", b.name, b.partitions, group, a.partitions, moved[b.key])
+				"set their names and a new group, and let producers send there (docs/operations.md, Partitions)",
+				b.name, b.partitions, group, a.partitions, moved[b.key])
 		}
 	}
 	return nil
@@ -99,7 +101,8 @@ func (r *KafkaRun) storedTopology(stored []pipeline.Stored) (was topology, ok bo
 		if err == nil {
 			return was, true
 		}
-		r.Log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name, "err", err)
+		r.Log.Error("the topics' numbers of partitions cannot be read, trying the record before", "checkpoint", st.Name,
+			"err", err)
 	}
 	return was, false
 }

@@ -11,8 +11,8 @@ import (
 // tuned says that the configuration has the loop go beyond refits.
 func (rt *Engine) tuned() bool { return rt.Config.Trigger.Enabled || rt.Config.Heads.Shadow }
 
-// followTuning reads the finetune and heads topics, from their start and for ever. ready is closed when they have been read
-// to their end: shards that began before would take up heads late that were there in time.
+// followTuning reads the finetune and heads topics, from their start and for ever. ready is closed when they have been
+// read to their end: shards that began before would take up heads late that were there in time.
 func (r *KafkaRun) followTuning(ctx context.Context, g *errgroup.Group) (ready <-chan struct{}, err error) {
 	done := make(chan struct{})
 	if !r.tuned() {

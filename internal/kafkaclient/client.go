@@ -100,7 +100,8 @@ func NoBroker(err error) error {
 	return fmt.Errorf("%w (no broker answers: is one of kafka.brokers right, and up?)", err)
 }
 
-// Unreachable reports whether no broker was there to answer; kafka-go's CreateTopics has an error of the protocol for it.
+// Unreachable reports whether no broker was there to answer; kafka-go's CreateTopics has an error of the protocol for
+// it.
 func Unreachable(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) || errors.Is(err, kafka.BrokerNotAvailable)

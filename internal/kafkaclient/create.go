@@ -44,8 +44,11 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	var out []kafka.TopicConfig
 	const sender, broker = "CreateTime", "LogAppendTime"
 	for _, e := range []struct{ name, cleanup, time string }{
-		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker}, {t.Snapshots, "delete", broker},
-		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker}, {t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender}, {t.DeadLetter, "delete", sender},
+		{t.Logits, "delete", sender}, {t.Labels, "delete", sender}, {t.Panes, "delete", broker},
+		{t.Snapshots, "delete", broker},
+		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker},
+		{t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender},
+		{t.DeadLetter, "delete", sender},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	} {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != pipeline.StoreTopic {
@@ -59,7 +62,8 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		if e.name == t.Decisions { // what the history is rebuilt from
 			entries = append(entries, kafka.ConfigEntry{ConfigName: "retention.ms", ConfigValue: "-1"})
 		}
-		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions, ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})
+		out = append(out, kafka.TopicConfig{Topic: e.name, NumPartitions: cfg.Kafka.Partitions,
+			ReplicationFactor: cfg.Kafka.Replication, ConfigEntries: entries})
 	}
 	return out
 }
@@ -78,7 +82,8 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 	var statuses []TopicStatus
 	var errs []error
 	for _, t := range topics {
-		s := TopicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions, Cleanup: t.ConfigEntries[0].ConfigValue}
+		s := TopicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions,
+			Cleanup: t.ConfigEntries[0].ConfigValue}
 		switch err := resp.Errors[t.Topic]; {
 		case errors.Is(err, kafka.TopicAlreadyExists):
 			s.Status = "exists"
@@ -86,7 +91,8 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 				errs = append(errs, err)
 			}
 		case err != nil:
-			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic, t.NumPartitions, t.ReplicationFactor, err))
+			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic,
+				t.NumPartitions, t.ReplicationFactor, err))
 		}
 		statuses = append(statuses, s)
 	}

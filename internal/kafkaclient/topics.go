@@ -41,7 +41,8 @@ func InputPartitions(ctx context.Context, client *kafka.Client, t config.Topics)
 	}
 	m, err := Partitions(ctx, client, t.Labels)
 	if err == nil && m != n {
-		err = fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number", t.Logits, n, t.Labels, m)
+		err = fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number", t.Logits, n,
+			t.Labels, m)
 	}
 	return n, err
 }

@@ -39,9 +39,9 @@ var exceptions = map[string]string{
 
 // To do: how many lines and functions are still over the limit. They only become fewer.
 const (
-	longLinesLeft  = 1650
+	longLinesLeft  = 1420
 	wideFuncsLeft  = 85
-	longLinesTests = 1860
+	longLinesTests = 1500
 )
 
 // goFile is a parsed source file.

@@ -15,7 +15,8 @@ import (
 // Rows are the rows of an opened file for evaluation, in float64 where the file is. Column weight weighs them.
 func Rows(file string, t *table.Table) (metric.Rows, error) {
 	if t.Label == nil {
-		return metric.Rows{}, fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
+		return metric.Rows{},
+			fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", file)
 	}
 	r := metric.Rows{K: t.K, F32: t.Scores32, F64: t.Scores64, Probs: t.Probs, Labels: t.Label}
 	if t.Weight != nil {

@@ -123,7 +123,8 @@ func (r message) size() int { return len(r.Key) + len(r.Value) }
 // unwritten are the answers that say that nothing was written, and that it may be tried again. Others (a timeout, a
 // lost connection) leave it open whether the records are there, and a second try could write them twice.
 var unwritten = []error{
-	kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.UnknownTopicOrPartition, kafka.NotEnoughReplicas, kafka.ReplicaNotAvailable,
+	kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.UnknownTopicOrPartition, kafka.NotEnoughReplicas,
+	kafka.ReplicaNotAvailable,
 }
 
 func (p *producer) write(l lane, batch []message) error {
@@ -131,10 +132,12 @@ func (p *producer) write(l lane, batch []message) error {
 	for {
 		records := make([]kafka.Record, len(batch))
 		for i, r := range batch {
-			records[i] = kafka.Record{Time: r.Time, Key: kafka.NewBytes(r.Key), Value: kafka.NewBytes(r.Value), Headers: r.Headers}
+			records[i] = kafka.Record{Time: r.Time, Key: kafka.NewBytes(r.Key), Value: kafka.NewBytes(r.Value),
+				Headers: r.Headers}
 		}
 		resp, err := p.client.Produce(p.ctx, &kafka.ProduceRequest{
-			Topic: l.topic, Partition: l.partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+			Topic: l.topic, Partition: l.partition, RequiredAcks: kafka.RequireAll,
+			Records: kafka.NewRecordReader(records...),
 		})
 		if err == nil {
 			err = resp.Error

@@ -23,7 +23,8 @@ func TestProduceKeepsPartitionsAndOrder(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, partitions, "plumbline.logits", "plumbline.labels")
 	topics := config.Default().Topics
-	s, err := Send(t.Context(), testClient(brokers), testFeed(t, rows, partitions), Options{Logits: topics.Logits, Labels: topics.Labels})
+	s, err := Send(t.Context(), testClient(brokers), testFeed(t, rows, partitions),
+		Options{Logits: topics.Logits, Labels: topics.Labels})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func TestProduceReportsTheTopicThatFails(t *testing.T) {
 	// The feed believes in 2 partitions, the topic has 1. An unknown partition may appear, so it is tried for a while.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, err := Send(ctx, testClient(brokers), testFeed(t, 100, 2), Options{Logits: config.Default().Topics.Logits, Labels: config.Default().Topics.Labels})
+	_, err := Send(ctx, testClient(brokers), testFeed(t, 100, 2), Options{Logits: config.Default().Topics.Logits,
+		Labels: config.Default().Topics.Labels})
 	if err == nil || !strings.Contains(err.Error(), "/1: ") {
 		t.Errorf("got %v, want an error that names partition 1", err)
 	}
@@ -151,11 +153,14 @@ func compareLane(t *testing.T, lane string, got []kafka.Message, want []feed.Mes
 		g := got[i]
 		sameHeaders := len(g.Headers) == len(w.Headers)
 		for j := range w.Headers {
-			sameHeaders = sameHeaders && g.Headers[j].Key == w.Headers[j].Key && bytes.Equal(g.Headers[j].Value, w.Headers[j].Value)
+			sameHeaders = sameHeaders && g.Headers[j].Key == w.Headers[j].Key &&
+				bytes.Equal(g.Headers[j].Value, w.Headers[j].Value)
 		}
-		if !bytes.Equal(g.Key, w.Key) || !bytes.Equal(g.Value, w.Value) || !sameHeaders || g.Time.UnixMilli() != w.Time/1e6 {
+		if !bytes.Equal(g.Key, w.Key) || !bytes.Equal(g.Value, w.Value) || !sameHeaders ||
+			g.Time.UnixMilli() != w.Time/1e6 {
 			t.Errorf("%s, message %d: key %q, %d bytes, headers %v at %v, want key %q, %d bytes, headers %v at %v",
-				lane, i, g.Key, len(g.Value), g.Headers, g.Time.UTC(), w.Key, len(w.Value), w.Headers, time.Unix(0, w.Time).UTC())
+				lane, i, g.Key, len(g.Value), g.Headers, g.Time.UTC(), w.Key, len(w.Value), w.Headers,
+				time.Unix(0, w.Time).UTC())
 			return
 		}
 	}

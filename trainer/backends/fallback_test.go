@@ -27,16 +27,21 @@ func TestFallback(t *testing.T) {
 	for _, c := range []struct {
 		err, want error
 		name      string
-	}{{fmt.Errorf("%w: no memory", backend.ErrUnsupported), nil, "second"}, {broken, broken, "first"}, {nil, nil, "first"}} {
+	}{{fmt.Errorf("%w: no memory", backend.ErrUnsupported), nil, "second"}, {broken, broken, "first"},
+		{nil, nil, "first"}} {
 		var log strings.Builder
-		f := &fallback{first: opens{"first", c.err}, second: opens{"second", nil}, log: slog.New(slog.NewTextHandler(&log, nil))}
-		if _, err := f.Open(backend.Problem{}); !errors.Is(err, c.want) || f.Name() != c.name || strings.Contains(log.String(), "no memory") != (c.name == "second") {
+		f := &fallback{first: opens{"first", c.err}, second: opens{"second", nil},
+			log: slog.New(slog.NewTextHandler(&log, nil))}
+		if _, err := f.Open(backend.Problem{}); !errors.Is(err, c.want) || f.Name() != c.name ||
+			strings.Contains(log.String(), "no memory") != (c.name == "second") {
 			t.Errorf("%v: got %v on %s; log %s", c.err, err, f.Name(), &log)
 		}
 	}
 	t.Setenv(cuda.EnvLibrary, "/nonexistent/libcuda.so")
 	var log strings.Builder
-	if b := orCPU(cuda.New(), Options{GEMM: head.Gonum{}, Log: slog.New(slog.NewTextHandler(&log, nil))}); b.Name() != Go || !strings.Contains(log.String(), "there is no device") {
+	if b := orCPU(cuda.New(), Options{GEMM: head.Gonum{},
+		Log: slog.New(slog.NewTextHandler(&log, nil))}); b.Name() != Go ||
+		!strings.Contains(log.String(), "there is no device") {
 		t.Errorf("without a driver: got %s; log %s", b.Name(), &log)
 	}
 }

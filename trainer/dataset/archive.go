@@ -34,10 +34,10 @@ type ArchiveUse struct {
 	LeftOut []string // files that are not of an archive, and why
 }
 
-// AddArchive adds the rows of the span: those predicted in it that had their label by its end. So the span alone says which they
-// are, however long ago it was, as long as the archive has them. A file is there when it is complete: archive waits until every
-// partition has one that goes on beyond the range. Files that are open stay readable when the archive removes them; one that it
-// removed before is noted.
+// AddArchive adds the rows of the span: those predicted in it that had their label by its end. So the span alone says
+// which they are, however long ago it was, as long as the archive has them. A file is there when it is complete:
+// archive waits until every partition has one that goes on beyond the range. Files that are open stay readable when
+// the archive removes them; one that it removed before is noted.
 func (s *Source) AddArchive(ctx context.Context, of Archive) (use ArchiveUse, err error) {
 	files, err := of.wait(ctx, &use)
 	if err != nil {
@@ -67,7 +67,8 @@ func (s *Source) labelledBy(f archivedFile) error {
 		return err
 	}
 	if len(times) != len(s.labels)-first || len(s.times) != len(s.labels) {
-		return fmt.Errorf("%s: %d times of labels, and %d of predictions, of %d rows", f.path, len(times), len(s.times)-first, len(s.labels)-first)
+		return fmt.Errorf("%s: %d times of labels, and %d of predictions, of %d rows", f.path, len(times),
+			len(s.times)-first, len(s.labels)-first)
 	}
 	for i, t := range times {
 		if ts := s.times[first+i]; t > s.Span.To && ts >= s.Span.From && ts < s.Span.To { // others are outside already
@@ -119,7 +120,8 @@ type archiveHead struct {
 	err     error // of a file that is no archive file
 }
 
-// list returns the archive's files of a model version by partition and number, and what is wrong with those that are none.
+// list returns the archive's files of a model version by partition and number, and what is wrong with those that are
+// none.
 func (h archiveHeads) list(of Archive) (out []archivedFile, foreign []string, err error) {
 	err = filepath.WalkDir(of.Dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -143,7 +145,8 @@ func (h archiveHeads) list(of Archive) (out []archivedFile, foreign []string, er
 		return nil
 	})
 	slices.SortFunc(out, func(a, b archivedFile) int {
-		return cmp.Or(cmp.Compare(a.info.Partition, b.info.Partition), cmp.Compare(a.info.Sequence, b.info.Sequence), cmp.Compare(a.path, b.path))
+		return cmp.Or(cmp.Compare(a.info.Partition, b.info.Partition), cmp.Compare(a.info.Sequence, b.info.Sequence),
+			cmp.Compare(a.path, b.path))
 	})
 	return out, foreign, err
 }

@@ -50,8 +50,8 @@ func (d *Data) Close() {
 	}
 }
 
-// Because adds to an error what kept features from being read: to the backend such rows are not numbers; and where a training
-// diverged, what may have made it.
+// Because adds to an error what kept features from being read: to the backend such rows are not numbers; and where a
+// training diverged, what may have made it.
 func (d *Data) Because(err error) error {
 	for _, s := range []*data.Set{d.Train, d.Valid, d.Hold} {
 		if s != nil && s.Stored != nil && s.Stored.Err() != nil {
@@ -137,7 +137,8 @@ func (f Options) divideRows(d *Data, all *data.Set, file string, current *head.H
 		return err
 	}
 	d.Train, d.Valid, d.Hold = Placed(d.Train), Placed(d.Valid), Placed(d.Hold)
-	d.Rows.TrainTime, d.Rows.ValidTime, d.Rows.HeldOutTime = d.source.timeOf(d.Train), d.validFrom.timeOf(d.Valid), d.holdFrom.timeOf(d.Hold)
+	d.Rows.TrainTime, d.Rows.ValidTime, d.Rows.HeldOutTime = d.source.timeOf(d.Train), d.validFrom.timeOf(d.Valid),
+		d.holdFrom.timeOf(d.Hold)
 	return nil
 }
 
@@ -192,7 +193,8 @@ func (f Options) divide(d *Data, all *data.Set, from string, other func(string) 
 		d.Rows.Used.Validation, d.Rows.ValidBy, d.Rows.Validation = d.Valid.N(), countLabels(d.Valid), file
 		return nil
 	}
-	train, valid, used, err := all.Split(data.SplitConfig{Validation: share, MaxRows: f.MaxRows, Balance: f.Balance, Seed: f.Seed})
+	train, valid, used, err := all.Split(data.SplitConfig{Validation: share, MaxRows: f.MaxRows, Balance: f.Balance,
+		Seed: f.Seed})
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}

@@ -50,7 +50,8 @@ func headOfArrays(path, weights, bias string) (*head.Head, error) {
 		return nil, err
 	}
 	if shape[0] != biases[0] {
-		return nil, fmt.Errorf("array %s is %d×%d, allowed K×D with the %d values of %s", weights, shape[0], shape[1], biases[0], bias)
+		return nil, fmt.Errorf("array %s is %d×%d, allowed K×D with the %d values of %s", weights, shape[0], shape[1],
+			biases[0], bias)
 	}
 	h, err := head.Linear(w, b)
 	if err != nil {
@@ -75,7 +76,8 @@ func headArray(z *npy.Archive, name string, dims int) ([]float32, []int, error) 
 		return nil, nil, fmt.Errorf("array %s has shape %v", name, e.Shape)
 	}
 	if len(e.Shape) != dims || e.Fortran {
-		return nil, nil, fmt.Errorf("array %s has shape %v (by columns: %v), allowed are %d dimensions, by rows", name, e.Shape, e.Fortran, dims)
+		return nil, nil, fmt.Errorf("array %s has shape %v (by columns: %v), allowed are %d dimensions, by rows", name,
+			e.Shape, e.Fortran, dims)
 	}
 	if !e.IsFloat() || e.Size == 2 {
 		return nil, nil, fmt.Errorf("array %s is of type %s, allowed are float32 and float64", name, e.Dtype())

@@ -26,8 +26,8 @@ func isNPZ(file, array string) (path, name string, ok bool) {
 	return file, array, array != "" && strings.HasSuffix(file, ".npz")
 }
 
-// npz adds the rows of a file whose features array is named; those without a label have -1. Features stay in the file where
-// it holds them as they are (numpy.savez), else (numpy.savez_compressed) they are unpacked.
+// npz adds the rows of a file whose features array is named; those without a label have -1. Features stay in the file
+// where it holds them as they are (numpy.savez), else (numpy.savez_compressed) they are unpacked.
 func (s *Source) npz(path, array, labels string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +76,8 @@ func (s *Source) arrays(z npzFile, f *os.File, path, array, labels string) error
 	s.places = append(s.places, sourceFile{path, "array " + array, "array " + y.Name, len(s.labels)})
 	err = y.Ints(func(i int, v int64) error {
 		if v < -1 || v >= math.MaxInt32 {
-			return fmt.Errorf("array %s: label %d at row %d, allowed are 0..%d, and -1 where not known", y.Name, v, i, math.MaxInt32-1)
+			return fmt.Errorf("array %s: label %d at row %d, allowed are 0..%d, and -1 where not known", y.Name, v, i,
+				math.MaxInt32-1)
 		}
 		s.labels = append(s.labels, int32(v))
 		return nil
@@ -92,8 +93,8 @@ func (s *Source) arrays(z npzFile, f *os.File, path, array, labels string) error
 	return s.npzFeatures(x, f, path)
 }
 
-// npzTimes reads the array ts, where there is one; of integers the unit is not known. One that cannot be read is an error:
-// rows would be divided by another order than that of their times, in silence.
+// npzTimes reads the array ts, where there is one; of integers the unit is not known. One that cannot be read is an
+// error: rows would be divided by another order than that of their times, in silence.
 func (s *Source) npzTimes(z npzFile, n int) error {
 	ts, err := z.find("ts")
 	switch {
@@ -103,7 +104,8 @@ func (s *Source) npzTimes(z npzFile, n int) error {
 	case err != nil:
 		return err
 	case len(ts.Shape) != 1 || ts.Shape[0] != n || ts.Kind != 'M' && ts.Kind != 'i':
-		return fmt.Errorf("array ts of type %s has shape %v, allowed are %d integers or datetime64", ts.Dtype(), ts.Shape, n)
+		return fmt.Errorf("array ts of type %s has shape %v, allowed are %d integers or datetime64", ts.Dtype(),
+			ts.Shape, n)
 	}
 	unit, known := map[string]int64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[ts.Unit]
 	if !known {
@@ -161,7 +163,8 @@ func (z npzFile) labels(array, name string, n int) (*npy.Entry, error) {
 			return nil, err
 		}
 		if len(y.Shape) != 1 || y.Shape[0] != n || y.Kind != 'i' && y.Kind != 'u' {
-			return nil, fmt.Errorf("array %s of type %s has shape %v, allowed are %d integers", name, y.Dtype(), y.Shape, n)
+			return nil, fmt.Errorf("array %s of type %s has shape %v, allowed are %d integers", name, y.Dtype(),
+				y.Shape, n)
 		}
 		return y, nil
 	}

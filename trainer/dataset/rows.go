@@ -46,7 +46,8 @@ func (r Rows) without() (text string) {
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{r.Unlabelled, "without a label"}, {r.NoFeatures - r.NotFinite, "with features that are null"}, {r.NotFinite, "with features that are not finite"}, {r.Repeated, "that are there twice"}} {
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures - r.NotFinite, "with features that are null"},
+		{r.NotFinite, "with features that are not finite"}, {r.Repeated, "that are there twice"}} {
 		if left.n > 0 {
 			text += fmt.Sprintf("; %d %s", left.n, left.why)
 		}
@@ -59,7 +60,8 @@ func (r Rows) left() (text string) {
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{r.Outside, "rows are of other times"}, {r.OtherFiles, "files are not of the model version"}, {r.Vanished, "files were gone when they were opened"}} {
+	}{{r.Outside, "rows are of other times"}, {r.OtherFiles, "files are not of the model version"},
+		{r.Vanished, "files were gone when they were opened"}} {
 		if left.n > 0 {
 			text += fmt.Sprintf("\n%d %s", left.n, left.why)
 		}
@@ -86,7 +88,8 @@ func (r Rows) description() string {
 	}
 	text += r.left()
 	if r.Streamed {
-		text += fmt.Sprintf("\n%.1f GiB of features stay in %d files (--memory)", float64(r.FeatureBytes)/(1<<30), r.Files)
+		text += fmt.Sprintf("\n%.1f GiB of features stay in %d files (--memory)", float64(r.FeatureBytes)/(1<<30),
+			r.Files)
 	}
 	return text
 }
@@ -94,19 +97,22 @@ func (r Rows) description() string {
 // OneClass refuses training rows that are all of one class: a head that is trained on them says that class of any row.
 func (r Rows) OneClass(file string) error {
 	if present := r.Present(); len(present) == 1 {
-		return fmt.Errorf("%s: all %d training rows are of class %d, allowed are rows of at least 2 classes", file, r.Train, present[0])
+		return fmt.Errorf("%s: all %d training rows are of class %d, allowed are rows of at least 2 classes", file,
+			r.Train, present[0])
 	}
 	return nil
 }
 
 // String says what became of the rows.
 func (r Rows) String() string {
-	order := map[string]string{"time": "by time", "file": "in the order of the file, which has no column ts", "random": "at random"}[r.Order]
+	order := map[string]string{"time": "by time", "file": "in the order of the file, which has no column ts",
+		"random": "at random"}[r.Order]
 	text := fmt.Sprintf("%d rows train, %d validate, %d are held out, %s", r.Train, r.Used.Validation, r.HeldOut, order)
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "with features that are null or not finite"}, {r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
+	}{{r.Unlabelled, "without a label"}, {r.NoFeatures, "with features that are null or not finite"},
+		{r.Repeated, "that are there twice"}, {r.TooOld, "older than --max-rows"}, {r.Balanced, "for --balance"}} {
 		if left.n > 0 {
 			text += fmt.Sprintf("; left out %d %s", left.n, left.why)
 		}

@@ -38,7 +38,8 @@ func (s *Source) Len() int { return len(s.labels) }
 // usable is the set with features where they lie.
 func (s *Source) usable(file string, k int) (*data.Set, error) {
 	if s.d == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features: column features is null in all", file, len(s.labels))
+		return nil, fmt.Errorf("%s: none of the %d rows has features: column features is null in all", file,
+			len(s.labels))
 	}
 	const least = 16 << 20
 	stored, err := data.NewStored(s.d, min(max(s.memory, least), data.DefaultCache), s.regions...)
@@ -90,7 +91,8 @@ func (s *Source) usable(file string, k int) (*data.Set, error) {
 		s.times = nil
 	}
 	if out.N() == 0 {
-		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels), s.Used.without())
+		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels),
+			s.Used.without())
 	}
 	return out, nil
 }
@@ -123,11 +125,13 @@ func marks(places []int32, n int) []bool {
 
 // valueNotFinite says which value of a row is not finite: it is too large for float32, infinite or no number.
 func (s *Source) valueNotFinite(stored *data.Stored, row int) string {
-	one := &data.Set{D: s.d, Stored: stored, Index: []int32{int32(row)}, Y: []int32{0}} //nolint:gosec // rows that are in memory
+	//nolint:gosec // rows that are in memory
+	one := &data.Set{D: s.d, Stored: stored, Index: []int32{int32(row)}, Y: []int32{0}}
 	of, inFile := s.place(row)
 	for j, v := range one.Chunk(nil, 0, 1) {
 		if v-v != 0 {
-			return fmt.Sprintf("%s: %s: row %d: value %d is %v as float32, allowed are finite numbers", of.path, of.features, inFile, j, v)
+			return fmt.Sprintf("%s: %s: row %d: value %d is %v as float32, allowed are finite numbers", of.path,
+				of.features, inFile, j, v)
 		}
 	}
 	return ""

@@ -42,7 +42,8 @@ type Source struct {
 	Used    *Rows
 }
 
-// sourceFile is a file that rows came from: its first row is that of the source; features and label are what messages call its columns.
+// sourceFile is a file that rows came from: its first row is that of the source; features and label are what messages
+// call its columns.
 type sourceFile struct {
 	path, features, label string
 	first                 int
@@ -176,14 +177,16 @@ func (s *Source) part(path string, f *os.File, values *spool, p *table.FeaturePa
 	case p.D == 0: // all are null; there is no room for them either
 		return s.fill(values, p.N)
 	case p.Offset >= 0:
-		s.regions = appendRegion(s.regions, data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N, Width: p.Width}, s.d)
+		s.regions = appendRegion(s.regions, data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N,
+			Width: p.Width}, s.d)
 		return nil
 	}
 	at := values.size
 	if err := values.floats(p.Values); err != nil {
 		return err
 	}
-	s.regions = appendRegion(s.regions, data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N, Width: 4}, s.d)
+	s.regions = appendRegion(s.regions, data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N,
+		Width: 4}, s.d)
 	return nil
 }
 
@@ -233,8 +236,8 @@ func rowKey(id arrowio.ID) uint64 {
 }
 
 // directory adds the files of an archive directory: all files of formats that are known below it, but those whose names
-// begin with a dot or an underscore. Files of other model versions are passed over where one is named; files that are gone
-// by the time they are opened, or damaged, are reported.
+// begin with a dot or an underscore. Files of other model versions are passed over where one is named; files that are
+// gone by the time they are opened, or damaged, are reported.
 func (s *Source) directory(dir, model, version string) error {
 	files, err := archiveListing(dir)
 	if err != nil {
@@ -299,12 +302,14 @@ func archiveListing(dir string) ([]string, error) {
 			return err
 		case err != nil:
 			return nil
-		case path != dir && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && name != "__HIVE_DEFAULT_PARTITION__"):
+		case path != dir && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") &&
+			name != "__HIVE_DEFAULT_PARTITION__"):
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
 			return nil
-		case !d.IsDir() && slices.Contains([]string{".arrow", ".arrows", ".ipc", ".feather", ".parquet", ".csv"}, filepath.Ext(name)):
+		case !d.IsDir() && slices.Contains([]string{".arrow", ".arrows", ".ipc", ".feather", ".parquet", ".csv"},
+			filepath.Ext(name)):
 			out = append(out, path)
 		}
 		return nil
@@ -361,5 +366,6 @@ func (s *Source) choose(dir string, files []string, model, version string) ([]st
 	for _, k := range keys {
 		names = append(names, fmt.Sprintf("%s (%d files)", versionName(k.model, k.version), len(by[k])))
 	}
-	return nil, fmt.Errorf("%s: files of several model versions, whose features mean different things; choose one: %s", dir, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%s: files of several model versions, whose features mean different things; choose one: %s",
+		dir, strings.Join(names, ", "))
 }

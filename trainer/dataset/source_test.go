@@ -40,7 +40,9 @@ func TestSpool(t *testing.T) {
 		}
 		raw := make([]byte, 8)
 		for i := range 300 {
-			if _, err := s.ReadAt(raw, int64(8*i)); err != nil || math.Float32frombits(binary.LittleEndian.Uint32(raw)) != want[2*i] || math.Float32frombits(binary.LittleEndian.Uint32(raw[4:])) != want[2*i+1] {
+			if _, err := s.ReadAt(raw, int64(8*i)); err != nil ||
+				math.Float32frombits(binary.LittleEndian.Uint32(raw)) != want[2*i] ||
+				math.Float32frombits(binary.LittleEndian.Uint32(raw[4:])) != want[2*i+1] {
 				t.Fatalf("memory %d: number %d is %v, %v", memory, i, raw, err)
 			}
 		}
@@ -68,11 +70,13 @@ func TestSpoolMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if held := len(s.buf) > spoolBuffer; held != (name == "none") || (s.file == nil) != (name == "none") || s.size != 24<<20 {
+		if held := len(s.buf) > spoolBuffer; held != (name == "none") || (s.file == nil) != (name == "none") ||
+			s.size != 24<<20 {
 			t.Errorf("%s: %d bytes of %d in memory, in a file: %v", name, len(s.buf), s.size, s.file != nil)
 		}
 		var raw [4]byte
-		if _, err := s.ReadAt(raw[:], 20<<20+20); err != nil || math.Float32frombits(binary.LittleEndian.Uint32(raw[:])) != 7 {
+		if _, err := s.ReadAt(raw[:], 20<<20+20); err != nil ||
+			math.Float32frombits(binary.LittleEndian.Uint32(raw[:])) != 7 {
 			t.Errorf("%s: got %v, %v", name, raw, err)
 		}
 		if err := s.Close(); err != nil {
@@ -106,14 +110,17 @@ func TestTrainSourceEarlyNulls(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := set.Chunk(nil, 0, set.N())
-	if !slices.Equal(got, []float32{1, 2, 3, 4, 5, 6}) || !slices.Equal(set.Y, []int32{1, 0, 1}) || used.NoFeatures != 4 || used.NotFinite != 0 {
+	if !slices.Equal(got, []float32{1, 2, 3, 4, 5, 6}) || !slices.Equal(set.Y, []int32{1, 0, 1}) ||
+		used.NoFeatures != 4 || used.NotFinite != 0 {
 		t.Errorf("got %v of %v, %d without features", got, set.Y, used.NoFeatures)
 	}
 	none := NewSource(1<<20, &used)
-	if err := none.part("a.parquet", nil, values, &table.FeaturePart{N: 2, Offset: -1, Label: []int32{0, 1}, Null: []int32{0, 1}}); err != nil {
+	if err := none.part("a.parquet", nil, values, &table.FeaturePart{N: 2, Offset: -1, Label: []int32{0, 1},
+		Null: []int32{0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := none.set("a.parquet", 0); err == nil || !strings.Contains(err.Error(), "a.parquet: none of the 2 rows has features: column features is null in all") {
+	if _, err := none.set("a.parquet", 0); err == nil ||
+		!strings.Contains(err.Error(), "a.parquet: none of the 2 rows has features: column features is null in all") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -122,11 +129,17 @@ func TestTrainSourceEarlyNulls(t *testing.T) {
 func TestSystemErrors(t *testing.T) {
 	s := NewSource(0, &Rows{})
 	for _, no := range []error{syscall.EMFILE, syscall.EIO, syscall.EACCES} {
-		if err := s.try("a.arrow", false, func() error { return &os.PathError{Op: "open", Path: "a.arrow", Err: no} }); !errors.Is(err, no) {
+		if err := s.try("a.arrow", false, func() error {
+			return &os.PathError{Op: "open", Path: "a.arrow",
+				Err: no}
+		}); !errors.Is(err, no) {
 			t.Errorf("%v: got %v", no, err)
 		}
 	}
-	if err := s.try("a.arrow", false, func() error { return &os.PathError{Op: "open", Path: "a.arrow", Err: syscall.ENOENT} }); err != nil || s.Used.Vanished != 1 {
+	if err := s.try("a.arrow", false, func() error {
+		return &os.PathError{Op: "open", Path: "a.arrow",
+			Err: syscall.ENOENT}
+	}); err != nil || s.Used.Vanished != 1 {
 		t.Errorf("gone: got %v, %d gone", err, s.Used.Vanished)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// spool holds features that do not lie in their file as numbers one after the other (Parquet, CSV, compressed arrays): a few
-// in memory, more in a temporary file that nobody else sees, in the system's directory for those (TMPDIR). They are copied
-// into memory afterwards where they fit (trainSource.hold), so they should not take it twice; only where there can be no such
-// file are they held, up to the bound.
+// spool holds features that do not lie in their file as numbers one after the other (Parquet, CSV, compressed arrays):
+// a few in memory, more in a temporary file that nobody else sees, in the system's directory for those (TMPDIR). They
+// are copied into memory afterwards where they fit (trainSource.hold), so they should not take it twice; only where
+// there can be no such file are they held, up to the bound.
 type spool struct {
 	memory int64
 	bound  string // the setting that memory is, for errors

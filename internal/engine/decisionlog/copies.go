@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in the same
-// call: it is as durable, and comes again where the original does.
+// Recorder is a sink that writes what was decided to the decisions topic too. The copy is made of the same bytes in
+// the same call: it is as durable, and comes again where the original does.
 type Recorder struct{ pipeline.Sink }
 
 // Write implements pipeline.Sink.
@@ -45,15 +45,16 @@ func copyOf(d record.Decided, m *pipeline.Message) (pipeline.Message, error) {
 // RecordTime bounds the wait for the brokers to take an order for the history: whoever gave it waits too.
 const RecordTime = 5 * time.Second
 
-// RecordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only, and none that
-// was refused.
+// RecordOrder writes an order about a head to the decisions topic: the heads topic keeps the latest of a head only,
+// and none that was refused.
 func RecordOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order) error {
 	if cfg.Topics.Decisions == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, RecordTime)
 	defer cancel()
-	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHistory: cfg.Topics.Decisions}, cfg.Kafka.MessageMax, slog.New(slog.DiscardHandler))
+	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHistory: cfg.Topics.Decisions},
+		cfg.Kafka.MessageMax, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ type Page struct {
 // Past implements web.Past.
 func (p *Store) Past(ctx context.Context, q web.PastQuery) (any, error) {
 	behind := p.Fill.Status().Behind // before the database is read
-	page, err := p.Store.Query(ctx, registry.Query{Model: q.Model, Version: q.Version, Kinds: q.Kinds, Since: q.Since, Until: q.Until, Limit: q.Limit,
+	page, err := p.Store.Query(ctx, registry.Query{Model: q.Model, Version: q.Version, Kinds: q.Kinds, Since: q.Since,
+		Until: q.Until, Limit: q.Limit,
 		Cursor: q.Cursor, Records: q.Records})
 	if errors.Is(err, registry.ErrCursor) {
 		return nil, fmt.Errorf("%w: %w", web.ErrQuery, err)
@@ -66,16 +67,22 @@ func (c Metrics) Collect(ch chan<- prometheus.Metric) {
 	if st.Behind >= 0 {
 		ch <- prometheus.MustNewConstMetric(descHistoryBehind, prometheus.GaugeValue, float64(st.Behind))
 	}
-	for outcome, n := range map[string]int64{"stored": c.Fill.Stored.Load(), "repeated": c.Fill.Repeated.Load(), "unreadable": c.Fill.Unreadable.Load(),
-		"pruned": c.Fill.Pruned.Load()} {
+	for outcome, n := range map[string]int64{"stored": c.Fill.Stored.Load(), "repeated": c.Fill.Repeated.Load(),
+		"unreadable": c.Fill.Unreadable.Load(),
+		"pruned":     c.Fill.Pruned.Load()} {
 		ch <- prometheus.MustNewConstMetric(descHistoryRecords, prometheus.CounterValue, float64(n), outcome)
 	}
 	ch <- prometheus.MustNewConstMetric(descHistoryFailed, prometheus.CounterValue, float64(c.Fill.Failures.Load()))
 }
 
 var (
-	descHistoryUp      = prometheus.NewDesc("plumbline_history_up", "1 if the last writes to the database of the history went well.", nil, nil)
-	descHistoryBehind  = prometheus.NewDesc("plumbline_history_behind_offsets", "Offsets of the topics that are not in the database yet; absent while not known.", nil, nil)
-	descHistoryRecords = prometheus.NewDesc("plumbline_history_records_total", "Records for the history, by what became of them: stored, repeated (there already), unreadable, pruned.", []string{"outcome"}, nil)
-	descHistoryFailed  = prometheus.NewDesc("plumbline_history_failures_total", "Tries to write to the database that failed; each is made again.", nil, nil)
+	descHistoryUp = prometheus.NewDesc("plumbline_history_up",
+		"1 if the last writes to the database of the history went well.", nil, nil)
+	descHistoryBehind = prometheus.NewDesc("plumbline_history_behind_offsets",
+		"Offsets of the topics that are not in the database yet; absent while not known.", nil, nil)
+	descHistoryRecords = prometheus.NewDesc("plumbline_history_records_total",
+		"Records for the history, by what became of them: stored, repeated (there already), unreadable, pruned.",
+		[]string{"outcome"}, nil)
+	descHistoryFailed = prometheus.NewDesc("plumbline_history_failures_total",
+		"Tries to write to the database that failed; each is made again.", nil, nil)
 )

@@ -12,17 +12,25 @@ import (
 type Metrics struct{ Jobs func() []service.Job }
 
 var (
-	descJobs        = prometheus.NewDesc("plumbline_finetune_jobs", "Requests for heads, by what became of them.", []string{"model", "state"}, nil)
-	descJobWaiting  = prometheus.NewDesc("plumbline_finetune_waiting_seconds", "For how long the oldest request that no trainer works on has been seen here; 0 where there is none.", []string{"model"}, nil)
-	descJobProgress = prometheus.NewDesc("plumbline_finetune_progress_ratio", "Share of the work that is done, of jobs that run.", []string{"model", "version", "trainer"}, nil)
-	descJobNLL      = prometheus.NewDesc("plumbline_finetune_validation_nll", "Validation NLL of the newest epoch, of jobs that run.", []string{"model", "version", "trainer"}, nil)
-	descJobSilent   = prometheus.NewDesc("plumbline_finetune_silent_seconds", "Since a running job has last given a sign of life.", []string{"model", "version", "trainer"}, nil)
-	descJobAttempts = prometheus.NewDesc("plumbline_finetune_attempts", "Attempts so far, of jobs that run.", []string{"model", "version"}, nil)
+	descJobs = prometheus.NewDesc("plumbline_finetune_jobs", "Requests for heads, by what became of them.",
+		[]string{"model", "state"}, nil)
+	descJobWaiting = prometheus.NewDesc("plumbline_finetune_waiting_seconds",
+		"For how long the oldest request that no trainer works on has been seen here; 0 where there is none.",
+		[]string{"model"}, nil)
+	descJobProgress = prometheus.NewDesc("plumbline_finetune_progress_ratio",
+		"Share of the work that is done, of jobs that run.", []string{"model", "version", "trainer"}, nil)
+	descJobNLL = prometheus.NewDesc("plumbline_finetune_validation_nll",
+		"Validation NLL of the newest epoch, of jobs that run.", []string{"model", "version", "trainer"}, nil)
+	descJobSilent = prometheus.NewDesc("plumbline_finetune_silent_seconds",
+		"Since a running job has last given a sign of life.", []string{"model", "version", "trainer"}, nil)
+	descJobAttempts = prometheus.NewDesc("plumbline_finetune_attempts", "Attempts so far, of jobs that run.",
+		[]string{"model", "version"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descJobWaiting, descJobProgress, descJobNLL, descJobSilent, descJobAttempts} {
+	for _, d := range []*prometheus.Desc{descJobs, descJobWaiting, descJobProgress, descJobNLL, descJobSilent,
+		descJobAttempts} {
 		ch <- d
 	}
 }

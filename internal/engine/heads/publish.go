@@ -18,8 +18,10 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// PublishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing back.
-func PublishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order, warn func(string)) error {
+// PublishOrder writes an order to the heads topic, and a copy to the decisions topic: one that fails takes nothing
+// back.
+func PublishOrder(ctx context.Context, client *kafka.Client, cfg config.Config, o record.Order,
+	warn func(string)) error {
 	publish, err := Publisher(ctx, client, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -56,7 +58,8 @@ func (t *State) Allows(o record.Order) error {
 }
 
 // Publisher writes to the heads topic; all records of a head go to one partition, whose order decides.
-func Publisher(ctx context.Context, client *kafka.Client, cfg config.Config, log *slog.Logger) (func(ctx context.Context, id, key string, value []byte) error, error) {
+func Publisher(ctx context.Context, client *kafka.Client, cfg config.Config,
+	log *slog.Logger) (func(ctx context.Context, id, key string, value []byte) error, error) {
 	topic := cfg.Topics.Heads
 	if topic == "" || cfg.Topics.Finetune == "" {
 		return nil, errors.New("topics.finetune and topics.heads must be set")
@@ -65,12 +68,15 @@ func Publisher(ctx context.Context, client *kafka.Client, cfg config.Config, log
 	if err != nil {
 		return nil, kafkaclient.NoTopic(err)
 	}
-	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHeads: topic}, cfg.Kafka.MessageMax, log)
+	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHeads: topic},
+		cfg.Kafka.MessageMax, log)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, id, key string, value []byte) error {
-		err := sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads, Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}}) //nolint:gosec // a topic's partitions
+		//nolint:gosec // a topic's partitions
+		err := sink.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamHeads,
+			Partition: int32(pipeline.PartitionOf([]byte(id), n)), Key: []byte(key), Value: value}})
 		if errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.InvalidMessageSize) {
 			err = fmt.Errorf("%w: %w", service.ErrTooLarge, err)
 		}

@@ -25,10 +25,12 @@ func Read(ctx context.Context, cfg config.Config) (*State, *kafka.Client, error)
 	}
 	// A record that cannot be used is left out, as it is by all others.
 	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)}
-	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Finetune, func(r *pipeline.Record) { _ = t.ReadRequest(r) }); err != nil {
+	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Finetune,
+		func(r *pipeline.Record) { _ = t.ReadRequest(r) }); err != nil {
 		return nil, nil, err
 	}
-	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Heads, func(r *pipeline.Record) { _ = t.ReadRecord(r) }); err != nil {
+	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Heads,
+		func(r *pipeline.Record) { _ = t.ReadRecord(r) }); err != nil {
 		return nil, nil, err
 	}
 	return t, client, nil

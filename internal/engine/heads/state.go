@@ -33,7 +33,8 @@ type orderSeen struct {
 }
 
 func New(heads *shadow.Heads, log *slog.Logger) *State {
-	return &State{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{}, orders: map[string]orderSeen{}}
+	return &State{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{},
+		orders: map[string]orderSeen{}}
 }
 
 // Request takes a record of the finetune topic.

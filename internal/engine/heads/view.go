@@ -21,8 +21,9 @@ type Head struct {
 	Why   string `json:"why,omitempty"`
 	// Serve says that this is the head to serve.
 	Serve bool `json:"serve"`
-	// Queue is the place of a job that waits among those that do, from 1. Of one that runs: for how long its trainer has
-	// given no sign of life that this process has seen, whether that is longer than trainer.lost_after, and its curve.
+	// Queue is the place of a job that waits among those that do, from 1. Of one that runs: for how long its trainer
+	// has given no sign of life that this process has seen, whether that is longer than trainer.lost_after, and its
+	// curve.
 	Queue  int             `json:"queue,omitempty"`
 	Silent float64         `json:"silent_seconds,omitempty"`
 	Lost   bool            `json:"lost,omitempty"`
@@ -75,7 +76,8 @@ func (t *State) View() View {
 	})
 	for from := 0; from < len(v.Heads); {
 		to := from
-		for to < len(v.Heads) && v.Heads[to].Model == v.Heads[from].Model && v.Heads[to].Version == v.Heads[from].Version {
+		for to < len(v.Heads) && v.Heads[to].Model == v.Heads[from].Model &&
+			v.Heads[to].Version == v.Heads[from].Version {
 			to++
 		}
 		v.Serve = append(v.Serve, t.serve(v.Heads[from:to]))
@@ -89,7 +91,8 @@ func (t *State) head(j *service.Job) (Head, bool) {
 	switch {
 	case j.Request.ID != "":
 		r := j.Request
-		h.ID, h.Model, h.Version, h.Number, h.ShadowVersion, h.Request, h.Why = r.ID, r.Model, r.Version, r.Number, r.ShadowVersion, &r, r.Why
+		h.ID, h.Model, h.Version, h.Number, h.ShadowVersion, h.Request, h.Why = r.ID, r.Model, r.Version, r.Number,
+			r.ShadowVersion, &r, r.Why
 	case j.Result != nil:
 		r := j.Result
 		h.ID, h.Model, h.Version, h.Number, h.ShadowVersion = r.ID, r.Model, r.Version, r.Number, r.ShadowVersion
@@ -117,10 +120,12 @@ func (t *State) head(j *service.Job) (Head, bool) {
 // serve says which of the heads of a version is to be served: the newest that a person pinned, else the newest that is
 // ready and that nobody has rolled back, else none of them. It marks that one.
 func (t *State) serve(heads []Head) Served {
-	out := Served{Model: heads[0].Model, Version: heads[0].Version, Serve: heads[0].Version, Because: "no head of it is ready"}
+	out := Served{Model: heads[0].Model, Version: heads[0].Version, Serve: heads[0].Version,
+		Because: "no head of it is ready"}
 	best, seq := -1, 0
 	for i := range heads {
-		if o, ok := t.orders[heads[i].ID]; ok && o.Action == record.OrderPin && o.seq > seq && heads[i].Result != nil && heads[i].Result.Outcome == record.OutcomeTrained {
+		if o, ok := t.orders[heads[i].ID]; ok && o.Action == record.OrderPin && o.seq > seq && heads[i].Result != nil &&
+			heads[i].Result.Outcome == record.OutcomeTrained {
 			best, seq, out.Because = i, o.seq, "pinned by "+o.By
 		}
 	}
