@@ -105,9 +105,6 @@ func TestBufferAgainstTables(t *testing.T) {
 				got, want = mustMerge(t, got, other), mustMerge(t, want, want.Clone())
 				r.each(t, want, rows, true, true)
 			case 4:
-				got.Halve()
-				want.Halve()
-			case 5:
 				if step < 20 {
 					got.Reset()
 					want.Reset()

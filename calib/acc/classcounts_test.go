@@ -51,39 +51,8 @@ func TestClassCountsLaws(t *testing.T) {
 	testShape(t, newClassCounts(), must(NewClassCounts(6)))
 }
 
-func FuzzClassCounts(f *testing.F)            { fuzzDecoder(f, newClassCounts, classCountsRow) }
-func FuzzSetWithClasses(f *testing.F)         { fuzzDecoder(f, countingSet, mixedRow) }
-func FuzzClassesInWindow(f *testing.F)        { fuzzDecoder(f, newClassWindow, inPane(classCountsRow)) }
-func newClassWindow() *Windowed[*ClassCounts] { return must(NewWindowed(5, newClassCounts)) }
-
-// TestClassesInWindows: they follow the laws in the panes of a window, and with forgetting by half-lives, where a sum is that
-// of halved counts.
-func TestClassesInWindows(t *testing.T) {
-	testLaws(t, newClassWindow, inPane(classCountsRow))
-	d := must(NewDecayed(1, newClassCounts))
-	for pane, n := range []int{8, 4, 6} {
-		c, ok := d.Pane(int64(pane))
-		if !ok {
-			t.Fatal("no pane")
-		}
-		for range n {
-			if err := errors.Join(c.Predict(2, .5, 1), c.Label(2, .5, 1, 1)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	sum := must(d.Sum())
-	for cell := range sum.Cells() {
-		if want := (Count{N: 10, W: 10}); cell.Class != 2 || cell.Band != 0 || cell.Seen != want {
-			t.Errorf("cell %+v, want 8/4 + 4/2 + 6 rows", cell)
-		}
-	}
-	for pair := range sum.Pairs() {
-		if pair.Label != 1 || pair.Count != (Count{N: 10, W: 10}) {
-			t.Errorf("pair %+v, want 10 rows", pair)
-		}
-	}
-}
+func FuzzClassCounts(f *testing.F)    { fuzzDecoder(f, newClassCounts, classCountsRow) }
+func FuzzSetWithClasses(f *testing.F) { fuzzDecoder(f, countingSet, mixedRow) }
 
 // TestClassCountsAgainstMaps: counts of weighted rows are those of plain maps.
 func TestClassCountsAgainstMaps(t *testing.T) {

@@ -26,10 +26,6 @@
 // a state uses no function of package math that differs by platform, so that state bytes compare across machines as
 // far as the row kernel's outputs do.
 //
-// [Windowed] and [Decayed] make the last n panes, or exponential forgetting by half-lives, of any accumulator, and
-// merge as exactly. [TemperatureCurve] is the likelihood as a function of the temperature, for refits without rows; it
-// costs 24 logarithms and an exponential a class, so it is no part of Set.
-//
 // All sums are integers, multiples of 2^-32: a row's value is rounded once, to nearest, ties to even, and added
 // without rounding. Addition is then commutative and associative, so every order and split of the same rows gives
 // the same state, and since the encodings are canonical, the same bytes (docs/format.md). A mean is off by at most

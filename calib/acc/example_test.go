@@ -35,21 +35,3 @@ func Example() {
 	fmt.Printf("%d rows, accuracy %.3f, ECE %.3f\n", n, total.Labelled.Scores.Accuracy(), metric.ECE(bins))
 	// Output: 6 rows, accuracy 0.333, ECE 0.393
 }
-
-// A temperature is fitted to sums alone. Two rows in three are right, at odds of e^2 to 1: T brings the confidence
-// down to 2/3.
-func ExampleTemperatureCurve() {
-	var total acc.TemperatureCurve
-	for _, y := range []int{0, 0, 1} {
-		var pane acc.TemperatureCurve
-		if err := acc.AddLogits(&pane, []float32{2, 0}, y, 1); err != nil {
-			panic(err)
-		}
-		if err := total.Merge(&pane); err != nil {
-			panic(err)
-		}
-	}
-	t, nll, onBound := total.Fit()
-	fmt.Printf("T = %.4f (2/ln 2 = %.4f), NLL %.4f, on a bound: %v\n", t, 2/math.Ln2, nll, onBound)
-	// Output: T = 2.8854 (2/ln 2 = 2.8854), NLL 0.6365, on a bound: false
-}

@@ -59,7 +59,6 @@ func FuzzScores(f *testing.F)    { fuzzDecoder(f, newScores, scoresRow) }
 func FuzzLag(f *testing.F)       { fuzzDecoder(f, newLag, lagRow) }
 func FuzzSample(f *testing.F)    { fuzzDecoder(f, newSample, sampleRow) }
 func FuzzSet(f *testing.F)       { fuzzDecoder(f, newSet, setRow) }
-func FuzzWindowed(f *testing.F)  { fuzzDecoder(f, newWindowed, inPane(gridRow)) }
 
 // TestDecodeMemory: a small blob that claims to be large is refused before anything large is allocated.
 func TestDecodeMemory(t *testing.T) {

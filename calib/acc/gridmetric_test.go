@@ -197,49 +197,16 @@ func TestGridRiskCoverageLiesOnTheCurve(t *testing.T) {
 	}
 }
 
-func TestGridBrierIsThatOfTheRows(t *testing.T) {
-	cases := gridCases(t)
-	cases["weighted"] = randObs(rand.New(rand.NewPCG(5, 5)), 500, true)
-	for name, rows := range cases {
-		s := sortedObs(rows)
-		for _, m := range []int{1, 15, 3600} {
-			got := metric.DecomposeBrier(must(gridOf(t, rows).BrierBins(m)))
-			want := metric.DecomposeBrier(metric.BrierBins(s.C, s.A, s.W, m))
-			near(t, name+": brier", got.Brier, want.Brier, rounding)
-			near(t, name+": reliability", got.Reliability, want.Reliability, rounding)
-			near(t, name+": resolution", got.Resolution, want.Resolution, rounding)
-			near(t, name+": uncertainty", got.Uncertainty, want.Uncertainty, rounding)
-			near(t, name+": variance", got.WithinVariance, want.WithinVariance, 1e-8)
-			near(t, name+": covariance", got.WithinCovariance, want.WithinCovariance, 1e-8)
-		}
-	}
-	if _, err := (&Grid{}).BrierBins(7); err == nil {
-		t.Error("7 bins: want an error")
-	}
-}
-
 func TestGridMetricsWithoutRows(t *testing.T) {
 	var g Grid
 	for name, v := range map[string]float64{
 		"ace": metric.ECE(g.EqualMass(15)), "sweep": metric.ECE(g.Sweep()), "smece": g.SmECE(), "fpr95": g.FPR95(),
-		"aurc": metric.RiskArea(g.RiskCoverage()), "brier": metric.DecomposeBrier(must(g.BrierBins(15))).Brier,
+		"aurc": metric.RiskArea(g.RiskCoverage()),
 	} {
 		if !math.IsNaN(v) {
 			t.Errorf("%s of no rows: %v, want NaN", name, v)
 		}
 	}
-}
-
-func TestGridIntervals(t *testing.T) {
-	// The null and the interval from the grid are those from the rows' own cells.
-	rows := gridCases(t)["confident"]
-	cells := gridOf(t, rows).Groups()
-	own := metric.Cells(sortedObs(rows), 1024)
-	got := metric.ResampleCells(cells, metric.KSCells(cells), metric.KSCells, 400, 1)
-	want := metric.ResampleCells(own, metric.KSCells(own), metric.KSCells, 400, 1)
-	near(t, "null", got.Null, want.Null, 0.05*want.Null)
-	near(t, "lo", got.Lo, want.Lo, 0.15*(want.Hi-want.Lo))
-	near(t, "hi", got.Hi, want.Hi, 0.15*(want.Hi-want.Lo))
 }
 
 func ExampleGrid_EqualMass() {

@@ -22,16 +22,14 @@ func TestPortable(t *testing.T) {
 		check("exp", x, fixedpoint.Exp(x), math.Exp(x))
 		y := math.Ldexp(1+rng.Float64(), rng.IntN(120)-60)
 		check("log", y, log(y), math.Log(y))
-		check("log1p", y, log1p(y), math.Log1p(y))
 	}
 	for _, x := range []float64{0, 1, -1, 700, -700, math.Ln2, -math.Ln2 / 64, math.Ln2 / 64} {
 		check("exp", x, fixedpoint.Exp(x), math.Exp(x))
 	}
 	for _, x := range []float64{0x1p-60, math.Sqrt2 - 1, 1, 2, 3, 1e300, 0x1p53, 0x1p54} {
-		check("log1p", x, log1p(x), math.Log1p(x))
 		check("log", 1+x, log(1+x), math.Log(1+x))
 	}
-	if fixedpoint.Exp(-1e300) != 0 || fixedpoint.Exp(0) != 1 || log(1) != 0 || log1p(0) != 0 {
-		t.Errorf("exact values: %v %v %v %v", fixedpoint.Exp(-1e300), fixedpoint.Exp(0), log(1), log1p(0))
+	if fixedpoint.Exp(-1e300) != 0 || fixedpoint.Exp(0) != 1 || log(1) != 0 {
+		t.Errorf("exact values: %v %v %v", fixedpoint.Exp(-1e300), fixedpoint.Exp(0), log(1))
 	}
 }

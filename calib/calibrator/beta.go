@@ -57,20 +57,6 @@ func FitBeta[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options)
 	return finish(s, c, 3)
 }
 
-// FitBetaConfidence fits as FitBeta does, with the arguments, report and errors of FitIsotonicConfidence.
-func FitBetaConfidence(c []float64, right []bool, w []float64) (*Beta, Report, error) {
-	o, r, err := newOutcomes("beta", c, right, w)
-	if err != nil {
-		return nil, Report{}, err
-	}
-	out := &Beta{}
-	out.p = beta(o, &r)
-	if r, err = o.done(out, r, 3, nil); err != nil {
-		return nil, Report{}, err
-	}
-	return out, r, nil
-}
-
 func beta(o outcomes, r *Report) betaParams {
 	n := len(o.c)
 	f := logistic{x: make([]float64, n), x2: make([]float64, n), t: make([]float64, n), w: o.w, keep: [2]bool{true, true}}

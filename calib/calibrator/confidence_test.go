@@ -130,15 +130,6 @@ func TestConfidenceFitsAreTheLogitFits(t *testing.T) {
 	platt, r, err := FitPlattConfidence(top, hit, s.w)
 	platt2, _, err2 := FitPlatt(z, 2, y, w, Options{})
 	same(platt, platt2, err, err2, r.Rows)
-	beta, r, err := FitBetaConfidence(top, hit, s.w)
-	beta2, _, err2 := FitBeta(z, 2, y, w, Options{})
-	same(beta, beta2, err, err2, r.Rows)
-	hist, r, err := FitHistogramConfidence(top, hit, s.w, 12, EqualMass)
-	hist2, _, err2 := FitHistogram(z, 2, y, w, 12, EqualMass, Options{})
-	same(hist, hist2, err, err2, r.Rows)
-	sb, r, err := FitScalingBinningConfidence(top, hit, s.w, 12)
-	sb2, _, err2 := FitScalingBinning(z, 2, y, w, 12, Options{})
-	same(sb, sb2, err, err2, r.Rows)
 }
 
 func TestConfidenceErrors(t *testing.T) {
@@ -146,13 +137,11 @@ func TestConfidenceErrors(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"NaN":    func() error { _, _, err := FitIsotonicConfidence([]float64{math.NaN(), 0}, yes, nil); return err },
 		"above":  func() error { _, _, err := FitPlattConfidence([]float64{0.5, 1.01}, yes, nil); return err },
-		"below":  func() error { _, _, err := FitBetaConfidence([]float64{0.5, -1e-9}, yes, nil); return err },
+		"below":  func() error { _, _, err := FitPlattConfidence([]float64{0.5, -1e-9}, yes, nil); return err },
 		"none":   func() error { _, _, err := FitIsotonicConfidence(nil, nil, nil); return err },
 		"length": func() error { _, _, err := FitIsotonicConfidence([]float64{1}, yes, nil); return err },
 		"weight": func() error { _, _, err := FitIsotonicConfidence([]float64{1, 1}, yes, []float64{1, -1}); return err },
 		"zero":   func() error { _, _, err := FitIsotonicConfidence([]float64{1, 1}, yes, []float64{0, 0}); return err },
-		"bins":   func() error { _, _, err := FitHistogramConfidence([]float64{1, 1}, yes, nil, 0, EqualMass); return err },
-		"few":    func() error { _, _, err := FitScalingBinningConfidence([]float64{1, 1}, yes, nil, 5); return err },
 	} {
 		if f() == nil {
 			t.Errorf("%s: accepted", name)
@@ -215,10 +204,8 @@ func TestLogisticIsTheMinimum(t *testing.T) {
 func BenchmarkConfidence(b *testing.B) {
 	c, right, _ := confidences(1_000_000, 1, func(c float64) float64 { return 0.2 + 0.6*c })
 	for name, f := range map[string]func() error{
-		"isotonic":  func() error { _, _, err := FitIsotonicConfidence(c, right, nil); return err },
-		"platt":     func() error { _, _, err := FitPlattConfidence(c, right, nil); return err },
-		"beta":      func() error { _, _, err := FitBetaConfidence(c, right, nil); return err },
-		"histogram": func() error { _, _, err := FitHistogramConfidence(c, right, nil, 15, EqualMass); return err },
+		"isotonic": func() error { _, _, err := FitIsotonicConfidence(c, right, nil); return err },
+		"platt":    func() error { _, _, err := FitPlattConfidence(c, right, nil); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

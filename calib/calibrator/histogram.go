@@ -85,23 +85,6 @@ func FitHistogram[T kernel.Float](z []T, k int, y []int32, w []float64, m int, b
 	return finish(s, c, len(c.p.Values))
 }
 
-// FitHistogramConfidence fits as FitHistogram does, with the arguments, report and errors of FitIsotonicConfidence.
-func FitHistogramConfidence(c []float64, right []bool, w []float64, m int, by Binning) (*Histogram, Report, error) {
-	o, r, err := newOutcomes("histogram", c, right, w)
-	if err == nil {
-		err = checkBins("histogram", m, by)
-	}
-	if err != nil {
-		return nil, Report{}, err
-	}
-	groups := o.groups()
-	out := &Histogram{p: histogram(groups, m, by)}
-	if r, err = o.done(out, r, len(out.p.Values), groups); err != nil {
-		return nil, Report{}, err
-	}
-	return out, r, nil
-}
-
 func histogram(groups []group, m int, by Binning) binParams {
 	edges := widthEdges(m)
 	if by == EqualMass {

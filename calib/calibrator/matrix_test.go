@@ -139,67 +139,6 @@ func TestLeastGradientIsTheTranspose(t *testing.T) {
 	}
 }
 
-func TestCrossValidateODIR(t *testing.T) {
-	z, y := confused(900, 6, 5)
-	best, scores, err := CrossValidateODIR(z, 6, y, nil, false, 4, nil, Options{})
-	if err != nil || len(scores) != len(defaultODIRGrid) {
-		t.Fatalf("%v, %v", scores, err)
-	}
-	// The same by fits on copies of the rows.
-	for _, s := range scores {
-		var sum float64
-		for fold := range 4 {
-			var in []float64
-			var label []int32
-			for i := range y {
-				if i%4 != fold {
-					in, label = append(in, z[6*i:6*i+6]...), append(label, y[i])
-				}
-			}
-			scale := float64(len(y)) / float64(len(label))
-			f, _, err := FitDirichlet(in, 6, label, nil, ODIR{OffDiagonal: scale * s.OffDiagonal, Intercept: scale * s.Intercept, Diagonal: scale * s.Diagonal}, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := make([]float64, 6)
-			for i := fold; i < len(y); i += 4 {
-				f.Apply(p, z[6*i:6*i+6])
-				sum -= math.Log(p[y[i]])
-			}
-		}
-		const ends = 1e-5 // two fits of one objective, from different starts
-		if want := sum / float64(len(y)); math.Abs(s.NLL-want) > ends {
-			t.Errorf("%+v, want NLL %.8f", s, want)
-		}
-		if best == s.ODIR {
-			for _, other := range scores {
-				if other.NLL < s.NLL {
-					t.Errorf("best %+v, but %+v", s, other)
-				}
-			}
-		}
-	}
-	for name, f := range map[string]func() error{
-		"one fold": func() error { _, _, err := CrossValidateODIR(z, 6, y, nil, false, 1, nil, Options{}); return err },
-		"no grid": func() error {
-			_, _, err := CrossValidateODIR(z, 6, y, nil, false, 3, []ODIR{}, Options{})
-			return err
-		},
-		"negative": func() error {
-			_, _, err := CrossValidateODIR(z, 6, y, nil, true, 3, []ODIR{{OffDiagonal: -1}}, Options{})
-			return err
-		},
-		"few rows": func() error {
-			_, _, err := CrossValidateODIR(z[:12], 6, y[:2], nil, true, 3, nil, Options{})
-			return err
-		},
-	} {
-		if f() == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}
-
 // TestDirichletHoldsTheDiagonal: all fitted rows of class 0 are certain, ln p_0 = 0, so that nothing but a penalty keeps
 // W_00 from growing; a row of the class that is not certain must not be impossible then.
 func TestDirichletHoldsTheDiagonal(t *testing.T) {

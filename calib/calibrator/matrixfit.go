@@ -34,8 +34,7 @@ const (
 //
 //	λ = K(K-1)/(2 n 0.025²),  μ = K/(2 n 0.3²),  κ = K/(2 n 0.1²)
 //
-// The paper chooses λ and μ by cross-validation, as CrossValidateODIR does. It has no κ, and then nothing holds W_jj of a
-// class whose fitted rows all have p_j ≈ 1, ln p_j ≈ 0: the larger it is the better, and the first other row of the
+// The paper chooses λ and μ by cross-validation. It has no κ, and then nothing holds W_jj of a class whose fitted rows all have p_j ≈ 1, ln p_j ≈ 0: the larger it is the better, and the first other row of the
 // class has a likelihood of 0.
 func DefaultODIR(n, k int) ODIR {
 	rows, classes := float64(max(n, 1)), float64(k)

@@ -282,3 +282,6 @@ func FuzzOnlinePlatt(f *testing.F) {
 		}
 	})
 }
+
+// softplus is ln(1 + eˣ).
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -67,26 +67,6 @@ func FitScalingBinning[T kernel.Float](z []T, k int, y []int32, w []float64, m i
 	return finish(s, c, len(c.p.Values))
 }
 
-// FitScalingBinningConfidence fits as FitScalingBinning does, with the arguments, report and errors of
-// FitIsotonicConfidence.
-func FitScalingBinningConfidence(c []float64, right []bool, w []float64, m int) (*ScalingBinning, Report, error) {
-	o, r, err := newOutcomes("scaling_binning", c, right, w)
-	if err == nil {
-		err = checkBins("scaling_binning", m, EqualMass)
-	}
-	if err != nil {
-		return nil, Report{}, err
-	}
-	out := &ScalingBinning{}
-	if out.p, err = scalingBinning(o, m, &r); err != nil {
-		return nil, Report{}, err
-	}
-	if r, err = o.done(out, r, len(out.p.Values), nil); err != nil {
-		return nil, Report{}, err
-	}
-	return out, r, nil
-}
-
 func scalingBinning(o outcomes, m int, r *Report) (scalingBinningParams, error) {
 	const parts = 3
 	if len(o.c) < parts {

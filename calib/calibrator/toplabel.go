@@ -80,6 +80,3 @@ func sigmoid(x float64) float64 {
 	e := math.Exp(x)
 	return e / (1 + e)
 }
-
-// softplus is ln(1 + eˣ).
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -11,7 +11,7 @@
 //
 // Ties for the maximum go to the lowest index throughout.
 //
-// LogitRows, HalfLogitRows and ProbRows take many rows of float32 or float16 at once. They have vector paths for
+// LogitRows and ProbRows take many rows of float32 at once. They have vector paths for
 // amd64 (AVX-512; AVX2 with FMA), chosen at start by what the processor has, and plain Go for all else; the build tag
 // purego leaves the vector paths out. The fields of LogitRows are within 1e-6 of the exact ones:
 //

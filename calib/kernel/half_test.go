@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -38,41 +37,13 @@ func TestHalfToFloat32IsExact(t *testing.T) {
 	}
 }
 
-func TestHalfLogitRowsAreLogitRows(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	for _, k := range []int{1, 2, 10, 63, 64, 100, 1000, 9000} {
-		n := 37
-		z, w := make([]uint16, n*k), make([]float32, n*k)
-		for i := range z {
-			z[i] = uint16(rng.IntN(1 << 16))
-			if rng.IntN(1000) > 0 {
-				z[i] = z[i]&^0x7c00 | uint16(rng.IntN(20))<<10
-			}
-			w[i] = float32(halfReference(z[i]))
-		}
-		got, want := make([]Row, n), make([]Row, n)
-		e, f := make([]float32, n*k), make([]float32, n*k)
-		HalfLogitRows(got, e, z, k, 1.5)
-		LogitRows(want, f, w, k, 1.5)
-		for i := range got {
-			if got[i] != want[i] {
-				t.Fatalf("K=%d row %d: got %+v, want %+v", k, i, got[i], want[i])
-			}
-			if want[i].OK && e[i*k+want[i].Arg] != 1 {
-				t.Fatalf("K=%d row %d: e of the maximum is %g", k, i, e[i*k+want[i].Arg])
-			}
-		}
-	}
-}
-
 func TestRowsDoNotAllocate(t *testing.T) {
 	for _, k := range []int{2, 10, 100} {
-		rows, z, e, h := make([]Row, 37), make([]float32, 37*k), make([]float32, 37*k), make([]uint16, 37*k)
+		rows, z, e := make([]Row, 37), make([]float32, 37*k), make([]float32, 37*k)
 		q := make([]float32, 37*k)
 		if got := testing.AllocsPerRun(20, func() {
 			LogitRows(rows, e, z, k, 1.5)
 			LogitRows(rows, nil, z, k, 1)
-			HalfLogitRows(rows, e, h, k, 1)
 			ProbRows(rows, q, k)
 		}); got >= 1 {
 			t.Errorf("K=%d: %g allocations", k, got)

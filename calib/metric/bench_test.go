@@ -20,7 +20,7 @@ func millionRows() (c []float64, a []bool) {
 func BenchmarkSort1M(b *testing.B) {
 	c, a := millionRows()
 	for b.Loop() {
-		metric.Sort(c, a)
+		metric.SortWeighted(c, a, nil)
 	}
 }
 
@@ -32,7 +32,7 @@ func BenchmarkSmECE1M(b *testing.B) {
 }
 
 func BenchmarkSweep1M(b *testing.B) {
-	s := metric.Sort(millionRows())
+	s := sortRows(millionRows())
 	for b.Loop() {
 		metric.Sweep(s)
 	}
@@ -45,16 +45,4 @@ func BenchmarkSoftBins1M(b *testing.B) {
 	}
 }
 
-// BenchmarkUncertainty is the cost of each interval at n = 10,000, K = 10 and 1,000 resamples.
-func BenchmarkUncertainty(b *testing.B) {
-	r := calibratedRows(10_000, 10, 0, 1)
-	for _, key := range []string{"ece", "debiased_l2", "ks", "sweep", "smece", "sbece_lb", "cwece"} {
-		b.Run(key, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := metric.Uncertainty(r, key, metric.Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
+func sortRows(c []float64, a []bool) metric.Sorted { return metric.SortWeighted(c, a, nil) }

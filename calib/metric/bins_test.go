@@ -45,7 +45,7 @@ func TestECEByHand(t *testing.T) {
 	near(t, "ece", metric.ECE(bins), (0.5+0.75)/4, tol)
 	near(t, "ece_l2", metric.ECEL2(bins), math.Sqrt((0.25+0.75*0.75/3)/4), tol)
 	near(t, "mce", metric.MCE(bins), 0.5, tol)
-	near(t, "ks", metric.KS(metric.Sort(c, a)), 1.25/4, tol)
+	near(t, "ks", metric.KS(metric.SortWeighted(c, a, nil)), 1.25/4, tol)
 }
 
 func TestWeightsAreRepetitions(t *testing.T) {
@@ -68,8 +68,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 func TestClassWise(t *testing.T) {
 	// K = 3 with class 2 absent; .5 lies on the edge of two bins and belongs to the lower one.
 	cw := metric.NewClassWise(3, 2)
-	cw.Add([]float64{0.5, 0.5, 0}, 0)
-	cw.Add([]float64{0.25, 0.75, 0}, 1)
+	cw.AddWeighted([]float64{0.5, 0.5, 0}, 0, 1)
+	cw.AddWeighted([]float64{0.25, 0.75, 0}, 1, 1)
 	// Class 0: one bin with Σp .75, 1 hit; class 1: (.5, miss) and (.75, hit); class 2: p = 0 is in no bin.
 	near(t, "cwece", cw.ECE(), (0.25+0.5+0.25)/2/3, tol)
 	near(t, "cwece_l2", cw.ECEL2(), math.Sqrt((2*0.125*0.125+0.25+0.0625)/2/3), tol)

@@ -5,12 +5,10 @@ import "math"
 // CDFBins is K_bins, the number of equal bins behind the binned CDF.
 const CDFBins = 50
 
-// CDFCounts returns the number of scores in each of k equal bins on [0,1]: [e_i, e_{i+1}), the last one closed,
-// with edges e_i = float64(i)/float64(k). Scores outside [0,1] count in the nearest bin. It panics if k < 1.
-func CDFCounts(c []float64, k int) []float64 { return cdfWeights(c, nil, k) }
-
-// cdfWeights is CDFCounts of rows with weights; w may be nil.
-func cdfWeights(c, w []float64, k int) []float64 {
+// CDFWeights returns the weight of the scores in each of k equal bins on [0,1]: [e_i, e_{i+1}), the last one closed,
+// with edges e_i = float64(i)/float64(k). Scores outside [0,1] count in the nearest bin. w may be nil where every row
+// counts 1. It panics if k < 1.
+func CDFWeights(c, w []float64, k int) []float64 {
 	if k < 1 {
 		panic("metric: fewer than one bin")
 	}

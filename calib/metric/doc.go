@@ -4,12 +4,11 @@
 // pieces, the confidences c and the outcomes a = 1[ŷ = y], from which
 //
 //   - EqualWidth and EqualMass make bins, and ECE, ECEL2, MCE, DebiasedL2, Reliability and Resample read them;
-//   - Sort makes the ascending order that KS, Sweep, AURC, RiskCoverage, AUROC and FPR95 read;
+//   - SortWeighted makes the ascending order that KS, Sweep, AURC, RiskCoverage, AUROC and FPR95 read;
 //   - SoftBins makes the sums that SBECEBin and SBECELB read; SmECE needs neither;
 //   - Cells makes groups of about equal confidence, and the functions that end in Cells read them.
 //
-// Basic is the part of Evaluate that needs no sort. PerClass and the Decompose functions look at the rows by class and
-// by cause, Uncertainty at the noise of every calibration error.
+// Basic is the part of Evaluate that needs no sort.
 //
 // The accumulators of a stream hold the same bins, cells and sums, so the same functions serve there. Everything is
 // O(n log n), float64, deterministic and pure. A metric that is undefined (no rows, one outcome only) is NaN,

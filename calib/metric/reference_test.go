@@ -257,14 +257,14 @@ func checkAgainstReferences(t *testing.T, c []float64, a []bool) {
 		near(t, "ece_l2", metric.ECEL2(bins), l2, tol)
 		near(t, "mce", metric.MCE(bins), worst, tol)
 		l1, l2, _, debiased := gaps(c, a, refMassBin(c, m))
-		bins = metric.EqualMass(metric.Sort(c, a), m)
+		bins = metric.EqualMass(metric.SortWeighted(c, a, nil), m)
 		near(t, "ace", metric.ECE(bins), l1, tol)
 		near(t, "ace_l2", metric.ECEL2(bins), l2, tol)
 		// The root of a difference near 0 magnifies rounding: compare the squares.
 		d := metric.DebiasedL2(bins)
 		near(t, "debiased_l2²", d*d, debiased*debiased, tol)
 	}
-	s := metric.Sort(c, a)
+	s := metric.SortWeighted(c, a, nil)
 	near(t, "ks", metric.KS(s), refKS(c, a), tol)
 	near(t, "aurc", metric.AURC(s), refAURC(c, a), tol)
 	near(t, "auroc", metric.AUROC(s), refAUROC(c, a), tol)
@@ -296,7 +296,7 @@ func TestSweepOfSeparatedRowsIsFast(t *testing.T) {
 	for i := range c {
 		c[i], a[i] = float64(i)/float64(n), i > n/3
 	}
-	if got := len(metric.Sweep(metric.Sort(c, a))); got != n-1 {
+	if got := len(metric.Sweep(metric.SortWeighted(c, a, nil))); got != n-1 {
 		t.Errorf("got %d bins, want %d", got, n-1)
 	}
 }

@@ -1,6 +1,8 @@
 package metric
 
-import "gonum.org/v1/gonum/mathext"
+import (
+	"math"
+)
 
 // ReliabilityBin is one bin (Lo, Hi] of a reliability diagram: the mean confidence, the accuracy and the 95 %
 // interval of the accuracy. Conf and Acc are NaN, and the interval is [0,1], in an empty bin.
@@ -12,7 +14,7 @@ type ReliabilityBin struct {
 	AccLo, AccHi float64
 }
 
-// ProportionInterval is a 95 % interval of a proportion of hits out of n rows: Wilson or ClopperPearson.
+// ProportionInterval is a 95 % interval of a proportion of hits out of n rows, such as Wilson.
 type ProportionInterval func(hits, n float64) (lo, hi float64)
 
 // Reliability returns the reliability diagram of the M equal-width bins, those of EqualWidth, of one class of
@@ -33,43 +35,24 @@ func Reliability(bins []Bin, interval ProportionInterval) []ReliabilityBin {
 	return out
 }
 
-// ClopperPearson returns the 95 % Clopper-Pearson interval of a proportion of hits out of n rows, the quantiles of
-// beta distributions
+// z975 is the 97.5 % quantile of the standard normal distribution.
+const z975 = 1.959963984540054
+
+// Wilson returns the 95 % Wilson score interval of a proportion of hits out of n rows:
 //
-//	lo = B⁻¹(0.025; h, n-h+1),  hi = B⁻¹(0.975; h+1, n-h)
+//	(p̂ + z²/2n ± z sqrt(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n)
 //
-// with lo = 0 where h = 0 and hi = 1 where h = n; (0, 1) where n ≤ 0. It covers the true proportion in at least
-// 95 % of all cases, whatever it is, and is wider than Wilson's, which covers 95 % on average. hits and n may be
-// sums of weights, hits in [0, n].
-// Reference: Clopper and Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934).
-func ClopperPearson(hits, n float64) (lo, hi float64) {
+// cut to [0,1]; (0, 1) where n ≤ 0. hits and n may be sums of weights.
+// Reference: Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
+func Wilson(hits, n float64) (lo, hi float64) {
 	if !(n > 0) {
 		return 0, 1
 	}
-	h := min(n, max(0, hits))
-	lo, hi = 0, 1
-	if h > 0 {
-		lo = betaQuantile(0.025, h, n-h+1)
-	}
-	if h < n {
-		hi = betaQuantile(0.975, h+1, n-h)
-	}
-	return min(lo, h/n), max(hi, h/n)
-}
-
-// betaQuantile returns x with I_x(a, b) = q by bisection on the order of float64: it ends at neighbouring numbers and
-// can't fail to converge, which Newton steps at large a, b can.
-func betaQuantile(q, a, b float64) float64 {
-	lo, hi := 0.0, 1.0
-	for {
-		mid := lo + (hi-lo)/2
-		if mid <= lo || mid >= hi || hi-lo <= 1e-15*mid {
-			return mid
-		}
-		if mathext.RegIncBeta(a, b, mid) < q {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
+	p := hits / n
+	z2n := z975 * z975 / n
+	mid := p + z2n/2
+	half := z975 * math.Sqrt(max(0, p*(1-p)/n+z2n/(4*n)))
+	lo, hi = max(0, (mid-half)/(1+z2n)), min(1, (mid+half)/(1+z2n))
+	// At p̂ = 0 and 1 the bound is p̂ itself, up to rounding.
+	return min(lo, p), max(hi, p)
 }

@@ -130,7 +130,7 @@ func newDetail(bins []Bin, soft SoftSums, s *scanned, opt Options) *Detail {
 		d.Bins = append(d.Bins, DetailBin{b.Lo, b.Hi, b.N, b.Conf, b.Acc, b.AccLo, b.AccHi})
 	}
 	if len(s.c) > 0 {
-		d.CDF.Grid, d.CDF.G = CDFCurve(cdfWeights(s.c, s.w, CDFBins), opt.CDFNu)
+		d.CDF.Grid, d.CDF.G = CDFCurve(CDFWeights(s.c, s.w, CDFBins), opt.CDFNu)
 	}
 	return d
 }

@@ -32,10 +32,6 @@ func Resample(bins []Bin, resamples int, seed uint64) Interval {
 	return newInterval(null, boot, ECE(bins))
 }
 
-func (iv Interval) times(x float64) Interval {
-	return Interval{iv.Null * x, iv.NullHi * x, iv.Lo * x, iv.Hi * x}
-}
-
 // newInterval reads the interval of the observed value from its resamples, which it sorts.
 func newInterval(null, boot []float64, observed float64) Interval {
 	slices.Sort(null)

@@ -10,7 +10,7 @@ import (
 
 func TestRiskCoverage(t *testing.T) {
 	// Scores .9 (right), .8 twice (right, wrong), .1 (wrong).
-	curve := metric.RiskCoverage(metric.Sort([]float64{.8, .1, .9, .8}, []bool{true, false, true, false}))
+	curve := metric.RiskCoverage(metric.SortWeighted([]float64{.8, .1, .9, .8}, []bool{true, false, true, false}, nil))
 	want := []metric.RiskPoint{{.9, .25, 0, 1}, {.8, .75, 1. / 3, 3}, {.1, 1, .5, 4}}
 	for i, p := range curve {
 		if p != want[i] {
@@ -27,7 +27,7 @@ func TestAreaOfTheCurveIsAURC(t *testing.T) {
 		for _, n := range []int{1, 2, 7, 200} {
 			for _, levels := range []int{0, 1, 3, 30} {
 				c, a := randomRows(n, levels, seed)
-				s := metric.Sort(c, a)
+				s := metric.SortWeighted(c, a, nil)
 				near(t, "area", metric.RiskArea(metric.RiskCoverage(s)), refAURC(c, a), tol)
 				near(t, "area from cells", metric.RiskArea(metric.RiskCoverageCells(metric.Groups(s))), refAURC(c, a), tol)
 			}
@@ -81,7 +81,7 @@ func TestCells(t *testing.T) {
 			c[i] = 1 // a tie of a third of the rows
 		}
 	}
-	s := metric.Sort(c, a)
+	s := metric.SortWeighted(c, a, nil)
 	if got := metric.Cells(s, 10000); len(got) != len(metric.Groups(s)) {
 		t.Errorf("%d cells of %d groups", len(got), len(metric.Groups(s)))
 	}
@@ -108,7 +108,7 @@ func TestCellFunctionsAgreeOnRows(t *testing.T) {
 	// One cell a row is the rows themselves.
 	for _, n := range []int{1, 2, 3, 50, 400} {
 		c, a := randomRows(n, 0, uint64(n))
-		s := metric.Sort(c, a)
+		s := metric.SortWeighted(c, a, nil)
 		cells := metric.Groups(s)
 		for _, m := range []int{1, 2, 15} {
 			got, want := metric.EqualMassCells(cells, m), metric.EqualMass(s, m)

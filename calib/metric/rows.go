@@ -20,21 +20,6 @@ type Rows struct {
 	W []float64
 }
 
-// BinaryRows returns the rows of a binary classifier that has one score a row, as K = 2: probs says whether s is
-// the probability of class 1, else its logit, ln p₁/p₀. Labels are 0, 1 or -1. The scores are float64 copies.
-//
-// Evaluate then rates the *predicted* class, whose confidence is at least ½. For the calibration of p₁ itself on
-// [0,1], give p₁ as the confidence and 1[y = 1] as the outcome to EqualWidth, Sort and their readers.
-func BinaryRows[T kernel.Float](s []T, labels []int32, probs bool) Rows {
-	r := Rows{K: 2, F64: make([]float64, 2*len(s)), Probs: probs, Labels: labels}
-	for i, v := range s {
-		if r.F64[2*i+1] = float64(v); probs {
-			r.F64[2*i] = 1 - float64(v)
-		}
-	}
-	return r
-}
-
 func (r Rows) check() error {
 	n, have := len(r.Labels), len(r.F32)
 	if r.F64 != nil {

@@ -80,20 +80,20 @@ func TestSoftWithoutRows(t *testing.T) {
 	}
 }
 
-func TestCDFCounts(t *testing.T) {
+func TestCDFWeights(t *testing.T) {
 	for i := range 50 {
 		edge := float64(i) / 50
-		h := metric.CDFCounts([]float64{edge}, 50)
+		h := metric.CDFWeights([]float64{edge}, nil, 50)
 		if h[i] != 1 {
 			t.Errorf("edge %v is not in the bin it opens", edge)
 		}
 		if i > 0 {
-			if h := metric.CDFCounts([]float64{math.Nextafter(edge, 0)}, 50); h[i-1] != 1 {
+			if h := metric.CDFWeights([]float64{math.Nextafter(edge, 0)}, nil, 50); h[i-1] != 1 {
 				t.Errorf("below edge %v: not in the bin before", edge)
 			}
 		}
 	}
-	if h := metric.CDFCounts([]float64{1, 2, -1}, 50); h[49] != 2 || h[0] != 1 {
+	if h := metric.CDFWeights([]float64{1, 2, -1}, nil, 50); h[49] != 2 || h[0] != 1 {
 		t.Errorf("ends: got %v", h)
 	}
 }
@@ -107,7 +107,7 @@ func TestBinnedCDF(t *testing.T) {
 	if !math.IsNaN(metric.BinnedCDF(make([]float64, 50), 0.1, 0.5)) {
 		t.Error("no rows: want NaN")
 	}
-	grid, g := metric.CDFCurve(metric.CDFCounts([]float64{0.3, 0.5, 0.9, 1}, 50), 0.05)
+	grid, g := metric.CDFCurve(metric.CDFWeights([]float64{0.3, 0.5, 0.9, 1}, nil, 50), 0.05)
 	if len(grid) != 51 || grid[0] != 0 || grid[50] != 1 {
 		t.Fatalf("grid %v", grid)
 	}

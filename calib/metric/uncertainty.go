@@ -1,13 +1,12 @@
 package metric
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 )
 
-// UncertaintyKeys are the calibration errors that Uncertainty knows, in the order of the output.
+// UncertaintyKeys are the calibration errors that Evaluate knows the uncertainty of, in the order of the output.
 var UncertaintyKeys = []string{
 	"ece", "ece_l2", "mce", "ace", "ace_l2", "cwece", "cwece_l2", "debiased_l2",
 	"ks", "sweep", "sweep_l2", "smece", "sbece_bin", "sbece_lb",
@@ -19,44 +18,23 @@ type KeyInterval struct {
 	Interval
 }
 
-// Uncertainty returns the null expectation and the 95 % interval of one calibration error of the rows, by its key
-// in UncertaintyKeys. As for Resample, the null is what a perfectly calibrated model shows at the same confidences,
-// and the interval is about the observed value and shifted by the resampling's own bias. What is redrawn:
+// nanInterval is that of no rows.
+var nanInterval = Interval{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+
+// uncertainties returns the null expectation and the 95 % interval of the calibration errors of the keys; opt has its
+// defaults. As for Resample, the null is what a perfectly calibrated model shows at the same confidences, and the
+// interval is about the observed value and shifted by the resampling's own bias. What is redrawn:
 //
 //   - ece, ece_l2, mce and ace, ace_l2, debiased_l2: the hits of the bins, n_b·conf_b expected under the null,
 //     n_b·acc_b for the interval (ResampleBins);
 //   - ks, sweep, smece, sbece: under the null the hits of at most about 1,024 cells of equal weight, for the
-//     interval the cells' rows with replacement (ResampleCells). Up to 1,024 distinct confidences that is by row;
+//     interval the cells' rows with replacement (resampleCells). Up to 1,024 distinct confidences that is by row;
 //   - cwece: labels row by row, y ~ p under the null, y ~ the accuracies of the row's bins, normalised, for the
 //     interval. Above 2·10⁷ draws there are fewer resamples, 100 at least; above 10⁸ draws or 4 million bins times
 //     resamples the bins are redrawn apart, which leaves the mean right and the quantiles only if K is large.
 //
-// Of the options it reads the settings of the metric, Resamples and Seed. Cost at the defaults and n = 10,000,
-// K = 10: the bins a millisecond, cells 0.1 to 1 s, class-wise 0.5 s. NaN where there is no row. It returns the
-// errors of Evaluate, and one if the key is none.
-func Uncertainty(rows Rows, key string, opt Options) (Interval, error) {
-	if !slices.Contains(UncertaintyKeys, key) {
-		return Interval{}, fmt.Errorf("key: %q, allowed are %q", key, UncertaintyKeys)
-	}
-	opt, err := opt.withDefaults()
-	if err != nil {
-		return Interval{}, err
-	}
-	opt.CSF = MSP
-	s, err := rows.scan(opt, true)
-	if err != nil {
-		return Interval{}, err
-	}
-	iv, err := uncertainties(rows, SortWeighted(s.c, s.a, s.w), s.top, s.classes, opt, []string{key})
-	if err != nil {
-		return Interval{}, err
-	}
-	return iv[0].Interval, nil
-}
-
-var nanInterval = Interval{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
-
-// uncertainties returns the intervals of the keys; opt has its defaults.
+// Cost at the defaults and n = 10,000, K = 10: the bins a millisecond, cells 0.1 to 1 s, class-wise 0.5 s. NaN where
+// there is no row.
 func uncertainties(rows Rows, s Sorted, bins []Bin, classes *ClassWise, opt Options, keys []string) ([]KeyInterval, error) {
 	want := func(k ...string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(k, key) })
@@ -124,20 +102,14 @@ func redrawHits(bins []Bin, f func([]Bin) float64, resamples int, rng *rand.PCG,
 	return out
 }
 
-// ResampleCells returns the null expectation and the interval of a calibration error f of cells in ascending order of
-// confidence (Cells, or a stream's grid), such as KSCells or SmECECells:
+// resampleCells returns the null expectations and the intervals of calibration errors of cells in ascending order of
+// confidence; f writes their values to out:
 //
 //	null:     hits of every cell ~ Binomial(n, mean confidence)
 //	interval: right and wrong rows of all cells ~ multinomial, the rows drawn with replacement
 //
-// observed is the value that the interval is about, f(cells) or a more exact one. n is Kish's effective number of rows.
-// NaN where there is no row or resamples < 1.
-func ResampleCells(cells []Bin, observed float64, f func([]Bin) float64, resamples int, seed uint64) Interval {
-	one := func(cells []Bin, out []float64) { out[0] = f(cells) }
-	return resampleCells(cells, []float64{observed}, one, resamples, seed)[0]
-}
-
-// resampleCells does it for several metrics at once: f writes their values to out.
+// observed are the values that the intervals are about. n is Kish's effective number of rows. NaN where there is no row
+// or resamples < 1.
 func resampleCells(cells []Bin, observed []float64, f func(cells []Bin, out []float64), resamples int, seed uint64) []Interval {
 	ivs := make([]Interval, len(observed))
 	if !(Total(cells) > 0) || resamples < 1 {

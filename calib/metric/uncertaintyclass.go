@@ -3,7 +3,6 @@ package metric
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sort"
 
 	"github.com/plumbline/plumbline/calib/kernel"
@@ -41,17 +40,6 @@ func classUncertainty(rows Rows, c *ClassWise, opt Options) (l1, l2 Interval, er
 	}
 	l1, l2 = d.read(null, boot)
 	return l1, l2, nil
-}
-
-// ResampleClasses returns the null expectations and the intervals of cwece and cwece_l2 from the bins of the K classes
-// alone, such as those of a stream's accumulators; w is the weight of all rows. The hits of every bin are redrawn by
-// themselves, as by ResampleBins. The mean is that of labels drawn row by row, as Uncertainty does; the quantiles leave
-// out that classes depend on each other, which for K = 2 makes null_hi - null and hi - lo about √2 too small.
-func ResampleClasses(classes [][]Bin, w float64, resamples int, seed uint64) (cwece, cweceL2 Interval) {
-	if !(w > 0) || resamples < 1 || len(classes) == 0 {
-		return nanInterval, nanInterval
-	}
-	return newClassDraws(slices.Concat(classes...), w, len(classes)).intervals(resamples, seed)
 }
 
 // classDraws redraws the hits of class-wise bins.

@@ -99,7 +99,7 @@ func TestSweepOfWeights(t *testing.T) {
 				c3, a3 = append(c3, c[i]), append(a3, a[i])
 			}
 		}
-		got, want := metric.Sweep(metric.SortWeighted(c, a, w)), metric.Sweep(metric.Sort(c3, a3))
+		got, want := metric.Sweep(metric.SortWeighted(c, a, w)), metric.Sweep(metric.SortWeighted(c3, a3, nil))
 		if len(want) >= n-1 {
 			continue // repeated rows may have more bins
 		}
@@ -187,7 +187,7 @@ func TestRadixSortIsTheStableSort(t *testing.T) {
 		a[i] = rng.IntN(2) == 0
 	}
 	for _, n := range []int{5000, 2047, 2048, 1, 0} {
-		got := metric.Sort(c[:n], a[:n])
+		got := metric.SortWeighted(c[:n], a[:n], nil)
 		index := make([]int, n)
 		for i := range index {
 			index[i] = i

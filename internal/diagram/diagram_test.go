@@ -22,7 +22,7 @@ func TestShortTitle(t *testing.T) {
 func TestRiskCoverageHasTheAreaOfAURC(t *testing.T) {
 	c := []float64{.9, .5, .7, .6, .8, .95}
 	a := []bool{true, false, true, false, false, true}
-	s := metric.Sort(c, a)
+	s := metric.SortWeighted(c, a, nil)
 	sum := 0.0
 	curve := riskCoverage(s)
 	for _, p := range curve {
@@ -31,7 +31,7 @@ func TestRiskCoverageHasTheAreaOfAURC(t *testing.T) {
 	if got, want := sum/float64(len(curve)), metric.AURC(s); len(curve) != len(c) || math.Abs(got-want) > 1e-15 {
 		t.Errorf("got mean risk %v of %d points, want %v of %d", got, len(curve), want, len(c))
 	}
-	tied := riskCoverage(metric.Sort([]float64{.5, .5, .9}, []bool{true, false, true}))
+	tied := riskCoverage(metric.SortWeighted([]float64{.5, .5, .9}, []bool{true, false, true}, nil))
 	if len(tied) != 2 || tied[0].Y != 0 || tied[1].Y != 1./3 || tied[1].X != 1 {
 		t.Errorf("got %v, want (1/3, 0) and (1, 1/3): a tie is one point", tied)
 	}
@@ -39,7 +39,7 @@ func TestRiskCoverageHasTheAreaOfAURC(t *testing.T) {
 	for i := range long {
 		long[i] = float64(i)
 	}
-	curve = riskCoverage(metric.Sort(long, make([]bool, len(long))))
+	curve = riskCoverage(metric.SortWeighted(long, make([]bool, len(long)), nil))
 	if last := curve[len(curve)-1]; len(curve) > maxCurvePoints+1 || last.X != 1 || last.Y != 1 {
 		t.Errorf("got %d points that end at %v, want at most %d and (1, 1)", len(curve), last, maxCurvePoints+1)
 	}

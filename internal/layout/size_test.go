@@ -27,11 +27,9 @@ const (
 // "package.Function" or "package.Type.Method" for its parameters.
 var exceptions = map[string]string{
 	"calib/calibrator":             "one file for each method of calibration",
-	"calib/acc":                    "to do",
 	"calib/acc.ClassCounts":        "to do",
 	"calib/acc.Grid":               "to do",
 	"calib/calibrator.sample":      "to do",
-	"calib/metric":                 "to do",
 	"cmd/plumbline":                "a file for each command, and few for what they share",
 	"internal/asmgen/row.gen":      "one method for each group of instructions of the generated assembly",
 	"trainer/backend/cuda.session": "to do",

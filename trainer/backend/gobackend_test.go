@@ -70,7 +70,7 @@ func byHand(t *testing.T, p backend.Problem, e backend.Epoch) [][]float32 {
 		batch := e.Rows[s*e.Batch : min((s+1)*e.Batch, len(e.Rows))]
 		words := philox.Stream{Seed: e.Mask.Seed, Purpose: philox.Mask, A: 0, B: e.Mask.FirstStep + uint32(s)}
 		kept := func(i int) float32 {
-			if uint64(words.Word(uint32(i))) < philox.Threshold(e.Mask.Keep) {
+			if i := uint32(i); uint64(words.Block4(i / 4)[i%4]) < philox.Threshold(e.Mask.Keep) {
 				return 1
 			}
 			return 0

@@ -1,85 +1,10 @@
 package loss
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 )
-
-// Spec is a loss as text, for configuration files: it unmarshals from JSON or YAML strings, checked.
-type Spec string
-
-// UnmarshalText checks the text and takes it.
-func (s *Spec) UnmarshalText(text []byte) error {
-	if _, err := Parse(string(text)); err != nil {
-		return err
-	}
-	*s = Spec(text)
-	return nil
-}
-
-// UnmarshalJSON takes a string, or an object {"name": "focal", "weight": 1, "options": {"gamma": 3}, "of": {…}}, or an
-// array of those, which are added.
-func (s *Spec) UnmarshalJSON(b []byte) error {
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		return s.UnmarshalText([]byte(text))
-	}
-	var list []termJSON
-	if err := json.Unmarshal(b, &list); err != nil {
-		list = make([]termJSON, 1)
-		if err := json.Unmarshal(b, &list[0]); err != nil {
-			return fmt.Errorf("loss: %w", err)
-		}
-	}
-	parts := make([]string, len(list))
-	for i, t := range list {
-		var err error
-		if parts[i], err = t.text(); err != nil {
-			return err
-		}
-	}
-	return s.UnmarshalText([]byte(strings.Join(parts, " + ")))
-}
-
-type termJSON struct {
-	Name    string                     `json:"name"`
-	Weight  *float64                   `json:"weight"`
-	Options map[string]json.RawMessage `json:"options"`
-	Of      *termJSON                  `json:"of"`
-}
-
-func (t termJSON) text() (string, error) {
-	var b strings.Builder
-	if t.Weight != nil {
-		fmt.Fprintf(&b, "%g*", *t.Weight)
-	}
-	b.WriteString(t.Name)
-	sep := "{"
-	for _, key := range sortedKeys(t.Options) {
-		value := string(t.Options[key])
-		if q, err := strconv.Unquote(value); err == nil {
-			value = q
-		}
-		if _, err := strconv.ParseFloat(value, 64); strings.ContainsAny(key, "{}(),:+") || err != nil && strings.ContainsAny(value, "{}(),:+") {
-			return "", fmt.Errorf("loss %s: option %q: value %q, allowed numbers, words, true and false", t.Name, key, value)
-		}
-		b.WriteString(sep + key + ":" + value)
-		sep = ","
-	}
-	if sep == "," {
-		b.WriteByte('}')
-	}
-	if t.Of != nil {
-		inner, err := t.Of.text()
-		if err != nil {
-			return "", err
-		}
-		b.WriteString("(" + inner + ")")
-	}
-	return b.String(), nil
-}
 
 // parsed is one term of the text, weight*name{options}(of).
 type parsed struct {

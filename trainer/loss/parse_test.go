@@ -1,7 +1,6 @@
 package loss
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -87,29 +86,6 @@ func TestInverseFocalBound(t *testing.T) {
 	}
 	if rises(inverseGamma-1e-6) || !rises(inverseGamma+1e-3) {
 		t.Errorf("bound %v: rises below %v, above %v", inverseGamma, rises(inverseGamma-1e-6), rises(inverseGamma+1e-3))
-	}
-}
-
-func TestSpecJSON(t *testing.T) {
-	for text, want := range map[string]string{
-		`"ce + 0.5*mdca"`:                        "ce + 0.5*mdca",
-		`{"name":"focal","options":{"gamma":2}}`: "focal{gamma:2}",
-		`[{"name":"ce"},{"name":"au","weight":2,"options":{"csf":"margin","through":true}}]`: "ce + 2*au{csf:margin,through:true}",
-		`{"name":"classwise","of":{"name":"squared"}}`:                                       "classwise(squared)",
-		`{"name":"cpc","weight":1e6,"options":{"lambda1":1e+6}}`:                             "1e+06*cpc{lambda1:1e+06}",
-	} {
-		var s Spec
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			t.Errorf("%s: %v", text, err)
-		} else if got := mustParse(t, string(s)).Name(); got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
-	}
-	for _, text := range []string{`3`, `{"name":"focal","options":{"gamma":[1]}}`, `{"name":"focal","options":{"gamma":"1}(ce)"}}`, `"nothing"`, `[]`} {
-		var s Spec
-		if err := json.Unmarshal([]byte(text), &s); err == nil {
-			t.Errorf("%s: no error, got %q", text, s)
-		}
 	}
 }
 

@@ -61,12 +61,6 @@ func (s Stream) twoBlocks(i uint32) (a, b [4]uint32) {
 	return [4]uint32{a0, a1, a2, a3}, [4]uint32{b0, b1, b2, b3}
 }
 
-// Word returns word i.
-func (s Stream) Word(i uint32) uint32 { return s.Block4(i / 4)[i%4] }
-
-// Uniform32 maps a word to [0, 1) by its upper 24 bits, exactly.
-func Uniform32(w uint32) float32 { return float32(w>>8) * (1.0 / (1 << 24)) }
-
 // Threshold is the T for which a word is below T with probability q: round(q·2³²). 1 gives 2³², so every word is below.
 func Threshold(q float64) uint64 { return uint64(min(max(q, 0), 1)*(1<<32) + 0.5) }
 

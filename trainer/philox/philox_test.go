@@ -117,3 +117,6 @@ func BenchmarkBernoulli(b *testing.B) {
 		Stream{Seed: 1}.Bernoulli(mask, 0.7)
 	}
 }
+
+// Word returns word i.
+func (s Stream) Word(i uint32) uint32 { return s.Block4(i / 4)[i%4] }

@@ -37,9 +37,6 @@ type Options struct {
 // Change is a value in the reference and now, and a 95 % interval of the difference, now - reference. NaN where not known.
 type Change struct{ Reference, Now, Difference, Lo, Hi float64 }
 
-// Significant reports whether the interval is without 0.
-func (c Change) Significant() bool { return c.Lo > 0 || c.Hi < 0 }
-
 // BinChange is the change of a - c in one bin. P is its two-sided p-value, PHolm that after Holm's correction for the M bins:
 // the smallest of them is one p-value for "the curves are the same".
 type BinChange struct {

@@ -172,3 +172,6 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// Significant reports whether the interval is without 0.
+func (c Change) Significant() bool { return c.Lo > 0 || c.Hi < 0 }

@@ -71,7 +71,6 @@ func TestAddScaled(t *testing.T) {
 		if wantDone < len(r.Rows) {
 			refused++
 		}
-		testOneRow(t, before, &r, edge)
 		for name, use := range scaledPaths() {
 			restore := use()
 			got, l := slices.Clone(before), Large{Class: slices.Clone(old.Class), V: slices.Clone(old.V), End: slices.Clone(old.End), Zero: slices.Clone(old.Zero)}
@@ -84,26 +83,6 @@ func TestAddScaled(t *testing.T) {
 	}
 	if refused < 100 {
 		t.Errorf("%d rows were refused: the test should have more", refused)
-	}
-}
-
-// testOneRow compares AddScaled of the first row.
-func testOneRow(t *testing.T, before []int64, r *ScaledRows, edge float64) {
-	t.Helper()
-	if len(r.Rows) == 0 {
-		return
-	}
-	one := ScaledRows{V: r.V, K: r.K, Rows: r.Rows[:1], Scale: r.Scale[:1]}
-	want, list := slices.Clone(before), Large{}
-	done := slowAddScaled(want, &list, &one, 0, edge)
-	for name, use := range scaledPaths() {
-		restore := use()
-		got, index, large := slices.Clone(before), make([]uint32, ListRoom(r.K)), make([]float32, ListRoom(r.K))
-		n, zero, ok := AddScaled(got, index, large, one.row(0), one.Scale[0], edge)
-		restore()
-		if ok != (done == 1) || !slices.Equal(got, want) || ok && (zero != (list.Zero[0] == 1) || !slices.Equal(index[:n], list.Class) || !slices.Equal(large[:n], list.V)) {
-			t.Fatalf("%s: got %v %v %v %v %v, want %v %v for %+v", name, ok, zero, got, index[:n], large[:n], want, list, one)
-		}
 	}
 }
 
@@ -197,9 +176,6 @@ func TestPanics(t *testing.T) {
 	for name, f := range map[string]func(){
 		"short sums": func() {
 			AddScaledRows(make([]int64, 15), new(Large), &ScaledRows{V: make([]float32, 9), K: 9, Rows: []int32{0}, Scale: []float64{1}}, 0, .1)
-		},
-		"short list": func() {
-			AddScaled(make([]int64, 16), make([]uint32, 31), make([]float32, 32), make([]float32, 9), 1, .1)
 		},
 		"no such row": func() {
 			AddScaledRows(make([]int64, 16), new(Large), &ScaledRows{V: make([]float32, 9), K: 9, Rows: []int32{1}, Scale: []float64{1}}, 0, .1)

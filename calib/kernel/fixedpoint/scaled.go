@@ -11,39 +11,10 @@ const Slack = 0x1p-20
 // Padded returns n rounded up to whole vectors.
 func Padded(n int) int { return (n + 7) &^ 7 }
 
-// AddScaled adds the small ones of a row of n = len(v) probabilities p_k = v_k·scale to dense, and lists the others in
-// ascending order of k, as v:
-//
-//	v_k <= float32(edge·(1/scale)):  dense_k += RoundProduct(v_k, scale)
-//	else:                        index = k, large = v_k
-//
-// It returns how many are listed, and whether some v_k is 0, which adds nothing. ok is false, with dense as it was,
-// unless every v_k is in [+0, (1+Slack)·(1/scale)], the bound rounded to float32; -0 is outside. 0 < scale, 0 < edge <= 1.
-// dense, index and large have at least Padded(n) values, which may be written beyond what is returned, the lists up to
-// Padded(n)+8 if they have them; it panics on less.
-func AddScaled(dense []int64, index []uint32, large []float32, v []float32, scale, edge float64) (listed int, zero, ok bool) {
-	n := len(v)
-	if n == 0 {
-		return 0, false, true
-	}
-	if room := Padded(n); len(dense) < room || len(index) < room+listSlack || len(large) < room+listSlack {
-		panic("fixedpoint: sums or lists shorter than the row")
-	}
-	limit, small := limits(scale, edge)
-	listed, zero, bad := addScaled(dense, index, large, v, 0, scale, small, limit)
-	if bad {
-		SubScaled(dense, v, scale, edge)
-	}
-	return listed, zero, !bad
-}
-
 // listSlack is how far beyond whole vectors of 8 the lists may be written.
 const listSlack = 16
 
-// ListRoom returns the length of AddScaled's lists for rows of n values.
-func ListRoom(n int) int { return Padded(n) + listSlack }
-
-// limits returns the bits of the largest v that AddScaled takes, and of the largest that is small.
+// limits returns the bits of the largest v that AddScaledRows takes, and of the largest that is small.
 func limits(scale, edge float64) (limit, small uint32) {
 	inv := 1 / scale
 	return math.Float32bits(float32((1 + Slack) * inv)), math.Float32bits(float32(min(edge*inv, math.MaxFloat32)))
@@ -81,9 +52,15 @@ func (l *Large) Reset() {
 	l.Class, l.V, l.End, l.Zero = l.Class[:0], l.V[:0], l.End[:0], l.Zero[:0]
 }
 
-// AddScaledRows is AddScaled of the rows from r.Rows[at] on: the small probabilities go to dense, the others to the end of
-// l, by row and then by class. It returns the number of the first row at which it could not go on, len(r.Rows) if there
-// was none: one with a value that AddScaled refuses. That row has changed nothing.
+// AddScaledRows adds the rows from r.Rows[at] on, of probabilities p_k = v_k·scale: the small ones go to dense, the
+// others to the end of l, as v, by row and then by class:
+//
+//	v_k <= float32(edge·(1/scale)):  dense_k += RoundProduct(v_k, scale)
+//	else:                            Class = k, V = v_k
+//
+// It returns the number of the first row at which it could not go on, len(r.Rows) if there was none: one with a v_k that
+// is not in [+0, (1+Slack)·(1/scale)], the bound rounded to float32; -0 is outside. That row has changed nothing.
+// 0 < scale, 0 < edge <= 1.
 // dense has at least Padded(K) values; it panics on less.
 func AddScaledRows(dense []int64, l *Large, r *ScaledRows, at int, edge float64) int {
 	n := len(r.Rows)
@@ -160,7 +137,7 @@ func addScaledGo(dense []int64, index []uint32, large []float32, v []float32, ba
 	return listed, zero, bad
 }
 
-// SubScaled takes off dense what AddScaled added for the row.
+// SubScaled takes off dense what AddScaledRows added for the row.
 func SubScaled(dense []int64, v []float32, scale, edge float64) {
 	_, e := limits(scale, edge)
 	for k, x := range v {
