@@ -314,7 +314,8 @@ func (c *ClassWise) addLarge(b *Block, x, row int) {
 	e[cWP] += sum
 }
 
-// settled returns p, the probability of class k of row i, but that of float64 where it is 0 or beside the edge of a bin.
+// settled returns p, the probability of class k of row i, but that of float64 where it is 0 or beside the edge of a
+// bin.
 func (b *Block) settled(i int32, k int, p float64, m int) float64 {
 	if p != 0 && !kernel.BesideEdge(p, m) {
 		return p

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// classBuffer gathers rows of weight 1 in arrays by symbol, without a search or a branch on the data, for ClassCounts of
-// not too many classes. fold moves them to where they belong; whoever looks at the counts folds first.
+// classBuffer gathers rows of weight 1 in arrays by symbol, without a search or a branch on the data, for ClassCounts
+// of not too many classes. fold moves them to where they belong; whoever looks at the counts folds first.
 type classBuffer struct {
 	seen  []uint32 // predictions by symbol
 	right []uint32 // correct labelled rows by symbol, while there are no pairs
@@ -20,8 +20,8 @@ type classBuffer struct {
 const (
 	// bufferClasses is up to how many classes there is a buffer: 16 KiB an array.
 	bufferClasses = 1024
-	// pairClasses is up to how many classes it may have pairs: 64 KiB, which stay in the second cache. It has them once one
-	// pair in pairShare is known as a wrong one: these take about as much memory in the hash table.
+	// pairClasses is up to how many classes it may have pairs: 64 KiB, which stay in the second cache. It has them once
+	// one pair in pairShare is known as a wrong one: these take about as much memory in the hash table.
 	pairClasses = 128
 	pairShare   = 32
 	pairWrap    = 1 << 8

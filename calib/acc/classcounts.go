@@ -27,14 +27,14 @@ const (
 	ccRightExcess
 )
 
-// ClassCounts counts rows by the class that the model says, ŷ, and the band of its confidence: all predictions, and of the
-// labelled rows the correct ones; the others it counts by (ŷ, band, label). That is the confusion matrix of the labelled
-// rows beside the predicted-class shares of all rows: what label-shift estimation needs (calib/shift).
+// ClassCounts counts rows by the class that the model says, ŷ, and the band of its confidence: all predictions, and of
+// the labelled rows the correct ones; the others it counts by (ŷ, band, label). That is the confusion matrix of the
+// labelled rows beside the predicted-class shares of all rows: what label-shift estimation needs (calib/shift).
 //
-// All is sparse. Of the pairs ((ŷ, band), label ≠ ŷ), of which there are up to Bands·K·(K-1), it keeps the MaxPairs with the
-// least hash of the pair: those have exact counts, whatever the order and the split of the rows, since a pair that is
-// among the least of all is among the least of any part. Truncated says whether there were more. Counts of predictions and
-// of correct rows are always exact. Make it with NewClassCounts; the zero value only decodes.
+// All is sparse. Of the pairs ((ŷ, band), label ≠ ŷ), of which there are up to Bands·K·(K-1), it keeps the MaxPairs
+// with the least hash of the pair: those have exact counts, whatever the order and the split of the rows, since a pair
+// that is among the least of all is among the least of any part. Truncated says whether there were more. Counts of
+// predictions and of correct rows are always exact. Make it with NewClassCounts; the zero value only decodes.
 type ClassCounts struct {
 	k                    int
 	n, w                 int64 // predictions
@@ -184,7 +184,8 @@ type ClassPair struct {
 	Count
 }
 
-// Pairs yields the wrong labelled rows by pair, in ascending order of class, band, label; at most MaxPairs (see Truncated).
+// Pairs yields the wrong labelled rows by pair, in ascending order of class, band, label; at most MaxPairs (see
+// Truncated).
 func (c *ClassCounts) Pairs() iter.Seq[ClassPair] {
 	return func(yield func(ClassPair) bool) {
 		c.fold()
@@ -331,7 +332,8 @@ func (c *ClassCounts) readCells(r *binenc.Reader) (rightW int64) {
 	return rightW
 }
 
-// readPairs reads the pairs, whose rows weigh leftW; they may be fewer than the wrong rows only where there are MaxPairs.
+// readPairs reads the pairs, whose rows weigh leftW; they may be fewer than the wrong rows only where there are
+// MaxPairs.
 func (c *ClassCounts) readPairs(r *binenc.Reader, leftW int64) {
 	const pairBytes = 3
 	limit, left := int64(c.k)*Bands*int64(c.k), c.wrongRows

@@ -15,9 +15,9 @@ const (
 	noLimit   = math.MaxUint64
 )
 
-// pairs counts rows by key, and keeps the MaxPairs keys of the least hashes: mix64 is a bijection, so there are no ties.
-// Invariant: a key that is here has been counted from its first row on, and none with a hash above limit is here; where
-// limit is not noLimit at least MaxPairs keys have hashes up to it.
+// pairs counts rows by key, and keeps the MaxPairs keys of the least hashes: mix64 is a bijection, so there are no
+// ties. Invariant: a key that is here has been counted from its first row on, and none with a hash above limit is here;
+// where limit is not noLimit at least MaxPairs keys have hashes up to it.
 type pairs struct {
 	keys  []uint64
 	sums  []pairSum // of the keys
@@ -53,8 +53,8 @@ func (p *pairs) add(key uint64, s pairSum) {
 	}
 }
 
-// addRows adds rows of weight 1 to each key. The places of all are asked for before the first is used, so that their ways
-// from memory overlap; all three are overwritten.
+// addRows adds rows of weight 1 to each key. The places of all are asked for before the first is used, so that their
+// ways from memory overlap; all three are overwritten.
 func (p *pairs) addRows(keys []uint64, rows, places []uint32) {
 	rows, places = rows[:len(keys)], places[:len(keys)]
 	if len(p.slots) == 0 {

@@ -53,7 +53,8 @@ func (s *Set) decodeClasses(data []byte) error {
 	return s.checkClasses()
 }
 
-// checkClasses checks a decoded part against the others: it counts rows that they have, so their checks for room are its.
+// checkClasses checks a decoded part against the others: it counts rows that they have, so their checks for room are
+// its.
 func (s *Set) checkClasses() error {
 	c := s.Classes
 	var n, w, labelled, labelledW int64

@@ -22,9 +22,9 @@
 //	err = s.PredictRows(b, rows)            // numbers of rows
 //	err = s.LabelRows(b, rows)
 //
-// The inner loops are those of calib/kernel/fixedpoint: AVX-512, AVX2 or plain Go with the same results, and what enters
-// a state uses no function of package math that differs by platform, so that state bytes compare across machines as
-// far as the row kernel's outputs do.
+// The inner loops are those of calib/kernel/fixedpoint: AVX-512, AVX2 or plain Go with the same results, and what
+// enters a state uses no function of package math that differs by platform, so that state bytes compare across machines
+// as far as the row kernel's outputs do.
 //
 // All sums are integers, multiples of 2^-32: a row's value is rounded once, to nearest, ties to even, and added
 // without rounding. Addition is then commutative and associative, so every order and split of the same rows gives

@@ -7,7 +7,8 @@ import (
 )
 
 var (
-	// ErrShape is for two accumulators of different configuration, or a row of another K. A mistake of the configuration.
+	// ErrShape is for two accumulators of different configuration, or a row of another K. A mistake of the
+	// configuration.
 	ErrShape = errors.New("different shape")
 	// ErrOverflow is for a sum would leave its range; nothing was changed. Close the pane or window earlier.
 	ErrOverflow = errors.New("sum overflows")

@@ -140,8 +140,8 @@ func mulDiv(a, b, d int64) int64 {
 	return int64(q)
 }
 
-// Logarithms that enter a state. The functions of package math differ by platform, in their assembly and in the sums that the compiler fuses. These,
-// like fixedpoint.Exp, are plain Go with every product rounded on its own.
+// Logarithms that enter a state. The functions of package math differ by platform, in their assembly and in the sums
+// that the compiler fuses. These, like fixedpoint.Exp, are plain Go with every product rounded on its own.
 
 // log returns ln x for normal x > 0, to 1 ulp (after FreeBSD's e_log.c).
 func log(x float64) float64 {

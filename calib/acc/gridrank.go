@@ -142,8 +142,8 @@ func (g *Grid) Groups() []metric.Bin {
 //
 //	|ace(grid) - ace(rows)| ≤ Σ_b q_b (1 + v_b)/2
 //
-// over the m-1 inner ends. Many rows at exactly one confidence make that large, but then ace of the rows depends as much
-// on their order. Fixed-point rounding adds up to 2^-33·m. It panics if m < 1.
+// over the m-1 inner ends. Many rows at exactly one confidence make that large, but then ace of the rows depends as
+// much on their order. Fixed-point rounding adds up to 2^-33·m. It panics if m < 1.
 func (g *Grid) EqualMass(m int) []metric.Bin { return metric.EqualMassCells(g.Groups(), m) }
 
 // Sweep returns the bins of the monotonic sweep, of which metric.ECE is `sweep` and metric.ECEL2 `sweep_l2`. With the

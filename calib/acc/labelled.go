@@ -173,7 +173,8 @@ func (l *Labelled) Total() (n int64, w float64) { return l.Scores.Total() }
 
 func (l *Labelled) empty() bool { return l.Scores.n == 0 && l.Sample.Len() == 0 }
 
-// Merge adds the rows of o, which stays as it is. Another configuration is ErrShape. After an error nothing has changed.
+// Merge adds the rows of o, which stays as it is. Another configuration is ErrShape. After an error nothing has
+// changed.
 func (l *Labelled) Merge(o *Labelled) error {
 	if err := l.check(o); err != nil {
 		return err

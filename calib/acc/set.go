@@ -63,7 +63,8 @@ type Set struct {
 	// Seen and Labelled are nil until their first row: most cells of late labels have no predictions of their own.
 	Seen     *Seen
 	Labelled *Labelled
-	// Classes are counts by predicted class of those of these rows that were added while CountClasses was on; nil without.
+	// Classes are counts by predicted class of those of these rows that were added while CountClasses was on; nil
+	// without.
 	Classes *ClassCounts
 
 	pieced   bool // it lies in pieces of a Decoder
@@ -203,7 +204,8 @@ func clamp(x float64) float64 {
 	return max(0, min(x, 1))
 }
 
-// Merge adds the rows of o, which stays as it is. Another configuration is ErrShape. After an error nothing has changed.
+// Merge adds the rows of o, which stays as it is. Another configuration is ErrShape. After an error nothing has
+// changed.
 func (s *Set) Merge(o *Set) error {
 	if s.cfg != o.cfg {
 		return fmt.Errorf("merge set %+v into %+v: %w", o.cfg, s.cfg, ErrShape)

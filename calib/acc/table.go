@@ -8,8 +8,8 @@ type entry = [4]int64
 // table is a map from integers below space to sums. The entries lie side by side in the order in which their keys
 // first came; few are found by a hash table of their places, many by an array of places with one element for every
 // possible key, which costs no search and no mispredicted branch. Without a new key an update allocates nothing.
-// What a decoder has filled has its keys in ascending order and neither of the two: they are made when an entry is asked
-// for to be changed. The zero value is empty; space is set before the first key.
+// What a decoder has filled has its keys in ascending order and neither of the two: they are made when an entry is
+// asked for to be changed. The zero value is empty; space is set before the first key.
 type table[K uint16 | uint32] struct {
 	keys  []K
 	ents  []entry // of the keys

@@ -24,8 +24,8 @@ func (s *sample) moderate() error {
 	return nil
 }
 
-// temperatureStart is temperature scaling of the sample, from where fits of more parameters go on; logits beyond maxScore
-// are an error.
+// temperatureStart is temperature scaling of the sample, from where fits of more parameters go on; logits beyond
+// maxScore are an error.
 func (s *sample) temperatureStart() (Temperature, FitReport, error) {
 	if err := s.moderate(); err != nil {
 		return Temperature{}, FitReport{}, err

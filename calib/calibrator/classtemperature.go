@@ -11,10 +11,10 @@ import (
 // [MinTemperature, MaxTemperature]. Different T_k may change the argmax, and adding a constant to a row's logits
 // changes p. Apply panics on a row of another K. Make it with FitClassTemperature.
 //
-// T_k belongs to column k of the logits, not to the rows that are predicted k: that is the form of "CTS" in the released
-// code of Jung et al., which divides the logits by a vector of K temperatures. Frenkel and Goldberger, who named the
-// method, search T_k class after class on a grid for the least ECE on held-out rows; here, as in the comparisons of Jung
-// et al., all T_k are fitted at once by NLL, which is convex in 1/T_k and has one optimum.
+// T_k belongs to column k of the logits, not to the rows that are predicted k: that is the form of "CTS" in the
+// released code of Jung et al., which divides the logits by a vector of K temperatures. Frenkel and Goldberger, who
+// named the method, search T_k class after class on a grid for the least ECE on held-out rows; here, as in the
+// comparisons of Jung et al., all T_k are fitted at once by NLL, which is convex in 1/T_k and has one optimum.
 // Reference: Frenkel and Goldberger, Network Calibration by Class-based Temperature Scaling, EUSIPCO 2021; Jung, Seo,
 // Jeong, Choi, Scaling of Class-wise Training Losses for Post-hoc Calibration, ICML 2023.
 type ClassTemperature struct{ p classTemperatureParams }

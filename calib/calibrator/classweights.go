@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// ClassWeights corrects the probabilities of another calibrator for shares of the classes that have moved since it was fitted,
+// ClassWeights corrects the probabilities of another calibrator for shares of the classes that have moved since it was
+// fitted,
 //
 //	p_k = q_k w_k / Σ_j q_j w_j,   q = base(z)        the softmax of ln q + ln w
 //
-// with w_k = share of class k now / share in the rows that the base was fitted on (calib/shift). It is right where P(input | class) has not
-// moved. Another class may come out on top, and should, where w says so: accuracy is no invariant. A factor that all weights share
-// does nothing; NewClassWeights takes it out. Make it with NewClassWeights.
+// with w_k = share of class k now / share in the rows that the base was fitted on (calib/shift). It is right where
+// P(input | class) has not moved. Another class may come out on top, and should, where w says so: accuracy is no
+// invariant. A factor that all weights share does nothing; NewClassWeights takes it out. Make it with NewClassWeights.
 // Reference: Saerens, Latinne, Decaestecker, Neural Computation 14, 2002, Eq. 2.4.
 type ClassWeights struct{ p classWeightsParams }
 
@@ -26,9 +27,9 @@ const (
 	MaxClassWeight = 1e6
 )
 
-// NewClassWeights returns base with weights by class, scaled so that they have the mean 1. A base that is itself one is replaced by its own
-// base, and the weights multiplied. The error names the weight that is out of range after that, or a base that cannot be one:
-// Meta-Cal, or one of another K.
+// NewClassWeights returns base with weights by class, scaled so that they have the mean 1. A base that is itself one is
+// replaced by its own base, and the weights multiplied. The error names the weight that is out of range after that, or
+// a base that cannot be one: Meta-Cal, or one of another K.
 func NewClassWeights(base Calibrator, weights []float64) (*ClassWeights, error) {
 	w := append([]float64(nil), weights...)
 	if b, ok := base.(*ClassWeights); ok {

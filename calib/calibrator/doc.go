@@ -26,7 +26,8 @@
 // Each has a Fit function of its own too, which returns its own type. Start with temperature: one parameter, nothing
 // to go wrong, hard to beat where rows are few. The methods with a parameter or more for each class want hundreds of
 // rows a class; isotonic and the histograms want thousands of rows, and give an NLL that one wrong sure row can ruin.
-// Temperature, ensemble, class-based and parameterised scaling can be wrapped in class-wise loss scaling: see LossScaling.
+// Temperature, ensemble, class-based and parameterised scaling can be wrapped in class-wise loss scaling: see
+// LossScaling.
 //
 // Whether a fitted calibrator is better is not decided here: score it on rows that it was not fitted on.
 package calibrator

@@ -40,11 +40,10 @@ type FitReport struct {
 //	L = 1/W Σ_i w_i [ln Σ_k exp(β z_ik) - β z_iy],  β = 1/T
 //	dL/dβ = 1/W Σ_i w_i (E_p[z_i] - z_iy),  d²L/dβ² = 1/W Σ_i w_i Var_p[z_i] ≥ 0
 //
-// to 1e-6 in ln T. z is row-major n×K with scores to ±1e100, y has n classes in [0, K), w has n weights, 0 or 1e-100..1e100, or is
-// nil. L is convex in β, so the optimum is the one root of dL/dβ: Newton's method in ln β inside a bracket,
-// which is halved where Newton creeps; float64, natural logarithms.
-// A minimum outside the bounds ends on the bound, which the report says: rows that are all right have theirs
-// at T → 0, rows no better than chance at T → ∞.
+// to 1e-6 in ln T. z is row-major n×K with scores to ±1e100, y has n classes in [0, K), w has n weights, 0 or
+// 1e-100..1e100, or is nil. L is convex in β, so the optimum is the one root of dL/dβ: Newton's method in ln β inside a
+// bracket, which is halved where Newton creeps; float64, natural logarithms. A minimum outside the bounds ends on the
+// bound, which the report says: rows that are all right have theirs at T → 0, rows no better than chance at T → ∞.
 //
 // More than 2^18 float32 scores are not copied: kernel.LogitRows summarises them in blocks, dL/d ln β is the mean of
 // NLL less entropy, and a strided sample tells where to look and how the curve bends, so that three or four passes

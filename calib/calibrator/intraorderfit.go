@@ -26,10 +26,10 @@ const (
 //
 //	1/W Σ_i w_i [ln Σ_k exp(u_ik) - u_iy] + T²/(2nσ²) Σ_j (s_{j+1} - s_j)²,  u_ik = -Σ_j s_j B_j(max z_i - z_ik)
 //
-// where B_j is the integral of the j-th hat function and σ = 0.1. It is convex in s. T is that of FitTemperature, where it
-// starts, so the NLL of the fitted rows never ends above that of one temperature. Eight knots: 0 and equal steps of
-// the probability that softmax(z/T) gives to the classes below the top one. L-BFGS on x with ln s_j = lo + (hi-lo) σ(x_j),
-// which holds the slopes in [1/MaxTemperature, 1/MinTemperature]; the report says when one ends there.
+// where B_j is the integral of the j-th hat function and σ = 0.1. It is convex in s. T is that of FitTemperature, where
+// it starts, so the NLL of the fitted rows never ends above that of one temperature. Eight knots: 0 and equal steps of
+// the probability that softmax(z/T) gives to the classes below the top one. L-BFGS on x with ln s_j = lo + (hi-lo)
+// σ(x_j), which holds the slopes in [1/MaxTemperature, 1/MinTemperature]; the report says when one ends there.
 // Arguments and errors are those of FitTemperature, and logits beyond ±1e6 are an error.
 func FitIntraOrderPreserving[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*IntraOrderPreserving, Report, error) {
 	s, err := newSample("intra_order_preserving", z, k, y, w, opts)

@@ -207,7 +207,8 @@ func (f *scaledFit) classLosses(c Calibrator) {
 	}
 }
 
-// normalised returns L̄ and the deviation. L̄ is 0 for a class without rows, and for all where the losses do not differ.
+// normalised returns L̄ and the deviation. L̄ is 0 for a class without rows, and for all where the losses do not
+// differ.
 func (f *scaledFit) normalised() (normal []float64, sd float64) {
 	mean, present := f.meanLoss()
 	for k, l := range f.losses {

@@ -20,8 +20,8 @@ type ODIR struct {
 	Diagonal float64
 }
 
-// Prior deviations of the off-diagonal weights, of the intercepts and of the diagonal weights from their mean. On halves
-// of real logits of 10 and 100 classes the held-out NLL is nearly flat around them.
+// Prior deviations of the off-diagonal weights, of the intercepts and of the diagonal weights from their mean. On
+// halves of real logits of 10 and 100 classes the held-out NLL is nearly flat around them.
 const (
 	offDiagonalDeviation = 0.025
 	interceptDeviation   = 0.3
@@ -34,8 +34,9 @@ const (
 //
 //	λ = K(K-1)/(2 n 0.025²),  μ = K/(2 n 0.3²),  κ = K/(2 n 0.1²)
 //
-// The paper chooses λ and μ by cross-validation. It has no κ, and then nothing holds W_jj of a class whose fitted rows all have p_j ≈ 1, ln p_j ≈ 0: the larger it is the better, and the first other row of the
-// class has a likelihood of 0.
+// The paper chooses λ and μ by cross-validation. It has no κ, and then nothing holds W_jj of a class whose fitted rows
+// all have p_j ≈ 1, ln p_j ≈ 0: the larger it is the better, and the first other row of the class has a likelihood of
+// 0.
 func DefaultODIR(n, k int) ODIR {
 	rows, classes := float64(max(n, 1)), float64(k)
 	return ODIR{
@@ -68,10 +69,11 @@ func (o ODIR) withDefaults(n, k int) (ODIR, error) {
 //
 //	L = mean NLL + λ/(K(K-1)) Σ_{j≠l} W_jl² + μ/K Σ_j b_j² + κ/K Σ_l (d_l - mean d)²
 //
-// in nats, d_l = W_ll - mean_{j≠l} W_jl, which like softmax does not see a number added to a column: a convex objective, by L-BFGS from temperature scaling, W = I/T, in coordinates in which each class's own
-// block of the Hessian there is the identity. A pass costs 4 n K² products and sums; for sensible penalties 15–40 are
-// needed, more where they are so weak that the fit follows every row. Arguments and errors are those of
-// FitTemperature; also K beyond 2000, logits beyond ±1e6 and a penalty that is negative or not finite are errors.
+// in nats, d_l = W_ll - mean_{j≠l} W_jl, which like softmax does not see a number added to a column: a convex
+// objective, by L-BFGS from temperature scaling, W = I/T, in coordinates in which each class's own block of the Hessian
+// there is the identity. A pass costs 4 n K² products and sums; for sensible penalties 15–40 are needed, more where
+// they are so weak that the fit follows every row. Arguments and errors are those of FitTemperature; also K beyond
+// 2000, logits beyond ±1e6 and a penalty that is negative or not finite are errors.
 func FitDirichlet[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR, opts Options) (*Dirichlet, Report, error) {
 	s, err := newSample("dirichlet", z, k, y, w, opts)
 	if err != nil {

@@ -68,8 +68,8 @@ func (m MetaCalSettings) withDefaults(n int) (MetaCalSettings, error) {
 //
 //	threshold = h_(⌈(m+1)(1-α)⌉), so E[P(given up | right)] ≤ α
 //
-// a split-conformal quantile (weighted: the least h with Σ_{h_i≤h} w_i ≥ (1-α)(Σ w + max w)); with Delta it is the least
-// h_(j) with P(Beta(j, m-j+1) < 1-α) ≤ Delta. Where m is too small no row is given up, and the report says so.
+// a split-conformal quantile (weighted: the least h with Σ_{h_i≤h} w_i ≥ (1-α)(Σ w + max w)); with Delta it is the
+// least h_(j) with P(Beta(j, m-j+1) < 1-α) ≤ Delta. Where m is too small no row is given up, and the report says so.
 // CoverageAccuracy takes the greatest h with
 //
 //	(E(h) + 1)/(N(h) + 1) ≤ 1 - target
@@ -83,7 +83,8 @@ func (m MetaCalSettings) withDefaults(n int) (MetaCalSettings, error) {
 // constraint from the right rows only, which leaves the base too many wrong ones (here one index split serves both);
 // it finds the second threshold by isotonic regression of mean entropy on mean accuracy in 20 bins; and it gives up
 // rows at the threshold too.
-// The threshold is 1 + 1e-12 times the entropy that sets it. The other arguments and errors are those of FitTemperature.
+// The threshold is 1 + 1e-12 times the entropy that sets it. The other arguments and errors are those of
+// FitTemperature.
 func FitMetaCal[T kernel.Float](z []T, k int, y []int32, w []float64, set MetaCalSettings, opts Options) (*MetaCal, Report, error) {
 	s, err := newSample("metacal", z, k, y, w, opts)
 	if err != nil {

@@ -77,9 +77,9 @@ const maxOnlineBins = 1000
 // and then calibeating, which corrects what no θ does. A row costs O(1), with Hedging O(Bins), and no allocation.
 //
 // The mean log loss of p exceeds that of the best fixed θ in the ball, chosen with hindsight, by O(ln n / n), where
-// γ is small enough for the ball and the log-odds (in the paper's bound the constant grows exponentially with both; it is far
-// smaller in practice). Tracking has, as n grows, no more squared error than p has after the best correction of its
-// bins. Hedging moreover has an expected calibration error of at most ε/2 + O(1/sqrt(n)) in its bins, whatever the
+// γ is small enough for the ball and the log-odds (in the paper's bound the constant grows exponentially with both; it
+// is far smaller in practice). Tracking has, as n grows, no more squared error than p has after the best correction of
+// its bins. Hedging moreover has an expected calibration error of at most ε/2 + O(1/sqrt(n)) in its bins, whatever the
 // outcomes, if these do not depend on the draws. The draws are a hash of Seed and the number of rows, so that the same
 // stream gives the same forecasts; who knows the seed could play against it.
 //

@@ -17,11 +17,10 @@ import (
 //	∂L/∂β_i = w_i/W (E_p[z_i] - z_iy),  β_i = 1/T(z_i), and from there by the chain rule
 //
 // with L-BFGS over all rows at once, for at most opts.Parameterised.Steps iterations. It starts where T(z) is the T
-// of FitTemperature for every row, from first layers θ₀ drawn by opts.Seed, and a ridge of Ridge/n |θ - θ₀|² holds it to
-// that start. So the fitted rows' NLL is never above that of plain temperature scaling, and the same input gives
-// the same bits.
-// The objective is not convex: another seed ends elsewhere. s is min(opts.Parameterised.Top, K).
-// Arguments and errors are those of FitTemperature, and so is an option that is out of range.
+// of FitTemperature for every row, from first layers θ₀ drawn by opts.Seed, and a ridge of Ridge/n |θ - θ₀|² holds it
+// to that start. So the fitted rows' NLL is never above that of plain temperature scaling, and the same input gives the
+// same bits. The objective is not convex: another seed ends elsewhere. s is min(opts.Parameterised.Top, K). Arguments
+// and errors are those of FitTemperature, and so is an option that is out of range.
 func FitParameterised[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*ParameterisedTemperature, Report, error) {
 	s, err := newSample("parameterised_temperature", z, k, y, w, opts)
 	if err != nil {

@@ -144,8 +144,8 @@ func notScalable(name string) error {
 // opts.LossScaling.On, wraps it in class-wise loss scaling.
 //
 // The calibrator's own Method may be shorter than the name: temperature_sbece makes a Temperature, histogram_width a
-// Histogram, and both of Meta-Cal's a MetaCal. It returns an error for an unknown name, for a row, label, weight or option that is
-// not allowed, and where there is no usable optimum; what makes a fit doubtful is in Report.Warnings.
+// Histogram, and both of Meta-Cal's a MetaCal. It returns an error for an unknown name, for a row, label, weight or
+// option that is not allowed, and where there is no usable optimum; what makes a fit doubtful is in Report.Warnings.
 func Fit[T kernel.Float](method string, z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
 	e, scaled, err := find[T](method)
 	if err != nil {

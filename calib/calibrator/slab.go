@@ -22,7 +22,8 @@ type scratched interface {
 // A row with a score that is NaN or infinite, and with probs a row that is no distribution (values in [0, 1] whose
 // sum is within 0.05 of 1), comes out as NaN: it does not stop the others. Probabilities are those of Apply, rounded
 // to D, which may tie two; for one temperature, float32 logits and a float32 dst they come from the block kernel, with
-// its relative accuracy of 1e-6. It returns an error, and writes nothing, where the lengths do not fit or c is of another K.
+// its relative accuracy of 1e-6. It returns an error, and writes nothing, where the lengths do not fit or c is of
+// another K.
 func ApplyRows[D, T kernel.Float](c Calibrator, dst []D, z []T, k int, probs bool) error {
 	switch {
 	case k < 1:

@@ -13,8 +13,9 @@ import (
 //
 //	c' = h'(t(c)),  h a natural cubic spline fitted to the cumulative accuracy by least squares
 //
-// kept as a table of (c, c') with straight lines between and constants outside, with the K-class vector of Scalar. Nothing makes c' rise with c: where the accuracy of the rows falls with the confidence, the
-// map falls, and rows may change places (the classes below the top one do not). Make it with FitSpline.
+// kept as a table of (c, c') with straight lines between and constants outside, with the K-class vector of Scalar.
+// Nothing makes c' rise with c: where the accuracy of the rows falls with the confidence, the map falls, and rows may
+// change places (the classes below the top one do not). Make it with FitSpline.
 // Reference: Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu, Hartley, Calibration of Neural Networks using Splines,
 // ICLR 2021.
 type Spline struct{ p splineParams }
@@ -86,8 +87,8 @@ const (
 // (the slope at t_i is the limit for one row of many; released code takes that, with t_i = (i-1)/(n-1)). With fewer
 // than 10 rows a piece it takes fewer knots; the report says so, and where the map falls by more than 0.02. The table
 // keeps every distinct confidence up to 1,024, and beyond that runs of equal mass. Values are clipped to
-// [1/(n+2), 1 - 1/(n+2)]: the authors clip to [0, 1], and one wrong row of c' = 1 then makes the NLL infinite. O(n log n).
-// The other arguments and errors are those of FitTemperature.
+// [1/(n+2), 1 - 1/(n+2)]: the authors clip to [0, 1], and one wrong row of c' = 1 then makes the NLL infinite. O(n log
+// n). The other arguments and errors are those of FitTemperature.
 func FitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, set SplineSettings, opts Options) (*Spline, Report, error) {
 	s, err := newSample("spline", z, k, y, w, opts)
 	if err != nil {

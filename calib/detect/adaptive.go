@@ -43,8 +43,8 @@ func (r remembered) means(bias float64) BinMemory {
 // shrink is the number of rows without any error that an adaptive expert imagines in every bin.
 const shrink = 10
 
-// adaptiveBin makes the chords of an adaptive expert of NullBin: in every bin the sign of r̄ and the stake that would have
-// been best for a rate off by r̄. That of NullAccuracy bets on falls alone.
+// adaptiveBin makes the chords of an adaptive expert of NullBin: in every bin the sign of r̄ and the stake that would
+// have been best for a rate off by r̄. That of NullAccuracy bets on falls alone.
 func (d *dictionary) adaptiveBin(chords []chord, past []remembered, active uint64) {
 	for j := range chords {
 		chords[j] = chord{}
@@ -61,8 +61,8 @@ func (d *dictionary) adaptiveBin(chords []chord, past []remembered, active uint6
 	}
 }
 
-// shyness lists what the adaptive experts of NullECE take off their estimate of the error, in units of its noise: one of
-// them believes what it sees, which is too much in small samples and right in large ones.
+// shyness lists what the adaptive experts of NullECE take off their estimate of the error, in units of its noise: one
+// of them believes what it sees, which is too much in small samples and right in large ones.
 var shyness = [...]float64{0, .4}
 
 // aim is the bet of an adaptive expert of NullECE: one stake, and a direction by bin in [-1, 1].
@@ -116,8 +116,8 @@ func (d *dictionary) adaptiveECE(chords []chord, past []remembered, active uint6
 	}
 }
 
-// eceChord returns the bet 1 + θ(g(a - c - β) - |g|·slack - ε) on bin j. Where g is 0 it loses θε a row: that the bin is
-// calibrated counts against the null being wrong.
+// eceChord returns the bet 1 + θ(g(a - c - β) - |g|·slack - ε) on bin j. Where g is 0 it loses θε a row: that the bin
+// is calibrated counts against the null being wrong.
 func (d *dictionary) eceChord(j int, theta, g float64) chord {
 	b := &d.bins[j]
 	return b.newChord(theta, g, d.spec.Epsilon+margin+math.Abs(g)*b.slack)

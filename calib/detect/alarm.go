@@ -23,8 +23,8 @@ type AlarmSpec struct {
 	EpsilonAccuracy float64
 }
 
-// Alarm is the headline test on ECE (NullECE) beside the diagnosis by bin (NullBin), for one key; or the headline is NullAccuracy,
-// and Diagnosis is nil. Together they have E[false alarms by pane t] ≤ α·t, each counted once.
+// Alarm is the headline test on ECE (NullECE) beside the diagnosis by bin (NullBin), for one key; or the headline is
+// NullAccuracy, and Diagnosis is nil. Together they have E[false alarms by pane t] ≤ α·t, each counted once.
 type Alarm struct{ Headline, Diagnosis *Detector }
 
 // NewAlarm returns an alarm without any rows; ErrSpec where the specification is out of range.
@@ -133,7 +133,8 @@ func (a *Alarm) Observe(id int64, p Pane) (*Fired, error) {
 	return f, nil
 }
 
-// AppendBinary appends the state of both tests, each with its length before it; that of a test that is not there is empty.
+// AppendBinary appends the state of both tests, each with its length before it; that of a test that is not there is
+// empty.
 func (a *Alarm) AppendBinary(b []byte) ([]byte, error) {
 	b, err := binenc.AppendBlock(b, a.Headline.AppendBinary)
 	if err != nil || a.Diagnosis == nil {
@@ -145,7 +146,8 @@ func (a *Alarm) AppendBinary(b []byte) ([]byte, error) {
 // maxState bounds the encoded state of one test.
 const maxState = 1 << 16
 
-// UnmarshalBinary replaces the state by the encoded one, of the same specification; after an error (ErrCorrupt) it is as it was.
+// UnmarshalBinary replaces the state by the encoded one, of the same specification; after an error (ErrCorrupt) it is
+// as it was.
 func (a *Alarm) UnmarshalBinary(data []byte) error {
 	r := binenc.NewReader(data)
 	head, diag := r.Bytes(maxState), r.Bytes(maxState)

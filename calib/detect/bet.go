@@ -79,8 +79,8 @@ func (b bin) maxStake(s float64) float64 {
 // clipRate keeps a rate off 0 and 1 where it is divided by its variance.
 func clipRate(p float64) float64 { return min(max(p, .005), .995) }
 
-// stake returns the θ that maximises the growth of a bet of sign s on the bin if the rate of right rows at its middle is
-// p, against the boundary rate q = m + β + s·tol:
+// stake returns the θ that maximises the growth of a bet of sign s on the bin if the rate of right rows at its middle
+// is p, against the boundary rate q = m + β + s·tol:
 //
 //	θ = s(p - q) / (q(1 - q)), at least 0 and at most maxStake
 func (b bin) stake(s, p float64) float64 {

@@ -9,9 +9,9 @@ import (
 
 const detectorVersion = 2
 
-// AppendBinary appends the state: version, fingerprint of the specification (8 bytes), panes, alarms (uvarint), last pane
-// (varint); by expert R, or -log R where it is above e^300, and cusum (float64) and, where cusum > 0, last pane - since (uvarint); by half-life and bin Σw, Σ w·c,
-// Σ w·a (float64). Equal states have equal bytes.
+// AppendBinary appends the state: version, fingerprint of the specification (8 bytes), panes, alarms (uvarint), last
+// pane (varint); by expert R, or -log R where it is above e^300, and cusum (float64) and, where cusum > 0, last pane -
+// since (uvarint); by half-life and bin Σw, Σ w·c, Σ w·a (float64). Equal states have equal bytes.
 func (d *Detector) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, detectorVersion)
 	b = binenc.AppendFixed64(b, d.dict.print)

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// ReferenceCurve measures the reference of the change mode on the n_j labelled rows by bin of a reference window: the mean of
-// a - c by bin, shrunk towards that of all rows as far as the differences between bins are noise (parametric empirical Bayes),
-// and a slack of z of its standard deviations. With r_j = Σ(a - c)/n_j, s_j² = ā_j(1-ā_j)/n_j, ā_j = (Σa + ½)/(n_j + 1), n = Σ n_j:
+// ReferenceCurve measures the reference of the change mode on the n_j labelled rows by bin of a reference window: the
+// mean of a - c by bin, shrunk towards that of all rows as far as the differences between bins are noise (parametric
+// empirical Bayes), and a slack of z of its standard deviations. With r_j = Σ(a - c)/n_j, s_j² = ā_j(1-ā_j)/n_j, ā_j =
+// (Σa + ½)/(n_j + 1), n = Σ n_j:
 //
 //	β̄ = Σ n_j r_j / n                 V = Σ n_j² s_j² / n²
 //	τ² = max(0, (Σ n_j (r_j-β̄)² - Σ n_j s_j² + nV) / (n - Σ n_j²/n))
@@ -16,10 +17,10 @@ import (
 //
 //	A = Σa/n, its slack z·sqrt(A(1-A)/n)
 //
-// A bin without rows has β̄ and sd² = τ² + V. The rows of a calibrated window differ by noise alone: then all β_j are near β̄, and
-// the sum of their errors is .003 for 10,000 rows where that of the r_j is .009. z is 0 or more, else ErrSpec; ErrPane where p
-// holds no rows or sums that no rows have. Reference: Morris, Parametric Empirical Bayes Inference, JASA 1983; τ² by moments as
-// in DerSimonian, Laird 1986 with weights n_j.
+// A bin without rows has β̄ and sd² = τ² + V. The rows of a calibrated window differ by noise alone: then all β_j are
+// near β̄, and the sum of their errors is .003 for 10,000 rows where that of the r_j is .009. z is 0 or more, else
+// ErrSpec; ErrPane where p holds no rows or sums that no rows have. Reference: Morris, Parametric Empirical Bayes
+// Inference, JASA 1983; τ² by moments as in DerSimonian, Laird 1986 with weights n_j.
 func ReferenceCurve(p Pane, z float64) (*Reference, error) {
 	if err := p.check(len(p)); err != nil {
 		return nil, err

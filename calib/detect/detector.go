@@ -67,8 +67,8 @@ func (d *Detector) clear() {
 }
 
 // Observe takes the sums of the next pane. id names the pane (its number or start time) and must not decrease; it is
-// only given back by Evidence. The evidence is nil unless this pane raised an alarm, which puts the detector back to its start
-// (with Ever: an alarm at every pane from then on that is still over). On ErrPane the detector is as it was.
+// only given back by Evidence. The evidence is nil unless this pane raised an alarm, which puts the detector back to
+// its start (with Ever: an alarm at every pane from then on that is still over). On ErrPane the detector is as it was.
 func (d *Detector) Observe(id int64, p Pane) (*Evidence, error) {
 	if err := p.check(d.dict.spec.Bins); err != nil {
 		return nil, err

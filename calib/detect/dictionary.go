@@ -119,9 +119,9 @@ var (
 	eceStakes   = [...]float64{.05, .1, .2, .4, .8}
 )
 
-// sure is the confidence above which unsure experts do not bet: they leave out the bins that reach beyond it. Rows that go wrong
-// are mostly not the surest ones, so that an error of a part of the rows hardly shows among these, which are often half of all: a bet
-// on them would lose what the other bins win.
+// sure is the confidence above which unsure experts do not bet: they leave out the bins that reach beyond it. Rows that
+// go wrong are mostly not the surest ones, so that an error of a part of the rows hardly shows among these, which are
+// often half of all: a bet on them would lose what the other bins win.
 const sure = .94
 
 // binWeights are the shares of the global, unsure, local and adaptive experts of NullBin.
@@ -218,7 +218,8 @@ const rivals = 3
 //
 //	σ(k·logit c + (k - 1)·ln rivals)
 //
-// With a top class against r equal ones, c = 1/(1 + r·e^-Δ), so the gap of the logits is Δ = logit c + ln r, and k·Δ gives this.
+// With a top class against r equal ones, c = 1/(1 + r·e^-Δ), so the gap of the logits is Δ = logit c + ln r, and k·Δ
+// gives this.
 func atTemperature(c, k float64) float64 {
 	c = clipRate(c)
 	gap := math.Log(c/(1-c)) + math.Log(rivals)

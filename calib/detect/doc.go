@@ -9,8 +9,8 @@
 //	fired, err := alarm.Observe(labelPane, pane)
 //	if fired != nil { ... fired.Headline.LogE, fired.Headline.Since, fired.Diagnosis.Bins ... }
 //
-// Against a reference window (ReferenceCurve) there are the change mode, Spec.Reference with a small ε, and NullAccuracy, which sees
-// a fall of accuracy that the confidences foretell and calibration therefore does not show.
+// Against a reference window (ReferenceCurve) there are the change mode, Spec.Reference with a small ε, and
+// NullAccuracy, which sees a fall of accuracy that the confidences foretell and calibration therefore does not show.
 //
 // The caller's duties:
 //  1. Give every labelled row once, in the order in which labels arrive: late rows in the pane in which they came.

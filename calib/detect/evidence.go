@@ -12,8 +12,8 @@ type Evidence struct {
 	Epsilon         float64
 	LogE, Threshold float64 // log Σ w R, and log 1/α: an alarm where LogE ≥ Threshold
 	Pane            int64   // the last pane seen
-	// Since is the last pane at which the cusum of the best-weighted expert was at 0, or the first pane of all: an estimate of
-	// the last pane before the error began. No confidence is attached to it.
+	// Since is the last pane at which the cusum of the best-weighted expert was at 0, or the first pane of all: an
+	// estimate of the last pane before the error began. No confidence is attached to it.
 	Since int64
 	// Direction is the sign of a - c that the best expert bet on: -1 overconfident, 1 underconfident, 0 both.
 	Direction int
@@ -31,9 +31,9 @@ type ExpertEvidence struct {
 	Since     int64
 }
 
-// BinEvidence is one bin's part. N, Confidence and Accuracy are of past rows, discounted by half every 1,000 rows (Recent)
-// and every 8,000 (Long); NaN without rows. Where the detector has local experts (NullBin), LogE is the largest log evidence
-// since its own Since against |a - c - β| ≤ ε in this bin alone, and Direction its sign; else 0.
+// BinEvidence is one bin's part. N, Confidence and Accuracy are of past rows, discounted by half every 1,000 rows
+// (Recent) and every 8,000 (Long); NaN without rows. Where the detector has local experts (NullBin), LogE is the
+// largest log evidence since its own Since against |a - c - β| ≤ ε in this bin alone, and Direction its sign; else 0.
 type BinEvidence struct {
 	Lo, Hi, Reference float64
 	Recent, Long      BinMemory

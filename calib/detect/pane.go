@@ -7,8 +7,8 @@ import (
 )
 
 // margin widens every bin and every tolerance, so that bets stay fair although confidences are summed as multiples of
-// 2^-32: Σ w·c and w of a row with weight w are each off by at most 2^-33, hence their quotient by at most 2^-32/w, which is
-// at most margin for w >= 2^-10.
+// 2^-32: Σ w·c and w of a row with weight w are each off by at most 2^-33, hence their quotient by at most 2^-32/w,
+// which is at most margin for w >= 2^-10.
 const margin = 0x1p-22
 
 // BinSums are the sums of the rows of one bin: N1 = Σw and C1 = Σ w·c of the correct ones, N0 and C0 of the wrong ones.
@@ -21,8 +21,8 @@ func (b BinSums) N() float64 { return b.N1 + b.N0 }
 type Pane []BinSums
 
 // FromGrid returns the pane of the labelled rows of g with m bins, m a divisor of 3600, else acc.ErrShape. Exact
-// but for Σ w·c, off by at most 2^-33 a row; the detectors allow for that where weights are at least 2^-10. The grid must
-// hold no unlabelled rows: they would count as wrong ones.
+// but for Σ w·c, off by at most 2^-33 a row; the detectors allow for that where weights are at least 2^-10. The grid
+// must hold no unlabelled rows: they would count as wrong ones.
 func FromGrid(g *acc.Grid, m int) (Pane, error) {
 	wrong, correct, err := g.BinsByOutcome(m)
 	if err != nil {

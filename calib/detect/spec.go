@@ -18,8 +18,9 @@ const (
 	NullECE Null = iota
 	// NullBin is |b_ij - β_j| ≤ ε for every row i and bin j: no bin is off by more than ε.
 	NullBin
-	// NullAccuracy is P(row i right | past) ≥ A - ε - κ for every row i, A and κ the accuracy of the reference and its slack:
-	// accuracy has not fallen; confidences play no part. It is one side of NullBin for a model that is always A sure.
+	// NullAccuracy is P(row i right | past) ≥ A - ε - κ for every row i, A and κ the accuracy of the reference and its
+	// slack: accuracy has not fallen; confidences play no part. It is one side of NullBin for a model that is always A
+	// sure.
 	NullAccuracy
 )
 
@@ -62,8 +63,8 @@ type Spec struct {
 	// Alpha is 1/(least average number of panes to a false alarm), in (0, 1); default 1/3,150,000. With Ever it is the
 	// probability that there ever is a false alarm.
 	Alpha float64
-	// Ever weighs pane t by 1/(t(t+1)): P(ever a false alarm) ≤ α, at the price of slower alarms as time goes by. The sum
-	// is then an e-value at every time (what e-BH needs); it is not put back to 0 by an alarm.
+	// Ever weighs pane t by 1/(t(t+1)): P(ever a false alarm) ≤ α, at the price of slower alarms as time goes by. The
+	// sum is then an e-value at every time (what e-BH needs); it is not put back to 0 by an alarm.
 	Ever      bool
 	Reference *Reference
 }

@@ -2,7 +2,8 @@ package detect
 
 import "math"
 
-// wealth is R of an expert: R itself where it is not negative, and -log R where R is above e^wealthTop, which float64 may not hold.
+// wealth is R of an expert: R itself where it is not negative, and -log R where R is above e^wealthTop, which float64
+// may not hold.
 type wealth float64
 
 // wealthTop leaves room for the product with the e-value of a pane and for the sum over experts.

@@ -6,7 +6,8 @@ const (
 	// EdgeTolerance is how far, relative to an edge, a probability of LogitRows may lie from it and yet be on its other
 	// side in float64: their relative error, 1e-6, and a tenth more.
 	EdgeTolerance = 1.1e-6
-	// EdgeCells is the number of equal cells of (0,1] whose edges Settle looks at: those of 2, 3, …, 10, 12, 15, 16, 18,
+	// EdgeCells is the number of equal cells of (0,1] whose edges Settle looks at: those of 2, 3, …, 10, 12, 15, 16,
+	// 18,
 	// 20, 24, 25, 30, … bins are among them.
 	EdgeCells = 3600
 )
@@ -51,8 +52,8 @@ func (x *Exact) settle() {
 }
 
 // Exact gives probabilities of a float32 row as Logits or Probs has them, to the last bit, for the few that lie beside
-// an edge. Row is of LogitRows at temperature 1, or of ProbRows, and Scores are what it was made of. The first Prob costs
-// K exponentials, each one more.
+// an edge. Row is of LogitRows at temperature 1, or of ProbRows, and Scores are what it was made of. The first Prob
+// costs K exponentials, each one more.
 type Exact struct {
 	Row    *Row
 	Scores []float32

@@ -161,8 +161,8 @@ func (b *block) addUnit(s *scanned, o *Options) error {
 	return nil
 }
 
-// grid finds cells of equal width. Adding magic to x ≥ 0 leaves the integer part of x in the upper half of its bits, from
-// magicBits on, and the fraction in the lower half.
+// grid finds cells of equal width. Adding magic to x ≥ 0 leaves the integer part of x in the upper half of its bits,
+// from magicBits on, and the fraction in the lower half.
 type grid struct {
 	m      float64
 	lo, hi int64 // where p·m is taken to be at least and at most

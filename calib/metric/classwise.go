@@ -35,8 +35,8 @@ func NewClassWise(k, m int) *ClassWise {
 	return c
 }
 
-// AddWeighted adds a row of weight w ≥ 0: p are its k probabilities and y its label. A probability of exactly 0 is in no
-// bin.
+// AddWeighted adds a row of weight w ≥ 0: p are its k probabilities and y its label. A probability of exactly 0 is in
+// no bin.
 func (c *ClassWise) AddWeighted(p []float64, y int, w float64) {
 	for k, pk := range p[:c.k] {
 		c.prob(k, pk, w)

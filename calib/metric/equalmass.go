@@ -81,7 +81,8 @@ func splitCells(cells []Bin, ends []float64) []Bin {
 			}
 			share := (upTo - at) / c.W
 			bins[b].plus(c, share)
-			// A share of a row is a row; of n rows it is n times the share, and at least 1. Less is rounding of the ends.
+			// A share of a row is a row; of n rows it is n times the share, and at least 1. Less is rounding of the
+			// ends.
 			if share > sliver {
 				bins[b].N += max(1, int64(math.Round(share*float64(c.N))))
 			}

@@ -70,8 +70,8 @@ func (s Sorted) correct(i, j int) int {
 	return n
 }
 
-// weigh returns the weights of the right and of the wrong rows in [i, j). Each is a sum of its own: a small one would not
-// survive as the difference of two that are large.
+// weigh returns the weights of the right and of the wrong rows in [i, j). Each is a sum of its own: a small one would
+// not survive as the difference of two that are large.
 func (s Sorted) weigh(i, j int) (right, wrong float64) {
 	if s.W == nil {
 		n := s.correct(i, j)

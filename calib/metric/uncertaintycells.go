@@ -16,9 +16,10 @@ const (
 	resampleTol = 1e-6
 )
 
-// UncertaintyCells returns the uncertainty of a calibration error, as Evaluate does by its key, of rows that are known by cell, in ascending order of confidence, such as
-// acc.Grid.Groups. The observed value is that of the cells too. Not for ece, ece_l2 and mce, of which ResampleBins of
-// the equal-width bins is the one, and not for cwece and cwece_l2, which cells know nothing of.
+// UncertaintyCells returns the uncertainty of a calibration error, as Evaluate does by its key, of rows that are known
+// by cell, in ascending order of confidence, such as acc.Grid.Groups. The observed value is that of the cells too. Not
+// for ece, ece_l2 and mce, of which ResampleBins of the equal-width bins is the one, and not for cwece and cwece_l2,
+// which cells know nothing of.
 func UncertaintyCells(cells []Bin, key string, opt Options) (Interval, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {

@@ -29,14 +29,15 @@ type Estimate struct {
 
 	// Condition is the root of the condition number of AᵀD⁻¹A with a diagonal of ones: about by how much noise is
 	// magnified in the share of the worst class, against a model that confuses no two classes. Ridge is λ, 0 where the
-	// condition is at most MaxCondition: above, the estimate is drawn towards no shift, and its intervals are too narrow.
+	// condition is at most MaxCondition: above, the estimate is drawn towards no shift, and its intervals are too
+	// narrow.
 	Condition, Ridge float64
 	Fit              Fit
 }
 
-// Fit is the test of the assumption: X² of μ - A q by symbol, Σ r²/D over groups of symbols that expect enough rows. Under label
-// shift it is about χ² of DF degrees of freedom, DF its mean, which is S - K where no group has two symbols.
-// P is its p-value, for one look; 1 where DF is 0: with a symbol a class there is nothing to test.
+// Fit is the test of the assumption: X² of μ - A q by symbol, Σ r²/D over groups of symbols that expect enough rows.
+// Under label shift it is about χ² of DF degrees of freedom, DF its mean, which is S - K where no group has two
+// symbols. P is its p-value, for one look; 1 where DF is 0: with a symbol a class there is nothing to test.
 type Fit struct{ Statistic, DF, P float64 }
 
 // MaxCondition is beyond which an estimate is regularised.
@@ -50,18 +51,19 @@ const (
 	z95           = 1.959963984540054
 )
 
-// BBSE returns black-box shift estimation by minimum chi-square: with A, μ of the Table and D the variance of μ - A q by symbol,
+// BBSE returns black-box shift estimation by minimum chi-square: with A, μ of the Table and D the variance of μ - A q
+// by symbol,
 //
 //	q = argmin_{q ≥ 0} Σ_i (μ_i - (A q)_i)²/D_i + λ Σ_j G_jj (q_j - p_j)²,   G = AᵀD⁻¹A,  λ = 0 unless A is near singular
 //	Cov q = G⁻¹ - q qᵀ/m - diag(q_j²/n_j)      of a counted reference
 //	accuracy = Σ_j q_j h_j,   h_j = P(the symbol says j | class j)
 //
-// which with one symbol a class is w = C⁻¹μ (Lipton et al.), weights w = q/p. The interval of accuracy is by the delta method: with x = D⁻¹A G⁻¹h,
-// a row now of symbol i and class j has influence x_i - 1[i says j], a reference row q_j/n_j (1[i says j] - x_i). λ is the least that
-// brings the Condition to MaxCondition, as in RLLS the estimate then is drawn towards w = 1.
-// ErrInput where the table is none, or fewer than two classes have reference rows.
-// References: Lipton, Wang, Smola, ICML 2018, section 4. Azizzadenesheli et al., Regularized Learning for Domain Adaptation under Label Shifts,
-// ICLR 2019 (RLLS). Rao, Linear Statistical Inference, 1973 (weights).
+// which with one symbol a class is w = C⁻¹μ (Lipton et al.), weights w = q/p. The interval of accuracy is by the delta
+// method: with x = D⁻¹A G⁻¹h, a row now of symbol i and class j has influence x_i - 1[i says j], a reference row
+// q_j/n_j (1[i says j] - x_i). λ is the least that brings the Condition to MaxCondition, as in RLLS the estimate then
+// is drawn towards w = 1. ErrInput where the table is none, or fewer than two classes have reference rows.
+// References: Lipton, Wang, Smola, ICML 2018, section 4. Azizzadenesheli et al., Regularized Learning for Domain
+// Adaptation under Label Shifts, ICLR 2019 (RLLS). Rao, Linear Statistical Inference, 1973 (weights).
 func BBSE(t Table) (Estimate, error) {
 	d, err := newModel(&t)
 	if err != nil {

@@ -11,15 +11,16 @@ const (
 	emTolerance = 1e-7
 )
 
-// EM returns the maximum likelihood estimate from the table: the rows now are independent draws of symbols from A q, and
+// EM returns the maximum likelihood estimate from the table: the rows now are independent draws of symbols from A q,
+// and
 //
 //	q_j ← q_j Σ_i μ_i A_ij/(A q)_i      from q = p
 //
-// climbs to the maximum of a concave likelihood. That is Saerens' EM on histograms: with P(j | symbol i) of the reference in the place of a
-// row's probabilities, counted, or with Soft the mean of the calibrator's. Standard errors, intervals and test are those of BBSE at this q.
-// Errors as of BBSE.
-// Reference: Saerens, Latinne, Decaestecker, Adjusting the Outputs of a Classifier to New a Priori Probabilities, Neural Computation 14, 2002,
-// section 2.2.
+// climbs to the maximum of a concave likelihood. That is Saerens' EM on histograms: with P(j | symbol i) of the
+// reference in the place of a row's probabilities, counted, or with Soft the mean of the calibrator's. Standard errors,
+// intervals and test are those of BBSE at this q. Errors as of BBSE.
+// Reference: Saerens, Latinne, Decaestecker, Adjusting the Outputs of a Classifier to New a Priori Probabilities,
+// Neural Computation 14, 2002, section 2.2.
 func EM(t Table) (Estimate, error) {
 	d, err := newModel(&t)
 	if err != nil {

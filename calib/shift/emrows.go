@@ -13,16 +13,17 @@ const (
 	emRowsTolerance = 1e-9
 )
 
-// EMRows is EM on rows: p are calibrated probabilities of n rows without labels, n×K row-major, prior the shares of the classes in
-// the rows that the calibrator was fitted on. It iterates
+// EMRows is EM on rows: p are calibrated probabilities of n rows without labels, n×K row-major, prior the shares of the
+// classes in the rows that the calibrator was fitted on. It iterates
 //
 //	p'_ij ∝ p_ij w_j,   w_j = mean_i p'_ij / prior_j
 //
 // from w = 1; the likelihood is concave and rises at every step. accuracy = mean_i of the corrected probability of the
 // class that p says: max of p, not of p'. It needs probabilities that are calibrated on the reference, bias by class
-// included (vector scaling): with those it beats BBSE of a symbol a class, with raw ones it can be far off. The interval has the sampling of labels
-// only. Standard errors of the shares, for up to MaxClasses, are those of the observed information, without the error of the calibrator; there is
-// no test of the assumption. ErrInput where shapes are wrong, a prior is not positive or does not sum to 1, or a row is no distribution.
+// included (vector scaling): with those it beats BBSE of a symbol a class, with raw ones it can be far off. The
+// interval has the sampling of labels only. Standard errors of the shares, for up to MaxClasses, are those of the
+// observed information, without the error of the calibrator; there is no test of the assumption. ErrInput where shapes
+// are wrong, a prior is not positive or does not sum to 1, or a row is no distribution.
 // References: Saerens et al., section 2.2. Alexandari, Kundaje, Shrikumar, ICML 2020.
 func EMRows(p, prior []float64) (Estimate, error) {
 	if err := checkRows(p, prior); err != nil {
@@ -129,8 +130,8 @@ func checkRow(name string, p []float64, least float64) error {
 	return nil
 }
 
-// Correct sets dst to the probabilities p under shares of classes that have moved by the weights w: dst_j = p_j w_j / Σ p w; p
-// itself where that sum is 0. dst may be p.
+// Correct sets dst to the probabilities p under shares of classes that have moved by the weights w: dst_j = p_j w_j / Σ
+// p w; p itself where that sum is 0. dst may be p.
 // Reference: Saerens et al., Eq. 2.4.
 func Correct(dst, p, w []float64) {
 	var sum float64
@@ -146,7 +147,8 @@ func Correct(dst, p, w []float64) {
 	}
 }
 
-// observed fills condition and standard errors from the information of the rows: with u_ij = p_ij/prior_j / Σ_l p_il w_l,
+// observed fills condition and standard errors from the information of the rows: with u_ij = p_ij/prior_j / Σ_l p_il
+// w_l,
 //
 //	Cov q = (Σ_i u_i u_iᵀ)⁻¹ - q qᵀ/n
 //

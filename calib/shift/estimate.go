@@ -78,8 +78,8 @@ func (d *model) accuracy(e *Estimate, q []float64, s *solution, inverse *mat.Sym
 	e.Lo, e.Hi = max(0, e.Accuracy-half), min(1, e.Accuracy+half)
 }
 
-// softAccuracy is the variance of the accuracy by the rows of a soft reference: one of symbol i, which says c, has influence
-// (q_c A_ic - x_i (A q)_i)/s_i.
+// softAccuracy is the variance of the accuracy by the rows of a soft reference: one of symbol i, which says c, has
+// influence (q_c A_ic - x_i (A q)_i)/s_i.
 func (d *model) softAccuracy(q, influence []float64) float64 {
 	c := len(d.classes)
 	fitted := d.fitted(q)
@@ -98,10 +98,12 @@ func (d *model) softAccuracy(q, influence []float64) float64 {
 	return max(0, square-mean*mean) / d.n
 }
 
-// leastExpected is how many rows a group of symbols of the test expects in the smaller sample at least: the approximation by χ² needs some.
+// leastExpected is how many rows a group of symbols of the test expects in the smaller sample at least: the
+// approximation by χ² needs some.
 const leastExpected = 5
 
-// fit tests μ = A q. Residuals have the variance D - A G⁻¹ Aᵀ, so a group g of symbols, of sums over g, has mean 1 - a_gᵀG⁻¹a_g/D_g.
+// fit tests μ = A q. Residuals have the variance D - A G⁻¹ Aᵀ, so a group g of symbols, of sums over g, has mean 1 -
+// a_gᵀG⁻¹a_g/D_g.
 func (d *model) fit(q []float64, s *solution, inverse *mat.SymDense) Fit {
 	c := len(d.classes)
 	fitted := d.fitted(q)
@@ -140,8 +142,8 @@ func (d *model) fit(q []float64, s *solution, inverse *mat.SymDense) Fit {
 	return f
 }
 
-// Distance is the total variation of the shares from those of the reference, ½ Σ_j |q_j - p_j| in [0, 1], and about what noise
-// alone makes of it, ½ sqrt(2/π) Σ_j SE_j.
+// Distance is the total variation of the shares from those of the reference, ½ Σ_j |q_j - p_j| in [0, 1], and about
+// what noise alone makes of it, ½ sqrt(2/π) Σ_j SE_j.
 func (e *Estimate) Distance() (tv, null float64) {
 	for j := range e.Shares {
 		tv += math.Abs(e.Shares[j]-e.Reference[j]) / 2
@@ -150,9 +152,10 @@ func (e *Estimate) Distance() (tv, null float64) {
 	return tv, null
 }
 
-// Moved reports whether some class's share differs from its share in q for sure: by more than noise makes of any of K at level alpha (Bonferroni), for
-// one look. t is the table of the estimate. The standard error is that at the shares a_j of both together, (n q_j + m q̂_j)/(n + m), and as a class of few
-// rows is skewed as Poisson counts are, of the normal score and that of the root the nearer one counts:
+// Moved reports whether some class's share differs from its share in q for sure: by more than noise makes of any of K
+// at level alpha (Bonferroni), for one look. t is the table of the estimate. The standard error is that at the shares
+// a_j of both together, (n q_j + m q̂_j)/(n + m), and as a class of few rows is skewed as Poisson counts are, of the
+// normal score and that of the root the nearer one counts:
 //
 //	min(|q̂_j - q_j|, 2 sqrt(a_j) |sqrt(q̂_j) - sqrt(q_j)|)/se_j(a) > Φ⁻¹(1 - alpha/2K)
 //

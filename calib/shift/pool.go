@@ -10,15 +10,17 @@ import (
 // PooledAssumption is what estimates of more than MaxClasses classes rest on.
 const PooledAssumption = Assumption + "; those of the classes that are taken together have not moved among each other"
 
-// Pool takes classes together: the MaxClasses - 1 with the most rows of a reference, say, stay what they are, the others are one, the
-// rest. So an estimate of any K takes the memory and the time of MaxClasses. Up to MaxClasses classes are all kept.
+// Pool takes classes together: the MaxClasses - 1 with the most rows of a reference, say, stay what they are, the
+// others are one, the rest. So an estimate of any K takes the memory and the time of MaxClasses. Up to MaxClasses
+// classes are all kept.
 type Pool struct {
 	k    int
 	kept []int // ascending; nil = all
 	at   []int32
 }
 
-// NewPool returns the pool for rows of the reference by class, or whatever else says which to keep; of classes with as many the first are kept.
+// NewPool returns the pool for rows of the reference by class, or whatever else says which to keep; of classes with as
+// many the first are kept.
 func NewPool(rows []float64) *Pool { return NewPoolOf(rows, MaxClasses) }
 
 // NewPoolOf is NewPool with at most so many classes, 2 and more: it takes less time, and says less.
@@ -36,7 +38,8 @@ func NewPoolOf(rows []float64, most int) *Pool {
 	return p
 }
 
-// RestorePool returns the pool of k classes that keeps the given ones, in ascending order; nil keeps all. ErrInput where a pool cannot be so.
+// RestorePool returns the pool of k classes that keeps the given ones, in ascending order; nil keeps all. ErrInput
+// where a pool cannot be so.
 func RestorePool(k int, kept []int) (*Pool, error) {
 	want := 0
 	if k > MaxClasses {
@@ -114,17 +117,17 @@ func (p *Pool) Sum(dst, x []float64) {
 	}
 }
 
-// Spread sets dst, of K, to the values of x, of Classes: each class has that of its class of the pool. Probabilities of K classes that are
-// corrected (Correct) by weights so spread have, summed by class of the pool, the sums corrected by the weights themselves; within the rest their
-// ratios stay, which is right where PooledAssumption is.
+// Spread sets dst, of K, to the values of x, of Classes: each class has that of its class of the pool. Probabilities of
+// K classes that are corrected (Correct) by weights so spread have, summed by class of the pool, the sums corrected by
+// the weights themselves; within the rest their ratios stay, which is right where PooledAssumption is.
 func (p *Pool) Spread(dst, x []float64) {
 	for j := range dst {
 		dst[j] = x[p.Of(j)]
 	}
 }
 
-// Gather sets dst, of Classes, to the means of x, of K, by class of the pool, where class j weighs rows_j + ½: of the rest it is what
-// weights by class do to its share.
+// Gather sets dst, of Classes, to the means of x, of K, by class of the pool, where class j weighs rows_j + ½: of the
+// rest it is what weights by class do to its share.
 func (p *Pool) Gather(dst, x, rows []float64) {
 	clear(dst)
 	total := make([]float64, len(dst))
@@ -138,12 +141,14 @@ func (p *Pool) Gather(dst, x, rows []float64) {
 	}
 }
 
-// Mend makes an estimate of a table of the pool one of the K classes. There a row of the rest of which the model says another class of the rest
-// looks right: wrong are such rows of the reference, and rows all of its rest. With δ = wrong/rows,
+// Mend makes an estimate of a table of the pool one of the K classes. There a row of the rest of which the model says
+// another class of the rest looks right: wrong are such rows of the reference, and rows all of its rest. With δ =
+// wrong/rows,
 //
 //	accuracy = accuracy of the table - q δ,   q the share of the rest
 //
-// and its interval is wider by 1.96 (SE_q δ + q sqrt(δ(1-δ)/rows)) on either side, as if the errors came together at their worst.
+// and its interval is wider by 1.96 (SE_q δ + q sqrt(δ(1-δ)/rows)) on either side, as if the errors came together at
+// their worst.
 func (p *Pool) Mend(e *Estimate, wrong, rows float64) {
 	if p.kept == nil {
 		return

@@ -24,8 +24,9 @@ type Table struct {
 	Says  []int     // S: the class that rows of a symbol say
 	Joint []float64 // S×K, row-major: rows of the reference by symbol and label
 	Now   []float64 // S: rows now
-	// Soft says that Joint are not counts but sums of calibrated probabilities P(label | row) over rows of the reference, which
-	// are less noisy, and as right as the calibrator is: its own errors are not in those of the estimate.
+	// Soft says that Joint are not counts but sums of calibrated probabilities P(label | row) over rows of the
+	// reference, which are less noisy, and as right as the calibrator is: its own errors are not in those of the
+	// estimate.
 	Soft bool
 }
 
@@ -74,7 +75,8 @@ func total(name string, h []float64) (float64, error) {
 	return n, nil
 }
 
-// newModel puts symbols of one class together until each has rows enough of the reference (groups), and makes shares of counts.
+// newModel puts symbols of one class together until each has rows enough of the reference (groups), and makes shares of
+// counts.
 func newModel(t *Table) (*model, error) {
 	n, m, err := t.check()
 	if err != nil {
@@ -117,13 +119,13 @@ func newModel(t *Table) (*model, error) {
 const (
 	// leastOfSymbol rows of the reference make a symbol of its own, of those of one class.
 	leastOfSymbol = 10
-	// leastOfClass is the least of a class, in rows: a class with less has no distribution of symbols that is known, and is
-	// taken to have a share of 0 now.
+	// leastOfClass is the least of a class, in rows: a class with less has no distribution of symbols that is known,
+	// and is taken to have a share of 0 now.
 	leastOfClass = .5
 )
 
-// groups are the symbols as they are taken together: of each class in their order, until a group has leastOfSymbol rows of
-// the reference; what is left of a class goes to its last group.
+// groups are the symbols as they are taken together: of each class in their order, until a group has leastOfSymbol rows
+// of the reference; what is left of a class goes to its last group.
 func groups(t *Table) [][]int {
 	var out [][]int
 	var sum float64
@@ -170,8 +172,9 @@ func (d *model) fitted(q []float64) []float64 {
 //	D_i = (A q)_i/m + Σ_j q_j² A_ij/n_j      counted
 //	D_i = (A q)_i/m + (A q)_i²/(n s_i)       soft, s_i the share of the symbol in the reference: which rows came, not their labels
 //
-// That of shares of fixed totals is D - A B Aᵀ, B = q qᵀ/m + diag(q_j²/n_j), or q qᵀ (1/m + 1/n): the same for all that is orthogonal to A, so
-// weighing by D is as good as weighing by it (Rao), and Cov q = (AᵀD⁻¹A)⁻¹ - B. D 1 is in the span of A, so Σ q = 1 of itself.
+// That of shares of fixed totals is D - A B Aᵀ, B = q qᵀ/m + diag(q_j²/n_j), or q qᵀ (1/m + 1/n): the same for all that
+// is orthogonal to A, so weighing by D is as good as weighing by it (Rao), and Cov q = (AᵀD⁻¹A)⁻¹ - B. D 1 is in the
+// span of A, so Σ q = 1 of itself.
 func (d *model) noise(q []float64) []float64 {
 	c := len(d.classes)
 	out := d.fitted(q)
@@ -190,7 +193,8 @@ func (d *model) noise(q []float64) []float64 {
 	return out
 }
 
-// leastNoise keeps symbols that the reference lacks, or nearly so, from weighing everything: theirs is the noise of half a row there.
+// leastNoise keeps symbols that the reference lacks, or nearly so, from weighing everything: theirs is the noise of
+// half a row there.
 const leastNoise = .5
 
 // prior is the shares of the classes in the reference.

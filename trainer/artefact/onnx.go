@@ -40,8 +40,8 @@ const (
 	onnxGraphOutput = 12
 )
 
-// CheckONNX says why bytes that somebody else wrote are no ONNX model with a graph, nodes and outputs. What the graph computes
-// is not looked at.
+// CheckONNX says why bytes that somebody else wrote are no ONNX model with a graph, nodes and outputs. What the graph
+// computes is not looked at.
 func CheckONNX(b []byte) error {
 	model, err := protoFields(b)
 	if err != nil {

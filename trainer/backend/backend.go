@@ -12,7 +12,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// ErrUnsupported means that this backend cannot run this problem (no device, a loss it lacks, too little memory); another can.
+// ErrUnsupported means that this backend cannot run this problem (no device, a loss it lacks, too little memory);
+// another can.
 var ErrUnsupported = errors.New("not supported by this backend")
 
 // ErrDiverged means that logits became infinite or NaN. A smaller learning rate may help.

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/optim"
 )
 
-// Threads is how many goroutines share a large product of g: what else passes over much memory in a step is shared by as
-// many.
+// Threads is how many goroutines share a large product of g: what else passes over much memory in a step is shared by
+// as many.
 func Threads(g head.GEMM) int {
 	if t, ok := g.(interface{ Threads() int }); ok {
 		return max(1, t.Threads())

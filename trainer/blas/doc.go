@@ -4,8 +4,8 @@
 //	gemm := blas.Best(logger, 0)
 //	session, err := backend.Go{GEMM: gemm}.Open(problem)
 //
-// [Load] looks for the library under the names that Debian, Fedora, Alpine, Homebrew and FreeBSD's ports give it, and first under
-// that of the environment variable PLUMBLINE_OPENBLAS, where "off" means none.
+// [Load] looks for the library under the names that Debian, Fedora, Alpine, Homebrew and FreeBSD's ports give it, and
+// first under that of the environment variable PLUMBLINE_OPENBLAS, where "off" means none.
 package blas
 
 import (

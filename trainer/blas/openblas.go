@@ -21,8 +21,8 @@ type OpenBLAS struct {
 	sgemm  uintptr
 	config func() string
 	set    func(int32)
-	// threads is how many goroutines share a large product; the library itself uses one thread. Its own ones wait for each
-	// other by yielding, which on a machine with other work costs a time slice each: ten times the product.
+	// threads is how many goroutines share a large product; the library itself uses one thread. Its own ones wait for
+	// each other by yielding, which on a machine with other work costs a time slice each: ten times the product.
 	threads atomic.Int32
 }
 

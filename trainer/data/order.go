@@ -7,9 +7,9 @@ import (
 )
 
 // Order permutes rows for an epoch, in place: a function of the rows, the seed and the epoch alone. It is [Shuffled]
-// where the features are in memory. Where they are in files, the blocks in which they lie are shuffled, and then the rows of
-// a window of blocks at a time, 128 of 1 MiB: every order of blocks and every order inside such a window is equally likely, and each block is
-// read once.
+// where the features are in memory. Where they are in files, the blocks in which they lie are shuffled, and then the
+// rows of a window of blocks at a time, 128 of 1 MiB: every order of blocks and every order inside such a window is
+// equally likely, and each block is read once.
 func (s *Set) Order(rows []int32, seed uint64, epoch int) []int32 {
 	if s.Stored == nil {
 		return Shuffled(rows, seed, epoch)
@@ -64,8 +64,8 @@ func (s *Stored) Scan(row func(place int, finite bool)) error {
 	return nil
 }
 
-// Pack reads rows into memory, one after the other in the order given: as float16 where all stored features are that, else
-// as float32. Blocks are read from the first to the last, each once.
+// Pack reads rows into memory, one after the other in the order given: as float16 where all stored features are that,
+// else as float32. Blocks are read from the first to the last, each once.
 func (s *Stored) Pack(rows []int32) (half []uint16, x []float32, err error) {
 	if s.width() == 2 {
 		half = make([]uint16, len(rows)*s.d)

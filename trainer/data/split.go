@@ -13,8 +13,8 @@ type SplitConfig struct {
 	Validation float64 `json:"validation"`
 	// MaxRows bounds the training rows, the newest before the validation rows; 0 means all.
 	MaxRows int `json:"max_rows"`
-	// Balance keeps of every class at most Balance times as many training rows as the rarest class present has, drawn by
-	// seed; 0 keeps all.
+	// Balance keeps of every class at most Balance times as many training rows as the rarest class present has, drawn
+	// by seed; 0 keeps all.
 	Balance float64 `json:"balance"`
 	// Seed draws the rows that balancing keeps.
 	Seed uint64 `json:"seed"`

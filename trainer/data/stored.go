@@ -21,10 +21,10 @@ type Region struct {
 	Width  int // bytes of a number: 2, 4, 8
 }
 
-// Stored are features that stay in files; the rows of its regions follow each other. What is read goes through a cache of
-// blocks of neighbouring rows, so an order of rows that stays for a while in a few blocks ([Set.Order]) reads each block
-// once, in one piece. float16 numbers are kept as such and converted when a mini-batch asks for them. It is safe for
-// concurrent use.
+// Stored are features that stay in files; the rows of its regions follow each other. What is read goes through a cache
+// of blocks of neighbouring rows, so an order of rows that stays for a while in a few blocks ([Set.Order]) reads each
+// block once, in one piece. float16 numbers are kept as such and converted when a mini-batch asks for them. It is safe
+// for concurrent use.
 //
 // Reading may fail in the middle of a training, where nobody waits for an error: rows that cannot be read become NaN,
 // which ends the training as diverged, and Err says why.

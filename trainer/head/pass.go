@@ -1,7 +1,7 @@
 package head
 
-// Pass runs a head forward and backward on batches of up to a number of rows. It keeps its workspace and is not safe for
-// concurrent use.
+// Pass runs a head forward and backward on batches of up to a number of rows. It keeps its workspace and is not safe
+// for concurrent use.
 type Pass struct {
 	gemm GEMM
 	k    int

@@ -56,8 +56,8 @@ func (a *au) weigh(r *rows) float64 {
 	return a.weights(r.cdf)
 }
 
-// weights fills beta and slope (∂β/∂g) of the scores g, by the counts of a stream or, where they are nil, those of g, and
-// returns the mean weight.
+// weights fills beta and slope (∂β/∂g) of the scores g, by the counts of a stream or, where they are nil, those of g,
+// and returns the mean weight.
 func (a *au) weights(cdf []float64) float64 {
 	n := len(a.g)
 	a.sorted, a.beta, a.slope = grow(a.sorted, n), grow(a.beta, n), grow(a.slope, n)

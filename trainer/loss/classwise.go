@@ -10,8 +10,9 @@ import "math"
 //	loss = Σ_k (1 + w_k) L_k
 //
 // so classes served worse count for more. L̄ is 0 where one class is present or the losses do not differ. With printed,
-// sums over a class in place of means and the population deviation, as the paper prints it. α is ln(K)/2 and β 1.5 unless set,
-// the bounds at which the objective of the paper's released code has its optimum (package calibrator, LossScaling).
+// sums over a class in place of means and the population deviation, as the paper prints it. α is ln(K)/2 and β 1.5
+// unless set, the bounds at which the objective of the paper's released code has its optimum (package calibrator,
+// LossScaling).
 // Reference: Jung et al., Scaling of Class-wise Training Losses for Post-hoc Calibration, ICML 2023.
 type classWise struct {
 	alpha, beta float64

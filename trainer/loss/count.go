@@ -2,8 +2,8 @@ package loss
 
 import "fmt"
 
-// Score says which CSF the terms au of a loss weigh by, and into how many bins they count it. ok is false where there is no
-// such term; terms of different CSFs are an error, since a batch has one CDF.
+// Score says which CSF the terms au of a loss weigh by, and into how many bins they count it. ok is false where there
+// is no such term; terms of different CSFs are an error, since a batch has one CDF.
 func (l *Loss) Score() (csf string, bins int, ok bool, err error) {
 	for _, t := range l.terms {
 		a, is := t.term.(*au)
@@ -18,8 +18,9 @@ func (l *Loss) Score() (csf string, bins int, ok bool, err error) {
 	return csf, bins, ok, nil
 }
 
-// CountScores adds the CSF (msp, margin or negent) of the rows of n×K logits to counts, equal bins on [0, 1], each closed
-// below and the last above too: what Batch.CDF takes. An error names the row and class of a logit that is not finite.
+// CountScores adds the CSF (msp, margin or negent) of the rows of n×K logits to counts, equal bins on [0, 1], each
+// closed below and the last above too: what Batch.CDF takes. An error names the row and class of a logit that is not
+// finite.
 func CountScores(csf string, z []float32, k int, counts []float64) error {
 	r := &rows{}
 	r.resize(Batch{N: len(z) / k, K: k, Y: make([]int32, len(z)/k)})

@@ -79,8 +79,8 @@ func (l *Loss) Eval32(z []float32, b Batch, grad []float32) (float64, error) {
 	return evaluate(l, z, b, grad)
 }
 
-// evaluate takes rows by blocks where every term is a mean over rows, or detached au is all, so that what is between logits
-// and gradient stays in a cache; else all at once. All give the same bits.
+// evaluate takes rows by blocks where every term is a mean over rows, or detached au is all, so that what is between
+// logits and gradient stays in a cache; else all at once. All give the same bits.
 func evaluate[T float32 | float64](l *Loss, z []T, b Batch, grad []T) (float64, error) {
 	if err := check(z, b, grad); err != nil {
 		return 0, err

@@ -12,8 +12,8 @@ func (crossEntropy) row(r *rows, i int, w float64, g []float64) float64 {
 	return r.nll(i)
 }
 
-// crossRow is cross-entropy of row i of which p has e^d: it writes w times the gradient to g, unless that is nil, in one
-// pass. The same bits as normalise and crossEntropy.row give on a gradient of zeros.
+// crossRow is cross-entropy of row i of which p has e^d: it writes w times the gradient to g, unless that is nil, in
+// one pass. The same bits as normalise and crossEntropy.row give on a gradient of zeros.
 func crossRow[T float32 | float64](r *rows, i int, w float64, g []T) float64 {
 	p, top, y := r.prob(i), int(r.top[i]), int(r.y[i])
 	others := total(p[:top]) + total(p[top+1:])

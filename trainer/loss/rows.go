@@ -44,8 +44,8 @@ const blockValues = 1024
 
 func blockRows(k int) int { return max(1, blockValues/k) }
 
-// load computes what the terms share of the logits z. An error names the row, counted from first, in which a logit is not
-// finite, or whose logits differ by more than the largest number.
+// load computes what the terms share of the logits z. An error names the row, counted from first, in which a logit is
+// not finite, or whose logits differ by more than the largest number.
 func load[T float32 | float64](r *rows, z []T, first int) error {
 	block := blockRows(r.k)
 	for from := 0; from < r.n; from += block {

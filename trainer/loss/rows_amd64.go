@@ -6,8 +6,8 @@ import "golang.org/x/sys/cpu"
 
 var hasAVX = cpu.X86.HasAVX
 
-// highest8 is the place of the largest of n values, a multiple of 8 and not 0: the lowest of ties. Where one is NaN it may
-// be n.
+// highest8 is the place of the largest of n values, a multiple of 8 and not 0: the lowest of ties. Where one is NaN it
+// may be n.
 //
 //go:noescape
 func highest8(z *float32, n int) int

@@ -45,7 +45,8 @@ func (s Stream) Block4(i uint32) [4]uint32 {
 	return Block([4]uint32{i, s.A, s.B, uint32(s.Purpose)}, [2]uint32{uint32(s.Seed), uint32(s.Seed >> 32)})
 }
 
-// twoBlocks is Block4 of i and i + 1: their rounds do not wait for each other, so that both take little longer than one.
+// twoBlocks is Block4 of i and i + 1: their rounds do not wait for each other, so that both take little longer than
+// one.
 func (s Stream) twoBlocks(i uint32) (a, b [4]uint32) {
 	a0, a1, a2, a3 := i, s.A, s.B, uint32(s.Purpose)
 	b0, b1, b2, b3 := i+1, s.A, s.B, uint32(s.Purpose)

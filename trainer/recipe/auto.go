@@ -169,8 +169,8 @@ func tryOne(ctx context.Context, c Named, in Input, train func(context.Context, 
 	return s, nil
 }
 
-// rate computes a head's NLLs by row, each under the temperature of the other half: rows of even and odd places, so that
-// both halves are of all times.
+// rate computes a head's NLLs by row, each under the temperature of the other half: rows of even and odd places, so
+// that both halves are of all times.
 func rate(name string, h *head.Head, valid *data.Set) (*scored, error) {
 	n, k := valid.N(), h.K()
 	if n < 2 {

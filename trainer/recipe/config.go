@@ -38,14 +38,14 @@ type Config struct {
 	Patience int `json:"patience,omitempty"`
 	// KeepLast returns the head of the last epoch, not of that with the lowest validation NLL.
 	KeepLast bool `json:"keep_last,omitempty"`
-	// Tempered compares epochs by the validation NLL after the best temperature: for losses that leave a head too sure or
-	// too unsure on purpose, such as focal, of which the NLL itself picks an early epoch.
+	// Tempered compares epochs by the validation NLL after the best temperature: for losses that leave a head too sure
+	// or too unsure on purpose, such as focal, of which the NLL itself picks an early epoch.
 	Tempered bool `json:"tempered,omitempty"`
 	// Mixup is α of Beta(α, α) for mixing features, in (0, 1]; 0 is off.
 	Mixup float64 `json:"mixup,omitempty"`
 
-	// CDF says whose scores the loss au counts: batch (also where empty), those of each mini-batch, as its paper does; or rows,
-	// those of the current head on all training rows, counted once: the stream's own.
+	// CDF says whose scores the loss au counts: batch (also where empty), those of each mini-batch, as its paper does;
+	// or rows, those of the current head on all training rows, counted once: the stream's own.
 	CDF string `json:"cdf,omitempty"`
 
 	Interleave *Interleave `json:"interleave,omitempty"`
@@ -90,8 +90,8 @@ func CrossEntropy() Config {
 		Schedule: optim.Schedule{Kind: optim.Cosine}}
 }
 
-// AU fine-tunes the current head on AU_{P_Xτ} with detached weights, at three times cross-entropy's rate, since its mean
-// weight is below 1.
+// AU fine-tunes the current head on AU_{P_Xτ} with detached weights, at three times cross-entropy's rate, since its
+// mean weight is below 1.
 func AU() Config {
 	c := CrossEntropy()
 	c.Loss, c.LR = "au{csf:msp,kappa:0.5,nu:0.1}", 3*c.LR

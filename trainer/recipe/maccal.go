@@ -16,8 +16,8 @@ const (
 //
 //	q_t = clamp(q_{t−1} ± clip(Conf_t − γ·Acc_t, −η_t, η_t), q_min, 1),  η_t = η_1·(η_T/η_1)^(t/T)
 //
-// with a new mask for every mini-batch on the weights of every layer, and the same mask on their gradient. The sign is +
-// as printed, − where Reversed. Every part can be switched off.
+// with a new mask for every mini-batch on the weights of every layer, and the same mask on their gradient. The sign is
+// + as printed, − where Reversed. Every part can be switched off.
 // Reference: Ni et al., MaC-Cal, Algorithm 1. γ, the masks during the measurement and the scaling at inference are not
 // printed there; docs/math.md says what was found about them.
 type MaCCal struct {

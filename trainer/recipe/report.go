@@ -15,8 +15,8 @@ type Report struct {
 	// BeforeTempered is its NLL after the best temperature, where epochs are compared so.
 	BeforeTempered float64       `json:"before_tempered,omitempty"`
 	Epochs         []EpochReport `json:"epochs"`
-	// Best is the epoch, from 1, that the head is of: of the lowest validation NLL, 0 for the current head as it was, or
-	// the last with keep_last.
+	// Best is the epoch, from 1, that the head is of: of the lowest validation NLL, 0 for the current head as it was,
+	// or the last with keep_last.
 	Best int `json:"best"`
 	// Stopped says that patience ended the training.
 	Stopped bool `json:"stopped"`

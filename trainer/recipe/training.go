@@ -266,8 +266,8 @@ func (t *Training) Head() *head.Head {
 // Close frees the device.
 func (t *Training) Close() error { return t.session.Close() }
 
-// Run trains to the end and returns the head and the report; between epochs it looks at ctx. each, which may be nil, sees
-// the training after every epoch.
+// Run trains to the end and returns the head and the report; between epochs it looks at ctx. each, which may be nil,
+// sees the training after every epoch.
 func Run(ctx context.Context, cfg Config, in Input, b backend.Backend, each func(*Training) error) (*head.Head, Report, error) {
 	t, err := New(cfg, in, b)
 	if err != nil {

@@ -29,8 +29,8 @@ type Command struct {
 	Args []string
 	// Load gives the rows that are exported; nil: none are, the program has its own.
 	Load Load
-	// Guard is how a process is started that calls Guard with the arguments behind these: a program of this kind ends, with
-	// all that it has started, also when this process is killed. nil: the program is started directly.
+	// Guard is how a process is started that calls Guard with the arguments behind these: a program of this kind ends,
+	// with all that it has started, also when this process is killed. nil: the program is started directly.
 	Guard []string
 	// Grace is what the program gets after SIGTERM.
 	Grace time.Duration
@@ -42,8 +42,8 @@ type CommandRequest struct {
 	Schema  int             `json:"schema"` // 1
 	Request record.Finetune `json:"request"`
 	Attempt int             `json:"attempt"`
-	// Train and Validation are .npz files with features (float32, n×D), labels (int32) and ts (int64, ns); Head is the head
-	// that serves, a .safetensors file. Empty: there is none.
+	// Train and Validation are .npz files with features (float32, n×D), labels (int32) and ts (int64, ns); Head is the
+	// head that serves, a .safetensors file. Empty: there is none.
 	Train      string `json:"train,omitempty"`
 	Validation string `json:"validation,omitempty"`
 	Head       string `json:"head,omitempty"`
@@ -126,8 +126,8 @@ func exitText(err error, last string) string {
 	return text
 }
 
-// complete checks what the program left, and adds the ONNX file where it wrote none. features is how many the rows have that
-// were exported: a head that takes another number cannot be put on them. 0: none were.
+// complete checks what the program left, and adds the ONNX file where it wrote none. features is how many the rows have
+// that were exported: a head that takes another number cannot be put on them. 0: none were.
 func (c *Command) complete(t Task, features int) error {
 	res, err := ReadResult(t.Result, t.Request)
 	if err != nil || res.Head == nil {

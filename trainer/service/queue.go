@@ -211,9 +211,9 @@ type Limits struct {
 	Pause time.Duration
 }
 
-// Next returns the first job that trainer me may claim now; last says that its attempts are used up, so that it is to be
-// reported as failed. nil: there is nothing to do. A job that me holds in the log, but does not run, was cut off by a
-// restart of it.
+// Next returns the first job that trainer me may claim now; last says that its attempts are used up, so that it is to
+// be reported as failed. nil: there is nothing to do. A job that me holds in the log, but does not run, was cut off by
+// a restart of it.
 func (q *Queue) Next(me string, now time.Time, l Limits) (j *Job, last bool) {
 	for _, id := range q.order {
 		j := q.jobs[id]

@@ -209,7 +209,8 @@ func (p *Recipes) one(ctx context.Context, t Task, c recipe.Named, in recipe.Inp
 	return tr.Head(), tr.Report(), nil
 }
 
-// restore goes on from a checkpoint. One that does not fit, because rows or settings have changed since, is left behind.
+// restore goes on from a checkpoint. One that does not fit, because rows or settings have changed since, is left
+// behind.
 func restore(tr *recipe.Training, file string) error {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -114,7 +114,8 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// WriteResult writes a result into a directory that is there: the head as safetensors and ONNX where one was trained, then the report.
+// WriteResult writes a result into a directory that is there: the head as safetensors and ONNX where one was trained,
+// then the report.
 func WriteResult(dir string, rep Report, h *head.Head) error {
 	if h != nil {
 		meta := map[string]string{"plumbline.why": rep.Why}

@@ -19,8 +19,8 @@ type Options struct {
 	Config
 	// Pause is the time between two attempts at a job.
 	Pause time.Duration
-	// Publish appends a record to the heads topic, to the partition of its head's id, and returns when it is durable; a nil
-	// value is a tombstone. An error that wraps ErrTooLarge is the record's; others end Run.
+	// Publish appends a record to the heads topic, to the partition of its head's id, and returns when it is durable; a
+	// nil value is a tombstone. An error that wraps ErrTooLarge is the record's; others end Run.
 	Publish func(ctx context.Context, id, key string, value []byte) error
 	Runner  Runner
 	Log     *slog.Logger
@@ -35,8 +35,8 @@ func (o *Options) limits() Limits {
 
 // Runner trains.
 type Runner interface {
-	// Run leaves a result (WriteResult) in t.Result, a new directory. What it keeps in t.Dir is there when the same job is
-	// run again after an interruption. An error that wraps ErrHopeless ends the job, others only the attempt.
+	// Run leaves a result (WriteResult) in t.Result, a new directory. What it keeps in t.Dir is there when the same job
+	// is run again after an interruption. An error that wraps ErrHopeless ends the job, others only the attempt.
 	Run(ctx context.Context, t Task) error
 }
 

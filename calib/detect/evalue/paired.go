@@ -21,12 +21,13 @@ const stakes = 12
 // largestStake is the share of its wealth that the boldest bet can lose at one row.
 const largestStake = .9
 
-// Paired tests on the rows that come, at any time, whether one calibrator is better than another by the mean of a bounded
-// gain x_i in [-B, B] (of NLL: nll_old - nll_new). The null is
+// Paired tests on the rows that come, at any time, whether one calibrator is better than another by the mean of a
+// bounded gain x_i in [-B, B] (of NLL: nll_old - nll_new). The null is
 //
 //	E[x_i | past] ≤ -δ   for all i
 //
-// with margin δ = 0 for "not better", δ > 0 for "worse by δ or more" (non-inferiority). The e-value is the mixture of bets
+// with margin δ = 0 for "not better", δ > 0 for "worse by δ or more" (non-inferiority). The e-value is the mixture of
+// bets
 //
 //	E_n = 1/12 Σ_k Π_{i≤n} (1 + λ_k(x_i + δ)),   λ_k = 0.9·2^-k/B,  k = 0 … 11
 //
@@ -34,8 +35,9 @@ const largestStake = .9
 // about μ²/2σ² a row, for μ between 2^-11 and 0.9 of σ²/B, and by 0.9 μ/B above that: a bound that is
 // much larger than the gains costs power.
 //
-// NLL has no bound. Compute both with probabilities floored at e^-B and say so: the claim is then about that loss. To clip
-// gains above B alone is allowed for any loss (it lowers the mean: Clip does it); losses below -B must not be clipped.
+// NLL has no bound. Compute both with probabilities floored at e^-B and say so: the claim is then about that loss. To
+// clip gains above B alone is allowed for any loss (it lowers the mean: Clip does it); losses below -B must not be
+// clipped.
 //
 // Reference: Waudby-Smith, Ramdas, Estimating means of bounded random variables by betting, JRSS-B 86, 2024, section 4.
 type Paired struct {

@@ -34,11 +34,12 @@ type Options struct {
 	Seed      uint64
 }
 
-// Change is a value in the reference and now, and a 95 % interval of the difference, now - reference. NaN where not known.
+// Change is a value in the reference and now, and a 95 % interval of the difference, now - reference. NaN where not
+// known.
 type Change struct{ Reference, Now, Difference, Lo, Hi float64 }
 
-// BinChange is the change of a - c in one bin. P is its two-sided p-value, PHolm that after Holm's correction for the M bins:
-// the smallest of them is one p-value for "the curves are the same".
+// BinChange is the change of a - c in one bin. P is its two-sided p-value, PHolm that after Holm's correction for the M
+// bins: the smallest of them is one p-value for "the curves are the same".
 type BinChange struct {
 	Change
 	RowsReference, RowsNow int64
@@ -55,8 +56,8 @@ type Changes struct {
 	SmECE      Change
 }
 
-// Compare returns the differences between cur and ref, windows that share no rows. Intervals of differences are by MOVER from
-// those [l, u] of the two values x (now) and y (reference):
+// Compare returns the differences between cur and ref, windows that share no rows. Intervals of differences are by
+// MOVER from those [l, u] of the two values x (now) and y (reference):
 //
 //	Lo = (x - y) - sqrt((x - l_x)² + (u_y - y)²),   Hi = (x - y) + sqrt((u_x - x)² + (y - l_y)²)
 //
@@ -125,8 +126,8 @@ func nll(ref, cur Moments) Change {
 	return Change{m0, m1, m1 - m0, m1 - m0 - half, m1 - m0 + half}
 }
 
-// debiased returns DebiasedECE with the interval ± 1.96 sqrt(Σ_b d_b²), d_b half of how much it changes between g_b - s_b and g_b + s_b, and
-// at least (n_b/n)·s_b, what the plain ECE does.
+// debiased returns DebiasedECE with the interval ± 1.96 sqrt(Σ_b d_b²), d_b half of how much it changes between g_b -
+// s_b and g_b + s_b, and at least (n_b/n)·s_b, what the plain ECE does.
 func debiased(bins []metric.Bin) estimate {
 	total := metric.Total(bins)
 	moved := slices.Clone(bins)
@@ -148,15 +149,15 @@ func debiased(bins []metric.Bin) estimate {
 	return estimate{ece, ece - half, ece + half}
 }
 
-// DebiasedECE returns ECE less what noise adds to it. A bin's gap g of n rows has variance s² = p(1-p)/n (p its accuracy, one row of each
-// kind added), so |g| has the mean of a folded normal distribution, which is above the true |Δ|. With the Δ of all bins taken
-// for their debiased root mean square:
+// DebiasedECE returns ECE less what noise adds to it. A bin's gap g of n rows has variance s² = p(1-p)/n (p its
+// accuracy, one row of each kind added), so |g| has the mean of a folded normal distribution, which is above the true
+// |Δ|. With the Δ of all bins taken for their debiased root mean square:
 //
 //	Σ_b n_b/n · (|g_b| - E|N(Δ, s_b²)| + Δ),   Δ² = max(0, Σ_b n_b/n (g_b² - s_b²))
 //
-// Where the model is calibrated that is about 0 at any n, where gaps are large nothing is taken off, as there is nothing: windows
-// of different size are comparable. (To take off the null expectation is too much for a model that is wrong.) It can be
-// below 0; NaN without rows.
+// Where the model is calibrated that is about 0 at any n, where gaps are large nothing is taken off, as there is
+// nothing: windows of different size are comparable. (To take off the null expectation is too much for a model that is
+// wrong.) It can be below 0; NaN without rows.
 func DebiasedECE(bins []metric.Bin) float64 {
 	total := metric.Total(bins)
 	var square float64

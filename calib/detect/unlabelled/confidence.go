@@ -21,16 +21,18 @@ const z95 = 1.959963984540054
 // ConfidenceAssumption is what ConfidenceBased rests on.
 const ConfidenceAssumption = "P(right | confidence) is as it was when the calibrator was fitted: inputs may drift, what is right for an input may not"
 
-// ConfidenceBased returns the confidence-based estimate (CBPE, DoC) from unlabelled bins of the raw confidence c and the calibrator
-// in force as a map of confidences, q = calibrate(c):
+// ConfidenceBased returns the confidence-based estimate (CBPE, DoC) from unlabelled bins of the raw confidence c and
+// the calibrator in force as a map of confidences, q = calibrate(c):
 //
 //	accuracy = Σ w q / Σ w        ± 1.96 sqrt(Σ w² q(1-q)) / Σ w
 //	ECE      = Σ_b w_b/Σw · |q̄_b - c̄_b|   over m equal-width bins, m ≥ 1
 //
-// cells are those of acc.Grid.Groups: a cell's rows are taken at their mean confidence. calibrate must map [0, 1] into itself;
-// nil is the identity, of which ECE is 0 by definition. The interval has the sampling of labels given q, not the error of
-// the calibrator: a calibrator fitted on n₀ rows adds about sqrt(accuracy(1-accuracy)/n₀). NaN without rows.
-// Reference: Garg et al., Leveraging Unlabeled Data to Predict Out-of-Distribution Performance, ICLR 2022, section 3; NannyML's CBPE.
+// cells are those of acc.Grid.Groups: a cell's rows are taken at their mean confidence. calibrate must map [0, 1] into
+// itself; nil is the identity, of which ECE is 0 by definition. The interval has the sampling of labels given q, not
+// the error of the calibrator: a calibrator fitted on n₀ rows adds about sqrt(accuracy(1-accuracy)/n₀). NaN without
+// rows.
+// Reference: Garg et al., Leveraging Unlabeled Data to Predict Out-of-Distribution Performance, ICLR 2022, section 3;
+// NannyML's CBPE.
 func ConfidenceBased(cells []metric.Bin, calibrate func(float64) float64, m int) Estimate {
 	e := Estimate{Method: "confidence-based", Assumption: ConfidenceAssumption}
 	gap := make([]float64, m)
@@ -60,8 +62,8 @@ func ConfidenceBased(cells []metric.Bin, calibrate func(float64) float64, m int)
 	return e
 }
 
-// Miss is how far an estimate was from the truth, once labels have come: a signal of its own. Z is in standard errors of both:
-// beyond about 3 the assumption has failed, and what else the method says is not to be believed.
+// Miss is how far an estimate was from the truth, once labels have come: a signal of its own. Z is in standard errors
+// of both: beyond about 3 the assumption has failed, and what else the method says is not to be believed.
 type Miss struct{ Difference, SE, Z float64 }
 
 // Against compares the estimate with right out of n labelled rows of the same window.

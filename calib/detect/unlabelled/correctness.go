@@ -8,17 +8,20 @@ import (
 // CorrectnessAssumption is what CorrectnessShift rests on.
 const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) are as in the labelled reference: only the share of right predictions has moved"
 
-// CorrectnessShift returns the accuracy of unlabelled rows from the distribution of their confidence alone: label shift with the two
-// classes right and wrong, and the bin of the confidence as the black box. right, wrong and now are counts of rows in the same k
-// bins, of the labelled reference and of the unlabelled rows. With the split s of the bins where right and wrong rows differ most,
+// CorrectnessShift returns the accuracy of unlabelled rows from the distribution of their confidence alone: label shift
+// with the two classes right and wrong, and the bin of the confidence as the black box. right, wrong and now are counts
+// of rows in the same k bins, of the labelled reference and of the unlabelled rows. With the split s of the bins where
+// right and wrong rows differ most,
 //
 //	t = P(bin ≥ s | right),  f = P(bin ≥ s | wrong),  s = argmax |t - f|,  μ = P(bin ≥ s now)
 //	accuracy = (μ - f)/(t - f), clipped to [0, 1]
 //	var = (μ(1-μ)/m + π² t(1-t)/n₁ + (1-π)² f(1-f)/n₀)/(t - f)²      π = accuracy
 //
-// which for two bins is black-box shift estimation (package shift) of two classes. Shares are one row of each kind more, so that no variance is 0. ECE is NaN. ErrInput where shapes differ, a count
-// is negative or not finite, there are fewer than 10 rows of one sort, or |t - f| < 0.05: confidence then does not tell right from wrong.
-// Reference: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018, section 4.
+// which for two bins is black-box shift estimation (package shift) of two classes. Shares are one row of each kind
+// more, so that no variance is 0. ECE is NaN. ErrInput where shapes differ, a count is negative or not finite, there
+// are fewer than 10 rows of one sort, or |t - f| < 0.05: confidence then does not tell right from wrong.
+// Reference: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018,
+// section 4.
 func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 	k := len(now)
 	if k < 2 || len(right) != k || len(wrong) != k {

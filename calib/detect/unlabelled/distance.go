@@ -11,8 +11,8 @@ import (
 // ErrInput is for counts that are no histograms, or of different shape, or too few of them.
 var ErrInput = errors.New("invalid input")
 
-// Distance is a distance between two samples, with what it would be if they were of one distribution: sampling noise alone
-// makes all of these positive.
+// Distance is a distance between two samples, with what it would be if they were of one distribution: sampling noise
+// alone makes all of these positive.
 type Distance struct {
 	Value     float64
 	Null      float64 // its mean if nothing has changed, at these numbers of rows
@@ -35,22 +35,23 @@ type Distances struct {
 // minExpected is the least number of rows that a bin of PSI and JensenShannon would have in the smaller sample.
 const minExpected = 5
 
-// Compare returns the distances between the histograms ref and cur, counts of rows in k equal bins of [0, 1], k ≥ 2, such as
-// acc.Grid.CDFCounts. Weights are no counts. Thresholds are at level alpha in (0, 1):
+// Compare returns the distances between the histograms ref and cur, counts of rows in k equal bins of [0, 1], k ≥ 2,
+// such as acc.Grid.CDFCounts. Weights are no counts. Thresholds are at level alpha in (0, 1):
 //
 //	KS           sqrt(-ln(α/2)/2 / N): Kolmogorov's limit by its first term; bins only make it smaller
 //	Wasserstein  (sqrt(2/π) ∫ sqrt(H(1-H)) + sd·sqrt(2 ln 1/α)) / sqrt(N), H the pooled distribution, sd its deviation
 //	PSI          χ²_{k-1}(1-α) / N
 //	JS           χ²_{k-1}(1-α) / 8N
 //
-// that of Wasserstein from the Gaussian limit ∫|B(H)| by the Borell–TIS inequality: its largest variance is that of ∫B(H), as
-// the bridge's covariances are all positive. PSI and JS are smoothed by half a row a bin, after neighbouring bins were put
-// together until each expects 5 rows: their usual thresholds (.1, .25) mean nothing at small n, where noise alone is
-// (k-1)/N.
+// that of Wasserstein from the Gaussian limit ∫|B(H)| by the Borell–TIS inequality: its largest variance is that of
+// ∫B(H), as the bridge's covariances are all positive. PSI and JS are smoothed by half a row a bin, after neighbouring
+// bins were put together until each expects 5 rows: their usual thresholds (.1, .25) mean nothing at small n, where
+// noise alone is (k-1)/N.
 //
 // ErrInput where the shapes differ, a count is negative or not finite, or a sample has fewer than 10 rows.
-// References: Kolmogorov's limit: van der Vaart, Asymptotic Statistics, 1998, section 19.3. PSI: Yurdakul, Statistical Properties of Population
-// Stability Index, 2018. Borell–TIS: Adler, Taylor, Random Fields and Geometry, 2007, theorem 2.1.1.
+// References: Kolmogorov's limit: van der Vaart, Asymptotic Statistics, 1998, section 19.3. PSI: Yurdakul, Statistical
+// Properties of Population Stability Index, 2018. Borell–TIS: Adler, Taylor, Random Fields and Geometry, 2007, theorem
+// 2.1.1.
 func Compare(ref, cur []float64, alpha float64) (Distances, error) {
 	if !(alpha > 0 && alpha < 1) {
 		return Distances{}, fmt.Errorf("alpha is %v, allowed above 0 and below 1: %w", alpha, ErrInput)

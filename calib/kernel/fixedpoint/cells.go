@@ -19,9 +19,9 @@ func Cells(keys []uint16, wc, wc2 []int64, near []uint8, c, w []float64) bool {
 // LongLag is what LagCells leaves where a lag is 2^53 or more.
 const LongLag = 1<<16 - 1
 
-// LagCells finds the cells of lags, four to an octave: max(0, min(lag, 1)) below unit; from there on, with lag = 2^e·μ as
-// a float64, 4·(1023+e) - base and one more for each of mantissas, the bits of its fraction, that is not above those of μ.
-// It returns false, and does nothing, where there is no vector path. It panics on shorter cells.
+// LagCells finds the cells of lags, four to an octave: max(0, min(lag, 1)) below unit; from there on, with lag = 2^e·μ
+// as a float64, 4·(1023+e) - base and one more for each of mantissas, the bits of its fraction, that is not above those
+// of μ. It returns false, and does nothing, where there is no vector path. It panics on shorter cells.
 func LagCells(cells []uint16, lags []int64, unit int64, mantissas *[4]int64, base int) bool {
 	return len(lags) == 0 || lagCells(cells[:len(lags)], lags, unit, mantissas, base)
 }

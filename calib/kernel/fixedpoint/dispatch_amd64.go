@@ -34,7 +34,8 @@ func addScaledRows(dense []int64, index []uint32, large []float32, end []int, ze
 	return addScaledRows512(&dense[0], &index[0], &large[0], &r.V[0], r.K, &r.Rows[at], len(r.Rows)-at, &r.Scale[at], &r.edge[at], &r.limit[at], &end[0], &zero[0])
 }
 
-// addScaledAVX2 takes blocks of classes whose masks fit on the stack, and leaves the last, unfinished vector to plain Go.
+// addScaledAVX2 takes blocks of classes whose masks fit on the stack, and leaves the last, unfinished vector to plain
+// Go.
 func addScaledAVX2(dense []int64, index []uint32, large []float32, v []float32, base int, scale float64, edge, limit uint32) (listed int, zero, bad bool) {
 	const block = 512
 	var masks [block / 8]uint8

@@ -10,7 +10,8 @@ const NoKey = 1<<32 - 1
 //
 //	Key = Class·(m+1) + ⌊x⌋,  Sum = Round(p)
 //
-// but NoKey where x is within slack of an integer below m; up to m, p is in the last bin. 0 < slack < 1/4, or 1 for NoKey everywhere.
+// but NoKey where x is within slack of an integer below m; up to m, p is in the last bin. 0 < slack < 1/4, or 1 for
+// NoKey everywhere.
 func (l *Large) FindKeys(r *ScaledRows, m int, slack float64) {
 	const lanes = 8 // may be written beyond the end
 	n := len(l.V)
@@ -38,8 +39,8 @@ func findKeysGo(l *Large, scales []float64, m int, slack float64) {
 	}
 }
 
-// LabelKeys writes to keys the keys of the probabilities p of classes y of the given rows, as FindKeys does: y·(m+1) + ⌊p·m⌋,
-// or NoKey.
+// LabelKeys writes to keys the keys of the probabilities p of classes y of the given rows, as FindKeys does: y·(m+1) +
+// ⌊p·m⌋, or NoKey.
 func LabelKeys(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
 	if len(rows) > 0 {
 		labelKeys(keys[:len(rows)], y, p, rows, m, slack)
@@ -59,8 +60,8 @@ func labelKeysGo(keys []uint32, y []int32, p []float64, rows []int32, m int, sla
 	}
 }
 
-// AddEntries adds {1, one, sums_x, 0} to the entry of each key, entries[places[key]-1], up to the first key that is NoKey
-// or has place 0, and returns how many keys come before that. All other keys and places must be in range.
+// AddEntries adds {1, one, sums_x, 0} to the entry of each key, entries[places[key]-1], up to the first key that is
+// NoKey or has place 0, and returns how many keys come before that. All other keys and places must be in range.
 func AddEntries(entries [][4]int64, places, keys []uint32, sums []int64, one int64) int {
 	if len(keys) == 0 || len(places) == 0 || len(entries) == 0 {
 		return 0
@@ -81,15 +82,15 @@ func addEntriesGo(entries [][4]int64, places, keys []uint32, sums []int64, one i
 	return len(keys)
 }
 
-// CellRows are what a grid adds by row: the key, with 1 more where a bit of Hit is in the outcome that is asked for, and
-// Σw, Σ w·c, Σ w·c².
+// CellRows are what a grid adds by row: the key, with 1 more where a bit of Hit is in the outcome that is asked for,
+// and Σw, Σ w·c, Σ w·c².
 type CellRows struct {
 	Key, Hit   []uint16
 	W, WC, WC2 []int64
 }
 
-// AddCells adds {1, W, WC, WC2} of rows i to entries[places[key]-1], key = Key_i + Hit_i AND outcome, up to the first row
-// whose key has place 0, and returns how many rows come before that. All other places must be in range.
+// AddCells adds {1, W, WC, WC2} of rows i to entries[places[key]-1], key = Key_i + Hit_i AND outcome, up to the first
+// row whose key has place 0, and returns how many rows come before that. All other places must be in range.
 func AddCells(entries [][4]int64, places []uint16, c *CellRows, rows []int32, outcome uint16) int {
 	if len(rows) == 0 || len(places) == 0 || len(entries) == 0 {
 		return 0

@@ -58,8 +58,8 @@ func (l *Large) Reset() {
 //	v_k <= float32(edge·(1/scale)):  dense_k += RoundProduct(v_k, scale)
 //	else:                            Class = k, V = v_k
 //
-// It returns the number of the first row at which it could not go on, len(r.Rows) if there was none: one with a v_k that
-// is not in [+0, (1+Slack)·(1/scale)], the bound rounded to float32; -0 is outside. That row has changed nothing.
+// It returns the number of the first row at which it could not go on, len(r.Rows) if there was none: one with a v_k
+// that is not in [+0, (1+Slack)·(1/scale)], the bound rounded to float32; -0 is outside. That row has changed nothing.
 // 0 < scale, 0 < edge <= 1.
 // dense has at least Padded(K) values; it panics on less.
 func AddScaledRows(dense []int64, l *Large, r *ScaledRows, at int, edge float64) int {

@@ -7,7 +7,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/backend"
 )
 
-// Backend trains on an NVIDIA device. The zero value takes the first device, the driver and cuBLAS where they are found.
+// Backend trains on an NVIDIA device. The zero value takes the first device, the driver and cuBLAS where they are
+// found.
 type Backend struct {
 	// Library is the path of the driver's library; empty: that of the environment variable EnvLibrary, or libcuda.so.1.
 	Library string
@@ -18,9 +19,9 @@ type Backend struct {
 	// FeatureBytes bounds the device memory for features; what is beyond is streamed from the host. 0: what is free,
 	// less a reserve; below 0: none.
 	FeatureBytes int64
-	// Split has cuBLAS multiply on tensor cores: each float32 is the sum of two TF32 numbers, and a product two (of float16
-	// features) or three TF32 products, summed in float32. The error is that of float32 products and some 2^-21 of each
-	// operand. Own kernels always multiply in float32.
+	// Split has cuBLAS multiply on tensor cores: each float32 is the sum of two TF32 numbers, and a product two (of
+	// float16 features) or three TF32 products, summed in float32. The error is that of float32 products and some 2^-21
+	// of each operand. Own kernels always multiply in float32.
 	Split bool
 	// Direct launches every kernel by itself, without recording steps: for finding mistakes.
 	Direct bool

@@ -1,6 +1,6 @@
-// Package cuda trains heads on NVIDIA devices. It calls CUDA's driver API by purego, without cgo: a build needs no CUDA,
-// and the same binary runs where there is no device, where Open returns backend.ErrUnsupported and the caller takes
-// another backend:
+// Package cuda trains heads on NVIDIA devices. It calls CUDA's driver API by purego, without cgo: a build needs no
+// CUDA, and the same binary runs where there is no device, where Open returns backend.ErrUnsupported and the caller
+// takes another backend:
 //
 //	s, err := cuda.New().Open(problem)
 //	if errors.Is(err, backend.ErrUnsupported) {
@@ -28,8 +28,8 @@
 // Results are the reference's up to float32 rounding, and the same bits for the same device and library: no sum
 // depends on the order in which threads run.
 //
-// Backend.Split has cuBLAS multiply on tensor cores, each float32 as a sum of two TF32 numbers: float16 features are TF32
-// numbers already, so that a product takes two TF32 products. It is off by default.
+// Backend.Split has cuBLAS multiply on tensor cores, each float32 as a sum of two TF32 numbers: float16 features are
+// TF32 numbers already, so that a product takes two TF32 products. It is off by default.
 //
 // `make cuda-fake` runs this package's tests on a stand-in for the driver and cuBLAS, made of the same kernels by a C++
 // compiler (deploy/fakecuda); gpu_check.sh runs tests, compute-sanitizer and timings on a device.

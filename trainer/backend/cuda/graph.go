@@ -9,8 +9,8 @@ type graphKey struct {
 // warmed marks a key whose kernels have run once, unrecorded: first launches may load code, which recording forbids.
 const warmed = 0
 
-// record runs a step: the first of its kind launch by launch, the second is recorded, further ones are replayed, so that
-// a step costs one call. Without the calls for that, every step goes launch by launch.
+// record runs a step: the first of its kind launch by launch, the second is recorded, further ones are replayed, so
+// that a step costs one call. Without the calls for that, every step goes launch by launch.
 func (s *session) record(t step, key graphKey) error {
 	if s.direct || s.GraphLaunch == nil || s.GraphInstantiate == nil || s.CaptureBegin == nil || s.CaptureEnd == nil {
 		return s.fused(t)

@@ -53,8 +53,8 @@ type layer struct {
 // align is the padding of tensors in float32: 256 bytes.
 const align = 64
 
-// A measurement takes measureRows rows at a time, fewer where one of them has so many features, units or classes that an
-// operand would have more than measureNumbers, and never fewer than measureLeast.
+// A measurement takes measureRows rows at a time, fewer where one of them has so many features, units or classes that
+// an operand would have more than measureNumbers, and never fewer than measureLeast.
 const (
 	measureRows    = 4096
 	measureNumbers = 32 << 20

@@ -16,8 +16,8 @@ import (
 
 // Backend opens sessions on gorgonia.
 type Backend struct {
-	// GEMM multiplies matrices, such as blas.Best's; nil means head.Gonum. gorgonia has one for the whole process: that of the
-	// session opened last.
+	// GEMM multiplies matrices, such as blas.Best's; nil means head.Gonum. gorgonia has one for the whole process: that
+	// of the session opened last.
 	GEMM head.GEMM
 }
 

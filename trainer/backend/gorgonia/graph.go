@@ -30,8 +30,8 @@ func (s *session) newGraph(of shape) (*graph, error) {
 	return &graph{x: floats(x), vm: vm}, err
 }
 
-// express writes loss and gradients as expressions of the features x; the outputs are the loss and then the gradients, of
-// which each writes to its parameter's.
+// express writes loss and gradients as expressions of the features x; the outputs are the loss and then the gradients,
+// of which each writes to its parameter's.
 func (s *session) express(of shape, x *tensor.Dense) (*gorgonia.ExprGraph, gorgonia.Nodes, error) {
 	g := gorgonia.NewGraph()
 	input := func(t *tensor.Dense, name string) *gorgonia.Node {

@@ -24,8 +24,8 @@ func product(tA, tB blas.Transpose, m, n, k int, a, b []float32, beta float32, c
 }
 
 // layer is x·Wᵀ + b, and ReLU of it for hidden ones, of gradient 0 at 0. Like all ops of a mini-batch it computes the
-// first *rows rows, of which there may be fewer in the last mini-batch than the graph has room for. input says that x has
-// no gradient.
+// first *rows rows, of which there may be fewer in the last mini-batch than the graph has room for. input says that x
+// has no gradient.
 func layer(x, w, b *gorgonia.Node, rows *int, hidden, input bool) (*gorgonia.Node, error) {
 	in, out := w.Shape()[1], w.Shape()[0]
 	name := "linear"

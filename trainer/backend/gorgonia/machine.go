@@ -8,9 +8,9 @@ import (
 
 // machine runs a graph's ops in the order of gorgonia's sort, in the goroutine that calls it: a gorgonia.VM.
 //
-// gorgonia's own tape machine gives the same values, but starts a goroutine for each run and waits for it in a thread that
-// it has locked. A mini-batch then changes threads twice, and on two cores what it works on leaves the cache that it is in:
-// that doubled the time of 512–100.
+// gorgonia's own tape machine gives the same values, but starts a goroutine for each run and waits for it in a thread
+// that it has locked. A mini-batch then changes threads twice, and on two cores what it works on leaves the cache that
+// it is in: that doubled the time of 512–100.
 type machine struct{ steps []instruction }
 
 // instruction is an op with its memory, which is the same at every run.

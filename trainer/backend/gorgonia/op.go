@@ -18,8 +18,8 @@ var (
 	bitsType           = gorgonia.TensorType{Dims: 2, Of: tensor.Byte}
 )
 
-// op is an operation on tensors, with its symbolic derivative: gorgonia.Op and SDOp. It belongs to one graph, which runs
-// one step at a time.
+// op is an operation on tensors, with its symbolic derivative: gorgonia.Op and SDOp. It belongs to one graph, which
+// runs one step at a time.
 type op struct {
 	// name tells ops apart: gorgonia takes two nodes of one name and the same inputs for one.
 	name string
