@@ -178,30 +178,10 @@ func TestGridFPR95WithinItsBound(t *testing.T) {
 	}
 }
 
-func TestGridRiskCoverageLiesOnTheCurve(t *testing.T) {
-	for name, rows := range gridCases(t) {
-		g := gridOf(t, rows)
-		exact := map[float64]float64{} // risk by weight
-		for _, p := range metric.RiskCoverage(sortedObs(rows)) {
-			exact[p.W] = p.Risk
-		}
-		curve := g.RiskCoverage()
-		for _, p := range curve {
-			risk, ok := exact[p.W]
-			if !ok {
-				t.Fatalf("%s: no point of the rows at weight %v", name, p.W)
-			}
-			near(t, name+": risk", p.Risk, risk, rounding)
-		}
-		near(t, name+": area", metric.RiskArea(curve), g.AURC(), rounding)
-	}
-}
-
 func TestGridMetricsWithoutRows(t *testing.T) {
 	var g Grid
 	for name, v := range map[string]float64{
 		"ace": metric.ECE(g.EqualMass(15)), "sweep": metric.ECE(g.Sweep()), "smece": g.SmECE(), "fpr95": g.FPR95(),
-		"aurc": metric.RiskArea(g.RiskCoverage()),
 	} {
 		if !math.IsNaN(v) {
 			t.Errorf("%s of no rows: %v, want NaN", name, v)

@@ -170,7 +170,3 @@ func (g *Grid) SmECE() float64 {
 // FPR95 returns `fpr95` over thresholds at the low ends of cells: at least that of the rows, and more by no more than
 // the share of all wrong rows that lies in one cell, the one with the threshold of the rows.
 func (g *Grid) FPR95() float64 { return metric.FPR95Cells(g.Groups()) }
-
-// RiskCoverage returns the risk-coverage curve at the low ends of cells, from the highest confidence down: those points
-// are exact, and the ones between are missing. Its metric.RiskArea is AURC.
-func (g *Grid) RiskCoverage() []metric.RiskPoint { return metric.RiskCoverageCells(g.Groups()) }

@@ -88,19 +88,6 @@ func (g *Grid) BinsByOutcome(m int) (wrong, correct []metric.Bin, err error) {
 	return wrong, correct, nil
 }
 
-// SquareSums returns Σ w·c² of each bin of Bins, from which with them the spread of c inside a bin follows.
-func (g *Grid) SquareSums(m int) ([]float64, error) {
-	if err := checkDivides(m); err != nil {
-		return nil, err
-	}
-	wrong, correct := g.binSums(m, binOf)
-	s := make([]float64, m)
-	for i := range s {
-		s[i] = unfix(wrong[i][gWC2]) + unfix(correct[i][gWC2])
-	}
-	return s, nil
-}
-
 // CDFCounts returns h, the Σw of the k bins [i/k, (i+1)/k), the last one closed, of the binned CDF
 // Ĝ_ν (Zhou et al.); k must divide 3600, else ErrShape. Outcomes are put together.
 func (g *Grid) CDFCounts(k int) ([]float64, error) {

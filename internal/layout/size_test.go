@@ -27,19 +27,17 @@ const (
 // "package.Function" or "package.Type.Method" for its parameters.
 var exceptions = map[string]string{
 	"calib/calibrator":             "one file for each method of calibration",
-	"calib/acc.ClassCounts":        "to do",
-	"calib/acc.Grid":               "to do",
-	"calib/calibrator.sample":      "to do",
+	"calib/calibrator.sample":      "the rows of a fit: each method of calibration has a step of its own on them",
 	"cmd/plumbline":                "a file for each command, and few for what they share",
 	"internal/asmgen/row.gen":      "one method for each group of instructions of the generated assembly",
-	"trainer/backend/cuda.session": "to do",
+	"trainer/backend/cuda.session": "the one owner of the memory of a training on the device: a method for each step",
 }
 
 // To do: how many lines and functions are still over the limit. They only become fewer.
 const (
-	longLinesLeft  = 1420
+	longLinesLeft  = 600
 	wideFuncsLeft  = 85
-	longLinesTests = 1500
+	longLinesTests = 620
 )
 
 // goFile is a parsed source file.
