@@ -11,7 +11,7 @@ import (
 
 // The names of the backends.
 const (
-	Auto     = "auto" // cuda where there is a device, otherwise go
+	Auto     = "auto" // cuda where there is a device, otherwise the CPU: gorgonia where it is linked, else go
 	Go       = "go"
 	CUDA     = "cuda"
 	Gorgonia = "gorgonia"

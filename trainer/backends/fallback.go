@@ -9,9 +9,9 @@ import (
 	"github.com/plumbline/plumbline/trainer/backend/cuda"
 )
 
-// orCPU is the device, or go with a message where there is none.
+// orCPU is the device, or what trains on the CPU with a message where there is none.
 func orCPU(device *cuda.Backend, o Options) backend.Backend {
-	cpu, log := backend.Go{GEMM: o.GEMM}, o.Log
+	cpu, log := onCPU(o.GEMM), o.Log
 	info, err := device.Info()
 	if err != nil {
 		log.Warn("training on the CPU: there is no device to train on", "backend", cpu.Name(), "why", err)
