@@ -2,7 +2,6 @@ package metric
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -29,16 +28,6 @@ func RiskCoverage(s Sorted) []RiskPoint {
 		right, wrong := s.weigh(i, j)
 		curve.add(s.C[i], right, wrong)
 		j = i
-	}
-	return curve.done()
-}
-
-// RiskCoverageCells is RiskCoverage of rows that are known by cell, in ascending order of confidence: it has the
-// points of the rows' curve at the low ends of the cells. Threshold is the mean confidence of the lowest cell accepted.
-func RiskCoverageCells(cells []Bin) []RiskPoint {
-	var curve riskCurve
-	for _, c := range slices.Backward(cells) {
-		curve.add(c.Conf(), c.SumA, c.W-c.SumA)
 	}
 	return curve.done()
 }

@@ -29,7 +29,6 @@ func TestAreaOfTheCurveIsAURC(t *testing.T) {
 				c, a := randomRows(n, levels, seed)
 				s := metric.SortWeighted(c, a, nil)
 				near(t, "area", metric.RiskArea(metric.RiskCoverage(s)), refAURC(c, a), tol)
-				near(t, "area from cells", metric.RiskArea(metric.RiskCoverageCells(metric.Groups(s))), refAURC(c, a), tol)
 			}
 		}
 	}
