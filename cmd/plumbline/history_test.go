@@ -27,7 +27,8 @@ func historyWorld(t *testing.T, more string) (cfg config.Config, path string, br
 	brokers = kafkatest.Start(t)
 	path, cfg = deploy(t,
 		fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: %q}\n"+
-			"checkpoints: {dir: %q, interval: 100ms}\nrefit: {min_rows: 50, period: 20s}\n%s", brokers[0], freeAddress(t),
+			"checkpoints: {dir: %q, interval: 100ms}\nrefit: {min_rows: 50, period: 20s}\n%s", brokers[0],
+			freeAddress(t),
 			t.TempDir(), more))
 	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Sharpness: 2})
 	kafkatest.Write(t, brokers, messagesOf(t, rows, 0)...)

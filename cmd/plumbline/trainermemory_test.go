@@ -47,7 +47,8 @@ func TestTrainerMemory(t *testing.T) {
 		file := writeFile(t, "plumbline.yaml",
 			fmt.Sprintf("kafka: {brokers: [%q], partitions: 2}\ntopics: {finetune: %s, heads: %s}\n"+
 				"trainer: {dir: %q, archive: %q, backend: go, name: a, settle: 0s, max_rows: 0, memory_bytes: %d}\n",
-				brokers[0], cfg.Topics.Finetune, cfg.Topics.Heads, filepath.Join(dir, fmt.Sprint("trainer", i)), archive,
+				brokers[0], cfg.Topics.Finetune, cfg.Topics.Heads, filepath.Join(dir,
+					fmt.Sprint("trainer", i)), archive,
 				memory))
 		askFor(t, brokers, cfg, k, recipe)
 		peak[memory] = trainOnce(t, binary, file)

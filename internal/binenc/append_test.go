@@ -18,7 +18,8 @@ func TestAppendBlock(t *testing.T) {
 			want := AppendBytes([]byte("begin"), body)
 			got, err := AppendBlock(b, func(dst []byte) ([]byte, error) { return append(dst, body...), nil })
 			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%d bytes with room for %d: got %d bytes, %v; want the %d of AppendBytes", n, room, len(got), err, len(want))
+				t.Errorf("%d bytes with room for %d: got %d bytes, %v; want the %d of AppendBytes", n, room, len(got),
+					err, len(want))
 			}
 		}
 	}

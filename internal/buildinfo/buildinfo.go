@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// version is set by release builds: -ldflags "-X github.com/plumbline/plumbline/internal/buildinfo.version=v1.2.3". Otherwise it is that of the build information.
+// version is set by release builds: -ldflags "-X github.com/plumbline/plumbline/internal/buildinfo.version=v1.2.3".
+// Otherwise it is that of the build information.
 var version string
 
 // Info is what `plumbline version --json` prints.

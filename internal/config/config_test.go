@@ -43,7 +43,8 @@ func TestExampleParsesToDefault(t *testing.T) {
 	want := config.Default()
 	// The example writes empty lists out, which is the same as none.
 	want.Models, want.Slices.Columns, want.Stats.ExtraBins = []config.Model{}, []string{}, []int{}
-	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{}, []notify.WebhookConfig{}
+	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{},
+		[]notify.WebhookConfig{}
 	want.Trainer.Files, want.Trainer.Heads, want.Trainer.Command = []string{}, []service.ServingHead{}, []string{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -25,7 +25,11 @@ func (f *failing) Fatalf(format string, args ...any) {
 func TestGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		got := eventually.Get(t, "a second", func() (time.Duration, bool) { d := time.Since(begin); return d, d >= time.Second })
+		got := eventually.Get(t, "a second", func() (time.Duration, bool) {
+			d := time.Since(begin)
+			return d,
+				d >= time.Second
+		})
 		if got < time.Second || got > 1100*time.Millisecond {
 			t.Errorf("seen after %s, want it within a tenth of a second after one", got)
 		}

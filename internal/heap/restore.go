@@ -16,8 +16,8 @@ var restoring struct {
 }
 
 // Grows tells the garbage collector that a task restores its state: nearly all that is allocated stays, and a heap that
-// begins with nothing would be walked at each doubling. It applies to the whole process until the last task that restores
-// calls done; a memory limit (GOMEMLIMIT) holds all the same.
+// begins with nothing would be walked at each doubling. It applies to the whole process until the last task that
+// restores calls done; a memory limit (GOMEMLIMIT) holds all the same.
 func Grows() (done func()) {
 	r := &restoring
 	r.mu.Lock()

@@ -38,7 +38,10 @@ func TestEventTimesAtTheEnds(t *testing.T) {
 		b := &arrowio.Batch{N: 1, Origin: arrowio.Origin{Time: record},
 			Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
 			TS:     []int64{c.ts}, K: 2, Scores: []float32{0, 1}, Label: []int32{1}}
-		rejects, err := v.Process(t.Context(), b, func(out *arrowio.Batch) (pipeline.Rejects, error) { return out.Reject, nil })
+		rejects, err := v.Process(t.Context(), b, func(out *arrowio.Batch) (pipeline.Rejects,
+			error) {
+			return out.Reject, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

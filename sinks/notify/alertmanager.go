@@ -47,8 +47,9 @@ func (c *Options) postable(a *record.Alert, now time.Time) postable {
 	}
 	annotations := map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal,
 		"window": a.Window,
-		"value":  number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE), "ece_null": number(a.ECENull),
-		"rows": strconv.FormatInt(a.Rows, 10)}
+		"value":  number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE),
+		"ece_null": number(a.ECENull),
+		"rows":     strconv.FormatInt(a.Rows, 10)}
 	if evidence := c.evidence(a); evidence != "" {
 		annotations["evidence"] = evidence
 	}

@@ -34,7 +34,8 @@ func TestDecisionCopies(t *testing.T) {
 	}
 	c := sink.got[4]
 	want := `{"schema":1,"kind":"alert","model":"a/b","version":"1","record":` + string(alert.Value) + `}`
-	if c.Stream != pipeline.StreamHistory || c.Partition != -1 || string(c.Key) != "a/b" || c.Time != 5 || string(c.Value) != want {
+	if c.Stream != pipeline.StreamHistory || c.Partition != -1 || string(c.Key) != "a/b" || c.Time != 5 ||
+		string(c.Value) != want {
 		t.Errorf("the copy of an alert is %+v %s, want %s", c, c.Value, want)
 	}
 }
