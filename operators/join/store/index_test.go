@@ -11,6 +11,8 @@ func TestIndexAgainstMap(t *testing.T) {
 	for _, ids := range []int{3, 5000} {
 		r := rand.New(rand.NewPCG(uint64(ids), 1))
 		x, want := newIndex(), map[ID][]uint32{}
+		// Of 10,000 ids two have one hash with 1 of 100 seeds: those of the test are always the same.
+		x.seed = [2]uint64{r.Uint64() | 1, r.Uint64() | 1}
 		for step := range 60_000 {
 			id := ID{byte(r.IntN(ids)), byte(r.IntN(ids) >> 8), 15: byte(r.IntN(2))}
 			if have := want[id]; len(have) > 0 && (r.IntN(2) == 0 || step > 50_000) {
