@@ -284,6 +284,8 @@ note("tip", document.getElementById("tip").hidden);`))
 const layout = steps + `
 await wait(() => document.querySelector("#ecechart canvas"));
 const place = () => Math.round(document.getElementById("ecechart").getBoundingClientRect().top + scrollY);
+let last = -1, still = 0; // what loads late is there before anything is measured
+await wait(() => { const p = place(); still = p === last ? still + 1 : 0; last = p; return still >= 10; });
 const before = place();
 const s = document.getElementById("scrub");
 s.value = "100";
