@@ -287,6 +287,10 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 		if !n.live.Load() {
 			continue
 		}
+		select {
+		case <-kick: // the state that is told has that change too
+		default:
+		}
 		if now := time.Now(); n.tellState(ctx, base, o, now, taken) {
 			taken = now
 			pause, again = n.cfg.Resend, firstPause
