@@ -106,10 +106,8 @@ func New(cfg Options, counts *Counts) *Notifier {
 	}
 	if cfg.Client == nil {
 		// A redirected POST may arrive as a GET without the alert, and its answer would count as taken.
-		cfg.Client = &http.Client{CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
+		stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		cfg.Client = &http.Client{CheckRedirect: stay}
 	}
 	n := &Notifier{cfg: cfg, counts: counts, alerts: map[string]*entry{}}
 	for range cfg.Alertmanagers {
