@@ -12,14 +12,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// A fall of accuracy is another thing than a wrong confidence: inputs may have become harder, and the model may say so.
-// It is a signal of its own, of the model's own predictions, with an alert of its own name. No calibrator mends it, so
-// it is no reason for a refit; and it never stands for an alert on calibration, only follows from one.
+// The alarm on accuracy is separate from the alarms on calibration. When accuracy falls, the inputs may have become
+// harder, and the confidences may say so correctly. It tests the model's own predictions and has an alert of its own
+// name. No calibrator raises accuracy, so the alert starts no refit. It never inhibits an alert on calibration, but may
+// be inhibited by one.
 
-// accuracyRule is the name of its alert.
+// accuracyRule is the name of the alert on accuracy.
 const accuracyRule = "accuracy-fall"
 
-// reference is what the tests of a signal compare with; "" for calibration itself. Accuracy always has one.
+// reference returns the kind of reference that the tests of a signal compare with. It is "" if they test calibration
+// itself. Accuracy always has a reference.
 func (s *spec) reference(signal string) string {
 	switch {
 	case s.Reference != None && s.Reference != "":
@@ -30,7 +32,7 @@ func (s *spec) reference(signal string) string {
 	return ""
 }
 
-// severity is that of the alert on a signal.
+// severity returns the severity of the alert on a signal.
 func (s *spec) severity(signal string) string {
 	if signal == stage.SignalAccuracy {
 		return s.AccuracySeverity
@@ -38,7 +40,7 @@ func (s *spec) severity(signal string) string {
 	return s.Severity
 }
 
-// confidence is the signal whose bins the alerts of an alarm show.
+// confidence returns the signal whose bins the alarm's alerts show.
 func (a *keyAlarm) confidence() string {
 	if a.signal == stage.SignalAccuracy {
 		return stage.SignalRaw
@@ -58,7 +60,7 @@ func accuracyInside(s detect.Spec, p detect.Pane) bool {
 	return s.Reference.Accuracy-right/n+z95one*math.Sqrt(rate*(1-rate)/n) <= s.Epsilon+s.Reference.AccuracySlack
 }
 
-// accuracyEvidence is what an alarm on accuracy knows when it fires.
+// accuracyEvidence describes why an alarm on accuracy fired.
 func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEvidence {
 	head := a.fired.Headline
 	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon,
@@ -73,8 +75,8 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 	return e
 }
 
-// accuracyMessage says how far accuracy is below the reference, and whether the confidences of the same rows foretell
-// it.
+// accuracyMessage says how far accuracy is below the reference. It adds the mean confidence of the same rows, which
+// shows whether the model expected the fall.
 func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 	var n, right, confidence float64
 	for _, b := range bins {

@@ -11,19 +11,19 @@ import (
 // keyAlarm is the alarm of one key on one signal.
 type keyAlarm struct {
 	alert   *stage.Alert
-	print   string // the specification: state of another one is nothing to this
+	print   string // fingerprint of the specification; a saved state is used only for an equal one
 	signal  string
 	slice   bool
-	tests   *detect.Alarm // nil in change mode until the curve is known
+	tests   *detect.Alarm // in change mode nil until the curve is known
 	curve   *alarmCurve   // change mode only
 	waiting maturing      // matured mode only
 
-	// While it fires: the rows since the last time that the evidence was enough, and the bins that the diagnosis spoke
-	// of when it fired.
+	// Used while the alarm fires: the rows since the evidence was last above the bound, and the bins that the diagnosis
+	// named when it fired.
 	since trail
 	bins  uint64
 
-	// Of this pane, not part of the state.
+	// These fields belong to the current pane and are not part of the state.
 	fired    *detect.Fired
 	observed bool
 }
@@ -43,10 +43,8 @@ func newKeyAlarm(s *spec, signal string, slice bool) *keyAlarm {
 	return a
 }
 
-// alarmRows is how many of the latest labelled rows are kept for the ECE in its alerts.
-const alarmRows = 2000
-
-// observe gives the next pane to the tests, and to the rows that say whether the error is gone.
+// observe passes the next pane to the tests. While the alarm fires, it also adds the pane to the rows that can show
+// that the error is gone.
 func (a *keyAlarm) observe(spec *spec, p alarmPane) error {
 	if a.curve != nil {
 		changed, err := a.curve.add(spec, spec.reference(a.signal), p.sums)
@@ -73,7 +71,7 @@ func (a *keyAlarm) observe(spec *spec, p alarmPane) error {
 	return nil
 }
 
-// logE is the logarithm of the mean of the tests' e-values, which is one too.
+// logE returns the logarithm of the mean of the tests' e-values. This mean is an e-value too.
 func (a *keyAlarm) logE() float64 {
 	if a.tests == nil {
 		return math.Inf(-1)
@@ -81,8 +79,8 @@ func (a *keyAlarm) logE() float64 {
 	return a.tests.LogE()
 }
 
-// judge moves the alarm's state at the end of a label pane. rejected says, of a slice, that e-BH rejects it.
-func (a *keyAlarm) judge(spec *spec, rejected bool, end, pane int64) (state string, changed bool) {
+// decide updates the state of the alarm at the end of a label pane. For a slice, rejected says whether e-BH rejects it.
+func (a *keyAlarm) decide(spec *spec, rejected bool, end, pane int64) (state string, changed bool) {
 	fires := a.fired != nil
 	if a.slice {
 		fires = rejected && a.observed
@@ -117,8 +115,8 @@ func (a *keyAlarm) judge(spec *spec, rejected bool, end, pane int64) (state stri
 	return stage.Resolved, true
 }
 
-// started is the estimate of when the error began: the end of the last pane without evidence, in matured mode less the
-// age.
+// started estimates when the error began: at the end of the last pane without evidence. In matured mode the age is
+// subtracted.
 func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
 	since := int64(math.MaxInt64)
 	if a.fired.ECE || a.fired.Accuracy {
@@ -130,7 +128,7 @@ func (a *keyAlarm) started(spec *spec, end, pane int64) int64 {
 	return min(since, end-pane) - int64(spec.Matured)
 }
 
-// remember starts the rows that are to show that the error is gone anew.
+// remember clears the rows that can show that the error is gone, and notes the bins that the diagnosis names.
 func (a *keyAlarm) remember() {
 	a.since = trail{}
 	if !a.fired.Bin {
@@ -148,11 +146,11 @@ func (a *keyAlarm) remember() {
 	a.bins |= 1 << best
 }
 
-// convincing is the log evidence from which a bin is held to be off, e^3 = 20 to 1.
+// convincing is the log evidence from which a bin counts as miscalibrated; e^3 is 20 to 1.
 const convincing = 3
 
-// resolve ends the episode. The tests of a slice begin anew where they still have evidence: their sum may not go up by
-// that (docs/math.md), and where there is none left it goes on.
+// resolve ends the episode. The tests of a slice start again only if they still have evidence. Otherwise they go on,
+// because a fresh start would restore lost wealth (docs/math.md, Theorem 3).
 func (a *keyAlarm) resolve(spec *spec) {
 	a.alert.AlertState = stage.AlertState{LastChange: a.alert.Since, Last: a.alert.Last,
 		InhibitedBy: a.alert.InhibitedBy, Notified: a.alert.Notified}

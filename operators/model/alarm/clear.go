@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// trail holds the panes since an alarm so that the latest n rows can be read for n by powers of two: blocks of 1, 2, 4,
-// … panes, oldest first, at most two of a size (an exponential histogram).
+// trail holds the panes since an alarm in blocks of 1, 2, 4, … panes, oldest first, at most two of a size (an
+// exponential histogram). It can sum the latest n rows for n that grow by powers of two.
 type trail struct{ blocks []trailBlock }
 
 type trailBlock struct {
@@ -30,7 +30,7 @@ func (t *trail) add(p detect.Pane) {
 	}
 }
 
-// rows is Σw of all panes.
+// rows returns Σw over all panes.
 func (t *trail) rows() float64 {
 	var n float64
 	for _, b := range t.blocks {
@@ -39,16 +39,19 @@ func (t *trail) rows() float64 {
 	return n
 }
 
-// cleared reports, at the end of a pane, whether the error is back inside the tolerance by evidence: some latest rows
-// since the alarm, ClearRows or more, whose ECE is inside it with 95 % confidence, one-sided,
+// cleared reports, at the end of a pane, whether evidence shows that the error is back inside the tolerance. There are
+// two ways.
+//
+// First, some stretch of latest rows since the alarm, ClearRows or more, has an ECE within the tolerance with 95 %
+// confidence, one-sided:
 //
 //	ECE, debiased, + 1.645 se ≤ ε        se² = Σ_j (n_j/n)² v_j,   v_j = p(1-p)/n_j,   p = (hits + 1)/(n_j + 2)
 //
-// and in each bin that the diagnosis spoke of, if it fired, |gap| and sqrt(v_j) are at most its ε; of a bin with less
-// than ε/2 of the rows, which cannot matter to the ECE, |gap| - 1.645 sqrt(v_j) is. Gaps are from the reference curve
-// in change mode.
+// and so has every bin that the diagnosis named when it fired: |gap| and sqrt(v_j) are at most the bin's ε. A bin with
+// less than ε/2 of the rows cannot matter to the ECE; for it, |gap| - 1.645 sqrt(v_j) at most ε is enough. In change
+// mode gaps are measured from the reference curve.
 //
-// Or QuietRows have come without another alarm, and the tests are less than half way to one: an error of twice the
+// Second, QuietRows have come without another alarm, and the tests are less than half way to one. An error of twice the
 // tolerance would have been found again.
 func (a *keyAlarm) cleared(s *spec) bool {
 	if a.tests == nil {
@@ -78,7 +81,7 @@ func (a *keyAlarm) quiet() bool {
 // z95one is the 95 % quantile of the standard normal distribution.
 const z95one = 1.6448536269514722
 
-// inside judges the latest rows.
+// inside reports whether the rows of p are inside the tolerance, by the first way of cleared.
 func (a *keyAlarm) inside(p detect.Pane) bool {
 	head := a.tests.Headline.Spec()
 	if head.Null == detect.NullAccuracy {
@@ -108,7 +111,7 @@ func (a *keyAlarm) inside(p detect.Pane) bool {
 	return reference.DebiasedECE(bins)+z95one*math.Sqrt(variance) <= head.Epsilon
 }
 
-// binInside judges a bin that the diagnosis spoke of.
+// binInside checks a bin that the diagnosis named.
 func (a *keyAlarm) binInside(j int, gap, se, share float64) bool {
 	diag, head := a.tests.Diagnosis.Spec(), a.tests.Headline.Spec()
 	tolerance := diag.Epsilon

@@ -64,7 +64,7 @@ type Config struct {
 	Hold time.Duration `yaml:"hold" default:"15m"`
 }
 
-// Names are the rules that the alarm goes by in alerts.
+// Names are the names of the alarms in alerts.
 var Names = []string{"calibration-raw", "calibration-calibrated", "accuracy-fall"}
 
 // Check implements the check of conditions between keys.

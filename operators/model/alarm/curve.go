@@ -7,16 +7,16 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// alarmCurve is the reference curve of the change mode: that in force, and the rows of which the next one is made. A
-// curve is of panes that all come before the first one that it judges.
+// alarmCurve holds the reference curve of the change mode: the curve in force, and the rows from which the next one is
+// made. All panes of a curve come before the first pane that is compared with it.
 type alarmCurve struct {
-	inForce *detect.Reference // nil until there are rows enough
+	inForce *detect.Reference // nil until there are enough rows
 	next    detect.Pane
 }
 
 func newAlarmCurve(bins int) *alarmCurve { return &alarmCurve{next: make(detect.Pane, bins)} }
 
-// add takes a pane and reports whether another curve is in force for it and what follows.
+// add takes a pane and reports whether a new curve is in force from this pane on.
 func (c *alarmCurve) add(s *spec, kind string, p detect.Pane) (changed bool, err error) {
 	if c.inForce != nil && kind == Pinned {
 		return false, nil

@@ -1,20 +1,21 @@
-// Package alarm is the anytime-valid alarm on calibration error and on accuracy, for every key. It is a stage of the
-// model task; calib/detect has the tests.
+// Package alarm is the stage of the model task that runs the anytime-valid alarms of every key. They watch calibration
+// error and accuracy. The tests themselves are in calib/detect.
 //
-// At the end of a label pane the stage gives the pane's sums by bin to the tests of each signal: the model's own
-// confidence, the output of the calibrator in force, and the accuracy. Bets are fixed before a pane, on nothing of
-// its own, and the wealth is multiplied once a pane. So the evidence may be looked at after every pane.
+// At the end of a label pane the stage passes the pane's sums by bin to the tests of each signal. The signals are the
+// model's own confidence, the output of the calibrator in force, and accuracy. Each bet is fixed before its pane and
+// does not depend on it. Wealth is multiplied once a pane. Evidence may therefore be read after every pane.
 //
-//   - The tests of slices raise no alarm of their own. Their e-values are settled together by e-BH, which bounds the
-//     share of false ones whatever depends on what.
-//   - An alarm says that the error was above the tolerance, never that it is gone: new rows have to show that. When
-//     the alarm of a slice is resolved, its tests begin anew only where they have evidence left; elsewhere a new
-//     beginning would give lost wealth back (docs/math.md, Theorem 3).
-//   - A reference curve is of panes before the first one that it judges. Its uncertainty widens the tolerance.
-//   - With Config.Matured the stage walks prediction panes of one age: where labels of wrong rows come earlier, the
-//     first labels of a time are no sample of it.
+//   - The tests of slices raise no alarm by themselves. e-BH decides over the e-values of all slices of a version. It
+//     bounds the share of false alarms under any dependence between slices.
+//   - An alarm shows that the error was above the tolerance. It cannot show that the error is gone; new rows have to do
+//     that. When the alarm of a slice is resolved, its tests start again only if they have evidence left. Otherwise a
+//     fresh start would restore lost wealth (docs/math.md, Theorem 3).
+//   - All panes of a reference curve come before the first pane that is compared with it. The uncertainty of the curve
+//     widens the tolerance.
+//   - With Config.Matured the stage walks prediction panes of equal age. If labels of wrong predictions come earlier
+//     than others, the first labels of a period are a biased sample of it.
 //
-// The package reads panes and keeps the state of its alerts in the key; package alert publishes them. It knows no
-// rule, no refit and no snapshot. State under another specification begins without rows; a firing alert goes on until
-// new rows end it.
+// The package reads panes and keeps the states of its alerts in the key; package alert publishes them. It knows no
+// rule, no refit and no snapshot. If the specification has changed since the state was saved, the tests start without
+// rows, and a firing alert stays until new rows end it.
 package alarm

@@ -16,8 +16,8 @@ import (
 // Kind is the kind of the alerts of this package.
 const Kind = "anytime"
 
-// describe describes a change of an alarm. While it fires value is the log evidence of the test that fired; once
-// resolved it is 0, as the tests began anew.
+// describe returns the record of a state change. While the alarm fires, its value is the log evidence of the test that
+// fired. When it is resolved, the value is 0, because the tests started again.
 func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closing, slices int) *record.Alert {
 	spec := t.cfg
 	since := a.alert.Since
@@ -77,7 +77,7 @@ func message(a *record.Alert) string {
 	return text
 }
 
-// alarmEvidence is what an alarm knows when it fires.
+// evidence describes why an alarm fired.
 func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.AlertEvidence {
 	if a.fired.Accuracy {
 		return a.accuracyEvidence(spec, since)
@@ -118,8 +118,8 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 	return e
 }
 
-// direction puts the gaps of all bins, weighed by their rows, into a word: one side has at least three quarters of
-// them.
+// direction sums up the gaps of all bins, weighted by their rows. It names one side if that side holds at least three
+// quarters of the total.
 func direction(net, all float64) string {
 	switch {
 	case net <= -all/2:

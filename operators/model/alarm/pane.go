@@ -12,21 +12,23 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// alarmPane is what an alarm sees at once; id is the event time at which it was complete.
+// alarmPane is one step of an alarm's tests. id is the event time at which its rows were complete.
 type alarmPane struct {
 	id   int64
 	sums detect.Pane
 }
 
-// Counts of what alarms cannot take.
+// Counts of rows that alarms cannot use as they are.
 const (
-	// CountAlarmWeights are labelled rows of sums in which weights above alarm.max_weight show; they are scaled down.
+	// CountAlarmWeights counts labelled rows in sums that contain a weight above alarm.max_weight. The alarm scales
+	// such sums down.
 	CountAlarmWeights = "alarm_rows_over_weight"
-	// CountAlarmLate are labelled rows that came later than alarm.matured after their prediction.
+	// CountAlarmLate counts labelled rows whose label came later than alarm.matured after the prediction.
 	CountAlarmLate = "alarm_rows_late"
 )
 
-// alarmPanes are the panes that a label pane completes: its own rows, or in matured mode those that are old enough now.
+// panes returns the steps that a label pane completes: its own rows, or in matured mode the prediction panes that have
+// just become old enough.
 func (t *Stage) panes(spec *spec, a *keyAlarm, in *stage.Pane) ([]alarmPane, error) {
 	own := make(detect.Pane, spec.Bins)
 	add := func(predictionPane int64, set *acc.Set) error {
@@ -65,7 +67,7 @@ func (t *Stage) panes(spec *spec, a *keyAlarm, in *stage.Pane) ([]alarmPane, err
 	return []alarmPane{{in.End, own}}, nil
 }
 
-// alarmSums are the sums of a grid by bin, with weights of at most 1.
+// sums returns the sums of a grid by bin, with weights scaled to at most 1.
 func (t *Stage) sums(spec *spec, g *acc.Grid) (detect.Pane, error) {
 	p, err := detect.FromGrid(g, spec.Bins)
 	if err != nil {
@@ -90,11 +92,11 @@ func plusPane(dst, p detect.Pane) {
 	}
 }
 
-// maturing holds the sums of predictions that are too young, by slot: so many prediction panes that at most maxSlots
-// slots are open.
+// maturing holds the sums of predictions that are still too young, by slot. A slot is a group of prediction panes, so
+// large that at most maxSlots slots are open.
 type maturing struct{ slots map[int64]detect.Pane }
 
-// maxSlots bounds the slots that are open.
+// maxSlots is the largest number of open slots.
 const maxSlots = 32
 
 // slot returns the length of slots, in panes.
@@ -103,12 +105,12 @@ func (s *spec) slot(pane int64) int64 {
 	return max(1, (panes+maxSlots-1)/maxSlots)
 }
 
-// due is the label pane at whose end a slot is old enough.
+// due returns the label pane at whose end a slot is old enough.
 func (s *spec) due(slot, pane int64) int64 {
 	return (slot+1)*s.slot(pane) + (int64(s.Matured)+pane-1)/pane - 1
 }
 
-// add puts sums into their slot; false where that is past.
+// add puts sums into their slot. It returns false if the slot is already past.
 func (m *maturing) add(s *spec, pane, predictionPane, now int64, p detect.Pane) bool {
 	slot := pipeline.PaneIndex(predictionPane, s.slot(pane))
 	if s.due(slot, pane) < now {
@@ -125,7 +127,7 @@ func (m *maturing) add(s *spec, pane, predictionPane, now int64, p detect.Pane) 
 	return true
 }
 
-// take removes the slots that are due by the end of label pane now, in their order.
+// take removes and returns the slots that are due by the end of label pane now, in order.
 func (m *maturing) take(s *spec, pane, now int64) []alarmPane {
 	var out []alarmPane
 	for _, slot := range slices.Sorted(maps.Keys(m.slots)) {
@@ -161,7 +163,7 @@ func (m *maturing) restore(r *binenc.Reader, bins int) {
 	}
 }
 
-// appendPane appends the bins that have rows.
+// appendPane appends the bins that have rows, with their indices.
 func appendPane(dst []byte, p detect.Pane) []byte {
 	n := 0
 	for _, b := range p {

@@ -8,32 +8,33 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// spec is the alarm of a task. Its keys share the dictionaries of experts, so it is made once and not copied.
+// spec is the specification of the alarms of a task. All keys share its dictionaries of experts, so it is made once and
+// not copied.
 //
-// For a whole model version E[false alarms by pane t] ≤ alpha·t, which its signals share equally. The slices of a
-// version have e-values instead, and those fire that the e-BH procedure rejects at level FDR.
+// For a whole model version, E[false alarms by pane t] ≤ alpha·t, with alpha shared equally by its signals. The slices
+// of a version yield e-values; those that the e-BH procedure rejects at level FDR fire.
 type spec struct {
 	Config
-	perPane      float64 // false alarms a pane
+	perPane      float64 // expected false alarms a pane
 	once         sync.Once
 	whole, slice *detect.Alarm
 }
 
-// Alarm references.
+// Kinds of reference.
 const (
-	None    = "none" // calibration itself
+	None    = "none" // no reference: test calibration itself
 	Pinned  = "pinned"
 	Rolling = "rolling"
 )
 
-// never is an Alpha that no evidence reaches: the tests of slices are judged together, by e-BH.
+// never is an Alpha that no evidence reaches. The tests of slices use it, because e-BH decides over them together.
 const never = 1e-299
 
-// alpha is that of one signal.
+// alpha returns the share of one signal.
 func (s *spec) alpha() float64 { return s.perPane / float64(len(s.Signals)) }
 
-// fresh returns the tests of a key and signal without any rows, against ref where that is not nil. It panics on a
-// specification that no configuration gives.
+// fresh returns tests without rows for a key and signal, against ref if it is not nil. It panics on a specification
+// that the configuration cannot produce.
 func (s *spec) fresh(signal string, slice bool, ref *detect.Reference) *detect.Alarm {
 	build := func(slice bool, ref *detect.Reference) *detect.Alarm {
 		spec := detect.AlarmSpec{Bins: s.Bins, EpsilonECE: s.EpsilonECE, EpsilonBin: s.EpsilonBin, Alpha: s.alpha(),
@@ -58,7 +59,8 @@ func (s *spec) fresh(signal string, slice bool, ref *detect.Reference) *detect.A
 	return s.whole.Fresh()
 }
 
-// print tells specifications apart that state depends on, and the experts of the build: the tests of others begin anew.
+// print returns a fingerprint of everything that saved tests depend on, the experts of this build included. Tests of
+// another fingerprint start again.
 func (s *spec) print(signal string) string {
 	eps := []float64{s.EpsilonECE, s.EpsilonBin}
 	if signal == stage.SignalAccuracy {
@@ -68,7 +70,7 @@ func (s *spec) print(signal string) string {
 		s.reference(signal), s.ReferenceRows, s.Slack)
 }
 
-// rule is the name of the alarm on a signal in alerts.
+// rule returns the name that the alarm on a signal has in alerts.
 func (s *spec) rule(signal string) string {
 	if signal == stage.SignalAccuracy {
 		return accuracyRule

@@ -11,16 +11,16 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Rows is how many of the latest labelled rows are kept for the ECE in alerts (stage.Key.Recent).
+// Rows is the number of latest labelled rows that the ECE in an alert covers (stage.Key.Recent).
 const Rows = 2000
 
-// Stage is the alarms of all keys of a task.
+// Stage keeps the alarms of all keys of a task.
 type Stage struct {
 	env *stage.Env
 	cfg *spec // nil = no alarms
 }
 
-// New returns the stage; with a nil cfg it keeps no alarms, and ends those of a checkpoint.
+// New returns the stage. If cfg is nil, the stage keeps no alarms and ends those that a checkpoint holds.
 func New(env *stage.Env, cfg *Config) *Stage {
 	if cfg == nil {
 		return &Stage{env: env}
@@ -28,7 +28,7 @@ func New(env *stage.Env, cfg *Config) *Stage {
 	return &Stage{env, &spec{Config: *cfg, perPane: float64(env.Pane) / float64(cfg.FalseAlarmEvery)}}
 }
 
-// State is the alarms of one key, by signal.
+// State holds the alarms of one key, one for each signal.
 type State struct {
 	stage  *Stage
 	key    *stage.Key
@@ -51,7 +51,8 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	return st
 }
 
-// Observe implements stage.KeyState. Alarms take a pane when its version closes it: a shadow version has none.
+// Observe implements stage.KeyState. It does nothing: alarms take a pane in Close, so that a shadow version, which is
+// never closed, has no alarms.
 func (s *State) Observe(*stage.Pane) error { return nil }
 
 // Open implements stage.KeyState.
@@ -64,10 +65,10 @@ func (s *State) Open() bool {
 	return false
 }
 
-// Merge implements stage.KeyState: tests are of the rows of their own slice, and end with it.
+// Merge implements stage.KeyState. It does nothing: a test covers the rows of its own slice only and ends with it.
 func (s *State) Merge(stage.KeyState) error { return nil }
 
-// Close implements stage.Stage: the alarms of all keys take the pane, then they are judged together.
+// Close implements stage.Stage. First the alarms of all keys observe the pane, then their states are decided together.
 func (t *Stage) Close(c *stage.Closing) error {
 	if t.cfg == nil {
 		return nil
@@ -81,14 +82,14 @@ func (t *Stage) Close(c *stage.Closing) error {
 		off, of := t.rejected(c, signal)
 		for _, k := range c.Keys {
 			if a := k.State.(*State).on(signal); a != nil {
-				t.judge(k.Key, a, off[k.Slice], of, c)
+				t.decide(k.Key, a, off[k.Slice], of, c)
 			}
 		}
 	}
 	return nil
 }
 
-// observe gives a label pane to the alarms of a key.
+// observe passes a label pane to the alarms of a key.
 func (t *Stage) observe(s *State, in *stage.Pane) error {
 	for _, a := range s.alarms {
 		a.fired, a.observed = nil, false
@@ -116,9 +117,9 @@ func (t *Stage) observeOne(a *keyAlarm, in *stage.Pane) error {
 	return nil
 }
 
-// judge notes the change of an alarm.
-func (t *Stage) judge(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stage.Closing) {
-	state, changed := a.judge(t.cfg, rejected, c.End, t.env.Pane)
+// decide updates the state of an alarm and records the change for publishing.
+func (t *Stage) decide(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stage.Closing) {
+	state, changed := a.decide(t.cfg, rejected, c.End, t.env.Pane)
 	if !changed {
 		return
 	}
@@ -128,8 +129,9 @@ func (t *Stage) judge(k *stage.Key, a *keyAlarm, rejected bool, of int, c *stage
 	a.alert.Change = t.describe(k, a, state, c, of)
 }
 
-// rejected returns the slices of a version that the e-BH procedure rejects on a signal: of all slices whose alarm has
-// seen rows, the expected share of false ones among them is at most FDR, at any time.
+// rejected returns the slices of a version that the e-BH procedure rejects on a signal, and the number of slices
+// tested. A slice is tested once its alarm has seen rows. The expected share of false rejections is at most FDR at any
+// time.
 func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, of int) {
 	var logE []float64
 	var names []string
@@ -146,7 +148,7 @@ func (t *Stage) rejected(c *stage.Closing, signal string) (off map[string]bool, 
 	return off, len(names)
 }
 
-// refresh puts the ECE of the latest rows into an alert that is published once more.
+// refresh updates the ECE in an alert that is published again.
 func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64) {
 	bins, rows := k.Recent.Last(a.confidence(), Rows)
 	if rows == 0 {
@@ -157,7 +159,7 @@ func (t *Stage) refresh(k *stage.Key, a *keyAlarm, out *record.Alert, end int64)
 	out.Rows, out.Window, out.Diagram = rows, fmt.Sprintf("last %d rows", Rows), t.env.Diagram(k, out.At)
 }
 
-// on returns the alarm on a signal; nil where there is none.
+// on returns the alarm on a signal, or nil.
 func (s *State) on(signal string) *keyAlarm {
 	for _, a := range s.alarms {
 		if a.signal == signal {
@@ -200,10 +202,10 @@ func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 	return r.Err()
 }
 
-// switchedOff reads the state of an alarm that the configuration has no more.
+// switchedOff reads the state of an alarm that is no longer configured, and ends its alert.
 func (s *State) switchedOff(body []byte) error {
 	r := binenc.NewReader(body)
-	_ = r.String(binenc.MaxName) // the specification
+	_ = r.String(binenc.MaxName) // the fingerprint of the specification
 	var a stage.AlertState
 	a.Restore(&r)
 	why := "switched off: the configuration has no alarm %s here any more; whether the error is gone is not known"

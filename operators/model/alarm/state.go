@@ -2,7 +2,7 @@ package alarm
 
 import "github.com/plumbline/plumbline/internal/binenc"
 
-// append appends the alarm: its specification, state, tests, curve, waiting rows and what may resolve it.
+// append appends the alarm: its fingerprint, state, tests, curve, waiting rows, and the rows that may resolve it.
 func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 	dst = a.alert.Append(binenc.AppendString(dst, a.print))
 	dst = binenc.AppendUvarint(dst, a.bins)
@@ -17,8 +17,8 @@ func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 	return binenc.AppendBlock(dst, a.tests.AppendBinary)
 }
 
-// restore reads what append wrote. Where the specification is another one now, the tests begin anew: what fires goes on
-// firing until new rows say that it is over.
+// restore reads what append wrote. If the specification has changed, the tests start again, and a firing alert keeps
+// firing until new rows show that the error is gone.
 func (a *keyAlarm) restore(body []byte, s *spec) error {
 	r := binenc.NewReader(body)
 	n := newKeyAlarm(s, a.signal, a.slice)
@@ -60,7 +60,7 @@ func (a *keyAlarm) restore(body []byte, s *spec) error {
 	return nil
 }
 
-// replace takes over what was restored; the key's list of alerts keeps its entry.
+// replace takes over the restored alarm n. The alert itself stays, because the key's list of alerts points to it.
 func (a *keyAlarm) replace(n *keyAlarm) {
 	a.alert.AlertState = n.alert.AlertState
 	n.alert = a.alert

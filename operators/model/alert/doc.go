@@ -1,20 +1,19 @@
-// Package alert settles, at the end of a label pane, which of the alerts of a model version are published, and which of
-// them another alert or a calibrator inhibits.
+// Package alert decides, at the end of a label pane, which alerts of a model version are published and which of them
+// are inhibited by another alert or by a calibrator.
 //
-// Rules and alarms decide their states and leave the changes of the pane in stage.Key.Alerts. This package sends one
-// alert for one cause, not one for each rule that sees the same thing. Of what fires for a whole model version the root
-// is the most severe; among equals the anytime alarm on raw confidences, the one on calibrated confidences, then the
-// rules in their order, and a fall of accuracy last, as it may follow from any of them. The root inhibits all else that
-// is pending or fires, for the whole and for its slices, unless that is more severe. Where nothing fires for the whole,
-// each slice has a root of its own.
+// Rules and alarms decide their own states and leave the changes of the pane in stage.Key.Alerts. This package notifies
+// once for one cause, not once for every rule that sees it. Among the alerts that fire for a whole model version it
+// picks a root: the most severe one. Among equals the order is: the anytime alarm on raw confidences, the one on
+// calibrated confidences, the rules in their order, and last the alarm on accuracy, since a fall of accuracy may follow
+// from any of them. The root inhibits all other pending and firing alerts of the version and of its slices, except more
+// severe ones. If nothing fires for the whole version, each slice has a root of its own.
 //
-// The alarm on raw confidences is no root while a calibrator is in force and an alarm watches the calibrated
-// confidences: the calibrator inhibits it. What was inhibited stays so for a time (Config.Hold) after its inhibitor is
-// gone, because rules that look back further resolve later.
+// While a calibrator is in force and an alarm watches the calibrated confidences, the alarm on raw confidences cannot
+// be the root; the calibrator inhibits it. An inhibited alert stays inhibited for a time (Config.Hold) after its
+// inhibitor is gone, because rules with longer windows resolve later.
 //
-// Inhibition is decided here and published, not left to the readers of alerts: receivers that were notified of an alert
-// also get its end when it is inhibited later, and a replay decides the same.
+// Inhibition is decided and published here, not left to those who read alerts. So a receiver that was notified of an
+// alert also gets its resolution, even if the alert is inhibited meanwhile, and a replay decides the same.
 //
-// The package knows no rule and no test. It publishes through stage.Env, and keeps the state of an alert in
-// stage.Alert.
+// The package knows no rule and no test. It publishes through stage.Env and keeps the state of an alert in stage.Alert.
 package alert

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// End publishes that pending and firing alerts are over though nothing says that the error is: without it their last
-// alert would stay on the topic. It reports whether it published anything.
+// End resolves pending and firing alerts whose rule or alarm is gone, although nothing shows that the error is. Without
+// this record their last alert would stay on the topic. It reports whether it published anything.
 func (s *Stage) End(k *stage.Key, ended []stage.Ended, at int64) (published bool) {
 	for i := range ended {
 		published = s.end(k, &ended[i], at) || published
@@ -19,7 +19,7 @@ func (s *Stage) End(k *stage.Key, ended []stage.Ended, at int64) (published bool
 	return published
 }
 
-// SortByRule sorts by the name of the rule, so that what is published does not depend on how alerts were stored.
+// SortByRule sorts by the name of the rule, so that the order of publishing does not depend on how alerts were stored.
 func SortByRule(ended []stage.Ended) {
 	slices.SortStableFunc(ended, func(a, b stage.Ended) int { return strings.Compare(a.State.Rule(), b.State.Rule()) })
 }
@@ -27,7 +27,7 @@ func SortByRule(ended []stage.Ended) {
 func (s *Stage) end(k *stage.Key, e *stage.Ended, at int64) bool {
 	var last record.Alert
 	if e.State.State == stage.Inactive || json.Unmarshal(e.State.Last, &last) != nil {
-		return false // receivers were not notified
+		return false // nothing was published that would have to be resolved
 	}
 	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: last.Rule,
 		Kind: last.Kind, Measure: last.Measure, Severity: last.Severity, State: stage.Resolved, Since: last.Since,

@@ -19,16 +19,16 @@ type Stage struct {
 // New returns the stage. An alert stays inhibited for hold, in ns of event time, after its inhibitor is gone.
 func New(env *stage.Env, hold int64) *Stage { return &Stage{env, hold} }
 
-// candidate is one alert with its key: a candidate for the root.
+// candidate is an alert that could be the root, with its key.
 type candidate struct {
 	*stage.Alert
 	key *stage.Key
 }
 
-// Settle decides what inhibits what at a pane's end, and publishes what changed. keys are those of one version in their
-// order.
+// Settle decides at the end of a pane which alerts inhibit which, and publishes what changed. keys are all keys of one
+// version, in order.
 func (s *Stage) Settle(keys []*stage.Key, end int64) {
-	var root *candidate // of the whole
+	var root *candidate // root of the whole version
 	for _, k := range keys {
 		if k.Slice == "" {
 			root = rootOf(k)
@@ -42,7 +42,7 @@ func (s *Stage) Settle(keys []*stage.Key, end int64) {
 	}
 }
 
-// rootOf returns the alert of a key that the others follow from; nil where none fires.
+// rootOf returns the root alert of a key, from which the others are assumed to follow; nil if none fires.
 func rootOf(k *stage.Key) *candidate {
 	var best *candidate
 	for _, a := range k.Alerts {
@@ -57,8 +57,8 @@ func rootOf(k *stage.Key) *candidate {
 	return best
 }
 
-// answered reports whether a calibrator has answered an alarm on raw confidences: the one in force, where an alarm
-// watches the calibrated confidences, else one that came after the error began.
+// answered reports whether a calibrator has answered an alarm on raw confidences. If an alarm watches the calibrated
+// confidences, any calibrator in force counts; otherwise it must have come after the error began.
 func answered(k *stage.Key, a *stage.Alert) bool {
 	f := k.Version.Newest()
 	if !a.Anytime || a.Signal != stage.SignalRaw || f == nil {
@@ -67,7 +67,7 @@ func answered(k *stage.Key, a *stage.Alert) bool {
 	return watchesCalibrated(k) || f.From > a.Since
 }
 
-// watchesCalibrated reports whether an alarm watches the calibrated confidences of a key.
+// watchesCalibrated reports whether the key has an alarm on the calibrated confidences.
 func watchesCalibrated(k *stage.Key) bool {
 	for _, a := range k.Alerts {
 		if a.Anytime && a.Signal == stage.SignalCalibrated {
@@ -77,7 +77,8 @@ func watchesCalibrated(k *stage.Key) bool {
 	return false
 }
 
-// answeredBy names the calibrator that inhibits an alarm where another alarm goes on from it; "" for all others.
+// answeredBy returns the name of the calibrator that inhibits an alarm, because another alarm watches that calibrator's
+// output; "" if there is none.
 func answeredBy(k *stage.Key, a *stage.Alert) string {
 	if !a.Answered || !watchesCalibrated(k) {
 		return ""
@@ -85,7 +86,7 @@ func answeredBy(k *stage.Key, a *stage.Alert) string {
 	return fmt.Sprintf("calibrator %d", k.Version.Newest().Revision)
 }
 
-// publish sends the changes of a key, changes of the inhibitor among them.
+// publish sends the changes of a key. A change of the inhibitor counts as one.
 func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 	for _, a := range k.Alerts {
 		if a.State == stage.Inactive && a.Change == nil {
@@ -94,7 +95,7 @@ func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 		by := s.inhibitor(candidate{a, k}, own, whole, end)
 		switch {
 		case a.Change != nil && a.Change.State == stage.Resolved:
-			// Receivers of an alert also get its resolution.
+			// Receivers that were notified of an alert also get its resolution.
 			a.Change.InhibitedBy = a.InhibitedBy
 			if a.Notified {
 				a.Change.InhibitedBy = ""
@@ -108,7 +109,7 @@ func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 		case by != a.InhibitedBy:
 			var last record.Alert
 			if err := json.Unmarshal(a.Last, &last); err != nil {
-				continue // its next change will say
+				continue // the next change of the alert sets its inhibitor
 			}
 			last.InhibitedBy, last.At = by, pipeline.Format(end)
 			if a.Refresh != nil {
@@ -121,7 +122,8 @@ func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 	}
 }
 
-// inhibitor returns what inhibits a pending or firing alert; "" where nothing does.
+// inhibitor returns the key of the alert, or the name of the calibrator, that inhibits a pending or firing alert; "" if
+// nothing does.
 func (s *Stage) inhibitor(c candidate, own, whole *candidate, end int64) string {
 	if by := answeredBy(c.key, c.Alert); by != "" {
 		c.HoldFrom = 0
@@ -147,8 +149,8 @@ func (s *Stage) inhibitor(c candidate, own, whole *candidate, end int64) string 
 	return ""
 }
 
-// before reports whether c rather than o is the root of both. A fall of accuracy comes last: it explains no error of
-// calibration.
+// before reports whether c takes precedence over o as root. An alarm on accuracy comes last, because a fall of accuracy
+// explains no calibration error.
 func (c *candidate) before(o *candidate) bool {
 	if c.OfAccuracy() != o.OfAccuracy() {
 		return o.OfAccuracy()

@@ -81,8 +81,8 @@ func (d *State) Reference() (right, rows float64, full bool) {
 	return right, d.ref.labelled, d.ref.labelledFull(d.stage.cfg)
 }
 
-// Look implements stage.Corrector.
-func (d *State) Look(in *stage.Pane, rows int64) (now *acc.ClassCounts, err error) {
+// Collect implements stage.Corrector.
+func (d *State) Collect(in *stage.Pane, rows int64) (now *acc.ClassCounts, err error) {
 	c := &d.classes
 	for _, cell := range in.Cells {
 		if c.block, err = plusClasses(c.block, cell.Set); err != nil {

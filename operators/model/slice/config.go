@@ -25,7 +25,7 @@ type Config struct {
 	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
 }
 
-// reserved are the columns that the wire schema gives a meaning; they cannot be cohorts.
+// reserved are columns that the wire schema defines; they cannot be cohorts.
 var reserved = []string{
 	"id", "ts", "logits", "logit", "probs", "prob", "label", "features", "model", "version", "served", "weight",
 }

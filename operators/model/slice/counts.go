@@ -11,28 +11,30 @@ import (
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
-// never is before every epoch.
+// never is an epoch before all others.
 const never = math.MinInt64
 
-// Counts knows which values of a column of a model version have statistics of their own, and which would deserve it: by
-// their rows, halved at every multiple of a half-life of event time. Rows are predictions, with labels or without, so
-// that nothing of an outcome decides what is tested.
+// Counts decides which values of a column of a model version have statistics of their own. It counts the rows of each
+// value and halves the counts at every multiple of a half-life of event time. Rows are predictions, with or without
+// labels, so that outcomes cannot influence what is tested.
 //
-// Kept values are counted exactly since they are kept. The others have a Misra-Gries summary of some thousands of
-// counters, merged pane by pane: a count in it is never above the true one, and below it by at most N/(counters+1),
-// where N are the pooled rows, halved alike. Reference: Agarwal et al., Mergeable Summaries, PODS 2012, section 2.
+// A kept value is counted exactly from the moment it is kept. All other values share a Misra-Gries summary with some
+// thousands of counters, merged pane by pane. A count in the summary is never above the true count, and at most
+// N/(counters+1) below it, where N is the number of pooled rows, halved in the same way. Reference: Agarwal et al.,
+// Mergeable Summaries, PODS 2012, section 2.
 type Counts struct {
 	Kept, Pooled map[string]int64
-	epoch        int64 // of the half-life, of the latest rows
-	More         int64 // epoch after which pooled has all values again: some were dropped for want of counters
+	epoch        int64 // half-life epoch of the latest rows
+	// More is the last epoch in which the pooled counts may miss values that were dropped for want of counters.
+	More int64
 }
 
-// NewCounts returns counts of nothing.
+// NewCounts returns empty counts.
 func NewCounts() *Counts {
 	return &Counts{Kept: map[string]int64{}, Pooled: map[string]int64{}, epoch: never, More: never}
 }
 
-// Observe takes the rows of a label pane by value.
+// Observe adds the rows of a label pane, counted by value.
 func (h *Counts) Observe(epoch int64, rows map[string]int64, counters int) {
 	h.decay(epoch)
 	for value, n := range rows {
@@ -68,7 +70,8 @@ func (h *Counts) decay(epoch int64) {
 	}
 }
 
-// shrink leaves at most so many counters: the count of the first that has no place is taken from each.
+// shrink reduces the summary to the given number of counters. It subtracts the largest count that finds no place from
+// every counter (Misra-Gries).
 func (h *Counts) shrink(counters int) {
 	if len(h.Pooled) <= counters {
 		return
@@ -82,7 +85,7 @@ func (h *Counts) shrink(counters int) {
 			delete(h.Pooled, value)
 		}
 	}
-	h.More = h.epoch + 1 // what was dropped counts for two half-lives at most
+	h.More = h.epoch + 1 // the effect of what was dropped lasts at most two half-lives
 }
 
 // weight is a value with its count.
@@ -91,7 +94,7 @@ type weight struct {
 	rows  int64
 }
 
-// byWeight lists counts, the heaviest first, of equals by name.
+// byWeight lists counts, heaviest first. Equal counts are ordered by name.
 func byWeight(counts map[string]int64) []weight {
 	out := make([]weight, 0, len(counts))
 	for value, n := range counts {
@@ -104,8 +107,9 @@ func byWeight(counts map[string]int64) []weight {
 	return out
 }
 
-// Settle chooses the kept values, at most limit: free places go to the heaviest, and a pooled value takes the place of
-// the lightest kept one where it is clearly heavier. It returns those that came and those that went, ascending.
+// Settle chooses the kept values, at most limit. Free places go to the heaviest pooled values. A pooled value replaces
+// the lightest kept one if it is clearly heavier. Settle returns the values that came in and those that went out, in
+// ascending order.
 func (h *Counts) Settle(limit int) (in, out []string) {
 	if len(h.Pooled) == 0 && len(h.Kept) <= limit {
 		return nil, nil
@@ -124,7 +128,7 @@ func (h *Counts) Settle(limit int) (in, out []string) {
 		delete(h.Pooled, first.value)
 		h.Kept[first.value] = first.rows
 	}
-	for len(h.Kept) > limit { // the bound is lower than it was
+	for len(h.Kept) > limit { // the limit was lowered
 		leave()
 	}
 	for len(h.Kept) < limit && len(pooled) > 0 {
@@ -139,24 +143,25 @@ func (h *Counts) Settle(limit int) (in, out []string) {
 	return in, out
 }
 
-// heavier reports whether a count is above another by more than half of that and by more than 4 standard deviations of
-// their difference if both were Poisson: so values of one weight do not take turns, and one that goes must gain half
-// again to come back.
+// heavier reports whether count a clearly exceeds b: by more than half of b, and by more than 4 standard deviations of
+// the difference of two Poisson counts. This keeps values of equal weight from taking turns: a value that went out must
+// gain half again to come back.
 func heavier(a, b int64) bool {
 	d := a - b - b/2
 	return d > 0 && float64(d)*float64(d) > 16*float64(a+b)
 }
 
-// Full reports whether some pooled values have no counter.
+// Full reports whether some pooled values may have no counter.
 func (h *Counts) Full() bool { return h.epoch <= h.More }
 
-// LeastHashes returns the values that are not among the limit with the least hashes: those that every shard has.
+// LeastHashes returns the values that are not among the limit values with the least hashes. Those with the least hashes
+// are the ones that every shard has counted.
 func LeastHashes(values []string, limit int) map[string]bool {
 	over := map[string]bool{}
 	if len(values) <= limit {
 		return over
 	}
-	byHash := slices.Clone(values) // ascending, and so it stays where hashes are equal
+	byHash := slices.Clone(values) // ascending, so equal hashes keep the order of names
 	slices.SortStableFunc(byHash, func(a, b string) int {
 		x, y := slicing.Hash(a), slicing.Hash(b)
 		switch {
@@ -173,7 +178,6 @@ func LeastHashes(values []string, limit int) map[string]bool {
 	return over
 }
 
-// Append appends the state.
 func (h *Counts) Append(dst []byte) []byte {
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, h.epoch), h.More)
 	for _, counts := range []map[string]int64{h.Kept, h.Pooled} {

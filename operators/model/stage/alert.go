@@ -8,21 +8,22 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// AlertState is the state of the alert of one rule or alarm for one key.
+// AlertState is the state of one alert: that of one rule or alarm for one key.
 type AlertState struct {
 	State      string // "", pending, firing
 	Since      int64  // start of the first pane beyond the bound
-	OverFrom   int64  // end of that pane: a rule's For counts from here
-	ClearFrom  int64  // end of the first pane back inside while firing; 0 = none
+	OverFrom   int64  // end of the pane at Since; the For of a rule counts from here
+	ClearFrom  int64  // while firing: end of the first pane back within the bound; 0 = still beyond it
 	LastChange int64
-	Last       []byte // the latest alert, as published
+	Last       []byte // the latest alert as published, encoded
 
-	InhibitedBy string // as in the latest alert
-	Notified    bool   // receivers were notified since it was last inactive
-	HoldFrom    int64  // end of the pane at which its inhibitor was gone; 0 = the inhibitor is there
+	InhibitedBy string // the alert that inhibits this one, as in the latest record
+	Notified    bool   // receivers were notified since the alert was last inactive
+	// HoldFrom is the end of the pane at which the inhibiting alert was gone; 0 = it is still active.
+	HoldFrom int64
 }
 
-// Signals, and states of an alert.
+// Signals that an alert can have, and the states of an alert.
 const (
 	SignalRaw        = "raw"
 	SignalCalibrated = "calibrated"
@@ -32,12 +33,11 @@ const (
 	Resolved         = "resolved"
 )
 
-// End resolves the alert. What inhibited it, and whether receivers were notified, stay for the alert that says so.
+// End resolves the alert. InhibitedBy and Notified stay, because the record that resolves it needs them.
 func (r *AlertState) End() {
 	*r = AlertState{LastChange: r.Since, Last: r.Last, InhibitedBy: r.InhibitedBy, Notified: r.Notified}
 }
 
-// Append appends the state.
 func (r *AlertState) Append(dst []byte) []byte {
 	dst = append(dst, byte(slices.Index(alertStates, r.State)))
 	for _, v := range []int64{r.Since, r.OverFrom, r.ClearFrom, r.LastChange} {
@@ -58,32 +58,34 @@ func (r *AlertState) Restore(in *binenc.Reader) {
 
 var alertStates = []string{Inactive, Pending, Firing}
 
-// SignalAccuracy is the accuracy of the model's own predictions: an alarm on it is no reason for a refit.
+// SignalAccuracy is the signal of the alarm on accuracy. Recalibration cannot raise accuracy, so this alarm does not
+// start a refit.
 const SignalAccuracy = "accuracy"
 
-// Severities in ascending order.
+// Severities are in ascending order.
 var Severities = []string{"info", "warning", "critical"}
 
-// Alert is one rule or alarm of a key: the state of its alert, and what decides which alert inhibits which.
+// Alert is one rule or alarm of a key: its state, and the fields that decide which alert inhibits which.
 type Alert struct {
 	AlertState
-	Rule     string // its name
+	Rule     string // name of the rule or alarm
 	Severity int    // index into Severities
-	Order    int    // among the alerts of its key
+	Order    int    // position among the alerts of its key
 	Signal   string
-	Anytime  bool // of the anytime-valid alarm
+	Anytime  bool // whether the alert is an anytime-valid alarm
 
-	// Of the pane at hand, not part of the state.
-	Answered bool                             // a calibrator answers it: no reason for another refit
-	Change   *record.Alert                    // what is to be published; nil = no change
-	Refresh  func(a *record.Alert, end int64) // brings an alert that is published once more up to date; nil = it stays
+	// These fields belong to the current pane and are not part of the state.
+	Answered bool          // a calibrator has already answered the alert, so it starts no further refit
+	Change   *record.Alert // the record to publish; nil = no change
+	// Refresh updates a record that is published again; nil = the record stays as it is.
+	Refresh func(a *record.Alert, end int64)
 }
 
-// OfAccuracy reports whether the alert is the alarm on accuracy.
+// OfAccuracy reports whether this is the anytime-valid alarm on accuracy.
 func (a *Alert) OfAccuracy() bool { return a.Anytime && a.Signal == SignalAccuracy }
 
-// FiringSince returns the earliest start among the firing alerts of a key that a calibrator can mend: neither an alarm
-// on accuracy nor one that a calibrator has answered.
+// FiringSince returns the earliest start among the firing alerts that a calibrator can mend. Alarms on accuracy and
+// alerts that a calibrator has answered do not count.
 func (k *Key) FiringSince() (since int64, any bool) {
 	for _, a := range k.Alerts {
 		if a.State != Firing || a.Answered || a.OfAccuracy() {
@@ -101,13 +103,13 @@ func (k *Key) AlertKey(rule string) string {
 	return k.Version.Model + "/" + k.Version.Name + "/" + k.Slice + "/" + rule
 }
 
-// Ended is the state of an alert whose rule or alarm is there no more, and why.
+// Ended is the alert state of a rule or alarm that no longer exists, with the reason.
 type Ended struct {
 	State AlertState
 	Why   string
 }
 
-// Rule is the name of the rule by its latest alert; "" where there is none.
+// Rule returns the name of the rule, read from the latest alert; "" if there was none.
 func (r *AlertState) Rule() string {
 	var last record.Alert
 	if json.Unmarshal(r.Last, &last) != nil {
@@ -116,7 +118,7 @@ func (r *AlertState) Rule() string {
 	return last.Rule
 }
 
-// EndAlerts are the alerts of a key, as ended: rules, then alarms.
+// EndAlerts returns all alerts of a key as ended: rules first, then alarms.
 func (k *Key) EndAlerts(why string) []Ended {
 	var rules, alarms []Ended
 	for _, a := range k.Alerts {

@@ -10,7 +10,6 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// AppendRows appends sampled rows.
 func AppendRows(dst []byte, rows []acc.SampleRow) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(rows)))
 	for i := range rows {
@@ -27,13 +26,13 @@ func AppendRows(dst []byte, rows []acc.SampleRow) []byte {
 	return dst
 }
 
-// RestoreRows reads what AppendRows wrote.
 func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 	n := r.Count(24, binenc.MaxItems)
 	if n == 0 {
 		return nil
 	}
-	const together = 4096 // scores in one piece of memory, which stays as long as any of them
+	// Rows share blocks of this many scores. A block stays in memory as long as one of its rows does.
+	const blockScores = 4096
 	var free []float32
 	rows := make([]acc.SampleRow, n)
 	for i := range rows {
@@ -44,7 +43,7 @@ func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 		row.Y = int32(r.Uvarint())
 		k := r.Count(4, binenc.MaxItems)
 		if k > len(free) {
-			free = make([]float32, max(k, min((n-i)*k, together)))
+			free = make([]float32, max(k, min((n-i)*k, blockScores)))
 		}
 		row.Z, free = free[:k:k], free[k:]
 		raw := r.Raw(4 * k)
@@ -58,7 +57,7 @@ func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 	return rows
 }
 
-// AppendSet appends a set or its absence.
+// AppendSet appends a set, or a mark that there is none.
 func AppendSet(dst []byte, s *acc.Set) ([]byte, error) {
 	if s == nil {
 		return binenc.AppendUvarint(dst, 0), nil
@@ -66,7 +65,7 @@ func AppendSet(dst []byte, s *acc.Set) ([]byte, error) {
 	return binenc.AppendBlock(dst, s.AppendBinary)
 }
 
-// RestoreSet reads what AppendSet wrote; nil where there was none.
+// RestoreSet reads what AppendSet wrote. It returns nil if no set was appended.
 func RestoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
 	b := r.Bytes(binenc.MaxBytes)
 	if len(b) == 0 {
@@ -75,7 +74,7 @@ func RestoreSet(r *binenc.Reader, d *acc.Decoder) (*acc.Set, error) {
 	return d.Set(b)
 }
 
-// CheckShape refuses sets of another configuration: they could not be merged with what comes later.
+// CheckShape refuses a set of another configuration, because later sets could not be merged with it.
 func CheckShape(s *acc.Set, want acc.Config) error {
 	if s != nil && s.Config() != want {
 		return fmt.Errorf("statistics are of %+v, the configuration's of %+v (stats or sample changed since)",

@@ -10,36 +10,39 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Env is what the stages of one model task share: the configuration that is nobody's own, and where results go.
+// Env is what all stages of one model task share: configuration that belongs to no single stage, and the way out for
+// results.
 type Env struct {
 	Pane       int64      // length of a pane, ns
-	Acc        acc.Config // of the shards' statistics, but for K
-	Bins       int        // of reliability diagrams and of the ECE
-	Resamples  int        // of the null expectation and the interval of an ECE
-	FinalAfter int64      // ns after the end of a window by time at which its rows have all come
+	Acc        acc.Config // configuration of the shards' statistics, without K
+	Bins       int        // bins of reliability diagrams and of the ECE
+	Resamples  int        // resamples for the null expectation and the interval of an ECE
+	FinalAfter int64      // ns after the end of a time window at which all of its rows have come
 
 	DiagramWindow string // the window that alerts link to
 
 	Counts *pipeline.Counts
 	Log    *slog.Logger
-	Emit   func(k *Key, m pipeline.Message) // publishes an output of a key; nil: of none, and in no ledger
-	Whole  func(v *Version) *Key            // the key of all rows of a version, made where there is none
+	// Emit publishes an output of a key and chains it into the ledger of the key. A nil key has no ledger.
+	Emit func(k *Key, m pipeline.Message)
+	// Whole returns the key of all rows of a version, and creates it if needed.
+	Whole func(v *Version) *Key
 }
 
-// DigestPrefix names the hash of digests in records.
+// DigestPrefix is the prefix of digests in records. It names the hash function.
 const DigestPrefix = "sha256:"
 
-// CountOverRange counts labelled rows that a window could not take because its 64-bit sums are full (2^31 rows).
+// CountOverRange counts labelled rows that a window refused because its 64-bit sums are full (2^31 rows).
 const CountOverRange = "rows_over_range"
 
-// NewSums returns an empty set for K classes without a sample: windows keep sums, the key keeps the rows.
+// NewSums returns an empty set for K classes that keeps no sample: windows keep sums, and the key keeps the rows.
 func (e *Env) NewSums(k int) (*acc.Set, error) {
 	c := e.Acc
 	c.K, c.SampleRows, c.SampleBytes = k, 0, 0
 	return acc.New(c)
 }
 
-// MergeInto merges set into dst. A dst that is full stays as it is, and the rows are counted.
+// MergeInto merges set into dst. If dst is full, it stays as it is and the rows are counted in CountOverRange.
 func (e *Env) MergeInto(dst, set *acc.Set) error {
 	err := dst.Merge(set)
 	if errors.Is(err, acc.ErrOverflow) {
@@ -49,13 +52,13 @@ func (e *Env) MergeInto(dst, set *acc.Set) error {
 	return err
 }
 
-// Diagram is the page's path at the reliability diagram of a key at a moment.
+// Diagram returns the path, on the page, of the reliability diagram of a key at a time.
 func (e *Env) Diagram(k *Key, at string) string {
 	return "/?" + url.Values{"model": {k.Version.Model}, "version": {k.Version.Name}, "slice": {k.Slice},
 		"window": {e.DiagramWindow}, "at": {at}}.Encode()
 }
 
-// FiniteOrZero returns x, or 0 where JSON has no such number.
+// FiniteOrZero returns x, or 0 if x is not finite, which JSON cannot express.
 func FiniteOrZero(x float64) float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -63,7 +66,7 @@ func FiniteOrZero(x float64) float64 {
 	return x
 }
 
-// Number returns x, or nil where it is not finite.
+// Number returns x, or nil if x is not finite.
 func Number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil

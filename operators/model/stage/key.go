@@ -10,27 +10,28 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Key is what every stage knows of one key: a model version, or one of its slices.
+// Key is what every stage knows of one key. A key is a model version or one of its slices.
 type Key struct {
 	Version   *Version
-	Slice     string // "" = the whole
+	Slice     string // "" = all rows of the version
 	K         int
-	Labelled  int64 // rows so far
+	Labelled  int64 // labelled rows so far
 	LateRows  int64
 	Recent    Recent
-	Sample    []acc.SampleRow                             // latest rows, in order of label pane
-	Added     int64                                       // rows that Sample got in this process
+	Sample    []acc.SampleRow                             // latest sampled rows, in the order of label panes
+	Added     int64                                       // rows added to Sample since this process started
 	Since     SinceInForce                                // sampled rows since the newest calibrator took force
-	Ledger    [32]byte                                    // a hash chain of what was published for the key
+	Ledger    [32]byte                                    // hash chain of everything published for the key
 	Alerts    []*Alert                                    // alarms, then rules
-	Estimator Estimator                                   // of predictions without labels; nil = none
-	Corrector Corrector                                   // of shares of classes; nil = none
-	Snapshots map[string][]byte                           // the latest of every window, as published
-	Shows     []func(s *record.Snapshot, w *Window) error // what stages add to a snapshot
-	Ended     []Ended                                     // of a checkpoint that was read, until they are published
+	Estimator Estimator                                   // estimates from predictions without labels; nil = none
+	Corrector Corrector                                   // corrections for moved class shares; nil = none
+	Snapshots map[string][]byte                           // latest snapshot of every window, as published
+	Shows     []func(s *record.Snapshot, w *Window) error // what other stages add to a snapshot
+	// Ended are alerts that a restored checkpoint ended and that are not published yet.
+	Ended []Ended
 }
 
-// Seed is the seed of a resampling: a function of what is resampled, so that a repeat has the same numbers.
+// Seed returns the seed of a resampling. It depends only on what is resampled, so a repeat gives the same numbers.
 func (k *Key) Seed(signal string, pane int64) uint64 {
 	h := fnv.New64a()
 	for _, s := range []string{k.Version.Model, k.Version.Name, k.Slice, signal, strconv.FormatInt(pane, 10)} {
@@ -49,45 +50,48 @@ func (k *Key) Keep(rows []acc.SampleRow, limit int) {
 	}
 }
 
-// SinceInForce are the sampled rows that came after the newest calibrator took force: as they came, and as it
-// makes them. It is the evidence that the calibrator helps, on rows that it was not fitted on.
+// SinceInForce holds the sampled rows since the newest calibrator took force, once as they came and once calibrated.
+// These rows were not used for the fit, so they show whether the calibrator helps.
 type SinceInForce struct {
 	Revision        int
 	Raw, Calibrated *acc.Set
 }
 
-// Estimator is what estimates of predictions without labels need.
+// Estimator provides what estimates from predictions without labels need.
 type Estimator interface {
-	// Confidence maps a raw confidence to that of the calibrator in force.
+	// Confidence maps a raw confidence to the one that the calibrator in force gives.
 	Confidence(c float64) float64
-	// Reference is the labelled reference: right rows, and all; full is false while it takes rows.
+	// Reference returns the labelled reference: its correct rows and all of its rows. full is false while the reference
+	// still takes rows.
 	Reference() (right, rows float64, full bool)
 }
 
-// Corrector proposes class weights where the shares of the classes have moved.
+// Corrector proposes class weights when the class shares have moved.
 type Corrector interface {
-	// Look counts the predictions of a pane, and returns the counts once so many rows have come since the last look.
-	Look(in *Pane, rows int64) (now *acc.ClassCounts, err error)
-	// Corrected is the end of the pane of the latest correction, 0 = none.
+	// Collect counts the predictions of a pane. When at least the given number of rows has come since it last returned
+	// counts, it returns the counts; otherwise nil.
+	Collect(in *Pane, rows int64) (now *acc.ClassCounts, err error)
+	// Corrected returns the end of the pane of the latest correction; 0 = none.
 	Corrected() int64
-	// Correct returns class weights on the calibrator in force for the shares of now, by a test at level alpha; nil,
-	// and why, where it needs none, or none is known. at is the end of the pane.
+	// Correct returns class weights on top of the calibrator in force for the class shares of now, by a test at level
+	// alpha. It returns nil and a reason if no weights are needed or none can be found. at is the end of the pane.
 	Correct(now *acc.ClassCounts, alpha float64, at int64) (c *Correction, why string)
 }
 
-// Correction is class weights on the calibrator in force, and why.
+// Correction is class weights on top of the calibrator in force, with the figures that justify them.
 type Correction struct {
-	Cal        *calibrator.ClassWeights
-	Rows       int64   // predictions that it is by
-	Moved      float64 // total variation of the shares that the weights are for from the reference's
-	P          float64 // of the test of the assumption
+	Cal  *calibrator.ClassWeights
+	Rows int64 // predictions that the weights were computed from
+	// Total variation distance between the class shares of these predictions and those of the reference.
+	Moved      float64
+	P          float64 // p-value of the test of the label-shift assumption
 	Assumption string
-	Digest     string // of what the weights are made of
+	Digest     string // digest of the inputs of the weights
 }
 
-// Window is a window at the moment of its snapshot.
+// Window describes a window when its snapshot is taken.
 type Window struct {
-	Rows       bool     // the latest rows; false: a span of prediction time
+	Rows       bool     // true: the latest rows; false: a span of prediction time
 	Start, End int64    // event time
-	Raw        *acc.Set // its statistics
+	Raw        *acc.Set // statistics of the signal raw
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 )
 
-// Pane is one label pane of a key, merged over the shards.
+// Pane is one label pane of a key, merged over all shards.
 type Pane struct {
-	Index, End int64 // index, and end in event time
+	Index, End int64 // index of the pane, and its end in event time
 	Cells      []Cell
 	Labelled   int64
 	Late       int64
 	Rows       []acc.SampleRow // sampled rows, by (prediction time, id)
-	Scored     Scored          // what the calibrator in force makes of them
+	Scored     Scored          // Rows scored by the calibrator in force
 }
 
-// Cell is one prediction pane of a label pane.
+// Cell holds the rows of one prediction pane within a label pane.
 type Cell struct {
 	PredictionPane int64
 	Set            *acc.Set
 }
 
-// Scored is what the calibrator in force makes of a pane's sampled rows, by prediction pane.
+// Scored holds the sums of sampled rows as scored by the calibrator in force, by prediction pane.
 type Scored map[int64]*acc.Set
 
 // CountsClasses reports whether shards count the pane's rows by class.

@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Recent holds the reliability bins of the latest label panes: what rules look back on.
+// Recent holds the reliability bins of the latest label panes. Rules and alarms read their latest rows from it.
 type Recent struct {
 	Panes []paneBins
 }
@@ -18,7 +18,7 @@ type paneBins struct {
 	raw, cal   []metric.Bin
 }
 
-// Add takes a label pane; panes beyond keep rows are forgotten.
+// Add takes a label pane and drops panes that are not needed to hold the latest keep rows.
 func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
 	if in.Labelled == 0 || keep == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (r *Recent) Add(in *Pane, sc Scored, bins int, keep int64) error {
 	return nil
 }
 
-// enough reports whether the panes from i on hold at least so many rows of both signals.
+// enough reports whether the panes from index i on hold at least the given number of rows of both signals.
 func (r *Recent) enough(i int, rows int64) bool {
 	var raw, cal int64
 	for _, p := range r.Panes[i:] {
@@ -51,7 +51,7 @@ func (r *Recent) enough(i int, rows int64) bool {
 	return raw >= rows && cal >= rows
 }
 
-// Last sums the bins of the latest panes with at least so many rows of the signal.
+// Last sums the bins of the latest panes: as many panes as it takes to hold the given number of rows of the signal.
 func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
 	for i := len(r.Panes) - 1; i >= 0 && n < rows; i-- {
 		p := &r.Panes[i]
@@ -65,7 +65,7 @@ func (r *Recent) Last(signal string, rows int64) (bins []metric.Bin, n int64) {
 	return bins, n
 }
 
-// After sums the bins of the latest panes that end after a time, the last one at least: as far back as panes are kept.
+// After sums the bins of all kept panes that end after the time from. The last pane is always included.
 func (r *Recent) After(signal string, from int64) (bins []metric.Bin, n int64) {
 	for i := len(r.Panes) - 1; i >= 0 && (r.Panes[i].end > from || i == len(r.Panes)-1); i-- {
 		p := &r.Panes[i]
@@ -79,7 +79,7 @@ func (r *Recent) After(signal string, from int64) (bins []metric.Bin, n int64) {
 	return bins, n
 }
 
-// PlusBins adds b to dst, which it makes where it is nil.
+// PlusBins adds b to dst and returns dst. It allocates dst if that is nil.
 func PlusBins(dst, b []metric.Bin) []metric.Bin {
 	if dst == nil {
 		dst = make([]metric.Bin, len(b))
@@ -93,7 +93,7 @@ func PlusBins(dst, b []metric.Bin) []metric.Bin {
 	return dst
 }
 
-// Merge adds the latest panes of another key.
+// Merge adds the panes of another key.
 func (r *Recent) Merge(o *Recent, keep int64) {
 	for _, p := range o.Panes {
 		i, found := slices.BinarySearchFunc(r.Panes, p.end,
@@ -116,7 +116,6 @@ func (r *Recent) Merge(o *Recent, keep int64) {
 	}
 }
 
-// Append appends the state.
 func (r *Recent) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(r.Panes)))
 	for i := range r.Panes {

@@ -9,20 +9,20 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// Scorer is the scratch memory of scoring rows of K scores.
+// Scorer holds the scratch memory for scoring rows of K classes.
 type Scorer struct {
 	z, p []float64
 	e    []float32
 	one  [1]kernel.Row
 }
 
-// NewScorer returns one for rows of k scores.
+// NewScorer returns a scorer for rows of k scores.
 func NewScorer(k int) *Scorer {
 	return &Scorer{z: make([]float64, k), p: make([]float64, k), e: make([]float32, k)}
 }
 
-// Add adds a row to labelled sums as calibrator f (nil = identity) makes it. The identity gives the numbers of Stats:
-// both use the block kernel.
+// Add adds a row to labelled sums, calibrated by f (nil = identity). For the identity it uses the block kernel, as the
+// shards do, so both give the same numbers.
 func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
 	y, w, lag := int(row.Y), float64(row.W), row.LabelTS-row.TS
 	if f == nil {
@@ -43,13 +43,13 @@ func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
 	return set.Label(r, s.p, y, nll, w, lag, math.NaN())
 }
 
-// RowScore is what one calibrator makes of one labelled row.
+// RowScore is the score of one labelled row under one calibrator.
 type RowScore struct {
-	NLL, Confidence float64 // nll at most the bound
+	NLL, Confidence float64 // NLL is capped at the bound
 	Hit             bool
 }
 
-// Row scores a row by a calibrator (nil = identity), the NLL bounded as tests need it.
+// Row scores a row by a calibrator (nil = identity). The NLL is capped at bound, as the tests require.
 func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float64) (RowScore, error) {
 	for i, x := range row.Z {
 		s.z[i] = float64(x)
@@ -58,7 +58,7 @@ func (s *Scorer) Row(cal calibrator.Calibrator, row *acc.SampleRow, bound float6
 	return RowScore{min(nll, bound), r.Conf, r.Arg == int(row.Y)}, err
 }
 
-// Evaluate applies cal (nil = identity) to logits z: p gets the probabilities.
+// Evaluate applies cal (nil = identity) to logits z and writes the probabilities to p.
 func Evaluate(cal calibrator.Calibrator, z, p []float64, y int) (kernel.Row, float64, error) {
 	if cal == nil {
 		r, ok := kernel.Logits(z, p)
@@ -76,7 +76,7 @@ func Evaluate(cal calibrator.Calibrator, z, p []float64, y int) (kernel.Row, flo
 	return r, kernel.NLL(r, q, y, true), nil
 }
 
-// AddRow adds a row to sums as calibrator f makes it, and returns its NLL and whether the top class is right, 1 or 0.
+// AddRow adds a row to sums, calibrated by f. It returns the NLL of the row, and 1 if the top class is correct, else 0.
 func (s *Scorer) AddRow(set *acc.Set, f *InForce, row *acc.SampleRow) (nll, hit float64, err error) {
 	if err := s.Add(set, f, row); err != nil {
 		return 0, 0, err

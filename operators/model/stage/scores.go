@@ -2,16 +2,16 @@ package stage
 
 import "github.com/plumbline/plumbline/calib/acc"
 
-// ScoreBins are the bins of confidence scores in references.
+// ScoreBins is the number of bins of confidence scores in references.
 const ScoreBins = 60
 
-// ScoreNames are the confidence score functions.
+// ScoreNames are the names of the confidence scores.
 var ScoreNames = [3]string{"msp", "margin", "negent"}
 
-// ScoreGrids are their grids of a Seen.
+// ScoreGrids returns the grids of s in the order of ScoreNames.
 func ScoreGrids(s *acc.Seen) [3]*acc.Grid { return [3]*acc.Grid{&s.MSP, &s.Margin, &s.NegEnt} }
 
-// AddCounts adds the rows of a grid by bin, ScoreBins of them.
+// AddCounts adds the rows of a grid to dst, by bin. dst has ScoreBins elements.
 func AddCounts(dst []float64, g *acc.Grid) error {
 	bins, err := g.Bins(ScoreBins)
 	if err != nil {
@@ -23,11 +23,11 @@ func AddCounts(dst []float64, g *acc.Grid) error {
 	return nil
 }
 
-// ClassBins are the bins of distances of class shares: class c is in bin c mod ClassBins, so that rules take the same
-// memory for any K.
+// ClassBins is the number of bins for distances between class shares. Class c is in bin c mod ClassBins, so that the
+// memory of a rule does not depend on K.
 const ClassBins = 256
 
-// AddClasses adds predictions by class.
+// AddClasses adds predictions by class bin. dst has ClassBins elements.
 func AddClasses(dst []float64, c *acc.ClassCounts) {
 	for cell := range c.Cells() {
 		dst[cell.Class%ClassBins] += float64(cell.Seen.N)

@@ -5,39 +5,38 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// Stage is one stage of the model task. One goroutine calls it.
+// Stage is one stage of the model task. One goroutine calls all methods.
 type Stage interface {
-	// NewKey returns what the stage keeps of a key, or nil where it keeps nothing of this one.
+	// NewKey returns the state that the stage keeps for a key, or nil if it keeps none.
 	NewKey(k *Key) KeyState
-	// Close ends a label pane of a version, after all of its keys have observed it.
+	// Close ends a label pane of a version. The task calls it after all keys of the version have observed the pane.
 	Close(c *Closing) error
 }
 
-// KeyState is what a stage keeps of one key.
+// KeyState is the state that a stage keeps for one key.
 type KeyState interface {
-	// Observe takes the next label pane. It may keep the sums of the pane's cells only by merging them into its own.
+	// Observe takes the next label pane. It must not keep the sets of the pane's cells; it merges them into its own.
 	Observe(in *Pane) error
-	// Open reports whether label panes without rows matter: a window by time has rows, sums wait until they are old
-	// enough.
+	// Open reports whether label panes without rows matter to this state. They do while a time window has rows, or
+	// while sums wait to become old enough.
 	Open() bool
-	// Merge takes over the statistics of the same stage of a slice that is pooled from now on.
+	// Merge adds the statistics of the same stage of another slice, which is pooled from now on.
 	Merge(o KeyState) error
-	// AppendState appends the state: one version byte, then bytes that are equal for equal states.
+	// AppendState appends the state: one version byte, then the content. Equal states give equal bytes.
 	AppendState(dst []byte) ([]byte, error)
-	// RestoreState reads all of r. What the configuration does not have any more it leaves out; alerts of that go to
-	// Key.Ended.
+	// RestoreState reads all of r. It drops what is no longer configured, and adds the alerts of that to Key.Ended.
 	RestoreState(r *binenc.Reader, d *acc.Decoder) error
 }
 
-// Closing is a label pane of a version at its end.
+// Closing is a label pane of a version that ends.
 type Closing struct {
 	Version    *Version
-	Index, End int64    // of the pane: index, and end in event time
-	Keys       []Closed // slices in the order of their names, then the whole
+	Index, End int64    // index of the pane, and its end in event time
+	Keys       []Closed // slices in the order of their names, then the whole version
 }
 
-// Closed is one key of a version with the pane that it observed, and what the stage at hand keeps of it (nil =
-// nothing).
+// Closed is one key of a version, the pane that it observed, and the state that the current stage keeps for it (nil =
+// none).
 type Closed struct {
 	*Key
 	Pane  *Pane

@@ -9,39 +9,41 @@ import (
 	"github.com/plumbline/plumbline/operators/inforce"
 )
 
-// Version is what every stage knows of a model version.
+// Version is what every stage knows about a model version.
 type Version struct {
 	Model, Name string
 	K           int
-	Shape       acc.Config // of every set that shards send
-	Calibrators []*InForce // by effective time, oldest first
-	Decision    Decision   // the latest of its refits
+	Shape       acc.Config // configuration of every set that shards send
+	Calibrators []*InForce // ordered by effective time, oldest first
+	Decision    Decision   // the latest refit decision
 }
 
 // Decision is a decision about the calibrators of a version.
 type Decision struct {
-	At       int64  // end of the label pane
-	Revision int    // the latest that was published then
-	Record   []byte // as published; nil = there was no decision yet
+	At       int64  // end of the label pane of the decision
+	Revision int    // latest revision published by then
+	Record   []byte // as published; nil = no decision yet
 }
 
-// InForce is a published calibrator with the event time from which it is in force; with a share above 0, a canary.
+// InForce is a published calibrator and the event time from which it is in force. If its share is above 0, it is a
+// canary.
 type InForce struct {
 	Revision int
 	From     int64
-	Share    float64 // of the ids; 0 = all
-	Until    int64   // end of a canary; 0 = not yet
+	Share    float64 // share of the ids that it serves; 0 = all
+	Until    int64   // end of a canary; 0 = it has not ended
 	Cal      calibrator.Calibrator
 	Encoded  []byte
 	Reason   string
 }
 
-// Serves reports whether a row with a hash of its id is calibrated by f, as far as f alone can say.
+// Serves reports whether f applies to a row, given its event time and the hash of its id. It does not consider other
+// calibrators.
 func (f *InForce) Serves(ts int64, id [16]byte) bool {
 	return inforce.Period{From: f.From, Share: f.Share, Until: f.Until}.Serves(ts, id)
 }
 
-// At returns the calibrator of a row by its event time and the hash of its id; nil = the identity.
+// At returns the calibrator for a row, given its event time and the hash of its id; nil = the identity.
 func (v *Version) At(ts int64, id [16]byte) *InForce {
 	for i := len(v.Calibrators) - 1; i >= 0; i-- {
 		if v.Calibrators[i].Serves(ts, id) {
@@ -51,8 +53,8 @@ func (v *Version) At(ts int64, id [16]byte) *InForce {
 	return nil
 }
 
-// ForgetBefore drops the calibrators that no row can ask for: rows before t have all come. Canaries that nothing
-// followed go by themselves.
+// ForgetBefore drops calibrators that no row needs any more. All rows before t have come. Canaries that ended by then
+// are dropped too.
 func (v *Version) ForgetBefore(t int64) {
 	v.Calibrators = slices.DeleteFunc(v.Calibrators, func(f *InForce) bool {
 		return f.Share > 0 && f.Until != 0 &&
@@ -65,7 +67,7 @@ func (v *Version) ForgetBefore(t int64) {
 	}
 }
 
-// Newest is the calibrator in force for all; nil = the identity.
+// Newest returns the newest calibrator that serves all ids; nil = the identity.
 func (v *Version) Newest() *InForce {
 	for i := len(v.Calibrators) - 1; i >= 0; i-- {
 		if v.Calibrators[i].Share == 0 {
@@ -75,7 +77,7 @@ func (v *Version) Newest() *InForce {
 	return nil
 }
 
-// InForceRevision is the revision in force, 0 the identity.
+// InForceRevision returns the revision of the newest calibrator that serves all ids; 0 = the identity.
 func (v *Version) InForceRevision() int {
 	if f := v.Newest(); f != nil {
 		return f.Revision
@@ -83,7 +85,6 @@ func (v *Version) InForceRevision() int {
 	return 0
 }
 
-// Append appends f's state.
 func (f *InForce) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(f.Revision))
 	dst = binenc.AppendVarint(dst, f.From)

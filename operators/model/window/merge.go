@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 )
 
-// absorb adds what another window of the same kind holds. Tumbling windows by rows have no common cut, and are left
-// alone.
+// absorb adds the content of another window of the same kind. Tumbling row windows have no common boundaries, so they
+// stay as they are.
 func (w *window) absorb(t *Stage, o *window) error {
 	if w.spec.Kind == "rows" {
 		if w.tumbling() {

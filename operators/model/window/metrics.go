@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// metrics reads the metrics of a set's labelled rows. A new statistic is a field of record.Metrics, which is set here,
-// and the row that the page shows of it.
+// metrics computes the metrics of a set's labelled rows. A new statistic needs a field of record.Metrics, set here, and
+// a row on the page.
 func (t *Stage) metrics(k *stage.Key, signal string, set *acc.Set, pane int64) (record.Metrics, error) {
 	l := set.Labelled
 	m := record.Metrics{N: set.LabelledRows()}
@@ -41,7 +41,7 @@ func (t *Stage) detail(m *record.Metrics, set *acc.Set) error {
 	return t.cdf(m, &set.Labelled.MSP)
 }
 
-// topLabel fills what follows from the confidence grid.
+// topLabel fills the metrics that follow from the confidence grid.
 func (t *Stage) topLabel(m *record.Metrics, g *acc.Grid, seed uint64) error {
 	bins, err := g.Bins(t.env.Bins)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *Stage) cdf(m *record.Metrics, g *acc.Grid) error {
 	return nil
 }
 
-// served reads the metrics of the confidences that were actually served, where rows have them.
+// served computes the metrics of the confidences that the model served, for rows that carry them.
 func (t *Stage) served(k *stage.Key, set *acc.Set, pane int64) (*record.Metrics, error) {
 	if set.Labelled == nil {
 		return nil, nil

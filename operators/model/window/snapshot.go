@@ -84,7 +84,7 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 	return s, err
 }
 
-// inForce describes the calibrator in force, with what it did since on the key's sampled rows.
+// inForce describes the calibrator in force and its effect so far on the sampled rows of the key.
 func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
 	f := k.Version.Newest()
 	if f == nil {

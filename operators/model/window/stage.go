@@ -4,26 +4,25 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// Settings are the windows of a task, and what their snapshots have.
+// Settings are the windows of a task and the details of their snapshots.
 type Settings struct {
 	Windows   []Config
-	ExtraBins []int   // further ECEs by number of bins
-	CDFNu     float64 // ν of the binned CDF
+	ExtraBins []int   // numbers of bins of further ECEs
+	CDFNu     float64 // parameter ν of the binned CDF
 }
 
-// CountDroppedOld counts labelled rows whose window by time was final already.
+// CountDroppedOld counts labelled rows that came after their time window was final.
 const CountDroppedOld = "rows_after_final"
 
-// Stage is the windows of all keys of a task.
+// Stage keeps the windows of all keys of a task.
 type Stage struct {
 	env *stage.Env
 	cfg Settings
 }
 
-// New returns the stage.
 func New(env *stage.Env, cfg Settings) *Stage { return &Stage{env, cfg} }
 
-// State is the windows of one key.
+// State holds the windows of one key.
 type State struct {
 	stage   *Stage
 	key     *stage.Key
@@ -39,7 +38,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	return s
 }
 
-// Observe implements stage.KeyState: it takes a label pane into the windows and publishes those that are due.
+// Observe implements stage.KeyState. It adds a label pane to the windows and publishes those that are due.
 func (s *State) Observe(in *stage.Pane) error {
 	for _, w := range s.windows {
 		dropped, err := w.add(s.stage, s.key.K, in)
@@ -54,7 +53,7 @@ func (s *State) Observe(in *stage.Pane) error {
 // Close implements stage.Stage.
 func (t *Stage) Close(*stage.Closing) error { return nil }
 
-// Open implements stage.KeyState: a window by time that has rows will be final without further rows.
+// Open implements stage.KeyState. A time window that has rows becomes final even if no further rows come.
 func (s *State) Open() bool {
 	for _, w := range s.windows {
 		if w.open() {

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// print tells windows apart whose state means different things.
+// print returns a fingerprint of the definition. A saved state is restored only for an equal definition.
 func (s *spec) print() string {
 	return fmt.Sprint(s.Kind, " ", s.Size, " ", s.Slide, " ", s.Rows, " ", s.Every)
 }
@@ -30,8 +30,8 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// RestoreState implements stage.KeyState. A window that the configuration does not have, or not like that, is left out;
-// a new one begins without rows.
+// RestoreState implements stage.KeyState. It drops windows that are gone or are defined differently now. New windows
+// start empty.
 func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 	r.Version(stateVersion)
 	for range r.Count(2, binenc.MaxItems) {
@@ -59,7 +59,7 @@ func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 	return r.Err()
 }
 
-// shape is that of the sums of a key.
+// shape returns the configuration of the sums of a key.
 func (t *Stage) shape(k *stage.Key) acc.Config {
 	c := k.Version.Shape
 	c.SampleRows = 0

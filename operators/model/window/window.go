@@ -12,17 +12,17 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// spec is a window of the configuration: by time [end-size, end) of prediction time, every slide; by rows the latest
-// whole label panes with at least Rows labelled rows, at every pane (sliding), or where Every is set, in turn
-// (tumbling).
+// spec is the definition of a window. A time window covers [end-size, end) of prediction time, one window for every
+// slide. A row window covers the latest whole label panes with at least Rows labelled rows; it is published at every
+// pane (sliding), or, if Every is set, one after the other (tumbling).
 type spec struct {
 	Config
-	Size, Slide int64 // ns; without a slide the window is tumbling
+	Size, Slide int64 // ns; Slide 0 = tumbling
 }
 
-// bucket is the part of a window that is never split: a slide of prediction time, or a label pane.
+// bucket is the smallest part of a window: a slide of prediction time, or a label pane.
 type bucket struct {
-	start, end int64 // event time that it covers
+	start, end int64 // span of event time
 	raw, cal   *acc.Set
 	late       int64
 	labelled   int64
@@ -31,12 +31,12 @@ type bucket struct {
 // window is the state of one window definition of one key.
 type window struct {
 	spec spec
-	// time
+	// Fields of time windows.
 	buckets map[int64]*bucket // by floor(prediction time / Slide)
-	dirty   map[int64]bool    // window ends (bucket index) that changed since they were last published
-	final   int64             // windows ending at buckets before this one are final
+	dirty   map[int64]bool    // end buckets of windows that changed since they were last published
+	final   int64             // windows that end before this bucket are final
 	started bool
-	// rows
+	// Fields of row windows.
 	panes []*bucket
 	total int64
 }
@@ -50,7 +50,7 @@ func (w *window) open() bool { return len(w.buckets) > 0 }
 
 func (w *window) count() int64 { return w.spec.Size / w.spec.Slide }
 
-// add puts a label pane into the window; dropped counts labelled rows whose windows are final.
+// add puts a label pane into the window. dropped counts labelled rows whose windows were final already.
 func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error) {
 	sc := in.Scored
 	if w.spec.Kind == "rows" {
@@ -78,7 +78,7 @@ func (w *window) add(t *Stage, k int, in *stage.Pane) (dropped int64, err error)
 		}
 	}
 	if in.Late > 0 && len(in.Cells) > 0 {
-		// Late rows are counted with the window that is current when they come.
+		// Late rows count in the window that is current when they come.
 		if b := w.buckets[pipeline.PaneIndex(in.Cells[len(in.Cells)-1].PredictionPane*t.env.Pane,
 			w.spec.Slide)]; b != nil {
 			b.late += in.Late
@@ -137,9 +137,9 @@ func (b *bucket) merge(t *Stage, k int, raw, cal *acc.Set) error {
 	return t.env.MergeInto(b.cal, cal)
 }
 
-// due lists the windows to publish at a pane's end, and forgets the buckets that no window needs any more.
-// The latest window is published whenever it changed; older ones when the slide's boundary is passed, and once
-// more, as final, when the label panes are FinalAfter past their end.
+// due returns the windows to publish at the end of a pane, and drops buckets that no window needs any more. The latest
+// window is published whenever it changed. An older window is published when a slide boundary is passed, and once more,
+// as final, when the label panes are FinalAfter past its end.
 func (w *window) due(t *Stage, in *stage.Pane) []view {
 	if w.spec.Kind == "rows" {
 		if in.Labelled == 0 {
@@ -148,7 +148,7 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 		return []view{{w.panes, w.panes[0].start, in.End, w.tumbling() && w.total >= w.spec.Rows}}
 	}
 	if len(w.buckets) == 0 {
-		// Nothing to publish or to forget; a gap of years must not be walked window by window.
+		// There is nothing to publish or drop. This shortcut avoids walking a gap of years window by window.
 		if w.started {
 			w.final = max(w.final, w.finalTo(t, in))
 		}
@@ -187,12 +187,12 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 	return out
 }
 
-// finalTo is the first window (by end bucket) that may still change.
+// finalTo returns the end bucket of the first window that can still change.
 func (w *window) finalTo(t *Stage, in *stage.Pane) int64 {
 	return pipeline.PaneIndex(in.End-t.env.FinalAfter, w.spec.Slide)
 }
 
-// view is a window's content.
+// view is the content of a window.
 type view struct {
 	parts      []*bucket
 	start, end int64
