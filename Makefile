@@ -6,10 +6,12 @@ SHELL := bash
 BIN := .cache/bin
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(BIN)/golangci-lint
+DEADCODE_VERSION := v0.52.0
+DEADCODE := $(BIN)/deadcode
 CONFIGS = $(shell git ls-files '*plumbline*.yaml' 'examples/config/*.yaml' | sort -u)
 FUZZTIME := 30s
 
-.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
+.PHONY: plumbline plumbline-train generate generated picture portable check fmt vet lint deadcode race tidy configs test test-long integration faults bench bench-peers bench-quality bench-train external-trainer detection-bench bench-go bench-stream recovery soak join-memory train-memory fuzz fuzz-messages rules-test vuln ptx ptx-check cuda-fake kafka-start kafka-stop clean
 
 # The program, and the same program with the gorgonia backend of training beside the others.
 plumbline:
@@ -33,8 +35,18 @@ $(GOLANGCI)-$(GOLANGCI_VERSION):
 	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(GOLANGCI) $@
 
-lint: $(GOLANGCI)-$(GOLANGCI_VERSION)
+lint: $(GOLANGCI)-$(GOLANGCI_VERSION) deadcode
 	$< run ./...
+
+$(DEADCODE)-$(DEADCODE_VERSION):
+	GOBIN=$(CURDIR)/$(BIN) go install golang.org/x/tools/cmd/deadcode@$(DEADCODE_VERSION)
+	mv $(DEADCODE) $@
+
+# Functions that no command, example or benchmark reaches; a workspace joins the two modules.
+deadcode: $(DEADCODE)-$(DEADCODE_VERSION)
+	@printf '%s\n' 'go 1.26.0' 'use $(CURDIR)' 'use $(CURDIR)/bench' >.cache/go.work; \
+	dead=$$(GOFLAGS= GOWORK=$(CURDIR)/.cache/go.work $< -filter github.com/plumbline/plumbline ./cmd/... ./examples/... ./bench/...); \
+	if [[ -n "$$dead" ]]; then echo "nothing calls:"; echo "$$dead"; exit 1; fi
 
 race:
 	go test -race -timeout 60m ./...

@@ -11,13 +11,22 @@ const testSeed = 1
 // measured is what a monitor would see of some rows.
 type measured struct{ accuracy, confidence, ece, nll float64 }
 
+// probs returns the softmax of logits divided by a temperature.
+func probs(logits [Classes]float32, temperature float64) [Classes]float64 {
+	var z [Classes]float64
+	for k, v := range logits {
+		z[k] = float64(v) / temperature
+	}
+	return softmax(z)
+}
+
 // measure scores rows at a temperature: accuracy, mean confidence, NLL in nats and 15-bin equal-width ECE.
 func measure(rows []Row, temperature float64) measured {
 	const bins = 15
 	var n, hits, conf [bins]float64
 	var m measured
 	for _, r := range rows {
-		p := Probs(r.Logits, temperature)
+		p := probs(r.Logits, temperature)
 		top := 0
 		for k := range p {
 			if p[k] > p[top] {

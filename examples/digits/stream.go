@@ -83,12 +83,3 @@ func mix(seed, i uint64) uint64 {
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
-
-// Probs returns the softmax of logits divided by a temperature.
-func Probs(logits [Classes]float32, temperature float64) [Classes]float64 {
-	var z [Classes]float64
-	for k, v := range logits {
-		z[k] = float64(v) / temperature
-	}
-	return softmax(z)
-}

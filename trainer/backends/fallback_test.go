@@ -39,7 +39,7 @@ func TestFallback(t *testing.T) {
 	}
 	t.Setenv(cuda.EnvLibrary, "/nonexistent/libcuda.so")
 	var log strings.Builder
-	if b := orCPU(cuda.New(), Options{GEMM: head.Gonum{},
+	if b := orCPU(new(cuda.Backend), Options{GEMM: head.Gonum{},
 		Log: slog.New(slog.NewTextHandler(&log, nil))}); b.Name() != onCPU(head.Gonum{}).Name() ||
 		!strings.Contains(log.String(), "there is no device") {
 		t.Errorf("without a driver: got %s; log %s", b.Name(), &log)

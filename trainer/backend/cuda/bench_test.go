@@ -53,7 +53,7 @@ func BenchmarkEpoch(b *testing.B) {
 		b      *Backend
 		masked bool
 	}{
-		{"found", New(), false},
+		{"found", new(Backend), false},
 		{"own", &Backend{BLAS: OwnKernels}, false},
 		{"split", &Backend{Split: true}, false},
 		{"split masked", &Backend{Split: true}, true},

@@ -30,9 +30,6 @@ type Backend struct {
 // OwnKernels as Backend.BLAS leaves cuBLAS out.
 const OwnKernels = ownKernels
 
-// New is a backend with defaults.
-func New() *Backend { return &Backend{} }
-
 // Name implements [backend.Backend].
 func (*Backend) Name() string { return "cuda" }
 

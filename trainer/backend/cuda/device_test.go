@@ -15,7 +15,7 @@ var tolerance = conformance.Tolerance{Params: 2e-5, Loss: 2e-6}
 // needDevice skips where no driver can be loaded, or no device is there.
 func needDevice(t testing.TB) {
 	t.Helper()
-	if info, err := New().Info(); errors.Is(err, backend.ErrUnsupported) {
+	if info, err := new(Backend).Info(); errors.Is(err, backend.ErrUnsupported) {
 		t.Skipf("not run: %v; make cuda-fake runs it on a stand-in", err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func (s *stand) set(t testing.TB, key string, value int64) {
 func TestConformance(t *testing.T) {
 	needDevice(t)
 	for name, b := range map[string]*Backend{
-		"found":    New(), // cuBLAS where there is one
+		"found":    new(Backend), // cuBLAS where there is one
 		"split":    {Split: true},
 		"own":      {BLAS: OwnKernels, FeatureBytes: 2000}, // some sets fit
 		"streamed": {FeatureBytes: -1},
@@ -141,7 +141,7 @@ func TestLittleMemory(t *testing.T) {
 func TestBroken(t *testing.T) {
 	s := needStand(t)
 	c := conformance.Cases()[0]
-	session, err := New().Open(c.Problem)
+	session, err := new(Backend).Open(c.Problem)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestRecorded(t *testing.T) {
 	c := conformance.Cases()[0]
 	for _, graphs := range []int64{1, 0} {
 		s.set(t, "graphs", graphs)
-		session, err := New().Open(c.Problem)
+		session, err := new(Backend).Open(c.Problem)
 		if err != nil {
 			t.Fatal(err)
 		}

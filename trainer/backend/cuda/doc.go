@@ -2,7 +2,7 @@
 // CUDA, and the same binary runs where there is no device, where Open returns backend.ErrUnsupported and the caller
 // takes another backend:
 //
-//	s, err := cuda.New().Open(problem)
+//	s, err := new(cuda.Backend).Open(problem)
 //	if errors.Is(err, backend.ErrUnsupported) {
 //		s, err = backend.Go{}.Open(problem)
 //	}

@@ -14,7 +14,7 @@ import (
 func Example() {
 	train := &data.Set{D: 2, K: 2, X: []float32{1, 0, 0, 1, 1, 0.2, 0.1, 1}, Y: []int32{0, 1, 0, 1}}
 	p := backend.Problem{Train: train, Head: head.FreshLinear(2, 2, 1), Losses: []string{"ce"}, Batch: 2}
-	s, err := cuda.New().Open(p)
+	s, err := new(cuda.Backend).Open(p)
 	if errors.Is(err, backend.ErrUnsupported) {
 		s, err = backend.Go{}.Open(p)
 	}

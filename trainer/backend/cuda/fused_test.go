@@ -96,7 +96,7 @@ func TestLosses(t *testing.T) {
 		if err != nil || !c.fused {
 			t.Fatalf("%s: in the kernels %v, error %v", text, c != nil && c.fused, err)
 		}
-		together(t, New(), p, epochOf(90, 32))
+		together(t, new(Backend), p, epochOf(90, 32))
 	}
 }
 
@@ -106,7 +106,7 @@ func TestStreamCDF(t *testing.T) {
 	for _, text := range []string{"au", "au{through:true,csf:margin}"} {
 		p := backend.Problem{Train: clusters(50, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{text}, Batch: 16,
 			CDF: []float64{3, 0, 5, 2, 40, 17, 8}}
-		together(t, New(), p, epochOf(50, 16))
+		together(t, new(Backend), p, epochOf(50, 16))
 	}
 }
 
@@ -138,7 +138,7 @@ func TestShapes(t *testing.T) {
 		{half, head.FreshLinear(300, 9, 1), []string{"ce + 0.5*crl"}, []backend.Epoch{mixed, masked, mixed}},
 	} {
 		p := backend.Problem{Train: c.train, Head: c.head, Losses: c.losses, Batch: 280}
-		together(t, New(), p, c.epochs...)
+		together(t, new(Backend), p, c.epochs...)
 		together(t, &Backend{FeatureBytes: -1, BLAS: OwnKernels}, p, c.epochs...)
 	}
 }
@@ -148,7 +148,7 @@ func TestDiverged(t *testing.T) {
 	needDevice(t)
 	for _, text := range []string{"ce", "au", "crl"} {
 		p := backend.Problem{Train: clusters(60, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{text}, Batch: 16}
-		s, err := New().Open(p)
+		s, err := new(Backend).Open(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,5 +180,5 @@ func TestLongerEpoch(t *testing.T) {
 	p := backend.Problem{Train: clusters(40, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{"ce"}, Batch: 8}
 	long := epochOf(40, 8)
 	long.Rows = append(long.Rows, long.Rows...)
-	together(t, New(), p, epochOf(24, 8), long, epochOf(24, 8))
+	together(t, new(Backend), p, epochOf(24, 8), long, epochOf(24, 8))
 }

@@ -10,18 +10,26 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 )
 
-// TestFile: a file's rows come through the messages as plumbline's own decoder reads them.
-func TestFile(t *testing.T) {
+// fromText reads a CSV file of this text, with these slice columns.
+func fromText(t *testing.T, text string, slices ...string) *Rows {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.csv")
-	text := "id,probs_0,probs_1,label,zone,device\na,0.25,0.75,1,n,x\nb,0.5,0.5,0,s,y\nc,1,0,,n,z\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	table, err := table.Open(path, table.Options{})
+	rows, err := ReadFile(path, table.Options{}, slices)
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages := play(t, Options{Model: "m", Version: "2"}, source(t, FromTable(table), Order{}))
+	return rows
+}
+
+// TestFile: a file's rows come through the messages as plumbline's own decoder reads them.
+func TestFile(t *testing.T) {
+	rows := fromText(t, "id,probs_0,probs_1,label,zone,device\na,0.25,0.75,1,n,x\nb,0.5,0.5,0,s,y\nc,1,0,,n,z\n",
+		"device", "zone")
+	rows.Model = ""
+	messages := play(t, Options{Model: "m", Version: "2"}, source(t, rows, Order{}))
 	if len(messages) != 2 {
 		t.Fatalf("got %d messages, want one of predictions and one of labels", len(messages))
 	}
@@ -55,8 +63,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func TestFloat64ScoresAreRounded(t *testing.T) {
-	r := FromTable(&table.Table{N: 1, K: 2, Scores64: []float64{0.1, -3}})
+func TestScoresAreRounded(t *testing.T) {
+	r := fromText(t, "logits_0,logits_1\n0.1,-3\n")
 	if len(r.Scores) != 2 || r.Scores[0] != float32(0.1) || r.Scores[1] != -3 {
 		t.Errorf("got %v, want the float32 nearest to 0.1 and -3", r.Scores)
 	}
