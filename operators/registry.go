@@ -16,8 +16,8 @@ type Config struct {
 	Join     *join.Options
 	Archive  *archive.Options
 	Apply    *apply.Options
-	Shadow   *shadow.Config
-	Stats    *stats.Config
+	Shadow   *shadow.Options
+	Stats    *stats.Options
 }
 
 // stages is the table: a batch passes through them in this order.
@@ -26,8 +26,8 @@ var stages = []entry{
 	stage(func(c *Config) *join.Options { return c.Join }, join.New),
 	stage(func(c *Config) *archive.Options { return c.Archive }, archive.New),
 	stage(func(c *Config) *apply.Options { return c.Apply }, apply.New),
-	stage(func(c *Config) *shadow.Config { return c.Shadow }, shadow.New),
-	stage(func(c *Config) *stats.Config { return c.Stats }, stats.New),
+	stage(func(c *Config) *shadow.Options { return c.Shadow }, shadow.New),
+	stage(func(c *Config) *stats.Options { return c.Stats }, stats.New),
 }
 
 // entry makes a stage; ok is false where the configuration has none.

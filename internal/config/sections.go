@@ -14,6 +14,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/slice"
 	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/operators/proving"
+	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/notify"
@@ -45,9 +47,9 @@ type Config struct {
 	// Predictions that wait for their label.
 	Join join.Config `yaml:"join"`
 	// Accumulators and metrics.
-	Stats Stats `yaml:"stats"`
+	Stats stats.Config `yaml:"stats"`
 	// Bounded sample of labelled rows, chosen by the hash of the id.
-	Sample Sample `yaml:"sample"`
+	Sample stats.SampleConfig `yaml:"sample"`
 	// Windows of the snapshots. A list here replaces the default list.
 	Windows []window.Config `yaml:"windows"`
 	// Anytime-valid alarm on calibration error, for every model version and slice. It is tested at every pane, and
@@ -69,7 +71,7 @@ type Config struct {
 	// the reference rows. Times are event time.
 	Trigger finetune.TriggerConfig `yaml:"trigger"`
 	// How a new head proves itself on the features in the stream before it serves.
-	Heads finetune.HeadsConfig `yaml:"heads"`
+	Heads proving.Config `yaml:"heads"`
 	// `plumbline trainer`, which trains the heads that topics.finetune asks for. Times are wall clock.
 	Trainer service.Config `yaml:"trainer"`
 	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks
@@ -143,30 +145,4 @@ type EventTime struct {
 	// statistics end, its calibrator stays in force. A pause of the whole model counts as a day at most. A version
 	// whose labels may come by join.wait is not forgotten. 0: never.
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
-}
-
-// Stats configures the accumulators.
-type Stats struct {
-	// Bins of the reliability diagram and of ECE; divides 3600.
-	Bins int `yaml:"bins" default:"15" min:"1" max:"3600"`
-	// Numbers of bins of further ECEs; each divides 3600.
-	ExtraBins []int `yaml:"extra_bins" min:"1" max:"3600"`
-	// Soft bins of SB-ECE.
-	SoftBins int `yaml:"soft_bins" default:"15" min:"1" max:"1000"`
-	// Temperature T of the soft bins.
-	SoftTemperature float64 `yaml:"soft_temperature" default:"0.01" above:"0" max:"100"`
-	// Width ν of the smoothed confidence CDF.
-	CDFNu float64 `yaml:"cdf_nu" default:"0.1" above:"0" max:"10"`
-	// Resamples for the null expectation and the interval of ECE.
-	Resamples int `yaml:"resamples" default:"200" min:"20" max:"100_000"`
-}
-
-// Sample is the bounded sample of labelled rows.
-type Sample struct {
-	// Most rows of one cell (key, label pane, prediction pane).
-	RowsPerCell int `yaml:"rows_per_cell" default:"1024" min:"1" max:"1_000_000"`
-	// Most bytes of one cell; at most kafka.message_max_bytes.
-	BytesPerCell int `yaml:"bytes_per_cell" default:"256KiB" min:"0" max:"1GiB"`
-	// Latest sampled rows that a model task keeps by key; at least refit.max_rows.
-	Rows int `yaml:"rows" default:"8192" min:"1" max:"10_000_000"`
 }

@@ -82,19 +82,12 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 		History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
 	rt.Archive = rt.openArchive()
-	rt.Heads = shadow.NewHeads(cfg.Heads.Max)
+	rt.Heads = shadow.NewHeads(cfg.Heads)
 	rt.Tuning = heads.New(rt.Heads, log)
 	return rt
 }
 
-// sampleSeed makes the sample differ from other uses of the ids' hashes; all processes must have the same.
-const sampleSeed = 0x706c756d62
-
-func (rt *Engine) accConfig() acc.Config {
-	c := &rt.Config
-	return acc.Config{Bins: c.Stats.Bins, SoftBins: c.Stats.SoftBins, SoftTemperature: c.Stats.SoftTemperature,
-		SampleRows: c.Sample.RowsPerCell, SampleBytes: c.Sample.BytesPerCell, SampleSeed: sampleSeed}
-}
+func (rt *Engine) accumulators() acc.Config { return rt.Config.Stats.Accumulators(rt.Config.Sample) }
 
 // NewShard builds shard id of so many, with empty state.
 func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
@@ -127,15 +120,14 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		Validate: &validate.Config{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
 		Join:     rt.joinOptions(shard),
 		Archive:  rt.archiveOptions(shard),
-		Stats: &stats.Config{Acc: rt.accConfig(), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
+		Stats: &stats.Options{Acc: rt.accumulators(), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
 			Classes: classesOf(c)},
 	}
 	if c.Calibrated.Enabled {
 		out.Apply = &apply.Options{Config: c.Calibrated, Published: rt.published}
 	}
 	if c.Heads.Shadow {
-		out.Shadow = &shadow.Config{Pane: pane, Wait: int64(c.Join.Wait), MemoryBytes: c.Heads.MemoryBytes,
-			Heads: rt.Heads}
+		out.Shadow = &shadow.Options{Config: c.Heads, Pane: pane, Wait: int64(c.Join.Wait), Heads: rt.Heads}
 	}
 	return out
 }
@@ -179,9 +171,8 @@ func forgetAfter(c *config.Config) int64 {
 // NewModelTask builds the model task of a panes partition, with empty state.
 func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	c := &rt.Config
-	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accConfig(), Bins: c.Stats.Bins,
-		ExtraBins: c.Stats.ExtraBins,
-		CDFNu:     c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
+	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accumulators(), Bins: c.Stats.Bins,
+		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
 	for i := range mc.Rules {

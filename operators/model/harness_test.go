@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/window"
+	"github.com/plumbline/plumbline/operators/proving"
 
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/apply"
@@ -76,13 +77,13 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 	waiting := s.join
 	waiting.Slices, waiting.Name = s.slices, fmt.Sprintf("shard-%d", id)
 	c := operators.Config{Validate: &validate.Config{NeedID: s.inputs == 2}, Join: &waiting,
-		Stats: &stats.Config{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys,
+		Stats: &stats.Options{Acc: s.model.Acc, Pane: s.model.Pane, Slices: s.slices, MaxKeys: s.maxKeys,
 			Classes: s.classes}}
 	if s.apply != nil {
 		c.Apply = &apply.Options{Published: s.apply}
 	}
 	if s.heads != nil {
-		c.Shadow = &shadow.Config{Pane: s.model.Pane, Wait: int64(s.join.Wait), MemoryBytes: 1 << 20, Heads: s.heads}
+		c.Shadow = &shadow.Options{Pane: s.model.Pane, Wait: int64(s.join.Wait), Config: proving.Config{MemoryBytes: 1 << 20}, Heads: s.heads}
 	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
 		Watermark: pipeline.NewWatermark(s.inputs,

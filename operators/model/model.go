@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/model/slice"
+	"github.com/plumbline/plumbline/operators/proving"
 
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/alert"
@@ -50,7 +51,7 @@ type ModelConfig struct {
 	MaxBytes    int    // of an encoded calibrator; 0 = no bound
 	Build       string // the version of this build, for the records
 	Trigger     finetune.TriggerConfig
-	Heads       finetune.HeadsConfig
+	Heads       proving.Config
 	Fits        refit.Pool // that all tasks of a process share; nil = one of its own
 
 	table []namedStage

@@ -16,10 +16,10 @@ import (
 
 // restoredStats is the statistics of a shard with so many keys of K = 100 and rows each, of three label panes and six
 // prediction panes still open, and the configuration to restore them with.
-func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Config, *pipeline.Outbox) {
+func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Options, *pipeline.Outbox) {
 	tb.Helper()
 	const k, batch = 100, 500
-	cfg := stats.Config{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024,
+	cfg := stats.Options{Acc: acc.Config{Bins: 15, SoftBins: 15, SoftTemperature: .01, SampleRows: 1024,
 		SampleBytes: 262144, SampleSeed: 7}, Pane: 10 * second, Slices: []string{"cohort"}, MaxKeys: keys + 1}
 	outbox := pipeline.NewOutbox(0, 1, cfg.Pane, 1)
 	s := stats.New(cfg, pipeline.Host{Outbox: outbox, Counts: pipeline.NewCounts()})

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/model/refit"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/operators/shadow"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -49,7 +49,7 @@ func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
 	s.model.Refit = refit.Config{}
-	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600,
+	s.model.Heads = proving.Config{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600,
 		MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	s.model.Trigger.ShadowAfter = 20 * time.Second
 	return s
@@ -74,7 +74,7 @@ func TestShadowLeavesNoTrace(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := featureRows(11, 1500)
-	heads := shadow.NewHeads(2)
+	heads := shadow.NewHeads(proving.Config{Max: 2})
 	put(t, heads, 1, batchtest.Start+40*second, linear{4, 0, 1})
 	put(t, heads, 2, batchtest.Start+60*second, linear{4, 1, 1})
 	s := shadowSetup(heads)
@@ -106,7 +106,7 @@ func TestShadowLeavesNoTrace(t *testing.T) {
 // labels and label times of the version that serves.
 func TestShadowRowsAreTheRows(t *testing.T) {
 	rows := featureRows(12, 600)
-	heads := shadow.NewHeads(1)
+	heads := shadow.NewHeads(proving.Config{Max: 1})
 	from, until := batchtest.Start+20*second, batchtest.Start+40*second
 	put(t, heads, 1, from, linear{4, 0, 1})
 	heads.Stop(mv, 1, until)
@@ -148,7 +148,7 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 // TestShadowThatComesLate begins at the first whole pane that no row has come for.
 func TestShadowThatComesLate(t *testing.T) {
 	rows := featureRows(13, 400)
-	heads := shadow.NewHeads(1)
+	heads := shadow.NewHeads(proving.Config{Max: 1})
 	s := shadowSetup(heads)
 	w := newWorld(t, s, stream(t, rows, 1, 10), 1)
 	sh := w.shards[0]
@@ -186,7 +186,7 @@ func TestJudge(t *testing.T) {
 		"same":   {linear{4, 0, 3}, []string{record.ShadowRejected}, "not shown to be better"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			heads := shadow.NewHeads(1)
+			heads := shadow.NewHeads(proving.Config{Max: 1})
 			put(t, heads, 1, batchtest.Start+20*second, c.head)
 			w := newWorld(t, shadowSetup(heads), stream(t, featureRows(14, 4000), 2, 50), 2).run(anyOrder)
 			vs := w.verdicts()
@@ -216,7 +216,7 @@ func TestRollback(t *testing.T) {
 			slices.Reverse(rows[i].Features)
 		}
 	}
-	heads := shadow.NewHeads(1)
+	heads := shadow.NewHeads(proving.Config{Max: 1})
 	put(t, heads, 1, batchtest.Start, linear{4, 0, 1})
 	s := shadowSetup(heads)
 	s.model.Heads.Watch = 3600 * time.Second
@@ -231,7 +231,7 @@ func TestRollback(t *testing.T) {
 // TestShadowRaisesNoAlarm: what is not served alarms nobody, until it is ready.
 func TestShadowRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
-	heads := shadow.NewHeads(1)
+	heads := shadow.NewHeads(proving.Config{Max: 1})
 	put(t, heads, 1, batchtest.Start, linear{4, 1, 3})
 	s := shadowSetup(heads)
 	s.model.Heads.MinRows, s.model.Heads.MaxRows = 1<<30, 1<<31

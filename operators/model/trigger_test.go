@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/finetune"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -32,7 +33,7 @@ func triggerSetup() setup {
 		MaxECE: .05, MaxAccuracyDrop: .08, MaxAURCRise: .1, Z: 3,
 		For: 20 * time.Second, DataRows: 600, Cooldown: 100 * time.Second, Budget: 2, BudgetPeriod: 1000 * time.Second,
 		ShadowAfter: 30 * time.Second, Deadline: 60 * time.Second}
-	s.model.Heads = finetune.HeadsConfig{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600,
+	s.model.Heads = proving.Config{Shadow: true, Alpha: .05, NLLBound: 5, MinRows: 200, MaxRows: 600,
 		MaxECERise: .01, MaxAccuracyDrop: .1, MaxAURCRise: .01, Watch: 100 * time.Second}
 	return s
 }
@@ -131,7 +132,7 @@ func TestTriggerOnECE(t *testing.T) {
 func TestTriggerOff(t *testing.T) {
 	rows := wornRows(23, 2000, 1000, .5)
 	s := triggerSetup()
-	s.model.Trigger, s.model.Heads = finetune.TriggerConfig{}, finetune.HeadsConfig{}
+	s.model.Trigger, s.model.Heads = finetune.TriggerConfig{}, proving.Config{}
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
 	b, err := w.model.models["m"].heads.Append(nil)
 	if err != nil || len(b) != 2 {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -41,9 +42,9 @@ type headEntry struct {
 
 func (h *headEntry) version() string { return record.ShadowVersion(h.key.Version, h.number) }
 
-// NewHeads returns an empty table; most bounds the heads of a version that run at a time.
-func NewHeads(most int) *Heads {
-	return &Heads{most: most, by: map[arrowio.ModelKey][]*headEntry{}}
+// NewHeads returns an empty table.
+func NewHeads(cfg proving.Config) *Heads {
+	return &Heads{most: cfg.Max, by: map[arrowio.ModelKey][]*headEntry{}}
 }
 
 // Put adds a head that runs on rows with an event time from from on. A number that is there already stays as it is: the

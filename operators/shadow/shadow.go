@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -19,12 +20,12 @@ const (
 	CountShadowNone    = "shadow_none"    // rows without features, or with another D or K than the head's
 )
 
-// Config configures the operator.
-type Config struct {
-	Pane        int64
-	Wait        int64  // as the join's
-	MemoryBytes int    // of waiting scores
-	Heads       *Heads // shared by all shards of the process
+// Options configures the operator.
+type Options struct {
+	proving.Config
+	Pane  int64
+	Wait  int64  // as the join's
+	Heads *Heads // shared by all shards of the process
 }
 
 // Operator runs heads on the features that flow by. Each prediction of a version with a running head is followed by one
@@ -37,7 +38,7 @@ type Config struct {
 // counted as predicted before it is as labelled, and what is in the checkpoint says from when. So a replay that has all
 // heads from the start gives the same as the live run where every head was there in time, and only there.
 type Operator struct {
-	cfg    Config
+	cfg    Options
 	counts *pipeline.Counts
 	log    *slog.Logger
 
@@ -58,7 +59,7 @@ type beganKey struct {
 }
 
 // New returns the operator.
-func New(cfg Config, h pipeline.Host) *Operator {
+func New(cfg Options, h pipeline.Host) *Operator {
 	return &Operator{cfg: cfg, counts: h.Counts, log: h.Log, changes: -1, newest: math.MinInt64,
 		begun: map[beganKey]pipeline.Time{},
 		wait:  newWaitingRows(), builds: map[beganKey]*builder{}}

@@ -14,7 +14,7 @@ import (
 func TestStatsPoolIsBoundedInBytes(t *testing.T) {
 	const classes = 20_000
 	z := make([]float32, classes) // one sampled row of so many takes more than maxPooledBytes/maxPooled
-	s := New(Config{Pane: 10, MaxKeys: 10}, pipeline.Host{Outbox: pipeline.NewOutbox(0, 1, 10, 1),
+	s := New(Options{Pane: 10, MaxKeys: 10}, pipeline.Host{Outbox: pipeline.NewOutbox(0, 1, 10, 1),
 		Counts: pipeline.NewCounts()})
 	for i := range maxPooled {
 		s.keys.add(sliceKey{model: arrowio.ModelKey{Version: strconv.Itoa(i)}, classes: classes})

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Config configures the operator.
-type Config struct {
+// Options configures the operator.
+type Options struct {
 	Acc     acc.Config // K is set by model
 	Pane    int64      // pane length, ns
 	Slices  []string   // slice columns
@@ -24,7 +24,7 @@ type Config struct {
 // the outbox when the watermark passes its end: once, never revised. Every prediction counts in the cell
 // (pane of ts, pane of ts) as seen; every labelled row in (pane of label ts, pane of ts) as labelled.
 type Operator struct {
-	cfg    Config
+	cfg    Options
 	outbox *pipeline.Outbox
 	counts *pipeline.Counts
 	keys   keyTable
@@ -68,7 +68,7 @@ type group struct {
 }
 
 // New returns the operator.
-func New(cfg Config, h pipeline.Host) *Operator {
+func New(cfg Options, h pipeline.Host) *Operator {
 	return &Operator{cfg: cfg, outbox: h.Outbox, counts: h.Counts, keys: newKeyTable(cfg.MaxKeys),
 		cells: map[cellKey]*acc.Set{},
 		late:  map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}, blocks: map[int]*acc.Block{},
@@ -280,7 +280,7 @@ func (s *Operator) sampleScores(z []float32, probs bool) []float32 {
 	return s.z
 }
 
-// What Config.Classes may be: whose rows are counted by predicted class.
+// What Options.Classes may be: whose rows are counted by predicted class.
 const (
 	ClassesNone   = "none" // as ""
 	ClassesModel  = "model"

@@ -13,9 +13,6 @@ var configSource string
 // Source is the file with the comments that document the keys.
 func (TriggerConfig) Source() string { return configSource }
 
-// Source is the file with the comments that document the keys.
-func (HeadsConfig) Source() string { return configSource }
-
 // TriggerConfig is when a model version is to get a new head. Times are event time.
 type TriggerConfig struct {
 	// Ask for heads, on topics.finetune.
@@ -54,44 +51,9 @@ type TriggerConfig struct {
 	Deadline time.Duration `yaml:"deadline" default:"24h" min:"1s"`
 }
 
-// HeadsConfig is the proof of new heads in the stream.
-type HeadsConfig struct {
-	// Run the heads of topics.heads as shadow versions, VERSION+headN.
-	Shadow bool `yaml:"shadow"`
-	// About the most memory of a shard for scores of shadows that wait for their label. The oldest goes out and is
-	// counted.
-	MemoryBytes int `yaml:"memory_bytes" default:"32MiB" min:"1KiB" max:"1TiB"`
-	// Most shadows of a model version. Beyond, the oldest is stopped.
-	Max int `yaml:"max" default:"2" min:"1" max:"16"`
-	// Level of each anytime-valid test.
-	Alpha float64 `yaml:"alpha" default:"0.05" above:"0" max:"0.5"`
-	// Probabilities are floored at e^-bound for the tests of NLL.
-	NLLBound float64 `yaml:"nll_bound" default:"5" above:"0" max:"100"`
-	// No decision before so many sampled rows that both have.
-	MinRows int64 `yaml:"min_rows" default:"1000" min:"2" max:"1_000_000_000"`
-	// Rejected where it is not shown to be better after so many; at least min_rows.
-	MaxRows int64 `yaml:"max_rows" default:"50_000" min:"2" max:"1_000_000_000"`
-	// Ready only if ECE rises by no more.
-	MaxECERise float64 `yaml:"max_ece_rise" default:"0.01" min:"0" max:"1"`
-	// Ready only if accuracy is shown not to drop by so much.
-	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.01" above:"0" max:"1"`
-	// Ready only if AURC rises by no more.
-	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.01" min:"0" max:"1"`
-	// Time for which a head that is ready still runs as a shadow, to be rolled back if it turns worse than the old
-	// one.
-	Watch time.Duration `yaml:"watch" default:"168h"`
-}
-
 // Check implements the check of conditions between keys.
 func (c TriggerConfig) Check(r *setting.Report) {
 	if c.MinRows > c.Rows {
 		r.Fail("min_rows", c.MinRows, "must be at most @rows, %d", c.Rows)
-	}
-}
-
-// Check implements the check of conditions between keys.
-func (c HeadsConfig) Check(r *setting.Report) {
-	if c.MinRows > c.MaxRows {
-		r.Fail("min_rows", c.MinRows, "must be at most @max_rows, %d", c.MaxRows)
 	}
 }

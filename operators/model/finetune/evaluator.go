@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -198,7 +199,7 @@ func (s *state) weigh(e *evaluator, end int64) error {
 	case p.worse.LogE() >= sure:
 		why := "its NLL is worse than that of the version that serves"
 		return s.decide(e, ruling{record.ShadowRejected, why}, end, p)
-	case p.better.LogE() >= sure && p.accuracy.LogE() >= sure && cfg.within(&ev):
+	case p.better.LogE() >= sure && p.accuracy.LogE() >= sure && within(cfg, &ev):
 		a, b := &ev.Serving, &ev.Shadow
 		why := fmt.Sprintf("NLL %.4f → %.4f, accuracy %.4f → %.4f, ECE %.4f → %.4f on %d rows that neither was fitted on",
 			a.NLL, b.NLL, a.Accuracy, b.Accuracy, a.ECE, b.ECE, p.rows)
@@ -211,7 +212,7 @@ func (s *state) weigh(e *evaluator, end int64) error {
 }
 
 // within reports whether ECE and AURC are no more worse than is allowed.
-func (c *HeadsConfig) within(ev *record.ShadowEvidence) bool {
+func within(c *proving.Config, ev *record.ShadowEvidence) bool {
 	if ev.Shadow.ECE > ev.Serving.ECE+c.MaxECERise {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -15,11 +16,11 @@ import (
 type Stage struct {
 	env   *stage.Env
 	cfg   TriggerConfig
-	heads HeadsConfig
+	heads proving.Config
 }
 
 // New returns the stage.
-func New(env *stage.Env, cfg TriggerConfig, heads HeadsConfig) *Stage {
+func New(env *stage.Env, cfg TriggerConfig, heads proving.Config) *Stage {
 	return &Stage{env: env, cfg: cfg, heads: heads}
 }
 
