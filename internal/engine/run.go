@@ -155,7 +155,13 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 func (r *KafkaRun) openStore(ctx context.Context) (pipeline.CheckpointStore, error) {
 	c := r.Config.Checkpoints
 	if c.Store == pipeline.StoreTopic {
-		return kafkaio.NewStore(ctx, r.Client, r.Config.Topics.Checkpoints, c.Keep, r.Config.Kafka.MessageMax, r.Log)
+		return kafkaio.NewStore(ctx, kafkaio.StoreSpec{
+			Client:   r.Client,
+			Topic:    r.Config.Topics.Checkpoints,
+			Keep:     c.Keep,
+			MaxBytes: r.Config.Kafka.MessageMax,
+			Log:      r.Log,
+		})
 	}
 	return &dirstore.Store{Dir: c.Dir, Keep: c.Keep}, nil
 }

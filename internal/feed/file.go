@@ -39,7 +39,8 @@ func ReadFile(file string, of table.Options, slices []string) (*Rows, error) {
 	}
 	for _, column := range []string{"model", "version"} {
 		if t.Slices[column] != nil {
-			return nil, fmt.Errorf("%s: column %s has several values: one model and version a file, or none to give them by --model and --version", file, column)
+			return nil, fmt.Errorf("%s: column %s has several values: one model and version a file, "+
+				"or none to give them by --model and --version", file, column)
 		}
 	}
 	rows := &Rows{

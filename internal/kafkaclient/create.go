@@ -30,8 +30,8 @@ func CheckCopartitioned(t config.Topics, statuses []TopicStatus) error {
 		partitions[s.Topic] = s.Partitions
 	}
 	if t.Labels != "" && partitions[t.Labels] != partitions[t.Logits] {
-		return fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number, so that labels find their predictions",
-			t.Logits, partitions[t.Logits], t.Labels, partitions[t.Labels])
+		return fmt.Errorf("topics %s with %d partitions and %s with %d: must have the same number, "+
+			"so that labels find their predictions", t.Logits, partitions[t.Logits], t.Labels, partitions[t.Labels])
 	}
 	return nil
 }

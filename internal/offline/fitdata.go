@@ -65,7 +65,8 @@ func (f FitOptions) Read(file string, note func(string)) (*FitData, error) {
 		return d, f.splitFolds(d, rows, at)
 	case share != 0:
 		if len(at) < 2 {
-			return nil, fmt.Errorf("%s: only one labelled row, at least 2 are needed to hold some out; one --method alone, without --holdout, is fitted on all", file)
+			return nil, fmt.Errorf("%s: only one labelled row, at least 2 are needed to hold some out; "+
+				"one --method alone, without --holdout, is fitted on all", file)
 		}
 		fit, held := compare.Split(at, share, f.Seed)
 		part := compare.Part{Fit: Once(rows, fit), Held: Once(rows, held)}

@@ -25,7 +25,8 @@ const Password = "s3cret/of+the=test"
 const startTime = 5 * time.Minute
 
 // ErrAbsent says that there is no PostgreSQL that could be started.
-var ErrAbsent = errors.New("no PostgreSQL: neither initdb on the PATH nor /usr/lib/postgresql, or no user but root (Debian: apt-get install postgresql)")
+var ErrAbsent = errors.New("no PostgreSQL: neither initdb on the PATH nor /usr/lib/postgresql, " +
+	"or no user but root (Debian: apt-get install postgresql)")
 
 // Server is a running PostgreSQL on loopback, with its data in a temporary directory.
 type Server struct {

@@ -45,7 +45,8 @@ func demote(cmd *exec.Cmd) error {
 		return nil
 	}
 	uid, gid, err := other()
-	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids of the system
+	//nolint:gosec // ids of the system
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return err
 }
 

@@ -138,7 +138,9 @@ func (s *paneSource) Next(row *feed.Row) error {
 func (s *paneSource) row(row *feed.Row, p *Panes, n int) {
 	at, most := 0, math.Inf(-1)
 	for b := range p.Bins {
-		if behind := float64(s.i+1)*float64(p.Bins[b].Rows)/float64(n) - float64(s.sent[b]); s.sent[b] < p.Bins[b].Rows && behind > most {
+		rows := p.Bins[b].Rows
+		behind := float64(s.i+1)*float64(rows)/float64(n) - float64(s.sent[b])
+		if s.sent[b] < rows && behind > most {
 			at, most = b, behind
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -22,9 +21,16 @@ const readCommitted = 1
 // abortMarker is the type of a control record that ends an aborted transaction; 1 ends a committed one.
 const abortMarker = 0
 
-// fetchCommitted asks for the records from an offset of a partition. The error of the partition is returned too.
-func fetchCommitted(ctx context.Context, c *kafka.Client, topic string, partition int, offset int64, maxBytes int,
-	wait time.Duration) (*fetchAPI.ResponsePartition, error) {
+// span is what one request asks for: about so many bytes of a partition from an offset.
+type span struct {
+	topic     string
+	partition int
+	offset    int64
+	bytes     int
+}
+
+// fetchCommitted asks for the records of a span. The error of the partition is returned too.
+func fetchCommitted(ctx context.Context, c *kafka.Client, s span) (*fetchAPI.ResponsePartition, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -34,26 +40,34 @@ func fetchCommitted(ctx context.Context, c *kafka.Client, topic string, partitio
 	if transport == nil {
 		transport = kafka.DefaultTransport
 	}
+	partition := fetchAPI.RequestPartition{
+		Partition:          int32(s.partition),
+		CurrentLeaderEpoch: -1,
+		FetchOffset:        s.offset,
+		LogStartOffset:     -1,
+		PartitionMaxBytes:  int32(s.bytes),
+	}
 	m, err := transport.RoundTrip(ctx, c.Addr, &fetchAPI.Request{
-		// One partition is asked for, so its limit is the one that counts.
-		ReplicaID: -1, MaxWaitTime: int32(wait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
-		IsolationLevel: readCommitted, SessionID: -1, SessionEpoch: -1,
-		Topics: []fetchAPI.RequestTopic{{Topic: topic, Partitions: []fetchAPI.RequestPartition{{
-			Partition: int32(partition), CurrentLeaderEpoch: -1, FetchOffset: offset, LogStartOffset: -1,
-			PartitionMaxBytes: int32(maxBytes),
-		}}}},
+		ReplicaID:      -1,
+		MaxWaitTime:    int32(fetchWait.Milliseconds()),
+		MinBytes:       1,
+		MaxBytes:       math.MaxInt32, // one partition is asked for, so its limit is the one that counts
+		IsolationLevel: readCommitted,
+		SessionID:      -1,
+		SessionEpoch:   -1,
+		Topics:         []fetchAPI.RequestTopic{{Topic: s.topic, Partitions: []fetchAPI.RequestPartition{partition}}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("fetch from %s partition %d: %w", topic, partition, err)
+		return nil, fmt.Errorf("fetch from %s partition %d: %w", s.topic, s.partition, err)
 	}
 	res, ok := m.(*fetchAPI.Response)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("fetch from %s partition %d: answer of type %T", topic, partition, m)
+		return nil, fmt.Errorf("fetch from %s partition %d: answer of type %T", s.topic, s.partition, m)
 	case res.ErrorCode != 0:
 		return nil, kafka.Error(res.ErrorCode)
 	case len(res.Topics) == 0 || len(res.Topics[0].Partitions) == 0:
-		return nil, fmt.Errorf("fetch from %s partition %d: the answer has no such partition", topic, partition)
+		return nil, fmt.Errorf("fetch from %s partition %d: the answer has no such partition", s.topic, s.partition)
 	}
 	p := &res.Topics[0].Partitions[0]
 	if p.ErrorCode != 0 {
@@ -121,8 +135,7 @@ type aborted struct {
 func newAborted(ts []fetchAPI.ResponseTransaction) *aborted {
 	coming := slices.Clone(ts)
 	slices.SortFunc(coming, func(a, b fetchAPI.ResponseTransaction) int {
-		return cmp.Compare(a.FirstOffset,
-			b.FirstOffset)
+		return cmp.Compare(a.FirstOffset, b.FirstOffset)
 	})
 	return &aborted{coming: coming, open: map[int64]bool{}}
 }

@@ -59,7 +59,9 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		if err != nil {
 			if errors.Is(err, kafka.OffsetOutOfRange) {
-				f.err = fmt.Errorf("%s partition %d: offset %d is not in the log (retention has removed it, or the topic was made anew); records were lost: reset the checkpoint to accept that: %w", f.topic, f.partition, f.next, err)
+				f.err = fmt.Errorf("%s partition %d: offset %d is not in the log "+
+					"(retention has removed it, or the topic was made anew); "+
+					"records were lost: reset the checkpoint to accept that: %w", f.topic, f.partition, f.next, err)
 				return
 			}
 			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, "err", err)
@@ -92,7 +94,7 @@ func (f *fetcher) fetch(ctx context.Context) ([]pipeline.Record, error) {
 		}
 		f.next = first
 	}
-	res, err := fetchCommitted(ctx, f.client, f.topic, f.partition, f.next, f.maxBytes, fetchWait)
+	res, err := fetchCommitted(ctx, f.client, span{f.topic, f.partition, f.next, f.maxBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +142,11 @@ func (f *fetcher) record(rec *protocol.Record) (pipeline.Record, error) {
 // Bounds returns the first offset of a partition and the one after its last that is settled: the last stable offset
 // where a transaction is open.
 func Bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
-	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{IsolationLevel: kafka.ReadCommitted,
-		Topics: map[string][]kafka.OffsetRequest{
-			topic: {kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)}}})
+	ends := []kafka.OffsetRequest{kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)}
+	res, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		IsolationLevel: kafka.ReadCommitted,
+		Topics:         map[string][]kafka.OffsetRequest{topic: ends},
+	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("list offsets of %s partition %d: %w", topic, partition, err)
 	}

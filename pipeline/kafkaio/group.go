@@ -57,11 +57,18 @@ const (
 // Run joins the group and runs work for every partition number that it is assigned, until ctx is done. An error of
 // work that is Fatal ends Run; any other makes the group assign anew, after a pause.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
-	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: g.ID, Brokers: g.Brokers, Dialer: g.Dialer,
-		Topics:         g.Topics,
-		GroupBalancers: []kafka.GroupBalancer{copartition{}}, SessionTimeout: g.session(),
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID:                g.ID,
+		Brokers:           g.Brokers,
+		Dialer:            g.Dialer,
+		Topics:            g.Topics,
+		GroupBalancers:    []kafka.GroupBalancer{copartition{}},
+		SessionTimeout:    g.session(),
 		HeartbeatInterval: noHeartbeat,
-		RebalanceTimeout:  rebalanceTimeout, JoinGroupBackoff: joinBackoff, StartOffset: kafka.FirstOffset})
+		RebalanceTimeout:  rebalanceTimeout,
+		JoinGroupBackoff:  joinBackoff,
+		StartOffset:       kafka.FirstOffset,
+	})
 	if err != nil {
 		return fmt.Errorf("consumer group %s: %w", g.ID, err)
 	}
@@ -87,35 +94,44 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 		for _, p := range ps {
 			wg.Add(1)
 			busy.Add(1)
+			w := worker{generation: gen.ID, partition: p, fatal: fatal,
+				work: func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) }}
 			gen.Start(func(gctx context.Context) {
 				defer wg.Done()
 				defer busy.Done()
-				g.work(ctx, gctx, gen.ID, p, fatal,
-					func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) })
+				g.run(ctx, gctx, w)
 			})
 		}
 		g.live(gen, &busy)
 	}
 }
 
-// work runs one worker for as long as ctx and its generation last.
-func (g *Group) work(ctx, gctx context.Context, generation int32, p int, fatal chan<- error,
-	work func(context.Context) error) {
+// worker is the work of one partition number in one generation of a group.
+type worker struct {
+	generation int32
+	partition  int
+	work       func(context.Context) error
+	fatal      chan<- error // for an error that ends the process's membership
+}
+
+// run runs one worker for as long as ctx and its generation, whose context gctx is, last.
+func (g *Group) run(ctx, gctx context.Context, w worker) {
 	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from
 	// the end of ctx.
 	wctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(gctx, cancel)
 	defer stop()
-	err := work(wctx)
-	log := g.Log.With("group", g.ID, "generation", generation, "partition", p, "err", err)
+	err := w.work(wctx)
+	log := g.Log.With("group", g.ID, "generation", w.generation, "partition", w.partition, "err", err)
 	switch {
 	case err == nil:
 		return
 	case wctx.Err() == nil:
 		log.Error("worker ended")
 	case errors.Is(err, pipeline.ErrUnsaved): // as when another process has gone on before this one had ended
-		log.Warn("worker ended with its generation, without a last checkpoint: whoever has the partition takes again what came after the one before")
+		log.Warn("worker ended with its generation, without a last checkpoint: " +
+			"whoever has the partition takes again what came after the one before")
 		return
 	default: // the end of ctx or of the generation, whatever it came upon
 		return
@@ -123,7 +139,7 @@ func (g *Group) work(ctx, gctx context.Context, generation int32, p int, fatal c
 	var f *FatalError
 	if errors.As(err, &f) {
 		select {
-		case fatal <- err:
+		case w.fatal <- err:
 		default:
 		}
 	}

@@ -64,15 +64,16 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 		case errors.Is(err, kafka.RebalanceInProgress): // which counts as an answer
 			answered = time.Now()
 			end()
-		case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration), errors.Is(err,
-			kafka.FencedInstanceID):
+		case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration),
+			errors.Is(err, kafka.FencedInstanceID):
 			p.log.Warn("the group has gone on without this process: its session had ended, or it was told to leave",
 				"group", p.group, "generation", p.gen.ID,
 				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
 			end()
 			return
 		case time.Since(answered) > p.session && !told:
-			p.log.Warn("no heartbeat has been answered for longer than the session: others may have been given this process's partitions", "group", p.group,
+			p.log.Warn("no heartbeat has been answered for longer than the session: "+
+				"others may have been given this process's partitions", "group", p.group,
 				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
 			p.silent(answered, err)
 			told = true

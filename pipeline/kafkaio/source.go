@@ -71,14 +71,21 @@ func NewSource(spec Spec) *Source {
 		if !bounded {
 			until = -1
 		}
-		f := &fetcher{client: spec.Client, input: in, topic: topic, partition: spec.Partition, maxBytes: spec.MaxBytes,
-			until: until,
-			gate:  spec.Gate, log: spec.Log, next: spec.Next[in]}
-		i := newInput(f)
+		i := newInput(&fetcher{
+			client:    spec.Client,
+			input:     in,
+			topic:     topic,
+			partition: spec.Partition,
+			maxBytes:  spec.MaxBytes,
+			until:     until,
+			gate:      spec.Gate,
+			log:       spec.Log,
+			next:      spec.Next[in],
+		})
 		i.reset(spec.IdleTimeout)
 		s.in = append(s.in, i)
 		s.order = append(s.order, in)
-		go f.run(ctx)
+		go i.f.run(ctx)
 	}
 	spec.Gate.add(s)
 	return s

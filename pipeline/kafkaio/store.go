@@ -44,26 +44,40 @@ type Store struct {
 // chunkFetch is about what one request for chunks of less may bring, in bytes.
 const chunkFetch = 4 << 20
 
-// NewStore opens a store in an existing topic. The keep newest checkpoints of a key stay, at least 2; messages are at
-// most maxBytes long.
-func NewStore(ctx context.Context, c *kafka.Client, topic string, keep, maxBytes int, log *slog.Logger) (*Store,
-	error) {
-	n, err := Partitions(ctx, c, topic)
+// StoreSpec is where a store keeps checkpoints, and within which bounds.
+type StoreSpec struct {
+	Client   *kafka.Client
+	Topic    string // exists
+	Keep     int    // the newest checkpoints of a key that stay, at least 2
+	MaxBytes int    // of a message
+	Log      *slog.Logger
+}
+
+// NewStore opens a store.
+func NewStore(ctx context.Context, spec StoreSpec) (*Store, error) {
+	n, err := Partitions(ctx, spec.Client, spec.Topic)
 	if err != nil {
 		return nil, err
 	}
 	const overhead = 4096 // of a message: key, headers, the batch around it
-	if maxBytes < 2*overhead {
-		return nil, fmt.Errorf("checkpoints in topic %s: messages of %d bytes, allowed are %d and more", topic,
-			maxBytes, 2*overhead)
+	if spec.MaxBytes < 2*overhead {
+		return nil, fmt.Errorf("checkpoints in topic %s: messages of %d bytes, allowed are %d and more",
+			spec.Topic, spec.MaxBytes, 2*overhead)
 	}
 	var id [8]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, err
 	}
-	return &Store{client: c, topic: topic, partitions: n, keep: max(keep, 2), chunk: maxBytes - overhead,
-		writer: hex.EncodeToString(id[:]),
-		log:    log, known: map[string]*claims{}}, nil
+	return &Store{
+		client:     spec.Client,
+		topic:      spec.Topic,
+		partitions: n,
+		keep:       max(spec.Keep, 2),
+		chunk:      spec.MaxBytes - overhead,
+		writer:     hex.EncodeToString(id[:]),
+		log:        spec.Log,
+		known:      map[string]*claims{},
+	}, nil
 }
 
 // Holds implements pipeline.CheckpointStore.
@@ -219,14 +233,15 @@ func (s *Store) follow(ctx context.Context, known *claims, end int64) error {
 	for known.next < end {
 		before := known.next
 		// Claims beyond end are taken too: next moves past them.
-		err := s.fetch(ctx, 0, known.next, 2*s.chunk, func(r *kafka.Record) error {
+		after, err := s.fetch(ctx, span{s.topic, 0, before, 2 * s.chunk}, func(r *kafka.Record) error {
 			key, kerr := kafka.ReadAll(r.Key)
 			value, verr := kafka.ReadAll(r.Value)
 			if kerr != nil || verr != nil {
 				return fmt.Errorf("read the record at offset %d: %w, %w", r.Offset, kerr, verr)
 			}
 			return known.take(key, value)
-		}, &known.next)
+		})
+		known.next = max(before, after)
 		if err != nil {
 			return err
 		}
@@ -281,8 +296,7 @@ func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, k
 		for j := i + 1; j < len(offsets) && offsets[j] == offsets[j-1]+1 && most < chunkFetch; j++ {
 			most += s.chunk
 		}
-		var next int64
-		err := s.fetch(ctx, partition, offsets[i], most, func(r *kafka.Record) error {
+		_, err := s.fetch(ctx, span{s.topic, partition, offsets[i], most}, func(r *kafka.Record) error {
 			if i == len(offsets) || r.Offset != offsets[i] || r.Value == nil {
 				return nil
 			}
@@ -295,7 +309,7 @@ func (s *Store) eachChunk(ctx context.Context, partition int, offsets []int64, k
 			}
 			i++
 			return take(r.Value)
-		}, &next)
+		})
 		if err == nil && i == before {
 			err = fmt.Errorf("it is not at offset %d of %s partition %d", offsets[i], s.topic, partition)
 		}
@@ -350,8 +364,12 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 		if value != nil {
 			r.Value = kafka.NewBytes(value)
 		}
-		res, err := s.client.Produce(ctx, &kafka.ProduceRequest{Topic: s.topic, Partition: partition,
-			RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(r)})
+		res, err := s.client.Produce(ctx, &kafka.ProduceRequest{
+			Topic:        s.topic,
+			Partition:    partition,
+			RequiredAcks: kafka.RequireAll,
+			Records:      kafka.NewRecordReader(r),
+		})
 		if err == nil {
 			err = res.Error
 		}
@@ -367,30 +385,27 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 	}
 }
 
-// fetch reads one response of about most bytes from an offset, trying again until ctx is done, and moves next past it.
-func (s *Store) fetch(ctx context.Context, partition int, offset int64, most int, yield func(*kafka.Record) error,
-	next *int64) error {
+// fetch reads one response, trying again until ctx is done, and returns the offset after it; -1 where nothing was read.
+func (s *Store) fetch(ctx context.Context, at span, yield func(*kafka.Record) error) (after int64, err error) {
 	backoff := retryBackoff
 	for {
-		res, err := fetchCommitted(ctx, s.client, s.topic, partition, offset, most, fetchWait)
+		res, err := fetchCommitted(ctx, s.client, at)
 		if err == nil {
-			var after int64
-			after, err = committed(res, func(r *kafka.Record) error {
-				if r.Offset < offset {
+			return committed(res, func(r *kafka.Record) error {
+				if r.Offset < at.offset {
 					return nil
 				}
 				return yield(r)
 			})
-			*next = max(*next, after)
-			return err
 		}
 		if errors.Is(err, kafka.OffsetOutOfRange) { // what is not in the log does not come by waiting
-			return fmt.Errorf("offset %d of %s partition %d is not in the log", offset, s.topic, partition)
+			return -1, fmt.Errorf("offset %d of %s partition %d is not in the log", at.offset, at.topic, at.partition)
 		}
 		if ctx.Err() != nil || permanent(err) {
-			return err
+			return -1, err
 		}
-		s.log.Warn("fetch, trying again", "topic", s.topic, "partition", partition, "offset", offset, "err", err)
+		s.log.Warn("fetch, trying again",
+			"topic", at.topic, "partition", at.partition, "offset", at.offset, "err", err)
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}

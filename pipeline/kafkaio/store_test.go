@@ -18,7 +18,13 @@ import (
 
 func newStore(t *testing.T, brokers []string, maxBytes int) *Store {
 	t.Helper()
-	s, err := NewStore(t.Context(), newClient(t, brokers), "checkpoints", 2, maxBytes, quiet)
+	s, err := NewStore(t.Context(), StoreSpec{
+		Client:   newClient(t, brokers),
+		Topic:    "checkpoints",
+		Keep:     2,
+		MaxBytes: maxBytes,
+		Log:      quiet,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +96,7 @@ func live(t *testing.T, brokers []string, partitions int) int {
 		}
 		last := map[string]bool{}
 		for offset := int64(0); offset < end; {
-			res, err := fetchCommitted(t.Context(), client, "checkpoints", p, offset, 1<<20, fetchWait)
+			res, err := fetchCommitted(t.Context(), client, span{"checkpoints", p, offset, 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}

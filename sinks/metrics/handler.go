@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,9 @@ func Handler(h *history.History, worst int, tasks func() []*pipeline.TaskStatus,
 
 var (
 	keyLabels    = []string{"model", "version", "slice", "window"}
-	signalLabels = append(append([]string{}, keyLabels...), "signal")
+	signalLabels = append(slices.Clone(keyLabels), "signal")
+	modelLabels  = []string{"model", "version"}
+	taskLabels   = []string{"task", "partition"}
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -59,42 +62,51 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	descECE     = desc("ece_ratio", "Expected calibration error of the latest window.", signalLabels...)
-	descECENull = desc("ece_null_ratio", "ECE that a perfectly calibrated model would show at these counts.",
-		signalLabels...)
+	descECENull = desc("ece_null_ratio",
+		"ECE that a perfectly calibrated model would show at these counts.", signalLabels...)
 	descECELo      = desc("ece_lower_ratio", "Lower end of the 95 % interval of the ECE.", signalLabels...)
 	descECEHi      = desc("ece_upper_ratio", "Upper end of the 95 % interval of the ECE.", signalLabels...)
 	descAccuracy   = desc("accuracy_ratio", "Accuracy of the latest window.", signalLabels...)
-	descConfidence = desc("mean_confidence_ratio", "Mean top-label confidence of the labelled rows.", signalLabels...)
-	descNLL        = desc("nll_nats", "Mean negative log-likelihood.", signalLabels...)
-	descBrier      = desc("brier_score", "Mean Brier score, summed over classes.", signalLabels...)
-	descRows       = desc("window_labelled_rows", "Labelled rows of the latest window.", signalLabels...)
-	descPredicted  = desc("window_predictions", "Predictions of the latest window, labelled or not.", keyLabels...)
-	descCoverage   = desc("label_coverage_ratio", "Labelled rows per prediction of the latest window.", keyLabels...)
-	descLag        = desc("label_lag_seconds", "Label time minus prediction time.",
-		append(append([]string{}, keyLabels...), "percentile")...)
+	descConfidence = desc("mean_confidence_ratio",
+		"Mean top-label confidence of the labelled rows.", signalLabels...)
+	descNLL       = desc("nll_nats", "Mean negative log-likelihood.", signalLabels...)
+	descBrier     = desc("brier_score", "Mean Brier score, summed over classes.", signalLabels...)
+	descRows      = desc("window_labelled_rows", "Labelled rows of the latest window.", signalLabels...)
+	descPredicted = desc("window_predictions", "Predictions of the latest window, labelled or not.", keyLabels...)
+	descCoverage  = desc("label_coverage_ratio",
+		"Labelled rows per prediction of the latest window.", keyLabels...)
+	descLag = desc("label_lag_seconds",
+		"Label time minus prediction time.", append(slices.Clone(keyLabels), "percentile")...)
 	descAt = desc("window_end_timestamp_seconds",
 		"End of the label pane that the latest window was taken at.", keyLabels...)
-	descRevision = desc("calibrator_revision", "Revision of the calibrator in force; 0 is the identity.", "model",
-		"version")
-	descAlert = desc("alert_state", "1 while the rule is in this state: pending, firing, or inhibited by another alert that stands for it.", "model", "version", "slice", "rule", "severity", "state")
-	descRefit = desc("refit_state", "1 for the outcome of the newest refit: published, kept or failed.", "model",
-		"version", "reason", "result")
-	descRefitAt = desc("refit_decided_timestamp_seconds", "Event time of the newest refit decision.", "model",
-		"version")
-	descPooled       = desc("pooled_values", "Values of a slice column that have no statistics of their own and are pooled in this slice.", "model", "version", "slice")
-	descLeftOut      = desc("export_slices_left_out", "Keys of slices that were not exported because others are worse.")
-	descDropped      = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
-	descCount        = desc("events_total", "Rows and messages by what became of them; docs/metrics.md lists the events.", "task", "partition", "event", "reason")
+	descRevision = desc("calibrator_revision",
+		"Revision of the calibrator in force; 0 is the identity.", modelLabels...)
+	descAlert = desc("alert_state",
+		"1 while the rule is in this state: pending, firing, or inhibited by another alert that stands for it.",
+		"model", "version", "slice", "rule", "severity", "state")
+	descRefit = desc("refit_state",
+		"1 for the outcome of the newest refit: published, kept or failed.", "model", "version", "reason", "result")
+	descRefitAt = desc("refit_decided_timestamp_seconds",
+		"Event time of the newest refit decision.", modelLabels...)
+	descPooled = desc("pooled_values",
+		"Values of a slice column that have no statistics of their own and are pooled in this slice.",
+		"model", "version", "slice")
+	descLeftOut = desc("export_slices_left_out",
+		"Keys of slices that were not exported because others are worse.")
+	descDropped = desc("export_dropped_keys", "Keys that were not exported because there are too many.")
+	descCount   = desc("events_total",
+		"Rows and messages by what became of them; docs/metrics.md lists the events.",
+		"task", "partition", "event", "reason")
 	descWaiting      = desc("waiting_rows", "Rows that wait in the join.", "partition", "kind")
-	descArchiveWaits = desc("archive_waiting_rows", "Archived rows whose file is not in the directory yet.",
-		"partition", "kind")
+	descArchiveWaits = desc("archive_waiting_rows",
+		"Archived rows whose file is not in the directory yet.", "partition", "kind")
 	descUnaccount = desc("rows_unaccounted",
 		"Rows of a shard whose fates do not add up; anything but 0 is a defect.", "partition")
-	descWatermark = desc("watermark_timestamp_seconds", "Event time up to which a task has everything.", "task",
-		"partition")
-	descCaughtUp = desc("task_caught_up", "1 if the task has read to the end of its log.", "task", "partition")
+	descWatermark = desc("watermark_timestamp_seconds",
+		"Event time up to which a task has everything.", taskLabels...)
+	descCaughtUp = desc("task_caught_up", "1 if the task has read to the end of its log.", taskLabels...)
 	descSaved    = desc("task_saved_timestamp_seconds",
-		"When everything that a task had processed was last seen to be in a checkpoint.", "task", "partition")
+		"When everything that a task had processed was last seen to be in a checkpoint.", taskLabels...)
 	descOffset = desc("task_next_offset", "First offset not yet in a checkpoint.", "task", "partition", "input")
 )
 

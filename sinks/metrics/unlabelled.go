@@ -35,7 +35,8 @@ var (
 	descShift = desc("label_shift_distance",
 		"Total variation of the estimated shares of the classes from those of the reference.", methodLabels...)
 	descShiftP = desc("label_shift_p_value",
-		"P-value of the test of the label-shift assumption: where it is small, the method's estimates are not to be believed.", methodLabels...)
+		"P-value of the test of the label-shift assumption: "+
+			"where it is small, the method's estimates are not to be believed.", methodLabels...)
 	descEstimateMissSE = desc("estimate_miss_standard_errors",
 		"The same in standard errors: beyond 3 the method's assumption has failed.", methodLabels...)
 )

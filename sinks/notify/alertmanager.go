@@ -164,7 +164,8 @@ func (c *Options) post(ctx context.Context, address string, body []byte, header 
 		if u, err := resp.Location(); err == nil {
 			to = u.Host
 		}
-		return &statusError{resp.StatusCode, fmt.Sprintf("a redirection, to host %s, is not followed: set the address that takes alerts", to)}
+		return &statusError{resp.StatusCode,
+			fmt.Sprintf("a redirection, to host %s, is not followed: set the address that takes alerts", to)}
 	}
 	if resp.StatusCode/100 != 2 {
 		return &statusError{resp.StatusCode, strings.TrimSpace(string(text))}

@@ -242,25 +242,25 @@ func (n *Notifier) changed() {
 	}
 }
 
-// work tells one webhook of every change that it wants, in order.
+// work notifies one webhook of every change that it wants, in order.
 func (n *Notifier) work(ctx context.Context, w *Webhook, o *Outcomes, jobs <-chan job, reached func(next int64)) error {
-	down := false // the last delivery was given up: the next is tried once
+	patience := n.cfg.RetryFor
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case j := <-jobs:
-			if w != nil && j.change != nil {
-				if a := j.change.seenBy(w); a != nil {
-					taken, err := n.deliver(ctx, w, o, j.id, a, down)
-					if err != nil {
-						return err
-					}
-					if down = !taken; down {
-						o.GivenUp.Add(1)
-					} else {
-						o.OK.Add(1)
-					}
+			if a := j.change.seenBy(w); a != nil {
+				taken, err := n.deliver(ctx, delivery{w, j.id, a, patience, &o.Failed})
+				if err != nil {
+					return err
+				}
+				if taken {
+					o.OK.Add(1)
+					patience = n.cfg.RetryFor
+				} else {
+					o.GivenUp.Add(1)
+					patience = 0 // the next is tried once
 				}
 			}
 			reached(j.next)

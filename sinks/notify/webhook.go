@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -73,9 +74,11 @@ func (w *Webhook) wants(state string) bool {
 	return slices.Contains(w.States, state)
 }
 
-// seenBy is a change as a webhook is told of it; nil where it is not.
+// seenBy is a change as a webhook is notified of it; nil where it is not.
 func (c *change) seenBy(w *Webhook) *record.Alert {
 	switch {
+	case c == nil || w == nil:
+		return nil
 	case w.wants(inhibited) || !c.over && !c.again:
 		if !w.wants(stateOf(c.alert)) {
 			return nil
@@ -89,20 +92,35 @@ func (c *change) seenBy(w *Webhook) *record.Alert {
 	return &a
 }
 
-// deliver sends one change until it is taken, refused for good, or RetryFor is over, and tries once only where once is
-// set; it reports whether the change was taken. The error is ctx's only.
-func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id string, a *record.Alert,
-	once bool) (taken bool, err error) {
-	c, patience := &n.cfg, n.cfg.RetryFor
-	if once {
-		patience = 0
-	}
+// delivery is a change on its way to a webhook.
+type delivery struct {
+	webhook  *Webhook
+	id       string // the same for every attempt
+	alert    *record.Alert
+	patience time.Duration // how long it is tried again; 0 = once
+	failed   *atomic.Int64 // attempts that another follows
+}
+
+// body is what every attempt sends.
+func (c *Options) body(a *record.Alert) ([]byte, error) {
 	kind := stateOf(a)
 	if a.State == resolved {
 		kind = resolved
 	}
-	body, err := json.Marshal(event{Type: "alert." + kind, Timestamp: a.At, Link: c.link(a), Evidence: c.evidence(a),
-		Data: a})
+	return json.Marshal(event{
+		Type:      "alert." + kind,
+		Timestamp: a.At,
+		Link:      c.link(a),
+		Evidence:  c.evidence(a),
+		Data:      a,
+	})
+}
+
+// deliver sends one change until it is taken, refused for good, or its patience is over; it reports whether the change
+// was taken. The error is ctx's only.
+func (n *Notifier) deliver(ctx context.Context, d delivery) (taken bool, err error) {
+	c, w, id, a := &n.cfg, d.webhook, d.id, d.alert
+	body, err := c.body(a)
 	if err != nil {
 		c.Log.Error("alert cannot be sent", "webhook", host(w.URL), "err", err)
 		return false, nil
@@ -122,12 +140,12 @@ func (n *Notifier) deliver(ctx context.Context, w *Webhook, o *Outcomes, id stri
 			return false, ctx.Err()
 		}
 		var s *statusError
-		if errors.As(err, &s) && s.final() || time.Since(begin)+pause > patience {
-			c.Log.Error("webhook given up", "webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err",
-				err)
+		if errors.As(err, &s) && s.final() || time.Since(begin)+pause > d.patience {
+			c.Log.Error("webhook given up",
+				"webhook", host(w.URL), "id", id, "rule", a.Rule, "state", a.State, "err", err)
 			return false, nil
 		}
-		o.Failed.Add(1)
+		d.failed.Add(1)
 		c.Log.Warn("webhook failed, trying again", "webhook", host(w.URL), "id", id, "in", pause, "err", err)
 		if err := sleep(ctx, pause); err != nil {
 			return false, err

@@ -94,7 +94,9 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 			backoff = f.first
 			continue
 		case errors.Is(err, kafka.OffsetOutOfRange):
-			f.log.Error("history: the log does not have the next record any more (retention, or the topic was made anew): going on at its start", "topic", p.Topic, "partition", p.Partition, "err", err)
+			f.log.Error("history: the log does not have the next record any more "+
+				"(retention, or the topic was made anew): going on at its start",
+				"topic", p.Topic, "partition", p.Partition, "err", err)
 			err = f.store.Rewind(ctx, p, next)
 		}
 		f.tell(p, err)

@@ -19,12 +19,28 @@ const schemaVersion = 1
 
 // schema makes the tables. The condition of the partial index is isDecisive, word for word.
 var schema = []string{
-	`CREATE TABLE plumbline_entries (id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, model TEXT NOT NULL, version TEXT NOT NULL,
-		slice TEXT NOT NULL, at BIGINT NOT NULL, seq BIGINT NOT NULL, state TEXT NOT NULL, summary TEXT NOT NULL, who TEXT NOT NULL,
-		why TEXT NOT NULL, head TEXT NOT NULL, revision BIGINT NOT NULL, record TEXT NOT NULL)`,
+	`CREATE TABLE plumbline_entries (
+		id       TEXT NOT NULL PRIMARY KEY,
+		kind     TEXT NOT NULL,
+		model    TEXT NOT NULL,
+		version  TEXT NOT NULL,
+		slice    TEXT NOT NULL,
+		at       BIGINT NOT NULL,
+		seq      BIGINT NOT NULL,
+		state    TEXT NOT NULL,
+		summary  TEXT NOT NULL,
+		who      TEXT NOT NULL,
+		why      TEXT NOT NULL,
+		head     TEXT NOT NULL,
+		revision BIGINT NOT NULL,
+		record   TEXT NOT NULL)`,
 	`CREATE INDEX plumbline_entries_model ON plumbline_entries (model, at, seq, id)`,
 	`CREATE INDEX plumbline_entries_decisive ON plumbline_entries (model, at, seq, id) WHERE ` + isDecisive,
-	`CREATE TABLE plumbline_positions (cluster TEXT NOT NULL, topic TEXT NOT NULL, part BIGINT NOT NULL, next BIGINT NOT NULL,
+	`CREATE TABLE plumbline_positions (
+		cluster TEXT NOT NULL,
+		topic   TEXT NOT NULL,
+		part    BIGINT NOT NULL,
+		next    BIGINT NOT NULL,
 		PRIMARY KEY (cluster, topic, part))`,
 }
 
@@ -52,8 +68,8 @@ func newPostgres(c *Options) (*postgres, error) {
 	}
 	config, err := pq.NewConfig(dsn)
 	if err != nil {
-		return nil, errors.New("history: the address of the database cannot be read: it must be postgres://user@host/database?sslmode=verify-full " +
-			"or such words as host=… user=… dbname=…")
+		return nil, errors.New("history: the address of the database cannot be read: " +
+			"it must be postgres://user@host/database?sslmode=verify-full or such words as host=… user=… dbname=…")
 	}
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > c.Timeout {
 		config.ConnectTimeout = c.Timeout
@@ -172,7 +188,8 @@ func makeSchema(ctx context.Context, db *sql.DB) error {
 		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(`+strconv.Itoa(schemaLock)+`)`); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS plumbline_schema (version BIGINT NOT NULL)`); err != nil {
+		const table = `CREATE TABLE IF NOT EXISTS plumbline_schema (version BIGINT NOT NULL)`
+		if _, err := tx.ExecContext(ctx, table); err != nil {
 			return err
 		}
 		var have sql.NullInt64

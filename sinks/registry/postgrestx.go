@@ -33,8 +33,8 @@ type sqlTx struct {
 func (t *sqlTx) position(p Place) (next int64, err error) {
 	statement := `SELECT next FROM plumbline_positions WHERE cluster = $1 AND topic = $2 AND part = $3`
 	if t.writes {
-		_, err := t.db.ExecContext(t.ctx, `INSERT INTO plumbline_positions (cluster, topic, part, next) VALUES ($1, $2, $3, 0)
-			ON CONFLICT DO NOTHING`, p.Cluster, p.Topic, p.Partition)
+		_, err := t.db.ExecContext(t.ctx, `INSERT INTO plumbline_positions (cluster, topic, part, next)
+			VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING`, p.Cluster, p.Topic, p.Partition)
 		if err != nil {
 			return 0, err
 		}
@@ -48,8 +48,8 @@ func (t *sqlTx) position(p Place) (next int64, err error) {
 }
 
 func (t *sqlTx) move(p Place, next int64) error {
-	_, err := t.db.ExecContext(t.ctx, `UPDATE plumbline_positions SET next = $4 WHERE cluster = $1 AND topic = $2 AND part = $3`,
-		p.Cluster, p.Topic, p.Partition, next)
+	_, err := t.db.ExecContext(t.ctx, `UPDATE plumbline_positions SET next = $4
+		WHERE cluster = $1 AND topic = $2 AND part = $3`, p.Cluster, p.Topic, p.Partition, next)
 	return err
 }
 
@@ -167,7 +167,8 @@ func (t *sqlTx) add(es []Entry) (added int, err error) {
 		}
 		added += int(n)
 		if n == 0 && e.seq > 0 {
-			_, err := t.db.ExecContext(t.ctx, `UPDATE plumbline_entries SET seq = $1 WHERE id = $2 AND (seq = 0 OR seq > $1)`, e.seq, e.ID)
+			_, err := t.db.ExecContext(t.ctx, `UPDATE plumbline_entries SET seq = $1
+				WHERE id = $2 AND (seq = 0 OR seq > $1)`, e.seq, e.ID)
 			if err != nil {
 				return 0, err
 			}
@@ -178,8 +179,10 @@ func (t *sqlTx) add(es []Entry) (added int, err error) {
 
 func (t *sqlTx) remove(model string, before position, keep map[string]bool) (removed int64, err error) {
 	// No array of ids is NULL, and "<> ALL (NULL)" holds for none: hence the empty one.
-	res, err := t.db.ExecContext(t.ctx, `DELETE FROM plumbline_entries WHERE model = $1 AND (at, seq, id) < ($2, $3, $4) AND id <> ALL($5)`,
-		model, before.at, before.seq, before.id, pq.Array(slices.AppendSeq([]string{}, maps.Keys(keep))))
+	kept := slices.AppendSeq([]string{}, maps.Keys(keep))
+	res, err := t.db.ExecContext(t.ctx, `DELETE FROM plumbline_entries
+		WHERE model = $1 AND (at, seq, id) < ($2, $3, $4) AND id <> ALL($5)`,
+		model, before.at, before.seq, before.id, pq.Array(kept))
 	if err != nil {
 		return 0, err
 	}

@@ -10,21 +10,30 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// apply calibrates n×k scores into dst, which may be the same slice: by the calibrator in force, and the rows whose ids
-// are in the canary's share by the canary, as the calibrated stream does. It returns how many those are.
-func apply[T float32 | float64](f *InForce, dst, z []T, k int, probs bool, ids []arrowio.ID) (canary int, err error) {
+// scores are the rows of a request: k numbers each, row after row.
+type scores[T float32 | float64] struct {
+	z             []T
+	k             int
+	probabilities bool         // not logits
+	ids           []arrowio.ID // of the rows; none where the request has none
+}
+
+// apply calibrates rows into dst, which may be their slice: by the calibrator in force, and the rows whose ids are in
+// the canary's share by the canary, as the calibrated stream does. It returns how many those are.
+func apply[T float32 | float64](f *InForce, dst []T, s scores[T]) (canary int, err error) {
+	k := s.k
 	var rows []int
 	var own []T
-	for i, id := range ids {
+	for i, id := range s.ids {
 		if f.Canary != nil && arrowio.InShare(id, f.Share) {
 			rows = append(rows, i)
-			own = append(own, z[i*k:(i+1)*k]...)
+			own = append(own, s.z[i*k:(i+1)*k]...)
 		}
 	}
-	if err := calibrator.ApplyRows(f.Calibrator, dst, z, k, probs); err != nil || len(rows) == 0 {
+	if err := calibrator.ApplyRows(f.Calibrator, dst, s.z, k, s.probabilities); err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if err := calibrator.ApplyRows(f.Canary, own, own, k, probs); err != nil {
+	if err := calibrator.ApplyRows(f.Canary, own, own, k, s.probabilities); err != nil {
 		return 0, err
 	}
 	for n, i := range rows {

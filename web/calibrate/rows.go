@@ -78,6 +78,52 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 
 // json calibrates the rows of a JSON body.
 func (f *InForce) json(body []byte) (*answer, error) {
+	in, err := decode(body)
+	if err != nil {
+		return nil, err
+	}
+	list, name := in.Logits, "logits"
+	if list == nil {
+		list, name = in.Probabilities, "probabilities"
+	}
+	out := &answer{
+		Model:         f.Model,
+		Version:       f.Version,
+		Revision:      f.Revision,
+		Probabilities: make([][]float64, len(list)),
+	}
+	if len(list) == 0 {
+		return out, nil
+	}
+	slab, err := join(list, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := noNull(body, name); err != nil {
+		return nil, err
+	}
+	ids, err := idsOf(in.IDs, len(list))
+	if err != nil {
+		return nil, err
+	}
+	k := len(list[0])
+	rows := scores[float64]{z: slab, k: k, probabilities: name == "probabilities", ids: ids}
+	if out.Canary, err = apply(f, slab, rows); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		p := slab[i*k : (i+1)*k]
+		if p[0] != p[0] {
+			return nil, fmt.Errorf("%s: row %d gives no probabilities: allowed are finite logits, "+
+				"or values in [0, 1] whose sum is within 0.05 of 1", name, i)
+		}
+		out.Probabilities[i] = p
+	}
+	return out, nil
+}
+
+// decode reads a JSON body, which has exactly one list of rows.
+func decode(body []byte) (*rows, error) {
 	var in rows
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
@@ -90,15 +136,11 @@ func (f *InForce) json(body []byte) (*answer, error) {
 	if (in.Logits == nil) == (in.Probabilities == nil) {
 		return nil, errors.New("body: exactly one of logits and probabilities is needed")
 	}
-	list, name := in.Logits, "logits"
-	if list == nil {
-		list, name = in.Probabilities, "probabilities"
-	}
-	out := &answer{Model: f.Model, Version: f.Version, Revision: f.Revision,
-		Probabilities: make([][]float64, len(list))}
-	if len(list) == 0 {
-		return out, nil
-	}
+	return &in, nil
+}
+
+// join puts rows of one length behind each other.
+func join(list [][]float64, name string) ([]float64, error) {
 	k := len(list[0])
 	if k < 2 {
 		return nil, fmt.Errorf("%s: row 0 has %d values, allowed are 2 and more", name, k)
@@ -110,24 +152,7 @@ func (f *InForce) json(body []byte) (*answer, error) {
 		}
 		slab = append(slab, row...)
 	}
-	if err := noNull(body, name); err != nil {
-		return nil, err
-	}
-	ids, err := idsOf(in.IDs, len(list))
-	if err != nil {
-		return nil, err
-	}
-	if out.Canary, err = apply(f, slab, slab, k, name == "probabilities", ids); err != nil {
-		return nil, err
-	}
-	for i := range list {
-		p := slab[i*k : (i+1)*k]
-		if p[0] != p[0] {
-			return nil, fmt.Errorf("%s: row %d gives no probabilities: allowed are finite logits, or values in [0, 1] whose sum is within 0.05 of 1", name, i)
-		}
-		out.Probabilities[i] = p
-	}
-	return out, nil
+	return slab, nil
 }
 
 // bodyError is an error of encoding/json in the words of whoever wrote the body.
@@ -193,7 +218,7 @@ func (h *Handler) arrow(w http.ResponseWriter, f *InForce, body []byte) {
 		}
 	}
 	probs := make([]float32, len(b.Scores))
-	canary, err := apply(f, probs, b.Scores, b.K, b.Probs, b.IDs)
+	canary, err := apply(f, probs, scores[float32]{z: b.Scores, k: b.K, probabilities: b.Probs, ids: b.IDs})
 	if err != nil {
 		h.fail(w, http.StatusBadRequest, err.Error())
 		return

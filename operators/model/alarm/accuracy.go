@@ -83,7 +83,8 @@ func accuracyMessage(a *record.Alert, bins []metric.Bin) string {
 		n, right, confidence = n+b.W, right+b.SumA, confidence+b.SumC
 	}
 	e := a.Evidence
-	text := fmt.Sprintf("accuracy is more than %g below the %s reference of %.3f (slack %.4f) since about %s: log evidence %.1f, bound %.1f",
+	text := fmt.Sprintf("accuracy is more than %g below the %s reference of %.3f (slack %.4f) since about %s: "+
+		"log evidence %.1f, bound %.1f",
 		e.EpsilonAccuracy, e.Reference, *e.ReferenceAccuracy, e.AccuracySlack, e.Since, a.Value, a.Threshold)
 	if n > 0 {
 		text += fmt.Sprintf("; %.3f over the %d labelled rows since, whose mean confidence is %.3f", right/n, a.Rows,

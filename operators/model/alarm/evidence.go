@@ -69,7 +69,8 @@ func message(a *record.Alert) string {
 	for _, b := range e.Bins {
 		where = append(where, fmt.Sprintf("(%.3g, %.3g] by %+.3f", b.Lo, b.Hi, b.Gap))
 	}
-	text := fmt.Sprintf("%s confidence is %s beyond the tolerance (ECE %g, bin %g) since about %s: log evidence %.1f, bound %.1f; ECE %.4f over the %d labelled rows since",
+	text := fmt.Sprintf("%s confidence is %s beyond the tolerance (ECE %g, bin %g) since about %s: "+
+		"log evidence %.1f, bound %.1f; ECE %.4f over the %d labelled rows since",
 		a.Signal, e.Direction, e.EpsilonECE, e.EpsilonBin, e.Since, a.Value, a.Threshold, a.ECE, a.Rows)
 	if len(where) > 0 {
 		text += "; off in bins " + strings.Join(where, ", ")

@@ -82,13 +82,17 @@ func (r *distance) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
 	if err != nil { // too few rows
 		return j, false, nil
 	}
-	x := map[string]unlabelled.Distance{KS: d.KS, Wasserstein: d.Wasserstein, PSI: d.PSI,
-		JS: d.JensenShannon}[s.Measure]
-	return Judgement{Rows: cur.rows, Value: x.Value, Significant: x.Exceeds(), Unlabelled: true,
-		Detail: fmt.Sprintf("%s of %s between the last %d predictions and the %s reference of %d is %.4f; noise alone makes it %.4f,"+
-			" and above %.4f with probability %g", s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null,
-			x.Threshold,
-			s.Alpha)}, true, nil
+	x := map[string]unlabelled.Distance{
+		KS:          d.KS,
+		Wasserstein: d.Wasserstein,
+		PSI:         d.PSI,
+		JS:          d.JensenShannon,
+	}[s.Measure]
+	detail := fmt.Sprintf("%s of %s between the last %d predictions and the %s reference of %d is %.4f; "+
+		"noise alone makes it %.4f, and above %.4f with probability %g",
+		s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null, x.Threshold, s.Alpha)
+	j = Judgement{Rows: cur.rows, Value: x.Value, Significant: x.Exceeds(), Unlabelled: true, Detail: detail}
+	return j, true, nil
 }
 
 // Append appends the rule window.

@@ -100,7 +100,8 @@ func (r *estimate) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
 		m := e.Against(right, float64(cur.rows))
 		lo, hi := math.Abs(m.Difference)-1.96*m.SE, math.Abs(m.Difference)+1.96*m.SE
 		j.Value, j.Lo, j.Hi, j.Significant = math.Abs(m.Difference), &lo, &hi, math.Abs(m.Z) > missBound
-		j.Detail = fmt.Sprintf("of the last %d labelled rows accuracy was estimated at %.4f without their labels and is %.4f, %.1f standard errors off: not true that %s",
+		j.Detail = fmt.Sprintf("of the last %d labelled rows accuracy was estimated at %.4f without their labels "+
+			"and is %.4f, %.1f standard errors off: not true that %s",
 			cur.rows, e.Accuracy, right/float64(cur.rows), math.Abs(m.Z), e.Assumption)
 	default:
 		was, total, full := r.key.Estimator.Reference()
@@ -112,7 +113,8 @@ func (r *estimate) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
 		d := was - e.Accuracy
 		lo, hi := d-math.Hypot(was-refLo, e.Hi-e.Accuracy), d+math.Hypot(refHi-was, e.Accuracy-e.Lo)
 		j.Value, j.Lo, j.Hi, j.Significant = d, &lo, &hi, lo > 0
-		j.Detail = fmt.Sprintf("estimated accuracy of the last %d predictions is %.4f, %.4f in the labelled reference of %.0f rows, if %s", cur.rows, e.Accuracy, was, total, e.Assumption)
+		j.Detail = fmt.Sprintf("estimated accuracy of the last %d predictions is %.4f, "+
+			"%.4f in the labelled reference of %.0f rows, if %s", cur.rows, e.Accuracy, was, total, e.Assumption)
 	}
 	return j, true, nil
 }

@@ -29,9 +29,10 @@ func (r excess) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 	ece := metric.ECE(bins)
 	iv := metric.Resample(bins, r.env.Resamples, r.key.Seed(r.cfg.Signal, in.Index))
 	over := ece - iv.Null
-	return Judgement{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv,
-		Detail: fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, %.4f more than a calibrated model would show (%.4f)",
-			r.cfg.Signal, ece, n, over, iv.Null)}, true, nil
+	j = Judgement{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv}
+	j.Detail = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, "+
+		"%.4f more than a calibrated model would show (%.4f)", r.cfg.Signal, ece, n, over, iv.Null)
+	return j, true, nil
 }
 
 func (excess) Append(dst []byte) []byte { return dst }

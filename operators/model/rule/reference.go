@@ -56,7 +56,8 @@ func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 		return j, false, nil
 	}
 	j.Value, j.Lo, j.Hi, j.Significant = d.Difference, &d.Lo, &d.Hi, d.Lo > 0
-	j.Detail = fmt.Sprintf("%s %s %.4f over the last %d labelled rows, %.4f in the %s reference of %d: worse by %.4f, 95 %% interval %.4f to %.4f",
+	j.Detail = fmt.Sprintf("%s %s %.4f over the last %d labelled rows, %.4f in the %s reference of %d: "+
+		"worse by %.4f, 95 %% interval %.4f to %.4f",
 		s.Signal, s.Measure, d.Now, cur.rows, d.Reference, s.Reference, ref.rows, d.Difference, d.Lo, d.Hi)
 	return j, true, nil
 }
@@ -86,7 +87,9 @@ func judgeCurve(j Judgement, bins []reference.BinChange, s *Config, refRows int6
 	}
 	j.Lo, j.Hi = &lo, &hi
 	m := float64(len(bins))
-	j.Detail = fmt.Sprintf("%s calibration curve over the last %d labelled rows: accuracy - confidence in (%.3g, %.3g] is %+.4f, %+.4f in the %s reference of %d rows (p = %.2g for the whole curve)",
+	j.Detail = fmt.Sprintf("%s calibration curve over the last %d labelled rows: "+
+		"accuracy - confidence in (%.3g, %.3g] is %+.4f, %+.4f in the %s reference of %d rows "+
+		"(p = %.2g for the whole curve)",
 		s.Signal, j.Rows, float64(best)/m, float64(best+1)/m, b.Now, b.Change.Reference, s.Reference, refRows, b.PHolm)
 	return j, true, nil
 }
