@@ -210,7 +210,8 @@ func TestMutatedMessages(t *testing.T) {
 	}
 	for _, h := range of {
 		t.Logf(
-			"inflate %v: %d messages, %d accepted, %d of them compared with the Arrow library; at most %d bytes allocated and %v a message",
+			"inflate %v: %d messages, %d accepted, %d of them compared with the Arrow library; "+
+				"at most %d bytes allocated and %v a message",
 			h.o.Inflate,
 			h.decoded,
 			h.accepted,

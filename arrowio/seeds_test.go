@@ -60,7 +60,8 @@ func librarySeeds(t testing.TB) [][]byte {
 	}
 	rows := rowsOf(
 		t,
-		`{"id":"x","h":"a string longer than twelve bytes","model":"a","region":"eu","logits":[1,2,3],"features":[1,2],"label":1,"ts":"2020-01-01T00:00:00Z"}`,
+		`{"id":"x","h":"a string longer than twelve bytes","model":"a","region":"eu","logits":[1,2,3],"features":[1,2],
+			"label":1,"ts":"2020-01-01T00:00:00Z"}`,
 		`{"id":"y","h":null,"model":"b","region":null,"logits":null,"features":null,"label":null,"ts":null}`,
 	)
 	odd := []arrow.Field{

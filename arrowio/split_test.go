@@ -87,7 +87,8 @@ func everyRow(i int, id string) string {
 		return v
 	}
 	return fmt.Sprintf(
-		`{"id":%s,"ts":%d,"logits":%s,"extras":%s,"label":%s,"region":%s,"born":%d,"note":%s,"raw":%s,"flag":%s,"weight":%d,"tenant":%s}`,
+		`{"id":%s,"ts":%d,"logits":%s,"extras":%s,"label":%s,"region":%s,`+
+			`"born":%d,"note":%s,"raw":%s,"flag":%s,"weight":%d,"tenant":%s}`,
 		id,
 		1000+i,
 		or(i%11 == 3, fmt.Sprintf("[%d,1.5,-2]", i)),

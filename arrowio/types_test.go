@@ -278,7 +278,8 @@ func TestUnknownColumnsAreIgnored(t *testing.T) {
 	}
 	v := stream(t, fields, model, rowsOf(
 		t,
-		`{"a":null,"b":{"x":"q","y":[1,2]},"c":[{"key":"k","value":1}],"d":true,"e":"YWJj","f":"2020-01-01","g":5,"h":"a string longer than twelve bytes","logits":[3,4],"label":1}`,
+		`{"a":null,"b":{"x":"q","y":[1,2]},"c":[{"key":"k","value":1}],"d":true,"e":"YWJj","f":"2020-01-01","g":5,
+			"h":"a string longer than twelve bytes","logits":[3,4],"label":1}`,
 		`{"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":null,"logits":[5,6],"label":0}`,
 	))
 	b := decodeOne(t, Options{}, v, Predictions)

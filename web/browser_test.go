@@ -195,7 +195,8 @@ func TestLinkOfAlertInBrowser(t *testing.T) {
 func TestInhibitedAlertsInBrowser(t *testing.T) {
 	srv := httptest.NewServer(still(anytime(synthetic())))
 	defer srv.Close()
-	dom := chromium(t, srv.URL+"/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=&at=2024-03-05T11:54:00Z", "--dump-dom")
+	at := "/?model=digits-resnet20&version=2024-03-01&window=last-5000&slice=&at=2024-03-05T11:54:00Z"
+	dom := chromium(t, srv.URL+at, "--dump-dom")
 	root := item(t, dom, "Alarm: calibration-calibrated")
 	for _, want := range []string{`aria-label="Follows from it"`, "worse-nll", "region=us", "over its limit, inhibited",
 		"calibrated confidence is overconfident",

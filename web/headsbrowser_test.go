@@ -5,6 +5,7 @@ package web
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,31 +20,9 @@ import (
 )
 
 // headsPage has a head in every state that the panel tells apart.
-const headsPage = `{"heads": [
- {"id":"m/1+head1","model":"m","version":"1","number":1,"shadow_version":"1+head1","state":"rejected","why":"its NLL is higher","serve":false,
-  "request":{"decided_at":"2024-03-05T09:00:00Z"},"result":{"outcome":"trained"},
-  "verdict":{"evidence":{"rows":50000,"serving":{"accuracy":0.91,"nll":0.301,"ece":0.012,"ece_null":0.011,"aurc":0.02},"shadow":{"accuracy":0.905,"nll":0.322,"ece":0.015,"ece_null":0.011,"aurc":0.023},
-   "nll_gain":-0.021,"nll_gain_se":0.002,"log_e_better":-8.2,"log_e_worse":6.1,"log_e_accuracy":1.1,"alpha":0.05}}},
- {"id":"m/1+head2","model":"m","version":"1","number":2,"shadow_version":"1+head2","state":"ready","why":"better by NLL on 4,210 rows","serve":true,
-  "request":{"decided_at":"2024-03-05T10:00:00Z"},
-  "result":{"outcome":"trained","evidence":{"auto":{"chosen":"au","tried":[
-    {"name":"cross_entropy","report":{"epochs":[{"epoch":1,"valid":{"nll":0.9}},{"epoch":2,"valid":{"nll":0.7}},{"epoch":3,"valid":{"nll":0.66}}]}},
-    {"name":"au","report":{"epochs":[{"epoch":1,"valid":{"nll":0.8}},{"epoch":2,"valid":{"nll":0.62}},{"epoch":3,"valid":{"nll":0.61}}]}}]}}},
-  "verdict":{"evidence":{"rows":4210,"serving":{"accuracy":0.711,"nll":0.9321,"ece":0.083,"ece_null":0.013,"aurc":0.12},"shadow":{"accuracy":0.843,"nll":0.4712,"ece":0.014,"ece_null":0.012,"aurc":0.041},
-   "nll_gain":0.4609,"nll_gain_se":0.011,"log_e_better":41.3,"log_e_worse":-60.2,"log_e_accuracy":38.8,"alpha":0.05}},
-  "order":{"action":"pin","by":"ann","why":"the shift is real","at":"2024-03-05T10:20:00Z"}},
- {"id":"m/1+head3","model":"m","version":"1","number":3,"shadow_version":"1+head3","state":"shadow","why":"au: validation NLL 0.5012, accuracy 0.8310 of 2000 rows","serve":false,
-  "request":{"decided_at":"2024-03-05T11:00:00Z"},
-  "result":{"outcome":"trained","evidence":{"after":{"n":2000,"accuracy":0.831,"nll":0.5012,"ece":0.019,"ece_null":0.018,"aurc":0.05},"before":{"n":2000,"accuracy":0.702,"nll":1.1,"ece":0.12,"ece_null":0.017,"aurc":0.13}}}},
- {"id":"m/1+head4","model":"m","version":"1","number":4,"shadow_version":"1+head4","state":"running","serve":false,"silent_seconds":2.1,
-  "request":{"decided_at":"2024-03-05T11:20:00Z"},"job":{"attempt":1,"trainer":"gpu-a","step":"cross_entropy_slow","done":0.42,"nll":0.713},
-  "curve":[{"step":"cross_entropy","done":0.1,"nll":1.1},{"step":"cross_entropy","done":0.2,"nll":0.8},{"step":"cross_entropy_slow","done":0.42,"nll":0.713}]},
- {"id":"m/1+head5","model":"m","version":"1","number":5,"shadow_version":"1+head5","state":"running","serve":false,"silent_seconds":94,"lost":true,
-  "request":{"decided_at":"2024-03-05T11:21:00Z"},"job":{"attempt":2,"trainer":"gpu-b","step":"au","done":0.8,"nll":0.5}},
- {"id":"m/2+head1","model":"m","version":"2","number":1,"shadow_version":"2+head1","state":"waiting","queue":1,"serve":false,"why":"accuracy is 0.712, of the reference rows 0.911","request":{"decided_at":"2024-03-05T11:22:00Z"}},
- {"id":"n/1+head1","model":"n","version":"1","number":1,"shadow_version":"1+head1","state":"waiting","queue":2,"serve":false,"request":{"decided_at":"2024-03-05T11:23:00Z"}},
- {"id":"n/1+head2","model":"n","version":"1","number":2,"shadow_version":"1+head2","state":"failed","why":"given up after 3 attempts: out of memory","serve":false,"request":{"decided_at":"2024-03-05T08:00:00Z"},"result":{"outcome":"failed"}}
-], "serve": [{"model":"m","version":"1","number":2,"serve":"1+head2","because":"pinned by ann"}]}`
+//
+//go:embed testdata/heads.json
+var headsPage []byte
 
 // pageHeads gives headsPage, and takes every order but those about head1.
 type pageHeads struct {
@@ -91,8 +70,14 @@ func scripted(h http.Handler, script string) http.Handler {
 
 // steps are what a script of the test has: wait polls, note leaves a text in the page, button finds one by its order.
 const steps = `
-const wait = (ok) => new Promise((r) => { const t = setInterval(() => { const v = ok(); if (v) { clearInterval(t); r(v); } }, 20); });
-const note = (name, text) => { const p = document.createElement("pre"); p.textContent = name + "=" + text; document.body.append(p); };
+const wait = (ok) => new Promise((r) => {
+  const t = setInterval(() => { const v = ok(); if (v) { clearInterval(t); r(v); } }, 20);
+});
+const note = (name, text) => {
+  const p = document.createElement("pre");
+  p.textContent = name + "=" + text;
+  document.body.append(p);
+};
 const button = (key) => [...document.querySelectorAll("#headlist [data-key]")].find((b) => b.dataset.key === key);
 const dialog = () => document.querySelector("dialog[open]");
 `
@@ -100,7 +85,10 @@ const dialog = () => document.querySelector("dialog[open]");
 // TestHeadsInBrowser: what the panel says of a head in each state.
 func TestHeadsInBrowser(t *testing.T) {
 	h := New(Deps{History: synthetic(), Control: &recorded{}, Heads: &pageHeads{}})
-	srv := httptest.NewServer(scripted(h, steps+`await wait(() => button("pin m/1+head3")); note("buttons", [...document.querySelectorAll("#headlist button")].map((b) => b.dataset.key).join("|"));`))
+	srv := httptest.NewServer(scripted(h, steps+`
+await wait(() => button("pin m/1+head3"));
+note("buttons", [...document.querySelectorAll("#headlist button")].map((b) => b.dataset.key).join("|"));
+`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
 	thin := "\u202f"
@@ -115,7 +103,8 @@ func TestHeadsInBrowser(t *testing.T) {
 		"Published by ann, ", "the shift is real", "to be served", "given up after 3 attempts: out of memory",
 		"Curves of 2 trainings; taken: au",
 		"cross_entropy from 0.900 to 0.660, lowest 0.660; au from 0.800 to 0.610, lowest 0.610",
-		"buttons=cancel n/1+head1|cancel m/2+head1|cancel m/1+head5|cancel m/1+head4|pin m/1+head3|rollback m/1+head3|rollback m/1+head2|auto m/1+head2|pin m/1+head1|rollback m/1+head1",
+		"buttons=cancel n/1+head1|cancel m/2+head1|cancel m/1+head5|cancel m/1+head4|pin m/1+head3|" +
+			"rollback m/1+head3|rollback m/1+head2|auto m/1+head2|pin m/1+head1|rollback m/1+head1",
 	} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page lacks %q", want)
@@ -206,8 +195,13 @@ func TestHeadsScreenshots(t *testing.T) {
 		t.Skip("PLUMBLINE_SCREENSHOTS names no directory: no pictures wanted")
 	}
 	for name, script := range map[string]string{
-		"heads":       `await wait(() => button("pin m/1+head3")); document.getElementById("content").hidden = true; document.querySelector("[data-key='m/1+head2']").open = true;`,
-		"heads-order": `(await wait(() => button("pin m/1+head3"))).click(); document.getElementById("content").hidden = true;`,
+		"heads": `
+await wait(() => button("pin m/1+head3"));
+document.getElementById("content").hidden = true;
+document.querySelector("[data-key='m/1+head2']").open = true;`,
+		"heads-order": `
+(await wait(() => button("pin m/1+head3"))).click();
+document.getElementById("content").hidden = true;`,
 	} {
 		srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Control: &recorded{}, Heads: &pageHeads{}}),
 			steps+script))

@@ -39,7 +39,8 @@ func TestHistoryOfAModel(t *testing.T) {
 		body, asked    string
 	}{
 		{"GET", "m/history", nil, 200, `"entries":[]`, "m||" + "|-|-|100||true"},
-		{"GET", "a%2Fb/history?version=1&kind=alert,calibrator&since=1970-01-01T00:00:01Z&until=1970-01-01T00:00:02Z&limit=7&cursor=1.2.a&detail=none", nil, 200, "entries",
+		{"GET", "a%2Fb/history?version=1&kind=alert,calibrator&since=1970-01-01T00:00:01Z" +
+			"&until=1970-01-01T00:00:02Z&limit=7&cursor=1.2.a&detail=none", nil, 200, "entries",
 			"a/b|1|alert+calibrator|1000000000|2000000000|7|1.2.a|false"},
 		{"HEAD", "m/history", nil, 200, "", "m|||-|-|100||true"},
 		{"GET", "m/history?kind=none", nil, 400, `kind \"none\": must be some of calibrator, alert`, ""},

@@ -149,7 +149,9 @@ func TestPictureOfDemo(t *testing.T) {
 			page.await(ctx, `document.getElementById("verdict").textContent.includes("calibration-raw is firing")`)
 		case strings.Contains(text, "HEAD ready"):
 			page.await(ctx, `document.getElementById("asof").textContent.match(/[0-9:]{8}/)[0] >= "00:15:40"`)
-			page.await(ctx, `document.getElementById("verdict").dataset.state === "answered" && document.querySelector("[name=slice]").value === "" && document.getElementById("headlist").textContent.includes("ready to be served")`)
+			page.await(ctx, `document.getElementById("verdict").dataset.state === "answered" &&
+				document.querySelector("[name=slice]").value === "" &&
+				document.getElementById("headlist").textContent.includes("ready to be served")`)
 			data, err := base64.StdEncoding.DecodeString(page.call("Page.captureScreenshot", nil)["data"].(string))
 			if err == nil {
 				err = os.WriteFile(file, data, 0o600)

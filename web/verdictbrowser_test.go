@@ -92,7 +92,8 @@ func TestManySlicesInBrowser(t *testing.T) {
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
-	if v, want := verdictOf(t, dom), "Firing in other slices: merchant=007, merchant=047, merchant=087 and 2 more."; !strings.Contains(v, want) || !strings.Contains(v, `data-state="elsewhere"`) {
+	v, want := verdictOf(t, dom), "Firing in other slices: merchant=007, merchant=047, merchant=087 and 2 more."
+	if !strings.Contains(v, want) || !strings.Contains(v, `data-state="elsewhere"`) {
 		t.Errorf("got %s, want %s", v, want)
 	}
 	for _, want := range []string{">merchant=047 ▲</option>", ">merchant=046</option>", ">merchant=199</option>",
@@ -221,12 +222,14 @@ func TestSilentKafkaInBrowser(t *testing.T) {
 	srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Status: func() any { return status }}), steps+`
 const conn = document.getElementById("conn");
 const seen = []; // the stream of this test ends at once
-new MutationObserver(() => seen.push(conn.textContent + "|" + conn.dataset.state + "|" + conn.title)).observe(conn, { childList: true });
+const see = () => seen.push(conn.textContent + "|" + conn.dataset.state + "|" + conn.title);
+new MutationObserver(see).observe(conn, { childList: true });
 await wait(() => seen.some((s) => s.startsWith("Kafka")));
 note("pill", seen.find((s) => s.startsWith("Kafka")));`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL+link, "--dump-dom")
-	if want := "pill=Kafka does not answer since 2024-03-05&nbsp;11:22:33 UTC|lost|connection refused"; !strings.Contains(dom, want) {
+	want := "pill=Kafka does not answer since 2024-03-05&nbsp;11:22:33 UTC|lost|connection refused"
+	if !strings.Contains(dom, want) {
 		_, notes, _ := strings.Cut(dom, "<pre>")
 		t.Errorf("the page lacks %q: %.300s", want, notes)
 	}
@@ -293,8 +296,11 @@ s.dispatchEvent(new Event("input"));
 await wait(() => !document.getElementById("pinbar").hidden);
 note("moved", place() - before);
 note("wide", document.documentElement.scrollWidth - document.documentElement.clientWidth);
-note("cut", [...document.querySelectorAll(".tile dd")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent).join("|"));
-const names = [...document.querySelectorAll("button, select, input, summary, a")].filter((e) => e.checkVisibility() && !(e.labels && e.labels.length) && !(e.textContent.trim() || e.getAttribute("aria-label")));
+const cut = [...document.querySelectorAll(".tile dd")].filter((e) => e.scrollWidth > e.clientWidth);
+note("cut", cut.map((e) => e.textContent).join("|"));
+const named = (e) => e.labels && e.labels.length || e.textContent.trim() || e.getAttribute("aria-label");
+const names = [...document.querySelectorAll("button, select, input, summary, a")]
+  .filter((e) => e.checkVisibility() && !named(e));
 note("nameless", names.map((e) => e.outerHTML).join("|"));
 `
 

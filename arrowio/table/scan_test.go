@@ -238,7 +238,8 @@ func TestScanFeatures(t *testing.T) {
 
 // TestScanFeaturesNull reads Parquet files of pyarrow whose first features are null, as fixed-size lists and as lists:
 //
-//	pq.write_table(pa.table({"features": pa.array([None, [1, 2], [3, 4], None, [5, 6], [7, 8]], TYPE), "label": …}), …)
+//	features = pa.array([None, [1, 2], [3, 4], None, [5, 6], [7, 8]], TYPE)
+//	pq.write_table(pa.table({"features": features, "label": …}), …)
 func TestScanFeaturesNull(t *testing.T) {
 	for _, name := range []string{"nulls_fixed.parquet", "nulls_lists.parquet"} {
 		var values []float32

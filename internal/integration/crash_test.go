@@ -15,7 +15,9 @@ import (
 )
 
 // crashConfig has everything on, so that windows, detector, calibrators and the join buffer must all survive.
-const crashConfig = driftCommon + `rules: [{name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s}]
+const crashConfig = driftCommon + `
+rules:
+- {name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s}
 refit: {method: temperature, period: 150s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 `
 

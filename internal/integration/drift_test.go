@@ -25,11 +25,15 @@ const (
 // calibrator before the alarm: the clean net's own ECE of 12 % is accepted, and the alarm is for the noisy one's 34 %.
 var driftSetups = []struct{ signal, yaml string }{
 	{"calibrated", `
-rules: [{name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s, clear_for: 30s}]
+rules:
+- {name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03,
+   for: 20s, clear_for: 30s}
 refit: {method: temperature, period: 150s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 `},
 	{"raw", `
-rules: [{name: ece, signal: raw, rows: 2000, min_rows: 1000, warmup_rows: 2000, fire: 0.18, clear: 0.15, for: 20s, clear_for: 30s}]
+rules:
+- {name: ece, signal: raw, rows: 2000, min_rows: 1000, warmup_rows: 2000, fire: 0.18, clear: 0.15,
+   for: 20s, clear_for: 30s}
 refit: {method: temperature, period: 0s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 `},
 }
@@ -46,7 +50,8 @@ windows: [{name: day, kind: time, size: 24h}, {name: last2000, kind: rows, rows:
 func TestDrift(t *testing.T) {
 	file := realdata.File(t, "c10jpeg_resnet_logits.npz")
 	var table strings.Builder
-	table.WriteString("| signal | seed | rows to the alarm | calibrators before → after the alarm | raw ECE after | calibrated ECE after | rows |\n|---|---|---|---|---|---|---|\n")
+	table.WriteString("| signal | seed | rows to the alarm | calibrators before → after the alarm " +
+		"| raw ECE after | calibrated ECE after | rows |\n|---|---|---|---|---|---|---|\n")
 	for _, setup := range driftSetups {
 		for seed := 1; seed <= 5; seed++ {
 			t.Run(fmt.Sprintf("%s/seed=%d", setup.signal, seed), func(t *testing.T) {

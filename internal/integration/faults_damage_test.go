@@ -127,9 +127,12 @@ func claimWithoutBody(d *deployment) (damaged int) {
 		return !strings.Contains(key, "/shards/") && !strings.Contains(key, "/models/")
 	})
 	for key, n := range newest {
-		value := fmt.Sprintf(`{"key": %q, "number": %d, "writer": "lost", "partition": 1, "chunks": [999999999], "bytes": 10}`, key, n+1)
-		r := &kgo.Record{Topic: d.topic("checkpoints"), Key: fmt.Appendf(nil, "claim/%s/%020d/lost", key, n+1),
-			Value: []byte(value)}
+		r := &kgo.Record{
+			Topic: d.topic("checkpoints"),
+			Key:   fmt.Appendf(nil, "claim/%s/%020d/lost", key, n+1),
+			Value: fmt.Appendf(nil, `{"key": %q, "number": %d, "writer": "lost", "partition": 1, `+
+				`"chunks": [999999999], "bytes": 10}`, key, n+1),
+		}
 		if err := client.ProduceSync(context.Background(), r).FirstErr(); err != nil {
 			d.t.Fatal(err)
 		}

@@ -22,8 +22,12 @@ const faultsYAML = `
 slices: {columns: [device]}
 stats: {resamples: 20}
 sample: {rows_per_cell: 256, rows: 3000}
-windows: [{name: day, kind: time, size: 24h}, {name: 10m, kind: time, size: 10m, slide: 5m}, {name: last2000, kind: rows, rows: 2000}]
-rules: [{name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s}]
+windows:
+- {name: day, kind: time, size: 24h}
+- {name: 10m, kind: time, size: 10m, slide: 5m}
+- {name: last2000, kind: rows, rows: 2000}
+rules:
+- {name: ece, signal: calibrated, rows: 2000, min_rows: 1000, warmup_rows: 8500, fire: 0.05, clear: 0.03, for: 20s}
 refit: {method: temperature, period: 300s, on_alarm: true, fresh_rows: 2000, min_rows: 1000, max_rows: 3000}
 calibrated: {enabled: true, columns: top1}
 `

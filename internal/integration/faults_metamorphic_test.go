@@ -34,7 +34,8 @@ func (s *suite) metamorphic(t *testing.T) {
 		over := s.over/4 + s.during(s.over/2)
 		t.Run("variant", func(t *testing.T) {
 			d := s.deploy(t, o)
-			d.did("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in a %s, %d bytes of waiting rows in memory, kills after %.2f of the rows",
+			d.did("%d partitions, messages of at most %d rows and %v, %d processes, checkpoints every %v in a %s, "+
+				"%d bytes of waiting rows in memory, kills after %.2f of the rows",
 				in.partitions, in.batch, in.flush.Round(time.Millisecond), o.processes,
 				o.interval.Round(time.Millisecond), o.store, o.memory, kills)
 			d.start()

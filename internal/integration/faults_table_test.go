@@ -77,14 +77,15 @@ func (s *suite) oldTable(t *testing.T) {
 func (s *suite) publish(t *testing.T) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; %s, %d cores shared with the brokers and the sender; %d brokers with replication %d, %d worker processes.\n\n",
+	fmt.Fprintf(&b, "%s; %s, %d cores shared with the brokers and the sender; "+
+		"%d brokers with replication %d, %d worker processes.\n\n",
 		time.Now().UTC().Format(time.DateOnly), cpuName(), runtime.NumCPU(), clusterBrokers, clusterBrokers,
 		faultProcesses)
-	b.WriteString("| scenario | rows | disturbed by | seconds to the end | of them after the last row was sent | equal |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| scenario | rows | disturbed by | seconds to the end | of them after the last row was sent " +
+		"| equal |\n|---|---|---|---|---|---|\n")
 	names := slices.Sorted(maps.Keys(s.table))
 	slices.SortStableFunc(names, func(a, b string) int {
-		return strings.Compare(s.table[a].Finished,
-			s.table[b].Finished)
+		return strings.Compare(s.table[a].Finished, s.table[b].Finished)
 	})
 	for _, name := range names {
 		r, equal := s.table[name], "yes"

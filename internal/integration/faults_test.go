@@ -123,7 +123,8 @@ func newSuite(t *testing.T) *suite {
 		t.FailNow()
 	}
 	if s.want.hash == "" { // t.Run of what -run leaves out is a success
-		t.Fatalf("-run leaves out the undisturbed run, and %s names no file of an earlier one: name both, as in TestFaults/(undisturbed|kill)", resultVariable)
+		t.Fatalf("-run leaves out the undisturbed run, and %s names no file of an earlier one: "+
+			"name both, as in TestFaults/(undisturbed|kill)", resultVariable)
 	}
 	return s
 }

@@ -44,7 +44,8 @@ func TestRecovery(t *testing.T) {
 		t.Skip("a measurement, not a check: set PLUMBLINE_RECOVERY=1")
 	}
 	var table strings.Builder
-	table.WriteString("| checkpoints in | state | start of the process | group | restore of all tasks | kill to first row | kill to caught up |\n|---|---|---|---|---|---|---|\n")
+	table.WriteString("| checkpoints in | state | start of the process | group | restore of all tasks " +
+		"| kill to first row | kill to caught up |\n|---|---|---|---|---|---|---|\n")
 	for _, store := range []string{"directory", "topic"} {
 		t.Run(store, func(t *testing.T) {
 			rs := recoveries(t, store)
@@ -64,7 +65,8 @@ func TestRecovery(t *testing.T) {
 				of(func(r recovery) time.Duration { return r.caught }))
 		})
 	}
-	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, load average %s. Median (worst) of %d kills.\n\n%s",
+	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, load average %s. "+
+		"Median (worst) of %d kills.\n\n%s",
 		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(),
 		loadAverage(), recoveryKills, table.String())
 	t.Logf("table:\n%s", text)

@@ -42,7 +42,7 @@ func soakConfig(total, delay time.Duration, rate float64) string {
 	part := min(1, total.Minutes()/30)
 	pane := max(time.Duration(part*10)*time.Second, time.Second)
 	rows := func(n, least float64) int { return int(max(n*part*min(1, rate/1000), least)) }
-	return fmt.Sprintf(`
+	const text = `
 slices: {columns: [cohort]}
 event_time: {pane: %v, allowed_lateness: %v}
 join: {wait: %v, remember: %d}
@@ -51,7 +51,12 @@ windows:
   - {name: panes, kind: time, size: %v, slide: %v}
   - {name: last5000, kind: rows, rows: 5000}
 refit: {method: temperature, period: %v, min_rows: %d, fresh_rows: %d, max_rows: %d}
-`, pane, pane, delay*4/3, rows(50_000, 1), rows(8192, 200), 12*pane, 6*pane, 12*pane, rows(500, 50), rows(2000, 100), rows(5000, 200))
+`
+	return fmt.Sprintf(text, pane, pane,
+		delay*4/3, rows(50_000, 1),
+		rows(8192, 200),
+		12*pane, 6*pane,
+		12*pane, rows(500, 50), rows(2000, 100), rows(5000, 200))
 }
 
 // soakSample is the process at one moment.
@@ -93,7 +98,8 @@ func TestSoak(t *testing.T) {
 		t.Errorf("got counts %+v, want %d rows and %d labels, all joined", c, pm.rows, pm.labels)
 	}
 	judged := judgeSoak(t, samples, total, burst)
-	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, which others used too (load average %s at the end). %.0f minutes; %d rows and as many labels.\n\n%s",
+	text := fmt.Sprintf("%s; %s/%s, %d cores, %s, broker and writer on the same machine, "+
+		"which others used too (load average %s at the end). %.0f minutes; %d rows and as many labels.\n\n%s",
 		time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuName(),
 		loadAverage(), minutes, pm.rows, judged)
 	t.Logf("%s", text)
@@ -244,7 +250,8 @@ func judgeSoak(t *testing.T, all []soakSample, total time.Duration, burst phase)
 	row("goroutines", "%.0f", goroutines)
 	for name, xs := range map[string][]soakSample{"before": before, "after": after} {
 		if g := growth(xs, rss) / quantile(xs, rss, 0.5); g > soakMemoryGrowth && total >= soakSteady {
-			t.Errorf("resident memory grows by %.1f %% of its median in the steady stretch %s the burst, allowed are %.0f %%", 100*g, name, 100*soakMemoryGrowth)
+			t.Errorf("resident memory grows by %.1f %% of its median in the steady stretch %s the burst, "+
+				"allowed are %.0f %%", 100*g, name, 100*soakMemoryGrowth)
 		}
 	}
 	if a, z := quantile(before, rss, 0.5), quantile(after, rss, 0.5); z > soakMemoryAfter*a {
@@ -254,10 +261,10 @@ func judgeSoak(t *testing.T, all []soakSample, total time.Duration, burst phase)
 	if a, z := quantile(before, goroutines, 0.5), quantile(after, goroutines, 0.5); z > a+soakGoroutines {
 		t.Errorf("goroutines: %.0f before the burst and %.0f after it, allowed are %d more", a, z, soakGoroutines)
 	}
-	fmt.Fprintf(&b, "\nThe lag was back at what it had been %.0f s after the end of the burst of %.0f s. By its slope (Theil-Sen), resident memory "+
-		"changed by %+.1f MB in the %.0f s before the burst and by %+.1f MB in the last %.0f s.\n", recovered,
-		burst.span.Seconds(),
-		growth(before, rss), span(before), growth(after, rss), span(after))
+	fmt.Fprintf(&b, "\nThe lag was back at what it had been %.0f s after the end of the burst of %.0f s. "+
+		"By its slope (Theil-Sen), resident memory changed by %+.1f MB in the %.0f s before the burst "+
+		"and by %+.1f MB in the last %.0f s.\n",
+		recovered, burst.span.Seconds(), growth(before, rss), span(before), growth(after, rss), span(after))
 	return b.String()
 }
 

@@ -50,10 +50,19 @@ func newTrainerSetup(t *testing.T) *trainerSetup {
 func (s *trainerSetup) config(name, more string) string {
 	s.t.Helper()
 	file := filepath.Join(s.dir, name+".yaml")
-	text := fmt.Sprintf("kafka: {brokers: [%q], replication: 1, partitions: 2}\ntopics: {finetune: %s.finetune, heads: %s.heads, decisions: \"\"}\n"+
-		"trainer:\n  name: %s\n  dir: %q\n  files: [%q]\n  attempts: 1000\n  heartbeat: 100ms\n  lost_after: 1s\n  keep: 1000\n%s",
-		strings.Join(brokers, `", "`), s.prefix, s.prefix, name, filepath.Join(s.dir, "trainer"), filepath.Join(s.dir,
-			"rows.arrow"), more)
+	text := fmt.Sprintf(`kafka: {brokers: [%q], replication: 1, partitions: 2}
+topics: {finetune: %s.finetune, heads: %s.heads, decisions: ""}
+trainer:
+  name: %s
+  dir: %q
+  files: [%q]
+  attempts: 1000
+  heartbeat: 100ms
+  lost_after: 1s
+  keep: 1000
+%s`,
+		strings.Join(brokers, `", "`), s.prefix, s.prefix,
+		name, filepath.Join(s.dir, "trainer"), filepath.Join(s.dir, "rows.arrow"), more)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

@@ -86,10 +86,12 @@ unlabelled: {reference_rows: 200}
 rules:
 - {name: excess, rows: 300, min_rows: 100, warmup_rows: 100, fire: 0.05, clear: 0.03, for: 10s, slices: true}
 - {name: drift, kind: distance, measure: ks, rows: 300, min_rows: 100, reference_rows: 200, fire: 0.1, clear: 0.05}
-- {name: fall, kind: reference, measure: accuracy, rows: 300, min_rows: 100, reference_rows: 200, fire: 0.1, clear: 0.05}
+- {name: fall, kind: reference, measure: accuracy, rows: 300, min_rows: 100, reference_rows: 200,
+   fire: 0.1, clear: 0.05}
 `
 
-const refitConfiguration = "refit: {method: %s, period: 1m, fresh_rows: 100, min_rows: 100, max_rows: 1000, validation_rows: 400, alpha: 0.05}\n"
+const refitConfiguration = "refit: {method: %s, period: 1m, fresh_rows: 100, min_rows: 100, max_rows: 1000, " +
+	"validation_rows: 400, alpha: 0.05}\n"
 
 const failingRules = `configuration: {alarm: {reference_rows: 1000}}
 tests:

@@ -109,8 +109,7 @@ func (p *plan) configuration(r *rand.Rand) string {
 		pick(r, "10s", "10s", "10s", "5s"),
 		pick(r, "0s", "10s"), pick(r, "0s", "1m", "720h"))
 	line("join: {wait: 2m, max_rows: %d, memory_bytes: %d, remember: %d}", pick(r, 1000000, 1000000, 150),
-		pick(r, 0, 33554432, 65536),
-		pick(r, 0, 100, 100000))
+		pick(r, 0, 33554432, 65536), pick(r, 0, 100, 100000))
 	line("stats: {bins: %d, extra_bins: %s, resamples: 20}", pick(r, 15, 10), pick(r, "[]", "[12]", "[20, 5]"))
 	line("sample: {rows_per_cell: %d, rows: 4096}", pick(r, 1024, 1024, 30))
 	line("windows:\n- {name: tumbling, kind: time, size: 1m}")
@@ -123,24 +122,26 @@ func (p *plan) configuration(r *rand.Rand) string {
 		line("calibrated: {enabled: true, columns: %s}", pick(r, "probs", "top1"))
 	}
 	if p.heads {
-		line("heads: {shadow: true, alpha: 0.05, min_rows: 200, max_rows: 500, max_ece_rise: 0.05, max_accuracy_drop: 0.1, max_aurc_rise: 0.05, watch: %s}",
-			pick(r, "30s", "1h"))
+		line("heads: {shadow: true, alpha: 0.05, min_rows: 200, max_rows: 500, max_ece_rise: 0.05, "+
+			"max_accuracy_drop: 0.1, max_aurc_rise: 0.05, watch: %s}", pick(r, "30s", "1h"))
 	}
 	if p.heads || p.seed%6 == 0 {
-		line("trigger: {enabled: true, rows: 300, min_rows: 150, reference_rows: 400, max_ece: 0.05, max_accuracy_drop: 0.06, max_aurc_rise: 0.1,")
-		line("  z: 2, for: 20s, data_rows: 300, cooldown: 60s, budget: 2, budget_period: 1h, shadow_after: 20s, deadline: 60s}")
+		line("trigger: {enabled: true, rows: 300, min_rows: 150, reference_rows: 400, max_ece: 0.05, " +
+			"max_accuracy_drop: 0.06, max_aurc_rise: 0.1,")
+		line("  z: 2, for: 20s, data_rows: 300, cooldown: 60s, budget: 2, budget_period: 1h, " +
+			"shadow_after: 20s, deadline: 60s}")
 	}
 	return b.String()
 }
 
 func (p *plan) alarm(r *rand.Rand, line func(string, ...any)) {
-	line("alarm: {enabled: %v, false_alarm_every: %s, reference: %s, reference_rows: %d, matured: %s, slices: %v, fdr: %g,",
+	line("alarm: {enabled: %v, false_alarm_every: %s, reference: %s, reference_rows: %d, "+
+		"matured: %s, slices: %v, fdr: %g,",
 		r.IntN(8) > 0, pick(r, "1h", "24h", "8760h"), pick(r, "none", "none", "pinned", "rolling"), pick(r, 200, 400),
 		pick(r, "0s", "0s", "45s"), r.IntN(4) > 0, pick(r, .05, .3))
 	line("  epsilon_ece: %g, clear_rows: %d, clear_for: %s, quiet_rows: %d, hold: %s, max_weight: %g, bins: %d}",
-		pick(r, .02, .03),
-		pick(r, 100, 300), pick(r, "0s", "20s"), pick(r, 0, 400, 50000), pick(r, "0s", "1m"), pick(r, 1.0, 2), pick(r,
-			15, 10))
+		pick(r, .02, .03), pick(r, 100, 300), pick(r, "0s", "20s"), pick(r, 0, 400, 50000), pick(r, "0s", "1m"),
+		pick(r, 1.0, 2), pick(r, 15, 10))
 	line("unlabelled: {enabled: true, reference: %s, reference_rows: %d, alpha: %g, slices: true, classes: slices}",
 		pick(r, "pinned", "rolling"), pick(r, 200, 400), pick(r, .001, .05))
 }
@@ -176,14 +177,17 @@ func (p *plan) rules(r *rand.Rand, line func(string, ...any)) {
 		if r.IntN(4) > 0 {
 			continue
 		}
-		line("- {name: r%d, %s, rows: %d, min_rows: 150, warmup_rows: %d, reference_rows: %d, for: %s, clear_for: %s, severity: %s, slices: %v}", i, rule,
-			pick(r, 200, 400), pick(r, 0, 200), pick(r, 200, 500), pick(r, "0s", "20s"), pick(r, "0s", "20s"),
+		line("- {name: r%d, %s, rows: %d, min_rows: 150, warmup_rows: %d, reference_rows: %d, "+
+			"for: %s, clear_for: %s, severity: %s, slices: %v}",
+			i, rule, pick(r, 200, 400), pick(r, 0, 200), pick(r, 200, 500), pick(r, "0s", "20s"), pick(r, "0s", "20s"),
 			pick(r, "info", "warning", "critical"), r.IntN(3) > 0)
 	}
 	if r.IntN(3) > 0 {
-		line("- {name: last, rows: 400, min_rows: 200, warmup_rows: 200, fire: 0.05, clear: 0.03, for: 10s, clear_for: 10s, slices: true}")
+		line("- {name: last, rows: 400, min_rows: 200, warmup_rows: 200, fire: 0.05, clear: 0.03, " +
+			"for: 10s, clear_for: 10s, slices: true}")
 	} else {
-		line("- {name: last, rows: 300, min_rows: 100, warmup_rows: 100, fire: 0.07, clear: 0.03, for: 0s, clear_for: 0s}")
+		line("- {name: last, rows: 300, min_rows: 100, warmup_rows: 100, fire: 0.07, clear: 0.03, " +
+			"for: 0s, clear_for: 0s}")
 	}
 }
 
@@ -192,12 +196,15 @@ func (p *plan) refit(r *rand.Rand, line func(string, ...any)) {
 	if p.seed%6 == 2 {
 		shift = pick(r, "candidate", "at_once", "at_once")
 	}
-	line("refit: {method: %s, period: %s, on_alarm: %v, fresh_rows: %d, min_rows: 150, max_rows: 1500, test_share: 0.3, delay: %d,",
-		methods[p.seed%uint64(len(methods))], pick(r, "1m", "90s", "0s"), r.IntN(5) > 0, pick(r, 150, 300), pick(r, 1,
-			2, 3))
-	line("  alpha: 0.05, validation_rows: %d, validation_for: %s, min_nll_gain: 0.001, max_ece_rise: 0.02, max_accuracy_drop: 0.02,",
+	method := methods[p.seed%uint64(len(methods))]
+	line("refit: {method: %s, period: %s, on_alarm: %v, fresh_rows: %d, min_rows: 150, max_rows: 1500, "+
+		"test_share: 0.3, delay: %d,",
+		method, pick(r, "1m", "90s", "0s"), r.IntN(5) > 0, pick(r, 150, 300), pick(r, 1, 2, 3))
+	line("  alpha: 0.05, validation_rows: %d, validation_for: %s, min_nll_gain: 0.001, max_ece_rise: 0.02, "+
+		"max_accuracy_drop: 0.02,",
 		pick(r, 0, 400, 1000), pick(r, "0s", "2m"))
-	line("  shadow_for: %s, canary_share: %g, canary_for: %s, rollback_panes: %d, cooldown: %s, online: %v, label_shift: %s}",
+	line("  shadow_for: %s, canary_share: %g, canary_for: %s, rollback_panes: %d, cooldown: %s, "+
+		"online: %v, label_shift: %s}",
 		pick(r, "0s", "20s"), pick(r, 0, 0, .3), pick(r, "30s", "1m"), pick(r, 0, 20, 10000),
 		pick(r, "20s", "2m", "5m"), r.IntN(2) == 0, shift)
 }

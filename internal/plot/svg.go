@@ -59,6 +59,7 @@ func (s *svg) text(at Point, text string, l label) {
 func (s *svg) writeTo(w io.Writer) error {
 	_, err := fmt.Fprintf(w,
 		`<svg xmlns="http://www.w3.org/2000/svg" width="%.2fpt" height="%.2fpt"`+
-			` viewBox="0 0 %.2f %.2f" font-family="sans-serif">`+"\n%s</svg>\n", s.width, s.height, s.width, s.height, s.body.Bytes())
+			` viewBox="0 0 %.2f %.2f" font-family="sans-serif">`+"\n%s</svg>\n",
+		s.width, s.height, s.width, s.height, s.body.Bytes())
 	return err
 }

@@ -63,7 +63,8 @@ func TestShrinkLeavesNoTrace(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, want) {
-					t.Fatalf("seed %d, %d rows, step %d, %s: a state of %d bytes, other than that of %d bytes without shrinking", seed, rows, i, step, len(got), len(want))
+					t.Fatalf("seed %d, %d rows, step %d, %s: a state of %d bytes, other than that of %d bytes "+
+						"without shrinking", seed, rows, i, step, len(got), len(want))
 				}
 			}
 			if shrunk < 3 {
@@ -143,7 +144,8 @@ func TestBurstIsGivenBack(t *testing.T) {
 				t.Errorf("%d bytes retained for %d live ones, allowed are %.0f", after, live, 2*1.25*float64(live))
 			}
 			if grew, allowed := int64(heapAfter)-int64(heapBefore), int64(heapMost-heapBefore)/4; grew > allowed {
-				t.Errorf("the heap is %d bytes larger than before the burst, in which it had grown by %d; allowed is a quarter", grew, heapMost-heapBefore)
+				t.Errorf("the heap is %d bytes larger than before the burst, in which it had grown by %d; "+
+					"allowed is a quarter", grew, heapMost-heapBefore)
 			}
 			if n := counts.All(); n[pipeline.CountJoined] != int64(joined) || n[pipeline.CountWaiting] != steady*batch {
 				t.Errorf("counts %v, want %d joined and %d waiting", n, joined, steady*batch)

@@ -36,7 +36,7 @@ func TestEndOfWorkIsLogged(t *testing.T) {
 		g := &Group{ID: "g", Log: slog.New(slog.NewTextHandler(&out, nil))}
 		ctx, end := context.WithCancel(t.Context())
 		gctx, over := context.WithCancel(t.Context())
-		g.run(ctx, gctx, worker{generation: 7, partition: 3, fatal: make(chan error, 1), work: func(wctx context.Context) error {
+		work := func(wctx context.Context) error {
 			if c.over {
 				over()
 				<-wctx.Done()
@@ -44,7 +44,8 @@ func TestEndOfWorkIsLogged(t *testing.T) {
 				time.AfterFunc(20*time.Millisecond, end) // the pause after it
 			}
 			return c.err
-		}})
+		}
+		g.run(ctx, gctx, worker{generation: 7, partition: 3, work: work, fatal: make(chan error, 1)})
 		end()
 		over()
 		got := out.String()

@@ -97,7 +97,8 @@ func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 		a.count(func(s *Stats) { s.Repeated++ })
 		return nil
 	case err == nil:
-		a.cfg.Log.Warn("an archive file is replaced by one with other rows; was the state removed, and the archive not?",
+		a.cfg.Log.Warn("an archive file is replaced by one with other rows; "+
+			"was the state removed, and the archive not?",
 			"file", path, "rows", f.Rows, "before", info.Rows)
 		a.count(func(s *Stats) { s.Replaced++ })
 	case !errors.Is(err, fs.ErrNotExist):

@@ -172,10 +172,13 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 	if got[1].EndsAt != "2026-01-01T00:10:00Z" || got[1].StartsAt != "2026-01-01T00:00:00Z" {
 		t.Errorf("the resolved one is from %s to %s", got[1].StartsAt, got[1].EndsAt)
 	}
-	if want := "https://page.example/?at=2026-01-01T00%3A10%3A00Z&model=m&slice=region%3Deu&version=1&window=last-5000"; got[0].GeneratorURL != want {
+	want := "https://page.example/?at=2026-01-01T00%3A10%3A00Z&model=m&slice=region%3Deu&version=1&window=last-5000"
+	if got[0].GeneratorURL != want {
 		t.Errorf("link %s, want %s", got[0].GeneratorURL, want)
 	}
-	if want := "https://page.example/api/v1/models/m/history?kind=alert&since=2026-01-01T00%3A10%3A00Z&until=2026-01-01T00%3A10%3A00.000000001Z&version=1"; got[0].Annotations["evidence"] != want {
+	want = "https://page.example/api/v1/models/m/history?kind=alert" +
+		"&since=2026-01-01T00%3A10%3A00Z&until=2026-01-01T00%3A10%3A00.000000001Z&version=1"
+	if got[0].Annotations["evidence"] != want {
 		t.Errorf("evidence %s, want %s", got[0].Annotations["evidence"], want)
 	}
 	topic.alert(t, "a", resolved)
@@ -232,7 +235,8 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	var e event
 	if err := json.Unmarshal([]byte(hook.bodies[2]), &e); err != nil || e.Type != "alert.resolved" ||
 		e.Data.Rule != "was" || e.Data.State != resolved || e.Data.InhibitedBy != "calibrator 1" {
-		t.Errorf("the one that was told to fire and is inhibited now: %s, want it resolved for a webhook that does not ask for inhibited", hook.bodies[2])
+		t.Errorf("the one that was notified as firing and is inhibited now: %s, "+
+			"want it resolved for a webhook that does not ask for inhibited", hook.bodies[2])
 	}
 	if err := json.Unmarshal([]byte(all.bodies[3]), &e); err != nil || e.Type != "alert.inhibited" ||
 		e.Data.State != firing {

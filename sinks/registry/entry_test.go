@@ -50,7 +50,8 @@ func TestKinds(t *testing.T) {
 			Outcome: "published: vector", Build: "v1 (abc)", Published: true, Calibrator: []byte("{}"),
 			Evidence: record.Evidence{FitRows: 9, FitFrom: moment(1), FitTo: moment(2),
 				FitDigest: "sha256:0123456789abcdef01"}}, false,
-			"calibrator m 1  2023-11-14T22:13:25Z published , published: vector; fitted on 9 rows, 2023-11-14T22:13:21Z to 2023-11-14T22:13:22Z, sha256:0123456789ab, by v1 (abc)"},
+			"calibrator m 1  2023-11-14T22:13:25Z published , published: vector; fitted on 9 rows, " +
+				"2023-11-14T22:13:21Z to 2023-11-14T22:13:22Z, sha256:0123456789ab, by v1 (abc)"},
 		{record.DecisionAlert, record.Alert{Model: "m", Version: "1", Slice: "r=eu", At: moment(5), State: "firing",
 			Rule: "ece", Message: "high"}, false, "alert m 1 r=eu 2023-11-14T22:13:25Z firing , ece: high"},
 		{record.DecisionRequest, record.Finetune{Model: "m", Version: "1", DecidedAt: moment(5),
@@ -70,7 +71,8 @@ func TestKinds(t *testing.T) {
 			"order m 1  2023-11-14T22:13:25Z refused eve, pin of m/1+head9: refused: there is no such head"},
 		{record.DecisionOrder, record.Order{Kind: record.CalibratorOrder, ID: "5f0c", Model: "a/b", Version: "1",
 			Revision: 9, Action: "rollback", By: "eve", At: moment(5), Refused: "it is in no history"}, false,
-			"order a/b 1  2023-11-14T22:13:25Z refused eve, rollback of a/b/1 to revision 9: refused: it is in no history"},
+			"order a/b 1  2023-11-14T22:13:25Z refused eve, rollback of a/b/1 to revision 9: refused: " +
+				"it is in no history"},
 	} {
 		own := FromTopic(c.kind)
 		if c.heads {
@@ -142,7 +144,14 @@ func TestNamesOfAnyLength(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{`{"schema":1,"kind":"alert","model":"m","version":"1","record":{"model":"m","at":"2026-01-01T00:00:00Z"}}`, `{"kind":"order","record":{"id":"///+head"}}`, `{"kind":"head","record":{"model":"m","weights":"AAA="}}`, "{}", "", "[1]"} {
+	for _, s := range []string{
+		`{"schema":1,"kind":"alert","model":"m","version":"1","record":{"model":"m","at":"2026-01-01T00:00:00Z"}}`,
+		`{"kind":"order","record":{"id":"///+head"}}`,
+		`{"kind":"head","record":{"model":"m","weights":"AAA="}}`,
+		"{}",
+		"",
+		"[1]",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
