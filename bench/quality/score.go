@@ -69,7 +69,7 @@ func (j job) run() score {
 func (j job) measure(s *score) error {
 	m := j.model
 	z, y := m.half(j.split, false, j.rows)
-	c, _, err := calibrator.Fit(j.method, z, m.k, y, nil, calibrator.Options{Probs: m.probs})
+	c, _, err := calibrator.Fit(j.method, calibrator.NewData(z, m.k, y, nil), calibrator.Options{Probs: m.probs})
 	if err != nil {
 		return err
 	}

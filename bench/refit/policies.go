@@ -172,7 +172,7 @@ func fixed(method string, s *stream) ([]change, error) {
 }
 
 func fitted(method string, s *stream, from, to int) (calibrator.Calibrator, error) {
-	c, _, err := calibrator.Fit(method, s.z[from*s.k:to*s.k], s.k, s.labels[from:to], nil, calibrator.Options{Seed: 1})
+	c, _, err := calibrator.Fit(method, calibrator.NewData(s.z[from*s.k:to*s.k], s.k, s.labels[from:to], nil), calibrator.Options{Seed: 1})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s on rows %d to %d: %w", s.name, method, from, to, err)
 	}

@@ -103,7 +103,7 @@ func step(on bool) int {
 // resampled draws the labels of a stream from softmax(z/T) with the source's own best T, so that nothing ever changes;
 // where it is to be calibrated, its logits are divided by T too.
 func resampled(src *source, seed uint64, rows int, calibrated bool) (*stream, error) {
-	t, _, err := calibrator.FitTemperature(src.z, src.k, src.labels, nil, calibrator.Options{})
+	t, _, err := calibrator.FitTemperature(calibrator.NewData(src.z, src.k, src.labels, nil), calibrator.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", src.name, err)
 	}

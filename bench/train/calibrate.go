@@ -27,7 +27,7 @@ func (t *trial) calibrate(p problem) error {
 	if t.Chosen == "" {
 		return errNoCalibrator
 	}
-	c, _, err := calibrator.Fit(t.Chosen, z, k, p.cal.Y, nil, calibrator.Options{})
+	c, _, err := calibrator.Fit(t.Chosen, calibrator.NewData(z, k, p.cal.Y, nil), calibrator.Options{})
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func crossNLL(method string, z []float32, y []int32, k int) float64 {
 				fz, fy = append(fz, z[i*k:(i+1)*k]...), append(fy, label)
 			}
 		}
-		c, _, err := calibrator.Fit(method, fz, k, fy, nil, calibrator.Options{})
+		c, _, err := calibrator.Fit(method, calibrator.NewData(fz, k, fy, nil), calibrator.Options{})
 		if err != nil {
 			return math.Inf(1)
 		}

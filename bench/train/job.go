@@ -84,7 +84,7 @@ func (j job) try(t *trial, p problem) error {
 		t.Plain, err = rate(logitsOf(p.in.Current, p.test), p.test.Y)
 		if err == nil && j.method.kind == temperature {
 			var c calibrator.Temperature
-			if c, _, err = calibrator.FitTemperature(logitsOf(p.in.Current, p.cal), p.cal.K, p.cal.Y, nil,
+			if c, _, err = calibrator.FitTemperature(calibrator.NewData(logitsOf(p.in.Current, p.cal), p.cal.K, p.cal.Y, nil),
 				calibrator.Options{}); err == nil {
 				t.Plain, err = ratedAt(p.in.Current, p.test, c.T())
 			}
@@ -127,7 +127,7 @@ func (t *trial) train(c recipe.Config, p problem, again bool) error {
 			return err
 		}
 	}
-	fitted, report, err := calibrator.FitTemperature(logitsOf(h, p.in.Valid), p.in.Valid.K, p.in.Valid.Y, nil,
+	fitted, report, err := calibrator.FitTemperature(calibrator.NewData(logitsOf(h, p.in.Valid), p.in.Valid.K, p.in.Valid.Y, nil),
 		calibrator.Options{})
 	if err != nil {
 		return err

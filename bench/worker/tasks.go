@@ -91,7 +91,7 @@ func basic(in inputs, probs bool) (results, error) {
 }
 
 func temperature(in inputs) (results, error) {
-	c, report, err := calibrator.FitTemperature(in.scores.F32, in.scores.Columns(), in.labels, nil,
+	c, report, err := calibrator.FitTemperature(calibrator.NewData(in.scores.F32, in.scores.Columns(), in.labels, nil),
 		calibrator.Options{})
 	return func() map[string][]float64 {
 		return map[string][]float64{"t": {c.T()}, "nll": {report.NLLAfter}}
@@ -113,7 +113,7 @@ func isotonic(in inputs) (results, error) {
 // dirichlet has the penalties λ and μ as values; it gives W and b.
 func dirichlet(in inputs) (results, error) {
 	reg := calibrator.ODIR{OffDiagonal: in.values[0], Intercept: in.values[1]}
-	c, report, err := calibrator.FitDirichlet(in.scores.F64, in.scores.Columns(), in.labels, nil, reg,
+	c, report, err := calibrator.FitDirichlet(calibrator.NewData(in.scores.F64, in.scores.Columns(), in.labels, nil), reg,
 		calibrator.Options{})
 	return func() map[string][]float64 {
 		var saved struct {

@@ -30,7 +30,7 @@ func (s *sample) temperatureStart() (Temperature, FitReport, error) {
 	if err := s.moderate(); err != nil {
 		return Temperature{}, FitReport{}, err
 	}
-	return FitTemperature(s.z, s.k, s.y, s.w, Options{})
+	return FitTemperature(s.data(), Options{})
 }
 
 // bounded is v within ±applyScore; NaN and +Inf give NaN.

@@ -95,7 +95,7 @@ func two(y []int32) []int32 {
 func TestAwkwardFits(t *testing.T) {
 	for name, c := range awkwardInputs() {
 		for _, m := range everyMethod() {
-			got, r, err := calibrator.Fit(m.Name, c.z, c.k, c.y, c.w, calibrator.Options{Probs: c.probs})
+			got, r, err := calibrator.Fit(m.Name, calibrator.NewData(c.z, c.k, c.y, c.w), calibrator.Options{Probs: c.probs})
 			switch {
 			case err != nil && (c.want == "fine" || got != nil):
 				t.Errorf("%s, %s: %v, %v", m.Name, name, got, err)
@@ -130,7 +130,7 @@ func TestBoundsAreReported(t *testing.T) {
 		right[i] = int32(argmax(z[4*i : 4*i+4]))
 	}
 	for _, name := range []string{"temperature", "ensemble_temperature", "class_temperature", "parameterised_temperature", "temperature+cls"} {
-		_, r, err := calibrator.Fit(name, z, 4, right, nil, opts)
+		_, r, err := calibrator.Fit(name, calibrator.NewData(z, 4, right, nil), opts)
 		if err != nil || !r.OnBound || !strings.Contains(strings.Join(r.Warnings, "; "), "a bound") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
@@ -157,8 +157,8 @@ func TestTypesAndFormsAgree(t *testing.T) {
 		return p
 	}
 	for _, m := range everyMethod() {
-		a, _, err := calibrator.Fit(m.Name, z, 4, y, nil, opts)
-		b, _, err32 := calibrator.Fit(m.Name, z32, 4, y, nil, opts)
+		a, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 4, y, nil), opts)
+		b, _, err32 := calibrator.Fit(m.Name, calibrator.NewData(z32, 4, y, nil), opts)
 		if err != nil || err32 != nil {
 			t.Errorf("%s: %v, %v", m.Name, err, err32)
 			continue
@@ -170,7 +170,7 @@ func TestTypesAndFormsAgree(t *testing.T) {
 		if base == "class_temperature" || base == "vector" || base == "matrix" {
 			continue // these see a constant that is added to a row
 		}
-		c, _, err := calibrator.Fit(m.Name, probs, 4, y, nil, calibrator.Options{Probs: true})
+		c, _, err := calibrator.Fit(m.Name, calibrator.NewData(probs, 4, y, nil), calibrator.Options{Probs: true})
 		if err != nil {
 			t.Errorf("%s of probabilities: %v", m.Name, err)
 			continue
@@ -215,7 +215,7 @@ func TestClassesAreKept(t *testing.T) {
 			if !m.KeepsArgmax {
 				continue
 			}
-			c, _, err := calibrator.Fit(m.Name, z, k, y, nil, opts)
+			c, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, k, y, nil), opts)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,9 +46,9 @@ func (c *Beta) check() error {
 
 // FitBeta fits a, b and m by log loss; a negative coefficient is dropped and the rest fitted again, and so is
 // the other where it turns negative by that. A ridge of 1e-9 keeps m finite when all rows are right or wrong.
-// Arguments and errors are those of FitTemperature. Newton's method on a convex objective.
-func FitBeta[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Beta, Report, error) {
-	s, err := newSample("beta", z, k, y, w, opts)
+// Errors are those of FitTemperature. Newton's method on a convex objective.
+func FitBeta[T kernel.Float](d Data[T], opts Options) (*Beta, Report, error) {
+	s, err := newSample("beta", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

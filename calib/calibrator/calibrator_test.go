@@ -130,7 +130,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"method":"beta","params":{"a":1,"b":0,"m":-3}}`))
 	z, y := synthetic(60, 3, 2, 4)
 	for _, m := range calibrator.Methods() {
-		c, _, err := calibrator.Fit(m.Name, z, 3, y, nil, calibrator.Options{Bins: 3})
+		c, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 3, y, nil), calibrator.Options{Bins: 3})
 		if err != nil {
 			f.Fatal(err)
 		}

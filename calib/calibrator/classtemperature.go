@@ -57,9 +57,9 @@ func (c *ClassTemperature) check() error {
 //
 // from the single T of FitTemperature, by L-BFGS on x with ln v_k = lo + (hi - lo) σ(x_k), which holds the bounds;
 // x is one-to-one with v, so a stationary point is the minimum. The report says when a T_k ends on a bound.
-// Arguments and errors are those of FitTemperature, and logits beyond ±1e6 are an error.
-func FitClassTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*ClassTemperature, Report, error) {
-	s, err := newSample("class_temperature", z, k, y, w, opts)
+// Errors are those of FitTemperature, and logits beyond ±1e6 are an error.
+func FitClassTemperature[T kernel.Float](d Data[T], opts Options) (*ClassTemperature, Report, error) {
+	s, err := newSample("class_temperature", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -67,7 +67,7 @@ func FitClassTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, o
 	if err != nil {
 		return nil, Report{}, err
 	}
-	x := make([]float64, k)
+	x := make([]float64, s.k)
 	// A start on a bound would have no slope in x.
 	share := (math.Log(MaxTemperature) - math.Log(ts.T())) / (math.Log(MaxTemperature) - math.Log(MinTemperature))
 	share = min(0.99, max(0.01, share))
@@ -75,7 +75,7 @@ func FitClassTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, o
 		x[j] = math.Log(share / (1 - share))
 	}
 	x, s.report.Iterations, s.report.Converged = minimise(s.classTemperatureLoss(), x)
-	c := &ClassTemperature{p: classTemperatureParams{T: make([]float64, k)}}
+	c := &ClassTemperature{p: classTemperatureParams{T: make([]float64, s.k)}}
 	const near = 1e-3 // of the bound, where the slope in x has vanished
 	for j, v := range x {
 		b, _ := betaOf(v)
@@ -86,7 +86,7 @@ func FitClassTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, o
 			s.warn("temperature of class %d: %.4g, a bound", j, t)
 		}
 	}
-	return finish(s, c, k)
+	return finish(s, c, s.k)
 }
 
 // betaOf is 1/T at x and its derivative.

@@ -108,7 +108,7 @@ func TestConfidenceFitsAreTheLogitFits(t *testing.T) {
 			y[i] = 1
 		}
 	}
-	s, err := newSample("test", z, 2, y, w, Options{})
+	s, err := newSample("test", NewData(z, 2, y, w), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +125,10 @@ func TestConfidenceFitsAreTheLogitFits(t *testing.T) {
 		}
 	}
 	iso, r, err := FitIsotonicConfidence(top, hit, s.w)
-	iso2, _, err2 := FitIsotonic(z, 2, y, w, Options{})
+	iso2, _, err2 := FitIsotonic(NewData(z, 2, y, w), Options{})
 	same(iso, iso2, err, err2, r.Rows)
 	platt, r, err := FitPlattConfidence(top, hit, s.w)
-	platt2, _, err2 := FitPlatt(z, 2, y, w, Options{})
+	platt2, _, err2 := FitPlatt(NewData(z, 2, y, w), Options{})
 	same(platt, platt2, err, err2, r.Rows)
 }
 

@@ -53,7 +53,7 @@ func TestMethodsAreDescribed(t *testing.T) {
 		if _, err := calibrator.Lookup(name); err == nil {
 			t.Errorf("lookup %q: no error", name)
 		}
-		if c, _, err := calibrator.Fit(name, []float64{1, 0}, 2, []int32{0}, nil, opts); err == nil || c != nil {
+		if c, _, err := calibrator.Fit(name, calibrator.NewData([]float64{1, 0}, 2, []int32{0}, nil), opts); err == nil || c != nil {
 			t.Errorf("fit %q: %v, %v", name, c, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestEveryMethodConforms(t *testing.T) {
 	for _, m := range everyMethod() {
 		t.Run(m.Name, func(t *testing.T) {
 			keepZ, keepY, keepW := append([]float64(nil), z...), append([]int32(nil), y...), append([]float64(nil), w...)
-			c, r, err := calibrator.Fit(m.Name, z, 4, y, w, opts)
+			c, r, err := calibrator.Fit(m.Name, calibrator.NewData(z, 4, y, w), opts)
 			if err != nil || !r.Converged || r.Rows != 400 || r.Classes != 4 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -87,7 +87,7 @@ func TestEveryMethodConforms(t *testing.T) {
 			checkApply(t, m, c, rows)
 			checkRoundTrip(t, c, rows)
 			checkSlab(t, c, z, 4)
-			again, _, err := calibrator.Fit(m.Name, z, 4, y, w, opts)
+			again, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 4, y, w), opts)
 			if err != nil || !reflect.DeepEqual(again, c) {
 				t.Errorf("fitted again: %v, %v, want %v", again, err, c)
 			}

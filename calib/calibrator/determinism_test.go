@@ -20,9 +20,9 @@ func TestFitsDoNotDependOnProcessors(t *testing.T) {
 		labels = append(labels, y...)
 	}
 	fit := func(method string) []byte {
-		c, _, err := calibrator.Fit(method, z, 20, y, nil, calibrator.Options{})
+		c, _, err := calibrator.Fit(method, calibrator.NewData(z, 20, y, nil), calibrator.Options{})
 		if method == "temperature" {
-			c, _, err = calibrator.Fit(method, narrow, 20, labels, nil, calibrator.Options{})
+			c, _, err = calibrator.Fit(method, calibrator.NewData(narrow, 20, labels, nil), calibrator.Options{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,7 @@
 // Report that says how the fit went: the NLL before and after, whether it converged, and warnings where too few
 // rows, one class or a parameter on a bound make it doubtful.
 //
-//	c, report, err := calibrator.Fit("temperature", z, k, y, nil, calibrator.Options{})
+//	c, report, err := calibrator.Fit("temperature", calibrator.NewData(z, k, y, nil), calibrator.Options{})
 //	fmt.Println(c.Describe())                      // temperature scaling, T = 2.03
 //	c.Apply(p, row)                                // one row: p = softmax(row/T)
 //	err = calibrator.ApplyRows(c, out, z, k, false) // a slab of rows

@@ -63,13 +63,13 @@ func (c *Ensemble) check() error {
 // FitEnsemble takes T from FitTemperature and fits the weights by mean NLL of the mixture, which is convex in them:
 // L-BFGS on w = softmax(v), then steps of expectation–maximisation. With g_j = Σ_i ω_i q_ij/(q_i·w) / Σω for the parts'
 // probabilities q_i of the label, max_j g_j - 1 bounds how far the NLL is above the minimum; converged means a bound ≤
-// 1e-6. Arguments and errors are those of FitTemperature.
-func FitEnsemble[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Ensemble, Report, error) {
-	s, err := newSample("ensemble_temperature", z, k, y, w, opts)
+// 1e-6. Errors are those of FitTemperature.
+func FitEnsemble[T kernel.Float](d Data[T], opts Options) (*Ensemble, Report, error) {
+	s, err := newSample("ensemble_temperature", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	ts, tr, err := FitTemperature(s.z, k, s.y, s.w, Options{})
+	ts, tr, err := FitTemperature(s.data(), Options{})
 	if err != nil {
 		return nil, Report{}, err
 	}

@@ -13,7 +13,7 @@ var (
 )
 
 func ExampleFit() {
-	c, report, err := calibrator.Fit("temperature", exampleZ, 2, exampleY, nil, calibrator.Options{})
+	c, report, err := calibrator.Fit("temperature", calibrator.NewData(exampleZ, 2, exampleY, nil), calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,7 +24,7 @@ func ExampleFit() {
 	c.Apply(p, []float64{4, 0})
 	fmt.Printf("%.2f\n", p)
 
-	_, _, err = calibrator.Fit("temperature", exampleZ, 2, []int32{0, 0, 2, 0, 0, 0, 0, 0}, nil, calibrator.Options{})
+	_, _, err = calibrator.Fit("temperature", calibrator.NewData(exampleZ, 2, []int32{0, 0, 2, 0, 0, 0, 0, 0}, nil), calibrator.Options{})
 	fmt.Println(err)
 	// Output:
 	// temperature scaling, T = 3.641
@@ -34,7 +34,7 @@ func ExampleFit() {
 }
 
 func ExampleFit_lossScaling() {
-	c, report, err := calibrator.Fit("temperature+cls", exampleZ, 2, exampleY, nil, calibrator.Options{})
+	c, report, err := calibrator.Fit("temperature+cls", calibrator.NewData(exampleZ, 2, exampleY, nil), calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -47,7 +47,7 @@ func ExampleFit_lossScaling() {
 }
 
 func ExampleApplyRows() {
-	c, _, err := calibrator.Fit("platt", exampleZ, 2, exampleY, nil, calibrator.Options{})
+	c, _, err := calibrator.Fit("platt", calibrator.NewData(exampleZ, 2, exampleY, nil), calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -75,7 +75,7 @@ func ExampleMethods() {
 }
 
 func ExampleFitTemperature() {
-	t, report, err := calibrator.FitTemperature(exampleZ, 2, exampleY, nil, calibrator.Options{})
+	t, report, err := calibrator.FitTemperature(calibrator.NewData(exampleZ, 2, exampleY, nil), calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -40,8 +40,7 @@ type FitReport struct {
 //	L = 1/W Σ_i w_i [ln Σ_k exp(β z_ik) - β z_iy],  β = 1/T
 //	dL/dβ = 1/W Σ_i w_i (E_p[z_i] - z_iy),  d²L/dβ² = 1/W Σ_i w_i Var_p[z_i] ≥ 0
 //
-// to 1e-6 in ln T. z is row-major n×K with scores to ±1e100, y has n classes in [0, K), w has n weights, 0 or
-// 1e-100..1e100, or is nil. L is convex in β, so the optimum is the one root of dL/dβ: Newton's method in ln β inside a
+// to 1e-6 in ln T. L is convex in β, so the optimum is the one root of dL/dβ: Newton's method in ln β inside a
 // bracket, which is halved where Newton creeps; float64, natural logarithms. A minimum outside the bounds ends on the
 // bound, which the report says: rows that are all right have theirs at T → 0, rows no better than chance at T → ∞.
 //
@@ -52,9 +51,9 @@ type FitReport struct {
 // as float32 logarithms. More than 2^18 float64 scores start from the optimum of such a sample, too.
 // It returns an error that names the row where a score, label or weight is not allowed, or if there is no row.
 // Reference: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
-func FitTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Temperature, FitReport, error) {
-	f := &fitter[T]{z: z, k: k, y: y, w: w, probs: opts.Probs}
-	if narrow, ok := any(f).(*fitter[float32]); ok && len(z) > exactScores && !opts.Probs {
+func FitTemperature[T kernel.Float](d Data[T], opts Options) (Temperature, FitReport, error) {
+	f := newFitter(d, opts.Probs)
+	if narrow, ok := any(f).(*fitter[float32]); ok && len(f.z) > exactScores && !opts.Probs {
 		if t, report, ok := fitRows(narrow); ok {
 			return Temperature{t: clampTemperature(t)}, report, nil
 		}
@@ -63,14 +62,14 @@ func FitTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, opts O
 	if err != nil {
 		return Temperature{}, FitReport{}, fmt.Errorf("fit temperature: %w", err)
 	}
-	if narrow, ok := any(f).(*fitter[float32]); ok && len(z) > exactScores && opts.Probs {
+	if narrow, ok := any(f).(*fitter[float32]); ok && len(f.z) > exactScores && opts.Probs {
 		logs := *narrow
 		logs.z, logs.probs = logProbs(narrow.z), false
 		if t, report, ok := fitRows(&logs); ok {
 			return Temperature{t: clampTemperature(t)}, report, nil
 		}
 	}
-	f.d, f.e = make([]float64, k), make([]float64, k)
+	f.d, f.e = make([]float64, f.k), make([]float64, f.k)
 	t := f.minimise(&report)
 	return Temperature{t: clampTemperature(t)}, report, nil
 }
@@ -85,6 +84,10 @@ type fitter[T kernel.Float] struct {
 	probs bool
 	total float64
 	d, e  []float64 // scratch of one row
+}
+
+func newFitter[T kernel.Float](d Data[T], probs bool) *fitter[T] {
+	return &fitter[T]{z: d.Scores, k: d.K, y: d.Labels, w: d.Weights, probs: probs}
 }
 
 // moments are the mean NLL at β and its first two derivatives by β.

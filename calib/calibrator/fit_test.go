@@ -84,7 +84,7 @@ func TestFitAgainstGridSearch(t *testing.T) {
 				w[i] = float64(i % 3)
 			}
 			for _, w := range [][]float64{nil, w} {
-				got, r, err := calibrator.FitTemperature(z, k, y, w, calibrator.Options{})
+				got, r, err := calibrator.FitTemperature(calibrator.NewData(z, k, y, w), calibrator.Options{})
 				if err != nil || r.OnBound || r.Flat {
 					t.Fatalf("T=%g K=%d: %+v, %v", trueT, k, r, err)
 				}
@@ -136,7 +136,7 @@ func TestFitOnRealLogits(t *testing.T) {
 			z, y := realdata.Scores(t, c.file, c.scores, "test_labels")
 			n := 50_000 / c.k // of 10,000: the search by values is slow
 			z, y = z[:n*c.k], y[:n]
-			got, r, err := calibrator.FitTemperature(z, c.k, y, nil, calibrator.Options{})
+			got, r, err := calibrator.FitTemperature(calibrator.NewData(z, c.k, y, nil), calibrator.Options{})
 			if err != nil || r.OnBound || r.Rows != n || r.Classes != c.k {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -152,7 +152,7 @@ func TestFitOnRealLogits(t *testing.T) {
 func TestFitOnBounds(t *testing.T) {
 	f := func(name string, z []float64, y []int32, want float64) {
 		t.Helper()
-		got, r, err := calibrator.FitTemperature(z, 2, y, nil, calibrator.Options{})
+		got, r, err := calibrator.FitTemperature(calibrator.NewData(z, 2, y, nil), calibrator.Options{})
 		if err != nil || !r.OnBound || got.T() != want {
 			t.Errorf("%s: got T %g, %+v, %v; want %g on the bound", name, got.T(), r, err, want)
 		}
@@ -172,7 +172,7 @@ func TestFitSaturatedRowsDoNotStopIt(t *testing.T) {
 	// One wrong row in four: p = σ(gap/T) must be 3/4. A gap of 20 gives T = 20/ln 3 = 18.2, from a start where
 	// every row is saturated; a gap of 80 would need 72.8, beyond the bound.
 	z := []float64{20, 0, 20, 0, 20, 0, 0, 20}
-	got, r, err := calibrator.FitTemperature(z, 2, []int32{0, 0, 0, 0}, nil, calibrator.Options{})
+	got, r, err := calibrator.FitTemperature(calibrator.NewData(z, 2, []int32{0, 0, 0, 0}, nil), calibrator.Options{})
 	if want := 20 / math.Log(3); err != nil || r.OnBound || math.Abs(math.Log(got.T()/want)) > 1e-7 {
 		t.Errorf("got T %.9f, %+v, %v; want %.9f", got.T(), r, err, want)
 	}
@@ -182,13 +182,13 @@ func TestFitSaturatedRowsDoNotStopIt(t *testing.T) {
 	for i := range z {
 		z[i] *= 4
 	}
-	if got, r, _ = calibrator.FitTemperature(z, 2, []int32{0, 0, 0, 0}, nil, calibrator.Options{}); !r.OnBound || got.T() != calibrator.MaxTemperature {
+	if got, r, _ = calibrator.FitTemperature(calibrator.NewData(z, 2, []int32{0, 0, 0, 0}, nil), calibrator.Options{}); !r.OnBound || got.T() != calibrator.MaxTemperature {
 		t.Errorf("got T %g, %+v; want the upper bound", got.T(), r)
 	}
 }
 
 func TestFitFlat(t *testing.T) {
-	got, r, err := calibrator.FitTemperature(make([]float32, 12), 3, []int32{0, 1, 2, 0}, nil, calibrator.Options{})
+	got, r, err := calibrator.FitTemperature(calibrator.NewData(make([]float32, 12), 3, []int32{0, 1, 2, 0}, nil), calibrator.Options{})
 	if err != nil || !r.Flat || r.OnBound || math.Abs(got.T()-1) > 0 {
 		t.Errorf("got T %g, %+v, %v; want 1, flat", got.T(), r, err)
 	}
@@ -200,13 +200,13 @@ func TestFitProbabilities(t *testing.T) {
 	for i := range y {
 		calibrator.Identity{}.Apply(q[i*4:(i+1)*4], z[i*4:(i+1)*4])
 	}
-	want, _, _ := calibrator.FitTemperature(z, 4, y, nil, calibrator.Options{})
-	got, _, err := calibrator.FitTemperature(q, 4, y, nil, calibrator.Options{Probs: true})
+	want, _, _ := calibrator.FitTemperature(calibrator.NewData(z, 4, y, nil), calibrator.Options{})
+	got, _, err := calibrator.FitTemperature(calibrator.NewData(q, 4, y, nil), calibrator.Options{Probs: true})
 	if err != nil || math.Abs(math.Log(got.T()/want.T())) > 2e-7 {
 		t.Errorf("got T %.9f, %v; want %.9f", got.T(), err, want.T())
 	}
 	// A label of probability zero is finite: float32's smallest value.
-	_, r, err := calibrator.FitTemperature([]float32{1, 0, .5, .5, .75, .25}, 2, []int32{1, 0, 0}, nil, calibrator.Options{Probs: true})
+	_, r, err := calibrator.FitTemperature(calibrator.NewData([]float32{1, 0, .5, .5, .75, .25}, 2, []int32{1, 0, 0}, nil), calibrator.Options{Probs: true})
 	if err != nil || math.IsInf(r.NLLBefore, 0) || math.IsNaN(r.NLLAfter) {
 		t.Errorf("zero probability: %+v, %v", r, err)
 	}
@@ -234,7 +234,7 @@ func TestFitErrors(t *testing.T) {
 		"no weight":       {[]float64{1, 2}, 2, []int32{0}, []float64{0}, calibrator.Options{}},
 		"not probs":       {[]float64{1, 2}, 2, []int32{0}, nil, calibrator.Options{Probs: true}},
 	} {
-		if _, _, err := calibrator.FitTemperature(c.z, c.k, c.y, c.w, c.opts); err == nil {
+		if _, _, err := calibrator.FitTemperature(calibrator.NewData(c.z, c.k, c.y, c.w), c.opts); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -243,7 +243,7 @@ func TestFitErrors(t *testing.T) {
 func BenchmarkFit(b *testing.B) {
 	z, y := synthetic(10000, 10, 2, 3)
 	for b.Loop() {
-		if _, _, err := calibrator.FitTemperature(z, 10, y, nil, calibrator.Options{}); err != nil {
+		if _, _, err := calibrator.FitTemperature(calibrator.NewData(z, 10, y, nil), calibrator.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -45,11 +45,11 @@ func checkFloat32(t *testing.T, z []float32, k int, y []int32, w []float64) {
 	for i, v := range z {
 		wide[i] = float64(v)
 	}
-	want, wr, err := calibrator.FitTemperature(wide, k, y, w, calibrator.Options{})
+	want, wr, err := calibrator.FitTemperature(calibrator.NewData(wide, k, y, w), calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, r, err := calibrator.FitTemperature(z, k, y, w, calibrator.Options{})
+	got, r, err := calibrator.FitTemperature(calibrator.NewData(z, k, y, w), calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestFitFloat32(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			z, y := large(c.n, c.k, c.size, c.trueT, 3)
 			checkFloat32(t, z, c.k, y, nil)
-			_, r, _ := calibrator.FitTemperature(z, c.k, y, nil, calibrator.Options{})
+			_, r, _ := calibrator.FitTemperature(calibrator.NewData(z, c.k, y, nil), calibrator.Options{})
 			if r.Iterations > c.passes {
 				t.Errorf("%d passes, want at most %d", r.Iterations, c.passes)
 			}
@@ -128,7 +128,7 @@ func TestFitFloat32Bounds(t *testing.T) {
 	}
 	f := func(want float64) {
 		t.Helper()
-		got, r, err := calibrator.FitTemperature(z, 10, y, nil, calibrator.Options{})
+		got, r, err := calibrator.FitTemperature(calibrator.NewData(z, 10, y, nil), calibrator.Options{})
 		if err != nil || !r.OnBound || math.Abs(got.T()-want) > 0 {
 			t.Errorf("got T %g, %+v, %v, want %g on the bound", got.T(), r, err, want)
 		}
@@ -140,7 +140,7 @@ func TestFitFloat32Bounds(t *testing.T) {
 	}
 	f(calibrator.MaxTemperature)
 	clear(z)
-	if _, r, err := calibrator.FitTemperature(z, 10, y, nil, calibrator.Options{}); err != nil || !r.Flat {
+	if _, r, err := calibrator.FitTemperature(calibrator.NewData(z, 10, y, nil), calibrator.Options{}); err != nil || !r.Flat {
 		t.Errorf("equal scores: got %+v, %v, want flat", r, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestFitFloat32Bounds(t *testing.T) {
 func TestFitFloat32Errors(t *testing.T) {
 	z, y := large(40_000, 10, 3, 1, 6)
 	narrow := func() error {
-		_, _, err := calibrator.FitTemperature(z, 10, y, nil, calibrator.Options{})
+		_, _, err := calibrator.FitTemperature(calibrator.NewData(z, 10, y, nil), calibrator.Options{})
 		return err
 	}
 	z[123_456] = float32(math.NaN())
@@ -175,11 +175,11 @@ func TestFitFloat32Probabilities(t *testing.T) {
 			wide[i*10+j] = float64(q[i*10+j])
 		}
 	}
-	want, _, err := calibrator.FitTemperature(wide, 10, y, nil, calibrator.Options{Probs: true})
+	want, _, err := calibrator.FitTemperature(calibrator.NewData(wide, 10, y, nil), calibrator.Options{Probs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := calibrator.FitTemperature(q, 10, y, nil, calibrator.Options{Probs: true})
+	got, _, err := calibrator.FitTemperature(calibrator.NewData(q, 10, y, nil), calibrator.Options{Probs: true})
 	if err != nil || math.Abs(math.Log(got.T()/want.T())) > logTol {
 		t.Errorf("got T %.9f, %v, want %.9f", got.T(), err, want.T())
 	}
@@ -217,7 +217,7 @@ func BenchmarkFitTemperature(b *testing.B) {
 			var r calibrator.FitReport
 			for b.Loop() {
 				var err error
-				if _, r, err = calibrator.FitTemperature(z, c.k, y, nil, calibrator.Options{}); err != nil {
+				if _, r, err = calibrator.FitTemperature(calibrator.NewData(z, c.k, y, nil), calibrator.Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

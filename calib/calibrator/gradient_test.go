@@ -18,7 +18,7 @@ func small(t testing.TB, n, k int) *sample {
 		}
 		z[i*k+int(y[i])] += 2
 	}
-	s, err := newSample("test", z, k, y, w, Options{})
+	s, err := newSample("test", NewData(z, k, y, w), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestGradients(t *testing.T) {
 // TestEnsembleAgainstGrid looks for a better mixture on the simplex.
 func TestEnsembleAgainstGrid(t *testing.T) {
 	s := small(t, 300, 4)
-	c, r, err := FitEnsemble(s.z, 4, s.y, s.w, Options{})
+	c, r, err := FitEnsemble(NewData(s.z, 4, s.y, s.w), Options{})
 	if err != nil || !r.Converged {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -86,7 +86,7 @@ func TestEnsembleAgainstGrid(t *testing.T) {
 // TestClassTemperatureIsTheMinimum steps from the fit along every axis; in 1/T the objective is convex.
 func TestClassTemperatureIsTheMinimum(t *testing.T) {
 	s := small(t, 300, 3)
-	c, r, err := FitClassTemperature(s.z, 3, s.y, s.w, Options{})
+	c, r, err := FitClassTemperature(NewData(s.z, 3, s.y, s.w), Options{})
 	if err != nil || !r.Converged || r.OnBound {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -105,7 +105,7 @@ func TestClassTemperatureIsTheMinimum(t *testing.T) {
 func TestSBECEIsTheGlobalMinimum(t *testing.T) {
 	s := small(t, 200, 3)
 	for _, set := range []SoftBins{{}, {Bins: 4, Temperature: 0.1, Norm: 1}, {Bins: 30, Temperature: 1e-4, Norm: 3}} {
-		c, r, err := FitTemperatureSBECE(s.z, 3, s.y, s.w, Options{SoftBins: set})
+		c, r, err := FitTemperatureSBECE(NewData(s.z, 3, s.y, s.w), Options{SoftBins: set})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,9 +72,9 @@ func (c *Histogram) params() any { return &c.p }
 func (c *Histogram) check() error { return c.p.check() }
 
 // FitHistogram fits at most m bins, 1 ≤ m ≤ 100,000, with the weighted accuracy of their rows as values; an empty
-// bin has its midpoint. The other arguments and errors are those of FitTemperature.
-func FitHistogram[T kernel.Float](z []T, k int, y []int32, w []float64, m int, by Binning, opts Options) (*Histogram, Report, error) {
-	s, err := newSample("histogram", z, k, y, w, opts)
+// bin has its midpoint. Errors are those of FitTemperature.
+func FitHistogram[T kernel.Float](d Data[T], m int, by Binning, opts Options) (*Histogram, Report, error) {
+	s, err := newSample("histogram", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

@@ -125,7 +125,7 @@ func TestIntraOrderFindsABentTruth(t *testing.T) {
 		}
 		z = append(z, row...)
 	}
-	c, r, err := calibrator.FitIntraOrderPreserving(z, k, y, nil, calibrator.Options{})
+	c, r, err := calibrator.FitIntraOrderPreserving(calibrator.NewData(z, k, y, nil), calibrator.Options{})
 	if err != nil || !r.Converged || r.OnBound {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -138,7 +138,7 @@ func TestIntraOrderFindsABentTruth(t *testing.T) {
 			t.Errorf("drop at %g: got %.3f, want %.3f", g, got, truth(g))
 		}
 	}
-	ts, _, err := calibrator.FitTemperature(z, k, y, nil, calibrator.Options{})
+	ts, _, err := calibrator.FitTemperature(calibrator.NewData(z, k, y, nil), calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +182,11 @@ func TestIntraOrderOnRealLogits(t *testing.T) {
 			}
 			fitZ, fitY := z[from*k:to*k], y[from:to]
 			testZ, testY := z[testFrom*k:testTo*k], y[testFrom:testTo]
-			ts, tr, err := calibrator.FitTemperature(fitZ, k, fitY, nil, calibrator.Options{})
+			ts, tr, err := calibrator.FitTemperature(calibrator.NewData(fitZ, k, fitY, nil), calibrator.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, r, err := calibrator.FitIntraOrderPreserving(fitZ, k, fitY, nil, calibrator.Options{})
+			c, r, err := calibrator.FitIntraOrderPreserving(calibrator.NewData(fitZ, k, fitY, nil), calibrator.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,9 +30,9 @@ const (
 // it starts, so the NLL of the fitted rows never ends above that of one temperature. Eight knots: 0 and equal steps of
 // the probability that softmax(z/T) gives to the classes below the top one. L-BFGS on x with ln s_j = lo + (hi-lo)
 // σ(x_j), which holds the slopes in [1/MaxTemperature, 1/MinTemperature]; the report says when one ends there.
-// Arguments and errors are those of FitTemperature, and logits beyond ±1e6 are an error.
-func FitIntraOrderPreserving[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*IntraOrderPreserving, Report, error) {
-	s, err := newSample("intra_order_preserving", z, k, y, w, opts)
+// Errors are those of FitTemperature, and logits beyond ±1e6 are an error.
+func FitIntraOrderPreserving[T kernel.Float](d Data[T], opts Options) (*IntraOrderPreserving, Report, error) {
+	s, err := newSample("intra_order_preserving", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

@@ -44,11 +44,11 @@ func TestIntraOrderGradient(t *testing.T) {
 // is convex, so nothing lower nearby means nothing lower.
 func TestIntraOrderIsTheMinimum(t *testing.T) {
 	s := small(t, 400, 4)
-	c, r, err := FitIntraOrderPreserving(s.z, 4, s.y, s.w, Options{})
+	c, r, err := FitIntraOrderPreserving(NewData(s.z, 4, s.y, s.w), Options{})
 	if err != nil || !r.Converged || r.OnBound {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	ts, _, err := FitTemperature(s.z, 4, s.y, s.w, Options{})
+	ts, _, err := FitTemperature(NewData(s.z, 4, s.y, s.w), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

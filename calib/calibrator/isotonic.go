@@ -48,9 +48,9 @@ func (c *Isotonic) check() error {
 }
 
 // FitIsotonic fits by pool adjacent violators, after pooling rows of equal confidence; every block keeps its
-// first and last confidence as thresholds. O(n). Arguments and errors are those of FitTemperature.
-func FitIsotonic[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Isotonic, Report, error) {
-	s, err := newSample("isotonic", z, k, y, w, opts)
+// first and last confidence as thresholds. O(n). Errors are those of FitTemperature.
+func FitIsotonic[T kernel.Float](d Data[T], opts Options) (*Isotonic, Report, error) {
+	s, err := newSample("isotonic", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

@@ -81,12 +81,12 @@ const (
 )
 
 // fitLossScaled fits e under class-wise loss scaling.
-func fitLossScaled[T kernel.Float](e entry[T], z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
+func fitLossScaled[T kernel.Float](e entry[T], d Data[T], opts Options) (Calibrator, Report, error) {
 	set := opts.LossScaling
-	if err := set.check(k); err != nil {
+	if err := set.check(d.K); err != nil {
 		return nil, Report{}, fmt.Errorf("fit %s: %w", e.Name, err)
 	}
-	s, err := newSample(e.Name+Suffix, z, k, y, w, opts)
+	s, err := newSample(e.Name+Suffix, d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -96,7 +96,10 @@ func fitLossScaled[T kernel.Float](e entry[T], z []T, k int, y []int32, w []floa
 	}
 	opts.LossScaling, opts.Probs = LossScaling{}, false
 	opts.Parameterised.warm = new([]float64)
-	f := scaledFit{sample: s, set: set, opts: opts, fit: inner.fit, losses: make([]float64, k), mass: make([]float64, k), rows: make([]float64, s.n)}
+	f := scaledFit{
+		sample: s, set: set, opts: opts, fit: inner.fit,
+		losses: make([]float64, s.k), mass: make([]float64, s.k), rows: make([]float64, s.n),
+	}
 	for i, yi := range s.y {
 		f.mass[yi] += s.w[i]
 	}
@@ -185,7 +188,7 @@ func (f *scaledFit) refit(w []float64) (Calibrator, Report, error) {
 			f.rows[i] *= f.total / f.mass[y]
 		}
 	}
-	c, r, err := f.fit(f.z, f.k, f.y, f.rows, f.opts)
+	c, r, err := f.fit(NewData(f.z, f.k, f.y, f.rows), f.opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

@@ -64,7 +64,7 @@ func TestLossScalingIsAFixedPoint(t *testing.T) {
 	s := uneven(t)
 	for _, method := range []string{"temperature", "ensemble_temperature", "class_temperature", "parameterised_temperature"} {
 		for _, printed := range []bool{false, true} {
-			c, r, err := Fit(method+Suffix, s.z, s.k, s.y, s.w, Options{LossScaling: LossScaling{Printed: printed}})
+			c, r, err := Fit(method+Suffix, NewData(s.z, s.k, s.y, s.w), Options{LossScaling: LossScaling{Printed: printed}})
 			if err != nil || !r.Converged || r.LossScaling == nil {
 				t.Errorf("%s: %+v, %v", method, r, err)
 				continue
@@ -89,7 +89,7 @@ func TestLossScalingIsAFixedPoint(t *testing.T) {
 					break
 				}
 			}
-			again, _, err := Fit(method, s.z, s.k, s.y, rows, Options{})
+			again, _, err := Fit(method, NewData(s.z, s.k, s.y, rows), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,11 +159,11 @@ func TestLossScalingOfAwkwardClasses(t *testing.T) {
 	for i, y := range s.y {
 		absent[i] = min(y, 1)
 	}
-	c, r, err := Fit("temperature+cls", s.z, s.k, absent, s.w, Options{})
+	c, r, err := Fit("temperature+cls", NewData(s.z, s.k, absent, s.w), Options{})
 	if err != nil || r.LossScaling.Weights[2] != 0 || !strings.Contains(strings.Join(r.Warnings, " "), "no rows") {
 		t.Errorf("an absent class: %v, %+v, %v", c, r, err)
 	}
-	if _, r, err = Fit("temperature+cls", s.z, s.k, one, s.w, Options{}); err != nil || len(r.Warnings) == 0 || !r.LossScaling.Converged {
+	if _, r, err = Fit("temperature+cls", NewData(s.z, s.k, one, s.w), Options{}); err != nil || len(r.Warnings) == 0 || !r.LossScaling.Converged {
 		t.Errorf("one class: %+v, %v", r, err)
 	}
 	if !reflect.DeepEqual(r.LossScaling.Weights, []float64{1, 0, 0}) {
@@ -172,8 +172,8 @@ func TestLossScalingOfAwkwardClasses(t *testing.T) {
 	// Rows of equal classes: no weights, so plain temperature scaling.
 	z := []float64{4, 0, 4, 0, 4, 0, 0, 4, 0, 4, 0, 4}
 	y := []int32{0, 0, 1, 1, 1, 0}
-	c, r, err = Fit("temperature+cls", z, 2, y, nil, Options{})
-	plain, _, _ := Fit("temperature", z, 2, y, nil, Options{})
+	c, r, err = Fit("temperature+cls", NewData(z, 2, y, nil), Options{})
+	plain, _, _ := Fit("temperature", NewData(z, 2, y, nil), Options{})
 	if err != nil || math.Abs(c.(Temperature).T()-plain.(Temperature).T()) > 1e-6 || r.LossScaling.Weights[0] != 1 {
 		t.Errorf("equal classes: %v, %+v, %v, want %v", c, r.LossScaling, err, plain)
 	}
@@ -181,22 +181,22 @@ func TestLossScalingOfAwkwardClasses(t *testing.T) {
 
 func TestLossScalingOptions(t *testing.T) {
 	s := uneven(t)
-	byName, _, err := Fit("class_temperature+cls", s.z, s.k, s.y, s.w, Options{})
+	byName, _, err := Fit("class_temperature+cls", NewData(s.z, s.k, s.y, s.w), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	byOption, _, err := Fit("class_temperature", s.z, s.k, s.y, s.w, Options{LossScaling: LossScaling{On: true}})
+	byOption, _, err := Fit("class_temperature", NewData(s.z, s.k, s.y, s.w), Options{LossScaling: LossScaling{On: true}})
 	if err != nil || !reflect.DeepEqual(byName, byOption) {
 		t.Errorf("by name %v, by option %v, %v", byName, byOption, err)
 	}
 	for _, bad := range []LossScaling{{Alpha: 0.05}, {Alpha: 2}, {Alpha: math.NaN()}, {Beta: 1}, {Beta: 3}, {Beta: math.NaN()}} {
 		bad.On = true
-		if _, _, err := Fit("temperature", s.z, s.k, s.y, s.w, Options{LossScaling: bad}); err == nil {
+		if _, _, err := Fit("temperature", NewData(s.z, s.k, s.y, s.w), Options{LossScaling: bad}); err == nil {
 			t.Errorf("%+v accepted", bad)
 		}
 	}
 	for _, m := range Methods() {
-		_, _, err := Fit(m.Name+Suffix, s.z, s.k, s.y, s.w, Options{})
+		_, _, err := Fit(m.Name+Suffix, NewData(s.z, s.k, s.y, s.w), Options{})
 		if (err == nil) != m.Scalable {
 			t.Errorf("%s+cls: %v, scalable %v", m.Name, err, m.Scalable)
 		}

@@ -84,12 +84,12 @@ func TestMatrixIsTheMinimum(t *testing.T) {
 		for i := range w {
 			w[i] = float64(1 + i%3)
 		}
-		f, r, err := FitDirichlet(z, c.k, y, w, c.reg, Options{})
+		f, r, err := FitDirichlet(NewData(z, c.k, y, w), c.reg, Options{})
 		if err != nil || !r.Converged {
 			t.Fatalf("%+v: %+v, %v", c, r, err)
 		}
 		reg, _ := c.reg.withDefaults(c.n, c.k)
-		s, _ := newSample("test", z, c.k, y, w, Options{})
+		s, _ := newSample("test", NewData(z, c.k, y, w), Options{})
 		x := s.logProbs()
 		at := slowMatrixLoss(f.p, x, y, w, reg)
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -158,7 +158,7 @@ func TestDirichletHoldsTheDiagonal(t *testing.T) {
 		}
 		z, y = append(z, row...), append(y, int32(label))
 	}
-	c, r, err := FitDirichlet(z, k, y, nil, ODIR{}, Options{})
+	c, r, err := FitDirichlet(NewData(z, k, y, nil), ODIR{}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestDirichletHoldsTheDiagonal(t *testing.T) {
 	if c.Apply(p, []float64{-3, 0, 0}); !(p[0] > 1e-4) {
 		t.Errorf("p_0 = %g of a row that has it at %g", p[0], 1/(1+2*math.Exp(3)))
 	}
-	c, r, err = FitDirichlet(z, k, y, nil, ODIR{OffDiagonal: 1, Intercept: 1}, Options{})
+	c, r, err = FitDirichlet(NewData(z, k, y, nil), ODIR{OffDiagonal: 1, Intercept: 1}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,10 +72,10 @@ func (o ODIR) withDefaults(n, k int) (ODIR, error) {
 // in nats, d_l = W_ll - mean_{j≠l} W_jl, which like softmax does not see a number added to a column: a convex
 // objective, by L-BFGS from temperature scaling, W = I/T, in coordinates in which each class's own block of the Hessian
 // there is the identity. A pass costs 4 n K² products and sums; for sensible penalties 15–40 are needed, more where
-// they are so weak that the fit follows every row. Arguments and errors are those of FitTemperature; also K beyond
+// they are so weak that the fit follows every row. Errors are those of FitTemperature; also K beyond
 // 2000, logits beyond ±1e6 and a penalty that is negative or not finite are errors.
-func FitDirichlet[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR, opts Options) (*Dirichlet, Report, error) {
-	s, err := newSample("dirichlet", z, k, y, w, opts)
+func FitDirichlet[T kernel.Float](d Data[T], reg ODIR, opts Options) (*Dirichlet, Report, error) {
+	s, err := newSample("dirichlet", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -84,12 +84,12 @@ func FitDirichlet[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR
 		return nil, Report{}, err
 	}
 	c := &Dirichlet{p: m}
-	return finish(s, c, k*k+k)
+	return finish(s, c, square(s.k))
 }
 
 // FitMatrix fits as FitDirichlet does, on the logits in place of the log-probabilities.
-func FitMatrix[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR, opts Options) (*Matrix, Report, error) {
-	s, err := newSample("matrix", z, k, y, w, opts)
+func FitMatrix[T kernel.Float](d Data[T], reg ODIR, opts Options) (*Matrix, Report, error) {
+	s, err := newSample("matrix", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -98,7 +98,7 @@ func FitMatrix[T kernel.Float](z []T, k int, y []int32, w []float64, reg ODIR, o
 		return nil, Report{}, err
 	}
 	c := &Matrix{p: m}
-	return finish(s, c, k*k+k)
+	return finish(s, c, square(s.k))
 }
 
 // logProbs are the n×K inputs of Dirichlet.
@@ -152,7 +152,7 @@ func (s *sample) doubtDiagonal(m matrixParams) {
 
 // scaled is temperature scaling of the inputs, as parameters.
 func (s *sample) scaled(x []float64) (matrixParams, error) {
-	t, _, err := FitTemperature(x, s.k, s.y, s.w, Options{})
+	t, _, err := FitTemperature(NewData(x, s.k, s.y, s.w), Options{})
 	m := matrixParams{W: make([]float64, s.k*s.k), B: make([]float64, s.k)}
 	for j := range s.k {
 		m.W[j*s.k+j] = 1 / t.T()

@@ -27,14 +27,14 @@ func TestMatrixOnRealLogits(t *testing.T) {
 		s, y := realdata.Scores(t, c.file, c.scores, "test_labels")
 		z := widen(s)
 		fitZ, fitY, testZ, testY := z[:c.n*c.k], y[:c.n], z[5000*c.k:], y[5000:]
-		ts, _, err := calibrator.FitTemperature(fitZ, c.k, fitY, nil, calibrator.Options{})
+		ts, _, err := calibrator.FitTemperature(calibrator.NewData(fitZ, c.k, fitY, nil), calibrator.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, nll0, ece0 := score(ts, testZ, c.k, testY)
 		t.Logf("%s, %d rows: temperature NLL %.4f ECE %.4f", c.scores, c.n, nll0, ece0)
 		for _, method := range []string{"dirichlet", "matrix", "vector"} {
-			m, r, err := calibrator.Fit(method, fitZ, c.k, fitY, nil, calibrator.Options{})
+			m, r, err := calibrator.Fit(method, calibrator.NewData(fitZ, c.k, fitY, nil), calibrator.Options{})
 			if err != nil || !r.Converged {
 				t.Fatalf("%s: %+v, %v", method, r, err)
 			}

@@ -16,7 +16,7 @@ import (
 
 func metaCal(t *testing.T, z []float64, k int, y []int32, set calibrator.MetaCalSettings) (*calibrator.MetaCal, calibrator.Report) {
 	t.Helper()
-	c, r, err := calibrator.FitMetaCal(z, k, y, nil, set, opts)
+	c, r, err := calibrator.FitMetaCal(calibrator.NewData(z, k, y, nil), set, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestMetaCalBase(t *testing.T) {
 	rows := 0
 	set := calibrator.MetaCalSettings{RankEvery: 10, Base: func(z []float64, k int, y []int32, w []float64) (calibrator.Calibrator, error) {
 		rows = len(y)
-		c, _, err := calibrator.FitEnsemble(z, k, y, w, opts)
+		c, _, err := calibrator.FitEnsemble(calibrator.NewData(z, k, y, w), opts)
 		return c, err
 	}}
 	c, r := metaCal(t, z, 5, y, set)
@@ -108,7 +108,7 @@ func TestMetaCalBase(t *testing.T) {
 			bz, by = append(bz, row...), append(by, v)
 		}
 	}
-	want, _, err := calibrator.FitEnsemble(bz, 5, by, nil, opts)
+	want, _, err := calibrator.FitEnsemble(calibrator.NewData(bz, 5, by, nil), opts)
 	if err != nil || rows != len(by) || !reflect.DeepEqual(c.Base(), calibrator.Calibrator(want)) {
 		t.Errorf("base %v on %d rows, want %v on %d, %v", c.Base(), rows, want, len(by), err)
 	}
@@ -128,7 +128,7 @@ func TestMetaCalBase(t *testing.T) {
 	refused := errors.New("refused")
 	for name, base := range map[string]func([]float64, int, []int32, []float64) (calibrator.Calibrator, error){
 		"vector": func(z []float64, k int, y []int32, w []float64) (calibrator.Calibrator, error) {
-			c, _, err := calibrator.FitVector(z, k, y, w, opts)
+			c, _, err := calibrator.FitVector(calibrator.NewData(z, k, y, w), opts)
 			return c, err
 		},
 		"metacal": func([]float64, int, []int32, []float64) (calibrator.Calibrator, error) { return c, nil },
@@ -136,7 +136,7 @@ func TestMetaCalBase(t *testing.T) {
 		"refused": func([]float64, int, []int32, []float64) (calibrator.Calibrator, error) { return nil, refused },
 	} {
 		set.Base = base
-		_, _, err := calibrator.FitMetaCal(z, 5, y, nil, set, opts)
+		_, _, err := calibrator.FitMetaCal(calibrator.NewData(z, 5, y, nil), set, opts)
 		if err == nil || name == "refused" && !errors.Is(err, refused) {
 			t.Errorf("base %s: %v", name, err)
 		}
@@ -160,7 +160,7 @@ func TestMetaCalRefuses(t *testing.T) {
 		if !strings.HasPrefix(name, "unequal") {
 			w = nil
 		}
-		if c, _, err := calibrator.FitMetaCal(z, 4, y, w, set, opts); err == nil || c != nil || !strings.HasPrefix(err.Error(), "fit metacal: ") {
+		if c, _, err := calibrator.FitMetaCal(calibrator.NewData(z, 4, y, w), set, opts); err == nil || c != nil || !strings.HasPrefix(err.Error(), "fit metacal: ") {
 			t.Errorf("%s: got %v, %v", name, c, err)
 		}
 	}
@@ -222,7 +222,7 @@ func TestMetaCalOnRealLogits(t *testing.T) {
 				}
 				reached, kept = reached+value/splits, kept+n[0]/float64(h)/splits
 				if split == splits-1 { // of this split only
-					ts, _, err := calibrator.FitTemperature(pz[:h*k], k, py[:h], nil, opts)
+					ts, _, err := calibrator.FitTemperature(calibrator.NewData(pz[:h*k], k, py[:h], nil), opts)
 					if err != nil {
 						t.Fatal(err)
 					}

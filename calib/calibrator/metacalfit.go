@@ -83,10 +83,10 @@ func (m MetaCalSettings) withDefaults(n int) (MetaCalSettings, error) {
 // constraint from the right rows only, which leaves the base too many wrong ones (here one index split serves both);
 // it finds the second threshold by isotonic regression of mean entropy on mean accuracy in 20 bins; and it gives up
 // rows at the threshold too.
-// The threshold is 1 + 1e-12 times the entropy that sets it. The other arguments and errors are those of
+// The threshold is 1 + 1e-12 times the entropy that sets it. Errors are those of
 // FitTemperature.
-func FitMetaCal[T kernel.Float](z []T, k int, y []int32, w []float64, set MetaCalSettings, opts Options) (*MetaCal, Report, error) {
-	s, err := newSample("metacal", z, k, y, w, opts)
+func FitMetaCal[T kernel.Float](d Data[T], set MetaCalSettings, opts Options) (*MetaCal, Report, error) {
+	s, err := newSample("metacal", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -122,7 +122,7 @@ const metaCalParameters = 2
 
 // fitMetaCal is FitMetaCal for the registry.
 func fitMetaCal[T kernel.Float](by Constraint) fitFunc[T] {
-	return general(func(z []T, k int, y []int32, w []float64, opts Options) (*MetaCal, Report, error) {
+	return general(func(d Data[T], opts Options) (*MetaCal, Report, error) {
 		set := opts.MetaCal
 		if set.Constraint != "" || set.Target != 0 {
 			return nil, Report{}, fmt.Errorf("fit metacal: constraint %q and target %g in the options' MetaCal, allowed are none: the method's name and accuracy or miscoverage say them", set.Constraint, set.Target)
@@ -131,7 +131,7 @@ func fitMetaCal[T kernel.Float](by Constraint) fitFunc[T] {
 		if by == CoverageAccuracy {
 			set.Target = opts.Accuracy
 		}
-		return FitMetaCal(z, k, y, w, set, opts)
+		return FitMetaCal(d, set, opts)
 	})
 }
 
@@ -292,7 +292,7 @@ func (s *sample) fitBase(threshold float64, set MetaCalSettings) (Calibrator, er
 		}
 		return base, checkBase(base)
 	}
-	ts, r, err := FitTemperature(z, s.k, y, w, Options{})
+	ts, r, err := FitTemperature(NewData(z, s.k, y, w), Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func TestConstraintsOverDraws(t *testing.T) {
 		broken, unreached := 0, 0
 		for range draws {
 			z, y := population(rng, c.n)
-			m, _, err := FitMetaCal(z, 2, y, nil, c.set, Options{})
+			m, _, err := FitMetaCal(NewData(z, 2, y, nil), c.set, Options{})
 			if err != nil {
 				unreached++ // no promise is made
 				continue

@@ -20,7 +20,7 @@ func TestNoNeighbourIsBetter(t *testing.T) {
 		for _, table := range sweepTables(k) {
 			for _, method := range methods {
 				for kind, w := range sweepWeights(len(table.y)) {
-					c, r, err := calibrator.Fit(method, table.z, k, table.y, w, calibrator.Options{Probs: table.probs})
+					c, r, err := calibrator.Fit(method, calibrator.NewData(table.z, k, table.y, w), calibrator.Options{Probs: table.probs})
 					if err != nil || !r.Converged {
 						continue
 					}

@@ -14,11 +14,11 @@ func TestOptionsReachTheFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := Fit(name, s.z, 3, s.y, nil, opts)
+		got, _, err := Fit(name, NewData(s.z, 3, s.y, nil), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, _, err := Fit(name, s.z, 3, s.y, nil, Options{})
+		plain, _, err := Fit(name, NewData(s.z, 3, s.y, nil), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,22 +32,22 @@ func TestOptionsReachTheFit(t *testing.T) {
 			t.Errorf("%s: the options change nothing: %s", name, a)
 		}
 	}
-	spline, _, err := FitSpline(s.z, 3, s.y, nil, SplineSettings{Knots: 4, Residual: true}, Options{})
+	spline, _, err := FitSpline(NewData(s.z, 3, s.y, nil), SplineSettings{Knots: 4, Residual: true}, Options{})
 	same("spline", Options{Knots: 4, Residual: true}, spline, err)
 
 	base := func(z []float64, k int, y []int32, w []float64) (Calibrator, error) {
-		c, _, err := FitTemperatureSBECE(z, k, y, w, Options{})
+		c, _, err := FitTemperatureSBECE(NewData(z, k, y, w), Options{})
 		return c, err
 	}
 	set := MetaCalSettings{Constraint: MiscoverageRate, Target: 0.2, Delta: 0.1, RankEvery: 2, Base: base}
-	meta, _, err := FitMetaCal(s.z, 3, s.y, nil, set, Options{})
+	meta, _, err := FitMetaCal(NewData(s.z, 3, s.y, nil), set, Options{})
 	same("metacal_miscoverage", Options{Miscoverage: 0.2, MetaCal: MetaCalSettings{Delta: 0.1, RankEvery: 2, Base: base}}, meta, err)
 	set = MetaCalSettings{Constraint: CoverageAccuracy, RankEvery: 3}
-	meta, _, err = FitMetaCal(s.z, 3, s.y, nil, set, Options{})
+	meta, _, err = FitMetaCal(NewData(s.z, 3, s.y, nil), set, Options{})
 	same("metacal_accuracy", Options{MetaCal: MetaCalSettings{RankEvery: 3}}, meta, err)
 
 	soft := SoftBins{Bins: 5, Temperature: 0.05, Norm: 1}
-	ts, _, err := FitTemperatureSBECE(s.z, 3, s.y, nil, Options{SoftBins: soft})
+	ts, _, err := FitTemperatureSBECE(NewData(s.z, 3, s.y, nil), Options{SoftBins: soft})
 	same("temperature_sbece", Options{SoftBins: soft}, ts, err)
 }
 
@@ -67,7 +67,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		{"metacal_miscoverage", "delta: 2", Options{MetaCal: MetaCalSettings{Delta: 2}}},
 		{"dirichlet", "regularisation -1, allowed", Options{ODIR: ODIR{Diagonal: -1}}},
 	} {
-		if _, _, err := Fit(c.method, s.z, 3, s.y, nil, c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := Fit(c.method, NewData(s.z, 3, s.y, nil), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: error %v, want one with %q", c.method, c.opts.SoftBins, err, c.want)
 		}
 	}

@@ -24,13 +24,13 @@ func TestParameterisedOnRealLogits(t *testing.T) {
 		}
 		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
 		z, h := widen(s), len(y)/2
-		ts, tr, err := calibrator.FitTemperature(z[:h*set.k], set.k, y[:h], nil, opts)
+		ts, tr, err := calibrator.FitTemperature(calibrator.NewData(z[:h*set.k], set.k, y[:h], nil), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, tsNLL, tsECE := score(ts, z[h*set.k:], set.k, y[h:])
 		for _, o := range []calibrator.Parameterised{{}, {MSE: true}} {
-			c, r, err := calibrator.FitParameterised(z[:h*set.k], set.k, y[:h], nil, calibrator.Options{Parameterised: o})
+			c, r, err := calibrator.FitParameterised(calibrator.NewData(z[:h*set.k], set.k, y[:h], nil), calibrator.Options{Parameterised: o})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestParameterisedOnRealLogits(t *testing.T) {
 			if o.MSE || set.k > 10 {
 				continue
 			}
-			again, _, _ := calibrator.FitParameterised(z[:h*set.k], set.k, y[:h], nil, opts)
+			again, _, _ := calibrator.FitParameterised(calibrator.NewData(z[:h*set.k], set.k, y[:h], nil), opts)
 			if !reflect.DeepEqual(again, c) {
 				t.Error("the same rows and seed gave another network")
 			}
@@ -60,7 +60,7 @@ func TestParameterisedOnRealLogits(t *testing.T) {
 
 func TestParameterisedInvariance(t *testing.T) {
 	z, y := synthetic(400, 6, 2, 3)
-	c, _, err := calibrator.FitParameterised(z, 6, y, nil, opts)
+	c, _, err := calibrator.FitParameterised(calibrator.NewData(z, 6, y, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,13 +89,13 @@ func TestParameterisedInvariance(t *testing.T) {
 func TestParameterisedOptions(t *testing.T) {
 	z, y := synthetic(100, 4, 2, 3)
 	for _, bad := range []calibrator.Parameterised{{Top: -1}, {Top: calibrator.MaxTop + 1}, {Hidden: -1}, {Hidden: calibrator.MaxHidden + 1}, {Steps: -1}, {Ridge: -1}, {Ridge: math.NaN()}} {
-		if _, _, err := calibrator.FitParameterised(z, 4, y, nil, calibrator.Options{Parameterised: bad}); err == nil {
+		if _, _, err := calibrator.FitParameterised(calibrator.NewData(z, 4, y, nil), calibrator.Options{Parameterised: bad}); err == nil {
 			t.Errorf("%+v accepted", bad)
 		}
 	}
 	// One logit says nothing of the row but its maximum, which is taken off: plain temperature scaling.
-	c, r, err := calibrator.FitParameterised(z, 4, y, nil, calibrator.Options{Parameterised: calibrator.Parameterised{Top: 1}})
-	ts, tr, _ := calibrator.FitTemperature(z, 4, y, nil, opts)
+	c, r, err := calibrator.FitParameterised(calibrator.NewData(z, 4, y, nil), calibrator.Options{Parameterised: calibrator.Parameterised{Top: 1}})
+	ts, tr, _ := calibrator.FitTemperature(calibrator.NewData(z, 4, y, nil), opts)
 	if err != nil || math.Abs(c.T(z[:4])-ts.T()) > 1e-4*ts.T() || math.Abs(r.NLLAfter-tr.NLLAfter) > 1e-9 {
 		t.Errorf("top 1: T %g, NLL %.9f, %v, want T %g, NLL %.9f", c.T(z[:4]), r.NLLAfter, err, ts.T(), tr.NLLAfter)
 	}

@@ -21,8 +21,8 @@ import (
 // to that start. So the fitted rows' NLL is never above that of plain temperature scaling, and the same input gives the
 // same bits. The objective is not convex: another seed ends elsewhere. s is min(opts.Parameterised.Top, K). Arguments
 // and errors are those of FitTemperature, and so is an option that is out of range.
-func FitParameterised[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*ParameterisedTemperature, Report, error) {
-	s, err := newSample("parameterised_temperature", z, k, y, w, opts)
+func FitParameterised[T kernel.Float](d Data[T], opts Options) (*ParameterisedTemperature, Report, error) {
+	s, err := newSample("parameterised_temperature", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -30,7 +30,7 @@ func FitParameterised[T kernel.Float](z []T, k int, y []int32, w []float64, opts
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("fit %s: %w", s.method, err)
 	}
-	ts, tr, err := FitTemperature(s.z, k, s.y, s.w, Options{})
+	ts, tr, err := FitTemperature(s.data(), Options{})
 	if err != nil {
 		return nil, Report{}, err
 	}

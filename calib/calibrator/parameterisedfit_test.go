@@ -14,7 +14,7 @@ func TestParameterisedGradient(t *testing.T) {
 		for _, set := range []Parameterised{{Top: 10, Hidden: 5}, {Top: 3, Hidden: 2}, {Top: 1, Hidden: 3}} {
 			set.MSE, set.Ridge = mse, 10
 			s := small(t, 60, 4)
-			ts, _, err := FitTemperature(s.z, s.k, s.y, s.w, Options{})
+			ts, _, err := FitTemperature(NewData(s.z, s.k, s.y, s.w), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,9 +39,9 @@ func (c *Platt) check() error {
 //
 //	t = (N₊+1)/(N₊+2) where the top class is right, 1/(N₋+2) where it is wrong
 //
-// with N the summed weights. Arguments and errors are those of FitTemperature. Newton's method on a convex objective.
-func FitPlatt[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Platt, Report, error) {
-	s, err := newSample("platt", z, k, y, w, opts)
+// with N the summed weights. Errors are those of FitTemperature. Newton's method on a convex objective.
+func FitPlatt[T kernel.Float](d Data[T], opts Options) (*Platt, Report, error) {
+	s, err := newSample("platt", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

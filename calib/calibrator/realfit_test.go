@@ -60,7 +60,7 @@ func TestRealLogits(t *testing.T) {
 			if set.k > 10 && slices.Contains(slow, m.Name) || m.Name == "identity" {
 				continue
 			}
-			c, r, err := calibrator.Fit(m.Name, fitZ, set.k, fitY, nil, opts)
+			c, r, err := calibrator.Fit(m.Name, calibrator.NewData(fitZ, set.k, fitY, nil), opts)
 			if err != nil {
 				t.Errorf("%s: %v", m.Name, err)
 				continue

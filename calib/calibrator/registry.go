@@ -32,7 +32,7 @@ type Method struct {
 const Suffix = "+cls"
 
 // fitFunc is a fit as the registry calls it.
-type fitFunc[T kernel.Float] func(z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error)
+type fitFunc[T kernel.Float] func(d Data[T], opts Options) (Calibrator, Report, error)
 
 type entry[T kernel.Float] struct {
 	Method
@@ -139,14 +139,13 @@ func notScalable(name string) error {
 	return fmt.Errorf("method: %s with class-wise loss scaling, allowed are temperature, ensemble_temperature, class_temperature, parameterised_temperature", name)
 }
 
-// Fit fits the method of that name on n rows: z is row-major n×K with scores to ±1e100 (or probabilities, with
-// opts.Probs), y has n labels in [0, K), w has n weights, 0 or 1e-100..1e100, or is nil. A name that ends in "+cls", or
-// opts.LossScaling.On, wraps it in class-wise loss scaling.
+// Fit fits the method of that name. A name that ends in "+cls", or opts.LossScaling.On, wraps it in class-wise loss
+// scaling.
 //
 // The calibrator's own Method may be shorter than the name: temperature_sbece makes a Temperature, histogram_width a
 // Histogram, and both of Meta-Cal's a MetaCal. It returns an error for an unknown name, for a row, label, weight or
 // option that is not allowed, and where there is no usable optimum; what makes a fit doubtful is in Report.Warnings.
-func Fit[T kernel.Float](method string, z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
+func Fit[T kernel.Float](method string, d Data[T], opts Options) (Calibrator, Report, error) {
 	e, scaled, err := find[T](method)
 	if err != nil {
 		return nil, Report{}, err
@@ -158,15 +157,15 @@ func Fit[T kernel.Float](method string, z []T, k int, y []int32, w []float64, op
 		if !e.Scalable {
 			return nil, Report{}, notScalable(e.Name)
 		}
-		return fitLossScaled(e, z, k, y, w, opts)
+		return fitLossScaled(e, d, opts)
 	}
-	return e.fit(z, k, y, w, opts)
+	return e.fit(d, opts)
 }
 
 // general drops the type of what a fit returns, and the typed nil that comes with an error.
-func general[T kernel.Float, C Calibrator](fit func([]T, int, []int32, []float64, Options) (C, Report, error)) fitFunc[T] {
-	return func(z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
-		c, r, err := fit(z, k, y, w, opts)
+func general[T kernel.Float, C Calibrator](fit func(Data[T], Options) (C, Report, error)) fitFunc[T] {
+	return func(d Data[T], opts Options) (Calibrator, Report, error) {
+		c, r, err := fit(d, opts)
 		if err != nil {
 			return nil, Report{}, err
 		}
@@ -174,30 +173,30 @@ func general[T kernel.Float, C Calibrator](fit func([]T, int, []int32, []float64
 	}
 }
 
-func fitODIR[T kernel.Float, C Calibrator](fit func([]T, int, []int32, []float64, ODIR, Options) (C, Report, error)) fitFunc[T] {
-	return general(func(z []T, k int, y []int32, w []float64, opts Options) (C, Report, error) {
-		return fit(z, k, y, w, opts.ODIR, opts)
+func fitODIR[T kernel.Float, C Calibrator](fit func(Data[T], ODIR, Options) (C, Report, error)) fitFunc[T] {
+	return general(func(d Data[T], opts Options) (C, Report, error) {
+		return fit(d, opts.ODIR, opts)
 	})
 }
 
 func fitHistogram[T kernel.Float](by Binning) fitFunc[T] {
-	return general(func(z []T, k int, y []int32, w []float64, opts Options) (*Histogram, Report, error) {
-		return FitHistogram(z, k, y, w, opts.bins(), by, opts)
+	return general(func(d Data[T], opts Options) (*Histogram, Report, error) {
+		return FitHistogram(d, opts.bins(), by, opts)
 	})
 }
 
-func fitScalingBinning[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
-	return general(func(z []T, k int, y []int32, w []float64, opts Options) (*ScalingBinning, Report, error) {
-		return FitScalingBinning(z, k, y, w, opts.bins(), opts)
-	})(z, k, y, w, opts)
+func fitScalingBinning[T kernel.Float](d Data[T], opts Options) (Calibrator, Report, error) {
+	return general(func(d Data[T], opts Options) (*ScalingBinning, Report, error) {
+		return FitScalingBinning(d, opts.bins(), opts)
+	})(d, opts)
 }
 
 func fixed(n int) func(int) int          { return func(int) int { return n } }
 func times(by, plus int) func(k int) int { return func(k int) int { return by*k + plus } }
 func square(k int) int                   { return k*k + k }
 
-func fitIdentity[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
-	s, err := newSample("identity", z, k, y, w, opts)
+func fitIdentity[T kernel.Float](d Data[T], opts Options) (Calibrator, Report, error) {
+	s, err := newSample("identity", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -207,8 +206,8 @@ func fitIdentity[T kernel.Float](z []T, k int, y []int32, w []float64, opts Opti
 	return Identity{}, s.report, nil
 }
 
-func fitTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
-	t, r, err := FitTemperature(z, k, y, w, opts)
+func fitTemperature[T kernel.Float](d Data[T], opts Options) (Calibrator, Report, error) {
+	t, r, err := FitTemperature(d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -217,12 +216,12 @@ func fitTemperature[T kernel.Float](z []T, k int, y []int32, w []float64, opts O
 		report.warn("temperature %g, a bound", t.T())
 	}
 	hits, label := 0, int32(0)
-	for i, yi := range y {
-		if w != nil && w[i] == 0 {
+	for i, yi := range d.Labels {
+		if d.weight(i) == 0 {
 			continue
 		}
 		label = yi
-		if argmax(z[i*k:(i+1)*k]) == int(yi) {
+		if argmax(d.row(i)) == int(yi) {
 			hits++
 		}
 	}

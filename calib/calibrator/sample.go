@@ -32,26 +32,25 @@ type sample struct {
 	report Report
 }
 
+func (s *sample) data() Data[float64] { return NewData(s.z, s.k, s.y, s.w) }
+
 func (s *sample) row(i int) []float64 { return s.z[i*s.k : (i+1)*s.k] }
 
 // newSample checks and copies the input; errors start with "fit <method>".
-func newSample[T kernel.Float](method string, z []T, k int, y []int32, w []float64, opts Options) (*sample, error) {
-	f := fitter[T]{z: z, k: k, y: y, w: w, probs: opts.Probs}
+func newSample[T kernel.Float](method string, d Data[T], opts Options) (*sample, error) {
+	f := newFitter(d, opts.Probs)
 	r, err := f.check()
 	if err != nil {
 		return nil, fmt.Errorf("fit %s: %w", method, err)
 	}
-	s := &sample{method: method, n: r.Rows, k: k, total: f.total, report: Report{FitReport: r, Converged: true}}
-	s.z, s.y, s.w = make([]float64, 0, r.Rows*k), make([]int32, 0, r.Rows), make([]float64, 0, r.Rows)
-	for i, yi := range y {
-		wi := 1.0
-		if w != nil {
-			wi = w[i]
-		}
+	s := &sample{method: method, n: r.Rows, k: d.K, total: f.total, report: Report{FitReport: r, Converged: true}}
+	s.z, s.y, s.w = make([]float64, 0, r.Rows*d.K), make([]int32, 0, r.Rows), make([]float64, 0, r.Rows)
+	for i, yi := range d.Labels {
+		wi := d.weight(i)
 		if wi == 0 {
 			continue
 		}
-		for _, v := range z[i*k : (i+1)*k] {
+		for _, v := range d.row(i) {
 			x := float64(v)
 			if opts.Probs {
 				x = kernel.LogProb(v)

@@ -39,10 +39,10 @@ type SBECEReport struct {
 // which other minima are as good but for chance, and there is a warning where there is one. Rows whose confidence is
 // 1/K at T → ∞ can make that the minimum: compare the NLL of the report. The report's OnBound says that the minimum is
 // a bound. It costs about 300 passes.
-// Arguments and errors are those of FitTemperature; a setting that is not allowed is an error too.
+// Errors are those of FitTemperature; a setting that is not allowed is an error too.
 // Reference: Karandikar et al., Soft Calibration Objectives for Neural Networks, NeurIPS 2021, Eq. 8-12.
-func FitTemperatureSBECE[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Temperature, Report, error) {
-	s, err := newSample("temperature by SB-ECE", z, k, y, w, opts)
+func FitTemperatureSBECE[T kernel.Float](d Data[T], opts Options) (Temperature, Report, error) {
+	s, err := newSample("temperature by SB-ECE", d, opts)
 	if err != nil {
 		return Temperature{}, Report{}, err
 	}

@@ -51,9 +51,9 @@ func (c *ScalingBinning) check() error {
 // FitScalingBinning fits g, lays at most m bins of equal mass in g, and takes the means, each on another third of
 // the rows as the paper does: row i of those of positive weight belongs to the third in which the fraction of
 // 0.618…·(i+1) is, an even choice that no period of the rows' order meets. An empty bin has its midpoint. It needs 3
-// rows. The other arguments and errors are those of FitTemperature.
-func FitScalingBinning[T kernel.Float](z []T, k int, y []int32, w []float64, m int, opts Options) (*ScalingBinning, Report, error) {
-	s, err := newSample("scaling_binning", z, k, y, w, opts)
+// rows. Errors are those of FitTemperature.
+func FitScalingBinning[T kernel.Float](d Data[T], m int, opts Options) (*ScalingBinning, Report, error) {
+	s, err := newSample("scaling_binning", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}

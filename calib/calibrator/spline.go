@@ -88,9 +88,9 @@ const (
 // than 10 rows a piece it takes fewer knots; the report says so, and where the map falls by more than 0.02. The table
 // keeps every distinct confidence up to 1,024, and beyond that runs of equal mass. Values are clipped to
 // [1/(n+2), 1 - 1/(n+2)]: the authors clip to [0, 1], and one wrong row of c' = 1 then makes the NLL infinite. O(n log
-// n). The other arguments and errors are those of FitTemperature.
-func FitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, set SplineSettings, opts Options) (*Spline, Report, error) {
-	s, err := newSample("spline", z, k, y, w, opts)
+// n). Errors are those of FitTemperature.
+func FitSpline[T kernel.Float](d Data[T], set SplineSettings, opts Options) (*Spline, Report, error) {
+	s, err := newSample("spline", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -117,10 +117,10 @@ func FitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, set SplineS
 }
 
 // fitSpline is FitSpline for the registry.
-func fitSpline[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (Calibrator, Report, error) {
-	return general(func(z []T, k int, y []int32, w []float64, opts Options) (*Spline, Report, error) {
-		return FitSpline(z, k, y, w, SplineSettings{Knots: opts.Knots, Residual: opts.Residual}, opts)
-	})(z, k, y, w, opts)
+func fitSpline[T kernel.Float](d Data[T], opts Options) (Calibrator, Report, error) {
+	return general(func(d Data[T], opts Options) (*Spline, Report, error) {
+		return FitSpline(d, SplineSettings{Knots: opts.Knots, Residual: opts.Residual}, opts)
+	})(d, opts)
 }
 
 // fall is the largest amount by which a value lies below an earlier one, and where.

@@ -13,7 +13,7 @@ import (
 
 func fitSpline(t *testing.T, z []float64, k int, y []int32, w []float64, set calibrator.SplineSettings) (*calibrator.Spline, calibrator.Report) {
 	t.Helper()
-	c, r, err := calibrator.FitSpline(z, k, y, w, set, opts)
+	c, r, err := calibrator.FitSpline(calibrator.NewData(z, k, y, w), set, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestSplineReports(t *testing.T) {
 		t.Errorf("%v", r.Warnings)
 	}
 	for _, knots := range []int{-1, 1, calibrator.MaxSplineKnots + 1} {
-		if _, _, err := calibrator.FitSpline(z, 2, y, nil, calibrator.SplineSettings{Knots: knots}, opts); err == nil {
+		if _, _, err := calibrator.FitSpline(calibrator.NewData(z, 2, y, nil), calibrator.SplineSettings{Knots: knots}, opts); err == nil {
 			t.Errorf("%d knots: no error", knots)
 		}
 	}
@@ -156,7 +156,7 @@ func TestSplineOnRealLogits(t *testing.T) {
 			calibrator.Identity{}.Apply(p, z[(h+i)*k:(h+i+1)*k])
 			c[i], a[i] = slices.Max(p), argmax(p) == int(y[h+i])
 		}
-		ts, _, err := calibrator.FitTemperature(z[:h*k], k, y[:h], nil, opts)
+		ts, _, err := calibrator.FitTemperature(calibrator.NewData(z[:h*k], k, y[:h], nil), opts)
 		if err != nil {
 			t.Fatal(err)
 		}

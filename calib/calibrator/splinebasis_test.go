@@ -122,7 +122,7 @@ func TestSplineAgainstReference(t *testing.T) {
 			at := func(i int) float64 {
 				return mat.Dot(mat.NewVecDense(knots, truncated(float64(i)/float64(n), knots)), &beta)
 			}
-			c, _, err := FitSpline(z, 2, y, nil, SplineSettings{Knots: knots, Residual: residual}, Options{})
+			c, _, err := FitSpline(NewData(z, 2, y, nil), SplineSettings{Knots: knots, Residual: residual}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

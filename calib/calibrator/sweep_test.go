@@ -141,7 +141,7 @@ func TestEveryMethodOnEveryAwkwardTable(t *testing.T) {
 func sweepOne(t *testing.T, what string, m calibrator.Method, table sweepTable, w []float64, o calibrator.Options) {
 	t.Helper()
 	o.Probs = table.probs
-	c, r, err := calibrator.Fit(m.Name, table.z, table.k, table.y, w, o)
+	c, r, err := calibrator.Fit(m.Name, calibrator.NewData(table.z, table.k, table.y, w), o)
 	if err != nil {
 		if c != nil || !strings.HasPrefix(err.Error(), "fit ") {
 			t.Errorf("%s: %v, %v", what, c, err)
@@ -255,8 +255,8 @@ func TestBadRowsAreNamed(t *testing.T) {
 			for i, v := range z {
 				narrow[i] = float32(v)
 			}
-			_, _, err := calibrator.Fit(m.Name, z, 3, y, nil, opts)
-			_, _, err32 := calibrator.Fit(m.Name, narrow, 3, y, nil, opts)
+			_, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 3, y, nil), opts)
+			_, _, err32 := calibrator.Fit(m.Name, calibrator.NewData(narrow, 3, y, nil), opts)
 			for _, err := range []error{err, err32} {
 				if err == nil || !strings.Contains(err.Error(), "row 7") || !strings.Contains(err.Error(), "allowed are finite") {
 					t.Errorf("%s, a score of %g: got %v", m.Name, bad, err)
@@ -265,7 +265,7 @@ func TestBadRowsAreNamed(t *testing.T) {
 			w := make([]float64, 20)
 			w[4] = bad
 			z[3*7+1] = 0
-			if _, _, err := calibrator.Fit(m.Name, z, 3, y, w, opts); err == nil || !strings.Contains(err.Error(), "row 4: weight") {
+			if _, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 3, y, w), opts); err == nil || !strings.Contains(err.Error(), "row 4: weight") {
 				t.Errorf("%s, a weight of %g: got %v", m.Name, bad, err)
 			}
 		}
@@ -274,7 +274,7 @@ func TestBadRowsAreNamed(t *testing.T) {
 
 // TestSBECEPlateauKeepsTheRows: where every T up to 4 has SB-ECE 0, T stays 1.
 func TestSBECEPlateauKeepsTheRows(t *testing.T) {
-	c, r, err := calibrator.FitTemperatureSBECE([]float64{80, -80, -80, 80}, 2, []int32{0, 1}, nil, opts)
+	c, r, err := calibrator.FitTemperatureSBECE(calibrator.NewData([]float64{80, -80, -80, 80}, 2, []int32{0, 1}, nil), opts)
 	if err != nil || c.T() != 1 || r.OnBound || len(r.SBECE.Minima) != 1 {
 		t.Errorf("got T %v, %+v, %+v, %v", c.T(), r, r.SBECE, err)
 	}

@@ -22,7 +22,7 @@ func TestTemperatureOfTiledTables(t *testing.T) {
 				narrow[i] = float32(v)
 				rounded[i] = float64(narrow[i])
 			}
-			want, report, err := calibrator.FitTemperature(rounded, k, table.y, nil, o)
+			want, report, err := calibrator.FitTemperature(calibrator.NewData(rounded, k, table.y, nil), o)
 			if err != nil {
 				t.Fatalf("%s: %v", table.name, err)
 			}
@@ -33,17 +33,17 @@ func TestTemperatureOfTiledTables(t *testing.T) {
 				z32, z64, y = append(z32, narrow...), append(z64, rounded...), append(y, table.y...)
 			}
 			if table.probs && hasZero(narrow) { // a zero is the least of its type
-				want, report, err = calibrator.FitTemperature(narrow, k, table.y, nil, o)
+				want, report, err = calibrator.FitTemperature(calibrator.NewData(narrow, k, table.y, nil), o)
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
-			got, r, err := calibrator.FitTemperature(z32, k, y, nil, o)
+			got, r, err := calibrator.FitTemperature(calibrator.NewData(z32, k, y, nil), o)
 			compareTiled(t, table.name+", float32", got, r, err, want, report)
 			if table.probs && hasZero(narrow) {
 				continue
 			}
-			got, r, err = calibrator.FitTemperature(z64, k, y, nil, o)
+			got, r, err = calibrator.FitTemperature(calibrator.NewData(z64, k, y, nil), o)
 			compareTiled(t, table.name+", float64", got, r, err, want, report)
 		}
 	}

@@ -36,15 +36,15 @@ func sig(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 func TestScalarsFollowTheTruth(t *testing.T) {
 	truth := func(c float64) float64 { return sig(0.5*math.Log(c/(1-c)) - 0.2) }
 	z, y := binary(draw(60000, 1, truth))
-	platt, _, err := calibrator.FitPlatt(z, 2, y, nil, opts)
+	platt, _, err := calibrator.FitPlatt(calibrator.NewData(z, 2, y, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	beta, _, err := calibrator.FitBeta(z, 2, y, nil, opts)
+	beta, _, err := calibrator.FitBeta(calibrator.NewData(z, 2, y, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	iso, _, _ := calibrator.FitIsotonic(z, 2, y, nil, opts)
+	iso, _, _ := calibrator.FitIsotonic(calibrator.NewData(z, 2, y, nil), opts)
 	for _, c := range []float64{0.55, 0.7, 0.9, 0.97} {
 		for _, s := range []calibrator.Scalar{platt, beta, iso} {
 			tol := 0.012 // three standard errors of a slope and an intercept from 60,000 rows
@@ -61,7 +61,7 @@ func TestScalarsFollowTheTruth(t *testing.T) {
 func TestPlattAgainstGrid(t *testing.T) {
 	c, a := draw(300, 3, func(c float64) float64 { return c * c })
 	z, y := binary(c, a)
-	got, _, err := calibrator.FitPlatt(z, 2, y, nil, opts)
+	got, _, err := calibrator.FitPlatt(calibrator.NewData(z, 2, y, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestPlattAgainstGrid(t *testing.T) {
 
 func TestBetaDropsNegativeCoefficients(t *testing.T) {
 	z, y := binary(draw(4000, 5, func(c float64) float64 { return 1.3 - c })) // falls with c: both are negative
-	c, r, err := calibrator.FitBeta(z, 2, y, nil, opts)
+	c, r, err := calibrator.FitBeta(calibrator.NewData(z, 2, y, nil), opts)
 	if err != nil || len(r.Warnings) == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -119,7 +119,7 @@ func TestIsotonicAgainstMinimax(t *testing.T) {
 			c[i], a[i], w[i] = 0.55+0.03*float64(i/2), rng.IntN(3) > 0, 1+rng.Float64() // pairs are tied
 		}
 		z, y := binary(c, a)
-		got, _, err := calibrator.FitIsotonic(z, 2, y, w, opts)
+		got, _, err := calibrator.FitIsotonic(calibrator.NewData(z, 2, y, w), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestIsotonicAgainstMinimax(t *testing.T) {
 func TestHistogramValues(t *testing.T) {
 	c := []float64{0.55, 0.56, 0.57, 0.58, 0.91, 0.92}
 	z, y := binary(c, []bool{true, false, false, false, true, true})
-	h, _, err := calibrator.FitHistogram(z, 2, y, nil, 5, calibrator.EqualWidth, opts)
+	h, _, err := calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), 5, calibrator.EqualWidth, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,14 +163,14 @@ func TestHistogramValues(t *testing.T) {
 			t.Errorf("equal width, %g: got %g, want %g", conf, got, want)
 		}
 	}
-	h, _, _ = calibrator.FitHistogram(z, 2, y, nil, 3, calibrator.EqualMass, opts)
+	h, _, _ = calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), 3, calibrator.EqualMass, opts)
 	for conf, want := range map[float64]float64{0.3: 0.5, 0.56: 0.5, 0.575: 0, 0.6: 0, 0.92: 1} {
 		if got := h.Map(conf); math.Abs(got-want) > 1e-12 {
 			t.Errorf("equal mass, %g: got %g, want %g", conf, got, want)
 		}
 	}
 	for _, m := range []int{0, -1, 100_001} {
-		if _, _, err := calibrator.FitHistogram(z, 2, y, nil, m, calibrator.EqualMass, opts); err == nil {
+		if _, _, err := calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), m, calibrator.EqualMass, opts); err == nil {
 			t.Errorf("%d bins accepted", m)
 		}
 	}
@@ -180,7 +180,7 @@ func TestHistogramValues(t *testing.T) {
 func TestScalingBinningHasBinMeans(t *testing.T) {
 	truth := func(c float64) float64 { return sig(0.5 * math.Log(c/(1-c))) }
 	z, y := binary(draw(30000, 6, truth))
-	s, _, err := calibrator.FitScalingBinning(z, 2, y, nil, 10, opts)
+	s, _, err := calibrator.FitScalingBinning(calibrator.NewData(z, 2, y, nil), 10, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestScalingBinningHasBinMeans(t *testing.T) {
 // TestTopLabelVector holds the K-class vector to its definition.
 func TestTopLabelVector(t *testing.T) {
 	z, y := synthetic(500, 3, 2, 11)
-	c, _, err := calibrator.FitPlatt(z, 3, y, nil, opts)
+	c, _, err := calibrator.FitPlatt(calibrator.NewData(z, 3, y, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestScalingBinningOfPeriodicRows(t *testing.T) {
 				y[i] = 1 // wrong
 			}
 		}
-		s, _, err := calibrator.FitScalingBinning(z, 2, y, nil, 10, opts)
+		s, _, err := calibrator.FitScalingBinning(calibrator.NewData(z, 2, y, nil), 10, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestScalingBinningOfPeriodicRows(t *testing.T) {
 			t.Errorf("period %d: got %g, want %g", period, got, want)
 		}
 	}
-	if _, _, err := calibrator.FitScalingBinning([]float64{1, 0, 0, 2, 3, 0}, 2, []int32{0, 1, 1}, nil, 2, opts); err != nil {
+	if _, _, err := calibrator.FitScalingBinning(calibrator.NewData([]float64{1, 0, 0, 2, 3, 0}, 2, []int32{0, 1, 1}, nil), 2, opts); err != nil {
 		t.Error(err) // three rows, one in each third
 	}
 }

@@ -51,9 +51,9 @@ func (c *Vector) check() error {
 //
 // with a ridge of 1e-9 towards the identity, for a finite optimum on separable rows. L-BFGS on a convex objective, in
 // coordinates in which each class's own 2×2 block of the Hessian at the start is the identity.
-// Arguments and errors are those of FitTemperature, and logits beyond ±1e6 are an error.
-func FitVector[T kernel.Float](z []T, k int, y []int32, w []float64, opts Options) (*Vector, Report, error) {
-	s, err := newSample("vector", z, k, y, w, opts)
+// Errors are those of FitTemperature, and logits beyond ±1e6 are an error.
+func FitVector[T kernel.Float](d Data[T], opts Options) (*Vector, Report, error) {
+	s, err := newSample("vector", d, opts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -62,8 +62,8 @@ func FitVector[T kernel.Float](z []T, k int, y []int32, w []float64, opts Option
 		return nil, Report{}, err
 	}
 	x := s.fitVector(1 / ts.T())
-	c := &Vector{p: vectorParams{W: x[:k:k], B: x[k:]}}
-	return finish(s, c, 2*k-1)
+	c := &Vector{p: vectorParams{W: x[:s.k:s.k], B: x[s.k:]}}
+	return finish(s, c, 2*s.k-1)
 }
 
 // fitVector returns w and then b, from w = beta and b = 0.

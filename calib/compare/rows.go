@@ -52,9 +52,9 @@ func Labelled(labels []int32) []int {
 func Fit(method string, r metric.Rows, opt calibrator.Options) (calibrator.Calibrator, calibrator.Report, error) {
 	opt.Probs = r.Probs
 	if r.F64 != nil {
-		return calibrator.Fit(method, r.F64, r.K, r.Labels, r.W, opt)
+		return calibrator.Fit(method, calibrator.NewData(r.F64, r.K, r.Labels, r.W), opt)
 	}
-	return calibrator.Fit(method, r.F32, r.K, r.Labels, r.W, opt)
+	return calibrator.Fit(method, calibrator.NewData(r.F32, r.K, r.Labels, r.W), opt)
 }
 
 // chunkScores is about how many scores Apply hands out at once.

@@ -61,7 +61,7 @@ func TestGraphsAreWhole(t *testing.T) {
 	}
 	for name, opts := range cases {
 		method, _, _ := strings.Cut(name, " ")
-		c, _, err := calibrator.Fit(method, z, k, y, nil, opts)
+		c, _, err := calibrator.Fit(method, calibrator.NewData(z, k, y, nil), opts)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -75,7 +75,7 @@ func TestGraphsAreWhole(t *testing.T) {
 		}
 		checkGraph(t, name, b)
 	}
-	vector, _, err := calibrator.Fit("vector", z, k, y, nil, calibrator.Options{})
+	vector, _, err := calibrator.Fit("vector", calibrator.NewData(z, k, y, nil), calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

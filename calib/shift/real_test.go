@@ -126,7 +126,7 @@ func fitted(t *testing.T, r realRows) calibrator.Calibrator {
 	for i := 0; i < len(r.y); i += 2 {
 		z, y = append(z, r.z[i*classes:(i+1)*classes]...), append(y, r.y[i])
 	}
-	cal, _, err := calibrator.Fit("vector", z, classes, y, nil, calibrator.Options{})
+	cal, _, err := calibrator.Fit("vector", calibrator.NewData(z, classes, y, nil), calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

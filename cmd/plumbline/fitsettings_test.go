@@ -53,7 +53,7 @@ func TestFitSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _, err := calibrator.Fit(method, table.Scores64, 3, table.Label, nil, opt)
+		want, _, err := calibrator.Fit(method, calibrator.NewData(table.Scores64, 3, table.Label, nil), opt)
 		if err != nil {
 			t.Fatalf("--%s %s: %v", s.flag, value, err)
 		}

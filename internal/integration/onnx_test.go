@@ -36,13 +36,13 @@ func calibratorsElsewhere(t *testing.T, python string) {
 	for _, k := range []int{2, 10} {
 		z, y := randomRows(random, 4000, k)
 		for _, m := range calibrator.Methods() {
-			c, _, err := calibrator.Fit(m.Name, z, k, y, nil, calibrator.Options{})
+			c, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, k, y, nil), calibrator.Options{})
 			if err != nil {
 				t.Fatalf("fit %s: %v", m.Name, err)
 			}
 			writeCase(t, filepath.Join(dir, fmt.Sprintf("%s-%d", m.Name, k)), c, k, wildRows(random, z, k))
 		}
-		vector, _, err := calibrator.Fit("vector", z, k, y, nil, calibrator.Options{})
+		vector, _, err := calibrator.Fit("vector", calibrator.NewData(z, k, y, nil), calibrator.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

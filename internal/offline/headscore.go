@@ -65,7 +65,7 @@ func ScoreHeads(current, trained *head.Head, s *data.Set, gemm head.GEMM, opt me
 
 // BestTemperature is the temperature that fits a head's logits on the rows of a set best.
 func BestTemperature(h *head.Head, s *data.Set, gemm head.GEMM) (float64, error) {
-	t, _, err := calibrator.FitTemperature(logits(h, s, gemm), s.K, s.Y, nil, calibrator.Options{})
+	t, _, err := calibrator.FitTemperature(calibrator.NewData(logits(h, s, gemm), s.K, s.Y, nil), calibrator.Options{})
 	if err != nil {
 		return 0, err
 	}

@@ -136,7 +136,7 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	rows := batchtest.Rows(102, batchtest.Options{N: 300, MaxLag: second})
 	s := defaultSetup()
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-	vector, _, err := calibrator.Fit("vector", []float32{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{0, 1, 2}, nil,
+	vector, _, err := calibrator.Fit("vector", calibrator.NewData([]float32{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{0, 1, 2}, nil),
 		calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -178,7 +178,7 @@ func rate(name string, h *head.Head, valid *data.Set) (*scored, error) {
 	}
 	z := logitsOf(h, valid)
 	s := &scored{AutoScore: AutoScore{Name: name}, head: h, rows: make([]float64, n)}
-	all, _, err := calibrator.FitTemperature(z, k, valid.Y, nil, calibrator.Options{})
+	all, _, err := calibrator.FitTemperature(calibrator.NewData(z, k, valid.Y, nil), calibrator.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func rate(name string, h *head.Head, valid *data.Set) (*scored, error) {
 		for i := 1 - half; i < n; i += 2 {
 			fz, fy = append(fz, z[i*k:(i+1)*k]...), append(fy, valid.Y[i])
 		}
-		t, _, err := calibrator.FitTemperature(fz, k, fy, nil, calibrator.Options{})
+		t, _, err := calibrator.FitTemperature(calibrator.NewData(fz, k, fy, nil), calibrator.Options{})
 		if err != nil {
 			return nil, err
 		}

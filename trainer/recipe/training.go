@@ -128,7 +128,7 @@ func (t *Training) tempered() (float64, error) {
 	if err := t.session.Logits(0, t.inference(), z); err != nil {
 		return 0, err
 	}
-	_, r, err := calibrator.FitTemperature(z, t.in.Valid.K, t.in.Valid.Y, nil, calibrator.Options{})
+	_, r, err := calibrator.FitTemperature(calibrator.NewData(z, t.in.Valid.K, t.in.Valid.Y, nil), calibrator.Options{})
 	return r.NLLAfter, err
 }
 

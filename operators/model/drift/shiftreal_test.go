@@ -48,7 +48,7 @@ func realShiftBench(t *testing.T) *shiftBench {
 		}
 	}
 	var err error
-	if b.base, _, err = calibrator.Fit("temperature", fz, k, fy, nil, calibrator.Options{}); err != nil {
+	if b.base, _, err = calibrator.Fit("temperature", calibrator.NewData(fz, k, fy, nil), calibrator.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	b.said = predictedSample(b.k)

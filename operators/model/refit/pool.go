@@ -86,7 +86,7 @@ func (j *job) fitAll() {
 // fit is one fit; a panic in it is an error of this fit and of nothing else.
 func (j *job) fit(method string) fitResult {
 	return recovered(method, func() (fitResult, error) {
-		cal, report, err := calibrator.Fit(method, j.z, j.k, j.y, j.w, j.options)
+		cal, report, err := calibrator.Fit(method, calibrator.NewData(j.z, j.k, j.y, j.w), j.options)
 		if err != nil {
 			return fitResult{}, err
 		}
