@@ -199,7 +199,7 @@ soak:
 
 # 10 M waiting predictions in under 1 GiB of resident memory: a minute, 1.2 GB of disk.
 join-memory:
-	PLUMBLINE_BIG=1 go test -count=1 -run '^TestTenMillionWait$$' -v ./operators
+	PLUMBLINE_BIG=1 go test -count=1 -run '^TestTenMillionWait$$' -v ./operators/join
 
 # Training on 1 M rows of 2,048 float16 features in under 6 GiB of resident memory: minutes, 4.3 GB of disk in TMPDIR.
 train-memory:

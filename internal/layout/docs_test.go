@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,5 +111,117 @@ func TestLinks(t *testing.T) {
 	})
 	if links < 100 {
 		t.Errorf("%d links found, want hundreds", links)
+	}
+}
+
+// document is the text of a file, by its path from the root of the repository.
+func document(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// sortedAlike compares the names that a document lists with those of the source.
+func sortedAlike(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	for _, name := range got {
+		if !slices.Contains(want, name) {
+			t.Errorf("%s has %s, which is not there", what, name)
+		}
+	}
+	for _, name := range want {
+		if !slices.Contains(got, name) {
+			t.Errorf("%s is without %s", what, name)
+		}
+	}
+	if n := len(slices.Compact(slices.Clone(got))); n != len(got) {
+		t.Errorf("%s has %d names twice", what, len(got)-n)
+	}
+}
+
+func firstGroups(text, pattern string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// between is the part of a text from one mark to the next.
+func between(t *testing.T, text, from, to string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(text, from)
+	text, _, end := strings.Cut(text, to)
+	if !ok || !end {
+		t.Fatalf("no part from %q to %q", from, to)
+	}
+	return text
+}
+
+// TestTableOfPackages: docs/architecture.md has one row for each package; those of the module bench share one.
+func TestTableOfPackages(t *testing.T) {
+	want := []string{"bench"}
+	for _, p := range list(t) {
+		want = append(want, strings.TrimPrefix(p.path, module+"/"))
+	}
+	table := between(t, document(t, "docs/architecture.md"), "\n## Packages\n", "\n## ")
+	sortedAlike(t, "the table of packages", firstGroups(table, "(?m)^\\| `([^`]+)` \\|"), want)
+}
+
+// TestReasonsAreDocumented: docs/schema.md lists the reasons for which rows and messages are refused.
+func TestReasonsAreDocumented(t *testing.T) {
+	const constant = `(?m)^\t\w+ += "(\w+)" +//`
+	schema := document(t, "docs/schema.md")
+	rows := document(t, "arrowio/batch.go") + document(t, "operators/validate/validate.go")
+	sortedAlike(t, "the list of reasons for rows", firstGroups(between(t, schema, "\n### Rows\n", "\n### "),
+		"(?m)^- `(\\w+)`"), firstGroups(rows, `(?m)^\t\w+ += "(\w+)"`))
+	sortedAlike(t, "the list of reasons for messages", firstGroups(between(t, schema, "\n### Messages\n", "\n## "),
+		"(?m)^- `(\\w+)`"), firstGroups(document(t, "arrowio/wire/error.go"), constant))
+}
+
+// TestNamedTestsExist: what documents and the Makefile run is there, in the package that they name.
+func TestNamedTestsExist(t *testing.T) {
+	root, defined := filepath.Join("..", ".."), map[string][]string{}
+	walk(t, root, "_test.go", func(path string) {
+		for _, name := range firstGroups(document(t, path), `(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`) {
+			defined[name] = append(defined[name], "./"+filepath.ToSlash(filepath.Dir(path)))
+		}
+	})
+	checked := 0
+	walk(t, root, ".md", func(path string) {
+		for _, name := range firstGroups(document(t, path), `\b((?:Test|Benchmark|Fuzz)[A-Z]\w+)`) {
+			if checked++; defined[name] == nil {
+				t.Errorf("%s names %s, which is not there", path, name)
+			}
+		}
+	})
+	command := regexp.MustCompile(`go test [^\n]*-(?:run|bench) '\^?(\w+)\$*'[^\n]* (\./\S*[^/\s])/?(?:\s|$)`)
+	for _, m := range command.FindAllStringSubmatch(document(t, "Makefile"), -1) {
+		if checked++; !slices.Contains(defined[m[1]], m[2]) {
+			t.Errorf("Makefile: %s is in %v, not in %s", m[1], defined[m[1]], m[2])
+		}
+	}
+	if checked < 15 {
+		t.Errorf("%d names looked at: there are more", checked)
+	}
+}
+
+// TestNamedTargetsExist: every `make …` of a document is a target of the Makefile.
+func TestNamedTargetsExist(t *testing.T) {
+	targets := firstGroups(document(t, "Makefile"), `(?m)^([a-z][a-z-]*):`)
+	checked := 0
+	walk(t, filepath.Join("..", ".."), ".md", func(path string) {
+		for _, name := range firstGroups(document(t, path), "(?:`|\\n    |\\n)make ([a-z][a-z-]*)") {
+			if checked++; !slices.Contains(targets, name) {
+				t.Errorf("%s: make %s is no target", path, name)
+			}
+		}
+	})
+	if checked < 20 {
+		t.Errorf("%d targets looked at: there are more", checked)
 	}
 }

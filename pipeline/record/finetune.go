@@ -16,7 +16,7 @@ type Finetune struct {
 	// version+headN.
 	Number        int    `json:"number"`
 	ShadowVersion string `json:"shadow_version"`
-	Reason        string `json:"reason"` // ece | accuracy | aurc | demand
+	Reason        string `json:"reason"` // ece | accuracy | aurc
 	Why           string `json:"why"`    // in words
 	// DecidedAt is the end of the deciding label pane. The head runs as a shadow on rows from ShadowFrom on; where it
 	// has not by Deadline, the request has failed. All event times.
@@ -117,7 +117,7 @@ type Job struct {
 	ID      string  `json:"id"`
 	Attempt int     `json:"attempt"` // from 1
 	Trainer string  `json:"trainer"`
-	State   string  `json:"state"` // claimed | running
+	State   string  `json:"state"` // claimed | running | failed | stopped
 	Step    string  `json:"step,omitempty"`
 	Done    float64 `json:"done"` // share of the work
 	NLL     float64 `json:"nll,omitempty"`

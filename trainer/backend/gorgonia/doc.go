@@ -1,4 +1,4 @@
-// Package gorgonia is the default backend: the head is an expression graph of gorgonia, which derives the gradients,
+// Package gorgonia is a backend on the CPU: the head is an expression graph of gorgonia, which derives the gradients,
 // with the losses of package loss as one op whose gradient is their analytic one.
 //
 // A graph is made for a size of mini-batch and a way of masking, and kept; its ops compute the rows that a mini-batch
