@@ -10,8 +10,8 @@ import (
 )
 
 // digestRows is the SHA-256 of the rows that a run is fitted on: `uvarint` n, then each as sampled rows are in a
-// checkpoint (docs/format.md, model), by prediction time, then id. Two fits with equal digests had the same ids,
-// times, weights, labels and scores, bit for bit.
+// checkpoint (docs/format.md, Sections of a model task), by prediction time, then id. Two fits with equal digests had
+// the same ids, times, weights, labels and scores, bit for bit.
 func digestRows(rows []acc.SampleRow) string {
 	h := sha256.New()
 	buf := binenc.AppendUvarint(nil, uint64(len(rows)))
