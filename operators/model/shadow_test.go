@@ -44,7 +44,7 @@ func featureRows(seed uint64, n int) []batchtest.Row {
 	return rows
 }
 
-// shadowSetup has a judge, and no refits: the version that serves stays as it is.
+// shadowSetup has a shadow evaluator and no refits, so that the version that serves keeps its calibrator.
 func shadowSetup(heads *shadow.Heads) setup {
 	s := defaultSetup()
 	s.heads = heads
@@ -171,9 +171,9 @@ func TestShadowThatComesLate(t *testing.T) {
 	}
 }
 
-// TestJudge: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is
+// TestShadowEvaluator: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is
 // rejected when there were enough rows; one that was ready and turns worse is rolled back.
-func TestJudge(t *testing.T) {
+func TestShadowEvaluator(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,11 +14,11 @@ import (
 	"github.com/plumbline/plumbline/calib/shift"
 )
 
-// classRef is what a reference window knows by class: predictions, and labelled rows. Of each only that half is read;
-// nil where shards count no classes.
+// classRef holds the class counts of a reference window: of its predictions (said) and of its labelled rows (confused).
+// Only that half of each is read. They are nil if shards do not count classes.
 type classRef struct{ said, confused *acc.ClassCounts }
 
-// plusClasses adds the class counts of a set, where it has any and dst has room.
+// plusClasses adds the class counts of a set, if it has any. It leaves dst unchanged if dst would overflow.
 func plusClasses(dst *acc.ClassCounts, set *acc.Set) (*acc.ClassCounts, error) {
 	if set.Classes == nil {
 		return dst, nil
@@ -32,11 +32,11 @@ func plusClasses(dst *acc.ClassCounts, set *acc.Set) (*acc.ClassCounts, error) {
 	return dst, nil
 }
 
-// classDrift is what a key knows of the shares of its classes beside its reference.
+// classDrift holds what a key knows of its class shares, besides the reference.
 type classDrift struct {
 	k    int
 	soft softJoint
-	// For corrections: predictions since the latest look at the shares, and when the latest correction was proposed.
+	// For corrections: the predictions since Collect last returned counts, and when the latest correction was proposed.
 	block *acc.ClassCounts
 	at    int64
 }
@@ -44,27 +44,29 @@ type classDrift struct {
 // gapBins is the number of bins of the ECE by class.
 const gapBins = 15
 
-// leastSoft is how many sampled rows a softJoint is made of at least.
+// leastSoft is the smallest number of sampled rows for a softJoint.
 const leastSoft = 200
 
-// softJoint says how symbols and labels go together in the latest sampled rows: the sum of the probabilities of the
-// calibrator in force by symbol, or of its base where that is class weights, made right by class: p_j u_j/Σ p u with
-// the u at which their means are the shares of the labels. So it is one of these rows, whatever shares the calibrator
-// was fitted on. It is made anew when another calibrator is in force, or a quarter of the rows are others.
+// softJoint is the expected joint distribution of symbols and labels in the latest sampled rows. A symbol is a
+// predicted class with a band of confidence. For each symbol it sums the probabilities that the calibrator in force
+// gives (its base, if it is class weights). The probabilities are first corrected by class to p_j u_j/Σ p u, with u
+// such that their means equal the shares of the labels. So the sum describes these rows, whatever class shares the
+// calibrator was fitted on. It is rebuilt when another calibrator comes into force, or when a quarter of the rows are
+// new.
 type softJoint struct {
-	pool     *shift.Pool // of the labels of the sampled rows; what follows is by its classes
-	revision int         // that was in force
-	fresh    int64       // sampled rows since
+	pool     *shift.Pool // from the labels of the sampled rows; the fields below are by its classes
+	revision int         // revision in force when it was built
+	fresh    int64       // sampled rows since then
 	rows     float64
-	bias     []float64 // u, drawn towards 1 by how much it varies at all
+	bias     []float64 // u, shrunk towards 1, the more the less it varies between classes
 	joint    []float64 // (K·Bands)×K
 	byLabel  shift.ByLabel
-	wrong    float64 // rows of the rest of the pool of which the model says another class of the rest
+	wrong    float64 // rows of the pool's rest for which the model predicts another class of the rest
 }
 
 func (s *softJoint) ready() bool { return s.rows > 0 }
 
-// unweighted is the calibrator in force without the class weights on it, and these; nil where there are none.
+// unweighted splits the calibrator in force into its base and the class weights on top; nil = no weights.
 func unweighted(v *stage.Version) (cal calibrator.Calibrator, weights []float64) {
 	f := v.Newest()
 	if f == nil {
@@ -76,7 +78,7 @@ func unweighted(v *stage.Version) (cal calibrator.Calibrator, weights []float64)
 	return f.Cal, nil
 }
 
-// follow keeps it up to date; added is how many sampled rows the pane brought.
+// follow rebuilds soft if needed. added is the number of sampled rows in the pane.
 func (d *classDrift) follow(k *stage.Key, added int) error {
 	v := k.Version
 	s := &d.soft
@@ -98,7 +100,7 @@ func (d *classDrift) follow(k *stage.Key, added int) error {
 	return nil
 }
 
-// newSoftJoint makes it of the key's sample, by the classes of a pool.
+// newSoftJoint builds a softJoint from the key's sample, by the classes of a pool.
 func newSoftJoint(k *stage.Key, cal calibrator.Calibrator, pool *shift.Pool) (s softJoint, err error) {
 	n := len(k.Sample)
 	s.pool = pool
@@ -135,32 +137,32 @@ func newSoftJoint(k *stage.Key, cal calibrator.Calibrator, pool *shift.Pool) (s 
 		s.byLabel.Gap[y*gapBins+metric.BinIndex(r.Conf, gapBins)] += w[i] * d
 	}
 	s.bias = classBias(p, w, s.byLabel.Rows)
-	told := make([]float64, kp) // information on ln u by class
+	information := make([]float64, kp) // Fisher information on ln u by class
 	for i := range k.Sample {
 		row := p[i*kp : (i+1)*kp]
 		shift.Correct(row, row, s.bias)
 		for j, x := range row {
-			one := w[i] / weight * float64(n) * x // rows, not weights: the estimates take them for counts
+			one := w[i] / weight * float64(n) * x // scaled to rows, because the estimates treat them as counts
 			s.joint[at[i]+j] += one
-			told[j] += one * (1 - x)
+			information[j] += one * (1 - x)
 		}
 		s.wrong += w[i] / weight * float64(n) * row[kp-1] * others[i]
 	}
 	s.rows = float64(n)
-	shrinkBias(s.bias, told)
+	shrinkBias(s.bias, information)
 	return s, nil
 }
 
-// shrinkBias draws the scales of classes towards 1: fitted to some rows a class they make a calibrator worse that is
-// right as it is.
-func shrinkBias(u, told []float64) {
+// shrinkBias shrinks the scales of classes towards 1. Scales fitted to a few rows a class would make a good calibrator
+// worse.
+func shrinkBias(u, information []float64) {
 	var sum, all float64
-	for j, x := range told {
+	for j, x := range information {
 		sum, all = sum+x*u[j], all+x
 	}
 	v := make([]float64, len(u))
-	for j, x := range told {
-		if sum > 0 { // else no row has a class in doubt
+	for j, x := range information {
+		if sum > 0 { // otherwise no row leaves any class in doubt
 			u[j] *= all / sum
 		}
 		v[j] = 1 / x
@@ -168,7 +170,7 @@ func shrinkBias(u, told []float64) {
 	shift.Shrink(u, v, shift.PauleMandel(u, v))
 }
 
-// sampledLabels are the weights of a key's sample by label.
+// sampledLabels returns the weight of the key's sample by label.
 func sampledLabels(k *stage.Key) []float64 {
 	rows := make([]float64, k.K)
 	for i := range k.Sample {
@@ -177,18 +179,18 @@ func sampledLabels(k *stage.Key) []float64 {
 	return rows
 }
 
-// biasSteps and biasTolerance end the scaling: the latter is well below the noise of a share of thousands of rows.
-// biasBound bounds a class that the calibrator rules out: its scale would grow at every step, beyond what a number, or
-// a class weight, can be.
+// biasSteps and biasTolerance end the iterative scaling. The tolerance is well below the noise of a share of thousands
+// of rows. biasBound limits the scale of a class that the calibrator rules out; otherwise the scale would grow at every
+// step, beyond the range of a float or of a class weight.
 const (
 	biasSteps     = 100
 	biasTolerance = 1e-5
 	biasBound     = 1e4
 )
 
-// classBias returns the u at which the means of p_j u_j/Σ p u over the rows, of weights w, are the shares of their
-// labels, by iterative scaling: the maximum likelihood of a constant by class. Half a row is added for each class, so
-// that none is ruled out.
+// classBias returns the u at which the means of p_j u_j/Σ p u over the rows, weighted by w, equal the shares of their
+// labels. It uses iterative scaling, which gives the maximum likelihood of one constant a class. Half a row is added
+// for each class, so that no class is ruled out.
 func classBias(p, w, labels []float64) []float64 {
 	k := len(labels)
 	u, mean, row := make([]float64, k), make([]float64, k), make([]float64, k)
@@ -221,7 +223,7 @@ func classBias(p, w, labels []float64) []float64 {
 	return u
 }
 
-// says are the classes that the symbols of k classes say.
+// says returns the predicted class of each symbol of k classes.
 func says(k int) []int {
 	out := make([]int, k*acc.Bands)
 	for i := range out {
@@ -230,7 +232,8 @@ func says(k int) []int {
 	return out
 }
 
-// predictedCounts are the predictions by symbol of the pool, as rows: their weights scaled to as many.
+// predictedCounts returns the predictions by symbol of the pool, with weights scaled so that they sum to the number of
+// rows.
 func predictedCounts(c *acc.ClassCounts, p *shift.Pool) []float64 {
 	n, w := c.Total()
 	out := make([]float64, p.Classes()*acc.Bands)
@@ -240,7 +243,7 @@ func predictedCounts(c *acc.ClassCounts, p *shift.Pool) []float64 {
 	return out
 }
 
-// predictedNow are the predictions by class, as rows.
+// predictedNow returns the predictions by class, with weights scaled so that they sum to the number of rows.
 func predictedNow(c *acc.ClassCounts) []float64 {
 	n, w := c.Total()
 	out := make([]float64, c.Classes())
@@ -250,7 +253,8 @@ func predictedNow(c *acc.ClassCounts) []float64 {
 	return out
 }
 
-// predictedSample are a key's sampled rows by the class that they say, as rows.
+// predictedSample returns the key's sampled rows by predicted class, with weights scaled so that they sum to the number
+// of rows.
 func predictedSample(k *stage.Key) []float64 {
 	out := make([]float64, k.K)
 	var weight float64
@@ -271,7 +275,7 @@ func predictedSample(k *stage.Key) []float64 {
 	return out
 }
 
-// confusedPool is the pool of the labels of a confusion matrix.
+// confusedPool returns the pool for the labels of a confusion matrix.
 func confusedPool(c *acc.ClassCounts) *shift.Pool {
 	rows := make([]float64, c.Classes())
 	for cell := range c.Cells() {
@@ -283,8 +287,8 @@ func confusedPool(c *acc.ClassCounts) *shift.Pool {
 	return shift.NewPool(rows)
 }
 
-// confusion are the labelled rows by symbol and label of the pool, as rows, and those of its rest of which the model
-// says another class of the rest.
+// confusion returns the labelled rows by symbol and label of the pool, scaled to numbers of rows. wrong is the rows of
+// the pool's rest for which the model predicts another class of the rest.
 func confusion(c *acc.ClassCounts, p *shift.Pool) (joint []float64, wrong float64) {
 	n, w := c.LabelledTotal()
 	k, scale := p.Classes(), float64(n)/w
@@ -303,7 +307,7 @@ func confusion(c *acc.ClassCounts, p *shift.Pool) (joint []float64, wrong float6
 	return joint, wrong
 }
 
-// restRows are the rows of the pool's rest, its last class.
+// restRows returns the rows in the pool's last class, the rest.
 func restRows(joint []float64, p *shift.Pool) (n float64) {
 	k := p.Classes()
 	for i := k - 1; i < len(joint); i += k {

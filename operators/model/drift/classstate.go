@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// counted reports whether there is anything to keep of classes.
+// counted reports whether the key has any class counts to save.
 func (d *State) counted() bool {
 	for _, c := range []*acc.ClassCounts{d.ref.classes.said, d.ref.classes.confused, d.next.classes.said,
 		d.next.classes.confused, d.classes.block} {
@@ -20,7 +20,7 @@ func (d *State) counted() bool {
 	return d.classes.soft.ready()
 }
 
-// appendClasses appends the classes, unless there are none.
+// appendClasses appends the class counts. It appends nothing if there are none.
 func (d *State) appendClasses(dst []byte) ([]byte, error) {
 	if !d.counted() {
 		return dst, nil
@@ -50,7 +50,7 @@ func (d *State) appendClasses(dst []byte) ([]byte, error) {
 	}
 	dst = appendFloats(dst, s.bias...)
 	k := s.pool.Classes()
-	for i := 0; i < len(s.joint); i += k { // most symbols of many classes have no rows
+	for i := 0; i < len(s.joint); i += k { // with many classes most symbols have no rows
 		row := s.joint[i : i+k]
 		some := false
 		for _, x := range row {
@@ -104,7 +104,8 @@ func (d *State) restoreClasses(in *binenc.Reader) error {
 	return in.Err()
 }
 
-// restorePool reads the classes that are kept of more than MaxClasses, and the rows of the rest that are wrong.
+// restorePool reads which classes the pool keeps separate, if there are more than MaxClasses, and the wrong rows within
+// the rest.
 func (s *softJoint) restorePool(in *binenc.Reader, k int) (err error) {
 	var kept []int
 	if k > shift.MaxClasses {
@@ -122,7 +123,7 @@ func (s *softJoint) restorePool(in *binenc.Reader, k int) (err error) {
 	return err
 }
 
-// readFinite reads floats that are numbers.
+// readFinite reads floats and refuses NaN and infinities.
 func readFinite(in *binenc.Reader, dst []float64) {
 	for i := range dst {
 		if dst[i] = in.Float64(); math.IsNaN(dst[i]) || math.IsInf(dst[i], 0) {

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// leastShift is the total variation of shares that is worth a correction.
+	// leastShift is the smallest total variation distance between class shares that is worth a correction.
 	leastShift = .02
-	// weightBound keeps a class from being ruled out by a window in which it did not come.
+	// weightBound limits the weight of a class, so that a class that did not occur in a window is not ruled out.
 	weightBound = 100
-	// leastContrast is below what can be sure of the share of one of more than 128 classes: 3² of the 3.9² and more
-	// that a test at .01 asks for.
+	// leastContrast is the contrast below which a correction cannot be significant for any of more than 128 classes. It
+	// is 3²; a test at level .01 needs at least 3.9².
 	leastContrast = 9
 )
 
-// correction is class weights on the calibrator in force, and why.
+// correction is class weights on top of the calibrator in force, with the figures that justify them.
 type correction struct {
 	cal *calibrator.ClassWeights
 	shift.Estimate
-	moved  float64 // total variation of the shares that the weights are for from the reference's
+	moved  float64 // total variation distance between the shares that the weights lead to and those of the reference
 	digest string
 }
 
-// correction is the calibrator in force with weights for the shares of now; nil where it needs none, or none is known.
-// Of more classes than can be told apart those whose predictions have moved most are, and the others have the weight of
-// their sum.
-func (d *classDrift) correction(k *stage.Key, now *acc.ClassCounts, alpha float64) (*correction, string) {
+// propose returns the calibrator in force with weights for the class shares of now. It returns nil if no weights are
+// needed, and nil with a reason if none can be found. If there are more classes than can be estimated separately, it
+// separates the classes whose predictions have moved most; the others share one weight, that of their sum.
+func (d *classDrift) propose(k *stage.Key, now *acc.ClassCounts, alpha float64) (*correction, string) {
 	if !d.soft.ready() {
 		return nil, errSoft.Error()
 	}
@@ -48,7 +48,7 @@ func (d *classDrift) correction(k *stage.Key, now *acc.ClassCounts, alpha float6
 	if k.K > shift.MaxClasses {
 		contrast := shift.Contrast(before, after)
 		if inForce == nil && slices.Max(contrast) < leastContrast {
-			return nil, "" // as nearly always where nothing has moved: what follows takes time
+			return nil, "" // usual when nothing has moved; this skips the costly steps below
 		}
 		made, err := newSoftJoint(k, base, shift.NewPool(contrast))
 		if err != nil {
@@ -66,7 +66,7 @@ func (d *classDrift) correction(k *stage.Key, now *acc.ClassCounts, alpha float6
 	if c.Ridge > 0 {
 		return nil, fmt.Sprintf("classes are confused too much: condition %.3g", c.Condition)
 	}
-	if is, err := c.news(s, k, now, inForce, alpha); err != nil {
+	if is, err := c.differs(s, k, now, inForce, alpha); err != nil {
 		return nil, err.Error()
 	} else if !is {
 		return nil, ""
@@ -80,7 +80,8 @@ func (d *classDrift) correction(k *stage.Key, now *acc.ClassCounts, alpha float6
 	return c, ""
 }
 
-// correct estimates the weights for predictions now, drawn towards 1 by how much shares vary at all.
+// correct estimates the weights for the predictions now. It shrinks them towards 1, the more the less the shares vary
+// at all.
 func (s *softJoint) correct(now *acc.ClassCounts, varies float64) (*correction, error) {
 	e, err := s.estimate(now)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *softJoint) correct(now *acc.ClassCounts, varies float64) (*correction, 
 	}
 	v := make([]float64, len(null))
 	for j, se := range null {
-		if p := e.Reference[j]; p > 0 { // else its weight is 1
+		if p := e.Reference[j]; p > 0 { // otherwise its weight is 1
 			v[j] = se * se / (p * p)
 		}
 	}
@@ -100,10 +101,11 @@ func (s *softJoint) correct(now *acc.ClassCounts, varies float64) (*correction, 
 	return &correction{Estimate: e, moved: variation(presumed(e.Reference, nil, e.Weights), e.Reference)}, nil
 }
 
-// news reports whether the shares are others than what is in force presumes, or, where that is fitted, than its rows
-// have: class by class it is off, but for no news. Classes that were chosen out of all for having moved are tested as
-// some of all.
-func (c *correction) news(s *softJoint, k *stage.Key, now *acc.ClassCounts, inForce []float64, alpha float64) (bool,
+// differs reports whether the class shares differ from those that the calibrator in force assumes. For a fitted
+// calibrator they must also differ from the shares of the rows that it was fitted on: a fit may be off for a class
+// although no share has moved. If the classes were selected out of all because they moved most, the level is reduced in
+// proportion.
+func (c *correction) differs(s *softJoint, k *stage.Key, now *acc.ClassCounts, inForce []float64, alpha float64) (bool,
 	error) {
 	presume := [][]float64{c.Reference}
 	if inForce != nil {
@@ -123,7 +125,7 @@ func (c *correction) news(s *softJoint, k *stage.Key, now *acc.ClassCounts, inFo
 	return true, nil
 }
 
-// variation is the total variation of shares.
+// variation returns the total variation distance between two vectors of shares.
 func variation(p, q []float64) (tv float64) {
 	for j := range p {
 		tv += math.Abs(p[j]-q[j]) / 2
@@ -131,7 +133,7 @@ func variation(p, q []float64) (tv float64) {
 	return tv
 }
 
-// weights are those by class for weights of the pool's classes, in the range that calibrator.ClassWeights have.
+// weights spreads weights of the pool's classes over all classes, within the range that calibrator.ClassWeights allows.
 func (s *softJoint) weights(pooled []float64, k int) []float64 {
 	both, out := make([]float64, len(pooled)), make([]float64, k)
 	for j, w := range pooled {
@@ -142,21 +144,21 @@ func (s *softJoint) weights(pooled []float64, k int) []float64 {
 	for _, w := range out {
 		mean += w / float64(k)
 	}
-	for j := range out { // the mean moves a little, and is made 1 again
+	for j := range out { // bias and bounds have moved the mean a little; it becomes 1 again
 		out[j] = min(calibrator.MaxClassWeight/2, max(2*calibrator.MinClassWeight, out[j]/mean))
 	}
 	return out
 }
 
-// pooledWeights are what weights by class do to the shares of the pool's classes.
+// pooledWeights returns the effect of weights by class on the shares of the pool's classes.
 func pooledWeights(k *stage.Key, p *shift.Pool, w []float64) []float64 {
 	out := make([]float64, p.Classes())
 	p.Gather(out, w, sampledLabels(k))
 	return out
 }
 
-// presumed are the shares that a base under weights w is right for, where under weights u it is for shares p; nil
-// weights are 1.
+// presumed returns the shares for which a base with weights w is correct, if with weights u it is correct for shares p.
+// nil weights are 1.
 func presumed(p, u, w []float64) []float64 {
 	q := make([]float64, len(p))
 	var sum float64
@@ -175,8 +177,8 @@ func presumed(p, u, w []float64) []float64 {
 	return q
 }
 
-// digest is the SHA-256 of what class weights are made of: the predictions by class, as a checkpoint has them, and the
-// probabilities and biases of the latest sampled rows, each as `f64`.
+// digest returns the SHA-256 of the inputs of the class weights: the predictions by class, encoded as in a checkpoint,
+// then the probabilities and biases of the latest sampled rows, each as `f64`.
 func (s *softJoint) digest(now *acc.ClassCounts) (string, error) {
 	b, err := now.AppendBinary(nil)
 	if err != nil {

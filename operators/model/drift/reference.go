@@ -13,12 +13,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// reference is one reference window: predictions by confidence score, and labelled rows by outcome and confidence.
+// reference is a reference window: predictions by confidence score, and labelled rows by outcome and confidence.
 type reference struct {
 	csf            [3][]float64
 	seen, labelled float64
-	outcome        [2][]float64 // wrong, right
-	to             int64        // end of the last label pane of its predictions
+	outcome        [2][]float64 // index 0: wrong, 1: right
+	to             int64        // end of the last label pane that added predictions
 	classes        classRef
 }
 
@@ -39,7 +39,7 @@ func (r *reference) labelledFull(s *Config) bool {
 }
 func (r *reference) full(s *Config) bool { return r.seenFull(s) && r.labelledFull(s) }
 
-// add adds whole panes until there are rows enough of each sort.
+// add adds whole panes until there are enough predictions and enough labelled rows.
 func (r *reference) add(s *Config, in *stage.Pane) error {
 	seen, labelled := !r.seenFull(s), !r.labelledFull(s)
 	for _, c := range in.Cells {
@@ -83,7 +83,7 @@ func distancesOf(d unlabelled.Distances) record.Distances {
 		JensenShannon: one(d.JensenShannon), Bins: d.Bins}
 }
 
-// estimateOf puts the truth of the window's labelled rows beside an estimate.
+// estimateOf returns the record of an estimate, together with its miss against the labelled rows of the window.
 func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
 	out := record.Estimate{Method: e.Method, Assumption: e.Assumption, Accuracy: e.Accuracy, Lo: e.Lo, Hi: e.Hi,
 		ECE: stage.Number(e.ECE)}
@@ -94,15 +94,15 @@ func estimateOf(e *unlabelled.Estimate, raw *acc.Set) record.Estimate {
 	return out
 }
 
-// confidenceMap is the calibrator in force as a map of confidences: by bin of the raw confidence, the mean that it
-// gives the class that the model says, over the key's sampled rows when it came. Without a calibrator it is the
-// identity.
+// confidenceMap approximates the calibrator in force as a function of the raw confidence. For each bin of the raw
+// confidence it holds the mean calibrated probability of the predicted class, over the key's sampled rows at the time
+// the calibrator came. Without a calibrator the map is the identity.
 type confidenceMap struct {
 	revision int
-	bins     []float64 // NaN where no row was
+	bins     []float64 // NaN in a bin without rows
 }
 
-// follow makes the map anew where another calibrator is in force.
+// follow builds the map again when another calibrator is in force.
 func (m *confidenceMap) follow(k *stage.Key) error {
 	f := k.Version.Newest()
 	if f == nil || f.Revision == m.revision || len(k.Sample) == 0 {
@@ -134,8 +134,8 @@ func (m *confidenceMap) follow(k *stage.Key) error {
 	return nil
 }
 
-// at returns the calibrated confidence of c: between the middles of bins that had rows by the line between them, beyond
-// the outermost as those.
+// at returns the calibrated confidence of c. It interpolates linearly between the middles of bins with rows, and is
+// constant beyond the outermost of them.
 func (m *confidenceMap) at(c float64) float64 {
 	if m.bins == nil {
 		return c

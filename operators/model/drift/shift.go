@@ -14,11 +14,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// worstClasses is how many classes a snapshot names by estimate: those whose share has moved most.
+// worstClasses is the number of classes that a snapshot names for each estimate: those whose share has moved most.
 const worstClasses = 5
 
-// showClasses says what the predicted classes of a window say of the shares of the classes; apart is whether the window
-// has no row of the reference. The estimates go to out too.
+// showClasses describes the class shares that a window's predicted classes imply. apart says that the window has no row
+// of the reference. The estimates are added to out, too.
 func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 	t := d.stage
 	now := raw.Classes
@@ -33,7 +33,7 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 		a, b := make([]float64, stage.ClassBins), make([]float64, stage.ClassBins)
 		stage.AddClasses(a, said)
 		stage.AddClasses(b, now)
-		if dist, err := unlabelled.Compare(a, b, t.cfg.Alpha); err == nil { // else too few rows yet
+		if dist, err := unlabelled.Compare(a, b, t.cfg.Alpha); err == nil { // otherwise there are too few rows yet
 			all := distancesOf(dist)
 			c.PSI, c.JensenShannon, c.Bins = &all.PSI, &all.JensenShannon, all.Bins
 		}
@@ -46,8 +46,8 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 		one := unlabelled.Estimate{Method: e.Method, Assumption: e.Assumption, N: e.N, Accuracy: e.Accuracy, Lo: e.Lo,
 			Hi: e.Hi, ECE: math.NaN()}
 		if s := &d.classes.soft; s.ready() && slices.Equal(s.pool.Kept(), e.pool.Kept()) {
-			// Of the classes that the sample has; where it lacks much of the window the number would be of something
-			// else.
+			// The ECE covers only classes with sampled rows. If these are too small a part of the window, the ECE would
+			// describe something else, so it stays out.
 			if ece, covered, err := s.byLabel.ECE(e.Shares); err == nil && covered >= leastCovered {
 				one.ECE = ece
 			}
@@ -57,17 +57,17 @@ func (d *State) showClasses(raw *acc.Set, apart bool, out *record.Unlabelled) {
 	out.Classes = c
 }
 
-// leastCovered is the least share of the window that must be of classes that have sampled rows, for its ECE.
+// leastCovered is the smallest share of a window that must belong to classes with sampled rows for an ECE to be given.
 const leastCovered = .95
 
-// classEstimate is an estimate of the shares of the classes of a pool.
+// classEstimate is an estimate of the class shares, by the classes of a pool.
 type classEstimate struct {
 	shift.Estimate
 	pool *shift.Pool
 }
 
-// shifts are the estimates for predictions now, or why there are none: by the labelled reference's confusions, and by
-// the calibrator in force on the latest sample.
+// shifts returns the estimates for the predictions now: one from the confusions of the labelled reference, one from the
+// calibrator in force on the latest sample. If one is missing, why says so.
 func (d *State) shifts(spec *Config, now *acc.ClassCounts, apart bool) (out []classEstimate, why string) {
 	ref := d.ref.classes.confused
 	switch {
@@ -97,13 +97,13 @@ func (d *State) shifts(spec *Config, now *acc.ClassCounts, apart bool) (out []cl
 
 var errSoft = fmt.Errorf("fewer than %d sampled labelled rows", leastSoft)
 
-// table is what the sample and predictions now say by symbol.
+// table is the input of the estimate: the joint distribution in the sample, and the predictions now, by symbol.
 func (s *softJoint) table(now *acc.ClassCounts) shift.Table {
 	k := s.pool.Classes()
 	return shift.Table{K: k, Says: says(k), Joint: s.joint, Now: predictedCounts(now, s.pool), Soft: true}
 }
 
-// estimate is EM with the calibrator in force.
+// estimate estimates the class shares by EM with the calibrator in force.
 func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 	if !s.ready() {
 		return shift.Estimate{}, errSoft
@@ -115,7 +115,7 @@ func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 	return e, err
 }
 
-// shiftOf is an estimate as snapshots have it.
+// shiftOf converts an estimate to its form in snapshots.
 func (t *Stage) shiftOf(e *classEstimate) record.ClassShift {
 	tv, null := e.Distance()
 	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: stage.Number(e.Condition),

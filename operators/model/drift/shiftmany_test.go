@@ -127,7 +127,7 @@ func TestCorrectionIsThatOfThePlainComputation(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, after := predictedSample(key), predictedNow(now)
-	c, why := d.correction(key, now, .05)
+	c, why := d.propose(key, now, .05)
 	if c == nil {
 		t.Fatalf("no correction: %s", why)
 	}
@@ -207,7 +207,7 @@ func TestCorrectionIsFinite(t *testing.T) {
 			if err := d.follow(key, 300); err != nil {
 				t.Fatalf("%s, K = %d: %v", name, k, err)
 			}
-			if c, why := d.correction(key, now, 1e-9); c != nil {
+			if c, why := d.propose(key, now, 1e-9); c != nil {
 				for j, x := range c.cal.Weights() {
 					if !(x >= calibrator.MinClassWeight && x <= calibrator.MaxClassWeight) {
 						t.Errorf("%s, K = %d: class %d has the weight %v", name, k, j, x)

@@ -118,7 +118,7 @@ func (b *shiftBench) proposed(t *testing.T, now *acc.ClassCounts) *calibrator.Cl
 	if err := d.follow(b.k, len(b.k.Sample)); err != nil {
 		t.Fatal(err)
 	}
-	c, why := d.correction(b.k, now, .01)
+	c, why := d.propose(b.k, now, .01)
 	if c == nil {
 		t.Logf("nothing is proposed: %s", why)
 		return nil
@@ -162,7 +162,7 @@ func TestRealPooledCorrection(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	b := realShiftBench(t)
-	trials := testsize.Pick(1, 3)
+	draws := testsize.Pick(1, 3)
 	even := slices.Repeat([]float64{1}, b.k.K)
 	for _, m := range []int{500, 1000} {
 		for _, c := range []struct {
@@ -175,17 +175,17 @@ func TestRealPooledCorrection(t *testing.T) {
 			{"all moved", func(rng *rand.Rand) []float64 { return allMoved(rng, b.k.K) }, -.1},
 		} {
 			was, by := 0., map[int]float64{}
-			for trial := range uint64(trials) {
-				rng := rand.New(rand.NewPCG(trial, 4))
+			for draw := range uint64(draws) {
+				rng := rand.New(rand.NewPCG(draw, 4))
 				q := c.shares(rng)
 				now := b.now(t, rng, m, q)
 				without := b.nll(b.base, q)
-				was += without / float64(trials)
+				was += without / float64(draws)
 				for _, classes := range []int{16, 64, 100} {
-					by[classes] += (b.nll(b.corrected(t, now, classes), q) - without) / float64(trials)
+					by[classes] += (b.nll(b.corrected(t, now, classes), q) - without) / float64(draws)
 				}
 				if proposed := b.proposed(t, now) != nil; proposed != (c.most < 0) {
-					t.Errorf("%d rows, %s, trial %d: a correction is proposed: %v", m, c.what, trial, proposed)
+					t.Errorf("%d rows, %s, draw %d: a correction is proposed: %v", m, c.what, draw, proposed)
 				}
 			}
 			t.Logf("%d predictions, %s: NLL %.4f changes by %+.4f, %+.4f and %+.4f with pools of 16, 64 and 100 classes", m, c.what, was, by[16], by[64], by[100])

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// show adds what a window by time says before labels.
+// show adds to the snapshot of a time window what can be said before labels come.
 func (d *State) show(out *record.Snapshot, w *stage.Window) error {
 	if w.Rows || w.Raw.Seen == nil {
 		return nil
@@ -22,7 +22,7 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 	t, spec := d.stage, d.stage.cfg
 	n, _ := raw.Seen.Total()
 	out := &record.Unlabelled{Rows: n}
-	// A window that shares rows with the reference would be compared with itself.
+	// A window that shares rows with the reference would be compared with itself, so it is not compared.
 	apart := d.ref.seenFull(spec) && start >= d.ref.to
 	if apart {
 		out.ReferenceRows, out.ReferenceTo = int64(d.ref.seen), pipeline.Format(d.ref.to)
@@ -31,7 +31,8 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 			if err := stage.AddCounts(now, g); err != nil {
 				return nil, err
 			}
-			if dist, err := unlabelled.Compare(d.ref.csf[i], now, spec.Alpha); err == nil { // else too few rows yet
+			// Compare fails if there are too few rows yet.
+			if dist, err := unlabelled.Compare(d.ref.csf[i], now, spec.Alpha); err == nil {
 				if out.Distances == nil {
 					out.Distances = map[string]record.Distances{}
 				}

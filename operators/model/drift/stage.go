@@ -5,17 +5,17 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// Stage follows the confidences and classes of all keys of a task.
+// Stage follows the confidences and the classes of all keys of a task.
 type Stage struct {
 	env *stage.Env
-	cfg *Config // nil = nothing of predictions before their labels come
+	cfg *Config // nil = off
 }
 
 // New returns the stage.
 func New(env *stage.Env, cfg *Config) *Stage { return &Stage{env, cfg} }
 
-// State is what is known of one key: the reference, the map of confidences, and the classes. Counts are of rows:
-// weights are no counts.
+// State holds what the stage knows of one key: the reference, the map of confidences, and the class counts. All counts
+// are numbers of rows, not sums of weights.
 type State struct {
 	stage     *Stage
 	key       *stage.Key
@@ -37,7 +37,7 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	return d
 }
 
-// Observe implements stage.KeyState: it takes a label pane into the reference.
+// Observe implements stage.KeyState. It updates the class counts and adds a label pane to the reference.
 func (d *State) Observe(in *stage.Pane) error {
 	s := d.stage.cfg
 	if err := d.q.follow(d.key); err != nil {
@@ -67,7 +67,7 @@ func (t *Stage) Close(*stage.Closing) error { return nil }
 // Open implements stage.KeyState.
 func (d *State) Open() bool { return false }
 
-// Merge implements stage.KeyState: a reference is of the rows of its own slice, and ends with it.
+// Merge implements stage.KeyState. It does nothing: a reference covers the rows of its own slice only and ends with it.
 func (d *State) Merge(stage.KeyState) error { return nil }
 
 // Confidence implements stage.Estimator.
@@ -104,7 +104,7 @@ func (d *State) Corrected() int64 { return d.classes.at }
 
 // Correct implements stage.Corrector.
 func (d *State) Correct(now *acc.ClassCounts, alpha float64, at int64) (*stage.Correction, string) {
-	found, why := d.classes.correction(d.key, now, alpha)
+	found, why := d.classes.propose(d.key, now, alpha)
 	if found == nil {
 		return nil, why
 	}

@@ -16,7 +16,7 @@ import (
 // stateVersion is the version of the encoding of a Model.
 const stateVersion = 1
 
-// Append appends the state: of the versions that are not idle, by name.
+// Append appends the state of all versions that are not idle, by name.
 func (m *Model) Append(dst []byte) ([]byte, error) {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(m.states)) {
@@ -34,7 +34,7 @@ func (m *Model) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Restore reads what Append wrote. The versions were added before.
+// Restore reads what Append wrote. The versions must have been added before.
 func (m *Model) Restore(in *binenc.Reader) error {
 	in.Version(stateVersion)
 	for range in.Count(2, binenc.MaxItems) {
@@ -114,7 +114,7 @@ func (s *state) restore(in *binenc.Reader, shape acc.Config) error {
 	return in.Err()
 }
 
-// restoreSums reads a set, nil where there is none, and refuses one of another shape.
+// restoreSums reads a set and refuses one of another shape. It returns nil if no set was written.
 func restoreSums(in *binenc.Reader, shape acc.Config) (*acc.Set, error) {
 	s, err := stage.RestoreSet(in, new(acc.Decoder))
 	if err != nil || s == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// statePending is a request whose head has not run yet; the other states are those of package record.
+// statePending means that the head of a request has not run yet. Package record has the other states.
 const statePending = "pending"
 
 // evaluator compares a shadow with the version that serves, on the sampled rows that both have.
@@ -20,10 +20,10 @@ type evaluator struct {
 	number   int
 	state    string
 	deadline int64 // event time; 0 = none
-	readyAt  int64 // event time; 0 = not
-	until    int64 // event time from which it runs no more; 0 = open
+	readyAt  int64 // event time; 0 = not ready
+	until    int64 // event time at which the shadow stops; 0 = not known yet
 	pairs    *pairs
-	last     []byte // the newest verdict
+	last     []byte // the newest verdict, as published
 }
 
 // open reports whether a request or its shadow is under way.
@@ -31,7 +31,7 @@ func (e *evaluator) open() bool {
 	return e.state == statePending || e.state == record.ShadowRunning || e.state == record.ShadowReady && e.until == 0
 }
 
-// over reports whether nothing of the shadow is evaluated any more.
+// over reports whether the shadow is no longer evaluated.
 func (e *evaluator) over(end int64) bool {
 	switch e.state {
 	case record.ShadowRejected, record.ShadowRolled, record.ShadowLost:
@@ -40,14 +40,14 @@ func (e *evaluator) over(end int64) bool {
 	return e.until != 0 && end > e.until
 }
 
-// pairs are the rows of both so far: since the shadow began, or, once it is ready, since then.
+// pairs holds the rows that both versions have, since the shadow began or, once it is ready, since it became ready.
 type pairs struct {
 	rows            int64
-	from, to        int64          // prediction times
-	serving, shadow *acc.Set       // as their calibrators in force make them
-	better, worse   *evalue.Paired // by NLL floored at the bound
-	accuracy        *evalue.Paired // hits of the shadow less those of the version that serves, with the margin
-	nll             [2]float64     // sums, not floored
+	from, to        int64          // range of prediction times
+	serving, shadow *acc.Set       // scored by the calibrators in force of each version
+	better, worse   *evalue.Paired // tests on NLL, capped at the bound
+	accuracy        *evalue.Paired // test on hits of the shadow minus hits of the version that serves, with the margin
+	nll             [2]float64     // sums of NLL without the cap: serving, shadow
 }
 
 func (g *Stage) newPairs(k int) (*pairs, error) {
@@ -69,7 +69,7 @@ func (g *Stage) newPairs(k int) (*pairs, error) {
 	return p, err
 }
 
-// evaluateAll takes a label pane's rows of a version and of its shadows.
+// evaluateAll processes the label pane's rows of a version and all of its shadows.
 func (m *Model) evaluateAll(s *state, end int64) error {
 	if !m.stage.heads.Shadow {
 		return nil
@@ -82,10 +82,10 @@ func (m *Model) evaluateAll(s *state, end int64) error {
 	return nil
 }
 
-// evaluate takes a label pane's rows of one shadow, which is nil before the first message of it.
+// evaluate processes the label pane's rows of one shadow. shadow is nil before its first message.
 func (s *state) evaluate(e *evaluator, shadow *state, end int64) error {
-	// A version is known from the first of its messages on, wherever that is in the log: only rows of processed
-	// panes count.
+	// A version exists from its first message on, which may be far ahead in the log. So only rows of processed panes
+	// count as a start.
 	if e.state == statePending && (shadow == nil || len(shadow.rows) == 0) {
 		if e.deadline != 0 && end > e.deadline {
 			why := "no row of it came by the deadline: its trainer failed, or there is none"
@@ -116,7 +116,7 @@ func (s *state) evaluate(e *evaluator, shadow *state, end int64) error {
 	return s.weigh(e, end)
 }
 
-// pair adds the rows that both versions have, in the order of prediction time and id.
+// pair adds the rows that both versions have, ordered by prediction time and id.
 func (s *state) pair(shadow *state, p *pairs) (added int64, err error) {
 	if len(shadow.rows) == 0 || len(s.rows) == 0 {
 		return 0, nil
@@ -149,7 +149,7 @@ func (s *state) pair(shadow *state, p *pairs) (added int64, err error) {
 	return added, nil
 }
 
-// outcome is what both versions make of a row.
+// outcome holds the scores of one row under both versions.
 type outcome struct {
 	servingNLL, servingHit float64
 	shadowNLL, shadowHit   float64
@@ -173,7 +173,7 @@ func (p *pairs) add(ts int64, o outcome, bound float64) error {
 	return nil
 }
 
-// weigh decides, where the pairs so far say enough.
+// weigh decides if the pairs so far give enough evidence.
 func (s *state) weigh(e *evaluator, end int64) error {
 	cfg, p := &s.stage.heads, e.pairs
 	sure := math.Log(1 / cfg.Alpha)
@@ -211,7 +211,7 @@ func (s *state) weigh(e *evaluator, end int64) error {
 	return nil
 }
 
-// within reports whether ECE and AURC are no more worse than is allowed.
+// within reports whether ECE and AURC have risen by no more than is allowed.
 func within(c *proving.Config, ev *record.ShadowEvidence) bool {
 	if ev.Shadow.ECE > ev.Serving.ECE+c.MaxECERise {
 		return false
@@ -241,11 +241,11 @@ func (s *state) evidence(p *pairs) (record.ShadowEvidence, error) {
 	return ev, nil
 }
 
-// ruling is the state that a shadow comes into, and why.
+// ruling is the new state of a shadow, with the reason.
 type ruling struct{ state, why string }
 
-// decide publishes a verdict. One that ends the shadow takes effect as late as a head takes it up, so that all shards
-// hear of it in time.
+// decide publishes a verdict. A verdict that ends the shadow takes effect after the same delay as a new head, so that
+// all shards read it in time.
 func (s *state) decide(e *evaluator, r ruling, end int64, p *pairs) error {
 	v, shadow := s.version, record.ShadowVersion(s.version.Name, e.number)
 	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.Model + "/" + shadow, Model: v.Model,

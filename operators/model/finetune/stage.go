@@ -12,57 +12,56 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Stage is the closing step of one model task.
+// Stage asks for new heads and evaluates them, for all models of a task.
 type Stage struct {
 	env   *stage.Env
 	cfg   TriggerConfig
 	heads proving.Config
 }
 
-// New returns the stage.
 func New(env *stage.Env, cfg TriggerConfig, heads proving.Config) *Stage {
 	return &Stage{env: env, cfg: cfg, heads: heads}
 }
 
-// enabled reports whether there is anything to do.
+// enabled reports whether the trigger or the shadow evaluator is on.
 func (g *Stage) enabled() bool { return g.cfg.Enabled || g.heads.Shadow }
 
-// Model is the state of one model, by version.
+// Model is the state of one model, with one entry for each version.
 type Model struct {
 	stage  *Stage
 	states map[string]*state
 }
 
-// NewModel returns the state of a model without versions.
+// NewModel returns the state of a model that has no versions yet.
 func (g *Stage) NewModel() *Model { return &Model{stage: g, states: map[string]*state{}} }
 
-// state is what is known of one version: the rows that its trigger judges, the requests that it has made, and the
-// shadows that came of them.
+// state is the state of one version: the latest rows for its trigger, the requests made so far, and the evaluators of
+// the shadows that came of them.
 type state struct {
 	stage   *Stage
 	version *stage.Version
 
-	reference  *acc.Set // of the first ReferenceRows sampled rows, as the calibrators in force made them
+	reference  *acc.Set // first ReferenceRows sampled rows, scored by the calibrators in force then
 	blocks     []block
 	over       excess
 	tried      tried
-	number     int     // of the newest request
-	asked      []int64 // event times of the requests within the budget's period
+	number     int     // number of the newest request
+	asked      []int64 // event times of the requests that count for the cool-down or the budget
 	evaluators []*evaluator
-	rows       []acc.SampleRow // of the label pane at hand
+	rows       []acc.SampleRow // sampled rows of the current label pane
 }
 
-// Add adds a version of the model.
 func (m *Model) Add(v *stage.Version) { m.states[v.Name] = &state{stage: m.stage, version: v} }
 
-// Observe keeps a label pane's sampled rows of a version until Close.
+// Observe keeps the sampled rows of a version's label pane until Close.
 func (m *Model) Observe(v *stage.Version, in *stage.Pane) {
 	if m.stage.enabled() {
 		m.states[v.Name].rows = in.Rows
 	}
 }
 
-// Close evaluates shadows and then the trigger, when all versions of the model have processed a label pane.
+// Close runs the shadow evaluator and then the trigger. The task calls it when all versions of the model have processed
+// a label pane.
 func (m *Model) Close(pane int64) error {
 	if !m.stage.enabled() {
 		return nil
@@ -88,41 +87,42 @@ func (m *Model) Close(pane int64) error {
 	return nil
 }
 
-// Shadowing reports whether a version is a shadow that has not been found ready: then it raises no alarm, is not
-// refitted and asks for no head.
+// Shadowing reports whether a version is a shadow that is not ready. Such a version raises no alarm, is not refitted
+// and asks for no head.
 func (m *Model) Shadowing(name string) bool {
 	base, number, ok := record.BaseVersion(name)
 	if !ok || !m.stage.heads.Shadow || m.states[base] == nil {
 		return false
 	}
-	if e := m.states[base].evaluator(number); e != nil {
+	if e := m.states[base].evaluatorOf(number); e != nil {
 		return e.state != record.ShadowReady
 	}
 	return true
 }
 
-// discover adds evaluators of shadows that no request of this log was for: heads that came otherwise.
+// discover adds evaluators for shadows that no request in this log asked for, such as a head that someone published by
+// hand.
 func (m *Model) discover() {
 	for _, name := range slices.Sorted(maps.Keys(m.states)) {
 		base, number, ok := record.BaseVersion(name)
 		if !ok || len(m.states[name].rows) == 0 || m.states[base] == nil {
 			continue
 		}
-		if s := m.states[base]; s.evaluator(number) == nil {
+		if s := m.states[base]; s.evaluatorOf(number) == nil {
 			s.evaluators = append(s.evaluators, &evaluator{number: number, state: statePending})
 			s.number = max(s.number, number)
 		}
 	}
 }
 
-// Forget drops the rows of a version that is out of service. Its requests and shadows stay.
+// Forget drops the rows of a version that is out of service. Its requests and evaluators stay.
 func (m *Model) Forget(name string) {
 	s := m.states[name]
 	s.reference, s.blocks, s.over, s.tried = nil, nil, excess{}, tried{}
 }
 
-// evaluator returns that of a head; nil where there is none.
-func (s *state) evaluator(number int) *evaluator {
+// evaluatorOf returns the evaluator of a head, or nil.
+func (s *state) evaluatorOf(number int) *evaluator {
 	for _, e := range s.evaluators {
 		if e.number == number {
 			return e
@@ -135,8 +135,8 @@ func (s *state) idle() bool { return s.reference == nil && s.number == 0 && len(
 
 func (s *state) whole() *stage.Key { return s.stage.env.Whole(s.version) }
 
-// ece returns the ECE of a version's rows at a label pane and its null expectation, which is not computed (0) where the
-// ECE is at most least.
+// ece returns the ECE of a version's rows at a label pane and its null expectation. If the ECE is at most least, the
+// null expectation is not computed and 0.
 func (s *state) ece(set *acc.Set, pane int64, least float64) (ece, null float64, err error) {
 	bins, err := set.Labelled.MSP.Bins(s.stage.env.Bins)
 	if err != nil {

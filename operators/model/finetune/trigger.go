@@ -12,38 +12,38 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// blocksKept is how many blocks the judged rows are kept in: they move on by a block at a time.
+// blocksKept is the number of blocks that hold the latest rows. The rows move on by one block at a time.
 const blocksKept = 8
 
-// block are the sums of some consecutive sampled rows.
+// block holds the sums of some consecutive sampled rows.
 type block struct {
-	start, end int64 // of its label panes
+	start, end int64 // span of its label panes
 	from       int64 // earliest prediction time
 	rows       int64
 	set        *acc.Set
 }
 
-// excess is since when something has been over its bound; reason is empty where nothing is.
+// excess describes how long something has been over its bound. reason is empty if nothing is.
 type excess struct {
 	reason      string
-	since, from int64 // end of the label pane; earliest prediction time of the rows that were judged
-	rows        int64 // sampled rows from then on, those judged then included
+	since, from int64 // end of the label pane where it began; earliest prediction time of the rows that showed it
+	rows        int64 // sampled rows since from, those included
 }
 
-// tried is since when recalibration has been tried: the refit decision that put the calibrator of a revision in force,
-// or the first one that did not.
+// tried says when recalibration was tried: at the refit decision that put the calibrator of a revision in force, or at
+// the first decision that did not.
 type tried struct {
-	at       int64 // end of a label pane; 0 = not
+	at       int64 // end of a label pane; 0 = not tried
 	revision int
 }
 
-// finding is what is over its bound, and why a request is made; reason is empty where nothing is.
+// finding says what is over its bound, with the evidence and the text for a request. reason is empty if nothing is.
 type finding struct {
 	evidence    record.FinetuneEvidence
 	reason, why string
 }
 
-// trigger takes a label pane's rows and asks for a head where that is due.
+// trigger processes the rows of a label pane and publishes a request if one is due.
 func (s *state) trigger(pane int64) error {
 	cfg := &s.stage.cfg
 	if !cfg.Enabled || len(s.rows) == 0 {
@@ -66,7 +66,7 @@ func (s *state) trigger(pane int64) error {
 		return nil
 	}
 	if s.over.reason == "" {
-		s.over = excess{since: end, from: s.blocks[0].from, rows: s.judged()}
+		s.over = excess{since: end, from: s.blocks[0].from, rows: s.latestRows()}
 	} else {
 		s.over.rows += int64(len(s.rows))
 	}
@@ -77,7 +77,7 @@ func (s *state) trigger(pane int64) error {
 	return s.ask(found, end)
 }
 
-// addReference adds to the reference rows until there are enough of them; full is false while there are not.
+// addReference adds rows to the reference until it is full.
 func (s *state) addReference() (full bool, err error) {
 	if s.reference == nil {
 		if s.reference, err = s.stage.env.NewSums(s.version.K); err != nil {
@@ -90,7 +90,7 @@ func (s *state) addReference() (full bool, err error) {
 	return false, s.addRows(s.reference)
 }
 
-// addRows adds the pane's rows to sums as the calibrator in force at their time makes them.
+// addRows adds the pane's rows to sums, each calibrated by the calibrator in force at its time.
 func (s *state) addRows(set *acc.Set) error {
 	sc := stage.NewScorer(s.version.K)
 	for i := range s.rows {
@@ -101,8 +101,8 @@ func (s *state) addRows(set *acc.Set) error {
 	return nil
 }
 
-// addBlock adds the rows to the last block, or to a new one where that is full, and forgets what is not judged any
-// more.
+// addBlock adds the rows to the last block, or to a new block if that is full. It drops blocks that the latest rows no
+// longer need.
 func (s *state) addBlock(pane int64) error {
 	rows, length := s.stage.cfg.Rows, s.stage.env.Pane
 	if n := len(s.blocks); n == 0 || s.blocks[n-1].rows >= max(rows/blocksKept, 1) {
@@ -120,13 +120,13 @@ func (s *state) addBlock(pane int64) error {
 	if err := s.addRows(b.set); err != nil {
 		return err
 	}
-	for s.judged()-s.blocks[0].rows >= rows {
+	for s.latestRows()-s.blocks[0].rows >= rows {
 		s.blocks = slices.Delete(s.blocks, 0, 1)
 	}
 	return nil
 }
 
-func (s *state) judged() int64 {
+func (s *state) latestRows() int64 {
 	n := int64(0)
 	for i := range s.blocks {
 		n += s.blocks[i].rows
@@ -134,7 +134,8 @@ func (s *state) judged() int64 {
 	return n
 }
 
-// may reports whether a request is allowed now: none is under way, and neither the cool-down nor the budget forbids it.
+// may reports whether a request is allowed now: no request or shadow is under way, and neither the cool-down nor the
+// budget forbids it.
 func (s *state) may(end int64) bool {
 	cfg := &s.stage.cfg
 	for _, e := range s.evaluators {
@@ -156,10 +157,10 @@ func (s *state) may(end int64) bool {
 	return n < cfg.Budget
 }
 
-// overBound judges the latest rows.
+// overBound checks the latest rows against all bounds.
 func (s *state) overBound(pane int64) (f finding, err error) {
 	cfg := &s.stage.cfg
-	if s.judged() < cfg.MinRows {
+	if s.latestRows() < cfg.MinRows {
 		return f, nil
 	}
 	set, err := s.merge(s.blocks)
@@ -171,7 +172,8 @@ func (s *state) overBound(pane int64) (f finding, err error) {
 	a, ref := now.Accuracy(), was.Accuracy()
 	f.evidence = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef,
 		ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC())}
-	if last := s.version.Decision.Record; len(last) > 0 { // a restored task has an empty one where there was none
+	// A restored task has an empty record before the first decision.
+	if last := s.version.Decision.Record; len(last) > 0 {
 		f.evidence.Refit = last
 	}
 	if f.evidence.ECE, f.evidence.ECENull, err = s.ece(set, pane, 0); err != nil {
@@ -190,7 +192,7 @@ func (s *state) overBound(pane int64) (f finding, err error) {
 	return f, s.sinceRefit(pane, &f)
 }
 
-// sinceRefit judges the ECE of the rows since recalibration was tried: what it has left.
+// sinceRefit checks the ECE that remains in the rows since recalibration was tried.
 func (s *state) sinceRefit(pane int64, f *finding) error {
 	d := &s.version.Decision
 	if len(d.Record) > 0 && (s.tried.at == 0 || s.tried.revision != d.Revision) {
@@ -215,7 +217,7 @@ func (s *state) sinceRefit(pane int64, f *finding) error {
 	return nil
 }
 
-// merge sums blocks.
+// merge returns the sum of blocks.
 func (s *state) merge(blocks []block) (*acc.Set, error) {
 	set, err := s.stage.env.NewSums(s.version.K)
 	if err != nil {
@@ -229,7 +231,7 @@ func (s *state) merge(blocks []block) (*acc.Set, error) {
 	return set, nil
 }
 
-// ask publishes a request.
+// ask publishes a request and starts its evaluator.
 func (s *state) ask(f finding, end int64) error {
 	cfg, v := &s.stage.cfg, s.version
 	s.number++
@@ -242,7 +244,7 @@ func (s *state) ask(f finding, end int64) error {
 		Data: record.FinetuneData{From: pipeline.Format(s.over.from), To: pipeline.Format(end), Rows: s.over.rows}}
 	h := fnv.New64a()
 	h.Write([]byte(r.ID))
-	r.Seed = h.Sum64() >> 11 // 53 bits: JSON's numbers hold it
+	r.Seed = h.Sum64() >> 11 // 53 bits, the integers that a JSON number holds exactly
 	m, err := pipeline.NewMessage(pipeline.StreamFinetune, v.Model+"/"+v.Name, end, &r)
 	if err != nil {
 		return err

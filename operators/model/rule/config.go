@@ -15,7 +15,7 @@ var configSource string
 // Source is the file with the comments that document the keys.
 func (Config) Source() string { return configSource }
 
-// Config is an alert on a value beyond a bound for a while, with hysteresis.
+// Config is the configuration of one rule: an alert on a value that stays beyond a bound, with hysteresis.
 type Config struct {
 	// Name in alerts and metrics; each once.
 	Name string `yaml:"name" required:"true" format:"name"`
@@ -67,14 +67,14 @@ type Config struct {
 	Age time.Duration `yaml:"age" default:"0s"`
 }
 
-// kind is one kind of rule: its measures, and what makes a rule of it.
+// kind describes one kind of rule: its measures, and the function that makes a rule.
 type kind struct {
 	name     string
 	measures []string
 	make     func(*context) Rule
 }
 
-// kinds is the table of kinds. A new one is a type that implements Rule, and a line here.
+// kinds is the table of kinds. A new kind is a type that implements Rule, and a line here.
 var kinds = []kind{
 	{Excess, []string{ECE}, newExcess},
 	{Reference, []string{ECE, SmECE, Accuracy, NLL, Curve}, newComparison},
@@ -83,7 +83,7 @@ var kinds = []kind{
 	{Threshold, []string{Accuracy, NLL, ECE, SmECE, Confidence, Coverage}, newThreshold},
 }
 
-// kindOf finds a kind by its name; ok is false where there is none.
+// kindOf returns the kind of a name. ok is false if there is none.
 func kindOf(name string) (k kind, ok bool) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 	if i < 0 {

@@ -11,18 +11,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// coverage judges the share of predictions that have a label at the age Config.Age. It counts predictions, and those
-// that have a label, until they are old enough: by slots of so many prediction panes that at most maxSlots are open.
+// coverage evaluates the share of predictions that have a label by the age Config.Age. It counts predictions, and those
+// with a label, in slots until they are old enough. A slot is a group of prediction panes, so large that at most
+// maxSlots slots are open.
 type coverage struct {
 	*context
 	window
 	slots map[int64][2]float64
 }
 
-// maxSlots bounds the slots that are open.
+// maxSlots is the largest number of open slots.
 const maxSlots = 32
 
-// coverageSize is the length of the sums: predictions, those with a label in time.
+// coverageSize is the length of the sums: predictions, and predictions with a label in time.
 const coverageSize = 2
 
 func panesOf(d, pane int64) int64 { return (d + pane - 1) / pane }
@@ -32,13 +33,13 @@ func (s *Config) slot(pane int64) int64 {
 	return max(1, (panesOf(int64(s.Age), pane)+maxSlots-1)/maxSlots)
 }
 
-// due is the label pane at whose end all predictions of a slot are of the rule's age.
+// due returns the label pane at whose end all predictions of a slot have the rule's age.
 func (s *Config) due(slot, pane int64) int64 {
 	return (slot+1)*s.slot(pane) + panesOf(int64(s.Age), pane) - 1
 }
 
-// count takes a label pane and returns the counts of the slots that it completes. What comes for a slot later is left
-// out: those labels did not come in time.
+// count adds a label pane and returns the counts of the slots that it completes. Rows for a completed slot are left
+// out, because their labels did not come in time.
 func (c *coverage) count(in *stage.Pane) (sums [coverageSize]float64) {
 	s, pane := c.cfg, c.env.Pane
 	if c.slots == nil {
@@ -61,8 +62,8 @@ func (c *coverage) count(in *stage.Pane) (sums [coverageSize]float64) {
 		if s.due(slot, pane) > in.Index {
 			break
 		}
-		// A pane without its predictions has labels of rows that were counted nowhere, such as those of before a rule
-		// was there.
+		// A slot without predictions holds labels of rows that were not counted, for instance because the rule was
+		// added after their prediction. It does not count.
 		if n := c.slots[slot]; n[0] > 0 {
 			sums[0], sums[1] = sums[0]+n[0], sums[1]+min(n[1], n[0])
 		}
@@ -106,13 +107,13 @@ func (c *coverage) Observe(in *stage.Pane) (rows int64, err error) {
 	return int64(sums[0]), nil
 }
 
-// Judge judges the latest predictions that are old enough.
-func (c *coverage) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
+// Evaluate computes the share among the latest predictions that are old enough.
+func (c *coverage) Evaluate(*stage.Pane) (j Evaluation, ok bool, err error) {
 	_, cur, _ := c.windows(c.cfg)
 	if cur.rows < max(c.cfg.MinRows, 1) {
 		return j, false, nil
 	}
 	lo, hi := metric.Wilson(cur.sums[1], cur.sums[0])
-	return c.cfg.hold(Judgement{Rows: cur.rows, Unlabelled: true}, cur.sums[1]/cur.sums[0], lo, hi,
+	return c.cfg.withBounds(Evaluation{Rows: cur.rows, Unlabelled: true}, cur.sums[1]/cur.sums[0], lo, hi,
 		fmt.Sprintf("label coverage of the last %d predictions that are old enough", cur.rows))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// Measures of distances between two distributions.
+// Distances between two distributions.
 const (
 	KS          = "ks"
 	Wasserstein = "wasserstein"
@@ -17,11 +17,11 @@ const (
 	JS          = "js"
 )
 
-// ScoreClass is the score of distances of the shares of predicted classes; their measures are PSI and JS.
+// ScoreClass is the score for distances between the shares of predicted classes. Its measures are PSI and JS.
 const ScoreClass = "class"
 
-// distance judges how far the distribution of a score of the latest predictions is from that of the reference. It is
-// significant where it is above its threshold at level Config.Alpha (calib/detect/unlabelled). It needs no label.
+// distance evaluates how far a score's distribution in the latest predictions is from the reference. It is significant
+// above its threshold at level Config.Alpha (calib/detect/unlabelled). It needs no labels.
 type distance struct {
 	*context
 	window
@@ -36,7 +36,6 @@ func (r *distance) size() int {
 	return stage.ScoreBins
 }
 
-// Observe adds the predictions of a pane.
 func (r *distance) Observe(in *stage.Pane) (rows int64, err error) {
 	sums := make([]float64, r.size())
 	for _, c := range in.Cells {
@@ -71,15 +70,15 @@ func (r *distance) addSet(sums []float64, set *acc.Set) (rows int64, err error) 
 	panic("rule: " + r.cfg.Name + ": score " + r.cfg.Score)
 }
 
-// Judge compares the latest predictions with the reference.
-func (r *distance) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
+// Evaluate compares the latest predictions with the reference.
+func (r *distance) Evaluate(*stage.Pane) (j Evaluation, ok bool, err error) {
 	s := r.cfg
 	ref, cur, ok := r.windows(s)
 	if !ok || cur.rows < max(s.MinRows, 1) {
 		return j, false, nil
 	}
 	d, err := unlabelled.Compare(ref.sums, cur.sums, s.Alpha)
-	if err != nil { // too few rows
+	if err != nil { // there are too few rows
 		return j, false, nil
 	}
 	x := map[string]unlabelled.Distance{
@@ -91,7 +90,7 @@ func (r *distance) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
 	detail := fmt.Sprintf("%s of %s between the last %d predictions and the %s reference of %d is %.4f; "+
 		"noise alone makes it %.4f, and above %.4f with probability %g",
 		s.Measure, s.Score, cur.rows, s.Reference, ref.rows, x.Value, x.Null, x.Threshold, s.Alpha)
-	j = Judgement{Rows: cur.rows, Value: x.Value, Significant: x.Exceeds(), Unlabelled: true, Detail: detail}
+	j = Evaluation{Rows: cur.rows, Value: x.Value, Significant: x.Exceeds(), Unlabelled: true, Detail: detail}
 	return j, true, nil
 }
 

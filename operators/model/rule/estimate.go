@@ -11,17 +11,19 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// Miss is how far the confidence-based estimate of accuracy is from the truth, of labelled rows.
+// Miss is the measure for the difference between the confidence-based estimate of accuracy and the true accuracy of
+// labelled rows.
 const Miss = "miss"
 
-// confSize numbers are kept of each bin of an estimate: rows, Σc·rows, right rows.
+// confSize is how many numbers an estimate keeps for each bin: rows, Σc·rows, correct rows.
 const confSize = 3
 
-// missBound is from how many standard errors on an estimate has failed.
+// missBound is the number of standard errors beyond which an estimate has failed.
 const missBound = 3
 
-// estimate judges the confidence-based estimate of the latest rows: accuracy by its fall from the labelled reference,
-// ece by itself, miss by its distance from the truth. The map of confidences and the reference are the key's Estimator.
+// estimate evaluates the confidence-based estimate of the latest rows. Its value is the fall from the labelled
+// reference for accuracy, the estimate itself for ECE, and the difference from the truth for miss. The map of
+// confidences and the reference come from the key's Estimator.
 type estimate struct {
 	*context
 	window
@@ -31,7 +33,7 @@ func newEstimate(c *context) Rule { return &estimate{context: c} }
 
 const estimateSize = confSize * stage.ScoreBins
 
-// Observe adds the predictions of a pane, for measure miss its labelled rows.
+// Observe adds the predictions of a pane, or for measure miss its labelled rows.
 func (r *estimate) Observe(in *stage.Pane) (rows int64, err error) {
 	sums := make([]float64, estimateSize)
 	for _, c := range in.Cells {
@@ -76,8 +78,7 @@ func addConfidences(sums []float64, g *acc.Grid) error {
 	return nil
 }
 
-// Judge estimates the latest rows.
-func (r *estimate) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
+func (r *estimate) Evaluate(*stage.Pane) (j Evaluation, ok bool, err error) {
 	_, cur, _ := r.windows(r.cfg)
 	if cur.rows < max(r.cfg.MinRows, 1) || r.key.Estimator == nil {
 		return j, false, nil
@@ -91,7 +92,7 @@ func (r *estimate) Judge(*stage.Pane) (j Judgement, ok bool, err error) {
 		}
 	}
 	e := unlabelled.ConfidenceBased(cells, r.key.Estimator.Confidence, r.env.Bins)
-	j = Judgement{Rows: cur.rows, Unlabelled: true}
+	j = Evaluation{Rows: cur.rows, Unlabelled: true}
 	switch r.cfg.Measure {
 	case ECE:
 		j.Value, j.Significant = e.ECE, true

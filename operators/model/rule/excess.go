@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// excess judges ECE - E[ECE of a perfectly calibrated model with the same confidences] of the latest label panes. It
-// keeps no rows of its own: it looks at stage.Key.Recent.
+// excess evaluates ECE - E[ECE of a perfectly calibrated model with the same confidences] over the latest label panes.
+// It keeps no rows of its own; it reads stage.Key.Recent.
 type excess struct{ *context }
 
 func newExcess(c *context) Rule { return excess{c} }
@@ -21,7 +21,7 @@ func (r excess) Observe(in *stage.Pane) (rows int64, err error) {
 	return in.Labelled, nil
 }
 
-func (r excess) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
+func (r excess) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	bins, n := r.key.Recent.Last(r.cfg.Signal, r.cfg.Rows)
 	if n < max(r.cfg.MinRows, 1) {
 		return j, false, nil
@@ -29,7 +29,7 @@ func (r excess) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 	ece := metric.ECE(bins)
 	iv := metric.Resample(bins, r.env.Resamples, r.key.Seed(r.cfg.Signal, in.Index))
 	over := ece - iv.Null
-	j = Judgement{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv}
+	j = Evaluation{Rows: n, Value: over, Significant: ece > iv.NullHi, ECE: ece, Interval: iv}
 	j.Detail = fmt.Sprintf("%s ECE %.4f over the last %d labelled rows, "+
 		"%.4f more than a calibrated model would show (%.4f)", r.cfg.Signal, ece, n, over, iv.Null)
 	return j, true, nil

@@ -12,11 +12,10 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// smoothCells are the cells that smECE is read from.
+// smoothCells is the number of cells that smECE is computed from.
 const smoothCells = 180
 
-// binSize numbers are kept of each bin: rows, Σw, Σ w·c, Σ w·a. Before them stand the moments of NLL: Σw, Σ w·x, Σ
-// w·x².
+// The sums start with the moments of NLL: Σw, Σ w·x, Σ w·x². Then each bin has binSize numbers: rows, Σw, Σ w·c, Σ w·a.
 const (
 	binSize     = 4
 	momentsSize = 3
@@ -31,7 +30,7 @@ func (s *Config) labelledSize(bins int) int {
 	return n
 }
 
-// cells reports whether the measure is read from the fine cells.
+// cells reports whether the measure needs the fine cells.
 func (s *Config) cells() bool { return s.Measure == SmECE || s.Measure == Confidence }
 
 // addLabelled adds the labelled rows of a set to sums.
@@ -64,7 +63,7 @@ func binsOf(sums []float64) []metric.Bin {
 	return bins
 }
 
-// referenceWindow is what package reference compares.
+// referenceWindow converts sums to the input of package reference.
 func (s *Config) referenceWindow(sums []float64, m int) reference.Window {
 	w := reference.Window{NLL: reference.Moments{W: sums[0], Sum: sums[1], Square: sums[2]},
 		Bins: binsOf(sums[momentsSize : momentsSize+binSize*m])}
@@ -78,7 +77,7 @@ func (s *Config) referenceWindow(sums []float64, m int) reference.Window {
 	return w
 }
 
-// labelled is the rule window of kinds that look at labelled rows by bin.
+// labelled is the rule window of kinds that use labelled rows by bin.
 type labelled struct {
 	*context
 	window
@@ -86,7 +85,8 @@ type labelled struct {
 
 func (r *labelled) size() int { return r.cfg.labelledSize(r.env.Bins) }
 
-// Observe adds the labelled rows of a pane: as they came, or as the calibrators in force make the sampled ones.
+// Observe adds the labelled rows of a pane. For signal calibrated these are the sampled rows, calibrated by the
+// calibrators in force.
 func (r *labelled) Observe(in *stage.Pane) (rows int64, err error) {
 	sums := make([]float64, r.size())
 	add := func(set *acc.Set) error {
@@ -140,7 +140,7 @@ func (r *labelled) addMoments(sums []float64, in *stage.Pane) error {
 	return nil
 }
 
-// options seed the resampling of a judgement.
+// options holds the seed for the resampling of an evaluation.
 func (r *labelled) options(in *stage.Pane) reference.Options {
 	return reference.Options{Resamples: r.env.Resamples, Seed: r.key.Seed(r.cfg.Signal+r.cfg.Measure, in.Index)}
 }

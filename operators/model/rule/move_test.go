@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// TestRuleStates walks the rule over judgements of one pane each, at ends 10, 20, …: fire .05, clear .03.
+// TestRuleStates walks the rule over evaluations of one pane each, at ends 10, 20, …: fire .05, clear .03.
 func TestRuleStates(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -42,7 +42,7 @@ func TestRuleStates(t *testing.T) {
 					continue
 				}
 				end := int64(i+1) * 10
-				j := Judgement{Rows: 100, Significant: true}
+				j := Evaluation{Rows: 100, Significant: true}
 				if rest, ok := strings.CutPrefix(x, "n"); ok {
 					x, j.Significant = rest, false
 				}

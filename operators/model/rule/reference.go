@@ -18,14 +18,14 @@ const (
 	Curve    = "curve"    // the largest change of a bin's accuracy - confidence
 )
 
-// comparison judges how much worse a measure is than in the reference (calib/detect/reference).
+// comparison evaluates how much worse a measure is than in the reference (calib/detect/reference).
 type comparison struct{ *labelled }
 
 func newComparison(c *context) Rule { return comparison{&labelled{context: c}} }
 
-// Judge judges the latest rows against the reference: value is the change for the worse. ok is false where there is
+// Evaluate compares the latest rows with the reference. The value is the change for the worse. ok is false if there is
 // nothing to compare, such as an NLL without sampled rows.
-func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
+func (r comparison) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	s, m, opt := r.cfg, r.env.Bins, r.options(in)
 	ref, cur, ok := r.windows(s)
 	if !ok || cur.rows < max(s.MinRows, 1) {
@@ -36,7 +36,7 @@ func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 	if err != nil {
 		return j, false, err
 	}
-	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
+	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
 		opt.Seed)}
 	var d reference.Change
 	switch s.Measure {
@@ -50,7 +50,7 @@ func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 		a := c.Accuracy
 		d = reference.Change{Reference: a.Reference, Now: a.Now, Difference: -a.Difference, Lo: -a.Hi, Hi: -a.Lo}
 	case Curve:
-		return judgeCurve(j, c.Curve, s, ref.rows)
+		return evaluateCurve(j, c.Curve, s, ref.rows)
 	}
 	if math.IsNaN(d.Difference) {
 		return j, false, nil
@@ -65,8 +65,9 @@ func (r comparison) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
 // curveLevel is the level of the test that the curves are the same, Holm-corrected for the bins.
 const curveLevel = .05
 
-// judgeCurve takes the largest change among the bins that have changed after Holm's correction, else among all.
-func judgeCurve(j Judgement, bins []reference.BinChange, s *Config, refRows int64) (Judgement, bool, error) {
+// evaluateCurve picks the bin with the largest change: among the bins whose change is significant after Holm's
+// correction, or among all bins if there is none.
+func evaluateCurve(j Evaluation, bins []reference.BinChange, s *Config, refRows int64) (Evaluation, bool, error) {
 	best := -1
 	for i, b := range bins {
 		if math.IsNaN(b.Difference) {

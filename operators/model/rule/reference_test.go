@@ -39,7 +39,7 @@ func TestReferenceIsThatOfTheRows(t *testing.T) {
 		if mode == Rolling {
 			before = panes[n-c-b : n-c]
 		}
-		got, ok, err := r.Judge(&stage.Pane{})
+		got, ok, err := r.Evaluate(&stage.Pane{})
 		if err != nil || !ok {
 			t.Fatal(err)
 		}

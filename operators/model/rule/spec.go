@@ -22,22 +22,22 @@ const (
 	Rolling = "rolling"
 )
 
-// kind is the kind of the rule.
-func (s *Config) kind() string { return cmp.Or(s.Kind, Excess) }
+// kindName returns the name of the rule's kind.
+func (s *Config) kindName() string { return cmp.Or(s.Kind, Excess) }
 
-// print tells rules apart whose state means different things: what they look at, not the bounds that they hold it
-// against.
+// print returns a fingerprint of what the rule measures. The bounds are not part of it, so that a saved state stays
+// usable when only a bound changes.
 func (s *Config) print() string {
 	age := int64(s.Age)
 	if s.Measure != Coverage {
 		age = 0
 	}
-	return fmt.Sprint(s.kind(), " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows,
+	return fmt.Sprint(s.kindName(), " ", s.Measure, " ", s.Signal, " ", s.Score, " ", s.Reference, " ", s.ReferenceRows,
 		" ", s.Rows,
 		" ", s.below(), " ", age)
 }
 
-// reference is what the rule window keeps a reference for; "" for kinds that compare with nothing.
+// reference returns the kind of reference that the rule window keeps; "" if the rule compares with none.
 func (s *Config) reference() string {
 	if s.Kind == Reference || s.Kind == Distance {
 		return s.Reference
@@ -45,10 +45,10 @@ func (s *Config) reference() string {
 	return ""
 }
 
-// below reports whether the rule is for falls.
+// below reports whether the rule fires on low values.
 func (s *Config) below() bool { return s.Side == "below" }
 
-// beyond reports whether x is on the far side of a bound: below it where the rule is for falls, else above it.
+// beyond reports whether x is past a bound: below it if the rule fires on low values, otherwise above it.
 func (s *Config) beyond(x, bound float64) bool {
 	if s.below() {
 		return x < bound
@@ -56,7 +56,7 @@ func (s *Config) beyond(x, bound float64) bool {
 	return x > bound
 }
 
-// sides are the words for the sides of fire and of clear.
+// sides returns the words for the sides of Fire and Clear.
 func (s *Config) sides() (fire, clear string) {
 	if s.below() {
 		return "below", "above"
@@ -64,7 +64,7 @@ func (s *Config) sides() (fire, clear string) {
 	return "above", "below"
 }
 
-// warm reports whether a key has had rows enough for the rule to fire. Rules that need no label do not wait for labels.
+// warm reports whether a key has had enough labelled rows for the rule to fire. Rules that need no labels do not wait.
 func (s *Config) warm(k *stage.Key) bool {
 	return k.Labelled >= s.WarmupRows || s.Kind == Distance || s.Measure == Coverage
 }

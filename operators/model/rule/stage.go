@@ -11,41 +11,41 @@ import (
 
 // Rule is one rule of the configuration for one key.
 type Rule interface {
-	// Observe takes a label pane and returns how many of its rows count for the rule.
+	// Observe adds a label pane and returns how many of its rows count for the rule.
 	Observe(in *stage.Pane) (rows int64, err error)
-	// Judge judges the latest rows; ok is false where there are too few of them, or nothing to compare.
-	Judge(in *stage.Pane) (j Judgement, ok bool, err error)
-	// Append appends what the rule keeps; Restore reads all of that, or fails the reader.
+	// Evaluate evaluates the latest rows. ok is false if there are too few rows, or nothing to compare with.
+	Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error)
+	// Append appends the rule's state. Restore reads all of it; on bad input it fails the reader.
 	Append(dst []byte) []byte
 	Restore(r *binenc.Reader)
 }
 
-// context is what a rule has at hand.
+// context is what a rule has access to.
 type context struct {
 	env *stage.Env
 	cfg *Config
 	key *stage.Key
 }
 
-// newRule makes the rule of a configuration that was checked.
+// newRule returns the rule for a checked configuration.
 func newRule(c *context) Rule {
-	k, ok := kindOf(c.cfg.kind())
+	k, ok := kindOf(c.cfg.kindName())
 	if !ok {
-		panic("rule: kind " + c.cfg.kind())
+		panic("rule: kind " + c.cfg.kindName())
 	}
 	return k.make(c)
 }
 
-// Stage is the rules of all keys of a task.
+// Stage evaluates the rules of all keys of a task.
 type Stage struct {
 	env   *stage.Env
 	rules []Config
 }
 
-// New returns the stage of these rules.
+// New returns the stage for the given rules.
 func New(env *stage.Env, rules []Config) *Stage { return &Stage{env, rules} }
 
-// State is the rules of one key, in the order of the configuration.
+// State holds the rules of one key, in the order of the configuration.
 type State struct {
 	stage   *Stage
 	key     *stage.Key
@@ -74,13 +74,15 @@ func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	return s
 }
 
-// Observe implements stage.KeyState. Rules take a pane when its version closes it: a shadow version has none.
+// Observe implements stage.KeyState. It does nothing: rules take a pane in Close, so that a shadow version, which is
+// never closed, has no alerts.
 func (s *State) Observe(*stage.Pane) error { return nil }
 
 // Open implements stage.KeyState.
 func (s *State) Open() bool { return false }
 
-// Merge implements stage.KeyState: rule windows are of the rows of their own slice, and end with it.
+// Merge implements stage.KeyState. It does nothing: a rule window covers the rows of its own slice only and ends with
+// it.
 func (s *State) Merge(stage.KeyState) error { return nil }
 
 // Close implements stage.Stage.
@@ -90,7 +92,7 @@ func (t *Stage) Close(c *stage.Closing) error {
 			if k.Slice != "" && !e.cfg.Slices {
 				continue
 			}
-			if err := t.judge(e, k.Pane); err != nil {
+			if err := t.evaluate(e, k.Pane); err != nil {
 				return fmt.Errorf("slice %q: rule %s: %w", k.Slice, e.cfg.Name, err)
 			}
 		}
@@ -98,13 +100,13 @@ func (t *Stage) Close(c *stage.Closing) error {
 	return nil
 }
 
-// judge judges one rule of a key at the end of a label pane.
-func (t *Stage) judge(e *entry, in *stage.Pane) error {
+// evaluate evaluates one rule of a key at the end of a label pane, and records the change for publishing.
+func (t *Stage) evaluate(e *entry, in *stage.Pane) error {
 	rows, err := e.rule.Observe(in)
 	if err != nil || rows == 0 {
 		return err
 	}
-	j, ok, err := e.rule.Judge(in)
+	j, ok, err := e.rule.Evaluate(in)
 	if err != nil || !ok || j.Rows < max(e.cfg.MinRows, 1) || !e.cfg.warm(e.key) {
 		return err
 	}
@@ -121,7 +123,7 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(s.entries)))
 	for _, e := range s.entries {
 		dst = binenc.AppendString(binenc.AppendString(dst, e.cfg.Name), e.cfg.print())
-		// A rule window is small: copying it costs nothing that matters.
+		// A rule window is small, so the copy is cheap.
 		dst = binenc.AppendBytes(e.alert.Append(dst), e.rule.Append(nil))
 	}
 	return dst, nil
@@ -143,7 +145,7 @@ func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 	return r.Err()
 }
 
-// adopt gives the state of a stored rule to the rule of the same name and print, or ends its alert.
+// adopt gives a saved state to the rule of the same name and fingerprint. If there is no such rule, it ends the alert.
 func (s *State) adopt(name, print string, state stage.AlertState, body []byte) {
 	at := slices.IndexFunc(s.entries, func(e *entry) bool { return e.cfg.Name == name })
 	why := "switched off: the configuration has no rule %s here any more; whether the error is gone is not known"
@@ -158,7 +160,7 @@ func (s *State) adopt(name, print string, state stage.AlertState, body []byte) {
 	s.key.Ended = append(s.key.Ended, stage.Ended{State: state, Why: fmt.Sprintf(why, name)})
 }
 
-// restore reads what the rule keeps; false where that is of another rule.
+// restore reads the rule's state. It returns false if the state belongs to another kind of rule.
 func (e *entry) restore(body []byte) bool {
 	fresh, r := newRule(e.context), binenc.NewReader(body)
 	fresh.Restore(&r)

@@ -19,8 +19,8 @@ const (
 // z95two is the 97.5 % quantile of the standard normal distribution.
 const z95two = 1.959963984540054
 
-// threshold judges a measure of the latest labelled rows by itself. Value and 95 % interval of n rows, as if their
-// weights were equal:
+// threshold evaluates a measure of the latest labelled rows itself. The 95 % interval over n rows treats all weights as
+// equal:
 //
 //	accuracy     Wilson's
 //	nll          mean ± 1.96 sd/√n of the sampled rows
@@ -29,8 +29,8 @@ const z95two = 1.959963984540054
 //	confidence   mean ± 1.96 sd/√n, by cells of 1/180, whose width counts as noise
 //	coverage     Wilson's
 //
-// It is significant always, or with Interval where the whole interval is beyond Fire. ok is false where there is
-// nothing to judge, such as an NLL without two sampled rows, or one that is infinite.
+// It is always significant, or with Interval only if the whole interval is beyond Fire. ok is false if the value is not
+// a finite number, such as an NLL with fewer than two sampled rows.
 type threshold struct{ *labelled }
 
 func newThreshold(c *context) Rule {
@@ -40,25 +40,26 @@ func newThreshold(c *context) Rule {
 	return threshold{&labelled{context: c}}
 }
 
-func (r threshold) Judge(in *stage.Pane) (j Judgement, ok bool, err error) {
+func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	_, cur, _ := r.windows(r.cfg)
 	if cur.rows < max(r.cfg.MinRows, 1) {
 		return j, false, nil
 	}
 	opt := r.options(in)
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
-	j = Judgement{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
+	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
 		opt.Seed)}
 	value, lo, hi, err := r.cfg.measured(now, opt)
 	if err != nil {
 		return j, false, err
 	}
-	return r.cfg.hold(j, value, lo, hi, fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure,
+	return r.cfg.withBounds(j, value, lo, hi, fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure,
 		cur.rows))
 }
 
-// hold holds a value with its interval against the bounds. ok is false where the value is no number.
-func (s *Config) hold(j Judgement, value, lo, hi float64, what string) (Judgement, bool, error) {
+// withBounds fills in a value and its interval, and checks the interval against Fire. ok is false if the value is not a
+// finite number.
+func (s *Config) withBounds(j Evaluation, value, lo, hi float64, what string) (Evaluation, bool, error) {
 	if math.IsNaN(value+lo+hi) || math.IsInf(value, 0) || math.IsInf(hi, 0) {
 		return j, false, nil
 	}
@@ -71,7 +72,7 @@ func (s *Config) hold(j Judgement, value, lo, hi float64, what string) (Judgemen
 	return j, true, nil
 }
 
-// measured returns the measure of labelled rows with its interval.
+// measured returns the measure of labelled rows and its interval.
 func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo, hi float64, err error) {
 	switch s.Measure {
 	case Accuracy:
@@ -96,7 +97,7 @@ func (s *Config) measured(w reference.Window, opt reference.Options) (value, lo,
 	return value, value - half, value + half, nil
 }
 
-// normal returns the mean of what has these moments, ± 1.96 standard errors; NaN below a weight of 2.
+// normal returns the mean for the given moments, ± 1.96 standard errors. It returns NaN if the weight is below 2.
 func normal(m reference.Moments) (mean, lo, hi float64) {
 	if m.W < 2 {
 		nan := math.NaN()
@@ -107,8 +108,8 @@ func normal(m reference.Moments) (mean, lo, hi float64) {
 	return mean, mean - half, mean + half
 }
 
-// cellMoments are the moments of the confidences in cells; within a cell they are at most half its width from their
-// mean.
+// cellMoments returns the moments of the confidences in cells. It adds the variance within a cell, assuming that
+// confidences differ from their mean by at most half the cell's width.
 func cellMoments(cells []metric.Bin) (m reference.Moments) {
 	const within = 1. / (4 * smoothCells * smoothCells)
 	var n float64
@@ -117,13 +118,13 @@ func cellMoments(cells []metric.Bin) (m reference.Moments) {
 		n += float64(b.N)
 		m.W, m.Sum, m.Square = m.W+b.W, m.Sum+b.SumC, m.Square+b.W*(c*c+within)
 	}
-	f := n / m.W // rows count, whatever the scale of their weights
+	f := n / m.W // scale to rows, whatever the scale of their weights
 	return reference.Moments{W: n, Sum: f * m.Sum, Square: f * m.Square}
 }
 
-// debiasedECE returns DebiasedECE and 1.96 times its standard deviation, which is that of package reference: sqrt(Σ_b
-// d_b²), d_b half of how much the value changes when the accuracy of bin b moves from one standard error s_b below to
-// one above, at least (n_b/n)·s_b.
+// debiasedECE returns reference.DebiasedECE and 1.96 times its standard deviation, computed as in package reference:
+// sqrt(Σ_b d_b²). d_b is half the change of the value when the accuracy of bin b moves from one standard error s_b
+// below to one above, and at least (n_b/n)·s_b.
 func debiasedECE(bins []metric.Bin) (ece, half float64) {
 	total, moved := metric.Total(bins), slices.Clone(bins)
 	var variance float64

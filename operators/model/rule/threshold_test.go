@@ -55,7 +55,7 @@ func TestThresholdByInterval(t *testing.T) {
 	}{{100, false}, {1000, true}} { // 76 %: the intervals are 67-83 % and 73-79 %
 		copy(bins[momentsSize:], []float64{c.n, c.n, .8 * c.n, .76 * c.n})
 		r.blocks = []block{{rows: int64(c.n), sums: bins}}
-		j, ok, err := r.Judge(&stage.Pane{})
+		j, ok, err := r.Evaluate(&stage.Pane{})
 		if err != nil || !ok || j.Significant != c.want || math.Abs(j.Value-.76) > 1e-12 {
 			t.Errorf("%v rows: %+v, %v, %v; want significant: %v", c.n, j, ok, err, c.want)
 		}
@@ -119,7 +119,7 @@ func drawnBins() []metric.Bin {
 	return bins
 }
 
-// TestCoverageLeavesOutWhatIsLate: predictions of a slot that was judged are in no slot any more.
+// TestCoverageLeavesOutWhatIsLate: predictions of a completed slot no longer enter any slot.
 func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 	t.Parallel()
 	x0 := testContext(threshold0(Coverage, .1, .2)) // slots of one pane, due two panes after it
@@ -136,7 +136,7 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 		}
 		sums := c.count(&stage.Pane{Index: x.pane, Cells: []stage.Cell{{PredictionPane: x.predictionPane, Set: set}}})
 		if sums != [coverageSize]float64{float64(x.want), 0} {
-			t.Errorf("label pane %d with a prediction of pane %d: %v judged, want %d", x.pane, x.predictionPane, sums,
+			t.Errorf("label pane %d with a prediction of pane %d: %v counted, want %d", x.pane, x.predictionPane, sums,
 				x.want)
 		}
 	}

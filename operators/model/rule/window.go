@@ -2,20 +2,20 @@ package rule
 
 import "github.com/plumbline/plumbline/internal/binenc"
 
-// window is the rule window of one key: the latest rows in blocks of whole label panes, and the reference where the
-// rule has one. A row is in one of both.
+// window is the rule window of one key: the latest rows in blocks of whole label panes, and the reference if the rule
+// has one. Each row is either in the window or in the reference.
 type window struct {
-	ref    block // pinned
+	ref    block // for a pinned reference
 	blocks []block
 }
 
-// block are sums of so many rows. The kind of the rule says of what.
+// block holds the sums of a number of rows. The kind of the rule defines the sums.
 type block struct {
 	rows int64
 	sums []float64
 }
 
-// blocksOf is how many blocks the window of a rule has at least: it moves on by one of them.
+// blocksOf is the smallest number of blocks in a full window. The window moves on by one block at a time.
 const blocksOf = 16
 
 func (b *block) add(rows int64, sums []float64) {
@@ -28,7 +28,7 @@ func (b *block) add(rows int64, sums []float64) {
 	}
 }
 
-// add takes the sums of a label pane.
+// add adds the sums of a label pane.
 func (l *window) add(s *Config, rows int64, sums []float64) {
 	if rows == 0 {
 		return
@@ -43,7 +43,7 @@ func (l *window) add(s *Config, rows int64, sums []float64) {
 	l.blocks[len(l.blocks)-1].add(rows, sums)
 	keep := s.Rows
 	if s.reference() == Rolling {
-		// The window may be a block larger than it need be; then the reference must still be whole.
+		// The window can be larger than Rows by up to one block. The reference must be complete even then.
 		keep += s.ReferenceRows + (s.Rows+blocksOf-1)/blocksOf
 	}
 	var have int64
@@ -56,8 +56,8 @@ func (l *window) add(s *Config, rows int64, sums []float64) {
 	}
 }
 
-// windows returns the latest blocks with at least Rows rows, fewer where there are no more, and the reference; ok says
-// that the reference is whole.
+// windows returns the latest blocks with at least Rows rows, or all blocks if there are fewer rows, and the reference.
+// ok reports whether the reference is complete.
 func (l *window) windows(s *Config) (ref, cur block, ok bool) {
 	i := len(l.blocks) - 1
 	for ; i >= 0 && cur.rows < s.Rows; i-- {
@@ -83,7 +83,7 @@ func (l *window) append(dst []byte) []byte {
 	return dst
 }
 
-// restore reads what append wrote, sums of size numbers.
+// restore reads what append wrote. Each block has sums of size numbers.
 func (l *window) restore(r *binenc.Reader, size int) {
 	n := r.Count(2, binenc.MaxItems)
 	for i := range n + 1 {

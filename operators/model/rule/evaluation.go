@@ -9,21 +9,21 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Judgement is what a rule makes of its latest rows.
-type Judgement struct {
+// Evaluation is the result of a rule for its latest rows.
+type Evaluation struct {
 	Rows        int64
 	Value       float64
-	Lo, Hi      *float64 // 95 % interval of Value; nil where there is none
+	Lo, Hi      *float64 // 95 % interval of Value, or nil
 	Significant bool
 	Detail      string // the measurement in words
-	Unlabelled  bool   // of predictions: there is no ECE beside it
+	Unlabelled  bool   // computed from predictions; there is no ECE
 
 	ECE      float64
 	Interval metric.Interval // of ECE
 }
 
-// move moves the state of an alert at the end of a pane; changed states are published.
-func (s *Config) move(r *stage.AlertState, j Judgement, start, end int64) (state string, changed bool) {
+// move updates the state of an alert at the end of a pane. A changed state has to be published.
+func (s *Config) move(r *stage.AlertState, j Evaluation, start, end int64) (state string, changed bool) {
 	over := s.beyond(j.Value, s.Fire) && j.Significant
 	switch {
 	case r.State == stage.Inactive && over:
@@ -53,15 +53,15 @@ func (s *Config) move(r *stage.AlertState, j Judgement, start, end int64) (state
 	return r.State, false
 }
 
-// describe makes the alert of a change.
-func (t *Stage) describe(e *entry, state string, j Judgement, at int64) *record.Alert {
+// describe returns the record of a change.
+func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record.Alert {
 	s, k := e.cfg, e.key
 	since := e.alert.Since
 	if state == stage.Resolved {
 		since = e.alert.LastChange
 	}
 	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: s.Name,
-		Kind:    s.kind(),
+		Kind:    s.kindName(),
 		Measure: s.Measure, Severity: s.Severity, State: state, At: pipeline.Format(at), Value: j.Value, ValueLo: j.Lo,
 		ValueHi:   j.Hi,
 		Threshold: s.Fire, ECE: j.ECE, ECENull: j.Interval.Null, ECELo: &j.Interval.Lo, ECEHi: &j.Interval.Hi,
