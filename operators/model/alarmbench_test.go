@@ -48,7 +48,7 @@ func BenchmarkAlarmKeys(b *testing.B) {
 			task := s.task()
 			m := task.newModel("m")
 			task.models["m"] = m
-			v, err := task.version(m, "v", 4)
+			v, err := task.versionOf(m, "v", 4)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -14,18 +14,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// A model gets a new version at each deployment, and each has windows, references, tests and a sample of rows. So a
-// version that is out of service is forgotten: others have had rows for ModelConfig.ForgetAfter since its last ones. A
-// pause of the whole model counts as pauseAtMost, however long it is, so that of two versions that both come back after
-// half a year the later one is not taken for gone.
+// A model gets a new version at each deployment, and every version has windows, references, tests and a sample of rows.
+// So the task forgets a version that is out of service: other versions have had rows for ModelConfig.ForgetAfter since
+// its last rows. A pause of the whole model counts as at most pauseAtMost. Otherwise, when two versions come back after
+// half a year, the one that comes later would be forgotten.
 
-// pauseAtMost is what a time without rows of any version adds to how long one has been out of service, ns.
+// pauseAtMost is the longest time, in ns, that a pause of all versions adds to the time out of service.
 const pauseAtMost = int64(24 * time.Hour)
 
 // CountForgotten counts model versions that were forgotten.
 const CountForgotten = "versions_forgotten"
 
-// takes reports whether anything of a label pane waits for the version.
+// takes reports whether cells of a label pane wait for the version.
 func (v *version) takes(pane int64) bool {
 	for _, k := range v.keys {
 		if len(k.pending[pane]) > 0 {
@@ -40,8 +40,8 @@ func (v *version) takes(pane int64) bool {
 	return false
 }
 
-// seen notes which versions have rows in the label pane at hand, and reports whether any has; pause is the most panes
-// that count since the last such one.
+// seen notes which versions have rows in the label pane, and reports whether any has. pause is the largest number of
+// panes that count since the last pane with rows.
 func (m *model) seen(pane, pause int64) (any bool) {
 	before := int64(minPane)
 	for _, v := range m.versions {
@@ -63,8 +63,8 @@ func (m *model) seen(pane, pause int64) (any bool) {
 	return true
 }
 
-// forgetIdle forgets the versions that are out of service at the end of a label pane. It is asked at panes with rows
-// only: which of the others are stepped through depends on how far the barrier jumps.
+// forgetIdle forgets the versions that are out of service at the end of a label pane. It must be called only at panes
+// with rows. Which other panes are processed depends on how far the barrier jumps, and must not matter.
 func (m *model) forgetIdle(t *ModelTask, pane int64) error {
 	after := t.cfg.ForgetAfter / t.cfg.Pane
 	if after == 0 {
@@ -82,8 +82,7 @@ func (m *model) forgetIdle(t *ModelTask, pane int64) error {
 	return nil
 }
 
-// settled reports whether the version has something to forget, and nothing that a label pane without rows would still
-// bring about.
+// settled reports whether the version has state to forget, and whether label panes without rows would change nothing.
 func (v *version) settled(pane int64) bool {
 	for _, k := range v.keys {
 		if k.open() {
@@ -93,9 +92,9 @@ func (v *version) settled(pane int64) bool {
 	return len(v.keys) > 0 && v.refit.Idle(pane)
 }
 
-// forget ends what a version has: alerts are resolved, a refit under way ends without a change, statistics and
-// tests are dropped. Cells of later label panes stay, and begin anew. So do the revision's number, what is in force,
-// pins and the heads that were asked for: the topics have them.
+// forget drops the state of a version. Alerts are resolved, a current refit ends without a change, statistics and tests
+// are dropped. Cells of later label panes stay and start again. The revision's number, the calibrator in force, pins
+// and requests for heads stay too, because the topics hold them.
 func (t *stepper) forget(now int64) error {
 	v := t.version
 	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; whether the error is gone is not known", time.Duration(t.cfg.ForgetAfter))
@@ -123,10 +122,10 @@ func (t *stepper) forget(now int64) error {
 	return nil
 }
 
-// idleState is the section of a model task's checkpoint with the label panes of the versions' last rows.
+// idleState is the checkpoint section with the label panes of the versions' last rows.
 type idleState struct{ t *ModelTask }
 
-// AppendState implements pipeline.State: by model and version the label panes of those that have had rows.
+// AppendState implements pipeline.State. It appends the versions that have had rows, by model and name.
 func (s idleState) AppendState(dst []byte) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.t.models)) {
 		m := s.t.models[name]
@@ -140,7 +139,7 @@ func (s idleState) AppendState(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// RestoreState implements pipeline.State. The section of the models was restored before.
+// RestoreState implements pipeline.State. The section with the models must have been restored before.
 func (s idleState) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	for r.Err() == nil && r.Len() > 0 {

@@ -45,7 +45,7 @@ func TestInhibition(t *testing.T) {
 			s.model.Alarm.Severity, s.model.Hold = "warning", 20*time.Second
 			task := s.task()
 			m := task.newModel("m")
-			v, err := task.version(m, "v", 3)
+			v, err := task.versionOf(m, "v", 3)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,25 +18,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// version is the state of one model version; its calibrators belong to all its slices.
+// version is the state of one model version. All slices share its calibrators.
 type version struct {
 	stage.Version
 	keys          map[string]*keyState
 	heavy         map[string]*slice.Counts // by slice column
-	pendingSlices map[string]*inbox        // slices without statistics of their own
+	pendingSlices map[string]*inbox        // cells of slices that have no statistics of their own
 	refit         *refit.State
-	last          int64 // label pane of its last rows, minPane = none
-	idle          int64 // label panes that passed since while others had rows
+	last          int64 // label pane of its last rows; minPane = none
+	idle          int64 // label panes that passed since then while other versions had rows
 }
 
 // keyState is the state of one (model, version, slice).
 type keyState struct {
 	inbox
 	stage.Key
-	states []stage.KeyState // by the table of stages; nil where a stage keeps nothing of the key
+	states []stage.KeyState // in the order of the table of stages; nil if a stage keeps nothing for the key
 }
 
-// key finds or makes a key.
+// key returns the key of a slice, and creates it if needed.
 func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	k := v.keys[slice]
 	if k == nil {
@@ -62,7 +62,7 @@ func (v *version) key(slice string, cfg *ModelConfig) *keyState {
 	return k
 }
 
-// put decodes a cell and puts it aside until its label pane is processed.
+// put decodes a cell and keeps it until its label pane is processed.
 func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelConfig) error {
 	set := new(acc.Set)
 	if err := set.UnmarshalBinary(c.Set); err != nil {
@@ -75,7 +75,7 @@ func (v *version) put(labelPane int64, c *pipeline.Cell, late bool, cfg *ModelCo
 	if late {
 		lateRows = set.LabelledRows()
 	}
-	return v.inbox(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
+	return v.inboxOf(c.Slice, cfg).put(labelPane, c.PredictionPane, set, lateRows)
 }
 
 // open reports whether label panes without rows matter to the key.
@@ -83,7 +83,7 @@ func (k *keyState) open() bool {
 	return slices.ContainsFunc(k.states, func(s stage.KeyState) bool { return s != nil && s.Open() })
 }
 
-// takePane removes a label pane from what waits.
+// takePane removes a label pane from the pending cells and returns it.
 func (k *keyState) takePane(pane, length int64) stage.Pane {
 	in := stage.Pane{Index: pane, End: (pane + 1) * length, Late: k.late[pane]}
 	cells := k.pending[pane]
@@ -99,21 +99,21 @@ func (k *keyState) takePane(pane, length int64) stage.Pane {
 	return in
 }
 
-// stepper takes one version of a task through a label pane.
+// stepper processes label panes of one version.
 type stepper struct {
 	*ModelTask
 	*version
 }
 
-// step processes one label pane of a version: statistics of every key, then alarms and rules of all of them together,
-// then the decisions, which take effect at the pane's end.
+// step processes one label pane of a version. First every key observes the pane, then the stages close it over all keys
+// together. Decisions take effect at the end of the pane.
 func (t *stepper) step(pane int64) error {
 	v := t.version
 	if err := t.route(pane); err != nil {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(v.keys))
-	// "" sorts first; the whole comes last.
+	// "" sorts first, but the whole version comes last.
 	if len(names) > 0 && names[0] == "" {
 		names = append(names[1:], "")
 	}
@@ -169,7 +169,7 @@ func (t *stepper) stepKey(k *keyState, in *stage.Pane) error {
 	return nil
 }
 
-// close ends a label pane of a version, stage by stage, and settles its alerts.
+// close closes a label pane of a version, stage by stage, and then settles its alerts.
 func (t *stepper) close(names []string, in map[string]*stage.Pane, pane int64) error {
 	v := t.version
 	c := &stage.Closing{Version: &v.Version, Index: pane, End: (pane + 1) * t.cfg.Pane}
@@ -194,7 +194,7 @@ func (t *stepper) close(names []string, in map[string]*stage.Pane, pane int64) e
 	return nil
 }
 
-// keepRows is how many labelled rows the rules look back.
+// keepRows returns how many labelled rows rules and alarms read from stage.Key.Recent.
 func keepRows(cfg *ModelConfig) int64 {
 	n := int64(0)
 	for i := range cfg.Rules {

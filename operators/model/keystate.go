@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// append appends what the task keeps of a key, then the state of every stage under its name.
+// append appends what the task keeps for a key, then the state of every stage under the name of the stage.
 func (k *keyState) append(dst []byte, table []namedStage) ([]byte, error) {
 	dst = binenc.AppendString(dst, k.Slice)
 	dst = binenc.AppendVarint(dst, k.Labelled)
@@ -49,7 +49,7 @@ func (k *keyState) appendStages(dst []byte, table []namedStage) (_ []byte, err e
 	return dst, nil
 }
 
-// restore reads what append wrote after the slice's name.
+// restore reads what append wrote, except the slice's name, which the caller has read.
 func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, table []namedStage) error {
 	k.Labelled, k.LateRows = r.Varint(), r.Varint()
 	copy(k.Ledger[:], r.Raw(len(k.Ledger)))
@@ -72,7 +72,8 @@ func (k *keyState) restore(r *binenc.Reader, d *acc.Decoder, table []namedStage)
 	return k.restoreStages(r, d, table)
 }
 
-// restoreStages gives each stage its state. A stage that has none begins anew; a state of no stage is left out.
+// restoreStages gives each stage its state. A stage without a saved state starts empty. A state without a stage is
+// dropped.
 func (k *keyState) restoreStages(r *binenc.Reader, d *acc.Decoder, table []namedStage) error {
 	for range r.Count(2, binenc.MaxItems) {
 		name := r.String(binenc.MaxName)

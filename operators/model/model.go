@@ -29,39 +29,34 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// ModelConfig configures a model task.
 type ModelConfig struct {
 	Pane       int64
-	Acc        acc.Config // as the shards'; K is set by model version
+	Acc        acc.Config // of the shards; K is set for each version
 	Bins       int
 	ExtraBins  []int
 	CDFNu      float64
 	Resamples  int
-	SampleRows int   // kept by key
-	FinalAfter int64 // a time window is final when the label panes are this far past its end, ns
-	// ForgetAfter is how long a version must have had no rows, ns, while others had some, to be forgotten; 0 = never.
+	SampleRows int   // sampled rows kept for each key
+	FinalAfter int64 // ns past its end after which a time window is final
+	// ForgetAfter is the time in ns after which a version without rows is forgotten, if others had some; 0 = never.
 	ForgetAfter int64
 	Windows     []window.Config
 	Rules       []rule.Config
 	Slices      SliceSpec
 	Alarm       *alarm.Config // nil = none
-	Unlabelled  *drift.Config // nil = nothing of predictions before their labels come
+	Unlabelled  *drift.Config // nil = off
 	Hold        time.Duration // how long an alert stays inhibited after its inhibitor is gone
 	Refit       refit.Config
-	MaxBytes    int    // of an encoded calibrator; 0 = no bound
+	MaxBytes    int    // largest size of an encoded calibrator; 0 = no limit
 	Build       string // the version of this build, for the records
 	Trigger     finetune.TriggerConfig
 	Heads       proving.Config
-	Fits        refit.Pool // that all tasks of a process share; nil = one of its own
+	Fits        refit.Pool // shared by all tasks of a process; nil = a pool of its own
 
 	table []namedStage
 }
 
-// ModelTask does everything that is per model. It reads one partition of the panes topic, a complete and ordered
-// log, and decides on nothing else: no clock, no other input. So its outputs are a function of that log.
-//
-// A label pane is processed when every shard has closed it (Barrier), keys in a fixed order, so that neither the
-// order of the shards' messages nor how far one punctuation jumps makes a difference.
+// ModelTask processes one partition of the panes topic. See the package documentation.
 type ModelTask struct {
 	env       *stage.Env
 	alert     *alert.Stage
@@ -77,23 +72,23 @@ type ModelTask struct {
 	out       []pipeline.Message
 	dirty     bool
 	refits    *refit.Stage
-	waiting   map[string]bool // models that have come to a pane at which a fit is due that is not there
-	backlog   int             // bytes of pane messages taken for models that wait
+	waiting   map[string]bool // models at a pane for which a fit is due that has not ended
+	backlog   int             // bytes of pane messages taken for waiting models
 	status    atomic.Pointer[pipeline.TaskStatus]
 }
 
-// progress is what a shard has told: its last message, the first label pane it has not closed, and whether it has
-// nothing more to read for now.
+// progress is what a shard has reported: the number of its last message, the first label pane that it has not closed,
+// and whether it is idle.
 type progress struct {
 	seq    uint64
 	closed int64
 	idle   bool
 }
 
-// minPane is before every pane.
+// minPane comes before every pane.
 const minPane = math.MinInt64
 
-// model is the state of one model: its versions, and the first label pane not yet processed.
+// model is the state of one model. next is its first label pane that is not yet processed.
 type model struct {
 	name     string
 	versions map[string]*version
@@ -121,7 +116,8 @@ func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *
 	return t
 }
 
-// diagramWindow is the window that alerts link to: the first by rows, which is of the latest rows, else the first.
+// diagramWindow returns the window that alerts link to: the first row window, because it covers the latest rows,
+// otherwise the first window.
 func diagramWindow(windows []window.Config) string {
 	for _, w := range windows {
 		if w.Kind == "rows" {
@@ -138,14 +134,14 @@ func diagramWindow(windows []window.Config) string {
 const (
 	CountPanes     = "pane_messages"
 	CountRepeats   = "pane_repeats"
-	CountLostPanes = "pane_lost" // messages that a shard sent and that are not in the log any more
+	CountLostPanes = "pane_lost" // messages that a shard sent and that are no longer in the log
 	CountBadPanes  = "pane_rejected"
 )
 
-// Name implements the runtime's task.
+// Name implements pipeline.Task.
 func (t *ModelTask) Name() string { return fmt.Sprintf("model-%05d", t.partition) }
 
-// Next implements the runtime's task.
+// Next implements pipeline.Task.
 func (t *ModelTask) Next() map[pipeline.Input]int64 {
 	return map[pipeline.Input]int64{pipeline.Panes: t.next}
 }
@@ -202,7 +198,7 @@ func (t *ModelTask) take(value []byte) error {
 		return nil
 	}
 	if lost := m.Seq - p.seq - 1; lost > 0 {
-		// They are gone from the log: going on without them, loudly, is all that is left to do.
+		// The messages are gone from the log. The task can only report that and go on.
 		t.counts.Add(CountLostPanes, int64(lost))
 		t.log.Error("pane messages were lost: retention of the panes topic, or it was emptied", "shard", m.Shard,
 			"last", p.seq, "next", m.Seq)
@@ -234,9 +230,9 @@ func (t *ModelTask) setShards(of int) error {
 	return nil
 }
 
-// barrier is the first label pane that some shard has not closed. An idle shard has sent all that it has and holds
-// back nobody: a partition without rows must not stop a model. Where all are idle, everything has come. The barrier
-// never falls; what a shard that wakes up sends for a pane before it counts as late.
+// barrier returns the first label pane that some shard has not closed. An idle shard has sent everything that it has,
+// so it does not count: a partition without rows must not stop a model. If all shards are idle, everything has come.
+// The barrier never moves back. Rows that a shard sends for an earlier pane after it wakes up are late.
 func (t *ModelTask) barrier() int64 {
 	active, last, any := int64(math.MaxInt64), int64(minPane), false
 	for _, p := range t.shards {
@@ -251,7 +247,7 @@ func (t *ModelTask) barrier() int64 {
 	return max(t.reached, active)
 }
 
-// increment puts cells aside until their label pane is processed; late ones join the next pane to come.
+// increment keeps cells until their label pane is processed. Late cells join the next pane.
 func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	md := t.models[m.Model]
 	if md == nil {
@@ -263,17 +259,17 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	late := m.Late || pane < t.barrier()
 	switch {
 	case late && md.fitting():
-		// Where its panes would be if it waited for no fit.
+		// This is the pane that they would join if the model did not wait for a fit.
 		pane = max(pane, md.next, t.reached)
 	case late:
 		pane = max(pane, md.next)
 	default:
-		// Another shard may begin this model later with an earlier pane, as long as none was processed.
+		// Until the first pane is processed, another shard may still begin this model with an earlier pane.
 		md.next = min(md.next, pane)
 	}
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		v, err := t.version(md, c.Version, c.K)
+		v, err := t.versionOf(md, c.Version, c.K)
 		if err != nil {
 			return fmt.Errorf("%w: %s version %q: %w", pipeline.ErrPane, m.Model, c.Version, err)
 		}
@@ -288,8 +284,8 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 	return nil
 }
 
-// version finds or makes a version; a K that no statistics can have is an error.
-func (t *ModelTask) version(m *model, name string, k int) (*version, error) {
+// versionOf returns a version, and creates it if needed. It returns an error if no statistics can have K = k.
+func (t *ModelTask) versionOf(m *model, name string, k int) (*version, error) {
 	if v := m.versions[name]; v != nil {
 		return v, nil
 	}
@@ -308,7 +304,7 @@ func (t *ModelTask) version(m *model, name string, k int) (*version, error) {
 	return v, nil
 }
 
-// process walks every model's label panes up to the barrier.
+// process processes every model's label panes up to the barrier.
 func (t *ModelTask) process() error {
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
 		if err := t.advance(t.models[name], t.reached); err != nil {
@@ -318,7 +314,8 @@ func (t *ModelTask) process() error {
 	return nil
 }
 
-// advance walks one model's label panes up to the barrier, or to one at which a fit is due that is not there.
+// advance processes one model's label panes up to the barrier, or up to a pane for which a fit is due that has not
+// ended.
 func (t *ModelTask) advance(m *model, barrier int64) error {
 	delete(t.waiting, m.name)
 	for m.next < barrier {
@@ -354,8 +351,8 @@ func (t *ModelTask) advance(m *model, barrier int64) error {
 	return t.obey(m, m.next)
 }
 
-// nextBusy is the next pane at which anything can happen: m.next while a window is open or cells wait for it,
-// else that of the first waiting cells, so that a gap of years costs nothing.
+// nextBusy returns the next pane at which anything can happen. While a window is open this is m.next; otherwise it is
+// the first pane with pending cells. So a gap of years costs nothing.
 func (m *model) nextBusy(barrier int64) int64 {
 	first := barrier
 	for _, v := range m.versions {
@@ -376,7 +373,7 @@ func (m *model) nextBusy(barrier int64) int64 {
 	return max(first, m.next)
 }
 
-// emit publishes one output of a key and chains it into the key's ledger, which is part of the state hash.
+// emit publishes one output of a key. It also chains the output into the key's ledger, which is part of the state hash.
 func (t *ModelTask) emit(k *stage.Key, m pipeline.Message) {
 	if k != nil {
 		h := sha256.New()
@@ -395,15 +392,15 @@ func (t *ModelTask) whole(v *stage.Version) *stage.Key {
 	return &t.models[v.Model].versions[v.Name].key("", &t.cfg).Key
 }
 
-// Outputs returns and clears what has been decided: for in-process use, where no Runner writes it.
+// Outputs returns the decided outputs and clears them. It is for use without a runner, which would write them.
 func (t *ModelTask) Outputs() []pipeline.Message {
 	out := t.out
 	t.out = nil
 	return out
 }
 
-// Hash is the state hash by model: SHA-256 over the ledgers and states of its keys. Panes partitions, shards,
-// batch sizes and crashes leave no trace in it.
+// Hash returns the state hash of each model: SHA-256 over the ledgers and states of its keys. It does not depend on
+// panes partitions, shards, batch sizes and crashes.
 func (t *ModelTask) Hash() (map[string]string, error) {
 	out := map[string]string{}
 	for name, m := range t.models {

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// taskState is the task's part of the checkpoint.
+// taskState is the checkpoint section with the task's models.
 type taskState struct{ t *ModelTask }
 
 // AppendState implements pipeline.State.
@@ -54,13 +54,13 @@ func (s taskState) RestoreState(src []byte) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	s.goOn()
+	s.continueFits()
 	s.endSwitchedOff()
 	return nil
 }
 
-// goOn starts the fits that were under way when the state was saved.
-func (s taskState) goOn() {
+// continueFits starts the fits that were under way when the state was saved.
+func (s taskState) continueFits() {
 	t := s.t
 	for _, m := range t.models {
 		for _, v := range m.versions {
@@ -112,7 +112,7 @@ func (s taskState) restoreModel(m *model, r *binenc.Reader, d *acc.Decoder) erro
 		if r.Err() != nil {
 			break
 		}
-		v, err := t.version(m, name, k)
+		v, err := t.versionOf(m, name, k)
 		if err != nil {
 			return fmt.Errorf("model %s version %q: %w", m.name, name, err)
 		}

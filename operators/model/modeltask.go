@@ -6,10 +6,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// The runtime's view of a model task (pipeline.Task).
+// This file has the methods that the runtime calls (pipeline.Task).
 
-// Sections implements pipeline.Task. Counts are the first to be restored: what the model's restore ends for want of a
-// column is added to them.
+// Sections implements pipeline.Task. Counts are restored first, because restoring the models adds to them when a slice
+// column is gone.
 func (t *ModelTask) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.Section(),
@@ -19,7 +19,7 @@ func (t *ModelTask) Sections() []pipeline.Section {
 	}
 }
 
-// Decided implements pipeline.Task. They are deterministic, so a repeat overwrites itself and needs no fence.
+// Decided implements pipeline.Task. Outputs are deterministic, so a repeat overwrites itself and needs no fence.
 func (t *ModelTask) Decided() pipeline.Outputs {
 	return pipeline.Outputs{Before: t.out, Dirty: t.dirty, Full: len(t.out) > 4096}
 }
@@ -27,8 +27,8 @@ func (t *ModelTask) Decided() pipeline.Outputs {
 // Written implements pipeline.Task.
 func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
 
-// Remembered returns the latest snapshot of every window, the latest alert of every rule and the latest refit
-// decision of every model version: what a restarted process shows until new ones come.
+// Remembered returns the latest snapshot of every window, the latest alert of every rule and alarm, and the latest
+// refit decision of every version. A restarted process shows these until new ones come.
 func (t *ModelTask) Remembered() []pipeline.Message {
 	var out []pipeline.Message
 	add := func(s pipeline.Stream, value []byte) {
@@ -55,7 +55,7 @@ func (t *ModelTask) Remembered() []pipeline.Message {
 // Report prepares the task's status (pipeline.Registered).
 func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	old := t.status.Load()
-	// What a model that waits for a fit will decide is to come.
+	// A model that waits for a fit still has panes to process.
 	caughtUp = caughtUp && len(t.waiting) == 0 && !t.refits.Computing()
 	st := &pipeline.TaskStatus{Task: "model", Partition: t.partition, Next: map[string]int64{"panes": t.next},
 		CaughtUp: caughtUp, Counts: t.counts.All()}
@@ -69,7 +69,7 @@ func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 		st.WM = b * t.cfg.Pane
 		st.Watermark = pipeline.Format(st.WM)
 	}
-	// The hash costs as much as a checkpoint: it is taken when there is nothing else to do.
+	// The hash costs as much as a checkpoint, so it is computed only when there is nothing else to do.
 	if caughtUp && (active || st.StateHash == nil) {
 		h, err := t.Hash()
 		if err != nil {

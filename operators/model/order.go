@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// command takes an order. Its place is after all label panes that are closed: where the model waits for a fit, they are
-// processed first.
+// command accepts an order. Its place is after all label panes that are closed. If the model waits for a fit, those
+// panes are processed first.
 func (t *ModelTask) command(c *pipeline.Order) error {
 	m := t.models[c.Model]
 	if t.reached == minPane {
@@ -43,7 +43,7 @@ func (t *ModelTask) obey(m *model, pane int64) error {
 	}
 }
 
-// addressed is the version that an order means.
+// addressed returns the version that an order means, or nil and the reason.
 func (m *model) addressed(name string) (v *version, why string) {
 	if name != "" {
 		if v = m.versions[name]; v == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
-// retire ends the statistics of a value that another one has taken the place of: what fires is resolved, its sums join
-// those of ~other, and so does its ledger. Tests and references end: they were of its rows alone. It is counted.
+// retire ends the statistics of a slice value that another value replaces. Its alerts are resolved. Its sums and its
+// ledger join those of ~other. Its tests and references end, because they cover its rows only.
 func (s *stepper) retire(column, value string, end int64) error {
 	name := column + "=" + value
 	k := s.keys[name]
@@ -39,7 +39,7 @@ func (s *stepper) retire(column, value string, end int64) error {
 	return s.absorb(other, k)
 }
 
-// absorb adds the sums of a key to another's.
+// absorb adds the sums of key o to key k.
 func (s *stepper) absorb(k, o *keyState) error {
 	k.Labelled += o.Labelled
 	k.LateRows += o.LateRows
@@ -59,7 +59,7 @@ func (s *stepper) absorb(k, o *keyState) error {
 		}
 		return stage.CompareRows(a, b)
 	})
-	k.Added += int64(len(k.Sample)) // none has its place of before
+	k.Added += int64(len(k.Sample)) // all rows count as new, because the sample was sorted again
 	k.Keep(nil, s.cfg.SampleRows)
 	if err := s.absorbSince(&k.Since, &o.Since); err != nil {
 		return err

@@ -14,27 +14,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// OtherSlice is the slice that builds before pooling by column put all of them into.
-const OtherSlice = "~other"
-
-// SliceSpec bounds the slices of a model version.
+// SliceSpec is the configuration of a version's slices.
 type SliceSpec struct{ slice.Config }
 
-// countersOf is how many pooled values of a column are counted.
+// countersOf returns how many pooled values of a column have a counter.
 func countersOf(limit int) int { return 4 * limit }
 
 // CountPooledRows counts predictions of values without statistics of their own, once for each slice column.
 const CountPooledRows = "pooled_rows"
 
-// CountEndedSlices counts slices whose statistics have ended, by reason.
+// CountEndedSlices counts slices whose statistics ended, by reason.
 const (
 	CountEndedSlices = "slices_ended"
-	EndedPooled      = "pooled" // another value of the column has more rows: their sums join those of ~other
-	// the configuration has their column no more: their sums are dropped, the whole has the rows
+	EndedPooled      = "pooled" // other values of the column have more rows; its sums join those of ~other
+	// EndedColumn means that the column is no longer configured. The sums are dropped; the whole version still has the
+	// rows.
 	EndedColumn = "column"
 )
 
-// inbox are cells that wait for their label pane to be processed.
+// inbox holds cells until their label pane is processed.
 type inbox struct {
 	pending map[int64]map[int64]*acc.Set // label pane → prediction pane
 	late    map[int64]int64              // label pane → late rows in pending
@@ -42,7 +40,7 @@ type inbox struct {
 
 func newInbox() inbox { return inbox{map[int64]map[int64]*acc.Set{}, map[int64]int64{}} }
 
-// put merges a cell with what other shards sent for the same one.
+// put merges a cell with those that other shards sent for the same panes.
 func (b *inbox) put(labelPane, predictionPane int64, set *acc.Set, late int64) error {
 	cells := b.pending[labelPane]
 	if cells == nil {
@@ -59,7 +57,7 @@ func (b *inbox) put(labelPane, predictionPane int64, set *acc.Set, late int64) e
 	return nil
 }
 
-// move gives a label pane's cells to another inbox.
+// move moves a label pane's cells to another inbox.
 func (b *inbox) move(labelPane int64, to *inbox) error {
 	late := b.late[labelPane]
 	for _, p := range slices.Sorted(maps.Keys(b.pending[labelPane])) {
@@ -73,7 +71,7 @@ func (b *inbox) move(labelPane int64, to *inbox) error {
 	return nil
 }
 
-// predictions is how many predictions of a label pane wait.
+// predictions returns how many predictions of a label pane are pending.
 func (b *inbox) predictions(labelPane int64) (n int64) {
 	for _, set := range b.pending[labelPane] {
 		seen, _ := set.SeenRows()
@@ -82,14 +80,15 @@ func (b *inbox) predictions(labelPane int64) (n int64) {
 	return n
 }
 
-// splitSlice takes the name of a slice apart; ok is false for the whole and for ~other of any kind.
+// splitSlice splits the name of a slice. ok is false for the whole version and for ~other.
 func splitSlice(name string) (column, value string, ok bool) {
 	column, value, ok = strings.Cut(name, "=")
 	return column, value, ok && value != slicing.Other
 }
 
-// inbox is where a slice's cells wait: with its statistics, or where it has none and may not get any, beside them.
-func (v *version) inbox(slice string, cfg *ModelConfig) *inbox {
+// inboxOf returns the inbox of a slice. If the slice has no statistics and may not get any, the inbox is in
+// pendingSlices.
+func (v *version) inboxOf(slice string, cfg *ModelConfig) *inbox {
 	if k := v.keys[slice]; k != nil {
 		return &k.inbox
 	}
@@ -105,7 +104,7 @@ func (v *version) inbox(slice string, cfg *ModelConfig) *inbox {
 	return b
 }
 
-// heavyOf returns the counts of a column.
+// heavyOf returns the counts of a column, and creates them if needed.
 func (v *version) heavyOf(column string) *slice.Counts {
 	h := v.heavy[column]
 	if h == nil {
@@ -115,9 +114,9 @@ func (v *version) heavyOf(column string) *slice.Counts {
 	return h
 }
 
-// route decides, before a label pane is processed, which values have statistics of their own, and puts the cells of the
-// others into their column's ~other. It is a function of the panes up to this one, of all shards together and in the
-// order of names, so no trace is left of how the rows were split.
+// route decides, before a label pane is processed, which slice values have statistics of their own. The cells of all
+// other values join ~other of their column. The decision depends only on the panes of all shards so far, and values are
+// taken in order, so it does not depend on how rows were split over shards.
 func (s *stepper) route(pane int64) error {
 	if s.cfg.Slices.MaxKeys == 0 {
 		return nil
@@ -136,7 +135,7 @@ func (s *stepper) route(pane int64) error {
 	return nil
 }
 
-// boxes are the inboxes of all slicev.
+// boxes returns the inboxes of all slices.
 func (v *version) boxes() map[string]*inbox {
 	all := maps.Clone(v.pendingSlices)
 	for name, k := range v.keys {
@@ -156,8 +155,7 @@ func (s *stepper) routeColumn(column string, values []string, boxes map[string]*
 			rows[x] = n
 		}
 	}
-	// Where shards had no slot for a value its rows are in ~other already: with fewer shards that is so where with more
-	// it is not.
+	// Rows of values that a shard had no slot for are already in ~other. With more shards they might not be.
 	other := boxes[column+"="+slicing.Other]
 	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
 		h.More = max(h.More, pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife))+1)
@@ -183,7 +181,7 @@ func (s *stepper) routeColumn(column string, values []string, boxes map[string]*
 	return nil
 }
 
-// admitKey gives a value statistics of its own, from its waiting cells on.
+// admitKey gives a value statistics of its own. They start with its pending cells.
 func (s *stepper) admitKey(name string) {
 	k := s.key(name, &s.cfg)
 	if b := s.pendingSlices[name]; b != nil {
@@ -192,10 +190,10 @@ func (s *stepper) admitKey(name string) {
 	}
 }
 
-// pool puts a value's cells of a label pane into ~other.
+// pool moves a value's cells of a label pane to ~other.
 func (s *stepper) pool(column, value string, pane int64) error {
 	name := column + "=" + value
-	b := s.inbox(name, &s.cfg)
+	b := s.inboxOf(name, &s.cfg)
 	s.counts.Add(CountPooledRows, b.predictions(pane))
 	if err := b.move(pane, &s.key(column+"="+slicing.Other, &s.cfg).inbox); err != nil {
 		return err
@@ -206,7 +204,7 @@ func (s *stepper) pool(column, value string, pane int64) error {
 	return nil
 }
 
-// showPooled adds what is pooled in ~other of a column to a snapshot.
+// showPooled adds to a snapshot of ~other how many values are pooled in it.
 func (v *version) showPooled(column string, s *record.Snapshot) {
 	if h := v.heavy[column]; h != nil {
 		s.PooledValues, s.PooledMore = int64(len(h.Pooled)), h.Full()

@@ -11,11 +11,10 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
-// sliceState is the section of a model task's checkpoint that says which values of slice columns have statistics of
-// their own.
+// sliceState is the checkpoint section that says which slice values have statistics of their own.
 type sliceState struct{ t *ModelTask }
 
-// matchHeavy makes the kept values those that have statistics.
+// matchHeavy makes the kept values equal to the values that have statistics.
 func (v *version) matchHeavy() {
 	for name := range v.keys {
 		if column, value, ok := splitSlice(name); ok {
@@ -31,7 +30,7 @@ func (v *version) matchHeavy() {
 	}
 }
 
-// AppendState implements pipeline.State: by model and version those that have slices.
+// AppendState implements pipeline.State. It appends the versions that have slices, by model and name.
 func (s sliceState) AppendState(dst []byte) ([]byte, error) {
 	var err error
 	for _, model := range slices.Sorted(maps.Keys(s.t.models)) {
@@ -42,7 +41,7 @@ func (s sliceState) AppendState(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendHeavy appends the columns of a model's versions and the cells of values without statistics.
+// appendHeavy appends the counts of a model's slice columns and the cells of values without statistics.
 func (m *model) appendHeavy(dst []byte) ([]byte, error) {
 	var err error
 	for _, version := range slices.Sorted(maps.Keys(m.versions)) {
@@ -65,7 +64,7 @@ func (m *model) appendHeavy(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// RestoreState implements pipeline.State. The section of the models was restored before.
+// RestoreState implements pipeline.State. The section with the models must have been restored before.
 func (s sliceState) RestoreState(src []byte) error {
 	r, d := binenc.NewReader(src), acc.NewDecoder()
 	for r.Err() == nil && r.Len() > 0 {

@@ -8,15 +8,15 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 )
 
-// namedStage is a stage under the name that keys its state in a checkpoint.
+// namedStage is a stage with its name, which is the key of its state in a checkpoint.
 type namedStage struct {
 	name string
 	stage.Stage
 }
 
-// stagesOf is the table of stages, in the order in which they observe and close a pane. A new stage is a package and a
-// line here. Windows come after drift, whose numbers of this pane they show; alarms come before rules in
-// stage.Key.Alerts.
+// stagesOf returns the table of stages, in the order in which they observe and close a pane. A new stage is a package
+// and a line here. Windows come after drift, because their snapshots show drift's figures of the pane. Alarms come
+// before rules in stage.Key.Alerts.
 func stagesOf(cfg *ModelConfig, env *stage.Env) []namedStage {
 	return []namedStage{
 		{"drift", drift.New(env, cfg.Unlabelled)},

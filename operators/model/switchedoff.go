@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// endSwitchedOff publishes, once a checkpoint is read, the end of what it has firing and the configuration has no more,
-// and forgets the slices of columns that it has no more. It is of the end of the last label pane that was processed, so
-// that a process that restarts from the same checkpoint again says the same.
+// endSwitchedOff runs after a checkpoint was read. It resolves the alerts of rules and alarms that are no longer
+// configured, and drops the slices of columns that are no longer configured. It uses the end of the last processed
+// label pane as the time, so that a second restart from the same checkpoint publishes the same.
 func (s taskState) endSwitchedOff() {
 	t := s.t
 	for _, name := range slices.Sorted(maps.Keys(t.models)) {
@@ -41,13 +41,13 @@ func (s taskState) endSwitchedOff() {
 	}
 }
 
-// has reports whether the configuration has a slice's column.
+// has reports whether the column of a slice is configured.
 func (s *SliceSpec) has(slice string) bool {
 	column, _, named := strings.Cut(slice, "=")
 	return s.Columns == nil || !named || slices.Contains(s.Columns, column)
 }
 
-// end publishes that alerts are over though nothing says that the error is.
+// end resolves alerts whose rule, alarm or key is gone, although nothing shows that the error is.
 func (t *ModelTask) end(k *stage.Key, ended []stage.Ended, at int64) {
 	if t.alert.End(k, ended, at) {
 		t.dirty = true

@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// A refit's fits run beside the task. A model that comes to the label pane at which they are due before they are
-// done waits there, alone: its later panes stay in pending, the other models go on. So what is decided is a
-// function of the panes log, and how long a fit takes is not.
+// The fits of a refit run beside the task. If a model reaches the label pane at which they are due before they have
+// ended, that model waits. Its later panes stay pending, and other models go on. So decisions depend on the panes log
+// only, not on how long a fit takes.
 
-// maxBacklog bounds the pane messages of models that wait; past it the task takes nothing before their fits are done.
+// maxBacklog limits the bytes of pane messages for waiting models. Beyond it the task takes no message until their fits
+// have ended.
 const maxBacklog = 64 << 20
 
 // awaits reports whether a model must not process a label pane yet.
@@ -41,7 +42,7 @@ func (t *ModelTask) Wake() <-chan struct{} {
 	return t.refits.Wake()
 }
 
-// Resume implements pipeline.Waiter: models whose fits are done go on.
+// Resume implements pipeline.Waiter. Models whose fits have ended go on.
 func (t *ModelTask) Resume() error {
 	for _, name := range slices.Sorted(maps.Keys(t.waiting)) {
 		m := t.models[name]
@@ -59,7 +60,7 @@ func (t *ModelTask) Resume() error {
 	return nil
 }
 
-// Settle implements pipeline.Waiter: it waits until no model waits.
+// Settle implements pipeline.Waiter. It returns when no model waits.
 func (t *ModelTask) Settle(ctx context.Context) error {
 	for {
 		if err := t.Resume(); err != nil || len(t.waiting) == 0 {
@@ -73,7 +74,7 @@ func (t *ModelTask) Settle(ctx context.Context) error {
 	}
 }
 
-// Close implements io.Closer: fits that have not begun are not begun any more.
+// Close implements io.Closer. Fits that have not begun are dropped.
 func (t *ModelTask) Close() error {
 	t.refits.Close()
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// beginCanary gives a share of the ids the chosen candidate, from now.
+// beginCanary publishes the chosen candidate for a share of the ids, from now on.
 func (s *State) beginCanary(i int, now int64) error {
 	cfg, r, v := &s.stage.cfg, s.run, s.version
 	var err error
@@ -27,9 +27,9 @@ func (s *State) beginCanary(i int, now int64) error {
 	return s.emit(&d, pipeline.StreamCalibrators, now)
 }
 
-// stepCanary ends a canary: at once where its candidate is proved worse than what is in force or breaks a bound,
-// else after its time. What it gets wrong outside of these statistics is for a person to see meanwhile (calibrators
-// rollback).
+// stepCanary continues a canary. It ends the canary at once if the candidate is shown to be worse than the calibrator
+// in force, or breaks a bound; otherwise it promotes the candidate when its time is over. During that time a person can
+// look for faults that these statistics do not show, and roll back.
 func (s *State) stepCanary(in *stage.Pane) error {
 	cfg, r := &s.stage.cfg, s.run
 	c := r.candidates[r.chosen]
@@ -51,7 +51,8 @@ func (s *State) stepCanary(in *stage.Pane) error {
 	return s.promote(r.chosen, in.End)
 }
 
-// endCanary takes the canary back from its ids. Where its candidate was promoted they keep it, as all have it.
+// endCanary ends the canary period of its ids. If the candidate was promoted, they keep it, because all ids have it
+// now.
 func (p *publisher) endCanary(why string, now int64) error {
 	v := p.version
 	for _, f := range v.Calibrators {

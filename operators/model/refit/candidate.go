@@ -9,13 +9,13 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// eceBins is the number of bins of the ECE that a validation compares.
+// eceBins is the number of bins of the ECE in a validation.
 const eceBins = 15
 
-// candidate is one method's fit under validation.
+// candidate is the fit of one method, under validation.
 type candidate struct {
 	fitResult
-	out   string // why it is out of the running
+	out   string // why it can no longer be published; "" = it can
 	score score
 	test  *evalue.Paired
 	// Paired differences new - in force: Σwd, Σw²d, Σw²d².
@@ -24,13 +24,13 @@ type candidate struct {
 	known sampleLosses
 }
 
-// score are the sums of one calibrator over the validated rows.
+// score holds the sums of one calibrator over the validated rows.
 type score struct {
 	w, w2, nll, hits float64
 	bins             [eceBins]metric.Bin
 }
 
-// add takes a row of weight w as the candidate makes it, with its gain over the calibrator in force.
+// add adds a row of weight w as the candidate scores it, and its gain over the calibrator in force.
 func (c *candidate) add(now stage.RowScore, w, gain, unit float64) error {
 	c.score.add(now, w)
 	c.wd -= w * gain
@@ -57,14 +57,15 @@ func (s *score) ece() float64  { return metric.ECE(s.bins[:]) }
 func (s *score) mean() float64 { return s.nll / s.w }
 func (s *score) acc() float64  { return s.hits / s.w }
 
-// diff is the mean paired difference new - in force of the NLL and its standard error.
+// diff returns the mean paired NLL difference, new - in force, and its standard error.
 func (c *candidate) diff() (mean, se float64) {
 	s := &c.score
 	mean = c.wd / s.w
 	return mean, math.Sqrt(max(0, c.w2d2-2*mean*c.w2d+mean*mean*s.w2)) / s.w
 }
 
-// refuted says which bound a candidate breaks for sure: by more than the rows' luck, at any time.
+// refuted says which bound a candidate breaks beyond doubt: by more than chance allows, at any time. It returns "" if
+// there is none.
 func (r *run) refuted(c *candidate, cfg *Config) string {
 	n := float64(r.rows)
 	if rise := c.score.ece() - r.inForce.ece(); rise > cfg.MaxECERise+2*evalue.ECERadius(n, eceBins, cfg.Alpha) {

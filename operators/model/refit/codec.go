@@ -51,7 +51,7 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Restore reads what Append wrote, and refuses what does not fit the version.
+// Restore reads what Append wrote. It refuses a state that does not fit the version.
 func (s *State) Restore(in *binenc.Reader) error {
 	in.Version(stateVersion)
 	s.started = in.Byte() == 1
@@ -89,7 +89,7 @@ func (s *State) Restore(in *binenc.Reader) error {
 	return s.check(s.version.K)
 }
 
-// check refuses what does not fit K classes: it would panic later.
+// check refuses state that does not fit K classes, because it would panic later.
 func (s *State) check(k int) error {
 	if s.monitor != nil {
 		for _, b := range s.monitor.baselines {
@@ -156,7 +156,7 @@ func (m *monitor) restore(in *binenc.Reader) error {
 	return in.Err()
 }
 
-// numbers are the times and counts of a run's state.
+// numbers returns the times and counts of a run's state.
 func (r *run) numbers() []*int64 {
 	return []*int64{&r.started, &r.due, &r.fitRows, &r.fitFrom, &r.fitTo, &r.rows, &r.testTo, &r.canaryFrom}
 }
@@ -221,12 +221,12 @@ func (r *run) restore(in *binenc.Reader) error {
 	return in.Err()
 }
 
-// hasCanary reports whether a restored run has what a canary needs.
+// hasCanary reports whether a restored run has the state that a canary needs.
 func (r *run) hasCanary() bool {
 	return r.worse != nil && r.chosen >= 0 && r.chosen < len(r.candidates) && r.candidates[r.chosen].cal != nil
 }
 
-// maxCandidates bounds what a checkpoint may claim.
+// maxCandidates limits the number of candidates that a checkpoint may contain.
 const maxCandidates = 64
 
 func (c *candidate) append(dst []byte) ([]byte, error) {
@@ -290,7 +290,7 @@ func (s *score) restore(in *binenc.Reader) {
 	}
 }
 
-// appendTest appends a test or its absence.
+// appendTest appends a test, or a mark that there is none.
 func appendTest(dst []byte, p *evalue.Paired) ([]byte, error) {
 	if p == nil {
 		return binenc.AppendUvarint(dst, 0), nil

@@ -93,13 +93,13 @@ func (c Config) Check(r *setting.Report) {
 	}
 }
 
-// What Config.LabelShift may be: what is done where the shares of the classes have moved; off is nothing.
+// Values of Config.LabelShift, which says what to do when class shares have moved.
 const (
-	ShiftCandidate = "candidate" // class weights on the calibrator in force are tried as a refit's candidate is
-	ShiftAtOnce    = "at_once"   // they are put into force before labels come, where the test of the assumption passes
+	ShiftCandidate = "candidate" // class weights on the calibrator in force are validated like a refit's candidate
+	ShiftAtOnce    = "at_once"   // class weights come into force before labels, if the label-shift test passes
 )
 
-// Methods of Config that are no calibrator's name.
+// Methods of Config that do not name a calibrator.
 const (
 	MethodNone = "none"
 	methodAuto = "auto"

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// end ends the run under way without a change, with its evidence.
+// end ends the current run without a change, and publishes its evidence.
 func (s *State) end(why string, now int64) error {
 	r, cfg := s.run, &s.stage.cfg
 	s.stage.cancel(s)
@@ -44,7 +44,7 @@ func (s *State) end(why string, now int64) error {
 	return s.emit(&d, pipeline.StreamDecisions, now)
 }
 
-// promote takes a candidate to its next stage: the canary where there is one, else into force.
+// promote takes a candidate to its next stage: to the canary if one is configured, otherwise into force.
 func (s *State) promote(i int, now int64) error {
 	r, cfg := s.run, &s.stage.cfg
 	if cfg.CanaryShare > 0 && r.phase != phaseCanary {
@@ -63,7 +63,7 @@ func (s *State) promote(i int, now int64) error {
 	return s.endCanary("in force for all", now)
 }
 
-// putInForce puts a calibrator in force from now, the end of the deciding label pane.
+// putInForce puts a calibrator into force from now, the end of the deciding label pane.
 func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, encoded []byte, now int64) error {
 	v := p.version
 	old := v.Newest()
@@ -79,7 +79,7 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 	return p.emit(d, pipeline.StreamCalibrators, now)
 }
 
-// emit publishes a decision, and keeps it as the latest.
+// emit publishes a decision and keeps it as the latest.
 func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64) error {
 	v := p.version
 	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, p.stage.deps.Build
@@ -94,7 +94,8 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 			d.By, d.Why = p.pin.by, p.pin.why
 		}
 	}
-	// The calibrators topic is compacted by key: what is in force must stay the last record of its own.
+	// The calibrators topic is compacted by key. A canary has a key of its own, so that the last record of a version
+	// stays its calibrator in force.
 	key := v.Model + "/" + v.Name
 	canary := d.Stage == record.StageCanary
 	if canary {
@@ -111,7 +112,7 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 	return nil
 }
 
-// evidence is what a run found, of K classes, with the numbers of candidate i; -1 where none was fitted.
+// evidence returns what a run over K classes found, with the figures of candidate i; -1 = no candidate was fitted.
 func (r *run) evidence(k int, cfg *Config, i int) record.Evidence {
 	e := record.Evidence{FitRows: int(r.fitRows), FitFrom: pipeline.Format(r.fitFrom), FitTo: pipeline.Format(r.fitTo),
 		FitBegan: pipeline.Format(r.started), FitDigest: r.digest, TestRows: int(r.rows),

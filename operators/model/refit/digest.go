@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// digestRows is the SHA-256 of the rows that a run is fitted on: `uvarint` n, then each as sampled rows are in a
-// checkpoint (docs/format.md, Sections of a model task), by prediction time, then id. Two fits with equal digests had
-// the same ids, times, weights, labels and scores, bit for bit.
+// digestRows returns the SHA-256 of the rows that a run is fitted on: `uvarint` n, then each row as sampled rows are
+// encoded in a checkpoint (docs/format.md, Sections of a model task), by prediction time, then id. Two fits with equal
+// digests had the same ids, times, weights, labels and scores, bit for bit.
 func digestRows(rows []acc.SampleRow) string {
 	h := sha256.New()
 	buf := binenc.AppendUvarint(nil, uint64(len(rows)))
 	for i := range rows {
 		h.Write(buf)
-		buf = stage.AppendRows(buf[:0], rows[i:i+1])[1:] // without its n, which is one byte
+		buf = stage.AppendRows(buf[:0], rows[i:i+1])[1:] // without the count, which is one byte
 	}
 	h.Write(buf)
 	return stage.DigestPrefix + hex.EncodeToString(h.Sum(nil))

@@ -1,25 +1,24 @@
-// Package refit refits the calibrators of model versions. It is a stage of the model task.
+// Package refit is the stage of the model task that refits the calibrators of model versions.
 //
-// At the end of each label pane of a version's whole, State.Step does four things, in this order:
+// At the end of each label pane State.Step does four things for all rows of a version, in this order:
 //
-//  1. Online Platt scaling takes the pane's rows. It is shown in snapshots, and nothing is calibrated by it.
-//  2. The rollback monitor tests the calibrator in force against its baselines: the calibrators before it, and the
-//     identity. If a baseline is better for sure, it is put into force again.
-//  3. The refit run that is under way goes on. Its fits run in a Pool beside the task, and are due a fixed number of
-//     label panes after the start. Then its candidates are scored against the calibrator in force, on rows that they
-//     were not fitted on, pane by pane. A candidate is published when its e-value and its outlook say that it is
-//     better, first to a share of the ids where there is a canary.
-//  4. A new run begins: by period, or on an alarm with rows from after the alarm's start.
+//  1. Online Platt scaling takes the pane's rows. Snapshots show it; it calibrates nothing.
+//  2. The rollback monitor tests the calibrator in force against its baselines, which are earlier calibrators and the
+//     identity. If a baseline is significantly better, it comes back into force.
+//  3. The current refit run continues. Its fits run in a Pool beside the task and are due a fixed number of label panes
+//     after the start. Then its candidates are scored against the calibrator in force, pane by pane, on rows that they
+//     were not fitted on. A candidate is published when its e-value and its outlook both show that it is better; if a
+//     canary is configured, it goes to a share of the ids first.
+//  4. A new run begins: by period, or on an alarm once there are enough rows from after the alarm's start.
 //
-// State.StepShift then proposes class weights where the shares of the classes have moved. State.Obey carries out the
-// orders of people.
+// Then State.StepShift proposes class weights if the class shares have moved. State.Obey carries out orders of people.
 //
-// The package knows calibrators, sampled rows and its own decisions. It does not know rules, alarms and references:
-// since when an alert fires, and which class weights the shares ask for, stage.Key says. It decides by label panes
-// alone, so a decision does not depend on how long a fit takes: the task asks Awaits before each label pane, and waits
-// where a fit is due that is not there.
+// The package knows calibrators, sampled rows and its own decisions. It does not know rules, alarms and references.
+// stage.Key tells it since when an alert fires and which class weights fit the class shares. Decisions depend on label
+// panes only, not on how long a fit takes: before each label pane the task asks Awaits, and waits if a fit is due that
+// has not ended.
 //
-// Its state of a version is in the task's checkpoint (State.Append). A fit that ran when the state was saved starts
-// again (State.Continue). Decisions go out by stage.Env.Emit, as record.Calibrator; the calibrators in force are in
-// stage.Version.Calibrators, the latest decision in stage.Version.Decision.
+// The state of a version is in the task's checkpoint (State.Append). A fit that was running when the state was saved
+// starts again (State.Continue). Decisions are published by stage.Env.Emit as record.Calibrator. The calibrators in
+// force are in stage.Version.Calibrators, and the latest decision is in stage.Version.Decision.
 package refit

@@ -1,26 +1,27 @@
 package refit
 
-// rowsPerParameter is how many rows auto wants for each number that a method fits: with fewer, the fit follows the
-// noise of the rows, and the level that its test is given is lost to the others.
+// rowsPerParameter is the number of rows that auto requires for each parameter of a method. With fewer rows the fit
+// follows noise. Its test would then take its share of the level α from the other candidates without use.
 const rowsPerParameter = 20
 
-// Least rows of the methods of auto whose number of parameters says little: isotonic regression has as many steps as
-// the rows let it, and the mixture of ETS is nearly void on a few hundred rows.
+// Smallest numbers of rows for methods whose number of parameters says little. Isotonic regression has as many steps as
+// the rows allow; the ETS mixture gains almost nothing on a few hundred rows.
 const (
 	mixtureRows  = 500
 	isotonicRows = 2000
-	// maxMatrix bounds K of auto's K×K map: its fit takes K³.
+	// maxMatrix limits K for the K×K map of auto, because its fit takes K³ time.
 	maxMatrix = 32
 )
 
-// candidateMethods is what one run fits, in a fixed order. auto is one method of each kind that n rows of k classes
-// carry: the family costs level (each is tested at α/m), so it has no two of a kind.
+// candidateMethods returns the methods that one run fits, in a fixed order. auto takes one method of each kind that n
+// rows of k classes can support. Each candidate is tested at α/m, so more candidates cost power; auto therefore takes
+// no two methods of one kind.
 func candidateMethods(method string, k, n int, identity bool) []string {
 	if method != methodAuto {
 		return []string{method}
 	}
 	var out []string
-	if identity { // to take back what is in force
+	if identity { // lets a run take back the calibrator in force
 		out = append(out, "identity")
 	}
 	out = append(out, "temperature")

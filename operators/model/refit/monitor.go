@@ -11,36 +11,36 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// stakes is the number of bets that a baseline's test mixes, as evalue.Paired does.
+// stakes is the number of bets that the test of a baseline mixes, as in evalue.Paired.
 const stakes = 12
 
-// keptBaselines is how many calibrators from before earlier changes a monitor keeps: a stream may become again what
-// it was.
+// keptBaselines is the number of calibrators from before earlier changes that a monitor keeps, because a stream may
+// return to an earlier regime.
 const keptBaselines = 3
 
-// monitor is the rollback monitor. It tests the calibrator in force, all the time, against the one before it,
-// against those that were replaced at the latest changes (an alarm, a rollback, an order: a refit by period leaves
-// nothing behind that is worth it), and against the identity.
+// monitor is the rollback monitor. It tests the calibrator in force, at every pane, against its baselines: the
+// calibrator before it, the calibrators replaced at the latest changes, and the identity. A change is an alarm, a
+// rollback or an order. A refit by period is not a change, so it leaves no baseline.
 type monitor struct {
-	weight    float64 // the unit of row weights; 0 = 1
+	weight    float64 // unit of row weights; 0 = 1
 	baselines []*baseline
 }
 
-// baseline is one of those that the calibrator in force is tested against. With gains x_i = NLL(in force) -
-// NLL(baseline) in [-B, B], the null is that the one in force is not worse: E[x_i | past] ≤ 0. The test is the
+// baseline is a calibrator that the one in force is tested against. With gains x_i = NLL(in force) - NLL(baseline) in
+// [-B, B], the null hypothesis is that the calibrator in force is not worse: E[x_i | past] ≤ 0. The test is the
 // Shiryaev-Roberts mixture of the bets of evalue.Paired,
 //
 //	R_k ← (R_k + 1)·Π_{rows of a pane}(1 + λ_k x_i),  λ_k = 0.9·2^-k/B;  alarm where 1/12 Σ_k R_k ≥ m/α
 //
-// so that R_t - t is a supermartingale over panes: one false rollback in 1/α label panes on average, or fewer, for
-// ever, and a calibrator that was better for a year is found out as fast as a new one (evalue.Paired would first
-// lose its wealth).
+// so R_t - t is a supermartingale over panes. On average there is at most one false rollback in 1/α label panes,
+// without an end in time. A calibrator that was better for a year and then becomes worse is found as fast as a new one;
+// evalue.Paired would first have to lose its wealth.
 type baseline struct {
-	revision int // 0 the identity
+	revision int // 0 = the identity
 	cal      calibrator.Calibrator
 	encoded  []byte
 	logR     [stakes]float64
-	// Of the rows since there was last no evidence: for people.
+	// Sums over the rows since there was last no evidence. They are shown to people and decide nothing but the outlook.
 	rows            int64
 	from            int64
 	w               float64
@@ -49,8 +49,8 @@ type baseline struct {
 	known sampleLosses
 }
 
-// next returns the monitor of f, which replaced old (nil = the identity), whose monitor m was (nil: nothing is
-// known of what was before old). The first baseline is old.
+// next returns the monitor of f. f replaces old (nil = the identity), and m is the monitor of old (nil = nothing is
+// known of earlier calibrators). The first baseline is old.
 func (m *monitor) next(old, f *stage.InForce, weight float64) *monitor {
 	n := &monitor{weight: weight}
 	none := &baseline{cal: calibrator.Identity{}, encoded: []byte(`{"version":1,"method":"identity"}`)}
@@ -76,7 +76,7 @@ func (m *monitor) next(old, f *stage.InForce, weight float64) *monitor {
 	return n
 }
 
-// changed are the baselines of f that were replaced at a change, newest first.
+// changed returns the baselines of f that were replaced at a change, newest first.
 func (m *monitor) changed(f *stage.InForce) (out []*baseline) {
 	if m == nil {
 		return nil
@@ -89,11 +89,11 @@ func (m *monitor) changed(f *stage.InForce) (out []*baseline) {
 	return out
 }
 
-// rollbackAlpha is the level of the test: false rollbacks a label pane.
+// rollbackAlpha returns the level of the test: false rollbacks a label pane.
 func (c *Config) rollbackAlpha() float64 { return 1 / float64(c.RollbackPanes) }
 
-// stepMonitor tests a pane's rows that came after the newest calibrator took force, and takes it back where a
-// baseline is significantly better.
+// stepMonitor tests the calibrator in force on the pane's rows that it calibrated. If a baseline is significantly
+// better, it rolls back to that.
 func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	cfg, f, m := &p.stage.cfg, p.version.Newest(), p.monitor
 	if cfg.RollbackPanes <= 0 || f == nil || m == nil || p.pin != nil {
@@ -107,7 +107,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	if best == nil {
 		return false, nil
 	}
-	o, err := p.outlook()
+	o, err := p.newOutlook()
 	if err != nil {
 		return false, err
 	}
@@ -118,7 +118,7 @@ func (p *publisher) stepMonitor(in *stage.Pane) (rolled bool, err error) {
 	return true, p.rollBack(best, need, in.End)
 }
 
-// take tests f, which is in force, on the rows of a pane that it calibrated.
+// take tests f, the calibrator in force, on the rows of a pane that it calibrated.
 func (m *monitor) take(k int, f *stage.InForce, in *stage.Pane) error {
 	sc, bound := stage.NewScorer(k), nllBound(k)
 	for _, b := range m.baselines {
@@ -150,7 +150,7 @@ func (m *monitor) take(k int, f *stage.InForce, in *stage.Pane) error {
 	return nil
 }
 
-// best is the baseline with the most evidence of those that have enough; nil = none has.
+// best returns the baseline with the most evidence among those with enough; nil if none has.
 func (m *monitor) best(need float64) (best *baseline) {
 	for _, b := range m.baselines {
 		if b.logMean() >= need && b.rows >= leastValidation && (best == nil || b.logMean() > best.logMean()) {
@@ -160,9 +160,9 @@ func (m *monitor) best(need float64) (best *baseline) {
 	return best
 }
 
-// open injects a pane's one.
+// open starts a pane: it adds the 1 to each R_k.
 func (b *baseline) open() {
-	if b.logMean() < math.Ln2 { // nothing speaks for it: what people are shown starts anew
+	if b.logMean() < math.Ln2 { // there is no evidence for it, so the sums for people start again
 		b.rows, b.from, b.w, b.inForce, b.itself = 0, 0, 0, 0, 0
 	}
 	for k, l := range b.logR {
@@ -170,7 +170,7 @@ func (b *baseline) open() {
 	}
 }
 
-// bet multiplies the R_k by the outcome of a row: stake is that of the largest bet.
+// bet multiplies each R_k by the outcome of a row. stake is the outcome of the largest bet.
 func (b *baseline) bet(stake float64) {
 	for k := range b.logR {
 		b.logR[k] += math.Log1p(stake)
@@ -178,7 +178,7 @@ func (b *baseline) bet(stake float64) {
 	}
 }
 
-// add adds a row of weight w to the sums that people are shown.
+// add adds a row of weight w to the sums that are shown to people.
 func (b *baseline) add(ts int64, w, now, was float64) {
 	if b.rows == 0 {
 		b.from = ts
@@ -190,7 +190,7 @@ func (b *baseline) add(ts int64, w, now, was float64) {
 	b.itself += w * was
 }
 
-// logMean is the log of the mean of the R_k.
+// logMean returns the logarithm of the mean of the R_k.
 func (b *baseline) logMean() float64 {
 	top := math.Inf(-1)
 	for _, l := range b.logR {
@@ -206,7 +206,7 @@ func (b *baseline) logMean() float64 {
 	return top + math.Log(sum/stakes)
 }
 
-// rollBack puts a baseline into force again, as a revision of its own.
+// rollBack puts a baseline back into force, as a new revision.
 func (p *publisher) rollBack(b *baseline, need float64, now int64) error {
 	d := record.Calibrator{Reason: reasonRollback, Restores: &b.revision, Method: b.cal.Method(),
 		Evidence: record.Evidence{TestRows: int(b.rows), NLLInForce: stage.FiniteOrZero(b.inForce / b.w),

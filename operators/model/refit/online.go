@@ -13,13 +13,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// online is online Platt scaling with calibeating on a version's sampled rows, in order, on top of the calibrator
-// in force: what it forecasts for a row it has not seen the row's label for.
+// online is online Platt scaling with calibeating on top of the calibrator in force, over a version's sampled rows in
+// order. Each row is forecast before its label is used.
 type online struct {
 	platt *calibrator.OnlinePlatt
-	loss  float64 // Σ log loss of the forecasts of Platt's map, before calibeating
+	loss  float64 // Σ log loss of the forecasts of the Platt map, before calibeating
 	bins  [eceBins]metric.Bin
-	// cells are the rows by their log-odds, for the best fixed map in hindsight.
+	// cells hold the rows by log-odds. They give the best fixed map in hindsight.
 	cells [onlineCells]oddsCell
 }
 
@@ -28,8 +28,8 @@ type oddsCell struct {
 	sum     float64 // Σ ℓ
 }
 
-// The clip of calibrator.OnlinePlatt, whose log-odds are within ±ln((1-clip)/clip); a cell of 1/14 changes a row's loss
-// against its mean by at most a²/8·(1/28)², 2e-4 nats at slope a = 1.
+// onlineClip is the clip of calibrator.OnlinePlatt; its log-odds are within ±ln((1-clip)/clip). A cell is about 1/14
+// wide. Using a cell's mean changes the loss of a row by at most a²/8·(1/28)², which is 2e-4 nats at slope a = 1.
 const (
 	onlineClip  = 1e-4
 	onlineCells = 256
@@ -37,7 +37,7 @@ const (
 
 var onlineReach = math.Log((1 - onlineClip) / onlineClip)
 
-// stepOnline takes a pane's rows, each forecast before its label is seen.
+// stepOnline processes a pane's rows. Each row is forecast before its label is used.
 func (s *State) stepOnline(in *stage.Pane) error {
 	if !s.stage.cfg.Online || len(in.Rows) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (s *State) stepOnline(in *stage.Pane) error {
 }
 
 func (o *online) take(conf float64, hit bool) error {
-	conf = min(conf, 1) // a rounded sum may be a bit above
+	conf = min(conf, 1) // a rounded sum may be slightly above 1
 	b := &o.bins[metric.BinIndex(o.platt.Predict(conf), eceBins)]
 	p := o.platt.Platt().Map(min(max(conf, onlineClip), 1-onlineClip))
 	c := min(max(conf, onlineClip), 1-onlineClip)
@@ -89,11 +89,11 @@ func (o *online) take(conf float64, hit bool) error {
 	return o.platt.Update(conf, hit)
 }
 
-// logProb is the logarithm of a probability, with the smallest one that a float64 near 1 leaves for its complement.
+// logProb returns the logarithm of a probability. Its floor is the smallest distance from 1 that a float64 can express.
 func logProb(p float64) float64 { return math.Log(max(p, 0x1p-53)) }
 
-// bestFixed is the least Σ log loss of a fixed map σ(aℓ + b) in hindsight, by Newton's method on the cells, halving
-// steps that do not help.
+// bestFixed returns the least Σ log loss of a fixed map σ(aℓ + b) in hindsight, and its slope and intercept. It uses
+// Newton's method on the cells and halves steps that do not reduce the loss.
 func (o *online) bestFixed() (loss, a, b float64) {
 	a = 1
 	loss = o.fixedLoss(a, b)
@@ -112,7 +112,7 @@ func (o *online) bestFixed() (loss, a, b float64) {
 			g0, g1 = g0+r*l, g1+r
 			h00, h01, h11 = h00+h*l*l, h01+h*l, h11+h
 		}
-		const ridge = 1e-9 // one log-odds only: the slope is free
+		const ridge = 1e-9 // with a single value of the log-odds the slope is undetermined
 		det := (h00+ridge)*(h11+ridge) - h01*h01
 		if !(det > 0) {
 			break
@@ -143,7 +143,7 @@ func (o *online) fixedLoss(a, b float64) (loss float64) {
 	return loss
 }
 
-// shown is what snapshots say of it; nil before the first row.
+// shown returns the online part of a snapshot; nil before the first row.
 func (o *online) shown() *record.Online {
 	if o == nil || o.platt.Rows() == 0 {
 		return nil

@@ -12,19 +12,19 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// CountOrders counts the orders of people that were obeyed, CountBadOrders those that could not be.
+// CountOrders counts orders of people that were carried out, CountBadOrders those that were refused.
 const (
 	CountOrders    = "orders"
 	CountBadOrders = "orders_rejected"
 )
 
-// keptOrders is how many orders a version remembers, to know a repeat.
+// keptOrders is the number of orders that a version remembers in order to recognise repeats.
 const keptOrders = 64
 
 // NoTime is the time of an order that came before any event time was known.
 const NoTime = math.MinInt64
 
-// pin is who keeps what is in force.
+// pin keeps the calibrator in force until a person changes that.
 type pin struct {
 	by, why string
 	at      int64
@@ -33,17 +33,16 @@ type pin struct {
 // Orders are the orders of a model that wait for their place, in the order of the log. The zero value is empty.
 type Orders struct{ waiting []order }
 
-// order has its place before a label pane.
+// order is an order with its place: it takes effect before a label pane.
 type order struct {
 	pane int64
 	c    *pipeline.Order
 }
 
-// Add appends an order whose place is before a label pane.
 func (q *Orders) Add(pane int64, c *pipeline.Order) { q.waiting = append(q.waiting, order{pane, c}) }
 
-// Next removes and returns the first order whose place is at or before a label pane, and its place; nil where there
-// is none.
+// Next removes and returns the first order whose place is at or before a label pane, and its place. It returns nil if
+// there is none.
 func (q *Orders) Next(pane int64) (c *pipeline.Order, place int64) {
 	if len(q.waiting) == 0 || q.waiting[0].pane > pane {
 		return nil, 0
@@ -53,7 +52,6 @@ func (q *Orders) Next(pane int64) (c *pipeline.Order, place int64) {
 	return o.c, o.pane
 }
 
-// Append appends the state.
 func (q *Orders) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(q.waiting)))
 	for _, o := range q.waiting {
@@ -78,8 +76,8 @@ func (q *Orders) Restore(in *binenc.Reader) error {
 	return in.Err()
 }
 
-// Refuse counts an order that cannot be obeyed, and publishes that: its author reads it in the log and in the
-// history. It is in no state and in no ledger, since the model or version may not be known.
+// Refuse counts an order that cannot be carried out, and publishes a record of that, which its author finds in the log
+// and in the history. The record belongs to no state and no ledger, since the model or version may not exist.
 func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 	g.env.Counts.Add(CountBadOrders, 1)
 	g.env.Log.Error("order cannot be obeyed",
@@ -99,12 +97,12 @@ func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 	return nil
 }
 
-// Obey carries out an order for the version; now is its place in event time. A repeat does nothing.
+// Obey carries out an order for the version. now is the order's place in event time. A repeat does nothing.
 func (s *State) Obey(c *pipeline.Order, now int64) error {
 	if slices.Contains(s.orders, c.ID) {
 		return nil
 	}
-	var b *baseline // to be put into force
+	var b *baseline // the calibrator to put into force
 	switch c.Action {
 	case pipeline.ActionPublish, pipeline.ActionPin, pipeline.ActionRollback:
 		var err error
@@ -138,7 +136,7 @@ func (s *State) Obey(c *pipeline.Order, now int64) error {
 	return s.putInForce(&d, b.cal, b.encoded, now)
 }
 
-// wanted is the calibrator that an order puts into force; nil where what is in force stays.
+// wanted returns the calibrator that an order puts into force; nil if the one in force stays.
 func (p *publisher) wanted(c *pipeline.Order) (*baseline, error) {
 	v := p.version
 	if len(c.Calibrator) > 0 {
@@ -168,8 +166,8 @@ func (p *publisher) wanted(c *pipeline.Order) (*baseline, error) {
 	return p.monitor.baselines[0], nil
 }
 
-// restate publishes a pin or its end. What is in force is published again with it: the compacted topic says who
-// keeps it.
+// restate publishes the start or the end of a pin. It publishes the calibrator in force again, so that its last record
+// in the compacted topic says who keeps it.
 func (p *publisher) restate(d *record.Calibrator, now int64) error {
 	f := p.version.Newest()
 	if f == nil {

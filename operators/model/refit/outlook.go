@@ -10,31 +10,32 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// What a calibrator gained on the rows of a test is what it gains on the next ones where rows do not depend on each
-// other. Where classes or domains come in runs, the rows of one run prove that the calibrator is better in that
-// run. So what is to be published must also have an outlook:
+// If rows are independent, the gain of a calibrator on the rows of a test is also its expected gain on later rows. But
+// classes or domains may come in runs. Then the rows of one run only prove that the calibrator is better in that run.
+// So a calibrator that is to be published must also have a positive outlook:
 //
 //	ḡ - z·√(V/n + (V - V₀)/h) > 0
 //
-// with ḡ the mean gain by weight on the n rows of the test, V₀ and V the variances of the gains of single rows and
-// in the long run, measured on the sampled rows, and h the rows of which a refit may be next. It is a bound of the
-// expected gain on these h rows: the first term is what the test does not know of the mean, the second how far the
-// mean of h rows is from it. Where rows do not depend on each other V = V₀.
+// Here ḡ is the mean gain, by weight, on the n rows of the test. V₀ and V are the variances of the gains of single rows
+// and in the long run, measured on the sampled rows. h is the number of rows after which a refit may come next. The
+// left side is a lower bound of the expected gain on these h rows. The first term under the root is the uncertainty of
+// the mean. The second is how far the mean of h rows may be from it. For independent rows V = V₀.
 
-// outlookZ is the quantile of the normal distribution at 99 %.
+// outlookZ is the 99 % quantile of the normal distribution.
 const outlookZ = 2.33
 
 const (
 	// outlookBlock is the number of rows of the shortest runs that are compared.
 	outlookBlock = 50
-	// leastRuns is how many runs of a length it takes for their variance to count.
+	// leastRuns is the smallest number of runs of a length whose variance is used.
 	leastRuns = 4
 )
 
-// gainSum is Σw·x and Σw of a block of rows, x the gain in NLL of one calibrator over another.
+// gainSum holds Σw·x and Σw of a block of rows, where x is the gain in NLL of one calibrator over another.
 type gainSum struct{ wx, w float64 }
 
-// steadiest is the candidate that may be published whose gain is the surest to last, -1 where none's is.
+// steadiest returns, of the candidates that may be published, the one with the best outlook; -1 if no outlook is
+// positive.
 func (s *State) steadiest() (int, error) {
 	r, best, most := s.run, -1, 0.0
 	var o *outlook
@@ -44,7 +45,7 @@ func (s *State) steadiest() (int, error) {
 		}
 		if o == nil {
 			var err error
-			if o, err = s.outlook(); err != nil {
+			if o, err = s.newOutlook(); err != nil {
 				return -1, err
 			}
 		}
@@ -59,12 +60,13 @@ func (s *State) steadiest() (int, error) {
 	return best, nil
 }
 
-// unsure says that the gain of a candidate with all the evidence may not last; "" where it has not all of it.
+// unsure says that the gain of a candidate may not last although it has all the evidence. It returns "" if the evidence
+// is missing or the outlook is positive.
 func (s *State) unsure(c *candidate) (string, error) {
 	if s.run.verdict(c, &s.stage.cfg) != "" {
 		return "", nil
 	}
-	o, err := s.outlook()
+	o, err := s.newOutlook()
 	if err != nil {
 		return "", err
 	}
@@ -77,8 +79,8 @@ func (s *State) unsure(c *candidate) (string, error) {
 		-mean, low), nil
 }
 
-// outlook is what all calibrators are compared by at a pane: the sample, and the loss of each row under the one in
-// force.
+// outlook holds what calibrators are compared by at a pane: the sample, and the loss of each of its rows under the
+// calibrator in force.
 type outlook struct {
 	key   *stage.Key
 	was   []float64
@@ -86,7 +88,7 @@ type outlook struct {
 	next  float64 // h, as a weight
 }
 
-func (p *publisher) outlook() (*outlook, error) {
+func (p *publisher) newOutlook() (*outlook, error) {
 	k, f := p.whole(), p.version.Newest()
 	was, err := p.lossesOf(f).of(k, inForce(p.version))
 	if err != nil {
@@ -100,15 +102,15 @@ func (p *publisher) outlook() (*outlook, error) {
 	return o, nil
 }
 
-// gained is the mean gain in nats of a calibrator over the one in force on rows of weight w. A change came at the
-// event time since; math.MinInt64: none did.
+// gained is the mean gain of a calibrator over the one in force, in nats, on rows of total weight w. since is the event
+// time of a change; math.MinInt64 = no change.
 type gained struct {
 	mean, w float64
 	since   int64
 }
 
-// ofCandidate is the bound of the gain of a run's candidate. What came before the alarm, or the shift of shares,
-// that the refit answers is apart: that the gain was another one then is no sign that it will not last.
+// ofCandidate returns the outlook of a run's candidate. Rows from before the alarm or shift that the run answers are
+// kept apart: a different gain at that time does not mean that the gain will not last.
 func (o *outlook) ofCandidate(r *run, c *candidate) (float64, error) {
 	since := int64(math.MinInt64)
 	if r.reason != reasonPeriod {
@@ -118,8 +120,8 @@ func (o *outlook) ofCandidate(r *run, c *candidate) (float64, error) {
 	return o.of(c.cal, &c.known, gained{-mean, c.score.w, since})
 }
 
-// of is the lower bound of the expected gain in nats of a calibrator over the one in force on the next rows, after
-// it gained g. known are its losses as far as they are.
+// of returns a lower bound of a calibrator's expected gain over the one in force on the next rows, in nats, after it
+// gained g. known caches its losses.
 func (o *outlook) of(other calibrator.Calibrator, known *sampleLosses, g gained) (float64, error) {
 	now, err := known.of(o.key, other)
 	if err != nil {
@@ -137,8 +139,8 @@ func weightOf(rows []acc.SampleRow) (w float64) {
 	return w
 }
 
-// apart cuts rows at an event time: those before the first place, and from the second on. So many before it are
-// left out: since when something changed is an estimate.
+// apart cuts rows at an event time. It returns the end of the rows before and the start of the rows after. gap rows
+// before the cut belong to neither, because the time of a change is an estimate.
 func apart(rows []acc.SampleRow, since int64, gap int) (before, after int) {
 	for i := range rows {
 		if rows[i].TS < since {
@@ -148,14 +150,15 @@ func apart(rows []acc.SampleRow, since int64, gap int) (before, after int) {
 	return max(0, after-gap), after
 }
 
-// sampleLosses are the NLLs of a key's sampled rows under one calibrator, floored as in a run. A row is scored
-// once: what waits for its outlook asks at every pane. They are made of the sample, and in no checkpoint.
+// sampleLosses caches the NLLs of a key's sampled rows under one calibrator, with the floor that a run uses. A
+// candidate that waits for its outlook asks at every pane, and each row is scored only once. The cache follows from the
+// sample, so it is in no checkpoint.
 type sampleLosses struct {
-	added int64 // stage.Key.Added when they were made
+	added int64 // stage.Key.Added when nll was computed
 	nll   []float64
 }
 
-// lossesOf are the losses of the calibrator in force, which takes the place of those before it; nil is the identity.
+// lossesOf returns the losses of the calibrator in force (nil = the identity) and drops those of earlier ones.
 func (p *publisher) lossesOf(f *stage.InForce) *sampleLosses {
 	l := p.losses[f]
 	if l == nil {
@@ -165,7 +168,7 @@ func (p *publisher) lossesOf(f *stage.InForce) *sampleLosses {
 	return l
 }
 
-// of returns those of all rows of the sample; cal is always the same, nil the identity.
+// of returns the losses of all rows of the sample. cal must always be the same; nil = the identity.
 func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator) ([]float64, error) {
 	n := len(k.Sample)
 	have := n - int(min(int64(n), k.Added-l.added))
@@ -186,8 +189,8 @@ func (l *sampleLosses) of(k *stage.Key, cal calibrator.Calibrator) ([]float64, e
 	return l.nll, nil
 }
 
-// gains are those of the rows from..to over the calibrator in force, in blocks of outlookBlock in their order; now
-// are the losses of another.
+// gains returns the gains of the rows from..to over the calibrator in force, summed in blocks of outlookBlock rows. now
+// holds the losses of the other calibrator.
 func (o *outlook) gains(now []float64, from, to int) (out []gainSum) {
 	for i := from; i < to; i++ {
 		if (i-from)%outlookBlock == 0 {
@@ -200,9 +203,9 @@ func (o *outlook) gains(now []float64, from, to int) (out []gainSum) {
 	return out
 }
 
-// longRun is n·Var(mean of n rows) by unit of weight: for a block, which is that of single rows where they are
-// independent, and in the long run, the largest over runs of 1, 2, 4, … blocks, of longer ones less a standard
-// error of the estimate. Each part has a mean of its own.
+// longRun returns n·Var(mean of n rows) by unit of weight, for single blocks and in the long run. The value for blocks
+// equals that of single rows if rows are independent. The long-run value is the largest over runs of 1, 2, 4, … blocks;
+// for longer runs a standard error of the estimate is subtracted. Each part has its own mean.
 func longRun(parts [][]gainSum) (short, long float64) {
 	for l := 1; ; l *= 2 {
 		square, weight, runs, free := 0.0, 0.0, 0, 0
@@ -222,8 +225,8 @@ func longRun(parts [][]gainSum) (short, long float64) {
 	}
 }
 
-// spread is n/(n-1)·Σ(sum of a run - its share of all)² over the n newest whole runs of l blocks, and their weight;
-// 0 for fewer than two.
+// spread returns n/(n-1)·Σ(sum of a run - its share of the total)² over the n newest whole runs of l blocks, and their
+// weight. It returns 0 for fewer than two runs.
 func spread(blocks []gainSum, l int) (square, weight float64, n int) {
 	n = len(blocks) / l
 	if n < 2 {

@@ -132,7 +132,7 @@ func TestOutlook(t *testing.T) {
 			k.Sample = append(k.Sample, rows...)
 			end = slices.MaxFunc(rows, func(a, b acc.SampleRow) int { return int(a.TS - b.TS) }).TS + 1
 		}
-		o, err := x.outlook()
+		o, err := x.newOutlook()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func BenchmarkOutlook(b *testing.B) {
 			more := sample(batchtest.Rows(2, batchtest.Options{N: 100, K: classes, Sharpness: 1}))
 			for b.Loop() {
 				k.Keep(more, rows)
-				o, err := x.outlook()
+				o, err := x.newOutlook()
 				if err != nil {
 					b.Fatal(err)
 				}

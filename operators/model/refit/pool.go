@@ -9,10 +9,10 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// Pool runs the fits of all model tasks of a process, so many at a time: each has a place in the channel while it runs.
+// Pool runs the fits of all model tasks of a process. Its capacity limits how many run at a time.
 type Pool chan struct{}
 
-// NewPool returns a pool of n fits at a time; 0 is half of the processors, at least one.
+// NewPool returns a pool for n fits at a time. If n is 0, it takes half of the processors, at least one.
 func NewPool(n int) Pool {
 	if n <= 0 {
 		n = max(1, runtime.GOMAXPROCS(0)/2)
@@ -20,7 +20,7 @@ func NewPool(n int) Pool {
 	return make(Pool, n)
 }
 
-// start runs the job when the pool has a place, and then signals wake, which holds one signal at most.
+// start runs the job when the pool has a place, and then signals wake. wake holds at most one signal.
 func (p Pool) start(j *job, wake chan<- struct{}) {
 	go func() {
 		p <- struct{}{}
@@ -33,7 +33,7 @@ func (p Pool) start(j *job, wake chan<- struct{}) {
 	}()
 }
 
-// job is the fits of one run. Its results are a function of its input alone, whenever and wherever it runs.
+// job holds the fits of one run. Its results depend only on its input.
 type job struct {
 	methods []string
 	z       []float32
@@ -42,7 +42,7 @@ type job struct {
 	w       []float64
 	options calibrator.Options
 	most    int             // Deps.MaxBytes
-	rows    []acc.SampleRow // until their digest is known
+	rows    []acc.SampleRow // nil once their digest is known
 
 	digest    string
 	results   []fitResult // valid after done
@@ -50,7 +50,7 @@ type job struct {
 	cancelled atomic.Bool
 }
 
-// fitResult is one method's fit: a calibrator as it reads back from its encoding, or why there is none.
+// fitResult is the fit of one method: a calibrator, decoded from its encoding, or the error.
 type fitResult struct {
 	method   string
 	encoded  []byte
@@ -71,7 +71,7 @@ func newJob(methods []string, rows []acc.SampleRow, k int, seed uint64, most int
 	return j
 }
 
-// fitAll fits every method. A job that was cancelled has no results, and nobody waits for them.
+// fitAll fits every method. A cancelled job has no results, and nobody waits for it.
 func (j *job) fitAll() {
 	defer close(j.done)
 	j.digest, j.rows = digestRows(j.rows), nil
@@ -83,14 +83,14 @@ func (j *job) fitAll() {
 	}
 }
 
-// fit is one fit; a panic in it is an error of this fit and of nothing else.
+// fit fits one method. A panic becomes an error of this fit only.
 func (j *job) fit(method string) fitResult {
 	return recovered(method, func() (fitResult, error) {
 		cal, report, err := calibrator.Fit(method, calibrator.NewData(j.z, j.k, j.y, j.w), j.options)
 		if err != nil {
 			return fitResult{}, err
 		}
-		// What goes on is what a restarted process reads back.
+		// Continue with the decoded calibrator, as a restarted process would.
 		encoded, err := calibrator.Encode(cal)
 		if err == nil {
 			err = CheckSize(encoded, j.most)
@@ -102,7 +102,7 @@ func (j *job) fit(method string) fitResult {
 	})
 }
 
-// recovered names a method's result, and makes an error of a panic.
+// recovered sets the method of a result, and turns a panic into an error.
 func recovered(method string, fit func() (fitResult, error)) (r fitResult) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -126,12 +126,12 @@ func (j *job) finished() bool {
 	}
 }
 
-// MaxCalibratorBytes is what a calibrator may have in records of so many bytes: a sixteenth is for what stands
-// beside it.
+// MaxCalibratorBytes returns the largest size of an encoded calibrator in records of at most messageMax bytes. A
+// sixteenth is kept for the rest of the record.
 func MaxCalibratorBytes(messageMax int) int { return messageMax - messageMax/16 }
 
-// CheckSize refuses an encoded calibrator of more than most bytes (MaxCalibratorBytes; 0: any), which no topic
-// takes: a task that decided to publish it would end by the same error after every restart.
+// CheckSize refuses an encoded calibrator of more than most bytes (MaxCalibratorBytes; 0 = no limit). No topic would
+// take it, and a task that decided to publish it would fail again after every restart.
 func CheckSize(encoded []byte, most int) error {
 	if most > 0 && len(encoded) > most {
 		return fmt.Errorf("calibrator of %d bytes: must be at most %d, 15/16 of kafka.message_max_bytes",

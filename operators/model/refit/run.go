@@ -12,48 +12,49 @@ import (
 // Phases of a run.
 const (
 	phaseFitting byte = iota
-	phaseShadow       // candidates are scored, nobody gets them
-	phaseCanary       // a share of the ids gets the chosen one
+	phaseShadow       // candidates are scored, and no id gets them
+	phaseCanary       // a share of the ids gets the chosen candidate
 )
 
-// leastValidation is the least rows that anything is published after: the bounds on ECE and accuracy are void on fewer.
+// leastValidation is the smallest number of validated rows for publishing. With fewer rows the bounds on ECE and
+// accuracy mean nothing.
 const leastValidation = 100
 
-// run is one refit from its start to its decision: fits under way, then progressive validation of the candidates
-// against the calibrator in force, first on the newer part of the sample and then on the sampled rows of every later
-// pane, each once. The test is evalue.Paired on the NLL, so it may be looked at after every pane.
+// run is one refit from its start to its decision. First its fits run. Then it validates the candidates progressively
+// against the calibrator in force: on the newer part of the sample, then on the sampled rows of every later pane, each
+// once. The test is evalue.Paired on the NLL, so its result may be read after every pane.
 type run struct {
 	reason         string
-	base           int   // revision that was in force at its start, 0 the identity
-	started        int64 // end of the label pane that it began at
-	due            int64 // first label pane at which the fits must be there
+	base           int   // revision in force at the start; 0 = the identity
+	started        int64 // end of the label pane at which it began
+	due            int64 // first label pane at which the fits must have ended
 	phase          byte
 	seed           uint64
 	methods        []string
 	fitRows        int64
 	fitFrom, fitTo int64
-	digest         string  // of the rows of the fits, or what else they are of; "" = not known
-	weight         float64 // largest weight of the rows known at the start: that of the test's unit
+	digest         string  // digest of the rows of the fits, or of other inputs; "" = not known
+	weight         float64 // largest weight of the rows known at the start, the unit of the test
 
-	fit, held []acc.SampleRow // while fitting: rows of the fits, rows to be scored
+	fit, held []acc.SampleRow // while fitting: rows of the fits, rows to score afterwards
 
-	rows       int64 // validated
+	rows       int64 // validated rows
 	testTo     int64
 	inForce    score
 	candidates []*candidate
 	canaryFrom int64 // event time at which the canary began
 	chosen     int
-	worse      *evalue.Paired // of the chosen one in the canary: is it worse?
+	worse      *evalue.Paired // test that the chosen candidate is worse, during the canary
 }
 
-// busy reports whether a run must not be given up for the next: its candidate is with the canary.
+// busy reports whether the next run must wait for this one, because its candidate is in the canary.
 func (r *run) busy() bool { return r != nil && r.phase == phaseCanary }
 
-// promising is the log e-value from which on a validation outlasts the next refit by period: a small gain takes
-// more rows than a period has, and a run that starts again every time never sees it.
+// promising is the log e-value from which a validation goes on when the next refit by period is due. A small gain needs
+// more rows than a period has, and a run that starts again every period would never show it.
 const promising = 1
 
-// promises reports whether a candidate is on its way to being published.
+// promises reports whether a candidate is likely to be published soon.
 func (r *run) promises() bool {
 	if r == nil || r.phase != phaseShadow {
 		return false
@@ -69,11 +70,11 @@ func (r *run) promises() bool {
 // fitting reports whether a run waits for its fits.
 func (r *run) fitting() bool { return r != nil && r.phase == phaseFitting }
 
-// nllBound is the bound B of the NLL in tests, for K classes: probabilities are floored at e^-B = 1/(100 K), a
-// hundredth of the uniform one. Every loss is then in [0, B], and the claim of a test is about that loss.
+// nllBound returns the bound B of the NLL in tests, for K classes. Probabilities are floored at e^-B = 1/(100 K), a
+// hundredth of the uniform probability. Every loss is then in [0, B], and tests make claims about this bounded loss.
 func nllBound(k int) float64 { return math.Log(100 * float64(k)) }
 
-// stepRun goes on with a run at a label pane.
+// stepRun continues a run at a label pane.
 func (s *State) stepRun(in *stage.Pane) error {
 	r := s.run
 	if r.base != s.version.InForceRevision() {
@@ -106,7 +107,7 @@ func (s *State) stepRun(in *stage.Pane) error {
 	return s.decide(in)
 }
 
-// decide publishes a candidate of a validation, ends the validation, or waits for more rows.
+// decide publishes a candidate, ends the validation, or waits for more rows.
 func (s *State) decide(in *stage.Pane) error {
 	r, cfg := s.run, &s.stage.cfg
 	if r.best(cfg) >= 0 && in.End-r.started >= int64(cfg.ShadowFor) {
@@ -132,14 +133,14 @@ func (s *State) decide(in *stage.Pane) error {
 	return nil
 }
 
-// newestRows is how many of the newest rows a candidate must not be worse on: a change amid a validation shows in
-// them first, while all of its rows still speak for the candidate.
+// newestRows is the number of newest rows on which a candidate must not be worse. If the stream changes during a
+// validation, these rows show it first, while the sum over all rows still favours the candidate.
 const newestRows = 2 * leastValidation
 
-// turning reports whether a candidate that may be published must wait: where its mean NLL on the latest newestRows
-// sampled rows, as far as they came after those of the fit, is above that in force; and one by period while an
-// alarm or a rule fires that began after the oldest row that it was fitted on, for the refit that follows has rows
-// from after the change only.
+// turning reports whether a candidate that may be published must wait. It must wait if its mean NLL on the newestRows
+// latest sampled rows, without those it was fitted on, is above that of the calibrator in force. A candidate by period
+// must also wait while an alert fires that began after the oldest row of its fit, because the refit that follows uses
+// only rows from after the change.
 func (s *State) turning(c *candidate) (bool, error) {
 	r, k := s.run, s.whole()
 	if since, firing := k.FiringSince(); firing && s.stage.cfg.OnAlarm && r.reason == reasonPeriod &&
@@ -165,7 +166,7 @@ func (s *State) turning(c *candidate) (bool, error) {
 	return gain < 0, nil
 }
 
-// inForce is the calibrator in force for all; nil = the identity.
+// inForce returns the calibrator in force for all ids; nil = the identity.
 func inForce(v *stage.Version) calibrator.Calibrator {
 	if f := v.Newest(); f != nil {
 		return f.Cal
@@ -173,12 +174,12 @@ func inForce(v *stage.Version) calibrator.Calibrator {
 	return nil
 }
 
-// heldRows bounds the rows that wait for the fits.
+// heldRows limits the rows that wait for the fits.
 func (c *Config) heldRows() int { return max(c.MaxRows, c.ValidationRows) }
 
-// collect takes the results of a run's fits. The task comes here when they are done (Awaits).
+// collect takes the results of a run's fits. The task calls it when they have ended (Awaits).
 func (s *State) collect() error {
-	j := s.stage.job(s)
+	j := s.stage.jobOf(s)
 	<-j.done
 	delete(s.stage.jobs, s)
 	s.run.digest = j.digest
@@ -195,7 +196,7 @@ func (s *State) collect() error {
 	return nil
 }
 
-// alive reports whether a candidate is left.
+// alive reports whether any candidate can still be published.
 func (r *run) alive() bool {
 	for _, c := range r.candidates {
 		if c.out == "" {
@@ -205,7 +206,7 @@ func (r *run) alive() bool {
 	return false
 }
 
-// validate scores rows by the calibrator in force and by every candidate.
+// validate scores rows with the calibrator in force and with every candidate.
 func (r *run) validate(v *stage.Version, rows []acc.SampleRow) error {
 	current := inForce(v)
 	sc, bound := stage.NewScorer(v.K), nllBound(v.K)
@@ -242,7 +243,7 @@ func (r *run) validate(v *stage.Version, rows []acc.SampleRow) error {
 	return nil
 }
 
-// unit is a row's weight as the tests have it, in [0, 1]: weights above the largest known at the start count as
+// unit returns a row's weight as the tests use it, in [0, 1]. Weights above the largest one known at the start count as
 // that one.
 func (r *run) unit(w float64) float64 {
 	if r.weight <= 0 {
@@ -251,13 +252,14 @@ func (r *run) unit(w float64) float64 {
 	return min(w/r.weight, 1)
 }
 
-// need is the log e-value that publishes: the level is split over the candidates, fitted or not.
+// need returns the log e-value that is needed to publish. The level is split over all candidates, including those that
+// could not be fitted.
 func (r *run) need(cfg *Config) float64 {
 	return math.Log(float64(max(len(r.candidates), 1)) / cfg.Alpha)
 }
 
-// best returns the candidate to publish, -1 where none may be: of those with e-value ≥ m/α and bounds kept the one with
-// the least NLL. It also puts those out of the running that are proved to break a bound.
+// best returns the candidate to publish, -1 if there is none: among those with e-value ≥ m/α that keep all bounds, the
+// one with the least NLL. It also rules out candidates that are shown to break a bound.
 func (r *run) best(cfg *Config) int {
 	best := -1
 	for i, c := range r.candidates {
@@ -274,7 +276,7 @@ func (r *run) best(cfg *Config) int {
 	return best
 }
 
-// nearest is the candidate that came nearest to being published, for the record; -1 where none was fitted.
+// nearest returns the candidate that came nearest to being published, for the record; -1 if none was fitted.
 func (r *run) nearest() int {
 	best := -1
 	for i, c := range r.candidates {

@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// StepShift looks at the shares of the classes once FreshRows predictions have come since the last look, labels or not,
-// and proposes class weights where they have moved for sure and the assumption of label shift is not rejected.
+// StepShift checks the class shares each time FreshRows predictions have come, with or without labels. It proposes
+// class weights if the shares have moved significantly and the label-shift assumption is not rejected.
 func (s *State) StepShift(in *stage.Pane) error {
 	cfg, c := &s.stage.cfg, s.whole().Corrector
 	if cfg.LabelShift != ShiftCandidate && cfg.LabelShift != ShiftAtOnce || c == nil {
@@ -36,15 +36,15 @@ func (s *State) StepShift(in *stage.Pane) error {
 	return s.propose(in, found)
 }
 
-// propose puts a correction into force, or makes it the candidate of a validation: the paired test on rows whose
-// labels come later decides.
+// propose puts a correction into force, or makes it the candidate of a validation. A validation decides by the paired
+// test on rows whose labels come later.
 func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
 	encoded, err := calibrator.Encode(c.Cal)
 	if err != nil {
 		return err
 	}
 	if CheckSize(encoded, s.stage.deps.MaxBytes) != nil {
-		return nil // what is in force fills a record
+		return nil // the calibrator in force already fills a record
 	}
 	back, err := calibrator.Decode(encoded)
 	if err != nil {

@@ -2,23 +2,22 @@ package refit
 
 import "github.com/plumbline/plumbline/operators/model/stage"
 
-// Stage refits the calibrators of one model task's versions.
+// Stage refits the calibrators of all versions of a model task.
 type Stage struct {
 	env  *stage.Env
 	cfg  Config
 	deps Deps
-	jobs map[*State]*job // fits under way
-	wake chan struct{}   // a fit has ended
+	jobs map[*State]*job // fits that have not been collected
+	wake chan struct{}   // signals that a fit has ended
 }
 
-// Deps is what the program sets.
+// Deps are set by the program, not by the configuration.
 type Deps struct {
-	Pool     Pool   // nil = one of the stage's own
-	MaxBytes int    // of an encoded calibrator; 0 = no bound
+	Pool     Pool   // nil = a pool of its own
+	MaxBytes int    // largest size of an encoded calibrator; 0 = no limit
 	Build    string // the version of this build, for the records
 }
 
-// New returns the stage.
 func New(env *stage.Env, cfg Config, deps Deps) *Stage {
 	if deps.Pool == nil {
 		deps.Pool = NewPool(cfg.Workers)
@@ -26,7 +25,7 @@ func New(env *stage.Env, cfg Config, deps Deps) *Stage {
 	return &Stage{env: env, cfg: cfg, deps: deps, jobs: map[*State]*job{}, wake: make(chan struct{}, 1)}
 }
 
-// Wake has a value when a fit has ended since it was last read.
+// Wake receives a value when a fit has ended since the last read.
 func (g *Stage) Wake() <-chan struct{} { return g.wake }
 
 // Computing reports whether a fit runs or waits for a place.
@@ -46,9 +45,9 @@ func (g *Stage) Close() {
 	}
 }
 
-// job returns the fits of a version's run, and starts them where they do not run: at the run's start, or after the
-// state was restored.
-func (g *Stage) job(s *State) *job {
+// jobOf returns the fits of a version's run. It starts them if they do not run: at the start of the run, or after a
+// restore.
+func (g *Stage) jobOf(s *State) *job {
 	j := g.jobs[s]
 	if j == nil {
 		j = newJob(s.run.methods, s.run.fit, s.version.K, s.run.seed, g.deps.MaxBytes)
@@ -58,7 +57,7 @@ func (g *Stage) job(s *State) *job {
 	return j
 }
 
-// cancel forgets a version's fits: nobody wants them any more.
+// cancel drops a version's fits.
 func (g *Stage) cancel(s *State) {
 	if j := g.jobs[s]; j != nil {
 		j.cancelled.Store(true)
@@ -69,17 +68,17 @@ func (g *Stage) cancel(s *State) {
 // Fitting reports whether a run waits for its fits.
 func (s *State) Fitting() bool { return s.run.fitting() }
 
-// Awaits reports whether a label pane must not be processed yet: a fit is due at it that is not there.
+// Awaits reports whether a label pane must wait: a fit is due at it and has not ended.
 func (s *State) Awaits(pane int64) bool {
-	return s.run.fitting() && pane >= s.run.due && !s.stage.job(s).finished()
+	return s.run.fitting() && pane >= s.run.due && !s.stage.jobOf(s).finished()
 }
 
-// Idle reports whether a label pane without rows would bring about nothing more.
+// Idle reports whether a label pane without rows would change nothing.
 func (s *State) Idle(pane int64) bool { return !s.run.fitting() || pane >= s.run.due }
 
 // Continue starts the fits that were under way when the state was saved.
 func (s *State) Continue() {
 	if s.run.fitting() {
-		s.stage.job(s)
+		s.stage.jobOf(s)
 	}
 }

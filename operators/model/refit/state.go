@@ -11,47 +11,47 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// State is what is known of the refits of one model version.
+// State is the refit state of one model version.
 type State struct {
 	publisher
 	period  int64 // index of the period of the last refit by period
 	started bool
 	alarmAt int64      // end of the pane of the last refit on alarm; 0 = none
-	run     *run       // under way
-	orders  [][16]byte // the latest orders that were obeyed
+	run     *run       // the current run
+	orders  [][16]byte // the latest orders that were carried out
 	online  *online
 }
 
-// publisher puts the calibrators of a version in force, and keeps watch over them.
+// publisher puts the calibrators of a version into force and monitors them.
 type publisher struct {
 	stage    *Stage
 	version  *stage.Version
-	revision int                              // the latest that was published
+	revision int                              // the latest published revision
 	unit     float64                          // largest row weight at the latest publication by a refit
-	pin      *pin                             // only a person changes what is in force
+	pin      *pin                             // while set, only a person changes the calibrator in force
 	monitor  *monitor                         // of the calibrator in force
-	losses   map[*stage.InForce]*sampleLosses // of the sample, by calibrator; nil is the identity. Not in the state
+	losses   map[*stage.InForce]*sampleLosses // losses of the sample by calibrator; nil key = the identity; not saved
 }
 
-// NewState returns the state of a version that was never refitted.
+// NewState returns the state of a version without any refit.
 func (g *Stage) NewState(v *stage.Version) *State {
 	return &State{publisher: publisher{stage: g, version: v}}
 }
 
-// whole is the key of all rows of the version.
+// whole returns the key of all rows of the version.
 func (p *publisher) whole() *stage.Key { return p.stage.env.Whole(p.version) }
 
-// Revision is the latest revision that was published; 0 = none.
+// Revision returns the latest published revision; 0 = none.
 func (p *publisher) Revision() int { return p.revision }
 
 // Running reports whether a run is under way.
 func (s *State) Running() bool { return s.run != nil }
 
-// Online is what snapshots say of online Platt scaling; nil before its first row.
+// Online returns the online Platt scaling part of a snapshot; nil before the first row.
 func (s *State) Online() *record.Online { return s.online.shown() }
 
-// Step does what is due for a version's calibrators at the end of a label pane of all its rows: it tests the one in
-// force, goes on with the run under way, and decides whether to begin one.
+// Step processes all rows of a version at the end of a label pane. It tests the calibrator in force, continues the
+// current run, and decides whether to begin one.
 func (s *State) Step(in *stage.Pane) error {
 	if err := s.stepOnline(in); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *State) Step(in *stage.Pane) error {
 	return s.byPeriod(in)
 }
 
-// byPeriod begins a run in a new period. One that is about to be published goes on instead.
+// byPeriod begins a run in a new period. If the current run is likely to publish soon, that one goes on instead.
 func (s *State) byPeriod(in *stage.Pane) error {
 	cfg, k := &s.stage.cfg, s.whole()
 	if cfg.Period <= 0 {
@@ -89,7 +89,7 @@ func (s *State) byPeriod(in *stage.Pane) error {
 	}
 	rows := k.Sample
 	if f := s.version.Newest(); f != nil && f.Reason == reasonRollback {
-		// Something changed: on rows from before, what was taken back would win again.
+		// The stream changed. On rows from before the change, the calibrator that was rolled back would win again.
 		rows = rowsSince(rows, f.From)
 	}
 	if len(rows) < cfg.MinRows {
@@ -99,9 +99,9 @@ func (s *State) byPeriod(in *stage.Pane) error {
 	return s.begin(rows, reasonPeriod, in)
 }
 
-// onAlarm waits until FreshRows sampled rows have come since the alarm's start, and uses those only: rows from
-// before the change would pull the fit back. While an alarm fires there is no refit by period, and one that is
-// under way gives way: its rows are from before.
+// onAlarm begins a run when FreshRows sampled rows have come since the alarm's start. It uses only these, because rows
+// from before the change would bias the fit. While an alarm fires no run begins by period, and a current run is
+// replaced, because its rows are from before the change.
 func (s *State) onAlarm(in *stage.Pane, since int64) error {
 	cfg := &s.stage.cfg
 	if s.run.busy() || s.alarmAt != 0 && in.End-s.alarmAt < int64(cfg.Cooldown) {
@@ -115,7 +115,7 @@ func (s *State) onAlarm(in *stage.Pane, since int64) error {
 		return nil
 	}
 	s.alarmAt = in.End
-	// It is the refit of its period too: the next by period does not follow on its heels.
+	// This run also counts as the run of its period, so that no run by period follows at once.
 	s.started, s.period = true, pipeline.PaneIndex(in.End, max(int64(cfg.Period), 1))
 	return s.begin(rows, reasonAlarm, in)
 }
@@ -131,8 +131,8 @@ func rowsSince(rows []acc.SampleRow, since int64) []acc.SampleRow {
 	return out
 }
 
-// begin starts a run on the older part of the rows; the newer part is the first that its candidates are scored on.
-// The fits run beside the task and are due Delay panes later: what is decided does not depend on how long they take.
+// begin starts a run on the older part of the rows. Its candidates are first scored on the newer part. The fits run
+// beside the task and are due Delay panes later, so that decisions do not depend on how long they take.
 func (s *State) begin(rows []acc.SampleRow, reason string, in *stage.Pane) error {
 	cfg, v := &s.stage.cfg, s.version
 	if len(rows) > cfg.MaxRows {
@@ -156,7 +156,7 @@ func (s *State) begin(rows []acc.SampleRow, reason string, in *stage.Pane) error
 		methods: candidateMethods(cfg.Method, v.K, len(fit), f != nil && !isIdentity(f.Cal)),
 		fit:     fit, held: held, fitRows: int64(len(fit)), fitFrom: fit[0].TS, fitTo: fit[len(fit)-1].TS,
 		weight: maxWeight(rows)}
-	s.stage.job(s)
+	s.stage.jobOf(s)
 	return nil
 }
 
@@ -172,8 +172,8 @@ func isIdentity(c calibrator.Calibrator) bool {
 	return ok
 }
 
-// Forget ends what is under way, and forgets what was learnt of a version that is out of service. The revision,
-// what is in force, pins and orders stay.
+// Forget ends the current run and drops what was learnt about a version that is out of service. The revision, the
+// calibrators in force, pins and orders stay.
 func (s *State) Forget(why string, now int64) error {
 	if s.run != nil {
 		if err := s.end(why, now); err != nil {

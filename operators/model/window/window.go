@@ -172,7 +172,7 @@ func (w *window) due(t *Stage, in *stage.Pane) []view {
 			continue
 		}
 		delete(w.dirty, e)
-		if v := w.view(e, final); len(v.parts) > 0 {
+		if v := w.viewAt(e, final); len(v.parts) > 0 {
 			out = append(out, v)
 		}
 	}
@@ -199,7 +199,7 @@ type view struct {
 	final      bool
 }
 
-func (w *window) view(e int64, final bool) view {
+func (w *window) viewAt(e int64, final bool) view {
 	v := view{start: (e + 1 - w.count()) * w.spec.Slide, end: (e + 1) * w.spec.Slide, final: final}
 	for i := e - w.count() + 1; i <= e; i++ {
 		if b := w.buckets[i]; b != nil {
