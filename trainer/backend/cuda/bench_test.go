@@ -46,7 +46,12 @@ func stepBytes(n, d, k int) float64 {
 func BenchmarkEpoch(b *testing.B) {
 	needDevice(b)
 	n, d, k := *benchRows, *benchFeatures, *benchClasses
-	p := backend.Problem{Train: benchSet(n, d, k), Head: head.FreshLinear(d, k, 1), Losses: []string{*benchLoss}, Batch: *benchBatch}
+	p := backend.Problem{
+		Train:  benchSet(n, d, k),
+		Head:   head.FreshLinear(d, k, 1),
+		Losses: []string{*benchLoss},
+		Batch:  *benchBatch,
+	}
 	order := data.Shuffled(data.Rows(n), 1, 1)
 	for _, c := range []struct {
 		name   string

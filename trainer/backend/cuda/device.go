@@ -115,7 +115,14 @@ func openDevice(b *Backend) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &device{driver: api, thread: startThread(), ordinal: int32(b.Device), kernels: map[string]uintptr{}, frame: &frame{}, splits: b.Split}
+	d := &device{
+		driver:  api,
+		thread:  startThread(),
+		ordinal: int32(b.Device),
+		kernels: map[string]uintptr{},
+		frame:   &frame{},
+		splits:  b.Split,
+	}
 	if err := d.thread.do(func() error { return d.start(b) }); err != nil {
 		d.close()
 		return nil, err
@@ -150,9 +157,16 @@ func (d *device) start(b *Backend) error {
 	return d.openBLAS(b.BLAS)
 }
 
-// find checks the driver's version and the device's.
+// find checks the versions of the driver and of the device.
 func (d *device) find() error {
-	var version, count, major, minor int32
+	if err := d.findDriver(); err != nil {
+		return err
+	}
+	return d.findDevice()
+}
+
+func (d *device) findDriver() error {
+	var version int32
 	if err := d.check("driver version", d.Version(&version)); err != nil {
 		return err
 	}
@@ -160,9 +174,11 @@ func (d *device) find() error {
 	if version < minVersion {
 		return unsupported("driver supports CUDA %s, needed %d.%d", d.info.Driver, minVersion/1000, minVersion%1000/10)
 	}
-	if err := d.check("cuInit", d.Init(0)); err != nil {
-		return err
-	}
+	return d.check("cuInit", d.Init(0))
+}
+
+func (d *device) findDevice() error {
+	var count, major, minor int32
 	if err := d.check("device count", d.DeviceCount(&count)); err != nil {
 		return err
 	}
@@ -188,7 +204,8 @@ func (d *device) find() error {
 	}
 	d.info.Major, d.info.Minor = int(major), int(minor)
 	if major < minMajor || major == minMajor && minor < minMinor {
-		return unsupported("%s has compute capability %d.%d, needed %d.%d", d.info.Name, major, minor, minMajor, minMinor)
+		return unsupported("%s has compute capability %d.%d, needed %d.%d",
+			d.info.Name, major, minor, minMajor, minMinor)
 	}
 	return nil
 }
@@ -220,10 +237,10 @@ func (d *device) load() error {
 	return nil
 }
 
-// launch puts a kernel into the stream: gx×gy blocks of threads.
-func (d *device) launch(k kernel, gx, gy, threads int, args ...arg) error {
+// launch puts a kernel into the stream.
+func (d *device) launch(k kernel, g grid, args ...arg) error {
 	at := d.frame.marshal(k, args)
-	r := d.Launch(d.kernels[k.name], uint32(gx), uint32(gy), 1, uint32(threads), 1, 1, 0, d.stream, at, nil)
+	r := d.Launch(d.kernels[k.name], uint32(g.x), uint32(g.y), 1, uint32(g.threads), 1, 1, 0, d.stream, at, nil)
 	if r != 0 {
 		return d.check("kernel "+k.name, r)
 	}
@@ -232,49 +249,52 @@ func (d *device) launch(k kernel, gx, gy, threads int, args ...arg) error {
 
 func (d *device) sync() error { return d.check("wait", d.StreamSync(d.stream)) }
 
-// close frees everything and ends the thread. What fails first is returned.
+// close frees everything, ends the thread, and returns the first error.
 func (d *device) close() error {
-	err := d.thread.do(func() error {
-		if d.context == 0 {
-			return nil
-		}
-		var first error
-		note := func(what string, r result) {
-			if err := d.check(what, r); err != nil && first == nil {
-				first = err
-			}
-		}
-		for _, s := range append(d.streams, d.stream) {
-			if s != 0 {
-				note("wait", d.StreamSync(s))
-			}
-		}
-		if d.blas != nil {
-			d.blas.api.Destroy(d.blas.handle)
-		}
-		for _, at := range d.memory {
-			note("free", d.MemFree(at))
-		}
-		for _, at := range d.pinned {
-			note("free pinned memory", d.HostFree(at))
-		}
-		for _, e := range d.events {
-			note("free event", d.EventDestroy(e))
-		}
-		for _, s := range append(d.streams, d.stream) {
-			if s != 0 {
-				note("free stream", d.StreamDestroy(s))
-			}
-		}
-		if d.module != 0 {
-			note("unload", d.ModuleUnload(d.module))
-		}
-		note("context", d.ContextSet(0))
-		note("context", d.ContextRelease(d.ordinal))
-		return first
-	})
+	err := d.thread.do(d.free)
 	d.thread.stop()
 	return err
+}
+
+// free runs on the device's thread.
+func (d *device) free() error {
+	if d.context == 0 {
+		return nil
+	}
+	var first error
+	note := func(what string, r result) {
+		if err := d.check(what, r); err != nil && first == nil {
+			first = err
+		}
+	}
+	streams := d.streams
+	if d.stream != 0 {
+		streams = append(streams, d.stream)
+	}
+	for _, s := range streams {
+		note("wait", d.StreamSync(s))
+	}
+	if d.blas != nil {
+		d.blas.api.Destroy(d.blas.handle)
+	}
+	for _, at := range d.memory {
+		note("free", d.MemFree(at))
+	}
+	for _, at := range d.pinned {
+		note("free pinned memory", d.HostFree(at))
+	}
+	for _, e := range d.events {
+		note("free event", d.EventDestroy(e))
+	}
+	for _, s := range streams {
+		note("free stream", d.StreamDestroy(s))
+	}
+	if d.module != 0 {
+		note("unload", d.ModuleUnload(d.module))
+	}
+	note("context", d.ContextSet(0))
+	note("context", d.ContextRelease(d.ordinal))
+	return first
 }
 
 var _ backend.Backend = (*Backend)(nil)

@@ -1,5 +1,5 @@
 // Package cuda trains heads on NVIDIA devices. It calls CUDA's driver API by purego, without cgo: a build needs no
-// CUDA, and the same binary runs where there is no device, where Open returns backend.ErrUnsupported and the caller
+// CUDA, and the same binary runs where there is no device. There Open returns backend.ErrUnsupported and the caller
 // takes another backend:
 //
 //	s, err := new(cuda.Backend).Open(problem)
@@ -7,18 +7,21 @@
 //		s, err = backend.Go{}.Open(problem)
 //	}
 //
-// Kernels are in kernels/, plain C++ that needs no CUDA headers; kernels.ptx is made of them by `make ptx` (clang) and
-// embedded. The driver compiles it for its device. Products are cuBLAS's where it is found, in float32 without TF32,
-// and own kernels' otherwise.
+// It knows devices, kernels and their launches. It must not know recipes, jobs or files. A backend.Problem comes from
+// the caller; parameters, losses and measurements go back through backend.Session.
+//
+// Kernels are in kernels/, plain C++ that needs no CUDA headers. `make ptx` (clang) compiles them to kernels.ptx, which
+// is embedded; the driver compiles it for its device. cuBLAS multiplies where it is found, in float32 without TF32, and
+// the package's own kernels otherwise.
 //
 // What a session does:
 //
-//  1. Open puts parameters, labels and features on the device: float16 stays float16, a slab that several sets view is
-//     there once. Sets that do not fit are streamed: the host gathers the next mini-batch into pinned memory while the
-//     device works on this one.
-//  2. An epoch's rows, rates and masks' seeds go to the device once. A step (gather, masks, products, loss and gradient,
-//     update) is recorded as a graph when it comes the second time, and replayed: one call a step. What changes from step
-//     to step is read on the device, from struct Epoch.
+//  1. Open puts parameters, labels and features on the device: float16 stays float16, an array that several sets view
+//     is there once. Sets that do not fit are streamed: the host gathers the next mini-batch into pinned memory while
+//     the device works on this one.
+//  2. An epoch's rows, rates and masks' seeds go to the device once. A step (gather, masks, products, loss and
+//     gradient, update) is recorded as a graph when it comes the second time, and replayed: one call a step. The device
+//     reads what changes from step to step in struct Epoch.
 //  3. Masks come from the same Philox words as package philox; the reference computes the same ones.
 //
 // Cross-entropy, squared, smoothing, focal, flsd53, inverse and dual focal, the entropy penalty, sums of up to four of

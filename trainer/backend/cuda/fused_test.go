@@ -55,6 +55,11 @@ func together(t *testing.T, b *Backend, p backend.Problem, epochs ...backend.Epo
 			t.Errorf("%s: loss %v, want %v", p.Losses[e.Loss], a.Loss, b.Loss)
 		}
 	}
+	sameState(t, p, got, want)
+}
+
+func sameState(t *testing.T, p backend.Problem, got, want backend.Session) {
+	t.Helper()
 	gs, err := got.State()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +84,23 @@ func together(t *testing.T, b *Backend, p backend.Problem, epochs ...backend.Epo
 }
 
 func epochOf(n, batch int) backend.Epoch {
-	return backend.Epoch{Rows: data.Shuffled(data.Rows(n), 3, 1), Batch: batch, LR: 0.2, Momentum: 0.9, WeightDecay: 1e-3}
+	return backend.Epoch{
+		Rows:        data.Shuffled(data.Rows(n), 3, 1),
+		Batch:       batch,
+		LR:          0.2,
+		Momentum:    0.9,
+		WeightDecay: 1e-3,
+	}
+}
+
+// smallProblem has n rows of 4 classes in 6 features, and mini-batches of at most 16.
+func smallProblem(n int, loss string) backend.Problem {
+	return backend.Problem{
+		Train:  clusters(n, 6, 4, 2),
+		Head:   head.FreshLinear(6, 4, 4),
+		Losses: []string{loss},
+		Batch:  16,
+	}
 }
 
 // TestLosses: every loss that the kernels have, with options and sums, is package loss's.
@@ -87,9 +108,21 @@ func TestLosses(t *testing.T) {
 	needDevice(t)
 	train := clusters(90, 12, 6, 8)
 	for _, text := range []string{
-		"ce + 0.1*entropy", "squared + 0.5*smoothing{epsilon:0.2}", "focal{gamma:0}", "focal{gamma:1.5}", "inverse_focal{gamma:2}",
-		"dual_focal{variant:released}", "dual_focal{variant:eq25_26}", "dual_focal + squared + 0.3*entropy + smoothing", "au{kappa:1}",
-		"au{kappa:0}", "au{normalise:true}", "au{csf:negent,nu:0.02,bins:7}", "au{csf:margin}(focal)", "ce + 2*au(dual_focal)", "0*ce",
+		"ce + 0.1*entropy",
+		"squared + 0.5*smoothing{epsilon:0.2}",
+		"focal{gamma:0}",
+		"focal{gamma:1.5}",
+		"inverse_focal{gamma:2}",
+		"dual_focal{variant:released}",
+		"dual_focal{variant:eq25_26}",
+		"dual_focal + squared + 0.3*entropy + smoothing",
+		"au{kappa:1}",
+		"au{kappa:0}",
+		"au{normalise:true}",
+		"au{csf:negent,nu:0.02,bins:7}",
+		"au{csf:margin}(focal)",
+		"ce + 2*au(dual_focal)",
+		"0*ce",
 	} {
 		p := backend.Problem{Train: train, Head: head.FreshLinear(12, 6, 4), Losses: []string{text}, Batch: 32}
 		c, err := compile(text)
@@ -104,8 +137,8 @@ func TestLosses(t *testing.T) {
 func TestStreamCDF(t *testing.T) {
 	needDevice(t)
 	for _, text := range []string{"au", "au{through:true,csf:margin}"} {
-		p := backend.Problem{Train: clusters(50, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{text}, Batch: 16,
-			CDF: []float64{3, 0, 5, 2, 40, 17, 8}}
+		p := smallProblem(50, text)
+		p.CDF = []float64{3, 0, 5, 2, 40, 17, 8}
 		together(t, new(Backend), p, epochOf(50, 16))
 	}
 }
@@ -132,7 +165,10 @@ func TestShapes(t *testing.T) {
 		losses []string
 		epochs []backend.Epoch
 	}{
-		{clusters(300, 5, 270, 1), head.FreshLinear(5, 270, 1), []string{"squared", "au{csf:margin}"}, []backend.Epoch{epochOf(300, 280), {Rows: data.Rows(300), Batch: 280, Loss: 1, LR: 1}}},
+		{
+			clusters(300, 5, 270, 1), head.FreshLinear(5, 270, 1), []string{"squared", "au{csf:margin}"},
+			[]backend.Epoch{epochOf(300, 280), {Rows: data.Rows(300), Batch: 280, Loss: 1, LR: 1}},
+		},
 		{train, head.Bottleneck(300, 70, 9, 1), []string{"au(focal)"}, []backend.Epoch{mixed, masked, mixed}},
 		{half, head.Bottleneck(300, 33, 9, 1), []string{"ce"}, []backend.Epoch{mixed, masked}},
 		{half, head.FreshLinear(300, 9, 1), []string{"ce + 0.5*crl"}, []backend.Epoch{mixed, masked, mixed}},
@@ -147,8 +183,7 @@ func TestShapes(t *testing.T) {
 func TestDiverged(t *testing.T) {
 	needDevice(t)
 	for _, text := range []string{"ce", "au", "crl"} {
-		p := backend.Problem{Train: clusters(60, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{text}, Batch: 16}
-		s, err := new(Backend).Open(p)
+		s, err := new(Backend).Open(smallProblem(60, text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +212,7 @@ func TestDiverged(t *testing.T) {
 // TestLongerEpoch: an epoch with more rows than the one before needs more room, and what was recorded is dropped.
 func TestLongerEpoch(t *testing.T) {
 	needDevice(t)
-	p := backend.Problem{Train: clusters(40, 6, 4, 2), Head: head.FreshLinear(6, 4, 4), Losses: []string{"ce"}, Batch: 8}
+	p := smallProblem(40, "ce")
 	long := epochOf(40, 8)
 	long.Rows = append(long.Rows, long.Rows...)
 	together(t, new(Backend), p, epochOf(24, 8), long, epochOf(24, 8))

@@ -31,8 +31,11 @@ func blasNames() []string {
 	}
 	for _, pattern := range []string{
 		filepath.Join(os.Getenv("VIRTUAL_ENV"), "lib/python3*/site-packages/nvidia/*/lib/libcublas.so.1?"),
-		"/usr/local/cuda/lib64/libcublas.so.1?", "/usr/local/cuda*/targets/*/lib/libcublas.so.1?", "/opt/cuda/lib64/libcublas.so.1?",
-		"/usr/local/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?", "/usr/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?",
+		"/usr/local/cuda/lib64/libcublas.so.1?",
+		"/usr/local/cuda*/targets/*/lib/libcublas.so.1?",
+		"/opt/cuda/lib64/libcublas.so.1?",
+		"/usr/local/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?",
+		"/usr/lib/python3*/*-packages/nvidia/*/lib/libcublas.so.1?",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err == nil {
@@ -42,7 +45,8 @@ func blasNames() []string {
 	return names
 }
 
-// openBLAS takes cuBLAS where it is found and wanted, and leaves d.blas nil otherwise. A library that was named must work.
+// openBLAS takes cuBLAS where it is found and wanted, and leaves d.blas nil otherwise. A library that the configuration
+// or the environment names must work.
 func (d *device) openBLAS(wanted string) error {
 	d.info.BLAS = ownKernels
 	if wanted == ownKernels {
@@ -134,8 +138,9 @@ func (b *blas) multiply(p product, beta *float32, compute int32) error {
 		return 0
 	}
 	lda, ldb := p.width()
-	s := b.api.GemmEx(b.handle, op(p.tb), op(p.ta), int32(p.n), int32(p.m), int32(p.k), b.one, p.b, cublasFloat32, int32(ldb),
-		p.a, cublasFloat32, int32(lda), beta, p.c, cublasFloat32, int32(p.n), compute, cublasDefaultAlgorithm)
+	s := b.api.GemmEx(b.handle, op(p.tb), op(p.ta), int32(p.n), int32(p.m), int32(p.k),
+		b.one, p.b, cublasFloat32, int32(ldb), p.a, cublasFloat32, int32(lda),
+		beta, p.c, cublasFloat32, int32(p.n), compute, cublasDefaultAlgorithm)
 	if s != 0 {
 		return fmt.Errorf("cuda: cublasGemmEx of %d×%d by %d×%d: status %d", p.m, p.k, p.k, p.n, s)
 	}
@@ -153,7 +158,9 @@ func (d *device) splitGEMM(p product) error {
 			continue
 		}
 		h, l := d.parts[2*i], d.parts[2*i+1]
-		if err := d.launch(split, min(maxBlocks, blocks(operand.n)), 1, 256, num(operand.n), ptr(*operand.at), ptr(h), ptr(l)); err != nil {
+		all := elements(operand.n)
+		all.x = min(all.x, maxBlocks)
+		if err := d.launch(split, all, num(operand.n), ptr(*operand.at), ptr(h), ptr(l)); err != nil {
 			return err
 		}
 		*operand.at, low[i] = h, l
@@ -191,6 +198,6 @@ func (d *device) ownGEMM(p product) error {
 	// A block's tile, as in kernels/gemm.h.
 	const tileM, tileN = 128, 64
 	lda, ldb := p.width()
-	return d.launch(f, (p.n+tileN-1)/tileN, (p.m+tileM-1)/tileM, 256, ptr(p.a), ptr(p.b), ptr(p.c), num(p.m), num(p.n), num(p.k),
-		num(lda), num(ldb), num(p.n))
+	tiles := grid{x: (p.n + tileN - 1) / tileN, y: (p.m + tileM - 1) / tileM, threads: 256}
+	return d.launch(f, tiles, ptr(p.a), ptr(p.b), ptr(p.c), num(p.m), num(p.n), num(p.k), num(lda), num(ldb), num(p.n))
 }

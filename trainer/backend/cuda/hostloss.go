@@ -50,15 +50,15 @@ func (s *session) hostStep(t step, e backend.Epoch, b int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if t.in.slot != nil {
-		if err := s.release(t.in.slot); err != nil {
-			return 0, err
-		}
-	}
-	if err := s.check("copy of logits", s.ToHost(unsafe.Pointer(&h.z[0]), s.logits(), uint64(4*t.n*k), s.stream)); err != nil {
+	if err := s.used(t.in.slot); err != nil {
 		return 0, err
 	}
-	if err := s.check("copy of history", s.ToHost(unsafe.Pointer(&h.history[0]), s.history, uint64(8*t.n), s.stream)); err != nil {
+	r := s.ToHost(unsafe.Pointer(&h.z[0]), s.logits(), uint64(4*t.n*k), s.stream)
+	if err := s.check("copy of logits", r); err != nil {
+		return 0, err
+	}
+	r = s.ToHost(unsafe.Pointer(&h.history[0]), s.history, uint64(8*t.n), s.stream)
+	if err := s.check("copy of history", r); err != nil {
 		return 0, err
 	}
 	if err := s.sync(); err != nil {
@@ -68,11 +68,13 @@ func (s *session) hostStep(t step, e backend.Epoch, b int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.check("copy of gradients", s.ToDevice(s.deltas(), unsafe.Pointer(&h.grad[0]), uint64(4*t.n*k), s.stream)); err != nil {
+	r = s.ToDevice(s.deltas(), unsafe.Pointer(&h.grad[0]), uint64(4*t.n*k), s.stream)
+	if err := s.check("copy of gradients", r); err != nil {
 		return 0, err
 	}
-	if err := s.launch(rowHits, t.n, 1, rowThreads(k), ptr(s.epoch), num(k), ptr(s.logits()), ptr(s.y), ptr(s.lists.rows.at),
-		ptr(s.right), ptr(s.seen)); err != nil {
+	err = s.launch(rowHits, eachRow(t.n, k), ptr(s.epoch), num(k), ptr(s.logits()), ptr(s.y), ptr(s.lists.rows.at),
+		ptr(s.right), ptr(s.seen))
+	if err != nil {
 		return 0, err
 	}
 	return v * float64(t.n), s.tail(t, weights)

@@ -39,8 +39,33 @@ var (
 	split       = kernel{"split", "ippp"}
 )
 
-var allKernels = []kernel{gemmNN, gemmNT, gemmTN, features, labels, masked, scaled, biased, reluBack, columnSums, update, sums,
-	rowLosses, rowHits, rowMeasures, auScores, auRanks, auCounts, auWeights, auNormalise, split}
+var allKernels = []kernel{
+	gemmNN, gemmNT, gemmTN, split,
+	features, labels, masked, scaled, biased, reluBack, columnSums, update, sums,
+	rowLosses, rowHits, rowMeasures,
+	auScores, auRanks, auCounts, auWeights, auNormalise,
+}
+
+// grid says with how many threads a kernel runs: x×y blocks of so many.
+type grid struct{ x, y, threads int }
+
+// oneBlock is for kernels that sum over everything.
+var oneBlock = grid{1, 1, 256}
+
+// maxBlocks bounds the blocks of kernels whose threads go on with the next element.
+const maxBlocks = 4096
+
+// elements has a thread for each of n elements.
+func elements(n int) grid { return grid{(n + 255) / 256, 1, 256} }
+
+// eachRow has a block for each of n rows of width numbers, of a power of two threads from a warp up to 256.
+func eachRow(n, width int) grid {
+	threads := 32
+	for threads < width && threads < 256 {
+		threads *= 2
+	}
+	return grid{n, 1, threads}
+}
 
 // arg is one argument of a launch.
 type arg struct {

@@ -34,10 +34,8 @@ func (s *session) each(set int, w backend.Weights, f func(src *source, from, n i
 		if err := s.input(in, n); err != nil {
 			return err
 		}
-		if in.slot != nil {
-			if err := s.release(in.slot); err != nil {
-				return err
-			}
+		if err := s.used(in.slot); err != nil {
+			return err
 		}
 		if err := s.forward(weights, n); err != nil {
 			return err
@@ -62,7 +60,7 @@ func (s *session) viewed(w backend.Weights) (uint64, error) {
 	case w.Mask != nil:
 		return s.view, s.applyMasks(s.still)
 	case w.Scale != 0 && w.Scale != 1:
-		return s.view, s.launch(scaled, blocks(s.size), 1, 256, num(s.size), real32(w.Scale), ptr(s.params), ptr(s.view))
+		return s.view, s.launch(scaled, elements(s.size), num(s.size), real32(w.Scale), ptr(s.params), ptr(s.view))
 	}
 	return s.params, nil
 }
@@ -90,10 +88,12 @@ func (s *session) Measure(set int, w backend.Weights) (backend.Measure, error) {
 		k := s.p.Head.K()
 		err := s.each(set, w, func(src *source, from, n int) error {
 			m.N += n
-			if err := s.launch(rowMeasures, n, 1, rowThreads(k), ptr(s.still), num(k), ptr(s.logits()), ptr(src.labels), num(from), ptr(s.values)); err != nil {
+			err := s.launch(rowMeasures, eachRow(n, k),
+				ptr(s.still), num(k), ptr(s.logits()), ptr(src.labels), num(from), ptr(s.values))
+			if err != nil {
 				return err
 			}
-			return s.launch(sums, 3, 1, 256, num(n), num(3), ptr(s.values), ptr(s.total))
+			return s.launch(sums, grid{x: len(total), y: 1, threads: 256}, num(n), num(3), ptr(s.values), ptr(s.total))
 		})
 		if err != nil {
 			return err

@@ -25,8 +25,8 @@ func (d *device) zeroed(what string, n int) (uint64, error) {
 	return at, d.check("zeros", d.MemSet(at, 0, uint64(max(n, 1)), d.stream))
 }
 
-// free gives device memory back before close.
-func (d *device) free(at uint64) error {
+// release frees device memory before close.
+func (d *device) release(at uint64) error {
 	for i, a := range d.memory {
 		if a == at {
 			d.memory = append(d.memory[:i], d.memory[i+1:]...)
@@ -50,7 +50,8 @@ func (d *device) hostAlloc(n int) ([]byte, error) {
 func (d *device) put(to uint64, from []byte) error {
 	for len(from) > 0 {
 		n := copy(d.stage, from)
-		if err := d.check("copy to device", d.ToDevice(to, unsafe.Pointer(&d.stage[0]), uint64(n), d.stream)); err != nil {
+		r := d.ToDevice(to, unsafe.Pointer(&d.stage[0]), uint64(n), d.stream)
+		if err := d.check("copy to device", r); err != nil {
 			return err
 		}
 		if err := d.sync(); err != nil {
@@ -65,7 +66,8 @@ func (d *device) put(to uint64, from []byte) error {
 func (d *device) get(to []byte, from uint64) error {
 	for len(to) > 0 {
 		n := min(len(to), len(d.stage))
-		if err := d.check("copy from device", d.ToHost(unsafe.Pointer(&d.stage[0]), from, uint64(n), d.stream)); err != nil {
+		r := d.ToHost(unsafe.Pointer(&d.stage[0]), from, uint64(n), d.stream)
+		if err := d.check("copy from device", r); err != nil {
 			return err
 		}
 		if err := d.sync(); err != nil {

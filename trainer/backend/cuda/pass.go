@@ -1,20 +1,5 @@
 package cuda
 
-// rowThreads is how many threads a row of k numbers gets: a power of two from a warp up to 256.
-func rowThreads(k int) int {
-	t := 32
-	for t < k && t < 256 {
-		t *= 2
-	}
-	return t
-}
-
-// blocks is how many blocks of 256 threads n elements take.
-func blocks(n int) int { return (n + 255) / 256 }
-
-// maxBlocks bounds the blocks of kernels whose threads go on with the next element.
-const maxBlocks = 4096
-
 // batchOf says where a forward pass takes features from.
 type batchOf struct {
 	source *source
@@ -49,19 +34,22 @@ func (s *session) input(b batchOf, n int) error {
 	if b.steps {
 		epoch = s.epoch
 	}
-	return s.launch(features, n, 1, min(256, 32*((s.p.Train.D+31)/32)), ptr(epoch), ptr(s.x), num(s.p.Train.D), ptr(slab), ptr(slab2),
-		boolean(b.source.half), ptr(place), ptr(rows), ptr(partners), ptr(lambda), num(from), boolean(moves))
+	d := s.p.Train.D
+	perRow := grid{x: n, y: 1, threads: min(256, 32*((d+31)/32))}
+	return s.launch(features, perRow, ptr(epoch), ptr(s.x), num(d), ptr(slab), ptr(slab2), boolean(b.source.half),
+		ptr(place), ptr(rows), ptr(partners), ptr(lambda), num(from), boolean(moves))
 }
 
 // forward computes the logits of the n rows of x. weights is params or view; biases are always params'.
 func (s *session) forward(weights uint64, n int) error {
 	in := s.x
 	for i, l := range s.layers {
-		if err := s.gemm(product{tb: true, m: n, n: l.out, k: l.in, a: in, b: weights + 4*uint64(l.w), c: l.act}); err != nil {
+		outputs := product{tb: true, m: n, n: l.out, k: l.in, a: in, b: float32At(weights, l.w), c: l.act}
+		if err := s.gemm(outputs); err != nil {
 			return err
 		}
-		relu := i < len(s.layers)-1
-		if err := s.launch(biased, n, 1, rowThreads(l.out), num(l.out), boolean(relu), ptr(s.params+4*uint64(l.b)), ptr(l.act)); err != nil {
+		relu, bias := i < len(s.layers)-1, float32At(s.params, l.b)
+		if err := s.launch(biased, eachRow(n, l.out), num(l.out), boolean(relu), ptr(bias), ptr(l.act)); err != nil {
 			return err
 		}
 		in = l.act
@@ -76,20 +64,23 @@ func (s *session) backward(weights uint64, n int) error {
 		if i > 0 {
 			in = s.layers[i-1].act
 		}
-		if err := s.gemm(product{ta: true, m: l.out, n: l.in, k: n, a: l.delta, b: in, c: s.grads + 4*uint64(l.w)}); err != nil {
+		ofWeights := product{ta: true, m: l.out, n: l.in, k: n, a: l.delta, b: in, c: float32At(s.grads, l.w)}
+		if err := s.gemm(ofWeights); err != nil {
 			return err
 		}
-		if err := s.launch(columnSums, (l.out+31)/32, 1, 1024, num(n), num(l.out), ptr(l.delta), ptr(s.grads+4*uint64(l.b))); err != nil {
+		columns, ofBiases := grid{x: (l.out + 31) / 32, y: 1, threads: 1024}, float32At(s.grads, l.b)
+		if err := s.launch(columnSums, columns, num(n), num(l.out), ptr(l.delta), ptr(ofBiases)); err != nil {
 			return err
 		}
 		if i == 0 {
 			break
 		}
 		below := s.layers[i-1]
-		if err := s.gemm(product{m: n, n: l.in, k: l.out, a: l.delta, b: weights + 4*uint64(l.w), c: below.delta}); err != nil {
+		ofInputs := product{m: n, n: l.in, k: l.out, a: l.delta, b: float32At(weights, l.w), c: below.delta}
+		if err := s.gemm(ofInputs); err != nil {
 			return err
 		}
-		if err := s.launch(reluBack, n, 1, rowThreads(l.in), num(l.in), ptr(below.act), ptr(below.delta)); err != nil {
+		if err := s.launch(reluBack, eachRow(n, l.in), num(l.in), ptr(below.act), ptr(below.delta)); err != nil {
 			return err
 		}
 	}
@@ -99,9 +90,11 @@ func (s *session) backward(weights uint64, n int) error {
 // applyMasks fills view and mask for the step of an epoch's parameters.
 func (s *session) applyMasks(epoch uint64) error {
 	for i, l := range s.layers {
-		w := 4 * uint64(l.w)
-		if err := s.launch(masked, blocks((l.in*l.out+3)/4), 1, 256, ptr(epoch), num(i), num(l.in*l.out), ptr(s.params+w),
-			ptr(s.view+w), ptr(s.mask+uint64(l.w))); err != nil {
+		n := l.in * l.out
+		// A thread draws the four words of one Philox call.
+		err := s.launch(masked, elements((n+3)/4), ptr(epoch), num(i), num(n),
+			ptr(float32At(s.params, l.w)), ptr(float32At(s.view, l.w)), ptr(s.mask+uint64(l.w)))
+		if err != nil {
 			return err
 		}
 	}

@@ -69,42 +69,11 @@ func padded(n int) int { return (n + align - 1) / align * align }
 // allocate takes all memory that training needs, features last.
 func (s *session) allocate(featureBytes int64) error {
 	s.graphs = map[graphKey]uintptr{}
-	largest := s.p.Train.N()
-	for _, e := range s.p.Eval {
-		largest = max(largest, e.N())
+	if err := s.layOut(); err != nil {
+		return err
 	}
-	widest := s.p.Train.D
-	for _, l := range s.p.Head.Layers {
-		s.layers = append(s.layers, layer{in: l.In, out: l.Out, w: s.size, b: s.size + padded(len(l.W))})
-		s.size += padded(len(l.W)) + padded(len(l.B))
-		widest = max(widest, l.Out)
-	}
-	if s.size > maxParams {
-		return unsupported("%d parameters, allowed 1..%d", s.size, maxParams)
-	}
-	s.rows = max(s.p.Batch, min(measureRows, largest, max(measureLeast, measureNumbers/widest)))
-	bins := len(s.p.CDF)
-	for _, c := range s.losses {
-		bins = max(bins, int(c.plan.Bins))
-	}
-	n, batch := s.p.Train.N(), s.p.Batch
-	for _, m := range []struct {
-		to    *uint64
-		what  string
-		bytes int
-	}{
-		{&s.params, "parameters", 4 * s.size}, {&s.grads, "gradients", 4 * s.size}, {&s.velocity, "velocities", 4 * s.size},
-		{&s.view, "weights", 4 * s.size}, {&s.mask, "masks", s.size}, {&s.x, "a batch", 4 * s.rows * s.p.Train.D},
-		{&s.y, "labels", 4 * batch}, {&s.y2, "labels", 4 * batch}, {&s.history, "history", 8 * batch},
-		{&s.values, "values", 8 * 3 * s.rows}, {&s.around, "quantile", auBytes}, {&s.counts, "CDF", 8 * bins},
-		{&s.cdf, "CDF", 8 * len(s.p.CDF)}, {&s.beta, "weights of rows", 8 * batch}, {&s.scores, "scores", 8 * batch},
-		{&s.epoch, "epoch", epochBytes}, {&s.still, "epoch", epochBytes}, {&s.total, "totals", 24},
-		{&s.right, "history", 4 * n}, {&s.seen, "history", 4 * n},
-	} {
-		var err error
-		if *m.to, err = s.zeroed(m.what, m.bytes); err != nil {
-			return err
-		}
+	if err := s.allocateArrays(); err != nil {
+		return err
 	}
 	if err := s.allocateLayers(); err != nil {
 		return err
@@ -125,6 +94,66 @@ func (s *session) allocate(featureBytes int64) error {
 		return err
 	}
 	return s.openSlots(s.rows)
+}
+
+// layOut places the parameters and chooses how many rows a forward pass takes.
+func (s *session) layOut() error {
+	largest := s.p.Train.N()
+	for _, e := range s.p.Eval {
+		largest = max(largest, e.N())
+	}
+	widest := s.p.Train.D
+	for _, l := range s.p.Head.Layers {
+		s.layers = append(s.layers, layer{in: l.In, out: l.Out, w: s.size, b: s.size + padded(len(l.W))})
+		s.size += padded(len(l.W)) + padded(len(l.B))
+		widest = max(widest, l.Out)
+	}
+	if s.size > maxParams {
+		return unsupported("%d parameters, allowed 1..%d", s.size, maxParams)
+	}
+	s.rows = max(s.p.Batch, min(measureRows, largest, max(measureLeast, measureNumbers/widest)))
+	return nil
+}
+
+// allocateArrays takes the memory of everything but layers, losses and features.
+func (s *session) allocateArrays() error {
+	bins := len(s.p.CDF)
+	for _, c := range s.losses {
+		bins = max(bins, int(c.plan.Bins))
+	}
+	n, batch := s.p.Train.N(), s.p.Batch
+	for _, m := range []struct {
+		to    *uint64
+		what  string
+		bytes int
+	}{
+		{&s.params, "parameters", 4 * s.size},
+		{&s.grads, "gradients", 4 * s.size},
+		{&s.velocity, "velocities", 4 * s.size},
+		{&s.view, "weights", 4 * s.size},
+		{&s.mask, "masks", s.size},
+		{&s.x, "a batch", 4 * s.rows * s.p.Train.D},
+		{&s.y, "labels", 4 * batch},
+		{&s.y2, "labels", 4 * batch},
+		{&s.history, "history", 8 * batch},
+		{&s.values, "values", 8 * 3 * s.rows},
+		{&s.around, "quantile", auBytes},
+		{&s.counts, "CDF", 8 * bins},
+		{&s.cdf, "CDF", 8 * len(s.p.CDF)},
+		{&s.beta, "weights of rows", 8 * batch},
+		{&s.scores, "scores", 8 * batch},
+		{&s.epoch, "epoch", epochBytes},
+		{&s.still, "epoch", epochBytes},
+		{&s.total, "totals", 24},
+		{&s.right, "history", 4 * n},
+		{&s.seen, "history", 4 * n},
+	} {
+		var err error
+		if *m.to, err = s.zeroed(m.what, m.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openSplit takes room for the parts of the largest operands of products.
@@ -186,13 +215,16 @@ func (s *session) openLosses() error {
 	return nil
 }
 
+// float32At is the address of number i of an array.
+func float32At(array uint64, i int) uint64 { return array + 4*uint64(i) }
+
 // tensor is where tensor i of head.Head.Params starts.
 func (s *session) tensor(at uint64, i int) uint64 {
 	l := s.layers[i/2]
 	if i%2 == 0 {
-		return at + 4*uint64(l.w)
+		return float32At(at, l.w)
 	}
-	return at + 4*uint64(l.b)
+	return float32At(at, l.b)
 }
 
 func (s *session) putParams(at uint64, from [][]float32) error {

@@ -149,7 +149,8 @@ func (s *session) send(c *slot, src *source, rows, partners []int32) error {
 	if err := s.check("order", s.StreamWait(s.copies, c.used, 0)); err != nil {
 		return err
 	}
-	if err := s.check("copy to device", s.ToDevice(c.at, unsafe.Pointer(&c.host[0]), uint64(bytes), s.copies)); err != nil {
+	r := s.ToDevice(c.at, unsafe.Pointer(&c.host[0]), uint64(bytes), s.copies)
+	if err := s.check("copy to device", r); err != nil {
 		return err
 	}
 	if err := s.check("event", s.EventRecord(c.copied, s.copies)); err != nil {
@@ -158,8 +159,11 @@ func (s *session) send(c *slot, src *source, rows, partners []int32) error {
 	return s.check("order", s.StreamWait(s.stream, c.copied, 0))
 }
 
-// release says that the device has read a slot.
-func (s *session) release(c *slot) error {
+// used records that the device has read a slot; nil is none.
+func (s *session) used(c *slot) error {
+	if c == nil {
+		return nil
+	}
 	return s.check("event", s.EventRecord(c.used, s.stream))
 }
 

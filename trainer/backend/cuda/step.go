@@ -29,7 +29,7 @@ func (s *session) fill(b *buffer, content []byte) error {
 		if err := s.dropGraphs(); err != nil {
 			return err
 		}
-		if err := s.free(b.at); err != nil {
+		if err := s.release(b.at); err != nil {
 			return err
 		}
 		*b = buffer{}
@@ -79,7 +79,13 @@ func (s *session) runEpoch(e backend.Epoch) (float64, error) {
 
 // prepare puts what the steps read on the device.
 func (s *session) prepare(e backend.Epoch) error {
-	p := epochParams{Batch: int32(e.Batch), Total: int32(len(e.Rows)), LR: e.LR, Momentum: e.Momentum, Decay: e.WeightDecay}
+	p := epochParams{
+		Batch:    int32(e.Batch),
+		Total:    int32(len(e.Rows)),
+		LR:       e.LR,
+		Momentum: e.Momentum,
+		Decay:    e.WeightDecay,
+	}
 	if e.Decoupled {
 		p.Decoupled = 1
 	}
@@ -108,8 +114,13 @@ func (s *session) prepare(e backend.Epoch) error {
 func (s *session) runBatch(e backend.Epoch, b int) (float64, error) {
 	from := b * e.Batch
 	n := min(e.Batch, len(e.Rows)-from)
-	t := step{loss: s.losses[e.Loss], n: n, mask: e.Mask != nil, restrict: e.Mask != nil && e.Mask.Restrict,
-		in: batchOf{source: s.sources[0], steps: true, mix: e.Mix != nil}}
+	t := step{
+		loss:     s.losses[e.Loss],
+		n:        n,
+		mask:     e.Mask != nil,
+		restrict: e.Mask != nil && e.Mask.Restrict,
+		in:       batchOf{source: s.sources[0], steps: true, mix: e.Mix != nil},
+	}
 	if t.in.source.slab == 0 {
 		t.in.slot = &s.slots[b%2]
 		var partners []int32
@@ -123,13 +134,11 @@ func (s *session) runBatch(e backend.Epoch, b int) (float64, error) {
 	if !t.loss.fused {
 		return s.hostStep(t, e, b)
 	}
-	if err := s.record(t, graphKey{loss: e.Loss, n: n, slot: b % 2, mask: t.mask, restrict: t.restrict, mix: t.in.mix}); err != nil {
+	key := graphKey{loss: e.Loss, n: n, slot: b % 2, mask: t.mask, restrict: t.restrict, mix: t.in.mix}
+	if err := s.record(t, key); err != nil {
 		return 0, err
 	}
-	if t.in.slot != nil {
-		return 0, s.release(t.in.slot)
-	}
-	return 0, nil
+	return 0, s.used(t.in.slot)
 }
 
 // step is what the launches of one mini-batch depend on.
@@ -149,8 +158,9 @@ func (s *session) head(t step) (uint64, error) {
 	if t.in.mix {
 		partners = s.lists.partners.at
 	}
-	if err := s.launch(labels, blocks(t.n), 1, 256, ptr(s.epoch), num(t.n), ptr(s.lists.rows.at), ptr(partners), ptr(s.sources[0].labels),
-		ptr(s.right), ptr(s.seen), ptr(s.y), ptr(s.y2), ptr(s.history)); err != nil {
+	err := s.launch(labels, elements(t.n), ptr(s.epoch), num(t.n), ptr(s.lists.rows.at), ptr(partners),
+		ptr(s.sources[0].labels), ptr(s.right), ptr(s.seen), ptr(s.y), ptr(s.y2), ptr(s.history))
+	if err != nil {
 		return 0, err
 	}
 	weights := s.params
@@ -172,7 +182,8 @@ func (s *session) tail(t step, weights uint64) error {
 	if t.restrict {
 		mask = s.mask
 	}
-	return s.launch(update, blocks(s.size), 1, 256, ptr(s.epoch), num(s.size), ptr(s.params), ptr(s.grads), ptr(s.velocity), ptr(mask))
+	return s.launch(update, elements(s.size),
+		ptr(s.epoch), num(s.size), ptr(s.params), ptr(s.grads), ptr(s.velocity), ptr(mask))
 }
 
 // fused is a whole step.
@@ -187,7 +198,8 @@ func (s *session) fused(t step) error {
 	if err := s.rowLosses(t); err != nil {
 		return err
 	}
-	if err := s.launch(sums, 1, 1, 256, num(t.n), num(1), ptr(s.values), ptr(s.epoch+uint64(unsafe.Offsetof(epochParams{}.Loss)))); err != nil {
+	total := s.epoch + uint64(unsafe.Offsetof(epochParams{}.Loss))
+	if err := s.launch(sums, oneBlock, num(t.n), num(1), ptr(s.values), ptr(total)); err != nil {
 		return err
 	}
 	return s.tail(t, weights)
@@ -199,24 +211,28 @@ func (s *session) weigh(t step) error {
 		return nil
 	}
 	k := s.p.Head.K()
-	if err := s.launch(auScores, t.n, 1, rowThreads(k), ptr(s.epoch), ptr(t.loss.at), num(k), ptr(s.logits()), ptr(s.scores)); err != nil {
+	err := s.launch(auScores, eachRow(t.n, k), ptr(s.epoch), ptr(t.loss.at), num(k), ptr(s.logits()), ptr(s.scores))
+	if err != nil {
 		return err
 	}
-	if err := s.launch(auRanks, t.n, 1, rowThreads(t.n), ptr(t.loss.at), num(t.n), ptr(s.scores), ptr(s.around)); err != nil {
+	err = s.launch(auRanks, eachRow(t.n, t.n), ptr(t.loss.at), num(t.n), ptr(s.scores), ptr(s.around))
+	if err != nil {
 		return err
 	}
 	rows, bins, counts := t.n, int(t.loss.plan.Bins), s.counts
 	if len(s.p.CDF) > 0 {
 		rows, bins, counts = 0, len(s.p.CDF), s.cdf
 	}
-	if err := s.launch(auCounts, 1, 1, 256, num(rows), num(bins), ptr(s.scores), ptr(counts), ptr(s.around)); err != nil {
+	err = s.launch(auCounts, oneBlock, num(rows), num(bins), ptr(s.scores), ptr(counts), ptr(s.around))
+	if err != nil {
 		return err
 	}
-	if err := s.launch(auWeights, t.n, 1, rowThreads(bins), ptr(t.loss.at), num(t.n), num(bins), ptr(s.scores), ptr(counts),
-		ptr(s.around), ptr(s.beta)); err != nil || t.loss.plan.Normalise == 0 {
+	err = s.launch(auWeights, eachRow(t.n, bins), ptr(t.loss.at), num(t.n), num(bins), ptr(s.scores), ptr(counts),
+		ptr(s.around), ptr(s.beta))
+	if err != nil || t.loss.plan.Normalise == 0 {
 		return err
 	}
-	return s.launch(auNormalise, 1, 1, 256, num(t.n), ptr(s.beta))
+	return s.launch(auNormalise, oneBlock, num(t.n), ptr(s.beta))
 }
 
 // rowLosses computes values and gradients: once, or with mixup once for each label.
@@ -226,8 +242,9 @@ func (s *session) rowLosses(t step) error {
 		share = s.lists.lambda.at
 	}
 	run := func(y uint64, second bool, right, seen uint64) error {
-		return s.launch(rowLosses, t.n, 1, rowThreads(k), ptr(s.epoch), ptr(t.loss.at), num(t.n), num(k), ptr(s.logits()), ptr(y),
-			ptr(s.beta), ptr(share), boolean(second), boolean(second), ptr(s.lists.rows.at), ptr(right), ptr(seen), ptr(s.values), ptr(s.deltas()))
+		return s.launch(rowLosses, eachRow(t.n, k), ptr(s.epoch), ptr(t.loss.at), num(t.n), num(k), ptr(s.logits()),
+			ptr(y), ptr(s.beta), ptr(share), boolean(second), boolean(second), ptr(s.lists.rows.at),
+			ptr(right), ptr(seen), ptr(s.values), ptr(s.deltas()))
 	}
 	if err := run(s.y, false, s.right, s.seen); err != nil || !t.in.mix {
 		return err
