@@ -1,7 +1,3 @@
-// Package backend says what a device does in training: it owns parameters, velocities, features and labels, and runs
-// whole epochs (forward, loss and its gradient, backward, masks, update). The host only schedules: which rows in which
-// order, at what rate, with which masks. [Go] is the reference; package conformance has the test that every backend
-// passes.
 package backend
 
 import (
@@ -10,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
+	"github.com/plumbline/plumbline/trainer/optim"
 )
 
 // ErrUnsupported means that this backend cannot run this problem (no device, a loss it lacks, too little memory);
@@ -78,6 +75,17 @@ type Epoch struct {
 	Mix *Mix
 }
 
+// SGD is the step after each mini-batch.
+func (e Epoch) SGD() optim.SGD {
+	return optim.SGD{
+		LR:          e.LR,
+		Momentum:    e.Momentum,
+		WeightDecay: e.WeightDecay,
+		Decoupled:   e.Decoupled,
+		Nesterov:    e.Nesterov,
+	}
+}
+
 // Mask has new masks on the weights (not biases) of every layer for every mini-batch: weight i of layer l in mini-batch
 // s is kept iff word i of philox.Stream{Seed, Mask, A: l, B: FirstStep + s} is below philox.Threshold(Keep).
 type Mask struct {
@@ -131,11 +139,12 @@ type State struct {
 func (s *State) Check(p Problem) error {
 	want := p.Head.Params()
 	if len(s.Params) != len(want) || len(s.Velocity) != len(want) {
-		return fmt.Errorf("state: %d parameters and %d velocities, allowed %d", len(s.Params), len(s.Velocity), len(want))
+		return fmt.Errorf("state: %d parameters and %d velocities, allowed %d",
+			len(s.Params), len(s.Velocity), len(want))
 	}
 	for i, w := range want {
-		if len(s.Params[i]) != len(w) || len(s.Velocity[i]) != len(w) {
-			return fmt.Errorf("state: parameter %d has %d values and %d velocities, allowed %d", i, len(s.Params[i]), len(s.Velocity[i]), len(w))
+		if p, v := s.Params[i], s.Velocity[i]; len(p) != len(w) || len(v) != len(w) {
+			return fmt.Errorf("state: parameter %d has %d values and %d velocities, allowed %d", i, len(p), len(v), len(w))
 		}
 	}
 	if n := p.Train.N(); len(s.Right) != n || len(s.Seen) != n {
@@ -159,8 +168,8 @@ func (p Problem) Check() error {
 		if s.N() == 0 {
 			return fmt.Errorf("set %d: no rows, allowed at least 1", i-1)
 		}
-		if s.D != p.Head.D() || s.K != p.Head.K() {
-			return fmt.Errorf("set %d: %d features and %d classes, the head has %d and %d", i-1, s.D, s.K, p.Head.D(), p.Head.K())
+		if d, k := p.Head.D(), p.Head.K(); s.D != d || s.K != k {
+			return fmt.Errorf("set %d: %d features and %d classes, the head has %d and %d", i-1, s.D, s.K, d, k)
 		}
 	}
 	return nil
@@ -168,7 +177,6 @@ func (p Problem) Check() error {
 
 // Check returns an error that names what does not fit the problem.
 func (e Epoch) Check(p Problem) error {
-	n := int32(p.Train.N())
 	switch {
 	case len(e.Rows) == 0:
 		return fmt.Errorf("epoch: no rows")
@@ -178,19 +186,23 @@ func (e Epoch) Check(p Problem) error {
 		return fmt.Errorf("epoch: loss %d, allowed 0..%d", e.Loss, len(p.Losses)-1)
 	case e.Mask != nil && !(e.Mask.Keep >= 0 && e.Mask.Keep <= 1):
 		return fmt.Errorf("epoch: keep %v, allowed 0..1", e.Mask.Keep)
-	case e.Mix != nil && (len(e.Mix.Partner) != len(e.Rows) || len(e.Mix.Lambda) != data.Batches(len(e.Rows), e.Batch)):
-		return fmt.Errorf("epoch: mix of %d partners and %d shares, allowed %d and %d", len(e.Mix.Partner), len(e.Mix.Lambda),
-			len(e.Rows), data.Batches(len(e.Rows), e.Batch))
 	}
-	lists := [][]int32{e.Rows}
-	if e.Mix != nil {
-		lists = append(lists, e.Mix.Partner)
+	if err := checkRows(e.Rows, p.Train); err != nil || e.Mix == nil {
+		return err
 	}
-	for _, list := range lists {
-		for _, r := range list {
-			if r < 0 || r >= n {
-				return fmt.Errorf("epoch: row %d, allowed 0..%d", r, n-1)
-			}
+	partners, shares := len(e.Mix.Partner), len(e.Mix.Lambda)
+	if batches := data.Batches(len(e.Rows), e.Batch); partners != len(e.Rows) || shares != batches {
+		return fmt.Errorf("epoch: mix of %d partners and %d shares, allowed %d and %d",
+			partners, shares, len(e.Rows), batches)
+	}
+	return checkRows(e.Mix.Partner, p.Train)
+}
+
+func checkRows(rows []int32, s *data.Set) error {
+	n := int32(s.N())
+	for _, r := range rows {
+		if r < 0 || r >= n {
+			return fmt.Errorf("epoch: row %d, allowed 0..%d", r, n-1)
 		}
 	}
 	return nil

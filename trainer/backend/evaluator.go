@@ -21,7 +21,12 @@ type Evaluator struct {
 
 // NewEvaluator makes room for p; a nil gemm means head.Gonum.
 func NewEvaluator(p Problem, gemm head.GEMM) *Evaluator {
-	e := &Evaluator{p: p, view: p.Head.Clone(), pass: head.NewPass(p.Head, measureRows, gemmOr(gemm)), chunk: make([]float32, measureRows*p.Train.D)}
+	e := &Evaluator{
+		p:     p,
+		view:  p.Head.Clone(),
+		pass:  head.NewPass(p.Head, measureRows, gemmOr(gemm)),
+		chunk: make([]float32, measureRows*p.Train.D),
+	}
 	for _, l := range p.Head.Layers {
 		e.masks = append(e.masks, make([]uint8, len(l.W)))
 	}

@@ -2,10 +2,10 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
-	"github.com/plumbline/plumbline/trainer/optim"
 )
 
 // Go is the reference backend: float32 on the CPU, with the losses of package loss.
@@ -27,8 +27,15 @@ func (g Go) Open(p Problem) (Session, error) {
 		return nil, err
 	}
 	batch.Threads = Threads(g.GEMM)
-	s := &goSession{p: p, mini: batch, threads: batch.Threads, eval: NewEvaluator(p, g.GEMM), head: p.Head.Clone(), grad: p.Head.Clone(),
-		pass: head.NewPass(p.Head, p.Batch, gemmOr(g.GEMM))}
+	s := &goSession{
+		p:       p,
+		mini:    batch,
+		eval:    NewEvaluator(p, g.GEMM),
+		head:    p.Head.Clone(),
+		grad:    p.Head.Clone(),
+		pass:    head.NewPass(p.Head, p.Batch, gemmOr(g.GEMM)),
+		threads: batch.Threads,
+	}
 	for _, w := range p.Head.Params() {
 		s.velocity = append(s.velocity, make([]float32, len(w)))
 	}
@@ -49,7 +56,7 @@ func (s *goSession) Epoch(e Epoch) (EpochResult, error) {
 	if err := e.Check(s.p); err != nil {
 		return EpochResult{}, err
 	}
-	opt := optim.SGD{LR: e.LR, Momentum: e.Momentum, WeightDecay: e.WeightDecay, Decoupled: e.Decoupled, Nesterov: e.Nesterov}
+	opt := e.SGD()
 	var sum float64
 	for b := range data.Batches(len(e.Rows), e.Batch) {
 		v, n, err := s.batch(e, b)
@@ -103,8 +110,12 @@ func copies[T any](in [][]T) [][]T {
 }
 
 func (s *goSession) State() (*State, error) {
-	return &State{Params: copies(s.head.Params()), Velocity: copies(s.velocity), Right: append([]int32(nil), s.mini.Right...),
-		Seen: append([]int32(nil), s.mini.Seen...)}, nil
+	return &State{
+		Params:   copies(s.head.Params()),
+		Velocity: copies(s.velocity),
+		Right:    slices.Clone(s.mini.Right),
+		Seen:     slices.Clone(s.mini.Seen),
+	}, nil
 }
 
 func (s *goSession) SetState(st *State) error {

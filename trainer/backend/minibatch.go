@@ -34,8 +34,15 @@ type MiniBatch struct {
 // NewMiniBatch makes room for mini-batches of p.
 func NewMiniBatch(p Problem) (*MiniBatch, error) {
 	n := p.Train.N()
-	m := &MiniBatch{p: p, Right: make([]int32, n), Seen: make([]int32, n), y: make([]int32, p.Batch),
-		y2: make([]int32, p.Batch), history: make([]float64, p.Batch), grad2: make([]float32, p.Batch*p.Train.K)}
+	m := &MiniBatch{
+		p:       p,
+		Right:   make([]int32, n),
+		Seen:    make([]int32, n),
+		y:       make([]int32, p.Batch),
+		y2:      make([]int32, p.Batch),
+		history: make([]float64, p.Batch),
+		grad2:   make([]float32, p.Batch*p.Train.K),
+	}
 	for _, text := range p.Losses {
 		l, err := loss.Parse(text)
 		if err != nil {

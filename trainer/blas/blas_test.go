@@ -40,36 +40,49 @@ func numbers(n int, seed uint64) []float32 {
 	return v
 }
 
-// TestGemm: every pair of transpositions, sizes from 1 up to those that are shared by rows or by columns, leading dimensions
-// beyond the width, α and β, against gonum's.
+// matrix has random numbers, rows×cols as they are stored, with so many numbers between its rows.
+func matrix(rows, cols, gap int, seed uint64) head.Matrix {
+	stride := max(cols+gap, 1)
+	return head.Matrix{Rows: rows, Cols: cols, Stride: stride, Data: numbers(rows*stride, seed)}
+}
+
+// TestGemm: every pair of transpositions, sizes from 1 up to those that are shared by rows or by columns, leading
+// dimensions beyond the width, α and β, against gonum's.
 func TestGemm(t *testing.T) {
 	lib := library(t)
 	defer lib.SetThreads(lib.Threads())
 	lib.SetThreads(3)
-	for _, size := range [][3]int{{1, 1, 1}, {1, 10, 64}, {5, 1, 3}, {3, 7, 1}, {61, 10, 64}, {33, 129, 257}, {4, 3, 0}, {300, 131, 67}, {7, 5003, 61}} {
-		m, n, k := size[0], size[1], size[2]
+	for _, size := range []struct{ m, n, k int }{
+		{1, 1, 1},
+		{1, 10, 64},
+		{5, 1, 3},
+		{3, 7, 1},
+		{61, 10, 64},
+		{33, 129, 257},
+		{4, 3, 0},
+		{300, 131, 67},
+		{7, 5003, 61},
+	} {
 		for flags := range 8 {
-			transA, transB, pad := flags&1 != 0, flags&2 != 0, 3*(flags>>2)
-			lda, ldb, ldc := k+pad, n+pad, n+pad
-			if transA {
-				lda = m + pad
+			gap := 3 * (flags >> 2)
+			a, b := matrix(size.m, size.k, gap, 1), matrix(size.k, size.n, gap, 2)
+			if flags&1 != 0 {
+				a = matrix(size.k, size.m, gap, 1).T()
 			}
-			if transB {
-				ldb = k + pad
+			if flags&2 != 0 {
+				b = matrix(size.n, size.k, gap, 2).T()
 			}
-			lda, ldb = max(lda, 1), max(ldb, 1)
-			a, b := numbers(max(m, k)*lda, 1), numbers(max(k, n)*ldb, 2)
 			for _, scale := range [][2]float32{{1, 0}, {0.5, 1}, {-2, 0.25}} {
-				got, want := numbers(m*ldc, 3), numbers(m*ldc, 3)
+				got, want := matrix(size.m, size.n, gap, 3), matrix(size.m, size.n, gap, 3)
 				if scale[1] == 0 {
-					got[0] = float32(math.NaN()) // β = 0 overwrites
+					got.Data[0] = float32(math.NaN()) // β = 0 overwrites
 				}
-				lib.Gemm(transA, transB, m, n, k, scale[0], a, lda, b, ldb, scale[1], got, ldc)
-				head.Gonum{}.Gemm(transA, transB, m, n, k, scale[0], a, lda, b, ldb, scale[1], want, ldc)
-				for i := range want {
+				lib.Gemm(scale[0], a, b, scale[1], got)
+				head.Gonum{}.Gemm(scale[0], a, b, scale[1], want)
+				for i, w := range want.Data {
 					// Sums of k products of at most 1: their order moves the last bits.
-					if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-6*float64(k+2)) {
-						t.Fatalf("%d×%d×%d, flags %d, α β %v: value %d is %v, want %v", m, n, k, flags, scale, i, got[i], want[i])
+					if d := math.Abs(float64(got.Data[i] - w)); !(d <= 1e-6*float64(size.k+2)) {
+						t.Fatalf("%+v, flags %d, α β %v: value %d is %v, want %v", size, flags, scale, i, got.Data[i], w)
 					}
 				}
 			}
@@ -82,13 +95,17 @@ func TestSameBits(t *testing.T) {
 	lib := library(t)
 	const m, n, k = 96, 40, 130
 	a, b, want := numbers(m*k, 1), numbers(k*n, 2), make([]float32, m*n)
-	lib.Gemm(false, false, m, n, k, 1, a, k, b, n, 0, want, n)
+	multiply := func(a, b, c []float32) {
+		lib.Gemm(1, head.Dense(m, k, a), head.Dense(k, n, b), 0, head.Dense(m, n, c))
+	}
+	multiply(a, b, want)
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
-			a, b, got := append(make([]float32, g), a...)[g:], append(make([]float32, 2*g), b...)[2*g:], make([]float32, g+m*n)[g:]
+			a, b := append(make([]float32, g), a...)[g:], append(make([]float32, 2*g), b...)[2*g:]
+			got := make([]float32, g+m*n)[g:]
 			for range 20 {
-				lib.Gemm(false, false, m, n, k, 1, a, k, b, n, 0, got, n)
+				multiply(a, b, got)
 				if !slices.Equal(got, want) {
 					t.Errorf("goroutine %d: other bits", g)
 					return
@@ -99,16 +116,21 @@ func TestSameBits(t *testing.T) {
 	wg.Wait()
 }
 
+// TestGemmRefusesShortSlices: what would read or write beyond a slice, or has no product, is a panic.
 func TestGemmRefusesShortSlices(t *testing.T) {
 	lib := library(t)
-	for _, c := range []struct{ a, b, c, lda int }{{5, 6, 4, 3}, {6, 5, 4, 3}, {6, 6, 3, 3}, {6, 6, 4, 2}} {
+	for _, c := range []struct{ a, b, c, lda, k int }{
+		{5, 6, 4, 3, 3}, {6, 5, 4, 3, 3}, {6, 6, 3, 3, 3}, {6, 6, 4, 2, 3}, {6, 8, 4, 3, 4},
+	} {
 		func() {
 			defer func() {
 				if r := recover(); r == nil || !strings.HasPrefix(fmt.Sprint(r), "blas: ") {
 					t.Errorf("%+v: got %v, want a panic of blas", c, r)
 				}
 			}()
-			lib.Gemm(false, false, 2, 2, 3, 1, make([]float32, c.a), c.lda, make([]float32, c.b), 2, 0, make([]float32, c.c), 2)
+			a := head.Matrix{Rows: 2, Cols: 3, Stride: c.lda, Data: make([]float32, c.a)}
+			b := head.Dense(c.k, 2, make([]float32, c.b))
+			lib.Gemm(1, a, b, 0, head.Dense(2, 2, make([]float32, c.c)))
 		}()
 	}
 }
@@ -147,16 +169,22 @@ func TestBest(t *testing.T) {
 		if runtime.GOOS != "linux" {
 			want = ""
 		}
-		if !strings.Contains(out, "head.Gonum") || !strings.Contains(out, `msg="matrix products by gonum"`) || !strings.Contains(out, want) {
-			t.Errorf("%s: got %q", setting, out)
+		for _, part := range []string{"head.Gonum", `msg="matrix products by gonum"`, want} {
+			if !strings.Contains(out, part) {
+				t.Errorf("%s: got %q, want %q in it", setting, out, part)
+			}
 		}
 	}
 	lib := library(t)
-	if core := kernels(); strings.Contains(lib.Config(), "DYNAMIC_ARCH") && os.Getenv(coreEnv) == "" && !strings.Contains(strings.ToLower(lib.Config()), strings.ToLower(core)) {
+	chosen := strings.Contains(lib.Config(), "DYNAMIC_ARCH") && os.Getenv(coreEnv) == ""
+	if core := kernels(); chosen && !strings.Contains(strings.ToLower(lib.Config()), strings.ToLower(core)) {
 		t.Errorf("kernels %q, want those for %s", lib.Config(), core)
 	}
-	if out := child(""); !strings.Contains(out, "*blas.OpenBLAS") || !strings.Contains(out, "threads=1") || !strings.Contains(out, `msg="matrix products by OpenBLAS"`) {
-		t.Errorf("got %q", out)
+	out := child("")
+	for _, part := range []string{"*blas.OpenBLAS", "threads=1", `msg="matrix products by OpenBLAS"`} {
+		if !strings.Contains(out, part) {
+			t.Errorf("got %q, want %q in it", out, part)
+		}
 	}
 }
 
@@ -164,11 +192,11 @@ func TestBest(t *testing.T) {
 func BenchmarkGemm(b *testing.B) {
 	for _, size := range [][3]int{{128, 10, 64}, {128, 100, 512}, {256, 1000, 2048}} {
 		m, n, k := size[0], size[1], size[2]
-		x, w, out := numbers(m*k, 1), numbers(n*k, 2), make([]float32, m*n)
+		x, w, out := matrix(m, k, 0, 1), matrix(n, k, 0, 2).T(), matrix(m, n, 0, 3)
 		run := func(name string, g head.GEMM) {
 			b.Run(fmt.Sprintf("%dx%dx%d/%s", m, k, n, name), func(b *testing.B) {
 				for b.Loop() {
-					g.Gemm(false, true, m, n, k, 1, x, k, w, k, 0, out, n)
+					g.Gemm(1, x, w, 0, out)
 				}
 				flop := 2 * float64(m) * float64(n) * float64(k)
 				b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")

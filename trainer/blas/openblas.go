@@ -13,6 +13,8 @@ import (
 
 	"github.com/ebitengine/purego"
 	"golang.org/x/sys/cpu"
+
+	"github.com/plumbline/plumbline/trainer/head"
 )
 
 // OpenBLAS is a loaded library, safe for concurrent use.
@@ -127,77 +129,109 @@ type scalars struct {
 	alpha, beta            float32
 }
 
-// Gemm implements [head.GEMM]. The library counts by columns, where a row-major matrix is its transpose, so it computes
-// Cᵀ ← α·op(B)ᵀ·op(A)ᵀ + β·Cᵀ. The Fortran interface is called, not the C one: with every argument an address, the call
-// needs no reflection and costs about a third of a microsecond.
-func (l *OpenBLAS) Gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+// Gemm implements [head.GEMM].
+func (l *OpenBLAS) Gemm(alpha float32, a, b head.Matrix, beta float32, c head.Matrix) {
+	m, n := c.Rows, c.Cols
 	if m == 0 || n == 0 {
 		return
 	}
-	check("a", a, transA, m, k, lda)
-	check("b", b, transB, k, n, ldb)
-	check("c", c, false, m, n, ldc)
+	_, k := a.Dims()
+	check("a", a, m, k)
+	check("b", b, k, n)
+	check("c", c, m, n)
+	p := product{alpha: alpha, beta: beta, a: a, b: b, c: c}
 	if parts := l.Threads(); parts > 1 && m*n*k >= sharedFrom {
-		l.share(parts, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+		l.share(parts, p)
 		return
 	}
-	l.product(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+	l.multiply(p)
+}
+
+// product is C ← α·A·B + β·C.
+type product struct {
+	alpha, beta float32
+	a, b, c     head.Matrix
+}
+
+// rows is what gives rows from…from+n−1 of C, columns what gives those columns.
+func (p product) rows(from, n int) product {
+	p.a, p.c = rowsOf(p.a, from, n), rowsOf(p.c, from, n)
+	return p
+}
+
+func (p product) columns(from, n int) product {
+	p.b, p.c = rowsOf(p.b.T(), from, n).T(), rowsOf(p.c.T(), from, n).T()
+	return p
+}
+
+// rowsOf is the view of n rows of a matrix as a product sees it: of a transposed one they are columns in memory.
+func rowsOf(m head.Matrix, from, n int) head.Matrix {
+	if m.Transposed {
+		m.Cols, m.Data = n, m.Data[from:]
+	} else {
+		m.Rows, m.Data = n, m.Data[from*m.Stride:]
+	}
+	return m
 }
 
 // sharedFrom is the number of multiplications from which a product is shared: about 20 µs of one thread.
 const sharedFrom = 1 << 21
 
 // share divides C by rows, or by columns where it has more of them, among goroutines.
-func (l *OpenBLAS) share(parts int, transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+func (l *OpenBLAS) share(parts int, p product) {
 	const lanes = 16 // parts are whole vectors
+	m, n := p.c.Rows, p.c.Cols
 	size := (max(m, n)/parts + lanes) &^ (lanes - 1)
 	var group sync.WaitGroup
 	for from := 0; from < max(m, n); from += size {
 		count := min(size, max(m, n)-from)
 		group.Go(func() {
-			switch {
-			case n > m && transB:
-				l.product(transA, transB, m, count, k, alpha, a, lda, b[from*ldb:], ldb, beta, c[from:], ldc)
-			case n > m:
-				l.product(transA, transB, m, count, k, alpha, a, lda, b[from:], ldb, beta, c[from:], ldc)
-			case transA:
-				l.product(transA, transB, count, n, k, alpha, a[from:], lda, b, ldb, beta, c[from*ldc:], ldc)
-			default:
-				l.product(transA, transB, count, n, k, alpha, a[from*lda:], lda, b, ldb, beta, c[from*ldc:], ldc)
+			if n > m {
+				l.multiply(p.columns(from, count))
+			} else {
+				l.multiply(p.rows(from, count))
 			}
 		})
 	}
 	group.Wait()
 }
 
-// product calls the library; the matrices lie in their slices.
-func (l *OpenBLAS) product(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	s := &scalars{op(transA), op(transB), int32(m), int32(n), int32(k), int32(lda), int32(ldb), int32(ldc), alpha, beta}
+// multiply calls the library; the matrices lie in their slices. The library counts by columns, where a row-major matrix
+// is its transpose, so it computes Cᵀ ← α·Bᵀ·Aᵀ + β·Cᵀ. The call takes the Fortran interface, not the C one: with every
+// argument an address it needs no reflection and costs about a third of a microsecond.
+func (l *OpenBLAS) multiply(p product) {
+	m, k := p.a.Dims()
+	s := &scalars{
+		transA: op(p.a), transB: op(p.b),
+		m: int32(m), n: int32(p.c.Cols), k: int32(k),
+		lda: int32(p.a.Stride), ldb: int32(p.b.Stride), ldc: int32(p.c.Stride),
+		alpha: p.alpha, beta: p.beta,
+	}
+	at := func(m head.Matrix) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.Data))) }
 	const length = 1 // of the two texts, which Fortran compilers pass at the end
 	purego.SyscallN(l.sgemm,
 		uintptr(unsafe.Pointer(&s.transB)), uintptr(unsafe.Pointer(&s.transA)),
 		uintptr(unsafe.Pointer(&s.n)), uintptr(unsafe.Pointer(&s.m)), uintptr(unsafe.Pointer(&s.k)),
-		uintptr(unsafe.Pointer(&s.alpha)), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(unsafe.Pointer(&s.ldb)),
-		uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(&s.lda)),
-		uintptr(unsafe.Pointer(&s.beta)), uintptr(unsafe.Pointer(unsafe.SliceData(c))), uintptr(unsafe.Pointer(&s.ldc)),
+		uintptr(unsafe.Pointer(&s.alpha)), at(p.b), uintptr(unsafe.Pointer(&s.ldb)), at(p.a), uintptr(unsafe.Pointer(&s.lda)),
+		uintptr(unsafe.Pointer(&s.beta)), at(p.c), uintptr(unsafe.Pointer(&s.ldc)),
 		length, length)
 	runtime.KeepAlive(s)
 }
 
-func op(trans bool) byte {
-	if trans {
+func op(m head.Matrix) byte {
+	if m.Transposed {
 		return 'T'
 	}
 	return 'N'
 }
 
-// check panics where a matrix, rows×cols after op, does not lie in its slice: the library would write elsewhere.
-func check(name string, v []float32, trans bool, rows, cols, ld int) {
-	if trans {
-		rows, cols = cols, rows
-	}
+// check panics where a matrix is not rows×cols in a product, or does not lie in its slice: the library would write
+// elsewhere.
+func check(name string, m head.Matrix, rows, cols int) {
+	r, c := m.Dims()
 	const most = 1<<31 - 1
-	if rows < 0 || cols < 0 || ld < max(1, cols) || rows > most || ld > most || rows > 0 && len(v) < (rows-1)*ld+cols {
-		panic(fmt.Sprintf("blas: %s: %d×%d with leading dimension %d in %d values", name, rows, cols, ld, len(v)))
+	sound := m.Rows >= 0 && m.Cols >= 0 && m.Stride >= max(1, m.Cols) && m.Rows <= most && m.Stride <= most
+	if !sound || r != rows || c != cols || m.Rows > 0 && len(m.Data) < (m.Rows-1)*m.Stride+m.Cols {
+		panic(fmt.Sprintf("blas: %s: %d×%d with leading dimension %d in %d values", name, r, c, m.Stride, len(m.Data)))
 	}
 }

@@ -26,7 +26,7 @@ func (p *Pass) Forward(h *Head, x []float32, n int) []float32 {
 		for r := range n {
 			copy(out[r*l.Out:], l.B)
 		}
-		p.gemm.Gemm(false, true, n, l.Out, l.In, 1, x, l.In, l.W, l.In, 1, out, l.Out)
+		p.gemm.Gemm(1, Dense(n, l.In, x), Dense(l.Out, l.In, l.W).T(), 1, Dense(n, l.Out, out))
 		if i < len(h.Layers)-1 {
 			ReLU(out)
 		}
@@ -45,15 +45,16 @@ func (p *Pass) Grad(n int) []float32 {
 func (p *Pass) Backward(h, grad *Head, x []float32, n int) {
 	for i := len(h.Layers) - 1; i >= 0; i-- {
 		l, g := h.Layers[i], grad.Layers[i]
-		d, in := p.delta[i][:n*l.Out], x
+		in := x
 		if i > 0 {
 			in = p.act[i-1]
 		}
-		p.gemm.Gemm(true, false, l.Out, l.In, n, 1, d, l.Out, in, l.In, 0, g.W, l.In)
-		ColumnSums(g.B, d)
+		d := Dense(n, l.Out, p.delta[i][:n*l.Out])
+		p.gemm.Gemm(1, d.T(), Dense(n, l.In, in), 0, Dense(l.Out, l.In, g.W))
+		ColumnSums(g.B, d.Data)
 		if i > 0 {
 			below := p.delta[i-1][:n*l.In]
-			p.gemm.Gemm(false, false, n, l.In, l.Out, 1, d, l.Out, l.W, l.In, 0, below, l.In)
+			p.gemm.Gemm(1, d, Dense(l.Out, l.In, l.W), 0, Dense(n, l.In, below))
 			ReLUGrad(below, p.act[i-1][:n*l.In], below)
 		}
 	}

@@ -7,7 +7,7 @@ import "math"
 type focal struct{ gamma float64 }
 
 func (f focal) row(r *rows, i int, w float64, g []float64) float64 {
-	return powered(r, i, w, g, f.gamma, r.not(i, int(r.y[i])), -1)
+	return power{f.gamma, r.not(i, int(r.y[i])), -1}.row(r, i, w, g)
 }
 
 // flsd53 is focal loss whose γ depends on the row: 5 where p_y < 0.2, else 3; γ is a constant for the gradient.
@@ -19,7 +19,7 @@ func (flsd53) row(r *rows, i int, w float64, g []float64) float64 {
 	if r.prob(i)[r.y[i]] < 0.2 {
 		gamma = 5
 	}
-	return powered(r, i, w, g, gamma, r.not(i, int(r.y[i])), -1)
+	return power{gamma, r.not(i, int(r.y[i])), -1}.row(r, i, w, g)
 }
 
 // inverseFocal is (1 + p_y)^γ·(−ln p_y).
@@ -31,15 +31,17 @@ type inverseFocal struct{ gamma float64 }
 const inverseGamma = 3.5911214766686225
 
 func (f inverseFocal) row(r *rows, i int, w float64, g []float64) float64 {
-	return powered(r, i, w, g, f.gamma, 1+r.prob(i)[r.y[i]], 1)
+	return power{f.gamma, 1 + r.prob(i)[r.y[i]], 1}.row(r, i, w, g)
 }
 
-// powered is base^γ·(−ln p_y) for a base whose gradient is sign·∂p_y/∂z.
-func powered(r *rows, i int, w float64, g []float64, gamma, base, sign float64) float64 {
-	nll, weight := r.nll(i), math.Pow(base, gamma)
+// power is base^γ·(−ln p_y) for a base whose gradient is sign·∂p_y/∂z.
+type power struct{ gamma, base, sign float64 }
+
+func (p power) row(r *rows, i int, w float64, g []float64) float64 {
+	nll, weight := r.nll(i), math.Pow(p.base, p.gamma)
 	if g != nil {
 		r.addNLL(g, i, w*weight)
-		r.addProb(g, i, int(r.y[i]), w*sign*nll*powerSlope(base, gamma))
+		r.addProb(g, i, int(r.y[i]), w*p.sign*nll*powerSlope(p.base, p.gamma))
 	}
 	return weight * nll
 }

@@ -25,14 +25,14 @@ type SGD struct {
 // and with Nesterov w ← w − lr·(g + μv) in place of lr·v. g is left as it is.
 // Reference: Loshchilov, Hutter, Decoupled Weight Decay Regularization, ICLR 2019, Algorithm 1.
 func (o SGD) Step(w, g, v []float32) {
+	g, v = g[:len(w)], v[:len(w)]
+	if !o.Nesterov && !o.Decoupled {
+		o.step(w, g, v)
+		return
+	}
 	l2, shrink := o.WeightDecay, float32(0)
 	if o.Decoupled {
 		l2, shrink = 0, o.LR*o.WeightDecay
-	}
-	g, v = g[:len(w)], v[:len(w)]
-	if !o.Nesterov && !o.Decoupled {
-		step(w, g, v, o.LR, o.Momentum, l2)
-		return
 	}
 	for i, wi := range w {
 		gi := g[i] + l2*wi
@@ -45,8 +45,9 @@ func (o SGD) Step(w, g, v []float32) {
 	}
 }
 
-// stepGo is the step with L2 decay. Products are rounded before they are added, so that all paths give the same bits.
-func stepGo(w, g, v []float32, lr, mu, l2 float32) {
+// plain is the step with L2 decay. Products are rounded before they are added, so that all paths give the same bits.
+func (o SGD) plain(w, g, v []float32) {
+	lr, mu, l2 := o.LR, o.Momentum, o.WeightDecay
 	g, v = g[:len(w)], v[:len(w)]
 	for i, wi := range w {
 		vi := float32(mu*v[i]) + (float32(l2*wi) + g[i])

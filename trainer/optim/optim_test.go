@@ -46,7 +46,7 @@ func TestStepOfAnyLength(t *testing.T) {
 		o := SGD{LR: 0.1, Momentum: 0.9, WeightDecay: 5e-4}
 		for range 3 {
 			o.Step(w[:n], g[:n], v[:n])
-			stepGo(wantW[:n], g[:n], wantV[:n], o.LR, o.Momentum, o.WeightDecay)
+			o.plain(wantW[:n], g[:n], wantV[:n])
 		}
 		if w != wantW || v != wantV {
 			t.Fatalf("%d values: the step differs from the plain one", n)
@@ -67,7 +67,7 @@ func BenchmarkStep(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		b.SetBytes(20 * n)
 		for b.Loop() {
-			stepGo(w, g, v, o.LR, o.Momentum, o.WeightDecay)
+			o.plain(w, g, v)
 		}
 	})
 }

@@ -2,4 +2,4 @@
 
 package optim
 
-func step(w, g, v []float32, lr, mu, l2 float32) { stepGo(w, g, v, lr, mu, l2) }
+func (o SGD) step(w, g, v []float32) { o.plain(w, g, v) }

@@ -10,12 +10,12 @@ import (
 
 // mixup draws partners and shares for an epoch: a second shuffle of the rows, and λ ~ Beta(α, α) for each mini-batch.
 // Reference: Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018.
-func mixup(rows []int32, batch int, alpha float64, seed uint64, epoch, part int) *backend.Mix {
-	src := philox.Source{Stream: philox.Stream{Seed: seed, Purpose: philox.Mixup, A: uint32(epoch), B: uint32(part)}}
+func (c Config) mixup(epoch int, rows []int32, batch int) *backend.Mix {
+	src := philox.Source{Stream: philox.Stream{Seed: c.Seed, Purpose: philox.Mixup, A: uint32(epoch)}}
 	m := &backend.Mix{Partner: append([]int32(nil), rows...), Lambda: make([]float32, data.Batches(len(rows), batch))}
 	src.Shuffle(m.Partner)
 	for i := range m.Lambda {
-		m.Lambda[i] = float32(symmetricBeta(&src, alpha))
+		m.Lambda[i] = float32(symmetricBeta(&src, c.Mixup))
 	}
 	return m
 }

@@ -220,7 +220,7 @@ func (t *Training) pass(e, part int, rows []int32, lr float64, batch int) (backe
 		b.Mask = &backend.Mask{Keep: t.q, Seed: t.cfg.Seed, FirstStep: t.step, Restrict: m.Restrict}
 	}
 	if t.cfg.Mixup > 0 && part == 0 {
-		b.Mix = mixup(order, batch, t.cfg.Mixup, t.cfg.Seed, e, part)
+		b.Mix = t.cfg.mixup(e, order, batch)
 	}
 	res, err := t.session.Epoch(b)
 	t.step += uint32(data.Batches(len(rows), batch))

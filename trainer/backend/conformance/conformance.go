@@ -1,6 +1,3 @@
-// Package conformance has the test that every backend passes. A backend's own test calls [Check]:
-//
-//	func TestConformance(t *testing.T) { conformance.Check(t, mybackend.New(), conformance.Tolerance{Params: 1e-4, Loss: 1e-5}) }
 package conformance
 
 import (
@@ -50,11 +47,23 @@ func Cases() []Case {
 	}
 	var list []Case
 	add := func(name string, h *head.Head, losses []string, edit func(*backend.Epoch)) {
-		e := backend.Epoch{Rows: data.Shuffled(data.Rows(rows), 9, 1), Batch: batch, LR: 0.1, Momentum: 0.9, WeightDecay: 5e-3}
+		e := backend.Epoch{
+			Rows:        data.Shuffled(data.Rows(rows), 9, 1),
+			Batch:       batch,
+			LR:          0.1,
+			Momentum:    0.9,
+			WeightDecay: 5e-3,
+		}
 		if edit != nil {
 			edit(&e)
 		}
-		p := backend.Problem{Train: Rows(rows, 1), Eval: []*data.Set{Rows(40, 2), Rows(1, 3)}, Head: h, Losses: losses, Batch: batch + 3}
+		p := backend.Problem{
+			Train:  Rows(rows, 1),
+			Eval:   []*data.Set{Rows(40, 2), Rows(1, 3)},
+			Head:   h,
+			Losses: losses,
+			Batch:  batch + 3,
+		}
 		list = append(list, Case{Name: name, Problem: p, Epoch: e})
 	}
 	ce := []string{"ce"}
@@ -68,20 +77,54 @@ func Cases() []Case {
 	add("everything kept", linear, ce, func(e *backend.Epoch) { e.Mask = mask(1, true) })
 	add("nothing kept", bottleneck, ce, func(e *backend.Epoch) { e.Mask = mask(0, true) })
 	add("mixup", bottleneck, ce, func(e *backend.Epoch) {
-		e.Mix = &backend.Mix{Partner: data.Shuffled(data.Rows(rows), 9, 2), Lambda: []float32{0, 1, 0.5, 0.25, 0.9, 0.1, 0.7, 0.3}}
+		e.Mix = &backend.Mix{
+			Partner: data.Shuffled(data.Rows(rows), 9, 2),
+			Lambda:  []float32{0, 1, 0.5, 0.25, 0.9, 0.1, 0.7, 0.3},
+		}
 	})
 	add("some rows, twice", linear, ce, func(e *backend.Epoch) { e.Rows = []int32{3, 3, 9, 60, 0, 3, 12}; e.Batch = 3 })
-	add("second loss, larger batch", bottleneck, []string{"ce", "focal{gamma:2}"}, func(e *backend.Epoch) { e.Loss, e.Batch = 1, batch+3 })
-	add("float16, views", bottleneck, ce, func(e *backend.Epoch) { e.Mix = &backend.Mix{Partner: e.Rows, Lambda: make([]float32, batch)} })
+	add("second loss, larger batch", bottleneck, []string{"ce", "focal{gamma:2}"}, func(e *backend.Epoch) {
+		e.Loss, e.Batch = 1, batch+3
+	})
+	add("float16, views", bottleneck, ce, func(e *backend.Epoch) {
+		e.Mix = &backend.Mix{Partner: e.Rows, Lambda: make([]float32, batch)}
+	})
 	order := data.Shuffled(data.Rows(rows+5), 2, 2)
 	list[len(list)-1].Problem.Train = half.Select(order[:rows])
 	list[len(list)-1].Problem.Eval = []*data.Set{half, half.Select(order[rows:])}
-	for _, l := range []string{"squared", "smoothing", "focal", "flsd53", "inverse_focal", "dual_focal", "aurc",
-		"au", "au{csf:margin}", "au{csf:negent,through:true}", "ce + 0.5*sbece", "ce + 0.5*sbece{variant:lb}", "ce + 0.3*avuc", "focal + 0.5*savuc", "ce + mmce",
-		"ce + mbls{margin:1}", "ce + acls{margin:1}", "ce + mdca", "ce + 0.1*cpc", "ce + 0.5*crl", "ce + 0.1*entropy", "kde_xe", "classwise"} {
+	for _, l := range losses() {
 		add(l, linear, []string{l}, nil)
 	}
 	return list
+}
+
+// losses has every kind of loss.
+func losses() []string {
+	return []string{
+		"squared",
+		"smoothing",
+		"focal",
+		"flsd53",
+		"inverse_focal",
+		"dual_focal",
+		"aurc",
+		"au",
+		"au{csf:margin}",
+		"au{csf:negent,through:true}",
+		"ce + 0.5*sbece",
+		"ce + 0.5*sbece{variant:lb}",
+		"ce + 0.3*avuc",
+		"focal + 0.5*savuc",
+		"ce + mmce",
+		"ce + mbls{margin:1}",
+		"ce + acls{margin:1}",
+		"ce + mdca",
+		"ce + 0.1*cpc",
+		"ce + 0.5*crl",
+		"ce + 0.1*entropy",
+		"kde_xe",
+		"classwise",
+	}
 }
 
 // Rows are clusters of points with labels, a few of them wrong: a function of n and seed.
@@ -209,6 +252,11 @@ func sameTensors(got, want [][]float32, tol float64) error {
 	return nil
 }
 
+func sameMeasure(got, want backend.Measure, tol float64) bool {
+	return got.N == want.N && near(got.NLL, want.NLL, tol) && near(got.Confidence, want.Confidence, tol) &&
+		math.Abs(got.Accuracy-want.Accuracy) <= 1e-9
+}
+
 func sameMeasures(c Case, s, ref backend.Session, tol Tolerance) error {
 	for set := backend.TrainSet; set < len(c.Problem.Eval); set++ {
 		n := c.Problem.Train.N()
@@ -224,8 +272,7 @@ func sameMeasures(c Case, s, ref backend.Session, tol Tolerance) error {
 			if err != nil {
 				return err
 			}
-			if got.N != want.N || !near(got.NLL, want.NLL, tol.Loss) || !near(got.Confidence, want.Confidence, tol.Loss) ||
-				math.Abs(got.Accuracy-want.Accuracy) > 1e-9 {
+			if !sameMeasure(got, want, tol.Loss) {
 				return fmt.Errorf("measure of set %d: %+v, want %+v", set, got, want)
 			}
 			a, b := make([]float32, n*classes), make([]float32, n*classes)

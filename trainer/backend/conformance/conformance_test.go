@@ -14,20 +14,22 @@ func TestReference(t *testing.T) { Check(t, backend.Go{}, Tolerance{}) }
 // naive multiplies by the definition, in float64: the reference with other rounding.
 type naive struct{}
 
-func (naive) Gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	at := func(x []float32, ld int, trans bool, i, j int) float64 {
-		if trans {
+func (naive) Gemm(alpha float32, a, b head.Matrix, beta float32, c head.Matrix) {
+	at := func(m head.Matrix, i, j int) float64 {
+		if m.Transposed {
 			i, j = j, i
 		}
-		return float64(x[i*ld+j])
+		return float64(m.Data[i*m.Stride+j])
 	}
-	for i := range m {
-		for j := range n {
+	_, k := a.Dims()
+	for i := range c.Rows {
+		for j := range c.Cols {
 			var sum float64
 			for l := range k {
-				sum += at(a, lda, transA, i, l) * at(b, ldb, transB, l, j)
+				sum += at(a, i, l) * at(b, l, j)
 			}
-			c[i*ldc+j] = float32(float64(alpha)*sum + float64(beta)*float64(c[i*ldc+j]))
+			to := &c.Data[i*c.Stride+j]
+			*to = float32(float64(alpha)*sum + float64(beta)*float64(*to))
 		}
 	}
 }
@@ -39,8 +41,8 @@ func TestOtherRounding(t *testing.T) {
 // wrong forgets weight decay by multiplying a little differently: Check must see it.
 type wrong struct{ head.Gonum }
 
-func (wrong) Gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	head.Gonum{}.Gemm(transA, transB, m, n, k, alpha*1.001, a, lda, b, ldb, beta, c, ldc)
+func (wrong) Gemm(alpha float32, a, b head.Matrix, beta float32, c head.Matrix) {
+	head.Gonum{}.Gemm(alpha*1.001, a, b, beta, c)
 }
 
 type recorder struct {

@@ -55,6 +55,19 @@ func use(g head.GEMM) {
 }
 
 // Sgemm implements blas.Float32Level3.
-func (products) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	(*current.Load()).Gemm(tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+func (products) Sgemm(
+	tA, tB blas.Transpose, m, n, k int,
+	alpha float32, a []float32, lda int, b []float32, ldb int,
+	beta float32, c []float32, ldc int,
+) {
+	(*current.Load()).Gemm(alpha, factor(tA, m, k, a, lda), factor(tB, k, n, b, ldb),
+		beta, head.Matrix{Rows: m, Cols: n, Stride: ldc, Data: c})
+}
+
+// factor is a matrix that is rows×cols in a product.
+func factor(t blas.Transpose, rows, cols int, data []float32, stride int) head.Matrix {
+	if t == blas.NoTrans {
+		return head.Matrix{Rows: rows, Cols: cols, Stride: stride, Data: data}
+	}
+	return head.Matrix{Rows: cols, Cols: rows, Stride: stride, Data: data, Transposed: true}
 }

@@ -35,7 +35,8 @@ func (s *session) newGraph(of shape) (*graph, error) {
 func (s *session) express(of shape, x *tensor.Dense) (*gorgonia.ExprGraph, gorgonia.Nodes, error) {
 	g := gorgonia.NewGraph()
 	input := func(t *tensor.Dense, name string) *gorgonia.Node {
-		return gorgonia.NewTensor(g, t.Dtype(), t.Dims(), gorgonia.WithShape(t.Shape()...), gorgonia.WithName(name), gorgonia.WithValue(t))
+		return gorgonia.NewTensor(g, t.Dtype(), t.Dims(),
+			gorgonia.WithShape(t.Shape()...), gorgonia.WithName(name), gorgonia.WithValue(t))
 	}
 	z := input(x, "x")
 	var wrt gorgonia.Nodes
@@ -50,7 +51,8 @@ func (s *session) express(of shape, x *tensor.Dense) (*gorgonia.ExprGraph, gorgo
 				return nil, nil, err
 			}
 		}
-		if z, err = layer(z, w, b, &s.rows, i < len(s.head.Layers)-1, i == 0); err != nil {
+		next := layer{rows: &s.rows, hidden: i < len(s.head.Layers)-1, input: i == 0}
+		if z, err = next.of(z, w, b); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -11,49 +11,66 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// product is C ← op(A)·op(B) + β·C, m×n, of a sum of k, row-major and without gaps, by the BLAS of gorgonia's tensors.
-func product(tA, tB blas.Transpose, m, n, k int, a, b []float32, beta float32, c []float32) {
-	lda, ldb := k, n
-	if tA != blas.NoTrans {
-		lda = m
+// multiply is C ← A·B + β·C, by the BLAS of gorgonia's tensors.
+func multiply(a, b head.Matrix, beta float32, c head.Matrix) {
+	op := func(m head.Matrix) blas.Transpose {
+		if m.Transposed {
+			return blas.Trans
+		}
+		return blas.NoTrans
 	}
-	if tB != blas.NoTrans {
-		ldb = k
-	}
-	tensor.WhichBLAS().Sgemm(tA, tB, m, n, k, 1, a, lda, b, ldb, beta, c, n)
+	_, k := a.Dims()
+	tensor.WhichBLAS().Sgemm(op(a), op(b), c.Rows, c.Cols, k,
+		1, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
 }
 
 // layer is x·Wᵀ + b, and ReLU of it for hidden ones, of gradient 0 at 0. Like all ops of a mini-batch it computes the
-// first *rows rows, of which there may be fewer in the last mini-batch than the graph has room for. input says that x
-// has no gradient.
-func layer(x, w, b *gorgonia.Node, rows *int, hidden, input bool) (*gorgonia.Node, error) {
+// first *rows rows, of which there may be fewer in the last mini-batch than the graph has room for.
+type layer struct {
+	rows   *int
+	hidden bool
+	input  bool // whether x is the graph's input, which has no gradient
+}
+
+// of adds the layer to the graph of its inputs.
+func (l layer) of(x, w, b *gorgonia.Node) (*gorgonia.Node, error) {
 	in, out := w.Shape()[1], w.Shape()[0]
 	name := "linear"
-	if hidden {
+	if l.hidden {
 		name = "linear, relu"
 	}
-	return (&op{name: name, in: []hm.Type{matrixType, matrixType, vectorType}, out: matrixType,
-		shape: tensor.Shape{x.Shape()[0], out}, wrt: []bool{!input, true, true},
-		run: func(z []float32, v [][]float32) error {
-			z = z[:*rows*out]
-			for to := z; len(to) > 0; to = to[out:] {
-				copy(to, v[2])
-			}
-			product(blas.NoTrans, blas.Trans, *rows, out, in, v[0], v[1], 1, z)
-			if hidden {
-				head.ReLU(z)
-			}
-			return nil
-		},
-		diff: func(v gorgonia.Nodes, z, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			var err error
-			if hidden {
-				if grad, err = reluGradient(z, grad, rows); err != nil {
-					return nil, err
-				}
-			}
-			return layerGradients(v, grad, rows, input)
-		}}).apply(x, w, b)
+	o := &op{
+		name:  name,
+		in:    []hm.Type{matrixType, matrixType, vectorType},
+		out:   matrixType,
+		shape: tensor.Shape{x.Shape()[0], out},
+		wrt:   []bool{!l.input, true, true},
+		diff:  l.diff,
+	}
+	o.run = func(z []float32, v [][]float32) error {
+		n := *l.rows
+		z = z[:n*out]
+		for to := z; len(to) > 0; to = to[out:] {
+			copy(to, v[2])
+		}
+		multiply(head.Dense(n, in, v[0]), head.Dense(out, in, v[1]).T(), 1, head.Dense(n, out, z))
+		if l.hidden {
+			head.ReLU(z)
+		}
+		return nil
+	}
+	return o.apply(x, w, b)
+}
+
+// diff gives the gradients of the inputs x, W and b, given that of the output z.
+func (l layer) diff(v gorgonia.Nodes, z, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	if l.hidden {
+		var err error
+		if grad, err = reluGradient(z, grad, l.rows); err != nil {
+			return nil, err
+		}
+	}
+	return layerGradients(v, grad, l.rows, l.input)
 }
 
 // layerGradients are those of x (unless it is the input), W and b, given that of x·Wᵀ + b.
@@ -63,7 +80,7 @@ func layerGradients(v gorgonia.Nodes, grad *gorgonia.Node, rows *int, input bool
 	two := []hm.Type{matrixType, matrixType}
 	dw, err := (&op{name: "weight gradient", in: two, out: matrixType, shape: w.Shape(),
 		run: func(dw []float32, v [][]float32) error {
-			product(blas.Trans, blas.NoTrans, out, in, *rows, v[0], v[1], 0, dw)
+			multiply(head.Dense(*rows, out, v[0]).T(), head.Dense(*rows, in, v[1]), 0, head.Dense(out, in, dw))
 			return nil
 		}}).apply(grad, x)
 	if err != nil {
@@ -79,7 +96,7 @@ func layerGradients(v gorgonia.Nodes, grad *gorgonia.Node, rows *int, input bool
 	}
 	dx, err := (&op{name: "input gradient", in: two, out: matrixType, shape: x.Shape(),
 		run: func(dx []float32, v [][]float32) error {
-			product(blas.NoTrans, blas.NoTrans, *rows, in, out, v[0], v[1], 0, dx)
+			multiply(head.Dense(*rows, out, v[0]), head.Dense(out, in, v[1]), 0, head.Dense(*rows, in, dx))
 			return nil
 		}}).apply(grad, w)
 	return gorgonia.Nodes{dx, dw, db}, err
@@ -99,11 +116,17 @@ func reluGradient(y, grad *gorgonia.Node, rows *int) (*gorgonia.Node, error) {
 // mask is w ⊙ m, where m has bits. Where restrict is set its gradient is masked too; else it goes through as it is.
 func mask(w, m *gorgonia.Node, bits []uint8, restrict bool) (*gorgonia.Node, error) {
 	masked := func(name string, w *gorgonia.Node) *op {
-		return &op{name: name, in: []hm.Type{matrixType, bitsType}, out: matrixType, shape: w.Shape(), wrt: []bool{true, false},
+		return &op{
+			name:  name,
+			in:    []hm.Type{matrixType, bitsType},
+			out:   matrixType,
+			shape: w.Shape(),
+			wrt:   []bool{true, false},
 			run: func(out []float32, in [][]float32) error {
 				head.Masked(out, in[0], bits)
 				return nil
-			}}
+			},
+		}
 	}
 	o := masked("mask", w)
 	o.diff = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
@@ -119,26 +142,38 @@ func mask(w, m *gorgonia.Node, bits []uint8, restrict bool) (*gorgonia.Node, err
 // lossAt is a loss of logits: eval returns the value and writes the gradient to where its gradient op has its output.
 func lossAt(z *gorgonia.Node, rows *int, eval func(z, grad []float32) (float64, error)) (*gorgonia.Node, error) {
 	grad, columns := matrix(z.Shape()[0], z.Shape()[1]), z.Shape()[1]
-	return (&op{name: "loss", in: []hm.Type{matrixType}, out: scalarType, wrt: []bool{true},
+	o := &op{name: "loss", in: []hm.Type{matrixType}, out: scalarType, wrt: []bool{true}}
+	o.run = func(out []float32, in [][]float32) error {
+		n := *rows * columns
+		v, err := eval(in[0][:n], floats(grad)[:n])
+		out[0] = float32(v)
+		return err
+	}
+	o.diff = func(in gorgonia.Nodes, value, upstream *gorgonia.Node) (gorgonia.Nodes, error) {
+		d, err := lossGradient(grad).apply(in[0], value, upstream)
+		return gorgonia.Nodes{d}, err
+	}
+	return o.apply(z)
+}
+
+// lossGradient multiplies grad, which the loss has written, by the gradient that the loss gets. The value of the loss is
+// an input, so that this runs after it.
+func lossGradient(grad *tensor.Dense) *op {
+	return &op{
+		name:   "loss gradient",
+		in:     []hm.Type{matrixType, scalarType, scalarType},
+		out:    matrixType,
+		shape:  grad.Shape(),
+		output: grad,
 		run: func(out []float32, in [][]float32) error {
-			n := *rows * columns
-			v, err := eval(in[0][:n], floats(grad)[:n])
-			out[0] = float32(v)
-			return err
+			if upstream := in[2][0]; upstream != 1 {
+				for i := range out {
+					out[i] *= upstream
+				}
+			}
+			return nil
 		},
-		// The value is an input, so that this runs after it; upstream is what the loss counts.
-		diff: func(in gorgonia.Nodes, value, upstream *gorgonia.Node) (gorgonia.Nodes, error) {
-			d, err := (&op{name: "loss gradient", in: []hm.Type{matrixType, scalarType, scalarType}, out: matrixType, shape: z.Shape(), output: grad,
-				run: func(out []float32, in [][]float32) error {
-					if in[2][0] != 1 {
-						for i := range out {
-							out[i] *= in[2][0]
-						}
-					}
-					return nil
-				}}).apply(in[0], value, upstream)
-			return gorgonia.Nodes{d}, err
-		}}).apply(z)
+	}
 }
 
 // writeTo has the op of a gradient write to the memory of t.

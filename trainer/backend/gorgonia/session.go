@@ -35,7 +35,13 @@ func newSession(p backend.Problem, gemm head.GEMM) (*session, error) {
 		return nil, err
 	}
 	mini.Threads = backend.Threads(gemm)
-	s := &session{p: p, mini: mini, eval: backend.NewEvaluator(p, gemm), graphs: map[shape]*graph{}, head: p.Head.Clone()}
+	s := &session{
+		p:      p,
+		mini:   mini,
+		eval:   backend.NewEvaluator(p, gemm),
+		graphs: map[shape]*graph{},
+		head:   p.Head.Clone(),
+	}
 	for _, l := range s.head.Layers {
 		s.add(l.W, l.Out, l.In)
 		s.add(l.B, l.Out)

@@ -25,7 +25,7 @@ type step struct {
 }
 
 func newStep(e backend.Epoch, velocity [][]float32, threads int) *step {
-	return &step{optim.SGD{LR: e.LR, Momentum: e.Momentum, WeightDecay: e.WeightDecay, Decoupled: e.Decoupled, Nesterov: e.Nesterov}, velocity, threads}
+	return &step{e.SGD(), velocity, threads}
 }
 
 // Step implements gorgonia.Solver.
