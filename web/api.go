@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/history"
@@ -33,10 +32,10 @@ type sliceInfo struct {
 }
 
 type windowInfo struct {
-	Name      string `json:"name"`
-	Kind      string `json:"kind"`
-	Snapshots int    `json:"snapshots"`
-	LatestAt  string `json:"latest_at"`
+	Name      string      `json:"name"`
+	Kind      string      `json:"kind"`
+	Snapshots int         `json:"snapshots"`
+	LatestAt  record.Time `json:"latest_at"`
 }
 
 // models answers with the tree of models, versions, slices and windows that have snapshots.
@@ -88,15 +87,13 @@ func (a *api) key(p *params) (history.SnapshotKey, int, error) {
 		return k, http.StatusBadRequest, p.err
 	}
 	var best *history.SeriesInfo
-	var bestAt time.Time
 	for _, s := range a.History.Series() {
 		if s.Model != k.Model || s.Slice != k.Slice || (k.Version != "" && s.Version != k.Version) ||
 			(k.Window != "" && s.Window != k.Window) {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339Nano, s.LatestAt)
-		if err == nil && (best == nil || at.After(bestAt)) {
-			best, bestAt = &s, at
+		if best == nil || s.LatestAt.After(best.LatestAt) {
+			best = &s
 		}
 	}
 	if best == nil {

@@ -14,7 +14,7 @@ var t0 = time.Date(2024, 3, 5, 11, 30, 0, 0, time.UTC)
 
 const pane = 10 * time.Second
 
-func stamp(d time.Duration) string { return t0.Add(d).Format(time.RFC3339) }
+func stamp(d time.Duration) record.Time { return record.At(t0.Add(d).UnixNano()) }
 
 func ptr(v float64) *float64 { return &v }
 

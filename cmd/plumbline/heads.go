@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"os/user"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -65,7 +63,8 @@ func newOrderCommand(action, short, kind string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o := record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action, By: cmp.Or(by, userName()), Why: why, At: pipeline.Format(time.Now().UnixNano())}
+		o := record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action,
+			By: cmp.Or(by, userName()), Why: why, At: record.Now()}
 		if err := t.Allows(o); err != nil {
 			o.Refused = err.Error()
 			if herr := decisionlog.RecordOrder(cmd.Context(), client, cfg, o); herr != nil {
@@ -111,7 +110,7 @@ func runHeadsList(cmd *cobra.Command) error {
 	for _, h := range v.Heads {
 		requested, serve, state := "-", "", h.State
 		if h.Request != nil {
-			requested = h.Request.DecidedAt
+			requested = h.Request.DecidedAt.String()
 		}
 		if h.Serve {
 			serve = "yes"

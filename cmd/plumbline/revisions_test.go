@@ -21,11 +21,20 @@ import (
 	"github.com/plumbline/plumbline/web"
 )
 
+// moment is a time of a test.
+func moment(text string) record.Time {
+	t, err := record.ParseTime(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 // inForce is the record of a revision of model m/1, version v; the temperature tells them apart.
 func inForce(revision int, temperature float64) record.Calibrator {
 	return record.Calibrator{Schema: 1, Model: "m/1", Version: "v", Revision: revision, Published: true,
 		Stage: record.StageFull, Reason: "period", Outcome: "published: temperature",
-		DecidedAt:  fmt.Sprintf("2026-01-01T00:00:%02dZ", revision),
+		DecidedAt:  moment(fmt.Sprintf("2026-01-01T00:00:%02dZ", revision)),
 		Calibrator: fmt.Appendf(nil, `{"version":1,"method":"temperature","temperature":%v}`, temperature)}
 }
 
@@ -70,7 +79,7 @@ func openHistory(t *testing.T, rt *engine.Engine, records ...record.Calibrator) 
 func TestRevisionWhereverItIs(t *testing.T) {
 	rt := engine.New(config.Default(), slog.New(slog.DiscardHandler))
 	openHistory(t, rt, inForce(1, 1.1), inForce(2, 1.2), record.Calibrator{Model: "m/1", Version: "w",
-		DecidedAt: "2026-01-01T00:00:00Z", Outcome: "no change"})
+		DecidedAt: moment("2026-01-01T00:00:00Z"), Outcome: "no change"})
 	rt.History.AddCalibrator(inForce(6, 1.6))
 	topics := map[string][]record.Calibrator{
 		rt.Config.Topics.Calibrators: {inForce(4, 1.39), inForce(4, 1.4)},

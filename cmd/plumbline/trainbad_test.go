@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/trainerd"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
 )
@@ -137,7 +136,7 @@ func TestTrainerBadRequests(t *testing.T) {
 		cfg := config.Default()
 		cfg.Trainer.Files = []string{writeTable(t, "a.arrow", tables[c.table])}
 		request := record.Finetune{ID: "m/1+head9", Model: "m", Version: "1", Classes: c.classes, Seed: 3,
-			Data: record.FinetuneData{From: pipeline.Format(0), To: pipeline.Format(1 << 62)}}
+			Data: record.FinetuneData{From: record.At(0), To: record.At(1 << 62)}}
 		_, err := trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)}.Load(t.Context(), request)
 		if !errors.Is(err, service.ErrHopeless) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.table, err, c.want)

@@ -26,7 +26,6 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/trainerd"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/recipe"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -63,8 +62,8 @@ func ask(t *testing.T, brokers []string, cfg config.Config, n int, recipe string
 	t.Helper()
 	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n),
 		Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z",
-		Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+		DecidedAt: moment("1970-01-01T02:00:00Z"), ShadowFrom: moment("1970-01-01T03:00:00Z"),
+		Data: record.FinetuneData{From: moment("1970-01-01T00:00:00Z"), To: moment("1970-01-01T02:00:00Z")}}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	writeRequest(t, brokers, cfg, r)
 	return r
@@ -293,8 +292,8 @@ func TestTrainerRowsOfRange(t *testing.T) {
 	_, cfg := trainerFiles(t, brokers, t.TempDir(), nil)
 	l := trainerd.Loader{Config: cfg, Log: slog.New(slog.DiscardHandler)}
 	r := record.Finetune{Model: "m", Version: "1", Classes: 3,
-		Data: record.FinetuneData{From: pipeline.Format(int64(1000 * time.Second)),
-			To: pipeline.Format(int64(3000 * time.Second))}}
+		Data: record.FinetuneData{From: record.At(int64(1000 * time.Second)),
+			To: record.At(int64(3000 * time.Second))}}
 	rows, err := l.Load(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +303,7 @@ func TestTrainerRowsOfRange(t *testing.T) {
 		t.Errorf("got %+v, %d train, %d validate; want 2000 rows, 4000 outside, 1600 and 400", used, rows.Train.N(),
 			rows.Valid.N())
 	}
-	r.Data.From, r.Data.To = pipeline.Format(int64(9000*time.Second)), pipeline.Format(int64(9001*time.Second))
+	r.Data.From, r.Data.To = record.At(int64(9000*time.Second)), record.At(int64(9001*time.Second))
 	if _, err := l.Load(t.Context(), r); err == nil || !strings.Contains(err.Error(), "6000 are of other times") {
 		t.Errorf("got %v, want that no row is of the range", err)
 	}

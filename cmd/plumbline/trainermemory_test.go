@@ -93,8 +93,8 @@ func askFor(t *testing.T, brokers []string, cfg config.Config, k int, recipe str
 	t.Helper()
 	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1", ID: "m/1+head1",
 		Classes: k, Recipe: recipe, Seed: 7,
-		DecidedAt: "2024-01-01T00:00:00Z", ShadowFrom: "2024-01-01T00:00:00Z",
-		Data: record.FinetuneData{From: "2020-01-01T00:00:00Z", To: "2030-01-01T00:00:00Z"}}
+		DecidedAt: moment("2024-01-01T00:00:00Z"), ShadowFrom: moment("2024-01-01T00:00:00Z"),
+		Data: record.FinetuneData{From: moment("2020-01-01T00:00:00Z"), To: moment("2030-01-01T00:00:00Z")}}
 	writeRequest(t, brokers, cfg, r)
 }
 

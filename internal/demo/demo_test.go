@@ -210,12 +210,12 @@ func encode(t *testing.T, v any) []byte {
 func TestNotClosed(t *testing.T) {
 	unlabelled := "0 of 12000 rows got their label"
 	firing := func(at string) pipeline.Message {
-		a := record.Alert{Version: modelVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: at,
-			Evidence: &record.AlertEvidence{Direction: "overconfident"}}
-		when, err := time.Parse(time.RFC3339, at)
+		when, err := record.ParseTime(at)
 		if err != nil {
 			t.Fatal(err)
 		}
+		a := record.Alert{Version: modelVersion, Rule: "calibration-raw", Kind: "anytime", State: "firing", At: when,
+			Evidence: &record.AlertEvidence{Direction: "overconfident"}}
 		return pipeline.Message{Stream: pipeline.StreamAlerts, Value: encode(t, a), Time: when.UnixNano(), Record: &a}
 	}
 	for _, c := range []struct {

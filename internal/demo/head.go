@@ -15,7 +15,6 @@ import (
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/operators/archive"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
@@ -101,8 +100,7 @@ func (d *runner) gate(ctx context.Context) hold {
 func awaited(t *heads.State, ts time.Time) []record.Finetune {
 	var out []record.Finetune
 	for _, j := range t.Jobs() {
-		from, err := pipeline.Parse(j.Request.ShadowFrom)
-		if err != nil || from > ts.UnixNano() || !j.Open() {
+		if from := j.Request.ShadowFrom; from.IsZero() || from.UnixNano() > ts.UnixNano() || !j.Open() {
 			continue
 		}
 		out = append(out, j.Request)
@@ -119,15 +117,15 @@ func (s *story) decided() time.Time {
 
 // Finetune is what the result says of the new head.
 type Finetune struct {
-	RequestedAt    string                 `json:"requested_at"`
+	RequestedAt    record.Time            `json:"requested_at"`
 	Reason         string                 `json:"reason"`
 	Why            string                 `json:"why"`
 	Accuracy       float64                `json:"accuracy"` // of the judged rows
 	Reference      float64                `json:"accuracy_before_shift"`
 	Head           string                 `json:"head"`
-	ShadowFrom     string                 `json:"shadow_from"`
+	ShadowFrom     record.Time            `json:"shadow_from"`
 	State          string                 `json:"state"`
-	DecidedAt      string                 `json:"decided_at,omitempty"`
+	DecidedAt      record.Time            `json:"decided_at,omitzero"`
 	Verdict        string                 `json:"verdict,omitempty"`
 	ShadowEvidence *record.ShadowEvidence `json:"evidence,omitempty"`
 }

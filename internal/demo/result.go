@@ -18,10 +18,10 @@ type Result struct {
 	ShiftRow       int64   `json:"shift_row"`
 	LabelledBefore int64   `json:"labelled_rows_before_shift"`
 
-	AlarmAt        string         `json:"alarm_at,omitempty"`
+	AlarmAt        record.Time    `json:"alarm_at,omitzero"`
 	AlarmAfter     *float64       `json:"alarm_after_shift_s"` // event time; null = no alarm
 	AlarmAfterRows *int64         `json:"alarm_after_shift_labelled_rows"`
-	ResolvedAt     string         `json:"resolved_at,omitempty"`
+	ResolvedAt     record.Time    `json:"resolved_at,omitzero"`
 	ECEBeforeShift *ECE           `json:"ece_before_shift"`
 	ECEAfterShift  *ECE           `json:"ece_after_shift"` // before the refit
 	ECEAfterRefit  *ECE           `json:"ece_after_refit"` // both of the same rows, that came after the publication
@@ -43,9 +43,9 @@ type Wall struct {
 
 // ECE is the calibration error at one moment, as the model gave its confidences and as calibrated.
 type ECE struct {
-	At         string `json:"at"`
-	Raw        Metric `json:"raw"`
-	Calibrated Metric `json:"calibrated"`
+	At         record.Time `json:"at"`
+	Raw        Metric      `json:"raw"`
+	Calibrated Metric      `json:"calibrated"`
 }
 
 // Metric is an ECE with what belongs to it.
@@ -63,7 +63,7 @@ type Calibrator struct {
 	Revision      int             `json:"revision"`
 	Published     bool            `json:"published"`
 	Temperature   float64         `json:"temperature"` // of the candidate
-	EffectiveFrom string          `json:"effective_from"`
+	EffectiveFrom record.Time     `json:"effective_from"`
 	Reason        string          `json:"reason"`
 	Outcome       string          `json:"outcome"`
 	Evidence      record.Evidence `json:"evidence"`
@@ -81,11 +81,7 @@ func (s *story) result() (Result, error) {
 		Alerts: s.alerts, Reasons: []string{}}
 	if s.alarm != nil {
 		r.AlarmAt, r.AlarmAfterRows = s.alarm.At, &s.alarmRows
-		at, err := time.Parse(time.RFC3339Nano, s.alarm.At)
-		if err != nil {
-			return r, err
-		}
-		after := at.Sub(s.plan.Shift).Seconds()
+		after := s.alarm.At.Std().Sub(s.plan.Shift).Seconds()
 		r.AlarmAfter = &after
 	}
 	if s.resolved != nil {

@@ -135,7 +135,7 @@ func (s *story) alert(a record.Alert, at time.Time) {
 		s.alarm = &a
 		s.alarmRows = s.labelled - s.atShift
 		s.lines.at(at, "%s: the model is %s beyond the tolerance, by its own estimate since %s; evidence e^%.0f, bound e^%.0f", s.lines.mark("ALARM firing"),
-			a.Evidence.Direction, clock(a.Since), a.Value, a.Threshold)
+			a.Evidence.Direction, a.Since.Std().Format(time.TimeOnly), a.Value, a.Threshold)
 		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s",
 			at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
 	case ours && a.State == "firing" && strings.HasPrefix(a.InhibitedBy, "calibrator"):
@@ -149,15 +149,6 @@ func (s *story) alert(a record.Alert, at time.Time) {
 	case a.InhibitedBy == "" && a.State != "pending":
 		s.lines.at(at, "%s %s: ECE %s", a.Rule, a.State, percent(&a.ECE))
 	}
-}
-
-// clock is the time of day of a record's time.
-func clock(text string) string {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return text
-	}
-	return t.Format(time.TimeOnly)
 }
 
 func (s *story) calibrator(c record.Calibrator, at time.Time) {

@@ -3,14 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/web"
 )
@@ -37,7 +35,7 @@ func (w webHeads) HeadOrder(ctx context.Context, o web.HeadOrder) (any, error) {
 		kind = record.HeadCancel
 	}
 	order := record.Order{Schema: 1, Kind: kind, ID: o.ID, Action: o.Action, By: o.By, Why: o.Why,
-		At: pipeline.Format(time.Now().UnixNano())}
+		At: record.Now()}
 	if err := w.rt.Tuning.Allows(order); err != nil {
 		order.Refused = err.Error()
 		if herr := decisionlog.RecordOrder(ctx, w.client, w.rt.Config, order); herr != nil {

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -24,7 +23,7 @@ import (
 // refused writes an order about a calibrator that was not given to the decisions topic, with who, why, and why not.
 // Where that fails the log says so: the order is refused all the same.
 func (rt *Engine) refused(ctx context.Context, sink pipeline.Sink, o record.Order, reason error) {
-	o.Schema, o.At, o.Refused = 1, pipeline.Format(time.Now().UnixNano()), reason.Error()
+	o.Schema, o.At, o.Refused = 1, record.Now(), reason.Error()
 	rt.Log.Warn("order refused", "action", o.Action, "model", o.Model, "version", o.Version, "revision", o.Revision,
 		"by", o.By, "why", o.Why, "reason", o.Refused)
 	if rt.Config.Topics.Decisions == "" || o.Model == "" {

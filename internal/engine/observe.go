@@ -95,11 +95,11 @@ func (rt *Engine) addCalibrator(c *record.Calibrator) error {
 	if !c.Published && !canary {
 		return nil
 	}
-	from, err := pipeline.Parse(c.EffectiveFrom)
-	if err != nil {
-		return err
+	if c.EffectiveFrom.IsZero() {
+		return fmt.Errorf("calibrator %d of %s/%s: effective_from is no time", c.Revision, c.Model, c.Version)
 	}
-	p := apply.Publication{Revision: c.Revision, From: from, Encoded: c.Calibrator, Canary: canary, Share: c.Share}
+	p := apply.Publication{Revision: c.Revision, From: c.EffectiveFrom.UnixNano(), Encoded: c.Calibrator,
+		Canary: canary, Share: c.Share}
 	if canary && c.Share == 0 {
 		p.Encoded = nil // its end
 	}

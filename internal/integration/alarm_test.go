@@ -27,7 +27,7 @@ func TestAlarm(t *testing.T) {
 	change := start.Add(driftBefore / driftRate * time.Second)
 	var wrong, answered, found, rule time.Time
 	for _, a := range records[record.Alert](t, s.topic("alerts")) {
-		at := parseTime(t, a.At)
+		at := a.At.Std()
 		switch {
 		case a.Rule == "ece" && a.State == "firing" && rule.IsZero():
 			rule = at
@@ -41,7 +41,7 @@ func TestAlarm(t *testing.T) {
 			answered = at
 		case a.State == "firing" && at.After(change) && found.IsZero():
 			found = at
-			if since := parseTime(t, a.Since); since.Before(change.Add(-30*time.Second)) || since.After(at) {
+			if since := a.Since.Std(); since.Before(change.Add(-30*time.Second)) || since.After(at) {
 				t.Errorf("the change was at %v, the estimate of when it began is %v", change, since)
 			}
 		}
@@ -58,7 +58,7 @@ func TestAlarm(t *testing.T) {
 	}
 	first := time.Time{}
 	for _, c := range records[record.Calibrator](t, s.topic("calibrators")) {
-		if from := parseTime(t, c.EffectiveFrom); c.Published && (first.IsZero() || from.Before(first)) {
+		if from := c.EffectiveFrom.Std(); c.Published && (first.IsZero() || from.Before(first)) {
 			first = from
 		}
 	}

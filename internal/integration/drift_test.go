@@ -80,7 +80,7 @@ func drift(t *testing.T, file, signal, yaml string, seed int) (row string) {
 	alarm := firstAlarm(t, s, change)
 	first, before := calibratorAfter(t, s, signal, alarm)
 	in := finalInForce(t, snaps)
-	if from := parseTime(t, in.EffectiveFrom); from.Before(first) {
+	if from := in.EffectiveFrom.Std(); from.Before(first) {
 		t.Errorf("calibrator in force at the end: from %v, want that published after the alarm, at %v, or later", from,
 			first)
 	}
@@ -105,7 +105,7 @@ func firstAlarm(t *testing.T, s settings, change time.Time) time.Time {
 		if a.State != "firing" {
 			continue
 		}
-		at := parseTime(t, a.At)
+		at := a.At.Std()
 		if !at.After(change) {
 			t.Errorf("alarm at %v, before the change at %v: %s", at, change, a.Message)
 		}
@@ -127,7 +127,7 @@ func calibratorAfter(t *testing.T, s settings, signal string, alarm time.Time) (
 		if !c.Published {
 			continue
 		}
-		from := parseTime(t, c.EffectiveFrom)
+		from := c.EffectiveFrom.Std()
 		switch {
 		case from.Before(alarm):
 			before++

@@ -240,7 +240,7 @@ func (d *deployment) everyRowOnce(in input) {
 		if err := json.Unmarshal(r.Value, &s); err != nil {
 			d.t.Fatal(err)
 		}
-		if s.Window.Name == "day" && s.Slice == "" && s.At >= last[s.Model].At {
+		if s.Window.Name == "day" && s.Slice == "" && !last[s.Model].At.After(s.At) {
 			last[s.Model] = s
 		}
 	}

@@ -149,7 +149,7 @@ func (d *deployment) drain(predictions, labels int64, limit time.Duration) view 
 func (d *deployment) result(v view) result {
 	d.t.Helper()
 	r := result{hash: v.hash(), models: v.models, counts: v.counts, snapshots: map[string]string{}}
-	at := map[string]string{}
+	at := map[string]record.Time{}
 	for _, m := range d.read("snapshots") {
 		var s record.Snapshot
 		if err := json.Unmarshal(m.Value, &s); err != nil {
@@ -157,7 +157,7 @@ func (d *deployment) result(v view) result {
 		}
 		// The latest is not always the last: docs/operations.md, Fencing.
 		key := fmt.Sprintf("%s %s %s", m.Key, s.Window.Name, s.Window.Start)
-		if s.At >= at[key] {
+		if !at[key].After(s.At) {
 			r.snapshots[key], at[key] = string(m.Value), s.At
 		}
 	}

@@ -23,8 +23,9 @@ import (
 
 // historyEntry is an entry of /api/v1/models/{model}/history.
 type historyEntry struct {
-	ID, Kind, Version, Slice, At, State, Summary, By, Why string
-	Record                                                json.RawMessage
+	ID, Kind, Version, Slice, State, Summary, By, Why string
+	At                                                record.Time
+	Record                                            json.RawMessage
 }
 
 type historyAnswer struct {
@@ -172,7 +173,7 @@ func checkHistory(t *testing.T, s settings, got []historyEntry) {
 		if _, ok := want[e.Kind+" "+string(e.Record)]; !ok {
 			t.Errorf("entry %d is not on the decisions topic: %.200s", i, e.Record)
 		}
-		if i > 0 && parseTime(t, e.At).After(parseTime(t, got[i-1].At)) {
+		if i > 0 && e.At.After(got[i-1].At) {
 			t.Errorf("entry %d, of %s, stands after that of %s", i, e.At, got[i-1].At)
 		}
 	}

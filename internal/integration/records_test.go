@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -66,13 +65,4 @@ func distinct(t *testing.T, topic string) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-func parseTime(t *testing.T, s string) time.Time {
-	t.Helper()
-	v, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		t.Fatalf("time %q: %v", s, err)
-	}
-	return v
 }

@@ -72,10 +72,11 @@ trainer:
 // ask writes a request.
 func (s *trainerSetup) ask(n int, recipe string) record.Finetune {
 	s.t.Helper()
+	const hour = int64(time.Hour)
 	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n),
 		Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: "1970-01-01T02:00:00Z", ShadowFrom: "1970-01-01T03:00:00Z",
-		Data: record.FinetuneData{From: "1970-01-01T00:00:00Z", To: "1970-01-01T02:00:00Z"}}
+		DecidedAt: record.At(2 * hour), ShadowFrom: record.At(3 * hour),
+		Data: record.FinetuneData{From: record.At(0), To: record.At(2 * hour)}}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	value, err := json.Marshal(r)
 	if err != nil {

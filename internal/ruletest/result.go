@@ -49,11 +49,7 @@ func alertOf(m pipeline.Message) (record.Alert, bool) {
 func (t *Test) judge(alerts []record.Alert, start time.Time) Result {
 	r := Result{Name: t.Name, At: t.At, Alerts: []Alert{}}
 	for _, a := range alerts {
-		at, err := time.Parse(time.RFC3339Nano, a.At)
-		if err != nil {
-			continue
-		}
-		d := at.Sub(start)
+		d := a.At.Std().Sub(start)
 		x := Alert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy,
 			Value: a.Value, Message: a.Message, at: d}
 		if a.Evidence != nil {

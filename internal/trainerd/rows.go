@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/backend"
@@ -90,12 +89,12 @@ func (l Loader) archive() string {
 // Rows is what the evidence says about rows.
 type Rows struct {
 	data.Used
-	From       string `json:"from"`
-	To         string `json:"to"`
-	Outside    int    `json:"outside"` // rows that were read and are not of the request's range
-	Unlabelled int    `json:"unlabelled"`
-	NoFeatures int    `json:"no_features"`
-	Repeated   int    `json:"repeated,omitempty"` // rows of an archive that were there before, by id and time
+	From       record.Time `json:"from"`
+	To         record.Time `json:"to"`
+	Outside    int         `json:"outside"` // rows that were read and are not of the request's range
+	Unlabelled int         `json:"unlabelled"`
+	NoFeatures int         `json:"no_features"`
+	Repeated   int         `json:"repeated,omitempty"` // rows of an archive that were there before, by id and time
 	// Files are those of trainer.files that were read.
 	Files []string `json:"files,omitempty"`
 	// Archive is the directory; Settled says that it went on beyond the range when it was read.
@@ -276,11 +275,8 @@ func fileExists(path string) bool {
 }
 
 func dataRange(r record.Finetune) (from, to int64, err error) {
-	if from, err = pipeline.Parse(r.Data.From); err != nil {
-		return 0, 0, fmt.Errorf("%w: data.from: %w", service.ErrHopeless, err)
+	if r.Data.From.IsZero() || r.Data.To.IsZero() {
+		return 0, 0, fmt.Errorf("%w: data.from or data.to is no time", service.ErrHopeless)
 	}
-	if to, err = pipeline.Parse(r.Data.To); err != nil {
-		return 0, 0, fmt.Errorf("%w: data.to: %w", service.ErrHopeless, err)
-	}
-	return from, to, nil
+	return r.Data.From.UnixNano(), r.Data.To.UnixNano(), nil
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/trainerd"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/archive"
 	"github.com/plumbline/plumbline/trainer/data"
@@ -96,7 +95,7 @@ func loaderOf(change func(*service.Config)) (trainerd.Loader, *bytes.Buffer) {
 
 func requestOf(version string, from, to int64, k int) record.Finetune {
 	return record.Finetune{ID: "m/" + version + "+head9", Model: "m", Version: version, Classes: k, Seed: 3,
-		Data: record.FinetuneData{From: pipeline.Format(from), To: pipeline.Format(to)}}
+		Data: record.FinetuneData{From: record.At(from), To: record.At(to)}}
 }
 
 // rowsOf are the rows of a set in the order of time.

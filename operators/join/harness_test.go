@@ -386,7 +386,7 @@ func (w *world) finals() map[string]record.Snapshot {
 	out := map[string]record.Snapshot{}
 	for _, s := range w.snapshots() {
 		if s.Window.Kind == "time" {
-			out[strings.Join([]string{s.Window.Name, s.Version, s.Slice, s.Window.Start}, "|")] = s
+			out[strings.Join([]string{s.Window.Name, s.Version, s.Slice, s.Window.Start.String()}, "|")] = s
 		}
 	}
 	return out

@@ -69,7 +69,7 @@ func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 		a.Value < a.Threshold || math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 {
 		t.Errorf("alert %+v: want one that fires, with its evidence above log 2/α", a)
 	}
-	if since := nanos(t, a.Since); since > rows[0].TS+20*second || a.Since != a.Evidence.Since {
+	if since := a.Since.UnixNano(); since > rows[0].TS+20*second || a.Since != a.Evidence.Since {
 		t.Errorf("since %s, want about the first row", a.Since)
 	}
 	if a.Evidence.Direction != "overconfident" || len(a.Evidence.Bins) == 0 || a.ECE < .02 || a.Rows == 0 ||
@@ -98,11 +98,11 @@ func TestAlarmComesAndGoes(t *testing.T) {
 		t.Fatalf("alerts %+v, want firing, resolved", alerts)
 	}
 	start, end := rows[from].TS, rows[to].TS
-	if at, since := nanos(t, alerts[0].At), nanos(t, alerts[0].Since); at <= start || at > start+120*second ||
+	if at, since := alerts[0].At.UnixNano(), alerts[0].Since.UnixNano(); at <= start || at > start+120*second ||
 		since < start-60*second || since > start+40*second {
 		t.Errorf("fires at %s since %s, the change was at %s", alerts[0].At, alerts[0].Since, pipeline.Format(start))
 	}
-	if at := nanos(t, alerts[1].At); at <= end || alerts[1].Since != alerts[0].Since {
+	if at := alerts[1].At.UnixNano(); at <= end || alerts[1].Since != alerts[0].Since {
 		t.Errorf("resolved at %s since %s, the change back was at %s", alerts[1].At, alerts[1].Since,
 			pipeline.Format(end))
 	}
@@ -155,19 +155,19 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 				panes = append(panes, p)
 			}
 			slices.Sort(panes)
-			want := ""
+			var want record.Time
 			plain, err := detect.NewAlarm(detect.AlarmSpec{Bins: spec.Bins, EpsilonECE: spec.EpsilonECE,
 				EpsilonBin: spec.EpsilonBin, Alpha: 1. / 3_150_000})
 			w.must(err)
 			for _, p := range panes {
 				fired, err := plain.Observe(p, sums[p])
 				w.must(err)
-				if fired != nil && want == "" {
-					want = pipeline.Format((p+1)*length + (matured+s.model.Pane-1)/s.model.Pane*s.model.Pane)
+				if fired != nil && want.IsZero() {
+					want = record.At((p+1)*length + (matured+s.model.Pane-1)/s.model.Pane*s.model.Pane)
 				}
 			}
 			alerts := w.alerts()
-			if want == "" || len(alerts) != 1 || alerts[0].At != want {
+			if want.IsZero() || len(alerts) != 1 || alerts[0].At != want {
 				t.Errorf("alerts %+v, want one at %s", alerts, want)
 			}
 			if n := w.model.counts.All()[alarm.CountAlarmLate]; n != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
 
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
@@ -62,7 +63,7 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	at, ref := plainAccuracy(t, spec, s.model.Pane, rows)
 	a := alerts[0]
 	if a.Rule != "accuracy-fall" || a.Kind != alarm.Kind || a.Severity != "warning" || a.Signal != stage.SignalRaw ||
-		a.At != at || nanos(t, a.At) <= rows[from].TS ||
+		a.At != at || a.At.UnixNano() <= rows[from].TS ||
 		math.Abs(a.Threshold-math.Log(2*3_150_000)) > 1e-9 || a.Value < a.Threshold {
 		t.Errorf("alert %+v, want one at %s", a, at)
 	}
@@ -73,16 +74,16 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 		!strings.Contains(a.Message, "mean confidence") {
 		t.Errorf("evidence %+v of a reference of %+v; %s", e, ref, a.Message)
 	}
-	if since := nanos(t, a.Since); since < rows[from].TS-60*second || since > rows[from].TS+60*second {
+	if since := a.Since.UnixNano(); since < rows[from].TS-60*second || since > rows[from].TS+60*second {
 		t.Errorf("since %s, the change was at %s", a.Since, pipeline.Format(rows[from].TS))
 	}
-	if nanos(t, alerts[1].At) <= rows[to].TS || alerts[1].Rule != "accuracy-fall" || alerts[1].Evidence != nil {
+	if alerts[1].At.UnixNano() <= rows[to].TS || alerts[1].Rule != "accuracy-fall" || alerts[1].Evidence != nil {
 		t.Errorf("resolved %+v, the change back was at %s", alerts[1], pipeline.Format(rows[to].TS))
 	}
 }
 
 // plainAccuracy returns the end of the label pane at which a test of the rows' own sums fires first, and its reference.
-func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtest.Row) (at string,
+func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtest.Row) (at record.Time,
 	ref *detect.Reference) {
 	t.Helper()
 	sums := paneSums(t, rows, pane, int64(spec.Bins), func(r batchtest.Row) int64 { return r.LabelTS })
@@ -116,11 +117,11 @@ func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtes
 			t.Fatal(err)
 		}
 		if fired != nil {
-			return pipeline.Format((p + 1) * pane), ref
+			return record.At((p + 1) * pane), ref
 		}
 	}
 	t.Fatal("no alarm")
-	return "", nil
+	return record.Time{}, nil
 }
 
 // TestFallOfAccuracyIsNoReasonToRefit: what no calibrator mends starts no refit, and stops none by period.

@@ -74,10 +74,11 @@ func TestClassShiftInSnapshots(t *testing.T) {
 	compared, moved := 0, 0
 	for _, snap := range w.finals() {
 		u := snap.Unlabelled
-		if snap.Predictions < 300 || u == nil || u.ReferenceTo == "" || u.Classes == nil || len(u.Classes.Shifts) < 2 {
+		if snap.Predictions < 300 || u == nil || u.ReferenceTo.IsZero() || u.Classes == nil ||
+			len(u.Classes.Shifts) < 2 {
 			continue
 		}
-		start, end, refTo := nanos(t, snap.Window.Start), nanos(t, snap.Window.End), nanos(t, u.ReferenceTo)
+		start, end, refTo := snap.Window.Start.UnixNano(), snap.Window.End.UnixNano(), u.ReferenceTo.UnixNano()
 		if start < change && end > change {
 			continue
 		}
@@ -172,7 +173,7 @@ func TestClassRule(t *testing.T) {
 	if len(alerts) == 0 || alerts[0].State != stage.Firing || !strings.Contains(alerts[0].Measure, "class") {
 		t.Fatalf("alerts %+v", alerts)
 	}
-	if at := nanos(t, alerts[0].At); at < rows[4000].TS || at > rows[4000].TS+60*second {
+	if at := alerts[0].At.UnixNano(); at < rows[4000].TS || at > rows[4000].TS+60*second {
 		t.Errorf("it fires at %s", alerts[0].At)
 	}
 }
@@ -205,7 +206,7 @@ func TestLabelShiftCorrection(t *testing.T) {
 			if len(got) == 0 {
 				t.Fatal("no correction was published")
 			}
-			first := nanos(t, got[0].EffectiveFrom)
+			first := got[0].EffectiveFrom.UnixNano()
 			if first < change || mode == refit.ShiftAtOnce && first > change+150*second {
 				t.Errorf("the first correction is from %s, shares moved at %s", got[0].EffectiveFrom,
 					pipeline.Format(change))
@@ -227,7 +228,7 @@ func TestLabelShiftCorrection(t *testing.T) {
 			}
 			helped := 0
 			for _, snap := range w.finals() {
-				if snap.InForce != nil && nanos(t, snap.Window.Start) > first && snap.Labelled > 500 {
+				if snap.InForce != nil && snap.Window.Start.UnixNano() > first && snap.Labelled > 500 {
 					helped++
 					if !(*snap.Calibrated.NLL < *snap.Raw.NLL-.02) {
 						t.Errorf("window from %s: NLL %v, raw %v", snap.Window.Start, *snap.Calibrated.NLL,

@@ -76,7 +76,7 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	found, rose, of := map[string]int{}, 0, 0
 	for _, snap := range w.finals() {
 		u := snap.Unlabelled
-		if snap.Predictions < 300 || u == nil || u.Classes == nil || nanos(t, snap.Window.Start) < change {
+		if snap.Predictions < 300 || u == nil || u.Classes == nil || snap.Window.Start.UnixNano() < change {
 			continue
 		}
 		for _, x := range u.Classes.Shifts {

@@ -26,10 +26,10 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	var states []string
 	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {
 		states = append(states, a.State)
-		if at := nanos(t, a.At); at <= shift {
+		if at := a.At.UnixNano(); at <= shift {
 			t.Errorf("alert %s at %s, before the shift at %s", a.State, a.At, pipeline.Format(shift))
 		}
-		if a.Value != a.ECE-a.ECENull || a.Rows < 400 || *a.ECELo > a.ECE || a.Since > a.At {
+		if a.Value != a.ECE-a.ECENull || a.Rows < 400 || *a.ECELo > a.ECE || a.Since.After(a.At) {
 			t.Errorf("alert %+v does not add up", a)
 		}
 	}
@@ -42,7 +42,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	}
 	for _, c := range cals {
 		// The pane of the shift has rows from before it: the alarm's start is no later than the pane after.
-		if c.Reason != "alarm" || nanos(t, c.Evidence.FitFrom) < shift-s.model.Pane ||
+		if c.Reason != "alarm" || c.Evidence.FitFrom.UnixNano() < shift-s.model.Pane ||
 			c.Evidence.FitRows+c.Evidence.TestRows < 300 {
 			t.Errorf("calibrator %s of %d+%d rows from %s; want alarm, 300 or more rows, none from before the shift at %s",
 				c.Reason, c.Evidence.FitRows, c.Evidence.TestRows, c.Evidence.FitFrom, pipeline.Format(shift))

@@ -47,7 +47,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 			for i, a := range alerts {
 				was, m := last[c.off[i]], first.models["m"]
 				if a.Rule != c.off[i] || a.State != stage.Resolved || a.Since != was.Since ||
-					nanos(t, a.At) != m.next*s.model.Pane || nanos(t, a.At) < nanos(t, was.At) ||
+					a.At.UnixNano() != m.next*s.model.Pane || a.At.UnixNano() < was.At.UnixNano() ||
 					!strings.HasPrefix(a.Message, "switched off: ") || a.Evidence != nil ||
 					string(outputs[i].Key) != "m/v1//"+a.Rule || a.InhibitedBy != was.InhibitedBy {
 					t.Errorf("alert %+v (key %s) after %+v", a, outputs[i].Key, was)

@@ -72,7 +72,7 @@ func TestThresholdRules(t *testing.T) {
 			last := map[string]string{}
 			for _, a := range w.alerts() {
 				last[a.Rule] = a.State
-				if a.State != stage.Resolved && nanos(t, a.At) <= rows[2500].TS {
+				if a.State != stage.Resolved && a.At.UnixNano() <= rows[2500].TS {
 					t.Errorf("%s is %s at %s, before the change", a.Rule, a.State, a.At)
 				}
 				if a.State == stage.Firing {
@@ -130,12 +130,12 @@ func TestThresholdOfInterval(t *testing.T) {
 		t.Fatal("accuracy fell, and nothing fires")
 	}
 	near := (at.Value + *at.ValueHi) / 2 // value is below it, the interval is not
-	first := map[bool]string{}
+	first := map[bool]record.Time{}
 	for _, sure := range []bool{false, true} {
 		s.model.Rules = []rule.Config{threshold(rule.Accuracy, near, 1)}
 		s.model.Rules[0].Interval = sure
 		for _, a := range newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder).alerts() {
-			if a.State == stage.Firing && first[sure] == "" {
+			if a.State == stage.Firing && first[sure].IsZero() {
 				first[sure] = a.At
 				if sure && *a.ValueHi >= near {
 					t.Errorf("fires at %v with an interval up to %v, bound %v", a.Value, *a.ValueHi, near)
@@ -143,8 +143,8 @@ func TestThresholdOfInterval(t *testing.T) {
 			}
 		}
 	}
-	if first[true] == "" || first[false] == "" || nanos(t, first[true]) <= nanos(t, first[false]) {
-		t.Errorf("bound %v: fires at %q by its value, at %q by its interval; want the second, later", near,
+	if first[false].IsZero() || !first[true].After(first[false]) {
+		t.Errorf("bound %v: fires at %s by its value, at %s by its interval; want the second, later", near,
 			first[false], first[true])
 	}
 }

@@ -46,7 +46,7 @@ func TestWindowsEqualTheRowsMetrics(t *testing.T) {
 
 func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
 	t.Helper()
-	start, end, at := nanos(t, s.Window.Start), nanos(t, s.Window.End), nanos(t, s.At)
+	start, end, at := s.Window.Start.UnixNano(), s.Window.End.UnixNano(), s.At.UnixNano()
 	var in []batchtest.Row
 	predictions := int64(0)
 	for _, r := range append(slices.Clone(rows), tail...) {
@@ -64,7 +64,7 @@ func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
 			in = append(in, r)
 		}
 	}
-	name := s.Window.Name + " " + s.Slice + " " + s.Window.Start
+	name := s.Window.Name + " " + s.Slice + " " + s.Window.Start.String()
 	if s.Window.Kind == "time" && s.Predictions != predictions || s.Labelled != int64(len(in)) ||
 		s.Raw.N != s.Labelled {
 		t.Errorf("%s: %d predictions, %d labelled, want %d, %d", name, s.Predictions, s.Labelled, predictions, len(in))
@@ -123,15 +123,6 @@ func deref(p *float64) float64 {
 	return *p
 }
 
-func nanos(t *testing.T, s string) int64 {
-	t.Helper()
-	v, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v.UnixNano()
-}
-
 // TestCalibratedIsScoredAfterItsFit recomputes what the calibrator in force makes of the rows after its fit.
 func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	testsize.Slow(t)
@@ -150,12 +141,12 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 		math.Abs(c.Evidence.Temperature-2.5) > .4 {
 		t.Errorf("first calibrator %+v: want a published temperature near 2.5 in force from its decision", c)
 	}
-	from := nanos(t, c.EffectiveFrom)
+	from := c.EffectiveFrom.UnixNano()
 	snaps := w.snapshots()
 	last := snaps[len(snaps)-1]
-	newest, n := nanos(t, cals[len(cals)-1].EffectiveFrom), int64(0)
+	newest, n := cals[len(cals)-1].EffectiveFrom.UnixNano(), int64(0)
 	for _, r := range rows {
-		if r.TS >= newest && r.LabelTS < nanos(t, last.At) {
+		if r.TS >= newest && r.LabelTS < last.At.UnixNano() {
 			n++
 		}
 	}
@@ -168,12 +159,12 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 			continue
 		}
 		same := *snap.Raw.ECE == *snap.Calibrated.ECE
-		before := nanos(t, snap.Window.End) <= from
+		before := snap.Window.End.UnixNano() <= from
 		if windows[before]++; before != same || snap.Calibrated.N == 0 {
 			t.Errorf("window %s: raw ECE %v, calibrated %v, in force from %s", snap.Window.Start, *snap.Raw.ECE,
 				*snap.Calibrated.ECE, c.EffectiveFrom)
 		}
-		if nanos(t, snap.Window.Start) >= from && *snap.Calibrated.ECE > *snap.Raw.ECE/2 {
+		if snap.Window.Start.UnixNano() >= from && *snap.Calibrated.ECE > *snap.Raw.ECE/2 {
 			t.Errorf("window %s: calibrated ECE %v is not below half of raw %v", snap.Window.Start,
 				*snap.Calibrated.ECE, *snap.Raw.ECE)
 		}

@@ -57,7 +57,7 @@ func TestNoChangeHasEvidence(t *testing.T) {
 			}
 		}
 		// The newest 30 % first, and then what comes, up to a pane past validation_rows.
-		if least := e.FitRows * 3 / 7; e.FitTo > e.TestTo || e.TestRows < least || e.TestRows > 1000+150 {
+		if least := e.FitRows * 3 / 7; e.FitTo.After(e.TestTo) || e.TestRows < least || e.TestRows > 1000+150 {
 			t.Errorf("fitted on %d rows to %s, validated on %d to %s: want %d to 1150", e.FitRows, e.FitTo, e.TestRows,
 				e.TestTo, least)
 		}

@@ -29,11 +29,11 @@ func TestRefitsHaveDigests(t *testing.T) {
 					continue
 				}
 				if hash, ok := strings.CutPrefix(e.FitDigest, stage.DigestPrefix); !ok || len(hash) != 64 ||
-					e.FitBegan > d.DecidedAt || e.FitBegan < e.FitTo {
+					e.FitBegan.After(d.DecidedAt) || e.FitTo.After(e.FitBegan) {
 					t.Errorf("decision of %s: fit of %q begun %s, on rows up to %s", d.DecidedAt, e.FitDigest,
 						e.FitBegan, e.FitTo)
 				}
-				all = append(all, d.DecidedAt+" "+e.FitDigest)
+				all = append(all, d.DecidedAt.String()+" "+e.FitDigest)
 			}
 		}
 		if len(all) < 3 {

@@ -106,7 +106,7 @@ func TestOrders(t *testing.T) {
 		t.Errorf("published %s and %s, want T = 1.7 and then what was before, the identity", manual[1].Calibrator,
 			manual[2].Calibrator)
 	}
-	if len(published) != 1 || nanos(t, published[0].DecidedAt) < nanos(t, manual[4].DecidedAt) {
+	if len(published) != 1 || published[0].DecidedAt.UnixNano() < manual[4].DecidedAt.UnixNano() {
 		t.Errorf("refits published %d, want one after the end of the pin", len(published))
 	}
 	if n := w.model.counts.All(); n[refit.CountOrders] != 5 || n[refit.CountBadOrders] != 1 {
@@ -185,7 +185,7 @@ func TestCanary(t *testing.T) {
 		if c.Stage == record.StageCanary && c.Published {
 			t.Errorf("a canary counts as published: %+v", c)
 		}
-		p := apply.Publication{Revision: c.Revision, From: nanos(t, c.EffectiveFrom), Encoded: c.Calibrator,
+		p := apply.Publication{Revision: c.Revision, From: c.EffectiveFrom.UnixNano(), Encoded: c.Calibrator,
 			Canary: c.Stage == record.StageCanary, Share: c.Share}
 		if p.Canary && p.Share == 0 {
 			p.Encoded = nil
@@ -195,7 +195,7 @@ func TestCanary(t *testing.T) {
 	if len(stages) < 3 || strings.Join(stages[:3], " ") != "canary full canary" || first[0].Share != .25 {
 		t.Fatalf("stages %q, share %v; want a canary of .25, full, the canary's end", stages, first[0].Share)
 	}
-	from, full := nanos(t, first[0].EffectiveFrom), nanos(t, first[1].EffectiveFrom)
+	from, full := first[0].EffectiveFrom.UnixNano(), first[1].EffectiveFrom.UnixNano()
 	if full-from < 60*second || string(first[0].Calibrator) != string(first[1].Calibrator) {
 		t.Errorf("canary from %s, full from %s with %s; want a minute in between, the same calibrator",
 			first[0].EffectiveFrom, first[1].EffectiveFrom, first[1].Calibrator)
@@ -265,7 +265,7 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 		for _, d := range back {
 			e := d.Evidence
 			if !d.Published || d.Restores == nil || *d.Restores != 0 || d.Revision != d.Replaces+1 || e.NLLDiff >= 0 ||
-				e.LogE < e.LogENeeded || e.TestRows < 100 || nanos(t, d.DecidedAt) < shift {
+				e.LogE < e.LogENeeded || e.TestRows < 100 || d.DecidedAt.UnixNano() < shift {
 				t.Errorf("rollback %+v: want the identity again after the change, with its evidence", d)
 			}
 		}

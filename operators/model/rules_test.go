@@ -89,7 +89,7 @@ func TestRulesThatCompare(t *testing.T) {
 				var fired []string
 				for _, a := range w.alerts() {
 					// Intervals are of 95 % and for one look: noise may make a rule pending.
-					if a.State == stage.Firing && nanos(t, a.At) <= rows[3500].TS {
+					if a.State == stage.Firing && a.At.UnixNano() <= rows[3500].TS {
 						t.Errorf("%s fires at %s, before the change", a.Rule, a.At)
 					}
 					if a.State == stage.Firing && !slices.Contains(fired, a.Rule) {

@@ -199,7 +199,7 @@ func TestShadowEvaluator(t *testing.T) {
 			}
 			v := vs[0]
 			if e := v.Evidence; e.Rows < 200 || v.ID != "m/v1+head1" || v.Number != 1 ||
-				(v.EffectiveFrom == "") != (v.State == record.ShadowReady) ||
+				v.EffectiveFrom.IsZero() != (v.State == record.ShadowReady) ||
 				e.NLLGain > 0 != (e.LogEBetter > e.LogEWorse) {
 				t.Errorf("got %+v", v)
 			}
@@ -223,7 +223,7 @@ func TestRollback(t *testing.T) {
 	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
 	vs := w.verdicts()
 	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled ||
-		vs[1].EffectiveFrom == "" {
+		vs[1].EffectiveFrom.IsZero() {
 		t.Errorf("got %+v, want ready and rolled back", vs)
 	}
 }

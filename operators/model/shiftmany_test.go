@@ -39,13 +39,13 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 	if len(got) == 0 {
 		t.Fatal("no correction was published")
 	}
-	first := nanos(t, got[0].EffectiveFrom)
+	first := got[0].EffectiveFrom.UnixNano()
 	if first < change {
 		t.Errorf("a correction from %s, shares moved at %s", got[0].EffectiveFrom, pipeline.Format(change))
 	}
 	helped := 0
 	for _, snap := range w.finals() {
-		if snap.InForce != nil && nanos(t, snap.Window.Start) > first && snap.Labelled > 200 {
+		if snap.InForce != nil && snap.Window.Start.UnixNano() > first && snap.Labelled > 200 {
 			helped++
 			t.Logf("window from %s: NLL %.4f, raw %.4f", snap.Window.Start, *snap.Calibrated.NLL, *snap.Raw.NLL)
 			if !(*snap.Calibrated.NLL < *snap.Raw.NLL-.02) {

@@ -66,11 +66,11 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 		if u == nil || u.Rows != snap.Predictions || len(u.Estimates) == 0 {
 			t.Fatalf("window %s to %s: %+v", snap.Window.Start, snap.Window.End, u)
 		}
-		start, end := nanos(t, snap.Window.Start), nanos(t, snap.Window.End)
-		if u.ReferenceTo == "" {
+		start, end := snap.Window.Start.UnixNano(), snap.Window.End.UnixNano()
+		if u.ReferenceTo.IsZero() {
 			continue
 		}
-		refTo = nanos(t, u.ReferenceTo)
+		refTo = u.ReferenceTo.UnixNano()
 		if start < refTo {
 			t.Errorf("window from %s is compared with a reference up to %s", snap.Window.Start, u.ReferenceTo)
 		}
@@ -114,7 +114,7 @@ func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	w := newWorld(t, s, stream(t, episode(103, nil, 6000, 2), 2, 50), 1).run(anyOrder)
 	checked := 0
 	for _, snap := range w.finals() {
-		if snap.InForce == nil || snap.InForce.EffectiveFrom > snap.Window.Start || snap.Labelled < 500 {
+		if snap.InForce == nil || snap.InForce.EffectiveFrom.After(snap.Window.Start) || snap.Labelled < 500 {
 			continue
 		}
 		e := snap.Unlabelled.Estimates[0]

@@ -78,7 +78,7 @@ func identity(t *testing.T, m pipeline.Message) (id, number string) {
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprint(m.Stream, string(m.Key)), a.At
+		return fmt.Sprint(m.Stream, string(m.Key)), a.At.String()
 	}
 	if err := json.Unmarshal(m.Value, &v); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ type Alert struct {
 	State    string `json:"state"` // pending | firing | resolved
 	// Since is the start of the first label pane over the threshold; of kind anytime an estimate of when the error
 	// began.
-	Since string `json:"since"`
-	At    string `json:"at"` // end of the label pane that changed the state
+	Since Time `json:"since"`
+	At    Time `json:"at"` // end of the label pane that changed the state
 	// Value and Threshold by kind: excess ECE and fire; anytime: log evidence and log 1/α; else the measure and fire.
 	Value     float64  `json:"value"`
 	Threshold float64  `json:"threshold"`
@@ -56,7 +56,7 @@ type AlertEvidence struct {
 	FDR       float64 `json:"fdr,omitempty"`
 	Slices    int     `json:"slices,omitempty"`
 	Direction string  `json:"direction"`      // overconfident | underconfident | off both ways | accuracy fell
-	Since     string  `json:"since_estimate"` // no confidence is attached to it
+	Since     Time    `json:"since_estimate"` // no confidence is attached to it
 	// "" = calibration itself; pinned | rolling: change against that curve
 	Reference string        `json:"reference"`
 	Bins      []EvidenceBin `json:"bins"` // where: those off by more than their tolerance, ascending
@@ -73,5 +73,5 @@ type EvidenceBin struct {
 	Gap        float64 `json:"gap"`
 	Reference  float64 `json:"reference,omitempty"`
 	LogE       float64 `json:"log_e"` // that this bin alone is off, 0 where nothing says so
-	Since      string  `json:"since_estimate,omitempty"`
+	Since      Time    `json:"since_estimate,omitzero"`
 }

@@ -19,8 +19,8 @@ type Calibrator struct {
 	Reason  string  `json:"reason"`  // period | alarm | rollback | manual | canary | label_shift
 	Outcome string  `json:"outcome"` // why published or why not, in words
 	// DecidedAt is the end of the deciding label pane; EffectiveFrom equals it.
-	DecidedAt     string `json:"decided_at"`
-	EffectiveFrom string `json:"effective_from"`
+	DecidedAt     Time `json:"decided_at"`
+	EffectiveFrom Time `json:"effective_from"`
 	// Calibrator is the calibrator itself as calib/calibrator encodes it; null where nothing was published.
 	Calibrator json.RawMessage `json:"calibrator"`
 	Method     string          `json:"method,omitempty"` // that was fitted
@@ -46,16 +46,16 @@ const (
 // Evidence compares a candidate with the calibrator in force on rows that come after those it was fitted on. NLLs are
 // in nats, with probabilities floored at e^-NLLBound.
 type Evidence struct {
-	FitRows  int    `json:"fit_rows"`
-	TestRows int    `json:"test_rows"`
-	FitFrom  string `json:"fit_from"`
-	FitTo    string `json:"fit_to"`
+	FitRows  int  `json:"fit_rows"`
+	TestRows int  `json:"test_rows"`
+	FitFrom  Time `json:"fit_from"`
+	FitTo    Time `json:"fit_to"`
 	// FitBegan is the end of the label pane that the fit began at: rows whose label came later are not in it. FitDigest
 	// is "sha256:" and the hash of the rows in hexadecimal digits, over what docs/format.md says; for class weights,
 	// which are fitted on predictions by class, of these. Absent where there was no fit.
-	FitBegan    string  `json:"fit_began,omitempty"`
+	FitBegan    Time    `json:"fit_began,omitzero"`
 	FitDigest   string  `json:"fit_digest,omitempty"`
-	TestTo      string  `json:"test_to"`
+	TestTo      Time    `json:"test_to"`
 	NLLInForce  float64 `json:"nll_in_force"`
 	NLLNew      float64 `json:"nll_new"`
 	NLLDiff     float64 `json:"nll_diff"` // mean paired difference new - in force; negative is better

@@ -20,9 +20,9 @@ type Finetune struct {
 	Why           string `json:"why"`    // in words
 	// DecidedAt is the end of the deciding label pane. The head runs as a shadow on rows from ShadowFrom on; where it
 	// has not by Deadline, the request has failed. All event times.
-	DecidedAt  string `json:"decided_at"`
-	ShadowFrom string `json:"shadow_from"`
-	Deadline   string `json:"deadline"`
+	DecidedAt  Time `json:"decided_at"`
+	ShadowFrom Time `json:"shadow_from"`
+	Deadline   Time `json:"deadline"`
 	// Recipe is what to train, as `plumbline train --recipe` names it; Seed the seed of everything random in it.
 	Recipe   string           `json:"recipe"`
 	Seed     uint64           `json:"seed"`
@@ -33,8 +33,8 @@ type Finetune struct {
 
 // FinetuneData says which rows to train on: those with a prediction time in [From, To) that had their label by then.
 type FinetuneData struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From Time `json:"from"`
+	To   Time `json:"to"`
 	// Rows is how many labelled rows the model task has seen since From: a hint.
 	Rows int64 `json:"rows"`
 }
@@ -42,7 +42,7 @@ type FinetuneData struct {
 // FinetuneEvidence are the numbers that the trigger judged, of sampled labelled rows as the calibrators in force make
 // them: the latest Rows, and the Reference rows that they are held against.
 type FinetuneEvidence struct {
-	Since             string   `json:"since"` // end of the first label pane over the bound
+	Since             Time     `json:"since"` // end of the first label pane over the bound
 	Rows              int64    `json:"rows"`
 	Accuracy          float64  `json:"accuracy"`
 	ECE               float64  `json:"ece"`
@@ -90,9 +90,9 @@ type Head struct {
 	Outcome       string `json:"outcome"` // trained | unchanged | failed | cancelled
 	Why           string `json:"why"`
 	// EffectiveFrom is the event time from which the head runs as a shadow: the request's shadow_from.
-	EffectiveFrom string `json:"effective_from"`
-	Features      int    `json:"features,omitempty"`
-	Classes       int    `json:"classes,omitempty"`
+	EffectiveFrom Time `json:"effective_from"`
+	Features      int  `json:"features,omitempty"`
+	Classes       int  `json:"classes,omitempty"`
 	// Weights is the head as a safetensors file; empty where it is larger than trainer.inline_bytes: then it is read
 	// from the artefact head.safetensors.
 	Weights   []byte     `json:"weights,omitempty"`
@@ -145,17 +145,17 @@ type Verdict struct {
 	ShadowVersion string `json:"shadow_version"`
 	State         string `json:"state"` // ready | rejected | rolled_back | lost
 	Why           string `json:"why"`
-	DecidedAt     string `json:"decided_at"` // end of the deciding label pane
+	DecidedAt     Time   `json:"decided_at"` // end of the deciding label pane
 	// EffectiveFrom is the event time from which the shadow runs no more; empty while it does.
-	EffectiveFrom string         `json:"effective_from,omitempty"`
+	EffectiveFrom Time           `json:"effective_from,omitzero"`
 	Evidence      ShadowEvidence `json:"evidence"`
 }
 
 // ShadowEvidence compares the serving version, as its calibrator in force makes it, with the shadow, on the same rows.
 type ShadowEvidence struct {
 	Rows    int64       `json:"rows"`
-	From    string      `json:"from"` // of prediction times
-	To      string      `json:"to"`
+	From    Time        `json:"from"` // of prediction times
+	To      Time        `json:"to"`
 	Serving ShadowScore `json:"serving"`
 	Shadow  ShadowScore `json:"shadow"`
 	// NLLGain is the mean of NLL serving - NLL shadow, each with probabilities floored at e^-Bound, and its standard
@@ -198,7 +198,7 @@ type Order struct {
 	Action string `json:"action"`
 	By     string `json:"by"`
 	Why    string `json:"why,omitempty"`
-	At     string `json:"at"` // wall clock
+	At     Time   `json:"at"` // wall clock
 	// Model, Version and Revision are those that an order of kind calibrator named.
 	Model    string `json:"model,omitempty"`
 	Version  string `json:"version,omitempty"`

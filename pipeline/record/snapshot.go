@@ -1,5 +1,6 @@
 // Package record holds the JSON records that plumbline publishes: snapshots, calibrators, alerts.
-// They are contracts: fields are added, never renamed. Times are RFC 3339 in UTC; fractions, not percent.
+// They are contracts: fields are added, never renamed. Times are integers, and RFC 3339 in UTC in JSON (Time); fractions,
+// not percent.
 package record
 
 // Metrics are calibration metrics of a set of rows; keys as in `plumbline eval --json`.
@@ -66,7 +67,7 @@ type Snapshot struct {
 	Slice   string `json:"slice"` // "" = all rows, else column=value
 	Window  Window `json:"window"`
 	// At is the end of the label pane that this snapshot was taken at.
-	At          string   `json:"at"`
+	At          Time     `json:"at"`
 	Predictions int64    `json:"predictions"` // predictions seen in the window, labelled or not
 	Labelled    int64    `json:"labelled"`
 	Coverage    *float64 `json:"coverage"` // labelled / predictions; null where predictions are not windowed
@@ -96,8 +97,8 @@ type Snapshot struct {
 type Window struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind"` // time | rows
-	Start string `json:"start"`
-	End   string `json:"end"`
+	Start Time   `json:"start"`
+	End   Time   `json:"end"`
 	Final bool   `json:"final"`
 }
 
@@ -114,7 +115,7 @@ type InForce struct {
 	Version       int     `json:"version"`
 	Method        string  `json:"method"`
 	Temperature   float64 `json:"temperature,omitempty"`
-	EffectiveFrom string  `json:"effective_from"`
+	EffectiveFrom Time    `json:"effective_from"`
 	Raw           Metrics `json:"raw"`
 	Calibrated    Metrics `json:"calibrated"`
 }

@@ -4,8 +4,8 @@ package record
 type Unlabelled struct {
 	Rows int64 `json:"n"` // predictions of the window
 	// ReferenceRows predictions up to ReferenceTo are what the distances are from; absent while there are too few.
-	ReferenceRows int64  `json:"reference_rows,omitempty"`
-	ReferenceTo   string `json:"reference_to,omitempty"`
+	ReferenceRows int64 `json:"reference_rows,omitempty"`
+	ReferenceTo   Time  `json:"reference_to,omitzero"`
 	// Distances by confidence score function: msp, margin, negent.
 	Distances map[string]Distances `json:"distances,omitempty"`
 	Estimates []Estimate           `json:"estimates,omitempty"`

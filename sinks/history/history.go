@@ -2,7 +2,6 @@ package history
 
 import (
 	"sync"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -106,14 +105,13 @@ func New(cfg Config) *History {
 // AddSnapshot keeps s. A time window is revised as its labels come: the snapshot with the latest At stands.
 // A repeat, or an older revision, changes nothing.
 func (h *History) AddSnapshot(s record.Snapshot) {
-	at, ok := parseTime(s.At)
-	x := at
-	if s.Window.Kind == "time" && ok {
-		x, ok = parseTime(s.Window.End)
+	x := s.At
+	if s.Window.Kind == "time" {
+		x = s.Window.End
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !ok {
+	if s.At.IsZero() || x.IsZero() {
 		h.stats.BadTimes++
 		return
 	}
@@ -124,7 +122,7 @@ func (h *History) AddSnapshot(s record.Snapshot) {
 		h.stats.EvictedKeys += h.series.put(k, sr, h.cfg.Keys)
 	}
 	sr.kind = s.Window.Kind
-	if !sr.add(stored{x, at, &s}, h.cfg) {
+	if !sr.add(stored{x.UnixNano(), s.At.UnixNano(), &s}, h.cfg) {
 		h.stats.Repeats++
 		return
 	}
@@ -165,8 +163,7 @@ func (sr *series) add(e stored, cfg Config) bool {
 func (h *History) AddAlert(a record.Alert) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at, ok := parseTime(a.At)
-	if !ok {
+	if a.At.IsZero() {
 		h.stats.BadTimes++
 		return
 	}
@@ -174,16 +171,17 @@ func (h *History) AddAlert(a record.Alert) {
 	same := func(b *record.Alert) bool {
 		return b.At == a.At && b.Slice == a.Slice && b.Rule == a.Rule && b.State == a.State
 	}
-	if !addTimed(&d.alerts, timed[*record.Alert]{at, &a}, same, h.cfg.AlertsPerModel) {
+	if !addTimed(&d.alerts, timed[*record.Alert]{a.At.UnixNano(), &a}, same, h.cfg.AlertsPerModel) {
 		h.stats.Repeats++
 		return
 	}
-	d.setCurrent(at, &a, h.cfg.Keys)
+	d.setCurrent(&a, h.cfg.Keys)
 	h.publish("alert", a.Model, a.Version, &a)
 }
 
 // setCurrent follows the latest state of a's rule; at most limit rules are followed, further ones are in the ring only.
-func (d *decisions) setCurrent(at int64, a *record.Alert, limit int) {
+func (d *decisions) setCurrent(a *record.Alert, limit int) {
+	at := a.At.UnixNano()
 	for i := len(d.alerts) - 1; i >= 0 && d.alerts[i].at > at; i-- {
 		if b := d.alerts[i].rec; b.Slice == a.Slice && b.Rule == a.Rule {
 			return // a came late: a newer state of the rule is known
@@ -204,8 +202,7 @@ func (d *decisions) setCurrent(at int64, a *record.Alert, limit int) {
 func (h *History) AddCalibrator(c record.Calibrator) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at, ok := parseTime(c.DecidedAt)
-	if !ok {
+	if c.DecidedAt.IsZero() {
 		h.stats.BadTimes++
 		return
 	}
@@ -215,7 +212,8 @@ func (h *History) AddCalibrator(c record.Calibrator) {
 			b.Reason == c.Reason && b.Outcome == c.Outcome &&
 			b.By == c.By && b.Why == c.Why // a person may pin and unpin within one pane
 	}
-	if !addTimed(&d.calibrators, timed[*record.Calibrator]{at, &c}, same, h.cfg.CalibratorsPerModel) {
+	e := timed[*record.Calibrator]{c.DecidedAt.UnixNano(), &c}
+	if !addTimed(&d.calibrators, e, same, h.cfg.CalibratorsPerModel) {
 		h.stats.Repeats++
 		return
 	}
@@ -291,12 +289,4 @@ func trim(s *record.Snapshot) *record.Snapshot {
 		c.InForce = &f
 	}
 	return &c
-}
-
-func parseTime(s string) (int64, bool) {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return 0, false
-	}
-	return t.UnixNano(), true
 }

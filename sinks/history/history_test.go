@@ -12,7 +12,9 @@ import (
 
 var t0 = time.Date(2024, 3, 5, 12, 0, 0, 0, time.UTC)
 
-func stamp(i int) string { return t0.Add(time.Duration(i) * 10 * time.Second).Format(time.RFC3339) }
+func stamp(i int) record.Time {
+	return record.At(t0.Add(time.Duration(i) * 10 * time.Second).UnixNano())
+}
 
 func rowsSnap(i int) record.Snapshot {
 	return record.Snapshot{
@@ -64,8 +66,7 @@ func TestHistorySnapshotRing(t *testing.T) {
 	if s, ok := h.Latest(key); !ok || s.Labelled != 6 {
 		t.Errorf("latest: got %d, %v, want 6", s.Labelled, ok)
 	}
-	at, _ := parseTime(stamp(4))
-	if s, ok := h.AsOf(key, at+1); !ok || s.Labelled != 4 {
+	if s, ok := h.AsOf(key, stamp(4).UnixNano()+1); !ok || s.Labelled != 4 {
 		t.Errorf("as of pane 4: got %d, %v", s.Labelled, ok)
 	}
 	if _, ok := h.AsOf(key, 0); ok {
@@ -163,9 +164,9 @@ func TestHistoryOrdersOfOnePane(t *testing.T) {
 
 func TestHistoryBadTime(t *testing.T) {
 	h := New(Config{})
-	h.AddSnapshot(record.Snapshot{At: "yesterday"})
+	h.AddSnapshot(record.Snapshot{})
 	h.AddAlert(record.Alert{})
-	h.AddCalibrator(record.Calibrator{DecidedAt: "2024-13-01T00:00:00Z"})
+	h.AddCalibrator(record.Calibrator{})
 	if st := h.Stats(); st.BadTimes != 3 || st.Keys != 0 {
 		t.Errorf("got %+v, want 3 bad times and no key", st)
 	}

@@ -11,7 +11,7 @@ type SeriesInfo struct {
 	SnapshotKey
 	Kind      string // of the window: time | rows
 	Snapshots int
-	LatestAt  string // At of the newest snapshot
+	LatestAt  record.Time // At of the newest snapshot
 }
 
 // Series lists the series, sorted by model, version, slice and window.

@@ -157,8 +157,8 @@ func collectRefits(ch chan<- prometheus.Metric, h *history.History) {
 	}
 	for m, d := range newest {
 		gauge(ch, descRefit, 1, m.model, m.version, d.Reason, refitResult(&d))
-		if at, err := time.Parse(time.RFC3339Nano, d.DecidedAt); err == nil {
-			gauge(ch, descRefitAt, float64(at.UnixNano())/1e9, m.model, m.version)
+		if !d.DecidedAt.IsZero() {
+			gauge(ch, descRefitAt, float64(d.DecidedAt.UnixNano())/1e9, m.model, m.version)
 		}
 	}
 }
@@ -201,8 +201,8 @@ func collectSnapshot(ch chan<- prometheus.Metric, s *record.Snapshot) {
 	if s.Unlabelled != nil {
 		collectUnlabelled(ch, s.Unlabelled, key)
 	}
-	if at, err := time.Parse(time.RFC3339Nano, s.At); err == nil {
-		gauge(ch, descAt, float64(at.UnixNano())/1e9, key...)
+	if !s.At.IsZero() {
+		gauge(ch, descAt, float64(s.At.UnixNano())/1e9, key...)
 	}
 }
 

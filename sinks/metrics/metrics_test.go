@@ -55,6 +55,15 @@ func samples(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
+// moment is a time of a test.
+func moment(text string) record.Time {
+	t, err := record.ParseTime(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 func ptr(x float64) *float64 { return &x }
 
 // fullSnapshot has a value of its own in every field that is exported.
@@ -65,9 +74,10 @@ func fullSnapshot() record.Snapshot {
 				d)}
 	}
 	served := m(.03)
-	return record.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`, At: "2026-01-31T00:00:10.5Z",
-		Window: record.Window{Name: "10m", Kind: "time", Start: "2026-01-30T23:50:00Z",
-			End: "2026-01-31T00:00:00Z"}, Predictions: 400, Labelled: 100,
+	return record.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`,
+		At: moment("2026-01-31T00:00:10.5Z"),
+		Window: record.Window{Name: "10m", Kind: "time", Start: moment("2026-01-30T23:50:00Z"),
+			End: moment("2026-01-31T00:00:00Z")}, Predictions: 400, Labelled: 100,
 		Coverage: ptr(.25), Lag: record.Lag{Mean: 9, P50: 5, P90: 20,
 			P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
 		Unlabelled: &record.Unlabelled{Rows: 400, ReferenceRows: 1000,
@@ -76,7 +86,7 @@ func fullSnapshot() record.Snapshot {
 				Miss: &record.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
 			Classes: &record.Classes{PSI: &record.Distance{Value: .1, Threshold: .2},
 				Shifts: []record.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
-		InForce: &record.InForce{Version: 3, Method: "temperature", EffectiveFrom: "2026-01-30T00:00:00Z"}}
+		InForce: &record.InForce{Version: 3, Method: "temperature", EffectiveFrom: moment("2026-01-30T00:00:00Z")}}
 }
 
 func TestScrapeEqualsTheHistory(t *testing.T) {
@@ -84,13 +94,13 @@ func TestScrapeEqualsTheHistory(t *testing.T) {
 	h.AddSnapshot(fullSnapshot())
 	for i, state := range []string{"firing", "resolved"} {
 		h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: fmt.Sprintf("rule%d", i), Severity: "warning",
-			State: state, Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+			State: state, Since: moment("2026-01-31T00:00:00Z"), At: moment("2026-01-31T00:00:10Z")})
 	}
 	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "rule2", Severity: "info", State: "firing",
-		InhibitedBy: "m/v//rule0", Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+		InhibitedBy: "m/v//rule0", Since: moment("2026-01-31T00:00:00Z"), At: moment("2026-01-31T00:00:10Z")})
 	for i, outcome := range []string{"no change: 12 rows", "published: better"} {
 		h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Revision: i, Published: i == 1, Reason: "alarm",
-			Outcome: outcome, DecidedAt: fmt.Sprintf("2026-01-31T00:00:%d0Z", i)})
+			Outcome: outcome, DecidedAt: moment(fmt.Sprintf("2026-01-31T00:00:%d0Z", i))})
 	}
 	task := &pipeline.TaskStatus{Task: "shard", Partition: 2, Next: map[string]int64{"logits": 17, "labels": 9},
 		WM: 1769817600_500000000, CaughtUp: true,
@@ -190,8 +200,8 @@ func TestScrapeOfNothing(t *testing.T) {
 // TestUndefinedIsAbsent: a value that is not known is left out, never 0 or NaN.
 func TestUndefinedIsAbsent(t *testing.T) {
 	h := history.New(history.Config{})
-	h.AddSnapshot(record.Snapshot{Model: "m", Version: "v", At: "2026-01-31T00:00:10Z",
-		Window: record.Window{Name: "last", Kind: "rows", End: "2026-01-31T00:00:10Z"}})
+	h.AddSnapshot(record.Snapshot{Model: "m", Version: "v", At: moment("2026-01-31T00:00:10Z"),
+		Window: record.Window{Name: "last", Kind: "rows", End: moment("2026-01-31T00:00:10Z")}})
 	got, rows := samples(t, scrape(t, h)), 0
 	for k, v := range got {
 		if strings.HasPrefix(k, "plumbline_window_labelled_rows") && v == 0 {
@@ -242,7 +252,7 @@ func TestWorstSlices(t *testing.T) {
 		h.AddSnapshot(s)
 	}
 	h.AddAlert(record.Alert{Model: "m", Version: "v", Slice: "tenant=4", Rule: "r", State: "firing", InhibitedBy: "x",
-		Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
+		Since: moment("2026-01-31T00:00:00Z"), At: moment("2026-01-31T00:00:10Z")})
 	snaps, leftOut, dropped := exported(h, 3)
 	var got []string
 	for _, s := range snaps {

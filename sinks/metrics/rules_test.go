@@ -55,8 +55,9 @@ func everything(t *testing.T) (text string, own map[string]bool) {
 	pooled.Slice, pooled.PooledValues = "region=~other", 7
 	h.AddSnapshot(pooled)
 	h.AddAlert(record.Alert{Model: "m", Version: "v", Rule: "r", Severity: "warning", State: "firing",
-		Since: "2026-01-31T00:00:00Z", At: "2026-01-31T00:00:10Z"})
-	h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Reason: "alarm", DecidedAt: "2026-01-31T00:00:10Z"})
+		Since: moment("2026-01-31T00:00:00Z"), At: moment("2026-01-31T00:00:10Z")})
+	h.AddCalibrator(record.Calibrator{Model: "m", Version: "v", Reason: "alarm",
+		DecidedAt: moment("2026-01-31T00:00:10Z")})
 	text = scrape(t, h, fullStatus())
 	own = names(text, `(?m)^plumbline_(\w+)[{ ]`)
 	// The command has collectors of its own, which every process exports.

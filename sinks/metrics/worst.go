@@ -71,7 +71,7 @@ func collectPooled(ch chan<- prometheus.Metric, h *history.History) {
 			continue
 		}
 		key := history.SnapshotKey{Model: s.Model, Version: s.Version, Slice: s.Slice}
-		if snap, ok := h.Latest(s.SnapshotKey); ok && snap.At > newest[key].At {
+		if snap, ok := h.Latest(s.SnapshotKey); ok && snap.At.After(newest[key].At) {
 			newest[key] = snap
 		}
 	}

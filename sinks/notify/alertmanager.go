@@ -45,7 +45,8 @@ func (c *Options) postable(a *record.Alert, now time.Time) postable {
 		k, v, _ := strings.Cut(l, "=")
 		labels[k] = v
 	}
-	annotations := map[string]string{"summary": a.Message, "since": a.Since, "at": a.At, "signal": a.Signal,
+	annotations := map[string]string{"summary": a.Message, "since": a.Since.String(), "at": a.At.String(),
+		"signal": a.Signal,
 		"window": a.Window,
 		"value":  number(a.Value), "threshold": number(a.Threshold), "ece": number(a.ECE),
 		"ece_null": number(a.ECENull),
@@ -64,13 +65,12 @@ func (c *Options) postable(a *record.Alert, now time.Time) postable {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// earlier is the time of an alert, or now where that is earlier or the text is none.
-func earlier(text string, now time.Time) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.After(now) {
+// earlier is the time of an alert, or now where that is earlier or there is none.
+func earlier(at record.Time, now time.Time) time.Time {
+	if at.IsZero() || at.Std().After(now) {
 		return now
 	}
-	return t
+	return at.Std()
 }
 
 // link is the page at the alert's window and time: the reliability diagram that it was raised on.
@@ -81,18 +81,18 @@ func (c *Options) link(a *record.Alert) string {
 	if a.Diagram != "" {
 		return strings.TrimSuffix(c.ExternalURL, "/") + a.Diagram
 	}
-	q := url.Values{"model": {a.Model}, "version": {a.Version}, "slice": {a.Slice}, "window": {a.Window}, "at": {a.At}}
+	q := url.Values{"model": {a.Model}, "version": {a.Version}, "slice": {a.Slice}, "window": {a.Window},
+		"at": {a.At.String()}}
 	return strings.TrimSuffix(c.ExternalURL, "/") + "/?" + q.Encode()
 }
 
 // evidence is the alert's record in the history: what it rests on, for as long as the history is kept.
 func (c *Options) evidence(a *record.Alert) string {
-	at, err := time.Parse(time.RFC3339Nano, a.At)
-	if c.ExternalURL == "" || !c.History || err != nil {
+	if c.ExternalURL == "" || !c.History || a.At.IsZero() {
 		return ""
 	}
-	q := url.Values{"version": {a.Version}, "kind": {record.DecisionAlert}, "since": {a.At},
-		"until": {at.Add(1).Format(time.RFC3339Nano)}}
+	q := url.Values{"version": {a.Version}, "kind": {record.DecisionAlert}, "since": {a.At.String()},
+		"until": {record.At(a.At.UnixNano() + 1).String()}}
 	return strings.TrimSuffix(c.ExternalURL, "/") + "/api/v1/models/" + url.PathEscape(a.Model) + "/history?" +
 		q.Encode()
 }

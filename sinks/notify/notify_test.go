@@ -21,6 +21,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
+// moment is a time of a test.
+func moment(text string) record.Time {
+	t, err := record.ParseTime(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 // topic is a source of alert records that ends in an Idle record and more as they are added.
 type topic struct {
 	records chan pipeline.Record
@@ -38,7 +47,8 @@ func (s *topic) alert(t *testing.T, rule, state string) {
 	t.Helper()
 	b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule,
 		Severity: "critical", State: state,
-		Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:10:00Z", Value: 0.07, Threshold: 0.05, Rows: 1200,
+		Since: moment("2026-01-01T00:00:00Z"), At: moment("2026-01-01T00:10:00Z"),
+		Value: 0.07, Threshold: 0.05, Rows: 1200,
 		Message: rule + " " + state, Window: "last-5000"})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +210,7 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
 		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state,
-			Since: "2026-01-01T00:00:00Z", At: "2026-01-01T00:20:00Z",
+			Since: moment("2026-01-01T00:00:00Z"), At: moment("2026-01-01T00:20:00Z"),
 			InhibitedBy: by, Diagram: "/?model=m&at=1"})
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ type Webhook struct {
 // event is the body of a webhook's request.
 type event struct {
 	Type      string        `json:"type"` // alert.firing, alert.resolved, alert.pending
-	Timestamp string        `json:"timestamp"`
+	Timestamp record.Time   `json:"timestamp"`
 	Link      string        `json:"link,omitempty"`     // the page at the alert's window and moment
 	Evidence  string        `json:"evidence,omitempty"` // the alert's record, with its evidence, in the history
 	Data      *record.Alert `json:"data"`

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -21,7 +20,7 @@ type Entry struct {
 	Version string `json:"version"`
 	Slice   string `json:"slice,omitempty"`
 	// At is event time, of orders about heads the wall clock.
-	At string `json:"at"`
+	At record.Time `json:"at"`
 	// State is what was decided, in a word: see the States of each kind in docs/http.md.
 	State   string `json:"state"`
 	Summary string `json:"summary"` // in words
@@ -30,7 +29,6 @@ type Entry struct {
 	// Record is the record as its topic has it, a head without its weights.
 	Record json.RawMessage `json:"record,omitempty"`
 
-	at int64 // At in Unix nanoseconds
 	// 1 + offset on the decisions topic, which orders what was decided at one moment; 0 = not from there
 	seq int64
 	// of the calibrator that the record put in force, or wrote again; of a trained head its number; 0 = none
@@ -38,7 +36,7 @@ type Entry struct {
 	head     string // id of the head that the record is about; "" = of none
 }
 
-func (e *Entry) position() position { return position{e.at, e.seq, e.ID} }
+func (e *Entry) position() position { return position{e.At.UnixNano(), e.seq, e.ID} }
 
 // decisive reports whether an entry may say what is in force: which calibrator, pin, canary or head.
 func (e *Entry) decisive() bool {
@@ -124,12 +122,9 @@ func decode(kind string, body []byte, logged pipeline.Time) (Entry, bool, error)
 	if e.Model == "" {
 		return Entry{}, false, fmt.Errorf("%s: it names no model", kind)
 	}
-	if t, err := time.Parse(time.RFC3339Nano, e.At); err == nil {
-		e.at = t.UnixNano()
-	} else {
-		e.at = logged
+	if e.At.IsZero() {
+		e.At = record.At(logged)
 	}
-	e.At = pipeline.Format(e.at)
 	h := sha256.New()
 	h.Write([]byte(kind + "\n"))
 	h.Write(e.Record)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -64,8 +65,8 @@ func TestKinds(t *testing.T) {
 			"verdict m 1  2023-11-14T22:13:25Z ready , 1+head1: better"},
 		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "a/b/1+head1", Action: "pin", By: "ann",
 			At: moment(5)}, true, "order a/b 1  2023-11-14T22:13:25Z pin ann, pin of a/b/1+head1"},
-		{record.DecisionOrder, record.Order{Kind: record.HeadCancel, ID: "m/1+head1", Action: "cancel", By: "ann",
-			At: "noon"}, true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
+		{record.DecisionOrder, json.RawMessage(`{"kind":"cancel","id":"m/1+head1","action":"cancel","by":"ann",
+			"at":"noon"}`), true, "order m 1  1970-01-01T00:00:00.000000009Z cancel ann, cancel of m/1+head1"},
 		{record.DecisionOrder, record.Order{Kind: record.HeadOrder, ID: "m/1+head9", Action: "pin", By: "eve",
 			At: moment(5), Refused: "there is no such head"}, true,
 			"order m 1  2023-11-14T22:13:25Z refused eve, pin of m/1+head9: refused: there is no such head"},
@@ -89,8 +90,8 @@ func TestKinds(t *testing.T) {
 		if a.ID != b.ID || a.seq != 1 || b.seq != 0 || !bytes.Equal(a.Record, b.Record) {
 			t.Errorf("%s: by the decisions topic %+v, by its own %+v", c.kind, a, b)
 		}
-		if got := strings.Join([]string{a.Kind, a.Model, a.Version, a.Slice, a.At, a.State, a.By}, " ") + ", " +
-			a.Summary; got != c.want {
+		columns := []string{a.Kind, a.Model, a.Version, a.Slice, a.At.String(), a.State, a.By}
+		if got := strings.Join(columns, " ") + ", " + a.Summary; got != c.want {
 			t.Errorf("%s\nwant\n%s", got, c.want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // fileTx is a transaction on a file.
@@ -226,9 +226,8 @@ func decodeEntry(model string, key, value []byte, withRecord bool) (*Entry, erro
 	if len(key) < 16 {
 		return nil, fmt.Errorf("%w: a key of %d bytes", errEntry, len(key))
 	}
-	e := &Entry{Model: model, ID: hex.EncodeToString(key[16:]), at: timeOf(key),
+	e := &Entry{Model: model, ID: hex.EncodeToString(key[16:]), At: record.At(timeOf(key)),
 		seq: int64(binary.BigEndian.Uint64(key[8:]))}
-	e.At = pipeline.Format(e.at)
 	r := binenc.NewReader(value)
 	for _, s := range []*string{&e.Kind, &e.Version, &e.Slice, &e.State, &e.Summary, &e.By, &e.Why, &e.head} {
 		*s = r.String(math.MaxInt32)

@@ -103,7 +103,7 @@ func open(t *testing.T, cfg Options) *Store {
 var place = Place{Cluster: "c", Topic: "decisions", Partition: 3}
 
 // moment is the event time number i.
-func moment(i int) string { return pipeline.Format(int64(1_700_000_000+i) * int64(time.Second)) }
+func moment(i int) record.Time { return record.At(int64(1_700_000_000+i) * int64(time.Second)) }
 
 // decisions are n records of a decisions topic about a few models; several are of one moment, and some come twice.
 func decisions(t *testing.T, seed uint64, n int) []pipeline.Record {
@@ -164,7 +164,7 @@ func reference(t *testing.T, rs []pipeline.Record) []Entry {
 		}
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
-		return -cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID))
+		return -a.position().compare(b.position())
 	})
 	return out
 }

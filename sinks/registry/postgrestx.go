@@ -11,7 +11,6 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -78,13 +77,14 @@ func (t *sqlTx) entries(f *filter, yield func(*Entry) bool) error {
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		e := Entry{Model: f.Model}
+		var at int64
 		var body string
-		err := rows.Scan(&e.ID, &e.Kind, &e.Version, &e.Slice, &e.at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why,
+		err := rows.Scan(&e.ID, &e.Kind, &e.Version, &e.Slice, &at, &e.seq, &e.State, &e.Summary, &e.By, &e.Why,
 			&e.head, &e.revision, &body)
 		if err != nil {
 			return err
 		}
-		e.At = pipeline.Format(e.at)
+		e.At = record.At(at)
 		if f.Records {
 			e.Record = []byte(body)
 		}
@@ -155,9 +155,8 @@ func (t *sqlTx) add(es []Entry) (added int, err error) {
 	defer func() { _ = insert.Close() }()
 	for i := range es {
 		e := &es[i]
-		res, err := insert.ExecContext(t.ctx, e.ID, e.Kind, e.Model, e.Version, e.Slice, e.at, e.seq, e.State,
-			e.Summary, e.By, e.Why, e.head,
-			e.revision, string(e.Record))
+		res, err := insert.ExecContext(t.ctx, e.ID, e.Kind, e.Model, e.Version, e.Slice, e.At.UnixNano(), e.seq,
+			e.State, e.Summary, e.By, e.Why, e.head, e.revision, string(e.Record))
 		if err != nil {
 			return 0, err
 		}

@@ -80,7 +80,8 @@ func TestQuery(t *testing.T) {
 				for _, e := range want {
 					if e.Model == q.Model && (q.Version == "" || e.Version == q.Version) &&
 						(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) &&
-						(q.Since == nil || e.at >= *q.Since) && (q.Until == nil || e.at < *q.Until) {
+						(q.Since == nil || e.At.UnixNano() >= *q.Since) &&
+						(q.Until == nil || e.At.UnixNano() < *q.Until) {
 						e.Record = nil
 						some = append(some, e)
 					}
@@ -203,7 +204,7 @@ func TestPrune(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 11, 300)
 		order := decision(t, record.DecisionOrder, "m1", "0", record.Order{Kind: record.HeadOrder, ID: "m1/0+head1",
-			Action: "pin", By: "ann", At: "2031-01-01T00:00:00Z"})
+			Action: "pin", By: "ann", At: record.At(time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())})
 		order.Offset = rs[len(rs)-1].Offset + 1
 		rs = append(rs, order)
 		for _, c := range []Config{{Rows: 10}, {MaxAge: 20 * time.Second}, {Rows: 25, MaxAge: 30 * time.Second},
@@ -231,11 +232,11 @@ func kept(es []Entry, c Config) (out []Entry) {
 	newest, n := map[string]int64{}, map[string]int64{}
 	for _, e := range es {
 		if e.Kind != record.DecisionOrder {
-			newest[e.Model] = max(newest[e.Model], e.at)
+			newest[e.Model] = max(newest[e.Model], e.At.UnixNano())
 		}
 	}
 	for _, e := range es {
-		if c.MaxAge > 0 && e.at < newest[e.Model]-int64(c.MaxAge) {
+		if c.MaxAge > 0 && e.At.UnixNano() < newest[e.Model]-int64(c.MaxAge) {
 			continue
 		}
 		if n[e.Model]++; c.Rows > 0 && n[e.Model] > c.Rows {
@@ -252,7 +253,7 @@ func TestPagesOfLargeRecords(t *testing.T) {
 	var es []Entry
 	for i := range 5 {
 		e := Entry{ID: fmt.Sprintf("%032x", i), Kind: "calibrator", Model: "m",
-			Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), at: int64(i)}
+			Record: []byte(`"` + strings.Repeat("x", pageBytes/2-1000) + `"`), At: record.At(int64(i))}
 		if i == 2 {
 			e.Record = []byte(`"` + strings.Repeat("y", pageBytes+1) + `"`)
 		}

@@ -39,7 +39,8 @@ func (j *journal) add(e Entry) {
 
 func (j *journal) request(t *testing.T, n int) record.Finetune {
 	t.Helper()
-	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n), Classes: 2, Recipe: "r", ShadowFrom: "2026-01-01T00:00:00Z"}
+	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n),
+		Classes: 2, Recipe: "r", ShadowFrom: record.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())}
 	r.ID = "m/" + r.ShadowVersion
 	j.add(Entry{Record: &r})
 	return r

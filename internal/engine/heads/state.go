@@ -101,28 +101,24 @@ func (t *State) trained(h *record.Head) error {
 	if err != nil {
 		return fmt.Errorf("head %s: %w", h.ID, err)
 	}
-	from, err := pipeline.Parse(h.EffectiveFrom)
-	if err != nil {
-		return fmt.Errorf("head %s: effective_from: %w", h.ID, err)
+	if h.EffectiveFrom.IsZero() {
+		return fmt.Errorf("head %s: effective_from is no time", h.ID)
 	}
 	h.Weights = nil // the copy for the page needs none
 	t.log.Info("head", "id", h.ID, "shadow_from", h.EffectiveFrom, "why", h.Why)
-	return t.heads.Put(arrowio.ModelKey{Model: h.Model, Version: h.Version}, h.Number, from, model)
+	return t.heads.Put(arrowio.ModelKey{Model: h.Model, Version: h.Version}, h.Number, h.EffectiveFrom.UnixNano(),
+		model)
 }
 
 func (t *State) verdict(v *record.Verdict) error {
-	if old, ok := t.verdicts[v.ID]; ok && old.DecidedAt > v.DecidedAt {
+	if old, ok := t.verdicts[v.ID]; ok && old.DecidedAt.After(v.DecidedAt) {
 		return nil // a repeat
 	}
 	t.verdicts[v.ID] = *v
-	if t.heads == nil || v.EffectiveFrom == "" {
+	if t.heads == nil || v.EffectiveFrom.IsZero() {
 		return nil
 	}
-	until, err := pipeline.Parse(v.EffectiveFrom)
-	if err != nil {
-		return fmt.Errorf("verdict on %s: effective_from: %w", v.ID, err)
-	}
-	t.heads.Stop(arrowio.ModelKey{Model: v.Model, Version: v.Version}, v.Number, until)
+	t.heads.Stop(arrowio.ModelKey{Model: v.Model, Version: v.Version}, v.Number, v.EffectiveFrom.UnixNano())
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -65,7 +64,7 @@ func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEviden
 	head := a.fired.Headline
 	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon,
 		LogE: stage.FiniteOrZero(head.LogE), Threshold: head.Threshold,
-		Since: pipeline.Format(since), Reference: spec.reference(a.signal), Direction: "accuracy fell",
+		Since: record.At(since), Reference: spec.reference(a.signal), Direction: "accuracy fell",
 		Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold = 0

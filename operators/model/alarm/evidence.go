@@ -9,7 +9,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/calib/metric"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -27,7 +26,7 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 	bins, rows := k.Recent.After(a.confidence(), since)
 	out := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice,
 		Rule: spec.rule(a.signal), Kind: Kind, Measure: "log_e",
-		Severity: spec.severity(a.signal), State: state, Since: pipeline.Format(since), At: pipeline.Format(c.End),
+		Severity: spec.severity(a.signal), State: state, Since: record.At(since), At: record.At(c.End),
 		Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
 	if rows > 0 {
 		iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index))
@@ -86,7 +85,7 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 	head, diag := a.fired.Headline, a.fired.Diagnosis
 	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon,
 		LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
-		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: pipeline.Format(since),
+		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: record.At(since),
 		Reference: spec.reference(a.signal), Bins: []record.EvidenceBin{}}
 	if a.slice {
 		e.Threshold, e.ThresholdBin = 0, 0
@@ -111,7 +110,7 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 			Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
 			Reference: b.Reference, LogE: b.LogE}
 		if b.LogE > 0 {
-			out.Since = pipeline.Format(min(b.Since, end-t.env.Pane) - int64(spec.Matured))
+			out.Since = record.At(min(b.Since, end-t.env.Pane) - int64(spec.Matured))
 		}
 		e.Bins = append(e.Bins, out)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -31,7 +30,7 @@ func (s *Stage) end(k *stage.Key, e *stage.Ended, at int64) bool {
 	}
 	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: last.Rule,
 		Kind: last.Kind, Measure: last.Measure, Severity: last.Severity, State: stage.Resolved, Since: last.Since,
-		At: pipeline.Format(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo,
+		At: record.At(at), Threshold: last.Threshold, ECE: last.ECE, ECENull: last.ECENull, ECELo: last.ECELo,
 		ECEHi: last.ECEHi, Rows: last.Rows, Signal: last.Signal, Window: last.Window, Diagram: last.Diagram,
 		InhibitedBy: e.State.InhibitedBy, Message: e.Why}
 	if e.State.Notified {

@@ -111,7 +111,7 @@ func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 			if err := json.Unmarshal(a.Last, &last); err != nil {
 				continue // the next change of the alert sets its inhibitor
 			}
-			last.InhibitedBy, last.At = by, pipeline.Format(end)
+			last.InhibitedBy, last.At = by, record.At(end)
 			if a.Refresh != nil {
 				a.Refresh(&last, end)
 			}

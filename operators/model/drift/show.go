@@ -4,7 +4,6 @@ import (
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/operators/model/stage"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -25,7 +24,7 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 	// A window that shares rows with the reference would be compared with itself, so it is not compared.
 	apart := d.ref.seenFull(spec) && start >= d.ref.to
 	if apart {
-		out.ReferenceRows, out.ReferenceTo = int64(d.ref.seen), pipeline.Format(d.ref.to)
+		out.ReferenceRows, out.ReferenceTo = int64(d.ref.seen), record.At(d.ref.to)
 		for i, g := range stage.ScoreGrids(raw.Seen) {
 			now := make([]float64, stage.ScoreBins)
 			if err := stage.AddCounts(now, g); err != nil {

@@ -225,7 +225,7 @@ func (s *state) evidence(p *pairs) (record.ShadowEvidence, error) {
 	if p.rows == 0 {
 		return ev, nil
 	}
-	ev.From, ev.To = pipeline.Format(p.from), pipeline.Format(p.to)
+	ev.From, ev.To = record.At(p.from), record.At(p.to)
 	if p.rows > 1 {
 		_, ev.NLLGain, ev.NLLGainSE = p.better.Gain()
 	}
@@ -250,10 +250,10 @@ func (s *state) decide(e *evaluator, r ruling, end int64, p *pairs) error {
 	v, shadow := s.version, record.ShadowVersion(s.version.Name, e.number)
 	d := record.Verdict{Schema: 1, Kind: record.HeadVerdict, ID: v.Model + "/" + shadow, Model: v.Model,
 		Version: v.Name, Number: e.number, ShadowVersion: shadow, State: r.state, Why: r.why,
-		DecidedAt: pipeline.Format(end)}
+		DecidedAt: record.At(end)}
 	if r.state != record.ShadowReady || e.state == record.ShadowReady {
 		e.until = end + max(int64(s.stage.cfg.ShadowAfter), s.stage.env.Pane)
-		d.EffectiveFrom = pipeline.Format(e.until)
+		d.EffectiveFrom = record.At(e.until)
 	}
 	if p != nil {
 		var err error

@@ -83,8 +83,8 @@ func (p *publisher) putInForce(d *record.Calibrator, cal calibrator.Calibrator, 
 func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64) error {
 	v := p.version
 	d.Schema, d.Model, d.Version, d.Build = 1, v.Model, v.Name, p.stage.deps.Build
-	d.DecidedAt = pipeline.Format(now)
-	if d.EffectiveFrom == "" {
+	d.DecidedAt = record.At(now)
+	if d.EffectiveFrom.IsZero() {
 		d.EffectiveFrom = d.DecidedAt
 	}
 	d.Revision = p.revision
@@ -114,11 +114,11 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 
 // evidence returns what a run over K classes found, with the figures of candidate i; -1 = no candidate was fitted.
 func (r *run) evidence(k int, cfg *Config, i int) record.Evidence {
-	e := record.Evidence{FitRows: int(r.fitRows), FitFrom: pipeline.Format(r.fitFrom), FitTo: pipeline.Format(r.fitTo),
-		FitBegan: pipeline.Format(r.started), FitDigest: r.digest, TestRows: int(r.rows),
+	e := record.Evidence{FitRows: int(r.fitRows), FitFrom: record.At(r.fitFrom), FitTo: record.At(r.fitTo),
+		FitBegan: record.At(r.started), FitDigest: r.digest, TestRows: int(r.rows),
 		Alpha: cfg.Alpha, NLLBound: nllBound(k), Seed: r.seed, LogENeeded: r.need(cfg)}
 	if r.rows > 0 {
-		e.TestTo = pipeline.Format(r.testTo)
+		e.TestTo = record.At(r.testTo)
 		e.NLLInForce, e.ECEInForce = stage.FiniteOrZero(r.inForce.mean()), stage.FiniteOrZero(r.inForce.ece())
 		e.AccInForce = stage.FiniteOrZero(r.inForce.acc())
 		e.ECERadius = evalue.ECERadius(float64(r.rows), eceBins, cfg.Alpha)

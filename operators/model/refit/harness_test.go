@@ -81,15 +81,6 @@ func sample(rows []batchtest.Row) []acc.SampleRow {
 	return out
 }
 
-func nanos(t testing.TB, s string) int64 {
-	t.Helper()
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at.UnixNano()
-}
-
 func encoded(t testing.TB, temperature float64) []byte {
 	t.Helper()
 	c, err := calibrator.NewTemperature(temperature)

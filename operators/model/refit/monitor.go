@@ -7,7 +7,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/operators/model/stage"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -212,7 +211,7 @@ func (p *publisher) rollBack(b *baseline, need float64, now int64) error {
 		Evidence: record.Evidence{TestRows: int(b.rows), NLLInForce: stage.FiniteOrZero(b.inForce / b.w),
 			NLLNew: stage.FiniteOrZero(b.itself / b.w), NLLDiff: stage.FiniteOrZero((b.itself - b.inForce) / b.w),
 			LogE: b.logMean(), LogENeeded: need, Alpha: p.stage.cfg.rollbackAlpha(), NLLBound: nllBound(p.version.K),
-			FitTo: pipeline.Format(b.from), TestTo: pipeline.Format(now)}}
+			FitTo: record.At(b.from), TestTo: record.At(now)}}
 	d.Outcome = fmt.Sprintf("published: rollback to %s, NLL %.5f → %.5f on the latest %d rows",
 		revisionName(b.revision), d.Evidence.NLLInForce, d.Evidence.NLLNew, b.rows)
 	return p.putInForce(&d, b.cal, b.encoded, now)

@@ -85,7 +85,7 @@ func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 	if now == NoTime {
 		return nil
 	}
-	at := pipeline.Format(now)
+	at := record.At(now)
 	m, err := pipeline.NewMessage(pipeline.StreamDecisions, c.Model+"/"+c.Version, now, &record.Calibrator{Schema: 1,
 		Model: c.Model, Version: c.Version, Reason: reasonManual,
 		Outcome:   "refused: " + c.Action + " by " + c.By + ": " + why,
@@ -174,6 +174,6 @@ func (p *publisher) restate(d *record.Calibrator, now int64) error {
 		return p.emit(d, pipeline.StreamDecisions, now)
 	}
 	d.Published, d.Stage, d.Calibrator, d.Method = true, record.StageFull, json.RawMessage(f.Encoded), f.Cal.Method()
-	d.EffectiveFrom = pipeline.Format(f.From)
+	d.EffectiveFrom = record.At(f.From)
 	return p.emit(d, pipeline.StreamCalibrators, now)
 }

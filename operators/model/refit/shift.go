@@ -6,7 +6,6 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/calib/detect/evalue"
 	"github.com/plumbline/plumbline/operators/model/stage"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -52,7 +51,7 @@ func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
 	}
 	method := c.Cal.Method()
 	if s.stage.cfg.LabelShift == ShiftAtOnce {
-		at := pipeline.Format(in.End)
+		at := record.At(in.End)
 		d := record.Calibrator{Reason: reasonShift, Method: method, Outcome: fmt.Sprintf(
 			"published: class weights, before labels: shares of classes have moved by %.3f by %d predictions, "+
 				"if %s (test of that: p = %.2g)",

@@ -29,7 +29,7 @@ func TestRefitWaitsForFreshRows(t *testing.T) {
 	x.must(x.stepRun(&stage.Pane{Index: pane + 1, End: end + paneLength, Rows: later, Labelled: 100}))
 	c := x.published(pipeline.StreamCalibrators)
 	if len(c) != 1 || c[0].Reason != "alarm" || c[0].Evidence.FitRows != 210 || c[0].Evidence.TestRows != 190 ||
-		nanos(t, c[0].Evidence.FitFrom) != k.Sample[700].TS {
+		c[0].Evidence.FitFrom.UnixNano() != k.Sample[700].TS {
 		t.Fatalf("got %+v, want one calibrator of the last 300 rows, validated on 90 of them and 100 more", c)
 	}
 	if refit(0, end+int64(x.stage.cfg.Cooldown)-1); x.run != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/operators/model/stage"
-	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -62,7 +61,7 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record
 	}
 	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: s.Name,
 		Kind:    s.kindName(),
-		Measure: s.Measure, Severity: s.Severity, State: state, At: pipeline.Format(at), Value: j.Value, ValueLo: j.Lo,
+		Measure: s.Measure, Severity: s.Severity, State: state, At: record.At(at), Value: j.Value, ValueLo: j.Lo,
 		ValueHi:   j.Hi,
 		Threshold: s.Fire, ECE: j.ECE, ECENull: j.Interval.Null, ECELo: &j.Interval.Lo, ECEHi: &j.Interval.Hi,
 		Rows:   j.Rows,
@@ -74,7 +73,7 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record
 		a.Measure += " of " + s.Score
 	}
 	if since != 0 {
-		a.Since = pipeline.Format(since)
+		a.Since = record.At(since)
 	}
 	a.Diagram = t.env.Diagram(k, a.At)
 	if a.Kind == Excess {

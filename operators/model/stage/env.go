@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Env is what all stages of one model task share: configuration that belongs to no single stage, and the way out for
@@ -53,9 +54,9 @@ func (e *Env) MergeInto(dst, set *acc.Set) error {
 }
 
 // Diagram returns the path, on the page, of the reliability diagram of a key at a time.
-func (e *Env) Diagram(k *Key, at string) string {
+func (e *Env) Diagram(k *Key, at record.Time) string {
 	return "/?" + url.Values{"model": {k.Version.Model}, "version": {k.Version.Name}, "slice": {k.Slice},
-		"window": {e.DiagramWindow}, "at": {at}}.Encode()
+		"window": {e.DiagramWindow}, "at": {at.String()}}.Encode()
 }
 
 // FiniteOrZero returns x, or 0 if x is not finite, which JSON cannot express.

@@ -39,9 +39,9 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 		return nil, err
 	}
 	s := &record.Snapshot{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice,
-		At: pipeline.Format(in.End),
-		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: pipeline.Format(view.start),
-			End: pipeline.Format(view.end), Final: view.final}}
+		At: record.At(in.End),
+		Window: record.Window{Name: w.spec.Name, Kind: w.spec.Kind, Start: record.At(view.start),
+			End: record.At(view.end), Final: view.final}}
 	for _, b := range view.parts {
 		s.Late += b.late
 		if b.raw != nil {
@@ -90,7 +90,7 @@ func (t *Stage) inForce(k *stage.Key, in *stage.Pane) (*record.InForce, error) {
 	if f == nil {
 		return nil, nil
 	}
-	out := &record.InForce{Version: f.Revision, Method: f.Cal.Method(), EffectiveFrom: pipeline.Format(f.From)}
+	out := &record.InForce{Version: f.Revision, Method: f.Cal.Method(), EffectiveFrom: record.At(f.From)}
 	if tmp, ok := f.Cal.(calibrator.Temperature); ok {
 		out.Temperature = tmp.T()
 	}
