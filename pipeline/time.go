@@ -28,12 +28,3 @@ func PaneIndex(t Time, length int64) int64 {
 
 // Format renders an event time as RFC 3339 in UTC, with as many decimals as it needs.
 func Format(t Time) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
-
-// Parse reads what Format writes, and RFC 3339 in other time zones.
-func Parse(s string) (Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return 0, err
-	}
-	return t.UnixNano(), nil
-}
