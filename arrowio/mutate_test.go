@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio/wire"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 var (
@@ -201,7 +202,7 @@ func TestMutatedMessages(t *testing.T) {
 	m := newMutator(seedMessages(t))
 	of := []*hostile{newHostile(hostileOptions(true)), newHostile(hostileOptions(false))}
 	r := rand.New(rand.NewPCG(1, uint64(*mutationSeed)))
-	for i := range *mutations {
+	for i := range testsize.Short(*mutations/5, *mutations) {
 		v := m.structured(r)
 		if i%3 == 0 {
 			v = m.bytes(r)

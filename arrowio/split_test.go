@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"github.com/plumbline/plumbline/arrowio/wire"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // placeOf is some function of the id.
@@ -331,7 +332,7 @@ func TestSplitMutated(t *testing.T) {
 	s, d := NewSplitter(Options{MaxRows: 1000}), NewDecoder(Options{MaxRows: 1000})
 	rng := rand.New(rand.NewPCG(3, 4))
 	taken := 0
-	for range 20000 {
+	for range testsize.Short(5000, 20_000) {
 		v := bytes.Clone(value)
 		for range 1 + rng.IntN(3) {
 			switch i := rng.IntN(len(v)); rng.IntN(3) {

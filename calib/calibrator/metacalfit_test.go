@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 func TestRowEntropy(t *testing.T) {
@@ -155,6 +157,7 @@ func population(rng *rand.Rand, n int) ([]float64, []int32) {
 // TestConstraintsOverDraws measures, over many draws of the fitted rows, what the threshold is promised to keep to.
 // The truth is known: the gap g of a row is uniform on [0, 6] and it is right with probability σ(g/2).
 func TestConstraintsOverDraws(t *testing.T) {
+	testsize.Slow(t)
 	area := func(from float64) float64 { return 2 * (softplus(3) - softplus(from/2)) } // ∫ σ(g/2) from..6
 	const draws = 400
 	for _, c := range []struct {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 var pathNames = map[path]string{pathGo: "go", pathAVX2: "avx2", pathAVX512: "avx512"}
@@ -49,6 +51,7 @@ func rowBits(r Row) [9]uint64 {
 
 // TestPathsGiveTheSameBits compares more than 100,000 rows.
 func TestPathsGiveTheSameBits(t *testing.T) {
+	testsize.Slow(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	compared, refused := 0, 0
 	for _, k := range testKs() {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 func TestEveryProbPathAgainstReference(t *testing.T) {
@@ -19,6 +21,7 @@ func TestEveryProbPathAgainstReference(t *testing.T) {
 
 // TestProbPathsGiveTheSameBits compares more than 100,000 rows.
 func TestProbPathsGiveTheSameBits(t *testing.T) {
+	testsize.Slow(t)
 	rng := rand.New(rand.NewPCG(27, 28))
 	compared, refused := 0, 0
 	for _, k := range testKs() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // awkwardRows are tables that metrics have been known to stumble over, of K classes, as float64.
@@ -187,6 +188,7 @@ func checkPlain(t *testing.T, what string, r metric.Rows, o metric.Options, tol 
 // TestAwkwardRowsAgainstSlowMetrics compares the metrics that have no definition by sums over rows: smECE, the sweep,
 // the null expectation of the ECE.
 func TestAwkwardRowsAgainstSlowMetrics(t *testing.T) {
+	testsize.Slow(t)
 	const resamples = 1000
 	for name, r := range awkwardRows() {
 		report := evaluate(t, r, metric.Options{Resamples: resamples})

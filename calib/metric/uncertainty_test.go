@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // calibratedRows are n rows of probabilities with labels drawn from them; shift takes some of the hits of the most
@@ -49,6 +50,7 @@ func values(r metric.Report) map[string]float64 {
 }
 
 func TestNullIsThatOfCalibratedModels(t *testing.T) {
+	testsize.Slow(t)
 	const runs = 200
 	rows := calibratedRows(600, 3, 0, 1)
 	mean, over := map[string]float64{}, map[string]int{}
@@ -87,6 +89,7 @@ func TestNullIsThatOfCalibratedModels(t *testing.T) {
 }
 
 func TestIntervalsCover(t *testing.T) {
+	testsize.Slow(t)
 	// A fifth of the top hits are gone, far from 0, where the bias is small. The truth is that of very many rows.
 	truth := values(evaluate(t, calibratedRows(200_000, 3, .3, 99), metric.Options{Resamples: 1}))
 	const runs = 60

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // hard are classes of the rest that the model knows badly.
@@ -81,6 +83,7 @@ func TestPool(t *testing.T) {
 // within their errors, the accuracy within its interval about as often as it says, and where nothing has moved the assumption is not rejected
 // more often than it says; where the hard ones of the rest become more, it is.
 func TestPooledEstimates(t *testing.T) {
+	testsize.Slow(t)
 	const k, bands, n, m, trials = 400, 4, 20_000, 8_000, 30
 	prior, moved, within := make([]float64, k), make([]float64, k), make([]float64, k)
 	for j := range prior {

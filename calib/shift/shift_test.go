@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // world draws rows of k classes on a line: class j at 1.3·j, seen through noise; the model knows the prior.
@@ -167,6 +169,7 @@ func TestEMIsPlain(t *testing.T) {
 // TestErrorsAreRight draws reference and window many times: estimates are unbiased, intervals hold the truth in about 95 %, standard errors
 // are the deviations, the test of the assumption rejects as often as it says, and under a shift of inputs far more often.
 func TestErrorsAreRight(t *testing.T) {
+	testsize.Slow(t)
 	w := world{[]float64{.4, .3, .2, .1}, 4}
 	q := []float64{.15, .2, .25, .4}
 	const trials = 250

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/table"
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/offline"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // fullTable has every column of the schema, in float32 or float64, logits or probabilities. Its labels follow
@@ -122,7 +123,8 @@ func reference(c calibrator.Calibrator, t *table.Table) []float64 {
 func TestApplyEveryFormat(t *testing.T) {
 	c, cal := fitFile(t, writeTable(t, "fit.parquet", fullTable(300, 4, false, false)), "vector")
 	for _, in := range table.Extensions() {
-		for _, kind := range []struct{ double, probs bool }{{false, false}, {true, false}, {false, true}} {
+		kinds := []struct{ double, probs bool }{{true, false}, {false, false}, {false, true}}
+		for _, kind := range kinds[:testsize.Short(1, len(kinds))] {
 			file := writeTable(t, "in"+in, fullTable(50, 4, kind.double, kind.probs))
 			source := openTable(t, file)
 			want := reference(c, source)

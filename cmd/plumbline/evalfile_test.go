@@ -166,13 +166,13 @@ func TestEvalAwkwardRows(t *testing.T) {
 		"some without labels": "1,0,0\n0,1,\n2,1,1\n",
 	} {
 		file := writeFile(t, "a.csv", "logits_0,logits_1,label\n"+text)
-		got := evalJSON[map[string]any](t, file, "--uncertainty", "--detail")
+		got := evalJSON[map[string]any](t, file, "--uncertainty", "--detail", "--resamples", "50")
 		for key, v := range got {
 			if x, ok := v.(float64); ok && (math.IsNaN(x) || key != "n" && key != "nll" && (x < 0 || x > 2)) {
 				t.Errorf("%s: %s is %v", name, key, x)
 			}
 		}
-		run(t, "eval", file, "--uncertainty", "--plot", filepath.Join(t.TempDir(), "a.svg"))
+		run(t, "eval", file, "--uncertainty", "--resamples", "50", "--plot", filepath.Join(t.TempDir(), "a.svg"))
 	}
 }
 

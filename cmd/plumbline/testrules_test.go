@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/ruletest"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestRulesExample runs the shipped cases.
 func TestRulesExample(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	code, out, errOut := runCommand(t, "test", "rules", "../../examples/rules-test.yaml")
 	if code != 0 || strings.Count(out, "ok    ") != 10 {

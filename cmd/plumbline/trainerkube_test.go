@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/trainerd"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -83,6 +84,9 @@ func TestKubernetesJob(t *testing.T) {
 		"silence":   {`sleep 20`, time.Minute, "connection refused", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "unwanted" || name == "silence" {
+				testsize.Slow(t) // it waits
+			}
 			dir, state := t.TempDir(), t.TempDir()
 			kubectl := writeFile(t, "kubectl", fakeKubectl)
 			if err := os.Chmod(kubectl, 0o700); err != nil {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 const testSeed = 1
@@ -117,6 +119,7 @@ func TestLoad(t *testing.T) {
 // TestDrift measures what the demo relies on: the network is calibrated before the change, overconfident after it,
 // and a temperature fitted on changed rows mends most of that on later ones.
 func TestDrift(t *testing.T) {
+	testsize.Slow(t)
 	const rows, fit = 12000, 4000
 	for seed := uint64(1); seed <= 3; seed++ {
 		begin := time.Now()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/examples/digits"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/trainer/service"
@@ -92,6 +93,7 @@ func replayGate(t *testing.T, r *engine.Replay) hold {
 // TestDemo runs the demo without pacing, and holds it against a replay of the same stream without a broker: what is
 // told in event time must not depend on clock, broker, checkpoints or how partitions interleave.
 func TestDemo(t *testing.T) {
+	testsize.Slow(t)
 	o := Options{Length: ForMin, Seed: 1, Headless: true, unpaced: true}
 	var story bytes.Buffer
 	var encoded []byte

@@ -1,7 +1,7 @@
 // Package testsize says how much a test is to do. There are three sizes.
 //
-// `go test -short` leaves out the tests that call [Slow]: a developer's first answer. `go test` runs all, each as large
-// as its statement needs. With PLUMBLINE_LONG=1 (`make test-long`) tests repeat more: more seeds, denser crashes,
+// `go test -short` leaves out the tests that call [Slow], and draws less where they ask [Short]: a developer's first
+// answer. `go test` runs all, each as large as its statement needs. With PLUMBLINE_LONG=1 (`make test-long`) tests repeat more: more seeds, denser crashes,
 // larger tables. The package knows nothing of what is tested, and is for tests only.
 package testsize
 
@@ -17,6 +17,14 @@ func Long() bool { return os.Getenv("PLUMBLINE_LONG") != "" }
 func Pick[T any](usual, long T) T {
 	if Long() {
 		return long
+	}
+	return usual
+}
+
+// Short returns the first value in a short run, else the second.
+func Short[T any](short, usual T) T {
+	if testing.Short() {
+		return short
 	}
 	return usual
 }

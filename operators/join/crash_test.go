@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 )
@@ -197,6 +198,7 @@ func (s *logSink) Close() error { return nil }
 // ends its process at random points, in checkpoints above all, also with damaged files, until it gets to the end: the
 // model task must see what it sees of the shard that was left alone.
 func TestCrashPointsWithFiles(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(51, batchtest.Options{N: 500, MaxLag: 60 * second, Unlabelled: .1, Sharpness: 2,
 		Regions: 2, Versions: []string{"a", "b"}})

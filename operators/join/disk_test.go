@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -98,7 +99,7 @@ func TestTierLeavesNoTraceInOutputs(t *testing.T) {
 	s.join.Remember = 100
 	in := stream(t, rows, 2, 16)
 	want := newWorld(t, s, in, 1).run(anyOrder)
-	for _, inMemory := range []int{0, 1, 10, 1000} {
+	for _, inMemory := range testsize.Short([]int{10}, []int{0, 1, 10, 1000}) {
 		t.Run(fmt.Sprint(inMemory), func(t *testing.T) {
 			c := s
 			c.join = onDisk(t, s.join, inMemory)

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/plumbline/plumbline/arrowio"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -90,6 +91,9 @@ func TestBurstIsGivenBack(t *testing.T) {
 		Options{Config: Config{Remember: 20_000, MemoryBytes: 16 << 20, Dir: t.TempDir()}, Name: "s",
 			SegmentBytes: 256 << 10}}} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "remember" {
+				testsize.Slow(t)
+			}
 			cfg := c.cfg
 			cfg.Wait, cfg.MaxRows, cfg.Slices = time.Hour, 1<<20, []string{"region"}
 			counts := pipeline.NewCounts()

@@ -266,6 +266,7 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			testsize.Slow(t)
 			t.Parallel()
 			spec := testAlarm()
 			c.set(spec)

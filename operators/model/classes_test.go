@@ -194,6 +194,9 @@ func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
 func TestLabelShiftCorrection(t *testing.T) {
 	for _, mode := range []string{refit.ShiftAtOnce, refit.ShiftCandidate} {
 		t.Run(mode, func(t *testing.T) {
+			if mode == refit.ShiftCandidate {
+				testsize.Slow(t)
+			}
 			t.Parallel()
 			const lag = 20 * second
 			rows := shiftedRows(5, shiftedRows(6, nil, 4000, evenShares, lag), 6000, movedShares, lag)

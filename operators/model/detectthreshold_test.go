@@ -64,6 +64,9 @@ func TestThresholdRules(t *testing.T) {
 		}, []string{"coverage"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "overconfident" {
+				testsize.Slow(t)
+			}
 			t.Parallel()
 			rows, s := changing(c.change), alarmSetup(nil)
 			s.model.Rules = thresholds()

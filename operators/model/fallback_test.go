@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -192,7 +193,7 @@ func TestFallbackShowsTheSame(t *testing.T) {
 					3)}
 			undisturbed := newWorld(t, s, []lanes{in}, 1).run(anyOrder)
 			want, without, repeats, late := undisturbed.counts(), 0, 0, int64(0)
-			for seed := range uint64(8) {
+			for seed := range uint64(testsize.Short(3, 8)) {
 				log, counts := fallback(t, seed, s, in, true)
 				n, different := log.contradictions(t)
 				if different > 0 {

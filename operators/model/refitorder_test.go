@@ -162,6 +162,7 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 // TestCanary gives a share of the ids the candidate first: the records say so, the same rows get it in the model task
 // and in the shards, and after its time it is everybody's.
 func TestCanary(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(103, batchtest.Options{N: 5000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()

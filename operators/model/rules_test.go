@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // comparing are rules of all kinds that compare, against a rolling reference where mode is that.
@@ -76,6 +77,9 @@ func TestRulesThatCompare(t *testing.T) {
 	} {
 		for _, mode := range []string{alarm.Pinned, alarm.Rolling} {
 			t.Run(c.name+" "+mode, func(t *testing.T) {
+				if c.name != "unsure" || mode != alarm.Rolling {
+					testsize.Slow(t)
+				}
 				t.Parallel()
 				rows := episode(111, episode(112, nil, 3500, 1), 1500, 1)
 				c.after(rows[3500:])

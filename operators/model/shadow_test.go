@@ -209,6 +209,7 @@ func TestShadowEvaluator(t *testing.T) {
 
 // TestRollback: the features lose their meaning when the head is ready.
 func TestRollback(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rows := featureRows(15, 4000)
 	for i := range rows {

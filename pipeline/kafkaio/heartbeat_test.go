@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/plumbline/plumbline/internal/kafkatest"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // TestHeartbeatErrors: the answer to a heartbeat of a member that the group does not have is an error. It fails when
@@ -42,6 +43,7 @@ func TestHeartbeatErrors(t *testing.T) {
 // TestHeartbeatsGoOnWhileTasksEnd: a member whose tasks take longer than the session to end, in a rebalance, stays a
 // member: the second generation is the last one.
 func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	kafkatest.CreateTopics(t, brokers, 2, "z")
@@ -87,6 +89,7 @@ func TestHeartbeatsGoOnWhileTasksEnd(t *testing.T) {
 // TestHeartbeatsReachTheCoordinator: each of several groups on three brokers keeps its generation for longer than its
 // session.
 func TestHeartbeatsReachTheCoordinator(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	brokers := kafkatest.StartMany(t, 3)
 	kafkatest.CreateTopics(t, brokers, 2, "z")
@@ -134,6 +137,7 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 // TestSilence: a group that no broker answers says so once the session has passed, with what was said last, and that it
 // is over when one answers again.
 func TestSilence(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	start := func(port int) *kfake.Cluster {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/pgtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -137,6 +138,7 @@ func TestDamagedFile(t *testing.T) {
 
 // TestServerDies: PostgreSQL is killed while it is being filled, and comes back.
 func TestServerDies(t *testing.T) {
+	testsize.Slow(t)
 	server := pgtest.Start(t)
 	s := open(t, Options{Config: Config{Store: Postgres, Timeout: 20 * time.Second}, DSN: server.Database(t)})
 	rs := decisions(t, 21, 600)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -104,7 +105,7 @@ func TestPublished(t *testing.T) {
 // and a pin and a canary that have not ended. A reference says which; what is beyond the bounds and none of that goes.
 func TestPruneKeepsWhatIsInForce(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
-		for seed := range uint64(3) {
+		for seed := range uint64(testsize.Short(1, 3)) {
 			rs := publications(t, seed, 200)
 			full := reference(t, rs)
 			for _, c := range []Config{{Rows: 1}, {Rows: 20}, {MaxAge: time.Second},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/pgtest"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -102,14 +103,14 @@ func TestCrash(t *testing.T) {
 	each(t, func(t *testing.T, cfg Options) {
 		rs := decisions(t, 5, 300)
 		r := rand.New(rand.NewPCG(6, 6))
-		cut := 0
+		cut, runs := 0, testsize.Short(5, 40)
 		for tries := 0; ; tries++ {
 			s, err := Open(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			if tries < 40 {
+			if tries < runs {
 				time.AfterFunc(time.Duration(r.IntN(20_000))*time.Microsecond, cancel)
 			}
 			f := eager(s)
@@ -121,11 +122,11 @@ func TestCrash(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if tries >= 40 {
+			if tries >= runs {
 				break
 			}
 		}
-		t.Logf("%d of 40 runs were cut off", cut)
+		t.Logf("%d of %d runs were cut off", cut, runs)
 		same(t, "after crashes", all(t, open(t, cfg), 0), ofModels(reference(t, rs)))
 	})
 }

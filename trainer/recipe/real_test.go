@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/metric"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/trainer/backend"
 	"github.com/plumbline/plumbline/trainer/data"
 	"github.com/plumbline/plumbline/trainer/head"
@@ -68,6 +69,7 @@ func clean(t testing.TB, seed uint64) (recipe.Input, *data.Set) {
 
 // TestRealMaCCal: on clean data the stable preset stays calibrated.
 func TestRealMaCCal(t *testing.T) {
+	testsize.Slow(t)
 	in, test := clean(t, 1)
 	cfg := recipe.MaCCalStable()
 	cfg.Seed = 1
@@ -82,6 +84,7 @@ func TestRealMaCCal(t *testing.T) {
 
 // TestRealPrinted: as printed, q rises to 1 and the result is that of the bottleneck without masks, within a point.
 func TestRealPrinted(t *testing.T) {
+	testsize.Slow(t)
 	in, test := clean(t, 1)
 	printed := recipe.MaCCalPrinted()
 	printed.Seed = 1
@@ -99,6 +102,7 @@ func TestRealPrinted(t *testing.T) {
 
 // TestRealAU: on clean data and at equal weight decay, the ECE of AU is at least half a point below cross-entropy's.
 func TestRealAU(t *testing.T) {
+	testsize.Slow(t)
 	var ce, au float64
 	const seeds = 3
 	for seed := range uint64(seeds) {

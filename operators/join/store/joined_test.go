@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // plainJoined is a queue as one would write it first.
@@ -71,7 +72,7 @@ func againJoined(t *testing.T, j *Joined, o JoinedOptions) *Joined {
 // TestJoinedAgainstPlain does random things to a queue and to a plain one, and puts the queue through its checkpoint
 // now and then, also into one that keeps its rows otherwise; after each step both tell the same.
 func TestJoinedAgainstPlain(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(testsize.Short(2, 8)) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		o := JoinedOptions{Dir: t.TempDir(), Prefix: "s", BlockRows: []int{1, 5, 64}[seed%3], InMemory: seed%4 == 3}
 		j, p := NewJoined(o), &plainJoined{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
@@ -86,6 +87,7 @@ func TestHeavySettles(t *testing.T) {
 
 // TestEqualValuesDoNotTakeTurns: a hundred values of one weight, ten places. A change of hands is noise, and seldom.
 func TestEqualValuesDoNotTakeTurns(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, perPane := range []int{20, 2000} {
