@@ -225,3 +225,29 @@ func TestNamedTargetsExist(t *testing.T) {
 		t.Errorf("%d targets looked at: there are more", checked)
 	}
 }
+
+// TestNamedLogLinesExist: the log lines that docs/operations.md explains are in the program.
+func TestNamedLogLinesExist(t *testing.T) {
+	lines := between(t, document(t, "docs/operations.md"), "\n## What the log says\n", "\n## ")
+	var source strings.Builder
+	walk(t, filepath.Join("..", ".."), ".go", func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			source.WriteString(document(t, path))
+		}
+	})
+	checked := 0
+	for line := range strings.Lines(lines) {
+		item, _, ok := strings.Cut(line, "`: ")
+		if !ok || !strings.HasPrefix(item, "- ") {
+			continue
+		}
+		for _, text := range firstGroups(item+"`", "`([^`]+)`") {
+			if checked++; !strings.Contains(source.String(), `"`+text) {
+				t.Errorf("docs/operations.md explains the log line %q, which nothing writes", text)
+			}
+		}
+	}
+	if checked < 15 {
+		t.Errorf("%d log lines looked at: there are more", checked)
+	}
+}

@@ -45,7 +45,7 @@ func item(b *strings.Builder, f Field, root reflect.Value) {
 	case allowed == "":
 		allowed = typeName(f.Type)
 	}
-	if allowed != "" {
+	if allowed != "" && allowed != anyTime {
 		allowed = " (" + strings.ReplaceAll(allowed, " to ", "…") + ")"
 	}
 	fmt.Fprintf(b, "- `%s`%s %s\n", key, allowed, f.Meaning)
@@ -105,3 +105,6 @@ func typeName(t reflect.Type) string {
 	}
 	return "whole number"
 }
+
+// anyTime is the range of most times; the page states it once.
+const anyTime = "0s to 8784h"

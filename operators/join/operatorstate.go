@@ -39,8 +39,8 @@ func (j *Operator) RestoreFiles(src []byte, fetch pipeline.Fetch) error {
 	j.countWaiting()
 	if n := j.w.dropped; n > 0 {
 		j.counts.Add(CountDroppedSlices, n)
-		j.w.log.Warn("slice columns: values of predictions that wait are dropped with their columns; the whole has "+
-			"these predictions", "values", n)
+		j.w.log.Warn("slice columns: waiting predictions lose the values of removed columns; they count in all rows "+
+			"as before", "values", n)
 		j.w.dropped = 0
 	}
 	return nil

@@ -89,8 +89,8 @@ func (w *buffer) restoreColumns(r *binenc.Reader) (places []int) {
 		places = append(places, slices.Index(w.cfg.Slices, had[len(had)-1]))
 	}
 	if r.Err() == nil && !slices.Equal(had, w.cfg.Slices) {
-		w.log.Warn("slice columns: slices.columns has changed since the checkpoint: predictions that wait keep "+
-			"the values of columns that are there still, and are in no slice of the others",
+		w.log.Warn("slice columns: slices.columns has changed since the checkpoint: waiting predictions keep "+
+			"the values of the columns that remain, and are in no slice of new columns",
 			"checkpoint", had, "slices.columns", w.cfg.Slices)
 	}
 	return places

@@ -34,7 +34,8 @@ func (s taskState) endSwitchedOff() {
 			}
 			if gone > 0 {
 				t.counts.AddReason(CountEndedSlices, EndedColumn, int64(gone))
-				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of columns that it has not any more end, those of new ones begin without rows; the whole goes on",
+				t.log.Warn("slice columns: slices.columns has changed since the checkpoint: slices of removed columns "+
+					"end, those of new columns begin without rows",
 					"model", v.Model, "version", v.Name, "ended", gone, "slices.columns", t.cfg.Slices.Columns)
 			}
 		}

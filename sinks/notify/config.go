@@ -42,12 +42,12 @@ type WebhookConfig struct {
 	URL string `yaml:"url" format:"url"`
 	// File that holds the address, where the address is a secret.
 	URLFile string `yaml:"url_file"`
-	// Environment variable that holds the key that signs: whsec_ and base64, or at least 16 bytes of other text.
+	// Environment variable that holds the key for signatures: whsec_ and base64, or at least 16 bytes of other text.
 	SecretEnv string `yaml:"secret_env"`
 	// File that holds the key; neither secret_env nor secret_file: not signed.
 	SecretFile string `yaml:"secret_file"`
-	// Alert states that are sent; empty: firing and resolved. An alert that another alert inhibits is inhibited in
-	// every state.
+	// Alert states that are sent; empty: firing and resolved. An alert that another alert inhibits counts as inhibited,
+	// whatever its state.
 	States []string `yaml:"states" enum:"pending|firing|resolved|inhibited"`
 }
 

@@ -221,7 +221,7 @@ func (n *Notifier) evict() {
 	delete(n.alerts, worst)
 	n.counts.Evicted.Add(1)
 	if stateOf(&of.alert) == firing {
-		n.cfg.Log.Error("too many alerts to tell Alertmanager of, one is left out", "max", n.cfg.MaxAlerts, "key",
+		n.cfg.Log.Error("too many alerts for Alertmanager, one is left out", "max", n.cfg.MaxAlerts, "key",
 			worst)
 	}
 }

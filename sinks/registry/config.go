@@ -25,8 +25,8 @@ const (
 type Config struct {
 	// file: a file of each process; postgres: a server that all processes may share; off: none.
 	Store string `yaml:"store" default:"file" enum:"file|postgres|off"`
-	// The file, one for each machine, on a disk of its own; empty: history-GROUP@HOST.db in join.dir, or in work
-	// in checkpoints.dir.
+	// The file: one for each machine, on a local disk; empty: history-GROUP@HOST.db in join.dir, or in work in
+	// checkpoints.dir.
 	Path string `yaml:"path"`
 	// Environment variable that holds the address of PostgreSQL:
 	// postgres://user:password@host/database?sslmode=verify-full.

@@ -15,7 +15,7 @@ func (Config) Source() string { return configSource }
 
 // Config is the process that trains heads, `plumbline trainer`. Times are wall clock.
 type Config struct {
-	// Name of the process in records, different for each; empty: the host's.
+	// Name of the process in records; each has its own. Empty: the host's name.
 	Name string `yaml:"name" format:"name"`
 	// Directory of jobs: requests, checkpoints, results. Trainers that share it take over each other's jobs.
 	Dir string `yaml:"dir" default:"./trainer" required:"true"`
@@ -23,11 +23,11 @@ type Config struct {
 	Archive string `yaml:"archive"`
 	// Longest wait for the archive to have all rows of a request: its files are complete after archive.roll_time.
 	Settle time.Duration `yaml:"settle" default:"15m"`
-	// Files and directories to train on where nothing is archived: Arrow, Parquet, CSV or npz with features, label
-	// and ts. Files that name a model and version are used where these are the request's model and backbone (its
-	// version without +headN).
+	// Files and directories to train on where there is no archive: Arrow, Parquet, CSV or npz with features, label and
+	// ts. Files that name a model and version are used where they match the request's model and its version without
+	// +headN.
 	Files []string `yaml:"files"`
-	// The heads that serve, to start from and to compare with.
+	// The heads that serve: trainings start from them and are compared with them.
 	Heads []ServingHead `yaml:"heads"`
 	// What computes. auto: cuda where there is a device, otherwise go.
 	Backend string `yaml:"backend" default:"auto" enum:"auto|cuda|gorgonia|go"`
@@ -35,14 +35,14 @@ type Config struct {
 	Device int `yaml:"device" min:"0" max:"1023"`
 	// Command that trains in place of the recipes (docs/train.md); empty: none.
 	Command []string `yaml:"command" blank:"true"`
-	// Newest rows of a request's range that train; 0: all.
+	// A training uses so many newest rows of the request's range; 0: all.
 	MaxRows int `yaml:"max_rows" default:"1_000_000" min:"0" max:"1_000_000_000"`
 	// Features of at most so many bytes are held in memory. More stay in their files and are read during the
 	// training.
 	MemoryBytes int `yaml:"memory_bytes" default:"1GiB" min:"0" max:"1PiB"`
-	// Keep of a class at most so many times the training rows of the rarest; 0: all. At least 1.
+	// Of each class at most this many times the training rows of the rarest class are kept; 0: all. At least 1.
 	Balance float64 `yaml:"balance" min:"0" max:"1_000_000_000"`
-	// Newest share of the rows, which validates.
+	// Newest share of the rows, used for validation.
 	Validation float64 `yaml:"validation" default:"0.2" above:"0" max:"0.9"`
 	// Starts of a job before it counts as failed.
 	Attempts int `yaml:"attempts" default:"3" min:"1" max:"1000"`

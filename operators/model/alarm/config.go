@@ -19,19 +19,19 @@ type Config struct {
 	// Run the alarm.
 	Enabled bool `yaml:"enabled" default:"true"`
 	// What the alarm tests. raw: the model's own confidence; calibrated: the output of the calibrator in force;
-	// accuracy: a fall of the model's accuracy, whether its confidences foretell it or not. With raw and calibrated,
-	// the alarm on raw is inhibited while a calibrator is in force.
+	// accuracy: a fall of the model's accuracy, whether or not its confidence falls too. The alarm on raw is inhibited
+	// while a calibrator is in force and calibrated is tested.
 	Signals []string `yaml:"signals" default:"raw,calibrated,accuracy" required:"true" enum:"raw|calibrated|accuracy"`
-	// Tolerance: the alarm says that the ECE was above it.
+	// Tolerance of the ECE: the alarm fires on proof that it was exceeded.
 	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
-	// Tolerance of every single bin, for the alarm's second test.
+	// Tolerance of every single bin, in the alarm's second test.
 	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
-	// Tolerance: the alarm on accuracy says that it was below that of the reference by more than this. The reference
-	// is the first reference_rows rows unless reference is rolling.
+	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more. The
+	// reference is the first reference_rows rows unless reference is rolling.
 	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`
 	// Bins of both tests; divides 3600.
 	Bins int `yaml:"bins" default:"15" min:"2" max:"60"`
-	// Event time between false alarms of a model version, on average at least; its signals share it equally.
+	// Least mean event time between false alarms of a model version; its signals share it equally.
 	FalseAlarmEvery time.Duration `yaml:"false_alarm_every" default:"8760h" min:"1s"`
 	// Severity label of the alert: info, warning or critical.
 	Severity string `yaml:"severity" default:"critical" enum:"info|warning|critical"`
@@ -40,27 +40,27 @@ type Config struct {
 	// Largest weight that a row may have; larger ones break the bound on false alarms. Give each of g predictions
 	// with one outcome weight 1/g.
 	MaxWeight float64 `yaml:"max_weight" default:"1" above:"0" max:"1_000_000_000"`
-	// 0: rows enter as their labels come. Otherwise rows enter so long after their prediction, no less than the
-	// longest delay: for labels whose delay depends on whether the model was right.
+	// 0: a row counts when its label comes. Otherwise it counts this long after its prediction: set it to the longest
+	// label delay where the delay depends on whether the model was right.
 	Matured time.Duration `yaml:"matured"`
 	// none: the error itself. pinned: its change against the curve of the first reference_rows rows; rolling: against
 	// the reference_rows rows before.
 	Reference string `yaml:"reference" default:"none" enum:"none|pinned|rolling"`
 	// Labelled rows of the reference curve and of the reference accuracy; every slice has its own.
 	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
-	// Standard errors of the reference that the tolerance of a bin, or of accuracy, is widened by.
+	// The tolerance of a bin, and of accuracy, is widened by so many standard errors of the reference.
 	Slack float64 `yaml:"slack" default:"1" min:"0" max:"10"`
 	// Test every slice too.
 	Slices bool `yaml:"slices" default:"true"`
-	// Share of false alarms among the slices of a model version that alarm, in expectation at most (e-BH).
+	// Largest expected share of false alarms among the slices of a model version that alarm (e-BH).
 	FDR float64 `yaml:"fdr" default:"0.05" above:"0" max:"0.5"`
 	// Fewest rows since the alarm that can show that the error is back inside the tolerance.
 	ClearRows int64 `yaml:"clear_rows" default:"1000" min:"1" max:"1_000_000_000"`
-	// Event time for which they must show it.
+	// Event time for which they must show it without interruption.
 	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
-	// Rows without another alarm that resolve it too; 0: they never do.
+	// So many rows without another alarm resolve it too; 0: they never do.
 	QuietRows int64 `yaml:"quiet_rows" default:"50_000" min:"0" max:"1_000_000_000"`
-	// Event time for which an alert of any rule stays inhibited after the alert that inhibits it is over.
+	// Event time for which an alert stays inhibited after its inhibitor has ended.
 	Hold time.Duration `yaml:"hold" default:"15m"`
 }
 

@@ -22,8 +22,8 @@ type Config struct {
 	Alpha float64 `yaml:"alpha" default:"0.001" above:"0" max:"0.5"`
 	// Compute them for every slice too.
 	Slices bool `yaml:"slices" default:"true"`
-	// Count rows by predicted class, for distances of class shares and label-shift estimates: of no key, of model
-	// versions, or of every slice too.
+	// Count rows by predicted class, for distances of class shares and estimates under label shift. none: never; model:
+	// for model versions; slices: for every slice too.
 	Classes string `yaml:"classes" default:"model" enum:"none|model|slices"`
 }
 

@@ -15,28 +15,28 @@ func (TriggerConfig) Source() string { return configSource }
 
 // TriggerConfig is when a model version is to get a new head. Times are event time.
 type TriggerConfig struct {
-	// Ask for heads, on topics.finetune.
+	// Request heads on topics.finetune.
 	Enabled bool `yaml:"enabled"`
-	// What to train, a recipe of `plumbline train`.
+	// How to train: a recipe of `plumbline train`.
 	Recipe string `yaml:"recipe" default:"auto" required:"true"`
-	// The trigger decides on the latest label panes with at least so many sampled rows, after the calibrators in
-	// force.
+	// The trigger decides on the latest label panes with at least so many sampled rows, with the output of the
+	// calibrators in force.
 	Rows int64 `yaml:"rows" default:"2000" min:"10" max:"1_000_000_000"`
 	// The trigger does not decide on fewer rows; at most rows.
 	MinRows int64 `yaml:"min_rows" default:"1000" min:"10" max:"1_000_000_000"`
-	// First sampled rows of a model version, the reference of the later ones.
+	// So many first sampled rows of a model version are the reference.
 	ReferenceRows int64 `yaml:"reference_rows" default:"4000" min:"10" max:"1_000_000_000"`
-	// A head is due where excess ECE is above this, on rows since a refit or after one that changed nothing.
+	// A head is requested where the excess ECE of the rows since recalibration was last tried is above this.
 	MaxECE float64 `yaml:"max_ece" default:"0.03" above:"0" max:"1"`
-	// A head is due where accuracy is below that of the reference rows by more.
+	// A head is requested where accuracy is lower than that of the reference by more.
 	MaxAccuracyDrop float64 `yaml:"max_accuracy_drop" default:"0.03" above:"0" max:"1"`
-	// A head is due where AURC is above that of the reference rows by more.
+	// A head is requested where AURC is higher than that of the reference by more.
 	MaxAURCRise float64 `yaml:"max_aurc_rise" default:"0.03" above:"0" max:"1"`
-	// The drop or rise must also be so many standard errors of accuracy.
+	// The drop or rise must also be at least so many standard errors of accuracy.
 	Z float64 `yaml:"z" default:"3" min:"0" max:"10"`
 	// The cause must last for so long.
 	For time.Duration `yaml:"for" default:"5m"`
-	// There must be so many sampled rows since it began, to train on.
+	// So many sampled rows must have come since it began, to train on.
 	DataRows int64 `yaml:"data_rows" default:"2000" min:"10" max:"1_000_000_000"`
 	// Time between requests for a model version.
 	Cooldown time.Duration `yaml:"cooldown" default:"6h"`

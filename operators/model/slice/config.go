@@ -21,7 +21,7 @@ type Config struct {
 	// Values of a column, by model version, that have statistics of their own: those with the most predictions. The
 	// rest are pooled as ~other and counted.
 	MaxKeys int `yaml:"max_keys" default:"1000" min:"1" max:"1_000_000"`
-	// Event time after which the counts of predictions that choose the values are halved.
+	// Half-life, in event time, of the counts of predictions that choose the values.
 	HalfLife time.Duration `yaml:"half_life" default:"1h" min:"1m"`
 }
 
