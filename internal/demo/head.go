@@ -136,7 +136,7 @@ func (s *story) asked(r record.Finetune, at time.Time) {
 		return
 	}
 	s.request = &r
-	s.lines.at(at, "%s asked for: %s; recalibration cannot mend that", s.lines.mark("NEW HEAD"), r.Why)
+	s.lines.at(at, "%s requested: %s; recalibration cannot correct that", s.lines.mark("NEW HEAD"), r.Why)
 }
 
 // judged tells of a verdict on a head.

@@ -139,7 +139,7 @@ func (s *story) alert(a record.Alert, at time.Time) {
 		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s",
 			at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))
 	case ours && a.State == "firing" && strings.HasPrefix(a.InhibitedBy, "calibrator"):
-		s.lines.at(at, "alarm on the raw confidences: answered by %s, no longer told of", a.InhibitedBy)
+		s.lines.at(at, "alarm on the raw confidence: inhibited by %s", a.InhibitedBy)
 	case ours && a.State == "resolved" && s.alarm != nil && s.resolved == nil:
 		s.resolved = &a
 		s.lines.at(at, "%s: with the calibrator in force the error is back inside the tolerance; ECE %s",
