@@ -128,7 +128,7 @@ func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
 			return nil, fmt.Errorf("%s: row %d is not finite", s.name, i)
 		}
 		y := int(s.labels[i])
-		if err := set.Label(r, p, y, kernel.NLL(r, z, y, false), 1, 0, math.NaN()); err != nil {
+		if err := set.Label(r, p, acc.Truth{Class: y, NLL: kernel.NLL(r, z, y, false), Weight: 1, Served: math.NaN()}); err != nil {
 			return nil, err
 		}
 		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/paneRows

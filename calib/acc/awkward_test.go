@@ -93,7 +93,7 @@ func compareStream(t *testing.T, what string, r metric.Rows) {
 		if r.W != nil {
 			w = r.W[i]
 		}
-		if err := s.Label(row, p, int(y), kernel.NLL(row, z, int(y), r.Probs), w, 0, math.NaN()); err != nil {
+		if err := s.Label(row, p, Truth{int(y), kernel.NLL(row, z, int(y), r.Probs), w, 0, math.NaN()}); err != nil {
 			t.Fatal(err)
 		}
 		rows = append(rows, scored{[3]float64{row.Conf, row.Margin(), kernel.NegEnt(row, r.K)}, w, row.Arg == int(y)})
@@ -110,7 +110,7 @@ func compareStream(t *testing.T, what string, r metric.Rows) {
 	for i, csf := range []string{metric.MSP, metric.Margin, metric.NegEnt} {
 		want := evalOf(t, r, csf)
 		g := []*Grid{&l.MSP, &l.Margin, &l.NegEnt}[i]
-		compareRanks(t, what+csf+" ", g, rows, i, want)
+		compareRanks(t, what+csf+" ", g, rows, i)
 		if csf != metric.MSP {
 			continue
 		}
@@ -145,52 +145,21 @@ func evalOf(t *testing.T, r metric.Rows, csf string) metric.Report {
 	return report
 }
 
-// compareRanks holds the grid to its bounds: AURC and AUROC are those of rows whose scores are the numbers of their
-// cells, of the others the difference is that of the functions' comments.
-func compareRanks(t *testing.T, what string, g *Grid, rows []scored, csf int, want metric.Report) {
+// compareRanks holds the grid to its bounds: AURC is that of rows whose scores are the numbers of their cells, ACE is
+// within boundaryBound.
+func compareRanks(t *testing.T, what string, g *Grid, rows []scored, csf int) {
 	t.Helper()
 	var c, cell, w []float64
 	var a []bool
-	var total, wrong, residual float64
-	byCell, wrongByCell := map[float64]float64{}, map[float64]float64{}
+	var total float64
 	for _, r := range rows {
-		at := float64(cellOf(r.c[csf]))
-		c, cell, w, a = append(c, r.c[csf]), append(cell, at), append(w, r.w), append(a, r.a)
+		c, cell = append(c, r.c[csf]), append(cell, float64(cellOf(r.c[csf])))
+		w, a = append(w, r.w), append(a, r.a)
 		total += r.w
-		byCell[at] += r.w
-		hit := 1.0
-		if !r.a {
-			hit = 0
-			wrong += r.w
-			wrongByCell[at] += r.w
-		}
-		residual += r.w * math.Abs(hit-r.c[csf])
 	}
 	tied, s := metric.SortWeighted(cell, a, w), metric.SortWeighted(c, a, w)
 	rounding := 0x1p-30*float64(len(rows))/total + 1e-11
 	near(t, what+"aurc", g.AURC(), metric.AURC(tied), rounding)
-	near(t, what+"eaurc", g.EAURC(), metric.EAURC(tied), rounding)
-	if want.AUROC != want.AUROC {
-		if v := g.AUROC(); v == v || g.FPR95() == g.FPR95() {
-			t.Errorf("%sauroc, fpr95: got %v, %v, want NaN", what, v, g.FPR95())
-		}
-	} else {
-		near(t, what+"auroc", g.AUROC(), metric.AUROC(tied), rounding*total/wrong+rounding*total/(total-wrong))
-		most := 0.0
-		for _, v := range wrongByCell {
-			most = max(most, v)
-		}
-		if got := g.FPR95(); got < want.FPR95-rounding*total/wrong || got > want.FPR95+most/wrong+rounding*total/wrong {
-			t.Errorf("%sfpr95: got %v, want at least %v", what, got, want.FPR95)
-		}
-	}
-	largest := 0.0
-	for _, v := range byCell {
-		largest = max(largest, v/total)
-	}
-	if got, ks := g.KS(), metric.KS(s); got > ks+rounding || got < ks-largest-rounding {
-		t.Errorf("%sks: got %v, want %v or up to %v less", what, got, ks, largest)
-	}
 	mass := metric.EqualMass(s, 15)
 	var ends []float64
 	end := 0.0
@@ -198,9 +167,8 @@ func compareRanks(t *testing.T, what string, g *Grid, rows []scored, csf int, wa
 		end += b.W
 		ends = append(ends, end)
 	}
-	near(t, what+"ace", metric.ECE(g.EqualMass(15)), metric.ECE(mass), boundaryBound(g, ends, total)+rounding+boundarySlack(w, total))
-	smece := metric.SmECE(c, a, w)
-	near(t, what+"smece", g.SmECE(), smece, min(1, math.Sqrt(2/math.Pi)/GridCells/max(smece, 1e-9)*residual/total)+1e-8+rounding)
+	bound := boundaryBound(g, ends, total) + rounding + boundarySlack(w, total)
+	near(t, what+"ace", metric.ECE(metric.EqualMassCells(g.Groups(), 15)), metric.ECE(mass), bound)
 }
 
 // boundarySlack is what an end that is off by rounding can move.

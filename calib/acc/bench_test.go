@@ -42,7 +42,7 @@ func (b *benchRow) update(s *Set) error {
 	if err := s.Predict(b.r, 1); err != nil {
 		return err
 	}
-	if err := s.Label(b.r, b.p, b.y, b.nll, 1, 1e9, math.NaN()); err != nil {
+	if err := s.Label(b.r, b.p, Truth{b.y, b.nll, 1, 1e9, math.NaN()}); err != nil {
 		return err
 	}
 	return s.Sample(SampleRow{ID: b.id, TS: 1, LabelTS: 2, W: 1, Y: int32(b.y), Z: b.z})

@@ -137,16 +137,17 @@ func TestBlock(t *testing.T) {
 				} else {
 					kernel.LogitRows(raw, nil, z, k, 1)
 				}
-				if err := errors.Join(one.Predict(settled, in.w[i]), one.LabelScaled(raw[0], v, z, in.y[i], nll, in.w[i], in.lag[i], in.served[i]),
+				truth := Truth{in.y[i], nll, in.w[i], in.lag[i], in.served[i]}
+				if err := errors.Join(one.Predict(settled, in.w[i]), one.LabelScaled(raw[0], v, z, truth),
 					plain.Predict(settled, in.w[i])); err != nil {
 					t.Fatal(err)
 				}
-				f, err := plain.checkLabel(&settled, in.w[i], in.served[i])
+				row, err := plain.checkLabel(&settled, truth)
 				if err != nil {
 					t.Fatal(err)
 				}
-				brier := kernel.Brier(raw[0], min(1, float64(v[in.y[i]])*raw[0].Scale))
-				if err := plain.Labelled.add(f, p, in.y[i], nll, brier, in.w[i], in.lag[i], in.served[i], settled.Arg == in.y[i]); err != nil {
+				row.brier = kernel.Brier(raw[0], min(1, float64(v[in.y[i]])*raw[0].Scale))
+				if err := plain.Labelled.add(&row, p, in.y[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -215,7 +216,7 @@ func TestUnderflow(t *testing.T) {
 		p := make([]float64, 3)
 		r, _ := kernel.Logits(z, p)
 		nll := kernel.NLL(r, z, 1, false)
-		if err := errors.Join(b.SetRow(0, 1, 1, 1, math.NaN()), s.LabelRows(b, []int32{0}), ref.Label(r, p, 1, nll, 1, 1, math.NaN())); err != nil {
+		if err := errors.Join(b.SetRow(0, 1, 1, 1, math.NaN()), s.LabelRows(b, []int32{0}), ref.Label(r, p, Truth{1, nll, 1, 1, math.NaN()})); err != nil {
 			t.Fatal(err)
 		}
 		got, want := s.Labelled.ClassWise.Bins(1), ref.Labelled.ClassWise.Bins(1)

@@ -197,7 +197,8 @@ func (c *ClassWise) addRows(b *Block, rows []int32, wf int64) error {
 	}
 	c.addLarges(b)
 	for _, i := range b.slow {
-		c.addEach(&b.rows[i], b.row(i), b.logits(i), b.w[i], b.wf[i])
+		x := exactOf(&b.rows[i], b.row(i), b.logits(i))
+		c.addEach(&x, b.row(i), b.w[i], b.wf[i])
 	}
 	b.key = slices.Grow(b.key[:0], len(rows))[:len(rows)]
 	fixedpoint.LabelKeys(b.key, b.y, b.of.P, rows, c.m, c.slack)

@@ -142,7 +142,7 @@ func TestClassesByBlock(t *testing.T) {
 			for i := range rows {
 				r := *b.Row(i)
 				v, z := in.values(b, i)
-				if err := errors.Join(one.Predict(r, in.w[i]), one.LabelScaled(r, v, z, in.y[i], b.of.NLL[i]/in.w[i], in.w[i], in.lag[i], in.served[i])); err != nil {
+				if err := errors.Join(one.Predict(r, in.w[i]), one.LabelScaled(r, v, z, Truth{in.y[i], b.of.NLL[i] / in.w[i], in.w[i], in.lag[i], in.served[i]})); err != nil {
 					t.Fatal(err)
 				}
 			}

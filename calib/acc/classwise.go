@@ -204,9 +204,6 @@ func (c *ClassWise) ECE() (cwece, cweceL2 float64) {
 	return cwece / float64(c.k), math.Sqrt(cweceL2 / float64(c.k))
 }
 
-// Total returns the number of rows and Σw.
-func (c *ClassWise) Total() (n int64, w float64) { return c.n, unfix(c.w) }
-
 // Merge adds the rows of o, which stays as it is. Another K or M is ErrShape.
 func (c *ClassWise) Merge(o *ClassWise) error {
 	if err := c.check(o); err != nil {

@@ -11,26 +11,6 @@ import (
 // Bounds of the factor that makes probabilities of a row's values: products stay normal numbers.
 const minScale, maxScale = 0x1p-200, 0x1p+200
 
-// AddScaled is Add of the row p_k = min(1, float64(v_k)·r.Scale), v as kernel.LogitRows or kernel.ProbRows leaves it.
-// z are the logits that v came from, nil where v are probabilities: a v_k of 0 counts as a probability of 0, which is
-// in no bin, only where float64 underflows too (kernel.Row.Underflows), and else as a tiny one in the first bin. A
-// probability beside the edge of a bin is taken from float64 (kernel.Exact), and so is its bin. In the first bin and of
-// weight 1 any other is rounded to fixed point from the exact product (fixedpoint.RoundProduct).
-// A product above 1 + 2^-20, a negative one or NaN is ErrValue; after an error nothing has changed.
-func (c *ClassWise) AddScaled(r kernel.Row, v, z []float32, y int, w float64) error {
-	if err := c.checkScaled(&r, v, z, y); err != nil {
-		return err
-	}
-	if err := checkWeight(w); err != nil {
-		return err
-	}
-	wf := fix(w)
-	if err := checkRoom(c.n, c.w, 1, wf); err != nil {
-		return err
-	}
-	return c.addScaled(&r, v, z, y, w, wf)
-}
-
 // checkScaled checks all but the values themselves.
 func (c *ClassWise) checkScaled(r *kernel.Row, v, z []float32, y int) error {
 	if len(v) != c.k || z != nil && len(z) != c.k {
@@ -45,14 +25,18 @@ func (c *ClassWise) checkScaled(r *kernel.Row, v, z []float32, y int) error {
 	return nil
 }
 
-// addScaled is AddScaled after these checks. A value out of range is an error, with nothing changed.
-func (c *ClassWise) addScaled(r *kernel.Row, v, z []float32, y int, w float64, wf int64) error {
-	if err := checkEach(r, v); err != nil {
+// addScaled adds the row p_k = min(1, float64(v_k)·Scale) of x, v as kernel.LogitRows or kernel.ProbRows leaves it.
+// Where v came from logits, a v_k of 0 counts as a probability of 0, which is in no bin, only where float64 underflows
+// too (kernel.Row.Underflows), and else as a tiny one in the first bin. A probability beside the edge of a bin is taken
+// from float64 (kernel.Exact), and so is its bin. In the first bin and of weight 1 any other is rounded to fixed point
+// from the exact product (fixedpoint.RoundProduct).
+// A product above 1 + 2^-20, a negative one or NaN is ErrValue; after an error nothing has changed.
+func (c *ClassWise) addScaled(x *kernel.Exact, v []float32, y int, w float64, wf int64) error {
+	if err := checkEach(x.Row, v); err != nil {
 		return err
 	}
-	c.addEach(r, v, z, w, wf)
-	x := exactOf(r, v, z)
-	c.t.at(c.key(y, x.Beside(scaled(&x, v, y), y, c.m)))[cWA] += wf
+	c.addEach(x, v, w, wf)
+	c.t.at(c.key(y, x.Beside(scaled(x, v, y), y, c.m)))[cWA] += wf
 	c.n++
 	c.w += wf
 	return nil
@@ -69,17 +53,16 @@ func checkEach(r *kernel.Row, v []float32) error {
 }
 
 // addEach adds the probabilities one by one.
-func (c *ClassWise) addEach(r *kernel.Row, v, z []float32, w float64, wf int64) {
-	x := exactOf(r, v, z)
+func (c *ClassWise) addEach(x *kernel.Exact, v []float32, w float64, wf int64) {
 	for k := range v {
-		p := scaled(&x, v, k)
+		p := scaled(x, v, k)
 		beside := p > c.clear && kernel.BesideEdge(p, c.m)
 		if beside {
 			p = x.Prob(k)
 		}
 		if p <= c.edges[1] && p > 0 {
 			if w == 1 && !beside {
-				c.dense[k] += fixedpoint.RoundProduct(v[k], r.Scale)
+				c.dense[k] += fixedpoint.RoundProduct(v[k], x.Row.Scale)
 			} else {
 				c.dense[k] += fix(p * w)
 			}

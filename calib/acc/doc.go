@@ -6,7 +6,7 @@
 //
 //	s, err := acc.New(acc.Config{K: 10, SampleRows: 64})
 //	err = s.Predict(row, 1)
-//	err = s.Label(row, p, y, nll, 1, lag, math.NaN())
+//	err = s.Label(row, p, acc.Truth{Class: y, NLL: nll, Weight: 1, Lag: lag, Served: math.NaN()})
 //	err = total.Merge(s)
 //	bins, err := total.Labelled.MSP.Bins(15)
 //	ece := metric.ECE(bins)

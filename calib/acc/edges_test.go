@@ -105,7 +105,7 @@ func setsOf(t *testing.T, r metric.Rows) (blocks, rows *Set) {
 			} else {
 				kernel.LogitRows(one, v, q, r.K, 1)
 			}
-			if err := rows.LabelScaled(one[0], e, z, int(y), kernel.NLL(one[0], q, int(y), r.Probs), 1, 0, math.NaN()); err != nil {
+			if err := rows.LabelScaled(one[0], e, z, Truth{int(y), kernel.NLL(one[0], q, int(y), r.Probs), 1, 0, math.NaN()}); err != nil {
 				t.Fatal(err)
 			}
 		}

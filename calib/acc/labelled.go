@@ -136,35 +136,45 @@ func (l *Labelled) config() Config {
 	}
 }
 
-// add adds a row whose values have been checked; after an error nothing has changed.
-func (l *Labelled) add(f confidences, p []float64, y int, nll, brier, w float64, lag int64, served float64, correct bool) error {
-	wf := fix(w)
-	if err := l.fits(nll, brier, w, wf, lag); err != nil {
+// labelRow is a labelled row whose values have been checked.
+type labelRow struct {
+	confidences
+	nll, brier float64
+	w          float64
+	wf         int64   // fix(w)
+	lag        int64   // nanoseconds
+	served     float64 // NaN: absent
+	correct    bool
+}
+
+// add adds a row with its probabilities and class; after an error nothing has changed.
+func (l *Labelled) add(r *labelRow, p []float64, y int) error {
+	if err := l.fits(r); err != nil {
 		return err
 	}
-	l.ClassWise.add(p, y, w, wf)
-	l.addScores(f, nll, brier, w, wf, lag, served, correct)
+	l.ClassWise.add(p, y, r.w, r.wf)
+	l.addScores(r)
 	return nil
 }
 
 // fits returns the error for which addScores must not be called.
-func (l *Labelled) fits(nll, brier, w float64, wf, lag int64) error {
-	if err := l.Scores.fits(nll, brier, w, wf); err != nil {
+func (l *Labelled) fits(r *labelRow) error {
+	if err := l.Scores.fits(r); err != nil {
 		return err
 	}
-	return l.Lag.fits(lag)
+	return l.Lag.fits(r.lag)
 }
 
 // addScores adds the row to all but the class-wise bins.
-func (l *Labelled) addScores(f confidences, nll, brier, w float64, wf, lag int64, served float64, correct bool) {
-	l.Scores.add(nll, brier, f.msp, w, wf, correct)
-	l.Lag.add(lag)
-	l.Soft.add(f.msp, w, wf, correct)
-	l.MSP.add(f.msp, w, wf, correct)
-	l.Margin.add(f.margin, w, wf, correct)
-	l.NegEnt.add(f.negent, w, wf, correct)
-	if !math.IsNaN(served) {
-		l.Served.add(served, w, wf, correct)
+func (l *Labelled) addScores(r *labelRow) {
+	l.Scores.add(r)
+	l.Lag.add(r.lag)
+	l.Soft.add(r.msp, r.w, r.wf, r.correct)
+	l.MSP.add(r.msp, r.w, r.wf, r.correct)
+	l.Margin.add(r.margin, r.w, r.wf, r.correct)
+	l.NegEnt.add(r.negent, r.w, r.wf, r.correct)
+	if !math.IsNaN(r.served) {
+		l.Served.add(r.served, r.w, r.wf, r.correct)
 	}
 }
 

@@ -138,9 +138,6 @@ func lagEdge(cell int) float64 {
 	return math.Ldexp(lagQuarter[i%lagPerOct], i/lagPerOct) * 1e-9
 }
 
-// N returns the number of rows.
-func (l *Lag) N() int64 { return l.n }
-
 // Mean returns the mean lag in seconds; NaN without rows.
 func (l *Lag) Mean() float64 { return l.sum.float() / float64(l.n) * 1e-9 }
 

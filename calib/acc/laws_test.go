@@ -272,7 +272,7 @@ func setRow(rng *rand.Rand) func(*Set) error {
 				return err
 			}
 		}
-		return s.Label(r, p, y, -math.Log(p[y]), w, lag, served)
+		return s.Label(r, p, Truth{y, -math.Log(p[y]), w, lag, served})
 	}
 }
 
@@ -293,12 +293,14 @@ func TestLaws(t *testing.T) {
 	t.Run("Labelled", func(t *testing.T) {
 		testLaws(t, func() *Labelled { return must(newLabelled(testConfig.normal())) }, func(rng *rand.Rand) func(*Labelled) error {
 			r, p, _ := randRow(rng, testConfig.K)
-			f, w, row := confidences{r.Conf, randConf(rng), randConf(rng)}, randWeight(rng), randSample(rng, testConfig.K)
+			f, w := confidences{r.Conf, randConf(rng), randConf(rng)}, randWeight(rng)
+			row := labelRow{f, 1, 1, w, fix(w), 5, 0.5, r.Arg == 1}
+			sampled := randSample(rng, testConfig.K)
 			return func(l *Labelled) error {
-				if err := l.Sample.Add(row); err != nil {
+				if err := l.Sample.Add(sampled); err != nil {
 					return err
 				}
-				return l.add(f, p, 1, 1, 1, w, 5, 0.5, r.Arg == 1)
+				return l.add(&row, p, 1)
 			}
 		})
 	})
@@ -307,7 +309,7 @@ func TestLaws(t *testing.T) {
 func TestShape(t *testing.T) {
 	fill := func(s *Set) *Set {
 		r, p, z := randRow(rand.New(rand.NewPCG(1, 1)), s.cfg.K)
-		if err := errors.Join(s.Predict(r, 1), s.Label(r, p, 0, 1, 1, 1, 1), s.Sample(SampleRow{Z: z})); err != nil {
+		if err := errors.Join(s.Predict(r, 1), s.Label(r, p, Truth{0, 1, 1, 1, 1}), s.Sample(SampleRow{Z: z})); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -335,7 +337,7 @@ func TestOverflow(t *testing.T) {
 	const w = 1<<31 - 1
 	s := newSet()
 	r, p, _ := randRow(rand.New(rand.NewPCG(1, 1)), testConfig.K)
-	add := func() error { return errors.Join(s.Predict(r, w), s.Label(r, p, 0, 1, w, 1, 1)) }
+	add := func() error { return errors.Join(s.Predict(r, w), s.Label(r, p, Truth{0, 1, w, 1, 1})) }
 	if err := add(); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +352,7 @@ func TestOverflow(t *testing.T) {
 		}
 	}
 	check("predict", s.Predict(r, w))
-	check("label", s.Label(r, p, 0, 1, w, 1, 1))
+	check("label", s.Label(r, p, Truth{0, 1, w, 1, 1}))
 	check("merge", s.Merge(s.Clone()))
 	check("merge of labelled", s.Labelled.Merge(s.Labelled.Clone()))
 	check("merge of seen", s.Seen.Merge(s.Seen.Clone()))
@@ -371,7 +373,7 @@ func TestRejectedRows(t *testing.T) {
 	nan := math.NaN()
 	r, p, _ := randRow(rand.New(rand.NewPCG(1, 1)), testConfig.K)
 	s := newSet()
-	if err := s.Label(r, p, 0, 1, 1, 1, nan); err != nil {
+	if err := s.Label(r, p, Truth{0, 1, 1, 1, nan}); err != nil {
 		t.Fatal(err)
 	}
 	want := encode(t, s)
@@ -385,19 +387,19 @@ func TestRejectedRows(t *testing.T) {
 		}
 	}
 	for _, w := range []float64{0, -1, nan, math.Inf(1), 1 << 31} {
-		f("weight", s.Label(r, p, 0, 1, w, 1, nan), ErrValue)
+		f("weight", s.Label(r, p, Truth{0, 1, w, 1, nan}), ErrValue)
 		f("weight of a prediction", s.Predict(r, w), ErrValue)
 	}
-	f("label", s.Label(r, p, 5, 1, 1, 1, nan), ErrValue)
-	f("negative label", s.Label(r, p, -1, 1, 1, 1, nan), ErrValue)
-	f("nll", s.Label(r, p, 0, nan, 1, 1, nan), ErrValue)
-	f("served", s.Label(r, p, 0, 1, 1, 1, 1.5), ErrValue)
-	f("too few probabilities", s.Label(r, p[1:], 0, 1, 1, 1, nan), ErrShape)
-	f("probability", s.Label(r, []float64{.5, .5, nan, 0, 0}, 0, 1, 1, 1, nan), ErrValue)
-	if err := s.Clone().Label(r, []float64{1, math.Copysign(0, -1), 0, 0, 0}, 0, 1, 1, 1, nan); err != nil {
+	f("label", s.Label(r, p, Truth{5, 1, 1, 1, nan}), ErrValue)
+	f("negative label", s.Label(r, p, Truth{-1, 1, 1, 1, nan}), ErrValue)
+	f("nll", s.Label(r, p, Truth{0, nan, 1, 1, nan}), ErrValue)
+	f("served", s.Label(r, p, Truth{0, 1, 1, 1, 1.5}), ErrValue)
+	f("too few probabilities", s.Label(r, p[1:], Truth{0, 1, 1, 1, nan}), ErrShape)
+	f("probability", s.Label(r, []float64{.5, .5, nan, 0, 0}, Truth{0, 1, 1, 1, nan}), ErrValue)
+	if err := s.Clone().Label(r, []float64{1, math.Copysign(0, -1), 0, 0, 0}, Truth{0, 1, 1, 1, nan}); err != nil {
 		t.Errorf("probability -0: %v", err)
 	}
-	f("negative probability", s.Label(r, []float64{.5, .5, -.1, .1, 0}, 0, 1, 1, 1, nan), ErrValue)
+	f("negative probability", s.Label(r, []float64{.5, .5, -.1, .1, 0}, Truth{0, 1, 1, 1, nan}), ErrValue)
 	f("sample", s.Sample(SampleRow{Z: make([]float32, 4)}), ErrShape)
 	bad := r
 	bad.Entropy = nan

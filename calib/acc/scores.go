@@ -24,26 +24,26 @@ func (s *Scores) Add(nll, brier, c, w float64, correct bool) error {
 	if err := checkWeight(w); err != nil {
 		return err
 	}
-	wf := fix(w)
-	if err := s.fits(nll, brier, w, wf); err != nil {
+	row := labelRow{confidences: confidences{msp: c}, nll: nll, brier: brier, w: w, wf: fix(w), correct: correct}
+	if err := s.fits(&row); err != nil {
 		return err
 	}
-	s.add(nll, brier, c, w, wf, correct)
+	s.add(&row)
 	return nil
 }
 
-// fits returns the error for which add must not be called; c and w have been checked, wf is fix(w).
-func (s *Scores) fits(nll, brier, w float64, wf int64) error {
-	if math.IsNaN(nll) || math.IsNaN(brier) {
-		return fmt.Errorf("nll is %v, brier %v, allowed numbers: %w", nll, brier, ErrValue)
+// fits returns the error for which add must not be called; its confidence and weight have been checked.
+func (s *Scores) fits(r *labelRow) error {
+	if math.IsNaN(r.nll) || math.IsNaN(r.brier) {
+		return fmt.Errorf("nll is %v, brier %v, allowed numbers: %w", r.nll, r.brier, ErrValue)
 	}
-	if err := checkRoom(s.n, s.w, 1, wf); err != nil {
+	if err := checkRoom(s.n, s.w, 1, r.wf); err != nil {
 		return err
 	}
 	if s.roomy() {
 		return nil
 	}
-	row := Scores{w2: fix128(w * w), nll: fix128(w * nll), brier: fix128(w * brier)}
+	row := Scores{w2: fix128(r.w * r.w), nll: fix128(r.w * r.nll), brier: fix128(r.w * r.brier)}
 	return s.check(&row)
 }
 
@@ -51,16 +51,16 @@ func (s *Scores) fits(nll, brier, w float64, wf int64) error {
 func (s *Scores) roomy() bool { return s.w2.roomy() && s.nll.roomy() && s.brier.roomy() }
 
 // add is Add after the checks.
-func (s *Scores) add(nll, brier, c, w float64, wf int64, correct bool) {
+func (s *Scores) add(r *labelRow) {
 	s.n++
-	s.w += wf
-	s.wc += fix(w * c)
-	if correct {
-		s.wa += wf
+	s.w += r.wf
+	s.wc += fix(r.w * r.msp)
+	if r.correct {
+		s.wa += r.wf
 	}
-	s.w2 = s.w2.plusFix(w * w)
-	s.nll = s.nll.plusFix(w * nll)
-	s.brier = s.brier.plusFix(w * brier)
+	s.w2 = s.w2.plusFix(r.w * r.w)
+	s.nll = s.nll.plusFix(r.w * r.nll)
+	s.brier = s.brier.plusFix(r.w * r.brier)
 }
 
 // plusFix returns a + fix128(x) where the caller knows that it fits.

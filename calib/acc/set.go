@@ -103,70 +103,84 @@ func (s *Set) Predict(r kernel.Row, w float64) error {
 	return nil
 }
 
-// Label adds a labelled row: p its K probabilities, y its label, nll = -ln p_y from the logits, w its weight,
-// lagNanos the label's time minus the prediction's, served the confidence that was served (NaN = absent).
-// The row is correct where r.Arg = y. After an error nothing has changed.
-func (s *Set) Label(r kernel.Row, p []float64, y int, nll, w float64, lagNanos int64, served float64) error {
-	if err := checkProbs(p, s.cfg.K, y); err != nil {
+// Truth is what a label says of a row.
+type Truth struct {
+	Class  int
+	NLL    float64 // -ln p of the class, from the logits
+	Weight float64
+	Lag    int64   // nanoseconds, the label's time minus the prediction's
+	Served float64 // the confidence that was served; NaN = absent
+}
+
+// Label adds a labelled row of K probabilities p. It is correct where r.Arg is the class. After an error nothing has
+// changed.
+func (s *Set) Label(r kernel.Row, p []float64, t Truth) error {
+	if err := checkProbs(p, s.cfg.K, t.Class); err != nil {
 		return err
 	}
-	f, err := s.checkLabel(&r, w, served)
+	row, err := s.checkLabel(&r, t)
 	if err != nil {
 		return err
 	}
-	if err := s.Labelled.add(f, p, y, nll, kernel.Brier(r, p[y]), w, lagNanos, served, r.Arg == y); err != nil {
+	row.brier = kernel.Brier(r, p[t.Class])
+	if err := s.Labelled.add(&row, p, t.Class); err != nil {
 		return err
 	}
-	s.countLabel(&r, y, w)
+	s.countLabel(&r, t.Class, t.Weight)
 	return nil
 }
 
 // LabelScaled is Label of a row as kernel.LogitRows or kernel.ProbRows leaves it, p_k = min(1, float64(v_k)·r.Scale),
 // one row at a time (LabelRows is for many). z are the logits that v came from, nil where v are probabilities; they are
-// looked at where a v_k is 0, to tell 0 in float32 from 0 in float64 (ClassWise.AddScaled), and where a probability is
-// beside an edge: the row is settled first (kernel.Row.Settle).
-func (s *Set) LabelScaled(r kernel.Row, v, z []float32, y int, nll, w float64, lagNanos int64, served float64) error {
-	if x := exactOf(&r, v, z); len(x.Scores) == s.cfg.K {
+// looked at where a v_k is 0, to tell 0 in float32 from 0 in float64 (kernel.Row.Underflows), and where a probability
+// is beside an edge: the row is settled first (kernel.Row.Settle).
+func (s *Set) LabelScaled(r kernel.Row, v, z []float32, t Truth) error {
+	x := exactOf(&r, v, z)
+	if len(x.Scores) == s.cfg.K {
 		r.Settle(x.Scores, x.Probs)
 	}
-	f, err := s.checkLabel(&r, w, served)
+	row, err := s.checkLabel(&r, t)
 	if err != nil {
 		return err
 	}
 	l := s.Labelled
-	if err := l.ClassWise.checkScaled(&r, v, z, y); err != nil {
+	if err := l.ClassWise.checkScaled(&r, v, z, t.Class); err != nil {
 		return err
 	}
-	brier, wf := kernel.Brier(r, min(float64(v[y])*r.Scale, 1)), fix(w)
-	if err := l.fits(nll, brier, w, wf, lagNanos); err != nil {
+	row.brier = kernel.Brier(r, min(float64(v[t.Class])*r.Scale, 1))
+	if err := l.fits(&row); err != nil {
 		return err
 	}
-	if err := l.ClassWise.addScaled(&r, v, z, y, w, wf); err != nil {
+	if err := l.ClassWise.addScaled(&x, v, t.Class, row.w, row.wf); err != nil {
 		return err
 	}
-	l.addScores(f, nll, brier, w, wf, lagNanos, served, r.Arg == y)
-	s.countLabel(&r, y, w)
+	l.addScores(&row)
+	s.countLabel(&r, t.Class, t.Weight)
 	return nil
 }
 
-// checkLabel checks what labelled rows of both forms have in common and makes the labelled part.
-func (s *Set) checkLabel(r *kernel.Row, w, served float64) (confidences, error) {
+// checkLabel checks what labelled rows of both forms have in common and makes the labelled part. The row has all but
+// the Brier score.
+func (s *Set) checkLabel(r *kernel.Row, t Truth) (labelRow, error) {
 	f, err := s.scores(r)
 	if err != nil {
-		return f, err
+		return labelRow{}, err
 	}
-	if err := checkWeight(w); err != nil {
-		return f, err
+	if err := checkWeight(t.Weight); err != nil {
+		return labelRow{}, err
 	}
-	if !math.IsNaN(served) {
-		if err := checkUnit("served", served); err != nil {
-			return f, err
+	if !math.IsNaN(t.Served) {
+		if err := checkUnit("served", t.Served); err != nil {
+			return labelRow{}, err
 		}
 	}
 	if s.Labelled == nil {
 		s.Labelled, err = newLabelled(s.cfg)
 	}
-	return f, err
+	return labelRow{
+		confidences: f, nll: t.NLL, w: t.Weight, wf: fix(t.Weight), lag: t.Lag, served: t.Served,
+		correct: r.Arg == t.Class,
+	}, err
 }
 
 // Sample offers a labelled row to the sample; it copies Z.
@@ -241,11 +255,6 @@ func (s *Set) Merge(o *Set) error {
 // Pieced reports whether the set shares memory with others that the same Decoder has decoded: that memory is not free
 // until all of them are, so it is not to be kept for the sake of its memory.
 func (s *Set) Pieced() bool { return s.pieced }
-
-// Empty reports whether nothing was ever added.
-func (s *Set) Empty() bool {
-	return (s.Seen == nil || s.Seen.empty()) && (s.Labelled == nil || s.Labelled.empty())
-}
 
 // Reset empties the set and keeps the memory.
 func (s *Set) Reset() {

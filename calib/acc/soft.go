@@ -185,9 +185,6 @@ func (b *SoftBins) Sums() metric.SoftSums {
 	return s
 }
 
-// Total returns the number of rows and Σw.
-func (b *SoftBins) Total() (n int64, w float64) { return b.n, unfix(b.w) }
-
 // Merge adds the rows of o, which stays as it is. Another M or T is ErrShape.
 func (b *SoftBins) Merge(o *SoftBins) error {
 	if err := b.check(o); err != nil {

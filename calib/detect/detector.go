@@ -215,8 +215,5 @@ func (d *Detector) logSum() float64 {
 	return top + math.Log(sum)
 }
 
-// Panes returns the number of panes with rows so far, and Alarms the number of alarms.
+// Panes returns the number of panes with rows so far.
 func (d *Detector) Panes() int64 { return d.panes }
-
-// Alarms returns the number of alarms so far.
-func (d *Detector) Alarms() int64 { return d.fired }

@@ -68,7 +68,6 @@ func TestSelectiveOfWeights(t *testing.T) {
 		}
 		near(t, "auroc", metric.AUROC(s), wins/pairs, tol)
 		near(t, "fpr95", metric.FPR95(s), fpr, tol)
-		near(t, "fpr95 from cells", metric.FPR95Cells(metric.Groups(s)), fpr, tol)
 		near(t, "ks from cells", metric.KSCells(metric.Groups(s)), metric.KS(s), tol)
 	}
 }

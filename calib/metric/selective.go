@@ -84,24 +84,6 @@ func FPR95(s Sorted) float64 {
 	return f.rate
 }
 
-// FPR95Cells is FPR95 of rows that are known by cell, in ascending order of confidence. Thresholds inside a cell are
-// not seen: it is at least that of the rows, and more by no more than one cell's share of the wrong rows.
-func FPR95Cells(cells []Bin) float64 {
-	var right, wrong float64
-	for _, c := range cells {
-		right += c.SumA
-		wrong += c.W - c.SumA
-	}
-	f := newFPR(right, wrong)
-	for _, c := range cells {
-		if !f.enough() {
-			break
-		}
-		f.reject(c.SumA, c.W-c.SumA)
-	}
-	return f.rate
-}
-
 // fpr raises the threshold from below as long as 95 % of the right rows stay accepted.
 type fpr struct{ pos, neg, lostPos, lostNeg, rate float64 }
 

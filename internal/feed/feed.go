@@ -75,14 +75,6 @@ func NewSequence(sources []Source, o Options) (*Feed, error) {
 // control messages, then io.EOF. It is how an endless source ends.
 func (f *Feed) Finish() { f.done = true }
 
-// Rows returns the number of the row that is read next: rows sent and skipped.
-func (f *Feed) Rows() int64 {
-	if f.loaded {
-		return f.next - 1
-	}
-	return f.next
-}
-
 // Next returns the next message, io.EOF after the last, or a source's or the encoder's error, after which the feed is
 // not to be used. Messages of one stream and partition come in order of event time.
 func (f *Feed) Next() (Message, error) {

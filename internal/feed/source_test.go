@@ -157,9 +157,8 @@ func TestEndlessSource(t *testing.T) {
 	messages = append(messages, drain(t, f)...)
 	rows := unpack(t, messages, 2)
 	logits, labels := only(rows, Logits), only(rows, Labels)
-	if len(logits) == 0 || len(logits) != len(labels) || int64(len(logits)) != f.Rows() {
-		t.Errorf("got %d predictions and %d labels of %d rows, want as many of each", len(logits), len(labels),
-			f.Rows())
+	if len(logits) == 0 || len(logits) != len(labels) {
+		t.Errorf("got %d predictions and %d labels, want as many of each", len(logits), len(labels))
 	}
 	for _, r := range logits {
 		if want := fmt.Sprintf("probs[%s,1]", strings.TrimPrefix(r.id, "e")); r.scores != want {

@@ -28,7 +28,8 @@ func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *stage.Pane {
 		if err := set.Predict(r, 1); err != nil {
 			b.Fatal(err)
 		}
-		if err := set.Label(r, p, i%4, kernel.NLL(r, z, i%4, false), 1, 1e9, 1); err != nil {
+		truth := acc.Truth{Class: i % 4, NLL: kernel.NLL(r, z, i%4, false), Weight: 1, Lag: 1e9, Served: 1}
+		if err := set.Label(r, p, truth); err != nil {
 			b.Fatal(err)
 		}
 	}

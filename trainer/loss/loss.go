@@ -65,9 +65,6 @@ func (l *Loss) Name() string { return l.text }
 // Top has the top class of each row at the last evaluation, the lowest of ties; valid until the next.
 func (l *Loss) Top() []int32 { return l.top }
 
-// Parts are the unweighted values of the terms at the last evaluation, in their order.
-func (l *Loss) Parts() []float64 { return l.parts }
-
 // Eval returns the loss of the n×K logits z and, if grad is not nil, overwrites it with the n×K gradient.
 // An error names the row: a logit that is not finite, a label out of range; grad is then undefined.
 func (l *Loss) Eval(z []float64, b Batch, grad []float64) (float64, error) {

@@ -36,7 +36,7 @@ const largestStake = .9
 // much larger than the gains costs power.
 //
 // NLL has no bound. Compute both with probabilities floored at e^-B and say so: the claim is then about that loss. To
-// clip gains above B alone is allowed for any loss (it lowers the mean: Clip does it); losses below -B must not be
+// clip gains above B alone is allowed for any loss (it lowers the mean); losses below -B must not be
 // clipped.
 //
 // Reference: Waudby-Smith, Ramdas, Estimating means of bounded random variables by betting, JRSS-B 86, 2024, section 4.
@@ -57,9 +57,6 @@ func NewPaired(bound, margin float64) (*Paired, error) {
 	}
 	return &Paired{bound: bound, margin: margin}, nil
 }
-
-// Clip returns x, or the bound where x is above it. What is below -bound stays, and Add refuses it.
-func (p *Paired) Clip(x float64) float64 { return min(x, p.bound) }
 
 // Add takes the gain of the next row; ErrValue where it is outside the bound.
 func (p *Paired) Add(x float64) error {

@@ -66,7 +66,8 @@ func drawnSet(t *testing.T, env *stage.Env, rng *rand.Rand, n int) (*acc.Set, []
 		z := []float64{3 * rng.Float64(), 0, 0, 0}
 		r, _ := kernel.Logits(z, p)
 		y := rng.IntN(2)
-		if err := set.Label(r, p, y, kernel.NLL(r, z, y, false), 1, 0, math.NaN()); err != nil {
+		truth := acc.Truth{Class: y, NLL: kernel.NLL(r, z, y, false), Weight: 1, Served: math.NaN()}
+		if err := set.Label(r, p, truth); err != nil {
 			t.Fatal(err)
 		}
 		b := &bins[metric.BinIndex(r.Conf, 15)]

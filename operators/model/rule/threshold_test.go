@@ -216,7 +216,8 @@ func counted(t *testing.T, env *stage.Env, n [2]int) *acc.Set {
 		}
 	}
 	for range n[1] {
-		if err := set.Label(r, p, 0, kernel.NLL(r, z, 0, false), 1, 0, math.NaN()); err != nil {
+		truth := acc.Truth{Class: 0, NLL: kernel.NLL(r, z, 0, false), Weight: 1, Served: math.NaN()}
+		if err := set.Label(r, p, truth); err != nil {
 			t.Fatal(err)
 		}
 	}

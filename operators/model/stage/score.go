@@ -24,23 +24,25 @@ func NewScorer(k int) *Scorer {
 // Add adds a row to labelled sums, calibrated by f (nil = identity). For the identity it uses the block kernel, as the
 // shards do, so both give the same numbers.
 func (s *Scorer) Add(set *acc.Set, f *InForce, row *acc.SampleRow) error {
-	y, w, lag := int(row.Y), float64(row.W), row.LabelTS-row.TS
+	truth := acc.Truth{Class: int(row.Y), Weight: float64(row.W), Lag: row.LabelTS - row.TS, Served: math.NaN()}
 	if f == nil {
 		kernel.LogitRows(s.one[:], s.e, row.Z, len(row.Z), 1)
 		r := s.one[0]
 		if !r.OK {
 			return fmt.Errorf("sampled logits are not finite")
 		}
-		return set.LabelScaled(r, s.e, row.Z, y, kernel.NLL(r, row.Z, y, false), w, lag, math.NaN())
+		truth.NLL = kernel.NLL(r, row.Z, truth.Class, false)
+		return set.LabelScaled(r, s.e, row.Z, truth)
 	}
 	for i, x := range row.Z {
 		s.z[i] = float64(x)
 	}
-	r, nll, err := Evaluate(f.Cal, s.z, s.p, y)
+	r, nll, err := Evaluate(f.Cal, s.z, s.p, truth.Class)
 	if err != nil {
 		return err
 	}
-	return set.Label(r, s.p, y, nll, w, lag, math.NaN())
+	truth.NLL = nll
+	return set.Label(r, s.p, truth)
 }
 
 // RowScore is the score of one labelled row under one calibrator.
