@@ -131,7 +131,7 @@ func (s idleState) AppendState(dst []byte) ([]byte, error) {
 		m := s.t.models[name]
 		for _, vn := range slices.Sorted(maps.Keys(m.versions)) {
 			if v := m.versions[vn]; v.last != minPane {
-				dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(append(dst, 1), name), vn), v.last)
+				dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, name), vn), v.last)
 				dst = binenc.AppendVarint(dst, v.idle)
 			}
 		}
@@ -143,7 +143,6 @@ func (s idleState) AppendState(dst []byte) ([]byte, error) {
 func (s idleState) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	for r.Err() == nil && r.Len() > 0 {
-		r.Byte()
 		name, vn, last, idle := r.String(binenc.MaxName), r.String(binenc.MaxName), r.Varint(), r.Varint()
 		if r.Err() != nil {
 			break

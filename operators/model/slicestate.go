@@ -49,7 +49,7 @@ func (m *model) appendHeavy(dst []byte) ([]byte, error) {
 		if len(v.heavy) == 0 && len(v.pendingSlices) == 0 {
 			continue
 		}
-		dst = binenc.AppendString(binenc.AppendString(append(dst, 1), m.name), version)
+		dst = binenc.AppendString(binenc.AppendString(dst, m.name), version)
 		dst = binenc.AppendUvarint(dst, uint64(len(v.heavy)))
 		for _, column := range slices.Sorted(maps.Keys(v.heavy)) {
 			dst = v.heavy[column].Append(binenc.AppendString(dst, column))
@@ -68,7 +68,6 @@ func (m *model) appendHeavy(dst []byte) ([]byte, error) {
 func (s sliceState) RestoreState(src []byte) error {
 	r, d := binenc.NewReader(src), acc.NewDecoder()
 	for r.Err() == nil && r.Len() > 0 {
-		r.Byte()
 		model, version := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
 			break

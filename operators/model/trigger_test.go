@@ -136,8 +136,8 @@ func TestTriggerOff(t *testing.T) {
 	s.model.Trigger, s.model.Heads = finetune.TriggerConfig{}, proving.Config{}
 	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
 	b, err := w.model.models["m"].heads.Append(nil)
-	if err != nil || len(b) != 2 {
-		t.Errorf("got %d bytes of state, %v; want a version byte and no state", len(b), err)
+	if err != nil || len(b) != 1 {
+		t.Errorf("got %d bytes of state, %v; want a count of 0", len(b), err)
 	}
 	if n := len(w.requests()); n != 0 {
 		t.Errorf("got %d requests", n)

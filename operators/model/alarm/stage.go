@@ -169,11 +169,9 @@ func (s *State) on(signal string) *keyAlarm {
 	return nil
 }
 
-const stateVersion = 1
-
 // AppendState implements stage.KeyState.
 func (s *State) AppendState(dst []byte) ([]byte, error) {
-	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(s.alarms)))
+	dst = binenc.AppendUvarint(dst, uint64(len(s.alarms)))
 	for _, a := range s.alarms {
 		var err error
 		if dst, err = binenc.AppendBlock(binenc.AppendString(dst, a.signal), a.append); err != nil {
@@ -185,7 +183,6 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 
 // RestoreState implements stage.KeyState.
 func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
-	r.Version(stateVersion)
 	for range r.Count(2, binenc.MaxItems) {
 		signal, body := r.String(binenc.MaxName), r.Bytes(binenc.MaxBytes)
 		if r.Err() != nil {

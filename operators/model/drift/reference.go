@@ -168,7 +168,6 @@ func middle(j int) float64 { return (float64(j) + .5) / stage.ScoreBins }
 
 // AppendState implements stage.KeyState.
 func (d *State) AppendState(dst []byte) ([]byte, error) {
-	dst = append(dst, stateVersion)
 	for _, r := range []*reference{&d.ref, &d.next} {
 		dst = binenc.AppendVarint(dst, r.to)
 		for _, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
@@ -187,7 +186,6 @@ func (d *State) AppendState(dst []byte) ([]byte, error) {
 
 // RestoreState implements stage.KeyState.
 func (d *State) RestoreState(in *binenc.Reader, _ *acc.Decoder) error {
-	in.Version(stateVersion)
 	for _, r := range []*reference{&d.ref, &d.next} {
 		*r = newReference()
 		r.to = in.Varint()

@@ -24,8 +24,6 @@ type State struct {
 	classes   classDrift
 }
 
-const stateVersion = 1
-
 // NewKey implements stage.Stage.
 func (t *Stage) NewKey(k *stage.Key) stage.KeyState {
 	if t.cfg == nil || k.Slice != "" && !t.cfg.Slices {

@@ -13,9 +13,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// stateVersion is the version of the encoding of a Model.
-const stateVersion = 1
-
 // Append appends the state of all versions that are not idle, by name.
 func (m *Model) Append(dst []byte) ([]byte, error) {
 	var names []string
@@ -24,7 +21,7 @@ func (m *Model) Append(dst []byte) ([]byte, error) {
 			names = append(names, name)
 		}
 	}
-	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(names)))
+	dst = binenc.AppendUvarint(dst, uint64(len(names)))
 	for _, name := range names {
 		var err error
 		if dst, err = m.states[name].append(binenc.AppendString(dst, name)); err != nil {
@@ -36,7 +33,6 @@ func (m *Model) Append(dst []byte) ([]byte, error) {
 
 // Restore reads what Append wrote. The versions must have been added before.
 func (m *Model) Restore(in *binenc.Reader) error {
-	in.Version(stateVersion)
 	for range in.Count(2, binenc.MaxItems) {
 		name := in.String(binenc.MaxName)
 		if in.Err() != nil {

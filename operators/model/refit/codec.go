@@ -13,12 +13,9 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// stateVersion is the version of the encoding of a State.
-const stateVersion = 1
-
 // Append appends the state.
 func (s *State) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, stateVersion, binenc.Flags(s.started))
+	dst = append(dst, binenc.Flags(s.started))
 	dst = binenc.AppendVarint(dst, s.period)
 	dst = binenc.AppendVarint(dst, s.alarmAt)
 	dst = binenc.AppendUvarint(dst, uint64(s.revision))
@@ -53,7 +50,6 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 
 // Restore reads what Append wrote. It refuses a state that does not fit the version.
 func (s *State) Restore(in *binenc.Reader) error {
-	in.Version(stateVersion)
 	s.started = in.Byte() == 1
 	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
 	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40)),

@@ -116,11 +116,9 @@ func (t *Stage) evaluate(e *entry, in *stage.Pane) error {
 	return nil
 }
 
-const stateVersion = 1
-
 // AppendState implements stage.KeyState.
 func (s *State) AppendState(dst []byte) ([]byte, error) {
-	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(s.entries)))
+	dst = binenc.AppendUvarint(dst, uint64(len(s.entries)))
 	for _, e := range s.entries {
 		dst = binenc.AppendString(binenc.AppendString(dst, e.cfg.Name), e.cfg.print())
 		// A rule window is small, so the copy is cheap.
@@ -131,7 +129,6 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 
 // RestoreState implements stage.KeyState.
 func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
-	r.Version(stateVersion)
 	for range r.Count(7, binenc.MaxItems) {
 		name, print := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		var state stage.AlertState

@@ -22,7 +22,7 @@ type KeyState interface {
 	Open() bool
 	// Merge adds the statistics of the same stage of another slice, which is pooled from now on.
 	Merge(o KeyState) error
-	// AppendState appends the state: one version byte, then the content. Equal states give equal bytes.
+	// AppendState appends the state. Equal states give equal bytes. The version of the task's section covers it.
 	AppendState(dst []byte) ([]byte, error)
 	// RestoreState reads all of r. It drops what is no longer configured, and adds the alerts of that to Key.Ended.
 	RestoreState(r *binenc.Reader, d *acc.Decoder) error

@@ -15,11 +15,9 @@ func (s *spec) print() string {
 	return fmt.Sprint(s.Kind, " ", s.Size, " ", s.Slide, " ", s.Rows, " ", s.Every)
 }
 
-const stateVersion = 1
-
 // AppendState implements stage.KeyState.
 func (s *State) AppendState(dst []byte) ([]byte, error) {
-	dst = binenc.AppendUvarint(append(dst, stateVersion), uint64(len(s.windows)))
+	dst = binenc.AppendUvarint(dst, uint64(len(s.windows)))
 	var err error
 	for _, w := range s.windows {
 		dst = binenc.AppendString(binenc.AppendString(dst, w.spec.Name), w.spec.print())
@@ -33,7 +31,6 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 // RestoreState implements stage.KeyState. It drops windows that are gone or are defined differently now. New windows
 // start empty.
 func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
-	r.Version(stateVersion)
 	for range r.Count(2, binenc.MaxItems) {
 		name, print := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
