@@ -8,11 +8,10 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// Difference is a mean difference of paired losses, in nats, and its 95 % interval; NaN where there is none, which is
+// Difference is the mean difference of paired losses in nats, and its 95 % interval. A missing number is NaN, which is
 // null in JSON.
 type Difference struct{ Mean, Lo, Hi float64 }
 
-// MarshalJSON writes {"mean","lo","hi"}.
 func (d Difference) MarshalJSON() ([]byte, error) {
 	number := func(v float64) *float64 {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -23,7 +22,7 @@ func (d Difference) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]*float64{"mean": number(d.Mean), "lo": number(d.Lo), "hi": number(d.Hi)})
 }
 
-// Below says that the whole interval is below 0.
+// Below reports whether the whole interval is below 0.
 func (d Difference) Below() bool { return d.Hi < 0 }
 
 // z975 is the 97.5 % quantile of the standard normal distribution.
@@ -34,8 +33,8 @@ const z975 = 1.959963984540054
 //	d = Σ w_i (a_i - b_i) / W,  W = Σ w_i
 //	s² = n/(n-1) Σ w_i² (a_i - b_i - d)² / W²,  [d - 1.96 s, d + 1.96 s]
 //
-// w is nil for weights of 1; n counts the rows of positive weight. Below two of those there is no interval.
-// The rows are the units: it tells how far the held-out sample can mislead, not what other fits would give.
+// nil w means weights of 1. n counts the rows of positive weight; with fewer than two of them there is no interval.
+// Rows are the unit of sampling: the interval covers the choice of held-out rows, not the choice of rows for the fit.
 func Paired(a, b, w []float64) Difference {
 	weight := func(i int) float64 {
 		if w == nil {
@@ -51,7 +50,7 @@ func Paired(a, b, w []float64) Difference {
 			sum += wi * (a[i] - b[i])
 		}
 	}
-	mean := sum / total // NaN where there is no row
+	mean := sum / total // NaN without rows
 	if n < 2 {
 		return Difference{mean, math.NaN(), math.NaN()}
 	}
@@ -64,8 +63,8 @@ func Paired(a, b, w []float64) Difference {
 	return Difference{mean, mean - half, mean + half}
 }
 
-// losses are the NLL of every row of probabilities in float64; 0 counts as the smallest positive float64, as in
-// metric.Evaluate.
+// losses returns the NLL of every row of probabilities in float64. A probability of 0 counts as the smallest positive
+// float64, as in metric.Evaluate.
 func losses(r metric.Rows) []float64 {
 	out := make([]float64, len(r.Labels))
 	for i, y := range r.Labels {

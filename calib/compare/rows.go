@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// Select copies the rows of the given numbers.
+// Select copies the rows with the given indices.
 func Select(r metric.Rows, at []int) metric.Rows {
 	out := metric.Rows{K: r.K, Probs: r.Probs, Labels: make([]int32, len(at))}
 	for i, row := range at {
@@ -37,7 +37,7 @@ func selectScores[T kernel.Float](scores []T, k int, at []int) []T {
 	return out
 }
 
-// Labelled are the numbers of the rows that have a label.
+// Labelled returns the indices of the rows that have a label.
 func Labelled(labels []int32) []int {
 	var out []int
 	for i, y := range labels {
@@ -48,7 +48,7 @@ func Labelled(labels []int32) []int {
 	return out
 }
 
-// Fit is calibrator.Fit on rows, all of which must have a label.
+// Fit runs calibrator.Fit on rows that all have a label.
 func Fit(method string, r metric.Rows, opt calibrator.Options) (calibrator.Calibrator, calibrator.Report, error) {
 	opt.Probs = r.Probs
 	if r.F64 != nil {
@@ -57,11 +57,11 @@ func Fit(method string, r metric.Rows, opt calibrator.Options) (calibrator.Calib
 	return calibrator.Fit(method, calibrator.NewData(r.F32, r.K, r.Labels, r.W), opt)
 }
 
-// chunkScores is about how many scores Apply hands out at once.
+// chunkScores is roughly how many scores Apply gives a worker at once.
 const chunkScores = 1 << 18
 
-// Apply writes the probabilities of n×k scores to dst by calibrator.ApplyRows, on all processors; done, if not nil, is
-// called with numbers of rows that are ready, one call at a time. dst and z may be one slice.
+// Apply writes the probabilities of n×k scores to dst with calibrator.ApplyRows, on all processors. If done is not nil,
+// it is called with the number of rows that have become ready, one call at a time. dst and z may be the same slice.
 func Apply[D, T kernel.Float](c calibrator.Calibrator, dst []D, z []T, k int, probs bool, done func(rows int)) error {
 	chunk := max(chunkScores/max(k, 1), 1) * max(k, 1)
 	if len(z) <= chunk {
@@ -102,7 +102,7 @@ func Apply[D, T kernel.Float](c calibrator.Calibrator, dst []D, z []T, k int, pr
 	return first
 }
 
-// Calibrate returns the rows as c makes them: probabilities in float64, with the same labels and weights.
+// Calibrate returns the rows calibrated by c: probabilities in float64, with the same labels and weights.
 func Calibrate(c calibrator.Calibrator, r metric.Rows) (metric.Rows, error) {
 	out := metric.Rows{K: r.K, Probs: true, Labels: r.Labels, W: r.W}
 	out.F64 = make([]float64, max(len(r.F32), len(r.F64)))

@@ -13,40 +13,40 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// Part is one fit and what it is judged on.
+// Part is one split: the rows to fit on, and the rows to score.
 type Part struct{ Fit, Held func() metric.Rows }
 
-// Candidate is a method with its settings; a name may end in calibrator.Suffix.
+// Candidate is a method with its settings. Its name may end in calibrator.Suffix.
 type Candidate struct {
 	Name    string
 	Options calibrator.Options
 }
 
-// Result is one candidate's score on all held-out rows.
+// Result is the score of one candidate on all held-out rows.
 type Result struct {
 	Name string
-	// Calibrators and Fits are of each part; Seconds is the time of all fits.
+	// Calibrators and Fits have one element for each part. Seconds is the time of all fits together.
 	Calibrators []calibrator.Calibrator
 	Fits        []calibrator.Report
 	Seconds     float64
-	// Metrics are of the held-out rows of all parts together, each calibrated by the fit that has not seen it.
+	// Metrics covers the held-out rows of all parts. Each row is calibrated by a fit that has not seen it.
 	Metrics metric.Report
-	// ToIdentity is the NLL less that of the model as it is, and ToBest less that of the first of the ranking.
+	// ToIdentity is the NLL minus that of the uncalibrated model. ToBest is the NLL minus that of the best result.
 	ToIdentity, ToBest Difference
-	// Err says why there is no score.
+	// Err is the reason if there is no score.
 	Err error
 
 	losses, weights []float64
 }
 
-// Baseline is the result of the model as it is: what the others are compared with.
+// Baseline returns the result of the uncalibrated model, which the others are compared with.
 func Baseline(parts []Part, opt metric.Options) (Result, error) {
 	r := Run(context.Background(), parts, Candidate{Name: calibrator.Identity{}.Method()}, opt, nil)
 	return r, r.Err
 }
 
 // Run fits the candidate on every part and scores it on the held-out rows. baseline, if not nil, is the result of the
-// model as it is on the same parts. When ctx ends, it returns at once with its error; the fit ends in the background.
+// uncalibrated model on the same parts. When ctx ends, Run returns its error at once; the fit ends in the background.
 func Run(ctx context.Context, parts []Part, c Candidate, opt metric.Options, baseline *Result) Result {
 	r := within(ctx, c, func(r *Result) error { return r.run(ctx, parts, c, opt) })
 	if r.Err == nil && baseline != nil {
@@ -55,12 +55,12 @@ func Run(ctx context.Context, parts []Part, c Candidate, opt metric.Options, bas
 	return r
 }
 
-// Fitted fits the candidate on rows and scores nothing. When ctx ends, it returns at once, as Run does.
+// Fitted fits the candidate on rows and scores nothing. When ctx ends, it returns at once, like Run.
 func Fitted(ctx context.Context, rows metric.Rows, c Candidate) Result {
 	return within(ctx, c, func(r *Result) error { return r.fit(rows, c) })
 }
 
-// within runs work, or gives up on it when ctx ends.
+// within runs work, and stops waiting for it when ctx ends.
 func within(ctx context.Context, c Candidate, work func(*Result) error) Result {
 	nan := Difference{math.NaN(), math.NaN(), math.NaN()}
 	if ctx.Err() != nil {
@@ -132,8 +132,8 @@ func join(a, b metric.Rows) metric.Rows {
 	return a
 }
 
-// Rank orders the results by NLL, those of equal NLL as they came and those with an error last, and sets ToBest.
-// It returns an error that joins all of them where no result has a score.
+// Rank orders the results by NLL and sets ToBest. Results of equal NLL keep their order, and those with an error come
+// last. If no result has a score, it returns an error that joins all of theirs.
 func Rank(results []Result) error {
 	slices.SortStableFunc(results, func(a, b Result) int {
 		if (a.Err == nil) != (b.Err == nil) {
@@ -162,7 +162,7 @@ func Rank(results []Result) error {
 	return nil
 }
 
-// Warnings are those of all fits, each once.
+// Warnings returns the warnings of all fits without duplicates.
 func (r Result) Warnings() []string {
 	var out []string
 	for _, f := range r.Fits {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Split parts the rows of the given numbers: about the given share, in (0,1), is held out, the rest is for fitting.
-// Which row goes where depends on the hash of (seed, number) alone. With two rows and more, neither side is empty.
-// Both keep the order of rows.
+// Split divides row indices: about the given share, in (0,1), is held out, and the rest is for fitting. The side of a
+// row depends only on the hash of (seed, index). With at least two rows, neither side is empty. Both sides keep the
+// order of rows.
 func Split(rows []int, share float64, seed uint64) (fit, held []int) {
 	order := byHash(rows, seed)
 	n := len(rows)
@@ -19,7 +19,7 @@ func Split(rows []int, share float64, seed uint64) (fit, held []int) {
 	return fit, held
 }
 
-// Folds parts the rows into k folds whose sizes differ by at most one, by the hash of (seed, number); each keeps the
+// Folds divides row indices into k folds by the hash of (seed, index). Sizes differ by at most one. Each fold keeps the
 // order of rows.
 func Folds(rows []int, k int, seed uint64) [][]int {
 	folds := make([][]int, k)
@@ -32,7 +32,7 @@ func Folds(rows []int, k int, seed uint64) [][]int {
 	return folds
 }
 
-// byHash returns the rows in the order of their hashes.
+// byHash returns the rows ordered by their hashes.
 func byHash(rows []int, seed uint64) []int {
 	type keyed struct {
 		hash uint64

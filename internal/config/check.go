@@ -4,7 +4,7 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
-// Check implements the check of conditions between keys.
+// Check implements the setting package's check of conditions between keys.
 func (t Topics) Check(r *setting.Report) {
 	seen := map[string]string{}
 	for _, f := range setting.Texts(t) {
@@ -21,7 +21,7 @@ func (t Topics) Check(r *setting.Report) {
 	}
 }
 
-// Check implements the check of conditions between keys.
+// Check implements the setting package's check of conditions between keys.
 func (m Model) Check(r *setting.Report) {
 	if m.Classes == 1 {
 		r.Fail("classes", m.Classes, "must be 0 (learnt) or 2 to 1000000")

@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// Check looks at the conditions between sections, and at the lists of the file.
+// Check checks the conditions between sections, and the lists of the file.
 func (c Config) Check(r *setting.Report) {
 	c.checkTopics(r)
 	c.checkLists(r)
@@ -26,7 +26,7 @@ func (c Config) Check(r *setting.Report) {
 	}
 }
 
-// checkTopics looks at the topics that other sections need.
+// checkTopics checks that topics are named if other sections need them.
 func (c Config) checkTopics(r *setting.Report) {
 	needed := func(key, name string, when bool, why string) {
 		if when && name == "" {
@@ -40,7 +40,7 @@ func (c Config) checkTopics(r *setting.Report) {
 	needed("heads", t.Heads, c.Heads.Shadow || c.Trigger.Enabled, "trigger.enabled or heads.shadow is true")
 }
 
-// checkLists looks at the names in the lists.
+// checkLists checks the names in the lists.
 func (c Config) checkLists(r *setting.Report) {
 	distinct := r.Distinct("models", ".name")
 	for i, m := range c.Models {
@@ -59,7 +59,7 @@ func (c Config) checkLists(r *setting.Report) {
 	}
 }
 
-// checkPane looks at the times that the length of a pane bounds.
+// checkPane checks the times that the length of a pane bounds.
 func (c Config) checkPane(r *setting.Report) {
 	pane := c.EventTime.Pane
 	for i, w := range c.Windows {
@@ -73,7 +73,7 @@ func (c Config) checkPane(r *setting.Report) {
 	}
 }
 
-// checkUnlabelled looks at what needs statistics of predictions before their labels come.
+// checkUnlabelled checks the keys that need statistics of predictions before their labels.
 func (c Config) checkUnlabelled(r *setting.Report) {
 	u := c.Unlabelled
 	classes := u.Enabled && u.Classes != "none"

@@ -14,8 +14,8 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// decoder writes a YAML tree into a Config and remembers where every key stood, so that later checks can name
-// the place. It goes on after a problem, to report all of them.
+// decoder writes a YAML tree into a Config. It remembers the position of every key, so that later checks can name it.
+// It continues after a problem, so that all problems are reported.
 type decoder struct {
 	problems Problems
 	places   map[string][2]int // line and column by path
@@ -34,7 +34,7 @@ func (d *decoder) document(root ast.Node, c *Config) {
 	d.value(root, "", reflect.ValueOf(c).Elem())
 }
 
-// place is the line and column of the key at path, or of the nearest key above it that the file has.
+// place returns the line and column of the key at path, or of the nearest key above it that is in the file.
 func (d *decoder) place(path string) (line, column int) {
 	for {
 		if p, ok := d.places[path]; ok {
@@ -47,7 +47,7 @@ func (d *decoder) place(path string) (line, column int) {
 	}
 }
 
-// faulty reports whether path or something it lies in could not be decoded.
+// faulty reports whether path, or a section that contains it, could not be decoded.
 func (d *decoder) faulty(path string) bool {
 	for path != "" {
 		if d.wrong[path] {
@@ -67,11 +67,11 @@ func (d *decoder) fail(path, value, format string, args ...any) {
 	})
 }
 
-// value decodes n into v, which is the value at path.
+// value decodes n into v, the value at path.
 func (d *decoder) value(n ast.Node, path string, v reflect.Value) {
 	if a, ok := n.(*ast.AnchorNode); ok {
 		d.value(a.Value, path, v)
-		// Known only now, so that no alias inside can lead back to it.
+		// The anchor is stored only after its value, so that no alias inside the value can refer back to it.
 		d.anchors[a.Name.String()] = a.Value
 		return
 	}
@@ -91,7 +91,7 @@ func (d *decoder) value(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
-// resolve follows an alias; nil after a problem.
+// resolve returns what an alias refers to, or nil after a problem.
 func (d *decoder) resolve(n ast.Node, path string) ast.Node {
 	switch t := n.(type) {
 	case *ast.AliasNode:
@@ -108,7 +108,8 @@ func (d *decoder) resolve(n ast.Node, path string) ast.Node {
 	return n
 }
 
-// section decodes a mapping into a struct. An empty section (all its keys commented out) keeps the defaults.
+// section decodes a mapping into a struct. If a section is empty, because all of its keys are commented out, it keeps
+// its defaults.
 func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 	if _, ok := n.(*ast.NullNode); ok {
 		return
@@ -118,7 +119,7 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 		d.fail(path, written(n), "must be a mapping with the keys %s", strings.Join(setting.Keys(v.Type()), ", "))
 		return
 	}
-	for it := m.MapRange(); it.Next(); { // first what is merged in, for the section's own keys go before it
+	for it := m.MapRange(); it.Next(); { // merged keys first, because the section's own keys override them
 		if _, ok := it.Key().(*ast.MergeKeyNode); ok {
 			if from := d.resolve(it.Value(), path); from != nil {
 				d.section(from, path, v)
@@ -143,7 +144,7 @@ func (d *decoder) section(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
-// list decodes a sequence; it replaces the default list, and its items start from their defaults.
+// list decodes a sequence. It replaces the default list. Every item starts from its defaults.
 func (d *decoder) list(n ast.Node, path string, v reflect.Value) {
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -239,7 +240,7 @@ func float(n ast.Node) (float64, bool) {
 	return float64(i), ok
 }
 
-// written is n as the file has it, shortened.
+// written returns n as in the file, shortened.
 func written(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:
@@ -256,7 +257,7 @@ func written(n ast.Node) string {
 	return s
 }
 
-// keyText is the text of a mapping key.
+// keyText returns the text of a mapping key.
 func keyText(key ast.MapKeyNode) string {
 	if s, ok := key.(*ast.StringNode); ok {
 		return s.Value

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 )
 
-// Default returns the configuration that an empty file gives. Example writes it out with its comments.
+// Default returns the configuration of an empty file. Example writes the same with comments.
 func Default() Config {
 	c := setting.Default[Config]()
 	c.Windows = []window.Config{
@@ -24,18 +24,18 @@ func Default() Config {
 	return c
 }
 
-// Example is a configuration file with a comment on every key; it parses to Default().
+// Example returns a configuration file with a comment on every key. It parses to Default().
 func Example() []byte {
 	const head = "# plumbline configuration: every key with its default. Keys that are left out keep their default.\n" +
 		"# Durations have units: 500ms, 10s, 5m, 1h30m. Check a file: plumbline config check FILE\n"
 	return append([]byte(head), setting.Example(Default())...)
 }
 
-// Schema is the JSON Schema of the configuration file, for editors. Conditions between keys are not in it.
+// Schema returns the JSON Schema of the configuration file, for editors. It does not contain conditions between keys.
 func Schema() []byte { return setting.Schema(Default(), "plumbline configuration") }
 
 //go:embed page.txt
 var pageHead []byte
 
-// Page is docs/config.md: every key with its default, its range and its meaning.
+// Page returns docs/config.md: every key with its default, its range and its meaning.
 func Page() []byte { return append(slices.Clone(pageHead), setting.Page(Default())...) }

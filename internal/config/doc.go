@@ -1,11 +1,12 @@
 // Package config is plumbline's configuration: one YAML file, decoded strictly over defaults.
 //
-// The structs of the sections are the only source of their keys: comments and tags give meaning, default and limits,
-// and package setting derives from them the checks, the commented example, the JSON Schema and docs/config.md. What
-// this package adds is the whole file: the sections under their names, conditions between them (cross.go), and the
-// decoding (parse.go, decode.go), which goes on after a problem and reports all of them with line and column.
+// The structs of the sections are the only source of their keys. Their comments and tags give meaning, default and
+// limits. Package setting derives the checks, the commented example, the JSON Schema and docs/config.md from them. This
+// package adds what concerns the whole file: the names of the sections, conditions between sections (cross.go), and the
+// decoder (parse.go, decode.go). The decoder continues after a problem and reports all problems with line and column.
 //
-// Secrets do not stand in the file. It names environment variables and files that hold them (secret.go).
+// The file contains no secrets. It names the environment variables and files that hold them (package setting).
 //
-// The package knows keys and what they may be. It does not know what they do: a component takes its section as it is.
+// The package knows the keys and their allowed values. It does not know what a key does: each component takes its own
+// section.
 package config

@@ -14,10 +14,10 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 )
 
-// maxFileBytes bounds a configuration file; a real one has a few thousand bytes.
+// maxFileBytes limits the size of a configuration file. A real one has a few thousand bytes.
 const maxFileBytes = 4 << 20
 
-// Load reads the configuration in the file path over the defaults. Path "" gives the defaults.
+// Load reads the configuration file at path over the defaults. If path is "", it returns the defaults.
 func Load(path string) (Config, error) {
 	if path == "" {
 		return Default(), nil
@@ -29,9 +29,9 @@ func Load(path string) (Config, error) {
 	return Parse(data, path)
 }
 
-// Parse decodes data, which came from the file name, over the defaults: a key that is absent keeps its default, a
-// list replaces the default list. Unknown keys, wrong types and values out of range are errors. The error is
-// Problems, with all of them.
+// Parse decodes data over the defaults. name is the file name for messages. A key that is absent keeps its default; a
+// list replaces the default list. Unknown keys, wrong types and values out of range are errors. The error is Problems
+// and contains all of them.
 func Parse(data []byte, name string) (Config, error) {
 	if len(data) > maxFileBytes {
 		return Config{}, wholeFile(name, "%d bytes: at most %d are read", len(data), maxFileBytes)
@@ -48,7 +48,7 @@ func Parse(data []byte, name string) (Config, error) {
 	c.normalise()
 	problems := d.problems
 	for _, p := range setting.Check(c) {
-		// A value of the wrong type has been reported already; what was checked is not it.
+		// A value of the wrong type is already reported. The check saw its default instead.
 		if !d.faulty(p.Path) {
 			line, column := d.place(p.Path)
 			problems = append(problems, Problem{Line: line, Column: column, Problem: p})
@@ -63,7 +63,7 @@ func Parse(data []byte, name string) (Config, error) {
 	return c, nil
 }
 
-// normalise writes out what an absent key of a list item means.
+// normalise fills in what an absent key of a list item stands for.
 func (c *Config) normalise() {
 	for i := range c.Windows {
 		if w := &c.Windows[i]; w.Kind == window.KindTime && w.Slide == 0 {
@@ -72,9 +72,9 @@ func (c *Config) normalise() {
 	}
 }
 
-// parseYAML returns the only document of data, or nil where it is empty.
+// parseYAML returns the only document of data, or nil if data is empty.
 func parseYAML(data []byte, name string) (root ast.Node, err error) {
-	// The parser has panicked on odd input before; its input is the user's.
+	// The parser has panicked on odd input before, and its input comes from the user.
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = nil, wholeFile(name, "not YAML: %v", r)
@@ -98,7 +98,7 @@ func parseYAML(data []byte, name string) (root ast.Node, err error) {
 	return root, nil
 }
 
-// syntaxProblem takes place and message out of the parser's error.
+// syntaxProblem extracts position and message from the parser's error.
 func syntaxProblem(err error, name string) Problems {
 	var ye yaml.Error
 	if !errors.As(err, &ye) {
@@ -111,7 +111,7 @@ func syntaxProblem(err error, name string) Problems {
 	return ps
 }
 
-// wholeFile is a problem of no key.
+// wholeFile returns a problem that belongs to no key.
 func wholeFile(name, format string, args ...any) Problems {
 	return Problems{{File: name, Problem: setting.Problem{Message: fmt.Sprintf(format, args...)}}}
 }
@@ -121,10 +121,10 @@ func firstLine(s string) string {
 	return s
 }
 
-// position is the line and column at which n starts.
+// position returns the line and column at which n starts.
 func position(n ast.Node) (line, column int) {
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		return position(m.Values[0].Key) // the mapping's own is that of its first colon
+		return position(m.Values[0].Key) // the mapping's own position is that of its first colon
 	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line, t.Position.Column

@@ -8,14 +8,14 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
-// Problem is one thing that is wrong with a configuration, and where it stands.
+// Problem is one error in a configuration, with its position.
 type Problem struct {
-	File         string // "" where the configuration did not come from a file
-	Line, Column int    // of the key, from 1; 0 where unknown
+	File         string // "" if the configuration is not from a file
+	Line, Column int    // of the key, from 1; 0 if unknown
 	setting.Problem
 }
 
-// Error returns FILE:LINE:COLUMN: PATH: VALUE: MESSAGE, less what is unknown.
+// Error returns FILE:LINE:COLUMN: PATH: VALUE: MESSAGE without the parts that are unknown.
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -30,11 +30,10 @@ func (p Problem) Error() string {
 	return b.String() + p.Problem.Error()
 }
 
-// Problems is everything that is wrong with a configuration; it is what Parse, Load and Validate return as
-// error, through errors.As.
+// Problems holds all errors in a configuration. Parse, Load and Validate return it as an error; errors.As finds it.
 type Problems []Problem
 
-// Error returns one line a problem.
+// Error returns one line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -43,7 +42,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err is ps in order of place, or nil where there is none.
+// err returns ps ordered by position, or nil if it is empty.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -57,8 +56,8 @@ func (ps Problems) err() error {
 	return ps
 }
 
-// Validate checks every range and every condition between keys. The error is Problems, with all of them; Parse adds
-// lines and columns.
+// Validate checks every range and every condition between keys. The error is Problems and contains all of them. Parse
+// adds lines and columns.
 func (c Config) Validate() error {
 	var ps Problems
 	for _, p := range setting.Check(c) {

@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/internal/setting"
 )
 
-// suggest says what an unknown key in a section of type t may have been meant to be: the nearest key of the
-// section, the same key elsewhere, or else all keys of the section.
+// suggest guesses what an unknown key in a section of type t was meant to be. It returns the nearest key of the
+// section, or the same key in another section, or else all keys of the section.
 func suggest(t reflect.Type, name string) string {
 	known := setting.Keys(t)
 	best, distance := "", 1+max(1, len(name)/3)
@@ -28,7 +28,7 @@ func suggest(t reflect.Type, name string) string {
 	return "allowed are " + strings.Join(known, ", ")
 }
 
-// editDistance is the Levenshtein distance of a and b in bytes.
+// editDistance returns the Levenshtein distance between a and b in bytes.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Client asks processes as one user.
+// Client sends requests to processes as one user.
 type Client struct {
 	http           *http.Client
 	user, password string
 }
 
-// New returns a client that trusts the authorities of caFile where one is named, and gives the password of a file where
-// there is a user.
+// New returns a client. If caFile is not "", the client trusts the authorities in it. If user is not "", the client
+// sends the password from passwordFile.
 func New(caFile, user, passwordFile string) (*Client, error) {
 	c := &Client{http: &http.Client{}, user: user}
 	if user != "" {
@@ -48,7 +48,7 @@ func New(caFile, user, passwordFile string) (*Client, error) {
 	return c, nil
 }
 
-// Request is one to a process.
+// Request is one request to a process.
 type Request struct {
 	Method string
 	Base   string // address of the process
@@ -57,7 +57,8 @@ type Request struct {
 	Body   []byte
 }
 
-// timeout is for how long an answer is waited for: an order may have the topics searched.
+// timeout returns how long to wait for an answer. An order may take longer, because the process may have to search the
+// topics.
 func (r *Request) timeout() time.Duration {
 	if r.Method == http.MethodPost {
 		return time.Minute
@@ -65,7 +66,7 @@ func (r *Request) timeout() time.Duration {
 	return 10 * time.Second
 }
 
-// Do sends a request and decodes the answer. Errors begin with the address.
+// Do sends a request and decodes the answer. Errors start with the address.
 func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout())
 	defer cancel()
@@ -96,8 +97,8 @@ func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	return nil
 }
 
-// unanswered is an error of net/http for a request that got no answer, without the address, which is said before it.
-// Where nobody listens it says what to do.
+// unanswered describes the error of a request that got no answer. It leaves out the address, which the caller adds. If
+// nobody listens, it says what to do.
 func unanswered(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -109,7 +110,7 @@ func unanswered(err error) error {
 	return err
 }
 
-// refusal is the error that a process answered with.
+// refusal returns the error that a process answered with.
 func refusal(base string, resp *http.Response, body []byte) error {
 	var said struct {
 		Error string `json:"error"`

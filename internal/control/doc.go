@@ -1,5 +1,5 @@
-// Package control asks running processes over their HTTP API: orders, pauses, the history.
+// Package control sends requests to the HTTP API of running processes: orders, pauses, the history.
 //
-// A [Client] has the user and the authorities to trust. Errors name the process, and say what to do where none answers.
-// The package must not know what is asked; the commands do.
+// A [Client] holds the user and the trusted authorities. Errors name the process. If none answers, they say what to do.
+// The package must not know what is requested; the commands do.
 package control

@@ -1,2 +1,2 @@
-// Package inspect tells what a pane message holds: its cells with their metrics.
+// Package inspect reports the content of a pane message: its cells and their metrics.
 package inspect

@@ -8,13 +8,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// PaneReport is what `inspect pane --json` prints.
+// PaneReport is the output of `inspect pane --json`.
 type PaneReport struct {
 	pipeline.PaneInfo
 	Cells []CellReport `json:"cells,omitempty"`
 }
 
-// CellReport is one cell; the metrics are null where no row is labelled.
+// CellReport describes one cell. Its metrics are null if no row has a label.
 type CellReport struct {
 	Version        string   `json:"version"`
 	Slice          string   `json:"slice"`
@@ -53,7 +53,7 @@ func readCell(c *pipeline.Cell, length int64) (CellReport, error) {
 	return out, nil
 }
 
-// Pane decodes a pane message with its cells.
+// Pane decodes a pane message and its cells.
 func Pane(data []byte) (PaneReport, error) {
 	m, err := pipeline.DecodePane(data)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// BadRow is an error that names the first row with a score or a weight that is not allowed, and the column; nil where
-// all are. Rows are counted from 0. With labelled, rows without a label are not looked at.
+// BadRow returns an error that names the first row with an invalid score or weight, and the column; nil if all are
+// valid. Rows are counted from 0. If labelled is true, rows without a label are skipped.
 func BadRow(t *table.Table, labelled bool) error {
 	if t.Scores64 != nil {
 		return badRowOf(t, t.Scores64, labelled)
@@ -22,7 +22,7 @@ func badRowOf[T kernel.Float](t *table.Table, scores []T, labelled bool) error {
 	p := make([]float64, t.K)
 	first := 0
 	if oneColumn(t) {
-		first = 1 // class 0 is made of class 1
+		first = 1 // class 0 is derived from class 1
 	}
 	for i := range t.N {
 		if labelled && (t.Label == nil || t.Label[i] < 0) {
@@ -61,7 +61,7 @@ func allowedScores(probs bool) string {
 	return "finite values"
 }
 
-// scoreColumn names class k of the scores as CSV files do.
+// scoreColumn returns the name that CSV files use for the score of class k.
 func scoreColumn(t *table.Table, k int) string {
 	name := "logits"
 	if t.Probs {
@@ -73,7 +73,7 @@ func scoreColumn(t *table.Table, k int) string {
 	return fmt.Sprintf("%s_%d", name, k)
 }
 
-// oneColumn says that the scores are the column logit or prob of a binary classifier.
+// oneColumn reports whether the scores are the single column logit or prob of a binary classifier.
 func oneColumn(t *table.Table) bool {
 	return t.Source == "column logit" || t.Source == "columns logit" || t.Source == "column prob" ||
 		t.Source == "columns prob"

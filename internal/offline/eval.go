@@ -10,27 +10,26 @@ import (
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
-// EvalResult is one file of `plumbline eval --json` with several files, or with --by.
+// EvalResult is the part of one file in `plumbline eval --json` with several files, or with --by.
 type EvalResult struct {
 	File       string        `json:"file"`
-	Calibrator string        `json:"calibrator,omitempty"` // the file of --calibrator
+	Calibrator string        `json:"calibrator,omitempty"` // the file named by --calibrator
 	Metrics    metric.Report `json:"metrics"`
 	Slices     []Slice       `json:"slices,omitempty"`
 
 	Rows metric.Rows `json:"-"`
 }
 
-// EvalOptions say how files are evaluated.
+// EvalOptions say how to evaluate files.
 type EvalOptions struct {
 	Table          table.Options
 	Metrics        metric.Options
-	By             string                // also a report for each value of this column; "": none
-	Calibrator     calibrator.Calibrator // evaluate what it makes of the scores; nil: the scores
-	CalibratorFile string                // its file, for messages
+	By             string                // column to report by value; "" = none
+	Calibrator     calibrator.Calibrator // applied to the scores before evaluation; nil = none
+	CalibratorFile string                // file name of Calibrator, for messages
 	NoWeights      bool
 }
 
-// File evaluates a file.
 func (f EvalOptions) File(file string) (EvalResult, error) {
 	r := EvalResult{File: file, Calibrator: f.CalibratorFile}
 	t, err := feed.OpenTable(file, f.Table)
@@ -52,7 +51,7 @@ func (f EvalOptions) File(file string) (EvalResult, error) {
 		}
 	}
 	if r.Metrics, err = metric.Evaluate(r.Rows, f.Metrics); err != nil {
-		if bad := BadRow(t, true); bad != nil { // names the column too
+		if bad := BadRow(t, true); bad != nil { // the error names the column too
 			err = bad
 		}
 		return r, fmt.Errorf("%s: %w", file, err)

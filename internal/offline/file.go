@@ -9,12 +9,12 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// ReadCalibrator reads a file that `plumbline fit` wrote, or a record with a calibrator in it: the API's answer, or one
-// of the calibrators topic.
+// ReadCalibrator reads a file that `plumbline fit` wrote, or a record that contains a calibrator: an answer of the API,
+// or a record of the calibrators topic.
 func ReadCalibrator(file string) (calibrator.Calibrator, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err // names the file
+		return nil, err // the error names the file
 	}
 	var record struct {
 		Calibrator json.RawMessage `json:"calibrator"` // no calibrator has a key of this name
@@ -31,7 +31,7 @@ func ReadCalibrator(file string) (calibrator.Calibrator, error) {
 	return c, nil
 }
 
-// CheckClasses refuses rows of another K than the calibrator's.
+// CheckClasses refuses rows whose K differs from the calibrator's.
 func CheckClasses(calFile string, c calibrator.Calibrator, file string, k int) error {
 	if s, ok := c.(calibrator.Sized); ok && s.Classes() != k {
 		return fmt.Errorf("%s is for %d classes, %s has %d", calFile, s.Classes(), file, k)
@@ -39,7 +39,7 @@ func CheckClasses(calFile string, c calibrator.Calibrator, file string, k int) e
 	return nil
 }
 
-// CheckFree refuses to write over a file that is there.
+// CheckFree refuses to overwrite an existing file unless force is true.
 func CheckFree(flag, file string, force bool) error {
 	if _, err := os.Lstat(file); err == nil && !force {
 		return fmt.Errorf("%s %s: the file is there; --force replaces it", flag, file)
@@ -47,7 +47,7 @@ func CheckFree(flag, file string, force bool) error {
 	return nil
 }
 
-// ReplaceFile writes file whole or not at all: write makes it under another name, of the same extension.
+// ReplaceFile writes file completely or not at all. write creates it under a temporary name with the same extension.
 func ReplaceFile(file string, force bool, write func(temporary string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*"+filepath.Ext(file))
 	if err != nil {
@@ -65,17 +65,17 @@ func ReplaceFile(file string, force bool, write func(temporary string) error) (e
 	if err := write(temporary); err != nil {
 		return err
 	}
-	const mode = 0o644 // temporary files are for their owner only
+	const mode = 0o644 // temporary files are readable by their owner only
 	if err := os.Chmod(temporary, mode); err != nil {
 		return err
 	}
-	if err := CheckFree("-o", file, force); err != nil { // it may have come in the meantime
+	if err := CheckFree("-o", file, force); err != nil { // the file may have been created meanwhile
 		return err
 	}
 	return os.Rename(temporary, file)
 }
 
-// WriteCalibrator writes what readCalibrator reads.
+// WriteCalibrator writes a file that ReadCalibrator reads.
 func WriteCalibrator(file string, force bool, c calibrator.Calibrator) error {
 	text, err := calibrator.Encode(c)
 	if err != nil {

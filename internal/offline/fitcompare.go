@@ -11,15 +11,15 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// Comparison is the object of `plumbline fit --method all --json`.
+// Comparison is the output of `plumbline fit --method all --json`.
 type Comparison struct {
 	File     string          `json:"file"`
 	K        int             `json:"k"`
 	Split    *Split          `json:"split"`
-	Identity metric.Report   `json:"identity"` // the held-out rows as they are
-	Ranking  []Ranked        `json:"ranking"`  // by NLL; those that failed last
+	Identity metric.Report   `json:"identity"` // held-out rows, uncalibrated
+	Ranking  []Ranked        `json:"ranking"`  // ordered by NLL; failed methods last
 	Best     string          `json:"best"`
-	Refit    bool            `json:"refit"` // the calibrator is of all rows, not the one that was scored
+	Refit    bool            `json:"refit"` // the calibrator was fitted again on all rows after scoring
 	Encoded  json.RawMessage `json:"calibrator,omitempty"`
 	Output   string          `json:"output,omitempty"`
 
@@ -28,7 +28,7 @@ type Comparison struct {
 
 // Ranked is one method of a comparison.
 type Ranked struct {
-	Rank         int                 `json:"rank,omitempty"` // 0 where it failed
+	Rank         int                 `json:"rank,omitempty"` // 0 if it failed
 	Method       string              `json:"method"`
 	Description  string              `json:"description,omitempty"`
 	KeepsArgmax  bool                `json:"keeps_argmax"`
@@ -36,26 +36,27 @@ type Ranked struct {
 	ToBest       *compare.Difference `json:"nll_minus_best,omitempty"`
 	ToIdentity   *compare.Difference `json:"nll_minus_identity,omitempty"`
 	Seconds      float64             `json:"fit_seconds"`
-	Fits         []calibrator.Report `json:"fits,omitempty"` // one a fold
+	Fits         []calibrator.Report `json:"fits,omitempty"` // one for each fold
 	ErrorMessage string              `json:"error,omitempty"`
 
 	Result compare.Result `json:"-"`
 }
 
-// ErrInterrupted comes with the ranking of the methods that were ready by then.
+// ErrInterrupted is returned with the ranking of the methods that had finished by then.
 var ErrInterrupted = errors.New("interrupted: nothing is written")
 
-// InterruptedMessage is the error of a method that was not ready by then.
+// InterruptedMessage is the error of a method that had not finished.
 const InterruptedMessage = "interrupted"
 
-// Fitting is how candidates are fitted and scored.
+// Fitting says how to fit and score candidates.
 type Fitting struct {
 	Metrics metric.Options
-	Refit   bool   // the calibrator is of all rows, not the one that was scored
-	Output  string // for the report
+	Refit   bool   // fit the calibrator again on all rows after scoring
+	Output  string // output file, for the report
 }
 
-// Compare scores all candidates on held-out rows; step is told what is done next, and "" after each.
+// Compare scores all candidates on held-out rows. It calls step with a description before each piece of work, and with
+// "" after it.
 func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.Candidate,
 	step func(what string)) (*Comparison, error) {
 	baseline, err := compare.Baseline(d.parts, f.Metrics)
@@ -68,7 +69,7 @@ func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.C
 		results[i] = compare.Run(ctx, d.parts, c, f.Metrics, &baseline)
 		step("")
 	}
-	interrupted := ctx.Err() != nil // those that were not reached have it as their error
+	interrupted := ctx.Err() != nil // candidates that were not reached have the interruption as their error
 	if err := compare.Rank(results); err != nil {
 		return nil, fmt.Errorf("every method failed: %w", err)
 	}
@@ -111,7 +112,7 @@ func newRanked(rank int, r compare.Result) Ranked {
 	return out
 }
 
-// One fits one method and, where rows are held out, scores it; scored is called in between.
+// One fits one method and, if rows are held out, scores it. It calls scored between scoring and the final fit.
 func (f Fitting) One(ctx context.Context, d *FitData, c compare.Candidate, scored func()) (*FitResult, error) {
 	r := &FitResult{File: d.file, Method: c.Name, K: d.rows.K, Output: f.Output, Split: d.split}
 	var held compare.Result
@@ -134,7 +135,7 @@ func (f Fitting) One(ctx context.Context, d *FitData, c compare.Candidate, score
 	return r, r.set(final)
 }
 
-// final is the calibrator to write: the one that was scored, or one fitted on all rows.
+// final returns the calibrator to write: the scored one, or one fitted on all rows.
 func (f Fitting) final(ctx context.Context, d *FitData, c compare.Candidate, scored compare.Result) (compare.Result,
 	error) {
 	if len(scored.Calibrators) == 1 && !f.Refit {

@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/internal/feed"
 )
 
-// FitData is the labelled rows of a file, and what of them each fit may see.
+// FitData holds the labelled rows of a file and which of them each fit may see.
 type FitData struct {
 	file  string
 	rows  metric.Rows
-	parts []compare.Part // none where nothing is held out
+	parts []compare.Part // empty if nothing is held out
 	split *Split
 }
 
-// Split says which rows were fitted on and which held out.
+// Split describes which rows were fitted on and which were held out.
 type Split struct {
 	Kind     string  `json:"kind"` // file, share or folds
 	File     string  `json:"file,omitempty"`
@@ -40,18 +40,18 @@ func (s Split) String() string {
 		s.Seed)
 }
 
-// FitOptions say which rows are fitted on and which are held out. Messages name the flags of plumbline fit.
+// FitOptions say which rows to fit on and which to hold out. Messages name the flags of plumbline fit.
 type FitOptions struct {
-	Array, Labels string // of npz files
-	Holdout       string // a file to score on
+	Array, Labels string // names of arrays in npz files
+	Holdout       string // file to score on
 	HoldoutLabels string
-	Share         float64 // or a share of the rows
-	Folds         int     // or cross-validation
+	Share         float64 // or the share of rows to hold out
+	Folds         int     // or the number of folds of a cross-validation
 	Seed          uint64
 	NoWeights     bool
 }
 
-// Read opens a file, and the one that is held out where there is one; note is told what may be a mistake.
+// Read opens a file, and the held-out file if there is one. It calls note with a text about possible mistakes.
 func (f FitOptions) Read(file string, note func(string)) (*FitData, error) {
 	share := f.Share
 	rows, at, err := f.labelledRows(f.Labels, file)
@@ -102,7 +102,7 @@ func (f FitOptions) splitFolds(d *FitData, rows metric.Rows, at []int) error {
 				fit = append(fit, fold...)
 			}
 		}
-		// Made anew for each fit: all folds at once would be --folds times the file.
+		// Built again for each fit, because all folds at once would take --folds times the memory of the file.
 		d.parts = append(d.parts, compare.Part{
 			Fit:  func() metric.Rows { return compare.Select(rows, fit) },
 			Held: func() metric.Rows { return compare.Select(rows, folds[i]) },
@@ -112,7 +112,7 @@ func (f FitOptions) splitFolds(d *FitData, rows metric.Rows, at []int) error {
 	return nil
 }
 
-// labelledRows are the rows of a file, checked, and the numbers of those with a label.
+// labelledRows returns the rows of a file, checked, and the indices of those with a label.
 func (f FitOptions) labelledRows(labels, file string) (metric.Rows, []int, error) {
 	t, err := feed.OpenTable(file, table.Options{Array: f.Array, Labels: labels})
 	if err != nil {

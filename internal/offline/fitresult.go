@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// FitResult is the object of `plumbline fit --json` with one method.
+// FitResult is the output of `plumbline fit --json` with one method.
 type FitResult struct {
 	File        string            `json:"file"`
 	Method      string            `json:"method"`
@@ -24,14 +24,14 @@ type FitResult struct {
 	Chosen calibrator.Calibrator `json:"-"`
 }
 
-// heldOut is the score on rows that were not fitted on.
+// heldOut is the score on rows that were not used for the fit.
 type heldOut struct {
 	Before     metric.Report      `json:"before"`
 	After      metric.Report      `json:"after"`
-	Difference compare.Difference `json:"nll_difference"` // after less before
+	Difference compare.Difference `json:"nll_difference"` // after minus before
 }
 
-// set takes over the calibrator to write.
+// set stores the calibrator to write.
 func (r *FitResult) set(final compare.Result) (err error) {
 	r.Chosen = final.Calibrators[0]
 	r.Description, r.Fit, r.Seconds = r.Chosen.Describe(), final.Fits[0], final.Seconds

@@ -10,17 +10,17 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// HeadScores are the current head, where there is one, and the new one on the same rows.
+// HeadScores are the scores of the new head, and of the current head if there is one, on the same rows.
 type HeadScores struct {
 	Before     *metric.Report      `json:"before,omitempty"`
 	After      metric.Report       `json:"after"`
-	Difference *compare.Difference `json:"nll_difference,omitempty"` // after less before
+	Difference *compare.Difference `json:"nll_difference,omitempty"` // after minus before
 }
 
-// logitChunk is how many rows headLogits takes at a time.
+// logitChunk is the number of rows that logits computes at a time.
 const logitChunk = 1024
 
-// logits are the n×K logits of a set.
+// logits returns the n×K logits of a set.
 func logits(h *head.Head, s *data.Set, gemm head.GEMM) []float32 {
 	pass, z := head.NewPass(h, logitChunk, gemm), make([]float32, 0, s.N()*h.K())
 	var scratch []float32
@@ -32,7 +32,7 @@ func logits(h *head.Head, s *data.Set, gemm head.GEMM) []float32 {
 	return z
 }
 
-// scoreHead is the report of a head on rows, and the NLL of each.
+// scoreHead returns the metrics of a head on rows, and the NLL of each row.
 func scoreHead(h *head.Head, s *data.Set, gemm head.GEMM, opt metric.Options) (metric.Report, []float64, error) {
 	z := logits(h, s, gemm)
 	r, err := metric.Evaluate(metric.Rows{K: h.K(), F32: z, Labels: s.Y}, opt)
@@ -52,7 +52,7 @@ func scoreHead(h *head.Head, s *data.Set, gemm head.GEMM, opt metric.Options) (m
 	return r, nll, err
 }
 
-// ScoreHeads are the scores of the current head, which may be nil, and the new one on the rows of a set.
+// ScoreHeads scores the current head, which may be nil, and the new head on the rows of a set.
 func ScoreHeads(current, trained *head.Head, s *data.Set, gemm head.GEMM, opt metric.Options) (HeadScores, error) {
 	after, rows, err := scoreHead(trained, s, gemm, opt)
 	if err != nil || current == nil {
@@ -63,7 +63,7 @@ func ScoreHeads(current, trained *head.Head, s *data.Set, gemm head.GEMM, opt me
 	return HeadScores{&before, after, &diff}, err
 }
 
-// BestTemperature is the temperature that fits a head's logits on the rows of a set best.
+// BestTemperature returns the temperature that best fits a head's logits on the rows of a set.
 func BestTemperature(h *head.Head, s *data.Set, gemm head.GEMM) (float64, error) {
 	t, _, err := calibrator.FitTemperature(calibrator.NewData(logits(h, s, gemm), s.K, s.Y, nil), calibrator.Options{})
 	if err != nil {

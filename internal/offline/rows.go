@@ -12,7 +12,8 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// Rows are the rows of an opened file for evaluation, in float64 where the file is. Column weight weighs them.
+// Rows returns the rows of an open file for evaluation, in float64 if the file has float64. The column weight gives
+// their weights.
 func Rows(file string, t *table.Table) (metric.Rows, error) {
 	if t.Label == nil {
 		return metric.Rows{},
@@ -28,10 +29,10 @@ func Rows(file string, t *table.Table) (metric.Rows, error) {
 	return r, nil
 }
 
-// MaxSliceValues bounds the reports of one file: a column of more values is an identifier, not a cohort.
+// MaxSliceValues limits the number of slices in a report. A column with more values is an identifier, not a cohort.
 const MaxSliceValues = 1000
 
-// Slice is the report of the rows with one value of the column of --by; "" where the column is null.
+// Slice is the report on the rows with one value of the column named by --by; "" if the column is null.
 type Slice struct {
 	Value   string        `json:"value"`
 	Metrics metric.Report `json:"metrics"`
@@ -39,7 +40,7 @@ type Slice struct {
 	Rows metric.Rows `json:"-"`
 }
 
-// EvaluateSlices evaluates the rows of each value of a text column, in the order of the values.
+// EvaluateSlices evaluates the rows of each value of a text column, in the order of values.
 func EvaluateSlices(t *table.Table, rows metric.Rows, column string, opt metric.Options) ([]Slice, error) {
 	values, err := sliceColumn(t, column)
 	if err != nil {
@@ -63,8 +64,8 @@ func EvaluateSlices(t *table.Table, rows metric.Rows, column string, opt metric.
 	return out, nil
 }
 
-// sliceColumn returns the values of a text column by row. Columns model and version of one value are kept by the table
-// as that value.
+// sliceColumn returns the values of a text column by row. If the columns model and version have a single value, the
+// table holds only that value.
 func sliceColumn(t *table.Table, column string) ([]string, error) {
 	if v := t.Slices[column]; v != nil {
 		return v, nil
@@ -86,7 +87,7 @@ func sliceColumn(t *table.Table, column string) ([]string, error) {
 	return nil, fmt.Errorf("--by %s: no such text column; there are: %s", column, strings.Join(there, ", "))
 }
 
-// CalibrateTable puts probabilities in place of the scores, in float32 unless double.
+// CalibrateTable replaces the scores by probabilities, in float32 unless double is true.
 func CalibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done func(rows int)) error {
 	scores32, scores64, probs := t.Scores32, t.Scores64, t.Probs
 	out := *t
@@ -108,7 +109,7 @@ func CalibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done f
 	if err != nil {
 		return err
 	}
-	for at := 0; at < t.N*t.K; at += t.K { // a row that cannot be calibrated comes out as NaN
+	for at := 0; at < t.N*t.K; at += t.K { // a row that cannot be calibrated becomes NaN
 		if out.Scores32 != nil && out.Scores32[at] != out.Scores32[at] || out.Scores64 != nil &&
 			out.Scores64[at] != out.Scores64[at] {
 			if err := BadRow(t, false); err != nil {
@@ -137,7 +138,7 @@ func LabelledRows(file string, t *table.Table) (metric.Rows, []int, error) {
 	return rows, at, nil
 }
 
-// Compact is a copy of the rows of the given numbers, or the rows themselves where that is all.
+// Compact returns a copy of the rows with the given indices, or the rows themselves if that is all of them.
 func Compact(rows metric.Rows, at []int) metric.Rows {
 	if len(at) == len(rows.Labels) {
 		return rows
@@ -145,7 +146,7 @@ func Compact(rows metric.Rows, at []int) metric.Rows {
 	return compare.Select(rows, at)
 }
 
-// Once makes the rows at the first call.
+// Once returns a function that builds the rows at its first call.
 func Once(rows metric.Rows, at []int) func() metric.Rows {
 	var made *metric.Rows
 	return func() metric.Rows {

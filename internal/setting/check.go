@@ -11,12 +11,12 @@ import (
 
 // Problem is a value that is not allowed.
 type Problem struct {
-	Path    string // of the key, such as windows[1].slide; "" = the whole
-	Value   string // as the file would have it; "" = none
+	Path    string // path of the key, such as windows[1].slide; "" = the whole
+	Value   string // as in the file; "" = none
 	Message string // what is allowed
 }
 
-// Error returns PATH: VALUE: MESSAGE, less what is unknown.
+// Error returns PATH: VALUE: MESSAGE without the parts that are empty.
 func (p Problem) Error() string {
 	s := p.Message
 	if p.Value != "" {
@@ -28,25 +28,25 @@ func (p Problem) Error() string {
 	return s
 }
 
-// Report collects the problems of one section.
+// Report collects the problems of a section.
 type Report struct {
 	path     string
 	problems *[]Problem
 }
 
-// Fail reports that the value at key, a path within the section, is not what format says. In format, @key stands for
-// the full path of another key of the section.
+// Fail reports that the value at key, a path within the section, does not meet the condition in format. In format, @key
+// stands for the full path of another key of the section.
 func (r *Report) Fail(key string, value any, format string, args ...any) {
 	format = strings.ReplaceAll(format, "@", strings.TrimSuffix(Join(r.path, "@"), "@"))
 	p := Problem{Path: Join(r.path, key), Value: Show(value), Message: fmt.Sprintf(format, args...)}
 	*r.problems = append(*r.problems, p)
 }
 
-// Quote is a text value in Fail.
+// Quote marks a value in Fail as a text.
 func Quote(s string) string { return strconv.Quote(s) }
 
-// Distinct returns a check that the items of a list have different names; key is that of the name in an item, with
-// its dot.
+// Distinct returns a function that checks that the items of a list have different names. key is the path of the name
+// within an item, with its dot.
 func (r *Report) Distinct(list, key string) func(i int, name string) {
 	seen := map[string]int{}
 	return func(i int, name string) {
@@ -58,11 +58,11 @@ func (r *Report) Distinct(list, key string) func(i int, name string) {
 	}
 }
 
-// checked is a struct with conditions between its keys.
+// checked is implemented by a struct with conditions between its keys.
 type checked interface{ Check(*Report) }
 
-// Check returns every problem of the struct c: limits by the tags, and what the Check methods of c and its inner
-// structs report.
+// Check returns every problem of the struct c: violated limits of the tags, and what the Check methods of c and its
+// inner structs report.
 func Check(c any) []Problem {
 	var out []Problem
 	check(reflect.ValueOf(c), &Report{problems: &out})
@@ -100,12 +100,12 @@ func checkList(f Field, v reflect.Value, r *Report) {
 	}
 }
 
-// here reports a problem of the report's own path.
+// here reports a problem with the report's own path.
 func (r *Report) here(value, message string) {
 	*r.problems = append(*r.problems, Problem{Path: r.path, Value: value, Message: message})
 }
 
-// check looks at one value by itself.
+// check checks one value against the limits.
 func (l limits) check(v reflect.Value, required bool, r *Report) {
 	var x float64
 	switch v.Kind() {
@@ -119,7 +119,7 @@ func (l limits) check(v reflect.Value, required bool, r *Report) {
 	default:
 		return
 	}
-	if !(x >= l.lo && x <= l.hi) || l.above && x <= l.lo { // a NaN is neither
+	if !(x >= l.lo && x <= l.hi) || l.above && x <= l.lo { // a NaN fails this
 		r.here(Show(v.Interface()), "must be "+l.allowed(v.Type()))
 	}
 }
@@ -139,7 +139,7 @@ func (l limits) text(s string, required bool, r *Report) {
 	}
 }
 
-// allowed says in words what a value of type t may be; "" where anything of its type.
+// allowed describes the allowed values of type t in words; "" if any value is allowed.
 func (l limits) allowed(t reflect.Type) string {
 	lo, hi := Show(l.lo), Show(l.hi)
 	switch {

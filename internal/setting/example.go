@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Example writes the struct c as YAML with a comment on every key: its meaning, and the range of a number.
+// Example returns the struct c as YAML with a comment on every key: its meaning, and the range of a number.
 func Example(c any) []byte {
 	w := writer{fields: map[string]Field{}}
 	v := reflect.ValueOf(c)
@@ -18,13 +18,13 @@ func Example(c any) []byte {
 	return w.Bytes()
 }
 
-// writer holds what has been written, and the keys by path.
+// writer holds the output so far, and the keys by path.
 type writer struct {
 	bytes.Buffer
 	fields map[string]Field
 }
 
-// section writes the keys of a struct; comments is false for list items after the first.
+// section writes the keys of a struct. comments is false for all items of a list but the first.
 func (w *writer) section(v reflect.Value, path string, depth int, comments bool) {
 	item, first := strings.HasSuffix(path, "[]"), true
 	for _, f := range fieldsOf(v.Type()) {
@@ -67,7 +67,7 @@ func (w *writer) key(v reflect.Value, f Field, indent string, comments bool) {
 	}
 }
 
-// comment is the meaning of a key with its range. The meaning of a choice names its values.
+// comment returns the meaning of a key with its range. For a choice the meaning already names the values.
 func (f Field) comment() string {
 	switch f.Type.Kind() {
 	case reflect.Int, reflect.Int64, reflect.Float64:

@@ -15,35 +15,36 @@ const maxDuration = 366 * 24 * time.Hour
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// Field is one key, with what its comment and tags say.
+// Field is one key, as its comment and tags describe it.
 type Field struct {
-	Path    string // list items have "[]" after the list's key: windows[].slide
+	Path    string // path; list items have "[]" after the key of the list: windows[].slide
 	Key     string // the last part of Path
 	Type    reflect.Type
 	Meaning string // one line
-	// HasDefault says that there is a default tag. Without one the default of a key is zero; in a list item such a
-	// key has no default, and zero means that it is absent.
+	// HasDefault reports whether the field has a default tag. Without the tag the default is zero. In a list item a
+	// zero key without the tag counts as absent.
 	HasDefault bool
 	Default    reflect.Value
-	index      int // in its struct
+	index      int // index of the field in its struct
 	limits     limits
 }
 
-// limits are the values that a key, or the items of a list, may have.
+// limits are the allowed values of a key, or of the items of a list.
 type limits struct {
 	lo, hi   float64 // of numbers and durations (in nanoseconds)
-	above    bool    // lo itself is excluded
+	above    bool    // lo itself is not allowed
 	enum     []string
 	format   string
-	required bool // no empty text; on a list: an item
+	required bool // a text must not be empty; a list must have an item
 	blank    bool // items of a list may be empty texts
 }
 
-// chooser is a struct some of whose texts have choices that code knows, in place of the tag enum.
+// chooser is implemented by a struct if only the code knows the choices for some of its texts. It replaces the tag
+// enum.
 type chooser interface{ Choices(key string) []string }
 
-// Fields lists the keys of the struct t by its tags, those of inner structs and of list items included, in the order
-// of the fields. A section stands before its keys. It panics on a wrong tag.
+// Fields lists the keys of the struct t in the order of its fields, with those of inner structs and list items. A
+// section comes before its keys. Fields panics on an invalid tag.
 func Fields(t reflect.Type) []Field {
 	var out []Field
 	var add func(t reflect.Type, path string, docs meanings)
@@ -66,7 +67,7 @@ func Fields(t reflect.Type) []Field {
 	return out
 }
 
-// section is the struct that t or its items are, or nil.
+// section returns the struct type of t or of its items, or nil.
 func section(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -77,7 +78,7 @@ func section(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// Join appends a key to the path of its section.
+// Join appends a key to the path of a section.
 func Join(path, key string) string {
 	if path == "" {
 		return key
@@ -85,12 +86,12 @@ func Join(path, key string) string {
 	return path + "." + key
 }
 
-// Item is the path of item i of the list at path.
+// Item returns the path of item i of the list at path.
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-var read sync.Map // []Field by reflect.Type: the tags of each struct are read once
+var read sync.Map // []Field by reflect.Type, so that the tags of each struct are read once
 
-// fieldsOf reads the tags of the fields of t, without those of inner structs and without meanings.
+// fieldsOf reads the tags of the fields of t. It does not descend into inner structs and sets no meanings.
 func fieldsOf(t reflect.Type) []Field {
 	if fs, ok := read.Load(t); ok {
 		return fs.([]Field)
@@ -137,7 +138,7 @@ func readTags(t reflect.Type, i int) Field {
 	return f
 }
 
-// readLimits reads the tags about the values of a key of type t.
+// readLimits reads the tags that limit the values of a key of type t.
 func readLimits(tag reflect.StructTag, t reflect.Type, wrong func(string, ...any)) limits {
 	l := limits{lo: math.Inf(-1), hi: math.Inf(1)}
 	l.required, l.blank = tag.Get("required") == "true", tag.Get("blank") == "true"

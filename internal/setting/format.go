@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// format is what a text must look like.
+// format is the required form of a text.
 type format struct {
-	allowed string // for documents: a regular expression, or words
-	must    string // ends "must ..."
-	pattern string // for the schema; "" = none says it
+	allowed string // for documents: a regular expression, or a description
+	must    string // end of the message "must ..."
+	pattern string // for the schema; "" = no pattern can express it
 	is      func(s string) bool
 }
 
-// formats are the values of the tag format.
+// formats holds the formats by the value of the tag format.
 var formats = map[string]format{
 	"name":    named(`^[a-zA-Z0-9._-]{1,100}$`),
 	"topic":   named(`^[a-zA-Z0-9._-]{1,249}$`),
@@ -24,7 +24,7 @@ var formats = map[string]format{
 	"listen":  address(true),
 }
 
-// IsURL reports whether s is an address by http or https.
+// IsURL reports whether s is an http or https address.
 func IsURL(s string) bool { return formats["url"].is(s) }
 
 func matching(pattern string) format {
@@ -32,7 +32,7 @@ func matching(pattern string) format {
 	return format{allowed: pattern, must: "match " + pattern, pattern: pattern, is: re.MatchString}
 }
 
-// named is the format of names of files and topics.
+// named returns the format of names that match pattern.
 func named(pattern string) format {
 	f := matching(pattern)
 	match := f.is
@@ -41,7 +41,7 @@ func named(pattern string) format {
 	return f
 }
 
-// address is host:port. To listen, the host may be empty (all interfaces) and the port 0 (any).
+// address returns the format host:port. If listen is true, the host may be empty (all interfaces) and the port 0 (any).
 func address(listen bool) format {
 	return format{allowed: "host:port", must: "be host:port, such as 127.0.0.1:9092", is: func(s string) bool {
 		host, port, err := net.SplitHostPort(s)

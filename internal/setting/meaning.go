@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// documented is a struct that carries the source file in which it and its inner structs are declared.
+// documented is implemented by a struct that embeds the source file that declares it and its inner structs.
 type documented interface{ Source() string }
 
-// meanings are the comments of fields, by "package.Type.Field".
+// meanings holds the comments of fields by "package.Type.Field".
 type meanings map[string]string
 
-// of adds the comments of the file in which t says that it is declared.
+// of returns m with the comments from the source file of t, if t embeds one.
 func (m meanings) of(t reflect.Type) meanings {
 	d, ok := reflect.Zero(t).Interface().(documented)
 	if !ok {

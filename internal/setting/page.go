@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Page is the reference of all keys of the struct c in Markdown: a chapter a section, the keys outside sections
-// first. Defaults are the values of c.
+// Page returns the Markdown reference of all keys of the struct c, one chapter for each section. Keys outside sections
+// come first. Defaults are the values of c.
 func Page(c any) []byte {
 	v := reflect.ValueOf(c)
 	var own, chapters strings.Builder
@@ -25,7 +25,7 @@ func Page(c any) []byte {
 	return []byte(own.String() + chapters.String())
 }
 
-// item writes a key as it stands in a file, with its default, what is allowed and the meaning; root holds the defaults.
+// item writes a key with its default, its allowed values and its meaning. root holds the defaults.
 func item(b *strings.Builder, f Field, root reflect.Value) {
 	allowed := f.limits.allowed(f.Type)
 	if f.Type.Kind() == reflect.Slice {
@@ -51,7 +51,7 @@ func item(b *strings.Builder, f Field, root reflect.Value) {
 	fmt.Fprintf(b, "- `%s`%s %s\n", key, allowed, f.Meaning)
 }
 
-// at is the value at the path, or invalid where a list is on the way.
+// at returns the value at path. It is invalid if the path leads through a list.
 func at(v reflect.Value, path string) reflect.Value {
 	for path != "" {
 		var key string
@@ -65,7 +65,7 @@ func at(v reflect.Value, path string) reflect.Value {
 	return v
 }
 
-// Index is the index of the field with that key in the struct t, or -1.
+// Index returns the index of the field with the given key in the struct t, or -1.
 func Index(t reflect.Type, key string) int {
 	for _, f := range fieldsOf(t) {
 		if f.Key == key {
@@ -85,7 +85,7 @@ func Keys(t reflect.Type) []string {
 	return keys
 }
 
-// typeName is what documents call a type.
+// typeName returns the name of a type in documents.
 func typeName(t reflect.Type) string {
 	switch {
 	case t == durationType:

@@ -26,10 +26,11 @@ type schemaNode struct {
 	Default     any                    `json:"default,omitempty"`
 }
 
-// durationPattern is what time.ParseDuration takes, less signs and fractions without digits.
+// durationPattern matches what time.ParseDuration accepts, except signs and fractions without digits.
 const durationPattern = `^(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`
 
-// Schema is the JSON Schema of the struct c, whose values are the defaults. Conditions between keys are not in it.
+// Schema returns the JSON Schema of the struct c. The values of c are the defaults. Conditions between keys are not
+// part of it.
 func Schema(c any, title string) []byte {
 	v := reflect.ValueOf(c)
 	root := &schemaNode{Schema: "https://json-schema.org/draft/2020-12/schema", Title: title}
@@ -45,7 +46,7 @@ func Schema(c any, title string) []byte {
 	return append(out, '\n')
 }
 
-// section describes a struct with these defaults.
+// section describes a struct with the given defaults.
 func (n *schemaNode) section(def reflect.Value, path string, meanings map[string]string) {
 	no := false
 	n.Type, n.Additional, n.Properties = "object", &no, map[string]*schemaNode{}

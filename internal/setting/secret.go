@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// FromEnv is the secret in the environment variable that a key names. The error names the key, never the secret.
+// FromEnv returns the secret in the environment variable called name. The error names the configuration key, never the
+// secret.
 func FromEnv(key, name string) (string, error) {
 	v, ok := os.LookupEnv(name)
 	if !ok || v == "" {
@@ -15,8 +16,8 @@ func FromEnv(key, name string) (string, error) {
 	return v, nil
 }
 
-// FromFile is the secret in the file that a key names, without the line feed at its end. The error names the key,
-// never the secret.
+// FromFile returns the secret in a file, without the line feed at its end. The error names the configuration key, never
+// the secret.
 func FromFile(key, file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Default returns a C in which every key has its default.
+// Default returns a C with the default of every key.
 func Default[C any]() C {
 	var c C
 	fill(reflect.ValueOf(&c).Elem())
 	return c
 }
 
-// DefaultOf is Default for a type that is known at run time only. Of a struct it is what the keys that a list item
-// leaves out stand for.
+// DefaultOf is like Default, for a type that is known only at run time. For a struct it gives the values of keys that a
+// list item leaves out.
 func DefaultOf(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	if t.Kind() == reflect.Struct {
@@ -26,8 +26,8 @@ func DefaultOf(t reflect.Type) reflect.Value {
 	return v
 }
 
-// fill sets the fields of the struct v to their defaults. Lists of structs have none: whoever composes them sets
-// them.
+// fill sets the fields of the struct v to their defaults. Lists of structs have no default here; whoever composes the
+// structs sets them.
 func fill(v reflect.Value) {
 	for _, f := range fieldsOf(v.Type()) {
 		switch to := v.Field(f.index); {
@@ -41,7 +41,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// parseDefault reads the tag of a field of type t; lists are separated by commas.
+// parseDefault parses the default tag of a field of type t. List items are separated by commas.
 func parseDefault(s string, t reflect.Type) (reflect.Value, error) {
 	if s == "" {
 		return reflect.Zero(t), nil
@@ -86,7 +86,7 @@ func parseScalar(s string, t reflect.Type) (reflect.Value, error) {
 
 var byteUnits = []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
 
-// parseInt reads a whole number, which may have underscores and a unit of bytes.
+// parseInt parses a whole number, which may have underscores and a unit of bytes.
 func parseInt(s string) (int64, error) {
 	shift := 0
 	for i, unit := range byteUnits {
@@ -101,7 +101,7 @@ func parseInt(s string) (int64, error) {
 	return n << shift, err
 }
 
-// Text is a text key with its value.
+// Text is a text key and its value.
 type Text struct{ Key, Value string }
 
 // Texts lists the text keys of the struct c, without those of inner structs.
@@ -115,7 +115,7 @@ func Texts(c any) []Text {
 	return out
 }
 
-// Show writes a value as the file would have it, texts without quotes.
+// Show formats a value as in the file, but texts without quotes.
 func Show(value any) string {
 	switch x := value.(type) {
 	case time.Duration:
@@ -133,7 +133,7 @@ func Show(value any) string {
 	return fmt.Sprint(value)
 }
 
-// literal is v in YAML.
+// literal formats v as YAML.
 func literal(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.String:
