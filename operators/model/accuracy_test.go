@@ -17,8 +17,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// harder makes rows of inputs that the model finds harder, and says so: scores of .3 times the size, labels drawn from
-// them.
+// harder returns rows of inputs that are harder for the model, which its confidences reflect: scores of .3 times the
+// size, and labels drawn from them.
 func harder(seed uint64, rows []batchtest.Row) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	out := slices.Clone(rows)
@@ -39,7 +39,7 @@ func harder(seed uint64, rows []batchtest.Row) []batchtest.Row {
 	return out
 }
 
-// fallOfAccuracy is rows of a calibrated model, of which the middle ones are harder, from one index to before another.
+// fallOfAccuracy returns rows of a calibrated model. The rows from one index up to another are harder.
 func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 	rows = episode(101, nil, 12_000, 1)
 	from, to = 3000, 5500
@@ -47,8 +47,8 @@ func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 	return rows, from, to
 }
 
-// TestFallOfAccuracyThatConfidencesForetell: accuracy has its alert, that comes and goes, calibration none; and the
-// alert is that of the rows' own sums against the accuracy of the first ones.
+// TestFallOfAccuracyThatConfidencesForetell: the alert on accuracy fires and is resolved, and no alert on calibration
+// fires. The alert equals that of a test on the rows' own sums against the accuracy of the first rows.
 func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	}
 }
 
-// plainAccuracy returns the end of the label pane at which a test of the rows' own sums fires first, and its reference.
+// plainAccuracy returns the end of the label pane at which a test of the rows' own sums first fires, and its reference.
 func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtest.Row) (at record.Time,
 	ref *detect.Reference) {
 	t.Helper()
@@ -124,7 +124,8 @@ func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtes
 	return record.Time{}, nil
 }
 
-// TestFallOfAccuracyIsNoReasonToRefit: what no calibrator mends starts no refit, and stops none by period.
+// TestFallOfAccuracyIsNoReasonToRefit: an alert that no calibrator can mend starts no refit, and does not stop refits
+// by period.
 func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
 	t.Parallel()
 	for signal, want := range map[string]bool{stage.SignalRaw: true, stage.SignalAccuracy: false} {
@@ -141,7 +142,7 @@ func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
 	}
 }
 
-// TestFallOfAccuracyInASlice: a slice has its own reference, and its alert is by e-BH.
+// TestFallOfAccuracyInASlice: a slice has its own reference, and e-BH decides its alert.
 func TestFallOfAccuracyInASlice(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// testAlarm is the default alarm, on both signals unless named.
+// testAlarm returns the default alarm, on both signals unless others are named.
 func testAlarm(signals ...string) *alarm.Config {
 	if len(signals) == 0 {
 		signals = []string{stage.SignalRaw, stage.SignalCalibrated}
@@ -31,14 +31,14 @@ func testAlarm(signals ...string) *alarm.Config {
 	return &c
 }
 
-// alarmSetup has the alarm and nothing else.
+// alarmSetup returns a setup with the alarm and nothing else.
 func alarmSetup(a *alarm.Config) setup {
 	s := defaultSetup()
 	s.model.Alarm, s.model.Rules, s.model.Refit.Method = a, nil, "none"
 	return s
 }
 
-// episode is rows of one sharpness, after what comes before.
+// episode appends rows of one sharpness to the rows before.
 func episode(seed uint64, before []batchtest.Row, n int, sharpness float64) []batchtest.Row {
 	o := batchtest.Options{N: n, MaxLag: 5 * second, Sharpness: sharpness, Regions: 3}
 	if len(before) > 0 {
@@ -55,7 +55,7 @@ func (w *world) alerts() []record.Alert {
 	return decodeAll[record.Alert](w.t, w.outputs, pipeline.StreamAlerts)
 }
 
-// TestAlarmFindsWhatWasAlwaysWrong: a model that is overconfident from its first row on raises one alarm, that stays.
+// TestAlarmFindsWhatWasAlwaysWrong: a model that is overconfident from its first row raises one alarm, which stays.
 func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 	t.Parallel()
 	rows := episode(71, nil, 3000, 1.6)
@@ -83,7 +83,8 @@ func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 	}
 }
 
-// TestAlarmComesAndGoes: nothing while the model is calibrated, an alarm after it is not, resolved after it is again.
+// TestAlarmComesAndGoes: there is no alarm while the model is calibrated. One fires when it no longer is, and is
+// resolved when it is again.
 func TestAlarmComesAndGoes(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -108,7 +109,7 @@ func TestAlarmComesAndGoes(t *testing.T) {
 	}
 }
 
-// paneSums are the sums of rows by event time, from the rows themselves: the plain reference of alarmPanes.
+// paneSums sums rows by event time, directly from the rows: the plain reference of alarmPanes.
 func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64,
 	at func(batchtest.Row) int64) map[int64]detect.Pane {
 	out := map[int64]detect.Pane{}
@@ -132,13 +133,13 @@ func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64,
 	return out
 }
 
-// TestAlarmIsThatOfTheRows holds the alarm of the stream against one that is given the rows' own sums, by label pane
-// and in matured mode by slots of prediction panes.
+// TestAlarmIsThatOfTheRows compares the alarm of the stream with one that gets the sums of the rows themselves, by
+// label pane, and in matured mode by slots of prediction panes.
 func TestAlarmIsThatOfTheRows(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(75, episode(76, nil, 1500, 1), 6000, 1.7)
-	for _, matured := range []int64{0, 35 * second, 330 * second} { // the last in slots of two panes
+	for _, matured := range []int64{0, 35 * second, 330 * second} { // the last one uses slots of two panes
 		t.Run(fmt.Sprint(matured/second), func(t *testing.T) {
 			spec := testAlarm(stage.SignalRaw)
 			spec.Matured = time.Duration(matured)
@@ -177,7 +178,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 	}
 }
 
-// TestMaturedRowsThatAreTooLate: a row whose label comes later than the age counts as unlabelled, and is counted.
+// TestMaturedRowsThatAreTooLate: a row whose label comes later than the age counts as unlabelled and is counted.
 func TestMaturedRowsThatAreTooLate(t *testing.T) {
 	t.Parallel()
 	spec := testAlarm(stage.SignalRaw)
@@ -190,7 +191,7 @@ func TestMaturedRowsThatAreTooLate(t *testing.T) {
 	}
 }
 
-// TestAlarmOfASlice: what is wrong in one slice alone is its alert, and nobody else's.
+// TestAlarmOfASlice: an error in one slice raises the alert of that slice and no other.
 func TestAlarmOfASlice(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -210,7 +211,7 @@ func TestAlarmOfASlice(t *testing.T) {
 		t.Errorf("alerts %+v without an error", a)
 	}
 	for i := range rows {
-		if rows[i].Region == rows[0].Region { // half of this slice's rows are of a model that is sure and wrong
+		if rows[i].Region == rows[0].Region { // half of this slice's rows come from a model that is sure and wrong
 			rows[i] = good[i]
 			if i%2 == 0 {
 				rows[i].Scores = scaled(rows[i].Scores, 3)
@@ -246,8 +247,8 @@ func scaled(z []float32, f float32) []float32 {
 	return out
 }
 
-// TestAlarmSurvivesAnything: with every mode of the alarm, a task that is rebuilt from its checkpoint again and again
-// ends as the one that goes on, and so does any split of the rows over shards.
+// TestAlarmSurvivesAnything: in every mode of the alarm, a task that is restored again and again ends like a task that
+// runs through. So does any split of the rows over shards.
 func TestAlarmSurvivesAnything(t *testing.T) {
 	t.Parallel()
 	rows := episode(80, episode(81, episode(82, nil, 1200, 1), 1500, 2), 1500, 1)
@@ -291,7 +292,7 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 	}
 }
 
-// TestAlarmStartsAnewUnderAnotherSpecification: what fires goes on firing, the tests have seen nothing.
+// TestAlarmStartsAnewUnderAnotherSpecification: a firing alert keeps firing, and the tests start without rows.
 func TestAlarmStartsAnewUnderAnotherSpecification(t *testing.T) {
 	t.Parallel()
 	s := alarmSetup(testAlarm(stage.SignalRaw))

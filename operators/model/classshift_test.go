@@ -23,8 +23,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// shiftedRows are rows of four classes on a line by shares q, with posteriors that are exact where the shares are
-// equal; labels come up to lag later.
+// shiftedRows returns rows of four classes on a line, with class shares q. The posteriors are exact for equal shares.
+// Labels come up to lag later.
 func shiftedRows(seed uint64, before []batchtest.Row, n int, q []float64, lag int64) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	start := int64(1_700_000_000) * second
@@ -63,8 +63,9 @@ func classSetup() setup {
 	return s
 }
 
-// TestClassShiftInSnapshots: while shares stay, distances and estimates say so; once they move, both estimates have the
-// shares, the accuracy and the calibration error that the labels then show, and the assumption is not rejected.
+// TestClassShiftInSnapshots: while class shares stay, distances and estimates show that. Once they move, both estimates
+// give the shares, and the accuracy and calibration error that the labels show later, and the assumption is not
+// rejected.
 func TestClassShiftInSnapshots(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -108,7 +109,7 @@ func TestClassShiftInSnapshots(t *testing.T) {
 	}
 }
 
-// checkShifts checks the estimates of a window against the shares that its rows were drawn by, and its labels.
+// checkShifts compares the estimates of a window with the shares that its rows were drawn with, and with its labels.
 func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 	t.Helper()
 	for _, s := range snap.Unlabelled.Classes.Shifts {
@@ -116,8 +117,7 @@ func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 			t.Errorf("window from %s: %+v", snap.Window.Start, s)
 		}
 		for _, c := range s.Worst {
-			// Standard errors of many windows and classes: 5 of them; those of EM leave out what the sample's own noise
-			// does.
+			// With many windows and classes, 5 standard errors. Those of EM do not include the noise of the sample.
 			if math.Abs(c.Share-shares[c.Class]) > 5*c.SE+.03 {
 				t.Errorf("window from %s, %s: class %d has %+v, drawn by %v", snap.Window.Start, s.Method, c.Class, c,
 					shares[c.Class])
@@ -131,7 +131,7 @@ func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 			found = true
 			if e.Miss == nil || math.Abs(e.Miss.Z) > 4.5 || e.Assumption == "" || e.ECE == nil {
 				t.Errorf("window from %s: %+v, miss %+v", snap.Window.Start, e, e.Miss)
-				// that by labels is biased upward by the noise of some 600 rows in 15 bins
+				// the ECE of the labels is biased upward by the noise of some 600 rows in 15 bins
 			} else if math.Abs(*e.ECE-*snap.Raw.ECE) > .08 {
 				t.Errorf("window from %s, %s: ECE %v, by labels %v", snap.Window.Start, s.Method, *e.ECE, *snap.Raw.ECE)
 			}
@@ -142,7 +142,7 @@ func checkShifts(t *testing.T, snap *record.Snapshot, shares []float64) {
 	}
 }
 
-// predictedClasses counts rows by the class that they say.
+// predictedClasses counts rows by predicted class.
 func predictedClasses(t *testing.T, rows []batchtest.Row, keep func(ts int64) bool) []float64 {
 	h := make([]float64, stage.ClassBins)
 	for _, r := range rows {
@@ -188,9 +188,9 @@ func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
 	return out
 }
 
-// TestLabelShiftCorrection: once shares have moved, class weights near the true ones are put into force: at once before
-// any label of the new rows has come, as a candidate when their labels have proved them better. They help on the rows
-// that follow, and leave no trace of crashes.
+// TestLabelShiftCorrection: once class shares have moved, class weights near the true ones come into force. With
+// at_once this happens before any label of the new rows has come; as a candidate, when the labels have proved them
+// better. They help on the rows that follow, and crashes leave no trace.
 func TestLabelShiftCorrection(t *testing.T) {
 	for _, mode := range []string{refit.ShiftAtOnce, refit.ShiftCandidate} {
 		t.Run(mode, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestLabelShiftCorrection(t *testing.T) {
 			}
 			weights := cal.(*calibrator.ClassWeights).Weights()
 			for j, x := range movedShares {
-				// Of 1,000 predictions, about 50 of them of class 0.
+				// 1,000 predictions, about 50 of them of class 0
 				if want := x * 4; weights[j] < want/2.5 || weights[j] > want*2.5 {
 					t.Errorf("weight of class %d is %v, want about %v", j, weights[j], want)
 				}
@@ -251,13 +251,14 @@ func TestLabelShiftCorrection(t *testing.T) {
 	}
 }
 
-// TestNoCorrectionOfOtherShifts: where inputs get noise and shares stay, the assumption's test fails, and nothing is
-// corrected.
+// TestNoCorrectionOfOtherShifts: if inputs become noisy and shares stay, the test of the assumption fails and nothing
+// is corrected.
 func TestNoCorrectionOfOtherShifts(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(7, nil, 7000, evenShares, 5*second)
 	rng := rand.New(rand.NewPCG(8, 8))
-	// farther apart than the model was made for: it is too sure, and says more of the outer classes
+	// the inputs are farther apart than the model was made for, so it is too sure and predicts the outer classes more
+	// often
 	for i := 3000; i < len(rows); i++ {
 		d := float32(rng.NormFloat64() * 3)
 		for j := range rows[i].Scores {
@@ -273,7 +274,7 @@ func TestNoCorrectionOfOtherShifts(t *testing.T) {
 	}
 }
 
-// TestClassesAreCountedByKey: of the whole only, of slices too, or of nothing.
+// TestClassesAreCountedByKey: classes are counted for the whole version only, for slices too, or not at all.
 func TestClassesAreCountedByKey(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(9, nil, 500, evenShares, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestCrashAfterAnyMessage loses the memory of shards and of the model task at random points, before, between and
-// after checkpoint and outputs, and compares with the run that was left alone.
+// TestCrashAfterAnyMessage clears the memory of shards and of the model task at random points: before, between and
+// after checkpoint and outputs. It compares the result with a run without crashes.
 func TestCrashAfterAnyMessage(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(1, batchtest.Options{N: 500, MaxLag: 40 * second, Unlabelled: .1, Sharpness: 2, Regions: 2,
@@ -38,8 +38,8 @@ func TestCrashAfterAnyMessage(t *testing.T) {
 	}
 }
 
-// TestModelTaskReloadsAtEveryMessage feeds one panes log, with late rows, alarms, refits and shards that fall idle, to
-// a task that goes on and to one that is rebuilt from its checkpoint again and again.
+// TestModelTaskReloadsAtEveryMessage feeds one panes log, with late rows, alarms, refits and shards that become idle,
+// to a task that runs through and to one that is restored again and again.
 func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(61, batchtest.Options{N: 1500, MaxLag: 10 * second, Unlabelled: .05, Sharpness: 2.5})
@@ -57,7 +57,7 @@ func TestModelTaskReloadsAtEveryMessage(t *testing.T) {
 	w.compareRestarts(t, w.restartsAfter(3))
 }
 
-// compare reports what differs between two runs of the same rows.
+// compare reports the differences between two runs over the same rows.
 func (w *world) compare(want *world) {
 	t := w.t
 	t.Helper()
@@ -66,7 +66,7 @@ func (w *world) compare(want *world) {
 	}
 	got, wanted := w.counts(), want.counts()
 	if len(w.shards) != len(want.shards) {
-		// What has expired by the end depends on how far each shard has come.
+		// How much has expired by the end depends on how far each shard has come.
 		for _, name := range []string{pipeline.CountExpired, pipeline.CountWaiting} {
 			delete(got, name)
 			delete(wanted, name)

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestRefitsHaveDigests: a decision about fits says by a digest which rows they were of, and when they began; the same
-// rows on other shards have the same.
+// TestRefitsHaveDigests: a decision about fits has the digest of their rows and the time they began. The same rows on
+// other shards give the same digest.
 func TestRefitsHaveDigests(t *testing.T) {
 	rows := batchtest.Rows(42, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2})
 	s := defaultSetup()

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// predicted is what the model says of a row.
+// predicted returns the prediction of the model for a row.
 func predicted(t *testing.T, r batchtest.Row) kernel.Row {
 	t.Helper()
 	row, ok := kernel.Logits(r.Scores, make([]float64, len(r.Scores)))
@@ -25,7 +25,7 @@ func predicted(t *testing.T, r batchtest.Row) kernel.Row {
 	return row
 }
 
-// confidences are the maximum probabilities of rows.
+// confidences returns the maximum probabilities of the rows that keep selects.
 func confidences(t *testing.T, rows []batchtest.Row, keep func(batchtest.Row) bool) []float64 {
 	var out []float64
 	for _, r := range rows {
@@ -45,9 +45,9 @@ func histogram(c []float64) []float64 {
 	return h
 }
 
-// TestUnlabelledInSnapshots: what windows say of predictions before their labels is what the rows themselves give:
-// nothing in reference to a window that is part of it, no distance above its threshold while nothing changes, all above
-// it once confidences move.
+// TestUnlabelledInSnapshots compares what windows say before labels with what the rows themselves give. A window that
+// is part of the reference is not compared with it. No distance exceeds its threshold while nothing changes, and all do
+// once confidences move.
 func TestUnlabelledInSnapshots(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 		if start >= change {
 			moved++
 			shift := u.Estimates[1]
-			// Confidences rose and the model did not: the assumption has failed, and labels show it.
+			// Confidences rose and accuracy did not, so the assumption fails, and labels show it.
 			if shift.Miss == nil || shift.Miss.Z < 3 || shift.Assumption == "" {
 				t.Errorf("window from %s: estimate %+v, miss %+v", snap.Window.Start, shift, shift.Miss)
 			}
@@ -103,8 +103,8 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	}
 }
 
-// TestEstimateFollowsTheCalibrator: of an overconfident model with its temperature in force, the confidence-based
-// estimate has the accuracy, and the ECE of the raw confidences, that the labels then show.
+// TestEstimateFollowsTheCalibrator: for an overconfident model with its temperature in force, the confidence-based
+// estimate gives the accuracy, and the ECE of the raw confidences, that the labels show later.
 func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	}
 }
 
-// distances are those of the record.
+// distances converts distances to their record.
 func distances(d unlabelled.Distances) record.Distances {
 	one := func(d unlabelled.Distance) record.Distance {
 		return record.Distance{Value: d.Value, Null: d.Null, Threshold: d.Threshold, P: d.P}

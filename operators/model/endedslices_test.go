@@ -12,9 +12,9 @@ func endedBy(task *ModelTask, reason string) int64 {
 	return task.counts.All()[CountEndedSlices+":"+reason]
 }
 
-// TestEndedSlicesAreCounted: every slice that another one takes the place of is counted once, whatever the task is
-// restored from on the way; one whose column the configuration has no more is added to the counts of the checkpoint,
-// and to no more than these by a second restart from it.
+// TestEndedSlicesAreCounted: every slice that another one replaces is counted once, however often the task is restored.
+// Slices of a column that is no longer configured are added to the counts of the checkpoint; a second restart from the
+// same checkpoint gives the same counts.
 func TestEndedSlicesAreCounted(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestEndedSlicesAreCounted(t *testing.T) {
 			for name := range m.versions["v1"].keys {
 				now[name] = true
 			}
-			for name := range had { // the plain reference: those that were there before this message
+			for name := range had { // plain reference: the slices that existed before this message
 				if !now[name] {
 					want++
 				}
@@ -60,7 +60,7 @@ func TestEndedSlicesAreCounted(t *testing.T) {
 	for range 2 {
 		last := none.task()
 		w.must(pipeline.RestoreCheckpoint(saved.Data, last.Sections(), nil))
-		of := int64(len(task.models["m"].versions["v1"].keys) - 1) // all but the whole
+		of := int64(len(task.models["m"].versions["v1"].keys) - 1) // all but the whole version
 		if got := endedBy(last, EndedColumn); got != of || of == 0 {
 			t.Errorf("%d slices are counted as without their column, want %d", got, of)
 		}

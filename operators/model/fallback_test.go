@@ -19,12 +19,12 @@ import (
 
 var errKilled = errors.New("killed")
 
-// randomSource hands out two lanes in an order, and with idle inputs, that no other one has, until it is killed.
+// randomSource yields two lanes in a random order and with random idle inputs, until it is killed.
 type randomSource struct {
 	r    *rand.Rand
 	in   lanes
 	next [2]int64
-	left int // events until it is killed; -1 = it goes on to the end
+	left int // events until it is killed; -1 = never
 	end  int // idle events after the last record
 }
 
@@ -53,7 +53,7 @@ func (s *randomSource) Commit(context.Context, map[pipeline.Input]int64) error {
 func (s *randomSource) CaughtUp() bool                                         { return false }
 func (s *randomSource) Close() error                                           { return nil }
 
-// paneLog is a sink that keeps the pane messages.
+// paneLog is a sink that stores the pane messages.
 type paneLog struct{ values [][]byte }
 
 func (p *paneLog) Write(_ context.Context, ms []pipeline.Message) error {
@@ -67,7 +67,7 @@ func (p *paneLog) Write(_ context.Context, ms []pipeline.Message) error {
 
 func (p *paneLog) Close() error { return nil }
 
-// contradictions counts the messages that have a number which another one had before.
+// contradictions counts messages whose number was used before: repeats with equal bytes, and different ones.
 func (p *paneLog) contradictions(t *testing.T) (repeats, different int) {
 	t.Helper()
 	first := map[uint64][]byte{}
@@ -85,9 +85,9 @@ func (p *paneLog) contradictions(t *testing.T) (repeats, different int) {
 	return repeats, different
 }
 
-// frailStore keeps checkpoints in memory, some of them damaged.
+// frailStore keeps checkpoints in memory and can damage some of them.
 type frailStore struct {
-	saved   []pipeline.Checkpoint // by number, from 1
+	saved   []pipeline.Checkpoint // by number, starting at 1
 	files   map[string][]byte
 	damaged map[int]bool
 	bare    bool // journals are damaged too
@@ -127,7 +127,7 @@ func (s *frailStore) Load(context.Context, string) (out []pipeline.Stored, err e
 	return out, nil
 }
 
-// damage spoils the newest n checkpoints that are whole, as long as one is left.
+// damage damages the newest n intact checkpoints, but leaves one.
 func (s *frailStore) damage(n int) {
 	for i := len(s.saved) - 1; i > 0 && n > 0; i-- {
 		if !s.damaged[i] {
@@ -169,9 +169,9 @@ func fallback(t *testing.T, seed uint64, s setup, in lanes, journals bool) (*pan
 	}
 }
 
-// TestFallbackShowsTheSame: a shard that goes back to an older checkpoint, since the newer ones are damaged, takes the
-// records in the order in which it took them before, so every pane message comes out under the same number with the
-// same bytes; on sparse streams, with rows that are late in one order and in time in another, and with idle inputs.
+// TestFallbackShowsTheSame: a shard whose newer checkpoints are damaged goes back to an older one. It takes the records
+// in the recorded order, so every pane message has the same number and the same bytes again. The streams are sparse and
+// have idle inputs, and some rows are late in one order and in time in another.
 func TestFallbackShowsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]batchtest.Options{
@@ -185,7 +185,7 @@ func TestFallbackShowsTheSame(t *testing.T) {
 			s.slices = []string{"region"}
 			s.join.Wait, s.model.FinalAfter = 24*time.Hour, 24*3600*second
 			s.join.MemoryBytes, s.join.Dir, s.join.SegmentBytes = 1<<10, t.TempDir(), 512
-			// Rows of much later let go what came late.
+			// Much later rows make the shard emit what came late.
 			tail := batchtest.Rows(72, batchtest.Options{N: 20, Start: batchtest.Start + 5*3600*second,
 				Step: 60 * second, Regions: 1})
 			in := lanes{batchtest.Predictions(t, append(displaced(rows, 20), tail...), 3),
@@ -222,7 +222,7 @@ func TestFallbackShowsTheSame(t *testing.T) {
 	}
 }
 
-// shown is the number of labelled rows that a model task has read from a panes log.
+// shown returns the number of labelled rows that a model task has read from a panes log.
 func shown(t *testing.T, s *setup, log *paneLog) (n int64) {
 	t.Helper()
 	task := s.task()

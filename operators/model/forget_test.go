@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// phase is rows of one version, seconds after what comes before.
+// phase appends rows of some versions that start the given number of seconds after the rows before.
 func phase(seed uint64, before []batchtest.Row, after int64, n int, versions ...string) []batchtest.Row {
 	o := batchtest.Options{N: n, MaxLag: 5 * second, Sharpness: 2.5, Regions: 2, Versions: versions}
 	if len(before) > 0 {
@@ -28,9 +28,9 @@ func forgetSetup() setup {
 	return s
 }
 
-// TestForgottenVersion: a version that another one has taken the place of is forgotten once, at the same label pane
-// whatever the shards, the order and the restarts; its alerts are over, its statistics gone from the checkpoint. One
-// that comes back begins anew, and goes on with its numbers.
+// TestForgottenVersion: a version that another one has replaced is forgotten once, at the same label pane for any
+// shards, order and restarts. Its alerts are resolved, and its statistics leave the checkpoint. If it comes back, it
+// starts again and continues its numbers.
 func TestForgottenVersion(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -92,16 +92,16 @@ func checkpointSize(t *testing.T, w *world) int {
 	return len(c.Data)
 }
 
-// checkForgotten checks that something of version a fired and all of it was resolved by name.
+// checkForgotten checks that some alerts of version a fired and that all of them were resolved.
 func checkForgotten(t *testing.T, w *world) {
 	t.Helper()
-	state, told := map[string]string{}, 0
+	state, seen := map[string]string{}, 0
 	for _, a := range w.alerts() {
 		if a.Version != "a" {
 			continue
 		}
 		if strings.HasPrefix(a.Message, "forgotten: ") {
-			told++
+			seen++
 			if before := state[a.Slice+"/"+a.Rule]; before != stage.Firing && before != stage.Pending ||
 				a.State != stage.Resolved {
 				t.Errorf("%s of %q is %s by %q after %q", a.Rule, a.Slice, a.State, a.Message, before)
@@ -109,12 +109,12 @@ func checkForgotten(t *testing.T, w *world) {
 		}
 		state[a.Slice+"/"+a.Rule] = a.State
 	}
-	if told == 0 {
+	if seen == 0 {
 		t.Errorf("nothing of the forgotten version was resolved; alerts %v", slices.Sorted(maps.Keys(state)))
 	}
 }
 
-// TestPausesAreNotForgotten: versions that all pause are there still when one comes back before the other.
+// TestPausesAreNotForgotten: after a pause of all versions, none is forgotten when one comes back before the other.
 func TestPausesAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	rows := phase(311, nil, 0, 1200, "a", "b")

@@ -39,7 +39,7 @@ const second = batchtest.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// setup is the part of the configuration that tests vary; the wiring is that of cmd/plumbline.
+// setup is the part of the configuration that tests vary. The wiring is that of internal/engine.
 type setup struct {
 	inputs   int
 	lateness int64
@@ -48,7 +48,7 @@ type setup struct {
 	slices   []string
 	maxKeys  int
 	apply    *apply.Published
-	heads    *shadow.Heads // nil: no shadows
+	heads    *shadow.Heads // nil = no shadows
 	classes  string
 }
 
@@ -96,7 +96,7 @@ func (s *setup) task() *ModelTask { return NewModelTask(s.model, 0, pipeline.New
 // lanes are the records of one shard by input, each in offset order.
 type lanes [2][]pipeline.Record
 
-// stream encodes rows for so many shards.
+// stream encodes rows for the given number of shards.
 func stream(t testing.TB, rows []batchtest.Row, shards, batch int) []lanes {
 	out := make([]lanes, shards)
 	for i, part := range batchtest.Split(rows, shards) {
@@ -105,7 +105,7 @@ func stream(t testing.TB, rows []batchtest.Row, shards, batch int) []lanes {
 	return out
 }
 
-// pick chooses the next lane to read, given what is left in each.
+// pick chooses the lane to read next, given how much is left in each.
 type pick func(r *rand.Rand, left [2]int) int
 
 func logitsFirst(_ *rand.Rand, left [2]int) int {
@@ -129,7 +129,7 @@ func anyOrder(r *rand.Rand, left [2]int) int {
 	return 1
 }
 
-// records yields the records of both lanes, the next one always from the lane that p picks.
+// records yields the records of both lanes. p picks the lane of the next record.
 func (in lanes) records(r *rand.Rand, p pick) iter.Seq[pipeline.Record] {
 	return func(yield func(pipeline.Record) bool) {
 		for next := [2]int{}; next[0] < len(in[0]) || next[1] < len(in[1]); {
@@ -142,9 +142,9 @@ func (in lanes) records(r *rand.Rand, p pick) iter.Seq[pipeline.Record] {
 	}
 }
 
-// world is a run without a broker: shards, a panes log, a model task, and the checkpoints of each. Where crash is
-// above 0, after every record each task saves with probability save and loses its memory with probability crash;
-// what a checkpoint had fenced off is written again then, as pipeline.Run does.
+// world is a run without a broker: shards, a panes log, a model task, and the checkpoints of each. If crash is above 0,
+// then after every record each task saves with probability save and loses its memory with probability crash. The
+// outputs that a checkpoint had fenced are then written again, as pipeline.Run does.
 type world struct {
 	t           testing.TB
 	setup       setup
@@ -154,13 +154,13 @@ type world struct {
 	shards      []*pipeline.Shard
 	drained     []bool
 	saved       [][]byte
-	files       map[string][]byte // that they refer to
+	files       map[string][]byte // files that the checkpoints refer to
 	panes       []pipeline.Record
 	model       *ModelTask
 	savedModel  []byte
-	outputs     []pipeline.Message // of the model task, as written
-	letters     []pipeline.Message // of the shards
-	slow        float64            // share of the time that no fit ends
+	outputs     []pipeline.Message // outputs of the model task, as written
+	letters     []pipeline.Message // dead letters of the shards
+	slow        float64            // share of the time during which no fit ends
 	held        bool
 }
 
@@ -191,7 +191,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// run reads every lane to its end, in the order that p gives, then lets the inputs fall idle.
+// run reads every lane to its end, in the order of p, then lets the inputs become idle.
 func (w *world) run(p pick) *world {
 	w.t.Helper()
 	for w.step(p) {
@@ -204,7 +204,7 @@ func (w *world) run(p pick) *world {
 	return w
 }
 
-// finish gives the model task the rest of the panes log, and all the time that its fits take.
+// finish gives the model task the rest of the panes log and waits for its fits.
 func (w *world) finish() {
 	w.readPanes(len(w.panes))
 	w.hold(false)
@@ -212,7 +212,7 @@ func (w *world) finish() {
 	w.saveModel()
 }
 
-// hold takes the only place of the pool of fits, or gives it back: until then no fit ends.
+// hold takes the only place of the pool of fits, or returns it. While it is taken, no fit ends.
 func (w *world) hold(on bool) {
 	if on != w.held {
 		if w.held = on; on {
@@ -223,7 +223,7 @@ func (w *world) hold(on bool) {
 	}
 }
 
-// step gives one record to one shard; false when every shard has drained.
+// step gives one record to one shard. It returns false when every shard has drained.
 func (w *world) step(p pick) bool {
 	var open []int
 	for i := range w.shards {
@@ -268,7 +268,8 @@ func (w *world) readPanes(n int) {
 	}
 }
 
-// thin is how many times rarer crashes are than in a long run: a checkpoint costs more than the rows between two.
+// thin is how many times rarer crashes are than in a long run, because a checkpoint costs more than the rows between
+// two.
 func thin() float64 { return testsize.Pick(2.0, 1) }
 
 func (w *world) maybeCrash() {
@@ -307,7 +308,7 @@ func (w *world) saveShard(i int) {
 			w.must(err)
 		}
 	}
-	if w.crash > 0 && w.r.IntN(4) == 0 { // between the checkpoint and the outputs that it fences off
+	if w.crash > 0 && w.r.IntN(4) == 0 { // between the checkpoint and the outputs that it fences
 		w.restoreShard(i)
 		return
 	}
@@ -373,7 +374,7 @@ func (w *world) counts() map[string]int64 {
 	return sum
 }
 
-// firsts returns the outputs by stream and key, each in order, repeats of a written one left out.
+// firsts returns the outputs by stream and key, in order and without repeats.
 func firsts(ms []pipeline.Message) map[string][]string {
 	out, seen := map[string][]string{}, map[string]bool{}
 	for _, m := range ms {
@@ -407,7 +408,7 @@ func decodeAll[T any](t testing.TB, ms []pipeline.Message, s pipeline.Stream) []
 	return out
 }
 
-// finals returns the newest snapshot of every window that is of kind time, by name, slice, version and start.
+// finals returns the newest snapshot of every time window, by name, slice, version and start.
 func (w *world) finals() map[string]record.Snapshot {
 	out := map[string]record.Snapshot{}
 	for _, s := range w.snapshots() {
@@ -418,7 +419,7 @@ func (w *world) finals() map[string]record.Snapshot {
 	return out
 }
 
-// inTurn takes the topic of which more is left.
+// inTurn picks the topic that has more records left.
 func inTurn(_ *rand.Rand, left [2]int) int {
 	if left[0] >= left[1] && left[0] > 0 {
 		return 0

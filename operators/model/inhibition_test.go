@@ -15,11 +15,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestInhibition walks states of the alarms and two rules of the whole and of one slice, pane by pane, and reads who
-// inhibits whom: w the whole's, s the slice's; r, c and a the alarms on raw, calibrated and accuracy, 1 and 2 rules, of
-// severity warning and info.
+// TestInhibition sets, pane by pane, the states of the alarms and of two rules, for the whole version and for one
+// slice, and checks which alert inhibits which. w is the whole version and s the slice; r, c and a are the alarms on
+// raw, calibrated and accuracy; 1 and 2 are rules of severity warning and info.
 func TestInhibition(t *testing.T) {
-	type pane struct{ firing, calibrator, want string } // want: "of<by" of what fires
+	type pane struct{ firing, calibrator, want string } // want: "of<by" for each firing alert
 	for _, c := range []struct {
 		name  string
 		panes []pane
@@ -95,8 +95,8 @@ func TestInhibition(t *testing.T) {
 	}
 }
 
-// TestResolvedIsToldToWhoeverWasToldThatItFires: an alert that was inhibited all along stays so when it is over.
-func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
+// TestResolutionReachesNotifiedReceivers: a resolution is inhibited only if the alert was inhibited all the time.
+func TestResolutionReachesNotifiedReceivers(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(91, episode(92, episode(93, nil, 3000, 1), 2500, 2.5), 9000, 1)
@@ -104,7 +104,7 @@ func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
 	s.model.Rules, s.model.Hold = defaultSetup().model.Rules, 1000*time.Second
 	s.slices = []string{"region"}
 	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
-	told := map[string]bool{}
+	notified := map[string]bool{}
 	roots := 0
 	for _, m := range w.outputs {
 		if m.Stream != pipeline.StreamAlerts {
@@ -114,18 +114,18 @@ func TestResolvedIsToldToWhoeverWasToldThatItFires(t *testing.T) {
 		key := string(m.Key)
 		switch {
 		case a.State == stage.Firing && a.InhibitedBy == "":
-			told[key] = true
+			notified[key] = true
 			roots++
-		case a.State == stage.Resolved && told[key] != (a.InhibitedBy == ""):
-			t.Errorf("%s resolved with inhibited_by %q, was told: %v", key, a.InhibitedBy, told[key])
+		case a.State == stage.Resolved && notified[key] != (a.InhibitedBy == ""):
+			t.Errorf("%s resolved with inhibited_by %q, was notified: %v", key, a.InhibitedBy, notified[key])
 		case a.State == stage.Resolved:
-			delete(told, key)
+			delete(notified, key)
 		}
 	}
 	if roots == 0 || roots > 2 {
 		t.Errorf("%d alerts fire uninhibited, want one, at most one more before the root came", roots)
 	}
-	if len(told) != 0 {
-		t.Errorf("still firing for those who were told: %v", fmt.Sprint(told))
+	if len(notified) != 0 {
+		t.Errorf("still firing for notified receivers: %v", fmt.Sprint(notified))
 	}
 }

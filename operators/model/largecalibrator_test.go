@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is no candidate, and the decision says
-// so; others are published.
+// TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is not a candidate, and the decision
+// says so. Other candidates are published.
 func TestCalibratorThatNoTopicTakes(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestCalibratorThatNoTopicTakes(t *testing.T) {
 			said = said || strings.Contains(d.Outcome, "must be at most 200, 15/16 of kafka.message_max_bytes")
 		}
 		if (published > 0) != c.published || said != (c.method == "matrix" && c.most > 0) {
-			t.Errorf("%s, at most %d bytes: %d published, the reason was told: %t", c.method, c.most, published, said)
+			t.Errorf("%s, at most %d bytes: %d published, with a reason: %t", c.method, c.most, published, said)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with
+// manyRows returns rows of many classes with shares q. The model sees the class or one of the four after it, with
 // posteriors that are exact under the prior.
 func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 6))
@@ -50,8 +50,8 @@ func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []
 	return before
 }
 
-// TestClassShiftOfManyClasses: of 200 classes those with the most labels are estimated one by one and the others
-// together, by both methods; what has moved is found, and the state reads back.
+// TestClassShiftOfManyClasses: of 200 classes, both methods estimate those with the most labels one by one and the
+// others together. They find what has moved, and the state can be restored.
 func TestClassShiftOfManyClasses(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

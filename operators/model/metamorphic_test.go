@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestSplitAndOrderLeaveNoTrace runs the same rows over other numbers of shards, batch sizes and interleavings of
-// the two topics: the state hash and every output must be the same bytes.
+// TestSplitAndOrderLeaveNoTrace runs the same rows with other numbers of shards, batch sizes and orders of the two
+// topics. The state hash and every output must have the same bytes.
 func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(3, batchtest.Options{N: 800, MaxLag: 50 * second, Unlabelled: .1, Sharpness: 2, Regions: 3,
@@ -55,8 +55,8 @@ func TestFewRowsOverManyShards(t *testing.T) {
 	got.compare(want)
 }
 
-// TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted: the
-// final windows have the sums of the stream that came in order.
+// TestLateRowsAreInEverySum shuffles the rows of both topics, so that many come after their panes were emitted. The
+// final windows must have the same sums as a stream in order.
 func TestLateRowsAreInEverySum(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -65,8 +65,8 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	s.slices = []string{"region"}
 	s.join.Wait = time.Hour
 	s.model.FinalAfter = 3600 * second
-	s.model.Refit.Method = "none" // what is in force when a late row comes may differ
-	// Far later rows drive every window past its final moment.
+	s.model.Refit.Method = "none" // another calibrator may be in force when a late row comes
+	// Much later rows make every window final.
 	tail := batchtest.Rows(6, batchtest.Options{N: 40, Start: batchtest.Start + 3*3600*second, Step: second,
 		Regions: 1})
 	ordered := newWorld(t, s, stream(t, append(rows, tail...), 2, 10), 1).run(anyOrder)
@@ -89,7 +89,8 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	got, want := late.finals(), ordered.finals()
 	for key, w := range want {
 		g := got[key]
-		// The resampled interval is seeded by the pane of the snapshot; the lag and all sums are the rows' own.
+		// The seed of the resampled interval is the pane of the snapshot, which differs. The lag and all sums come from
+		// the rows.
 		w.Raw.ECENull, w.Raw.ECENullHi, w.Raw.ECELo, w.Raw.ECEHi = g.Raw.ECENull, g.Raw.ECENullHi, g.Raw.ECELo,
 			g.Raw.ECEHi
 		if g.Predictions != w.Predictions || g.Labelled != w.Labelled || !reflect.DeepEqual(g.Lag, w.Lag) ||
@@ -112,8 +113,8 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	}
 }
 
-// TestShardThatWakesUp lets one of two shards fall idle, the model go on without it, and then brings its rows: they
-// count as late, and every one is in the sums.
+// TestShardThatWakesUp lets one of two shards become idle, lets the model go on without it, and then brings its rows.
+// They count as late, and every one is in the sums.
 func TestShardThatWakesUp(t *testing.T) {
 	rows := batchtest.Rows(7, batchtest.Options{N: 600, MaxLag: 20 * second})
 	s := defaultSetup()
@@ -177,7 +178,7 @@ func TestSeedsDiffer(t *testing.T) {
 	}
 }
 
-// TestPauseLeavesNoTrace lets every input fall idle half way: rows that come a while later find the same state as in a
+// TestPauseLeavesNoTrace lets every input become idle half way. Rows that come later must find the same state as in a
 // stream without a pause.
 func TestPauseLeavesNoTrace(t *testing.T) {
 	t.Parallel()
@@ -203,13 +204,13 @@ func TestPauseLeavesNoTrace(t *testing.T) {
 	got.run(anyOrder).compare(want)
 }
 
-// TestIdleIsTakenBack: a shard that wakes up wants to be heard at once, and one that nobody reads any more is not idle.
+// TestIdleIsTakenBack: a shard that wakes up reports that at once. A shard that nobody reads is not idle.
 func TestIdleIsTakenBack(t *testing.T) {
 	s := defaultSetup()
 	in := stream(t, batchtest.Rows(9, batchtest.Options{N: 20, Step: second}), 1, 10)
 	w := newWorld(t, s, in, 1)
 	sh := w.shards[0]
-	told := func(idle bool) {
+	expectIdle := func(idle bool) {
 		t.Helper()
 		ms := sh.Decided().After
 		if len(ms) == 0 || !sh.Decided().Dirty {
@@ -217,7 +218,7 @@ func TestIdleIsTakenBack(t *testing.T) {
 		}
 		m, err := pipeline.DecodePane(ms[len(ms)-1].Value)
 		if err != nil || !m.Punctuation || m.Idle != idle {
-			t.Errorf("told %+v, %v, want idle = %v", m, err, idle)
+			t.Errorf("punctuation %+v, %v, want idle = %v", m, err, idle)
 		}
 		sh.Written()
 	}
@@ -228,23 +229,23 @@ func TestIdleIsTakenBack(t *testing.T) {
 		}
 	}
 	idle()
-	told(true)
+	expectIdle(true)
 	w.must(sh.Take(context.Background(), in[0][0][0]))
 	if !sh.Decided().Full {
 		t.Error("the news that the shard is awake waits for the checkpoint's time")
 	}
-	told(false)
+	expectIdle(false)
 	if sh.Decided().Full {
 		t.Error("full after everything was written")
 	}
 	idle()
-	told(true)
+	expectIdle(true)
 	idle()
 	if len(sh.Decided().After) != 0 {
 		t.Error("idle twice is no news")
 	}
 	sh.Closing()
-	told(false)
+	expectIdle(false)
 	sh.Closing()
 	if len(sh.Decided().After) != 0 {
 		t.Error("closing twice is no news")

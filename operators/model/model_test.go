@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// hostilePanes are messages that decode, from a producer that is not a shard of this configuration.
+// hostilePanes returns messages that decode but do not come from a shard of this configuration.
 func hostilePanes(t testing.TB, s *setup) map[string]*pipeline.PaneMessage {
 	cfg := s.model.Acc
 	cfg.K = 4
@@ -37,7 +37,7 @@ func hostilePanes(t testing.TB, s *setup) map[string]*pipeline.PaneMessage {
 	}
 }
 
-// TestForeignPanesAreCountedNotFatal: a message that cannot be used is counted, and the task goes on.
+// TestForeignPanesAreCountedNotFatal: an unusable message is counted, and the task goes on.
 func TestForeignPanesAreCountedNotFatal(t *testing.T) {
 	s := defaultSetup()
 	for name, m := range hostilePanes(t, &s) {
@@ -67,8 +67,8 @@ func TestForeignPanesAreCountedNotFatal(t *testing.T) {
 	}
 }
 
-// TestLostPanesAreCounted: where retention has cut messages off, or the panes topic begins late, the task goes on
-// and says how many are missing.
+// TestLostPanesAreCounted: if retention has removed messages, or the panes topic begins late, the task goes on and
+// counts how many are missing.
 func TestLostPanesAreCounted(t *testing.T) {
 	s := defaultSetup()
 	task := s.task()
@@ -85,7 +85,7 @@ func TestLostPanesAreCounted(t *testing.T) {
 	}
 }
 
-// TestGapOfYears: keys whose windows are long over must not walk every slide of a gap in event time.
+// TestGapOfYears: keys whose windows are long final must not walk every slide of a gap in event time.
 func TestGapOfYears(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(51, batchtest.Options{N: 100, Regions: 2})
@@ -101,7 +101,7 @@ func TestGapOfYears(t *testing.T) {
 	s.slices = []string{"region"}
 	start := time.Now()
 	w := newWorld(t, s, stream(t, append(rows, later...), 1, 50), 1).run(anyOrder)
-	// 200 years are 315 million slides: seconds to minutes of walking, and gigabytes.
+	// 200 years are 315 million slides. Walking them would take seconds to minutes, and gigabytes.
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %s", took)
 	}
@@ -110,7 +110,7 @@ func TestGapOfYears(t *testing.T) {
 	}
 }
 
-// FuzzModelState restores hostile state, and then uses what was taken.
+// FuzzModelState restores hostile state and then uses what was accepted.
 func FuzzModelState(f *testing.F) {
 	s := defaultSetup()
 	s.model.Windows, s.model.SampleRows = s.model.Windows[1:3], 20
@@ -134,7 +134,7 @@ func FuzzModelState(f *testing.F) {
 			t.Fatalf("taken and not writable: %v", err)
 		}
 		if len(task.shards) > 0 && len(task.shards) < 100 {
-			// Its errors are fine; what it may not do is panic.
+			// Errors are fine; a panic is not.
 			err := task.Take(context.Background(), pipeline.Record{Offset: max(task.next, 0),
 				Value: pipeline.AppendPane(nil, &pipeline.PaneMessage{Of: len(task.shards), Seq: task.shards[0].seq + 1,
 					Length: s.model.Pane, Punctuation: true, Closed: task.shards[0].closed})})
@@ -159,7 +159,7 @@ func addState(f *testing.F, s pipeline.State) {
 	}
 }
 
-// FuzzShardState restores hostile state into each operator of a shard, and goes on with rows.
+// FuzzShardState restores hostile state into each operator of a shard and then processes rows.
 func FuzzShardState(f *testing.F) {
 	s := defaultSetup()
 	s.slices = []string{"region"}

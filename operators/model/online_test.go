@@ -9,7 +9,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestOnlineIsShownAndKept: snapshots of all rows, and no others, say how online Platt scaling does; over crashes too.
+// TestOnlineIsShownAndKept: only the snapshots of the whole version show online Platt scaling. Crashes do not change
+// it.
 func TestOnlineIsShownAndKept(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// withOrders puts orders into a panes log, each before a share of it.
+// withOrders inserts orders into a panes log. The key of an order is the share of the log before it.
 func withOrders(panes []pipeline.Record, orders map[float64]*pipeline.Order) (out []pipeline.Record) {
 	for i, r := range panes {
 		for at, o := range orders {
@@ -46,8 +46,8 @@ func encoded(t testing.TB, temperature float64) []byte {
 	return b
 }
 
-// TestOrders pins, publishes, rolls back and unpins in a stream whose refits would publish, reads the same log again
-// with fits that end late and restarts in between, and finds the same decisions.
+// TestOrders pins, publishes, rolls back and unpins in a stream whose refits would publish. It reads the same log again
+// with fits that end late and with restarts, and must find the same decisions.
 func TestOrders(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOrderOfAnotherKIsRefused: what cannot be applied is not published, and nothing panics.
+// TestOrderOfAnotherKIsRefused: an unusable order publishes nothing, and nothing panics.
 func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	rows := batchtest.Rows(102, batchtest.Options{N: 300, MaxLag: second})
 	s := defaultSetup()
@@ -159,8 +159,8 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	}
 }
 
-// TestCanary gives a share of the ids the candidate first: the records say so, the same rows get it in the model task
-// and in the shards, and after its time it is everybody's.
+// TestCanary gives the candidate to a share of the ids first. The records say so, the same rows get it in the model
+// task and in the shards, and after its time it is in force for all.
 func TestCanary(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -232,15 +232,15 @@ func TestCanary(t *testing.T) {
 	crashed.run(anyOrder).compare(w)
 }
 
-// TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is taken back, once, as a new revision with its
-// evidence; one that stays right is not.
+// TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is rolled back once, as a new revision with evidence.
+// One that stays right is not.
 func TestRollbackOfWhatTurnedBad(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(104, batchtest.Options{N: 2000, MaxLag: 5 * second, Sharpness: 2.5})
 	s := defaultSetup()
 	s.model.Rules, s.model.Refit.OnAlarm = nil, false
-	s.model.Refit.Period = 150 * time.Second // one refit before the change, and its like no more
+	s.model.Refit.Period = 150 * time.Second // one refit before the change, and none after it
 	shift := rows[len(rows)-1].TS + second
 	calm := append(append([]batchtest.Row(nil), rows...),
 		batchtest.Rows(105, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5, Start: shift})...)

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 )
 
-// benchPane is one label pane of 200 rows.
+// benchPane returns a label pane of 200 rows.
 func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *stage.Pane {
 	shape := cfg.Acc
 	shape.K = 4
@@ -37,8 +37,8 @@ func benchPane(b *testing.B, cfg *ModelConfig, pane int64) *stage.Pane {
 		Labelled: 200}
 }
 
-// BenchmarkAlarmKeys is one label pane of 1,000 slices of 200 rows each: their alarms, e-BH, inhibition. bytes/key is
-// what the state of alarms and the reference of unlabelled rows take in memory.
+// BenchmarkAlarmKeys processes one label pane of 1,000 slices with 200 rows each: alarms, e-BH, inhibition. bytes/key
+// is the memory of the alarms' state and of the reference for unlabelled rows.
 func BenchmarkAlarmKeys(b *testing.B) {
 	for _, signals := range [][]string{{stage.SignalRaw}, {stage.SignalRaw, stage.SignalCalibrated}} {
 		b.Run(fmt.Sprint(len(signals), " signals"), func(b *testing.B) {

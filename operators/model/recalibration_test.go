@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestAlarmComesWithTheShift shifts the confidences half way: no alarm before, one after, refit on fresh rows only,
-// and the alarm resolves under the new calibrator.
+// TestAlarmComesWithTheShift shifts the confidences half way. There is no alarm before, one after, and a refit on fresh
+// rows only. The alarm is resolved under the new calibrator.
 func TestAlarmComesWithTheShift(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 		t.Fatal("no calibrator was published")
 	}
 	for _, c := range cals {
-		// The pane of the shift has rows from before it: the alarm's start is no later than the pane after.
+		// The pane of the shift has rows from before it, so the alarm starts at the latest one pane after it.
 		if c.Reason != "alarm" || c.Evidence.FitFrom.UnixNano() < shift-s.model.Pane ||
 			c.Evidence.FitRows+c.Evidence.TestRows < 300 {
 			t.Errorf("calibrator %s of %d+%d rows from %s; want alarm, 300 or more rows, none from before the shift at %s",

@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// firingRules is a checkpoint taken while the rules accuracy and nll fire, with the panes log that it is of.
+// firingRules returns a checkpoint taken while the rules accuracy and nll fire, and the setup that wrote it.
 func firingRules(t *testing.T) (setup, []byte) {
 	t.Helper()
 	rows := changing(func(r *batchtest.Row, i int) {
@@ -36,15 +36,15 @@ func firingRules(t *testing.T) (setup, []byte) {
 	return s, w.savedModel
 }
 
-// TestRulesMayChange goes on from a checkpoint with other rules: what is the same goes on, what is new begins, and of
-// what is gone or means something else it is told that it is over.
+// TestRulesMayChange continues from a checkpoint with other rules. Unchanged rules continue and new ones start. If a
+// rule is gone or means something else, its alert is resolved.
 func TestRulesMayChange(t *testing.T) {
 	t.Parallel()
 	s, saved := firingRules(t)
 	for _, c := range []struct {
 		name   string
 		change func([]rule.Config) []rule.Config
-		ended  string // of accuracy and nll
+		ended  string // how the alerts of accuracy and nll end
 		why    string
 	}{
 		{"nothing", func(r []rule.Config) []rule.Config { return r }, "", ""},
@@ -102,7 +102,8 @@ func TestRulesMayChange(t *testing.T) {
 	}
 }
 
-// TestWindowsMayChange goes on with other windows: those of the same name and kind have their rows, others begin.
+// TestWindowsMayChange continues with other windows. Those of the same name and definition keep their rows; others
+// start empty.
 func TestWindowsMayChange(t *testing.T) {
 	t.Parallel()
 	s, saved := firingRules(t)
@@ -110,7 +111,7 @@ func TestWindowsMayChange(t *testing.T) {
 	now.model.Windows = []window.Config{{Name: "new", Kind: "rows", Rows: 100}}
 	for _, w := range s.model.Windows {
 		if w.Kind == "rows" && w.Every == 0 {
-			w.Rows *= 2 // another window now
+			w.Rows *= 2 // this makes it another window
 		}
 		now.model.Windows = append([]window.Config{w}, now.model.Windows...)
 	}

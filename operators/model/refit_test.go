@@ -14,7 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestNoChangeHasEvidence refits calibrated rows every minute: nothing may be published, and every decision says why,
+// TestNoChangeHasEvidence refits calibrated rows every minute. Nothing may be published, and every decision says why,
 // for every candidate.
 func TestNoChangeHasEvidence(t *testing.T) {
 	testsize.Slow(t)
@@ -56,7 +56,7 @@ func TestNoChangeHasEvidence(t *testing.T) {
 				t.Errorf("candidate %+v: want %s with what it lacked", c, want[i])
 			}
 		}
-		// The newest 30 % first, and then what comes, up to a pane past validation_rows.
+		// First the newest 30 %, then the rows that come, up to a pane past validation_rows.
 		if least := e.FitRows * 3 / 7; e.FitTo.After(e.TestTo) || e.TestRows < least || e.TestRows > 1000+150 {
 			t.Errorf("fitted on %d rows to %s, validated on %d to %s: want %d to 1150", e.FitRows, e.FitTo, e.TestRows,
 				e.TestTo, least)
@@ -64,7 +64,7 @@ func TestNoChangeHasEvidence(t *testing.T) {
 	}
 }
 
-// TestApplyWritesTheCalibratedStream checks probabilities and that nothing else depends on the operator.
+// TestApplyWritesTheCalibratedStream checks the probabilities, and that nothing else depends on the operator.
 func TestApplyWritesTheCalibratedStream(t *testing.T) {
 	rows := batchtest.Rows(43, batchtest.Options{N: 100})
 	s := defaultSetup()
@@ -85,7 +85,7 @@ func TestApplyWritesTheCalibratedStream(t *testing.T) {
 	}
 }
 
-// TestWholeComesAfterSlices: a refit sees the statistics of every slice of its pane done.
+// TestWholeComesAfterSlices: when a refit runs, all slices have processed the pane.
 func TestWholeComesAfterSlices(t *testing.T) {
 	rows := batchtest.Rows(44, batchtest.Options{N: 200, Regions: 2})
 	s := defaultSetup()

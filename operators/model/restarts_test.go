@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// restored is a model task of its own, from the checkpoint of another; it must encode to the same bytes.
+// restored returns a new model task, restored from the checkpoint of task. It must encode to the same bytes.
 func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
 	t.Helper()
 	saved, err := pipeline.EncodeCheckpoint(task.Sections())
@@ -32,21 +32,21 @@ func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
 	return to
 }
 
-// restartsAfter is the messages of a panes log after which a model task is restored: each n-th (in a long run) and the
-// last few.
+// restartsAfter returns after which messages of a panes log a task is restored: every n-th, in a long run, and the last
+// few.
 func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
 	n = testsize.Pick(4*n+1, n)
 	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.panes)-3 }
 }
 
-// compareRestarts takes the panes log with a model task that is restored from its own checkpoint after each message of
-// which at says so, and reads each message twice: outputs, state and counts must be those of the task that went on.
+// compareRestarts reads the panes log with a task that is restored from its own checkpoint after the messages that at
+// selects, and takes each message twice. Outputs, state and counts must equal those of the task that runs through.
 func (w *world) compareRestarts(t *testing.T, at func(i int, task *ModelTask) bool) {
 	t.Helper()
 	task, outputs := w.setup.task(), []pipeline.Message(nil)
 	for i, r := range w.panes {
 		w.must(task.Take(t.Context(), r))
-		w.must(task.Take(t.Context(), r)) // once more at the same offset
+		w.must(task.Take(t.Context(), r)) // again, at the same offset
 		outputs = append(outputs, task.Outputs()...)
 		if at(i, task) {
 			task = restored(t, &w.setup, task, fmt.Sprint("message ", i))

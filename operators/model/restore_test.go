@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// restoredStats is the statistics of a shard with so many keys of K = 100 and rows each, of three label panes and six
-// prediction panes still open, and the configuration to restore them with.
+// restoredStats returns the statistics of a shard with the given number of keys and of rows for each, K = 100, and
+// three label panes with six prediction panes still open. It also returns the configuration to restore them with.
 func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Options, *pipeline.Outbox) {
 	tb.Helper()
 	const k, batch = 100, 500
@@ -53,7 +53,7 @@ func restoredStats(tb testing.TB, keys, rows int) (*stats.Operator, stats.Option
 	return s, cfg, outbox
 }
 
-// benchmarkCheckpoint measures how fast the checkpoint of sections is restored into fresh ones, and encoded.
+// benchmarkCheckpoint measures how fast sections are restored into fresh ones, and encoded.
 func benchmarkCheckpoint(b *testing.B, sections []pipeline.Section, fresh func() []pipeline.Section) {
 	c, err := pipeline.EncodeCheckpoint(sections)
 	if err != nil {
@@ -79,7 +79,7 @@ func benchmarkCheckpoint(b *testing.B, sections []pipeline.Section, fresh func()
 	})
 }
 
-// BenchmarkRestoreStats restores, and encodes, 1,000 keys of K = 100.
+// BenchmarkRestoreStats restores and encodes 1,000 keys of K = 100.
 func BenchmarkRestoreStats(b *testing.B) {
 	s, cfg, outbox := restoredStats(b, 1000, 12)
 	sections := func(s *stats.Operator) []pipeline.Section {
@@ -90,7 +90,7 @@ func BenchmarkRestoreStats(b *testing.B) {
 	})
 }
 
-// BenchmarkRestoreModel restores, and encodes, a model task with 1,000 keys of K = 100 and 60 rows each: windows,
+// BenchmarkRestoreModel restores and encodes a model task with 1,000 keys of K = 100 and 60 rows each: windows,
 // samples, alarms, rules.
 func BenchmarkRestoreModel(b *testing.B) {
 	s, shard, outbox := restoredStats(b, 1000, 60)

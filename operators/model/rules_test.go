@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
-// comparing are rules of all kinds that compare, against a rolling reference where mode is that.
+// comparing returns rules of all kinds that compare, against a reference of the given mode.
 func comparing(mode string) []rule.Config {
 	ref := alarm.Pinned
 	if mode == alarm.Rolling {
@@ -45,10 +45,10 @@ func comparing(mode string) []rule.Config {
 	return out
 }
 
-// TestRulesThatCompare: which rules fire on which change, and that none does before it.
+// TestRulesThatCompare: each change makes certain rules fire, and none fires before it.
 func TestRulesThatCompare(t *testing.T) {
 	t.Parallel()
-	// The model becomes overconfident; or unsure and right as often; or is wrong more often at the same confidence.
+	// The model becomes overconfident; or less confident with equal accuracy; or less accurate with equal confidence.
 	for _, c := range []struct {
 		name  string
 		after func([]batchtest.Row)
@@ -92,7 +92,7 @@ func TestRulesThatCompare(t *testing.T) {
 				w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
 				var fired []string
 				for _, a := range w.alerts() {
-					// Intervals are of 95 % and for one look: noise may make a rule pending.
+					// Intervals are for 95 % and for one evaluation, so noise may make a rule pending.
 					if a.State == stage.Firing && a.At.UnixNano() <= rows[3500].TS {
 						t.Errorf("%s fires at %s, before the change", a.Rule, a.At)
 					}

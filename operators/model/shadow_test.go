@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// linear is a head: z = scale·x, K = D, rotated by turn classes.
+// linear is a head: z = scale·x with K = D, rotated by turn classes.
 type linear struct {
 	k, turn int
 	scale   float32
@@ -32,8 +32,8 @@ func (h linear) Logits(z, x []float32) {
 	}
 }
 
-// featureRows are overconfident rows whose features are the logits that their labels were drawn from, so that the head
-// that copies them is calibrated.
+// featureRows returns overconfident rows. Their features are the logits that their labels were drawn from, so a head
+// that copies the features is calibrated.
 func featureRows(seed uint64, n int) []batchtest.Row {
 	rows := batchtest.Rows(seed, batchtest.Options{N: n, MaxLag: 30 * second, Unlabelled: .05, Sharpness: 3})
 	for i := range rows {
@@ -68,8 +68,8 @@ func put(t testing.TB, h *shadow.Heads, n int, from int64, model shadow.HeadMode
 	}
 }
 
-// TestShadowLeavesNoTrace runs a head beside the model over other numbers of shards, batch sizes and orders, and with
-// crashes: the same hash and outputs, and the counts of rows are those of a run without.
+// TestShadowLeavesNoTrace runs a head beside the model with other numbers of shards, batch sizes and orders, and with
+// crashes. The hash and outputs are the same, and the counts of rows equal those of a run without a head.
 func TestShadowLeavesNoTrace(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestShadowLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// TestShadowRowsAreTheRows: the shadow version has exactly the rows from its event time on that have features, with the
+// TestShadowRowsAreTheRows: the shadow version has exactly the rows with features from its event time on, with the
 // labels and label times of the version that serves.
 func TestShadowRowsAreTheRows(t *testing.T) {
 	rows := featureRows(12, 600)
@@ -145,7 +145,7 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 	}
 }
 
-// TestShadowThatComesLate begins at the first whole pane that no row has come for.
+// TestShadowThatComesLate: a late shadow begins at the first whole pane that no row has come for.
 func TestShadowThatComesLate(t *testing.T) {
 	rows := featureRows(13, 400)
 	heads := shadow.NewHeads(proving.Config{Max: 1})
@@ -171,8 +171,8 @@ func TestShadowThatComesLate(t *testing.T) {
 	}
 }
 
-// TestShadowEvaluator: a head that is better is ready, and watched; one that is worse is rejected; one that is the same is
-// rejected when there were enough rows; one that was ready and turns worse is rolled back.
+// TestShadowEvaluator: a better head becomes ready and is watched. A worse head is rejected. An equal head is rejected
+// when there were enough rows. A ready head that becomes worse is rolled back.
 func TestShadowEvaluator(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestShadowEvaluator(t *testing.T) {
 	}
 }
 
-// TestRollback: the features lose their meaning when the head is ready.
+// TestRollback: the features lose their meaning once the head is ready.
 func TestRollback(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -229,7 +229,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestShadowRaisesNoAlarm: what is not served alarms nobody, until it is ready.
+// TestShadowRaisesNoAlarm: a shadow raises no alarm until it is ready.
 func TestShadowRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	heads := shadow.NewHeads(proving.Config{Max: 1})

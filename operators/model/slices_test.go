@@ -21,7 +21,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// manyValues gives rows values whose weights fall, and whose order turns half way: r0, r1, … are heavy first, then s0,
+// manyValues gives rows slice values of falling weights. The order turns half way: first r0, r1, … are heavy, then s0,
 // s1, ….
 func manyValues(rows []batchtest.Row, values int) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -43,8 +43,8 @@ func manySetup(limit int) setup {
 	return s
 }
 
-// TestManyValuesLeaveNoTrace has more values than places, and more than slots: the same bytes come of any number of
-// shards, batch size, order and crash, and every row is in one slice.
+// TestManyValuesLeaveNoTrace has more values than places and more than slots. Any number of shards, batch size, order
+// and crash gives the same bytes, and every row is in exactly one slice.
 func TestManyValuesLeaveNoTrace(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -74,13 +74,13 @@ func TestManyValuesLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// checkMany checks what is kept at the end, and what was told of those that went.
+// checkMany checks which slices are kept at the end, and the alerts of those that ended.
 func checkMany(t *testing.T, w *world, limit int) {
 	t.Helper()
 	v := w.model.models["m"].versions["v1"]
 	kept := slices.Sorted(maps.Keys(v.heavy["region"].Kept))
 	if len(kept) != limit || len(v.pendingSlices) != 0 || len(v.keys) != limit+2 {
-		t.Errorf("%v are kept, %d keys, %d strangers; want %d and the whole and the rest, none", kept, len(v.keys),
+		t.Errorf("%v are kept, %d keys, %d pending slices; want %d and the whole and the rest, none", kept, len(v.keys),
 			len(v.pendingSlices), limit)
 	}
 	late := 0
@@ -116,7 +116,7 @@ func checkMany(t *testing.T, w *world, limit int) {
 	}
 }
 
-// checkParts checks that the slices of a version have together what the whole has, in every final window by time.
+// checkParts checks that the slices of a version add up to the whole, in every final time window.
 func checkParts(t *testing.T, w *world) {
 	t.Helper()
 	whole, parts := map[string][2]int64{}, map[string][2]int64{}
@@ -137,7 +137,7 @@ func checkParts(t *testing.T, w *world) {
 	}
 }
 
-// TestManyValuesSurvive rebuilds the task from its checkpoint again and again.
+// TestManyValuesSurvive restores the task from its checkpoint again and again.
 func TestManyValuesSurvive(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -148,8 +148,8 @@ func TestManyValuesSurvive(t *testing.T) {
 	w.compareRestarts(t, func(i int, _ *ModelTask) bool { return i%7 == 0 })
 }
 
-// TestColumnsAndBoundsChange goes on from a checkpoint with a lower bound, then without the column: nothing is refused,
-// the bound holds from the next pane on, and what fired for a slice that is gone is resolved.
+// TestColumnsAndBoundsChange continues from a checkpoint with a lower limit, then without the column. Nothing is
+// refused, the limit holds from the next pane on, and firing alerts of slices that are gone are resolved.
 func TestColumnsAndBoundsChange(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 		w.must(task.Take(t.Context(), r))
 	}
 	if v := task.models["m"].versions["v1"]; len(v.keys) != 1 || len(v.pendingSlices)+len(v.heavy) != 0 {
-		t.Errorf("%d keys, %d strangers without slices", len(v.keys), len(v.pendingSlices))
+		t.Errorf("%d keys, %d pending slices without slices", len(v.keys), len(v.pendingSlices))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestAlarmSwitchedOffWhileItFires: its last alert is resolved at the restart, the same each time, once; an alarm that
-// is still there, or does not fire, has no such change.
+// TestAlarmSwitchedOffWhileItFires: the last alert of a removed alarm is resolved once at the restart, with the same
+// record at every restart. An alarm that is still configured, or does not fire, publishes nothing.
 func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -28,7 +28,7 @@ func thresholds() []rule.Config {
 		threshold(rule.Confidence, .85, .8), threshold(rule.Coverage, .7, .8)}
 }
 
-// changing is 2,500 rows as they should be, 1,500 after a change, and 2,500 as before.
+// changing returns 2,500 rows of a calibrated model, 1,500 changed ones, and 2,500 like the first.
 func changing(change func(*batchtest.Row, int)) []batchtest.Row {
 	rows := episode(123, episode(122, episode(121, nil, 2500, 1), 1500, 1), 2500, 1)
 	for i := 2500; i < 4000; i++ {
@@ -37,7 +37,7 @@ func changing(change func(*batchtest.Row, int)) []batchtest.Row {
 	return rows
 }
 
-// TestThresholdRules: which rules fire on which change, none before it, and that all are resolved after it.
+// TestThresholdRules: each change makes certain rules fire. None fires before it, and all are resolved after it.
 func TestThresholdRules(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestThresholdRules(t *testing.T) {
 		}, []string{"coverage"}},
 		{"late", func(r *batchtest.Row, i int) {
 			if i%2 == 0 {
-				r.LabelTS = r.TS + 40*second // they come, but after Age
+				r.LabelTS = r.TS + 40*second // labels come, but later than Age
 			}
 		}, []string{"coverage"}},
 	} {
@@ -109,8 +109,8 @@ func checkThresholdAlert(t *testing.T, a *record.Alert) {
 	}
 }
 
-// TestThresholdOfInterval: with Interval a rule whose value is beyond its bound by less than noise stays silent, and
-// fires where the whole interval is beyond.
+// TestThresholdOfInterval: with Interval, a rule does not fire while its value is beyond the bound by less than noise.
+// It fires once the whole interval is beyond.
 func TestThresholdOfInterval(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestThresholdOfInterval(t *testing.T) {
 	if at == nil {
 		t.Fatal("accuracy fell, and nothing fires")
 	}
-	near := (at.Value + *at.ValueHi) / 2 // value is below it, the interval is not
+	near := (at.Value + *at.ValueHi) / 2 // the value is below it, but not the whole interval
 	first := map[bool]record.Time{}
 	for _, sure := range []bool{false, true} {
 		s.model.Rules = []rule.Config{threshold(rule.Accuracy, near, 1)}
@@ -152,8 +152,8 @@ func TestThresholdOfInterval(t *testing.T) {
 	}
 }
 
-// TestThresholdRulesSurvive: a task rebuilt from its checkpoint again and again ends as one that was left alone, and so
-// does one of other shards and crashes.
+// TestThresholdRulesSurvive: a task that is restored again and again ends like one that runs through, and so does one
+// with other shards and crashes.
 func TestThresholdRulesSurvive(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// wornRows are rows whose labels are random from a row on for some of them: accuracy falls, and no calibrator brings it
-// back.
+// wornRows returns rows of which some have random labels from one row on. Accuracy falls, and no calibrator can restore
+// it.
 func wornRows(seed uint64, n, from int, share float64) []batchtest.Row {
 	rows := batchtest.Rows(seed, batchtest.Options{N: n, MaxLag: 20 * second, Sharpness: 1})
 	r := rand.New(rand.NewPCG(seed, 9))
@@ -42,8 +42,8 @@ func (w *world) requests() []record.Finetune {
 	return decodeAll[record.Finetune](w.t, w.outputs, pipeline.StreamFinetune)
 }
 
-// TestTriggerOnAccuracy: asked after the fall and not before, with its numbers; again after the deadline and the
-// cool-down, and no more often than the budget allows. Splits, orders and crashes leave no trace.
+// TestTriggerOnAccuracy: a request comes after the fall and not before, with its figures. Another comes after the
+// deadline and the cool-down, and no more than the budget allows. Splits, orders and crashes leave no trace.
 func TestTriggerOnAccuracy(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestTriggerOnAccuracy(t *testing.T) {
 	w.run(anyOrder).compare(want)
 }
 
-// TestTriggerIsQuiet where nothing has changed, and where recalibration has mended what did.
+// TestTriggerIsQuiet: there is no request if nothing has changed, or if recalibration has mended the change.
 func TestTriggerIsQuiet(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -105,13 +105,13 @@ func TestTriggerIsQuiet(t *testing.T) {
 	}
 }
 
-// TestTriggerOnECE: confidences that no temperature mends, at an accuracy that stays.
+// TestTriggerOnECE: no temperature mends the confidences, and accuracy stays.
 func TestTriggerOnECE(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(22, batchtest.Options{N: 5000, MaxLag: 20 * second, Sharpness: 1})
 	for i := 1500; i < len(rows); i++ {
-		// Half of the rows become sure, the others unsure: the mean is right, and every bin is wrong.
+		// Half of the rows become sure and the others unsure. The mean is right, and every bin is wrong.
 		f := float32(6)
 		if i%2 == 0 {
 			f = .15
@@ -129,7 +129,7 @@ func TestTriggerOnECE(t *testing.T) {
 	}
 }
 
-// TestTriggerOff leaves no state: checkpoints and hashes are those of runs without it.
+// TestTriggerOff: without the trigger there is no state, so checkpoints and hashes equal those of runs without it.
 func TestTriggerOff(t *testing.T) {
 	rows := wornRows(23, 2000, 1000, .5)
 	s := triggerSetup()

@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// twoModels are rows of models "m" and "other", of which "m" alone has enough for refits.
+// twoModels returns rows of the models "m" and "other". Only "m" has enough rows for refits.
 func twoModels() []batchtest.Row {
 	rows := batchtest.Rows(71, batchtest.Options{N: 2500, MaxLag: 5 * second, Sharpness: 2.5})
 	return append(rows, batchtest.Rows(72, batchtest.Options{N: 125, Step: 2 * second, MaxLag: 5 * second,
 		Model: "other"})...)
 }
 
-// TestSlowFitsLeaveNoTrace lets fits end at random, late or only after the stream's end: every output and the state are
-// those of a run whose fits are done at once.
+// TestSlowFitsLeaveNoTrace lets fits end at random, late or only after the end of the stream. Every output and the
+// state equal those of a run whose fits end at once.
 func TestSlowFitsLeaveNoTrace(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 		s.model.Refit.Method = "auto"
 		in := stream(t, rows, 2, 20)
 		if late {
-			// Increments that come late while their model waits.
+			// Increments come late while their model waits.
 			for i, part := range batchtest.Split(rows, 2) {
 				in[i] = lanes{batchtest.Predictions(t, displaced(part, 60), 10),
 					batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 60), 10)}
@@ -41,7 +41,7 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 		if n := first.counts()["late"]; late != (n > 0) {
 			t.Fatalf("%d late rows", n)
 		}
-		// The one panes log, so that the same rows are late, read under other timings of fits and checkpoints.
+		// The same panes log, so that the same rows are late, is read with other timings of fits and checkpoints.
 		for seed := range uint64(4) {
 			w := newWorld(t, s, nil, seed)
 			w.panes, w.slow = first.panes, 1
@@ -76,8 +76,8 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// TestOnlyTheModelWaits: while a model waits for a fit that does not end, another one goes on, and the task does not
-// say that it has caught up.
+// TestOnlyTheModelWaits: while one model waits for a fit that does not end, another goes on. The task does not report
+// that it has caught up.
 func TestOnlyTheModelWaits(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
@@ -106,7 +106,7 @@ func TestOnlyTheModelWaits(t *testing.T) {
 	}
 }
 
-// TestBacklogIsBounded: past its bound the task takes no message before the fit is done.
+// TestBacklogIsBounded: beyond its bound the task takes no message before the fit has ended.
 func TestBacklogIsBounded(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil

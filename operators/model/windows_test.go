@@ -14,11 +14,11 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// fixedPoint bounds what rounding every row to multiples of 2^-32 does to a mean, the square root of the L2 forms
-// included (their gaps are far from 0 in these rows).
+// fixedPoint bounds the effect on a mean of rounding every row to multiples of 2^-32. It also covers the square root of
+// the L2 metrics, whose gaps are far from 0 in these rows.
 const fixedPoint = 1e-8
 
-// aurcCells bounds the AURC of the grid: ties within a cell of 1/3600 share their mean weight.
+// aurcCells bounds the error of the AURC of the grid: rows within a cell of 1/3600 share their mean weight.
 const aurcCells = 2e-3
 
 // TestWindowsEqualTheRowsMetrics compares every final window with the metrics of the rows that belong to it.
@@ -73,7 +73,7 @@ func checkWindow(t *testing.T, s *record.Snapshot, rows, tail []batchtest.Row) {
 	if s.Window.Kind == "rows" && s.Labelled < 300 && s.Window.Final {
 		t.Errorf("%s: final with %d rows, want 300 or more", name, s.Labelled)
 	}
-	if s.Window.Name == "rows" { // no smaller run of whole panes would do
+	if s.Window.Name == "rows" { // no shorter run of whole panes has enough rows
 		first := int64(0)
 		for _, r := range in {
 			if pipeline.PaneIndex(r.LabelTS, 10*second) == pipeline.PaneIndex(start, 10*second) {
@@ -123,7 +123,7 @@ func deref(p *float64) float64 {
 	return *p
 }
 
-// TestCalibratedIsScoredAfterItsFit recomputes what the calibrator in force makes of the rows after its fit.
+// TestCalibratedIsScoredAfterItsFit recomputes the scores of the calibrator in force on the rows after its fit.
 func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

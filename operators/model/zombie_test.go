@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// listedSource hands out the panes log from an offset, until it ends or is killed.
+// listedSource yields the panes log from an offset on, until it ends or is killed.
 type listedSource struct {
 	panes []pipeline.Record
 	next  int
@@ -38,13 +38,13 @@ func (s *listedSource) Commit(context.Context, map[pipeline.Input]int64) error {
 func (s *listedSource) CaughtUp() bool                                         { return false }
 func (s *listedSource) Close() error                                           { return nil }
 
-// stopAfterLook lets a process be away after its look at who holds the task, and before what it writes then.
-type stopAfterLook struct {
+// stopAfterCheck pauses a process after it has checked who holds the task, and before it writes.
+type stopAfterCheck struct {
 	pipeline.CheckpointStore
-	away func() // does what the others do meanwhile; once
+	away func() // what other processes do meanwhile; called once
 }
 
-func (s *stopAfterLook) Holds(ctx context.Context, key string, number uint64) error {
+func (s *stopAfterCheck) Holds(ctx context.Context, key string, number uint64) error {
 	err := s.CheckpointStore.Holds(ctx, key, number)
 	if err == nil && number > 0 && s.away != nil {
 		away := s.away
@@ -64,8 +64,8 @@ func (w *written) Write(_ context.Context, ms []pipeline.Message) error {
 
 func (w *written) Close() error { return nil }
 
-// identity is what a record of the outputs is about, and number what orders the records of one identity: the end of the
-// label pane that it was decided at.
+// identity returns what an output is about, and the number that orders the records of one identity: the end of the
+// label pane of the decision.
 func identity(t *testing.T, m pipeline.Message) (id, number string) {
 	t.Helper()
 	var v struct {
@@ -73,7 +73,7 @@ func identity(t *testing.T, m pipeline.Message) (id, number string) {
 		DecidedAt string        `json:"decided_at"`
 		Window    record.Window `json:"window"`
 	}
-	if m.Stream == pipeline.StreamAlerts { // their window is a name
+	if m.Stream == pipeline.StreamAlerts { // their window field is a name
 		var a record.Alert
 		if err := json.Unmarshal(m.Value, &a); err != nil {
 			t.Fatal(err)
@@ -86,9 +86,9 @@ func identity(t *testing.T, m pipeline.Message) (id, number string) {
 	return fmt.Sprint(m.Stream, string(m.Key), v.Window.Name, v.Window.Start), max(v.At, v.DecidedAt)
 }
 
-// TestZombieChangesNothing stops a process after it has looked whether it still holds the task, lets another do the
-// rest of the stream, and wakes it: what it writes then comes after newer records. Each of its records is one that the
-// other has written too, byte for byte; and who takes, of the records of a key and window, that with the latest "at"
+// TestZombieChangesNothing stops a process after it has checked that it still holds the task, lets another process do
+// the rest of the stream, and wakes the first. Its records then come after newer ones. Each of them equals, byte for
+// byte, one that the other has written. A reader that takes, for each key and window, the record with the latest "at"
 // (docs/operations.md, Fencing) reads what an undisturbed run has written.
 func TestZombieChangesNothing(t *testing.T) {
 	testsize.Slow(t)
@@ -120,7 +120,7 @@ func TestZombieChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := 0
-		zombie := &stopAfterLook{CheckpointStore: store}
+		zombie := &stopAfterCheck{CheckpointStore: store}
 		zombie.away = func() {
 			if err := begin(store, -1, 1); err != nil {
 				t.Errorf("the other process: %v", err)
