@@ -36,7 +36,7 @@ func newApplyCommand() *cobra.Command {
 		Short: "Calibrated probabilities of a file",
 		Long: "Apply writes FILE with the probabilities that CALIBRATOR (of plumbline fit) makes of its logits or probabilities;\n" +
 			"all other columns stay. The extension of OUT is its format: " + strings.Join(table.Extensions(), ", ") + "; - is CSV on stdout.\n" +
-			"Probabilities are float32 unless --float64. A row with a score that is not allowed ends it, and nothing is written.",
+			"Probabilities are float32 unless --float64. On a row with an invalid score it fails and writes nothing.",
 		Example: "  plumbline apply cal.json monday.parquet -o calibrated.parquet",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd, args[0], args[1], f) },

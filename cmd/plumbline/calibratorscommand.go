@@ -21,12 +21,12 @@ func newCalibratorsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrators",
 		Short: "List a model's calibrators and decisions; pin, publish, roll back",
-		Long: "calibrators shows what was decided about a model's calibrators, and takes decisions of people: an order goes through a running\n" +
-			"process (http.control: true) to the panes topic, and the model task obeys it at the end of the last closed label pane.",
+		Long: "calibrators lists the decisions about a model's calibrators, and gives orders. An order goes through a running\n" +
+			"process (http.control: true) to the panes topic; the model task executes it at the end of the last closed pane.",
 	}
 	group(cmd)
 	cmd.AddCommand(newCalibratorsList(), newDecisionCommand(pipeline.ActionPin, "Keep what is in force, or put --revision in force and keep it: no refit, no rollback"),
-		newDecisionCommand(pipeline.ActionUnpin, "Let refits and rollbacks go on"),
+		newDecisionCommand(pipeline.ActionUnpin, "Withdraw a pin: allow refits and rollbacks again"),
 		newDecisionCommand(pipeline.ActionRollback, "Put the calibrator before the one in force, or --revision, in force again"),
 		newDecisionCommand(pipeline.ActionPublish, "Put the calibrator of FILE in force, as `plumbline fit` writes it"))
 	return cmd

@@ -23,8 +23,8 @@ func newDemoCommand() *cobra.Command {
 		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, with a broker and a model of its own",
 		Long: "demo starts a Kafka broker in this process, trains a small classifier of handwritten digits, streams its logits\n" +
 			"and late labels, and runs the pipeline of `plumbline run` on them. At 40 % of the run the images change. The exit code\n" +
-			"is 1 if the loop did not close: alarm after the change and not before, a calibrator published, its ECE below half, and, as\n" +
-			"no calibrator brings accuracy back, a new head asked for, trained on what came since, and found better as a shadow.\n" +
+			"is 0 if the alarm fires after the change and not before it, a calibrator is published that at least halves the ECE,\n" +
+			"and a new head is requested, trained on the rows since the change, and found better as a shadow; else it is 1.\n" +
 			"Event time starts at a fixed date and runs 20 times as fast as the clock: --for and --seed alone decide the results\n" +
 			"on processors of one kind: the bits of a trained head depend on the kind.",
 		Args: usageArgs(cobra.NoArgs),

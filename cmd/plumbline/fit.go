@@ -33,7 +33,7 @@ func newFitCommand() *cobra.Command {
 		Short: "Fit a calibrator on labelled rows, or compare all methods",
 		Long: "Fit fits a method of calibration on the labelled rows of FILE and writes it with -o, for plumbline apply, eval\n" +
 			"--calibrator and the Go package. With --holdout or --folds it is also scored on rows that it was not fitted on.\n" +
-			"--method all, or a list, compares methods on held-out rows (half of FILE, if nothing else is said), ranks them by\n" +
+			"--method all, or a list, compares methods on held-out rows (half of FILE by default), ranks them by\n" +
 			"NLL, and -o writes the first. What is written is what was scored; --refit fits it again on all rows of FILE.\n" +
 			"A split depends on --seed and the numbers of the rows alone.\n\nMethods:\n" + methodHelp(),
 		Example: "  plumbline fit validation.npz --method temperature -o cal.json\n" +
@@ -70,7 +70,7 @@ func methodHelp() string {
 		}
 		scaled := ""
 		if m.Scalable {
-			scaled = "; also " + m.Name + calibrator.Suffix
+			scaled = "; also with class-wise loss scaling, " + m.Name + calibrator.Suffix
 		}
 		fmt.Fprintf(&b, "  %-26s %s%s%s\n", m.Name, m.Title, keeps, scaled)
 	}

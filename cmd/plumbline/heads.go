@@ -26,7 +26,7 @@ func newHeadsCommand() *cobra.Command {
 	for _, o := range []struct{ action, short string }{
 		{record.OrderPin, "Serve this head, whatever the verdict on it"},
 		{record.OrderRollback, "Do not serve this head, even if it is ready"},
-		{record.OrderAuto, "Take a pin or rollback back: as the verdict says"},
+		{record.OrderAuto, "Withdraw a pin or rollback: the verdict on the head decides again"},
 	} {
 		order := newOrderCommand(o.action, o.short, record.HeadOrder)
 		if o.action == record.OrderPin {

@@ -34,8 +34,8 @@ func newPauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Make running processes stop reading, and keep their partitions",
-		Long: "pause asks processes to read no more: they keep their partitions, take a checkpoint and write what comes of it.\n" +
-			"It needs http.control: true there. A process is paused until `plumbline resume`, or until it ends.",
+		Long: "pause makes processes stop reading: they keep their partitions, take a checkpoint and write its outputs.\n" +
+			"They need http.control: true. A process is paused until `plumbline resume`, or until it ends.",
 		Example: "  plumbline pause --url http://10.0.0.7:8080 --url http://10.0.0.8:8080 --why 'broker upgrade' --wait 1m",
 		Args:    usageArgs(cobra.NoArgs),
 	}
@@ -53,7 +53,7 @@ func newResumeCommand() *cobra.Command {
 	var f controlFlags
 	cmd := &cobra.Command{
 		Use:   "resume",
-		Short: "Let paused processes go on",
+		Short: "Make paused processes read again",
 		Args:  usageArgs(cobra.NoArgs),
 	}
 	f.add(cmd)

@@ -15,7 +15,7 @@ func newRunCommand() *cobra.Command {
 	var stages string
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Run the pipeline on Kafka until it is told to stop",
+		Short: "Run the pipeline on Kafka until a signal ends it",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(cmd)

@@ -38,8 +38,8 @@ func newTrainCommand() *cobra.Command {
 		Long: "Train fine-tunes the last layer of a classifier on the features and labels of FILE (Arrow, Parquet, CSV: columns features,\n" +
 			"label and, for the split by time, ts; npz: an array that FILE:array or --array names) and writes it with -o as safetensors\n" +
 			"and ONNX, with a report and its curves. The head that serves now, --head, is what most recipes start from, and what the new\n" +
-			"one is compared with. Epochs and recipes are chosen on validation rows; --holdout scores rows that nothing has seen.\n" +
-			"docs/train.md has it all.\n\nRecipes:\n" + recipeHelp(),
+			"one is compared with. Epochs and recipes are chosen on validation rows; --holdout scores rows that no choice has used.\n" +
+			"docs/train.md describes it.\n\nRecipes:\n" + recipeHelp(),
 		Example: "  plumbline train monday.parquet --head head.safetensors -o new/\n" +
 			"  plumbline train features.npz:shifted --labels y --head net.npz --recipe au --holdout 0.5 --json\n" +
 			"  plumbline train monday.arrow --head head.safetensors --loss 'focal{gamma:2} + 0.5*savuc' --epochs 60 --checkpoint run.ckpt",

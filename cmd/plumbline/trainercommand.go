@@ -18,10 +18,10 @@ func newTrainerCommand() *cobra.Command {
 	var o trainerd.Options
 	cmd := &cobra.Command{
 		Use:   "trainer",
-		Short: "Train the heads that the pipeline asks for, until it is told to stop",
+		Short: "Train the heads that the pipeline requests, until a signal ends it",
 		Long: "trainer reads topics.finetune, takes one request at a time, trains its head on the rows that the section trainer of the\n" +
 			"configuration names, and publishes the result on topics.heads. Several trainers share the requests; where one is\n" +
-			"lost, another goes on with its job. docs/train.md has it all.",
+			"lost, another goes on with its job. docs/train.md describes it.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(cmd)

@@ -13,7 +13,7 @@ import (
 // recipeHelp is a line for each recipe.
 func recipeHelp() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %-16s %s\n", recipe.Auto, "ce with two weight decays, au and maccal; the best by a test on validation rows, with a temperature")
+	fmt.Fprintf(&b, "  %-16s %s\n", recipe.Auto, "ce at three rates and with more weight decay, au, maccal; a test on validation rows chooses")
 	for _, r := range recipe.Presets {
 		fmt.Fprintf(&b, "  %-16s %s\n", r.Name, r.Title)
 	}
