@@ -95,7 +95,7 @@ note("buttons", [...document.querySelectorAll("#headlist button")].map((b) => b.
 	for _, want := range []string{
 		`aria-label="Progress of m/1+head4"`, "42 % cross_entropy_slow, validation NLL 0.713, attempt 1 on gpu-a",
 		`aria-label="Validation NLL of m/1+head4 so far: from 1.100 to 0.713, lowest 0.713"`,
-		"1st in the queue, asked for at", "2nd in the queue, asked for at",
+		"1st in the queue, requested at", "2nd in the queue, requested at",
 		"accuracy is 0.712, of the reference rows 0.911",
 		"its trainer is lost", "No sign of life of gpu-b for 94" + thin + "s.",
 		"On 2" + thin + "000 validation rows", "On 4" + thin + "210 rows of the stream", "71.10" + thin + "%", "84.30" +

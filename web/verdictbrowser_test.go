@@ -143,11 +143,11 @@ func TestHeadEventsInBrowser(t *testing.T) {
 		steps+`await wait(() => document.querySelector('#log [data-kind="asked"]'));`))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")
-	if got := item(t, dom, "New head asked for: 2+head1"); !strings.Contains(got,
+	if got := item(t, dom, "New head requested: 2+head1"); !strings.Contains(got,
 		"Accuracy is 0.712, of the reference rows 0.911.") {
 		t.Errorf("the request does not say why: %s", got)
 	}
-	if strings.Contains(dom, "asked for: 1+head") {
+	if strings.Contains(dom, "requested: 1+head") {
 		t.Error("the events have heads of another model")
 	}
 }

@@ -124,7 +124,7 @@ async function loadSelection(generation, position) {
   fillSelectors($("selectors"), state.models, state.sel);
   writeURL(state.sel, state.at);
   notice("", "");
-  if (state.gone) notice("Not there any more", `The link asks for ${state.gone}. What is there is shown.`);
+  if (state.gone) notice("The link names what is gone", `The link asks for ${state.gone}. The page shows what is there.`);
   state.gone = "";
   $("content").hidden = false;
   told(status.data);
@@ -155,7 +155,7 @@ async function pinAt(generation) {
     if (generation !== state.generation) return;
     state.at = "";
     writeURL(state.sel, "");
-    notice("That moment is not kept", `No window that ends at ${asked} or before: ${err.message}. The newest is shown.`);
+    notice("That moment is not kept", `No window ends at ${asked} or before: ${err.message}. The page shows the newest.`);
   }
 }
 

@@ -22,7 +22,7 @@ export function curves(lines, title, under) {
     const d = l.points.filter((p) => Number.isFinite(p.y)).map((p, i) => `${i ? "L" : "M"}${x(p.x).toFixed(1)} ${y(p.y).toFixed(1)}`).join("");
     root.append(svg(!several || l.chosen ? "path.line.chosen" : "path.line", { d }, svg("title", {}, l.name || title)));
   }
-  return el("figure", {}, root, el("figcaption", {}, `Validation NLL${several ? "; the line that stands out is the one that was taken" : ""}`));
+  return el("figure", {}, root, el("figcaption", {}, `Validation NLL${several ? "; the bold line is the recipe that was taken" : ""}`));
 }
 
 const words = (l) => {

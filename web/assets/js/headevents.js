@@ -11,7 +11,7 @@ export function headEvents(heads, sel) {
 function of(h) {
   const event = (kind, at, title, why) => ({ kind, at, slice: null, key: `head ${h.id} ${kind}`, title: `${title}: ${h.shadow_version}`, text: sentence(why), note: "" });
   const out = [];
-  if (h.request) out.push(event("asked", h.request.decided_at, "New head asked for", h.request.why || (h.state === "waiting" ? h.why : "")));
+  if (h.request) out.push(event("asked", h.request.decided_at, "New head requested", h.request.why || (h.state === "waiting" ? h.why : "")));
   if (h.verdict?.decided_at) {
     const ready = h.verdict.state === "ready";
     out.push(event(ready ? "ready" : "unfit", h.verdict.decided_at, VERDICTS[h.verdict.state] || h.verdict.state, h.verdict.why));

@@ -3,10 +3,10 @@ import { post } from "./api.js";
 import { el } from "./format.js";
 
 const EFFECT = {
-  pin: "Servers that ask which head to serve are told this one, whatever the verdict on it is.",
-  rollback: "Servers that ask are told the head from before, even if this one is ready.",
-  auto: "Servers that ask are told what the verdict says: a person's order no longer counts.",
-  cancel: "The training is stopped, and no head comes of the request.",
+  pin: "Servers that ask which head to serve get this one, whatever the verdict on it is.",
+  rollback: "Servers that ask which head to serve get the one before it, even if this one is ready.",
+  auto: "Servers that ask which head to serve get what the verdicts decide: orders about this head no longer count.",
+  cancel: "The training stops, and the request gets no head.",
 };
 let who = ""; // kept for the next order
 

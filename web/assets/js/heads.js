@@ -31,7 +31,7 @@ function line(h) {
 
 // work is what is being done: the place in the queue, the progress, or that nobody does it any more.
 function work(h) {
-  const asked = h.request ? `asked for at ${clock(h.request.decided_at)}` : "";
+  const asked = h.request ? `requested at ${clock(h.request.decided_at)}` : "";
   if (h.state === "waiting") return el("p", {}, `${h.queue ? `${place(h.queue)} in the queue, ` : ""}${asked}`);
   const j = h.job;
   if (h.state !== "running" || !j) return null;
@@ -45,7 +45,7 @@ function work(h) {
 function decided(h) {
   const o = h.order;
   if (!o) return null;
-  const did = { pin: "Published", rollback: "Rolled back", auto: "Left to the verdict" }[o.action] || o.action;
+  const did = { pin: "Published", rollback: "Rolled back", auto: "Order withdrawn" }[o.action] || o.action;
   return el("p", {}, `${did} by ${o.by}, ${clock(o.at)}${o.why ? `: ${o.why}` : ""}`);
 }
 
@@ -88,7 +88,7 @@ function orders(h) {
   const trained = h.result && h.result.outcome === "trained";
   if (trained && !(h.order && h.order.action === "pin")) list.push(["pin", "Publish"]);
   if (trained && !(h.order && h.order.action === "rollback")) list.push(["rollback", "Roll back"]);
-  if (trained && h.order && h.order.action !== "auto") list.push(["auto", "As the verdict says"]);
+  if (trained && h.order && h.order.action !== "auto") list.push(["auto", "Withdraw the order"]);
   if (!h.result && h.state !== "cancelled") list.push(["cancel", "Cancel"]);
   return el("span.orders", {}, ...list.map(([action, text]) => {
     const b = el("button", { type: "button", "data-key": `${action} ${h.id}`, "aria-haspopup": "dialog", "aria-label": `${text}: ${h.id}` }, text);

@@ -33,7 +33,7 @@ export function standing(slice, current) {
 
 /** verdict returns {state, head, text}. current: alerts pending and firing then, or null where that is not known; heads: all there are. */
 export function verdict(snap, current, heads) {
-  if (!current) return { state: "", head: "Alarms of then are not kept", text: error("raw", snap.raw) };
+  if (!current) return { state: "", head: "Alarms of that time are not kept", text: error("raw", snap.raw) };
   const { mine, held, elsewhere } = standing(snap.slice, current);
   const v = mine.length ? told(mine[0], snap) : held.length ? heldBack(held, snap) : calm(snap);
   const ready = heads.filter((h) => h.model === snap.model && h.version === snap.version && h.state === "ready").pop();
