@@ -19,45 +19,54 @@ const (
 )
 
 func main() {
-	folder := flag.String("data", "../shared/data", "folder of the features")
-	out := flag.String("out", ".cache/bench/train", "folder of the raw results")
-	fresh := flag.Bool("fresh", false, "forget the results that are there")
-	stage := flag.String("stage", "all", "trials, report or all")
-	jobs := flag.Int("jobs", runtime.GOMAXPROCS(0), "trials at a time")
-	only := flag.String("only", "", "run the trials whose setting and method, setting/method, contain this")
-	skip := flag.String("skip", "", "leave out this method")
+	var o options
+	flag.StringVar(&o.folder, "data", "../shared/data", "folder of the features")
+	flag.StringVar(&o.out, "out", ".cache/bench/train", "folder of the raw results")
+	flag.BoolVar(&o.fresh, "fresh", false, "forget the results that are there")
+	flag.StringVar(&o.stage, "stage", "all", "trials, report or all")
+	flag.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "trials at a time")
+	flag.StringVar(&o.which.only, "only", "", "run the trials whose setting and method, setting/method, contain this")
+	flag.StringVar(&o.which.skip, "skip", "", "leave out this method")
 	flag.Parse()
-	if _, err := os.Stat(*folder); err != nil {
+	if _, err := os.Stat(o.folder); err != nil {
 		fmt.Fprintf(os.Stderr, "no tables: %v\n", err)
 		return
 	}
-	if err := run(*folder, *out, *stage, choice{*only, *skip}, *jobs, *fresh); err != nil {
+	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(folder, out, stage string, which choice, jobs int, fresh bool) error {
-	if stage != "trials" && stage != "report" && stage != "all" {
-		return fmt.Errorf("-stage %s, allowed trials, report, all", stage)
+// options are the flags.
+type options struct {
+	folder, out, stage string
+	which              choice
+	jobs               int
+	fresh              bool
+}
+
+func (o options) run() error {
+	if o.stage != "trials" && o.stage != "report" && o.stage != "all" {
+		return fmt.Errorf("-stage %s, allowed trials, report, all", o.stage)
 	}
-	st, err := openStore(filepath.Join(out, "trials.jsonl"), fresh)
+	st, err := openStore(filepath.Join(o.out, "trials.jsonl"), o.fresh)
 	if err != nil {
 		return err
 	}
-	if stage != "report" {
-		s, err := load(folder)
+	if o.stage != "report" {
+		s, err := load(o.folder)
 		if err != nil {
 			return err
 		}
-		if err := st.measure(s, which, jobs, commit()); err != nil {
+		if err := st.measure(s, o.which, o.jobs, commit()); err != nil {
 			return err
 		}
 	}
-	if stage == "trials" {
+	if o.stage == "trials" {
 		return nil
 	}
-	speed, err := readSpeed(filepath.Join(out, "speed.json"))
+	speed, err := readSpeed(filepath.Join(o.out, "speed.json"))
 	if err != nil {
 		return err
 	}

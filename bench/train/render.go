@@ -75,7 +75,8 @@ func (r results) full(b *strings.Builder, name, setting string, list []method) {
 
 // autoTable is auto less cross-entropy with a temperature on every setting.
 func (r results) autoTable(b *strings.Builder, settings []setting) {
-	b.WriteString("`--recipe auto` less cross-entropy with a temperature (rate by validation), paired by seed, with a 95 % interval that takes the seeds as independent:\n\n")
+	b.WriteString("`--recipe auto` less cross-entropy with a temperature (rate by validation), paired by seed, " +
+		"with a 95 % interval that takes the seeds as independent:\n\n")
 	header(b, "setting", "NLL", "ECE", "accuracy", "recipes chosen")
 	m := find(methods(), "auto")
 	for _, s := range settings {

@@ -59,12 +59,23 @@ func TestSafetensorsRefuses(t *testing.T) {
 		{header(`{`+weight+`}`, 24), `no tensor "0.bias"`},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F16","shape":[2],"data_offsets":[24,32]}}`, 32), `dtype "F16"`},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2,1],"data_offsets":[24,32]}}`, 32), "1 dimensions"},
-		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[3],"data_offsets":[24,36]}}`, 36), "3 values, 0.weight has 2 rows"},
+		{
+			header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[3],"data_offsets":[24,36]}}`, 36),
+			"3 values, 0.weight has 2 rows",
+		},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,36]}}`, 36), "bytes 24 to 36"},
 		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]}}`, 28), "of 28"},
 		{header(`{"0.weight":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}`, 8), "in 8 bytes"},
-		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},"extra":{}}`, 32), `no tensor "2.weight"`},
-		{header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},"2.weight":{"dtype":"F32","shape":[1,3],"data_offsets":[0,12]},"2.bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 32), "3 columns, the layer before gives 2"},
+		{
+			header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},"extra":{}}`, 32),
+			`no tensor "2.weight"`,
+		},
+		{
+			header(`{`+weight+`,"0.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},
+				"2.weight":{"dtype":"F32","shape":[1,3],"data_offsets":[0,12]},
+				"2.bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 32),
+			"3 columns, the layer before gives 2",
+		},
 		{nan, "value 1 is NaN"},
 	} {
 		_, _, err := ReadSafetensors(c.b)

@@ -16,13 +16,15 @@ func ONNX(h *head.Head, temperature float64, meta map[string]string) ([]byte, er
 		return nil, fmt.Errorf("onnx: temperature %g, allowed are values above 0", temperature)
 	}
 	n, k := onnx.Dim{Name: "N"}, onnx.Dim{Size: h.K()}
-	g := &onnx.Graph{Name: "head", Doc: fmt.Sprintf("classifier head, %d features, %d classes", h.D(), h.K()), Meta: meta}
+	doc := fmt.Sprintf("classifier head, %d features, %d classes", h.D(), h.K())
+	g := &onnx.Graph{Name: "head", Doc: doc, Meta: meta}
 	x := g.Input("features", onnx.Float32, n, onnx.Dim{Size: h.D()})
 	for i, l := range h.Layers {
 		if i > 0 {
 			x = g.Op("Relu", x)
 		}
-		x = g.OpWith("Gemm", []onnx.Attr{{Name: "transB", Int: 1}}, x, g.Float32s(l.W, l.Out, l.In), g.Float32s(l.B, l.Out))
+		w, b := g.Float32s(l.W, l.Out, l.In), g.Float32s(l.B, l.Out)
+		x = g.OpWith("Gemm", []onnx.Attr{{Name: "transB", Int: 1}}, x, w, b)
 	}
 	p := x
 	if temperature != 1 {
@@ -40,8 +42,8 @@ const (
 	onnxGraphOutput = 12
 )
 
-// CheckONNX says why bytes that somebody else wrote are no ONNX model with a graph, nodes and outputs. What the graph
-// computes is not looked at.
+// CheckONNX says why the bytes of another program's file are no ONNX model with a graph, nodes and outputs. It does not
+// check what the graph computes.
 func CheckONNX(b []byte) error {
 	model, err := protoFields(b)
 	if err != nil {

@@ -153,23 +153,29 @@ func floats(raw map[string]json.RawMessage, name string, data []byte, dims int) 
 	if len(t.Shape) != dims {
 		return nil, nil, fmt.Errorf("%s: shape %v, allowed are %d dimensions", name, t.Shape, dims)
 	}
+	v, err := t.values(name, data)
+	return v, t.Shape, err
+}
+
+// values are the tensor's numbers in the data of the file.
+func (t tensor) values(name string, data []byte) ([]float32, error) {
 	size, limit := 4, len(data)
 	for _, d := range t.Shape {
 		if d < 1 || d > limit/size {
-			return nil, nil, fmt.Errorf("%s: shape %v of 4-byte values in %d bytes", name, t.Shape, len(data))
+			return nil, fmt.Errorf("%s: shape %v of 4-byte values in %d bytes", name, t.Shape, len(data))
 		}
 		size *= d
 	}
 	from, to := t.Offsets[0], t.Offsets[1]
 	if from > to || to > uint64(len(data)) || to-from != uint64(size) {
-		return nil, nil, fmt.Errorf("%s: bytes %d to %d of %d for shape %v", name, from, to, len(data), t.Shape)
+		return nil, fmt.Errorf("%s: bytes %d to %d of %d for shape %v", name, from, to, len(data), t.Shape)
 	}
 	v := make([]float32, size/4)
 	for i := range v {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[from+4*uint64(i):]))
 		if x := float64(v[i]); math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, nil, fmt.Errorf("%s: value %d is %g, allowed are finite ones", name, i, v[i])
+			return nil, fmt.Errorf("%s: value %d is %g, allowed are finite ones", name, i, v[i])
 		}
 	}
-	return v, t.Shape, nil
+	return v, nil
 }

@@ -144,7 +144,8 @@ func (s *State) Check(p Problem) error {
 	}
 	for i, w := range want {
 		if p, v := s.Params[i], s.Velocity[i]; len(p) != len(w) || len(v) != len(w) {
-			return fmt.Errorf("state: parameter %d has %d values and %d velocities, allowed %d", i, len(p), len(v), len(w))
+			return fmt.Errorf("state: parameter %d has %d values and %d velocities, allowed %d",
+				i, len(p), len(v), len(w))
 		}
 	}
 	if n := p.Train.N(); len(s.Right) != n || len(s.Seen) != n {

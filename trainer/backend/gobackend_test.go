@@ -30,9 +30,20 @@ func rows(n, d, k int) *data.Set {
 func TestEpochByHand(t *testing.T) {
 	const n, d, k, batch = 20, 4, 3, 8
 	for _, restrict := range []bool{false, true} {
-		p := backend.Problem{Train: rows(n, d, k), Head: head.FreshLinear(d, k, 1), Losses: []string{"focal"}, Batch: batch}
-		e := backend.Epoch{Rows: data.Shuffled(data.Rows(n), 1, 0), Batch: batch, LR: 0.3, Momentum: 0.5, WeightDecay: 0.1,
-			Mask: &backend.Mask{Keep: 0.4, Seed: 77, FirstStep: 5, Restrict: restrict}}
+		p := backend.Problem{
+			Train:  rows(n, d, k),
+			Head:   head.FreshLinear(d, k, 1),
+			Losses: []string{"focal"},
+			Batch:  batch,
+		}
+		e := backend.Epoch{
+			Rows:        data.Shuffled(data.Rows(n), 1, 0),
+			Batch:       batch,
+			LR:          0.3,
+			Momentum:    0.5,
+			WeightDecay: 0.1,
+			Mask:        &backend.Mask{Keep: 0.4, Seed: 77, FirstStep: 5, Restrict: restrict},
+		}
 		s, err := backend.Go{}.Open(p)
 		if err != nil {
 			t.Fatal(err)
@@ -168,10 +179,11 @@ func BenchmarkEpoch(b *testing.B) {
 	for _, c := range []struct{ n, d, width, k int }{{5000, 64, 0, 10}, {5000, 64, 64, 10}, {2000, 512, 128, 100}} {
 		for _, masked := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%dx%d-%d-%d masked=%v", c.n, c.d, c.width, c.k, masked), func(b *testing.B) {
-				p := backend.Problem{Train: rows(c.n, c.d, c.k), Head: head.FreshLinear(c.d, c.k, 1), Losses: []string{"ce"}, Batch: 128}
+				h := head.FreshLinear(c.d, c.k, 1)
 				if c.width > 0 {
-					p.Head = head.Bottleneck(c.d, c.width, c.k, 1)
+					h = head.Bottleneck(c.d, c.width, c.k, 1)
 				}
+				p := backend.Problem{Train: rows(c.n, c.d, c.k), Head: h, Losses: []string{"ce"}, Batch: 128}
 				s, err := backend.Go{}.Open(p)
 				if err != nil {
 					b.Fatal(err)

@@ -21,7 +21,9 @@ func (t threaded) Threads() int { return t.n }
 
 // TestRanges: every place once, for any number of threads, also where there are more of them than places.
 func TestRanges(t *testing.T) {
-	for _, c := range []struct{ threads, n, width int }{{1, 10, leastShared}, {2, 7, 1}, {2, 7, leastShared}, {3, 7, leastShared}, {8, 3, leastShared}, {5, 0, 1}} {
+	for _, c := range []struct{ threads, n, width int }{
+		{1, 10, leastShared}, {2, 7, 1}, {2, 7, leastShared}, {3, 7, leastShared}, {8, 3, leastShared}, {5, 0, 1},
+	} {
 		seen := make([]atomic.Int32, c.n)
 		ranges(c.threads, c.n, c.width, func(from, to int) {
 			for i := from; i < to; i++ {

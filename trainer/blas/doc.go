@@ -4,6 +4,9 @@
 //	gemm := blas.Best(logger, 0)
 //	session, err := backend.Go{GEMM: gemm}.Open(problem)
 //
+// The package knows the library's names and its one function, sgemm. Matrices come as views of package head; it must
+// not know what they mean.
+//
 // [Load] looks for the library under the names that Debian, Fedora, Alpine, Homebrew and FreeBSD's ports give it, and
 // first under that of the environment variable PLUMBLINE_OPENBLAS, where "off" means none.
 package blas
@@ -37,7 +40,7 @@ func Load() (*OpenBLAS, error) {
 }
 
 // Best returns OpenBLAS where it is installed, else gonum, and logs which. OpenBLAS then uses so many threads; 0 means
-// as many as Go may use. The number is one for the whole process.
+// as many as Go may use. The number holds for the whole process.
 func Best(log *slog.Logger, threads int) head.GEMM {
 	lib, err := Load()
 	if err != nil {

@@ -212,8 +212,11 @@ func (l *OpenBLAS) multiply(p product) {
 	purego.SyscallN(l.sgemm,
 		uintptr(unsafe.Pointer(&s.transB)), uintptr(unsafe.Pointer(&s.transA)),
 		uintptr(unsafe.Pointer(&s.n)), uintptr(unsafe.Pointer(&s.m)), uintptr(unsafe.Pointer(&s.k)),
-		uintptr(unsafe.Pointer(&s.alpha)), at(p.b), uintptr(unsafe.Pointer(&s.ldb)), at(p.a), uintptr(unsafe.Pointer(&s.lda)),
-		uintptr(unsafe.Pointer(&s.beta)), at(p.c), uintptr(unsafe.Pointer(&s.ldc)),
+		uintptr(unsafe.Pointer(&s.alpha)),
+		at(p.b), uintptr(unsafe.Pointer(&s.ldb)),
+		at(p.a), uintptr(unsafe.Pointer(&s.lda)),
+		uintptr(unsafe.Pointer(&s.beta)),
+		at(p.c), uintptr(unsafe.Pointer(&s.ldc)),
 		length, length)
 	runtime.KeepAlive(s)
 }

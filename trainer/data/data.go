@@ -1,5 +1,3 @@
-// Package data has what a head is trained on: features in memory or in files, labels, their split by time, and the
-// orders of mini-batches.
 package data
 
 import (
@@ -40,14 +38,17 @@ func (s *Set) stored() int {
 
 // values checks the number of features.
 func (s *Set) values() error {
+	have := len(s.X) + len(s.Half)
 	if s.Stored != nil {
 		if s.X != nil || s.Half != nil || s.Stored.d != s.D || s.Index == nil && s.stored() != s.N() {
-			return fmt.Errorf("training rows: %d stored rows of %d features and %d in memory for %d rows of %d", s.stored(), s.Stored.d, len(s.X)+len(s.Half), s.N(), s.D)
+			return fmt.Errorf("training rows: %d stored rows of %d features and %d in memory for %d rows of %d",
+				s.stored(), s.Stored.d, have, s.N(), s.D)
 		}
 		return nil
 	}
-	if have := len(s.X) + len(s.Half); s.X != nil && s.Half != nil || have%s.D != 0 || s.Index == nil && have != s.N()*s.D {
-		return fmt.Errorf("training rows: %d float32 and %d float16 feature values for %d rows of %d, allowed one of them, complete", len(s.X), len(s.Half), s.N(), s.D)
+	if s.X != nil && s.Half != nil || have%s.D != 0 || s.Index == nil && have != s.N()*s.D {
+		return fmt.Errorf("training rows: %d float32 and %d float16 feature values for %d rows of %d, "+
+			"allowed one of them, complete", len(s.X), len(s.Half), s.N(), s.D)
 	}
 	return nil
 }
@@ -61,7 +62,8 @@ func (s *Set) Check() error {
 		return err
 	}
 	if s.Index != nil && len(s.Index) != s.N() || s.Time != nil && len(s.Time) != s.N() {
-		return fmt.Errorf("training rows: %d times and %d places for %d rows, allowed none or one a row", len(s.Time), len(s.Index), s.N())
+		return fmt.Errorf("training rows: %d times and %d places for %d rows, allowed none or one a row",
+			len(s.Time), len(s.Index), s.N())
 	}
 	for i, r := range s.Index {
 		if r < 0 || int(r) >= s.stored() {
@@ -73,7 +75,7 @@ func (s *Set) Check() error {
 			return fmt.Errorf("training row %d: label %d, allowed 0..%d", i, y, s.K-1)
 		}
 	}
-	if s.Stored != nil { // whoever opened the files has looked through them (Stored.Scan): they may be large
+	if s.Stored != nil { // files may be large; their opener has checked them by Stored.Scan
 		return nil
 	}
 	var scratch []float32
@@ -139,7 +141,12 @@ func (s *Set) Chunk(scratch []float32, from, n int) []float32 {
 
 // Select is a view of the given rows, in their order; features are not copied.
 func (s *Set) Select(rows []int32) *Set {
-	out := &Set{D: s.D, K: s.K, X: s.X, Half: s.Half, Stored: s.Stored, Index: make([]int32, len(rows)), Y: make([]int32, len(rows))}
+	out := &Set{
+		D: s.D, K: s.K,
+		X: s.X, Half: s.Half, Stored: s.Stored,
+		Index: make([]int32, len(rows)),
+		Y:     make([]int32, len(rows)),
+	}
 	if s.Time != nil {
 		out.Time = make([]int64, len(rows))
 	}

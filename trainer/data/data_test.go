@@ -109,7 +109,8 @@ func TestCheckNamesTheRow(t *testing.T) {
 func TestViewsAndOrders(t *testing.T) {
 	s := sample(20)
 	sub := s.Select([]int32{7, 0, 7})
-	if x := sub.Chunk(nil, 0, 3); fmt.Sprint(x, sub.Y, sub.Time) != fmt.Sprint([]float32{7, -7, 0, 0, 7, -7}, []int32{0, 1, 0}, []int64{57, 0, 57}) {
+	want := fmt.Sprint([]float32{7, -7, 0, 0, 7, -7}, []int32{0, 1, 0}, []int64{57, 0, 57})
+	if x := sub.Chunk(nil, 0, 3); fmt.Sprint(x, sub.Y, sub.Time) != want {
 		t.Errorf("%v %v %v", x, sub.Y, sub.Time)
 	}
 	again, x := sub.Select([]int32{1, 2}), make([]float32, 4)

@@ -68,10 +68,12 @@ func (s *Set) Split(c SplitConfig) (train, valid []int32, used Used, err error) 
 	}
 	rows := s.ByTime()
 	held := int(share*float64(len(rows)) + 0.5)
-	if held < 1 || held >= len(rows) {
-		return nil, nil, used, fmt.Errorf("split of %d rows with validation %v: %d train and %d validate, allowed is at least 1 each", len(rows), share, len(rows)-held, held)
+	rest := len(rows) - held
+	if held < 1 || rest < 1 {
+		return nil, nil, used, fmt.Errorf("split of %d rows with validation %v: %d train and %d validate, "+
+			"allowed is at least 1 each", len(rows), share, rest, held)
 	}
-	train, valid = rows[:len(rows)-held], rows[len(rows)-held:]
+	train, valid = rows[:rest], rows[rest:]
 	used.Rows = len(rows)
 	if c.MaxRows > 0 && len(train) > c.MaxRows {
 		used.TooOld = len(train) - c.MaxRows

@@ -73,7 +73,8 @@ func NewStored(d int, cache int64, regions ...Region) (*Stored, error) {
 	width := 2
 	for _, r := range regions {
 		if d < 1 || r.Rows < 0 || r.Offset < 0 || r.Width != 2 && r.Width != 4 && r.Width != 8 {
-			return nil, fmt.Errorf("%s: %d rows of %d numbers of %d bytes at byte %d", r.Name, r.Rows, d, r.Width, r.Offset)
+			return nil, fmt.Errorf("%s: %d rows of %d numbers of %d bytes at byte %d",
+				r.Name, r.Rows, d, r.Width, r.Offset)
 		}
 		width = max(width, min(r.Width, 4))
 		s.first = append(s.first, s.first[len(s.first)-1]+r.Rows)

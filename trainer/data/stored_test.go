@@ -53,9 +53,10 @@ func stored(t testing.TB, d int, cache int64) (*data.Stored, *data.Set, *countin
 	var all []float32
 	c := &counting{}
 	for i, width := range []int{2, 4, 2, 8, 2} {
-		x, raw := matrix(700*(i+1), d, width, uint64(i))
+		n := 700 * (i + 1)
+		x, raw := matrix(n, d, width, uint64(i))
 		file = append(file, make([]byte, 13*i)...)
-		regions = append(regions, data.Region{File: c, Name: "f", Offset: int64(len(file)), Rows: 700 * (i + 1), Width: width})
+		regions = append(regions, data.Region{File: c, Name: "f", Offset: int64(len(file)), Rows: n, Width: width})
 		file, all = append(file, raw...), append(all, x...)
 	}
 	c.ReaderAt = bytes.NewReader(file)
@@ -128,7 +129,9 @@ func TestPackHalves(t *testing.T) {
 		binary.LittleEndian.PutUint16(raw[2*i:], uint16(i/d))
 	}
 	cut := 2 * d * 600
-	s, err := data.NewStored(d, 0, data.Region{File: bytes.NewReader(raw[:cut]), Rows: 600, Width: 2}, data.Region{File: bytes.NewReader(raw), Offset: int64(cut), Rows: n - 600, Width: 2})
+	s, err := data.NewStored(d, 0,
+		data.Region{File: bytes.NewReader(raw[:cut]), Rows: 600, Width: 2},
+		data.Region{File: bytes.NewReader(raw), Offset: int64(cut), Rows: n - 600, Width: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +150,8 @@ func TestPackHalves(t *testing.T) {
 	}
 }
 
-// TestStoredOrder: an order has every row once, is a function of seed and epoch, differs between epochs, mixes blocks, and
-// an epoch in it reads each block about once though the cache holds a part of them.
+// TestStoredOrder: an order has every row once, is a function of seed and epoch, differs between epochs, mixes blocks,
+// and an epoch in it reads each block about once though the cache holds a part of them.
 func TestStoredOrder(t *testing.T) {
 	const d, n, batch = 256, 1 << 16, 256
 	raw := make([]byte, 2*d*n)
@@ -169,7 +172,8 @@ func TestStoredOrder(t *testing.T) {
 	if shuffled := set.Order(data.Shuffled(data.Rows(n), 5, 5), 1, 0); !slices.Equal(first, shuffled) {
 		t.Error("an order depends on the order before")
 	}
-	// Neighbours of the order come from all over: mean distance n/3 of a full shuffle, here within windows of random blocks.
+	// Neighbours of the order come from all over: their mean distance is n/3 in a full shuffle, and here in windows of
+	// random blocks.
 	var sum float64
 	for i := 1; i < n; i++ {
 		sum += math.Abs(float64(first[i] - first[i-1]))
@@ -220,7 +224,12 @@ func TestStoredErrors(t *testing.T) {
 	if (&data.Set{D: 3, K: 2, Stored: s, Y: make([]int32, 10)}).Chunk(nil, 0, 10); !errors.Is(s.Err(), broken) {
 		t.Errorf("got %v", s.Err())
 	}
-	for _, r := range []data.Region{{Rows: 1, Width: 3}, {Rows: -1, Width: 2}, {Rows: 1, Width: 2, Offset: -1}, {Rows: math.MaxInt32 + 1, Width: 2}} {
+	for _, r := range []data.Region{
+		{Rows: 1, Width: 3},
+		{Rows: -1, Width: 2},
+		{Rows: 1, Width: 2, Offset: -1},
+		{Rows: math.MaxInt32 + 1, Width: 2},
+	} {
 		if _, err := data.NewStored(3, 0, r); err == nil {
 			t.Errorf("region %+v is taken", r)
 		}
@@ -235,7 +244,8 @@ func TestStoredErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var finite []bool
-	if err := s.Scan(func(_ int, ok bool) { finite = append(finite, ok) }); err != nil || !slices.Equal(finite, []bool{false, false, true}) {
+	err = s.Scan(func(_ int, ok bool) { finite = append(finite, ok) })
+	if err != nil || !slices.Equal(finite, []bool{false, false, true}) {
 		t.Errorf("finite %v, %v", finite, err)
 	}
 	if check := (&data.Set{D: 3, K: 2, Stored: s, Y: make([]int32, 3)}).Check(); check == nil {

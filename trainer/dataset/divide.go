@@ -60,7 +60,8 @@ func (d *Data) Because(err error) error {
 	}
 	if errors.Is(err, backend.ErrDiverged) {
 		value, column := largestFeature(d.Train, d.Valid)
-		return fmt.Errorf("%w: a smaller --rate may help, or features of another scale: the largest is %.3g, value %d of its row", err, value, column)
+		return fmt.Errorf("%w: a smaller --rate may help, or features of another scale: "+
+			"the largest is %.3g, value %d of its row", err, value, column)
 	}
 	return err
 }

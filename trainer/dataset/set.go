@@ -52,49 +52,58 @@ func (s *Source) usable(file string, k int) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	notFinite, repeated := make([]bool, len(s.labels)), s.repeats()
-	if err := stored.Scan(func(row int, finite bool) { notFinite[row] = !finite }); err != nil {
-		return nil, fmt.Errorf("read %w", err)
-	}
-	null, outside := marks(s.null, len(s.labels)), marks(s.Outside, len(s.labels))
-	timed := !s.untimed && len(s.times) == len(s.labels)
-	for i, label := range s.labels {
-		switch {
-		case outside[i]:
-			s.Used.Outside++
-			continue
-		case int(label) >= out.K:
-			of, row := s.place(i)
-			return nil, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", of.path, of.label, row, label, out.K-1)
-		case label < 0:
-			s.Used.Unlabelled++
-			continue
-		case null[i]:
-			s.Used.NoFeatures++
-			continue
-		case notFinite[i]:
-			s.Used.NoFeatures++
-			if s.Used.NotFinite++; s.Used.NotFinite == 1 {
-				s.Used.FirstNotFinite = s.valueNotFinite(stored, i)
-			}
-			continue
-		case repeated != nil && repeated[i]:
-			s.Used.Repeated++
-			continue
-		}
-		out.Index, out.Y = append(out.Index, int32(i)), append(out.Y, label)
-		if timed {
-			out.Time = append(out.Time, s.times[i])
-		}
-	}
-	if !timed {
-		s.times = nil
+	if err := s.collect(out); err != nil {
+		return nil, err
 	}
 	if out.N() == 0 {
 		return nil, fmt.Errorf("%s: none of the %d rows has features and a label%s", file, len(s.labels),
 			s.Used.without())
 	}
 	return out, nil
+}
+
+// collect adds the usable rows to a set, and counts the others.
+func (s *Source) collect(out *data.Set) error {
+	n := len(s.labels)
+	null, outside, notFinite, repeated := marks(s.null, n), marks(s.Outside, n), make([]bool, n), s.repeats()
+	if err := out.Stored.Scan(func(row int, finite bool) { notFinite[row] = !finite }); err != nil {
+		return fmt.Errorf("read %w", err)
+	}
+	timed := !s.untimed && len(s.times) == n
+	for i, label := range s.labels {
+		switch {
+		case outside[i]:
+			s.Used.Outside++
+		case int(label) >= out.K:
+			return s.badLabel(i, out.K)
+		case label < 0:
+			s.Used.Unlabelled++
+		case null[i]:
+			s.Used.NoFeatures++
+		case notFinite[i]:
+			s.Used.NoFeatures++
+			if s.Used.NotFinite++; s.Used.NotFinite == 1 {
+				s.Used.FirstNotFinite = s.valueNotFinite(out.Stored, i)
+			}
+		case repeated != nil && repeated[i]:
+			s.Used.Repeated++
+		default:
+			out.Index, out.Y = append(out.Index, int32(i)), append(out.Y, label)
+			if timed {
+				out.Time = append(out.Time, s.times[i])
+			}
+		}
+	}
+	if !timed {
+		s.times = nil
+	}
+	return nil
+}
+
+// badLabel says that the label of a row is none of k classes.
+func (s *Source) badLabel(row, k int) error {
+	of, inFile := s.place(row)
+	return fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", of.path, of.label, inFile, s.labels[row], k-1)
 }
 
 // MostClasses is how many classes are believed where labels alone, or a request, say it: as many as a stream may have.
@@ -106,8 +115,8 @@ func (s *Source) classes() (int, error) {
 	k := 2
 	for i, y := range s.labels {
 		if y >= MostClasses {
-			of, row := s.place(i)
-			return 0, fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d where neither a head nor logits say the number of classes", of.path, of.label, row, y, MostClasses-1)
+			return 0, fmt.Errorf("%w where neither a head nor logits say the number of classes",
+				s.badLabel(i, MostClasses))
 		}
 		k = max(k, int(y)+1)
 	}

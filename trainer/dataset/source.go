@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -129,7 +130,8 @@ func (s *Source) file(path string) error {
 	case err == nil && s.wanted != nil && !s.wanted(info.Model, info.Version):
 		return otherVersionError{path, info.Model, info.Version}
 	case errors.Is(err, table.ErrNoFeatures):
-		return fmt.Errorf("%s: no features: a column features is needed, or in npz files an array that FILE.npz:array or --array names", path)
+		return fmt.Errorf("%s: no features: a column features is needed, "+
+			"or in npz files an array that FILE.npz:array or --array names", path)
 	case errors.Is(err, table.ErrNoLabels):
 		return fmt.Errorf("%s: no labels: a column label is needed, or in npz files an array that --labels names", path)
 	case err != nil:
@@ -146,6 +148,7 @@ func versionName(model, version string) string {
 	return fmt.Sprintf("--model %q --version %q", model, version)
 }
 
+// part adds rows of a file.
 func (s *Source) part(path string, f *os.File, values *spool, p *table.FeaturePart) error {
 	if err := s.rowShape(path, p.D, p.K); err != nil {
 		return err
@@ -165,6 +168,11 @@ func (s *Source) part(path string, f *os.File, values *spool, p *table.FeaturePa
 		s.keys = append(s.keys, rowKey(id))
 	}
 	s.Used.Weighted = s.Used.Weighted || p.Weighted
+	return s.features(path, f, values, p)
+}
+
+// features adds the features of a part: where they lie in their file, else unpacked.
+func (s *Source) features(path string, f *os.File, values *spool, p *table.FeaturePart) error {
 	if s.d == 0 {
 		s.early += p.N
 		return nil
@@ -173,20 +181,17 @@ func (s *Source) part(path string, f *os.File, values *spool, p *table.FeaturePa
 		return err
 	}
 	s.early = 0
-	switch {
-	case p.D == 0: // all are null; there is no room for them either
+	if p.D == 0 { // all are null; there is no room for them either
 		return s.fill(values, p.N)
-	case p.Offset >= 0:
-		s.regions = appendRegion(s.regions, data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N,
-			Width: p.Width}, s.d)
-		return nil
 	}
-	at := values.size
-	if err := values.floats(p.Values); err != nil {
-		return err
+	r := data.Region{File: f, Name: path, Offset: p.Offset, Rows: p.N, Width: p.Width}
+	if p.Offset < 0 {
+		r = data.Region{File: values, Name: path + " (unpacked)", Offset: values.size, Rows: p.N, Width: 4}
+		if err := values.floats(p.Values); err != nil {
+			return err
+		}
 	}
-	s.regions = appendRegion(s.regions, data.Region{File: values, Name: path + " (unpacked)", Offset: at, Rows: p.N,
-		Width: 4}, s.d)
+	s.regions = appendRegion(s.regions, r, s.d)
 	return nil
 }
 
@@ -322,49 +327,47 @@ func archiveListing(dir string) ([]string, error) {
 
 // choose returns the files of one model version. Features of two versions mean two things, so there must be one.
 func (s *Source) choose(dir string, files []string, model, version string) ([]string, error) {
-	type key struct{ model, version string }
-	by := map[key][]string{}
+	by := map[modelVersion][]string{}
 	var plain, why []string // files that are not of an archive's making, or damaged
 	for _, path := range files {
 		info, err := archivefile.ReadInfo(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		of := modelVersion{info.Model, info.Version}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			s.Used.Vanished++
-			continue
-		}
-		if err != nil && outOfReach(err) {
+		case err != nil && outOfReach(err):
 			return nil, err
-		}
-		if err != nil {
+		case err != nil:
 			plain, why = append(plain, path), append(why, err.Error())
-			continue
-		}
-		k := key{info.Model, info.Version}
-		if model != "" && model != k.model || version != "" && version != k.version {
+		case model != "" && model != of.model || version != "" && version != of.version:
 			s.Used.OtherFiles++
-			continue
+		default:
+			by[of] = append(by[of], path)
 		}
-		by[k] = append(by[k], path)
 	}
 	if len(by) == 0 && s.Used.OtherFiles == 0 && model == "" && version == "" {
 		return plain, nil
 	}
 	s.Used.Unreadable = append(s.Used.Unreadable, why...)
-	keys := []key{}
-	for k := range by {
-		keys = append(keys, k)
+	if len(by) == 0 {
+		return nil, fmt.Errorf("%s: no files of %s", dir, versionName(model, version))
 	}
-	slices.SortFunc(keys, func(a, b key) int {
+	return oneVersion(dir, by)
+}
+
+type modelVersion struct{ model, version string }
+
+// oneVersion are the files of the only model version, or an error that names all of them.
+func oneVersion(dir string, by map[modelVersion][]string) ([]string, error) {
+	versions := slices.SortedFunc(maps.Keys(by), func(a, b modelVersion) int {
 		return cmp.Or(strings.Compare(a.model, b.model), strings.Compare(a.version, b.version))
 	})
-	switch len(keys) {
-	case 0:
-		return nil, fmt.Errorf("%s: no files of %s", dir, versionName(model, version))
-	case 1:
-		return by[keys[0]], nil
+	if len(versions) == 1 {
+		return by[versions[0]], nil
 	}
 	var names []string
-	for _, k := range keys {
-		names = append(names, fmt.Sprintf("%s (%d files)", versionName(k.model, k.version), len(by[k])))
+	for _, v := range versions {
+		names = append(names, fmt.Sprintf("%s (%d files)", versionName(v.model, v.version), len(by[v])))
 	}
 	return nil, fmt.Errorf("%s: files of several model versions, whose features mean different things; choose one: %s",
 		dir, strings.Join(names, ", "))

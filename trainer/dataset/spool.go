@@ -9,9 +9,9 @@ import (
 )
 
 // spool holds features that do not lie in their file as numbers one after the other (Parquet, CSV, compressed arrays):
-// a few in memory, more in a temporary file that nobody else sees, in the system's directory for those (TMPDIR). They
-// are copied into memory afterwards where they fit (trainSource.hold), so they should not take it twice; only where
-// there can be no such file are they held, up to the bound.
+// a few in memory, more in an unlinked temporary file in the system's directory for those (TMPDIR). They are copied
+// into memory afterwards where they fit (Source.hold), so they should not take it twice; only where there can be no such
+// file does the spool keep them in memory, up to the bound.
 type spool struct {
 	memory int64
 	bound  string // the setting that memory is, for errors
@@ -72,7 +72,8 @@ func (s *spool) write(b []byte) error {
 }
 
 func (s *spool) noRoom(err error) error {
-	return fmt.Errorf("features of Parquet, CSV and compressed files are unpacked to %s (TMPDIR), those that fit into %s too: %w", os.TempDir(), s.bound, err)
+	return fmt.Errorf("features of Parquet, CSV and compressed files are unpacked to %s (TMPDIR), "+
+		"those that fit into %s too: %w", os.TempDir(), s.bound, err)
 }
 
 // ReadAt implements io.ReaderAt.

@@ -1,4 +1,3 @@
-// Package head has the classifier heads that are trained: linear, and a bottleneck of two layers with ReLU between.
 package head
 
 import (
@@ -22,7 +21,8 @@ type Head struct{ Layers []Layer }
 func Linear(w, b []float32) (*Head, error) {
 	k := len(b)
 	if k < 2 || len(w) == 0 || len(w)%k != 0 {
-		return nil, fmt.Errorf("linear head: %d weights and %d biases, allowed K biases (at least 2) and K·D weights", len(w), k)
+		return nil, fmt.Errorf("linear head: %d weights and %d biases, allowed K biases (at least 2) and K·D weights",
+			len(w), k)
 	}
 	l := Layer{In: len(w) / k, Out: k, W: append([]float32(nil), w...), B: append([]float32(nil), b...)}
 	return &Head{Layers: []Layer{l}}, nil

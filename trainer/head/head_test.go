@@ -150,10 +150,12 @@ func TestShapes(t *testing.T) {
 	if s := l.Scaled(0.5); s.Layers[0].W[5] != 3 || s.Layers[0].B[1] != 1 || l.Layers[0].W[5] != 6 {
 		t.Errorf("scaled %v of %v, want weights halved, biases and the original kept", s.Layers[0], l.Layers[0])
 	}
-	if s := Bottleneck(3, 4, 2, 1); s.Tempered(2).Layers[1].B[0] != s.Layers[1].B[0]/2 || s.Tempered(2).Layers[0].W[3] != s.Layers[0].W[3] {
+	h := Bottleneck(3, 4, 2, 1).Layers
+	if s := Bottleneck(3, 4, 2, 1).Tempered(2).Layers; s[1].B[0] != h[1].B[0]/2 || s[0].W[3] != h[0].W[3] {
 		t.Error("a temperature of 2 does not halve the last layer alone")
 	}
-	if _, err := Linear([]float32{1, 2, 3}, []float32{0, 1}); err == nil || !strings.Contains(err.Error(), "3 weights and 2 biases") {
+	_, err = Linear([]float32{1, 2, 3}, []float32{0, 1})
+	if err == nil || !strings.Contains(err.Error(), "3 weights and 2 biases") {
 		t.Errorf("error %v", err)
 	}
 	for want, edit := range map[string]func(*Head){

@@ -10,8 +10,16 @@ import (
 // hard are random values with zeros of both signs, infinities, NaNs and subnormal ones among them.
 func hard(n int, seed uint64) []float32 {
 	src := philox.Source{Stream: philox.Stream{Seed: seed}}
-	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
-		float32(math.Copysign(math.NaN(), -1)), 1e-45, -1e-45}
+	special := []float32{
+		0,
+		float32(math.Copysign(0, -1)),
+		float32(math.Inf(1)),
+		float32(math.Inf(-1)),
+		float32(math.NaN()),
+		float32(math.Copysign(math.NaN(), -1)),
+		1e-45,
+		-1e-45,
+	}
 	x := make([]float32, n)
 	for i := range x {
 		x[i] = float32(2*src.Float64() - 1)

@@ -82,7 +82,8 @@ func (l avuc) addRow(r *rows, i int, g []float64, bad, good float64) {
 // softAvuc is S-AvUC: with h the entropy in nats and e = h/ln K, every row is uncertain to the degree t,
 //
 //	t = σ((1/T) ln(e(1 − κ)/((1 − e)κ)))
-//	n_AC = Σ_{a=1} (1 − t)(1 − tanh h), n_AU = Σ_{a=1} t tanh h, n_IC = Σ_{a=0} (1 − t)(1 − tanh h), n_IU = Σ_{a=0} t tanh h
+//	n_AC = Σ_{a=1} (1 − t)(1 − tanh h),  n_AU = Σ_{a=1} t tanh h
+//	n_IC = Σ_{a=0} (1 − t)(1 − tanh h),  n_IU = Σ_{a=0} t tanh h
 //
 // and the loss is that of AvUC. With unit the tanh is of e too, not of h in nats. At e = 1 t is 1 and has no slope.
 // Reference: Karandikar et al., Soft Calibration Objectives, Eq. 15-16; the released code is NaN at uniform rows.

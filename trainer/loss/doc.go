@@ -20,5 +20,8 @@
 // The cost is O(nK) a term, with these exceptions: aurc, au and mmce sort, O(n log n + nK); au also evaluates its CDF
 // from bins, O(n·bins); sbece is O(n(K + bins)); cpc O(nK²); kde O(n²K).
 //
+// Package recipe names losses, backends evaluate them on mini-batches. The package must not know heads, parameters or
+// where rows are from.
+//
 // Which of the literature's variants is computed stands at each term's type and in docs/math.md.
 package loss

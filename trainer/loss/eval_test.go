@@ -9,7 +9,7 @@ import (
 
 func TestEvalRefuses(t *testing.T) {
 	l := mustParse(t, "au")
-	ok := []float64{1, 2, 3, 4}
+	ok, inf := []float64{1, 2, 3, 4}, math.Inf(1)
 	for _, c := range []struct {
 		name string
 		z    []float64
@@ -20,8 +20,8 @@ func TestEvalRefuses(t *testing.T) {
 		{"negative label", ok, Batch{N: 2, K: 2, Y: []int32{-1, 1}}, "row 0: label -1"},
 		{"NaN", []float64{1, 2, math.NaN(), 4}, Batch{N: 2, K: 2, Y: []int32{0, 1}}, "row 1, class 0: logit NaN"},
 		{"NaN last", []float64{1, 2, 3, math.NaN()}, Batch{N: 2, K: 2, Y: []int32{0, 1}}, "row 1, class 1: logit NaN"},
-		{"infinite", []float64{math.Inf(1), 2, 3, 4}, Batch{N: 2, K: 2, Y: []int32{0, 1}}, "row 0, class 0: logit +Inf"},
-		{"minus infinite", []float64{1, math.Inf(-1), 3, 4}, Batch{N: 2, K: 2, Y: []int32{0, 1}}, "row 0, class 1: logit -Inf"},
+		{"infinite", []float64{inf, 2, 3, 4}, Batch{N: 2, K: 2, Y: []int32{0, 1}}, "row 0, class 0: logit +Inf"},
+		{"minus infinite", []float64{1, -inf, 3, 4}, Batch{N: 2, K: 2, Y: []int32{0, 1}}, "row 0, class 1: logit -Inf"},
 		{"one class", ok, Batch{N: 4, K: 1, Y: make([]int32, 4)}, "4 rows and 1 classes"},
 		{"no row", nil, Batch{N: 0, K: 2}, "0 rows"},
 		{"empty CDF", ok, Batch{N: 2, K: 2, Y: []int32{0, 1}, CDF: []float64{0, 0}}, "CDF of 2 bins"},
@@ -64,8 +64,8 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestPathsAgree: cross-entropy in one pass, detached au in two, terms by blocks of rows and all rows at once give the same bits: adding a term
-// of weight 0 takes another path.
+// TestPathsAgree: cross-entropy in one pass, detached au in two, terms by blocks of rows and all rows at once give the
+// same bits: adding a term of weight 0 takes another path.
 func TestPathsAgree(t *testing.T) {
 	inputs := append(inputs(), randomInput(3, 700, 6, 2), randomInput(4, 5, 1100, 3))
 	for _, c := range []struct{ text, other string }{
@@ -155,7 +155,8 @@ func TestCertainRowsKeepPrecision(t *testing.T) {
 	tiny := math.Exp(-60)
 	l, grad := mustParse(t, "ce"), make([]float64, 2)
 	v, err := l.Eval([]float64{80, 20}, Batch{N: 1, K: 2, Y: []int32{0}}, grad)
-	if err != nil || math.Abs(v/tiny-1) > 1e-12 || math.Abs(grad[0]/-tiny-1) > 1e-12 || math.Abs(grad[1]/tiny-1) > 1e-12 {
+	near := func(got, want float64) bool { return math.Abs(got/want-1) <= 1e-12 }
+	if err != nil || !near(v, tiny) || !near(grad[0], -tiny) || !near(grad[1], tiny) {
 		t.Errorf("got %v %v, %v; want ±%v", v, grad, err, tiny)
 	}
 }
@@ -169,7 +170,8 @@ func TestTiesGoToTheLowestIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		if grad[0] == grad[2] || math.Abs(grad[0]) <= math.Abs(grad[2]) {
-			t.Errorf("%s: gradients of the tied classes 0 and 2: %v and %v, want the former larger", text, grad[0], grad[2])
+			t.Errorf("%s: gradients of the tied classes 0 and 2: %v and %v, want the former larger",
+				text, grad[0], grad[2])
 		}
 	}
 }

@@ -70,22 +70,47 @@ func cases() []testCase {
 		{text: "kde{bandwidth:0.3,norm:2}", ref: always(refKDE(0.3, 2))},
 		{text: "kde_xe{lambda:0.2,bandwidth:0.2}", ref: always(perRow(refNLL).plus(0.2, refKDE(0.2, 1)))},
 		{text: "classwise", ref: always(refClassWise(0, 1.5, false, refNLL))},
-		{text: "classwise{alpha:0.4,beta:2,printed:true}(focal{gamma:2})", ref: always(refClassWise(0.4, 2, true, refFocal(2)))},
-		{text: "focal{gamma:2} + 0.5*mdca + 2*entropy", ref: always(perRow(refFocal(2)).plus(0.5, refMDCA).plus(-2,
-			perRow(func(z, _ []float64, _ int) float64 { return entropyOf(z) })))},
+		{
+			text: "classwise{alpha:0.4,beta:2,printed:true}(focal{gamma:2})",
+			ref:  always(refClassWise(0.4, 2, true, refFocal(2))),
+		},
+		{
+			text: "focal{gamma:2} + 0.5*mdca + 2*entropy",
+			ref: always(perRow(refFocal(2)).plus(0.5, refMDCA).plus(-2,
+				perRow(func(z, _ []float64, _ int) float64 { return entropyOf(z) }))),
+		},
 	}
 	for _, csf := range []string{"msp", "margin", "negent"} {
-		list = append(list,
-			testCase{text: "aurc{csf:" + csf + "}", ref: always(refAURC(csf, refNLL))},
-			testCase{text: "crl{csf:" + csf + "}", ref: always(refCRL(csf, nil))},
-			testCase{text: "crl{csf:" + csf + "}", history: true, ref: func(n int) reference { return refCRL(csf, history(n)) }},
-			testCase{text: "au{csf:" + csf + "}", ref: always(refAU{csf: csf, nu: 0.1, kappa: 0.5, inner: refNLL}.value)},
-			testCase{text: "au{csf:" + csf + ",kappa:0.7,through:true}", ref: always(refAU{csf: csf, nu: 0.1, kappa: 0.7, through: true, inner: refNLL}.value)},
-			testCase{text: "au{csf:" + csf + ",kappa:0.9,nu:0.03,through:true,normalise:true}(squared)", cdf: streamCounts,
-				ref: always(refAU{csf: csf, nu: 0.03, kappa: 0.9, through: true, normalise: true, counts: streamCounts, inner: refSquared}.value)},
-		)
+		list = append(list, casesOf(csf)...)
 	}
 	return append(list, testCase{text: "aurc{csf:msp}(squared)", ref: always(refAURC("msp", refSquared))})
+}
+
+// casesOf are those of the losses that take a confidence score function.
+func casesOf(csf string) []testCase {
+	plain := refAU{csf: csf, nu: 0.1, kappa: 0.5, inner: refNLL}
+	through := refAU{csf: csf, nu: 0.1, kappa: 0.7, through: true, inner: refNLL}
+	stream := refAU{
+		csf:       csf,
+		nu:        0.03,
+		kappa:     0.9,
+		through:   true,
+		normalise: true,
+		counts:    streamCounts,
+		inner:     refSquared,
+	}
+	return []testCase{
+		{text: "aurc{csf:" + csf + "}", ref: always(refAURC(csf, refNLL))},
+		{text: "crl{csf:" + csf + "}", ref: always(refCRL(csf, nil))},
+		{text: "crl{csf:" + csf + "}", history: true, ref: func(n int) reference { return refCRL(csf, history(n)) }},
+		{text: "au{csf:" + csf + "}", ref: always(plain.value)},
+		{text: "au{csf:" + csf + ",kappa:0.7,through:true}", ref: always(through.value)},
+		{
+			text: "au{csf:" + csf + ",kappa:0.9,nu:0.03,through:true,normalise:true}(squared)",
+			cdf:  streamCounts,
+			ref:  always(stream.value),
+		},
+	}
 }
 
 type input struct {
@@ -130,10 +155,14 @@ func inputs() []input {
 		randomInput(1, 9, 4, 1), randomInput(2, 14, 7, 2), randomInput(3, 17, 3, 0.3), randomInput(4, 5, 2, 1),
 		randomInput(5, 1, 5, 1), randomInput(6, 13, 6, 5),
 		input{name: "uniform rows", n: 6, k: 4}.each(func(int, int) float64 { return 0.25 }),
-		input{name: "identical rows", smooth: true, n: 7, k: 3}.each(func(_, k int) float64 { return float64(k*k) / 3 }),
+		input{name: "identical rows", smooth: true, n: 7, k: 3}.each(func(_, k int) float64 {
+			return float64(k*k) / 3
+		}),
 		input{name: "tied maxima", n: 6, k: 5}.each(func(i, k int) float64 { return float64((k + i) / 2 % 2) }),
 		input{name: "one uniform row", n: 1, k: 2}.each(func(int, int) float64 { return 0 }),
-		input{name: "plus and minus 80", n: 8, k: 4}.each(func(i, k int) float64 { return []float64{80, -80}[(i/2+i*k)%2] }),
+		input{name: "plus and minus 80", n: 8, k: 4}.each(func(i, k int) float64 {
+			return []float64{80, -80}[(i/2+i*k)%2]
+		}),
 		input{name: "one class at 80", smooth: true, n: 8, k: 5}.each(func(i, k int) float64 {
 			if k == i*3%5 {
 				return 80
@@ -264,7 +293,8 @@ func checkGradient(t *testing.T, l *Loss, c testCase, in input) {
 			h := gradientStep * 100
 			want := (4*diff(h/2) - diff(h)) / 3
 			if got := grad[i*in.k+k]; !(math.Abs(got-want) <= gradientRel*largest) {
-				t.Errorf("%s, %s: gradient of row %d, class %d: got %.12g, want %.12g", c.text, in.name, i, k, got, want)
+				t.Errorf("%s, %s: gradient of row %d, class %d: got %.12g, want %.12g",
+					c.text, in.name, i, k, got, want)
 				return
 			}
 		}

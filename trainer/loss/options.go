@@ -35,18 +35,24 @@ func (o *options) refuse(key, value, allowed string) {
 	}
 }
 
-// number is in [lo, hi], or in (lo, hi) where open; an infinite hi is no bound.
-func (o *options) number(key string, byDefault, lo, hi float64, open bool) float64 {
+// number is in [lo, hi].
+func (o *options) number(key string, byDefault, lo, hi float64) float64 {
+	return o.float(key, byDefault, fmt.Sprintf("%g..%g", lo, hi), func(v float64) bool { return v >= lo && v <= hi })
+}
+
+// inside is in (lo, hi).
+func (o *options) inside(key string, byDefault, lo, hi float64) float64 {
+	allowed := fmt.Sprintf("above %g and below %g", lo, hi)
+	return o.float(key, byDefault, allowed, func(v float64) bool { return v > lo && v < hi })
+}
+
+func (o *options) float(key string, byDefault float64, allowed string, takes func(float64) bool) float64 {
 	text, ok := o.lookup(key)
 	if !ok {
 		return byDefault
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= lo && v <= hi) || open && (v == lo || v == hi) {
-		allowed := fmt.Sprintf("%g..%g", lo, hi)
-		if open {
-			allowed = fmt.Sprintf("above %g and below %g", lo, hi)
-		}
+	if err != nil || !takes(v) {
 		o.refuse(key, text, allowed)
 		return byDefault
 	}
@@ -127,10 +133,11 @@ func (o *options) text() string {
 // inverseFocalGamma refuses the γ for which the loss rises with p_y somewhere, unless force is set.
 func (o *options) inverseFocalGamma() float64 {
 	force := o.flag("force")
-	gamma := o.number("gamma", 3, 0, maxGamma, false)
+	gamma := o.number("gamma", 3, 0, maxGamma)
 	if gamma > inverseGamma && !force {
-		o.refuse("gamma", strconv.FormatFloat(gamma, 'g', -1, 64), fmt.Sprintf(
-			"0..%.4g: above, the loss rises with the probability of the label somewhere; force:true overrides", inverseGamma))
+		allowed := fmt.Sprintf("0..%.4g: above, the loss rises with the probability of the label somewhere; "+
+			"force:true overrides", inverseGamma)
+		o.refuse("gamma", strconv.FormatFloat(gamma, 'g', -1, 64), allowed)
 	}
 	return gamma
 }

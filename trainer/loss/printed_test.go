@@ -39,8 +39,10 @@ func TestPrintedFormulas(t *testing.T) {
 		{"cpc{lambda1:1,lambda2:0}", three, 1, 4, []int32{0}, nil, s(-2) + s(-3) + s(-1.5)},
 		{"cpc{lambda1:0,lambda2:1}", three, 1, 4, []int32{0}, nil, binary},
 		{"cpc{lambda1:0.3,lambda2:0.7}", three, 1, 4, []int32{0}, nil, 0.3*(s(-2)+s(-3)+s(-1.5)) + 0.7*binary},
-		{"cpc{lambda1:1,lambda2:1,cals:true}", three, 1, 4, []int32{0}, nil, (s(-2)+s(-3)+s(-1.5))/3 + (binary+3*ln(2)/2)/6},
-		// Row 0 was right oftener by .25 and is surer by .8 − 2/3: .25 − .1333 short. The pair is met twice, (0, 1) and (1, 0).
+		{"cpc{lambda1:1,lambda2:1,cals:true}", three, 1, 4, []int32{0}, nil,
+			(s(-2)+s(-3)+s(-1.5))/3 + (binary+3*ln(2)/2)/6},
+		// Row 0 was right oftener by .25 and is surer by .8 − 2/3: .25 − .1333 short. The pair is met twice, (0, 1) and
+		// (1, 0).
 		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.75, 0.5}, 0.25 - (0.8 - 2.0/3)},
 		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.5, 0.75}, 0.25 + (0.8 - 2.0/3)},
 		{"crl", pair, 2, 2, []int32{0, 0}, []float64{0.5, 0.5}, 0},
@@ -55,8 +57,8 @@ func TestPrintedFormulas(t *testing.T) {
 	}
 }
 
-// TestUnitsOfSoftAvUC: as T falls, t becomes the threshold κ ln K on h in nats, and the loss the four sums of AvUC with a
-// weight of 1 in place of c: the tanh is of nats in both, of h/ln K by option.
+// TestUnitsOfSoftAvUC: as T falls, t becomes the threshold κ ln K on h in nats, and the loss the four sums of AvUC with
+// a weight of 1 in place of c: the tanh is of nats in both, of h/ln K by option.
 func TestUnitsOfSoftAvUC(t *testing.T) {
 	const k = 10
 	// Rows (s, 0, …, 0): surely right twice, unsurely right, surely wrong, unsurely wrong.
@@ -73,7 +75,10 @@ func TestUnitsOfSoftAvUC(t *testing.T) {
 	if a, b := entropy(sure)/math.Log(k), entropy(unsure)/math.Log(k); a > 0.1 || b < 0.9 {
 		t.Fatalf("entropies %v and %v of ln K, want them far from the threshold", a, b)
 	}
-	for text, unit := range map[string]float64{"savuc{temperature:0.001}": 1, "savuc{temperature:0.001,tanh:unit}": math.Log(k)} {
+	for text, unit := range map[string]float64{
+		"savuc{temperature:0.001}":           1,
+		"savuc{temperature:0.001,tanh:unit}": math.Log(k),
+	} {
 		certain, uncertain := 1-math.Tanh(entropy(sure)/unit), math.Tanh(entropy(unsure)/unit)
 		want := math.Log(1 + (uncertain+certain)/(2*certain+uncertain))
 		got, err := mustParse(t, text).Eval(z, Batch{N: 5, K: k, Y: y}, nil)

@@ -18,58 +18,108 @@ func entries() []entry {
 	return []entry{
 		{name: "ce", row: func(*options) rowLoss { return crossEntropy{} }},
 		{name: "squared", row: func(*options) rowLoss { return squared{} }},
-		{name: "smoothing", row: func(o *options) rowLoss { return smoothing{o.number("epsilon", 0.05, 0, 1, false)} }},
-		{name: "focal", row: func(o *options) rowLoss { return focal{o.number("gamma", 3, 0, maxGamma, false)} }},
+		{name: "smoothing", row: func(o *options) rowLoss { return smoothing{o.number("epsilon", 0.05, 0, 1)} }},
+		{name: "focal", row: func(o *options) rowLoss { return focal{o.number("gamma", 3, 0, maxGamma)} }},
 		{name: "flsd53", row: func(*options) rowLoss { return flsd53{} }},
 		{name: "inverse_focal", row: func(o *options) rowLoss { return inverseFocal{o.inverseFocalGamma()} }},
-		{name: "dual_focal", row: func(o *options) rowLoss {
-			return dualFocal{o.number("gamma", 5, 0, maxGamma, false), o.choice("variant", dualEq24, dualReleased, dualEq2526)}
-		}},
-		{name: "aurc", wraps: true, batch: func(o *options, inner rowLoss) term { return &aurc{csf: o.csf(), inner: inner} }},
+		{name: "dual_focal", row: newDualFocal},
+		{name: "aurc", wraps: true, batch: newAURC},
 		{name: "au", wraps: true, batch: newAU},
-		{name: "sbece", batch: func(o *options, _ rowLoss) term {
-			return &sbece{bins: o.whole("bins", 15, 1, 1000), temperature: o.number("temperature", 0.01, 1e-6, 1e6, false),
-				norm: o.number("norm", 2, 1, 20, false), lb: o.choice("variant", "bin", "lb") == "lb"}
-		}},
-		{name: "avuc", batch: func(o *options, _ rowLoss) term {
-			return avuc{kappa: o.number("kappa", 0.5, 0, 100, false), stop: o.flag("stop")}
-		}},
-		{name: "savuc", batch: func(o *options, _ rowLoss) term {
-			return softAvuc{o.number("kappa", 0.5, 0, 1, true), o.number("temperature", 1, 1e-3, 1e3, false), o.choice("tanh", "nats", "unit") == "unit"}
-		}},
+		{name: "sbece", batch: newSBECE},
+		{name: "avuc", batch: newAvuc},
+		{name: "savuc", batch: newSoftAvuc},
 		{name: "mmce", batch: func(o *options, _ rowLoss) term { return &mmce{root: o.flag("root")} }},
-		{name: "mbls", row: func(o *options) rowLoss {
-			return margin{o.number("lambda", 0.1, 0, maxLambda, false), o.number("margin", 10, 0, 1e6, false), o.flag("eq15")}
-		}},
-		{name: "acls", row: func(o *options) rowLoss {
-			return acls{o.number("lambda1", 0.1, 0, maxLambda, false), o.number("lambda2", 0.01, 0, maxLambda, false),
-				o.number("margin", 10, 0, 1e6, false), o.flag("released")}
-		}},
+		{name: "mbls", row: newMargin},
+		{name: "acls", row: newACLS},
 		{name: "mdca", batch: func(*options, rowLoss) term { return &mdca{} }},
-		{name: "cpc", row: func(o *options) rowLoss {
-			return cpc{o.number("lambda1", 1, 0, maxLambda, false), o.number("lambda2", 1, 0, maxLambda, false), o.flag("cals")}
-		}},
+		{name: "cpc", row: newCPC},
 		{name: "crl", batch: func(o *options, _ rowLoss) term { return &crl{csf: o.csf()} }},
 		{name: "entropy", row: func(*options) rowLoss { return penalty{} }},
 		{name: "kde", batch: newKDE},
-		{name: "kde_xe", batch: func(o *options, _ rowLoss) term {
-			return &sum{[]weighted{{1, meanOf{crossEntropy{}}}, {o.number("lambda", 1, 0, maxLambda, false), newKDE(o, nil)}}}
-		}},
-		{name: "classwise", wraps: true, batch: func(o *options, inner rowLoss) term {
-			return &classWise{alpha: o.number("alpha", 0, 0, 100, true), beta: o.number("beta", 1.5, 0, 2, false),
-				printed: o.flag("printed"), inner: inner}
-		}},
+		{name: "kde_xe", batch: newKDEXE},
+		{name: "classwise", wraps: true, batch: newClassWise},
 	}
 }
 
+func newDualFocal(o *options) rowLoss {
+	return dualFocal{
+		gamma:   o.number("gamma", 5, 0, maxGamma),
+		variant: o.choice("variant", dualEq24, dualReleased, dualEq2526),
+	}
+}
+
+func newAURC(o *options, inner rowLoss) term { return &aurc{csf: o.csf(), inner: inner} }
+
 func newAU(o *options, inner rowLoss) term {
-	return &au{csf: o.csf(), kappa: o.number("kappa", 0.5, 0, 1, false), through: o.flag("through"),
-		normalise: o.flag("normalise"), inner: inner,
-		cdf: binnedCDF{nu: o.number("nu", 0.1, 1e-6, 1e3, false), bins: o.whole("bins", 50, 1, 100000)}}
+	return &au{
+		csf:       o.csf(),
+		kappa:     o.number("kappa", 0.5, 0, 1),
+		through:   o.flag("through"),
+		normalise: o.flag("normalise"),
+		inner:     inner,
+		cdf:       binnedCDF{nu: o.number("nu", 0.1, 1e-6, 1e3), bins: o.whole("bins", 50, 1, 100000)},
+	}
+}
+
+func newSBECE(o *options, _ rowLoss) term {
+	return &sbece{
+		bins:        o.whole("bins", 15, 1, 1000),
+		temperature: o.number("temperature", 0.01, 1e-6, 1e6),
+		norm:        o.number("norm", 2, 1, 20),
+		lb:          o.choice("variant", "bin", "lb") == "lb",
+	}
+}
+
+func newAvuc(o *options, _ rowLoss) term {
+	return avuc{kappa: o.number("kappa", 0.5, 0, 100), stop: o.flag("stop")}
+}
+
+func newSoftAvuc(o *options, _ rowLoss) term {
+	return softAvuc{
+		kappa:       o.inside("kappa", 0.5, 0, 1),
+		temperature: o.number("temperature", 1, 1e-3, 1e3),
+		unit:        o.choice("tanh", "nats", "unit") == "unit",
+	}
+}
+
+func newMargin(o *options) rowLoss {
+	return margin{
+		lambda: o.number("lambda", 0.1, 0, maxLambda),
+		margin: o.number("margin", 10, 0, 1e6),
+		eq15:   o.flag("eq15"),
+	}
+}
+
+func newACLS(o *options) rowLoss {
+	return acls{
+		lambda1:  o.number("lambda1", 0.1, 0, maxLambda),
+		lambda2:  o.number("lambda2", 0.01, 0, maxLambda),
+		margin:   o.number("margin", 10, 0, 1e6),
+		released: o.flag("released"),
+	}
+}
+
+func newCPC(o *options) rowLoss {
+	return cpc{o.number("lambda1", 1, 0, maxLambda), o.number("lambda2", 1, 0, maxLambda), o.flag("cals")}
 }
 
 func newKDE(o *options, _ rowLoss) term {
-	return &kde{bandwidth: o.number("bandwidth", 0.1, 1e-4, 1e3, false), power: o.number("norm", 1, 1, 20, false)}
+	return &kde{bandwidth: o.number("bandwidth", 0.1, 1e-4, 1e3), power: o.number("norm", 1, 1, 20)}
+}
+
+// newKDEXE is cross-entropy and λ times kde.
+func newKDEXE(o *options, _ rowLoss) term {
+	lambda := o.number("lambda", 1, 0, maxLambda)
+	return &sum{[]weighted{{1, meanOf{crossEntropy{}}}, {lambda, newKDE(o, nil)}}}
+}
+
+func newClassWise(o *options, inner rowLoss) term {
+	return &classWise{
+		alpha:   o.inside("alpha", 0, 0, 100),
+		beta:    o.number("beta", 1.5, 0, 2),
+		printed: o.flag("printed"),
+		inner:   inner,
+	}
 }
 
 // Names are the kinds of losses, as [Parse] takes them.
@@ -116,7 +166,8 @@ func buildRow(p parsed) (rowLoss, string, error) {
 		return nil, "", err
 	}
 	if e.row == nil || p.of != nil {
-		return nil, "", fmt.Errorf("inner loss %q, allowed a mean over rows: %s", p.name, strings.Join(rowNames(), ", "))
+		allowed := strings.Join(rowNames(), ", ")
+		return nil, "", fmt.Errorf("inner loss %q, allowed a mean over rows: %s", p.name, allowed)
 	}
 	o := &options{name: p.name, given: p.options}
 	l := e.row(o)

@@ -5,7 +5,8 @@ import "math"
 // sbece is the soft-binned ECE, between bin means (bin) or between each row's confidence and its bins' accuracies (lb):
 //
 //	bin: (1/n Σ_j S_j |A_j − C_j|^p)^(1/p)      lb: (1/n Σ_i Σ_j u_ij |A_j − c_i|^p)^(1/p)
-//	u_i = softmax_j(−(c_i − ξ_j)²/T),  ξ_j = (j + ½)/M,  S_j = Σ_i u_ij,  A_j = Σ_i u_ij a_i/S_j,  C_j = Σ_i u_ij c_i/S_j
+//	u_i = softmax_j(−(c_i − ξ_j)²/T),  ξ_j = (j + ½)/M
+//	S_j = Σ_i u_ij,  A_j = Σ_i u_ij a_i/S_j,  C_j = Σ_i u_ij c_i/S_j
 //
 // The gradient goes through c, u, A and C. At value 0 it is 0.
 // Reference: Karandikar et al., Soft Calibration Objectives for Neural Networks, NeurIPS 2021, Eq. 8-12, with the outer

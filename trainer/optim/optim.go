@@ -1,4 +1,3 @@
-// Package optim has stochastic gradient descent with momentum and weight decay, and learning-rate schedules.
 package optim
 
 import (

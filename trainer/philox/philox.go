@@ -1,6 +1,3 @@
-// Package philox has the counter-based generator behind everything random in training: initial weights, mini-batch
-// orders, masks, mixup. A number is a function of (seed, stream, position) alone, so every backend draws the same ones
-// in any order, in parallel, and a resumed training goes on with the same bits.
 package philox
 
 import "math/bits"

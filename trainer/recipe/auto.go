@@ -33,8 +33,12 @@ func Candidates(seed uint64) []Named {
 	stable.KeepLast = false
 	decay := CrossEntropy().WeightDecay
 	list := []Named{
-		{"cross_entropy", CrossEntropy(), true}, {"cross_entropy_slow", at(0.01, decay), true}, {"cross_entropy_fast", at(0.3, decay), true},
-		{"cross_entropy_decay", at(0.1, 3e-3), false}, {"au", AU(), false}, {"maccal", stable, false},
+		{"cross_entropy", CrossEntropy(), true},
+		{"cross_entropy_slow", at(0.01, decay), true},
+		{"cross_entropy_fast", at(0.3, decay), true},
+		{"cross_entropy_decay", at(0.1, 3e-3), false},
+		{"au", AU(), false},
+		{"maccal", stable, false},
 	}
 	for i := range list {
 		list[i].Config.Seed, list[i].Config.Tempered = seed, true
@@ -99,8 +103,14 @@ func RunAuto(ctx context.Context, candidates []Named, in Input, b backend.Backen
 	})
 }
 
-// RunAutoWith is RunAuto with a training of the caller's: one that goes on from checkpoints, or tells its progress.
-func RunAutoWith(ctx context.Context, candidates []Named, in Input, train func(context.Context, Named) (*head.Head, Report, error)) (*head.Head, AutoReport, error) {
+// Train runs the training of a candidate.
+type Train func(ctx context.Context, c Named) (*head.Head, Report, error)
+
+// RunAutoWith is RunAuto with a training of the caller's: one that goes on from checkpoints, or reports its progress.
+// Candidates are trained in their order.
+func RunAutoWith(
+	ctx context.Context, candidates []Named, in Input, train Train,
+) (*head.Head, AutoReport, error) {
 	if len(candidates) == 0 {
 		return nil, AutoReport{}, fmt.Errorf("auto: no candidates, allowed at least 1")
 	}
@@ -156,7 +166,7 @@ func (r *AutoReport) choose(candidates []Named, tried []*scored) *scored {
 	return best
 }
 
-func tryOne(ctx context.Context, c Named, in Input, train func(context.Context, Named) (*head.Head, Report, error)) (*scored, error) {
+func tryOne(ctx context.Context, c Named, in Input, train Train) (*scored, error) {
 	h, report, err := train(ctx, c)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,8 @@ func scoreCounts(c Config, in Input) ([]float64, error) {
 		return nil, fmt.Errorf("cdf %q, but no current head is given", c.CDF)
 	}
 	if in.Current.D() != in.Train.D || in.Current.K() != in.Train.K {
-		return nil, fmt.Errorf("cdf %q: a current head of %d features and %d classes, the rows have %d and %d", c.CDF, in.Current.D(), in.Current.K(), in.Train.D, in.Train.K)
+		return nil, fmt.Errorf("cdf %q: a current head of %d features and %d classes, the rows have %d and %d",
+			c.CDF, in.Current.D(), in.Current.K(), in.Train.D, in.Train.K)
 	}
 	csf, bins, err := c.score()
 	if err != nil {

@@ -104,7 +104,14 @@ func (t *Training) Checkpoint() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := json.Marshal(checkpointHeader{Of: of, Report: t.report, Q: t.q, Step: t.step, BestNLL: t.bestNLL, BestScale: t.bestScale})
+	head, err := json.Marshal(checkpointHeader{
+		Of:        of,
+		Report:    t.report,
+		Q:         t.q,
+		Step:      t.step,
+		BestNLL:   t.bestNLL,
+		BestScale: t.bestScale,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -131,30 +138,12 @@ func (t *Training) Restore(b []byte) error {
 		return err
 	}
 	if h.Of != of {
-		return fmt.Errorf("%w: of another configuration, rows or head: fingerprint %016x, allowed %016x", ErrCheckpoint, h.Of, of)
+		return fmt.Errorf("%w: of another configuration, rows or head: fingerprint %016x, allowed %016x",
+			ErrCheckpoint, h.Of, of)
 	}
-	st := &backend.State{}
-	var best [][]float32
-	words := 2 * t.in.Train.N()
-	for _, p := range t.problem.Head.Params() {
-		words += 3 * len(p)
-	}
-	if len(slabs) != 4*words {
-		return fmt.Errorf("%w: %d bytes of parameters, allowed %d", ErrCheckpoint, len(slabs), 4*words)
-	}
-	for _, group := range []*[][]float32{&st.Params, &st.Velocity, &best} {
-		for _, p := range t.problem.Head.Params() {
-			v := make([]float32, len(p))
-			for i := range v {
-				v[i] = math.Float32frombits(binary.LittleEndian.Uint32(slabs[4*i:]))
-			}
-			*group, slabs = append(*group, v), slabs[4*len(p):]
-		}
-	}
-	for _, list := range []*[]int32{&st.Right, &st.Seen} {
-		for range t.in.Train.N() {
-			*list, slabs = append(*list, int32(binary.LittleEndian.Uint32(slabs))), slabs[4:]
-		}
+	st, best, err := t.readState(slabs)
+	if err != nil {
+		return err
 	}
 	if err := t.session.SetState(st); err != nil {
 		return err
@@ -162,6 +151,33 @@ func (t *Training) Restore(b []byte) error {
 	h.Report.Backend = t.report.Backend
 	t.report, t.q, t.step, t.best, t.bestNLL, t.bestScale = h.Report, h.Q, h.Step, best, h.BestNLL, h.BestScale
 	return nil
+}
+
+// readState reads what a checkpoint has behind its header: parameters, velocities, the best parameters, the history.
+func (t *Training) readState(b []byte) (st *backend.State, best [][]float32, err error) {
+	words := 2 * t.in.Train.N()
+	for _, p := range t.problem.Head.Params() {
+		words += 3 * len(p)
+	}
+	if len(b) != 4*words {
+		return nil, nil, fmt.Errorf("%w: %d bytes of parameters, allowed %d", ErrCheckpoint, len(b), 4*words)
+	}
+	st = &backend.State{}
+	for _, group := range []*[][]float32{&st.Params, &st.Velocity, &best} {
+		for _, p := range t.problem.Head.Params() {
+			v := make([]float32, len(p))
+			for i := range v {
+				v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+			}
+			*group, b = append(*group, v), b[4*len(p):]
+		}
+	}
+	for _, list := range []*[]int32{&st.Right, &st.Seen} {
+		for range t.in.Train.N() {
+			*list, b = append(*list, int32(binary.LittleEndian.Uint32(b))), b[4:]
+		}
+	}
+	return st, best, nil
 }
 
 func openCheckpoint(b []byte) (h checkpointHeader, slabs []byte, err error) {

@@ -114,18 +114,8 @@ func (c Config) Validate() error {
 	default:
 		return fmt.Errorf("head %q, allowed current, linear, bottleneck", c.Head)
 	}
-	for _, r := range []struct {
-		key    string
-		v      float64
-		lo, hi float64
-	}{
-		{"width", float64(c.Width), 0, maxWidth}, {"epochs", float64(c.Epochs), 1, maxEpochs}, {"batch", float64(c.Batch), 1, maxBatch},
-		{"lr", c.LR, 0, 1e6}, {"weight_decay", c.WeightDecay, 0, 1e3},
-		{"patience", float64(c.Patience), 0, maxEpochs}, {"mixup", c.Mixup, 0, 1},
-	} {
-		if !(r.v >= r.lo && r.v <= r.hi) {
-			return fmt.Errorf("%s %s, allowed %s..%s", r.key, plain(r.v), plain(r.lo), plain(r.hi))
-		}
+	if err := c.validateRanges(); err != nil {
+		return err
 	}
 	if !(c.Momentum >= 0 && c.Momentum < 1) {
 		return fmt.Errorf("momentum %v, allowed 0 up to and without 1", c.Momentum)
@@ -144,6 +134,27 @@ func (c Config) Validate() error {
 	if c.MaCCal != nil {
 		if err := c.MaCCal.validate(); err != nil {
 			return fmt.Errorf("maccal: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c Config) validateRanges() error {
+	for _, r := range []struct {
+		key    string
+		v      float64
+		lo, hi float64
+	}{
+		{"width", float64(c.Width), 0, maxWidth},
+		{"epochs", float64(c.Epochs), 1, maxEpochs},
+		{"batch", float64(c.Batch), 1, maxBatch},
+		{"lr", c.LR, 0, 1e6},
+		{"weight_decay", c.WeightDecay, 0, 1e3},
+		{"patience", float64(c.Patience), 0, maxEpochs},
+		{"mixup", c.Mixup, 0, 1},
+	} {
+		if !(r.v >= r.lo && r.v <= r.hi) {
+			return fmt.Errorf("%s %s, allowed %s..%s", r.key, plain(r.v), plain(r.lo), plain(r.hi))
 		}
 	}
 	return nil

@@ -60,8 +60,25 @@ func MaCCalPrinted() Config {
 }
 
 func maccal() Config {
-	return Config{Loss: "ce", Head: HeadBottleneck, Epochs: 40, Batch: 128, Momentum: 0.9, WeightDecay: 5e-4, KeepLast: true,
-		MaCCal: &MaCCal{Gamma: 0.95, Start: 0.5, Masks: true, Restrict: true, Adaptive: true, Decay: true, EtaFirst: 0.1, EtaLast: 0.001}}
+	return Config{
+		Loss:        "ce",
+		Head:        HeadBottleneck,
+		Epochs:      40,
+		Batch:       128,
+		Momentum:    0.9,
+		WeightDecay: 5e-4,
+		KeepLast:    true,
+		MaCCal: &MaCCal{
+			Gamma:    0.95,
+			Start:    0.5,
+			Masks:    true,
+			Restrict: true,
+			Adaptive: true,
+			Decay:    true,
+			EtaFirst: 0.1,
+			EtaLast:  0.001,
+		},
+	}
 }
 
 func (m *MaCCal) validate() error {
@@ -69,7 +86,13 @@ func (m *MaCCal) validate() error {
 		key    string
 		v      float64
 		lo, hi float64
-	}{{"gamma", m.Gamma, 0, 10}, {"start", m.Start, 0, 1}, {"min", m.Min, 0, 1}, {"eta_first", m.EtaFirst, 0, 1}, {"eta_last", m.EtaLast, 0, 1}} {
+	}{
+		{"gamma", m.Gamma, 0, 10},
+		{"start", m.Start, 0, 1},
+		{"min", m.Min, 0, 1},
+		{"eta_first", m.EtaFirst, 0, 1},
+		{"eta_last", m.EtaLast, 0, 1},
+	} {
 		if !(r.v >= r.lo && r.v <= r.hi) {
 			return fmt.Errorf("%s %v, allowed %v..%v", r.key, r.v, r.lo, r.hi)
 		}
@@ -86,8 +109,9 @@ func (m *MaCCal) validate() error {
 		return fmt.Errorf("measure %q, allowed plain, scaled, masked", m.Measure)
 	}
 	if m.Adaptive && m.Masks && !m.Reversed && m.Measure != MeasurePlain {
-		return fmt.Errorf("measure %q with the printed sign, allowed plain, or reversed: fewer kept weights lower the confidence that is "+
-			"measured, and the printed sign answers low confidence with fewer still, so q falls to 0 and accuracy with it", m.Measure)
+		return fmt.Errorf("measure %q with the printed sign, allowed plain, or reversed: fewer kept weights lower the "+
+			"confidence that is measured, and the printed sign answers low confidence with fewer still, "+
+			"so q falls to 0 and accuracy with it", m.Measure)
 	}
 	return nil
 }

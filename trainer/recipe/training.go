@@ -56,7 +56,14 @@ func New(cfg Config, in Input, b backend.Backend) (*Training, error) {
 		}
 	}
 	t := &Training{cfg: cfg, in: in}
-	t.problem = backend.Problem{Train: in.Train, Eval: []*data.Set{in.Valid}, Head: h, Losses: []string{cfg.Loss}, CDF: in.CDF, Batch: cfg.Batch}
+	t.problem = backend.Problem{
+		Train:  in.Train,
+		Eval:   []*data.Set{in.Valid},
+		Head:   h,
+		Losses: []string{cfg.Loss},
+		CDF:    in.CDF,
+		Batch:  cfg.Batch,
+	}
 	t.main = data.Rows(in.Train.N())
 	if v := cfg.Interleave; v != nil {
 		t.problem.Losses = append(t.problem.Losses, v.Loss)
@@ -94,9 +101,10 @@ func startHead(cfg Config, in Input) (*head.Head, error) {
 
 // hold draws the rows of the interleaved loss.
 func (t *Training) hold() error {
-	n := int(t.cfg.Interleave.share()*float64(len(t.main)) + 0.5)
-	if n < 1 || n >= len(t.main) {
-		return fmt.Errorf("interleave: share %v of %d rows is %d, allowed 1..%d", t.cfg.Interleave.share(), len(t.main), n, len(t.main)-1)
+	share, rows := t.cfg.Interleave.share(), len(t.main)
+	n := int(share*float64(rows) + 0.5)
+	if n < 1 || n >= rows {
+		return fmt.Errorf("interleave: share %v of %d rows is %d, allowed 1..%d", share, rows, n, rows-1)
 	}
 	src := philox.Source{Stream: philox.Stream{Seed: t.cfg.Seed, Purpose: philox.Split}}
 	src.Shuffle(t.main)
@@ -112,7 +120,14 @@ func (t *Training) begin(name string) error {
 	if err != nil {
 		return fmt.Errorf("initial head: %w", err)
 	}
-	t.report = Report{Config: t.cfg, Backend: name, Train: t.in.Train.N(), Valid: t.in.Valid.N(), Held: len(t.held), Before: before}
+	t.report = Report{
+		Config:  t.cfg,
+		Backend: name,
+		Train:   t.in.Train.N(),
+		Valid:   t.in.Valid.N(),
+		Held:    len(t.held),
+		Before:  before,
+	}
 	if t.cfg.Tempered {
 		if t.report.BeforeTempered, err = t.tempered(); err != nil {
 			return fmt.Errorf("initial head: %w", err)
@@ -187,7 +202,8 @@ func (t *Training) Step() error {
 		return fmt.Errorf("epoch %d: measurement: %w", e+1, err)
 	}
 	t.report.Epochs = append(t.report.Epochs, r)
-	t.report.Stopped = t.cfg.Patience > 0 && !t.cfg.KeepLast && e+1-t.report.Best >= t.cfg.Patience && e+1 < t.cfg.Epochs
+	worse := e + 1 - t.report.Best // epochs since the best
+	t.report.Stopped = t.cfg.Patience > 0 && !t.cfg.KeepLast && worse >= t.cfg.Patience && e+1 < t.cfg.Epochs
 	return nil
 }
 
@@ -214,8 +230,16 @@ func (t *Training) train(r *EpochReport, e int) error {
 // epoch alone, not of the order before.
 func (t *Training) pass(e, part int, rows []int32, lr float64, batch int) (backend.EpochResult, error) {
 	order := t.in.Train.Order(append([]int32(nil), rows...), t.cfg.Seed, 2*e+part)
-	b := backend.Epoch{Rows: order, Batch: batch, Loss: part, LR: float32(lr), Momentum: float32(t.cfg.Momentum),
-		WeightDecay: float32(t.cfg.WeightDecay), Decoupled: t.cfg.Decoupled, Nesterov: t.cfg.Nesterov}
+	b := backend.Epoch{
+		Rows:        order,
+		Batch:       batch,
+		Loss:        part,
+		LR:          float32(lr),
+		Momentum:    float32(t.cfg.Momentum),
+		WeightDecay: float32(t.cfg.WeightDecay),
+		Decoupled:   t.cfg.Decoupled,
+		Nesterov:    t.cfg.Nesterov,
+	}
 	if m := t.cfg.MaCCal; m != nil && m.Masks {
 		b.Mask = &backend.Mask{Keep: t.q, Seed: t.cfg.Seed, FirstStep: t.step, Restrict: m.Restrict}
 	}
@@ -268,7 +292,9 @@ func (t *Training) Close() error { return t.session.Close() }
 
 // Run trains to the end and returns the head and the report; between epochs it looks at ctx. each, which may be nil,
 // sees the training after every epoch.
-func Run(ctx context.Context, cfg Config, in Input, b backend.Backend, each func(*Training) error) (*head.Head, Report, error) {
+func Run(
+	ctx context.Context, cfg Config, in Input, b backend.Backend, each func(*Training) error,
+) (*head.Head, Report, error) {
 	t, err := New(cfg, in, b)
 	if err != nil {
 		return nil, Report{}, err

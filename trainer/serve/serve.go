@@ -1,5 +1,3 @@
-// Package serve computes a head's logits row by row: a row's logits are the same bits whatever rows come with it, so
-// that what a shadow head gives does not depend on how a stream is batched or split.
 package serve
 
 import (
@@ -54,7 +52,8 @@ func (s *Head) Logits(z, x []float32) {
 			out = (*scratch)[i%2*half:][:l.Rows]
 		}
 		copy(out, s.bias[i])
-		blas32.Gemv(blas.NoTrans, 1, l, blas32.Vector{N: l.Cols, Inc: 1, Data: x}, 1, blas32.Vector{N: l.Rows, Inc: 1, Data: out})
+		in, logits := blas32.Vector{N: l.Cols, Inc: 1, Data: x}, blas32.Vector{N: l.Rows, Inc: 1, Data: out}
+		blas32.Gemv(blas.NoTrans, 1, l, in, 1, logits)
 		if i < len(s.layers)-1 {
 			for j, v := range out {
 				out[j] = max(v, 0)

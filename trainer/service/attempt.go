@@ -15,7 +15,8 @@ import (
 func (s *Service) work(ctx context.Context, r record.Finetune, attempt int) (record.Head, error) {
 	if s.cfg.Timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, s.cfg.Timeout, fmt.Errorf("not done within trainer.timeout, %s", s.cfg.Timeout))
+		late := fmt.Errorf("not done within trainer.timeout, %s", s.cfg.Timeout)
+		ctx, stop = context.WithTimeoutCause(ctx, s.cfg.Timeout, late)
 		defer stop()
 	}
 	t := Task{Request: r, Attempt: attempt, Dir: filepath.Join(s.cfg.Dir, dirName(r.ID))}

@@ -29,40 +29,51 @@ func writeNPZ(file string, s *data.Set) (err error) {
 		}
 	}()
 	z := zip.NewWriter(f)
-	if err := writeArray(z, "features", fmt.Sprintf("'<f4', 'fortran_order': False, 'shape': (%d, %d)", s.N(), s.D), func(w io.Writer) error { return writeFeatures(w, s) }); err != nil {
-		return err
-	}
-	labels := func(w io.Writer) error { return binary.Write(w, binary.LittleEndian, s.Y) }
-	if err := writeArray(z, "labels", fmt.Sprintf("'<i4', 'fortran_order': False, 'shape': (%d,)", s.N()), labels); err != nil {
-		return err
+	list, table := fmt.Sprintf("(%d,)", s.N()), fmt.Sprintf("(%d, %d)", s.N(), s.D)
+	arrays := []array{
+		{"features", "<f4", table, func(w io.Writer) error { return writeFeatures(w, s) }},
+		{"labels", "<i4", list, numbers(s.Y)},
 	}
 	if s.Time != nil {
-		times := func(w io.Writer) error { return binary.Write(w, binary.LittleEndian, s.Time) }
-		if err := writeArray(z, "ts", fmt.Sprintf("'<i8', 'fortran_order': False, 'shape': (%d,)", s.N()), times); err != nil {
+		arrays = append(arrays, array{"ts", "<i8", list, numbers(s.Time)})
+	}
+	for _, a := range arrays {
+		if err := a.write(z); err != nil {
 			return err
 		}
 	}
 	return z.Close()
 }
 
-// writeArray writes an array, format version 1.0, not compressed.
-func writeArray(z *zip.Writer, name, description string, values func(io.Writer) error) error {
-	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+// array is one of an npz file; dtype and shape are as numpy writes them.
+type array struct {
+	name, dtype, shape string
+	values             func(io.Writer) error
+}
+
+// write writes an array, format version 1.0, not compressed.
+func (a array) write(z *zip.Writer) error {
+	w, err := z.CreateHeader(&zip.FileHeader{Name: a.name + ".npy", Method: zip.Store})
 	if err != nil {
 		return err
 	}
 	const lead, align = 10, 64
-	text := "{'descr': " + description + ", }"
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", a.dtype, a.shape)
 	text += strings.Repeat(" ", (align-(lead+len(text)+1)%align)%align) + "\n"
 	b := bufio.NewWriter(w)
 	head := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(text))) //nolint:gosec // below 200
 	if _, err := b.Write(append(head, text...)); err != nil {
 		return err
 	}
-	if err := values(b); err != nil {
+	if err := a.values(b); err != nil {
 		return err
 	}
 	return b.Flush()
+}
+
+// numbers writes numbers as they are.
+func numbers[T int32 | int64](v []T) func(io.Writer) error {
+	return func(w io.Writer) error { return binary.Write(w, binary.LittleEndian, v) }
 }
 
 func writeFeatures(w io.Writer, s *data.Set) error {

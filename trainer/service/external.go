@@ -86,7 +86,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	if _, err := cmd.StdinPipe(); err != nil { // closed when this process ends, however it ends
 		return err
 	}
-	out := &lineWriter{line: func(text []byte) { c.told(text, log, t) }}
+	out := &lineWriter{line: func(text []byte) { c.readLine(text, log, t) }}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: command: %w", ErrHopeless, err)
@@ -117,7 +117,8 @@ func (c *Command) clean(t Task) error {
 // exitText says how a program ended that failed, and its last words where there are any.
 func exitText(err error, last string) string {
 	text := err.Error()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > exitSignalled { // as the guard tells it
+	// A guard passes a signal on as an exit code.
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > exitSignalled {
 		text += fmt.Sprintf(" (signal: %s)", syscall.Signal(exit.ExitCode()-exitSignalled))
 	}
 	if last != "" {
@@ -172,7 +173,8 @@ func (c *Command) prepare(ctx context.Context, t Task) (file string, features in
 		defer rows.close()
 		features = rows.Train.D
 		r.Train, r.Validation = filepath.Join(dir, fileTrain), filepath.Join(dir, fileValidation)
-		if err := errors.Join(writeNPZ(r.Train, rows.Train), writeNPZ(r.Validation, rows.Valid), rows.err()); err != nil {
+		err = errors.Join(writeNPZ(r.Train, rows.Train), writeNPZ(r.Validation, rows.Valid), rows.err())
+		if err != nil {
 			return "", 0, err
 		}
 		if rows.Current != nil {
@@ -190,11 +192,11 @@ func (c *Command) prepare(ctx context.Context, t Task) (file string, features in
 	return file, features, writeFile(file, text)
 }
 
-// maxStep is how much of a step is told with every sign of life.
+// maxStep bounds the text of a step, which is in every heartbeat.
 const maxStep = 200
 
-// told passes a line of the program's output to the log, or its progress on.
-func (c *Command) told(line []byte, log io.Writer, t Task) {
+// readLine takes a line of the program's output: progress goes to the task, all else to the log.
+func (c *Command) readLine(line []byte, log io.Writer, t Task) {
 	var p struct {
 		Progress *float64
 		Step     string

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,26 +42,50 @@ func TestLineWriter(t *testing.T) {
 			}
 		}
 		w.end()
-		joined := strings.Join(got, "")
-		if len(got) < 5 || got[0] != "a" || got[1] != "" || got[2] != "bc" || got[len(got)-1] != "end" || len(joined) != len(text)-strings.Count(text, "\n") {
-			t.Errorf("steps of %d: %d lines of %d bytes", step, len(got), len(joined))
+		size := len(strings.Join(got, ""))
+		if len(got) < 5 || !slices.Equal(got[:3], []string{"a", "", "bc"}) || got[len(got)-1] != "end" ||
+			size != len(text)-strings.Count(text, "\n") {
+			t.Errorf("steps of %d: %d lines of %d bytes", step, len(got), size)
 		}
 	}
 }
 
-// running says whether a process runs; one that has ended and was not waited for does not.
+// isRunning says whether a process runs; one that has ended and was not waited for does not.
 func isRunning(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// TestCommandLeavesNothing: whatever a program has started in its group is gone when it has ended, well or not, or is not wanted
-// any more, with a guard and without; output that is held open by what it left behind holds nobody up.
+// resultOf is shell text that sets result to the directory of the result in a request's file.
+func resultOf(file string) string {
+	return `result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "` + file + `"); `
+}
+
+// newTask has a new directory with an empty one for the result.
+func newTask(t *testing.T) Task {
+	t.Helper()
+	dir := t.TempDir()
+	task := Task{
+		Request:  record.Finetune{ID: "m/1+head1", Classes: 2},
+		Attempt:  1,
+		Dir:      dir,
+		Result:   filepath.Join(dir, "r"),
+		Progress: func(string, float64, float64) {},
+	}
+	if err := os.Mkdir(task.Result, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+// TestCommandLeavesNothing: whatever a program has started in its group is gone when it has ended, well or not, or is
+// not wanted any more, with a guard and without. A process that it left behind with its output open delays nothing.
 func TestCommandLeavesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked at in /proc")
 	}
-	const start = `job="$1"; dir=$(dirname "$job"); result=$(sed -n 's/.*"result": "\(.*\)",.*/\1/p' "$job"); (trap '' TERM; sleep 600) & echo $! > "$dir/pid.new"; mv "$dir/pid.new" "$dir/pid"; `
+	start := `job="$1"; dir=$(dirname "$job"); ` + resultOf("$job") +
+		`(trap '' TERM; sleep 600) & echo $! > "$dir/pid.new"; mv "$dir/pid.new" "$dir/pid"; `
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -74,17 +99,13 @@ func TestCommandLeavesNothing(t *testing.T) {
 	} {
 		for _, guard := range [][]string{nil, {exe, "guard", grace.String()}} {
 			t.Run(fmt.Sprintf("%s, guard %v", name, guard != nil), func(t *testing.T) {
-				dir := t.TempDir()
-				task := Task{Request: record.Finetune{ID: "m/1+head1", Classes: 2}, Attempt: 1, Dir: dir, Result: filepath.Join(dir, "r"), Progress: func(string, float64, float64) {}}
-				if err := os.Mkdir(task.Result, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				task := newTask(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				pid := 0
 				read := func() {
 					pid = eventually.Get(t, "the program has started another", func() (int, bool) {
-						text, _ := os.ReadFile(filepath.Join(dir, "pid"))
+						text, _ := os.ReadFile(filepath.Join(task.Dir, "pid"))
 						pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 						return pid, pid != 0
 					})
@@ -92,38 +113,46 @@ func TestCommandLeavesNothing(t *testing.T) {
 				if name == "cancelled" {
 					go func() { read(); cancel() }()
 				}
-				run := &Command{Args: []string{"/bin/sh", "-c", c.script, "program"}, Guard: guard, Grace: grace, Log: slog.New(slog.DiscardHandler)}
+				run := &Command{
+					Args:  []string{"/bin/sh", "-c", c.script, "program"},
+					Guard: guard,
+					Grace: grace,
+					Log:   slog.New(slog.DiscardHandler),
+				}
 				err := run.Run(ctx, task)
-				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				if got := fmt.Sprint(err); c.want == "" && err != nil || err == nil && c.want != "" ||
+					!strings.Contains(got, c.want) {
 					t.Errorf("got %v, want %q", err, c.want)
 				}
 				read()
-				eventually.True(t, "the process that the program has started is gone", func() bool { return !isRunning(pid) })
+				gone := func() bool { return !isRunning(pid) }
+				eventually.True(t, "the process that the program has started is gone", gone)
 			})
 		}
 	}
 }
 
-// TestCurve: the validation NLL of an attempt's records, once each, thinned where they are many, from anew with each attempt.
+// TestCurve: the validation NLL of an attempt's records, once each, thinned where they are many; a new attempt starts a
+// new curve.
 func TestCurve(t *testing.T) {
 	q := NewQueue()
-	tell := func(b record.Job) {
+	take := func(b record.Job) {
 		b.Schema, b.Kind, b.ID, b.Trainer, b.State = 1, record.HeadJob, "m/1+head1", "a", beatRunning
 		if err := q.Take(&b, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tell(record.Job{Attempt: 1})
-	tell(record.Job{Attempt: 1, Done: .1, NLL: 2})
-	tell(record.Job{Attempt: 1, Done: .1, NLL: 2})
-	tell(record.Job{Attempt: 1, Done: .2, NLL: 1})
+	take(record.Job{Attempt: 1})
+	take(record.Job{Attempt: 1, Done: .1, NLL: 2})
+	take(record.Job{Attempt: 1, Done: .1, NLL: 2})
+	take(record.Job{Attempt: 1, Done: .2, NLL: 1})
 	j := q.Job("m/1+head1")
 	first := j.Curve
 	if len(first) != 2 || first[1].NLL != 1 {
 		t.Errorf("got %v, want two points", first)
 	}
 	for i := range 10 * maxPoints {
-		tell(record.Job{Attempt: 1, Done: .2 + float64(i+1)/1e4, NLL: 1})
+		take(record.Job{Attempt: 1, Done: .2 + float64(i+1)/1e4, NLL: 1})
 	}
 	if n := len(j.Curve); n > maxPoints || n < maxPoints/2 || j.Curve[n-1].Done < .39 || first[0].Done != .1 {
 		t.Errorf("got %d points up to %v", n, j.Curve[n-1])
@@ -133,7 +162,7 @@ func TestCurve(t *testing.T) {
 			t.Fatalf("points %v and %v are not in order", j.Curve[i-1], j.Curve[i])
 		}
 	}
-	if tell(record.Job{Attempt: 2, Done: .5, NLL: 3}); len(j.Curve) != 1 {
+	if take(record.Job{Attempt: 2, Done: .5, NLL: 3}); len(j.Curve) != 1 {
 		t.Errorf("got %d points of a new attempt, want 1", len(j.Curve))
 	}
 }

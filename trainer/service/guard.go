@@ -18,13 +18,15 @@ const (
 	exitSignalled  = 128 // and the signal's number
 )
 
-// Guard runs a program in a process group of its own, and leaves none of the group behind: it ends it with SIGTERM, and
-// after grace with SIGKILL, when the standard input ends, which is when the process at its other end is gone, however
-// that ended, or on SIGTERM and SIGINT; and with SIGKILL what is left when the program has ended by itself. The program
-// has the same standard input, output and error. It returns the program's exit code.
+// Guard runs a program in a process group of its own, leaves no process of the group behind, and returns the program's
+// exit code. The program has the same standard input, output and error.
 //
-// A trainer that is killed cannot end what it has started: so somebody stands between them who can. Where the guard
-// itself is killed, Linux ends the program, though not what the program has started.
+// The guard sends the group SIGTERM, and after grace SIGKILL, when it gets SIGTERM or SIGINT itself, or when its
+// standard input ends: then the process at the other end is gone, however it ended. When the program ends by itself the
+// guard sends SIGKILL to what is left of the group.
+//
+// A trainer that is killed cannot end what it has started; the guard can. Where the guard itself is killed, Linux ends
+// the program, but not what the program has started.
 func Guard(args []string, grace time.Duration) (code int) {
 	runtime.LockOSThread() // Linux has a child end with the thread that started it
 	signals := make(chan os.Signal, 1)

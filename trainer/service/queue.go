@@ -2,7 +2,6 @@ package service
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,14 +12,14 @@ import (
 // Job is a request and what has become of it.
 type Job struct {
 	Request record.Finetune
-	// Attempt is the newest that was claimed, 0 before the first; Trainer holds it, "" where nobody does.
+	// Attempt is the newest that was claimed, 0 before the first; Trainer is whose claim it is, "" where it has ended.
 	Attempt int
 	Trainer string
 	// Failures are attempts that failed, or whose trainer was lost.
 	Failures int
-	// Seen is when this process read the holder's newest record, or the request, or the end of an attempt.
+	// Seen is when this process read Trainer's newest record, or the request, or the end of an attempt.
 	Seen time.Time
-	// Beat is the holder's newest record; Curve what its records have told of the validation NLL.
+	// Beat is Trainer's newest record; Curve is the validation NLL that its records have reported.
 	Beat  record.Job
 	Curve []Point
 	// Result is the first one; Cancel the order that ended it.
@@ -68,7 +67,7 @@ const (
 	beatClaimed = "claimed"
 	beatRunning = "running"
 	beatFailed  = "failed"  // the attempt; the job may be tried again
-	beatStopped = "stopped" // the trainer was told to stop; counts for nothing
+	beatStopped = "stopped" // by the trainer's shutdown; not a failure
 )
 
 // Queue is what the logs of the finetune and heads topics say, in the order in which they are read.
@@ -116,7 +115,8 @@ func (q *Queue) job(id string) *Job {
 // TakeRequest takes a record of the finetune topic, read at a time by this process's clock.
 func (q *Queue) TakeRequest(r *record.Finetune, now time.Time) error {
 	if r.Schema != 1 || r.ID == "" || r.Model == "" || r.Number < 1 || r.ID != r.Model+"/"+r.ShadowVersion {
-		return fmt.Errorf("request %q: schema %d, model %q, shadow version %q, number %d: allowed are schema 1, an id that is model/shadow_version, and numbers from 1",
+		return fmt.Errorf("request %q: schema %d, model %q, shadow version %q, number %d: "+
+			"allowed are schema 1, an id that is model/shadow_version, and numbers from 1",
 			r.ID, r.Schema, r.Model, r.ShadowVersion, r.Number)
 	}
 	j := q.job(r.ID)
@@ -245,7 +245,9 @@ func JobDir(id string) string { return dirName(id) }
 func dirName(id string) string {
 	var b strings.Builder
 	for _, c := range []byte(id) {
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || slices.Contains([]byte("_+-"), c) || c == '.' && b.Len() > 0 {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		hidden := c == '.' && b.Len() == 0
+		if letter || strings.IndexByte("._+-", c) >= 0 && !hidden {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)

@@ -83,23 +83,16 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 	}
 	defer rows.close()
 	in := recipe.Input{Train: rows.Train, Valid: rows.Valid, Current: rows.Current}
-	plan, _, err := p.Plan(t.Request.Recipe, t.Request.Seed)
+	plan, err := p.plan(t.Request, rows.Current != nil)
 	if err != nil {
-		return fmt.Errorf("%w: recipe %q: %w", ErrHopeless, t.Request.Recipe, err)
-	}
-	if rows.Current == nil {
-		for i := range plan {
-			if plan[i].Config.Head == recipe.HeadCurrent {
-				plan[i].Config.Head = recipe.HeadLinear
-			}
-			plan[i].Config.CDF = recipe.CDFBatch // there is no head whose scores could be counted
-		}
+		return err
 	}
 	b, err := p.Backend()
 	if err != nil {
 		return err
 	}
-	h, auto, err := p.train(ctx, t, plan, in, b)
+	job := trainings{Recipes: p, task: t, plan: plan, in: in, backend: b}
+	h, auto, err := job.run(ctx)
 	if err = cmp.Or(rows.err(), err); err != nil {
 		return err
 	}
@@ -119,10 +112,29 @@ func (p *Recipes) Run(ctx context.Context, t Task) error {
 	return p.write(t, h, &auto, ev)
 }
 
+// plan is the trainings of a request. Where no head serves they start from a fresh one.
+func (p *Recipes) plan(r record.Finetune, served bool) ([]recipe.Named, error) {
+	plan, _, err := p.Plan(r.Recipe, r.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: recipe %q: %w", ErrHopeless, r.Recipe, err)
+	}
+	if served {
+		return plan, nil
+	}
+	for i := range plan {
+		if plan[i].Config.Head == recipe.HeadCurrent {
+			plan[i].Config.Head = recipe.HeadLinear
+		}
+		plan[i].Config.CDF = recipe.CDFBatch // there is no head whose scores could be counted
+	}
+	return plan, nil
+}
+
 // write leaves the result.
 func (p *Recipes) write(t Task, h *head.Head, auto *recipe.AutoReport, ev Evidence) error {
 	rep := Report{Outcome: record.OutcomeTrained}
-	rep.Why = fmt.Sprintf("%s: validation NLL %.4f, accuracy %.4f of %d rows", auto.Chosen, ev.After.NLL, ev.After.Accuracy, ev.After.N)
+	rep.Why = fmt.Sprintf("%s: validation NLL %.4f, accuracy %.4f of %d rows",
+		auto.Chosen, ev.After.NLL, ev.After.Accuracy, ev.After.N)
 	if d := auto.OverCurrent; d != nil {
 		rep.Why += fmt.Sprintf(", current head with a temperature %.4f, %.4f", auto.Current.NLL, auto.Current.Accuracy)
 		if d.Mean >= 0 {
@@ -136,28 +148,40 @@ func (p *Recipes) write(t Task, h *head.Head, auto *recipe.AutoReport, ev Eviden
 	return WriteResult(t.Result, rep, h)
 }
 
-// train runs the trainings, each from its checkpoint where there is one. One training too gets its temperature, and is
+// trainings are those of one task.
+type trainings struct {
+	*Recipes
+	task    Task
+	plan    []recipe.Named
+	in      recipe.Input
+	backend backend.Backend
+	done    int // trainings before the one at hand
+}
+
+// run runs the trainings, each from its checkpoint where there is one. One training too gets its temperature, and is
 // compared with the current head.
-func (p *Recipes) train(ctx context.Context, t Task, plan []recipe.Named, in recipe.Input, b backend.Backend) (*head.Head, recipe.AutoReport, error) {
-	at := 0
-	h, r, err := recipe.RunAutoWith(ctx, plan, in, func(ctx context.Context, c recipe.Named) (*head.Head, recipe.Report, error) {
-		n := at
-		at++
-		return p.one(ctx, t, c, in, b, func(tr *recipe.Training) {
-			epochs := tr.Report().Epochs
-			nll := 0.0
-			if len(epochs) > 0 {
-				nll = epochs[len(epochs)-1].Valid.NLL
-			}
-			t.Progress(c.Name, (float64(n)+float64(len(epochs))/float64(c.Config.Epochs))/float64(len(plan)), nll)
-		})
-	})
+func (t *trainings) run(ctx context.Context) (*head.Head, recipe.AutoReport, error) {
+	one := func(ctx context.Context, c recipe.Named) (*head.Head, recipe.Report, error) {
+		defer func() { t.done++ }()
+		return t.one(ctx, c)
+	}
+	h, r, err := recipe.RunAutoWith(ctx, t.plan, t.in, one)
 	for i := range r.Tried {
 		if rep := r.Tried[i].Report; rep != nil {
 			rep.Epochs = thin(rep.Epochs)
 		}
 	}
 	return h, r, err
+}
+
+// progress tells how far the training at hand is.
+func (t *trainings) progress(c recipe.Named, epochs []recipe.EpochReport) {
+	nll := 0.0
+	if len(epochs) > 0 {
+		nll = epochs[len(epochs)-1].Valid.NLL
+	}
+	of := float64(len(epochs)) / float64(c.Config.Epochs)
+	t.task.Progress(c.Name, (float64(t.done)+of)/float64(len(t.plan)), nll)
 }
 
 // maxCurve is how many points of a curve are in the evidence.
@@ -175,13 +199,13 @@ func thin(e []recipe.EpochReport) []recipe.EpochReport {
 }
 
 // one runs a training to its end, with checkpoints.
-func (p *Recipes) one(ctx context.Context, t Task, c recipe.Named, in recipe.Input, b backend.Backend, each func(*recipe.Training)) (*head.Head, recipe.Report, error) {
-	tr, err := recipe.New(c.Config, in, b)
+func (t *trainings) one(ctx context.Context, c recipe.Named) (*head.Head, recipe.Report, error) {
+	tr, err := recipe.New(c.Config, t.in, t.backend)
 	if err != nil {
 		return nil, recipe.Report{}, err
 	}
 	defer func() { _ = tr.Close() }()
-	file := filepath.Join(t.Dir, "checkpoint-"+dirName(c.Name))
+	file := filepath.Join(t.task.Dir, "checkpoint-"+dirName(c.Name))
 	if err := restore(tr, file); err != nil {
 		return nil, recipe.Report{}, err
 	}
@@ -193,8 +217,8 @@ func (p *Recipes) one(ctx context.Context, t Task, c recipe.Named, in recipe.Inp
 		if err := tr.Step(); err != nil {
 			return nil, tr.Report(), err
 		}
-		each(tr)
-		if !tr.Done() && time.Since(saved) < p.SaveEvery {
+		t.progress(c, tr.Report().Epochs)
+		if !tr.Done() && time.Since(saved) < t.SaveEvery {
 			continue
 		}
 		saved = time.Now()
@@ -226,7 +250,8 @@ func restore(tr *recipe.Training, file string) error {
 }
 
 func (p *Recipes) score(h *head.Head, s *data.Set) (*metric.Report, error) {
-	r, err := metric.Evaluate(metric.Rows{K: h.K(), F32: logits(h, s, p.GEMM), Labels: s.Y}, metric.Options{Bins: p.Bins, Resamples: 200})
+	rows := metric.Rows{K: h.K(), F32: logits(h, s, p.GEMM), Labels: s.Y}
+	r, err := metric.Evaluate(rows, metric.Options{Bins: p.Bins, Resamples: 200})
 	return &r, err
 }
 

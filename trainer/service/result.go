@@ -68,8 +68,20 @@ func ReadResult(dir string, r record.Finetune) (*Result, error) {
 		return res, nil
 	case record.OutcomeTrained:
 	default:
-		return nil, fmt.Errorf("%w: %s: outcome %q, allowed are trained and unchanged", ErrResult, FileReport, res.Outcome)
+		return nil, fmt.Errorf("%w: %s: outcome %q, allowed are trained and unchanged",
+			ErrResult, FileReport, res.Outcome)
 	}
+	if res.Head, err = readHead(dir); err != nil {
+		return nil, err
+	}
+	if k := res.Head.K(); r.Classes != 0 && k != r.Classes {
+		return nil, fmt.Errorf("%w: %s: %d classes, the request is of %d", ErrResult, FileHead, k, r.Classes)
+	}
+	return res, nil
+}
+
+// readHead reads the head of a result directory.
+func readHead(dir string) (*head.Head, error) {
 	const maxHead = 8 << 30
 	weights, err := readBounded(filepath.Join(dir, FileHead), maxHead)
 	switch {
@@ -80,16 +92,14 @@ func ReadResult(dir string, r record.Finetune) (*Result, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
-	if res.Head, _, err = artefact.ReadSafetensors(weights); err != nil {
+	h, _, err := artefact.ReadSafetensors(weights)
+	if err == nil {
+		err = h.Check()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrResult, FileHead, err)
 	}
-	if err := res.Head.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrResult, FileHead, err)
-	}
-	if k := res.Head.K(); r.Classes != 0 && k != r.Classes {
-		return nil, fmt.Errorf("%w: %s: %d classes, the request is of %d", ErrResult, FileHead, k, r.Classes)
-	}
-	return res, nil
+	return h, nil
 }
 
 func readBounded(file string, most int64) ([]byte, error) {
@@ -219,7 +229,12 @@ func (res *Result) record(r record.Finetune, attempt int, trainer string, inline
 			return h, err
 		}
 		sum := sha256.Sum256(b)
-		h.Artefacts = append(h.Artefacts, record.Artefact{Name: name, Path: path, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])})
+		h.Artefacts = append(h.Artefacts, record.Artefact{
+			Name:   name,
+			Path:   path,
+			Bytes:  int64(len(b)),
+			SHA256: hex.EncodeToString(sum[:]),
+		})
 		if name == FileHead && len(b) <= inline {
 			h.Weights = b
 		}
@@ -228,8 +243,18 @@ func (res *Result) record(r record.Finetune, attempt int, trainer string, inline
 }
 
 func headRecord(r record.Finetune, attempt int, trainer string) record.Head {
-	return record.Head{Schema: 1, Kind: record.HeadTrained, ID: r.ID, Model: r.Model, Version: r.Version, Number: r.Number, ShadowVersion: r.ShadowVersion,
-		Attempt: attempt, Trainer: trainer, EffectiveFrom: r.ShadowFrom}
+	return record.Head{
+		Schema:        1,
+		Kind:          record.HeadTrained,
+		ID:            r.ID,
+		Model:         r.Model,
+		Version:       r.Version,
+		Number:        r.Number,
+		ShadowVersion: r.ShadowVersion,
+		Attempt:       attempt,
+		Trainer:       trainer,
+		EffectiveFrom: r.ShadowFrom,
+	}
 }
 
 // Weights returns the head of a record: what is in it, or what its artefact has, whose hash must be the record's.
@@ -245,7 +270,8 @@ func Weights(h record.Head) (*head.Head, error) {
 				return nil, fmt.Errorf("head %s: %w", h.ID, err)
 			}
 			if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != a.SHA256 {
-				return nil, fmt.Errorf("%w: head %s: %s has SHA-256 %x, its record says %s", ErrResult, h.ID, a.Path, sum, a.SHA256)
+				return nil, fmt.Errorf("%w: head %s: %s has SHA-256 %x, its record says %s",
+					ErrResult, h.ID, a.Path, sum, a.SHA256)
 			}
 		}
 	}
@@ -254,7 +280,8 @@ func Weights(h record.Head) (*head.Head, error) {
 		return nil, fmt.Errorf("head %s: %w", h.ID, err)
 	}
 	if hd.D() != h.Features || hd.K() != h.Classes {
-		return nil, fmt.Errorf("%w: head %s: %d features and %d classes, its record says %d and %d", ErrResult, h.ID, hd.D(), hd.K(), h.Features, h.Classes)
+		return nil, fmt.Errorf("%w: head %s: %d features and %d classes, its record says %d and %d",
+			ErrResult, h.ID, hd.D(), hd.K(), h.Features, h.Classes)
 	}
 	return hd, nil
 }

@@ -45,7 +45,7 @@ type Task struct {
 	Request     record.Finetune
 	Attempt     int
 	Dir, Result string
-	// Progress tells how far the work is, 0 to 1, and the validation NLL, 0 where there is none yet.
+	// Progress reports how far the work is, 0 to 1, and the validation NLL, 0 where there is none yet.
 	Progress func(step string, done, nll float64)
 }
 
@@ -115,7 +115,13 @@ func New(cfg Options) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, queue: NewQueue(), in: make(chan Entry, 64), progress: make(chan record.Job, 16), finished: make(chan finish, 1)}
+	return &Service{
+		cfg:      cfg,
+		queue:    NewQueue(),
+		in:       make(chan Entry, 64),
+		progress: make(chan record.Job, 16),
+		finished: make(chan finish, 1),
+	}
 }
 
 // Take hands the service a record, in the order of its log.
@@ -173,11 +179,11 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// stopTime is how long stop waits for the attempt: longer than a program's grace, shorter than the patience of whoever
-// asked this process to end.
+// stopTime is how long stop waits for the attempt: longer than a program's grace, shorter than a supervisor waits
+// before it kills this process.
 const stopTime = 20 * time.Second
 
-// stop ends the attempt at hand; its checkpoint stays, and whoever comes next need not wait until it counts as lost.
+// stop ends the attempt at hand. Its checkpoint stays, and the next trainer need not wait until it counts as lost.
 func (s *Service) stop(err error) error {
 	if s.run == nil {
 		return err
@@ -185,7 +191,7 @@ func (s *Service) stop(err error) error {
 	s.run.cancel(context.Canceled)
 	select {
 	case <-s.finished:
-	case <-time.After(stopTime): // in the middle of an epoch: this process ends, and what it writes is whole or not at all
+	case <-time.After(stopTime): // in the middle of an epoch: the process ends, and no file is half written
 		s.cfg.Log.Warn("the attempt goes on until this process ends", "job", s.run.id)
 	}
 	const wait = 5 * time.Second
@@ -193,7 +199,7 @@ func (s *Service) stop(err error) error {
 	defer cancel()
 	b := s.run.beat
 	b.State, b.Step = beatStopped, "the trainer was stopped"
-	return errors.Join(err, s.tell(ctx, &b))
+	return errors.Join(err, s.publish(ctx, &b))
 }
 
 func (s *Service) take(e Entry) error {
@@ -246,10 +252,17 @@ func (s *Service) next(ctx context.Context) error {
 	if last {
 		return s.giveUp(ctx, j)
 	}
-	c := record.Job{Schema: 1, Kind: record.HeadJob, ID: j.Request.ID, Attempt: j.Attempt + 1, Trainer: s.cfg.Name, State: beatClaimed}
+	c := record.Job{
+		Schema:  1,
+		Kind:    record.HeadJob,
+		ID:      j.Request.ID,
+		Attempt: j.Attempt + 1,
+		Trainer: s.cfg.Name,
+		State:   beatClaimed,
+	}
 	s.claim = &c
 	s.cfg.Log.Info("claim", "job", c.ID, "attempt", c.Attempt)
-	return s.tell(ctx, &c)
+	return s.publish(ctx, &c)
 }
 
 // giveUp reports a job as failed whose attempts are used up.
@@ -275,7 +288,8 @@ func (s *Service) result(ctx context.Context, j *Job, h record.Head) error {
 	if errors.Is(err, ErrTooLarge) && h.Outcome != record.OutcomeFailed {
 		f := headRecord(j.Request, h.Attempt, s.cfg.Name)
 		f.Outcome = record.OutcomeFailed
-		f.Why = fmt.Sprintf("the result cannot be published: %d bytes, of which %d are weights and %d evidence: %v", len(value), len(h.Weights), len(h.Evidence), err)
+		f.Why = fmt.Sprintf("the result cannot be published: %d bytes, of which %d are weights and %d evidence: %v",
+			len(value), len(h.Weights), len(h.Evidence), err)
 		return s.result(ctx, j, f)
 	}
 	if err != nil {
@@ -290,7 +304,8 @@ func (s *Service) result(ctx context.Context, j *Job, h record.Head) error {
 	return nil
 }
 
-func (s *Service) tell(ctx context.Context, b *record.Job) error {
+// publish publishes the next record of an attempt.
+func (s *Service) publish(ctx context.Context, b *record.Job) error {
 	b.Beat++
 	value, err := json.Marshal(b)
 	if err != nil {
@@ -303,7 +318,7 @@ func (s *Service) beat(ctx context.Context) error {
 	if s.run == nil {
 		return nil
 	}
-	return s.tell(ctx, &s.run.beat)
+	return s.publish(ctx, &s.run.beat)
 }
 
 // start runs an attempt beside the loop.
@@ -343,7 +358,7 @@ func (s *Service) finish(ctx context.Context, f finish) error {
 	s.cfg.Log.Error("attempt failed", "job", beat.ID, "attempt", f.attempt, "err", f.err)
 	beat.State, beat.Step = beatFailed, f.err.Error()
 	f.job.beat(beat, time.Now()) // known here before it is read back, which changes nothing
-	return s.tell(ctx, &beat)
+	return s.publish(ctx, &beat)
 }
 
 // show makes the jobs visible to other goroutines.
@@ -363,7 +378,9 @@ func (s *Service) show() {
 func (s *Service) prune() {
 	var done []*Job
 	for _, j := range s.queue.Jobs() {
-		if !j.Open() && exists(filepath.Join(s.cfg.Dir, dirName(j.Request.ID))) && (j.Result == nil || len(j.Result.Artefacts) == 0 || len(j.Result.Weights) > 0) {
+		r := j.Result
+		needed := r != nil && len(r.Artefacts) > 0 && len(r.Weights) == 0
+		if !j.Open() && !needed && exists(filepath.Join(s.cfg.Dir, dirName(j.Request.ID))) {
 			done = append(done, j)
 		}
 	}

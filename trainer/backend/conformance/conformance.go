@@ -39,6 +39,28 @@ const (
 	batch                          = 8
 )
 
+// newCase is an epoch over all rows, as edited; edit may be nil.
+func newCase(name string, h *head.Head, losses []string, edit func(*backend.Epoch)) Case {
+	e := backend.Epoch{
+		Rows:        data.Shuffled(data.Rows(rows), 9, 1),
+		Batch:       batch,
+		LR:          0.1,
+		Momentum:    0.9,
+		WeightDecay: 5e-3,
+	}
+	if edit != nil {
+		edit(&e)
+	}
+	p := backend.Problem{
+		Train:  Rows(rows, 1),
+		Eval:   []*data.Set{Rows(40, 2), Rows(1, 3)},
+		Head:   h,
+		Losses: losses,
+		Batch:  batch + 3,
+	}
+	return Case{Name: name, Problem: p, Epoch: e}
+}
+
 // Cases are the problems that Check runs.
 func Cases() []Case {
 	linear, bottleneck := head.FreshLinear(features, classes, 5), head.Bottleneck(features, width, classes, 6)
@@ -47,24 +69,7 @@ func Cases() []Case {
 	}
 	var list []Case
 	add := func(name string, h *head.Head, losses []string, edit func(*backend.Epoch)) {
-		e := backend.Epoch{
-			Rows:        data.Shuffled(data.Rows(rows), 9, 1),
-			Batch:       batch,
-			LR:          0.1,
-			Momentum:    0.9,
-			WeightDecay: 5e-3,
-		}
-		if edit != nil {
-			edit(&e)
-		}
-		p := backend.Problem{
-			Train:  Rows(rows, 1),
-			Eval:   []*data.Set{Rows(40, 2), Rows(1, 3)},
-			Head:   h,
-			Losses: losses,
-			Batch:  batch + 3,
-		}
-		list = append(list, Case{Name: name, Problem: p, Epoch: e})
+		list = append(list, newCase(name, h, losses, edit))
 	}
 	ce := []string{"ce"}
 	half := Rows(rows+5, 4)

@@ -5,6 +5,6 @@
 //	}
 //
 // It makes small problems of its own ([Cases]), runs an epoch of each on the backend and on the reference, backend.Go,
-// and compares losses, parameters, velocities, histories, measurements and logits. It also checks that a session goes on
-// from a state with the same bits, and refuses epochs that make no sense. It knows no device.
+// and compares losses, parameters, velocities, histories, measurements and logits. It also checks that a session goes
+// on from a state with the same bits, and refuses epochs that make no sense. It knows no device.
 package conformance

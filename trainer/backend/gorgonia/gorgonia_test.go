@@ -47,15 +47,29 @@ func random(n, d, k int) *data.Set {
 
 // TestNarrow: one feature, one hidden unit, mini-batches of one row, all of which gorgonia would take for vectors.
 func TestNarrow(t *testing.T) {
-	for _, c := range []struct{ d, width, k, batch int }{{1, 0, 2, 1}, {1, 1, 2, 1}, {3, 1, 4, 5}, {1, 4, 3, 2}, {2, 2, 2, 3}, {4, 0, 3, 1}} {
+	for _, c := range []struct{ d, width, k, batch int }{
+		{1, 0, 2, 1}, {1, 1, 2, 1}, {3, 1, 4, 5}, {1, 4, 3, 2}, {2, 2, 2, 3}, {4, 0, 3, 1},
+	} {
 		h := head.FreshLinear(c.d, c.k, 3)
 		if c.width > 0 {
 			h = head.Bottleneck(c.d, c.width, c.k, 3)
 			h.Layers[0].B[0] = 0.5 // a unit that is not dead
 		}
-		p := backend.Problem{Train: random(11, c.d, c.k), Eval: []*data.Set{random(4, c.d, c.k)}, Head: h, Losses: []string{"ce"}, Batch: c.batch}
-		e := backend.Epoch{Rows: data.Shuffled(data.Rows(11), 1, 1), Batch: c.batch, LR: 0.1, Momentum: 0.9, WeightDecay: 0.01,
-			Mask: &backend.Mask{Keep: 0.7, Seed: 5, Restrict: true}}
+		p := backend.Problem{
+			Train:  random(11, c.d, c.k),
+			Eval:   []*data.Set{random(4, c.d, c.k)},
+			Head:   h,
+			Losses: []string{"ce"},
+			Batch:  c.batch,
+		}
+		e := backend.Epoch{
+			Rows:        data.Shuffled(data.Rows(11), 1, 1),
+			Batch:       c.batch,
+			LR:          0.1,
+			Momentum:    0.9,
+			WeightDecay: 0.01,
+			Mask:        &backend.Mask{Keep: 0.7, Seed: 5, Restrict: true},
+		}
 		var states [2]*backend.State
 		for i, b := range []backend.Backend{Backend{}, backend.Go{}} {
 			s, err := b.Open(p)
@@ -111,8 +125,14 @@ func TestOneGraphAShape(t *testing.T) {
 	}
 	defer opened.Close()
 	s := opened.(*session)
-	for _, e := range []backend.Epoch{{Batch: 16}, {Batch: 16}, {Batch: 7}, {Batch: 16, Mask: &backend.Mask{Keep: 0.5}},
-		{Batch: 16, Mask: &backend.Mask{Keep: 0.2, FirstStep: 9}}, {Batch: 16, Mask: &backend.Mask{Keep: 0.5, Restrict: true}}} {
+	for _, e := range []backend.Epoch{
+		{Batch: 16},
+		{Batch: 16},
+		{Batch: 7},
+		{Batch: 16, Mask: &backend.Mask{Keep: 0.5}},
+		{Batch: 16, Mask: &backend.Mask{Keep: 0.2, FirstStep: 9}},
+		{Batch: 16, Mask: &backend.Mask{Keep: 0.5, Restrict: true}},
+	} {
 		e.Rows, e.LR = data.Rows(50), 0.1
 		if _, err := s.Epoch(e); err != nil {
 			t.Fatal(err)
@@ -123,8 +143,8 @@ func TestOneGraphAShape(t *testing.T) {
 	}
 }
 
-// TestMachine: loss and gradients are those of gorgonia's own tape machine, to the bit, also of a mini-batch that has fewer
-// rows than the graph.
+// TestMachine: loss and gradients are those of gorgonia's own tape machine, to the bit, also of a mini-batch that has
+// fewer rows than the graph.
 func TestMachine(t *testing.T) {
 	p := backend.Problem{Train: random(20, 5, 3), Head: head.Bottleneck(5, 6, 3, 1), Losses: []string{"ce"}, Batch: 16}
 	for _, of := range []shape{{rows: 16}, {rows: 16, masked: true}, {rows: 16, masked: true, restrict: true}} {
@@ -170,8 +190,8 @@ func TestMachine(t *testing.T) {
 				t.Errorf("%+v, mini-batch %d: loss %v, the tape machine's is %v", of, b, loss, s.loss)
 			}
 			for i, v := range s.params {
-				if !slices.Equal(floats(v.grad), want[i]) {
-					t.Errorf("%+v, mini-batch %d: gradient %d is %v, the tape machine's %v", of, b, i, want[i], floats(v.grad))
+				if tapes := floats(v.grad); !slices.Equal(tapes, want[i]) {
+					t.Errorf("%+v, mini-batch %d: gradient %d is %v, the tape machine's %v", of, b, i, want[i], tapes)
 				}
 			}
 		}
@@ -183,7 +203,12 @@ func TestMachine(t *testing.T) {
 
 // BenchmarkEpoch is an epoch of 2,000 rows, 512 → 128 → 100, for both backends and both products, on one thread.
 func BenchmarkEpoch(b *testing.B) {
-	p := backend.Problem{Train: random(2000, 512, 100), Head: head.Bottleneck(512, 128, 100, 1), Losses: []string{"ce"}, Batch: 128}
+	p := backend.Problem{
+		Train:  random(2000, 512, 100),
+		Head:   head.Bottleneck(512, 128, 100, 1),
+		Losses: []string{"ce"},
+		Batch:  128,
+	}
 	gemms := map[string]head.GEMM{"gonum": head.Gonum{}}
 	if _, err := blas.Load(); err == nil {
 		gemms["openblas"] = blas.Best(slog.New(slog.NewTextHandler(io.Discard, nil)), 1)

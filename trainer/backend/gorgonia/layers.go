@@ -156,8 +156,8 @@ func lossAt(z *gorgonia.Node, rows *int, eval func(z, grad []float32) (float64, 
 	return o.apply(z)
 }
 
-// lossGradient multiplies grad, which the loss has written, by the gradient that the loss gets. The value of the loss is
-// an input, so that this runs after it.
+// lossGradient multiplies grad, which the loss has written, by the gradient that the loss gets. The value of the loss
+// is an input, so that this runs after it.
 func lossGradient(grad *tensor.Dense) *op {
 	return &op{
 		name:   "loss gradient",
