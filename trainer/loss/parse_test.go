@@ -134,7 +134,8 @@ func TestDocumented(t *testing.T) {
 		}
 		row := ""
 		for _, line := range strings.Split(string(b), "\n") {
-			if head, _, ok := strings.Cut(line, ": "); ok && strings.HasPrefix(head, "- ") && strings.Contains(head, "`"+e.name+"`") {
+			head, _, ok := strings.Cut(line, ": ")
+			if ok && strings.HasPrefix(head, "- ") && strings.Contains(head, "`"+e.name+"`") {
 				row = line
 			}
 		}
