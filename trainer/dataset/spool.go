@@ -10,8 +10,8 @@ import (
 
 // spool holds features that do not lie in their file as numbers one after the other (Parquet, CSV, compressed arrays):
 // a few in memory, more in an unlinked temporary file in the system's directory for those (TMPDIR). They are copied
-// into memory afterwards where they fit (Source.hold), so they should not take it twice; only where there can be no such
-// file does the spool keep them in memory, up to the bound.
+// into memory afterwards where they fit (Source.hold), so they should not take it twice. Only where there can be no
+// temporary file does the spool keep them in memory, up to the bound.
 type spool struct {
 	memory int64
 	bound  string // the setting that memory is, for errors
