@@ -84,7 +84,8 @@ func TestGemm(t *testing.T) {
 				for i, w := range want.Data {
 					// Sums of k products of at most 1: their order moves the last bits.
 					if d := math.Abs(float64(got.Data[i] - w)); !(d <= 1e-6*float64(size.k+2)) {
-						t.Fatalf("%+v, flags %d, α β %v: value %d is %v, want %v", size, flags, scale, i, got.Data[i], w)
+						t.Fatalf("%+v, flags %d, α β %v: value %d is %v, want %v",
+							size, flags, scale, i, got.Data[i], w)
 					}
 				}
 			}
@@ -166,7 +167,8 @@ func TestBest(t *testing.T) {
 		}
 		return string(out)
 	}
-	for setting, want := range map[string]string{"off": "switched off", "/nowhere/libopenblas.so": "/nowhere/libopenblas.so"} {
+	const nowhere = "/nowhere/libopenblas.so"
+	for setting, want := range map[string]string{"off": "switched off", nowhere: nowhere} {
 		out := child(setting)
 		if runtime.GOOS != "linux" {
 			want = ""

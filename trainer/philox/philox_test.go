@@ -33,8 +33,12 @@ func TestStreamsDiffer(t *testing.T) {
 	base := Stream{Seed: 1, Purpose: Mask, A: 2, B: 3}
 	seen := map[[4]uint32]Stream{}
 	for _, s := range []Stream{
-		base, {Seed: 2, Purpose: Mask, A: 2, B: 3}, {Seed: 1 << 32, Purpose: Mask, A: 2, B: 3},
-		{Seed: 1, Purpose: Order, A: 2, B: 3}, {Seed: 1, Purpose: Mask, A: 3, B: 3}, {Seed: 1, Purpose: Mask, A: 2, B: 2},
+		base,
+		{Seed: 2, Purpose: Mask, A: 2, B: 3},
+		{Seed: 1 << 32, Purpose: Mask, A: 2, B: 3},
+		{Seed: 1, Purpose: Order, A: 2, B: 3},
+		{Seed: 1, Purpose: Mask, A: 3, B: 3},
+		{Seed: 1, Purpose: Mask, A: 2, B: 2},
 	} {
 		w := s.Block4(0)
 		if other, ok := seen[w]; ok {

@@ -12,9 +12,13 @@ import (
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
 
-func short(list []recipe.Named) []recipe.Named {
-	for i := range list {
-		list[i].Config.Epochs, list[i].Config.Batch = 8, 16
+// candidates are cross-entropy, a short training, under several names.
+func candidates(names ...string) []recipe.Named {
+	var list []recipe.Named
+	for _, name := range names {
+		c := recipe.Named{Name: name, Config: recipe.CrossEntropy()}
+		c.Config.Epochs, c.Config.Batch = 8, 16
+		list = append(list, c)
 	}
 	return list
 }
@@ -23,8 +27,7 @@ func short(list []recipe.Named) []recipe.Named {
 func TestAutoTakesWhatIsBetter(t *testing.T) {
 	in := small()
 	in.Valid = conformance.Rows(400, 2)
-	list := short([]recipe.Named{{Name: "lazy", Config: recipe.CrossEntropy()}, {Name: "eager", Config: recipe.CrossEntropy()},
-		{Name: "mad", Config: recipe.CrossEntropy()}})
+	list := candidates("lazy", "eager", "mad")
 	list[0].Config.LR = 0
 	list[2].Config.LR, list[2].Config.WeightDecay = 1e6, 1
 	h, r, err := recipe.RunAuto(context.Background(), list, in, backend.Go{})
@@ -52,8 +55,7 @@ func logits(h *head.Head, in recipe.Input) []float32 {
 
 // TestAutoKeepsTheBaseline: candidates that are the same, or worse, do not replace it.
 func TestAutoKeepsTheBaseline(t *testing.T) {
-	list := short([]recipe.Named{{Name: "first", Config: recipe.CrossEntropy()}, {Name: "same", Config: recipe.CrossEntropy()},
-		{Name: "worse", Config: recipe.CrossEntropy()}})
+	list := candidates("first", "same", "worse")
 	list[2].Config.LR = 0
 	_, r, err := recipe.RunAuto(context.Background(), list, small(), backend.Go{})
 	if err != nil {
@@ -63,16 +65,17 @@ func TestAutoKeepsTheBaseline(t *testing.T) {
 		t.Errorf("chosen %s at level %v: %+v", r.Chosen, r.Level, r.Tried)
 	}
 	list[0].Config.Loss = "x"
-	if _, _, err := recipe.RunAuto(context.Background(), list, small(), backend.Go{}); err == nil || !strings.Contains(err.Error(), "auto: first:") {
+	_, _, err = recipe.RunAuto(context.Background(), list, small(), backend.Go{})
+	if err == nil || !strings.Contains(err.Error(), "auto: first:") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestAutoBaselineIsTheBestOfThose: of the candidates that are the baseline the best is, without a test; only the others
-// are tested, against it.
+// TestAutoBaselineIsTheBestOfThose: the best of the candidates that are marked as baseline is the baseline, without a
+// test; only the others are tested, against it.
 func TestAutoBaselineIsTheBestOfThose(t *testing.T) {
-	list := short([]recipe.Named{{Name: "lazy", Config: recipe.CrossEntropy(), Baseline: true}, {Name: "same", Config: recipe.CrossEntropy()},
-		{Name: "eager", Config: recipe.CrossEntropy(), Baseline: true}})
+	list := candidates("lazy", "same", "eager")
+	list[0].Baseline, list[2].Baseline = true, true
 	list[0].Config.LR = 0
 	_, r, err := recipe.RunAuto(context.Background(), list, small(), backend.Go{})
 	if err != nil {
@@ -108,8 +111,8 @@ func TestRealAuto(t *testing.T) {
 	acc, ece := score(t, h, test)
 	accBase, eceBase := score(t, base, test)
 	d := rowDifferences(h, base, recipe.Input{Valid: test})
-	t.Logf("%s, T %.3f: accuracy %.2f, ECE %.2f; cross-entropy and T: %.2f, %.2f; NLL %+.4f ± %.4f", r.Chosen, r.Temperature,
-		acc, ece, accBase, eceBase, d.Mean, d.SE)
+	t.Logf("%s, T %.3f: accuracy %.2f, ECE %.2f; cross-entropy and T: %.2f, %.2f; NLL %+.4f ± %.4f",
+		r.Chosen, r.Temperature, acc, ece, accBase, eceBase, d.Mean, d.SE)
 	if d.Mean > 2*d.SE {
 		t.Errorf("%s has an NLL higher by %v ± %v than cross-entropy with a temperature", r.Chosen, d.Mean, d.SE)
 	}

@@ -35,7 +35,11 @@ func run(t testing.TB, cfg recipe.Config, in recipe.Input) (*head.Head, recipe.R
 
 // drifted are 4,000 rows that train, 1,000 that validate and 5,000 that test, of a corruption.
 func drifted(t testing.TB, array string) (recipe.Input, *data.Set) {
-	in := recipe.Input{Train: realRows(t, array, "test_labels", 0, 4000), Valid: realRows(t, array, "test_labels", 4000, 5000), Current: realHead(t)}
+	in := recipe.Input{
+		Train:   realRows(t, array, "test_labels", 0, 4000),
+		Valid:   realRows(t, array, "test_labels", 4000, 5000),
+		Current: realHead(t),
+	}
 	return in, realRows(t, array, "test_labels", 5000, 10000)
 }
 
@@ -51,9 +55,11 @@ func TestRealDrift(t *testing.T) {
 		c.cfg.Seed, c.cfg.Epochs = 1, 15
 		h, report := run(t, c.cfg, in)
 		after, ece := score(t, h, test)
-		t.Logf("%s: accuracy %.2f -> %.2f, ECE %.2f -> %.2f, best epoch %d", c.name, before, after, eceBefore, ece, report.Best)
+		t.Logf("%s: accuracy %.2f -> %.2f, ECE %.2f -> %.2f, best epoch %d",
+			c.name, before, after, eceBefore, ece, report.Best)
 		if after-before < 15 || ece > c.ece {
-			t.Errorf("%s: accuracy %.2f -> %.2f, ECE %.2f; want a gain of 15 and ECE of at most %.1f", c.name, before, after, ece, c.ece)
+			t.Errorf("%s: accuracy %.2f -> %.2f, ECE %.2f; want a gain of 15 and ECE of at most %.1f",
+				c.name, before, after, ece, c.ece)
 		}
 	}
 }

@@ -26,7 +26,10 @@ func small() recipe.Input {
 // variants are every recipe and option, short.
 func variants() map[string]recipe.Config {
 	list := map[string]recipe.Config{
-		"cross-entropy": recipe.CrossEntropy(), "au": recipe.AU(), "stable": recipe.MaCCalStable(), "printed": recipe.MaCCalPrinted(),
+		"cross-entropy": recipe.CrossEntropy(),
+		"au":            recipe.AU(),
+		"stable":        recipe.MaCCalStable(),
+		"printed":       recipe.MaCCalPrinted(),
 	}
 	c := recipe.CrossEntropy()
 	c.Interleave = &recipe.Interleave{Loss: "sbece{variant:lb}", Share: 0.2, LR: 0.01, Batch: 40}
@@ -65,7 +68,8 @@ func TestRecipesLearn(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(r.Epochs) != 6 || r.Best < 1 || r.Epochs[r.Best-1].Valid.NLL >= r.Before.NLL {
-			t.Errorf("%s: best epoch %d of %d, NLL %v before: nothing was learnt", name, r.Best, len(r.Epochs), r.Before.NLL)
+			t.Errorf("%s: best epoch %d of %d, NLL %v before: nothing was learnt",
+				name, r.Best, len(r.Epochs), r.Before.NLL)
 		}
 		if _, err := json.Marshal(r); err != nil {
 			t.Errorf("%s: report: %v", name, err)
@@ -73,7 +77,8 @@ func TestRecipesLearn(t *testing.T) {
 	}
 }
 
-// TestHeadIsTheOneMeasured: the head that is returned has the validation NLL of the report's best epoch, scaling included.
+// TestHeadIsTheOneMeasured: the head that is returned has the validation NLL of the report's best epoch, scaling
+// included.
 func TestHeadIsTheOneMeasured(t *testing.T) {
 	for name, cfg := range variants() {
 		in := small()
@@ -189,7 +194,8 @@ func TestCheckpointsAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if err := other.Restore(good); !errors.Is(err, recipe.ErrCheckpoint) || !strings.Contains(err.Error(), "another configuration") {
+	err = other.Restore(good)
+	if !errors.Is(err, recipe.ErrCheckpoint) || !strings.Contains(err.Error(), "another configuration") {
 		t.Errorf("another seed: error %v", err)
 	}
 	if again, err := tr.Checkpoint(); err != nil || !slices.Equal(again, good) {
@@ -199,7 +205,9 @@ func TestCheckpointsAreChecked(t *testing.T) {
 
 func TestEarlyStopping(t *testing.T) {
 	cfg := recipe.CrossEntropy()
-	cfg.Head, cfg.Width, cfg.LR, cfg.WeightDecay, cfg.Epochs, cfg.Patience, cfg.Batch = recipe.HeadBottleneck, 64, 0.5, 0, 200, 3, 16
+	cfg.Head, cfg.Width = recipe.HeadBottleneck, 64
+	cfg.LR, cfg.WeightDecay = 0.5, 0
+	cfg.Epochs, cfg.Patience, cfg.Batch = 200, 3, 16
 	in := small()
 	h, r := mustRun(t, cfg, in)
 	if !r.Stopped || len(r.Epochs) != r.Best+3 {
@@ -224,7 +232,8 @@ func TestTemperedSelection(t *testing.T) {
 	best := r.Epochs[r.Best-1]
 	for _, e := range r.Epochs {
 		if e.Tempered < best.Tempered || e.Tempered > e.Valid.NLL+1e-6 {
-			t.Errorf("epoch %d: NLL %v, with a temperature %v; the best is %d with %v", e.Epoch, e.Valid.NLL, e.Tempered, r.Best, best.Tempered)
+			t.Errorf("epoch %d: NLL %v, with a temperature %v; the best is %d with %v",
+				e.Epoch, e.Valid.NLL, e.Tempered, r.Best, best.Tempered)
 		}
 	}
 	low := math.Inf(1)
@@ -332,7 +341,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCountsOfTheRows: with cdf rows au weighs by the scores of the current head on the training rows, counted here plainly.
+// TestCountsOfTheRows: with cdf rows au weighs by the scores of the current head on the training rows, which this test
+// counts plainly.
 func TestCountsOfTheRows(t *testing.T) {
 	in := small()
 	cfg := variants()["au, counts of the rows"]
@@ -360,7 +370,8 @@ func TestCountsOfTheRows(t *testing.T) {
 	}
 	in.CDF, in.Current = nil, nil
 	cfg.Head = recipe.HeadLinear
-	if _, err := recipe.New(cfg, in, backend.Go{}); err == nil || !strings.Contains(err.Error(), `cdf "rows", but no current head is given`) {
+	_, err := recipe.New(cfg, in, backend.Go{})
+	if err == nil || !strings.Contains(err.Error(), `cdf "rows", but no current head is given`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -375,10 +386,14 @@ func TestConfigErrors(t *testing.T) {
 		"momentum 1":                   func(c *recipe.Config) { c.Momentum = 1 },
 		`cdf "x", allowed batch, rows`: func(c *recipe.Config) { c.CDF = "x" },
 		`cdf "rows", allowed with the loss au: the loss is ce`: func(c *recipe.Config) { c.CDF = recipe.CDFRows },
-		"au of the CSFs msp and margin, allowed is one":        func(c *recipe.Config) { c.CDF, c.Loss = recipe.CDFRows, "au + au{csf:margin}" },
-		"mixup 2":                      func(c *recipe.Config) { c.Mixup = 2 },
-		`schedule: kind "x"`:           func(c *recipe.Config) { c.Schedule = optim.Schedule{Kind: "x"} },
-		"interleave: share 1":          func(c *recipe.Config) { c.Interleave = &recipe.Interleave{Loss: "ce", Share: 1} },
+		"au of the CSFs msp and margin, allowed is one": func(c *recipe.Config) {
+			c.CDF, c.Loss = recipe.CDFRows, "au + au{csf:margin}"
+		},
+		"mixup 2":            func(c *recipe.Config) { c.Mixup = 2 },
+		`schedule: kind "x"`: func(c *recipe.Config) { c.Schedule = optim.Schedule{Kind: "x"} },
+		"interleave: share 1": func(c *recipe.Config) {
+			c.Interleave = &recipe.Interleave{Loss: "ce", Share: 1}
+		},
 		`interleave: loss "x"`:         func(c *recipe.Config) { c.Interleave = &recipe.Interleave{Loss: "x"} },
 		"no current head":              nil,
 		"maccal: gamma -1":             func(c *recipe.Config) { *c = recipe.MaCCalStable(); c.MaCCal.Gamma = -1 },
@@ -406,8 +421,8 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestEveryPartOfMaCCalCanBeSwitchedOff: each switch gives another training, and without masks the rest has no effect on
-// the weights.
+// TestEveryPartOfMaCCalCanBeSwitchedOff: each switch gives another training, and without masks the rest has no effect
+// on the weights.
 func TestEveryPartOfMaCCalCanBeSwitchedOff(t *testing.T) {
 	base := variants()["stable"]
 	whole, _ := mustRun(t, base, small())

@@ -52,7 +52,8 @@ func TestRefitOfNothing(t *testing.T) {
 	if h, err := recipe.Refit(context.Background(), cfg, in, 0, backend.Go{}); err != nil || !same(h, in.Current) {
 		t.Errorf("0 epochs: %v, want the current head", err)
 	}
-	if _, err := recipe.Refit(context.Background(), cfg, in, 7, backend.Go{}); err == nil || !strings.Contains(err.Error(), "epoch 7, allowed 0..6") {
+	_, err := recipe.Refit(context.Background(), cfg, in, 7, backend.Go{})
+	if err == nil || !strings.Contains(err.Error(), "epoch 7, allowed 0..6") {
 		t.Errorf("7 of 6 epochs: error %v", err)
 	}
 }

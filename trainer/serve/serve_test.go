@@ -11,7 +11,11 @@ import (
 
 // TestLogits holds the logits of rows against plain sums in float64, and against the same rows in another order.
 func TestLogits(t *testing.T) {
-	for name, h := range map[string]*head.Head{"linear": head.FreshLinear(33, 7, 1), "bottleneck": head.Bottleneck(20, 11, 5, 2), "wide": head.Bottleneck(3, 40, 2, 3)} {
+	for name, h := range map[string]*head.Head{
+		"linear":     head.FreshLinear(33, 7, 1),
+		"bottleneck": head.Bottleneck(20, 11, 5, 2),
+		"wide":       head.Bottleneck(3, 40, 2, 3),
+	} {
 		s, err := New(h)
 		if err != nil {
 			t.Fatal(err)
