@@ -84,8 +84,7 @@ func (j job) try(t *trial, p problem) error {
 		t.Plain, err = rate(logitsOf(p.in.Current, p.test), p.test.Y)
 		if err == nil && j.method.kind == temperature {
 			var c calibrator.Temperature
-			if c, _, err = calibrator.FitTemperature(calibrator.NewData(logitsOf(p.in.Current, p.cal), p.cal.K, p.cal.Y, nil),
-				calibrator.Options{}); err == nil {
+			if c, _, err = fitTemperature(p.in.Current, p.cal); err == nil {
 				t.Plain, err = ratedAt(p.in.Current, p.test, c.T())
 			}
 		}
@@ -127,8 +126,7 @@ func (t *trial) train(c recipe.Config, p problem, again bool) error {
 			return err
 		}
 	}
-	fitted, report, err := calibrator.FitTemperature(calibrator.NewData(logitsOf(h, p.in.Valid), p.in.Valid.K, p.in.Valid.Y, nil),
-		calibrator.Options{})
+	fitted, report, err := fitTemperature(h, p.in.Valid)
 	if err != nil {
 		return err
 	}
@@ -157,6 +155,12 @@ func (o *outcome) note(r recipe.Report) {
 		e := r.Epochs[r.Best-1]
 		o.ValidNLL, o.Q = e.Valid.NLL, e.Q
 	}
+}
+
+// fitTemperature is the temperature of a head on rows.
+func fitTemperature(h *head.Head, rows *data.Set) (calibrator.Temperature, calibrator.FitReport, error) {
+	d := calibrator.NewData(logitsOf(h, rows), rows.K, rows.Y, nil)
+	return calibrator.FitTemperature(d, calibrator.Options{})
 }
 
 func ratedAt(h *head.Head, test *data.Set, temperature float64) (outcome, error) {

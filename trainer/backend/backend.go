@@ -45,7 +45,7 @@ type Problem struct {
 type Session interface {
 	// Epoch runs the mini-batches of e. After an error the parameters are undefined.
 	Epoch(e Epoch) (EpochResult, error)
-	// Measure computes what the head as viewed by w says about a set: TrainSet, or a place in Problem.Eval.
+	// Measure scores the head, with its weights as viewed by w, on a set: TrainSet, or a place in Problem.Eval.
 	Measure(set int, w Weights) (Measure, error)
 	// Logits writes the n×K logits of a set.
 	Logits(set int, w Weights, dst []float32) error
@@ -103,14 +103,14 @@ type Mix struct {
 	Lambda  []float32
 }
 
-// Weights says how the weights are seen in a measurement: multiplied by Scale (0 means 1), or by Mask of step
+// Weights is the view of the weights in a measurement: multiplied by Scale (0 means 1), or by Mask of step
 // FirstStep, which is the same for all rows.
 type Weights struct {
 	Scale float32
 	Mask  *Mask
 }
 
-// EpochResult has what the epoch's mini-batches said before each update.
+// EpochResult sums up the epoch's mini-batches, each before its update.
 type EpochResult struct {
 	// Loss is the mean over mini-batches of the loss, each weighted by its rows.
 	Loss float64

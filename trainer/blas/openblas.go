@@ -110,7 +110,7 @@ func open(name string) (*OpenBLAS, error) {
 // Path is the name that the library was found under.
 func (l *OpenBLAS) Path() string { return l.path }
 
-// Config is the library's version, options and kernels, as it says itself.
+// Config is the library's version, options and kernels, in its own words.
 func (l *OpenBLAS) Config() string { return strings.TrimSpace(l.config()) }
 
 // SetThreads sets how many threads a large product uses: one number for the whole process.

@@ -19,7 +19,7 @@ func load() (*OpenBLAS, error) {
 // Path is the name that the library was found under.
 func (*OpenBLAS) Path() string { return "" }
 
-// Config is what the library says of itself.
+// Config is the library's version, options and kernels.
 func (*OpenBLAS) Config() string { return "" }
 
 // SetThreads sets how many threads a large product uses.

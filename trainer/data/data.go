@@ -8,7 +8,7 @@ import (
 	"github.com/plumbline/plumbline/trainer/philox"
 )
 
-// Set is a view of labelled rows: features are not copied, and nobody writes to them.
+// Set is a view of labelled rows: features are not copied, and are read-only.
 type Set struct {
 	// D is the number of features, K the number of classes.
 	D, K int
@@ -17,7 +17,7 @@ type Set struct {
 	X      []float32
 	Half   []uint16
 	Stored *Stored
-	// Index says for each of the n rows which row of X, Half or Stored it is; nil means the same.
+	// Index has for each of the n rows its row in X, Half or Stored; nil means the same row.
 	Index []int32
 	// Y has the n labels, each in [0, K).
 	Y []int32

@@ -40,7 +40,7 @@ func (s *Set) Order(rows []int32, seed uint64, epoch int) []int32 {
 	return rows
 }
 
-// ByPlace sorts rows by where their features lie: to read them all, where their order is of no account.
+// ByPlace sorts rows by where their features lie: for a reader of all rows that needs no other order.
 func (s *Set) ByPlace(rows []int32) []int32 {
 	if s.Stored != nil {
 		slices.SortFunc(rows, func(a, b int32) int { return s.place(int(a)) - s.place(int(b)) })

@@ -26,8 +26,8 @@ type Region struct {
 // block once, in one piece. float16 numbers are kept as such and converted when a mini-batch asks for them. It is safe
 // for concurrent use.
 //
-// Reading may fail in the middle of a training, where nobody waits for an error: rows that cannot be read become NaN,
-// which ends the training as diverged, and Err says why.
+// A read may fail in the middle of a training, where no caller takes an error: rows that cannot be read become NaN,
+// which ends the training as diverged, and Err returns the reason.
 type Stored struct {
 	d       int
 	regions []Region

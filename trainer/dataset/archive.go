@@ -34,10 +34,10 @@ type ArchiveUse struct {
 	LeftOut []string // files that are not of an archive, and why
 }
 
-// AddArchive adds the rows of the span: those predicted in it that had their label by its end. So the span alone says
-// which they are, however long ago it was, as long as the archive has them. A file is there when it is complete:
-// archive waits until every partition has one that goes on beyond the range. Files that are open stay readable when
-// the archive removes them; one that it removed before is noted.
+// AddArchive adds the rows of the span: those predicted in it that had their label by its end. So the span alone
+// determines them, however long ago it was, as long as the archive has them. The archive shows only complete files:
+// AddArchive waits until every partition has one that goes on beyond the span. Open files stay readable when the
+// archive removes them; files that it removed before are counted.
 func (s *Source) AddArchive(ctx context.Context, of Archive) (use ArchiveUse, err error) {
 	files, err := of.wait(ctx, &use)
 	if err != nil {

@@ -17,9 +17,9 @@ var shadowSuffix = regexp.MustCompile(`(\+head[0-9]+)+$`)
 // backbone is the version whose features a version has: a new head is put on the features of the old one.
 func backbone(version string) string { return shadowSuffix.ReplaceAllString(version, "") }
 
-// AddFiles adds the rows of files and directories, and says which were read and what was left out. Features of two
-// backbones mean two things: of files that say whose rows they have, those of the model and backbone are taken, in
-// directories too; files that say nothing are taken.
+// AddFiles adds the rows of files and directories, and returns which were read and which were left out. Features of two
+// backbones mean two things: files that name a model and version are taken where these are the wanted model and
+// backbone, in directories too. Files that name none are taken.
 func (s *Source) AddFiles(entries []string, model, version string) (read, leftOut []string, err error) {
 	of := backbone(version)
 	s.wanted = func(m, v string) bool {
@@ -71,11 +71,11 @@ func (s *Source) entry(name string, others map[string]int) (read []string, err e
 	return read, nil
 }
 
-// listFiles are the files of an entry: itself, or those of a directory. Where files of an archive are in it, what is
-// none is damaged or somebody else's.
+// listFiles are the files of an entry: itself, or those of a directory. In a directory with files of an archive, other
+// files are damaged or foreign.
 func listFiles(s *Source, entry string) (paths []string, listed bool, err error) {
 	if st, err := os.Stat(entry); err != nil || !st.IsDir() {
-		//nolint:nilerr // whoever opens it says what is wrong; npz files have the name of an array behind theirs
+		//nolint:nilerr // opening it returns the error; npz files have the name of an array behind theirs
 		return []string{entry}, false, nil
 	}
 	if paths, err = archiveListing(entry); err != nil {

@@ -14,7 +14,7 @@ type Rows struct {
 	NoFeatures int    `json:"no_features"` // null, or not finite
 	Repeated   int    `json:"repeated"`    // rows of an archive that were there before, by id and time
 	Files      int    `json:"files"`
-	// NotFinite of the rows without features have some that are NaN, infinite or beyond float32; the first is told.
+	// NotFinite of the rows without features have some that are NaN, infinite or beyond float32; FirstNotFinite is one.
 	NotFinite      int    `json:"not_finite,omitempty"`
 	FirstNotFinite string `json:"first_not_finite,omitempty"`
 

@@ -106,8 +106,8 @@ func (s *Source) badLabel(row, k int) error {
 	return fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", of.path, of.label, inFile, s.labels[row], k-1)
 }
 
-// MostClasses is how many classes are believed where labels alone, or a request, say it: as many as a stream may have.
-// One stray label would else take all memory.
+// MostClasses bounds the number of classes that is taken from labels alone, or from a request: as many as a stream may
+// have. Without it one stray label would take all memory.
 const MostClasses = 1 << 17
 
 // classes is the highest label and one.
@@ -160,7 +160,7 @@ func (s *Source) hold(out *data.Set) (err error) {
 }
 
 // newest is the last n rows of a set, all where n is 0, in the order of time, of id where times are equal, and of their
-// place: which files the rows came from is of no account where they have ids.
+// place. So the order of rows with ids does not depend on their files.
 func (s *Source) newest(set *data.Set, n int) *data.Set {
 	rows := data.Rows(set.N())
 	if set.Time != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/plumbline/plumbline/trainer/head"
 )
 
-// Named is a recipe with a name. Baseline says that it is one of those of which the best is what the others must beat;
-// the first always is.
+// Named is a recipe with a name. The others must beat the best of the recipes that are marked as Baseline; the first
+// always counts as one.
 type Named struct {
 	Name     string `json:"name"`
 	Config   Config `json:"config"`

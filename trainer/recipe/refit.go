@@ -11,8 +11,8 @@ import (
 
 // Refit trains once more, from the start, on training and validation rows together, for as many epochs as the best one
 // of a training of cfg had (Report.Best) and by the same schedule; 0 epochs give the current head. What was chosen on
-// the validation rows (epoch, rate, temperature) stays as it was chosen. The head has seen the validation rows: what is
-// measured on them says nothing about it, so it needs others to prove itself on.
+// the validation rows (epoch, rate, temperature) stays as it was chosen. The head has seen the validation rows, so it
+// must be measured on others.
 func Refit(ctx context.Context, cfg Config, in Input, best int, b backend.Backend) (*head.Head, error) {
 	if best < 0 || best > cfg.Epochs {
 		return nil, fmt.Errorf("refit: epoch %d, allowed 0..%d", best, cfg.Epochs)

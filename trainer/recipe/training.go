@@ -165,7 +165,7 @@ func (t *Training) inference() backend.Weights {
 	return backend.Weights{Scale: 1}
 }
 
-// Done says that no epoch is left.
+// Done is whether no epoch is left.
 func (t *Training) Done() bool { return len(t.report.Epochs) >= t.cfg.Epochs || t.report.Stopped }
 
 // Report is the report so far.
@@ -192,7 +192,7 @@ func (t *Training) Step() error {
 		}
 		nll = r.Tempered
 	}
-	// A fresh head's first epoch always counts: its initial weights say nothing.
+	// A fresh head's first epoch always counts: its initial weights are random.
 	if nll < t.bestNLL || e == 0 && t.cfg.Head != HeadCurrent || t.cfg.KeepLast {
 		if err := t.keep(e+1, nll); err != nil {
 			return err
@@ -202,8 +202,8 @@ func (t *Training) Step() error {
 		return fmt.Errorf("epoch %d: measurement: %w", e+1, err)
 	}
 	t.report.Epochs = append(t.report.Epochs, r)
-	worse := e + 1 - t.report.Best // epochs since the best
-	t.report.Stopped = t.cfg.Patience > 0 && !t.cfg.KeepLast && worse >= t.cfg.Patience && e+1 < t.cfg.Epochs
+	sinceBest := e + 1 - t.report.Best
+	t.report.Stopped = t.cfg.Patience > 0 && !t.cfg.KeepLast && sinceBest >= t.cfg.Patience && e+1 < t.cfg.Epochs
 	return nil
 }
 

@@ -24,13 +24,13 @@ import (
 // rows as .npz files beside it, the result as files in a directory that the request names.
 //
 // The program's standard input is open for as long as the job is wanted: a trainer that is killed closes it. A line of
-// its standard output that is a JSON object with progress, and perhaps step and nll, tells how far it is.
+// its standard output that is a JSON object with progress, and perhaps step and nll, reports progress.
 type Command struct {
 	Args []string
 	// Load gives the rows that are exported; nil: none are, the program has its own.
 	Load Load
-	// Guard is how a process is started that calls Guard with the arguments behind these: a program of this kind ends,
-	// with all that it has started, also when this process is killed. nil: the program is started directly.
+	// Guard is the command line of a process that calls the function Guard with the arguments behind these. Guarded,
+	// the program ends with all that it has started, also when this process is killed. nil: it is started directly.
 	Guard []string
 	// Grace is what the program gets after SIGTERM.
 	Grace time.Duration
@@ -114,7 +114,7 @@ func (c *Command) clean(t Task) error {
 	return errors.Join(os.Remove(filepath.Join(t.Dir, fileTrain)), os.Remove(filepath.Join(t.Dir, fileValidation)))
 }
 
-// exitText says how a program ended that failed, and its last words where there are any.
+// exitText is how a program failed, with the last line of its standard error where it has one.
 func exitText(err error, last string) string {
 	text := err.Error()
 	// A guard passes a signal on as an exit code.
@@ -152,7 +152,7 @@ func (c *Command) complete(t Task, features int) error {
 
 const maxONNX = 8 << 30
 
-// prepare writes the program's files, and says how many features its rows have, 0 where there are no rows.
+// prepare writes the program's files, and returns how many features its rows have, 0 where there are no rows.
 func (c *Command) prepare(ctx context.Context, t Task) (file string, features int, err error) {
 	dir, err := filepath.Abs(t.Dir)
 	if err != nil {

@@ -41,7 +41,7 @@ func Guard(args []string, grace time.Duration) (code int) {
 	}
 	alone := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // nobody writes: it ends when the trainer does
+		_, _ = io.Copy(io.Discard, os.Stdin) // nothing is written to it: it ends when the trainer does
 		close(alone)
 	}()
 	ended := make(chan error, 1)

@@ -59,7 +59,7 @@ func (j *Job) State() string {
 	return StateWaiting
 }
 
-// Open says that there is something to do.
+// Open is whether the job has neither a result nor a cancellation.
 func (j *Job) Open() bool { return j.Result == nil && j.Cancel == nil }
 
 // States of the records of an attempt (record.Job).
@@ -70,7 +70,7 @@ const (
 	beatStopped = "stopped" // by the trainer's shutdown; not a failure
 )
 
-// Queue is what the logs of the finetune and heads topics say, in the order in which they are read.
+// Queue is the state of all jobs after the records of the finetune and heads topics that have been read.
 type Queue struct {
 	jobs  map[string]*Job
 	order []string
@@ -207,13 +207,12 @@ func (j *Job) plot(b record.Job) {
 type Limits struct {
 	Attempts  int
 	LostAfter time.Duration
-	// Pause is waited after a failed attempt, times the failures so far.
+	// Pause, times the failures so far, is the wait after a failed attempt.
 	Pause time.Duration
 }
 
-// Next returns the first job that trainer me may claim now; last says that its attempts are used up, so that it is to
-// be reported as failed. nil: there is nothing to do. A job that me holds in the log, but does not run, was cut off by
-// a restart of it.
+// Next returns the first job that trainer me may claim now, or nil; last is set where its attempts are used up and it
+// is to be reported as failed. A job that me has claimed in the log, but does not run, was cut off by a restart of me.
 func (q *Queue) Next(me string, now time.Time, l Limits) (j *Job, last bool) {
 	for _, id := range q.order {
 		j := q.jobs[id]

@@ -24,7 +24,7 @@ type Rows struct {
 	Train, Valid *data.Set
 	// Current is the head that serves, nil where it is not known.
 	Current *head.Head
-	// Used says where the rows are from and what was left out: part of the evidence.
+	// Used is where the rows are from and what was left out: part of the evidence.
 	Used any
 	// Close, where it is not nil, is called after the last use of the rows.
 	Close func()
@@ -52,7 +52,7 @@ type Load func(ctx context.Context, r record.Finetune) (Rows, error)
 // Recipes is the built-in Runner: recipes of package recipe, on a backend.
 type Recipes struct {
 	Load Load
-	// Plan gives the trainings of a recipe by its name; auto says that the best of them is chosen.
+	// Plan gives the trainings of a recipe by its name; auto is set where the best of them is chosen.
 	Plan func(name string, seed uint64) (trainings []recipe.Named, auto bool, err error)
 	// Backend opens what computes.
 	Backend func() (backend.Backend, error)
@@ -62,7 +62,7 @@ type Recipes struct {
 	SaveEvery time.Duration
 }
 
-// Evidence is what the built-in runner says about a result; both scores are of the validation rows, the newest ones.
+// Evidence is the built-in runner's account of a result; both scores are of the validation rows, the newest ones.
 type Evidence struct {
 	Recipe  string             `json:"recipe"`
 	Backend string             `json:"backend"`
@@ -174,7 +174,7 @@ func (t *trainings) run(ctx context.Context) (*head.Head, recipe.AutoReport, err
 	return h, r, err
 }
 
-// progress tells how far the training at hand is.
+// progress reports how far the training at hand is.
 func (t *trainings) progress(c recipe.Named, epochs []recipe.EpochReport) {
 	nll := 0.0
 	if len(epochs) > 0 {

@@ -26,7 +26,7 @@ const (
 	resultDir   = "result"
 )
 
-// Report is report.json of a result: what a runner says about it. Evidence is passed on as it is.
+// Report is report.json of a result, by its runner. Evidence is passed on unread.
 type Report struct {
 	Outcome  string          `json:"outcome"` // trained | unchanged
 	Why      string          `json:"why"`
