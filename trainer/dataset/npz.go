@@ -89,7 +89,7 @@ func (s *Source) arrays(z npzFile, f *os.File, path, array, labels string) error
 	if err := s.npzTimes(z, x.Shape[0]); err != nil {
 		return err
 	}
-	s.spanned(first, s.times[timed:])
+	s.Outside = append(s.Outside, s.Span.outside(first, s.times[timed:])...)
 	return s.npzFeatures(x, f, path)
 }
 

@@ -75,7 +75,8 @@ func (s *Source) collect(out *data.Set) error {
 		case outside[i]:
 			s.Used.Outside++
 		case int(label) >= out.K:
-			return s.badLabel(i, out.K)
+			of, row := s.place(i)
+			return of.badLabel(row, label, out.K)
 		case label < 0:
 			s.Used.Unlabelled++
 		case null[i]:
@@ -101,9 +102,8 @@ func (s *Source) collect(out *data.Set) error {
 }
 
 // badLabel says that the label of a row is none of k classes.
-func (s *Source) badLabel(row, k int) error {
-	of, inFile := s.place(row)
-	return fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", of.path, of.label, inFile, s.labels[row], k-1)
+func (f sourceFile) badLabel(row int, label int32, k int) error {
+	return fmt.Errorf("%s: %s: row %d: label %d, allowed 0..%d", f.path, f.label, row, label, k-1)
 }
 
 // MostClasses bounds the number of classes that is taken from labels alone, or from a request: as many as a stream may
@@ -115,8 +115,9 @@ func (s *Source) classes() (int, error) {
 	k := 2
 	for i, y := range s.labels {
 		if y >= MostClasses {
+			of, row := s.place(i)
 			return 0, fmt.Errorf("%w where neither a head nor logits say the number of classes",
-				s.badLabel(i, MostClasses))
+				of.badLabel(row, y, MostClasses))
 		}
 		k = max(k, int(y)+1)
 	}

@@ -163,7 +163,7 @@ func (s *Source) part(path string, f *os.File, values *spool, p *table.FeaturePa
 	}
 	s.untimed = s.untimed || p.TS == nil
 	s.times = append(s.times, p.TS...)
-	s.spanned(first, p.TS)
+	s.Outside = append(s.Outside, s.Span.outside(first, p.TS)...)
 	for _, id := range p.IDs {
 		s.keys = append(s.keys, rowKey(id))
 	}
@@ -195,16 +195,17 @@ func (s *Source) features(path string, f *os.File, values *spool, p *table.Featu
 	return nil
 }
 
-// spanned marks the rows whose times are not of the span; those without times are of any.
-func (s *Source) spanned(first int, ts []int64) {
-	if s.Span == nil {
-		return
+// outside are the rows whose times are not of the span, the first of which is row first. nil has all times.
+func (s *Span) outside(first int, ts []int64) (rows []int32) {
+	if s == nil {
+		return nil
 	}
 	for i, t := range ts {
-		if t < s.Span.From || t >= s.Span.To {
-			s.Outside = append(s.Outside, int32(first+i)) //nolint:gosec // rows that are in memory
+		if t < s.From || t >= s.To {
+			rows = append(rows, int32(first+i)) //nolint:gosec // rows that are in memory
 		}
 	}
+	return rows
 }
 
 // fill adds rows without features.
@@ -274,7 +275,11 @@ func (s *Source) try(path string, only bool, add func() error) error {
 	if err == nil {
 		return nil
 	}
-	s.forget(&before)
+	// What a damaged file has added is taken back.
+	for _, c := range s.open[len(before.open):] {
+		_ = c.Close() // it was for reading
+	}
+	*s = before
 	var other otherVersionError
 	switch {
 	case only, errors.As(err, &other), errors.Is(err, ErrOtherRows):
@@ -287,15 +292,6 @@ func (s *Source) try(path string, only bool, add func() error) error {
 		s.Used.Unreadable = append(s.Used.Unreadable, err.Error())
 	}
 	return nil
-}
-
-// forget takes back what a damaged file has added.
-func (s *Source) forget(before *Source) {
-	open := s.open[len(before.open):]
-	for _, c := range open {
-		_ = c.Close() // it was for reading
-	}
-	*s = *before
 }
 
 func archiveListing(dir string) ([]string, error) {
