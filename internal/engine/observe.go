@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/plumbline/plumbline/arrowio"
@@ -13,7 +12,9 @@ import (
 // observe hands outputs of the model tasks to what lives in this process: calibrators to the shards, everything to
 // the history behind the page, decisions to the log.
 func (rt *Engine) observe(ms []pipeline.Message) {
-	rt.Show(ms)
+	for i := range ms {
+		rt.Show(ms[i].Record)
+	}
 	for i := range ms {
 		rt.logRecord(ms[i].Record)
 		if rt.Listen != nil {
@@ -22,16 +23,10 @@ func (rt *Engine) observe(ms []pipeline.Message) {
 	}
 }
 
-// Show hands outputs to the history and the shards, without news for the log.
-func (rt *Engine) Show(ms []pipeline.Message) {
-	for i := range ms {
-		rec, err := recordOf(&ms[i])
-		if err == nil {
-			err = rt.showRecord(rec)
-		}
-		if err != nil {
-			rt.Log.Error("output cannot be shown", "stream", ms[i].Stream, "key", string(ms[i].Key), "err", err)
-		}
+// Show hands a record to the history and the shards, without news for the log.
+func (rt *Engine) Show(rec any) {
+	if err := rt.showRecord(rec); err != nil {
+		rt.Log.Error("record cannot be shown", "type", fmt.Sprintf("%T", rec), "err", err)
 	}
 }
 
@@ -61,32 +56,6 @@ func (rt *Engine) showRecord(rec any) error {
 		return rt.Tuning.Record(r)
 	}
 	return nil
-}
-
-// recordOf is the record of an output. A task that was restored has the bytes of its latest ones alone.
-func recordOf(m *pipeline.Message) (any, error) {
-	if m.Record != nil {
-		return m.Record, nil
-	}
-	var rec any
-	switch m.Stream {
-	case pipeline.StreamSnapshots:
-		rec = new(record.Snapshot)
-	case pipeline.StreamAlerts:
-		rec = new(record.Alert)
-	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
-		rec = new(record.Calibrator)
-	case pipeline.StreamFinetune:
-		rec = new(record.Finetune)
-	case pipeline.StreamHeads:
-		return record.DecodeHeads(m.Value)
-	default:
-		return nil, nil
-	}
-	if err := json.Unmarshal(m.Value, rec); err != nil {
-		return nil, fmt.Errorf("%T: %w", rec, err)
-	}
-	return rec, nil
 }
 
 func (rt *Engine) addCalibrator(c *record.Calibrator) error {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/record"
 	"github.com/plumbline/plumbline/sinks/metrics"
 	"github.com/plumbline/plumbline/web"
 	"github.com/plumbline/plumbline/web/calibrate"
@@ -245,14 +246,20 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 
 // recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever
 // they come: they are shown beside, one task's after the other's, while tasks still restore.
-func (r *KafkaRun) recall(ms []pipeline.Message) {
-	isSnapshot := func(m pipeline.Message) bool { return m.Stream == pipeline.StreamSnapshots }
-	snapshots := slices.DeleteFunc(slices.Clone(ms), func(m pipeline.Message) bool { return !isSnapshot(m) })
-	r.Show(slices.DeleteFunc(ms, isSnapshot))
+func (r *KafkaRun) recall(decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
+	for _, rec := range decided {
+		r.Show(rec)
+	}
 	go func() {
 		r.recalling.Lock()
 		defer r.recalling.Unlock()
-		r.Show(snapshots)
+		for s, err := range snapshots {
+			if err != nil {
+				r.Log.Error("snapshot of a checkpoint cannot be shown", "err", err)
+				continue
+			}
+			r.Show(s)
+		}
 	}()
 }
 

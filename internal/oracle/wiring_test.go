@@ -20,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/internal/engine"
 	opmodel "github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
+	published "github.com/plumbline/plumbline/pipeline/record"
 )
 
 // wiring builds tasks from a configuration file's text, as `plumbline run` does.
@@ -138,10 +139,18 @@ func (m *model) restore(checkpoint []byte) {
 
 // show gives an output of a model task to what shards apply: calibrators and canaries come into force, heads end.
 func (w *wiring) show(m message) {
-	switch s := pipeline.Stream(m.stream); s {
-	case pipeline.StreamCalibrators, pipeline.StreamDecisions, pipeline.StreamHeads:
-		w.e.Show([]pipeline.Message{{Stream: s, Key: []byte(m.key), Value: m.value}})
+	var rec any
+	var err error
+	switch pipeline.Stream(m.stream) {
+	case pipeline.StreamCalibrators, pipeline.StreamDecisions:
+		rec, err = published.Decode[published.Calibrator](m.value)
+	case pipeline.StreamHeads:
+		rec, err = published.DecodeHeads(m.value)
+	default:
+		return
 	}
+	w.must(err)
+	w.e.Show(rec)
 }
 
 // putHead has the shards run a head that turns its features by so many classes and scales them.

@@ -129,7 +129,7 @@ func FuzzModelState(f *testing.F) {
 		if err := (taskState{task}).RestoreState(b); err != nil {
 			return
 		}
-		_ = task.Remembered()
+		_, _ = task.Remembered()
 		if _, err := (taskState{task}).AppendState(nil); err != nil {
 			t.Fatalf("taken and not writable: %v", err)
 		}

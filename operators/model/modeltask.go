@@ -1,9 +1,13 @@
 package model
 
 import (
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // This file has the methods that the runtime calls (pipeline.Task).
@@ -27,29 +31,33 @@ func (t *ModelTask) Decided() pipeline.Outputs {
 // Written implements pipeline.Task.
 func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
 
-// Remembered returns the latest snapshot of every window, the latest alert of every rule and alarm, and the latest
-// refit decision of every version. A restarted process shows these until new ones come.
-func (t *ModelTask) Remembered() []pipeline.Message {
-	var out []pipeline.Message
-	add := func(s pipeline.Stream, value []byte) {
-		if len(value) > 0 {
-			out = append(out, pipeline.Message{Stream: s, Value: value})
-		}
-	}
+// Remembered returns the latest alert of every rule and alarm, the latest refit decision of every version, and the
+// latest snapshot of every window. A restarted process shows these until new ones come. Snapshots are many, so each is
+// decoded when the caller asks for it.
+func (t *ModelTask) Remembered() (decided []any, snapshots iter.Seq2[*record.Snapshot, error]) {
+	var encoded [][]byte
 	for _, m := range t.models {
 		for _, v := range m.versions {
-			add(pipeline.StreamDecisions, v.Decision.Record)
+			if c := v.Decision.Record; c != nil {
+				decided = append(decided, c)
+			}
 			for _, k := range v.keys {
-				for _, value := range k.Snapshots {
-					add(pipeline.StreamSnapshots, value)
-				}
+				encoded = slices.AppendSeq(encoded, maps.Values(k.Snapshots))
 				for _, a := range k.Alerts {
-					add(pipeline.StreamAlerts, a.Last)
+					if a.Last.Record != nil {
+						decided = append(decided, a.Last.Record)
+					}
 				}
 			}
 		}
 	}
-	return out
+	return decided, func(yield func(*record.Snapshot, error) bool) {
+		for _, b := range encoded {
+			if !yield(record.Decode[record.Snapshot](b)) {
+				return
+			}
+		}
+	}
 }
 
 // Report prepares the task's status (pipeline.Registered).

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,14 +48,18 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 				c.Reason, c.Evidence.FitRows, c.Evidence.TestRows, c.Evidence.FitFrom, pipeline.Format(shift))
 		}
 	}
-	seen := map[pipeline.Stream]int{}
-	for _, m := range w.model.Remembered() {
-		seen[m.Stream]++
-		if !json.Valid(m.Value) {
-			t.Errorf("%s %s: no JSON", m.Stream, m.Key)
+	seen := map[string]int{}
+	decided, snapshots := w.model.Remembered()
+	for _, rec := range decided {
+		seen[fmt.Sprintf("%T", rec)]++
+	}
+	for s, err := range snapshots {
+		seen[fmt.Sprintf("%T", s)]++
+		if err != nil {
+			t.Error(err)
 		}
 	}
-	if seen[pipeline.StreamSnapshots] != 4 || seen[pipeline.StreamAlerts] != 1 || seen[pipeline.StreamDecisions] != 1 {
+	if seen["*record.Snapshot"] != 4 || seen["*record.Alert"] != 1 || seen["*record.Calibrator"] != 1 {
 		t.Errorf("remembered %v, want the latest of 4 windows, 1 rule and 1 model version", seen)
 	}
 }

@@ -1,7 +1,6 @@
 package alert
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -24,8 +23,8 @@ func SortByRule(ended []stage.Ended) {
 }
 
 func (s *Stage) end(k *stage.Key, e *stage.Ended, at int64) bool {
-	var last record.Alert
-	if e.State.State == stage.Inactive || json.Unmarshal(e.State.Last, &last) != nil {
+	last := e.State.Last.Record
+	if e.State.State == stage.Inactive || last == nil {
 		return false // nothing was published that would have to be resolved
 	}
 	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: last.Rule,

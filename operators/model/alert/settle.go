@@ -2,7 +2,6 @@ package alert
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -107,10 +106,10 @@ func (s *Stage) publish(k *stage.Key, own, whole *candidate, end int64) {
 			a.Change.InhibitedBy = by
 			s.send(k, a, a.Change, end)
 		case by != a.InhibitedBy:
-			var last record.Alert
-			if err := json.Unmarshal(a.Last, &last); err != nil {
+			if a.Last.Record == nil {
 				continue // the next change of the alert sets its inhibitor
 			}
+			last := *a.Last.Record
 			last.InhibitedBy, last.At = by, record.At(end)
 			if a.Refresh != nil {
 				a.Refresh(&last, end)
@@ -164,6 +163,6 @@ func (s *Stage) send(k *stage.Key, a *stage.Alert, out *record.Alert, end int64)
 	if err != nil {
 		panic("alert: an alert does not marshal: " + err.Error())
 	}
-	a.Last = m.Value
+	a.Last = stage.Published[record.Alert]{Record: out, Encoded: m.Value}
 	s.env.Emit(k, m)
 }

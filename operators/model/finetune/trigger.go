@@ -171,11 +171,7 @@ func (s *state) overBound(pane int64) (f finding, err error) {
 	n, nRef := set.LabelledRows(), s.reference.LabelledRows()
 	a, ref := now.Accuracy(), was.Accuracy()
 	f.evidence = record.FinetuneEvidence{Rows: n, Accuracy: a, AURC: stage.Number(now.AURC()), ReferenceRows: nRef,
-		ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC())}
-	// A restored task has an empty record before the first decision.
-	if last := s.version.Decision.Record; len(last) > 0 {
-		f.evidence.Refit = last
-	}
+		ReferenceAccuracy: ref, ReferenceAURC: stage.Number(was.AURC()), Refit: s.version.Decision.Encoded}
 	if f.evidence.ECE, f.evidence.ECENull, err = s.ece(set, pane, 0); err != nil {
 		return f, err
 	}
@@ -195,7 +191,7 @@ func (s *state) overBound(pane int64) (f finding, err error) {
 // sinceRefit checks the ECE that remains in the rows since recalibration was tried.
 func (s *state) sinceRefit(pane int64, f *finding) error {
 	d := &s.version.Decision
-	if len(d.Record) > 0 && (s.tried.at == 0 || s.tried.revision != d.Revision) {
+	if d.Record != nil && (s.tried.at == 0 || s.tried.revision != d.Revision) {
 		s.tried = tried{d.At, d.Revision}
 	}
 	at, cfg := s.tried.at, &s.stage.cfg

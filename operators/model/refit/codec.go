@@ -21,7 +21,7 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(s.revision))
 	last := &s.version.Decision
 	dst = binenc.AppendUvarint(binenc.AppendVarint(dst, last.At), uint64(last.Revision))
-	dst = binenc.AppendFloat64(binenc.AppendBytes(dst, last.Record), s.unit)
+	dst = binenc.AppendFloat64(last.Append(dst), s.unit)
 	dst = append(dst, binenc.Flags(s.pin != nil))
 	if s.pin != nil {
 		dst = binenc.AppendVarint(binenc.AppendString(binenc.AppendString(dst, s.pin.by), s.pin.why), s.pin.at)
@@ -52,8 +52,8 @@ func (s *State) Append(dst []byte) ([]byte, error) {
 func (s *State) Restore(in *binenc.Reader) error {
 	s.started = in.Byte() == 1
 	s.period, s.alarmAt, s.revision = in.Varint(), in.Varint(), int(in.Int("revision", 0, 1<<40))
-	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40)),
-		Record: slices.Clone(in.Bytes(binenc.MaxBytes))}
+	s.version.Decision = stage.Decision{At: in.Varint(), Revision: int(in.Int("revision", 0, 1<<40))}
+	s.version.Decision.Restore(in)
 	s.unit = in.Float64()
 	if in.Byte() == 1 {
 		s.pin = &pin{by: in.String(binenc.MaxName), why: in.String(binenc.MaxName), at: in.Varint()}

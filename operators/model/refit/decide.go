@@ -106,7 +106,8 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 		return fmt.Errorf("record of a refit: %w", err)
 	}
 	if !canary {
-		v.Decision = stage.Decision{At: now, Revision: p.revision, Record: m.Value}
+		v.Decision = stage.Decision{At: now, Revision: p.revision,
+			Published: stage.Published[record.Calibrator]{Record: d, Encoded: m.Value}}
 	}
 	p.stage.env.Emit(p.whole(), m)
 	return nil

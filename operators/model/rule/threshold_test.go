@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/operators/model/stage"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 const second = int64(time.Second)
@@ -232,7 +233,8 @@ func FuzzState(f *testing.F) {
 		return New(env, rules).NewKey(&stage.Key{Version: &stage.Version{}, K: 4}).(*State)
 	}
 	s := fresh()
-	s.entries[0].alert.AlertState = stage.AlertState{State: stage.Firing, Since: 5, Last: []byte("{}"), Notified: true}
+	s.entries[0].alert.AlertState = stage.AlertState{State: stage.Firing, Since: 5, Notified: true,
+		Last: stage.Published[record.Alert]{Record: &record.Alert{}, Encoded: []byte("{}")}}
 	seed, err := s.AppendState(nil)
 	if err != nil {
 		f.Fatal(err)

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -15,7 +14,7 @@ type AlertState struct {
 	OverFrom   int64  // end of the pane at Since; the For of a rule counts from here
 	ClearFrom  int64  // while firing: end of the first pane back within the bound; 0 = still beyond it
 	LastChange int64
-	Last       []byte // the latest alert as published, encoded
+	Last       Published[record.Alert]
 
 	InhibitedBy string // the alert that inhibits this one, as in the latest record
 	Notified    bool   // receivers were notified since the alert was last inactive
@@ -43,7 +42,7 @@ func (r *AlertState) Append(dst []byte) []byte {
 	for _, v := range []int64{r.Since, r.OverFrom, r.ClearFrom, r.LastChange} {
 		dst = binenc.AppendVarint(dst, v)
 	}
-	dst = binenc.AppendBytes(dst, r.Last)
+	dst = r.Last.Append(dst)
 	dst = append(binenc.AppendString(dst, r.InhibitedBy), binenc.Flags(r.Notified))
 	return binenc.AppendVarint(dst, r.HoldFrom)
 }
@@ -52,7 +51,7 @@ func (r *AlertState) Append(dst []byte) []byte {
 func (r *AlertState) Restore(in *binenc.Reader) {
 	r.State = alertStates[min(int(in.Byte()), len(alertStates)-1)]
 	r.Since, r.OverFrom, r.ClearFrom, r.LastChange = in.Varint(), in.Varint(), in.Varint(), in.Varint()
-	r.Last = slices.Clone(in.Bytes(binenc.MaxBytes))
+	r.Last.Restore(in)
 	r.InhibitedBy, r.Notified, r.HoldFrom = in.String(binenc.MaxBytes), in.Byte() == 1, in.Varint()
 }
 
@@ -111,11 +110,10 @@ type Ended struct {
 
 // Rule returns the name of the rule, read from the latest alert; "" if there was none.
 func (r *AlertState) Rule() string {
-	var last record.Alert
-	if json.Unmarshal(r.Last, &last) != nil {
+	if r.Last.Record == nil {
 		return ""
 	}
-	return last.Rule
+	return r.Last.Record.Rule
 }
 
 // EndAlerts returns all alerts of a key as ended: rules first, then alarms.

@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/operators/inforce"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Version is what every stage knows about a model version.
@@ -20,9 +21,9 @@ type Version struct {
 
 // Decision is a decision about the calibrators of a version.
 type Decision struct {
-	At       int64  // end of the label pane of the decision
-	Revision int    // latest revision published by then
-	Record   []byte // as published; nil = no decision yet
+	At       int64 // end of the label pane of the decision
+	Revision int   // latest revision published by then
+	Published[record.Calibrator]
 }
 
 // InForce is a published calibrator and the event time from which it is in force. If its share is above 0, it is a
