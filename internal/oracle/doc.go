@@ -11,6 +11,7 @@
 // encoded accumulators, the Arrow messages of calibrated rows. A deliberate change of a format moves that file alone.
 // Checkpoints and state hashes are not recorded. testdata/coverage.golden counts what the streams contain, so that a
 // reader sees which rules, refits and verdicts the hashes stand for.
+// testdata/classdrift.golden is one more world: shares of classes move, and label_shift has its default.
 //
 // The commands (command_test.go) are eval, fit, apply, convert, replay and test rules on files that the tests write.
 // testdata/command has what they print.

@@ -41,7 +41,7 @@ func TestWorld(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				w := runWorld(t, uint64(seed))
+				w := runWorld(t, newPlan(uint64(seed)))
 				w.dump()
 				mu.Lock()
 				defer mu.Unlock()

@@ -25,10 +25,9 @@ type world struct {
 	log     []message   // the panes as the shards wrote them
 }
 
-func runWorld(t testing.TB, seed uint64) *world {
+func runWorld(t testing.TB, p *plan) *world {
 	t.Helper()
-	p := newPlan(seed)
-	w := &world{wiring: newWiring(t, p.yaml, p.shards, p.partitions), plan: p, r: rand.New(rand.NewPCG(seed, 2)),
+	w := &world{wiring: newWiring(t, p.yaml, p.shards, p.partitions), plan: p, r: rand.New(rand.NewPCG(p.seed, 2)),
 		in:      make([][2][]record, p.shards),
 		drained: make([]bool, p.shards), rested: make([]bool, p.shards), saved: make([][]byte,
 			p.shards), kept: make([][]byte, p.partitions),
