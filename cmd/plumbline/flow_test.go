@@ -175,7 +175,11 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	before := rt.Status()
 	sendRows(t, brokers, "", 2, rows[200:], rows[399].TS+50*batchtest.Second, byID)
-	time.Sleep(time.Second)
+	eventually.True(t, "a lag is seen while records wait", func() bool { // the log's end is asked for now and then
+		_, m := get("/metrics")
+		return strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} `) &&
+			!strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} 0`)
+	})
 	if st := rt.Status(); st.Counts["predictions"] != before.Counts["predictions"] || st.Paused == nil ||
 		!st.Paused.Settled {
 		t.Errorf("while paused: %v predictions, %v before; %+v", st.Counts["predictions"], before.Counts["predictions"],
@@ -189,11 +193,6 @@ func TestPauseAndResume(t *testing.T) {
 	if !strings.Contains(metrics, "\nplumbline_paused 1\n") {
 		t.Error("no plumbline_paused 1")
 	}
-	eventually.True(t, "a lag is seen while records wait", func() bool { // the log's end is asked for now and then
-		_, m := get("/metrics")
-		return strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} `) &&
-			!strings.Contains(m, `plumbline_lag_offsets{input="logits",partition="0",task="shard"} 0`)
-	})
 	if code, out, _ := runCommand(t, "resume", "--url", base); code != exitDone || !strings.Contains(out, "reads") {
 		t.Errorf("resume: %d %s", code, out)
 	}

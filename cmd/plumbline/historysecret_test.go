@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/internal/kafkatest"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
@@ -60,19 +61,22 @@ func runWithDatabase(t *testing.T, cfg config.Config) string {
 		done <- err
 	}()
 	defer func() { cancel(); <-done }()
-	for deadline := time.Now().Add(drainPatience); !strings.Contains(logged.String(),
-		"the database is behind"); time.Sleep(20 * time.Millisecond) {
+	ended := false
+	var failed error
+	eventually.Get(t, "something about the history in the log", func() (string, bool) {
 		select {
-		case err := <-done: // an address that cannot be read ends the start
-			if err == nil {
-				t.Fatal("the run ended without an error")
-			}
-			return logged.String() + err.Error()
+		case failed = <-done: // an address that cannot be read ends the start
+			ended = true
 		default:
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("nothing about the history in the log: %s", logged.String())
+		text := logged.String()
+		return text, ended || strings.Contains(text, "the database is behind")
+	})
+	if ended {
+		if failed == nil {
+			t.Fatal("the run ended without an error")
 		}
+		return logged.String() + failed.Error()
 	}
 	var answers strings.Builder
 	for _, path := range []string{"/api/v1/models/m/history", "/api/v1/status", "/metrics"} {

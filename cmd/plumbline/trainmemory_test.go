@@ -98,8 +98,9 @@ func gib(n int64) float64 { return float64(n) / (1 << 30) }
 
 // watchMemory reads what the kernel says about a process until it ends.
 func watchMemory(pid int, peak chan<- map[string]int64) {
-	high := map[string]int64{}
-	for {
+	high, tick := map[string]int64{}, time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
 		f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
 			break
@@ -116,7 +117,6 @@ func watchMemory(pid int, peak chan<- map[string]int64) {
 		if !seen { // a zombie
 			break
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	peak <- high
 }

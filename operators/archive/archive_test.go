@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -266,7 +267,7 @@ func (s *crashStore) Save(ctx context.Context, key string, n uint64, c pipeline.
 	return nil
 }
 
-// nappingSource lets what is beside it go on now and then.
+// nappingSource lets what is beside it go on now and then: in virtual time, until that waits too.
 type nappingSource struct{ *randomSource }
 
 func (s nappingSource) Next(ctx context.Context) (pipeline.Record, error) {
@@ -278,8 +279,13 @@ func (s nappingSource) Next(ctx context.Context) (pipeline.Record, error) {
 
 // crashRun runs the lanes through pipeline.Run with crashes everywhere, damaged checkpoints among them, and returns the
 // counts.
-func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, damage bool) map[string]int64 {
+func crashRun(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, damage bool) (counts map[string]int64) {
 	t.Helper()
+	synctest.Test(t, func(t *testing.T) { counts = crashing(t, seed, s, in, dir, damage) })
+	return counts
+}
+
+func crashing(t *testing.T, seed uint64, s archiveSetup, in lanes, dir string, damage bool) map[string]int64 {
 	r := rand.New(rand.NewPCG(seed, 5))
 	var shard *pipeline.Shard
 	store := &crashStore{frailStore: &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}},

@@ -112,11 +112,10 @@ func TestHeartbeatsReachTheCoordinator(t *testing.T) {
 	for range 2 * groups {
 		<-began
 	}
-	time.Sleep(2 * session)
 	select {
 	case again := <-began:
 		t.Errorf("%s was assigned once more: the membership was lost", again)
-	default:
+	case <-time.After(2 * session):
 	}
 	for i := range groups {
 		res, err := newClient(t, brokers).DescribeGroups(ctx,

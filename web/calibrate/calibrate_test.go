@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/eventually"
 )
 
 // table is a Source that tests publish to.
@@ -177,6 +179,7 @@ func TestManyFollow(t *testing.T) {
 	tag := resp.Header.Get("ETag")
 	const clients = 200
 	var wg sync.WaitGroup
+	var asked atomic.Int64
 	codes := make(chan int, clients)
 	for range clients {
 		wg.Go(func() {
@@ -186,6 +189,7 @@ func TestManyFollow(t *testing.T) {
 				return
 			}
 			req.Header.Set("If-None-Match", tag)
+			asked.Add(1)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Error(err)
@@ -195,7 +199,8 @@ func TestManyFollow(t *testing.T) {
 			codes <- resp.StatusCode
 		})
 	}
-	time.Sleep(20 * time.Millisecond) // some come before, some after: all must have the news
+	// Some come before, some after: all must have the news.
+	eventually.True(t, "half of the clients ask", func() bool { return asked.Load() >= clients/2 })
 	s.publish(temperature(t, 3))
 	wg.Wait()
 	close(codes)
