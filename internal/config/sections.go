@@ -36,9 +36,9 @@ type Config struct {
 	Kafka kafkaio.Config `yaml:"kafka"`
 	// Topic names, all different.
 	Topics Topics `yaml:"topics"`
-	// Prefix of the consumer groups and of the checkpoints.
+	// Prefix of the names of consumer groups and checkpoints.
 	Group string `yaml:"group" default:"plumbline" required:"true" format:"name"`
-	// Models with a fixed number of classes. Another model has that of its first message.
+	// Models with a fixed number of classes. Other models have the number in their first message.
 	Models []Model `yaml:"models"`
 	// Cohorts that have statistics of their own.
 	Slices slice.Config `yaml:"slices"`
@@ -58,7 +58,7 @@ type Config struct {
 	// Statistics of predictions before their labels come, in snapshots of windows by time: distances of confidence
 	// scores from a reference, estimates of accuracy.
 	Unlabelled drift.Config `yaml:"unlabelled"`
-	// Alerts on a value beyond a threshold for a while, with hysteresis. A list here replaces the default list.
+	// Alerts on a value that stays beyond a threshold, with hysteresis. A list here replaces the default list.
 	Rules []rule.Config `yaml:"rules"`
 	// When and how calibrators are refitted. A candidate is published only if it is better on rows that come after
 	// those it was fitted on. Times are event time.
@@ -67,33 +67,32 @@ type Config struct {
 	Calibrated apply.Config `yaml:"calibrated"`
 	// Labelled rows with features, as Arrow files for fine-tuning (docs/operations.md, The archive).
 	Archive archive.Config `yaml:"archive"`
-	// When a model version needs a new head: calibration that a refit did not mend, or worse accuracy or AURC than in
-	// the reference rows. Times are event time.
+	// When a model version needs a new head: if a refit did not restore calibration, or if accuracy or AURC is worse
+	// than in the reference rows. Times are event time.
 	Trigger finetune.TriggerConfig `yaml:"trigger"`
 	// How a new head proves itself on the features in the stream before it serves.
 	Heads proving.Config `yaml:"heads"`
 	// `plumbline trainer`, which trains the heads that topics.finetune asks for. Times are wall clock.
 	Trainer service.Config `yaml:"trainer"`
-	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks
-	// there is none.
+	// Receivers of alerts. The processes that run model tasks share the work. Without alertmanagers and webhooks nobody
+	// is notified.
 	Notify notify.Config `yaml:"notify"`
-	// Database of every decision, calibrator, alert and head with its evidence, for the page, the API and
-	// `plumbline history`. It is filled from the topics: a deleted database is filled again.
+	// Database of every decision, calibrator, alert and head with its evidence, for the page, the API and `plumbline
+	// history`. It is filled from the topics; a deleted database is filled again.
 	History registry.Config `yaml:"history"`
 	// Where and how often state is saved.
 	Checkpoints pipeline.CheckpointConfig `yaml:"checkpoints"`
 	// Page, API and metrics.
 	HTTP web.Config `yaml:"http"`
-	// Wall clock for the last checkpoints after SIGTERM. Then the process ends with exit code 1, and the records
-	// since the checkpoints before are read again.
+	// Wall clock time for the last checkpoints after SIGTERM. When it is over, the process ends with exit code 1, and
+	// the records since the previous checkpoints are read again.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
 }
 
-// Topics are the topic names.
 type Topics struct {
 	// Predictions: Arrow IPC streams.
 	Logits string `yaml:"logits" default:"plumbline.logits" required:"true" format:"topic"`
-	// Late labels, partitioned as the logits; empty: labels travel with the logits.
+	// Late labels, partitioned like the logits; empty: labels come with the logits.
 	Labels string `yaml:"labels" default:"plumbline.labels" format:"topic"`
 	// Increments from shards to model tasks.
 	Panes string `yaml:"panes" default:"plumbline.panes" required:"true" format:"topic"`
@@ -106,15 +105,15 @@ type Topics struct {
 	// Every decision, calibrator, alert and head with its evidence, JSON, kept for ever. The history is rebuilt from
 	// it. Empty: not written.
 	Decisions string `yaml:"decisions" default:"plumbline.decisions" format:"topic"`
-	// Requests for new heads, JSON; used where trigger.enabled is true.
+	// Requests for new heads, JSON; used if trigger.enabled is true.
 	Finetune string `yaml:"finetune" default:"plumbline.finetune" format:"topic"`
-	// Heads, jobs, verdicts and orders, JSON, compacted; used where trigger.enabled or heads.shadow is true.
+	// Heads, jobs, verdicts and orders, JSON, compacted; used if trigger.enabled or heads.shadow is true.
 	Heads string `yaml:"heads" default:"plumbline.heads" format:"topic"`
-	// Calibrated probabilities; used where calibrated.enabled is true.
+	// Calibrated probabilities; used if calibrated.enabled is true.
 	Calibrated string `yaml:"calibrated" default:"plumbline.calibrated" format:"topic"`
 	// Messages that could not be read, as they came.
 	DeadLetter string `yaml:"deadletter" default:"plumbline.deadletter" required:"true" format:"topic"`
-	// Checkpoints, compacted; used where checkpoints.store is topic.
+	// Checkpoints, compacted; used if checkpoints.store is topic.
 	Checkpoints string `yaml:"checkpoints" default:"plumbline.checkpoints" format:"topic"`
 	// Predictions of producers that cannot split batches by id, such as plumbline.logits-unkeyed. The repartition
 	// stage sends them to topics.logits. Empty: none.
@@ -123,26 +122,26 @@ type Topics struct {
 	LabelsUnkeyed string `yaml:"labels_unkeyed" format:"topic"`
 }
 
-// Model declares a model.
+// Model declares the classes of a model.
 type Model struct {
-	// Model name, as in the messages.
+	// Name of the model, as in the messages.
 	Name string `yaml:"name" required:"true"`
-	// Number of classes K, 2 or more; 0: that of the first message.
+	// Number of classes K, 2 or more; 0: the number in the first message.
 	Classes int `yaml:"classes" min:"0" max:"1_000_000"`
 }
 
-// EventTime is panes and lateness.
+// EventTime configures panes and lateness.
 type EventTime struct {
-	// Length of a pane, the grain of all windows.
+	// Length of a pane, the unit of all windows.
 	Pane time.Duration `yaml:"pane" default:"10s" min:"100ms"`
 	// A row that is later than the newest row by at most this still counts in its own pane.
 	AllowedLateness time.Duration `yaml:"allowed_lateness" default:"10s"`
-	// A row further ahead of its Kafka timestamp is rejected and counted.
+	// A row whose event time is further than this ahead of its Kafka timestamp is rejected and counted.
 	MaxAhead time.Duration `yaml:"max_ahead" default:"24h"`
-	// Wall clock: an input without messages for so long does not hold back the watermark; 0: it always does.
+	// Wall clock time: an input without messages for this long does not hold back the watermark; 0: it always does.
 	IdleTimeout time.Duration `yaml:"idle_timeout" default:"1m"`
-	// A model version without rows for so long, while another version of the model has some, is forgotten: its
-	// statistics end, its calibrator stays in force. A pause of the whole model counts as a day at most. A version
-	// whose labels may come by join.wait is not forgotten. 0: never.
+	// A model version is forgotten if it has no rows for this long while another version of the model has some: its
+	// statistics end, and its calibrator stays in force. A pause of the whole model counts as a day at most. A version
+	// whose labels may still come by join.wait is not forgotten. 0: never.
 	ForgetAfter time.Duration `yaml:"forget_after" default:"720h"`
 }

@@ -26,7 +26,7 @@ type Config struct {
 	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
 	// Tolerance of every single bin, in the alarm's second test.
 	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
-	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more. The
+	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more than this. The
 	// reference is the first reference_rows rows unless reference is rolling.
 	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`
 	// Bins of both tests; divides 3600.
@@ -37,18 +37,18 @@ type Config struct {
 	Severity string `yaml:"severity" default:"critical" enum:"info|warning|critical"`
 	// Severity label of the alert on accuracy.
 	AccuracySeverity string `yaml:"accuracy_severity" default:"warning" enum:"info|warning|critical"`
-	// Largest weight that a row may have; larger ones break the bound on false alarms. Give each of g predictions
-	// with one outcome weight 1/g.
+	// Largest weight of a row; larger weights break the bound on false alarms. If g predictions share one outcome, give
+	// each the weight 1/g.
 	MaxWeight float64 `yaml:"max_weight" default:"1" above:"0" max:"1_000_000_000"`
 	// 0: a row counts when its label comes. Otherwise it counts this long after its prediction: set it to the longest
 	// label delay where the delay depends on whether the model was right.
 	Matured time.Duration `yaml:"matured"`
-	// none: the error itself. pinned: its change against the curve of the first reference_rows rows; rolling: against
-	// the reference_rows rows before.
+	// none: test the error itself. pinned: test its change against the curve of the first reference_rows rows. rolling:
+	// test its change against the reference_rows rows before.
 	Reference string `yaml:"reference" default:"none" enum:"none|pinned|rolling"`
-	// Labelled rows of the reference curve and of the reference accuracy; every slice has its own.
+	// Labelled rows of the reference curve and of the reference accuracy; every slice has its own reference.
 	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
-	// The tolerance of a bin, and of accuracy, is widened by so many standard errors of the reference.
+	// The tolerance of a bin, and of accuracy, is widened by this many standard errors of the reference.
 	Slack float64 `yaml:"slack" default:"1" min:"0" max:"10"`
 	// Test every slice too.
 	Slices bool `yaml:"slices" default:"true"`
@@ -56,9 +56,9 @@ type Config struct {
 	FDR float64 `yaml:"fdr" default:"0.05" above:"0" max:"0.5"`
 	// Fewest rows since the alarm that can show that the error is back inside the tolerance.
 	ClearRows int64 `yaml:"clear_rows" default:"1000" min:"1" max:"1_000_000_000"`
-	// Event time for which they must show it without interruption.
+	// Event time for which the rows must show this without interruption.
 	ClearFor time.Duration `yaml:"clear_for" default:"30s"`
-	// So many rows without another alarm resolve it too; 0: they never do.
+	// Rows without another alarm after which it is resolved too; 0: never.
 	QuietRows int64 `yaml:"quiet_rows" default:"50_000" min:"0" max:"1_000_000_000"`
 	// Event time for which an alert stays inhibited after its inhibitor has ended.
 	Hold time.Duration `yaml:"hold" default:"15m"`

@@ -10,13 +10,13 @@ var configSource string
 // Source is the file with the comments that document the keys.
 func (Config) Source() string { return configSource }
 
-// Config is the statistics of predictions before their labels come.
+// Config configures the statistics of predictions before their labels come.
 type Config struct {
 	// Compute them.
 	Enabled bool `yaml:"enabled" default:"true"`
-	// pinned: the first reference_rows rows; rolling: the next as many replace them.
+	// pinned: the first reference_rows rows; rolling: replaced by the next reference_rows rows.
 	Reference string `yaml:"reference" default:"pinned" enum:"pinned|rolling"`
-	// Predictions, and labelled rows, of the reference.
+	// Number of predictions, and of labelled rows, in the reference.
 	ReferenceRows int64 `yaml:"reference_rows" default:"10_000" min:"100" max:"1_000_000_000"`
 	// Level of the thresholds of distances: the share of windows above them if nothing changes.
 	Alpha float64 `yaml:"alpha" default:"0.001" above:"0" max:"0.5"`

@@ -14,7 +14,7 @@ var configSource string
 // Source is the file with the comments that document the keys.
 func (Config) Source() string { return configSource }
 
-// Config is the cohort columns. Every value has statistics of its own.
+// Config lists the cohort columns and limits their values.
 type Config struct {
 	// Text columns whose values are cohorts.
 	Columns []string `yaml:"columns"`

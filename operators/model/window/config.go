@@ -21,17 +21,17 @@ const (
 
 // Config is one window definition.
 type Config struct {
-	// Name in snapshots and metrics; each once.
+	// Name in snapshots and metrics; unique.
 	Name string `yaml:"name" required:"true" format:"name"`
 	// time: by prediction time; rows: the latest label panes with enough labelled rows.
 	Kind string `yaml:"kind" enum:"time|rows"`
-	// Kind time: length, a multiple of event_time.pane.
+	// Kind time: the length, a multiple of event_time.pane.
 	Size time.Duration `yaml:"size"`
 	// Kind time: distance between starts, a multiple of event_time.pane that divides size; absent: size.
 	Slide time.Duration `yaml:"slide"`
-	// Kind rows: labelled rows at least.
+	// Kind rows: smallest number of labelled rows.
 	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000"`
-	// Kind rows: labelled rows between windows; the same as rows: tumbling; absent: a window at each pane.
+	// Kind rows: labelled rows between windows; equal to rows: tumbling; absent: a window at each pane.
 	Every int64 `yaml:"every" min:"0" max:"1_000_000_000"`
 }
 
@@ -48,7 +48,7 @@ func (c Config) Check(r *setting.Report) {
 	}
 }
 
-// CheckPane looks at the times of the window at path against the length of a pane.
+// CheckPane checks the times of the window at path against the length of a pane.
 func (c Config) CheckPane(r *setting.Report, path string, pane time.Duration) {
 	of := func(d time.Duration) bool { return pane <= 0 || d%pane == 0 }
 	switch show := setting.Show; {
