@@ -20,7 +20,7 @@ func numbers(n int) []int {
 	return out
 }
 
-// TestSplitAndFolds: every row is somewhere, once; the seed decides, and a row's company does not.
+// TestSplitAndFolds: every row is on exactly one side. The seed decides which, and other rows do not matter.
 func TestSplitAndFolds(t *testing.T) {
 	for _, n := range []int{2, 3, 10, 1001} {
 		for _, share := range []float64{1e-9, 0.3, 0.5, 1 - 1e-9} {
@@ -66,7 +66,7 @@ func TestPairedByHand(t *testing.T) {
 	}
 }
 
-// TestPairedCovers: the interval holds the true mean in about 95 % of samples.
+// TestPairedCovers: the interval contains the true mean in about 95 % of samples.
 func TestPairedCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const samples, n, truth = 2000, 200, 0.5
@@ -81,13 +81,13 @@ func TestPairedCovers(t *testing.T) {
 			hits++
 		}
 	}
-	// Four standard deviations of a share of 0.95 of 2,000.
+	// Four standard deviations of a share of 0.95 among 2,000.
 	if share := float64(hits) / samples; math.Abs(share-0.95) > 4*math.Sqrt(0.95*0.05/samples) {
 		t.Errorf("%.3f of the intervals hold the mean, want 0.95", share)
 	}
 }
 
-// sharpRows have labels drawn from softmax(z/2): their temperature is 2.
+// sharpRows returns rows with labels drawn from softmax(z/2), so their temperature is 2.
 func sharpRows(n, k int, seed uint64) metric.Rows {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	r := metric.Rows{K: k}
@@ -112,7 +112,7 @@ func sharpRows(n, k int, seed uint64) metric.Rows {
 	return r
 }
 
-// TestApplyInChunks: on all processors, in place or not, every number is that of Calibrator.Apply.
+// TestApplyInChunks: on all processors, in place or not, every number equals that of Calibrator.Apply.
 func TestApplyInChunks(t *testing.T) {
 	r := sharpRows(3*chunkScores/10+7, 10, 1)
 	c, _, err := Fit("vector", sharpRows(500, 10, 2), calibrator.Options{})
@@ -145,7 +145,7 @@ func TestApplyInChunks(t *testing.T) {
 	}
 }
 
-// TestRunAndRank: the true model wins, a method that fails is last and says why, and folds score each row once.
+// TestRunAndRank: the true model wins, a method that fails comes last with its error, and folds score each row once.
 func TestRunAndRank(t *testing.T) {
 	r := sharpRows(2000, 4, 5)
 	at := Labelled(r.Labels)

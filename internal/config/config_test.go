@@ -18,7 +18,7 @@ import (
 	"github.com/plumbline/plumbline/trainer/service"
 )
 
-// fields are the keys of the file.
+// fields returns the keys of the file.
 func fields() []setting.Field { return setting.Fields(reflect.TypeFor[config.Config]()) }
 
 func TestEveryKeyHasAMeaning(t *testing.T) {
@@ -41,7 +41,7 @@ func TestExampleParsesToDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Default()
-	// The example writes empty lists out, which is the same as none.
+	// The example writes empty lists, which equal absent ones.
 	want.Models, want.Slices.Columns, want.Stats.ExtraBins = []config.Model{}, []string{}, []int{}
 	want.Notify.Alertmanagers, want.Notify.Labels, want.Notify.Webhooks = []string{}, []string{},
 		[]notify.WebhookConfig{}
@@ -96,7 +96,8 @@ rules:
 	}
 }
 
-// TestProblems reads files and the whole messages about them: a name, a file, "=>", what is said.
+// TestProblems compares the complete error messages for configuration files. A case is a name, a file, "=>", and the
+// messages.
 func TestProblems(t *testing.T) {
 	cases, err := os.ReadFile("testdata/problems.txt")
 	if err != nil {

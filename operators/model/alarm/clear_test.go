@@ -13,28 +13,28 @@ import (
 
 const second = int64(time.Second)
 
-// testConfig is the default alarm on these signals.
+// testConfig returns the default alarm on the given signals.
 func testConfig(signals ...string) Config {
 	c := setting.Default[Config]()
 	c.Signals, c.ReferenceRows, c.ClearRows, c.ClearFor = signals, 1500, 500, 20*time.Second
 	return c
 }
 
-// testSpec is that of panes of ten seconds.
+// testSpec returns the specification for panes of ten seconds.
 func testSpec(signals ...string) *spec {
 	c := testConfig(signals...)
 	return New(&stage.Env{Pane: 10 * second}, &c).cfg
 }
 
-// paneOf is a pane with n right rows in the last bin.
+// paneOf returns a pane with n correct rows in the last bin.
 func paneOf(bins int, n float64) detect.Pane {
 	p := make(detect.Pane, bins)
 	p[bins-1] = detect.BinSums{N1: n, C1: n}
 	return p
 }
 
-// TestTrailHoldsTheLatest compares the blocks with all panes: every suffix is that of some latest panes, the number of
-// panes at least doubles from one suffix to the one two further, and nothing is lost.
+// TestTrailHoldsTheLatest compares the blocks with all panes. Every suffix of blocks covers some latest panes, the
+// number of panes at least doubles every second suffix, and nothing is lost.
 func TestTrailHoldsTheLatest(t *testing.T) {
 	var tr trail
 	for i := 1; i <= 1000; i++ {
@@ -63,7 +63,7 @@ func TestTrailHoldsTheLatest(t *testing.T) {
 	}
 }
 
-// FuzzState: foreign bytes are an error, and what is read encodes to the same bytes.
+// FuzzState: invalid bytes give an error, and what is read encodes to the same bytes.
 func FuzzState(f *testing.F) {
 	cfg := testConfig(stage.SignalRaw, stage.SignalCalibrated)
 	cfg.Reference, cfg.Matured = Rolling, 20*time.Second
@@ -100,7 +100,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// TestAnotherSpecification: what fires goes on firing, and the tests have seen nothing.
+// TestAnotherSpecification: a firing alert keeps firing, and the tests start without rows.
 func TestAnotherSpecification(t *testing.T) {
 	old := newKeyAlarm(testSpec(stage.SignalRaw), stage.SignalRaw, false)
 	observe(t, old, 1, paneOf(15, 40))

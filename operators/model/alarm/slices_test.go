@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
-// TestSlicesBeginAnewOnlyWithEvidence holds what Theorem 3 of docs/math.md rests on: a resolve puts the e-value back
-// where it is 1 or more, and leaves it alone where it is less.
+// TestSlicesBeginAnewOnlyWithEvidence checks the condition of Theorem 3 in docs/math.md: resolving an alert resets the
+// e-value to 1 if it is 1 or more, and leaves it as it is if it is less.
 func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 	t.Parallel()
 	spec := testSpec(stage.SignalRaw)
@@ -39,8 +39,8 @@ func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
 	}
 }
 
-// TestSliceEValuesWithRestarts resolves at every pane at which that begins anew or not, the most that any alert could
-// do, on calibrated rows: P(M ≥ 10 ever) ≤ 1/10 and the mean of M at the end ≤ 1, up to five standard errors.
+// TestSliceEValuesWithRestarts resolves at every pane, whether that resets the e-value or not; no alert can do more. On
+// calibrated rows P(M ≥ 10 ever) ≤ 1/10, and the mean of M at the end is ≤ 1, up to five standard errors.
 func TestSliceEValuesWithRestarts(t *testing.T) {
 	t.Parallel()
 	spec, rng := testSpec(stage.SignalRaw), rand.New(rand.NewPCG(1, 2))
@@ -84,7 +84,7 @@ func observe(t *testing.T, a *keyAlarm, id int64, p detect.Pane) {
 	}
 }
 
-// slicePane has n rows in the middle of a high bin, whose accuracy is gap below their confidence.
+// slicePane returns a pane with n rows in the middle of a high bin. Their accuracy is gap below their confidence.
 func slicePane(bins int, n, gap float64) detect.Pane {
 	p := make(detect.Pane, bins)
 	j := bins - 3
@@ -93,8 +93,8 @@ func slicePane(bins int, n, gap float64) detect.Pane {
 	return p
 }
 
-// drawnPane has n rows of any confidence whose labels are on the boundary of the tolerance of the ECE: P(right) = c -
-// ε.
+// drawnPane returns a pane with n rows of random confidence. Their labels are on the boundary of the tolerance of the
+// ECE: P(right) = c - ε.
 func drawnPane(rng *rand.Rand, bins, n int) detect.Pane {
 	p := make(detect.Pane, bins)
 	for range n {

@@ -21,7 +21,7 @@ func newKey(k int) *stage.Key {
 	return &stage.Key{Version: &stage.Version{Model: "m", Name: "v", K: k}, K: k}
 }
 
-// manyRows are rows of many classes by shares q, of which the model sees the class or one of the four after it, with
+// manyRows returns rows of many classes with shares q. The model sees the class or one of the four after it, with
 // posteriors that are exact under the prior.
 func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []batchtest.Row {
 	rng := rand.New(rand.NewPCG(seed, 6))
@@ -58,8 +58,8 @@ func manyRows(seed uint64, before []batchtest.Row, n int, prior, q []float64) []
 	return before
 }
 
-// plainWeights are those of a correction without shortcuts: each class has the scale, and the ratio of the shares drawn
-// towards 1, of the class that it is estimated with.
+// plainWeights computes the weights of a correction without shortcuts. Each class has the scale of the class that it is
+// estimated with, and the ratio of its shares, shrunk towards 1.
 func plainWeights(t *testing.T, s *softJoint, now *acc.ClassCounts, before, after []float64) []float64 {
 	t.Helper()
 	e, err := shift.EM(shift.Table{K: s.pool.Classes(), Says: says(s.pool.Classes()), Joint: s.joint,
@@ -77,7 +77,7 @@ func plainWeights(t *testing.T, s *softJoint, now *acc.ClassCounts, before, afte
 		c := s.pool.Of(j)
 		ratio := 1.
 		if p := e.Reference[c]; p > 0 {
-			expected := p * p / (se[c] * se[c]) // rows that would say as much
+			expected := p * p / (se[c] * se[c]) // rows that would carry the same information
 			ratio = (1 + tau2*expected*e.Shares[c]/p) / (1 + tau2*expected)
 		}
 		out[j] = s.bias[c] * ratio
@@ -89,7 +89,7 @@ func plainWeights(t *testing.T, s *softJoint, now *acc.ClassCounts, before, afte
 	return out
 }
 
-// TestCorrectionIsThatOfThePlainComputation: of 150 classes.
+// TestCorrectionIsThatOfThePlainComputation compares a correction of 150 classes with plainWeights.
 func TestCorrectionIsThatOfThePlainComputation(t *testing.T) {
 	t.Parallel()
 	const k = 150
@@ -145,7 +145,7 @@ func TestCorrectionIsThatOfThePlainComputation(t *testing.T) {
 	}
 }
 
-// topOf is what a model says of a row.
+// topOf returns the prediction of a model for a row.
 func topOf(scores []float32, p []float64) (top int, conf float64, err error) {
 	z := make([]float64, len(scores))
 	for j, x := range scores {
@@ -155,8 +155,8 @@ func topOf(scores []float32, p []float64) (top int, conf float64, err error) {
 	return r.Arg, r.Conf, err
 }
 
-// TestCorrectionIsFinite: logits of any size, classes that never come and samples of one class make weights in range or
-// none, and a state that reads back.
+// TestCorrectionIsFinite: logits of any size, classes that never occur and samples of one class give weights in range
+// or none, and a state that can be restored.
 func TestCorrectionIsFinite(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]func(i, j int) float32{
@@ -192,7 +192,7 @@ func TestCorrectionIsFinite(t *testing.T) {
 				}
 				y := int32(i % k)
 				if strings.HasSuffix(name, "ruled out") {
-					y = int32(min(3, k-1)) // only what the model never says
+					y = int32(min(3, k-1)) // only classes that the model never predicts
 				}
 				key.Sample = append(key.Sample, acc.SampleRow{W: 1, Y: y, Z: z})
 				top, conf, err := topOf(z, p)

@@ -16,7 +16,8 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
-// shiftBench is a labelled sample with a calibrator fitted on it, and other rows by label to be drawn and to be scored.
+// shiftBench is a labelled sample with a calibrator fitted on it, and further rows by label, some to draw from and some
+// to score.
 type shiftBench struct {
 	k          *stage.Key
 	base       calibrator.Calibrator
@@ -24,7 +25,7 @@ type shiftBench struct {
 	said       []float64     // predictions of the sample
 }
 
-// realShiftBench takes a third of the rows for each.
+// realShiftBench uses a third of the rows for each.
 func realShiftBench(t *testing.T) *shiftBench {
 	z, y := realdata.Scores(t, "c100_chenyaofo_logits.npz", "resnet56", "test_labels")
 	k := len(z) / len(y)
@@ -55,7 +56,7 @@ func realShiftBench(t *testing.T) *shiftBench {
 	return b
 }
 
-// now draws m predictions by the shares q, none twice where there are rows enough.
+// now draws m predictions with class shares q, without repeats if there are enough rows.
 func (b *shiftBench) now(t *testing.T, rng *rand.Rand, m int, q []float64) *acc.ClassCounts {
 	c, err := acc.NewClassCounts(b.k.K)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *shiftBench) now(t *testing.T, rng *rand.Rand, m int, q []float64) *acc.
 	return c
 }
 
-// nll is that of the rows to be scored, by weight as if their shares were q.
+// nll returns the NLL of the rows to score, weighted as if their class shares were q.
 func (b *shiftBench) nll(cal calibrator.Calibrator, q []float64) (sum float64) {
 	p := make([]float64, b.k.K)
 	for j, rows := range b.test {
@@ -91,7 +92,7 @@ func (b *shiftBench) nll(cal calibrator.Calibrator, q []float64) (sum float64) {
 	return sum
 }
 
-// corrected is the base with weights from a pool of so many classes.
+// corrected returns the base with weights from a pool of the given number of classes.
 func (b *shiftBench) corrected(t *testing.T, now *acc.ClassCounts, classes int) calibrator.Calibrator {
 	t.Helper()
 	after := predictedNow(now)
@@ -110,7 +111,7 @@ func (b *shiftBench) corrected(t *testing.T, now *acc.ClassCounts, classes int) 
 	return cal
 }
 
-// proposed is whether the stream would correct at level .01, and by what.
+// proposed returns the weights that the stream would propose at level .01, or nil.
 func (b *shiftBench) proposed(t *testing.T, now *acc.ClassCounts) *calibrator.ClassWeights {
 	t.Helper()
 	b.k.Version.Calibrators = []*stage.InForce{{Revision: 1, Cal: b.base}}
@@ -146,7 +147,7 @@ func fewMoved(rng *rand.Rand, k, some int) []float64 {
 	return normalised(q)
 }
 
-// allMoved draws shares of which many are small.
+// allMoved draws class shares of which many are small.
 func allMoved(rng *rand.Rand, k int) []float64 {
 	q := make([]float64, k)
 	for j := range q {
@@ -156,8 +157,8 @@ func allMoved(rng *rand.Rand, k int) []float64 {
 	return normalised(q)
 }
 
-// TestRealPooledCorrection: on CIFAR-100 weights from few predictions help where shares have moved, for pools of much
-// fewer classes too, and do next to nothing where they have not; then none is proposed.
+// TestRealPooledCorrection: on CIFAR-100, weights from few predictions help if shares have moved, also with pools of
+// far fewer classes. If shares have not moved, the weights change almost nothing, and none are proposed.
 func TestRealPooledCorrection(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -168,7 +169,7 @@ func TestRealPooledCorrection(t *testing.T) {
 		for _, c := range []struct {
 			what   string
 			shares func(rng *rand.Rand) []float64
-			most   float64 // by how much NLL changes at most, on average
+			most   float64 // largest change of NLL, on average
 		}{
 			{"as it was", func(*rand.Rand) []float64 { return normalised(slices.Clone(even)) }, .003},
 			{"few moved", func(rng *rand.Rand) []float64 { return fewMoved(rng, b.k.K, 8) }, -.02},
@@ -199,8 +200,7 @@ func TestRealPooledCorrection(t *testing.T) {
 	}
 }
 
-// manyShiftBench has k classes, of which the model sees the right one or one of the four after it, with exact
-// posteriors.
+// manyShiftBench has k classes. The model sees the right class or one of the four after it, with exact posteriors.
 func manyShiftBench(k, sample, draw, test int) *shiftBench {
 	even := normalised(slices.Repeat([]float64{1}, k))
 	b := &shiftBench{k: newKey(k), base: calibrator.Identity{}, draw: make([][][]float64, k),
@@ -228,9 +228,9 @@ func manyShiftBench(k, sample, draw, test int) *shiftBench {
 	return b
 }
 
-// TestCorrectionOfAThousandClasses: where shares of 1,000 classes have moved, 2,000 predictions help; where none has,
-// nothing is proposed. (With five sampled rows a class and two predictions, 128 classes told apart, most of what the
-// true shares would give is out of reach.)
+// TestCorrectionOfAThousandClasses: if shares of 1,000 classes have moved, 2,000 predictions help. If none has moved,
+// nothing is proposed. With five sampled rows and two predictions a class, and 128 separate classes, most of the gain
+// of the true shares is out of reach.
 func TestCorrectionOfAThousandClasses(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

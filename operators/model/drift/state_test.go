@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// TestConfidenceMap: between bins that had rows the map is a line, beyond them flat; without a calibrator it is the
+// TestConfidenceMap: the map is linear between bins with rows and constant beyond them. Without a calibrator it is the
 // identity.
 func TestConfidenceMap(t *testing.T) {
 	var m confidenceMap
@@ -33,7 +33,8 @@ func TestConfidenceMap(t *testing.T) {
 	}
 }
 
-// TestStateOfClasses: a reference with class counts has those behind what one without has, and reads back whole.
+// TestStateOfClasses: the state of a reference with class counts starts with the bytes of one without, and can be
+// restored.
 func TestStateOfClasses(t *testing.T) {
 	plain := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3}}
 	plain.ref.csf[0][3] = 12

@@ -8,8 +8,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// TestFailedCanariesAreForgotten: canaries that are taken back again and again, with nothing published between
-// them, do not gather; rows of the latest ones are scored by what they were served.
+// TestFailedCanariesAreForgotten: canaries that end again and again, with nothing published between them, do not
+// accumulate. Rows of the latest ones are scored by the calibrator that served them.
 func TestFailedCanariesAreForgotten(t *testing.T) {
 	cfg := testConfig()
 	cfg.CanaryShare = 1
@@ -44,7 +44,7 @@ func TestFailedCanariesAreForgotten(t *testing.T) {
 		}
 		now += 10 * second
 	}
-	// Those of the last 120 s, which rows may still ask for, and what is in force.
+	// Those of the last 120 s, which rows may still need, and the calibrator in force.
 	if n := len(v.Calibrators); n > 4 {
 		t.Errorf("%d calibrators are kept after 200 canaries", n)
 	}

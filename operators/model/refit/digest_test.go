@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 )
 
-// plainDigest is the digest as docs/format.md has it, by the standard library alone.
+// plainDigest computes the digest of docs/format.md with the standard library only.
 func plainDigest(rows []acc.SampleRow) string {
 	var b []byte
 	b = binary.AppendUvarint(b, uint64(len(rows)))
@@ -31,7 +31,7 @@ func plainDigest(rows []acc.SampleRow) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// TestDigestRows: the digest is that of the format, and changes with anything about any row.
+// TestDigestRows: the digest follows the format and changes with every property of every row.
 func TestDigestRows(t *testing.T) {
 	rows := sample(batchtest.Rows(5, batchtest.Options{N: 300, Weights: true}))
 	for _, n := range []int{0, 1, 2, 299, 300} {

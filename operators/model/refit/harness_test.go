@@ -16,8 +16,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// The tests here are inside the package: they look at the numbers that a decision is made of. Those of the whole are in
-// operators/model.
+// The tests of this package are internal, because they check the figures that decisions depend on. Tests of whole
+// refits are in operators/model.
 
 const (
 	second     = batchtest.Second
@@ -32,7 +32,7 @@ func testConfig() Config {
 		Cooldown: 20 * time.Second}
 }
 
-// fixture is a stage with the state of one version, and what it published.
+// fixture is a stage with the state of one version, and its outputs.
 type fixture struct {
 	*State
 	t       testing.TB
@@ -40,7 +40,7 @@ type fixture struct {
 	outputs []pipeline.Message
 }
 
-// newFixture returns one of a version with k classes.
+// newFixture returns the fixture of a version with k classes.
 func newFixture(t testing.TB, cfg Config, k int) *fixture {
 	v := &stage.Version{Model: "m", Name: "v", K: k}
 	f := &fixture{t: t, key: &stage.Key{Version: v, K: k}}
@@ -59,7 +59,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// published takes the decisions of a stream.
+// published removes and returns the decisions of a stream.
 func (f *fixture) published(s pipeline.Stream) (out []record.Calibrator) {
 	for _, m := range f.outputs {
 		if m.Stream == s {
@@ -94,7 +94,7 @@ func encoded(t testing.TB, temperature float64) []byte {
 	return b
 }
 
-// inForceAs is a calibrator that a refit for a reason put in force.
+// inForceAs returns a calibrator that a refit put into force for the given reason.
 func inForceAs(t testing.TB, revision int, temperature float64, reason string) *stage.InForce {
 	t.Helper()
 	b := encoded(t, temperature)

@@ -19,16 +19,16 @@ func revisions(g *monitor) (out []int) {
 	return out
 }
 
-// TestMonitorKeepsWhatChangesReplaced: baselines are the one before, those that a change replaced, and the
-// identity; what a refit by period replaced is forgotten with the next publication. All of them come back from a
-// checkpoint.
+// TestMonitorKeepsWhatChangesReplaced: baselines are the previous calibrator, those that a change replaced, and the
+// identity. A calibrator that a refit by period replaced is dropped at the next publication. All baselines can be
+// restored from a checkpoint.
 func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
 	t.Parallel()
 	var g *monitor
 	var old *stage.InForce
 	for i, c := range []struct {
 		reason string
-		want   []int // baselines then; 0 the identity
+		want   []int // expected baselines; 0 = the identity
 	}{
 		{reasonPeriod, []int{0}}, {reasonAlarm, []int{1, 0}}, {reasonPeriod, []int{2, 1, 0}}, {reasonPeriod,
 			[]int{3, 1, 0}}, {reasonAlarm, []int{4, 1, 0}},
@@ -42,7 +42,7 @@ func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
 		}
 		old = f
 	}
-	// What comes back is no baseline of itself.
+	// A calibrator that comes back is not its own baseline.
 	if got := revisions(g.next(old, inForceAs(t, 10, 1.5+5, reasonRollback), 1)); !slices.Equal(got,
 		[]int{9, 8, 5, 4, 0}) {
 		t.Errorf("after the return of revision 6 the baselines are %v", got)
@@ -54,8 +54,8 @@ func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
 	}
 }
 
-// TestReturnOfWhatWasBefore: a stream that becomes what it was before gets the calibrator of then back, not that of
-// the refits in between and not the identity.
+// TestReturnOfWhatWasBefore: a stream that returns to an earlier regime gets the calibrator of that time back, not one
+// of the refits in between and not the identity.
 func TestReturnOfWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	x := newFixture(t, testConfig(), 4)
@@ -87,8 +87,8 @@ func TestReturnOfWhatWasBefore(t *testing.T) {
 	}
 }
 
-// TestChangeAmidValidation: a candidate with the evidence it takes waits while its newest rows, or an alarm that
-// began after its rows, say that the stream is another one by now.
+// TestChangeAmidValidation: a candidate with enough evidence waits if its newest rows, or an alarm that began after its
+// rows, show that the stream has changed.
 func TestChangeAmidValidation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/realdata"
 )
 
-// plainRegret is the reference: the best fixed map by descent on the rows themselves.
+// plainRegret is the plain reference: the best fixed map, by descent on the rows themselves.
 func plainRegret(c []float64, hit []bool, loss float64) (regret float64) {
 	a, b := 1.0, 0.0
 	at := func(a, b float64) (sum float64) {
@@ -42,9 +42,9 @@ func plainRegret(c []float64, hit []bool, loss float64) (regret float64) {
 	return (loss - best) / float64(len(c))
 }
 
-// TestOnlineRegretOnRealDrift runs real confidences through a drift, in order: clean images, one corruption after
-// the other. The mean regret against the best fixed map in hindsight is what the rows themselves give; under such a
-// drift it is below 0, for that map cannot move.
+// TestOnlineRegretOnRealDrift runs real confidences through a drift: clean images, then one corruption after the other.
+// The mean regret against the best fixed map in hindsight equals that computed from the rows. Under such a drift it is
+// below 0, because the fixed map cannot move.
 func TestOnlineRegretOnRealDrift(t *testing.T) {
 	z, labels := realScores(t, "resnet20", "resnet20_gauss_noise_s1", "resnet20_contrast_s3", "resnet20_gauss_blur_s5")
 	p, err := calibrator.NewOnlinePlatt(calibrator.OnlineSettings{Clip: onlineClip})
@@ -75,7 +75,7 @@ func TestOnlineRegretOnRealDrift(t *testing.T) {
 	want := plainRegret(conf, hits, o.loss)
 	t.Logf("regret %.4f nats a row (rows themselves: %.4f), ECE %.4f, slope %.2f, best fixed %+v", got.Regret, want,
 		got.ECE, got.Slope, got.BestFixed)
-	// A cell stands for rows whose log-odds differ by up to 1/14.
+	// A cell holds rows whose log-odds differ by up to 1/14.
 	const cells = 1e-3
 	if math.Abs(got.Regret-want) > cells {
 		t.Errorf("regret %.5f, of the rows themselves %.5f", got.Regret, want)
@@ -107,7 +107,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// realScores reads logits of c10jpeg_resnet_logits and their labels, or skips the test where the real data is absent.
+// realScores reads logits of c10jpeg_resnet_logits and their labels. It skips the test if the data is missing.
 func realScores(t *testing.T, names ...string) (z [][]float32, labels []int32) {
 	t.Helper()
 	arrays := realdata.Arrays(t, "c10jpeg_resnet_logits.npz", append(slices.Clone(names), "test_labels")...)

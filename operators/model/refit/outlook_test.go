@@ -13,7 +13,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 )
 
-// gainBlocks are gains of rows of weight 1 or 2 in blocks.
+// gainBlocks returns the gains of rows of weight 1 or 2 in blocks.
 func gainBlocks(x, w []float64) (out []gainSum) {
 	for i := 0; i < len(x); i += outlookBlock {
 		var b gainSum
@@ -26,7 +26,7 @@ func gainBlocks(x, w []float64) (out []gainSum) {
 	return out
 }
 
-// plainSpread is spread from the rows: what is in a run of n rows more than its share.
+// plainSpread computes spread from the rows: how far the sum of a run of rows is from its share.
 func plainSpread(x, w []float64, run int) float64 {
 	runs := len(x) / run
 	x, w = x[len(x)-runs*run:], w[len(w)-runs*run:]
@@ -44,8 +44,8 @@ func plainSpread(x, w []float64, run int) float64 {
 	return square * float64(runs) / float64(runs-1)
 }
 
-// TestLongRun: independent rows have one variance, whatever their number; of rows in runs that of the long run is
-// as many times that of single rows as theory has it, as far as runs of the longest length are there.
+// TestLongRun: for independent rows the variance is the same for any number of rows. For rows in runs the long-run
+// variance is the theoretical multiple of that of single rows, as far as there are runs of the longest length.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 21))
@@ -55,7 +55,7 @@ func TestLongRun(t *testing.T) {
 	for i := range n {
 		w[i] = float64(1 + i%2)
 		single[i] = .5 * r.NormFloat64()
-		state = .99*state + math.Sqrt(1-.99*.99)*.2*r.NormFloat64() // an autoregression that forgets in 100 rows
+		state = .99*state + math.Sqrt(1-.99*.99)*.2*r.NormFloat64() // an autoregression that forgets within 100 rows
 		level[i] = .3 + single[i] + state
 	}
 	for _, l := range []int{1, 3, 16} {
@@ -71,8 +71,8 @@ func TestLongRun(t *testing.T) {
 	if short, long := longRun([][]gainSum{gainBlocks(single, one)}); math.Abs(short-.25) > .06 || long > 1.4*short {
 		t.Errorf("independent rows: variance %v, in the long run %v; want 0.25 and not much more", short, long)
 	}
-	// .25 + .04·(1 + .99)/(1 - .99) = 8.2 in the long run, 7.2 of the mean of 800 rows, which are the longest of
-	// which there are enough.
+	// .25 + .04·(1 + .99)/(1 - .99) = 8.2 in the long run, 7.2 for the mean of 800 rows, the longest runs of which
+	// there are enough.
 	var short, long float64
 	const draws = 40
 	for range draws {
@@ -86,7 +86,7 @@ func TestLongRun(t *testing.T) {
 	if short < 1.5 || short > 2.3 || long < 4 || long > 10 {
 		t.Errorf("rows in runs: variance %v, in the long run %v; want 1.9 of blocks, and about 7", short, long)
 	}
-	// Two parts with means of their own are no run.
+	// Two parts with different means are no run.
 	jump := gainBlocks(single, one)
 	for i := range jump[:80] {
 		jump[i].wx += jump[i].w
@@ -102,8 +102,8 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// TestOutlook: the same gain on as many rows is sure to last where rows are all alike, and where they changed once
-// and for all, and not where they come in runs, of which some speak against it.
+// TestOutlook: the same gain on as many rows is sure to last if all rows are alike, and if they changed once. It is not
+// if they come in runs of which some speak against it.
 func TestOutlook(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
@@ -144,7 +144,7 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
-// TestSampleLosses: what is kept of the pane before gives the losses that scoring all rows again would.
+// TestSampleLosses: the losses cached from the previous pane equal those of scoring all rows again.
 func TestSampleLosses(t *testing.T) {
 	t.Parallel()
 	k := &stage.Key{K: 4}
@@ -171,8 +171,8 @@ func TestSampleLosses(t *testing.T) {
 	}
 }
 
-// BenchmarkOutlook is what a candidate that waits for its outlook costs at a pane of 100 sampled rows, with the
-// default sample.
+// BenchmarkOutlook measures the cost of a candidate that waits for its outlook, at a pane of 100 sampled rows and with
+// the default sample.
 func BenchmarkOutlook(b *testing.B) {
 	const rows = 8192
 	for _, classes := range []int{10, 100, 1000} {

@@ -11,7 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestFailedFitIsRecorded: a fit that fails or panics is a "no change" with its error, and no more.
+// TestFailedFitIsRecorded: a fit that fails or panics gives a "no change" with its error, and has no other effect.
 func TestFailedFitIsRecorded(t *testing.T) {
 	rows := sample(batchtest.Rows(74, batchtest.Options{N: 300}))
 	for method, want := range map[string]string{"no such method": "no such method", "temperature": "panic: "} {
@@ -38,7 +38,7 @@ func TestFailedFitIsRecorded(t *testing.T) {
 	}
 }
 
-// TestCancelledFitsEnd: a task that is closed leaves nobody behind who fits for nobody.
+// TestCancelledFitsEnd: when a task is closed, its fits end.
 func TestCancelledFitsEnd(t *testing.T) {
 	p := NewPool(1)
 	p <- struct{}{}

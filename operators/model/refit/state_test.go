@@ -8,7 +8,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
-// TestRefitWaitsForFreshRows: on an alarm only rows since its start count, and not before there are enough.
+// TestRefitWaitsForFreshRows: a refit on an alarm uses only rows since the alarm's start, and waits until there are
+// enough.
 func TestRefitWaitsForFreshRows(t *testing.T) {
 	x := newFixture(t, testConfig(), 4)
 	k := x.key

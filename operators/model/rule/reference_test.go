@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// TestReferenceIsThatOfTheRows holds the windows of a rule against those of the rows themselves, pinned and rolling.
+// TestReferenceIsThatOfTheRows compares the windows of a rule with those of the rows themselves, pinned and rolling.
 func TestReferenceIsThatOfTheRows(t *testing.T) {
 	for _, mode := range []string{Pinned, Rolling} {
 		cfg := Config{Name: "r", Kind: Reference, Measure: Accuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1,
@@ -20,7 +20,7 @@ func TestReferenceIsThatOfTheRows(t *testing.T) {
 		x := testContext(cfg)
 		r := newComparison(x).(comparison)
 		rng := rand.New(rand.NewPCG(1, 13))
-		var panes [][]metric.Bin // a row by row copy, by pane
+		var panes [][]metric.Bin // a copy of all rows, by pane
 		for at := range int64(80) {
 			set, bins := drawnSet(t, x.env, rng, 50)
 			panes = append(panes, bins)
@@ -54,7 +54,7 @@ func TestReferenceIsThatOfTheRows(t *testing.T) {
 	}
 }
 
-// drawnSet is a set of n labelled rows, and their bins counted row by row.
+// drawnSet returns a set of n labelled rows, and their bins counted row by row.
 func drawnSet(t *testing.T, env *stage.Env, rng *rand.Rand, n int) (*acc.Set, []metric.Bin) {
 	t.Helper()
 	set, err := env.NewSums(4)

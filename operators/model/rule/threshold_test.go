@@ -45,7 +45,7 @@ func newThresholdOf(t *testing.T, cfg Config) threshold {
 	return newThreshold(testContext(cfg)).(threshold)
 }
 
-// TestThresholdByInterval: with Interval a value counts where its whole interval is beyond the bound.
+// TestThresholdByInterval: with Interval a value counts only if its whole interval is beyond the bound.
 func TestThresholdByInterval(t *testing.T) {
 	r := newThresholdOf(t, threshold0(Accuracy, .8, .9))
 	r.cfg.Interval = true
@@ -63,8 +63,8 @@ func TestThresholdByInterval(t *testing.T) {
 	}
 }
 
-// TestThresholdIntervalIsThatOfReferences holds values and intervals against those of package reference: the difference
-// to a window that is known exactly, and has no error, is the value itself.
+// TestThresholdIntervalIsThatOfReferences compares values and intervals with those of package reference. The difference
+// to a window that is known exactly and has no error is the value itself.
 func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
 	t.Parallel()
 	bins := drawnBins()
@@ -106,7 +106,7 @@ func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
 	}
 }
 
-// drawnBins are bins of 1,500 rows of a model that is too sure.
+// drawnBins returns bins of 1,500 rows of an overconfident model.
 func drawnBins() []metric.Bin {
 	rng, bins := rand.New(rand.NewPCG(1, 31)), make([]metric.Bin, 15)
 	for range 1500 {
@@ -143,8 +143,8 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 	}
 }
 
-// TestCoverageIsThatOfTheRows counts the rows themselves: of the predictions of whole slots that are old enough, those
-// whose label came by then.
+// TestCoverageIsThatOfTheRows counts the rows themselves: among the predictions of whole slots that are old enough,
+// those whose label came in time.
 func TestCoverageIsThatOfTheRows(t *testing.T) {
 	testsize.Slow(t)
 	const age, slots, pane = 700 * time.Second, 3, 10 * second // 70 panes in slots of 3
@@ -202,7 +202,7 @@ func TestCoverageIsThatOfTheRows(t *testing.T) {
 	}
 }
 
-// counted is a set of so many predictions and labelled rows.
+// counted returns a set with the given numbers of predictions and labelled rows.
 func counted(t *testing.T, env *stage.Env, n [2]int) *acc.Set {
 	t.Helper()
 	set, err := env.NewSums(4)
@@ -225,7 +225,7 @@ func counted(t *testing.T, env *stage.Env, n [2]int) *acc.Set {
 	return set
 }
 
-// FuzzState: foreign bytes are an error, and what is read encodes to the same bytes.
+// FuzzState: invalid bytes give an error, and what is read encodes to the same bytes.
 func FuzzState(f *testing.F) {
 	rules := []Config{threshold0(Accuracy, .8, .9), threshold0(Coverage, .8, .9)}
 	fresh := func() *State {

@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/operators/slicing"
 )
 
-// TestHeavyCountsWithinBounds holds the counts against exact ones: kept values exactly, pooled ones never above and at
-// most N/(counters+1) below.
+// TestHeavyCountsWithinBounds compares the counts with exact ones. Kept values are exact. Pooled values are never above
+// the exact count, and at most N/(counters+1) below it.
 func TestHeavyCountsWithinBounds(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -53,7 +53,7 @@ func TestHeavyCountsWithinBounds(t *testing.T) {
 	}
 }
 
-// TestHeavySettles: who is kept, by pane; a bound of two.
+// TestHeavySettles: which values are kept, pane by pane, with a limit of two.
 func TestHeavySettles(t *testing.T) {
 	t.Parallel()
 	h := NewCounts()
@@ -63,14 +63,14 @@ func TestHeavySettles(t *testing.T) {
 		in, out string
 	}{
 		{map[string]int64{"a": 5}, 2, "a", ""},
-		{map[string]int64{"b": 9, "c": 100}, 2, "c", ""},                  // the free place is for the heavier
-		{map[string]int64{"b": 10}, 2, "", ""},                            // 19 against 5: noise may be as large
+		{map[string]int64{"b": 9, "c": 100}, 2, "c", ""},                  // the free place goes to the heavier value
+		{map[string]int64{"b": 10}, 2, "", ""},                            // 19 against 5 may be noise
 		{map[string]int64{"b": 60}, 2, "b", "a"},                          // 79 against 5
-		{map[string]int64{"a": 60, "b": 0, "c": 0, "d": 70}, 2, "", ""},   // not half again as heavy as b
+		{map[string]int64{"a": 60, "b": 0, "c": 0, "d": 70}, 2, "", ""},   // less than half again as heavy as b
 		{map[string]int64{"d": 140, "a": 1}, 2, "d", "b"},                 // 210 against 79
 		{map[string]int64{"b": 100, "c": 100, "d": 100}, 2, "", ""},       // 179 against 200
-		{map[string]int64{"x": 1}, 1, "", "c"},                            // the bound is lower now
-		{map[string]int64{"c": 1}, 3, "b c", ""},                          // and higher: the heaviest come
+		{map[string]int64{"x": 1}, 1, "", "c"},                            // the limit is lower now
+		{map[string]int64{"c": 1}, 3, "b c", ""},                          // and higher now, so the heaviest come in
 		{map[string]int64{"p": 4000, "q": 3000, "r": 1}, 3, "p q", "b c"}, // two at once
 	} {
 		h.Observe(0, c.rows, 100)
@@ -85,7 +85,8 @@ func TestHeavySettles(t *testing.T) {
 	}
 }
 
-// TestEqualValuesDoNotTakeTurns: a hundred values of one weight, ten places. A change of hands is noise, and seldom.
+// TestEqualValuesDoNotTakeTurns: with a hundred values of equal weight and ten places, changes come from noise and are
+// rare.
 func TestEqualValuesDoNotTakeTurns(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
@@ -110,7 +111,7 @@ func TestEqualValuesDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestLeastHashes: what is over is what a plain sort by hash leaves, whatever order the values come in.
+// TestLeastHashes: the result equals that of a plain sort by hash, for any order of the values.
 func TestLeastHashes(t *testing.T) {
 	t.Parallel()
 	var values []string
@@ -135,7 +136,7 @@ func TestLeastHashes(t *testing.T) {
 	}
 }
 
-// FuzzCounts: foreign bytes are an error, and what is read encodes to what is read again.
+// FuzzCounts: invalid bytes give an error, and what is read encodes to the same bytes.
 func FuzzCounts(f *testing.F) {
 	h := NewCounts()
 	h.Observe(3, map[string]int64{"a": 4, "b": 2, "c": 9}, 2)
