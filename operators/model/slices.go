@@ -121,22 +121,22 @@ func (s *stepper) route(pane int64) error {
 	if s.cfg.Slices.MaxKeys == 0 {
 		return nil
 	}
-	values, boxes := map[string][]string{}, s.boxes() // by column
-	for _, name := range slices.Sorted(maps.Keys(boxes)) {
+	values, inboxes := map[string][]string{}, s.inboxes() // by column
+	for _, name := range slices.Sorted(maps.Keys(inboxes)) {
 		if column, value, ok := splitSlice(name); ok {
 			values[column] = append(values[column], value)
 		}
 	}
 	for _, column := range slices.Sorted(maps.Keys(values)) {
-		if err := s.routeColumn(column, values[column], boxes, pane); err != nil {
+		if err := s.routeColumn(column, values[column], inboxes, pane); err != nil {
 			return fmt.Errorf("slices of %s: %w", column, err)
 		}
 	}
 	return nil
 }
 
-// boxes returns the inboxes of all slices.
-func (v *version) boxes() map[string]*inbox {
+// inboxes returns the inboxes of all slices.
+func (v *version) inboxes() map[string]*inbox {
 	all := maps.Clone(v.pendingSlices)
 	for name, k := range v.keys {
 		all[name] = &k.inbox
@@ -144,19 +144,19 @@ func (v *version) boxes() map[string]*inbox {
 	return all
 }
 
-func (s *stepper) routeColumn(column string, values []string, boxes map[string]*inbox, pane int64) error {
+func (s *stepper) routeColumn(column string, values []string, inboxes map[string]*inbox, pane int64) error {
 	h := s.heavyOf(column)
 	here := slices.DeleteFunc(slices.Clone(values),
-		func(x string) bool { return len(boxes[column+"="+x].pending[pane]) == 0 })
+		func(x string) bool { return len(inboxes[column+"="+x].pending[pane]) == 0 })
 	over := slice.LeastHashes(here, slicing.Slots(s.cfg.Slices.MaxKeys))
 	rows := map[string]int64{}
 	for _, x := range here {
-		if n := boxes[column+"="+x].predictions(pane); n > 0 && !over[x] {
+		if n := inboxes[column+"="+x].predictions(pane); n > 0 && !over[x] {
 			rows[x] = n
 		}
 	}
 	// Rows of values that a shard had no slot for are already in ~other. With more shards they might not be.
-	other := boxes[column+"="+slicing.Other]
+	other := inboxes[column+"="+slicing.Other]
 	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
 		h.More = max(h.More, pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife))+1)
 	}

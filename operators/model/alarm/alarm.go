@@ -10,13 +10,13 @@ import (
 
 // keyAlarm is the alarm of one key on one signal.
 type keyAlarm struct {
-	alert   *stage.Alert
-	print   string // fingerprint of the specification; a saved state is used only for an equal one
-	signal  string
-	slice   bool
-	tests   *detect.Alarm // in change mode nil until the curve is known
-	curve   *alarmCurve   // change mode only
-	waiting maturing      // matured mode only
+	alert       *stage.Alert
+	fingerprint string // of the specification; a saved state is used only for an equal one
+	signal      string
+	slice       bool
+	tests       *detect.Alarm // in change mode nil until the curve is known
+	curve       *alarmCurve   // change mode only
+	waiting     maturing      // matured mode only
 
 	// Used while the alarm fires: the rows since the evidence was last above the bound, and the bins that the diagnosis
 	// named when it fired.
@@ -34,7 +34,7 @@ func newAlert(s *spec, signal string) *stage.Alert {
 }
 
 func newKeyAlarm(s *spec, signal string, slice bool) *keyAlarm {
-	a := &keyAlarm{alert: newAlert(s, signal), signal: signal, slice: slice, print: s.print(signal)}
+	a := &keyAlarm{alert: newAlert(s, signal), signal: signal, slice: slice, fingerprint: s.fingerprint(signal)}
 	if s.reference(signal) == "" {
 		a.tests = s.fresh(signal, slice, nil)
 	} else {

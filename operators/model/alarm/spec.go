@@ -59,9 +59,9 @@ func (s *spec) fresh(signal string, slice bool, ref *detect.Reference) *detect.A
 	return s.whole.Fresh()
 }
 
-// print returns a fingerprint of everything that saved tests depend on, the experts of this build included. Tests of
+// fingerprint identifies everything that saved tests depend on, the experts of this build included. Tests of
 // another fingerprint start again.
-func (s *spec) print(signal string) string {
+func (s *spec) fingerprint(signal string) string {
 	eps := []float64{s.EpsilonECE, s.EpsilonBin}
 	if signal == stage.SignalAccuracy {
 		eps = []float64{s.EpsilonAccuracy}

@@ -4,7 +4,7 @@ import "github.com/plumbline/plumbline/internal/binenc"
 
 // append appends the alarm: its fingerprint, state, tests, curve, waiting rows, and the rows that may resolve it.
 func (a *keyAlarm) append(dst []byte) ([]byte, error) {
-	dst = a.alert.Append(binenc.AppendString(dst, a.print))
+	dst = a.alert.Append(binenc.AppendString(dst, a.fingerprint))
 	dst = binenc.AppendUvarint(dst, a.bins)
 	dst = append(dst, binenc.Flags(a.curve != nil), binenc.Flags(a.tests != nil))
 	if a.curve != nil {
@@ -22,12 +22,12 @@ func (a *keyAlarm) append(dst []byte) ([]byte, error) {
 func (a *keyAlarm) restore(body []byte, s *spec) error {
 	r := binenc.NewReader(body)
 	n := newKeyAlarm(s, a.signal, a.slice)
-	print := r.String(binenc.MaxName)
+	fingerprint := r.String(binenc.MaxName)
 	n.alert.Restore(&r)
 	if err := r.Err(); err != nil {
 		return err
 	}
-	if print != n.print {
+	if fingerprint != n.fingerprint {
 		a.replace(n)
 		return nil
 	}

@@ -58,7 +58,7 @@ type softJoint struct {
 	revision int         // revision in force when it was built
 	fresh    int64       // sampled rows since then
 	rows     float64
-	bias     []float64 // u, shrunk towards 1, the more the less it varies between classes
+	bias     []float64 // u, shrunk towards 1; strongly if it varies little between classes
 	joint    []float64 // (K·Bands)×K
 	byLabel  shift.ByLabel
 	wrong    float64 // rows of the pool's rest for which the model predicts another class of the rest

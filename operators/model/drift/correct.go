@@ -80,8 +80,8 @@ func (d *classDrift) propose(k *stage.Key, now *acc.ClassCounts, alpha float64) 
 	return c, ""
 }
 
-// correct estimates the weights for the predictions now. It shrinks them towards 1, the more the less the shares vary
-// at all.
+// correct estimates the weights for the predictions now. It shrinks them towards 1; strongly if the shares vary little
+// overall.
 func (s *softJoint) correct(now *acc.ClassCounts, varies float64) (*correction, error) {
 	e, err := s.estimate(now)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // reference is a reference window: predictions by confidence score, and labelled rows by outcome and confidence.
 type reference struct {
-	csf            [3][]float64
+	scores         [3][]float64
 	seen, labelled float64
 	outcome        [2][]float64 // index 0: wrong, 1: right
 	to             int64        // end of the last label pane that added predictions
@@ -24,8 +24,8 @@ type reference struct {
 
 func newReference() reference {
 	var r reference
-	for i := range r.csf {
-		r.csf[i] = make([]float64, stage.ScoreBins)
+	for i := range r.scores {
+		r.scores[i] = make([]float64, stage.ScoreBins)
 	}
 	for i := range r.outcome {
 		r.outcome[i] = make([]float64, stage.ScoreBins)
@@ -45,7 +45,7 @@ func (r *reference) add(s *Config, in *stage.Pane) error {
 	for _, c := range in.Cells {
 		if seen && c.Set.Seen != nil {
 			for i, g := range stage.ScoreGrids(c.Set.Seen) {
-				if err := stage.AddCounts(r.csf[i], g); err != nil {
+				if err := stage.AddCounts(r.scores[i], g); err != nil {
 					return err
 				}
 			}
@@ -170,7 +170,7 @@ func middle(j int) float64 { return (float64(j) + .5) / stage.ScoreBins }
 func (d *State) AppendState(dst []byte) ([]byte, error) {
 	for _, r := range []*reference{&d.ref, &d.next} {
 		dst = binenc.AppendVarint(dst, r.to)
-		for _, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
+		for _, h := range [][]float64{r.scores[0], r.scores[1], r.scores[2], r.outcome[0], r.outcome[1]} {
 			for _, n := range h {
 				dst = binenc.AppendUvarint(dst, uint64(n))
 			}
@@ -189,7 +189,7 @@ func (d *State) RestoreState(in *binenc.Reader, _ *acc.Decoder) error {
 	for _, r := range []*reference{&d.ref, &d.next} {
 		*r = newReference()
 		r.to = in.Varint()
-		for i, h := range [][]float64{r.csf[0], r.csf[1], r.csf[2], r.outcome[0], r.outcome[1]} {
+		for i, h := range [][]float64{r.scores[0], r.scores[1], r.scores[2], r.outcome[0], r.outcome[1]} {
 			for j := range h {
 				h[j] = float64(in.Int("count", 0, 1<<53))
 				switch {

@@ -31,7 +31,7 @@ func (d *State) unlabelled(raw *acc.Set, start int64) (*record.Unlabelled, error
 				return nil, err
 			}
 			// Compare fails if there are too few rows yet.
-			if dist, err := unlabelled.Compare(d.ref.csf[i], now, spec.Alpha); err == nil {
+			if dist, err := unlabelled.Compare(d.ref.scores[i], now, spec.Alpha); err == nil {
 				if out.Distances == nil {
 					out.Distances = map[string]record.Distances{}
 				}

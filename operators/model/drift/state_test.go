@@ -37,13 +37,13 @@ func TestConfidenceMap(t *testing.T) {
 // restored.
 func TestStateOfClasses(t *testing.T) {
 	plain := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3}}
-	plain.ref.csf[0][3] = 12
+	plain.ref.scores[0][3] = 12
 	before, err := plain.AppendState(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	full := State{ref: newReference(), next: newReference(), classes: classDrift{k: 3, at: 77}}
-	full.ref.csf[0][3] = 12
+	full.ref.scores[0][3] = 12
 	c, err := acc.NewClassCounts(3)
 	if err != nil {
 		t.Fatal(err)

@@ -25,9 +25,9 @@ const (
 // kindName returns the name of the rule's kind.
 func (s *Config) kindName() string { return cmp.Or(s.Kind, Excess) }
 
-// print returns a fingerprint of what the rule measures. The bounds are not part of it, so that a saved state stays
+// fingerprint identifies what the rule measures. The bounds are not part of it, so that a saved state stays
 // usable when only a bound changes.
-func (s *Config) print() string {
+func (s *Config) fingerprint() string {
 	age := int64(s.Age)
 	if s.Measure != Coverage {
 		age = 0

@@ -120,7 +120,7 @@ func (t *Stage) evaluate(e *entry, in *stage.Pane) error {
 func (s *State) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(s.entries)))
 	for _, e := range s.entries {
-		dst = binenc.AppendString(binenc.AppendString(dst, e.cfg.Name), e.cfg.print())
+		dst = binenc.AppendString(binenc.AppendString(dst, e.cfg.Name), e.cfg.fingerprint())
 		// A rule window is small, so the copy is cheap.
 		dst = binenc.AppendBytes(e.alert.Append(dst), e.rule.Append(nil))
 	}
@@ -130,25 +130,25 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 // RestoreState implements stage.KeyState.
 func (s *State) RestoreState(r *binenc.Reader, _ *acc.Decoder) error {
 	for range r.Count(7, binenc.MaxItems) {
-		name, print := r.String(binenc.MaxName), r.String(binenc.MaxName)
+		name, fingerprint := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		var state stage.AlertState
 		state.Restore(r)
 		body := r.Bytes(binenc.MaxBytes)
 		if r.Err() != nil {
 			break
 		}
-		s.adopt(name, print, state, body)
+		s.adopt(name, fingerprint, state, body)
 	}
 	return r.Err()
 }
 
 // adopt gives a saved state to the rule of the same name and fingerprint. If there is no such rule, it ends the alert.
-func (s *State) adopt(name, print string, state stage.AlertState, body []byte) {
+func (s *State) adopt(name, fingerprint string, state stage.AlertState, body []byte) {
 	at := slices.IndexFunc(s.entries, func(e *entry) bool { return e.cfg.Name == name })
 	why := "switched off: the configuration has no rule %s here any more; whether the error is gone is not known"
 	if at >= 0 && (s.key.Slice == "" || s.entries[at].cfg.Slices) {
 		e := s.entries[at]
-		if e.cfg.print() == print && e.restore(body) {
+		if e.cfg.fingerprint() == fingerprint && e.restore(body) {
 			e.alert.AlertState = state
 			return
 		}

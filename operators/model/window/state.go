@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// print returns a fingerprint of the definition. A saved state is restored only for an equal definition.
-func (s *spec) print() string {
+// fingerprint identifies the definition. A saved state is restored only for an equal definition.
+func (s *spec) fingerprint() string {
 	return fmt.Sprint(s.Kind, " ", s.Size, " ", s.Slide, " ", s.Rows, " ", s.Every)
 }
 
@@ -20,7 +20,7 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(s.windows)))
 	var err error
 	for _, w := range s.windows {
-		dst = binenc.AppendString(binenc.AppendString(dst, w.spec.Name), w.spec.print())
+		dst = binenc.AppendString(binenc.AppendString(dst, w.spec.Name), w.spec.fingerprint())
 		if dst, err = w.append(dst); err != nil {
 			return dst, err
 		}
@@ -32,7 +32,7 @@ func (s *State) AppendState(dst []byte) ([]byte, error) {
 // start empty.
 func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 	for range r.Count(2, binenc.MaxItems) {
-		name, print := r.String(binenc.MaxName), r.String(binenc.MaxName)
+		name, fingerprint := r.String(binenc.MaxName), r.String(binenc.MaxName)
 		if r.Err() != nil {
 			break
 		}
@@ -47,7 +47,7 @@ func (s *State) RestoreState(r *binenc.Reader, d *acc.Decoder) error {
 		if err := w.checkShapes(s.stage.shape(s.key)); err != nil {
 			return fmt.Errorf("window %s: %w", name, err)
 		}
-		if i >= 0 && print == w.spec.print() {
+		if i >= 0 && fingerprint == w.spec.fingerprint() {
 			s.windows[i] = w
 		} else {
 			delete(s.key.Snapshots, name)
