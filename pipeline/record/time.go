@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Time is a moment in Unix nanoseconds. Text, which JSON has too, is RFC 3339 in UTC with as many decimals as needed.
-// The zero value is no time, and the empty text; the epoch is a time.
+// Time is a moment in Unix nanoseconds. Its text, in JSON too, is RFC 3339 in UTC with as many decimals as needed. The
+// zero value is no time, and its text is empty; the epoch is a time.
 type Time struct {
 	ns    int64
 	known bool
