@@ -6,8 +6,12 @@
 // [Batch.Reject]; both end in the dead-letter topic, neither stops a shard. The bytes are read by package
 // wire, which no message can make allocate more than a small multiple of its own size.
 //
-// [EncodePredictions], [EncodeLabels] and [EncodeCalibrated] write messages; [OpenTable] and [WriteTable]
-// read and write whole files. docs/schema.md is the schema for producers.
+// [EncodePredictions], [EncodeLabels] and [EncodeCalibrated] write messages; [Splitter] splits them. Whole files are
+// the business of package table. docs/schema.md is the schema for producers.
+//
+// Bytes come from package pipeline and from web/calibrate. Batches go to the operators, which must not change them. The
+// package knows the names and meanings of columns. It must not know Kafka, what becomes of a batch, or what a
+// calibrator is.
 //
 //	d := arrowio.NewDecoder(arrowio.Options{Slices: []string{"region"}})
 //	batches, err := d.Decode(record.Value, origin, arrowio.Predictions)

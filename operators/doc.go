@@ -4,7 +4,7 @@
 //	join       predictions wait for their labels, and labels for their predictions
 //	archive    labelled rows with features go to files
 //	apply      the calibrated stream
-//	shadow     heads on trial run on the features that flow by
+//	shadow     heads that do not serve yet run on the features that flow by
 //	stats      sums by model version, slice and pane, which the model task gets
 //
 // Each is a package below this one, and none imports another: what one decides reaches the next in the batch that it

@@ -14,5 +14,6 @@
 // helpers in values.go do it for strings and lists.
 //
 // The format is that of the Arrow Columnar Format 1.x, "Encapsulated message format" and "IPC Streaming
-// Format", metadata versions 4 and 5, little endian.
+// Format", metadata versions 4 and 5, little endian. The package knows no column by name and no message by kind: that
+// is for the packages of arrowio that read with it.
 package wire

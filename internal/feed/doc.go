@@ -9,5 +9,6 @@
 //	                          └─▶ label heap ──┘
 //
 // The sequence depends on the rows and the options alone: no clock, no unseeded randomness. So a produced stream and
-// a replayed file give the same statistics.
+// a replayed file give the same statistics. The package knows rows and messages. It must not know who sends them
+// (package producer) or reads them (the engine's replay).
 package feed

@@ -1,6 +1,3 @@
-// Package inforce says which rows a published calibrator serves, by their event time and the hash of their id. The
-// operator that applies calibrators and the model task that scores them ask it, so both have the same answer. It knows
-// no calibrator and no stream.
 package inforce
 
 import "github.com/plumbline/plumbline/arrowio"

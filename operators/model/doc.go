@@ -1,15 +1,21 @@
-// Package model is the model task, the second stage of the stream: everything that is decided about a model is decided
-// here.
+// Package model is the model task: everything that is decided about a model and its versions is decided here.
 //
-// # Input and outputs
+//	shard 0 ─┐  panes topic                     for each label pane, in order
+//	shard 1 ─┼─▶ increments ──▶ barrier ──▶ panes ──▶ stages ──▶ close ──▶ publish ──▶ Kafka, history
+//	shard n ─┘  punctuations                  │      drift, window,  │
+//	            orders of people              │      alarm, rule     └─ alert, refit, finetune
+//	                                          └─ sampled rows scored by the calibrator in force
+//
+// # Where its data comes from and goes
 //
 // A task reads one partition of the panes topic and nothing else: no clock, no other topic. A message is an increment
 // (the cells of one label pane from one shard), a punctuation (which label panes a shard has closed), or an order of a
-// person. All messages of a model are in one partition, in one order. So the outputs are a function of that log, and a
-// task that starts again from a checkpoint writes the same bytes under the same keys.
+// person. All messages of a model are in one partition, in one order. So the outputs are a function of that log: a task
+// that starts again from a checkpoint writes the same bytes under the same keys, which replace themselves. It needs no
+// fence.
 //
-// The outputs are snapshots, alerts, calibrators and decisions, requests for heads, and verdicts on heads, as records
-// of package record. Every output of a key enters the key's ledger, a hash chain that is part of the state hash.
+// The outputs are snapshots, alerts, calibrators and decisions, requests for heads, and verdicts on heads, as values of
+// package record. Every output of a key enters the key's ledger, a hash chain that is part of the state hash.
 //
 // # Life of a label pane
 //
@@ -30,11 +36,16 @@
 // Models, versions and keys are always taken in the order of their names. Neither the order of messages, nor the number
 // of shards, nor how far one punctuation jumps makes a difference.
 //
-// # Packages
+// # What it knows, and what it must not know
 //
-// The table of stages is in stages.go. A new statistic, test or rule is a package and a line there.
+// The package knows models, versions, keys, panes, the barrier, the order of the stages, and the checkpoint, whose
+// section "model" is a loop over models, versions, keys and their stages. It knows none of the stages' arithmetic. It
+// must not know Kafka, the operators of a shard, or who reads its records: package pipeline runs it (pipeline.Task),
+// and internal/engine makes its ModelConfig from the configuration file.
 //
-//	stage      what stages share: pane, key, version, alert state, and the interface of a stage
+// The table of stages is in stages.go. A new statistic, test or rule is a package and a line there. No stage knows
+// another stage or this package; what stages share is in package stage.
+//
 //	window     windows and their snapshots
 //	drift      predictions before their labels: distances, estimates, class shares
 //	alarm      anytime-valid alarms
@@ -43,7 +54,4 @@
 //	refit      refit runs, canaries, rollback monitor, orders about calibrators
 //	finetune   requests for heads, shadow evaluator
 //	slice      which slice values have statistics of their own
-//
-// This package knows none of the stages' arithmetic. It knows keys, panes, the barrier and the checkpoint, whose
-// section "model" is a loop over models, versions, keys and their stages.
 package model

@@ -1,4 +1,5 @@
-// Package shadow runs heads on trial: classifier heads that were trained on a version's features, before they serve.
+// Package shadow runs classifier heads that were trained on a version's features, beside that version, before they
+// serve.
 //
 // Heads is the table of heads that all shards of a process share, filled from the heads topic. For each prediction of a
 // version with a running head a prediction of the shadow version follows, with the head's logits; its scores wait here

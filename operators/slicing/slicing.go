@@ -1,6 +1,3 @@
-// Package slicing is what the shards and the model task must agree on about the values of a slice column: the name of
-// the pooled value, the order of values, and how many of them a shard tells apart in a label pane. Shards tell values
-// apart and choose none; the model task chooses (docs/architecture.md).
 package slicing
 
 import (

@@ -8,7 +8,7 @@
 // The stage walks label panes, never prediction panes: a prediction pane fills up for as long as labels come.
 //
 // Where a slice column has more values than there are slots, those with the least hashes have their own cells and the
-// rest are pooled (package slicing): shards agree without a word to each other.
+// rest are pooled (package slicing). So all shards choose the same values without a message to each other.
 //
 // The package knows panes, keys and sums. It must not know windows, rules or calibrators: those are the model task's.
 // Its state is the open and the late cells.

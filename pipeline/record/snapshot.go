@@ -1,6 +1,3 @@
-// Package record holds the JSON records that plumbline publishes: snapshots, calibrators, alerts.
-// They are contracts: fields are added, never renamed. Times are integers, and RFC 3339 in UTC in JSON (Time); fractions,
-// not percent.
 package record
 
 // Metrics are calibration metrics of a set of rows; keys as in `plumbline eval --json`.

@@ -12,4 +12,7 @@
 //
 // Nothing waits for the database: a Filler reads the topics on its own, tries again while the database does not answer,
 // and counts how far behind it is.
+//
+// The package knows what makes two decisions one, their order, and two databases. It must not know Kafka (the caller
+// opens the partitions), nor HTTP: package web asks Query. Who decided, and why, is in the records.
 package registry

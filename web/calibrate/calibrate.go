@@ -1,6 +1,3 @@
-// Package calibrate serves calibrators to model servers over HTTP: the calibrator in force, with an ETag and a long
-// poll so that thousands of servers can follow it cheaply, and the calibration of rows for those that hold no
-// calibrator themselves.
 package calibrate
 
 import (
