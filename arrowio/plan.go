@@ -156,6 +156,6 @@ func (d *Decoder) plan(m wire.Message, kind Kind) (*plan, error) {
 	return p, nil
 }
 
-// maxCachedSchema keeps a stranger's long schemas from filling the cache's memory: in bytes of the message, and of what
-// it became, since fields that share one table in the message do not when parsed.
+// maxCachedSchema keeps long schemas, which anybody may send, from filling the cache's memory: in bytes of the message,
+// and of what it became, since fields that share one table in the message do not when parsed.
 const maxCachedSchema = 64 << 10

@@ -55,12 +55,12 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSectionsOfOtherConfigurations: what a checkpoint has no section for begins afresh, and is told so.
+// TestSectionsOfOtherConfigurations: what a checkpoint has no section for begins afresh, and hears so.
 func TestSectionsOfOtherConfigurations(t *testing.T) {
 	got, fresh := sections("", "as made"), 0
 	got[0].Fresh, got[1].Fresh = func() { t.Error("s0 is in the checkpoint") }, func() { fresh++ }
 	if err := RestoreCheckpoint(encoded(t, sections("a")), got, nil); err != nil || fresh != 1 {
-		t.Errorf("%v, told %d times that it begins afresh, want once", err, fresh)
+		t.Errorf("%v, heard %d times that it begins afresh, want once", err, fresh)
 	}
 	for i, want := range []string{"a", "as made"} {
 		if b := got[i].State.(*blob).b; string(b) != want {

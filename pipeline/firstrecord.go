@@ -12,7 +12,7 @@ type firstRecord struct {
 	name string
 	log  *slog.Logger
 	last Record
-	step int // 0: nothing handed out, 1: the task has the first record, 2: told
+	step int // 0: nothing handed out, 1: the task has the first record, 2: logged
 }
 
 // Next implements Source. Who asks for another record has processed the one before.

@@ -44,7 +44,7 @@ const (
 	maxEvents      = 1 << 30
 )
 
-// What a task is told, in the low bits of an event; the input is above.
+// What a task gets, in the low bits of an event; the input is above.
 const (
 	eventTake  = iota // the records of an input before an offset
 	eventIdle         // an input is exhausted
@@ -111,7 +111,7 @@ func (j *takeLog) cut(number, idle uint64) []byte {
 	return dst
 }
 
-// event is one thing that a task is told.
+// event is one thing that a task gets.
 type event struct {
 	kind  int
 	input Input

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// lastTime is what checkpoints may take after the task was told to end: its generation may be over.
+// lastTime is what checkpoints may take once the task is to end: its generation may be over.
 const lastTime = 10 * time.Second
 
 // How a task's time is divided. Checkpoints that come due while the one before is being saved are put off, and so are
@@ -226,20 +226,20 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	return 0, nil
 }
 
-// shows returns what makes the status of now visible, of which the source is told.
+// shows returns what makes the status of now visible, and reports that to the source.
 func (l *loop) shows(active bool) func() {
 	show := func() {}
 	if l.task.Report != nil {
 		show = l.task.Report(l.src.CaughtUp(), active)
 	}
-	teller := l.src.Teller
-	if teller == nil {
+	visibility := l.src.Visibility
+	if visibility == nil {
 		return show
 	}
-	n := teller.HandedOut() // all of it has been taken
+	n := visibility.HandedOut() // all of it has been taken
 	return func() {
 		show()
-		teller.Shown(n)
+		visibility.Shown(n)
 	}
 }
 
@@ -252,7 +252,7 @@ func (l *loop) settle() error {
 	return l.err
 }
 
-// end saves the last checkpoint of a task that was told to end, or whose source has ended; err is what ended it.
+// end saves the last checkpoint of a task that is to end, or whose source has ended; err is what ended it.
 func (l *loop) end(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		// What is in flight would get into the way of whoever restores the task.

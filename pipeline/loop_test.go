@@ -130,7 +130,7 @@ func TestStopWaitsForTheCheckpointInFlight(t *testing.T) {
 	}
 }
 
-// TestStatusIsOfTheCheckpoint: what is told is durable.
+// TestStatusIsOfTheCheckpoint: what the status shows is durable.
 func TestStatusIsOfTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1, 2, 3)
@@ -149,14 +149,14 @@ func TestStatusIsOfTheCheckpoint(t *testing.T) {
 	})
 }
 
-// tellSource is told what can be seen.
-type tellSource struct {
+// seenSource records what it is reported to be visible.
+type seenSource struct {
 	*listSource
 	out   uint64
 	shown []uint64
 }
 
-func (s *tellSource) Next(ctx context.Context) (Record, error) {
+func (s *seenSource) Next(ctx context.Context) (Record, error) {
 	r, err := s.listSource.Next(ctx)
 	if err == nil {
 		s.out++
@@ -164,8 +164,8 @@ func (s *tellSource) Next(ctx context.Context) (Record, error) {
 	return r, err
 }
 
-func (s *tellSource) HandedOut() uint64 { return s.out }
-func (s *tellSource) Shown(n uint64)    { s.shown = append(s.shown, n) }
+func (s *seenSource) HandedOut() uint64 { return s.out }
+func (s *seenSource) Shown(n uint64)    { s.shown = append(s.shown, n) }
 
 // TestSourceIsToldWhatIsShown: with the status of a checkpoint, not before, and of what was taken when it began.
 func TestSourceIsToldWhatIsShown(t *testing.T) {
@@ -173,7 +173,7 @@ func TestSourceIsToldWhatIsShown(t *testing.T) {
 		r := newRig(1, 2, 3, 4)
 		store := &gateStore{failStore: r.store, gate: make(chan struct{})}
 		r.runner.Store = store
-		src := &tellSource{listSource: r.source}
+		src := &seenSource{listSource: r.source}
 		done := make(chan error)
 		go func() {
 			done <- Run(context.Background(), r.runner, r.build, func(map[Input]int64) (Opened,
@@ -183,11 +183,11 @@ func TestSourceIsToldWhatIsShown(t *testing.T) {
 		}()
 		synctest.Wait()
 		if !slices.Equal(src.shown, []uint64{0}) || src.out != 4 {
-			t.Errorf("told %v of %d before the first checkpoint was saved", src.shown, src.out)
+			t.Errorf("reported %v of %d before the first checkpoint was saved", src.shown, src.out)
 		}
 		close(store.gate)
 		if err := <-done; err != nil || !slices.Equal(src.shown, []uint64{0, 3, 4}) || len(r.task.reports) != 2 {
-			t.Errorf("%v, told %v, %d statuses", err, src.shown, len(r.task.reports))
+			t.Errorf("%v, reported %v, %d statuses", err, src.shown, len(r.task.reports))
 		}
 	})
 }

@@ -23,7 +23,7 @@ const (
 	maxShards    = 1 << 16 // Kafka's practical bound on partitions is far below
 )
 
-// PaneMessage is what shards tell model tasks: an increment (some cells of one label pane of one model) or a
+// PaneMessage is what shards send to model tasks: an increment (some cells of one label pane of one model) or a
 // punctuation (the shard has closed every label pane before Closed). docs/format.md draws the bytes.
 type PaneMessage struct {
 	Shard, Of int

@@ -142,7 +142,7 @@ func (w *Watermark) known(in Input, p Provenance) (*sourceMark, error) {
 }
 
 // bySource is the watermark of an input whose rows come from the partitions of an unkeyed topic: the least of those
-// that are not idle, each by its own rows. One that has told nothing yet holds it back. held is false where none
+// that are not idle, each by its own rows. One that has said nothing yet holds it back. held is false where none
 // counts.
 func (w *Watermark) bySource(in Input) (t Time, held bool) {
 	i := &w.in[in]

@@ -112,7 +112,7 @@ func TestWatermarkBySource(t *testing.T) {
 		}
 	}
 	see(from(0, 3, 5, 0), 1000)
-	want("two sources have told nothing", NoTime)
+	want("two sources have said nothing", NoTime)
 	see(from(1, 3, 0, 0), 400)
 	if err := w.sourceIdle(Logits, from(2, 3, 0, 0), true); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func twoSources(t *testing.T) *Watermark {
 }
 
 // TestSilenceOfSources: that nothing comes by way of a stage that may have stopped says nothing of sources that have
-// not told that they are idle, and a source that is read anew is not idle, whatever of it was taken before.
+// not reported as idle, and a source that is read anew is not idle, whatever of it was taken before.
 func TestSilenceOfSources(t *testing.T) {
 	w := twoSources(t)
 	news := func(p Provenance, idle bool) {

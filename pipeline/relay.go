@@ -24,7 +24,7 @@ type Buffered interface {
 	Buffered() bool
 }
 
-// Relay runs a stage without state: what it reads becomes messages, those are written, and then the source is told. It
+// Relay runs a stage without state: what it reads becomes messages, those are written, and then it is committed. It
 // is at least once; readers know a repeat by its Provenance.
 type Relay struct {
 	Name     string

@@ -62,7 +62,7 @@ type Waiter interface {
 // Opened is a source as it is opened: with what it has beside the methods of Source. A nil field means that it has not.
 type Opened struct {
 	Source
-	Teller Teller
+	Visibility Visibility
 }
 
 // Runner runs tasks of one stage.
@@ -108,8 +108,8 @@ func Run(ctx context.Context, rn Runner, build Build, open Open) error {
 	src.Source = &firstRecord{Source: src.Source, name: t.Name(), log: rn.Log}
 	lp := newLoop(ctx, rn, t, src, from)
 	defer lp.cancel()
-	if src.Teller != nil {
-		src.Teller.Shown(0)
+	if src.Visibility != nil {
+		src.Visibility.Shown(0)
 	}
 	if err := lp.retake(ctx, from.pasts); err != nil {
 		return err // without a checkpoint, which would not have the rest

@@ -341,7 +341,7 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 	}
 }
 
-// TestStopSavesOnceMore: a run that is told to stop makes what it took durable, within a time of its own.
+// TestStopSavesOnceMore: a run that is to stop makes what it took durable, within a time of its own.
 func TestStopSavesOnceMore(t *testing.T) {
 	r := newRig(1, 2)
 	r.source.wait = true

@@ -45,11 +45,11 @@ type Shard struct {
 	next   []int64 // first offset not yet taken, by input; -1 = from the start of the log
 	dirty  bool
 	rows   int64 // since the last checkpoint
-	woke   bool  // has told that it is not idle any more, and nobody has heard it yet
+	woke   bool  // it is not idle any more, which no message says yet
 	status atomic.Pointer[TaskStatus]
 }
 
-// TaskStatus is what a task tells about itself.
+// TaskStatus is what a task reports about itself.
 type TaskStatus struct {
 	Task      string            `json:"task"`
 	Partition int               `json:"partition"`

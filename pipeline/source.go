@@ -39,7 +39,7 @@ type Record struct {
 type Source interface {
 	// Next blocks for the next record, whose memory is valid until the call after; io.EOF ends a bounded input.
 	Next(ctx context.Context) (Record, error)
-	// Commit tells that everything before these offsets (by input) is in a durable checkpoint. It is advisory:
+	// Commit reports that everything before these offsets (by input) is in a durable checkpoint. It is advisory:
 	// recovery reads the checkpoint, never the group's offsets.
 	Commit(ctx context.Context, next map[Input]int64) error
 	// CaughtUp reports whether everything that the log held has been handed out.
@@ -47,13 +47,12 @@ type Source interface {
 	Close() error
 }
 
-// Teller is a Source that is told how much of what it has handed out can be seen in the task's status: that is of the
-// last checkpoint, which may take long, and news of an input move no offset.
-type Teller interface {
-	Source
+// Visibility follows how much of what a source has handed out the task's status shows. Offsets do not say it: the
+// status is that of the last checkpoint, which may take long, and news of an input moves no offset.
+type Visibility interface {
 	// HandedOut is how many records and news Next has returned.
 	HandedOut() uint64
-	// Shown tells that the status is of so many of them, 0 before the first.
+	// Shown reports that the status shows the first n of them; 0 before the first.
 	Shown(n uint64)
 }
 

@@ -31,7 +31,7 @@ type Deps struct {
 	Metrics http.Handler
 	// Calibrate answers under /api/v1/models/, POST included. Nil: 404.
 	Calibrate http.Handler
-	// Log gets what clients are not told. Nil: nothing is logged.
+	// Log gets what clients are not shown. Nil: nothing is logged.
 	Log *slog.Logger
 }
 

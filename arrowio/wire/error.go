@@ -21,7 +21,7 @@ const (
 	Panicked    = "panic"            // a bug in the decoder; the message is kept for its report
 )
 
-// maxDetail bounds Detail, which quotes what a stranger sent and travels in a Kafka header.
+// maxDetail bounds Detail, which quotes what anybody may send and travels in a Kafka header.
 const maxDetail = 240
 
 // Error says why a message is refused as a whole.

@@ -72,7 +72,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 	src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{u.input: u.topic},
 		Partition: p,
 		Next:      map[pipeline.Input]int64{u.input: next}, MaxBytes: r.Config.Kafka.FetchMax,
-		IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, TellPause: true,
+		IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, ReportPause: true,
 		Log: r.Log})
 	defer src.Close()
 	counts := pipeline.NewCounts()

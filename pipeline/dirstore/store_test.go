@@ -82,7 +82,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStoreFences has two processes at one task: who writes a number first goes on, the other is told.
+// TestStoreFences has two processes at one task: who writes a number first goes on, the other gets an error.
 func TestStoreFences(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -37,7 +37,7 @@ type fetcher struct {
 	out  chan []pipeline.Record
 	next int64        // offset to fetch
 	done atomic.Int64 // next, for the consumer; every record before it is in out or was handed out
-	end  atomic.Int64 // the log's end as last told; -1 = not yet
+	end  atomic.Int64 // the log's end as last reported; -1 = not yet
 	high int64        // end, until the records are in out
 	err  error        // set before out is closed
 }
@@ -51,7 +51,7 @@ func (f *fetcher) run(ctx context.Context) {
 			f.err = io.EOF
 			return
 		}
-		f.stand(ctx)
+		f.waitOpen(ctx)
 		rs, err := f.fetch(ctx)
 		if ctx.Err() != nil {
 			f.err = ctx.Err()

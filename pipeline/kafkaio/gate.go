@@ -83,8 +83,8 @@ func (g *Gate) remove(s *Source) {
 // endPoll is how often a fetcher behind a closed gate asks where the log ends, so that its lag can be seen to grow.
 const endPoll = 2 * time.Second
 
-// stand waits until the gate is open or ctx is done.
-func (f *fetcher) stand(ctx context.Context) {
+// waitOpen waits until the gate is open or ctx is done.
+func (f *fetcher) waitOpen(ctx context.Context) {
 	for {
 		opened := f.gate.wait()
 		if opened == nil {

@@ -33,7 +33,7 @@ func TestGate(t *testing.T) {
 	client := newClient(t, brokers)
 	g := &Gate{}
 	spec := Spec{Client: client, Topics: both, Next: at(-1, -1), IdleTimeout: 50 * time.Millisecond, Gate: g,
-		TellPause: true}
+		ReportPause: true}
 	s := source(t, spec)
 	kafkatest.Write(t, brokers, message("z", 0, "z0", 1))
 	if r, ok := nextWithin(t, s, patience); !ok || string(r.Value) != "z0" {
@@ -46,7 +46,7 @@ func TestGate(t *testing.T) {
 		t.Error("a gate closes once")
 	}
 	if r, ok := nextWithin(t, s, patience); !ok || !r.Paused {
-		t.Fatalf("got %+v, want to be told of the pause", r)
+		t.Fatalf("got %+v, want the news of the pause", r)
 	}
 	kafkatest.Write(t, brokers, message("z", 0, "z1", 2), message("z", 0, "z2", 3))
 	later := source(t, spec)

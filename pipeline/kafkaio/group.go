@@ -29,7 +29,7 @@ type Group struct {
 	// Session is how long the group waits for a member that does not answer; 0 = DefaultSession.
 	Session time.Duration
 
-	// Silent is told when no heartbeat has been answered for longer than Session, with when the last one was and what
+	// Silent is called when no heartbeat has been answered for longer than Session, with when the last one was and what
 	// was said, and with the zero time once one is again. nil = nobody is.
 	Silent func(since time.Time, err error)
 
@@ -116,8 +116,8 @@ type worker struct {
 
 // run runs one worker for as long as ctx and its generation, whose context gctx is, last.
 func (g *Group) run(ctx, gctx context.Context, w worker) {
-	// Not a child of gctx: that one ends with an error of its own, and work must not tell the end of a generation from
-	// the end of ctx.
+	// Not a child of gctx: that one ends with an error of its own, and work must not distinguish the end of a
+	// generation from the end of ctx.
 	wctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(gctx, cancel)

@@ -45,7 +45,7 @@ func (g *Group) pulse(gen *kafka.Generation) *pulse {
 func (p *pulse) run(idle <-chan struct{}, end func()) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
-	answered, told := time.Now(), false
+	answered, warned := time.Now(), false
 	p.silent(time.Time{}, nil) // a new generation is an answer
 	for {
 		select {
@@ -56,11 +56,11 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 		err := p.beat(idle)
 		switch {
 		case err == nil:
-			if told {
+			if warned {
 				p.log.Info("heartbeats are answered again", "group", p.group, "after", time.Since(answered))
 				p.silent(time.Time{}, nil)
 			}
-			answered, told = time.Now(), false
+			answered, warned = time.Now(), false
 		case errors.Is(err, kafka.RebalanceInProgress): // which counts as an answer
 			answered = time.Now()
 			end()
@@ -71,12 +71,12 @@ func (p *pulse) run(idle <-chan struct{}, end func()) {
 				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
 			end()
 			return
-		case time.Since(answered) > p.session && !told:
+		case time.Since(answered) > p.session && !warned:
 			p.log.Warn("no heartbeat has been answered for longer than the session: "+
 				"others may have been given this process's partitions", "group", p.group,
 				"last_heartbeat", time.Since(answered), "session_timeout", p.session, "err", err)
 			p.silent(answered, err)
-			told = true
+			warned = true
 		}
 	}
 }

@@ -183,7 +183,8 @@ func TestSilence(t *testing.T) {
 	cluster.Close()
 	c := <-calls
 	if c.since.IsZero() || c.since.After(before) || time.Since(before) < session-2*heartbeat || c.err == nil {
-		t.Errorf("without a broker: silent since %v, %v; told %v after it was gone", c.since, c.err, time.Since(before))
+		t.Errorf("without a broker: silent since %v, %v; reported %v after it was gone",
+			c.since, c.err, time.Since(before))
 	}
 	cluster = start(port)
 	defer cluster.Close()
@@ -193,7 +194,7 @@ func TestSilence(t *testing.T) {
 			t.Errorf("with a broker again: silent since %v, %v", c.since, c.err)
 		}
 	case <-time.After(patience):
-		t.Error("with a broker again: nobody was told")
+		t.Error("with a broker again: that is not reported")
 	}
 	cancel()
 	if err := <-done; err != nil {

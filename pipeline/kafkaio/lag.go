@@ -68,17 +68,17 @@ func (s *Source) Handed() map[pipeline.Input]int64 {
 	return out
 }
 
-// HandedOut implements pipeline.Teller.
+// HandedOut implements pipeline.Visibility.
 func (s *Source) HandedOut() uint64 { return s.out.Load() }
 
-// Shown implements pipeline.Teller.
+// Shown implements pipeline.Visibility.
 func (s *Source) Shown(n uint64) {
 	s.shown.Store(n)
-	s.told.Store(true)
+	s.tracked.Store(true)
 }
 
-// Unshown reports whether the task has records or news that its status is not of, or is about to be told that an input
-// is idle: a task that is busy may hear of that late. Any goroutine may call it.
+// Unshown reports whether the task has records or news that its status does not show, or is about to get the news that
+// an input is idle, which a busy task takes late. Any goroutine may call it.
 func (s *Source) Unshown() bool {
 	now := time.Now().UnixNano()
 	for _, in := range s.in {
@@ -86,7 +86,7 @@ func (s *Source) Unshown() bool {
 			return true
 		}
 	}
-	return s.told.Load() && s.shown.Load() < s.out.Load()
+	return s.tracked.Load() && s.shown.Load() < s.out.Load()
 }
 
 // settled reports whether everything that was handed out has been committed.

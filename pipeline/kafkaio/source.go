@@ -24,9 +24,9 @@ type Spec struct {
 	IdleTimeout time.Duration // 0 = inputs are never idle
 	Commit      func(ctx context.Context, next map[string]int64) error
 	Gate        *Gate // nil: always open
-	// TellPause makes the source hand out one record with Paused set each time when the gate is closed.
-	TellPause bool
-	Log       *slog.Logger
+	// ReportPause makes the source hand out one record with Paused set each time the gate is closed.
+	ReportPause bool
+	Log         *slog.Logger
 }
 
 // Source merges the topics of one partition. Where both have records, the one whose record is older goes first:
@@ -36,10 +36,10 @@ type Source struct {
 	cancel context.CancelFunc
 	in     []*input
 	order  []pipeline.Input
-	paused bool // has been told
+	paused bool // the gate was closed when it was last asked
 
-	out, shown atomic.Uint64 // records and news handed out, and of them those that the task's status is of
-	told       atomic.Bool   // somebody tells shown
+	out, shown atomic.Uint64 // records and news handed out, and of them those that the task's status shows
+	tracked    atomic.Bool   // shown is reported
 }
 
 type input struct {
@@ -116,8 +116,8 @@ func (s *Source) Next(ctx context.Context) (pipeline.Record, error) {
 
 func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 	for {
-		if told, err := s.stand(ctx); told || err != nil {
-			return pipeline.Record{Input: s.order[0], Paused: told}, err
+		if paused, err := s.waitOpen(ctx); paused || err != nil {
+			return pipeline.Record{Input: s.order[0], Paused: paused}, err
 		}
 		for _, in := range s.in {
 			in.fill()
@@ -146,9 +146,9 @@ func (s *Source) hand(ctx context.Context) (pipeline.Record, error) {
 	}
 }
 
-// stand waits while the gate is closed; told says that the task is to be told first. Time that passes there makes no
-// input idle, and one that was idle has to prove it anew.
-func (s *Source) stand(ctx context.Context) (told bool, err error) {
+// waitOpen waits while the gate is closed; report says that the task gets the news of the pause first. Time that passes
+// there makes no input idle, and one that was idle has to prove it anew.
+func (s *Source) waitOpen(ctx context.Context) (report bool, err error) {
 	opened := s.spec.Gate.wait()
 	if opened == nil && !s.paused {
 		return false, nil
@@ -159,7 +159,7 @@ func (s *Source) stand(ctx context.Context) (told bool, err error) {
 			for _, in := range s.in {
 				in.idleAt.Store(0)
 			}
-			if s.spec.TellPause {
+			if s.spec.ReportPause {
 				return true, nil
 			}
 		}
@@ -275,7 +275,7 @@ func (in *input) hand() pipeline.Record {
 	return r
 }
 
-// caughtUp reports whether everything up to the log's end, as last told, has been handed out. Offsets after the
+// caughtUp reports whether everything up to the log's end, as last reported, has been handed out. Offsets after the
 // last record may be markers or compacted away, so the fetcher's position counts.
 func (in *input) caughtUp() bool {
 	if in.ended {

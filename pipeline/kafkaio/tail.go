@@ -106,7 +106,7 @@ type Range struct {
 type Log struct {
 	in     *input
 	cancel context.CancelFunc
-	told   bool // that the end was reached
+	idled  bool // the last record was the news that the end is reached
 }
 
 // NewLog starts reading.
@@ -133,12 +133,12 @@ func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 		l.in.fill()
 		switch {
 		case len(l.in.queue) > 0:
-			l.told = false
+			l.idled = false
 			return l.in.hand(), nil
 		case l.in.ended:
 			return pipeline.Record{}, l.in.f.err
-		case !l.told && l.in.caughtUp():
-			l.told = true
+		case !l.idled && l.in.caughtUp():
+			l.idled = true
 			return pipeline.Record{Idle: true}, nil
 		}
 		if err := l.wait(ctx); err != nil {
@@ -150,7 +150,7 @@ func (l *Log) Next(ctx context.Context) (pipeline.Record, error) {
 // wait blocks until there are records, or for poll while the end may be reached without any.
 func (l *Log) wait(ctx context.Context) error {
 	var end <-chan time.Time
-	if !l.told {
+	if !l.idled {
 		t := time.NewTimer(poll)
 		defer t.Stop()
 		end = t.C

@@ -30,7 +30,7 @@ type postable struct {
 // Prometheus: one that nobody speaks of any more resolves by itself.
 const stale = 4
 
-// postable makes of an alert what Alertmanager is told at now. Event time stands in for its clock, but nothing starts
+// postable makes of an alert what Alertmanager gets at now. Event time stands in for its clock, but nothing starts
 // or ends later than now: a future end would keep a resolved alert firing.
 func (c *Options) postable(a *record.Alert, now time.Time) postable {
 	start, end := earlier(a.Since, now), now.Add(stale*c.Resend)
@@ -100,8 +100,8 @@ func (c *Options) evidence(a *record.Alert) string {
 // maxBatch bounds a request; Alertmanager's own limit is memory.
 const maxBatch = 1000
 
-// tell sends alerts to one Alertmanager. A refused batch keeps no other from being sent.
-func (c *Options) tell(ctx context.Context, base string, alerts []postable) error {
+// send sends alerts to one Alertmanager. A refused batch keeps no other from being sent.
+func (c *Options) send(ctx context.Context, base string, alerts []postable) error {
 	var refused error
 	for batch := range slices.Chunk(alerts, maxBatch) {
 		body, err := json.Marshal(batch)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestDeadWebhook: one that never answers is given up after a while, and from then on each change is tried once; what
-// it has not been told is not committed before.
+// it has not been notified of is not committed before.
 func TestDeadWebhook(t *testing.T) {
 	hook, topic := newServer(t), newTopic()
 	dead := httptest.NewServer(nil)
@@ -26,18 +26,18 @@ func TestDeadWebhook(t *testing.T) {
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
 	}
-	eventually.True(t, "told the other", func() bool { return hook.requests() == 20 })
+	eventually.True(t, "notified the other", func() bool { return hook.requests() == 20 })
 	if committed() >= 20 {
 		t.Error("all was committed before the dead webhook was given up")
 	}
 	eventually.True(t, "all given up", func() bool { return committed() == 20 })
-	if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 20 || gone != 20 {
+	if sent, gone := outcomesOf(counts, "webhook").OK, outcomesOf(counts, "webhook").GivenUp; sent != 20 || gone != 20 {
 		t.Errorf("%d delivered, %d given up, want 20 and 20", sent, gone)
 	}
 }
 
 // TestHangingDelaysNobody: receivers that take requests and do not answer, and that are waited for long, keep neither
-// another webhook nor another Alertmanager from what it is to be told.
+// another webhook nor another Alertmanager from what it is to get.
 func TestHangingDelaysNobody(t *testing.T) {
 	over := make(chan struct{})
 	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
@@ -50,15 +50,15 @@ func TestHangingDelaysNobody(t *testing.T) {
 	for i := range 20 {
 		topic.alert(t, fmt.Sprint(i), firing)
 	}
-	eventually.True(t, "told the webhook that answers", func() bool { return hook.requests() == 20 })
-	eventually.True(t, "told the Alertmanager that answers", func() bool {
+	eventually.True(t, "notified the webhook that answers", func() bool { return hook.requests() == 20 })
+	eventually.True(t, "notified the Alertmanager that answers", func() bool {
 		am.mu.Lock()
 		defer am.mu.Unlock()
 		return len(am.bodies) > 0 && strings.Contains(am.bodies[len(am.bodies)-1], "19 firing")
 	})
 	stop()
 	if committed() != -1 {
-		t.Errorf("offset %d is committed, and a webhook has been told nothing", committed())
+		t.Errorf("offset %d is committed, and a webhook has got nothing", committed())
 	}
 }
 
@@ -76,10 +76,9 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 			Hooks: []Webhook{{URL: from.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}, topic, 0)
 		eventually.True(t, "given up", func() bool { return committed() == 1 })
 		stop()
-		if sent, gone := told(counts, "webhook").OK, told(counts, "webhook").GivenUp; sent != 0 || gone != 1 ||
-			to.requests() != 0 {
-			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0", status, sent, gone,
-				to.requests())
+		if o := outcomesOf(counts, "webhook"); o.OK != 0 || o.GivenUp != 1 || to.requests() != 0 {
+			t.Errorf("status %d: %d sent, %d given up, %d requests where it leads; want 0, 1, 0",
+				status, o.OK, o.GivenUp, to.requests())
 		}
 		if text := log.String(); !strings.Contains(text, "host "+strings.TrimPrefix(to.URL, "http://")) ||
 			strings.Contains(text, "secret") {
@@ -89,8 +88,8 @@ func TestRedirectionIsNoDelivery(t *testing.T) {
 	}
 }
 
-// TestResolvedWhileAway: an Alertmanager that was away for longer than resolved alerts are told of hears all the same
-// that what it was told to fire is over, once.
+// TestResolvedWhileAway: an Alertmanager that was away for longer than resolved alerts are kept for learns all the same
+// that an alert which it knows as firing is over, once.
 func TestResolvedWhileAway(t *testing.T) {
 	const keep = time.Millisecond
 	am, topic := newServer(t), newTopic()
@@ -98,22 +97,22 @@ func TestResolvedWhileAway(t *testing.T) {
 	topic.idle()
 	counts, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL},
 		Resend: 10 * time.Millisecond}, KeepResolved: keep}, topic, 0)
-	eventually.True(t, "told that it fires", func() bool { return told(counts, "alertmanager").OK > 0 })
+	eventually.True(t, "notified that it fires", func() bool { return outcomesOf(counts, "alertmanager").OK > 0 })
 	am.mu.Lock()
 	am.statuses = []int{503, 503, 503}
 	am.mu.Unlock()
 	topic.alert(t, "a", resolved)
 	eventually.True(t, "read", func() bool { return committed() == 2 })
-	eventually.True(t, "told that it is over", func() bool {
+	eventually.True(t, "notified that it is over", func() bool {
 		am.mu.Lock()
 		defer am.mu.Unlock()
 		return len(am.statuses) == 0 && strings.Contains(am.bodies[len(am.bodies)-1], "a resolved") &&
-			told(counts, "alertmanager").Failed == 3
+			outcomesOf(counts, "alertmanager").Failed == 3
 	})
 	n := am.requests()
 	topic.alert(t, "b", firing)
 	last := 0
-	eventually.True(t, "told of another ten times, ten milliseconds apart", func() bool {
+	eventually.True(t, "notified of another ten times, ten milliseconds apart", func() bool {
 		am.mu.Lock()
 		defer am.mu.Unlock()
 		another, over := 0, 0
@@ -125,7 +124,7 @@ func TestResolvedWhileAway(t *testing.T) {
 		return another >= 10
 	})
 	if last > 1 {
-		t.Errorf("told %d times more that it is over", last)
+		t.Errorf("notified %d times more that it is over", last)
 	}
 }
 
@@ -137,7 +136,7 @@ func TestRefusedBatch(t *testing.T) {
 	}
 	topic.idle()
 	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: time.Hour}}, topic, 0)
-	eventually.True(t, "told", func() bool { return told(counts, "alertmanager").Failed == 1 })
+	eventually.True(t, "notified", func() bool { return outcomesOf(counts, "alertmanager").Failed == 1 })
 	if am.requests() != 2 || !strings.Contains(am.bodies[1], fmt.Sprintf("%04d firing", maxBatch)) {
 		t.Errorf("%d requests, want 2, the second with the last alert", am.requests())
 	}

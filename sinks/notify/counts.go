@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Receiver is one that is told of alerts.
+// Receiver is one that is notified of alerts.
 type Receiver struct {
 	To   string // alertmanager or webhook
 	Name string // its host; with #2 and so on where others of the host were configured before it

@@ -54,7 +54,7 @@ const (
 	DefaultMaxAlerts    = 10_000
 )
 
-// Notifier tells of one partition of the alerts topic.
+// Notifier notifies of one partition of the alerts topic.
 type Notifier struct {
 	cfg    Options
 	counts *Counts
@@ -65,19 +65,18 @@ type Notifier struct {
 	alerts map[string]*entry
 }
 
-// job is a record that was read: its offset is committed when every webhook has been told of the alert, if there is
-// one.
+// job is a record that was read. Its offset is committed when every webhook has been notified of its alert.
 type job struct {
 	id     string
 	change *change
 	next   int64
 }
 
-// change is an alert with what was told before it.
+// change is an alert with what was notified before it.
 type change struct {
 	alert *record.Alert
-	over  bool // it was told to fire, and is inhibited from now on
-	again bool // it is resolved, and those who are not told of inhibited alerts know that it is over
+	over  bool // it was notified as firing, and is inhibited from now on
+	again bool // it is resolved, which those who get no inhibited alerts know already
 }
 
 // queue is how many changes may wait for a webhook before reading waits, too, and with it everyone's news.
@@ -124,14 +123,14 @@ type Source interface {
 
 // Run reads a partition of the alerts topic from its start until ctx is done. Records before done were delivered to the
 // webhooks before, and only make up the state; commit is called with the offset after the latest record before which
-// every webhook has been told of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own
-// pace. source must give an Idle record when it has reached the topic's end: Alertmanagers are told nothing before
+// every webhook has been notified of all. Nobody waits for anybody else: each webhook and each Alertmanager has its own
+// pace. source must give an Idle record when it has reached the topic's end: Alertmanagers get nothing before
 // that, for a state half read would resolve what fires.
 func (n *Notifier) Run(ctx context.Context, source Source, done int64,
 	commit func(ctx context.Context, next int64) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, o := range n.counts.outcomes("alertmanager", n.cfg.Alertmanagers) {
-		g.Go(func() error { return n.tellAgain(ctx, n.cfg.Alertmanagers[i], n.kicks[i], o) })
+		g.Go(func() error { return n.resend(ctx, n.cfg.Alertmanagers[i], n.kicks[i], o) })
 	}
 	var addresses []string
 	for _, w := range n.cfg.Hooks {
@@ -268,8 +267,8 @@ func (n *Notifier) work(ctx context.Context, w *Webhook, o *Outcomes, jobs <-cha
 	}
 }
 
-// tellAgain tells one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
-func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struct{}, o *Outcomes) error {
+// resend sends one Alertmanager the state: at once when it changes, every Resend, and sooner after a failure.
+func (n *Notifier) resend(ctx context.Context, base string, kick <-chan struct{}, o *Outcomes) error {
 	pause, again := n.cfg.Resend, firstPause
 	var taken time.Time // when the state was that it took last
 	for {
@@ -286,10 +285,10 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 			continue
 		}
 		select {
-		case <-kick: // the state that is told has that change too
+		case <-kick: // the state that is sent has that change too
 		default:
 		}
-		if now := time.Now(); n.tellState(ctx, base, o, now, taken) {
+		if now := time.Now(); n.sendState(ctx, base, o, now, taken) {
 			taken = now
 			pause, again = n.cfg.Resend, firstPause
 		} else {
@@ -298,14 +297,14 @@ func (n *Notifier) tellAgain(ctx context.Context, base string, kick <-chan struc
 	}
 }
 
-// tellState tells an Alertmanager the state and reports whether it took it; taken is when the state was that it took
+// sendState sends an Alertmanager the state and reports whether it took it; taken is when the state was that it took
 // last.
-func (n *Notifier) tellState(ctx context.Context, base string, o *Outcomes, now, taken time.Time) bool {
+func (n *Notifier) sendState(ctx context.Context, base string, o *Outcomes, now, taken time.Time) bool {
 	alerts := n.state(now, taken)
 	if len(alerts) == 0 {
 		return true
 	}
-	if err := n.cfg.tell(ctx, base, alerts); err != nil {
+	if err := n.cfg.send(ctx, base, alerts); err != nil {
 		if ctx.Err() == nil {
 			o.Failed.Add(1)
 			n.cfg.Log.Warn("alertmanager failed, trying again", "alertmanager", host(base), "alerts", len(alerts),

@@ -136,7 +136,7 @@ func running(t *testing.T, cfg Options, s *topic, done int64) (*Counts, func() i
 // outcomes are those of all receivers of a kind.
 type outcomes struct{ OK, Failed, GivenUp int64 }
 
-func told(c *Counts, to string) (sum outcomes) {
+func outcomesOf(c *Counts, to string) (sum outcomes) {
 	for _, r := range c.Receivers() {
 		if o := c.Of(r); r.To == to {
 			sum.OK, sum.Failed, sum.GivenUp = sum.OK+o.OK.Load(), sum.Failed+o.Failed.Load(),
@@ -161,7 +161,7 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 		t.Fatalf("%d requests before the topic's end", n)
 	}
 	topic.idle()
-	eventually.True(t, "told", func() bool { return told(counts, "alertmanager").OK == 1 })
+	eventually.True(t, "notified", func() bool { return outcomesOf(counts, "alertmanager").OK == 1 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[0]), &got); err != nil {
 		t.Fatal(err)
@@ -192,21 +192,21 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 		t.Errorf("evidence %s, want %s", got[0].Annotations["evidence"], want)
 	}
 	topic.alert(t, "a", resolved)
-	eventually.True(t, "told the change", func() bool { return told(counts, "alertmanager").OK == 2 })
+	eventually.True(t, "notified of the change", func() bool { return outcomesOf(counts, "alertmanager").OK == 2 })
 	if !strings.Contains(am.bodies[1], "a resolved") {
 		t.Errorf("the second request: %s", am.bodies[1])
 	}
 	topic.add("m/1/region=eu/a", nil) // a tombstone
 	topic.alert(t, "d", firing)
-	eventually.True(t, "told the next", func() bool { return told(counts, "alertmanager").OK == 3 })
+	eventually.True(t, "notified of the next", func() bool { return outcomesOf(counts, "alertmanager").OK == 3 })
 	if strings.Contains(am.bodies[2], "a resolved") {
 		t.Errorf("after its tombstone: %s", am.bodies[2])
 	}
 }
 
-// TestInhibitedIsNotTold: an alert that another stands for is told to nobody; one that was told before is over for
+// TestInhibitedIsNotNotified: nobody is notified of an inhibited alert; one that was notified before is over for
 // Alertmanager and for webhooks, once, but for those that ask for the change itself.
-func TestInhibitedIsNotTold(t *testing.T) {
+func TestInhibitedIsNotNotified(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
 		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state,
@@ -227,14 +227,14 @@ func TestInhibitedIsNotTold(t *testing.T) {
 	_, committed, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL},
 		ExternalURL: "https://page.example/", Resend: time.Hour}, Hooks: []Webhook{{URL: hook.URL}, {URL: all.URL,
 		States: []string{"firing", "inhibited"}}}}, topic, 0)
-	eventually.True(t, "all read and told", func() bool { return committed() == 6 && am.requests() > 0 })
+	eventually.True(t, "all read and notified", func() bool { return committed() == 6 && am.requests() > 0 })
 	var got []postable
 	if err := json.Unmarshal([]byte(am.bodies[len(am.bodies)-1]), &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[0].Labels["alertname"] != "root" || got[1].Labels["alertname"] != "was" ||
 		got[1].EndsAt != "2026-01-01T00:20:00Z" {
-		t.Errorf("Alertmanager was told %+v, want root firing, was ended", got)
+		t.Errorf("Alertmanager got %+v, want root firing, was ended", got)
 	}
 	if got[0].GeneratorURL != "https://page.example/?model=m&at=1" {
 		t.Errorf("link %s", got[0].GeneratorURL)
@@ -252,9 +252,9 @@ func TestInhibitedIsNotTold(t *testing.T) {
 		e.Data.State != firing {
 		t.Errorf("the same for one that asks: %s", all.bodies[3])
 	}
-	inhibited("was", resolved, "") // told that it is over already
+	inhibited("was", resolved, "") // notified that it is over already
 	inhibited("was", firing, "")   // and a new episode
-	eventually.True(t, "told the next", func() bool { return committed() == 8 })
+	eventually.True(t, "notified of the next", func() bool { return committed() == 8 })
 	if n, m := hook.requests(), all.requests(); n != 4 || m != 7 {
 		t.Errorf("%d and %d deliveries, want 4 and 7", n, m)
 	}
@@ -267,9 +267,9 @@ func TestAlertmanagerAway(t *testing.T) {
 	topic.idle()
 	counts, _, _ := running(t, Options{Config: Config{Alertmanagers: []string{am.URL}, Resend: 20 * time.Millisecond}},
 		topic, 0)
-	eventually.True(t, "told again", func() bool {
-		return told(counts, "alertmanager").Failed == 1 &&
-			told(counts, "alertmanager").OK >= 2
+	eventually.True(t, "notified again", func() bool {
+		return outcomesOf(counts, "alertmanager").Failed == 1 &&
+			outcomesOf(counts, "alertmanager").OK >= 2
 	})
 }
 
@@ -305,12 +305,12 @@ func TestWebhook(t *testing.T) {
 	if got, want := strings.Join(ids, " "), "alerts-2-1 alerts-2-1 alerts-2-4 alerts-2-5"; got != want {
 		t.Errorf("ids %s, want %s", got, want)
 	}
-	if n := told(counts, "webhook").Failed; n != 1 {
+	if n := outcomesOf(counts, "webhook").Failed; n != 1 {
 		t.Errorf("%d failed, want 1, the one that was tried again", n)
 	}
-	if sent, gone, bad := told(counts, "webhook").OK, told(counts,
-		"webhook").GivenUp, counts.Unreadable.Load(); sent != 2 || gone != 1 || bad != 1 {
-		t.Errorf("%d sent, %d given up, %d unreadable, want 2, 1, 1", sent, gone, bad)
+	hooked, bad := outcomesOf(counts, "webhook"), counts.Unreadable.Load()
+	if hooked.OK != 2 || hooked.GivenUp != 1 || bad != 1 {
+		t.Errorf("%d sent, %d given up, %d unreadable, want 2, 1, 1", hooked.OK, hooked.GivenUp, bad)
 	}
 	var e event
 	if err := json.Unmarshal([]byte(hook.bodies[3]), &e); err != nil || e.Type != "alert.resolved" ||

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// progress is how far each webhook has been told, and so what may be committed: the least of them.
+// progress is how far each webhook has been notified, and so what may be committed: the least of them.
 type progress struct {
 	mu    sync.Mutex
 	next  []int64       // by webhook: the offset after the last record that it needs no more; -1 = none yet

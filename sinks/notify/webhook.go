@@ -19,7 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Webhook is told every change of an alert's state that it asks for.
+// Webhook gets every change of an alert's state that it asks for.
 type Webhook struct {
 	URL string
 	// Secret signs, "" does not: see ParseSecret.

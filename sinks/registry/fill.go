@@ -24,7 +24,7 @@ const (
 	batchSkipped = 4096                   // records without an entry before their position is written
 	backoffFirst = 500 * time.Millisecond
 	backoffMost  = 30 * time.Second
-	tellEvery    = time.Minute // while the database does not answer
+	reportEvery  = time.Minute // while the database does not answer
 	pruneEvery   = time.Minute
 )
 
@@ -37,12 +37,12 @@ type Filler struct {
 
 	Stored, Repeated, Unreadable, Failures, Pruned atomic.Int64
 
-	mu      sync.Mutex
-	parts   map[Place]*part
-	touched map[string]bool // models with new entries since the last pruning
-	down    map[Place]error // partitions whose last try failed
-	since   time.Time       // of the first of them
-	told    time.Time
+	mu       sync.Mutex
+	parts    map[Place]*part
+	touched  map[string]bool // models with new entries since the last pruning
+	down     map[Place]error // partitions whose last try failed
+	since    time.Time       // of the first of them
+	reported time.Time
 }
 
 // Source reads a partition, as kafkaio.Log does.
@@ -99,7 +99,7 @@ func (f *Filler) Follow(ctx context.Context, p Place, open func(next int64) Sour
 				"topic", p.Topic, "partition", p.Partition, "err", err)
 			err = f.store.Rewind(ctx, p, next)
 		}
-		f.tell(p, err)
+		f.report(p, err)
 		pause(ctx, backoff)
 		backoff = min(2*backoff, backoffMost)
 	}
@@ -177,7 +177,7 @@ func (f *Filler) read(b *batch, r *pipeline.Record, decode Decode) {
 func (f *Filler) write(ctx context.Context, p Place, b *batch) error {
 	for backoff := f.first; ; backoff = min(2*backoff, backoffMost) {
 		added, err := f.store.Put(ctx, p, b.from, b.upTo, b.entries)
-		f.tell(p, err)
+		f.report(p, err)
 		if err == nil {
 			f.wrote(p, b, added)
 			*b = batch{from: b.upTo, upTo: b.upTo}
@@ -204,8 +204,8 @@ func (f *Filler) wrote(p Place, b *batch, added int) {
 	}
 }
 
-// tell notes how the last try of a partition went, and says so where that is news.
-func (f *Filler) tell(p Place, err error) {
+// report notes how the last try of a partition went, and says so where that is news.
+func (f *Filler) report(p Place, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrMoved) {
 		return
 	}
@@ -221,11 +221,11 @@ func (f *Filler) tell(p Place, err error) {
 	}
 	f.Failures.Add(1)
 	if len(f.down) == 0 {
-		f.since, f.told = time.Now(), time.Time{}
+		f.since, f.reported = time.Now(), time.Time{}
 	}
 	f.down[p] = err
-	if time.Since(f.told) >= tellEvery {
-		f.told = time.Now()
+	if time.Since(f.reported) >= reportEvery {
+		f.reported = time.Now()
 		f.log.Error("history: the database is behind, trying again; the stream goes on", "for",
 			time.Since(f.since).Round(time.Second), "err", err)
 	}

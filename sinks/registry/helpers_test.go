@@ -222,9 +222,9 @@ func same(t *testing.T, what string, got, want []Entry) {
 
 // tape is a source of records, which ends where they do, or waits there.
 type tape struct {
-	rs   []pipeline.Record
-	ends bool
-	told bool
+	rs    []pipeline.Record
+	ends  bool
+	idled bool
 }
 
 func (s *tape) Next(ctx context.Context) (pipeline.Record, error) {
@@ -239,8 +239,8 @@ func (s *tape) Next(ctx context.Context) (pipeline.Record, error) {
 	if s.ends {
 		return pipeline.Record{}, io.EOF
 	}
-	if !s.told {
-		s.told = true
+	if !s.idled {
+		s.idled = true
 		return pipeline.Record{Idle: true}, nil
 	}
 	<-ctx.Done()

@@ -155,7 +155,7 @@ func (h *headInForce) take(e *Entry) {
 	}
 }
 
-// servable reports whether servers may be told to serve the head: it is pinned, or ready and not rolled back.
+// servable reports whether servers may be directed to the head: it is pinned, or ready and not rolled back.
 func (h *headInForce) servable() bool {
 	return h.trainedID != "" && (h.order == record.OrderPin || h.state == record.ShadowReady &&
 		h.order != record.OrderRollback)

@@ -343,7 +343,7 @@ type growing struct {
 }
 
 func (g *growing) Next(ctx context.Context) (pipeline.Record, error) {
-	for len(g.rs) == 0 && g.told {
+	for len(g.rs) == 0 && g.idled {
 		select {
 		case g.rs = <-g.more:
 		case <-ctx.Done():

@@ -1,7 +1,10 @@
 // Package calibrate serves calibrators to model servers over HTTP.
 //
-//	GET  …/{model}/calibrator   the calibrator in force, with an ETag and a long poll, so that thousands follow it cheaply
-//	POST …/{model}/calibrate    rows in, calibrated rows out, as JSON or Arrow: for servers that hold no calibrator
+//	GET  …/{model}/calibrator   the calibrator in force
+//	POST …/{model}/calibrate    rows in, calibrated rows out, as JSON or Arrow
+//
+// The first is for servers that apply the calibrator themselves: an ETag and a long poll let thousands follow it
+// cheaply. The second is for servers that hold no calibrator.
 //
 // A Source says which calibrator is in force; the engine's tail of the calibrators topic is one. Until everything that
 // was published before is known, nothing is answered, as an answer could take servers back to the identity. Rows whose

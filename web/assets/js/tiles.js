@@ -1,6 +1,6 @@
 // The row of key numbers. No number stands without its uncertainty and its count.
 import { el, svg, pct, pctBare, count, fixed, duration, clock, sliceName, DASH } from "./format.js";
-import { answerOf, inhibitor, standing } from "./verdict.js";
+import { answerOf, inhibitor, alertStates } from "./verdict.js";
 
 const METHODS = { temperature: "Temperature" };
 const FITS = 10; // letters of a name in a number's size
@@ -34,7 +34,7 @@ function tile(name, big, ...subs) {
 
 function alarm(snap, current) {
   if (!current) return tile("Alarm", DASH, "not kept that far back");
-  const { mine, held, elsewhere: others } = standing(snap.slice, current);
+  const { mine, held, elsewhere: others } = alertStates(snap.slice, current);
   const follows = current.filter((a) => a.inhibited_by).length;
   const elsewhere = others.length ? `▲ ${others.length} in other slices` : "";
   let t;

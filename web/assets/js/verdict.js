@@ -21,8 +21,11 @@ export function inhibitor(a) {
   return rest.slice(cut + 1) + (slice === a.slice ? "" : ` of ${sliceName(slice)}`);
 }
 
-/** standing sorts the alerts of one moment: those of the slice that nobody stands for (roots first), the others of it, and those that fire elsewhere. */
-export function standing(slice, current) {
+/**
+ * alertStates sorts the alerts of one moment: those of the slice that are not inhibited (roots first), the others of
+ * it, and those that fire elsewhere.
+ */
+export function alertStates(slice, current) {
   const here = current.filter((a) => a.slice === slice);
   const led = (a) => current.filter((b) => b.inhibited_by === keyOf(a)).length;
   const mine = own(here).sort((a, b) => RANK[b.state] - RANK[a.state] || led(b) - led(a));
@@ -34,7 +37,7 @@ export function standing(slice, current) {
 /** verdict returns {state, head, text}. current: alerts pending and firing then, or null where that is not known; heads: all there are. */
 export function verdict(snap, current, heads) {
   if (!current) return { state: "", head: "Alarms of that time are not kept", text: error("raw", snap.raw) };
-  const { mine, held, elsewhere } = standing(snap.slice, current);
+  const { mine, held, elsewhere } = alertStates(snap.slice, current);
   const v = mine.length ? told(mine[0], snap) : held.length ? heldBack(held, snap) : calm(snap);
   const ready = heads.filter((h) => h.model === snap.model && h.version === snap.version && h.state === "ready").pop();
   if (ready && v.state !== "ok") v.text += ` Head ${ready.shadow_version} is ready to be served.`;
