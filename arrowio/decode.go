@@ -122,7 +122,6 @@ func (d *Decoder) stream(value []byte, o Origin, kind Kind) (out []*Batch, err e
 		left:   d.opt.MaxRows,
 		sparse: wire.SparseValues(len(value)),
 	}
-	batches := 0
 	for {
 		var m wire.Message
 		var marked bool
@@ -130,23 +129,26 @@ func (d *Decoder) stream(value []byte, o Origin, kind Kind) (out []*Batch, err e
 			return r.out, err
 		}
 		if end {
-			return r.out, checkEnd(len(rest), batches, marked)
+			return r.out, checkEnd(len(rest), r.count, marked)
 		}
-		switch m.Header {
-		case wire.HeaderSchema:
-			return r.out, wire.Errorf(wire.NoSchema, "a second schema in one stream")
-		case wire.HeaderDictionary:
-			err = r.dictionary(m)
-		default:
-			if batches++; batches > d.opt.MaxBatches {
-				return r.out, wire.Errorf(wire.TooLarge, "more than %d record batches", d.opt.MaxBatches)
-			}
-			err = r.batch(m)
-		}
-		if err != nil {
+		if err := r.message(m); err != nil {
 			return r.out, err
 		}
 	}
+}
+
+// message reads a message behind the schema.
+func (r *reader) message(m wire.Message) error {
+	switch m.Header {
+	case wire.HeaderSchema:
+		return wire.Errorf(wire.NoSchema, "a second schema in one stream")
+	case wire.HeaderDictionary:
+		return r.dictionary(m)
+	}
+	if r.count++; r.count > r.d.opt.MaxBatches {
+		return wire.Errorf(wire.TooLarge, "more than %d record batches", r.d.opt.MaxBatches)
+	}
+	return r.batch(m)
 }
 
 // checkEnd refuses streams that lost rows: one cut before its first batch, and two streams glued together.

@@ -15,6 +15,7 @@ type reader struct {
 	raw    []byte
 	left   int   // rows that the message may still have
 	sparse int64 // values that its slabs with empty rows may still have
+	count  int   // record batches so far, those without rows too
 	dicts  map[int64]dictionary
 	out    []*Batch
 }

@@ -37,11 +37,7 @@ type Part struct {
 // contradict themselves where Decode would not look; an error is a *DecodeError. Values are not checked: rows that
 // Decode rejects are parts' rows as any.
 func (s *Splitter) Split(
-	value []byte,
-	o Origin,
-	kind Kind,
-	places int,
-	place func(id []byte) int,
+	value []byte, o Origin, kind Kind, places int, place func(id []byte) int,
 ) (parts []Part, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -63,16 +59,21 @@ func (s *Splitter) Split(
 	if err != nil {
 		return nil, err
 	}
+	if m.plan.ts < 0 && o.Time > 0 {
+		m.time = o.Time
+	}
+	m.head = wire.AppendSchema(nil, m.schema, m.keep, m.timeName())
+	return s.parts(m, places, place)
+}
+
+// parts makes the messages of all places.
+func (s *Splitter) parts(m *whole, places int, place func(id []byte) int) (parts []Part, err error) {
 	at := make([][][]int32, places)
 	for i := range m.batches {
 		if err := m.place(i, at, place); err != nil {
 			return nil, err
 		}
 	}
-	if m.plan.ts < 0 && o.Time > 0 {
-		m.time = o.Time
-	}
-	m.head = wire.AppendSchema(nil, m.schema, m.keep, m.timeName())
 	for p, rows := range at {
 		if rows == nil {
 			continue

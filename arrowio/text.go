@@ -177,41 +177,57 @@ func (r *reader) slices(b *Batch, cols []*wire.Column) error {
 	return nil
 }
 
-// models reads the model and version of every row, from columns or from the schema's metadata.
-func (r *reader) models(b *Batch, model, version *wire.Column) error {
-	version0 := r.plan.metaVersion
-	if version0 == "" && r.kind == Predictions {
-		version0 = DefaultVersion
+// rowKeys are the model and version of each row: of its columns, else of the schema's metadata.
+type rowKeys struct {
+	meta           ModelKey
+	model, version text // without an index where there is no column
+}
+
+func (k *rowKeys) at(i int) ModelKey {
+	key := k.meta
+	if k.model.index != nil {
+		key.Model, _ = k.model.at(i)
 	}
-	if model == nil && version == nil {
-		b.Models = []ModelKey{{r.plan.metaModel, version0}}
-		return nil
+	if k.version.index != nil {
+		if s, ok := k.version.at(i); ok && s != "" {
+			key.Version = s
+		}
 	}
-	var m, v text
-	var err error
+	return key
+}
+
+// rowKeys reads the columns that there are.
+func (r *reader) rowKeys(model, version *wire.Column) (k rowKeys, err error) {
+	k.meta = ModelKey{r.plan.metaModel, r.plan.metaVersion}
+	if k.meta.Version == "" && r.kind == Predictions {
+		k.meta.Version = DefaultVersion
+	}
 	if model != nil {
-		if m, err = r.text(model); err != nil {
-			return err
+		if k.model, err = r.text(model); err != nil {
+			return k, err
 		}
 	}
 	if version != nil {
-		if v, err = r.text(version); err != nil {
-			return err
-		}
+		k.version, err = r.text(version)
+	}
+	return k, err
+}
+
+// models says of every row which model and version it is of.
+func (r *reader) models(b *Batch, model, version *wire.Column) error {
+	keys, err := r.rowKeys(model, version)
+	if err != nil {
+		return err
+	}
+	if model == nil && version == nil {
+		b.Models = []ModelKey{keys.meta}
+		return nil
 	}
 	b.Model = wire.Take(&b.mem.model, b.N)
 	seen := make(map[ModelKey]int32, 1)
 	var last ModelKey
 	for i := range b.Model {
-		key := ModelKey{r.plan.metaModel, version0}
-		if model != nil {
-			key.Model, _ = m.at(i)
-		}
-		if version != nil {
-			if s, ok := v.at(i); ok && s != "" {
-				key.Version = s
-			}
-		}
+		key := keys.at(i)
 		if key.Model == "" && r.kind == Predictions {
 			b.reject(i, NullRow)
 		}

@@ -40,14 +40,15 @@ func isOrder(path string) bool {
 	return strings.HasPrefix(path, calibratePrefix) && strings.Contains(path, "/calibrators/")
 }
 
-// order takes one order under the same conditions as a pause, and wants to know why.
-func (a *api) order(w http.ResponseWriter, r *http.Request) {
-	p, ok := a.control(w, r, "version", "revision", "by", "why")
-	if !ok {
-		return
+// orderOf reads an order from a request, except for its body; p has the first error.
+func orderOf(p *params, r *http.Request) Order {
+	o := Order{
+		Action:  r.PathValue("action"),
+		Model:   r.PathValue("model"),
+		Version: p.text("version"),
+		By:      p.text("by"),
+		Why:     p.required("why"),
 	}
-	o := Order{Action: r.PathValue("action"), Model: r.PathValue("model"), Version: p.text("version"), By: p.text("by"),
-		Why: p.required("why")}
 	if text := p.text("revision"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
@@ -55,14 +56,24 @@ func (a *api) order(w http.ResponseWriter, r *http.Request) {
 		}
 		o.Revision = n
 	}
-	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
-		return
-	}
 	if user, _, ok := r.BasicAuth(); ok {
 		o.By = user // web_config_file has let it in
 	} else if o.By == "" {
 		o.By, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	return o
+}
+
+// order takes one order under the same conditions as a pause, and wants to know why.
+func (a *api) order(w http.ResponseWriter, r *http.Request) {
+	p, ok := a.control(w, r, "version", "revision", "by", "why")
+	if !ok {
+		return
+	}
+	o := orderOf(p, r)
+	if p.err != nil {
+		a.fail(w, http.StatusBadRequest, p.err.Error())
+		return
 	}
 	if a.Orders == nil {
 		a.fail(w, http.StatusNotFound, "this process writes no panes topic: orders go to one that does")

@@ -200,20 +200,13 @@ func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, e
 	if at == nil {
 		return k, fmt.Errorf("type %s, allowed is a list of float16, float32, float64", c.DataType())
 	}
-	if f, ok := c.DataType().(*arrow.FixedSizeListType); ok && k == 0 {
-		k = int(f.Len())
-	}
-	values := l.ListValues()
-	for i := 0; i < c.Len() && k == 0; i++ {
-		if !c.IsNull(i) {
-			from, to := l.ValueOffsets(i)
-			k = int(to - from)
-			break
-		}
+	if k == 0 {
+		k = listLength(l)
 	}
 	if appendDense(out, c, l, k) {
 		return k, nil
 	}
+	values := l.ListValues()
 	for i := range c.Len() {
 		if c.IsNull(i) {
 			if !nullable {
@@ -239,6 +232,20 @@ func appendLists[T float](out *[]T, c arrow.Array, k int, nullable bool) (int, e
 		}
 	}
 	return k, nil
+}
+
+// listLength is how many values the first row has that is not null; 0 where there is none.
+func listLength(l array.ListLike) int {
+	if f, ok := l.DataType().(*arrow.FixedSizeListType); ok {
+		return int(f.Len())
+	}
+	for i := range l.Len() {
+		if !l.IsNull(i) {
+			from, to := l.ValueOffsets(i)
+			return int(to - from)
+		}
+	}
+	return 0
 }
 
 func appendInts(out *[]int32, c arrow.Array) error {

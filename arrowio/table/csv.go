@@ -20,40 +20,63 @@ type csvColumn func(s string) error
 
 // csvReader holds the state of reading a CSV file.
 type csvReader struct {
-	t    *Table
-	text map[string]*[]string
+	in     *csv.Reader
+	header []string
+	t      *Table
+	text   map[string]*[]string
 }
 
-// readCSV reads a CSV file with a header. Numbers are kept in float64, as they are written.
-func readCSV(r io.Reader) (*Table, error) {
+// newCSVReader reads the header.
+func newCSVReader(r io.Reader) (*csvReader, error) {
 	in := csv.NewReader(bufio.NewReaderSize(r, 1<<20))
 	in.ReuseRecord = true
 	row, err := in.Read()
 	if err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	header := append([]string(nil), row...)
+	header := slices.Clone(row)
 	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
-	c := &csvReader{t: &Table{}, text: make(map[string]*[]string)}
-	columns, err := c.columns(header)
-	if err != nil {
-		return nil, err
-	}
+	return &csvReader{in: in, header: header, t: &Table{}, text: map[string]*[]string{}}, nil
+}
+
+// rows reads the rest of the file: each field goes to its column, nil for none, and done is called after each row.
+func (c *csvReader) rows(columns []csvColumn, done func() error) error {
 	for {
-		row, err := in.Read()
+		row, err := c.in.Read()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i, s := range row {
+			if columns[i] == nil {
+				continue
+			}
 			if err := columns[i](strings.TrimSpace(s)); err != nil {
-				line, _ := in.FieldPos(i)
-				return nil, fmt.Errorf("line %d, column %s: %w", line, header[i], err)
+				line, _ := c.in.FieldPos(i)
+				return fmt.Errorf("line %d, column %s: %w", line, c.header[i], err)
 			}
 		}
 		c.t.N++
+		if err := done(); err != nil {
+			return err
+		}
+	}
+}
+
+// readCSV reads a CSV file with a header. Numbers are kept in float64, as they are written.
+func readCSV(r io.Reader) (*Table, error) {
+	c, err := newCSVReader(r)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := c.columns(c.header)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.rows(columns, func() error { return nil }); err != nil {
+		return nil, err
 	}
 	text := make(map[string][]string, len(c.text))
 	for name, v := range c.text {

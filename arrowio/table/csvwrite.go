@@ -45,20 +45,10 @@ func (t *Table) csvColumns() (header []string, cells []func(i int) string) {
 		scores = "probs_"
 	}
 	for k := range t.K {
-		add(scores+strconv.Itoa(k), func(i int) string {
-			if t.Scores64 != nil {
-				return cellOf(t.Scores64[i*t.K+k], 64)
-			}
-			return cellOf(float64(t.Scores32[i*t.K+k]), 32)
-		})
+		add(scores+strconv.Itoa(k), func(i int) string { return t.scoreCell(i*t.K + k) })
 	}
 	if t.Label != nil {
-		add("label", func(i int) string {
-			if t.Label[i] < 0 {
-				return ""
-			}
-			return strconv.Itoa(int(t.Label[i]))
-		})
+		add("label", t.labelCell)
 	}
 	for d := range t.D {
 		add("features_"+strconv.Itoa(d), func(i int) string { return cellOf(float64(t.Features[i*t.D+d]), 32) })
@@ -78,6 +68,21 @@ func (t *Table) csvColumns() (header []string, cells []func(i int) string) {
 		add(name, func(i int) string { return t.Slices[name][i] })
 	}
 	return header, cells
+}
+
+func (t *Table) scoreCell(at int) string {
+	if t.Scores64 != nil {
+		return cellOf(t.Scores64[at], 64)
+	}
+	return cellOf(float64(t.Scores32[at]), 32)
+}
+
+// labelCell is empty where the label is not known.
+func (t *Table) labelCell(i int) string {
+	if t.Label[i] < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(t.Label[i]))
 }
 
 // cellOf is the shortest decimal that reads back as x; empty for NaN.

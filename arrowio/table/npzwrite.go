@@ -7,7 +7,28 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio/internal/record"
 	"github.com/plumbline/plumbline/arrowio/npy"
+	"github.com/plumbline/plumbline/arrowio/wire"
 )
+
+// npzWriter notes the first error.
+type npzWriter struct {
+	*npy.Writer
+	rows int
+	err  error
+}
+
+func (a *npzWriter) note(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// column writes a column of N rows, where the table has it.
+func column[T wire.Number](a *npzWriter, name, dtype string, v []T, shape ...int) {
+	if v != nil {
+		a.note(a.Array(name, dtype, record.Bytes(v), append([]int{a.rows}, shape...)...))
+	}
+}
 
 // writeArrays writes t as numpy.savez would: uncompressed arrays named as the schema's columns. Labels that are not
 // known are -1, times are datetime64[ns], text is of fixed width.
@@ -19,46 +40,28 @@ func writeArrays(w *os.File, t *Table) error {
 	if len(t.Scores32)+len(t.Scores64) != t.N*t.K {
 		return fmt.Errorf("%d scores for %d rows of %d classes", len(t.Scores32)+len(t.Scores64), t.N, t.K)
 	}
-	z := npy.NewWriter(w)
-	var errs []error
-	add := func(err error) { errs = append(errs, err) }
+	a := &npzWriter{Writer: npy.NewWriter(w), rows: t.N}
 	if t.Scores64 != nil {
-		add(z.Array(scores, "<f8", record.Bytes(t.Scores64), t.N, t.K))
+		column(a, scores, "<f8", t.Scores64, t.K)
 	} else {
-		add(z.Array(scores, "<f4", record.Bytes(t.Scores32), t.N, t.K))
+		a.note(a.Array(scores, "<f4", record.Bytes(t.Scores32), t.N, t.K))
 	}
-	if t.Label != nil {
-		add(z.Array("label", "<i4", record.Bytes(t.Label), t.N))
-	}
-	if t.TS != nil {
-		add(z.Array("ts", "<M8[ns]", record.Bytes(t.TS), t.N))
-	}
+	column(a, "label", "<i4", t.Label)
+	column(a, "ts", "<M8[ns]", t.TS)
 	if t.IDs != nil {
-		add(z.Text("id", t.IDs))
+		a.note(a.Text("id", t.IDs))
 	}
-	if t.Features != nil {
-		add(z.Array("features", "<f4", record.Bytes(t.Features), t.N, t.D))
-	}
-	for _, c := range []struct {
-		name string
-		v    []float32
-	}{{"weight", t.Weight}, {"served", t.Served}} {
-		if c.v != nil {
-			add(z.Array(c.name, "<f4", record.Bytes(c.v), t.N))
-		}
-	}
+	column(a, "features", "<f4", t.Features, t.D)
+	column(a, "weight", "<f4", t.Weight)
+	column(a, "served", "<f4", t.Served)
 	for _, c := range [][2]string{{"model", t.Model}, {"version", t.Version}} {
 		if c[1] != "" {
-			add(z.Text(c[0], slices.Repeat([]string{c[1]}, t.N)))
+			a.note(a.Text(c[0], slices.Repeat([]string{c[1]}, t.N)))
 		}
 	}
 	for _, name := range sortedKeys(t.Slices) {
-		add(z.Text(name, t.Slices[name]))
+		a.note(a.Text(name, t.Slices[name]))
 	}
-	for _, err := range append(errs, z.Close()) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	a.note(a.Close())
+	return a.err
 }

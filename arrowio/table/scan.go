@@ -1,16 +1,13 @@
 package table
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -168,61 +165,58 @@ func recordPart(rec arrow.Record) (*FeaturePart, error) {
 }
 
 func scanCSV(f *os.File, part func(*FeaturePart) error) (info FeatureInfo, err error) {
-	in := csv.NewReader(bufio.NewReaderSize(f, 1<<20))
-	in.ReuseRecord = true
-	row, err := in.Read()
-	if err != nil {
-		return info, fmt.Errorf("header: %w", err)
-	}
-	header := slices.Clone(row)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
-	c := &csvReader{t: &Table{}, text: map[string]*[]string{}}
-	columns, k, err := c.featureColumns(header)
+	c, err := newCSVReader(f)
 	if err != nil {
 		return info, err
 	}
-	t, at := c.t, 0
+	columns, k, err := c.featureColumns(c.header)
+	if err != nil {
+		return info, err
+	}
+	at := 0
 	flush := func() error {
-		p := &FeaturePart{N: t.N, D: t.D, K: k, Offset: -1, Width: 4, Values: t.Features, Label: t.Label, TS: t.TS,
-			Weighted: slices.ContainsFunc(t.Weight, func(w float32) bool { return w != 1 })}
+		p := c.t.featurePart(k)
 		if err := p.check(at); err != nil {
 			return err
 		}
-		at += t.N
+		at += p.N
 		err := part(p)
-		t.N, t.Features, t.Label, t.Weight = 0, t.Features[:0], t.Label[:0], t.Weight[:0]
-		if t.TS != nil {
-			t.TS = t.TS[:0]
-		}
+		c.t.truncate()
 		return err
 	}
-	for {
-		row, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	err = c.rows(columns, func() error {
+		if c.t.N < scanRows {
+			return nil
 		}
-		if err != nil {
-			return info, err
-		}
-		for i, s := range row {
-			if columns[i] == nil {
-				continue
-			}
-			if err := columns[i](strings.TrimSpace(s)); err != nil {
-				line, _ := in.FieldPos(i)
-				return info, fmt.Errorf("line %d, column %s: %w", line, header[i], err)
-			}
-		}
-		if t.N++; t.N == scanRows {
-			if err := flush(); err != nil {
-				return info, err
-			}
-		}
+		return flush()
+	})
+	if err == nil && c.t.N > 0 {
+		err = flush()
 	}
-	if t.N > 0 {
-		return info, flush()
+	return info, err
+}
+
+// featurePart is the features and labels of a table whose rows have k scores.
+func (t *Table) featurePart(k int) *FeaturePart {
+	return &FeaturePart{
+		N:        t.N,
+		D:        t.D,
+		K:        k,
+		Offset:   -1,
+		Width:    4,
+		Values:   t.Features,
+		Label:    t.Label,
+		TS:       t.TS,
+		Weighted: slices.ContainsFunc(t.Weight, func(w float32) bool { return w != 1 }),
 	}
-	return info, nil
+}
+
+// truncate removes the rows of a featurePart, and keeps their memory.
+func (t *Table) truncate() {
+	t.N, t.Features, t.Label, t.Weight = 0, t.Features[:0], t.Label[:0], t.Weight[:0]
+	if t.TS != nil {
+		t.TS = t.TS[:0]
+	}
 }
 
 // featureColumns says what to do with each column, nil for those that are passed over, and how many scores a row has.

@@ -100,10 +100,16 @@ func firstPane(pane time.Duration) time.Time {
 }
 
 func newPaneSource(t *Test, columns []string, pane time.Duration) *paneSource {
-	s := &paneSource{test: t, columns: columns, pane: arrowio.Time(pane), start: firstPane(pane).UnixNano(),
-		rng:    rand.New(rand.NewPCG(t.Seed, 1)),
-		scores: make([]float32, t.Classes), values: make([]string, len(columns)), left: -1}
-	return s
+	return &paneSource{
+		test:    t,
+		columns: columns,
+		pane:    arrowio.Time(pane),
+		start:   firstPane(pane).UnixNano(),
+		rng:     rand.New(rand.NewPCG(t.Seed, 1)),
+		left:    -1,
+		scores:  make([]float32, t.Classes),
+		values:  make([]string, len(columns)),
+	}
 }
 
 // Schema implements feed.Source.
@@ -167,29 +173,12 @@ func (s *paneSource) row(row *feed.Row, p *Panes, n int) {
 // checkNames refuses rules and slice columns that the configuration does not have: what is expected of them could only
 // be true or false by a slip of the pen.
 func (s *Suite) checkNames(t *Test) (key string, err error) {
-	var rules []string
-	if s.cfg.Alarm.Enabled {
-		for _, signal := range s.cfg.Alarm.Signals {
-			rules = append(rules, map[string]string{"raw": "calibration-raw", "calibrated": "calibration-calibrated",
-				"accuracy": "accuracy-fall"}[signal])
-		}
-	}
-	for _, r := range s.cfg.Rules {
-		rules = append(rules, r.Name)
-	}
-	column := func(name string) error {
-		if slices.Contains(s.cfg.Slices.Columns, name) {
-			return nil
-		}
-		return fmt.Errorf("slice column %q: must be of slices.columns of the configuration: %q", name,
-			s.cfg.Slices.Columns)
-	}
 	for i, r := range t.Rows {
 		for name := range r.Slices {
-			err = errors.Join(err, column(name))
+			err = errors.Join(err, s.checkColumn(name))
 		}
 		for name := range r.Only {
-			err = errors.Join(err, column(name))
+			err = errors.Join(err, s.checkColumn(name))
 		}
 		if err != nil {
 			return fmt.Sprintf("rows[%d]", i), err
@@ -197,27 +186,58 @@ func (s *Suite) checkNames(t *Test) (key string, err error) {
 	}
 	for i, p := range t.Panes {
 		for name := range p.Slices {
-			if err := column(name); err != nil {
+			if err := s.checkColumn(name); err != nil {
 				return fmt.Sprintf("panes[%d]", i), err
 			}
 		}
 	}
+	rules := s.ruleNames()
 	for i, e := range t.Expect {
-		key := fmt.Sprintf("expect[%d]", i)
-		if !slices.Contains(rules, e.Rule) {
-			return key, fmt.Errorf("rule: %q: must be one of the configuration's: %s", e.Rule,
-				strings.Join(rules, ", "))
-		}
-		if e.Slice == "" {
-			continue
-		}
-		name, _, found := strings.Cut(e.Slice, "=")
-		if !found {
-			return key, fmt.Errorf("slice: %q: must be COLUMN=VALUE", e.Slice)
-		}
-		if err := column(name); err != nil {
-			return key, err
+		if err := s.checkExpected(&e, rules); err != nil {
+			return fmt.Sprintf("expect[%d]", i), err
 		}
 	}
 	return "", nil
+}
+
+func (s *Suite) checkExpected(e *Expectation, rules []string) error {
+	if !slices.Contains(rules, e.Rule) {
+		return fmt.Errorf("rule: %q: must be one of the configuration's: %s", e.Rule, strings.Join(rules, ", "))
+	}
+	if e.Slice == "" {
+		return nil
+	}
+	name, _, found := strings.Cut(e.Slice, "=")
+	if !found {
+		return fmt.Errorf("slice: %q: must be COLUMN=VALUE", e.Slice)
+	}
+	return s.checkColumn(name)
+}
+
+func (s *Suite) checkColumn(name string) error {
+	if slices.Contains(s.cfg.Slices.Columns, name) {
+		return nil
+	}
+	return fmt.Errorf("slice column %q: must be of slices.columns of the configuration: %q", name,
+		s.cfg.Slices.Columns)
+}
+
+// alarmRules are the rules that the alarm's alerts name, by signal.
+var alarmRules = map[string]string{
+	"raw":        "calibration-raw",
+	"calibrated": "calibration-calibrated",
+	"accuracy":   "accuracy-fall",
+}
+
+// ruleNames are the rules that the configuration can raise alerts of.
+func (s *Suite) ruleNames() (names []string) {
+	if s.cfg.Alarm.Enabled {
+		for _, signal := range s.cfg.Alarm.Signals {
+			names = append(names, alarmRules[signal])
+		}
+	}
+	for _, r := range s.cfg.Rules {
+		names = append(names, r.Name)
+	}
+	return names
 }

@@ -45,44 +45,15 @@ func alertOf(m pipeline.Message) (record.Alert, bool) {
 	return *a, true
 }
 
-// judge compares what came with what was expected; start is the event time that all times are counted from.
-func (t *Test) judge(alerts []record.Alert, start time.Time) Result {
+// compare says how what came differs from what was expected; start is the event time that all times are counted from.
+func (t *Test) compare(alerts []record.Alert, start time.Time) Result {
 	r := Result{Name: t.Name, At: t.At, Alerts: []Alert{}}
-	for _, a := range alerts {
-		d := a.At.Std().Sub(start)
-		x := Alert{At: d.String(), Rule: a.Rule, Slice: a.Slice, State: a.State, InhibitedBy: a.InhibitedBy,
-			Value: a.Value, Message: a.Message, at: d}
-		if a.Evidence != nil {
-			x.Direction, x.Bins = a.Evidence.Direction, a.Evidence.Bins
-		}
-		r.Alerts = append(r.Alerts, x)
+	for i := range alerts {
+		r.Alerts = append(r.Alerts, newAlert(&alerts[i], start))
 	}
 	expected := make([]bool, len(r.Alerts))
 	for i := range t.Expect {
-		e := &t.Expect[i]
-		found := false
-		for j := range r.Alerts {
-			if e.matches(&r.Alerts[j]) {
-				found, expected[j] = true, true
-				if e.Never {
-					r.Problems = append(r.Problems, "- "+e.String(), "+ "+r.Alerts[j].String())
-				}
-			}
-		}
-		if found || e.Never {
-			continue
-		}
-		r.Problems = append(r.Problems, "- "+e.String())
-		near := 0
-		for j := range r.Alerts {
-			if a := &r.Alerts[j]; a.Rule == e.Rule && a.Slice == e.Slice {
-				r.Problems = append(r.Problems, "+ "+a.String())
-				near++
-			}
-		}
-		if near == 0 {
-			r.Problems = append(r.Problems, fmt.Sprintf("+ nothing of rule %s, slice %q", e.Rule, e.Slice))
-		}
+		r.check(&t.Expect[i], expected)
 	}
 	if t.Complete {
 		for j := range r.Alerts {
@@ -93,6 +64,53 @@ func (t *Test) judge(alerts []record.Alert, start time.Time) Result {
 	}
 	r.OK = len(r.Problems) == 0
 	return r
+}
+
+// newAlert is a record as a case sees it.
+func newAlert(a *record.Alert, start time.Time) Alert {
+	since := a.At.Std().Sub(start)
+	out := Alert{
+		At:          since.String(),
+		Rule:        a.Rule,
+		Slice:       a.Slice,
+		State:       a.State,
+		InhibitedBy: a.InhibitedBy,
+		Value:       a.Value,
+		Message:     a.Message,
+		at:          since,
+	}
+	if a.Evidence != nil {
+		out.Direction, out.Bins = a.Evidence.Direction, a.Evidence.Bins
+	}
+	return out
+}
+
+// check notes how the alerts differ from one expectation, and in expected those that it matches.
+func (r *Result) check(e *Expectation, expected []bool) {
+	found := false
+	for j := range r.Alerts {
+		if !e.matches(&r.Alerts[j]) {
+			continue
+		}
+		found, expected[j] = true, true
+		if e.Never {
+			r.Problems = append(r.Problems, "- "+e.String(), "+ "+r.Alerts[j].String())
+		}
+	}
+	if found || e.Never {
+		return
+	}
+	r.Problems = append(r.Problems, "- "+e.String())
+	near := 0
+	for j := range r.Alerts {
+		if a := &r.Alerts[j]; a.Rule == e.Rule && a.Slice == e.Slice {
+			r.Problems = append(r.Problems, "+ "+a.String())
+			near++
+		}
+	}
+	if near == 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("+ nothing of rule %s, slice %q", e.Rule, e.Slice))
+	}
 }
 
 func (e *Expectation) matches(a *Alert) bool {

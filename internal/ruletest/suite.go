@@ -214,7 +214,7 @@ func (s *Suite) Run(ctx context.Context, t *Test) (Result, error) {
 	if len(t.Panes) > 0 {
 		start = firstPane(cfg.EventTime.Pane)
 	}
-	return t.judge(alerts, start), nil
+	return t.compare(alerts, start), nil
 }
 
 // feed returns the messages of a case.

@@ -72,43 +72,52 @@ func (a *Operator) write(b *arrowio.Batch) error {
 	a.probs = a.probs[:0]
 	var revisions []string
 	for i := range b.N {
-		z, p := a.z[:b.K], a.p[:b.K]
 		if !b.Good(i) {
 			for range b.K {
 				a.probs = append(a.probs, nan)
 			}
 			continue
 		}
-		for k, x := range b.Scores[i*b.K : (i+1)*b.K] {
-			if b.Probs {
-				x = float32(kernel.LogProb(x))
-			}
-			z[k] = float64(x)
-		}
-		m, _ := b.ModelOf(i)
-		revision := "0"
-		if f := a.cfg.Published.At(m, b.TS[i], b.K, b.RowID(i)); f != nil {
-			f.Calibrator.Apply(p, z)
-			if revision = strconv.Itoa(f.Revision); f.Share > 0 {
-				revision += "-canary"
-			}
-		} else {
-			calibrator.Identity{}.Apply(p, z)
-		}
-		if !slices.Contains(revisions, revision) {
+		if revision := a.row(b, i); !slices.Contains(revisions, revision) {
 			revisions = append(revisions, revision)
-		}
-		for _, x := range p {
-			a.probs = append(a.probs, float32(x))
 		}
 	}
 	value, err := arrowio.EncodeCalibrated(b, a.probs, a.cfg.Columns == "top1", strings.Join(revisions, ","))
 	if err != nil {
 		return fmt.Errorf("encode calibrated batch: %w", err)
 	}
-	a.out.Put(pipeline.Message{Stream: pipeline.StreamCalibrated, Partition: b.Origin.Partition, Value: value,
-		Time: b.Origin.Time})
+	a.out.Put(pipeline.Message{
+		Stream:    pipeline.StreamCalibrated,
+		Partition: b.Origin.Partition,
+		Value:     value,
+		Time:      b.Origin.Time,
+	})
 	return nil
+}
+
+// row appends the probabilities of row i, and returns the revision that they are of.
+func (a *Operator) row(b *arrowio.Batch, i int) string {
+	z, p := a.z[:b.K], a.p[:b.K]
+	for k, x := range b.Scores[i*b.K : (i+1)*b.K] {
+		if b.Probs {
+			x = float32(kernel.LogProb(x))
+		}
+		z[k] = float64(x)
+	}
+	m, _ := b.ModelOf(i)
+	revision := "0"
+	if f := a.cfg.Published.At(m, b.TS[i], b.K, b.RowID(i)); f != nil {
+		f.Calibrator.Apply(p, z)
+		if revision = strconv.Itoa(f.Revision); f.Share > 0 {
+			revision += "-canary"
+		}
+	} else {
+		calibrator.Identity{}.Apply(p, z)
+	}
+	for _, x := range p {
+		a.probs = append(a.probs, float32(x))
+	}
+	return revision
 }
 
 // Advance implements pipeline.Operator.

@@ -91,8 +91,14 @@ func New(cfg Options, h pipeline.Host) *Operator {
 	if cfg.retry == 0 {
 		cfg.retry = retryFirst
 	}
-	a := &Operator{cfg: cfg, counts: h.Counts, log: h.Log, wm: pipeline.NoTime, open: map[fileKey]*openFile{},
-		values: map[string]string{}}
+	a := &Operator{
+		cfg:    cfg,
+		counts: h.Counts,
+		log:    h.Log,
+		wm:     pipeline.NoTime,
+		open:   map[fileKey]*openFile{},
+		values: map[string]string{},
+	}
 	a.work = scratch{dir: cfg.Dir, name: cfg.Name, log: h.Log}
 	a.queue.init(&a.cfg, h)
 	a.setCounts(0, 0, 0)
@@ -110,54 +116,74 @@ func (a *Operator) Process(ctx context.Context, b *arrowio.Batch, emit pipeline.
 	return emit(b)
 }
 
+// fate is what becomes of a labelled row.
+type fate int
+
+const (
+	kept fate = iota
+	withoutFeatures
+	outOfRange
+	dropped
+	fates
+)
+
 func (a *Operator) rows(ctx context.Context, b *arrowio.Batch) error {
-	room := true
-	if a.queue.full() {
-		if a.cfg.drop() {
-			room = false
-		} else if err := a.queue.wait(ctx); err != nil {
-			return err
-		}
+	room, err := a.room(ctx)
+	if err != nil {
+		return err
 	}
 	columns := a.columns(b)
-	var skipped, outside, dropped, kept int64
+	var n [fates]int64
 	for i := range b.N {
 		if !b.Good(i) || b.Label[i] < 0 {
 			continue
 		}
+		f := dropped
 		if b.D == 0 || b.Features[i*b.D] != b.Features[i*b.D] {
-			skipped++
-			continue
+			f = withoutFeatures
+		} else if room {
+			if f, err = a.row(ctx, b, i, columns); err != nil {
+				return err
+			}
 		}
-		if !room {
-			dropped++
-			continue
-		}
-		o, err := a.file(ctx, b, i)
-		if err != nil {
-			return err
-		}
-		if !o.rows.AppendFeatures(b.Features[i*b.D : (i+1)*b.D]) {
-			outside++
-			continue
-		}
-		kept++
-		a.append(o, b, i, columns)
-		if err := a.settle(ctx, o); err != nil {
-			return err
-		}
+		n[f]++
 	}
-	a.counts.Add(CountArchived, kept)
-	a.counts.Add(pipeline.CountArchiveMemory, kept)
-	for reason, n := range map[string]int64{ReasonNoFeatures: skipped, ReasonFeatureRange: outside} {
-		if n > 0 {
-			a.counts.AddReason(CountArchiveSkipped, reason, n)
-		}
+	a.counts.Add(CountArchived, n[kept])
+	a.counts.Add(pipeline.CountArchiveMemory, n[kept])
+	if n[withoutFeatures] > 0 {
+		a.counts.AddReason(CountArchiveSkipped, ReasonNoFeatures, n[withoutFeatures])
 	}
-	if dropped > 0 {
-		a.counts.Add(CountArchiveDropped, dropped)
+	if n[outOfRange] > 0 {
+		a.counts.AddReason(CountArchiveSkipped, ReasonFeatureRange, n[outOfRange])
+	}
+	if n[dropped] > 0 {
+		a.counts.Add(CountArchiveDropped, n[dropped])
 	}
 	return nil
+}
+
+// room reports whether rows may be taken. Where the queue is full, it waits, or rows are dropped, as configured.
+func (a *Operator) room(ctx context.Context) (bool, error) {
+	if !a.queue.full() {
+		return true, nil
+	}
+	if a.cfg.drop() {
+		return false, nil
+	}
+	return true, a.queue.wait(ctx)
+}
+
+// row puts row i, which has features, into its file.
+func (a *Operator) row(ctx context.Context, b *arrowio.Batch, i int, columns []int) (fate, error) {
+	o, err := a.file(ctx, b, i)
+	if err != nil {
+		return kept, err
+	}
+	if !o.rows.AppendFeatures(b.Features[i*b.D : (i+1)*b.D]) {
+		return outOfRange, nil
+	}
+	a.append(o, b, i, columns)
+	return kept, a.settle(ctx, o)
 }
 
 // columns are the places of the configured slice columns in the batch; -1 = it has not that one.
@@ -194,12 +220,25 @@ func (a *Operator) file(ctx context.Context, b *arrowio.Batch, i int) (*openFile
 
 // newOpen enters an empty file.
 func (a *Operator) newOpen(key fileKey, seq uint64) *openFile {
-	o := &openFile{key: key, file: archivefile.File{Group: a.cfg.Group, Model: key.model.Model,
+	o := &openFile{key: key}
+	o.file = archivefile.File{
+		Group:     a.cfg.Group,
+		Model:     key.model.Model,
 		Version:   key.model.Version,
-		Partition: a.cfg.Shard, Sequence: seq, K: key.k}}
-	o.rows = archivefile.Rows{Model: key.model.Model, Version: key.model.Version, K: key.k, D: key.d,
-		Probs: key.probs, Half: key.half,
-		Columns: a.cfg.Slices, Slices: make([][]string, len(a.cfg.Slices))}
+		Partition: a.cfg.Shard,
+		Sequence:  seq,
+		K:         key.k,
+	}
+	o.rows = archivefile.Rows{
+		Model:   key.model.Model,
+		Version: key.model.Version,
+		K:       key.k,
+		D:       key.d,
+		Probs:   key.probs,
+		Half:    key.half,
+		Columns: a.cfg.Slices,
+		Slices:  make([][]string, len(a.cfg.Slices)),
+	}
 	a.open[key] = o
 	a.order = append(a.order, o)
 	return o

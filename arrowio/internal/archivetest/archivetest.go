@@ -48,27 +48,7 @@ func File(t testing.TB, half, scores bool) ([]byte, []*archivefile.Rows, *archiv
 	var parts []*archivefile.Rows
 	segments := map[string][]byte{}
 	for b := range 3 {
-		rows := &archivefile.Rows{
-			Model:   "m",
-			Version: "v",
-			K:       4,
-			D:       3,
-			Half:    half,
-			Columns: []string{"region"},
-			Slices:  [][]string{nil},
-		}
-		for i := range 4 + b {
-			if !rows.AppendFeatures([]float32{float32(i), -float32(b) / 4, float32(r.IntN(100)) / 8}) {
-				t.Fatal("features are refused")
-			}
-			rows.IDs, rows.TS, rows.LabelTS = append(rows.IDs, arrowio.HashIntID(uint64(10*b+i))), append(rows.TS,
-				int64(1000+i)), append(rows.LabelTS, int64(2000+i))
-			rows.Label, rows.Weight = append(rows.Label, int32(i%4)), append(rows.Weight, 1)
-			rows.Slices[0] = append(rows.Slices[0], []string{"", "eu", "us"}[i%3])
-			if scores {
-				rows.Scores = append(rows.Scores, 1, 2, float32(i), float32(b))
-			}
-		}
+		rows := batch(t, r, b, scores, half)
 		data, err := archivefile.EncodeSegment(rows, fmt.Sprint(b))
 		if err != nil {
 			t.Fatal(err)
@@ -81,12 +61,38 @@ func File(t testing.TB, half, scores bool) ([]byte, []*archivefile.Rows, *archiv
 		parts = append(parts, rows)
 	}
 	out := &Memory{}
-	if err := archivefile.Write(
-		out,
-		f,
-		func(s archivefile.Segment) ([]byte, error) { return segments[s.Name], nil },
-	); err != nil {
+	read := func(s archivefile.Segment) ([]byte, error) { return segments[s.Name], nil }
+	if err := archivefile.Write(out, f, read); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes, parts, f
+}
+
+// batch makes the rows of batch b: 4 + b of them.
+func batch(t testing.TB, r *rand.Rand, b int, scores, half bool) *archivefile.Rows {
+	t.Helper()
+	rows := &archivefile.Rows{
+		Model:   "m",
+		Version: "v",
+		K:       4,
+		D:       3,
+		Half:    half,
+		Columns: []string{"region"},
+		Slices:  [][]string{nil},
+	}
+	for i := range 4 + b {
+		if !rows.AppendFeatures([]float32{float32(i), -float32(b) / 4, float32(r.IntN(100)) / 8}) {
+			t.Fatal("features are refused")
+		}
+		rows.IDs = append(rows.IDs, arrowio.HashIntID(uint64(10*b+i)))
+		rows.TS = append(rows.TS, int64(1000+i))
+		rows.LabelTS = append(rows.LabelTS, int64(2000+i))
+		rows.Label = append(rows.Label, int32(i%4))
+		rows.Weight = append(rows.Weight, 1)
+		rows.Slices[0] = append(rows.Slices[0], []string{"", "eu", "us"}[i%3])
+		if scores {
+			rows.Scores = append(rows.Scores, 1, 2, float32(i), float32(b))
+		}
+	}
+	return rows
 }
