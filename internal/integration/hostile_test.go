@@ -34,7 +34,8 @@ func TestHostile(t *testing.T) {
 	}
 	slices.Sort(names)
 	var table strings.Builder
-	table.WriteString("| scenario | input | before | good model's lag | exact | RSS MB | restarts | dead letters, bytes | |\n" +
+	table.WriteString("| scenario | input | before | good model's lag | exact | RSS MB | restarts " +
+		"| dead letters, bytes | |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

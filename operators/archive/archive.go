@@ -128,7 +128,7 @@ const (
 )
 
 func (a *Operator) rows(ctx context.Context, b *arrowio.Batch) error {
-	room, err := a.room(ctx)
+	room, err := a.queue.room(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,17 +160,6 @@ func (a *Operator) rows(ctx context.Context, b *arrowio.Batch) error {
 		a.counts.Add(CountArchiveDropped, n[dropped])
 	}
 	return nil
-}
-
-// room reports whether rows may be taken. Where the queue is full, it waits, or rows are dropped, as configured.
-func (a *Operator) room(ctx context.Context) (bool, error) {
-	if !a.queue.full() {
-		return true, nil
-	}
-	if a.cfg.drop() {
-		return false, nil
-	}
-	return true, a.queue.wait(ctx)
 }
 
 // row puts row i, which has features, into its file.

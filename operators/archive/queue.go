@@ -180,6 +180,17 @@ func (s *publishQueue) full() bool {
 	return s.cfg.PendingBytes > 0 && s.pending() > s.cfg.PendingBytes
 }
 
+// room reports whether rows may be taken. If the queue is full, it waits, or rows are dropped, as configured.
+func (s *publishQueue) room(ctx context.Context) (bool, error) {
+	if !s.full() {
+		return true, nil
+	}
+	if s.cfg.drop() {
+		return false, nil
+	}
+	return true, s.wait(ctx)
+}
+
 // wait returns when it is not full any more.
 func (s *publishQueue) wait(ctx context.Context) error {
 	s.log.Error("archive files cannot be written, the shard waits", "policy", "archive.when_full: wait",

@@ -283,8 +283,8 @@ func TestCalibrateArrow(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	s, url := serve(t)
-	three, _, err := calibrator.Fit("vector", calibrator.NewData([]float64{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{2, 0, 1}, nil),
-		calibrator.Options{})
+	rows := calibrator.NewData([]float64{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{2, 0, 1}, nil)
+	three, _, err := calibrator.Fit("vector", rows, calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

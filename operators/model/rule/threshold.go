@@ -47,14 +47,14 @@ func (r threshold) Evaluate(in *stage.Pane) (j Evaluation, ok bool, err error) {
 	}
 	opt := r.options(in)
 	now := r.cfg.referenceWindow(cur.sums, r.env.Bins)
-	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: metric.Resample(now.Bins, opt.Resamples,
-		opt.Seed)}
+	interval := metric.Resample(now.Bins, opt.Resamples, opt.Seed)
+	j = Evaluation{Rows: cur.rows, ECE: metric.ECE(now.Bins), Interval: interval}
 	value, lo, hi, err := r.cfg.measured(now, opt)
 	if err != nil {
 		return j, false, err
 	}
-	return r.cfg.withBounds(j, value, lo, hi, fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure,
-		cur.rows))
+	what := fmt.Sprintf("%s %s of the last %d labelled rows", r.cfg.Signal, r.cfg.Measure, cur.rows)
+	return r.cfg.withBounds(j, value, lo, hi, what)
 }
 
 // withBounds fills in a value and its interval, and checks the interval against Fire. ok is false if the value is not a
