@@ -103,7 +103,9 @@ func TestLabelsRoundTrip(t *testing.T) {
 func TestRejectedRowsLeaveTheOthers(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	c := Columns{
-		Model: "m", K: 2, IDs: []string{"a", "b", "", "d", "e", "f", "g"},
+		Model:  "m",
+		K:      2,
+		IDs:    []string{"a", "b", "", "d", "e", "f", "g"},
 		Logits: []float32{1, 2, nan, 0, 1, 2, 0, -inf, 1, 2, 3, 4, 5, 6},
 		Label:  []int32{0, 1, 1, 1, 2, 0, -1},
 		Weight: []float32{1, 1, 1, 1, 1, 0, nan},

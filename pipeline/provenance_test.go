@@ -246,8 +246,8 @@ func TestShardTakesSourcesOnce(t *testing.T) {
 	}
 	take := func(offset int64, value []byte, hs ...Header) {
 		t.Helper()
-		if err := s.Take(context.Background(), Record{Topic: "z", Offset: offset, Value: value,
-			Headers: hs}); err != nil {
+		r := Record{Topic: "z", Offset: offset, Value: value, Headers: hs}
+		if err := s.Take(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -145,9 +145,14 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 }
 
 func (y *Relay) report(done int64, active bool) {
-	st := &TaskStatus{Task: "repartition-" + y.Input.String(), Partition: y.Status.Partition,
-		Next:     map[string]int64{y.Input.String(): done},
-		CaughtUp: y.Source.CaughtUp(), Counts: y.Counts.All(), WM: NoTime}
+	st := &TaskStatus{
+		Task:      "repartition-" + y.Input.String(),
+		Partition: y.Status.Partition,
+		Next:      map[string]int64{y.Input.String(): done},
+		CaughtUp:  y.Source.CaughtUp(),
+		Counts:    y.Counts.All(),
+		WM:        NoTime,
+	}
 	st.Active = lastActive(y.Status.p.Load(), active)
 	y.Status.p.Store(st)
 }

@@ -46,9 +46,13 @@ func (a *api) past(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := parse(r.URL.RawQuery, "version", "kind", "since", "until", "limit", "cursor", "detail")
-	q := PastQuery{Model: r.PathValue("model"), Version: p.text("version"), Limit: p.limit(defaultDecisions),
+	q := PastQuery{
+		Model:   r.PathValue("model"),
+		Version: p.text("version"),
+		Limit:   p.limit(defaultDecisions),
 		Cursor:  p.text("cursor"),
-		Records: p.oneOf("detail", "full", "none") == "full"}
+		Records: p.oneOf("detail", "full", "none") == "full",
+	}
 	if t, ok := p.time("since"); ok {
 		q.Since = &t
 	}

@@ -16,9 +16,19 @@ import (
 func TestEstimatesInBrowser(t *testing.T) {
 	h := history.New(history.Config{})
 	condition, ece := 3.2, .041
-	h.AddSnapshot(record.Snapshot{Model: "m", Version: "1", At: stamp(0), Window: record.Window{Name: "w", Kind: "time",
-		Start: stamp(0), End: stamp(1)}, Predictions: 91,
-		Unlabelled: &record.Unlabelled{Rows: 91,
+	h.AddSnapshot(record.Snapshot{
+		Model:   "m",
+		Version: "1",
+		At:      stamp(0),
+		Window: record.Window{
+			Name:  "w",
+			Kind:  "time",
+			Start: stamp(0),
+			End:   stamp(1),
+		},
+		Predictions: 91,
+		Unlabelled: &record.Unlabelled{
+			Rows: 91,
 			Estimates: []record.Estimate{{Method: "label shift (BBSE)",
 				Assumption: "only the shares of the classes have moved", Accuracy: .8125, Lo: .79, Hi: .83, ECE: &ece,
 				Miss: &record.Miss{Labelled: 50, Difference: .1, SE: .02, Z: 5}}},
@@ -26,7 +36,9 @@ func TestEstimatesInBrowser(t *testing.T) {
 				Why: "the labelled reference has too few rows yet",
 				Shifts: []record.ClassShift{{Method: "label shift (EM)", Distance: .3, Null: .02, Condition: &condition,
 					P: .0004, Rejected: true,
-					Worst: []record.ClassShare{{Class: 7, Reference: .1, Share: .4, SE: .01, Weight: 4}}}}}}})
+					Worst: []record.ClassShare{{Class: 7, Reference: .1, Share: .4, SE: .01, Weight: 4}}}}},
+		},
+	})
 	srv := httptest.NewServer(still(h))
 	defer srv.Close()
 	dom := chromium(t, srv.URL, "--dump-dom")

@@ -55,11 +55,15 @@ func TestTypes(t *testing.T) {
 		t.Errorf("text %q", text)
 	}
 	for what, bad := range map[string]string{
-		"too few bytes": file("<f4", "2,", "\x01"), "big endian": file(">f4", "1,", "1234"), "shape": file("<f4",
-			"9999999999,9999999999", ""),
-		"cut": file("<f4", "1,", "1234")[:20], "empty": "", "size 0": file("<f0", "1,", ""), "objects": file("|O", "1,",
-			""),
-		"long header": "\x93NUMPY\x02\x00\xff\xff\xff\xff", "another version": "\x93NUMPY\x02\x00{}",
+		"too few bytes":   file("<f4", "2,", "\x01"),
+		"big endian":      file(">f4", "1,", "1234"),
+		"shape":           file("<f4", "9999999999,9999999999", ""),
+		"cut":             file("<f4", "1,", "1234")[:20],
+		"empty":           "",
+		"size 0":          file("<f0", "1,", ""),
+		"objects":         file("|O", "1,", ""),
+		"long header":     "\x93NUMPY\x02\x00\xff\xff\xff\xff",
+		"another version": "\x93NUMPY\x02\x00{}",
 	} {
 		if _, err := npy.Parse("a", []byte(bad)); err == nil {
 			t.Errorf("%s was accepted", what)

@@ -209,8 +209,9 @@ func TestScanFeatures(t *testing.T) {
 		"gaps.arrow": {arrowOf(t, true, nil, fields(gaps), []arrow.Array{ints(0, -9, 1), gaps}),
 			[]float32{1, 2, 0, 0, 5, 6}, 0, 0, 1, false},
 		"wide.arrow": {arrowOf(t, true, nil, fields(wide), []arrow.Array{ints(0, -9, 1), wide}), all, 3, 0, 0, false},
-		"zstd.arrow": {arrowOf(t, true, []ipc.Option{ipc.WithZstd()}, fields(wide),
-			[]arrow.Array{ints(0, -9, 1), wide}), all, 0, 0, 0, false},
+		"zstd.arrow": {
+			arrowOf(t, true, []ipc.Option{ipc.WithZstd()}, fields(wide), []arrow.Array{ints(0, -9, 1), wide}),
+			all, 0, 0, 0, false},
 		"stream": {arrowOf(t, false, nil, fields(wide), []arrow.Array{ints(0, -1, 1), wide}), all, 3, 0, 0,
 			false},
 		"table.arrow":  {written("a.arrow"), all, 3, 2, 0, true},

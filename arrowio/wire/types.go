@@ -35,13 +35,30 @@ func (f *Field) IsFloatList() bool {
 }
 
 var typeNames = map[Type]string{
-	Null: "null", Binary: "binary", Utf8: "utf8", Bool: "bool", Decimal: "decimal",
-	Date: "date", TimeOfDay: "time", Timestamp: "timestamp", Interval: "interval",
-	Struct: "struct", Union: "union", FixedSizeBinary: "fixed_size_binary", Map: "map",
-	Duration: "duration", LargeBinary: "large_binary", LargeUtf8: "large_utf8",
-	RunEndEncoded: "run_end_encoded", BinaryView: "binary_view", Utf8View: "utf8_view",
-	List: "list", FixedSizeList: "fixed_size_list", LargeList: "large_list",
-	ListView: "list_view", LargeListView: "large_list_view",
+	Null:            "null",
+	Binary:          "binary",
+	Utf8:            "utf8",
+	Bool:            "bool",
+	Decimal:         "decimal",
+	Date:            "date",
+	TimeOfDay:       "time",
+	Timestamp:       "timestamp",
+	Interval:        "interval",
+	Struct:          "struct",
+	Union:           "union",
+	FixedSizeBinary: "fixed_size_binary",
+	Map:             "map",
+	Duration:        "duration",
+	LargeBinary:     "large_binary",
+	LargeUtf8:       "large_utf8",
+	RunEndEncoded:   "run_end_encoded",
+	BinaryView:      "binary_view",
+	Utf8View:        "utf8_view",
+	List:            "list",
+	FixedSizeList:   "fixed_size_list",
+	LargeList:       "large_list",
+	ListView:        "list_view",
+	LargeListView:   "large_list_view",
 }
 
 // TypeName names a type as Arrow's documentation does, one level deep.

@@ -176,8 +176,12 @@ func (f *Feed) sendRow() error {
 			after = f.opts.labelDelay(i)
 		}
 		f.labels.push(label{
-			time: f.rowTime + after, row: i, id: f.rowID,
-			class: f.row.Label, partition: partition, source: f.source,
+			time:      f.rowTime + after,
+			row:       i,
+			id:        f.rowID,
+			class:     f.row.Label,
+			partition: partition,
+			source:    f.source,
 		})
 	}
 	p, err := f.open(Logits, partition, f.source)

@@ -53,8 +53,15 @@ func numbered(n int) *Rows {
 
 func options() Options {
 	return Options{
-		Partitions: 3, EventRate: 100, Start: testStart, Batch: 16, Seed: 7,
-		DelayMin: 500 * time.Millisecond, DelayMax: 4 * time.Second, IDPrefix: "p", End: true,
+		Partitions: 3,
+		EventRate:  100,
+		Start:      testStart,
+		Batch:      16,
+		Seed:       7,
+		DelayMin:   500 * time.Millisecond,
+		DelayMax:   4 * time.Second,
+		IDPrefix:   "p",
+		End:        true,
 	}
 }
 

@@ -116,9 +116,15 @@ type cursor struct {
 func (c *cursor) Schema() Schema {
 	r := c.rows
 	return Schema{
-		Model: r.Model, Version: r.Version,
-		K: r.K, Probs: r.Probs, D: r.D, Times: c.order.ByTime,
-		Served: r.Served != nil, Weight: r.Weight != nil, Slices: c.names,
+		Model:   r.Model,
+		Version: r.Version,
+		K:       r.K,
+		Probs:   r.Probs,
+		D:       r.D,
+		Times:   c.order.ByTime,
+		Served:  r.Served != nil,
+		Weight:  r.Weight != nil,
+		Slices:  c.names,
 	}
 }
 

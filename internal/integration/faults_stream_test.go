@@ -129,10 +129,18 @@ func (in input) open(t *testing.T) *merged {
 			}
 			sources = append(sources, &head{Source: src, left: share})
 		}
-		f, err := feed.NewSequence(sources, feed.Options{Partitions: in.partitions,
-			EventRate: float64(n) / inputSpan.Seconds(), Start: start.UnixNano(),
-			DelayMin: labelDelayMin, DelayMax: labelDelayMax, Batch: in.batch, FlushEvery: in.flush, Seed: uint64(i),
-			Limit: n, IDPrefix: model.name})
+		f, err := feed.NewSequence(sources, feed.Options{
+			Partitions: in.partitions,
+			EventRate:  float64(n) / inputSpan.Seconds(),
+			Start:      start.UnixNano(),
+			DelayMin:   labelDelayMin,
+			DelayMax:   labelDelayMax,
+			Batch:      in.batch,
+			FlushEvery: in.flush,
+			Seed:       uint64(i),
+			Limit:      n,
+			IDPrefix:   model.name,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

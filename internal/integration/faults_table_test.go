@@ -39,9 +39,14 @@ func (d *deployment) did(format string, args ...any) {
 func (s *suite) tabulate(t *testing.T, d *deployment) {
 	t.Helper()
 	name := strings.TrimPrefix(t.Name(), "TestFaults/")
-	s.table[name] = tableRow{Rows: d.rows, Events: d.events, Seconds: d.took.Seconds(), Drain: d.drained.Seconds(),
+	s.table[name] = tableRow{
+		Rows:     d.rows,
+		Events:   d.events,
+		Seconds:  d.took.Seconds(),
+		Drain:    d.drained.Seconds(),
 		Equal:    !t.Failed() && d.took > 0,
-		Finished: time.Now().UTC().Format(time.DateTime)}
+		Finished: time.Now().UTC().Format(time.DateTime),
+	}
 	if file := os.Getenv(resultVariable); file != "" {
 		b, err := json.MarshalIndent(s.table, "", " ")
 		if err == nil {

@@ -92,8 +92,10 @@ func makeBadStream(t *testing.T, s settings, rows *feed.Rows) *badStream {
 	}
 	good, _, _ := feedMessages(t, f, s, math.MaxInt)
 	b := &badStream{
-		predictions: int64(rows.N), labels: int64(rows.N),
-		rejected: map[string]int64{}, deadReasons: map[string]int64{},
+		predictions: int64(rows.N),
+		labels:      int64(rows.N),
+		rejected:    map[string]int64{},
+		deadReasons: map[string]int64{},
 	}
 	random := rand.New(rand.NewPCG(17, 4))
 	for i, m := range good {

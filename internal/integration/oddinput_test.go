@@ -197,8 +197,8 @@ func (o *oddStream) transactions() {
 		if end == kgo.TryCommit {
 			edit, o.rows = nil, o.rows+2
 		}
-		r := &kgo.Record{Topic: o.s.topic("logits"), Partition: 0, Value: encodeOdd(o.t, fmt.Sprint("tx", i), 2, 10,
-			edit), Timestamp: start}
+		value := encodeOdd(o.t, fmt.Sprint("tx", i), 2, 10, edit)
+		r := &kgo.Record{Topic: o.s.topic("logits"), Partition: 0, Value: value, Timestamp: start}
 		if err := c.ProduceSync(o.t.Context(), r).FirstErr(); err != nil {
 			o.t.Fatal(err)
 		}

@@ -73,10 +73,19 @@ trainer:
 func (s *trainerSetup) ask(n int, recipe string) record.Finetune {
 	s.t.Helper()
 	const hour = int64(time.Hour)
-	r := record.Finetune{Schema: 1, Model: "m", Version: "1", Number: n, ShadowVersion: fmt.Sprintf("1+head%d", n),
-		Classes: 3, Recipe: recipe, Seed: 7,
-		DecidedAt: record.At(2 * hour), ShadowFrom: record.At(3 * hour),
-		Data: record.FinetuneData{From: record.At(0), To: record.At(2 * hour)}}
+	r := record.Finetune{
+		Schema:        1,
+		Model:         "m",
+		Version:       "1",
+		Number:        n,
+		ShadowVersion: fmt.Sprintf("1+head%d", n),
+		Classes:       3,
+		Recipe:        recipe,
+		Seed:          7,
+		DecidedAt:     record.At(2 * hour),
+		ShadowFrom:    record.At(3 * hour),
+		Data:          record.FinetuneData{From: record.At(0), To: record.At(2 * hour)},
+	}
 	r.ID = r.Model + "/" + r.ShadowVersion
 	value, err := json.Marshal(r)
 	if err != nil {

@@ -74,9 +74,15 @@ func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.C
 		return nil, fmt.Errorf("every method failed: %w", err)
 	}
 	best := results[0]
-	out := &Comparison{File: d.file, K: d.rows.K, Split: d.split, Identity: baseline.Metrics, Best: best.Name,
-		Output: f.Output,
-		Refit:  f.Refit || len(d.parts) > 1}
+	out := &Comparison{
+		File:     d.file,
+		K:        d.rows.K,
+		Split:    d.split,
+		Identity: baseline.Metrics,
+		Best:     best.Name,
+		Output:   f.Output,
+		Refit:    f.Refit || len(d.parts) > 1,
+	}
 	for i, r := range results {
 		out.Ranking = append(out.Ranking, newRanked(i+1, r))
 	}

@@ -35,10 +35,19 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 42))
-	p := &plan{seed: seed, shards: pick(r, 1, 2, 3, 5), partitions: pick(r, 1, 1, 2), batch: pick(r, 2, 7, 25, 60, 200),
-		bias: pick(r, .5, .5, .9, .1), displaced: pick(r, 0, 0, 60,
-			300), spoiled: seed%3 == 0, inline: seed%11 == 5, orders: seed%4 == 1,
-		heads: seed%3 == 1, idle: seed%5 == 2}
+	p := &plan{
+		seed:       seed,
+		shards:     pick(r, 1, 2, 3, 5),
+		partitions: pick(r, 1, 1, 2),
+		batch:      pick(r, 2, 7, 25, 60, 200),
+		bias:       pick(r, .5, .5, .9, .1),
+		displaced:  pick(r, 0, 0, 60, 300),
+		spoiled:    seed%3 == 0,
+		inline:     seed%11 == 5,
+		orders:     seed%4 == 1,
+		heads:      seed%3 == 1,
+		idle:       seed%5 == 2,
+	}
 	switch seed % 4 {
 	case 0:
 		p.crashes = 10
@@ -51,11 +60,18 @@ func newPlan(seed uint64) *plan {
 }
 
 func newStream(p *plan, r *rand.Rand) stream {
-	s := stream{rows: 1600 + 300*r.IntN(4), step: pick(r, int64(6e7), 9e7, 12e7), maxLag: pick(r, 2*second, 10*second,
-		30*second),
-		lateShare: pick(r, 0, 0, .02), wait: 120 * second, columns: r.IntN(3), values: pick(r, 2, 3,
-			6), features: p.heads,
-		probs: r.IntN(5) == 0, weighs: r.IntN(3) == 0}
+	s := stream{
+		rows:      1600 + 300*r.IntN(4),
+		step:      pick(r, int64(6e7), 9e7, 12e7),
+		maxLag:    pick(r, 2*second, 10*second, 30*second),
+		lateShare: pick(r, 0, 0, .02),
+		wait:      120 * second,
+		columns:   r.IntN(3),
+		values:    pick(r, 2, 3, 6),
+		features:  p.heads,
+		probs:     r.IntN(5) == 0,
+		weighs:    r.IntN(3) == 0,
+	}
 	if p.idle {
 		s.gap = 90 * second
 	}

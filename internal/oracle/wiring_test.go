@@ -282,9 +282,15 @@ type order struct {
 }
 
 func (w *wiring) encodeOrder(o order) []byte {
-	p := pipeline.Order{ID: [16]byte{o.number}, Action: o.action, Model: o.model, Version: o.version,
+	p := pipeline.Order{
+		ID:       [16]byte{o.number},
+		Action:   o.action,
+		Model:    o.model,
+		Version:  o.version,
 		Revision: o.revision,
-		By:       "ann", Why: "because of " + o.action}
+		By:       "ann",
+		Why:      "because of " + o.action,
+	}
 	if o.temperature > 0 {
 		c, err := calibrator.NewTemperature(o.temperature)
 		w.must(err)

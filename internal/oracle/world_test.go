@@ -27,12 +27,19 @@ type world struct {
 
 func runWorld(t testing.TB, p *plan) *world {
 	t.Helper()
-	w := &world{wiring: newWiring(t, p.yaml, p.shards, p.partitions), plan: p, r: rand.New(rand.NewPCG(p.seed, 2)),
+	w := &world{
+		wiring:  newWiring(t, p.yaml, p.shards, p.partitions),
+		plan:    p,
+		r:       rand.New(rand.NewPCG(p.seed, 2)),
 		in:      make([][2][]record, p.shards),
-		drained: make([]bool, p.shards), rested: make([]bool, p.shards), saved: make([][]byte,
-			p.shards), kept: make([][]byte, p.partitions),
-		panes: make([][]record, p.partitions), outputs: make([][]message, p.partitions), letters: make([][]message,
-			p.shards)}
+		drained: make([]bool, p.shards),
+		rested:  make([]bool, p.shards),
+		saved:   make([][]byte, p.shards),
+		kept:    make([][]byte, p.partitions),
+		panes:   make([][]record, p.partitions),
+		outputs: make([][]message, p.partitions),
+		letters: make([][]message, p.shards),
+	}
 	w.fill()
 	for i := range p.shards {
 		w.shards = append(w.shards, w.newShard(i))

@@ -21,9 +21,12 @@ func panel(marks ...plot.Mark) [][]*plot.Panel {
 // TestPNG: a mark is where its coordinates say, and what is not a number is left out.
 func TestPNG(t *testing.T) {
 	var b bytes.Buffer
-	marks := []plot.Mark{plot.Bar{From: plot.Point{X: .5}, To: plot.Point{X: 1, Y: 1}, Color: red},
-		plot.Line{Points: []plot.Point{{X: math.NaN(), Y: 1}, {X: 0, Y: math.Inf(1)}},
-			Color: red}, plot.Dots{}, plot.Whisker{X: math.NaN(), Color: red}}
+	marks := []plot.Mark{
+		plot.Bar{From: plot.Point{X: .5}, To: plot.Point{X: 1, Y: 1}, Color: red},
+		plot.Line{Points: []plot.Point{{X: math.NaN(), Y: 1}, {X: 0, Y: math.Inf(1)}}, Color: red},
+		plot.Dots{},
+		plot.Whisker{X: math.NaN(), Color: red},
+	}
 	if err := plot.Write(&b, ".png", panel(marks...)); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +58,8 @@ func TestPNG(t *testing.T) {
 
 func TestSVG(t *testing.T) {
 	var b bytes.Buffer
-	if err := plot.Write(&b, ".svg", panel(plot.Line{Points: []plot.Point{{}, {X: 1, Y: 1}}, Color: red, Dashed: true},
-		plot.Text{Text: "7"})); err != nil {
+	line := plot.Line{Points: []plot.Point{{}, {X: 1, Y: 1}}, Color: red, Dashed: true}
+	if err := plot.Write(&b, ".svg", panel(line, plot.Text{Text: "7"})); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"<svg ", "a &lt; b", `stroke="#ff0000"`, "stroke-dasharray", ">0.2<", ">0.0<", ">7<",

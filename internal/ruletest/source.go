@@ -23,9 +23,14 @@ type ruleSource struct {
 }
 
 func newRuleSource(t *Test, columns []string) *ruleSource {
-	return &ruleSource{test: t, columns: columns, rng: rand.New(rand.NewPCG(t.Seed, 1)), z: make([]float64, t.Classes),
-		scores: make([]float32, t.Classes),
-		values: make([]string, len(columns))}
+	return &ruleSource{
+		test:    t,
+		columns: columns,
+		rng:     rand.New(rand.NewPCG(t.Seed, 1)),
+		z:       make([]float64, t.Classes),
+		scores:  make([]float32, t.Classes),
+		values:  make([]string, len(columns)),
+	}
 }
 
 // Schema implements feed.Source.

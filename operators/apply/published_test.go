@@ -58,8 +58,8 @@ func TestPublishedByEventTime(t *testing.T) {
 	m := arrowio.ModelKey{Model: "m", Version: "v"}
 	put := func(revision int, from int64, temperature float64) {
 		t.Helper()
-		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encodedTemperature(t,
-			temperature)}); err != nil {
+		encoded := encodedTemperature(t, temperature)
+		if err := p.Put(m, Publication{Revision: revision, From: from, Encoded: encoded}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -112,9 +112,18 @@ func (s *archiveSetup) shard() *pipeline.Shard {
 func archiveOf(s *pipeline.Shard) *Operator { return s.Stages[2].Operator.(*Operator) }
 
 func newArchiveSetup(t testing.TB, half bool) archiveSetup {
-	s := archiveSetup{join: join.Options{Config: join.Config{Wait: 24 * time.Hour, MaxRows: 1 << 20, Dir: t.TempDir(),
-		MemoryBytes: 8 << 10}, Slices: []string{"region"}, FeatureBytes: 4,
-		Name: "j", SegmentBytes: 2 << 10},
+	s := archiveSetup{join: join.Options{
+		Config: join.Config{
+			Wait:        24 * time.Hour,
+			MaxRows:     1 << 20,
+			Dir:         t.TempDir(),
+			MemoryBytes: 8 << 10,
+		},
+		Slices:       []string{"region"},
+		FeatureBytes: 4,
+		Name:         "j",
+		SegmentBytes: 2 << 10,
+	},
 		archive: Options{Config: Config{Features: features(half), Logits: true, RollRows: 30, RollBytes: 64 << 10,
 			RollTime: 20 * time.Second, MemoryBytes: 4 << 10}, Group: "g", Slices: []string{"region"},
 			Dir: t.TempDir(), Name: "a", batchBytes: 600, retry: time.Millisecond}}

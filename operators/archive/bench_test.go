@@ -37,10 +37,17 @@ func BenchmarkArchive(b *testing.B) {
 					}
 				}
 				j := join.New(cfg, h)
-				p := &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, D: d,
-					Models: []arrowio.ModelKey{{Model: "m", Version: "1"}}, IDs: make([]arrowio.ID, n),
-					TS:     make([]int64, n),
-					Scores: make([]float32, n*k), Features: make([]float32, n*d)}
+				p := &arrowio.Batch{
+					Kind:     arrowio.Predictions,
+					N:        n,
+					K:        k,
+					D:        d,
+					Models:   []arrowio.ModelKey{{Model: "m", Version: "1"}},
+					IDs:      make([]arrowio.ID, n),
+					TS:       make([]int64, n),
+					Scores:   make([]float32, n*k),
+					Features: make([]float32, n*d),
+				}
 				for i := range p.Features {
 					p.Features[i] = float32(i%997) / 64
 				}

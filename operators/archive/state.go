@@ -197,8 +197,13 @@ func (a *Operator) restoreOpen(r *binenc.Reader, fetch pipeline.Fetch) error {
 		return err
 	}
 	flags := r.Byte()
-	key := fileKey{model: arrowio.ModelKey{Model: f.Model, Version: f.Version}, k: f.K,
-		probs: flags&1 != 0, scores: flags&2 != 0, half: flags&4 != 0}
+	key := fileKey{
+		model:  arrowio.ModelKey{Model: f.Model, Version: f.Version},
+		k:      f.K,
+		probs:  flags&1 != 0,
+		scores: flags&2 != 0,
+		half:   flags&4 != 0,
+	}
 	key.d = int(r.Int("features", 1, 1<<24))
 	until := r.Varint()
 	if r.Err() != nil {

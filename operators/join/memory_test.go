@@ -102,11 +102,17 @@ func TestTenMillionWait(t *testing.T) {
 }
 
 func predictionBatch(n, k int) *arrowio.Batch {
-	return &arrowio.Batch{Kind: arrowio.Predictions, N: n, K: k, IDs: make([]arrowio.ID, n), TS: make([]int64, n),
+	return &arrowio.Batch{
+		Kind:   arrowio.Predictions,
+		N:      n,
+		K:      k,
+		IDs:    make([]arrowio.ID, n),
+		TS:     make([]int64, n),
 		Scores: make([]float32, n*k),
 		Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
 		Slices: []arrowio.SliceColumn{{Name: "region", Values: []string{"eu", "us", "ap"},
-			Index: make([]int32, n)}}}
+			Index: make([]int32, n)}},
+	}
 }
 
 // labelBatch are labels that name the version.

@@ -93,9 +93,13 @@ func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipelin
 			number = 0
 		}
 		p.counts.AddReason(CountRepartitionRows, p.cfg.Input.String(), int64(part.Rows))
-		out = append(out, pipeline.Message{Stream: streams[p.cfg.Input], Partition: int32(part.Place),
-			Value:   part.Value,
-			Headers: append(headers(r), p.at(r.Offset, number)), Time: r.Time})
+		out = append(out, pipeline.Message{
+			Stream:    streams[p.cfg.Input],
+			Partition: int32(part.Place),
+			Value:     part.Value,
+			Headers:   append(headers(r), p.at(r.Offset, number)),
+			Time:      r.Time,
+		})
 	}
 	p.counts.AddReason(CountParts, p.cfg.Input.String(), int64(len(out)))
 	return out

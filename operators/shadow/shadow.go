@@ -60,9 +60,16 @@ type beganKey struct {
 
 // New returns the operator.
 func New(cfg Options, h pipeline.Host) *Operator {
-	return &Operator{cfg: cfg, counts: h.Counts, log: h.Log, changes: -1, newest: math.MinInt64,
-		begun: map[beganKey]pipeline.Time{},
-		wait:  newWaitingRows(), builds: map[beganKey]*builder{}}
+	return &Operator{
+		cfg:     cfg,
+		counts:  h.Counts,
+		log:     h.Log,
+		changes: -1,
+		newest:  math.MinInt64,
+		begun:   map[beganKey]pipeline.Time{},
+		wait:    newWaitingRows(),
+		builds:  map[beganKey]*builder{},
+	}
 }
 
 // Stage is the operator as a shard registers it.

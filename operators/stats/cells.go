@@ -95,9 +95,13 @@ func (s *Operator) emit(m map[cellKey]*acc.Set, late bool, end int64) error {
 			if s.buf, err = set.AppendBinary(s.buf); err != nil {
 				return err
 			}
-			cells = append(cells, pipeline.Cell{Version: k.model.Version, Slice: s.keys.names[ready[n].key],
+			cells = append(cells, pipeline.Cell{
+				Version:        k.model.Version,
+				Slice:          s.keys.names[ready[n].key],
 				K:              k.classes,
-				PredictionPane: ready[n].predictionPane, Set: s.buf[at:len(s.buf):len(s.buf)]})
+				PredictionPane: ready[n].predictionPane,
+				Set:            s.buf[at:len(s.buf):len(s.buf)],
+			})
 			s.recycle(k.classes, set)
 			delete(m, ready[n])
 			n++

@@ -69,10 +69,18 @@ type group struct {
 
 // New returns the operator.
 func New(cfg Options, h pipeline.Host) *Operator {
-	return &Operator{cfg: cfg, outbox: h.Outbox, counts: h.Counts, keys: newKeyTable(cfg.MaxKeys),
-		cells: map[cellKey]*acc.Set{},
-		late:  map[cellKey]*acc.Set{}, closed: math.MinInt64, pool: map[int][]*acc.Set{}, blocks: map[int]*acc.Block{},
-		byCell: map[cellKey]int{}}
+	return &Operator{
+		cfg:    cfg,
+		outbox: h.Outbox,
+		counts: h.Counts,
+		keys:   newKeyTable(cfg.MaxKeys),
+		cells:  map[cellKey]*acc.Set{},
+		late:   map[cellKey]*acc.Set{},
+		closed: math.MinInt64,
+		pool:   map[int][]*acc.Set{},
+		blocks: map[int]*acc.Block{},
+		byCell: map[cellKey]int{},
+	}
 }
 
 // Stage is the operator as a shard registers it.
@@ -178,9 +186,18 @@ type countedRow struct {
 }
 
 func (s *Operator) row(b *arrowio.Batch, i int, block *acc.Block, at int) error {
-	x := countedRow{at: int32(at), z: b.Scores[i*b.K : (i+1)*b.K], probs: b.Probs, ts: b.TS[i], labelTS: b.TS[i],
-		label:  -1,
-		weight: 1, served: math.NaN(), prediction: b.Kind == arrowio.Predictions, shadow: b.Shadow}
+	x := countedRow{
+		at:         int32(at),
+		z:          b.Scores[i*b.K : (i+1)*b.K],
+		probs:      b.Probs,
+		ts:         b.TS[i],
+		labelTS:    b.TS[i],
+		label:      -1,
+		weight:     1,
+		served:     math.NaN(),
+		prediction: b.Kind == arrowio.Predictions,
+		shadow:     b.Shadow,
+	}
 	if !block.Row(at).OK {
 		// The decoder rejects such rows; here they would be a programmer's mistake.
 		return fmt.Errorf("scores of a good row are not finite")

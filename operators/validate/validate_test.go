@@ -35,9 +35,15 @@ func TestEventTimesAtTheEnds(t *testing.T) {
 		counts := pipeline.NewCounts()
 		v := validate.New(validate.Config{MaxAhead: int64(c.ahead)}, pipeline.Host{Out: pipeline.NewOut(counts),
 			Counts: counts})
-		b := &arrowio.Batch{N: 1, Origin: arrowio.Origin{Time: record},
+		b := &arrowio.Batch{
+			N:      1,
+			Origin: arrowio.Origin{Time: record},
 			Models: []arrowio.ModelKey{{Model: "m", Version: "1"}},
-			TS:     []int64{c.ts}, K: 2, Scores: []float32{0, 1}, Label: []int32{1}}
+			TS:     []int64{c.ts},
+			K:      2,
+			Scores: []float32{0, 1},
+			Label:  []int32{1},
+		}
 		rejects, err := v.Process(t.Context(), b, func(out *arrowio.Batch) (pipeline.Rejects,
 			error) {
 			return out.Reject, nil

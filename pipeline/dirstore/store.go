@@ -141,11 +141,13 @@ func (s *Store) Load(_ context.Context, key string) ([]pipeline.Stored, error) {
 	var out []pipeline.Stored
 	for _, n := range ns {
 		name := filepath.Join(dir, checkpointName(n))
-		out = append(out, pipeline.Stored{Name: name, Number: n, Read: func() ([]byte,
-			error) {
-			return os.ReadFile(name)
-		}, Fetch: fetch,
-			Journal: func() ([]byte, error) { return readJournal(dir, n) }})
+		out = append(out, pipeline.Stored{
+			Name:    name,
+			Number:  n,
+			Read:    func() ([]byte, error) { return os.ReadFile(name) },
+			Fetch:   fetch,
+			Journal: func() ([]byte, error) { return readJournal(dir, n) },
+		})
 	}
 	return out, nil
 }

@@ -74,9 +74,12 @@ func TestAbortedRecordsAreNoRecords(t *testing.T) {
 	send(t, plain, "behind")
 
 	for _, size := range []int{1 << 20, 200} { // all in one response; a response or two a batch
-		s := source(t, Spec{Client: newClient(t, brokers), Topics: map[pipeline.Input]string{pipeline.Logits: "z"},
+		s := source(t, Spec{
+			Client:   newClient(t, brokers),
+			Topics:   map[pipeline.Input]string{pipeline.Logits: "z"},
 			MaxBytes: size,
-			Next:     map[pipeline.Input]int64{pipeline.Logits: -1}})
+			Next:     map[pipeline.Input]int64{pipeline.Logits: -1},
+		})
 		got := values(read(t, s, func(r pipeline.Record) bool { return string(r.Value) == "p2" }))
 		if want := "p1 yes1 yes2 yes3 p2"; got != want {
 			t.Errorf("responses of %d bytes: got %s, want %s", size, got, want)

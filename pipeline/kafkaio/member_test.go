@@ -21,10 +21,14 @@ func silent(t *testing.T, c *kafka.Client, group string, topics ...string) (id s
 	t.Helper()
 	ctx := context.Background()
 	const session = 5 * time.Minute
-	req := &kafka.JoinGroupRequest{GroupID: group, SessionTimeout: session, RebalanceTimeout: session,
-		ProtocolType: "consumer",
+	req := &kafka.JoinGroupRequest{
+		GroupID:          group,
+		SessionTimeout:   session,
+		RebalanceTimeout: session,
+		ProtocolType:     "consumer",
 		Protocols: []kafka.GroupProtocol{{Name: copartition{}.ProtocolName(),
-			Metadata: kafka.GroupProtocolSubscription{Topics: topics}}}}
+			Metadata: kafka.GroupProtocolSubscription{Topics: topics}}},
+	}
 	res, err := c.JoinGroup(ctx, req)
 	if err == nil && errors.Is(res.Error, kafka.MemberIDRequired) {
 		req.MemberID = res.MemberID
@@ -36,9 +40,14 @@ func silent(t *testing.T, c *kafka.Client, group string, topics ...string) (id s
 	if err != nil {
 		t.Fatalf("join: %v", err)
 	}
-	sync, err := c.SyncGroup(ctx, &kafka.SyncGroupRequest{GroupID: group, GenerationID: res.GenerationID,
-		MemberID: res.MemberID, ProtocolType: "consumer",
-		ProtocolName: res.ProtocolName, Assignments: []kafka.SyncGroupRequestAssignment{{MemberID: res.MemberID}}})
+	sync, err := c.SyncGroup(ctx, &kafka.SyncGroupRequest{
+		GroupID:      group,
+		GenerationID: res.GenerationID,
+		MemberID:     res.MemberID,
+		ProtocolType: "consumer",
+		ProtocolName: res.ProtocolName,
+		Assignments:  []kafka.SyncGroupRequestAssignment{{MemberID: res.MemberID}},
+	})
 	if err == nil {
 		err = sync.Error
 	}

@@ -41,7 +41,11 @@ func (c coordinators) RoundTrip(_ context.Context, _ net.Addr, r kafka.Request) 
 func beating(t *testing.T, answer func(at time.Duration) (int16, error)) (events []string) {
 	begin := time.Now()
 	at := func() time.Duration { return time.Since(begin) }
-	p := &pulse{group: "g", gen: &kafka.Generation{ID: 3, MemberID: "me"}, session: 10 * time.Second, log: quiet,
+	p := &pulse{
+		group:   "g",
+		gen:     &kafka.Generation{ID: 3, MemberID: "me"},
+		session: 10 * time.Second,
+		log:     quiet,
 		client: &kafka.Client{Addr: kafka.TCP("broker:9092"),
 			Transport: coordinators{func(member string) (int16, error) {
 				if member != "me" {
@@ -58,7 +62,8 @@ func beating(t *testing.T, answer func(at time.Duration) (int16, error)) (events
 				t.Errorf("silent for another reason: %v", err)
 			}
 			events = append(events, fmt.Sprintf("%s silent since %s", at(), since.Sub(begin)))
-		}}
+		},
+	}
 	idle, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -205,7 +205,9 @@ func (s *Store) Load(ctx context.Context, key string) ([]pipeline.Stored, error)
 
 // stored is the checkpoint of a claim, read on demand.
 func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Stored {
-	st := pipeline.Stored{Name: fmt.Sprintf("%s checkpoint %d", c.Key, c.Number), Number: c.Number,
+	st := pipeline.Stored{
+		Name:   fmt.Sprintf("%s checkpoint %d", c.Key, c.Number),
+		Number: c.Number,
 		Read: func() ([]byte, error) {
 			data, table, err := s.read(ctx, c)
 			known.tables[c.recordKey()] = table
@@ -221,7 +223,8 @@ func (s *Store) stored(ctx context.Context, known *claims, c claim) pipeline.Sto
 				return fmt.Errorf("%s checkpoint %d has no file %s", c.Key, c.Number, name)
 			}
 			return s.fetchFile(ctx, known, table[i], path)
-		}}
+		},
+	}
 	if len(c.Journal) > 0 {
 		st.Journal = func() ([]byte, error) { return s.readChunks(ctx, c, len(c.Chunks), c.Journal, 0) }
 	}

@@ -111,8 +111,8 @@ func TestStoreJournal(t *testing.T) {
 		t.Errorf("journal of %d bytes, %v", len(got), err)
 	}
 	for n := uint64(3); n <= 5; n++ {
-		if err := next.Save(t.Context(), "k", n, pipeline.Checkpoint{Data: []byte("x"),
-			Journal: []byte("y")}); err != nil {
+		cp := pipeline.Checkpoint{Data: []byte("x"), Journal: []byte("y")}
+		if err := next.Save(t.Context(), "k", n, cp); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -119,9 +119,15 @@ func NewLog(spec TailSpec, topic string, partition int, of Range) *Log {
 		until = -1
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &Log{in: newInput(&fetcher{client: spec.Client, topic: topic, partition: partition, maxBytes: spec.MaxBytes,
-		until: until, next: next,
-		log: spec.Log}), cancel: cancel}
+	l := &Log{in: newInput(&fetcher{
+		client:    spec.Client,
+		topic:     topic,
+		partition: partition,
+		maxBytes:  spec.MaxBytes,
+		until:     until,
+		next:      next,
+		log:       spec.Log,
+	}), cancel: cancel}
 	go l.in.f.run(ctx)
 	return l
 }

@@ -69,24 +69,42 @@ func ptr(x float64) *float64 { return &x }
 // fullSnapshot has a value of its own in every field that is exported.
 func fullSnapshot() record.Snapshot {
 	m := func(d float64) record.Metrics {
-		return record.Metrics{N: 100 + int64(1000*d), ECE: ptr(.1 + d), ECENull: ptr(.02 + d), ECELo: ptr(.08 + d),
-			ECEHi: ptr(.12 + d), Accuracy: ptr(.8 + d), MeanConfidence: ptr(.9 + d), NLL: ptr(.5 + d), Brier: ptr(.3 +
-				d)}
+		return record.Metrics{
+			N:              100 + int64(1000*d),
+			ECE:            ptr(.1 + d),
+			ECENull:        ptr(.02 + d),
+			ECELo:          ptr(.08 + d),
+			ECEHi:          ptr(.12 + d),
+			Accuracy:       ptr(.8 + d),
+			MeanConfidence: ptr(.9 + d),
+			NLL:            ptr(.5 + d),
+			Brier:          ptr(.3 + d),
+		}
 	}
 	served := m(.03)
-	return record.Snapshot{Schema: 1, Model: "m", Version: "v", Slice: `region="north"`,
-		At: moment("2026-01-31T00:00:10.5Z"),
+	return record.Snapshot{
+		Schema:  1,
+		Model:   "m",
+		Version: "v",
+		Slice:   `region="north"`,
+		At:      moment("2026-01-31T00:00:10.5Z"),
 		Window: record.Window{Name: "10m", Kind: "time", Start: moment("2026-01-30T23:50:00Z"),
-			End: moment("2026-01-31T00:00:00Z")}, Predictions: 400, Labelled: 100,
-		Coverage: ptr(.25), Lag: record.Lag{Mean: 9, P50: 5, P90: 20,
-			P99: 60}, Raw: m(0), Calibrated: m(.01), Served: &served,
+			End: moment("2026-01-31T00:00:00Z")},
+		Predictions: 400,
+		Labelled:    100,
+		Coverage:    ptr(.25),
+		Lag:         record.Lag{Mean: 9, P50: 5, P90: 20, P99: 60},
+		Raw:         m(0),
+		Calibrated:  m(.01),
+		Served:      &served,
 		Unlabelled: &record.Unlabelled{Rows: 400, ReferenceRows: 1000,
 			Distances: map[string]record.Distances{"msp": {KS: record.Distance{Value: .1, Threshold: .2}}},
 			Estimates: []record.Estimate{{Method: "confidence-based", Accuracy: .8, Lo: .7, Hi: .9, ECE: ptr(.03),
 				Miss: &record.Miss{Labelled: 100, Difference: .02, SE: .04, Z: .5}}},
 			Classes: &record.Classes{PSI: &record.Distance{Value: .1, Threshold: .2},
 				Shifts: []record.ClassShift{{Method: "label shift (BBSE)", Distance: .1, P: .5}}}},
-		InForce: &record.InForce{Version: 3, Method: "temperature", EffectiveFrom: moment("2026-01-30T00:00:00Z")}}
+		InForce: &record.InForce{Version: 3, Method: "temperature", EffectiveFrom: moment("2026-01-30T00:00:00Z")},
+	}
 }
 
 func TestScrapeEqualsTheHistory(t *testing.T) {

@@ -91,9 +91,14 @@ func sources(t *testing.T, dirs ...string) []string {
 
 // fullStatus has a value in every field that is exported.
 func fullStatus() *pipeline.TaskStatus {
-	return &pipeline.TaskStatus{Task: "shard", Partition: 1, Next: map[string]int64{"logits": 1}, WM: 1e18,
-		CaughtUp: true,
-		Counts:   map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1}}
+	return &pipeline.TaskStatus{
+		Task:      "shard",
+		Partition: 1,
+		Next:      map[string]int64{"logits": 1},
+		WM:        1e18,
+		CaughtUp:  true,
+		Counts:    map[string]int64{"predictions": 1, "waiting": 1, "archive_waiting:memory": 1},
+	}
 }
 
 // TestEveryMetricIsDocumented: the lists of docs/metrics.md have the exported metrics and events, all of them and no

@@ -44,8 +44,8 @@ func exported(h *history.History, worst int) (snaps []record.Snapshot, leftOut, 
 	for _, g := range groups {
 		all := of[g]
 		slices.SortStableFunc(all, func(a, b record.Snapshot) int {
-			x, y := firing[history.SnapshotKey{Model: a.Model, Version: a.Version,
-				Slice: a.Slice}], firing[history.SnapshotKey{Model: b.Model, Version: b.Version, Slice: b.Slice}]
+			x := firing[history.SnapshotKey{Model: a.Model, Version: a.Version, Slice: a.Slice}]
+			y := firing[history.SnapshotKey{Model: b.Model, Version: b.Version, Slice: b.Slice}]
 			if x != y {
 				return map[bool]int{true: -1, false: 1}[x]
 			}

@@ -203,9 +203,11 @@ func (n *Notifier) take(r *pipeline.Record) *change {
 		n.evict()
 	}
 	n.changed()
-	return &change{alert: &e.alert, over: notified && !hidden && stateOf(&e.alert) == inhibited &&
-		e.alert.State != resolved,
-		again: notified && hidden && e.alert.State == resolved}
+	return &change{
+		alert: &e.alert,
+		over:  notified && !hidden && stateOf(&e.alert) == inhibited && e.alert.State != resolved,
+		again: notified && hidden && e.alert.State == resolved,
+	}
 }
 
 // evict drops one alert: a resolved one rather than another, of those the one that changed longest ago.

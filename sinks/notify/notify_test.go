@@ -45,11 +45,22 @@ func (s *topic) add(key string, value []byte) {
 
 func (s *topic) alert(t *testing.T, rule, state string) {
 	t.Helper()
-	b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Slice: "region=eu", Rule: rule,
-		Severity: "critical", State: state,
-		Since: moment("2026-01-01T00:00:00Z"), At: moment("2026-01-01T00:10:00Z"),
-		Value: 0.07, Threshold: 0.05, Rows: 1200,
-		Message: rule + " " + state, Window: "last-5000"})
+	b, err := json.Marshal(record.Alert{
+		Schema:    1,
+		Model:     "m",
+		Version:   "1",
+		Slice:     "region=eu",
+		Rule:      rule,
+		Severity:  "critical",
+		State:     state,
+		Since:     moment("2026-01-01T00:00:00Z"),
+		At:        moment("2026-01-01T00:10:00Z"),
+		Value:     0.07,
+		Threshold: 0.05,
+		Rows:      1200,
+		Message:   rule + " " + state,
+		Window:    "last-5000",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,9 +220,17 @@ func TestAlertmanagerIsToldTheState(t *testing.T) {
 func TestInhibitedIsNotNotified(t *testing.T) {
 	am, hook, all, topic := newServer(t), newServer(t), newServer(t), newTopic()
 	inhibited := func(rule, state, by string) {
-		b, err := json.Marshal(record.Alert{Schema: 1, Model: "m", Version: "1", Rule: rule, State: state,
-			Since: moment("2026-01-01T00:00:00Z"), At: moment("2026-01-01T00:20:00Z"),
-			InhibitedBy: by, Diagram: "/?model=m&at=1"})
+		b, err := json.Marshal(record.Alert{
+			Schema:      1,
+			Model:       "m",
+			Version:     "1",
+			Rule:        rule,
+			State:       state,
+			Since:       moment("2026-01-01T00:00:00Z"),
+			At:          moment("2026-01-01T00:20:00Z"),
+			InhibitedBy: by,
+			Diagram:     "/?model=m&at=1",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

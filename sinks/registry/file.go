@@ -122,12 +122,17 @@ func (d *file) open(ctx context.Context, reads bool, f func(*bbolt.DB) error) (e
 			err = d.refuse(fmt.Errorf("%v", p))
 		}
 	}()
-	db, err := bbolt.Open(d.path, 0o644, &bbolt.Options{Timeout: d.patience(ctx), ReadOnly: reads,
-		FreelistType: bbolt.FreelistMapType, MaxSize: d.most,
-		NoStatistics: true, OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+	db, err := bbolt.Open(d.path, 0o644, &bbolt.Options{
+		Timeout:      d.patience(ctx),
+		ReadOnly:     reads,
+		FreelistType: bbolt.FreelistMapType,
+		MaxSize:      d.most,
+		NoStatistics: true,
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			held, err = os.OpenFile(name, flag, mode)
 			return held, err
-		}})
+		},
+	})
 	if err != nil {
 		return d.explain(err)
 	}

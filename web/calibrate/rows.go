@@ -44,8 +44,8 @@ func (h *Handler) calibrate(w http.ResponseWriter, r *http.Request) {
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != typeJSON && kind != typeArrow {
-		h.fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("content type %q: must be %s or %s",
-			r.Header.Get("Content-Type"), typeJSON, typeArrow))
+		h.fail(w, http.StatusUnsupportedMediaType,
+			fmt.Sprintf("content type %q: must be %s or %s", r.Header.Get("Content-Type"), typeJSON, typeArrow))
 		return
 	}
 	f, _, ok := h.find(w, r)

@@ -24,10 +24,11 @@ const classes = 10
 var (
 	id     = arrow.Field{Name: "id", Type: arrow.BinaryTypes.String}
 	ts     = arrow.Field{Name: "ts", Type: arrow.FixedWidthTypes.Timestamp_ns}
+	logits = arrow.Field{Name: "logits", Type: arrow.FixedSizeListOf(classes, arrow.PrimitiveTypes.Float32)}
+	label  = arrow.Field{Name: "label", Type: arrow.PrimitiveTypes.Int32}
 	fields = map[string][]arrow.Field{
-		"plumbline.logits": {id, ts, {Name: "logits", Type: arrow.FixedSizeListOf(classes,
-			arrow.PrimitiveTypes.Float32)}},
-		"plumbline.labels": {id, ts, {Name: "label", Type: arrow.PrimitiveTypes.Int32}},
+		"plumbline.logits": {id, ts, logits},
+		"plumbline.labels": {id, ts, label},
 	}
 )
 
