@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/arrowio/table"
+	"github.com/plumbline/plumbline/internal/feed"
 	"github.com/plumbline/plumbline/internal/offline"
+	"github.com/plumbline/plumbline/internal/progress"
 )
 
 // applyFlags are the flags of `plumbline apply`.
@@ -32,11 +34,9 @@ type applyResult struct {
 func newApplyCommand() *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
-		Use:   "apply CALIBRATOR FILE[:array] -o OUT",
-		Short: "Calibrated probabilities of a file",
-		Long: "Apply writes FILE with the probabilities that CALIBRATOR (of plumbline fit) makes of its logits or probabilities;\n" +
-			"all other columns stay. The extension of OUT is its format: " + strings.Join(table.Extensions(), ", ") + "; - is CSV on stdout.\n" +
-			"Probabilities are float32 unless --float64. On a row with an invalid score it fails and writes nothing.",
+		Use:     "apply CALIBRATOR FILE[:array] -o OUT",
+		Short:   "Calibrated probabilities of a file",
+		Long:    help("apply", strings.Join(table.Extensions(), ", ")),
 		Example: "  plumbline apply cal.json monday.parquet -o calibrated.parquet",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runApply(cmd, args[0], args[1], f) },
@@ -57,7 +57,8 @@ func (f applyFlags) check(cmd *cobra.Command) error {
 	case f.out == "-" && jsonOutput(cmd):
 		return usageErrorf("--json: not with -o -, which writes the rows to stdout")
 	case f.out != "-" && !slices.Contains(table.Extensions(), ext):
-		return usageErrorf("-o %s: extension %q, allowed are %s, or - for CSV on stdout", f.out, ext, strings.Join(table.Extensions(), ", "))
+		return usageErrorf("-o %s: extension %q, allowed are %s, or - for CSV on stdout", f.out, ext,
+			strings.Join(table.Extensions(), ", "))
 	}
 	return nil
 }
@@ -73,23 +74,24 @@ func runApply(cmd *cobra.Command, calFile, file string, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	t, err := f.open(file)
+	t, err := feed.OpenTable(file, f.table())
 	if err != nil {
 		return err
 	}
 	if err := offline.CheckClasses(calFile, cal, file, t.K); err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr(), int64(t.N), "apply", "rows")
-	err = offline.CalibrateTable(cal, t, f.double, func(rows int) { bar.add(int64(rows)) })
-	bar.finish()
+	bar := progress.New(cmd.ErrOrStderr(), int64(t.N), "apply", "rows")
+	err = offline.CalibrateTable(cal, t, f.double, func(rows int) { bar.Add(int64(rows)) })
+	bar.Finish()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if f.out == "-" {
 		return table.WriteCSV(cmd.OutOrStdout(), t)
 	}
-	if err := offline.ReplaceFile(f.out, f.force, func(temporary string) error { return table.Write(temporary, t) }); err != nil {
+	err = offline.ReplaceFile(f.out, f.force, func(temporary string) error { return table.Write(temporary, t) })
+	if err != nil {
 		return err
 	}
 	if jsonOutput(cmd) {

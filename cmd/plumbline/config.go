@@ -11,33 +11,29 @@ import (
 func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check configuration files, print schema or example"}
 	group(cmd)
-	cmd.AddCommand(newConfigCheckCommand(), &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of the configuration, for editors",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(config.Schema())
-			return err
-		},
-	}, &cobra.Command{
-		Use:   "example",
-		Short: "Print a configuration file with every key, its default and its meaning",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(config.Example())
-			return err
-		},
-	}, &cobra.Command{
-		Use:    "docs",
-		Short:  "Print the reference of the configuration, docs/config.md",
-		Hidden: true,
-		Args:   usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(config.Page())
-			return err
-		},
-	})
+	docs := newPrintCommand("docs", "Print the reference of the configuration, docs/config.md", config.Page)
+	docs.Hidden = true
+	cmd.AddCommand(
+		newConfigCheckCommand(),
+		newPrintCommand("schema", "Print the JSON Schema of the configuration, for editors", config.Schema),
+		newPrintCommand("example", "Print a configuration file with every key, its default and its meaning",
+			config.Example),
+		docs,
+	)
 	return cmd
+}
+
+// newPrintCommand prints a text that is derived from the configuration's structs.
+func newPrintCommand(name, short string, text func() []byte) *cobra.Command {
+	return &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(text())
+			return err
+		},
+	}
 }
 
 // configProblem is one problem in `plumbline config check --json`.
@@ -54,7 +50,7 @@ func newConfigCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE...]",
 		Short: "Check configuration files; exit code 2 if one is invalid",
-		Long:  "Check reads every FILE (or that of -c) and prints every problem as FILE:LINE:COLUMN: KEY: VALUE: WHAT IS ALLOWED.",
+		Long:  help("config-check"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if path, _ := cmd.Flags().GetString("config"); path != "" {
 				files = append(files, path)
@@ -90,7 +86,8 @@ func checkConfigs(cmd *cobra.Command, files []string) error {
 	if !jsonOutput(cmd) {
 		return errors.Join(errs...)
 	}
-	if err := printJSON(cmd, map[string]any{"files": len(files), "valid": len(found) == 0, "problems": found}); err != nil {
+	report := map[string]any{"files": len(files), "valid": len(found) == 0, "problems": found}
+	if err := printJSON(cmd, report); err != nil {
 		return err
 	}
 	if len(found) > 0 {

@@ -30,10 +30,10 @@ func newConvertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert CALIBRATOR -o OUT.onnx",
 		Short: "A calibrator as an ONNX model",
-		Long: "Convert writes CALIBRATOR (of plumbline fit, or the API's answer) as an ONNX model, operator set 17: input \"" + onnx.InputName + "\",\n" +
-			"float32 N x K, output \"" + onnx.OutputName + "\", float32 N x K. It computes in float64 inside, and gives what plumbline apply gives.",
+		Long:  help("convert", onnx.InputName, onnx.OutputName),
 		Example: "  plumbline convert cal.json -o cal.onnx\n" +
-			"  curl -s http://host:8080/api/v1/models/digits/calibrator > now.json && plumbline convert now.json -o now.onnx",
+			"  curl -s http://host:8080/api/v1/models/digits/calibrator > now.json && " +
+			"plumbline convert now.json -o now.onnx",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args[0], out, force) },
 	}

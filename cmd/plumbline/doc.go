@@ -1,10 +1,11 @@
 // Command plumbline tells whether a classifier's confidence is true while it is serving, and makes it true again.
 //
-// One file holds one subcommand; root.go lists them. Subcommands parse flags, load the configuration and connect the
-// packages: no logic of the product lives here. What all of them share:
+// One file holds one subcommand with those below it; root.go lists them, and help/ has their long texts. Subcommands
+// parse flags, load the configuration, call a package and print: no logic of the product lives here. What all of them
+// share:
 //
 //   - newRootCommand: the flags -c, --json, --log-level and the list of subcommands;
-//   - loadConfig, jsonOutput, newLogger: what those flags say, for a subcommand;
-//   - usageErrorf: an error that exits with 2;
-//   - newKafkaClient: the brokers of the configuration, with TLS and password.
+//   - setup, loadConfig, newLogger, jsonOutput: what those flags say, for a subcommand;
+//   - printJSON, printReport: a result as --json says;
+//   - usageErrorf: an error that exits with 2.
 package main

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 func readPNG(t *testing.T, file string) image.Image {
@@ -123,7 +125,7 @@ func TestEvalPlotOfFewRows(t *testing.T) {
 func TestEvalPlotRefuses(t *testing.T) {
 	file := writeFile(t, "four.csv", fourRows)
 	many := []string{"eval", "--plot", filepath.Join(t.TempDir(), "x.png")}
-	for range maxPlotReports + 1 {
+	for range offline.MaxPlotReports + 1 {
 		many = append(many, file)
 	}
 	for _, c := range []struct {

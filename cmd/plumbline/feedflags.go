@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,16 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/feed"
 )
+
+// inputFlags name arrays of npz files; they hold for every FILE argument.
+type inputFlags struct{ array, labels string }
+
+func (f *inputFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.array, "array", "", "scores `array` of npz files, where FILE does not name it")
+	cmd.Flags().StringVar(&f.labels, "labels", "", "labels `array` of npz files")
+}
+
+func (f inputFlags) table() table.Options { return table.Options{Array: f.array, Labels: f.labels} }
 
 // feedFlags say how files become a stream; `produce` and `replay` share them.
 type feedFlags struct {
@@ -41,7 +50,8 @@ func addFeedFlags(cmd *cobra.Command) *feedFlags {
 	flags.StringVar(&f.version, "version", "", "model `version`; default: the file's, else 0")
 	flags.Float64Var(&f.eventRate, "event-rate", 100, "rows per second of event time; 0: the files' own times")
 	flags.StringVar(&f.start, "start", "", "event `time` of the first row, RFC 3339; default: now")
-	flags.StringVar(&f.labelDelay, "label-delay", "0s", "event time from a row to its label, `MIN-MAX` such as 0s-5m, uniform")
+	flags.StringVar(&f.labelDelay, "label-delay", "0s",
+		"event time from a row to its label, `MIN-MAX` such as 0s-5m, uniform")
 	flags.BoolVar(&f.noLabels, "no-labels", false, "send no labels")
 	flags.BoolVar(&f.inlineLabels, "inline-labels", false, "send labels in the logits messages, without delay")
 	flags.IntVar(&f.batch, "batch", 256, "rows of a message at most")
@@ -50,7 +60,8 @@ func addFeedFlags(cmd *cobra.Command) *feedFlags {
 	flags.IntVar(&f.repeat, "repeat", 1, "passes over each file")
 	flags.Int64Var(&f.skip, "skip", 0, "rows to pass over; they keep their numbers and times")
 	flags.Int64Var(&f.limit, "limit", 0, "rows to send; 0: all")
-	flags.StringVar(&f.idPrefix, "id-prefix", "", "`prefix` of ids of rows without one; different streams need different ones (default: row)")
+	flags.StringVar(&f.idPrefix, "id-prefix", "",
+		"`prefix` of ids of rows without one; different streams need different ones (default: row)")
 	flags.BoolVar(&f.end, "end", true, "close the stream with a watermark, so that all windows complete")
 	return f
 }
@@ -92,41 +103,33 @@ func (f *feedFlags) options(cfg config.Config, partitions int, start time.Time) 
 		start = f.startTime
 	}
 	return feed.Options{
-		Model: f.model, Version: f.version,
-		Partitions: partitions,
-		EventRate:  f.eventRate, Start: start.UnixNano(),
-		DelayMin: f.delayMin, DelayMax: f.delayMax,
-		NoLabels: f.noLabels, InlineLabels: f.inlineLabels || cfg.Topics.Labels == "" && !f.noLabels,
-		Batch: f.batch, FlushEvery: feed.FlushEvery(cfg.EventTime.AllowedLateness),
-		Seed: f.seed, Skip: f.skip, Limit: f.limit,
-		IDPrefix: f.idPrefix, End: f.end, Pane: cfg.EventTime.Pane,
+		Model:        f.model,
+		Version:      f.version,
+		Partitions:   partitions,
+		EventRate:    f.eventRate,
+		Start:        start.UnixNano(),
+		DelayMin:     f.delayMin,
+		DelayMax:     f.delayMax,
+		NoLabels:     f.noLabels,
+		InlineLabels: f.inlineLabels || cfg.Topics.Labels == "" && !f.noLabels,
+		Batch:        f.batch,
+		FlushEvery:   feed.FlushEvery(cfg.EventTime.AllowedLateness),
+		Seed:         f.seed,
+		Skip:         f.skip,
+		Limit:        f.limit,
+		IDPrefix:     f.idPrefix,
+		End:          f.end,
+		Pane:         cfg.EventTime.Pane,
 	}
 }
 
 // open returns the feed of the files one after another, and the number of rows it will send.
-func (f *feedFlags) open(files []string, cfg config.Config, partitions int, start time.Time) (*feed.Feed, int64, error) {
-	var sources []feed.Source
-	var total int64
-	for i, file := range files {
-		rows, err := feed.ReadFile(file, table.Options{Array: f.array, Labels: f.labels}, cfg.Slices.Columns)
-		if err != nil {
-			return nil, 0, err
-		}
-		order := feed.Order{Shuffle: f.shuffle, Seed: f.seed + uint64(i), Repeat: f.repeat, ByTime: f.eventRate == 0}
-		src, err := rows.Source(order)
-		if err != nil {
-			return nil, 0, fmt.Errorf("%s: %w", file, err)
-		}
-		sources = append(sources, src)
-		total += int64(rows.N) * int64(f.repeat)
+func (f *feedFlags) open(files []string, cfg config.Config, partitions int) (*feed.Feed, int64, error) {
+	in := feed.Files{
+		Names:   files,
+		Table:   f.table(),
+		Columns: cfg.Slices.Columns,
+		Order:   feed.Order{Shuffle: f.shuffle, Seed: f.seed, Repeat: f.repeat, ByTime: f.eventRate == 0},
 	}
-	out, err := feed.NewSequence(sources, f.options(cfg, partitions, start))
-	if err != nil {
-		return nil, 0, err
-	}
-	total = max(0, total-f.skip)
-	if f.limit > 0 {
-		total = min(total, f.limit)
-	}
-	return out, total, nil
+	return in.Open(f.options(cfg, partitions, time.Now()))
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,17 +15,19 @@ import (
 	"github.com/plumbline/plumbline/calib/compare"
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/offline"
+	"github.com/plumbline/plumbline/internal/progress"
 )
 
 // fitFlags are the flags of `plumbline fit`.
 type fitFlags struct {
 	inputFlags
-	method, skip, lossScaling string
-	holdout, holdoutLabels    string
-	folds, metricBins         int
-	out                       string
-	force, refit, noWeights   bool
-	opt                       calibrator.Options
+	choice                 offline.Choice
+	holdout, holdoutLabels string
+	folds, metricBins      int
+	out                    string
+	force, refit           bool
+	noWeights              bool
+	opt                    calibrator.Options
 }
 
 func newFitCommand() *cobra.Command {
@@ -31,33 +35,49 @@ func newFitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit FILE[:array] --method NAME [-o CALIBRATOR]",
 		Short: "Fit a calibrator on labelled rows, or compare all methods",
-		Long: "Fit fits a method of calibration on the labelled rows of FILE and writes it with -o, for plumbline apply, eval\n" +
-			"--calibrator and the Go package. With --holdout or --folds it is also scored on rows that it was not fitted on.\n" +
-			"--method all, or a list, compares methods on held-out rows (half of FILE by default), ranks them by\n" +
-			"NLL, and -o writes the first. What is written is what was scored; --refit fits it again on all rows of FILE.\n" +
-			"A split depends on --seed and the numbers of the rows alone.\n\nMethods:\n" + methodHelp(),
+		Long:  help("fit", methodHelp()),
 		Example: "  plumbline fit validation.npz --method temperature -o cal.json\n" +
 			"  plumbline fit validation.npz --method all --holdout test.npz -o best.json\n" +
 			"  plumbline fit validation.npz --method all --loss-scaling both --folds 5 --json",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runFit(cmd, args[0], f) },
 	}
-	flags := cmd.Flags()
 	f.add(cmd)
-	flags.StringVarP(&f.method, "method", "m", "temperature", "`name` of a method, several with commas between, or all")
-	flags.StringVar(&f.skip, "skip", "", "with --method all: `names` of methods to leave out, with commas between")
-	flags.StringVar(&f.lossScaling, "loss-scaling", "off", "class-wise loss scaling of the methods that it can wrap: off, on or both")
-	flags.StringVar(&f.holdout, "holdout", "", "score on the rows of this `file`, or on this share of FILE, such as 0.3, kept out of the fit")
+	return cmd
+}
+
+func (f *fitFlags) add(cmd *cobra.Command) {
+	f.inputFlags.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.choice.Method, "method", "m", "temperature",
+		"`name` of a method, several with commas between, or all")
+	flags.StringVar(&f.choice.Skip, "skip", "",
+		"with --method all: `names` of methods to leave out, with commas between")
+	flags.StringVar(&f.choice.LossScaling, "loss-scaling", "off",
+		"class-wise loss scaling of the methods that it can wrap: off, on or both")
+	flags.StringVar(&f.holdout, "holdout", "",
+		"score on the rows of this `file`, or on this share of FILE, such as 0.3, kept out of the fit")
 	flags.StringVar(&f.holdoutLabels, "holdout-labels", "", "labels `array` of the npz file of --holdout")
-	flags.IntVar(&f.folds, "folds", 0, "score by cross-validation with so many folds; the calibrator is then fitted on all rows")
+	flags.IntVar(&f.folds, "folds", 0,
+		"score by cross-validation with so many folds; the calibrator is then fitted on all rows")
 	flags.BoolVar(&f.refit, "refit", false, "write the calibrator fitted on all rows of FILE, those held out too")
 	flags.IntVar(&f.metricBins, "metric-bins", 15, "bins of the ECE of held-out rows")
 	flags.BoolVar(&f.noWeights, "no-weights", false, "every row counts once, whatever the column weight says")
 	flags.Uint64Var(&f.opt.Seed, "seed", 0, "seed of the split, of methods that draw, and of ECE intervals")
-	flags.StringVarP(&f.out, "output", "o", "", "write the calibrator to this `file` (JSON); - is stdout, and the report goes to stderr")
+	flags.StringVarP(&f.out, "output", "o", "",
+		"write the calibrator to this `file` (JSON); - is stdout, and the report goes to stderr")
 	flags.BoolVar(&f.force, "force", false, "replace the file of -o if it is there")
-	addSettings(cmd, &f.opt)
-	return cmd
+	for _, s := range offline.Settings {
+		usage := s.Owner() + ": " + s.Usage
+		switch v := s.Value(&f.opt).(type) {
+		case *int:
+			flags.IntVar(v, s.Flag, 0, usage)
+		case *float64:
+			flags.Float64Var(v, s.Flag, 0, usage)
+		case *bool:
+			flags.BoolVar(v, s.Flag, false, usage)
+		}
+	}
 }
 
 // methodHelp is a line for each method.
@@ -109,40 +129,127 @@ func runFit(cmd *cobra.Command, file string, f fitFlags) error {
 	return f.write(cmd, cal)
 }
 
+// candidates are the methods that are asked for, with their settings.
+func (f *fitFlags) candidates(cmd *cobra.Command) ([]compare.Candidate, error) {
+	names, err := f.choice.Candidates()
+	if unknown := (offline.UnknownMethodError{}); errors.As(err, &unknown) {
+		return nil, unknownMethod(unknown)
+	}
+	if err == nil {
+		err = offline.CheckSettings(cmd.Flags().Changed, f.opt, names)
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	out := make([]compare.Candidate, len(names))
+	for i, name := range names {
+		out[i] = compare.Candidate{Name: name, Options: f.opt}
+	}
+	return out, nil
+}
+
+// unknownMethod lists the names that are near or contain what was asked for, and else all.
+func unknownMethod(e offline.UnknownMethodError) error {
+	names := offline.MethodNames()
+	base, scaled := strings.CutSuffix(e.Name, calibrator.Suffix)
+	if scaled && slices.Contains(names, base) {
+		return usageErrorf("--%s %s: class-wise loss scaling is for %s", e.Flag, e.Name,
+			strings.Join(offline.ScalableNames(), ", "))
+	}
+	near := &cobra.Command{SuggestionsMinimumDistance: max(1, len(base)/3)}
+	for _, s := range names {
+		near.AddCommand(&cobra.Command{Use: s, Run: func(*cobra.Command, []string) {}})
+	}
+	suggestions := near.SuggestionsFor(base)
+	for _, s := range names {
+		if len(base) > 2 && strings.Contains(s, base) && !slices.Contains(suggestions, s) {
+			suggestions = append(suggestions, s)
+		}
+	}
+	if len(suggestions) > 0 {
+		return usageErrorf("%w; did you mean %s?", e, strings.Join(suggestions, ", "))
+	}
+	return usageErrorf("%w, allowed are all, %s", e, strings.Join(names, ", "))
+}
+
+// check validates how rows are held out; share is that of --holdout, 0 where it names a file or is not set.
+func (f *fitFlags) check(candidates int) (share float64, err error) {
+	if x, err := strconv.ParseFloat(f.holdout, 64); err == nil {
+		if !(x > 0 && x < 1) {
+			return 0, usageErrorf("--holdout %s: a share must be between 0 and 1; a file of that name is ./%s",
+				f.holdout, f.holdout)
+		}
+		share = x
+	}
+	switch {
+	case f.folds != 0 && f.folds < 2:
+		return 0, usageErrorf("--folds %d: must be 2 or more", f.folds)
+	case f.folds != 0 && f.holdout != "":
+		return 0, usageErrorf("--folds: not with --holdout")
+	case f.metricBins == 0:
+		return 0, usageErrorf("--metric-bins 0: must be positive")
+	case f.holdoutLabels != "" && (f.holdout == "" || share != 0):
+		return 0, usageErrorf("--holdout-labels: needs a file in --holdout")
+	}
+	if _, err := metric.Basic(metric.Rows{K: 2}, f.metricOptions()); err != nil {
+		return 0, usageErrorf("--metric-%w", err) // "bins: …, allowed …"
+	}
+	if candidates > 1 && f.holdout == "" && f.folds == 0 {
+		const half = 0.5
+		share = half
+	}
+	return share, nil
+}
+
 // options say which rows are held out; share is that of --holdout, 0 where it names a file or is not set.
-func (f fitFlags) options(share float64) offline.FitOptions {
-	return offline.FitOptions{Array: f.array, Labels: f.labels, Holdout: f.holdout, HoldoutLabels: f.holdoutLabels, Share: share,
-		Folds: f.folds, Seed: f.opt.Seed, NoWeights: f.noWeights}
+func (f *fitFlags) options(share float64) offline.FitOptions {
+	return offline.FitOptions{
+		Array:         f.array,
+		Labels:        f.labels,
+		Holdout:       f.holdout,
+		HoldoutLabels: f.holdoutLabels,
+		Share:         share,
+		Folds:         f.folds,
+		Seed:          f.opt.Seed,
+		NoWeights:     f.noWeights,
+	}
+}
+
+// metricOptions are those of held-out rows.
+func (f *fitFlags) metricOptions() metric.Options {
+	return metric.Options{Bins: f.metricBins, Seed: f.opt.Seed}
 }
 
 // fit fits one candidate or compares several, and prints the report.
-func (f fitFlags) fit(cmd *cobra.Command, d *offline.FitData, candidates []compare.Candidate, out io.Writer) (calibrator.Calibrator, error) {
+func (f *fitFlags) fit(cmd *cobra.Command, d *offline.FitData, candidates []compare.Candidate,
+	out io.Writer) (calibrator.Calibrator, error) {
+	fitting := offline.Fitting{Metrics: f.metricOptions(), Refit: f.refit, Output: f.out}
 	if len(candidates) > 1 {
-		bar := newSteps(cmd.ErrOrStderr(), len(candidates), "fit")
-		r, err := f.fitting().Compare(cmd.Context(), d, candidates, func(what string) {
+		bar := progress.Steps(cmd.ErrOrStderr(), len(candidates), "fit")
+		r, err := fitting.Compare(cmd.Context(), d, candidates, func(what string) {
 			if what == "" {
-				bar.add(1)
+				bar.Add(1)
 				return
 			}
-			bar.say(what)
+			bar.Say(what)
 		})
-		bar.finish()
+		bar.Finish()
 		if err != nil && !errors.Is(err, offline.ErrInterrupted) {
 			return nil, err
 		}
-		return r.Chosen, errors.Join(err, printComparison(out, r, jsonOutput(cmd)))
+		return r.Chosen, errors.Join(err, printReport(cmd, out, r))
 	}
-	bar := newSteps(cmd.ErrOrStderr(), 2, "fit "+candidates[0].Name)
-	r, err := f.fitting().One(cmd.Context(), d, candidates[0], func() { bar.add(1) })
-	bar.finish()
+	bar := progress.Steps(cmd.ErrOrStderr(), 2, "fit "+candidates[0].Name)
+	r, err := fitting.One(cmd.Context(), d, candidates[0], func() { bar.Add(1) })
+	bar.Finish()
 	if err != nil {
 		return nil, err
 	}
-	return r.Chosen, printFit(out, r, jsonOutput(cmd))
+	return r.Chosen, printReport(cmd, out, r)
 }
 
 // write puts the calibrator where -o says.
-func (f fitFlags) write(cmd *cobra.Command, c calibrator.Calibrator) error {
+func (f *fitFlags) write(cmd *cobra.Command, c calibrator.Calibrator) error {
 	switch f.out {
 	case "":
 		return nil
@@ -155,13 +262,4 @@ func (f fitFlags) write(cmd *cobra.Command, c calibrator.Calibrator) error {
 		return nil
 	}
 	return offline.WriteCalibrator(f.out, f.force, c)
-}
-
-// metricOptions are those of held-out rows.
-func (f fitFlags) metricOptions() metric.Options {
-	return metric.Options{Bins: f.metricBins, Seed: f.opt.Seed}
-}
-
-func (f fitFlags) fitting() offline.Fitting {
-	return offline.Fitting{Metrics: f.metricOptions(), Refit: f.refit, Output: f.out}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
@@ -53,7 +54,7 @@ func TestFitAllOnOddFiles(t *testing.T) {
 				}
 				seen[r.Method] = true
 			}
-			if len(seen) != len(calibrator.Methods())+len(scalableNames()) {
+			if len(seen) != len(calibrator.Methods())+len(offline.ScalableNames()) {
 				t.Errorf("%s %v: %d methods", name, split, len(seen))
 			}
 			if text, err := os.ReadFile(out); err != nil {
@@ -81,7 +82,7 @@ func TestFitOneRow(t *testing.T) {
 		writeFile(t, "one.csv", "logits_0,logits_1,label\n1,0,0\n"), writeFile(t, "one.csv", "prob,label\n.25,1\n"),
 		writeFile(t, "one.csv", "logits_0,logits_1,logits_2,label\n80,-80,-80,2\n"),
 	} {
-		for _, m := range methodNames() {
+		for _, m := range offline.MethodNames() {
 			code, out, stderr := runCommand(t, "fit", file, "--method", m)
 			if m == "scaling_binning" {
 				if code != exitFailed || !strings.Contains(stderr, "1 rows of positive weight, need at least 3") {

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/offline"
 )
 
 // methodOf is a method that has the setting.
-func methodOf(s setting) string {
-	if s.methods == nil {
+func methodOf(s offline.Setting) string {
+	if s.Methods == nil {
 		return "temperature" + calibrator.Suffix
 	}
-	return s.methods[len(s.methods)-1]
+	return s.Methods[len(s.Methods)-1]
 }
 
 // settingValues are a value of every setting that is allowed and is not the default.
@@ -33,16 +34,16 @@ func TestFitSettings(t *testing.T) {
 	table := fullTable(400, 3, true, false)
 	table.Weight = nil
 	file := writeTable(t, "a.parquet", table)
-	for _, s := range settings {
-		value, ok := settingValues[s.flag]
+	for _, s := range offline.Settings {
+		value, ok := settingValues[s.Flag]
 		if !ok {
-			t.Errorf("--%s: no value to try", s.flag)
+			t.Errorf("--%s: no value to try", s.Flag)
 			continue
 		}
 		method := methodOf(s)
 		var opt calibrator.Options
 		var err error
-		switch v := s.value(&opt).(type) {
+		switch v := s.Value(&opt).(type) {
 		case *int:
 			_, err = fmt.Sscan(value, v)
 		case *float64:
@@ -55,19 +56,19 @@ func TestFitSettings(t *testing.T) {
 		}
 		want, _, err := calibrator.Fit(method, calibrator.NewData(table.Scores64, 3, table.Label, nil), opt)
 		if err != nil {
-			t.Fatalf("--%s %s: %v", s.flag, value, err)
+			t.Fatalf("--%s %s: %v", s.Flag, value, err)
 		}
 		text, err := calibrator.Encode(want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		plain := fitJSON[fitOutput](t, file, "--method", method).Calibrator
-		got := fitJSON[fitOutput](t, file, "--method", method, "--"+s.flag+"="+value).Calibrator
+		got := fitJSON[fitOutput](t, file, "--method", method, "--"+s.Flag+"="+value).Calibrator
 		if squeeze(t, got) != string(text) {
-			t.Errorf("--%s %s of %s: got %s, want %s", s.flag, value, method, got, text)
+			t.Errorf("--%s %s of %s: got %s, want %s", s.Flag, value, method, got, text)
 		}
 		if bytes.Equal(got, plain) {
-			t.Errorf("--%s %s of %s changes nothing", s.flag, value, method)
+			t.Errorf("--%s %s of %s changes nothing", s.Flag, value, method)
 		}
 	}
 }
@@ -85,33 +86,33 @@ func squeeze(t *testing.T, text json.RawMessage) string {
 // setting of a method that is not asked for.
 func TestFitSettingsAreChecked(t *testing.T) {
 	four := writeFile(t, "four.csv", fourRows)
-	for _, s := range settings {
+	for _, s := range offline.Settings {
 		var bad []string
 		var opt calibrator.Options
-		switch s.value(&opt).(type) {
+		switch s.Value(&opt).(type) {
 		case *int:
-			bad = []string{fmt.Sprint(s.lo - 1), fmt.Sprint(int(s.hi) + 1), "0"}
+			bad = []string{fmt.Sprint(s.Lo - 1), fmt.Sprint(int(s.Hi) + 1), "0"}
 		case *float64:
 			bad = []string{"NaN", "Inf", "-1"}
-			if s.open {
-				bad = append(bad, fmt.Sprint(s.lo))
+			if s.Open {
+				bad = append(bad, fmt.Sprint(s.Lo))
 			}
-			if s.hi < math.MaxFloat64 {
-				bad = append(bad, fmt.Sprint(s.hi+.1))
+			if s.Hi < math.MaxFloat64 {
+				bad = append(bad, fmt.Sprint(s.Hi+.1))
 			}
-			if s.open && s.hi < math.MaxFloat64 {
-				bad = append(bad, fmt.Sprint(s.hi))
+			if s.Open && s.Hi < math.MaxFloat64 {
+				bad = append(bad, fmt.Sprint(s.Hi))
 			}
 		}
 		for _, value := range bad {
-			code, out, stderr := runCommand(t, "fit", four, "--method", methodOf(s), "--"+s.flag+"="+value)
-			if code != exitUsage || !strings.Contains(stderr, "--"+s.flag+" "+strings.Replace(value, "Inf", "+Inf",
+			code, out, stderr := runCommand(t, "fit", four, "--method", methodOf(s), "--"+s.Flag+"="+value)
+			if code != exitUsage || !strings.Contains(stderr, "--"+s.Flag+" "+strings.Replace(value, "Inf", "+Inf",
 				1)+": allowed are ") || out != "" {
-				t.Errorf("--%s %s: got exit code %d, %q, %q", s.flag, value, code, out, stderr)
+				t.Errorf("--%s %s: got exit code %d, %q, %q", s.Flag, value, code, out, stderr)
 			}
 		}
-		code, _, stderr := runCommand(t, "fit", four, "--method", "identity", "--"+s.flag+"="+settingValues[s.flag])
-		if want := "--" + s.flag + ": a setting of " + s.owner() + ", which is not asked for"; code != exitUsage ||
+		code, _, stderr := runCommand(t, "fit", four, "--method", "identity", "--"+s.Flag+"="+settingValues[s.Flag])
+		if want := "--" + s.Flag + ": a setting of " + s.Owner() + ", which is not asked for"; code != exitUsage ||
 			!strings.Contains(stderr, want) {
 			t.Errorf("got exit code %d, %q, want %q", code, stderr, want)
 		}

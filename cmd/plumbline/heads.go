@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/texttable"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -16,74 +17,94 @@ func newHeadsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "heads",
 		Short: "See the heads that were trained, and decide which is served",
-		Long: "heads reads topics.finetune and topics.heads. A head is named by its id, model/version+headN. A server asks for the one\n" +
-			"to serve with `heads list --json` or GET /api/v1/heads: the newest that is pinned, else the newest that is ready and\n" +
-			"that nobody has rolled back, else the head that the model came with.",
+		Long:  help("heads"),
 	}
 	group(cmd)
-	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List all heads with their state", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) }}, newHeadsShowCommand())
-	for _, o := range []struct{ action, short string }{
-		{record.OrderPin, "Serve this head, whatever the verdict on it"},
-		{record.OrderRollback, "Do not serve this head, even if it is ready"},
-		{record.OrderAuto, "Withdraw a pin or rollback: the verdict on the head decides again"},
-	} {
-		order := newOrderCommand(o.action, o.short, record.HeadOrder)
-		if o.action == record.OrderPin {
-			order.Aliases = []string{"publish"}
-		}
-		cmd.AddCommand(order)
-	}
-	var dir string
-	export := &cobra.Command{Use: "export ID", Short: "Write a head as head.safetensors and head.onnx", Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return runHeadsExport(cmd, args[0], dir) }}
-	export.Flags().StringVarP(&dir, "output", "o", ".", "`directory` to write to")
-	cmd.AddCommand(export)
+	pin := newOrderCommand(record.OrderPin, "Serve this head, whatever the verdict on it", record.HeadOrder)
+	pin.Aliases = []string{"publish"}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:   "list",
+			Short: "List all heads with their state",
+			Args:  usageArgs(cobra.NoArgs),
+			RunE:  func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) },
+		},
+		&cobra.Command{
+			Use:   "show ID",
+			Short: "Tell all that is known of one head: request, training, verdict, orders, files",
+			Args:  usageArgs(cobra.ExactArgs(1)),
+			RunE:  func(cmd *cobra.Command, args []string) error { return runHeadsShow(cmd, args[0]) },
+		},
+		pin,
+		newOrderCommand(record.OrderRollback, "Do not serve this head, even if it is ready", record.HeadOrder),
+		newOrderCommand(record.OrderAuto, "Withdraw a pin or rollback: the verdict on the head decides again",
+			record.HeadOrder),
+		newHeadsExportCommand(),
+	)
 	return cmd
 }
 
-func newTrainerListCommand() *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "List requests and what became of them", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runHeadsList(cmd) }}
-}
-
-func newTrainerCancelCommand() *cobra.Command {
-	return newOrderCommand("cancel", "Cancel a request, or the job that works on it", record.HeadCancel)
+func newHeadsExportCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "export ID",
+		Short: "Write a head as head.safetensors and head.onnx",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := readHeads(cmd)
+			if err != nil {
+				return err
+			}
+			return t.Export(args[0], dir)
+		},
+	}
+	cmd.Flags().StringVarP(&dir, "output", "o", ".", "`directory` to write to")
+	return cmd
 }
 
 // newOrderCommand publishes a person's order about a head or its job.
 func newOrderCommand(action, short, kind string) *cobra.Command {
 	var why, by string
-	cmd := &cobra.Command{Use: action + " ID", Short: short, Args: usageArgs(cobra.ExactArgs(1)), RunE: func(cmd *cobra.Command, args []string) error {
-		cfg, err := loadConfig(cmd)
-		if err != nil {
-			return err
-		}
-		t, client, err := heads.Read(cmd.Context(), cfg)
-		if err != nil {
-			return err
-		}
-		o := record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action,
-			By: cmp.Or(by, userName()), Why: why, At: record.Now()}
-		if err := t.Allows(o); err != nil {
-			o.Refused = err.Error()
-			if herr := decisionlog.RecordOrder(cmd.Context(), client, cfg, o); herr != nil {
-				cmd.PrintErrln("warning: the history does not have the refused order:", herr)
-			}
-			return err
-		}
-		if err := heads.PublishOrder(cmd.Context(), client, cfg, o, func(s string) { cmd.PrintErrln("warning:", s) }); err != nil {
-			return err
-		}
-		if jsonOutput(cmd) {
-			return printJSON(cmd, o)
-		}
-		printf(cmd, "%s %s\n", action, o.ID)
-		return nil
-	}}
+	cmd := &cobra.Command{
+		Use:   action + " ID",
+		Short: short,
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runOrder(cmd, record.Order{Schema: 1, Kind: kind, ID: args[0], Action: action,
+				By: cmp.Or(by, userName()), Why: why})
+		},
+	}
 	cmd.Flags().StringVar(&by, "by", "", "`name` of who decides; the user's by default")
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, for those who read it later")
 	return cmd
+}
+
+func runOrder(cmd *cobra.Command, o record.Order) error {
+	cfg, err := loadConfig(cmd)
+	if err != nil {
+		return err
+	}
+	t, client, err := heads.Read(cmd.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	warn := func(args ...any) { cmd.PrintErrln(append([]any{"warning:"}, args...)...) }
+	o.At = record.Now()
+	if err := t.Allows(o); err != nil {
+		o.Refused = err.Error()
+		if herr := decisionlog.RecordOrder(cmd.Context(), client, cfg, o); herr != nil {
+			warn("the history does not have the refused order:", herr)
+		}
+		return err
+	}
+	if err := heads.PublishOrder(cmd.Context(), client, cfg, o, func(s string) { warn(s) }); err != nil {
+		return err
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, o)
+	}
+	printf(cmd, "%s %s\n", o.Action, o.ID)
+	return nil
 }
 
 func userName() string {
@@ -93,12 +114,18 @@ func userName() string {
 	return "unknown"
 }
 
-func runHeadsList(cmd *cobra.Command) error {
+// readHeads reads the topics of requests and heads to their ends.
+func readHeads(cmd *cobra.Command) (*heads.State, error) {
 	cfg, err := loadConfig(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t, _, err := heads.Read(cmd.Context(), cfg)
+	return t, err
+}
+
+func runHeadsList(cmd *cobra.Command) error {
+	t, err := readHeads(cmd)
 	if err != nil {
 		return err
 	}
@@ -124,5 +151,18 @@ func runHeadsList(cmd *cobra.Command) error {
 		printf(cmd, "no heads\n")
 		return nil
 	}
-	return newTable(cmd.OutOrStdout()).print(lines, len(lines[0]))
+	return texttable.Print(cmd.OutOrStdout(), lines, len(lines[0]))
+}
+
+func runHeadsShow(cmd *cobra.Command, id string) error {
+	t, err := readHeads(cmd)
+	if err != nil {
+		return err
+	}
+	for _, h := range t.View().Heads {
+		if h.ID == id {
+			return printReport(cmd, cmd.OutOrStdout(), &h)
+		}
+	}
+	return fmt.Errorf("%s: there is no such head; plumbline heads list has all", id)
 }

@@ -32,8 +32,7 @@ func newHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history MODEL",
 		Short: "What was decided about a model: calibrators, alerts, heads, orders, with their evidence",
-		Long: "history shows the entries of the database that is filled from the topics (section history of the configuration), newest\n" +
-			"first. It asks a running process, or with --database the configured database itself.",
+		Long:  help("history"),
 		Example: "  plumbline history digits --kind calibrator --since 2026-03-01T00:00:00Z\n" +
 			"  plumbline history digits --limit 0 --json > digits.json",
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -41,7 +40,8 @@ func newHistoryCommand() *cobra.Command {
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
-	flags.StringVar(&f.kind, "kind", "", "`kinds` with commas: calibrator, alert, request, head, verdict, order; default: all")
+	flags.StringVar(&f.kind, "kind", "",
+		"`kinds` with commas: calibrator, alert, request, head, verdict, order; default: all")
 	flags.StringVar(&f.since, "since", "", "`time` of the oldest entry (RFC 3339)")
 	flags.StringVar(&f.until, "until", "", "`time` that all entries are before (RFC 3339)")
 	flags.IntVar(&f.limit, "limit", 50, "newest so many; 0: all")
@@ -55,26 +55,9 @@ func newHistoryCommand() *cobra.Command {
 const historyPage = 500
 
 func (f *historyFlags) run(cmd *cobra.Command, model string) error {
-	if f.limit < 0 {
-		return usageErrorf("--limit %d: must be 0 or more", f.limit)
-	}
-	q := registry.Query{Model: model, Version: f.version, Records: f.record || jsonOutput(cmd)}
-	if f.kind != "" {
-		q.Kinds = strings.Split(f.kind, ",")
-	}
-	for _, t := range []struct {
-		flag, text string
-		to         **int64
-	}{{"since", f.since, &q.Since}, {"until", f.until, &q.Until}} {
-		if t.text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339Nano, t.text)
-		if err != nil {
-			return usageErrorf("--%s %q: must be a time such as 2026-01-31T12:00:00Z", t.flag, t.text)
-		}
-		ns := at.UnixNano()
-		*t.to = &ns
+	q, err := f.query(model, jsonOutput(cmd))
+	if err != nil {
+		return err
 	}
 	ask, done, err := f.source(cmd)
 	if err != nil {
@@ -99,30 +82,43 @@ func (f *historyFlags) run(cmd *cobra.Command, model string) error {
 	}
 }
 
+// query is what the flags ask for.
+func (f *historyFlags) query(model string, records bool) (registry.Query, error) {
+	q := registry.Query{Model: model, Version: f.version, Records: f.record || records}
+	if f.limit < 0 {
+		return q, usageErrorf("--limit %d: must be 0 or more", f.limit)
+	}
+	if f.kind != "" {
+		q.Kinds = strings.Split(f.kind, ",")
+	}
+	var err error
+	if q.Since, err = flagTime("since", f.since); err != nil {
+		return q, err
+	}
+	q.Until, err = flagTime("until", f.until)
+	return q, err
+}
+
+// flagTime reads a time, ns; nil where there is none.
+func flagTime(flag, text string) (*int64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return nil, usageErrorf("--%s %q: must be a time such as 2026-01-31T12:00:00Z", flag, text)
+	}
+	ns := at.UnixNano()
+	return &ns, nil
+}
+
 // source is whom to ask.
-func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (decisionlog.Page, error), done func(), err error) {
+func (f *historyFlags) source(cmd *cobra.Command) (
+	ask func(registry.Query) (decisionlog.Page, error), done func(), err error) {
 	if !f.direct {
-		return func(q registry.Query) (page decisionlog.Page, err error) {
-			err = f.askProcess(cmd, q, &page)
-			return page, err
-		}, func() {}, nil
+		return func(q registry.Query) (decisionlog.Page, error) { return f.askProcess(cmd, q) }, func() {}, nil
 	}
-	cfg, err := loadConfig(cmd)
-	if err != nil {
-		return nil, nil, err
-	}
-	if cfg.History.Store == registry.Off {
-		return nil, nil, errors.New("history.store is off: there is no database")
-	}
-	log, err := newLogger(cmd)
-	if err != nil {
-		return nil, nil, err
-	}
-	file := engine.New(cfg, log).HistoryFile()
-	if _, err := os.Stat(file); err != nil && cfg.History.Store == registry.File {
-		return nil, nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
-	}
-	store, err := decisionlog.Open(cfg.History, file)
+	store, err := openHistoryStore(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,17 +128,45 @@ func (f *historyFlags) source(cmd *cobra.Command) (ask func(registry.Query) (dec
 	}, func() { _ = store.Close() }, nil
 }
 
-func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query, page *decisionlog.Page) error {
+// openHistoryStore opens the configured database.
+func openHistoryStore(cmd *cobra.Command) (*registry.Store, error) {
+	cfg, err := loadConfig(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.History.Store == registry.Off {
+		return nil, errors.New("history.store is off: there is no database")
+	}
+	log, err := newLogger(cmd)
+	if err != nil {
+		return nil, err
+	}
+	file := engine.New(cfg, log).HistoryFile()
+	if _, err := os.Stat(file); err != nil && cfg.History.Store == registry.File {
+		return nil, fmt.Errorf("history.path: no process has filled a database here: %w", err)
+	}
+	return decisionlog.Open(cfg.History, file)
+}
+
+func (f *historyFlags) askProcess(cmd *cobra.Command, q registry.Query) (page decisionlog.Page, err error) {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "detail": {"none"}}
 	if q.Records {
 		v.Set("detail", "full")
 	}
-	for name, value := range map[string]string{"version": q.Version, "kind": strings.Join(q.Kinds, ","), "since": f.since, "until": f.until, "cursor": q.Cursor} {
+	for name, value := range map[string]string{
+		"version": q.Version,
+		"kind":    strings.Join(q.Kinds, ","),
+		"since":   f.since,
+		"until":   f.until,
+		"cursor":  q.Cursor,
+	} {
 		if value != "" {
 			v.Set(name, value)
 		}
 	}
-	return f.ask(cmd, control.Request{Method: http.MethodGet, Path: "models/" + url.PathEscape(q.Model) + "/history", Query: v}, page)
+	path := "models/" + url.PathEscape(q.Model) + "/history"
+	err = f.ask(cmd, control.Request{Method: http.MethodGet, Path: path, Query: v}, &page)
+	return page, err
 }
 
 func (f *historyFlags) print(cmd *cobra.Command, p *decisionlog.Page) error {

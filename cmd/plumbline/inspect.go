@@ -18,7 +18,7 @@ func newInspectCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "checkpoint FILE",
 		Short: "Print sections, offsets, watermark, counts and waiting pane messages of a checkpoint",
-		Long:  "Checkpoint reads a file of checkpoints.dir and checks every CRC in it. Exit code 1 says that it is damaged.",
+		Long:  help("inspect-checkpoint"),
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE:  func(cmd *cobra.Command, args []string) error { return inspectCheckpoint(cmd, args[0]) },
 	}, &cobra.Command{
@@ -94,7 +94,8 @@ func inspectPane(cmd *cobra.Command, file string) error {
 	}
 	printf(cmd, "%s\n", paneLine(report.PaneInfo))
 	for _, c := range report.Cells {
-		printf(cmd, "  version %q slice %q K %d predictions of %s: %d seen, %d labelled", c.Version, c.Slice, c.K, c.PredictionPane, c.Seen, c.Labelled)
+		printf(cmd, "  version %q slice %q K %d predictions of %s: %d seen, %d labelled", c.Version, c.Slice, c.K,
+			c.PredictionPane, c.Seen, c.Labelled)
 		if c.ECE != nil {
 			printf(cmd, ", accuracy %.4f, confidence %.4f, ECE %.4f", *c.Accuracy, *c.Confidence, *c.ECE)
 		}

@@ -2,20 +2,19 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/internal/producer"
+	"github.com/plumbline/plumbline/internal/progress"
 )
 
 func newProduceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "produce FILE[:array]...",
 		Short: "Send the rows of files to the logits and labels topics",
-		Long: "Produce sends the rows of npz, Arrow, Parquet and CSV files, one FILE after another, as a model server and its\n" +
-			"label source would: Arrow batches by partition of the id, labels after a delay. The same flags and seed send the same messages.",
+		Long:  help("produce"),
 		Example: "  plumbline produce test.npz:resnet20 --labels test_labels --shuffle --label-delay 0s-5m\n" +
 			"  plumbline produce clean.parquet drifted.parquet --rate 500",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
@@ -47,13 +46,18 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	if err != nil {
 		return err
 	}
-	f, total, err := feeds.open(files, cfg, partitions, time.Now())
+	f, total, err := feeds.open(files, cfg, partitions)
 	if err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr(), total, "produce", "rows")
-	summary, err := producer.Send(cmd.Context(), client, f, producer.Options{Logits: cfg.Topics.Logits, Labels: cfg.Topics.Labels, Rate: rate, Done: bar.add})
-	bar.finish()
+	bar := progress.New(cmd.ErrOrStderr(), total, "produce", "rows")
+	summary, err := producer.Send(cmd.Context(), client, f, producer.Options{
+		Logits: cfg.Topics.Logits,
+		Labels: cfg.Topics.Labels,
+		Rate:   rate,
+		Done:   bar.Add,
+	})
+	bar.Finish()
 	summary.Partitions = partitions
 	if err != nil {
 		return fmt.Errorf("%w (%d rows were sent, not all acknowledged)", err, summary.Rows)
@@ -61,8 +65,12 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	if jsonOutput(cmd) {
 		return printJSON(cmd, summary)
 	}
-	printf(cmd, "%d rows, %d labels in %d + %d messages, %.1f MB, %s to %s, %.1f s, %.0f rows/s\n", summary.Rows, summary.Labels,
-		summary.LogitsMessages, summary.LabelMessages, float64(summary.Bytes)/1e6, summary.FirstEvent, summary.LastEvent,
-		summary.Seconds, float64(summary.Rows)/summary.Seconds)
+	printSent(cmd, summary)
 	return nil
+}
+
+func printSent(cmd *cobra.Command, s producer.Summary) {
+	printf(cmd, "%d rows, %d labels in %d + %d messages, %.1f MB, %s to %s, %.1f s, %.0f rows/s\n", s.Rows, s.Labels,
+		s.LogitsMessages, s.LabelMessages, float64(s.Bytes)/1e6, s.FirstEvent, s.LastEvent, s.Seconds,
+		float64(s.Rows)/s.Seconds)
 }

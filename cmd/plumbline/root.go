@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
@@ -39,10 +40,9 @@ var subcommands = []func() *cobra.Command{
 // newRootCommand returns the command plumbline with all its subcommands.
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "plumbline",
-		Short: "Streaming confidence calibration: observe, alarm, refit, verify, publish",
-		Long: "plumbline watches the logits and labels of classifiers on Kafka, tells whether their confidence is true,\n" +
-			"raises an alarm when it is not, refits a calibrator and publishes it if it is better.",
+		Use:           "plumbline",
+		Short:         "Streaming confidence calibration: observe, alarm, refit, verify, publish",
+		Long:          help("plumbline"),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -119,11 +119,32 @@ func jsonOutput(cmd *cobra.Command) bool {
 }
 
 // printJSON writes v as one indented JSON object on stdout.
-func printJSON(cmd *cobra.Command, v any) error {
-	e := json.NewEncoder(cmd.OutOrStdout())
+func printJSON(cmd *cobra.Command, v any) error { return encodeJSON(cmd.OutOrStdout(), v) }
+
+func encodeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// printReport writes a report as --json says: as an object, or as text.
+func printReport(cmd *cobra.Command, w io.Writer, report interface{ Print(w io.Writer) error }) error {
+	if jsonOutput(cmd) {
+		return encodeJSON(w, report)
+	}
+	return report.Print(w)
+}
+
+// setup is what a command of the pipeline begins with: the configuration and the logger. Its context ends with SIGINT
+// and SIGTERM, as that of every command does (main).
+func setup(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
+	cfg, err := loadConfig(cmd)
+	if err != nil {
+		return cfg, nil, err
+	}
+	log, err := newLogger(cmd)
+	return cfg, log, err
 }
 
 // newLogger returns a text logger on stderr at --log-level.
@@ -132,8 +153,12 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	level, ok := levels[strings.ToLower(name)]
+	level, ok := map[string]slog.Level{
+		"debug": slog.LevelDebug,
+		"info":  slog.LevelInfo,
+		"warn":  slog.LevelWarn,
+		"error": slog.LevelError,
+	}[strings.ToLower(name)]
 	if !ok {
 		return nil, usageErrorf("--log-level %q: must be debug, info, warn or error", name)
 	}

@@ -46,7 +46,8 @@ func runTopicsCreate(cmd *cobra.Command) error {
 	}
 	for _, s := range statuses {
 		if s.Partitions != s.Wanted {
-			log.Warn("topic exists with another number of partitions", "topic", s.Topic, "partitions", s.Partitions, "configured", s.Wanted)
+			log.Warn("topic exists with another number of partitions", "topic", s.Topic, "partitions", s.Partitions,
+				"configured", s.Wanted)
 		}
 	}
 	return kafkaclient.CheckCopartitioned(cfg.Topics, statuses)

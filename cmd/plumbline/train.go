@@ -1,33 +1,29 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/heap"
-	"github.com/plumbline/plumbline/internal/offline"
-	"github.com/plumbline/plumbline/trainer/backend"
+	"github.com/plumbline/plumbline/internal/training"
 	"github.com/plumbline/plumbline/trainer/backends"
-	"github.com/plumbline/plumbline/trainer/blas"
-	"github.com/plumbline/plumbline/trainer/head"
+	"github.com/plumbline/plumbline/trainer/data"
+	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
 
 // trainFlags are the flags of `plumbline train`.
 type trainFlags struct {
 	inputFlags
-	head, headArrays           string
-	recipe, backend, blas, out string
-	checkpoint                 string
-	resume, force, temper      bool
-	threads, metricBins        int
-	split                      trainSplitFlags
-	set                        trainSettings
+	o          training.Options
+	headArrays string
+	recipe     string
+	split      trainSplitFlags
+	set        trainSettings
 }
 
 func newTrainCommand() *cobra.Command {
@@ -35,165 +31,184 @@ func newTrainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train FILE[:array] [--head HEAD] [-o DIRECTORY]",
 		Short: "Fine-tune a classifier's head on features and labels",
-		Long: "Train fine-tunes the last layer of a classifier on the features and labels of FILE (Arrow, Parquet, CSV: columns features,\n" +
-			"label and, for the split by time, ts; npz: an array that FILE:array or --array names) and writes it with -o as safetensors\n" +
-			"and ONNX, with a report and its curves. The head that serves now, --head, is what most recipes start from, and what the new\n" +
-			"one is compared with. Epochs and recipes are chosen on validation rows; --holdout scores rows that no choice has used.\n" +
-			"docs/train.md describes it.\n\nRecipes:\n" + recipeHelp(),
+		Long:  help("train", recipeHelp()),
 		Example: "  plumbline train monday.parquet --head head.safetensors -o new/\n" +
 			"  plumbline train features.npz:shifted --labels y --head net.npz --recipe au --holdout 0.5 --json\n" +
-			"  plumbline train monday.arrow --head head.safetensors --loss 'focal{gamma:2} + 0.5*savuc' --epochs 60 --checkpoint run.ckpt",
+			"  plumbline train monday.arrow --head head.safetensors --loss 'focal{gamma:2} + 0.5*savuc' --epochs 60 " +
+			"--checkpoint run.ckpt",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrain(cmd, args[0], f) },
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.array, "array", "", "features `array` of npz files, where FILE does not name it")
-	flags.StringVar(&f.labels, "labels", "", "labels `array` of npz files")
-	flags.StringVar(&f.head, "head", "", "the current head: a .safetensors `file`, or an .npz with its arrays")
-	flags.StringVar(&f.headArrays, "head-arrays", "W,b", "weight (K×D) and bias `arrays` of --head, where that is an .npz")
-	flags.StringVar(&f.recipe, "recipe", recipe.Auto, "`name` of a recipe, or a .json file with its settings")
-	flags.StringVar(&f.backend, "backend", backends.Go, "what trains: go, cuda, which falls back to go where there is no device, or gorgonia in plumbline-train")
-	flags.StringVar(&f.blas, "blas", "auto", "matrix products: auto (OpenBLAS where it is installed), openblas or gonum")
-	flags.IntVar(&f.threads, "threads", 0, "threads of OpenBLAS; 0 is as many as Go uses")
-	flags.BoolVar(&f.temper, "temper", false, "divide the logits of the new head by the best temperature of the validation rows; auto always does")
-	flags.IntVar(&f.metricBins, "metric-bins", 15, "bins of the ECE")
-	flags.StringVar(&f.checkpoint, "checkpoint", "", "write everything that --resume needs to this `file` after every epoch")
-	flags.BoolVar(&f.resume, "resume", false, "go on from the file of --checkpoint, with the same bits")
-	flags.StringVarP(&f.out, "output", "o", "", "write head.safetensors, head.onnx, report.json and curves.png to this `directory`")
-	flags.BoolVar(&f.force, "force", false, "replace files of -o and --checkpoint that are there")
-	f.split.add(cmd)
-	f.set.add(cmd)
+	f.add(cmd)
 	return cmd
 }
 
-// runTrain reads, trains, scores, writes.
+func (f *trainFlags) add(cmd *cobra.Command) {
+	flags, o := cmd.Flags(), &f.o
+	flags.StringVar(&f.array, "array", "", "features `array` of npz files, where FILE does not name it")
+	flags.StringVar(&f.labels, "labels", "", "labels `array` of npz files")
+	flags.StringVar(&o.Data.Head, "head", "", "the current head: a .safetensors `file`, or an .npz with its arrays")
+	flags.StringVar(&f.headArrays, "head-arrays", "W,b",
+		"weight (K×D) and bias `arrays` of --head, where that is an .npz")
+	flags.StringVar(&f.recipe, "recipe", recipe.Auto, "`name` of a recipe, or a .json file with its settings")
+	flags.StringVar(&o.Backend, "backend", backends.Go, "what trains: go, cuda, which falls back to go where there is "+
+		"no device, or gorgonia in plumbline-train")
+	flags.StringVar(&o.BLAS, "blas", "auto",
+		"matrix products: auto (OpenBLAS where it is installed), openblas or gonum")
+	flags.IntVar(&o.Threads, "threads", 0, "threads of OpenBLAS; 0 is as many as Go uses")
+	flags.BoolVar(&o.Temper, "temper", false,
+		"divide the logits of the new head by the best temperature of the validation rows; auto always does")
+	flags.IntVar(&o.MetricBins, "metric-bins", 15, "bins of the ECE")
+	flags.StringVar(&o.Checkpoint, "checkpoint", "",
+		"write everything that --resume needs to this `file` after every epoch")
+	flags.BoolVar(&o.Resume, "resume", false, "go on from the file of --checkpoint, with the same bits")
+	flags.StringVarP(&o.Output, "output", "o", "",
+		"write head.safetensors, head.onnx, report.json and curves.png to this `directory`")
+	flags.BoolVar(&o.Force, "force", false, "replace files of -o and --checkpoint that are there")
+	f.split.add(cmd)
+	f.set.add(cmd)
+}
+
 func runTrain(cmd *cobra.Command, file string, f trainFlags) error {
-	plan, err := f.plan(cmd)
+	var err error
+	if f.o.Plan, err = f.plan(cmd); err != nil {
+		return err
+	}
+	if err := f.o.CheckFree(); err != nil {
+		return err
+	}
+	if err := f.checkHead(); err != nil {
+		return err
+	}
+	if err := f.setRows(); err != nil {
+		return err
+	}
+	if f.o.Log, err = newLogger(cmd); err != nil {
+		return err
+	}
+	f.o.Progress, f.o.Bound = cmd.ErrOrStderr(), heap.Bound
+	r, err := f.o.Run(cmd.Context(), file)
 	if err != nil {
 		return err
 	}
-	if err := f.checkFiles(); err != nil {
-		return err
-	}
-	current, err := f.currentHead()
-	if err != nil {
-		return err
-	}
-	o, err := f.options()
-	if err != nil {
-		return err
-	}
-	d, err := o.Read(file, current)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	defer heap.Bound(d.Train)()
-	b, gemm, err := f.chooseBackend(cmd)
-	if err != nil {
-		return err
-	}
-	r := &trainResult{File: file, D: d.Train.D, K: d.Train.K, Rows: d.Rows, Recipe: plan.name, Backend: b.Name(), BLAS: blasName(gemm), Output: f.out}
-	start := time.Now()
-	trained, err := f.train(cmd, plan, recipe.Input{Train: d.Train, Valid: d.Valid, Current: current}, b, r)
-	if errors.Is(err, context.Canceled) {
-		err = f.interrupted()
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, d.Because(err))
-	}
-	r.Seconds = time.Since(start).Seconds()
-	if err := r.score(f, d, gemm, current, trained); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	if f.out != "" {
-		if err := r.write(f); err != nil {
-			return err
-		}
-	}
-	return r.print(cmd.OutOrStdout(), jsonOutput(cmd))
+	return printReport(cmd, cmd.OutOrStdout(), r)
 }
 
-func (f trainFlags) interrupted() error {
-	if f.checkpoint == "" {
-		return offline.ErrInterrupted
-	}
-	return fmt.Errorf("interrupted: --resume goes on from --checkpoint %s", f.checkpoint)
-}
-
-func (f trainFlags) chooseBackend(cmd *cobra.Command) (backend.Backend, head.GEMM, error) {
-	log, err := newLogger(cmd)
-	if err != nil {
-		return nil, nil, err
-	}
-	var gemm head.GEMM = head.Gonum{}
-	if f.blas != "gonum" {
-		if _, err := blas.Load(); err != nil && f.blas == "openblas" {
-			return nil, nil, fmt.Errorf("--blas openblas: %w", err)
-		}
-		gemm = blas.Best(log, f.threads)
-	}
-	b, err := backends.New(f.backend, backends.Options{GEMM: gemm, Log: log})
-	return b, gemm, err
-}
-
-func blasName(g head.GEMM) string {
-	if lib, ok := g.(*blas.OpenBLAS); ok {
-		return "openblas: " + lib.Config()
-	}
-	return "gonum"
-}
-
-// train runs the recipe, or the candidates of auto, and notes the report. The head is tempered where that is asked for.
-func (f trainFlags) train(cmd *cobra.Command, plan trainPlan, in recipe.Input, b backend.Backend, r *trainResult) (*head.Head, error) {
-	if plan.auto() {
-		bar := newSteps(cmd.ErrOrStderr(), 1, "train "+strings.Join(plan.names(), ", "))
-		defer bar.finish()
-		h, report, err := recipe.RunAuto(cmd.Context(), plan.recipes, in, b)
-		if err != nil {
-			return nil, err
-		}
-		r.Auto, r.Temperature, r.Tempered = &report, report.Temperature, true
-		return h, nil
-	}
-	t, err := recipe.New(plan.recipes[0].Config, in, b)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	if f.resume {
-		if err := f.restore(t); err != nil {
-			return nil, err
-		}
-	}
-	if err := f.epochs(cmd, t, plan); err != nil {
-		return nil, err
-	}
-	report := t.Report()
-	r.Training = &report
-	return t.Head(), nil
-}
-
-// epochs trains to the end, with a checkpoint after every epoch.
-func (f trainFlags) epochs(cmd *cobra.Command, t *recipe.Training, plan trainPlan) error {
-	cfg := plan.recipes[0].Config
-	bar := newProgress(cmd.ErrOrStderr(), int64(cfg.Epochs), "train "+plan.name, "epochs")
-	defer bar.finish()
-	bar.add(int64(len(t.Report().Epochs)))
-	for !t.Done() {
-		if err := cmd.Context().Err(); err != nil {
-			return err
-		}
-		if err := t.Step(); err != nil {
-			return err
-		}
-		epochs := t.Report().Epochs
-		last := epochs[len(epochs)-1]
-		bar.say(fmt.Sprintf("train %s: NLL %s, accuracy %s", plan.name, formatShort(last.Valid.NLL), formatShort(last.Valid.Accuracy)))
-		bar.add(1)
-		if err := f.save(t); err != nil {
-			return err
-		}
+// checkHead refuses what cannot be a head.
+func (f *trainFlags) checkHead() error {
+	file := f.o.Data.Head
+	weights, bias, two := strings.Cut(f.headArrays, ",")
+	f.o.Arrays = [2]string{weights, bias}
+	switch ext := filepath.Ext(file); {
+	case file == "":
+	case ext != ".safetensors" && ext != ".npz":
+		return usageErrorf("--head %s: allowed are files .safetensors and .npz", file)
+	case ext == ".npz" && (!two || strings.Contains(bias, ",")):
+		return usageErrorf("--head-arrays %q: allowed are two names with a comma between", f.headArrays)
 	}
 	return nil
+}
+
+// setRows notes what the flags, checked before, say about rows.
+func (f *trainFlags) setRows() error {
+	s, d := &f.split, &f.o.Data
+	d.Array, d.Labels, d.HoldoutLabels, d.Seed = f.array, f.labels, s.holdoutLabels, f.set.Seed
+	d.Random, d.Balance, d.MaxRows = s.order == "random", s.balance, s.maxRows
+	d.Classes, d.Model, d.Version = s.classes, s.model, s.version
+	var err error
+	if d.Validation, err = shareOrFile("--validation", s.validation); err != nil {
+		return err
+	}
+	if d.Holdout, err = shareOrFile("--holdout", s.holdout); err != nil {
+		return err
+	}
+	d.Memory, err = parseBytes(s.memory)
+	return err
+}
+
+// trainSplitFlags say which rows train, validate and are held out.
+type trainSplitFlags struct {
+	order               string
+	validation, holdout string
+	holdoutLabels       string
+	balance             float64
+	maxRows, classes    int
+	memory              string
+	model, version      string
+}
+
+func (s *trainSplitFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&s.order, "split", "time",
+		"rows are divided by time (the newest validate and are held out) or random")
+	flags.StringVar(&s.validation, "validation", "0.2",
+		"share of the rows that validates, after those held out, or a `file`")
+	flags.StringVar(&s.holdout, "holdout", "",
+		"score on the rows of this `file`, or on this share of FILE, such as 0.3, which nothing else sees")
+	flags.StringVar(&s.holdoutLabels, "holdout-labels", "",
+		"labels `array` of the npz files of --holdout and --validation; else that of --labels")
+	flags.IntVar(&s.maxRows, "max-rows", 0, "train on so many rows at most, the newest; 0 is all")
+	flags.Float64Var(&s.balance, "balance", 0,
+		"keep of a class at most so many times the training rows of the rarest; 0 keeps all")
+	flags.StringVar(&s.memory, "memory", "1GiB", "features of at most this `size` are held in memory; more stay in "+
+		"their files and are read as the training goes")
+	flags.StringVar(&s.model, "model", "",
+		"model whose rows are taken, where FILE is a directory with those of several")
+	flags.StringVar(&s.version, "version", "", "version of it")
+	flags.IntVar(&s.classes, "classes", 0,
+		"number of classes, where neither --head nor logits say it; 0 is the highest label and one")
+}
+
+// shareOrFile reads a share between 0 and 1, or else takes the text for a file.
+func shareOrFile(flag, text string) (dataset.Part, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return dataset.Part{File: text}, nil
+	}
+	if !(v > 0 && v < 1) {
+		return dataset.Part{}, usageErrorf("%s %s: a share must be between 0 and 1", flag, text)
+	}
+	return dataset.Part{Share: v}, nil
+}
+
+func (s trainSplitFlags) check() error {
+	validation, err := shareOrFile("--validation", s.validation)
+	if err != nil {
+		return err
+	}
+	if _, err := shareOrFile("--holdout", s.holdout); err != nil {
+		return err
+	}
+	switch {
+	case s.order != "time" && s.order != "random":
+		return usageErrorf("--split %q: allowed are time and random", s.order)
+	case s.validation == "":
+		return usageErrorf("--validation: a share or a file is needed")
+	case validation.File != "" && (s.maxRows != 0 || s.balance != 0):
+		return usageErrorf("--validation %s: not with --max-rows or --balance", validation.File)
+	case s.classes < 0 || s.classes == 1:
+		return usageErrorf("--classes %d: allowed are 0 and from 2", s.classes)
+	}
+	if _, err := parseBytes(s.memory); err != nil {
+		return usageErrorf("--memory %s: %v", s.memory, err)
+	}
+	if err := (data.SplitConfig{MaxRows: s.maxRows, Balance: s.balance}).Validate(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// parseBytes reads a size such as 1500000, 64MiB or 1.5GiB.
+func parseBytes(text string) (int64, error) {
+	digits, unit := text, 1.
+	for suffix, u := range map[string]float64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40} {
+		if d, ok := strings.CutSuffix(text, suffix); ok {
+			digits, unit = d, u
+		}
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !(v >= 0 && v*unit <= 1<<50) {
+		return 0, fmt.Errorf("allowed are bytes, with or without KiB, MiB, GiB or TiB")
+	}
+	return int64(v * unit), nil
 }

@@ -87,3 +87,40 @@ func FlushEvery(allowedLateness time.Duration) time.Duration {
 	}
 	return DefaultFlushEvery
 }
+
+// Files are files that are one stream, one after another.
+type Files struct {
+	Names   []string
+	Table   table.Options
+	Columns []string // configured slice columns
+	Order   Order    // of the rows of each file; its seed is that of the first
+}
+
+// Open returns the feed of the files, and the number of rows that it will send.
+func (f Files) Open(o Options) (*Feed, int64, error) {
+	var sources []Source
+	var total int64
+	for i, name := range f.Names {
+		rows, err := ReadFile(name, f.Table, f.Columns)
+		if err != nil {
+			return nil, 0, err
+		}
+		order := f.Order
+		order.Seed += uint64(i)
+		src, err := rows.Source(order)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", name, err)
+		}
+		sources = append(sources, src)
+		total += int64(rows.N) * int64(order.Repeat)
+	}
+	out, err := NewSequence(sources, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	total = max(0, total-o.Skip)
+	if o.Limit > 0 {
+		total = min(total, o.Limit)
+	}
+	return out, total, nil
+}

@@ -28,7 +28,6 @@ const (
 var exceptions = map[string]string{
 	"calib/calibrator":                        "one file for each method of calibration",
 	"calib/calibrator.sample":                 "the rows of a fit: each method of calibration has a step of its own on them",
-	"cmd/plumbline":                           "a file for each command, and few for what they share",
 	"internal/asmgen/row.gen":                 "one method for each group of instructions of the generated assembly",
 	"trainer/backend/gorgonia.products.Sgemm": "an interface of gonum's BLAS",
 	"trainer/optim.step8":                     "the arguments of an assembly function",

@@ -1,6 +1,7 @@
-package main
+package training
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,14 +12,15 @@ import (
 	"github.com/plumbline/plumbline/internal/diagram"
 	"github.com/plumbline/plumbline/internal/offline"
 	"github.com/plumbline/plumbline/internal/plot"
+	"github.com/plumbline/plumbline/internal/texttable"
 	"github.com/plumbline/plumbline/trainer/artefact"
 	"github.com/plumbline/plumbline/trainer/dataset"
 	"github.com/plumbline/plumbline/trainer/head"
 	"github.com/plumbline/plumbline/trainer/recipe"
 )
 
-// trainResult is the object of `plumbline train --json`, and report.json.
-type trainResult struct {
+// Result is the object of `plumbline train --json`, and report.json.
+type Result struct {
 	File    string       `json:"file"`
 	D       int          `json:"d"`
 	K       int          `json:"k"`
@@ -40,58 +42,70 @@ type trainResult struct {
 	trained *head.Head
 }
 
+// heads are the current head, nil where there is none, and the new one.
+type heads struct{ current, trained *head.Head }
+
 // score measures both heads on the validation and held-out rows. The logits of one set at a time are in memory.
-func (r *trainResult) score(f trainFlags, d *dataset.Data, gemm head.GEMM, current, trained *head.Head) error {
-	r.Rows, r.trained = d.Rows, trained
+func (r *Result) score(o *Options, d *dataset.Data, gemm head.GEMM, h heads) error {
+	r.Rows, r.trained = d.Rows, h.trained
 	if r.Auto == nil {
-		t, err := offline.BestTemperature(trained, d.Valid, gemm)
+		t, err := offline.BestTemperature(h.trained, d.Valid, gemm)
 		if err != nil {
 			return fmt.Errorf("temperature of the validation rows: %w", err)
 		}
-		if r.Temperature = t; f.temper {
-			r.trained, r.Tempered = trained.Tempered(t), true
+		if r.Temperature = t; o.Temper {
+			r.trained, r.Tempered = h.trained.Tempered(t), true
 		}
 	}
-	opt := metric.Options{Bins: f.metricBins, Seed: f.set.Seed}
+	opt := metric.Options{Bins: o.MetricBins, Seed: o.Data.Seed}
 	var err error
-	if r.Validation, err = offline.ScoreHeads(current, r.trained, d.Valid, gemm, opt); err != nil || d.Hold == nil {
+	if r.Validation, err = offline.ScoreHeads(h.current, r.trained, d.Valid, gemm, opt); err != nil || d.Hold == nil {
 		return err
 	}
-	held, err := offline.ScoreHeads(current, r.trained, d.Hold, gemm, opt)
+	held, err := offline.ScoreHeads(h.current, r.trained, d.Hold, gemm, opt)
 	r.Holdout = &held
 	return err
 }
 
-// trainFiles are what -o gets; the report comes last, so that it says that the others are whole.
-var trainFiles = []string{"head.safetensors", "head.onnx", "curves.png", "report.json"}
+// outputs are what -o gets; the report comes last, so that it says that the others are whole.
+var outputs = []string{"head.safetensors", "head.onnx", "curves.png", "report.json"}
 
 // write puts the head, its curves and the report into the directory of -o.
-func (r *trainResult) write(f trainFlags) error {
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
+func (r *Result) write(o *Options) error {
+	if err := os.MkdirAll(o.Output, 0o755); err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
 	meta := map[string]string{"plumbline.recipe": r.Recipe, "plumbline.backend": r.Backend,
 		"plumbline.nll": strconv.FormatFloat(r.Validation.After.NLL, 'g', 6, 64)}
-	for i, make := range []func(io.Writer) error{
+	for i, write := range []func(io.Writer) error{
 		func(w io.Writer) error { return artefact.WriteSafetensors(w, r.trained, meta) },
-		func(w io.Writer) error {
-			const temperature = 1 // that of the report is in the weights, or left to whoever serves
-			b, err := artefact.ONNX(r.trained, temperature, meta)
-			if err == nil {
-				_, err = w.Write(b)
-			}
-			return err
-		},
+		func(w io.Writer) error { return r.onnx(w, meta) },
 		r.curves,
-		func(w io.Writer) error { return encodeJSON(w, r) },
+		r.report,
 	} {
-		file := filepath.Join(f.out, trainFiles[i])
-		err := offline.ReplaceFile(file, f.force, func(temporary string) error { return writeThrough(temporary, make) })
+		file := filepath.Join(o.Output, outputs[i])
+		err := offline.ReplaceFile(file, o.Force, func(temporary string) error { return writeThrough(temporary, write) })
 		if err != nil {
 			return fmt.Errorf("-o %s: %w", file, err)
 		}
 	}
 	return nil
+}
+
+func (r *Result) onnx(w io.Writer, meta map[string]string) error {
+	const temperature = 1 // that of the report is in the weights, or left to whoever serves
+	b, err := artefact.ONNX(r.trained, temperature, meta)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
+}
+
+func (r *Result) report(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
 }
 
 func writeThrough(file string, write func(io.Writer) error) (err error) {
@@ -107,23 +121,21 @@ func writeThrough(file string, write func(io.Writer) error) (err error) {
 	return write(w)
 }
 
-func (r *trainResult) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return encodeJSON(w, r)
-	}
+// Print writes the result as text.
+func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d features, %d classes; %s\n", r.File, r.D, r.K, r.Rows)
-	fmt.Fprintf(w, "%s on %s (%s), %s\n", r.Recipe, r.Backend, r.BLAS, formatSeconds(r.Seconds))
+	fmt.Fprintf(w, "%s on %s (%s), %s\n", r.Recipe, r.Backend, r.BLAS, texttable.Seconds(r.Seconds))
 	if err := r.printTraining(w); err != nil {
 		return err
 	}
 	what := map[bool]string{true: "in the weights", false: "not applied; --temper does"}
 	fmt.Fprintf(w, "temperature of the validation rows: %.4g, %s\n", r.Temperature, what[r.Tempered])
 	lines := [][]string{{"", "before", "after", "difference"}}
-	lines = append(lines, scoreLines(&r.Validation, "validation")...)
+	lines = append(lines, r.Validation.Lines("validation")...)
 	if r.Holdout != nil {
-		lines = append(lines, scoreLines(r.Holdout, "held out")...)
+		lines = append(lines, r.Holdout.Lines("held out")...)
 	}
-	if err := newTable(w).print(lines, 1); err != nil {
+	if err := texttable.Print(w, lines, 1); err != nil {
 		return err
 	}
 	if r.Output != "" {
@@ -132,7 +144,7 @@ func (r *trainResult) print(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-func (r *trainResult) printTraining(w io.Writer) error {
+func (r *Result) printTraining(w io.Writer) error {
 	if r.Auto == nil {
 		t := r.Training
 		stopped := ""
@@ -148,9 +160,10 @@ func (r *trainResult) printTraining(w io.Writer) error {
 			lines = append(lines, []string{s.Name, "failed"})
 			continue
 		}
-		lines = append(lines, []string{s.Name, formatNLL(s.NLL), formatShort(s.Accuracy), fmt.Sprintf("%+.5f", s.Paired.Mean), fmt.Sprintf("%.5f", 2*s.Paired.SE)})
+		lines = append(lines, []string{s.Name, texttable.NLL(s.NLL), texttable.Short(s.Accuracy),
+			fmt.Sprintf("%+.5f", s.Paired.Mean), fmt.Sprintf("%.5f", 2*s.Paired.SE)})
 	}
-	if err := newTable(w).print(lines, 1); err != nil {
+	if err := texttable.Print(w, lines, 1); err != nil {
 		return err
 	}
 	for _, s := range r.Auto.Tried {
@@ -162,30 +175,8 @@ func (r *trainResult) printTraining(w io.Writer) error {
 	return err
 }
 
-func scoreLines(s *offline.HeadScores, rows string) [][]string {
-	value := func(f func(metric.Report) string) []string {
-		before := "-"
-		if s.Before != nil {
-			before = f(*s.Before)
-		}
-		return []string{before, f(s.After)}
-	}
-	line := func(name string, f func(metric.Report) string) []string { return append([]string{name}, value(f)...) }
-	nll := line("nll, "+rows, func(r metric.Report) string { return formatNLL(r.NLL) })
-	if s.Difference != nil {
-		nll = append(nll, formatDifference(*s.Difference))
-	}
-	return [][]string{nll,
-		line("accuracy", func(r metric.Report) string { return formatShort(r.Accuracy) }),
-		line("ece", func(r metric.Report) string { return formatShort(r.ECE) }),
-		line("  95 % interval", func(r metric.Report) string { return formatInterval(r.ECELo, r.ECEHi) }),
-		line("  if calibrated", func(r metric.Report) string { return formatShort(r.ECENull) }),
-		line("aurc", func(r metric.Report) string { return formatShort(r.AURC) }),
-	}
-}
-
 // curves draws a row of panels for each training as PNG.
-func (r *trainResult) curves(w io.Writer) error {
+func (r *Result) curves(w io.Writer) error {
 	var page [][]*plot.Panel
 	if r.Training != nil {
 		page = append(page, diagram.Training(r.Recipe, r.Training))

@@ -22,7 +22,8 @@ type controlFlags struct {
 }
 
 func (f *controlFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urls, "url", nil, "`address` of a process, such as http://host:8080; may be repeated (default: http.listen of the configuration)")
+	cmd.Flags().StringArrayVar(&f.urls, "url", nil, "`address` of a process, such as http://host:8080; "+
+		"may be repeated (default: http.listen of the configuration)")
 	cmd.Flags().StringVar(&f.user, "user", "", "user `name` of http.web_config_file")
 	cmd.Flags().StringVar(&f.passwordFile, "password-file", "", "`file` with the password")
 	cmd.Flags().StringVar(&f.ca, "ca-file", "", "PEM `file` of the authorities to trust")
@@ -34,15 +35,16 @@ func newPauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Make running processes stop reading, and keep their partitions",
-		Long: "pause makes processes stop reading: they keep their partitions, take a checkpoint and write its outputs.\n" +
-			"They need http.control: true. A process is paused until `plumbline resume`, or until it ends.",
-		Example: "  plumbline pause --url http://10.0.0.7:8080 --url http://10.0.0.8:8080 --why 'broker upgrade' --wait 1m",
-		Args:    usageArgs(cobra.NoArgs),
+		Long:  help("pause"),
+		Example: "  plumbline pause --url http://10.0.0.7:8080 --url http://10.0.0.8:8080 --why 'broker upgrade' " +
+			"--wait 1m",
+		Args: usageArgs(cobra.NoArgs),
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&why, "why", "", "`reason`, shown in the status")
 	cmd.Flags().StringVar(&by, "by", userName(), "`name` of who asks, where no --user says so")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait so long until everything that was read is in checkpoints; 0: not")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0,
+		"wait so long until everything that was read is in checkpoints; 0: not")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return f.each(cmd, "pause", url.Values{"by": {by}, "why": {why}})
 	}
@@ -79,14 +81,7 @@ func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) e
 	}
 	var answers []pauseAnswer
 	for _, u := range urls {
-		a, err := post(cmd.Context(), client, u, what, query)
-		for deadline := time.Now().Add(f.wait); err == nil && f.wait > 0 && a.Paused != nil && !a.Paused.Settled; time.Sleep(100 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				err = fmt.Errorf("%s is paused, but not everything is in checkpoints after %s", u, f.wait)
-				break
-			}
-			a, err = post(cmd.Context(), client, u, what, query)
-		}
+		a, err := f.settle(u, func() (pauseAnswer, error) { return post(cmd.Context(), client, u, what, query) })
 		if err != nil {
 			return err
 		}
@@ -100,9 +95,25 @@ func (f *controlFlags) each(cmd *cobra.Command, what string, query url.Values) e
 			printf(cmd, "%s reads\n", a.URL)
 			continue
 		}
-		printf(cmd, "%s is paused since %s by %q: %s (settled: %v)\n", a.URL, a.Paused.Since.Format(time.RFC3339), a.Paused.By, a.Paused.Why, a.Paused.Settled)
+		printf(cmd, "%s is paused since %s by %q: %s (settled: %v)\n", a.URL, a.Paused.Since.Format(time.RFC3339),
+			a.Paused.By, a.Paused.Why, a.Paused.Settled)
 	}
 	return nil
+}
+
+// settle asks a process again and again until it is settled, for as long as --wait says.
+func (f *controlFlags) settle(process string, ask func() (pauseAnswer, error)) (pauseAnswer, error) {
+	const pause = 100 * time.Millisecond
+	a, err := ask()
+	deadline := time.Now().Add(f.wait)
+	for err == nil && f.wait > 0 && a.Paused != nil && !a.Paused.Settled {
+		if time.Now().After(deadline) {
+			return a, fmt.Errorf("%s is paused, but not everything is in checkpoints after %s", process, f.wait)
+		}
+		a, err = ask()
+		time.Sleep(pause)
+	}
+	return a, err
 }
 
 // bases are the addresses of the processes to ask: those of --url, else that of the configuration.
@@ -119,7 +130,8 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 	}
 	bases := make([]string, len(f.urls))
 	for i, text := range f.urls {
-		if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, usageErrorf("--url %q: must be http://host:port or https://host:port", text)
 		}
 		bases[i] = strings.TrimSuffix(text, "/")
@@ -130,14 +142,16 @@ func (f *controlFlags) bases(cmd *cobra.Command) ([]string, error) {
 // client is what asks, as the user of the flags.
 func (f *controlFlags) client() (*control.Client, error) {
 	if (f.user == "") != (f.passwordFile == "") {
-		return nil, usageErrorf("--user %q, --password-file %q: both or neither must be given", f.user, f.passwordFile)
+		return nil, usageErrorf("--user %q, --password-file %q: both or neither must be given", f.user,
+			f.passwordFile)
 	}
 	return control.New(f.ca, f.user, f.passwordFile)
 }
 
 func post(ctx context.Context, c *control.Client, base, what string, query url.Values) (pauseAnswer, error) {
 	a := pauseAnswer{URL: base}
-	if err := c.Do(ctx, control.Request{Method: http.MethodPost, Base: base, Path: what, Query: query}, &a); err != nil {
+	err := c.Do(ctx, control.Request{Method: http.MethodPost, Base: base, Path: what, Query: query}, &a)
+	if err != nil {
 		return a, fmt.Errorf("%s: %w", what, err)
 	}
 	return a, nil

@@ -19,14 +19,10 @@ import (
 func newDemoCommand() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, with a broker and a model of its own",
-		Long: "demo starts a Kafka broker in this process, trains a small classifier of handwritten digits, streams its logits\n" +
-			"and late labels, and runs the pipeline of `plumbline run` on them. At 40 % of the run the images change. The exit code\n" +
-			"is 0 if the alarm fires after the change and not before it, a calibrator is published that at least halves the ECE,\n" +
-			"and a new head is requested, trained on the rows since the change, and found better as a shadow; else it is 1.\n" +
-			"Event time starts at a fixed date and runs 20 times as fast as the clock: --for and --seed alone decide the results\n" +
-			"on processors of one kind: the bits of a trained head depend on the kind.",
+		Use: "demo",
+		Short: "Show the whole loop in one minute: a shift, the alarm, the refit, a new head, " +
+			"with a broker and a model of its own",
+		Long: help("demo"),
 		Args: usageArgs(cobra.NoArgs),
 	}
 	flags := cmd.Flags()
@@ -34,7 +30,8 @@ func newDemoCommand() *cobra.Command {
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the model, of the order of the images and of how they are changed")
 	flags.BoolVar(&o.Headless, "headless", false, "serve no page")
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`address` of the page; where it is taken, a free port")
-	flags.StringVar(&o.Dir, "dir", "", "empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
+	flags.StringVar(&o.Dir, "dir", "",
+		"empty `directory` for broker, checkpoints and log, which is kept; default: a temporary one")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("config") {
 			return usageErrorf("--config: the demo has a configuration of its own")

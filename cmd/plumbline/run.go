@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,11 +16,7 @@ func newRunCommand() *cobra.Command {
 		Short: "Run the pipeline on Kafka until a signal ends it",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			log, err := newLogger(cmd)
+			cfg, log, err := setup(cmd)
 			if err != nil {
 				return err
 			}
@@ -30,14 +24,13 @@ func newRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
 			rt := engine.New(cfg, log)
 			rt.Restoring = heap.Grows
-			return rt.Run(ctx, which)
+			return rt.Run(cmd.Context(), which)
 		},
 	}
-	cmd.Flags().StringVar(&stages, "stages", "all", "`stages` to run: all, or some of shards, models and repartition, with commas")
+	cmd.Flags().StringVar(&stages, "stages", "all",
+		"`stages` to run: all, or some of shards, models and repartition, with commas")
 	return cmd
 }
 
@@ -55,7 +48,8 @@ func parseStages(s string) (engine.Stages, error) {
 		case "repartition":
 			out.Repartition = true
 		default:
-			return engine.Stages{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition with commas", s)
+			return engine.Stages{}, usageErrorf("--stages %q: must be all, or some of shards, models and repartition "+
+				"with commas", s)
 		}
 	}
 	return out, nil

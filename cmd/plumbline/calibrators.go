@@ -1,0 +1,255 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+	"github.com/plumbline/plumbline/internal/control"
+	"github.com/plumbline/plumbline/internal/engine"
+	"github.com/plumbline/plumbline/internal/offline"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+	"github.com/plumbline/plumbline/sinks/registry"
+)
+
+func newCalibratorsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "calibrators",
+		Short: "List a model's calibrators and decisions; pin, publish, roll back",
+		Long:  help("calibrators"),
+	}
+	group(cmd)
+	cmd.AddCommand(
+		newCalibratorsList(),
+		newDecisionCommand(pipeline.ActionPin,
+			"Keep what is in force, or put --revision in force and keep it: no refit, no rollback"),
+		newDecisionCommand(pipeline.ActionUnpin, "Withdraw a pin: allow refits and rollbacks again"),
+		newDecisionCommand(pipeline.ActionRollback,
+			"Put the calibrator before the one in force, or --revision, in force again"),
+		newDecisionCommand(pipeline.ActionPublish,
+			"Put the calibrator of FILE in force, as `plumbline fit` writes it"),
+	)
+	return cmd
+}
+
+// orderFlags are those of an order and of the process that it goes through.
+type orderFlags struct {
+	controlFlags
+	version, by, why string
+	revision         int
+}
+
+func newDecisionCommand(action, short string) *cobra.Command {
+	var f orderFlags
+	use, args := action+" MODEL", 1
+	if action == pipeline.ActionPublish {
+		use, args = action+" FILE MODEL", 2
+	}
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  usageArgs(cobra.ExactArgs(args)),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runDecision(cmd, action, args, f) },
+	}
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.version, "model-version", "", "`version` of the model, where it has several")
+	flags.StringVar(&f.why, "why", "", "`reason`, kept with the decision")
+	flags.StringVar(&f.by, "by", userName(), "`name` of who decides, where no --user says so")
+	flags.DurationVar(&f.wait, "wait", 0,
+		"wait so long for what the model task makes of it, and fail where that is a refusal; 0: not")
+	if action == pipeline.ActionPin || action == pipeline.ActionRollback {
+		flags.IntVar(&f.revision, "revision", 0, "`revision` to put in force")
+	}
+	return cmd
+}
+
+// runDecision has args MODEL, or FILE and MODEL.
+func runDecision(cmd *cobra.Command, action string, args []string, f orderFlags) error {
+	if f.why = strings.TrimSpace(f.why); f.why == "" {
+		return usageErrorf("--why: must say why")
+	}
+	if cmd.Flags().Changed("revision") && f.revision < 1 {
+		return usageErrorf("--revision %d: must be a whole number from 1", f.revision)
+	}
+	var body []byte
+	if action == pipeline.ActionPublish {
+		c, err := offline.ReadCalibrator(args[0])
+		if err != nil {
+			return err
+		}
+		if body, err = calibrator.Encode(c); err != nil {
+			return err
+		}
+	}
+	return f.order(cmd, action, args[len(args)-1], body)
+}
+
+func (f *orderFlags) order(cmd *cobra.Command, action, model string, body []byte) error {
+	q := url.Values{"why": {f.why}, "by": {f.by}}
+	if f.version != "" {
+		q.Set("version", f.version)
+	}
+	if f.revision != 0 {
+		q.Set("revision", strconv.Itoa(f.revision))
+	}
+	var before map[string]bool
+	if f.wait > 0 {
+		var err error
+		if before, err = f.decided(cmd, model); err != nil {
+			return err
+		}
+	}
+	var a engine.OrderAnswer
+	path := "models/" + url.PathEscape(model) + "/calibrators/" + action
+	err := f.ask(cmd, control.Request{Method: http.MethodPost, Path: path, Query: q, Body: body}, &a)
+	if err != nil {
+		return err
+	}
+	if f.wait > 0 {
+		return f.await(cmd, &a, before)
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, a)
+	}
+	printf(cmd, "%s of %s/%s by %s is on its way (order %s): plumbline calibrators list %s\n", a.Action, a.Model,
+		a.Version, a.By, a.ID, model)
+	return nil
+}
+
+// decisions are the newest decisions about a model's calibrators, oldest first, as records.
+func (f *orderFlags) decisions(cmd *cobra.Command, model string) ([]json.RawMessage, error) {
+	var a struct {
+		Calibrators []json.RawMessage `json:"calibrators"`
+	}
+	q := url.Values{"model": {model}, "limit": {"200"}}
+	err := f.ask(cmd, control.Request{Method: http.MethodGet, Path: "calibrators", Query: q}, &a)
+	return a.Calibrators, err
+}
+
+// decided is what had been decided before an order.
+func (f *orderFlags) decided(cmd *cobra.Command, model string) (map[string]bool, error) {
+	records, err := f.decisions(cmd, model)
+	before := map[string]bool{}
+	for _, r := range records {
+		before[string(r)] = true
+	}
+	return before, err
+}
+
+// await waits until the model task has decided about an order: a decision of the same person for the same reason that
+// was not there before. A refusal is an error.
+func (f *orderFlags) await(cmd *cobra.Command, a *engine.OrderAnswer, before map[string]bool) error {
+	const pause = 200 * time.Millisecond
+	order := fmt.Sprintf("%s of %s/%s (order %s)", a.Action, a.Model, a.Version, a.ID)
+	for deadline := time.Now().Add(f.wait); ; {
+		records, err := f.decisions(cmd, a.Model)
+		if err != nil {
+			return fmt.Errorf("%s is on its way, and nobody says what came of it: %w", order, err)
+		}
+		for _, r := range records {
+			var c record.Calibrator
+			if before[string(r)] || json.Unmarshal(r, &c) != nil || !decides(&c, a) {
+				continue
+			}
+			if registry.Refused(&c) {
+				return fmt.Errorf("%s: %s", order, c.Outcome)
+			}
+			if jsonOutput(cmd) {
+				return printJSON(cmd, r)
+			}
+			printf(cmd, "%s/%s: %s, revision %d from %s on\n", a.Model, a.Version, c.Outcome, c.Revision,
+				c.EffectiveFrom)
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is on its way, and no decision about it has come within %s", order, f.wait)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// decides reports whether a decision is about an order.
+func decides(c *record.Calibrator, a *engine.OrderAnswer) bool {
+	return c.Version == a.Version && c.By == a.By && c.Why == a.Why &&
+		strings.Contains(" "+c.Outcome, " "+a.Action+" by ")
+}
+
+func newCalibratorsList() *cobra.Command {
+	var f orderFlags
+	limit := 100
+	cmd := &cobra.Command{
+		Use:   "list MODEL",
+		Short: "Decisions about a model's calibrators, oldest first",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE:  func(cmd *cobra.Command, args []string) error { return f.list(cmd, args[0], limit) },
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.version, "model-version", "", "`version` of the model; default: all")
+	cmd.Flags().IntVar(&limit, "limit", limit, "newest so many")
+	return cmd
+}
+
+func (f *orderFlags) list(cmd *cobra.Command, model string, limit int) error {
+	if limit < 1 {
+		return usageErrorf("--limit %d: must be 1 or more", limit)
+	}
+	q := url.Values{"model": {model}, "limit": {strconv.Itoa(limit)}}
+	if f.version != "" {
+		q.Set("version", f.version)
+	}
+	var a struct {
+		Calibrators []record.Calibrator `json:"calibrators"`
+	}
+	if err := f.ask(cmd, control.Request{Method: http.MethodGet, Path: "calibrators", Query: q}, &a); err != nil {
+		return err
+	}
+	if jsonOutput(cmd) {
+		return printJSON(cmd, a)
+	}
+	if len(a.Calibrators) == 0 {
+		printf(cmd, "no decisions about %s\n", strings.TrimSuffix(model+"/"+f.version, "/"))
+	}
+	for i := range a.Calibrators {
+		printDecision(cmd, &a.Calibrators[i])
+	}
+	return nil
+}
+
+func printDecision(cmd *cobra.Command, c *record.Calibrator) {
+	who, pinned := "", ""
+	if c.By != "" || c.Why != "" {
+		who = fmt.Sprintf(" (%s: %s)", c.By, c.Why)
+	}
+	if c.Pinned {
+		pinned = " pinned"
+	}
+	printf(cmd, "%s  %s/%s  revision %d%s  %s  %s%s\n", c.DecidedAt, c.Model, c.Version, c.Revision, pinned, c.Reason,
+		c.Outcome, who)
+	if e := &c.Evidence; e.FitDigest != "" {
+		printf(cmd, "    fitted on %d rows, %s to %s, begun %s: %s, by %s\n", e.FitRows, e.FitFrom, e.FitTo, e.FitBegan,
+			e.FitDigest, c.Build)
+	}
+}
+
+// ask sends a request to the process of the flags, the first where there are several.
+func (f *controlFlags) ask(cmd *cobra.Command, r control.Request, answer any) error {
+	bases, err := f.bases(cmd)
+	if err != nil {
+		return err
+	}
+	r.Base = bases[0]
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	return client.Do(cmd.Context(), r, answer)
+}

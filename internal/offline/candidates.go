@@ -1,0 +1,106 @@
+package offline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/calib/calibrator"
+)
+
+// Choice is what the flags --method, --skip and --loss-scaling of plumbline fit ask for.
+type Choice struct{ Method, Skip, LossScaling string }
+
+// UnknownMethodError is a name of a flag that no method has.
+type UnknownMethodError struct{ Flag, Name string }
+
+// Error implements error.
+func (e UnknownMethodError) Error() string {
+	return fmt.Sprintf("--%s %q: unknown method", e.Flag, e.Name)
+}
+
+// Candidates are the methods that are asked for, in their order, each once.
+func (c Choice) Candidates() ([]string, error) {
+	if c.LossScaling != "off" && c.LossScaling != "on" && c.LossScaling != "both" {
+		return nil, fmt.Errorf("--loss-scaling %q: allowed are off, on and both", c.LossScaling)
+	}
+	asked, err := c.asked()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range asked {
+		forms, err := c.forms(name, len(asked) > 1)
+		if err != nil {
+			return nil, err
+		}
+		for _, form := range forms {
+			if !slices.Contains(names, form) {
+				names = append(names, form)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("--skip %s: no method is left", c.Skip)
+	}
+	return names, nil
+}
+
+// asked are the names of --method without those of --skip.
+func (c Choice) asked() ([]string, error) {
+	all := c.Method == "all"
+	asked := strings.Split(c.Method, ",")
+	if all {
+		asked = MethodNames()
+	}
+	if c.Skip == "" {
+		return asked, nil
+	}
+	if !all {
+		return nil, fmt.Errorf("--skip: needs --method all")
+	}
+	for name := range strings.SplitSeq(c.Skip, ",") {
+		if !slices.Contains(asked, name) {
+			return nil, UnknownMethodError{"skip", name}
+		}
+		asked = slices.DeleteFunc(asked, func(s string) bool { return s == name })
+	}
+	return asked, nil
+}
+
+// forms are a method as it is, with class-wise loss scaling, or both. One of several is left as it is where it cannot
+// be scaled.
+func (c Choice) forms(name string, several bool) ([]string, error) {
+	m, err := calibrator.Lookup(name)
+	scaled := name + calibrator.Suffix
+	switch {
+	case err != nil:
+		return nil, UnknownMethodError{"method", name}
+	case strings.HasSuffix(name, calibrator.Suffix) || c.LossScaling == "off" || !m.Scalable && several:
+		return []string{name}, nil
+	case !m.Scalable:
+		return nil, fmt.Errorf("--loss-scaling %s: not for %s, allowed are %s", c.LossScaling, name,
+			strings.Join(ScalableNames(), ", "))
+	case c.LossScaling == "both":
+		return []string{name, scaled}, nil
+	}
+	return []string{scaled}, nil
+}
+
+// MethodNames are the names of all methods, without those that are scaled.
+func MethodNames() (names []string) {
+	for _, m := range calibrator.Methods() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// ScalableNames are those of the methods that class-wise loss scaling can wrap.
+func ScalableNames() (names []string) {
+	for _, m := range calibrator.Methods() {
+		if m.Scalable {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
