@@ -3,11 +3,14 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/sinks/history"
 )
@@ -134,6 +137,26 @@ func Server(addr string, handler http.Handler) *http.Server {
 	}
 	s.RegisterOnShutdown(cancel)
 	return s
+}
+
+// Serve has g run a server until ctx is done; answers under way then have two seconds.
+func Serve(ctx context.Context, g *errgroup.Group, srv *http.Server, serve func() error) {
+	g.Go(func() error {
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		const patience = 2 * time.Second
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		if err := srv.Shutdown(stop); err != nil {
+			return srv.Close() // event streams never end by themselves
+		}
+		return nil
+	})
 }
 
 func (a *api) healthy(w http.ResponseWriter, _ *http.Request) {

@@ -121,7 +121,7 @@ func TestApplyInChunks(t *testing.T) {
 	}
 	rows := 0
 	got := make([]float64, len(r.F32))
-	if err := Apply(c, got, r.F32, r.K, false, func(n int) { rows += n }); err != nil {
+	if err := Apply(c, got, Scores[float32]{r.F32, r.K, false}, func(n int) { rows += n }); err != nil {
 		t.Fatal(err)
 	}
 	if rows != len(r.Labels) {
@@ -137,10 +137,10 @@ func TestApplyInChunks(t *testing.T) {
 			t.Fatalf("row %d: got %v, want %v", i, got[i*r.K:(i+1)*r.K], p)
 		}
 	}
-	if err := Apply(c, r.F32, r.F32, r.K, false, nil); err != nil || float64(r.F32[5]) != float64(float32(got[5])) {
+	if err := Apply(c, r.F32, Scores[float32]{r.F32, r.K, false}, nil); err != nil || float64(r.F32[5]) != float64(float32(got[5])) {
 		t.Errorf("in place: got %v, %v, want %v", r.F32[5], err, got[5])
 	}
-	if err := Apply(c, got, r.F32, 5, false, nil); err == nil {
+	if err := Apply(c, got, Scores[float32]{r.F32, 5, false}, nil); err == nil {
 		t.Error("rows of another K were accepted")
 	}
 }

@@ -57,15 +57,23 @@ func Fit(method string, r metric.Rows, opt calibrator.Options) (calibrator.Calib
 	return calibrator.Fit(method, calibrator.NewData(r.F32, r.K, r.Labels, r.W), opt)
 }
 
+// Scores are n×K logits, or probabilities.
+type Scores[T kernel.Float] struct {
+	Z     []T
+	K     int
+	Probs bool
+}
+
 // chunkScores is roughly how many scores Apply gives a worker at once.
 const chunkScores = 1 << 18
 
-// Apply writes the probabilities of n×k scores to dst with calibrator.ApplyRows, on all processors. If done is not nil,
-// it is called with the number of rows that have become ready, one call at a time. dst and z may be the same slice.
-func Apply[D, T kernel.Float](c calibrator.Calibrator, dst []D, z []T, k int, probs bool, done func(rows int)) error {
+// Apply writes the probabilities of scores to dst with calibrator.ApplyRows, on all processors. If done is not nil, it is
+// called with the number of rows that have become ready, one call at a time. dst and the scores may be the same slice.
+func Apply[D, T kernel.Float](c calibrator.Calibrator, dst []D, s Scores[T], done func(rows int)) error {
+	z, k := s.Z, s.K
 	chunk := max(chunkScores/max(k, 1), 1) * max(k, 1)
 	if len(z) <= chunk {
-		return calibrator.ApplyRows(c, dst, z, k, probs)
+		return calibrator.ApplyRows(c, dst, z, k, s.Probs)
 	}
 	var (
 		mu    sync.Mutex
@@ -86,7 +94,7 @@ func Apply[D, T kernel.Float](c calibrator.Calibrator, dst []D, z []T, k int, pr
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for from, to := take(); from < to; from, to = take() {
-				err := calibrator.ApplyRows(c, dst[from:to], z[from:to], k, probs)
+				err := calibrator.ApplyRows(c, dst[from:to], z[from:to], k, s.Probs)
 				mu.Lock()
 				if first == nil {
 					first = err
@@ -108,9 +116,9 @@ func Calibrate(c calibrator.Calibrator, r metric.Rows) (metric.Rows, error) {
 	out.F64 = make([]float64, max(len(r.F32), len(r.F64)))
 	var err error
 	if r.F64 != nil {
-		err = Apply(c, out.F64, r.F64, r.K, r.Probs, nil)
+		err = Apply(c, out.F64, Scores[float64]{r.F64, r.K, r.Probs}, nil)
 	} else {
-		err = Apply(c, out.F64, r.F32, r.K, r.Probs, nil)
+		err = Apply(c, out.F64, Scores[float32]{r.F32, r.K, r.Probs}, nil)
 	}
 	return out, err
 }

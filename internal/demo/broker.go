@@ -31,7 +31,8 @@ func openDir(path string) (dir string, done func(), err error) {
 		return "", nil, err
 	}
 	if len(entries) > 0 {
-		return "", nil, UsageError{fmt.Errorf("--dir %q: is not empty (it holds %q): must be an empty directory or a new one", path, entries[0].Name())}
+		return "", nil, UsageError{fmt.Errorf("--dir %q: is not empty (it holds %q): must be an empty directory or "+
+			"a new one", path, entries[0].Name())}
 	}
 	return path, func() {}, nil
 }

@@ -144,7 +144,8 @@ func checkClosed(t *testing.T, r Result) {
 	}
 	if raw, cal := *refitted.Raw.ECE, *refitted.Calibrated.ECE; !(cal < raw/2) ||
 		refitted.Raw.N != refitted.Calibrated.N || refitted.Raw.N < 1000 {
-		t.Errorf("seed %d: after the refit raw %.4f of %d rows, calibrated %.4f of %d; want below half, of the same 1000 or more",
+		t.Errorf("seed %d: after the refit raw %.4f of %d rows, calibrated %.4f of %d; want below half, "+
+			"of the same 1000 or more",
 			r.Seed, raw, refitted.Raw.N, cal, refitted.Calibrated.N)
 	}
 	for _, m := range []Metric{before.Raw, before.Calibrated, shifted.Raw, shifted.Calibrated, refitted.Raw,
@@ -282,7 +283,8 @@ func (w *cancelWriter) Write(p []byte) (int, error) {
 
 // TestLines: on a terminal no line is wider than it is, none loses a word, and the stamp stands once.
 func TestLines(t *testing.T) {
-	const text = "ALARM firing: the model is overconfident beyond the tolerance, by its own estimate since 00:08:20; evidence e^23, bound e^17"
+	const text = "ALARM firing: the model is overconfident beyond the tolerance, by its own estimate since 00:08:20; " +
+		"evidence e^23, bound e^17"
 	for _, width := range []int{0, 29, 30, 60, 61, 80, 500} {
 		var b bytes.Buffer
 		l := &Lines{W: &b, Colour: true, Width: width}

@@ -85,7 +85,8 @@ func (d *runner) gate(ctx context.Context) hold {
 				return nil
 			}
 			if time.Since(began) > stuck {
-				return fmt.Errorf("the row of %s has been held back for %v: no decision, or no head; see plumbline.log in --dir", ts.Format(time.TimeOnly), stuck)
+				return fmt.Errorf("the row of %s has been held back for %v: no decision, or no head; "+
+					"see plumbline.log in --dir", ts.Format(time.TimeOnly), stuck)
 			}
 			select {
 			case <-ctx.Done():
@@ -146,7 +147,8 @@ func (s *story) judged(v record.Verdict, at time.Time) {
 	}
 	s.verdict = &v
 	e := &v.Evidence
-	s.lines.at(at, "%s: the shadow %s, on the same %d rows: accuracy %s -> %s, NLL %.4f -> %.4f, ECE %s -> %s; evidence e^%.0f, bound e^3",
+	s.lines.at(at, "%s: the shadow %s, on the same %d rows: accuracy %s -> %s, NLL %.4f -> %.4f, ECE %s -> %s; "+
+		"evidence e^%.0f, bound e^3",
 		s.lines.mark("HEAD "+v.State), v.ShadowVersion, e.Rows, percent(&e.Serving.Accuracy),
 		percent(&e.Shadow.Accuracy), e.Serving.NLL, e.Shadow.NLL,
 		percent(&e.Serving.ECE), percent(&e.Shadow.ECE), e.LogEBetter)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -54,18 +55,23 @@ func Run(ctx context.Context, o Options, lines *Lines, report func(Result) error
 	if err := d.train(ctx); err != nil {
 		return Result{}, err
 	}
-	cluster, err := startBroker(dir)
+	return d.withBroker(ctx, log, report)
+}
+
+// withBroker starts the broker, and what stands on it.
+func (d *runner) withBroker(ctx context.Context, log *slog.Logger, report func(Result) error) (Result, error) {
+	cluster, err := startBroker(d.dir)
 	if err != nil {
 		return Result{}, err
 	}
 	defer cluster.Close()
-	d.cfg = plan.config(cluster.ListenAddrs()[0], dir, "")
+	d.cfg = d.plan.config(cluster.ListenAddrs()[0], d.dir, "")
 	topics, err := makeTopics(ctx, d.cfg)
 	if err != nil {
 		return Result{}, err
 	}
-	lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics,
-		d.cfg.Kafka.Partitions, dir)
+	d.lines.plain("kafka at %s in this process: %d topics, %d partitions, data in %s", d.cfg.Kafka.Brokers[0], topics,
+		d.cfg.Kafka.Partitions, d.dir)
 
 	if err := writeHead(d.net, d.cfg); err != nil {
 		return Result{}, err
@@ -74,7 +80,7 @@ func Run(ctx context.Context, o Options, lines *Lines, report func(Result) error
 	if err := d.openPage(); err != nil {
 		return Result{}, err
 	}
-	d.story = newStory(plan, lines)
+	d.story = newStory(d.plan, d.lines)
 	d.engine.Listen = d.story.take
 	return d.withEngine(ctx, report)
 }
@@ -314,7 +320,8 @@ func (d *runner) summary(r *Result) {
 	}
 	if f := r.Finetune; f != nil && f.ShadowEvidence != nil {
 		e := f.ShadowEvidence
-		d.lines.plain("accuracy before the shift %s, after it %s, with the new head %s; NLL with the calibrator %.3f, with the new head %.3f",
+		d.lines.plain("accuracy before the shift %s, after it %s, with the new head %s; "+
+			"NLL with the calibrator %.3f, with the new head %.3f",
 			percent(&f.Reference), percent(&e.Serving.Accuracy), percent(&e.Shadow.Accuracy), e.Serving.NLL,
 			e.Shadow.NLL)
 	}

@@ -134,7 +134,8 @@ func (s *story) alert(a record.Alert, at time.Time) {
 	case ours && a.State == "firing" && a.InhibitedBy == "" && s.alarm == nil:
 		s.alarm = &a
 		s.alarmRows = s.labelled - s.atShift
-		s.lines.at(at, "%s: the model is %s beyond the tolerance, by its own estimate since %s; evidence e^%.0f, bound e^%.0f", s.lines.mark("ALARM firing"),
+		s.lines.at(at, "%s: the model is %s beyond the tolerance, by its own estimate since %s; "+
+			"evidence e^%.0f, bound e^%.0f", s.lines.mark("ALARM firing"),
 			a.Evidence.Direction, a.Since.Std().Format(time.TimeOnly), a.Value, a.Threshold)
 		s.lines.at(at, "%v and %d labelled rows after the shift; ECE of the %d rows since that estimate %s",
 			at.Sub(s.plan.Shift), s.alarmRows, a.Rows, percent(&a.ECE))

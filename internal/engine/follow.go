@@ -23,6 +23,17 @@ func (r *KafkaRun) tailSpec() kafkaio.TailSpec {
 	return kafkaio.TailSpec{Client: r.Client, MaxBytes: r.Config.Kafka.FetchMax, Log: r.Log}
 }
 
+// follow reads what every process needs: calibrators, heads, decisions. tuned is closed when it has all heads.
+func (r *KafkaRun) follow(ctx context.Context, g *errgroup.Group) (tuned <-chan struct{}, err error) {
+	if err := r.followCalibrators(ctx, g); err != nil {
+		return nil, err
+	}
+	if tuned, err = r.followTuning(ctx, g); err != nil {
+		return nil, err
+	}
+	return tuned, r.followPast(ctx, g)
+}
+
 // followCalibrators reads the compacted calibrators topic into the table that shards apply and the history behind the
 // page.
 func (r *KafkaRun) followCalibrators(ctx context.Context, g *errgroup.Group) error {

@@ -59,7 +59,8 @@ type notifyMetrics struct{ *notify.Counts }
 
 var (
 	descNotifications = prometheus.NewDesc("plumbline_notifications_total",
-		"Requests to Alertmanagers and deliveries to webhooks, by receiver (its host) and outcome: ok; failed is tried again; given_up is not.", []string{"to", "receiver", "outcome"}, nil)
+		"Requests to Alertmanagers and deliveries to webhooks, by receiver (its host) and outcome: ok; "+
+			"failed is tried again; given_up is not.", []string{"to", "receiver", "outcome"}, nil)
 	descNotifyDropped = prometheus.NewDesc("plumbline_notify_alerts_dropped_total",
 		"Alerts that nobody is told of: no room, or the record cannot be read.", []string{"reason"}, nil)
 )

@@ -51,17 +51,24 @@ func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
-				return r.repartition(ctx, u, id, p, sink, commit)
+				return r.repartition(ctx, relayed{u, id, p}, sink, commit)
 			})
 		})
 	}
 	return nil
 }
 
+// relayed is a partition of an unkeyed topic, and the group that reads it.
+type relayed struct {
+	unkeyed
+	group     string
+	partition int
+}
+
 // repartition works on one partition until ctx is done.
-func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p int, sink pipeline.Sink,
-	commit kafkaio.Commit) error {
-	next, err := kafkaio.Committed(ctx, r.Client, group, u.topic, p)
+func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sink, commit kafkaio.Commit) error {
+	p := u.partition
+	next, err := kafkaio.Committed(ctx, r.Client, u.group, u.topic, p)
 	if err != nil {
 		return err
 	}
@@ -69,17 +76,24 @@ func (r *KafkaRun) repartition(ctx context.Context, u unkeyed, group string, p i
 	if err != nil {
 		return err
 	}
-	src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: map[pipeline.Input]string{u.input: u.topic},
-		Partition: p,
-		Next:      map[pipeline.Input]int64{u.input: next}, MaxBytes: r.Config.Kafka.FetchMax,
-		IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: fencedCommit(commit), Gate: &r.gate, ReportPause: true,
-		Log: r.Log})
+	src := kafkaio.NewSource(kafkaio.Spec{
+		Client:      r.Client,
+		Topics:      map[pipeline.Input]string{u.input: u.topic},
+		Partition:   p,
+		Next:        map[pipeline.Input]int64{u.input: next},
+		MaxBytes:    r.Config.Kafka.FetchMax,
+		IdleTimeout: r.Config.EventTime.IdleTimeout,
+		Commit:      fencedCommit(commit),
+		Gate:        &r.gate,
+		ReportPause: true,
+		Log:         r.Log,
+	})
 	defer src.Close()
 	counts := pipeline.NewCounts()
-	convert := repartition.New(repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p),
-		Of: int32(max(of, p+1)), Targets: r.shards,
-		Decode: arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}, next,
-		pipeline.NewOut(counts), counts)
+	split := repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)),
+		Targets: r.shards,
+		Decode:  arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
+	convert := repartition.New(split, next, pipeline.NewOut(counts), counts)
 	status := &pipeline.RelayStatus{Partition: p}
 	name := taskName("repartition-"+u.input.String(), p)
 	r.add(name, status)

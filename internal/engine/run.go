@@ -70,17 +70,22 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if err := rt.ServeHTTP(ctx, g); err != nil {
 		return err
 	}
-	if err := r.followCalibrators(ctx, g); err != nil {
-		return err
-	}
-	tuned, err := r.followTuning(ctx, g)
+	tuned, err := r.follow(ctx, g)
 	if err != nil {
 		return err
 	}
-	if err := r.followPast(ctx, g); err != nil {
+	g.Go(func() error { return r.watchTopology(ctx, topics) })
+	if which.Models && tell {
+		g.Go(func() error { return r.runNotify(ctx, whom) })
+	}
+	if err := r.runStages(ctx, g, which, tuned); err != nil {
 		return err
 	}
-	g.Go(func() error { return r.watchTopology(ctx, topics) })
+	return rt.WaitFor(ctx, g)
+}
+
+// runStages joins the groups of the stages. Shards wait until the heads that they run have been read.
+func (r *KafkaRun) runStages(ctx context.Context, g *errgroup.Group, which Stages, tuned <-chan struct{}) error {
 	if which.Repartition {
 		if err := r.runRepartition(ctx, g); err != nil {
 			return err
@@ -98,11 +103,8 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	}
 	if which.Models {
 		g.Go(func() error { return r.runModels(ctx) })
-		if tell {
-			g.Go(func() error { return r.runNotify(ctx, whom) })
-		}
 	}
-	return rt.WaitFor(ctx, g)
+	return nil
 }
 
 // WaitFor waits for the end of g, and for no longer than the configured time once ctx is done.
@@ -115,7 +117,8 @@ func (rt *Engine) WaitFor(ctx context.Context, g *errgroup.Group) error {
 	select {
 	case err = <-done:
 	case <-late:
-		err = fmt.Errorf("not stopped within shutdown_timeout, %s: the last checkpoints may be missing; nothing is lost by it", rt.Config.ShutdownTimeout)
+		err = fmt.Errorf("not stopped within shutdown_timeout, %s: the last checkpoints may be missing; "+
+			"nothing is lost by it", rt.Config.ShutdownTimeout)
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			err = errors.Join(cause, err)
 		}
@@ -274,8 +277,8 @@ func fatal(err error) error {
 
 // added is the error where a rebalance shows partitions that were not there at the start.
 func (r *KafkaRun) added(topic string, p, was int) error {
-	return &kafkaio.FatalError{Err: fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process started: "+
-		"partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
+	return &kafkaio.FatalError{Err: fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process "+
+		"started: partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
 }
 
 func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,
@@ -302,19 +305,7 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 			return fmt.Errorf("http.listen %q: %w", rt.Config.HTTP.Listen, err)
 		}
 	}
-	var control web.Control
-	if rt.Config.HTTP.Control {
-		control = &rt.Pauser
-	}
-	handler := web.New(web.Deps{History: rt.History, Status: func() any { return rt.Status() }, Ready: rt.Ready,
-		Control: control, Orders: rt.orders, Heads: rt.headsAPI(), Past: rt.webPast(),
-		Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses,
-			append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...),
-		Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log), Log: rt.Log})
-	if rt.Config.HTTP.Pprof {
-		handler = withProfiles(handler)
-	}
-	srv := web.Server(rt.Config.HTTP.Listen, handler)
+	srv := web.Server(rt.Config.HTTP.Listen, rt.pages())
 	serve, scheme := srv.Serve, "http://"
 	if file := rt.Config.HTTP.WebConfig; file != "" {
 		if err := exporter.Validate(file); err != nil {
@@ -326,20 +317,31 @@ func (rt *Engine) ServeHTTP(ctx context.Context, g *errgroup.Group) error {
 		}
 	}
 	rt.Log.Info("serving", "url", scheme+l.Addr().String())
-	g.Go(func() error {
-		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		if err := srv.Shutdown(stop); err != nil {
-			return srv.Close() // event streams never end by themselves
-		}
-		return nil
-	})
+	web.Serve(ctx, g, srv, func() error { return serve(l) })
 	return nil
+}
+
+// pages are the page, the API, the metrics and, where configured, Go's profiles.
+func (rt *Engine) pages() http.Handler {
+	var control web.Control
+	if rt.Config.HTTP.Control {
+		control = &rt.Pauser
+	}
+	handler := web.New(web.Deps{
+		History: rt.History,
+		Status:  func() any { return rt.Status() },
+		Ready:   rt.Ready,
+		Control: control,
+		Orders:  rt.orders,
+		Heads:   rt.headsAPI(),
+		Past:    rt.webPast(),
+		Metrics: metrics.Handler(rt.History, rt.Config.HTTP.Slices, rt.taskStatuses,
+			append(rt.collectors(), heads.Metrics{Jobs: rt.Tuning.Jobs})...),
+		Calibrate: calibrate.New(LatestCalibrators{rt}, rt.Log),
+		Log:       rt.Log,
+	})
+	if rt.Config.HTTP.Pprof {
+		handler = withProfiles(handler)
+	}
+	return handler
 }

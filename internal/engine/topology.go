@@ -35,7 +35,8 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 			return t, kafkaclient.NoTopic(err)
 		}
 		if logits := t[0]; t[i].key == "labels" && t[i].partitions != logits.partitions {
-			return t, fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, so they need the same number",
+			return t, fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, "+
+				"so they need the same number",
 				logits.name, logits.partitions, t[i].name, t[i].partitions)
 		}
 	}
@@ -47,11 +48,12 @@ func sameTopology(group string, was, now topology) error {
 	for i := range was {
 		a, b := was[i], now[i]
 		if a.name != b.name {
-			return fmt.Errorf("topics.%s is %q, the state of group %s is of %q: set it back, or start from nothing with a new group and a new topics.panes", b.key, b.name, group, a.name)
+			return fmt.Errorf("topics.%s is %q, the state of group %s is of %q: set it back, "+
+				"or start from nothing with a new group and a new topics.panes", b.key, b.name, group, a.name)
 		}
 		if a.partitions != b.partitions {
-			return fmt.Errorf("topic %s has %d partitions, the state of group %s is of %d: %s. Make new topics for logits, labels and panes with the number you want, "+
-				"set their names and a new group, and let producers send there (docs/operations.md, Partitions)",
+			return fmt.Errorf("topic %s has %d partitions, the state of group %s is of %d: %s. "+
+				"Make new topics for logits, labels and panes with the number you want, set their names and a new group, and let producers send there (docs/operations.md, Partitions)",
 				b.name, b.partitions, group, a.partitions, moved[b.key])
 		}
 	}

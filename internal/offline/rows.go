@@ -89,29 +89,30 @@ func sliceColumn(t *table.Table, column string) ([]string, error) {
 
 // CalibrateTable replaces the scores by probabilities, in float32 unless double is true.
 func CalibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done func(rows int)) error {
-	scores32, scores64, probs := t.Scores32, t.Scores64, t.Probs
+	single := compare.Scores[float32]{Z: t.Scores32, K: t.K, Probs: t.Probs}
+	long := compare.Scores[float64]{Z: t.Scores64, K: t.K, Probs: t.Probs}
 	out := *t
 	var err error
 	switch {
-	case double && scores64 != nil:
-		out.Scores64 = make([]float64, len(scores64))
-		err = compare.Apply(c, out.Scores64, scores64, t.K, probs, done)
+	case double && long.Z != nil:
+		out.Scores64 = make([]float64, len(long.Z))
+		err = compare.Apply(c, out.Scores64, long, done)
 	case double:
-		out.Scores64, out.Scores32 = make([]float64, len(scores32)), nil
-		err = compare.Apply(c, out.Scores64, scores32, t.K, probs, done)
-	case scores64 != nil:
-		out.Scores32, out.Scores64 = make([]float32, len(scores64)), nil
-		err = compare.Apply(c, out.Scores32, scores64, t.K, probs, done)
+		out.Scores64, out.Scores32 = make([]float64, len(single.Z)), nil
+		err = compare.Apply(c, out.Scores64, single, done)
+	case long.Z != nil:
+		out.Scores32, out.Scores64 = make([]float32, len(long.Z)), nil
+		err = compare.Apply(c, out.Scores32, long, done)
 	default:
-		out.Scores32 = make([]float32, len(scores32))
-		err = compare.Apply(c, out.Scores32, scores32, t.K, probs, done)
+		out.Scores32 = make([]float32, len(single.Z))
+		err = compare.Apply(c, out.Scores32, single, done)
 	}
 	if err != nil {
 		return err
 	}
 	for at := 0; at < t.N*t.K; at += t.K { // a row that cannot be calibrated becomes NaN
-		if out.Scores32 != nil && out.Scores32[at] != out.Scores32[at] || out.Scores64 != nil &&
-			out.Scores64[at] != out.Scores64[at] {
+		if out.Scores32 != nil && out.Scores32[at] != out.Scores32[at] ||
+			out.Scores64 != nil && out.Scores64[at] != out.Scores64[at] {
 			if err := BadRow(t, false); err != nil {
 				return err
 			}

@@ -41,7 +41,8 @@ func lockDeviceFile(device int, dir string, log *slog.Logger) (free func(), err 
 		return func() {}, nil
 	}
 	if held {
-		return nil, fmt.Errorf("trainer.device %d: another trainer of this machine has it (%s is held); give each device one trainer", device, file)
+		return nil, fmt.Errorf("trainer.device %d: another trainer of this machine has it (%s is held); "+
+			"give each device one trainer", device, file)
 	}
 	return release, nil
 }

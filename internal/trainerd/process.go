@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/internal/config"
@@ -42,6 +42,7 @@ func Run(ctx context.Context, cfg config.Config, o Options, log *slog.Logger) er
 	return RunWith(ctx, cfg, o, runner, log)
 }
 
+// RunWith is Run with something else that trains.
 func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.Runner, log *slog.Logger) error {
 	client, _, err := kafkaclient.New(cfg.Kafka)
 	if err != nil {
@@ -62,30 +63,16 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 	if err != nil {
 		return err
 	}
+	p := &process{Service: service.New(options), log: log, ready: make(chan struct{})}
 	g, ctx := errgroup.WithContext(ctx)
-	svc := service.New(options)
-	ready := make(chan struct{})
-	take := func(read func([]byte) (service.Entry, error)) func(*pipeline.Record) error {
-		return func(r *pipeline.Record) error {
-			e, err := read(r.Value)
-			if err == nil {
-				svc.Take(ctx, e)
-			}
-			return err
-		}
+	if err := p.follow(ctx, g, client, cfg); err != nil {
+		return err
 	}
-	caughtUp := func() { svc.Take(ctx, service.Entry{CaughtUp: true}); close(ready) }
-	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: log}
-	topics := []kafkaio.Tailed{{Topic: cfg.Topics.Finetune, Take: take(service.ReadRequest)},
-		{Topic: cfg.Topics.Heads, Take: take(service.ReadHeads)}}
-	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
-		return kafkaclient.NoTopic(err)
-	}
-	if err := serveTrainer(ctx, g, o.Listen, svc, ready, log); err != nil {
+	if err := p.serve(ctx, g, o.Listen); err != nil {
 		return err
 	}
 	g.Go(func() error {
-		if err := svc.Run(ctx); err != nil || !o.Once || ctx.Err() != nil {
+		if err := p.Run(ctx); err != nil || !o.Once || ctx.Err() != nil {
 			return err
 		}
 		return errTrainerDone
@@ -93,6 +80,39 @@ func RunWith(ctx context.Context, cfg config.Config, o Options, runner service.R
 	log.Info("trainer", "name", trainerName(cfg.Trainer), "dir", cfg.Trainer.Dir)
 	if err := g.Wait(); err != nil && !errors.Is(err, errTrainerDone) && !errors.Is(err, context.Canceled) {
 		return err
+	}
+	return nil
+}
+
+// process is the service between its topics and its metrics.
+type process struct {
+	*service.Service
+	log   *slog.Logger
+	ready chan struct{} // closed when the topics have been read to their ends
+}
+
+// follow reads requests and heads, from their start and for ever.
+func (p *process) follow(ctx context.Context, g *errgroup.Group, client *kafka.Client, cfg config.Config) error {
+	take := func(read func([]byte) (service.Entry, error)) func(*pipeline.Record) error {
+		return func(r *pipeline.Record) error {
+			e, err := read(r.Value)
+			if err == nil {
+				p.Take(ctx, e)
+			}
+			return err
+		}
+	}
+	caughtUp := func() {
+		p.Take(ctx, service.Entry{CaughtUp: true})
+		close(p.ready)
+	}
+	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: p.log}
+	topics := []kafkaio.Tailed{
+		{Topic: cfg.Topics.Finetune, Take: take(service.ReadRequest)},
+		{Topic: cfg.Topics.Heads, Take: take(service.ReadHeads)},
+	}
+	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
+		return kafkaclient.NoTopic(err)
 	}
 	return nil
 }
@@ -130,9 +150,8 @@ func Lock(t service.Config) (unlock func(), err error) {
 	return release, nil
 }
 
-// serveTrainer serves metrics and health where an address is given.
-func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *service.Service, ready <-chan struct{},
-	log *slog.Logger) error {
+// serve serves metrics and health where an address is given.
+func (p *process) serve(ctx context.Context, g *errgroup.Group, listen string) error {
 	if listen == "" {
 		return nil
 	}
@@ -140,35 +159,27 @@ func serveTrainer(ctx context.Context, g *errgroup.Group, listen string, svc *se
 	if err != nil {
 		return fmt.Errorf("--listen %q: %w", listen, err)
 	}
+	srv := web.Server(listen, p.pages())
+	p.log.Info("serving", "url", "http://"+l.Addr().String())
+	web.Serve(ctx, g, srv, func() error { return srv.Serve(l) })
+	return nil
+}
+
+func (p *process) pages() http.Handler {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(heads.Metrics{Jobs: func() []service.Job { return svc.Jobs() }})
+	reg.MustRegister(heads.Metrics{Jobs: p.Jobs})
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/-/healthy", func(w http.ResponseWriter,
-		_ *http.Request) {
+	mux.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "plumbline trainer is healthy")
 	})
 	mux.HandleFunc("/-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		select {
-		case <-ready:
+		case <-p.ready:
 			fmt.Fprintln(w, "plumbline trainer is ready")
 		default:
 			http.Error(w, "not ready: the topics have not been read yet", http.StatusServiceUnavailable)
 		}
 	})
-	srv := web.Server(listen, mux)
-	log.Info("serving", "url", "http://"+l.Addr().String())
-	g.Go(func() error {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		return srv.Shutdown(stop)
-	})
-	return nil
+	return mux
 }

@@ -119,18 +119,14 @@ func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, erro
 	s := dataset.NewSource(int64(l.Config.Trainer.MemoryBytes), &read)
 	s.Bound = "trainer.memory_bytes"
 	all, err := l.all(ctx, r, s, &used)
-	if err == nil && current != nil && (current.D() != all.D || current.K() != all.K) {
-		err = fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d",
-			service.ErrHopeless, all.D, all.K, current.D(), current.K())
-	}
-	if err == nil && s.K != 0 && s.K != all.K {
-		err = fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d",
-			service.ErrHopeless, s.K, all.K)
+	if err == nil {
+		err = fits(all, s, current)
 	}
 	var train, valid []int32
 	if err == nil {
-		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: l.Config.Trainer.Validation,
-			MaxRows: l.Config.Trainer.MaxRows, Balance: l.Config.Trainer.Balance, Seed: r.Seed})
+		t := &l.Config.Trainer
+		train, valid, used.Used, err = all.Split(data.SplitConfig{Validation: t.Validation, MaxRows: t.MaxRows,
+			Balance: t.Balance, Seed: r.Seed})
 	}
 	if err == nil {
 		if err = (dataset.Rows{Used: used.Used}).OneClass("request " + r.ID); err != nil {
@@ -151,35 +147,31 @@ func (l Loader) Load(ctx context.Context, r record.Finetune) (service.Rows, erro
 		Close: func() { undo(); _ = s.Close() }}, nil // they were for reading
 }
 
+// fits refuses rows that are not of the shape that the head and the request have.
+func fits(all *data.Set, s *dataset.Source, current *head.Head) error {
+	if current != nil && (current.D() != all.D || current.K() != all.K) {
+		return fmt.Errorf("%w: rows of %d features and %d classes, the head that serves takes %d and gives %d",
+			service.ErrHopeless, all.D, all.K, current.D(), current.K())
+	}
+	if s.K != 0 && s.K != all.K {
+		return fmt.Errorf("%w: rows of %d classes by their column logits or probs, the request is of %d",
+			service.ErrHopeless, s.K, all.K)
+	}
+	return nil
+}
+
 // all are the rows of a request, of which the newest, as many as may train and those that validate them.
 func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, used *Rows) (*data.Set, error) {
 	from, to, err := dataRange(r)
 	if err != nil {
 		return nil, err
 	}
+	s.Span = &dataset.Span{From: from, To: to}
 	if r.Classes < 0 || r.Classes == 1 || r.Classes > dataset.MostClasses {
 		return nil, fmt.Errorf("%w: classes %d, allowed are 0 (by the rows) and 2..%d", service.ErrHopeless, r.Classes,
 			dataset.MostClasses)
 	}
-	s.Span = &dataset.Span{From: from, To: to}
-	where := l.archive()
-	if where == "" {
-		where = fmt.Sprint(l.Config.Trainer.Files)
-		used.Files, used.LeftOut, err = s.AddFiles(l.Config.Trainer.Files, r.Model, r.Version)
-	} else {
-		used.Archive = where
-		var use dataset.ArchiveUse
-		use, err = s.AddArchive(ctx, dataset.Archive{Dir: where, Model: r.Model, Version: r.Version,
-			Until: to + int64(l.Config.EventTime.AllowedLateness), Settle: l.Config.Trainer.Settle})
-		used.ArchiveFiles, used.Settled, used.LeftOut = use.Files, use.Settled, use.LeftOut
-	}
-	used.leave(s.Used)
-	for _, why := range used.LeftOut {
-		l.Log.Warn("left out of the rows", "job", r.ID, "why", why)
-	}
-	if errors.Is(err, dataset.ErrOtherRows) {
-		err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
-	}
+	where, err := l.read(ctx, r, s, used)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +180,8 @@ func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, u
 			emptyArchive(where), used.why())
 	}
 	if s.Len() == len(s.Outside) {
-		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; %d are of other times%s",
-			where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.Outside), used.why())
+		return nil, fmt.Errorf("%s: no row of %s version %s was predicted between %s and %s and labelled by then; "+
+			"%d are of other times%s", where, r.Model, r.Version, r.Data.From, r.Data.To, len(s.Outside), used.why())
 	}
 	most := 0
 	if l.Config.Trainer.MaxRows > 0 {
@@ -199,10 +191,32 @@ func (l Loader) all(ctx context.Context, r record.Finetune, s *dataset.Source, u
 	if err != nil {
 		return nil, err
 	}
-	used.Outside, used.Unlabelled, used.NoFeatures, used.Repeated = s.Used.Outside, s.Used.Unlabelled,
-		s.Used.NoFeatures, s.Used.Repeated
+	used.Outside, used.Unlabelled = s.Used.Outside, s.Used.Unlabelled
+	used.NoFeatures, used.Repeated = s.Used.NoFeatures, s.Used.Repeated
 	used.Streamed, used.FeatureBytes = s.Used.Streamed, s.Used.FeatureBytes
 	return set, nil
+}
+
+// read adds the rows of the archive or of the files that are in the span of s, and returns where they are.
+func (l Loader) read(ctx context.Context, r record.Finetune, s *dataset.Source, used *Rows) (where string, err error) {
+	if where = l.archive(); where == "" {
+		where = fmt.Sprint(l.Config.Trainer.Files)
+		used.Files, used.LeftOut, err = s.AddFiles(l.Config.Trainer.Files, r.Model, r.Version)
+	} else {
+		used.Archive = where
+		var use dataset.ArchiveUse
+		use, err = s.AddArchive(ctx, dataset.Archive{Dir: where, Model: r.Model, Version: r.Version,
+			Until: s.Span.To + int64(l.Config.EventTime.AllowedLateness), Settle: l.Config.Trainer.Settle})
+		used.ArchiveFiles, used.Settled, used.LeftOut = use.Files, use.Settled, use.LeftOut
+	}
+	used.leave(s.Used)
+	for _, why := range used.LeftOut {
+		l.Log.Warn("left out of the rows", "job", r.ID, "why", why)
+	}
+	if errors.Is(err, dataset.ErrOtherRows) {
+		err = fmt.Errorf("%w: %w", service.ErrHopeless, err)
+	}
+	return where, err
 }
 
 // emptyArchive says what there is in place of rows.
