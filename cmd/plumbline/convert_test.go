@@ -32,7 +32,8 @@ func TestConvert(t *testing.T) {
 	}
 	// The API's answer and a record of the topic have it in them.
 	record := writeFile(t, "record.json",
-		`{"model":"m","version":"7","revision":3,"calibrator":{"version":1,"method":"vector","params":{"w":[1.5,0.5],"b":[0.25,-0.25]}}}`)
+		`{"model":"m","version":"7","revision":3,"calibrator":{"version":1,"method":"vector",`+
+			`"params":{"w":[1.5,0.5],"b":[0.25,-0.25]}}}`)
 	run(t, "convert", record, "-o", out, "--force")
 	if got, err = os.ReadFile(out); err != nil || string(got) != string(want) {
 		t.Errorf("of a record: %d bytes (%v), not the %d of the package", len(got), err, len(want))

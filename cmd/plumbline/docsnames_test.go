@@ -59,7 +59,8 @@ func TestDocumentsNameFlagsThatExist(t *testing.T) {
 			for _, f := range longFlag.FindAllStringSubmatch(line, -1) {
 				checked++
 				if !flags[f[1]] {
-					t.Errorf("%s: plumbline %s: %s has no flag --%s", file, strings.TrimSpace(line), cmd.CommandPath(), f[1])
+					t.Errorf("%s: plumbline %s: %s has no flag --%s", file, strings.TrimSpace(line),
+						cmd.CommandPath(), f[1])
 				}
 			}
 		}

@@ -149,7 +149,8 @@ func TestEvalTableInFull(t *testing.T) {
 			}
 		}
 	}
-	want := "metric four.csv four.csv\nn 4 4\naccuracy 0.750000 0.750000\nece 0.062500 0.062500\nauroc 0.666667 0.666667"
+	want := "metric four.csv four.csv\nn 4 4\naccuracy 0.750000 0.750000\nece 0.062500 0.062500\n" +
+		"auroc 0.666667 0.666667"
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

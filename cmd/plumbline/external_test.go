@@ -109,16 +109,19 @@ func TestCommand(t *testing.T) {
 	}
 	r := record.Finetune{Schema: 1, ID: "m/1+head1", Model: "m", Version: "1", Number: 1, ShadowVersion: "1+head1",
 		Classes: 3}
+	const findResult = `result=$(sed -n 's/.*"result": "\(.*\)",/\1/p' "$0"); `
 	for name, c := range map[string]struct {
 		script string
 		wait   time.Duration
 		ok     bool
 	}{
-		"unchanged": {`echo '{"progress":0.5,"step":"half","nll":1.5}'; result=$(sed -n 's/.*"result": "\(.*\)",/\1/p' "$0"); echo '{"outcome":"unchanged","why":"no"}' > "$result/report.json"`, time.Minute, true},
-		"nothing":   {`exit 0`, time.Minute, false},
-		"fails":     {`echo broken >&2; exit 3`, time.Minute, false},
-		"garbage":   {`result=$(sed -n 's/.*"result": "\(.*\)",/\1/p' "$0"); echo '{"outcome":"trained"}' > "$result/report.json"; echo x > "$result/head.safetensors"`, time.Minute, false},
-		"hangs":     {`sleep 60`, 200 * time.Millisecond, false},
+		"unchanged": {`echo '{"progress":0.5,"step":"half","nll":1.5}'; ` + findResult +
+			`echo '{"outcome":"unchanged","why":"no"}' > "$result/report.json"`, time.Minute, true},
+		"nothing": {`exit 0`, time.Minute, false},
+		"fails":   {`echo broken >&2; exit 3`, time.Minute, false},
+		"garbage": {findResult + `echo '{"outcome":"trained"}' > "$result/report.json"; ` +
+			`echo x > "$result/head.safetensors"`, time.Minute, false},
+		"hangs": {`sleep 60`, 200 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -204,7 +204,8 @@ func TestFitAll(t *testing.T) {
 			if r.Rank != i+1 || i > 0 && r.Metrics["nll"].(float64) < got.Ranking[i-1].Metrics["nll"].(float64) {
 				t.Errorf("place %d: got %+v after %+v", i+1, r, got.Ranking[max(i-1, 0)])
 			}
-			if d := r.Metrics["nll"].(float64) - got.Identity["nll"].(float64); math.Abs(d-r.ToIdentity["mean"]) > 1e-9 {
+			d := r.Metrics["nll"].(float64) - got.Identity["nll"].(float64)
+			if math.Abs(d-r.ToIdentity["mean"]) > 1e-9 {
 				t.Errorf("%s: NLL less the identity's is %v, the report says %v", r.Method, d, r.ToIdentity)
 			}
 			if n := r.Metrics["n"].(float64); int(n) != got.Split.HeldRows {
@@ -262,9 +263,12 @@ brier                             0.4200            0.3750
 	}
 	got = timeless(run(t, "fit", file, "--method", "identity,temperature", "--holdout", file))
 	want = `FILE: 2 classes; fitted on 40 rows, scored on 40 of FILE
-   method           nll                  - best [95 %]              - identity [95 %]               ece [95 %]  if calibrated  accuracy TIME
-1  temperature  0.56234                                 -0.09233 [-0.24163, +0.05697]  0.0000 [0.0000, 0.0948]         0.0531    0.7500 TIME
-2  identity     0.65467  +0.09233 [-0.05697, +0.24163]                                 0.1500 [0.0230, 0.2730]         0.0369    0.7500 TIME
+   method           nll                  - best [95 %]              ` +
+		`- identity [95 %]               ece [95 %]  if calibrated  accuracy TIME
+1  temperature  0.56234                                 ` +
+		`-0.09233 [-0.24163, +0.05697]  0.0000 [0.0000, 0.0948]         0.0531    0.7500 TIME
+2  identity     0.65467  +0.09233 [-0.05697, +0.24163]                          ` +
+		`       0.1500 [0.0230, 0.2730]         0.0369    0.7500 TIME
 best: temperature, not distinguishable from 1 other(s) on these rows; not significantly better than the identity
 `
 	got = regexp.MustCompile(" +fit\n").ReplaceAllString(strings.ReplaceAll(got, file, "FILE"), " TIME\n")

@@ -26,7 +26,8 @@ func historyWorld(t *testing.T, more string) (cfg config.Config, path string, br
 	t.Helper()
 	brokers = kafkatest.Start(t)
 	path, cfg = deploy(t,
-		fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: %q}\n"+
+		fmt.Sprintf("kafka: {brokers: [%q], partitions: 1}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\n"+
+			"http: {listen: %q}\n"+
 			"checkpoints: {dir: %q, interval: 100ms}\nrefit: {min_rows: 50, period: 20s}\n%s", brokers[0],
 			freeAddress(t),
 			t.TempDir(), more))

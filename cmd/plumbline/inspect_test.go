@@ -20,7 +20,8 @@ func TestInspect(t *testing.T) {
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
 	_, cfg := deploy(t, fmt.Sprintf(
-		"kafka: {brokers: [%q], partitions: 1}\ncheckpoints: {dir: %q, interval: 100ms}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\n", brokers[0], dir))
+		"kafka: {brokers: [%q], partitions: 1}\ncheckpoints: {dir: %q, interval: 100ms}\n"+
+			"event_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\n", brokers[0], dir))
 	rows := batchtest.Rows(1, batchtest.Options{N: 400, MaxLag: 20 * batchtest.Second, Sharpness: 2})
 	kafkatest.Write(t, brokers, messagesOf(t, rows, 0)...)
 	rt, stop := start(t, cfg, engine.Stages{Shards: true, Models: true})

@@ -160,7 +160,8 @@ func TestCalibratorsRefuses(t *testing.T) {
 			srv.URL: {exitUsage, "--revision 0: must be a whole number from 1"},
 		"calibrators pin m --why \u00a0 --url " + srv.URL: {exitUsage, "--why: must say why"},
 		"calibrators pin m --why x --url " + srv.URL: {exitFailed, srv.URL +
-			": order cannot be carried out: version: must be named, nothing is known of model \"m\" here (409 Conflict)\n"},
+			": order cannot be carried out: version: must be named, " +
+			"nothing is known of model \"m\" here (409 Conflict)\n"},
 		"calibrators list m --model-version 7 --url " + srv.URL:               {exitDone, "no decisions about m/7\n"},
 		"calibrators pin m --why x --model-version 1 --url " + srv.URL + "/p": {exitFailed, srv.URL + "/p: "},
 	} {

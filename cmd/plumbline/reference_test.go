@@ -36,9 +36,11 @@ func TestCommandReference(t *testing.T) {
 }
 
 const referenceHead = `# Commands
-Generated from the program: ` + "`go test ./cmd/plumbline -run Reference -update`" + `. ` + "`plumbline COMMAND --help`" + ` says more about each.
+Generated from the program: ` + "`go test ./cmd/plumbline -run Reference -update`" + `. ` +
+	"`plumbline COMMAND --help`" + ` says more about each.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. Results go to stdout, log lines and errors to stderr.
+Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. ` +
+	`Results go to stdout, log lines and errors to stderr.
 
 `
 

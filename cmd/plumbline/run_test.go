@@ -64,7 +64,8 @@ func testRunAndReplay(t *testing.T, more string) {
 	brokers := kafkatest.Start(t)
 	dir := t.TempDir()
 	path, cfg := deploy(t,
-		fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\nhttp: {listen: \"\"}\nslices: {columns: [region]}\n"+more, brokers[0], partitions, dir))
+		fmt.Sprintf("kafka: {brokers: [%q], partitions: %d}\nevent_time: {idle_timeout: 500ms, max_ahead: 0s}\n"+
+			"http: {listen: \"\"}\nslices: {columns: [region]}\n"+more, brokers[0], partitions, dir))
 	rows := batchtest.Rows(1, batchtest.Options{N: 1500, MaxLag: 20 * batchtest.Second, Unlabelled: .1, Sharpness: 2,
 		Regions: 2})
 	send := func(rows []batchtest.Row) {
@@ -141,7 +142,9 @@ func TestRunRefusesTopicsThatDoNotFit(t *testing.T) {
 	cfg.Kafka.Brokers, cfg.Checkpoints.Dir, cfg.HTTP.Listen = brokers, t.TempDir(), ""
 	rt := engine.New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	err := rt.Run(context.Background(), engine.Stages{Shards: true})
-	if err == nil || err.Error() != "topic plumbline.logits has 2 partitions, plumbline.labels has 3: predictions and labels join by partition, so they need the same number" {
+	const want = "topic plumbline.logits has 2 partitions, plumbline.labels has 3: " +
+		"predictions and labels join by partition, so they need the same number"
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

@@ -137,16 +137,20 @@ alarm: {enabled: false}
 refit: {method: none}
 slices: {columns: [region]}
 rules:
-- {name: low, kind: threshold, measure: accuracy, side: below, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0, fire: 0.7, clear: 0.75, for: 0s, clear_for: 0s, slices: true}
-- {name: sure, kind: threshold, measure: confidence, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0, fire: 0.8049, clear: 0.1, for: 0s}
+- {name: low, kind: threshold, measure: accuracy, side: below, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0,
+   fire: 0.7, clear: 0.75, for: 0s, clear_for: 0s, slices: true}
+- {name: sure, kind: threshold, measure: confidence, signal: raw, rows: 100, min_rows: 100, warmup_rows: 0,
+   fire: 0.8049, clear: 0.1, for: 0s}
 `)
 	cases := write("t.yaml", `
 tests:
 - name: exactly 69 of 100 are right from the fourth pane on
   panes:
-  - {count: 3, bins: [{confidence: 0.95, rows: 70, correct: 61}, {confidence: 0.45, rows: 30, correct: 9}], slices: {region: eu}}
+  - {count: 3, bins: [{confidence: 0.95, rows: 70, correct: 61}, {confidence: 0.45, rows: 30, correct: 9}],
+     slices: {region: eu}}
   - {bins: [{confidence: 0.95, rows: 71, correct: 60}, {confidence: 0.45, rows: 29, correct: 9}], slices: {region: eu}}
-  - {count: 2, bins: [{confidence: 0.95, rows: 70, correct: 70}, {confidence: 0.45, rows: 30, correct: 10}], slices: {region: us}}
+  - {count: 2, bins: [{confidence: 0.95, rows: 70, correct: 70}, {confidence: 0.45, rows: 30, correct: 10}],
+     slices: {region: us}}
   expect:
   - {rule: low, from: 28s, to: 28s}
   - {rule: low, state: resolved, from: 35s, to: 35s}
@@ -161,7 +165,8 @@ tests:
 	rows := write("rows.csv", "logits_0,logits_1,label\n"+strings.Repeat("0,2,1\n", 50))
 	for _, file := range []string{"rows.csv", rows} { // beside the cases, or absolute
 		code, out, errOut = runCommand(t, "test", "rules",
-			write("file.yaml", "config: "+cfg+"\ntests: [{name: a, file: "+file+", expect: [{rule: low, never: true}]}]"))
+			write("file.yaml", "config: "+cfg+"\n"+
+				"tests: [{name: a, file: "+file+", expect: [{rule: low, never: true}]}]"))
 		if code != exitDone {
 			t.Errorf("rows of %s: exit code %d:\n%s%s", file, code, out, errOut)
 		}

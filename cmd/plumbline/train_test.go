@@ -131,7 +131,8 @@ func TestTrainFiles(t *testing.T) {
 			}
 		}
 		d := got.Holdout.Difference
-		if want := got.Holdout.After["nll"].(float64) - got.Holdout.Before["nll"].(float64); math.Abs(d["mean"]-want) > 1e-5 || d["hi"] >= 0 {
+		want := got.Holdout.After["nll"].(float64) - got.Holdout.Before["nll"].(float64)
+		if math.Abs(d["mean"]-want) > 1e-5 || d["hi"] >= 0 {
 			t.Errorf("%s: difference %v, want %v, below 0", name, d, want)
 		}
 		if got.D != 7 || got.K != 5 || got.Rows["order"] != "time" || got.Rows["train"] != 168. ||

@@ -62,10 +62,12 @@ func TestTrainBadRows(t *testing.T) {
 	for _, ext := range []string{".arrow", ".parquet"} {
 		file := func(name string) string { return writeTable(t, name+ext, tables[name]) }
 		all := file("all")
-		refused(all, all+": none of the 60 rows has features and a label; 60 with features that are not finite\nnot finite: "+
+		refused(all, all+": none of the 60 rows has features and a label; 60 with features that are not finite\n"+
+			"not finite: "+
 			all+": column features: row 0: value 0 is +Inf as float32, allowed are finite numbers", "--head", headFile)
 		refused(file("large"),
-			"training diverged: a smaller --rate may help, or features of another scale: the largest is -3e+38, value 3 of its row", "--head", headFile, "--rate", "10")
+			"training diverged: a smaller --rate may help, or features of another scale: the largest is -3e+38, "+
+				"value 3 of its row", "--head", headFile, "--rate", "10")
 		refused(file("label"), "label"+ext+": column label: row 30: label 99, allowed 0..4", "--head", headFile)
 		refused(file("one"), "one"+ext+": all 48 training rows are of class 1, allowed are rows of at least 2 classes",
 			"--head", headFile)

@@ -48,7 +48,9 @@ func trainerFiles(t *testing.T, brokers []string, dir string, change func(*confi
 		change(&cfg)
 	}
 	kafkatest.CreateTopics(t, brokers, 2, cfg.Topics.Finetune, cfg.Topics.Heads)
-	text := fmt.Sprintf("kafka:\n  brokers: [%s]\n  partitions: 2\ntrainer:\n  dir: %s\n  files: [%s]\n  backend: go\n  name: a\n  attempts: 1000\n  heartbeat: 100ms\n  lost_after: 1s\n",
+	text := fmt.Sprintf("kafka:\n  brokers: [%s]\n  partitions: 2\n"+
+		"trainer:\n  dir: %s\n  files: [%s]\n  backend: go\n  name: a\n"+
+		"  attempts: 1000\n  heartbeat: 100ms\n  lost_after: 1s\n",
 		brokers[0], cfg.Trainer.Dir, rows)
 	configFile = filepath.Join(dir, "plumbline.yaml")
 	if err := os.WriteFile(configFile, []byte(text), 0o600); err != nil {

@@ -30,7 +30,9 @@ create)
   name=$(sed -n 's/^  name: \([a-z0-9-]*\)$/\1/p' manifest | head -1)
   file=$(sed -n 's/^ *args: \["\(.*\)"\]$/\1/p' manifest)
   mkdir "$name" || exit 1
-  ( sh "$KUBE_PROGRAM" "$file" > "$name/log" 2>&1; echo $? > "$name/code.new"; mv "$name/code.new" "$name/code" ) < /dev/null > /dev/null 2>&1 &
+  ( sh "$KUBE_PROGRAM" "$file" > "$name/log" 2>&1
+    echo $? > "$name/code.new"
+    mv "$name/code.new" "$name/code" ) < /dev/null > /dev/null 2>&1 &
   echo $! > "$name/pid"
   ;;
 get)
@@ -38,8 +40,12 @@ get)
   if [ "$n" -lt "${KUBE_SILENT:-0}" ]; then echo $((n + 1)) > flaky; echo "connection refused" >&2; exit 1; fi
   [ -d "$name" ] || { echo "jobs.batch \"$name\" not found" >&2; exit 1; }
   if [ ! -f "$name/code" ]; then echo '{"status": {"active": 1}}'
-  elif [ "$(cat "$name/code")" = 0 ]; then echo '{"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}}'
-  else echo '{"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "it has failed"}]}}'
+  elif [ "$(cat "$name/code")" = 0 ]; then
+    echo '{"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"},'
+    echo '{"type": "Complete", "status": "True"}]}}'
+  else
+    echo '{"status": {"conditions": [{"type": "Failed", "status": "True",'
+    echo '"reason": "BackoffLimitExceeded", "message": "it has failed"}]}}'
   fi
   ;;
 logs)
@@ -77,7 +83,8 @@ func TestKubernetesJob(t *testing.T) {
 		silent  int    // times that the cluster does not say how the Job is
 	}{
 		"result": {results +
-			`echo '{"progress": 0.5, "step": "half"}'; echo a line; echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, time.Minute, "", 3},
+			`echo '{"progress": 0.5, "step": "half"}'; echo a line; ` +
+			`echo '{"outcome": "unchanged", "why": "no"}' > "$result/report.json"`, time.Minute, "", 3},
 		"no result": {`true`, time.Minute, "is complete and left no", 0},
 		"failure":   {`exit 3`, time.Minute, "failed: BackoffLimitExceeded: it has failed", 0},
 		"unwanted":  {`sleep 20`, 8 * time.Second, "told to stop", 0},

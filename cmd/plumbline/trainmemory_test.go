@@ -79,7 +79,8 @@ func TestTrainMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	high := <-peak
-	t.Logf("%d of %d rows in %d mini-batches, validation of %d rows: %.0f s of training, %s in all, peak resident %.2f GiB (VmHWM; of it at the end: anonymous %.2f, files %.2f), NLL %v → %v, %s, GOMAXPROCS %d",
+	t.Logf("%d of %d rows in %d mini-batches, validation of %d rows: %.0f s of training, %s in all, "+
+		"peak resident %.2f GiB (VmHWM; of it at the end: anonymous %.2f, files %.2f), NLL %v → %v, %s, GOMAXPROCS %d",
 		got.Rows.Train, got.Rows.Rows, (got.Rows.Train+batch-1)/batch, got.Rows.Used.Validation, got.TrainSeconds,
 		time.Since(start).Round(time.Second), gib(high["VmHWM"]), gib(high["RssAnon"]), gib(high["RssFile"]),
 		got.Validation.Before["nll"], got.Validation.After["nll"], got.BLAS, runtime.GOMAXPROCS(0))

@@ -73,7 +73,8 @@ func TestTrainDirectory(t *testing.T) {
 			t.Errorf("train %v: exit code %d, %q, want %q", args, code, stderr, want)
 		}
 	}
-	refused(`files of several model versions, whose features mean different things; choose one: --model "m" --version "1" (5 files), --model "m" --version "2" (3 files)`, dir)
+	refused(`files of several model versions, whose features mean different things; choose one: `+
+		`--model "m" --version "1" (5 files), --model "m" --version "2" (3 files)`, dir)
 	refused(`no files of --model "m" --version "3"`, dir, "--model", "m", "--version", "3")
 	got = trainJSON(t, append([]string{dir, "--version", "1"}, args...)...)
 	if got.Holdout.After["nll"] != want.Holdout.After["nll"] || got.Rows["other_files"] != 3. {

@@ -57,7 +57,8 @@ func TestWebConfig(t *testing.T) {
 	certFile := writeFile(t, "cert.pem", ca)
 	keyFile := writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	address := secured(t,
-		"tls_server_config: {cert_file: "+certFile+", key_file: "+keyFile+"}\nbasic_auth_users: {ops: "+bcryptOfRight+"}\n")
+		"tls_server_config: {cert_file: "+certFile+", key_file: "+keyFile+"}\n"+
+			"basic_auth_users: {ops: "+bcryptOfRight+"}\n")
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(ca))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}

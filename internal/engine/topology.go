@@ -53,7 +53,8 @@ func sameTopology(group string, was, now topology) error {
 		}
 		if a.partitions != b.partitions {
 			return fmt.Errorf("topic %s has %d partitions, the state of group %s is of %d: %s. "+
-				"Make new topics for logits, labels and panes with the number you want, set their names and a new group, and let producers send there (docs/operations.md, Partitions)",
+				"Make new topics for logits, labels and panes with the number you want, "+
+				"set their names and a new group, and let producers send there (docs/operations.md, Partitions)",
 				b.name, b.partitions, group, a.partitions, moved[b.key])
 		}
 	}
