@@ -137,7 +137,7 @@ func TestApplyInChunks(t *testing.T) {
 			t.Fatalf("row %d: got %v, want %v", i, got[i*r.K:(i+1)*r.K], p)
 		}
 	}
-	err := Apply(c, r.F32, Scores[float32]{r.F32, r.K, false}, nil)
+	err = Apply(c, r.F32, Scores[float32]{r.F32, r.K, false}, nil)
 	if err != nil || float64(r.F32[5]) != float64(float32(got[5])) {
 		t.Errorf("in place: got %v, %v, want %v", r.F32[5], err, got[5])
 	}

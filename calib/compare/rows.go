@@ -67,8 +67,8 @@ type Scores[T kernel.Float] struct {
 // chunkScores is roughly how many scores Apply gives a worker at once.
 const chunkScores = 1 << 18
 
-// Apply writes the probabilities of scores to dst with calibrator.ApplyRows, on all processors. If done is not nil, it is
-// called with the number of rows that have become ready, one call at a time. dst and the scores may be the same slice.
+// Apply writes the probabilities of scores to dst with calibrator.ApplyRows, on all processors. If done is not nil, it
+// is called with the number of rows that have become ready, one call at a time. dst and the scores may be one slice.
 func Apply[D, T kernel.Float](c calibrator.Calibrator, dst []D, s Scores[T], done func(rows int)) error {
 	z, k := s.Z, s.K
 	chunk := max(chunkScores/max(k, 1), 1) * max(k, 1)
