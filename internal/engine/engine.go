@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/arrowio"
-	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
@@ -87,8 +86,6 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	return rt
 }
 
-func (rt *Engine) accumulators() acc.Config { return rt.Config.Stats.Accumulators(rt.Config.Sample) }
-
 // NewShard builds shard id of so many, with empty state.
 func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
 	c := &rt.Config
@@ -120,7 +117,7 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		Validate: &validate.Config{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
 		Join:     rt.joinOptions(shard),
 		Archive:  rt.archiveOptions(shard),
-		Stats: &stats.Options{Acc: rt.accumulators(), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
+		Stats: &stats.Options{Acc: c.Stats.Accumulators(c.Sample), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
 			Classes: classesOf(c)},
 	}
 	if c.Calibrated.Enabled {
@@ -171,7 +168,7 @@ func forgetAfter(c *config.Config) int64 {
 // NewModelTask builds the model task of a panes partition, with empty state.
 func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	c := &rt.Config
-	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: rt.accumulators(), Bins: c.Stats.Bins,
+	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
 		FinalAfter: int64(c.Join.Wait + c.EventTime.AllowedLateness), ForgetAfter: forgetAfter(c)}
 	mc.Windows, mc.Rules = c.Windows, slices.Clone(c.Rules)
