@@ -55,7 +55,7 @@ func New(cfg Config, in Input, b backend.Backend) (*Training, error) {
 			return nil, err
 		}
 	}
-	t := &Training{cfg: cfg, in: in}
+	t := &Training{cfg: cfg, in: in, main: data.Rows(in.Train.N())}
 	t.problem = backend.Problem{
 		Train:  in.Train,
 		Eval:   []*data.Set{in.Valid},
@@ -64,7 +64,6 @@ func New(cfg Config, in Input, b backend.Backend) (*Training, error) {
 		CDF:    in.CDF,
 		Batch:  cfg.Batch,
 	}
-	t.main = data.Rows(in.Train.N())
 	if v := cfg.Interleave; v != nil {
 		t.problem.Losses = append(t.problem.Losses, v.Loss)
 		t.problem.Batch = max(t.problem.Batch, v.batch(cfg))

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -73,14 +74,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 		return err
 	}
 	defer log.Close()
-	args := append(append(append([]string{}, c.Guard...), c.Args...), file)
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	ownGroup(cmd)
-	cmd.Cancel = func() error { signalGroup(cmd, syscall.SIGTERM); return nil }
-	cmd.WaitDelay = c.Grace
-	if len(c.Guard) > 0 {
-		cmd.WaitDelay += guardTime
-	}
+	cmd := c.command(ctx, file)
 	tail := &tailWriter{}
 	cmd.Stderr = io.MultiWriter(log, tail)
 	if _, err := cmd.StdinPipe(); err != nil { // closed when this process ends, however it ends
@@ -101,6 +95,19 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 		return err
 	}
 	return c.clean(t)
+}
+
+// command is the program with a request's file, in a process group that ends when ctx does.
+func (c *Command) command(ctx context.Context, file string) *exec.Cmd {
+	args := slices.Concat(c.Guard, c.Args, []string{file})
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	ownGroup(cmd)
+	cmd.Cancel = func() error { signalGroup(cmd, syscall.SIGTERM); return nil }
+	cmd.WaitDelay = c.Grace
+	if len(c.Guard) > 0 {
+		cmd.WaitDelay += guardTime
+	}
+	return cmd
 }
 
 // guardTime is what a guard gets beyond the grace of the program that it ends.
