@@ -34,17 +34,8 @@ const pastPath = calibratePrefix + "{model}/history"
 // pastKinds are those of the entries.
 var pastKinds = []string{"calibrator", "alert", "request", "head", "verdict", "order"}
 
-// past answers GET /api/v1/models/MODEL/history.
-func (a *api) past(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
-		return
-	}
-	if a.Past == nil {
-		a.fail(w, http.StatusNotFound, "this process keeps no history: history.store is off")
-		return
-	}
+// pastQuery reads the parameters of a request.
+func pastQuery(r *http.Request) (PastQuery, error) {
 	p := parse(r.URL.RawQuery, "version", "kind", "since", "until", "limit", "cursor", "detail")
 	q := PastQuery{
 		Model:   r.PathValue("model"),
@@ -67,8 +58,23 @@ func (a *api) past(w http.ResponseWriter, r *http.Request) {
 			p.fail("kind %q: must be some of %s, with commas", k, strings.Join(pastKinds, ", "))
 		}
 	}
-	if p.err != nil {
-		a.fail(w, http.StatusBadRequest, p.err.Error())
+	return q, p.err
+}
+
+// past answers GET /api/v1/models/MODEL/history.
+func (a *api) past(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		a.fail(w, http.StatusMethodNotAllowed, "method "+r.Method+" is not allowed here: GET or HEAD")
+		return
+	}
+	if a.Past == nil {
+		a.fail(w, http.StatusNotFound, "this process keeps no history: history.store is off")
+		return
+	}
+	q, err := pastQuery(r)
+	if err != nil {
+		a.fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	w.Header().Set(eventIDHeader, eventID(a.History.Position())) // before the database is read

@@ -57,20 +57,9 @@ const (
 // Run joins the group and runs work for every partition number that it is assigned, until ctx is done. An error of
 // work that is Fatal ends Run; any other makes the group assign anew, after a pause.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
-	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID:                g.ID,
-		Brokers:           g.Brokers,
-		Dialer:            g.Dialer,
-		Topics:            g.Topics,
-		GroupBalancers:    []kafka.GroupBalancer{copartition{}},
-		SessionTimeout:    g.session(),
-		HeartbeatInterval: noHeartbeat,
-		RebalanceTimeout:  rebalanceTimeout,
-		JoinGroupBackoff:  joinBackoff,
-		StartOffset:       kafka.FirstOffset,
-	})
+	cg, err := g.join()
 	if err != nil {
-		return fmt.Errorf("consumer group %s: %w", g.ID, err)
+		return err
 	}
 	mem := g.member()
 	defer mem.close()
@@ -104,6 +93,26 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 		}
 		g.live(gen, &busy)
 	}
+}
+
+// join makes a member of the group.
+func (g *Group) join() (*kafka.ConsumerGroup, error) {
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID:                g.ID,
+		Brokers:           g.Brokers,
+		Dialer:            g.Dialer,
+		Topics:            g.Topics,
+		GroupBalancers:    []kafka.GroupBalancer{copartition{}},
+		SessionTimeout:    g.session(),
+		HeartbeatInterval: noHeartbeat,
+		RebalanceTimeout:  rebalanceTimeout,
+		JoinGroupBackoff:  joinBackoff,
+		StartOffset:       kafka.FirstOffset,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("consumer group %s: %w", g.ID, err)
+	}
+	return cg, nil
 }
 
 // worker is the work of one partition number in one generation of a group.

@@ -26,8 +26,8 @@ type Config struct {
 	EpsilonECE float64 `yaml:"epsilon_ece" default:"0.02" above:"0" max:"0.5"`
 	// Tolerance of every single bin, in the alarm's second test.
 	EpsilonBin float64 `yaml:"epsilon_bin" default:"0.05" above:"0" max:"0.5"`
-	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more than this. The
-	// reference is the first reference_rows rows unless reference is rolling.
+	// Tolerance of accuracy: the alarm fires on proof that accuracy was lower than that of the reference by more than
+	// this. The reference is the first reference_rows rows unless reference is rolling.
 	EpsilonAccuracy float64 `yaml:"epsilon_accuracy" default:"0.02" above:"0" max:"0.5"`
 	// Bins of both tests; divides 3600.
 	Bins int `yaml:"bins" default:"15" min:"2" max:"60"`

@@ -38,7 +38,7 @@ const stream = new Stream({
   snapshot: (s) => { state.newsAt = performance.now(); if (state.sel && matches(s)) { merge(s); paintSoon(); } else if (!state.sel) load(); },
   alert: (a) => { if (known(state.alerts, a, ALERT)) return; state.alerts.push(a); follow(a); paintSoon(); },
   calibrator: (c) => { if (known(state.calibrators, c, DECISION)) return; state.calibrators.push(c); paintSoon(); },
-  status: (v) => { told(v); refreshModels(); },
+  status: (v) => { takeStatus(v); refreshModels(); },
   reset: () => load(),
 });
 
@@ -86,7 +86,7 @@ async function load() {
     state.sel = choose(state.models, want);
     if (!state.sel) {
       waiting();
-      get("status").then((v) => told(v.data), () => {});
+      get("status").then((v) => takeStatus(v.data), () => {});
       return stream.open({}, models.id);
     }
     if (linked) follows(want);
@@ -127,7 +127,7 @@ async function loadSelection(generation, position) {
   if (state.gone) notice("The link names what is gone", `The link asks for ${state.gone}. The page shows what is there.`);
   state.gone = "";
   $("content").hidden = false;
-  told(status.data);
+  takeStatus(status.data);
   if (state.at) await pinAt(generation);
   if (generation !== state.generation) return;
   paint();
@@ -173,8 +173,8 @@ function waiting() {
   $("statusbox").open = true;
 }
 
-// told takes the status of the process.
-function told(status) {
+// takeStatus shows the status of the process.
+function takeStatus(status) {
   drawStatus($("status"), status);
   state.kafka = status.process?.kafka;
   connection(state.connection);

@@ -14,7 +14,7 @@ export class Markers {
 
   /** draw places the markers that are inside the plot's time range. */
   draw(u) {
-    const open = this.tip.hidden ? null : this.told; // a pointer that rests on a marker keeps its tip
+    const open = this.tip.hidden ? null : this.shownAt; // a pointer that rests on a marker keeps its tip
     const focused = this.layer.contains(document.activeElement) ? document.activeElement.dataset.at : null;
     if (this.layer.parentNode !== u.over) u.over.append(this.layer);
     u.over.style.setProperty("--plot-height", u.over.clientHeight + "px");
@@ -60,7 +60,7 @@ export class Markers {
   }
 
   showTip(button, events) {
-    this.told = button.dataset.at;
+    this.shownAt = button.dataset.at;
     const shown = events.slice(-4);
     const rest = events.length - shown.length;
     this.tip.replaceChildren(...shown.map((e) => el("p", {}, el("strong", {}, `${GLYPHS[e.kind]} ${e.title}`), el("br"), `${clock(e.at)} UTC. ${e.text}`)));

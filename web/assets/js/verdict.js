@@ -38,7 +38,7 @@ export function alertStates(slice, current) {
 export function verdict(snap, current, heads) {
   if (!current) return { state: "", head: "Alarms of that time are not kept", text: error("raw", snap.raw) };
   const { mine, held, elsewhere } = alertStates(snap.slice, current);
-  const v = mine.length ? told(mine[0], snap) : held.length ? heldBack(held, snap) : calm(snap);
+  const v = mine.length ? alerting(mine[0], snap) : held.length ? heldBack(held, snap) : calm(snap);
   const ready = heads.filter((h) => h.model === snap.model && h.version === snap.version && h.state === "ready").pop();
   if (ready && v.state !== "ok") v.text += ` Head ${ready.shadow_version} is ready to be served.`;
   if (elsewhere.length) {
@@ -49,7 +49,7 @@ export function verdict(snap, current, heads) {
   return v;
 }
 
-function told(a, snap) {
+function alerting(a, snap) {
   const since = `since ${a.kind === "anytime" ? "about " : ""}${clock(a.since, snap.at)}`;
   return { state: a.state, head: `${a.state === "firing" ? "▲" : "△"} ${a.rule} is ${a.state}`, text: ofAccuracy(a) ? fall(a, snap, since) : wrong(a, snap, since) };
 }
@@ -88,7 +88,7 @@ function error(signal, m) {
   return `${LABELS[signal]} ${pct(m.ece, 1)} of ${count(m.n)} rows; a calibrated model would show ${pct(m.ece_null, 1)}.`;
 }
 
-/** drawVerdict writes it; what a screen reader is told changes with the state only, not with every number. */
+/** drawVerdict writes it; what a screen reader says changes with the state only, not with every number. */
 export function drawVerdict(root, news, v) {
   root.dataset.state = v.state;
   root.replaceChildren(el("strong", {}, v.head), ` ${v.text}`);
