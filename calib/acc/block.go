@@ -220,7 +220,7 @@ func (b *Block) finish() {
 		return
 	}
 	b.stale, b.symbolled = false, false
-	b.of.Fill(b.rows, b.v, b.scores, b.k, b.y, b.w, b.lnK)
+	b.of.Fill(&kernel.LabelledRows{Rows: b.rows, V: b.v, Z: b.scores, K: b.k, Y: b.y, W: b.w, LnK: b.lnK})
 	for i := range b.rows {
 		if !b.probs {
 			break
@@ -264,7 +264,7 @@ func (b *Block) settle() {
 // weight may be fixFast or more.
 func (x *celled) find(w []float64, heavy bool, n int) {
 	padded := fixedpoint.Padded(n)
-	if !fixedpoint.Cells(x.Key, x.WC, x.WC2, x.near, x.c[:padded], w) {
+	if !x.Find(x.near, x.c[:padded], w) {
 		for i, c := range x.c[:n] {
 			x.set(i, c, w[i])
 			x.near[i/8] = math.MaxUint8

@@ -148,7 +148,8 @@ func (b *SoftBins) addRows(block *Block, rows []int32) {
 	l.conf, l.hit = conf[:n], hit[:n]
 	l.rho = slices.Grow(l.rho[:0], len(l.conf))[:len(l.conf)]
 	fixedpoint.Ratios(l.rho, l.conf, b.rate, b.first)
-	fixedpoint.AddSoftRows(b.sums[softWrong], b.sums[softCorrect], b.sums[softC], b.sums[softC2], b.gauss, b.u, l.rho, l.conf, l.hit)
+	sums := b.outcomes()
+	sums.AddRows(b.gauss, b.u, fixedpoint.SoftRows{Rho: l.rho, C: l.conf, Hit: l.hit})
 }
 
 // addRows adds the rows to the sums, but not to the totals. Values of rows of weight 1 that are below fixFast, and so
@@ -201,7 +202,8 @@ func (c *ClassWise) addRows(b *Block, rows []int32, wf int64) error {
 		c.addEach(&x, b.row(i), b.w[i], b.wf[i])
 	}
 	b.key = slices.Grow(b.key[:0], len(rows))[:len(rows)]
-	fixedpoint.LabelKeys(b.key, b.y, b.of.P, rows, c.m, c.slack)
+	labels := fixedpoint.LabelRows{Y: b.y, P: b.of.P, Rows: rows}
+	labels.Keys(b.key, c.m, c.slack)
 	place, ents := c.t.place, c.t.ents
 	keys, weights := b.key[:len(rows)], b.wf
 	for x, i := range rows {
@@ -247,7 +249,10 @@ func (c *ClassWise) addSmall(b *Block, rows []int32) error {
 	}
 	r.Rows, r.Scale = units[:n], scales[:n]
 	dense, edge := c.dense[:cap(c.dense)], c.clear
-	for at := fixedpoint.AddScaledRows(dense, l, r, 0, edge); at < len(r.Rows); at = fixedpoint.AddScaledRows(dense, l, r, at, edge) {
+	for at := 0; ; {
+		if at = fixedpoint.AddScaledRows(dense, l, r, at, edge); at == len(r.Rows) {
+			return nil
+		}
 		i := r.Rows[at]
 		if err := checkEach(&b.rows[i], b.row(i)); err != nil {
 			for j, i := range r.Rows[:at] {
@@ -258,7 +263,6 @@ func (c *ClassWise) addSmall(b *Block, rows []int32) error {
 		b.slow = append(b.slow, i)
 		r.Rows, r.Scale = slices.Delete(r.Rows, at, at+1), slices.Delete(r.Scale, at, at+1)
 	}
-	return nil
 }
 
 // addLarges adds the listed probabilities, and counts those that are 0.

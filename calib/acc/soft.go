@@ -117,17 +117,22 @@ func (b *SoftBins) add(c, w float64, wf int64, correct bool) {
 // ratio returns ρ of confidence c.
 func (b *SoftBins) ratio(c float64) float64 { return fixedpoint.Exp(b.rate * (c - b.first)) }
 
+// outcomes are the sums by outcome.
+func (b *SoftBins) outcomes() fixedpoint.OutcomeSums {
+	return fixedpoint.OutcomeSums{
+		Wrong: b.sums[softWrong], Right: b.sums[softCorrect], UC: b.sums[softC], UC2: b.sums[softC2],
+	}
+}
+
 // addOne adds a row to all but the totals.
 func (b *SoftBins) addOne(c, w float64, correct bool) {
-	s := b.sums[softWrong]
-	if correct {
-		s = b.sums[softCorrect]
-	}
+	all := b.outcomes()
+	sums := all.Of(correct)
 	if b.gauss != nil && w < fixFast {
-		fixedpoint.AddSoft(s, b.sums[softC], b.sums[softC2], b.gauss, b.u, b.ratio(c), c, w)
+		sums.Add(b.gauss, b.u, fixedpoint.SoftRow{Rho: b.ratio(c), C: c, W: w})
 		return
 	}
-	b.addFromNearest(s, c, w)
+	b.addFromNearest(sums.U, c, w)
 }
 
 func (b *SoftBins) addFromNearest(s []int64, c, w float64) {

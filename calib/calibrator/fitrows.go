@@ -175,7 +175,7 @@ func (p *rowsFit) narrow(b *bracket, at point) (best point, curvature float64) {
 		}
 		return last.slope
 	}
-	u, _ := root(eval, from.u, to.u, from.slope, to.slope, bracketWidth)
+	u, _ := root(eval, valued{from.u, from.slope}, valued{to.u, to.slope}, bracketWidth)
 	if last.u != u {
 		last, before = before, last
 	}

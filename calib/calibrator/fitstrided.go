@@ -73,7 +73,8 @@ func (p *rowsFit) model() (u, d1, d2 float64, ok bool) {
 		}
 		b = p.at(next)
 	}
-	u, _ = root(func(u float64) float64 { return p.at(u).slope }, a.u, b.u, a.slope, b.slope, width)
+	slope := func(u float64) float64 { return p.at(u).slope }
+	u, _ = root(slope, valued{a.u, a.slope}, valued{b.u, b.slope}, width)
 	left, mid, right := p.at(u-sampleStep).slope, p.at(u).slope, p.at(u+sampleStep).slope
 	d1 = (right - left) / (2 * sampleStep)
 	d2 = (right - 2*mid + left) / (sampleStep * sampleStep)

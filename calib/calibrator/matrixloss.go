@@ -51,13 +51,18 @@ func (f *matrixFit) outputs(th []float64, see func(i int, u []float64), after fu
 		rows := gemm.Pad(n)
 		u := f.u[:rows*f.out]
 		clear(u)
-		gemm.Add(u, f.x[from*f.inputs:], f.wt, rows, f.out, k+1, f.out, f.inputs, f.out)
+		gemm.Add(gemm.Matrix{Data: u, Stride: f.out}, f.rowsFrom(from), gemm.Matrix{Data: f.wt, Stride: f.out},
+			gemm.Size{M: rows, N: f.out, K: k + 1})
 		for i := range n {
 			see(from+i, u[i*f.out:i*f.out+k])
 		}
 		clear(u[n*f.out:])
 		after(from, rows)
 	}
+}
+
+func (f *matrixFit) rowsFrom(i int) gemm.Matrix {
+	return gemm.Matrix{Data: f.x[i*f.inputs:], Stride: f.inputs}
 }
 
 // loss is the objective in (W, b), b after W. Rows go through it in blocks of a fixed size and in their order, and the
@@ -75,7 +80,8 @@ func (f *matrixFit) loss(reg ODIR) objective {
 				u[j] *= share
 			}
 		}, func(from, rows int) {
-			gemm.AddTransposed(f.g, f.u, f.x[from*f.inputs:], f.out, f.inputs, rows, f.inputs, f.out, f.inputs)
+			u, g := gemm.Matrix{Data: f.u, Stride: f.out}, gemm.Matrix{Data: f.g, Stride: f.inputs}
+			gemm.AddTransposed(g, u, f.rowsFrom(from), gemm.Size{M: f.out, N: f.inputs, K: rows})
 		})
 		for j := range k {
 			row := f.g[j*f.inputs:]

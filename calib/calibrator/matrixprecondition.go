@@ -104,7 +104,8 @@ func (f *matrixFit) block(rows []member, all float64, weight func(l int) float64
 				a[i*stride+l] = root * x
 			}
 		}
-		gemm.AddTransposed(h, a, a, stride, stride, len(rows), stride, stride, stride)
+		of := gemm.Matrix{Data: a, Stride: stride}
+		gemm.AddTransposed(gemm.Matrix{Data: h, Stride: stride}, of, of, gemm.Size{M: stride, N: stride, K: len(rows)})
 	}
 	out := make([]float64, d*d)
 	var trace float64

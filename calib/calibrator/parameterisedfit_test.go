@@ -95,7 +95,7 @@ func (n *network) slowLoss(set Parameterised) objective {
 			out := n.w[i] / n.total * slope / -t * (temperatureHi - temperatureLo) * share * (1 - share)
 			if out != 0 {
 				grad[len(grad)-1] += out
-				p.back(&g, out, x, h1, h2, g1)
+				p.back(&g, out, layers{x, h1, h2}, g1)
 			}
 		}
 		var away float64

@@ -22,7 +22,10 @@ func (n *network) loss(set Parameterised) objective {
 	ridge := set.Ridge / n.rows
 	first := n.start()
 	make1 := func(of int) []float64 { return make([]float64, networkRows*of) }
-	b := networkBlock{h1: make1(n.h), h2: make1(n.h), g1: make([]float64, n.h), t: make1(1), share: make1(1), top: make1(1), q: make1(n.k)}
+	b := networkBlock{
+		h1: make1(n.h), h2: make1(n.h), g1: make([]float64, n.h),
+		t: make1(1), share: make1(1), top: make1(1), q: make1(n.k),
+	}
 	of := n.blockNLL
 	if set.MSE {
 		of = n.blockMSE
@@ -39,10 +42,12 @@ func (n *network) loss(set Parameterised) objective {
 				loss, slope := of(from+i, b.q[i*n.k:(i+1)*n.k], 1/b.t[i], b.top[i])
 				sum += n.w[from+i] * loss
 				// dβ/dout = -β (h - l) σ'.
-				out := n.w[from+i] / n.total * slope / -b.t[i] * (temperatureHi - temperatureLo) * b.share[i] * (1 - b.share[i])
+				share := b.share[i]
+				out := n.w[from+i] / n.total * slope / -b.t[i] * (temperatureHi - temperatureLo) * share * (1 - share)
 				if out != 0 {
 					grad[len(grad)-1] += out
-					p.back(&g, out, n.x[(from+i)*n.m:(from+i+1)*n.m], b.h1[i*n.h:(i+1)*n.h], b.h2[i*n.h:(i+1)*n.h], b.g1)
+					x := n.x[(from+i)*n.m : (from+i+1)*n.m]
+					p.back(&g, out, layers{x: x, h1: b.h1[i*n.h : (i+1)*n.h], h2: b.h2[i*n.h : (i+1)*n.h]}, b.g1)
 				}
 			}
 		}
@@ -173,10 +178,14 @@ func (n *network) tilted(z, q []float64, top float64) (sum, mean float64) {
 	return sum, mean / sum
 }
 
+// layers are the inputs of a row and the outputs of the hidden layers.
+type layers struct{ x, h1, h2 []float64 }
+
 // back adds the gradient of the layers for the slope out at the output. g1 is scratch.
-func (p *parameterisedParams) back(g *parameterisedParams, out float64, x, h1, h2, g1 []float64) {
+func (p *parameterisedParams) back(g *parameterisedParams, out float64, at layers, g1 []float64) {
+	x, h1 := at.x, at.h1
 	clear(g1)
-	for j, v := range h2 {
+	for j, v := range at.h2 {
 		g.W3[j] += out * v
 		d := out * p.W3[j] * (1 - v*v)
 		g.B2[j] += d

@@ -2,12 +2,16 @@ package calibrator
 
 import "math"
 
-// root narrows the bracket [a, b] of a root of f, whose values at the ends, fa and fb, have opposite signs or are 0,
-// to the given width, and returns the end where |f| is least and the evaluations. Chandrupatla's method: inverse
+// valued is an argument and the value there.
+type valued struct{ u, f float64 }
+
+// root narrows the bracket of a root of f between two ends, whose values have opposite signs or are 0, to the given
+// width, and returns the end where |f| is least and the evaluations. Chandrupatla's method: inverse
 // quadratic interpolation where the three last points allow it, bisection elsewhere.
 // Reference: Chandrupatla, A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
 // without using derivatives, Advances in Engineering Software 28, 1997.
-func root(f func(u float64) float64, a, b, fa, fb, width float64) (u float64, evaluations int) {
+func root(f func(u float64) float64, from, to valued, width float64) (u float64, evaluations int) {
+	a, b, fa, fb := from.u, to.u, from.f, to.f
 	c, fc := a, fa
 	share := 0.5
 	for n := 0; n < maxIterations; n++ {

@@ -44,7 +44,7 @@ func ReferenceCurve(p Pane, z float64) (*Reference, error) {
 		mean += b.N() / n * raw[j]
 		v += b.N() / n * b.N() / n * noise[j]
 	}
-	spread := between(p, n, raw, noise, mean, v)
+	spread := between(p, raw, noise, estimate{mean, v})
 	r := &Reference{Bias: make([]float64, len(p)), Slack: make([]float64, len(p))}
 	for _, b := range p {
 		r.Accuracy = min(1, r.Accuracy+b.N1/n)
@@ -64,11 +64,16 @@ func ReferenceCurve(p Pane, z float64) (*Reference, error) {
 	return r, nil
 }
 
-// between is τ², the variance of the bins' true values.
-func between(p Pane, n float64, raw, noise []float64, mean, v float64) float64 {
-	q, free := n*v, n
+// estimate is a mean and its variance.
+type estimate struct{ mean, variance float64 }
+
+// between is τ², the variance of the bins' true values: raw are what they show, noise the variances of that, and all
+// is their mean.
+func between(p Pane, raw, noise []float64, all estimate) float64 {
+	n := p.N()
+	q, free := n*all.variance, n
 	for j, b := range p {
-		q += b.N() * ((raw[j]-mean)*(raw[j]-mean) - noise[j])
+		q += b.N() * ((raw[j]-all.mean)*(raw[j]-all.mean) - noise[j])
 		free -= b.N() * b.N() / n
 	}
 	if q <= 0 || free <= 0 {

@@ -177,11 +177,12 @@ func halfVector(dst []float32, src []uint16) int {
 }
 
 // fill returns false where there is no vector path.
-func (o *Outcomes) fill(rows []Row, v, z []float32, k int, y []int32, w []float64, lnK float64) bool {
+func (o *Outcomes) fill(in *LabelledRows) bool {
 	if inUse != pathAVX512 {
 		return false
 	}
-	outcomes512((*byte)(unsafe.Pointer(&rows[0])), &v[0], &z[0], &y[0], &w[0], k, len(rows), lnK,
+	rows := (*byte)(unsafe.Pointer(&in.Rows[0]))
+	outcomes512(rows, &in.V[0], &in.Z[0], &in.Y[0], &in.W[0], in.K, len(in.Rows), in.LnK,
 		&o.Conf[0], &o.Margin[0], &o.NegEnt[0], &o.P[0], &o.NLL[0], &o.Brier[0], &o.Hit[0])
 	return true
 }

@@ -23,9 +23,8 @@ func (a *probSums) block(rows []Row, q []float32, k int, least float64) (bad uin
 // halfVector converts what vector instructions can and returns how many.
 func halfVector([]float32, []uint16) int { return 0 }
 
-func (o *Outcomes) fill(rows []Row, v, z []float32, k int, y []int32, w []float64, lnK float64) bool {
-	return false
-}
+// fill returns false where there is no vector path.
+func (o *Outcomes) fill(*LabelledRows) bool { return false }
 
 // expRow returns how many differences vector instructions can do.
 func expRow([]float64, []float32, float64) int { return 0 }

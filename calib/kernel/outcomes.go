@@ -23,31 +23,42 @@ func NewOutcomes(n int) *Outcomes {
 	return &Outcomes{Conf: f(), Margin: f(), NegEnt: f(), P: f(), NLL: f(), Brier: f(), Hit: make([]uint16, n)}
 }
 
-// Fill works out the outcomes of rows of k classes: v and z are n×k, what Row.Scale makes probabilities of and logits
-// (of probabilities Fill makes no NLL that has a meaning); y their labels, below k; w their weights; lnK is ln k.
-// y and w have room for whole vectors too. Of rows that are not OK nothing is defined. It panics on shorter arrays.
-func (o *Outcomes) Fill(rows []Row, v, z []float32, k int, y []int32, w []float64, lnK float64) {
-	n := len(rows)
+// LabelledRows are n rows of K classes with labels below K and weights. Y and W have room for whole vectors.
+type LabelledRows struct {
+	Rows []Row
+	V, Z []float32 // n×K: what Row.Scale makes probabilities of, and the logits
+	K    int
+	Y    []int32
+	W    []float64
+	LnK  float64 // ln K
+}
+
+// Fill works out the outcomes. Of probabilities, with Z = V, NLL has no meaning; of rows that are not OK nothing is
+// defined. It panics on shorter arrays.
+func (o *Outcomes) Fill(in *LabelledRows) {
+	n := len(in.Rows)
 	room := (n + outcomeLanes - 1) &^ (outcomeLanes - 1)
-	if len(o.Conf) < room || len(y) < room || len(w) < room || len(v) != n*k || len(z) != n*k {
+	scores := n * in.K
+	if len(o.Conf) < room || len(in.Y) < room || len(in.W) < room || len(in.V) != scores || len(in.Z) != scores {
 		panic(fmt.Sprintf("kernel: outcomes of %d rows: %d and %d scores of %d classes, %d labels, %d weights, room for %d",
-			n, len(v), len(z), k, len(y), len(w), len(o.Conf)))
+			n, len(in.V), len(in.Z), in.K, len(in.Y), len(in.W), len(o.Conf)))
 	}
-	if n > 0 && !o.fill(rows, v, z, k, y, w, lnK) {
-		o.fillGo(rows, v, z, k, y, w, lnK)
+	if n > 0 && !o.fill(in) {
+		o.fillGo(in)
 	}
 }
 
-func (o *Outcomes) fillGo(rows []Row, v, z []float32, k int, y []int32, w []float64, lnK float64) {
-	for i := range rows {
-		r, label := &rows[i], max(0, int(y[i]))
-		o.Conf[i], o.Margin[i], o.NegEnt[i] = unit(r.Conf), unit(r.Conf-r.Second), unit(1-r.Entropy/lnK)
-		p := min(float64(v[i*k+label])*r.Scale, 1)
+func (o *Outcomes) fillGo(in *LabelledRows) {
+	for i := range in.Rows {
+		r, y, w := &in.Rows[i], int(in.Y[i]), in.W[i]
+		o.Conf[i], o.Margin[i], o.NegEnt[i] = unit(r.Conf), unit(r.Conf-r.Second), unit(1-r.Entropy/in.LnK)
+		at := i*in.K + max(0, y)
+		p := min(float64(in.V[at])*r.Scale, 1)
 		o.P[i] = p
-		o.NLL[i] = w[i] * (r.LSE - float64(z[i*k+label]))
-		o.Brier[i] = w[i] * Brier(*r, p)
+		o.NLL[i] = w * (r.LSE - float64(in.Z[at]))
+		o.Brier[i] = w * Brier(*r, p)
 		o.Hit[i] = 0
-		if r.Arg == int(y[i]) {
+		if r.Arg == y {
 			o.Hit[i] = 1
 		}
 	}

@@ -31,10 +31,13 @@ func TestOutcomes(t *testing.T) {
 			}
 			lnK := Log(float64(k))
 			got, plain := NewOutcomes(n), NewOutcomes(n)
-			got.Fill(rows, e, z, k, y, w, lnK)
-			plain.fillGo(rows, e, z, k, y, w, lnK)
-			for name, f := range map[string][2][]float64{"conf": {got.Conf, plain.Conf}, "margin": {got.Margin, plain.Margin}, "negent": {got.NegEnt, plain.NegEnt},
-				"p": {got.P, plain.P}, "nll": {got.NLL, plain.NLL}, "brier": {got.Brier, plain.Brier}} {
+			in := &LabelledRows{Rows: rows, V: e, Z: z, K: k, Y: y, W: w, LnK: lnK}
+			got.Fill(in)
+			plain.fillGo(in)
+			for name, f := range map[string][2][]float64{
+				"conf": {got.Conf, plain.Conf}, "margin": {got.Margin, plain.Margin}, "negent": {got.NegEnt, plain.NegEnt},
+				"p": {got.P, plain.P}, "nll": {got.NLL, plain.NLL}, "brier": {got.Brier, plain.Brier},
+			} {
 				if !slices.Equal(f[0][:n], f[1][:n]) {
 					t.Errorf("K = %d, %d rows: %s is\n%v, plain\n%v", k, n, name, f[0][:n], f[1][:n])
 				}
@@ -45,7 +48,8 @@ func TestOutcomes(t *testing.T) {
 			for i, r := range rows {
 				negent := min(1, max(0, 1-r.Entropy/lnK))
 				if got.Conf[i] != r.Conf || got.Margin[i] != r.Margin() || got.NegEnt[i] != negent {
-					t.Errorf("K = %d, row %d: conf %v, margin %v, negent %v, want %v, %v, %v", k, i, got.Conf[i], got.Margin[i], got.NegEnt[i], r.Conf, r.Margin(), negent)
+					t.Errorf("K = %d, row %d: conf %v, margin %v, negent %v, want %v, %v, %v", k, i,
+						got.Conf[i], got.Margin[i], got.NegEnt[i], r.Conf, r.Margin(), negent)
 				}
 				if y[i] < 0 {
 					if got.Hit[i] != 0 {
@@ -55,8 +59,10 @@ func TestOutcomes(t *testing.T) {
 				}
 				p := min(1, float64(e[i*k+int(y[i])])*r.Scale)
 				nll, brier := w[i]*NLL(r, z[i*k:(i+1)*k], int(y[i]), false), w[i]*Brier(r, p)
-				if got.P[i] != p || got.NLL[i] != nll || got.Brier[i] != brier || (got.Hit[i] == 1) != (r.Arg == int(y[i])) {
-					t.Errorf("K = %d, row %d: p %v, nll %v, brier %v, hit %v, want %v, %v, %v", k, i, got.P[i], got.NLL[i], got.Brier[i], got.Hit[i], p, nll, brier)
+				hit := r.Arg == int(y[i])
+				if got.P[i] != p || got.NLL[i] != nll || got.Brier[i] != brier || (got.Hit[i] == 1) != hit {
+					t.Errorf("K = %d, row %d: p %v, nll %v, brier %v, hit %v, want %v, %v, %v", k, i,
+						got.P[i], got.NLL[i], got.Brier[i], got.Hit[i], p, nll, brier)
 				}
 			}
 		}

@@ -75,17 +75,22 @@ func (a *sums) rowSums(i int, out, z []float32, p *params) {
 	}
 }
 
-// element is one element's part in row i: l is its lane.
-func (a *sums) element(i int, l *lane, out, z []float32, j int, v *scaling) {
-	e, equal := v.add(l, z[j])
-	if out != nil {
-		out[j] = e
-	}
+// element is the part in row i of its j-th element, x: l is its lane. It returns e.
+func (a *sums) element(i, j int, x float32, l *lane, v *scaling) (e float32) {
+	e, equal := v.add(l, x)
 	if equal {
 		a.count[i]++
 		if uint32(j) < uint32(a.arg[i]) {
 			a.arg[i] = int32(j)
 		}
+	}
+	return e
+}
+
+// put keeps e where it is asked for.
+func put(out []float32, j int, e float32) {
+	if out != nil {
+		out[j] = e
 	}
 }
 
@@ -94,7 +99,7 @@ func (a *sums) shortRow(i int, out, z []float32, v *scaling) {
 	for at := 0; at < len(z); at += flushEvery {
 		l := lane{q: sumP2Start, second: a.second[i]}
 		for j := at; j < min(at+flushEvery, len(z)); j++ {
-			a.element(i, &l, out, z, j, v)
+			put(out, j, a.element(i, j, z[j], &l, v))
 		}
 		a.s[i] += float64(l.s)
 		a.d[i] += float64(l.d)
@@ -111,13 +116,13 @@ func (a *sums) longRow(i int, out, z []float32, v *scaling) {
 		l[j].q = sumP2Start
 	}
 	for j := len(z) &^ (lanes - 1); j < len(z); j++ {
-		a.element(i, &l[lanes-(len(z)-j)], out, z, j, v)
+		put(out, j, a.element(i, j, z[j], &l[lanes-(len(z)-j)], v))
 	}
 	var s, d, q [lanes / 2]float64
 	whole := len(z) / lanes
 	for from := 0; from < whole; from += flushEvery {
 		for j := from * lanes; j < min(from+flushEvery, whole)*lanes; j++ {
-			a.element(i, &l[j%lanes], out, z, j, v)
+			put(out, j, a.element(i, j, z[j], &l[j%lanes], v))
 		}
 		for j := range l {
 			s[j%8] += float64(l[j].s)

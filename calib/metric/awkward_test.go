@@ -169,7 +169,8 @@ func checkPlain(t *testing.T, what string, r metric.Rows, o metric.Options, tol 
 		}
 		if ref, ok := want[v.Key]; ok {
 			allowed := tol * max(1, math.Abs(ref))
-			if v.Key == "debiased_l2" || v.Key == "ece_l2" || v.Key == "ace_l2" || v.Key == "sbece_bin" || v.Key == "sbece_lb" || v.Key == "cwece_l2" {
+			if v.Key == "debiased_l2" || v.Key == "ece_l2" || v.Key == "ace_l2" || v.Key == "sbece_bin" ||
+				v.Key == "sbece_lb" || v.Key == "cwece_l2" {
 				allowed = math.Sqrt(tol) * 10 // roots magnify rounding near 0
 				if math.Abs(v.Value*v.Value-ref*ref) <= 10*tol {
 					continue
@@ -261,7 +262,8 @@ func TestAwkwardRowsInEveryFunction(t *testing.T) {
 				what := name + ", weights " + kind
 				basics, err := metric.Basic(r, o)
 				full := evaluate(t, r, o)
-				if err != nil || basics.ECE != full.ECE || basics.CWECE != full.CWECE || basics.NLL != full.NLL || basics.Brier != full.Brier || basics.Accuracy != full.Accuracy {
+				if err != nil || basics.ECE != full.ECE || basics.CWECE != full.CWECE || basics.NLL != full.NLL ||
+					basics.Brier != full.Brier || basics.Accuracy != full.Accuracy {
 					t.Errorf("%s: basic %+v, %v, evaluate %+v", what, basics, err, full)
 				}
 				finite(what+": confidence", basics.Confidence)
@@ -274,7 +276,8 @@ func TestAwkwardRowsInEveryFunction(t *testing.T) {
 
 func awkwardPieces(what string, s metric.Sorted, finite func(string, ...float64)) {
 	cells := metric.Cells(s, 16)
-	finite(what+": cells", metric.KSCells(cells), metric.SmECECells(cells), metric.ECE(metric.SweepCells(cells)), metric.ECE(metric.EqualMassCells(cells, 15)))
+	finite(what+": cells", metric.KSCells(cells), metric.SmECECells(cells), metric.ECE(metric.SweepCells(cells)),
+		metric.ECE(metric.EqualMassCells(cells, 15)))
 	for _, p := range metric.RiskCoverage(s) {
 		finite(what+": risk", p.Coverage, p.Risk, p.Threshold)
 	}
@@ -289,7 +292,8 @@ func awkwardPieces(what string, s metric.Sorted, finite func(string, ...float64)
 	for _, temperature := range []float64{1e-300, 1e-9, .01, 1e300} {
 		sums := metric.SoftBins(s.C, s.A, s.W, 15, temperature)
 		for _, p := range []float64{1, 2, 50, 1e300} {
-			finite(what+": soft", metric.SBECEBin(sums, p), metric.SBECELBRows(s.C, s.A, s.W, 15, temperature, p))
+			finite(what+": soft", metric.SBECEBin(sums, p), metric.SBECELBRows(s.C, s.A, s.W,
+				metric.SoftNorm{Bins: 15, Temperature: temperature, P: p}))
 		}
 	}
 }
@@ -310,7 +314,8 @@ func TestUncertaintyOfEveryAwkwardRow(t *testing.T) {
 			report := evaluate(t, r, metric.Options{Resamples: 8, Uncertainty: true})
 			got := values(report)
 			if len(report.Intervals) != len(metric.UncertaintyKeys) {
-				t.Errorf("%s, weights %s: %d intervals, want %d", name, kind, len(report.Intervals), len(metric.UncertaintyKeys))
+				t.Errorf("%s, weights %s: %d intervals, want %d", name, kind, len(report.Intervals),
+					len(metric.UncertaintyKeys))
 			}
 			for _, iv := range report.Intervals {
 				if v := got[iv.Key]; !(iv.Lo <= v && v <= iv.Hi && iv.Null <= iv.NullHi+1e-15 && iv.Null >= 0) {

@@ -41,9 +41,11 @@ func TestBiasOfCalibratedRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of resampling")
 	}
-	keys := []string{"ece", "ece_null", "ece_l2", "mce", "ace", "cwece", "debiased_l2", "ks", "sweep", "smece", "sbece_bin", "sbece_lb"}
+	keys := []string{"ece", "ece_null", "ece_l2", "mce", "ace", "cwece", "debiased_l2", "ks", "sweep", "smece",
+		"sbece_bin", "sbece_lb"}
 	var table strings.Builder
-	fmt.Fprintf(&table, "\n| calibrated rows | `%s` |\n|%s\n", strings.Join(keys, "` | `"), strings.Repeat("---|", len(keys)+1))
+	fmt.Fprintf(&table, "\n| calibrated rows | `%s` |\n|%s\n", strings.Join(keys, "` | `"),
+		strings.Repeat("---|", len(keys)+1))
 	bias := func(name string, r metric.Rows) {
 		for _, n := range []int{100, 1000, 10000} {
 			runs := map[int]int{100: 100, 1000: 40, 10000: 20}[n]
@@ -61,13 +63,15 @@ func TestBiasOfCalibratedRows(t *testing.T) {
 			table.WriteString("\n")
 			// What the text says of the table.
 			if d := mean["ece_null"]/mean["ece"] - 1; d < -.1 || d > .1 {
-				t.Errorf("%s n = %d: ece_null %g is not the ece %g of calibrated rows", name, n, mean["ece_null"], mean["ece"])
+				t.Errorf("%s n = %d: ece_null %g is not the ece %g of calibrated rows", name, n, mean["ece_null"],
+					mean["ece"])
 			}
 			if mean["debiased_l2"] > 0.7*mean["ece_l2"] || mean["debiased_l2"] == 0 {
 				t.Errorf("%s n = %d: debiased_l2 %g, ece_l2 %g", name, n, mean["debiased_l2"], mean["ece_l2"])
 			}
 			if mean["sweep"] > mean["ece"] || mean["ks"] > mean["ece"] {
-				t.Errorf("%s n = %d: sweep %g and ks %g are above ece %g", name, n, mean["sweep"], mean["ks"], mean["ece"])
+				t.Errorf("%s n = %d: sweep %g and ks %g are above ece %g", name, n, mean["sweep"], mean["ks"],
+					mean["ece"])
 			}
 		}
 	}

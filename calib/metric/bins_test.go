@@ -62,7 +62,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	near(t, "smece", metric.SmECE(c, a, w), metric.SmECE(c3, a3, nil), 1e-8)
 	s, s3 := metric.SoftBins(c, a, w, 15, .01), metric.SoftBins(c3, a3, nil, 15, .01)
 	near(t, "sbece_bin", metric.SBECEBin(s, 2), metric.SBECEBin(s3, 2), tol)
-	near(t, "sbece_lb", metric.SBECELBRows(c, a, w, 15, .01, 3), metric.SBECELBRows(c3, a3, nil, 15, .01, 3), tol)
+	near(t, "sbece_lb", metric.SBECELBRows(c, a, w, metric.SoftNorm{Bins: 15, Temperature: .01, P: 3}),
+		metric.SBECELBRows(c3, a3, nil, metric.SoftNorm{Bins: 15, Temperature: .01, P: 3}), tol)
 }
 
 func TestClassWise(t *testing.T) {
@@ -159,7 +160,8 @@ func TestResampleIsDeterministicAndSafe(t *testing.T) {
 		t.Errorf("no rows: %+v", iv)
 	}
 	// All right at confidence 1, a billion rows, and one row.
-	for _, b := range []metric.Bin{{N: 5, W: 5, SumC: 5, SumA: 5}, {N: 1e9, W: 1e9, SumC: 7e8, SumA: 6e8}, {N: 1, W: 1, SumC: 0.4, SumA: 1}} {
+	for _, b := range []metric.Bin{{N: 5, W: 5, SumC: 5, SumA: 5}, {N: 1e9, W: 1e9, SumC: 7e8, SumA: 6e8},
+		{N: 1, W: 1, SumC: 0.4, SumA: 1}} {
 		iv, ece := metric.Resample([]metric.Bin{b}, 100, 1), metric.ECE([]metric.Bin{b})
 		if !(0 <= iv.Lo && iv.Lo <= ece && ece <= iv.Hi && iv.Hi <= 1 && iv.Null >= 0) {
 			t.Errorf("%+v: ece %g, %+v", b, ece, iv)

@@ -134,7 +134,8 @@ func testBlockSizes(t *testing.T, r Rows) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.nll != whole.nll || s.brier != whole.brier || s.classes.ECE() != whole.classes.ECE() || ECE(EqualWidth(s.c, s.a, nil, 15)) != ECE(EqualWidth(whole.c, whole.a, nil, 15)) {
+		if s.nll != whole.nll || s.brier != whole.brier || s.classes.ECE() != whole.classes.ECE() ||
+			ECE(EqualWidth(s.c, s.a, nil, 15)) != ECE(EqualWidth(whole.c, whole.a, nil, 15)) {
 			t.Errorf("after %d rows without a label: other sums", cut)
 		}
 	}

@@ -35,10 +35,10 @@ func Evaluate(rows Rows, opt Options) (Report, error) {
 	if opt.Norm == 2 {
 		r.SBECELB = SBECELB(soft)
 	} else {
-		r.SBECELB = SBECELBRows(s.c, s.a, s.w, opt.SoftBins, opt.SoftTemperature, opt.Norm)
+		r.SBECELB = SBECELBRows(s.c, s.a, s.w, opt.soft())
 	}
 	if opt.Uncertainty {
-		if r.Intervals, err = uncertainties(rows, sorted, s.top, s.classes, opt, UncertaintyKeys); err != nil {
+		if r.Intervals, err = uncertainties(rows, sorted, s.top, s.classes, opt); err != nil {
 			return Report{}, err
 		}
 	}

@@ -52,16 +52,23 @@ func TestEvaluateAwkwardCases(t *testing.T) {
 	}
 	nan := math.NaN()
 	f("one row, right, certain", 3, []float64{1000, 0, 0}, []int32{0}, map[string]float64{
-		"accuracy": 1, "ece": 0, "smece": 0, "nll": 0, "brier": 0, "aurc": 0, "auroc": nan, "ece_lo": 0, "ece_hi": 0, "debiased_l2": 0, "sweep": 0,
+		"accuracy": 1, "ece": 0, "smece": 0, "nll": 0, "brier": 0, "aurc": 0, "auroc": nan, "ece_lo": 0, "ece_hi": 0,
+		"debiased_l2": 0, "sweep": 0,
 	})
 	f("one row, wrong, certain", 3, []float64{1000, 0, 0}, []int32{1}, map[string]float64{
-		"accuracy": 0, "ece": 1, "mce": 1, "ks": 1, "nll": 1000, "brier": 2, "aurc": 1, "eaurc": 0, "ece_null": 0, "cwece": 1. / 3, // p = 0 of the label is in no bin
+		// p = 0 of the label is in no bin
+		"accuracy": 0, "ece": 1, "mce": 1, "ks": 1, "nll": 1000, "brier": 2, "aurc": 1, "eaurc": 0, "ece_null": 0,
+		"cwece": 1. / 3,
 	})
 	// Uniform over 5 classes: c is .2 exactly, the upper edge of the third of 15 bins.
-	f("uniform", 5, make([]float64, 10), []int32{0, 1}, map[string]float64{"accuracy": .5, "ece": .3, "brier": .8, "aurc": .5, "cwece": (.3 + .3 + .6) / 5})
-	f("|z| = 80", 2, []float64{80, -80, -80, 80}, []int32{0, 0}, map[string]float64{"nll": 80, "accuracy": .5, "ece": .5})
-	f("all right", 2, []float64{1, 0, 0, 1, 2, 0}, []int32{0, 1, 0}, map[string]float64{"accuracy": 1, "aurc": 0, "auroc": nan, "fpr95": nan})
-	f("all wrong", 2, []float64{1, 0, 0, 1, 2, 0}, []int32{1, 0, 1}, map[string]float64{"accuracy": 0, "aurc": 1, "eaurc": 0, "auroc": nan})
+	f("uniform", 5, make([]float64, 10), []int32{0, 1}, map[string]float64{"accuracy": .5, "ece": .3, "brier": .8,
+		"aurc": .5, "cwece": (.3 + .3 + .6) / 5})
+	f("|z| = 80", 2, []float64{80, -80, -80, 80}, []int32{0, 0}, map[string]float64{"nll": 80, "accuracy": .5,
+		"ece": .5})
+	f("all right", 2, []float64{1, 0, 0, 1, 2, 0}, []int32{0, 1, 0}, map[string]float64{"accuracy": 1, "aurc": 0,
+		"auroc": nan, "fpr95": nan})
+	f("all wrong", 2, []float64{1, 0, 0, 1, 2, 0}, []int32{1, 0, 1}, map[string]float64{"accuracy": 0, "aurc": 1,
+		"eaurc": 0, "auroc": nan})
 	f("one class", 1, []float64{3, 4}, []int32{0, 0}, map[string]float64{"accuracy": 1, "ece": 0, "nll": 0})
 }
 
@@ -132,15 +139,19 @@ func TestEvaluateErrorsNameTheirCause(t *testing.T) {
 	}
 	f("row 1: label 2, allowed 0..1", metric.Rows{K: 2, F32: good.F32, Labels: []int32{0, 2}}, metric.Options{})
 	f("row 0: label -2", metric.Rows{K: 2, F32: good.F32, Labels: []int32{-2, 0}}, metric.Options{})
-	f("row 1: a score is NaN", metric.Rows{K: 2, F32: []float32{0, 1, float32(math.NaN()), 0}, Labels: good.Labels}, metric.Options{})
-	f("row 0: not a probability", metric.Rows{K: 2, F32: []float32{2, 1, 1, 0}, Labels: good.Labels, Probs: true}, metric.Options{})
+	f("row 1: a score is NaN", metric.Rows{K: 2, F32: []float32{0, 1, float32(math.NaN()), 0}, Labels: good.Labels},
+		metric.Options{})
+	f("row 0: not a probability", metric.Rows{K: 2, F32: []float32{2, 1, 1, 0}, Labels: good.Labels, Probs: true},
+		metric.Options{})
 	f("4 scores for 1 labels", metric.Rows{K: 2, F32: good.F32, Labels: []int32{0}}, metric.Options{})
 	f("0 classes", metric.Rows{}, metric.Options{})
 	f("both", metric.Rows{K: 1, F32: []float32{1}, F64: []float64{1}, Labels: []int32{0}}, metric.Options{})
 	f(`csf: "max"`, good, metric.Options{CSF: "max"})
 	f("bins: -1", good, metric.Options{Bins: -1})
-	f("bins: 65536 for each of 300 classes, allowed are 16777216 in all", metric.Rows{K: 300}, metric.Options{Bins: 1 << 16})
-	f("row 1: weight 1e+101, allowed are 0 and 1e-100..1e+100", metric.Rows{K: 2, F32: good.F32, Labels: good.Labels, W: []float64{1, 1e101}}, metric.Options{})
+	f("bins: 65536 for each of 300 classes, allowed are 16777216 in all", metric.Rows{K: 300},
+		metric.Options{Bins: 1 << 16})
+	f("row 1: weight 1e+101, allowed are 0 and 1e-100..1e+100", metric.Rows{K: 2, F32: good.F32, Labels: good.Labels,
+		W: []float64{1, 1e101}}, metric.Options{})
 	f("soft bins: -3", good, metric.Options{SoftBins: -3})
 	f("norm: 0.5", good, metric.Options{Norm: .5})
 	f("soft temperature: -1", good, metric.Options{SoftTemperature: -1})

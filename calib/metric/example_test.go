@@ -39,7 +39,8 @@ func ExampleEqualWidth() {
 
 func ExampleSort() {
 	s := metric.SortWeighted([]float64{0.9, 0.6, 0.8}, []bool{true, false, true}, nil)
-	fmt.Printf("ks %.3f, aurc %.3f, auroc %.1f, fpr95 %.1f\n", metric.KS(s), metric.AURC(s), metric.AUROC(s), metric.FPR95(s))
+	fmt.Printf("ks %.3f, aurc %.3f, auroc %.1f, fpr95 %.1f\n", metric.KS(s), metric.AURC(s), metric.AUROC(s),
+		metric.FPR95(s))
 	fmt.Printf("ace %.3f, sweep %.3f\n", metric.ECE(metric.EqualMass(s, 3)), metric.ECE(metric.Sweep(s)))
 	// Output:
 	// ks 0.200, aurc 0.111, auroc 1.0, fpr95 0.0
@@ -64,7 +65,8 @@ func ExampleReliability() {
 	bins := metric.EqualWidth([]float64{0.6, 0.7, 0.9, 0.95, 1}, []bool{false, true, true, true, true}, nil, 2)
 	for _, b := range metric.Reliability(bins, metric.Wilson) {
 		if b.N > 0 {
-			fmt.Printf("(%.1f, %.1f]: %d rows, conf %.2f, acc %.2f in [%.2f, %.2f]\n", b.Lo, b.Hi, b.N, b.Conf, b.Acc, b.AccLo, b.AccHi)
+			fmt.Printf("(%.1f, %.1f]: %d rows, conf %.2f, acc %.2f in [%.2f, %.2f]\n", b.Lo, b.Hi, b.N, b.Conf, b.Acc,
+				b.AccLo, b.AccHi)
 		}
 	}
 	// Output: (0.5, 1.0]: 5 rows, conf 0.83, acc 0.80 in [0.38, 0.96]
@@ -88,7 +90,8 @@ func ExampleResample() {
 	// 100 rows of confidence .9, 80 of them right.
 	bins := []metric.Bin{{N: 100, W: 100, SumC: 90, SumA: 80}}
 	iv := metric.Resample(bins, 1000, 1)
-	fmt.Printf("ece %.2f, calibrated models show %.3f; above chance: %v\n", metric.ECE(bins), iv.Null, metric.ECE(bins) > iv.NullHi)
+	fmt.Printf("ece %.2f, calibrated models show %.3f; above chance: %v\n", metric.ECE(bins), iv.Null,
+		metric.ECE(bins) > iv.NullHi)
 	// Output: ece 0.10, calibrated models show 0.023; above chance: true
 }
 
@@ -114,7 +117,8 @@ func ExampleCDFCurve() {
 }
 
 func ExampleUncertaintyCells() {
-	cells := metric.Groups(metric.SortWeighted([]float64{.6, .6, .8, .8, .8, .9}, []bool{true, false, true, true, false, true}, nil))
+	cells := metric.Groups(metric.SortWeighted([]float64{.6, .6, .8, .8, .8, .9},
+		[]bool{true, false, true, true, false, true}, nil))
 	iv, _ := metric.UncertaintyCells(cells, "ks", metric.Options{})
 	fmt.Printf("ks %.2f, calibrated models show %.2f\n", metric.KSCells(cells), iv.Null)
 	// Output: ks 0.10, calibrated models show 0.17

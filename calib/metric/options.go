@@ -26,6 +26,8 @@ type Options struct {
 	Detail          bool    // also report the bins, the soft-bin sums and the binned CDF
 }
 
+func (o *Options) soft() SoftNorm { return SoftNorm{o.SoftBins, o.SoftTemperature, o.Norm} }
+
 func (o Options) withDefaults() (Options, error) {
 	setInt := func(v *int, d int) {
 		if *v == 0 {

@@ -326,8 +326,8 @@ func plainSelective(rows []plainRow, out map[string]float64) {
 	}
 }
 
-// plainAURC is the mean over k = 1..n of the error rate among the k rows of highest score, ties in the mean of all their
-// orders, of rows that stand for w rows, w whole; and less that of the best order.
+// plainAURC is the mean over k = 1..n of the error rate among the k rows of highest score, ties in the mean of all
+// their orders, of rows that stand for w rows, w whole; and less that of the best order.
 func plainAURC(rows []plainRow) (aurc, eaurc float64) {
 	area := func(score func(r plainRow) float64) float64 {
 		order := append([]plainRow(nil), rows...)

@@ -21,7 +21,8 @@ func TestReliability(t *testing.T) {
 		t.Errorf("empty bin: %+v", empty)
 	}
 	// Equal weights of any size have the interval of the rows.
-	weighted := metric.Reliability(metric.EqualWidth([]float64{.9, .9, .95}, []bool{true, false, true}, []float64{4, 4, 4}, 1), metric.Wilson)[0]
+	weighted := metric.Reliability(metric.EqualWidth([]float64{.9, .9, .95}, []bool{true, false, true},
+		[]float64{4, 4, 4}, 1), metric.Wilson)[0]
 	near(t, "weighted lo", weighted.AccLo, lo, tol)
 	near(t, "weighted hi", weighted.AccHi, hi, tol)
 }

@@ -118,7 +118,8 @@ func TestCellFunctionsAgreeOnRows(t *testing.T) {
 			near(t, "ace", metric.ECE(got), metric.ECE(want), tol)
 			near(t, "debiased", metric.DebiasedL2(got), metric.DebiasedL2(want), 1e-7)
 		}
-		if got, want := metric.SweepCells(cells), metric.Sweep(s); len(got) != len(want) || math.Abs(metric.ECE(got)-metric.ECE(want)) > tol {
+		if got, want := metric.SweepCells(cells), metric.Sweep(s); len(got) != len(want) ||
+			math.Abs(metric.ECE(got)-metric.ECE(want)) > tol {
 			t.Errorf("n = %d: sweep of %d bins, want %d", n, len(got), len(want))
 		}
 		near(t, "smece", metric.SmECECells(cells), metric.SmECE(c, a, nil), 1e-8)

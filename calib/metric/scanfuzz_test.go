@@ -7,7 +7,8 @@ import (
 
 // hostile are the scores that a byte stands for: ties, edges of bins, extremes, zeros of both signs, what is refused.
 var hostile = []float32{
-	0, float32(math.Copysign(0, -1)), 1, -1, 80, -80, 2000, -2000, 1e-30, math.SmallestNonzeroFloat32, 1. / 15, 2. / 15, 0.2, 0.25,
+	0, float32(math.Copysign(0, -1)), 1, -1, 80, -80, 2000, -2000, 1e-30, math.SmallestNonzeroFloat32, 1. / 15, 2. / 15,
+	0.2, 0.25,
 	1. / 3, 0.4, 0.5, 0.6, 2. / 3, 0.75, 0.8, 0.9, 14. / 15, 1 - 0x1p-24, 1 - 1e-6, 0.1, 0.05, 1e38, -1e38,
 	float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)),
 }
@@ -69,7 +70,8 @@ func FuzzScan(f *testing.F) {
 				compareScans(t, r, got, want, kernelTol)
 				for b, w := range want.top {
 					g := got.top[b]
-					if g.N != w.N || g.W != w.W || g.W2 != w.W2 || g.SumA != w.SumA || math.Abs(g.SumC-w.SumC) > kernelTol*(1+w.SumC) {
+					if g.N != w.N || g.W != w.W || g.W2 != w.W2 || g.SumA != w.SumA ||
+						math.Abs(g.SumC-w.SumC) > kernelTol*(1+w.SumC) {
 						t.Fatalf("bin %d: got %+v, want %+v", b, g, w)
 					}
 				}

@@ -122,19 +122,25 @@ func SBECELB(s SoftSums) float64 {
 	return math.Sqrt(max(0, min(1, sum/s.W)))
 }
 
+// SoftNorm is the P-norm over so many soft bins at a temperature.
+type SoftNorm struct {
+	Bins           int
+	Temperature, P float64
+}
+
 // SBECELBRows returns SB-ECE_lb for any p ≥ 1, which needs the rows a second time:
 //
 //	(1/W Σ_i Σ_j w_i u_ij |A_j - c_i|^p)^(1/p)
 //
-// with the memberships of SoftWeights for m bins at the given temperature; w may be nil. NaN where W = 0.
-func SBECELBRows(c []float64, a []bool, w []float64, m int, temperature, p float64) float64 {
-	s := SoftBins(c, a, w, m, temperature)
+// with the memberships of SoftWeights; w may be nil. NaN where W = 0.
+func SBECELBRows(c []float64, a []bool, w []float64, of SoftNorm) float64 {
+	s := SoftBins(c, a, w, of.Bins, of.Temperature)
 	if !(s.W > 0) {
 		return math.NaN()
 	}
-	u, n := make([]float64, m), normOf(p)
+	u, n := make([]float64, of.Bins), normOf(of.P)
 	for i, ci := range c {
-		SoftWeights(u, ci, temperature)
+		SoftWeights(u, ci, of.Temperature)
 		wi := weight(w, i)
 		for j, uj := range u {
 			if uj *= wi; uj > 0 {

@@ -46,7 +46,8 @@ func TestSoftBinsAgainstDefinition(t *testing.T) {
 				for _, p := range []float64{1, 2, 3.5} {
 					bin, lb := refSoft(c, a, m, temp, p)
 					near(t, "sbece_bin", metric.SBECEBin(s, p), bin, 1e-10)
-					near(t, "sbece_lb rows", metric.SBECELBRows(c, a, nil, m, temp, p), lb, 1e-10)
+					near(t, "sbece_lb rows", metric.SBECELBRows(c, a, nil,
+						metric.SoftNorm{Bins: m, Temperature: temp, P: p}), lb, 1e-10)
 				}
 				_, lb := refSoft(c, a, m, temp, 2)
 				near(t, "sbece_lb", metric.SBECELB(s), lb, 1e-10)
@@ -75,7 +76,8 @@ func TestSoftBinsBecomeHard(t *testing.T) {
 
 func TestSoftWithoutRows(t *testing.T) {
 	s := metric.SoftBins(nil, nil, nil, 3, 0.01)
-	if !math.IsNaN(metric.SBECEBin(s, 2)) || !math.IsNaN(metric.SBECELB(s)) || !math.IsNaN(metric.SBECELBRows(nil, nil, nil, 3, .01, 1)) {
+	if !math.IsNaN(metric.SBECEBin(s, 2)) || !math.IsNaN(metric.SBECELB(s)) ||
+		!math.IsNaN(metric.SBECELBRows(nil, nil, nil, metric.SoftNorm{Bins: 3, Temperature: .01, P: 1})) {
 		t.Error("no rows: want NaN")
 	}
 }

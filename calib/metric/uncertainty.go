@@ -21,8 +21,8 @@ type KeyInterval struct {
 // nanInterval is that of no rows.
 var nanInterval = Interval{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
-// uncertainties returns the null expectation and the 95 % interval of the calibration errors of the keys; opt has its
-// defaults. As for Resample, the null is what a perfectly calibrated model shows at the same confidences, and the
+// uncertainties returns the null expectation and the 95 % interval of the calibration errors of UncertaintyKeys; opt
+// has its defaults. As for Resample, the null is what a perfectly calibrated model shows at the same confidences, and the
 // interval is about the observed value and shifted by the resampling's own bias. What is redrawn:
 //
 //   - ece, ece_l2, mce and ace, ace_l2, debiased_l2: the hits of the bins, n_b·conf_b expected under the null,
@@ -35,37 +35,26 @@ var nanInterval = Interval{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 //
 // Cost at the defaults and n = 10,000, K = 10: the bins a millisecond, cells 0.1 to 1 s, class-wise 0.5 s. NaN where
 // there is no row.
-func uncertainties(rows Rows, s Sorted, bins []Bin, classes *ClassWise, opt Options, keys []string) ([]KeyInterval, error) {
-	want := func(k ...string) bool {
-		return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(k, key) })
-	}
+func uncertainties(rows Rows, s Sorted, bins []Bin, classes *ClassWise, opt Options) ([]KeyInterval, error) {
 	all := map[string]Interval{}
 	width := func(key string, b []Bin, f func([]Bin) float64) {
-		if want(key) {
-			all[key] = ResampleBins(b, f, opt.Resamples, opt.Seed)
-		}
+		all[key] = ResampleBins(b, f, opt.Resamples, opt.Seed)
 	}
-	if want("ece") {
-		all["ece"] = Resample(bins, opt.Resamples, opt.Seed)
-	}
+	all["ece"] = Resample(bins, opt.Resamples, opt.Seed)
 	width("ece_l2", bins, ECEL2)
 	width("mce", bins, MCE)
 	mass := EqualMass(s, opt.Bins)
 	width("ace", mass, ECE)
 	width("ace_l2", mass, ECEL2)
 	width("debiased_l2", mass, DebiasedL2)
-	if want("ks", "sweep", "sweep_l2", "smece", "sbece_bin", "sbece_lb") {
-		cellUncertainties(all, Cells(s, resampleLimit), &s, opt, want)
+	cellUncertainties(all, Cells(s, resampleLimit), &s, opt, func(...string) bool { return true })
+	l1, l2, err := classUncertainty(rows, classes, opt)
+	if err != nil {
+		return nil, err
 	}
-	if want("cwece", "cwece_l2") {
-		l1, l2, err := classUncertainty(rows, classes, opt)
-		if err != nil {
-			return nil, err
-		}
-		all["cwece"], all["cwece_l2"] = l1, l2
-	}
-	out := make([]KeyInterval, 0, len(keys))
-	for _, key := range keys {
+	all["cwece"], all["cwece_l2"] = l1, l2
+	out := make([]KeyInterval, 0, len(UncertaintyKeys))
+	for _, key := range UncertaintyKeys {
 		out = append(out, KeyInterval{key, all[key]})
 	}
 	return out, nil

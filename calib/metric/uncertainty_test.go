@@ -131,15 +131,18 @@ func TestUncertaintyByKey(t *testing.T) {
 			if iv.Key != key {
 				t.Errorf("interval %d is of %s, want %s", i, iv.Key, key)
 			}
-			if v := value[key]; !(0 <= got.Lo && got.Lo <= v && v <= got.Hi && got.Hi <= 1 && got.Null > 0 && got.Null < got.NullHi) {
+			if v := value[key]; !(0 <= got.Lo && got.Lo <= v && v <= got.Hi && got.Hi <= 1 && got.Null > 0 &&
+				got.Null < got.NullHi) {
 				t.Errorf("%s = %g: %+v", key, v, got)
 			}
 		}
-		if iv := report.Intervals[0].Interval; iv.Null != report.ECENull || iv.Lo != report.ECELo || iv.Hi != report.ECEHi {
+		if iv := report.Intervals[0].Interval; iv.Null != report.ECENull || iv.Lo != report.ECELo ||
+			iv.Hi != report.ECEHi {
 			t.Errorf("ece: %+v, in the report %g %g %g", iv, report.ECENull, report.ECELo, report.ECEHi)
 		}
 		o.Seed = 4
-		if other := evaluate(t, r, o); other.Intervals[8] == report.Intervals[8] || other.Intervals[5] == report.Intervals[5] {
+		if other := evaluate(t, r, o); other.Intervals[8] == report.Intervals[8] ||
+			other.Intervals[5] == report.Intervals[5] {
 			t.Error("another seed gave the same")
 		}
 	}
@@ -173,7 +176,8 @@ func TestUncertaintyOfAwkwardRows(t *testing.T) {
 }
 
 func TestIntervalsInJSON(t *testing.T) {
-	b, err := json.Marshal(evaluate(t, randomLogits(30, 2, 1), metric.Options{Uncertainty: true, Detail: true, Resamples: 10}))
+	b, err := json.Marshal(evaluate(t, randomLogits(30, 2, 1), metric.Options{Uncertainty: true, Detail: true,
+		Resamples: 10}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +189,8 @@ func TestIntervalsInJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Intervals) != 14 || got.Intervals["ece"]["null"] != got.ECENull || got.Intervals["sbece_lb"]["hi"] == 0 || len(got.Bins) != 15 {
+	if len(got.Intervals) != 14 || got.Intervals["ece"]["null"] != got.ECENull ||
+		got.Intervals["sbece_lb"]["hi"] == 0 || len(got.Bins) != 15 {
 		t.Errorf("got %s", b)
 	}
 }

@@ -72,7 +72,7 @@ func cellStats(cells []Bin, opt Options) []cellStat {
 				sums := SoftBins(s.C, s.A, s.W, opt.SoftBins, opt.SoftTemperature)
 				out[0] = SBECEBin(sums, opt.Norm)
 				if out[1] = SBECELB(sums); opt.Norm != 2 {
-					out[1] = SBECELBRows(s.C, s.A, s.W, opt.SoftBins, opt.SoftTemperature, opt.Norm)
+					out[1] = SBECELBRows(s.C, s.A, s.W, opt.soft())
 				}
 			},
 		},

@@ -140,7 +140,8 @@ func TestWeightsTimesAFactor(t *testing.T) {
 
 func TestZeroWeightsTakeNoPart(t *testing.T) {
 	r := randomLogits(40, 3, 9)
-	with := metric.Rows{K: 3, F64: append([]float64{1, 2, 3}, r.F64...), Labels: append([]int32{0}, r.Labels...), W: make([]float64, 41)}
+	with := metric.Rows{K: 3, F64: append([]float64{1, 2, 3}, r.F64...), Labels: append([]int32{0}, r.Labels...),
+		W: make([]float64, 41)}
 	for i := range with.W[1:] {
 		with.W[i+1] = 2
 	}
@@ -161,12 +162,14 @@ func TestZeroWeightsTakeNoPart(t *testing.T) {
 func TestEffectiveN(t *testing.T) {
 	bins := metric.EqualWidth([]float64{.5, .5, .5}, []bool{true, false, true}, []float64{1, 2, 3}, 1)
 	near(t, "effective n", bins[0].EffectiveN(), 36./14, tol)
-	near(t, "of equal weights", metric.EqualWidth([]float64{.5, .5}, make([]bool, 2), []float64{.1, .1}, 1)[0].EffectiveN(), 2, tol)
+	near(t, "of equal weights", metric.EqualWidth([]float64{.5, .5}, make([]bool, 2), []float64{.1, .1},
+		1)[0].EffectiveN(), 2, tol)
 	near(t, "unknown", metric.Bin{N: 7, W: 3}.EffectiveN(), 7, 0)
 	// Weights 100× apart: two rows of weight 100 and 100 of weight 1 are worth less than 102.
 	heavy := metric.Bin{N: 102, W: 300, W2: 20100, SumC: 150, SumA: 150}
 	light := metric.Bin{N: 102, W: 300, SumC: 150, SumA: 150}
-	if h, l := metric.Resample([]metric.Bin{heavy}, 500, 1), metric.Resample([]metric.Bin{light}, 500, 1); h.NullHi < 3*l.NullHi {
+	if h, l := metric.Resample([]metric.Bin{heavy}, 500, 1),
+		metric.Resample([]metric.Bin{light}, 500, 1); h.NullHi < 3*l.NullHi {
 		t.Errorf("null of effective n %g: %+v, of 102: %+v", heavy.EffectiveN(), h, l)
 	}
 }

@@ -1,19 +1,23 @@
 package fixedpoint
 
-// Cells finds the cells of the confidence grid of calib/acc, and the sums, of n = len(c) rows of confidence c in [0,1]
+// Find finds the cells of the confidence grid of calib/acc, and the sums, of n = len(c) rows of confidence c in [0,1]
 // and weight w < Limit, n a multiple of 8:
 //
-//	keys = 2·cell,  wc = Round(w·c),  wc2 = Round(w·c·c)
+//	Key = 2·cell,  WC = Round(w·c),  WC2 = Round(w·c·c)
 //
 // The cell is right but for rows with c·3600 within 1e-9 of an integer i < 3600; their bits are set in near, which has
 // n/8 values, and so are those within 1e-9 + 1.2e-6·i, where a rounded confidence may be beside the edge of its cell.
-// Cells returns false, and does nothing, where there is no vector path. It panics on shorter results.
-func Cells(keys []uint16, wc, wc2 []int64, near []uint8, c, w []float64) bool {
+// Find returns false, and does nothing, where there is no vector path. It panics on shorter results.
+func (r *CellRows) Find(near []uint8, c, w []float64) bool {
 	n := len(c)
 	if n%8 != 0 {
 		panic("fixedpoint: rows are not a multiple of 8")
 	}
-	return n == 0 || cells(keys[:n], wc[:n], wc2[:n], near[:n/8], c, w[:n])
+	if n == 0 {
+		return true
+	}
+	_, _, _ = r.Key[:n], r.WC[:n], r.WC2[:n]
+	return r.find(near[:n/8], c, w[:n])
 }
 
 // LongLag is what LagCells leaves where a lag is 2^53 or more.

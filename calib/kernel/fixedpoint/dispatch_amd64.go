@@ -10,60 +10,58 @@ import (
 )
 
 var (
-	hasAVX512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasBMI2 &&
-		cpu.X86.HasPOPCNT
+	hasAVX512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL &&
+		cpu.X86.HasBMI2 && cpu.X86.HasPOPCNT
 	hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2
 )
 
-func addScaled(dense []int64, index []uint32, large []float32, v []float32, base int, scale float64, edge, limit uint32) (listed int, zero, bad bool) {
-	switch {
-	case hasAVX512:
-		row, end, zeros := int32(0), 0, uint8(0)
-		done := addScaledRows512(&dense[0], &index[0], &large[0], &v[0], len(v), &row, 1, &scale, &edge, &limit, &end, &zeros)
-		return end, zeros != 0, done == 0
-	case hasAVX2:
-		return addScaledAVX2(dense, index, large, v, base, scale, edge, limit)
+func addScaled(dense []int64, to list, r *scaledRow) (listed int, zero, bad bool) {
+	if hasAVX2 {
+		return addScaledAVX2(dense, to, r)
 	}
-	return addScaledGo(dense, index, large, v, base, scale, edge, limit)
+	return addScaledGo(dense, to, r)
 }
 
-func addScaledRows(dense []int64, index []uint32, large []float32, end []int, zero []uint8, r *ScaledRows, at int) (done int) {
+func addScaledRows(dense []int64, to *Large, r *ScaledRows, at int) (done int) {
 	if !hasAVX512 {
-		return addScaledEach(dense, index, large, end, zero, r, at)
+		return addScaledEach(dense, to, r, at)
 	}
-	return addScaledRows512(&dense[0], &index[0], &large[0], &r.V[0], r.K, &r.Rows[at], len(r.Rows)-at, &r.Scale[at], &r.edge[at], &r.limit[at], &end[0], &zero[0])
+	return addScaledRows512(&dense[0], &to.Class[0], &to.V[0], &r.V[0], r.K, &r.Rows[at], len(r.Rows)-at,
+		&r.Scale[at], &r.edge[at], &r.limit[at], &to.End[0], &to.Zero[0])
 }
 
 // addScaledAVX2 takes blocks of classes whose masks fit on the stack, and leaves the last, unfinished vector to plain
 // Go.
-func addScaledAVX2(dense []int64, index []uint32, large []float32, v []float32, base int, scale float64, edge, limit uint32) (listed int, zero, bad bool) {
+func addScaledAVX2(dense []int64, to list, r *scaledRow) (listed int, zero, bad bool) {
 	const block = 512
 	var masks [block / 8]uint8
-	whole := len(v) &^ 7
+	whole := len(r.v) &^ 7
 	for at := 0; at < whole; at += block {
 		n := min(block, whole-at)
-		badHere, zeroHere := addScaled2(&dense[at], &masks[0], &v[at], n, scale, edge, limit)
+		badHere, zeroHere := addScaled2(&dense[at], &masks[0], &r.v[at], n, r.scale, r.edge, r.limit)
 		bad, zero = bad || badHere != 0, zero || zeroHere != 0
 		for i, mask := range masks[:n/8] {
 			for ; mask != 0; mask &= mask - 1 {
 				k := at + 8*i + bits.TrailingZeros8(mask)
-				index[listed], large[listed] = uint32(base+k), v[k]
+				to.class[listed], to.v[listed] = uint32(k), r.v[k]
 				listed++
 			}
 		}
 	}
-	more, zeroRest, badRest := addScaledGo(dense[whole:], index[listed:], large[listed:], v[whole:], base+whole, scale, edge, limit)
+	rest := *r
+	rest.v, rest.base = r.v[whole:], whole
+	more, zeroRest, badRest := addScaledGo(dense[whole:], to.from(listed), &rest)
 	return listed + more, zero || zeroRest, bad || badRest
 }
 
-func addSoft(s, uc, uc2 []int64, g, e []float64, rho, c, w float64) {
+func addSoft(sums SoftSums, g, e []float64, r SoftRow) {
 	switch {
 	case hasAVX512:
-		addSoft512(&s[0], &uc[0], &uc2[0], &g[0], &e[0], len(g), rho, c, w)
+		addSoft512(&sums.U[0], &sums.UC[0], &sums.UC2[0], &g[0], &e[0], len(g), r.Rho, r.C, r.W)
 	case hasAVX2:
-		addSoft2(&s[0], &uc[0], &uc2[0], &g[0], &e[0], len(g), rho, c, w)
+		addSoft2(&sums.U[0], &sums.UC[0], &sums.UC2[0], &g[0], &e[0], len(g), r.Rho, r.C, r.W)
 	default:
-		addSoftGo(s, uc, uc2, g, e, rho, c, w)
+		addSoftGo(sums, g, e, r)
 	}
 }
 
@@ -80,29 +78,29 @@ func sumLanes(raw *[4][16]int64, lanes []int64) {
 }
 
 // addSoftRows returns false where there is no vector path for so many bins.
-func addSoftRows(wrong, right, uc, uc2 []int64, g, rho, c []float64, hit []uint8) bool {
+func addSoftRows(to *OutcomeSums, g []float64, r SoftRows) bool {
 	if !hasAVX512 || len(g) != 16 {
 		return false
 	}
 	var raw [4][16]int64
-	if len(rho) < softLanesFrom {
-		addSoftRows512(&raw[0][0], &g[0], &rho[0], &c[0], &hit[0], len(rho))
+	if len(r.Rho) < softLanesFrom {
+		addSoftRows512(&raw[0][0], &g[0], &r.Rho[0], &r.C[0], &r.Hit[0], len(r.Rho))
 	} else {
 		var memory [4*16*8 + 7]int64
 		// From a whole line on: vectors in two lines each would take twice as long.
 		lanes := memory[-(uintptr(unsafe.Pointer(&memory))/8)%8:][:4*16*8]
-		addSoftLanes512(&lanes[0], &g[0], &rho[0], &c[0], &hit[0], len(rho))
+		addSoftLanes512(&lanes[0], &g[0], &r.Rho[0], &r.C[0], &r.Hit[0], len(r.Rho))
 		sumLanes(&raw, lanes)
 	}
-	takeOffMagic(wrong[:16], right[:16], uc[:16], uc2[:16], &raw, hit)
+	to.takeOffMagic(&raw, r.Hit)
 	return true
 }
 
-func cells(keys []uint16, wc, wc2 []int64, near []uint8, c, w []float64) bool {
+func (r *CellRows) find(near []uint8, c, w []float64) bool {
 	if !hasAVX512 {
 		return false
 	}
-	cells512(&keys[0], &wc[0], &wc2[0], &near[0], &c[0], &w[0], len(c))
+	cells512(&r.Key[0], &r.WC[0], &r.WC2[0], &near[0], &c[0], &w[0], len(c))
 	return true
 }
 
@@ -121,7 +119,8 @@ func findKeys(l *Large, scales []float64, m int, slack float64) {
 		findKeysGo(l, scales, m, slack)
 		return
 	}
-	findKeys512(&l.Key[0], &l.Sum[0], &l.Class[0], &l.V[0], &l.End[0], len(l.End), &scales[0], float64(m), float64(m)-2*slack, slack, 1-slack, uint64(m+1))
+	findKeys512(&l.Key[0], &l.Sum[0], &l.Class[0], &l.V[0], &l.End[0], len(l.End), &scales[0],
+		float64(m), float64(m)-2*slack, slack, 1-slack, uint64(m+1))
 }
 
 func addEntries(entries [][4]int64, places, keys []uint32, sums []int64, one int64) int {
@@ -135,7 +134,8 @@ func addCells(entries [][4]int64, places []uint16, c *CellRows, rows []int32, ou
 	if !hasAVX512 && !hasAVX2 {
 		return addCellsGo(entries, places, c, rows, outcome)
 	}
-	return addCells2(&entries[0][0], &places[0], &c.Key[0], &c.Hit[0], &c.W[0], &c.WC[0], &c.WC2[0], &rows[0], len(rows), uint64(outcome))
+	return addCells2(&entries[0][0], &places[0], &c.Key[0], &c.Hit[0], &c.W[0], &c.WC[0], &c.WC2[0],
+		&rows[0], len(rows), uint64(outcome))
 }
 
 func rowLimits(edges, most []uint32, scales []float64, edge float64) {
@@ -146,12 +146,13 @@ func rowLimits(edges, most []uint32, scales []float64, edge float64) {
 	limits512(&edges[0], &most[0], &scales[0], len(scales), edge, 1+Slack)
 }
 
-func labelKeys(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
+func (l *LabelRows) keys(dst []uint32, m int, slack float64) {
 	if !hasAVX512 {
-		labelKeysGo(keys, y, p, rows, m, slack)
+		l.keysGo(dst, m, slack)
 		return
 	}
-	labelKeys512(&keys[0], &y[0], &p[0], &rows[0], len(rows), float64(m), float64(m)-2*slack, slack, 1-slack, uint64(m+1))
+	labelKeys512(&dst[0], &l.Y[0], &l.P[0], &l.Rows[0], len(l.Rows),
+		float64(m), float64(m)-2*slack, slack, 1-slack, uint64(m+1))
 }
 
 func lagCells(cells []uint16, lags []int64, unit int64, mantissas *[4]int64, base int) bool {

@@ -39,23 +39,29 @@ func findKeysGo(l *Large, scales []float64, m int, slack float64) {
 	}
 }
 
-// LabelKeys writes to keys the keys of the probabilities p of classes y of the given rows, as FindKeys does: y·(m+1) +
-// ⌊p·m⌋, or NoKey.
-func LabelKeys(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
-	if len(rows) > 0 {
-		labelKeys(keys[:len(rows)], y, p, rows, m, slack)
+// LabelRows are labels y and their probabilities p by row, and the rows that are meant.
+type LabelRows struct {
+	Y    []int32
+	P    []float64
+	Rows []int32
+}
+
+// Keys writes the keys of the labels' probabilities to dst, as FindKeys does: y·(m+1) + ⌊p·m⌋, or NoKey.
+func (l *LabelRows) Keys(dst []uint32, m int, slack float64) {
+	if len(l.Rows) > 0 {
+		l.keys(dst[:len(l.Rows)], m, slack)
 	}
 }
 
-func labelKeysGo(keys []uint32, y []int32, p []float64, rows []int32, m int, slack float64) {
+func (l *LabelRows) keysGo(dst []uint32, m int, slack float64) {
 	fm := float64(m)
 	last := fm - 2*slack
-	for x, i := range rows {
-		at := min(p[i]*fm, last)
+	for x, i := range l.Rows {
+		at := min(l.P[i]*fm, last)
 		bin := uint32(at)
-		keys[x] = NoKey
+		dst[x] = NoKey
 		if f := at - float64(bin); f > slack && f < 1-slack {
-			keys[x] = uint32(y[i])*uint32(m+1) + bin
+			dst[x] = uint32(l.Y[i])*uint32(m+1) + bin
 		}
 	}
 }

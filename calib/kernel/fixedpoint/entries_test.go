@@ -118,7 +118,9 @@ func TestAddCells(t *testing.T) {
 		for range n {
 			key, hit := uint16(2*rng.IntN(space/2)), uint16(rng.IntN(2))
 			c.Key, c.Hit = append(c.Key, key), append(c.Hit, hit)
-			c.W, c.WC, c.WC2 = append(c.W, rng.Int64N(1<<40)), append(c.WC, rng.Int64N(1<<40)), append(c.WC2, rng.Int64N(1<<40))
+			c.W = append(c.W, rng.Int64N(1<<40))
+			c.WC = append(c.WC, rng.Int64N(1<<40))
+			c.WC2 = append(c.WC2, rng.Int64N(1<<40))
 		}
 		outcome := uint16(i % 2)
 		var rows []int32

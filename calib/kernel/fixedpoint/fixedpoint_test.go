@@ -27,7 +27,8 @@ func values(rng *rand.Rand, n int, edge, scale float64, hostile bool) []float32 
 	v := make([]float32, n)
 	odd := []float32{0, math.SmallestNonzeroFloat32, float32(edge / scale), float32(1 / scale), 1e-30}
 	if hostile {
-		odd = append(odd, float32(math.NaN()), float32(math.Inf(1)), -1e-30, float32(math.Copysign(0, -1)), float32(1.01/scale), float32(math.Inf(-1)))
+		odd = append(odd, float32(math.NaN()), float32(math.Inf(1)), -1e-30, float32(math.Copysign(0, -1)),
+			float32(1.01/scale), float32(math.Inf(-1)))
 	}
 	for k := range v {
 		v[k] = float32(math.Exp(-20*rng.Float64()) / scale)
@@ -36,6 +37,17 @@ func values(rng *rand.Rand, n int, edge, scale float64, hostile bool) []float32 
 		}
 	}
 	return v
+}
+
+func (l Large) clone() Large {
+	return Large{
+		Class: slices.Clone(l.Class), V: slices.Clone(l.V), End: slices.Clone(l.End), Zero: slices.Clone(l.Zero),
+	}
+}
+
+func (l Large) equal(o Large) bool {
+	return slices.Equal(l.Class, o.Class) && slices.Equal(l.V, o.V) && slices.Equal(l.End, o.End) &&
+		slices.Equal(l.Zero, o.Zero)
 }
 
 // TestAddScaled compares every path with the definition in exact arithmetic.
@@ -66,18 +78,19 @@ func TestAddScaled(t *testing.T) {
 		}
 		at := rng.IntN(len(r.Rows) + 1)
 		old := Large{Class: []uint32{7}, V: []float32{.7}, End: []int{1}, Zero: []uint8{0}}
-		want, wantList := slices.Clone(before), Large{Class: slices.Clone(old.Class), V: slices.Clone(old.V), End: slices.Clone(old.End), Zero: slices.Clone(old.Zero)}
+		want, wantList := slices.Clone(before), old.clone()
 		wantDone := slowAddScaled(want, &wantList, &r, at, edge)
 		if wantDone < len(r.Rows) {
 			refused++
 		}
 		for name, use := range scaledPaths() {
 			restore := use()
-			got, l := slices.Clone(before), Large{Class: slices.Clone(old.Class), V: slices.Clone(old.V), End: slices.Clone(old.End), Zero: slices.Clone(old.Zero)}
+			got, l := slices.Clone(before), old.clone()
 			done := AddScaledRows(got, &l, &r, at, edge)
 			restore()
-			if done != wantDone || !slices.Equal(got, want) || !slices.Equal(l.Class, wantList.Class) || !slices.Equal(l.V, wantList.V) || !slices.Equal(l.End, wantList.End) || !slices.Equal(l.Zero, wantList.Zero) {
-				t.Fatalf("%s, K = %d, from %d: got %d %v %v, want %d %v %v for %+v, edge %v", name, k, at, done, got, l, wantDone, want, wantList, r, edge)
+			if done != wantDone || !slices.Equal(got, want) || !l.equal(wantList) {
+				t.Fatalf("%s, K = %d, from %d: got %d %v %v, want %d %v %v for %+v, edge %v",
+					name, k, at, done, got, l, wantDone, want, wantList, r, edge)
 			}
 		}
 	}
@@ -153,7 +166,7 @@ func TestAddSoft(t *testing.T) {
 					got[d][j] = int64(j)
 				}
 			}
-			AddSoft(got[0], got[1], got[2], g, make([]float64, n), rho, c, w)
+			SoftSums{got[0], got[1], got[2]}.Add(g, make([]float64, n), SoftRow{rho, c, w})
 			restore()
 			for d := range got {
 				for j := range got[d] {
@@ -173,18 +186,22 @@ func TestAddSoft(t *testing.T) {
 }
 
 func TestPanics(t *testing.T) {
+	one := SoftRow{1, 1, 1}
+	nine := func(row int32) *ScaledRows {
+		return &ScaledRows{V: make([]float32, 9), K: 9, Rows: []int32{row}, Scale: []float64{1}}
+	}
 	for name, f := range map[string]func(){
 		"short sums": func() {
-			AddScaledRows(make([]int64, 15), new(Large), &ScaledRows{V: make([]float32, 9), K: 9, Rows: []int32{0}, Scale: []float64{1}}, 0, .1)
+			AddScaledRows(make([]int64, 15), new(Large), nine(0), 0, .1)
 		},
 		"no such row": func() {
-			AddScaledRows(make([]int64, 16), new(Large), &ScaledRows{V: make([]float32, 9), K: 9, Rows: []int32{1}, Scale: []float64{1}}, 0, .1)
+			AddScaledRows(make([]int64, 16), new(Large), nine(1), 0, .1)
 		},
 		"bins": func() {
-			AddSoft(make([]int64, 7), make([]int64, 7), make([]int64, 7), make([]float64, 7), make([]float64, 7), 1, 1, 1)
+			SoftSums{make([]int64, 7), make([]int64, 7), make([]int64, 7)}.Add(make([]float64, 7), make([]float64, 7), one)
 		},
 		"sums": func() {
-			AddSoft(make([]int64, 8), make([]int64, 7), make([]int64, 8), make([]float64, 8), make([]float64, 8), 1, 1, 1)
+			SoftSums{make([]int64, 8), make([]int64, 7), make([]int64, 8)}.Add(make([]float64, 8), make([]float64, 8), one)
 		},
 	} {
 		func() {
@@ -207,7 +224,8 @@ func BenchmarkAddScaled(b *testing.B) {
 				rng := rand.New(rand.NewPCG(1, 1))
 				r := ScaledRows{K: k}
 				for i := range rows {
-					r.V, r.Rows, r.Scale = append(r.V, values(rng, k, 1.0/15, 1, false)...), append(r.Rows, int32(i)), append(r.Scale, 1)
+					r.V = append(r.V, values(rng, k, 1.0/15, 1, false)...)
+					r.Rows, r.Scale = append(r.Rows, int32(i)), append(r.Scale, 1)
 				}
 				dense, l := make([]int64, Padded(k)), new(Large)
 				for b.Loop() {
@@ -228,9 +246,9 @@ func BenchmarkAddSoft(b *testing.B) {
 			for j := range 15 {
 				g[j] = math.Exp(-.44 * float64(j*j))
 			}
-			s, uc, uc2 := make([]int64, 16), make([]int64, 16), make([]int64, 16)
+			sums := SoftSums{make([]int64, 16), make([]int64, 16), make([]int64, 16)}
 			for b.Loop() {
-				AddSoft(s, uc, uc2, g, e, 1.5, .8, 1)
+				sums.Add(g, e, SoftRow{1.5, .8, 1})
 			}
 		})
 	}
@@ -257,7 +275,7 @@ func TestAddSoftRows(t *testing.T) {
 			if rng.IntN(3) > 0 {
 				hit[i], s = 0xFF, want[1]
 			}
-			addSoftGo(s, want[2], want[3], g, e, rho[i], c[i], 1)
+			addSoftGo(SoftSums{s, want[2], want[3]}, g, e, SoftRow{rho[i], c[i], 1})
 		}
 		for name, use := range scaledPaths() {
 			restore := use()
@@ -265,7 +283,7 @@ func TestAddSoftRows(t *testing.T) {
 			for f := range got {
 				got[f] = make([]int64, n)
 			}
-			AddSoftRows(got[0], got[1], got[2], got[3], g, e, rho, c, hit)
+			(&OutcomeSums{got[0], got[1], got[2], got[3]}).AddRows(g, e, SoftRows{rho, c, hit})
 			restore()
 			for f := range got {
 				if !slices.Equal(got[f], want[f]) {
@@ -280,7 +298,8 @@ func TestAddSoftRows(t *testing.T) {
 func TestExp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 300 {
-		c, rate, first := make([]float64, rng.IntN(40)), 700*(rng.Float64()-.5)*math.Exp(-5*rng.Float64()), rng.Float64()
+		c := make([]float64, rng.IntN(40))
+		rate, first := 700*(rng.Float64()-.5)*math.Exp(-5*rng.Float64()), rng.Float64()
 		for i := range c {
 			c[i] = rng.Float64()
 		}

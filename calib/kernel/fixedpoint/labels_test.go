@@ -34,7 +34,7 @@ func TestLabelKeys(t *testing.T) {
 					rows = append(rows, int32(rng.IntN(n)))
 				}
 				keys := make([]uint32, count)
-				LabelKeys(keys, y, p, rows, m, slack)
+				(&LabelRows{y, p, rows}).Keys(keys, m, slack)
 				for x, i := range rows {
 					at := min(p[i]*float64(m), float64(m)-2*slack)
 					want := uint32(NoKey)

@@ -81,7 +81,7 @@ func AddScaledRows(dense []int64, l *Large, r *ScaledRows, at int, edge float64)
 	room := used + (n-at)*r.K + listSlack
 	l.Class, l.V = slices.Grow(l.Class, room-used)[:room], slices.Grow(l.V, room-used)[:room]
 	l.End, l.Zero = slices.Grow(l.End, n-at)[:rows+n-at], slices.Grow(l.Zero, n-at)[:rows+n-at]
-	done := addScaledRows(dense, l.Class[used:], l.V[used:], l.End[rows:], l.Zero[rows:], r, at)
+	done := addScaledRows(dense, &Large{Class: l.Class[used:], V: l.V[used:], End: l.End[rows:], Zero: l.Zero[rows:]}, r, at)
 	l.End, l.Zero = l.End[:rows+done], l.Zero[:rows+done]
 	ends := l.End[rows:]
 	for i := range ends {
@@ -102,37 +102,55 @@ func (r *ScaledRows) row(i int) []float32 {
 	return r.V[at : at+r.K]
 }
 
+// scaledRow is a row, or its end: v from class base on, the factor, and the bits of the largest v that is small and of
+// the largest that is in the range.
+type scaledRow struct {
+	v           []float32
+	base        int
+	scale       float64
+	edge, limit uint32
+}
+
+// list is where large values are listed.
+type list struct {
+	class []uint32
+	v     []float32
+}
+
+func (l list) from(i int) list { return list{l.class[i:], l.v[i:]} }
+
 // addScaledEach goes row by row, up to the first that is bad, which it has added too.
-func addScaledEach(dense []int64, index []uint32, large []float32, end []int, zero []uint8, r *ScaledRows, at int) (done int) {
-	listed := 0
+func addScaledEach(dense []int64, to *Large, r *ScaledRows, at int) (done int) {
+	listed, all := 0, list{to.Class, to.V}
 	for i := range r.Rows[at:] {
-		n, zeros, bad := addScaled(dense, index[listed:], large[listed:], r.row(at+i), 0, r.Scale[at+i], r.edge[at+i], r.limit[at+i])
+		row := scaledRow{v: r.row(at + i), scale: r.Scale[at+i], edge: r.edge[at+i], limit: r.limit[at+i]}
+		n, zeros, bad := addScaled(dense, all.from(listed), &row)
 		if bad {
 			return i
 		}
 		listed += n
-		end[i], zero[i] = listed, 0
+		to.End[i], to.Zero[i] = listed, 0
 		if zeros {
-			zero[i] = 1
+			to.Zero[i] = 1
 		}
 	}
 	return len(r.Rows) - at
 }
 
-// addScaledGo adds one row, and reports whether it is outside the range. base is the class of v[0]. The bits of
-// non-negative floats are in order, those of negative ones and NaN above.
-func addScaledGo(dense []int64, index []uint32, large []float32, v []float32, base int, scale float64, edge, limit uint32) (listed int, zero, bad bool) {
-	dense = dense[:len(v)]
-	for k, x := range v {
+// addScaledGo adds one row, and reports whether it is outside the range. The bits of non-negative floats are in order,
+// those of negative ones and NaN above.
+func addScaledGo(dense []int64, to list, r *scaledRow) (listed int, zero, bad bool) {
+	dense = dense[:len(r.v)]
+	for k, x := range r.v {
 		bits := math.Float32bits(x)
-		if bits <= edge {
-			dense[k] += RoundProduct(x, scale)
+		if bits <= r.edge {
+			dense[k] += RoundProduct(x, r.scale)
 			zero = zero || bits == 0
 			continue
 		}
-		index[listed], large[listed] = uint32(base+k), x
+		to.class[listed], to.v[listed] = uint32(r.base+k), x
 		listed++
-		bad = bad || bits > limit
+		bad = bad || bits > r.limit
 	}
 	return listed, zero, bad
 }

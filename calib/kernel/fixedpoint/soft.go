@@ -1,23 +1,29 @@
 package fixedpoint
 
-// AddSoft adds a row of confidence c and weight w to the soft-bin sums of n = len(g) bins, with memberships
-// proportional to ρ^j·g_j:
+// SoftSums are the sums of some rows by soft bin: the memberships u, u·c and u·c².
+type SoftSums struct{ U, UC, UC2 []int64 }
+
+// SoftRow is a row of confidence C and weight W whose membership of bin j is proportional to Rho^j.
+type SoftRow struct{ Rho, C, W float64 }
+
+// Add adds a row to the sums of n = len(g) bins, with memberships proportional to ρ^j·g_j:
 //
 //	e_j = ρ^j·g_j,  u_j = min(e_j / Σ e, 1)·w
-//	s_j += Round(u_j),  uc_j += Round(u_j·c),  uc2_j += Round(u_j·c·c)
+//	U_j += Round(u_j),  UC_j += Round(u_j·c),  UC2_j += Round(u_j·c·c)
 //
 // ρ^j is ρ^(8⌊j/8⌋)·(ρ^4 or 1)·(ρ^2 or 1)·(ρ or 1) by repeated squaring. n is a multiple of 8; bins of g = 0 get
 // nothing. e is scratch. 0 <= c <= 1, 0 < w < Limit, ρ > 0, and all e_j and their sum are finite and the sum is not 0.
-// It panics unless s, uc, uc2 and e have at least n values.
-func AddSoft(s, uc, uc2 []int64, g, e []float64, rho, c, w float64) {
+// It panics unless all sums and e have at least n values.
+func (s SoftSums) Add(g, e []float64, r SoftRow) {
 	n := len(g)
 	if n == 0 || n%8 != 0 {
 		panic("fixedpoint: bins are not a multiple of 8")
 	}
-	addSoft(s[:n], uc[:n], uc2[:n], g, e[:n], rho, c, w)
+	addSoft(SoftSums{s.U[:n], s.UC[:n], s.UC2[:n]}, g, e[:n], r)
 }
 
-func addSoftGo(s, uc, uc2 []int64, g, e []float64, rho, c, w float64) {
+func addSoftGo(sums SoftSums, g, e []float64, r SoftRow) {
+	rho := r.Rho
 	r2 := rho * rho
 	r4 := r2 * r2
 	r8 := r4 * r4
@@ -40,11 +46,11 @@ func addSoftGo(s, uc, uc2 []int64, g, e []float64, rho, c, w float64) {
 	}
 	inv := 1 / sum[0]
 	for j, x := range e {
-		u := min(float64(x*inv), 1) * w
-		s[j] += Round(u)
-		u *= c
-		uc[j] += Round(u)
-		u *= c
-		uc2[j] += Round(u)
+		u := min(float64(x*inv), 1) * r.W
+		sums.U[j] += Round(u)
+		u *= r.C
+		sums.UC[j] += Round(u)
+		u *= r.C
+		sums.UC2[j] += Round(u)
 	}
 }

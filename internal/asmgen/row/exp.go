@@ -169,18 +169,23 @@ func (g *gen) resetSums(l lanesum) {
 func (g *gen) add(l lanesum, x reg.VecVirtual, out *Mem, tail Op) reg.Register {
 	raised := g.vec()
 	VMAXPS(g.c("low"), x, raised)
-	e, scale := g.exp(raised)
+	v := element{x: x}
+	v.e, v.scale = g.exp(raised)
 	if !g.wide {
-		return g.add2(l, x, e, scale, out, tail)
+		return g.add2(l, v, out, tail)
 	}
-	return g.add512(l, x, e, scale, out, tail)
+	return g.add512(l, v, out, tail)
 }
 
-// add512 is the last third of add: e and scale are exp's.
-func (g *gen) add512(l lanesum, x, e, scale reg.VecVirtual, out *Mem, tail Op) reg.Register {
+// element is x and what exp makes of it.
+type element struct{ x, e, scale reg.VecVirtual }
+
+// add512 is the last third of add.
+func (g *gen) add512(l lanesum, of element, out *Mem, tail Op) reg.Register {
+	x, e := of.x, of.e
 	differ := K()
 	VCMPPS(Imm(4), g.c("max"), x, differ)
-	VMULPS_Z(scale, e, differ, e)
+	VMULPS_Z(of.scale, e, differ, e)
 	if out != nil {
 		v, o := g.vec(), g.vec()
 		VMULPS(g.c("inv"), e, v)
@@ -197,7 +202,8 @@ func (g *gen) add512(l lanesum, x, e, scale reg.VecVirtual, out *Mem, tail Op) r
 	return differ
 }
 
-func (g *gen) add2(l lanesum, x, e, scale reg.VecVirtual, out *Mem, tail Op) reg.Register {
+func (g *gen) add2(l lanesum, of element, out *Mem, tail Op) reg.Register {
+	x, e, scale := of.x, of.e, of.scale
 	differ := g.vec()
 	VMULPS(scale, e, e)
 	VCMPPS(Imm(4), g.c("max"), x, differ)

@@ -15,19 +15,27 @@ const (
 // Pad returns n rounded up to a multiple of Cols, which is one of Rows, too.
 func Pad(n int) int { return (n + Cols - 1) / Cols * Cols }
 
-// Add adds the product A·B to C, m×k times k×n, all row-major with rows of as, bs and cs numbers:
+// Matrix is row-major; the next row begins Stride numbers on.
+type Matrix struct {
+	Data   []float64
+	Stride int
+}
+
+// Size is that of a product of M×K and K×N.
+type Size struct{ M, N, K int }
+
+// Add adds the product A·B to C, M×K times K×N:
 //
 //	C_ij += Σ_p A_ip B_pj
 //
-// It panics if m is no multiple of Rows, n is none of Cols, or a slice is too short.
-func Add(c, a, b []float64, m, n, k, cs, as, bs int) {
-	add(c, a, b, shape{m: m, n: n, k: k, cs: cs, ai: as, ap: 1, bp: bs})
+// It panics if M is no multiple of Rows, N is none of Cols, or a matrix is too short.
+func Add(c, a, b Matrix, of Size) {
+	add(c.Data, a.Data, b.Data, shape{m: of.M, n: of.N, k: of.K, cs: c.Stride, ai: a.Stride, ap: 1, bp: b.Stride})
 }
 
-// AddTransposed adds the product Aᵀ·B to C, with A row-major k×m with rows of as numbers: C_ij += Σ_p A_pi B_pj.
-// It panics as Add does.
-func AddTransposed(c, a, b []float64, m, n, k, cs, as, bs int) {
-	add(c, a, b, shape{m: m, n: n, k: k, cs: cs, ai: 1, ap: as, bp: bs})
+// AddTransposed adds the product Aᵀ·B to C, with A K×M: C_ij += Σ_p A_pi B_pj. It panics as Add does.
+func AddTransposed(c, a, b Matrix, of Size) {
+	add(c.Data, a.Data, b.Data, shape{m: of.M, n: of.N, k: of.K, cs: c.Stride, ai: 1, ap: a.Stride, bp: b.Stride})
 }
 
 // shape are sizes and strides: A_ip is at i·ai + p·ap, B_pj at p·bp + j, C_ij at i·cs + j.

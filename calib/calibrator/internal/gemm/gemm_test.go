@@ -31,9 +31,12 @@ func plain(c []float64, a func(i, p int) float64, b []float64, m, n, k, cs, bs i
 func TestAddAgainstDefinition(t *testing.T) {
 	eachPath(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
-		for _, s := range []struct{ m, n, k, more int }{{8, 16, 1, 0}, {8, 16, 0, 0}, {16, 32, 7, 3}, {40, 48, 101, 5}, {0, 16, 3, 0}} {
+		for _, s := range []struct{ m, n, k, more int }{
+			{8, 16, 1, 0}, {8, 16, 0, 0}, {16, 32, 7, 3}, {40, 48, 101, 5}, {0, 16, 3, 0},
+		} {
 			cs, as, at, bs := s.n+s.more, s.k+s.more, s.m+s.more, s.n+s.more
 			c, a, b := random(rng, s.m*cs), random(rng, max(s.m*as, s.k*at)), random(rng, s.k*bs)
+			of := Size{s.m, s.n, s.k}
 			check := func(name string, want []float64, f func(c []float64)) {
 				t.Helper()
 				got := append([]float64(nil), c...)
@@ -45,20 +48,21 @@ func TestAddAgainstDefinition(t *testing.T) {
 				}
 			}
 			check("Add", plain(c, func(i, p int) float64 { return a[i*as+p] }, b, s.m, s.n, s.k, cs, bs),
-				func(c []float64) { Add(c, a, b, s.m, s.n, s.k, cs, as, bs) })
+				func(c []float64) { Add(Matrix{c, cs}, Matrix{a, as}, Matrix{b, bs}, of) })
 			check("AddTransposed", plain(c, func(i, p int) float64 { return a[p*at+i] }, b, s.m, s.n, s.k, cs, bs),
-				func(c []float64) { AddTransposed(c, a, b, s.m, s.n, s.k, cs, at, bs) })
+				func(c []float64) { AddTransposed(Matrix{c, cs}, Matrix{a, at}, Matrix{b, bs}, of) })
 		}
 	})
 }
 
 func TestAddPanics(t *testing.T) {
+	of := func(n, stride int) Matrix { return Matrix{make([]float64, n), stride} }
 	for name, f := range map[string]func(){
-		"rows":    func() { Add(make([]float64, 128), make([]float64, 7), make([]float64, 16), 7, 16, 1, 16, 1, 16) },
-		"columns": func() { Add(make([]float64, 128), make([]float64, 8), make([]float64, 16), 8, 15, 1, 16, 1, 16) },
-		"c":       func() { Add(make([]float64, 127), make([]float64, 8), make([]float64, 16), 8, 16, 1, 16, 1, 16) },
-		"a":       func() { Add(make([]float64, 128), make([]float64, 7), make([]float64, 16), 8, 16, 1, 16, 1, 16) },
-		"b":       func() { Add(make([]float64, 128), make([]float64, 8), make([]float64, 15), 8, 16, 1, 16, 1, 16) },
+		"rows":    func() { Add(of(128, 16), of(7, 1), of(16, 16), Size{7, 16, 1}) },
+		"columns": func() { Add(of(128, 16), of(8, 1), of(16, 16), Size{8, 15, 1}) },
+		"c":       func() { Add(of(127, 16), of(8, 1), of(16, 16), Size{8, 16, 1}) },
+		"a":       func() { Add(of(128, 16), of(7, 1), of(16, 16), Size{8, 16, 1}) },
+		"b":       func() { Add(of(128, 16), of(8, 1), of(15, 16), Size{8, 16, 1}) },
 	} {
 		func() {
 			defer func() {
@@ -78,7 +82,7 @@ func BenchmarkAdd(b *testing.B) {
 			const m = 256
 			c, x, w := make([]float64, m*k), random(rng, m*k), random(rng, k*k)
 			for b.Loop() {
-				Add(c, x, w, m, k, k, k, k, k)
+				Add(Matrix{c, k}, Matrix{x, k}, Matrix{w, k}, Size{m, k, k})
 			}
 			b.ReportMetric(2*float64(m*k*k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 		})
