@@ -71,48 +71,105 @@ tests:
 // TestRulesRefuses: files that cannot be run are wrong usage, and the message names the key.
 func TestRulesRefuses(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		"":                                       "t.yaml:1: tests: none",
-		"tests: []":                              "tests: none",
-		"test: []":                               "unknown field \"test\"",
-		"tests: [{rows: []}]":                    "tests[0] \"\": name: must not be empty",
-		"tests: [{name: a}]":                     "exactly one of rows, panes and file",
-		"tests: [{name: a, rows: [{count: 5}]}]": "expect: none",
-		"tests: [{name: a, rows: [{count: 0}], expect: [{rule: r}]}]":                                                      "rows[0]: count: 0",
-		"tests: [{name: a, rows: [{count: 5, confidence: .9}], expect: [{rule: r}]}]":                                      "both or neither",
-		"tests: [{name: a, rows: [{count: 5}], delay: soon, expect: [{rule: r}]}]":                                         "delay: \"soon\"",
-		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: r, state: on}]}]":                                           "expect[0]: state: \"on\"",
-		"tests: [{name: a, rows: [{count: 5}], expect: [{state: firing}]}]":                                                "expect[0]: rule",
-		"tests:\n- name: a\n  rows:\n  - {count: 5}\n  - {count: 5, unlabelled: 2}\n  expect: [{rule: r}]":                 "t.yaml:5: tests[0] \"a\": rows[1]: unlabelled: 2",
-		"tests: [{name: a, rows: [{count: 5, delay: 5s-1s}], expect: [{rule: r}]}]":                                        "rows[0]: delay: \"5s-1s\"",
-		"tests:\n- name: a\n  rows: [{count: 5}]\n  expect:\n  - {rule: r}\n  - {rule: r, bins: [{lo: .5, hi: .4}]}\n":     "t.yaml:6: tests[0] \"a\": expect[1]: bins[0]: lo: 0.5",
-		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: r, state: inhibited, inhibited: false}]}]":                  "inhibited: false",
-		"tests: [{name: a, rows: [{count: 5}], panes: [{count: 1}], expect: [{rule: r}]}]":                                 "exactly one of rows, panes and file",
-		"tests: [{name: a, rate: 5, panes: [{count: 1}], expect: [{rule: r}]}]":                                            "rate: must not be there beside panes",
-		"tests: [{name: a, delay: 1s, panes: [{count: 1}], expect: [{rule: r}]}]":                                          "delay: must not be there beside panes",
-		"tests: [{name: a, panes: [{count: -1}], expect: [{rule: r}]}]":                                                    "panes[0]: count: -1",
-		"tests: [{name: a, panes: [{bins: [{confidence: .2, rows: 1}]}], expect: [{rule: r}]}]":                            "panes[0]: bins[0]: confidence: 0.2: must be above 1/classes, 0.25",
-		"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 5, correct: 6}]}], expect: [{rule: r}]}]":                "bins[0]: correct: 6: must be 0 to rows, 5",
-		"tests: [{name: a, panes: [{count: 10000, bins: [{confidence: .9, rows: 5000}]}], expect: [{rule: r}]}]":           "10000 panes of 5000 rows",
-		"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 0}]}], expect: [{rule: r}]}]":                            "rows: 0: must be 1 to",
-		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: calibration-rawl, never: true}]}]":                          `expect[0]: rule: "calibration-rawl": must be one of the configuration's: calibration-raw, calibration-calibrated, accuracy-fall, excess-ece`,
-		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: eu, never: true}]}]":                     `slice: "eu": must be COLUMN=VALUE`,
-		"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: region=eu, never: true}]}]":              `slice column "region": must be of slices.columns`,
-		"tests: [{name: a, rows: [{count: 5, slices: {region: [eu]}}], expect: [{rule: excess-ece}]}]":                     `rows[0]: slice column "region"`,
-		"tests: [{name: a, rows: [{count: 5, only: {region: eu}}], expect: [{rule: excess-ece}]}]":                         `rows[0]: slice column "region"`,
-		"tests: [{name: a, panes: [{slices: {region: eu}}], expect: [{rule: excess-ece}]}]":                                `panes[0]: slice column "region"`,
-		"config: a.yaml\nconfiguration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]":                   "t.yaml:2: only one of config, configuration",
-		"config: none.yaml\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]":                                   "none.yaml: no such file",
-		"configuration: {alarm: {fdr: 2}}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]":                    "alarm.fdr",
-		"configuration: {rules: [{name: a, kind: distance}]}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]": "kind distance takes ks",
+	for _, c := range []struct{ text, want string }{
+		{"", "t.yaml:1: tests: none"},
+		{"tests: []", "tests: none"},
+		{"test: []", "unknown field \"test\""},
+		{"tests: [{rows: []}]", "tests[0] \"\": name: must not be empty"},
+		{"tests: [{name: a}]", "exactly one of rows, panes and file"},
+		{"tests: [{name: a, rows: [{count: 5}]}]", "expect: none"},
+		{"tests: [{name: a, rows: [{count: 0}], expect: [{rule: r}]}]", "rows[0]: count: 0"},
+		{"tests: [{name: a, rows: [{count: 5, confidence: .9}], expect: [{rule: r}]}]", "both or neither"},
+		{"tests: [{name: a, rows: [{count: 5}], delay: soon, expect: [{rule: r}]}]", "delay: \"soon\""},
+		{"tests: [{name: a, rows: [{count: 5}], expect: [{rule: r, state: on}]}]", "expect[0]: state: \"on\""},
+		{"tests: [{name: a, rows: [{count: 5}], expect: [{state: firing}]}]", "expect[0]: rule"},
+		{
+			"tests:\n- name: a\n  rows:\n  - {count: 5}\n  - {count: 5, unlabelled: 2}\n  expect: [{rule: r}]",
+			"t.yaml:5: tests[0] \"a\": rows[1]: unlabelled: 2",
+		},
+		{"tests: [{name: a, rows: [{count: 5, delay: 5s-1s}], expect: [{rule: r}]}]", "rows[0]: delay: \"5s-1s\""},
+		{
+			"tests:\n- name: a\n  rows: [{count: 5}]\n  expect:\n  - {rule: r}\n" +
+				"  - {rule: r, bins: [{lo: .5, hi: .4}]}\n",
+			"t.yaml:6: tests[0] \"a\": expect[1]: bins[0]: lo: 0.5",
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5}], expect: [{rule: r, state: inhibited, inhibited: false}]}]",
+			"inhibited: false",
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5}], panes: [{count: 1}], expect: [{rule: r}]}]",
+			"exactly one of rows, panes and file",
+		},
+		{
+			"tests: [{name: a, rate: 5, panes: [{count: 1}], expect: [{rule: r}]}]",
+			"rate: must not be there beside panes",
+		},
+		{
+			"tests: [{name: a, delay: 1s, panes: [{count: 1}], expect: [{rule: r}]}]",
+			"delay: must not be there beside panes",
+		},
+		{"tests: [{name: a, panes: [{count: -1}], expect: [{rule: r}]}]", "panes[0]: count: -1"},
+		{
+			"tests: [{name: a, panes: [{bins: [{confidence: .2, rows: 1}]}], expect: [{rule: r}]}]",
+			"panes[0]: bins[0]: confidence: 0.2: must be above 1/classes, 0.25",
+		},
+		{
+			"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 5, correct: 6}]}], expect: [{rule: r}]}]",
+			"bins[0]: correct: 6: must be 0 to rows, 5",
+		},
+		{
+			"tests: [{name: a, panes: [{count: 10000, bins: [{confidence: .9, rows: 5000}]}], expect: [{rule: r}]}]",
+			"10000 panes of 5000 rows",
+		},
+		{
+			"tests: [{name: a, panes: [{bins: [{confidence: .9, rows: 0}]}], expect: [{rule: r}]}]",
+			"rows: 0: must be 1 to",
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5}], expect: [{rule: calibration-rawl, never: true}]}]",
+			`expect[0]: rule: "calibration-rawl": must be one of the configuration's:` +
+				` calibration-raw, calibration-calibrated, accuracy-fall, excess-ece`,
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: eu, never: true}]}]",
+			`slice: "eu": must be COLUMN=VALUE`,
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5}], expect: [{rule: excess-ece, slice: region=eu, never: true}]}]",
+			`slice column "region": must be of slices.columns`,
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5, slices: {region: [eu]}}], expect: [{rule: excess-ece}]}]",
+			`rows[0]: slice column "region"`,
+		},
+		{
+			"tests: [{name: a, rows: [{count: 5, only: {region: eu}}], expect: [{rule: excess-ece}]}]",
+			`rows[0]: slice column "region"`,
+		},
+		{
+			"tests: [{name: a, panes: [{slices: {region: eu}}], expect: [{rule: excess-ece}]}]",
+			`panes[0]: slice column "region"`,
+		},
+		{
+			"config: a.yaml\nconfiguration: {}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]",
+			"t.yaml:2: only one of config, configuration",
+		},
+		{"config: none.yaml\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]", "none.yaml: no such file"},
+		{"configuration: {alarm: {fdr: 2}}\ntests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]", "alarm.fdr"},
+		{
+			"configuration: {rules: [{name: a, kind: distance}]}\n" +
+				"tests: [{name: a, rows: [{count: 5}], expect: [{rule: r}]}]",
+			"kind distance takes ks",
+		},
 	} {
 		path := filepath.Join(t.TempDir(), "t.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		code, _, out := runCommand(t, "test", "rules", path)
-		if code != exitUsage || !strings.Contains(out, want) {
-			t.Errorf("%s: exit code %d, %q; want %q in it", text, code, out, want)
+		if code != exitUsage || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit code %d, %q; want %q in it", c.text, code, out, c.want)
 		}
 	}
 }

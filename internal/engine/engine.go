@@ -117,8 +117,13 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		Validate: &validate.Config{Classes: classes, MaxAhead: int64(c.EventTime.MaxAhead), NeedID: inputs == 2},
 		Join:     rt.joinOptions(shard),
 		Archive:  rt.archiveOptions(shard),
-		Stats: &stats.Options{Acc: c.Stats.Accumulators(c.Sample), Pane: pane, Slices: c.Slices.Columns, MaxKeys: c.Slices.MaxKeys,
-			Classes: classesOf(c)},
+		Stats: &stats.Options{
+			Acc:     c.Stats.Accumulators(c.Sample),
+			Pane:    pane,
+			Slices:  c.Slices.Columns,
+			MaxKeys: c.Slices.MaxKeys,
+			Classes: classesOf(c),
+		},
 	}
 	if c.Calibrated.Enabled {
 		out.Apply = &apply.Options{Config: c.Calibrated, Published: rt.published}

@@ -285,9 +285,18 @@ func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,
 	commit kafkaio.Commit) func(map[pipeline.Input]int64) (pipeline.Opened, error) {
 	_, models := topics[pipeline.Panes]
 	return func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-		src := kafkaio.NewSource(kafkaio.Spec{Client: r.Client, Topics: topics, Partition: p, Next: next,
+		src := kafkaio.NewSource(kafkaio.Spec{
+			Client:      r.Client,
+			Topics:      topics,
+			Partition:   p,
+			Next:        next,
 			MaxBytes:    r.Config.Kafka.FetchMax,
-			IdleTimeout: r.Config.EventTime.IdleTimeout, Commit: commit, Gate: &r.gate, ReportPause: !models, Log: r.Log})
+			IdleTimeout: r.Config.EventTime.IdleTimeout,
+			Commit:      commit,
+			Gate:        &r.gate,
+			ReportPause: !models,
+			Log:         r.Log,
+		})
 		r.reads(name, src)
 		return pipeline.Opened{Source: src, Visibility: src}, nil
 	}
