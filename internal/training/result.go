@@ -84,7 +84,9 @@ func (r *Result) write(o *Options) error {
 		r.report,
 	} {
 		file := filepath.Join(o.Output, outputs[i])
-		err := offline.ReplaceFile(file, o.Force, func(temporary string) error { return writeThrough(temporary, write) })
+		err := offline.ReplaceFile(file, o.Force, func(temporary string) error {
+			return writeThrough(temporary, write)
+		})
 		if err != nil {
 			return fmt.Errorf("-o %s: %w", file, err)
 		}

@@ -83,7 +83,8 @@ func (s *setup) shard(id, of int) *pipeline.Shard {
 		c.Apply = &apply.Options{Published: s.apply}
 	}
 	if s.heads != nil {
-		c.Shadow = &shadow.Options{Pane: s.model.Pane, Wait: int64(s.join.Wait), Config: proving.Config{MemoryBytes: 1 << 20}, Heads: s.heads}
+		c.Shadow = &shadow.Options{Config: proving.Config{MemoryBytes: 1 << 20}, Pane: s.model.Pane,
+			Wait: int64(s.join.Wait), Heads: s.heads}
 	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: s.inputs, PaneLength: s.model.Pane,
 		Watermark: pipeline.NewWatermark(s.inputs,
