@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 )
@@ -143,7 +144,7 @@ func (s *faultStore) damage(name string) {
 
 // laneSource yields what is left of two lanes in random order, then that both are idle, then the end; or a crash.
 type laneSource struct {
-	in    lanes
+	in    worldtest.Lanes
 	at    [2]int
 	idle  int
 	r     *rand.Rand
@@ -156,7 +157,7 @@ func (s *laneSource) Next(context.Context) (pipeline.Record, error) {
 	case s.r.Float64() < s.crash:
 		return pipeline.Record{}, errCrash
 	case left[0]+left[1] > 0:
-		l := anyOrder(s.r, left)
+		l := worldtest.AnyOrder(s.r, left)
 		s.at[l]++
 		return s.in[l][s.at[l]-1], nil
 	case s.idle < 2:
@@ -180,14 +181,14 @@ type logSink struct {
 func (s *logSink) Write(_ context.Context, ms []pipeline.Message) error {
 	for _, m := range ms {
 		if m.Stream != pipeline.StreamPanes {
-			s.w.letters = append(s.w.letters, m)
+			s.w.Letters = append(s.w.Letters, m)
 			continue
 		}
 		if s.r.Float64() < s.crash {
 			return errCrash
 		}
-		s.w.panes = append(s.w.panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes",
-			Offset: int64(len(s.w.panes)), Key: m.Key, Value: m.Value})
+		s.w.Panes = append(s.w.Panes, pipeline.Record{Input: pipeline.Panes, Topic: "panes",
+			Offset: int64(len(s.w.Panes)), Key: m.Key, Value: m.Value})
 	}
 	return nil
 }
@@ -205,8 +206,8 @@ func TestCrashPointsWithFiles(t *testing.T) {
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	s.join.Remember = 200
-	in := stream(t, rows, 1, 8)
-	want := newWorld(t, s, in, 1).run(anyOrder)
+	in := worldtest.Stream(t, rows, 1, 8)
+	want := newWorld(t, s, in, 1).run(worldtest.AnyOrder)
 	var hit [crashPoints]int
 	for seed := range uint64(6) {
 		// The source is read while checkpoints are written.
@@ -221,9 +222,9 @@ func TestCrashPointsWithFiles(t *testing.T) {
 			err := pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: store, Sink: &logSink{w, r, .01},
 				Interval: time.Hour, Log: slog.New(slog.DiscardHandler)},
 				func() (pipeline.Registered, error) {
-					w.shards[0] = c.shard(0, 1)
-					w.shards[0].CheckpointRows = 40
-					return w.shards[0].Registered(), nil
+					w.Shards[0] = c.shard(0, 1)
+					w.Shards[0].CheckpointRows = 40
+					return w.Shards[0].Registered(), nil
 				},
 				func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 					return pipeline.Opened{Source: &laneSource{in: in[0], at: [2]int{int(max(next[0], 0)),
@@ -236,7 +237,7 @@ func TestCrashPointsWithFiles(t *testing.T) {
 				t.Fatalf("seed %d, restart %d: %v", seed, restarts, err)
 			}
 		}
-		w.finish()
+		w.Finish()
 		w.compare(want)
 		if left, _ := filepath.Glob(filepath.Join(c.join.Dir, "*")); len(left) > 0 {
 			t.Errorf("seed %d: %s left in the work directory", seed, strings.Join(left, ", "))

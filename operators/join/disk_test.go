@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -97,18 +98,18 @@ func TestTierLeavesNoTraceInOutputs(t *testing.T) {
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	s.join.Remember = 100
-	in := stream(t, rows, 2, 16)
-	want := newWorld(t, s, in, 1).run(anyOrder)
+	in := worldtest.Stream(t, rows, 2, 16)
+	want := newWorld(t, s, in, 1).run(worldtest.AnyOrder)
 	for _, inMemory := range testsize.Short([]int{10}, []int{0, 1, 10, 1000}) {
 		t.Run(fmt.Sprint(inMemory), func(t *testing.T) {
 			c := s
 			c.join = onDisk(t, s.join, inMemory)
-			newWorld(t, c, in, 1).run(anyOrder).compare(want)
+			newWorld(t, c, in, 1).run(worldtest.AnyOrder).compare(want)
 			w := newWorld(t, c, in, uint64(inMemory+2))
-			w.save, w.crash = .1, .02
-			w.run(anyOrder).compare(want)
-			if inMemory < 100 && len(w.files) < 5 {
-				t.Errorf("%d files in checkpoints: nothing was on disk", len(w.files))
+			w.Save, w.Crash = .1, .02
+			w.run(worldtest.AnyOrder).compare(want)
+			if inMemory < 100 && len(w.Files) < 5 {
+				t.Errorf("%d files in checkpoints: nothing was on disk", len(w.Files))
 			}
 		})
 	}
@@ -124,9 +125,9 @@ func TestRepeatsAreKnown(t *testing.T) {
 	}
 	s := defaultSetup()
 	s.join.Remember = 1000
-	once := stream(t, rows, 1, 10)
-	want := newWorld(t, s, once, 1).run(logitsFirst)
-	twice := make([]lanes, 1)
+	once := worldtest.Stream(t, rows, 1, 10)
+	want := newWorld(t, s, once, 1).run(worldtest.LogitsFirst)
+	twice := make([]worldtest.Lanes, 1)
 	for l := range once[0] {
 		for i, r := range once[0][l] {
 			if i >= 3 {
@@ -140,14 +141,14 @@ func TestRepeatsAreKnown(t *testing.T) {
 		}
 	}
 	got := newWorld(t, s, twice, 1)
-	for got.step(inTurn) {
+	for got.Step(worldtest.InTurn) {
 	}
-	n := got.counts()
+	n := got.Counts()
 	if n["duplicates"] != int64(300-30) || n[pipeline.CountCorrections] != 300-30 || n["joined"] != 300 ||
 		n["labelled"] != 300 {
 		t.Errorf("counts %v, want 300 joined, and 270 duplicates and corrections", n)
 	}
-	if w := want.counts(); w["joined"] != 300 || w["duplicates"] != 0 {
+	if w := want.Counts(); w["joined"] != 300 || w["duplicates"] != 0 {
 		t.Errorf("counts without repeats: %v", w)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -294,16 +295,16 @@ func TestJoinedRowsKeepWhatTheyCameWith(t *testing.T) {
 		}
 		s := defaultSetup()
 		s.slices = []string{"region"}
-		joined := newWorld(t, s, stream(t, rows, 1, 16), 1).run(anyOrder)
+		joined := newWorld(t, s, worldtest.Stream(t, rows, 1, 16), 1).run(worldtest.AnyOrder)
 		s.inputs = 1
-		inline := newWorld(t, s, []lanes{{batchtest.Inline(t, rows, 16)}}, 1).run(anyOrder)
-		if g, w := joined.hash(), inline.hash(); g != w {
+		inline := newWorld(t, s, []worldtest.Lanes{{batchtest.Inline(t, rows, 16)}}, 1).run(worldtest.AnyOrder)
+		if g, w := joined.Hash(), inline.Hash(); g != w {
 			t.Errorf("%+v: hash %s, with labels in the messages %s", o, g, w)
 		}
-		if g, w := joined.counts()["labelled"], inline.counts()["labelled"]; g != 200 || w != 200 {
+		if g, w := joined.Counts()["labelled"], inline.Counts()["labelled"]; g != 200 || w != 200 {
 			t.Errorf("%+v: %d joined, %d in messages, want 200", o, g, w)
 		}
-		snaps := joined.snapshots()
+		snaps := joined.Snapshots()
 		last := snaps[len(snaps)-1]
 		if o.Served != (last.Served != nil) {
 			t.Errorf("%+v: served metrics %v", o, last.Served)
@@ -320,7 +321,7 @@ func TestRejectedRows(t *testing.T) {
 	nan[0].Scores = []float32{1, float32(math.NaN()), 0, 0}
 	range_[0].Label = 4
 	s := defaultSetup()
-	in := lanes{batchtest.Predictions(t, rows[:10], 10), batchtest.Labels(t, rows[:10], 10)}
+	in := worldtest.Lanes{batchtest.Predictions(t, rows[:10], 10), batchtest.Labels(t, rows[:10], 10)}
 	for _, r := range [][]batchtest.Row{nan, wide} {
 		in[0] = append(in[0], batchtest.Predictions(t, r, 1)...)
 	}
@@ -333,8 +334,8 @@ func TestRejectedRows(t *testing.T) {
 			in[l][i].Offset = int64(i)
 		}
 	}
-	w := newWorld(t, s, []lanes{in}, 1).run(logitsFirst)
-	n := w.counts()
+	w := newWorld(t, s, []worldtest.Lanes{in}, 1).run(worldtest.LogitsFirst)
+	n := w.Counts()
 	for name, want := range map[string]int64{"predictions": 11, "labelled": 10, "rejected:nonfinite_scores": 1,
 		"rejected:classes": 1, "rejected:label_range": 1,
 		"dead_letters:nonfinite_scores": 1, "dead_letters:classes": 1, "dead_letters:label_range": 1} {
@@ -342,10 +343,10 @@ func TestRejectedRows(t *testing.T) {
 			t.Errorf("%s = %d, want %d (%v)", name, n[name], want, n)
 		}
 	}
-	if len(w.letters) != 4 {
-		t.Fatalf("%d dead letters, want 4", len(w.letters))
+	if len(w.Letters) != 4 {
+		t.Fatalf("%d dead letters, want 4", len(w.Letters))
 	}
-	for _, m := range w.letters {
+	for _, m := range w.Letters {
 		h := map[string]string{}
 		for _, x := range m.Headers {
 			h[x.Key] = string(x.Value)

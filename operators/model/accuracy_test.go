@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -55,7 +56,7 @@ func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
 	rows, from, to := fallOfAccuracy()
 	spec := testAlarm(stage.SignalRaw, stage.SignalAccuracy)
 	s := alarmSetup(spec)
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	alerts := w.alerts()
 	if len(alerts) != 2 || alerts[0].State != stage.Firing || alerts[1].State != stage.Resolved {
 		t.Fatalf("alerts %+v, want firing, resolved", alerts)
@@ -155,7 +156,7 @@ func TestFallOfAccuracyInASlice(t *testing.T) {
 	}
 	s := alarmSetup(testAlarm(stage.SignalAccuracy))
 	s.slices = []string{"region"}
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	slice := false
 	for _, a := range w.alerts() {
 		if a.Rule != "accuracy-fall" || a.Slice != "" && a.Slice != "region=r1" {

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/setting"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -52,14 +53,15 @@ func episode(seed uint64, before []batchtest.Row, n int, sharpness float64) []ba
 }
 
 func (w *world) alerts() []record.Alert {
-	return decodeAll[record.Alert](w.t, w.outputs, pipeline.StreamAlerts)
+	return worldtest.DecodeAll[record.Alert](w.T, w.Outputs, pipeline.StreamAlerts)
 }
 
 // TestAlarmFindsWhatWasAlwaysWrong: a model that is overconfident from its first row raises one alarm, which stays.
 func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
 	t.Parallel()
 	rows := episode(71, nil, 3000, 1.6)
-	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), worldtest.Stream(t, rows, 2, 50),
+		1).run(worldtest.AnyOrder)
 	alerts := w.alerts()
 	if len(alerts) != 1 {
 		t.Fatalf("%d alerts, want one", len(alerts))
@@ -93,7 +95,8 @@ func TestAlarmComesAndGoes(t *testing.T) {
 	rows = episode(73, rows, 2500, 2)
 	to := len(rows)
 	rows = episode(74, rows, 6000, 1)
-	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), worldtest.Stream(t, rows, 2, 50),
+		1).run(worldtest.AnyOrder)
 	alerts := w.alerts()
 	if len(alerts) != 2 || alerts[0].State != stage.Firing || alerts[1].State != stage.Resolved {
 		t.Fatalf("alerts %+v, want firing, resolved", alerts)
@@ -144,7 +147,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 			spec := testAlarm(stage.SignalRaw)
 			spec.Matured = time.Duration(matured)
 			s := alarmSetup(spec)
-			w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+			w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 			at, length := func(r batchtest.Row) int64 { return r.LabelTS }, s.model.Pane
 			if matured > 0 {
 				at, length = func(r batchtest.Row) int64 { return r.TS }, s.model.Pane*max(1,
@@ -159,10 +162,10 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 			var want record.Time
 			plain, err := detect.NewAlarm(detect.AlarmSpec{Bins: spec.Bins, EpsilonECE: spec.EpsilonECE,
 				EpsilonBin: spec.EpsilonBin, Alpha: 1. / 3_150_000})
-			w.must(err)
+			w.Must(err)
 			for _, p := range panes {
 				fired, err := plain.Observe(p, sums[p])
-				w.must(err)
+				w.Must(err)
 				if fired != nil && want.IsZero() {
 					want = record.At((p+1)*length + (matured+s.model.Pane-1)/s.model.Pane*s.model.Pane)
 				}
@@ -171,7 +174,7 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 			if want.IsZero() || len(alerts) != 1 || alerts[0].At != want {
 				t.Errorf("alerts %+v, want one at %s", alerts, want)
 			}
-			if n := w.model.counts.All()[alarm.CountAlarmLate]; n != 0 {
+			if n := w.Model.counts.All()[alarm.CountAlarmLate]; n != 0 {
 				t.Errorf("%d late rows", n)
 			}
 		})
@@ -184,8 +187,8 @@ func TestMaturedRowsThatAreTooLate(t *testing.T) {
 	spec := testAlarm(stage.SignalRaw)
 	spec.Matured = 3 * time.Second // less than the longest delay
 	rows := batchtest.Rows(77, batchtest.Options{N: 1500, MaxLag: 40 * second})
-	w := newWorld(t, alarmSetup(spec), stream(t, rows, 1, 50), 1).run(anyOrder)
-	late, all := w.model.counts.All()[alarm.CountAlarmLate], int64(1500)
+	w := newWorld(t, alarmSetup(spec), worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
+	late, all := w.Model.counts.All()[alarm.CountAlarmLate], int64(1500)
 	if late < all/2 || late >= all*7/8 {
 		t.Errorf("%d of %d rows late", late, all)
 	}
@@ -206,7 +209,7 @@ func TestAlarmOfASlice(t *testing.T) {
 	}
 	s := alarmSetup(testAlarm(stage.SignalRaw))
 	s.slices = []string{"region"}
-	w := newWorld(t, s, stream(t, good, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, good, 2, 50), 1).run(worldtest.AnyOrder)
 	if a := w.alerts(); len(a) != 0 {
 		t.Errorf("alerts %+v without an error", a)
 	}
@@ -220,7 +223,7 @@ func TestAlarmOfASlice(t *testing.T) {
 			rows[i] = good[i]
 		}
 	}
-	w = newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w = newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	slice := "region=" + rows[0].Region
 	first := map[string]record.Alert{}
 	for _, a := range w.alerts() {
@@ -282,11 +285,11 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 				s.model.Rules = append(slices.Clone(s.model.Rules), r)
 			}
 			s.slices = []string{"region"}
-			w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
+			w := newWorld(t, s, worldtest.Stream(t, rows, 2, 25), 1).run(worldtest.AnyOrder)
 			if len(w.alerts()) == 0 {
 				t.Fatal("no alert to compare")
 			}
-			newWorld(t, s, stream(t, rows, 3, 40), 5).run(anyOrder).compare(w)
+			newWorld(t, s, worldtest.Stream(t, rows, 3, 40), 5).run(worldtest.AnyOrder).compare(w)
 			w.compareRestarts(t, w.restartsAfter(3))
 		})
 	}
@@ -296,15 +299,15 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 func TestAlarmStartsAnewUnderAnotherSpecification(t *testing.T) {
 	t.Parallel()
 	s := alarmSetup(testAlarm(stage.SignalRaw))
-	w := newWorld(t, s, stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(worldtest.AnyOrder)
 	s.model.Alarm = testAlarm(stage.SignalRaw)
 	s.model.Alarm.EpsilonECE = .03
 	task := s.task()
-	w.must(pipeline.RestoreCheckpoint(w.savedModel, task.Sections(), nil))
-	old, a := w.model.models["m"].versions["v1"].keys[""].Alerts[0], task.models["m"].versions["v1"].keys[""].Alerts[0]
+	w.Must(pipeline.RestoreCheckpoint(w.SavedModel, task.Sections(), nil))
+	old, a := w.Model.models["m"].versions["v1"].keys[""].Alerts[0], task.models["m"].versions["v1"].keys[""].Alerts[0]
 	if old.State != stage.Firing || a.State != stage.Firing || a.Since != old.Since {
 		t.Errorf("alarm %+v became %+v", old, a)
 	}
 	s.model.Alarm = nil
-	w.must(pipeline.RestoreCheckpoint(w.savedModel, s.task().Sections(), nil))
+	w.Must(pipeline.RestoreCheckpoint(w.SavedModel, s.task().Sections(), nil))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -71,9 +72,9 @@ func TestClassShiftInSnapshots(t *testing.T) {
 	t.Parallel()
 	rows := shiftedRows(1, shiftedRows(2, nil, 4000, evenShares, 5*second), 3000, movedShares, 5*second)
 	change := rows[4000].TS
-	w := newWorld(t, classSetup(), stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, classSetup(), worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	compared, moved := 0, 0
-	for _, snap := range w.finals() {
+	for _, snap := range w.Finals() {
 		u := snap.Unlabelled
 		if snap.Predictions < 300 || u == nil || u.ReferenceTo.IsZero() || u.Classes == nil ||
 			len(u.Classes.Shifts) < 2 {
@@ -168,7 +169,7 @@ func TestClassRule(t *testing.T) {
 	s.model.Rules = []rule.Config{{Name: "classes", Kind: rule.Distance, Measure: rule.PSI, Score: rule.ScoreClass,
 		Severity: "warning", Reference: alarm.Pinned, ReferenceRows: 1500,
 		Rows: 500, MinRows: 300, Fire: .05, Clear: .02, Alpha: .001}}
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	alerts := w.alerts()
 	if len(alerts) == 0 || alerts[0].State != stage.Firing || !strings.Contains(alerts[0].Measure, "class") {
 		t.Fatalf("alerts %+v", alerts)
@@ -180,7 +181,7 @@ func TestClassRule(t *testing.T) {
 
 func publishedFor(t *testing.T, w *world, reason string) []record.Calibrator {
 	var out []record.Calibrator
-	for _, c := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+	for _, c := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators) {
 		if c.Published && c.Reason == reason {
 			out = append(out, c)
 		}
@@ -203,8 +204,8 @@ func TestLabelShiftCorrection(t *testing.T) {
 			change := rows[4000].TS
 			s := classSetup()
 			s.model.Refit.LabelShift, s.model.Refit.FreshRows = mode, 1000
-			in := stream(t, rows, 2, 50)
-			w := newWorld(t, s, in, 1).run(anyOrder)
+			in := worldtest.Stream(t, rows, 2, 50)
+			w := newWorld(t, s, in, 1).run(worldtest.AnyOrder)
 			got := publishedFor(t, w, "label_shift")
 			if len(got) == 0 {
 				t.Fatal("no correction was published")
@@ -230,7 +231,7 @@ func TestLabelShiftCorrection(t *testing.T) {
 				}
 			}
 			helped := 0
-			for _, snap := range w.finals() {
+			for _, snap := range w.Finals() {
 				if snap.InForce != nil && snap.Window.Start.UnixNano() > first && snap.Labelled > 500 {
 					helped++
 					if !(*snap.Calibrated.NLL < *snap.Raw.NLL-.02) {
@@ -243,8 +244,8 @@ func TestLabelShiftCorrection(t *testing.T) {
 				t.Error("no window after the correction")
 			}
 			crashed := newWorld(t, s, in, 2)
-			crashed.save, crashed.crash = .2, .02
-			if crashed.run(anyOrder).hash() != w.hash() {
+			crashed.Save, crashed.Crash = .2, .02
+			if crashed.run(worldtest.AnyOrder).Hash() != w.Hash() {
 				t.Error("crashes leave a trace in the state")
 			}
 		})
@@ -268,7 +269,7 @@ func TestNoCorrectionOfOtherShifts(t *testing.T) {
 	}
 	s := classSetup()
 	s.model.Refit.LabelShift, s.model.Refit.FreshRows = refit.ShiftAtOnce, 1000
-	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
 	if got := publishedFor(t, w, "label_shift"); len(got) > 0 {
 		t.Errorf("%d corrections, the first: %s", len(got), got[0].Outcome)
 	}
@@ -284,14 +285,14 @@ func TestClassesAreCountedByKey(t *testing.T) {
 	for _, mode := range []string{"", stats.ClassesNone, stats.ClassesModel, stats.ClassesSlices} {
 		s := classSetup()
 		s.classes, s.slices = mode, []string{"region"}
-		w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+		w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
 		counted := map[string]int64{"": 0, "region=a": 0, "region=b": 0}
-		for _, r := range w.panes {
+		for _, r := range w.Panes {
 			m, err := pipeline.DecodePane(r.Value)
-			w.must(err)
+			w.Must(err)
 			for _, c := range m.Cells {
 				set := new(acc.Set)
-				w.must(set.UnmarshalBinary(c.Set))
+				w.Must(set.UnmarshalBinary(c.Set))
 				if set.Classes != nil {
 					n, _ := set.Classes.Total()
 					counted[c.Slice] += n

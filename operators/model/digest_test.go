@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/stage"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -20,10 +21,10 @@ func TestRefitsHaveDigests(t *testing.T) {
 	s.model.Refit.Method = "auto"
 	var first []string
 	for _, shards := range []int{1, 3} {
-		w := newWorld(t, s, stream(t, rows, shards, 50), 1).run(anyOrder)
+		w := newWorld(t, s, worldtest.Stream(t, rows, shards, 50), 1).run(worldtest.AnyOrder)
 		var all []string
 		for _, stream := range []pipeline.Stream{pipeline.StreamCalibrators, pipeline.StreamDecisions} {
-			for _, d := range decodeAll[record.Calibrator](t, w.outputs, stream) {
+			for _, d := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, stream) {
 				e := d.Evidence
 				if d.Reason == "rollback" || len(e.Candidates) == 0 {
 					continue

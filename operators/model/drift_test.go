@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/kernel"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/drift"
 	"github.com/plumbline/plumbline/operators/model/stage"
@@ -55,10 +56,10 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	change := rows[4800].TS
 	s := alarmSetup(nil)
 	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1500, Alpha: .001}
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	var refTo int64
 	compared, moved := 0, 0
-	for _, snap := range w.finals() {
+	for _, snap := range w.Finals() {
 		u := snap.Unlabelled
 		if snap.Predictions < 10 { // the last one
 			continue
@@ -111,9 +112,9 @@ func TestEstimateFollowsTheCalibrator(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Unlabelled = &drift.Config{Reference: alarm.Pinned, ReferenceRows: 1000, Alpha: .001}
-	w := newWorld(t, s, stream(t, episode(103, nil, 6000, 2), 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, episode(103, nil, 6000, 2), 2, 50), 1).run(worldtest.AnyOrder)
 	checked := 0
-	for _, snap := range w.finals() {
+	for _, snap := range w.Finals() {
 		if snap.InForce == nil || snap.InForce.EffectiveFrom.After(snap.Window.Start) || snap.Labelled < 500 {
 			continue
 		}

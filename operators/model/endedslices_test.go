@@ -5,6 +5,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -21,13 +22,13 @@ func TestEndedSlicesAreCounted(t *testing.T) {
 	rows := manyValues(batchtest.Rows(154, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}),
 		60)
 	s := manySetup(4)
-	w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 25), 1).run(worldtest.AnyOrder)
 	task := s.task()
 	var want int64
 	had := map[string]bool{}
-	for i, r := range w.panes {
-		w.must(task.Take(t.Context(), r))
-		w.must(task.Settle(t.Context()))
+	for i, r := range w.Panes {
+		w.Must(task.Take(t.Context(), r))
+		w.Must(task.Settle(t.Context()))
 		if m := task.models["m"]; m != nil {
 			now := map[string]bool{}
 			for name := range m.versions["v1"].keys {
@@ -42,24 +43,24 @@ func TestEndedSlicesAreCounted(t *testing.T) {
 		}
 		if i%5 == 0 {
 			saved, err := pipeline.EncodeCheckpoint(task.Sections())
-			w.must(err)
+			w.Must(err)
 			task = s.task()
-			w.must(pipeline.RestoreCheckpoint(saved.Data, task.Sections(), nil))
+			w.Must(pipeline.RestoreCheckpoint(saved.Data, task.Sections(), nil))
 		}
 	}
 	if got := endedBy(task, EndedPooled); got != want || want == 0 {
 		t.Errorf("%d slices are counted as pooled, %d are gone", got, want)
 	}
-	if n := endedBy(w.model, EndedPooled); n < want {
+	if n := endedBy(w.Model, EndedPooled); n < want {
 		t.Errorf("%d slices without restarts, at least %d", n, want)
 	}
 	saved, err := pipeline.EncodeCheckpoint(task.Sections())
-	w.must(err)
+	w.Must(err)
 	none := s
 	none.model.Slices.Columns = []string{}
 	for range 2 {
 		last := none.task()
-		w.must(pipeline.RestoreCheckpoint(saved.Data, last.Sections(), nil))
+		w.Must(pipeline.RestoreCheckpoint(saved.Data, last.Sections(), nil))
 		of := int64(len(task.models["m"].versions["v1"].keys) - 1) // all but the whole version
 		if got := endedBy(last, EndedColumn); got != of || of == 0 {
 			t.Errorf("%d slices are counted as without their column, want %d", got, of)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -22,7 +23,7 @@ var errKilled = errors.New("killed")
 // randomSource yields two lanes in a random order and with random idle inputs, until it is killed.
 type randomSource struct {
 	r    *rand.Rand
-	in   lanes
+	in   worldtest.Lanes
 	next [2]int64
 	left int // events until it is killed; -1 = never
 	end  int // idle events after the last record
@@ -44,7 +45,7 @@ func (s *randomSource) Next(context.Context) (pipeline.Record, error) {
 	if s.r.IntN(6) == 0 {
 		return pipeline.Record{Input: pipeline.Input(s.r.IntN(2)), Idle: true}, nil
 	}
-	l := anyOrder(s.r, left)
+	l := worldtest.AnyOrder(s.r, left)
 	s.next[l]++
 	return s.in[l][s.next[l]-1], nil
 }
@@ -141,7 +142,7 @@ func (s *frailStore) damage(n int) {
 }
 
 // fallback runs one shard to the end of a stream, kills it many times, and damages its newest checkpoints each time.
-func fallback(t *testing.T, seed uint64, s setup, in lanes, journals bool) (*paneLog, map[string]int64) {
+func fallback(t *testing.T, seed uint64, s setup, in worldtest.Lanes, journals bool) (*paneLog, map[string]int64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 5))
 	sink, store := &paneLog{}, &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}, bare: !journals}
@@ -188,11 +189,11 @@ func TestFallbackShowsTheSame(t *testing.T) {
 			// Much later rows make the shard emit what came late.
 			tail := batchtest.Rows(72, batchtest.Options{N: 20, Start: batchtest.Start + 5*3600*second,
 				Step: 60 * second, Regions: 1})
-			in := lanes{batchtest.Predictions(t, append(displaced(rows, 20), tail...), 3),
+			in := worldtest.Lanes{batchtest.Predictions(t, append(displaced(rows, 20), tail...), 3),
 				batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(rows), 20), batchtest.ByLabelTime(tail)...),
 					3)}
-			undisturbed := newWorld(t, s, []lanes{in}, 1).run(anyOrder)
-			want, without, repeats, late := undisturbed.counts(), 0, 0, int64(0)
+			undisturbed := newWorld(t, s, []worldtest.Lanes{in}, 1).run(worldtest.AnyOrder)
+			want, without, repeats, late := undisturbed.Counts(), 0, 0, int64(0)
 			for seed := range uint64(testsize.Short(3, 8)) {
 				log, counts := fallback(t, seed, s, in, true)
 				n, different := log.contradictions(t)

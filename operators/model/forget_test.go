@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -41,33 +42,34 @@ func TestForgottenVersion(t *testing.T) {
 	var want *world
 	for _, c := range []struct {
 		shards, batch int
-		order         pick
+		order         worldtest.Pick
 		crash         float64
-	}{{1, 64, anyOrder, 0}, {1, testsize.Pick(20, 3), labelsFirst, 0}, {3, 20, anyOrder, .02}, {4, 30, logitsFirst,
-		.02}} {
-		w := newWorld(t, s, stream(t, back, c.shards, c.batch), uint64(c.shards+c.batch))
-		w.save, w.crash = .1, c.crash
+	}{{1, 64, worldtest.AnyOrder, 0}, {1, testsize.Pick(20, 3), worldtest.LabelsFirst, 0},
+		{3, 20, worldtest.AnyOrder, .02}, {4, 30, worldtest.LogitsFirst,
+			.02}} {
+		w := newWorld(t, s, worldtest.Stream(t, back, c.shards, c.batch), uint64(c.shards+c.batch))
+		w.Save, w.Crash = .1, c.crash
 		w.run(c.order)
-		if n := w.model.counts.All()[CountForgotten]; n != 1 {
+		if n := w.Model.counts.All()[CountForgotten]; n != 1 {
 			t.Errorf("%d versions are counted as forgotten, want 1", n)
 		}
 		if want == nil {
 			want = w
 			continue
 		}
-		if got, hash := w.hash(), want.hash(); got != hash {
+		if got, hash := w.Hash(), want.Hash(); got != hash {
 			t.Errorf("%d shards: state hash %s, want %s", c.shards, got, hash)
 		}
-		compareOutputs(t, firsts(w.outputs), firsts(want.outputs))
+		worldtest.CompareOutputs(t, worldtest.Firsts(w.Outputs), worldtest.Firsts(want.Outputs))
 	}
 	checkForgotten(t, want)
 
-	a := want.model.models["m"].versions["a"]
+	a := want.Model.models["m"].versions["a"]
 	if n := a.keys[""].Labelled; n == 0 || n > 900 {
 		t.Errorf("%d labelled rows of the version that came back, want those of its second time, at most 900", n)
 	}
-	gone := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
-	g := gone.model.models["m"].versions["a"]
+	gone := newWorld(t, s, worldtest.Stream(t, replaced, 2, 20), 1).run(worldtest.AnyOrder)
+	g := gone.Model.models["m"].versions["a"]
 	if len(g.keys) != 0 || len(g.Calibrators) != 1 || g.refit.Running() {
 		t.Errorf("a forgotten version has %d keys, %d calibrators, a refit run: %t; want 0, the one in force, none",
 			len(g.keys), len(g.Calibrators), g.refit.Running())
@@ -76,8 +78,8 @@ func TestForgottenVersion(t *testing.T) {
 		t.Errorf("revision %d after it came back, %d when it was forgotten", a.refit.Revision(), g.refit.Revision())
 	}
 	s.model.ForgetAfter = 0
-	kept := newWorld(t, s, stream(t, replaced, 2, 20), 1).run(anyOrder)
-	if n := kept.model.counts.All()[CountForgotten]; n != 0 {
+	kept := newWorld(t, s, worldtest.Stream(t, replaced, 2, 20), 1).run(worldtest.AnyOrder)
+	if n := kept.Model.counts.All()[CountForgotten]; n != 0 {
 		t.Errorf("%d versions are forgotten where none is to be", n)
 	}
 	if has, had := checkpointSize(t, gone), checkpointSize(t, kept); has > had*3/4 {
@@ -87,8 +89,8 @@ func TestForgottenVersion(t *testing.T) {
 
 func checkpointSize(t *testing.T, w *world) int {
 	t.Helper()
-	c, err := pipeline.EncodeCheckpoint(w.model.Sections())
-	w.must(err)
+	c, err := pipeline.EncodeCheckpoint(w.Model.Sections())
+	w.Must(err)
 	return len(c.Data)
 }
 
@@ -121,11 +123,11 @@ func TestPausesAreNotForgotten(t *testing.T) {
 	rows = phase(312, rows, 180*24*3600, 1200, "a")
 	s := forgetSetup()
 	s.model.ForgetAfter = 48 * 3600 * second
-	w := newWorld(t, s, stream(t, rows, 2, 20), 1).run(anyOrder)
-	if n := w.model.counts.All()[CountForgotten]; n != 0 {
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 20), 1).run(worldtest.AnyOrder)
+	if n := w.Model.counts.All()[CountForgotten]; n != 0 {
 		t.Errorf("%d versions are forgotten after a pause of the model", n)
 	}
-	v := w.model.models["m"].versions["b"]
+	v := w.Model.models["m"].versions["b"]
 	if idle := v.idle * s.model.Pane; idle < pauseAtMost || idle > pauseAtMost+200*second {
 		t.Errorf("version b counts as without rows for %d s, want a day and what came since", idle/second)
 	}

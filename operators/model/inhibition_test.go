@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -103,14 +104,14 @@ func TestResolutionReachesNotifiedReceivers(t *testing.T) {
 	s := alarmSetup(testAlarm())
 	s.model.Rules, s.model.Hold = defaultSetup().model.Rules, 1000*time.Second
 	s.slices = []string{"region"}
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	notified := map[string]bool{}
 	roots := 0
-	for _, m := range w.outputs {
+	for _, m := range w.Outputs {
 		if m.Stream != pipeline.StreamAlerts {
 			continue
 		}
-		a := decodeAll[record.Alert](t, []pipeline.Message{m}, pipeline.StreamAlerts)[0]
+		a := worldtest.DecodeAll[record.Alert](t, []pipeline.Message{m}, pipeline.StreamAlerts)[0]
 		key := string(m.Key)
 		switch {
 		case a.State == stage.Firing && a.InhibitedBy == "":

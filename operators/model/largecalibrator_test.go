@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -23,9 +24,9 @@ func TestCalibratorThatNoTopicTakes(t *testing.T) {
 	}{{"matrix", 0, true}, {"matrix", 200, false}, {"temperature", 200, true}} {
 		s := defaultSetup()
 		s.model.Refit.Method, s.model.MaxBytes = c.method, c.most
-		w := newWorld(t, s, stream(t, rows, 2, 20), 1).run(anyOrder)
+		w := newWorld(t, s, worldtest.Stream(t, rows, 2, 20), 1).run(worldtest.AnyOrder)
 		published, said := 0, false
-		for _, d := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+		for _, d := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators) {
 			if d.Published {
 				published++
 			}
@@ -33,7 +34,7 @@ func TestCalibratorThatNoTopicTakes(t *testing.T) {
 				t.Errorf("%s of %d bytes was published, at most %d fit", c.method, len(d.Calibrator), c.most)
 			}
 		}
-		for _, d := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions) {
+		for _, d := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamDecisions) {
 			said = said || strings.Contains(d.Outcome, "must be at most 200, 15/16 of kafka.message_max_bytes")
 		}
 		if (published > 0) != c.published || said != (c.method == "matrix" && c.most > 0) {

@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/calib/shift"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/refit"
 	"github.com/plumbline/plumbline/pipeline"
 )
@@ -74,9 +75,9 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	s := classSetup()
 	s.model.Unlabelled.ReferenceRows = 3000
 	s.model.Windows = s.model.Windows[:1]
-	w := newWorld(t, s, stream(t, rows, 2, 100), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 100), 1).run(worldtest.AnyOrder)
 	found, rose, of := map[string]int{}, 0, 0
-	for _, snap := range w.finals() {
+	for _, snap := range w.Finals() {
 		u := snap.Unlabelled
 		if snap.Predictions < 300 || u == nil || u.Classes == nil || snap.Window.Start.UnixNano() < change {
 			continue
@@ -111,7 +112,7 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	if of < 5 || rose < of*9/10 {
 		t.Errorf("of the classes that have more rows now, %d among those that have moved most, %d are said to have more", of, rose)
 	}
-	restored(t, &s, w.model, "at the end")
+	restored(t, &s, w.Model, "at the end")
 }
 
 // TestCorrectionOfManyClasses: of 150 classes the weights put into force before labels are those of the plain
@@ -139,8 +140,8 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 	s.model.Unlabelled.ReferenceRows = 1200
 	s.model.Windows = s.model.Windows[:1]
 	s.model.Refit.Method, s.model.Refit.LabelShift, s.model.Refit.FreshRows = refit.MethodNone, refit.ShiftAtOnce, 700
-	in := stream(t, rows, 2, 100)
-	w := newWorld(t, s, in, 1).run(anyOrder)
+	in := worldtest.Stream(t, rows, 2, 100)
+	w := newWorld(t, s, in, 1).run(worldtest.AnyOrder)
 	got := publishedFor(t, w, "label_shift")
 	if len(got) == 0 {
 		t.Fatal("no correction was published")
@@ -150,7 +151,7 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 		t.Errorf("a correction from %s, shares moved at %s", got[0].EffectiveFrom, pipeline.Format(change))
 	}
 	helped := 0
-	for _, snap := range w.finals() {
+	for _, snap := range w.Finals() {
 		if snap.InForce != nil && snap.Window.Start.UnixNano() > first && snap.Labelled > 200 {
 			helped++
 			t.Logf("window from %s: NLL %.4f, raw %.4f", snap.Window.Start, *snap.Calibrated.NLL, *snap.Raw.NLL)
@@ -163,8 +164,8 @@ func TestCorrectionOfManyClasses(t *testing.T) {
 		t.Error("no window after the correction")
 	}
 	crashed := newWorld(t, s, in, 2)
-	crashed.save, crashed.crash = .05, .01
-	if crashed.run(anyOrder).hash() != w.hash() {
+	crashed.Save, crashed.Crash = .05, .01
+	if crashed.run(worldtest.AnyOrder).Hash() != w.Hash() {
 		t.Error("crashes leave a trace in the state")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -25,15 +26,16 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		shards, batch int
-		order         pick
+		order         worldtest.Pick
 	}{
-		{"one shard", 1, 64, anyOrder}, {"batches of two", 1, 2, anyOrder}, {"logits first", 1, 100,
-			logitsFirst}, {"labels first", 1, 100, labelsFirst},
-		{"two shards", 2, 30, anyOrder}, {"five shards, labels first", 5, 1000, labelsFirst}, {"nine shards", 9, 7,
-			anyOrder},
+		{"one shard", 1, 64, worldtest.AnyOrder}, {"batches of two", 1, 2, worldtest.AnyOrder}, {"logits first", 1, 100,
+			worldtest.LogitsFirst}, {"labels first", 1, 100, worldtest.LabelsFirst},
+		{"two shards", 2, 30, worldtest.AnyOrder}, {"five shards, labels first", 5, 1000, worldtest.LabelsFirst},
+		{"nine shards", 9, 7,
+			worldtest.AnyOrder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
+			w := newWorld(t, s, worldtest.Stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
 			if want == nil {
 				want = w
 				return
@@ -47,11 +49,11 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 func TestFewRowsOverManyShards(t *testing.T) {
 	rows := batchtest.Rows(4, batchtest.Options{N: 5, Step: 25 * second})
 	s := defaultSetup()
-	want := newWorld(t, s, stream(t, rows, 1, 10), 1).run(anyOrder)
-	if len(want.snapshots()) == 0 {
+	want := newWorld(t, s, worldtest.Stream(t, rows, 1, 10), 1).run(worldtest.AnyOrder)
+	if len(want.Snapshots()) == 0 {
 		t.Fatal("no snapshot of five rows in one shard")
 	}
-	got := newWorld(t, s, stream(t, rows, 16, 10), 2).run(anyOrder)
+	got := newWorld(t, s, worldtest.Stream(t, rows, 16, 10), 2).run(worldtest.AnyOrder)
 	got.compare(want)
 }
 
@@ -69,24 +71,24 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 	// Much later rows make every window final.
 	tail := batchtest.Rows(6, batchtest.Options{N: 40, Start: batchtest.Start + 3*3600*second, Step: second,
 		Regions: 1})
-	ordered := newWorld(t, s, stream(t, append(rows, tail...), 2, 10), 1).run(anyOrder)
+	ordered := newWorld(t, s, worldtest.Stream(t, append(rows, tail...), 2, 10), 1).run(worldtest.AnyOrder)
 	shuffled := displaced(rows, 200)
-	in := make([]lanes, 2)
+	in := make([]worldtest.Lanes, 2)
 	for i, part := range batchtest.Split(append(shuffled, tail...), 2) {
-		in[i] = lanes{batchtest.Predictions(t, part, 10),
+		in[i] = worldtest.Lanes{batchtest.Predictions(t, part, 10),
 			batchtest.Labels(t, append(displaced(batchtest.ByLabelTime(part[:len(part)-len(batchtest.Split(tail,
 				2)[i])]), 200), batchtest.ByLabelTime(batchtest.Split(tail, 2)[i])...), 10)}
 	}
-	late := newWorld(t, s, in, 2).run(anyOrder)
-	if n := late.counts()["late"]; n == 0 {
+	late := newWorld(t, s, in, 2).run(worldtest.AnyOrder)
+	if n := late.Counts()["late"]; n == 0 {
 		t.Fatal("no late rows: nothing tested")
 	}
 	for _, name := range []string{"predictions", "labels", "joined", "labelled"} {
-		if g, w := late.counts()[name], ordered.counts()[name]; g != w {
+		if g, w := late.Counts()[name], ordered.Counts()[name]; g != w {
 			t.Errorf("%s = %d, want %d", name, g, w)
 		}
 	}
-	got, want := late.finals(), ordered.finals()
+	got, want := late.Finals(), ordered.Finals()
 	for key, w := range want {
 		g := got[key]
 		// The seed of the resampled interval is the pane of the snapshot, which differs. The lag and all sums come from
@@ -103,12 +105,12 @@ func TestLateRowsAreInEverySum(t *testing.T) {
 		t.Errorf("%d windows, want %d (10 or more)", len(got), len(want))
 	}
 	n := int64(0)
-	for _, s := range late.snapshots() {
+	for _, s := range late.Snapshots() {
 		if s.Window.Name == "tumbling" && s.Slice == "" && s.Window.Final {
 			n += s.Late
 		}
 	}
-	if want := late.counts()["late"]; n == 0 || n > want {
+	if want := late.Counts()["late"]; n == 0 || n > want {
 		t.Errorf("windows report %d late rows, shards counted %d", n, want)
 	}
 }
@@ -119,39 +121,39 @@ func TestShardThatWakesUp(t *testing.T) {
 	rows := batchtest.Rows(7, batchtest.Options{N: 600, MaxLag: 20 * second})
 	s := defaultSetup()
 	s.model.Refit.Method = "none"
-	in := stream(t, rows, 2, 10)
+	in := worldtest.Stream(t, rows, 2, 10)
 	w := newWorld(t, s, in, 1)
-	sleeper, other := w.shards[0], w.shards[1]
+	sleeper, other := w.Shards[0], w.Shards[1]
 	idle := func(sh *pipeline.Shard) {
 		for in := range s.inputs {
-			w.must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
+			w.Must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
 		}
 	}
 	feed := func(i int, from, to [2]int) {
 		for l := range 2 {
 			for _, r := range in[i][l][from[l]:to[l]] {
-				w.must(w.shards[i].Take(context.Background(), r))
+				w.Must(w.Shards[i].Take(context.Background(), r))
 			}
 		}
-		w.writePanes(w.shards[i])
-		w.readPanes(len(w.panes))
+		w.WritePanes(w.Shards[i])
+		w.ReadPanes(len(w.Panes))
 	}
 	end := func(i int) [2]int { return [2]int{len(in[i][0]), len(in[i][1])} }
 	feed(0, [2]int{}, [2]int{10, 10})
 	idle(sleeper)
 	feed(0, [2]int{10, 10}, [2]int{10, 10})
 	feed(1, [2]int{}, end(1))
-	reached := w.model.barrier()
+	reached := w.Model.barrier()
 	if want := pipeline.PaneIndex(other.Watermark.Now(), s.model.Pane); reached != want {
 		t.Fatalf("barrier %d with the other shard idle, want %d", reached, want)
 	}
 	feed(0, [2]int{10, 10}, end(0))
-	if got := w.model.barrier(); got < reached {
+	if got := w.Model.barrier(); got < reached {
 		t.Errorf("barrier fell from %d to %d", reached, got)
 	}
-	w.drained[0], w.drained[1] = false, false
-	w.run(anyOrder)
-	k := w.model.models["m"].versions["v1"].keys[""]
+	w.Drained[0], w.Drained[1] = false, false
+	w.run(worldtest.AnyOrder)
+	k := w.Model.models["m"].versions["v1"].keys[""]
 	if k.Labelled != 600 || k.LateRows == 0 || len(k.pending) != 0 {
 		t.Errorf("%d labelled rows, %d late, %d panes left over; want 600, some, 0", k.Labelled, k.LateRows,
 			len(k.pending))
@@ -188,28 +190,28 @@ func TestPauseLeavesNoTrace(t *testing.T) {
 		rows[i].LabelTS += 60 * second
 	}
 	s := defaultSetup()
-	whole, first := stream(t, rows, 2, 10), stream(t, rows[:700], 2, 10)
-	want := newWorld(t, s, whole, 1).run(anyOrder)
-	got := newWorld(t, s, first, 2).run(anyOrder)
-	rest := stream(t, rows[700:], 2, 10)
-	for i := range got.in {
-		for l := range got.in[i] {
+	whole, first := worldtest.Stream(t, rows, 2, 10), worldtest.Stream(t, rows[:700], 2, 10)
+	want := newWorld(t, s, whole, 1).run(worldtest.AnyOrder)
+	got := newWorld(t, s, first, 2).run(worldtest.AnyOrder)
+	rest := worldtest.Stream(t, rows[700:], 2, 10)
+	for i := range got.In {
+		for l := range got.In[i] {
 			for _, r := range rest[i][l] {
-				r.Offset = int64(len(got.in[i][l]))
-				got.in[i][l] = append(got.in[i][l], r)
+				r.Offset = int64(len(got.In[i][l]))
+				got.In[i][l] = append(got.In[i][l], r)
 			}
 		}
-		got.drained[i] = false
+		got.Drained[i] = false
 	}
-	got.run(anyOrder).compare(want)
+	got.run(worldtest.AnyOrder).compare(want)
 }
 
 // TestIdleIsTakenBack: a shard that wakes up reports that at once. A shard that nobody reads is not idle.
 func TestIdleIsTakenBack(t *testing.T) {
 	s := defaultSetup()
-	in := stream(t, batchtest.Rows(9, batchtest.Options{N: 20, Step: second}), 1, 10)
+	in := worldtest.Stream(t, batchtest.Rows(9, batchtest.Options{N: 20, Step: second}), 1, 10)
 	w := newWorld(t, s, in, 1)
-	sh := w.shards[0]
+	sh := w.Shards[0]
 	expectIdle := func(idle bool) {
 		t.Helper()
 		ms := sh.Decided().After
@@ -225,12 +227,12 @@ func TestIdleIsTakenBack(t *testing.T) {
 	idle := func() {
 		t.Helper()
 		for in := range s.inputs {
-			w.must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
+			w.Must(sh.Take(context.Background(), pipeline.Record{Input: pipeline.Input(in), Idle: true}))
 		}
 	}
 	idle()
 	expectIdle(true)
-	w.must(sh.Take(context.Background(), in[0][0][0]))
+	w.Must(sh.Take(context.Background(), in[0][0][0]))
 	if !sh.Decided().Full {
 		t.Error("the news that the shard is awake waits for the checkpoint's time")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -100,12 +101,12 @@ func TestGapOfYears(t *testing.T) {
 	s := defaultSetup()
 	s.slices = []string{"region"}
 	start := time.Now()
-	w := newWorld(t, s, stream(t, append(rows, later...), 1, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, append(rows, later...), 1, 50), 1).run(worldtest.AnyOrder)
 	// 200 years are 315 million slides. Walking them would take seconds to minutes, and gigabytes.
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %s", took)
 	}
-	if n := w.counts()["labelled"]; n != 200 {
+	if n := w.Counts()["labelled"]; n != 200 {
 		t.Errorf("%d rows, want 200", n)
 	}
 }
@@ -116,13 +117,13 @@ func FuzzModelState(f *testing.F) {
 	s.model.Windows, s.model.SampleRows = s.model.Windows[1:3], 20
 	s.model.Acc.SampleRows = 5
 	rows := batchtest.Rows(53, batchtest.Options{N: 60, K: 2, Step: second})
-	w := newWorld(f, s, stream(f, rows, 1, 20), 1)
+	w := newWorld(f, s, worldtest.Stream(f, rows, 1, 20), 1)
 	for range 5 {
-		w.step(anyOrder)
+		w.Step(worldtest.AnyOrder)
 	}
-	addState(f, taskState{w.model})
-	w.run(anyOrder)
-	addState(f, taskState{w.model})
+	addState(f, taskState{w.Model})
+	w.run(worldtest.AnyOrder)
+	addState(f, taskState{w.Model})
 	addState(f, taskState{s.task()})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		task := s.task()
@@ -165,12 +166,12 @@ func FuzzShardState(f *testing.F) {
 	s.slices = []string{"region"}
 	s.model.Acc.SampleRows = 5
 	rows := batchtest.Rows(54, batchtest.Options{N: 40, K: 2, Step: second, Regions: 2, Served: true})
-	in := stream(f, rows, 1, 10)
+	in := worldtest.Stream(f, rows, 1, 10)
 	w := newWorld(f, s, in, 1)
 	for range 5 {
-		w.step(anyOrder)
+		w.Step(worldtest.AnyOrder)
 	}
-	for i, section := range w.shards[0].Sections() {
+	for i, section := range w.Shards[0].Sections() {
 		b, err := section.State.AppendState(nil)
 		if err != nil {
 			f.Fatal(err)

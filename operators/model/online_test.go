@@ -6,6 +6,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -17,10 +18,10 @@ func TestOnlineIsShownAndKept(t *testing.T) {
 	rows := batchtest.Rows(111, batchtest.Options{N: 1500, MaxLag: 5 * second, Sharpness: 2.5, Regions: 2})
 	s := defaultSetup()
 	s.slices = []string{"region"}
-	in := stream(t, rows, 2, 20)
-	w := newWorld(t, s, in, 1).run(anyOrder)
+	in := worldtest.Stream(t, rows, 2, 20)
+	w := newWorld(t, s, in, 1).run(worldtest.AnyOrder)
 	var last *record.Online
-	for _, snap := range w.snapshots() {
+	for _, snap := range w.Snapshots() {
 		if (snap.Online != nil) != (snap.Slice == "") && snap.Labelled > 0 && snap.Slice != "" {
 			t.Fatalf("slice %q has online %+v", snap.Slice, snap.Online)
 		}
@@ -34,6 +35,6 @@ func TestOnlineIsShownAndKept(t *testing.T) {
 			last)
 	}
 	crashed := newWorld(t, s, in, 3)
-	crashed.save, crashed.crash = .1, .02
-	crashed.run(anyOrder).compare(w)
+	crashed.Save, crashed.Crash = .1, .02
+	crashed.run(worldtest.AnyOrder).compare(w)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -55,7 +56,7 @@ func TestOrders(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Windows = s.model.Windows[:1]
-	panes := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder).panes
+	panes := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder).Panes
 	order := func(n byte, action, version string, body []byte) *pipeline.Order {
 		return &pipeline.Order{ID: [16]byte{n}, Action: action, Model: "m", Version: version, Calibrator: body,
 			By: "ann", Why: "test " + action}
@@ -68,16 +69,16 @@ func TestOrders(t *testing.T) {
 	}
 	log := withOrders(panes, orders)
 	w := newWorld(t, s, nil, 1)
-	w.panes = log
-	w.finish()
-	all := append(decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions),
-		decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)...)
+	w.Panes = log
+	w.Finish()
+	all := append(worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamDecisions),
+		worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)...)
 	var manual, published []record.Calibrator
-	for _, m := range w.outputs {
+	for _, m := range w.Outputs {
 		if m.Stream != pipeline.StreamCalibrators && m.Stream != pipeline.StreamDecisions {
 			continue
 		}
-		d := decodeAll[record.Calibrator](t, []pipeline.Message{m}, m.Stream)[0]
+		d := worldtest.DecodeAll[record.Calibrator](t, []pipeline.Message{m}, m.Stream)[0]
 		if d.Reason == "manual" {
 			manual = append(manual, d)
 		} else if d.Published {
@@ -109,25 +110,25 @@ func TestOrders(t *testing.T) {
 	if len(published) != 1 || published[0].DecidedAt.UnixNano() < manual[4].DecidedAt.UnixNano() {
 		t.Errorf("refits published %d, want one after the end of the pin", len(published))
 	}
-	if n := w.model.counts.All(); n[refit.CountOrders] != 5 || n[refit.CountBadOrders] != 1 {
+	if n := w.Model.counts.All(); n[refit.CountOrders] != 5 || n[refit.CountBadOrders] != 1 {
 		t.Errorf("counts %v, want 5 orders obeyed and 1 for a version that is not there", n)
 	}
 	for seed := range uint64(3) {
 		again := newWorld(t, s, nil, seed)
-		again.panes = log
-		for int(max(again.model.next, 0)) < len(log) {
-			again.readPanes(1 + again.r.IntN(20))
-			again.hold(again.r.IntN(2) == 0)
-			if again.saveModel(); again.r.IntN(2) == 0 {
-				again.model = again.setup.task()
-				again.must(pipeline.RestoreCheckpoint(again.savedModel, again.model.Sections(), nil))
+		again.Panes = log
+		for int(max(again.Model.next, 0)) < len(log) {
+			again.ReadPanes(1 + again.Rand.IntN(20))
+			again.Hold(again.Rand.IntN(2) == 0)
+			if again.SaveModel(); again.Rand.IntN(2) == 0 {
+				again.Model = again.setup.task()
+				again.Must(pipeline.RestoreCheckpoint(again.SavedModel, again.Model.Sections(), nil))
 			}
 		}
-		again.finish()
-		if g, w := again.hash(), w.hash(); g != w {
+		again.Finish()
+		if g, w := again.Hash(), w.Hash(); g != w {
 			t.Errorf("seed %d: state hash %s, want %s", seed, g, w)
 		}
-		compareOutputs(t, firsts(again.outputs), firsts(w.outputs))
+		worldtest.CompareOutputs(t, worldtest.Firsts(again.Outputs), worldtest.Firsts(w.Outputs))
 	}
 }
 
@@ -135,8 +136,9 @@ func TestOrders(t *testing.T) {
 func TestOrderOfAnotherKIsRefused(t *testing.T) {
 	rows := batchtest.Rows(102, batchtest.Options{N: 300, MaxLag: second})
 	s := defaultSetup()
-	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-	vector, _, err := calibrator.Fit("vector", calibrator.NewData([]float32{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3, []int32{0, 1, 2}, nil),
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
+	vector, _, err := calibrator.Fit("vector", calibrator.NewData([]float32{1, 2, 3, 3, 2, 1, 1, 3, 2}, 3,
+		[]int32{0, 1, 2}, nil),
 		calibrator.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -149,12 +151,12 @@ func TestOrderOfAnotherKIsRefused(t *testing.T) {
 		{Action: pipeline.ActionPublish, Calibrator: []byte("{}")}, {Action: pipeline.ActionRollback},
 		{Action: pipeline.ActionPin, Revision: 7}} {
 		o.ID, o.Model = [16]byte{byte(i + 1)}, "m"
-		w.must(w.model.take(pipeline.AppendOrder(nil, &o)))
+		w.Must(w.Model.take(pipeline.AppendOrder(nil, &o)))
 	}
-	if n := w.model.counts.All(); n[refit.CountBadOrders] != 4 || n[refit.CountOrders] != 0 {
+	if n := w.Model.counts.All(); n[refit.CountBadOrders] != 4 || n[refit.CountOrders] != 0 {
 		t.Errorf("counts %v, want 4 orders refused", n)
 	}
-	if c := decodeAll[record.Calibrator](t, w.model.Outputs(), pipeline.StreamCalibrators); len(c) != 0 {
+	if c := worldtest.DecodeAll[record.Calibrator](t, w.Model.Outputs(), pipeline.StreamCalibrators); len(c) != 0 {
 		t.Errorf("published %+v", c)
 	}
 }
@@ -168,14 +170,14 @@ func TestCanary(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Refit.CanaryShare, s.model.Refit.CanaryFor, s.model.Refit.ShadowFor = .25, 60*time.Second, 40*time.Second
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1)
-	w.slow = .5
-	w.run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1)
+	w.Slow = .5
+	w.run(worldtest.AnyOrder)
 	var stages []string
 	published := apply.NewPublished()
 	m := arrowio.ModelKey{Model: "m", Version: "v1"}
 	var first [2]record.Calibrator // canary, full
-	for _, c := range decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators) {
+	for _, c := range worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators) {
 		stages = append(stages, c.Stage)
 		if c.Stage == record.StageCanary && len(stages) == 1 {
 			first[0] = c
@@ -191,7 +193,7 @@ func TestCanary(t *testing.T) {
 		if p.Canary && p.Share == 0 {
 			p.Encoded = nil
 		}
-		w.must(published.Put(m, p))
+		w.Must(published.Put(m, p))
 	}
 	if len(stages) < 3 || strings.Join(stages[:3], " ") != "canary full canary" || first[0].Share != .25 {
 		t.Fatalf("stages %q, share %v; want a canary of .25, full, the canary's end", stages, first[0].Share)
@@ -201,7 +203,7 @@ func TestCanary(t *testing.T) {
 		t.Errorf("canary from %s, full from %s with %s; want a minute in between, the same calibrator",
 			first[0].EffectiveFrom, first[1].EffectiveFrom, first[1].Calibrator)
 	}
-	v := w.model.models["m"].versions["v1"]
+	v := w.Model.models["m"].versions["v1"]
 	if v.Calibrators[0].Share == 0 {
 		t.Fatalf("calibrators %+v: want the canary first", v.Calibrators)
 	}
@@ -227,9 +229,9 @@ func TestCanary(t *testing.T) {
 	if share := float64(in) / float64(n); share < .22 || share > .28 {
 		t.Errorf("share %.3f of the ids, want .25", share)
 	}
-	crashed := newWorld(t, s, stream(t, rows, 2, 50), 7)
-	crashed.save, crashed.crash, crashed.slow = .05, .01, .5
-	crashed.run(anyOrder).compare(w)
+	crashed := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 7)
+	crashed.Save, crashed.Crash, crashed.Slow = .05, .01, .5
+	crashed.run(worldtest.AnyOrder).compare(w)
 }
 
 // TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is rolled back once, as a new revision with evidence.
@@ -250,11 +252,11 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 		want int
 	}{{calm, 0}, {append(rows, batchtest.Rows(105, batchtest.Options{N: 1000, MaxLag: 5 * second, Start: shift})...),
 		1}} {
-		w := newWorld(t, s, stream(t, c.rows, 2, 50), 1)
-		w.slow = .5
-		w.run(anyOrder)
+		w := newWorld(t, s, worldtest.Stream(t, c.rows, 2, 50), 1)
+		w.Slow = .5
+		w.run(worldtest.AnyOrder)
 		var back []record.Calibrator
-		all := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+		all := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
 		for _, d := range all {
 			if d.Reason == "rollback" {
 				back = append(back, d)
@@ -270,8 +272,8 @@ func TestRollbackOfWhatTurnedBad(t *testing.T) {
 				t.Errorf("rollback %+v: want the identity again after the change, with its evidence", d)
 			}
 		}
-		crashed := newWorld(t, s, stream(t, c.rows, 2, 50), 7)
-		crashed.save, crashed.crash, crashed.slow = .05, .01, .5
-		crashed.run(anyOrder).compare(w)
+		crashed := newWorld(t, s, worldtest.Stream(t, c.rows, 2, 50), 7)
+		crashed.Save, crashed.Crash, crashed.Slow = .05, .01, .5
+		crashed.run(worldtest.AnyOrder).compare(w)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -22,9 +23,9 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 		Start: shift})...)
 	s := defaultSetup()
 	s.model.Refit.Period = 0
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	var states []string
-	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {
+	for _, a := range worldtest.DecodeAll[record.Alert](t, w.Outputs, pipeline.StreamAlerts) {
 		states = append(states, a.State)
 		if at := a.At.UnixNano(); at <= shift {
 			t.Errorf("alert %s at %s, before the shift at %s", a.State, a.At, pipeline.Format(shift))
@@ -36,7 +37,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 	if got := strings.Join(states, " "); got != "pending firing resolved" {
 		t.Errorf("states %q, want pending, firing, resolved", got)
 	}
-	cals := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+	cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
 	if len(cals) == 0 {
 		t.Fatal("no calibrator was published")
 	}
@@ -49,7 +50,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 		}
 	}
 	seen := map[string]int{}
-	decided, snapshots := w.model.Remembered()
+	decided, snapshots := w.Model.Remembered()
 	for _, rec := range decided {
 		seen[fmt.Sprintf("%T", rec)]++
 	}

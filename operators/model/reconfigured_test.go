@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/operators/model/window"
 
 	"github.com/plumbline/plumbline/internal/batchtest"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -26,14 +27,14 @@ func firingRules(t *testing.T) (setup, []byte) {
 	})
 	s := alarmSetup(nil)
 	s.model.Rules = thresholds()[:2]
-	w := newWorld(t, s, stream(t, rows[:4000], 1, 50), 1).run(anyOrder)
-	k := w.model.models["m"].versions["v1"].keys[""]
+	w := newWorld(t, s, worldtest.Stream(t, rows[:4000], 1, 50), 1).run(worldtest.AnyOrder)
+	k := w.Model.models["m"].versions["v1"].keys[""]
 	for i, name := range []string{rule.Accuracy, rule.NLL} {
 		if a := k.Alerts[i]; a.Rule != name || a.State != stage.Firing {
 			t.Fatalf("rule %s is %q, want it to fire", a.Rule, a.State)
 		}
 	}
-	return s, w.savedModel
+	return s, w.SavedModel
 }
 
 // TestRulesMayChange continues from a checkpoint with other rules. Unchanged rules continue and new ones start. If a

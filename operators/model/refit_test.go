@@ -10,6 +10,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -23,11 +24,11 @@ func TestNoChangeHasEvidence(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Refit.Method = "auto"
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
-	if c := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators); len(c) > 0 {
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	if c := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators); len(c) > 0 {
 		t.Errorf("published %+v on calibrated rows", c[0])
 	}
-	decisions := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamDecisions)
+	decisions := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamDecisions)
 	if len(decisions) < 4 {
 		t.Fatalf("%d decisions in ten periods", len(decisions))
 	}
@@ -68,14 +69,14 @@ func TestNoChangeHasEvidence(t *testing.T) {
 func TestApplyWritesTheCalibratedStream(t *testing.T) {
 	rows := batchtest.Rows(43, batchtest.Options{N: 100})
 	s := defaultSetup()
-	plain := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
+	plain := newWorld(t, s, worldtest.Stream(t, rows, 1, 25), 1).run(worldtest.AnyOrder)
 	s.apply = apply.NewPublished()
-	w := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
-	if g, want := w.hash(), plain.hash(); g != want {
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 25), 1).run(worldtest.AnyOrder)
+	if g, want := w.Hash(), plain.Hash(); g != want {
 		t.Errorf("hash %s, without the calibrated stream %s", g, want)
 	}
 	n := 0
-	for _, m := range w.letters {
+	for _, m := range w.Letters {
 		if m.Stream == pipeline.StreamCalibrated {
 			n++
 		}
@@ -90,9 +91,9 @@ func TestWholeComesAfterSlices(t *testing.T) {
 	rows := batchtest.Rows(44, batchtest.Options{N: 200, Regions: 2})
 	s := defaultSetup()
 	s.slices = []string{"region"}
-	w := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 25), 1).run(worldtest.AnyOrder)
 	var order []string
-	for _, snap := range w.snapshots() {
+	for _, snap := range w.Snapshots() {
 		if snap.Window.Name == "rows" && (len(order) == 0 || order[len(order)-1] != snap.Slice) {
 			order = append(order, snap.Slice)
 		}

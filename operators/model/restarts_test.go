@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -36,7 +37,7 @@ func restored(t testing.TB, s *setup, task *ModelTask, when string) *ModelTask {
 // few.
 func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
 	n = testsize.Pick(4*n+1, n)
-	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.panes)-3 }
+	return func(i int, _ *ModelTask) bool { return i%n == 0 || i >= len(w.Panes)-3 }
 }
 
 // compareRestarts reads the panes log with a task that is restored from its own checkpoint after the messages that at
@@ -44,21 +45,21 @@ func (w *world) restartsAfter(n int) func(i int, task *ModelTask) bool {
 func (w *world) compareRestarts(t *testing.T, at func(i int, task *ModelTask) bool) {
 	t.Helper()
 	task, outputs := w.setup.task(), []pipeline.Message(nil)
-	for i, r := range w.panes {
-		w.must(task.Take(t.Context(), r))
-		w.must(task.Take(t.Context(), r)) // again, at the same offset
+	for i, r := range w.Panes {
+		w.Must(task.Take(t.Context(), r))
+		w.Must(task.Take(t.Context(), r)) // again, at the same offset
 		outputs = append(outputs, task.Outputs()...)
 		if at(i, task) {
 			task = restored(t, &w.setup, task, fmt.Sprint("message ", i))
 		}
 	}
-	w.must(task.Settle(t.Context()))
+	w.Must(task.Settle(t.Context()))
 	got, err := task.Hash()
-	w.must(err)
-	want, err := w.model.Hash()
-	w.must(err)
-	if !maps.Equal(got, want) || !maps.Equal(task.counts.All(), w.model.counts.All()) {
-		t.Errorf("with restarts hash %v, counts %v, want %v, %v", got, task.counts.All(), want, w.model.counts.All())
+	w.Must(err)
+	want, err := w.Model.Hash()
+	w.Must(err)
+	if !maps.Equal(got, want) || !maps.Equal(task.counts.All(), w.Model.counts.All()) {
+		t.Errorf("with restarts hash %v, counts %v, want %v, %v", got, task.counts.All(), want, w.Model.counts.All())
 	}
-	compareOutputs(t, firsts(append(outputs, task.Outputs()...)), firsts(w.outputs))
+	worldtest.CompareOutputs(t, worldtest.Firsts(append(outputs, task.Outputs()...)), worldtest.Firsts(w.Outputs))
 }

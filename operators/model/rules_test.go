@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 )
 
 // comparing returns rules of all kinds that compare, against a reference of the given mode.
@@ -89,7 +90,7 @@ func TestRulesThatCompare(t *testing.T) {
 				for i := range s.model.Rules {
 					s.model.Rules[i].Signal = stage.SignalRaw
 				}
-				w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+				w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 				var fired []string
 				for _, a := range w.alerts() {
 					// Intervals are for 95 % and for one evaluation, so noise may make a rule pending.

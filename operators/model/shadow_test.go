@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -58,7 +59,7 @@ func shadowSetup(heads *shadow.Heads) setup {
 var mv = arrowio.ModelKey{Model: "m", Version: "v1"}
 
 func (w *world) verdicts() []record.Verdict {
-	return decodeAll[record.Verdict](w.t, w.outputs, pipeline.StreamHeads)
+	return worldtest.DecodeAll[record.Verdict](w.T, w.Outputs, pipeline.StreamHeads)
 }
 
 func put(t testing.TB, h *shadow.Heads, n int, from int64, model shadow.HeadModel) {
@@ -78,24 +79,24 @@ func TestShadowLeavesNoTrace(t *testing.T) {
 	put(t, heads, 1, batchtest.Start+40*second, linear{4, 0, 1})
 	put(t, heads, 2, batchtest.Start+60*second, linear{4, 1, 1})
 	s := shadowSetup(heads)
-	want := newWorld(t, s, stream(t, rows, 1, 64), 1).run(anyOrder)
+	want := newWorld(t, s, worldtest.Stream(t, rows, 1, 64), 1).run(worldtest.AnyOrder)
 	for _, c := range []struct {
 		shards, batch int
-		order         pick
+		order         worldtest.Pick
 		crash         float64
-	}{{1, 1, anyOrder, 0}, {3, 50, labelsFirst, 0}, {2, 30, anyOrder, .05}} {
-		w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards))
-		w.save, w.crash = 4*c.crash, c.crash
+	}{{1, 1, worldtest.AnyOrder, 0}, {3, 50, worldtest.LabelsFirst, 0}, {2, 30, worldtest.AnyOrder, .05}} {
+		w := newWorld(t, s, worldtest.Stream(t, rows, c.shards, c.batch), uint64(c.shards))
+		w.Save, w.Crash = 4*c.crash, c.crash
 		w.run(c.order).compare(want)
 	}
 	plain := s
 	plain.heads = nil
-	alone := newWorld(t, plain, stream(t, rows, 1, 64), 1).run(anyOrder)
-	got := want.counts()
+	alone := newWorld(t, plain, worldtest.Stream(t, rows, 1, 64), 1).run(worldtest.AnyOrder)
+	got := want.Counts()
 	if got[shadow.CountShadowRows] == 0 || got[shadow.CountShadowJoined] == 0 {
 		t.Errorf("got no shadow rows: %v", got)
 	}
-	for name, n := range alone.counts() {
+	for name, n := range alone.Counts() {
 		if got[name] != n {
 			t.Errorf("count %s is %d with shadows, %d without", name, got[name], n)
 		}
@@ -112,7 +113,7 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 	heads.Stop(mv, 1, until)
 	s := shadowSetup(heads)
 	s.model.Heads.MinRows = 1 << 30
-	w := newWorld(t, s, stream(t, rows, 2, 40), 3).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 40), 3).run(worldtest.AnyOrder)
 	var seen, labelled int64
 	for _, r := range rows {
 		if r.TS >= from && r.TS < until {
@@ -122,11 +123,11 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 			}
 		}
 	}
-	v := w.model.models["m"].versions["v1+head1"]
+	v := w.Model.models["m"].versions["v1+head1"]
 	if v == nil {
 		t.Fatal("there is no shadow version")
 	}
-	if got := w.counts(); got[shadow.CountShadowRows] != seen || got[shadow.CountShadowJoined] != labelled {
+	if got := w.Counts(); got[shadow.CountShadowRows] != seen || got[shadow.CountShadowJoined] != labelled {
 		t.Errorf("got %d rows, %d joined; want %d, %d", got[shadow.CountShadowRows], got[shadow.CountShadowJoined],
 			seen, labelled)
 	}
@@ -135,7 +136,7 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 		t.Errorf("got %d labelled rows and %d keys, want %d and 1", k.Labelled, len(v.keys), labelled)
 	}
 	serving := map[[16]byte]bool{}
-	for _, r := range w.model.models["m"].versions["v1"].keys[""].Sample {
+	for _, r := range w.Model.models["m"].versions["v1"].keys[""].Sample {
 		serving[r.ID] = true
 	}
 	for _, r := range k.Sample {
@@ -150,15 +151,15 @@ func TestShadowThatComesLate(t *testing.T) {
 	rows := featureRows(13, 400)
 	heads := shadow.NewHeads(proving.Config{Max: 1})
 	s := shadowSetup(heads)
-	w := newWorld(t, s, stream(t, rows, 1, 10), 1)
-	sh := w.shards[0]
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 10), 1)
+	sh := w.Shards[0]
 	i := 0
 	for ; rows[10*i+9].TS < batchtest.Start+15*second; i++ {
-		w.must(sh.Take(context.Background(), w.in[0][0][i]))
+		w.Must(sh.Take(context.Background(), w.In[0][0][i]))
 	}
 	put(t, heads, 1, batchtest.Start+5*second, linear{4, 0, 1})
-	for ; i < len(w.in[0][0]); i++ {
-		w.must(sh.Take(context.Background(), w.in[0][0][i]))
+	for ; i < len(w.In[0][0]); i++ {
+		w.Must(sh.Take(context.Background(), w.In[0][0][i]))
 	}
 	want := int64(0)
 	for _, r := range rows {
@@ -166,7 +167,7 @@ func TestShadowThatComesLate(t *testing.T) {
 			want++
 		}
 	}
-	if got := w.counts()[shadow.CountShadowRows]; got != want {
+	if got := w.Counts()[shadow.CountShadowRows]; got != want {
 		t.Errorf("got %d shadow rows, want %d: those from the next whole pane on", got, want)
 	}
 }
@@ -188,7 +189,8 @@ func TestShadowEvaluator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			heads := shadow.NewHeads(proving.Config{Max: 1})
 			put(t, heads, 1, batchtest.Start+20*second, c.head)
-			w := newWorld(t, shadowSetup(heads), stream(t, featureRows(14, 4000), 2, 50), 2).run(anyOrder)
+			w := newWorld(t, shadowSetup(heads), worldtest.Stream(t, featureRows(14, 4000), 2, 50),
+				2).run(worldtest.AnyOrder)
 			vs := w.verdicts()
 			var got []string
 			for _, v := range vs {
@@ -221,7 +223,7 @@ func TestRollback(t *testing.T) {
 	put(t, heads, 1, batchtest.Start, linear{4, 0, 1})
 	s := shadowSetup(heads)
 	s.model.Heads.Watch = 3600 * time.Second
-	w := newWorld(t, s, stream(t, rows, 1, 50), 2).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 2).run(worldtest.AnyOrder)
 	vs := w.verdicts()
 	if len(vs) != 2 || vs[0].State != record.ShadowReady || vs[1].State != record.ShadowRolled ||
 		vs[1].EffectiveFrom.IsZero() {
@@ -236,9 +238,9 @@ func TestShadowRaisesNoAlarm(t *testing.T) {
 	put(t, heads, 1, batchtest.Start, linear{4, 1, 3})
 	s := shadowSetup(heads)
 	s.model.Heads.MinRows, s.model.Heads.MaxRows = 1<<30, 1<<31
-	w := newWorld(t, s, stream(t, featureRows(16, 3000), 1, 50), 2).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, featureRows(16, 3000), 1, 50), 2).run(worldtest.AnyOrder)
 	serving := 0
-	for _, a := range decodeAll[record.Alert](t, w.outputs, pipeline.StreamAlerts) {
+	for _, a := range worldtest.DecodeAll[record.Alert](t, w.Outputs, pipeline.StreamAlerts) {
 		if a.Version == "v1+head1" {
 			t.Errorf("the shadow raised %+v", a)
 		} else {

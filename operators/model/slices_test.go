@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/slicing"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -55,21 +56,22 @@ func TestManyValuesLeaveNoTrace(t *testing.T) {
 		var want *world
 		for _, c := range []struct {
 			shards, batch int
-			order         pick
+			order         worldtest.Pick
 			crash         float64
-		}{{1, 64, anyOrder, 0}, {1, 2, labelsFirst, 0}, {3, 20, anyOrder, 0}, {4, 30, logitsFirst, .02}} {
-			w := newWorld(t, s, stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch))
-			w.save, w.crash = .1, c.crash
+		}{{1, 64, worldtest.AnyOrder, 0}, {1, 2, worldtest.LabelsFirst, 0}, {3, 20, worldtest.AnyOrder, 0},
+			{4, 30, worldtest.LogitsFirst, .02}} {
+			w := newWorld(t, s, worldtest.Stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch))
+			w.Save, w.Crash = .1, c.crash
 			w.run(c.order)
 			if want == nil {
 				want = w
 				checkMany(t, w, limit)
 				continue
 			}
-			if got, hash := w.hash(), want.hash(); got != hash {
+			if got, hash := w.Hash(), want.Hash(); got != hash {
 				t.Errorf("%d places, %d shards: state hash %s, want %s", limit, c.shards, got, hash)
 			}
-			compareOutputs(t, firsts(w.outputs), firsts(want.outputs))
+			worldtest.CompareOutputs(t, worldtest.Firsts(w.Outputs), worldtest.Firsts(want.Outputs))
 		}
 	}
 }
@@ -77,7 +79,7 @@ func TestManyValuesLeaveNoTrace(t *testing.T) {
 // checkMany checks which slices are kept at the end, and the alerts of those that ended.
 func checkMany(t *testing.T, w *world, limit int) {
 	t.Helper()
-	v := w.model.models["m"].versions["v1"]
+	v := w.Model.models["m"].versions["v1"]
 	kept := slices.Sorted(maps.Keys(v.heavy["region"].Kept))
 	if len(kept) != limit || len(v.pendingSlices) != 0 || len(v.keys) != limit+2 {
 		t.Errorf("%v are kept, %d keys, %d pending slices; want %d and the whole and the rest, none", kept, len(v.keys),
@@ -93,7 +95,7 @@ func checkMany(t *testing.T, w *world, limit int) {
 		t.Errorf("%v are kept: none of those that are heavy now", kept)
 	}
 	pooled := int64(0)
-	for _, s := range w.snapshots() {
+	for _, s := range w.Snapshots() {
 		if s.Slice == "region="+slicing.Other {
 			pooled = max(pooled, s.PooledValues)
 		}
@@ -101,8 +103,8 @@ func checkMany(t *testing.T, w *world, limit int) {
 	if pooled == 0 {
 		t.Error("no snapshot says how many values are pooled")
 	}
-	if w.model.counts.All()[CountPooledRows] == 0 || (w.counts()[pipeline.CountPooled] > 0) != (limit < 5) {
-		t.Errorf("counts %v and %v", w.model.counts.All(), w.counts())
+	if w.Model.counts.All()[CountPooledRows] == 0 || (w.Counts()[pipeline.CountPooled] > 0) != (limit < 5) {
+		t.Errorf("counts %v and %v", w.Model.counts.All(), w.Counts())
 	}
 	firingNow := map[string]bool{}
 	for _, a := range w.alerts() {
@@ -120,7 +122,7 @@ func checkMany(t *testing.T, w *world, limit int) {
 func checkParts(t *testing.T, w *world) {
 	t.Helper()
 	whole, parts := map[string][2]int64{}, map[string][2]int64{}
-	for _, s := range decodeAll[record.Snapshot](t, w.outputs, pipeline.StreamSnapshots) {
+	for _, s := range worldtest.DecodeAll[record.Snapshot](t, w.Outputs, pipeline.StreamSnapshots) {
 		if !s.Window.Final || s.Window.Kind != "time" {
 			continue
 		}
@@ -144,7 +146,7 @@ func TestManyValuesSurvive(t *testing.T) {
 	rows := manyValues(batchtest.Rows(152, batchtest.Options{N: 1200, MaxLag: 30 * second, Sharpness: 2, Regions: 1}),
 		60)
 	s := manySetup(4)
-	w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 25), 1).run(worldtest.AnyOrder)
 	w.compareRestarts(t, func(i int, _ *ModelTask) bool { return i%7 == 0 })
 }
 
@@ -156,11 +158,11 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 	rows := manyValues(batchtest.Rows(153, batchtest.Options{N: 1500, MaxLag: 30 * second, Sharpness: 3, Regions: 1}),
 		20)
 	s := manySetup(8)
-	w := newWorld(t, s, stream(t, rows, 1, 25), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 25), 1).run(worldtest.AnyOrder)
 	half, saved := s.task(), []byte(nil)
-	for i, r := range w.panes {
-		w.must(half.Take(t.Context(), r))
-		if i < len(w.panes)/2 {
+	for i, r := range w.Panes {
+		w.Must(half.Take(t.Context(), r))
+		if i < len(w.Panes)/2 {
 			continue
 		}
 		v := half.models["m"].versions["v1"]
@@ -169,7 +171,7 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 				firingAny(k)
 		}) {
 			c, err := pipeline.EncodeCheckpoint(half.Sections())
-			w.must(err)
+			w.Must(err)
 			saved = c.Data
 			break
 		}
@@ -180,9 +182,9 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 	lower := s
 	lower.model.Slices.MaxKeys = 2
 	task := lower.task()
-	w.must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
-	for _, r := range w.panes {
-		w.must(task.Take(t.Context(), r))
+	w.Must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
+	for _, r := range w.Panes {
+		w.Must(task.Take(t.Context(), r))
 	}
 	if n := len(task.models["m"].versions["v1"].keys); n != 4 {
 		t.Errorf("%d keys with a bound of 2, want 4", n)
@@ -190,18 +192,18 @@ func TestColumnsAndBoundsChange(t *testing.T) {
 	none := s
 	none.model.Slices.Columns = []string{}
 	task = none.task()
-	w.must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
+	w.Must(pipeline.RestoreCheckpoint(saved, task.Sections(), nil))
 	var ended []record.Alert
 	for _, m := range task.Outputs() {
 		var a record.Alert
-		w.must(json.Unmarshal(m.Value, &a))
+		w.Must(json.Unmarshal(m.Value, &a))
 		ended = append(ended, a)
 	}
 	if len(ended) == 0 || ended[0].State != stage.Resolved || !strings.Contains(ended[0].Message, "slices.columns") {
 		t.Errorf("alerts %+v, want that of a slice, resolved", ended)
 	}
-	for _, r := range w.panes {
-		w.must(task.Take(t.Context(), r))
+	for _, r := range w.Panes {
+		w.Must(task.Take(t.Context(), r))
 	}
 	if v := task.models["m"].versions["v1"]; len(v.keys) != 1 || len(v.pendingSlices)+len(v.heavy) != 0 {
 		t.Errorf("%d keys, %d pending slices without slices", len(v.keys), len(v.pendingSlices))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/alarm"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
@@ -27,7 +28,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := alarmSetup(testAlarm())
-			w := newWorld(t, s, stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(anyOrder)
+			w := newWorld(t, s, worldtest.Stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(worldtest.AnyOrder)
 			last := map[string]record.Alert{}
 			for _, a := range w.alerts() {
 				last[a.Rule] = a
@@ -36,11 +37,11 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 				t.Fatalf("alerts %+v, want two that fire", last)
 			}
 			s.model.Alarm = c.now
-			first := restart(w, s, w.savedModel)
-			again := restart(w, s, w.savedModel)
+			first := restart(w, s, w.SavedModel)
+			again := restart(w, s, w.SavedModel)
 			outputs := first.Outputs()
-			compareOutputs(t, firsts(again.Outputs()), firsts(outputs))
-			alerts := decodeAll[record.Alert](t, outputs, pipeline.StreamAlerts)
+			worldtest.CompareOutputs(t, worldtest.Firsts(again.Outputs()), worldtest.Firsts(outputs))
+			alerts := worldtest.DecodeAll[record.Alert](t, outputs, pipeline.StreamAlerts)
 			if len(alerts) != len(c.off) || len(outputs) != len(c.off) || len(c.off) > 0 && !first.Decided().Dirty {
 				t.Fatalf("%d alerts, want %v", len(alerts), c.off)
 			}
@@ -54,7 +55,7 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 				}
 			}
 			saved, err := pipeline.EncodeCheckpoint(first.Sections())
-			w.must(err)
+			w.Must(err)
 			if more := restart(w, s, saved.Data).Outputs(); len(more) != 0 {
 				t.Errorf("%d outputs at the next restart, want none", len(more))
 			}
@@ -63,8 +64,8 @@ func TestAlarmSwitchedOffWhileItFires(t *testing.T) {
 }
 
 func restart(w *world, s setup, checkpoint []byte) *ModelTask {
-	w.t.Helper()
+	w.T.Helper()
 	task := s.task()
-	w.must(pipeline.RestoreCheckpoint(checkpoint, task.Sections(), nil))
+	w.Must(pipeline.RestoreCheckpoint(checkpoint, task.Sections(), nil))
 	return task
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
@@ -70,7 +71,7 @@ func TestThresholdRules(t *testing.T) {
 			t.Parallel()
 			rows, s := changing(c.change), alarmSetup(nil)
 			s.model.Rules = thresholds()
-			w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+			w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 			var fired []string
 			last := map[string]string{}
 			for _, a := range w.alerts() {
@@ -121,7 +122,7 @@ func TestThresholdOfInterval(t *testing.T) {
 	})
 	s := alarmSetup(nil)
 	s.model.Rules = thresholds()[:1]
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
 	var at *record.Alert
 	for _, a := range w.alerts() {
 		if a.State == stage.Firing {
@@ -137,7 +138,7 @@ func TestThresholdOfInterval(t *testing.T) {
 	for _, sure := range []bool{false, true} {
 		s.model.Rules = []rule.Config{threshold(rule.Accuracy, near, 1)}
 		s.model.Rules[0].Interval = sure
-		for _, a := range newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder).alerts() {
+		for _, a := range newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder).alerts() {
 			if a.State == stage.Firing && first[sure].IsZero() {
 				first[sure] = a.At
 				if sure && *a.ValueHi >= near {
@@ -168,10 +169,10 @@ func TestThresholdRulesSurvive(t *testing.T) {
 	for i := range s.model.Rules {
 		s.model.Rules[i].Slices, s.model.Rules[i].MinRows = true, 100
 	}
-	w := newWorld(t, s, stream(t, rows, 2, 25), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 25), 1).run(worldtest.AnyOrder)
 	if len(w.alerts()) < 8 {
 		t.Fatalf("%d alerts to compare", len(w.alerts()))
 	}
-	newWorld(t, s, stream(t, rows, 3, 40), 5).run(anyOrder).compare(w)
+	newWorld(t, s, worldtest.Stream(t, rows, 3, 40), 5).run(worldtest.AnyOrder).compare(w)
 	w.compareRestarts(t, w.restartsAfter(5))
 }

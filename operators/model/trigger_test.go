@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/operators/model/finetune"
 	"github.com/plumbline/plumbline/operators/proving"
 	"github.com/plumbline/plumbline/pipeline"
@@ -39,7 +40,7 @@ func triggerSetup() setup {
 }
 
 func (w *world) requests() []record.Finetune {
-	return decodeAll[record.Finetune](w.t, w.outputs, pipeline.StreamFinetune)
+	return worldtest.DecodeAll[record.Finetune](w.T, w.Outputs, pipeline.StreamFinetune)
 }
 
 // TestTriggerOnAccuracy: a request comes after the fall and not before, with its figures. Another comes after the
@@ -50,7 +51,7 @@ func TestTriggerOnAccuracy(t *testing.T) {
 	const fall = 1500 // 150 s
 	rows := wornRows(21, 6000, fall, .5)
 	s := triggerSetup()
-	want := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	want := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
 	reqs := want.requests()
 	if len(reqs) != 2 {
 		t.Fatalf("got %d requests, want the two of the budget: %+v", len(reqs), reqs)
@@ -82,10 +83,10 @@ func TestTriggerOnAccuracy(t *testing.T) {
 	if later < 100*second || reqs[1].Seed == r.Seed || reqs[1].ID != "m/v1+head2" {
 		t.Errorf("the second request, %v after the first: %+v", time.Duration(later), reqs[1])
 	}
-	newWorld(t, s, stream(t, rows, 3, 20), 5).run(labelsFirst).compare(want)
-	w := newWorld(t, s, stream(t, rows, 2, 50), 6)
-	w.save, w.crash = .1, .02
-	w.run(anyOrder).compare(want)
+	newWorld(t, s, worldtest.Stream(t, rows, 3, 20), 5).run(worldtest.LabelsFirst).compare(want)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 6)
+	w.Save, w.Crash = .1, .02
+	w.run(worldtest.AnyOrder).compare(want)
 }
 
 // TestTriggerIsQuiet: there is no request if nothing has changed, or if recalibration has mended the change.
@@ -97,7 +98,7 @@ func TestTriggerIsQuiet(t *testing.T) {
 			"calm":          batchtest.Rows(seed, batchtest.Options{N: 4000, MaxLag: 20 * second}),
 			"overconfident": batchtest.Rows(seed, batchtest.Options{N: 4000, MaxLag: 20 * second, Sharpness: 2}),
 		} {
-			w := newWorld(t, triggerSetup(), stream(t, rows, 1, 100), 1).run(anyOrder)
+			w := newWorld(t, triggerSetup(), worldtest.Stream(t, rows, 1, 100), 1).run(worldtest.AnyOrder)
 			if reqs := w.requests(); len(reqs) > 0 {
 				t.Errorf("%s, seed %d: asked: %+v", name, seed, reqs[0])
 			}
@@ -122,7 +123,7 @@ func TestTriggerOnECE(t *testing.T) {
 	}
 	s := triggerSetup()
 	s.model.Trigger.MaxAURCRise = 1
-	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
 	reqs := w.requests()
 	if len(reqs) == 0 || reqs[0].Reason != "ece" || len(reqs[0].Evidence.Refit) < 10 {
 		t.Errorf("got %+v, want a request because of the ECE after a refit", reqs)
@@ -134,8 +135,8 @@ func TestTriggerOff(t *testing.T) {
 	rows := wornRows(23, 2000, 1000, .5)
 	s := triggerSetup()
 	s.model.Trigger, s.model.Heads = finetune.TriggerConfig{}, proving.Config{}
-	w := newWorld(t, s, stream(t, rows, 1, 50), 1).run(anyOrder)
-	b, err := w.model.models["m"].heads.Append(nil)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
+	b, err := w.Model.models["m"].heads.Append(nil)
 	if err != nil || len(b) != 1 {
 		t.Errorf("got %d bytes of state, %v; want a count of 0", len(b), err)
 	}

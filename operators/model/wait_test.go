@@ -5,6 +5,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -26,52 +27,52 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		s := defaultSetup()
 		s.model.Refit.Method = "auto"
-		in := stream(t, rows, 2, 20)
+		in := worldtest.Stream(t, rows, 2, 20)
 		if late {
 			// Increments come late while their model waits.
 			for i, part := range batchtest.Split(rows, 2) {
-				in[i] = lanes{batchtest.Predictions(t, displaced(part, 60), 10),
+				in[i] = worldtest.Lanes{batchtest.Predictions(t, displaced(part, 60), 10),
 					batchtest.Labels(t, displaced(batchtest.ByLabelTime(part), 60), 10)}
 			}
 		}
-		first := newWorld(t, s, in, 1).run(anyOrder)
-		if c := decodeAll[record.Calibrator](t, first.outputs, pipeline.StreamCalibrators); len(c) < 2 {
+		first := newWorld(t, s, in, 1).run(worldtest.AnyOrder)
+		if c := worldtest.DecodeAll[record.Calibrator](t, first.Outputs, pipeline.StreamCalibrators); len(c) < 2 {
 			t.Fatalf("%d calibrators were published, want one for each version", len(c))
 		}
-		if n := first.counts()["late"]; late != (n > 0) {
+		if n := first.Counts()["late"]; late != (n > 0) {
 			t.Fatalf("%d late rows", n)
 		}
 		// The same panes log, so that the same rows are late, is read with other timings of fits and checkpoints.
 		for seed := range uint64(4) {
 			w := newWorld(t, s, nil, seed)
-			w.panes, w.slow = first.panes, 1
-			w.hold(true)
+			w.Panes, w.Slow = first.Panes, 1
+			w.Hold(true)
 			waited := 0
-			for int(max(w.model.next, 0)) < len(w.panes) {
-				w.readPanes(1 + w.r.IntN(20))
-				if seed < 3 && w.r.IntN(8) == 0 {
-					w.hold(!w.held)
+			for int(max(w.Model.next, 0)) < len(w.Panes) {
+				w.ReadPanes(1 + w.Rand.IntN(20))
+				if seed < 3 && w.Rand.IntN(8) == 0 {
+					w.Hold(!w.Held)
 				}
-				if len(w.model.waiting) > 0 {
+				if len(w.Model.waiting) > 0 {
 					waited++
 				}
-				if w.r.IntN(6) == 0 {
-					w.saveModel()
+				if w.Rand.IntN(6) == 0 {
+					w.SaveModel()
 				}
-				if w.r.IntN(9) == 0 && w.savedModel != nil {
-					w.must(w.model.Close())
-					w.model = w.setup.task()
-					w.must(pipeline.RestoreCheckpoint(w.savedModel, w.model.Sections(), nil))
+				if w.Rand.IntN(9) == 0 && w.SavedModel != nil {
+					w.Must(w.Model.Close())
+					w.Model = w.setup.task()
+					w.Must(pipeline.RestoreCheckpoint(w.SavedModel, w.Model.Sections(), nil))
 				}
 			}
-			w.finish()
+			w.Finish()
 			if waited == 0 && seed == 3 {
 				t.Error("no model ever waited: nothing was tested")
 			}
-			if g, want := w.hash(), first.hash(); g != want {
+			if g, want := w.Hash(), first.Hash(); g != want {
 				t.Errorf("seed %d: state hash %s, want %s", seed, g, want)
 			}
-			compareOutputs(t, firsts(w.outputs), firsts(first.outputs))
+			worldtest.CompareOutputs(t, worldtest.Firsts(w.Outputs), worldtest.Firsts(first.Outputs))
 		}
 	}
 }
@@ -81,27 +82,27 @@ func TestSlowFitsLeaveNoTrace(t *testing.T) {
 func TestOnlyTheModelWaits(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
-	w := newWorld(t, s, stream(t, twoModels(), 1, 20), 1)
-	w.hold(true)
-	for w.step(anyOrder) {
+	w := newWorld(t, s, worldtest.Stream(t, twoModels(), 1, 20), 1)
+	w.Hold(true)
+	for w.Step(worldtest.AnyOrder) {
 	}
-	w.readPanes(len(w.panes))
-	m, other := w.model.models["m"], w.model.models["other"]
-	if !w.model.waiting["m"] || m.next >= w.model.reached || other.next != w.model.reached {
+	w.ReadPanes(len(w.Panes))
+	m, other := w.Model.models["m"], w.Model.models["other"]
+	if !w.Model.waiting["m"] || m.next >= w.Model.reached || other.next != w.Model.reached {
 		t.Fatalf("m at pane %d, other at %d of %d: want m to wait and other to be there", m.next, other.next,
-			w.model.reached)
+			w.Model.reached)
 	}
-	w.model.Report(true, true)()
-	if st := w.model.Status(); st.CaughtUp || st.StateHash != nil {
+	w.Model.Report(true, true)()
+	if st := w.Model.Status(); st.CaughtUp || st.StateHash != nil {
 		t.Errorf("status %+v: want not caught up", st)
 	}
-	if w.model.Wake() == nil {
+	if w.Model.Wake() == nil {
 		t.Error("no wake-up although a model waits")
 	}
-	w.finish()
-	w.model.Report(true, true)()
-	if st := w.model.Status(); !st.CaughtUp || st.StateHash == nil || len(w.model.waiting) > 0 ||
-		w.model.Wake() != nil {
+	w.Finish()
+	w.Model.Report(true, true)()
+	if st := w.Model.Status(); !st.CaughtUp || st.StateHash == nil || len(w.Model.waiting) > 0 ||
+		w.Model.Wake() != nil {
 		t.Errorf("status %+v: want caught up, with a hash", st)
 	}
 }
@@ -110,24 +111,24 @@ func TestOnlyTheModelWaits(t *testing.T) {
 func TestBacklogIsBounded(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
-	w := newWorld(t, s, stream(t, twoModels(), 1, 20), 1)
-	w.hold(true)
-	for w.step(anyOrder) {
+	w := newWorld(t, s, worldtest.Stream(t, twoModels(), 1, 20), 1)
+	w.Hold(true)
+	for w.Step(worldtest.AnyOrder) {
 	}
 	n := 0
-	for ; !w.model.waiting["m"]; n++ {
-		w.must(w.model.Take(t.Context(), w.panes[n]))
+	for ; !w.Model.waiting["m"]; n++ {
+		w.Must(w.Model.Take(t.Context(), w.Panes[n]))
 	}
-	before := w.model.backlog
-	for ; w.model.backlog == before; n++ {
-		w.must(w.model.Take(t.Context(), w.panes[n]))
+	before := w.Model.backlog
+	for ; w.Model.backlog == before; n++ {
+		w.Must(w.Model.Take(t.Context(), w.Panes[n]))
 	}
-	w.model.backlog = maxBacklog + 1
+	w.Model.backlog = maxBacklog + 1
 	taken := make(chan error)
-	go func() { taken <- w.model.Take(t.Context(), w.panes[n]) }()
-	w.hold(false)
-	w.must(<-taken)
-	if w.model.backlog != 0 || w.model.next != int64(n+1) {
-		t.Errorf("backlog %d, next message %d; want 0, %d", w.model.backlog, w.model.next, n+1)
+	go func() { taken <- w.Model.Take(t.Context(), w.Panes[n]) }()
+	w.Hold(false)
+	w.Must(<-taken)
+	if w.Model.backlog != 0 || w.Model.next != int64(n+1) {
+		t.Errorf("backlog %d, next message %d; want 0, %d", w.Model.backlog, w.Model.next, n+1)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -29,9 +30,9 @@ func TestWindowsEqualTheRowsMetrics(t *testing.T) {
 	tail := batchtest.Rows(12, batchtest.Options{N: 30, Start: batchtest.Start + 1000*second, Step: second, Regions: 2})
 	s := defaultSetup()
 	s.slices = []string{"region"}
-	w := newWorld(t, s, stream(t, append(rows, tail...), 3, 20), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, append(rows, tail...), 3, 20), 1).run(worldtest.AnyOrder)
 	n := map[string]int{}
-	for _, snap := range w.snapshots() {
+	for _, snap := range w.Snapshots() {
 		if snap.Window.Final || snap.Window.Name == "rows" {
 			n[snap.Window.Name]++
 			checkWindow(t, &snap, rows, tail)
@@ -131,8 +132,8 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 	s := defaultSetup()
 	s.model.Rules = nil
 	s.model.Refit.Period = 200 * time.Second
-	w := newWorld(t, s, stream(t, rows, 2, 50), 1).run(anyOrder)
-	cals := decodeAll[record.Calibrator](t, w.outputs, pipeline.StreamCalibrators)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 50), 1).run(worldtest.AnyOrder)
+	cals := worldtest.DecodeAll[record.Calibrator](t, w.Outputs, pipeline.StreamCalibrators)
 	if len(cals) == 0 {
 		t.Fatal("overconfident rows, and no calibrator was published")
 	}
@@ -142,7 +143,7 @@ func TestCalibratedIsScoredAfterItsFit(t *testing.T) {
 		t.Errorf("first calibrator %+v: want a published temperature near 2.5 in force from its decision", c)
 	}
 	from := c.EffectiveFrom.UnixNano()
-	snaps := w.snapshots()
+	snaps := w.Snapshots()
 	last := snaps[len(snaps)-1]
 	newest, n := cals[len(cals)-1].EffectiveFrom.UnixNano(), int64(0)
 	for _, r := range rows {

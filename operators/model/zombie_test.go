@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
+	"github.com/plumbline/plumbline/internal/worldtest"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/record"
 )
@@ -95,15 +96,15 @@ func TestZombieChangesNothing(t *testing.T) {
 	t.Parallel()
 	rows := batchtest.Rows(81, batchtest.Options{N: 1500, MaxLag: 10 * second, Unlabelled: .05, Sharpness: 2.5})
 	s := defaultSetup()
-	w := newWorld(t, s, stream(t, rows, 2, 10), 1).run(anyOrder)
+	w := newWorld(t, s, worldtest.Stream(t, rows, 2, 10), 1).run(worldtest.AnyOrder)
 	wantLast, wantAll := map[string]string{}, map[string]bool{}
-	for _, m := range w.outputs {
+	for _, m := range w.Outputs {
 		id, _ := identity(t, m)
 		wantAll[string(m.Stream)+string(m.Key)+string(m.Value)] = true
 		wantLast[id] = string(m.Value)
 	}
 	behind := 0
-	for _, at := range []int{len(w.panes) / 4, len(w.panes) / 2, 3 * len(w.panes) / 4} {
+	for _, at := range []int{len(w.Panes) / 4, len(w.Panes) / 2, 3 * len(w.Panes) / 4} {
 		store, sink := &frailStore{files: map[string][]byte{}, damaged: map[int]bool{}}, &written{}
 		begin := func(st pipeline.CheckpointStore, left int, interval time.Duration) error {
 			return pipeline.Run(t.Context(), pipeline.Runner{Group: "g", Store: st, Sink: sink, Interval: interval,
@@ -113,7 +114,7 @@ func TestZombieChangesNothing(t *testing.T) {
 					return pipeline.Registered{Task: t, Waiter: t}, nil
 				},
 				func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-					return pipeline.Opened{Source: &listedSource{w.panes, int(max(next[pipeline.Panes], 0)), left}}, nil
+					return pipeline.Opened{Source: &listedSource{w.Panes, int(max(next[pipeline.Panes], 0)), left}}, nil
 				})
 		}
 		if err := begin(store, at, 1); !errors.Is(err, errKilled) {
