@@ -28,11 +28,13 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 		shards, batch int
 		order         worldtest.Pick
 	}{
-		{"one shard", 1, 64, worldtest.AnyOrder}, {"batches of two", 1, 2, worldtest.AnyOrder}, {"logits first", 1, 100,
-			worldtest.LogitsFirst}, {"labels first", 1, 100, worldtest.LabelsFirst},
-		{"two shards", 2, 30, worldtest.AnyOrder}, {"five shards, labels first", 5, 1000, worldtest.LabelsFirst},
-		{"nine shards", 9, 7,
-			worldtest.AnyOrder},
+		{"one shard", 1, 64, worldtest.AnyOrder},
+		{"batches of two", 1, 2, worldtest.AnyOrder},
+		{"logits first", 1, 100, worldtest.LogitsFirst},
+		{"labels first", 1, 100, worldtest.LabelsFirst},
+		{"two shards", 2, 30, worldtest.AnyOrder},
+		{"five shards, labels first", 5, 1000, worldtest.LabelsFirst},
+		{"nine shards", 9, 7, worldtest.AnyOrder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, s, worldtest.Stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
