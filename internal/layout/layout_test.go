@@ -66,6 +66,7 @@ var rules = []struct {
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio/...", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "pipeline"}},
+	{pkg: "internal/worldtest", may: []string{"internal/batchtest", "pipeline", "pipeline/record"}},
 	{pkg: "internal/testsize", third: []string{}},
 	{pkg: "internal/vexp", third: []string{"golang.org/x/sys/cpu"}},
 	{pkg: "internal/config", may: []string{
