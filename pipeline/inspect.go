@@ -50,7 +50,7 @@ type PaneInfo struct {
 	Cells     int    `json:"cells,omitempty"`
 }
 
-// Info sums up a pane message; panes are told by the time at which they begin.
+// Info sums up a pane message; panes are named by the time at which they begin.
 func (m *PaneMessage) Info() PaneInfo {
 	i := PaneInfo{Shard: m.Shard, Of: m.Of, Seq: m.Seq, Idle: m.Idle}
 	if m.Punctuation {

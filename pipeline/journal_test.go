@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestTakeLogRoundTrip compares the decoded events with a plain list of what was told, runs joined.
+// TestTakeLogRoundTrip compares the decoded events with a plain list of what a task got, runs joined.
 func TestTakeLogRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for seed := range 50 {

@@ -21,8 +21,8 @@ func notifyOptions(cfg config.Config, log *slog.Logger) (out notify.Options, ok 
 	return out, len(c.Alertmanagers)+len(hooks) > 0, err
 }
 
-// runNotify shares the partitions of the alerts topic with the other processes and tells of those that it gets. The
-// group's offsets say what the webhooks have been told; the state comes from the topic's start.
+// runNotify shares the partitions of the alerts topic with the other processes and notifies of those that it gets. The
+// group's offsets say what the webhooks have been notified of; the state comes from the topic's start.
 func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	topic, id := r.Config.Topics.Alerts, r.Config.Group+"-notify"
 	g := kafkaio.Group{ID: id, Brokers: r.Config.Kafka.Brokers, Dialer: r.Dialer, Topics: []string{topic}, Log: r.Log,
@@ -40,9 +40,8 @@ func (r *KafkaRun) runNotify(ctx context.Context, cfg notify.Options) error {
 	})
 }
 
-// notifiedUpTo is the offset from which webhooks have not been told yet. Where they never were, it is the topic's end,
-// and committed, so that what comes while nobody runs is told later: what happened before anyone asked to be told is
-// no news.
+// notifiedUpTo is the offset from which webhooks have not been notified yet. If they never were, it is the topic's end,
+// which is committed: what comes while no process runs is sent later, what happened before anyone asked is not.
 func (r *KafkaRun) notifiedUpTo(ctx context.Context, group, topic string, p int, commit kafkaio.Commit) (int64, error) {
 	done, err := kafkaio.Committed(ctx, r.Client, group, topic, p)
 	if err != nil || done >= 0 {

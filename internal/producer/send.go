@@ -28,7 +28,7 @@ type Summary struct {
 type Options struct {
 	Logits, Labels string           // topics
 	Rate           float64          // rows a second of the wall clock; 0: as fast as possible
-	Done           func(rows int64) // told how many more rows were sent; nil: nobody is
+	Done           func(rows int64) // called with how many more rows were sent; nil: not called
 }
 
 // Send sends all of f, and returns what was sent: all of it is acknowledged where there is no error.
