@@ -43,8 +43,9 @@
 // must not know Kafka, the operators of a shard, or who reads its records: package pipeline runs it (pipeline.Task),
 // and internal/engine makes its ModelConfig from the configuration file.
 //
-// The table of stages is in stages.go. A new statistic, test or rule is a package and a line there. No stage knows
-// another stage or this package; what stages share is in package stage.
+// The table of stages (stages.go) has drift, window, alarm and rule. A new stage is a package and a line there; a new
+// kind of rule is a type in package rule and a line in its table. No stage knows another stage or this package; what
+// stages share is in package stage.
 //
 //	window     windows and their snapshots
 //	drift      predictions before their labels: distances, estimates, class shares

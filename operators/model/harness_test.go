@@ -31,7 +31,7 @@ const second = batchtest.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// setup is the part of the configuration that tests vary. The wiring is that of internal/engine.
+// setup is the part of the configuration that tests vary. Shards are wired by operators.Chain, as in internal/engine.
 type setup struct {
 	inputs   int
 	lateness int64

@@ -39,7 +39,7 @@ type baseline struct {
 	cal      calibrator.Calibrator
 	encoded  []byte
 	logR     [stakes]float64
-	// Sums over the rows since there was last no evidence. They are shown to people and decide nothing but the outlook.
+	// Sums over the rows since there was last no evidence. Records show them, and the outlook uses them.
 	rows            int64
 	from            int64
 	w               float64
@@ -161,7 +161,7 @@ func (m *monitor) best(need float64) (best *baseline) {
 
 // open starts a pane: it adds the 1 to each R_k.
 func (b *baseline) open() {
-	if b.logMean() < math.Ln2 { // there is no evidence for it, so the sums for people start again
+	if b.logMean() < math.Ln2 { // there is no evidence for it, so the sums start again
 		b.rows, b.from, b.w, b.inForce, b.itself = 0, 0, 0, 0, 0
 	}
 	for k, l := range b.logR {
@@ -177,7 +177,7 @@ func (b *baseline) bet(stake float64) {
 	}
 }
 
-// add adds a row of weight w to the sums that are shown to people.
+// add adds a row of weight w to the sums.
 func (b *baseline) add(ts int64, w, now, was float64) {
 	if b.rows == 0 {
 		b.from = ts
