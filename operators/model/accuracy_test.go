@@ -48,9 +48,9 @@ func fallOfAccuracy() (rows []batchtest.Row, from, to int) {
 	return rows, from, to
 }
 
-// TestFallOfAccuracyThatConfidencesForetell: the alert on accuracy fires and is resolved, and no alert on calibration
+// TestAccuracyAlarmWithHonestConfidences: the alert on accuracy fires and is resolved, and no alert on calibration
 // fires. The alert equals that of a test on the rows' own sums against the accuracy of the first rows.
-func TestFallOfAccuracyThatConfidencesForetell(t *testing.T) {
+func TestAccuracyAlarmWithHonestConfidences(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows, from, to := fallOfAccuracy()
@@ -125,9 +125,9 @@ func plainAccuracy(t *testing.T, spec *alarm.Config, pane int64, rows []batchtes
 	return record.Time{}, nil
 }
 
-// TestFallOfAccuracyIsNoReasonToRefit: an alert that no calibrator can mend starts no refit, and does not stop refits
+// TestAccuracyAlarmStartsNoRefit: an alert that no calibrator can mend starts no refit, and does not stop refits
 // by period.
-func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
+func TestAccuracyAlarmStartsNoRefit(t *testing.T) {
 	t.Parallel()
 	for signal, want := range map[string]bool{stage.SignalRaw: true, stage.SignalAccuracy: false} {
 		k := &stage.Key{Version: &stage.Version{}}
@@ -143,8 +143,8 @@ func TestFallOfAccuracyIsNoReasonToRefit(t *testing.T) {
 	}
 }
 
-// TestFallOfAccuracyInASlice: a slice has its own reference, and e-BH decides its alert.
-func TestFallOfAccuracyInASlice(t *testing.T) {
+// TestAccuracyAlarmOfSlice: a slice has its own reference, and e-BH decides its alert.
+func TestAccuracyAlarmOfSlice(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(103, batchtest.Options{N: 12_000, MaxLag: 5 * second, Regions: 3})

@@ -56,8 +56,8 @@ func (w *world) alerts() []record.Alert {
 	return worldtest.DecodeAll[record.Alert](w.T, w.Outputs, pipeline.StreamAlerts)
 }
 
-// TestAlarmFindsWhatWasAlwaysWrong: a model that is overconfident from its first row raises one alarm, which stays.
-func TestAlarmFindsWhatWasAlwaysWrong(t *testing.T) {
+// TestAlarmOnInitialError: a model that is overconfident from its first row raises one alarm, which stays.
+func TestAlarmOnInitialError(t *testing.T) {
 	t.Parallel()
 	rows := episode(71, nil, 3000, 1.6)
 	w := newWorld(t, alarmSetup(testAlarm(stage.SignalRaw)), worldtest.Stream(t, rows, 2, 50),
@@ -136,9 +136,9 @@ func paneSums(t *testing.T, rows []batchtest.Row, length, bins int64,
 	return out
 }
 
-// TestAlarmIsThatOfTheRows compares the alarm of the stream with one that gets the sums of the rows themselves, by
+// TestAlarmEqualsRows compares the alarm of the stream with one that gets the sums of the rows themselves, by
 // label pane, and in matured mode by slots of prediction panes.
-func TestAlarmIsThatOfTheRows(t *testing.T) {
+func TestAlarmEqualsRows(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := episode(75, episode(76, nil, 1500, 1), 6000, 1.7)
@@ -181,8 +181,8 @@ func TestAlarmIsThatOfTheRows(t *testing.T) {
 	}
 }
 
-// TestMaturedRowsThatAreTooLate: a row whose label comes later than the age counts as unlabelled and is counted.
-func TestMaturedRowsThatAreTooLate(t *testing.T) {
+// TestMaturedLateRows: a row whose label comes later than the age counts as unlabelled and is counted.
+func TestMaturedLateRows(t *testing.T) {
 	t.Parallel()
 	spec := testAlarm(stage.SignalRaw)
 	spec.Matured = 3 * time.Second // less than the longest delay
@@ -295,8 +295,8 @@ func TestAlarmSurvivesAnything(t *testing.T) {
 	}
 }
 
-// TestAlarmStartsAnewUnderAnotherSpecification: a firing alert keeps firing, and the tests start without rows.
-func TestAlarmStartsAnewUnderAnotherSpecification(t *testing.T) {
+// TestAlarmRestartsUnderAnotherSpecification: a firing alert keeps firing, and the tests start without rows.
+func TestAlarmRestartsUnderAnotherSpecification(t *testing.T) {
 	t.Parallel()
 	s := alarmSetup(testAlarm(stage.SignalRaw))
 	w := newWorld(t, s, worldtest.Stream(t, episode(83, nil, 2000, 2), 1, 50), 1).run(worldtest.AnyOrder)

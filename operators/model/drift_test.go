@@ -104,9 +104,9 @@ func TestUnlabelledInSnapshots(t *testing.T) {
 	}
 }
 
-// TestEstimateFollowsTheCalibrator: for an overconfident model with its temperature in force, the confidence-based
+// TestEstimateUsesCalibratorInForce: for an overconfident model with its temperature in force, the confidence-based
 // estimate gives the accuracy, and the ECE of the raw confidences, that the labels show later.
-func TestEstimateFollowsTheCalibrator(t *testing.T) {
+func TestEstimateUsesCalibratorInForce(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	s := defaultSetup()

@@ -11,9 +11,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// TestCalibratorThatNoTopicTakes: a fit whose calibrator is larger than a record is not a candidate, and the decision
+// TestCalibratorTooLargeForRecord: a fit whose calibrator is larger than a record is not a candidate, and the decision
 // says so. Other candidates are published.
-func TestCalibratorThatNoTopicTakes(t *testing.T) {
+func TestCalibratorTooLargeForRecord(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(321, batchtest.Options{N: 3000, MaxLag: 5 * second, Sharpness: 2.5})

@@ -115,8 +115,8 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 	restored(t, &s, w.Model, "at the end")
 }
 
-// TestCorrectionOfManyClasses: of 150 classes the weights put into force before labels are those of the plain
-// computation, help on the rows that follow, name the assumption, and leave no trace of crashes.
+// TestCorrectionOfManyClasses: of 150 classes, class weights come into force before labels and help on the rows that
+// follow. Crashes leave no trace.
 func TestCorrectionOfManyClasses(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()

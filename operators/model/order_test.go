@@ -132,8 +132,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOrderOfAnotherKIsRefused: an unusable order publishes nothing, and nothing panics.
-func TestOrderOfAnotherKIsRefused(t *testing.T) {
+// TestOrderForAnotherKIsRefused: an unusable order publishes nothing, and nothing panics.
+func TestOrderForAnotherKIsRefused(t *testing.T) {
 	rows := batchtest.Rows(102, batchtest.Options{N: 300, MaxLag: second})
 	s := defaultSetup()
 	w := newWorld(t, s, worldtest.Stream(t, rows, 1, 50), 1).run(worldtest.AnyOrder)
@@ -234,9 +234,9 @@ func TestCanary(t *testing.T) {
 	crashed.run(worldtest.AnyOrder).compare(w)
 }
 
-// TestRollbackOfWhatTurnedBad: a calibrator that becomes wrong is rolled back once, as a new revision with evidence.
+// TestRollbackOfWorseCalibrator: a calibrator that becomes wrong is rolled back once, as a new revision with evidence.
 // One that stays right is not.
-func TestRollbackOfWhatTurnedBad(t *testing.T) {
+func TestRollbackOfWorseCalibrator(t *testing.T) {
 	testsize.Slow(t)
 	t.Parallel()
 	rows := batchtest.Rows(104, batchtest.Options{N: 2000, MaxLag: 5 * second, Sharpness: 2.5})

@@ -146,8 +146,8 @@ func TestShadowRowsAreTheRows(t *testing.T) {
 	}
 }
 
-// TestShadowThatComesLate: a late shadow begins at the first whole pane that no row has come for.
-func TestShadowThatComesLate(t *testing.T) {
+// TestLateShadow: a late shadow begins at the first whole pane that no row has come for.
+func TestLateShadow(t *testing.T) {
 	rows := featureRows(13, 400)
 	heads := shadow.NewHeads(proving.Config{Max: 1})
 	s := shadowSetup(heads)

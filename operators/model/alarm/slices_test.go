@@ -10,9 +10,9 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
-// TestSlicesBeginAnewOnlyWithEvidence checks the condition of Theorem 3 in docs/math.md: resolving an alert resets the
+// TestSliceTestsRestartOnlyWithEvidence checks the condition of Theorem 3 in docs/math.md: resolving an alert resets the
 // e-value to 1 if it is 1 or more, and leaves it as it is if it is less.
-func TestSlicesBeginAnewOnlyWithEvidence(t *testing.T) {
+func TestSliceTestsRestartOnlyWithEvidence(t *testing.T) {
 	t.Parallel()
 	spec := testSpec(stage.SignalRaw)
 	seen := map[bool]int{}

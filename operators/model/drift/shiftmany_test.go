@@ -89,8 +89,8 @@ func plainWeights(t *testing.T, s *softJoint, now *acc.ClassCounts, before, afte
 	return out
 }
 
-// TestCorrectionIsThatOfThePlainComputation compares a correction of 150 classes with plainWeights.
-func TestCorrectionIsThatOfThePlainComputation(t *testing.T) {
+// TestCorrectionEqualsPlainComputation compares a correction of 150 classes with plainWeights.
+func TestCorrectionEqualsPlainComputation(t *testing.T) {
 	t.Parallel()
 	const k = 150
 	prior, moved := make([]float64, k), make([]float64, k)

@@ -19,10 +19,10 @@ func revisions(g *monitor) (out []int) {
 	return out
 }
 
-// TestMonitorKeepsWhatChangesReplaced: baselines are the previous calibrator, those that a change replaced, and the
+// TestMonitorBaselines: baselines are the previous calibrator, those that a change replaced, and the
 // identity. A calibrator that a refit by period replaced is dropped at the next publication. All baselines can be
 // restored from a checkpoint.
-func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
+func TestMonitorBaselines(t *testing.T) {
 	t.Parallel()
 	var g *monitor
 	var old *stage.InForce
@@ -54,9 +54,9 @@ func TestMonitorKeepsWhatChangesReplaced(t *testing.T) {
 	}
 }
 
-// TestReturnOfWhatWasBefore: a stream that returns to an earlier regime gets the calibrator of that time back, not one
+// TestReturnToEarlierRegime: a stream that returns to an earlier regime gets the calibrator of that time back, not one
 // of the refits in between and not the identity.
-func TestReturnOfWhatWasBefore(t *testing.T) {
+func TestReturnToEarlierRegime(t *testing.T) {
 	t.Parallel()
 	x := newFixture(t, testConfig(), 4)
 	x.stage.deps.Build = "1.2.3"

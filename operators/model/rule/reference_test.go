@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/operators/model/stage"
 )
 
-// TestReferenceIsThatOfTheRows compares the windows of a rule with those of the rows themselves, pinned and rolling.
-func TestReferenceIsThatOfTheRows(t *testing.T) {
+// TestReferenceEqualsRows compares the windows of a rule with those of the rows themselves, pinned and rolling.
+func TestReferenceEqualsRows(t *testing.T) {
 	for _, mode := range []string{Pinned, Rolling} {
 		cfg := Config{Name: "r", Kind: Reference, Measure: Accuracy, Signal: stage.SignalRaw, Rows: 700, MinRows: 1,
 			Fire: 1, Reference: mode, ReferenceRows: 900}

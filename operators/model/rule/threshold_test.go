@@ -63,9 +63,9 @@ func TestThresholdByInterval(t *testing.T) {
 	}
 }
 
-// TestThresholdIntervalIsThatOfReferences compares values and intervals with those of package reference. The difference
+// TestThresholdIntervalEqualsReference compares values and intervals with those of package reference. The difference
 // to a window that is known exactly and has no error is the value itself.
-func TestThresholdIntervalIsThatOfReferences(t *testing.T) {
+func TestThresholdIntervalEqualsReference(t *testing.T) {
 	t.Parallel()
 	bins := drawnBins()
 	exact := slices.Clone(bins)
@@ -120,8 +120,8 @@ func drawnBins() []metric.Bin {
 	return bins
 }
 
-// TestCoverageLeavesOutWhatIsLate: predictions of a completed slot no longer enter any slot.
-func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
+// TestCoverageOmitsLatePredictions: predictions of a completed slot no longer enter any slot.
+func TestCoverageOmitsLatePredictions(t *testing.T) {
 	t.Parallel()
 	x0 := testContext(threshold0(Coverage, .1, .2)) // slots of one pane, due two panes after it
 	c := newThreshold(x0).(*coverage)
@@ -143,9 +143,9 @@ func TestCoverageLeavesOutWhatIsLate(t *testing.T) {
 	}
 }
 
-// TestCoverageIsThatOfTheRows counts the rows themselves: among the predictions of whole slots that are old enough,
+// TestCoverageEqualsRows counts the rows themselves: among the predictions of whole slots that are old enough,
 // those whose label came in time.
-func TestCoverageIsThatOfTheRows(t *testing.T) {
+func TestCoverageEqualsRows(t *testing.T) {
 	testsize.Slow(t)
 	const age, slots, pane = 700 * time.Second, 3, 10 * second // 70 panes in slots of 3
 	cfg := threshold0(Coverage, .1, .2)
