@@ -7,13 +7,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/record"
 )
 
-// Published is the latest record of its kind, with the bytes that it was published as. A checkpoint holds the bytes.
+// Published is the latest record of one kind, with its published bytes. A checkpoint holds the bytes.
 type Published[T any] struct {
 	Record  *T // nil = none was published; read-only
 	Encoded []byte
 }
 
-// Append appends the state.
 func (p *Published[T]) Append(dst []byte) []byte { return binenc.AppendBytes(dst, p.Encoded) }
 
 // Restore reads what Append wrote.
