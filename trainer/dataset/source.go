@@ -327,7 +327,10 @@ func (s *Source) choose(dir string, files []string, model, version string) ([]st
 	var plain, why []string // files that are not of an archive's making, or damaged
 	for _, path := range files {
 		info, err := archivefile.ReadInfo(path)
-		of := modelVersion{info.Model, info.Version}
+		var of modelVersion
+		if err == nil {
+			of = modelVersion{info.Model, info.Version}
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			s.Used.Vanished++
