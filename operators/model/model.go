@@ -103,12 +103,28 @@ func (t *ModelTask) newModel(name string) *model {
 
 // NewModelTask returns the task of one partition of the panes topic.
 func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *slog.Logger) *ModelTask {
-	t := &ModelTask{cfg: cfg, partition: partition, next: -1, reached: minPane, models: map[string]*model{},
-		counts: counts, log: log,
-		waiting: map[string]bool{}}
-	t.env = &stage.Env{Pane: cfg.Pane, Acc: cfg.Acc, Bins: cfg.Bins, Resamples: cfg.Resamples,
-		FinalAfter: cfg.FinalAfter, DiagramWindow: diagramWindow(cfg.Windows),
-		Counts: counts, Log: log, Emit: t.emit, Whole: t.whole}
+	t := &ModelTask{
+		cfg:       cfg,
+		partition: partition,
+		next:      -1,
+		reached:   minPane,
+		models:    map[string]*model{},
+		counts:    counts,
+		log:       log,
+		waiting:   map[string]bool{},
+	}
+	t.env = &stage.Env{
+		Pane:          cfg.Pane,
+		Acc:           cfg.Acc,
+		Bins:          cfg.Bins,
+		Resamples:     cfg.Resamples,
+		FinalAfter:    cfg.FinalAfter,
+		DiagramWindow: diagramWindow(cfg.Windows),
+		Counts:        counts,
+		Log:           log,
+		Emit:          t.emit,
+		Whole:         t.whole,
+	}
 	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})
 	t.cfg.table = stagesOf(&t.cfg, t.env)

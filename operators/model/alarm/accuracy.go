@@ -62,10 +62,16 @@ func accuracyInside(s detect.Spec, p detect.Pane) bool {
 // accuracyEvidence describes why an alarm on accuracy fired.
 func (a *keyAlarm) accuracyEvidence(spec *spec, since int64) *record.AlertEvidence {
 	head := a.fired.Headline
-	e := &record.AlertEvidence{Tests: []string{detect.NullAccuracy.String()}, EpsilonAccuracy: head.Epsilon,
-		LogE: stage.FiniteOrZero(head.LogE), Threshold: head.Threshold,
-		Since: record.At(since), Reference: spec.reference(a.signal), Direction: "accuracy fell",
-		Bins: []record.EvidenceBin{}}
+	e := &record.AlertEvidence{
+		Tests:           []string{detect.NullAccuracy.String()},
+		EpsilonAccuracy: head.Epsilon,
+		LogE:            stage.FiniteOrZero(head.LogE),
+		Threshold:       head.Threshold,
+		Since:           record.At(since),
+		Reference:       spec.reference(a.signal),
+		Direction:       "accuracy fell",
+		Bins:            []record.EvidenceBin{},
+	}
 	if a.slice {
 		e.Threshold = 0
 	}

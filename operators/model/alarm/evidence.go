@@ -24,10 +24,22 @@ func (t *Stage) describe(k *stage.Key, a *keyAlarm, state string, c *stage.Closi
 		since = a.alert.LastChange
 	}
 	bins, rows := k.Recent.After(a.confidence(), since)
-	out := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice,
-		Rule: spec.rule(a.signal), Kind: Kind, Measure: "log_e",
-		Severity: spec.severity(a.signal), State: state, Since: record.At(since), At: record.At(c.End),
-		Signal: a.confidence(), Rows: rows, Window: "since the estimated start"}
+	out := &record.Alert{
+		Schema:   1,
+		Model:    k.Version.Model,
+		Version:  k.Version.Name,
+		Slice:    k.Slice,
+		Rule:     spec.rule(a.signal),
+		Kind:     Kind,
+		Measure:  "log_e",
+		Severity: spec.severity(a.signal),
+		State:    state,
+		Since:    record.At(since),
+		At:       record.At(c.End),
+		Signal:   a.confidence(),
+		Rows:     rows,
+		Window:   "since the estimated start",
+	}
 	if rows > 0 {
 		iv := metric.Resample(bins, t.env.Resamples, k.Seed(a.signal, c.Index))
 		out.ECE, out.ECENull, out.ECELo, out.ECEHi = metric.ECE(bins), iv.Null, &iv.Lo, &iv.Hi
@@ -83,10 +95,18 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 		return a.accuracyEvidence(spec, since)
 	}
 	head, diag := a.fired.Headline, a.fired.Diagnosis
-	e := &record.AlertEvidence{Tests: []string{}, EpsilonECE: head.Epsilon, EpsilonBin: diag.Epsilon,
-		LogE: stage.FiniteOrZero(head.LogE), LogEBin: stage.FiniteOrZero(diag.LogE),
-		Threshold: head.Threshold, ThresholdBin: diag.Threshold, Since: record.At(since),
-		Reference: spec.reference(a.signal), Bins: []record.EvidenceBin{}}
+	e := &record.AlertEvidence{
+		Tests:        []string{},
+		EpsilonECE:   head.Epsilon,
+		EpsilonBin:   diag.Epsilon,
+		LogE:         stage.FiniteOrZero(head.LogE),
+		LogEBin:      stage.FiniteOrZero(diag.LogE),
+		Threshold:    head.Threshold,
+		ThresholdBin: diag.Threshold,
+		Since:        record.At(since),
+		Reference:    spec.reference(a.signal),
+		Bins:         []record.EvidenceBin{},
+	}
 	if a.slice {
 		e.Threshold, e.ThresholdBin = 0, 0
 	}
@@ -106,9 +126,16 @@ func (t *Stage) evidence(spec *spec, a *keyAlarm, end, since int64) *record.Aler
 		if b.LogE < convincing && (b.Recent.N < 1 || math.Abs(b.Recent.Gap) <= head.Epsilon) {
 			continue
 		}
-		out := record.EvidenceBin{Lo: b.Lo, Hi: b.Hi, N: b.Recent.N, Confidence: b.Recent.Confidence,
-			Accuracy: b.Recent.Accuracy, Gap: b.Recent.Gap,
-			Reference: b.Reference, LogE: b.LogE}
+		out := record.EvidenceBin{
+			Lo:         b.Lo,
+			Hi:         b.Hi,
+			N:          b.Recent.N,
+			Confidence: b.Recent.Confidence,
+			Accuracy:   b.Recent.Accuracy,
+			Gap:        b.Recent.Gap,
+			Reference:  b.Reference,
+			LogE:       b.LogE,
+		}
 		if b.LogE > 0 {
 			out.Since = record.At(min(b.Since, end-t.env.Pane) - int64(spec.Matured))
 		}

@@ -37,9 +37,15 @@ func (s *spec) alpha() float64 { return s.perPane / float64(len(s.Signals)) }
 // that the configuration cannot produce.
 func (s *spec) fresh(signal string, slice bool, ref *detect.Reference) *detect.Alarm {
 	build := func(slice bool, ref *detect.Reference) *detect.Alarm {
-		spec := detect.AlarmSpec{Bins: s.Bins, EpsilonECE: s.EpsilonECE, EpsilonBin: s.EpsilonBin, Alpha: s.alpha(),
-			Reference: ref,
-			Accuracy:  signal == stage.SignalAccuracy, EpsilonAccuracy: s.EpsilonAccuracy}
+		spec := detect.AlarmSpec{
+			Bins:            s.Bins,
+			EpsilonECE:      s.EpsilonECE,
+			EpsilonBin:      s.EpsilonBin,
+			Alpha:           s.alpha(),
+			Reference:       ref,
+			Accuracy:        signal == stage.SignalAccuracy,
+			EpsilonAccuracy: s.EpsilonAccuracy,
+		}
 		if slice {
 			spec.Alpha, spec.Ever = never, true
 		}

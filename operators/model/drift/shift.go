@@ -118,9 +118,19 @@ func (s *softJoint) estimate(now *acc.ClassCounts) (shift.Estimate, error) {
 // shiftOf converts an estimate to its form in snapshots.
 func (t *Stage) shiftOf(e *classEstimate) record.ClassShift {
 	tv, null := e.Distance()
-	s := record.ClassShift{Method: e.Method, Distance: tv, Null: null, Condition: stage.Number(e.Condition),
-		Ridge: e.Ridge, Statistic: e.Fit.Statistic, DF: e.Fit.DF, P: e.Fit.P,
-		Rejected: e.Fit.P < t.cfg.Alpha, Unknown: e.Unknown, Pooled: e.pool.Rest()}
+	s := record.ClassShift{
+		Method:    e.Method,
+		Distance:  tv,
+		Null:      null,
+		Condition: stage.Number(e.Condition),
+		Ridge:     e.Ridge,
+		Statistic: e.Fit.Statistic,
+		DF:        e.Fit.DF,
+		P:         e.Fit.P,
+		Rejected:  e.Fit.P < t.cfg.Alpha,
+		Unknown:   e.Unknown,
+		Pooled:    e.pool.Rest(),
+	}
 	order := make([]int, len(e.Shares))
 	for j := range order {
 		order[j] = j

@@ -107,7 +107,12 @@ func (d *State) Correct(now *acc.ClassCounts, alpha float64, at int64) (*stage.C
 		return nil, why
 	}
 	d.classes.at = at
-	return &stage.Correction{Cal: found.cal, Rows: found.N, Moved: found.moved, P: found.Fit.P,
+	return &stage.Correction{
+		Cal:        found.cal,
+		Rows:       found.N,
+		Moved:      found.moved,
+		P:          found.Fit.P,
 		Assumption: found.Assumption,
-		Digest:     found.digest}, ""
+		Digest:     found.digest,
+	}, ""
 }

@@ -233,11 +233,23 @@ func (s *state) ask(f finding, end int64) error {
 	s.number++
 	shadow := record.ShadowVersion(v.Name, s.number)
 	f.evidence.Since = record.At(s.over.since)
-	r := record.Finetune{Schema: 1, ID: v.Model + "/" + shadow, Model: v.Model, Version: v.Name, Number: s.number,
-		ShadowVersion: shadow, Reason: f.reason, Why: f.why, DecidedAt: record.At(end),
-		ShadowFrom: record.At(end + int64(cfg.ShadowAfter)),
-		Deadline:   record.At(end + int64(cfg.Deadline)), Recipe: cfg.Recipe, Classes: v.K, Evidence: f.evidence,
-		Data: record.FinetuneData{From: record.At(s.over.from), To: record.At(end), Rows: s.over.rows}}
+	r := record.Finetune{
+		Schema:        1,
+		ID:            v.Model + "/" + shadow,
+		Model:         v.Model,
+		Version:       v.Name,
+		Number:        s.number,
+		ShadowVersion: shadow,
+		Reason:        f.reason,
+		Why:           f.why,
+		DecidedAt:     record.At(end),
+		ShadowFrom:    record.At(end + int64(cfg.ShadowAfter)),
+		Deadline:      record.At(end + int64(cfg.Deadline)),
+		Recipe:        cfg.Recipe,
+		Classes:       v.K,
+		Evidence:      f.evidence,
+		Data:          record.FinetuneData{From: record.At(s.over.from), To: record.At(end), Rows: s.over.rows},
+	}
 	h := fnv.New64a()
 	h.Write([]byte(r.ID))
 	r.Seed = h.Sum64() >> 11 // 53 bits, the integers that a JSON number holds exactly

@@ -115,9 +115,18 @@ func (p *publisher) emit(d *record.Calibrator, stream pipeline.Stream, now int64
 
 // evidence returns what a run over K classes found, with the figures of candidate i; -1 = no candidate was fitted.
 func (r *run) evidence(k int, cfg *Config, i int) record.Evidence {
-	e := record.Evidence{FitRows: int(r.fitRows), FitFrom: record.At(r.fitFrom), FitTo: record.At(r.fitTo),
-		FitBegan: record.At(r.started), FitDigest: r.digest, TestRows: int(r.rows),
-		Alpha: cfg.Alpha, NLLBound: nllBound(k), Seed: r.seed, LogENeeded: r.need(cfg)}
+	e := record.Evidence{
+		FitRows:    int(r.fitRows),
+		FitFrom:    record.At(r.fitFrom),
+		FitTo:      record.At(r.fitTo),
+		FitBegan:   record.At(r.started),
+		FitDigest:  r.digest,
+		TestRows:   int(r.rows),
+		Alpha:      cfg.Alpha,
+		NLLBound:   nllBound(k),
+		Seed:       r.seed,
+		LogENeeded: r.need(cfg),
+	}
 	if r.rows > 0 {
 		e.TestTo = record.At(r.testTo)
 		e.NLLInForce, e.ECEInForce = stage.FiniteOrZero(r.inForce.mean()), stage.FiniteOrZero(r.inForce.ece())

@@ -86,10 +86,18 @@ func (g *Stage) Refuse(c *pipeline.Order, now int64, why string) error {
 		return nil
 	}
 	at := record.At(now)
-	m, err := pipeline.NewMessage(pipeline.StreamDecisions, c.Model+"/"+c.Version, now, &record.Calibrator{Schema: 1,
-		Model: c.Model, Version: c.Version, Reason: reasonManual,
-		Outcome:   "refused: " + c.Action + " by " + c.By + ": " + why,
-		DecidedAt: at, EffectiveFrom: at, By: c.By, Why: c.Why, Build: g.deps.Build})
+	m, err := pipeline.NewMessage(pipeline.StreamDecisions, c.Model+"/"+c.Version, now, &record.Calibrator{
+		Schema:        1,
+		Model:         c.Model,
+		Version:       c.Version,
+		Reason:        reasonManual,
+		Outcome:       "refused: " + c.Action + " by " + c.By + ": " + why,
+		DecidedAt:     at,
+		EffectiveFrom: at,
+		By:            c.By,
+		Why:           c.Why,
+		Build:         g.deps.Build,
+	})
 	if err != nil {
 		return fmt.Errorf("record of a refused order: %w", err)
 	}

@@ -64,9 +64,20 @@ func (s *State) propose(in *stage.Pane, c *stage.Correction) error {
 		return err
 	}
 	k := s.whole()
-	s.run = &run{reason: reasonShift, base: s.version.InForceRevision(), started: in.End, due: in.Index,
-		phase: phaseShadow, seed: k.Seed(reasonShift, in.Index), methods: []string{method},
-		fitRows: c.Rows, fitFrom: in.End, fitTo: in.End,
-		digest: c.Digest, weight: maxWeight(k.Sample), candidates: []*candidate{one}}
+	s.run = &run{
+		reason:     reasonShift,
+		base:       s.version.InForceRevision(),
+		started:    in.End,
+		due:        in.Index,
+		phase:      phaseShadow,
+		seed:       k.Seed(reasonShift, in.Index),
+		methods:    []string{method},
+		fitRows:    c.Rows,
+		fitFrom:    in.End,
+		fitTo:      in.End,
+		digest:     c.Digest,
+		weight:     maxWeight(k.Sample),
+		candidates: []*candidate{one},
+	}
 	return nil
 }

@@ -151,11 +151,20 @@ func (s *State) begin(rows []acc.SampleRow, reason string, in *stage.Pane) error
 		}
 	}
 	f := v.Newest()
-	s.run = &run{reason: reason, base: v.InForceRevision(), started: in.End, due: in.Index + max(cfg.Delay, 1),
+	s.run = &run{
+		reason:  reason,
+		base:    v.InForceRevision(),
+		started: in.End,
+		due:     in.Index + max(cfg.Delay, 1),
 		seed:    s.whole().Seed("refit", in.Index),
 		methods: candidateMethods(cfg.Method, v.K, len(fit), f != nil && !isIdentity(f.Cal)),
-		fit:     fit, held: held, fitRows: int64(len(fit)), fitFrom: fit[0].TS, fitTo: fit[len(fit)-1].TS,
-		weight: maxWeight(rows)}
+		fit:     fit,
+		held:    held,
+		fitRows: int64(len(fit)),
+		fitFrom: fit[0].TS,
+		fitTo:   fit[len(fit)-1].TS,
+		weight:  maxWeight(rows),
+	}
 	s.stage.jobOf(s)
 	return nil
 }

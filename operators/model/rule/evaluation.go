@@ -59,13 +59,29 @@ func (t *Stage) describe(e *entry, state string, j Evaluation, at int64) *record
 	if state == stage.Resolved {
 		since = e.alert.LastChange
 	}
-	a := &record.Alert{Schema: 1, Model: k.Version.Model, Version: k.Version.Name, Slice: k.Slice, Rule: s.Name,
-		Kind:    s.kindName(),
-		Measure: s.Measure, Severity: s.Severity, State: state, At: record.At(at), Value: j.Value, ValueLo: j.Lo,
+	a := &record.Alert{
+		Schema:    1,
+		Model:     k.Version.Model,
+		Version:   k.Version.Name,
+		Slice:     k.Slice,
+		Rule:      s.Name,
+		Kind:      s.kindName(),
+		Measure:   s.Measure,
+		Severity:  s.Severity,
+		State:     state,
+		At:        record.At(at),
+		Value:     j.Value,
+		ValueLo:   j.Lo,
 		ValueHi:   j.Hi,
-		Threshold: s.Fire, ECE: j.ECE, ECENull: j.Interval.Null, ECELo: &j.Interval.Lo, ECEHi: &j.Interval.Hi,
-		Rows:   j.Rows,
-		Signal: s.Signal, Window: fmt.Sprintf("last %d rows", s.Rows)}
+		Threshold: s.Fire,
+		ECE:       j.ECE,
+		ECENull:   j.Interval.Null,
+		ECELo:     &j.Interval.Lo,
+		ECEHi:     &j.Interval.Hi,
+		Rows:      j.Rows,
+		Signal:    s.Signal,
+		Window:    fmt.Sprintf("last %d rows", s.Rows),
+	}
 	if j.Unlabelled {
 		a.Signal, a.ECELo, a.ECEHi = stage.SignalRaw, nil, nil
 	}
