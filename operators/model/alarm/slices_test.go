@@ -10,8 +10,8 @@ import (
 	"github.com/plumbline/plumbline/calib/detect"
 )
 
-// TestSliceTestsRestartOnlyWithEvidence checks the condition of Theorem 3 in docs/math.md: resolving an alert resets the
-// e-value to 1 if it is 1 or more, and leaves it as it is if it is less.
+// TestSliceTestsRestartOnlyWithEvidence checks the condition of Theorem 3 in docs/math.md: resolving an alert resets
+// the e-value to 1 if it is 1 or more, and leaves it as it is if it is less.
 func TestSliceTestsRestartOnlyWithEvidence(t *testing.T) {
 	t.Parallel()
 	spec := testSpec(stage.SignalRaw)
