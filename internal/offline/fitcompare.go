@@ -79,12 +79,10 @@ func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.C
 		K:        d.rows.K,
 		Split:    d.split,
 		Identity: baseline.Metrics,
+		Ranking:  ranking(results),
 		Best:     best.Name,
 		Output:   f.Output,
 		Refit:    f.Refit || len(d.parts) > 1,
-	}
-	for i, r := range results {
-		out.Ranking = append(out.Ranking, newRanked(i+1, r))
 	}
 	if interrupted {
 		return out, ErrInterrupted
@@ -97,6 +95,14 @@ func (f Fitting) Compare(ctx context.Context, d *FitData, candidates []compare.C
 	out.Chosen = final.Calibrators[0]
 	out.Encoded, err = calibrator.Encode(out.Chosen)
 	return out, err
+}
+
+func ranking(results []compare.Result) []Ranked {
+	out := make([]Ranked, len(results))
+	for i, r := range results {
+		out[i] = newRanked(i+1, r)
+	}
+	return out
 }
 
 func newRanked(rank int, r compare.Result) Ranked {
