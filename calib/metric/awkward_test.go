@@ -115,6 +115,7 @@ func narrow(r metric.Rows) metric.Rows {
 // TestAwkwardRowsAgainstThePlainDefinitions computes every key of every awkward case, weighted and not, in float32 and
 // float64, and compares with the definitions.
 func TestAwkwardRowsAgainstThePlainDefinitions(t *testing.T) {
+	testsize.Slow(t)
 	options := []metric.Options{
 		{Bins: 15, SoftBins: 15, SoftTemperature: .01, Norm: 2, CSF: metric.MSP, Resamples: 20},
 		{Bins: 10, SoftBins: 7, SoftTemperature: .1, Norm: 1, CSF: metric.Margin, Resamples: 20},

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/internal/testsize"
 )
 
 // commands are run in their order, in a directory with the files of writeFiles. What they print is compared, and the
@@ -108,6 +110,7 @@ tests:
 
 // TestCommands runs the commands on files that it writes.
 func TestCommands(t *testing.T) {
+	testsize.Slow(t)
 	t.Parallel()
 	binary := buildCommand(t)
 	dir := t.TempDir()

@@ -37,6 +37,9 @@ func TestSplitAndOrderLeaveNoTrace(t *testing.T) {
 		{"nine shards", 9, 7, worldtest.AnyOrder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.shards > 2 {
+				testsize.Slow(t)
+			}
 			w := newWorld(t, s, worldtest.Stream(t, rows, c.shards, c.batch), uint64(c.shards+c.batch)).run(c.order)
 			if want == nil {
 				want = w
