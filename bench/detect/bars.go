@@ -16,10 +16,13 @@ var designed = []struct {
 	{"gauss_noise_s1", 200, ""}, {"gauss_noise_s3", 200, ""}, {"contrast_s3", 700, ""}, {"gauss_blur_s3", 600,
 		""}, {"temperature ×0.67", 1400, ""},
 	{"temperature ×1.25", 2200, ""},
-	{"bin (0.6, 0.67] off by 0.2", 4100, "the simulation does not say which bin it was; this one has 5 % of the rows, and betting on its true rate takes 3,390: all bins are below"},
+	{"bin (0.6, 0.67] off by 0.2", 4100,
+		"the simulation does not say which bin it was; this one has 5 % of the rows, and betting on its true rate " +
+			"takes 3,390: all bins are below"},
 	{"overconfident by 0.05", 2500, ""}, {"overconfident by 0.10", 500, ""},
 	{"gauss_noise_s3 in a slice of 5 %", 40_800,
-		"the simulation does not say which corruption it was; this one moves the whole by .023 where .02 is allowed: all corruptions are below"},
+		"the simulation does not say which corruption it was; this one moves the whole by .023 where .02 is allowed: " +
+			"all corruptions are below"},
 }
 
 // barTable says of every bar what was measured and whether it is met.

@@ -40,7 +40,8 @@ func readScores(folder string) (*scores, error) {
 			s.z[name] = a.F32
 		}
 	}
-	cal, _, err := calibrator.FitTemperature(calibrator.NewData(s.z["resnet20"], classes, s.labels, nil), calibrator.Options{})
+	cal, _, err := calibrator.FitTemperature(calibrator.NewData(s.z["resnet20"], classes, s.labels, nil),
+		calibrator.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", jpeg, err)
 	}

@@ -129,7 +129,11 @@ func equalTable(b *strings.Builder, ours []result, peers []peer) {
 		good, total := equalScore(ours, peers, k)
 		scores = append(scores, fmt.Sprintf("%d of %d by %s", good, total, own))
 	}
-	table(b, fmt.Sprintf("**At equal false alarms**: everybody at the most sensitive setting that alarms in at most 1 %% of the runs of every stream within the tolerance (river: of \"%s\" and \"%s\", %s). Median rows to the alarm; plumbline's are bold where they are the least or within 1.2× of the best of the others: %s, of the changes that anybody finds (the models that are wrong from the start not counted). River: %s of each; a key of a slice has river's setting as it is, plumbline's α/20.",
+	table(b, fmt.Sprintf("**At equal false alarms**: everybody at the most sensitive setting that alarms in at most "+
+		"1 %% of the runs of every stream within the tolerance (river: of \"%s\" and \"%s\", %s). Median rows to the "+
+		"alarm; plumbline's are bold where they are the least or within 1.2× of the best of the others: %s, of the "+
+		"changes that anybody finds (the models that are wrong from the start not counted). River: %s of each; a key "+
+		"of a slice has river's setting as it is, plumbline's α/20.",
 		calibratedName, turns, peerRuns(peers, groupCalm), strings.Join(scores, ", "), peerRuns(peers,
 			groupDelay)), head, rows)
 }

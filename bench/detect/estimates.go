@@ -119,7 +119,9 @@ func estimateTable(b *strings.Builder, estimates []estimateRow) {
 		}
 		rows = append(rows, append(append([]string{e.title, percent(e.truth)}, e.texts...), theirs))
 	}
-	table(b, "**Without labels**: accuracy of the odd test rows, estimated from the labelled even clean rows (temperature, isotonic regression, confusion matrix) and the odd rows without labels. Z: miss of the confidence-based estimate in standard errors, once 500 labels have come.",
+	table(b, "**Without labels**: accuracy of the odd test rows, estimated from the labelled even clean rows "+
+		"(temperature, isotonic regression, confusion matrix) and the odd rows without labels. Z: miss of the "+
+		"confidence-based estimate in standard errors, once 500 labels have come.",
 		[]string{"rows", "true", "confidence-based", "Z", "label shift (BBSE)", "label shift (EM)",
 			"NannyML CBPE"}, rows)
 }

@@ -72,6 +72,7 @@ func realTable(b *strings.Builder, ours []result, peers []peer, streams []stream
 		rows = append(rows, line)
 	}
 	if len(rows) > 0 {
-		table(b, "**Real streams**: row of the first alarm. Change mode learns its curve on the first fifth (10,000 rows at most).", head, rows)
+		table(b, "**Real streams**: row of the first alarm. Change mode learns its curve on the first fifth (10,000 "+
+			"rows at most).", head, rows)
 	}
 }

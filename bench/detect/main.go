@@ -18,10 +18,12 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.data, "data", "../shared/data", "folder of the real data")
 	flag.StringVar(&o.out, "out", ".cache/detection", "folder for streams and results")
-	flag.StringVar(&o.stage, "stage", "ours", "ours and peers: measure; export: streams for river itself; report: tables from the results")
+	flag.StringVar(&o.stage, "stage", "ours",
+		"ours and peers: measure; export: streams for river itself; report: tables from the results")
 	flag.StringVar(&o.docs, "docs", "", "file whose section \"detection\" the report replaces")
 	flag.IntVar(&o.runs, "runs", 1000, "runs of the streams on which nobody may alarm")
-	flag.IntVar(&o.first, "first-run", 0, "ours: begin with the block of this run; another process may have those before it")
+	flag.IntVar(&o.first, "first-run", 0,
+		"ours: begin with the block of this run; another process may have those before it")
 	flag.IntVar(&o.delayRuns, "delay-runs", 300, "runs of the other streams")
 	flag.IntVar(&o.calmPeerRuns, "calm-peer-runs", 200,
 		"runs that peers have of the streams on which their settings are chosen")

@@ -128,6 +128,7 @@ func peerFalseAlarms(b *strings.Builder, peers []peer) {
 		rows = append(rows, []string{p.Detector, p.Setting + mark,
 			share(find(peers, p.Detector, p.Setting, calibratedName)), share(&p)})
 	}
-	table(b, "River's detectors on the first of the same runs, each row a label: share of runs that ever alarm. From sensitive settings to the first calm one, with alarms in at most 1 % of the runs of both.",
+	table(b, "River's detectors on the first of the same runs, each row a label: share of runs that ever alarm. From "+
+		"sensitive settings to the first calm one, with alarms in at most 1 % of the runs of both.",
 		[]string{"detector", "setting", calibratedName, turns}, rows)
 }

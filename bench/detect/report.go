@@ -138,7 +138,8 @@ func provenance(b *strings.Builder, code string, ours []result, check river) {
 		strings.Join(commits, ", "), code, span(fewest, most), rows)
 	b.WriteString(".")
 	if check.Compared > 0 {
-		fmt.Fprintf(b, " River's detectors have the first of the same runs; they are rewritten in Go, and %d of %d first alarms are those of river %s itself on the same rows.", check.Equal, check.Compared, check.River)
+		fmt.Fprintf(b, " River's detectors have the first of the same runs; they are rewritten in Go, and %d of %d "+
+			"first alarms are those of river %s itself on the same rows.", check.Equal, check.Compared, check.River)
 	}
 	b.WriteString("\n\n")
 }

@@ -67,7 +67,9 @@ func falseAlarms(b *strings.Builder, ours []result) {
 		bound = append(bound, fmt.Sprintf("≤ %.3g %%", 100*c.bound(100_000)))
 	}
 	rows = append(rows, append(bound, "≥ 1,000"))
-	table(b, "**False alarms**: share of runs of 100,000 rows that ever alarm, by 1/α; panes of 100 rows unless named, all within ε = .02. In brackets: the stream leaves the null of the change mode, so that these are no false alarms.", head, rows)
+	table(b, "**False alarms**: share of runs of 100,000 rows that ever alarm, by 1/α; panes of 100 rows unless "+
+		"named, all within ε = .02. In brackets: the stream leaves the null of the change mode, so that these are no "+
+		"false alarms.", head, rows)
 }
 
 // runLength estimates the average run length: panes watched for each first alarm.
@@ -116,7 +118,9 @@ func delayTable(b *strings.Builder, ours []result, peers []peer) {
 		}
 		rows = append(rows, row)
 	}
-	table(b, fmt.Sprintf("**Delay**: median rows from the change at row 10,000 to the first alarm after it, defaults of everybody; \"early\" is the share of runs with an alarm before it. River: %s of each.", peerRuns(peers, groupDelay)), head, rows)
+	table(b, fmt.Sprintf("**Delay**: median rows from the change at row 10,000 to the first alarm after it, defaults "+
+		"of everybody; \"early\" is the share of runs with an alarm before it. River: %s of "+
+		"each.", peerRuns(peers, groupDelay)), head, rows)
 }
 
 // peerRuns is how many runs peers have of the streams of a group.
@@ -170,7 +174,9 @@ func stableTable(b *strings.Builder, ours []result, peers []peer, s *scores) {
 		}
 		rows = append(rows, row)
 	}
-	title := fmt.Sprintf("**Stably wrong** from the first row: median labels to the alarm. The oracle knows the error, and bets on it against the boundary of the tolerance: log 10⁵ / mean KL. River's detectors (%s) see no change, for there is none: what they have are their false alarms.", peerRuns(peers, groupStable))
+	title := fmt.Sprintf("**Stably wrong** from the first row: median labels to the alarm. The oracle knows the "+
+		"error, and bets on it against the boundary of the tolerance: log 10⁵ / mean KL. River's detectors (%s) see "+
+		"no change, for there is none: what they have are their false alarms.", peerRuns(peers, groupStable))
 	table(b, title, head, rows)
 }
 

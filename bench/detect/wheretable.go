@@ -128,7 +128,10 @@ func whereTable(b *strings.Builder, ours []result, peers []peer, all []spot) {
 		}
 		rows = append(rows, append(line, ratio, text))
 	}
-	table(b, fmt.Sprintf("**Where the error is**: one bin off by %g, each that has at least %.0f %% of the rows, and a slice seen in the whole, by corruption and share. Median rows to the alarm. The oracle knows the rates by bin and the row of the change: log 10⁵ / mean KL from the boundary of the tolerance, \"never\" where no bin is outside. The share of the runs in which ADWIN finds it within %d rows stands beside its median (%d runs).",
+	table(b, fmt.Sprintf("**Where the error is**: one bin off by %g, each that has at least %.0f %% of the rows, and "+
+		"a slice seen in the whole, by corruption and share. Median rows to the alarm. The oracle knows the rates by "+
+		"bin and the row of the change: log 10⁵ / mean KL from the boundary of the tolerance, \"never\" where no bin "+
+		"is outside. The share of the runs in which ADWIN finds it within %d rows stands beside its median (%d runs).",
 		binError, 100*leastShare, delayLimit, runs), head, rows)
 }
 
@@ -221,7 +224,8 @@ func whereBars(ours []result, all []spot, add func(bar, measured string, met boo
 		}
 		text = fmt.Sprintf("%s, of %d", text, len(medians))
 		if m > kind.most && inside > 0 {
-			text += fmt.Sprintf(" (%d of them put no bin off by more than ε: they keep the null, and no test of the same guarantee may find them)", inside)
+			text += fmt.Sprintf(" (%d of them put no bin off by more than ε: they keep the null, and no test of the "+
+				"same guarantee may find them)", inside)
 		}
 		add(fmt.Sprintf("%s: at most %d rows (bins .02, 1e5)", kind.what, kind.most), text, m <= kind.most)
 	}

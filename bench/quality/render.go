@@ -138,7 +138,8 @@ func render(scores map[key]score) string {
 
 // small is the NLL by the number of fitted rows.
 func (t table) small(b *strings.Builder) {
-	fmt.Fprintf(b, "NLL of the tested half by the number of rows that are fitted, CIFAR-10 ResNet-20 (%s):\n\n| method |", smallModel)
+	fmt.Fprintf(b, "NLL of the tested half by the number of rows that are fitted, CIFAR-10 ResNet-20 (%s):\n\n| "+
+		"method |", smallModel)
 	sizes := append(append([]int{}, smallSizes...), 0)
 	for _, n := range sizes {
 		if n == 0 {

@@ -128,7 +128,8 @@ func paneSet(s *stream, from, to int, cfg acc.Config) (*acc.Set, error) {
 			return nil, fmt.Errorf("%s: row %d is not finite", s.name, i)
 		}
 		y := int(s.labels[i])
-		if err := set.Label(r, p, acc.Truth{Class: y, NLL: kernel.NLL(r, z, y, false), Weight: 1, Served: math.NaN()}); err != nil {
+		if err := set.Label(r, p, acc.Truth{Class: y, NLL: kernel.NLL(r, z, y, false), Weight: 1,
+			Served: math.NaN()}); err != nil {
 			return nil, err
 		}
 		ts := start + int64(i/paneRows)*pane + int64(i%paneRows)*pane/paneRows
@@ -172,7 +173,8 @@ func fixed(method string, s *stream) ([]change, error) {
 }
 
 func fitted(method string, s *stream, from, to int) (calibrator.Calibrator, error) {
-	c, _, err := calibrator.Fit(method, calibrator.NewData(s.z[from*s.k:to*s.k], s.k, s.labels[from:to], nil), calibrator.Options{Seed: 1})
+	c, _, err := calibrator.Fit(method, calibrator.NewData(s.z[from*s.k:to*s.k], s.k, s.labels[from:to], nil),
+		calibrator.Options{Seed: 1})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s on rows %d to %d: %w", s.name, method, from, to, err)
 	}

@@ -17,7 +17,8 @@ func render(sets []*setOf) string {
 		fmt.Fprintf(&b, "Streams %s: %d of %d rows on average. ", s.name, len(s.results), rows/max(len(s.results), 1))
 	}
 	fmt.Fprintf(&b, "A day is %d rows, a week %d.\n\n", dayRows, weekRows)
-	fmt.Fprintln(&b, "| streams | published | by period | on alarm | rollbacks | helped | hurt | of these by a change within the day | no difference | worse at all | hurt until the next |")
+	fmt.Fprintln(&b, "| streams | published | by period | on alarm | rollbacks | helped | hurt | of these by a "+
+		"change within the day | no difference | worse at all | hurt until the next |")
 	fmt.Fprintln(&b, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, s := range sets {
 		for _, kind := range []string{"drifting", "stationary", "all"} {
@@ -26,8 +27,10 @@ func render(sets []*setOf) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n*Helped* and *hurt*: the mean NLL of the rows of the day after the publication (or until the next one, where that is sooner), less what the calibrator before would have had, is below or above 0 beyond "+
-		"%.3f standard errors. *Worse at all*: it is above 0. *Hurt until the next*: the same of all rows until the next publication, however long that takes and whatever the stream does meanwhile. "+
+	fmt.Fprintf(&b, "\n*Helped* and *hurt*: the mean NLL of the rows of the day after the publication (or until the "+
+		"next one, where that is sooner), less what the calibrator before would have had, is below or above 0 beyond "+
+		"%.3f standard errors. *Worse at all*: it is above 0. *Hurt until the next*: the same of all rows until the "+
+		"next publication, however long that takes and whatever the stream does meanwhile. "+
 		"A publication with no effect on the mean would count as hurt in 5 %% of cases, by chance.\n\n", z95)
 	policies(&b, sets)
 	onlineTable(&b, sets)
@@ -72,9 +75,13 @@ func title(name string) string {
 
 // onlineTable is online Platt scaling with calibeating.
 func onlineTable(b *strings.Builder, sets []*setOf) {
-	fmt.Fprint(b, "\n**Online Platt scaling with calibeating** (`refit.online`), each row forecast before its label: its regret, the mean log loss of Platt's map less that of the best fixed one chosen with hindsight on the whole stream (10⁻³ nats a row, mean and largest over the streams; below 0 it is better than any that stands still), "+
+	fmt.Fprint(b, "\n**Online Platt scaling with calibeating** (`refit.online`), each row forecast before its label: "+
+		"its regret, the mean log loss of Platt's map less that of the best fixed one chosen with hindsight on the "+
+		"whole stream (10⁻³ nats a row, mean and largest over the streams; below 0 it is better than any that stands "+
+		"still), "+
 		"and the excess ECE of what it forecasts (%).\n\n")
-	fmt.Fprintln(b, "| streams | on the scores as they are: regret | largest | excess ECE | on what was published: regret | largest | excess ECE |\n|---|---|---|---|---|---|---|")
+	fmt.Fprintln(b, "| streams | on the scores as they are: regret | largest | excess ECE | on what was published: "+
+		"regret | largest | excess ECE |\n|---|---|---|---|---|---|---|")
 	for _, s := range sets {
 		for _, kind := range []string{"drifting", "stationary"} {
 			rs := of(s.results, kind)
@@ -162,7 +169,10 @@ func bars(b *strings.Builder, set *setOf) {
 	if t.published > 0 {
 		share, stable = float64(t.hurt)/float64(t.published), float64(t.hurt-t.changed)/float64(t.published)
 	}
-	fmt.Fprintf(b, "\nBars, streams %s: hurt in at most 1 %% of publications: %d of %d, %.1f %% (%s); without those whose stream became another one within the day after, which no test foresees: %.1f %% (%s). Excess ECE on the drifting streams at most half of the schedule's: %.2f of it (%s), and below every fixed calibrator's: %.2f %% beside %.2f %% of the best (%s).\n",
+	fmt.Fprintf(b, "\nBars, streams %s: hurt in at most 1 %% of publications: %d of %d, %.1f %% (%s); without those "+
+		"whose stream became another one within the day after, which no test foresees: %.1f %% (%s). Excess ECE on "+
+		"the drifting streams at most half of the schedule's: %.2f of it (%s), and below every fixed calibrator's: "+
+		"%.2f %% beside %.2f %% of the best (%s).\n",
 		set.name, t.hurt, t.published, 100*share, met(share <= .01), 100*stable, met(stable <= .01), ours/sched,
 		met(ours <= sched/2), 100*ours, 100*slices.Min(fixed), met(ours < slices.Min(fixed)))
 }

@@ -113,7 +113,8 @@ func isotonic(in inputs) (results, error) {
 // dirichlet has the penalties λ and μ as values; it gives W and b.
 func dirichlet(in inputs) (results, error) {
 	reg := calibrator.ODIR{OffDiagonal: in.values[0], Intercept: in.values[1]}
-	c, report, err := calibrator.FitDirichlet(calibrator.NewData(in.scores.F64, in.scores.Columns(), in.labels, nil), reg,
+	c, report, err := calibrator.FitDirichlet(calibrator.NewData(in.scores.F64, in.scores.Columns(), in.labels, nil),
+		reg,
 		calibrator.Options{})
 	return func() map[string][]float64 {
 		var saved struct {

@@ -64,7 +64,8 @@ func TestStreamOfAwkwardRowsIsEval(t *testing.T) {
 	testsize.Slow(t)
 	for name, r := range awkwardTables() {
 		for kind, weigh := range map[string]func(i int) float64{
-			"none": nil, "whole": func(i int) float64 { return float64(1 + i%3) }, "real": func(i int) float64 { return .3 + float64(i%7)/5 },
+			"none": nil, "whole": func(i int) float64 { return float64(1 + i%3) },
+			"real":    func(i int) float64 { return .3 + float64(i%7)/5 },
 			"of 1e-6": func(int) float64 { return 1e-6 }, "of 1e6": func(int) float64 { return 1e6 },
 		} {
 			r.W = nil

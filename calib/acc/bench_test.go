@@ -83,7 +83,8 @@ func newFreshRows(k, size int) *freshRows {
 	return f
 }
 
-// blocks calls the kernel and then update for the rows of each block, and returns the ns a row that each took, by block.
+// blocks calls the kernel and then update for the rows of each block, and returns the ns a row that each took, by
+// block.
 func (f *freshRows) blocks(b *Block, update func(b *Block, at int) error) (kernels, updates []float64, err error) {
 	step := len(f.all)
 	for at := 0; at+step <= len(f.y); at += step {
@@ -197,7 +198,8 @@ func TestNoAllocations(t *testing.T) {
 // TestEncodedSize prints the sizes that docs/format.md quotes and fails where they grow by a tenth.
 func TestEncodedSize(t *testing.T) {
 	for _, f := range []struct{ k, rows, want int }{
-		{10, 100, 5660}, {10, 10000, 164_658}, {100, 100, 6700}, {100, 10000, 176_006}, {1000, 100, 10_180}, {1000, 10000, 216_500},
+		{10, 100, 5660}, {10, 10000, 164_658}, {100, 100, 6700}, {100, 10000, 176_006}, {1000, 100, 10_180},
+		{1000, 10000, 216_500},
 	} {
 		s := must(New(Config{K: f.k}))
 		for _, r := range benchRows(f.k, f.rows) {
@@ -207,8 +209,10 @@ func TestEncodedSize(t *testing.T) {
 		}
 		l := s.Labelled
 		got := len(encode(t, s))
-		t.Logf("K=%d, %d rows: %d bytes (seen %d; labelled: msp %d, margin %d, negent %d, soft %d, class-wise %d, scores %d, lag %d)",
-			f.k, f.rows, got, len(encode(t, s.Seen)), len(encode(t, &l.MSP)), len(encode(t, &l.Margin)), len(encode(t, &l.NegEnt)),
+		t.Logf("K=%d, %d rows: %d bytes (seen %d; labelled: msp %d, margin %d, negent %d, soft %d, class-wise %d, "+
+			"scores %d, lag %d)",
+			f.k, f.rows, got, len(encode(t, s.Seen)), len(encode(t, &l.MSP)), len(encode(t, &l.Margin)),
+			len(encode(t, &l.NegEnt)),
 			len(encode(t, l.Soft)), len(encode(t, l.ClassWise)), len(encode(t, &l.Scores)), len(encode(t, &l.Lag)))
 		if got > f.want*11/10 {
 			t.Errorf("K=%d, %d rows: got %d bytes, want about %d", f.k, f.rows, got, f.want)
@@ -220,7 +224,8 @@ func TestEncodedSize(t *testing.T) {
 func TestMemory(t *testing.T) {
 	for _, f := range []struct{ k, rows, want int }{
 		{10, 10, 9400}, {10, 100, 38_392}, {10, 1000, 240_120}, {10, 10_000, 1_054_328}, {10, 100_000, 1_476_344},
-		{100, 100, 49_464}, {100, 10_000, 1_114_424}, {1000, 10, 16_184}, {1000, 100, 52_280}, {1000, 10_000, 1_371_064},
+		{100, 100, 49_464}, {100, 10_000, 1_114_424}, {1000, 10, 16_184}, {1000, 100, 52_280},
+		{1000, 10_000, 1_371_064},
 	} {
 		s := must(New(Config{K: f.k}))
 		for _, r := range benchRows(f.k, f.rows) {
@@ -230,7 +235,8 @@ func TestMemory(t *testing.T) {
 		}
 		got := s.Memory()
 		l := s.Labelled
-		t.Logf("K=%d, %d rows: %d bytes (a grid %d, class-wise %d)", f.k, f.rows, got, l.MSP.t.bytes(), l.ClassWise.bytes())
+		t.Logf("K=%d, %d rows: %d bytes (a grid %d, class-wise %d)", f.k, f.rows, got, l.MSP.t.bytes(),
+			l.ClassWise.bytes())
 		if got > f.want*5/4 {
 			t.Errorf("K=%d, %d rows: got %d bytes, want about %d", f.k, f.rows, got, f.want)
 		}

@@ -124,7 +124,8 @@ func TestBlock(t *testing.T) {
 			in := randBlock(rng, k, 400, mode&1 == 1, mode&2 == 2)
 			block := NewBlock(k)
 			rows := in.load(t, block)
-			cfg := Config{K: k, Bins: []int{0, 1, 2, 24, 3600}[rng.IntN(5)], SoftTemperature: []float64{.01, .1, 1e-4}[rng.IntN(3)], SoftBins: 10 + rng.IntN(10)}
+			cfg := Config{K: k, Bins: []int{0, 1, 2, 24, 3600}[rng.IntN(5)],
+				SoftTemperature: []float64{.01, .1, 1e-4}[rng.IntN(3)], SoftBins: 10 + rng.IntN(10)}
 			one, many, plain := must(New(cfg)), must(New(cfg)), must(New(cfg))
 			raw := make([]kernel.Row, 1)
 			for i := range rows {
@@ -199,7 +200,8 @@ func TestBlockCells(t *testing.T) {
 	for i, c := range x.c[:n] {
 		wc := w[i] * c
 		if want := uint16(2 * cellOf(c)); x.Key[i] != want || x.WC[i] != fix(wc) || x.WC2[i] != fix(wc*c) {
-			t.Fatalf("%v of weight %v: got key %d, sums %d %d, want %d, %d %d", c, w[i], x.Key[i], x.WC[i], x.WC2[i], want, fix(wc), fix(wc*c))
+			t.Fatalf("%v of weight %v: got key %d, sums %d %d, want %d, %d %d", c, w[i], x.Key[i], x.WC[i], x.WC2[i],
+				want, fix(wc), fix(wc*c))
 		}
 	}
 }
@@ -216,7 +218,8 @@ func TestUnderflow(t *testing.T) {
 		p := make([]float64, 3)
 		r, _ := kernel.Logits(z, p)
 		nll := kernel.NLL(r, z, 1, false)
-		if err := errors.Join(b.SetRow(0, 1, 1, 1, math.NaN()), s.LabelRows(b, []int32{0}), ref.Label(r, p, Truth{1, nll, 1, 1, math.NaN()})); err != nil {
+		if err := errors.Join(b.SetRow(0, 1, 1, 1, math.NaN()), s.LabelRows(b, []int32{0}),
+			ref.Label(r, p, Truth{1, nll, 1, 1, math.NaN()})); err != nil {
 			t.Fatal(err)
 		}
 		got, want := s.Labelled.ClassWise.Bins(1), ref.Labelled.ClassWise.Bins(1)
@@ -295,7 +298,8 @@ func TestBlockAllocations(t *testing.T) {
 	}
 }
 
-// TestSoftWeights: a row's memberships are those of the metric to a unit of rounding and the bound that SoftBins states.
+// TestSoftWeights: a row's memberships are those of the metric to a unit of rounding and the bound that SoftBins
+// states.
 func TestSoftWeights(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, f := range []struct {

@@ -15,8 +15,8 @@ type countRows struct {
 	all  []int32
 }
 
-// randCounts draws rows; a fifth have a label of a random class, but all predictions are among few classes, so that many
-// rows are of one pair.
+// randCounts draws rows; a fifth have a label of a random class, but all predictions are among few classes, so that
+// many rows are of one pair.
 func randCounts(rng *rand.Rand, k, n, few int) *countRows {
 	r := &countRows{b: NewBlock(k)}
 	r.b.grow(n)
@@ -65,8 +65,9 @@ func (r *countRows) each(t *testing.T, c *ClassCounts, rows []int32, predict, la
 	}
 }
 
-// TestBufferAgainstTables: whatever is done between blocks, their rows are counted as one by one, in the same bytes: with
-// pairs in the hash table, pairs in the buffer and more pairs than are kept, and more rows of a pair than a counter holds.
+// TestBufferAgainstTables: whatever is done between blocks, their rows are counted as one by one, in the same bytes:
+// with pairs in the hash table, pairs in the buffer and more pairs than are kept, and more rows of a pair than a
+// counter holds.
 func TestBufferAgainstTables(t *testing.T) {
 	for _, k := range []int{2, 3, 10, 17, 100, pairClasses, pairClasses + 1} {
 		rng := rand.New(rand.NewPCG(uint64(k), 12))
@@ -146,13 +147,14 @@ func TestBufferedPairsAreBounded(t *testing.T) {
 // TestBufferLaws: counts that blocks have filled follow the laws, with pairs in the buffer and without.
 func TestBufferLaws(t *testing.T) {
 	for _, k := range []int{4, 20, pairClasses + 1} {
-		testLaws(t, func() *ClassCounts { return must(NewClassCounts(k)) }, func(rng *rand.Rand) func(*ClassCounts) error {
-			r, kind := randCounts(rng, k, 1+rng.IntN(64), 1+rng.IntN(k)), rng.IntN(3)
-			return func(c *ClassCounts) error {
-				r.block(c, r.all, kind < 2, kind > 0)
-				return nil
-			}
-		})
+		testLaws(t, func() *ClassCounts { return must(NewClassCounts(k)) },
+			func(rng *rand.Rand) func(*ClassCounts) error {
+				r, kind := randCounts(rng, k, 1+rng.IntN(64), 1+rng.IntN(k)), rng.IntN(3)
+				return func(c *ClassCounts) error {
+					r.block(c, r.all, kind < 2, kind > 0)
+					return nil
+				}
+			})
 	}
 }
 

@@ -170,7 +170,8 @@ func (c *ClassCounts) Cells() iter.Seq[ClassCell] {
 		c.fold()
 		for _, key := range c.cells.sorted() {
 			e := c.cells.get(key)
-			cell := ClassCell{int(key / Bands), int(key % Bands), count(e[ccSeen], e[ccSeenExcess]), count(e[ccRight], e[ccRightExcess])}
+			cell := ClassCell{int(key / Bands), int(key % Bands), count(e[ccSeen], e[ccSeenExcess]),
+				count(e[ccRight], e[ccRightExcess])}
 			if !yield(cell) {
 				return
 			}

@@ -142,7 +142,9 @@ func TestClassesByBlock(t *testing.T) {
 			for i := range rows {
 				r := *b.Row(i)
 				v, z := in.values(b, i)
-				if err := errors.Join(one.Predict(r, in.w[i]), one.LabelScaled(r, v, z, Truth{in.y[i], b.of.NLL[i] / in.w[i], in.w[i], in.lag[i], in.served[i]})); err != nil {
+				if err := errors.Join(one.Predict(r, in.w[i]),
+					one.LabelScaled(r, v, z, Truth{in.y[i], b.of.NLL[i] / in.w[i], in.w[i], in.lag[i],
+						in.served[i]})); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -167,8 +169,8 @@ func manyPairs(rng *rand.Rand, n int) []func(*ClassCounts) error {
 	return rows
 }
 
-// TestPairsAreBounded: of too many pairs those of the least hashes are kept, with exact counts, in the same bytes for every
-// order and split; all totals stay exact.
+// TestPairsAreBounded: of too many pairs those of the least hashes are kept, with exact counts, in the same bytes for
+// every order and split; all totals stay exact.
 func TestPairsAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	rows := manyPairs(rng, 60_000)
@@ -228,7 +230,8 @@ func TestPairsAreBounded(t *testing.T) {
 func TestClassCountsRefused(t *testing.T) {
 	c := newClassCounts()
 	for name, err := range map[string]error{
-		"class": c.Predict(5, .5, 1), "negative class": c.Predict(-1, .5, 1), "confidence": c.Predict(1, 1.5, 1), "NaN": c.Predict(1, math.NaN(), 1),
+		"class": c.Predict(5, .5, 1), "negative class": c.Predict(-1, .5, 1), "confidence": c.Predict(1, 1.5, 1),
+		"NaN":    c.Predict(1, math.NaN(), 1),
 		"weight": c.Predict(1, .5, 0), "label": c.Label(1, .5, 5, 1), "negative label": c.Label(1, .5, -1, 1),
 	} {
 		if !errors.Is(err, ErrValue) {
@@ -282,8 +285,8 @@ func testClassCountsAllocateNothing(t *testing.T, k int) {
 	}
 }
 
-// BenchmarkClassCounts is what the class counts add to the update of a row that is predicted and labelled: BenchmarkUpdate
-// with them. The bar is that of all accumulators.
+// BenchmarkClassCounts is what the class counts add to the update of a row that is predicted and labelled:
+// BenchmarkUpdate with them. The bar is that of all accumulators.
 func BenchmarkClassCounts(b *testing.B) {
 	for _, k := range []int{10, 100, 1000} {
 		f := newFreshRows(k, benchBytes)
@@ -319,7 +322,8 @@ func BenchmarkClassCounts(b *testing.B) {
 
 // TestClassCountsSize prints what docs/format.md quotes of a Set's class counts, encoded and in memory.
 func TestClassCountsSize(t *testing.T) {
-	for _, x := range []struct{ k, rows, want int }{{10, 100, 196}, {10, 10_000, 1_058}, {1000, 10_000, 20_898}, {32_000, 10_000, 57_398}} {
+	for _, x := range []struct{ k, rows, want int }{{10, 100, 196}, {10, 10_000, 1_058}, {1000, 10_000, 20_898},
+		{32_000, 10_000, 57_398}} {
 		rng := rand.New(rand.NewPCG(1, 1))
 		c := must(NewClassCounts(x.k))
 		for range x.rows {

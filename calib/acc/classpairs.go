@@ -19,9 +19,10 @@ const (
 // ties. Invariant: a key that is here has been counted from its first row on, and none with a hash above limit is here;
 // where limit is not noLimit at least MaxPairs keys have hashes up to it.
 type pairs struct {
-	keys  []uint64
-	sums  []pairSum // of the keys
-	slots []uint32  // place + 1, open addressing by hash, linear probing; at most half are used, the length is a power of two
+	keys []uint64
+	sums []pairSum // of the keys
+	// place + 1, open addressing by hash, linear probing; at most half are used, the length is a power of two
+	slots []uint32
 	limit uint64
 	least []uint64 // scratch of trim
 }

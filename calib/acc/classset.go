@@ -70,7 +70,8 @@ func (s *Set) checkClasses() error {
 	case c.empty():
 		return fmt.Errorf("an empty part: %w", ErrCorrupt)
 	case c.n > n, c.w > w, c.labelled > labelled, c.labelledW > labelledW:
-		return fmt.Errorf("classes of %d predictions and %d labelled rows in a set of %d and %d: %w", c.n, c.labelled, n, labelled, ErrCorrupt)
+		return fmt.Errorf("classes of %d predictions and %d labelled rows in a set of %d and %d: %w", c.n, c.labelled,
+			n, labelled, ErrCorrupt)
 	}
 	return nil
 }

@@ -75,8 +75,9 @@ type labelledParts struct {
 func NewDecoder() *Decoder {
 	return &Decoder{
 		sets: newSlab[Set](), seen: newSlab[Seen](), labelled: newSlab[labelledParts](),
-		entries: newSlab[entry](), keys: newSlab[uint16](), classKeys: newSlab[uint32](), ints: newSlab[int64](), floats: newSlab[float64](),
-		rows: newSlab[sampled](), scores: newSlab[float32](),
+		entries: newSlab[entry](), keys: newSlab[uint16](), classKeys: newSlab[uint32](), ints: newSlab[int64](),
+		floats: newSlab[float64](),
+		rows:   newSlab[sampled](), scores: newSlab[float32](),
 	}
 }
 

@@ -105,7 +105,8 @@ func setsOf(t *testing.T, r metric.Rows) (blocks, rows *Set) {
 			} else {
 				kernel.LogitRows(one, v, q, r.K, 1)
 			}
-			if err := rows.LabelScaled(one[0], e, z, Truth{int(y), kernel.NLL(one[0], q, int(y), r.Probs), 1, 0, math.NaN()}); err != nil {
+			if err := rows.LabelScaled(one[0], e, z, Truth{int(y), kernel.NLL(one[0], q, int(y), r.Probs), 1, 0,
+				math.NaN()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -137,7 +138,8 @@ func TestStreamEqualsEvalOnEdges(t *testing.T) {
 		}
 	}
 	compareEdges(t, "one row", metric.Rows{K: 15, F32: make([]float32, 15), Labels: []int32{3}})
-	compareEdges(t, "one row of probabilities", metric.Rows{K: 2, F32: []float32{.6, .4}, Labels: []int32{1}, Probs: true})
+	compareEdges(t, "one row of probabilities", metric.Rows{K: 2, F32: []float32{.6, .4}, Labels: []int32{1},
+		Probs: true})
 }
 
 func compareEdges(t *testing.T, what string, r metric.Rows) {
@@ -160,7 +162,8 @@ func compareEdges(t *testing.T, what string, r metric.Rows) {
 		bins := must(l.MSP.Bins(15))
 		for b, got := range bins {
 			if got.N != eval.Bins[b].N || got.N != f64.Bins[b].N || got.SumA != f64.Bins[b].SumA {
-				t.Errorf("%sbin %d: got %d rows, %v right; eval has %d, float64 %d, %v", name, b, got.N, got.SumA, eval.Bins[b].N, f64.Bins[b].N, f64.Bins[b].SumA)
+				t.Errorf("%sbin %d: got %d rows, %v right; eval has %d, float64 %d, %v", name, b, got.N, got.SumA,
+					eval.Bins[b].N, f64.Bins[b].N, f64.Bins[b].SumA)
 			}
 		}
 		for class := range r.K {

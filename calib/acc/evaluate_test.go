@@ -67,7 +67,8 @@ func TestAgreesWithEvaluate(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "aurc by negent", l.NegEnt.AURC(), byEntropy.AURC, cell)
-		if gotN, _ := s.Seen.Total(); gotN != n || math.Abs(s.Seen.MSP.MeanConfidence()-l.Scores.MeanConfidence()) > exact {
+		if gotN, _ := s.Seen.Total(); gotN != n ||
+			math.Abs(s.Seen.MSP.MeanConfidence()-l.Scores.MeanConfidence()) > exact {
 			t.Errorf("seen: %d rows of mean confidence %v", gotN, s.Seen.MSP.MeanConfidence())
 		}
 	}

@@ -21,7 +21,8 @@ func Example() {
 		for y := range 3 {
 			z := []float32{2, 0, float32(pane)}
 			row, _ := kernel.Logits(z, p)
-			err := s.Label(row, p, acc.Truth{Class: y, NLL: kernel.NLL(row, z, y, false), Weight: 1, Served: math.NaN()})
+			err := s.Label(row, p, acc.Truth{Class: y, NLL: kernel.NLL(row, z, y, false), Weight: 1,
+				Served: math.NaN()})
 			if err != nil {
 				panic(err)
 			}

@@ -67,11 +67,13 @@ func TestDecodeMemory(t *testing.T) {
 		b      []byte
 		decode func([]byte) error
 	}{
-		"grid":   {append([]byte{1}, huge...), new(Grid).UnmarshalBinary},
-		"soft":   {append([]byte{1}, 0x90, 0x1c), new(SoftBins).UnmarshalBinary},
-		"class":  {append([]byte{1, 0x80, 0x80, 0x40, 15}, make([]byte, 100)...), new(ClassWise).UnmarshalBinary},
-		"sample": {append(append(append([]byte{1, 1}, huge...), make([]byte, 8)...), huge...), new(Sample).UnmarshalBinary},
-		"set":    {[]byte{1, 0x80, 0x80, 0x40, 15, 15, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 1, 0, 0}, new(Set).UnmarshalBinary},
+		"grid":  {append([]byte{1}, huge...), new(Grid).UnmarshalBinary},
+		"soft":  {append([]byte{1}, 0x90, 0x1c), new(SoftBins).UnmarshalBinary},
+		"class": {append([]byte{1, 0x80, 0x80, 0x40, 15}, make([]byte, 100)...), new(ClassWise).UnmarshalBinary},
+		"sample": {append(append(append([]byte{1, 1}, huge...), make([]byte, 8)...), huge...),
+			new(Sample).UnmarshalBinary},
+		"set": {[]byte{1, 0x80, 0x80, 0x40, 15, 15, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 1,
+			0, 0}, new(Set).UnmarshalBinary},
 	}
 	for name, f := range blobs {
 		var before, after runtime.MemStats

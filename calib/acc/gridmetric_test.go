@@ -45,7 +45,8 @@ func gridCases(t *testing.T) map[string][]obs {
 func realCases(t *testing.T) map[string][]obs {
 	cases := map[string][]obs{}
 	t.Run("read", func(t *testing.T) { // skips alone
-		for file, model := range map[string]string{"c10_chenyaofo19_logits.npz": "mobilenetv2_x1_0", "c100_chenyaofo_logits.npz": "resnet56"} {
+		for file, model := range map[string]string{"c10_chenyaofo19_logits.npz": "mobilenetv2_x1_0",
+			"c100_chenyaofo_logits.npz": "resnet56"} {
 			k := 10
 			if file[:4] == "c100" {
 				k = 100
@@ -106,14 +107,16 @@ func TestGridEqualMassWithinItsBound(t *testing.T) {
 			}
 			bound := boundaryBound(g, ends, float64(len(rows))) + rounding
 			near(t, fmt.Sprintf("%s: ace of %d bins", name, m), metric.ECE(got), metric.ECE(want), bound)
-			// Each bin's gap moves by what it gets; so the L2 norm moves by at most the sum over bins of n_b^-½ times it.
+			// Each bin's gap moves by what it gets; so the L2 norm moves by at most the sum over bins of n_b^-½ times
+			// it.
 			smallest := math.Inf(1)
 			for _, b := range want {
 				if b.W > 0 {
 					smallest = min(smallest, b.W/float64(len(rows)))
 				}
 			}
-			near(t, fmt.Sprintf("%s: ace_l2 of %d bins", name, m), metric.ECEL2(got), metric.ECEL2(want), bound/math.Sqrt(smallest))
+			near(t, fmt.Sprintf("%s: ace_l2 of %d bins", name, m), metric.ECEL2(got), metric.ECEL2(want),
+				bound/math.Sqrt(smallest))
 		}
 	}
 }

@@ -20,7 +20,8 @@ const (
 
 // lagQuarter[q] is 1 ms · 2^(q/4) in ns.
 var lagQuarter = [lagPerOct + 1]float64{
-	lagUnit, lagUnit * math.Sqrt(math.Sqrt2), lagUnit * math.Sqrt2, lagUnit * math.Sqrt2 * math.Sqrt(math.Sqrt2), 2 * lagUnit,
+	lagUnit, lagUnit * math.Sqrt(math.Sqrt2), lagUnit * math.Sqrt2, lagUnit * math.Sqrt2 * math.Sqrt(math.Sqrt2),
+	2 * lagUnit,
 }
 
 // Lag is a histogram of label time minus prediction time, with the exact sum. Rows count once, whatever their weight.

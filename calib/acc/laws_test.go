@@ -239,7 +239,8 @@ func lagRow(rng *rand.Rand) func(*Lag) error {
 }
 
 func randSample(rng *rand.Rand, k int) SampleRow {
-	r := SampleRow{TS: rng.Int64N(3), LabelTS: int64(rng.Uint64()), W: float32(randWeight(rng)), Y: int32(rng.IntN(k)), Z: make([]float32, k)}
+	r := SampleRow{TS: rng.Int64N(3), LabelTS: int64(rng.Uint64()), W: float32(randWeight(rng)), Y: int32(rng.IntN(k)),
+		Z: make([]float32, k)}
 	r.ID[3] = byte(rng.IntN(40)) // equal IDs are common
 	for i := range r.Z {
 		r.Z[i] = float32(rng.NormFloat64())
@@ -291,25 +292,27 @@ func TestLaws(t *testing.T) {
 		})
 	})
 	t.Run("Labelled", func(t *testing.T) {
-		testLaws(t, func() *Labelled { return must(newLabelled(testConfig.normal())) }, func(rng *rand.Rand) func(*Labelled) error {
-			r, p, _ := randRow(rng, testConfig.K)
-			f, w := confidences{r.Conf, randConf(rng), randConf(rng)}, randWeight(rng)
-			row := labelRow{f, 1, 1, w, fix(w), 5, 0.5, r.Arg == 1}
-			sampled := randSample(rng, testConfig.K)
-			return func(l *Labelled) error {
-				if err := l.Sample.Add(sampled); err != nil {
-					return err
+		testLaws(t, func() *Labelled { return must(newLabelled(testConfig.normal())) },
+			func(rng *rand.Rand) func(*Labelled) error {
+				r, p, _ := randRow(rng, testConfig.K)
+				f, w := confidences{r.Conf, randConf(rng), randConf(rng)}, randWeight(rng)
+				row := labelRow{f, 1, 1, w, fix(w), 5, 0.5, r.Arg == 1}
+				sampled := randSample(rng, testConfig.K)
+				return func(l *Labelled) error {
+					if err := l.Sample.Add(sampled); err != nil {
+						return err
+					}
+					return l.add(&row, p, 1)
 				}
-				return l.add(&row, p, 1)
-			}
-		})
+			})
 	})
 }
 
 func TestShape(t *testing.T) {
 	fill := func(s *Set) *Set {
 		r, p, z := randRow(rand.New(rand.NewPCG(1, 1)), s.cfg.K)
-		if err := errors.Join(s.Predict(r, 1), s.Label(r, p, Truth{0, 1, 1, 1, 1}), s.Sample(SampleRow{Z: z})); err != nil {
+		if err := errors.Join(s.Predict(r, 1), s.Label(r, p, Truth{0, 1, 1, 1, 1}),
+			s.Sample(SampleRow{Z: z})); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -321,8 +324,10 @@ func TestShape(t *testing.T) {
 	}
 	base := fill(newSet())
 	others := []*Set{
-		with(func(c *Config) { c.K = 6 }), with(func(c *Config) { c.Bins = 10 }), with(func(c *Config) { c.SoftBins = 10 }),
-		with(func(c *Config) { c.SoftTemperature = 1 }), with(func(c *Config) { c.SampleRows = 11 }), with(func(c *Config) { c.SampleSeed++ }),
+		with(func(c *Config) { c.K = 6 }), with(func(c *Config) { c.Bins = 10 }),
+		with(func(c *Config) { c.SoftBins = 10 }),
+		with(func(c *Config) { c.SoftTemperature = 1 }), with(func(c *Config) { c.SampleRows = 11 }),
+		with(func(c *Config) { c.SampleSeed++ }),
 	}
 	testShape(t, base, others...)
 	for _, o := range others {

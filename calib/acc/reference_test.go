@@ -138,7 +138,8 @@ func TestGridBins(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, b := range want {
-				if got[i].N != b.N || wrong[i].N+correct[i].N != b.N || wrong[i].SumA != 0 || correct[i].SumA != correct[i].W {
+				if got[i].N != b.N || wrong[i].N+correct[i].N != b.N || wrong[i].SumA != 0 ||
+					correct[i].SumA != correct[i].W {
 					t.Fatalf("m = %d, bin %d: got %+v, want %+v", m, i, got[i], b)
 				}
 				tol := fixTol * float64(len(rows))
@@ -232,7 +233,8 @@ func TestSoftBins(t *testing.T) {
 	}{{15, .01}, {15, 1e-4}, {100, .01}, {10, 10}, {1, .01}, {3600, 1e-9}, {20, 1e9}} {
 		rows := randObs(rand.New(rand.NewPCG(5, 6)), 200, true)
 		b := must(NewSoftBins(cfg.m, cfg.t))
-		want := metric.SoftSums{S: make([]float64, cfg.m), UC: make([]float64, cfg.m), UA: make([]float64, cfg.m), UC2: make([]float64, cfg.m)}
+		want := metric.SoftSums{S: make([]float64, cfg.m), UC: make([]float64, cfg.m), UA: make([]float64, cfg.m),
+			UC2: make([]float64, cfg.m)}
 		for _, o := range rows {
 			if err := b.Add(o.c, o.w, o.a); err != nil {
 				t.Fatal(err)
@@ -447,15 +449,18 @@ func TestSample(t *testing.T) {
 			t.Fatalf("row %d: got ts %d z %v, want %d", i, r.TS, r.Z, all[i].ts)
 		}
 	}
-	for _, f := range []struct{ rows, bytes, want int }{{64, 400, 10}, {64, 1, 1}, {64, 0, 64}, {0, 400, 0}, {5, 400, 5}} {
-		if got := must(New(Config{K: 10, SampleRows: f.rows, SampleBytes: f.bytes})).Config().SampleRows; got != f.want {
+	for _, f := range []struct{ rows, bytes, want int }{{64, 400, 10}, {64, 1, 1}, {64, 0, 64}, {0, 400, 0},
+		{5, 400, 5}} {
+		if got := must(New(Config{K: 10, SampleRows: f.rows,
+			SampleBytes: f.bytes})).Config().SampleRows; got != f.want {
 			t.Errorf("%d rows in %d bytes: got %d, want %d", f.rows, f.bytes, got, f.want)
 		}
 	}
 }
 
 func TestFixed(t *testing.T) {
-	for _, x := range []float64{0, 1, .1, 1.0 / 3, 0x1p-33, 3 * 0x1p-33, 0x1p-34, 1<<19 - 0x1p-33, 1 << 19, 1<<31 - 1, 1<<19 - 0x1p-34} {
+	for _, x := range []float64{0, 1, .1, 1.0 / 3, 0x1p-33, 3 * 0x1p-33, 0x1p-34, 1<<19 - 0x1p-33, 1 << 19, 1<<31 - 1,
+		1<<19 - 0x1p-34} {
 		if got, want := fix(x), int64(math.RoundToEven(x*fixOne)); got != want {
 			t.Errorf("fix(%v): got %d, want %d", x, got, want)
 		}

@@ -205,7 +205,8 @@ func (s *Set) scores(r *kernel.Row) (confidences, error) { return confidencesOf(
 func confidencesOf(r *kernel.Row, lnK float64) (confidences, error) {
 	f := confidences{clamp(r.Conf), clamp(r.Margin()), clamp(1 - r.Entropy/lnK)}
 	if !(f.msp >= 0 && f.margin >= 0 && f.negent >= 0) {
-		return f, fmt.Errorf("confidence is %v, margin %v, entropy %v, allowed numbers: %w", r.Conf, r.Margin(), r.Entropy, ErrValue)
+		return f, fmt.Errorf("confidence is %v, margin %v, entropy %v, allowed numbers: %w", r.Conf, r.Margin(),
+			r.Entropy, ErrValue)
 	}
 	return f, nil
 }

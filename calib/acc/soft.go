@@ -57,7 +57,8 @@ func NewSoftBins(m int, t float64) (*SoftBins, error) {
 	padded := fixedpoint.Padded(m)
 	d := 1 / float64(m)
 	ld := float64(d*d) / t
-	b := &SoftBins{m: m, t: t, u: make([]float64, padded), rate: 2 * d / t, first: 0.5 / float64(m), decay: fixedpoint.Exp(-2 * ld), logDecay: ld}
+	b := &SoftBins{m: m, t: t, u: make([]float64, padded), rate: 2 * d / t, first: 0.5 / float64(m),
+		decay: fixedpoint.Exp(-2 * ld), logDecay: ld}
 	b.makeSums(padded)
 	if float64(b.rate*float64(padded)) <= softRange && ld*float64(m*m) <= softRange {
 		b.gauss = make([]float64, padded)
@@ -181,11 +182,13 @@ func (b *SoftBins) weights(c float64) {
 // Sums returns the sums as floating-point numbers, for metric.SBECE and others.
 func (b *SoftBins) Sums() metric.SoftSums {
 	s := metric.SoftSums{
-		W: unfix(b.w), S: make([]float64, b.m), UC: make([]float64, b.m), UA: make([]float64, b.m), UC2: make([]float64, b.m),
+		W: unfix(b.w), S: make([]float64, b.m), UC: make([]float64, b.m), UA: make([]float64, b.m),
+		UC2: make([]float64, b.m),
 	}
 	for j := range b.m {
 		ua := b.sums[softCorrect][j]
-		s.S[j], s.UC[j], s.UA[j], s.UC2[j] = unfix(b.sums[softWrong][j]+ua), unfix(b.sums[softC][j]), unfix(ua), unfix(b.sums[softC2][j])
+		s.S[j], s.UC[j], s.UA[j], s.UC2[j] = unfix(b.sums[softWrong][j]+ua), unfix(b.sums[softC][j]), unfix(ua),
+			unfix(b.sums[softC2][j])
 	}
 	return s
 }

@@ -18,7 +18,8 @@ const (
 func (s *sample) moderate() error {
 	for i, v := range s.z {
 		if math.Abs(v) > maxScore {
-			return fmt.Errorf("fit %s: score %d of fitted row %d: %g, allowed %g..%g", s.method, i%s.k, i/s.k, v, -maxScore, maxScore)
+			return fmt.Errorf("fit %s: score %d of fitted row %d: %g, allowed %g..%g", s.method, i%s.k, i/s.k, v,
+				-maxScore, maxScore)
 		}
 	}
 	return nil

@@ -95,7 +95,8 @@ func two(y []int32) []int32 {
 func TestAwkwardFits(t *testing.T) {
 	for name, c := range awkwardInputs() {
 		for _, m := range everyMethod() {
-			got, r, err := calibrator.Fit(m.Name, calibrator.NewData(c.z, c.k, c.y, c.w), calibrator.Options{Probs: c.probs})
+			got, r, err := calibrator.Fit(m.Name, calibrator.NewData(c.z, c.k, c.y, c.w),
+				calibrator.Options{Probs: c.probs})
 			switch {
 			case err != nil && (c.want == "fine" || got != nil):
 				t.Errorf("%s, %s: %v, %v", m.Name, name, got, err)
@@ -129,7 +130,8 @@ func TestBoundsAreReported(t *testing.T) {
 	for i := range right {
 		right[i] = int32(argmax(z[4*i : 4*i+4]))
 	}
-	for _, name := range []string{"temperature", "ensemble_temperature", "class_temperature", "parameterised_temperature", "temperature+cls"} {
+	for _, name := range []string{"temperature", "ensemble_temperature", "class_temperature",
+		"parameterised_temperature", "temperature+cls"} {
 		_, r, err := calibrator.Fit(name, calibrator.NewData(z, 4, right, nil), opts)
 		if err != nil || !r.OnBound || !strings.Contains(strings.Join(r.Warnings, "; "), "a bound") {
 			t.Errorf("%s: %+v, %v", name, r, err)

@@ -59,7 +59,8 @@ func FitBeta[T kernel.Float](d Data[T], opts Options) (*Beta, Report, error) {
 
 func beta(o outcomes, r *Report) betaParams {
 	n := len(o.c)
-	f := logistic{x: make([]float64, n), x2: make([]float64, n), t: make([]float64, n), w: o.w, keep: [2]bool{true, true}}
+	f := logistic{x: make([]float64, n), x2: make([]float64, n), t: make([]float64, n), w: o.w,
+		keep: [2]bool{true, true}}
 	for i, v := range o.c {
 		f.x[i], f.x2[i] = lnC(v), -lnC(1-v)
 		if o.right[i] {

@@ -22,7 +22,8 @@ func temperature(t testing.TB, v float64) calibrator.Temperature {
 
 // TestConformance holds every calibrator to the contract of the interface.
 func TestConformance(t *testing.T) {
-	rows := [][]float64{{0}, {1, 2, 3}, {80, -80, 0}, {-80, -80}, {3.4e38, -3.4e38, 0}, {math.MaxFloat64, -math.MaxFloat64}}
+	rows := [][]float64{{0}, {1, 2, 3}, {80, -80, 0}, {-80, -80}, {3.4e38, -3.4e38, 0},
+		{math.MaxFloat64, -math.MaxFloat64}}
 	for _, c := range []calibrator.Calibrator{
 		calibrator.Identity{}, temperature(t, 0.05), temperature(t, 1), temperature(t, 2.5), temperature(t, 20),
 	} {
@@ -89,24 +90,37 @@ var badCalibrators = []string{
 	`{"version":1,"method":"platt"}`, `{"version":1,"method":"identity","temperature":1}`,
 	`{"version":1,"method":"temperature"}`, `{"version":1,"method":"temperature","temperature":null}`,
 	`{"version":1,"method":"temperature","temperature":0}`, `{"version":1,"method":"temperature","temperature":21}`,
-	`{"version":1,"method":"temperature","temperature":"1"}`, `{"version":1,"method":"temperature","temperature":1e999}`,
+	`{"version":1,"method":"temperature","temperature":"1"}`,
+	`{"version":1,"method":"temperature","temperature":1e999}`,
 	`{"version":1,"method":"identity","params":{}}`, `{"version":1,"method":"platt","params":null}`,
-	`{"version":1,"method":"platt","params":{"slope":1}}`, `{"version":1,"method":"platt","params":{"slope":1,"intercept":null}}`,
-	`{"version":1,"method":"platt","params":{"slope":1,"intercept":0,"slope":2}}`, `{"version":1,"method":"platt","params":{"slope":1,"Intercept":0}}`,
-	`{"version":1,"method":"platt","params":{"slope":1e7,"intercept":0}}`, `{"version":1,"method":"platt","temperature":1,"params":{"slope":1,"intercept":0}}`,
-	`{"version":1,"method":"beta","params":{"a":-1,"b":0,"m":0}}`, `{"version":1,"method":"isotonic","params":{"x":[0.5,0.5],"v":[0,1]}}`,
-	`{"version":1,"method":"isotonic","params":{"x":[],"v":[]}}`, `{"version":1,"method":"histogram","params":{"edges":[0,1],"values":[2]}}`,
+	`{"version":1,"method":"platt","params":{"slope":1}}`,
+	`{"version":1,"method":"platt","params":{"slope":1,"intercept":null}}`,
+	`{"version":1,"method":"platt","params":{"slope":1,"intercept":0,"slope":2}}`,
+	`{"version":1,"method":"platt","params":{"slope":1,"Intercept":0}}`,
+	`{"version":1,"method":"platt","params":{"slope":1e7,"intercept":0}}`,
+	`{"version":1,"method":"platt","temperature":1,"params":{"slope":1,"intercept":0}}`,
+	`{"version":1,"method":"beta","params":{"a":-1,"b":0,"m":0}}`,
+	`{"version":1,"method":"isotonic","params":{"x":[0.5,0.5],"v":[0,1]}}`,
+	`{"version":1,"method":"isotonic","params":{"x":[],"v":[]}}`,
+	`{"version":1,"method":"histogram","params":{"edges":[0,1],"values":[2]}}`,
 	`{"version":1,"method":"scaling_binning","params":{"slope":1,"intercept":0,"edges":[0,1],"values":[]}}`,
-	`{"version":1,"method":"vector","params":{"w":[1],"b":[0]}}`, `{"version":1,"method":"vector","params":{"w":[1,1],"b":[0]}}`,
+	`{"version":1,"method":"vector","params":{"w":[1],"b":[0]}}`,
+	`{"version":1,"method":"vector","params":{"w":[1,1],"b":[0]}}`,
 	`{"version":1,"method":"ensemble_temperature","params":{"temperature":2,"weights":[0.5,0.5,0.5]}}`,
 	`{"version":1,"method":"ensemble_temperature","params":{"temperature":2,"weights":[1,0]}}`,
 	`{"version":1,"method":"class_temperature","params":{"temperatures":[1,0]}}`,
-	`{"version":1,"method":"matrix","params":{"w":[1,0,0],"b":[0,0]}}`, `{"version":1,"method":"dirichlet","params":{"w":[],"b":[]}}`,
-	`{"version":1,"method":"parameterised_temperature","params":{"classes":3,"top":4,"hidden":1,"w1":[0,0,0],"b1":[0],"w2":[0],"b2":[0],"w3":[0],"b3":0}}`,
-	`{"version":1,"method":"parameterised_temperature","params":{"classes":3,"top":2,"hidden":1,"w1":[0,0],"b1":[0],"w2":[0],"b2":[0],"w3":[0],"b3":0}}`,
-	`{"version":1,"method":"parameterised_temperature","params":{"classes":3,"top":2,"hidden":1000000000,"w1":[],"b1":[],"w2":[],"b2":[],"w3":[],"b3":0}}`,
-	`{"version":1,"method":"parameterised_temperature","params":{"classes":1000000000,"top":0,"hidden":1,"w1":[0],"b1":[0],"w2":[0],"b2":[0],"w3":[0],"b3":1e7}}`,
-	`{"version":1,"method":"identity","extra":0}`, `{"version":1,"method":"identity"} {}`, `{"version":1,"method":"identity"}x`,
+	`{"version":1,"method":"matrix","params":{"w":[1,0,0],"b":[0,0]}}`,
+	`{"version":1,"method":"dirichlet","params":{"w":[],"b":[]}}`,
+	`{"version":1,"method":"parameterised_temperature","params":{"classes":3,"top":4,"hidden":1,"w1":[0,0,0],` +
+		`"b1":[0],"w2":[0],"b2":[0],"w3":[0],"b3":0}}`,
+	`{"version":1,"method":"parameterised_temperature","params":{"classes":3,"top":2,"hidden":1,"w1":[0,0],"b1":[0],` +
+		`"w2":[0],"b2":[0],"w3":[0],"b3":0}}`,
+	`{"version":1,"method":"parameterised_temperature","params":{"classes":3,"top":2,"hidden":1000000000,"w1":[],` +
+		`"b1":[],"w2":[],"b2":[],"w3":[],"b3":0}}`,
+	`{"version":1,"method":"parameterised_temperature","params":{"classes":1000000000,"top":0,"hidden":1,"w1":[0],` +
+		`"b1":[0],"w2":[0],"b2":[0],"w3":[0],"b3":1e7}}`,
+	`{"version":1,"method":"identity","extra":0}`, `{"version":1,"method":"identity"} {}`,
+	`{"version":1,"method":"identity"}x`,
 }
 
 func TestDecodeIsStrict(t *testing.T) {

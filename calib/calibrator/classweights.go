@@ -87,7 +87,8 @@ func (c *ClassWeights) Describe() string {
 	if c.p.Base.Calibrator == nil {
 		return "class weights, not made"
 	}
-	return fmt.Sprintf("class weights %s for shares of classes that have moved (the class on top may change), on %s", span(c.p.Weights), c.p.Base.Describe())
+	return fmt.Sprintf("class weights %s for shares of classes that have moved (the class on top may change), on %s",
+		span(c.p.Weights), c.p.Base.Describe())
 }
 
 func (c *ClassWeights) params() any { return &c.p }

@@ -11,8 +11,8 @@ import (
 	"github.com/plumbline/plumbline/calib/calibrator"
 )
 
-// TestClassWeights: probabilities are the softmax of ln q + ln w, whatever factor the weights share; on top of itself weights
-// multiply; the encoding reads back bit for bit.
+// TestClassWeights: probabilities are the softmax of ln q + ln w, whatever factor the weights share; on top of itself
+// weights multiply; the encoding reads back bit for bit.
 func TestClassWeights(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	base, err := calibrator.NewTemperature(1.7)
@@ -85,7 +85,8 @@ func top(p []float64) (at int) {
 }
 
 func TestClassWeightsRefused(t *testing.T) {
-	for name, w := range map[string][]float64{"one": {1}, "zero": {0, 1}, "negative": {-1, 3}, "NaN": {math.NaN(), 1}, "infinite": {math.Inf(1), 1}} {
+	for name, w := range map[string][]float64{"one": {1}, "zero": {0, 1}, "negative": {-1, 3}, "NaN": {math.NaN(), 1},
+		"infinite": {math.Inf(1), 1}} {
 		if _, err := calibrator.NewClassWeights(calibrator.Identity{}, w); err == nil {
 			t.Errorf("%s: weights %v are taken", name, w)
 		}
@@ -96,12 +97,15 @@ func TestClassWeightsRefused(t *testing.T) {
 	inside := func(base string) string {
 		return `{"version":1,"method":"class_weights","params":{"weights":[1,1],"base":` + base + `}}`
 	}
-	metacal := `{"version":1,"method":"metacal","params":{"constraint":"accuracy","target":0.9,"threshold":0.5,"base":{"version":1,"method":"identity"}}}`
+	metacal := `{"version":1,"method":"metacal","params":{"constraint":"accuracy","target":0.9,"threshold":0.5,` +
+		`"base":{"version":1,"method":"identity"}}}`
 	for name, text := range map[string]string{
-		"in itself": inside(inside(`{"version":1,"method":"identity"}`)), "meta-cal": inside(metacal), "null": inside("null"),
-		"another K":   inside(`{"version":1,"method":"class_temperature","params":{"temperatures":[1,1,1]}}`),
-		"in meta-cal": strings.Replace(metacal, `{"version":1,"method":"identity"}`, inside(`{"version":1,"method":"identity"}`), 1),
-		"deep":        strings.Repeat(`{"version":1,"method":"class_weights","params":{"weights":[1,1],"base":`, 200),
+		"in itself": inside(inside(`{"version":1,"method":"identity"}`)), "meta-cal": inside(metacal),
+		"null":      inside("null"),
+		"another K": inside(`{"version":1,"method":"class_temperature","params":{"temperatures":[1,1,1]}}`),
+		"in meta-cal": strings.Replace(metacal, `{"version":1,"method":"identity"}`,
+			inside(`{"version":1,"method":"identity"}`), 1),
+		"deep": strings.Repeat(`{"version":1,"method":"class_weights","params":{"weights":[1,1],"base":`, 200),
 	} {
 		if _, err := calibrator.Decode([]byte(text)); !errors.Is(err, calibrator.ErrFormat) {
 			t.Errorf("%s: error %v, want ErrFormat", name, err)

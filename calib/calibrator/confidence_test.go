@@ -36,7 +36,8 @@ func TestGroupsAgainstMaps(t *testing.T) {
 			want[v] = g
 		}
 		got := o.groups()
-		if len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b group) int { return int(math.Copysign(1, a.c-b.c)) }) {
+		ascending := func(a, b group) int { return int(math.Copysign(1, a.c-b.c)) }
+		if len(got) != len(want) || !slices.IsSortedFunc(got, ascending) {
 			t.Fatalf("%d groups, want %d in ascending order", len(got), len(want))
 		}
 		for _, g := range got {
@@ -119,7 +120,8 @@ func TestConfidenceFitsAreTheLogitFits(t *testing.T) {
 			t.Fatal(err1, err2, rows)
 		}
 		for v := range 1001 {
-			if got, want := a.Map(float64(v)/1000), b.Map(float64(v)/1000); math.Float64bits(got) != math.Float64bits(want) {
+			if got, want := a.Map(float64(v)/1000),
+				b.Map(float64(v)/1000); math.Float64bits(got) != math.Float64bits(want) {
 				t.Fatalf("%s: Map(%d/1000) = %g on confidences, %g on logits", a.Method(), v, got, want)
 			}
 		}
@@ -140,15 +142,24 @@ func TestConfidenceErrors(t *testing.T) {
 		"below":  func() error { _, _, err := FitPlattConfidence([]float64{0.5, -1e-9}, yes, nil); return err },
 		"none":   func() error { _, _, err := FitIsotonicConfidence(nil, nil, nil); return err },
 		"length": func() error { _, _, err := FitIsotonicConfidence([]float64{1}, yes, nil); return err },
-		"weight": func() error { _, _, err := FitIsotonicConfidence([]float64{1, 1}, yes, []float64{1, -1}); return err },
-		"zero":   func() error { _, _, err := FitIsotonicConfidence([]float64{1, 1}, yes, []float64{0, 0}); return err },
+		"weight": func() error {
+			_, _, err := FitIsotonicConfidence([]float64{1, 1}, yes,
+				[]float64{1, -1})
+			return err
+		},
+		"zero": func() error {
+			_, _, err := FitIsotonicConfidence([]float64{1, 1}, yes,
+				[]float64{0, 0})
+			return err
+		},
 	} {
 		if f() == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
 	one := []float64{1, 1}
-	if _, r, err := FitPlattConfidence(one, []bool{true, true}, nil); err != nil || len(r.Warnings) == 0 || r.Classes != 1 {
+	if _, r, err := FitPlattConfidence(one, []bool{true, true}, nil); err != nil || len(r.Warnings) == 0 ||
+		r.Classes != 1 {
 		t.Errorf("all right: %+v, %v", r, err)
 	}
 }
@@ -181,7 +192,8 @@ func TestLogisticIsTheMinimum(t *testing.T) {
 			}
 		}
 	}
-	for name, keep := range map[string][2]bool{"both": {true, true}, "a": {true, false}, "b": {false, true}, "neither": {}} {
+	for name, keep := range map[string][2]bool{"both": {true, true}, "a": {true, false}, "b": {false, true},
+		"neither": {}} {
 		f.keep = keep
 		got, _, ok := f.fit([3]float64{})
 		end := f.at(got)

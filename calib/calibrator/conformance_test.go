@@ -29,7 +29,8 @@ func everyMethod() []calibrator.Method {
 var hostile = [][]float64{
 	{80, -80, 0, 1}, {-80, -80, -80, -80}, {80, 80, 80, 80}, {0, 0, 0, 0}, {1, 1, 0, 0}, {80, 80, -80, -80},
 	{1, 2, 3, 4}, {1, 2, 3, 4}, {-80, 80, -80, 80}, {1e-300, 0, -1e-300, 0}, {0, math.Inf(-1), 1, 2},
-	{1e300, -1e300, 0, 1}, {math.MaxFloat64, -math.MaxFloat64, 0, 0}, {3e38, 3e38, -3e38, 0}, {1, 1 - 0x1p-53, 1 - 0x1p-52, 0},
+	{1e300, -1e300, 0, 1}, {math.MaxFloat64, -math.MaxFloat64, 0, 0}, {3e38, 3e38, -3e38, 0},
+	{1, 1 - 0x1p-53, 1 - 0x1p-52, 0},
 }
 
 func TestMethodsAreDescribed(t *testing.T) {
@@ -39,7 +40,8 @@ func TestMethodsAreDescribed(t *testing.T) {
 			t.Errorf("%s is listed twice", m.Name)
 		}
 		seen[m.Name] = true
-		if m.Title == "" || m.Name != "identity" && m.Reference == "" || m.MinRows < 1 || m.Parameters == nil || m.Parameters(10) < 0 {
+		if m.Title == "" || m.Name != "identity" && m.Reference == "" || m.MinRows < 1 || m.Parameters == nil ||
+			m.Parameters(10) < 0 {
 			t.Errorf("%+v lacks something", m)
 		}
 		if m.KeepsRanking && !m.KeepsArgmax {
@@ -53,7 +55,8 @@ func TestMethodsAreDescribed(t *testing.T) {
 		if _, err := calibrator.Lookup(name); err == nil {
 			t.Errorf("lookup %q: no error", name)
 		}
-		if c, _, err := calibrator.Fit(name, calibrator.NewData([]float64{1, 0}, 2, []int32{0}, nil), opts); err == nil || c != nil {
+		if c, _, err := calibrator.Fit(name, calibrator.NewData([]float64{1, 0}, 2, []int32{0}, nil),
+			opts); err == nil || c != nil {
 			t.Errorf("fit %q: %v, %v", name, c, err)
 		}
 	}
@@ -69,7 +72,8 @@ func TestEveryMethodConforms(t *testing.T) {
 	}
 	for _, m := range everyMethod() {
 		t.Run(m.Name, func(t *testing.T) {
-			keepZ, keepY, keepW := append([]float64(nil), z...), append([]int32(nil), y...), append([]float64(nil), w...)
+			keepZ, keepY, keepW := append([]float64(nil), z...), append([]int32(nil), y...),
+				append([]float64(nil), w...)
 			c, r, err := calibrator.Fit(m.Name, calibrator.NewData(z, 4, y, w), opts)
 			if err != nil || !r.Converged || r.Rows != 400 || r.Classes != 4 {
 				t.Fatalf("%+v, %v", r, err)
@@ -251,13 +255,16 @@ func TestApplyRowsRefuses(t *testing.T) {
 	}
 	// A bad row does not stop the others; probabilities with a zero are fine.
 	p := make([]float64, 8)
-	if err := calibrator.ApplyRows(c, p, []float32{0.25, 0.75, 0.9, 0.9, 1, 0, float32(math.NaN()), 1}, 2, true); err != nil {
+	if err := calibrator.ApplyRows(c, p, []float32{0.25, 0.75, 0.9, 0.9, 1, 0, float32(math.NaN()), 1}, 2,
+		true); err != nil {
 		t.Fatal(err)
 	}
-	if math.Abs(p[0]-0.25) > 1e-12 || !math.IsNaN(p[2]) || !math.IsNaN(p[3]) || p[4] != 1 || !(p[5] < 1e-40) || !math.IsNaN(p[6]) {
+	if math.Abs(p[0]-0.25) > 1e-12 || !math.IsNaN(p[2]) || !math.IsNaN(p[3]) || p[4] != 1 || !(p[5] < 1e-40) ||
+		!math.IsNaN(p[6]) {
 		t.Errorf("got %v", p)
 	}
-	if err := calibrator.ApplyRows(c, p, []float64{1, 0, math.Inf(-1), 0, math.NaN(), 0, math.Inf(1), 0}, 2, false); err != nil ||
+	if err := calibrator.ApplyRows(c, p, []float64{1, 0, math.Inf(-1), 0, math.NaN(), 0, math.Inf(1), 0}, 2,
+		false); err != nil ||
 		!(p[0] > p[1]) || !math.IsNaN(p[3]) || !math.IsNaN(p[5]) || !math.IsNaN(p[7]) {
 		t.Errorf("got %v, %v", p, err)
 	}
@@ -294,7 +301,8 @@ func TestTemperRowsAgainstApply(t *testing.T) {
 					}
 					v := float64(got[i+j])
 					if math.IsNaN(v) != bad || !bad && (math.Abs(v-want) > 1.1e-6*want+1e-36 || wide[i+j] != want) {
-						t.Fatalf("%s, K %d, row %d, class %d: got %g, %g, want %g", c.Describe(), k, i/k, j, v, wide[i+j], want)
+						t.Fatalf("%s, K %d, row %d, class %d: got %g, %g, want %g", c.Describe(), k, i/k, j, v,
+							wide[i+j], want)
 					}
 				}
 			}

@@ -18,7 +18,8 @@ func (c *Ensemble) Describe() string {
 	if len(w) != 3 {
 		return "ensemble temperature scaling, not made"
 	}
-	return fmt.Sprintf("ensemble temperature scaling, T = %.4g, weights %.3f scaled, %.3f as it is, %.3f uniform", c.p.T, w[0], w[1], w[2])
+	return fmt.Sprintf("ensemble temperature scaling, T = %.4g, weights %.3f scaled, %.3f as it is, %.3f uniform",
+		c.p.T, w[0], w[1], w[2])
 }
 
 // Describe implements Calibrator.
@@ -73,7 +74,8 @@ func (c *Histogram) Describe() string {
 
 // Describe implements Calibrator.
 func (c *ScalingBinning) Describe() string {
-	return fmt.Sprintf("scaling-binning of the top class, slope %.4g, intercept %.4g, %d bins", c.p.Slope, c.p.Intercept, len(c.p.Values))
+	return fmt.Sprintf("scaling-binning of the top class, slope %.4g, intercept %.4g, %d bins", c.p.Slope,
+		c.p.Intercept, len(c.p.Values))
 }
 
 // span is "least to greatest" of a list.

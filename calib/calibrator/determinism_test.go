@@ -36,7 +36,8 @@ func TestFitsDoNotDependOnProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	for _, method := range []string{
-		"temperature", "temperature_sbece", "ensemble_temperature", "class_temperature", "vector", "matrix", "dirichlet",
+		"temperature", "temperature_sbece", "ensemble_temperature", "class_temperature", "vector", "matrix",
+		"dirichlet",
 		"platt", "beta", "isotonic", "histogram", "scaling_binning",
 	} {
 		runtime.GOMAXPROCS(1)

@@ -13,7 +13,8 @@ var (
 )
 
 func ExampleFit() {
-	c, report, err := calibrator.Fit("temperature", calibrator.NewData(exampleZ, 2, exampleY, nil), calibrator.Options{})
+	c, report, err := calibrator.Fit("temperature", calibrator.NewData(exampleZ, 2, exampleY, nil),
+		calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,7 +25,8 @@ func ExampleFit() {
 	c.Apply(p, []float64{4, 0})
 	fmt.Printf("%.2f\n", p)
 
-	_, _, err = calibrator.Fit("temperature", calibrator.NewData(exampleZ, 2, []int32{0, 0, 2, 0, 0, 0, 0, 0}, nil), calibrator.Options{})
+	_, _, err = calibrator.Fit("temperature", calibrator.NewData(exampleZ, 2, []int32{0, 0, 2, 0, 0, 0, 0, 0}, nil),
+		calibrator.Options{})
 	fmt.Println(err)
 	// Output:
 	// temperature scaling, T = 3.641
@@ -34,7 +36,8 @@ func ExampleFit() {
 }
 
 func ExampleFit_lossScaling() {
-	c, report, err := calibrator.Fit("temperature+cls", calibrator.NewData(exampleZ, 2, exampleY, nil), calibrator.Options{})
+	c, report, err := calibrator.Fit("temperature+cls", calibrator.NewData(exampleZ, 2, exampleY, nil),
+		calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,13 +68,13 @@ func ExampleApplyRows() {
 func ExampleMethods() {
 	for _, m := range calibrator.Methods() {
 		if m.KeepsArgmax && m.Scalable {
-			fmt.Printf("%s: %s (%s), %d parameters for 10 classes\n", m.Name, m.Title, m.Reference, m.Parameters(10))
+			fmt.Printf("%s (%s), %d parameters\n", m.Title, m.Reference, m.Parameters(10))
 		}
 	}
 	// Output:
-	// temperature: temperature scaling (Guo et al., ICML 2017), 1 parameters for 10 classes
-	// ensemble_temperature: ensemble temperature scaling (Zhang, Kailkhura, Han, ICML 2020), 3 parameters for 10 classes
-	// parameterised_temperature: parameterised temperature scaling (Tomani, Cremers, Buettner, ECCV 2022), 86 parameters for 10 classes
+	// temperature scaling (Guo et al., ICML 2017), 1 parameters
+	// ensemble temperature scaling (Zhang, Kailkhura, Han, ICML 2020), 3 parameters
+	// parameterised temperature scaling (Tomani, Cremers, Buettner, ECCV 2022), 86 parameters
 }
 
 func ExampleFitTemperature() {

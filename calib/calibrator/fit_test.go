@@ -182,13 +182,15 @@ func TestFitSaturatedRowsDoNotStopIt(t *testing.T) {
 	for i := range z {
 		z[i] *= 4
 	}
-	if got, r, _ = calibrator.FitTemperature(calibrator.NewData(z, 2, []int32{0, 0, 0, 0}, nil), calibrator.Options{}); !r.OnBound || got.T() != calibrator.MaxTemperature {
+	if got, r, _ = calibrator.FitTemperature(calibrator.NewData(z, 2, []int32{0, 0, 0, 0}, nil),
+		calibrator.Options{}); !r.OnBound || got.T() != calibrator.MaxTemperature {
 		t.Errorf("got T %g, %+v; want the upper bound", got.T(), r)
 	}
 }
 
 func TestFitFlat(t *testing.T) {
-	got, r, err := calibrator.FitTemperature(calibrator.NewData(make([]float32, 12), 3, []int32{0, 1, 2, 0}, nil), calibrator.Options{})
+	got, r, err := calibrator.FitTemperature(calibrator.NewData(make([]float32, 12), 3, []int32{0, 1, 2, 0}, nil),
+		calibrator.Options{})
 	if err != nil || !r.Flat || r.OnBound || math.Abs(got.T()-1) > 0 {
 		t.Errorf("got T %g, %+v, %v; want 1, flat", got.T(), r, err)
 	}
@@ -206,7 +208,8 @@ func TestFitProbabilities(t *testing.T) {
 		t.Errorf("got T %.9f, %v; want %.9f", got.T(), err, want.T())
 	}
 	// A label of probability zero is finite: float32's smallest value.
-	_, r, err := calibrator.FitTemperature(calibrator.NewData([]float32{1, 0, .5, .5, .75, .25}, 2, []int32{1, 0, 0}, nil), calibrator.Options{Probs: true})
+	_, r, err := calibrator.FitTemperature(calibrator.NewData([]float32{1, 0, .5, .5, .75, .25}, 2, []int32{1, 0, 0},
+		nil), calibrator.Options{Probs: true})
 	if err != nil || math.IsInf(r.NLLBefore, 0) || math.IsNaN(r.NLLAfter) {
 		t.Errorf("zero probability: %+v, %v", r, err)
 	}

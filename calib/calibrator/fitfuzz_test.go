@@ -9,7 +9,8 @@ import (
 
 // fuzzScores are what most bytes stand for; the highest take eight bytes of their own, any float64.
 var fuzzScores = []float64{
-	0, math.Copysign(0, -1), 1, -1, .5, .25, 1. / 3, 2. / 3, .2, 80, -80, 1e4, -1e5, 1e30, math.MaxFloat32, 1 - 0x1p-53, 0x1p-1074,
+	0, math.Copysign(0, -1), 1, -1, .5, .25, 1. / 3, 2. / 3, .2, 80, -80, 1e4, -1e5, 1e30, math.MaxFloat32, 1 - 0x1p-53,
+	0x1p-1074,
 	1e-30, 745, -746, .1, .9, .01, .99, 3, -4, math.MaxFloat64, -math.MaxFloat64, math.NaN(), math.Inf(1), 1e-9, 2,
 }
 

@@ -140,7 +140,8 @@ func TestFitFloat32Bounds(t *testing.T) {
 	}
 	f(calibrator.MaxTemperature)
 	clear(z)
-	if _, r, err := calibrator.FitTemperature(calibrator.NewData(z, 10, y, nil), calibrator.Options{}); err != nil || !r.Flat {
+	if _, r, err := calibrator.FitTemperature(calibrator.NewData(z, 10, y, nil), calibrator.Options{}); err != nil ||
+		!r.Flat {
 		t.Errorf("equal scores: got %+v, %v, want flat", r, err)
 	}
 }
@@ -152,7 +153,8 @@ func TestFitFloat32Errors(t *testing.T) {
 		return err
 	}
 	z[123_456] = float32(math.NaN())
-	if err := narrow(); err == nil || err.Error() != "fit temperature: row 12345: score 6 is NaN, allowed are finite values" {
+	if err := narrow(); err == nil ||
+		err.Error() != "fit temperature: row 12345: score 6 is NaN, allowed are finite values" {
 		t.Errorf("NaN: got %v", err)
 	}
 	z[123_456], y[7] = 0, 10
@@ -217,7 +219,8 @@ func BenchmarkFitTemperature(b *testing.B) {
 			var r calibrator.FitReport
 			for b.Loop() {
 				var err error
-				if _, r, err = calibrator.FitTemperature(calibrator.NewData(z, c.k, y, nil), calibrator.Options{}); err != nil {
+				if _, r, err = calibrator.FitTemperature(calibrator.NewData(z, c.k, y, nil),
+					calibrator.Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

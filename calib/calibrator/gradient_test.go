@@ -124,7 +124,8 @@ func TestSBECEIsTheGlobalMinimum(t *testing.T) {
 				t.Errorf("%+v: T %.4f: %.9f, fit T %.4f %.9f", set, math.Exp(u), v, c.T(), got)
 			}
 			if set.Temperature > 1e-3 && v <= got+r.SBECE.Error && !inside(math.Exp(u)) {
-				t.Errorf("%+v: T %.4f has %.6f, within %.2g of the least, but lies outside %+v", set, math.Exp(u), v, r.SBECE.Error, *r.SBECE)
+				t.Errorf("%+v: T %.4f has %.6f, within %.2g of the least, but lies outside %+v", set, math.Exp(u), v,
+					r.SBECE.Error, *r.SBECE)
 			}
 		}
 		for _, m := range r.SBECE.Minima {

@@ -42,7 +42,8 @@ func (b binParams) at(conf float64) float64 {
 func (b binParams) check() error {
 	m := len(b.Values)
 	if m < 1 || m > maxBins || len(b.Edges) != m+1 || b.Edges[0] != 0 || b.Edges[m] != 1 {
-		return fmt.Errorf("edges, values: %d, %d, allowed are M+1 edges from 0 to 1 for M values, M 1..%d", len(b.Edges), m, maxBins)
+		return fmt.Errorf("edges, values: %d, %d, allowed are M+1 edges from 0 to 1 for M values, M 1..%d",
+			len(b.Edges), m, maxBins)
 	}
 	for j := range m {
 		if !(b.Edges[j+1] > b.Edges[j]) {

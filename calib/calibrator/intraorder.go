@@ -110,7 +110,8 @@ func (c *IntraOrderPreserving) params() any { return &c.p }
 func (c *IntraOrderPreserving) check() error {
 	g := c.p.Knots
 	if len(g) < 1 || len(g) > maxOrderKnots || len(g) != len(c.p.Slopes) {
-		return fmt.Errorf("knots, slopes: %d and %d, allowed are lists of one length in 1..%d", len(g), len(c.p.Slopes), maxOrderKnots)
+		return fmt.Errorf("knots, slopes: %d and %d, allowed are lists of one length in 1..%d", len(g), len(c.p.Slopes),
+			maxOrderKnots)
 	}
 	if g[0] != 0 {
 		return fmt.Errorf("knots 0: %g, allowed is 0", g[0])

@@ -38,7 +38,8 @@ func rankingKept(z, p []float64) (a, b int, ok bool) {
 // wavyOrder is a function whose slope rises and falls between its knots.
 func wavyOrder(t *testing.T) calibrator.Calibrator {
 	t.Helper()
-	c, err := calibrator.Decode([]byte(`{"version":1,"method":"intra_order_preserving","params":{"knots":[0,0.3,1,2.5,7],"slopes":[0.06,19,0.3,0.31,4]}}`))
+	c, err := calibrator.Decode([]byte(`{"version":1,"method":"intra_order_preserving","params":{"knots":[0,0.3,1,` +
+		`2.5,7],"slopes":[0.06,19,0.3,0.31,4]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,14 +187,17 @@ func TestIntraOrderOnRealLogits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, r, err := calibrator.FitIntraOrderPreserving(calibrator.NewData(fitZ, k, fitY, nil), calibrator.Options{})
+			c, r, err := calibrator.FitIntraOrderPreserving(calibrator.NewData(fitZ, k, fitY, nil),
+				calibrator.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			acc0, nll0, ece0 := score(ts, testZ, k, testY)
 			acc, nll, ece := score(c, testZ, k, testY)
-			t.Logf("%s, %d rows: T %.3f NLL %.4f ECE %.4f; intra-order NLL %.4f ECE %.4f, fitted %.5f from %.5f, %d evaluations, slopes %.3f at %.2f %v",
-				set.scores, to-from, ts.T(), nll0, ece0, nll, ece, r.NLLAfter, tr.NLLAfter, r.Iterations, c.Slopes(), c.Knots(), r.Warnings)
+			t.Logf("%s, %d rows: T %.3f NLL %.4f ECE %.4f; intra-order NLL %.4f ECE %.4f, fitted %.5f from %.5f, %d "+
+				"evaluations, slopes %.3f at %.2f %v",
+				set.scores, to-from, ts.T(), nll0, ece0, nll, ece, r.NLLAfter, tr.NLLAfter, r.Iterations, c.Slopes(),
+				c.Knots(), r.Warnings)
 			if acc != acc0 {
 				t.Errorf("%s: accuracy %g, identity %g", set.scores, acc, acc0)
 			}

@@ -105,7 +105,8 @@ func TestGapKnots(t *testing.T) {
 			t.Errorf("piece %d has %.4f, want %.4f", j, m/total, want)
 		}
 	}
-	if flat := (&sample{n: 1, k: 2, z: []float64{3, 3}, y: []int32{0}, w: []float64{1}, total: 1}).gapKnots(1); len(flat) != 1 {
+	if flat := (&sample{n: 1, k: 2, z: []float64{3, 3}, y: []int32{0}, w: []float64{1},
+		total: 1}).gapKnots(1); len(flat) != 1 {
 		t.Errorf("equal scores gave the knots %v, want 0 alone", flat)
 	}
 }

@@ -171,10 +171,12 @@ func (f *scaledFit) finished(c Calibrator, r Report, out LossScalingReport, w []
 	r.NLLBefore, r.NLLAfter = f.nll(Identity{}), f.nll(c)
 	r.Converged = r.Converged && out.Converged
 	if present < f.k {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d classes have no rows and take no part in loss scaling", f.k-present))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d classes have no rows and take no part in loss scaling",
+			f.k-present))
 	}
 	if !out.Converged {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("loss scaling: weights and fit do not agree after %d rounds", out.Rounds))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("loss scaling: weights and fit do not agree after %d rounds",
+			out.Rounds))
 	}
 	r.LossScaling = &out
 	return r

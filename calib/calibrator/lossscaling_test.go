@@ -62,9 +62,11 @@ func plainWeights(s *sample, c Calibrator, alpha, beta float64, printed bool) []
 // of the fitted calibrator, and that the calibrator is the fit under those weights.
 func TestLossScalingIsAFixedPoint(t *testing.T) {
 	s := uneven(t)
-	for _, method := range []string{"temperature", "ensemble_temperature", "class_temperature", "parameterised_temperature"} {
+	for _, method := range []string{"temperature", "ensemble_temperature", "class_temperature",
+		"parameterised_temperature"} {
 		for _, printed := range []bool{false, true} {
-			c, r, err := Fit(method+Suffix, NewData(s.z, s.k, s.y, s.w), Options{LossScaling: LossScaling{Printed: printed}})
+			c, r, err := Fit(method+Suffix, NewData(s.z, s.k, s.y, s.w),
+				Options{LossScaling: LossScaling{Printed: printed}})
 			if err != nil || !r.Converged || r.LossScaling == nil {
 				t.Errorf("%s: %+v, %v", method, r, err)
 				continue
@@ -85,7 +87,8 @@ func TestLossScalingIsAFixedPoint(t *testing.T) {
 			equal := l.DeviationAfter <= lossesAgree*r.NLLAfter // the weights jump there
 			for k := range want {
 				if !equal && math.Abs(l.Weights[k]-want[k]) > 2*weightsAgree {
-					t.Errorf("%s, printed %v: weights %.6f, those of the calibrator %.6f", method, printed, l.Weights, want)
+					t.Errorf("%s, printed %v: weights %.6f, those of the calibrator %.6f", method, printed, l.Weights,
+						want)
 					break
 				}
 			}
@@ -147,7 +150,8 @@ func TestLossScalingChoice(t *testing.T) {
 				best = min(best, value(alpha, beta))
 			}
 		}
-		if v := value(got.Alpha, got.Beta); v > best+1e-4 || set.Alpha != 0 && got.Alpha != set.Alpha || set.Beta != 0 && got.Beta != set.Beta {
+		if v := value(got.Alpha, got.Beta); v > best+1e-4 || set.Alpha != 0 && got.Alpha != set.Alpha ||
+			set.Beta != 0 && got.Beta != set.Beta {
 			t.Errorf("%+v: α %g, β %g with %g, grid %g", set, got.Alpha, got.Beta, v, best)
 		}
 	}
@@ -163,7 +167,8 @@ func TestLossScalingOfAwkwardClasses(t *testing.T) {
 	if err != nil || r.LossScaling.Weights[2] != 0 || !strings.Contains(strings.Join(r.Warnings, " "), "no rows") {
 		t.Errorf("an absent class: %v, %+v, %v", c, r, err)
 	}
-	if _, r, err = Fit("temperature+cls", NewData(s.z, s.k, one, s.w), Options{}); err != nil || len(r.Warnings) == 0 || !r.LossScaling.Converged {
+	if _, r, err = Fit("temperature+cls", NewData(s.z, s.k, one, s.w), Options{}); err != nil || len(r.Warnings) == 0 ||
+		!r.LossScaling.Converged {
 		t.Errorf("one class: %+v, %v", r, err)
 	}
 	if !reflect.DeepEqual(r.LossScaling.Weights, []float64{1, 0, 0}) {
@@ -185,11 +190,13 @@ func TestLossScalingOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byOption, _, err := Fit("class_temperature", NewData(s.z, s.k, s.y, s.w), Options{LossScaling: LossScaling{On: true}})
+	byOption, _, err := Fit("class_temperature", NewData(s.z, s.k, s.y, s.w),
+		Options{LossScaling: LossScaling{On: true}})
 	if err != nil || !reflect.DeepEqual(byName, byOption) {
 		t.Errorf("by name %v, by option %v, %v", byName, byOption, err)
 	}
-	for _, bad := range []LossScaling{{Alpha: 0.05}, {Alpha: 2}, {Alpha: math.NaN()}, {Beta: 1}, {Beta: 3}, {Beta: math.NaN()}} {
+	for _, bad := range []LossScaling{{Alpha: 0.05}, {Alpha: 2}, {Alpha: math.NaN()}, {Beta: 1}, {Beta: 3},
+		{Beta: math.NaN()}} {
 		bad.On = true
 		if _, _, err := Fit("temperature", NewData(s.z, s.k, s.y, s.w), Options{LossScaling: bad}); err == nil {
 			t.Errorf("%+v accepted", bad)

@@ -75,7 +75,8 @@ func TestMatrixIsTheMinimum(t *testing.T) {
 		n, k int
 		reg  ODIR
 	}{
-		{700, 5, ODIR{}}, {700, 5, ODIR{OffDiagonal: 1e-6, Intercept: 1e-6}}, {700, 5, ODIR{OffDiagonal: 1e4, Intercept: 1e3}},
+		{700, 5, ODIR{}}, {700, 5, ODIR{OffDiagonal: 1e-6, Intercept: 1e-6}},
+		{700, 5, ODIR{OffDiagonal: 1e4, Intercept: 1e3}},
 		{700, 5, ODIR{OffDiagonal: 0.1, Intercept: 1e-6, Diagonal: 30}},
 		{300, 33, ODIR{}}, {120, blockClasses + 1, ODIR{}},
 	} {
@@ -139,8 +140,8 @@ func TestLeastGradientIsTheTranspose(t *testing.T) {
 	}
 }
 
-// TestDirichletHoldsTheDiagonal: all fitted rows of class 0 are certain, ln p_0 = 0, so that nothing but a penalty keeps
-// W_00 from growing; a row of the class that is not certain must not be impossible then.
+// TestDirichletHoldsTheDiagonal: all fitted rows of class 0 are certain, ln p_0 = 0, so that nothing but a penalty
+// keeps W_00 from growing; a row of the class that is not certain must not be impossible then.
 func TestDirichletHoldsTheDiagonal(t *testing.T) {
 	const k = 3
 	rng := rand.New(rand.NewPCG(5, 5))

@@ -145,7 +145,8 @@ func (s *sample) doubtDiagonal(m matrixParams) {
 	sorted := slices.Sorted(slices.Values(d))
 	for j, v := range d {
 		if most := steepDiagonal * math.Abs(sorted[s.k/2]); math.Abs(v) > most {
-			s.warn("diagonal weight of class %d: %.3g, above %.3g, which is %d times the median: set ODIR.Diagonal", j, v, most, steepDiagonal)
+			s.warn("diagonal weight of class %d: %.3g, above %.3g, which is %d times the median: set ODIR.Diagonal", j,
+				v, most, steepDiagonal)
 		}
 	}
 }

@@ -97,7 +97,8 @@ func (c *MetaCal) Describe() string {
 	if h, some := c.Threshold(); some {
 		given = fmt.Sprintf("rows above %.4g nats given up", h)
 	}
-	return fmt.Sprintf("Meta-Cal, %s %.4g, %s, the others by %s", c.p.Constraint, c.p.Target, given, c.p.Base.Describe())
+	return fmt.Sprintf("Meta-Cal, %s %.4g, %s, the others by %s", c.p.Constraint, c.p.Target, given,
+		c.p.Base.Describe())
 }
 
 func (c *MetaCal) params() any { return &c.p }
@@ -125,7 +126,8 @@ func checkBase(base Calibrator) error {
 	case *MetaCal:
 		return errors.New("base: metacal, allowed are the other methods")
 	case Sized:
-		return fmt.Errorf("base: %s, which is for rows of %d classes only, allowed are methods for any number", b.Method(), b.Classes())
+		return fmt.Errorf("base: %s, which is for rows of %d classes only, allowed are methods for any number",
+			b.Method(), b.Classes())
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/plumbline/plumbline/internal/testsize"
 )
 
-func metaCal(t *testing.T, z []float64, k int, y []int32, set calibrator.MetaCalSettings) (*calibrator.MetaCal, calibrator.Report) {
+func metaCal(t *testing.T, z []float64, k int, y []int32, set calibrator.MetaCalSettings) (*calibrator.MetaCal,
+	calibrator.Report) {
 	t.Helper()
 	c, r, err := calibrator.FitMetaCal(calibrator.NewData(z, k, y, nil), set, opts)
 	if err != nil {
@@ -24,7 +25,8 @@ func metaCal(t *testing.T, z []float64, k int, y []int32, set calibrator.MetaCal
 }
 
 func TestMetaCalApply(t *testing.T) {
-	c, err := calibrator.Decode([]byte(`{"version":1,"method":"metacal","params":{"constraint":"miscoverage","target":0.05,"threshold":0.5,"base":{"version":1,"method":"temperature","temperature":2}}}`))
+	c, err := calibrator.Decode([]byte(`{"version":1,"method":"metacal","params":{"constraint":"miscoverage",` +
+		`"target":0.05,"threshold":0.5,"base":{"version":1,"method":"temperature","temperature":2}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,8 @@ func TestMetaCalApply(t *testing.T) {
 func TestMetaCalDecodeIsStrict(t *testing.T) {
 	const ts = `{"version":1,"method":"temperature","temperature":2}`
 	whole := func(constraint, target, threshold, base string) string {
-		return `{"version":1,"method":"metacal","params":{"constraint":` + constraint + `,"target":` + target + `,"threshold":` + threshold + `,"base":` + base + `}}`
+		return `{"version":1,"method":"metacal","params":{"constraint":` + constraint + `,"target":` + target +
+			`,"threshold":` + threshold + `,"base":` + base + `}}`
 	}
 	good := whole(`"accuracy"`, "0.9", "1e6", ts)
 	c, err := calibrator.Decode([]byte(good))
@@ -65,8 +68,10 @@ func TestMetaCalDecodeIsStrict(t *testing.T) {
 	}
 	for _, text := range []string{
 		whole(`"other"`, "0.9", "0.5", ts), whole(`1`, "0.9", "0.5", ts), whole(`"accuracy"`, "1.1", "0.5", ts),
-		whole(`"accuracy"`, "0.9", "-2", ts), whole(`"accuracy"`, "0.9", "1e7", ts), whole(`"accuracy"`, "0.9", "0.5", "null"),
-		whole(`"accuracy"`, "0.9", "0.5", "3"), whole(`"accuracy"`, "0.9", "0.5", "{}"), whole(`"accuracy"`, "0.9", "0.5", good),
+		whole(`"accuracy"`, "0.9", "-2", ts), whole(`"accuracy"`, "0.9", "1e7", ts),
+		whole(`"accuracy"`, "0.9", "0.5", "null"),
+		whole(`"accuracy"`, "0.9", "0.5", "3"), whole(`"accuracy"`, "0.9", "0.5", "{}"),
+		whole(`"accuracy"`, "0.9", "0.5", good),
 		whole(`"accuracy"`, "0.9", "0.5", `{"version":1,"method":"temperature","temperature":0}`),
 		whole(`"accuracy"`, "0.9", "0.5", `{"version":1,"method":"vector","params":{"w":[1,1],"b":[0,0]}}`),
 		whole(`"accuracy"`, "0.9", "0.5", ts[:len(ts)-1]+`,"extra":1}`),
@@ -84,8 +89,10 @@ func TestMetaCalDecodeIsStrict(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want ErrFormat", text, c, err)
 		}
 	}
-	deep := strings.Repeat(`{"version":1,"method":"metacal","params":{"constraint":"accuracy","target":0.9,"threshold":1,"base":`, 3000)
-	if _, err := calibrator.Decode([]byte(deep + ts + strings.Repeat("}}", 3000))); !errors.Is(err, calibrator.ErrFormat) {
+	deep := strings.Repeat(`{"version":1,"method":"metacal","params":{"constraint":"accuracy","target":0.9,`+
+		`"threshold":1,"base":`, 3000)
+	if _, err := calibrator.Decode([]byte(deep + ts + strings.Repeat("}}", 3000))); !errors.Is(err,
+		calibrator.ErrFormat) {
 		t.Errorf("deep nesting: %v, want ErrFormat", err)
 	}
 }
@@ -93,11 +100,12 @@ func TestMetaCalDecodeIsStrict(t *testing.T) {
 func TestMetaCalBase(t *testing.T) {
 	z, y := synthetic(3000, 5, 2, 17)
 	rows := 0
-	set := calibrator.MetaCalSettings{RankEvery: 10, Base: func(z []float64, k int, y []int32, w []float64) (calibrator.Calibrator, error) {
-		rows = len(y)
-		c, _, err := calibrator.FitEnsemble(calibrator.NewData(z, k, y, w), opts)
-		return c, err
-	}}
+	set := calibrator.MetaCalSettings{RankEvery: 10,
+		Base: func(z []float64, k int, y []int32, w []float64) (calibrator.Calibrator, error) {
+			rows = len(y)
+			c, _, err := calibrator.FitEnsemble(calibrator.NewData(z, k, y, w), opts)
+			return c, err
+		}}
 	c, r := metaCal(t, z, 5, y, set)
 	// The base is fitted on the kept rows that are no ranking rows, and by itself gives the same.
 	var bz []float64
@@ -112,7 +120,8 @@ func TestMetaCalBase(t *testing.T) {
 	if err != nil || rows != len(by) || !reflect.DeepEqual(c.Base(), calibrator.Calibrator(want)) {
 		t.Errorf("base %v on %d rows, want %v on %d, %v", c.Base(), rows, want, len(by), err)
 	}
-	if constraint, target := c.Constraint(); constraint != calibrator.MiscoverageRate || target != 0.05 || len(r.Warnings) > 0 {
+	if constraint, target := c.Constraint(); constraint != calibrator.MiscoverageRate || target != 0.05 ||
+		len(r.Warnings) > 0 {
 		t.Errorf("%s %g, %v", constraint, target, r.Warnings)
 	}
 	checkRoundTrip4 := func(c calibrator.Calibrator) {
@@ -149,23 +158,28 @@ func TestMetaCalRefuses(t *testing.T) {
 	unequal[0] = 2 // row 0 always sets the threshold
 	accuracy := calibrator.CoverageAccuracy
 	for name, set := range map[string]calibrator.MetaCalSettings{
-		"constraint": {Constraint: "x"}, "target 1": {Target: 1}, "negative target": {Target: -0.1}, "NaN target": {Target: math.NaN()},
-		"infinite target": {Target: math.Inf(1)}, "delta 1": {Delta: 1}, "negative delta": {Delta: -0.1}, "NaN delta": {Delta: math.NaN()},
+		"constraint": {Constraint: "x"}, "target 1": {Target: 1}, "negative target": {Target: -0.1},
+		"NaN target":      {Target: math.NaN()},
+		"infinite target": {Target: math.Inf(1)}, "delta 1": {Delta: 1}, "negative delta": {Delta: -0.1},
+		"NaN delta":  {Delta: math.NaN()},
 		"rank every": {RankEvery: -1}, "accuracy above 1": {Constraint: accuracy, Target: 1.5},
 		"accuracy out of reach": {Constraint: accuracy, Target: 0.9999},
 		"proof out of reach":    {Constraint: accuracy, Target: 0.99, Delta: 0.01},
-		"unequal weights":       {Delta: 0.1, RankEvery: 3}, "unequal weights, accuracy": {Constraint: accuracy, Delta: 0.1, RankEvery: 1},
+		"unequal weights":       {Delta: 0.1, RankEvery: 3}, "unequal weights, accuracy": {Constraint: accuracy,
+			Delta: 0.1, RankEvery: 1},
 	} {
 		w := unequal
 		if !strings.HasPrefix(name, "unequal") {
 			w = nil
 		}
-		if c, _, err := calibrator.FitMetaCal(calibrator.NewData(z, 4, y, w), set, opts); err == nil || c != nil || !strings.HasPrefix(err.Error(), "fit metacal: ") {
+		if c, _, err := calibrator.FitMetaCal(calibrator.NewData(z, 4, y, w), set, opts); err == nil || c != nil ||
+			!strings.HasPrefix(err.Error(), "fit metacal: ") {
 			t.Errorf("%s: got %v, %v", name, c, err)
 		}
 	}
 	c, r := metaCal(t, z[:40], 4, y[:10], calibrator.MetaCalSettings{})
-	if _, some := c.Threshold(); some || !slices.ContainsFunc(r.Warnings, func(s string) bool { return strings.Contains(s, "no row is given up") }) {
+	if _, some := c.Threshold(); some ||
+		!slices.ContainsFunc(r.Warnings, func(s string) bool { return strings.Contains(s, "no row is given up") }) {
 		t.Errorf("ten rows: %s, %v", c.Describe(), r.Warnings)
 	}
 }
@@ -182,7 +196,8 @@ func TestMetaCalOnRealLogits(t *testing.T) {
 		s, y := realdata.Scores(t, set.file, set.scores, "test_labels")
 		z, k, h := widen(s), set.k, len(y)/2
 		for _, m := range []calibrator.MetaCalSettings{
-			{}, {Target: 0.1, RankEvery: 1}, {Constraint: calibrator.CoverageAccuracy}, {Constraint: calibrator.CoverageAccuracy, RankEvery: 1},
+			{}, {Target: 0.1, RankEvery: 1}, {Constraint: calibrator.CoverageAccuracy},
+			{Constraint: calibrator.CoverageAccuracy, RankEvery: 1},
 			{Constraint: calibrator.CoverageAccuracy, RankEvery: 1, Delta: 0.05},
 		} {
 			var reached, kept float64
@@ -218,7 +233,8 @@ func TestMetaCalOnRealLogits(t *testing.T) {
 				}
 				fitted *= tested / float64(h)
 				if slack := sigmas * math.Sqrt(target*(1-target)*(1/fitted+1/tested)); missed > slack {
-					t.Errorf("%s %s split %d: %.4f, target %.4f, slack %.4f", set.scores, constraint, split, value, target, slack)
+					t.Errorf("%s %s split %d: %.4f, target %.4f, slack %.4f", set.scores, constraint, split, value,
+						target, slack)
 				}
 				reached, kept = reached+value/splits, kept+n[0]/float64(h)/splits
 				if split == splits-1 { // of this split only

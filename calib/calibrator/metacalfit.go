@@ -125,7 +125,9 @@ func fitMetaCal[T kernel.Float](by Constraint) fitFunc[T] {
 	return general(func(d Data[T], opts Options) (*MetaCal, Report, error) {
 		set := opts.MetaCal
 		if set.Constraint != "" || set.Target != 0 {
-			return nil, Report{}, fmt.Errorf("fit metacal: constraint %q and target %g in the options' MetaCal, allowed are none: the method's name and accuracy or miscoverage say them", set.Constraint, set.Target)
+			return nil, Report{},
+				fmt.Errorf("fit metacal: constraint %q and target %g in the options' MetaCal, allowed are none: the "+
+					"method's name and accuracy or miscoverage say them", set.Constraint, set.Target)
 		}
 		set.Constraint, set.Target = by, opts.Miscoverage
 		if by == CoverageAccuracy {

@@ -89,11 +89,12 @@ func TestGreatestKept(t *testing.T) {
 		want float64
 		ok   bool
 	}{
-		{rankedRows(h, 8, 9), 0.1, 0, false},                                         // (0+1)/(8+1) > 0.1
-		{rankedRows(h, 8, 9), 0.12, 8, true},                                         // 1/9
-		{rankedRows(h, 8, 9), 0.3, acceptAll, true},                                  // 3/11
-		{rankedRows(h, 0), 0.25, acceptAll, true},                                    // 2/11
-		{rankedRows(h, 7), 0.19, acceptAll, true},                                    // 2/11 again, beyond a stretch where it is not reached
+		{rankedRows(h, 8, 9), 0.1, 0, false},        // (0+1)/(8+1) > 0.1
+		{rankedRows(h, 8, 9), 0.12, 8, true},        // 1/9
+		{rankedRows(h, 8, 9), 0.3, acceptAll, true}, // 3/11
+		{rankedRows(h, 0), 0.25, acceptAll, true},   // 2/11
+		// 2/11 again, beyond a stretch where it is not reached
+		{rankedRows(h, 7), 0.19, acceptAll, true},
 		{rankedRows([]float64{1, 1, 1, 1, 1, 2, 2, 2, 2, 2}, 5, 6, 7), 0.2, 1, true}, // 1/6, the tie whole
 		{rankedRows([]float64{1, 1, 1, 1}, 0, 1), 0.5, 0, false},
 	} {

@@ -116,7 +116,8 @@ func NewOnlinePlatt(set OnlineSettings) (*OnlinePlatt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("online platt: %w", err)
 	}
-	o := &OnlinePlatt{set: set, theta: [2]float64{1, 0}, a: [3]float64{set.Rho, 0, set.Rho}, track: make([]tally, set.Bins)}
+	o := &OnlinePlatt{set: set, theta: [2]float64{1, 0}, a: [3]float64{set.Rho, 0, set.Rho},
+		track: make([]tally, set.Bins)}
 	if set.Calibeating == Hedging {
 		o.hedge = make([]tally, set.Bins*set.Bins)
 	}
@@ -140,7 +141,8 @@ func (o *OnlinePlatt) Platt() *Platt {
 // Describe is one line for people.
 func (o *OnlinePlatt) Describe() string {
 	return fmt.Sprintf("online Platt scaling of the top class after %d rows, slope %.4g, intercept %.4g, %s, %d bins",
-		o.rows, o.theta[0], o.theta[1], [...]string{"tracking", "hedging", "no calibeating"}[o.set.Calibeating], o.set.Bins)
+		o.rows, o.theta[0], o.theta[1], [...]string{"tracking", "hedging", "no calibeating"}[o.set.Calibeating],
+		o.set.Bins)
 }
 
 // Predict returns the recalibrated confidence in [0, 1] of c in [0, 1]; NaN gives NaN.

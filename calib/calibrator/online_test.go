@@ -68,7 +68,8 @@ func TestOnlineStepAgainstDefinition(t *testing.T) {
 			// The gradient of the log loss, by differences.
 			loss := func(a, b float64) float64 { f := a*l + b; return softplus(f) - y*f }
 			const h = 1e-6
-			if want := (loss(o.theta[0]+h, o.theta[1]) - loss(o.theta[0]-h, o.theta[1])) / (2 * h); math.Abs((p-y)*l-want) > 1e-7 {
+			if want := (loss(o.theta[0]+h, o.theta[1]) - loss(o.theta[0]-h,
+				o.theta[1])) / (2 * h); math.Abs((p-y)*l-want) > 1e-7 {
 				t.Fatalf("gradient %g, want %g", (p-y)*l, want)
 			}
 			theta, a := slowStep(o.theta, o.a, l, p-y, o.set)
@@ -198,12 +199,15 @@ func TestOnlineState(t *testing.T) {
 			t.Errorf("went on as %g, want %g", b, a)
 		}
 		for _, change := range [][2]string{
-			{`"version":1`, `"version":2`}, {`"rows":300`, `"rows":299`}, {`"online_platt"`, `"platt"`}, {`"theta":[`, `"theta":[1e9,`},
-			{`"bins":10`, `"bins":11`}, {`"gamma":0.1`, `"gamma":2`}, {`"matrix":[`, `"matrix":[-`}, {`"rows":300`, `"rows":300,"more":1`},
+			{`"version":1`, `"version":2`}, {`"rows":300`, `"rows":299`}, {`"online_platt"`, `"platt"`},
+			{`"theta":[`, `"theta":[1e9,`},
+			{`"bins":10`, `"bins":11`}, {`"gamma":0.1`, `"gamma":2`}, {`"matrix":[`, `"matrix":[-`},
+			{`"rows":300`, `"rows":300,"more":1`},
 		} {
 			bad := strings.Replace(string(b), change[0], change[1], 1)
 			keep := *back
-			if err := back.UnmarshalJSON([]byte(bad)); !errors.Is(err, ErrFormat) || bad == string(b) || !reflect.DeepEqual(*back, keep) {
+			if err := back.UnmarshalJSON([]byte(bad)); !errors.Is(err, ErrFormat) || bad == string(b) ||
+				!reflect.DeepEqual(*back, keep) {
 				t.Errorf("%s: got %v, want ErrFormat", change[1], err)
 			}
 		}
@@ -215,7 +219,8 @@ func TestOnlineState(t *testing.T) {
 
 func TestOnlineRefuses(t *testing.T) {
 	for _, set := range []OnlineSettings{
-		{Bins: 1}, {Bins: 1001}, {Gamma: -1}, {Gamma: 2}, {Rho: math.NaN()}, {Radius: 0.5}, {Clip: 0.5}, {Calibeating: 3},
+		{Bins: 1}, {Bins: 1001}, {Gamma: -1}, {Gamma: 2}, {Rho: math.NaN()}, {Radius: 0.5}, {Clip: 0.5},
+		{Calibeating: 3},
 	} {
 		if _, err := NewOnlinePlatt(set); err == nil {
 			t.Errorf("%+v accepted", set)
@@ -263,7 +268,8 @@ func FuzzOnlinePlatt(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"version":1,"method":"online_platt","settings":{"calibeating":2},"theta":[1,0],"matrix":[1e308,0,1e-308],"rows":0}`))
+	f.Add([]byte(`{"version":1,"method":"online_platt","settings":{"calibeating":2},"theta":[1,0],"matrix":[1e308,0,` +
+		`1e-308],"rows":0}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o := new(OnlinePlatt)
 		if err := o.UnmarshalJSON(b); err != nil {

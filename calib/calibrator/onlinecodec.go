@@ -98,7 +98,8 @@ func (o *OnlinePlatt) checkTallies(name string, v []tally, want int) error {
 	var rows uint64
 	for j, t := range v {
 		if t.Hits > t.Rows || t.Rows > o.rows {
-			return fmt.Errorf("%s %d: %d of %d rows right, allowed are up to all of %d", name, j, t.Hits, t.Rows, o.rows)
+			return fmt.Errorf("%s %d: %d of %d rows right, allowed are up to all of %d", name, j, t.Hits, t.Rows,
+				o.rows)
 		}
 		rows += t.Rows
 	}

@@ -66,6 +66,7 @@ func minimiseTo(f objective, x0 []float64, ends ending) (x []float64, evaluation
 		steepest = max(steepest, math.Abs(g))
 	}
 	const flat = 1e-5
-	ok := steepest < max(flat, ends.gradient) && r.Status != optimize.FunctionEvaluationLimit || err == nil && r.Status == optimize.FunctionConvergence
+	ok := steepest < max(flat, ends.gradient) && r.Status != optimize.FunctionEvaluationLimit || err == nil &&
+		r.Status == optimize.FunctionConvergence
 	return r.Location.X, r.Stats.FuncEvaluations, ok
 }

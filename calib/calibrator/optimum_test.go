@@ -15,12 +15,14 @@ import (
 // lower NLL on the fitted rows, computed plainly, than the fit by more than its report admits.
 func TestNoNeighbourIsBetter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 80))
-	methods, compared := []string{"temperature", "class_temperature", "vector", "ensemble_temperature"}, map[string]int{}
+	methods, compared := []string{"temperature", "class_temperature", "vector", "ensemble_temperature"},
+		map[string]int{}
 	for _, k := range []int{2, 3, 10} {
 		for _, table := range sweepTables(k) {
 			for _, method := range methods {
 				for kind, w := range sweepWeights(len(table.y)) {
-					c, r, err := calibrator.Fit(method, calibrator.NewData(table.z, k, table.y, w), calibrator.Options{Probs: table.probs})
+					c, r, err := calibrator.Fit(method, calibrator.NewData(table.z, k, table.y, w),
+						calibrator.Options{Probs: table.probs})
 					if err != nil || !r.Converged {
 						continue
 					}
@@ -37,7 +39,8 @@ func TestNoNeighbourIsBetter(t *testing.T) {
 							continue
 						}
 						if nll, ok := plainNLL(t, near, table, w); ok && nll < least-slack {
-							t.Errorf("%s, %s, weights %s: NLL %.12g of %s, but %.12g of %s", method, table.name, kind, least, c.Describe(), nll, near.Describe())
+							t.Errorf("%s, %s, weights %s: NLL %.12g of %s, but %.12g of %s", method, table.name, kind,
+								least, c.Describe(), nll, near.Describe())
 							break
 						}
 						compared[method]++

@@ -41,7 +41,8 @@ func TestOptionsReachTheFit(t *testing.T) {
 	}
 	set := MetaCalSettings{Constraint: MiscoverageRate, Target: 0.2, Delta: 0.1, RankEvery: 2, Base: base}
 	meta, _, err := FitMetaCal(NewData(s.z, 3, s.y, nil), set, Options{})
-	same("metacal_miscoverage", Options{Miscoverage: 0.2, MetaCal: MetaCalSettings{Delta: 0.1, RankEvery: 2, Base: base}}, meta, err)
+	same("metacal_miscoverage", Options{Miscoverage: 0.2, MetaCal: MetaCalSettings{Delta: 0.1, RankEvery: 2,
+		Base: base}}, meta, err)
 	set = MetaCalSettings{Constraint: CoverageAccuracy, RankEvery: 3}
 	meta, _, err = FitMetaCal(NewData(s.z, 3, s.y, nil), set, Options{})
 	same("metacal_accuracy", Options{MetaCal: MetaCalSettings{RankEvery: 3}}, meta, err)
@@ -67,7 +68,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		{"metacal_miscoverage", "delta: 2", Options{MetaCal: MetaCalSettings{Delta: 2}}},
 		{"dirichlet", "regularisation -1, allowed", Options{ODIR: ODIR{Diagonal: -1}}},
 	} {
-		if _, _, err := Fit(c.method, NewData(s.z, 3, s.y, nil), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := Fit(c.method, NewData(s.z, 3, s.y, nil), c.opts); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: error %v, want one with %q", c.method, c.opts.SoftBins, err, c.want)
 		}
 	}

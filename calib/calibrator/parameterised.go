@@ -77,7 +77,8 @@ func (*ParameterisedTemperature) Method() string { return "parameterised_tempera
 
 // Describe implements Calibrator.
 func (c *ParameterisedTemperature) Describe() string {
-	return fmt.Sprintf("parameterised temperature scaling, %d classes, T from the %d largest logits by two layers of %d", c.p.K, c.p.S, c.p.H)
+	return fmt.Sprintf("parameterised temperature scaling, %d classes, T from the %d largest logits by two layers of "+
+		"%d", c.p.K, c.p.S, c.p.H)
 }
 
 func (c *ParameterisedTemperature) params() any { return &c.p }
@@ -96,7 +97,8 @@ func (c *ParameterisedTemperature) check() error {
 		name string
 		v    []float64
 		n    int
-	}{{"w1", p.W1, p.H * (p.S - 1)}, {"b1", p.B1, p.H}, {"w2", p.W2, p.H * p.H}, {"b2", p.B2, p.H}, {"w3", p.W3, p.H}, {"b3", []float64{p.B3}, 1}} {
+	}{{"w1", p.W1, p.H * (p.S - 1)}, {"b1", p.B1, p.H}, {"w2", p.W2, p.H * p.H}, {"b2", p.B2, p.H}, {"w3", p.W3, p.H},
+		{"b3", []float64{p.B3}, 1}} {
 		if len(l.v) != l.n {
 			return fmt.Errorf("%s: %d values, allowed are %d", l.name, len(l.v), l.n)
 		}

@@ -30,13 +30,15 @@ func TestParameterisedOnRealLogits(t *testing.T) {
 		}
 		_, tsNLL, tsECE := score(ts, z[h*set.k:], set.k, y[h:])
 		for _, o := range []calibrator.Parameterised{{}, {MSE: true}} {
-			c, r, err := calibrator.FitParameterised(calibrator.NewData(z[:h*set.k], set.k, y[:h], nil), calibrator.Options{Parameterised: o})
+			c, r, err := calibrator.FitParameterised(calibrator.NewData(z[:h*set.k], set.k, y[:h], nil),
+				calibrator.Options{Parameterised: o})
 			if err != nil {
 				t.Fatal(err)
 			}
 			acc0, nll0, _ := score(calibrator.Identity{}, z[h*set.k:], set.k, y[h:])
 			acc, nll, ece := score(c, z[h*set.k:], set.k, y[h:])
-			t.Logf("%s %+v: fitted NLL %.5f (TS %.5f), held out NLL %.5f (TS %.5f, before %.5f), ECE %.4f (TS %.4f), %d evaluations, converged %v",
+			t.Logf("%s %+v: fitted NLL %.5f (TS %.5f), held out NLL %.5f (TS %.5f, before %.5f), ECE %.4f (TS %.4f), "+
+				"%d evaluations, converged %v",
 				set.scores, o, r.NLLAfter, tr.NLLAfter, nll, tsNLL, nll0, ece, tsECE, r.Iterations, r.Converged)
 			if acc != acc0 {
 				t.Errorf("accuracy %g, before %g", acc, acc0)
@@ -88,13 +90,16 @@ func TestParameterisedInvariance(t *testing.T) {
 
 func TestParameterisedOptions(t *testing.T) {
 	z, y := synthetic(100, 4, 2, 3)
-	for _, bad := range []calibrator.Parameterised{{Top: -1}, {Top: calibrator.MaxTop + 1}, {Hidden: -1}, {Hidden: calibrator.MaxHidden + 1}, {Steps: -1}, {Ridge: -1}, {Ridge: math.NaN()}} {
-		if _, _, err := calibrator.FitParameterised(calibrator.NewData(z, 4, y, nil), calibrator.Options{Parameterised: bad}); err == nil {
+	for _, bad := range []calibrator.Parameterised{{Top: -1}, {Top: calibrator.MaxTop + 1}, {Hidden: -1},
+		{Hidden: calibrator.MaxHidden + 1}, {Steps: -1}, {Ridge: -1}, {Ridge: math.NaN()}} {
+		if _, _, err := calibrator.FitParameterised(calibrator.NewData(z, 4, y, nil),
+			calibrator.Options{Parameterised: bad}); err == nil {
 			t.Errorf("%+v accepted", bad)
 		}
 	}
 	// One logit says nothing of the row but its maximum, which is taken off: plain temperature scaling.
-	c, r, err := calibrator.FitParameterised(calibrator.NewData(z, 4, y, nil), calibrator.Options{Parameterised: calibrator.Parameterised{Top: 1}})
+	c, r, err := calibrator.FitParameterised(calibrator.NewData(z, 4, y, nil),
+		calibrator.Options{Parameterised: calibrator.Parameterised{Top: 1}})
 	ts, tr, _ := calibrator.FitTemperature(calibrator.NewData(z, 4, y, nil), opts)
 	if err != nil || math.Abs(c.T(z[:4])-ts.T()) > 1e-4*ts.T() || math.Abs(r.NLLAfter-tr.NLLAfter) > 1e-9 {
 		t.Errorf("top 1: T %g, NLL %.9f, %v, want T %g, NLL %.9f", c.T(z[:4]), r.NLLAfter, err, ts.T(), tr.NLLAfter)

@@ -66,7 +66,8 @@ func TestRealLogits(t *testing.T) {
 				continue
 			}
 			acc, nll, ece := score(c, testZ, set.k, testY)
-			t.Logf("%-10s %-30s accuracy %.4f NLL %.4f ECE %.4f, %d evaluations %v", set.scores, m.Name, acc, nll, ece, r.Iterations, r.Warnings)
+			t.Logf("%-10s %-30s accuracy %.4f NLL %.4f ECE %.4f, %d evaluations %v", set.scores, m.Name, acc, nll, ece,
+				r.Iterations, r.Warnings)
 			if ece >= ece0/2 {
 				t.Errorf("%s: ECE %.4f, identity %.4f", m.Name, ece, ece0)
 			}

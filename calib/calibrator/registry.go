@@ -42,36 +42,45 @@ type entry[T kernel.Float] struct {
 // registry lists every method, in the order of Methods.
 func registry[T kernel.Float]() []entry[T] {
 	return []entry[T]{
-		{Method{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1, Parameters: fixed(0)},
+		{Method{Name: "identity", Title: "identity", KeepsArgmax: true, KeepsRanking: true, MinRows: 1,
+			Parameters: fixed(0)},
 			fitIdentity[T]},
 		{Method{Name: "temperature", Title: "temperature scaling", Reference: "Guo et al., ICML 2017",
 			KeepsArgmax: true, KeepsRanking: true, Scalable: true, MinRows: 1, Parameters: fixed(1)},
 			fitTemperature[T]},
-		{Method{Name: "temperature_sbece", Title: "temperature scaling by soft-binned ECE", Reference: "Karandikar et al., NeurIPS 2021",
+		{Method{Name: "temperature_sbece", Title: "temperature scaling by soft-binned ECE",
+			Reference:   "Karandikar et al., NeurIPS 2021",
 			KeepsArgmax: true, KeepsRanking: true, MinRows: 1, Parameters: fixed(1)},
 			general(FitTemperatureSBECE[T])},
-		{Method{Name: "ensemble_temperature", Title: "ensemble temperature scaling", Reference: "Zhang, Kailkhura, Han, ICML 2020",
+		{Method{Name: "ensemble_temperature", Title: "ensemble temperature scaling",
+			Reference:   "Zhang, Kailkhura, Han, ICML 2020",
 			KeepsArgmax: true, KeepsRanking: true, Scalable: true, MinRows: 1, Parameters: fixed(3)},
 			general(FitEnsemble[T])},
-		{Method{Name: "class_temperature", Title: "class-based temperature scaling", Reference: "Frenkel, Goldberger, EUSIPCO 2021",
-			Scalable: true, MinRows: 1, Parameters: times(1, 0)},
+		{Method{Name: "class_temperature", Title: "class-based temperature scaling",
+			Reference: "Frenkel, Goldberger, EUSIPCO 2021",
+			Scalable:  true, MinRows: 1, Parameters: times(1, 0)},
 			general(FitClassTemperature[T])},
-		{Method{Name: "parameterised_temperature", Title: "parameterised temperature scaling", Reference: "Tomani, Cremers, Buettner, ECCV 2022",
-			KeepsArgmax: true, KeepsRanking: true, Scalable: true, Seeded: true, MinRows: 1, Parameters: parameterisedSize},
+		{Method{Name: "parameterised_temperature", Title: "parameterised temperature scaling",
+			Reference:   "Tomani, Cremers, Buettner, ECCV 2022",
+			KeepsArgmax: true, KeepsRanking: true, Scalable: true, Seeded: true, MinRows: 1,
+			Parameters: parameterisedSize},
 			general(FitParameterised[T])},
 		{Method{Name: "vector", Title: "vector scaling", Reference: "Guo et al., ICML 2017",
 			MinRows: 1, Parameters: times(2, -1)},
 			general(FitVector[T])},
-		{Method{Name: "matrix", Title: "matrix scaling with ODIR", Reference: "Guo et al., ICML 2017; Kull et al., NeurIPS 2019",
-			MinRows: 1, Parameters: square},
+		{Method{Name: "matrix", Title: "matrix scaling with ODIR",
+			Reference: "Guo et al., ICML 2017; Kull et al., NeurIPS 2019",
+			MinRows:   1, Parameters: square},
 			fitODIR(FitMatrix[T])},
 		{Method{Name: "dirichlet", Title: "Dirichlet calibration with ODIR", Reference: "Kull et al., NeurIPS 2019",
 			MinRows: 1, Parameters: square},
 			fitODIR(FitDirichlet[T])},
-		{Method{Name: "intra_order_preserving", Title: "diagonal intra-order-preserving function", Reference: "Rahimi et al., NeurIPS 2020",
+		{Method{Name: "intra_order_preserving", Title: "diagonal intra-order-preserving function",
+			Reference:   "Rahimi et al., NeurIPS 2020",
 			KeepsArgmax: true, KeepsRanking: true, MinRows: 1, Parameters: fixed(orderKnots)},
 			general(FitIntraOrderPreserving[T])},
-		{Method{Name: "platt", Title: "Platt scaling", Reference: "Platt, 1999", TopLabel: true, MinRows: 1, Parameters: fixed(2)},
+		{Method{Name: "platt", Title: "Platt scaling", Reference: "Platt, 1999", TopLabel: true, MinRows: 1,
+			Parameters: fixed(2)},
 			general(FitPlatt[T])},
 		{Method{Name: "beta", Title: "beta calibration", Reference: "Kull, Silva Filho, Flach, AISTATS 2017",
 			TopLabel: true, MinRows: 1, Parameters: fixed(3)},
@@ -82,8 +91,9 @@ func registry[T kernel.Float]() []entry[T] {
 		{Method{Name: "histogram", Title: "histogram binning, equal mass", Reference: "Zadrozny, Elkan, ICML 2001",
 			TopLabel: true, MinRows: 1, Parameters: fixed(DefaultBins)},
 			fitHistogram[T](EqualMass)},
-		{Method{Name: "histogram_width", Title: "histogram binning, equal width", Reference: "Zadrozny, Elkan, ICML 2001",
-			TopLabel: true, MinRows: 1, Parameters: fixed(DefaultBins)},
+		{Method{Name: "histogram_width", Title: "histogram binning, equal width",
+			Reference: "Zadrozny, Elkan, ICML 2001",
+			TopLabel:  true, MinRows: 1, Parameters: fixed(DefaultBins)},
 			fitHistogram[T](EqualWidth)},
 		{Method{Name: "scaling_binning", Title: "scaling-binning", Reference: "Kumar, Liang, Ma, NeurIPS 2019",
 			TopLabel: true, MinRows: 3, Parameters: fixed(DefaultBins)},
@@ -136,7 +146,8 @@ func find[T kernel.Float](name string) (entry[T], bool, error) {
 }
 
 func notScalable(name string) error {
-	return fmt.Errorf("method: %s with class-wise loss scaling, allowed are temperature, ensemble_temperature, class_temperature, parameterised_temperature", name)
+	return fmt.Errorf("method: %s with class-wise loss scaling, allowed are temperature, ensemble_temperature, "+
+		"class_temperature, parameterised_temperature", name)
 }
 
 // Fit fits the method of that name. A name that ends in "+cls", or opts.LossScaling.On, wraps it in class-wise loss

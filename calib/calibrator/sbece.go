@@ -132,7 +132,8 @@ func (s *sample) sbeceFlatness(minima []sbecePoint, best sbecePoint, values []fl
 	}
 	s.report.SBECE = r
 	if len(r.Minima) > 1 {
-		s.warn("SB-ECE has minima at %.3g, all within %.2g of the least: these rows do not tell them apart", r.Minima, r.Error)
+		s.warn("SB-ECE has minima at %.3g, all within %.2g of the least: these rows do not tell them apart", r.Minima,
+			r.Error)
 	}
 }
 

@@ -70,7 +70,8 @@ func FitScalingBinning[T kernel.Float](d Data[T], m int, opts Options) (*Scaling
 func scalingBinning(o outcomes, m int, r *Report) (scalingBinningParams, error) {
 	const parts = 3
 	if len(o.c) < parts {
-		return scalingBinningParams{}, fmt.Errorf("fit scaling_binning: %d rows of positive weight, need at least %d", len(o.c), parts)
+		return scalingBinningParams{}, fmt.Errorf("fit scaling_binning: %d rows of positive weight, need at least %d",
+			len(o.c), parts)
 	}
 	var part [parts]outcomes
 	for i, c := range o.c {

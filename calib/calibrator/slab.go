@@ -34,7 +34,8 @@ func ApplyRows[D, T kernel.Float](c Calibrator, dst []D, z []T, k int, probs boo
 		return fmt.Errorf("apply %s: room for %d probabilities, want %d", c.Method(), len(dst), len(z))
 	}
 	if s, ok := c.(Sized); ok && s.Classes() != k {
-		return fmt.Errorf("apply %s: rows of %d classes, allowed are the %d that it was fitted on", c.Method(), k, s.Classes())
+		return fmt.Errorf("apply %s: rows of %d classes, allowed are the %d that it was fitted on", c.Method(), k,
+			s.Classes())
 	}
 	if t, ok := oneTemperature(c); ok && !probs {
 		to, narrow := any(dst).([]float32)

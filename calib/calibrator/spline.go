@@ -38,7 +38,8 @@ func (*Spline) Method() string { return "spline" }
 
 // Describe implements Calibrator.
 func (c *Spline) Describe() string {
-	return fmt.Sprintf("spline calibration of the top class, table of %d confidences, values %s", len(c.p.C), span(c.p.V))
+	return fmt.Sprintf("spline calibration of the top class, table of %d confidences, values %s", len(c.p.C),
+		span(c.p.V))
 }
 
 func (c *Spline) params() any { return &c.p }

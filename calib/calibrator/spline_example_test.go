@@ -24,7 +24,8 @@ func tooSure() (z []float64, y []int32) {
 
 func ExampleFitSpline() {
 	z, y := tooSure()
-	c, _, err := calibrator.FitSpline(calibrator.NewData(z, 2, y, nil), calibrator.SplineSettings{}, calibrator.Options{})
+	c, _, err := calibrator.FitSpline(calibrator.NewData(z, 2, y, nil), calibrator.SplineSettings{},
+		calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -48,7 +49,8 @@ func ExampleFitIntraOrderPreserving() {
 
 func ExampleFitMetaCal() {
 	z, y := tooSure()
-	c, _, err := calibrator.FitMetaCal(calibrator.NewData(z, 2, y, nil), calibrator.MetaCalSettings{Target: 0.2}, calibrator.Options{})
+	c, _, err := calibrator.FitMetaCal(calibrator.NewData(z, 2, y, nil), calibrator.MetaCalSettings{Target: 0.2},
+		calibrator.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

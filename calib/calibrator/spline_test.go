@@ -11,7 +11,8 @@ import (
 	"github.com/plumbline/plumbline/internal/realdata"
 )
 
-func fitSpline(t *testing.T, z []float64, k int, y []int32, w []float64, set calibrator.SplineSettings) (*calibrator.Spline, calibrator.Report) {
+func fitSpline(t *testing.T, z []float64, k int, y []int32, w []float64,
+	set calibrator.SplineSettings) (*calibrator.Spline, calibrator.Report) {
 	t.Helper()
 	c, r, err := calibrator.FitSpline(calibrator.NewData(z, k, y, w), set, opts)
 	if err != nil {
@@ -29,7 +30,8 @@ func TestSplineFollowsTheTruth(t *testing.T) {
 			t.Errorf("%+v: %+v", set, r)
 		}
 		for _, c := range []float64{0.52, 0.55, 0.7, 0.9, 0.97} {
-			// A slope over a piece of 1/5 or 1/11 of the rows: sqrt(0.25·11/60000) = 0.007, three of them; more at the ends.
+			// A slope over a piece of 1/5 or 1/11 of the rows: sqrt(0.25·11/60000) = 0.007, three of them; more at the
+			// ends.
 			if got := s.Map(c); math.Abs(got-truth(c)) > 0.03 {
 				t.Errorf("%+v: Map(%g): got %.4f, want %.4f", set, c, got, truth(c))
 			}
@@ -88,7 +90,8 @@ func TestSplineTies(t *testing.T) {
 	shuffled, _ := fitSpline(t, pz, 2, py, pw, calibrator.SplineSettings{})
 	repeated, _ := fitSpline(t, oz, 2, oy, nil, calibrator.SplineSettings{})
 	for _, v := range []float64{0.5, 0.6, 0.65, 0.7, 0.71, 0.8, 0.9, 0.95, 0.99, 1} {
-		if got := shuffled.Map(v); math.Abs(got-want.Map(v)) > 1e-3 { // where the points of a tie lie depends on the weights' order
+		// where the points of a tie lie depends on the weights' order
+		if got := shuffled.Map(v); math.Abs(got-want.Map(v)) > 1e-3 {
 			t.Errorf("shuffled: Map(%g) = %.9f, want %.9f", v, got, want.Map(v))
 		}
 		if got := repeated.Map(v); math.Abs(got-want.Map(v)) > 0.01 { // three points of a third of the weight
@@ -102,7 +105,8 @@ func TestSplineTies(t *testing.T) {
 			t.Errorf("unweighted, shuffled: Map(%g) = %.15f, want %.15f", v, got, equal.Map(v))
 		}
 	}
-	one, _ := fitSpline(t, slices.Repeat([]float64{2, 0}, 40), 2, slices.Concat(make([]int32, 30), slices.Repeat([]int32{1}, 10)), nil, calibrator.SplineSettings{})
+	one, _ := fitSpline(t, slices.Repeat([]float64{2, 0}, 40), 2,
+		slices.Concat(make([]int32, 30), slices.Repeat([]int32{1}, 10)), nil, calibrator.SplineSettings{})
 	if got := one.Map(0.9); math.Abs(got-0.75) > 1e-9 { // the ridge
 		t.Errorf("one confidence: got %.12f, want its accuracy 0.75", got)
 	}
@@ -115,11 +119,15 @@ func TestSplineReports(t *testing.T) {
 		t.Errorf("%v, Map %g, %g", r.Warnings, c.Map(0.55), c.Map(0.95))
 	}
 	_, r = fitSpline(t, z[:40], 2, y[:20], nil, calibrator.SplineSettings{})
-	if !slices.ContainsFunc(r.Warnings, func(s string) bool { return strings.Contains(s, "20 rows for 6 knots, 3 taken") }) {
+	if !slices.ContainsFunc(r.Warnings, func(s string) bool {
+		return strings.Contains(s,
+			"20 rows for 6 knots, 3 taken")
+	}) {
 		t.Errorf("%v", r.Warnings)
 	}
 	for _, knots := range []int{-1, 1, calibrator.MaxSplineKnots + 1} {
-		if _, _, err := calibrator.FitSpline(calibrator.NewData(z, 2, y, nil), calibrator.SplineSettings{Knots: knots}, opts); err == nil {
+		if _, _, err := calibrator.FitSpline(calibrator.NewData(z, 2, y, nil), calibrator.SplineSettings{Knots: knots},
+			opts); err == nil {
 			t.Errorf("%d knots: no error", knots)
 		}
 	}

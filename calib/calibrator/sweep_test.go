@@ -51,7 +51,11 @@ func sweepTables(k int) (tables []sweepTable) {
 	add("ties", 30, false, func(i int, v []float64) int { v[i%k], v[(i+1)%k] = 1, 1; return rng.IntN(k) })
 	add("all right", 30, false, func(i int, v []float64) int { v[i%k] = 1 + float64(i); return i % k })
 	add("all wrong", 30, false, func(i int, v []float64) int { v[i%k] = 1 + float64(i); return (i + 1) % k })
-	add("|z| = 80, all wrong", 30, false, func(i int, v []float64) int { v[i%k], v[(i+1)%k] = 80, -80; return (i + 1) % k })
+	add("|z| = 80, all wrong", 30, false, func(i int, v []float64) int {
+		v[i%k], v[(i+1)%k] = 80,
+			-80
+		return (i + 1) % k
+	})
 	add("zeros and ones", 30, true, func(i int, v []float64) int { v[i%k] = 1; return rng.IntN(k) })
 	add("zeros and ones, all wrong", 30, true, func(i int, v []float64) int { v[i%k] = 1; return (i + 1) % k })
 	add("halves", 30, true, func(i int, v []float64) int { v[i%k], v[(i+1)%k] = .5, .5; return rng.IntN(k) })
@@ -82,9 +86,11 @@ func sweepOptions(method string) []calibrator.Options {
 	case "histogram", "histogram_width", "scaling_binning":
 		out = append(out, calibrator.Options{Bins: 1}, calibrator.Options{Bins: 5000})
 	case "spline":
-		out = append(out, calibrator.Options{Residual: true}, calibrator.Options{Knots: 2}, calibrator.Options{Knots: 60, Residual: true})
+		out = append(out, calibrator.Options{Residual: true}, calibrator.Options{Knots: 2},
+			calibrator.Options{Knots: 60, Residual: true})
 	case "metacal_miscoverage", "metacal_accuracy":
-		out = append(out, calibrator.Options{Accuracy: 1e-9, Miscoverage: 1 - 1e-9, MetaCal: calibrator.MetaCalSettings{RankEvery: 1}},
+		out = append(out, calibrator.Options{Accuracy: 1e-9, Miscoverage: 1 - 1e-9,
+			MetaCal: calibrator.MetaCalSettings{RankEvery: 1}},
 			calibrator.Options{Accuracy: 1 - 1e-9, Miscoverage: 1e-9, MetaCal: calibrator.MetaCalSettings{Delta: .1}})
 	case "parameterised_temperature":
 		out = append(out, calibrator.Options{Parameterised: calibrator.Parameterised{Top: 1, Hidden: 1, MSE: true}},
@@ -130,7 +136,8 @@ func TestEveryMethodOnEveryAwkwardTable(t *testing.T) {
 						if (kind != "none" || k > 3) && i > 0 || kind != "none" && k > 3 {
 							continue // a part of the combinations, for time
 						}
-						sweepOne(t, fmt.Sprintf("%s, options %d, %s, weights %s", m.Name, i, table.name, kind), m, table, w, o)
+						sweepOne(t, fmt.Sprintf("%s, options %d, %s, weights %s", m.Name, i, table.name, kind), m,
+							table, w, o)
 					}
 				}
 			}
@@ -258,14 +265,16 @@ func TestBadRowsAreNamed(t *testing.T) {
 			_, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 3, y, nil), opts)
 			_, _, err32 := calibrator.Fit(m.Name, calibrator.NewData(narrow, 3, y, nil), opts)
 			for _, err := range []error{err, err32} {
-				if err == nil || !strings.Contains(err.Error(), "row 7") || !strings.Contains(err.Error(), "allowed are finite") {
+				if err == nil || !strings.Contains(err.Error(), "row 7") ||
+					!strings.Contains(err.Error(), "allowed are finite") {
 					t.Errorf("%s, a score of %g: got %v", m.Name, bad, err)
 				}
 			}
 			w := make([]float64, 20)
 			w[4] = bad
 			z[3*7+1] = 0
-			if _, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 3, y, w), opts); err == nil || !strings.Contains(err.Error(), "row 4: weight") {
+			if _, _, err := calibrator.Fit(m.Name, calibrator.NewData(z, 3, y, w), opts); err == nil ||
+				!strings.Contains(err.Error(), "row 4: weight") {
 				t.Errorf("%s, a weight of %g: got %v", m.Name, bad, err)
 			}
 		}
@@ -274,7 +283,8 @@ func TestBadRowsAreNamed(t *testing.T) {
 
 // TestSBECEPlateauKeepsTheRows: where every T up to 4 has SB-ECE 0, T stays 1.
 func TestSBECEPlateauKeepsTheRows(t *testing.T) {
-	c, r, err := calibrator.FitTemperatureSBECE(calibrator.NewData([]float64{80, -80, -80, 80}, 2, []int32{0, 1}, nil), opts)
+	c, r, err := calibrator.FitTemperatureSBECE(calibrator.NewData([]float64{80, -80, -80, 80}, 2, []int32{0, 1}, nil),
+		opts)
 	if err != nil || c.T() != 1 || r.OnBound || len(r.SBECE.Minima) != 1 {
 		t.Errorf("got T %v, %+v, %+v, %v", c.T(), r, r.SBECE, err)
 	}

@@ -58,12 +58,14 @@ func hasZero(p []float32) bool {
 	return false
 }
 
-func compareTiled(t *testing.T, what string, got calibrator.Temperature, r calibrator.FitReport, err error, want calibrator.Temperature, w calibrator.FitReport) {
+func compareTiled(t *testing.T, what string, got calibrator.Temperature, r calibrator.FitReport, err error,
+	want calibrator.Temperature, w calibrator.FitReport) {
 	t.Helper()
 	if err != nil || r.OnBound != w.OnBound || r.Flat != w.Flat || math.Abs(math.Log(got.T()/want.T())) > 2e-6 {
 		t.Errorf("%s: got T %v, %+v, %v, want %v, %+v", what, got.T(), r, err, want.T(), w)
 	}
-	if math.Abs(r.NLLAfter-w.NLLAfter) > 2e-6*(1e-3+w.NLLAfter) || math.Abs(r.NLLBefore-w.NLLBefore) > 2e-6*(1e-3+w.NLLBefore) {
+	if math.Abs(r.NLLAfter-w.NLLAfter) > 2e-6*(1e-3+w.NLLAfter) ||
+		math.Abs(r.NLLBefore-w.NLLBefore) > 2e-6*(1e-3+w.NLLBefore) {
 		t.Errorf("%s: got NLL %v, before %v, want %v, %v", what, r.NLLAfter, r.NLLBefore, w.NLLAfter, w.NLLBefore)
 	}
 }

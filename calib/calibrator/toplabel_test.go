@@ -170,7 +170,8 @@ func TestHistogramValues(t *testing.T) {
 		}
 	}
 	for _, m := range []int{0, -1, 100_001} {
-		if _, _, err := calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), m, calibrator.EqualMass, opts); err == nil {
+		if _, _, err := calibrator.FitHistogram(calibrator.NewData(z, 2, y, nil), m, calibrator.EqualMass,
+			opts); err == nil {
 			t.Errorf("%d bins accepted", m)
 		}
 	}
@@ -235,7 +236,8 @@ func TestScalingBinningOfPeriodicRows(t *testing.T) {
 			t.Errorf("period %d: got %g, want %g", period, got, want)
 		}
 	}
-	if _, _, err := calibrator.FitScalingBinning(calibrator.NewData([]float64{1, 0, 0, 2, 3, 0}, 2, []int32{0, 1, 1}, nil), 2, opts); err != nil {
+	if _, _, err := calibrator.FitScalingBinning(calibrator.NewData([]float64{1, 0, 0, 2, 3, 0}, 2, []int32{0, 1, 1},
+		nil), 2, opts); err != nil {
 		t.Error(err) // three rows, one in each third
 	}
 }

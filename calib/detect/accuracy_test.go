@@ -14,7 +14,8 @@ type slowAccuracy struct {
 	past      [2]remembered
 }
 
-// bets returns direction, stake and weight of every expert: four falls, then two half-lives, which bet on a fall or not at all.
+// bets returns direction, stake and weight of every expert: four falls, then two half-lives, which bet on a fall or
+// not at all.
 func (s *slowAccuracy) bets(eps float64) (dirs, stakes, weights []float64) {
 	theta := func(dir, p float64) float64 {
 		q := math.Min(math.Max(s.rate+dir*s.tol, .005), .995)
@@ -64,7 +65,8 @@ func (s *slowAccuracy) observe(rows []row, eps float64) (total float64) {
 	return total
 }
 
-// TestAccuracyAgainstRows compares the detector with the bets on every row. Confidences are at random: they play no part.
+// TestAccuracyAgainstRows compares the detector with the bets on every row. Confidences are at random: they play no
+// part.
 func TestAccuracyAgainstRows(t *testing.T) {
 	const tolerance, alpha, eps = 1e-6, 1e-4, .03
 	for _, rate := range []float64{.8, .5} {
@@ -117,7 +119,8 @@ func TestAccuracyAgainstRows(t *testing.T) {
 
 // TestFairAccuracy: whatever rate the null allows, no bet has an expectation above 1, after any past.
 func TestFairAccuracy(t *testing.T) {
-	for _, ref := range []Reference{{Accuracy: .8}, {Accuracy: .8, AccuracySlack: .01}, {Accuracy: 0}, {Accuracy: 1}, {Accuracy: .985, AccuracySlack: .002}} {
+	for _, ref := range []Reference{{Accuracy: .8}, {Accuracy: .8, AccuracySlack: .01}, {Accuracy: 0}, {Accuracy: 1},
+		{Accuracy: .985, AccuracySlack: .002}} {
 		for _, eps := range []float64{.005, .02, .2} {
 			d, err := New(Spec{Null: NullAccuracy, Epsilon: eps, Reference: &ref})
 			if err != nil {

@@ -33,7 +33,8 @@ func NewAlarm(s AlarmSpec) (*Alarm, error) {
 		s.Alpha = 1.0 / PanesPerYear10
 	}
 	if s.Accuracy {
-		d, err := New(Spec{Null: NullAccuracy, Bins: s.Bins, Epsilon: s.EpsilonAccuracy, Alpha: s.Alpha, Ever: s.Ever, Reference: s.Reference})
+		d, err := New(Spec{Null: NullAccuracy, Bins: s.Bins, Epsilon: s.EpsilonAccuracy, Alpha: s.Alpha, Ever: s.Ever,
+			Reference: s.Reference})
 		if err != nil {
 			return nil, fmt.Errorf("accuracy: %w", err)
 		}
@@ -45,11 +46,13 @@ func NewAlarm(s AlarmSpec) (*Alarm, error) {
 	if !(s.Headline > 0 && s.Headline < 1) {
 		return nil, fmt.Errorf("share of the headline is %v, allowed between 0 and 1: %w", s.Headline, ErrSpec)
 	}
-	head, err := New(Spec{Null: NullECE, Bins: s.Bins, Epsilon: s.EpsilonECE, Alpha: s.Alpha * s.Headline, Ever: s.Ever, Reference: s.Reference})
+	head, err := New(Spec{Null: NullECE, Bins: s.Bins, Epsilon: s.EpsilonECE, Alpha: s.Alpha * s.Headline, Ever: s.Ever,
+		Reference: s.Reference})
 	if err != nil {
 		return nil, fmt.Errorf("headline: %w", err)
 	}
-	diag, err := New(Spec{Null: NullBin, Bins: s.Bins, Epsilon: s.EpsilonBin, Alpha: s.Alpha * (1 - s.Headline), Ever: s.Ever, Reference: s.Reference})
+	diag, err := New(Spec{Null: NullBin, Bins: s.Bins, Epsilon: s.EpsilonBin, Alpha: s.Alpha * (1 - s.Headline),
+		Ever: s.Ever, Reference: s.Reference})
 	if err != nil {
 		return nil, fmt.Errorf("diagnosis: %w", err)
 	}

@@ -13,13 +13,15 @@ type bin struct {
 func newBins(s Spec) []bin {
 	if s.Null == NullAccuracy {
 		r := s.Reference
-		return []bin{{lo: r.Accuracy - margin, hi: r.Accuracy + margin, mid: r.Accuracy, slack: r.AccuracySlack, tol: s.Epsilon + margin + r.AccuracySlack}}
+		return []bin{{lo: r.Accuracy - margin, hi: r.Accuracy + margin, mid: r.Accuracy, slack: r.AccuracySlack,
+			tol: s.Epsilon + margin + r.AccuracySlack}}
 	}
 	bins := make([]bin, s.Bins)
 	m := float64(s.Bins)
 	for j := range bins {
 		b := &bins[j]
-		*b = bin{lo: float64(j)/m - margin, hi: float64(j+1)/m + margin, mid: (float64(j) + .5) / m, tol: s.Epsilon + margin}
+		*b = bin{lo: float64(j)/m - margin, hi: float64(j+1)/m + margin, mid: (float64(j) + .5) / m, tol: s.Epsilon +
+			margin}
 		if r := s.Reference; r != nil {
 			b.bias = r.Bias[j]
 			if r.Slack != nil {

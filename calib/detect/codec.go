@@ -61,7 +61,8 @@ func (d *Detector) read(r *binenc.Reader) {
 		s := &d.state[k]
 		s.wealth, s.cusum, s.since = wealth(r.Float64()), r.Float64(), d.last
 		if !s.wealth.valid() || !(s.cusum >= 0 && s.cusum < largest) || math.Signbit(s.cusum) {
-			r.Failf("expert %d: R %v, cusum %v, allowed are R from 0 to e^%d, or -log R below -%d, and cusums from 0 to below %g", k, float64(s.wealth), s.cusum, wealthTop, wealthTop, largest)
+			r.Failf("expert %d: R %v, cusum %v, allowed are R from 0 to e^%d, or -log R below -%d, and cusums from 0 "+
+				"to below %g", k, float64(s.wealth), s.cusum, wealthTop, wealthTop, largest)
 		}
 		if s.cusum > 0 {
 			age := r.Uvarint()

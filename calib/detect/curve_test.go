@@ -66,15 +66,16 @@ func TestReferenceCurveAgainstRows(t *testing.T) {
 		for j := range bias {
 			// A variance of exactly 0 against one of rounding: their roots differ by its root.
 			if math.Abs(got.Bias[j]-bias[j]) > tolerance || math.Abs(got.Slack[j]-slack[j]) > math.Sqrt(tolerance) {
-				t.Fatalf("trial %d, bin %d: bias %v slack %v, from rows %v and %v", trial, j, got.Bias[j], got.Slack[j], bias[j], slack[j])
+				t.Fatalf("trial %d, bin %d: bias %v slack %v, from rows %v and %v", trial, j, got.Bias[j], got.Slack[j],
+					bias[j], slack[j])
 			}
 		}
 	}
 }
 
-// TestReferenceCurveShrinks: on calibrated rows the curve is much nearer to the truth than the means by bin; where the truth is a
-// steep line, the worst case of shrinking towards one mean, it costs a quarter at most; and one standard deviation covers about
-// what it should.
+// TestReferenceCurveShrinks: on calibrated rows the curve is much nearer to the truth than the means by bin; where the
+// truth is a steep line, the worst case of shrinking towards one mean, it costs a quarter at most; and one standard
+// deviation covers about what it should.
 func TestReferenceCurveShrinks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for _, c := range []struct {
@@ -108,7 +109,8 @@ func TestReferenceCurveShrinks(t *testing.T) {
 			}
 		}
 		if !(shrunk <= c.most*plain) {
-			t.Errorf("%s: mean squared error is %.2f of that of the means, want at most %.2f", c.name, shrunk/plain, c.most)
+			t.Errorf("%s: mean squared error is %.2f of that of the means, want at most %.2f", c.name, shrunk/plain,
+				c.most)
 		}
 		if share := covered / bins; share < .5 {
 			t.Errorf("%s: one standard deviation covers %.2f of the bins, want about .68", c.name, share)
@@ -139,7 +141,8 @@ func TestReferenceCurveRefused(t *testing.T) {
 		t.Errorf("a curve of one row: %v", err)
 	}
 	p[3] = BinSums{N1: 3, C1: .75, N0: 1, C0: .25}
-	if r, err = ReferenceCurve(p, 2); err != nil || r.Accuracy != .75 || math.Abs(r.AccuracySlack-2*math.Sqrt(.75*.25/4)) > 1e-15 {
+	if r, err = ReferenceCurve(p, 2); err != nil || r.Accuracy != .75 ||
+		math.Abs(r.AccuracySlack-2*math.Sqrt(.75*.25/4)) > 1e-15 {
 		t.Errorf("3 right of 4: accuracy %v, slack %v, error %v", r.Accuracy, r.AccuracySlack, err)
 	}
 }

@@ -48,7 +48,8 @@ func New(s Spec) (*Detector, error) {
 
 func newDetector(dict *dictionary) *Detector {
 	d := &Detector{dict: dict, state: make([]expertState, len(dict.experts)), past: newMemory(len(dict.bins)),
-		logE: make([]float64, len(dict.experts)), growth: make([]float64, len(dict.experts)), chords: make([]chord, len(dict.bins)), last: math.MinInt64}
+		logE: make([]float64, len(dict.experts)), growth: make([]float64, len(dict.experts)),
+		chords: make([]chord, len(dict.bins)), last: math.MinInt64}
 	d.clear()
 	return d
 }

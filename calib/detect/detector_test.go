@@ -53,7 +53,8 @@ func TestOrderOfRows(t *testing.T) {
 
 // TestRestart encodes and decodes after every pane; alarms and bytes equal those of a run without.
 func TestRestart(t *testing.T) {
-	for _, spec := range []AlarmSpec{{Alpha: 1e-3}, {Alpha: 1e-3, Ever: true}, {Alpha: 1e-3, EpsilonBin: .01, EpsilonECE: .01, Reference: ramp(15, .2, nil)}} {
+	for _, spec := range []AlarmSpec{{Alpha: 1e-3}, {Alpha: 1e-3, Ever: true},
+		{Alpha: 1e-3, EpsilonBin: .01, EpsilonECE: .01, Reference: ramp(15, .2, nil)}} {
 		a := newTestAlarm(t, spec)
 		b := a.Fresh()
 		rng := rand.New(rand.NewPCG(2, 1))
@@ -159,10 +160,12 @@ func TestRefused(t *testing.T) {
 
 func TestSpecRefused(t *testing.T) {
 	for name, s := range map[string]Spec{
-		"null": {Null: 7}, "bins": {Bins: 7}, "many bins": {Bins: 3600}, "epsilon": {Epsilon: .7}, "negative epsilon": {Epsilon: -1},
-		"NaN epsilon": {Epsilon: math.NaN()}, "alpha": {Alpha: 1}, "NaN alpha": {Alpha: math.NaN()},
+		"null": {Null: 7}, "bins": {Bins: 7}, "many bins": {Bins: 3600}, "epsilon": {Epsilon: .7},
+		"negative epsilon": {Epsilon: -1},
+		"NaN epsilon":      {Epsilon: math.NaN()}, "alpha": {Alpha: 1}, "NaN alpha": {Alpha: math.NaN()},
 		"reference": {Reference: &Reference{Bias: make([]float64, 3)}}, "bias": {Reference: ramp(15, 2, nil)},
-		"slack": {Reference: ramp(15, .1, []float64{1})}, "negative slack": {Reference: ramp(15, .1, append(make([]float64, 14), -1))},
+		"slack":          {Reference: ramp(15, .1, []float64{1})},
+		"negative slack": {Reference: ramp(15, .1, append(make([]float64, 14), -1))},
 	} {
 		if _, err := New(s); !errors.Is(err, ErrSpec) {
 			t.Errorf("%s: error %v, want ErrSpec", name, err)
@@ -177,7 +180,8 @@ func TestSpecRefused(t *testing.T) {
 func TestOtherSpecification(t *testing.T) {
 	state := stateOf(t, newTestAlarm(t, AlarmSpec{}))
 	for name, s := range map[string]AlarmSpec{
-		"epsilon": {EpsilonECE: .01}, "alpha": {Alpha: 1e-3}, "ever": {Ever: true}, "reference": {Reference: ramp(15, .1, nil)}, "bins": {Bins: 10},
+		"epsilon": {EpsilonECE: .01}, "alpha": {Alpha: 1e-3}, "ever": {Ever: true},
+		"reference": {Reference: ramp(15, .1, nil)}, "bins": {Bins: 10},
 	} {
 		if err := newTestAlarm(t, s).UnmarshalBinary(state); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: error %v, want ErrCorrupt", name, err)
@@ -185,7 +189,8 @@ func TestOtherSpecification(t *testing.T) {
 	}
 }
 
-// TestLocalisation: one bin off by .3 from pane 100 on, of 15. The diagnosis names the bin, the direction, and about when.
+// TestLocalisation: one bin off by .3 from pane 100 on, of 15. The diagnosis names the bin, the direction, and about
+// when.
 func TestLocalisation(t *testing.T) {
 	a := newTestAlarm(t, AlarmSpec{})
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -226,8 +231,8 @@ func TestLocalisation(t *testing.T) {
 	t.Fatal("no alarm")
 }
 
-// TestGroupWeights: g predictions of one outcome count as one row at most. With weight 1/g a calibrated stream of groups has no
-// more alarms than allowed; with weight 1 it has, which is why the weights are there.
+// TestGroupWeights: g predictions of one outcome count as one row at most. With weight 1/g a calibrated stream of
+// groups has no more alarms than allowed; with weight 1 it has, which is why the weights are there.
 func TestGroupWeights(t *testing.T) {
 	const g, alpha = 20, 1e-3
 	alarms := func(w float64) (n int) {

@@ -4,7 +4,7 @@
 // A pane is what a confidence grid says of some labelled rows: by bin, count and Σc of the correct and of the wrong
 // ones. For each key there is a Detector, or an Alarm of two of them; the panes of labels are given to it in order:
 //
-//	alarm, err := detect.NewAlarm(detect.AlarmSpec{}) // ECE above .02, or a bin off by .05; one false alarm a year at 10 s
+//	alarm, err := detect.NewAlarm(detect.AlarmSpec{}) // ECE above .02, or a bin off by .05
 //	pane, err := detect.FromGrid(grid, alarm.Bins())
 //	fired, err := alarm.Observe(labelPane, pane)
 //	if fired != nil { ... fired.Headline.LogE, fired.Headline.Since, fired.Diagnosis.Bins ... }

@@ -49,7 +49,8 @@ const topExperts = 5
 
 // Evidence returns what speaks against the null so far.
 func (d *Detector) Evidence() *Evidence {
-	e := &Evidence{Null: d.dict.spec.Null, Epsilon: d.dict.spec.Epsilon, LogE: d.LogE(), Threshold: d.Threshold(), Pane: d.last, Since: d.last,
+	e := &Evidence{Null: d.dict.spec.Null, Epsilon: d.dict.spec.Epsilon, LogE: d.LogE(), Threshold: d.Threshold(),
+		Pane: d.last, Since: d.last,
 		Bins: d.binEvidence()}
 	for k, s := range d.state {
 		if s.wealth == 0 {

@@ -40,8 +40,8 @@ func drawRows(rng *rand.Rand, n int, skew float64) []row {
 	return rows
 }
 
-// slow is the construction of docs/math.md row by row in plain float64, R not in log space, nothing shared or skipped. It is
-// for few rows: R overflows.
+// slow is the construction of docs/math.md row by row in plain float64, R not in log space, nothing shared or skipped.
+// It is for few rows: R overflows.
 type slow struct {
 	s      Spec
 	panes  int
@@ -262,7 +262,8 @@ func TestAgainstRows(t *testing.T) {
 	// Sums are rounded to 2^-32 a row; slopes reach 100 a unit of confidence, and R is a product over 3,000 rows.
 	const tolerance = 1e-5
 	for _, s := range []Spec{
-		{Null: NullBin, Alpha: 1e-4}, {Null: NullBin, Epsilon: .02, Alpha: 1e-3, Bins: 10}, {Null: NullBin, Alpha: 1e-4, Ever: true},
+		{Null: NullBin, Alpha: 1e-4}, {Null: NullBin, Epsilon: .02, Alpha: 1e-3, Bins: 10},
+		{Null: NullBin, Alpha: 1e-4, Ever: true},
 		{Null: NullBin, Epsilon: .01, Alpha: 1e-3, Reference: ramp(15, .2, slacks(15))},
 	} {
 		s, fast, ref := fastAndSlow(t, s)
@@ -303,7 +304,8 @@ func TestAgainstRows(t *testing.T) {
 	}
 }
 
-// TestDictionarySize keeps the dictionary that docs/math.md describes: 94 experts before those that never bet are dropped.
+// TestDictionarySize keeps the dictionary that docs/math.md describes: 94 experts before those that never bet are
+// dropped.
 func TestDictionarySize(t *testing.T) {
 	d, err := New(Spec{Null: NullBin, Epsilon: .001})
 	if err != nil {

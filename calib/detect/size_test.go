@@ -10,7 +10,8 @@ func TestSize(t *testing.T) {
 	a := newTestAlarm(t, AlarmSpec{})
 	rng := rand.New(rand.NewPCG(1, 1))
 	for pane := range 50 {
-		observe(t, a, int64(1_700_000_000_000_000_000+pane*10_000_000_000), paneOf(t, drawRows(rng, 100, -.01), a.Bins()))
+		observe(t, a, int64(1_700_000_000_000_000_000+pane*10_000_000_000),
+			paneOf(t, drawRows(rng, 100, -.01), a.Bins()))
 	}
 	const most = 4 << 10
 	if n := len(stateOf(t, a)); n > most {

@@ -78,7 +78,8 @@ func (s Spec) withDefaults() (Spec, error) {
 		s.Bins = DefaultBins
 	}
 	if s.Bins < 2 || s.Bins > maxBins || acc.GridCells%s.Bins != 0 {
-		return s, fmt.Errorf("bins is %d, allowed the divisors of %d from 2 to %d: %w", s.Bins, acc.GridCells, maxBins, ErrSpec)
+		return s, fmt.Errorf("bins is %d, allowed the divisors of %d from 2 to %d: %w", s.Bins, acc.GridCells, maxBins,
+			ErrSpec)
 	}
 	if s.Epsilon == 0 {
 		s.Epsilon = [...]float64{NullECE: DefaultECE, NullBin: DefaultBin, NullAccuracy: DefaultAccuracy}[s.Null]
@@ -103,7 +104,8 @@ func (r *Reference) checkAccuracy() error {
 		return fmt.Errorf("null accuracy without a reference: %w", ErrSpec)
 	}
 	if !(r.Accuracy >= 0 && r.Accuracy <= 1 && r.AccuracySlack >= 0 && r.AccuracySlack <= 1) {
-		return fmt.Errorf("accuracy of the reference is %v with a slack of %v, allowed 0 to 1: %w", r.Accuracy, r.AccuracySlack, ErrSpec)
+		return fmt.Errorf("accuracy of the reference is %v with a slack of %v, allowed 0 to 1: %w", r.Accuracy,
+			r.AccuracySlack, ErrSpec)
 	}
 	return nil
 }

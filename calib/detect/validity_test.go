@@ -13,12 +13,17 @@ import (
 const rounding = 1e-12
 
 var nullSpecs = []Spec{
-	{Null: NullECE}, {Null: NullECE, Epsilon: .01}, {Null: NullECE, Epsilon: .005, Bins: 10}, {Null: NullECE, Bins: 60, Epsilon: .2},
-	{Null: NullBin}, {Null: NullBin, Epsilon: .02}, {Null: NullBin, Epsilon: .005, Bins: 10}, {Null: NullBin, Bins: 60, Epsilon: .2},
+	{Null: NullECE}, {Null: NullECE, Epsilon: .01}, {Null: NullECE, Epsilon: .005, Bins: 10},
+	{Null: NullECE, Bins: 60, Epsilon: .2},
+	{Null: NullBin}, {Null: NullBin, Epsilon: .02}, {Null: NullBin, Epsilon: .005, Bins: 10},
+	{Null: NullBin, Bins: 60, Epsilon: .2},
 	{Null: NullBin, Bins: 2}, {Null: NullECE, Bins: 2},
-	{Null: NullBin, Epsilon: .01, Reference: ramp(15, .3, nil)}, {Null: NullECE, Epsilon: .01, Reference: ramp(15, .3, nil)},
-	{Null: NullBin, Epsilon: .01, Reference: ramp(15, .9, slacks(15))}, {Null: NullECE, Epsilon: .01, Reference: ramp(15, .9, slacks(15))},
-	{Null: NullBin, Epsilon: .01, Reference: ramp(15, -.9, slacks(15))}, {Null: NullECE, Epsilon: .01, Reference: ramp(15, -.9, slacks(15))},
+	{Null: NullBin, Epsilon: .01, Reference: ramp(15, .3, nil)}, {Null: NullECE, Epsilon: .01,
+		Reference: ramp(15, .3, nil)},
+	{Null: NullBin, Epsilon: .01, Reference: ramp(15, .9, slacks(15))},
+	{Null: NullECE, Epsilon: .01, Reference: ramp(15, .9, slacks(15))},
+	{Null: NullBin, Epsilon: .01, Reference: ramp(15, -.9, slacks(15))},
+	{Null: NullECE, Epsilon: .01, Reference: ramp(15, -.9, slacks(15))},
 }
 
 // ramp is a reference curve from -top to top.
@@ -38,8 +43,9 @@ func slacks(bins int) []float64 {
 	return s
 }
 
-// fixedAndAdaptive calls f with every set of chords by bin that a detector of the specification may ever hold: the fixed
-// dictionary, and the adaptive experts after several hundred pasts, random and extreme. theta and g are those of NullECE.
+// fixedAndAdaptive calls f with every set of chords by bin that a detector of the specification may ever hold: the
+// fixed dictionary, and the adaptive experts after several hundred pasts, random and extreme. theta and g are those of
+// NullECE.
 func fixedAndAdaptive(t *testing.T, s Spec, f func(name string, chords []chord, x aim)) {
 	t.Helper()
 	det, err := New(s)
@@ -98,8 +104,9 @@ func randomPast(rng *rand.Rand, bins, trial int) []remembered {
 	return past
 }
 
-// TestFair is the guarantee, row by row: under every point of the null every bet has expectation at most 1. c runs over the
-// bin, its edges and what rounding of the sums can add; the rate of right rows over all that the null allows, ends included.
+// TestFair is the guarantee, row by row: under every point of the null every bet has expectation at most 1. c runs
+// over the bin, its edges and what rounding of the sums can add; the rate of right rows over all that the null allows,
+// ends included.
 func TestFair(t *testing.T) {
 	testsize.Slow(t)
 	for _, s := range nullSpecs {
@@ -107,26 +114,27 @@ func TestFair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(fmt.Sprintf("%v ε=%v M=%d reference=%v", s.Null, s.Epsilon, s.Bins, s.Reference != nil), func(t *testing.T) {
-			bets := 0
-			fixedAndAdaptive(t, s, func(name string, chords []chord, x aim) {
-				for j, c := range chords {
-					if c == (chord{}) {
-						continue
+		t.Run(fmt.Sprintf("%v ε=%v M=%d reference=%v", s.Null, s.Epsilon, s.Bins, s.Reference != nil),
+			func(t *testing.T) {
+				bets := 0
+				fixedAndAdaptive(t, s, func(name string, chords []chord, x aim) {
+					for j, c := range chords {
+						if c == (chord{}) {
+							continue
+						}
+						bets++
+						name := fmt.Sprintf("%s, bin %d", name, j)
+						if s.Null == NullBin {
+							fairInBin(t, s, name, j, c)
+						} else {
+							fairShare(t, s, name, j, c, x.theta)
+						}
 					}
-					bets++
-					name := fmt.Sprintf("%s, bin %d", name, j)
-					if s.Null == NullBin {
-						fairInBin(t, s, name, j, c)
-					} else {
-						fairShare(t, s, name, j, c, x.theta)
-					}
+				})
+				if bets < 100 {
+					t.Fatalf("only %d bets were tried", bets)
 				}
 			})
-			if bets < 100 {
-				t.Fatalf("only %d bets were tried", bets)
-			}
-		})
 	}
 }
 
@@ -171,8 +179,8 @@ func referenceOf(s Spec, j int) (bias, slack float64) {
 	return s.Reference.Bias[j], slack
 }
 
-// fairShare checks E[bet | bin j, c, rate] ≤ 1 + θ(|b - β| - slack - ε) for every rate whatever. Over the bins of a row that
-// is 1 + θ(Σ P(j)(|b_j - β_j| - slack_j) - ε), at most 1 under NullECE.
+// fairShare checks E[bet | bin j, c, rate] ≤ 1 + θ(|b - β| - slack - ε) for every rate whatever. Over the bins of a
+// row that is 1 + θ(Σ P(j)(|b_j - β_j| - slack_j) - ε), at most 1 under NullECE.
 func fairShare(t *testing.T, s Spec, name string, j int, ch chord, theta float64) {
 	t.Helper()
 	bias, slack := referenceOf(s, j)
@@ -190,8 +198,9 @@ func fairShare(t *testing.T, s Spec, name string, j int, ch chord, theta float64
 	}
 }
 
-// TestFairRow draws rows of NullECE on its boundary: Σ P(j)|b_j| = ε over random shares and signs, the error spread over all
-// bins or all of it in a few. The expectation of a row's bet is at most 1 for the fixed experts and after any past.
+// TestFairRow draws rows of NullECE on its boundary: Σ P(j)|b_j| = ε over random shares and signs, the error spread
+// over all bins or all of it in a few. The expectation of a row's bet is at most 1 for the fixed experts and after any
+// past.
 func TestFairRow(t *testing.T) {
 	s, err := Spec{Null: NullECE}.withDefaults()
 	if err != nil {

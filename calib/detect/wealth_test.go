@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWealthIsItsLogarithm compares R with log R ← log(R + inject) + l by itself, over walks that leave float64 at both ends and come back.
+// TestWealthIsItsLogarithm compares R with log R ← log(R + inject) + l by itself, over walks that leave float64 at
+// both ends and come back.
 func TestWealthIsItsLogarithm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 1))
 	large, small := 0, 0

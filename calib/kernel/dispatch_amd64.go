@@ -24,7 +24,8 @@ var inUse = best()
 func best() path {
 	c := &cpu.X86
 	switch {
-	case c.HasAVX512F && c.HasAVX512BW && c.HasAVX512DQ && c.HasAVX512VL && c.HasBMI1 && c.HasBMI2 && c.HasPOPCNT && c.HasFMA:
+	case c.HasAVX512F && c.HasAVX512BW && c.HasAVX512DQ && c.HasAVX512VL && c.HasBMI1 && c.HasBMI2 && c.HasPOPCNT &&
+		c.HasFMA:
 		return pathAVX512
 	case c.HasAVX2 && c.HasFMA && c.HasBMI1 && c.HasBMI2 && c.HasPOPCNT:
 		return pathAVX2

@@ -10,7 +10,8 @@ func ExampleLogits() {
 	z := []float32{2, 0, 1}
 	p := make([]float64, len(z))
 	row, ok := kernel.Logits(z, p)
-	fmt.Printf("%v class %d conf %.4f margin %.4f nll %.4f\n", ok, row.Arg, row.Conf, row.Margin(), kernel.NLL(row, z, 2, false))
+	fmt.Printf("%v class %d conf %.4f margin %.4f nll %.4f\n", ok, row.Arg, row.Conf, row.Margin(),
+		kernel.NLL(row, z, 2, false))
 	// Output: true class 0 conf 0.6652 margin 0.4205 nll 1.4076
 }
 

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 )
@@ -62,7 +63,7 @@ func FuzzLogitRows(f *testing.F) {
 		n := len(b) / 4 / int(k)
 		z := make([]float32, n*int(k))
 		for i := range z {
-			z[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24)
+			z[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}
 		rows := make([]Row, n)
 		LogitRows(rows, nil, z, int(k), temp)

@@ -120,7 +120,8 @@ func TestHostileRowsAreRefused(t *testing.T) {
 			t.Errorf("logits %v accepted", z)
 		}
 	}
-	for _, q := range [][]float64{{}, {nan, .5, .5}, {-1e-9, .5, .5}, {1.0001, 0, 0}, {.3, .3, .3}, {.4, .4, .3}, {0, 0, 0}, {inf, 0, 0}} {
+	for _, q := range [][]float64{{}, {nan, .5, .5}, {-1e-9, .5, .5}, {1.0001, 0, 0}, {.3, .3, .3}, {.4, .4, .3},
+		{0, 0, 0}, {inf, 0, 0}} {
 		if _, ok := Probs(q, p); ok {
 			t.Errorf("probs %v accepted", q)
 		}
@@ -129,7 +130,8 @@ func TestHostileRowsAreRefused(t *testing.T) {
 
 func TestExtremeLogitsStayFinite(t *testing.T) {
 	for _, z := range [][]float64{
-		{80, -80, 0}, {3.4e38, -3.4e38, 0}, {math.MaxFloat64, -math.MaxFloat64, 0}, {-80, -80, -80}, {1e300, 1e300, -1e300},
+		{80, -80, 0}, {3.4e38, -3.4e38, 0}, {math.MaxFloat64, -math.MaxFloat64, 0}, {-80, -80, -80},
+		{1e300, 1e300, -1e300},
 	} {
 		p := make([]float64, 3)
 		r, ok := Logits(z, p)

@@ -40,7 +40,8 @@ func (o *Outcomes) Fill(in *LabelledRows) {
 	room := (n + outcomeLanes - 1) &^ (outcomeLanes - 1)
 	scores := n * in.K
 	if len(o.Conf) < room || len(in.Y) < room || len(in.W) < room || len(in.V) != scores || len(in.Z) != scores {
-		panic(fmt.Sprintf("kernel: outcomes of %d rows: %d and %d scores of %d classes, %d labels, %d weights, room for %d",
+		panic(fmt.Sprintf("kernel: outcomes of %d rows: %d and %d scores of %d classes, %d labels, %d weights, room "+
+			"for %d",
 			n, len(in.V), len(in.Z), in.K, len(in.Y), len(in.W), len(o.Conf)))
 	}
 	if n > 0 && !o.fill(in) {

@@ -35,8 +35,9 @@ func TestOutcomes(t *testing.T) {
 			got.Fill(in)
 			plain.fillGo(in)
 			for name, f := range map[string][2][]float64{
-				"conf": {got.Conf, plain.Conf}, "margin": {got.Margin, plain.Margin}, "negent": {got.NegEnt, plain.NegEnt},
-				"p": {got.P, plain.P}, "nll": {got.NLL, plain.NLL}, "brier": {got.Brier, plain.Brier},
+				"conf": {got.Conf, plain.Conf}, "margin": {got.Margin, plain.Margin},
+				"negent": {got.NegEnt, plain.NegEnt},
+				"p":      {got.P, plain.P}, "nll": {got.NLL, plain.NLL}, "brier": {got.Brier, plain.Brier},
 			} {
 				if !slices.Equal(f[0][:n], f[1][:n]) {
 					t.Errorf("K = %d, %d rows: %s is\n%v, plain\n%v", k, n, name, f[0][:n], f[1][:n])

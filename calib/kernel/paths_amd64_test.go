@@ -46,7 +46,8 @@ func rowBits(r Row) [9]uint64 {
 	if r.OK {
 		ok = 1
 	}
-	return [9]uint64{uint64(r.Arg), b(r.Max), b(r.LSE), b(r.Conf), b(r.Second), b(r.Entropy), b(r.SumP2), b(r.Scale), ok}
+	return [9]uint64{uint64(r.Arg), b(r.Max), b(r.LSE), b(r.Conf), b(r.Second), b(r.Entropy), b(r.SumP2), b(r.Scale),
+		ok}
 }
 
 // TestPathsGiveTheSameBits compares more than 100,000 rows.
@@ -69,7 +70,8 @@ func TestPathsGiveTheSameBits(t *testing.T) {
 			for i := range rows[p] {
 				want := rows[0][i]
 				if rowBits(rows[p][i]) != rowBits(want) || rowBits(without[i]) != rowBits(want) {
-					t.Fatalf("K=%d t=%g row %d: %s %+v, without e %+v, go %+v", k, temp, i, pathNames[p], rows[p][i], without[i], want)
+					t.Fatalf("K=%d t=%g row %d: %s %+v, without e %+v, go %+v", k, temp, i, pathNames[p], rows[p][i],
+						without[i], want)
 				}
 				if !want.OK {
 					if p == pathGo {

@@ -3,7 +3,8 @@ package kernel
 import "math"
 
 const (
-	probFloor = 0x1p-120 // probabilities up to it add nothing to the sums; those of rows in which they matter are float64
+	// probabilities up to it add nothing to the sums; those of rows in which they matter are float64
+	probFloor = 0x1p-120
 	// minEntropy: a row whose entropy is below K·minEntropy may have lost more than 1e-7 of it to probFloor.
 	minEntropy = 0x1p-90
 	sqrtHalf32 = 0x3f3504f3 // the bits of √½, where the mantissa's interval begins
@@ -13,7 +14,8 @@ const (
 
 // lnCoef32 is ln(1+f) = f + f·Σ c_i f^i for 1+f in [√½, √2), relative error 4e-8, from degree 8 to 1.
 var lnCoef32 = [...]float32{
-	0x1.65bc38p-4, -0x1.250168p-3, 0x1.3185b2p-3, -0x1.535da8p-3, 0x1.98d2c0p-3, -0x1.000498p-2, 0x1.5556f4p-2, -0x1.fffffap-2,
+	0x1.65bc38p-4, -0x1.250168p-3, 0x1.3185b2p-3, -0x1.535da8p-3, 0x1.98d2c0p-3, -0x1.000498p-2, 0x1.5556f4p-2,
+	-0x1.fffffap-2,
 }
 
 // probSums are those of 16 rows of probabilities. The vector paths know the layout.

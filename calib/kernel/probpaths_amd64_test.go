@@ -34,7 +34,8 @@ func TestProbPathsGiveTheSameBits(t *testing.T) {
 			ProbRows(rows[p], q, k)
 			for i, r := range rows[p] {
 				if rowBits(r) != rowBits(rows[0][i]) {
-					t.Fatalf("K=%d row %d: %s %+v, go %+v: %v", k, i, pathNames[p], r, rows[0][i], q[i*k:i*k+min(k, 40)])
+					t.Fatalf("K=%d row %d: %s %+v, go %+v: %v", k, i, pathNames[p], r, rows[0][i],
+						q[i*k:i*k+min(k, 40)])
 				}
 				if p == pathGo && !r.OK {
 					refused++

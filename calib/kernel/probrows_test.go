@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -49,7 +50,8 @@ func probReference(q []float32) Row {
 		case j == arg:
 			r.Entropy -= p * lnTop
 		case v > 0:
-			r.Entropy -= p * (math.Log(float64(v)*0x1p200) - 200*math.Ln2 - math.Log(s)) // math.Log is wrong for subnormals
+			// math.Log is wrong for subnormals
+			r.Entropy -= p * (math.Log(float64(v)*0x1p200) - 200*math.Ln2 - math.Log(s))
 		}
 		if j != arg {
 			r.Second = max(r.Second, p)
@@ -108,7 +110,8 @@ func probKind(rng *rand.Rand, kind int, row []float32) {
 		row[at] = 1
 	case 5:
 		dirichlet(rng, row, power, 1)
-		row[at] = []float32{float32(math.NaN()), -1e-9, 1.0001, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.Copysign(0, -1))}[rng.IntN(6)]
+		row[at] = []float32{float32(math.NaN()), -1e-9, 1.0001, float32(math.Inf(1)), float32(math.Inf(-1)),
+			float32(math.Copysign(0, -1))}[rng.IntN(6)]
 	case 6: // certain, and normalised
 		total = 1 + 0.001*rng.NormFloat64()
 		dirichlet(rng, row, 1, 1e-4*rng.Float64())
@@ -197,7 +200,7 @@ func FuzzProbRows(f *testing.F) {
 		n := len(b) / 4 / int(k)
 		q := make([]float32, n*int(k))
 		for i := range q {
-			q[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24)
+			q[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}
 		rows := make([]Row, n)
 		ProbRows(rows, q, int(k))

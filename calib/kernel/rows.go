@@ -2,8 +2,6 @@ package kernel
 
 import "fmt"
 
-//go:generate go -C ../../internal/asmgen run ./row -out ../../calib/kernel/rows_amd64.s -stubs ../../calib/kernel/stubs_amd64.go -pkg kernel
-
 // LogitRows summarises len(rows) rows of k float32 logits at temperature t, z row-major len(rows)×k: the fields of
 // rows[i] are those of z_i/t, each to a relative 1e-6 (LSE to 1e-6 of the larger of |Max| and ln S). The mean logit
 // that a temperature's gradient needs comes with it:

@@ -91,8 +91,9 @@ func Basic(rows Rows, opt Options) (Basics, error) {
 	}
 	bins := s.top
 	b := Basics{
-		N: s.n, W: s.total, Accuracy: s.right / s.total, Confidence: math.NaN(), NLL: s.nll / s.total, Brier: s.brier / s.total,
-		ECE: ECE(bins), ECEL2: ECEL2(bins), MCE: MCE(bins), CWECE: s.classes.ECE(), CWECEL2: s.classes.ECEL2(),
+		N: s.n, W: s.total, Accuracy: s.right / s.total, Confidence: math.NaN(), NLL: s.nll / s.total,
+		Brier: s.brier / s.total,
+		ECE:   ECE(bins), ECEL2: ECEL2(bins), MCE: MCE(bins), CWECE: s.classes.ECE(), CWECEL2: s.classes.ECEL2(),
 		Bins: bins, Classes: s.classes,
 	}
 	var conf float64

@@ -100,7 +100,8 @@ func eachRow[T kernel.Float](r Rows, scores []T, f func(sum kernel.Row, p []floa
 
 func rowError(i int, probs bool) error {
 	if probs {
-		return fmt.Errorf("row %d: not a probability distribution, allowed are values in [0, 1] whose sum is within 0.05 of 1", i)
+		return fmt.Errorf("row %d: not a probability distribution, allowed are values in [0, 1] whose sum is within "+
+			"0.05 of 1", i)
 	}
 	return fmt.Errorf("row %d: a score is NaN or infinite, allowed are finite ones", i)
 }

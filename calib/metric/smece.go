@@ -136,7 +136,8 @@ type smoother struct {
 }
 
 func newSmoother(n int) *smoother {
-	return &smoother{dct: fourier.NewDCT(n), coef: make([]float64, n), work: make([]float64, n), out: make([]float64, n)}
+	return &smoother{dct: fourier.NewDCT(n), coef: make([]float64, n), work: make([]float64, n),
+		out: make([]float64, n)}
 }
 
 func (s *smoother) load(mass []float64, total float64) {

@@ -92,7 +92,8 @@ type sweeper struct {
 }
 
 func newSweeper(cells []Bin) *sweeper {
-	s := &sweeper{w: make([]float64, 1, len(cells)+1), hits: make([]float64, 1, len(cells)+1), whole: true, first: math.Inf(1)}
+	s := &sweeper{w: make([]float64, 1, len(cells)+1), hits: make([]float64, 1, len(cells)+1), whole: true,
+		first: math.Inf(1)}
 	for _, c := range cells {
 		if !(c.W > 0) {
 			continue

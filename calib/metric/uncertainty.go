@@ -22,8 +22,8 @@ type KeyInterval struct {
 var nanInterval = Interval{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
 // uncertainties returns the null expectation and the 95 % interval of the calibration errors of UncertaintyKeys; opt
-// has its defaults. As for Resample, the null is what a perfectly calibrated model shows at the same confidences, and the
-// interval is about the observed value and shifted by the resampling's own bias. What is redrawn:
+// has its defaults. As for Resample, the null is what a perfectly calibrated model shows at the same confidences, and
+// the interval is about the observed value and shifted by the resampling's own bias. What is redrawn:
 //
 //   - ece, ece_l2, mce and ace, ace_l2, debiased_l2: the hits of the bins, n_b·conf_b expected under the null,
 //     n_b·acc_b for the interval (ResampleBins);
@@ -99,7 +99,8 @@ func redrawHits(bins []Bin, f func([]Bin) float64, resamples int, rng *rand.PCG,
 //
 // observed are the values that the intervals are about. n is Kish's effective number of rows. NaN where there is no row
 // or resamples < 1.
-func resampleCells(cells []Bin, observed []float64, f func(cells []Bin, out []float64), resamples int, seed uint64) []Interval {
+func resampleCells(cells []Bin, observed []float64, f func(cells []Bin, out []float64), resamples int,
+	seed uint64) []Interval {
 	ivs := make([]Interval, len(observed))
 	if !(Total(cells) > 0) || resamples < 1 {
 		for i := range ivs {
@@ -166,7 +167,8 @@ func rowDraw(cells []Bin, rng *rand.PCG) func(work []Bin) {
 		for i, c := range cells {
 			right := take(c.SumA)
 			rows := right + take(c.W-c.SumA)
-			work[i] = Bin{N: int64(rows), W: rows * each, W2: rows * each * each, SumC: rows * each * c.Conf(), SumA: right * each}
+			work[i] = Bin{N: int64(rows), W: rows * each, W2: rows * each * each, SumC: rows * each * c.Conf(),
+				SumA: right * each}
 		}
 		if last := len(work) - 1; left > 0 { // rounding of rest can leave a row over
 			w := float64(left) * each

@@ -40,7 +40,8 @@ func UncertaintyCells(cells []Bin, key string, opt Options) (Interval, error) {
 		cellUncertainties(all, cells, nil, opt, func(keys ...string) bool { return slices.Contains(keys, key) })
 		return all[key], nil
 	}
-	return Interval{}, fmt.Errorf("key: %q, of cells allowed are ace, ace_l2, debiased_l2, ks, sweep, sweep_l2, smece, sbece_bin and sbece_lb", key)
+	return Interval{}, fmt.Errorf("key: %q, of cells allowed are ace, ace_l2, debiased_l2, ks, sweep, sweep_l2, "+
+		"smece, sbece_bin and sbece_lb", key)
 }
 
 // cellStat is one or more metrics that are read from cells together: of resampled cells, and the observed ones.

@@ -106,8 +106,10 @@ func (b builder) intraOrder(z Value, p params) Value {
 	// A rising slope from the left of the piece, a falling one from its right: as Apply, so that no rounding crosses.
 	left := b.Op("Sub", gap, of(p.Knots))
 	right := b.Op("Sub", of(width), left)
-	rise := b.Op("Min", of(next), b.Op("Add", of(at), b.Op("Mul", left, b.Op("Add", of(p.Slopes), b.Op("Mul", of(bend), left)))))
-	fall := b.Op("Max", of(at), b.Op("Sub", of(next), b.Op("Mul", right, b.Op("Sub", of(slopeNext), b.Op("Mul", of(bend), right)))))
+	rise := b.Op("Min", of(next), b.Op("Add", of(at), b.Op("Mul", left, b.Op("Add", of(p.Slopes),
+		b.Op("Mul", of(bend), left)))))
+	fall := b.Op("Max", of(at), b.Op("Sub", of(next), b.Op("Mul", right,
+		b.Op("Sub", of(slopeNext), b.Op("Mul", of(bend), right)))))
 	rises := b.Op("Not", b.Op("Less", of(slopeNext), of(p.Slopes)))
 	return b.softmax(b.Op("Neg", b.Op("Where", rises, rise, fall)))
 }

@@ -55,7 +55,9 @@ func TestGraphsAreWhole(t *testing.T) {
 	for i := range y {
 		y[i] = int32(random.IntN(k))
 	}
-	cases := map[string]calibrator.Options{"parameterised_temperature of one logit": {Parameterised: calibrator.Parameterised{Top: 1}}}
+	cases := map[string]calibrator.Options{
+		"parameterised_temperature of one logit": {Parameterised: calibrator.Parameterised{Top: 1}},
+	}
 	for _, m := range calibrator.Methods() {
 		cases[m.Name] = calibrator.Options{}
 	}
@@ -129,7 +131,8 @@ func checkGraph(t *testing.T, name string, b []byte) {
 		}
 	}
 	if !used[onnx.InputName] || !made[onnx.OutputName] || len(graph[11]) != 1 || len(graph[12]) != 1 {
-		t.Errorf("%s: %d inputs, %d outputs, want %s and %s", name, len(graph[11]), len(graph[12]), onnx.InputName, onnx.OutputName)
+		t.Errorf("%s: %d inputs, %d outputs, want %s and %s", name, len(graph[11]), len(graph[12]), onnx.InputName,
+			onnx.OutputName)
 	}
 	meta, _ := message(t, model[14][0])
 	c, err := calibrator.Decode(meta[2][0])

@@ -55,7 +55,8 @@ func text(b []byte, field protowire.Number, s string) []byte {
 }
 
 func varint(b []byte, field protowire.Number, v int64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(v)) //nolint:gosec // two's complement is protobuf's int64
+	//nolint:gosec // two's complement is protobuf's int64
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(v))
 }
 
 // tensor is a TensorProto of little-endian values.

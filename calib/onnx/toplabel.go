@@ -2,7 +2,8 @@ package onnx
 
 // isTop is true at ŷ = argmax z (ties: lowest index): N×K bool.
 func (b builder) isTop(z Value) Value {
-	top := b.OpWith("ArgMax", []Attr{{Name: "axis", Int: -1}, {Name: "keepdims", Int: 1}, {Name: "select_last_index", Int: 0}}, z)
+	top := b.OpWith("ArgMax", []Attr{{Name: "axis", Int: -1}, {Name: "keepdims", Int: 1},
+		{Name: "select_last_index", Int: 0}}, z)
 	return b.Op("Equal", top, b.Op("Range", b.Int(0), b.classes(z), b.Int(1)))
 }
 

@@ -54,7 +54,8 @@ const (
 // BBSE returns black-box shift estimation by minimum chi-square: with A, μ of the Table and D the variance of μ - A q
 // by symbol,
 //
-//	q = argmin_{q ≥ 0} Σ_i (μ_i - (A q)_i)²/D_i + λ Σ_j G_jj (q_j - p_j)²,   G = AᵀD⁻¹A,  λ = 0 unless A is near singular
+//	q = argmin_{q ≥ 0} Σ_i (μ_i - (A q)_i)²/D_i + λ Σ_j G_jj (q_j - p_j)²,   G = AᵀD⁻¹A
+//	λ = 0 unless A is near singular
 //	Cov q = G⁻¹ - q qᵀ/m - diag(q_j²/n_j)      of a counted reference
 //	accuracy = Σ_j q_j h_j,   h_j = P(the symbol says j | class j)
 //

@@ -23,7 +23,8 @@ type ByLabel struct {
 func (b ByLabel) ECE(q []float64) (ece, covered float64, err error) {
 	k := len(b.Rows)
 	if k == 0 || len(q) != k || len(b.Gap)%k != 0 {
-		return 0, 0, fmt.Errorf("%d shares, %d classes, %d gaps, allowed K, K and K·M: %w", len(q), k, len(b.Gap), ErrInput)
+		return 0, 0, fmt.Errorf("%d shares, %d classes, %d gaps, allowed K, K and K·M: %w", len(q), k, len(b.Gap),
+			ErrInput)
 	}
 	m := len(b.Gap) / k
 	gap := make([]float64, m)

@@ -31,7 +31,8 @@ func EMRows(p, prior []float64) (Estimate, error) {
 	}
 	k := len(prior)
 	w := rowWeights(p, prior)
-	e := Estimate{Method: MethodEM, Assumption: Assumption, N: int64(len(p) / k), Reference: append([]float64(nil), prior...), Shares: make([]float64, k), Weights: w,
+	e := Estimate{Method: MethodEM, Assumption: Assumption, N: int64(len(p) / k),
+		Reference: append([]float64(nil), prior...), Shares: make([]float64, k), Weights: w,
 		SE: make([]float64, k), Fit: Fit{P: 1}}
 	var sum float64
 	for j, x := range w {

@@ -10,8 +10,10 @@ import (
 
 // estimate makes an Estimate of shares q of the model's classes; s has the noise of D(q).
 func (d *model) estimate(method string, q []float64, s *solution) (Estimate, error) {
-	e := Estimate{Method: method, Assumption: Assumption, N: int64(math.Round(d.m)), Condition: s.condition, Ridge: s.ridge,
-		Reference: make([]float64, d.k), Shares: make([]float64, d.k), SE: make([]float64, d.k), Weights: make([]float64, d.k), Unknown: d.k - len(d.classes)}
+	e := Estimate{Method: method, Assumption: Assumption, N: int64(math.Round(d.m)), Condition: s.condition,
+		Ridge:     s.ridge,
+		Reference: make([]float64, d.k), Shares: make([]float64, d.k), SE: make([]float64, d.k),
+		Weights: make([]float64, d.k), Unknown: d.k - len(d.classes)}
 	var inverse mat.SymDense
 	if err := s.chol.InverseTo(&inverse); err != nil {
 		return Estimate{}, fmt.Errorf("classes cannot be told apart by what the model says: %w", ErrInput)

@@ -6,8 +6,8 @@ import (
 	"github.com/plumbline/plumbline/calib/shift"
 )
 
-// Two classes, of which the model says each surely or unsurely: four symbols. The reference has as many rows of both classes; now the model says
-// class 1 much more often.
+// Two classes, of which the model says each surely or unsurely: four symbols. The reference has as many rows of both
+// classes; now the model says class 1 much more often.
 func ExampleBBSE() {
 	e, err := shift.BBSE(shift.Table{
 		K:    2,

@@ -45,8 +45,10 @@ func RestorePool(k int, kept []int) (*Pool, error) {
 	if k > MaxClasses {
 		want = MaxClasses - 1
 	}
-	if len(kept) != want || !slices.IsSorted(kept) || len(slices.Compact(slices.Clone(kept))) != want || want > 0 && (kept[0] < 0 || kept[want-1] >= k) {
-		return nil, fmt.Errorf("%d of %d classes are kept, allowed %d, ascending and below K: %w", len(kept), k, want, ErrInput)
+	if len(kept) != want || !slices.IsSorted(kept) || len(slices.Compact(slices.Clone(kept))) != want || want > 0 &&
+		(kept[0] < 0 || kept[want-1] >= k) {
+		return nil, fmt.Errorf("%d of %d classes are kept, allowed %d, ascending and below K: %w", len(kept), k, want,
+			ErrInput)
 	}
 	p := &Pool{k: k}
 	if want > 0 {

@@ -13,8 +13,8 @@ import (
 // hard are classes of the rest that the model knows badly.
 func hard(y int) bool { return y > 200 && y%5 == 0 }
 
-// manyClasses draws rows of k classes with shares q: the model says the class with probability .7, a hard one with .2, else one of the next four, with bands that say
-// something of it. It returns symbol and label.
+// manyClasses draws rows of k classes with shares q: the model says the class with probability .7, a hard one with .2,
+// else one of the next four, with bands that say something of it. It returns symbol and label.
 func manyClasses(rng *rand.Rand, q []float64, bands int) (says, band, y int) {
 	u := rng.Float64()
 	for y = 0; y < len(q)-1 && u >= q[y]; y++ {
@@ -54,8 +54,10 @@ func TestPool(t *testing.T) {
 				most = max(most, x)
 			}
 		}
-		if !slices.Equal(sums, want) || least < most || p.Classes() != min(k, MaxClasses) || p.Rest() != max(0, k-MaxClasses+1)*min(1, max(0, k-MaxClasses)) {
-			t.Errorf("K = %d: %d classes, %d in the rest; one with %v rows is kept, one with %v not", k, p.Classes(), p.Rest(), least, most)
+		if !slices.Equal(sums, want) || least < most || p.Classes() != min(k, MaxClasses) ||
+			p.Rest() != max(0, k-MaxClasses+1)*min(1, max(0, k-MaxClasses)) {
+			t.Errorf("K = %d: %d classes, %d in the rest; one with %v rows is kept, one with %v not", k, p.Classes(),
+				p.Rest(), least, most)
 		}
 		back, err := RestorePool(k, p.Kept())
 		if err != nil {
@@ -68,7 +70,8 @@ func TestPool(t *testing.T) {
 		}
 	}
 	good := NewPool(make([]float64, 200)).Kept()
-	for name, kept := range map[string][]int{"few": good[1:], "nothing": nil, "descending": append([]int{good[1], good[0]}, good[2:]...), "twice": append([]int{good[1]}, good[1:]...),
+	for name, kept := range map[string][]int{"few": good[1:], "nothing": nil,
+		"descending": append([]int{good[1], good[0]}, good[2:]...), "twice": append([]int{good[1]}, good[1:]...),
 		"negative": append([]int{-1}, good[1:]...), "above K": append(slices.Clone(good[1:]), 200)} {
 		if _, err := RestorePool(200, kept); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: %v, want ErrInput", name, err)
@@ -79,9 +82,10 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPooledEstimates: of 400 classes some frequent ones move, against the rest as a whole. Shares of the kept classes and of the rest are found
-// within their errors, the accuracy within its interval about as often as it says, and where nothing has moved the assumption is not rejected
-// more often than it says; where the hard ones of the rest become more, it is.
+// TestPooledEstimates: of 400 classes some frequent ones move, against the rest as a whole. Shares of the kept classes
+// and of the rest are found within their errors, the accuracy within its interval about as often as it says, and where
+// nothing has moved the assumption is not rejected more often than it says; where the hard ones of the rest become
+// more, it is.
 func TestPooledEstimates(t *testing.T) {
 	testsize.Slow(t)
 	const k, bands, n, m, trials = 400, 4, 20_000, 8_000, 30
@@ -162,7 +166,8 @@ func TestPooledEstimates(t *testing.T) {
 					t.Fatalf("assumption %q", e.Assumption)
 				}
 			}
-			t.Logf("%s: %d of %d accuracies covered, %d rejected, %d of %d shares off", name, covered, trials, rejected, off, of)
+			t.Logf("%s: %d of %d accuracies covered, %d rejected, %d of %d shares off", name, covered, trials, rejected,
+				off, of)
 			if name == "within" {
 				if rejected < trials*9/10 {
 					t.Errorf("classes of the rest moved: rejected %d times of %d", rejected, trials)
@@ -170,7 +175,8 @@ func TestPooledEstimates(t *testing.T) {
 				continue
 			}
 			if covered < trials*8/10 || rejected > trials/5 || off > of/50 {
-				t.Errorf("%s: %d of %d accuracies covered, %d rejected, %d of %d shares off", name, covered, trials, rejected, off, of)
+				t.Errorf("%s: %d of %d accuracies covered, %d rejected, %d of %d shares off", name, covered, trials,
+					rejected, off, of)
 			}
 		}
 	}

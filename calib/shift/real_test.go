@@ -100,7 +100,8 @@ func top(p []float64) (at int) {
 
 // table counts even rows by symbol and label, and the picked ones by symbol.
 func table(ref scored, y []int32, now scored, picked []int, soft bool) shift.Table {
-	t := shift.Table{K: classes, Joint: make([]float64, classes*acc.Bands*classes), Now: make([]float64, classes*acc.Bands)}
+	t := shift.Table{K: classes, Joint: make([]float64, classes*acc.Bands*classes),
+		Now: make([]float64, classes*acc.Bands)}
 	for i := range t.Now {
 		t.Says = append(t.Says, i/acc.Bands)
 	}
@@ -133,8 +134,8 @@ func fitted(t *testing.T, r realRows) calibrator.Calibrator {
 	return cal
 }
 
-// TestRealLabelShift resamples real rows by class: shares and accuracy are found, within their intervals about as often as they say,
-// where the confidence alone is off; the assumption is rejected about as often as the level says.
+// TestRealLabelShift resamples real rows by class: shares and accuracy are found, within their intervals about as
+// often as they say, where the confidence alone is off; the assumption is rejected about as often as the level says.
 func TestRealLabelShift(t *testing.T) {
 	const file, name = "c10jpeg_resnet_logits.npz", "resnet20"
 	r := readReal(t, file, name)[name]
@@ -201,14 +202,18 @@ func TestRealLabelShift(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%.0f rows; shares move by %.3f (total variation), mean calibrated confidence is off by %.4f", size, moved, plain)
+	t.Logf("%.0f rows; shares move by %.3f (total variation), mean calibrated confidence is off by %.4f", size, moved,
+		plain)
 	for what, x := range got {
-		t.Logf("%s: accuracy off by %.4f, shares by %.4f; %d of %d intervals hold, %d rejected at 1 %%", what, x.off, x.far, x.held, trials, x.rejected)
+		t.Logf("%s: accuracy off by %.4f, shares by %.4f; %d of %d intervals hold, %d rejected at 1 %%", what, x.off,
+			x.far, x.held, trials, x.rejected)
 		if x.off > plain/2 || x.far > moved/4 {
-			t.Errorf("%s: accuracy is off by %v (confidence alone by %v), shares by %v of %v", what, x.off, plain, x.far, moved)
+			t.Errorf("%s: accuracy is off by %v (confidence alone by %v), shares by %v of %v", what, x.off, plain,
+				x.far, moved)
 		}
 	}
-	// The counted methods know their noise: 95 % less four binomial standard errors. Those of a calibrator leave its own errors out.
+	// The counted methods know their noise: 95 % less four binomial standard errors. Those of a calibrator leave its
+	// own errors out.
 	for _, what := range []string{"bbse", "em"} {
 		if x := got[what]; x.held < trials*84/100 || x.rejected > 5 {
 			t.Errorf("%s: %d of %d intervals hold the accuracy, %d rejected at 1 %%", what, x.held, trials, x.rejected)
@@ -216,9 +221,11 @@ func TestRealLabelShift(t *testing.T) {
 	}
 }
 
-// TestRealCorruption: where images are corrupted, and the shares of the classes are as ever, the assumption is rejected.
+// TestRealCorruption: where images are corrupted, and the shares of the classes are as ever, the assumption is
+// rejected.
 func TestRealCorruption(t *testing.T) {
-	names := []string{"resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3", "resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5"}
+	names := []string{"resnet20_gauss_noise_s1", "resnet20_gauss_noise_s3", "resnet20_contrast_s3",
+		"resnet20_gauss_blur_s3", "resnet20_gauss_blur_s5"}
 	all := readReal(t, "c10jpeg_resnet_logits.npz", append(slices.Clone(names), "resnet20")...)
 	clean := all["resnet20"].score(t, calibrator.Identity{})
 	flat := slices.Repeat([]float64{.1}, classes)
@@ -231,7 +238,8 @@ func TestRealCorruption(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s, %s: X² %.0f of %.0f degrees, accuracy %.3f", name, e.Method, e.Fit.Statistic, e.Fit.DF, e.Accuracy)
+			t.Logf("%s, %s: X² %.0f of %.0f degrees, accuracy %.3f", name, e.Method, e.Fit.Statistic, e.Fit.DF,
+				e.Accuracy)
 			if rejected := e.Fit.P < 1e-6; rejected != (name != "resnet20") {
 				t.Errorf("%s, %s: p = %v", name, e.Method, e.Fit.P)
 			}

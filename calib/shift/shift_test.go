@@ -64,7 +64,8 @@ func (w world) tables(rng *rand.Rand, q []float64, n, m int, sd float64) (t Tabl
 	return t, truth, now
 }
 
-// TestSquareIsBlackBox: with a symbol a class, w is C⁻¹μ, by Gaussian elimination in another package, and nothing can be tested.
+// TestSquareIsBlackBox: with a symbol a class, w is C⁻¹μ, by Gaussian elimination in another package, and nothing can
+// be tested.
 func TestSquareIsBlackBox(t *testing.T) {
 	w := world{[]float64{.5, .3, .2}, 1}
 	for seed := range uint64(10) {
@@ -85,7 +86,8 @@ func TestSquareIsBlackBox(t *testing.T) {
 				t.Errorf("seed %d, class %d: weight %v, want %v", seed, j, got.Weights[j], want.Weights[j])
 			}
 		}
-		if math.Abs(got.Accuracy-want.Accuracy) > rounding || math.Abs((got.Hi-got.Lo)-(want.Hi-want.Lo)) > .1*(want.Hi-want.Lo) || got.Fit.P != 1 || got.Fit.DF != 0 {
+		if math.Abs(got.Accuracy-want.Accuracy) > rounding ||
+			math.Abs((got.Hi-got.Lo)-(want.Hi-want.Lo)) > .1*(want.Hi-want.Lo) || got.Fit.P != 1 || got.Fit.DF != 0 {
 			t.Errorf("seed %d: accuracy %v, want %v; fit %+v", seed, got.Accuracy, want.Accuracy, got.Fit)
 		}
 	}
@@ -110,7 +112,8 @@ func plainEM(p [][]float64, prior []float64) []float64 {
 	return q
 }
 
-// TestEMIsPlain: EM on a table is the plain iteration over rows that have the posteriors of their symbols, and so is EMRows.
+// TestEMIsPlain: EM on a table is the plain iteration over rows that have the posteriors of their symbols, and so is
+// EMRows.
 func TestEMIsPlain(t *testing.T) {
 	w := world{[]float64{.5, .3, .2}, 2}
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -153,7 +156,8 @@ func TestEMIsPlain(t *testing.T) {
 			t.Errorf("class %d: by table %v, by rows %v, want %v", j, byTable.Shares[j], byRows.Shares[j], want[j])
 		}
 	}
-	// Of the same likelihood: the noise of the reference apart, which is of 4,000 rows to 500, both say the same of the error.
+	// Of the same likelihood: the noise of the reference apart, which is of 4,000 rows to 500, both say the same of
+	// the error.
 	table.Soft = true
 	soft, err := EM(table)
 	if err != nil {
@@ -166,8 +170,9 @@ func TestEMIsPlain(t *testing.T) {
 	}
 }
 
-// TestErrorsAreRight draws reference and window many times: estimates are unbiased, intervals hold the truth in about 95 %, standard errors
-// are the deviations, the test of the assumption rejects as often as it says, and under a shift of inputs far more often.
+// TestErrorsAreRight draws reference and window many times: estimates are unbiased, intervals hold the truth in about
+// 95 %, standard errors are the deviations, the test of the assumption rejects as often as it says, and under a shift
+// of inputs far more often.
 func TestErrorsAreRight(t *testing.T) {
 	testsize.Slow(t)
 	w := world{[]float64{.4, .3, .2, .1}, 4}
@@ -208,13 +213,15 @@ func TestErrorsAreRight(t *testing.T) {
 				broken++
 			}
 		}
-		t.Logf("%s: %d of %d intervals hold, %d rejected at 5 %%, %d of noisier inputs; accuracy off by %.4f; mean of the statistic %.2f of %.2f degrees", name, held, trials, rejected, broken, off, statistic, df)
+		t.Logf("%s: %d of %d intervals hold, %d rejected at 5 %%, %d of noisier inputs; accuracy off by %.4f; mean "+
+			"of the statistic %.2f of %.2f degrees", name, held, trials, rejected, broken, off, statistic, df)
 		// Four binomial standard errors at 250 trials are 5.5 points.
 		if held < trials*89/100 || held == trials {
 			t.Errorf("%s: %d of %d intervals hold the accuracy", name, held, trials)
 		}
 		if rejected > trials*10/100 || rejected < trials/100 {
-			t.Errorf("%s: the assumption is rejected %d times of %d where it is true, want about 5 %%", name, rejected, trials)
+			t.Errorf("%s: the assumption is rejected %d times of %d where it is true, want about 5 %%", name, rejected,
+				trials)
 		}
 		if broken < trials*90/100 {
 			t.Errorf("%s: the assumption is rejected %d times of %d where inputs have more noise", name, broken, trials)
@@ -234,8 +241,8 @@ func TestErrorsAreRight(t *testing.T) {
 	}
 }
 
-// TestNearSingular: of two classes that the model cannot tell apart the shares are drawn towards those of the reference, and that is said;
-// the others are found.
+// TestNearSingular: of two classes that the model cannot tell apart the shares are drawn towards those of the
+// reference, and that is said; the others are found.
 func TestNearSingular(t *testing.T) {
 	joint := []float64{ // symbols by label: 1 and 2 look alike
 		300, 10, 10,
@@ -259,7 +266,8 @@ func TestNearSingular(t *testing.T) {
 
 // TestClassesThatAreMissing in the reference have a weight of 1 and a share of 0; rows that say them are no fit.
 func TestClassesThatAreMissing(t *testing.T) {
-	table := Table{K: 4, Says: []int{0, 0, 1, 1, 2, 3}, Joint: make([]float64, 24), Now: []float64{100, 100, 80, 120, 0, 300}}
+	table := Table{K: 4, Says: []int{0, 0, 1, 1, 2, 3}, Joint: make([]float64, 24),
+		Now: []float64{100, 100, 80, 120, 0, 300}}
 	for i, x := range [][2]float64{{90, 30}, {110, 20}, {10, 100}, {20, 120}} {
 		table.Joint[i*4], table.Joint[i*4+1] = x[0], x[1]
 	}
@@ -325,9 +333,12 @@ func TestRefused(t *testing.T) {
 		return Table{K: 2, Says: []int{0, 1}, Joint: []float64{40, 10, 10, 40}, Now: []float64{50, 50}}
 	}
 	for name, change := range map[string]func(*Table){
-		"one class": func(t *Table) { t.K = 1 }, "many classes": func(t *Table) { t.K = MaxClasses + 1 }, "shape": func(t *Table) { t.Joint = t.Joint[1:] },
-		"symbol": func(t *Table) { t.Says[0] = 2 }, "negative": func(t *Table) { t.Now[0] = -1 }, "NaN": func(t *Table) { t.Joint[0] = math.NaN() },
-		"few": func(t *Table) { t.Now[0], t.Now[1] = 1, 2 }, "one class with rows": func(t *Table) { t.Joint = []float64{50, 0, 50, 0} },
+		"one class": func(t *Table) { t.K = 1 }, "many classes": func(t *Table) { t.K = MaxClasses + 1 },
+		"shape":  func(t *Table) { t.Joint = t.Joint[1:] },
+		"symbol": func(t *Table) { t.Says[0] = 2 }, "negative": func(t *Table) { t.Now[0] = -1 },
+		"NaN":                 func(t *Table) { t.Joint[0] = math.NaN() },
+		"few":                 func(t *Table) { t.Now[0], t.Now[1] = 1, 2 },
+		"one class with rows": func(t *Table) { t.Joint = []float64{50, 0, 50, 0} },
 	} {
 		table := ok()
 		change(&table)
@@ -380,7 +391,8 @@ func FuzzTable(f *testing.F) {
 				}
 				sum += q
 			}
-			if math.Abs(sum-1) > 1e-6 || !(e.Lo <= e.Accuracy && e.Accuracy <= e.Hi) || !(e.Fit.P >= 0 && e.Fit.P <= 1) {
+			if math.Abs(sum-1) > 1e-6 || !(e.Lo <= e.Accuracy && e.Accuracy <= e.Hi) ||
+				!(e.Fit.P >= 0 && e.Fit.P <= 1) {
 				t.Fatalf("%+v", e)
 			}
 		}

@@ -36,7 +36,8 @@ func ErrorsAt(t Table, q []float64) ([]float64, error) {
 // RatioVariance returns τ², by how much the ratios of the share of class j now to that of the reference vary over the
 // classes, beyond what the sampling of these rows makes of them:
 //
-//	r_j = 1 + (now_j/m - ref_j/n)/a_j,   a_j = (ref_j + now_j)/(n + m),   v_j = (1/m + 1/n)/a_j,   τ² = PauleMandel(r, v)
+//	r_j = 1 + (now_j/m - ref_j/n)/a_j,   a_j = (ref_j + now_j)/(n + m)
+//	v_j = (1/m + 1/n)/a_j,   τ² = PauleMandel(r, v)
 //
 // over the classes that have rows, n and m their sums. At τ² = 0 its sum is Pearson's of the table of two rows, so few
 // rows of a class in either do not look like movement. It is rather too small than too large, as of m rows not far

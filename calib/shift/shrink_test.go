@@ -56,7 +56,8 @@ func TestPauleMandel(t *testing.T) {
 	}
 }
 
-// TestRatioVariance: shares that vary by a Gamma of variance τ² are found to, and shares that stay to vary by nothing, even with a row a class or less.
+// TestRatioVariance: shares that vary by a Gamma of variance τ² are found to, and shares that stay to vary by nothing,
+// even with a row a class or less.
 func TestRatioVariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const k, trials = 400, 20
@@ -68,7 +69,8 @@ func TestRatioVariance(t *testing.T) {
 		return out
 	}
 	for _, c := range []struct{ n, m, tau2, lo, hi float64 }{
-		{20_000, 4_000, 0, 0, .02}, {400, 200, 0, 0, .3}, {40_000, 4_000, .25, .15, .35}, {40_000, 4_000, 1, .6, 1.2}, {40_000, 400, 1, .5, 1.5},
+		{20_000, 4_000, 0, 0, .02}, {400, 200, 0, 0, .3}, {40_000, 4_000, .25, .15, .35}, {40_000, 4_000, 1, .6, 1.2},
+		{40_000, 400, 1, .5, 1.5},
 	} {
 		var mean float64
 		for range trials {
@@ -88,7 +90,8 @@ func TestRatioVariance(t *testing.T) {
 			mean += RatioVariance(counts(p, c.n), counts(q, c.m)) / trials
 		}
 		if mean < c.lo || mean > c.hi {
-			t.Errorf("n = %v, m = %v, τ² = %v: estimated as %v on average, want %v to %v", c.n, c.m, c.tau2, mean, c.lo, c.hi)
+			t.Errorf("n = %v, m = %v, τ² = %v: estimated as %v on average, want %v to %v", c.n, c.m, c.tau2, mean, c.lo,
+				c.hi)
 		}
 	}
 	if got := RatioVariance(make([]float64, 5), []float64{1, 2, 3, 4, 5}); got != 0 {
@@ -96,7 +99,8 @@ func TestRatioVariance(t *testing.T) {
 	}
 }
 
-// TestShrinkIsPosteriorMean: with the variance of Poisson counts it is the mean of the posterior under a Gamma prior, (α + x)/(α + λ), α = 1/τ².
+// TestShrinkIsPosteriorMean: with the variance of Poisson counts it is the mean of the posterior under a Gamma prior,
+// (α + x)/(α + λ), α = 1/τ².
 func TestShrinkIsPosteriorMean(t *testing.T) {
 	for _, tau2 := range []float64{.1, 1, 7} {
 		for _, lambda := range []float64{.5, 3, 40} {
@@ -134,8 +138,8 @@ func drawTable(rng *rand.Rand, p, q []float64, n, m int) Table {
 	return t
 }
 
-// TestErrorsAt: they are what estimates scatter by where the shares are these, also of a class that is rare; Moved is as rare as its level
-// where nothing has moved, few rows a class or not, and sees what has.
+// TestErrorsAt: they are what estimates scatter by where the shares are these, also of a class that is rare; Moved is
+// as rare as its level where nothing has moved, few rows a class or not, and sees what has.
 func TestErrorsAt(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const k, n, m, trials = 12, 6000, 300, 150
@@ -193,15 +197,16 @@ func TestErrorsAt(t *testing.T) {
 		t.Errorf("%d of %d that stay are said to have moved, %d of %d that have", false_, trials, seen, trials)
 	}
 	one := drawTable(rng, p, p, n, m)
-	for name, q := range map[string][]float64{"few": p[1:], "negative": append([]float64{-.1}, p[1:]...), "no number": append([]float64{math.NaN()}, p[1:]...)} {
+	for name, q := range map[string][]float64{"few": p[1:], "negative": append([]float64{-.1}, p[1:]...),
+		"no number": append([]float64{math.NaN()}, p[1:]...)} {
 		if _, err := ErrorsAt(one, q); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: %v, want ErrInput", name, err)
 		}
 	}
 }
 
-// TestContrast: its sum over two classes is Pearson's statistic of the table, but for the rows that are added; classes that are not in the reference
-// are left out.
+// TestContrast: its sum over two classes is Pearson's statistic of the table, but for the rows that are added; classes
+// that are not in the reference are left out.
 func TestContrast(t *testing.T) {
 	ref, now := []float64{7000, 3000, 0}, []float64{500, 480, 20}
 	got := Contrast(ref, now)
@@ -221,8 +226,8 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// TestSpreadAndGather: probabilities corrected by spread weights have the sums that the pool's probabilities have, corrected by the weights, and
-// their ratios within the rest; Gather is what weights do to a class's share.
+// TestSpreadAndGather: probabilities corrected by spread weights have the sums that the pool's probabilities have,
+// corrected by the weights, and their ratios within the rest; Gather is what weights do to a class's share.
 func TestSpreadAndGather(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	const k = 30

@@ -22,21 +22,24 @@ func square(joint, predicted []float64) Table {
 // plainCondition is beyond which the confusion matrix says nothing of the shares: errors grow by as much.
 const plainCondition = 1e4
 
-// plainLabelShift is the plain form of BBSE with one symbol a class: black-box shift estimation from counts alone (BBSE): joint[i*K+j] rows of the labelled reference with
-// prediction i and class j, predicted[i] unlabelled rows now with prediction i. With C = joint/n and μ = predicted/m,
+// plainLabelShift is the plain form of BBSE with one symbol a class: black-box shift estimation from counts alone
+// (BBSE): joint[i*K+j] rows of the labelled reference with prediction i and class j, predicted[i] unlabelled rows now
+// with prediction i. With C = joint/n and μ = predicted/m,
 //
 //	w = C⁻¹ μ,   clipped at 0 and scaled to Σ_j w_j C_·j = 1
 //	accuracy = Σ_j C_jj w_j
 //
-// The interval of accuracy is by the delta method: with v = C⁻ᵀ diag(C), a labelled row (i, j) has influence 1[i=j] w_j - v_i w_j, an
-// unlabelled one v_i. ErrInput where shapes or counts
+// The interval of accuracy is by the delta method: with v = C⁻ᵀ diag(C), a labelled row (i, j) has influence 1[i=j]
+// w_j - v_i w_j, an unlabelled one v_i. ErrInput where shapes or counts
 // are wrong, a class has no reference row, or the matrix is singular (condition above 1e4): a model that confuses
 // two classes entirely cannot tell their shares.
-// Reference: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018, section 4.
+// Reference: Lipton, Wang, Smola, Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018,
+// section 4.
 func plainLabelShift(joint, predicted []float64) (Estimate, error) {
 	k := len(predicted)
 	if k < 2 || len(joint) != k*k {
-		return Estimate{}, fmt.Errorf("%d predicted classes, %d joint counts, allowed K ≥ 2 and K²: %w", k, len(joint), ErrInput)
+		return Estimate{}, fmt.Errorf("%d predicted classes, %d joint counts, allowed K ≥ 2 and K²: %w", k, len(joint),
+			ErrInput)
 	}
 	n, err := total("joint", joint)
 	if err != nil {
@@ -64,7 +67,8 @@ func plainLabelShift(joint, predicted []float64) (Estimate, error) {
 	var lu mat.LU
 	lu.Factorize(c)
 	if cond := lu.Cond(); !(cond <= plainCondition) {
-		return Estimate{}, fmt.Errorf("confusion matrix has condition %.3g, allowed up to %g: %w", cond, float64(plainCondition), ErrInput)
+		return Estimate{}, fmt.Errorf("confusion matrix has condition %.3g, allowed up to %g: %w", cond,
+			float64(plainCondition), ErrInput)
 	}
 	var w, v mat.VecDense
 	if err := lu.SolveVecTo(&w, false, mat.NewVecDense(k, mu)); err != nil {
@@ -147,8 +151,8 @@ func argmax(p []float64) (top int) {
 	return top
 }
 
-// TestLabelShift: shares move from .5 .3 .2 to .1 .2 .7. Both methods find them and the accuracy; intervals of BBSE cover; without
-// correction the confidence-based estimate is wrong, with it right.
+// TestLabelShift: shares move from .5 .3 .2 to .1 .2 .7. Both methods find them and the accuracy; intervals of BBSE
+// cover; without correction the confidence-based estimate is wrong, with it right.
 func TestLabelShift(t *testing.T) {
 	w := threeClasses{[]float64{.5, .3, .2}}
 	now := []float64{.1, .2, .7}
@@ -229,15 +233,18 @@ func TestSquareRefused(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ p, prior []float64 }{
-		"shape": {[]float64{.5, .5, 1}, []float64{.5, .5}}, "no rows": {nil, []float64{.5, .5}}, "prior 0": {[]float64{.5, .5}, []float64{1, 0}},
-		"no distribution": {[]float64{.5, .6}, []float64{.5, .5}}, "NaN": {[]float64{math.NaN(), .6}, []float64{.5, .5}},
+		"shape": {[]float64{.5, .5, 1}, []float64{.5, .5}}, "no rows": {nil, []float64{.5, .5}},
+		"prior 0":         {[]float64{.5, .5}, []float64{1, 0}},
+		"no distribution": {[]float64{.5, .6}, []float64{.5, .5}}, "NaN": {[]float64{math.NaN(), .6},
+			[]float64{.5, .5}},
 	} {
 		if _, err := EMRows(c.p, c.prior); !errors.Is(err, ErrInput) {
 			t.Errorf("EMRows, %s: error %v, want ErrInput", name, err)
 		}
 	}
 	s, err := EMRows([]float64{1, 0, 1, 0}, []float64{.5, .5})
-	if err == nil || s.Shares[0] != 1 || s.Accuracy != 1 { // shares and accuracy are there, errors of class 1 are not known
+	// shares and accuracy are there, errors of class 1 are not known
+	if err == nil || s.Shares[0] != 1 || s.Accuracy != 1 {
 		t.Errorf("certain rows: %+v, %v", s, err)
 	}
 	p := []float64{1, 0}

@@ -46,7 +46,8 @@ type model struct {
 func (t *Table) check() (n, m float64, err error) {
 	s := len(t.Now)
 	if t.K < 2 || t.K > MaxClasses || len(t.Says) != s || len(t.Joint) != s*t.K {
-		return 0, 0, fmt.Errorf("%d symbols of %d classes, %d of the reference with %d counts, allowed 2 to %d classes, S symbols and S·K counts: %w",
+		return 0, 0, fmt.Errorf("%d symbols of %d classes, %d of the reference with %d counts, allowed 2 to %d "+
+			"classes, S symbols and S·K counts: %w",
 			s, t.K, len(t.Says), len(t.Joint), MaxClasses, ErrInput)
 	}
 	for i, c := range t.Says {
@@ -96,7 +97,8 @@ func newModel(t *Table) (*model, error) {
 		}
 	}
 	if len(d.classes) < 2 {
-		return nil, fmt.Errorf("%d classes have rows of the reference, allowed 2 and more: %w", len(d.classes), ErrInput)
+		return nil, fmt.Errorf("%d classes have rows of the reference, allowed 2 and more: %w", len(d.classes),
+			ErrInput)
 	}
 	for _, g := range groups(t) {
 		at := len(d.a)
@@ -170,7 +172,8 @@ func (d *model) fitted(q []float64) []float64 {
 // noise is D, the variance of μ_i - (A q)_i by symbol under independent counts:
 //
 //	D_i = (A q)_i/m + Σ_j q_j² A_ij/n_j      counted
-//	D_i = (A q)_i/m + (A q)_i²/(n s_i)       soft, s_i the share of the symbol in the reference: which rows came, not their labels
+//	D_i = (A q)_i/m + (A q)_i²/(n s_i)       soft, s_i the share of the symbol in the reference: which rows came,
+//	                                         not their labels
 //
 // That of shares of fixed totals is D - A B Aᵀ, B = q qᵀ/m + diag(q_j²/n_j), or q qᵀ (1/m + 1/n): the same for all that
 // is orthogonal to A, so weighing by D is as good as weighing by it (Rao), and Cov q = (AᵀD⁻¹A)⁻¹ - B. D 1 is in the

@@ -78,7 +78,8 @@ func TestPairedFair(t *testing.T) {
 	}
 }
 
-// TestPairedDecides: a gain of .02 with deviation .3 is found; no gain is not, over 2,000 streams looked at after every row.
+// TestPairedDecides: a gain of .02 with deviation .3 is found; no gain is not, over 2,000 streams looked at after
+// every row.
 func TestPairedDecides(t *testing.T) {
 	crosses := func(seed uint64, mean float64, rows int) bool {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -139,7 +140,8 @@ func TestPairedRefuses(t *testing.T) {
 	}
 }
 
-// TestECERadius draws calibrated rows and looks at every 100th: the ECE, of which all is noise, stays inside the radius.
+// TestECERadius draws calibrated rows and looks at every 100th: the ECE, of which all is noise, stays inside the
+// radius.
 func TestECERadius(t *testing.T) {
 	const bins, alpha = 15, .05
 	outside, largest := 0, 0.0

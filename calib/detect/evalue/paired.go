@@ -53,7 +53,8 @@ func NewPaired(bound, margin float64) (*Paired, error) {
 		return nil, fmt.Errorf("bound of a paired test is %v, allowed above 0 and below 1e6: %w", bound, ErrValue)
 	}
 	if !(margin >= 0 && margin < bound) {
-		return nil, fmt.Errorf("margin of a paired test is %v, allowed 0 to below the bound %v: %w", margin, bound, ErrValue)
+		return nil, fmt.Errorf("margin of a paired test is %v, allowed 0 to below the bound %v: %w", margin, bound,
+			ErrValue)
 	}
 	return &Paired{bound: bound, margin: margin}, nil
 }

@@ -66,10 +66,12 @@ type Changes struct {
 // References: Zou, Donner, Statistics in Medicine 27, 2008; Newcombe, Statistics in Medicine 17, 1998, method 10.
 func Compare(ref, cur Window, opt Options) (Changes, error) {
 	if len(ref.Bins) != len(cur.Bins) || len(ref.Bins) == 0 {
-		return Changes{}, fmt.Errorf("windows of %d and %d bins, allowed 1 or more, the same: %w", len(ref.Bins), len(cur.Bins), ErrInput)
+		return Changes{}, fmt.Errorf("windows of %d and %d bins, allowed 1 or more, the same: %w", len(ref.Bins),
+			len(cur.Bins), ErrInput)
 	}
 	if !(metric.Total(ref.Bins) > 0) || !(metric.Total(cur.Bins) > 0) {
-		return Changes{}, fmt.Errorf("windows of weight %v and %v, allowed above 0: %w", metric.Total(ref.Bins), metric.Total(cur.Bins), ErrInput)
+		return Changes{}, fmt.Errorf("windows of weight %v and %v, allowed above 0: %w", metric.Total(ref.Bins),
+			metric.Total(cur.Bins), ErrInput)
 	}
 	if opt.Resamples == 0 {
 		opt.Resamples = 1000

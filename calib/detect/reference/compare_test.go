@@ -85,7 +85,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestCellsCover: the same for what is read from cells, which takes longer to resample. One of 20 intervals misses on average.
+// TestCellsCover: the same for what is read from cells, which takes longer to resample. One of 20 intervals misses on
+// average.
 func TestCellsCover(t *testing.T) {
 	const trials = 12
 	rng := rand.New(rand.NewPCG(6, 1))
@@ -157,7 +158,8 @@ func ece(w Window) (sum float64) {
 func TestRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	w := draw(t, rng, 100, 0)
-	for name, c := range map[string][2]Window{"no bins": {{}, {}}, "other bins": {w, {Bins: w.Bins[:10]}}, "no rows": {w, {Bins: make([]metric.Bin, 15)}}} {
+	for name, c := range map[string][2]Window{"no bins": {{}, {}}, "other bins": {w, {Bins: w.Bins[:10]}},
+		"no rows": {w, {Bins: make([]metric.Bin, 15)}}} {
 		if _, err := Compare(c[0], c[1], Options{}); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: error %v, want ErrInput", name, err)
 		}

@@ -3,6 +3,7 @@
 // know; they hold for one look at windows that share no rows. For alarms that may look all the time there is package
 // detect.
 //
-//	d, err := reference.Compare(reference.Window{Bins: b0, Cells: g0.Groups(), NLL: n0}, reference.Window{…}, reference.Options{Seed: seed})
+//	before := reference.Window{Bins: b0, Cells: g0.Groups(), NLL: n0}
+//	d, err := reference.Compare(before, reference.Window{…}, reference.Options{Seed: seed})
 //	if d.Accuracy.Hi < -.02 { … }  // worse by more than two points
 package reference

@@ -19,7 +19,8 @@ type Estimate struct {
 const z95 = 1.959963984540054
 
 // ConfidenceAssumption is what ConfidenceBased rests on.
-const ConfidenceAssumption = "P(right | confidence) is as it was when the calibrator was fitted: inputs may drift, what is right for an input may not"
+const ConfidenceAssumption = "P(right | confidence) is as it was when the calibrator was fitted: inputs may drift, " +
+	"what is right for an input may not"
 
 // ConfidenceBased returns the confidence-based estimate (CBPE, DoC) from unlabelled bins of the raw confidence c and
 // the calibrator in force as a map of confidences, q = calibrate(c):

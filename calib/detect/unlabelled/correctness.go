@@ -6,7 +6,8 @@ import (
 )
 
 // CorrectnessAssumption is what CorrectnessShift rests on.
-const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) are as in the labelled reference: only the share of right predictions has moved"
+const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) are as in the labelled reference: " +
+	"only the share of right predictions has moved"
 
 // CorrectnessShift returns the accuracy of unlabelled rows from the distribution of their confidence alone: label shift
 // with the two classes right and wrong, and the bin of the confidence as the black box. right, wrong and now are counts
@@ -25,7 +26,8 @@ const CorrectnessAssumption = "P(confidence | right) and P(confidence | wrong) a
 func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 	k := len(now)
 	if k < 2 || len(right) != k || len(wrong) != k {
-		return Estimate{}, fmt.Errorf("%d, %d and %d bins, allowed 2 or more, the same: %w", len(right), len(wrong), k, ErrInput)
+		return Estimate{}, fmt.Errorf("%d, %d and %d bins, allowed 2 or more, the same: %w", len(right), len(wrong), k,
+			ErrInput)
 	}
 	var n [3]float64
 	for i, h := range [][]float64{right, wrong, now} {
@@ -44,11 +46,13 @@ func CorrectnessShift(right, wrong, now []float64) (Estimate, error) {
 	share := func(i int) float64 { return (best[i] + 1) / (n[i] + 2) }
 	t, f, mu := share(0), share(1), share(2)
 	if math.Abs(t-f) < minContrast {
-		return Estimate{}, fmt.Errorf("confidence above the best split has share %.3g among right and %.3g among wrong rows, allowed to differ by %g or more: %w", t, f, minContrast, ErrInput)
+		return Estimate{}, fmt.Errorf("confidence above the best split has share %.3g among right and %.3g among "+
+			"wrong rows, allowed to differ by %g or more: %w", t, f, minContrast, ErrInput)
 	}
 	p := min(1, max(0, (mu-f)/(t-f)))
 	v := (mu*(1-mu)/n[2] + p*p*t*(1-t)/n[0] + (1-p)*(1-p)*f*(1-f)/n[1]) / ((t - f) * (t - f))
-	e := Estimate{Method: "correctness shift (BBSE)", Assumption: CorrectnessAssumption, N: int64(n[2]), Accuracy: p, ECE: math.NaN()}
+	e := Estimate{Method: "correctness shift (BBSE)", Assumption: CorrectnessAssumption, N: int64(n[2]), Accuracy: p,
+		ECE: math.NaN()}
 	half := z95 * math.Sqrt(v)
 	e.Lo, e.Hi = max(0, p-half), min(1, p+half)
 	return e, nil

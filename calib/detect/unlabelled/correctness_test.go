@@ -54,7 +54,8 @@ func TestCorrectnessShift(t *testing.T) {
 	}
 	flat := []float64{100, 100}
 	for name, in := range map[string][3][]float64{
-		"no contrast": {flat, flat, flat}, "few": {{1, 2}, flat, flat}, "shape": {flat, flat, {1, 2, 3}}, "negative": {{-1, 200}, flat, flat}, "NaN": {flat, flat, {math.NaN(), 50}},
+		"no contrast": {flat, flat, flat}, "few": {{1, 2}, flat, flat}, "shape": {flat, flat, {1, 2, 3}},
+		"negative": {{-1, 200}, flat, flat}, "NaN": {flat, flat, {math.NaN(), 50}},
 	} {
 		if _, err := CorrectnessShift(in[0], in[1], in[2]); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: error %v", name, err)

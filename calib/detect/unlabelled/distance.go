@@ -14,9 +14,10 @@ var ErrInput = errors.New("invalid input")
 // Distance is a distance between two samples, with what it would be if they were of one distribution: sampling noise
 // alone makes all of these positive.
 type Distance struct {
-	Value     float64
-	Null      float64 // its mean if nothing has changed, at these numbers of rows
-	Threshold float64 // exceeded with probability α at most (KS, Wasserstein) or about α (PSI, JensenShannon) if nothing has changed
+	Value float64
+	Null  float64 // its mean if nothing has changed, at these numbers of rows
+	// exceeded with probability α at most (KS, Wasserstein) or about α (PSI, JensenShannon) if nothing has changed
+	Threshold float64
 	P         float64 // p-value, of KS and Wasserstein an upper bound; for one look, not for many
 }
 
@@ -57,7 +58,8 @@ func Compare(ref, cur []float64, alpha float64) (Distances, error) {
 		return Distances{}, fmt.Errorf("alpha is %v, allowed above 0 and below 1: %w", alpha, ErrInput)
 	}
 	if len(ref) != len(cur) || len(ref) < 2 {
-		return Distances{}, fmt.Errorf("histograms of %d and %d bins, allowed 2 or more, the same: %w", len(ref), len(cur), ErrInput)
+		return Distances{}, fmt.Errorf("histograms of %d and %d bins, allowed 2 or more, the same: %w", len(ref),
+			len(cur), ErrInput)
 	}
 	n, err := total("reference", ref)
 	if err != nil {
@@ -113,7 +115,8 @@ func curveDistances(ref, cur []float64, n, m, alpha float64) Distances {
 	sd := math.Sqrt(max(0, square-mean*mean))
 	null := scale * math.Sqrt(2/math.Pi) * bridge
 	d := Distances{
-		KS:          Distance{Value: ks, Null: scale * kolmogorovMean, Threshold: scale * math.Sqrt(-math.Log(alpha/2)/2), P: kolmogorov(ks / scale)},
+		KS: Distance{Value: ks, Null: scale * kolmogorovMean,
+			Threshold: scale * math.Sqrt(-math.Log(alpha/2)/2), P: kolmogorov(ks / scale)},
 		Wasserstein: Distance{Value: area, Null: null, Threshold: null + scale*sd*math.Sqrt(-2*math.Log(alpha)), P: 1},
 	}
 	if area > null {
@@ -186,5 +189,6 @@ func (d *Distances) setShares(p, q []float64, scale, alpha float64) {
 	chi := distuv.ChiSquared{K: k - 1}
 	limit := chi.Quantile(1 - alpha)
 	d.PSI = Distance{Value: psi, Null: (k - 1) * scale, Threshold: limit * scale, P: chi.Survival(psi / scale)}
-	d.JensenShannon = Distance{Value: js, Null: (k - 1) * scale / 8, Threshold: limit * scale / 8, P: chi.Survival(8 * js / scale)}
+	d.JensenShannon = Distance{Value: js, Null: (k - 1) * scale / 8, Threshold: limit * scale / 8,
+		P: chi.Survival(8 * js / scale)}
 }

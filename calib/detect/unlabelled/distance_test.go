@@ -27,7 +27,8 @@ func TestNull(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, x := range map[string]Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI, "js": d.JensenShannon} {
+			for name, x := range map[string]Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI,
+				"js": d.JensenShannon} {
 				if x.Exceeds() {
 					over[name]++
 				}
@@ -65,7 +66,8 @@ func TestShiftIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, x := range map[string]Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI, "js": d.JensenShannon} {
+	for name, x := range map[string]Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI,
+		"js": d.JensenShannon} {
 		if !x.Exceeds() || x.P > .001 {
 			t.Errorf("%s: %+v, want above the threshold", name, x)
 		}
@@ -81,7 +83,8 @@ func TestShiftIsSeen(t *testing.T) {
 		r := (p[i] + q[i]) / 2
 		js += (p[i]*math.Log(p[i]/r) + q[i]*math.Log(q[i]/r)) / 2
 	}
-	for name, c := range map[string][2]float64{"ks": {d.KS.Value, .3}, "wasserstein": {d.Wasserstein.Value, .15}, "psi": {d.PSI.Value, psi}, "js": {d.JensenShannon.Value, js}} {
+	for name, c := range map[string][2]float64{"ks": {d.KS.Value, .3}, "wasserstein": {d.Wasserstein.Value, .15},
+		"psi": {d.PSI.Value, psi}, "js": {d.JensenShannon.Value, js}} {
 		if math.Abs(c[0]-c[1]) > 1e-12 {
 			t.Errorf("%s: got %v, want %v", name, c[0], c[1])
 		}
@@ -105,7 +108,8 @@ func TestOneBin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, x := range map[string]Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI, "js": d.JensenShannon} {
+	for name, x := range map[string]Distance{"ks": d.KS, "wasserstein": d.Wasserstein, "psi": d.PSI,
+		"js": d.JensenShannon} {
 		if x.Value != 0 || x.Exceeds() || x.P != 1 {
 			t.Errorf("%s: %+v, want 0 and no alarm", name, x)
 		}
@@ -118,9 +122,11 @@ func TestCompareRefused(t *testing.T) {
 		ref, cur []float64
 		alpha    float64
 	}{
-		"shape": {ok, []float64{1, 2, 50}, .05}, "one bin": {[]float64{50}, []float64{50}, .05}, "few": {ok, []float64{1, 2}, .05},
-		"negative": {ok, []float64{100, -1}, .05}, "NaN": {[]float64{math.NaN(), 90}, ok, .05}, "infinite": {[]float64{math.Inf(1), 1}, ok, .05},
-		"alpha": {ok, ok, 0}, "alpha 1": {ok, ok, 1},
+		"shape": {ok, []float64{1, 2, 50}, .05}, "one bin": {[]float64{50}, []float64{50}, .05},
+		"few":      {ok, []float64{1, 2}, .05},
+		"negative": {ok, []float64{100, -1}, .05}, "NaN": {[]float64{math.NaN(), 90}, ok, .05},
+		"infinite": {[]float64{math.Inf(1), 1}, ok, .05},
+		"alpha":    {ok, ok, 0}, "alpha 1": {ok, ok, 1},
 	} {
 		if _, err := Compare(c.ref, c.cur, c.alpha); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: error %v, want ErrInput", name, err)

@@ -9,8 +9,9 @@ import (
 	"github.com/plumbline/plumbline/calib/metric"
 )
 
-// TestConfidenceBased: raw confidence c, true rate q(c) = c². With the right calibrator the interval holds the accuracy of the drawn
-// labels in 95 %, ECE is that of the definition on rows, and the miss is no news; with the wrong one it is.
+// TestConfidenceBased: raw confidence c, true rate q(c) = c². With the right calibrator the interval holds the
+// accuracy of the drawn labels in 95 %, ECE is that of the definition on rows, and the miss is no news; with the wrong
+// one it is.
 func TestConfidenceBased(t *testing.T) {
 	square := func(c float64) float64 { return c * c }
 	rng := rand.New(rand.NewPCG(1, 1))

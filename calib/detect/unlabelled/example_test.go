@@ -6,7 +6,8 @@ import (
 	"github.com/plumbline/plumbline/calib/detect/unlabelled"
 )
 
-// With 100 rows on each side and 10 bins PSI is .18 on average without any drift: the customary limit of .1 says nothing.
+// With 100 rows on each side and 10 bins PSI is .18 on average without any drift: the customary limit of .1 says
+// nothing.
 func ExampleCompare() {
 	ref := []float64{10, 10, 10, 10, 10, 10, 10, 10, 10, 10}
 	cur := []float64{14, 7, 12, 8, 10, 13, 6, 9, 13, 8}

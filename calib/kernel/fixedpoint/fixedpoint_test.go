@@ -198,10 +198,12 @@ func TestPanics(t *testing.T) {
 			AddScaledRows(make([]int64, 16), new(Large), nine(1), 0, .1)
 		},
 		"bins": func() {
-			SoftSums{make([]int64, 7), make([]int64, 7), make([]int64, 7)}.Add(make([]float64, 7), make([]float64, 7), one)
+			SoftSums{make([]int64, 7), make([]int64, 7), make([]int64, 7)}.Add(make([]float64, 7), make([]float64, 7),
+				one)
 		},
 		"sums": func() {
-			SoftSums{make([]int64, 8), make([]int64, 7), make([]int64, 8)}.Add(make([]float64, 8), make([]float64, 8), one)
+			SoftSums{make([]int64, 8), make([]int64, 7), make([]int64, 8)}.Add(make([]float64, 8), make([]float64, 8),
+				one)
 		},
 	} {
 		func() {

@@ -81,7 +81,8 @@ func AddScaledRows(dense []int64, l *Large, r *ScaledRows, at int, edge float64)
 	room := used + (n-at)*r.K + listSlack
 	l.Class, l.V = slices.Grow(l.Class, room-used)[:room], slices.Grow(l.V, room-used)[:room]
 	l.End, l.Zero = slices.Grow(l.End, n-at)[:rows+n-at], slices.Grow(l.Zero, n-at)[:rows+n-at]
-	done := addScaledRows(dense, &Large{Class: l.Class[used:], V: l.V[used:], End: l.End[rows:], Zero: l.Zero[rows:]}, r, at)
+	done := addScaledRows(dense, &Large{Class: l.Class[used:], V: l.V[used:], End: l.End[rows:], Zero: l.Zero[rows:]},
+		r, at)
 	l.End, l.Zero = l.End[:rows+done], l.Zero[:rows+done]
 	ends := l.End[rows:]
 	for i := range ends {

@@ -32,7 +32,8 @@ func cells512() {
 
 	TEXT("cells512", NOSPLIT, "func(keys *uint16, wc, wc2 *int64, near *uint8, c, w *float64, n int)")
 	Pragma("noescape")
-	Doc("cells512 is Cells by AVX-512 for a multiple of 8 rows, but for confidences near to a cell's edge, which it lists in near, a bit each.")
+	Doc("cells512 is Cells by AVX-512 for a multiple of 8 rows, but for confidences near to a cell's edge, which it " +
+		"lists in near, a bit each.")
 	keys, wc, wc2 := Load(Param("keys"), GP64()), Load(Param("wc"), GP64()), Load(Param("wc2"), GP64())
 	out, c, w, n := Load(Param("near"), GP64()), Load(Param("c"), GP64()), Load(Param("w"), GP64()), Load(Param("n"),
 		GP64())

@@ -9,9 +9,12 @@ import (
 // findKeys512 takes 8 listed values at a time, from the start of each row's: what it writes beyond a row's end is
 // written again by the next row.
 func findKeys512() {
-	TEXT("findKeys512", NOSPLIT, "func(key *uint32, sum *int64, class *uint32, v *float32, end *int, rows int, scale *float64, m, last, slack, rest float64, step uint64)")
+	TEXT("findKeys512", NOSPLIT,
+		"func(key *uint32, sum *int64, class *uint32, v *float32, end *int, rows int, scale *float64, m, last, "+
+			"slack, rest float64, step uint64)")
 	Pragma("noescape")
-	Doc("findKeys512 is findKeysGo by AVX-512; last is m - 2·slack, rest 1 - slack and step m+1. It reads and writes whole vectors.")
+	Doc("findKeys512 is findKeysGo by AVX-512; last is m - 2·slack, rest 1 - slack and step m+1. It reads and writes " +
+		"whole vectors.")
 	key, sum, class, v := Load(Param("key"), GP64()), Load(Param("sum"), GP64()), Load(Param("class"),
 		GP64()), Load(Param("v"), GP64())
 	end, rows, scales := Load(Param("end"), GP64()), Load(Param("rows"), GP64()), Load(Param("scale"), GP64())
@@ -112,7 +115,9 @@ func addEntries2() {
 }
 
 func addCells2() {
-	TEXT("addCells2", NOSPLIT, "func(entries *int64, places, key, hit *uint16, w, wc, wc2 *int64, rows *int32, n int, outcome uint64) (done int)")
+	TEXT("addCells2", NOSPLIT,
+		"func(entries *int64, places, key, hit *uint16, w, wc, wc2 *int64, rows *int32, n int, outcome uint64) (done "+
+			"int)")
 	Pragma("noescape")
 	Doc("addCells2 is addCellsGo by AVX2.")
 	entries, places := Load(Param("entries"), GP64()), Load(Param("places"), GP64())

@@ -1,6 +1,4 @@
-// Command fixed generates the vector paths of calib/kernel/fixedpoint. From internal/asmgen:
-//
-//	go run ./fixed -out ../../calib/kernel/fixedpoint/fixed_amd64.s -stubs ../../calib/kernel/fixedpoint/stubs_amd64.go -pkg fixedpoint
+// Command fixed generates the vector paths of calib/kernel/fixedpoint; `make generate` runs it.
 //
 // Every step is a float64 product or sum rounded on its own, a fused multiply-add, or an exact integer step, in the
 // order of the plain Go path: all paths give the same bits.

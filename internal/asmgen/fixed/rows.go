@@ -60,7 +60,8 @@ func limits512() {
 }
 
 func labelKeys512() {
-	TEXT("labelKeys512", NOSPLIT, "func(key *uint32, y *int32, p *float64, rows *int32, n int, m, last, slack, rest float64, step uint64)")
+	TEXT("labelKeys512", NOSPLIT,
+		"func(key *uint32, y *int32, p *float64, rows *int32, n int, m, last, slack, rest float64, step uint64)")
 	Pragma("noescape")
 	Doc("labelKeys512 is labelKeysGo by AVX-512; last is m - 2·slack, rest 1 - slack and step m+1.")
 	key, y, p := Load(Param("key"), GP64()), Load(Param("y"), GP64()), Load(Param("p"), GP64())

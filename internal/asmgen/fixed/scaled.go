@@ -17,9 +17,12 @@ const skipFrom = 512
 // classes one skips vectors that have none. The bits of p + magic are added as they are, those of the magic number
 // alone for a large value, so that at the end all sums have it once for every row.
 func addScaledRows512() {
-	TEXT("addScaledRows512", NOSPLIT, "func(dense *int64, index *uint32, large, v *float32, k int, rows *int32, n int, scale *float64, edge, limit *uint32, end *int, zero *uint8) (done int)")
+	TEXT("addScaledRows512", NOSPLIT,
+		"func(dense *int64, index *uint32, large, v *float32, k int, rows *int32, n int, scale *float64, edge, limit "+
+			"*uint32, end *int, zero *uint8) (done int)")
 	Pragma("noescape")
-	Doc("addScaledRows512 is addScaledGo of n rows by AVX-512, up to the first that is bad. It writes whole vectors to index and large, and to end the length of the lists after each row.")
+	Doc("addScaledRows512 is addScaledGo of n rows by AVX-512, up to the first that is bad. It writes whole vectors " +
+		"to index and large, and to end the length of the lists after each row.")
 	index, out := Load(Param("index"), GP64()), Load(Param("large"), GP64())
 	magic, step, first := ZMM(), ZMM(), ZMM()
 	VMOVUPD(magicMem, magic)
@@ -164,9 +167,11 @@ func addScaledRows512() {
 
 // addScaled2 takes multiples of 8 only, and gives a mask of the large values a byte for every 8.
 func addScaled2() {
-	TEXT("addScaled2", NOSPLIT, "func(dense *int64, masks *uint8, v *float32, n int, scale float64, edge, limit uint32) (bad, zero uint64)")
+	TEXT("addScaled2", NOSPLIT,
+		"func(dense *int64, masks *uint8, v *float32, n int, scale float64, edge, limit uint32) (bad, zero uint64)")
 	Pragma("noescape")
-	Doc("addScaled2 adds a multiple of 8 values by AVX2 with FMA, and gives a mask of the large ones, a byte for every 8.")
+	Doc("addScaled2 adds a multiple of 8 values by AVX2 with FMA, and gives a mask of the large ones, a byte for " +
+		"every 8.")
 	dense, masks := Load(Param("dense"), GP64()), Load(Param("masks"), GP64())
 	v, n := Load(Param("v"), GP64()), Load(Param("n"), GP64())
 	scale, edge := YMM(), YMM()

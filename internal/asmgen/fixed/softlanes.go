@@ -11,7 +11,8 @@ import (
 func addSoftLanes512() {
 	TEXT("addSoftLanes512", NOSPLIT, "func(raw *int64, f, rho, c *float64, right *uint8, rows int)")
 	Pragma("noescape")
-	Doc("addSoftLanes512 adds to raw, of 4×16×8, what addSoftRows512 sums, apart for rows i mod 8. right is 1 for correct rows.")
+	Doc("addSoftLanes512 adds to raw, of 4×16×8, what addSoftRows512 sums, apart for rows i mod 8. right is 1 for " +
+		"correct rows.")
 	raw, f := Load(Param("raw"), GP64()), Load(Param("f"), GP64())
 	rho, c := Load(Param("rho"), GP64()), Load(Param("c"), GP64())
 	right, rows := Load(Param("right"), GP64()), Load(Param("rows"), GP64())

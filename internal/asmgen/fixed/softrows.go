@@ -11,7 +11,8 @@ import (
 func addSoftRows512() {
 	TEXT("addSoftRows512", NOSPLIT, "func(raw *int64, f, rho, c *float64, right *uint8, rows int)")
 	Pragma("noescape")
-	Doc("addSoftRows512 writes to raw, of 4×16, the sums of the bits of u + magic by AVX-512: all, correct ones, u·c, u·c².")
+	Doc("addSoftRows512 writes to raw, of 4×16, the sums of the bits of u + magic by AVX-512: all, correct ones, " +
+		"u·c, u·c².")
 	raw, f := Load(Param("raw"), GP64()), Load(Param("f"), GP64())
 	rho, c := Load(Param("rho"), GP64()), Load(Param("c"), GP64())
 	right, rows := Load(Param("right"), GP64()), Load(Param("rows"), GP64())

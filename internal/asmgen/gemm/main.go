@@ -1,6 +1,4 @@
-// Command gemm generates the vector paths of calib/calibrator/internal/gemm. From internal/asmgen:
-//
-//	go run ./gemm -out ../../calib/calibrator/internal/gemm/tile_amd64.s -stubs ../../calib/calibrator/internal/gemm/stubs_amd64.go -pkg gemm
+// Command gemm generates the vector paths of calib/calibrator/internal/gemm. `make generate` runs it.
 //
 // A tile of C stays in registers; every element takes its products by fused multiply-add in the order of the inner
 // index, so that the shape of the tile does not matter: all paths give the same bits.

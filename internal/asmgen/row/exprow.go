@@ -28,7 +28,8 @@ func expRowConstants() {
 // expRow512 is exp of eight differences at a time, in kernel's order of operations.
 func expRow512() {
 	TEXT("expRow512", NOSPLIT, "func(dst *float64, z *float32, n int, top float64) (low uint32)")
-	Doc("expRow512 writes exp(z - top) to dst, n a multiple of 8, z ≤ top; low is not 0 where some difference is below -700.")
+	Doc("expRow512 writes exp(z - top) to dst, n a multiple of 8, z ≤ top; low is not 0 where some difference is " +
+		"below -700.")
 	Pragma("noescape")
 	dst, z, n := Load(Param("dst"), GP64()), Load(Param("z"), GP64()), Load(Param("n"), GP64())
 	top, anyLow, m, mask := ZMM(), GP32(), GP32(), K()

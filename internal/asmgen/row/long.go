@@ -91,7 +91,8 @@ func longRows(s isa, store bool) {
 	}
 	name += s.suffix
 	TEXT(name, 0, "func(a *byte, e, z *float32, n, k, left, ahead int, p *byte)")
-	Doc(name + " fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to row n+ahead.")
+	Doc(name + " fills the sums of n ≤ 16 rows of k ≥ 64 scores, left ≥ n of which follow from z; and maxima up to " +
+		"row n+ahead.")
 	Pragma("noescape")
 	r := &long{gen: newGen(s), label: name, store: store}
 	r.preload(expNames...)

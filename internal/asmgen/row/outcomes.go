@@ -11,7 +11,9 @@ const rowArg, rowLSE, rowConf, rowSecond, rowEntropy, rowSumP2, rowScale = 0, 16
 
 // outcomes512 gathers the fields of 8 rows at a time. Its pointers stay in the frame.
 func outcomes512() {
-	TEXT("outcomes512", NOSPLIT, "func(rows *byte, v, z *float32, y *int32, w *float64, k, n int, lnK float64, conf, margin, negent, p, nll, brier *float64, hit *uint16)")
+	TEXT("outcomes512", NOSPLIT,
+		"func(rows *byte, v, z *float32, y *int32, w *float64, k, n int, lnK float64, conf, margin, negent, p, nll, "+
+			"brier *float64, hit *uint16)")
 	Doc("outcomes512 is fillGo by AVX-512; it reads y and w, and writes all results, in whole vectors.")
 	Pragma("noescape")
 	g := newGen(isa{"512", true})
