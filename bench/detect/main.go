@@ -1,5 +1,3 @@
-// Command detect measures the detectors of package calib/detect on streams of real confidences: false alarms, delays,
-// late labels, models that are wrong from the start. See `make detection-bench` and bench/detect/README.md.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Package queue runs the jobs of a benchmark side by side.
 package queue
 
 import (

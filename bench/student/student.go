@@ -1,4 +1,3 @@
-// Package student has intervals by Student's t of what a benchmark measured several times.
 package student
 
 import (

@@ -1,7 +1,3 @@
-// Package binenc appends and reads the primitives of plumbline's binary formats (docs/format.md).
-//
-// Every value has exactly one encoding, so that equal states have equal bytes: varints are minimal, and
-// Reader rejects the others. Reader never allocates more than the bytes that it was given justify.
 package binenc
 
 import (

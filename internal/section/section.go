@@ -1,5 +1,3 @@
-// Package section writes the parts of a document that a program makes: what stands between two marks, HTML comments
-// that name it.
 package section
 
 import (

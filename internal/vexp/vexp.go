@@ -1,4 +1,3 @@
-// Package vexp computes exponentials of many float64 at once, with the same bits on every machine.
 package vexp
 
 import "math"

@@ -1,4 +1,3 @@
-// Package archivetest makes small files of the archive for the tests of packages that read them.
 package archivetest
 
 import (

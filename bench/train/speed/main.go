@@ -1,5 +1,3 @@
-// Command speed is the Go side of bench/train/speed.py: it trains heads by the tasks that it reads, a line of JSON
-// each, and answers with the seconds of every epoch.
 package main
 
 import (

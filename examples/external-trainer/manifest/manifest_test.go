@@ -1,4 +1,3 @@
-// Package manifest decodes the Kubernetes manifests of the external trainer strictly, by the types of the API itself.
 package manifest
 
 import (

@@ -1,4 +1,3 @@
-// Command go is a minimal producer: it sends one batch of logits with ids, then their labels, to plumbline's topics.
 package main
 
 import (

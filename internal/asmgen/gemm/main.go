@@ -1,7 +1,3 @@
-// Command gemm generates the vector paths of calib/calibrator/internal/gemm. `make generate` runs it.
-//
-// A tile of C stays in registers; every element takes its products by fused multiply-add in the order of the inner
-// index, so that the shape of the tile does not matter: all paths give the same bits.
 package main
 
 import (

@@ -1,8 +1,3 @@
-// Command vexp generates the vector paths of internal/vexp. From internal/asmgen:
-//
-//	go run ./vexp -out ../../internal/vexp/exp_amd64.s -stubs ../../internal/vexp/stubs_amd64.go -pkg vexp
-//
-// The steps are those of expGo, one for one, so that all paths give the same bits.
 package main
 
 import (

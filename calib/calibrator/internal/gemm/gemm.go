@@ -1,7 +1,3 @@
-// Package gemm multiplies float64 matrices whose sides are padded to whole tiles.
-//
-// Every element of the result takes its products by fused multiply-add, in the order of the inner index: the vector
-// paths and the plain one give the same bits, on any machine and for any split of the rows into calls.
 package gemm
 
 import "math"
