@@ -217,7 +217,8 @@ func TestFallbackShowsTheSame(t *testing.T) {
 				without += different
 			}
 			if repeats == 0 || late == 0 || without == 0 {
-				t.Errorf("%d repeats, %d late rows, %d contradictions where the journals are gone too: want some of each, or nothing was tested", repeats, late, without)
+				t.Errorf("%d repeats, %d late rows, %d contradictions where the journals are gone: want some of each",
+					repeats, late, without)
 			}
 		})
 	}

@@ -92,12 +92,16 @@ func (v *version) settled(pane int64) bool {
 	return len(v.keys) > 0 && v.refit.Idle(pane)
 }
 
+// errorUnknown ends the reason of an alert whose key ends while the alert is firing.
+const errorUnknown = "whether the error is gone is not known"
+
 // forget drops the state of a version. Alerts are resolved, a current refit ends without a change, statistics and tests
 // are dropped. Cells of later label panes stay and start again. The revision's number, the calibrator in force, pins
 // and requests for heads stay too, because the topics hold them.
 func (t *stepper) forget(now int64) error {
 	v := t.version
-	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; whether the error is gone is not known", time.Duration(t.cfg.ForgetAfter))
+	why := fmt.Sprintf("forgotten: no rows for %s, in which other versions of the model had some; %s",
+		time.Duration(t.cfg.ForgetAfter), errorUnknown)
 	for _, name := range slices.Sorted(maps.Keys(v.keys)) {
 		k := v.keys[name]
 		t.end(&k.Key, k.EndAlerts(why), now)

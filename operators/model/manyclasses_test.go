@@ -110,7 +110,7 @@ func TestClassShiftOfManyClasses(t *testing.T) {
 		t.Errorf("estimates by method: %v, want both", found)
 	}
 	if of < 5 || rose < of*9/10 {
-		t.Errorf("of the classes that have more rows now, %d among those that have moved most, %d are said to have more", of, rose)
+		t.Errorf("%d classes have more rows now and moved most, %d of them are said to have more", of, rose)
 	}
 	restored(t, &s, w.Model, "at the end")
 }

@@ -45,7 +45,7 @@ func TestAlarmComesWithTheShift(t *testing.T) {
 		// The pane of the shift has rows from before it, so the alarm starts at the latest one pane after it.
 		if c.Reason != "alarm" || c.Evidence.FitFrom.UnixNano() < shift-s.model.Pane ||
 			c.Evidence.FitRows+c.Evidence.TestRows < 300 {
-			t.Errorf("calibrator %s of %d+%d rows from %s; want alarm, 300 or more rows, none from before the shift at %s",
+			t.Errorf("calibrator %s of %d+%d rows from %s; want alarm, 300 or more rows, none from before %s",
 				c.Reason, c.Evidence.FitRows, c.Evidence.TestRows, c.Evidence.FitFrom, pipeline.Format(shift))
 		}
 	}

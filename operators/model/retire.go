@@ -21,7 +21,8 @@ func (s *stepper) retire(column, value string, end int64) error {
 		return nil
 	}
 	other := s.key(column+"="+slicing.Other, &s.cfg)
-	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; whether the error is gone is not known", column, name, other.Slice)
+	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; %s", column,
+		name, other.Slice, errorUnknown)
 	s.end(&k.Key, k.EndAlerts(why), end)
 	for _, pane := range slices.Sorted(maps.Keys(k.pending)) {
 		b := s.pendingSlices[name]

@@ -23,7 +23,8 @@ func (s taskState) endSwitchedOff() {
 			for _, slice := range slices.Sorted(maps.Keys(v.keys)) {
 				k := v.keys[slice]
 				if !t.cfg.Slices.has(slice) {
-					why := fmt.Sprintf("switched off: slices.columns has not the column of %s any more; whether the error is gone is not known", slice)
+					why := fmt.Sprintf("switched off: slices.columns has not the column of %s any more; %s", slice,
+						errorUnknown)
 					k.Ended = append(k.Ended, k.EndAlerts(why)...)
 					delete(v.keys, slice)
 					gone++

@@ -49,7 +49,8 @@ func realShiftBench(t *testing.T) *shiftBench {
 		}
 	}
 	var err error
-	if b.base, _, err = calibrator.Fit("temperature", calibrator.NewData(fz, k, fy, nil), calibrator.Options{}); err != nil {
+	rows := calibrator.NewData(fz, k, fy, nil)
+	if b.base, _, err = calibrator.Fit("temperature", rows, calibrator.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	b.said = predictedSample(b.k)
@@ -189,7 +190,8 @@ func TestRealPooledCorrection(t *testing.T) {
 					t.Errorf("%d rows, %s, draw %d: a correction is proposed: %v", m, c.what, draw, proposed)
 				}
 			}
-			t.Logf("%d predictions, %s: NLL %.4f changes by %+.4f, %+.4f and %+.4f with pools of 16, 64 and 100 classes", m, c.what, was, by[16], by[64], by[100])
+			t.Logf("%d predictions, %s: NLL %.4f changes by %+.4f, %+.4f, %+.4f with pools of 16, 64, 100 classes",
+				m, c.what, was, by[16], by[64], by[100])
 			for classes, d := range by {
 				if d > c.most {
 					t.Errorf("%d predictions, %s, %d classes: NLL changes by %v, allowed %v", m, c.what, classes, d,

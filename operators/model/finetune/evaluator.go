@@ -201,8 +201,8 @@ func (s *state) weigh(e *evaluator, end int64) error {
 		return s.decide(e, ruling{record.ShadowRejected, why}, end, p)
 	case p.better.LogE() >= sure && p.accuracy.LogE() >= sure && within(cfg, &ev):
 		a, b := &ev.Serving, &ev.Shadow
-		why := fmt.Sprintf("NLL %.4f → %.4f, accuracy %.4f → %.4f, ECE %.4f → %.4f on %d rows that neither was fitted on",
-			a.NLL, b.NLL, a.Accuracy, b.Accuracy, a.ECE, b.ECE, p.rows)
+		why := fmt.Sprintf("NLL %.4f → %.4f, accuracy %.4f → %.4f, ECE %.4f → %.4f ", a.NLL, b.NLL, a.Accuracy,
+			b.Accuracy, a.ECE, b.ECE) + fmt.Sprintf("on %d rows that neither was fitted on", p.rows)
 		return s.decide(e, ruling{record.ShadowReady, why}, end, p)
 	case p.rows >= cfg.MaxRows:
 		why := fmt.Sprintf("not shown to be better by heads.max_rows, %d rows", cfg.MaxRows)
