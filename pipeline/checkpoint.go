@@ -39,7 +39,8 @@ var ErrFenced = errors.New("another process has taken over")
 // that is the fence between a process that was away (stopped, cut off) and the one that took its task over.
 type CheckpointStore interface {
 	// Save writes checkpoint number, one more than the newest that Load found or the same writer saved. It is atomic,
-	// and durable with its files when it returns nil. Files that the checkpoint before had are not written again.
+	// and durable with its files when it returns nil. Files that the checkpoint before had are not written again. It
+	// calls c.Prepared between the last byte and what makes the checkpoint count.
 	// ErrFenced: there is a checkpoint of that number or a later one.
 	Save(ctx context.Context, key string, number uint64, c Checkpoint) error
 	// Holds returns ErrFenced where there is a checkpoint beyond number: another process goes on with the task.
@@ -70,6 +71,18 @@ type Checkpoint struct {
 	// Unusable are the numbers of stored checkpoints that could not be used. They are no use to fall back to, so a
 	// store does not count them among those that it keeps.
 	Unusable []uint64
+	// Ready is called once Data, Files and Journal are safe, and all that is left is to make the checkpoint count. It
+	// writes the outputs that may come twice: a store that has no room for a checkpoint has then published nothing. An
+	// error leaves the checkpoint undone. nil: there is nothing to do.
+	Ready func() error
+}
+
+// Prepared calls Ready.
+func (c *Checkpoint) Prepared() error {
+	if c.Ready == nil {
+		return nil
+	}
+	return c.Ready()
 }
 
 // Kept is how many of some numbers, newest first, are to stay for n usable ones to be among them.

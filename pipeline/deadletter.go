@@ -44,6 +44,13 @@ func (o *Out) DeadLetter(reason, detail string, rows []int) {
 		Headers: hs, Time: r.Time})
 }
 
+// Skipped sends the dead letter of a record that is passed over. It names the record's place only: what is in the
+// record has ended the task.
+func (o *Out) Skipped(r Record, why string) {
+	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time})
+	o.DeadLetter(ReasonPoison, why, nil)
+}
+
 func rowList(rows []int) string {
 	var b strings.Builder
 	for i, r := range rows {

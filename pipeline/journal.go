@@ -40,7 +40,7 @@ func (s *Shard) SetIdleInputs(set uint64) {
 
 const (
 	journalMagic   = "PLBO"
-	journalVersion = 1
+	journalVersion = 2
 	maxEvents      = 1 << 30
 )
 
@@ -49,11 +49,12 @@ const (
 	eventTake  = iota // the records of an input before an offset
 	eventIdle         // an input is exhausted
 	eventClose        // nobody reads on
+	eventSkip         // the record of an input before an offset is passed over
 	eventKinds
 )
 
-// takeLog is the order in which a task took what came between two checkpoints: uvarint events, of a take followed by
-// varint the offset after its last record, less that of the take of the same input before.
+// takeLog is the order in which a task took what came between two checkpoints: uvarint events, of a take or a skip
+// followed by varint the offset after its last record, less that of the take or skip of the same input before.
 type takeLog struct {
 	base   uint64 // the checkpoint that it follows; 0 = none
 	idle   uint64 // inputs that were idle there
@@ -79,6 +80,14 @@ func (j *takeLog) took(r Record) {
 	}
 }
 
+func (j *takeLog) skipped(r Record) {
+	if r.Offset < j.next[r.Input] { // the task had passed it
+		return
+	}
+	j.add(eventSkip, r.Input)
+	j.until(r.Input, r.Offset+1)
+}
+
 func (j *takeLog) closing() { j.add(eventClose, 0) }
 
 func (j *takeLog) add(kind int, in Input) {
@@ -94,8 +103,13 @@ func (j *takeLog) flush() {
 	j.open = false
 	in := j.run.Input
 	j.add(eventTake, in)
-	j.events = binenc.AppendVarint(j.events, j.run.Offset+1-j.next[in])
-	j.next[in] = j.run.Offset + 1
+	j.until(in, j.run.Offset+1)
+}
+
+// until appends the offset of an event.
+func (j *takeLog) until(in Input, offset int64) {
+	j.events = binenc.AppendVarint(j.events, offset-j.next[in])
+	j.next[in] = offset
 }
 
 // cut returns the journal encoded, and begins the next one, which follows the checkpoint number.
@@ -115,7 +129,7 @@ func (j *takeLog) cut(number, idle uint64) []byte {
 type event struct {
 	kind  int
 	input Input
-	until int64 // of a take: the offset after its last record
+	until int64 // of a take and a skip: the offset after its last record
 }
 
 // past is a journal that has been read.
@@ -143,7 +157,7 @@ func decodeJournal(data []byte) (*past, error) {
 			r.Failf("event of input %d, allowed are %d", e.input, len(next))
 			break
 		}
-		if e.kind == eventTake {
+		if e.kind == eventTake || e.kind == eventSkip {
 			next[e.input] += r.Varint()
 			e.until = next[e.input]
 		}
@@ -244,12 +258,18 @@ func (l *loop) again(ctx context.Context, src *rereader, e event) error {
 			src.held[e.input] = slices.Insert(src.held[e.input], 0, r)
 			return nil
 		}
+		if e.kind == eventSkip && l.skip(r, skippedBefore) {
+			continue
+		}
 		if err := l.take(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// skippedBefore is why a record is passed over that was passed over the first time.
+const skippedBefore = "it was passed over when it was first read"
 
 // next is the first offset of an input that the task has not taken.
 func (l *loop) next(in Input) int64 { return l.task.Next()[in] }

@@ -129,6 +129,9 @@ type keptCheckpoint struct {
 func (s *keptStore) Holds(context.Context, string, uint64) error { return nil }
 
 func (s *keptStore) Save(_ context.Context, _ string, number uint64, c Checkpoint) error {
+	if err := c.Prepared(); err != nil {
+		return err
+	}
 	s.kept = slices.Insert(s.kept, 0, keptCheckpoint{number, c})
 	s.kept = s.kept[:c.Kept(s.numbers(), 2)]
 	return nil

@@ -63,7 +63,8 @@ func newLoop(ctx context.Context, rn Runner, t Registered, src Opened, from rest
 }
 
 // run takes records and checkpoints until ctx is done, the source ends, or something fails.
-func (l *loop) run(ctx context.Context) error {
+func (l *loop) run(ctx context.Context) (err error) {
+	defer Caught(&err)
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // a failed checkpoint is no reason to wait for the next record
@@ -156,15 +157,30 @@ func (l *loop) settled(ctx context.Context) error {
 	return nil
 }
 
-// take hands a record to the task and notes that it did.
+// take hands a record to the task and notes that it did, unless the record is one to be passed over.
 func (l *loop) take(ctx context.Context, r Record) error {
-	if err := l.task.Take(ctx, r); err != nil {
+	if l.Guard.Pass(r, func(why string) bool { return l.skip(r, why) }) {
+		return nil
+	}
+	err := guardedTake(l.Guard, r, func() error { return l.task.Take(ctx, r) })
+	if err != nil {
 		return fmt.Errorf("%s: %w", l.task.Name(), err)
 	}
 	if l.journal != nil {
 		l.journal.took(r)
 	}
 	return nil
+}
+
+// skip has the task pass over a record and notes that it did; false where the task must take it.
+func (l *loop) skip(r Record, why string) bool {
+	if l.task.Skip == nil || !l.task.Skip(r, why) {
+		return false
+	}
+	if l.journal != nil {
+		l.journal.skipped(r)
+	}
+	return true
 }
 
 // close tells the task that nobody reads on, and notes it.
@@ -200,6 +216,7 @@ func (l *loop) begin() (stood time.Duration, err error) {
 	show := l.shows(out.Dirty)
 	if !out.Dirty {
 		show()
+		l.Guard.Saved(t.Next())
 		return 0, nil
 	}
 	c, err := encodeCheckpoint(t.Sections(), l.size)
@@ -283,20 +300,26 @@ func (l *loop) unsaved(err error) error {
 	return fmt.Errorf("%w: up to %s: %w", ErrUnsaved, strings.Join(at, ", "), err)
 }
 
-// save makes a copy durable and visible: first the outputs that may come twice, then the checkpoint, then the outputs
-// that must never be decided anew, then the group's offsets, for lag tools. A process that was away while another took
-// the task over must not write the first either: readers take the last record of a key, and its would be old.
-func (l *loop) save(s *copied) error {
+// save makes a copy durable and visible: first the bytes of the checkpoint, then the outputs that may come twice, then
+// the checkpoint counts, then the outputs that must never be decided anew, then the group's offsets, for lag tools. So
+// a full disk publishes nothing. A process that was away while another took the task over must not write the first
+// outputs either: readers take the last record of a key, and its would be old.
+func (l *loop) save(s *copied) (err error) {
+	defer Caught(&err)
 	name, key := l.task.Name(), l.Group+"/"+l.task.Name()
-	if err := l.Store.Holds(l.ctx, key, s.number-1); err != nil {
-		return fmt.Errorf("%s: before checkpoint %d: %w", name, s.number, err)
-	}
-	if err := l.Sink.Write(l.ctx, s.before); err != nil {
-		return fmt.Errorf("%s: write outputs: %w", name, err)
+	s.Ready = func() error {
+		if err := l.Store.Holds(l.ctx, key, s.number-1); err != nil {
+			return err
+		}
+		if err := l.Sink.Write(l.ctx, s.before); err != nil {
+			return fmt.Errorf("write outputs: %w", err)
+		}
+		return nil
 	}
 	if err := l.Store.Save(l.ctx, key, s.number, s.Checkpoint); err != nil {
 		return fmt.Errorf("%s: save checkpoint %d: %w", name, s.number, err)
 	}
+	l.Guard.Saved(s.next)
 	if l.task.Durable != nil {
 		l.task.Durable()
 	}

@@ -16,6 +16,8 @@ type Converter interface {
 	Take(r Record) []Message
 	// Closing returns what is to be said when nobody reads on.
 	Closing() []Message
+	// Skip returns what is to be said in place of a record that has ended the relay again and again.
+	Skip(r Record, why string) []Message
 }
 
 // Buffered is a Source that knows whether Next would have to wait.
@@ -37,6 +39,7 @@ type Relay struct {
 	Log      *slog.Logger
 	Counts   *Counts
 	Status   *RelayStatus
+	Guard    Guard // nil = nothing is passed over
 }
 
 // RelayStatus is what a relay tells of itself.
@@ -54,6 +57,7 @@ const maxRelayed = 4 << 20
 // Run relays until ctx is done (nil), the source ends (nil) or an error. What it makes of a record is written at once
 // when no other record is at hand, and else together with that of the others at hand.
 func (y *Relay) Run(ctx context.Context) error {
+	y.Guard = guarded(y.Guard)
 	done, last := y.Next, time.Time{}
 	y.report(done, false)
 	if err := y.Sink.Write(ctx, y.Convert.Opening()); err != nil && ctx.Err() == nil {
@@ -97,7 +101,10 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 		if err != nil {
 			return ms, next, err
 		}
-		made := y.made(r)
+		made, err := y.made(r)
+		if err != nil {
+			return ms, next, err
+		}
 		for i := range made {
 			size += len(made[i].Value)
 		}
@@ -113,11 +120,21 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 }
 
 // made is what a record becomes; a pause is an end for those who read what is written.
-func (y *Relay) made(r Record) []Message {
+func (y *Relay) made(r Record) (ms []Message, err error) {
 	if r.Paused {
-		return y.Convert.Closing()
+		return y.Convert.Closing(), nil
 	}
-	return y.Convert.Take(r)
+	passed := y.Guard.Pass(r, func(why string) bool {
+		ms = y.Convert.Skip(r, why)
+		return true
+	})
+	if !passed {
+		err = guardedTake(y.Guard, r, func() error {
+			ms = y.Convert.Take(r)
+			return nil
+		})
+	}
+	return ms, err
 }
 
 // relayWait is the shortest wait for a record.
@@ -135,6 +152,9 @@ func (y *Relay) commit(ctx context.Context, done int64, stopped bool) {
 	if err != nil {
 		y.Log.Warn("commit offsets: what was written since the last time comes again after a restart, and is known as "+
 			"a repeat", "task", y.Name, "err", err)
+	}
+	if err == nil {
+		y.Guard.Saved(map[Input]int64{y.Input: done})
 	}
 	if !stopped || errors.Is(err, ErrFenced) {
 		return

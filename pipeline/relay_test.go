@@ -57,6 +57,9 @@ func (doubles) Take(r Record) []Message {
 	return []Message{{Value: append([]byte("1"), r.Value...)}, {Value: append([]byte("2"), r.Value...)}}
 }
 func (doubles) Opening() []Message { return []Message{{Value: []byte("begin")}} }
+func (doubles) Skip(r Record, why string) []Message {
+	return []Message{{Key: []byte("skip"), Value: []byte(why)}}
+}
 func (doubles) Closing() []Message { return []Message{{Value: []byte("end")}} }
 
 // groupSink keeps what each Write had; it fails from the n-th on.

@@ -47,6 +47,9 @@ type Registered struct {
 	Closing func()
 	// Close lets go of what the task holds beside memory.
 	Close func() error
+	// Skip passes over a record that has ended the task again and again: a dead letter says why. False: the task cannot
+	// do without the record.
+	Skip func(r Record, why string) bool
 }
 
 // Waiter is a task's work that is done beside it, of which its records may have to wait.
@@ -73,6 +76,7 @@ type Runner struct {
 	Interval time.Duration // wall clock from the beginning of one checkpoint to that of the next
 	// Restoring is called before a task is restored, and done after; nil = nobody wants to know.
 	Restoring func() (done func())
+	Guard     Guard // of the one task that this runner is for; nil = nothing is passed over
 	Log       *slog.Logger
 }
 
@@ -87,9 +91,11 @@ type Build func() (Registered, error)
 type Open func(next map[Input]int64) (Opened, error)
 
 // Run restores the task that build makes, opens its source where the checkpoint ends, and processes records until ctx
-// is done (nil), the source ends (nil) or an error. It saves a last checkpoint when it ends well, and takes at most
+// is done (nil), the source ends (nil) or an error, which a panic becomes. It saves a last checkpoint when it ends well, and takes at most
 // lastTime after ctx is done; ErrUnsaved where that fails.
-func Run(ctx context.Context, rn Runner, build Build, open Open) error {
+func Run(ctx context.Context, rn Runner, build Build, open Open) (err error) {
+	defer Caught(&err)
+	rn.Guard = guarded(rn.Guard)
 	t, from, err := rn.restore(ctx, build)
 	if err != nil {
 		return err
@@ -197,7 +203,8 @@ func (rn Runner) close(t Registered) {
 
 // Registered is the shard as Run takes it.
 func (s *Shard) Registered() Registered {
-	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close}
+	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
+		Skip: s.Skip}
 }
 
 // durable tells the stages that a checkpoint of the shard is durable.

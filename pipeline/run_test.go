@@ -107,6 +107,9 @@ func (s *failStore) Save(_ context.Context, _ string, _ uint64, c Checkpoint) er
 			return err
 		}
 	}
+	if err := c.Prepared(); err != nil {
+		return err
+	}
 	s.saved = append(s.saved, bytes.Clone(c.Data))
 	s.events = append(s.events, "save")
 	return nil

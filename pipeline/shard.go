@@ -114,6 +114,18 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	return s.advance(ctx)
 }
 
+// Skip passes over a record.
+func (s *Shard) Skip(r Record, why string) bool {
+	if r.Offset < s.next[r.Input] {
+		return true
+	}
+	s.Counts.AddReason(CountMessages, r.Input.String(), 1)
+	s.Out.Skipped(r, why)
+	s.next[r.Input] = r.Offset + 1
+	s.dirty = true
+	return true
+}
+
 func (s *Shard) take(ctx context.Context, r Record) error {
 	src, fresh := s.from(&r)
 	if !fresh {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"github.com/plumbline/plumbline/operators/stats"
 	"github.com/plumbline/plumbline/operators/validate"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/sinks/archive"
 	"github.com/plumbline/plumbline/sinks/history"
@@ -60,6 +62,7 @@ type Engine struct {
 
 	mu sync.Mutex // of past
 	running
+	attempts *attempts.Tasks
 }
 
 // metadataInterval is how often a run asks whether topics have got other numbers of partitions.
@@ -80,6 +83,8 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers),
 		History: history.New(history.Config{}), WatchEvery: metadataInterval,
 		running: running{tasks: map[string]reporter{}, sources: map[string]*kafkaio.Source{}}}
+	rt.attempts = attempts.New(attempts.Config{SkipAfter: cfg.Checkpoints.SkipAfter,
+		Dir: filepath.Join(rt.workDir(), "attempts", url.PathEscape(cfg.Group)), Log: log})
 	rt.Archive = rt.openArchive()
 	rt.Heads = shadow.NewHeads(cfg.Heads)
 	rt.Tuning = heads.New(rt.Heads, log)
@@ -99,8 +104,9 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		Counts: counts, Log: rt.Log}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane,
 		Watermark: rt.watermark(inputs),
-		Decoder:   arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns, MaxMessageBytes: c.Kafka.MessageMax}),
-		Stages:    operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
+		Decoder: faulty(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
+			MaxMessageBytes: c.Kafka.MessageMax})),
+		Stages: operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
 }
 
 // stages is the configuration of a shard's operators.

@@ -3,10 +3,13 @@ package engine
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plumbline/plumbline/pipeline/attempts"
 )
 
 // runMetrics collects what is true at the moment of the scrape: lag, whether the process is paused, and bounds with
@@ -26,6 +29,10 @@ var (
 	descDiskFree = prometheus.NewDesc("plumbline_disk_free_bytes",
 		"What this process may still write to the file system of its checkpoints, or of its waiting rows.",
 		[]string{"dir"}, nil)
+	descFailing = prometheus.NewDesc("plumbline_task_failing",
+		"1 while a task fails and is tried again, 0 otherwise.", []string{"task", "partition"}, nil)
+	descFailures = prometheus.NewDesc("plumbline_task_failures_total",
+		"Ends of a task by an error; each is followed by another attempt.", []string{"task", "partition"}, nil)
 	descDiskSize = prometheus.NewDesc("plumbline_disk_size_bytes", "Size of that file system.", []string{"dir"}, nil)
 )
 
@@ -37,6 +44,8 @@ func (c runMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descJoinRows
 	ch <- descDiskFree
 	ch <- descDiskSize
+	ch <- descFailing
+	ch <- descFailures
 }
 
 // Collect implements prometheus.Collector.
@@ -53,6 +62,7 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(descDiskSize, prometheus.GaugeValue, float64(s.size), what)
 		}
 	}
+	c.collectAttempts(ch)
 	lag := c.rt.lag(time.Now())
 	for _, name := range slices.Sorted(maps.Keys(lag)) {
 		i := strings.LastIndexByte(name, '-')
@@ -62,5 +72,18 @@ func (c runMetrics) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(descLagSeconds, prometheus.GaugeValue, l.Seconds, name[:i], name[i+1:],
 				in)
 		}
+	}
+}
+
+// collectAttempts shows which tasks fail, and how often.
+func (c runMetrics) collectAttempts(ch chan<- prometheus.Metric) {
+	failing := map[attempts.ID]float64{}
+	for _, f := range c.rt.attempts.Failing() {
+		failing[f.ID] = 1
+	}
+	for id, n := range c.rt.attempts.Totals() {
+		labels := []string{id.Task, strconv.Itoa(id.Partition)}
+		ch <- prometheus.MustNewConstMetric(descFailing, prometheus.GaugeValue, failing[id], labels...)
+		ch <- prometheus.MustNewConstMetric(descFailures, prometheus.CounterValue, float64(n), labels...)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/operators/repartition"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
@@ -51,7 +52,10 @@ func (r *KafkaRun) runRepartition(ctx context.Context, g *errgroup.Group) error 
 			Client: r.Client, Session: r.Config.Kafka.Session, Members: filepath.Join(r.workDir(), "members")}
 		g.Go(func() error {
 			return group.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
-				return r.repartition(ctx, relayed{u, id, p}, sink, commit)
+				task := attempts.ID{Task: "repartition-" + u.input.String(), Partition: p}
+				return r.attempts.Run(ctx, task, func(ctx context.Context, guard *attempts.Guard) error {
+					return r.repartition(ctx, relayed{u, id, p, guard}, sink, commit)
+				})
 			})
 		})
 	}
@@ -63,6 +67,7 @@ type relayed struct {
 	unkeyed
 	group     string
 	partition int
+	guard     pipeline.Guard
 }
 
 // repartition works on one partition until ctx is done.
@@ -100,8 +105,9 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	r.reads(name, src)
 	defer r.remove(name)
 	relay := pipeline.Relay{Name: name, Source: src, Convert: convert, Sink: sink, Input: u.input, Next: next,
-		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status}
-	return fatal(relay.Run(ctx))
+		Interval: r.Config.Checkpoints.Interval, Log: r.Log, Counts: counts, Status: status,
+		Guard: u.guard}
+	return lasting(relay.Run(ctx))
 }
 
 // fencedCommit is commit that tells by ErrFenced that the group has gone on without this process.

@@ -21,6 +21,7 @@ import (
 	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/operators/model"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/pipeline/dirstore"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 	"github.com/plumbline/plumbline/pipeline/record"
@@ -190,9 +191,9 @@ func outputTopics(cfg config.Config) map[pipeline.Stream]string {
 	return m
 }
 
-func (r *KafkaRun) runner(stage string) pipeline.Runner {
+func (r *KafkaRun) runner(stage string, guard pipeline.Guard) pipeline.Runner {
 	return pipeline.Runner{Group: r.Config.Group + "/" + stage, Store: r.store, Sink: r.sink,
-		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Log: r.Log}
+		Interval: r.Config.Checkpoints.Interval, Restoring: r.Restoring, Guard: guard, Log: r.Log}
 }
 
 func (r *KafkaRun) runShards(ctx context.Context) error {
@@ -207,20 +208,28 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 		Silent: r.heardNothing("shards"), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
-		if p >= r.shards {
-			return r.added(names[0], p, r.shards)
-		}
-		name := taskName("shard", p)
-		defer r.remove(name)
-		return fatal(pipeline.Run(ctx, r.runner("shards"), func() (pipeline.Registered, error) {
-			s, err := r.NewShard(p, r.shards, r.panes)
-			if err != nil {
-				return pipeline.Registered{}, err
+		id := attempts.ID{Task: "shard", Partition: p}
+		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
+			if p >= r.shards {
+				return r.added(names[0], p, r.shards)
 			}
-			r.add(name, s)
-			return s.Registered(), nil
-		}, r.source(name, topics, p, commit)))
+			return r.shard(ctx, guard, p, r.source(taskName("shard", p), topics, p, commit))
+		})
 	})
+}
+
+// shard runs one shard until ctx is done or an error.
+func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
+	name := taskName("shard", p)
+	defer r.remove(name)
+	return lasting(pipeline.Run(ctx, r.runner("shards", guard), func() (pipeline.Registered, error) {
+		s, err := r.NewShard(p, r.shards, r.panes)
+		if err != nil {
+			return pipeline.Registered{}, err
+		}
+		r.add(name, s)
+		return s.Registered(), nil
+	}, open))
 }
 
 func (r *KafkaRun) runModels(ctx context.Context) error {
@@ -229,22 +238,30 @@ func (r *KafkaRun) runModels(ctx context.Context) error {
 		Silent: r.heardNothing("models"), Client: r.Client, Session: r.Config.Kafka.Session,
 		Members: filepath.Join(r.workDir(), "members")}
 	return g.Run(ctx, func(ctx context.Context, p int, commit kafkaio.Commit) error {
-		if p >= r.panes {
-			return r.added(r.Config.Topics.Panes, p, r.panes)
-		}
-		name := taskName("model", p)
-		defer r.remove(name)
-		var task *model.ModelTask
-		open := r.source(name, map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}, p, commit)
-		return fatal(pipeline.Run(ctx, r.runner("models"), func() (pipeline.Registered, error) {
-			task = r.NewModelTask(p)
-			r.add(name, task)
-			return pipeline.Registered{Task: task, Report: task.Report, Waiter: task}, nil
-		}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
-			r.recall(task.Remembered())
-			return open(next)
-		}))
+		id := attempts.ID{Task: "model", Partition: p}
+		return r.attempts.Run(ctx, id, func(ctx context.Context, guard *attempts.Guard) error {
+			if p >= r.panes {
+				return r.added(r.Config.Topics.Panes, p, r.panes)
+			}
+			topics := map[pipeline.Input]string{pipeline.Panes: r.Config.Topics.Panes}
+			return r.model(ctx, guard, p, r.source(taskName("model", p), topics, p, commit))
+		})
 	})
+}
+
+// model runs one model task until ctx is done or an error.
+func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
+	name := taskName("model", p)
+	defer r.remove(name)
+	var task *model.ModelTask
+	return lasting(pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
+		task = r.NewModelTask(p)
+		r.add(name, task)
+		return task.Registered(), nil
+	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
+		r.recall(task.Remembered())
+		return open(next)
+	}))
 }
 
 // recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever
@@ -266,19 +283,18 @@ func (r *KafkaRun) recall(decided []any, snapshots iter.Seq2[*record.Snapshot, e
 	}()
 }
 
-// fatal marks the errors that joining the group again cannot mend: they end the process with their message instead
-// of being met again every second.
-func fatal(err error) error {
+// lasting marks the errors that only a person can mend: the task is tried again each minute.
+func lasting(err error) error {
 	if errors.Is(err, pipeline.ErrUnusable) || errors.Is(err, kafka.OffsetOutOfRange) {
-		return &kafkaio.FatalError{Err: err}
+		return attempts.Lasting(err)
 	}
 	return err
 }
 
 // added is the error where a rebalance shows partitions that were not there at the start.
 func (r *KafkaRun) added(topic string, p, was int) error {
-	return &kafkaio.FatalError{Err: fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process "+
-		"started: partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was)}
+	return attempts.Lasting(fmt.Errorf("topic %s has got partition %d, it had %d partitions when this process "+
+		"started: partitions cannot be added to a deployment (docs/operations.md, Partitions)", topic, p, was))
 }
 
 func (r *KafkaRun) source(name string, topics map[pipeline.Input]string, p int,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/internal/buildinfo"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/attempts"
 	"github.com/plumbline/plumbline/sinks/registry"
 )
 
@@ -34,6 +35,10 @@ type ProcessStatus struct {
 	Paused      *PauseStatus           `json:"paused,omitempty"`
 	// Kafka is there while no broker answers.
 	Kafka *silenceStatus `json:"kafka,omitempty"`
+	// Failing are the tasks that fail, and are tried again.
+	Failing []attempts.Failure `json:"failing,omitempty"`
+	// Skipped are the latest records that ended their task again and again and were passed over.
+	Skipped []attempts.Skip `json:"skipped,omitempty"`
 	// Lag is as of now, the rest as of the last checkpoints.
 	Lag map[string]map[string]lagStatus `json:"lag,omitempty"` // by task and input
 	// History is how the database of the history does; absent without one.
@@ -178,7 +183,8 @@ func (rt *Engine) Status() *ProcessStatus {
 		h := past.Fill.Status()
 		st.History = &h
 	}
-	st.Drained = complete && shown && heard(tasks)
+	st.Failing, st.Skipped = rt.attempts.Failing(), rt.attempts.Skipped()
+	st.Drained = complete && shown && heard(tasks) && len(st.Failing) == 0
 	wm, shards := pipeline.EndTime, 0
 	for _, t := range tasks {
 		st.Drained = st.Drained && t.CaughtUp && time.Since(t.Active) > settled
@@ -240,10 +246,18 @@ func countTree(tasks []*pipeline.TaskStatus) map[string]any {
 
 var errNotAssigned = errors.New("no partition is assigned to this process yet")
 
-// Ready is nil once this process has tasks that have restored their state, and while it is not paused.
+// Ready is nil once this process has tasks that have restored their state, while none of them fails and the process is
+// not paused.
 func (rt *Engine) Ready() error {
 	if p := rt.paused(); p != nil {
 		return fmt.Errorf("paused since %s by %q: %s", p.Since.Format(time.RFC3339), p.By, p.Why)
+	}
+	if failing := rt.attempts.Failing(); len(failing) > 0 {
+		var all []string
+		for i := range failing {
+			all = append(all, failing[i].String())
+		}
+		return errors.New(strings.Join(all, "; "))
 	}
 	if _, complete := rt.Statuses(); !complete {
 		return errNotAssigned

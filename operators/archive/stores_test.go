@@ -78,6 +78,9 @@ type frailStore struct {
 }
 
 func (s *frailStore) Save(_ context.Context, _ string, number uint64, c pipeline.Checkpoint) error {
+	if err := c.Prepared(); err != nil {
+		return err
+	}
 	if number != uint64(len(s.saved)+1) {
 		return pipeline.ErrFenced
 	}

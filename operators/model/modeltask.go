@@ -31,6 +31,28 @@ func (t *ModelTask) Decided() pipeline.Outputs {
 // Written implements pipeline.Task.
 func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
 
+// Registered returns the task as pipeline.Run takes it.
+func (t *ModelTask) Registered() pipeline.Registered {
+	return pipeline.Registered{Task: t, Report: t.Report, Waiter: t, Skip: t.Skip}
+}
+
+// Skip passes over an increment or an order (pipeline.Registered). It refuses to pass over a punctuation: what ends the
+// task there is a pane, which any other punctuation would process next.
+func (t *ModelTask) Skip(r pipeline.Record, why string) bool {
+	if r.Offset < t.next {
+		return true
+	}
+	if m, err := pipeline.DecodePane(r.Value); err == nil && m.Punctuation {
+		return false
+	}
+	t.counts.Add(CountBadPanes, 1)
+	out := pipeline.NewOut(t.counts)
+	out.Skipped(r, why)
+	t.out = append(t.out, out.Drain()...)
+	t.next, t.dirty = r.Offset+1, true
+	return true
+}
+
 // Remembered returns the latest alert of every rule and alarm, the latest refit decision of every version, and the
 // latest snapshot of every window. A restarted process shows these until new ones come. Snapshots are many, so each is
 // decoded when the caller asks for it.

@@ -85,6 +85,14 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 	return p.messages(&r, parts)
 }
 
+// Skip returns the dead letter of a record that cannot be split without ending the process; it names the place only.
+func (p *Converter) Skip(r pipeline.Record, why string) []pipeline.Message {
+	p.counts.AddReason(CountRepartitioned, p.cfg.Input.String(), 1)
+	p.next, p.idle = r.Offset+1, false
+	p.out.Skipped(r, why)
+	return p.out.Drain()
+}
+
 func (p *Converter) messages(r *pipeline.Record, parts []arrowio.Part) []pipeline.Message {
 	var out []pipeline.Message
 	number := int32(0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plumbline/plumbline/calib/acc"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
 )
 
 // storedCell is a cell of a state that has not been decoded, or, later, has.
@@ -71,7 +72,10 @@ func (s *Operator) decodeCells(cells []storedCell) error {
 			d := acc.NewDecoder()
 			for i := part[0]; i < part[1]; i++ {
 				c := &cells[i]
-				c.set, c.err = decodeSet(d, c.body, want[s.keys.keys[c.key.key].classes])
+				func() {
+					defer pipeline.Caught(&c.err)
+					c.set, c.err = decodeSet(d, c.body, want[s.keys.keys[c.key.key].classes])
+				}()
 			}
 		})
 	}

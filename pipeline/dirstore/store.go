@@ -76,6 +76,9 @@ func (s *Store) write(dir string, number uint64, c pipeline.Checkpoint) error {
 	if err != nil {
 		return err
 	}
+	if err := c.Prepared(); err != nil {
+		return err
+	}
 	if err := link(data, dir, checkpointName(number)); err != nil {
 		return err
 	}

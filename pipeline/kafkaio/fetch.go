@@ -45,6 +45,7 @@ type fetcher struct {
 // run fetches until ctx is done, the end offset, or an error that retrying cannot mend.
 func (f *fetcher) run(ctx context.Context) {
 	defer close(f.out)
+	defer pipeline.Caught(&f.err) // the task's error, not the end of the process
 	backoff := retryBackoff
 	for {
 		if f.until >= 0 && f.next >= f.until {

@@ -54,8 +54,8 @@ const (
 	noHeartbeat      = 480 * time.Hour // kafka-go sends none: see pulse
 )
 
-// Run joins the group and runs work for every partition number that it is assigned, until ctx is done. An error of
-// work that is Fatal ends Run; any other makes the group assign anew, after a pause.
+// Run joins the group and runs work for every partition number that it is assigned, until ctx is done. Work that ends
+// before its context makes the group assign anew, after a pause: work that fails should try again by itself.
 func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partition int, commit Commit) error) error {
 	cg, err := g.join()
 	if err != nil {
@@ -67,12 +67,8 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 	defer wg.Wait()
 	defer func() { _ = cg.Close() }()
 	wg.Go(func() { mem.leaveStale(ctx, g.Client, g.ID) })
-	fatal := make(chan error, 1)
 	for {
-		gen, err := next(ctx, cg, fatal)
-		if err != nil {
-			return err
-		}
+		gen := next(ctx, cg)
 		if gen == nil {
 			return nil
 		}
@@ -83,7 +79,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 		for _, p := range ps {
 			wg.Add(1)
 			busy.Add(1)
-			w := worker{generation: gen.ID, partition: p, fatal: fatal,
+			w := worker{generation: gen.ID, partition: p,
 				work: func(ctx context.Context) error { return work(ctx, p, g.commit(gen, p)) }}
 			gen.Start(func(gctx context.Context) {
 				defer wg.Done()
@@ -120,7 +116,6 @@ type worker struct {
 	generation int32
 	partition  int
 	work       func(context.Context) error
-	fatal      chan<- error // for an error that ends the process's membership
 }
 
 // run runs one worker for as long as ctx and its generation, whose context gctx is, last.
@@ -144,13 +139,6 @@ func (g *Group) run(ctx, gctx context.Context, w worker) {
 		return
 	default: // the end of ctx or of the generation, whatever it came upon
 		return
-	}
-	var f *FatalError
-	if errors.As(err, &f) {
-		select {
-		case w.fatal <- err:
-		default:
-		}
 	}
 	sleep(wctx, joinBackoff)
 }
@@ -180,35 +168,18 @@ func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
 	})
 }
 
-// next waits for the next generation; nil without an error when ctx is done.
-func next(ctx context.Context, cg *kafka.ConsumerGroup, fatal <-chan error) (*kafka.Generation, error) {
+// next waits for the next generation; nil when ctx is done.
+func next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Generation {
 	for {
-		wctx, cancel := context.WithCancel(ctx)
-		type result struct {
-			gen *kafka.Generation
-			err error
+		gen, err := cg.Next(ctx)
+		if ctx.Err() != nil || errors.Is(err, kafka.ErrGroupClosed) {
+			return nil
 		}
-		got := make(chan result, 1)
-		go func() {
-			gen, err := cg.Next(wctx)
-			got <- result{gen, err}
-		}()
-		select {
-		case err := <-fatal:
-			cancel()
-			<-got
-			return nil, err
-		case r := <-got:
-			cancel()
-			if ctx.Err() != nil || errors.Is(r.err, kafka.ErrGroupClosed) {
-				return nil, nil
-			}
-			if r.err == nil {
-				return r.gen, nil
-			}
-			// kafka-go joins anew by itself; what it reports here is for the log.
-			sleep(ctx, joinBackoff)
+		if err == nil {
+			return gen
 		}
+		// kafka-go joins anew by itself; what it reports here is for the log.
+		sleep(ctx, joinBackoff)
 	}
 }
 
@@ -235,9 +206,3 @@ func (g *Group) commit(gen *kafka.Generation, partition int) Commit {
 		return g.commitOffsets(ctx, gen, partition, next)
 	}
 }
-
-// FatalError is an error that joining again cannot mend.
-type FatalError struct{ Err error }
-
-func (e *FatalError) Error() string { return e.Err.Error() }
-func (e *FatalError) Unwrap() error { return e.Err }

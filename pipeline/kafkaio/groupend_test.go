@@ -45,7 +45,7 @@ func TestEndOfWorkIsLogged(t *testing.T) {
 			}
 			return c.err
 		}
-		g.run(ctx, gctx, worker{generation: 7, partition: 3, work: work, fatal: make(chan error, 1)})
+		g.run(ctx, gctx, worker{generation: 7, partition: 3, work: work})
 		end()
 		over()
 		got := out.String()

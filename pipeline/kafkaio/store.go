@@ -138,6 +138,9 @@ func (s *Store) Save(ctx context.Context, key string, number uint64, cp pipeline
 			return err
 		}
 	}
+	if err := cp.Prepared(); err != nil {
+		return err
+	}
 	known.unusable = cp.Unusable
 	known.tables[c.recordKey()], known.fresh[c.recordKey()] = table, fresh
 	end, err := s.write(ctx, 0, c.recordKey(), c.encode())
