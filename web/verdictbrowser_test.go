@@ -235,6 +235,29 @@ note("pill", seen.find((s) => s.startsWith("Kafka")));`))
 	}
 }
 
+// TestFailingTaskInBrowser: the page names a task that fails, where and why, and a record that was skipped.
+func TestFailingTaskInBrowser(t *testing.T) {
+	at := map[string]any{"topic": "plumbline.logits", "partition": 3, "offset": 812}
+	status := map[string]any{
+		"failing": []any{map[string]any{"task": "shard", "partition": 3, "since": "2024-03-05T11:22:33Z", "at": at,
+			"cause": "panic: <b>no</b>", "next_try": "2024-03-05T11:23:33Z"}},
+		"skipped": []any{map[string]any{"task": map[string]any{"task": "shard", "partition": 1}, "at": at,
+			"cause": "panic: index", "when": "2024-03-05T11:20:00Z"}}}
+	srv := httptest.NewServer(scripted(New(Deps{History: synthetic(), Status: func() any { return status }}), steps+`
+const box = document.getElementById("trouble");
+await wait(() => !box.hidden);
+note("box", box.textContent);`))
+	defer srv.Close()
+	dom := chromium(t, srv.URL+link, "--dump-dom")
+	for _, want := range []string{"box=A task fails", "shard 3 fails since 2024-03-05T11:22:33Z at plumbline.logits " +
+		"partition 3 offset 812: panic: &lt;b&gt;no&lt;/b&gt;. Next try at", "shard 1 skipped a record at"} {
+		if !strings.Contains(dom, want) {
+			_, notes, _ := strings.Cut(dom, "<pre>")
+			t.Errorf("the page lacks %q: %.600s", want, notes)
+		}
+	}
+}
+
 // TestSliceFirstInBrowser: of the first pane a slice may be there before the whole; who asks for neither is shown the
 // whole.
 func TestSliceFirstInBrowser(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/internal/config"
 	"github.com/plumbline/plumbline/internal/engine/decisionlog"
 	"github.com/plumbline/plumbline/internal/engine/heads"
+	"github.com/plumbline/plumbline/internal/faulty"
 	"github.com/plumbline/plumbline/operators"
 	"github.com/plumbline/plumbline/operators/apply"
 	"github.com/plumbline/plumbline/operators/join"
@@ -104,7 +105,7 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		Counts: counts, Log: rt.Log}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane,
 		Watermark: rt.watermark(inputs),
-		Decoder: faulty(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
+		Decoder: faulty.Decoder(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
 			MaxMessageBytes: c.Kafka.MessageMax})),
 		Stages: operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
 }

@@ -257,7 +257,7 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 	return lasting(pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
 		task = r.NewModelTask(p)
 		r.add(name, task)
-		return task.Registered(), nil
+		return pipeline.Registered{Task: task, Report: task.Report, Waiter: task, Skip: task.Skip}, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 		r.recall(task.Remembered())
 		return open(next)

@@ -63,6 +63,7 @@ var rules = []struct {
 	{pkg: "cmd/...", may: []string{"..."}},
 	{pkg: "examples/...", may: []string{"examples/...", "arrowio"}},
 	{pkg: "internal/eventually", third: []string{}},
+	{pkg: "internal/faulty", may: []string{"arrowio", "pipeline"}},
 	{pkg: "internal/feed/...", may: []string{"internal/feed/...", "arrowio/...", "pipeline"}},
 	{pkg: "internal/binenc", third: []string{}},
 	{pkg: "internal/batchtest", may: []string{"arrowio", "arrowio/table", "pipeline"}},

@@ -31,11 +31,6 @@ func (t *ModelTask) Decided() pipeline.Outputs {
 // Written implements pipeline.Task.
 func (t *ModelTask) Written() { t.out, t.dirty = nil, false }
 
-// Registered returns the task as pipeline.Run takes it.
-func (t *ModelTask) Registered() pipeline.Registered {
-	return pipeline.Registered{Task: t, Report: t.Report, Waiter: t, Skip: t.Skip}
-}
-
 // Skip passes over an increment or an order (pipeline.Registered). It refuses to pass over a punctuation: what ends the
 // task there is a pane, which any other punctuation would process next.
 func (t *ModelTask) Skip(r pipeline.Record, why string) bool {

@@ -6,7 +6,7 @@ import { drawTiles } from "./tiles.js";
 import { drawUnlabelled } from "./unlabelled.js";
 import { timeline, drawLog, alertsAt } from "./events.js";
 import { Timeline, moment } from "./timeline.js";
-import { drawStatus } from "./status.js";
+import { drawStatus, drawTrouble } from "./status.js";
 import { own } from "./inhibit.js";
 import { drawVerdict, pulse, verdict } from "./verdict.js";
 import { headEvents } from "./headevents.js";
@@ -176,6 +176,7 @@ function waiting() {
 // takeStatus shows the status of the process.
 function takeStatus(status) {
   drawStatus($("status"), status);
+  drawTrouble($("trouble"), status.process);
   state.kafka = status.process?.kafka;
   connection(state.connection);
   if (!state.sel) arrived(status);

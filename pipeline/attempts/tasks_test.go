@@ -1,0 +1,223 @@
+package attempts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+var (
+	quiet = slog.New(slog.DiscardHandler)
+	shard = ID{"shard", 3}
+)
+
+// record is a record of the logits topic.
+func record(offset int64) pipeline.Record {
+	return pipeline.Record{Input: pipeline.Logits, Topic: "logits", Partition: 3, Offset: offset}
+}
+
+// ended is the error of a task that a record has ended.
+func ended(offset int64, err error) error {
+	return fmt.Errorf("shard-00003: %w", &pipeline.TakeError{Topic: "logits", Partition: 3, Offset: offset, Err: err})
+}
+
+// attempt is one attempt of a task that reads from offset 0 to 9 and saves a checkpoint there. It returns the records
+// that were passed over, and an error at those that fail names.
+func attempt(g *Guard, fail func(offset int64) error) (passed []int64, err error) {
+	for o := range int64(10) {
+		r := record(o)
+		if g.Pass(r, func(string) bool { passed = append(passed, o); return true }) {
+			continue
+		}
+		g.Taking(r)
+		if err := fail(o); err != nil {
+			return passed, ended(o, err)
+		}
+		g.Taken()
+	}
+	g.Saved(map[pipeline.Input]int64{pipeline.Logits: 10})
+	return passed, nil
+}
+
+// TestRecordIsPassedOver: a record that ends its task three times in a row is passed over, whatever the pauses were, and
+// forgotten once a checkpoint holds what comes after it. Errors of the disk are nobody's fault.
+func TestRecordIsPassedOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		after int
+		want  []int // attempts at which the record was passed over
+	}{
+		"a panic":             {&pipeline.PanicError{Value: "no"}, 3, []int{4}},
+		"an error":            {errors.New("no"), 2, []int{3}},
+		"never":               {errors.New("no"), 0, nil},
+		"a full disk":         {&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 3, nil},
+		"a panic with errno":  {&pipeline.PanicError{Value: syscall.EINVAL}, 3, []int{4}},
+		"another process has": {pipeline.ErrFenced, 3, nil},
+	} {
+		for _, dir := range []string{"", t.TempDir()} {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := New(Config{SkipAfter: c.after, Dir: dir, Log: quiet})
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				n := 0
+				var at []int
+				_ = tasks.Run(ctx, shard, func(_ context.Context, g *Guard) error {
+					n++
+					passed, err := attempt(g, func(o int64) error {
+						if o == 5 {
+							return c.err
+						}
+						return nil
+					})
+					if len(passed) > 0 {
+						at = append(at, n)
+					}
+					return err
+				})
+				if fmt.Sprint(at) != fmt.Sprint(c.want) {
+					t.Errorf("%s, dir %q: passed over at attempts %v of %d, want %v", name, dir, at, n, c.want)
+				}
+				if g := tasks.guard(shard); len(c.want) > 0 && g.note.Record != nil {
+					t.Errorf("%s: still in trouble: %+v", name, g.note)
+				}
+			})
+		}
+	}
+}
+
+// TestProcessThatDies: the record of which the process dies is known to the next one, and passed over at last.
+func TestProcessThatDies(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 5 {
+		tasks := New(Config{SkipAfter: 3, Dir: dir, Log: quiet}) // a new process
+		g := tasks.guard(shard)
+		died := false
+		passed, err := attempt(g, func(o int64) error {
+			if died = o == 5; died {
+				return errors.New("dead") // the guard hears of nothing
+			}
+			return nil
+		})
+		if died {
+			_ = g.file.Close()
+		}
+		if want := n == 3; died == (n >= 3) && n == 3 || want != (len(passed) > 0) {
+			t.Errorf("start %d: died %t, passed over %v, %v", n, died, passed, err)
+		}
+		if n == 3 {
+			break
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%d files left, %v, want none", len(left), err)
+	}
+}
+
+// TestKilledElsewhere: a process that is killed between two records, or at others, has no record to pass over.
+func TestKilledElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	for n := range int64(9) {
+		g := New(Config{SkipAfter: 2, Dir: dir, Log: quiet}).guard(shard)
+		for o := range n % 3 {
+			if g.Pass(record(o), func(string) bool { return true }) {
+				t.Fatalf("start %d: record %d was passed over", n, o)
+			}
+			g.Taking(record(o))
+			if o < n%3-1 || n%2 == 0 { // or it dies in the last
+				g.Taken()
+			}
+		}
+		_ = g.file.Close()
+	}
+}
+
+// TestPauses: pauses double up to a minute and begin anew after progress; what only a person can mend waits a minute at
+// once. The log has the first failure and then one a minute with the count of the others.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		tasks := New(Config{SkipAfter: 3, Log: slog.New(slog.NewTextHandler(&out, nil))})
+		ctx, cancel := context.WithCancel(t.Context())
+		var pauses []string
+		last := time.Now()
+		err := tasks.Run(ctx, shard, func(context.Context, *Guard) error {
+			pauses = append(pauses, time.Since(last).String())
+			last = time.Now()
+			switch n := len(pauses); {
+			case n == 9:
+				tasks.saved(shard)
+			case n == 11:
+				return Lasting(pipeline.ErrUnusable)
+			case n == 12:
+				cancel()
+				return nil
+			}
+			if f := tasks.Failing(); len(pauses) > 1 && len(pauses) < 9 && (len(f) != 1 || f[0].Times != len(pauses)-1) {
+				t.Errorf("attempt %d: failing %v", len(pauses), f)
+			}
+			return errors.New("disk full")
+		})
+		if want := "[0s 1s 2s 4s 8s 16s 32s 1m0s 1m0s 1s 2s 1m0s]"; fmt.Sprint(pauses) != want || err != nil {
+			t.Errorf("pauses %v, %v, want %s", pauses, err, want)
+		}
+		if n := strings.Count(out.String(), "task failed"); n < 3 || n > 5 {
+			t.Errorf("%d log lines of 11 failures in four minutes:\n%s", n, out.String())
+		}
+		if !strings.Contains(out.String(), "not_logged=5") || len(tasks.Failing()) > 0 || tasks.Totals()[shard] != 11 {
+			t.Errorf("failing %v, totals %v, log\n%s", tasks.Failing(), tasks.Totals(), out.String())
+		}
+	})
+}
+
+// TestNeighboursGoOn: a task that panics is named, and another works meanwhile.
+func TestNeighboursGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := New(Config{SkipAfter: 3, Log: quiet})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() {
+			_ = tasks.Run(ctx, shard, func(context.Context, *Guard) error {
+				var m map[string]int
+				m["nil"]++
+				return nil
+			})
+		}()
+		ran := 0
+		go func() {
+			_ = tasks.Run(ctx, ID{"shard", 4}, func(ctx context.Context, _ *Guard) error {
+				for ctx.Err() == nil {
+					ran++
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second):
+					}
+				}
+				return nil
+			})
+		}()
+		time.Sleep(10500 * time.Millisecond)
+		f := tasks.Failing()
+		if len(f) != 1 || ran != 11 {
+			t.Fatalf("failing %v, the neighbour ran %d times", f, ran)
+		}
+		if got := f[0].String(); !strings.HasPrefix(got, "shard 3 has failed 4 times since 2000-01-01T00:00:00Z: "+
+			"panic: assignment to entry in nil map; the next try is at") {
+			t.Errorf("said %q", got)
+		}
+		cancel()
+		synctest.Wait()
+		if len(tasks.Failing()) > 0 {
+			t.Error("a task that has ended still fails")
+		}
+	})
+}
