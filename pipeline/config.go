@@ -29,7 +29,7 @@ type CheckpointConfig struct {
 	Rows int64 `yaml:"rows" min:"0" max:"1_000_000_000_000"`
 	// Checkpoints kept. The previous one is used if the newest is damaged.
 	Keep int `yaml:"keep" default:"2" min:"2" max:"100"`
-	// Times in a row that a record may end its task, by a defect or the end of the process, before the record is skipped
-	// with a dead letter; 0: never skipped.
+	// Times in a row that a record may end its task, by a defect or the end of the process, before the record is
+	// skipped with a dead letter; 0: never skipped.
 	SkipAfter int `yaml:"skip_after" default:"3" min:"0" max:"1_000_000"`
 }
