@@ -91,7 +91,7 @@ type Build func() (Registered, error)
 type Open func(next map[Input]int64) (Opened, error)
 
 // Run restores the task that build makes, opens its source where the checkpoint ends, and processes records until ctx
-// is done (nil), the source ends (nil) or an error, which a panic becomes. It saves a last checkpoint when it ends well,
+// is done (nil), the source ends (nil) or an error, which a panic becomes. It saves a last checkpoint if it ends well,
 // and takes at most lastTime after ctx is done; ErrUnsaved where that fails.
 func Run(ctx context.Context, rn Runner, build Build, open Open) (err error) {
 	defer Caught(&err)
