@@ -10,10 +10,13 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // selfSigned returns a certificate for 127.0.0.1, and itself as PEM.
@@ -52,22 +55,27 @@ func TestTLSAndPassword(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, password, extra string
-		code                  int
+		cause                 string // "" = it works
 	}{
-		{"right password", "right", encrypted + sasl("PLAIN", "plumbline"), exitDone},
-		{"wrong password", "wrong", encrypted + sasl("PLAIN", "plumbline"), exitFailed},
-		{"no password", "", encrypted + sasl("PLAIN", "plumbline"), exitFailed},
-		{"unknown authority", "right", "  tls: {enabled: true}\n" + sasl("PLAIN", "plumbline"), exitFailed},
-		{"SCRAM-SHA-256", "right", encrypted + sasl("SCRAM-SHA-256", "scram"), exitDone},
-		{"SCRAM-SHA-512", "right", encrypted + sasl("SCRAM-SHA-512", "scram"), exitDone},
-		{"wrong SCRAM password", "wrong", encrypted + sasl("SCRAM-SHA-512", "scram"), exitFailed},
-		{"user of another mechanism", "right", encrypted + sasl("SCRAM-SHA-512", "plumbline"), exitFailed},
+		{"right password", "right", encrypted + sasl("PLAIN", "plumbline"), ""},
+		{"wrong password", "wrong", encrypted + sasl("PLAIN", "plumbline"), `refuses user "plumbline": wrong user`},
+		{"no password", "", encrypted + sasl("PLAIN", "plumbline"), "kafka.sasl.password_env"},
+		{"unknown authority", "right", "  tls: {enabled: true}\n" + sasl("PLAIN", "plumbline"),
+			"kafka.tls.ca_file is empty"},
+		{"no TLS", "right", sasl("PLAIN", "plumbline"), "speaks TLS: set kafka.tls.enabled"},
+		{"no user", "right", encrypted, "wants a user name (PLAIN"},
+		{"SCRAM-SHA-256", "right", encrypted + sasl("SCRAM-SHA-256", "scram"), ""},
+		{"SCRAM-SHA-512", "right", encrypted + sasl("SCRAM-SHA-512", "scram"), ""},
+		{"wrong SCRAM password", "wrong", encrypted + sasl("SCRAM-SHA-512", "scram"), `refuses user "scram"`},
+		{"user of another mechanism", "right", encrypted + sasl("SCRAM-SHA-512", "plumbline"), "refuses user"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("PLUMBLINE_TEST_PASSWORD", c.password)
-			code, _, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, cluster.ListenAddrs(), c.extra))
-			if code != c.code {
-				t.Errorf("got exit code %d, stderr %q, want %d", code, stderr, c.code)
+			file := brokerConfig(t, cluster.ListenAddrs(), c.extra)
+			code, _, stderr := runCommand(t, "topics", "create", "-c", file)
+			if (code == exitDone) != (c.cause == "") || !strings.Contains(stderr, c.cause) ||
+				strings.Contains(stderr, "topics create") {
+				t.Errorf("got exit code %d, stderr %q, want %q", code, stderr, c.cause)
 			}
 			if c.password != "" && strings.Contains(stderr, c.password+"\"") {
 				t.Errorf("stderr %q shows the password", stderr)
@@ -100,7 +108,7 @@ func TestClientCertificate(t *testing.T) {
 		stderr      string
 	}{
 		{"certificate", "cert_file: " + caFile + ", key_file: " + keyFile, exitDone, ""},
-		{"no certificate", "", exitFailed, ""},
+		{"no certificate", "", exitFailed, "does it want a certificate (kafka.tls.cert_file)?"},
 		{"not a key", "cert_file: " + caFile + ", key_file: " + caFile, exitFailed, "kafka.tls.cert_file"},
 		{"no key", "cert_file: " + caFile, exitUsage, "must be set together with kafka.tls.key_file"},
 	} {
@@ -141,5 +149,36 @@ func TestNoBroker(t *testing.T) {
 	code, _, stderr := runCommand(t, "run", "-c", brokerConfig(t, cluster.ListenAddrs(), ""))
 	if code != exitFailed || !strings.Contains(stderr, "plumbline topics create makes the topics") {
 		t.Errorf("without topics: got exit code %d, stderr %q", code, stderr)
+	}
+}
+
+// TestTopicsCreateWaitsForLeaders: a cluster that is starting answers that nobody leads yet.
+func TestTopicsCreateWaitsForLeaders(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	var asked atomic.Int32
+	cluster.ControlKey(int16(kmsg.CreateTopics), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		n := asked.Add(1)
+		if n > 2 {
+			return nil, nil, false
+		}
+		res := req.ResponseKind().(*kmsg.CreateTopicsResponse)
+		for _, topic := range req.(*kmsg.CreateTopicsRequest).Topics {
+			answer := kmsg.NewCreateTopicsResponseTopic()
+			answer.Topic, answer.ErrorCode = topic.Topic, kerr.NotController.Code
+			if n == 2 {
+				answer.ErrorCode = kerr.LeaderNotAvailable.Code
+			}
+			res.Topics = append(res.Topics, answer)
+		}
+		return res, nil, true
+	})
+	code, out, stderr := runCommand(t, "topics", "create", "-c", brokerConfig(t, cluster.ListenAddrs(), ""))
+	if code != exitDone || strings.Count(out, "created") != 11 {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 }

@@ -44,7 +44,7 @@ func runProduce(cmd *cobra.Command, files []string, feeds *feedFlags, rate float
 	}
 	partitions, err := kafkaclient.InputPartitions(cmd.Context(), client, cfg.Topics)
 	if err != nil {
-		return err
+		return kafkaclient.Explain(cmd.Context(), cfg.Kafka, err)
 	}
 	f, total, err := feeds.open(files, cfg, partitions)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/faultlog"
 )
 
 // subcommands are the constructors of all subcommands, in the order of help.
@@ -162,7 +163,8 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	if !ok {
 		return nil, usageErrorf("--log-level %q: must be debug, info, warn or error", name)
 	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
+	text := slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})
+	return slog.New(faultlog.New(text)), nil
 }
 
 // printf writes a line of text on stdout.

@@ -9,8 +9,11 @@
 #   KAFKA_DIR=target/data (beside this script)   configuration, logs, pid files and data; `stop` keeps them
 #   KAFKA_MIN_INSYNC=1   min.insync.replicas of topics that do not say otherwise
 #   KAFKA_HEAP=512m      heap of each broker
-#   KAFKA_WAIT=90        seconds to wait for the brokers to answer
-# Needs Java 17 and Maven. The first start fetches the jars with Maven into target/lib.
+#   KAFKA_WAIT=90        seconds to wait for the brokers to answer, once their jars are there
+#   KAFKA_USER=          with NAME:PASSWORD broker i also listens with TLS and SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512)
+#                        on KAFKA_PORT+300+i; KAFKA_DIR/ca.pem is the authority to trust
+#   KAFKA_REAUTH_MS=0    connections.max.reauth.ms of that listener; 0 = users stay logged in
+# Needs Java 17 and Maven, with KAFKA_USER openssl. The first start fetches the jars with Maven into target/lib.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,11 +23,15 @@ dir=${KAFKA_DIR:-$here/target/data}
 min_insync=${KAFKA_MIN_INSYNC:-1}
 heap=${KAFKA_HEAP:-512m}
 wait_s=${KAFKA_WAIT:-90}
+user=${KAFKA_USER:-}
+reauth_ms=${KAFKA_REAUTH_MS:-0}
 
 die() { echo "kafka.sh: $*" >&2; exit 1; }
 
 case $brokers in 1 | 3) ;; *) die "KAFKA_BROKERS is $brokers, want 1 or 3" ;; esac
-[[ $port =~ ^[0-9]+$ ]] && ((port > 0 && port < 65400)) || die "KAFKA_PORT is $port, want a port number below 65400"
+[[ $port =~ ^[0-9]+$ ]] && ((port > 0 && port < 65200)) || die "KAFKA_PORT is $port, want a port number below 65200"
+
+[[ -z $user || $user =~ ^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$ ]] || die "KAFKA_USER must be NAME:PASSWORD, of letters and digits"
 
 # The brokers that the command is about.
 chosen=("${@:2}")
@@ -58,17 +65,46 @@ answers() {
 	) 2>/dev/null
 }
 
+# certificates makes an authority and, signed by it, the brokers' certificate for 127.0.0.1.
+certificates() {
+	[[ -z $user || -s $dir/broker.pem ]] && return
+	local out=$dir/certificates
+	mkdir -p "$out"
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=local-kafka-ca \
+		-keyout "$out/ca.key" -out "$dir/ca.pem" 2>/dev/null
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=127.0.0.1 \
+		-keyout "$out/broker.key" -out "$out/broker.csr" 2>/dev/null
+	openssl x509 -req -in "$out/broker.csr" -CA "$dir/ca.pem" -CAkey "$out/ca.key" -CAcreateserial -days 3650 \
+		-extfile <(echo "subjectAltName=IP:127.0.0.1,DNS:localhost") -out "$out/broker.crt" 2>/dev/null
+	cat "$out/broker.key" "$out/broker.crt" "$dir/ca.pem" >"$dir/broker.pem"
+}
+
+# secure prints the settings of a broker's listener with TLS and SASL.
+secure() {
+	local name=${user%%:*} password=${user#*:} login=org.apache.kafka.common.security
+	cat <<-EOF
+		ssl.keystore.type=PEM
+		ssl.keystore.location=$dir/broker.pem
+		sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+		listener.name.sasl_ssl.connections.max.reauth.ms=$reauth_ms
+		listener.name.sasl_ssl.plain.sasl.jaas.config=$login.plain.PlainLoginModule required user_$name="$password";
+		listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=$login.scram.ScramLoginModule required;
+		listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=$login.scram.ScramLoginModule required;
+	EOF
+}
+
 configure() { # N
-	local i=$1 n voters=""
+	local i=$1 n voters="" listener=""
+	[[ -z $user ]] || listener=",SASL_SSL://127.0.0.1:$((port + 300 + i))"
 	for ((n = 0; n < brokers; n++)); do voters+="${voters:+,}$((n + 1))@127.0.0.1:$((port + 100 + n))"; done
 	mkdir -p "$dir/broker-$i"
 	cat >"$dir/broker-$i/server.properties" <<-EOF
 		process.roles=broker,controller
 		node.id=$((i + 1))
 		controller.quorum.voters=$voters
-		listeners=PLAINTEXT://127.0.0.1:$((port + i)),CONTROLLER://127.0.0.1:$((port + 100 + i))
-		advertised.listeners=PLAINTEXT://127.0.0.1:$((port + i))
-		listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+		listeners=PLAINTEXT://127.0.0.1:$((port + i)),CONTROLLER://127.0.0.1:$((port + 100 + i))$listener
+		advertised.listeners=PLAINTEXT://127.0.0.1:$((port + i))$listener
+		listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL
 		inter.broker.listener.name=PLAINTEXT
 		controller.listener.names=CONTROLLER
 		log.dirs=$dir/broker-$i/data
@@ -88,12 +124,17 @@ configure() { # N
 		log.retention.ms=-1
 		min.insync.replicas=$min_insync
 	EOF
+	[[ -z $user ]] || secure >>"$dir/broker-$i/server.properties"
 }
 
 start() {
-	local i pid id deadline=$((SECONDS + wait_s))
+	local i pid id deadline scram=()
 	fetch
 	mkdir -p "$dir"
+	certificates
+	for i in SCRAM-SHA-256 SCRAM-SHA-512; do
+		[[ -z $user ]] || scram+=(--add-scram "$i=[name=${user%%:*},password=${user#*:}]")
+	done
 	[[ -s $dir/cluster-id ]] || jvm kafka.tools.StorageTool random-uuid 2>/dev/null | tail -n 1 >"$dir/cluster-id"
 	id=$(<"$dir/cluster-id")
 	for i in "${chosen[@]}"; do
@@ -104,13 +145,14 @@ start() {
 		if answers "$((port + i))"; then die "port $((port + i)) is taken by another broker"; fi
 		configure "$i"
 		jvm kafka.tools.StorageTool format --ignore-formatted -t "$id" -c "$dir/broker-$i/server.properties" \
-			>"$dir/broker-$i/format.log" 2>&1 || { cat "$dir/broker-$i/format.log" >&2; die "format broker $i"; }
+			"${scram[@]}" >"$dir/broker-$i/format.log" 2>&1 || { cat "$dir/broker-$i/format.log" >&2; die "format broker $i"; }
 		# exec, so that the pid is the JVM's own; setsid, so that a Ctrl-C in the terminal does not reach it.
 		setsid bash -c 'echo $$ >"$1"; shift; exec "$@"' _ "$dir/broker-$i/pid" \
 			java -Xms"$heap" -Xmx"$heap" -XX:+UseG1GC -cp "$here/target/lib/*" \
 			-Dlog4j2.configurationFile="file:$here/log4j2.yaml" \
 			kafka.Kafka "$dir/broker-$i/server.properties" </dev/null >"$dir/broker-$i/server.log" 2>&1 &
 	done
+	deadline=$((SECONDS + wait_s)) # the download and the formatting have had the time they needed
 	for i in "${chosen[@]}"; do
 		until answers "$((port + i))" && grep -q "Kafka Server started" "$dir/broker-$i/server.log"; do
 			if ((SECONDS > deadline)); then

@@ -14,7 +14,7 @@ import (
 // tail reads topics from their start and for ever: every process needs all of their records.
 func (r *KafkaRun) tail(ctx context.Context, g *errgroup.Group, topics []kafkaio.Tailed, caughtUp func()) error {
 	if err := kafkaio.Tail(ctx, g, r.tailSpec(), topics, caughtUp); err != nil {
-		return kafkaclient.NoTopic(err)
+		return kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (r *KafkaRun) followPast(ctx context.Context, g *errgroup.Group) error {
 	for _, t := range r.pastTopics() {
 		n, err := kafkaio.Partitions(ctx, r.Client, t.name)
 		if err != nil {
-			return kafkaclient.NoTopic(err)
+			return kafkaclient.Explain(ctx, r.Config.Kafka, err)
 		}
 		for p := range n {
 			open := func(next int64) registry.Source {

@@ -183,7 +183,7 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 	}
 	n, err := kafkaclient.InputPartitions(ctx, client, r.Config.Topics)
 	if err != nil {
-		return err
+		return kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
 	if err := r.Open(n); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (r *Replay) Topics(ctx context.Context, of TopicRange) error {
 		// A record that cannot be used is left out, as it was live.
 		if err := kafkaio.ReadTopic(ctx, spec, r.Config.Topics.Heads,
 			func(rec *pipeline.Record) { _ = r.Tuning.ReadRecord(rec) }); err != nil {
-			return fmt.Errorf("topics.heads: %w", err)
+			return kafkaclient.Explain(ctx, r.Config.Kafka, fmt.Errorf("topics.heads: %w", err))
 		}
 	}
 	specs, total, err := r.ranges(ctx, client, n, of)

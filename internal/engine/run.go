@@ -64,7 +64,7 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	}
 	topics, err := r.Prepare(ctx)
 	if err != nil {
-		return err
+		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	r.following.Store(true)
@@ -139,7 +139,7 @@ func (r *KafkaRun) Prepare(ctx context.Context) (topology, error) {
 	r.shards, r.panes = t[0].partitions, t[2].partitions
 	for _, u := range r.unkeyed() {
 		if _, err := kafkaio.Partitions(ctx, r.Client, u.topic); err != nil {
-			return t, kafkaclient.NoTopic(err)
+			return t, err
 		}
 	}
 	if r.store, err = r.openStore(ctx); err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/binenc"
-	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
@@ -32,7 +31,7 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 		}
 		var err error
 		if t[i].partitions, err = kafkaio.Partitions(ctx, r.Client, t[i].name); err != nil {
-			return t, kafkaclient.NoTopic(err)
+			return t, err
 		}
 		if logits := t[0]; t[i].key == "labels" && t[i].partitions != logits.partitions {
 			return t, fmt.Errorf("topic %s has %d partitions, %s has %d: predictions and labels join by partition, "+

@@ -19,6 +19,7 @@ var (
 	root    string   // of the repository
 	binary  string   // plumbline
 	brokers []string // of the real Kafka
+	secure  string   // ADDRESS,FILE: its listener with TLS and SASL, and the authority to trust; "" = it has none
 )
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -47,12 +48,15 @@ func testMain(m *testing.M) int {
 		}
 	}
 	if list := os.Getenv("PLUMBLINE_KAFKA"); list != "" {
-		brokers = strings.Split(list, ",")
+		brokers, secure = strings.Split(list, ","), os.Getenv("PLUMBLINE_KAFKA_SECURE")
 		return m.Run()
 	}
 	script := filepath.Join(root, "deploy", "kafka", "kafka.sh")
 	// Its own port and directory, so that a developer's broker is not disturbed.
-	env := append(os.Environ(), "KAFKA_PORT=19492", "KAFKA_BROKERS=1", "KAFKA_DIR="+filepath.Join(dir, "kafka"))
+	kafkaDir := filepath.Join(dir, "kafka")
+	env := append(os.Environ(), "KAFKA_PORT=19492", "KAFKA_BROKERS=1", "KAFKA_DIR="+kafkaDir,
+		"KAFKA_USER="+secureUser+":"+securePassword, "KAFKA_REAUTH_MS=10000")
+	secure = "127.0.0.1:19792," + filepath.Join(kafkaDir, "ca.pem")
 	start := exec.Command(script, "start")
 	start.Env, start.Stderr = env, os.Stderr
 	out, err := start.Output()

@@ -3,9 +3,7 @@ package kafkaclient
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -86,23 +84,4 @@ func saslMechanism(cfg kafkaio.SASL) (sasl.Mechanism, error) {
 		return scram.Mechanism(scram.SHA512, cfg.Username, password)
 	}
 	return plain.Mechanism{Username: cfg.Username, Password: password}, nil
-}
-
-// NoTopic says what to do where a topic cannot be asked for: nobody answers, or it is not there.
-func NoTopic(err error) error {
-	if Unreachable(err) {
-		return NoBroker(err)
-	}
-	return fmt.Errorf("%w (plumbline topics create makes the topics)", err)
-}
-
-func NoBroker(err error) error {
-	return fmt.Errorf("%w (no broker answers: is one of kafka.brokers right, and up?)", err)
-}
-
-// Unreachable reports whether no broker was there to answer; kafka-go's CreateTopics has an error of the protocol for
-// it.
-func Unreachable(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) || errors.Is(err, kafka.BrokerNotAvailable)
 }

@@ -68,16 +68,53 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 	return out
 }
 
-// CreateTopics makes the topics of cfg that do not exist yet and returns the state of all.
+// How long a cluster may take to choose who leads what, and between two looks at it.
+const (
+	choosing     = 30 * time.Second
+	choosingPoll = 500 * time.Millisecond
+)
+
+// passing are the answers of a cluster that is starting or choosing leaders.
+func passing(err error) bool {
+	for _, e := range []error{kafka.BrokerNotAvailable, kafka.LeaderNotAvailable, kafka.NotController,
+		kafka.RequestTimedOut, kafka.NetworkException, kafka.NotLeaderForPartition, kafka.ReplicaNotAvailable} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// CreateTopics makes the topics of cfg that do not exist yet and returns the state of all. While the cluster chooses
+// its leaders it tries again.
 func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) ([]TopicStatus, error) {
 	topics := topicConfigs(cfg)
+	made := map[string]bool{}
+	for until := time.Now().Add(choosing); ; {
+		statuses, err := tryCreate(ctx, client, topics, made)
+		if err == nil {
+			return statuses, waitForLeaders(ctx, client, topics)
+		}
+		if !passing(err) || time.Now().After(until) {
+			return statuses, Explain(ctx, cfg.Kafka, err)
+		}
+		if cause := findCause(ctx, cfg.Kafka); cause != "" {
+			return statuses, &why{cause, err}
+		}
+		select {
+		case <-ctx.Done():
+			return statuses, err
+		case <-time.After(choosingPoll):
+		}
+	}
+}
+
+// tryCreate asks once; made has the topics that earlier calls made.
+func tryCreate(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig,
+	made map[string]bool) ([]TopicStatus, error) {
 	resp, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: topics})
 	if err != nil {
-		err = fmt.Errorf("create topics at %v: %w", cfg.Kafka.Brokers, err)
-		if Unreachable(err) {
-			err = NoBroker(err)
-		}
-		return nil, err
+		return nil, fmt.Errorf("create topics: %w", err)
 	}
 	var statuses []TopicStatus
 	var errs []error
@@ -85,19 +122,18 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 		s := TopicStatus{Topic: t.Topic, Status: "created", Partitions: t.NumPartitions, Wanted: t.NumPartitions,
 			Cleanup: t.ConfigEntries[0].ConfigValue}
 		switch err := resp.Errors[t.Topic]; {
-		case errors.Is(err, kafka.TopicAlreadyExists):
+		case err == nil:
+			made[t.Topic] = true
+		case !errors.Is(err, kafka.TopicAlreadyExists):
+			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic,
+				t.NumPartitions, t.ReplicationFactor, err))
+		case !made[t.Topic]:
 			s.Status = "exists"
 			if s.Partitions, err = Partitions(ctx, client, t.Topic); err != nil {
 				errs = append(errs, err)
 			}
-		case err != nil:
-			errs = append(errs, fmt.Errorf("create topic %s with %d partitions, replication %d: %w", t.Topic,
-				t.NumPartitions, t.ReplicationFactor, err))
 		}
 		statuses = append(statuses, s)
-	}
-	if len(errs) == 0 {
-		errs = append(errs, waitForLeaders(ctx, client, topics))
 	}
 	return statuses, errors.Join(errs...)
 }
@@ -105,7 +141,7 @@ func CreateTopics(ctx context.Context, client *kafka.Client, cfg config.Config) 
 // waitForLeaders returns when every partition of the topics answers: until then producers and `run` would only
 // find errors to try again on.
 func waitForLeaders(ctx context.Context, client *kafka.Client, topics []kafka.TopicConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, MetadataWait)
+	ctx, cancel := context.WithTimeout(ctx, choosing)
 	defer cancel()
 	for _, t := range topics {
 		n, err := Partitions(ctx, client, t.Topic)

@@ -112,7 +112,7 @@ func (p *process) follow(ctx context.Context, g *errgroup.Group, client *kafka.C
 		{Topic: cfg.Topics.Heads, Take: take(service.ReadHeads)},
 	}
 	if err := kafkaio.Tail(ctx, g, spec, topics, caughtUp); err != nil {
-		return kafkaclient.NoTopic(err)
+		return kafkaclient.Explain(ctx, cfg.Kafka, err)
 	}
 	return nil
 }

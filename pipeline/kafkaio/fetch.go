@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -65,7 +66,8 @@ func (f *fetcher) run(ctx context.Context) {
 					"records were lost: reset the checkpoint to accept that: %w", f.topic, f.partition, f.next, err)
 				return
 			}
-			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next, "err", err)
+			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next,
+				faultlog.Err(err))
 			sleep(ctx, backoff)
 			backoff = min(2*backoff, maxBackoff)
 			continue

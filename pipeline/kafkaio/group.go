@@ -12,6 +12,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -68,7 +69,7 @@ func (g *Group) Run(ctx context.Context, work func(ctx context.Context, partitio
 	defer func() { _ = cg.Close() }()
 	wg.Go(func() { mem.leaveStale(ctx, g.Client, g.ID) })
 	for {
-		gen := next(ctx, cg)
+		gen := g.next(ctx, cg)
 		if gen == nil {
 			return nil
 		}
@@ -169,7 +170,7 @@ func (g *Group) live(gen *kafka.Generation, busy *sync.WaitGroup) {
 }
 
 // next waits for the next generation; nil when ctx is done.
-func next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Generation {
+func (g *Group) next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Generation {
 	for {
 		gen, err := cg.Next(ctx)
 		if ctx.Err() != nil || errors.Is(err, kafka.ErrGroupClosed) {
@@ -179,6 +180,7 @@ func next(ctx context.Context, cg *kafka.ConsumerGroup) *kafka.Generation {
 			return gen
 		}
 		// kafka-go joins anew by itself; what it reports here is for the log.
+		g.Log.Warn("join the group, trying again", "group", g.ID, faultlog.Err(err))
 		sleep(ctx, joinBackoff)
 	}
 }

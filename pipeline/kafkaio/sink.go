@@ -8,6 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -108,7 +109,7 @@ func (s *Sink) produce(ctx context.Context, tp topicPartition, rs []kafka.Record
 		if permanent(err) {
 			return fmt.Errorf("produce %d records to %s partition %d: %w", len(rs), tp.topic, tp.partition, err)
 		}
-		s.log.Warn("produce, trying again", "topic", tp.topic, "partition", tp.partition, "err", err)
+		s.log.Warn("produce, trying again", "topic", tp.topic, "partition", tp.partition, faultlog.Err(err))
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -385,7 +386,7 @@ func (s *Store) write(ctx context.Context, partition int, key string, value []by
 		if ctx.Err() != nil || permanent(err) {
 			return 0, fmt.Errorf("write to %s partition %d: %w", s.topic, partition, err)
 		}
-		s.log.Warn("produce, trying again", "topic", s.topic, "partition", partition, "err", err)
+		s.log.Warn("produce, trying again", "topic", s.topic, "partition", partition, faultlog.Err(err))
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
@@ -411,7 +412,7 @@ func (s *Store) fetch(ctx context.Context, at span, yield func(*kafka.Record) er
 			return -1, err
 		}
 		s.log.Warn("fetch, trying again",
-			"topic", at.topic, "partition", at.partition, "offset", at.offset, "err", err)
+			"topic", at.topic, "partition", at.partition, "offset", at.offset, faultlog.Err(err))
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}

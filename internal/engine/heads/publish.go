@@ -66,7 +66,7 @@ func Publisher(ctx context.Context, client *kafka.Client, cfg config.Config,
 	}
 	n, err := kafkaio.Partitions(ctx, client, topic)
 	if err != nil {
-		return nil, kafkaclient.NoTopic(err)
+		return nil, kafkaclient.Explain(ctx, cfg.Kafka, err)
 	}
 	sink, err := kafkaio.NewSink(ctx, client, map[pipeline.Stream]string{pipeline.StreamHeads: topic},
 		cfg.Kafka.MessageMax, log)

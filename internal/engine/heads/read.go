@@ -27,11 +27,11 @@ func Read(ctx context.Context, cfg config.Config) (*State, *kafka.Client, error)
 	spec := kafkaio.TailSpec{Client: client, MaxBytes: cfg.Kafka.FetchMax, Log: slog.New(slog.DiscardHandler)}
 	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Finetune,
 		func(r *pipeline.Record) { _ = t.ReadRequest(r) }); err != nil {
-		return nil, nil, err
+		return nil, nil, kafkaclient.Explain(ctx, cfg.Kafka, err)
 	}
 	if err := kafkaio.ReadTopic(ctx, spec, cfg.Topics.Heads,
 		func(r *pipeline.Record) { _ = t.ReadRecord(r) }); err != nil {
-		return nil, nil, err
+		return nil, nil, kafkaclient.Explain(ctx, cfg.Kafka, err)
 	}
 	return t, client, nil
 }

@@ -1,0 +1,117 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The user of the broker's listener with TLS and SASL.
+const (
+	secureUser     = "plumbline"
+	securePassword = "right-password"
+)
+
+func init() {
+	hostile["doors-connect"] = doorsConnect
+}
+
+// connection is how a configuration connects.
+type connection struct{ broker, ca, mechanism, password string }
+
+// secured is the right connection to the listener with TLS and SASL; the test is skipped where the broker has none.
+func secured(t *testing.T) connection {
+	t.Helper()
+	if secure == "" {
+		t.Skip("PLUMBLINE_KAFKA_SECURE does not name a listener with TLS and SASL and its authority's file")
+	}
+	addr, ca, _ := strings.Cut(secure, ",")
+	return connection{broker: addr, ca: ca, mechanism: "SCRAM-SHA-512", password: securePassword}
+}
+
+// yaml is the connection as keys under kafka.
+func (c connection) yaml(t *testing.T) string {
+	t.Helper()
+	out := fmt.Sprintf("  brokers: [%q]\n", c.broker)
+	if c.ca != "" {
+		out += fmt.Sprintf("  tls: {enabled: true, ca_file: %q}\n", c.ca)
+	}
+	if c.password != "" {
+		file := filepath.Join(t.TempDir(), "password")
+		if err := os.WriteFile(file, []byte(c.password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out += fmt.Sprintf("  sasl: {mechanism: %s, username: %s, password_file: %q}\n", c.mechanism, secureUser, file)
+	}
+	return out
+}
+
+// through makes the settings connect so.
+func (c connection) through(t *testing.T, s settings) settings {
+	t.Helper()
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := fmt.Sprintf("  brokers: [\"%s\"]\n", strings.Join(brokers, `", "`))
+	s.file = filepath.Join(t.TempDir(), "secure.yaml")
+	if err := os.WriteFile(s.file, []byte(strings.Replace(string(text), plain, c.yaml(t), 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// doorsConnect: whoever cannot connect is told why, and not to make topics.
+func doorsConnect(t *testing.T, a *attack) {
+	right := secured(t)
+	a.Input, a.Before = "connections of which one part is wrong",
+		`"[8] Broker Not Available", "EOF (plumbline topics create makes the topics)"`
+	a.Exact, a.Note = true, "each names the key to look at"
+	other := filepath.Join(t.TempDir(), "other.pem")
+	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other",
+		"-keyout", filepath.Join(t.TempDir(), "other.key"), "-out", other).CombinedOutput()
+	if err != nil {
+		t.Fatalf("openssl: %v\n%s", err, out)
+	}
+	plain := connection{broker: brokers[0]}
+	for _, c := range []struct {
+		name   string
+		change func(*connection)
+		want   string
+	}{
+		{"wrong password", func(c *connection) { c.password = "wrong" }, `refuses user "plumbline": wrong user name`},
+		{"wrong password, PLAIN", func(c *connection) { c.password, c.mechanism = "wrong", "PLAIN" },
+			`refuses user "plumbline": wrong user name`},
+		{"another authority", func(c *connection) { c.ca = other }, "an authority that is not trusted here"},
+		{"no user", func(c *connection) { c.password = "" }, "wants a user name"},
+		{"no TLS", func(c *connection) { c.ca = "" }, "speaks TLS: set kafka.tls.enabled"},
+		{"TLS to a listener without", func(c *connection) { c.broker = plain.broker }, "does not speak TLS"},
+		{"a user for a listener without", func(c *connection) { c.broker, c.ca = plain.broker, "" },
+			"takes no user name"},
+		{"no broker", func(c *connection) { c.broker = "127.0.0.1:1" }, "no broker answers"},
+		{"no such name", func(c *connection) { c.broker = "no-such-host.invalid:9092" }, "no broker answers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			wrong := right
+			c.change(&wrong)
+			file := filepath.Join(t.TempDir(), "plumbline.yaml")
+			if err := os.WriteFile(file, []byte("kafka:\n"+wrong.yaml(t)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"topics", "create"}, {"run"}, {"heads", "list"}} {
+				out, err := exec.Command(binary, append(args, "-c", file)...).CombinedOutput()
+				text := string(out)
+				if err == nil || !strings.Contains(text, c.want) || strings.Contains(text, "topics create") ||
+					strings.Contains(text, wrong.password) && wrong.password == securePassword {
+					t.Errorf("%v: %v, %q, want %q", args, err, text, c.want)
+				}
+			}
+		})
+	}
+}
