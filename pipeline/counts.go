@@ -38,7 +38,7 @@ const (
 	CountControl     = "control"      // watermark records
 
 	CountEvictedLabels = "evicted_labels" // labels among the evicted
-	// labels among the rejected that were good rows but did not fit their prediction
+	// labels among the rejected that were good rows but did not fit their prediction.
 	CountRejectedJoins = "rejected_joins"
 	CountWaiting       = "waiting"        // predictions that wait now
 	CountWaitingLabels = "waiting_labels" // labels that wait now
@@ -46,7 +46,7 @@ const (
 
 // The names of what becomes of labelled rows where there is an archive.
 const (
-	// those that came while there was none; there only while there is one
+	// those that came while there was none; there only while there is one.
 	CountArchiveOff       = "archive_off"
 	CountArchived         = "archived"               // went into the archive
 	CountArchiveSkipped   = "archive_skipped"        // the archive does not take, by reason

@@ -64,7 +64,7 @@ const (
 	StreamPanes       Stream = "panes"
 	StreamSnapshots   Stream = "snapshots"
 	StreamCalibrators Stream = "calibrators"
-	// refits that changed nothing: log, page, and the decisions topic by StreamHistory
+	// refits that changed nothing: log, page, and the decisions topic by StreamHistory.
 	StreamDecisions  Stream = "decisions"
 	StreamAlerts     Stream = "alerts"
 	StreamFinetune   Stream = "finetune"

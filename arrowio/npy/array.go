@@ -146,10 +146,14 @@ func (h *Header) Rows() int {
 	return h.Shape[0]
 }
 
-// IsFloat, IsInt and IsText say what the elements are; IsInt holds for booleans, too.
+// IsFloat reports whether the elements are float16, float32 or float64.
 func (h *Header) IsFloat() bool { return h.Kind == 'f' && (h.Size == 2 || h.Size == 4 || h.Size == 8) }
-func (h *Header) IsInt() bool   { return h.Kind == 'i' || h.Kind == 'u' || h.Kind == 'b' }
-func (h *Header) IsText() bool  { return h.Kind == 'U' || h.Kind == 'S' }
+
+// IsInt reports whether the elements are integers or booleans.
+func (h *Header) IsInt() bool { return h.Kind == 'i' || h.Kind == 'u' || h.Kind == 'b' }
+
+// IsText reports whether the elements are strings of a fixed length.
+func (h *Header) IsText() bool { return h.Kind == 'U' || h.Kind == 'S' }
 
 // Dtype is the type as NumPy writes it.
 func (h *Header) Dtype() string {

@@ -65,7 +65,8 @@ func repetition(nullable bool) parquet.Repetition {
 
 // nodeOf is the schema of a column.
 func nodeOf(f arrow.Field) (schema.Node, error) {
-	physical, logical := parquet.Types.Undefined, schema.LogicalType(schema.NoLogicalType{})
+	var physical parquet.Type
+	logical := schema.LogicalType(schema.NoLogicalType{})
 	switch t := f.Type.(type) {
 	case *arrow.FixedSizeListType:
 		n, err := nodeOf(arrow.Field{Name: f.Name, Type: t.Elem(), Nullable: true})

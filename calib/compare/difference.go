@@ -12,6 +12,7 @@ import (
 // null in JSON.
 type Difference struct{ Mean, Lo, Hi float64 }
 
+// MarshalJSON shows a number that is missing as null.
 func (d Difference) MarshalJSON() ([]byte, error) {
 	number := func(v float64) *float64 {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -3,7 +3,7 @@ package kernel
 import "math"
 
 const (
-	// probabilities up to it add nothing to the sums; those of rows in which they matter are float64
+	// probabilities up to it add nothing to the sums; those of rows in which they matter are float64.
 	probFloor = 0x1p-120
 	// minEntropy: a row whose entropy is below K·minEntropy may have lost more than 1e-7 of it to probFloor.
 	minEntropy = 0x1p-90

@@ -19,6 +19,7 @@ type Info struct {
 	Platform string `json:"platform"`
 }
 
+// Read returns what the linker and the version control left in this binary.
 func Read() Info {
 	v := Info{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

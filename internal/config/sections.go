@@ -89,6 +89,7 @@ type Config struct {
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
 }
 
+// Topics are the names of the Kafka topics.
 type Topics struct {
 	// Predictions: Arrow IPC streams.
 	Logits string `yaml:"logits" default:"plumbline.logits" required:"true" format:"topic"`

@@ -140,6 +140,7 @@ func (s *story) open() (why []string) {
 	return why
 }
 
+// Metrics takes from a snapshot what the demo prints.
 func Metrics(m *record.Metrics) Metric {
 	return Metric{m.N, m.ECE, m.ECENull, m.ECELo, m.ECEHi, m.Accuracy}
 }

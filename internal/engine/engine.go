@@ -80,6 +80,7 @@ type reporter interface {
 	Status() *pipeline.TaskStatus
 }
 
+// New returns an engine without tasks; Run, or a Replay, adds them.
 func New(cfg config.Config, log *slog.Logger) *Engine {
 	rt := &Engine{Config: cfg, Log: log, published: apply.NewPublished(), fits: refit.NewPool(cfg.Refit.Workers),
 		History: history.New(history.Config{}), WatchEvery: metadataInterval,
@@ -244,6 +245,7 @@ func (rt *running) remove(name string) {
 	rt.mu.Unlock()
 }
 
+// Hostname names this machine in records; "unknown" where the system has no name for it.
 func Hostname() string {
 	h, err := os.Hostname()
 	if err != nil {

@@ -45,6 +45,7 @@ func (r *Replay) Finish(ctx context.Context) error {
 	return r.endArchives(ctx)
 }
 
+// Open makes the tasks: so many shards, and one model task for all models.
 func (r *Replay) Open(shards int) error {
 	r.Model = r.NewModelTask(0)
 	r.add("model-0", r.Model)
@@ -136,6 +137,7 @@ func (r *Replay) Files(ctx context.Context, f *feed.Feed, shards int, done func(
 	return nil
 }
 
+// Feed runs the rows of f through the tasks; done gets the number of rows so far.
 func (r *Replay) Feed(ctx context.Context, f *feed.Feed, done func(rows int64)) error {
 	next := map[string]int64{}
 	for {

@@ -30,6 +30,7 @@ import (
 	"github.com/plumbline/plumbline/web/calibrate"
 )
 
+// Stages says which stages a process runs.
 type Stages struct{ Shards, Models, Repartition bool }
 
 // KafkaRun is a run against brokers.

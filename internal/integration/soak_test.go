@@ -29,9 +29,9 @@ const (
 	// that the last label of the burst has come.
 	soakMemoryGrowth = 0.10 // of the median, by the slope over a whole steady stretch
 	soakMemoryAfter  = 1.25 // median after the burst over that before
-	// a shorter run is for the burst: what fills up slowly still does in its steady stretches
+	// a shorter run is for the burst: what fills up slowly still does in its steady stretches.
 	soakSteady = 15 * time.Minute
-	// difference of the medians; each scrape and connection has one or two of its own
+	// difference of the medians; each scrape and connection has one or two of its own.
 	soakGoroutines = 3
 )
 

@@ -30,6 +30,7 @@ type EvalOptions struct {
 	NoWeights      bool
 }
 
+// File computes the metrics of one file.
 func (f EvalOptions) File(file string) (EvalResult, error) {
 	r := EvalResult{File: file, Calibrator: f.CalibratorFile}
 	t, err := feed.OpenTable(file, f.Table)

@@ -124,6 +124,7 @@ func CalibrateTable(c calibrator.Calibrator, t *table.Table, double bool, done f
 	return nil
 }
 
+// LabelledRows returns the rows of a table that have a label, and their numbers in the file.
 func LabelledRows(file string, t *table.Table) (metric.Rows, []int, error) {
 	rows, err := Rows(file, t)
 	if err != nil {

@@ -45,7 +45,7 @@ func newWiring(t testing.TB, yaml string, shards, partitions int) *wiring {
 
 // partitionOf is where a key goes on a topic of so many partitions.
 func partitionOf(key string, partitions int) int {
-	return int(pipeline.PartitionOf([]byte(key), partitions))
+	return pipeline.PartitionOf([]byte(key), partitions)
 }
 
 // inputs is 1 where labels travel with the predictions.

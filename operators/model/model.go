@@ -29,6 +29,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline"
 )
 
+// ModelConfig configures a model task; internal/engine makes it from the configuration file.
 type ModelConfig struct {
 	Pane       int64
 	Acc        acc.Config // of the shards; K is set for each version

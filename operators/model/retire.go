@@ -14,34 +14,34 @@ import (
 
 // retire ends the statistics of a slice value that another value replaces. Its alerts are resolved. Its sums and its
 // ledger join those of ~other. Its tests and references end, because they cover its rows only.
-func (s *stepper) retire(column, value string, end int64) error {
+func (t *stepper) retire(column, value string, end int64) error {
 	name := column + "=" + value
-	k := s.keys[name]
+	k := t.keys[name]
 	if k == nil {
 		return nil
 	}
-	other := s.key(column+"="+slicing.Other, &s.cfg)
+	other := t.key(column+"="+slicing.Other, &t.cfg)
 	why := fmt.Sprintf("pooled: other values of %s have more rows, and those of %s count in %s from now on; %s", column,
 		name, other.Slice, errorUnknown)
-	s.end(&k.Key, k.EndAlerts(why), end)
+	t.end(&k.Key, k.EndAlerts(why), end)
 	for _, pane := range slices.Sorted(maps.Keys(k.pending)) {
-		b := s.pendingSlices[name]
+		b := t.pendingSlices[name]
 		if b == nil {
 			fresh := newInbox()
 			b = &fresh
-			s.pendingSlices[name] = b
+			t.pendingSlices[name] = b
 		}
 		if err := k.move(pane, b); err != nil {
 			return err
 		}
 	}
-	delete(s.keys, name)
-	s.counts.AddReason(CountEndedSlices, EndedPooled, 1)
-	return s.absorb(other, k)
+	delete(t.keys, name)
+	t.counts.AddReason(CountEndedSlices, EndedPooled, 1)
+	return t.absorb(other, k)
 }
 
 // absorb adds the sums of key o to key k.
-func (s *stepper) absorb(k, o *keyState) error {
+func (t *stepper) absorb(k, o *keyState) error {
 	k.Labelled += o.Labelled
 	k.LateRows += o.LateRows
 	for i, st := range k.states {
@@ -52,17 +52,17 @@ func (s *stepper) absorb(k, o *keyState) error {
 			return err
 		}
 	}
-	k.Recent.Merge(&o.Recent, keepRows(&s.cfg))
+	k.Recent.Merge(&o.Recent, keepRows(&t.cfg))
 	k.Sample = append(k.Sample, o.Sample...)
 	slices.SortStableFunc(k.Sample, func(a, b acc.SampleRow) int {
-		if x, y := a.LabelTS/s.cfg.Pane, b.LabelTS/s.cfg.Pane; x != y {
+		if x, y := a.LabelTS/t.cfg.Pane, b.LabelTS/t.cfg.Pane; x != y {
 			return int(min(max(x-y, -1), 1))
 		}
 		return stage.CompareRows(a, b)
 	})
 	k.Added += int64(len(k.Sample)) // all rows count as new, because the sample was sorted again
-	k.Keep(nil, s.cfg.SampleRows)
-	if err := s.absorbSince(&k.Since, &o.Since); err != nil {
+	k.Keep(nil, t.cfg.SampleRows)
+	if err := t.absorbSince(&k.Since, &o.Since); err != nil {
 		return err
 	}
 	h := sha256.New()
@@ -73,7 +73,7 @@ func (s *stepper) absorb(k, o *keyState) error {
 	return nil
 }
 
-func (s *stepper) absorbSince(a, o *stage.SinceInForce) error {
+func (t *stepper) absorbSince(a, o *stage.SinceInForce) error {
 	if o.Raw == nil || o.Revision != a.Revision && a.Raw != nil {
 		return nil
 	}
@@ -81,12 +81,12 @@ func (s *stepper) absorbSince(a, o *stage.SinceInForce) error {
 		*a = *o
 		return nil
 	}
-	if err := s.env.MergeInto(a.Raw, o.Raw); err != nil || o.Calibrated == nil {
+	if err := t.env.MergeInto(a.Raw, o.Raw); err != nil || o.Calibrated == nil {
 		return err
 	}
 	if a.Calibrated == nil {
 		a.Calibrated = o.Calibrated
 		return nil
 	}
-	return s.env.MergeInto(a.Calibrated, o.Calibrated)
+	return t.env.MergeInto(a.Calibrated, o.Calibrated)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/plumbline/plumbline/operators/model/rule"
 	"github.com/plumbline/plumbline/operators/model/stage"
 
-	"github.com/plumbline/plumbline/calib/metric"
 	"github.com/plumbline/plumbline/internal/batchtest"
 	"github.com/plumbline/plumbline/internal/testsize"
 	"github.com/plumbline/plumbline/internal/worldtest"
@@ -112,14 +111,4 @@ func TestRulesThatCompare(t *testing.T) {
 			})
 		}
 	}
-}
-
-func rowBins(t *testing.T, rows []batchtest.Row) []metric.Bin {
-	bins := make([]metric.Bin, 15)
-	for _, p := range paneSums(t, rows, 1, 15, func(batchtest.Row) int64 { return 0 }) {
-		for j, b := range p {
-			bins[j] = metric.Bin{N: int64(b.N()), W: b.N(), SumC: b.C0 + b.C1, SumA: b.N1}
-		}
-	}
-	return bins
 }

@@ -117,18 +117,18 @@ func (v *version) heavyOf(column string) *slice.Counts {
 // route decides, before a label pane is processed, which slice values have statistics of their own. The cells of all
 // other values join ~other of their column. The decision depends only on the panes of all shards so far, and values are
 // taken in order, so it does not depend on how rows were split over shards.
-func (s *stepper) route(pane int64) error {
-	if s.cfg.Slices.MaxKeys == 0 {
+func (t *stepper) route(pane int64) error {
+	if t.cfg.Slices.MaxKeys == 0 {
 		return nil
 	}
-	values, inboxes := map[string][]string{}, s.inboxes() // by column
+	values, inboxes := map[string][]string{}, t.inboxes() // by column
 	for _, name := range slices.Sorted(maps.Keys(inboxes)) {
 		if column, value, ok := splitSlice(name); ok {
 			values[column] = append(values[column], value)
 		}
 	}
 	for _, column := range slices.Sorted(maps.Keys(values)) {
-		if err := s.routeColumn(column, values[column], inboxes, pane); err != nil {
+		if err := t.routeColumn(column, values[column], inboxes, pane); err != nil {
 			return fmt.Errorf("slices of %s: %w", column, err)
 		}
 	}
@@ -144,11 +144,11 @@ func (v *version) inboxes() map[string]*inbox {
 	return all
 }
 
-func (s *stepper) routeColumn(column string, values []string, inboxes map[string]*inbox, pane int64) error {
-	h := s.heavyOf(column)
+func (t *stepper) routeColumn(column string, values []string, inboxes map[string]*inbox, pane int64) error {
+	h := t.heavyOf(column)
 	here := slices.DeleteFunc(slices.Clone(values),
 		func(x string) bool { return len(inboxes[column+"="+x].pending[pane]) == 0 })
-	over := slice.LeastHashes(here, slicing.Slots(s.cfg.Slices.MaxKeys))
+	over := slice.LeastHashes(here, slicing.Slots(t.cfg.Slices.MaxKeys))
 	rows := map[string]int64{}
 	for _, x := range here {
 		if n := inboxes[column+"="+x].predictions(pane); n > 0 && !over[x] {
@@ -158,23 +158,23 @@ func (s *stepper) routeColumn(column string, values []string, inboxes map[string
 	// Rows of values that a shard had no slot for are already in ~other. With more shards they might not be.
 	other := inboxes[column+"="+slicing.Other]
 	if len(over) > 0 || other != nil && len(other.pending[pane]) > 0 {
-		h.More = max(h.More, pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife))+1)
+		h.More = max(h.More, pipeline.PaneIndex(pane*t.cfg.Pane, int64(t.cfg.Slices.HalfLife))+1)
 	}
-	h.Observe(pipeline.PaneIndex(pane*s.cfg.Pane, int64(s.cfg.Slices.HalfLife)), rows, countersOf(s.cfg.Slices.MaxKeys))
-	in, out := h.Settle(s.cfg.Slices.MaxKeys)
+	h.Observe(pipeline.PaneIndex(pane*t.cfg.Pane, int64(t.cfg.Slices.HalfLife)), rows, countersOf(t.cfg.Slices.MaxKeys))
+	in, out := h.Settle(t.cfg.Slices.MaxKeys)
 	for _, x := range out {
-		if err := s.retire(column, x, (pane+1)*s.cfg.Pane); err != nil {
+		if err := t.retire(column, x, (pane+1)*t.cfg.Pane); err != nil {
 			return err
 		}
 	}
 	for _, x := range in {
-		s.admitKey(column + "=" + x)
+		t.admitKey(column + "=" + x)
 	}
 	for _, x := range here {
 		if _, kept := h.Kept[x]; kept && !over[x] {
 			continue
 		}
-		if err := s.pool(column, x, pane); err != nil {
+		if err := t.pool(column, x, pane); err != nil {
 			return err
 		}
 	}
@@ -182,24 +182,24 @@ func (s *stepper) routeColumn(column string, values []string, inboxes map[string
 }
 
 // admitKey gives a value statistics of its own. They start with its pending cells.
-func (s *stepper) admitKey(name string) {
-	k := s.key(name, &s.cfg)
-	if b := s.pendingSlices[name]; b != nil {
+func (t *stepper) admitKey(name string) {
+	k := t.key(name, &t.cfg)
+	if b := t.pendingSlices[name]; b != nil {
 		k.inbox = *b
-		delete(s.pendingSlices, name)
+		delete(t.pendingSlices, name)
 	}
 }
 
 // pool moves a value's cells of a label pane to ~other.
-func (s *stepper) pool(column, value string, pane int64) error {
+func (t *stepper) pool(column, value string, pane int64) error {
 	name := column + "=" + value
-	b := s.inboxOf(name, &s.cfg)
-	s.counts.Add(CountPooledRows, b.predictions(pane))
-	if err := b.move(pane, &s.key(column+"="+slicing.Other, &s.cfg).inbox); err != nil {
+	b := t.inboxOf(name, &t.cfg)
+	t.counts.Add(CountPooledRows, b.predictions(pane))
+	if err := b.move(pane, &t.key(column+"="+slicing.Other, &t.cfg).inbox); err != nil {
 		return err
 	}
 	if len(b.pending) == 0 {
-		delete(s.pendingSlices, name)
+		delete(t.pendingSlices, name)
 	}
 	return nil
 }

@@ -118,27 +118,6 @@ func checkMany(t *testing.T, w *world, limit int) {
 	}
 }
 
-// checkParts checks that the slices of a version add up to the whole, in every final time window.
-func checkParts(t *testing.T, w *world) {
-	t.Helper()
-	whole, parts := map[string][2]int64{}, map[string][2]int64{}
-	for _, s := range worldtest.DecodeAll[record.Snapshot](t, w.Outputs, pipeline.StreamSnapshots) {
-		if !s.Window.Final || s.Window.Kind != "time" {
-			continue
-		}
-		to := parts
-		if s.Slice == "" {
-			to = whole
-		}
-		at := fmt.Sprint(s.Window.Name, s.Window.Start)
-		n := to[at]
-		to[at] = [2]int64{n[0] + s.Predictions, n[1] + s.Labelled}
-	}
-	if len(whole) == 0 || !maps.Equal(whole, parts) {
-		t.Fatalf("slices have %v, the whole %v", parts, whole)
-	}
-}
-
 // TestManyValuesSurvive restores the task from its checkpoint again and again.
 func TestManyValuesSurvive(t *testing.T) {
 	testsize.Slow(t)

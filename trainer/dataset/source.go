@@ -63,6 +63,7 @@ func (s *Source) place(row int) (file sourceFile, inFile int) {
 // Span is event times from and without to, ns.
 type Span struct{ From, To int64 }
 
+// NewSource returns an empty source that keeps at most so many bytes; used counts what is taken and left out.
 func NewSource(memory int64, used *Rows) *Source {
 	return &Source{memory: memory, Bound: "--memory", nanos: true, Used: used}
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,15 +52,6 @@ func (j *journal) request(t *testing.T, n int) record.Finetune {
 	r.ID = "m/" + r.ShadowVersion
 	j.add(Entry{Record: &r})
 	return r
-}
-
-func mustJSON(t *testing.T, v any) []byte {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // feed hands a service all entries, those that come later too, until ctx is done.

@@ -23,6 +23,7 @@ func (m *Memory) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Seek implements io.Seeker.
 func (m *Memory) Seek(off int64, whence int) (int64, error) {
 	m.at = map[int]int{0: 0, 1: m.at, 2: len(m.Bytes)}[whence] + int(off)
 	return int64(m.at), nil

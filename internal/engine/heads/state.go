@@ -32,6 +32,7 @@ type orderSeen struct {
 	seq int
 }
 
+// New returns a state without requests and heads. It puts running heads into heads, where the shards find them.
 func New(heads *shadow.Heads, log *slog.Logger) *State {
 	return &State{log: log, heads: heads, queue: service.NewQueue(), verdicts: map[string]record.Verdict{},
 		orders: map[string]orderSeen{}}

@@ -19,6 +19,7 @@ type Stage struct {
 	heads proving.Config
 }
 
+// New returns the stage; env is that of the model task.
 func New(env *stage.Env, cfg TriggerConfig, heads proving.Config) *Stage {
 	return &Stage{env: env, cfg: cfg, heads: heads}
 }
@@ -51,6 +52,7 @@ type state struct {
 	rows       []acc.SampleRow // sampled rows of the current label pane
 }
 
+// Add gives a new version of the model a state of its own.
 func (m *Model) Add(v *stage.Version) { m.states[v.Name] = &state{stage: m.stage, version: v} }
 
 // Observe keeps the sampled rows of a version's label pane until Close.

@@ -39,6 +39,7 @@ type order struct {
 	c    *pipeline.Order
 }
 
+// Add queues an order that takes effect before a label pane.
 func (q *Orders) Add(pane int64, c *pipeline.Order) { q.waiting = append(q.waiting, order{pane, c}) }
 
 // Next removes and returns the first order whose place is at or before a label pane, and its place. It returns nil if
@@ -52,6 +53,7 @@ func (q *Orders) Next(pane int64) (c *pipeline.Order, place int64) {
 	return o.c, o.pane
 }
 
+// Append appends the queue to a checkpoint.
 func (q *Orders) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(q.waiting)))
 	for _, o := range q.waiting {

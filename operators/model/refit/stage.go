@@ -18,6 +18,7 @@ type Deps struct {
 	Build    string // the version of this build, for the records
 }
 
+// New returns the stage; a nil pool of deps is replaced by one of its own.
 func New(env *stage.Env, cfg Config, deps Deps) *Stage {
 	if deps.Pool == nil {
 		deps.Pool = NewPool(cfg.Workers)

@@ -113,40 +113,40 @@ func (Config) Choices(key string) []string {
 }
 
 // Check implements the check of conditions between keys.
-func (c Config) Check(r *setting.Report) {
-	c.bounds(r)
-	if k, ok := kindOf(c.Kind); ok && !slices.Contains(k.measures, c.Measure) {
-		r.Fail("measure", c.Measure, "kind %s takes %s", c.Kind, strings.Join(k.measures, ", "))
+func (s Config) Check(r *setting.Report) {
+	s.bounds(r)
+	if k, ok := kindOf(s.Kind); ok && !slices.Contains(k.measures, s.Measure) {
+		r.Fail("measure", s.Measure, "kind %s takes %s", s.Kind, strings.Join(k.measures, ", "))
 	}
-	if c.Kind == "distance" && c.Score == "class" && c.Measure != "psi" && c.Measure != "js" {
-		r.Fail("measure", c.Measure, "score class takes psi, js: classes have no order")
+	if s.Kind == "distance" && s.Score == "class" && s.Measure != "psi" && s.Measure != "js" {
+		r.Fail("measure", s.Measure, "score class takes psi, js: classes have no order")
 	}
-	if c.MinRows > c.Rows {
-		r.Fail("min_rows", c.MinRows, "must be at most rows, %d", c.Rows)
+	if s.MinRows > s.Rows {
+		r.Fail("min_rows", s.MinRows, "must be at most rows, %d", s.Rows)
 	}
 }
 
 // bounds checks the thresholds.
-func (c Config) bounds(r *setting.Report) {
+func (s Config) bounds(r *setting.Report) {
 	switch {
-	case c.Side == "below" && c.Clear <= c.Fire:
-		r.Fail("clear", c.Clear, "must be more than fire, %s, with side below", setting.Show(c.Fire))
-	case c.Side != "below" && c.Clear >= c.Fire:
-		r.Fail("clear", c.Clear, "must be less than fire, %s", setting.Show(c.Fire))
+	case s.Side == "below" && s.Clear <= s.Fire:
+		r.Fail("clear", s.Clear, "must be more than fire, %s, with side below", setting.Show(s.Fire))
+	case s.Side != "below" && s.Clear >= s.Fire:
+		r.Fail("clear", s.Clear, "must be less than fire, %s", setting.Show(s.Fire))
 	}
-	if c.Kind != "threshold" && (c.Side != "above" || c.Interval || c.Age != 0) {
-		r.Fail("kind", c.Kind, "side, interval and age are for kind threshold")
+	if s.Kind != "threshold" && (s.Side != "above" || s.Interval || s.Age != 0) {
+		r.Fail("kind", s.Kind, "side, interval and age are for kind threshold")
 	}
-	if c.Kind == "threshold" && c.Measure != "coverage" && c.Age != 0 {
-		r.Fail("age", c.Age, "is for measure coverage")
+	if s.Kind == "threshold" && s.Measure != "coverage" && s.Age != 0 {
+		r.Fail("age", s.Age, "is for measure coverage")
 	}
-	if c.Kind == "threshold" && c.Measure == "nll" {
+	if s.Kind == "threshold" && s.Measure == "nll" {
 		return
 	}
 	for _, b := range []struct {
 		key   string
 		value float64
-	}{{"fire", c.Fire}, {"clear", c.Clear}} {
+	}{{"fire", s.Fire}, {"clear", s.Clear}} {
 		if b.value > 1 {
 			r.Fail(b.key, b.value, "must be at most 1: only measure nll of kind threshold goes higher")
 		}

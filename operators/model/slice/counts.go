@@ -178,6 +178,7 @@ func LeastHashes(values []string, limit int) map[string]bool {
 	return over
 }
 
+// Append appends the counts to a checkpoint.
 func (h *Counts) Append(dst []byte) []byte {
 	dst = binenc.AppendVarint(binenc.AppendVarint(dst, h.epoch), h.More)
 	for _, counts := range []map[string]int64{h.Kept, h.Pooled} {

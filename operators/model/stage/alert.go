@@ -37,6 +37,7 @@ func (r *AlertState) End() {
 	*r = AlertState{LastChange: r.Since, Last: r.Last, InhibitedBy: r.InhibitedBy, Notified: r.Notified}
 }
 
+// Append appends the state to a checkpoint.
 func (r *AlertState) Append(dst []byte) []byte {
 	dst = append(dst, byte(slices.Index(alertStates, r.State)))
 	for _, v := range []int64{r.Since, r.OverFrom, r.ClearFrom, r.LastChange} {

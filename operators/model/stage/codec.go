@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/internal/binenc"
 )
 
+// AppendRows appends sampled rows to a checkpoint.
 func AppendRows(dst []byte, rows []acc.SampleRow) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(rows)))
 	for i := range rows {
@@ -26,6 +27,7 @@ func AppendRows(dst []byte, rows []acc.SampleRow) []byte {
 	return dst
 }
 
+// RestoreRows reads what AppendRows wrote; errors are those of r.
 func RestoreRows(r *binenc.Reader) []acc.SampleRow {
 	n := r.Count(24, binenc.MaxItems)
 	if n == 0 {

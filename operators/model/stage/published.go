@@ -13,6 +13,7 @@ type Published[T any] struct {
 	Encoded []byte
 }
 
+// Append appends the published bytes to a checkpoint.
 func (p *Published[T]) Append(dst []byte) []byte { return binenc.AppendBytes(dst, p.Encoded) }
 
 // Restore reads what Append wrote.

@@ -116,6 +116,7 @@ func (r *Recent) Merge(o *Recent, keep int64) {
 	}
 }
 
+// Append appends the latest rows to a checkpoint.
 func (r *Recent) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(len(r.Panes)))
 	for i := range r.Panes {

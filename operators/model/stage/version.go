@@ -86,6 +86,7 @@ func (v *Version) InForceRevision() int {
 	return 0
 }
 
+// Append appends the calibrators in force to a checkpoint.
 func (f *InForce) Append(dst []byte) []byte {
 	dst = binenc.AppendUvarint(dst, uint64(f.Revision))
 	dst = binenc.AppendVarint(dst, f.From)

@@ -20,6 +20,7 @@ type Stage struct {
 	cfg Settings
 }
 
+// New returns the stage; env is that of the model task.
 func New(env *stage.Env, cfg Settings) *Stage { return &Stage{env, cfg} }
 
 // State holds the windows of one key.
