@@ -200,3 +200,30 @@ func TestEndedBetweenCheckpointAndJournal(t *testing.T) {
 		t.Errorf("of two journals: got %q, %v", got, err)
 	}
 }
+
+// TestReadyComesBeforeTheName: when the outputs are written, every byte of the checkpoint is in a file, and the
+// checkpoint does not count yet; it never does where they cannot be written.
+func TestReadyComesBeforeTheName(t *testing.T) {
+	ctx := context.Background()
+	s := &Store{Dir: t.TempDir(), Keep: 2}
+	var bytes int64
+	c := pipeline.Checkpoint{Data: make([]byte, 1000), Journal: make([]byte, 100)}
+	c.Ready = func() error {
+		if stored, err := s.Load(ctx, "k"); err != nil || len(stored) > 0 {
+			t.Errorf("%d checkpoints count, %v", len(stored), err)
+		}
+		es, err := os.ReadDir(filepath.Join(s.Dir, "k"))
+		for _, e := range es {
+			if info, err := e.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return errors.Join(err, errors.New("no broker"))
+	}
+	if err := s.Save(ctx, "k", 1, c); err == nil || err.Error() != "no broker" || bytes < 1100 {
+		t.Errorf("got %v, %d bytes were there", err, bytes)
+	}
+	if left, err := filepath.Glob(filepath.Join(s.Dir, "k", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
