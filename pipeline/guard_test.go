@@ -19,9 +19,11 @@ func (p *passer) Pass(r Record, over func(why string) bool) bool {
 	return r.Offset == p.offset && over("it ended the task")
 }
 
-func (p *passer) Taking(r Record)            { p.told = append(p.told, fmt.Sprint("taking ", r.Offset)) }
-func (p *passer) Taken()                     { p.told = append(p.told, "taken") }
-func (p *passer) Saved(next map[Input]int64) { p.told = append(p.told, fmt.Sprint("saved ", next[Logits])) }
+func (p *passer) Taking(r Record) { p.told = append(p.told, fmt.Sprint("taking ", r.Offset)) }
+func (p *passer) Taken()          { p.told = append(p.told, "taken") }
+func (p *passer) Saved(next map[Input]int64) {
+	p.told = append(p.told, fmt.Sprint("saved ", next[Logits]))
+}
 
 // skip is the adder's Skip.
 func (a *adder) skip(r Record, why string) bool {
@@ -55,7 +57,8 @@ func TestPanicIsTheRecordsError(t *testing.T) {
 	}, func(map[Input]int64) (Opened, error) { return Opened{Source: r.source}, nil })
 	var te *TakeError
 	var p *PanicError
-	if !errors.As(err, &te) || te.Offset != 1 || !errors.As(err, &p) || !strings.Contains(string(p.Stack), "guard_test") ||
+	if !errors.As(err, &te) || te.Offset != 1 || !errors.As(err, &p) ||
+		!strings.Contains(string(p.Stack), "guard_test") ||
 		!strings.Contains(err.Error(), "offset 1: panic: index out of range") {
 		t.Errorf("got %v, want a panic at offset 1 with its stack", err)
 	}

@@ -388,7 +388,8 @@ func poisonDamaged(t *testing.T, a *attack) {
 // poisonFullDisk fills the disk under the checkpoints while rows come: nothing is published that is not in a
 // checkpoint, and tasks are not begun again more often than their pauses allow.
 func poisonFullDisk(t *testing.T, a *attack) {
-	a.Input, a.Before = "a disk that is full for 20 s", "each task began again each second; 91 records were published twice"
+	a.Input = "a disk that is full for 20 s"
+	a.Before = "each task began again each second; 91 records were published twice"
 	state := filepath.Join(t.TempDir(), "state")
 	fill, free := fillDisk, freeDisk
 	if err := mountSmall(t, state, 64); err != nil {
