@@ -65,6 +65,22 @@ func keyType(f *wire.Field) arrow.DataType {
 // they came, model and version, and either probs or, where top1, the class and its confidence. Rejected
 // rows have null scores. calibrator names what was applied, in the metadata plumbline.calibrator.
 func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) ([]byte, error) {
+	parts, err := EncodeCalibratedParts(b, probs, CalibratedOptions{TopClass: top1, Calibrator: calibrator})
+	if err != nil {
+		return nil, err
+	}
+	return parts[0], nil
+}
+
+// CalibratedOptions are what a message of calibrated probabilities holds.
+type CalibratedOptions struct {
+	TopClass   bool
+	Calibrator string // what was applied
+	MaxBytes   int    // of a message, unless it has one row; 0 = any
+}
+
+// EncodeCalibratedParts is EncodeCalibrated that makes several messages where one would have more than MaxBytes.
+func EncodeCalibratedParts(b *Batch, probs []float32, o CalibratedOptions) ([][]byte, error) {
 	if b.keys == nil {
 		return nil, fmt.Errorf("encode calibrated: the batch was not decoded from a message")
 	}
@@ -75,13 +91,13 @@ func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) (
 	if len(b.Models) == 1 {
 		r = newRecord(b.N, b.Models[0].Model, b.Models[0].Version)
 	}
-	r.Meta(MetaCalibrator, calibrator)
+	r.Meta(MetaCalibrator, o.Calibrator)
 	b.addKeys(r)
 	if len(b.Models) > 1 {
 		b.addModels(r)
 	}
 	null := func(i int) bool { return b.Reject != nil && b.Reject[i] != "" }
-	if top1 {
+	if o.TopClass {
 		class, conf := topClass(probs, b.K)
 		r.Add("class", true, record.Fixed(arrow.PrimitiveTypes.Int32, class, null))
 		r.Add("confidence", true, record.Fixed(arrow.PrimitiveTypes.Float32, conf, null))
@@ -90,7 +106,31 @@ func EncodeCalibrated(b *Batch, probs []float32, top1 bool, calibrator string) (
 	}
 	rec := r.Record()
 	defer rec.Release()
-	return record.Encode(rec)
+	return encodeWithin(nil, rec, o.MaxBytes)
+}
+
+// encodeWithin appends the messages of a record's rows.
+func encodeWithin(out [][]byte, rec arrow.Record, limit int) ([][]byte, error) {
+	n := rec.NumRows()
+	size := 0
+	for _, c := range rec.Columns() {
+		size += int(c.Data().SizeInBytes())
+	}
+	if limit == 0 || n < 2 || size <= 2*limit {
+		value, err := record.Encode(rec)
+		if err != nil || limit == 0 || n < 2 || len(value) <= limit {
+			return append(out, value), err
+		}
+	}
+	for _, part := range []arrow.Record{rec.NewSlice(0, n/2), rec.NewSlice(n/2, n)} {
+		var err error
+		out, err = encodeWithin(out, part, limit)
+		part.Release()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 func (b *Batch) addModels(r *record.Builder) {

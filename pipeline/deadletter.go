@@ -1,71 +1,285 @@
 package pipeline
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+)
+
+// Bounds of a dead letter beside the part of the value that it quotes. The record itself is found by its position.
+const (
+	maxLetterKey    = 1 << 10
+	maxLetterDetail = 1 << 10
+	maxLetterRanges = 64
+	// DefaultQuoted is how many bytes of a value are quoted where nobody says otherwise.
+	DefaultQuoted = 64 << 10
+	// maxLettersMinute is how many bytes of dead letters a task writes in a minute. Those of the second half quote no
+	// values; what comes beyond is counted: a flood of garbage must not fill the topic, nor memory.
+	maxLettersMinute = 10 << 20
 )
 
 // Out collects messages that a shard writes before its next checkpoint: dead letters and the calibrated stream.
-// They are delivered at least once; a repeat after a crash has the same key and bytes.
+// They are delivered at least once; a repeat after a crash has the same key. What stages say of a record, between
+// Begin and End, becomes one dead letter.
 type Out struct {
 	pending []Message
 	bytes   int
-	// current is the record being processed: what a dead letter quotes.
-	current Record
+	letter  letter
+	quoted  int
+	quota   quota
 	counts  *Counts
+	log     *slog.Logger
 }
 
 // NewOut returns an empty collector that counts dead letters in c.
-func NewOut(c *Counts) *Out { return &Out{counts: c} }
+func NewOut(c *Counts) *Out {
+	return &Out{counts: c, quoted: DefaultQuoted, log: slog.New(slog.DiscardHandler)}
+}
+
+// Quote lets dead letters have so many bytes of the value at most, and log what is not written.
+func (o *Out) Quote(n int, log *slog.Logger) *Out {
+	o.quoted, o.log = n, log
+	return o
+}
 
 // Put adds a message; it must not share memory with the batch.
 func (o *Out) Put(m Message) {
 	o.pending = append(o.pending, m)
-	o.bytes += len(m.Value)
+	o.bytes += m.Size()
 }
 
-// DeadLetter sends the record being processed to the dead-letter topic, as it came. Rows lists the rows that
-// took no part; nil means the whole message.
-func (o *Out) DeadLetter(reason, detail string, rows []int) {
-	o.counts.AddReason(CountDeadLetters, reason, 1)
-	r := &o.current
-	hs := append([]Header(nil), r.Headers...)
-	hs = append(hs,
-		Header{"plumbline-reason", []byte(reason)},
-		Header{"plumbline-detail", []byte(detail)},
-		Header{"plumbline-topic", []byte(r.Topic)},
-		Header{"plumbline-partition", strconv.AppendInt(nil, int64(r.Partition), 10)},
-		Header{"plumbline-offset", strconv.AppendInt(nil, r.Offset, 10)})
-	if rows != nil {
-		hs = append(hs, Header{"plumbline-rows", []byte(rowList(rows))})
+// letter is what is said of the record at hand.
+type letter struct {
+	record  Record
+	said    bool
+	reason  string // why the whole record is refused; "" = it is not
+	detail  string
+	first   int // number of the first row of the batch at hand, through all batches of the record
+	rows    int // of all batches so far
+	reasons []rowReason
+	refused []uint64 // a bit for each row that takes no part
+}
+
+// rowReason is a reason why rows take no part.
+type rowReason struct {
+	reason string
+	rows   int
+	detail string // of the first of them
+}
+
+// Begin says which record is processed from here on.
+func (o *Out) Begin(r Record) {
+	l := &o.letter
+	clear(l.refused)
+	*l = letter{record: r, reasons: l.reasons[:0], refused: l.refused[:0]}
+}
+
+// NextBatch says that a batch of n rows of the record is processed from here on.
+func (o *Out) NextBatch(n int) {
+	o.letter.first = o.letter.rows
+	o.letter.rows += n
+}
+
+// Refuse says that the whole record takes no part.
+func (o *Out) Refuse(reason, detail string) {
+	l := &o.letter
+	l.said, l.reason, l.detail = true, reason, detail
+}
+
+// Reject says that row i of the batch takes no part, or, where i is negative, one of an earlier record that the record
+// met. Of each reason the first detail is told.
+func (o *Out) Reject(i int, reason, detail string) {
+	l := &o.letter
+	l.said = true
+	if i >= 0 {
+		i += l.first
+		for i/64 >= len(l.refused) {
+			l.refused = append(l.refused, 0)
+		}
+		l.refused[i/64] |= 1 << (i % 64)
 	}
-	o.Put(Message{Stream: StreamDeadLetter, Partition: -1, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value),
-		Headers: hs, Time: r.Time})
+	at := slices.IndexFunc(l.reasons, func(r rowReason) bool { return r.reason == reason })
+	if at < 0 {
+		at = len(l.reasons)
+		l.reasons = append(l.reasons, rowReason{reason: reason, detail: detail})
+	}
+	l.reasons[at].rows++
 }
 
-// Skipped sends the dead letter of a record that is passed over. It names the record's place only: what is in the
+// End makes the dead letter of the record, where something was said of it.
+func (o *Out) End() {
+	l := &o.letter
+	if l.said {
+		o.send(l)
+	}
+	o.Begin(Record{})
+}
+
+// Skipped makes the dead letter of a record that is passed over. It names the record's place only: what is in the
 // record has ended the task.
 func (o *Out) Skipped(r Record, why string) {
 	o.Begin(Record{Input: r.Input, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time})
-	o.DeadLetter(ReasonPoison, why, nil)
+	o.Refuse(ReasonPoison, why)
+	o.End()
 }
 
-func rowList(rows []int) string {
-	var b strings.Builder
-	for i, r := range rows {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(r))
+// send counts the dead letter and adds it to what is to be written, if it may be.
+func (o *Out) send(l *letter) {
+	reason, detail := l.words()
+	o.counts.AddReason(CountDeadLetters, reason, 1)
+	room := o.quota.room(time.Now())
+	if room <= 0 {
+		o.counts.AddReason(CountLettersSkipped, reason, 1)
+		o.skipped(&l.record, reason)
+		return
 	}
-	return b.String()
+	r := &l.record
+	quoted := min(o.quoted, len(r.Value))
+	if room <= maxLettersMinute/2 {
+		quoted = 0
+	}
+	hs := quoteHeaders(r.Headers)
+	add := func(key, value string) { hs = append(hs, Header{"plumbline-" + key, []byte(value)}) }
+	add("reason", reason)
+	add("detail", cut(detail, maxLetterDetail))
+	add("topic", r.Topic)
+	add("partition", strconv.Itoa(int(r.Partition)))
+	add("offset", strconv.FormatInt(r.Offset, 10))
+	if r.Time > 0 {
+		add("timestamp", strconv.FormatInt(r.Time, 10))
+	}
+	if rows, n, more := l.ranges(); n > 0 {
+		add("rows", rows)
+		add("rows-count", strconv.Itoa(n))
+		if more > 0 {
+			add("rows-more", strconv.Itoa(more))
+		}
+	}
+	if r.Value != nil { // else there is none, or it is not looked at
+		hash := sha256.Sum256(r.Value)
+		add("value-bytes", strconv.Itoa(len(r.Value)))
+		add("value-sha256", hex.EncodeToString(hash[:]))
+	}
+	if len(r.Key) > maxLetterKey {
+		add("key-bytes", strconv.Itoa(len(r.Key)))
+	}
+	m := Message{Stream: StreamDeadLetter, Partition: -1, Key: slices.Clone(r.Key[:min(len(r.Key), maxLetterKey)]),
+		Value: slices.Clone(r.Value[:quoted]), Headers: hs, Time: r.Time}
+	o.quota.used += m.Size()
+	o.Put(m)
+}
+
+// words are the reason of the letter, and its detail: how many rows for which reason.
+func (l *letter) words() (reason, detail string) {
+	if l.reason != "" {
+		return l.reason, l.detail
+	}
+	slices.SortFunc(l.reasons, func(a, b rowReason) int { return cmp.Compare(a.reason, b.reason) })
+	var b strings.Builder
+	for i, r := range l.reasons {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d rows: %s", r.rows, r.reason)
+		if r.detail != "" {
+			fmt.Fprintf(&b, " (%s)", r.detail)
+		}
+	}
+	if len(l.reasons) > 1 {
+		return "rows", b.String()
+	}
+	return l.reasons[0].reason, b.String()
+}
+
+// ranges lists the rows that take no part, as "0-99,105". n is how many they are, more those that the list leaves out.
+func (l *letter) ranges() (list string, n, more int) {
+	var b strings.Builder
+	count := 0
+	for at := l.next(0, true); at >= 0; {
+		end := l.next(at, false)
+		n += end - at
+		if count++; count > maxLetterRanges {
+			more += end - at
+		} else {
+			if count > 1 {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.Itoa(at))
+			if end > at+1 {
+				b.WriteString("-" + strconv.Itoa(end-1))
+			}
+		}
+		at = l.next(end, true)
+	}
+	return b.String(), n, more
+}
+
+// next is the first row at or after from that is refused, or that is not. There is always one that is not; -1 says that
+// no other is refused.
+func (l *letter) next(from int, refused bool) int {
+	for w := from / 64; w < len(l.refused); w++ {
+		word := l.refused[w]
+		if !refused {
+			word = ^word
+		}
+		if w == from/64 {
+			word &= ^uint64(0) << (from % 64)
+		}
+		if word != 0 {
+			return w*64 + bits.TrailingZeros64(word)
+		}
+	}
+	if refused {
+		return -1
+	}
+	return max(from, 64*len(l.refused))
+}
+
+// cut shortens text to n bytes, of whole characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// quota is how many bytes of dead letters were written in the minute at hand.
+type quota struct {
+	since   time.Time
+	used    int
+	skipped int64 // since the last log line
+	logged  time.Time
+}
+
+// room is what may still be written in the minute of now.
+func (q *quota) room(now time.Time) int {
+	if now.Sub(q.since) >= time.Minute {
+		q.since, q.used = now, 0
+	}
+	return maxLettersMinute - q.used
+}
+
+// skipped logs dead letters that are counted only, once a minute.
+func (o *Out) skipped(r *Record, reason string) {
+	q := &o.quota
+	q.skipped++
+	if q.logged == q.since {
+		return
+	}
+	q.logged = q.since
+	o.log.Warn("more than 10 MiB of dead letters in a minute: until it is over they are counted, not written",
+		"skipped", q.skipped, "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "reason", reason)
+	q.skipped = 0
 }
 
 func (o *Out) clear() { o.pending, o.bytes = nil, 0 }
-
-// Begin says which record is processed from here on.
-func (o *Out) Begin(r Record) { o.current = r }
 
 // Drain returns what was collected, and forgets it.
 func (o *Out) Drain() []Message {

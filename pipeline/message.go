@@ -18,6 +18,16 @@ type Message struct {
 	Record any
 }
 
+// Size is about how many bytes of memory and of the log a message takes.
+func (m *Message) Size() int {
+	const fixed, header = 256, 48
+	n := fixed + len(m.Key) + len(m.Value)
+	for i := range m.Headers {
+		n += header + len(m.Headers[i].Key) + len(m.Headers[i].Value)
+	}
+	return n
+}
+
 // NewMessage is the output of a record, which is encoded here and nowhere else. Neither it nor what it points to may
 // change after.
 func NewMessage(s Stream, key string, at Time, rec any) (Message, error) {

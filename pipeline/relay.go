@@ -59,6 +59,7 @@ const maxRelayed = 4 << 20
 func (y *Relay) Run(ctx context.Context) error {
 	y.Guard = guarded(y.Guard)
 	done, last := y.Next, time.Time{}
+	y.Sink = lossySink{y.Sink, y.Counts}
 	y.report(done, false)
 	if err := y.Sink.Write(ctx, y.Convert.Opening()); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%s: %w", y.Name, err)
@@ -106,7 +107,7 @@ func (y *Relay) gather(ctx context.Context, until time.Time) (ms []Message, next
 			return ms, next, err
 		}
 		for i := range made {
-			size += len(made[i].Value)
+			size += made[i].Size()
 		}
 		ms = append(ms, made...)
 		if !r.Idle && !r.Paused {

@@ -50,6 +50,8 @@ type Registered struct {
 	// Skip passes over a record that has ended the task again and again: a dead letter says why. False: the task cannot
 	// do without the record.
 	Skip func(r Record, why string) bool
+	// Counts has what the brokers refuse of the task's outputs.
+	Counts *Counts
 }
 
 // Waiter is a task's work that is done beside it, of which its records may have to wait.
@@ -101,6 +103,7 @@ func Run(ctx context.Context, rn Runner, build Build, open Open) (err error) {
 		return err
 	}
 	defer rn.close(t)
+	rn.Sink = lossySink{rn.Sink, t.Counts}
 	// The outbox of the restored checkpoint may or may not have been written: write it again.
 	if err := rn.Sink.Write(ctx, t.Decided().After); err != nil {
 		return fmt.Errorf("%s: write again what the checkpoint held: %w", t.Name(), err)
@@ -204,7 +207,7 @@ func (rn Runner) close(t Registered) {
 // Registered is the shard as Run takes it.
 func (s *Shard) Registered() Registered {
 	return Registered{Task: s, Report: s.Report, Order: s, Durable: s.durable, Closing: s.Closing, Close: s.Close,
-		Skip: s.Skip}
+		Skip: s.Skip, Counts: s.Counts}
 }
 
 // durable tells the stages that a checkpoint of the shard is durable.

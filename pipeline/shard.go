@@ -110,6 +110,7 @@ func (s *Shard) Take(ctx context.Context, r Record) error {
 	if err := s.take(ctx, r); err != nil {
 		return err
 	}
+	s.Out.End()
 	s.next[r.Input] = r.Offset + 1
 	return s.advance(ctx)
 }
@@ -147,7 +148,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		if !errors.As(err, &de) {
 			return fmt.Errorf("decode %s partition %d offset %d: %w", r.Topic, r.Partition, r.Offset, err)
 		}
-		s.Out.DeadLetter(de.Reason, de.Detail, nil)
+		s.Out.Refuse(de.Reason, de.Detail)
 		return nil
 	}
 	for i, b := range bs {
@@ -155,6 +156,7 @@ func (s *Shard) take(ctx context.Context, r Record) error {
 		s.rows += int64(b.N)
 		if err == nil {
 			var rejects Rejects
+			s.Out.NextBatch(b.N)
 			if rejects, err = chain(ctx, s.Stages, b); err == nil {
 				s.observe(r.Input, src, b.TS, rejects)
 			}
@@ -172,7 +174,7 @@ func (s *Shard) control(in Input, src *sourceMark, t Time, err error) {
 	s.Counts.Add(CountControl, 1)
 	switch {
 	case err != nil:
-		s.Out.DeadLetter("control", err.Error(), nil)
+		s.Out.Refuse("control", err.Error())
 	case src != nil:
 		src.control = max(src.control, t)
 	default:
@@ -196,7 +198,7 @@ func (s *Shard) from(r *Record) (src *sourceMark, fresh bool) {
 		}
 	}
 	if err != nil {
-		s.Out.DeadLetter("source", err.Error(), nil)
+		s.Out.Refuse("source", err.Error())
 		return nil, false
 	}
 	return src, fresh

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -102,13 +103,19 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 		inputs = 2
 	}
 	counts := pipeline.NewCounts()
-	host := pipeline.Host{Out: pipeline.NewOut(counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
+	host := pipeline.Host{Out: newOut(rt, counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
 		Counts: counts, Log: rt.Log}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane,
 		Watermark: rt.watermark(inputs),
 		Decoder: faulty.Decoder(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
 			MaxMessageBytes: c.Kafka.MessageMax})),
 		Stages: operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
+}
+
+// newOut collects the outputs of a task that may come twice. A dead letter fits into a message.
+func newOut(rt *Engine, counts *pipeline.Counts) *pipeline.Out {
+	c := &rt.Config.Kafka
+	return pipeline.NewOut(counts).Quote(min(c.DeadLetter, c.MessageMax/2), rt.Log)
 }
 
 // stages is the configuration of a shard's operators.
@@ -134,7 +141,8 @@ func (rt *Engine) stages(shard, inputs int) operators.Config {
 		},
 	}
 	if c.Calibrated.Enabled {
-		out.Apply = &apply.Options{Config: c.Calibrated, Published: rt.published}
+		out.Apply = &apply.Options{Config: c.Calibrated, Published: rt.published,
+			MaxBytes: c.Kafka.MessageMax}
 	}
 	if c.Heads.Shadow {
 		out.Shadow = &shadow.Options{Config: c.Heads, Pane: pane, Wait: int64(c.Join.Wait), Heads: rt.Heads}
@@ -179,7 +187,7 @@ func forgetAfter(c *config.Config) int64 {
 }
 
 // NewModelTask builds the model task of a panes partition, with empty state.
-func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
+func (rt *Engine) NewModelTask(partition int, counts *pipeline.Counts) *model.ModelTask {
 	c := &rt.Config
 	mc := model.ModelConfig{Pane: int64(c.EventTime.Pane), Acc: c.Stats.Accumulators(c.Sample), Bins: c.Stats.Bins,
 		ExtraBins: c.Stats.ExtraBins, CDFNu: c.Stats.CDFNu, Resamples: c.Stats.Resamples, SampleRows: c.Sample.Rows,
@@ -199,7 +207,7 @@ func (rt *Engine) NewModelTask(partition int) *model.ModelTask {
 	mc.Refit, mc.MaxBytes, mc.Build = c.Refit, refit.MaxCalibratorBytes(c.Kafka.MessageMax), buildinfo.Name()
 	mc.Trigger, mc.Heads = c.Trigger, c.Heads
 	mc.Fits = rt.fits
-	return model.NewModelTask(mc, partition, pipeline.NewCounts(), rt.Log)
+	return model.NewModelTask(mc, partition, counts, rt.Log)
 }
 
 // classesOf is whose rows shards count by predicted class.
@@ -218,11 +226,12 @@ type teeSink struct {
 
 // Write implements pipeline.Sink.
 func (s teeSink) Write(ctx context.Context, ms []pipeline.Message) error {
-	if err := s.Sink.Write(ctx, ms); err != nil {
-		return err
+	err := s.Sink.Write(ctx, ms)
+	var refused *pipeline.RefusedError
+	if err == nil || errors.As(err, &refused) { // what is refused for good is shown here only
+		s.rt.observe(ms)
 	}
-	s.rt.observe(ms)
-	return nil
+	return err
 }
 
 func (rt *running) add(name string, t reporter) {

@@ -98,7 +98,7 @@ func (r *KafkaRun) repartition(ctx context.Context, u relayed, sink pipeline.Sin
 	split := repartition.Config{Input: u.input, Topic: u.topic, Partition: int32(p), Of: int32(max(of, p+1)),
 		Targets: r.shards,
 		Decode:  arrowio.Options{Slices: r.Config.Slices.Columns, MaxMessageBytes: r.Config.Kafka.MessageMax}}
-	convert := repartition.New(split, next, pipeline.NewOut(counts), counts)
+	convert := repartition.New(split, next, newOut(r.Engine, counts), counts)
 	status := &pipeline.RelayStatus{Partition: p}
 	name := taskName("repartition-"+u.input.String(), p)
 	r.add(name, status)

@@ -47,7 +47,7 @@ func (r *Replay) Finish(ctx context.Context) error {
 
 // Open makes the tasks: so many shards, and one model task for all models.
 func (r *Replay) Open(shards int) error {
-	r.Model = r.NewModelTask(0)
+	r.Model = r.NewModelTask(0, pipeline.NewCounts())
 	r.add("model-0", r.Model)
 	for i := range shards {
 		s, err := r.NewShard(i, shards, 1)

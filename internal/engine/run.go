@@ -256,9 +256,10 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 	defer r.remove(name)
 	var task *model.ModelTask
 	return lasting(pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
-		task = r.NewModelTask(p)
+		counts := pipeline.NewCounts()
+		task = r.NewModelTask(p, counts)
 		r.add(name, task)
-		return pipeline.Registered{Task: task, Report: task.Report, Waiter: task, Skip: task.Skip}, nil
+		return pipeline.Registered{Task: task, Report: task.Report, Waiter: task, Skip: task.Skip, Counts: counts}, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 		r.recall(task.Remembered())
 		return open(next)

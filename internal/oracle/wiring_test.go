@@ -111,7 +111,9 @@ type model struct {
 	m *opmodel.ModelTask
 }
 
-func (w *wiring) newModel(partition int) *model { return &model{w, w.e.NewModelTask(partition)} }
+func (w *wiring) newModel(partition int) *model {
+	return &model{w, w.e.NewModelTask(partition, pipeline.NewCounts())}
+}
 
 func (m *model) next() int { return int(max(m.m.Next()[pipeline.Panes], 0)) }
 

@@ -33,6 +33,7 @@ type Config struct {
 type Options struct {
 	Config
 	Published *Published // shared by all shards of the process
+	MaxBytes  int        // of a message; 0 = any
 }
 
 var nan = float32(math.NaN())
@@ -82,16 +83,22 @@ func (a *Operator) write(b *arrowio.Batch) error {
 			revisions = append(revisions, revision)
 		}
 	}
-	value, err := arrowio.EncodeCalibrated(b, a.probs, a.cfg.Columns == "top1", strings.Join(revisions, ","))
+	values, err := arrowio.EncodeCalibratedParts(b, a.probs, arrowio.CalibratedOptions{
+		TopClass:   a.cfg.Columns == "top1",
+		Calibrator: strings.Join(revisions, ","),
+		MaxBytes:   a.cfg.MaxBytes,
+	})
 	if err != nil {
 		return fmt.Errorf("encode calibrated batch: %w", err)
 	}
-	a.out.Put(pipeline.Message{
-		Stream:    pipeline.StreamCalibrated,
-		Partition: b.Origin.Partition,
-		Value:     value,
-		Time:      b.Origin.Time,
-	})
+	for _, value := range values {
+		a.out.Put(pipeline.Message{
+			Stream:    pipeline.StreamCalibrated,
+			Partition: b.Origin.Partition,
+			Value:     value,
+			Time:      b.Origin.Time,
+		})
+	}
 	return nil
 }
 

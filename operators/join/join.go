@@ -205,7 +205,7 @@ func labelFits(l, p arrowio.ModelKey) bool {
 func (j *Operator) rejectLabel(b *arrowio.Batch, i, k int) {
 	j.counts.AddReason(pipeline.CountRejected, arrowio.LabelRange, 1)
 	j.counts.Add(pipeline.CountRejectedJoins, 1)
-	j.out.DeadLetter(arrowio.LabelRange, fmt.Sprintf("label %d, allowed [0, %d)", b.Label[i], k), []int{i})
+	j.out.Reject(i, arrowio.LabelRange, fmt.Sprintf("label %d, allowed [0, %d)", b.Label[i], k))
 }
 
 func (j *Operator) inTime(prediction, label pipeline.Time) bool {

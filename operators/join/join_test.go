@@ -64,6 +64,7 @@ func (r *joinRun) do(script string) *joinRun {
 			err = r.j.Advance(context.Background(), number64(f[1]), r.emit)
 		} else {
 			_, err = r.j.Process(context.Background(), scriptBatch(f), r.emit)
+			r.out.End()
 		}
 		if err != nil {
 			r.t.Fatalf("%s: %v", line, err)

@@ -79,7 +79,8 @@ func (p *Converter) Take(r pipeline.Record) []pipeline.Message {
 			panic(fmt.Sprintf("repartition: split of offset %d: %v", r.Offset, err))
 		}
 		p.out.Begin(r)
-		p.out.DeadLetter(de.Reason, de.Detail, nil)
+		p.out.Refuse(de.Reason, de.Detail)
+		p.out.End()
 		return p.out.Drain()
 	}
 	return p.messages(&r, parts)
@@ -118,15 +119,12 @@ func (p *Converter) at(offset int64, part int32) pipeline.Header {
 		Part: part}.Header()
 }
 
-// headers are those of a record that its parts keep.
+// headers are those of a record that its parts keep: every part has a copy, so there is a bound.
 func headers(r *pipeline.Record) []pipeline.Header {
-	var out []pipeline.Header
-	for _, h := range r.Headers {
-		if h.Key != pipeline.SourceHeader && h.Key != pipeline.SourceIdleHeader {
-			out = append(out, pipeline.Header{Key: h.Key, Value: slices.Clone(h.Value)})
-		}
-	}
-	return out
+	out, _ := pipeline.BoundedHeaders(r.Headers)
+	return slices.DeleteFunc(out, func(h pipeline.Header) bool {
+		return h.Key == pipeline.SourceHeader || h.Key == pipeline.SourceIdleHeader
+	})
 }
 
 // everywhere sends a control record on to all partitions.

@@ -2,10 +2,8 @@ package validate
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
@@ -102,32 +100,18 @@ func (v *Operator) check(b *arrowio.Batch, i int) string {
 	return ""
 }
 
-// report counts the rejected rows and dead-letters their message.
+// report counts the rejected rows and names them in the dead letter of their message.
 func (v *Operator) report(b *arrowio.Batch) {
-	if b.Reject == nil {
-		return
-	}
 	reasons := map[string]int64{}
-	var rows []int
 	for i, r := range b.Reject {
 		if r != "" {
 			reasons[r]++
-			rows = append(rows, i)
+			v.out.Reject(i, r, "")
 		}
 	}
-	if len(rows) == 0 {
-		return
+	for r, n := range reasons {
+		v.counts.AddReason(pipeline.CountRejected, r, n)
 	}
-	var detail []string
-	for _, r := range slices.Sorted(maps.Keys(reasons)) {
-		v.counts.AddReason(pipeline.CountRejected, r, reasons[r])
-		detail = append(detail, fmt.Sprintf("%d rows: %s", reasons[r], r))
-	}
-	reason := "rows"
-	if len(reasons) == 1 {
-		reason = b.Reject[rows[0]]
-	}
-	v.out.DeadLetter(reason, strings.Join(detail, ", "), rows)
 }
 
 // Advance implements pipeline.Operator.

@@ -24,6 +24,9 @@ type Config struct {
 	FetchMax int `yaml:"fetch_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
 	// Largest message that is decoded or produced; larger ones go to the dead-letter topic.
 	MessageMax int `yaml:"message_max_bytes" default:"8MiB" min:"1KiB" max:"1GiB"`
+	// Most bytes of a value that its dead letter quotes; 0: none. The message is found by its topic, partition and
+	// offset.
+	DeadLetter int `yaml:"dead_letter_bytes" default:"64KiB" min:"0" max:"1MiB"`
 	// Session of the consumer groups. A broker that hears nothing from a process for so long gives its partitions to
 	// others. Longer for slow machines; the broker allows group.min.session.timeout.ms, 6s, to
 	// group.max.session.timeout.ms, 30m.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -19,12 +20,24 @@ type Sink struct {
 	partitions map[string]int
 	maxBytes   int
 	log        *slog.Logger
+
+	mu     sync.Mutex
+	absent map[string]time.Time        // since when a topic is unknown to the brokers
+	said   map[pipeline.Stream]*saying // of what was refused
 }
 
 // NewSink returns a sink; it asks for the number of partitions of every topic.
 func NewSink(ctx context.Context, c *kafka.Client, topics map[pipeline.Stream]string, maxBytes int,
 	log *slog.Logger) (*Sink, error) {
-	s := &Sink{client: c, topics: topics, partitions: map[string]int{}, maxBytes: maxBytes, log: log}
+	s := &Sink{
+		client:     c,
+		topics:     topics,
+		partitions: map[string]int{},
+		maxBytes:   maxBytes,
+		log:        log,
+		absent:     map[string]time.Time{},
+		said:       map[pipeline.Stream]*saying{},
+	}
 	for _, t := range topics {
 		n, err := Partitions(ctx, c, t)
 		if err != nil {
@@ -40,38 +53,50 @@ type topicPartition struct {
 	partition int
 }
 
+// lane is a stream's way into a partition.
+type lane struct {
+	stream pipeline.Stream
+	topicPartition
+}
+
 // Write implements pipeline.Sink. It tries again until ctx is done: a broker that is away stalls the shard, which
-// is the back pressure, and loses nothing.
+// is the back pressure, and loses nothing. What a broker refuses for good is dropped, and all else is written; then the
+// error is a pipeline.RefusedError.
 func (s *Sink) Write(ctx context.Context, ms []pipeline.Message) error {
-	by := map[topicPartition][]kafka.Record{}
-	size := map[topicPartition]int{}
-	var order []topicPartition
+	by := map[lane][]kafka.Record{}
+	size := map[lane]int{}
+	var order []lane
+	var refused refusals
 	for i := range ms {
 		m := &ms[i]
 		topic, ok := s.topics[m.Stream]
 		if !ok {
 			continue
 		}
-		tp := topicPartition{topic, s.place(topic, m)}
-		if len(by[tp]) == 0 {
-			order = append(order, tp)
-		} else if size[tp]+len(m.Value) > s.maxBytes/2 {
-			if err := s.produce(ctx, tp, by[tp]); err != nil {
+		l := lane{m.Stream, topicPartition{topic, s.place(topic, m)}}
+		if m.Size() > max(2*s.maxBytes, maxRequest) { // a broker would cut the connection
+			s.drop(l, 1, m.Size(), kafka.MessageSizeTooLarge, &refused)
+			continue
+		}
+		if len(by[l]) == 0 {
+			order = append(order, l)
+		} else if size[l]+m.Size() > s.maxBytes/2 {
+			if err := s.produce(ctx, l, by[l], &refused); err != nil {
 				return err
 			}
-			by[tp], size[tp] = by[tp][:0], 0
+			by[l], size[l] = by[l][:0], 0
 		}
-		by[tp] = append(by[tp], record(m))
-		size[tp] += len(m.Value) + len(m.Key)
+		by[l] = append(by[l], record(m))
+		size[l] += m.Size()
 	}
-	for _, tp := range order {
-		if len(by[tp]) > 0 {
-			if err := s.produce(ctx, tp, by[tp]); err != nil {
+	for _, l := range order {
+		if len(by[l]) > 0 {
+			if err := s.produce(ctx, l, by[l], &refused); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return refused.err()
 }
 
 func (s *Sink) place(topic string, m *pipeline.Message) int {
@@ -96,20 +121,31 @@ func record(m *pipeline.Message) kafka.Record {
 	return r
 }
 
-func (s *Sink) produce(ctx context.Context, tp topicPartition, rs []kafka.Record) error {
+// produce writes records to one partition. Where the broker refuses one of them for what it is, the others are written
+// without it.
+func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *refusals) error {
 	backoff := retryBackoff
 	for {
-		err := s.try(ctx, tp, rs)
-		if err == nil {
+		err := s.try(ctx, l.topicPartition, rs)
+		switch {
+		case err == nil:
+			s.known(l.topic)
 			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("produce to %s partition %d: %w", l.topic, l.partition, err)
+		case s.hopeless(l, err), len(rs) == 1 && ofRecord(err), ofRecord(err) && refused.many(l.stream):
+			s.drop(l, len(rs), bytesOf(rs), err, refused)
+			return nil
+		case ofRecord(err):
+			half := len(rs) / 2
+			if err := s.produce(ctx, l, rs[:half], refused); err != nil {
+				return err
+			}
+			return s.produce(ctx, l, rs[half:], refused)
+		case permanent(err):
+			return fmt.Errorf("produce %d records to %s partition %d: %w", len(rs), l.topic, l.partition, err)
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("produce to %s partition %d: %w", tp.topic, tp.partition, err)
-		}
-		if permanent(err) {
-			return fmt.Errorf("produce %d records to %s partition %d: %w", len(rs), tp.topic, tp.partition, err)
-		}
-		s.log.Warn("produce, trying again", "topic", tp.topic, "partition", tp.partition, faultlog.Err(err))
+		s.log.Warn("produce, trying again", "topic", l.topic, "partition", l.partition, faultlog.Err(err))
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}

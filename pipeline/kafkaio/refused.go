@@ -1,0 +1,141 @@
+package kafkaio
+
+import (
+	"errors"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+const (
+	// maxRequest is what every broker takes in one request (socket.request.max.bytes is 100 MiB); messages are far
+	// smaller.
+	maxRequest = 64 << 20
+	// maxRefused is how many dead letters of one write are tried one by one before the rest of a batch is given up.
+	maxRefused = 100
+	// topicPatience is how long the dead-letter topic may be unknown before dead letters are given up: it may have been
+	// made just now.
+	topicPatience = 10 * time.Second
+)
+
+// refusedFor are the errors of a broker that are about a record, with the reason that metrics and status give.
+var refusedFor = []struct {
+	err    error
+	reason string
+}{
+	{kafka.MessageSizeTooLarge, "too_large"},
+	{kafka.RecordListTooLarge, "too_large"},
+	{kafka.InvalidMessageSize, "too_large"},
+	{kafka.InvalidTimestamp, "timestamp"},
+	{kafka.InvalidRecord, "invalid"},
+	{kafka.PolicyViolation, "policy"},
+}
+
+// ofRecord reports whether an error is about a record of the request: without it, the others may be written.
+func ofRecord(err error) bool {
+	for _, r := range refusedFor {
+		if errors.Is(err, r.err) {
+			return true
+		}
+	}
+	return false
+}
+
+// reasonOf is why a broker refuses, as metrics and status give it.
+func reasonOf(err error) string {
+	for _, r := range refusedFor {
+		if errors.Is(err, r.err) {
+			return r.reason
+		}
+	}
+	if errors.Is(err, kafka.TopicAuthorizationFailed) {
+		return "authorization"
+	}
+	return "topic"
+}
+
+// hopeless reports whether a dead letter is given up although nothing is wrong with it: the topic is of no use, which
+// must not stop the task. Other outputs wait, or end the task with the error: without them numbers would be wrong.
+func (s *Sink) hopeless(l lane, err error) bool {
+	if l.stream != pipeline.StreamDeadLetter {
+		return false
+	}
+	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
+		return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.InvalidTopic)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.absent[l.topic].IsZero() {
+		s.absent[l.topic] = time.Now()
+	}
+	return time.Since(s.absent[l.topic]) > topicPatience
+}
+
+// known says that a topic has taken records.
+func (s *Sink) known(topic string) {
+	s.mu.Lock()
+	delete(s.absent, topic)
+	s.mu.Unlock()
+}
+
+// refusals are what was refused in one write.
+type refusals struct{ pipeline.RefusedError }
+
+func (r *refusals) err() error {
+	if r.By == nil {
+		return nil
+	}
+	return &r.RefusedError
+}
+
+// many reports whether so many dead letters were refused that the rest is not worth a request each.
+func (r *refusals) many(stream pipeline.Stream) bool {
+	n := int64(0)
+	for of, k := range r.By {
+		if of.Stream == stream {
+			n += k
+		}
+	}
+	return stream == pipeline.StreamDeadLetter && n >= maxRefused
+}
+
+// saying is when what was refused of a stream was logged last, and how much since.
+type saying struct {
+	last time.Time
+	n    int
+}
+
+// drop notes n records as refused for good, and logs it, once a minute by stream.
+func (s *Sink) drop(l lane, n, bytes int, err error, refused *refusals) {
+	if refused.By == nil {
+		refused.By, refused.Err = map[pipeline.Refusal]int64{}, err
+	}
+	refused.By[pipeline.Refusal{Stream: l.stream, Reason: reasonOf(err)}] += int64(n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.said[l.stream]
+	if of == nil {
+		of = &saying{}
+		s.said[l.stream] = of
+	}
+	of.n += n
+	if time.Since(of.last) < time.Minute {
+		return
+	}
+	s.log.Error("the broker refuses messages for good: they are dropped, and counted", "output", l.stream,
+		"messages", of.n, "topic", l.topic, "partition", l.partition, "bytes", bytes, "err", err)
+	of.last, of.n = time.Now(), 0
+}
+
+func bytesOf(rs []kafka.Record) (n int) {
+	for i := range rs {
+		for _, b := range []kafka.Bytes{rs[i].Key, rs[i].Value} {
+			if b != nil {
+				n += b.Len()
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// RefusedError says that the brokers have refused messages for good, which are lost, for the reason of Err. All other
+// messages of the call are written.
+type RefusedError struct {
+	By  map[Refusal]int64
+	Err error // of the first
+}
+
+// Refusal is what was refused, and why. The set is bounded: it becomes a metric's label.
+type Refusal struct {
+	Stream Stream
+	Reason string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string {
+	n := int64(0)
+	for _, k := range e.By {
+		n += k
+	}
+	return fmt.Sprintf("%d messages refused for good, the first: %v", n, e.Err)
+}
+
+// Unwrap is the reason of the first.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// lossySink counts what is refused for good and goes on: one record must not stop a task, which would make the same
+// again for ever.
+type lossySink struct {
+	Sink
+	counts *Counts // nil: nobody counts
+}
+
+// Write implements Sink.
+func (s lossySink) Write(ctx context.Context, ms []Message) error {
+	err := s.Sink.Write(ctx, ms)
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	if s.counts == nil {
+		return nil
+	}
+	for r, n := range refused.By {
+		if r.Stream == StreamDeadLetter {
+			s.counts.AddReason(CountLettersRefused, r.Reason, n)
+		} else {
+			s.counts.AddReason(CountRefused, string(r.Stream), n)
+		}
+	}
+	return nil
+}
