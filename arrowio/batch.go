@@ -76,8 +76,6 @@ type Batch struct {
 	// Shadow says that the rows were computed here by another head: they follow rows that were received, and are
 	// counted with them.
 	Shadow bool
-	// Raw is the message's value as it came, for the dead-letter topic; nil for joined batches.
-	Raw []byte
 
 	keys *keyColumns // the id and ts columns as they came; nil for batches that were not decoded
 	mem  *scratch    // what Release gives back; nil where there is nothing to reuse

@@ -103,3 +103,50 @@ func TestEncodeErrors(t *testing.T) {
 		t.Error("labels without labels were accepted")
 	}
 }
+
+// TestCalibratedParts: what is too large for one message is several, with the rows of the one in their order.
+func TestCalibratedParts(t *testing.T) {
+	const n, k = 1000, 10
+	c := testColumns(n, k)
+	c.Logits[3*k] = float32(math.NaN())
+	b := decodeOne(t, Options{}, mustEncode(t, c), Predictions)
+	probs := make([]float32, n*k)
+	for i := range probs {
+		probs[i] = float32(i%k) / 45
+	}
+	for _, top1 := range []bool{false, true} {
+		whole, err := EncodeCalibrated(b, probs, top1, "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const limit = 8 << 10
+		parts, err := EncodeCalibratedParts(b, probs, CalibratedOptions{TopClass: top1, Calibrator: "1",
+			MaxBytes: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		readOne(t, whole, func(want arrow.Record) {
+			at := int64(0)
+			for i, v := range parts {
+				if len(v) > limit {
+					t.Errorf("part %d has %d bytes, want at most %d", i, len(v), limit)
+				}
+				readOne(t, v, func(got arrow.Record) {
+					same := want.NewSlice(at, at+got.NumRows())
+					defer same.Release()
+					if !array.RecordEqual(same, got) || !got.Schema().Equal(want.Schema()) {
+						t.Errorf("part %d differs from rows %d to %d", i, at, at+got.NumRows())
+					}
+					at += got.NumRows()
+				})
+			}
+			if at != n || len(parts) < 4 {
+				t.Errorf("%d parts with %d rows, want several, with %d", len(parts), at, n)
+			}
+		})
+	}
+	one, err := EncodeCalibratedParts(b, probs, CalibratedOptions{MaxBytes: 10})
+	if err != nil || len(one) != n {
+		t.Errorf("%d parts, %v; want one a row", len(one), err)
+	}
+}

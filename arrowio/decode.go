@@ -7,7 +7,7 @@ import (
 	"github.com/plumbline/plumbline/arrowio/wire"
 )
 
-// DecodeError says why a whole message is refused: it goes to the dead-letter topic as it came.
+// DecodeError says why a whole message is refused: it becomes a dead letter.
 // Reason is one of the constants of package wire.
 type DecodeError = wire.Error
 
@@ -118,7 +118,6 @@ func (d *Decoder) stream(value []byte, o Origin, kind Kind) (out []*Batch, err e
 		plan:   p,
 		origin: o,
 		kind:   kind,
-		raw:    value,
 		left:   d.opt.MaxRows,
 		sparse: wire.SparseValues(len(value)),
 	}

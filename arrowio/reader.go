@@ -12,7 +12,6 @@ type reader struct {
 	plan   *plan
 	origin Origin
 	kind   Kind
-	raw    []byte
 	left   int   // rows that the message may still have
 	sparse int64 // values that its slabs with empty rows may still have
 	count  int   // record batches so far, those without rows too
@@ -51,7 +50,7 @@ func (r *reader) batch(m wire.Message) error {
 	r.left -= n
 	mem := scratches.Get().(*scratch)
 	b := &mem.batch
-	*b = Batch{Origin: r.origin, Kind: r.kind, N: n, Raw: r.raw, mem: mem}
+	*b = Batch{Origin: r.origin, Kind: r.kind, N: n, mem: mem}
 	if err := r.fill(b, cols); err != nil {
 		b.Release()
 		return err

@@ -29,23 +29,26 @@ const (
 	CountLabelled    = "labelled"     // rows that entered the labelled statistics, inline labels included
 	CountRejected    = "rejected"     // rows that take no part, by reason
 	CountDeadLetters = "dead_letters" // messages to the dead-letter topic, by reason
-	// of them: over the bound of a minute, counted and not written; refused by the brokers for good, by reason
-	CountLettersSkipped = "dead_letters_skipped"
-	CountLettersRefused = "dead_letters_refused"
-	CountRefused        = "outputs_refused" // other outputs that the brokers have refused for good, by stream
-	CountLate           = "late"            // rows that came after their pane was emitted
-	CountExpired        = "expired"         // predictions that waited longer than join.wait
-	CountOrphans        = "orphans"         // labels whose prediction did not come in time
-	CountEvicted        = "evicted"         // waiting rows pushed out of the full buffer
-	CountDuplicates     = "duplicates"      // predictions of an id that waits, or that is remembered
-	CountPooled         = "pooled"          // predictions and labelled rows of slice values that a shard had no slot for
-	CountControl        = "control"         // watermark records
+	CountLate        = "late"         // rows that came after their pane was emitted
+	CountExpired     = "expired"      // predictions that waited longer than join.wait
+	CountOrphans     = "orphans"      // labels whose prediction did not come in time
+	CountEvicted     = "evicted"      // waiting rows pushed out of the full buffer
+	CountDuplicates  = "duplicates"   // predictions of an id that waits, or that is remembered
+	CountPooled      = "pooled"       // predictions and labelled rows of slice values that a shard had no slot for
+	CountControl     = "control"      // watermark records
 
 	CountEvictedLabels = "evicted_labels" // labels among the evicted
 	// labels among the rejected that were good rows but did not fit their prediction.
 	CountRejectedJoins = "rejected_joins"
 	CountWaiting       = "waiting"        // predictions that wait now
 	CountWaitingLabels = "waiting_labels" // labels that wait now
+)
+
+// The names of outputs that are not written.
+const (
+	CountLettersSkipped = "dead_letters_skipped" // dead letters over the bound of a minute, by reason
+	CountLettersRefused = "dead_letters_refused" // dead letters that the brokers have refused for good, by reason
+	CountRefused        = "outputs_refused"      // other outputs that the brokers have refused for good, by stream
 )
 
 // The names of what becomes of labelled rows where there is an archive.

@@ -112,7 +112,7 @@ type Topics struct {
 	Heads string `yaml:"heads" default:"plumbline.heads" format:"topic"`
 	// Calibrated probabilities; used if calibrated.enabled is true.
 	Calibrated string `yaml:"calibrated" default:"plumbline.calibrated" format:"topic"`
-	// Messages that could not be read, as they came.
+	// Messages that were refused, whole or some rows of them.
 	DeadLetter string `yaml:"deadletter" default:"plumbline.deadletter" required:"true" format:"topic"`
 	// Checkpoints, compacted; used if checkpoints.store is topic.
 	Checkpoints string `yaml:"checkpoints" default:"plumbline.checkpoints" format:"topic"`

@@ -142,6 +142,8 @@ type counts struct {
 	Rejected    map[string]int64 `json:"rejected"`
 	DeadLetters map[string]int64 `json:"dead_letters"`
 	Repeats     map[string]int64 `json:"repeats"`
+	Skipped     map[string]int64 `json:"dead_letters_skipped"`
+	Refused     map[string]int64 `json:"dead_letters_refused"`
 }
 
 func sum(m map[string]int64) (n int64) {

@@ -48,7 +48,7 @@ func topicConfigs(cfg config.Config) []kafka.TopicConfig {
 		{t.Snapshots, "delete", broker},
 		{t.Calibrators, "compact", broker}, {t.Alerts, "compact,delete", broker}, {t.Decisions, "delete", broker},
 		{t.Finetune, "delete", broker}, {t.Heads, "compact", broker}, {t.Calibrated, "delete", sender},
-		{t.DeadLetter, "delete", sender},
+		{t.DeadLetter, "delete", broker},
 		{t.Checkpoints, "compact", broker}, {t.LogitsUnkeyed, "delete", sender}, {t.LabelsUnkeyed, "delete", sender},
 	} {
 		if e.name == "" || e.name == t.Checkpoints && cfg.Checkpoints.Store != pipeline.StoreTopic {

@@ -314,7 +314,7 @@ func TestJoinedRowsKeepWhatTheyCameWith(t *testing.T) {
 }
 
 // TestRejectedRows sends what the validator must refuse: each row is counted by reason and in no statistic, and its
-// message goes to the dead letters as it came.
+// message becomes a dead letter.
 func TestRejectedRows(t *testing.T) {
 	rows := batchtest.Rows(22, batchtest.Options{N: 40})
 	nan, wide, range_ := slices.Clone(rows[10:11]), batchtest.Rows(23, batchtest.Options{N: 1, K: 7}),

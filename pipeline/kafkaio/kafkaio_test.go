@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -364,6 +365,74 @@ func TestSinkGivesUpOnWhatCannotWork(t *testing.T) {
 	err = s.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamPanes, Value: make([]byte, 20<<20)}})
 	if !errors.Is(err, kafka.MessageSizeTooLarge) || ctx.Err() != nil {
 		t.Errorf("20 MB where 16 are allowed: %v", err)
+	}
+}
+
+// TestSinkLosesWhatIsRefusedForGood: what no broker will ever take is dropped and named, and everything beside it is
+// written, in order.
+func TestSinkLosesWhatIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 1, "panes", "letters")
+	s, err := NewSink(context.Background(), newClient(t, brokers), map[pipeline.Stream]string{
+		pipeline.StreamPanes:      "panes",
+		pipeline.StreamDeadLetter: "letters",
+	}, 1<<20, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var ms []pipeline.Message
+	for i := range 9 {
+		for _, stream := range []pipeline.Stream{pipeline.StreamPanes, pipeline.StreamDeadLetter} {
+			m := pipeline.Message{Stream: stream, Value: fmt.Append(nil, i)}
+			if i%4 == 1 {
+				m.Value = make([]byte, 20<<20) // where 16 MB are allowed
+			}
+			ms = append(ms, m)
+		}
+	}
+	err = s.Write(ctx, ms)
+	var refused *pipeline.RefusedError
+	if !errors.As(err, &refused) || !errors.Is(err, kafka.MessageSizeTooLarge) || !maps.Equal(refused.By,
+		map[pipeline.Refusal]int64{{Stream: pipeline.StreamPanes, Reason: "too_large"}: 2,
+			{Stream: pipeline.StreamDeadLetter, Reason: "too_large"}: 2}) {
+		t.Errorf("error %v, %+v; want two of each stream refused", err, refused)
+	}
+	for _, topic := range []string{"panes", "letters"} {
+		var got []string
+		for _, m := range kafkatest.ReadAll(t, brokers, topic) {
+			got = append(got, string(m.Value))
+		}
+		if want := "0 2 3 4 6 7 8"; strings.Join(got, " ") != want {
+			t.Errorf("%s has %v, want %s", topic, got, want)
+		}
+	}
+}
+
+// TestSinkLosesDeadLettersOfALostTopic: without their topic dead letters are given up, which no other output is.
+func TestSinkLosesDeadLettersOfALostTopic(t *testing.T) {
+	t.Parallel()
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 1, "letters")
+	client := newClient(t, brokers)
+	s, err := NewSink(context.Background(), client,
+		map[pipeline.Stream]string{pipeline.StreamDeadLetter: "letters"}, 1<<20, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{"letters"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.absent["letters"] = time.Now().Add(-time.Hour)
+	err = s.Write(ctx, []pipeline.Message{{Stream: pipeline.StreamDeadLetter, Value: []byte("v")}})
+	var refused *pipeline.RefusedError
+	lost := pipeline.Refusal{Stream: pipeline.StreamDeadLetter, Reason: "topic"}
+	if !errors.As(err, &refused) || refused.By[lost] != 1 {
+		t.Errorf("error %v, want one dead letter refused", err)
 	}
 }
 

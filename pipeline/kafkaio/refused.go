@@ -43,6 +43,27 @@ func ofRecord(err error) bool {
 	return false
 }
 
+// lost reports whether a record that was refused alone is given up. One that is no larger than the configuration allows
+// is not: the topic's limit is lower, which a person has to mend, and numbers would be wrong without it. Dead letters
+// are evidence only.
+func (s *Sink) lost(l lane, r *kafka.Record, err error) bool {
+	switch {
+	case !ofRecord(err):
+		return false
+	case l.stream == pipeline.StreamDeadLetter, errors.Is(err, kafka.InvalidRecord):
+		return true
+	}
+	return reasonOf(err) == "too_large" && bytesOf([]kafka.Record{*r}) > s.maxBytes
+}
+
+// undate gives records the time of now.
+func undate(rs []kafka.Record) {
+	now := time.Now()
+	for i := range rs {
+		rs[i].Time = now
+	}
+}
+
 // reasonOf is why a broker refuses, as metrics and status give it.
 func reasonOf(err error) string {
 	for _, r := range refusedFor {
@@ -131,10 +152,14 @@ func (s *Sink) drop(l lane, n, bytes int, err error, refused *refusals) {
 
 func bytesOf(rs []kafka.Record) (n int) {
 	for i := range rs {
+		rewind(&rs[i]) // Len is of what has not been read
 		for _, b := range []kafka.Bytes{rs[i].Key, rs[i].Value} {
 			if b != nil {
 				n += b.Len()
 			}
+		}
+		for _, h := range rs[i].Headers {
+			n += len(h.Key) + len(h.Value)
 		}
 	}
 	return n

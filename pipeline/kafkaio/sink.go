@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -125,7 +126,7 @@ func record(m *pipeline.Message) kafka.Record {
 // without it.
 func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *refusals) error {
 	backoff := retryBackoff
-	for {
+	for dated := true; ; {
 		err := s.try(ctx, l.topicPartition, rs)
 		switch {
 		case err == nil:
@@ -133,16 +134,20 @@ func (s *Sink) produce(ctx context.Context, l lane, rs []kafka.Record, refused *
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("produce to %s partition %d: %w", l.topic, l.partition, err)
-		case s.hopeless(l, err), len(rs) == 1 && ofRecord(err), ofRecord(err) && refused.many(l.stream):
+		case dated && errors.Is(err, kafka.InvalidTimestamp): // times are those of producers
+			dated = false
+			undate(rs)
+			continue
+		case s.hopeless(l, err), len(rs) == 1 && s.lost(l, &rs[0], err), ofRecord(err) && refused.many(l.stream):
 			s.drop(l, len(rs), bytesOf(rs), err, refused)
 			return nil
-		case ofRecord(err):
+		case ofRecord(err) && len(rs) > 1:
 			half := len(rs) / 2
 			if err := s.produce(ctx, l, rs[:half], refused); err != nil {
 				return err
 			}
 			return s.produce(ctx, l, rs[half:], refused)
-		case permanent(err):
+		case ofRecord(err), permanent(err):
 			return fmt.Errorf("produce %d records to %s partition %d: %w", len(rs), l.topic, l.partition, err)
 		}
 		s.log.Warn("produce, trying again", "topic", l.topic, "partition", l.partition, faultlog.Err(err))
