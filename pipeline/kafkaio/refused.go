@@ -6,6 +6,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/plumbline/plumbline/internal/faultlog"
 	"github.com/plumbline/plumbline/pipeline"
 )
 
@@ -122,32 +123,14 @@ func (r *refusals) many(stream pipeline.Stream) bool {
 	return stream == pipeline.StreamDeadLetter && n >= maxRefused
 }
 
-// saying is when what was refused of a stream was logged last, and how much since.
-type saying struct {
-	last time.Time
-	n    int
-}
-
-// drop notes n records as refused for good, and logs it, once a minute by stream.
+// drop notes n records as refused for good.
 func (s *Sink) drop(l lane, n, bytes int, err error, refused *refusals) {
 	if refused.By == nil {
 		refused.By, refused.Err = map[pipeline.Refusal]int64{}, err
 	}
 	refused.By[pipeline.Refusal{Stream: l.stream, Reason: reasonOf(err)}] += int64(n)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.said[l.stream]
-	if of == nil {
-		of = &saying{}
-		s.said[l.stream] = of
-	}
-	of.n += n
-	if time.Since(of.last) < time.Minute {
-		return
-	}
 	s.log.Error("the broker refuses messages for good: they are dropped, and counted", "output", l.stream,
-		"messages", of.n, "topic", l.topic, "partition", l.partition, "bytes", bytes, "err", err)
-	of.last, of.n = time.Now(), 0
+		"messages", n, "topic", l.topic, "partition", l.partition, "bytes", bytes, faultlog.Err(err))
 }
 
 func bytesOf(rs []kafka.Record) (n int) {

@@ -23,8 +23,7 @@ type Sink struct {
 	log        *slog.Logger
 
 	mu     sync.Mutex
-	absent map[string]time.Time        // since when a topic is unknown to the brokers
-	said   map[pipeline.Stream]*saying // of what was refused
+	absent map[string]time.Time // since when a topic is unknown to the brokers
 }
 
 // NewSink returns a sink; it asks for the number of partitions of every topic.
@@ -37,7 +36,6 @@ func NewSink(ctx context.Context, c *kafka.Client, topics map[pipeline.Stream]st
 		maxBytes:   maxBytes,
 		log:        log,
 		absent:     map[string]time.Time{},
-		said:       map[pipeline.Stream]*saying{},
 	}
 	for _, t := range topics {
 		n, err := Partitions(ctx, c, t)
