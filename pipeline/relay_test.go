@@ -174,3 +174,27 @@ func TestRelayStops(t *testing.T) {
 		}
 	}
 }
+
+// TestRelayPassesOver: a record that the guard names is not converted, and the guard hears of those that are.
+func TestRelayPassesOver(t *testing.T) {
+	var written []string
+	sink := &failSink{journal: &journal{}, fail: func(ms []Message) error {
+		for _, m := range ms {
+			written = append(written, string(m.Value))
+		}
+		return nil
+	}}
+	g := &passer{offset: 1}
+	source := &relaySource{groups: [][]string{{"a", "b", "c"}}}
+	relay := &Relay{Name: "r", Source: source, Convert: doubles{}, Sink: sink, Input: Logits, Next: -1,
+		Interval: time.Hour, Log: slog.New(slog.DiscardHandler), Counts: NewCounts(), Status: &RelayStatus{}, Guard: g}
+	if err := relay.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(written, " "), "begin 1a 2a it ended the task 1c 2c"; got != want {
+		t.Errorf("written %q, want %q", got, want)
+	}
+	if got, want := strings.Join(g.told, ", "), "taking 0, taken, taking 2, taken, saved 3, saved 3"; got != want {
+		t.Errorf("the guard was told %q, want %q", got, want)
+	}
+}

@@ -275,14 +275,23 @@ func (r *KafkaRun) recall(decided []any, snapshots iter.Seq2[*record.Snapshot, e
 	go func() {
 		r.recalling.Lock()
 		defer r.recalling.Unlock()
-		for s, err := range snapshots {
-			if err != nil {
-				r.Log.Error("snapshot of a checkpoint cannot be shown", "err", err)
-				continue
-			}
-			r.Show(s)
+		if err := r.recallSnapshots(snapshots); err != nil {
+			r.Log.Error("snapshots of a checkpoint cannot be shown", "err", err)
 		}
 	}()
+}
+
+// recallSnapshots shows those that can be shown.
+func (r *KafkaRun) recallSnapshots(snapshots iter.Seq2[*record.Snapshot, error]) (err error) {
+	defer pipeline.Caught(&err)
+	for s, err := range snapshots {
+		if err != nil {
+			r.Log.Error("snapshot of a checkpoint cannot be shown", "err", err)
+			continue
+		}
+		r.Show(s)
+	}
+	return nil
 }
 
 // lasting marks the errors that only a person can mend: the task is tried again each minute.

@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/eventually"
 	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/attempts"
 )
 
 type fakeTask struct{ st *pipeline.TaskStatus }
@@ -59,6 +63,41 @@ func TestProcessStatus(t *testing.T) {
 		if st.Drained != c.drained || st.Watermark != c.watermark || (rt.Ready() == nil) != c.ready {
 			t.Errorf("%s: drained %v, watermark %q, ready %v", c.name, st.Drained, st.Watermark, rt.Ready())
 		}
+	}
+}
+
+// TestFailingTaskIsNamed: a process with a task that fails is neither ready nor drained, and says which task, at which
+// record and why, until the task goes elsewhere.
+func TestFailingTaskIsNamed(t *testing.T) {
+	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	rt.add("shard-0", fakeTask{&pipeline.TaskStatus{Task: "shard", CaughtUp: true,
+		Active: time.Now().Add(-time.Minute)}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- rt.attempts.Run(ctx, attempts.ID{Task: "shard", Partition: 3},
+			func(context.Context, *attempts.Guard) error {
+				return lasting(&pipeline.TakeError{Topic: "logits", Partition: 3, Offset: 812,
+					Err: pipeline.ErrUnusable})
+			})
+	}()
+	eventually.True(t, "a task fails", func() bool { return len(rt.attempts.Failing()) > 0 })
+	st, ready := rt.Status(), rt.Ready()
+	if st.Drained || len(st.Failing) != 1 || ready == nil {
+		t.Fatalf("drained %t, failing %v, ready %v", st.Drained, st.Failing, ready)
+	}
+	for _, want := range []string{"shard 3 has failed 1 times", "logits partition 3 offset 812",
+		"no checkpoint can be used", "the next try is at"} {
+		if !strings.Contains(ready.Error(), want) {
+			t.Errorf("not ready because %q, want %q in it", ready, want)
+		}
+	}
+	if pause := time.Until(st.Failing[0].Next); pause < 50*time.Second {
+		t.Errorf("the next try is in %v: a person has to mend it", pause)
+	}
+	cancel()
+	if err := <-done; err != nil || rt.Ready() != nil || !rt.Status().Drained {
+		t.Errorf("%v, ready %v, once the task has gone", err, rt.Ready())
 	}
 }
 

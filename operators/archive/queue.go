@@ -140,7 +140,7 @@ func (s *publishQueue) run() {
 			return
 		}
 		s.mu.Unlock()
-		err := s.cfg.Publish(s.ctx, f.file)
+		err := s.publish(f)
 		if err == nil {
 			wait = s.cfg.retry
 			s.mu.Lock()
@@ -160,6 +160,12 @@ func (s *publishQueue) run() {
 		}
 		wait = min(2*wait, retryMost)
 	}
+}
+
+// publish publishes a file. A panic is an error, so that it does not end the process.
+func (s *publishQueue) publish(f *queuedFile) (err error) {
+	defer pipeline.Caught(&err)
+	return s.cfg.Publish(s.ctx, f.file)
 }
 
 // pending is the size of the files that could be published and are not.

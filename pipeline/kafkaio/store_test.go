@@ -185,6 +185,34 @@ func TestStoreFences(t *testing.T) {
 	}
 }
 
+// TestStoreReadyComesBeforeTheClaim: when the outputs are written, the chunks are in the topic and the claim is not;
+// there is none where the outputs cannot be written.
+func TestStoreReadyComesBeforeTheClaim(t *testing.T) {
+	brokers := kafkatest.Start(t)
+	kafkatest.CreateTopics(t, brokers, 2, "checkpoints")
+	s, other := newStore(t, brokers, 1<<20), newStore(t, brokers, 1<<20)
+	refused := errors.New("no broker")
+	c := pipeline.Checkpoint{Data: []byte("one"), Journal: []byte("order"), Ready: func() error {
+		if got := live(t, brokers, 2); got != 2 {
+			t.Errorf("%d records, want the chunk and the journal", got)
+		}
+		if got := loaded(t, other, "k"); got != "" {
+			t.Errorf("another process sees %s", got)
+		}
+		return refused
+	}}
+	if err := s.Save(t.Context(), "k", 1, c); !errors.Is(err, refused) {
+		t.Errorf("got %v, want %v", err, refused)
+	}
+	if got := loaded(t, other, "k"); got != "" {
+		t.Errorf("another process sees %s", got)
+	}
+	c.Ready = nil
+	if err := s.Save(t.Context(), "k", 1, c); err != nil || loaded(t, other, "k") != "1:one" {
+		t.Errorf("%v, another process sees %s", err, loaded(t, other, "k"))
+	}
+}
+
 // TestStoreOneWriterANumber races writers for the same numbers.
 func TestStoreOneWriterANumber(t *testing.T) {
 	brokers := kafkatest.Start(t)

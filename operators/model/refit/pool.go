@@ -74,6 +74,11 @@ func newJob(methods []string, rows []acc.SampleRow, k int, seed uint64, most int
 // fitAll fits every method. A cancelled job has no results, and nobody waits for it.
 func (j *job) fitAll() {
 	defer close(j.done)
+	defer func() {
+		if p := recover(); p != nil { // of no fit: each has a recover of its own
+			j.results = []fitResult{{method: j.methods[0], err: fmt.Errorf("fit: panic: %v", p)}}
+		}
+	}()
 	j.digest, j.rows = digestRows(j.rows), nil
 	for _, m := range j.methods {
 		if j.cancelled.Load() {
