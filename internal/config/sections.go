@@ -84,6 +84,8 @@ type Config struct {
 	Checkpoints pipeline.CheckpointConfig `yaml:"checkpoints"`
 	// Page, API and metrics.
 	HTTP web.Config `yaml:"http"`
+	// What those who read the archive and dead letters can learn.
+	Privacy Privacy `yaml:"privacy"`
 	// Wall clock time for the last checkpoints after SIGTERM. When it is over, the process ends with exit code 1, and
 	// the records since the previous checkpoints are read again.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" default:"25s" min:"1s"`
@@ -129,6 +131,13 @@ type Model struct {
 	Name string `yaml:"name" required:"true"`
 	// Number of classes K, 2 or more; 0: the number in the first message.
 	Classes int `yaml:"classes" min:"0" max:"1_000_000"`
+}
+
+// Privacy keeps ids from being guessed.
+type Privacy struct {
+	// File with a secret of 16 bytes or more, the same for all processes of the group. Archived ids are then hashes
+	// that only its holder can make (HMAC-SHA-256, 16 bytes); otherwise whoever guesses an id can make its hash.
+	IDKeyFile string `yaml:"id_key_file"`
 }
 
 // EventTime configures panes and lateness.

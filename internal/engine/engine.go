@@ -97,6 +97,10 @@ func New(cfg config.Config, log *slog.Logger) *Engine {
 // NewShard builds shard id of so many, with empty state.
 func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error) {
 	c := &rt.Config
+	archived, err := idKey(c.Privacy.IDKeyFile)
+	if err != nil {
+		return nil, err
+	}
 	pane := int64(c.EventTime.Pane)
 	inputs := 1
 	if c.Topics.Labels != "" {
@@ -105,11 +109,15 @@ func (rt *Engine) NewShard(id, of, panesPartitions int) (*pipeline.Shard, error)
 	counts := pipeline.NewCounts()
 	host := pipeline.Host{Out: newOut(rt, counts), Outbox: pipeline.NewOutbox(id, of, pane, panesPartitions),
 		Counts: counts, Log: rt.Log}
+	stages := rt.stages(id, inputs)
+	if stages.Archive != nil {
+		stages.Archive.ID = archived
+	}
 	return pipeline.NewShard(pipeline.ShardSpec{ID: id, Inputs: inputs, PaneLength: pane,
 		Watermark: rt.watermark(inputs),
 		Decoder: faulty.Decoder(arrowio.NewDecoder(arrowio.Options{Slices: c.Slices.Columns,
 			MaxMessageBytes: c.Kafka.MessageMax})),
-		Stages: operators.Chain(rt.stages(id, inputs), host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
+		Stages: operators.Chain(stages, host), CheckpointRows: c.Checkpoints.Rows, Host: host}), nil
 }
 
 // newOut collects the outputs of a task that may come twice. A dead letter fits into a message.

@@ -63,6 +63,10 @@ func (rt *Engine) Run(ctx context.Context, which Stages) error {
 	if err := rt.OpenPast(); err != nil {
 		return err
 	}
+	if _, err := idKey(rt.Config.Privacy.IDKeyFile); err != nil {
+		return err
+	}
+	warnOfReaders(&rt.Config, rt.Log)
 	topics, err := r.Prepare(ctx)
 	if err != nil {
 		return kafkaclient.Explain(ctx, rt.Config.Kafka, err)

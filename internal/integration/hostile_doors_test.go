@@ -4,11 +4,16 @@ package integration
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/internal/feed"
 )
 
 // The user of the broker's listener with TLS and SASL.
@@ -19,6 +24,7 @@ const (
 
 func init() {
 	hostile["doors-connect"] = doorsConnect
+	hostile["doors-files"] = doorsFiles
 }
 
 // connection is how a configuration connects.
@@ -114,4 +120,62 @@ func doorsConnect(t *testing.T, a *attack) {
 			}
 		})
 	}
+}
+
+// doorsFiles: whatever the umask, what holds rows and state is for its owner only, and what others left open is told.
+func doorsFiles(t *testing.T, a *attack) {
+	a.Input, a.Before = "umask 000, another user of the machine", "state, archive and history were readable by all"
+	dir := t.TempDir()
+	work, archive := filepath.Join(dir, "work"), filepath.Join(dir, "archive")
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, []byte("a secret of many bytes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := settings{prefix: topicPrefix(t), listen: freePort(t), state: filepath.Join(dir, "state")}
+	s.file = s.write(t, oneDay+fmt.Sprintf("models: [{name: m, classes: 10}]\njoin: {dir: %q}\n"+
+		"archive: {directory: %q, roll_rows: 100}\nprivacy: {id_key_file: %q}\n", work, archive, key))
+	runOK(t, "topics", "create", "-c", s.file)
+	open := filepath.Join(archive, "old")
+	if err := os.MkdirAll(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := syscall.Umask(0)
+	p := run(t, s)
+	syscall.Umask(before)
+	writeFeed(t, s, "", repartitionFeed(t, partitions), func(_ int, m *feed.Message) []int {
+		return []int{int(m.Partition)}
+	})
+	p.wait(time.Minute, "publish files", func() bool { return len(modes(archive)) > 4 })
+	p.stop()
+	for _, at := range []string{s.state, work, archive} {
+		found := modes(at)
+		if len(found) < 2 {
+			t.Errorf("%s: only %v", at, found)
+		}
+		for name, mode := range found {
+			if mode&0o077 != 0 && name != archive && name != open {
+				t.Errorf("%s has mode %o", name, mode)
+			}
+		}
+	}
+	text, err := os.ReadFile(p.log)
+	if err != nil || !strings.Contains(string(text), "chmod -R go=") || strings.Contains(string(text), "a secret") {
+		t.Errorf("%v; no warning of the open directory, or the secret, in the log:\n%s", err, text)
+	}
+	a.Exact, a.Note = true, "files are 0600, directories 0700"
+}
+
+// modes are the permissions of everything in a tree.
+func modes(dir string) map[string]os.FileMode {
+	out := map[string]os.FileMode{}
+	_ = filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			out[name] = info.Mode().Perm()
+		}
+		return nil
+	})
+	return out
 }

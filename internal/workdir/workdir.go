@@ -22,7 +22,7 @@ func New(base, prefix string) (*Dir, error) {
 	if base == "" {
 		return nil, fmt.Errorf("work directory: none is configured")
 	}
-	if err := os.MkdirAll(base, 0o755); err != nil {
+	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, fmt.Errorf("work directory: %w", err)
 	}
 	removeDead(base, prefix)
@@ -34,7 +34,7 @@ func New(base, prefix string) (*Dir, error) {
 		// Another process may take the new file for a dead one's until it is locked.
 		if tryLock(lock) && sameFile(lock) {
 			w := &Dir{path: strings.TrimSuffix(lock.Name(), lockSuffix), lock: lock}
-			if err := os.Mkdir(w.path, 0o755); err != nil {
+			if err := os.Mkdir(w.path, 0o700); err != nil {
 				return nil, fmt.Errorf("work directory: %w", err)
 			}
 			return w, nil

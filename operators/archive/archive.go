@@ -36,6 +36,8 @@ type Options struct {
 	Dir, Name string
 	// Publish makes a file visible: once is enough, and again changes nothing.
 	Publish func(context.Context, *archivefile.File) error
+	// ID is what an id is in the files; nil = itself. It decides nothing.
+	ID func(arrowio.ID) arrowio.ID
 	// AtOnce publishes a file as soon as it is complete: no checkpoints are taken, so there is none to wait for.
 	AtOnce bool
 
@@ -246,6 +248,9 @@ func (a *Operator) append(o *openFile, b *arrowio.Batch, i int, columns []int) {
 	id := arrowio.ID{}
 	if b.IDs != nil {
 		id = b.IDs[i]
+	}
+	if a.cfg.ID != nil {
+		id = a.cfg.ID(id)
 	}
 	weight := float32(1)
 	if b.Weight != nil {

@@ -188,6 +188,41 @@ func archiveFiles(t testing.TB, dir string) []string {
 	return out
 }
 
+// TestArchivedIDs: files have what the key makes of ids; the join has the ids themselves, so every row is there.
+func TestArchivedIDs(t *testing.T) {
+	t.Parallel()
+	rows, in := archiveRows(t)
+	dir := t.TempDir()
+	s := newArchiveSetup(t, false)
+	s.archive.Publish = sinkarchive.New(sinkarchive.Config{Dir: dir, Log: quiet}).Publish
+	s.archive.AtOnce = true
+	s.archive.ID = func(id arrowio.ID) (out arrowio.ID) { return arrowio.ID{id[0], id[1], 0xff} }
+	shard := s.shard()
+	for rec := range in.records(rand.New(rand.NewPCG(3, 3)), anyOrder) {
+		if err := shard.Take(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shard.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, line := range archivedLines(t, dir) {
+		id, _, _ := strings.Cut(line, " ")
+		b, err := base64.StdEncoding.DecodeString(id)
+		if err != nil || b[2] != 0xff || b[15] != 0 {
+			t.Fatalf("id %x in the archive, %v", b, err)
+		}
+		n++
+	}
+	if want := len(lines(rows)); n != want {
+		t.Errorf("%d rows in the archive, want %d", n, want)
+	}
+	if err := shard.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestArchiveHasEveryRowOnce: labelled rows with features, of both topics and with labels of their own, in float16 and
 // float32, with rolls by rows, bytes, time and memory.
 func TestArchiveHasEveryRowOnce(t *testing.T) {

@@ -34,7 +34,7 @@ func (d *dirFiles) put(dir string, files []pipeline.File) error {
 		return nil
 	}
 	to := filepath.Join(dir, filesDir)
-	if err := os.MkdirAll(to, 0o755); err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
 	now := map[string]bool{}
@@ -92,7 +92,7 @@ func copyFile(dst *os.File, from string) error {
 	src, err := os.Open(from)
 	if err == nil {
 		_, err = io.Copy(dst, src)
-		err = errors.Join(err, src.Close(), dst.Chmod(0o644), dst.Sync())
+		err = errors.Join(err, src.Close(), dst.Sync())
 	}
 	return errors.Join(err, dst.Close())
 }
@@ -103,7 +103,7 @@ func fetchFile(dir, name, path string) error {
 	if err := os.Link(from, path); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	dst, err := os.Create(path)
+	dst, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (s *Store) makeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for d := dir; d != s.Dir && len(d) > len(s.Dir); {
@@ -219,9 +219,6 @@ func writeTemp(dir, name string, data []byte) (tmp string, err error) {
 		return "", err
 	}
 	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
 	if err == nil {
 		err = f.Sync()
 	}

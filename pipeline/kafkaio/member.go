@@ -55,7 +55,7 @@ func (g *Group) member() *member {
 
 // openMember makes this process's file in dir and finds those that processes of the same host and group have left.
 func openMember(dir, group string) (*member, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	host, err := os.Hostname()

@@ -74,7 +74,7 @@ func (s *Store) putFile(ctx context.Context, key string, f pipeline.File) (store
 
 // fetchFile brings a file to a path and checks it. From then on checkpoints may refer to where it is.
 func (s *Store) fetchFile(ctx context.Context, known *claims, f storedFile, path string) error {
-	dst, err := os.Create(path)
+	dst, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

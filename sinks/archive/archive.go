@@ -104,7 +104,7 @@ func (a *Archive) publish(ctx context.Context, f *archivefile.File) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		a.cfg.Log.Warn("a file in the archive that cannot be read is replaced", "file", path, "err", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
 	n, err := writeArchive(ctx, dir, path, f)
@@ -151,7 +151,7 @@ func writeArchive(ctx context.Context, dir, path string, f *archivefile.File) (n
 	}
 	st, err := tmp.Stat()
 	if err == nil {
-		err = errors.Join(tmp.Chmod(0o644), tmp.Sync())
+		err = tmp.Sync()
 	}
 	if err == nil {
 		err = tmp.Close()

@@ -92,7 +92,7 @@ func (d *file) view(ctx context.Context, f func(reader) error) error {
 func (d *file) update(ctx context.Context, f func(writer) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 		return err
 	}
 	return d.open(ctx, false, func(db *bbolt.DB) error {
@@ -122,7 +122,7 @@ func (d *file) open(ctx context.Context, reads bool, f func(*bbolt.DB) error) (e
 			err = d.refuse(fmt.Errorf("%v", p))
 		}
 	}()
-	db, err := bbolt.Open(d.path, 0o644, &bbolt.Options{
+	db, err := bbolt.Open(d.path, 0o600, &bbolt.Options{
 		Timeout:      d.patience(ctx),
 		ReadOnly:     reads,
 		FreelistType: bbolt.FreelistMapType,

@@ -19,7 +19,7 @@ import (
 // writeNPZ writes a set as numpy reads it: features, labels, and ts where rows have times. It is written through, a
 // chunk of rows at a time; a file that is cut off is not complete, and is written anew before it is used.
 func writeNPZ(file string, s *data.Set) (err error) {
-	f, err := os.Create(file)
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

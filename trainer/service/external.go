@@ -69,7 +69,7 @@ func (c *Command) Run(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(t.Dir, "command.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(filepath.Join(t.Dir, "command.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (c *Command) prepare(ctx context.Context, t Task) (file string, features in
 	if r.Result, err = filepath.Abs(t.Result); err != nil {
 		return "", 0, err
 	}
-	if err := os.MkdirAll(r.Work, 0o755); err != nil {
+	if err := os.MkdirAll(r.Work, 0o700); err != nil {
 		return "", 0, err
 	}
 	if c.Load != nil {

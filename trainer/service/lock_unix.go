@@ -9,7 +9,7 @@ import (
 
 // Lock locks a file for this process until it ends or calls release; held says that another one has it.
 func Lock(path string) (release func(), held bool, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, false, err
 	}

@@ -63,7 +63,7 @@ func (b *block) seal(dir string) error {
 	data := b.appendTo(make([]byte, 0, len(b.rows)+1024))
 	b.hash, b.size = sha256.Sum256(data), int64(len(data))
 	path := filepath.Join(dir, hex.EncodeToString(b.hash[:]))
-	if err := os.WriteFile(path, data, 0o644); err != nil {
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return err
 	}
 	b.path = path

@@ -197,7 +197,7 @@ func (s *segment) load(data []byte) error {
 func (s *segment) seal(dir string) error {
 	s.hash, s.size = sha256.Sum256(s.data), int64(len(s.data))
 	s.path = filepath.Join(dir, s.name())
-	if err := os.WriteFile(s.path, s.data, 0o644); err != nil {
+	if err := os.WriteFile(s.path, s.data, 0o600); err != nil {
 		return err
 	}
 	s.data, s.known = nil, nil
