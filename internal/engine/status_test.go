@@ -69,7 +69,9 @@ func TestProcessStatus(t *testing.T) {
 // TestFailingTaskIsNamed: a process with a task that fails is neither ready nor drained, and says which task, at which
 // record and why, until the task goes elsewhere.
 func TestFailingTaskIsNamed(t *testing.T) {
-	rt := New(config.Default(), slog.New(slog.DiscardHandler))
+	cfg := config.Default()
+	cfg.Checkpoints.Dir = t.TempDir()
+	rt := New(cfg, slog.New(slog.DiscardHandler))
 	rt.add("shard-0", fakeTask{&pipeline.TaskStatus{Task: "shard", CaughtUp: true,
 		Active: time.Now().Add(-time.Minute)}})
 	ctx, cancel := context.WithCancel(t.Context())
