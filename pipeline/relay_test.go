@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,5 +197,38 @@ func TestRelayPassesOver(t *testing.T) {
 	}
 	if got, want := strings.Join(g.told, ", "), "taking 0, taken, taking 2, taken, saved 3, saved 3"; got != want {
 		t.Errorf("the guard was told %q, want %q", got, want)
+	}
+}
+
+// refusingSink refuses every message for good.
+type refusingSink struct{ writes int }
+
+func (s *refusingSink) Write(_ context.Context, ms []Message) error {
+	s.writes++
+	by := map[Refusal]int64{}
+	for _, m := range ms {
+		by[Refusal{cmp.Or(m.Stream, StreamLogits), "too_large"}]++
+	}
+	return &RefusedError{By: by, Err: errSink}
+}
+func (s *refusingSink) Close() error { return nil }
+
+// TestRefusedOutputsStopNobody: what is refused for good is counted, and the relay goes on to its end.
+func TestRefusedOutputsStopNobody(t *testing.T) {
+	src, sink := &relaySource{groups: [][]string{{"a", "b"}, {"c"}}}, &refusingSink{}
+	y := newRelay(src, sink)
+	if err := y.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := y.Counts.All()["outputs_refused:logits"]; n < 6 || src.committed[len(src.committed)-1] != 3 {
+		t.Errorf("%d refused outputs, committed %v; want 6 at least, and 3", n, src.committed)
+	}
+	counts := NewCounts()
+	write := func(ms ...Message) error { return lossySink{sink, counts}.Write(context.Background(), ms) }
+	if err := write(Message{Stream: StreamDeadLetter}, Message{Stream: StreamPanes}); err != nil {
+		t.Error(err)
+	}
+	if n := counts.All(); n["dead_letters_refused:too_large"] != 1 || n["outputs_refused:panes"] != 1 {
+		t.Errorf("counts %v", n)
 	}
 }

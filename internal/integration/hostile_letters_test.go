@@ -306,6 +306,14 @@ func sendMillionRows(t *testing.T, s settings) int64 {
 
 func sendInflated(t *testing.T, s settings) int64 {
 	value := encodeOdd(t, "inflated", 160_000, 10, nil)
+	t.Logf("%d bytes before compression", len(value))
+	s.sendLarge(t, "logits", value)
+	return 1
+}
+
+// sendLarge sends a message that fits when it is compressed.
+func (s settings) sendLarge(t *testing.T, topic string, value []byte) {
+	t.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(64<<20),
 		kgo.BrokerMaxWriteBytes(100<<20))
@@ -313,14 +321,12 @@ func sendInflated(t *testing.T, s settings) int64 {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	t.Logf("%d bytes before compression", len(value))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err = c.ProduceSync(ctx, &kgo.Record{Topic: s.topic("logits"), Value: value, Timestamp: start}).FirstErr()
+	err = c.ProduceSync(ctx, &kgo.Record{Topic: s.topic(topic), Value: value, Timestamp: start}).FirstErr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return 1
 }
 
 func sendHeaders(t *testing.T, s settings) int64 {

@@ -168,3 +168,26 @@ func TestRepartitionNeverOverflows(t *testing.T) {
 		t.Errorf("got %+v", ms)
 	}
 }
+
+// TestPartsHaveFewHeaders: each part has a copy of the headers, so that they are bounded.
+func TestPartsHaveFewHeaders(t *testing.T) {
+	const n = 64
+	c := arrowio.Columns{Model: "m", Version: "2", K: 2}
+	for i := range n {
+		c.IDs, c.Logits = append(c.IDs, fmt.Sprint("id-", i)), append(c.Logits, float32(i), 1)
+	}
+	value, err := arrowio.EncodePredictions(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := pipeline.Record{Topic: "z-unkeyed", Partition: 1, Offset: 5, Value: value}
+	for i := range 100 {
+		r.Headers = append(r.Headers, pipeline.Header{Key: fmt.Sprint("h", i), Value: make([]byte, 40<<10)})
+	}
+	p, _ := newConverter(pipeline.Logits, 16, 0)
+	for _, m := range p.Take(r) {
+		if size := m.Size() - len(m.Value); size > 16<<10 {
+			t.Errorf("a part has %d bytes of headers", size)
+		}
+	}
+}
