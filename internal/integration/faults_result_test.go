@@ -54,7 +54,7 @@ func (d *deployment) view() view {
 			continue
 		}
 		// A process without tasks has nothing to drain.
-		v.drained = v.drained && (st.Drained || len(st.Tasks) == 0)
+		v.drained = v.drained && (st.Drained || len(st.Tasks) == 0) && len(st.Failing) == 0
 		for _, t := range st.Tasks {
 			if t.Task != "shard" {
 				v.tasks[t.Partition]++
@@ -99,6 +99,9 @@ type workerStatus struct {
 		Partition int              `json:"partition"`
 		Counts    map[string]int64 `json:"counts"`
 	} `json:"tasks"`
+	Failing []struct {
+		Cause string `json:"cause"`
+	} `json:"failing"`
 }
 
 func (w *worker) status() (st workerStatus, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,6 +98,7 @@ type state struct {
 	progress bool     // since the last failure
 	pause    time.Duration
 	logged   time.Time
+	fault    string // the one that was logged, see faultOf
 	unlogged int
 	trouble  Trouble // as of the last guard that had no file
 }
@@ -181,14 +183,24 @@ func (t *Tasks) failed(id ID, err error) time.Duration {
 	return s.pause
 }
 
-// log writes a failure to the log: the first of a task, and then one a minute with the count of those in between.
+// faultOf is what the errors of one fault have in common: their text but for the numbers in it.
+func faultOf(err error) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, err.Error())
+}
+
+// log writes a failure to the log: the first of a fault, and then one a minute with the count of those in between.
 func (t *Tasks) log(s *state, f *Failure, err error) {
-	now := time.Now()
-	if now.Sub(s.logged) < logEvery {
+	now, fault := time.Now(), faultOf(err)
+	if fault == s.fault && now.Sub(s.logged) < logEvery {
 		s.unlogged++
 		return
 	}
-	s.logged = now
+	s.logged, s.fault = now, fault
 	log := t.cfg.Log.With("task", f.Task, "partition", f.ID.Partition, "failures", f.Times, "next_try", f.Next)
 	if s.unlogged > 0 {
 		log = log.With("not_logged", s.unlogged)

@@ -166,7 +166,7 @@ func TestPauses(t *testing.T) {
 			if before > 0 && before < 8 && (len(f) != 1 || f[0].Times != before) {
 				t.Errorf("after %d failures: %v", before, f)
 			}
-			return errors.New("disk full")
+			return fmt.Errorf("save checkpoint %d: disk full", len(pauses))
 		})
 		if want := "[0s 1s 2s 4s 8s 16s 32s 1m0s 1m0s 1s 2s 1m0s]"; fmt.Sprint(pauses) != want || err != nil {
 			t.Errorf("pauses %v, %v, want %s", pauses, err, want)
