@@ -13,9 +13,11 @@ const maxIncrement = 512 << 10
 // checkpoint; only when that is durable are they written. So what the model tasks have seen is never decided
 // anew after a crash, although the interleaving of the two inputs, and with it which rows came late, may differ.
 //
-// Invariant: messages of one panes partition carry consecutive Seq, from 1.
+// Invariant: messages of one epoch and panes partition carry consecutive Seq, from 1.
 type Outbox struct {
 	shard, of int
+	life      *Life
+	next      []int64 // the shard's own: the first offset not yet taken, by input
 	length    int64
 	seq       []uint64
 	idle      bool // what the last punctuation said
@@ -24,7 +26,7 @@ type Outbox struct {
 
 // NewOutbox returns the empty outbox of one shard for a panes topic of so many partitions.
 func NewOutbox(shard, of int, paneLength int64, partitions int) *Outbox {
-	return &Outbox{shard: shard, of: of, length: paneLength, seq: make([]uint64, partitions)}
+	return &Outbox{shard: shard, of: of, life: &Life{}, length: paneLength, seq: make([]uint64, partitions)}
 }
 
 // Increment adds the cells of one label pane of one model, split into messages of a bounded size.
@@ -45,14 +47,15 @@ func (o *Outbox) Increment(model string, labelPane int64, late bool, cells []Cel
 // nothing more to read.
 func (o *Outbox) Punctuate(closed int64, idle bool) {
 	o.idle = idle
+	loss := o.life.tell()
 	for p := range o.seq {
-		o.put(p, nil, &PaneMessage{Punctuation: true, Closed: closed, Idle: idle})
+		o.put(p, nil, &PaneMessage{Punctuation: true, Closed: closed, Idle: idle, Next: o.next, Loss: loss})
 	}
 }
 
 func (o *Outbox) put(p int, key []byte, m *PaneMessage) {
 	o.seq[p]++
-	m.Shard, m.Of, m.Seq, m.Length = o.shard, o.of, o.seq[p], o.length
+	m.Shard, m.Of, m.Epoch, m.Seq, m.Length = o.shard, o.of, o.life.Epoch, o.seq[p], o.length
 	o.pending = append(o.pending, Message{Stream: StreamPanes, Partition: int32(p), Key: key,
 		Value: AppendPane(nil, m)})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // ErrPane means that bytes on the panes topic are not a pane message of a known version.
@@ -17,17 +18,21 @@ const (
 	kindPane  = 1
 	kindOrder = 2
 	// Limits of what a pane message may claim; a Kafka message is far below them.
-	maxPaneName  = 1 << 12
-	maxPaneCells = 1 << 20
-	maxPaneBytes = 1 << 28
-	maxShards    = 1 << 16 // Kafka's practical bound on partitions is far below
+	maxPaneName   = 1 << 12
+	maxPaneCells  = 1 << 20
+	maxPaneBytes  = 1 << 28
+	maxPaneInputs = 16
+	flagLoss      = 8
+	maxShards     = 1 << 16 // Kafka's practical bound on partitions is far below
 )
 
 // PaneMessage is what shards send to model tasks: an increment (some cells of one label pane of one model) or a
 // punctuation (the shard has closed every label pane before Closed). docs/format.md draws the bytes.
 type PaneMessage struct {
 	Shard, Of int
-	// Seq counts the messages of this shard on this panes partition from 1: a repeat is recognised by it.
+	// Epoch names the state that the message comes of; a shard that begins with an empty state draws another.
+	Epoch uint64
+	// Seq counts the messages of this shard and epoch on this panes partition from 1: a repeat is recognised by it.
 	Seq uint64
 	// Length is the pane length in nanoseconds.
 	Length int64
@@ -36,6 +41,10 @@ type PaneMessage struct {
 	Punctuation bool
 	Closed      int64
 	Idle        bool
+	// Next is, of a punctuation, the first offset by input of which nothing is in this message or an earlier one.
+	Next []int64
+	// Loss is, of the first punctuation of an epoch that a person began, what the state before it took along.
+	Loss *record.Loss
 	// Increment: the label pane, and whether its rows came after the pane had been emitted.
 	Model     string
 	LabelPane int64
@@ -66,13 +75,17 @@ func AppendPane(dst []byte, m *PaneMessage) []byte {
 	if m.Idle {
 		flags |= 4
 	}
+	if m.Loss != nil {
+		flags |= flagLoss
+	}
 	dst = append(dst, flags)
 	dst = binenc.AppendUvarint(dst, uint64(m.Shard))
 	dst = binenc.AppendUvarint(dst, uint64(m.Of))
+	dst = binenc.AppendFixed64(dst, m.Epoch)
 	dst = binenc.AppendUvarint(dst, m.Seq)
 	dst = binenc.AppendUvarint(dst, uint64(m.Length))
 	if m.Punctuation {
-		return binenc.AppendVarint(dst, m.Closed)
+		return appendPunctuation(dst, m)
 	}
 	dst = binenc.AppendString(dst, m.Model)
 	dst = binenc.AppendVarint(dst, m.LabelPane)
@@ -86,6 +99,31 @@ func AppendPane(dst []byte, m *PaneMessage) []byte {
 		dst = binenc.AppendBytes(dst, c.Set)
 	}
 	return dst
+}
+
+func appendPunctuation(dst []byte, m *PaneMessage) []byte {
+	dst = binenc.AppendVarint(dst, m.Closed)
+	dst = binenc.AppendUvarint(dst, uint64(len(m.Next)))
+	for _, next := range m.Next {
+		dst = binenc.AppendVarint(dst, next)
+	}
+	if m.Loss != nil {
+		dst = appendLoss(dst, m.Loss)
+	}
+	return dst
+}
+
+func decodePunctuation(r *binenc.Reader, m *PaneMessage, loss bool) error {
+	m.Closed = r.Varint()
+	for range r.Count(1, maxPaneInputs) {
+		m.Next = append(m.Next, r.Varint())
+	}
+	if !loss {
+		return nil
+	}
+	var err error
+	m.Loss, err = readLoss(r)
+	return err
 }
 
 // paneSize is at least about the length of m encoded: numbers are taken as long as they usually are.
@@ -109,10 +147,13 @@ func DecodePane(b []byte) (*PaneMessage, error) {
 	m := &PaneMessage{Punctuation: b[5]&1 != 0, Late: b[5]&2 != 0, Idle: b[5]&4 != 0}
 	r := binenc.NewReader(b[6:])
 	m.Shard, m.Of = int(r.Uvarint()), int(r.Uvarint())
+	m.Epoch = r.Fixed64()
 	m.Seq = r.Uvarint()
 	m.Length = int64(r.Uvarint())
 	if m.Punctuation {
-		m.Closed = r.Varint()
+		if err := decodePunctuation(&r, m, b[5]&flagLoss != 0); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrPane, err)
+		}
 	} else {
 		m.Model = r.String(maxPaneName)
 		m.LabelPane = r.Varint()

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // Task is what the run loop drives: a shard or a model task.
@@ -41,6 +43,9 @@ type Registered struct {
 	Report func(caughtUp, active bool) (show func())
 	Waiter Waiter
 	Order  Ordered
+	// Begin is called where there is no checkpoint at all, before anything is read: an error keeps the task from
+	// beginning with an empty state.
+	Begin func(ctx context.Context) error
 	// Durable tells that a checkpoint with everything before the last Written is durable. It is called beside the task.
 	Durable func()
 	// Closing tells that nobody reads the task's inputs from here on; a last checkpoint follows.
@@ -151,6 +156,10 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 	}
 	if len(stored) > 0 {
 		from.newest = stored[0].Number
+	} else if t.Begin != nil {
+		if err := t.Begin(ctx); err != nil {
+			return fail(fmt.Errorf("%s: %w", t.Name(), err))
+		}
 	}
 	var errs []error
 	for i, st := range stored {
@@ -173,7 +182,7 @@ func (rn Runner) restore(ctx context.Context, build Build) (t Registered, from r
 		}
 	}
 	if len(errs) > 0 {
-		return fail(fmt.Errorf("%s: %w (move them away to start from nothing): %w", t.Name(), ErrUnusable,
+		return fail(fmt.Errorf("%s: %w (plumbline state reset lets the task begin anew): %w", t.Name(), ErrUnusable,
 			errors.Join(errs...)))
 	}
 	return t, from, nil
@@ -249,7 +258,10 @@ func (s *Shard) Report(caughtUp, active bool) (show func()) {
 	for i, o := range s.next {
 		st.Next[Input(i).String()] = o
 	}
-	st.PanesWritten = slices.Clone(s.Outbox.seq)
+	st.PanesWritten, st.Epoch = slices.Clone(s.Outbox.seq), s.Life().Epoch
+	if l := s.Life().Loss; l != nil {
+		st.Losses = []*record.Loss{l}
+	}
 	if st.WM != NoTime {
 		st.Watermark = Format(st.WM)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/arrowio"
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 // WatermarkHeader marks a control record: an empty value, and in this header decimal Unix nanoseconds t, which
@@ -64,6 +65,11 @@ type TaskStatus struct {
 	// shard.
 	PanesWritten []uint64 `json:"-"`
 	PanesTaken   []uint64 `json:"-"`
+	// Epoch is of a shard, that of its state; Epochs of a model task, by shard, that of the last message.
+	Epoch  uint64   `json:"-"`
+	Epochs []uint64 `json:"-"`
+	// Losses are what the task's state says is missing, for good.
+	Losses []*record.Loss `json:"losses,omitempty"`
 }
 
 // NewShard returns a shard at the start of its inputs.
@@ -72,6 +78,7 @@ func NewShard(spec ShardSpec) *Shard {
 	for i := range s.next {
 		s.next[i] = -1
 	}
+	s.Outbox.next = s.next
 	return s
 }
 
@@ -234,6 +241,9 @@ func (s *Shard) advance(ctx context.Context) error {
 		}
 	}
 	s.woke = s.woke || s.Outbox.idle && !idle
+	if closed != math.MinInt64 {
+		s.Outbox.life.reached(wm, s.Watermark.Lateness)
+	}
 	s.Outbox.Punctuate(closed, idle)
 	return nil
 }
@@ -293,6 +303,7 @@ func (s *Shard) Sections() []Section {
 		{Name: "watermark", Version: 1, State: s.Watermark},
 		s.Counts.Section(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
+		s.Life().Section(),
 	}
 	for i := range s.Stages {
 		if section, ok := s.Stages[i].section(); ok {

@@ -76,11 +76,14 @@ type ModelTask struct {
 	waiting   map[string]bool // models at a pane for which a fit is due that has not ended
 	backlog   int             // bytes of pane messages taken for waiting models
 	status    atomic.Pointer[pipeline.TaskStatus]
+	losses    losses
 }
 
-// progress is what a shard has reported: the number of its last message, the first label pane that it has not closed,
-// and whether it is idle.
+// progress is what a shard has reported: the epoch and number of its last message, the first label pane that it has not
+// closed, and whether it is idle. past are the epochs before, of which nothing counts any more.
 type progress struct {
+	epoch  uint64
+	past   []uint64
 	seq    uint64
 	closed int64
 	idle   bool
@@ -125,6 +128,7 @@ func NewModelTask(cfg ModelConfig, partition int, counts *pipeline.Counts, log *
 		Log:           log,
 		Emit:          t.emit,
 		Whole:         t.whole,
+		Lost:          t.losses.touching,
 	}
 	t.heads = finetune.New(t.env, cfg.Trigger, cfg.Heads)
 	t.refits = refit.New(t.env, cfg.Refit, refit.Deps{Pool: cfg.Fits, MaxBytes: cfg.MaxBytes, Build: cfg.Build})
@@ -210,6 +214,9 @@ func (t *ModelTask) take(value []byte) error {
 		return err
 	}
 	p := &t.shards[m.Shard]
+	if !t.lives(p, m) {
+		return nil
+	}
 	if m.Seq <= p.seq {
 		t.counts.Add(CountRepeats, 1)
 		return nil
@@ -222,6 +229,11 @@ func (t *ModelTask) take(value []byte) error {
 	}
 	p.seq, p.idle = m.Seq, m.Punctuation && m.Idle
 	t.counts.Add(CountPanes, 1)
+	if m.Loss != nil {
+		if err := t.lost(m.Loss); err != nil {
+			return err
+		}
+	}
 	if m.Punctuation {
 		p.closed = max(p.closed, m.Closed)
 		t.reached = t.barrier()
@@ -271,6 +283,9 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		md = t.newModel(m.Model)
 		md.next = m.LabelPane
 		t.models[m.Model] = md
+		if err := t.tellLoss(t.losses.own(), m.Model); err != nil {
+			return err
+		}
 	}
 	pane := m.LabelPane
 	late := m.Late || pane < t.barrier()

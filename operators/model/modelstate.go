@@ -21,7 +21,7 @@ func (s taskState) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendVarint(dst, t.next)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.shards)))
 	for _, p := range t.shards {
-		dst = append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
+		dst = p.append(dst)
 	}
 	dst = binenc.AppendVarint(dst, t.reached)
 	dst = binenc.AppendUvarint(dst, uint64(len(t.models)))
@@ -39,8 +39,8 @@ func (s taskState) RestoreState(src []byte) error {
 	t := s.t
 	r := binenc.NewReader(src)
 	t.next = r.Varint()
-	for range r.Count(3, 1<<20) {
-		t.shards = append(t.shards, progress{r.Uvarint(), r.Varint(), r.Byte() == 1})
+	for range r.Count(12, 1<<20) {
+		t.shards = append(t.shards, readProgress(&r))
 	}
 	t.reached = r.Varint()
 	d := acc.NewDecoder()

@@ -17,9 +17,10 @@ import (
 func (t *ModelTask) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.Section(),
-		{Name: "model", Version: 1, State: taskState{t}},
+		{Name: "model", Version: 2, State: taskState{t}},
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
+		{Name: "losses", Version: 1, State: &t.losses},
 	}
 }
 
@@ -89,6 +90,10 @@ func (t *ModelTask) Report(caughtUp, active bool) (show func()) {
 	}
 	for i := range t.shards {
 		st.PanesTaken = append(st.PanesTaken, t.shards[i].seq)
+		st.Epochs = append(st.Epochs, t.shards[i].epoch)
+	}
+	for i := range t.losses.all {
+		st.Losses = append(st.Losses, &t.losses.all[i])
 	}
 	if b := t.barrier(); len(t.shards) > 0 && b != minPane {
 		st.WM = b * t.cfg.Pane

@@ -10,10 +10,10 @@ import (
 // only, and "no change" has none: this topic is what a history can be rebuilt from. A repeat has the same bytes.
 type Decision struct {
 	Schema  int    `json:"schema"` // 1
-	Kind    string `json:"kind"`   // calibrator | alert | request | head | verdict | order
+	Kind    string `json:"kind"`   // calibrator | alert | request | head | verdict | order | loss
 	Model   string `json:"model"`
 	Version string `json:"version"`
-	// Record is the Calibrator, Alert, Finetune, Head, Verdict or Order.
+	// Record is the Calibrator, Alert, Finetune, Head, Verdict, Order or Loss.
 	Record json.RawMessage `json:"record"`
 }
 
@@ -25,6 +25,7 @@ const (
 	DecisionHead       = "head"       // Head
 	DecisionVerdict    = "verdict"    // Verdict
 	DecisionOrder      = "order"      // Order: of a person, about a head
+	DecisionLoss       = "loss"       // Loss: of a task's state
 )
 
 // Decided is a record of which the decisions topic gets a copy.

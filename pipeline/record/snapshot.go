@@ -68,8 +68,10 @@ type Snapshot struct {
 	Predictions int64    `json:"predictions"` // predictions seen in the window, labelled or not
 	Labelled    int64    `json:"labelled"`
 	Coverage    *float64 `json:"coverage"` // labelled / predictions; null where predictions are not windowed
-	Lag         Lag      `json:"label_lag"`
-	Late        int64    `json:"late"` // rows that came after their label pane was emitted
+	// Lost is there where the window may miss rows that a task's lost state had.
+	Lost *Lost `json:"lost,omitempty"`
+	Lag  Lag   `json:"label_lag"`
+	Late int64 `json:"late"` // rows that came after their label pane was emitted
 	// Confidence is the mean confidence of all predictions, labelled or not.
 	Confidence *float64 `json:"mean_confidence_predictions"`
 	Raw        Metrics  `json:"raw"`

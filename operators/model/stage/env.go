@@ -26,6 +26,8 @@ type Env struct {
 	Log    *slog.Logger
 	// Emit publishes an output of a key and chains it into the ledger of the key. A nil key has no ledger.
 	Emit func(k *Key, m pipeline.Message)
+	// Lost returns which losses of rows an interval of event time touches; nil = none.
+	Lost func(start, end int64) *record.Lost
 	// Whole returns the key of all rows of a version, and creates it if needed.
 	Whole func(v *Version) *Key
 }

@@ -62,6 +62,7 @@ func (t *Stage) snapshot(k *stage.Key, w *window, view view, in *stage.Pane) (*r
 		s.Coverage = stage.Number(float64(s.Labelled) / float64(n))
 	}
 	s.Lag = lagOf(raw)
+	s.Lost = t.env.Lost(view.start, view.end)
 	if s.Raw, err = t.metrics(k, "raw", raw, in.Index); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,162 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Counts of states that began anew.
+const (
+	CountEpochs = "pane_epochs" // a shard went on with another state than the one known
+	CountStale  = "pane_stale"  // messages of a state that another one has taken the place of
+)
+
+// maxLosses bounds what is remembered, of losses and of the epochs of a shard: both come by a person's hand.
+const maxLosses = 64
+
+// losses are the losses of states that the task's statistics may miss rows of.
+type losses struct {
+	all []record.Loss
+	// midway: the task began with an empty state in the middle of the panes topic, so the first message of a shard is
+	// not the shard's first.
+	midway bool
+}
+
+// BeginAt makes an empty task one that begins at an offset of the panes topic, after its state was lost.
+func (t *ModelTask) BeginAt(next int64, l *record.Loss) {
+	t.next = next
+	t.losses = losses{all: []record.Loss{*l}, midway: next >= 0}
+}
+
+// lives reports whether a message is of the state that the shard goes on with. The log has one order, so a message of
+// an unknown epoch begins one, and those of the epochs before come of a process that does not know it yet.
+func (t *ModelTask) lives(p *progress, m *pipeline.PaneMessage) bool {
+	switch {
+	case p.seq == 0:
+		p.epoch = m.Epoch
+		if t.losses.midway {
+			p.seq = m.Seq - 1
+		}
+		return true
+	case m.Epoch == p.epoch:
+		return true
+	case slices.Contains(p.past, m.Epoch):
+		t.counts.Add(CountStale, 1)
+		return false
+	}
+	t.counts.Add(CountEpochs, 1)
+	t.log.Warn("a shard goes on with a new state: its messages are counted from 1 again", "shard", m.Shard,
+		"messages_before", p.seq)
+	p.past = append(p.past[max(0, len(p.past)+1-maxLosses):], p.epoch)
+	p.epoch, p.seq = m.Epoch, 0
+	return true
+}
+
+// lost takes note of a shard's loss, which every model may miss rows of.
+func (t *ModelTask) lost(l *record.Loss) error {
+	t.log.Warn("rows were lost with the state of a task", "task", l.Task, "since", l.Since, "until", l.Until, "by",
+		l.By, "why", l.Why)
+	t.losses.all = append(t.losses.all[max(0, len(t.losses.all)+1-maxLosses):], *l)
+	names := make([]string, 0, len(t.models))
+	for name := range t.models {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := t.tellLoss(l, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellLoss writes a loss into the history of a model.
+func (t *ModelTask) tellLoss(l *record.Loss, model string) error {
+	if l == nil {
+		return nil
+	}
+	of := *l
+	of.Model = model
+	m, err := pipeline.NewMessage(pipeline.StreamDecisions, model, l.Until.UnixNano(), &of)
+	if err != nil {
+		return err
+	}
+	t.emit(nil, m)
+	return nil
+}
+
+// own is the loss of the task's own state: models are told when they come again. nil = it was never lost.
+func (s *losses) own() *record.Loss {
+	if i := slices.IndexFunc(s.all, isModels); i >= 0 {
+		return &s.all[i]
+	}
+	return nil
+}
+
+func isModels(l record.Loss) bool { return len(l.Task) > 6 && l.Task[:6] == "models" }
+
+// touching is what an interval of event time may miss.
+func (s *losses) touching(start, end int64) *record.Lost {
+	var out *record.Lost
+	for i := range s.all {
+		l := &s.all[i]
+		if !l.Since.IsZero() && end <= l.Since.UnixNano() || !l.Until.IsZero() && start >= l.Until.UnixNano() {
+			continue
+		}
+		if out == nil {
+			out = &record.Lost{Since: l.Since, Until: l.Until}
+		}
+		if out.Since.After(l.Since) {
+			out.Since = l.Since
+		}
+		if l.Until.After(out.Until) {
+			out.Until = l.Until
+		}
+		if !slices.Contains(out.Tasks, l.Task) {
+			out.Tasks = append(out.Tasks, l.Task)
+		}
+	}
+	return out
+}
+
+// AppendState implements pipeline.State.
+func (s *losses) AppendState(dst []byte) ([]byte, error) {
+	b, err := json.Marshal(s.all)
+	if err != nil {
+		return nil, err
+	}
+	return binenc.AppendBytes(append(dst, binenc.Flags(s.midway)), b), nil
+}
+
+// RestoreState implements pipeline.State.
+func (s *losses) RestoreState(src []byte) error {
+	r := binenc.NewReader(src)
+	s.midway = r.Byte() == 1
+	b := r.Bytes(binenc.MaxItems)
+	if err := r.Close(); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, &s.all)
+}
+
+func (p *progress) append(dst []byte) []byte {
+	dst = binenc.AppendFixed64(dst, p.epoch)
+	dst = binenc.AppendUvarint(dst, uint64(len(p.past)))
+	for _, e := range p.past {
+		dst = binenc.AppendFixed64(dst, e)
+	}
+	return append(binenc.AppendVarint(binenc.AppendUvarint(dst, p.seq), p.closed), binenc.Flags(p.idle))
+}
+
+func readProgress(r *binenc.Reader) (p progress) {
+	p.epoch = r.Fixed64()
+	for range r.Count(8, maxLosses) {
+		p.past = append(p.past, r.Fixed64())
+	}
+	p.seq, p.closed, p.idle = r.Uvarint(), r.Varint(), r.Byte() == 1
+	return p
+}
