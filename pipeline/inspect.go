@@ -13,7 +13,7 @@ type CheckpointInfo struct {
 	Bytes    int           `json:"bytes"`
 	Sections []SectionInfo `json:"sections"`
 	Files    []FileInfo    `json:"files,omitempty"` // that it refers to
-	// Of a shard: the first offset not yet read by input (-1 = the log's start), the watermark, and the pane messages
+	// The first offset not yet read by input (-1 = the log's start), and of a shard the watermark and the pane messages
 	// that are written again after a restart.
 	Offsets   map[string]int64 `json:"offsets,omitempty"`
 	Watermark string           `json:"watermark,omitempty"`
@@ -104,6 +104,10 @@ func (info *CheckpointInfo) section(name string, body []byte) error {
 			return err
 		}
 		info.Counts = c.All()
+	case "model":
+		r := binenc.NewReader(body)
+		info.Offsets = map[string]int64{Panes.String(): r.Varint()}
+		return r.Err()
 	case "outbox":
 		return info.outbox(body)
 	}

@@ -299,7 +299,7 @@ func (s *Shard) Written() {
 // Sections are the parts of the checkpoint.
 func (s *Shard) Sections() []Section {
 	out := []Section{
-		{Name: "offsets", Version: 1, State: (*offsets)(&s.next)},
+		offsetsSection((*offsets)(&s.next)),
 		{Name: "watermark", Version: 1, State: s.Watermark},
 		s.Counts.Section(),
 		{Name: "outbox", Version: 1, State: s.Outbox},
@@ -315,6 +315,8 @@ func (s *Shard) Sections() []Section {
 
 // offsets is the state of the inputs' positions.
 type offsets []int64
+
+func offsetsSection(o *offsets) Section { return Section{Name: "offsets", Version: 1, State: o} }
 
 func (o *offsets) AppendState(dst []byte) ([]byte, error) {
 	dst = binenc.AppendUvarint(dst, uint64(len(*o)))

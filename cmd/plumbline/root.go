@@ -28,6 +28,7 @@ var subcommands = []func() *cobra.Command{
 	newHeadsCommand,
 	newConvertCommand,
 	newTopicsCommand,
+	newStateCommand,
 	newPauseCommand,
 	newResumeCommand,
 	newCalibratorsCommand,

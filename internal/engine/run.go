@@ -227,14 +227,15 @@ func (r *KafkaRun) runShards(ctx context.Context) error {
 func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open pipeline.Open) error {
 	name := taskName("shard", p)
 	defer r.remove(name)
-	return lasting(pipeline.Run(ctx, r.runner("shards", guard), func() (pipeline.Registered, error) {
+	err := pipeline.Run(ctx, r.runner("shards", guard), func() (pipeline.Registered, error) {
 		s, err := r.NewShard(p, r.shards, r.panes)
 		if err != nil {
 			return pipeline.Registered{}, err
 		}
 		r.add(name, s)
-		return s.Registered(), nil
-	}, open))
+		return r.shardTask(s), nil
+	}, open)
+	return lasting(gone("shards", p, err))
 }
 
 func (r *KafkaRun) runModels(ctx context.Context) error {
@@ -259,15 +260,18 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 	name := taskName("model", p)
 	defer r.remove(name)
 	var task *model.ModelTask
-	return lasting(pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
+	err := pipeline.Run(ctx, r.runner("models", guard), func() (pipeline.Registered, error) {
 		counts := pipeline.NewCounts()
 		task = r.NewModelTask(p, counts)
 		r.add(name, task)
-		return pipeline.Registered{Task: task, Report: task.Report, Waiter: task, Skip: task.Skip, Counts: counts}, nil
+		out := r.modelTask(task, p)
+		out.Counts = counts
+		return out, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {
 		r.recall(task.Remembered())
 		return open(next)
-	}))
+	})
+	return lasting(gone("models", p, err))
 }
 
 // recall shows what a restored task remembers. Snapshots are many, and the history has them in their order whenever

@@ -162,7 +162,8 @@ func heard(tasks []*pipeline.TaskStatus) bool {
 				continue
 			}
 			wrote := s.PanesWritten[m.Partition]
-			if wrote > 0 && (s.Partition >= len(m.PanesTaken) || m.PanesTaken[s.Partition] < wrote) {
+			if wrote > 0 && (s.Partition >= len(m.PanesTaken) || s.Partition < len(m.Epochs) && m.Epochs[s.Partition] != s.Epoch ||
+				m.PanesTaken[s.Partition] < wrote) {
 				return false
 			}
 		}

@@ -7,25 +7,33 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/internal/binenc"
+	"github.com/plumbline/plumbline/internal/engine/reset"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
 	"github.com/plumbline/plumbline/pipeline"
 	"github.com/plumbline/plumbline/pipeline/kafkaio"
 )
 
 // topology is what the place of everything in a deployment depends on: ids by the partitions of logits and labels,
 // models by those of panes. Where it changes, what is looked for is elsewhere, and nothing would tell.
-type topology [3]topicShape
+type topology [5]topicShape
 
-// topicShape is a topic by its key in the configuration; no name: it is not used.
+// topicShape is a topic by its key in the configuration; no name: it is not used. partitions are 0 where their number
+// may change.
 type topicShape struct {
 	key, name  string
 	partitions int
+	id         kafkaio.TopicID
 }
 
 // askTopology asks the brokers.
 func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels},
-		{key: "panes", name: r.Config.Topics.Panes}}
-	for i := range t {
+		{key: "panes", name: r.Config.Topics.Panes}, {key: "logits_unkeyed", name: r.Config.Topics.LogitsUnkeyed},
+		{key: "labels_unkeyed", name: r.Config.Topics.LabelsUnkeyed}}
+	if err := r.askIDs(ctx, &t); err != nil {
+		return t, kafkaclient.Explain(ctx, r.Config.Kafka, err)
+	}
+	for i := range t[:fixedTopics] {
 		if t[i].name == "" {
 			continue
 		}
@@ -42,9 +50,47 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	return t, nil
 }
 
+// fixedTopics are the first topics of a topology, whose numbers of partitions are fixed.
+const fixedTopics = 3
+
+// askIDs asks for the topics' ids.
+func (r *KafkaRun) askIDs(ctx context.Context, t *topology) error {
+	var names []string
+	var at []int
+	for i := range t {
+		if t[i].name != "" {
+			names, at = append(names, t[i].name), append(at, i)
+		}
+	}
+	ids, err := kafkaio.TopicIDs(ctx, r.Client, names...)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		t[at[i]].id = id
+	}
+	return nil
+}
+
+// remade are the topics that were deleted and made again since the state was begun. A broker before 2.8 cannot tell.
+func remade(was, now topology) map[string]bool {
+	out := map[string]bool{}
+	for i := range was {
+		a, b := was[i], now[i]
+		if a.name == b.name && a.id != b.id && a.id != (kafkaio.TopicID{}) && b.id != (kafkaio.TopicID{}) {
+			out[a.name] = true
+		}
+	}
+	return out
+}
+
 // sameTopology compares what a deployment's state is of with what is there now.
 func sameTopology(group string, was, now topology) error {
-	for i := range was {
+	for topic := range remade(was, now) {
+		return fmt.Errorf("topic %s was deleted and made again: what the state of group %s has read of it is not what is "+
+			"there now. %s", topic, group, reset.Command("all"))
+	}
+	for i := range was[:fixedTopics] {
 		a, b := was[i], now[i]
 		if a.name != b.name {
 			return fmt.Errorf("topics.%s is %q, the state of group %s is of %q: set it back, "+
@@ -67,30 +113,50 @@ var moved = map[string]string{
 	"panes":  "models have moved to other partitions, away from their windows",
 }
 
+func (r *KafkaRun) topologyKey() string { return r.Config.Group + "/topology" }
+
 // checkTopology compares the topics with those that the group's checkpoints are of, which it notes at the first start.
 func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
-	key := r.Config.Group + "/topology"
 	for {
-		stored, err := r.store.Load(ctx, key)
+		stored, err := r.store.Load(ctx, r.topologyKey())
 		if err != nil {
-			return fmt.Errorf("read %s: %w", key, err)
+			return fmt.Errorf("read %s: %w", r.topologyKey(), err)
 		}
 		if was, ok := r.storedTopology(stored); ok {
-			return sameTopology(r.Config.Group, was, now)
+			now = now.known(was)
+			if err := sameTopology(r.Config.Group, was, now); err != nil || was == now.shaped(was) {
+				return err
+			}
 		}
-		c, err := pipeline.EncodeCheckpoint(now.sections())
-		if err != nil {
-			return err
-		}
-		// One that is damaged is written again from what is there: it can only be missed as the first one is.
-		number := uint64(1)
-		if len(stored) > 0 {
-			number = stored[0].Number + 1
-		}
-		if err := r.store.Save(ctx, key, number, c); err == nil || !errors.Is(err, pipeline.ErrFenced) {
+		err = r.saveTopology(ctx, now, stored)
+		if err == nil || !errors.Is(err, pipeline.ErrFenced) {
 			return err
 		}
 	}
+}
+
+// saveTopology notes the topics. A record that is damaged is written again from what is there: it can only be missed as
+// the first one is.
+func (r *KafkaRun) saveTopology(ctx context.Context, t topology, stored []pipeline.Stored) error {
+	c, err := pipeline.EncodeCheckpoint(t.sections())
+	if err != nil {
+		return err
+	}
+	number := uint64(1)
+	if len(stored) > 0 {
+		number = stored[0].Number + 1
+	}
+	return r.store.Save(ctx, r.topologyKey(), number, c)
+}
+
+// known is t with the ids that a broker has not told this time.
+func (t topology) known(was topology) topology {
+	for i := range t {
+		if t[i].name == was[i].name && t[i].id == (kafkaio.TopicID{}) {
+			t[i].id = was[i].id
+		}
+	}
+	return t
 }
 
 // storedTopology is the newest that can be read.
@@ -124,6 +190,9 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			if now[i].name == "" {
 				continue
 			}
+			if i >= fixedTopics {
+				continue
+			}
 			n, err := kafkaio.Partitions(ctx, r.Client, now[i].name)
 			if err != nil {
 				r.Log.Debug("partitions of a topic", "topic", now[i].name, "err", err)
@@ -131,22 +200,33 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			}
 			now[i].partitions = n
 		}
+		if err := r.askIDs(ctx, &now); err != nil {
+			r.Log.Debug("ids of topics", "err", err)
+		}
 		if err := sameTopology(r.Config.Group, was, now); err != nil {
 			return err
 		}
 	}
 }
 
+// shaped is t with the keys of another: they are not stored.
+func (t topology) shaped(as topology) topology {
+	for i := range t {
+		t[i].key = as[i].key
+	}
+	return t
+}
+
 // sections are those of the record in the store.
 func (t *topology) sections() []pipeline.Section {
-	return []pipeline.Section{{Name: "topology", Version: 1, State: t}}
+	return []pipeline.Section{{Name: "topology", Version: 2, State: t}}
 }
 
 // AppendState implements pipeline.State.
 func (t *topology) AppendState(dst []byte) ([]byte, error) {
 	for _, s := range t {
 		dst = binenc.AppendString(dst, s.name)
-		dst = binenc.AppendUvarint(dst, uint64(s.partitions))
+		dst = append(binenc.AppendUvarint(dst, uint64(s.partitions)), s.id[:]...)
 	}
 	return dst, nil
 }
@@ -156,6 +236,7 @@ func (t *topology) RestoreState(src []byte) error {
 	r := binenc.NewReader(src)
 	for i := range t {
 		t[i].name, t[i].partitions = r.String(249), int(r.Int("partitions", 0, 1<<20))
+		copy(t[i].id[:], r.Raw(len(t[i].id)))
 	}
 	return r.Close()
 }

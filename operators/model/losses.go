@@ -26,12 +26,6 @@ type losses struct {
 	midway bool
 }
 
-// BeginAt makes an empty task one that begins at an offset of the panes topic, after its state was lost.
-func (t *ModelTask) BeginAt(next int64, l *record.Loss) {
-	t.next = next
-	t.losses = losses{all: []record.Loss{*l}, midway: next >= 0}
-}
-
 // lives reports whether a message is of the state that the shard goes on with. The log has one order, so a message of
 // an unknown epoch begins one, and those of the epochs before come of a process that does not know it yet.
 func (t *ModelTask) lives(p *progress, m *pipeline.PaneMessage) bool {
@@ -87,6 +81,21 @@ func (t *ModelTask) tellLoss(l *record.Loss, model string) error {
 	}
 	t.emit(nil, m)
 	return nil
+}
+
+// bound sets the bounds of a loss of the task's own that nobody could say beforehand: what the shards had closed, before
+// the first punctuation and with it.
+func (s *losses) bound(reached, closed, length int64) {
+	for i := range s.all {
+		l := &s.all[i]
+		if !isModels(*l) || !l.Until.IsZero() || closed == minPane {
+			continue
+		}
+		if l.Since.IsZero() && reached != minPane {
+			l.Since = record.At(reached * length)
+		}
+		l.Until = record.At(closed * length)
+	}
 }
 
 // own is the loss of the task's own state: models are told when they come again. nil = it was never lost.
@@ -159,4 +168,55 @@ func readProgress(r *binenc.Reader) (p progress) {
 	}
 	p.seq, p.closed, p.idle = r.Uvarint(), r.Varint(), r.Byte() == 1
 	return p
+}
+
+// Heard is the last that a shard had said before an offset of the panes topic: what it writes once more is a repeat.
+type Heard struct {
+	Shard, Of  int
+	Epoch, Seq uint64
+	Closed     int64
+}
+
+// Begun is the first checkpoint of a task that begins at an offset of the panes topic with an empty state.
+func Begun(next int64, heard []Heard, l *record.Loss) (pipeline.Checkpoint, error) {
+	t := &ModelTask{next: next, reached: minPane, losses: losses{all: []record.Loss{*l}, midway: true}}
+	for _, h := range heard {
+		if err := t.setShards(h.Of); err != nil {
+			return pipeline.Checkpoint{}, err
+		}
+		t.shards[h.Shard] = progress{epoch: h.Epoch, seq: h.Seq, closed: h.Closed}
+	}
+	return pipeline.EncodeCheckpoint([]pipeline.Section{t.modelSection(), t.lossesSection()})
+}
+
+// Moved are the changes of a checkpoint that let its task go on at another offset of the panes topic.
+func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
+	return map[string]pipeline.Edit{
+		"model": func(body []byte) ([]byte, error) {
+			r := binenc.NewReader(body)
+			r.Varint()
+			if err := r.Err(); err != nil {
+				return nil, err
+			}
+			return append(binenc.AppendVarint(nil, next), body[r.Offset():]...), nil
+		},
+		"losses": func(body []byte) ([]byte, error) {
+			s := &losses{}
+			if body != nil {
+				if err := s.RestoreState(body); err != nil {
+					return nil, err
+				}
+			}
+			s.all = append(s.all, *l)
+			return s.AppendState(nil)
+		},
+	}
+}
+
+func (t *ModelTask) modelSection() pipeline.Section {
+	return pipeline.Section{Name: "model", Version: 2, State: taskState{t}}
+}
+
+func (t *ModelTask) lossesSection() pipeline.Section {
+	return pipeline.Section{Name: "losses", Version: 1, State: &t.losses}
 }

@@ -236,6 +236,7 @@ func (t *ModelTask) take(value []byte) error {
 	}
 	if m.Punctuation {
 		p.closed = max(p.closed, m.Closed)
+		t.losses.bound(t.reached, p.closed, t.cfg.Pane)
 		t.reached = t.barrier()
 		return t.process()
 	}

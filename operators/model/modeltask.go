@@ -17,10 +17,10 @@ import (
 func (t *ModelTask) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.Section(),
-		{Name: "model", Version: 2, State: taskState{t}},
+		t.modelSection(),
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
-		{Name: "losses", Version: 1, State: &t.losses},
+		t.lossesSection(),
 	}
 }
 

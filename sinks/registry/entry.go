@@ -60,6 +60,7 @@ const (
 	stateUnpinned    = "unpinned"
 	statePublished   = "published"
 	stateNoChange    = "no_change"
+	stateLost        = "lost"
 )
 
 // Decode returns the entry of a record; ok is false where there is none in it.
@@ -162,6 +163,24 @@ var fillers = map[string]func(*Entry) error{
 	record.DecisionHead:       fillHead,
 	record.DecisionVerdict:    fillVerdict,
 	record.DecisionOrder:      fillOrder,
+	record.DecisionLoss:       fillLoss,
+}
+
+func fillLoss(e *Entry) error {
+	var l record.Loss
+	if err := json.Unmarshal(e.Record, &l); err != nil {
+		return err
+	}
+	e.Model, e.At, e.State, e.By, e.Why = l.Model, l.Until, stateLost, l.By, l.Why
+	if e.At.IsZero() {
+		e.At = l.At
+	}
+	since := "the beginning"
+	if !l.Since.IsZero() {
+		since = l.Since.String()
+	}
+	e.Summary = fmt.Sprintf("the state of %s was lost: rows from %s to %s may be missing", l.Task, since, l.Until)
+	return nil
 }
 
 func fillCalibrator(e *Entry) error {

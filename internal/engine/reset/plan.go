@@ -1,0 +1,379 @@
+package reset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/pipeline"
+	"github.com/plumbline/plumbline/pipeline/kafkaio"
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// Where a task without a state begins.
+const (
+	FromCommitted = "committed" // where the lost state stood: nothing is counted twice
+	FromEarliest  = "earliest"  // at the first record that there is: the models' state must be reset as well
+)
+
+// Order is a person's order to let tasks begin anew.
+type Order struct {
+	Task    string // shards/N, models/N, all
+	From    string
+	By, Why string
+}
+
+// Reset is what `plumbline state reset` works on.
+type Reset struct {
+	Topics
+	Store pipeline.CheckpointStore
+	// Partitions are those of logits and panes.
+	Shards, Models int
+	Remade         map[string]bool // topics that were deleted and made again
+}
+
+// Change is what is done to one task.
+type Change struct {
+	Task string `json:"task"`
+	// What is begin (with an empty state), move (the state stays, records are gone) or keep.
+	What   string       `json:"what"`
+	Reason string       `json:"reason"`
+	Loss   *record.Loss `json:"loss,omitempty"`
+
+	stage     string
+	partition int
+	in        map[pipeline.Input]string
+	stored    *pipeline.Stored // the newest that can be read; nil = none
+	newest    uint64           // number of the newest, whatever it is
+	next      map[pipeline.Input]int64
+	heard     []model.Heard // of a model task: what shards had said before
+}
+
+// Kinds of a change.
+const (
+	Begin = "begin"
+	Move  = "move"
+	Keep  = "keep"
+)
+
+// ErrOrder means that an order cannot be carried out as it is.
+var ErrOrder = errors.New("this cannot be reset")
+
+// Plan returns what an order does, task by task. Nothing is changed.
+func (r *Reset) Plan(ctx context.Context, o Order) ([]*Change, error) {
+	tasks, err := r.tasks(o.Task)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Remade) > 0 && o.Task != "all" {
+		return nil, fmt.Errorf("%w: %s made again: all tasks are concerned, use --task all", ErrOrder,
+			strings.Join(slices.Sorted(maps.Keys(r.Remade)), " and "))
+	}
+	shards := map[int]said{}
+	for _, c := range tasks {
+		if c.stage == "shards" {
+			if shards, err = r.panes(ctx, 0, -1, nil); err != nil {
+				return nil, err
+			}
+			break
+		}
+	}
+	changes, alive := 0, false
+	for _, c := range tasks {
+		if err := r.plan(ctx, c, o, shards); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Task, err)
+		}
+		if c.What != Keep {
+			changes++
+		}
+		alive = alive || c.What == Begin && c.stored != nil
+	}
+	if alive {
+		if err := r.stopped(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if changes == 0 && len(r.Remade) == 0 {
+		return tasks, fmt.Errorf("%w: %s", ErrOrder, tasks[0].Reason)
+	}
+	return tasks, nil
+}
+
+// stopped returns an error while processes run: a task that has a checkpoint may write panes behind those that were
+// looked at.
+func (r *Reset) stopped(ctx context.Context) error {
+	groups := []string{r.Config.Group + "-shards", r.Config.Group + "-models"}
+	res, err := r.Spec.Client.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: groups})
+	if err != nil {
+		return fmt.Errorf("consumer groups: %w", err)
+	}
+	for _, g := range res.Groups {
+		if len(g.Members) > 0 {
+			return fmt.Errorf("%w: group %s has %d members: stop all processes first", ErrOrder, g.GroupID,
+				len(g.Members))
+		}
+	}
+	return nil
+}
+
+// tasks are those that an order names.
+func (r *Reset) tasks(name string) ([]*Change, error) {
+	shard := func(p int) *Change {
+		return &Change{Task: Task("shards", p), stage: "shards", partition: p, in: r.ShardInputs()}
+	}
+	models := func(p int) *Change {
+		return &Change{Task: Task("models", p), stage: "models", partition: p, in: r.modelInputs()}
+	}
+	var out []*Change
+	if name == "all" {
+		for p := range r.Shards {
+			out = append(out, shard(p))
+		}
+		for p := range r.Models {
+			out = append(out, models(p))
+		}
+		return out, nil
+	}
+	stage, number, _ := strings.Cut(name, "/")
+	p, err := strconv.Atoi(number)
+	switch {
+	case err == nil && stage == "shards" && p >= 0 && p < r.Shards:
+		return []*Change{shard(p)}, nil
+	case err == nil && stage == "models" && p >= 0 && p < r.Models:
+		return []*Change{models(p)}, nil
+	}
+	return nil, fmt.Errorf("--task %q: must be shards/0 to shards/%d, models/0 to models/%d, or all", name, r.Shards-1,
+		r.Models-1)
+}
+
+// plan fills in what is to be done to a task.
+func (r *Reset) plan(ctx context.Context, c *Change, o Order, shards map[int]said) error {
+	info, err := r.load(ctx, c)
+	if err != nil {
+		return err
+	}
+	c.Loss = &record.Loss{Schema: 1, Task: c.Task, From: map[string]int64{}, By: o.By, Why: o.Why, At: record.Now()}
+	c.next = map[pipeline.Input]int64{}
+	if info != nil && o.From == FromCommitted {
+		return r.move(ctx, c, info)
+	}
+	c.What = Begin
+	if c.Reason = "it has no checkpoint that can be used"; info != nil {
+		c.Reason = "its checkpoint is given up"
+	}
+	if o.From == FromEarliest {
+		return r.fromEarliest(ctx, c, o.Task == "all")
+	}
+	return r.fromCommitted(ctx, c, shards)
+}
+
+// load finds the newest checkpoint of a task that can be read; info is nil where there is none.
+func (r *Reset) load(ctx context.Context, c *Change) (*pipeline.CheckpointInfo, error) {
+	stored, err := r.Store.Load(ctx, c.key(r.Config.Group))
+	if err != nil {
+		return nil, err
+	}
+	for i := range stored {
+		c.newest = max(c.newest, stored[i].Number)
+		data, err := stored[i].Read()
+		if err != nil {
+			continue
+		}
+		info, err := pipeline.InspectCheckpoint(data)
+		if err != nil {
+			continue
+		}
+		c.stored = &stored[i]
+		return info, nil
+	}
+	return nil, nil
+}
+
+func (c *Change) key(group string) string {
+	return fmt.Sprintf("%s/%s/%s-%05d", group, c.stage, strings.TrimSuffix(c.stage, "s"), c.partition)
+}
+
+// move lets a task with a state go on where records are, if those that it would read next are gone.
+func (r *Reset) move(ctx context.Context, c *Change, info *pipeline.CheckpointInfo) error {
+	c.What, c.Reason = Keep, "its checkpoint can be used and the records after it are there: nothing is lost"
+	for in, topic := range c.in {
+		at, ok := info.Offsets[in.String()]
+		if !ok {
+			return fmt.Errorf("its checkpoint has no offset of %s", topic)
+		}
+		to, skipped, err := r.within(ctx, c, in, at)
+		if err != nil {
+			return err
+		}
+		c.next[in], c.Loss.From[topic] = to, to
+		if to != at {
+			c.What, c.Reason = Move, fmt.Sprintf("offset %d of %s is not in the log any more", at, topic)
+			if r.Remade[topic] {
+				c.Reason = topic + " was deleted and made again"
+			}
+		}
+		c.skip(topic, skipped)
+	}
+	if c.What == Keep {
+		c.Loss = nil
+		return nil
+	}
+	if at, err := record.ParseTime(info.Watermark); err == nil {
+		c.Loss.Since = at
+	}
+	return nil
+}
+
+func (c *Change) skip(topic string, n int64) {
+	if n <= 0 {
+		return
+	}
+	if c.Loss.Skipped == nil {
+		c.Loss.Skipped = map[string]int64{}
+	}
+	c.Loss.Skipped[topic] = n
+}
+
+// within returns the first offset at or after at that there is, and how many there were between. One that is beyond the
+// end is of another topic of that name, as every one of a topic that was made again.
+func (r *Reset) within(ctx context.Context, c *Change, in pipeline.Input, at int64) (to, skipped int64, err error) {
+	lo, hi, err := kafkaio.Bounds(ctx, r.Spec.Client, c.in[in], c.partition)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case r.Remade[c.in[in]] || at > hi:
+		return lo, 0, nil
+	case at < lo && at >= 0:
+		return lo, lo - at, nil
+	}
+	return at, 0, nil
+}
+
+// fromEarliest begins at the first records that there are. Model tasks whose shards count everything anew begin behind
+// what these have written so far.
+func (r *Reset) fromEarliest(ctx context.Context, c *Change, all bool) error {
+	for in, topic := range c.in {
+		lo, hi, err := kafkaio.Bounds(ctx, r.Spec.Client, topic, c.partition)
+		if err != nil {
+			return err
+		}
+		if all && in == pipeline.Panes {
+			lo = hi
+		}
+		c.next[in], c.Loss.From[topic] = lo, lo
+	}
+	return nil
+}
+
+// fromCommitted begins where the lost state stood: what its group has committed, or what the panes that it wrote say,
+// whichever is later. So no row is counted twice; those that waited and those of open panes are lost.
+func (r *Reset) fromCommitted(ctx context.Context, c *Change, shards map[int]said) error {
+	committed, err := r.committed(ctx, c.stage, c.in, c.partition)
+	if err != nil {
+		return err
+	}
+	last, spoke := shards[c.partition]
+	for in, topic := range c.in {
+		at, known := committed[in]
+		if c.stage == "shards" && spoke && int(in) < len(last.next) {
+			at, known = max(at, last.next[in]), true
+		}
+		if !known {
+			at = 0
+		}
+		to, skipped, err := r.within(ctx, c, in, at)
+		if err != nil {
+			return err
+		}
+		c.next[in], c.Loss.From[topic] = to, to
+		c.skip(topic, skipped)
+	}
+	if c.stage == "models" {
+		return r.lostPanes(ctx, c)
+	}
+	if spoke && last.closed != math.MinInt64 {
+		c.Loss.Since = record.At(last.closed*last.length - int64(r.Config.Join.Wait))
+	}
+	return nil
+}
+
+// lostPanes bounds what a model task has lost: everything that shards had closed where it begins.
+func (r *Reset) lostPanes(ctx context.Context, c *Change) error {
+	shards, err := r.panes(ctx, c.partition, c.next[pipeline.Panes], nil)
+	for _, s := range shards {
+		c.heard = append(c.heard, model.Heard{Shard: s.shard, Of: s.of, Epoch: s.epoch, Seq: s.seq, Closed: s.closed})
+		if end := s.closed * s.length; s.closed != math.MinInt64 && (c.Loss.Until.IsZero() ||
+			end > c.Loss.Until.UnixNano()) {
+			c.Loss.Until = record.At(end)
+		}
+	}
+	return err
+}
+
+// Apply carries a plan out: from here on the tasks find it.
+func (r *Reset) Apply(ctx context.Context, plan []*Change) error {
+	for _, c := range plan {
+		if c.What == Keep {
+			continue
+		}
+		if err := r.apply(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c.Task, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reset) apply(ctx context.Context, c *Change) error {
+	dir, err := os.MkdirTemp("", "plumbline-reset-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var cp pipeline.Checkpoint
+	if c.What == Move {
+		cp, err = pipeline.Amend(*c.stored, c.edits(), dir)
+	} else {
+		cp, err = c.begun()
+	}
+	if err != nil {
+		return err
+	}
+	return r.Store.Save(ctx, c.key(r.Config.Group), c.newest+1, cp)
+}
+
+// offsets are where a shard reads on, by input.
+func (c *Change) offsets() []int64 {
+	out := make([]int64, len(c.in))
+	for in, at := range c.next {
+		out[in] = at
+	}
+	return out
+}
+
+func (c *Change) begun() (pipeline.Checkpoint, error) {
+	if c.stage == "models" {
+		return model.Begun(c.next[pipeline.Panes], c.heard, c.Loss)
+	}
+	life := &pipeline.Life{}
+	life.Begin(pipeline.NewEpoch(), c.Loss)
+	return pipeline.Begun(c.offsets(), life)
+}
+
+func (c *Change) edits() map[string]pipeline.Edit {
+	if c.stage == "models" {
+		return model.Moved(c.next[pipeline.Panes], c.Loss)
+	}
+	return map[string]pipeline.Edit{
+		"offsets": pipeline.MoveOffsets(func(next []int64) { copy(next, c.offsets()) }),
+		"life":    pipeline.EditLife(func(l *pipeline.Life) { l.Move(c.Loss) }),
+	}
+}

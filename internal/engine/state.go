@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/plumbline/plumbline/internal/config"
+	"github.com/plumbline/plumbline/internal/engine/reset"
+	"github.com/plumbline/plumbline/internal/kafkaclient"
+	"github.com/plumbline/plumbline/operators/model"
+	"github.com/plumbline/plumbline/pipeline"
+)
+
+// remains are the topics, asked about tasks whose state is gone.
+func (r *KafkaRun) remains() reset.Topics { return reset.Topics{Config: r.Config, Spec: r.tailSpec()} }
+
+// shardTask registers a shard. One that begins with an empty state, and never had another, has an epoch of its own from
+// then on.
+func (r *KafkaRun) shardTask(s *pipeline.Shard) pipeline.Registered {
+	out := s.Registered()
+	out.Begin = func(ctx context.Context) error {
+		if err := r.remains().BeginShard(ctx, s.ID); err != nil {
+			return err
+		}
+		s.Life().Begin(pipeline.NewEpoch(), nil)
+		return nil
+	}
+	return out
+}
+
+// modelTask registers the model task of a partition.
+func (r *KafkaRun) modelTask(t *model.ModelTask, p int) pipeline.Registered {
+	return pipeline.Registered{
+		Task:   t,
+		Report: t.Report,
+		Waiter: t,
+		Skip:   t.Skip,
+		Begin:  func(ctx context.Context) error { return r.remains().BeginModel(ctx, p) },
+	}
+}
+
+// gone adds the way out to an error of a task whose records are not in the log any more.
+func gone(stage string, p int, err error) error {
+	if err == nil || !errors.Is(err, kafka.OffsetOutOfRange) {
+		return err
+	}
+	return fmt.Errorf("%w. %s", err, reset.Command(reset.Task(stage, p)))
+}
+
+// ResetState carries out a person's order to let tasks begin anew, or says what it would do.
+func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o reset.Order, accept bool) ([]*reset.Change,
+	error) {
+	r := &KafkaRun{Engine: New(cfg, log)}
+	var err error
+	if r.Client, r.Dialer, err = kafkaclient.New(cfg.Kafka); err != nil {
+		return nil, err
+	}
+	now, err := r.askTopology(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.store, err = r.openStore(ctx); err != nil {
+		return nil, err
+	}
+	stored, err := r.store.Load(ctx, r.topologyKey())
+	if err != nil {
+		return nil, err
+	}
+	at := &reset.Reset{Topics: r.remains(), Store: r.store, Shards: now[0].partitions, Models: now[2].partitions}
+	if was, ok := r.storedTopology(stored); ok {
+		at.Remade = remade(was, now)
+	}
+	plan, err := at.Plan(ctx, o)
+	if err != nil || !accept {
+		return plan, err
+	}
+	if err := at.Apply(ctx, plan); err != nil || len(at.Remade) == 0 {
+		return plan, err
+	}
+	return plan, r.saveTopology(ctx, now, stored)
+}
