@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/record"
 )
 
 var paneMessages = []*PaneMessage{
@@ -15,6 +17,8 @@ var paneMessages = []*PaneMessage{
 	{Shard: 1, Of: 2, Seq: 7, Length: 10e9, Model: "m", LabelPane: -5, Late: true, Cells: []Cell{
 		{Version: "v", Slice: "a=b", K: 10, PredictionPane: -6, Set: []byte("set")}, {K: 2, Set: []byte{}}}},
 	{Of: 1, Seq: 1, Length: 1, Cells: []Cell{}},
+	{Of: 1, Epoch: math.MaxUint64, Seq: 1, Length: 1, Punctuation: true, Next: []int64{-1, 1 << 40},
+		Loss: &record.Loss{Schema: 1, Task: "shards/0", Until: record.At(5), By: "ann", Why: "a volume"}},
 }
 
 func TestPaneRoundTrip(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,4 +172,16 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 // printf writes a line of text on stdout.
 func printf(cmd *cobra.Command, format string, args ...any) {
 	fmt.Fprintf(cmd.OutOrStdout(), format, args...)
+}
+
+//go:embed help/*.txt
+var helpTexts embed.FS
+
+// help is the long text of a command, help/NAME.txt, with args in the places of its verbs.
+func help(name string, args ...any) string {
+	text, err := helpTexts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic("plumbline: no help for " + name)
+	}
+	return fmt.Sprintf(strings.TrimSuffix(string(text), "\n"), args...)
 }

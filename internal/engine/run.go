@@ -233,7 +233,7 @@ func (r *KafkaRun) shard(ctx context.Context, guard *attempts.Guard, p int, open
 			return pipeline.Registered{}, err
 		}
 		r.add(name, s)
-		return r.shardTask(s), nil
+		return shardTask(r, s), nil
 	}, open)
 	return lasting(gone("shards", p, err))
 }
@@ -264,7 +264,7 @@ func (r *KafkaRun) model(ctx context.Context, guard *attempts.Guard, p int, open
 		counts := pipeline.NewCounts()
 		task = r.NewModelTask(p, counts)
 		r.add(name, task)
-		out := r.modelTask(task, p)
+		out := modelTask(r, task, p)
 		out.Counts = counts
 		return out, nil
 	}, func(next map[pipeline.Input]int64) (pipeline.Opened, error) {

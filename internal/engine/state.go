@@ -16,14 +16,14 @@ import (
 )
 
 // remains are the topics, asked about tasks whose state is gone.
-func (r *KafkaRun) remains() reset.Topics { return reset.Topics{Config: r.Config, Spec: r.tailSpec()} }
+func remains(r *KafkaRun) reset.Topics { return reset.Topics{Config: r.Config, Spec: r.tailSpec()} }
 
 // shardTask registers a shard. One that begins with an empty state, and never had another, has an epoch of its own from
 // then on.
-func (r *KafkaRun) shardTask(s *pipeline.Shard) pipeline.Registered {
+func shardTask(r *KafkaRun, s *pipeline.Shard) pipeline.Registered {
 	out := s.Registered()
 	out.Begin = func(ctx context.Context) error {
-		if err := r.remains().BeginShard(ctx, s.ID); err != nil {
+		if err := remains(r).BeginShard(ctx, s.ID); err != nil {
 			return err
 		}
 		s.Life().Begin(pipeline.NewEpoch(), nil)
@@ -33,13 +33,13 @@ func (r *KafkaRun) shardTask(s *pipeline.Shard) pipeline.Registered {
 }
 
 // modelTask registers the model task of a partition.
-func (r *KafkaRun) modelTask(t *model.ModelTask, p int) pipeline.Registered {
+func modelTask(r *KafkaRun, t *model.ModelTask, p int) pipeline.Registered {
 	return pipeline.Registered{
 		Task:   t,
 		Report: t.Report,
 		Waiter: t,
 		Skip:   t.Skip,
-		Begin:  func(ctx context.Context) error { return r.remains().BeginModel(ctx, p) },
+		Begin:  func(ctx context.Context) error { return remains(r).BeginModel(ctx, p) },
 	}
 }
 
@@ -66,11 +66,11 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	if r.store, err = r.openStore(ctx); err != nil {
 		return nil, err
 	}
-	stored, err := r.store.Load(ctx, r.topologyKey())
+	stored, err := r.store.Load(ctx, topologyKey(cfg.Group))
 	if err != nil {
 		return nil, err
 	}
-	at := &reset.Reset{Topics: r.remains(), Store: r.store, Shards: now[0].partitions, Models: now[2].partitions}
+	at := &reset.Reset{Topics: remains(r), Store: r.store, Shards: now[0].partitions, Models: now[2].partitions}
 	if was, ok := r.storedTopology(stored); ok {
 		at.Remade = remade(was, now)
 	}
@@ -81,5 +81,5 @@ func ResetState(ctx context.Context, cfg config.Config, log *slog.Logger, o rese
 	if err := at.Apply(ctx, plan); err != nil || len(at.Remade) == 0 {
 		return plan, err
 	}
-	return plan, r.saveTopology(ctx, now, stored)
+	return plan, saveTopology(ctx, at.Store, topologyKey(cfg.Group), now, stored)
 }

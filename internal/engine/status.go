@@ -162,13 +162,20 @@ func heard(tasks []*pipeline.TaskStatus) bool {
 				continue
 			}
 			wrote := s.PanesWritten[m.Partition]
-			if wrote > 0 && (s.Partition >= len(m.PanesTaken) || s.Partition < len(m.Epochs) && m.Epochs[s.Partition] != s.Epoch ||
-				m.PanesTaken[s.Partition] < wrote) {
+			if wrote > 0 && !tookAll(m, s, wrote) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// tookAll reports whether a model task has a shard's messages up to a number, of the state that the shard has now.
+func tookAll(m, s *pipeline.TaskStatus, wrote uint64) bool {
+	if s.Partition >= len(m.PanesTaken) || m.PanesTaken[s.Partition] < wrote {
+		return false
+	}
+	return s.Partition >= len(m.Epochs) || m.Epochs[s.Partition] == s.Epoch
 }
 
 // Status describes the process. It is drained when every task has read to the end of its log, everything is

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"github.com/plumbline/plumbline/internal/binenc"
 	"github.com/plumbline/plumbline/internal/engine/reset"
 	"github.com/plumbline/plumbline/internal/kafkaclient"
@@ -30,7 +32,7 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 	t := topology{{key: "logits", name: r.Config.Topics.Logits}, {key: "labels", name: r.Config.Topics.Labels},
 		{key: "panes", name: r.Config.Topics.Panes}, {key: "logits_unkeyed", name: r.Config.Topics.LogitsUnkeyed},
 		{key: "labels_unkeyed", name: r.Config.Topics.LabelsUnkeyed}}
-	if err := r.askIDs(ctx, &t); err != nil {
+	if err := t.askIDs(ctx, r.Client); err != nil {
 		return t, kafkaclient.Explain(ctx, r.Config.Kafka, err)
 	}
 	for i := range t[:fixedTopics] {
@@ -54,7 +56,7 @@ func (r *KafkaRun) askTopology(ctx context.Context) (topology, error) {
 const fixedTopics = 3
 
 // askIDs asks for the topics' ids.
-func (r *KafkaRun) askIDs(ctx context.Context, t *topology) error {
+func (t *topology) askIDs(ctx context.Context, c *kafka.Client) error {
 	var names []string
 	var at []int
 	for i := range t {
@@ -62,7 +64,7 @@ func (r *KafkaRun) askIDs(ctx context.Context, t *topology) error {
 			names, at = append(names, t[i].name), append(at, i)
 		}
 	}
-	ids, err := kafkaio.TopicIDs(ctx, r.Client, names...)
+	ids, err := kafkaio.TopicIDs(ctx, c, names...)
 	if err != nil {
 		return err
 	}
@@ -87,8 +89,8 @@ func remade(was, now topology) map[string]bool {
 // sameTopology compares what a deployment's state is of with what is there now.
 func sameTopology(group string, was, now topology) error {
 	for topic := range remade(was, now) {
-		return fmt.Errorf("topic %s was deleted and made again: what the state of group %s has read of it is not what is "+
-			"there now. %s", topic, group, reset.Command("all"))
+		return fmt.Errorf("topic %s was deleted and made again: what the state of group %s has read of it "+
+			"is not what is there now. %s", topic, group, reset.Command("all"))
 	}
 	for i := range was[:fixedTopics] {
 		a, b := was[i], now[i]
@@ -113,14 +115,15 @@ var moved = map[string]string{
 	"panes":  "models have moved to other partitions, away from their windows",
 }
 
-func (r *KafkaRun) topologyKey() string { return r.Config.Group + "/topology" }
+func topologyKey(group string) string { return group + "/topology" }
 
 // checkTopology compares the topics with those that the group's checkpoints are of, which it notes at the first start.
 func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
+	key := topologyKey(r.Config.Group)
 	for {
-		stored, err := r.store.Load(ctx, r.topologyKey())
+		stored, err := r.store.Load(ctx, key)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", r.topologyKey(), err)
+			return fmt.Errorf("read %s: %w", key, err)
 		}
 		if was, ok := r.storedTopology(stored); ok {
 			now = now.known(was)
@@ -128,7 +131,7 @@ func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
 				return err
 			}
 		}
-		err = r.saveTopology(ctx, now, stored)
+		err = saveTopology(ctx, r.store, key, now, stored)
 		if err == nil || !errors.Is(err, pipeline.ErrFenced) {
 			return err
 		}
@@ -137,7 +140,8 @@ func (r *KafkaRun) checkTopology(ctx context.Context, now topology) error {
 
 // saveTopology notes the topics. A record that is damaged is written again from what is there: it can only be missed as
 // the first one is.
-func (r *KafkaRun) saveTopology(ctx context.Context, t topology, stored []pipeline.Stored) error {
+func saveTopology(ctx context.Context, store pipeline.CheckpointStore, key string, t topology,
+	stored []pipeline.Stored) error {
 	c, err := pipeline.EncodeCheckpoint(t.sections())
 	if err != nil {
 		return err
@@ -146,7 +150,7 @@ func (r *KafkaRun) saveTopology(ctx context.Context, t topology, stored []pipeli
 	if len(stored) > 0 {
 		number = stored[0].Number + 1
 	}
-	return r.store.Save(ctx, r.topologyKey(), number, c)
+	return store.Save(ctx, key, number, c)
 }
 
 // known is t with the ids that a broker has not told this time.
@@ -200,7 +204,7 @@ func (r *KafkaRun) watchTopology(ctx context.Context, was topology) error {
 			}
 			now[i].partitions = n
 		}
-		if err := r.askIDs(ctx, &now); err != nil {
+		if err := now.askIDs(ctx, r.Client); err != nil {
 			r.Log.Debug("ids of topics", "err", err)
 		}
 		if err := sameTopology(r.Config.Group, was, now); err != nil {

@@ -134,8 +134,8 @@ func (w *epochWorld) remake(keys ...string) {
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}
 	for _, key := range keys {
 		name := w.named(key)
-		if res, err := client.DeleteTopics(w.t.Context(), &kafka.DeleteTopicsRequest{Topics: []string{name}}); err != nil ||
-			res.Errors[name] != nil {
+		res, err := client.DeleteTopics(w.t.Context(), &kafka.DeleteTopicsRequest{Topics: []string{name}})
+		if err != nil || res.Errors[name] != nil {
 			w.t.Fatalf("delete %s: %v, %v", name, err, res)
 		}
 	}
@@ -151,8 +151,8 @@ func (w *epochWorld) remake(keys ...string) {
 	}
 }
 
-// forget moves the logs' starts to their ends, as retention does, behind a message that nobody will read where unread is
-// set.
+// forget moves the logs' starts to their ends, as retention does, behind a message that nobody will read where unread
+// is set.
 func (w *epochWorld) forget(unread bool) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {

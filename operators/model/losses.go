@@ -28,7 +28,7 @@ type losses struct {
 
 // lives reports whether a message is of the state that the shard goes on with. The log has one order, so a message of
 // an unknown epoch begins one, and those of the epochs before come of a process that does not know it yet.
-func (t *ModelTask) lives(p *progress, m *pipeline.PaneMessage) bool {
+func (p *progress) lives(t *ModelTask, m *pipeline.PaneMessage) bool {
 	switch {
 	case p.seq == 0:
 		p.epoch = m.Epoch
@@ -50,18 +50,18 @@ func (t *ModelTask) lives(p *progress, m *pipeline.PaneMessage) bool {
 	return true
 }
 
-// lost takes note of a shard's loss, which every model may miss rows of.
-func (t *ModelTask) lost(l *record.Loss) error {
+// take takes note of a shard's loss, which every model may miss rows of.
+func (s *losses) take(t *ModelTask, l *record.Loss) error {
 	t.log.Warn("rows were lost with the state of a task", "task", l.Task, "since", l.Since, "until", l.Until, "by",
 		l.By, "why", l.Why)
-	t.losses.all = append(t.losses.all[max(0, len(t.losses.all)+1-maxLosses):], *l)
+	s.all = append(s.all[max(0, len(s.all)+1-maxLosses):], *l)
 	names := make([]string, 0, len(t.models))
 	for name := range t.models {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := t.tellLoss(l, name); err != nil {
+		if err := tellLoss(t, l, name); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (t *ModelTask) lost(l *record.Loss) error {
 }
 
 // tellLoss writes a loss into the history of a model.
-func (t *ModelTask) tellLoss(l *record.Loss, model string) error {
+func tellLoss(t *ModelTask, l *record.Loss, model string) error {
 	if l == nil {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (t *ModelTask) tellLoss(l *record.Loss, model string) error {
 	return nil
 }
 
-// bound sets the bounds of a loss of the task's own that nobody could say beforehand: what the shards had closed, before
-// the first punctuation and with it.
+// bound sets the bounds of a loss of the task's own that nobody could say beforehand: what the shards had closed,
+// before the first punctuation and with it.
 func (s *losses) bound(reached, closed, length int64) {
 	for i := range s.all {
 		l := &s.all[i]
@@ -186,7 +186,7 @@ func Begun(next int64, heard []Heard, l *record.Loss) (pipeline.Checkpoint, erro
 		}
 		t.shards[h.Shard] = progress{epoch: h.Epoch, seq: h.Seq, closed: h.Closed}
 	}
-	return pipeline.EncodeCheckpoint([]pipeline.Section{t.modelSection(), t.lossesSection()})
+	return pipeline.EncodeCheckpoint([]pipeline.Section{modelSection(t), lossesSection(t)})
 }
 
 // Moved are the changes of a checkpoint that let its task go on at another offset of the panes topic.
@@ -213,10 +213,10 @@ func Moved(next int64, l *record.Loss) map[string]pipeline.Edit {
 	}
 }
 
-func (t *ModelTask) modelSection() pipeline.Section {
+func modelSection(t *ModelTask) pipeline.Section {
 	return pipeline.Section{Name: "model", Version: 2, State: taskState{t}}
 }
 
-func (t *ModelTask) lossesSection() pipeline.Section {
+func lossesSection(t *ModelTask) pipeline.Section {
 	return pipeline.Section{Name: "losses", Version: 1, State: &t.losses}
 }

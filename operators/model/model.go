@@ -214,7 +214,7 @@ func (t *ModelTask) take(value []byte) error {
 		return err
 	}
 	p := &t.shards[m.Shard]
-	if !t.lives(p, m) {
+	if !p.lives(t, m) {
 		return nil
 	}
 	if m.Seq <= p.seq {
@@ -230,7 +230,7 @@ func (t *ModelTask) take(value []byte) error {
 	p.seq, p.idle = m.Seq, m.Punctuation && m.Idle
 	t.counts.Add(CountPanes, 1)
 	if m.Loss != nil {
-		if err := t.lost(m.Loss); err != nil {
+		if err := t.losses.take(t, m.Loss); err != nil {
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func (t *ModelTask) increment(m *pipeline.PaneMessage) error {
 		md = t.newModel(m.Model)
 		md.next = m.LabelPane
 		t.models[m.Model] = md
-		if err := t.tellLoss(t.losses.own(), m.Model); err != nil {
+		if err := tellLoss(t, t.losses.own(), m.Model); err != nil {
 			return err
 		}
 	}

@@ -17,10 +17,10 @@ import (
 func (t *ModelTask) Sections() []pipeline.Section {
 	return []pipeline.Section{
 		t.counts.Section(),
-		t.modelSection(),
+		modelSection(t),
 		{Name: "slices", Version: 1, State: sliceState{t}},
 		{Name: "idle", Version: 1, State: idleState{t}},
-		t.lossesSection(),
+		lossesSection(t),
 	}
 }
 

@@ -60,8 +60,10 @@ type said struct {
 	offset         int64 // of the message
 }
 
-// panes reads a panes partition up to an offset, -1 = to its end, and returns what every shard has said last. take, if not nil, sees them as they come and ends the reading where it returns false.
-func (t Topics) panes(ctx context.Context, p int, until int64, take func(shard int) bool) (map[int]said, error) {
+// panes reads a panes partition up to an offset, -1 = to its end, and returns what every shard has said last.
+// take, if not nil, sees them as they come and ends the reading where it returns false.
+func (t Topics) panes(ctx context.Context, p int, until int64, take func(shard int) bool) (
+	map[int]said, error) {
 	lo, hi, err := kafkaio.Bounds(ctx, t.Spec.Client, t.Config.Topics.Panes, p)
 	if err != nil {
 		return nil, err
@@ -162,6 +164,6 @@ func Task(stage string, p int) string { return fmt.Sprintf("%s/%d", stage, p) }
 
 // Command is what lets a task begin anew.
 func Command(task string) string {
-	return "plumbline state reset --config FILE --task " + task + " --by NAME --why REASON (it says what is lost, and " +
-		"does it with --accept-loss)"
+	return "plumbline state reset --config FILE --task " + task +
+		" --by NAME --why REASON (it says what is lost, and does it with --accept-loss)"
 }

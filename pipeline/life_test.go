@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/record"
+)
+
+// TestLifeTells: a loss is told once, when its end is known, and a restored shard neither forgets nor repeats it.
+func TestLifeTells(t *testing.T) {
+	l := &Life{}
+	l.Begin(7, &record.Loss{Schema: 1, Task: "shards/2", Since: record.At(10), From: map[string]int64{"in": 4}})
+	restored := func() *Life {
+		t.Helper()
+		b, err := l.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := &Life{}
+		if err := back.RestoreState(b); err != nil || !reflect.DeepEqual(back, l) {
+			t.Fatalf("restored %+v, %v; want %+v", back, err, l)
+		}
+		return back
+	}
+	if got := l.tell(); got != nil {
+		t.Errorf("told before its end was known: %+v", got)
+	}
+	l = restored()
+	l.reached(100, 5)
+	l.reached(200, 5)
+	l = restored()
+	if got := l.tell(); got == nil || got.Until != record.At(105) || got.Since != record.At(10) {
+		t.Errorf("told %+v, want it until 105", got)
+	}
+	if got := restored().tell(); got != nil {
+		t.Errorf("told twice: %+v", got)
+	}
+}
+
+// TestAmend changes one section of a checkpoint, adds one, and leaves the others as they are.
+func TestAmend(t *testing.T) {
+	next := []int64{5, 6}
+	c, err := Begun(next, &Life{Epoch: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	amended, err := Amend(Stored{Read: func() ([]byte, error) { return c.Data, nil }}, map[string]Edit{
+		"offsets": MoveOffsets(func(at []int64) { at[1] = 60 }),
+		"more":    func([]byte) ([]byte, error) { return []byte{1}, nil },
+	}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := InspectCheckpoint(amended.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Offsets["logits"] != 5 || info.Offsets["labels"] != 60 || len(info.Sections) != 3 {
+		t.Errorf("amended to %+v", info)
+	}
+	var at offsets = make([]int64, 2)
+	l := &Life{}
+	if err := RestoreCheckpoint(amended.Data, []Section{offsetsSection(&at), l.Section()}, nil); err != nil ||
+		l.Epoch != 3 || at[1] != 60 {
+		t.Errorf("restored %v, %+v, %v", at, l, err)
+	}
+}
