@@ -62,8 +62,8 @@ func (f *fetcher) run(ctx context.Context) {
 		if err != nil {
 			if errors.Is(err, kafka.OffsetOutOfRange) {
 				f.err = fmt.Errorf("%s partition %d: offset %d is not in the log "+
-					"(retention has removed it, or the topic was made anew): records were lost: %w", f.topic, f.partition,
-					f.next, err)
+					"(retention has removed it, or the topic was made anew): records were lost: %w",
+					f.topic, f.partition, f.next, err)
 				return
 			}
 			f.log.Warn("fetch, trying again", "topic", f.topic, "partition", f.partition, "offset", f.next,
